@@ -1,0 +1,123 @@
+// Package names holds every attribute, metric and label name that tokenpulse
+// reads or writes, once. The `gen_ai.*` names are still in development upstream
+// and change between releases, so no other package spells one out.
+package names
+
+// Attributes that the token_latency processor writes on a span. Those that are
+// also the name of a metric of the token_sli exporter carry the same quantity.
+// Durations are in seconds.
+const (
+	Source   = "tokenpulse.source"
+	Vantage  = "tokenpulse.vantage"
+	Outcome  = "tokenpulse.outcome"
+	Estimate = "tokenpulse.estimated"
+
+	TimeToFirstToken       = "tokenpulse.time_to_first_token"
+	TimeToFirstOutputToken = "tokenpulse.time_to_first_output_token"
+	TimePerOutputToken     = "tokenpulse.time_per_output_token"
+	InterTokenLatency      = "tokenpulse.inter_token_latency"
+	InterChunkLatency      = "tokenpulse.inter_chunk_latency"
+	RequestDuration        = "tokenpulse.request.duration"
+	QueueDuration          = "tokenpulse.queue.duration"
+	PrefillDuration        = "tokenpulse.prefill.duration"
+	DecodeDuration         = "tokenpulse.decode.duration"
+	DecodeShare            = "tokenpulse.decode.share"
+	OutputTokenRate        = "tokenpulse.output_token_rate"
+	RequestTokenRate       = "tokenpulse.request_token_rate"
+	StallCount             = "tokenpulse.stall.count"
+	StallDuration          = "tokenpulse.stall.duration"
+	FluidityIndex          = "tokenpulse.fluidity_index"
+	ChunkCount             = "tokenpulse.chunk.count"
+	TokenCountMismatch     = "tokenpulse.token_count.mismatch"
+	ClockAnomalies         = "tokenpulse.clock.anomalies"
+
+	// Timeline holds a stream's chunk arrivals, as package timeline encodes them.
+	Timeline = "tokenpulse.timeline"
+	// ChunksDropped counts the chunks of a stream that its timeline lacks
+	// because a limit of the receiver was reached.
+	ChunksDropped = "tokenpulse.chunk.dropped"
+	// InterTokenLatencySketch and InterChunkLatencySketch hold the request's
+	// distribution, as package sketch encodes it.
+	InterTokenLatencySketch = "tokenpulse.inter_token_latency.sketch"
+	InterChunkLatencySketch = "tokenpulse.inter_chunk_latency.sketch"
+)
+
+// Suffixes of InterTokenLatency and InterChunkLatency.
+const (
+	SuffixMean = ".mean"
+	SuffixP50  = ".p50"
+	SuffixP95  = ".p95"
+	SuffixP99  = ".p99"
+	SuffixMax  = ".max"
+)
+
+// Values of Vantage: who looked at the clock.
+const (
+	VantageClient  = "client"
+	VantageGateway = "gateway"
+	VantageServer  = "server"
+	VantageEngine  = "engine"
+)
+
+// Values of Outcome.
+const (
+	OutcomeSuccess    = "success"
+	OutcomeError      = "error"
+	OutcomeCancelled  = "cancelled"
+	OutcomeIncomplete = "incomplete"
+)
+
+// SourceTokenStream is the value of Source for timelines of the token_stream
+// receiver.
+const SourceTokenStream = "token_stream"
+
+// Attributes of the OpenTelemetry conventions.
+const (
+	ServiceName               = "service.name"
+	GenAIOperationName        = "gen_ai.operation.name"
+	GenAIProviderName         = "gen_ai.provider.name"
+	GenAIRequestModel         = "gen_ai.request.model"
+	GenAIFinishReasons        = "gen_ai.response.finish_reasons"
+	GenAIInputTokens          = "gen_ai.usage.input_tokens"
+	GenAIOutputTokens         = "gen_ai.usage.output_tokens"
+	GenAIReasoningTokens      = "gen_ai.usage.reasoning.output_tokens"
+	GenAICacheReadInputTokens = "gen_ai.usage.cache_read.input_tokens"
+)
+
+// Metrics of the token_sli exporter that no span attribute is named after.
+const (
+	PhaseDuration = "tokenpulse.phase.duration"
+	Requests      = "tokenpulse.requests"
+	Tokens        = "tokenpulse.tokens"
+	Stalls        = "tokenpulse.stalls"
+	// SuffixQuantile follows a histogram's name.
+	SuffixQuantile = ".quantile"
+)
+
+// Labels of the token_sli exporter's metrics, besides its dimensions.
+const (
+	LabelVantage  = "vantage"
+	LabelOutcome  = "outcome"
+	LabelPhase    = "phase"
+	LabelType     = "type"
+	LabelQuantile = "quantile"
+	LabelWindow   = "window"
+	// LabelOverflow marks the series that takes what the cardinality limit
+	// turned away; the OpenTelemetry SDK specification names it.
+	LabelOverflow = "otel.metric.overflow"
+)
+
+// Values of LabelPhase.
+const (
+	PhaseQueue   = "queue"
+	PhasePrefill = "prefill"
+	PhaseDecode  = "decode"
+)
+
+// Values of LabelType.
+const (
+	TokensInput       = "input"
+	TokensOutput      = "output"
+	TokensReasoning   = "reasoning"
+	TokensCachedInput = "cached_input"
+)

@@ -1,0 +1,96 @@
+package sketch
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// # Encoding
+//
+// A version byte; sum, min and max as 64-bit floats (little endian); the count
+// of zeros (varint); then for each bucket that is not empty, in ascending order,
+// how many buckets were skipped since the one before (varint; the first counts
+// from the lowest possible) and its count (varint).
+const version = 1
+
+const headerSize = 1 + 3*8
+
+// AppendBinary appends the encoded sketch to dst.
+func (s *Sketch) AppendBinary(dst []byte) []byte {
+	dst = append(dst, version)
+	for _, v := range [...]float64{s.sum, s.min, s.max} {
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
+	}
+	dst = binary.AppendUvarint(dst, s.zeros)
+	next := lowestIndex
+	for index, n := range s.Buckets() {
+		dst = binary.AppendUvarint(dst, uint64(index-next))
+		dst = binary.AppendUvarint(dst, n)
+		next = index + 1
+	}
+	return dst
+}
+
+var errMalformed = errors.New("sketch is truncated or malformed")
+
+// MergeBinary adds all values of an encoded sketch, or none when it is
+// malformed.
+func (s *Sketch) MergeBinary(encoded []byte) error {
+	other, buckets, err := parse(encoded)
+	if err != nil || other.count == 0 {
+		return err
+	}
+	s.observe(other.count, other.sum, other.min, other.max)
+	s.zeros += other.zeros
+	return eachBucket(buckets, s.add)
+}
+
+// parse checks an encoded sketch. It returns all but the buckets, and these
+// still encoded.
+func parse(encoded []byte) (s Sketch, buckets []byte, err error) {
+	if len(encoded) == 0 {
+		return s, nil, errMalformed
+	}
+	if encoded[0] != version {
+		return s, nil, fmt.Errorf("sketch has version %d, this build reads %d", encoded[0], version)
+	}
+	if len(encoded) < headerSize {
+		return s, nil, errMalformed
+	}
+	for i, v := range [...]*float64{&s.sum, &s.min, &s.max} {
+		*v = math.Float64frombits(binary.LittleEndian.Uint64(encoded[1+8*i:]))
+		if !(*v >= 0) || math.IsInf(*v, 0) {
+			return s, nil, errMalformed
+		}
+	}
+	buckets = encoded[headerSize:]
+	zeros, n := binary.Uvarint(buckets)
+	if n <= 0 || s.min > s.max {
+		return s, nil, errMalformed
+	}
+	s.zeros, s.count = zeros, zeros
+	buckets = buckets[n:]
+	err = eachBucket(buckets, func(_ int, n uint64) { s.count += n })
+	return s, buckets, err
+}
+
+func eachBucket(encoded []byte, visit func(index int, n uint64)) error {
+	next := lowestIndex
+	for len(encoded) > 0 {
+		skipped, a := binary.Uvarint(encoded)
+		if a <= 0 || skipped >= uint64(lowestIndex+indexCount-next) {
+			return errMalformed
+		}
+		count, b := binary.Uvarint(encoded[a:])
+		if b <= 0 || count == 0 {
+			return errMalformed
+		}
+		index := next + int(skipped)
+		visit(index, count)
+		next = index + 1
+		encoded = encoded[a+b:]
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package sketch
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// exactQuantile is the definition, on the sorted values themselves.
+func exactQuantile(sorted []float64, q float64) float64 {
+	for i, v := range sorted {
+		if float64(i+1) >= q*float64(len(sorted)) {
+			return v
+		}
+	}
+	return math.NaN()
+}
+
+func TestQuantileIsWithinHalfAPercentOfExact(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	distributions := map[string]func() float64{
+		"token gaps around 20 ms":    func() float64 { return 0.020 + 0.003*random.NormFloat64() },
+		"heavy tail, lognormal 1.5":  func() float64 { return 0.02 * math.Exp(1.5*random.NormFloat64()) },
+		"uniform over nine decades":  func() float64 { return math.Pow(10, -8+9*random.Float64()) },
+		"a few distinct values":      func() float64 { return []float64{0.003, 0.0031, 0.5, 30}[random.IntN(4)] },
+		"tokens per second":          func() float64 { return 30 + 500*random.Float64() },
+		"exactly at powers of two":   func() float64 { return math.Ldexp(1, random.IntN(20)-10) },
+		"a third of it exactly zero": func() float64 { return math.Max(0, random.Float64()-1.0/3) },
+	}
+	for name, draw := range distributions {
+		t.Run(name, func(t *testing.T) {
+			var s Sketch
+			var values []float64
+			for range 20_000 {
+				v := math.Abs(draw())
+				values = append(values, v)
+				s.Add(v, 1)
+			}
+			slices.Sort(values)
+			for _, q := range []float64{0, 0.001, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 1} {
+				exact := exactQuantile(values, q)
+				require.InDelta(t, exact, s.Quantile(q), 0.0055*exact+ZeroThreshold, "quantile %v", q)
+			}
+			require.Equal(t, values[0], s.Min())
+			require.Equal(t, values[len(values)-1], s.Max())
+		})
+	}
+}
+
+// The mapping is OpenTelemetry's: the logarithm, and upper bounds inclusive.
+func TestIndexMatchesTheLogarithm(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 1_000_000 {
+		v := math.Exp2(-29.9 + 59.8*random.Float64())
+		exact := math.Log2(v) * perOctave
+		if math.Abs(exact-math.Round(exact)) < 1e-9 {
+			continue // too near to a boundary for math.Log2 to decide
+		}
+		require.Equal(t, int(math.Ceil(exact))-1, Index(v), "value %v", v)
+	}
+	for exponent := -29; exponent < 30; exponent++ {
+		power := math.Ldexp(1, exponent)
+		require.Equal(t, exponent*perOctave-1, Index(power))
+		require.Equal(t, exponent*perOctave, Index(math.Nextafter(power, math.Inf(1))))
+	}
+	for index := lowestIndex; index < lowestIndex+indexCount; index++ {
+		require.Equal(t, index, Index(UpperBound(index)))
+		require.InEpsilon(t, math.Exp2(float64(index+1)/perOctave), UpperBound(index), 1e-15)
+	}
+}
+
+func TestMergeEqualsAddingEverythingToOne(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	var whole, merged, decoded Sketch
+	for range 50 {
+		var part Sketch
+		for range random.IntN(100) {
+			v, n := math.Exp(4*random.NormFloat64())*0.01, 1+random.Uint64N(4)
+			if random.IntN(10) == 0 {
+				v = 0
+			}
+			part.Add(v, n)
+			whole.Add(v, n)
+		}
+		merged.Merge(&part)
+		require.NoError(t, decoded.MergeBinary(part.AppendBinary(nil)))
+	}
+	requireSame(t, &whole, &merged)
+	requireSame(t, &whole, &decoded)
+}
+
+func requireSame(t *testing.T, want, got *Sketch) {
+	t.Helper()
+	require.Equal(t, want.Count(), got.Count())
+	require.Equal(t, want.Zeros(), got.Zeros())
+	require.InEpsilon(t, want.Sum(), got.Sum(), 1e-12)
+	require.Equal(t, want.Min(), got.Min())
+	require.Equal(t, want.Max(), got.Max())
+	require.Equal(t, buckets(want), buckets(got))
+}
+
+func buckets(s *Sketch) map[int]uint64 {
+	all := map[int]uint64{}
+	for index, n := range s.Buckets() {
+		all[index] = n
+	}
+	return all
+}
+
+func TestEdges(t *testing.T) {
+	var s Sketch
+	require.True(t, math.IsNaN(s.Quantile(0.5)))
+	s.Add(-1, 1)
+	s.Add(math.NaN(), 1)
+	s.Add(1, 0)
+	require.Zero(t, s.Count())
+	s.Add(math.Inf(1), 1)
+	s.Add(1e300, 1)
+	s.Add(5e-324, 1)
+	require.EqualValues(t, 3, s.Count())
+	require.EqualValues(t, 1, s.Zeros())
+	require.Equal(t, map[int]uint64{lowestIndex + indexCount - 1: 2}, buckets(&s))
+	s.Reset()
+	s.Add(0.25, 7)
+	require.EqualValues(t, 7, s.Count())
+	require.Equal(t, 0.25, s.Quantile(0.99), "clamped to the exact value")
+	require.InDelta(t, 1.75, s.Sum(), 1e-12)
+}
+
+func TestMergeBinaryRejectsAndChangesNothing(t *testing.T) {
+	var s Sketch
+	s.Add(0.02, 5)
+	s.Add(0.5, 1)
+	good := s.AppendBinary(nil)
+	bad := map[string][]byte{
+		"nothing":            {},
+		"an unknown version": append([]byte{7}, good[1:]...),
+		"half a header":      good[:headerSize/2],
+		"half a bucket":      good[:len(good)-1],
+		"a bucket too far":   append(slices.Clone(good), 0xff, 0xff, 0x7f, 1),
+		"an empty bucket":    append(slices.Clone(good), 0, 0),
+		"a negative sum":     slices.Concat(good[:8], []byte{0xc0}, good[9:]),
+	}
+	for name, encoded := range bad {
+		t.Run(name, func(t *testing.T) {
+			var target Sketch
+			target.Add(1, 1)
+			require.Error(t, target.MergeBinary(encoded))
+			require.EqualValues(t, 1, target.Count())
+		})
+	}
+}
+
+func FuzzMergeBinary(f *testing.F) {
+	var s Sketch
+	s.Add(0, 2)
+	s.Add(0.02, 5)
+	f.Add(s.AppendBinary(nil))
+	f.Fuzz(func(t *testing.T, encoded []byte) {
+		var s Sketch
+		if s.MergeBinary(encoded) != nil {
+			require.Zero(t, s.Count())
+			return
+		}
+		require.LessOrEqual(t, len(s.counts), indexCount)
+		var again Sketch
+		require.NoError(t, again.MergeBinary(s.AppendBinary(nil)))
+		require.Equal(t, s.Count(), again.Count())
+		require.Equal(t, buckets(&s), buckets(&again))
+	})
+}
+
+func BenchmarkAdd(b *testing.B) {
+	var s Sketch
+	random := rand.New(rand.NewPCG(1, 2))
+	values := make([]float64, 1024)
+	for i := range values {
+		values[i] = 0.02 * math.Exp(0.3*random.NormFloat64())
+	}
+	b.ReportAllocs()
+	for i := range b.N {
+		s.Add(values[i%len(values)], 1)
+	}
+}
+
+func BenchmarkMergeBinary(b *testing.B) {
+	var request, total Sketch
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		request.Add(0.02*math.Exp(0.3*random.NormFloat64()), 1)
+	}
+	encoded := request.AppendBinary(nil)
+	b.ReportMetric(float64(len(encoded)), "B/request")
+	b.ReportAllocs()
+	for range b.N {
+		if err := total.MergeBinary(encoded); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package timeline
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type chunk struct {
+	offset  time.Duration
+	tokens  uint32
+	channel Channel
+}
+
+const start = int64(1_795_233_292_181_556_789)
+
+func pack(chunks []chunk) *Timeline {
+	var t Timeline
+	for _, c := range chunks {
+		t.Append(start+int64(c.offset), c.tokens, c.channel)
+	}
+	return &t
+}
+
+func unpack(t *testing.T, walk Walk) []chunk {
+	t.Helper()
+	var out []chunk
+	for walk.Next() {
+		out = append(out, chunk{walk.Offset(), walk.Tokens(), walk.Channel()})
+	}
+	require.NoError(t, walk.Err())
+	return out
+}
+
+func TestRoundTrip(t *testing.T) {
+	tests := map[string][]chunk{
+		"empty":                     nil,
+		"one chunk":                 {{120 * time.Millisecond, 1, Content}},
+		"reasoning, then content":   {{1, 1, Reasoning}, {1 + 20*time.Millisecond, 1, Reasoning}, {1 + 40*time.Millisecond, 1, Content}, {1 + 60*time.Millisecond, 1, Content}},
+		"bundled chunks":            {{0, 3, Content}, {time.Millisecond, 1, Content}, {2 * time.Millisecond, MaxTokensPerChunk, ToolCall}},
+		"same time twice":           {{time.Second, 1, Content}, {time.Second, 1, Content}},
+		"clock going backwards":     {{time.Second, 1, Content}, {time.Second - 5*time.Millisecond, 1, Content}, {2 * time.Second, 1, Content}},
+		"first chunk before start":  {{-3 * time.Millisecond, 1, Content}, {5 * time.Millisecond, 1, Content}},
+		"a pause of a day":          {{0, 1, Content}, {24 * time.Hour, 1, Content}},
+		"first chunk's nanoseconds": {{123_456_789, 1, Content}, {123_456_789 + 7*time.Millisecond, 1, Content}},
+	}
+	for name, chunks := range tests {
+		t.Run(name, func(t *testing.T) {
+			stored := pack(chunks).AppendBinary(nil, start)
+			walk, err := Decode(stored)
+			require.NoError(t, err)
+			require.Equal(t, len(chunks), walk.Left())
+			require.Equal(t, chunks, unpack(t, walk))
+		})
+	}
+}
+
+// Rounding each gap instead of each time would drift by up to half a
+// microsecond a chunk: half a millisecond here.
+func TestRoundingDoesNotAddUp(t *testing.T) {
+	var chunks []chunk
+	for i := range 1000 {
+		chunks = append(chunks, chunk{time.Duration(i) * 7_333_499, 1, Content})
+	}
+	for i, got := range unpack(t, pack(chunks).Walk()) {
+		require.InDelta(t, chunks[i].offset, got.offset, 500, "chunk %d", i)
+	}
+}
+
+func TestFirstAndLast(t *testing.T) {
+	line := pack([]chunk{{123, 1, Content}, {20*time.Millisecond + 123, 2, Content}})
+	require.Equal(t, start+123, line.First())
+	require.Equal(t, start+123+int64(20*time.Millisecond), line.Last())
+	require.Equal(t, 2, line.Len())
+	line.Reset()
+	require.Zero(t, line.Len())
+	line.Append(start, 1, Content)
+	require.Equal(t, []chunk{{0, 1, Content}}, unpack(t, line.Walk()))
+}
+
+// The contract promises 3.2 bytes per one-token chunk.
+func TestSizePerChunk(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var line Timeline
+	at := start
+	const count = 10_000
+	for range count {
+		at += int64(20*time.Millisecond) + random.Int64N(int64(200*time.Millisecond))
+		line.Append(at, 1, Content)
+	}
+	require.LessOrEqual(t, float64(len(line.AppendBinary(nil, start)))/count, 3.2)
+}
+
+func TestDecodeRejects(t *testing.T) {
+	good := pack([]chunk{{0, 1, Content}, {time.Second, 300, Reasoning}}).AppendBinary(nil, start)
+	tests := map[string][]byte{
+		"nothing":           {},
+		"an unknown version": append([]byte{9}, good[1:]...),
+		"more after the end": append(append([]byte{}, good...), 0),
+		"a huge count":       {version, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0},
+		"zero tokens":        {version, 1, 0, 1, 0},
+		"an unknown channel": {version, 1, 0, 1, 1<<channelBits | 3},
+	}
+	for i := 1; i < len(good); i++ {
+		tests["the first bytes only: "+string(rune('0'+i))] = good[:i]
+	}
+	for name, stored := range tests {
+		t.Run(name, func(t *testing.T) {
+			walk, err := Decode(stored)
+			if err == nil {
+				for walk.Next() {
+				}
+				err = walk.Err()
+			}
+			require.Error(t, err)
+		})
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(pack([]chunk{{0, 1, Content}, {time.Second, 300, Reasoning}, {-5, 1, ToolCall}}).AppendBinary(nil, start))
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		walk, err := Decode(stored)
+		if err != nil {
+			return
+		}
+		for walk.Next() {
+			require.NotZero(t, walk.Tokens())
+			require.LessOrEqual(t, walk.Tokens(), uint32(MaxTokensPerChunk))
+			require.Less(t, walk.Channel(), channels)
+		}
+	})
+}
+
+func TestNoAllocation(t *testing.T) {
+	line := pack([]chunk{{0, 1, Content}, {time.Second, 300, Reasoning}})
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		line.Reset()
+		for i := range int64(2) {
+			line.Append(start+i*20_000_000, 1, Content)
+		}
+		for walk := line.Walk(); walk.Next(); {
+		}
+	}))
+}
+
+func BenchmarkAppend(b *testing.B) {
+	var line Timeline
+	b.ReportAllocs()
+	for i := range b.N {
+		if i%1000 == 0 {
+			line.Reset()
+		}
+		line.Append(start+int64(i)*20_000_000, 1, Content)
+	}
+}
+
+func BenchmarkWalk(b *testing.B) {
+	var line Timeline
+	for i := range int64(1000) {
+		line.Append(start+i*20_000_000, 1, Content)
+	}
+	stored := line.AppendBinary(nil, start)
+	b.SetBytes(int64(len(stored)) / 1000)
+	b.ReportAllocs()
+	for n := 0; n < b.N; {
+		walk, err := Decode(stored)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for ; walk.Next(); n++ {
+		}
+	}
+}
