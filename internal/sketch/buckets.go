@@ -78,8 +78,8 @@ func UpperBound(index int) float64 {
 	return math.Ldexp(bounds[index&(perOctave-1)], index>>Scale)
 }
 
-// midpoint returns the middle of a bucket in log space: no value in the bucket
+// Midpoint returns the middle of a bucket in log space: no value in the bucket
 // is further from it than 0.55%.
-func midpoint(index int) float64 {
+func Midpoint(index int) float64 {
 	return math.Exp2((float64(index) + 0.5) / perOctave)
 }

@@ -67,14 +67,49 @@ func parse(encoded []byte) (s Sketch, buckets []byte, err error) {
 	}
 	buckets = encoded[headerSize:]
 	zeros, n := binary.Uvarint(buckets)
-	if n <= 0 || s.min > s.max {
+	if n <= 0 || zeros > maxBucketCount {
 		return s, nil, errMalformed
 	}
 	s.zeros, s.count = zeros, zeros
 	buckets = buckets[n:]
-	err = eachBucket(buckets, func(_ int, n uint64) { s.count += n })
+	first, last := zeroBucket, zeroBucket
+	err = eachBucket(buckets, func(index int, n uint64) {
+		if s.count == 0 {
+			first = index
+		}
+		last = index
+		s.count += n
+	})
+	if err == nil && s.count > 0 && !s.consistent(first, last) {
+		err = errInconsistent
+	}
 	return s, buckets, err
 }
+
+var errInconsistent = errors.New("sketch contradicts itself: its sum, min and max do not fit its buckets")
+
+// consistent tells whether sum, min and max can belong to values in the buckets
+// first to last. A sketch that lies would spoil every sum it is merged into.
+func (s *Sketch) consistent(first, last int) bool {
+	const rounding = 1e-6 // of a sum of very many values
+	n := float64(s.count)
+	return bucketOf(s.min) == first && bucketOf(s.max) == last && s.max <= MaxValue &&
+		s.sum >= s.min*n*(1-rounding) && s.sum <= s.max*n*(1+rounding)
+}
+
+// zeroBucket stands for the bucket of zeros, below all others.
+const zeroBucket = lowestIndex - 1
+
+func bucketOf(v float64) int {
+	if v <= ZeroThreshold {
+		return zeroBucket
+	}
+	return Index(v)
+}
+
+// maxBucketCount is far over what anybody counts, and low enough that no sum of
+// counts in a sketch wraps around.
+const maxBucketCount = 1 << 40
 
 func eachBucket(encoded []byte, visit func(index int, n uint64)) error {
 	next := lowestIndex
@@ -84,7 +119,7 @@ func eachBucket(encoded []byte, visit func(index int, n uint64)) error {
 			return errMalformed
 		}
 		count, b := binary.Uvarint(encoded[a:])
-		if b <= 0 || count == 0 {
+		if b <= 0 || count == 0 || count > maxBucketCount {
 			return errMalformed
 		}
 		index := next + int(skipped)

@@ -59,19 +59,22 @@ func (s *Sketch) add(index int, n uint64) {
 	s.counts[index-s.lowest] += n
 }
 
-// cover makes room for a bucket.
+// cover makes room for a bucket. It allocates only where the sketch never had
+// as much room before, also when a Reset lies between.
 func (s *Sketch) cover(index int) {
 	octave := index &^ (perOctave - 1)
 	if len(s.counts) == 0 {
 		s.lowest = octave
 	}
-	if octave < s.lowest {
-		grown := make([]uint64, s.lowest-octave+len(s.counts))
-		copy(grown[s.lowest-octave:], s.counts)
-		s.lowest, s.counts = octave, grown
+	if below := s.lowest - octave; below > 0 {
+		used := len(s.counts)
+		s.counts = append(s.counts, make([]uint64, below)...)
+		copy(s.counts[below:], s.counts[:used])
+		clear(s.counts[:below])
+		s.lowest = octave
 	}
-	for index-s.lowest >= len(s.counts) {
-		s.counts = append(s.counts, make([]uint64, perOctave)...)
+	if above := octave + perOctave - s.lowest - len(s.counts); above > 0 {
+		s.counts = append(s.counts, make([]uint64, above)...)
 	}
 }
 
@@ -87,10 +90,10 @@ func (s *Sketch) Merge(other *Sketch) {
 	}
 }
 
-// Reset empties the sketch and keeps its memory.
+// Reset empties the sketch and keeps its memory, but not the range it covered:
+// a sketch that is used again costs what its new values cost.
 func (s *Sketch) Reset() {
-	clear(s.counts)
-	*s = Sketch{lowest: s.lowest, counts: s.counts}
+	*s = Sketch{counts: s.counts[:0]}
 }
 
 // Count returns how many values were added.
@@ -134,7 +137,7 @@ func (s *Sketch) Quantile(q float64) float64 {
 	seen := s.zeros
 	for index, n := range s.Buckets() {
 		if seen += n; seen >= rank {
-			return min(max(midpoint(index), s.min), s.max)
+			return min(max(Midpoint(index), s.min), s.max)
 		}
 	}
 	return s.max

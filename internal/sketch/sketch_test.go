@@ -1,6 +1,8 @@
 package sketch
 
 import (
+	"encoding/binary"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -103,11 +105,7 @@ func requireSame(t *testing.T, want, got *Sketch) {
 }
 
 func buckets(s *Sketch) map[int]uint64 {
-	all := map[int]uint64{}
-	for index, n := range s.Buckets() {
-		all[index] = n
-	}
-	return all
+	return maps.Collect(s.Buckets())
 }
 
 func TestEdges(t *testing.T) {
@@ -143,6 +141,10 @@ func TestMergeBinaryRejectsAndChangesNothing(t *testing.T) {
 		"a bucket too far":   append(slices.Clone(good), 0xff, 0xff, 0x7f, 1),
 		"an empty bucket":    append(slices.Clone(good), 0, 0),
 		"a negative sum":     slices.Concat(good[:8], []byte{0xc0}, good[9:]),
+		"a sum too large":    slices.Concat(good[:1], float(1e9), good[9:]),
+		"a min too small":    slices.Concat(good[:9], float(0.001), good[17:]),
+		"a max too large":    slices.Concat(good[:17], float(700), good[25:]),
+		"counts that wrap":   append(slices.Clone(good), binary.AppendUvarint([]byte{0}, math.MaxUint64-3)...),
 	}
 	for name, encoded := range bad {
 		t.Run(name, func(t *testing.T) {
@@ -152,6 +154,33 @@ func TestMergeBinaryRejectsAndChangesNothing(t *testing.T) {
 			require.EqualValues(t, 1, target.Count())
 		})
 	}
+}
+
+func float(v float64) []byte {
+	return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v))
+}
+
+func TestValuesOverTheLargestAreNotForOthers(t *testing.T) {
+	var s, target Sketch
+	s.Add(1e300, 1)
+	require.ErrorIs(t, target.MergeBinary(s.AppendBinary(nil)), errInconsistent)
+}
+
+func TestResetKeepsMemoryAndForgetsTheRange(t *testing.T) {
+	var s Sketch
+	fill := func() {
+		s.Reset()
+		for exponent := -4; exponent <= 4; exponent++ { // down and up, the middle first
+			s.Add(math.Ldexp(1.5, -exponent*exponent/4*(exponent&1*2-1)), 1)
+		}
+	}
+	fill()
+	want := buckets(&s)
+	require.Zero(t, testing.AllocsPerRun(10, fill))
+	require.Equal(t, want, buckets(&s))
+	s.Reset()
+	s.Add(1, 1)
+	require.Len(t, s.counts, perOctave)
 }
 
 func FuzzMergeBinary(f *testing.F) {

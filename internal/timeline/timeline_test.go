@@ -96,7 +96,7 @@ func TestSizePerChunk(t *testing.T) {
 func TestDecodeRejects(t *testing.T) {
 	good := pack([]chunk{{0, 1, Content}, {time.Second, 300, Reasoning}}).AppendBinary(nil, start)
 	tests := map[string][]byte{
-		"nothing":           {},
+		"nothing":            {},
 		"an unknown version": append([]byte{9}, good[1:]...),
 		"more after the end": append(append([]byte{}, good...), 0),
 		"a huge count":       {version, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0},

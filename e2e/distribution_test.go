@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/need"
+)
+
+// Somebody else's project takes our components by gomod and import, as the
+// README says, and one stream goes through what ocb makes of it.
+func TestAnotherDistribution(t *testing.T) {
+	root := need.Root(t)
+	folder := t.TempDir()
+	manifest := filepath.Join(folder, "builder-config.yaml")
+	// The version is not published, so a replace stands in for the module proxy.
+	require.NoError(t, os.WriteFile(manifest, fmt.Appendf(nil, `
+dist:
+  name: otelcol-theirs
+  output_path: %s
+receivers:
+  - gomod: github.com/tokenpulse/tokenpulse v0.1.0
+    import: github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver
+processors:
+  - gomod: github.com/tokenpulse/tokenpulse v0.1.0
+    import: github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor
+exporters:
+  - gomod: github.com/tokenpulse/tokenpulse v0.1.0
+    import: github.com/tokenpulse/tokenpulse/exporter/tokensliexporter
+providers:
+  - gomod: go.opentelemetry.io/collector/confmap/provider/fileprovider v1.67.0
+replaces:
+  - github.com/tokenpulse/tokenpulse => %s
+`, filepath.Join(folder, "dist"), root), 0o600))
+
+	build := exec.Command("go", "tool", "-modfile="+filepath.Join(root, "internal", "tools", "go.mod"), "builder", "--config", manifest)
+	build.Dir = root
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+
+	ingest, metrics := freeAddress(t), freeAddress(t)
+	config := filepath.Join(folder, "config.yaml")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
+receivers:
+  token_stream:
+    protocols:
+      http:
+        endpoint: %s
+      grpc:
+        endpoint: %s
+processors:
+  token_latency:
+exporters:
+  token_sli:
+    endpoint: %s
+service:
+  pipelines:
+    traces: {receivers: [token_stream], processors: [token_latency], exporters: [token_sli]}
+  telemetry:
+    metrics: {level: none}
+`, ingest, freeAddress(t), metrics), 0o600))
+	theirs := start(t, filepath.Join(folder, "dist", "otelcol-theirs"), "--config", config)
+	theirs.waitFor(t, "http://"+metrics+"/metrics")
+
+	response, err := http.Post("http://"+ingest+"/v1/tokens", "application/x-ndjson", strings.NewReader(
+		`{"event":"start","stream_id":"one","time_unix_nano":1795233292000000000,"attributes":{"gen_ai.request.model":"m"}}
+{"event":"chunk","stream_id":"one","time_unix_nano":1795233292250000000}
+{"event":"chunk","stream_id":"one","time_unix_nano":1795233292270000000}
+{"event":"end","stream_id":"one","time_unix_nano":1795233292270000000}
+`))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+
+	text := string(get(t, "http://"+metrics+"/metrics", "text/plain"))
+	require.Contains(t, text, `tokenpulse_time_to_first_token_seconds_sum{gen_ai_request_model="m",outcome="success",vantage="server"} 0.25`)
+	require.Contains(t, text, `tokenpulse_time_per_output_token_seconds_sum{gen_ai_request_model="m",outcome="success",vantage="server"} 0.02`)
+}

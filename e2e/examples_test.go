@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/need"
+)
+
+// Every example is one that the built Collector accepts.
+func TestExamplesAreValid(t *testing.T) {
+	exampleEnvironment(t)
+	files, err := filepath.Glob(filepath.Join(need.Root(t), "examples", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			run(t, built(t, "otelcol-tokenpulse"), "validate", "--config", file)
+		})
+	}
+}
+
+func TestExampleQuickstart(t *testing.T) {
+	c := startCollector(t, example(t, "quickstart.yaml"))
+	run(t, built(t, "tokengen"), "replay", ownRecording(t), "--transport", "ndjson", "--endpoint", c.http)
+	total := 0.0
+	for _, metric := range scrape(t, c)["tokenpulse_requests_total"].GetMetric() {
+		total += metric.GetCounter().GetValue()
+	}
+	recording, err := os.ReadFile(ownRecording(t))
+	require.NoError(t, err)
+	require.InDelta(t, bytes.Count(recording, []byte(`"event":"start"`)), total, 0)
+}
+
+func TestExampleSpansToFile(t *testing.T) {
+	spansFile := exampleEnvironment(t)
+	c := startCollector(t, example(t, "spans-to-file.yaml"))
+	run(t, built(t, "tokengen"), "replay", ownRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
+	c.stop(t)
+	for _, span := range readSpans(t, spansFile) {
+		_, found := span.Attributes().Get("tokenpulse.timeline")
+		require.True(t, found, "the example keeps timelines")
+	}
+}
+
+func TestExampleTailSampling(t *testing.T) {
+	spansFile := exampleEnvironment(t)
+	c := startCollector(t, example(t, "tail-sampling.yaml"))
+	run(t, built(t, "tokengen"), "replay", ownRecording(t), "--transport", "protobuf", "--endpoint", c.http)
+	require.Eventually(t, func() bool {
+		info, err := os.Stat(spansFile)
+		return err == nil && info.Size() > 0
+	}, patience, 100*time.Millisecond)
+	c.stop(t)
+	for _, span := range readSpans(t, spansFile) {
+		attributes := span.Attributes()
+		perToken, hasPerToken := attributes.Get("tokenpulse.time_per_output_token")
+		stalls, hasStalls := attributes.Get("tokenpulse.stall.count")
+		worthALook := text(t, attributes, "tokenpulse.outcome") != "success" ||
+			hasPerToken && perToken.Double() > 0.05 || hasStalls && stalls.Int() > 0
+		require.True(t, worthALook, "%v", attributes.AsRaw())
+	}
+}
+
+// The secured example turns away who has no token, and takes who has.
+func TestExampleSecured(t *testing.T) {
+	exampleEnvironment(t)
+	c := startCollector(t, example(t, "secured.yaml"))
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted(t)}}}
+	for token, want := range map[string]int{"": http.StatusUnauthorized, "wrong": http.StatusUnauthorized, "secret": http.StatusOK} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+c.http+"/v1/tokens", strings.NewReader(
+			`{"event":"start","stream_id":"one","time_unix_nano":1795233292000000000}`))
+		require.NoError(t, err)
+		request.Header.Set("Content-Type", "application/x-ndjson")
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, want, response.StatusCode, "token %q", token)
+	}
+}
+
+func example(t *testing.T, name string) string {
+	t.Helper()
+	return filepath.Join(need.Root(t), "examples", name)
+}
+
+func ownRecording(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(need.Root(t), "testdata", "recordings", "demo.jsonl")
+}
+
+// exampleEnvironment sets what the examples read from the environment, and
+// returns the file they write spans to.
+func exampleEnvironment(t *testing.T) (spansFile string) {
+	t.Helper()
+	folder := t.TempDir()
+	spansFile = filepath.Join(folder, "spans.jsonl")
+	certificate, key := selfSigned(t, folder)
+	for name, value := range map[string]string{
+		"SPANS_FILE":         spansFile,
+		"OTLP_GRPC_ENDPOINT": freeAddress(t),
+		"OTLP_HTTP_ENDPOINT": freeAddress(t),
+		"HEALTH_ENDPOINT":    freeAddress(t),
+		"TOKENPULSE_TOKEN":   "secret",
+		"TLS_CERT_FILE":      certificate,
+		"TLS_KEY_FILE":       key,
+	} {
+		t.Setenv(name, value)
+	}
+	return spansFile
+}
+
+// selfSigned writes a certificate for the loopback address.
+func selfSigned(t *testing.T, folder string) (certificateFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "tokenpulse test"},
+		NotAfter:              time.Now().Add(time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	encodedKey, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	write := func(name, kind string, content []byte) string {
+		var encoded bytes.Buffer
+		require.NoError(t, pem.Encode(&encoded, &pem.Block{Type: kind, Bytes: content}))
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, encoded.Bytes(), 0o600))
+		return path
+	}
+	return write("cert.pem", "CERTIFICATE", certificate), write("key.pem", "PRIVATE KEY", encodedKey)
+}
+
+func trusted(t *testing.T) *x509.CertPool {
+	t.Helper()
+	certificate, err := os.ReadFile(os.Getenv("TLS_CERT_FILE"))
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(certificate))
+	return pool
+}

@@ -1,0 +1,163 @@
+// Package e2e runs the built Collector as a process, with real clients against
+// it. `make build` builds what it runs.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/need"
+)
+
+const patience = 30 * time.Second
+
+// process is a program that runs until the test ends.
+type process struct {
+	command *exec.Cmd
+	log     string
+	exited  chan struct{}
+}
+
+func start(t *testing.T, path string, args ...string) *process {
+	t.Helper()
+	log, err := os.CreateTemp(t.TempDir(), filepath.Base(path)+"-*.log")
+	require.NoError(t, err)
+	p := &process{command: exec.Command(path, args...), log: log.Name(), exited: make(chan struct{})}
+	p.command.Stdout, p.command.Stderr = log, log
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, p.command.Start())
+	go func() {
+		_ = p.command.Wait()
+		_ = log.Close()
+		close(p.exited)
+	}()
+	t.Cleanup(func() {
+		p.stop(t)
+		if t.Failed() {
+			t.Logf("%s wrote:\n%s", filepath.Base(path), p.output(t))
+		}
+	})
+	return p
+}
+
+// signal reaches the process and its children, as a terminal's Ctrl-C does.
+func (p *process) signal(signal syscall.Signal) {
+	_ = syscall.Kill(-p.command.Process.Pid, signal)
+}
+
+// stop asks the process to end, as an init system does, and waits for it.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(patience):
+		p.signal(syscall.SIGKILL)
+		<-p.exited
+		t.Errorf("%s did not stop", p.command.Path)
+	}
+}
+
+func (p *process) output(t *testing.T) string {
+	t.Helper()
+	written, err := os.ReadFile(p.log)
+	require.NoError(t, err)
+	return string(written)
+}
+
+// waitFor asks a URL until it answers 200.
+func (p *process) waitFor(t *testing.T, url string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		select {
+		case <-p.exited:
+			t.Fatalf("%s ended early:\n%s", p.command.Path, p.output(t))
+		default:
+		}
+		response, err := http.Get(url)
+		if err != nil {
+			return false
+		}
+		_ = response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	}, patience, 50*time.Millisecond, "%s does not answer", url)
+}
+
+func built(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(need.Root(t), "dist", name)
+	require.FileExists(t, path, "build it first: make build")
+	return path
+}
+
+func run(t *testing.T, path string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	output, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
+	require.NoError(t, err, "%s %v:\n%s", path, args, output)
+}
+
+// freeAddress returns a loopback address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func get(t *testing.T, url, accept string) []byte {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	require.NoError(t, err)
+	request.Header.Set("Accept", accept)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, "%s: %s", url, body)
+	return body
+}
+
+// collector is the built Collector with one of the project's configs.
+type collector struct {
+	*process
+	http, grpc, metrics string
+}
+
+// startCollector runs the Collector with a config, on ports of its own.
+func startCollector(t *testing.T, config string) *collector {
+	t.Helper()
+	c := &collector{http: freeAddress(t), grpc: freeAddress(t), metrics: freeAddress(t)}
+	c.process = start(t, built(t, "otelcol-tokenpulse"),
+		"--config", config,
+		"--set", "receivers.token_stream.protocols.http.endpoint="+c.http,
+		"--set", "receivers.token_stream.protocols.grpc.endpoint="+c.grpc,
+		"--set", "exporters.token_sli.endpoint="+c.metrics,
+	)
+	c.waitFor(t, c.metricsURL())
+	return c
+}
+
+func (c *collector) metricsURL() string { return fmt.Sprintf("http://%s/metrics", c.metrics) }
+
+// endpoint returns where a tokengen transport sends to.
+func (c *collector) endpoint(transport string) string {
+	if transport == "grpc" || transport == "grpc-stream" {
+		return c.grpc
+	}
+	return c.http
+}

@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/need"
+)
+
+// A real Prometheus scrapes the exporter. With native histograms on, quantiles
+// are as good as the buckets (1.1% wide); without, as good as the classic ones.
+func TestPrometheus(t *testing.T) {
+	program := need.Program(t, "prometheus")
+	requests := readRecording(t)
+	c := startCollector(t, filepath.Join(need.Root(t), "examples", "quickstart.yaml"))
+	run(t, built(t, "tokengen"), "replay", need.Shared(t, recording), "--transport", "protobuf", "--endpoint", c.http)
+
+	native := startPrometheus(t, program, c.metrics, "native-histograms,exemplar-storage")
+	classic := startPrometheus(t, program, c.metrics, "exemplar-storage")
+	native.waitForScrape(t)
+	classic.waitForScrape(t)
+
+	for name, values := range pooled(requests) {
+		metric := "tokenpulse_" + name + "_seconds"
+		selector := `{outcome="success"}`
+		count := float64(len(values))
+		require.InDelta(t, count, native.query(t, "histogram_count("+metric+selector+")"), 0, name)
+		require.InDelta(t, count, classic.query(t, metric+"_count"+selector), 0, name)
+		for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
+			exact := nearestRank(values, q) / 1e3
+			fromNative := native.query(t, fmt.Sprintf("histogram_quantile(%v, %s%s)", q, metric, selector))
+			require.InEpsilon(t, exact, fromNative, 0.011, "%s %v, native", name, q)
+
+			low, high := classic.bucketAround(t, metric, exact)
+			fromClassic := classic.query(t, fmt.Sprintf("histogram_quantile(%v, %s_bucket%s)", q, metric, selector))
+			require.GreaterOrEqual(t, fromClassic, low, "%s %v, classic", name, q)
+			require.LessOrEqual(t, fromClassic, high, "%s %v, classic", name, q)
+			t.Logf("%-22s p%-3.0f exact %.6f  native %.6f  classic %.6f (bucket %v to %v)",
+				name, q*100, exact, fromNative, fromClassic, low, high)
+		}
+	}
+	for _, server := range []*prometheus{native, classic} {
+		require.NotEmpty(t, server.exemplarTraces(t), "exemplars lead from a histogram to its traces")
+	}
+}
+
+type prometheus struct {
+	*process
+	address string
+}
+
+func startPrometheus(t *testing.T, program, target, features string) *prometheus {
+	t.Helper()
+	folder := t.TempDir()
+	config := filepath.Join(folder, "prometheus.yml")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
+scrape_configs:
+  - job_name: tokenpulse
+    scrape_interval: 500ms
+    scrape_timeout: 500ms
+    static_configs: [{targets: [%q]}]
+`, target), 0o600))
+	p := &prometheus{address: freeAddress(t)}
+	p.process = start(t, program, "--config.file", config, "--storage.tsdb.path", filepath.Join(folder, "data"),
+		"--web.listen-address", p.address, "--enable-feature", features)
+	p.waitFor(t, "http://"+p.address+"/-/ready")
+	return p
+}
+
+func (p *prometheus) waitForScrape(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var answer struct {
+			Data struct{ Result []any }
+		}
+		p.ask(t, "query", url.Values{"query": {"tokenpulse_requests_total"}}, &answer)
+		return len(answer.Data.Result) > 0
+	}, patience, 100*time.Millisecond, "Prometheus has not scraped the exporter")
+}
+
+func (p *prometheus) ask(t *testing.T, what string, parameters url.Values, answer any) {
+	t.Helper()
+	body := get(t, fmt.Sprintf("http://%s/api/v1/%s?%s", p.address, what, parameters.Encode()), "application/json")
+	require.NoError(t, json.Unmarshal(body, answer))
+}
+
+// query returns the one sample that a query gives.
+func (p *prometheus) query(t *testing.T, query string) float64 {
+	t.Helper()
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Value [2]any `json:"value"`
+			}
+		}
+	}
+	p.ask(t, "query", url.Values{"query": {query}}, &answer)
+	require.Len(t, answer.Data.Result, 1, query)
+	value, err := strconv.ParseFloat(answer.Data.Result[0].Value[1].(string), 64)
+	require.NoError(t, err)
+	return value
+}
+
+// bucketAround returns the bounds of the classic bucket that a value is in.
+func (p *prometheus) bucketAround(t *testing.T, metric string, value float64) (low, high float64) {
+	t.Helper()
+	var answer struct {
+		Data []string
+	}
+	p.ask(t, "label/le/values", url.Values{"match[]": {metric + "_bucket"}}, &answer)
+	var bounds []float64
+	for _, text := range answer.Data {
+		bound, err := strconv.ParseFloat(text, 64)
+		require.NoError(t, err)
+		bounds = append(bounds, bound)
+	}
+	slices.Sort(bounds)
+	above, _ := slices.BinarySearch(bounds, value)
+	if above > 0 {
+		low = bounds[above-1]
+	}
+	return low, bounds[above]
+}
+
+func (p *prometheus) exemplarTraces(t *testing.T) []string {
+	t.Helper()
+	var answer struct {
+		Data []struct {
+			Exemplars []struct {
+				Labels map[string]string
+			}
+		}
+	}
+	p.ask(t, "query_exemplars", url.Values{
+		"query": {`{__name__=~"tokenpulse_time_per_output_token_seconds.*"}`},
+		"start": {"1"}, "end": {strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)},
+	}, &answer)
+	var traces []string
+	for _, series := range answer.Data {
+		for _, exemplar := range series.Exemplars {
+			require.Len(t, exemplar.Labels["trace_id"], 32)
+			require.Len(t, exemplar.Labels["span_id"], 16)
+			traces = append(traces, exemplar.Labels["trace_id"])
+		}
+	}
+	return traces
+}

@@ -1,0 +1,366 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+const recording = "data/aiperf_run1/profile_export.jsonl"
+
+// recorded is one request of the AIPerf recording, in the recording's own words
+// and milliseconds.
+type recorded struct {
+	startUnixNano     int64
+	failed            bool
+	timeToFirstToken  float64
+	interChunkLatency []float64
+	interTokenLatency float64 // AIPerf's: one number per request, our TPOT
+	requestLatency    float64
+	outputTokens      float64
+}
+
+func readRecording(t *testing.T) []recorded {
+	t.Helper()
+	file, err := os.Open(need.Shared(t, recording))
+	require.NoError(t, err)
+	defer file.Close()
+	var all []recorded
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		type number struct{ Value float64 }
+		var line struct {
+			Metadata struct {
+				TimestampNS int64 `json:"timestamp_ns"`
+			}
+			Metrics struct {
+				TTFT                 number
+				InterChunkLatency    struct{ Value []float64 } `json:"inter_chunk_latency"`
+				InterTokenLatency    number                    `json:"inter_token_latency"`
+				RequestLatency       number                    `json:"request_latency"`
+				OutputSequenceLength number                    `json:"output_sequence_length"`
+			}
+			Error *struct{ Code int }
+		}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
+		all = append(all, recorded{
+			startUnixNano:     line.Metadata.TimestampNS,
+			failed:            line.Error != nil,
+			timeToFirstToken:  line.Metrics.TTFT.Value,
+			interChunkLatency: line.Metrics.InterChunkLatency.Value,
+			interTokenLatency: line.Metrics.InterTokenLatency.Value,
+			requestLatency:    line.Metrics.RequestLatency.Value,
+			outputTokens:      line.Metrics.OutputSequenceLength.Value,
+		})
+	}
+	require.NoError(t, lines.Err())
+	return all
+}
+
+// The main promise, on real input: what 100 recorded requests say at /metrics
+// and on their spans is what the recording says, over each transport.
+func TestReplayOfRealRequests(t *testing.T) {
+	requests := readRecording(t)
+	require.Len(t, requests, 100)
+
+	var histograms []map[string]*dto.Histogram
+	transports := []string{"ndjson", "json", "protobuf", "grpc", "grpc-stream"}
+	for _, transport := range transports {
+		t.Run(transport, func(t *testing.T) {
+			spansFile := filepath.Join(t.TempDir(), "spans.jsonl")
+			t.Setenv("SPANS_FILE", spansFile)
+			t.Setenv("OTLP_GRPC_ENDPOINT", freeAddress(t))
+			t.Setenv("OTLP_HTTP_ENDPOINT", freeAddress(t))
+			c := startCollector(t, filepath.Join(need.Root(t), "examples", "spans-to-file.yaml"))
+			run(t, built(t, "tokengen"), "replay", need.Shared(t, recording),
+				"--transport", transport, "--endpoint", c.endpoint(transport))
+			families := scrape(t, c)
+			c.stop(t)
+
+			requireRecordedSpans(t, requests, readSpans(t, spansFile))
+			requireRecordedQuantiles(t, requests, families)
+			requireRecordedCounts(t, families)
+			histograms = append(histograms, successHistograms(families))
+		})
+	}
+	require.Len(t, histograms, len(transports))
+	for i := range histograms {
+		require.Equal(t, histograms[0], histograms[i], "%s and %s differ", transports[0], transports[i])
+	}
+	logPeerAggregates(t, requests)
+}
+
+func readSpans(t *testing.T, file string) []ptrace.Span {
+	t.Helper()
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var spans []ptrace.Span
+	for line := range bytes.Lines(written) {
+		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
+		require.NoError(t, err)
+		for _, resource := range traces.ResourceSpans().All() {
+			for _, scope := range resource.ScopeSpans().All() {
+				for _, span := range scope.Spans().All() {
+					spans = append(spans, span)
+				}
+			}
+		}
+	}
+	return spans
+}
+
+func requireRecordedSpans(t *testing.T, requests []recorded, spans []ptrace.Span) {
+	t.Helper()
+	require.Len(t, spans, len(requests))
+	byStart := map[int64]ptrace.Span{}
+	for _, span := range spans {
+		byStart[int64(span.StartTimestamp())] = span
+	}
+	require.Len(t, byStart, len(requests), "start times tell the requests apart")
+	for _, request := range requests {
+		span, found := byStart[request.startUnixNano]
+		require.True(t, found, "no span starts at %d", request.startUnixNano)
+		attributes := span.Attributes()
+		if request.failed {
+			require.Equal(t, "cancelled", text(t, attributes, "tokenpulse.outcome"))
+			_, found := attributes.Get("tokenpulse.time_to_first_token")
+			require.False(t, found, "a request without tokens has no TTFT")
+			continue
+		}
+		const within = 0.002 // milliseconds
+		require.Equal(t, "success", text(t, attributes, "tokenpulse.outcome"))
+		require.Equal(t, "token_stream", text(t, attributes, "tokenpulse.source"))
+		require.InDelta(t, request.timeToFirstToken, milliseconds(t, attributes, "tokenpulse.time_to_first_token"), within)
+		require.InDelta(t, request.interTokenLatency, milliseconds(t, attributes, "tokenpulse.time_per_output_token"), within)
+		require.InDelta(t, request.requestLatency, milliseconds(t, attributes, "tokenpulse.request.duration"), within)
+
+		gaps := gapsOf(t, attributes)
+		require.Len(t, gaps, len(request.interChunkLatency))
+		for i, gap := range gaps {
+			require.InDelta(t, request.interChunkLatency[i], gap, within, "gap %d", i)
+		}
+		sorted := slices.Sorted(slices.Values(request.interChunkLatency))
+		require.InDelta(t, mean(sorted), milliseconds(t, attributes, "tokenpulse.inter_chunk_latency.mean"), within)
+		require.InDelta(t, sorted[len(sorted)-1], milliseconds(t, attributes, "tokenpulse.inter_chunk_latency.max"), within)
+		for suffix, q := range map[string]float64{".p50": 0.5, ".p95": 0.95, ".p99": 0.99} {
+			require.InEpsilon(t, nearestRank(sorted, q), milliseconds(t, attributes, "tokenpulse.inter_chunk_latency"+suffix), 0.01)
+		}
+	}
+}
+
+// gapsOf returns the time between the chunks of a span's timeline, in milliseconds.
+func gapsOf(t *testing.T, attributes pcommon.Map) []float64 {
+	t.Helper()
+	stored, found := attributes.Get("tokenpulse.timeline")
+	require.True(t, found)
+	walk, err := timeline.Decode(stored.Bytes().AsRaw())
+	require.NoError(t, err)
+	var gaps []float64
+	var last time.Duration
+	for first := true; walk.Next(); first = false {
+		if !first {
+			gaps = append(gaps, float64(walk.Offset()-last)/1e6)
+		}
+		last = walk.Offset()
+	}
+	require.NoError(t, walk.Err())
+	return gaps
+}
+
+// requireRecordedQuantiles compares the quantile gauges with exact nearest rank
+// over all requests.
+func requireRecordedQuantiles(t *testing.T, requests []recorded, families map[string]*dto.MetricFamily) {
+	t.Helper()
+	for name, values := range pooled(requests) {
+		family := families["tokenpulse_"+name+"_quantile_seconds"]
+		require.NotNil(t, family, name)
+		for _, window := range []string{"1m", "5m", "1h"} {
+			for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
+				gauge := find(t, family, map[string]string{
+					"outcome": "success", "window": window, "quantile": strconv.FormatFloat(q, 'g', -1, 64),
+				})
+				require.InEpsilon(t, nearestRank(values, q)/1e3, gauge.GetGauge().GetValue(), 0.01, "%s %v over %s", name, q, window)
+			}
+		}
+	}
+}
+
+// pooled returns the values over all successful requests, sorted, in
+// milliseconds. A chunk is a token in this recording, so inter-token and
+// inter-chunk latency coincide.
+func pooled(requests []recorded) map[string][]float64 {
+	all := map[string][]float64{}
+	for _, request := range requests {
+		if request.failed {
+			continue
+		}
+		all["time_to_first_token"] = append(all["time_to_first_token"], request.timeToFirstToken)
+		all["time_per_output_token"] = append(all["time_per_output_token"], request.interTokenLatency)
+		all["request_duration"] = append(all["request_duration"], request.requestLatency)
+		all["inter_chunk_latency"] = append(all["inter_chunk_latency"], request.interChunkLatency...)
+		all["inter_token_latency"] = append(all["inter_token_latency"], request.interChunkLatency...)
+	}
+	for _, values := range all {
+		slices.Sort(values)
+	}
+	return all
+}
+
+func requireRecordedCounts(t *testing.T, families map[string]*dto.MetricFamily) {
+	t.Helper()
+	requests := families["tokenpulse_requests_total"]
+	require.InDelta(t, 89, find(t, requests, map[string]string{"outcome": "success"}).GetCounter().GetValue(), 0)
+	require.InDelta(t, 11, find(t, requests, map[string]string{"outcome": "cancelled"}).GetCounter().GetValue(), 0)
+	tokens := families["tokenpulse_tokens_total"]
+	// The totals that the recording tool printed beside its percentiles.
+	require.InDelta(t, 48950, find(t, tokens, map[string]string{"type": "input"}).GetCounter().GetValue(), 0)
+	require.InDelta(t, 21624, find(t, tokens, map[string]string{"type": "output"}).GetCounter().GetValue(), 0)
+	require.InDelta(t, 19792, find(t, tokens, map[string]string{"type": "reasoning"}).GetCounter().GetValue(), 0)
+	for _, name := range []string{"time_to_first_token", "inter_token_latency", "inter_chunk_latency", "time_per_output_token"} {
+		for _, metric := range families["tokenpulse_"+name+"_seconds"].GetMetric() {
+			require.NotEqual(t, "cancelled", label(metric, "outcome"), "%s: cancelled requests had no tokens", name)
+		}
+	}
+}
+
+// successHistograms returns the buckets of all histograms, without what differs
+// between runs: exemplars and start times.
+func successHistograms(families map[string]*dto.MetricFamily) map[string]*dto.Histogram {
+	all := map[string]*dto.Histogram{}
+	for name, family := range families {
+		for _, metric := range family.GetMetric() {
+			if histogram := metric.GetHistogram(); histogram != nil {
+				histogram.Exemplars, histogram.CreatedTimestamp = nil, nil
+				for _, bucket := range histogram.GetBucket() {
+					bucket.Exemplar = nil
+				}
+				// Requests finish in another order: the float sum may differ in its last digits.
+				sum := math.Round(histogram.GetSampleSum()*1e6) / 1e6
+				histogram.SampleSum = &sum
+				all[name+" "+label(metric, "outcome")+" "+label(metric, "phase")] = histogram
+			}
+		}
+	}
+	return all
+}
+
+// logPeerAggregates prints our definition's percentiles beside the ones that the
+// recording tool printed, so that a reader sees what the difference of method makes.
+func logPeerAggregates(t *testing.T, requests []recorded) {
+	t.Helper()
+	written, err := os.ReadFile(need.Shared(t, "data/aiperf_run1/profile_export_aiperf.json"))
+	require.NoError(t, err)
+	var aggregates struct {
+		Records map[string]map[string]any `json:"records"`
+	}
+	require.NoError(t, json.Unmarshal(written, &aggregates))
+	values := pooled(requests)
+	t.Log("ms; exact nearest rank (this project) | as printed by AIPerf (linear interpolation between ranks)")
+	for ours, theirs := range map[string]string{
+		"time_to_first_token": "ttft", "inter_chunk_latency": "inter_chunk_latency", "time_per_output_token": "inter_token_latency",
+	} {
+		line := []string{fmt.Sprintf("%-22s", ours)}
+		for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
+			peer, _ := aggregates.Records[theirs][fmt.Sprintf("p%.0f", q*100)].(float64)
+			require.InEpsilon(t, linear(values[ours], q), peer, 1e-9, "the recording's aggregates are linear percentiles of its records")
+			line = append(line, fmt.Sprintf("p%.0f %.3f | %.3f", q*100, nearestRank(values[ours], q), peer))
+		}
+		t.Log(strings.Join(line, "  "))
+	}
+}
+
+func nearestRank(sorted []float64, q float64) float64 {
+	return sorted[max(int(math.Ceil(q*float64(len(sorted)))), 1)-1]
+}
+
+// linear is numpy's default percentile.
+func linear(sorted []float64, q float64) float64 {
+	rank := q * float64(len(sorted)-1)
+	low := int(rank)
+	high := min(low+1, len(sorted)-1)
+	return sorted[low] + (rank-float64(low))*(sorted[high]-sorted[low])
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+func milliseconds(t *testing.T, attributes pcommon.Map, name string) float64 {
+	t.Helper()
+	value, found := attributes.Get(name)
+	require.True(t, found, "no attribute %s", name)
+	return value.Double() * 1e3
+}
+
+func text(t *testing.T, attributes pcommon.Map, name string) string {
+	t.Helper()
+	value, found := attributes.Get(name)
+	require.True(t, found, "no attribute %s", name)
+	return value.Str()
+}
+
+// scrape reads /metrics as Prometheus does, in protobuf.
+func scrape(t *testing.T, c *collector) map[string]*dto.MetricFamily {
+	t.Helper()
+	format := expfmt.NewFormat(expfmt.TypeProtoDelim)
+	decoder := expfmt.NewDecoder(bytes.NewReader(get(t, c.metricsURL(), string(format))), format)
+	families := map[string]*dto.MetricFamily{}
+	for {
+		family := &dto.MetricFamily{}
+		if decoder.Decode(family) != nil {
+			break
+		}
+		families[family.GetName()] = family
+	}
+	require.NotEmpty(t, families)
+	return families
+}
+
+// find returns the only metric of a family that has all of the labels.
+func find(t *testing.T, family *dto.MetricFamily, labels map[string]string) *dto.Metric {
+	t.Helper()
+	var found []*dto.Metric
+	for _, metric := range family.GetMetric() {
+		matches := true
+		for name, value := range labels {
+			matches = matches && label(metric, name) == value
+		}
+		if matches {
+			found = append(found, metric)
+		}
+	}
+	require.Len(t, found, 1, "%s with %v", family.GetName(), labels)
+	return found[0]
+}
+
+func label(metric *dto.Metric, name string) string {
+	for _, pair := range metric.GetLabel() {
+		if pair.GetName() == name {
+			return pair.GetValue()
+		}
+	}
+	return ""
+}
