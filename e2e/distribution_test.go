@@ -35,6 +35,7 @@ exporters:
   - gomod: github.com/tokenpulse/tokenpulse v0.1.0
     import: github.com/tokenpulse/tokenpulse/exporter/tokensliexporter
 providers:
+  - gomod: go.opentelemetry.io/collector/confmap/provider/envprovider v1.67.0
   - gomod: go.opentelemetry.io/collector/confmap/provider/fileprovider v1.67.0
 replaces:
   - github.com/tokenpulse/tokenpulse => %s

@@ -1,9 +1,10 @@
 // Package timeline holds the token arrivals of one stream, packed.
 //
 // A one-token chunk costs three bytes when the gap before it is between 4 ms and
-// half a second, two below that. Times are kept to a microsecond, counted from the stream's first
-// chunk, whose own time is exact: rounding a chunk's time never moves a later
-// chunk, so errors do not add up along the stream.
+// half a second, two below that. The first chunk's time is exact, later ones are
+// rounded to whole microseconds of Unix time. Rounding times and not gaps keeps
+// errors from adding up along the stream, and a grid that is the same for
+// everybody makes a stream's timeline independent of the parts it arrived in.
 //
 // # Encoding
 //
@@ -11,11 +12,13 @@
 // low bit set when the chunk's token count or channel differs from the previous
 // chunk's. Then a second varint follows: tokens << 2 | channel. A tick is one
 // microsecond. The first chunk is preceded by an imaginary one of one content
-// token at the same time.
+// token at the same time. A chunk in the same tick as the one before has the
+// very same time.
 //
 // A stored timeline has a header in front: a version byte, the number of chunks
-// (varint), and the time from the stream's start to its first chunk in
-// nanoseconds (zigzag varint; negative when the clock went backwards).
+// (varint), the time from the stream's start to its first chunk in nanoseconds
+// (zigzag varint; negative when the clock went backwards), and what rounding the
+// first chunk's time to a tick would add to it, in nanoseconds (zigzag varint).
 package timeline
 
 import (
@@ -58,7 +61,7 @@ const (
 // empty and ready to use.
 type Timeline struct {
 	first  int64  // Unix time of the first chunk, nanoseconds
-	ticks  int64  // of the last chunk, since first
+	tick   int64  // Unix time of the last chunk, ticks
 	meta   uint64 // of the last chunk: tokens << channelBits | channel
 	count  int
 	packed []byte
@@ -69,12 +72,12 @@ type Timeline struct {
 // A time before the last chunk's is kept as it is.
 func (t *Timeline) Append(unixNano int64, tokens uint32, channel Channel) {
 	if t.count == 0 {
-		t.first, t.ticks, t.meta = unixNano, 0, metaOneToken
+		t.first, t.tick, t.meta = unixNano, toTick(unixNano), metaOneToken
 	}
 	t.count++
-	ticks := roundToTicks(unixNano - t.first)
-	entry := zigzag(ticks-t.ticks) << 1
-	t.ticks = ticks
+	tick := toTick(unixNano)
+	entry := zigzag(tick-t.tick) << 1
+	t.tick = tick
 	meta := uint64(tokens)<<channelBits | uint64(channel)
 	if meta == t.meta {
 		t.packed = binary.AppendUvarint(t.packed, entry)
@@ -97,15 +100,24 @@ func (t *Timeline) First() int64 { return t.first }
 
 // Last returns the Unix time of the last chunk in nanoseconds, to a tick.
 // It is meaningless in an empty timeline.
-func (t *Timeline) Last() int64 { return t.first + t.ticks*int64(Tick) }
+func (t *Timeline) Last() int64 {
+	if t.tick == toTick(t.first) {
+		return t.first
+	}
+	return t.tick * int64(Tick)
+}
 
 // Reset empties the timeline and keeps its memory.
 func (t *Timeline) Reset() { *t = Timeline{packed: t.packed[:0]} }
 
 // Walk starts a walk over the chunks. Their offsets count from the first chunk.
 func (t *Timeline) Walk() Walk {
-	return Walk{meta: metaOneToken, left: t.count, packed: t.packed}
+	return Walk{grid: t.rounding(), meta: metaOneToken, left: t.count, packed: t.packed}
 }
+
+// rounding returns what rounding the first chunk's time to a tick adds to it, in
+// nanoseconds.
+func (t *Timeline) rounding() int64 { return toTick(t.first)*int64(Tick) - t.first }
 
 // AppendBinary appends the stored form to dst, with times counted from the
 // stream's start.
@@ -113,6 +125,7 @@ func (t *Timeline) AppendBinary(dst []byte, startUnixNano int64) []byte {
 	dst = append(dst, version)
 	dst = binary.AppendUvarint(dst, uint64(t.count))
 	dst = binary.AppendUvarint(dst, zigzag(t.first-startUnixNano))
+	dst = binary.AppendUvarint(dst, zigzag(t.rounding()))
 	return append(dst, t.packed...)
 }
 
@@ -129,20 +142,19 @@ func Decode(b []byte) (Walk, error) {
 		return Walk{}, fmt.Errorf("timeline has version %d, this build reads %d", b[0], version)
 	}
 	b = b[1:]
-	count, n := binary.Uvarint(b)
-	if n <= 0 {
-		return Walk{}, errTruncated
+	var header [3]uint64
+	for i := range header {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return Walk{}, errTruncated
+		}
+		header[i], b = v, b[n:]
 	}
-	b = b[n:]
-	first, n := binary.Uvarint(b)
-	if n <= 0 {
-		return Walk{}, errTruncated
-	}
-	b = b[n:]
+	count, first, rounding := header[0], unzigzag(header[1]), unzigzag(header[2])
 	if count > uint64(len(b)) { // a chunk takes at least a byte
 		return Walk{}, errTruncated
 	}
-	return Walk{offset: unzigzag(first), meta: metaOneToken, left: int(count), packed: b}, nil
+	return Walk{offset: first, grid: first + rounding, meta: metaOneToken, left: int(count), packed: b}, nil
 }
 
 // Walk reads the chunks of a timeline one by one, without allocating:
@@ -152,7 +164,8 @@ func Decode(b []byte) (Walk, error) {
 //	}
 //	if err := walk.Err(); err != nil { ... }
 type Walk struct {
-	offset int64 // nanoseconds
+	offset int64 // of the current chunk, nanoseconds
+	grid   int64 // the same, rounded to a tick
 	meta   uint64
 	left   int
 	packed []byte
@@ -176,7 +189,10 @@ func (w *Walk) Next() bool {
 		w.packed = w.packed[n:]
 		w.meta = meta
 	}
-	w.offset += unzigzag(entry>>1) * int64(Tick)
+	if ticks := unzigzag(entry >> 1); ticks != 0 {
+		w.grid += ticks * int64(Tick)
+		w.offset = w.grid
+	}
 	w.left--
 	return true
 }
@@ -208,14 +224,9 @@ func validMeta(meta uint64) bool {
 	return tokens >= 1 && tokens <= MaxTokensPerChunk && Channel(meta&channelMask) < channels
 }
 
-// roundToTicks rounds half away from zero, so that it is the same in both directions.
-func roundToTicks(nanos int64) int64 {
-	const half = int64(Tick) / 2
-	if nanos < 0 {
-		return (nanos - half) / int64(Tick)
-	}
-	return (nanos + half) / int64(Tick)
-}
+// toTick rounds a Unix time in nanoseconds to the nearest tick. Times before 1970
+// do not occur.
+func toTick(unixNano int64) int64 { return (unixNano + int64(Tick)/2) / int64(Tick) }
 
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
