@@ -1,0 +1,385 @@
+package tokenstreamreceiver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+)
+
+func startLine(id string) string {
+	return fmt.Sprintf(`{"event":"start","stream_id":%q,"time_unix_nano":"%d"}`, id, at(0))
+}
+
+func chunkLine(id string, offset time.Duration, more ...string) string {
+	return fmt.Sprintf(`{"event":"chunk","stream_id":%q,"time_unix_nano":"%d"%s}`, id, at(offset), strings.Join(append([]string{""}, more...), ","))
+}
+
+func endLine(id string) string {
+	return fmt.Sprintf(`{"event":"end","stream_id":%q,"time_unix_nano":"%d"}`, id, at(time.Second))
+}
+
+// healthy is a stream that bad input beside it must not touch.
+func requireHealthy(t *testing.T, b *bench) {
+	t.Helper()
+	for _, s := range b.sink.all() {
+		if s.Attributes["tokenpulse.outcome"] == "success" && s.End == at(time.Second) {
+			require.Equal(t, []chunk{{time.Millisecond, 1, 0}, {2 * time.Millisecond, 1, 0}}, s.Chunks)
+			return
+		}
+	}
+	require.Fail(t, "the healthy stream is lost")
+}
+
+func TestBadLine(t *testing.T) {
+	tests := map[string]struct {
+		line    string
+		message string // substring
+		reason  string
+	}{
+		"malformed JSON":              {`{"event":"chunk",`, "not a valid JSON object, at byte 18", "malformed"},
+		"no object":                   {`[1,2]`, "not a valid JSON object", "malformed"},
+		"two objects":                 {startLine("x") + startLine("y"), "not a valid JSON object", "malformed"},
+		"NaN":                         {`{"event":"chunk","stream_id":"bad","time_unix_nano":NaN}`, "not a valid JSON object, at byte 53", "malformed"},
+		"tokens is NaN":               {chunkLine("bad", 0, `"tokens":NaN`), "not a valid JSON object", "malformed"},
+		"invalid UTF-8":               {"{\"event\":\"chunk\",\"stream_id\":\"b\xffd\"}", "not a valid JSON object", "malformed"},
+		"the same key twice":          {`{"event":"chunk","event":"start"}`, "field event is given twice", "malformed"},
+		"the same attribute twice":    {`{"event":"start","stream_id":"bad","time_unix_nano":1,"attributes":{"a":1,"a":2}}`, "not a valid JSON object", "malformed"},
+		"unknown event":               {`{"event":"chunck","stream_id":"bad","time_unix_nano":1}`, "event must be start, scheduled, chunk or end", "invalid"},
+		"no event":                    {`{"stream_id":"bad","time_unix_nano":1}`, "event must be start", "invalid"},
+		"no stream id":                {`{"event":"chunk","time_unix_nano":1}`, "stream_id is missing", "invalid"},
+		"stream id is no string":      {`{"event":"chunk","stream_id":7,"time_unix_nano":1}`, "stream_id must be a string", "invalid"},
+		"a very long stream id":       {startLine(strings.Repeat("x", 257)), "stream_id has 257 bytes, at most 256", "invalid"},
+		"unknown stream":              {chunkLine("who", 0), `stream "who" is not open`, "unknown_stream"},
+		"end of an unknown stream":    {endLine("who"), `stream "who" is not open`, "unknown_stream"},
+		"no time":                     {`{"event":"chunk","stream_id":"bad"}`, "time_unix_nano is missing", "invalid"},
+		"negative time":               {`{"event":"chunk","stream_id":"bad","time_unix_nano":-5}`, "time_unix_nano must be a positive integer", "invalid"},
+		"zero time":                   {`{"event":"chunk","stream_id":"bad","time_unix_nano":0}`, "time must be a positive count", "invalid"},
+		"170 years late":              {chunkLine("healthy", 170*365*24*time.Hour), `time is 170 years after the start of stream "healthy"`, "invalid"},
+		"two days early":              {chunkLine("healthy", -48*time.Hour), `time is 48 hours before the start of stream "healthy"`, "invalid"},
+		"seconds for nanoseconds":     {`{"event":"chunk","stream_id":"healthy","time_unix_nano":1795233292}`, "before the start of stream", "invalid"},
+		"time overflows":              {`{"event":"chunk","stream_id":"bad","time_unix_nano":"99999999999999999999"}`, "time_unix_nano must be", "invalid"},
+		"time is no RFC 3339":         {`{"event":"chunk","stream_id":"bad","time":"yesterday"}`, "time must be RFC 3339", "invalid"},
+		"time in the year 9999":       {`{"event":"chunk","stream_id":"bad","time":"9999-01-01T00:00:00Z"}`, "time must be between 1970 and 2261", "invalid"},
+		"both times":                  {`{"event":"chunk","stream_id":"bad","time":"2026-01-01T00:00:00Z","time_unix_nano":1}`, "both given", "invalid"},
+		"tokens is -1":                {chunkLine("healthy", 0, `"tokens":-1`), "tokens must be an integer between 0 and 1048576", "invalid"},
+		"tokens is 1e12":              {chunkLine("healthy", 0, `"tokens":1e12`), "tokens must be an integer between 0 and 1048576", "invalid"},
+		"tokens is 1000000000000":     {chunkLine("healthy", 0, `"tokens":1000000000000`), "tokens must be an integer between 0 and 1048576", "invalid"},
+		"tokens is 1.5":               {chunkLine("healthy", 0, `"tokens":1.5`), "tokens must be an integer", "invalid"},
+		"unknown channel":             {chunkLine("healthy", 0, `"channel":"thoughts"`), "channel must be content, reasoning or tool_call", "invalid"},
+		"seq is negative":             {chunkLine("healthy", 0, `"seq":-1`), "seq must be an integer", "invalid"},
+		"seq is enormous":             {chunkLine("healthy", 0, `"seq":"9999999999999999999"`), "seq must be between 0 and", "invalid"},
+		"trace id of 31 digits":       {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + traceHex[1:] + `"}`, "trace_id has 31 characters, not 32", "invalid"},
+		"trace id is not hexadecimal": {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + strings.Repeat("z", 32) + `"}`, "trace_id must be a string of 32 hexadecimal digits", "invalid"},
+		"trace id is zero":            {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + strings.Repeat("0", 32) + `"}`, "trace_id is all zeros", "invalid"},
+		"span id of 18 digits":        {`{"event":"start","stream_id":"bad","time_unix_nano":1,"span_id":"` + spanHex + `00"}`, "span_id has 18 characters, not 16", "invalid"},
+		"parent id is a number":       {`{"event":"start","stream_id":"bad","time_unix_nano":1,"parent_span_id":12}`, "parent_span_id must be a string of 16", "invalid"},
+		"unknown vantage":             {`{"event":"start","stream_id":"bad","time_unix_nano":1,"vantage":"moon"}`, "vantage must be client, gateway, server or engine", "invalid"},
+		"attributes is a list":        {`{"event":"start","stream_id":"bad","time_unix_nano":1,"attributes":[1]}`, "attributes must be an object", "invalid"},
+		"negative usage":              {`{"event":"end","stream_id":"healthy","usage":{"output_tokens":-3}}`, "usage.output_tokens must be between 0 and", "invalid"},
+		"absurd usage":                {`{"event":"end","stream_id":"healthy","usage":{"input_tokens":1000000000001}}`, "usage.input_tokens must be between 0 and", "invalid"},
+		"cancelled is a string":       {`{"event":"end","stream_id":"healthy","cancelled":"yes"}`, "cancelled must be true or false", "invalid"},
+		"an oversized line":           {`{"event":"chunk","stream_id":"bad","text":"` + strings.Repeat("t", 100_000) + `"}`, "the line is longer than 65536 bytes (max_event_bytes)", "limit"},
+		"1025 attributes":             {`{"event":"start","stream_id":"bad","time_unix_nano":1,"attributes":{` + manyAttributes(1025) + `}}`, "more than 1024 attributes", "invalid"},
+		"nested 65 deep":              {`{"event":"start","stream_id":"bad","time_unix_nano":1,"attributes":{"a":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + `}}`, "nested more than 64 deep", "invalid"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			got := b.lines(t, startLine("healthy"), chunkLine("healthy", time.Millisecond), tt.line, chunkLine("healthy", 2*time.Millisecond), endLine("healthy"))
+			require.Equal(t, 200, got.status)
+			require.Equal(t, 4, got.answer.Accepted)
+			require.Equal(t, 1, got.answer.Rejected)
+			require.Len(t, got.answer.Errors, 1)
+			require.Equal(t, 3, got.answer.Errors[0].Line)
+			require.Contains(t, got.answer.Errors[0].Message, tt.message)
+			requireHealthy(t, b)
+			requireMetric(t, b, "events_rejected", map[string]string{"reason": tt.reason}, 1)
+			requireMetric(t, b, "events_accepted", nil, 4)
+			require.Zero(t, b.intake.store.Streams(), "nothing is left of the bad one")
+
+			alone := b.lines(t, tt.line)
+			if !strings.Contains(tt.line, `"healthy"`) {
+				require.Equal(t, 400, alone.status, "nothing could be taken")
+			}
+		})
+	}
+}
+
+func manyAttributes(n int) string {
+	var parts []string
+	for i := range n {
+		parts = append(parts, fmt.Sprintf(`"k%d":1`, i))
+	}
+	return strings.Join(parts, ",")
+}
+
+// The order of lines inside one request does not matter.
+func TestChunkBeforeStart(t *testing.T) {
+	b := start(t)
+	got := b.lines(t, chunkLine("healthy", time.Millisecond), endLine("healthy"), startLine("healthy"), chunkLine("healthy", 2*time.Millisecond))
+	require.Equal(t, answer{Accepted: 4}, got.answer)
+	requireHealthy(t, b)
+
+	got = b.lines(t, chunkLine("late", time.Millisecond))
+	require.Equal(t, 400, got.status)
+	require.Equal(t, answer{Rejected: 1, Errors: []answerError{{Line: 1, Message: `stream "late" is not open: it never started, or it is over; send its start event first, or in the same request`}}}, got.answer)
+
+	got = b.lines(t, chunkLine("absurd", 48*time.Hour), startLine("absurd"))
+	require.Equal(t, 2, got.answer.Errors[1].Line)
+	require.Contains(t, got.answer.Errors[1].Message, "time is 48 hours after the start")
+}
+
+// Nothing of a payload is echoed but ids and the names of fields.
+func TestErrorsDoNotEcho(t *testing.T) {
+	b := start(t)
+	secret := "my-secret-prompt"
+	for contentType, body := range map[string]string{
+		typeNDJSON:   `{"event":"` + secret + `","stream_id":"a","text":"` + secret + `","tokens":"` + secret + `"}` + "\n" + secret,
+		typeJSON:     `{"resourceTokenStreams":[{"tokenStreams":[{"streamId":"a","` + secret + `":1,"scheduledTimeUnixNano":"` + secret + `"}]}]}`,
+		typeProtobuf: "\x0a\x7f" + secret,
+	} {
+		got := b.post(t, contentType, strings.NewReader(body))
+		require.Equal(t, 400, got.status)
+		require.NotEmpty(t, got.answer.Errors)
+		for _, e := range got.answer.Errors {
+			require.NotContains(t, e.Message, "secret")
+		}
+	}
+}
+
+func TestErrorsListedAtMostTen(t *testing.T) {
+	b := start(t)
+	lines := []string{startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond), endLine("healthy")}
+	for range 30 {
+		lines = append(lines, "nonsense")
+	}
+	got := b.lines(t, lines...)
+	require.Equal(t, 30, got.answer.Rejected)
+	require.Len(t, got.answer.Errors, 10)
+	require.Equal(t, 5, got.answer.Errors[0].Line)
+	requireHealthy(t, b)
+}
+
+func TestTruncatedProtobuf(t *testing.T) {
+	encoded, err := proto.Marshal(wholeMessage(t))
+	require.NoError(t, err)
+	b := start(t)
+	for cut := 1; cut < len(encoded); cut++ {
+		got := b.post(t, typeProtobuf, bytes.NewReader(encoded[:cut]))
+		require.Equal(t, 400, got.status, "the first %d bytes", cut)
+		require.Contains(t, got.answer.Errors[0].Message, "truncated")
+	}
+	require.Empty(t, b.sink.all())
+	require.Zero(t, b.intake.store.Streams(), "nothing was applied")
+	requireMetric(t, b, "events_rejected", map[string]string{"reason": "malformed"}, int64(len(encoded)-1))
+}
+
+// A message that makes no sense in one stream is taken without that stream.
+func TestBadTokenStream(t *testing.T) {
+	healthy := &tokenpulsev1.TokenStream{
+		StreamId:  "healthy",
+		Start:     &tokenpulsev1.StreamStart{TimeUnixNano: t0},
+		ChunkRuns: []*tokenpulsev1.ChunkRun{{TimeUnixNano: at(time.Millisecond), TimeDeltas: []int64{0, int64(time.Millisecond)}}},
+		End:       &tokenpulsev1.StreamEnd{TimeUnixNano: at(time.Second)},
+	}
+	run := func(change func(*tokenpulsev1.ChunkRun)) *tokenpulsev1.TokenStream {
+		r := &tokenpulsev1.ChunkRun{TimeUnixNano: at(time.Millisecond), TimeDeltas: []int64{0, 1, 2}}
+		change(r)
+		return &tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0}, ChunkRuns: []*tokenpulsev1.ChunkRun{r}}
+	}
+	tests := map[string]struct {
+		stream  *tokenpulsev1.TokenStream
+		message string
+	}{
+		"tokens of 1e12, as far as they go": {run(func(r *tokenpulsev1.ChunkRun) { r.Tokens = []uint32{1, 1 << 31, 1} }), "tokens must be an integer between 0 and 1048576"},
+		"fewer tokens than times":           {run(func(r *tokenpulsev1.ChunkRun) { r.Tokens = []uint32{1} }), "tokens has 1 entries for 3 time_deltas"},
+		"a channel of 9":                    {run(func(r *tokenpulsev1.ChunkRun) { r.Channel = 9 }), "channel must be"},
+		"no time":                           {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 0 }), "time must be a positive"},
+		"time past 2262":                    {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 1 << 63 }), "time must be a positive"},
+		"a delta of 170 years":              {run(func(r *tokenpulsev1.ChunkRun) { r.TimeDeltas[1] = 170 * 365 * 86400e9 }), "time_delta is more than 73 years"},
+		"a delta of two days":               {run(func(r *tokenpulsev1.ChunkRun) { r.TimeDeltas[1] = 2 * 86400e9 }), "after the start of stream \"bad\""},
+		"a unit of two days":                {run(func(r *tokenpulsev1.ChunkRun) { r.DeltaUnitNanos = 2 * 86400e9 }), "delta_unit_nanos"},
+		"sequence numbers overflow":         {run(func(r *tokenpulsev1.ChunkRun) { r.FirstSequenceNumber = proto.Uint64(1<<63 - 1) }), "first_sequence_number"},
+		"no stream id":                      {&tokenpulsev1.TokenStream{Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0}}, "stream_id is missing"},
+		"unknown stream":                    {&tokenpulsev1.TokenStream{StreamId: "bad", End: &tokenpulsev1.StreamEnd{}}, "is not open"},
+		"start without a time":              {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{}}, "time must be a positive"},
+		"trace id of 15 bytes":              {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, TraceId: make([]byte, 15)}}, "trace_id has 15 bytes, not 16"},
+		"span id of zeros":                  {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, SpanId: make([]byte, 8)}}, "span_id is all zeros"},
+		"a vantage of 261":                  {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, Vantage: 261}}, "vantage must be"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			message := &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{{
+				TokenStreams: []*tokenpulsev1.TokenStream{tt.stream, healthy},
+			}}}
+			encoded, err := proto.Marshal(message)
+			require.NoError(t, err)
+			got := b.post(t, typeProtobuf, bytes.NewReader(encoded))
+			require.Equal(t, 200, got.status)
+			require.Equal(t, 1, got.answer.Accepted)
+			require.Equal(t, 1, got.answer.Rejected)
+			require.Equal(t, tt.stream.GetStreamId(), got.answer.Errors[0].StreamID)
+			require.Contains(t, got.answer.Errors[0].Message, tt.message)
+			requireHealthy(t, b)
+			require.Zero(t, b.intake.store.Streams())
+
+			response, err := b.grpc(t).Export(t.Context(), message)
+			require.NoError(t, err)
+			require.EqualValues(t, 1, response.GetPartialSuccess().GetRejectedTokenStreams())
+			require.Contains(t, response.GetPartialSuccess().GetErrorMessage(), tt.message)
+
+			message.ResourceTokenStreams[0].TokenStreams = message.ResourceTokenStreams[0].TokenStreams[:1]
+			_, err = b.grpc(t).Export(t.Context(), message)
+			require.Equal(t, codes.InvalidArgument, status.Code(err))
+			require.Len(t, b.sink.all(), 2)
+		})
+	}
+}
+
+func TestWrongRequest(t *testing.T) {
+	b := start(t, func(c *Config) { c.Protocols.HTTP.Get().MaxRequestBodySize = 1000 })
+	big := strings.Repeat(" ", 2000)
+	tests := map[string]struct {
+		contentType, body string
+		header            []string
+		status            int
+		message           string
+	}{
+		"wrong content type":        {"text/plain", "x", nil, 415, "application/x-ndjson, application/json or application/x-protobuf"},
+		"no content type":           {"", "x", nil, 415, "application/x-ndjson"},
+		"unknown content encoding":  {typeJSON, "x", []string{"Content-Encoding", "rot13"}, 400, "rot13"},
+		"not what it says it is":    {typeJSON, "x", []string{"Content-Encoding", "gzip"}, 400, ""},
+		"oversized JSON":            {typeJSON, big, nil, 413, "larger than 1000 bytes (max_request_body_size)"},
+		"oversized protobuf":        {typeProtobuf, big, nil, 413, "larger than 1000 bytes"},
+		"oversized declared NDJSON": {typeNDJSON, big, nil, 413, "larger than 1000 bytes"},
+		"a bomb":                    {typeJSON, string(compress(t, "gzip", []byte(strings.Repeat(" ", 10_000_000))))[:900], []string{"Content-Encoding", "gzip"}, 413, "larger than 1000 bytes"},
+		"a zstd bomb":               {typeJSON, string(compress(t, "zstd", []byte(strings.Repeat(" ", 10_000_000)))), []string{"Content-Encoding", "zstd"}, 413, "larger than 1000 bytes"},
+		"empty JSON":                {typeJSON, "", nil, 400, "not the JSON mapping"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := b.post(t, tt.contentType, strings.NewReader(tt.body), tt.header...)
+			require.Equal(t, tt.status, got.status)
+			require.Contains(t, got.answer.Errors[0].Message, tt.message)
+		})
+	}
+	for _, contentType := range []string{typeNDJSON, typeProtobuf} {
+		got := b.post(t, contentType, strings.NewReader(""))
+		require.Equal(t, reply{200, got.header, answer{}}, got, "an empty body is no mistake")
+	}
+	require.Equal(t, 200, b.lines(t, startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond), endLine("healthy")).status)
+	requireHealthy(t, b)
+}
+
+func TestLiveBodyIsNotBounded(t *testing.T) {
+	b := start(t, func(c *Config) { c.Protocols.HTTP.Get().MaxRequestBodySize = 1000 })
+	l := b.live(t)
+	l.send(t, startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond))
+	for range 10 {
+		l.send(t, strings.Repeat(" ", 1000))
+	}
+	l.send(t, endLine("healthy"))
+	require.NoError(t, l.Close())
+	require.Equal(t, answer{Accepted: 4}, l.wait(t).answer)
+	requireHealthy(t, b)
+}
+
+// What was whole when the client went away counts; the rest never was.
+func TestClientHangsUpHalfway(t *testing.T) {
+	before := runtime.NumGoroutine()
+	b := start(t)
+	conn, err := net.Dial("tcp", b.addrHTTP.String())
+	require.NoError(t, err)
+	body := strings.Join([]string{startLine("cut"), chunkLine("cut", time.Millisecond), `{"event":"chunk","str`}, "\n")
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", tokensPath, typeNDJSON, len(body), body)
+	require.NoError(t, err)
+	eventually(t, func() bool { return b.intake.store.Streams() == 1 }, "whole lines are applied as they come")
+	require.NoError(t, conn.Close())
+
+	// One of declared length is applied whole, or not at all.
+	conn, err = net.Dial("tcp", b.addrHTTP.String())
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 100000\r\n\r\n%s\n", tokensPath, typeNDJSON, startLine("declared"))
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+
+	require.Equal(t, 200, b.lines(t, startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond), endLine("healthy")).status)
+	requireHealthy(t, b)
+	require.Equal(t, 200, b.lines(t, chunkLine("cut", 3*time.Millisecond), endLine("cut")).status, "another connection goes on with it")
+	require.EqualValues(t, 0, b.intake.store.Streams())
+	require.NoError(t, b.Shutdown(context.Background()))
+	require.Len(t, b.sink.all(), 2)
+	eventually(t, func() bool { return runtime.NumGoroutine() <= before+4 }, "goroutines are gone")
+}
+
+func TestStreamThatNeverEnds(t *testing.T) {
+	b := start(t, func(c *Config) { c.IdleTimeout = 50 * time.Millisecond })
+	require.Equal(t, 200, b.lines(t, startLine("endless"), chunkLine("endless", time.Millisecond)).status)
+	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "it expires")
+	got := b.sink.one(t)
+	require.Equal(t, "incomplete", got.Attributes["tokenpulse.outcome"])
+	require.Equal(t, at(time.Millisecond), got.End, "the last time known of it")
+	require.Len(t, got.Chunks, 1)
+	require.Zero(t, b.intake.store.Memory())
+	require.Contains(t, b.lines(t, chunkLine("endless", 2*time.Millisecond)).answer.Errors[0].Message, "not open")
+}
+
+func TestHundredThousandModelNames(t *testing.T) {
+	b := start(t)
+	const models, perRequest = 100_000, 10_000
+	for first := 0; first < models; first += perRequest {
+		var body strings.Builder
+		for i := first; i < first+perRequest; i++ {
+			fmt.Fprintf(&body, `{"event":"start","stream_id":"s%d","time_unix_nano":"%d","attributes":{"gen_ai.request.model":"model-%d"}}`+"\n", i, at(0), i)
+		}
+		got := b.post(t, typeNDJSON, strings.NewReader(body.String()))
+		require.Equal(t, answer{Accepted: perRequest}, got.answer)
+	}
+	require.EqualValues(t, models, b.intake.store.Streams())
+	require.LessOrEqual(t, b.intake.store.Memory()/models, int64(512), "bytes an open stream holds")
+
+	got := b.lines(t, startLine("one-more"))
+	require.Equal(t, 429, got.status)
+	require.Equal(t, "1", got.header.Get("Retry-After"))
+	require.Contains(t, got.answer.Errors[0].Message, "max_streams")
+	requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_streams"}, 1)
+	requireMetric(t, b, "streams_open", nil, models)
+
+	require.Equal(t, 200, b.lines(t, startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond), endLine("healthy")).status, "a whole stream needs no room")
+	require.Equal(t, 200, b.lines(t, endLine("s7"), startLine("one-more")).status, "an end makes room for a start")
+	require.NoError(t, b.Shutdown(context.Background()))
+	require.Len(t, b.sink.all(), models+2)
+	require.Zero(t, b.intake.store.Memory())
+}
+
+func TestAttributesAreBounded(t *testing.T) {
+	b := start(t)
+	half := `"attributes":{"a":"` + strings.Repeat("t", 40_000) + `"}}`
+	first := fmt.Sprintf(`{"event":"start","stream_id":"s","time_unix_nano":"%d",`, at(0)) + half
+	last := `{"event":"end","stream_id":"s","cancelled":true,` + half
+	message := `the attributes and resource of stream "s" take more than 65536 bytes (max_event_bytes)`
+
+	got := b.lines(t, first, last)
+	require.Equal(t, answer{Accepted: 1, Rejected: 1, Errors: []answerError{{Line: 2, Message: message}}}, got.answer)
+	got = b.lines(t, last)
+	require.Equal(t, answer{Accepted: 1}, got.answer, "the same attributes again are not more")
+	require.Equal(t, "cancelled", b.sink.one(t).Attributes["tokenpulse.outcome"])
+
+	require.Equal(t, 200, b.lines(t, first).status)
+	got = b.lines(t, strings.ReplaceAll(last, "ttt", "uuu"))
+	require.Equal(t, answer{Rejected: 1, Errors: []answerError{{Line: 1, Message: message}}}, got.answer)
+	require.EqualValues(t, 1, b.intake.store.Streams())
+}

@@ -1,0 +1,108 @@
+package tokenstreamreceiver
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"google.golang.org/protobuf/proto"
+
+	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
+
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+)
+
+const (
+	benchStreams = 20
+	benchTokens  = 500
+)
+
+// benchmark measures from the bytes of a request to the consumer, in tokens.
+func benchmark(b *testing.B, wire []byte, read func(r *request) error) {
+	next := new(consumertest.TracesSink)
+	r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(metadata.Type), next)
+	require.NoError(b, err)
+	under := r.requests.New().(*request)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	spans := 0
+	b.ResetTimer()
+	for range b.N {
+		under.reset(r.reportHTTP, false)
+		require.NoError(b, read(under))
+		require.Nil(b, under.commit(b.Context()))
+		spans += next.SpanCount()
+		next.Reset()
+	}
+	b.StopTimer()
+	runtime.ReadMemStats(&after)
+	require.Equal(b, b.N*benchStreams, spans)
+	tokens := float64(b.N * benchStreams * benchTokens)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/tokens, "ns/token")
+	b.ReportMetric(float64(len(wire))/(benchStreams*benchTokens), "B/token")
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/tokens, "allocs/token")
+}
+
+func benchDeltas() []int64 {
+	deltas := make([]int64, benchTokens)
+	for i := 1; i < benchTokens; i++ {
+		deltas[i] = 20_000 + int64(i%1000)
+	}
+	return deltas
+}
+
+func BenchmarkProtobuf(b *testing.B) {
+	message := &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{{
+		Resource: &resourcev1.Resource{Attributes: []*commonv1.KeyValue{str("service.name", "chat")}},
+	}}}
+	for i := range benchStreams {
+		message.ResourceTokenStreams[0].TokenStreams = append(message.ResourceTokenStreams[0].TokenStreams, &tokenpulsev1.TokenStream{
+			StreamId: fmt.Sprintf("stream-%d", i),
+			Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, Attributes: []*commonv1.KeyValue{
+				str("gen_ai.operation.name", "chat"), str("gen_ai.request.model", "llama-3-70b"), str("gen_ai.provider.name", "vllm"),
+			}},
+			ChunkRuns: []*tokenpulsev1.ChunkRun{{TimeUnixNano: at(200 * time.Millisecond), DeltaUnitNanos: 1000, TimeDeltas: benchDeltas()}},
+			End:       &tokenpulsev1.StreamEnd{FinishReason: "stop", Usage: &tokenpulsev1.Usage{OutputTokens: proto.Uint64(benchTokens)}},
+		})
+	}
+	wire, err := proto.Marshal(message)
+	require.NoError(b, err)
+	benchmark(b, wire, func(r *request) error { return r.readProtobuf(wire) })
+}
+
+func BenchmarkNDJSON(b *testing.B) {
+	var body bytes.Buffer
+	for i := range benchStreams {
+		fmt.Fprintf(&body, `{"event":"start","stream_id":"stream-%d","time_unix_nano":"%d","resource":{"service.name":"chat"},"attributes":{"gen_ai.operation.name":"chat","gen_ai.request.model":"llama-3-70b","gen_ai.provider.name":"vllm"}}`+"\n", i, int64(t0))
+	}
+	time := at(200 * time.Millisecond)
+	for _, delta := range benchDeltas() {
+		time += uint64(delta) * 1000
+		for i := range benchStreams {
+			fmt.Fprintf(&body, `{"event":"chunk","stream_id":"stream-%d","time_unix_nano":"%d","tokens":1,"channel":"content"}`+"\n", i, time)
+		}
+	}
+	for i := range benchStreams {
+		fmt.Fprintf(&body, `{"event":"end","stream_id":"stream-%d","finish_reason":"stop","usage":{"output_tokens":500}}`+"\n", i)
+	}
+	wire := body.Bytes()
+	reader := bytes.NewReader(wire)
+	benchmark(b, wire, func(r *request) error {
+		reader.Reset(wire)
+		r.lines.reset(reader)
+		for {
+			r.readLines()
+			if err := r.lines.fill(); err != nil {
+				return nil
+			}
+		}
+	})
+}

@@ -1,0 +1,5 @@
+// Package tokenstreamreceiver turns the token events that services send, over
+// HTTP and gRPC, into one finished span per stream.
+package tokenstreamreceiver
+
+//go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml

@@ -1,0 +1,54 @@
+package tokenstreamreceiver
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+)
+
+// defaultMaxBodySize is confighttp's own default too.
+const defaultMaxBodySize = 20 << 20
+
+// NewFactory creates the factory of the token_stream receiver.
+func NewFactory() receiver.Factory {
+	return receiver.NewFactory(
+		metadata.Type,
+		createDefaultConfig,
+		receiver.WithTraces(createTraces, metadata.TracesStability),
+	)
+}
+
+func createDefaultConfig() component.Config {
+	http := confighttp.NewDefaultServerConfig()
+	http.NetAddr.Endpoint = "localhost:4319"
+	http.MaxRequestBodySize = defaultMaxBodySize
+	// Of what the Collector offers, those that are read as they come.
+	http.CompressionAlgorithms = []string{"", "gzip", "zstd", "zlib", "deflate"}
+
+	grpc := configgrpc.NewDefaultServerConfig()
+	grpc.NetAddr.Endpoint = "localhost:4320"
+
+	return &Config{
+		Protocols: Protocols{
+			HTTP: configoptional.Some(http),
+			GRPC: configoptional.Some(grpc),
+		},
+		IdleTimeout:        time.Minute,
+		MaxStreams:         100_000,
+		MaxChunksPerStream: 1_000_000,
+		MaxEventBytes:      64 << 10,
+		MaxMemoryMiB:       1024,
+	}
+}
+
+func createTraces(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
+	return newReceiver(cfg.(*Config), set, next)
+}

@@ -1,0 +1,208 @@
+package tokenstreamreceiver
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+)
+
+func (r *tokenStreamReceiver) startGRPC(ctx context.Context, host component.Host) error {
+	cfg := r.cfg.Protocols.GRPC.Get()
+	if cfg == nil {
+		return nil
+	}
+	codec := rawCodec{encoding.GetCodecV2("proto")}
+	server, err := cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings,
+		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(codec)))
+	if err != nil {
+		return err
+	}
+	server.RegisterService(&serviceDesc, r)
+	listener, err := cfg.NetAddr.Listen(ctx)
+	if err != nil {
+		return err
+	}
+	r.serverGRPC, r.addrGRPC = server, listener.Addr()
+	r.serve(host, "gRPC", listener, server.Serve, grpc.ErrServerStopped)
+	return nil
+}
+
+func (r *tokenStreamReceiver) stopGRPC(ctx context.Context) error {
+	if r.serverGRPC == nil {
+		return nil
+	}
+	// Stop makes GracefulStop return.
+	stop := context.AfterFunc(ctx, r.serverGRPC.Stop)
+	defer stop()
+	r.serverGRPC.GracefulStop()
+	r.serverGRPC = nil
+	return ctx.Err()
+}
+
+// rawMessage is a request as it came, for the decoder to read where it is.
+type rawMessage struct{ mem.Buffer }
+
+// rawCodec passes raw messages through, and leaves all else to the codec that
+// gRPC would use.
+type rawCodec struct{ encoding.CodecV2 }
+
+func (c rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	raw, ok := v.(*rawMessage)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	raw.Buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+	return nil
+}
+
+// serviceDesc is that of the generated TokenStreamService, for raw messages.
+var serviceDesc = grpc.ServiceDesc{
+	ServiceName: tokenpulsev1.TokenStreamService_ServiceDesc.ServiceName,
+	HandlerType: (*any)(nil),
+	Methods:     []grpc.MethodDesc{{MethodName: "Export", Handler: handleExport}},
+	Streams:     []grpc.StreamDesc{{StreamName: "Stream", Handler: handleStream, ClientStreams: true}},
+	Metadata:    tokenpulsev1.TokenStreamService_ServiceDesc.Metadata,
+}
+
+func handleExport(server any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's order
+	raw := new(rawMessage)
+	if err := decode(raw); err != nil {
+		return nil, err
+	}
+	defer raw.Free()
+	export := func(ctx context.Context, message any) (any, error) {
+		return server.(*tokenStreamReceiver).export(ctx, message.(*rawMessage))
+	}
+	if interceptor == nil {
+		return export(ctx, raw)
+	}
+	info := &grpc.UnaryServerInfo{Server: server, FullMethod: tokenpulsev1.TokenStreamService_Export_FullMethodName}
+	return interceptor(ctx, raw, info, export)
+}
+
+func handleStream(server any, stream grpc.ServerStream) error {
+	return server.(*tokenStreamReceiver).stream(stream)
+}
+
+// export applies one message whole.
+func (r *tokenStreamReceiver) export(ctx context.Context, message *rawMessage) (*tokenpulsev1.ExportTokenStreamsResponse, error) {
+	under := r.requests.Get().(*request)
+	defer r.requests.Put(under)
+	under.reset(r.reportGRPC, false)
+	if err := under.commitMessage(ctx, message); err != nil {
+		return nil, err
+	}
+	return under.response()
+}
+
+// stream applies each message whole, as it comes.
+func (r *tokenStreamReceiver) stream(stream grpc.ServerStream) error {
+	under := r.requests.Get().(*request)
+	defer r.requests.Put(under)
+	under.reset(r.reportGRPC, false)
+	messages := r.receive(stream)
+	for {
+		select {
+		case <-r.closing.Done():
+			return errShutdown.status().Err()
+		case received := <-messages:
+			if errors.Is(received.err, io.EOF) {
+				response, err := under.response()
+				if err != nil {
+					return err
+				}
+				return stream.SendMsg(response)
+			}
+			if received.err != nil {
+				return received.err
+			}
+			err := under.commitMessage(stream.Context(), received.message)
+			received.message.Free()
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+type received struct {
+	message *rawMessage
+	err     error
+}
+
+// receive passes on what a stream receives, until its first error or the end of
+// its handler, because nothing but the latter makes RecvMsg give up waiting.
+func (r *tokenStreamReceiver) receive(stream grpc.ServerStream) <-chan received {
+	messages := make(chan received)
+	r.running.Go(func() {
+		for {
+			message := new(rawMessage)
+			err := stream.RecvMsg(message)
+			select {
+			case messages <- received{message, err}:
+			case <-stream.Context().Done():
+				if err == nil {
+					message.Free()
+				}
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	return messages
+}
+
+// commitMessage applies a message whole, or returns the status to answer with.
+func (r *request) commitMessage(ctx context.Context, message *rawMessage) error {
+	if err := r.readProtobuf(message.ReadOnlyData()); err != nil {
+		r.unreadable(ctx)
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	if refused := r.commit(ctx); refused != nil {
+		return refused.status().Err()
+	}
+	return nil
+}
+
+// response answers a request that was applied at least in part.
+func (r *request) response() (*tokenpulsev1.ExportTokenStreamsResponse, error) {
+	response := &tokenpulsev1.ExportTokenStreamsResponse{}
+	if len(r.applied.Errors) == 0 {
+		return response, nil
+	}
+	first := r.applied.Errors[0].Message
+	if r.applied.Accepted == 0 {
+		return nil, status.Error(codes.InvalidArgument, first)
+	}
+	response.PartialSuccess = &tokenpulsev1.ExportTokenStreamsPartialSuccess{
+		RejectedTokenStreams: int64(r.applied.Rejected),
+		ErrorMessage:         first,
+	}
+	return response, nil
+}
+
+func (r *refusal) status() *status.Status {
+	plain := status.New(r.grpc, r.message)
+	if !r.retry {
+		return plain
+	}
+	detailed, err := plain.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)})
+	if err != nil {
+		return plain
+	}
+	return detailed
+}

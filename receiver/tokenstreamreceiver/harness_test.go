@@ -1,0 +1,241 @@
+package tokenstreamreceiver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+)
+
+// span is what the tests look at of a span.
+type span struct {
+	Name, Kind           string
+	Trace, ID, Parent    string
+	Start, End           uint64
+	Status, Message      string
+	Attributes, Resource map[string]any
+	Chunks               []chunk
+}
+
+type chunk struct {
+	Offset  time.Duration
+	Tokens  uint32
+	Channel timeline.Channel
+}
+
+// sink is a pipeline that can be told to refuse.
+type sink struct {
+	mu    sync.Mutex
+	spans []span
+	calls int
+	fail  func() error
+}
+
+func (*sink) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
+
+func (s *sink) ConsumeTraces(_ context.Context, traces ptrace.Traces) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	if s.fail != nil {
+		if err := s.fail(); err != nil {
+			return err
+		}
+	}
+	for _, resource := range traces.ResourceSpans().All() {
+		for _, scope := range resource.ScopeSpans().All() {
+			for _, each := range scope.Spans().All() {
+				s.spans = append(s.spans, toSpan(resource.Resource().Attributes(), each))
+			}
+		}
+	}
+	return nil
+}
+
+func toSpan(resource pcommon.Map, s ptrace.Span) span {
+	out := span{
+		Name: s.Name(), Kind: s.Kind().String(),
+		Trace: s.TraceID().String(), ID: s.SpanID().String(), Parent: s.ParentSpanID().String(),
+		Start: uint64(s.StartTimestamp()), End: uint64(s.EndTimestamp()),
+		Status: s.Status().Code().String(), Message: s.Status().Message(),
+		Attributes: s.Attributes().AsRaw(), Resource: resource.AsRaw(),
+	}
+	stored := out.Attributes[names.Timeline].([]byte)
+	delete(out.Attributes, names.Timeline)
+	walk, err := timeline.Decode(stored)
+	if err != nil {
+		panic(err)
+	}
+	for walk.Next() {
+		out.Chunks = append(out.Chunks, chunk{walk.Offset(), walk.Tokens(), walk.Channel()})
+	}
+	if walk.Err() != nil {
+		panic(walk.Err())
+	}
+	return out
+}
+
+func (s *sink) failWith(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = func() error { return err }
+}
+
+// all returns the spans so far, sorted by start.
+func (s *sink) all() []span {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedStableFunc(slices.Values(s.spans), func(a, b span) int { return int(a.Start) - int(b.Start) })
+}
+
+func (s *sink) one(t *testing.T) span {
+	t.Helper()
+	all := s.all()
+	require.Len(t, all, 1)
+	return all[0]
+}
+
+// bench is a receiver under test, with its pipeline and its own telemetry.
+type bench struct {
+	*tokenStreamReceiver
+	sink      *sink
+	telemetry *componenttest.Telemetry
+}
+
+func start(t testing.TB, change ...func(*Config)) *bench {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	cfg.Protocols.HTTP.Get().NetAddr.Endpoint = "localhost:0"
+	cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
+	for _, f := range change {
+		f(cfg)
+	}
+	require.NoError(t, cfg.Validate())
+	telemetry := componenttest.NewTelemetry()
+	settings := receivertest.NewNopSettings(metadata.Type)
+	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
+	b := &bench{sink: &sink{}, telemetry: telemetry}
+	r, err := newReceiver(cfg, settings, b.sink)
+	require.NoError(t, err)
+	b.tokenStreamReceiver = r
+	require.NoError(t, r.Start(context.Background(), componenttest.NewNopHost()))
+	t.Cleanup(func() {
+		_ = r.Shutdown(context.Background())
+		http.DefaultClient.CloseIdleConnections()
+		_ = telemetry.Shutdown(context.Background())
+	})
+	return b
+}
+
+func (b *bench) url() string { return "http://" + b.addrHTTP.String() + tokensPath }
+
+type reply struct {
+	status int
+	header http.Header
+	answer answer
+}
+
+func (b *bench) post(t testing.TB, contentType string, body io.Reader, header ...string) reply {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, b.url(), body)
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", contentType)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	out := reply{status: resp.StatusCode, header: resp.Header}
+	content, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(content, &out.answer), "%s", content)
+	return out
+}
+
+func (b *bench) lines(t testing.TB, lines ...string) reply {
+	t.Helper()
+	return b.post(t, typeNDJSON, strings.NewReader(strings.Join(lines, "\n")+"\n"))
+}
+
+func (b *bench) grpc(t testing.TB) tokenpulsev1.TokenStreamServiceClient {
+	t.Helper()
+	conn, err := grpc.NewClient(b.addrGRPC.String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return tokenpulsev1.NewTokenStreamServiceClient(conn)
+}
+
+// live is a body that stays open.
+type live struct {
+	*io.PipeWriter
+	answered chan reply
+}
+
+func (b *bench) live(t testing.TB) *live {
+	t.Helper()
+	reader, writer := io.Pipe()
+	l := &live{writer, make(chan reply, 1)}
+	go func() {
+		req, _ := http.NewRequest(http.MethodPost, b.url(), reader)
+		req.Header.Set("Content-Type", typeNDJSON)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			l.answered <- reply{status: -1}
+			return
+		}
+		defer resp.Body.Close()
+		out := reply{status: resp.StatusCode, header: resp.Header}
+		_ = json.NewDecoder(resp.Body).Decode(&out.answer)
+		l.answered <- out
+	}()
+	return l
+}
+
+func (l *live) send(t testing.TB, lines ...string) {
+	t.Helper()
+	_, err := io.Copy(l, bytes.NewBufferString(strings.Join(lines, "\n")+"\n"))
+	require.NoError(t, err)
+}
+
+func (l *live) wait(t testing.TB) reply {
+	t.Helper()
+	select {
+	case r := <-l.answered:
+		return r
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "no answer to the live body")
+		return reply{}
+	}
+}
+
+// eventually waits for what other goroutines do.
+func eventually(t testing.TB, condition func() bool, what string) {
+	t.Helper()
+	require.Eventually(t, condition, 10*time.Second, time.Millisecond, what)
+}
+
+func requireMetric(t *testing.T, b *bench, name string, attributes map[string]string, want int64) {
+	t.Helper()
+	require.Equal(t, want, metricValue(t, b, name, attributes), "%s %v", name, attributes)
+}

@@ -1,0 +1,218 @@
+package tokenstreamreceiver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+
+	"github.com/tokenpulse/tokenpulse/internal/tokenwire"
+)
+
+const (
+	tokensPath = "/v1/tokens"
+
+	typeNDJSON   = "application/x-ndjson"
+	typeJSON     = "application/json"
+	typeProtobuf = "application/x-protobuf"
+)
+
+func (r *tokenStreamReceiver) startHTTP(ctx context.Context, host component.Host) error {
+	cfg := r.cfg.Protocols.HTTP.Get()
+	if cfg == nil {
+		return nil
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc(tokensPath, r.handleTokens)
+
+	// A body that stays open has no size: the limit is for the handlers to apply.
+	unlimited := *cfg
+	unlimited.MaxRequestBodySize = math.MaxInt64
+	server, err := unlimited.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux, confighttp.WithErrorHandler(
+		func(w http.ResponseWriter, _ *http.Request, message string, status int) {
+			writeError(w, status, message)
+		}))
+	if err != nil {
+		return err
+	}
+	listener, err := cfg.ToListener(ctx)
+	if err != nil {
+		return err
+	}
+	r.serverHTTP, r.addrHTTP = server, listener.Addr()
+	r.serve(host, "HTTP", listener, server.Serve, http.ErrServerClosed)
+	return nil
+}
+
+func (r *tokenStreamReceiver) stopHTTP(ctx context.Context) error {
+	if r.serverHTTP == nil {
+		return nil
+	}
+	err := r.serverHTTP.Shutdown(ctx)
+	if err != nil { // out of time
+		err = errors.Join(err, r.serverHTTP.Close())
+	}
+	r.serverHTTP = nil
+	return err
+}
+
+func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, req *http.Request) {
+	if req.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		writeError(w, http.StatusMethodNotAllowed, "use POST")
+		return
+	}
+	under := r.requests.Get().(*request)
+	defer r.requests.Put(under)
+	mediaType, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	under.reset(r.reportHTTP, mediaType == typeNDJSON)
+	if limit := r.maxBodySize(); req.ContentLength > limit {
+		under.unreadable(req.Context())
+		writeReadError(w, &http.MaxBytesError{Limit: limit})
+		return
+	}
+	switch mediaType {
+	case typeNDJSON:
+		r.handleLines(w, req, under)
+	case typeJSON:
+		r.handleMessage(w, req, under, func(body []byte) error {
+			message, err := tokenwire.JSONToProtobuf(body)
+			if err != nil {
+				return err
+			}
+			return under.readProtobuf(message)
+		})
+	case typeProtobuf:
+		r.handleMessage(w, req, under, under.readProtobuf)
+	default:
+		writeError(w, http.StatusUnsupportedMediaType,
+			"Content-Type must be "+typeNDJSON+", "+typeJSON+" or "+typeProtobuf)
+	}
+}
+
+func (r *tokenStreamReceiver) maxBodySize() int64 {
+	if limit := r.cfg.Protocols.HTTP.Get().MaxRequestBodySize; limit > 0 {
+		return limit
+	}
+	return defaultMaxBodySize
+}
+
+// handleMessage reads a body that is one message, and applies it whole.
+func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, req *http.Request, under *request, read func([]byte) error) {
+	// Once more, because the declared length is that of a compressed body.
+	body := http.MaxBytesReader(w, req.Body, r.maxBodySize())
+	under.body.Reset()
+	if _, err := under.body.ReadFrom(body); err != nil {
+		under.unreadable(req.Context())
+		writeReadError(w, err)
+		return
+	}
+	if err := read(under.body.Bytes()); err != nil {
+		under.unreadable(req.Context())
+		writeError(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	finish(w, under, under.commit(req.Context()))
+}
+
+// handleLines reads NDJSON. A body of declared length is applied whole, or not
+// at all if it breaks off. Any other is live: it may go on for hours, and what
+// there is of it is applied before more is waited for.
+func (r *tokenStreamReceiver) handleLines(w http.ResponseWriter, req *http.Request, under *request) {
+	control := http.NewResponseController(w)
+	// This wakes up a read that waits; one that begins later sees closing.
+	stop := context.AfterFunc(r.closing, func() { _ = control.SetReadDeadline(time.Now()) })
+	defer stop()
+
+	live := req.ContentLength < 0
+	refused, err := r.readLines(req, control, under, live)
+	// The server's deadline counts from when the request began.
+	if timeout := r.cfg.Protocols.HTTP.Get().WriteTimeout; timeout > 0 {
+		_ = control.SetWriteDeadline(time.Now().Add(timeout))
+	}
+	if refused == nil && err == nil {
+		finish(w, under, nil)
+		return
+	}
+	// Without this the server would wait for the rest of the body.
+	w.Header().Set("Connection", "close")
+	switch {
+	case refused != nil:
+	case r.closing.Err() != nil:
+		refused = errShutdown
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		under.bodyError("the body was silent for %s (idle_timeout) and is closed", r.cfg.IdleTimeout)
+	default:
+		under.bodyError("the body broke off: %s", err)
+	}
+	finish(w, under, refused)
+}
+
+// readLines reads a body to its end. An error is that of the body.
+func (r *tokenStreamReceiver) readLines(req *http.Request, control *http.ResponseController, under *request, live bool) (*refusal, error) {
+	under.lines.reset(req.Body)
+	for {
+		under.readLines()
+		if live {
+			if refused := under.commit(req.Context()); refused != nil {
+				return refused, nil
+			}
+		}
+		_ = control.SetReadDeadline(time.Now().Add(r.cfg.IdleTimeout))
+		if r.closing.Err() != nil {
+			return errShutdown, nil
+		}
+		switch err := under.lines.fill(); {
+		case errors.Is(err, io.EOF):
+			return under.commit(req.Context()), nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// finish answers with what became of a request.
+func finish(w http.ResponseWriter, under *request, refused *refusal) {
+	status := http.StatusOK
+	if refused != nil {
+		status = refused.http
+		under.applied.Errors = append(under.applied.Errors, answerError{Message: refused.message})
+		if refused.retry {
+			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
+		}
+	} else if under.applied.Accepted == 0 && len(under.applied.Errors) > 0 {
+		status = http.StatusBadRequest
+	}
+	write(w, status, &under.applied)
+}
+
+func writeReadError(w http.ResponseWriter, err error) {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		w.Header().Set("Connection", "close")
+		writeError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf(
+			"the body is larger than %d bytes (max_request_body_size): send smaller ones, or NDJSON without a Content-Length", tooLarge.Limit))
+		return
+	}
+	writeError(w, http.StatusBadRequest, "the body cannot be read: "+err.Error())
+}
+
+func writeError(w http.ResponseWriter, status int, message string) {
+	write(w, status, &answer{Errors: []answerError{{Message: message}}})
+}
+
+func write(w http.ResponseWriter, status int, answer *answer) {
+	w.Header().Set("Content-Type", typeJSON)
+	w.WriteHeader(status)
+	// A client that is gone does not care.
+	_ = json.NewEncoder(w).Encode(answer)
+}

@@ -1,0 +1,363 @@
+package tokenstreamreceiver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pipeline"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+)
+
+var errFull = errors.New("queue is full")
+
+// A refused request leaves nothing behind, so the same request again makes the
+// stream as if it had been the first time.
+func TestRefusedRequestCanBeSentAgain(t *testing.T) {
+	b := start(t)
+	require.Equal(t, 200, b.lines(t, startLine("healthy"), startLine("open"), chunkLine("healthy", time.Millisecond)).status)
+	request := []string{chunkLine("healthy", 2*time.Millisecond), chunkLine("open", 2*time.Millisecond), startLine("new"), "nonsense", endLine("healthy")}
+	held := b.intake.store.Memory()
+
+	b.sink.failWith(errFull)
+	for range 3 {
+		got := b.lines(t, request...)
+		require.Equal(t, 503, got.status)
+		require.Equal(t, "1", got.header.Get("Retry-After"))
+		require.Zero(t, got.answer.Accepted)
+		require.Zero(t, got.answer.Rejected, "it will be told when it is sent again")
+		require.Contains(t, got.answer.Errors[0].Message, "queue is full")
+		require.EqualValues(t, 2, b.intake.store.Streams())
+		require.Equal(t, held, b.intake.store.Memory())
+	}
+	b.sink.failWith(nil)
+	got := b.lines(t, request...)
+	require.Equal(t, 200, got.status)
+	require.Equal(t, 4, got.answer.Accepted)
+	require.Equal(t, 1, got.answer.Rejected)
+	requireHealthy(t, b)
+	require.EqualValues(t, 2, b.intake.store.Streams())
+	require.Equal(t, 200, b.lines(t, endLine("open")).status)
+	for _, s := range b.sink.all() {
+		if len(s.Chunks) == 1 {
+			require.Equal(t, 2*time.Millisecond, s.Chunks[0].Offset)
+		}
+	}
+}
+
+func TestPermanentErrorIsTheClients(t *testing.T) {
+	b := start(t)
+	b.sink.failWith(consumererror.NewPermanent(errors.New("bad data")))
+	got := b.lines(t, startLine("s"), endLine("s"))
+	require.Equal(t, 400, got.status)
+	require.Empty(t, got.header.Get("Retry-After"))
+	require.Contains(t, got.answer.Errors[0].Message, "bad data")
+	_, err := b.grpc(t).Export(t.Context(), wholeMessage(t))
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
+	require.Zero(t, b.intake.store.Streams())
+}
+
+func requireRetryInfo(t *testing.T, err error, code codes.Code) {
+	t.Helper()
+	require.Equal(t, code, status.Code(err))
+	require.Len(t, status.Convert(err).Details(), 1)
+	info, ok := status.Convert(err).Details()[0].(*errdetails.RetryInfo)
+	require.True(t, ok)
+	require.Equal(t, time.Second, info.GetRetryDelay().AsDuration())
+}
+
+func TestGRPCRefusals(t *testing.T) {
+	b := start(t, func(c *Config) { c.MaxStreams = 1 })
+	b.sink.failWith(errFull)
+	_, err := b.grpc(t).Export(t.Context(), wholeMessage(t))
+	requireRetryInfo(t, err, codes.Unavailable)
+
+	startOf := func(ids ...string) *tokenpulsev1.ExportTokenStreamsRequest {
+		r := &tokenpulsev1.ResourceTokenStreams{}
+		for _, id := range ids {
+			r.TokenStreams = append(r.TokenStreams, &tokenpulsev1.TokenStream{StreamId: id, Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0}})
+		}
+		return &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{r}}
+	}
+	_, err = b.grpc(t).Export(t.Context(), startOf("a", "b"))
+	requireRetryInfo(t, err, codes.ResourceExhausted)
+	require.Zero(t, b.intake.store.Streams(), "nothing of it was applied")
+	_, err = b.grpc(t).Export(t.Context(), startOf("a"))
+	require.NoError(t, err)
+
+	stream, err := b.grpc(t).Stream(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, stream.Send(startOf("b")))
+	_, err = stream.CloseAndRecv()
+	requireRetryInfo(t, err, codes.ResourceExhausted)
+	require.EqualValues(t, 1, b.intake.store.Streams())
+}
+
+// A live body that is refused is answered while it is open, with how far it got.
+func TestRefusedLiveBody(t *testing.T) {
+	b := start(t)
+	l := b.live(t)
+	l.send(t, startLine("s"))
+	eventually(t, func() bool { return b.intake.store.Streams() == 1 }, "the start is applied")
+	b.sink.failWith(errFull)
+	l.send(t, endLine("s"))
+	got := l.wait(t)
+	require.Equal(t, 503, got.status)
+	require.Equal(t, 1, got.answer.Accepted)
+	require.EqualValues(t, 1, b.intake.store.Streams())
+	b.sink.failWith(nil)
+	require.Equal(t, 200, b.lines(t, endLine("s")).status)
+}
+
+func TestSilentLiveBodyIsClosed(t *testing.T) {
+	b := start(t, func(c *Config) { c.IdleTimeout = 100 * time.Millisecond })
+	l := b.live(t)
+	l.send(t, startLine("s"))
+	got := l.wait(t)
+	require.Equal(t, 200, got.status)
+	require.Equal(t, 1, got.answer.Accepted)
+	require.Contains(t, got.answer.Errors[0].Message, "idle_timeout")
+}
+
+// The server's own timeouts are for requests that end.
+func TestLiveBodyOutlivesTimeouts(t *testing.T) {
+	b := start(t, func(c *Config) {
+		c.Protocols.HTTP.Get().ReadTimeout = 50 * time.Millisecond
+		c.Protocols.HTTP.Get().WriteTimeout = 50 * time.Millisecond
+	})
+	l := b.live(t)
+	l.send(t, startLine("s"))
+	time.Sleep(150 * time.Millisecond)
+	l.send(t, endLine("s"))
+	require.NoError(t, l.Close())
+	require.Equal(t, reply{200, nil, answer{Accepted: 2}}, func() reply { r := l.wait(t); r.header = nil; return r }())
+}
+
+func TestExpiredStreamsWaitForThePipeline(t *testing.T) {
+	b := start(t, func(c *Config) { c.IdleTimeout = 20 * time.Millisecond })
+	b.sink.failWith(errFull)
+	require.Equal(t, 200, b.lines(t, startLine("s")).status)
+	eventually(t, func() bool { b.sink.mu.Lock(); defer b.sink.mu.Unlock(); return b.sink.calls >= 3 }, "it is tried again")
+	require.EqualValues(t, 1, b.intake.store.Streams())
+	b.sink.failWith(nil)
+	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "the pipeline takes it")
+
+	b.sink.failWith(consumererror.NewPermanent(errFull))
+	require.Equal(t, 200, b.lines(t, startLine("s")).status)
+	eventually(t, func() bool { return b.intake.store.Streams() == 0 }, "it is dropped")
+	eventually(t, func() bool {
+		return metricValue(t, b, "streams_lost", map[string]string{"cause": "permanent_error"}) == 1
+	}, "and counted")
+}
+
+func TestShutdown(t *testing.T) {
+	t.Run("open streams come out incomplete", func(t *testing.T) {
+		b := start(t)
+		l := b.live(t)
+		l.send(t, startLine("http"), chunkLine("http", time.Millisecond))
+		stream, err := b.grpc(t).Stream(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, stream.Send(parts(wholeMessage(t))[0]))
+		eventually(t, func() bool { return b.intake.store.Streams() == 2 }, "both are open")
+
+		require.NoError(t, b.Shutdown(context.Background()))
+		got := l.wait(t)
+		require.Equal(t, 503, got.status)
+		require.Equal(t, 2, got.answer.Accepted)
+		_, err = stream.CloseAndRecv()
+		requireRetryInfo(t, err, codes.Unavailable)
+		require.Len(t, b.sink.all(), 2)
+		for _, s := range b.sink.all() {
+			require.Equal(t, "incomplete", s.Attributes["tokenpulse.outcome"])
+		}
+		require.NoError(t, b.Shutdown(context.Background()), "twice")
+		require.Len(t, b.sink.all(), 2)
+	})
+	t.Run("what is lost is counted", func(t *testing.T) {
+		b := start(t)
+		require.Equal(t, 200, b.lines(t, startLine("s")).status)
+		b.sink.failWith(errFull)
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		defer cancel()
+		require.ErrorContains(t, b.Shutdown(ctx), "1 open streams are lost")
+		requireMetric(t, b, "streams_lost", map[string]string{"cause": "shutdown"}, 1)
+	})
+	t.Run("without Start", func(t *testing.T) {
+		r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(NewFactory().Type()), &sink{})
+		require.NoError(t, err)
+		require.NoError(t, r.Shutdown(context.Background()))
+		require.NoError(t, r.Shutdown(context.Background()))
+	})
+	t.Run("a failed Start leaves nothing behind", func(t *testing.T) {
+		b := start(t)
+		cfg := createDefaultConfig().(*Config)
+		cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
+		cfg.Protocols.HTTP.Get().NetAddr.Endpoint = b.addrHTTP.String() // taken
+		r, err := newReceiver(cfg, receivertest.NewNopSettings(NewFactory().Type()), &sink{})
+		require.NoError(t, err)
+		require.ErrorContains(t, r.Start(context.Background(), componenttest.NewNopHost()), "address already in use")
+	})
+}
+
+// Limits of one stream and of memory.
+func TestLimits(t *testing.T) {
+	t.Run("chunks of a stream", func(t *testing.T) {
+		b := start(t, func(c *Config) { c.MaxChunksPerStream = 3 })
+		lines := []string{startLine("s")}
+		for i := range 5 {
+			lines = append(lines, chunkLine("s", time.Duration(i)*time.Millisecond))
+		}
+		got := b.lines(t, lines...)
+		require.Equal(t, 4, got.answer.Accepted)
+		require.Equal(t, 2, got.answer.Rejected)
+		require.Contains(t, got.answer.Errors[0].Message, "more than 3 chunks: 2 were dropped")
+		got = b.lines(t, chunkLine("s", 6*time.Millisecond), endLine("s"))
+		require.Equal(t, 1, got.answer.Accepted)
+		require.Len(t, b.sink.one(t).Chunks, 3)
+		require.EqualValues(t, 3, b.sink.one(t).Attributes["tokenpulse.chunk.dropped"])
+		requireMetric(t, b, "chunks_dropped", nil, 3)
+		requireMetric(t, b, "events_rejected", map[string]string{"reason": "limit"}, 3)
+	})
+	t.Run("memory", func(t *testing.T) {
+		b := start(t, func(c *Config) { c.MaxMemoryMiB = 1 })
+		opened := 0
+		var got reply
+		for got.status != 429 {
+			got = b.lines(t, fmt.Sprintf(`{"event":"start","stream_id":"s%d","time_unix_nano":1,"attributes":{"a":%q}}`, opened, strings.Repeat("x", 30_000)))
+			opened++
+			require.Less(t, opened, 50)
+		}
+		require.Contains(t, got.answer.Errors[0].Message, "max_memory_mib")
+		require.LessOrEqual(t, b.intake.store.Memory(), int64(1<<20))
+		requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"}, 1)
+		requireMetric(t, b, "memory_limit", nil, 1<<20)
+		require.Equal(t, 200, b.lines(t, `{"event":"end","stream_id":"s0"}`).status, "an end always goes through")
+	})
+}
+
+func TestRepeatsAndOrder(t *testing.T) {
+	b := start(t)
+	seq := func(n int, offset time.Duration) string { return chunkLine("s", offset, fmt.Sprintf(`"seq":%d`, n)) }
+	require.Equal(t, 200, b.lines(t, startLine("s"), seq(1, 10), seq(0, 20), seq(0, 20)).status)
+	require.Equal(t, 200, b.lines(t, startLine("s"), seq(3, 30), seq(1, 10), seq(2, 40)).status)
+	require.Equal(t, 200, b.lines(t, endLine("s")).status)
+	var order []time.Duration
+	for _, c := range b.sink.one(t).Chunks {
+		order = append(order, c.Offset)
+	}
+	require.Len(t, order, 4)
+	requireMetric(t, b, "duplicates_dropped", nil, 3)
+}
+
+// generator sends whole streams over NDJSON, again while it is told to.
+type generator struct {
+	t    *testing.T
+	url  string
+	next atomic.Int64
+}
+
+func (*generator) Start() {}
+func (*generator) Stop()  { http.DefaultClient.CloseIdleConnections() }
+
+func (g *generator) Generate() []receivertest.UniqueIDAttrVal {
+	id := fmt.Sprintf("id-%d", g.next.Add(1))
+	body := fmt.Sprintf(`{"event":"start","stream_id":%q,"time_unix_nano":1,"attributes":{%q:%q}}`+"\n"+`{"event":"end","stream_id":%q}`,
+		id, receivertest.UniqueIDAttrName, id, id)
+	for {
+		resp, err := http.Post(g.url, typeNDJSON, strings.NewReader(body))
+		require.NoError(g.t, err)
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusServiceUnavailable {
+			return []receivertest.UniqueIDAttrVal{receivertest.UniqueIDAttrVal(id)}
+		}
+	}
+}
+
+func TestConsumeContract(t *testing.T) {
+	endpoint := freeEndpoint(t)
+	cfg := createDefaultConfig().(*Config)
+	cfg.Protocols.HTTP.Get().NetAddr.Endpoint = endpoint
+	cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
+	receivertest.CheckConsumeContract(receivertest.CheckConsumeContractParams{
+		T: t, Factory: NewFactory(), Signal: pipeline.SignalTraces, Config: cfg,
+		Generator: &generator{t: t, url: "http://" + endpoint + tokensPath}, GenerateCount: 300,
+	})
+}
+
+func freeEndpoint(t *testing.T) string {
+	b := start(t)
+	require.NoError(t, b.Shutdown(context.Background()))
+	return b.addrHTTP.String()
+}
+
+// Many clients send parts of the same streams at once, while the pipeline
+// refuses every third time. Every stream comes out whole, once.
+func TestManyClientsAtOnce(t *testing.T) {
+	const clients, streams, chunks = 8, 40, 16
+	b := start(t)
+	var calls atomic.Int64
+	b.sink.fail = func() error {
+		if calls.Add(1)%3 == 0 {
+			return errFull
+		}
+		return nil
+	}
+	send := func(lines ...string) {
+		for b.post(t, typeNDJSON, bytes.NewBufferString(strings.Join(lines, "\n"))).status == 503 {
+		}
+	}
+	id := func(i int) string { return fmt.Sprintf("s%d", i) }
+	for i := range streams {
+		send(startLine(id(i)))
+	}
+	var wg sync.WaitGroup
+	for client := range clients {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(client), 1))
+			for c := client; c < chunks; c += clients {
+				for _, i := range random.Perm(streams) {
+					lines := []string{chunkLine(id(i), time.Duration(c)*time.Millisecond, fmt.Sprintf(`"seq":%d`, c))}
+					lines = append(lines, startLine(fmt.Sprintf("w%d-%d", c, i)), endLine(fmt.Sprintf("w%d-%d", c, i)))
+					send(lines...)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range streams {
+		send(endLine(id(i)))
+	}
+	whole := 0
+	for _, s := range b.sink.all() {
+		if len(s.Chunks) == 0 {
+			continue
+		}
+		whole++
+		require.Len(t, s.Chunks, chunks)
+		for i, c := range s.Chunks {
+			require.Equal(t, time.Duration(i)*time.Millisecond, c.Offset)
+		}
+	}
+	require.Equal(t, streams, whole)
+	require.Len(t, b.sink.all(), streams+streams*chunks)
+	require.Zero(t, b.intake.store.Streams())
+	require.Zero(t, b.intake.store.Memory())
+}

@@ -1,0 +1,175 @@
+package tokenstreamreceiver
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/tokenwire"
+)
+
+// maxErrors bounds the errors listed in an answer.
+const maxErrors = 10
+
+// answer is what a client learns. Its numbers count lines of NDJSON, and
+// token_streams of the other formats.
+type answer struct {
+	Accepted int           `json:"accepted"`
+	Rejected int           `json:"rejected"`
+	Errors   []answerError `json:"errors,omitempty"`
+}
+
+type answerError struct {
+	Line     int    `json:"line,omitempty"`
+	StreamID string `json:"stream_id,omitempty"`
+	Message  string `json:"message"`
+}
+
+func (a *answer) list(e answerError) {
+	if len(a.Errors) < maxErrors {
+		a.Errors = append(a.Errors, e)
+	}
+}
+
+// request is one request under way: its batch, and what has been applied so far.
+// It is reused for others, for its memory.
+type request struct {
+	intake   *intake
+	report   *receiverhelper.ObsReport
+	batch    *assembly.Batch
+	protobuf tokenwire.Protobuf
+	ndjson   tokenwire.NDJSON
+	body     bytes.Buffer
+	lines    *lineReader
+	byLine   bool // units are lines
+
+	applied answer
+	// pending is what of the batch was rejected as it was read. It does not
+	// count before the batch does.
+	pending  answer
+	rejected map[assembly.Reason]int64
+}
+
+func newRequest(in *intake, maxLine int) *request {
+	return &request{
+		intake:   in,
+		batch:    in.store.NewBatch(),
+		lines:    newLineReader(maxLine),
+		rejected: map[assembly.Reason]int64{},
+	}
+}
+
+// keepBody bounds the memory that a request keeps for the next one's body.
+const keepBody = 1 << 20
+
+func (r *request) reset(report *receiverhelper.ObsReport, byLine bool) {
+	r.batch.Reset()
+	if r.body.Cap() > keepBody {
+		r.body = bytes.Buffer{}
+	}
+	r.report, r.byLine = report, byLine
+	r.applied, r.pending = answer{}, answer{}
+	clear(r.rejected)
+}
+
+// reject notes that a unit was rejected as it was read.
+func (r *request) reject(line int, id string, err error) {
+	r.pending.Rejected++
+	r.rejected[assembly.ReasonOf(err)]++
+	r.note(line, id, err)
+}
+
+func (r *request) note(line int, id string, err error) {
+	e := answerError{Line: line, Message: err.Error()}
+	if !r.byLine {
+		e.StreamID = id[:min(len(id), assembly.MaxIDBytes)]
+	}
+	r.pending.list(e)
+}
+
+// readProtobuf reads a request message into the batch, or returns why it cannot.
+func (r *request) readProtobuf(message []byte) error {
+	return r.protobuf.Decode(message, r.batch, r.reject)
+}
+
+// readLines reads the lines that are there into the batch.
+func (r *request) readLines() {
+	for {
+		line, ok := r.lines.next()
+		if !ok {
+			return
+		}
+		if line == nil {
+			r.reject(r.lines.number, "", assembly.Errorf(assembly.Limit,
+				"the line is longer than %d bytes (max_event_bytes)", r.lines.longest))
+			continue
+		}
+		if err := r.ndjson.Decode(line, r.lines.number, r.batch); err != nil {
+			r.reject(r.lines.number, "", err)
+		}
+	}
+}
+
+// commit applies the batch whole and empties it, or returns a refusal.
+func (r *request) commit(ctx context.Context) *refusal {
+	if r.batch.Events() == 0 && r.pending.Rejected == 0 {
+		return nil
+	}
+	tx, refused := r.intake.commit(ctx, r.report, r.batch)
+	if refused != nil {
+		return refused
+	}
+	accepted := tx.Units
+	for _, rejection := range tx.Rejected {
+		units := rejection.Units
+		if rejection.Chunks > 0 {
+			units = 0 // some chunks of a message are not the message
+			if r.byLine {
+				units = rejection.Chunks
+				accepted -= units
+			}
+		}
+		r.pending.Rejected += units
+		r.rejected[assembly.ReasonOf(rejection.Err)] += int64(units)
+		r.note(rejection.Line, rejection.ID, rejection.Err)
+	}
+	r.apply(ctx, accepted)
+	r.batch.Reset()
+	return nil
+}
+
+// apply makes what is pending count.
+func (r *request) apply(ctx context.Context, accepted int) {
+	slices.SortStableFunc(r.pending.Errors, func(a, b answerError) int { return cmp.Compare(a.Line, b.Line) })
+	r.applied.Accepted += accepted
+	r.applied.Rejected += r.pending.Rejected
+	for _, e := range r.pending.Errors {
+		r.applied.list(e)
+	}
+	r.pending = answer{}
+	telemetry := r.intake.telemetry
+	if accepted > 0 {
+		telemetry.TokenpulseTokenStreamEventsAccepted.Add(ctx, int64(accepted))
+	}
+	for reason, n := range r.rejected {
+		if n > 0 {
+			telemetry.TokenpulseTokenStreamEventsRejected.Add(ctx, n, with("reason", string(reason)))
+		}
+	}
+	clear(r.rejected)
+}
+
+// bodyError notes why a body ended before its end.
+func (r *request) bodyError(format string, args ...any) {
+	r.applied.list(answerError{Message: fmt.Sprintf(format, args...)})
+}
+
+// unreadable counts a body or message that cannot be read at all.
+func (r *request) unreadable(ctx context.Context) {
+	r.intake.telemetry.TokenpulseTokenStreamEventsRejected.Add(ctx, 1, with("reason", string(assembly.Malformed)))
+}

@@ -1,0 +1,166 @@
+package tokenstreamreceiver
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+)
+
+// toTraces makes one span of each stream. Streams of the same resource share its
+// ResourceSpans.
+func toTraces(finished []assembly.Finished) ptrace.Traces {
+	traces := ptrace.NewTraces()
+	byResource := map[string]ptrace.SpanSlice{}
+	var timeline []byte
+	for _, stream := range finished {
+		spans, ok := byResource[string(stream.Resource)]
+		if !ok {
+			resource := traces.ResourceSpans().AppendEmpty()
+			putKeyValues(resource.Resource().Attributes(), stream.Resource)
+			scope := resource.ScopeSpans().AppendEmpty()
+			scope.Scope().SetName(metadata.ScopeName)
+			spans = scope.Spans()
+			byResource[string(stream.Resource)] = spans
+		}
+		timeline = fillSpan(spans.AppendEmpty(), stream, timeline[:0])
+	}
+	return traces
+}
+
+// fillSpan writes a stream into a span. It uses scratch, and returns it for the
+// next.
+func fillSpan(span ptrace.Span, stream assembly.Finished, scratch []byte) []byte {
+	attributes := span.Attributes()
+	attributes.EnsureCapacity(16)
+	putKeyValues(attributes, stream.Attributes)
+
+	setIDs(span, stream.Stream)
+	span.SetStartTimestamp(pcommon.Timestamp(stream.Start.UnixNano))
+	span.SetEndTimestamp(pcommon.Timestamp(stream.EndUnixNano()))
+	span.SetName(spanName(attributes))
+	setVantage(span, stream.Start.Vantage)
+	setEnd(span, stream.End)
+
+	line := stream.Chunks.Timeline()
+	scratch = line.AppendBinary(scratch, stream.Start.UnixNano)
+	attributes.PutEmptyBytes(names.Timeline).FromRaw(scratch)
+	if stream.Scheduled != 0 {
+		queued := time.Duration(stream.Scheduled - stream.Start.UnixNano)
+		attributes.PutDouble(names.QueueDuration, queued.Seconds())
+	}
+	if dropped := stream.Dropped(); dropped > 0 {
+		attributes.PutInt(names.ChunksDropped, int64(dropped))
+	}
+	return scratch
+}
+
+func spanName(attributes pcommon.Map) string {
+	var parts []string
+	for _, key := range [...]string{names.GenAIOperationName, names.GenAIRequestModel} {
+		if value, ok := attributes.Get(key); ok && value.AsString() != "" {
+			parts = append(parts, value.AsString())
+		}
+	}
+	if len(parts) == 0 {
+		return names.SourceTokenStream
+	}
+	return strings.Join(parts, " ")
+}
+
+func setVantage(span ptrace.Span, vantage assembly.Vantage) {
+	name, kind := names.VantageServer, ptrace.SpanKindServer
+	switch vantage {
+	case assembly.VantageClient:
+		name, kind = names.VantageClient, ptrace.SpanKindClient
+	case assembly.VantageGateway:
+		name, kind = names.VantageGateway, ptrace.SpanKindClient
+	case assembly.VantageEngine:
+		name = names.VantageEngine
+	}
+	span.Attributes().PutStr(names.Vantage, name)
+	span.SetKind(kind)
+}
+
+func outcomeOf(end *assembly.End) string {
+	switch {
+	case end == nil:
+		return names.OutcomeIncomplete
+	case end.Error != "":
+		return names.OutcomeError
+	case end.Cancelled:
+		return names.OutcomeCancelled
+	default:
+		return names.OutcomeSuccess
+	}
+}
+
+func setEnd(span ptrace.Span, end *assembly.End) {
+	attributes := span.Attributes()
+	attributes.PutStr(names.Outcome, outcomeOf(end))
+	if end == nil {
+		return
+	}
+	if end.Error != "" {
+		span.Status().SetCode(ptrace.StatusCodeError)
+		span.Status().SetMessage(end.Error)
+	}
+	for _, count := range [...]struct {
+		key string
+		assembly.Count
+	}{
+		{names.GenAIInputTokens, end.Usage.Input},
+		{names.GenAIOutputTokens, end.Usage.Output},
+		{names.GenAIReasoningTokens, end.Usage.Reasoning},
+		{names.GenAICacheReadInputTokens, end.Usage.CachedInput},
+	} {
+		if !count.Known {
+			continue
+		}
+		if value, there := attributes.GetOrPutEmpty(count.key); !there {
+			value.SetInt(count.N)
+		}
+	}
+	if end.FinishReason != "" {
+		if value, there := attributes.GetOrPutEmpty(names.GenAIFinishReasons); !there {
+			value.SetEmptySlice().AppendEmpty().SetStr(end.FinishReason)
+		}
+	}
+}
+
+// setIDs sets the span's ids as told. Those that were not are derived from the
+// stream, so that a stream that is sent twice becomes the same span twice.
+func setIDs(span ptrace.Span, stream *assembly.Stream) {
+	start := &stream.Start
+	if start.TraceID == [16]byte{} || start.SpanID == [8]byte{} {
+		derived := deriveIDs(stream)
+		if start.TraceID == [16]byte{} {
+			copy(start.TraceID[:], derived[:16])
+		}
+		if start.SpanID == [8]byte{} {
+			copy(start.SpanID[:], derived[16:])
+		}
+	}
+	span.SetTraceID(start.TraceID)
+	span.SetSpanID(start.SpanID)
+	span.SetParentSpanID(start.ParentSpanID)
+}
+
+func deriveIDs(stream *assembly.Stream) [sha256.Size]byte {
+	seed := make([]byte, 0, 256)
+	seed = append(seed, stream.Start.TraceID[:]...)
+	seed = append(seed, stream.Start.SpanID[:]...)
+	seed = append(seed, stream.Start.ParentSpanID[:]...)
+	seed = binary.BigEndian.AppendUint64(seed, uint64(stream.Start.UnixNano))
+	seed = append(seed, stream.ID...)
+	seed = append(seed, 0)
+	seed = append(seed, stream.Resource...)
+	return sha256.Sum256(seed)
+}
