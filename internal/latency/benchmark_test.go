@@ -1,0 +1,61 @@
+package latency
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+const benchmarkTokens = 500
+
+func benchmarkStream(tokensPerChunk uint32) []chunk {
+	var chunks []chunk
+	for i := range benchmarkTokens / int(tokensPerChunk) {
+		jitter := float64(i*7919%11) - 5
+		chunks = append(chunks, chunk{300 + 20*float64(i) + jitter, tokensPerChunk, timeline.Content})
+	}
+	return chunks
+}
+
+func TestAnalyzeDoesNotAllocate(t *testing.T) {
+	a := NewAnalyzer(Options{StallThreshold: ms, Fluidity: Deadlines{FirstToken: ms, NextToken: ms}})
+	request := Request{Duration: time.Minute, Queue: Known(ms), OutputTokens: Known(int64(490))}
+	walk := pack(t, benchmarkStream(2))
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		l, err := a.Analyze(request, walk)
+		if err != nil || l.ChunkCount.Value != benchmarkTokens/2 {
+			t.Error("not all chunks were read")
+		}
+	}))
+}
+
+func BenchmarkAnalyze(b *testing.B) {
+	benchmarks := map[string]struct {
+		tokensPerChunk uint32
+		fluidity       Deadlines
+	}{
+		"one token a chunk":                {tokensPerChunk: 1},
+		"five tokens a chunk":              {tokensPerChunk: 5},
+		"one token a chunk, with fluidity": {tokensPerChunk: 1, fluidity: Deadlines{time.Second, 25 * ms}},
+	}
+	for name, benchmark := range benchmarks {
+		b.Run(name, func(b *testing.B) {
+			a := NewAnalyzer(Options{StallThreshold: 500 * ms, Fluidity: benchmark.fluidity})
+			walk := pack(b, benchmarkStream(benchmark.tokensPerChunk))
+			b.ReportAllocs()
+			var gaps uint64
+			for b.Loop() {
+				l, err := a.Analyze(Request{Duration: time.Minute}, walk)
+				if err != nil || !l.Measures[TimePerOutputToken].Known {
+					b.Fatal("no latency came out", err)
+				}
+				gaps += a.InterTokenSketch().Count()
+			}
+			require.EqualValues(b, b.N*(benchmarkTokens-int(benchmark.tokensPerChunk)), gaps)
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*benchmarkTokens), "ns/token")
+		})
+	}
+}

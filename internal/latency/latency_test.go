@@ -1,0 +1,573 @@
+package latency
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// chunk is one arrival, in milliseconds after the request's start.
+type chunk struct {
+	at      float64
+	tokens  uint32
+	channel timeline.Channel
+}
+
+// contents makes one-token chunks of content.
+func contents(milliseconds ...float64) []chunk {
+	var chunks []chunk
+	for _, at := range milliseconds {
+		chunks = append(chunks, chunk{at, 1, timeline.Content})
+	}
+	return chunks
+}
+
+func pack(t testing.TB, chunks []chunk) timeline.Walk {
+	t.Helper()
+	const start = 1_795_233_292_181_556_000 // whole microseconds, as a timeline keeps them
+	var line timeline.Timeline
+	for _, c := range chunks {
+		line.Append(start+int64(c.at*1e6), c.tokens, c.channel)
+	}
+	walk, err := timeline.Decode(line.AppendBinary(nil, start))
+	require.NoError(t, err)
+	return walk
+}
+
+func analyze(t *testing.T, options Options, request Request, chunks []chunk) Latency {
+	t.Helper()
+	l, err := NewAnalyzer(options).Analyze(request, pack(t, chunks))
+	require.NoError(t, err)
+	return l
+}
+
+var standard = Options{StallThreshold: 500 * time.Millisecond}
+
+const ms = time.Millisecond
+
+// want lists the known measures of a request; any other must be absent.
+type want map[Quantity]float64
+
+// requireMeasures compares to a nanosecond, or to a billionth for what is not in
+// seconds.
+func requireMeasures(t *testing.T, expected want, l Latency) {
+	t.Helper()
+	for q, m := range l.Measures {
+		value, known := expected[Quantity(q)]
+		require.Equal(t, known, m.Known, "quantity %d is known", q)
+		require.InDelta(t, value, m.Value, 1e-9*max(1, value), "quantity %d", q)
+	}
+}
+
+func estimated(l Latency) []Quantity {
+	var list []Quantity
+	for q, m := range l.Measures {
+		if m.Estimated {
+			list = append(list, Quantity(q))
+		}
+	}
+	return list
+}
+
+// Every expected value is the formula of definitions.md, worked out by hand.
+func TestPerRequest(t *testing.T) {
+	fluid := Options{StallThreshold: 500 * ms, Fluidity: Deadlines{FirstToken: 100 * ms, NextToken: 50 * ms}}
+	after := Options{StallThreshold: 500 * ms, Denominator: AfterFirstChunk}
+	tests := map[string]struct {
+		options   Options
+		request   Request
+		chunks    []chunk
+		expected  want
+		estimated []Quantity
+	}{
+		"plain stream": {
+			options: standard,
+			request: Request{Duration: 250 * ms},
+			chunks:  contents(100, 120, 150, 200), // gaps 20, 30, 50
+			expected: want{
+				RequestDuration: 0.250, TimeToFirstToken: 0.100, TimeToFirstOutputToken: 0.100,
+				TimePerOutputToken: 0.1 / 3, OutputTokenRate: 30, RequestTokenRate: 16,
+				PrefillDuration: 0.100, DecodeDuration: 0.100, DecodeShare: 0.5, StallDuration: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"queue known": {
+			options: standard,
+			request: Request{Duration: 250 * ms, Queue: Known(60 * ms)},
+			chunks:  contents(100, 200),
+			expected: want{
+				RequestDuration: 0.250, TimeToFirstToken: 0.100, TimeToFirstOutputToken: 0.100,
+				TimePerOutputToken: 0.1, OutputTokenRate: 10, RequestTokenRate: 8,
+				QueueDuration: 0.060, PrefillDuration: 0.040, DecodeDuration: 0.100, DecodeShare: 0.1 / 0.14, StallDuration: 0,
+			},
+		},
+		"queue of zero is known": {
+			options: standard,
+			request: Request{Duration: 100 * ms, Queue: Known(time.Duration(0))},
+			chunks:  contents(100),
+			expected: want{
+				RequestDuration: 0.1, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, RequestTokenRate: 10,
+				QueueDuration: 0, PrefillDuration: 0.1, DecodeDuration: 0, DecodeShare: 0,
+			},
+		},
+		"queue longer than the request is rejected, and prefill estimated": {
+			options: standard,
+			request: Request{Duration: 100 * ms, Queue: Known(101 * ms)},
+			chunks:  contents(50),
+			expected: want{
+				RequestDuration: 0.1, TimeToFirstToken: 0.05, TimeToFirstOutputToken: 0.05, RequestTokenRate: 10,
+				PrefillDuration: 0.05, DecodeDuration: 0, DecodeShare: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"first token before it was scheduled: no prefill, no share": {
+			options: standard,
+			request: Request{Duration: 100 * ms, Queue: Known(60 * ms)},
+			chunks:  contents(50),
+			expected: want{
+				RequestDuration: 0.1, TimeToFirstToken: 0.05, TimeToFirstOutputToken: 0.05, RequestTokenRate: 10,
+				QueueDuration: 0.06, DecodeDuration: 0,
+			},
+		},
+		"reasoning first": {
+			options: standard,
+			request: Request{Duration: 500 * ms},
+			chunks:  []chunk{{100, 1, timeline.Reasoning}, {200, 1, timeline.Reasoning}, {400, 1, timeline.ToolCall}, {500, 1, timeline.Content}},
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.4,
+				TimePerOutputToken: 0.4 / 3, OutputTokenRate: 7.5, RequestTokenRate: 8,
+				PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8, StallDuration: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"reasoning only has no time to first output token": {
+			options: standard,
+			request: Request{Duration: 100 * ms},
+			chunks:  []chunk{{100, 1, timeline.Reasoning}},
+			expected: want{
+				RequestDuration: 0.1, TimeToFirstToken: 0.1, RequestTokenRate: 10,
+				PrefillDuration: 0.1, DecodeDuration: 0, DecodeShare: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"all tokens in one chunk: N is 5, but k is 1": {
+			options: standard,
+			request: Request{Duration: 100 * ms},
+			chunks:  []chunk{{100, 5, timeline.Content}},
+			expected: want{
+				RequestDuration: 0.1, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, RequestTokenRate: 50,
+				PrefillDuration: 0.1, DecodeDuration: 0, DecodeShare: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"same time twice: TPOT is 0, and its rate absent": {
+			options: standard,
+			request: Request{Duration: 100 * ms},
+			chunks:  contents(100, 100),
+			expected: want{
+				RequestDuration: 0.1, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0,
+				RequestTokenRate: 20, PrefillDuration: 0.1, DecodeDuration: 0, DecodeShare: 0, StallDuration: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"everything at once": {
+			options: standard,
+			chunks:  contents(0),
+			expected: want{
+				RequestDuration: 0, TimeToFirstToken: 0, TimeToFirstOutputToken: 0, PrefillDuration: 0, DecodeDuration: 0,
+			},
+			estimated: []Quantity{PrefillDuration},
+		},
+		"reported usage wins over counted tokens": {
+			options: standard,
+			request: Request{Duration: 200 * ms, OutputTokens: Known(int64(11))},
+			chunks:  contents(100, 200),
+			expected: want{
+				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.01,
+				OutputTokenRate: 100, RequestTokenRate: 55, PrefillDuration: 0.1, DecodeDuration: 0.1, DecodeShare: 0.5, StallDuration: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"one token reported, though two chunks came": {
+			options: standard,
+			request: Request{Duration: 200 * ms, OutputTokens: Known(int64(1))},
+			chunks:  contents(100, 200),
+			expected: want{
+				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1,
+				RequestTokenRate: 5, PrefillDuration: 0.1, DecodeDuration: 0.1, DecodeShare: 0.5, StallDuration: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"stalls": {
+			options: standard,
+			request: Request{Duration: 3000 * ms},
+			chunks:  contents(1000, 1500, 2001, 2900), // gaps 500 (not over the threshold), 501, 899
+			expected: want{
+				RequestDuration: 3, TimeToFirstToken: 1, TimeToFirstOutputToken: 1, TimePerOutputToken: 1.9 / 3,
+				OutputTokenRate: 3 / 1.9, RequestTokenRate: 4.0 / 3, PrefillDuration: 1, DecodeDuration: 1.9,
+				DecodeShare: 1.9 / 2.9, StallDuration: 1.4,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"bundled first chunk, N - 1": {
+			options: standard,
+			request: Request{Duration: 200 * ms},
+			chunks:  []chunk{{100, 4, timeline.Content}, {200, 2, timeline.Content}},
+			expected: want{
+				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.02,
+				OutputTokenRate: 50, RequestTokenRate: 30, PrefillDuration: 0.1, DecodeDuration: 0.1, DecodeShare: 0.5, StallDuration: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"bundled first chunk, N - n1": {
+			options: after,
+			request: Request{Duration: 200 * ms},
+			chunks:  []chunk{{100, 4, timeline.Content}, {200, 2, timeline.Content}},
+			expected: want{
+				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.05,
+				OutputTokenRate: 20, RequestTokenRate: 30, PrefillDuration: 0.1, DecodeDuration: 0.1, DecodeShare: 0.5, StallDuration: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"N - n1 falls back to N - 1 when the first chunk holds all that was reported": {
+			options: after,
+			request: Request{Duration: 200 * ms, OutputTokens: Known(int64(5))},
+			chunks:  []chunk{{100, 5, timeline.Content}, {200, 1, timeline.Content}},
+			expected: want{
+				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.025,
+				OutputTokenRate: 40, RequestTokenRate: 25, PrefillDuration: 0.1, DecodeDuration: 0.1, DecodeShare: 0.5, StallDuration: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"N - n1 falls back to N - 1 when the first chunk holds more than was reported": {
+			options: after,
+			request: Request{Duration: 200 * ms, OutputTokens: Known(int64(3))},
+			chunks:  []chunk{{100, 5, timeline.Content}, {200, 1, timeline.Content}},
+			expected: want{
+				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.05,
+				OutputTokenRate: 20, RequestTokenRate: 15, PrefillDuration: 0.1, DecodeDuration: 0.1, DecodeShare: 0.5, StallDuration: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"no chunk at all": {
+			options:  standard,
+			request:  Request{Duration: 300 * ms},
+			expected: want{RequestDuration: 0.3, RequestTokenRate: 0},
+		},
+		"usage but no chunk": {
+			options:  standard,
+			request:  Request{Duration: 500 * ms, OutputTokens: Known(int64(10))},
+			expected: want{RequestDuration: 0.5, RequestTokenRate: 20},
+		},
+		"no token events: decode ends with the request": {
+			options: standard,
+			request: Request{Duration: 500 * ms, FirstToken: Known(100 * ms), OutputTokens: Known(int64(11))},
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.04, OutputTokenRate: 25,
+				RequestTokenRate: 22, PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
+			},
+			estimated: []Quantity{TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate},
+		},
+		"no token events and no usage: N is unknown": {
+			options: standard,
+			request: Request{Duration: 500 * ms, FirstToken: Known(100 * ms)},
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.1, PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeDuration, DecodeShare},
+		},
+		"chunks dropped, usage reported": {
+			options: standard,
+			request: Request{Duration: 500 * ms, ChunksDropped: 8, OutputTokens: Known(int64(11)), Queue: Known(50 * ms)},
+			chunks:  contents(100, 120),
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.04, OutputTokenRate: 25,
+				RequestTokenRate: 22, QueueDuration: 0.05, PrefillDuration: 0.05, DecodeDuration: 0.4, DecodeShare: 0.4 / 0.45, StallDuration: 0,
+			},
+			estimated: []Quantity{TimePerOutputToken, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
+		},
+		"chunks dropped, no usage: N is at least counted + dropped": {
+			options: standard,
+			request: Request{Duration: 500 * ms, ChunksDropped: 3, Queue: Known(50 * ms)},
+			chunks:  contents(100, 120),
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.1, OutputTokenRate: 10,
+				RequestTokenRate: 10, QueueDuration: 0.05, PrefillDuration: 0.05, DecodeDuration: 0.4, DecodeShare: 0.4 / 0.45, StallDuration: 0,
+			},
+			estimated: []Quantity{TimePerOutputToken, DecodeDuration, DecodeShare, OutputTokenRate, RequestTokenRate, StallDuration},
+		},
+		"a chunk back in time is left out of the gaps, not of TPOT": {
+			options: standard,
+			request: Request{Duration: 400 * ms},
+			chunks:  contents(100, 200, 150, 400),
+			expected: want{
+				RequestDuration: 0.4, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.1, OutputTokenRate: 10,
+				RequestTokenRate: 10, PrefillDuration: 0.1, DecodeDuration: 0.3, DecodeShare: 0.75, StallDuration: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"last chunk before the first": {
+			options: standard,
+			request: Request{Duration: 400 * ms},
+			chunks:  contents(200, 100),
+			expected: want{
+				RequestDuration: 0.4, TimeToFirstToken: 0.2, TimeToFirstOutputToken: 0.2, RequestTokenRate: 5, PrefillDuration: 0.2, StallDuration: 0,
+			},
+			estimated: []Quantity{PrefillDuration},
+		},
+		"first chunk before the start": {
+			options: standard,
+			request: Request{Duration: 400 * ms},
+			chunks:  contents(-5, 95),
+			expected: want{
+				RequestDuration: 0.4, TimePerOutputToken: 0.1, OutputTokenRate: 10, RequestTokenRate: 5, DecodeDuration: 0.1, StallDuration: 0,
+			},
+		},
+		"all chunks after the end": {
+			options: standard,
+			request: Request{Duration: 100 * ms},
+			chunks:  contents(150, 160),
+			expected: want{
+				RequestDuration: 0.1, TimePerOutputToken: 0.01, OutputTokenRate: 100, RequestTokenRate: 20, DecodeDuration: 0.01, StallDuration: 0,
+			},
+		},
+		"the end before the start": {
+			options:  standard,
+			request:  Request{Duration: -1 * ms},
+			chunks:   contents(10, 20),
+			expected: want{},
+		},
+		"a request of a hundred years, when a time was never set": {
+			options: standard,
+			request: Request{Duration: 876_000 * time.Hour},
+			chunks:  contents(100, 200, 3.2e12),
+			// The last gap and all that ends with it would be a century, too.
+			expected:  want{TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, PrefillDuration: 0.1, StallDuration: 0},
+			estimated: []Quantity{PrefillDuration},
+		},
+		"a negative number of reported tokens is not one": {
+			options: standard,
+			request: Request{Duration: 100 * ms, OutputTokens: Known(int64(-7))},
+			chunks:  contents(100),
+			expected: want{
+				RequestDuration: 0.1, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, RequestTokenRate: 10,
+				PrefillDuration: 0.1, DecodeDuration: 0, DecodeShare: 0,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"fluidity: first on time with 40 ms to spare, then 60 + 60 early enough, 200 late": {
+			options: fluid,
+			request: Request{Duration: 500 * ms, Queue: Known(time.Duration(0))},
+			// Slack 40, 30, 20. 200 - 20 = 180 is three deadlines of 50 and a bit.
+			chunks: contents(60, 120, 180, 380),
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.06, TimeToFirstOutputToken: 0.06, TimePerOutputToken: 0.32 / 3,
+				OutputTokenRate: 3 / 0.32, RequestTokenRate: 8, QueueDuration: 0, PrefillDuration: 0.06, DecodeDuration: 0.32,
+				DecodeShare: 0.32 / 0.38, StallDuration: 0, FluidityIndex: 0.5,
+			},
+		},
+		"fluidity without a believable first token is absent": {
+			options: fluid,
+			request: Request{Duration: 100 * ms, Queue: Known(time.Duration(0))},
+			chunks:  contents(-1, 49),
+			expected: want{
+				RequestDuration: 0.1, TimePerOutputToken: 0.05, OutputTokenRate: 20, RequestTokenRate: 20,
+				QueueDuration: 0, DecodeDuration: 0.05, StallDuration: 0,
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := analyze(t, test.options, test.request, test.chunks)
+			requireMeasures(t, test.expected, l)
+			require.Equal(t, test.estimated, estimated(l))
+		})
+	}
+}
+
+func TestDistributions(t *testing.T) {
+	dropped := analyze(t, standard, Request{Duration: 500 * ms, ChunksDropped: 1}, contents(100, 120))
+	require.True(t, dropped.InterToken.Estimated, "part of the gaps is part of the distribution")
+	require.True(t, dropped.InterChunk.Estimated)
+
+	// Gaps 90 ms with 3 tokens, 40 ms with 1: ITL 30, 30, 30, 40 and ICL 90, 40.
+	chunks := []chunk{{100, 7, timeline.Content}, {190, 3, timeline.Content}, {230, 1, timeline.Content}}
+	l := analyze(t, standard, Request{Duration: 230 * ms}, chunks)
+	require.InDelta(t, 0.0325, l.InterToken.Mean, 1e-12)
+	require.InEpsilon(t, 0.030, l.InterToken.P50, 0.0055)
+	require.InEpsilon(t, 0.040, l.InterToken.P95, 0.0055)
+	require.InDelta(t, 0.040, l.InterToken.Max, 1e-12)
+	require.InDelta(t, 0.065, l.InterChunk.Mean, 1e-12)
+	require.InEpsilon(t, 0.040, l.InterChunk.P50, 0.0055)
+	require.InDelta(t, 0.090, l.InterChunk.Max, 1e-12)
+	require.False(t, l.InterToken.Estimated)
+
+	require.Zero(t, analyze(t, standard, Request{Duration: 1 * ms}, contents(1)).InterToken, "k <= 1")
+	require.Zero(t, analyze(t, standard, Request{Duration: 1 * ms}, contents(1, 0)).InterToken, "no gap to believe")
+
+	zero := analyze(t, standard, Request{Duration: 1 * ms}, contents(1, 1)).InterToken
+	require.Equal(t, Distribution{Known: true}, zero, "a gap of 0 is a sample of 0")
+}
+
+func TestInterChunkSketchIsTheInterTokenSketchUnlessAGapIsShared(t *testing.T) {
+	tests := map[string]struct {
+		tokens []uint32
+		same   bool
+	}{
+		"one token each":                {[]uint32{1, 1, 1}, true},
+		"first chunk bundled":           {[]uint32{9, 1, 1}, true},
+		"last chunk bundled":            {[]uint32{1, 1, 2}, false},
+		"bundled in between, then ones": {[]uint32{1, 2, 1}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var chunks []chunk
+			for i, n := range test.tokens {
+				chunks = append(chunks, chunk{float64(i * 20), n, timeline.Content})
+			}
+			a := NewAnalyzer(standard)
+			_, err := a.Analyze(Request{Duration: time.Second}, pack(t, chunks))
+			require.NoError(t, err)
+			require.Equal(t, test.same, a.InterTokenSketch() == a.InterChunkSketch())
+			require.EqualValues(t, 2, a.InterChunkSketch().Count())
+			require.InDelta(t, 0.040, a.InterChunkSketch().Sum(), 1e-12)
+		})
+	}
+}
+
+func TestCounts(t *testing.T) {
+	tests := map[string]struct {
+		request  Request
+		chunks   []chunk
+		expected Latency // only what the test looks at
+	}{
+		"reported fewer than counted": {
+			request:  Request{Duration: time.Second, OutputTokens: Known(int64(1))},
+			chunks:   contents(1, 2, 3),
+			expected: Latency{ChunkCount: Known(int64(3)), TokenCountMismatch: -2},
+		},
+		"reported more than counted": {
+			request:  Request{Duration: time.Second, OutputTokens: Known(int64(5))},
+			chunks:   contents(1, 2, 3),
+			expected: Latency{ChunkCount: Known(int64(3)), TokenCountMismatch: 2},
+		},
+		"nothing to compare when chunks are missing": {
+			request:  Request{Duration: time.Second, OutputTokens: Known(int64(5)), ChunksDropped: 4},
+			chunks:   contents(1, 2, 3),
+			expected: Latency{ChunkCount: Known(int64(7))},
+		},
+		"nothing to compare without chunks": {
+			request:  Request{Duration: time.Second, OutputTokens: Known(int64(5))},
+			expected: Latency{ChunkCount: Known(int64(0))},
+		},
+		"chunks unknown without token events": {
+			request:  Request{Duration: time.Second, FirstToken: Known(time.Millisecond)},
+			expected: Latency{},
+		},
+		"stalls, also of no length": {
+			request:  Request{Duration: 3 * time.Second},
+			chunks:   contents(0, 501, 1001, 1600),
+			expected: Latency{ChunkCount: Known(int64(4)), StallCount: 2},
+		},
+		"two steps back": {
+			request: Request{Duration: time.Second},
+			chunks:  contents(10, 5, 20, 15, 30),
+			expected: Latency{
+				ChunkCount: Known(int64(5)), ClockAnomalies: 2, Rejected: [Reasons]int64{Negative: 2},
+			},
+		},
+		"before the start": { // TTFT, TTFO and prefill are negative
+			request: Request{Duration: time.Second},
+			chunks:  contents(-10, 5),
+			expected: Latency{
+				ChunkCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [Reasons]int64{Negative: 3},
+			},
+		},
+		"a gap longer than the request, then the end before the last chunk": {
+			request: Request{Duration: 100 * ms},
+			chunks:  contents(10, 120), // gap and decode: 110
+			expected: Latency{
+				ChunkCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [Reasons]int64{LongerThanRequest: 2},
+			},
+		},
+		"the end before the start, no chunk": {
+			request: Request{Duration: -5},
+			expected: Latency{
+				ChunkCount: Known(int64(0)), ClockAnomalies: 1, Rejected: [Reasons]int64{Negative: 1},
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := analyze(t, standard, test.request, test.chunks)
+			require.Equal(t, test.expected, Latency{
+				ChunkCount: l.ChunkCount, StallCount: l.StallCount, TokenCountMismatch: l.TokenCountMismatch,
+				ClockAnomalies: l.ClockAnomalies, Rejected: l.Rejected,
+			})
+		})
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	one := contents(1)
+	tests := map[string]struct {
+		request  Request
+		chunks   []chunk
+		expected string
+	}{
+		"told success":                           {Request{Outcome: "success"}, one, names.OutcomeSuccess},
+		"told nothing":                           {Request{}, one, names.OutcomeSuccess},
+		"told something made up":                 {Request{Outcome: "fine"}, one, names.OutcomeSuccess},
+		"told error":                             {Request{Outcome: "error"}, one, names.OutcomeError},
+		"status error":                           {Request{Failed: true}, one, names.OutcomeError},
+		"told success, status error":             {Request{Outcome: "success", Failed: true}, one, names.OutcomeError},
+		"cancelled before the first token":       {Request{Outcome: "cancelled"}, nil, names.OutcomeCancelled},
+		"cancelled, status error":                {Request{Outcome: "cancelled", Failed: true}, one, names.OutcomeCancelled},
+		"incomplete":                             {Request{Outcome: "incomplete"}, one, names.OutcomeIncomplete},
+		"incomplete without a token":             {Request{Outcome: "incomplete"}, nil, names.OutcomeIncomplete},
+		"an empty stream is no success":          {Request{Outcome: "success"}, nil, names.OutcomeError},
+		"usage only is no success":               {Request{Outcome: "success", OutputTokens: Known(int64(9))}, nil, names.OutcomeError},
+		"tokens seen without events":             {Request{Outcome: "success", FirstToken: Known(ms)}, nil, names.OutcomeSuccess},
+		"tokens seen, but no room for any chunk": {Request{Outcome: "success", ChunksDropped: 3}, nil, names.OutcomeSuccess},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			test.request.Duration = time.Second
+			l := analyze(t, standard, test.request, test.chunks)
+			require.Equal(t, test.expected, l.Outcome)
+			require.Equal(t, len(test.chunks) > 0 || test.request.FirstToken.Known, l.Measures[TimeToFirstToken].Known,
+				"time to first token is kept whatever the outcome")
+		})
+	}
+}
+
+func TestMalformedTimeline(t *testing.T) {
+	var line timeline.Timeline
+	line.Append(0, 1, timeline.Content)
+	line.Append(1_000_000, 1, timeline.Content)
+	stored := line.AppendBinary(nil, 0)
+	for _, stored := range [][]byte{stored[:len(stored)-1], append(stored, 0)} {
+		walk, err := timeline.Decode(stored)
+		require.NoError(t, err)
+		_, err = NewAnalyzer(standard).Analyze(Request{Duration: time.Second}, walk)
+		require.Error(t, err)
+	}
+}
+
+// An analyzer is used for one request after the other: nothing of one may show
+// in the next.
+func TestAnalyzerForgets(t *testing.T) {
+	a := NewAnalyzer(Options{StallThreshold: ms, Fluidity: Deadlines{FirstToken: ms, NextToken: ms}})
+	before := []chunk{{1, 3, timeline.Content}, {500, 5, timeline.ToolCall}, {400, 2, timeline.Content}}
+	_, err := a.Analyze(Request{Duration: time.Second, OutputTokens: Known(int64(4))}, pack(t, before))
+	require.NoError(t, err)
+	l, err := a.Analyze(Request{Duration: time.Second}, pack(t, nil))
+	require.NoError(t, err)
+	require.Equal(t, analyze(t, standard, Request{Duration: time.Second}, nil), l)
+	require.Zero(t, a.InterTokenSketch().Count())
+	require.Zero(t, a.InterChunkSketch().Count())
+}

@@ -1,0 +1,168 @@
+package tokenlatencyprocessor
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/source"
+)
+
+// prefix is what all our attributes begin with. The values of names.Estimate
+// leave it out.
+const prefix = "tokenpulse."
+
+// measureNames maps each quantity to its attribute.
+var measureNames = [latency.Quantities]string{
+	latency.RequestDuration:        names.RequestDuration,
+	latency.TimeToFirstToken:       names.TimeToFirstToken,
+	latency.TimeToFirstOutputToken: names.TimeToFirstOutputToken,
+	latency.TimePerOutputToken:     names.TimePerOutputToken,
+	latency.QueueDuration:          names.QueueDuration,
+	latency.PrefillDuration:        names.PrefillDuration,
+	latency.DecodeDuration:         names.DecodeDuration,
+	latency.DecodeShare:            names.DecodeShare,
+	latency.OutputTokenRate:        names.OutputTokenRate,
+	latency.RequestTokenRate:       names.RequestTokenRate,
+	latency.StallDuration:          names.StallDuration,
+	latency.FluidityIndex:          names.FluidityIndex,
+}
+
+// distribution holds the attributes of one distribution.
+type distribution struct {
+	name, mean, p50, p95, p99, max, sketch string
+}
+
+var (
+	interToken = newDistribution(names.InterTokenLatency, names.InterTokenLatencySketch)
+	interChunk = newDistribution(names.InterChunkLatency, names.InterChunkLatencySketch)
+)
+
+func newDistribution(name, sketch string) distribution {
+	return distribution{
+		name: name, sketch: sketch,
+		mean: name + names.SuffixMean,
+		p50:  name + names.SuffixP50,
+		p95:  name + names.SuffixP95,
+		p99:  name + names.SuffixP99,
+		max:  name + names.SuffixMax,
+	}
+}
+
+// derivedNames holds the attributes that say something of a request only when
+// this processor wrote them.
+var derivedNames = func() map[string]bool {
+	derived := map[string]bool{
+		names.StallCount: true, names.ChunkCount: true, names.TokenCountMismatch: true,
+		names.ClockAnomalies: true, names.Estimate: true,
+	}
+	for _, name := range measureNames {
+		derived[name] = true
+	}
+	for _, d := range []distribution{interToken, interChunk} {
+		for _, name := range []string{d.mean, d.p50, d.p95, d.p99, d.max, d.sketch} {
+			derived[name] = true
+		}
+	}
+	return derived
+}()
+
+// roomFor is how many attributes a stream without anomalies gets.
+const roomFor = 28
+
+// annotate writes the attributes of a latency. What the span had under one of
+// their names goes: absent means absent.
+func (p *tokenLatency) annotate(
+	w *worker, attributes pcommon.Map, observed *source.Observation, derived *latency.Latency,
+) {
+	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
+		return strings.HasPrefix(name, prefix) && (derivedNames[name] || p.dropTimeline && name == names.Timeline)
+	})
+	attributes.EnsureCapacity(attributes.Len() + roomFor)
+
+	attributes.PutStr(names.Source, p.sources[observed.Reader])
+	attributes.PutStr(names.Vantage, observed.Vantage)
+	attributes.PutStr(names.Outcome, derived.Outcome)
+	for quantity, m := range derived.Measures {
+		if m.Known {
+			attributes.PutDouble(measureNames[quantity], m.Value)
+		}
+	}
+	putCounts(attributes, derived)
+	putDistribution(attributes, &interToken, derived.InterToken)
+	putDistribution(attributes, &interChunk, derived.InterChunk)
+	w.putSketches(attributes)
+	putEstimated(attributes, derived)
+}
+
+func putCounts(attributes pcommon.Map, derived *latency.Latency) {
+	if derived.Measures[latency.StallDuration].Known {
+		attributes.PutInt(names.StallCount, derived.StallCount)
+	}
+	if derived.ChunkCount.Known {
+		attributes.PutInt(names.ChunkCount, derived.ChunkCount.Value)
+	}
+	if derived.TokenCountMismatch != 0 {
+		attributes.PutInt(names.TokenCountMismatch, derived.TokenCountMismatch)
+	}
+	if derived.ClockAnomalies > 0 {
+		attributes.PutInt(names.ClockAnomalies, derived.ClockAnomalies)
+	}
+}
+
+func putDistribution(attributes pcommon.Map, name *distribution, d latency.Distribution) {
+	if !d.Known {
+		return
+	}
+	attributes.PutDouble(name.mean, d.Mean)
+	attributes.PutDouble(name.p50, d.P50)
+	attributes.PutDouble(name.p95, d.P95)
+	attributes.PutDouble(name.p99, d.P99)
+	attributes.PutDouble(name.max, d.Max)
+}
+
+// putSketches writes the distributions for whoever adds up requests. The
+// inter-chunk sketch is left out where it is the inter-token sketch.
+func (w *worker) putSketches(attributes pcommon.Map) {
+	tokens, chunks := w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch()
+	if tokens.Count() == 0 {
+		return
+	}
+	w.putSketch(attributes, interToken.sketch, tokens)
+	if chunks != tokens {
+		w.putSketch(attributes, interChunk.sketch, chunks)
+	}
+}
+
+func (w *worker) putSketch(attributes pcommon.Map, name string, s *sketch.Sketch) {
+	w.encoded = s.AppendBinary(w.encoded[:0])
+	attributes.PutEmptyBytes(name).FromRaw(w.encoded)
+}
+
+// putEstimated lists the attributes that are estimates or bounds.
+func putEstimated(attributes pcommon.Map, derived *latency.Latency) {
+	var listed [int(latency.Quantities) + 3]string
+	estimated := listed[:0]
+	for quantity, m := range derived.Measures {
+		if m.Known && m.Estimated {
+			estimated = append(estimated, measureNames[quantity])
+		}
+	}
+	if stalls := derived.Measures[latency.StallDuration]; stalls.Known && stalls.Estimated {
+		estimated = append(estimated, names.StallCount)
+	}
+	if derived.InterToken.Estimated {
+		estimated = append(estimated, interToken.name, interChunk.name)
+	}
+	if len(estimated) == 0 {
+		return
+	}
+	list := attributes.PutEmptySlice(names.Estimate)
+	list.EnsureCapacity(len(estimated))
+	for _, name := range estimated {
+		list.AppendEmpty().SetStr(strings.TrimPrefix(name, prefix))
+	}
+}

@@ -1,0 +1,149 @@
+package tokenlatencyprocessor
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// Each folder of testdata is a situation: what comes in, what must come out, and
+// maybe a config.
+//
+// The files are for people to read and write. Where a span has bytes, they have
+// text: the timeline "100 120x3 150r" is chunks at 100, 120 and 150 ms after the
+// start, the second with three tokens, the third of reasoning; a sketch is its
+// count, range and sum. Every number in expected.yaml is the formula of
+// definitions.md worked out by hand, as the comment beside it shows; none comes
+// from the processor. Percentiles are the exact nearest rank.
+func TestGolden(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join("testdata", "*", "input.yaml"))
+	require.NoError(t, err)
+	require.Len(t, folders, 15)
+	for _, input := range folders {
+		folder := filepath.Dir(input)
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			traces, err := golden.ReadTraces(input)
+			require.NoError(t, err)
+			expected, err := golden.ReadTraces(filepath.Join(folder, "expected.yaml"))
+			require.NoError(t, err)
+
+			packTimeline(t, onlySpan(t, traces).Attributes())
+			sink := new(consumertest.TracesSink)
+			p, err := NewFactory().CreateTraces(t.Context(), processortest.NewNopSettings(typ), readConfig(t, folder), sink)
+			require.NoError(t, err)
+			require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+
+			actual := sink.AllTraces()[0]
+			describeBytes(t, onlySpan(t, actual).Attributes())
+			settle(onlySpan(t, expected), onlySpan(t, actual))
+			require.NoError(t, ptracetest.CompareTraces(expected, actual))
+		})
+	}
+}
+
+func readConfig(t *testing.T, folder string) *Config {
+	t.Helper()
+	cfg := createDefaultConfig()
+	file := filepath.Join(folder, "config.yaml")
+	if _, err := os.Stat(file); err != nil {
+		return cfg
+	}
+	conf, err := confmaptest.LoadConf(file)
+	require.NoError(t, err)
+	require.NoError(t, conf.Unmarshal(cfg))
+	return cfg
+}
+
+var channelLetters = map[byte]timeline.Channel{'r': timeline.Reasoning, 't': timeline.ToolCall}
+
+// packTimeline turns a timeline in words into bytes. One that begins with "bad"
+// stays as it is.
+func packTimeline(t *testing.T, attributes pcommon.Map) {
+	t.Helper()
+	words, ok := attributes.Get(names.Timeline)
+	if !ok || strings.HasPrefix(words.Str(), "bad") {
+		return
+	}
+	var line timeline.Timeline
+	for _, word := range strings.Fields(words.Str()) {
+		channel, ok := channelLetters[word[len(word)-1]]
+		if ok {
+			word = word[:len(word)-1]
+		}
+		at, tokens, bundled := strings.Cut(word, "x")
+		milliseconds, err := strconv.ParseInt(at, 10, 64)
+		require.NoError(t, err)
+		n := 1
+		if bundled {
+			n, err = strconv.Atoi(tokens)
+			require.NoError(t, err)
+		}
+		line.Append(milliseconds*1_000_000, uint32(n), channel)
+	}
+	words.SetEmptyBytes().FromRaw(line.AppendBinary(nil, 0))
+}
+
+// describeBytes is the way back.
+func describeBytes(t *testing.T, attributes pcommon.Map) {
+	t.Helper()
+	for key, v := range attributes.All() {
+		if v.Type() != pcommon.ValueTypeBytes {
+			continue
+		}
+		encoded := v.Bytes().AsRaw()
+		if key != names.Timeline {
+			var s sketch.Sketch
+			require.NoError(t, s.MergeBinary(encoded))
+			v.SetStr(fmt.Sprintf("%d samples, %.3f..%.3f, sum %.3f", s.Count(), s.Min(), s.Max(), s.Sum()))
+			continue
+		}
+		walk, err := timeline.Decode(encoded)
+		require.NoError(t, err)
+		var words []string
+		for walk.Next() {
+			word := strconv.FormatInt(walk.Offset().Milliseconds(), 10)
+			if walk.Tokens() > 1 {
+				word += fmt.Sprintf("x%d", walk.Tokens())
+			}
+			words = append(words, word)
+		}
+		require.NoError(t, walk.Err())
+		v.SetStr(strings.Join(words, " "))
+	}
+}
+
+// settle takes the expected number where the actual is near enough: within 1%
+// for a percentile, which is what the project promises, and within a rounding
+// error for all others.
+func settle(expected, actual ptrace.Span) {
+	for key, v := range actual.Attributes().All() {
+		want, ok := expected.Attributes().Get(key)
+		if !ok || v.Type() != pcommon.ValueTypeDouble {
+			continue
+		}
+		tolerance := 1e-12
+		if strings.Contains(key, ".p") && key != names.PrefillDuration {
+			tolerance = 0.01
+		}
+		if math.Abs(v.Double()-want.Double()) <= tolerance*want.Double() {
+			v.SetDouble(want.Double())
+		}
+	}
+}

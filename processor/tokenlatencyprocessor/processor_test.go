@@ -1,0 +1,190 @@
+package tokenlatencyprocessor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadatatest"
+)
+
+const epoch = 1_795_233_292_000_000_000
+
+// onlySpan returns the span of traces that hold one.
+func onlySpan(t testing.TB, traces ptrace.Traces) ptrace.Span {
+	t.Helper()
+	require.Equal(t, 1, traces.SpanCount())
+	return traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+}
+
+// newProcessor returns a processor, and the sink that it feeds.
+func newProcessor(t testing.TB, set processor.Settings, cfg *Config) (processor.Traces, *consumertest.TracesSink) {
+	t.Helper()
+	sink := new(consumertest.TracesSink)
+	p, err := NewFactory().CreateTraces(t.Context(), set, cfg, sink)
+	require.NoError(t, err)
+	return p, sink
+}
+
+// addStream adds the span of a stream with one-token chunks, which lasts a second.
+func addStream(spans ptrace.SpanSlice, milliseconds ...int64) ptrace.Span {
+	span := spans.AppendEmpty()
+	span.SetStartTimestamp(epoch)
+	span.SetEndTimestamp(epoch + pcommon.Timestamp(time.Second))
+	var line timeline.Timeline
+	for _, at := range milliseconds {
+		line.Append(epoch+at*int64(time.Millisecond), 1, timeline.Content)
+	}
+	span.Attributes().PutEmptyBytes(names.Timeline).FromRaw(line.AppendBinary(nil, epoch))
+	return span
+}
+
+func newSpans() (ptrace.Traces, ptrace.SpanSlice) {
+	traces := ptrace.NewTraces()
+	return traces, traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
+}
+
+func TestCapabilities(t *testing.T) {
+	p, _ := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	require.True(t, p.Capabilities().MutatesData, "the processor writes on spans that others may share")
+}
+
+// With the timeline kept, a second processor derives the same once more; with it
+// dropped, it leaves the span alone.
+func TestTwoProcessorsInARow(t *testing.T) {
+	for _, keep := range []string{timelineKeep, timelineDrop} {
+		t.Run(keep, func(t *testing.T) {
+			cfg := createDefaultConfig()
+			cfg.Timeline = keep
+			p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
+			traces, spans := newSpans()
+			addStream(spans, 100, 120, 90, 700).Attributes().PutDouble(names.QueueDuration, 0.03)
+			addStream(spans)
+
+			require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+			once := ptrace.NewTraces()
+			sink.AllTraces()[0].CopyTo(once)
+			require.NoError(t, p.ConsumeTraces(t.Context(), sink.AllTraces()[0]))
+			twice := sink.AllTraces()[1]
+			for i := range 2 {
+				first := once.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(i).Attributes()
+				second := twice.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(i).Attributes()
+				require.Equal(t, first.AsRaw(), second.AsRaw())
+				_, kept := first.Get(names.Timeline)
+				require.Equal(t, keep == timelineKeep, kept)
+			}
+		})
+	}
+}
+
+// What token_sli reads is what this processor derived: a service cannot slip a
+// time to first token in, nor a queue that cannot be true.
+func TestAbsentMeansAbsent(t *testing.T) {
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	traces, spans := newSpans()
+	attributes := addStream(spans).Attributes() // no token
+	for name := range derivedNames {
+		attributes.PutDouble(name, 1e9)
+	}
+	attributes.PutStr("tokenpulse.slo.met", "not ours to judge")
+	attributes.PutStr("mine", "stays")
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	require.Equal(t, map[string]any{
+		names.Source: "token_stream", names.Vantage: "server", names.Outcome: "error",
+		names.RequestDuration: 1.0, names.RequestTokenRate: 0.0, names.ChunkCount: int64(0),
+		"tokenpulse.slo.met": "not ours to judge", "mine": "stays",
+	}, onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw())
+}
+
+func TestStandardAttributesStay(t *testing.T) {
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	traces, spans := newSpans()
+	attributes := addStream(spans, 100, 200).Attributes()
+	attributes.PutStr(names.GenAIOutputTokens, "11") // a string, as some send it
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	raw := onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw()
+	require.Equal(t, "11", raw[names.GenAIOutputTokens], "what a span says is not overwritten")
+	require.InDelta(t, 0.010, raw[names.TimePerOutputToken], 1e-12, "and read all the same")
+}
+
+func TestSelfTelemetry(t *testing.T) {
+	reader := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, reader.Shutdown(t.Context())) }()
+	core, logs := observer.New(zap.WarnLevel)
+	set := metadatatest.NewSettings(reader)
+	set.Logger = zap.New(core)
+	p, sink := newProcessor(t, set, createDefaultConfig())
+
+	traces, spans := newSpans()
+	addStream(spans, 100, 200)
+	addStream(spans, 300, 250, 400)                                      // one step back: one negative gap
+	addStream(spans, 1500)                                               // after the end: TTFT, TTFO and prefill too long
+	addStream(spans, 100).Attributes().PutStr(names.QueueDuration, "no") // unusable
+	spans.AppendEmpty().SetName("foreign")
+	for range 3 {
+		addStream(spans).Attributes().PutStr(names.Timeline, "not bytes")
+	}
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	require.Equal(t, 8, sink.SpanCount(), "no span is lost")
+
+	one := func(key, value string, n int64) []metricdata.DataPoint[int64] {
+		return []metricdata.DataPoint[int64]{{Value: n, Attributes: attribute.NewSet(attribute.String(key, value))}}
+	}
+	ignore := metricdatatest.IgnoreTimestamp()
+	metadatatest.AssertEqualProcessorTokenLatencySpansDerived(t, reader, one("source", "token_stream", 4), ignore)
+	metadatatest.AssertEqualProcessorTokenLatencySpansMalformed(t, reader, one("source", "token_stream", 3), ignore)
+	metadatatest.AssertEqualProcessorTokenLatencySpansForeign(t, reader, []metricdata.DataPoint[int64]{{Value: 1}}, ignore)
+	metadatatest.AssertEqualProcessorTokenLatencyClockAnomalies(t, reader, []metricdata.DataPoint[int64]{{Value: 2}}, ignore)
+	metadatatest.AssertEqualProcessorTokenLatencyValuesRejected(t, reader, append(append(
+		one("reason", "negative", 1), one("reason", "longer_than_request", 3)...), one("reason", "unusable", 1)...), ignore)
+
+	require.Len(t, logs.All(), 1, "three spans of the same sender are one mistake")
+	require.Contains(t, logs.All()[0].Message, "Check that")
+}
+
+func TestEmptyBatch(t *testing.T) {
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	require.NoError(t, p.ConsumeTraces(t.Context(), ptrace.NewTraces()))
+	require.Zero(t, sink.SpanCount())
+}
+
+func TestConcurrentBatches(t *testing.T) {
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	const batches, spansEach = 8, 50
+	done := make(chan error, batches)
+	for i := range int64(batches) {
+		go func() {
+			traces, spans := newSpans()
+			for range spansEach {
+				addStream(spans, 100, 200+i)
+			}
+			done <- p.ConsumeTraces(t.Context(), traces)
+		}()
+	}
+	for range batches {
+		require.NoError(t, <-done)
+	}
+	for _, traces := range sink.AllTraces() {
+		spans := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+		first, _ := spans.At(0).Attributes().Get(names.TimePerOutputToken)
+		for _, span := range spans.All() {
+			v, _ := span.Attributes().Get(names.TimePerOutputToken)
+			require.Equal(t, first.Double(), v.Double())
+		}
+	}
+	require.Equal(t, batches*spansEach, sink.SpanCount())
+}

@@ -1,0 +1,49 @@
+package tokenlatencyprocessor
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// TestWorkedExample prints the worked example of the README, and fails when the
+// README says something else.
+func TestWorkedExample(t *testing.T) {
+	traces, spans := newSpans()
+	span := addStream(spans)
+	span.SetEndTimestamp(epoch + pcommon.Timestamp(950*time.Millisecond))
+	span.Attributes().PutStr(names.Timeline, "180r 200 290x3 900 920")
+	packTimeline(t, span.Attributes())
+	span.Attributes().PutDouble(names.QueueDuration, 0.030)
+
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+
+	var lines []string
+	for name, v := range onlySpan(t, sink.AllTraces()[0]).Attributes().All() {
+		value := v.AsString()
+		switch v.Type() {
+		case pcommon.ValueTypeDouble:
+			value = fmt.Sprintf("%.6g", v.Double())
+		case pcommon.ValueTypeBytes:
+			value = fmt.Sprintf("(%d bytes)", v.Bytes().Len())
+		}
+		lines = append(lines, fmt.Sprintf("%-42s %s", name, value))
+	}
+	slices.Sort(lines)
+	example := strings.Join(lines, "\n")
+	t.Log("\n" + example)
+
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	require.Contains(t, string(readme), "```\n"+example+"\n```\n")
+}

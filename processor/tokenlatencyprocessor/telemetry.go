@@ -1,0 +1,90 @@
+package tokenlatencyprocessor
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/source"
+	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadata"
+)
+
+// tally counts within one batch, so that the batch touches each counter once.
+type tally struct {
+	foreign            int64
+	derived, malformed []int64 // by reader
+	anomalies          int64
+	rejected           [latency.Reasons]int64
+	unusable           int64
+}
+
+func newTally() tally {
+	readers := len(source.Names())
+	return tally{derived: make([]int64, readers), malformed: make([]int64, readers)}
+}
+
+func (t *tally) add(observed *source.Observation, derived *latency.Latency) {
+	t.derived[observed.Reader]++
+	t.unusable += observed.Unusable
+	t.anomalies += derived.ClockAnomalies
+	for reason, n := range derived.Rejected {
+		t.rejected[reason] += n
+	}
+}
+
+func (t *tally) reset() {
+	clear(t.derived)
+	clear(t.malformed)
+	*t = tally{derived: t.derived, malformed: t.malformed}
+}
+
+// telemetry reports tallies as the processor's own metrics.
+type telemetry struct {
+	builder  *metadata.TelemetryBuilder
+	sources  []metric.AddOption // by reader
+	reasons  [latency.Reasons]metric.AddOption
+	unusable metric.AddOption
+}
+
+func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
+	builder, err := metadata.NewTelemetryBuilder(set)
+	if err != nil {
+		return nil, err
+	}
+	t := &telemetry{builder: builder, unusable: with("reason", "unusable")}
+	for _, name := range source.Names() {
+		t.sources = append(t.sources, with("source", name))
+	}
+	for reason := range latency.Reasons {
+		t.reasons[reason] = with("reason", reason.String())
+	}
+	return t, nil
+}
+
+func with(key, value string) metric.AddOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
+}
+
+// report adds a batch's tally and empties it.
+func (t *telemetry) report(ctx context.Context, batch *tally) {
+	add(ctx, t.builder.ProcessorTokenLatencySpansForeign, batch.foreign)
+	add(ctx, t.builder.ProcessorTokenLatencyClockAnomalies, batch.anomalies)
+	for reader, option := range t.sources {
+		add(ctx, t.builder.ProcessorTokenLatencySpansDerived, batch.derived[reader], option)
+		add(ctx, t.builder.ProcessorTokenLatencySpansMalformed, batch.malformed[reader], option)
+	}
+	for reason, option := range t.reasons {
+		add(ctx, t.builder.ProcessorTokenLatencyValuesRejected, batch.rejected[reason], option)
+	}
+	add(ctx, t.builder.ProcessorTokenLatencyValuesRejected, batch.unusable, t.unusable)
+	batch.reset()
+}
+
+func add(ctx context.Context, counter metric.Int64Counter, n int64, options ...metric.AddOption) {
+	if n > 0 {
+		counter.Add(ctx, n, options...)
+	}
+}
