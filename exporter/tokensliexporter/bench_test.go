@@ -1,0 +1,140 @@
+package tokensliexporter
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
+)
+
+const tokensPerRequest = 500
+
+// typicalSpan carries what the processor leaves on a stream of 500 tokens, some
+// 20 ms apart.
+func typicalSpan(random *rand.Rand, model string) map[string]any {
+	gaps := make([]float64, tokensPerRequest-1)
+	for i := range gaps {
+		gaps[i] = 0.02 * math.Exp(0.3*random.NormFloat64())
+	}
+	attributes := with(map[string]any{
+		"gen_ai.request.model":                  model,
+		"tokenpulse.time_to_first_token":        math.Exp(0.5 * random.NormFloat64()),
+		"tokenpulse.request.duration":           10 * math.Exp(0.1*random.NormFloat64()),
+		"tokenpulse.inter_token_latency.sketch": encoded(gaps...),
+		"tokenpulse.inter_chunk_latency.sketch": nil, // one token per chunk
+		"gen_ai.usage.output_tokens":            tokensPerRequest,
+	})
+	for _, key := range []string{"mean", "p50", "p95", "p99"} { // written, not read
+		attributes["tokenpulse.inter_token_latency."+key] = 0.02
+		attributes["tokenpulse.inter_chunk_latency."+key] = 0.02
+	}
+	return attributes
+}
+
+func typicalBatches(batches, spans int) (all []ptrace.Traces) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range batches {
+		var attributes []map[string]any
+		for i := range spans {
+			attributes = append(attributes, typicalSpan(random, fmt.Sprint("model-", i%10)))
+		}
+		all = append(all, batch(attributes...))
+	}
+	return all
+}
+
+func benchExporter(b *testing.B) *tokenSLI {
+	b.Helper()
+	e, err := newTokenSLI(metadatatest.NewSettings(componenttest.NewTelemetry()), createDefaultConfig().(*Config))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return e
+}
+
+func (e *tokenSLI) published(b *testing.B, family string) (n float64) {
+	b.Helper()
+	families, err := e.gatherer.Gather()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == family {
+			for _, m := range f.Metric {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
+}
+
+func benchmarkConsume(b *testing.B, e *tokenSLI) {
+	const spans = 100
+	batches := typicalBatches(8, spans)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		if err := e.consume(b.Context(), batches[i%len(batches)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	requests := float64(b.N) * spans
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/requests, "ns/request")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/requests/tokensPerRequest, "ns/token")
+	if got := e.published(b, "tokenpulse_tokens_total"); got < requests*tokensPerRequest {
+		b.Fatalf("%v tokens published, %v output tokens sent", got, requests*tokensPerRequest)
+	}
+}
+
+func BenchmarkConsume(b *testing.B) { benchmarkConsume(b, benchExporter(b)) }
+
+func BenchmarkConsumeWhileScraped(b *testing.B) {
+	e := benchExporter(b)
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(100 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				e.published(b, "")
+			}
+		}
+	}()
+	benchmarkConsume(b, e)
+	close(done)
+	<-stopped
+}
+
+// BenchmarkScrape answers a scrape of 2,000 series of one outcome each, with all
+// ten distributions and 150 gauges.
+func BenchmarkScrape(b *testing.B) {
+	const series = 2000
+	for name, accept := range map[string]string{"text": text, "openmetrics": openMetrics, "protobuf": protobuf} {
+		b.Run(name, func(b *testing.B) {
+			h := start(b, func(c *Config) { c.Server.WriteTimeout = 0 })
+			random := rand.New(rand.NewPCG(1, 2))
+			for i := range series {
+				if err := h.exporter.ConsumeTraces(b.Context(), batch(typicalSpan(random, fmt.Sprint("model-", i)))); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range b.N {
+				body, _ := h.scrape(b, accept)
+				b.ReportMetric(float64(len(body)), "B/scrape")
+			}
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package tokensliexporter
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+)
+
+func load(t *testing.T, name string) (*Config, error) {
+	t.Helper()
+	file, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
+	require.NoError(t, err)
+	section, err := file.Sub(component.NewIDWithName(metadata.Type, name).String())
+	require.NoError(t, err)
+	config := createDefaultConfig().(*Config)
+	if err := section.Unmarshal(config); err != nil {
+		return nil, err
+	}
+	return config, confmap.Validate(config)
+}
+
+func TestConfigIsRead(t *testing.T) {
+	config, err := load(t, "")
+	require.NoError(t, err)
+	require.Equal(t, createDefaultConfig(), config)
+	require.Equal(t, "localhost:9464", config.Server.NetAddr.Endpoint)
+
+	config, err = load(t, "full")
+	require.NoError(t, err)
+	require.Equal(t, "0.0.0.0:9999", config.Server.NetAddr.Endpoint)
+	require.Equal(t, []string{"gen_ai.request.model", "deployment.environment.name"}, config.Series.Dimensions)
+	require.Equal(t, 50, config.Series.MaxSeries)
+	require.Equal(t, 10*time.Minute, config.Series.SeriesExpiration)
+	require.Equal(t, []float64{0.5, 0.99}, config.Quantiles)
+	require.Equal(t, []time.Duration{30 * time.Second, 90 * time.Second}, config.Windows)
+	require.Equal(t, map[string][]float64{"inter_token_latency": {0.001, 0.01, 0.1}, "phase.duration": {1, 10}}, config.ClassicBuckets)
+
+	config, err = load(t, "no_gauges")
+	require.NoError(t, err)
+	require.Empty(t, config.Quantiles)
+	require.Empty(t, config.Windows)
+}
+
+func TestConfigMistakesAreNamed(t *testing.T) {
+	for name, want := range map[string]string{
+		"endpoint_empty":        "`endpoint` is empty",
+		"unknown_key":           "`end_point` is no key of token_sli: these are ",
+		"dimension_twice":       "`dimensions` has both \"a.b\" and \"a_b\"",
+		"dimension_reserved":    "belong to Prometheus",
+		"dimension_ours":        "sets the label \"vantage\" itself",
+		"max_series_zero":       "`max_series` is 0",
+		"expiration_too_short":  "`series_expiration` is 1ms",
+		"quantile_too_high":     "`quantiles` has 1:",
+		"quantile_percent":      "such as 0.99",
+		"quantile_twice":        "`quantiles` has 0.5 twice",
+		"window_zero":           "`windows` has 0s",
+		"window_too_long":       "`windows` has 48h0m0s",
+		"window_broken_second":  "whole seconds",
+		"window_twice":          "`windows` has 1m0s twice",
+		"windows_too_many":      "`windows` has 7 entries",
+		"buckets_unknown":       "`classic_buckets` has \"time_to_last_token\", which is no histogram: these are inter_chunk_latency,",
+		"buckets_empty":         "`classic_buckets::request.duration` is empty",
+		"buckets_not_ascending": "has 2 after 3",
+		"buckets_equal":         "has 1 after 1",
+		"buckets_not_positive":  "has the bound 0",
+		"buckets_infinite":      "has the bound +Inf",
+		"buckets_not_a_number":  "has the bound NaN",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(t, name)
+			require.ErrorContains(t, err, want)
+		})
+	}
+}

@@ -1,0 +1,116 @@
+package tokensliexporter
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+)
+
+// gatherer shows an engine's series as Prometheus metrics. It is a
+// prometheus.Gatherer that fills in the wire messages itself: the registry's way
+// over one object per metric costs several times as much, and wants the same
+// labels on all metrics of a family, where here a label without a value is absent.
+type gatherer struct {
+	engine    *sli.Engine
+	catalogue *catalogue
+	labels    *labels
+}
+
+func newGatherer(engine *sli.Engine, config *Config) (*gatherer, error) {
+	catalogue, err := newCatalogue()
+	if err != nil {
+		return nil, err
+	}
+	labels, err := newLabels(config)
+	return &gatherer{engine: engine, catalogue: catalogue, labels: labels}, err
+}
+
+// Gather returns the metrics as they are now, in the order of their names.
+func (g *gatherer) Gather() ([]*dto.MetricFamily, error) {
+	s := &scrape{gatherer: g, metrics: make([][]*dto.Metric, len(g.catalogue.families))}
+	g.engine.Collect(time.Now(), s.series)
+	var families []*dto.MetricFamily
+	for i, f := range g.catalogue.families {
+		if len(s.metrics[i]) > 0 {
+			families = append(families, &dto.MetricFamily{
+				Name: &f.name, Help: &f.help, Type: &f.kind, Unit: f.unit, Metric: s.metrics[i],
+			})
+		}
+	}
+	slices.SortFunc(families, func(a, b *dto.MetricFamily) int { return strings.Compare(*a.Name, *b.Name) })
+	return families, nil
+}
+
+// scrape is one answer in the making.
+type scrape struct {
+	*gatherer
+	metrics [][]*dto.Metric // by family
+
+	messages   slab[dto.Metric]
+	histograms slab[dto.Histogram]
+	gauges     slab[dto.Gauge]
+	buckets    slab[dto.Bucket]
+	bucketRefs slab[*dto.Bucket]
+	labelRefs  slab[*dto.LabelPair]
+	numbers    slab[float64]
+	counts     slab[uint64]
+}
+
+func (s *scrape) add(family int, labels []*dto.LabelPair) *dto.Metric {
+	m := s.messages.one()
+	m.Label = labels
+	s.metrics[family] = append(s.metrics[family], m)
+	return m
+}
+
+// with returns the labels with some more, where these are not nil.
+func (s *scrape) with(labels []*dto.LabelPair, more ...*dto.LabelPair) []*dto.LabelPair {
+	all := append(s.labelRefs.take(len(labels) + len(more))[:0], labels...)
+	return sorted(appendPresent(all, more...))
+}
+
+func (s *scrape) series(snapshot *sli.Snapshot) {
+	labels := s.labels.of(snapshot)
+	s.counters(snapshot, labels)
+	for i := range snapshot.Outcomes {
+		if outcome := &snapshot.Outcomes[i]; outcome.Requests > 0 {
+			s.outcome(outcome, s.with(labels, s.labels.outcome[i]))
+		}
+	}
+}
+
+func (s *scrape) counters(snapshot *sli.Snapshot, labels []*dto.LabelPair) {
+	start := timestamppb.New(snapshot.Start)
+	for i, c := range sli.Counters {
+		if n, reported := snapshot.Count(c.Count); reported {
+			s.counter(s.catalogue.counter[i], s.with(labels, s.labels.kind[i]), n, start)
+		}
+	}
+}
+
+func (s *scrape) counter(family int, labels []*dto.LabelPair, n float64, start *timestamppb.Timestamp) {
+	s.add(family, labels).Counter = &dto.Counter{Value: &n, CreatedTimestamp: start}
+}
+
+func (s *scrape) outcome(outcome *sli.OutcomeSnapshot, labels []*dto.LabelPair) {
+	start := timestamppb.New(outcome.Start)
+	s.counter(s.catalogue.requests, labels, float64(outcome.Requests), start)
+	for i := range outcome.Distributions {
+		d := &outcome.Distributions[i]
+		if d.Sketch.Count() == 0 {
+			continue
+		}
+		labels := s.with(labels, s.labels.phase[i])
+		s.add(s.catalogue.histogram[i], labels).Histogram = s.histogram(d, s.engine.Bounds(sli.Quantity(i)), start)
+		for _, q := range d.Quantiles {
+			gauge := s.gauges.one()
+			gauge.Value = s.numbers.of(q.Value)
+			s.add(s.catalogue.quantile[i], s.with(labels, s.labels.quantile[q.Quantile], s.labels.window[q.Window])).Gauge = gauge
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package tokensliexporter
+
+import (
+	"encoding/hex"
+	"math"
+	"slices"
+
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+)
+
+var (
+	schema        int32 = sketch.Scale
+	zeroThreshold       = sketch.ZeroThreshold
+	infinity            = math.Inf(1)
+)
+
+// histogram returns a message with both kinds of buckets: who scrapes takes those
+// it understands.
+func (s *scrape) histogram(d *sli.DistributionSnapshot, bounds []float64, start *timestamppb.Timestamp) *dto.Histogram {
+	h := s.histograms.one()
+	h.SampleCount = s.counts.of(d.Sketch.Count())
+	h.SampleSum = s.numbers.of(d.Sketch.Sum())
+	h.CreatedTimestamp = start
+	s.classic(h, d, bounds)
+	s.native(h, &d.Sketch)
+	return h
+}
+
+func (s *scrape) classic(h *dto.Histogram, d *sli.DistributionSnapshot, bounds []float64) {
+	buckets := s.buckets.take(len(d.Classic))
+	h.Bucket = s.bucketRefs.take(len(d.Classic))
+	cumulative := uint64(0)
+	for i, n := range d.Classic {
+		cumulative += n
+		buckets[i].CumulativeCount = s.counts.of(cumulative)
+		buckets[i].UpperBound = &infinity
+		if i < len(bounds) {
+			buckets[i].UpperBound = &bounds[i]
+		}
+		if i < len(d.Exemplars) && d.Exemplars[i].Set() {
+			buckets[i].Exemplar = exemplar(&d.Exemplars[i])
+			h.Exemplars = append(h.Exemplars, buckets[i].Exemplar)
+		}
+		h.Bucket[i] = &buckets[i]
+	}
+	h.Exemplars = latest(h.Exemplars)
+}
+
+// maxNativeExemplars is how many exemplars a native histogram carries: those of
+// its classic buckets that are the latest.
+const maxNativeExemplars = 10
+
+// latest returns the latest exemplars in the order of time, as Prometheus wants
+// them.
+func latest(exemplars []*dto.Exemplar) []*dto.Exemplar {
+	slices.SortStableFunc(exemplars, func(a, b *dto.Exemplar) int {
+		return a.Timestamp.AsTime().Compare(b.Timestamp.AsTime())
+	})
+	return exemplars[max(0, len(exemplars)-maxNativeExemplars):]
+}
+
+func exemplar(e *sli.Exemplar) *dto.Exemplar {
+	value := e.Value
+	d := &dto.Exemplar{Value: &value, Timestamp: timestamppb.New(e.Time())}
+	if e.SpanID != [8]byte{} {
+		d.Label = append(d.Label, pair("span_id", hex.EncodeToString(e.SpanID[:])))
+	}
+	d.Label = append(d.Label, pair("trace_id", hex.EncodeToString(e.TraceID[:])))
+	return d
+}
+
+// largestGap is how many empty buckets are written out rather than skipped: a
+// span costs as much as they do.
+const largestGap = 2
+
+// native writes a sketch as Prometheus' native buckets of schema 6: spans of
+// neighbouring buckets, and each bucket's count as the difference from the one
+// before. Prometheus numbers buckets by their upper bound, one more than the
+// sketch does.
+func (s *scrape) native(h *dto.Histogram, values *sketch.Sketch) {
+	h.Schema = &schema
+	h.ZeroThreshold = &zeroThreshold
+	h.ZeroCount = s.counts.of(values.Zeros())
+	next, before := 0, int64(0) // the bucket after the last one, and the count of that
+	for index, n := range values.Buckets() {
+		index++
+		gap := index - next
+		if len(h.PositiveSpan) == 0 || gap > largestGap {
+			h.PositiveSpan = append(h.PositiveSpan, bucketSpan(gap))
+			gap = 0
+		}
+		span := h.PositiveSpan[len(h.PositiveSpan)-1]
+		for ; gap > 0; gap-- {
+			h.PositiveDelta = append(h.PositiveDelta, -before)
+			before = 0
+			*span.Length++
+		}
+		h.PositiveDelta = append(h.PositiveDelta, int64(n)-before)
+		before = int64(n)
+		*span.Length++
+		next = index + 1
+	}
+}
+
+func bucketSpan(offset int) *dto.BucketSpan {
+	o, length := int32(offset), uint32(0)
+	return &dto.BucketSpan{Offset: &o, Length: &length}
+}

@@ -1,0 +1,89 @@
+package tokensliexporter
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/otlptranslator"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+)
+
+// labels holds every label whose value is known beforehand. Messages share them.
+type labels struct {
+	dimensions []string // names only
+	outcome    [len(sli.OutcomeNames)]*dto.LabelPair
+	phase      [len(sli.Histograms)]*dto.LabelPair // nil where there is none
+	kind       [len(sli.Counters)]*dto.LabelPair   // nil where there is none
+	quantile   []*dto.LabelPair
+	window     []*dto.LabelPair
+	overflow   *dto.LabelPair
+}
+
+func newLabels(config *Config) (*labels, error) {
+	dimensions, err := dimensionLabels(config.Series.Dimensions)
+	if err != nil {
+		return nil, err
+	}
+	var namer otlptranslator.LabelNamer
+	overflow, err := namer.Build(names.LabelOverflow)
+	if err != nil {
+		return nil, err
+	}
+	l := &labels{dimensions: dimensions, overflow: pair(overflow, "true")}
+	for i, outcome := range sli.OutcomeNames {
+		l.outcome[i] = pair(names.LabelOutcome, outcome)
+	}
+	for i, h := range sli.Histograms {
+		l.phase[i] = pair(names.LabelPhase, h.Phase)
+	}
+	for i, c := range sli.Counters {
+		l.kind[i] = pair(names.LabelType, c.Type)
+	}
+	for _, q := range config.Quantiles {
+		l.quantile = append(l.quantile, pair(names.LabelQuantile, strconv.FormatFloat(q, 'g', -1, 64)))
+	}
+	for _, w := range config.Windows {
+		l.window = append(l.window, pair(names.LabelWindow, model.Duration(w).String()))
+	}
+	return l, nil
+}
+
+// pair returns a label, or nil without a value: such a label is left out.
+func pair(name, value string) *dto.LabelPair {
+	if value == "" {
+		return nil
+	}
+	return &dto.LabelPair{Name: &name, Value: &value}
+}
+
+// of returns the labels of a series.
+func (l *labels) of(s *sli.Snapshot) []*dto.LabelPair {
+	if s.Overflow {
+		return []*dto.LabelPair{l.overflow}
+	}
+	all := make([]*dto.LabelPair, 0, len(l.dimensions)+1)
+	for i, value := range s.Dimensions {
+		all = appendPresent(all, pair(l.dimensions[i], value))
+	}
+	return sorted(appendPresent(all, pair(names.LabelVantage, s.Vantage)))
+}
+
+func appendPresent(all []*dto.LabelPair, more ...*dto.LabelPair) []*dto.LabelPair {
+	for _, p := range more {
+		if p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// sorted brings labels into the order of their names, which Prometheus expects.
+func sorted(all []*dto.LabelPair) []*dto.LabelPair {
+	slices.SortFunc(all, func(a, b *dto.LabelPair) int { return strings.Compare(*a.Name, *b.Name) })
+	return all
+}

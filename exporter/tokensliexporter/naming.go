@@ -1,0 +1,89 @@
+package tokensliexporter
+
+import (
+	"fmt"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/otlptranslator"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+)
+
+// family is one metric as Prometheus knows it.
+type family struct {
+	name, help string
+	unit       *string // as OpenMetrics has it: the end of the name
+	kind       dto.MetricType
+}
+
+// newFamily translates a metric of ours by OpenTelemetry's rules.
+func newFamily(name, unit, help string, kind dto.MetricType) (family, error) {
+	kinds := map[dto.MetricType]otlptranslator.MetricType{
+		dto.MetricType_COUNTER:   otlptranslator.MetricTypeMonotonicCounter,
+		dto.MetricType_GAUGE:     otlptranslator.MetricTypeGauge,
+		dto.MetricType_HISTOGRAM: otlptranslator.MetricTypeHistogram,
+	}
+	namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
+	translated, err := namer.Build(otlptranslator.Metric{Name: name, Unit: unit, Type: kinds[kind]})
+	f := family{name: translated, help: help, kind: kind}
+	if unit == "s" {
+		seconds := "seconds"
+		f.unit = &seconds
+	}
+	return f, err
+}
+
+// catalogue holds the family of everything the engine keeps. Several quantities
+// can share one: they are told apart by a label.
+type catalogue struct {
+	families  []family // each once
+	histogram [len(sli.Histograms)]int
+	quantile  [len(sli.Histograms)]int
+	counter   [len(sli.Counters)]int
+	requests  int
+}
+
+func newCatalogue() (c *catalogue, err error) {
+	c = &catalogue{}
+	add := func(name, unit, help string, kind dto.MetricType) int {
+		f, failed := newFamily(name, unit, help, kind)
+		if failed != nil {
+			err = failed
+		}
+		for i := range c.families {
+			if c.families[i].name == f.name {
+				return i
+			}
+		}
+		c.families = append(c.families, f)
+		return len(c.families) - 1
+	}
+	for i, h := range sli.Histograms {
+		c.histogram[i] = add(h.Name, h.Unit, h.Description, dto.MetricType_HISTOGRAM)
+		c.quantile[i] = add(h.Name+names.SuffixQuantile, h.Unit, "Quantile over a recent window. "+h.Description, dto.MetricType_GAUGE)
+	}
+	for i, counter := range sli.Counters {
+		c.counter[i] = add(counter.Name, counter.Unit, counter.Description, dto.MetricType_COUNTER)
+	}
+	c.requests = add(names.Requests, "{request}", "Finished requests.", dto.MetricType_COUNTER)
+	return c, err
+}
+
+// dimensionLabels returns the label of each dimension.
+func dimensionLabels(dimensions []string) ([]string, error) {
+	var labels []string
+	var namer otlptranslator.LabelNamer
+	for _, dimension := range dimensions {
+		label, err := namer.Build(dimension)
+		if err != nil {
+			return nil, fmt.Errorf("`dimensions` has %q, which makes no label: %w", dimension, err)
+		}
+		if strings.HasPrefix(label, "__") {
+			return nil, fmt.Errorf("`dimensions` has %q: labels that begin with two underscores belong to Prometheus", dimension)
+		}
+		labels = append(labels, label)
+	}
+	return labels, nil
+}

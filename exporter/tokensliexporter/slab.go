@@ -1,0 +1,25 @@
+package tokensliexporter
+
+// slab hands out values from larger pieces: a scrape is made of very many small
+// ones that live and die together.
+type slab[T any] struct{ free []T }
+
+const slabSize = 1024
+
+// take returns n zero values.
+func (s *slab[T]) take(n int) []T {
+	if n > len(s.free) {
+		s.free = make([]T, max(n, slabSize))
+	}
+	taken := s.free[:n:n]
+	s.free = s.free[n:]
+	return taken
+}
+
+func (s *slab[T]) one() *T { return &s.take(1)[0] }
+
+func (s *slab[T]) of(v T) *T {
+	p := s.one()
+	*p = v
+	return p
+}

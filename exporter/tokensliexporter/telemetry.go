@@ -1,0 +1,58 @@
+package tokensliexporter
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/sli/intake"
+)
+
+// selfTelemetry is what the exporter tells about itself.
+type selfTelemetry struct {
+	builder *metadata.TelemetryBuilder
+	reasons [intake.Reasons]metric.MeasurementOption
+}
+
+func newSelfTelemetry(set component.TelemetrySettings, engine *sli.Engine, maxSeries int) (*selfTelemetry, error) {
+	builder, err := metadata.NewTelemetryBuilder(set)
+	if err != nil {
+		return nil, err
+	}
+	t := &selfTelemetry{builder: builder}
+	for reason, name := range intake.ReasonNames {
+		t.reasons[reason] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", name)))
+	}
+	err = builder.RegisterTokenSliSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(int64(engine.Held()))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t, builder.RegisterTokenSliSeriesLimitCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(int64(maxSeries))
+		return nil
+	})
+}
+
+func (t *selfTelemetry) consumed(ctx context.Context, tally *intake.Tally) {
+	t.builder.TokenSliRequests.Add(ctx, tally.Requests)
+	t.builder.TokenSliRequestsOverflow.Add(ctx, tally.Overflow)
+	t.builder.TokenSliSpansIgnored.Add(ctx, tally.Ignored)
+	for reason, n := range tally.Rejected {
+		if n > 0 {
+			t.builder.TokenSliValuesRejected.Add(ctx, n, t.reasons[reason])
+		}
+	}
+}
+
+func (t *selfTelemetry) expired(series int) {
+	t.builder.TokenSliSeriesExpired.Add(context.Background(), int64(series))
+}
+
+func (t *selfTelemetry) shutdown() { t.builder.Shutdown() }

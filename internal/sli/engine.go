@@ -1,0 +1,219 @@
+// Package sli adds finished requests up to series: distributions, counters and
+// quantiles over recent windows, for each combination of dimensions. Its memory
+// is bounded by the number of series. It knows nothing of who reads it.
+package sli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+)
+
+// Options says what an Engine keeps.
+type Options struct {
+	Series SeriesConfig
+	// Windows are the recent pasts that quantiles are computed over.
+	Windows []time.Duration
+	// Quantiles are those computed over each window, between 0 and 1.
+	Quantiles []float64
+	// ClassicBounds replaces the default bounds of a histogram's classic buckets,
+	// by the metric's name.
+	ClassicBounds map[string][]float64
+}
+
+// Engine holds the series. It is safe for concurrent use: a request locks its own
+// series only, and so does a reader, one series after the other.
+type Engine struct {
+	maxSeries  int
+	expiration time.Duration
+	quantiles  []float64
+	bounds     [quantities][]float64
+	calendar   *calendar
+	scratch    sync.Pool // of *sketch.Sketch
+
+	stop    context.CancelFunc
+	janitor sync.WaitGroup
+
+	// mu guards everything declared below. Nothing is done under it but to find,
+	// place and remove series.
+	mu     sync.RWMutex
+	series map[string]*series
+	// held is how many series there are, the overflow series not counted.
+	held int
+}
+
+// overflowKey is the overflow series' place among the others: no request has an
+// empty key.
+const overflowKey = ""
+
+// NewEngine returns an engine without series.
+func NewEngine(o Options) *Engine {
+	e := &Engine{
+		maxSeries:  o.Series.MaxSeries,
+		expiration: o.Series.SeriesExpiration,
+		quantiles:  o.Quantiles,
+		calendar:   newCalendar(time.Now(), o.Windows),
+		scratch:    sync.Pool{New: func() any { return new(sketch.Sketch) }},
+		stop:       func() {},
+		series:     map[string]*series{},
+	}
+	for q, h := range Histograms {
+		e.bounds[q] = h.ClassicBounds
+		if bounds, given := o.ClassicBounds[h.Name]; given {
+			e.bounds[q] = bounds
+		}
+	}
+	return e
+}
+
+// Bounds returns the upper bounds of a quantity's classic buckets.
+func (e *Engine) Bounds(q Quantity) []float64 { return e.bounds[q] }
+
+// Recorded tells what became of a request.
+type Recorded struct {
+	// Overflow is set when the request went to the overflow series.
+	Overflow bool
+	// MalformedSketches were left out. The rest of the request counts.
+	MalformedSketches int
+}
+
+// Record adds a request to its series.
+func (e *Engine) Record(r *Request) Recorded {
+	var buffer [512]byte
+	key := appendKey(buffer[:0], r)
+	for {
+		s := e.find(key)
+		if s == nil {
+			s = e.place(key, r.Arrival)
+		}
+		if malformed, recorded := s.record(r); recorded {
+			return Recorded{Overflow: s.key == overflowKey, MalformedSketches: malformed}
+		}
+		e.remove(s) // it expired after we found it: begin its successor
+	}
+}
+
+// find returns the series of a key, or nil where one must be made.
+func (e *Engine) find(key []byte) *series {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if s := e.series[string(key)]; s != nil || e.held < e.maxSeries {
+		return s
+	}
+	return e.series[overflowKey]
+}
+
+// place makes the series of a key, or the overflow series at the limit.
+func (e *Engine) place(key []byte, now time.Time) *series {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	place := string(key)
+	if e.series[place] == nil && e.held >= e.maxSeries {
+		place = overflowKey
+	}
+	s := e.series[place]
+	if s == nil {
+		s = newSeries(place, e, now)
+		e.series[place] = s
+		if place != overflowKey {
+			e.held++
+		}
+	}
+	return s
+}
+
+func (e *Engine) remove(s *series) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.series[s.key] != s {
+		return
+	}
+	delete(e.series, s.key)
+	if s.key != overflowKey {
+		e.held--
+	}
+}
+
+// all returns the series there are.
+func (e *Engine) all() []*series {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	all := make([]*series, 0, len(e.series))
+	for _, s := range e.series {
+		all = append(all, s)
+	}
+	return all
+}
+
+// Held returns how many series there are, the overflow series not counted.
+func (e *Engine) Held() int {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.held
+}
+
+// Collect visits each series as it is now, in an order that stays the same. A
+// series takes requests while it is visited; they are not in the snapshot.
+func (e *Engine) Collect(now time.Time, visit func(*Snapshot)) {
+	all := e.all()
+	slices.SortFunc(all, func(a, b *series) int { return strings.Compare(a.key, b.key) })
+	var snapshot Snapshot
+	var scratch sketch.Sketch
+	for _, s := range all {
+		if !s.snapshot(&snapshot, now, &scratch) {
+			continue
+		}
+		snapshot.Dimensions, snapshot.Vantage = nil, ""
+		if snapshot.Overflow = s.key == overflowKey; !snapshot.Overflow {
+			snapshot.Dimensions, snapshot.Vantage = identity(s.key)
+		}
+		visit(&snapshot)
+	}
+}
+
+// expire takes away the series that had no request for as long as the
+// configuration says, and returns how many these were.
+func (e *Engine) expire(now time.Time) (expired int) {
+	quietSince := now.Add(-e.expiration)
+	for _, s := range e.all() {
+		if s.expire(quietSince, now) {
+			e.remove(s)
+			expired++
+		}
+	}
+	return expired
+}
+
+// Start expires series from time to time, whether or not anybody reads them, and
+// reports how many it took away.
+func (e *Engine) Start(report func(expired int)) {
+	if e.expiration == 0 {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	e.janitor.Go(func() {
+		ticker := time.NewTicker(min(e.expiration/4, time.Minute))
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-ticker.C:
+				if expired := e.expire(now); expired > 0 {
+					report(expired)
+				}
+			}
+		}
+	})
+}
+
+// Shutdown ends what Start began, and waits for it.
+func (e *Engine) Shutdown() {
+	e.stop()
+	e.janitor.Wait()
+}

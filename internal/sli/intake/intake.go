@@ -1,0 +1,82 @@
+// Package intake reads what the token_latency processor wrote on spans and hands
+// it to an sli.Engine. It reads an attribute once and keeps none.
+package intake
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+)
+
+// Tally tells what became of the spans of one batch.
+type Tally struct {
+	// Requests were recorded, Overflow of them in the overflow series.
+	Requests, Overflow int64
+	// Ignored spans carry nothing of the token_latency processor.
+	Ignored int64
+	// Rejected counts attributes that were left out of a recorded request.
+	Rejected [Reasons]int64
+}
+
+// Record adds every span that carries latencies to the engine's series. The
+// dimensions are those the engine was made with.
+func Record(traces ptrace.Traces, engine *sli.Engine, dimensions []string, now time.Time) (t Tally) {
+	resource := make([]string, len(dimensions))
+	r := reader{dimensions: dimensions}
+	r.request.Dimensions = make([]string, len(dimensions))
+	for _, resourceSpans := range traces.ResourceSpans().All() {
+		clear(resource)
+		for key, v := range resourceSpans.Resource().Attributes().All() {
+			readDimension(resource, dimensions, key, v)
+		}
+		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
+			for _, span := range scopeSpans.Spans().All() {
+				if !r.read(span, resource, now) {
+					t.Ignored++
+					continue
+				}
+				t.add(engine.Record(&r.request), &r)
+			}
+		}
+	}
+	return t
+}
+
+func (t *Tally) add(recorded sli.Recorded, r *reader) {
+	t.Requests++
+	if recorded.Overflow {
+		t.Overflow++
+	}
+	for reason, n := range r.rejected {
+		t.Rejected[reason] += n
+	}
+	// One attribute can serve two distributions, and is rejected once.
+	t.Rejected[MalformedSketch] += int64(min(recorded.MalformedSketches, r.sketches))
+}
+
+// readDimension takes an attribute into the values of the dimensions, if it is
+// one. An empty value counts as none.
+func readDimension(values, dimensions []string, key string, v pcommon.Value) {
+	for i, dimension := range dimensions {
+		if key == dimension {
+			if s := scalar(v); s != "" {
+				values[i] = s
+			}
+			return
+		}
+	}
+}
+
+// scalar returns the value as a label shows it. Lists, maps and bytes make no
+// label.
+func scalar(v pcommon.Value) string {
+	switch v.Type() {
+	case pcommon.ValueTypeStr, pcommon.ValueTypeInt, pcommon.ValueTypeDouble, pcommon.ValueTypeBool:
+		return v.AsString()
+	default:
+		return ""
+	}
+}

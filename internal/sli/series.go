@@ -1,0 +1,170 @@
+package sli
+
+import (
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+)
+
+// series holds what the requests of one identity add up to.
+type series struct {
+	key    string
+	engine *Engine
+
+	// mu guards everything declared below.
+	mu       sync.Mutex
+	start    time.Time
+	lastSeen time.Time
+	// expired is set when the series was taken away: what arrives then belongs
+	// to its successor.
+	expired  bool
+	page     page
+	outcomes [outcomes]*outcomeSeries
+	counts   [counts]optional
+}
+
+// outcomeSeries is what a series keeps for one outcome.
+type outcomeSeries struct {
+	start      time.Time
+	requests   uint64
+	histograms [quantities]*histogram
+}
+
+func newSeries(key string, e *Engine, now time.Time) *series {
+	return &series{key: key, engine: e, start: now, lastSeen: now, page: e.calendar.page(now)}
+}
+
+// record adds a request, unless the series has expired. It returns how many of
+// the request's sketches were malformed.
+func (s *series) record(r *Request) (malformed int, recorded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.expired {
+		return 0, false
+	}
+	s.advance(r.Arrival)
+	if r.Arrival.After(s.lastSeen) {
+		s.lastSeen = r.Arrival
+	}
+	s.count(r)
+	o := s.outcome(r)
+	o.requests++
+	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
+	for q := range singleValues {
+		if v, present := r.Value(q); present {
+			o.histogram(q, s.engine).add(v, exemplar)
+		}
+	}
+	for q := singleValues; q < quantities; q++ {
+		if d := r.Distribution(q); len(d.Sketch) > 0 && o.histogram(q, s.engine).merge(d, exemplar) != nil {
+			malformed++
+		}
+	}
+	return malformed, true
+}
+
+func (s *series) count(r *Request) {
+	for c := range counts {
+		if n, present := r.Count(c); present {
+			s.counts[c] = optional{s.counts[c].value + n, true}
+		}
+	}
+}
+
+func (s *series) outcome(r *Request) *outcomeSeries {
+	o := s.outcomes[r.Outcome]
+	if o == nil {
+		o = &outcomeSeries{start: r.Arrival}
+		s.outcomes[r.Outcome] = o
+	}
+	return o
+}
+
+func (o *outcomeSeries) histogram(q Quantity, e *Engine) *histogram {
+	if o.histograms[q] == nil {
+		o.histograms[q] = newHistogram(q, e.bounds[q], len(e.calendar.widths))
+	}
+	return o.histograms[q]
+}
+
+// advance brings the windows up to a time. mu is held.
+func (s *series) advance(now time.Time) {
+	if !s.engine.calendar.over(&s.page, now) {
+		return
+	}
+	s.fold()
+	next := s.engine.calendar.page(now)
+	for h := range s.histograms() {
+		h.windows.move(s.page.slots, next.slots)
+	}
+	s.page = next
+}
+
+// fold moves all pending values on. mu is held.
+func (s *series) fold() {
+	scratch := s.engine.scratch.Get().(*sketch.Sketch)
+	defer s.engine.scratch.Put(scratch)
+	for h := range s.histograms() {
+		h.fold(s.page.slots, scratch)
+	}
+}
+
+func (s *series) histograms() iter.Seq[*histogram] {
+	return func(yield func(*histogram) bool) {
+		for _, o := range s.outcomes {
+			if o == nil {
+				continue
+			}
+			for _, h := range o.histograms {
+				if h != nil && !yield(h) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// expire takes the series away if it has been quiet since a time. Otherwise it
+// lets go of what has left its windows.
+func (s *series) expire(quietSince, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expired = s.lastSeen.Before(quietSince)
+	if !s.expired {
+		s.advance(now)
+	}
+	return s.expired
+}
+
+// snapshot copies the series as it is at a time, unless it has expired.
+func (s *series) snapshot(into *Snapshot, now time.Time, scratch *sketch.Sketch) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.expired {
+		return false
+	}
+	s.advance(now)
+	s.fold()
+	into.Start, into.counts = s.start, s.counts
+	for i, o := range s.outcomes {
+		o.snapshot(&into.Outcomes[i], s.engine.quantiles, scratch)
+	}
+	return true
+}
+
+func (o *outcomeSeries) snapshot(into *OutcomeSnapshot, quantiles []float64, scratch *sketch.Sketch) {
+	if o == nil {
+		into.Requests = 0
+		return
+	}
+	into.Start, into.Requests = o.start, o.requests
+	for q, h := range o.histograms {
+		if h == nil {
+			into.Distributions[q].Sketch.Reset()
+			continue
+		}
+		h.snapshot(&into.Distributions[q], quantiles, scratch)
+	}
+}

@@ -1,0 +1,59 @@
+package sli
+
+import (
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+)
+
+// Snapshot is a series at one moment. It is a copy, and valid only while it is
+// visited.
+type Snapshot struct {
+	// Dimensions holds the values of the configured dimensions in their order,
+	// empty where the series has none. The overflow series has no dimensions.
+	Dimensions []string
+	Vantage    string
+	// Overflow marks the series that holds what was over the limit.
+	Overflow bool
+	// Start is when the series' first request arrived.
+	Start time.Time
+	// Outcomes holds what is kept by outcome. One without requests is empty.
+	Outcomes [outcomes]OutcomeSnapshot
+
+	counts [counts]optional
+}
+
+// Count returns the sum over all requests, if any reported it.
+func (s *Snapshot) Count(c Count) (n float64, reported bool) {
+	return s.counts[c].value, s.counts[c].present
+}
+
+// OutcomeSnapshot is what a series keeps for one outcome.
+type OutcomeSnapshot struct {
+	// Start is when the first request of this outcome arrived.
+	Start         time.Time
+	Requests      uint64
+	Distributions [quantities]DistributionSnapshot
+}
+
+// DistributionSnapshot is one quantity of one series and outcome. Its sketch is
+// empty where no request had a value.
+type DistributionSnapshot struct {
+	// Sketch holds all values since the series began.
+	Sketch sketch.Sketch
+	// Classic counts the values in each classic bucket, and in the one after the
+	// last bound. The counts are not cumulative.
+	Classic []uint64
+	// Exemplars holds one for each classic bucket, unset where there is none;
+	// or nothing at all.
+	Exemplars []Exemplar
+	// Quantiles holds those of each window that is not empty.
+	Quantiles []Quantile
+}
+
+// Quantile is a quantile over a window. Window and Quantile are positions in the
+// engine's configuration.
+type Quantile struct {
+	Window, Quantile int
+	Value            float64
+}
