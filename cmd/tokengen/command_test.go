@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/fakereceiver"
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/recording"
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/send"
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const demo = "../../testdata/recordings/demo.jsonl"
+
+// run runs tokengen with these arguments and returns what it writes.
+func run(ctx context.Context, args ...string) (string, error) {
+	command := newCommand()
+	var out bytes.Buffer
+	command.SetOut(&out)
+	command.SetErr(&out)
+	command.SetArgs(args)
+	err := command.ExecuteContext(ctx)
+	return out.String(), err
+}
+
+func readRecording(t *testing.T, path string) []*stream.Stream {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	streams, err := recording.Read(file)
+	require.NoError(t, err)
+	return streams
+}
+
+// The README beside the recording says which command made it: it must still.
+func TestDemoRecordingIsWhatItsCommandMakes(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(filepath.Dir(demo), "README.md"))
+	require.NoError(t, err)
+	_, line, found := strings.Cut(string(readme), "\n    tokengen ")
+	require.True(t, found)
+	line, _, _ = strings.Cut(line, "\n")
+	path := filepath.Join(t.TempDir(), "demo.jsonl")
+	_, err = run(t.Context(), strings.Fields(strings.Replace(line, "demo.jsonl", path, 1))...)
+	require.NoError(t, err)
+	expected, err := os.ReadFile(demo)
+	require.NoError(t, err)
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(expected), string(got))
+}
+
+func TestDemoRecordingHasAllOutcomes(t *testing.T) {
+	outcomes, models := map[string]int{}, map[any]int{}
+	for _, s := range readRecording(t, demo) {
+		models[s.Attributes["gen_ai.request.model"]]++
+		switch {
+		case s.End == nil:
+			outcomes["incomplete"]++
+		case s.End.Cancelled:
+			outcomes["cancelled"]++
+		case s.End.Error != "":
+			outcomes["error"]++
+		default:
+			outcomes["success"]++
+		}
+	}
+	require.Len(t, models, 2)
+	require.Positive(t, outcomes["success"])
+	require.Positive(t, outcomes["error"])
+	require.Positive(t, outcomes["cancelled"])
+}
+
+func TestReplayOverEveryTransport(t *testing.T) {
+	for _, transport := range send.Transports {
+		t.Run(string(transport), func(t *testing.T) {
+			receiver := fakereceiver.Start(t)
+			out, err := run(t.Context(), "replay", demo, "--transport", string(transport), "--endpoint", receiver.Endpoint(transport))
+			require.NoError(t, err)
+			require.Equal(t, readRecording(t, demo), receiver.Streams())
+			require.Contains(t, out, "20 requests")
+		})
+	}
+}
+
+func TestReplayFillsInWhatIsMissing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bare.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(`{"event":"start","stream_id":"s","time_unix_nano":"1795233292181556000"}`), 0o600))
+	receiver := fakereceiver.Start(t)
+	_, err := run(t.Context(), "replay", path, "--endpoint", receiver.Endpoint(send.NDJSON), "--service", "svc", "--model", "m", "--provider", "p")
+	require.NoError(t, err)
+	s := receiver.Streams()[0]
+	require.Equal(t, stream.Attributes{"service.name": "svc"}, s.Resource.Attributes)
+	require.Equal(t, stream.Attributes{"gen_ai.request.model": "m", "gen_ai.provider.name": "p"}, s.Attributes)
+}
+
+func TestReplayAtRealSpeedIsNow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "short.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(`{"event":"start","stream_id":"s","time_unix_nano":"1000"}
+{"event":"chunk","stream_id":"s","time_unix_nano":"50001000"}
+{"event":"end","stream_id":"s","time_unix_nano":"100001000"}`), 0o600))
+	receiver := fakereceiver.Start(t)
+	before := time.Now().UnixNano()
+	_, err := run(t.Context(), "replay", path, "--speed", "real", "--endpoint", receiver.Endpoint(send.NDJSON))
+	after := time.Now().UnixNano()
+	require.NoError(t, err)
+	s := receiver.Streams()[0]
+	require.GreaterOrEqual(t, s.Start, before)
+	require.LessOrEqual(t, s.End.Time, after)
+	require.EqualValues(t, 50_000_000, s.Chunks[0].Time-s.Start)
+	require.EqualValues(t, 100_000_000, s.End.Time-s.Start)
+}
+
+func TestEqualSeedsGenerateEqualStreams(t *testing.T) {
+	generate := func(args ...string) []*stream.Stream {
+		receiver := fakereceiver.Start(t)
+		_, err := run(t.Context(), append([]string{"generate", "--fast", "--transport", "grpc", "--endpoint", receiver.Endpoint(send.GRPC)}, args...)...)
+		require.NoError(t, err)
+		streams := receiver.Streams()
+		for _, s := range streams[1:] {
+			s.Shift(time.Duration(-streams[0].Start))
+		}
+		streams[0].Shift(time.Duration(-streams[0].Start))
+		return streams
+	}
+	first := generate("--requests", "30", "--seed", "4")
+	require.Len(t, first, 30)
+	require.Equal(t, first, generate("--requests", "30", "--seed", "4"))
+	require.NotEqual(t, first, generate("--requests", "30"))
+}
+
+// Fast traffic must not claim to come from the future.
+func TestFastTrafficEndsAboutNow(t *testing.T) {
+	receiver := fakereceiver.Start(t)
+	now := time.Now()
+	_, err := run(t.Context(), "generate", "--fast", "--duration", "1h", "--rate", "0.1", "--transport", "protobuf", "--endpoint", receiver.Endpoint(send.Protobuf))
+	require.NoError(t, err)
+	streams := receiver.Streams()
+	require.WithinDuration(t, now.Add(-time.Hour), time.Unix(0, streams[0].Start), time.Minute)
+	require.LessOrEqual(t, streams[len(streams)-1].Start, now.Add(time.Minute).UnixNano())
+}
+
+func TestStoppedTrafficEndsAsCancelled(t *testing.T) {
+	for _, transport := range send.Transports {
+		t.Run(string(transport), func(t *testing.T) {
+			t.Parallel()
+			receiver := fakereceiver.Start(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			_, err := run(ctx, "generate", "--concurrency", "5", "--tpot", "1s", "--prefill", "1ms", "--transport", string(transport), "--endpoint", receiver.Endpoint(transport))
+			require.NoError(t, err)
+			streams := receiver.Streams()
+			require.GreaterOrEqual(t, len(streams), 5)
+			cancelled := 0
+			for _, s := range streams {
+				require.NotNil(t, s.End)
+				if s.End.Cancelled {
+					cancelled++
+				}
+			}
+			require.GreaterOrEqual(t, cancelled, 5)
+		})
+	}
+}
+
+func TestFailuresAreErrors(t *testing.T) {
+	receiver := fakereceiver.Start(t)
+	endpoint := receiver.Endpoint(send.NDJSON)
+	receiver.Reject(2)
+	notARecording := filepath.Join(t.TempDir(), "no.jsonl")
+	require.NoError(t, os.WriteFile(notARecording, []byte("\nhello\n"), 0o600))
+	tests := map[string]struct {
+		args string
+		err  string
+	}{
+		"rejected":               {"replay " + demo + " --endpoint " + endpoint, "items, the last because: wrong"},
+		"not a receiver":         {"replay " + demo + " --endpoint " + endpoint + "/elsewhere", "answered 404 Not Found"},
+		"no such file":           {"replay nowhere.jsonl", "no such file"},
+		"not a recording":        {"replay " + notARecording, "no.jsonl: line 2: not a JSON object"},
+		"unknown speed":          {"replay " + demo + " --speed slow", `--speed is "slow": it is max or real`},
+		"unknown transport":      {"replay " + demo + " --transport pigeon", `unknown transport "pigeon"`},
+		"a ratio above one":      {"generate --error-ratio 2", "--error-ratio is 2"},
+		"a model without a name": {"generate --model =2", "has no name"},
+		"an endless recording":   {"generate --output x", "--output needs an end: give --requests or --duration"},
+		"rate and concurrency":   {"generate --rate 1 --concurrency 1", "[concurrency rate]"},
+		"no page of metrics":     {"watch --once --metrics http://" + endpoint, "answered 404 Not Found"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := run(t.Context(), strings.Fields(test.args)...)
+			require.ErrorContains(t, err, test.err)
+		})
+	}
+}
+
+func TestWatch(t *testing.T) {
+	page, err := os.ReadFile("internal/watch/testdata/metrics.txt")
+	require.NoError(t, err)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(page) }))
+	defer server.Close()
+
+	out, err := run(t.Context(), "watch", "--once", "--metrics", server.URL)
+	require.NoError(t, err)
+	require.Contains(t, out, "llama-70b")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	out, err = run(ctx, "watch", "--metrics", "http://localhost:1")
+	require.NoError(t, err)
+	require.Contains(t, out, "waiting for numbers: ")
+	require.Contains(t, out, "refused")
+}

@@ -1,0 +1,64 @@
+package play
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/send"
+)
+
+// Progress says how far a Player is.
+type Progress struct {
+	Out io.Writer
+	// Terminal rewrites one line, otherwise a line is added now and then.
+	Terminal bool
+	Tally    *send.Tally
+
+	began time.Time
+}
+
+// Show writes until ctx is done, and then the last state.
+func (p *Progress) Show(ctx context.Context) {
+	p.began = time.Now()
+	every := 5 * time.Second
+	if p.Terminal {
+		every = 250 * time.Millisecond
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			p.write()
+		case <-ctx.Done():
+			p.write()
+			if p.Terminal {
+				fmt.Fprintln(p.Out)
+			}
+			return
+		}
+	}
+}
+
+func (p *Progress) write() {
+	const clearLine = "\r\x1b[K"
+	line := p.line(time.Since(p.began))
+	if p.Terminal {
+		fmt.Fprint(p.Out, clearLine, line)
+		return
+	}
+	fmt.Fprintln(p.Out, line)
+}
+
+func (p *Progress) line(elapsed time.Duration) string {
+	tokens := p.Tally.Tokens.Load()
+	rate := float64(tokens) / max(elapsed.Seconds(), 1e-3)
+	line := fmt.Sprintf("%6s  %d requests  %d tokens  %.0f tokens/s  %d errors",
+		elapsed.Round(time.Second), p.Tally.Requests.Load(), tokens, rate, p.Tally.Rejected.Load())
+	if retries := p.Tally.Retries.Load(); retries > 0 {
+		line += fmt.Sprintf("  %d retries", retries)
+	}
+	return line
+}

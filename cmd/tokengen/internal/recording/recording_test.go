@@ -1,0 +1,287 @@
+package recording
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"math/big"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func read(t *testing.T, text string) []*stream.Stream {
+	t.Helper()
+	streams, err := Read(strings.NewReader(text))
+	require.NoError(t, err)
+	return streams
+}
+
+func TestEventsOfTheContract(t *testing.T) {
+	streams := read(t, `
+{"event":"start","stream_id":"s1","time_unix_nano":"1795233292181556000","trace_id":"0af7651916cd43dd8448eb211c80319c","parent_span_id":"b7ad6b7169203331","vantage":"server","resource":{"service.name":"chat"},"attributes":{"gen_ai.request.model":"llama-3-70b","n":3,"t":0.5}}
+{"event":"scheduled","stream_id":"s1","time_unix_nano":1795233292181557000}
+{"event":"start","stream_id":"s0","time":"2026-11-21T03:00:00.000000001Z","resource":{"service.name":"chat"}}
+{"event":"chunk","stream_id":"s1","time_unix_nano":"1795233292281556000"}
+
+{"event":"chunk","stream_id":"s1","time_unix_nano":"1795233292291556000","tokens":4,"channel":"tool_call","seq":7,"text":"never read","delta":{"content":"nor this"}}
+{"event":"chunk","stream_id":"s1","time_unix_nano":"1795233292301556000","tokens":0,"channel":"reasoning"}
+{"event":"end","stream_id":"s1","time_unix_nano":"1795233292401556000","usage":{"input_tokens":17,"output_tokens":12,"reasoning_tokens":0},"finish_reason":"stop","attributes":{"late":true}}
+{"event":"end","stream_id":"s0","cancelled":true}
+`)
+	chat := &stream.Resource{Attributes: stream.Attributes{"service.name": "chat"}}
+	require.Equal(t, []*stream.Stream{
+		{ID: "s0", Resource: chat, Start: time.Date(2026, 11, 21, 3, 0, 0, 1, time.UTC).UnixNano(), End: &stream.End{Cancelled: true}},
+		{
+			ID: "s1", Resource: chat, Vantage: "server",
+			TraceID:      []byte{0x0a, 0xf7, 0x65, 0x19, 0x16, 0xcd, 0x43, 0xdd, 0x84, 0x48, 0xeb, 0x21, 0x1c, 0x80, 0x31, 0x9c},
+			ParentSpanID: []byte{0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31},
+			Attributes:   stream.Attributes{"gen_ai.request.model": "llama-3-70b", "n": int64(3), "t": 0.5},
+			Start:        1795233292181556000, Scheduled: 1795233292181557000,
+			Chunks: []stream.Chunk{
+				{Time: 1795233292281556000, Tokens: 1, Channel: timeline.Content},
+				{Time: 1795233292291556000, Tokens: 4, Channel: timeline.ToolCall, Sequence: 7, Sequenced: true},
+				{Time: 1795233292301556000, Tokens: 0, Channel: timeline.Reasoning},
+			},
+			End: &stream.End{
+				Time: 1795233292401556000, FinishReason: "stop", Attributes: stream.Attributes{"late": true},
+				Usage: &stream.Usage{InputTokens: new(uint64(17)), OutputTokens: new(uint64(12)), ReasoningTokens: new(uint64(0))},
+			},
+		},
+	}, streams)
+	require.Same(t, streams[0].Resource, streams[1].Resource)
+}
+
+func TestErrorsNameTheLineAndTheRemedy(t *testing.T) {
+	const start = `{"event":"start","stream_id":"s","time_unix_nano":"10"}` + "\n"
+	const record = `{"metadata":{"x_request_id":"r","timestamp_ns":5},"metrics":{`
+	tests := map[string]struct{ text, err string }{
+		"nothing":            {"\n\n", "the recording is empty"},
+		"not JSON":           {"hello", "line 1: not a JSON object"},
+		"not an object":      {"[1]", "line 1: not a JSON object"},
+		"another format":     {`{"x":1}`, "line 1: neither a token event"},
+		"broken line":        {start + "{", "line 2: not an event"},
+		"no stream":          {`{"event":"start","time_unix_nano":"1"}`, "line 1: the event has no stream_id"},
+		"no time":            {`{"event":"start","stream_id":"s"}`, "line 1: the event has no time: give time_unix_nano or time"},
+		"negative time":      {`{"event":"start","stream_id":"s","time_unix_nano":-1}`, "time_unix_nano -1 is not a Unix time"},
+		"time too large":     {`{"event":"start","stream_id":"s","time_unix_nano":"99999999999999999999"}`, "is not a Unix time"},
+		"fraction of a nano": {`{"event":"start","stream_id":"s","time_unix_nano":1.5}`, "is not a Unix time"},
+		"time in words":      {`{"event":"start","stream_id":"s","time":"noon"}`, `time "noon" is not RFC 3339`},
+		"time out of range":  {`{"event":"start","stream_id":"s","time":"2400-01-01T00:00:00Z"}`, "is out of range"},
+		"short id":           {`{"event":"start","stream_id":"s","time_unix_nano":"1","trace_id":"abcd"}`, `trace_id "abcd" is not 32 hex digits`},
+		"id that is no hex":  {`{"event":"start","stream_id":"s","time_unix_nano":"1","span_id":"zzzzzzzzzzzzzzzz"}`, "is not 16 hex digits"},
+		"unknown event":      {start + `{"event":"pause","stream_id":"s","time_unix_nano":"1"}`, `line 2: unknown event "pause"`},
+		"unknown stream":     {`{"event":"chunk","stream_id":"s","time_unix_nano":"1"}`, `stream "s" has not started`},
+		"second start":       {start + start, `line 2: stream "s" starts a second time`},
+		"chunk after end":    {start + `{"event":"end","stream_id":"s"}` + "\n" + `{"event":"chunk","stream_id":"s","time_unix_nano":"20"}`, `line 3: stream "s" has already ended`},
+		"negative tokens":    {start + `{"event":"chunk","stream_id":"s","time_unix_nano":"20","tokens":-1}`, "tokens is -1"},
+		"absurd tokens":      {start + `{"event":"chunk","stream_id":"s","time_unix_nano":"20","tokens":1000000000000}`, "tokens is 1000000000000"},
+		"unknown channel":    {start + `{"event":"chunk","stream_id":"s","time_unix_nano":"20","channel":"sung"}`, `unknown channel "sung"`},
+		"no request id":      {`{"metadata":{"timestamp_ns":5}}`, "has no metadata.x_request_id"},
+		"no start":           {`{"metadata":{"x_request_id":"r"}}`, "has no metadata.timestamp_ns"},
+		"other unit":         {record + `"ttft":{"value":1,"unit":"s"}}}`, `a latency is in "s"`},
+		"negative latency":   {record + `"ttft":{"value":-1,"unit":"ms"}}}`, "a latency of -1 ms is not between 0 and a day"},
+		"absurd latency":     {record + `"ttft":{"value":1,"unit":"ms"},"inter_chunk_latency":{"value":[1e300],"unit":"ms"}}}`, "is not between 0 and a day"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Read(strings.NewReader(test.text))
+			require.ErrorContains(t, err, test.err)
+		})
+	}
+}
+
+func TestLineTooLong(t *testing.T) {
+	long := append([]byte(`{"event":"start","stream_id":"s","time_unix_nano":"10"}`+"\n"), bytes.Repeat([]byte{' '}, MaxLineBytes+1)...)
+	_, err := Read(bytes.NewReader(long))
+	require.ErrorContains(t, err, "line 2: longer than 32 MiB")
+}
+
+func TestDefaultsFillOnlyWhatIsMissing(t *testing.T) {
+	streams := read(t, `
+{"event":"start","stream_id":"a","time_unix_nano":"1","resource":{"service.name":"own"},"attributes":{"gen_ai.request.model":"own"}}
+{"event":"start","stream_id":"b","time_unix_nano":"2","resource":{"host.name":"h"}}
+{"event":"start","stream_id":"c","time_unix_nano":"3"}
+{"event":"start","stream_id":"d","time_unix_nano":"4"}
+`)
+	Defaults{Service: "svc", Model: "model"}.Apply(streams)
+	require.Equal(t, stream.Attributes{"service.name": "own"}, streams[0].Resource.Attributes)
+	require.Equal(t, stream.Attributes{"gen_ai.request.model": "own"}, streams[0].Attributes)
+	require.Equal(t, stream.Attributes{"host.name": "h", "service.name": "svc"}, streams[1].Resource.Attributes)
+	require.Equal(t, stream.Attributes{"gen_ai.request.model": "model"}, streams[1].Attributes)
+	require.Equal(t, stream.Attributes{"service.name": "svc"}, streams[2].Resource.Attributes)
+	require.Same(t, streams[2].Resource, streams[3].Resource)
+}
+
+func TestAIPerfRecords(t *testing.T) {
+	const head = `{"metadata":{"x_request_id":"r","timestamp_ns":1000000000000000000},`
+	const at = int64(1_000_000_000_000_000_000)
+	tests := map[string]struct {
+		record string
+		chunks []stream.Chunk
+		end    stream.End
+	}{
+		"reasoning first, as many chunks as the count says": {
+			`"metrics":{"ttft":{"value":1.5,"unit":"ms"},"inter_chunk_latency":{"value":[0.000001,2],"unit":"ms"},"reasoning_token_count":{"value":2,"unit":"tokens"},"output_token_count":{"value":1,"unit":"tokens"},"max_response_timestamp":{"value":1000000000003500003,"unit":"ns"}}}`,
+			[]stream.Chunk{
+				{Time: at + 1_500_000, Tokens: 1, Channel: timeline.Reasoning, Sequence: 0, Sequenced: true},
+				{Time: at + 1_500_001, Tokens: 1, Channel: timeline.Reasoning, Sequence: 1, Sequenced: true},
+				{Time: at + 3_500_001, Tokens: 1, Channel: timeline.Content, Sequence: 2, Sequenced: true},
+			},
+			stream.End{Time: at + 3_500_003, Usage: &stream.Usage{ReasoningTokens: new(uint64(2))}},
+		},
+		"nothing but reasoning, though a chunk more than the count": {
+			`"metrics":{"ttft":{"value":1,"unit":"ms"},"inter_chunk_latency":{"value":[1],"unit":"ms"},"reasoning_token_count":{"value":1,"unit":"tokens"},"request_latency":{"value":4,"unit":"ms"}}}`,
+			[]stream.Chunk{
+				{Time: at + 1_000_000, Tokens: 1, Channel: timeline.Reasoning, Sequence: 0, Sequenced: true},
+				{Time: at + 2_000_000, Tokens: 1, Channel: timeline.Reasoning, Sequence: 1, Sequenced: true},
+			},
+			stream.End{Time: at + 4_000_000, Usage: &stream.Usage{ReasoningTokens: new(uint64(1))}},
+		},
+		"a model that does not reason": {
+			`"metrics":{"ttft":{"value":1,"unit":"ms"},"reasoning_token_count":{"value":0,"unit":"tokens"},"input_sequence_length":{"value":9,"unit":"tokens"},"output_sequence_length":{"value":1,"unit":"tokens"}}}`,
+			[]stream.Chunk{{Time: at + 1_000_000, Tokens: 1, Channel: timeline.Content, Sequenced: true}},
+			stream.End{Usage: &stream.Usage{InputTokens: new(uint64(9)), OutputTokens: new(uint64(1)), ReasoningTokens: new(uint64(0))}},
+		},
+		"cancelled after a while": {
+			`"metrics":{},"error":{"code":499,"type":"RequestCancellationError","message":"Request was cancelled after 1.250 seconds"}}`,
+			nil, stream.End{Time: at + 1_250_000_000, Cancelled: true},
+		},
+		"failed": {
+			`"metrics":{},"error":{"code":500,"type":"ServerError","message":"not told, for it may quote the prompt"}}`,
+			nil, stream.End{Error: "ServerError (code 500)"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := read(t, head+test.record)[0]
+			require.Equal(t, "r", s.ID)
+			require.Equal(t, "client", s.Vantage)
+			require.Equal(t, at, s.Start)
+			require.Equal(t, test.chunks, s.Chunks)
+			require.Equal(t, &test.end, s.End)
+		})
+	}
+}
+
+const aiperfRun = "../../../../../shared/data/aiperf_run1/profile_export.jsonl"
+
+// The real recording, against its own JSON read another way: decimals as exact
+// fractions, and times added up without rounding in between.
+func TestAIPerfRun(t *testing.T) {
+	file, err := os.Open(aiperfRun)
+	if os.IsNotExist(err) {
+		t.Skip("needs ../shared/data/aiperf_run1, a recording that is not part of this repository")
+	}
+	require.NoError(t, err)
+	defer file.Close()
+	streams, err := Read(file)
+	require.NoError(t, err)
+	require.Len(t, streams, 100)
+	byID := map[string]*stream.Stream{}
+	for _, s := range streams {
+		byID[s.ID] = s
+	}
+
+	_, err = file.Seek(0, 0)
+	require.NoError(t, err)
+	var success, cancelled, gaps int
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var raw struct {
+			Metadata map[string]any
+			Metrics  map[string]struct{ Value any }
+			Error    map[string]any
+		}
+		decoder := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		decoder.UseNumber()
+		require.NoError(t, decoder.Decode(&raw))
+		s := byID[raw.Metadata["x_request_id"].(string)]
+		require.Equal(t, number(t, raw.Metadata["timestamp_ns"]).Num().Int64(), s.Start)
+		if raw.Error != nil {
+			cancelled++
+			require.Empty(t, s.Chunks)
+			require.Equal(t, &stream.End{Time: s.Start, Cancelled: true}, s.End)
+			continue
+		}
+		success++
+		exact := number(t, raw.Metrics["ttft"].Value)
+		requireNanos(t, exact, s.Chunks[0].Time-s.Start)
+		recorded := raw.Metrics["inter_chunk_latency"].Value.([]any)
+		require.Len(t, s.Chunks, len(recorded)+1)
+		for i, gap := range recorded {
+			gaps++
+			requireNanos(t, number(t, gap), s.Chunks[i+1].Time-s.Chunks[i].Time)
+			exact.Add(exact, number(t, gap))
+		}
+		requireNanos(t, exact, s.Chunks[len(recorded)].Time-s.Start)
+		requireNanos(t, number(t, raw.Metrics["request_latency"].Value), s.End.Time-s.Start)
+		require.Equal(t, number(t, raw.Metrics["output_sequence_length"].Value).Num().Uint64(), *s.End.Usage.OutputTokens)
+		require.Equal(t, number(t, raw.Metrics["input_sequence_length"].Value).Num().Uint64(), *s.End.Usage.InputTokens)
+		require.Equal(t, number(t, raw.Metrics["reasoning_token_count"].Value).Num().Uint64(), *s.End.Usage.ReasoningTokens)
+	}
+	require.NoError(t, lines.Err())
+	require.Equal(t, 89, success)
+	require.Equal(t, 11, cancelled)
+	require.Equal(t, 21_537, gaps, "as SOURCE.txt says")
+}
+
+func number(t *testing.T, v any) *big.Rat {
+	t.Helper()
+	n, ok := new(big.Rat).SetString(v.(json.Number).String())
+	require.True(t, ok)
+	return n
+}
+
+// requireNanos compares exact milliseconds with nanoseconds, which it must be
+// half of one away from at most.
+func requireNanos(t *testing.T, ms *big.Rat, nanos int64) {
+	t.Helper()
+	off := new(big.Rat).Mul(ms, big.NewRat(1_000_000, 1))
+	off.Sub(off, big.NewRat(nanos, 1))
+	require.LessOrEqual(t, off.Abs(off).Cmp(big.NewRat(1, 2)), 0, "%s ms is not %d ns", ms.FloatString(9), nanos)
+}
+
+// What can be read can be written and read again, and then is the same.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(`{"event":"start","stream_id":"s1","time_unix_nano":"10","trace_id":"0af7651916cd43dd8448eb211c80319c","span_id":"b7ad6b7169203331","vantage":"client","resource":{"a":[1,{"b":2.5}]},"attributes":{"x":null}}
+{"event":"scheduled","stream_id":"s1","time_unix_nano":11}
+{"event":"chunk","stream_id":"s1","time":"1970-01-01T00:00:01Z","tokens":3,"channel":"reasoning","seq":4}
+{"event":"end","stream_id":"s1","usage":{"output_tokens":3},"error":"e","cancelled":true}`))
+	f.Add([]byte(`{"metadata":{"x_request_id":"r","timestamp_ns":1000000000000000000},"metrics":{"ttft":{"value":1.5,"unit":"ms"},"inter_chunk_latency":{"value":[2.5],"unit":"ms"},"reasoning_token_count":{"value":1,"unit":"tokens"}}}`))
+	f.Add([]byte(`{"metadata":{"x_request_id":"r","timestamp_ns":1},"metrics":{},"error":{"code":499,"message":"cancelled after 0.5 seconds"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		streams, err := Read(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		first := write(t, streams)
+		again, err := Read(bytes.NewReader(first))
+		if err != nil { // two AIPerf requests of one id are two streams of one id
+			require.ErrorContains(t, err, "a second time")
+			return
+		}
+		require.Equal(t, string(first), string(write(t, again)))
+	})
+}
+
+func write(t *testing.T, streams []*stream.Stream) []byte {
+	t.Helper()
+	var out []byte
+	for _, s := range streams {
+		var err error
+		out, err = stream.Whole(s).AppendNDJSON(out)
+		require.NoError(t, err)
+	}
+	return out
+}

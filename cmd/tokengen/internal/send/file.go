@@ -1,0 +1,42 @@
+package send
+
+import (
+	"bufio"
+	"context"
+	"io"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
+)
+
+// file writes a recording: the NDJSON that the ndjson transport would send.
+type file struct {
+	out    io.WriteCloser
+	writer *bufio.Writer
+	line   []byte
+}
+
+// NewFile returns a sender that writes a recording. Close closes out too.
+func NewFile(out io.WriteCloser) Sender {
+	return &file{out: out, writer: bufio.NewWriter(out)}
+}
+
+func (f *file) Send(_ context.Context, parts []stream.Part) error {
+	for _, p := range parts {
+		var err error
+		if f.line, err = p.AppendNDJSON(f.line[:0]); err != nil {
+			return err
+		}
+		if _, err := f.writer.Write(f.line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *file) Close(context.Context) error {
+	err := f.writer.Flush()
+	if closeErr := f.out.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}

@@ -1,0 +1,301 @@
+package send_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/fakereceiver"
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/recording"
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/send"
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const begin = int64(1_795_233_292_181_556_789)
+
+var resource = &stream.Resource{Attributes: stream.Attributes{"service.name": "chat", "replicas": int64(3)}}
+
+// everything is streams that use all there is to tell.
+func everything() []*stream.Stream {
+	return []*stream.Stream{
+		{
+			ID: `quo"ted ☃`, Resource: resource, Vantage: "gateway",
+			TraceID: []byte("0123456789abcdef"), SpanID: []byte("01234567"), ParentSpanID: []byte("89abcdef"),
+			Attributes: stream.Attributes{
+				"gen_ai.request.model": "m", "stream": true, "temperature": 0.7, "tries": int64(1) << 60,
+				"stop": []any{"a", int64(2)}, "nested": map[string]any{"deep": "value"},
+			},
+			Start: begin, Scheduled: begin + 1_000_001,
+			Chunks: []stream.Chunk{
+				{Time: begin + 20_000_001, Tokens: 1, Channel: timeline.Reasoning, Sequence: 0, Sequenced: true},
+				{Time: begin + 40_000_003, Tokens: 3, Channel: timeline.Reasoning, Sequence: 1, Sequenced: true},
+				{Time: begin + 40_000_002, Tokens: 1, Channel: timeline.Content, Sequence: 2, Sequenced: true},
+				{Time: begin + 90_000_000, Tokens: 0, Channel: timeline.Content, Sequence: 9, Sequenced: true},
+				{Time: begin + 95_000_000, Tokens: 1, Channel: timeline.ToolCall},
+			},
+			End: &stream.End{
+				Time: begin + 99_000_000, FinishReason: "tool_calls",
+				Usage:      &stream.Usage{InputTokens: new(uint64(7)), OutputTokens: new(uint64(6)), ReasoningTokens: new(uint64(0))},
+				Attributes: stream.Attributes{"late": "yes"},
+			},
+		},
+		{ID: "failed", Resource: resource, Start: begin + 1, End: &stream.End{Time: begin + 2, Error: "boom"}},
+		{ID: "cancelled", Resource: &stream.Resource{Attributes: stream.Attributes{"service.name": "other"}}, Start: begin + 2, End: &stream.End{Cancelled: true}},
+		{
+			ID: "endless", Resource: resource, Start: begin + 3,
+			Chunks: []stream.Chunk{{Time: begin + 1_003, Tokens: 1}, {Time: begin + 5_003, Tokens: 1}, {Time: begin + 2_003, Tokens: 1}},
+		},
+	}
+}
+
+// wholes returns the streams as parts.
+func wholes(streams []*stream.Stream) []stream.Part {
+	var parts []stream.Part
+	for _, s := range streams {
+		parts = append(parts, stream.Whole(s))
+	}
+	return parts
+}
+
+func newSender(t *testing.T, receiver *fakereceiver.Receiver, transport send.Transport) (send.Sender, *send.Tally) {
+	t.Helper()
+	tally := &send.Tally{}
+	sender, err := send.New(send.Config{
+		Transport: transport, Endpoint: receiver.Endpoint(transport), Tally: tally,
+		Headers: map[string]string{"Authorization": "Bearer secret"},
+	})
+	require.NoError(t, err)
+	return sender, tally
+}
+
+func forEachTransport(t *testing.T, test func(*testing.T, send.Transport)) {
+	for _, transport := range send.Transports {
+		t.Run(string(transport), func(t *testing.T) {
+			t.Parallel()
+			test(t, transport)
+		})
+	}
+}
+
+func TestEveryTransportTellsTheSameStreams(t *testing.T) {
+	forEachTransport(t, func(t *testing.T, transport send.Transport) {
+		receiver := fakereceiver.Start(t)
+		sender, tally := newSender(t, receiver, transport)
+		require.NoError(t, sender.Send(t.Context(), wholes(everything())))
+		require.NoError(t, sender.Close(t.Context()))
+		require.Equal(t, everything(), receiver.Streams())
+		require.Equal(t, []string{"Bearer secret"}, receiver.Authorizations())
+		require.Zero(t, tally.Rejected.Load())
+		require.Zero(t, tally.Retries.Load())
+	})
+}
+
+// Events must arrive as they are sent, not when the request is finished.
+func TestLiveTransportsTellEventsAtOnce(t *testing.T) {
+	for _, transport := range []send.Transport{send.NDJSON, send.GRPCStream} {
+		t.Run(string(transport), func(t *testing.T) {
+			receiver := fakereceiver.Start(t)
+			sender, _ := newSender(t, receiver, transport)
+			s := everything()[0]
+			parts := []stream.Part{{Stream: s, Start: true}, {Stream: s, Scheduled: true}}
+			for i := range s.Chunks {
+				parts = append(parts, stream.Part{Stream: s, From: i, To: i + 1})
+			}
+			parts = append(parts, stream.Part{Stream: s, From: len(s.Chunks), To: len(s.Chunks), End: true})
+			for i, p := range parts {
+				require.NoError(t, sender.Send(t.Context(), []stream.Part{p}))
+				require.Eventually(t, func() bool { return receiver.Seen() == i+1 }, 10*time.Second, time.Millisecond)
+			}
+			require.Zero(t, receiver.Requests(), "all of it was one request")
+			require.NoError(t, sender.Close(t.Context()))
+			require.Equal(t, 1, receiver.Requests())
+			require.Equal(t, []*stream.Stream{s}, receiver.Streams())
+		})
+	}
+}
+
+// A request that never ends would never be acknowledged.
+func TestLiveTransportsBeginNewRequests(t *testing.T) {
+	for _, transport := range []send.Transport{send.NDJSON, send.GRPCStream} {
+		t.Run(string(transport), func(t *testing.T) {
+			receiver := fakereceiver.Start(t)
+			sender, _ := newSender(t, receiver, transport)
+			s := &stream.Stream{ID: "long", Resource: resource, Start: begin}
+			for i := range 12_000 {
+				s.Chunks = append(s.Chunks, stream.Chunk{Time: begin + int64(i), Tokens: 1})
+			}
+			require.NoError(t, sender.Send(t.Context(), []stream.Part{{Stream: s, Start: true, To: 1}}))
+			for i := 1; i < len(s.Chunks); i++ {
+				require.NoError(t, sender.Send(t.Context(), []stream.Part{{Stream: s, From: i, To: i + 1}}))
+			}
+			require.NoError(t, sender.Close(t.Context()))
+			require.Equal(t, 3, receiver.Requests(), "12,001 events in requests of 5,000")
+			require.Equal(t, []*stream.Stream{s}, receiver.Streams())
+		})
+	}
+}
+
+func TestRefusalsAreRetried(t *testing.T) {
+	refusals := map[string]fakereceiver.Refusal{
+		"too many requests": {Status: http.StatusTooManyRequests, Code: codes.ResourceExhausted},
+		"unavailable":       {Status: http.StatusServiceUnavailable, Code: codes.Unavailable},
+	}
+	for name, refusal := range refusals {
+		t.Run(name, func(t *testing.T) {
+			forEachTransport(t, func(t *testing.T, transport send.Transport) {
+				receiver := fakereceiver.Start(t)
+				receiver.Refuse(refusal, refusal)
+				sender, tally := newSender(t, receiver, transport)
+				// In two sends: a live sender learns of the refusal late, and must
+				// tell again what it told before.
+				parts := wholes(everything())
+				require.NoError(t, sender.Send(t.Context(), parts[:1]))
+				require.NoError(t, sender.Send(t.Context(), parts[1:]))
+				require.NoError(t, sender.Close(t.Context()))
+				require.Equal(t, everything(), receiver.Streams())
+				require.EqualValues(t, 2, tally.Retries.Load())
+			})
+		})
+	}
+}
+
+// The receiver says how many lines it dealt with: they must not be told twice,
+// wherever in a part they end.
+func TestRefusedInTheMiddle(t *testing.T) {
+	parts := wholes(everything())
+	events := 0
+	for _, p := range parts {
+		events += p.Events()
+	}
+	for after := 1; after <= events; after++ {
+		t.Run(fmt.Sprint(after, " lines"), func(t *testing.T) {
+			t.Parallel()
+			receiver := fakereceiver.Start(t)
+			receiver.Refuse(fakereceiver.Refusal{Status: http.StatusTooManyRequests, AfterLines: after})
+			sender, tally := newSender(t, receiver, send.NDJSON)
+			require.NoError(t, sender.Send(t.Context(), parts))
+			require.NoError(t, sender.Close(t.Context()))
+			require.Equal(t, everything(), receiver.Streams())
+			require.EqualValues(t, 1, tally.Rejected.Load())
+		})
+	}
+}
+
+func TestRetryAfterIsHonoured(t *testing.T) {
+	forEachTransport(t, func(t *testing.T, transport send.Transport) {
+		receiver := fakereceiver.Start(t)
+		receiver.Refuse(fakereceiver.Refusal{Status: http.StatusTooManyRequests, Code: codes.ResourceExhausted, RetryAfter: 2 * time.Second})
+		sender, _ := newSender(t, receiver, transport)
+		began := time.Now()
+		require.NoError(t, sender.Send(t.Context(), wholes(everything())))
+		require.NoError(t, sender.Close(t.Context()))
+		require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+	})
+}
+
+func TestAnErrorForGoodIsNotRetried(t *testing.T) {
+	forEachTransport(t, func(t *testing.T, transport send.Transport) {
+		receiver := fakereceiver.Start(t)
+		receiver.Refuse(fakereceiver.Refusal{Status: http.StatusUnauthorized, Code: codes.Unauthenticated})
+		sender, tally := newSender(t, receiver, transport)
+		err := sender.Send(t.Context(), wholes(everything()))
+		if closeErr := sender.Close(t.Context()); err == nil {
+			err = closeErr
+		}
+		require.ErrorContains(t, err, "not now")
+		require.Zero(t, tally.Retries.Load())
+	})
+}
+
+func TestRejectionsAreCounted(t *testing.T) {
+	forEachTransport(t, func(t *testing.T, transport send.Transport) {
+		receiver := fakereceiver.Start(t)
+		receiver.Reject(3)
+		sender, tally := newSender(t, receiver, transport)
+		require.NoError(t, sender.Send(t.Context(), wholes(everything())))
+		require.NoError(t, sender.Close(t.Context()))
+		require.EqualValues(t, 3, tally.Rejected.Load())
+		require.Equal(t, "wrong", tally.RejectedBecause())
+	})
+}
+
+// Nobody listens: the sender retries until it is told to stop.
+func TestStoppedWhileRetrying(t *testing.T) {
+	forEachTransport(t, func(t *testing.T, transport send.Transport) {
+		sender, err := send.New(send.Config{Transport: transport, Endpoint: "localhost:1", Tally: &send.Tally{}})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		err = sender.Send(ctx, wholes(everything()))
+		if closeErr := sender.Close(ctx); err == nil {
+			err = closeErr
+		}
+		require.ErrorContains(t, err, "refused")
+	})
+}
+
+func TestUnknownTransport(t *testing.T) {
+	_, err := send.New(send.Config{Transport: "pigeon"})
+	require.EqualError(t, err, `unknown transport "pigeon": it is one of [ndjson json protobuf grpc grpc-stream]`)
+}
+
+func TestFileIsARecording(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "recording.jsonl")
+	out, err := os.Create(path)
+	require.NoError(t, err)
+	sender := send.NewFile(out)
+	require.NoError(t, sender.Send(t.Context(), wholes(everything())))
+	require.NoError(t, sender.Close(t.Context()))
+	in, err := os.Open(path)
+	require.NoError(t, err)
+	defer in.Close()
+	streams, err := recording.Read(in)
+	require.NoError(t, err)
+	require.Equal(t, everything(), streams)
+}
+
+func BenchmarkSend(b *testing.B) {
+	const chunks = 1_000
+	s := &stream.Stream{ID: "s", Resource: resource, Start: begin, End: &stream.End{}}
+	for i := range chunks {
+		s.Chunks = append(s.Chunks, stream.Chunk{Time: begin + int64(i)*20_000_000, Tokens: 1, Sequence: uint64(i), Sequenced: true})
+	}
+	part := stream.Whole(s)
+	report := func(b *testing.B, tokens int) {
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(tokens), "ns/token")
+	}
+	b.Run("ndjson", func(b *testing.B) {
+		b.ReportAllocs()
+		var buffer []byte
+		for b.Loop() {
+			var err error
+			buffer, err = part.AppendNDJSON(buffer[:0])
+			require.NoError(b, err)
+		}
+		streams, err := recording.Read(bytes.NewReader(buffer))
+		require.NoError(b, err)
+		require.Len(b, streams[0].Chunks, chunks)
+		report(b, b.N*chunks)
+	})
+	b.Run("proto", func(b *testing.B) {
+		b.ReportAllocs()
+		deltas := 0
+		for b.Loop() {
+			deltas = len(stream.ToProto([]stream.Part{part}).ResourceTokenStreams[0].TokenStreams[0].ChunkRuns[0].TimeDeltas)
+		}
+		require.Equal(b, chunks, deltas)
+		report(b, b.N*chunks)
+	})
+}

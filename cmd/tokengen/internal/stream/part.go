@@ -1,0 +1,94 @@
+package stream
+
+import "slices"
+
+// Part is some of what there is to tell about a stream: what happened in a
+// moment, or all of it.
+type Part struct {
+	Stream *Stream
+	// Start, Scheduled and End tell whether the part holds these events.
+	Start, Scheduled, End bool
+	// From and To select Stream.Chunks[From:To].
+	From, To int
+}
+
+// Whole returns the part that holds everything.
+func Whole(s *Stream) Part {
+	return Part{Stream: s, Start: true, Scheduled: s.Scheduled != 0, To: len(s.Chunks), End: s.End != nil}
+}
+
+// Chunks returns the part's chunks.
+func (p Part) Chunks() []Chunk { return p.Stream.Chunks[p.From:p.To] }
+
+// Events returns how many events the part holds.
+func (p Part) Events() int {
+	return count(p.Start) + count(p.Scheduled) + p.To - p.From + count(p.End)
+}
+
+// Tokens returns how many tokens the part holds.
+func (p Part) Tokens() int {
+	n := 0
+	for _, c := range p.Chunks() {
+		n += int(c.Tokens)
+	}
+	return n
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Join puts the parts of one stream together, each in the place of its first
+// part. The parts of a stream must follow each other.
+func Join(parts []Part) []Part {
+	var joined []Part
+	place := map[*Stream]int{}
+	for _, p := range parts {
+		i, ok := place[p.Stream]
+		if !ok {
+			place[p.Stream] = len(joined)
+			joined = append(joined, p)
+			continue
+		}
+		j := &joined[i]
+		switch {
+		case j.From == j.To:
+			j.From, j.To = p.From, p.To
+		case p.From < p.To:
+			j.To = p.To
+		}
+		j.Scheduled = j.Scheduled || p.Scheduled
+		j.End = j.End || p.End
+	}
+	return joined
+}
+
+// Skip returns the parts without their first n events.
+func Skip(parts []Part, n int) []Part {
+	for i, p := range parts {
+		if n < p.Events() {
+			rest := slices.Clone(parts[i:])
+			rest[0] = p.skip(n)
+			return rest
+		}
+		n -= p.Events()
+	}
+	return nil
+}
+
+// skip leaves out the first n events: the start, the scheduling, then chunks.
+func (p Part) skip(n int) Part {
+	if n > 0 && p.Start {
+		p.Start = false
+		n--
+	}
+	if n > 0 && p.Scheduled {
+		p.Scheduled = false
+		n--
+	}
+	p.From += min(n, p.To-p.From)
+	return p
+}

@@ -1,0 +1,177 @@
+package stream
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+)
+
+var protoVantages = map[string]tokenpulsev1.Vantage{
+	names.VantageClient:  tokenpulsev1.Vantage_VANTAGE_CLIENT,
+	names.VantageGateway: tokenpulsev1.Vantage_VANTAGE_GATEWAY,
+	names.VantageServer:  tokenpulsev1.Vantage_VANTAGE_SERVER,
+	names.VantageEngine:  tokenpulsev1.Vantage_VANTAGE_ENGINE,
+}
+
+var protoChannels = [...]tokenpulsev1.Channel{
+	timeline.Content:   tokenpulsev1.Channel_CHANNEL_CONTENT,
+	timeline.Reasoning: tokenpulsev1.Channel_CHANNEL_REASONING,
+	timeline.ToolCall:  tokenpulsev1.Channel_CHANNEL_TOOL_CALL,
+}
+
+// ToProto returns the parts as one request of the wire schema, the parts of a
+// stream joined and the streams of a resource together.
+func ToProto(parts []Part) *tokenpulsev1.ExportTokenStreamsRequest {
+	request := &tokenpulsev1.ExportTokenStreamsRequest{}
+	groups := map[*Resource]*tokenpulsev1.ResourceTokenStreams{}
+	for _, p := range Join(parts) {
+		group, ok := groups[p.Stream.Resource]
+		if !ok {
+			group = &tokenpulsev1.ResourceTokenStreams{
+				Resource: &resourcev1.Resource{Attributes: keyValues(p.Stream.resource())},
+			}
+			groups[p.Stream.Resource] = group
+			request.ResourceTokenStreams = append(request.ResourceTokenStreams, group)
+		}
+		group.TokenStreams = append(group.TokenStreams, p.toProto())
+	}
+	return request
+}
+
+func (p Part) toProto() *tokenpulsev1.TokenStream {
+	s := p.Stream
+	out := &tokenpulsev1.TokenStream{StreamId: s.ID, ChunkRuns: chunkRuns(p.Chunks())}
+	if p.Start {
+		out.Start = &tokenpulsev1.StreamStart{
+			TimeUnixNano: uint64(s.Start),
+			TraceId:      s.TraceID, SpanId: s.SpanID, ParentSpanId: s.ParentSpanID,
+			Vantage:    protoVantages[s.Vantage],
+			Attributes: keyValues(s.Attributes),
+		}
+	}
+	if p.Scheduled {
+		out.ScheduledTimeUnixNano = uint64(s.Scheduled)
+	}
+	if p.End {
+		out.End = &tokenpulsev1.StreamEnd{
+			TimeUnixNano: uint64(s.End.Time),
+			Usage:        protoUsage(s.End.Usage),
+			FinishReason: s.End.FinishReason,
+			Error:        s.End.Error,
+			Cancelled:    s.End.Cancelled,
+			Attributes:   keyValues(s.End.Attributes),
+		}
+	}
+	return out
+}
+
+func protoUsage(u *Usage) *tokenpulsev1.Usage {
+	if u == nil {
+		return nil
+	}
+	return &tokenpulsev1.Usage{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		ReasoningTokens: u.ReasoningTokens, CachedInputTokens: u.CachedInputTokens,
+	}
+}
+
+func chunkRuns(chunks []Chunk) []*tokenpulsev1.ChunkRun {
+	var runs []*tokenpulsev1.ChunkRun
+	for len(chunks) > 0 {
+		n := runLength(chunks)
+		runs = append(runs, chunkRun(chunks[:n]))
+		chunks = chunks[n:]
+	}
+	return runs
+}
+
+// runLength returns how many of the first chunks fit in one run: those of one
+// channel, with sequence numbers that follow on or with none.
+func runLength(chunks []Chunk) int {
+	n := 1
+	for n < len(chunks) {
+		last, c := chunks[n-1], chunks[n]
+		if c.Channel != last.Channel || c.Sequenced != last.Sequenced || c.Sequenced && c.Sequence != last.Sequence+1 {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func chunkRun(chunks []Chunk) *tokenpulsev1.ChunkRun {
+	first := chunks[0]
+	unit := deltaUnit(chunks)
+	run := &tokenpulsev1.ChunkRun{
+		Channel:        protoChannels[first.Channel],
+		TimeUnixNano:   uint64(first.Time),
+		DeltaUnitNanos: uint64(unit),
+		TimeDeltas:     make([]int64, len(chunks)),
+	}
+	if first.Sequenced {
+		run.FirstSequenceNumber = &first.Sequence
+	}
+	if slices.ContainsFunc(chunks, func(c Chunk) bool { return c.Tokens != 1 }) {
+		run.Tokens = make([]uint32, len(chunks))
+	}
+	last := first.Time
+	for i, c := range chunks {
+		run.TimeDeltas[i] = (c.Time - last) / unit
+		last = c.Time
+		if run.Tokens != nil {
+			run.Tokens[i] = c.Tokens
+		}
+	}
+	return run
+}
+
+// deltaUnit returns the coarsest unit that loses nothing: microseconds for
+// generated streams, nanoseconds for most recordings.
+func deltaUnit(chunks []Chunk) int64 {
+	for _, c := range chunks {
+		if (c.Time-chunks[0].Time)%int64(time.Microsecond) != 0 {
+			return int64(time.Nanosecond)
+		}
+	}
+	return int64(time.Microsecond)
+}
+
+func keyValues(attributes Attributes) []*commonv1.KeyValue {
+	out := make([]*commonv1.KeyValue, 0, len(attributes))
+	for _, key := range slices.Sorted(maps.Keys(attributes)) {
+		out = append(out, &commonv1.KeyValue{Key: key, Value: anyValue(attributes[key])})
+	}
+	return out
+}
+
+// anyValue returns an empty value for what Attributes do not hold, such as a
+// JSON null.
+func anyValue(v any) *commonv1.AnyValue {
+	switch v := v.(type) {
+	case string:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: v}}
+	case bool:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_BoolValue{BoolValue: v}}
+	case int64:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_IntValue{IntValue: v}}
+	case float64:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_DoubleValue{DoubleValue: v}}
+	case []any:
+		list := &commonv1.ArrayValue{}
+		for _, element := range v {
+			list.Values = append(list.Values, anyValue(element))
+		}
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_ArrayValue{ArrayValue: list}}
+	case map[string]any:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_KvlistValue{KvlistValue: &commonv1.KeyValueList{Values: keyValues(v)}}}
+	default:
+		return &commonv1.AnyValue{}
+	}
+}

@@ -1,0 +1,279 @@
+package synthetic
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+const begin = int64(1_795_233_292_181_556_789)
+
+func plain() Config {
+	return Config{
+		Seed: 1, Begin: begin, Rate: 10, Requests: 2_000, Service: "chat", Provider: "vllm",
+		Models: []Model{{"big", 1}}, Prefill: 400 * time.Millisecond, TPOT: 25 * time.Millisecond,
+	}
+}
+
+func all(t *testing.T, config Config) []*stream.Stream {
+	t.Helper()
+	require.NoError(t, config.Validate())
+	generator := New(config)
+	var out []*stream.Stream
+	for s, ok := generator.Next(); ok; s, ok = generator.Next() {
+		out = append(out, s)
+	}
+	return out
+}
+
+func TestSeedDecidesEverything(t *testing.T) {
+	config := plain()
+	config.CancelRatio, config.ErrorRatio, config.ReasoningRatio, config.ToolCallRatio = 0.1, 0.1, 0.5, 0.5
+	config.StallRatio, config.BundleRatio = 0.01, 0.2
+	config.Models = append(config.Models, Model{"small", 3})
+	first := all(t, config)
+	require.Equal(t, first, all(t, config))
+	config.Seed = 2
+	require.NotEqual(t, first, all(t, config))
+}
+
+// Every stream is well formed: what happens later has a later time.
+func TestStreamsAreWellFormed(t *testing.T) {
+	config := plain()
+	config.CancelRatio, config.ErrorRatio, config.ReasoningRatio, config.ToolCallRatio = 0.2, 0.2, 0.5, 0.5
+	config.StallRatio, config.BundleRatio = 0.01, 0.2
+	ids := map[string]bool{}
+	start := begin
+	for _, s := range all(t, config) {
+		require.False(t, ids[s.ID])
+		ids[s.ID] = true
+		require.GreaterOrEqual(t, s.Start, start)
+		start = s.Start
+		last, tokens, rank := s.Scheduled, uint64(0), 0
+		require.GreaterOrEqual(t, s.Scheduled, s.Start)
+		for i, c := range s.Chunks {
+			require.GreaterOrEqual(t, c.Time, last)
+			last = c.Time
+			require.EqualValues(t, i, c.Sequence)
+			require.Positive(t, c.Tokens)
+			tokens += uint64(c.Tokens)
+			// Reasoning, then content, then the tool call.
+			r := slices.Index([]timeline.Channel{timeline.Reasoning, timeline.Content, timeline.ToolCall}, c.Channel)
+			require.GreaterOrEqual(t, r, rank)
+			rank = r
+			require.Zero(t, (c.Time-begin)%1_000, "whole microseconds after the beginning")
+		}
+		require.Greater(t, s.End.Time, last)
+		if s.End.Usage != nil {
+			require.Equal(t, *s.End.Usage.OutputTokens, tokens)
+		}
+	}
+}
+
+// requireShare fails when a share of n is further from the expected one than
+// five standard deviations, which chance does once in a million times.
+func requireShare(t *testing.T, expected float64, hits, n int) {
+	t.Helper()
+	require.InDelta(t, expected, float64(hits)/float64(n), 5*math.Sqrt(expected*(1-expected)/float64(n)))
+}
+
+func TestRatios(t *testing.T) {
+	config := plain()
+	config.CancelRatio, config.ErrorRatio, config.ReasoningRatio, config.ToolCallRatio = 0.15, 0.1, 0.4, 0.25
+	config.StallRatio, config.BundleRatio = 0.02, 0.3
+	var cancelled, failed, toolCalls, finished, reasoning, answers, bundles, chunks, stalls, gaps int
+	streams := all(t, config)
+	for _, s := range streams {
+		switch {
+		case s.End.Cancelled:
+			cancelled++
+			continue
+		case s.End.Error != "":
+			failed++
+			continue
+		}
+		finished++
+		if s.End.FinishReason == "tool_calls" {
+			toolCalls++
+		}
+		if *s.End.Usage.OutputTokens >= 10 { // shorter ones may round their reasoning to nothing
+			answers++
+			if s.Chunks[0].Channel == timeline.Reasoning {
+				reasoning++
+			}
+		}
+		// The last chunks of a channel may have no room for a bundle.
+		for i, c := range s.Chunks {
+			if i+1 < len(s.Chunks) && s.Chunks[i+1].Channel == c.Channel {
+				chunks++
+				if c.Tokens > 1 {
+					bundles++
+				}
+			}
+			if i > 0 {
+				gaps++
+				if c.Time-s.Chunks[i-1].Time > int64(400*time.Millisecond) {
+					stalls++
+				}
+			}
+		}
+	}
+	requireShare(t, 0.15, cancelled, len(streams))
+	requireShare(t, 0.1, failed, len(streams))
+	requireShare(t, 0.25, toolCalls, finished)
+	requireShare(t, 0.4, reasoning, answers)
+	requireShare(t, 0.3, bundles, chunks)
+	requireShare(t, 0.02, stalls, gaps)
+}
+
+// The median of n samples of a lognormal is off by a factor of about
+// exp(1.25 sigma / sqrt(n)): five times that is allowed.
+func TestPrefillMedians(t *testing.T) {
+	const n = 20_000
+	tests := map[string]struct {
+		input    int
+		expected time.Duration
+	}{
+		"a prompt of median length":   {400, 400 * time.Millisecond},
+		"no prompt to speak of":       {0, 80 * time.Millisecond},
+		"a prompt ten times as long":  {4_000, 3_280 * time.Millisecond},
+		"the longest prompt there is": {32_000, 25_680 * time.Millisecond},
+		"half of the median prompt":   {200, 240 * time.Millisecond},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 1))
+			samples := make([]time.Duration, n)
+			for i := range samples {
+				samples[i] = prefillTime(random, 400*time.Millisecond, test.input)
+			}
+			slices.Sort(samples)
+			tolerance := math.Expm1(5 * 1.2533 * 0.3 / math.Sqrt(n))
+			require.InEpsilon(t, test.expected, samples[n/2], tolerance)
+		})
+	}
+}
+
+// The mean of n samples has a standard deviation of that of one over sqrt(n); a
+// lognormal's is its mean times sqrt(exp(sigma^2) - 1).
+func TestStepMean(t *testing.T) {
+	const n = 100_000
+	random := rand.New(rand.NewPCG(1, 1))
+	var sum time.Duration
+	for range n {
+		sum += stepTime(random, 25*time.Millisecond)
+	}
+	tolerance := 5 * math.Sqrt(math.Expm1(0.25*0.25)/n)
+	require.InEpsilon(t, 25*time.Millisecond, sum/n, tolerance)
+}
+
+func TestSpeedDividesPrefillAndSteps(t *testing.T) {
+	config := plain()
+	slow := all(t, config)
+	config.Models = []Model{{"big", 4}}
+	fast := all(t, config)
+	for i, s := range slow {
+		f := fast[i] // the same dice, so the same stream four times as fast
+		require.Len(t, f.Chunks, len(s.Chunks))
+		require.InDelta(t, float64(s.Chunks[0].Time-s.Scheduled)/4, f.Chunks[0].Time-f.Scheduled, 2_000)
+		// Every gap may be cut to a microsecond, but the cuts do not add up.
+		decode := func(s *stream.Stream) float64 { return float64(s.Chunks[len(s.Chunks)-1].Time - s.Chunks[0].Time) }
+		require.InDelta(t, decode(s)/4, decode(f), 3_000)
+	}
+}
+
+// n arrivals at a rate take n/rate, give or take sqrt(n)/rate.
+func TestRate(t *testing.T) {
+	streams := all(t, plain())
+	took := float64(streams[len(streams)-1].Start-begin) / 1e9
+	require.InDelta(t, 200, took, 5*math.Sqrt(2_000)/10)
+}
+
+func TestConcurrency(t *testing.T) {
+	config := plain()
+	config.Concurrency = 7
+	streams := all(t, config)
+	for i, s := range streams {
+		if i < 7 {
+			require.Equal(t, begin, s.Start)
+			continue
+		}
+		underWay := 1
+		for _, other := range streams[:i] {
+			if other.End.Time > s.Start {
+				underWay++
+			}
+		}
+		require.Equal(t, 7, underWay, "stream %d", i)
+	}
+}
+
+func TestDurationLimitsStarts(t *testing.T) {
+	config := plain()
+	config.Requests, config.Duration = 0, 3*time.Second
+	streams := all(t, config)
+	require.NotEmpty(t, streams)
+	require.Less(t, streams[len(streams)-1].Start, begin+int64(3*time.Second))
+	require.Greater(t, streams[len(streams)-1].Start, begin+int64(time.Second))
+}
+
+func TestValidate(t *testing.T) {
+	tests := map[string]struct {
+		change func(*Config)
+		err    string
+	}{
+		"a share above one":    {func(c *Config) { c.StallRatio = 1.1 }, "--stall-ratio is 1.1: it is a share between 0 and 1"},
+		"no number":            {func(c *Config) { c.CancelRatio = math.NaN() }, "--cancel-ratio is NaN: it is a share between 0 and 1"},
+		"more than everything": {func(c *Config) { c.CancelRatio, c.ErrorRatio = 0.6, 0.6 }, "--cancel-ratio and --error-ratio add up to more than 1"},
+		"no rate":              {func(c *Config) { c.Rate = 0 }, "--rate is 0: it is above 0 and up to 1000000 requests a second"},
+		"negative concurrency": {func(c *Config) { c.Concurrency = -1 }, "--concurrency is negative"},
+		"negative requests":    {func(c *Config) { c.Requests = -1 }, "--requests is negative"},
+		"negative duration":    {func(c *Config) { c.Duration = -1 }, "--duration is negative"},
+		"no prefill":           {func(c *Config) { c.Prefill = 0 }, "--prefill is above 0 and up to an hour"},
+		"no tpot":              {func(c *Config) { c.TPOT = 0 }, "--tpot is above 0 and up to a minute"},
+		"no model":             {func(c *Config) { c.Models = nil }, "there is no --model"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			config := plain()
+			test.change(&config)
+			require.EqualError(t, config.Validate(), test.err)
+		})
+	}
+}
+
+func TestParseModel(t *testing.T) {
+	for text, expected := range map[string]Model{
+		"llama3:8b": {"llama3:8b", 1}, "m=2.5": {"m", 2.5},
+	} {
+		model, err := ParseModel(text)
+		require.NoError(t, err)
+		require.Equal(t, expected, model)
+	}
+	for _, text := range []string{"", "=2", "m=", "m=fast", "m=0", "m=-1", "m=NaN", "m=Inf"} {
+		_, err := ParseModel(text)
+		require.ErrorContains(t, err, "model")
+	}
+}
+
+func BenchmarkGenerate(b *testing.B) {
+	config := plain()
+	config.Requests = 0
+	generator := New(config)
+	tokens := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		s, ok := generator.Next()
+		require.True(b, ok)
+		tokens += stream.Whole(s).Tokens()
+	}
+	require.GreaterOrEqual(b, tokens, b.N)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(tokens), "ns/token")
+}

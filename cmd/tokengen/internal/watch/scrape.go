@@ -1,0 +1,156 @@
+// Package watch reads the latencies that the token_sli exporter publishes and
+// lays them out as a table.
+package watch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/otlptranslator"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+const maxPageBytes = 256 << 20
+
+// indicators are the columns: quantities of which the page has quantiles.
+var indicators = []struct{ title, metric string }{
+	{"TTFT", prometheusName(names.TimeToFirstToken+names.SuffixQuantile, "s", otlptranslator.MetricTypeGauge)},
+	{"ITL", prometheusName(names.InterTokenLatency+names.SuffixQuantile, "s", otlptranslator.MetricTypeGauge)},
+	{"TPOT", prometheusName(names.TimePerOutputToken+names.SuffixQuantile, "s", otlptranslator.MetricTypeGauge)},
+}
+
+var requestsMetric = prometheusName(names.Requests, "{request}", otlptranslator.MetricTypeMonotonicCounter)
+
+// quantiles are the columns under each indicator, as the label spells them.
+var quantiles = []string{"0.5", "0.95", "0.99"}
+
+func prometheusName(name, unit string, kind otlptranslator.MetricType) string {
+	namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
+	translated, err := namer.Build(otlptranslator.Metric{Name: name, Unit: unit, Type: kind})
+	if err != nil { // our own names translate
+		panic(err)
+	}
+	return translated
+}
+
+func prometheusLabel(name string) string { return strings.ReplaceAll(name, ".", "_") }
+
+// Row is what the page says about one series: a model of a service, as one
+// vantage point sees it.
+type Row struct {
+	Model, Service, Vantage string
+	// Requests counts since the Collector started, by outcome.
+	Requests map[string]float64
+	// Seconds has the quantiles of successful requests in the window, by
+	// indicator and quantile. What is not known is missing.
+	Seconds map[string]map[string]float64
+}
+
+// Scrape reads the rows of one window, such as "1m", from the page at url.
+func Scrape(ctx context.Context, client *http.Client, url, window string) ([]Row, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "text/plain; version=0.0.4")
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answered %s", url, response.Status)
+	}
+	return Parse(io.LimitReader(response.Body, maxPageBytes), window)
+}
+
+// Parse reads the rows of one window from a page in Prometheus' text format.
+func Parse(page io.Reader, window string) ([]Row, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(page)
+	if err != nil {
+		return nil, fmt.Errorf("this is no page of metrics: %w", err)
+	}
+	t := rows{}
+	for _, m := range families[requestsMetric].GetMetric() {
+		labels := labelsOf(m)
+		t.row(labels).Requests[labels[names.LabelOutcome]] += m.GetCounter().GetValue()
+	}
+	for _, indicator := range indicators {
+		for _, m := range families[indicator.metric].GetMetric() {
+			labels := labelsOf(m)
+			if labels[names.LabelWindow] != window || labels[names.LabelOutcome] != names.OutcomeSuccess {
+				continue
+			}
+			t.row(labels).seconds(indicator.title)[labels[names.LabelQuantile]] = m.GetGauge().GetValue()
+		}
+	}
+	return t.sorted(), nil
+}
+
+func labelsOf(m *dto.Metric) map[string]string {
+	labels := map[string]string{}
+	for _, pair := range m.GetLabel() {
+		labels[pair.GetName()] = pair.GetValue()
+	}
+	return labels
+}
+
+// rows are keyed by all labels that tell series apart, shown or not, so that
+// series which only look alike are never mixed.
+type rows map[string]*Row
+
+func (t rows) row(labels map[string]string) *Row {
+	var key strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		switch name {
+		case names.LabelOutcome, names.LabelQuantile, names.LabelWindow:
+		default:
+			fmt.Fprintf(&key, "%s=%q,", name, labels[name])
+		}
+	}
+	row, ok := t[key.String()]
+	if !ok {
+		row = &Row{
+			Model:    labels[prometheusLabel(names.GenAIRequestModel)],
+			Service:  labels[prometheusLabel(names.ServiceName)],
+			Vantage:  labels[names.LabelVantage],
+			Requests: map[string]float64{},
+			Seconds:  map[string]map[string]float64{},
+		}
+		if labels[prometheusLabel(names.LabelOverflow)] == "true" {
+			row.Model = "(all others)"
+		}
+		t[key.String()] = row
+	}
+	return row
+}
+
+func (r *Row) seconds(indicator string) map[string]float64 {
+	if r.Seconds[indicator] == nil {
+		r.Seconds[indicator] = map[string]float64{}
+	}
+	return r.Seconds[indicator]
+}
+
+// sorted returns the rows by what they show, then by their whole key.
+func (t rows) sorted() []Row {
+	keys := slices.SortedFunc(maps.Keys(t), func(a, b string) int {
+		x, y := t[a], t[b]
+		return slices.Compare([]string{x.Model, x.Service, x.Vantage, a}, []string{y.Model, y.Service, y.Vantage, b})
+	})
+	out := make([]Row, 0, len(keys))
+	for _, key := range keys {
+		out = append(out, *t[key])
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+package watch
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// Waiting is what there is to see before the first request has finished.
+const Waiting = "waiting for numbers\n"
+
+// Write lays the rows out as a table.
+func Write(out io.Writer, rows []Row) error {
+	if len(rows) == 0 {
+		_, err := io.WriteString(out, Waiting)
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	header := []string{"MODEL", "SERVICE", "VANTAGE", "REQUESTS"}
+	for _, indicator := range indicators {
+		header = append(header, indicator.title+" p50", "p95", "p99")
+	}
+	fmt.Fprintln(table, strings.Join(header, "\t"))
+	for _, row := range rows {
+		cells := []string{orDash(row.Model), orDash(row.Service), orDash(row.Vantage), requests(row.Requests)}
+		for _, indicator := range indicators {
+			for _, quantile := range quantiles {
+				cells = append(cells, duration(row.Seconds[indicator.title], quantile))
+			}
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	return table.Flush()
+}
+
+// requests tells all requests and, apart, those that did not succeed.
+func requests(byOutcome map[string]float64) string {
+	total := 0.0
+	for _, n := range byOutcome {
+		total += n
+	}
+	var failed []string
+	for _, outcome := range []string{names.OutcomeError, names.OutcomeCancelled, names.OutcomeIncomplete} {
+		if n := byOutcome[outcome]; n > 0 {
+			failed = append(failed, fmt.Sprintf("%.0f %s", n, outcome))
+		}
+	}
+	if failed == nil {
+		return fmt.Sprintf("%.0f", total)
+	}
+	return fmt.Sprintf("%.0f (%s)", total, strings.Join(failed, ", "))
+}
+
+// duration writes three digits in the unit that suits them.
+func duration(seconds map[string]float64, quantile string) string {
+	s, ok := seconds[quantile]
+	switch {
+	case !ok || math.IsNaN(s):
+		return "-"
+	case s < 999.5e-6:
+		return digits(s*1e6) + "µs"
+	case s < 999.5e-3:
+		return digits(s*1e3) + "ms"
+	default:
+		return digits(s) + "s"
+	}
+}
+
+func digits(v float64) string {
+	if v >= 99.95 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,38 @@
+// Command tokengen makes token traffic: it sends synthetic or recorded streams to
+// a token_stream receiver and shows the resulting latencies.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/play"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Whoever stops us may signal twice, as a terminal and a script do together.
+	// After the time to end what is open, Ctrl-C ends the program at once.
+	context.AfterFunc(ctx, func() { time.AfterFunc(play.Grace, stop) })
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "tokengen:", err)
+		os.Exit(1)
+	}
+}
+
+func newCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:           "tokengen",
+		Short:         "Send token streams to a token_stream receiver, and watch their latencies",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	command.AddCommand(newGenerateCommand(), newReplayCommand(), newWatchCommand())
+	return command
+}

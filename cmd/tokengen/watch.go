@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/watch"
+)
+
+const refreshInterval = 2 * time.Second
+
+type watcher struct {
+	url    string
+	window string
+	once   bool
+	client *http.Client
+}
+
+func newWatchCommand() *cobra.Command {
+	w := &watcher{client: &http.Client{Timeout: 10 * time.Second}}
+	command := &cobra.Command{
+		Use:   "watch",
+		Short: "Show p50, p95 and p99 of TTFT, ITL and TPOT per model, read from the token_sli exporter",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return w.run(command.Context(), command.OutOrStdout())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&w.url, "metrics", "http://localhost:9464/metrics", "the exporter's scrape page")
+	flags.StringVar(&w.window, "window", "1m", "which of the exporter's windows the quantiles are over")
+	flags.BoolVar(&w.once, "once", false, "show the table once, and fail when the page cannot be read")
+	return command
+}
+
+func (w *watcher) run(ctx context.Context, out io.Writer) error {
+	defer w.client.CloseIdleConnections()
+	if w.once {
+		rows, err := watch.Scrape(ctx, w.client, w.url, w.window)
+		if err != nil {
+			return err
+		}
+		return watch.Write(out, rows)
+	}
+	ticker := time.NewTicker(refreshInterval)
+	defer ticker.Stop()
+	for {
+		w.show(ctx, out)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// show writes the table, or why there is none: the Collector may still be starting.
+func (w *watcher) show(ctx context.Context, out io.Writer) {
+	var page bytes.Buffer
+	if isTerminal(out) {
+		const homeAndClear = "\x1b[H\x1b[J"
+		page.WriteString(homeAndClear)
+	}
+	fmt.Fprintf(&page, "%s  last %s  %s\n", w.url, w.window, time.Now().Format(time.TimeOnly))
+	rows, err := watch.Scrape(ctx, w.client, w.url, w.window)
+	if err != nil {
+		fmt.Fprintf(&page, "waiting for numbers: %v\n", err)
+	} else if err := watch.Write(&page, rows); err != nil { // a buffer takes all
+		panic(err)
+	}
+	_, _ = out.Write(page.Bytes())
+}
