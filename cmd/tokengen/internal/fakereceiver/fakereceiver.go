@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -165,7 +166,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	if refused, ok := r.refusal(request.Header.Get("Authorization")); ok {
 		if refused.RetryAfter > 0 {
-			w.Header().Set("Retry-After", fmt.Sprint(int(refused.RetryAfter.Seconds())))
+			w.Header().Set("Retry-After", strconv.Itoa(int(refused.RetryAfter.Seconds())))
 		}
 		if refused.AfterLines > 0 {
 			r.refuseRest(w, request.Body, refused)
@@ -198,7 +199,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		fmt.Fprintf(w, `{"accepted":0,"rejected":%d,"errors":[{"line":1,"message":"wrong"}]}`, r.rejects)
 		return
 	}
-	io.WriteString(w, `{"accepted":1,"rejected":0,"errors":[]}`)
+	_, _ = io.WriteString(w, `{"accepted":1,"rejected":0,"errors":[]}`)
 }
 
 func (r *Receiver) refuseRest(w http.ResponseWriter, body io.Reader, refused Refusal) {
@@ -411,7 +412,7 @@ func value(v *commonv1.AnyValue) any {
 		}
 		return out
 	case *commonv1.AnyValue_KvlistValue:
-		return map[string]any(attributes(v.KvlistValue.GetValues()))
+		return attributes(v.KvlistValue.GetValues())
 	default:
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,20 +91,20 @@ func labels(all []sent) []string {
 	var out []string
 	for _, s := range all {
 		p := s.part
-		label := p.Stream.ID
+		label := []string{p.Stream.ID}
 		if p.Start {
-			label += " start"
+			label = append(label, "start")
 		}
 		if p.Scheduled {
-			label += " scheduled"
+			label = append(label, "scheduled")
 		}
 		for _, c := range p.Chunks() {
-			label += time.Duration(c.Time-begin).String() + ","
+			label = append(label, time.Duration(c.Time-begin).String())
 		}
 		if p.End {
-			label += " end"
+			label = append(label, "end")
 		}
-		out = append(out, label)
+		out = append(out, strings.Join(label, " "))
 	}
 	return out
 }
@@ -113,8 +114,8 @@ func TestLiveEventsInTheOrderOfTime(t *testing.T) {
 	player := newPlayer(sender, true, false)
 	play(t, t.Context(), player, three())
 	require.Equal(t, []string{
-		"a start", "a scheduled", "a100ms,", "b start", "b160ms,", "a200ms,", "b end",
-		"c start", "c350ms,", "c340ms,", "a400ms,", "a end", "c500ms,",
+		"a start", "a scheduled", "a 100ms", "b start", "b 160ms", "a 200ms", "b end",
+		"c start", "c 350ms", "c 340ms", "a 400ms", "a end", "c 500ms",
 	}, labels(sender.sent))
 	require.Equal(t, three(), sender.streams(t))
 	require.Equal(t, 1, sender.closed)
@@ -126,7 +127,7 @@ func TestWholeStreamsInTheOrderOfTheirEnds(t *testing.T) {
 	sender := &fakeSender{}
 	play(t, t.Context(), newPlayer(sender, false, false), three())
 	require.Equal(t, []string{
-		"b start160ms, end", "a start scheduled100ms,200ms,400ms, end", "c start350ms,340ms,500ms,",
+		"b start 160ms end", "a start scheduled 100ms 200ms 400ms end", "c start 350ms 340ms 500ms",
 	}, labels(sender.sent))
 }
 

@@ -154,11 +154,13 @@ func TestAIPerfRecords(t *testing.T) {
 		},
 		"cancelled after a while": {
 			`"metrics":{},"error":{"code":499,"type":"RequestCancellationError","message":"Request was cancelled after 1.250 seconds"}}`,
-			nil, stream.End{Time: at + 1_250_000_000, Cancelled: true},
+			nil,
+			stream.End{Time: at + 1_250_000_000, Cancelled: true},
 		},
 		"failed": {
 			`"metrics":{},"error":{"code":500,"type":"ServerError","message":"not told, for it may quote the prompt"}}`,
-			nil, stream.End{Error: "ServerError (code 500)"},
+			nil,
+			stream.End{Error: "ServerError (code 500)"},
 		},
 	}
 	for name, test := range tests {

@@ -30,7 +30,7 @@ func (c *httpClient) openNDJSON(ctx context.Context) (conversation, error) {
 	go func() {
 		defer close(n.done)
 		n.said, n.err = c.post(ctx, contentTypeNDJSON, reader)
-		reader.CloseWithError(errAnswered) // so that no writer waits for a reader
+		_ = reader.CloseWithError(errAnswered) // so that no writer waits for a reader
 	}()
 	return n, nil
 }
@@ -52,7 +52,7 @@ func (n *ndjson) answer(ctx context.Context) (answer, error) {
 	defer n.cancel()
 	stop := context.AfterFunc(ctx, n.cancel)
 	defer stop()
-	n.body.Close()
+	_ = n.body.Close()
 	<-n.done
 	if n.invalid != nil {
 		return answer{}, n.invalid

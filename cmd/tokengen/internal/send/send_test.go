@@ -80,26 +80,20 @@ func newSender(t *testing.T, receiver *fakereceiver.Receiver, transport send.Tra
 	return sender, tally
 }
 
-func forEachTransport(t *testing.T, test func(*testing.T, send.Transport)) {
+func TestEveryTransportTellsTheSameStreams(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
-			test(t, transport)
+			receiver := fakereceiver.Start(t)
+			sender, tally := newSender(t, receiver, transport)
+			require.NoError(t, sender.Send(t.Context(), wholes(everything())))
+			require.NoError(t, sender.Close(t.Context()))
+			require.Equal(t, everything(), receiver.Streams())
+			require.Equal(t, []string{"Bearer secret"}, receiver.Authorizations())
+			require.Zero(t, tally.Rejected.Load())
+			require.Zero(t, tally.Retries.Load())
 		})
 	}
-}
-
-func TestEveryTransportTellsTheSameStreams(t *testing.T) {
-	forEachTransport(t, func(t *testing.T, transport send.Transport) {
-		receiver := fakereceiver.Start(t)
-		sender, tally := newSender(t, receiver, transport)
-		require.NoError(t, sender.Send(t.Context(), wholes(everything())))
-		require.NoError(t, sender.Close(t.Context()))
-		require.Equal(t, everything(), receiver.Streams())
-		require.Equal(t, []string{"Bearer secret"}, receiver.Authorizations())
-		require.Zero(t, tally.Rejected.Load())
-		require.Zero(t, tally.Retries.Load())
-	})
 }
 
 // Events must arrive as they are sent, not when the request is finished.
@@ -154,19 +148,22 @@ func TestRefusalsAreRetried(t *testing.T) {
 	}
 	for name, refusal := range refusals {
 		t.Run(name, func(t *testing.T) {
-			forEachTransport(t, func(t *testing.T, transport send.Transport) {
-				receiver := fakereceiver.Start(t)
-				receiver.Refuse(refusal, refusal)
-				sender, tally := newSender(t, receiver, transport)
-				// In two sends: a live sender learns of the refusal late, and must
-				// tell again what it told before.
-				parts := wholes(everything())
-				require.NoError(t, sender.Send(t.Context(), parts[:1]))
-				require.NoError(t, sender.Send(t.Context(), parts[1:]))
-				require.NoError(t, sender.Close(t.Context()))
-				require.Equal(t, everything(), receiver.Streams())
-				require.EqualValues(t, 2, tally.Retries.Load())
-			})
+			for _, transport := range send.Transports {
+				t.Run(string(transport), func(t *testing.T) {
+					t.Parallel()
+					receiver := fakereceiver.Start(t)
+					receiver.Refuse(refusal, refusal)
+					sender, tally := newSender(t, receiver, transport)
+					// In two sends: a live sender learns of the refusal late, and must
+					// tell again what it told before.
+					parts := wholes(everything())
+					require.NoError(t, sender.Send(t.Context(), parts[:1]))
+					require.NoError(t, sender.Send(t.Context(), parts[1:]))
+					require.NoError(t, sender.Close(t.Context()))
+					require.Equal(t, everything(), receiver.Streams())
+					require.EqualValues(t, 2, tally.Retries.Load())
+				})
+			}
 		})
 	}
 }
@@ -194,56 +191,68 @@ func TestRefusedInTheMiddle(t *testing.T) {
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {
-	forEachTransport(t, func(t *testing.T, transport send.Transport) {
-		receiver := fakereceiver.Start(t)
-		receiver.Refuse(fakereceiver.Refusal{Status: http.StatusTooManyRequests, Code: codes.ResourceExhausted, RetryAfter: 2 * time.Second})
-		sender, _ := newSender(t, receiver, transport)
-		began := time.Now()
-		require.NoError(t, sender.Send(t.Context(), wholes(everything())))
-		require.NoError(t, sender.Close(t.Context()))
-		require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
-	})
+	for _, transport := range send.Transports {
+		t.Run(string(transport), func(t *testing.T) {
+			t.Parallel()
+			receiver := fakereceiver.Start(t)
+			receiver.Refuse(fakereceiver.Refusal{Status: http.StatusTooManyRequests, Code: codes.ResourceExhausted, RetryAfter: 2 * time.Second})
+			sender, _ := newSender(t, receiver, transport)
+			began := time.Now()
+			require.NoError(t, sender.Send(t.Context(), wholes(everything())))
+			require.NoError(t, sender.Close(t.Context()))
+			require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+		})
+	}
 }
 
 func TestAnErrorForGoodIsNotRetried(t *testing.T) {
-	forEachTransport(t, func(t *testing.T, transport send.Transport) {
-		receiver := fakereceiver.Start(t)
-		receiver.Refuse(fakereceiver.Refusal{Status: http.StatusUnauthorized, Code: codes.Unauthenticated})
-		sender, tally := newSender(t, receiver, transport)
-		err := sender.Send(t.Context(), wholes(everything()))
-		if closeErr := sender.Close(t.Context()); err == nil {
-			err = closeErr
-		}
-		require.ErrorContains(t, err, "not now")
-		require.Zero(t, tally.Retries.Load())
-	})
+	for _, transport := range send.Transports {
+		t.Run(string(transport), func(t *testing.T) {
+			t.Parallel()
+			receiver := fakereceiver.Start(t)
+			receiver.Refuse(fakereceiver.Refusal{Status: http.StatusUnauthorized, Code: codes.Unauthenticated})
+			sender, tally := newSender(t, receiver, transport)
+			err := sender.Send(t.Context(), wholes(everything()))
+			if closeErr := sender.Close(t.Context()); err == nil {
+				err = closeErr
+			}
+			require.ErrorContains(t, err, "not now")
+			require.Zero(t, tally.Retries.Load())
+		})
+	}
 }
 
 func TestRejectionsAreCounted(t *testing.T) {
-	forEachTransport(t, func(t *testing.T, transport send.Transport) {
-		receiver := fakereceiver.Start(t)
-		receiver.Reject(3)
-		sender, tally := newSender(t, receiver, transport)
-		require.NoError(t, sender.Send(t.Context(), wholes(everything())))
-		require.NoError(t, sender.Close(t.Context()))
-		require.EqualValues(t, 3, tally.Rejected.Load())
-		require.Equal(t, "wrong", tally.RejectedBecause())
-	})
+	for _, transport := range send.Transports {
+		t.Run(string(transport), func(t *testing.T) {
+			t.Parallel()
+			receiver := fakereceiver.Start(t)
+			receiver.Reject(3)
+			sender, tally := newSender(t, receiver, transport)
+			require.NoError(t, sender.Send(t.Context(), wholes(everything())))
+			require.NoError(t, sender.Close(t.Context()))
+			require.EqualValues(t, 3, tally.Rejected.Load())
+			require.Equal(t, "wrong", tally.RejectedBecause())
+		})
+	}
 }
 
 // Nobody listens: the sender retries until it is told to stop.
 func TestStoppedWhileRetrying(t *testing.T) {
-	forEachTransport(t, func(t *testing.T, transport send.Transport) {
-		sender, err := send.New(send.Config{Transport: transport, Endpoint: "localhost:1", Tally: &send.Tally{}})
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		err = sender.Send(ctx, wholes(everything()))
-		if closeErr := sender.Close(ctx); err == nil {
-			err = closeErr
-		}
-		require.ErrorContains(t, err, "refused")
-	})
+	for _, transport := range send.Transports {
+		t.Run(string(transport), func(t *testing.T) {
+			t.Parallel()
+			sender, err := send.New(send.Config{Transport: transport, Endpoint: "localhost:1", Tally: &send.Tally{}})
+			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			err = sender.Send(ctx, wholes(everything()))
+			if closeErr := sender.Close(ctx); err == nil {
+				err = closeErr
+			}
+			require.ErrorContains(t, err, "refused")
+		})
+	}
 }
 
 func TestUnknownTransport(t *testing.T) {
@@ -273,9 +282,6 @@ func BenchmarkSend(b *testing.B) {
 		s.Chunks = append(s.Chunks, stream.Chunk{Time: begin + int64(i)*20_000_000, Tokens: 1, Sequence: uint64(i), Sequenced: true})
 	}
 	part := stream.Whole(s)
-	report := func(b *testing.B, tokens int) {
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(tokens), "ns/token")
-	}
 	b.Run("ndjson", func(b *testing.B) {
 		b.ReportAllocs()
 		var buffer []byte
@@ -287,7 +293,7 @@ func BenchmarkSend(b *testing.B) {
 		streams, err := recording.Read(bytes.NewReader(buffer))
 		require.NoError(b, err)
 		require.Len(b, streams[0].Chunks, chunks)
-		report(b, b.N*chunks)
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*chunks), "ns/token")
 	})
 	b.Run("proto", func(b *testing.B) {
 		b.ReportAllocs()
@@ -296,6 +302,6 @@ func BenchmarkSend(b *testing.B) {
 			deltas = len(stream.ToProto([]stream.Part{part}).ResourceTokenStreams[0].TokenStreams[0].ChunkRuns[0].TimeDeltas)
 		}
 		require.Equal(b, chunks, deltas)
-		report(b, b.N*chunks)
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*chunks), "ns/token")
 	})
 }

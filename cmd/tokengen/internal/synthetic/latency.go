@@ -63,7 +63,7 @@ func prefillTime(random *rand.Rand, median time.Duration, input int) time.Durati
 // stepTime returns a sample of the time of one decode step, with this mean.
 func stepTime(random *rand.Rand, mean time.Duration) time.Duration {
 	// The mean of a lognormal is its median times exp(sigma^2/2).
-	median := float64(mean) * 1
+	median := float64(mean) * math.Exp(-stepSigma*stepSigma/2)
 	return time.Duration(lognormal(random, median, stepSigma))
 }
 
