@@ -26,15 +26,15 @@ func contents(milliseconds ...float64) []chunk {
 	return chunks
 }
 
-func pack(t testing.TB, chunks []chunk) timeline.Walk {
-	t.Helper()
+func pack(tb testing.TB, chunks []chunk) timeline.Walk {
+	tb.Helper()
 	const start = 1_795_233_292_181_556_000 // whole microseconds, as a timeline keeps them
 	var line timeline.Timeline
 	for _, c := range chunks {
 		line.Append(start+int64(c.at*1e6), c.tokens, c.channel)
 	}
 	walk, err := timeline.Decode(line.AppendBinary(nil, start))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return walk
 }
 

@@ -82,7 +82,7 @@ func packTimeline(t *testing.T, attributes pcommon.Map) {
 		return
 	}
 	var line timeline.Timeline
-	for _, word := range strings.Fields(words.Str()) {
+	for word := range strings.FieldsSeq(words.Str()) {
 		channel, ok := channelLetters[word[len(word)-1]]
 		if ok {
 			word = word[:len(word)-1]

@@ -109,7 +109,8 @@ func scale(v float64, unit time.Duration) time.Duration {
 	return time.Duration(nanos + 0.5)
 }
 
-func contentAt(at time.Duration, tokens uint32) arrival { return arrival{at, tokens, timeline.Content} }
+// contentAt is a chunk of one token.
+func contentAt(at time.Duration) arrival { return arrival{at, 1, timeline.Content} }
 
 // endAtLast lets a call end with its last chunk, as tools do that time the client.
 func (c *call) endAtLast() {
@@ -169,7 +170,7 @@ func decodeChunks(t *testing.T, input json.RawMessage, unit time.Duration) []cal
 		c.reported = in.ServerTokens
 	}
 	for i, at := range times {
-		a := contentAt(scale(at, unit), 1)
+		a := contentAt(scale(at, unit))
 		if tokens != nil {
 			a.tokens = tokens[i]
 		}
@@ -199,7 +200,7 @@ func decodeWaits(t *testing.T, input json.RawMessage, unit time.Duration) []call
 	var at time.Duration
 	for _, wait := range in.Waits {
 		at += scale(wait, unit)
-		c.arrivals = append(c.arrivals, contentAt(at, 1))
+		c.arrivals = append(c.arrivals, contentAt(at))
 	}
 	if in.First > 0 {
 		c.deadlines = &FluidityConfig{TimeToFirstToken: scale(in.First, unit), TimePerOutputToken: scale(in.Next, unit)}
@@ -218,10 +219,10 @@ func decodeGaps(t *testing.T, input json.RawMessage, unit time.Duration) []call 
 		Reasoning int64     `json:"reasoning_tokens"`
 	}](t, input)
 	at := scale(in.First, unit)
-	c := call{arrivals: []arrival{contentAt(at, 1)}}
+	c := call{arrivals: []arrival{contentAt(at)}}
 	for _, gap := range in.Gaps {
 		at += scale(gap, unit)
-		c.arrivals = append(c.arrivals, contentAt(at, 1))
+		c.arrivals = append(c.arrivals, contentAt(at))
 	}
 	reported := in.Output + in.Reasoning
 	c.reported = &reported
@@ -257,7 +258,7 @@ func decodeEvents(t *testing.T, input json.RawMessage, unit time.Duration) []cal
 			case "COMPLETE":
 				byID[e.ID].end, byID[e.ID].reported = at, e.Tokens
 			default:
-				byID[e.ID].arrivals = append(byID[e.ID].arrivals, contentAt(at, 1))
+				byID[e.ID].arrivals = append(byID[e.ID].arrivals, contentAt(at))
 			}
 		}
 		var calls []call
@@ -278,7 +279,7 @@ func decodeEvents(t *testing.T, input json.RawMessage, unit time.Duration) []cal
 		case e.Usage:
 			c.reported = e.CompletionTokens
 		case e.Content == true || e.Tokens != nil: // a frame that holds both is output
-			c.arrivals = append(c.arrivals, contentAt(at, 1))
+			c.arrivals = append(c.arrivals, contentAt(at))
 		case e.Reasoning:
 			c.arrivals = append(c.arrivals, arrival{at, 1, timeline.Reasoning})
 		}
@@ -308,7 +309,7 @@ func decodeTokenTimes(t *testing.T, input json.RawMessage, unit time.Duration) [
 		c.reported = in.ServerTokens
 	}
 	for _, at := range append(in.TokenTimes, in.ContentTimes...) {
-		c.arrivals = append(c.arrivals, contentAt(scale(at, unit), 1))
+		c.arrivals = append(c.arrivals, contentAt(scale(at, unit)))
 	}
 	c.endAtLast()
 	if in.End != nil {
@@ -326,7 +327,7 @@ func decodeTokenCounts(t *testing.T, input json.RawMessage, unit time.Duration) 
 	}](t, input)
 	var c call
 	for i := range in.Output + in.Reasoning {
-		a := contentAt(time.Duration(i)*unit, 1)
+		a := contentAt(time.Duration(i) * unit)
 		if i < in.Reasoning {
 			a.channel = timeline.Reasoning
 		}
@@ -344,7 +345,7 @@ func decodeDecodeOnly(t *testing.T, input json.RawMessage, unit time.Duration) [
 		PerToken     float64 `json:"itl_ns"`
 		OutputLength *int64  `json:"osl"`
 	}](t, input)
-	c := call{reported: in.OutputLength, arrivals: []arrival{contentAt(0, 1), contentAt(scale(in.Decode+in.PerToken, unit), 1)}}
+	c := call{reported: in.OutputLength, arrivals: []arrival{contentAt(0), contentAt(scale(in.Decode+in.PerToken, unit))}}
 	c.endAtLast()
 	return []call{c}
 }
@@ -354,7 +355,7 @@ func decodeDecodeOnly(t *testing.T, input json.RawMessage, unit time.Duration) [
 func decodeContradiction(t *testing.T, input json.RawMessage, unit time.Duration) []call {
 	t.Helper()
 	in := parse[struct{ TTFT, E2E float64 }](t, input)
-	c := call{arrivals: []arrival{contentAt(scale(in.TTFT, unit), 1), contentAt(scale(in.E2E, unit), 1)}}
+	c := call{arrivals: []arrival{contentAt(scale(in.TTFT, unit)), contentAt(scale(in.E2E, unit))}}
 	c.endAtLast()
 	return []call{c}
 }

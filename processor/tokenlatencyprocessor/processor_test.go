@@ -25,18 +25,18 @@ import (
 const epoch = 1_795_233_292_000_000_000
 
 // onlySpan returns the span of traces that hold one.
-func onlySpan(t testing.TB, traces ptrace.Traces) ptrace.Span {
-	t.Helper()
-	require.Equal(t, 1, traces.SpanCount())
+func onlySpan(tb testing.TB, traces ptrace.Traces) ptrace.Span {
+	tb.Helper()
+	require.Equal(tb, 1, traces.SpanCount())
 	return traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 }
 
 // newProcessor returns a processor, and the sink that it feeds.
-func newProcessor(t testing.TB, set processor.Settings, cfg *Config) (processor.Traces, *consumertest.TracesSink) {
-	t.Helper()
+func newProcessor(tb testing.TB, set processor.Settings, cfg *Config) (processor.Traces, *consumertest.TracesSink) {
+	tb.Helper()
 	sink := new(consumertest.TracesSink)
-	p, err := NewFactory().CreateTraces(t.Context(), set, cfg, sink)
-	require.NoError(t, err)
+	p, err := NewFactory().CreateTraces(tb.Context(), set, cfg, sink)
+	require.NoError(tb, err)
 	return p, sink
 }
 
