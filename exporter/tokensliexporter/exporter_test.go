@@ -30,6 +30,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
+	"github.com/tokenpulse/tokenpulse/internal/need"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -454,10 +455,7 @@ func TestLabels(t *testing.T) {
 }
 
 func TestPromtoolAcceptsTheText(t *testing.T) {
-	tool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("needs promtool, of the Debian package prometheus")
-	}
+	tool := need.Program(t, "promtool")
 	h := start(t, nil)
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), with(map[string]any{"gen_ai.request.model": "a\n\"b\"\\c\xff"}))))
 	body, _ := h.scrape(t, text)
@@ -498,10 +496,10 @@ func TestManyModelsStayBounded(t *testing.T) {
 	require.Equal(t, []string{"otel_metric_overflow=true", "outcome=success"}, labelsOf(overflow))
 	require.EqualValues(t, models-limit, value(overflow))
 
-	metadatatest.AssertEqualTokenSliRequests(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: models}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
-	metadatatest.AssertEqualTokenSliRequestsOverflow(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: models - limit}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
-	metadatatest.AssertEqualTokenSliSeries(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: limit}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
-	metadatatest.AssertEqualTokenSliSeriesLimit(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: limit}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	metadatatest.AssertEqualExporterTokenSliRequests(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: models}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	metadatatest.AssertEqualExporterTokenSliRequestsOverflow(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: models - limit}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	metadatatest.AssertEqualExporterTokenSliSeries(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: limit}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	metadatatest.AssertEqualExporterTokenSliSeriesLimit(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: limit}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 }
 
 func TestMalformedAttributesLeaveTheRest(t *testing.T) {
@@ -524,7 +522,7 @@ func TestMalformedAttributesLeaveTheRest(t *testing.T) {
 	for reason, n := range reasons {
 		points = append(points, metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("reason", reason))})
 	}
-	metadatatest.AssertEqualTokenSliValuesRejected(t, h.telemetry, points, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	metadatatest.AssertEqualExporterTokenSliValuesRejected(t, h.telemetry, points, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 	families := h.families(t, protobuf)
 	require.NotContains(t, families, ttft)
 	require.NotContains(t, families, itl)
@@ -540,7 +538,7 @@ func TestSpansOfOthersAreIgnored(t *testing.T) {
 		map[string]any{"gen_ai.request.model": "llama", "gen_ai.usage.input_tokens": "many"},
 		map[string]any{"tokenpulse.outcome": "cancelled"},
 	)))
-	metadatatest.AssertEqualTokenSliSpansIgnored(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	metadatatest.AssertEqualExporterTokenSliSpansIgnored(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 	families := h.families(t, text)
 	require.Len(t, families, 1)
 	require.EqualValues(t, 1, value(theMetric(t, families["tokenpulse_requests_total"], "outcome=cancelled")))
@@ -719,4 +717,32 @@ func readFile(t *testing.T, name string) string {
 	content, err := os.ReadFile(name)
 	require.NoError(t, err)
 	return string(content)
+}
+
+func TestResourcesDoNotLeakIntoEachOther(t *testing.T) {
+	h := start(t, nil)
+	traces := batch(everything())
+	nameless := traces.ResourceSpans().AppendEmpty()
+	require.NoError(t, nameless.ScopeSpans().AppendEmpty().Spans().AppendEmpty().Attributes().FromRaw(everything()))
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), traces))
+	family := h.families(t, text)["tokenpulse_requests_total"]
+	require.Len(t, family.Metric, 2)
+	require.EqualValues(t, 1, value(theMetric(t, family, "service_name=chat")))
+}
+
+// Who never finishes asking cannot hold up the end.
+func TestShutdownHonoursItsDeadline(t *testing.T) {
+	h := start(t, nil)
+	connection, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+	require.NoError(t, err)
+	defer connection.Close()
+	_, err = connection.Write([]byte("GET /metrics HTTP/1.1\r\n"))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, h.exporter.Shutdown(ctx), context.DeadlineExceeded)
+	require.NoError(t, connection.SetReadDeadline(time.Now().Add(10*time.Second)))
+	_, err = connection.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the connection was closed")
 }

@@ -70,7 +70,8 @@ func (s *scrape) add(family int, labels []*dto.LabelPair) *dto.Metric {
 
 // with returns the labels with some more, where these are not nil.
 func (s *scrape) with(labels []*dto.LabelPair, more ...*dto.LabelPair) []*dto.LabelPair {
-	all := append(s.labelRefs.take(len(labels) + len(more))[:0], labels...)
+	all := s.labelRefs.take(len(labels) + len(more))
+	all = all[:copy(all, labels)]
 	return sorted(appendPresent(all, more...))
 }
 

@@ -28,8 +28,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 
 // keysOf returns the keys of a configuration, in their order.
 func keysOf(config reflect.Type) (keys []string) {
-	for i := range config.NumField() {
-		field := config.Field(i)
+	for field := range config.Fields() {
 		key, options, _ := strings.Cut(field.Tag.Get(confmap.MapstructureTag), ",")
 		switch {
 		case strings.Contains(options, "squash"):

@@ -27,32 +27,32 @@ func newSelfTelemetry(set component.TelemetrySettings, engine *sli.Engine, maxSe
 	for reason, name := range intake.ReasonNames {
 		t.reasons[reason] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", name)))
 	}
-	err = builder.RegisterTokenSliSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+	err = builder.RegisterExporterTokenSliSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(int64(engine.Held()))
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return t, builder.RegisterTokenSliSeriesLimitCallback(func(_ context.Context, o metric.Int64Observer) error {
+	return t, builder.RegisterExporterTokenSliSeriesLimitCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(int64(maxSeries))
 		return nil
 	})
 }
 
 func (t *selfTelemetry) consumed(ctx context.Context, tally *intake.Tally) {
-	t.builder.TokenSliRequests.Add(ctx, tally.Requests)
-	t.builder.TokenSliRequestsOverflow.Add(ctx, tally.Overflow)
-	t.builder.TokenSliSpansIgnored.Add(ctx, tally.Ignored)
+	t.builder.ExporterTokenSliRequests.Add(ctx, tally.Requests)
+	t.builder.ExporterTokenSliRequestsOverflow.Add(ctx, tally.Overflow)
+	t.builder.ExporterTokenSliSpansIgnored.Add(ctx, tally.Ignored)
 	for reason, n := range tally.Rejected {
 		if n > 0 {
-			t.builder.TokenSliValuesRejected.Add(ctx, n, t.reasons[reason])
+			t.builder.ExporterTokenSliValuesRejected.Add(ctx, n, t.reasons[reason])
 		}
 	}
 }
 
 func (t *selfTelemetry) expired(series int) {
-	t.builder.TokenSliSeriesExpired.Add(context.Background(), int64(series))
+	t.builder.ExporterTokenSliSeriesExpired.Add(context.Background(), int64(series))
 }
 
 func (t *selfTelemetry) shutdown() { t.builder.Shutdown() }

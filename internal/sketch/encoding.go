@@ -114,18 +114,30 @@ const maxBucketCount = 1 << 40
 func eachBucket(encoded []byte, visit func(index int, n uint64)) error {
 	next := lowestIndex
 	for len(encoded) > 0 {
-		skipped, a := binary.Uvarint(encoded)
-		if a <= 0 || skipped >= uint64(lowestIndex+indexCount-next) {
-			return errMalformed
-		}
-		count, b := binary.Uvarint(encoded[a:])
-		if b <= 0 || count == 0 || count > maxBucketCount {
+		skipped, n, width := bucket(encoded)
+		if width <= 0 || n == 0 || n > maxBucketCount || skipped >= uint64(lowestIndex+indexCount-next) {
 			return errMalformed
 		}
 		index := next + int(skipped)
-		visit(index, count)
+		visit(index, n)
 		next = index + 1
-		encoded = encoded[a+b:]
+		encoded = encoded[width:]
 	}
 	return nil
+}
+
+// bucket decodes the next bucket. Its width in bytes is 0 when that fails.
+func bucket(encoded []byte) (skipped, n uint64, width int) {
+	if len(encoded) >= 2 && encoded[0]|encoded[1] < 0x80 { // nearly all are like this
+		return uint64(encoded[0]), uint64(encoded[1]), 2
+	}
+	skipped, a := binary.Uvarint(encoded)
+	if a <= 0 {
+		return 0, 0, 0
+	}
+	n, b := binary.Uvarint(encoded[a:])
+	if b <= 0 {
+		return 0, 0, 0
+	}
+	return skipped, n, a + b
 }

@@ -6,6 +6,7 @@ package sketch
 import (
 	"iter"
 	"math"
+	"slices"
 )
 
 // Sketch is a distribution of non-negative values: seconds, or tokens per
@@ -67,15 +68,21 @@ func (s *Sketch) cover(index int) {
 		s.lowest = octave
 	}
 	if below := s.lowest - octave; below > 0 {
-		used := len(s.counts)
-		s.counts = append(s.counts, make([]uint64, below)...)
-		copy(s.counts[below:], s.counts[:used])
+		s.extend(below)
+		copy(s.counts[below:], s.counts)
 		clear(s.counts[:below])
 		s.lowest = octave
 	}
 	if above := octave + perOctave - s.lowest - len(s.counts); above > 0 {
-		s.counts = append(s.counts, make([]uint64, above)...)
+		s.extend(above)
 	}
+}
+
+// extend adds n empty buckets at the upper end.
+func (s *Sketch) extend(n int) {
+	used := len(s.counts)
+	s.counts = slices.Grow(s.counts, n)[:used+n]
+	clear(s.counts[used:])
 }
 
 // Merge adds all values of other.
@@ -85,8 +92,14 @@ func (s *Sketch) Merge(other *Sketch) {
 	}
 	s.observe(other.count, other.sum, other.min, other.max)
 	s.zeros += other.zeros
-	for index, n := range other.Buckets() {
-		s.add(index, n)
+	if len(other.counts) == 0 {
+		return
+	}
+	s.cover(other.lowest)
+	s.cover(other.lowest + len(other.counts) - 1)
+	into := s.counts[other.lowest-s.lowest:]
+	for slot, n := range other.counts {
+		into[slot] += n
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
@@ -86,7 +87,7 @@ func validateDimensions(dimensions []string) (errs []error) {
 // single underscores are allowed: names that Prometheus takes for the same.
 func normalized(name string) string {
 	parts := strings.FieldsFunc(name, func(c rune) bool {
-		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9')
+		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c)
 	})
 	return strings.Join(parts, "_")
 }

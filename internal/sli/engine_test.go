@@ -2,9 +2,11 @@ package sli
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -219,7 +221,7 @@ func TestSketchesOfRequestsAddUp(t *testing.T) {
 		require.InEpsilon(t, whole.Sum(), d.Sketch.Sum(), 1e-9)
 		require.Equal(t, whole.Min(), d.Sketch.Min())
 		require.Equal(t, whole.Max(), d.Sketch.Max())
-		require.Equal(t, maps(whole.Buckets()), maps(d.Sketch.Buckets()))
+		require.Equal(t, maps.Collect(whole.Buckets()), maps.Collect(d.Sketch.Buckets()))
 		cumulative, surely, possibly := uint64(0), uint64(0), uint64(0)
 		for i, bound := range e.Bounds(InterTokenLatency) {
 			cumulative += d.Classic[i]
@@ -237,14 +239,6 @@ func TestSketchesOfRequestsAddUp(t *testing.T) {
 		}
 		require.Equal(t, d.Sketch.Count(), cumulative+d.Classic[len(d.Classic)-1])
 	})
-}
-
-func maps(seq func(func(int, uint64) bool)) map[int]uint64 {
-	m := map[int]uint64{}
-	for k, v := range seq {
-		m[k] = v
-	}
-	return m
 }
 
 func TestMalformedSketchLeavesTheRest(t *testing.T) {
@@ -461,7 +455,7 @@ func TestConcurrentUseLosesNothing(t *testing.T) {
 	for w := range writers {
 		writing.Go(func() {
 			for i := range each {
-				r := latency(fmt.Sprint(i%12), e.at(time.Duration(i)*10*time.Millisecond), 0.1)
+				r := latency(strconv.Itoa(i%12), e.at(time.Duration(i)*10*time.Millisecond), 0.1)
 				r.Outcome = Outcome(w)
 				r.SetCount(OutputTokens, 2)
 				r.SetDistribution(InterTokenLatency, distribution(0.01, 0.02, 0.03))

@@ -19,11 +19,9 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/need"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
-
-// shared is a folder beside the project, with cases that other projects state.
-const shared = "../../../shared/"
 
 type oracleCase struct {
 	ID, Unit string
@@ -214,12 +212,9 @@ func TestOracle(t *testing.T) {
 
 func readOracle(t *testing.T) (cases []oracleCase, definitions string) {
 	t.Helper()
-	stated, err := os.ReadFile(shared + "oracle/cases.json")
-	if os.IsNotExist(err) {
-		t.Skip("oracle: ../shared/oracle/cases.json is not beside the project")
-	}
+	stated, err := os.ReadFile(need.Shared(t, "oracle/cases.json"))
 	require.NoError(t, err)
-	text, err := os.ReadFile(shared + "design/definitions.md")
+	text, err := os.ReadFile(need.Shared(t, "design/definitions.md"))
 	require.NoError(t, err)
 	// Sentences may run over a line's end, table rows are lines.
 	return parse[[]oracleCase](t, stated), strings.Join(strings.Fields(string(text)), " ")

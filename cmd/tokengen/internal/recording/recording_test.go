@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
+	"github.com/tokenpulse/tokenpulse/internal/need"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -175,15 +176,10 @@ func TestAIPerfRecords(t *testing.T) {
 	}
 }
 
-const aiperfRun = "../../../../../shared/data/aiperf_run1/profile_export.jsonl"
-
 // The real recording, against its own JSON read another way: decimals as exact
 // fractions, and times added up without rounding in between.
 func TestAIPerfRun(t *testing.T) {
-	file, err := os.Open(aiperfRun)
-	if os.IsNotExist(err) {
-		t.Skip("needs ../shared/data/aiperf_run1, a recording that is not part of this repository")
-	}
+	file, err := os.Open(need.Shared(t, "data/aiperf_run1/profile_export.jsonl"))
 	require.NoError(t, err)
 	defer file.Close()
 	streams, err := Read(file)

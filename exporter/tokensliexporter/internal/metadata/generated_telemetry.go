@@ -25,16 +25,16 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                    metric.Meter
-	mu                       sync.Mutex
-	registrations            []metric.Registration
-	TokenSliRequests         metric.Int64Counter
-	TokenSliRequestsOverflow metric.Int64Counter
-	TokenSliSeries           metric.Int64ObservableGauge
-	TokenSliSeriesExpired    metric.Int64Counter
-	TokenSliSeriesLimit      metric.Int64ObservableGauge
-	TokenSliSpansIgnored     metric.Int64Counter
-	TokenSliValuesRejected   metric.Int64Counter
+	meter                            metric.Meter
+	mu                               sync.Mutex
+	registrations                    []metric.Registration
+	ExporterTokenSliRequests         metric.Int64Counter
+	ExporterTokenSliRequestsOverflow metric.Int64Counter
+	ExporterTokenSliSeries           metric.Int64ObservableGauge
+	ExporterTokenSliSeriesExpired    metric.Int64Counter
+	ExporterTokenSliSeriesLimit      metric.Int64ObservableGauge
+	ExporterTokenSliSpansIgnored     metric.Int64Counter
+	ExporterTokenSliValuesRejected   metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -48,12 +48,12 @@ func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
 }
 
-// RegisterTokenSliSeriesCallback sets callback for observable TokenSliSeries metric.
-func (builder *TelemetryBuilder) RegisterTokenSliSeriesCallback(cb metric.Int64Callback) error {
+// RegisterExporterTokenSliSeriesCallback sets callback for observable ExporterTokenSliSeries metric.
+func (builder *TelemetryBuilder) RegisterExporterTokenSliSeriesCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.TokenSliSeries, obs: o})
+		cb(ctx, &observerInt64{inst: builder.ExporterTokenSliSeries, obs: o})
 		return nil
-	}, builder.TokenSliSeries)
+	}, builder.ExporterTokenSliSeries)
 	if err != nil {
 		return err
 	}
@@ -63,12 +63,12 @@ func (builder *TelemetryBuilder) RegisterTokenSliSeriesCallback(cb metric.Int64C
 	return nil
 }
 
-// RegisterTokenSliSeriesLimitCallback sets callback for observable TokenSliSeriesLimit metric.
-func (builder *TelemetryBuilder) RegisterTokenSliSeriesLimitCallback(cb metric.Int64Callback) error {
+// RegisterExporterTokenSliSeriesLimitCallback sets callback for observable ExporterTokenSliSeriesLimit metric.
+func (builder *TelemetryBuilder) RegisterExporterTokenSliSeriesLimitCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.TokenSliSeriesLimit, obs: o})
+		cb(ctx, &observerInt64{inst: builder.ExporterTokenSliSeriesLimit, obs: o})
 		return nil
-	}, builder.TokenSliSeriesLimit)
+	}, builder.ExporterTokenSliSeriesLimit)
 	if err != nil {
 		return err
 	}
@@ -106,44 +106,44 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
-	builder.TokenSliRequests, err = builder.meter.Int64Counter(
-		"otelcol_token_sli.requests",
+	builder.ExporterTokenSliRequests, err = builder.meter.Int64Counter(
+		"otelcol_exporter_token_sli_requests",
 		metric.WithDescription("Requests that were added to a series. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenSliRequestsOverflow, err = builder.meter.Int64Counter(
-		"otelcol_token_sli.requests.overflow",
+	builder.ExporterTokenSliRequestsOverflow, err = builder.meter.Int64Counter(
+		"otelcol_exporter_token_sli_requests_overflow",
 		metric.WithDescription("Requests among these that went to the overflow series, because max_series was reached. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenSliSeries, err = builder.meter.Int64ObservableGauge(
-		"otelcol_token_sli.series",
+	builder.ExporterTokenSliSeries, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_token_sli_series",
 		metric.WithDescription("Series held, the overflow series not counted. [Alpha]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenSliSeriesExpired, err = builder.meter.Int64Counter(
-		"otelcol_token_sli.series.expired",
+	builder.ExporterTokenSliSeriesExpired, err = builder.meter.Int64Counter(
+		"otelcol_exporter_token_sli_series_expired",
 		metric.WithDescription("Series taken away because they had no request for series_expiration. [Alpha]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenSliSeriesLimit, err = builder.meter.Int64ObservableGauge(
-		"otelcol_token_sli.series.limit",
+	builder.ExporterTokenSliSeriesLimit, err = builder.meter.Int64ObservableGauge(
+		"otelcol_exporter_token_sli_series_limit",
 		metric.WithDescription("The most series that can be held, max_series. [Alpha]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenSliSpansIgnored, err = builder.meter.Int64Counter(
-		"otelcol_token_sli.spans.ignored",
+	builder.ExporterTokenSliSpansIgnored, err = builder.meter.Int64Counter(
+		"otelcol_exporter_token_sli_spans_ignored",
 		metric.WithDescription("Spans that carry nothing of the token_latency processor. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenSliValuesRejected, err = builder.meter.Int64Counter(
-		"otelcol_token_sli.values.rejected",
+	builder.ExporterTokenSliValuesRejected, err = builder.meter.Int64Counter(
+		"otelcol_exporter_token_sli_values_rejected",
 		metric.WithDescription("Attributes that were left out of a request. The rest of the request counts. [Alpha]"),
 		metric.WithUnit("{attribute}"),
 	)

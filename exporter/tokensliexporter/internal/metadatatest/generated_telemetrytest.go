@@ -21,9 +21,9 @@ func NewSettings(tt *componenttest.Telemetry) exporter.Settings {
 	return set
 }
 
-func AssertEqualTokenSliRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualExporterTokenSliRequests(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_token_sli.requests",
+		Name:        "otelcol_exporter_token_sli_requests",
 		Description: "Requests that were added to a series. [Alpha]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
@@ -32,14 +32,14 @@ func AssertEqualTokenSliRequests(t *testing.T, tt *componenttest.Telemetry, dps 
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_token_sli.requests")
+	got, err := tt.GetMetric("otelcol_exporter_token_sli_requests")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenSliRequestsOverflow(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualExporterTokenSliRequestsOverflow(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_token_sli.requests.overflow",
+		Name:        "otelcol_exporter_token_sli_requests_overflow",
 		Description: "Requests among these that went to the overflow series, because max_series was reached. [Alpha]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
@@ -48,28 +48,28 @@ func AssertEqualTokenSliRequestsOverflow(t *testing.T, tt *componenttest.Telemet
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_token_sli.requests.overflow")
+	got, err := tt.GetMetric("otelcol_exporter_token_sli_requests_overflow")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenSliSeries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualExporterTokenSliSeries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_token_sli.series",
+		Name:        "otelcol_exporter_token_sli_series",
 		Description: "Series held, the overflow series not counted. [Alpha]",
 		Unit:        "{series}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_token_sli.series")
+	got, err := tt.GetMetric("otelcol_exporter_token_sli_series")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenSliSeriesExpired(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualExporterTokenSliSeriesExpired(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_token_sli.series.expired",
+		Name:        "otelcol_exporter_token_sli_series_expired",
 		Description: "Series taken away because they had no request for series_expiration. [Alpha]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
@@ -78,28 +78,28 @@ func AssertEqualTokenSliSeriesExpired(t *testing.T, tt *componenttest.Telemetry,
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_token_sli.series.expired")
+	got, err := tt.GetMetric("otelcol_exporter_token_sli_series_expired")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenSliSeriesLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualExporterTokenSliSeriesLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_token_sli.series.limit",
+		Name:        "otelcol_exporter_token_sli_series_limit",
 		Description: "The most series that can be held, max_series. [Alpha]",
 		Unit:        "{series}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_token_sli.series.limit")
+	got, err := tt.GetMetric("otelcol_exporter_token_sli_series_limit")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenSliSpansIgnored(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualExporterTokenSliSpansIgnored(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_token_sli.spans.ignored",
+		Name:        "otelcol_exporter_token_sli_spans_ignored",
 		Description: "Spans that carry nothing of the token_latency processor. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
@@ -108,14 +108,14 @@ func AssertEqualTokenSliSpansIgnored(t *testing.T, tt *componenttest.Telemetry, 
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_token_sli.spans.ignored")
+	got, err := tt.GetMetric("otelcol_exporter_token_sli_spans_ignored")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenSliValuesRejected(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualExporterTokenSliValuesRejected(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_token_sli.values.rejected",
+		Name:        "otelcol_exporter_token_sli_values_rejected",
 		Description: "Attributes that were left out of a request. The rest of the request counts. [Alpha]",
 		Unit:        "{attribute}",
 		Data: metricdata.Sum[int64]{
@@ -124,7 +124,7 @@ func AssertEqualTokenSliValuesRejected(t *testing.T, tt *componenttest.Telemetry
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_token_sli.values.rejected")
+	got, err := tt.GetMetric("otelcol_exporter_token_sli_values_rejected")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

@@ -20,38 +20,38 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
-	require.NoError(t, tb.RegisterTokenSliSeriesCallback(func(_ context.Context, observer metric.Int64Observer) error {
+	require.NoError(t, tb.RegisterExporterTokenSliSeriesCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
-	require.NoError(t, tb.RegisterTokenSliSeriesLimitCallback(func(_ context.Context, observer metric.Int64Observer) error {
+	require.NoError(t, tb.RegisterExporterTokenSliSeriesLimitCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
-	tb.TokenSliRequests.Add(context.Background(), 1)
-	tb.TokenSliRequestsOverflow.Add(context.Background(), 1)
-	tb.TokenSliSeriesExpired.Add(context.Background(), 1)
-	tb.TokenSliSpansIgnored.Add(context.Background(), 1)
-	tb.TokenSliValuesRejected.Add(context.Background(), 1)
-	AssertEqualTokenSliRequests(t, testTel,
+	tb.ExporterTokenSliRequests.Add(context.Background(), 1)
+	tb.ExporterTokenSliRequestsOverflow.Add(context.Background(), 1)
+	tb.ExporterTokenSliSeriesExpired.Add(context.Background(), 1)
+	tb.ExporterTokenSliSpansIgnored.Add(context.Background(), 1)
+	tb.ExporterTokenSliValuesRejected.Add(context.Background(), 1)
+	AssertEqualExporterTokenSliRequests(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenSliRequestsOverflow(t, testTel,
+	AssertEqualExporterTokenSliRequestsOverflow(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenSliSeries(t, testTel,
+	AssertEqualExporterTokenSliSeries(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenSliSeriesExpired(t, testTel,
+	AssertEqualExporterTokenSliSeriesExpired(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenSliSeriesLimit(t, testTel,
+	AssertEqualExporterTokenSliSeriesLimit(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenSliSpansIgnored(t, testTel,
+	AssertEqualExporterTokenSliSpansIgnored(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenSliValuesRejected(t, testTel,
+	AssertEqualExporterTokenSliValuesRejected(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 
