@@ -459,7 +459,7 @@ func fields(message *[]byte) func(yield func(field) bool) {
 		for rest := *message; len(rest) > 0; *message = rest {
 			var f field
 			var n int
-			if f.num, f.kind, n = protowire.ConsumeTag(rest); n < 0 {
+			if f.num, f.kind, n = protowire.ConsumeTag(rest); n < 0 || f.num > protowire.MaxValidNumber {
 				return
 			}
 			rest = rest[n:]

@@ -14,8 +14,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 )
 
-// Protocols are the ways in. One that is not mentioned is on, with its defaults,
-// unless the other is mentioned alone.
+// Protocols are the ways in. Both are on, with their defaults, unless they are
+// told otherwise; `enabled: false` turns one off.
 type Protocols struct {
 	HTTP configoptional.Optional[confighttp.ServerConfig] `mapstructure:"http"`
 	GRPC configoptional.Optional[configgrpc.ServerConfig] `mapstructure:"grpc"`

@@ -195,6 +195,7 @@ type live struct {
 func (b *bench) live(t testing.TB) *live {
 	t.Helper()
 	reader, writer := io.Pipe()
+	t.Cleanup(func() { _ = writer.Close() })
 	l := &live{writer, make(chan reply, 1)}
 	go func() {
 		req, _ := http.NewRequest(http.MethodPost, b.url(), reader)

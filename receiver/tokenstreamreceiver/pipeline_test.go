@@ -361,3 +361,13 @@ func TestManyClientsAtOnce(t *testing.T) {
 	require.Zero(t, b.intake.store.Streams())
 	require.Zero(t, b.intake.store.Memory())
 }
+
+func TestWhatTheServiceSaysItselfWins(t *testing.T) {
+	b := start(t)
+	require.Equal(t, 200, b.lines(t, startLine("s"),
+		`{"event":"end","stream_id":"s","usage":{"output_tokens":3},"finish_reason":"stop","attributes":{"gen_ai.usage.output_tokens":5,"gen_ai.response.finish_reasons":["length"],"tokenpulse.outcome":"great"}}`).status)
+	got := b.sink.one(t).Attributes
+	require.EqualValues(t, 5, got["gen_ai.usage.output_tokens"])
+	require.Equal(t, []any{"length"}, got["gen_ai.response.finish_reasons"])
+	require.Equal(t, "success", got["tokenpulse.outcome"], "but the receiver's own are the receiver's")
+}

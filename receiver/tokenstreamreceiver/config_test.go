@@ -1,0 +1,65 @@
+package tokenstreamreceiver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+func load(t *testing.T, settings map[string]any) (*Config, error) {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, confmap.NewFromStringMap(settings).Unmarshal(cfg))
+	return cfg, confmap.Validate(cfg)
+}
+
+func TestDefaults(t *testing.T) {
+	for name, settings := range map[string]map[string]any{
+		"nothing":            {},
+		"protocols, no more": {"protocols": nil},
+		"http without more":  {"protocols": map[string]any{"http": nil}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, err := load(t, settings)
+			require.NoError(t, err)
+			require.Equal(t, "localhost:4319", cfg.Protocols.HTTP.Get().NetAddr.Endpoint)
+			require.Equal(t, "localhost:4320", cfg.Protocols.GRPC.Get().NetAddr.Endpoint)
+			require.Equal(t, time.Minute, cfg.IdleTimeout)
+			require.Equal(t, 100_000, cfg.MaxStreams)
+			require.Equal(t, 1_000_000, cfg.MaxChunksPerStream)
+			require.Equal(t, 65_536, cfg.MaxEventBytes)
+			require.Equal(t, 1024, cfg.MaxMemoryMiB)
+		})
+	}
+}
+
+func TestConfig(t *testing.T) {
+	cfg, err := load(t, map[string]any{
+		"protocols":    map[string]any{"http": map[string]any{"endpoint": "localhost:9999"}, "grpc": map[string]any{"enabled": false}},
+		"idle_timeout": "5s",
+	})
+	require.NoError(t, err)
+	require.Equal(t, "localhost:9999", cfg.Protocols.HTTP.Get().NetAddr.Endpoint)
+	require.Nil(t, cfg.Protocols.GRPC.Get())
+	require.Equal(t, 5*time.Second, cfg.IdleTimeout)
+}
+
+func TestConfigMistakes(t *testing.T) {
+	off := map[string]any{"enabled": false}
+	for want, settings := range map[string]map[string]any{
+		"protocols: at least one of http and grpc must be enabled": {"protocols": map[string]any{"http": off, "grpc": off}},
+		"idle_timeout: must be positive, is -1s":                   {"idle_timeout": "-1s"},
+		"max_streams: must be at least 1, is 0":                    {"max_streams": 0},
+		"max_chunks_per_stream: must be at least 1, is -4":         {"max_chunks_per_stream": -4},
+		"max_event_bytes: must be at least 1024, is 10":            {"max_event_bytes": 10},
+		"max_memory_mib: must be at least 1, is 0":                 {"max_memory_mib": 0},
+		"compression_algorithms: snappy bodies":                    {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"gzip", "snappy"}}}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			_, err := load(t, settings)
+			require.ErrorContains(t, err, want)
+		})
+	}
+}
