@@ -2,8 +2,8 @@ package assembly
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -176,7 +176,7 @@ func TestWhatWasToldFirstStays(t *testing.T) {
 	tx := apply(t, s, batchOf(t, s, "s", func(t testing.TB, p *Part) { require.NoError(t, p.AddEnd(End{Cancelled: true}, []byte("c"))) }))
 	got := tx.Finished[0]
 	require.Equal(t, Start{UnixNano: t0, Vantage: VantageEngine}, got.Start)
-	require.EqualValues(t, t0+5, got.Scheduled)
+	require.Equal(t, t0+5, got.Scheduled)
 	require.Equal(t, "abc", string(got.Attributes), "attributes are merged")
 	require.Equal(t, "r", string(got.Resource))
 	require.Equal(t, 2, got.Duplicates())
@@ -336,7 +336,7 @@ func TestExpiry(t *testing.T) {
 	require.Zero(t, s.Streams())
 	require.Zero(t, s.Memory())
 	for i := range 25 {
-		apply(t, s, batchOf(t, s, fmt.Sprint(i), started))
+		apply(t, s, batchOf(t, s, strconv.Itoa(i), started))
 	}
 	require.Len(t, s.Expire(0, 10).Finished, 10, "not more than asked for")
 }
@@ -358,7 +358,16 @@ func TestClaims(t *testing.T) {
 	idle.Accept()
 
 	rejected := make(chan int)
-	go func() { rejected <- len(apply(t, s, batchOf(t, s, "s", chunks(1))).Rejected) }()
+	late := batchOf(t, s, "s", chunks(1))
+	go func() {
+		tx, err := s.Begin(context.Background(), late)
+		if err != nil {
+			rejected <- -1
+			return
+		}
+		tx.Accept()
+		rejected <- len(tx.Rejected)
+	}()
 	tx.Accept()
 	require.Equal(t, 1, <-rejected, "the stream is over")
 	require.Zero(t, s.Streams())

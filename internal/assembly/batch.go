@@ -77,7 +77,7 @@ func (b *Batch) newPart(id string) *Part {
 	}
 	part := b.parts[b.used]
 	b.used++
-	part.Stream.reset()
+	part.reset()
 	*part = Part{Stream: part.Stream, batch: b}
 	part.ID = id
 	part.shard = b.store.shardOf(id)

@@ -1,6 +1,8 @@
 package tokenwire
 
 import (
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -57,7 +59,7 @@ func list(t *testing.T, attributes []*commonv1.KeyValue) []byte {
 	return encoded
 }
 
-var errTest = fmt.Errorf("makes no sense")
+var errTest = errors.New("makes no sense")
 
 func referenceStream(t *testing.T, resource *resourcev1.Resource, stream *tokenpulsev1.TokenStream, part *assembly.Part) error {
 	if s := stream.GetStart(); s != nil {
@@ -178,7 +180,7 @@ func canonical(t *testing.T, encoded []byte) string {
 	require.NoError(t, proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(encoded, &values))
 	out, err := proto.MarshalOptions{Deterministic: true}.Marshal(&values)
 	require.NoError(t, err)
-	return fmt.Sprintf("%x", out)
+	return hex.EncodeToString(out)
 }
 
 func sortLines(s string) string {

@@ -10,12 +10,13 @@ import (
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 )
 
-// Protocols are the ways in. Both are on, with their defaults, unless they are
-// told otherwise; `enabled: false` turns one off.
+// Protocols are the ways in. As in the otlp receiver, naming one without the
+// other turns the other off.
 type Protocols struct {
 	HTTP configoptional.Optional[confighttp.ServerConfig] `mapstructure:"http"`
 	GRPC configoptional.Optional[configgrpc.ServerConfig] `mapstructure:"grpc"`
@@ -51,6 +52,25 @@ type Config struct {
 }
 
 var _ component.Config = (*Config)(nil)
+
+// Unmarshal reads the protocols. The defaults have both, so that a receiver
+// without settings takes everything.
+func (p *Protocols) Unmarshal(conf *confmap.Conf) error {
+	if err := conf.Unmarshal(p); err != nil {
+		return err
+	}
+	named := conf.ToStringMap()
+	if len(named) == 0 {
+		return nil
+	}
+	if _, ok := named["http"]; !ok {
+		p.HTTP = configoptional.None[confighttp.ServerConfig]()
+	}
+	if _, ok := named["grpc"]; !ok {
+		p.GRPC = configoptional.None[configgrpc.ServerConfig]()
+	}
+	return nil
+}
 
 // Validate checks the configuration.
 func (c *Config) Validate() error {

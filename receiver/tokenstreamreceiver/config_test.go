@@ -19,7 +19,7 @@ func TestDefaults(t *testing.T) {
 	for name, settings := range map[string]map[string]any{
 		"nothing":            {},
 		"protocols, no more": {"protocols": nil},
-		"http without more":  {"protocols": map[string]any{"http": nil}},
+		"both without more":  {"protocols": map[string]any{"http": nil, "grpc": nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := load(t, settings)
@@ -44,6 +44,23 @@ func TestConfig(t *testing.T) {
 	require.Equal(t, "localhost:9999", cfg.Protocols.HTTP.Get().NetAddr.Endpoint)
 	require.Nil(t, cfg.Protocols.GRPC.Get())
 	require.Equal(t, 5*time.Second, cfg.IdleTimeout)
+}
+
+func TestNamingOneProtocolTurnsTheOtherOff(t *testing.T) {
+	cfg, err := load(t, map[string]any{"protocols": map[string]any{"http": nil}})
+	require.NoError(t, err)
+	require.Equal(t, "localhost:4319", cfg.Protocols.HTTP.Get().NetAddr.Endpoint)
+	require.Nil(t, cfg.Protocols.GRPC.Get())
+
+	cfg, err = load(t, map[string]any{"protocols": map[string]any{"grpc": map[string]any{"endpoint": "localhost:9999"}}})
+	require.NoError(t, err)
+	require.Equal(t, "localhost:9999", cfg.Protocols.GRPC.Get().NetAddr.Endpoint)
+	require.Nil(t, cfg.Protocols.HTTP.Get())
+}
+
+func TestUnknownProtocol(t *testing.T) {
+	settings := map[string]any{"protocols": map[string]any{"https": nil}}
+	require.ErrorContains(t, confmap.NewFromStringMap(settings).Unmarshal(createDefaultConfig()), "https")
 }
 
 func TestConfigMistakes(t *testing.T) {

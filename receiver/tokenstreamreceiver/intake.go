@@ -55,7 +55,7 @@ type intake struct {
 func (in *intake) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch) (*assembly.Transaction, *refusal) {
 	tx, err := in.store.Begin(ctx, batch)
 	if full, ok := errors.AsType[*assembly.FullError](err); ok {
-		in.telemetry.TokenpulseTokenStreamStreamsRefused.Add(ctx, 1, with("limit", full.Setting))
+		in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, with("limit", full.Setting))
 		return nil, &refusal{http.StatusTooManyRequests, codes.ResourceExhausted, true, full.Error()}
 	}
 	if err != nil {
@@ -93,10 +93,10 @@ func (in *intake) count(ctx context.Context, finished []assembly.Finished) {
 		duplicates += int64(stream.Duplicates())
 	}
 	for outcome, n := range outcomes {
-		in.telemetry.TokenpulseTokenStreamStreamsFinished.Add(ctx, n, with("outcome", outcome))
+		in.telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, with("outcome", outcome))
 	}
-	in.telemetry.TokenpulseTokenStreamChunksDropped.Add(ctx, dropped)
-	in.telemetry.TokenpulseTokenStreamDuplicatesDropped.Add(ctx, duplicates)
+	in.telemetry.ReceiverTokenStreamChunksDropped.Add(ctx, dropped)
+	in.telemetry.ReceiverTokenStreamDuplicatesDropped.Add(ctx, duplicates)
 }
 
 // expireBatch bounds how many streams expire in one call of the pipeline.
@@ -125,7 +125,7 @@ func (in *intake) expire(ctx context.Context, report *receiverhelper.ObsReport, 
 }
 
 func (in *intake) lost(ctx context.Context, streams int64, cause string) {
-	in.telemetry.TokenpulseTokenStreamStreamsLost.Add(ctx, streams, with("cause", cause))
+	in.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, streams, with("cause", cause))
 }
 
 func with(key, value string) metric.MeasurementOption {

@@ -10,7 +10,7 @@ import (
 // metricValue returns the sum or gauge of one series, or zero.
 func metricValue(t *testing.T, b *bench, name string, attributes map[string]string) int64 {
 	t.Helper()
-	metric, err := b.telemetry.GetMetric("otelcol_tokenpulse_token_stream_" + name)
+	metric, err := b.telemetry.GetMetric("otelcol_receiver_token_stream_" + name)
 	if err != nil {
 		return 0
 	}

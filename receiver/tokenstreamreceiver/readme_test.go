@@ -1,9 +1,9 @@
 package tokenstreamreceiver
 
 import (
-	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,7 +19,7 @@ func TestReadmeExample(t *testing.T) {
 	example := regexp.MustCompile(`(?s)<<EOF_EVENTS\n(.*?)EOF_EVENTS`).FindSubmatch(readme)
 	require.NotNil(t, example)
 	b := start(t)
-	got := b.post(t, typeNDJSON, strings.NewReader(strings.ReplaceAll(string(example[1]), "${now}", fmt.Sprint(t0/1_000_000_000))))
+	got := b.post(t, typeNDJSON, strings.NewReader(strings.ReplaceAll(string(example[1]), "${now}", strconv.FormatInt(int64(t0/1_000_000_000), 10))))
 	require.Equal(t, reply{200, got.header, answer{Accepted: 4}}, got)
 	s := b.sink.one(t)
 	require.Equal(t, "chat llama-3-70b", s.Name)

@@ -106,10 +106,10 @@ func (r *tokenStreamReceiver) observe() error {
 	}
 	limits := r.cfg.limits()
 	return errors.Join(
-		r.telemetry.RegisterTokenpulseTokenStreamStreamsOpenCallback(gauge(r.intake.store.Streams)),
-		r.telemetry.RegisterTokenpulseTokenStreamStreamsLimitCallback(gauge(func() int64 { return int64(limits.MaxStreams) })),
-		r.telemetry.RegisterTokenpulseTokenStreamMemoryHeldCallback(gauge(r.intake.store.Memory)),
-		r.telemetry.RegisterTokenpulseTokenStreamMemoryLimitCallback(gauge(func() int64 { return limits.MaxMemory })),
+		r.telemetry.RegisterReceiverTokenStreamStreamsOpenCallback(gauge(r.intake.store.Streams)),
+		r.telemetry.RegisterReceiverTokenStreamStreamsLimitCallback(gauge(func() int64 { return int64(limits.MaxStreams) })),
+		r.telemetry.RegisterReceiverTokenStreamMemoryHeldCallback(gauge(r.intake.store.Memory)),
+		r.telemetry.RegisterReceiverTokenStreamMemoryLimitCallback(gauge(func() int64 { return limits.MaxMemory })),
 	)
 }
 

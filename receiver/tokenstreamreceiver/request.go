@@ -154,11 +154,11 @@ func (r *request) apply(ctx context.Context, accepted int) {
 	r.pending = answer{}
 	telemetry := r.intake.telemetry
 	if accepted > 0 {
-		telemetry.TokenpulseTokenStreamEventsAccepted.Add(ctx, int64(accepted))
+		telemetry.ReceiverTokenStreamEventsAccepted.Add(ctx, int64(accepted))
 	}
 	for reason, n := range r.rejected {
 		if n > 0 {
-			telemetry.TokenpulseTokenStreamEventsRejected.Add(ctx, n, with("reason", string(reason)))
+			telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, n, with("reason", string(reason)))
 		}
 	}
 	clear(r.rejected)
@@ -171,5 +171,5 @@ func (r *request) bodyError(format string, args ...any) {
 
 // unreadable counts a body or message that cannot be read at all.
 func (r *request) unreadable(ctx context.Context) {
-	r.intake.telemetry.TokenpulseTokenStreamEventsRejected.Add(ctx, 1, with("reason", string(assembly.Malformed)))
+	r.intake.telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, 1, with("reason", string(assembly.Malformed)))
 }

@@ -80,7 +80,7 @@ func wholeMessage(t testing.TB) *tokenpulsev1.ExportTokenStreamsRequest {
 }
 
 func wholeLines() []string {
-	line := func(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+	line := fmt.Sprintf
 	return []string{
 		line(`{"event":"start","stream_id":"s1","time_unix_nano":"%d","trace_id":%q,"span_id":%q,"parent_span_id":%q,"vantage":"client","resource":{"service.name":"chat"},"attributes":{"gen_ai.operation.name":"chat","gen_ai.request.model":"llama-3-70b","tier":"gold"}}`, at(0), traceHex, spanHex, parentHex),
 		line(`{"event":"start","stream_id":"s2","time_unix_nano":%d,"resource":{"service.name":"chat"}}`, at(time.Second)),

@@ -25,20 +25,20 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                  metric.Meter
-	mu                                     sync.Mutex
-	registrations                          []metric.Registration
-	TokenpulseTokenStreamChunksDropped     metric.Int64Counter
-	TokenpulseTokenStreamDuplicatesDropped metric.Int64Counter
-	TokenpulseTokenStreamEventsAccepted    metric.Int64Counter
-	TokenpulseTokenStreamEventsRejected    metric.Int64Counter
-	TokenpulseTokenStreamMemoryHeld        metric.Int64ObservableGauge
-	TokenpulseTokenStreamMemoryLimit       metric.Int64ObservableGauge
-	TokenpulseTokenStreamStreamsFinished   metric.Int64Counter
-	TokenpulseTokenStreamStreamsLimit      metric.Int64ObservableGauge
-	TokenpulseTokenStreamStreamsLost       metric.Int64Counter
-	TokenpulseTokenStreamStreamsOpen       metric.Int64ObservableGauge
-	TokenpulseTokenStreamStreamsRefused    metric.Int64Counter
+	meter                                metric.Meter
+	mu                                   sync.Mutex
+	registrations                        []metric.Registration
+	ReceiverTokenStreamChunksDropped     metric.Int64Counter
+	ReceiverTokenStreamDuplicatesDropped metric.Int64Counter
+	ReceiverTokenStreamEventsAccepted    metric.Int64Counter
+	ReceiverTokenStreamEventsRejected    metric.Int64Counter
+	ReceiverTokenStreamMemoryHeld        metric.Int64ObservableGauge
+	ReceiverTokenStreamMemoryLimit       metric.Int64ObservableGauge
+	ReceiverTokenStreamStreamsFinished   metric.Int64Counter
+	ReceiverTokenStreamStreamsLimit      metric.Int64ObservableGauge
+	ReceiverTokenStreamStreamsLost       metric.Int64Counter
+	ReceiverTokenStreamStreamsOpen       metric.Int64ObservableGauge
+	ReceiverTokenStreamStreamsRefused    metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -52,12 +52,12 @@ func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
 }
 
-// RegisterTokenpulseTokenStreamMemoryHeldCallback sets callback for observable TokenpulseTokenStreamMemoryHeld metric.
-func (builder *TelemetryBuilder) RegisterTokenpulseTokenStreamMemoryHeldCallback(cb metric.Int64Callback) error {
+// RegisterReceiverTokenStreamMemoryHeldCallback sets callback for observable ReceiverTokenStreamMemoryHeld metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenStreamMemoryHeldCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.TokenpulseTokenStreamMemoryHeld, obs: o})
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamMemoryHeld, obs: o})
 		return nil
-	}, builder.TokenpulseTokenStreamMemoryHeld)
+	}, builder.ReceiverTokenStreamMemoryHeld)
 	if err != nil {
 		return err
 	}
@@ -67,12 +67,12 @@ func (builder *TelemetryBuilder) RegisterTokenpulseTokenStreamMemoryHeldCallback
 	return nil
 }
 
-// RegisterTokenpulseTokenStreamMemoryLimitCallback sets callback for observable TokenpulseTokenStreamMemoryLimit metric.
-func (builder *TelemetryBuilder) RegisterTokenpulseTokenStreamMemoryLimitCallback(cb metric.Int64Callback) error {
+// RegisterReceiverTokenStreamMemoryLimitCallback sets callback for observable ReceiverTokenStreamMemoryLimit metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenStreamMemoryLimitCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.TokenpulseTokenStreamMemoryLimit, obs: o})
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamMemoryLimit, obs: o})
 		return nil
-	}, builder.TokenpulseTokenStreamMemoryLimit)
+	}, builder.ReceiverTokenStreamMemoryLimit)
 	if err != nil {
 		return err
 	}
@@ -82,12 +82,12 @@ func (builder *TelemetryBuilder) RegisterTokenpulseTokenStreamMemoryLimitCallbac
 	return nil
 }
 
-// RegisterTokenpulseTokenStreamStreamsLimitCallback sets callback for observable TokenpulseTokenStreamStreamsLimit metric.
-func (builder *TelemetryBuilder) RegisterTokenpulseTokenStreamStreamsLimitCallback(cb metric.Int64Callback) error {
+// RegisterReceiverTokenStreamStreamsLimitCallback sets callback for observable ReceiverTokenStreamStreamsLimit metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenStreamStreamsLimitCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.TokenpulseTokenStreamStreamsLimit, obs: o})
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamStreamsLimit, obs: o})
 		return nil
-	}, builder.TokenpulseTokenStreamStreamsLimit)
+	}, builder.ReceiverTokenStreamStreamsLimit)
 	if err != nil {
 		return err
 	}
@@ -97,12 +97,12 @@ func (builder *TelemetryBuilder) RegisterTokenpulseTokenStreamStreamsLimitCallba
 	return nil
 }
 
-// RegisterTokenpulseTokenStreamStreamsOpenCallback sets callback for observable TokenpulseTokenStreamStreamsOpen metric.
-func (builder *TelemetryBuilder) RegisterTokenpulseTokenStreamStreamsOpenCallback(cb metric.Int64Callback) error {
+// RegisterReceiverTokenStreamStreamsOpenCallback sets callback for observable ReceiverTokenStreamStreamsOpen metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenStreamStreamsOpenCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.TokenpulseTokenStreamStreamsOpen, obs: o})
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamStreamsOpen, obs: o})
 		return nil
-	}, builder.TokenpulseTokenStreamStreamsOpen)
+	}, builder.ReceiverTokenStreamStreamsOpen)
 	if err != nil {
 		return err
 	}
@@ -140,68 +140,68 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
-	builder.TokenpulseTokenStreamChunksDropped, err = builder.meter.Int64Counter(
-		"otelcol_tokenpulse_token_stream_chunks_dropped",
+	builder.ReceiverTokenStreamChunksDropped, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_chunks_dropped",
 		metric.WithDescription("Chunks past max_chunks_per_stream, of streams that have finished. [Alpha]"),
 		metric.WithUnit("{chunk}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenpulseTokenStreamDuplicatesDropped, err = builder.meter.Int64Counter(
-		"otelcol_tokenpulse_token_stream_duplicates_dropped",
+	builder.ReceiverTokenStreamDuplicatesDropped, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_duplicates_dropped",
 		metric.WithDescription("Events told before, of streams that have finished. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenpulseTokenStreamEventsAccepted, err = builder.meter.Int64Counter(
-		"otelcol_tokenpulse_token_stream_events_accepted",
+	builder.ReceiverTokenStreamEventsAccepted, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_events_accepted",
 		metric.WithDescription("Lines of NDJSON, and token_streams of JSON and protobuf, that were taken. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenpulseTokenStreamEventsRejected, err = builder.meter.Int64Counter(
-		"otelcol_tokenpulse_token_stream_events_rejected",
+	builder.ReceiverTokenStreamEventsRejected, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_events_rejected",
 		metric.WithDescription("Lines of NDJSON, and token_streams of JSON and protobuf, that were rejected for good. A body that cannot be read counts once. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenpulseTokenStreamMemoryHeld, err = builder.meter.Int64ObservableGauge(
-		"otelcol_tokenpulse_token_stream_memory_held",
+	builder.ReceiverTokenStreamMemoryHeld, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_token_stream_memory_held",
 		metric.WithDescription("Memory that open streams hold. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenpulseTokenStreamMemoryLimit, err = builder.meter.Int64ObservableGauge(
-		"otelcol_tokenpulse_token_stream_memory_limit",
+	builder.ReceiverTokenStreamMemoryLimit, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_token_stream_memory_limit",
 		metric.WithDescription("Memory that open streams may hold (max_memory_mib). [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenpulseTokenStreamStreamsFinished, err = builder.meter.Int64Counter(
-		"otelcol_tokenpulse_token_stream_streams_finished",
+	builder.ReceiverTokenStreamStreamsFinished, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_streams_finished",
 		metric.WithDescription("Streams that became a span which the pipeline accepted. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenpulseTokenStreamStreamsLimit, err = builder.meter.Int64ObservableGauge(
-		"otelcol_tokenpulse_token_stream_streams_limit",
+	builder.ReceiverTokenStreamStreamsLimit, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_token_stream_streams_limit",
 		metric.WithDescription("How many streams may be open (max_streams). [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenpulseTokenStreamStreamsLost, err = builder.meter.Int64Counter(
-		"otelcol_tokenpulse_token_stream_streams_lost",
+	builder.ReceiverTokenStreamStreamsLost, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_streams_lost",
 		metric.WithDescription("Open streams that could not be handed to the pipeline and are gone. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenpulseTokenStreamStreamsOpen, err = builder.meter.Int64ObservableGauge(
-		"otelcol_tokenpulse_token_stream_streams_open",
+	builder.ReceiverTokenStreamStreamsOpen, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_token_stream_streams_open",
 		metric.WithDescription("Streams that have started and not ended. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.TokenpulseTokenStreamStreamsRefused, err = builder.meter.Int64Counter(
-		"otelcol_tokenpulse_token_stream_streams_refused",
+	builder.ReceiverTokenStreamStreamsRefused, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_streams_refused",
 		metric.WithDescription("Requests turned away for now because a limit was reached. The client is asked to retry. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)

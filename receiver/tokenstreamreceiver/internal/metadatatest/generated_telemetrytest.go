@@ -21,9 +21,9 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 	return set
 }
 
-func AssertEqualTokenpulseTokenStreamChunksDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverTokenStreamChunksDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_tokenpulse_token_stream_chunks_dropped",
+		Name:        "otelcol_receiver_token_stream_chunks_dropped",
 		Description: "Chunks past max_chunks_per_stream, of streams that have finished. [Alpha]",
 		Unit:        "{chunk}",
 		Data: metricdata.Sum[int64]{
@@ -32,14 +32,14 @@ func AssertEqualTokenpulseTokenStreamChunksDropped(t *testing.T, tt *componentte
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_tokenpulse_token_stream_chunks_dropped")
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_chunks_dropped")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenpulseTokenStreamDuplicatesDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverTokenStreamDuplicatesDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_tokenpulse_token_stream_duplicates_dropped",
+		Name:        "otelcol_receiver_token_stream_duplicates_dropped",
 		Description: "Events told before, of streams that have finished. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
@@ -48,14 +48,14 @@ func AssertEqualTokenpulseTokenStreamDuplicatesDropped(t *testing.T, tt *compone
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_tokenpulse_token_stream_duplicates_dropped")
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_duplicates_dropped")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenpulseTokenStreamEventsAccepted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverTokenStreamEventsAccepted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_tokenpulse_token_stream_events_accepted",
+		Name:        "otelcol_receiver_token_stream_events_accepted",
 		Description: "Lines of NDJSON, and token_streams of JSON and protobuf, that were taken. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
@@ -64,14 +64,14 @@ func AssertEqualTokenpulseTokenStreamEventsAccepted(t *testing.T, tt *componentt
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_tokenpulse_token_stream_events_accepted")
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_events_accepted")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenpulseTokenStreamEventsRejected(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverTokenStreamEventsRejected(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_tokenpulse_token_stream_events_rejected",
+		Name:        "otelcol_receiver_token_stream_events_rejected",
 		Description: "Lines of NDJSON, and token_streams of JSON and protobuf, that were rejected for good. A body that cannot be read counts once. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
@@ -80,42 +80,42 @@ func AssertEqualTokenpulseTokenStreamEventsRejected(t *testing.T, tt *componentt
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_tokenpulse_token_stream_events_rejected")
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_events_rejected")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenpulseTokenStreamMemoryHeld(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverTokenStreamMemoryHeld(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_tokenpulse_token_stream_memory_held",
+		Name:        "otelcol_receiver_token_stream_memory_held",
 		Description: "Memory that open streams hold. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_tokenpulse_token_stream_memory_held")
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_memory_held")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenpulseTokenStreamMemoryLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverTokenStreamMemoryLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_tokenpulse_token_stream_memory_limit",
+		Name:        "otelcol_receiver_token_stream_memory_limit",
 		Description: "Memory that open streams may hold (max_memory_mib). [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_tokenpulse_token_stream_memory_limit")
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_memory_limit")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenpulseTokenStreamStreamsFinished(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverTokenStreamStreamsFinished(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_tokenpulse_token_stream_streams_finished",
+		Name:        "otelcol_receiver_token_stream_streams_finished",
 		Description: "Streams that became a span which the pipeline accepted. [Alpha]",
 		Unit:        "{stream}",
 		Data: metricdata.Sum[int64]{
@@ -124,28 +124,28 @@ func AssertEqualTokenpulseTokenStreamStreamsFinished(t *testing.T, tt *component
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_tokenpulse_token_stream_streams_finished")
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_streams_finished")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenpulseTokenStreamStreamsLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverTokenStreamStreamsLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_tokenpulse_token_stream_streams_limit",
+		Name:        "otelcol_receiver_token_stream_streams_limit",
 		Description: "How many streams may be open (max_streams). [Alpha]",
 		Unit:        "{stream}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_tokenpulse_token_stream_streams_limit")
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_streams_limit")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenpulseTokenStreamStreamsLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverTokenStreamStreamsLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_tokenpulse_token_stream_streams_lost",
+		Name:        "otelcol_receiver_token_stream_streams_lost",
 		Description: "Open streams that could not be handed to the pipeline and are gone. [Alpha]",
 		Unit:        "{stream}",
 		Data: metricdata.Sum[int64]{
@@ -154,28 +154,28 @@ func AssertEqualTokenpulseTokenStreamStreamsLost(t *testing.T, tt *componenttest
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_tokenpulse_token_stream_streams_lost")
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_streams_lost")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenpulseTokenStreamStreamsOpen(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverTokenStreamStreamsOpen(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_tokenpulse_token_stream_streams_open",
+		Name:        "otelcol_receiver_token_stream_streams_open",
 		Description: "Streams that have started and not ended. [Alpha]",
 		Unit:        "{stream}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_tokenpulse_token_stream_streams_open")
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_streams_open")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
-func AssertEqualTokenpulseTokenStreamStreamsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+func AssertEqualReceiverTokenStreamStreamsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_tokenpulse_token_stream_streams_refused",
+		Name:        "otelcol_receiver_token_stream_streams_refused",
 		Description: "Requests turned away for now because a limit was reached. The client is asked to retry. [Alpha]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
@@ -184,7 +184,7 @@ func AssertEqualTokenpulseTokenStreamStreamsRefused(t *testing.T, tt *componentt
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_tokenpulse_token_stream_streams_refused")
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_streams_refused")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

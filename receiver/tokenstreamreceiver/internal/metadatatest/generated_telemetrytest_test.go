@@ -20,60 +20,60 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
-	require.NoError(t, tb.RegisterTokenpulseTokenStreamMemoryHeldCallback(func(_ context.Context, observer metric.Int64Observer) error {
+	require.NoError(t, tb.RegisterReceiverTokenStreamMemoryHeldCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
-	require.NoError(t, tb.RegisterTokenpulseTokenStreamMemoryLimitCallback(func(_ context.Context, observer metric.Int64Observer) error {
+	require.NoError(t, tb.RegisterReceiverTokenStreamMemoryLimitCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
-	require.NoError(t, tb.RegisterTokenpulseTokenStreamStreamsLimitCallback(func(_ context.Context, observer metric.Int64Observer) error {
+	require.NoError(t, tb.RegisterReceiverTokenStreamStreamsLimitCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
-	require.NoError(t, tb.RegisterTokenpulseTokenStreamStreamsOpenCallback(func(_ context.Context, observer metric.Int64Observer) error {
+	require.NoError(t, tb.RegisterReceiverTokenStreamStreamsOpenCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
-	tb.TokenpulseTokenStreamChunksDropped.Add(context.Background(), 1)
-	tb.TokenpulseTokenStreamDuplicatesDropped.Add(context.Background(), 1)
-	tb.TokenpulseTokenStreamEventsAccepted.Add(context.Background(), 1)
-	tb.TokenpulseTokenStreamEventsRejected.Add(context.Background(), 1)
-	tb.TokenpulseTokenStreamStreamsFinished.Add(context.Background(), 1)
-	tb.TokenpulseTokenStreamStreamsLost.Add(context.Background(), 1)
-	tb.TokenpulseTokenStreamStreamsRefused.Add(context.Background(), 1)
-	AssertEqualTokenpulseTokenStreamChunksDropped(t, testTel,
+	tb.ReceiverTokenStreamChunksDropped.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamDuplicatesDropped.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamEventsAccepted.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamEventsRejected.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamStreamsFinished.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamStreamsLost.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamStreamsRefused.Add(context.Background(), 1)
+	AssertEqualReceiverTokenStreamChunksDropped(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenpulseTokenStreamDuplicatesDropped(t, testTel,
+	AssertEqualReceiverTokenStreamDuplicatesDropped(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenpulseTokenStreamEventsAccepted(t, testTel,
+	AssertEqualReceiverTokenStreamEventsAccepted(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenpulseTokenStreamEventsRejected(t, testTel,
+	AssertEqualReceiverTokenStreamEventsRejected(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenpulseTokenStreamMemoryHeld(t, testTel,
+	AssertEqualReceiverTokenStreamMemoryHeld(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenpulseTokenStreamMemoryLimit(t, testTel,
+	AssertEqualReceiverTokenStreamMemoryLimit(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenpulseTokenStreamStreamsFinished(t, testTel,
+	AssertEqualReceiverTokenStreamStreamsFinished(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenpulseTokenStreamStreamsLimit(t, testTel,
+	AssertEqualReceiverTokenStreamStreamsLimit(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenpulseTokenStreamStreamsLost(t, testTel,
+	AssertEqualReceiverTokenStreamStreamsLost(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenpulseTokenStreamStreamsOpen(t, testTel,
+	AssertEqualReceiverTokenStreamStreamsOpen(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
-	AssertEqualTokenpulseTokenStreamStreamsRefused(t, testTel,
+	AssertEqualReceiverTokenStreamStreamsRefused(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 
