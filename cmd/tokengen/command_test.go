@@ -222,3 +222,13 @@ func TestWatch(t *testing.T) {
 	require.Contains(t, out, "waiting for numbers: ")
 	require.Contains(t, out, "refused")
 }
+
+// What stands above the table, such as where to look, stays.
+func TestWatchReplacesOnlyItsOwnLines(t *testing.T) {
+	var terminal bytes.Buffer
+	w := &watcher{}
+	w.replace(&terminal, []byte("head\na\nb\n"))
+	w.replace(&terminal, []byte("head\nc\n"))
+	w.replace(&terminal, []byte("head\nd\n"))
+	require.Equal(t, "\x1b[?7lhead\na\nb\n\x1b[?7h"+"\x1b[3A\x1b[J\x1b[?7lhead\nc\n\x1b[?7h"+"\x1b[2A\x1b[J\x1b[?7lhead\nd\n\x1b[?7h", terminal.String())
+}

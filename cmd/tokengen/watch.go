@@ -20,6 +20,7 @@ type watcher struct {
 	window string
 	once   bool
 	client *http.Client
+	shown  int // lines on the terminal, to be replaced
 }
 
 func newWatchCommand() *cobra.Command {
@@ -63,10 +64,6 @@ func (w *watcher) run(ctx context.Context, out io.Writer) error {
 // show writes the table, or why there is none: the Collector may still be starting.
 func (w *watcher) show(ctx context.Context, out io.Writer) {
 	var page bytes.Buffer
-	if isTerminal(out) {
-		const homeAndClear = "\x1b[H\x1b[J"
-		page.WriteString(homeAndClear)
-	}
 	fmt.Fprintf(&page, "%s  last %s  %s\n", w.url, w.window, time.Now().Format(time.TimeOnly))
 	rows, err := watch.Scrape(ctx, w.client, w.url, w.window)
 	if err != nil {
@@ -74,5 +71,22 @@ func (w *watcher) show(ctx context.Context, out io.Writer) {
 	} else if err := watch.Write(&page, rows); err != nil { // a buffer takes all
 		panic(err)
 	}
-	_, _ = out.Write(page.Bytes())
+	if isTerminal(out) {
+		w.replace(out, page.Bytes())
+	} else {
+		_, _ = out.Write(page.Bytes())
+	}
+}
+
+// replace writes the page over the one before, and leaves what stands above.
+func (w *watcher) replace(out io.Writer, page []byte) {
+	const (
+		upAndClear  = "\x1b[%dA\x1b[J"
+		withoutWrap = "\x1b[?7l%s\x1b[?7h" // a wrapped line would be two to go up
+	)
+	if w.shown > 0 {
+		fmt.Fprintf(out, upAndClear, w.shown)
+	}
+	fmt.Fprintf(out, withoutWrap, page)
+	w.shown = bytes.Count(page, []byte("\n"))
 }
