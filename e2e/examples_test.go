@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/need"
 )
@@ -43,39 +44,48 @@ func TestExampleQuickstart(t *testing.T) {
 	for _, metric := range scrape(t, c)["tokenpulse_requests_total"].GetMetric() {
 		total += metric.GetCounter().GetValue()
 	}
-	recording, err := os.ReadFile(ownRecording(t))
-	require.NoError(t, err)
-	require.InDelta(t, bytes.Count(recording, []byte(`"event":"start"`)), total, 0)
+	require.InDelta(t, ownRequests(t), total, 0)
 }
 
 func TestExampleSpansToFile(t *testing.T) {
-	spansFile := exampleEnvironment(t)
-	c := startCollector(t, example(t, "spans-to-file.yaml"))
-	run(t, built(t, "tokengen"), "replay", ownRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
-	c.stop(t)
-	for _, span := range readSpans(t, spansFile) {
+	spans := replayThrough(t, "spans-to-file.yaml")
+	require.Len(t, spans, ownRequests(t))
+	for _, span := range spans {
 		_, found := span.Attributes().Get("tokenpulse.timeline")
 		require.True(t, found, "the example keeps timelines")
 	}
 }
 
-func TestExampleTailSampling(t *testing.T) {
+// replayThrough sends this project's own recording through an example that
+// writes spans to a file, and returns these.
+func replayThrough(t *testing.T, name string) []ptrace.Span {
+	t.Helper()
 	spansFile := exampleEnvironment(t)
-	c := startCollector(t, example(t, "tail-sampling.yaml"))
-	run(t, built(t, "tokengen"), "replay", ownRecording(t), "--transport", "protobuf", "--endpoint", c.http)
-	require.Eventually(t, func() bool {
-		info, err := os.Stat(spansFile)
-		return err == nil && info.Size() > 0
-	}, patience, 100*time.Millisecond)
+	c := startCollector(t, example(t, name))
+	run(t, built(t, "tokengen"), "replay", ownRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
 	c.stop(t)
-	for _, span := range readSpans(t, spansFile) {
+	return readSpans(t, spansFile)
+}
+
+// The sampler keeps exactly the requests that are worth a look. Which ones these
+// are, the spans of the other example say.
+func TestExampleTailSampling(t *testing.T) {
+	var worthALook, kept []string
+	for _, span := range replayThrough(t, "spans-to-file.yaml") {
 		attributes := span.Attributes()
 		perToken, hasPerToken := attributes.Get("tokenpulse.time_per_output_token")
 		stalls, hasStalls := attributes.Get("tokenpulse.stall.count")
-		worthALook := text(t, attributes, "tokenpulse.outcome") != "success" ||
-			hasPerToken && perToken.Double() > 0.05 || hasStalls && stalls.Int() > 0
-		require.True(t, worthALook, "%v", attributes.AsRaw())
+		if text(t, attributes, "tokenpulse.outcome") != "success" ||
+			hasPerToken && perToken.Double() > 0.05 || hasStalls && stalls.Int() > 0 {
+			worthALook = append(worthALook, span.TraceID().String())
+		}
 	}
+	for _, span := range replayThrough(t, "tail-sampling.yaml") {
+		kept = append(kept, span.TraceID().String())
+	}
+	require.NotEmpty(t, worthALook)
+	require.Less(t, len(worthALook), ownRequests(t))
+	require.ElementsMatch(t, worthALook, kept)
 }
 
 // The secured example turns away who has no token, and takes who has.
@@ -106,6 +116,14 @@ func example(t *testing.T, name string) string {
 func ownRecording(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(need.Root(t), "testdata", "recordings", "demo.jsonl")
+}
+
+// ownRequests counts the requests of that recording.
+func ownRequests(t *testing.T) int {
+	t.Helper()
+	recording, err := os.ReadFile(ownRecording(t))
+	require.NoError(t, err)
+	return bytes.Count(recording, []byte(`"event":"start"`))
 }
 
 // exampleEnvironment sets what the examples read from the environment, and

@@ -153,6 +153,9 @@ func requireRecordedSpans(t *testing.T, requests []recorded, spans []ptrace.Span
 		require.InDelta(t, request.interTokenLatency, milliseconds(t, attributes, "tokenpulse.time_per_output_token"), within)
 		require.InDelta(t, request.requestLatency, milliseconds(t, attributes, "tokenpulse.request.duration"), within)
 
+		_, anomalies := attributes.Get("tokenpulse.clock.anomalies")
+		require.False(t, anomalies, "the recording's clock never goes back")
+
 		gaps := gapsOf(t, attributes)
 		require.Len(t, gaps, len(request.interChunkLatency))
 		for i, gap := range gaps {

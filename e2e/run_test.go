@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"os/exec"
+	"net"
 	"path/filepath"
 	"regexp"
 	"syscall"
@@ -18,16 +18,24 @@ import (
 func TestRun(t *testing.T) {
 	built(t, "otelcol-tokenpulse")
 	script := start(t, filepath.Join(need.Root(t), "scripts", "run"))
+	addresses := []string{"localhost:4319", "localhost:4320", "localhost:9464"}
 	row := regexp.MustCompile(`(?m)^\S+.*\d(\.\d+)? ?m?s.*\d(\.\d+)? ?m?s`)
 	require.Eventually(t, func() bool { return row.MatchString(script.output(t)) },
 		patience, 200*time.Millisecond, "no percentiles after %s:\n%s", patience, script.output(t))
 
+	for _, address := range addresses {
+		connection, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		require.NoError(t, connection.Close())
+	}
 	script.signal(syscall.SIGINT)
 	select {
 	case <-script.exited:
 	case <-time.After(patience):
 		t.Fatal("Ctrl-C did not stop it")
 	}
-	output, err := exec.Command("pgrep", "-f", filepath.Join("dist", "otelcol-tokenpulse")+" --config examples/quickstart.yaml").Output()
-	require.Error(t, err, "still running: %s", output)
+	for _, address := range addresses {
+		_, err := net.Dial("tcp", address)
+		require.Error(t, err, "something still listens on %s", address)
+	}
 }
