@@ -56,14 +56,14 @@ const (
 	maxClassicBuckets = 200
 )
 
-// Validate names the key at fault and the remedy. The parts validate themselves.
+// Validate names the keys at fault, and the remedies.
 func (c *Config) Validate() error {
 	var errs []error
 	if c.Server.NetAddr.Endpoint == "" {
 		errs = append(errs, errors.New("`endpoint` is empty: give the address to serve metrics on, such as localhost:9464"))
 	}
 	_, err := dimensionLabels(c.Series.Dimensions)
-	return errors.Join(slices.Concat(errs, []error{err}, c.validateQuantiles(), c.validateWindows(), c.validateClassicBuckets())...)
+	return errors.Join(slices.Concat(errs, []error{err}, c.Series.Problems(), c.validateQuantiles(), c.validateWindows(), c.validateClassicBuckets())...)
 }
 
 func (c *Config) validateQuantiles() (errs []error) {

@@ -509,7 +509,8 @@ func TestMalformedAttributesLeaveTheRest(t *testing.T) {
 		"tokenpulse.time_to_first_output_token": math.Inf(1),
 		"tokenpulse.time_per_output_token":      -0.02,
 		"tokenpulse.request.duration":           1e12,
-		"tokenpulse.queue.duration":             "0.1",
+		"tokenpulse.queue.duration":             "0.1s",
+		"gen_ai.usage.reasoning.output_tokens":  "16", // a number still
 		"tokenpulse.inter_token_latency.sketch": []byte{1, 2, 3},
 		"tokenpulse.inter_chunk_latency.sketch": nil,
 		"gen_ai.usage.input_tokens":             -1,
@@ -527,6 +528,7 @@ func TestMalformedAttributesLeaveTheRest(t *testing.T) {
 	require.NotContains(t, families, ttft)
 	require.NotContains(t, families, itl)
 	require.Len(t, families["tokenpulse_tokens_total"].Metric, 1, "reasoning only")
+	require.EqualValues(t, 16, value(theMetric(t, families["tokenpulse_tokens_total"], "type=reasoning")))
 	require.Len(t, families["tokenpulse_phase_duration_seconds"].Metric, 2)
 	require.EqualValues(t, 1, value(theMetric(t, families["tokenpulse_requests_total"], "outcome=success")))
 }

@@ -29,6 +29,15 @@ var bounds = func() (b [perOctave + 1]float64) {
 	return b
 }()
 
+// lastMantissas[i] is the mantissa of the largest float64 in bucket i of an
+// octave, when bounds belong to the bucket above.
+var lastMantissas = func() (last [perOctave]uint64) {
+	for i := range last {
+		last[i] = (math.Float64bits(bounds[i+1]) - 1) & mantissaMask
+	}
+	return last
+}()
+
 // candidates maps the top bits of a mantissa to the lowest bucket of the octave
 // that a value with these bits can be in. Buckets are wider than the step
 // between entries, so the value is in that bucket or the next: one comparison
@@ -36,8 +45,8 @@ var bounds = func() (b [perOctave + 1]float64) {
 var candidates = func() (c [1 << candidateBits]uint8) {
 	bucket := 0
 	for i := range c {
-		lowest := 1 + float64(i)/(1<<candidateBits)
-		for lowest > bounds[bucket+1] {
+		lowest := uint64(i) << (mantissaBits - candidateBits)
+		for lowest > lastMantissas[bucket] {
 			bucket++
 		}
 		c[i] = uint8(bucket)
@@ -58,18 +67,16 @@ func Index(v float64) int {
 	if v > MaxValue {
 		return lowestIndex + indexCount - 1
 	}
-	bits := math.Float64bits(v)
+	// A bound belongs to the bucket below it. The float64 just below v is in the
+	// bucket of v also when bounds belong to the bucket above, which is what the
+	// tables say.
+	bits := math.Float64bits(v) - 1
 	mantissa := bits & mantissaMask
-	octave := int(bits>>mantissaBits) - exponentBias
-	significand := math.Float64frombits(mantissa | exponentBias<<mantissaBits)
-	bucket := int(candidates[mantissa>>(mantissaBits-candidateBits)])
-	if significand > bounds[bucket+1] {
-		bucket++
-	}
-	if mantissa == 0 { // a power of two is the upper bound of the bucket below
-		bucket = -1
-	}
-	return octave*perOctave + bucket
+	bucket := uint64(candidates[mantissa>>(mantissaBits-candidateBits)])
+	// The sign of the difference instead of a comparison: which of the two buckets
+	// it is nobody can predict, least of all the processor.
+	bucket += (lastMantissas[bucket%perOctave] - mantissa) >> 63
+	return int(bits>>mantissaBits)<<Scale + int(bucket) - exponentBias<<Scale
 }
 
 // UpperBound returns the largest value of a bucket.
@@ -78,8 +85,8 @@ func UpperBound(index int) float64 {
 	return math.Ldexp(bounds[index&(perOctave-1)], index>>Scale)
 }
 
-// Midpoint returns the middle of a bucket in log space: no value in the bucket
+// midpoint returns the middle of a bucket in log space: no value in the bucket
 // is further from it than 0.55%.
-func Midpoint(index int) float64 {
+func midpoint(index int) float64 {
 	return math.Exp2((float64(index) + 0.5) / perOctave)
 }

@@ -107,9 +107,8 @@ func bucketOf(v float64) int {
 	return Index(v)
 }
 
-// maxBucketCount is far over what anybody counts, and low enough that no sum of
-// counts in a sketch wraps around.
-const maxBucketCount = 1 << 40
+// maxBucketCount is low enough that the sum of all buckets does not wrap around.
+const maxBucketCount = 1 << 52
 
 func eachBucket(encoded []byte, visit func(index int, n uint64)) error {
 	next := lowestIndex

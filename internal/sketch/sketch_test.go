@@ -156,6 +156,16 @@ func TestMergeBinaryRejectsAndChangesNothing(t *testing.T) {
 	}
 }
 
+// Products of floats come out a hair over the whole number they are.
+func TestQuantileAtWholeRanks(t *testing.T) {
+	var s Sketch
+	for i := range 1800 {
+		s.Add(float64(i/990), 1) // 990 zeros
+	}
+	require.Zero(t, s.Quantile(0.55))
+	require.NotZero(t, s.Quantile(0.5506))
+}
+
 func float(v float64) []byte {
 	return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v))
 }
@@ -164,6 +174,26 @@ func TestValuesOverTheLargestAreNotForOthers(t *testing.T) {
 	var s, target Sketch
 	s.Add(1e300, 1)
 	require.ErrorIs(t, target.MergeBinary(s.AppendBinary(nil)), errInconsistent)
+}
+
+func TestAddEachIsAdd(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	unusual := []float64{0, ZeroThreshold, -1, math.NaN(), 0.25, 1, MaxValue, 1e300}
+	for range 100 {
+		var one, each Sketch
+		for range 3 {
+			values := make([]float64, random.IntN(200))
+			for i := range values {
+				values[i] = 0.02 * math.Exp(random.NormFloat64())
+				if random.IntN(20) == 0 {
+					values[i] = unusual[random.IntN(len(unusual))]
+				}
+				one.Add(values[i], 1)
+			}
+			each.AddEach(values)
+		}
+		require.Equal(t, one, each)
+	}
 }
 
 func TestResetKeepsMemoryAndForgetsTheRange(t *testing.T) {
@@ -212,6 +242,19 @@ func BenchmarkAdd(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
 		s.Add(values[i%len(values)], 1)
+	}
+}
+
+func BenchmarkAddEach(b *testing.B) {
+	var s Sketch
+	random := rand.New(rand.NewPCG(1, 2))
+	values := make([]float64, 1024)
+	for i := range values {
+		values[i] = 0.02 * math.Exp(0.3*random.NormFloat64())
+	}
+	b.ReportAllocs()
+	for i := 0; i < b.N; i += len(values) {
+		s.AddEach(values)
 	}
 }
 

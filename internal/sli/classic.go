@@ -33,15 +33,15 @@ func classicIndex(bounds []float64, v float64) int {
 	return i
 }
 
-// countClassic counts a sketch into classic buckets. It takes each of the
-// sketch's buckets for its middle in log space, so a value within 0.55% of a
-// bound can count on the other side of it.
+// countClassic counts a sketch into classic buckets. A bucket of the sketch that
+// a bound runs through counts as under it: so a value that is exactly the bound
+// is, as it must be, and so is one up to 1.1% over it.
 func countClassic(into []uint64, bounds []float64, s *sketch.Sketch) {
 	into[0] += s.Zeros()
 	bucket := 0
 	for index, n := range s.Buckets() {
-		middle := sketch.Midpoint(index)
-		for bucket < len(bounds) && middle > bounds[bucket] {
+		lowest := sketch.UpperBound(index - 1)
+		for bucket < len(bounds) && lowest >= bounds[bucket] {
 			bucket++
 		}
 		into[bucket] += n

@@ -1,7 +1,6 @@
 package sli
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,8 +36,9 @@ func NewDefaultSeriesConfig() SeriesConfig {
 	}
 }
 
-// Validate names the key at fault and the remedy.
-func (c *SeriesConfig) Validate() error {
+// Problems names the keys at fault, and the remedies. It is not called Validate:
+// the Collector would then show the path of a key that users do not write.
+func (c *SeriesConfig) Problems() []error {
 	errs := validateDimensions(c.Dimensions)
 	if c.MaxSeries <= 0 {
 		errs = append(errs, fmt.Errorf("`max_series` is %d: it must be at least 1; requests past it go to the overflow series", c.MaxSeries))
@@ -46,7 +46,7 @@ func (c *SeriesConfig) Validate() error {
 	if c.SeriesExpiration != 0 && c.SeriesExpiration < time.Second {
 		errs = append(errs, fmt.Errorf("`series_expiration` is %v: it must be at least 1s, or 0 to hold series for ever", c.SeriesExpiration))
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // maxDimensions bounds the labels of a series.

@@ -37,15 +37,12 @@ func (h *histogram) add(v float64, exemplar Exemplar) {
 	h.remember(v, exemplar)
 }
 
-// merge counts all values of an encoded sketch, or none when it is malformed.
-func (h *histogram) merge(d *Distribution, exemplar Exemplar) error {
-	if err := h.pending.MergeBinary(d.Sketch); err != nil {
-		return err
+// merge counts all values of a request's distribution.
+func (h *histogram) merge(values *sketch.Sketch, largest float64, exemplar Exemplar) {
+	h.pending.Merge(values)
+	if largest > 0 {
+		h.remember(largest, exemplar)
 	}
-	if d.Max > 0 {
-		h.remember(d.Max, exemplar)
-	}
-	return nil
 }
 
 func (h *histogram) remember(v float64, exemplar Exemplar) {

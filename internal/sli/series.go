@@ -1,6 +1,8 @@
 package sli
 
 import (
+	"bytes"
+	"errors"
 	"iter"
 	"sync"
 	"time"
@@ -57,12 +59,47 @@ func (s *series) record(r *Request) (malformed int, recorded bool) {
 			o.histogram(q, s.engine).add(v, exemplar)
 		}
 	}
+	return o.merge(r, exemplar, s.engine), true
+}
+
+// merge adds the request's distributions. It returns how many were malformed.
+func (o *outcomeSeries) merge(r *Request, exemplar Exemplar, e *Engine) (malformed int) {
+	decoded := e.scratch.Get().(*sketch.Sketch)
+	defer e.scratch.Put(decoded)
+	var encoded []byte
+	var err error
 	for q := singleValues; q < quantities; q++ {
-		if d := r.Distribution(q); len(d.Sketch) > 0 && o.histogram(q, s.engine).merge(d, exemplar) != nil {
-			malformed++
+		d := r.Distribution(q)
+		if len(d.Sketch) == 0 {
+			continue
 		}
+		if !bytes.Equal(d.Sketch, encoded) { // they are mostly the same
+			encoded = d.Sketch
+			err = decode(decoded, encoded)
+		}
+		if err != nil {
+			malformed++
+			continue
+		}
+		o.histogram(q, e).merge(decoded, d.Max, exemplar)
 	}
-	return malformed, true
+	return malformed
+}
+
+// maxValues bounds the values of one request's distribution: a billion tokens.
+const maxValues = sketch.MaxValue
+
+var errTooMany = errors.New("sketch has more values than a request can")
+
+func decode(into *sketch.Sketch, encoded []byte) error {
+	into.Reset()
+	if err := into.MergeBinary(encoded); err != nil {
+		return err
+	}
+	if into.Count() > maxValues {
+		return errTooMany
+	}
+	return nil
 }
 
 func (s *series) count(r *Request) {

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"math"
+	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -38,8 +39,8 @@ var ReasonNames = [Reasons]string{"", "wrong_type", "not_finite", "negative", "o
 // years, or a billion tokens.
 const largest = sketch.MaxValue
 
-// number reads an attribute that is a quantity. Exporters and processors on the
-// way may have turned a double that is whole into an integer.
+// number reads an attribute that is a quantity. On its way a number may have
+// become an integer, or text.
 func number(v pcommon.Value) (float64, Reason) {
 	var n float64
 	switch v.Type() {
@@ -47,6 +48,12 @@ func number(v pcommon.Value) (float64, Reason) {
 		n = v.Double()
 	case pcommon.ValueTypeInt:
 		n = float64(v.Int())
+	case pcommon.ValueTypeStr:
+		parsed, err := strconv.ParseFloat(v.Str(), 64)
+		if err != nil {
+			return 0, WrongType
+		}
+		n = parsed
 	default:
 		return 0, WrongType
 	}
