@@ -1,6 +1,7 @@
 package latency
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func pack(tb testing.TB, chunks []chunk) timeline.Walk {
 	const start = 1_795_233_292_181_556_000 // whole microseconds, as a timeline keeps them
 	var line timeline.Timeline
 	for _, c := range chunks {
-		line.Append(start+int64(c.at*1e6), c.tokens, c.channel)
+		line.Append(start+int64(math.Round(c.at*1e6)), c.tokens, c.channel)
 	}
 	walk, err := timeline.Decode(line.AppendBinary(nil, start))
 	require.NoError(tb, err)
@@ -570,4 +571,46 @@ func TestAnalyzerForgets(t *testing.T) {
 	require.Equal(t, analyze(t, standard, Request{Duration: time.Second}, nil), l)
 	require.Zero(t, a.InterTokenSketch().Count())
 	require.Zero(t, a.InterChunkSketch().Count())
+}
+
+// The nanoseconds that a timeline drops must not turn a good stream into one
+// whose clock goes back, nor push a number over a limit it is exactly at.
+func TestNanosecondsBelowTheTimelinesTick(t *testing.T) {
+	options := standard
+	options.Fluidity = Deadlines{FirstToken: 100 * time.Millisecond, NextToken: 50 * time.Millisecond}
+	options.StallThreshold = 50 * time.Millisecond
+	for nanos := range int64(2000) {
+		start := 1_795_233_292_181_556_000 + nanos
+		var line timeline.Timeline
+		end := start
+		for i := range int64(3) {
+			end = start + int64(100*time.Millisecond) + i*int64(50*time.Millisecond)
+			line.Append(end, 1, timeline.Content)
+		}
+		walk, err := timeline.Decode(line.AppendBinary(nil, start))
+		require.NoError(t, err)
+		l, err := NewAnalyzer(options).Analyze(Request{Duration: time.Duration(end - start)}, walk)
+		require.NoError(t, err)
+		require.Zero(t, l.ClockAnomalies)
+		require.Equal(t, [Reasons]int64{}, l.Rejected)
+		require.Zero(t, l.StallCount)
+		require.Equal(t, 0.1, l.Measures[TimeToFirstToken].Value)
+		require.InDelta(t, 0.05, l.Measures[TimePerOutputToken].Value, 1e-6)
+		require.Equal(t, 1.0, l.Measures[FluidityIndex].Value)
+	}
+}
+
+// A tool call alone, at the very end.
+func TestLastChunkAtTheEnd(t *testing.T) {
+	const start = 1_795_233_292_181_556_700
+	var line timeline.Timeline
+	line.Append(start, 1, timeline.Reasoning)
+	line.Append(start+120_000_600, 1, timeline.ToolCall)
+	walk, err := timeline.Decode(line.AppendBinary(nil, start))
+	require.NoError(t, err)
+	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 120_000_600}, walk)
+	require.NoError(t, err)
+	require.Zero(t, l.ClockAnomalies)
+	require.InDelta(t, 0.1200006, l.Measures[TimeToFirstOutputToken].Value, 1e-6)
+	require.InDelta(t, 0.1200006, l.InterChunk.Max, 1e-6)
 }

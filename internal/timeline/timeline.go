@@ -2,9 +2,10 @@
 //
 // A one-token chunk costs three bytes when the gap before it is between 4 ms and
 // half a second, two below that. The first chunk's time is exact, later ones are
-// rounded to whole microseconds of Unix time. Rounding times and not gaps keeps
-// errors from adding up along the stream, and a grid that is the same for
-// everybody makes a stream's timeline independent of the parts it arrived in.
+// cut to whole microseconds of Unix time. Cutting times and not gaps keeps errors
+// from adding up along the stream, a grid that is the same for everybody makes a
+// stream's timeline independent of the parts it arrived in, and cutting down, not
+// to the nearest, moves no chunk past the stream's end.
 //
 // # Encoding
 //
@@ -17,8 +18,8 @@
 //
 // A stored timeline has a header in front: a version byte, the number of chunks
 // (varint), the time from the stream's start to its first chunk in nanoseconds
-// (zigzag varint; negative when the clock went backwards), and what rounding the
-// first chunk's time to a tick would add to it, in nanoseconds (zigzag varint).
+// (zigzag varint; negative when the clock went backwards), and what cutting the
+// first chunk's time to a tick would take from it, in nanoseconds (varint).
 package timeline
 
 import (
@@ -88,6 +89,33 @@ func (t *Timeline) Append(unixNano int64, tokens uint32, channel Channel) {
 	t.packed = binary.AppendUvarint(t.packed, meta)
 }
 
+// AppendEach adds chunks of one token each, as Append does, at half the cost.
+// Their times are in ascending order.
+func (t *Timeline) AppendEach(unixNanos []int64, channel Channel) {
+	if len(unixNanos) == 0 {
+		return
+	}
+	t.Append(unixNanos[0], 1, channel)
+	t.count += len(unixNanos) - 1
+	packed, last := t.packed, t.tick
+	for _, unixNano := range unixNanos[1:] {
+		tick := toTick(unixNano)
+		entry := zigzag(tick-last) << 1
+		last = tick
+		switch { // binary.AppendUvarint, one append for what gaps mostly are
+		case entry < 1<<7:
+			packed = append(packed, byte(entry))
+		case entry < 1<<14:
+			packed = append(packed, byte(entry)|0x80, byte(entry>>7))
+		case entry < 1<<21:
+			packed = append(packed, byte(entry)|0x80, byte(entry>>7)|0x80, byte(entry>>14))
+		default:
+			packed = binary.AppendUvarint(packed, entry)
+		}
+	}
+	t.packed, t.tick = packed, last
+}
+
 // Len returns the number of chunks.
 func (t *Timeline) Len() int { return t.count }
 
@@ -112,12 +140,12 @@ func (t *Timeline) Reset() { *t = Timeline{packed: t.packed[:0]} }
 
 // Walk starts a walk over the chunks. Their offsets count from the first chunk.
 func (t *Timeline) Walk() Walk {
-	return Walk{grid: t.rounding(), meta: metaOneToken, left: t.count, packed: t.packed}
+	return Walk{grid: -t.cut(), meta: metaOneToken, left: t.count, packed: t.packed}
 }
 
-// rounding returns what rounding the first chunk's time to a tick adds to it, in
+// cut returns what cutting the first chunk's time to a tick takes from it, in
 // nanoseconds.
-func (t *Timeline) rounding() int64 { return toTick(t.first)*int64(Tick) - t.first }
+func (t *Timeline) cut() int64 { return t.first - toTick(t.first)*int64(Tick) }
 
 // AppendBinary appends the stored form to dst, with times counted from the
 // stream's start.
@@ -125,7 +153,7 @@ func (t *Timeline) AppendBinary(dst []byte, startUnixNano int64) []byte {
 	dst = append(dst, version)
 	dst = binary.AppendUvarint(dst, uint64(t.count))
 	dst = binary.AppendUvarint(dst, zigzag(t.first-startUnixNano))
-	dst = binary.AppendUvarint(dst, zigzag(t.rounding()))
+	dst = binary.AppendUvarint(dst, uint64(t.cut()))
 	return append(dst, t.packed...)
 }
 
@@ -150,11 +178,11 @@ func Decode(b []byte) (Walk, error) {
 		}
 		header[i], b = v, b[n:]
 	}
-	count, first, rounding := header[0], unzigzag(header[1]), unzigzag(header[2])
-	if count > uint64(len(b)) { // a chunk takes at least a byte
+	count, first, cut := header[0], unzigzag(header[1]), header[2]
+	if count > uint64(len(b)) || cut >= uint64(Tick) { // a chunk takes at least a byte
 		return Walk{}, errTruncated
 	}
-	return Walk{offset: first, grid: first + rounding, meta: metaOneToken, left: int(count), packed: b}, nil
+	return Walk{offset: first, grid: first - int64(cut), meta: metaOneToken, left: int(count), packed: b}, nil
 }
 
 // Walk reads the chunks of a timeline one by one, without allocating:
@@ -165,7 +193,7 @@ func Decode(b []byte) (Walk, error) {
 //	if err := walk.Err(); err != nil { ... }
 type Walk struct {
 	offset int64 // of the current chunk, nanoseconds
-	grid   int64 // the same, rounded to a tick
+	grid   int64 // the same, cut to a tick
 	meta   uint64
 	left   int
 	packed []byte
@@ -197,6 +225,49 @@ func (w *Walk) Next() bool {
 	return true
 }
 
+// NextRun moves over the next chunk and those right after it that hold as many
+// tokens on the same channel, len(gaps) chunks at most. It writes the gap before
+// each, and returns how many chunks these are, none at the end, and the offset of
+// the first. Tokens and Channel are then those of the run, and Offset that of its
+// last chunk.
+//
+// Gaps are whole ticks, also the one after the first chunk of all: between its
+// exact time and a time that is cut, an exact multiple of anything would be none.
+func (w *Walk) NextRun(gaps []time.Duration) (n int, first time.Duration) {
+	if len(gaps) == 0 {
+		return 0, 0
+	}
+	before := w.grid
+	if !w.Next() {
+		return 0, 0
+	}
+	gaps[0] = time.Duration(w.grid - before)
+	first = w.Offset()
+	packed, grid, offset := w.packed, w.grid, w.offset
+	n = 1
+	for limit := min(len(gaps), w.left+1); n < limit; n++ {
+		var entry uint64
+		var width int
+		if len(packed) >= 3 && packed[0]&packed[1] >= 0x80 && packed[2] < 0x80 { // most are like this
+			entry, width = uint64(packed[0]&0x7f)|uint64(packed[1]&0x7f)<<7|uint64(packed[2])<<14, 3
+		} else if entry, width = binary.Uvarint(packed); width <= 0 {
+			break
+		}
+		if entry&1 != 0 {
+			break
+		}
+		packed = packed[width:]
+		gaps[n] = 0
+		if ticks := unzigzag(entry >> 1); ticks != 0 {
+			gaps[n] = time.Duration(ticks) * Tick
+			grid += int64(gaps[n])
+			offset = grid
+		}
+	}
+	w.packed, w.grid, w.offset, w.left = packed, grid, offset, w.left-(n-1)
+	return n, first
+}
+
 // Left returns how many chunks are still to come.
 func (w *Walk) Left() int { return w.left }
 
@@ -224,9 +295,8 @@ func validMeta(meta uint64) bool {
 	return tokens >= 1 && tokens <= MaxTokensPerChunk && Channel(meta&channelMask) < channels
 }
 
-// toTick rounds a Unix time in nanoseconds to the nearest tick. Times before 1970
-// do not occur.
-func toTick(unixNano int64) int64 { return (unixNano + int64(Tick)/2) / int64(Tick) }
+// toTick cuts a Unix time in nanoseconds to ticks. Times before 1970 do not occur.
+func toTick(unixNano int64) int64 { return unixNano / int64(Tick) }
 
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }

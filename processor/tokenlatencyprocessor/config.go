@@ -64,14 +64,18 @@ func createDefaultConfig() *Config {
 	}
 }
 
+// shortestDuration is the least that makes sense for any setting here. A number
+// without a unit counts as nanoseconds, and is less.
+const shortestDuration = 100 * time.Microsecond
+
 // Validate reports every setting that cannot be used.
 func (c *Config) Validate() error {
 	var errs error
 	if c.Timeline != timelineKeep && c.Timeline != timelineDrop {
 		errs = errors.Join(errs, fmt.Errorf("timeline is %q: choose %q or %q", c.Timeline, timelineKeep, timelineDrop))
 	}
-	if c.StallThreshold <= 0 {
-		errs = errors.Join(errs, fmt.Errorf("stall_threshold is %s: give a duration over 0, such as 500ms", c.StallThreshold))
+	if c.StallThreshold < shortestDuration {
+		errs = errors.Join(errs, fmt.Errorf("stall_threshold is %s: give at least %s, with its unit, such as 500ms", c.StallThreshold, shortestDuration))
 	}
 	if _, ok := denominators[c.TPOTDenominator]; !ok {
 		errs = errors.Join(errs, fmt.Errorf(`tpot_denominator is %q: choose "standard" or "after_first_chunk"`, c.TPOTDenominator))
@@ -88,9 +92,9 @@ func (c *FluidityConfig) Validate() error {
 }
 
 func validateDeadline(key string, deadline time.Duration) error {
-	if deadline <= 0 || deadline > latency.MaxDeadline {
-		return fmt.Errorf("%s is %s: the fluidity index needs both deadlines, each over 0 and at most %s; "+
-			"leave fluidity out to turn the index off", key, deadline, latency.MaxDeadline)
+	if deadline < shortestDuration || deadline > latency.MaxDeadline {
+		return fmt.Errorf("%s is %s: the fluidity index needs both deadlines, each from %s to %s and with its unit; "+
+			"leave fluidity out to turn the index off", key, deadline, shortestDuration, latency.MaxDeadline)
 	}
 	return nil
 }

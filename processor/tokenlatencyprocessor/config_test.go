@@ -51,15 +51,18 @@ func TestInvalidConfig(t *testing.T) {
 		"timeline misspelt": {
 			map[string]any{"timeline": "Keep"}, `timeline is "Keep": choose "keep" or "drop"`,
 		},
+		"stall threshold without its unit": {
+			map[string]any{"stall_threshold": 500}, "stall_threshold is 500ns: give at least 100µs, with its unit, such as 500ms",
+		},
 		"no stall threshold": {
-			map[string]any{"stall_threshold": "0s"}, "stall_threshold is 0s: give a duration over 0, such as 500ms",
+			map[string]any{"stall_threshold": "0s"}, "stall_threshold is 0s: give at least 100µs, with its unit, such as 500ms",
 		},
 		"unknown denominator": {
 			map[string]any{"tpot_denominator": "n-1"}, `tpot_denominator is "n-1": choose "standard" or "after_first_chunk"`,
 		},
 		"one deadline only": {
 			map[string]any{"fluidity": map[string]any{"time_to_first_token": "2s"}},
-			"fluidity: time_per_output_token is 0s: the fluidity index needs both deadlines, each over 0 and at most 1h0m0s; leave fluidity out to turn the index off",
+			"fluidity: time_per_output_token is 0s: the fluidity index needs both deadlines, each from 100µs to 1h0m0s and with its unit; leave fluidity out to turn the index off",
 		},
 		"negative deadline": {
 			map[string]any{"fluidity": map[string]any{"time_to_first_token": "-1s", "time_per_output_token": "1s"}},
