@@ -168,7 +168,7 @@ func TestWhatWasToldFirstStays(t *testing.T) {
 		require.NoError(t, p.AddScheduled(t0+5))
 	}
 	second := func(t testing.TB, p *Part) {
-		require.NoError(t, p.AddStart(Start{UnixNano: t0 + 9, Vantage: VantageClient}, []byte("b"), []byte("q")))
+		require.NoError(t, p.AddStart(Start{UnixNano: t0, Vantage: VantageClient}, []byte("b"), []byte("q")))
 		require.NoError(t, p.AddScheduled(t0+7))
 	}
 	apply(t, s, batchOf(t, s, "s", first))
@@ -177,7 +177,7 @@ func TestWhatWasToldFirstStays(t *testing.T) {
 	got := tx.Finished[0]
 	require.Equal(t, Start{UnixNano: t0, Vantage: VantageEngine}, got.Start)
 	require.Equal(t, t0+5, got.Scheduled)
-	require.Equal(t, "abc", string(got.Attributes), "attributes are merged")
+	require.Equal(t, "abc", string(got.Attributes)+string(got.End.Attributes), "attributes are merged")
 	require.Equal(t, "r", string(got.Resource))
 	require.Equal(t, 2, got.Duplicates())
 	require.Equal(t, t0+5, got.EndUnixNano(), "the last time known")
@@ -281,11 +281,11 @@ func TestMaxChunksPerStream(t *testing.T) {
 	limits.MaxChunksPerStream = 3
 	s, _ := newStore(limits)
 	tx := apply(t, s, batchOf(t, s, "s", started, chunks(1, 2, 3, 4)))
-	require.Equal(t, 1, tx.Rejected[0].Chunks)
+	require.Equal(t, 1, tx.Rejected[0].Events)
 	tx = apply(t, s, batchOf(t, s, "s", chunks(5, 6)))
-	require.Equal(t, 2, tx.Rejected[0].Chunks)
+	require.Equal(t, 2, tx.Rejected[0].Events)
 	tx = apply(t, s, batchOf(t, s, "s", chunks(7), ended))
-	require.Equal(t, 1, tx.Rejected[0].Chunks)
+	require.Equal(t, 1, tx.Rejected[0].Events)
 	require.Equal(t, Limit, ReasonOf(tx.Rejected[0].Err))
 	require.Equal(t, []int{1, 2, 3}, offsets(t, tx.Finished[0]))
 	require.Equal(t, 4, tx.Finished[0].Dropped())
@@ -427,4 +427,55 @@ func TestConcurrentTransactions(t *testing.T) {
 
 func TestSizeOfAnOpenStream(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(open{}), uintptr(384))
+}
+
+// What is faster must be the same, also at the limits.
+func TestAddEachIsAddChunk(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	limits := roomy
+	limits.MaxChunksPerStream = 30
+	for range 500 {
+		s, _ := newStore(limits)
+		var parts [2]*Part
+		for i := range parts {
+			batch := s.NewBatch()
+			part, err := batch.Part([]byte("a"))
+			require.NoError(t, err)
+			started(t, part)
+			parts[i] = part
+		}
+		one, each := parts[0], parts[1]
+		at := t0
+		for range 4 {
+			times := make([]int64, random.IntN(12))
+			for i := range times {
+				at += random.Int64N(1000)
+				switch random.IntN(60) {
+				case 0:
+					at -= random.Int64N(2000)
+				case 1:
+					at += int64(MaxDuration)
+				}
+				times[i] = at
+			}
+			channel := timeline.Channel(random.IntN(3))
+			var first error
+			for _, unixNano := range times {
+				if first = one.AddChunk(Chunk{UnixNano: unixNano, Tokens: 1, Channel: channel}); first != nil {
+					break
+				}
+			}
+			require.Equal(t, first, each.AddEach(times, channel))
+			if random.IntN(3) == 0 {
+				last := Chunk{UnixNano: t0, Tokens: 1, Numbered: true}
+				require.NoError(t, one.AddChunk(last))
+				require.NoError(t, each.AddChunk(last))
+			}
+			at = min(at, t0+int64(time.Second))
+		}
+		require.Equal(t, one.batch.events, each.batch.events)
+		require.Equal(t, one.dropped, each.dropped)
+		want, got := one.Chunks.Timeline(), each.Chunks.Timeline()
+		require.Equal(t, want.AppendBinary(nil, t0), got.AppendBinary(nil, t0))
+	}
 }

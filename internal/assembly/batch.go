@@ -2,7 +2,6 @@ package assembly
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
@@ -18,7 +17,21 @@ const (
 	// maxSpilled bounds the chunks out of order in one batch. They take ten
 	// times the memory of those in order.
 	maxSpilled = 1 << 20
+	// MaxParts bounds the streams that one batch has a part of. One of them can
+	// come in ten bytes, and becomes a span of two thousand.
+	MaxParts = 1 << 15
 )
+
+// The times that are accepted of a stream as long as its start is not known: the
+// years 2000 to 2199. Seconds and milliseconds, taken for nanoseconds, are far
+// from it.
+const (
+	earliestTime = 946_684_800_000_000_000
+	latestTime   = 7_258_118_400_000_000_000 - 1
+)
+
+// ErrTooManyParts is the error of parts past MaxParts, and of such a batch.
+var ErrTooManyParts = Errorf(Limit, "the request has more than %d streams: send them in smaller requests", MaxParts)
 
 // Batch is what one request says, stream by stream. It is where events are
 // checked, whatever wire they came over. It is not safe for concurrent use.
@@ -30,6 +43,9 @@ type Batch struct {
 	last    *Part
 	events  int
 	spilled int // chunks in lists, of all parts
+	tooMany bool
+
+	discarded Part
 }
 
 // NewBatch returns an empty batch for the store.
@@ -45,7 +61,7 @@ func (b *Batch) Reset() {
 		return
 	}
 	clear(b.index)
-	b.used, b.last, b.events, b.spilled = 0, nil, 0, 0
+	b.used, b.last, b.events, b.spilled, b.tooMany = 0, nil, 0, 0, false
 }
 
 // Events returns how many events were added: starts, chunks and so on.
@@ -63,6 +79,9 @@ func (b *Batch) Part(id []byte) (*Part, error) {
 			return nil, Errorf(Invalid, "stream_id is missing")
 		case len(id) > MaxIDBytes:
 			return nil, Errorf(Invalid, "stream_id has %d bytes, at most %d are allowed", len(id), MaxIDBytes)
+		case b.used == MaxParts:
+			b.tooMany = true
+			return nil, ErrTooManyParts
 		}
 		part = b.newPart(string(id))
 		b.index[part.ID] = part
@@ -78,10 +97,11 @@ func (b *Batch) newPart(id string) *Part {
 	part := b.parts[b.used]
 	b.used++
 	part.reset()
-	*part = Part{Stream: part.Stream, batch: b}
+	*part = Part{Stream: part.Stream, batch: b, end: End{Attributes: part.end.Attributes[:0]}}
 	part.ID = id
 	part.shard = b.store.shardOf(id)
-	part.accept(part.shard.startOf(id))
+	part.known = part.shard.startOf(id)
+	part.accept(part.known.UnixNano)
 	return part
 }
 
@@ -91,6 +111,7 @@ type Part struct {
 	Stream
 	batch *Batch
 	shard *shard
+	known Start // of the open stream, if there is one
 
 	// Times from earliest to latest are accepted. They are close to the start
 	// when it is known, as anchored says.
@@ -100,6 +121,11 @@ type Part struct {
 	ended bool
 	end   End
 
+	// Events that a start which came after them turned out to be far off, and
+	// why. They are not in the part any more.
+	farOff    int
+	errFarOff error
+
 	// Units counts what the sender counts: lines, or messages. Line is that of
 	// the first, where there are lines.
 	Units, Line int
@@ -108,17 +134,19 @@ type Part struct {
 	open     *open // the claimed stream, if there is one
 	created  bool  // by the transaction
 	rejected bool
+	// What of the attributes the open stream has no room for.
+	noAttributes, noEndAttributes bool
 }
 
-// accept sets which times are accepted: any, while the start is unknown.
+// accept sets which times are accepted. start is zero while it is not known.
 func (p *Part) accept(start int64) {
 	if start == 0 {
-		p.earliest, p.latest = 1, math.MaxInt64
+		p.earliest, p.latest = earliestTime, latestTime
 		return
 	}
 	p.anchored = true
-	p.earliest = max(1, start-int64(MaxDuration))
-	p.latest = start + min(int64(MaxDuration), math.MaxInt64-start)
+	p.earliest = start - int64(MaxDuration)
+	p.latest = start + int64(MaxDuration)
 }
 
 // Count notes that a unit of the request was taken. line is zero where there
@@ -136,24 +164,25 @@ func (p *Part) Snapshot() Part { return *p }
 // Restore takes back what was added since the snapshot.
 func (p *Part) Restore(snapshot *Part) { *p = *snapshot }
 
-// AddStart adds a start. attributes and resource are encoded KeyValueLists, and
-// are copied.
+// AddStart adds a start. attributes and resource are encoded KeyValueLists.
+// attributes is copied. resource is kept, for streams to share: nobody may change
+// it any more.
 func (p *Part) AddStart(start Start, attributes, resource []byte) error {
-	if start.UnixNano <= 0 {
-		return errNotPositive("time")
+	if err := checkPlausible(start.UnixNano); err != nil {
+		return err
 	}
 	if start.Vantage >= vantages {
 		return Errorf(Invalid, "vantage must be client, gateway, server or engine")
 	}
+	for _, before := range [...]*Start{&p.known, &p.Start} {
+		if err := before.checkSame(&start, p.ID); err != nil {
+			return err
+		}
+	}
 	if err := p.fits(len(attributes) + len(resource)); err != nil {
 		return err
 	}
-	if !p.anchored {
-		if err := p.checkChunks(start.UnixNano); err != nil {
-			return err
-		}
-		p.accept(start.UnixNano)
-	}
+	p.anchor(start.UnixNano)
 	p.batch.events++
 	p.Attributes = append(p.Attributes, attributes...)
 	if p.started() {
@@ -161,7 +190,7 @@ func (p *Part) AddStart(start Start, attributes, resource []byte) error {
 		return nil
 	}
 	p.Start = start
-	p.Resource = append(p.Resource, resource...)
+	p.Resource = resource
 	return nil
 }
 
@@ -197,7 +226,33 @@ func (p *Part) AddChunk(k Chunk) error {
 	return p.addOutOfOrder(&k)
 }
 
+// AddEach adds an arrival of one token without a sequence number for each time,
+// as AddChunk does, and faster where they are in order.
+func (p *Part) AddEach(unixNanos []int64, channel timeline.Channel) error {
+	if len(unixNanos) == 0 {
+		return nil
+	}
+	// Of times in order only the ends need a look.
+	accepted := unixNanos[0] >= p.earliest && unixNanos[len(unixNanos)-1] <= p.latest
+	room := p.Chunks.Len()+len(unixNanos) <= p.batch.store.limits.MaxChunksPerStream
+	if accepted && room && p.Chunks.appendEach(unixNanos, channel) {
+		p.batch.events += len(unixNanos)
+		return nil
+	}
+	for _, unixNano := range unixNanos {
+		if err := p.AddChunk(Chunk{UnixNano: unixNano, Tokens: 1, Channel: channel}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (p *Part) addOutOfOrder(k *Chunk) error {
+	limit := p.batch.store.limits.MaxChunksPerStream
+	if p.Chunks.repeats(k) || p.Chunks.Len() >= limit {
+		p.addChunk(k, limit)
+		return nil
+	}
 	more := 1
 	if !p.Chunks.spilled {
 		more += p.Chunks.Len()
@@ -205,10 +260,8 @@ func (p *Part) addOutOfOrder(k *Chunk) error {
 	if p.batch.spilled+more > maxSpilled {
 		return Errorf(Limit, "the request has more than %d chunks out of order: send them in order or in smaller requests", maxSpilled)
 	}
-	p.addChunk(k, p.batch.store.limits.MaxChunksPerStream)
-	if p.Chunks.spilled {
-		p.batch.spilled += more
-	}
+	p.Chunks.add(k)
+	p.batch.spilled += more
 	return nil
 }
 
@@ -236,11 +289,12 @@ func (p *Part) AddEnd(end End, attributes []byte) error {
 		return err
 	}
 	p.batch.events++
-	p.Attributes = append(p.Attributes, attributes...)
+	p.end.Attributes = append(p.end.Attributes, attributes...)
 	if p.ended {
 		p.duplicates++
 		return nil
 	}
+	end.Attributes = p.end.Attributes
 	p.ended, p.end = true, end
 	return nil
 }
@@ -250,7 +304,7 @@ var ErrTokens = Errorf(Invalid, "tokens must be an integer between 0 and %d", ti
 
 // fits checks that there is room for more bytes of attributes and the like.
 func (p *Part) fits(more int) error {
-	if len(p.ID)+len(p.Attributes)+len(p.Resource)+more > p.batch.store.limits.MaxStreamBytes {
+	if p.encodedSize()+len(p.end.Attributes)+more > p.batch.store.limits.MaxStreamBytes {
 		return p.errTooLarge()
 	}
 	return nil
@@ -263,42 +317,60 @@ func (p *Part) errTooLarge() *EventError {
 
 func (p *Part) checkTime(unixNano int64) error {
 	switch {
-	case unixNano <= 0:
-		return errNotPositive("time")
+	case !p.anchored || unixNano <= 0:
+		return checkPlausible(unixNano)
 	case unixNano > p.latest:
-		return p.errFarOff(time.Duration(unixNano-p.latest)+MaxDuration, "after")
+		return p.tooFar(time.Duration(unixNano-p.latest)+MaxDuration, "after")
 	case unixNano < p.earliest:
-		return p.errFarOff(time.Duration(p.earliest-unixNano)+MaxDuration, "before")
+		return p.tooFar(time.Duration(p.earliest-unixNano)+MaxDuration, "before")
 	default:
 		return nil
 	}
 }
 
-// checkChunks checks what was added before the stream's start was known.
-func (p *Part) checkChunks(start int64) error {
-	known := Part{Stream: Stream{ID: p.ID}}
-	known.accept(start)
-	for _, unixNano := range [...]int64{p.Scheduled, p.end.UnixNano} {
-		if unixNano == 0 {
-			continue
-		}
-		if err := known.checkTime(unixNano); err != nil {
-			return err
-		}
+// anchor sets when the stream started, and drops what was added before that was
+// known and is too far off.
+func (p *Part) anchor(start int64) {
+	if p.anchored {
+		return
 	}
-	for k := range p.Chunks.all {
-		if err := known.checkTime(k.UnixNano); err != nil {
-			return err
-		}
+	p.accept(start)
+	if p.Scheduled != 0 && p.isFarOff(p.Scheduled) {
+		p.Scheduled = 0
 	}
-	return nil
+	if p.end.UnixNano != 0 && p.isFarOff(p.end.UnixNano) {
+		p.ended, p.end = false, End{}
+	}
+	if p.Chunks.any(func(k Chunk) bool { return p.checkTime(k.UnixNano) != nil }) {
+		p.Chunks = p.Chunks.without(func(k Chunk) bool { return p.isFarOff(k.UnixNano) })
+	}
 }
 
-func errNotPositive(field string) *EventError {
-	return Errorf(Invalid, "%s must be a positive count of nanoseconds since 1970", field)
+// isFarOff checks the time of an event that was added already.
+func (p *Part) isFarOff(unixNano int64) bool {
+	err := p.checkTime(unixNano)
+	if err == nil {
+		return false
+	}
+	p.farOff++
+	p.errFarOff = err
+	return true
 }
 
-func (p *Part) errFarOff(gap time.Duration, side string) *EventError {
+// checkPlausible checks a time that cannot be compared with the stream's start.
+func checkPlausible(unixNano int64) error {
+	switch {
+	case unixNano <= 0:
+		return Errorf(Invalid, "time must be a positive count of nanoseconds since 1970")
+	case unixNano < earliestTime || unixNano > latestTime:
+		return Errorf(Invalid, "time is %s: times count nanoseconds since 1970; is this seconds or milliseconds?",
+			time.Unix(0, unixNano).UTC().Format(time.RFC3339))
+	default:
+		return nil
+	}
+}
+
+func (p *Part) tooFar(gap time.Duration, side string) *EventError {
 	return Errorf(Invalid, "time is %s %s the start of stream %s, at most 24 hours are allowed: check that times are nanoseconds since 1970",
 		inWords(gap), side, quoteID(p.ID))
 }
@@ -306,8 +378,6 @@ func (p *Part) errFarOff(gap time.Duration, side string) *EventError {
 func inWords(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
-	case d < 0: // overflowed
-		return "more than 292 years"
 	case d >= 730*day:
 		return fmt.Sprintf("%d years", d/(365*day))
 	default:
@@ -316,9 +386,11 @@ func inWords(d time.Duration) string {
 }
 
 // Discard returns a part that no transaction sees, to read events into that have
-// no stream.
+// no stream. It is good until the next call.
 func (b *Batch) Discard() *Part {
-	part := &Part{batch: b}
+	part := &b.discarded
+	part.reset()
+	*part = Part{Stream: part.Stream, batch: b}
 	part.accept(0)
 	return part
 }

@@ -23,20 +23,33 @@ type Chunk struct {
 const maxSeq = math.MaxInt64
 
 // Chunks are those of one stream. As long as they come in order they go straight
-// into a packed timeline, and only the next sequence number is remembered. The
-// first that breaks the order turns the timeline into a list, which is sorted
-// when the stream is over.
+// into a packed timeline, and of sequence numbers only the first, the next and
+// the gaps are remembered. The first that breaks the order turns the timeline into
+// a list, which is sorted when the stream is over.
 type Chunks struct {
 	latest   int64 // time of any chunk, zero without any
 	line     timeline.Timeline
+	firstSeq uint64 // of the chunks in line, if numbered
 	nextSeq  uint64 // one past the last chunk in line, if numbered
-	numbered bool   // the chunks in line have sequence numbers, without gaps
+	numbered bool   // the chunks in line have sequence numbers
+	gaps     []gap  // between the sequence numbers in line
 
 	spilled    bool
 	unnumbered bool // some chunk in list has no sequence number
 	list       []Chunk
 	duplicates int
 }
+
+// gap says that sequence numbers are missing right before the chunk at index,
+// whose number is seq. They may still come, or belong to no chunk, as those of
+// keep-alives.
+type gap struct {
+	index int
+	seq   uint64
+}
+
+// maxGaps bounds the gaps of a stream that is in order.
+const maxGaps = 1024
 
 // Len returns the number of chunks, repeats that are still in the list included.
 func (c *Chunks) Len() int {
@@ -51,8 +64,26 @@ func (c *Chunks) append(k *Chunk) bool {
 	if c.spilled || !c.continues(k) {
 		return false
 	}
+	switch {
+	case c.line.Len() == 0:
+		c.firstSeq = k.Seq
+	case k.Numbered && k.Seq != c.nextSeq:
+		c.gaps = append(c.gaps, gap{c.line.Len(), k.Seq})
+	}
 	c.line.Append(k.UnixNano, k.Tokens, k.Channel)
 	c.latest, c.numbered, c.nextSeq = max(c.latest, k.UnixNano), k.Numbered, k.Seq+1
+	return true
+}
+
+// appendEach takes chunks of one token that come in order and are in order among
+// themselves, and reports whether they were.
+func (c *Chunks) appendEach(unixNanos []int64, channel timeline.Channel) bool {
+	first, last := unixNanos[0], unixNanos[len(unixNanos)-1]
+	if c.spilled || !slices.IsSorted(unixNanos) || !c.continues(&Chunk{UnixNano: first}) {
+		return false
+	}
+	c.line.AppendEach(unixNanos, channel)
+	c.latest, c.numbered, c.nextSeq = max(c.latest, last), false, 1
 	return true
 }
 
@@ -73,27 +104,52 @@ func (c *Chunks) add(k *Chunk) {
 	c.unnumbered = c.unnumbered || !k.Numbered
 }
 
-// continues reports whether k comes right after the last chunk in line.
+// continues reports whether k comes after the last chunk in line.
 func (c *Chunks) continues(k *Chunk) bool {
 	switch {
 	case c.line.Len() == 0:
 		return true
 	case k.Numbered:
-		return c.numbered && k.Seq == c.nextSeq
+		return c.numbered && (k.Seq == c.nextSeq || k.Seq > c.nextSeq && len(c.gaps) < maxGaps)
 	default:
-		return !c.numbered && (k.UnixNano >= c.latest || sameTick(k.UnixNano, c.latest))
+		return !c.numbered && k.UnixNano >= c.latest
 	}
 }
 
-// sameTick reports whether a timeline tells two times apart. The latest chunk of
-// a part that was packed may have been rounded up past the next part's first.
-func sameTick(a, b int64) bool {
-	const tick = int64(timeline.Tick)
-	return (a+tick/2)/tick == (b+tick/2)/tick
+// repeats reports whether k is known to be in line.
+func (c *Chunks) repeats(k *Chunk) bool {
+	if c.spilled || !c.numbered || !k.Numbered || k.Seq < c.firstSeq || k.Seq >= c.nextSeq {
+		return false
+	}
+	after, exact := slices.BinarySearchFunc(c.gaps, k.Seq, func(g gap, seq uint64) int { return cmp.Compare(g.seq, seq) })
+	if exact || after == len(c.gaps) {
+		return true
+	}
+	run := gap{0, c.firstSeq} // that k would be in
+	if after > 0 {
+		run = c.gaps[after-1]
+	}
+	return k.Seq-run.seq < uint64(c.gaps[after].index-run.index)
 }
 
-func (c *Chunks) repeats(k *Chunk) bool {
-	return c.numbered && k.Numbered && k.Seq < c.nextSeq && c.nextSeq-k.Seq <= uint64(c.line.Len())
+func (c *Chunks) any(matches func(Chunk) bool) bool {
+	for k := range c.all {
+		if matches(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// without returns the chunks that do not match, in memory of their own.
+func (c *Chunks) without(matches func(Chunk) bool) Chunks {
+	rest := Chunks{duplicates: c.duplicates}
+	for k := range c.all {
+		if !matches(k) {
+			rest.add(&k)
+		}
+	}
+	return rest
 }
 
 // spill moves the chunks from line to list.
@@ -103,7 +159,7 @@ func (c *Chunks) spill() {
 		c.list = append(c.list, k)
 	}
 	c.unnumbered = !c.numbered
-	c.spilled = true
+	c.spilled, c.gaps = true, nil
 }
 
 // all yields the chunks as they came.
@@ -117,8 +173,11 @@ func (c *Chunks) all(yield func(Chunk) bool) {
 		return
 	}
 	first := c.line.First()
-	seq := c.nextSeq - uint64(c.line.Len())
-	for walk := c.line.Walk(); walk.Next(); seq++ {
+	seq, index, gaps := c.firstSeq, 0, c.gaps
+	for walk := c.line.Walk(); walk.Next(); seq, index = seq+1, index+1 {
+		if len(gaps) > 0 && gaps[0].index == index {
+			seq, gaps = gaps[0].seq, gaps[1:]
+		}
 		k := Chunk{first + int64(walk.Offset()), seq, walk.Tokens(), walk.Channel(), c.numbered}
 		if !yield(k) {
 			return
@@ -162,13 +221,22 @@ func (c *Chunks) dropRepeats() {
 
 // size returns the bytes that the chunks hold outside of the struct.
 func (c *Chunks) size() int {
-	return c.line.Size() + cap(c.list)*int(unsafe.Sizeof(Chunk{}))
+	return c.line.Size() + cap(c.list)*int(unsafe.Sizeof(Chunk{})) + cap(c.gaps)*int(unsafe.Sizeof(gap{}))
+}
+
+// need returns about the bytes that a copy of the chunks will hold.
+func (c *Chunks) need() int {
+	const packed = 8 // a chunk, mostly three bytes, in a slice with room to grow
+	if c.spilled {
+		return len(c.list) * int(unsafe.Sizeof(Chunk{}))
+	}
+	return c.line.Len()*packed + len(c.gaps)*int(unsafe.Sizeof(gap{}))
 }
 
 // reset empties the chunks and keeps their memory.
 func (c *Chunks) reset() {
 	c.line.Reset()
-	*c = Chunks{line: c.line, list: c.list[:0]}
+	*c = Chunks{line: c.line, list: c.list[:0], gaps: c.gaps[:0]}
 }
 
 func boolToInt(b bool) int {

@@ -59,7 +59,7 @@ type open struct {
 
 	// The shard's mutex guards everything declared below.
 	claim     *claim
-	start     int64 // Stream.Start.UnixNano, for those who have no claim
+	start     Start // Stream.Start, for those who have no claim
 	lastHeard time.Duration
 	older     *open
 	newer     *open
@@ -75,14 +75,14 @@ func (s *shard) init() {
 	s.idle.older, s.idle.newer = &s.idle, &s.idle
 }
 
-// startOf returns when an open stream started, or zero.
-func (s *shard) startOf(id string) int64 {
+// startOf returns how an open stream started, or a zero Start.
+func (s *shard) startOf(id string) Start {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stream := s.streams[id]; stream != nil {
 		return stream.start
 	}
-	return 0
+	return Start{}
 }
 
 // heard moves a stream to the end of the ring and gives up the claim on it.

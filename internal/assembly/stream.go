@@ -29,6 +29,32 @@ type Start struct {
 	Vantage      Vantage
 }
 
+// checkSame checks whether another start can be a repeat of one. Ids that either
+// does not tell do not matter.
+func (s *Start) checkSame(other *Start, id string) error {
+	different := ""
+	switch {
+	case s.UnixNano == 0 || *s == *other:
+		return nil
+	case s.UnixNano != other.UnixNano:
+		different = "start time"
+	case differ(s.TraceID, other.TraceID):
+		different = "trace_id"
+	case differ(s.SpanID, other.SpanID):
+		different = "span_id"
+	case differ(s.ParentSpanID, other.ParentSpanID):
+		different = "parent_span_id"
+	default:
+		return nil
+	}
+	return Errorf(Invalid, "stream %s is already open with another %s: stream ids must be unique among all senders", quoteID(id), different)
+}
+
+func differ[ID comparable](a, b ID) bool {
+	var untold ID
+	return a != b && a != untold && b != untold
+}
+
 // Count is a number that a service may report or not.
 type Count struct {
 	N     int64
@@ -47,12 +73,14 @@ type End struct {
 	FinishReason string
 	Error        string
 	Cancelled    bool
+	Attributes   []byte // as those of a Stream, which they come after
 }
 
 // Stream is what is known of a stream until its end.
 //
 // Attributes and Resource are OTLP KeyValueList messages, encoded. Two of them
-// one after the other are one again, with the attributes of both.
+// one after the other are one again, with the attributes of both. Resource may be
+// shared with other streams: it does not change, and each counts it as its own.
 type Stream struct {
 	ID         string
 	Resource   []byte
@@ -93,11 +121,26 @@ func (s *Stream) started() bool { return s.Start.UnixNano != 0 }
 
 // addChunk takes a chunk if there is room for it.
 func (s *Stream) addChunk(k *Chunk, limit int) {
-	if s.Chunks.Len() >= limit {
+	if s.Chunks.Len() >= limit && !s.Chunks.repeats(k) {
 		s.dropped++
 		return
 	}
 	s.Chunks.add(k)
+}
+
+// tooMany returns how many of a part's chunks there is no room for.
+func (s *Stream) tooMany(part *Stream, limit int) int {
+	room := limit - s.Chunks.Len()
+	if part.Chunks.Len() <= room {
+		return 0
+	}
+	added := 0
+	for k := range part.Chunks.all {
+		if !s.Chunks.repeats(&k) {
+			added++
+		}
+	}
+	return max(0, added-room)
 }
 
 // merge adds what a later part says. What was told before stays.
@@ -108,10 +151,10 @@ func (s *Stream) merge(part *Stream, maxChunks int) {
 		s.duplicates++
 	default:
 		s.Start = part.Start
-		s.Resource = slices.Clone(part.Resource)
+		s.Resource = part.Resource
 	}
 	s.addScheduled(part.Scheduled)
-	if s.addsAttributes(part) {
+	if s.addsAttributes(part.Attributes) {
 		s.Attributes = append(s.Attributes, part.Attributes...)
 	}
 	for k := range part.Chunks.all {
@@ -132,9 +175,9 @@ func (s *Stream) addScheduled(unixNano int64) {
 	}
 }
 
-// addsAttributes reports whether the part's attributes are more than a repeat.
-func (s *Stream) addsAttributes(part *Stream) bool {
-	return !bytes.HasSuffix(s.Attributes, part.Attributes)
+// addsAttributes reports whether attributes are more than a repeat.
+func (s *Stream) addsAttributes(attributes []byte) bool {
+	return !bytes.HasSuffix(s.Attributes, attributes)
 }
 
 // fork returns a copy to merge a part into, while the stream stays as it is. It
@@ -148,7 +191,7 @@ func (s *Stream) fork() *Stream {
 // reset empties the stream and keeps its memory.
 func (s *Stream) reset() {
 	s.Chunks.reset()
-	*s = Stream{Resource: s.Resource[:0], Attributes: s.Attributes[:0], Chunks: s.Chunks}
+	*s = Stream{Attributes: s.Attributes[:0], Chunks: s.Chunks}
 }
 
 // overhead is what an open stream costs besides what its fields refer to: its
@@ -157,8 +200,11 @@ const overhead = int(unsafe.Sizeof(open{})) + 64
 
 // size returns the bytes that an open stream holds.
 func (s *Stream) size() int64 {
-	return int64(overhead + s.encodedSize() + s.Chunks.size())
+	return int64(overhead + len(s.ID) + len(s.Resource) + cap(s.Attributes) + s.Chunks.size())
 }
 
+// need returns about the bytes that a copy will hold, but for the overhead.
+func (s *Stream) need() int64 { return int64(s.encodedSize() + s.Chunks.need()) }
+
 // encodedSize is what MaxStreamBytes bounds.
-func (s *Stream) encodedSize() int { return len(s.ID) + cap(s.Resource) + cap(s.Attributes) }
+func (s *Stream) encodedSize() int { return len(s.ID) + len(s.Resource) + len(s.Attributes) }

@@ -27,9 +27,10 @@ type Rejection struct {
 	ID    string
 	Line  int
 	Units int
-	// Chunks is not zero where only so many chunks were dropped, and all else
-	// in the units was taken.
-	Chunks int
+	// Events is not zero where only so many of the events (chunks past a limit,
+	// a time far off, attributes without room) were not taken, and all else in
+	// the units was.
+	Events int
 	Err    error
 }
 
@@ -39,8 +40,11 @@ func (s *Store) newTransaction() *Transaction {
 
 // Begin starts to apply a batch. It waits while other transactions hold a
 // stream that the batch has a part of. A FullError means that a limit leaves no
-// room for the batch.
+// room for the batch, ErrTooManyParts that the batch did not take all.
 func (s *Store) Begin(ctx context.Context, batch *Batch) (*Transaction, error) {
+	if batch.tooMany {
+		return nil, ErrTooManyParts
+	}
 	for {
 		tx := s.newTransaction()
 		other := tx.claimParts(batch.parts[:batch.used])
@@ -62,6 +66,7 @@ func (s *Store) Begin(ctx context.Context, batch *Batch) (*Transaction, error) {
 func (tx *Transaction) claimParts(parts []*Part) *claim {
 	for _, part := range parts {
 		part.open, part.created, part.rejected = nil, false, false
+		part.noAttributes, part.noEndAttributes = false, false
 		if part.Units == 0 {
 			continue
 		}
@@ -90,7 +95,7 @@ func (tx *Transaction) claimPart(part *Part) *claim {
 		return nil
 	default: // stays empty until the transaction is accepted
 		part.created = true
-		stream = &open{claim: tx.claim, start: part.Start.UnixNano}
+		stream = &open{claim: tx.claim, start: part.Start}
 		stream.ID = part.ID
 		part.shard.streams[part.ID] = stream
 	}
@@ -106,54 +111,82 @@ func (tx *Transaction) begin() error {
 		switch {
 		case part.created:
 			streams++
-			memory += part.size()
+			memory += int64(overhead) + part.need()
 			tx.take(part, part.dropped)
-		case !tx.fits(part):
+		case !tx.belongs(part):
 		case part.ended:
 			streams--
 			memory -= part.open.size()
 			whole := part.open.fork()
-			whole.merge(&part.Stream, tx.store.limits.MaxChunksPerStream)
+			whole.merge(part.taken(), tx.store.limits.MaxChunksPerStream)
 			tx.finish(part, whole, whole.dropped-part.open.dropped)
 		default:
-			memory += part.size() - int64(overhead)
-			tooMany := part.open.Chunks.Len() + part.Chunks.Len() - tx.store.limits.MaxChunksPerStream
-			tx.take(part, part.dropped+max(0, tooMany))
+			memory += part.need()
+			tx.take(part, part.dropped+part.open.tooMany(&part.Stream, tx.store.limits.MaxChunksPerStream))
 		}
 	}
 	return tx.reserve(streams, memory)
 }
 
-// fits reports whether a part can belong to the open stream of its id. If not,
-// it is rejected.
-func (tx *Transaction) fits(part *Part) bool {
-	if !part.anchored {
-		if err := part.checkChunks(part.open.start); err != nil {
+// belongs reports whether a part can belong to the open stream of its id. If not,
+// it is rejected. What of it the stream cannot take is not taken.
+func (tx *Transaction) belongs(part *Part) bool {
+	if part.started() { // which may have begun after the part did
+		if err := part.open.Start.checkSame(&part.Start, part.ID); err != nil {
 			tx.reject(part, err)
 			return false
 		}
 	}
-	if part.open.addsAttributes(&part.Stream) &&
-		part.open.encodedSize()+len(part.Attributes) > tx.store.limits.MaxStreamBytes {
-		tx.reject(part, part.errTooLarge())
-		return false
+	part.anchor(part.open.Start.UnixNano)
+	room := tx.store.limits.MaxStreamBytes - part.open.encodedSize()
+	if part.open.addsAttributes(part.Attributes) {
+		if part.noAttributes = len(part.Attributes) > room; !part.noAttributes {
+			room -= len(part.Attributes)
+		}
+	}
+	part.noEndAttributes = len(part.end.Attributes) > room && part.open.addsAttributes(part.end.Attributes)
+	if events := boolToInt(part.noAttributes) + boolToInt(part.noEndAttributes); events > 0 {
+		tx.rejectSome(part, events, part.errTooLarge())
 	}
 	return true
 }
 
+// taken returns what of the part goes into the open stream.
+func (p *Part) taken() *Stream {
+	if !p.noAttributes {
+		return &p.Stream
+	}
+	taken := p.Stream
+	taken.Attributes = nil
+	return &taken
+}
+
 func (tx *Transaction) finish(part *Part, whole *Stream, tooMany int) {
-	tx.Finished = append(tx.Finished, Finished{whole, &part.end})
+	end := &part.end
+	if part.noEndAttributes {
+		without := part.end
+		without.Attributes = nil
+		end = &without
+	}
+	tx.Finished = append(tx.Finished, Finished{whole, end})
 	tx.take(part, tooMany)
 }
 
-// take counts a part that is applied, and tells of its chunks that are not.
+// take counts a part that is applied, and tells of its events that are not.
 func (tx *Transaction) take(part *Part, tooMany int) {
 	tx.Units += part.Units
 	if tooMany > 0 {
-		tx.Rejected = append(tx.Rejected, Rejection{part.ID, part.Line, part.Units, tooMany, Errorf(Limit,
+		tx.rejectSome(part, tooMany, Errorf(Limit,
 			"stream %s has more than %d chunks: %d were dropped; raise max_chunks_per_stream if it is meant to",
-			quoteID(part.ID), tx.store.limits.MaxChunksPerStream, tooMany)})
+			quoteID(part.ID), tx.store.limits.MaxChunksPerStream, tooMany))
 	}
+	if part.farOff > 0 {
+		tx.rejectSome(part, part.farOff, part.errFarOff)
+	}
+}
+
+func (tx *Transaction) rejectSome(part *Part, events int, err error) {
+	tx.Rejected = append(tx.Rejected, Rejection{part.ID, part.Line, part.Units, events, err})
 }
 
 func (tx *Transaction) reject(part *Part, err error) {
@@ -198,7 +231,7 @@ func (tx *Transaction) Accept() {
 			} else {
 				memory -= part.open.size()
 			}
-			part.open.merge(&part.Stream, tx.store.limits.MaxChunksPerStream)
+			part.open.merge(part.taken(), tx.store.limits.MaxChunksPerStream)
 			memory += part.open.size()
 			part.shard.heard(part.open, now)
 		}

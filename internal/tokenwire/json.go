@@ -1,6 +1,7 @@
 package tokenwire
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"regexp"
@@ -8,12 +9,21 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
+
+// maxJSONObjects bounds the objects in a body of JSON. One of three bytes becomes a
+// message of two hundred.
+const maxJSONObjects = 1 << 18
 
 // JSONToProtobuf turns the schema's JSON mapping into protobuf. As in OTLP, trace
 // and span ids may be in hexadecimal, besides protobuf's own base64.
 func JSONToProtobuf(body []byte) ([]byte, error) {
+	// Braces in a text count too: no text here has so many.
+	if bytes.Count(body, []byte{'{'}) > maxJSONObjects {
+		return nil, assembly.Errorf(assembly.Limit, "the body has more than %d JSON objects: send smaller ones, or protobuf", maxJSONObjects)
+	}
 	var request tokenpulsev1.ExportTokenStreamsRequest
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, &request); err != nil {
 		return nil, malformed("the body is not the JSON mapping of tokenpulse.v1.ExportTokenStreamsRequest%s", where(err))

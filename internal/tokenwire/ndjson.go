@@ -1,6 +1,7 @@
 package tokenwire
 
 import (
+	"bytes"
 	"encoding/hex"
 	"math"
 	"time"
@@ -81,6 +82,7 @@ type NDJSON struct {
 	there                uint32 // a bit for each of fields that is set
 	scratch              []byte
 	attributes, resource []byte
+	shared               []byte // the last resource that batches keep
 }
 
 // Decode adds the event of one line to the batch, or returns why it cannot.
@@ -124,6 +126,10 @@ func (n *NDJSON) scan(line []byte) error {
 		}
 		if n.there&(1<<index) != 0 {
 			return malformed("field %s is given twice", name)
+		}
+		if o.value.isNested() && !o.value.isStrict() {
+			o.bad = true
+			break
 		}
 		n.there |= 1 << index
 		n.fields[index] = o.value
@@ -227,7 +233,10 @@ func (n *NDJSON) start(part *assembly.Part) (err error) {
 	if n.attributes, err = n.keyValues(n.attributes[:0], fieldAttributes, "attributes"); err != nil {
 		return err
 	}
-	return part.AddStart(start, n.attributes, n.resource)
+	if !bytes.Equal(n.shared, n.resource) { // a service tells the same again and again
+		n.shared = bytes.Clone(n.resource)
+	}
+	return part.AddStart(start, n.attributes, n.shared)
 }
 
 // vantageOf returns a value that a Batch turns down if the name is unknown.

@@ -46,7 +46,7 @@ func TestAttributeValues(t *testing.T) {
 	const object = `{"s":"q\"ü😀","t":true,"f":false,"n":null,"i":-12,"big":9223372036854775807,"d":1.5,"e":1e3,"huge":18446744073709551616,"list":[1,"x",[],{}],"map":{"a":{"b":[null]}},"":"empty"}`
 	var decoder NDJSON
 	batch := newStore().NewBatch()
-	line := fmt.Sprintf(`{ "event" : "start" , "stream_id":"s", "time_unix_nano":1, "attributes": %s }`, object)
+	line := fmt.Sprintf(`{ "event" : "start" , "stream_id":"s", "time_unix_nano":1795233292181556000, "attributes": %s }`, object)
 	require.NoError(t, decoder.Decode([]byte(line), 1, batch))
 	part, err := batch.Part([]byte("s"))
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestAttributeValues(t *testing.T) {
 func FuzzNDJSON(f *testing.F) {
 	for _, seed := range []string{
 		chunkLine, `{}`, `{"a":-0.5e+3,"b":[1,{"c":"\u00e9\n"}],"d":null}`, `{"event":"end","stream_id":"s","usage":{"output_tokens":3},"cancelled":true}`,
-		`{"a":01}`, `{"a":"` + "\x01" + `"}`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":tru}`, "{\"\xff\":1}", `{"a":"\ud800"}`, ` {"a" : [ ] } `, `{"event":"start","stream_id":"s","time_unix_nano":1,"attributes":{"a":[1,[2]]},"resource":{"b":{}}}`,
+		`{"a":01}`, `{"a":"` + "\x01" + `"}`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":tru}`, "{\"\xff\":1}", `{"a":"\ud800"}`, ` {"a" : [ ] } `, `{"event":"start","stream_id":"s","time_unix_nano":1795233292181556000,"attributes":{"a":[1,[2]]},"resource":{"b":{}}}`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -1,8 +1,10 @@
 package tokenwire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
+	"math/bits"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -54,9 +56,15 @@ const (
 // memory. It keeps scratch space between messages and is not safe for
 // concurrent use.
 type Protobuf struct {
-	attributes, resource []byte
-	deltas, tokens       []byte
+	attributes     []byte
+	resource       []byte // of the streams that are being read, which share it
+	deltas, tokens []byte
+	times          [timesAtOnce]int64
 }
+
+// timesAtOnce is how many times of a run are decoded before they are added: few
+// enough that they stay in the processor's cache.
+const timesAtOnce = 128
 
 // Decode adds a request to the batch. A request that is no such message is an
 // error, and then the batch is good for nothing but Reset. A token_stream with
@@ -73,7 +81,7 @@ func (p *Protobuf) Decode(request []byte, batch *assembly.Batch, reject Reject) 
 }
 
 func (p *Protobuf) resourceTokenStreams(message []byte, batch *assembly.Batch, reject Reject) error {
-	p.resource = p.resource[:0]
+	p.resource = nil // batches keep it
 	rest := message
 	for f := range fields(&rest) {
 		if f.is(resourceTokenStreamsResource, protowire.BytesType) {
@@ -86,6 +94,7 @@ func (p *Protobuf) resourceTokenStreams(message []byte, batch *assembly.Batch, r
 	if err := truncated(rest, "resource_token_streams"); err != nil {
 		return err
 	}
+	p.resource = bytes.Clone(p.resource) // no room to grow is held with it
 	for f := range fields(&message) {
 		if f.is(resourceTokenStreamsTokenStreams, protowire.BytesType) {
 			if err := p.tokenStream(f.bytes, batch, reject); err != nil {
@@ -346,33 +355,80 @@ func (p *Protobuf) chunkRun(message []byte, part *assembly.Part) error {
 		UnixNano: at, Seq: firstSeq, Tokens: 1, Numbered: numbered,
 		Channel: timeline.Channel(channel),
 	}
-	return addRun(part, chunk, int64(max(1, unit)), deltas.bytes, tokens.bytes)
+	run := run{deltas: deltas.bytes, at: at, unit: int64(max(1, unit))}
+	if !numbered && tokenCount == 0 {
+		return p.addEach(part, &run, chunk.Channel)
+	}
+	return p.addChunks(part, &run, chunk, tokens.bytes)
 }
 
-// addRun adds one chunk for each delta, beginning with chunk.
-func addRun(part *assembly.Part, chunk assembly.Chunk, unit int64, deltas, tokens []byte) error {
-	// Within the limit no product overflows, and no sum of two times does that
-	// are themselves within it.
-	limit := math.MaxInt64 / 4 / unit
-	for len(deltas) > 0 {
-		encoded, n := binary.Uvarint(deltas)
-		deltas = deltas[n:]
-		delta := protowire.DecodeZigZag(encoded)
-		if delta > limit || delta < -limit {
-			return invalid("a time_delta is more than 73 years")
-		}
-		chunk.UnixNano += delta * unit
-		if len(tokens) > 0 {
-			held, n := binary.Uvarint(tokens)
-			tokens = tokens[n:]
-			chunk.Tokens = uint32(held)
-		}
-		if err := part.AddChunk(chunk); err != nil {
+// addEach adds a chunk of one token for each delta.
+func (p *Protobuf) addEach(part *assembly.Part, run *run, channel timeline.Channel) error {
+	for len(run.deltas) > 0 {
+		n, tooLong := run.next(p.times[:])
+		if err := part.AddEach(p.times[:n], channel); err != nil {
 			return err
 		}
-		chunk.Seq++
+		if tooLong != nil {
+			return tooLong
+		}
 	}
 	return nil
+}
+
+// addChunks adds a chunk for each delta, beginning with chunk.
+func (p *Protobuf) addChunks(part *assembly.Part, run *run, chunk assembly.Chunk, tokens []byte) error {
+	for len(run.deltas) > 0 {
+		n, tooLong := run.next(p.times[:])
+		for _, chunk.UnixNano = range p.times[:n] {
+			if len(tokens) > 0 {
+				held, width := binary.Uvarint(tokens)
+				tokens = tokens[width:]
+				chunk.Tokens = uint32(held)
+			}
+			if err := part.AddChunk(chunk); err != nil {
+				return err
+			}
+			chunk.Seq++
+		}
+		if tooLong != nil {
+			return tooLong
+		}
+	}
+	return nil
+}
+
+// run is the times of a ChunkRun that are still to come.
+type run struct {
+	deltas []byte // well-formed
+	at     int64
+	unit   int64
+}
+
+// next decodes as many times as there is room for and returns how many these are,
+// also when it comes to a delta that is too long.
+func (r *run) next(times []int64) (n int, err error) {
+	// Within the limit no product overflows, and no sum with a time that is
+	// accepted can come out as another: the first that is not is always seen.
+	limit := protowire.EncodeZigZag(math.MaxInt64 / 4 / r.unit)
+	deltas, at := r.deltas, r.at
+	for ; n < len(times) && len(deltas) > 0; n++ {
+		var encoded uint64
+		var width int
+		if len(deltas) >= 3 && deltas[0]&deltas[1] >= 0x80 && deltas[2] < 0x80 { // most are like this
+			encoded, width = uint64(deltas[0]&0x7f)|uint64(deltas[1]&0x7f)<<7|uint64(deltas[2])<<14, 3
+		} else {
+			encoded, width = binary.Uvarint(deltas)
+		}
+		if encoded > limit {
+			return n, invalid("a time_delta is more than 73 years")
+		}
+		deltas = deltas[width:]
+		at += protowire.DecodeZigZag(encoded) * r.unit
+		times[n] = at
+	}
+	r.deltas, r.at = deltas, at
+	return n, nil
 }
 
 // packed is a repeated field of varints. It is usually one packed run, and read
@@ -403,8 +459,8 @@ func (p *packed) add(f field) {
 
 // count checks the varints and returns how many there are.
 func (p *packed) count(name string) (int, error) {
-	count, length := 0, 0
-	for _, b := range p.bytes {
+	count, length, rest := countShort(p.bytes)
+	for _, b := range rest {
 		length++
 		switch {
 		case b < 0x80 && (length < binary.MaxVarintLen64 || length == binary.MaxVarintLen64 && b <= 1):
@@ -417,6 +473,22 @@ func (p *packed) count(name string) (int, error) {
 		return 0, errTruncated(name)
 	}
 	return count, nil
+}
+
+// countShort counts varints eight bytes at a time, as long as there is the end of
+// one in each four bytes: none is too long then. It returns the bytes that are
+// left, and how many bytes before these belong to their first varint.
+func countShort(b []byte) (count, length int, rest []byte) {
+	const continued = 0x8080808080808080 // the top bit of each byte
+	for ; len(b) >= 8; b = b[8:] {
+		ends := ^binary.LittleEndian.Uint64(b) & continued
+		if uint32(ends) == 0 || ends>>32 == 0 {
+			break
+		}
+		count += bits.OnesCount64(ends)
+		length = bits.LeadingZeros64(ends) / 8
+	}
+	return count, length, b
 }
 
 func text(b []byte, name string) (string, error) {

@@ -157,8 +157,10 @@ func outcome(t *testing.T, decode func(*assembly.Batch, Reject) error) (string, 
 	render := func(finished []assembly.Finished) {
 		for _, f := range finished {
 			line := f.Chunks.Timeline()
-			fmt.Fprintf(&out, "%q %+v %d end %+v at %d\n%x\n%s\n%s\n", f.ID, f.Start, f.Scheduled, f.End, f.EndUnixNano(),
-				line.AppendBinary(nil, f.Start.UnixNano), canonical(t, f.Attributes), canonical(t, f.Resource))
+			end := *f.End
+			end.Attributes = nil
+			fmt.Fprintf(&out, "%q %+v %d end %+v at %d\n%x\n%s\n%s\n%s\n", f.ID, f.Start, f.Scheduled, end, f.EndUnixNano(),
+				line.AppendBinary(nil, f.Start.UnixNano), canonical(t, f.Attributes), canonical(t, f.End.Attributes), canonical(t, f.Resource))
 		}
 	}
 	render(tx.Finished)
@@ -254,6 +256,41 @@ func TestProtobufAgreesWithGeneratedType(t *testing.T) {
 	}
 }
 
+// Runs longer than what is decoded at once, with varints of all lengths.
+func TestLongRuns(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		run := &tokenpulsev1.ChunkRun{
+			TimeUnixNano: t0 + 5000, Channel: tokenpulsev1.Channel(random.IntN(3)),
+			TimeDeltas: make([]int64, random.IntN(3*timesAtOnce)),
+		}
+		for i := range run.TimeDeltas {
+			run.TimeDeltas[i] = random.Int64N(1 << random.IntN(36))
+		}
+		if odd := random.IntN(2*len(run.TimeDeltas) + 1); odd < len(run.TimeDeltas) {
+			run.TimeDeltas[odd] = random.Int64() - random.Int64()
+		}
+		if random.IntN(3) == 0 {
+			run.FirstSequenceNumber = proto.Uint64(1)
+		}
+		if random.IntN(3) == 0 {
+			run.Tokens = make([]uint32, len(run.TimeDeltas))
+			for i := range run.Tokens {
+				run.Tokens[i] = random.Uint32N(3)
+			}
+		}
+		message := sample()
+		message.ResourceTokenStreams[0].TokenStreams[1].ChunkRuns = []*tokenpulsev1.ChunkRun{run}
+		message.ResourceTokenStreams[0].TokenStreams[1].End = &tokenpulsev1.StreamEnd{}
+		encoded, err := proto.Marshal(message)
+		require.NoError(t, err)
+		requireAgrees(t, encoded)
+		// A byte that is different makes a varint longer or two of one.
+		encoded[random.IntN(len(encoded))] ^= 0x80
+		requireAgrees(t, encoded)
+	}
+}
+
 // Forms that generated code never writes and protobuf allows.
 func TestUnusualEncodings(t *testing.T) {
 	field := func(num protowire.Number, content ...[]byte) []byte {
@@ -316,11 +353,18 @@ func FuzzProtobuf(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(encoded)
 	f.Add([]byte{})
+	inOrder := sample()
+	for _, run := range inOrder.ResourceTokenStreams[0].TokenStreams[0].ChunkRuns {
+		run.Tokens, run.FirstSequenceNumber = nil, nil
+	}
+	encoded, err = proto.Marshal(inOrder)
+	require.NoError(f, err)
+	f.Add(encoded)
 	f.Fuzz(func(t *testing.T, encoded []byte) { requireAgrees(t, encoded) })
 }
 
 func FuzzJSON(f *testing.F) {
-	f.Add([]byte(`{"resourceTokenStreams":[{"tokenStreams":[{"streamId":"a","start":{"timeUnixNano":"1","traceId":"0af7651916cd43dd8448eb211c80319c"}}]}]}`))
+	f.Add([]byte(`{"resourceTokenStreams":[{"tokenStreams":[{"streamId":"a","start":{"timeUnixNano":"1795233292181556000","traceId":"0af7651916cd43dd8448eb211c80319c"}}]}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		message, err := JSONToProtobuf(body)
 		if err != nil {

@@ -9,7 +9,8 @@ import (
 // This is a JSON reader for one purpose: short flat objects, millions of them,
 // without an allocation. It is strict about what it reads, as RFC 8259 and RFC
 // 7493 (no invalid UTF-8) are, and leaves objects and arrays inside the object
-// to package jsontext.
+// to package jsontext: their syntax to begin with, and all else, such as names
+// that are there twice, when they are used.
 
 // value is a JSON value as it is written.
 type value struct {
@@ -243,11 +244,20 @@ func (o *object) scanNested() bool {
 		}
 		o.at++
 		if depth == 0 {
-			return o.trusted || jsontext.Value(o.text[start:o.at]).IsValid()
+			return o.trusted || jsontext.Value(o.text[start:o.at]).IsValid(syntaxOnly...)
 		}
 	}
 	return false
 }
+
+// syntaxOnly is for what is skipped.
+var syntaxOnly = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+
+func (v *value) isNested() bool { return v.kind == '{' || v.kind == '[' }
+
+// isStrict reports whether an object or array that has no errors of syntax has no
+// others.
+func (v *value) isStrict() bool { return jsontext.Value(v.raw).IsValid() }
 
 // unquote returns the text of a string, which is in scratch if it is not as
 // written.

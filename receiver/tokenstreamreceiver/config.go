@@ -81,8 +81,9 @@ func (c *Config) Validate() error {
 	if http := c.Protocols.HTTP.Get(); http != nil && slices.Contains(http.CompressionAlgorithms, "snappy") {
 		errs = append(errs, errors.New("protocols::http::compression_algorithms: snappy bodies cannot be read as they come; use x-snappy-framed, gzip or zstd"))
 	}
-	if c.IdleTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("idle_timeout: must be positive, is %s", c.IdleTimeout))
+	// A number without a unit counts as nanoseconds.
+	if c.IdleTimeout < time.Millisecond {
+		errs = append(errs, fmt.Errorf("idle_timeout: must be at least 1ms and have its unit, such as 60s; is %s", c.IdleTimeout))
 	}
 	for _, limit := range []struct {
 		key          string

@@ -66,13 +66,14 @@ func TestUnknownProtocol(t *testing.T) {
 func TestConfigMistakes(t *testing.T) {
 	off := map[string]any{"enabled": false}
 	for want, settings := range map[string]map[string]any{
-		"protocols: at least one of http and grpc must be enabled": {"protocols": map[string]any{"http": off, "grpc": off}},
-		"idle_timeout: must be positive, is -1s":                   {"idle_timeout": "-1s"},
-		"max_streams: must be at least 1, is 0":                    {"max_streams": 0},
-		"max_chunks_per_stream: must be at least 1, is -4":         {"max_chunks_per_stream": -4},
-		"max_event_bytes: must be at least 1024, is 10":            {"max_event_bytes": 10},
-		"max_memory_mib: must be at least 1, is 0":                 {"max_memory_mib": 0},
-		"compression_algorithms: snappy bodies":                    {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"gzip", "snappy"}}}},
+		"protocols: at least one of http and grpc must be enabled":                   {"protocols": map[string]any{"http": off, "grpc": off}},
+		"idle_timeout: must be at least 1ms and have its unit, such as 60s; is -1s":  {"idle_timeout": "-1s"},
+		"idle_timeout: must be at least 1ms and have its unit, such as 60s; is 60ns": {"idle_timeout": 60},
+		"max_streams: must be at least 1, is 0":                                      {"max_streams": 0},
+		"max_chunks_per_stream: must be at least 1, is -4":                           {"max_chunks_per_stream": -4},
+		"max_event_bytes: must be at least 1024, is 10":                              {"max_event_bytes": 10},
+		"max_memory_mib: must be at least 1, is 0":                                   {"max_memory_mib": 0},
+		"compression_algorithms: snappy bodies":                                      {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"gzip", "snappy"}}}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			_, err := load(t, settings)

@@ -39,16 +39,16 @@ func (r *tokenStreamReceiver) startGRPC(ctx context.Context, host component.Host
 	return nil
 }
 
-func (r *tokenStreamReceiver) stopGRPC(ctx context.Context) error {
+// stopGRPC lets calls under way finish until ctx ends, then cuts them off.
+func (r *tokenStreamReceiver) stopGRPC(ctx context.Context) {
 	if r.serverGRPC == nil {
-		return nil
+		return
 	}
 	// Stop makes GracefulStop return.
 	stop := context.AfterFunc(ctx, r.serverGRPC.Stop)
 	defer stop()
 	r.serverGRPC.GracefulStop()
 	r.serverGRPC = nil
-	return ctx.Err()
 }
 
 // rawMessage is a request as it came, for the decoder to read where it is.

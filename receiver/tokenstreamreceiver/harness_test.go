@@ -48,20 +48,23 @@ type sink struct {
 	mu    sync.Mutex
 	spans []span
 	calls int
-	fail  func() error
+	fail  func(context.Context) error
 }
 
 func (*sink) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
 
-func (s *sink) ConsumeTraces(_ context.Context, traces ptrace.Traces) error {
+func (s *sink) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.calls++
-	if s.fail != nil {
-		if err := s.fail(); err != nil {
+	fail := s.fail
+	s.mu.Unlock()
+	if fail != nil {
+		if err := fail(ctx); err != nil {
 			return err
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, resource := range traces.ResourceSpans().All() {
 		for _, scope := range resource.ScopeSpans().All() {
 			for _, each := range scope.Spans().All() {
@@ -98,7 +101,7 @@ func toSpan(resource pcommon.Map, s ptrace.Span) span {
 func (s *sink) failWith(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fail = func() error { return err }
+	s.fail = func(context.Context) error { return err }
 }
 
 // all returns the spans so far, sorted by start.
@@ -190,22 +193,33 @@ func (b *bench) grpc(t testing.TB) tokenpulsev1.TokenStreamServiceClient {
 type live struct {
 	*io.PipeWriter
 	answered chan reply
+	protocol string // known once it is answered
 }
 
 func (b *bench) live(t testing.TB) *live {
 	t.Helper()
+	return open(t, http.DefaultClient, b.url(), typeNDJSON)
+}
+
+// open begins a request and leaves its body to be sent.
+func open(t testing.TB, client *http.Client, url, contentType string, header ...string) *live {
+	t.Helper()
 	reader, writer := io.Pipe()
 	t.Cleanup(func() { _ = writer.Close() })
-	l := &live{writer, make(chan reply, 1)}
+	l := &live{PipeWriter: writer, answered: make(chan reply, 1)}
 	go func() {
-		req, _ := http.NewRequest(http.MethodPost, b.url(), reader)
-		req.Header.Set("Content-Type", typeNDJSON)
-		resp, err := http.DefaultClient.Do(req)
+		req, _ := http.NewRequest(http.MethodPost, url, reader)
+		req.Header.Set("Content-Type", contentType)
+		for i := 0; i < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		resp, err := client.Do(req)
 		if err != nil {
 			l.answered <- reply{status: -1}
 			return
 		}
 		defer resp.Body.Close()
+		l.protocol = resp.Proto
 		out := reply{status: resp.StatusCode, header: resp.Header}
 		_ = json.NewDecoder(resp.Body).Decode(&out.answer)
 		l.answered <- out

@@ -1,6 +1,7 @@
 package tokenstreamreceiver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,14 +9,15 @@ import (
 	"io"
 	"math"
 	"mime"
+	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/tokenwire"
 )
 
@@ -40,36 +42,50 @@ func (r *tokenStreamReceiver) startHTTP(ctx context.Context, host component.Host
 	unlimited.MaxRequestBodySize = math.MaxInt64
 	server, err := unlimited.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux, confighttp.WithErrorHandler(
 		func(w http.ResponseWriter, _ *http.Request, message string, status int) {
-			writeError(w, status, message)
+			r.writeError(w, status, message)
 		}))
 	if err != nil {
 		return err
 	}
+	server.Handler = r.timeBodies(server.Handler) // before they are decompressed
+	base, cutOff := context.WithCancel(context.WithoutCancel(ctx))
+	server.BaseContext = func(net.Listener) context.Context { return base }
 	listener, err := cfg.ToListener(ctx)
 	if err != nil {
+		cutOff()
 		return err
 	}
+	r.cutOffHTTP = cutOff
 	r.serverHTTP, r.addrHTTP = server, listener.Addr()
 	r.serve(host, "HTTP", listener, server.Serve, http.ErrServerClosed)
 	return nil
 }
 
+// stopHTTP lets requests under way finish until ctx ends, then cuts them off.
 func (r *tokenStreamReceiver) stopHTTP(ctx context.Context) error {
 	if r.serverHTTP == nil {
 		return nil
 	}
 	err := r.serverHTTP.Shutdown(ctx)
-	if err != nil { // out of time
-		err = errors.Join(err, r.serverHTTP.Close())
+	if ctx.Err() != nil {
+		err = r.serverHTTP.Close()
 	}
+	r.cutOffHTTP()
+	r.handlingHTTP.Lock() // the server itself does not wait for handlers that it cuts off
+	defer r.handlingHTTP.Unlock()
 	r.serverHTTP = nil
 	return err
 }
 
 func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, req *http.Request) {
+	r.handlingHTTP.RLock()
+	defer r.handlingHTTP.RUnlock()
+	// The server's deadline counts from when the request began, and over HTTP/2
+	// it ends the reading too.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		writeError(w, http.StatusMethodNotAllowed, "use POST")
+		r.writeError(w, http.StatusMethodNotAllowed, "use POST")
 		return
 	}
 	under := r.requests.Get().(*request)
@@ -78,7 +94,7 @@ func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, req *http.Requ
 	under.reset(r.reportHTTP, mediaType == typeNDJSON)
 	if limit := r.maxBodySize(); req.ContentLength > limit {
 		under.unreadable(req.Context())
-		writeReadError(w, &http.MaxBytesError{Limit: limit})
+		r.writeReadError(w, &http.MaxBytesError{Limit: limit})
 		return
 	}
 	switch mediaType {
@@ -95,7 +111,7 @@ func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, req *http.Requ
 	case typeProtobuf:
 		r.handleMessage(w, req, under, under.readProtobuf)
 	default:
-		writeError(w, http.StatusUnsupportedMediaType,
+		r.writeError(w, http.StatusUnsupportedMediaType,
 			"Content-Type must be "+typeNDJSON+", "+typeJSON+" or "+typeProtobuf)
 	}
 }
@@ -112,54 +128,51 @@ func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, req *http.Req
 	// Once more, because the declared length is that of a compressed body.
 	body := http.MaxBytesReader(w, req.Body, r.maxBodySize())
 	under.body.Reset()
+	if size := req.ContentLength; size > 0 { // what is declared is not always sent
+		under.body.Grow(int(min(size, keepBody)) + bytes.MinRead)
+	}
 	if _, err := under.body.ReadFrom(body); err != nil {
+		if r.closing.Err() != nil {
+			r.breakOff(w, under, errShutdown)
+			return
+		}
 		under.unreadable(req.Context())
-		writeReadError(w, err)
+		r.writeReadError(w, err)
 		return
 	}
 	if err := read(under.body.Bytes()); err != nil {
 		under.unreadable(req.Context())
-		writeError(w, http.StatusBadRequest, err.Error())
+		status := http.StatusBadRequest
+		if assembly.ReasonOf(err) == assembly.Limit {
+			status = http.StatusRequestEntityTooLarge
+		}
+		r.writeError(w, status, err.Error())
 		return
 	}
-	finish(w, under, under.commit(req.Context()))
+	r.finish(w, under, under.commit(req.Context()))
 }
 
 // handleLines reads NDJSON. A body of declared length is applied whole, or not
 // at all if it breaks off. Any other is live: it may go on for hours, and what
 // there is of it is applied before more is waited for.
 func (r *tokenStreamReceiver) handleLines(w http.ResponseWriter, req *http.Request, under *request) {
-	control := http.NewResponseController(w)
-	// This wakes up a read that waits; one that begins later sees closing.
-	stop := context.AfterFunc(r.closing, func() { _ = control.SetReadDeadline(time.Now()) })
-	defer stop()
-
 	live := req.ContentLength < 0
-	refused, err := r.readLines(req, control, under, live)
-	// The server's deadline counts from when the request began.
-	if timeout := r.cfg.Protocols.HTTP.Get().WriteTimeout; timeout > 0 {
-		_ = control.SetWriteDeadline(time.Now().Add(timeout))
-	}
-	if refused == nil && err == nil {
-		finish(w, under, nil)
-		return
-	}
-	// Without this the server would wait for the rest of the body.
-	w.Header().Set("Connection", "close")
+	refused, err := readLines(req, under, live)
 	switch {
+	case refused == nil && err == nil:
+		r.finish(w, under, nil)
+		return
 	case refused != nil:
 	case r.closing.Err() != nil:
 		refused = errShutdown
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		under.bodyError("the body was silent for %s (idle_timeout) and is closed", r.cfg.IdleTimeout)
 	default:
-		under.bodyError("the body broke off: %s", err)
+		under.applied.conclude("the body broke off: " + err.Error())
 	}
-	finish(w, under, refused)
+	r.breakOff(w, under, refused)
 }
 
 // readLines reads a body to its end. An error is that of the body.
-func (r *tokenStreamReceiver) readLines(req *http.Request, control *http.ResponseController, under *request, live bool) (*refusal, error) {
+func readLines(req *http.Request, under *request, live bool) (*refusal, error) {
 	under.lines.reset(req.Body)
 	for {
 		under.readLines()
@@ -167,10 +180,6 @@ func (r *tokenStreamReceiver) readLines(req *http.Request, control *http.Respons
 			if refused := under.commit(req.Context()); refused != nil {
 				return refused, nil
 			}
-		}
-		_ = control.SetReadDeadline(time.Now().Add(r.cfg.IdleTimeout))
-		if r.closing.Err() != nil {
-			return errShutdown, nil
 		}
 		switch err := under.lines.fill(); {
 		case errors.Is(err, io.EOF):
@@ -181,36 +190,46 @@ func (r *tokenStreamReceiver) readLines(req *http.Request, control *http.Respons
 	}
 }
 
+// breakOff answers before the end of the body.
+func (r *tokenStreamReceiver) breakOff(w http.ResponseWriter, under *request, refused *refusal) {
+	// Without this the server would wait for the rest of the body.
+	w.Header().Set("Connection", "close")
+	r.finish(w, under, refused)
+}
+
 // finish answers with what became of a request.
-func finish(w http.ResponseWriter, under *request, refused *refusal) {
+func (r *tokenStreamReceiver) finish(w http.ResponseWriter, under *request, refused *refusal) {
 	status := http.StatusOK
 	if refused != nil {
 		status = refused.http
-		under.applied.Errors = append(under.applied.Errors, answerError{Message: refused.message})
+		under.applied.conclude(refused.message)
 		if refused.retry {
 			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 		}
 	} else if under.applied.Accepted == 0 && len(under.applied.Errors) > 0 {
 		status = http.StatusBadRequest
 	}
-	write(w, status, &under.applied)
+	r.write(w, status, &under.applied)
 }
 
-func writeReadError(w http.ResponseWriter, err error) {
+func (r *tokenStreamReceiver) writeReadError(w http.ResponseWriter, err error) {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		w.Header().Set("Connection", "close")
-		writeError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf(
+		r.writeError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf(
 			"the body is larger than %d bytes (max_request_body_size): send smaller ones, or NDJSON without a Content-Length", tooLarge.Limit))
 		return
 	}
-	writeError(w, http.StatusBadRequest, "the body cannot be read: "+err.Error())
+	r.writeError(w, http.StatusBadRequest, "the body cannot be read: "+err.Error())
 }
 
-func writeError(w http.ResponseWriter, status int, message string) {
-	write(w, status, &answer{Errors: []answerError{{Message: message}}})
+func (r *tokenStreamReceiver) writeError(w http.ResponseWriter, status int, message string) {
+	r.write(w, status, &answer{Errors: []answerError{{Message: message}}})
 }
 
-func write(w http.ResponseWriter, status int, answer *answer) {
+func (r *tokenStreamReceiver) write(w http.ResponseWriter, status int, answer *answer) {
+	if timeout := r.cfg.Protocols.HTTP.Get().WriteTimeout; timeout > 0 {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeout))
+	}
 	w.Header().Set("Content-Type", typeJSON)
 	w.WriteHeader(status)
 	// A client that is gone does not care.

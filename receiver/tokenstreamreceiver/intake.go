@@ -58,6 +58,10 @@ func (in *intake) commit(ctx context.Context, report *receiverhelper.ObsReport, 
 		in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, with("limit", full.Setting))
 		return nil, &refusal{http.StatusTooManyRequests, codes.ResourceExhausted, true, full.Error()}
 	}
+	if errors.Is(err, assembly.ErrTooManyParts) {
+		in.telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, 1, with("reason", string(assembly.Limit)))
+		return nil, &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
+	}
 	if err != nil {
 		return nil, errCanceled
 	}

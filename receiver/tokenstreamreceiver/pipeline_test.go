@@ -240,7 +240,7 @@ func TestLimits(t *testing.T) {
 		opened := 0
 		var got reply
 		for got.status != 429 {
-			got = b.lines(t, fmt.Sprintf(`{"event":"start","stream_id":"s%d","time_unix_nano":1,"attributes":{"a":%q}}`, opened, strings.Repeat("x", 30_000)))
+			got = b.lines(t, fmt.Sprintf(`{"event":"start","stream_id":"s%d","time_unix_nano":1795233292181556000,"attributes":{"a":%q}}`, opened, strings.Repeat("x", 30_000)))
 			opened++
 			require.Less(t, opened, 50)
 		}
@@ -278,7 +278,7 @@ func (*generator) Stop()  { http.DefaultClient.CloseIdleConnections() }
 
 func (g *generator) Generate() []receivertest.UniqueIDAttrVal {
 	id := fmt.Sprintf("id-%d", g.next.Add(1))
-	body := fmt.Sprintf(`{"event":"start","stream_id":%q,"time_unix_nano":1,"attributes":{%q:%q}}`+"\n"+`{"event":"end","stream_id":%q}`,
+	body := fmt.Sprintf(`{"event":"start","stream_id":%q,"time_unix_nano":1795233292181556000,"attributes":{%q:%q}}`+"\n"+`{"event":"end","stream_id":%q}`,
 		id, receivertest.UniqueIDAttrName, id, id)
 	for {
 		resp, err := http.Post(g.url, typeNDJSON, strings.NewReader(body))
@@ -314,7 +314,7 @@ func TestManyClientsAtOnce(t *testing.T) {
 	const clients, streams, chunks = 8, 40, 16
 	b := start(t)
 	var calls atomic.Int64
-	b.sink.fail = func() error {
+	b.sink.fail = func(context.Context) error {
 		if calls.Add(1)%3 == 0 {
 			return errFull
 		}

@@ -37,6 +37,9 @@ type tokenStreamReceiver struct {
 	addrHTTP   net.Addr
 	addrGRPC   net.Addr
 
+	handlingHTTP sync.RWMutex // read-locked by handlers
+	cutOffHTTP   context.CancelFunc
+
 	// closing is done when live requests have to come to an end.
 	closing context.Context
 	close   context.CancelFunc
@@ -85,11 +88,11 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 	return nil
 }
 
-// Shutdown closes the ways in, lets requests under way finish, and hands over
-// all open streams as incomplete.
+// Shutdown closes the ways in, gives requests under way a little time to finish,
+// and hands over all open streams as incomplete.
 func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 	r.close()
-	err := errors.Join(r.stopHTTP(ctx), r.stopGRPC(ctx))
+	err := r.stopServers(ctx)
 	r.running.Wait()
 	err = errors.Join(err, r.flush(ctx))
 	r.telemetry.Shutdown()
@@ -121,6 +124,28 @@ func (r *tokenStreamReceiver) serve(host component.Host, name string, listener n
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
 		}
 	})
+}
+
+// requestPatience is how long requests under way may go on at shutdown. The
+// Collector sets no limit, so one client that stalls would hold it up for good.
+const requestPatience = 5 * time.Second
+
+// stopServers stops the servers. Once it returns, no request is under way.
+func (r *tokenStreamReceiver) stopServers(ctx context.Context) error {
+	patience := requestPatience
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(deadline)/2) // the rest is for the open streams
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var stopping sync.WaitGroup
+	stopping.Go(func() { r.stopGRPC(ctx) })
+	err := r.stopHTTP(ctx)
+	stopping.Wait()
+	if ctx.Err() != nil {
+		r.settings.Logger.Warn("Clients that were not done in time are cut off")
+	}
+	return err
 }
 
 // sweep expires streams until the receiver closes.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
@@ -34,6 +33,11 @@ func (a *answer) list(e answerError) {
 	if len(a.Errors) < maxErrors {
 		a.Errors = append(a.Errors, e)
 	}
+}
+
+// conclude lists what the request ended with, if need be in place of another.
+func (a *answer) conclude(message string) {
+	a.Errors = append(a.Errors[:min(len(a.Errors), maxErrors-1)], answerError{Message: message})
 }
 
 // request is one request under way: its batch, and what has been applied so far.
@@ -127,10 +131,10 @@ func (r *request) commit(ctx context.Context) *refusal {
 	accepted := tx.Units
 	for _, rejection := range tx.Rejected {
 		units := rejection.Units
-		if rejection.Chunks > 0 {
+		if rejection.Events > 0 {
 			units = 0 // some chunks of a message are not the message
 			if r.byLine {
-				units = rejection.Chunks
+				units = rejection.Events
 				accepted -= units
 			}
 		}
@@ -162,11 +166,6 @@ func (r *request) apply(ctx context.Context, accepted int) {
 		}
 	}
 	clear(r.rejected)
-}
-
-// bodyError notes why a body ended before its end.
-func (r *request) bodyError(format string, args ...any) {
-	r.applied.list(answerError{Message: fmt.Sprintf(format, args...)})
 }
 
 // unreadable counts a body or message that cannot be read at all.

@@ -1,0 +1,222 @@
+package tokenstreamreceiver
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"math"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+)
+
+func manyStreams(n int, resource string) *tokenpulsev1.ExportTokenStreamsRequest {
+	all := &tokenpulsev1.ResourceTokenStreams{Resource: &resourcev1.Resource{
+		Attributes: []*commonv1.KeyValue{str("service.name", resource)},
+	}}
+	for i := range n {
+		all.TokenStreams = append(all.TokenStreams, &tokenpulsev1.TokenStream{
+			StreamId: strconv.Itoa(i), Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0}, End: &tokenpulsev1.StreamEnd{},
+		})
+	}
+	return &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{all}}
+}
+
+func allocated(f func()) int64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return int64(after.TotalAlloc - before.TotalAlloc)
+}
+
+// A resource is told once for all streams of a message, and held once.
+func TestResourceIsShared(t *testing.T) {
+	b := start(t)
+	wire, err := proto.Marshal(manyStreams(5000, strings.Repeat("r", 60_000)))
+	require.NoError(t, err)
+	require.Less(t, len(wire), 200_000)
+	under := b.requests.New().(*request)
+	under.reset(b.reportHTTP, false)
+	require.Less(t, allocated(func() { require.NoError(t, under.readProtobuf(wire)) }), int64(16<<20))
+	require.Nil(t, under.commit(t.Context()))
+	require.Equal(t, 5000, under.applied.Accepted)
+	require.Len(t, b.sink.all(), 5000)
+	require.Len(t, b.sink.all()[7].Resource["service.name"], 60_000)
+}
+
+func TestStreamsOfARequestAreBounded(t *testing.T) {
+	b := start(t)
+	const message = "the request has more than 32768 streams: send them in smaller requests"
+	tooMany := manyStreams(40_000, "chat")
+	wire, err := proto.Marshal(tooMany)
+	require.NoError(t, err)
+	got := b.post(t, typeProtobuf, bytes.NewReader(wire))
+	require.Equal(t, 413, got.status)
+	require.Equal(t, answer{Errors: []answerError{{Message: message}}}, got.answer)
+	_, err = b.grpc(t).Export(t.Context(), tooMany)
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	require.ErrorContains(t, err, message)
+
+	var lines strings.Builder
+	for i := range 40_000 {
+		lines.WriteString(startLine(strconv.Itoa(i)) + "\n")
+	}
+	got = b.post(t, typeNDJSON, strings.NewReader(lines.String()))
+	require.Equal(t, 413, got.status)
+	require.Zero(t, b.intake.store.Streams(), "all or nothing")
+	requireMetric(t, b, "events_rejected", map[string]string{"reason": "limit"}, 3)
+
+	l := b.live(t)
+	_, err = l.Write([]byte(lines.String()))
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.Equal(t, answer{Accepted: 40_000}, l.wait(t).answer, "a live body is applied bit by bit")
+}
+
+func TestJSONObjectsAreBounded(t *testing.T) {
+	b := start(t)
+	body := `{"resourceTokenStreams":[{"tokenStreams":[{}` + strings.Repeat(`,{}`, 3_000_000) + `]}]}`
+	var small bytes.Buffer
+	zip := gzip.NewWriter(&small)
+	_, _ = zip.Write([]byte(body))
+	require.NoError(t, zip.Close())
+	used := allocated(func() {
+		got := b.post(t, typeJSON, &small, "Content-Encoding", "gzip")
+		require.Equal(t, 413, got.status)
+		require.Equal(t, "the body has more than 262144 JSON objects: send smaller ones, or protobuf", got.answer.Errors[0].Message)
+	})
+	require.Less(t, used, int64(100<<20))
+}
+
+func TestAbsurdTimes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		unixNano int64
+		says     string
+	}{
+		"seconds":           {1_795_233_292, "time is 1970-01-01T00:00:01Z: times count nanoseconds since 1970; is this seconds or milliseconds?"},
+		"milliseconds":      {1_795_233_292_181, "time is 1970-01-01T00:29:55Z: times count nanoseconds since 1970; is this seconds or milliseconds?"},
+		"before 2000":       {946_684_799_999_999_999, "time is 1999-12-31T23:59:59Z"},
+		"close to overflow": {math.MaxInt64 - 5, "time is 2262-04-11T23:47:16Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			line := func(event string) string {
+				return fmt.Sprintf(`{"event":%q,"stream_id":"s","time_unix_nano":%d}`, event, tt.unixNano)
+			}
+			got := b.lines(t, line("start"), line("chunk"), line("end"))
+			require.Equal(t, 400, got.status)
+			require.Equal(t, 3, got.answer.Rejected)
+			require.Contains(t, got.answer.Errors[0].Message, tt.says)
+			require.Empty(t, b.sink.all())
+		})
+	}
+}
+
+// What is too far off a start that came later goes, and not the stream.
+func TestFarOffBeforeStart(t *testing.T) {
+	far := func(event string) string {
+		return fmt.Sprintf(`{"event":%q,"stream_id":"healthy","time_unix_nano":"%d"}`, event, at(48*time.Hour))
+	}
+	for _, event := range []string{"chunk", "scheduled", "end"} {
+		t.Run(event, func(t *testing.T) {
+			b := start(t)
+			got := b.lines(t, far(event), startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond), endLine("healthy"))
+			require.Equal(t, 200, got.status)
+			require.Equal(t, answer{Accepted: 4, Rejected: 1, Errors: []answerError{{
+				Line: 1, Message: `time is 48 hours after the start of stream "healthy", at most 24 hours are allowed: check that times are nanoseconds since 1970`,
+			}}}, got.answer)
+			requireHealthy(t, b)
+			requireMetric(t, b, "events_rejected", map[string]string{"reason": "invalid"}, 1)
+		})
+	}
+}
+
+func TestAttributesOfTheEndWin(t *testing.T) {
+	b := start(t)
+	first := fmt.Sprintf(`{"event":"start","stream_id":"s","time_unix_nano":"%d","attributes":{"a":"start","b":1}}`, at(0))
+	last := `{"event":"end","stream_id":"s","attributes":{"a":"end"}}`
+	require.Equal(t, answer{Accepted: 2}, b.lines(t, last, first).answer)
+	require.Equal(t, "end", b.sink.one(t).Attributes["a"])
+	require.EqualValues(t, 1, b.sink.one(t).Attributes["b"])
+}
+
+// The same events, in one request or two.
+func TestAttributesAreCountedByLength(t *testing.T) {
+	attributes := func(key string, n int) string {
+		return fmt.Sprintf(`"attributes":{%q:%q}`, key, strings.Repeat("x", n))
+	}
+	first := fmt.Sprintf(`{"event":"start","stream_id":"s","time_unix_nano":"%d",%s}`, at(0), attributes("a", 33_000))
+	for _, split := range []bool{false, true} {
+		b := start(t)
+		last := `{"event":"end","stream_id":"s",` + attributes("b", 32_000) + `}`
+		if split {
+			require.Equal(t, 200, b.lines(t, first).status)
+			require.Equal(t, answer{Accepted: 2}, b.lines(t, chunkLine("s", 1), last).answer)
+		} else {
+			require.Equal(t, answer{Accepted: 3}, b.lines(t, first, chunkLine("s", 1), last).answer)
+		}
+		require.Len(t, b.sink.one(t).Attributes["b"], 32_000)
+	}
+
+	b := start(t)
+	require.Equal(t, 200, b.lines(t, first).status)
+	got := b.lines(t, chunkLine("s", 1), `{"event":"end","stream_id":"s","finish_reason":"stop",`+attributes("b", 40_000)+`}`)
+	require.Equal(t, 1, got.answer.Accepted)
+	require.Equal(t, 1, got.answer.Rejected)
+	require.Contains(t, got.answer.Errors[0].Message, "max_event_bytes")
+	require.Len(t, b.sink.one(t).Chunks, 1, "the chunk is not to blame")
+	require.Equal(t, "success", b.sink.one(t).Attributes["tokenpulse.outcome"])
+	require.NotContains(t, b.sink.one(t).Attributes, "b")
+}
+
+func TestTwoStreamsOfOneID(t *testing.T) {
+	const says = `stream "s" is already open with another start time: stream ids must be unique among all senders`
+	other := fmt.Sprintf(`{"event":"start","stream_id":"s","time_unix_nano":"%d"}`, at(time.Second))
+	for name, split := range map[string]bool{"in one request": false, "in two": true} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			want := answer{Accepted: 2, Rejected: 1, Errors: []answerError{{Line: 3, Message: says}}}
+			if split {
+				require.Equal(t, 200, b.lines(t, startLine("s")).status)
+				want.Accepted, want.Errors[0].Line = 1, 2
+				require.Equal(t, want, b.lines(t, startLine("s"), other).answer, "an identical one is a repeat")
+			} else {
+				require.Equal(t, want, b.lines(t, startLine("s"), startLine("s"), other).answer)
+			}
+			require.Equal(t, 200, b.lines(t, endLine("s")).status)
+			require.Equal(t, at(0), b.sink.one(t).Start)
+		})
+	}
+	b := start(t)
+	ids := func(trace string) string {
+		return fmt.Sprintf(`{"event":"start","stream_id":"s","time_unix_nano":"%d","trace_id":%q}`, at(0), trace)
+	}
+	require.Equal(t, 200, b.lines(t, ids(traceHex)).status)
+	require.Contains(t, b.lines(t, ids(strings.Repeat("7", 32))).answer.Errors[0].Message, "already open with another trace_id")
+	require.Equal(t, answer{Accepted: 1}, b.lines(t, startLine("s")).answer, "it says nothing of a trace")
+}
+
+// Nobody reads them, so nobody minds what they say.
+func TestIgnoredFieldsAreNotSearched(t *testing.T) {
+	b := start(t)
+	got := b.lines(t, startLine("healthy"),
+		chunkLine("healthy", time.Millisecond, `"delta":{"content":"\ud83d"}`),
+		chunkLine("healthy", 2*time.Millisecond, `"choices":[{"a":1,"a":2}]`),
+		chunkLine("healthy", 3*time.Millisecond, `"delta":{"content":}`),
+		endLine("healthy"))
+	require.Equal(t, 4, got.answer.Accepted)
+	require.Equal(t, 4, got.answer.Errors[0].Line)
+	requireHealthy(t, b)
+}

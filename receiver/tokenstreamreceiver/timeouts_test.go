@@ -1,0 +1,280 @@
+package tokenstreamreceiver
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/config/configtls"
+	"google.golang.org/protobuf/proto"
+
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+)
+
+// shutdown ends a receiver as the Collector does, without a deadline.
+func shutdown(t *testing.T, b *bench) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- b.Shutdown(context.Background()) }()
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "Shutdown does not return")
+	}
+}
+
+// half begins a request of declared length over a connection of its own, and
+// leaves it.
+func (b *bench) half(t *testing.T, contentType, body string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", b.addrHTTP.String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 100\r\n\r\n%s", tokensPath, contentType, body)
+	require.NoError(t, err)
+}
+
+// Nobody can keep the receiver from handing over the streams that are open.
+func TestShutdownDoesNotWaitForever(t *testing.T) {
+	tests := map[string]func(t *testing.T, b *bench){
+		"half a gRPC message": func(t *testing.T, b *bench) {
+			transport := &http.Transport{Protocols: new(http.Protocols)}
+			transport.Protocols.SetUnencryptedHTTP2(true)
+			t.Cleanup(transport.CloseIdleConnections)
+			call := open(t, &http.Client{Transport: transport},
+				"http://"+b.addrGRPC.String()+tokenpulsev1.TokenStreamService_Export_FullMethodName, "application/grpc", "TE", "trailers")
+			_, err := call.Write([]byte{0, 0, 0, 0, 100, 10}) // 100 bytes are announced
+			require.NoError(t, err)
+			time.Sleep(100 * time.Millisecond)
+		},
+		"an answer that nobody waits for": func(t *testing.T, b *bench) {
+			b.half(t, "text/plain", "")
+			time.Sleep(100 * time.Millisecond)
+		},
+		"a pipeline that is stuck": func(t *testing.T, b *bench) {
+			var calls atomic.Int64
+			b.sink.fail = func(ctx context.Context) error {
+				if calls.Add(1) > 1 {
+					return nil
+				}
+				<-ctx.Done()
+				time.Sleep(100 * time.Millisecond) // the stream is not to be forgotten meanwhile
+				return ctx.Err()
+			}
+			l := b.live(t)
+			l.send(t, endLine("open"))
+			eventually(t, func() bool { return calls.Load() == 1 }, "it is stuck")
+		},
+	}
+	for name, stall := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := start(t)
+			require.Equal(t, 200, b.lines(t, startLine("open")).status)
+			stall(t, b)
+			shutdown(t, b)
+			require.Equal(t, "incomplete", b.sink.one(t).Attributes["tokenpulse.outcome"])
+		})
+	}
+}
+
+// A deadline leaves time for the open streams.
+func TestShutdownInTime(t *testing.T) {
+	b := start(t)
+	require.Equal(t, 200, b.lines(t, startLine("open")).status)
+	b.half(t, "text/plain", "")
+	time.Sleep(50 * time.Millisecond)
+	b.sink.fail = func(ctx context.Context) error { return ctx.Err() }
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	require.NoError(t, b.Shutdown(ctx))
+	require.Len(t, b.sink.all(), 1)
+}
+
+func TestStalledBody(t *testing.T) {
+	gzipped := string(compress(t, "gzip", []byte(" ")))
+	tests := map[string]struct {
+		contentType, body string
+		header            []string
+	}{
+		"protobuf":                       {typeProtobuf, "\x0a", nil},
+		"JSON":                           {typeJSON, "{", nil},
+		"gzip, in the middle":            {typeProtobuf, gzipped[:len(gzipped)-4], []string{"Content-Encoding", "gzip"}},
+		"gzip, NDJSON, not yet a header": {typeNDJSON, gzipped[:4], []string{"Content-Encoding", "gzip"}},
+	}
+	for name, tt := range tests {
+		stall := func(t *testing.T, b *bench) *live {
+			l := open(t, http.DefaultClient, b.url(), tt.contentType, tt.header...)
+			_, err := l.Write([]byte(tt.body))
+			require.NoError(t, err)
+			return l
+		}
+		t.Run(name, func(t *testing.T) {
+			b := start(t, func(c *Config) { c.IdleTimeout = 100 * time.Millisecond })
+			got := stall(t, b).wait(t)
+			require.Equal(t, 400, got.status)
+			require.Contains(t, got.answer.Errors[0].Message, "silent for 100ms (idle_timeout)")
+		})
+		t.Run(name+", shutdown", func(t *testing.T) {
+			b := start(t)
+			l := stall(t, b)
+			time.Sleep(100 * time.Millisecond)
+			shutdown(t, b)
+			require.Contains(t, l.wait(t).answer.Errors[0].Message, "the receiver is shutting down")
+		})
+	}
+}
+
+// A message may come slowly, if it comes.
+func TestSlowMessage(t *testing.T) {
+	b := start(t, func(c *Config) { c.IdleTimeout = 500 * time.Millisecond })
+	encoded, err := proto.Marshal(wholeMessage(t))
+	require.NoError(t, err)
+	l := open(t, http.DefaultClient, b.url(), typeProtobuf)
+	for part := range slices.Chunk(encoded, len(encoded)/8) {
+		time.Sleep(100 * time.Millisecond)
+		_, err := l.Write(part)
+		require.NoError(t, err)
+	}
+	require.NoError(t, l.Close())
+	require.Equal(t, answer{Accepted: 2}, l.wait(t).answer)
+}
+
+// The limit on the silence of a body is none on the pipeline that it waits for.
+func TestSlowPipeline(t *testing.T) {
+	encoded, err := proto.Marshal(wholeMessage(t))
+	require.NoError(t, err)
+	bodies := map[string]string{typeNDJSON: strings.Join(wholeLines(), "\n"), typeProtobuf: string(encoded)}
+	for contentType, body := range bodies {
+		t.Run(contentType, func(t *testing.T) {
+			b := start(t, func(c *Config) { c.IdleTimeout = 50 * time.Millisecond })
+			b.sink.fail = func(ctx context.Context) error {
+				time.Sleep(250 * time.Millisecond)
+				return ctx.Err()
+			}
+			require.Equal(t, 200, b.post(t, contentType, strings.NewReader(body)).status)
+			require.Len(t, b.sink.all(), 2)
+		})
+		t.Run(contentType+", shutdown", func(t *testing.T) {
+			b := start(t)
+			b.sink.fail = func(ctx context.Context) error {
+				<-b.closing.Done()
+				time.Sleep(100 * time.Millisecond)
+				return ctx.Err()
+			}
+			answered := make(chan int, 1)
+			go func() {
+				resp, err := http.Post(b.url(), contentType, strings.NewReader(body))
+				if err != nil {
+					answered <- -1
+					return
+				}
+				_ = resp.Body.Close()
+				answered <- resp.StatusCode
+			}()
+			eventually(t, func() bool { b.sink.mu.Lock(); defer b.sink.mu.Unlock(); return b.sink.calls == 1 }, "it waits")
+			shutdown(t, b)
+			require.Equal(t, 200, <-answered)
+			require.Len(t, b.sink.all(), 2)
+		})
+	}
+}
+
+// withTLS makes a receiver speak TLS, and returns a client of HTTP/2 for it.
+func withTLS(t *testing.T) (func(*Config), *http.Client) {
+	t.Helper()
+	other := httptest.NewUnstartedServer(nil)
+	other.StartTLS()
+	defer other.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(other.TLS.Certificates[0].PrivateKey)
+	require.NoError(t, err)
+	encode := func(kind string, der []byte) configopaque.String {
+		return configopaque.String(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: x509.NewCertPool()}}
+	transport.TLSClientConfig.RootCAs.AddCert(other.Certificate())
+	t.Cleanup(transport.CloseIdleConnections)
+	return func(c *Config) {
+		c.Protocols.HTTP.Get().NetAddr.Endpoint = "127.0.0.1:0"
+		c.Protocols.HTTP.Get().TLS = configoptional.Some(configtls.ServerConfig{Config: configtls.Config{
+			CertPem: encode("CERTIFICATE", other.Certificate().Raw), KeyPem: encode("PRIVATE KEY", key),
+		}})
+	}, &http.Client{Transport: transport}
+}
+
+// HTTP/2 resets a stream whose time to write is over, even while it reads.
+func TestHTTP2BodyOutlivesTimeouts(t *testing.T) {
+	encoded, err := proto.Marshal(wholeMessage(t))
+	require.NoError(t, err)
+	bodies := map[string]string{typeNDJSON: strings.Join(wholeLines(), "\n"), typeProtobuf: string(encoded)}
+	for contentType, body := range bodies {
+		t.Run(contentType, func(t *testing.T) {
+			secure, client := withTLS(t)
+			b := start(t, secure, func(c *Config) {
+				c.Protocols.HTTP.Get().ReadTimeout = 100 * time.Millisecond
+				c.Protocols.HTTP.Get().WriteTimeout = 100 * time.Millisecond
+			})
+			l := open(t, client, strings.Replace(b.url(), "http:", "https:", 1), contentType)
+			_, err := l.Write([]byte(body[:100]))
+			require.NoError(t, err)
+			time.Sleep(400 * time.Millisecond)
+			_, err = l.Write([]byte(body[100:]))
+			require.NoError(t, err)
+			require.NoError(t, l.Close())
+			got := l.wait(t)
+			require.Equal(t, 200, got.status)
+			require.Equal(t, "HTTP/2.0", l.protocol)
+			require.Len(t, b.sink.all(), 2)
+		})
+	}
+}
+
+// A receiver that closes wakes up bodies over HTTP/2 too.
+func TestHTTP2Shutdown(t *testing.T) {
+	secure, client := withTLS(t)
+	b := start(t, secure)
+	l := open(t, client, strings.Replace(b.url(), "http:", "https:", 1), typeNDJSON)
+	l.send(t, startLine("s"))
+	eventually(t, func() bool { return b.intake.store.Streams() == 1 }, "the start is applied")
+	shutdown(t, b)
+	got := l.wait(t)
+	require.Equal(t, 503, got.status)
+	require.Equal(t, 1, got.answer.Accepted)
+	require.Equal(t, "incomplete", b.sink.one(t).Attributes["tokenpulse.outcome"])
+}
+
+// Why a body was refused is told, however much of it was wrong.
+func TestRefusalIsListedAmongTen(t *testing.T) {
+	b := start(t)
+	b.sink.failWith(errFull)
+	l := b.live(t)
+	l.send(t, strings.Split(strings.Repeat("nonsense\n", 12)+startLine("s"), "\n")...)
+	eventually(t, func() bool { return b.intake.store.Streams() == 1 }, "what is wrong is noted")
+	l.send(t, endLine("s"))
+	got := l.wait(t)
+	require.Equal(t, 503, got.status)
+	require.Equal(t, 12, got.answer.Rejected)
+	require.Len(t, got.answer.Errors, 10)
+	require.Contains(t, got.answer.Errors[9].Message, "queue is full")
+
+	b = start(t, func(c *Config) { c.IdleTimeout = 100 * time.Millisecond })
+	l = b.live(t)
+	l.send(t, strings.Split(strings.Repeat("nonsense\n", 12)+startLine("s"), "\n")...)
+	got = l.wait(t)
+	require.Len(t, got.answer.Errors, 10)
+	require.Contains(t, got.answer.Errors[9].Message, "idle_timeout")
+}
