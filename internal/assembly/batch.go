@@ -19,7 +19,7 @@ const (
 	maxSpilled = 1 << 20
 	// MaxParts bounds the streams that one batch has a part of. One of them can
 	// come in ten bytes, and becomes a span of two thousand.
-	MaxParts = 1 << 15
+	MaxParts = 1 << 17
 )
 
 // The times that are accepted of a stream as long as its start is not known: the

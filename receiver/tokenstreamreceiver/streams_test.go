@@ -57,9 +57,9 @@ func TestResourceIsShared(t *testing.T) {
 }
 
 func TestStreamsOfARequestAreBounded(t *testing.T) {
-	b := start(t)
-	const message = "the request has more than 32768 streams: send them in smaller requests"
-	tooMany := manyStreams(40_000, "chat")
+	b := start(t, func(c *Config) { c.MaxStreams = 200_000 })
+	const message = "the request has more than 131072 streams: send them in smaller requests"
+	tooMany := manyStreams(140_000, "chat")
 	wire, err := proto.Marshal(tooMany)
 	require.NoError(t, err)
 	got := b.post(t, typeProtobuf, bytes.NewReader(wire))
@@ -70,7 +70,7 @@ func TestStreamsOfARequestAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, message)
 
 	var lines strings.Builder
-	for i := range 40_000 {
+	for i := range 140_000 {
 		lines.WriteString(startLine(strconv.Itoa(i)) + "\n")
 	}
 	got = b.post(t, typeNDJSON, strings.NewReader(lines.String()))
@@ -82,7 +82,7 @@ func TestStreamsOfARequestAreBounded(t *testing.T) {
 	_, err = l.Write([]byte(lines.String()))
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	require.Equal(t, answer{Accepted: 40_000}, l.wait(t).answer, "a live body is applied bit by bit")
+	require.Equal(t, answer{Accepted: 140_000}, l.wait(t).answer, "a live body is applied bit by bit")
 }
 
 func TestJSONObjectsAreBounded(t *testing.T) {
@@ -172,7 +172,7 @@ func TestAttributesAreCountedByLength(t *testing.T) {
 
 	b := start(t)
 	require.Equal(t, 200, b.lines(t, first).status)
-	got := b.lines(t, chunkLine("s", 1), `{"event":"end","stream_id":"s","finish_reason":"stop",`+attributes("b", 40_000)+`}`)
+	got := b.lines(t, chunkLine("s", 1), `{"event":"end","stream_id":"s","finish_reason":"stop",`+attributes("b", 140_000)+`}`)
 	require.Equal(t, 1, got.answer.Accepted)
 	require.Equal(t, 1, got.answer.Rejected)
 	require.Contains(t, got.answer.Errors[0].Message, "max_event_bytes")
