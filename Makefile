@@ -33,6 +33,7 @@ $(TOKENGEN): go.mod go.sum $(SOURCES)
 test: build ## Unit tests, golden files, fuzz seeds (with the race detector if there is a C compiler), then the built Collector end to end
 	@$(if $(RACE),,echo "no C compiler found: testing without the race detector";)
 	go test $(RACE) $$(go list ./... | grep -v /e2e)
+	$(if $(RACE),go test -run=Allocation ./internal/...)
 	go test -count=1 -timeout=20m -v ./e2e/... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
 .PHONY: bench

@@ -446,17 +446,6 @@ func TestIdentity(t *testing.T) {
 	require.NotEqual(t, shifted, appendKey(nil, &Request{Dimensions: []string{"a", "bc"}}), "boundaries count")
 }
 
-func TestKnownSeriesCostsNoAllocation(t *testing.T) {
-	e := newTestEngine(nil)
-	r := latency("meta-llama/Llama-3.3-70B-Instruct", e.at(0), 0.1)
-	r.SetDistribution(InterTokenLatency, distribution(0.01, 0.02))
-	r.SetDistribution(InterChunkLatency, distribution(0.01, 0.02))
-	r.SetCount(InputTokens, 7)
-	r.TraceID[0] = 1
-	e.Record(r)
-	require.Zero(t, testing.AllocsPerRun(100, func() { e.Record(r) }))
-}
-
 // Writers, readers and the janitor at once; at the end every request is there.
 func TestConcurrentUseLosesNothing(t *testing.T) {
 	const writers, each = 4, 3000

@@ -172,7 +172,7 @@ func TestAttributesAreCountedByLength(t *testing.T) {
 
 	b := start(t)
 	require.Equal(t, 200, b.lines(t, first).status)
-	got := b.lines(t, chunkLine("s", 1), `{"event":"end","stream_id":"s","finish_reason":"stop",`+attributes("b", 140_000)+`}`)
+	got := b.lines(t, chunkLine("s", 1), `{"event":"end","stream_id":"s","finish_reason":"stop",`+attributes("b", 40_000)+`}`)
 	require.Equal(t, 1, got.answer.Accepted)
 	require.Equal(t, 1, got.answer.Rejected)
 	require.Contains(t, got.answer.Errors[0].Message, "max_event_bytes")
