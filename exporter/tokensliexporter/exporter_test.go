@@ -167,6 +167,7 @@ func everything() map[string]any {
 		"tokenpulse.decode.duration":            1.5,
 		"tokenpulse.output_token_rate":          50.0,
 		"tokenpulse.request_token_rate":         38.0,
+		"tokenpulse.token_count":                75, // what was reported wins
 		"tokenpulse.inter_token_latency.max":    0.7,
 		"tokenpulse.inter_token_latency.sketch": encoded(0.02, 0.02, 0.7),
 		"tokenpulse.inter_chunk_latency.max":    0.75,
@@ -515,10 +516,11 @@ func TestMalformedAttributesLeaveTheRest(t *testing.T) {
 		"tokenpulse.inter_chunk_latency.sketch": nil,
 		"gen_ai.usage.input_tokens":             -1,
 		"gen_ai.usage.output_tokens":            1.5,
+		"tokenpulse.token_count":                -1,
 		"gen_ai.usage.cache_read.input_tokens":  int64(1e15),
 		"tokenpulse.outcome":                    "splendid",
 	}))))
-	reasons := map[string]int64{"not_finite": 2, "negative": 2, "out_of_range": 2, "wrong_type": 2, "malformed_sketch": 1, "unknown_outcome": 1}
+	reasons := map[string]int64{"not_finite": 2, "negative": 3, "out_of_range": 2, "wrong_type": 2, "malformed_sketch": 1, "unknown_outcome": 1}
 	var points []metricdata.DataPoint[int64]
 	for reason, n := range reasons {
 		points = append(points, metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("reason", reason))})
@@ -577,11 +579,11 @@ func TestReading(t *testing.T) {
 		"output tokens that nobody reported are those seen": {
 			map[string]any{"gen_ai.usage.output_tokens": nil},
 			func(t *testing.T, families map[string]*dto.MetricFamily) {
-				require.EqualValues(t, 76, value(theMetric(t, families["tokenpulse_tokens_total"], "type=output")))
+				require.EqualValues(t, 75, value(theMetric(t, families["tokenpulse_tokens_total"], "type=output")))
 			},
 		},
-		"without a rate there are none": {
-			map[string]any{"gen_ai.usage.output_tokens": nil, "tokenpulse.request_token_rate": nil},
+		"without a count there are none": {
+			map[string]any{"gen_ai.usage.output_tokens": nil, "tokenpulse.token_count": nil},
 			func(t *testing.T, families map[string]*dto.MetricFamily) {
 				require.Len(t, families["tokenpulse_tokens_total"].Metric, 3)
 			},

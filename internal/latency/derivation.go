@@ -117,6 +117,9 @@ func (d *derivation) rates() {
 	if !known {
 		return
 	}
+	if !d.request.OutputTokens.Known && tokens > 0 {
+		d.latency.TokenCount = Known(tokens)
+	}
 	if duration := d.latency.Measures[RequestDuration]; duration.Value > 0 {
 		d.latency.Measures[RequestTokenRate] = Measure{float64(tokens) / duration.Value, true, lowerBound}
 	}

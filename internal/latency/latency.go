@@ -63,6 +63,10 @@ type Latency struct {
 	// ChunkCount is the number of chunks that carried a token, dropped ones
 	// included. It is unknown when the request has no timeline of its tokens.
 	ChunkCount Optional[int64]
+	// TokenCount is the number of output tokens that the chunks held, at least one
+	// for each dropped. It is unknown where there was no chunk, and where the
+	// number was reported: that counts.
+	TokenCount Optional[int64]
 	// TokenCountMismatch is the reported number of output tokens minus the counted.
 	// It is 0 where there was nothing to compare.
 	TokenCountMismatch int64

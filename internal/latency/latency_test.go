@@ -472,27 +472,32 @@ func TestCounts(t *testing.T) {
 		"stalls, also of no length": {
 			request:  Request{Duration: 3 * time.Second},
 			chunks:   contents(0, 501, 1001, 1600),
-			expected: Latency{ChunkCount: Known(int64(4)), StallCount: 2},
+			expected: Latency{ChunkCount: Known(int64(4)), TokenCount: Known(int64(4)), StallCount: 2},
+		},
+		"counted, where nothing is reported and the request takes no time": {
+			request:  Request{ChunksDropped: 3},
+			chunks:   []chunk{{0, 5, timeline.Content}, {0, 2, timeline.Content}},
+			expected: Latency{ChunkCount: Known(int64(5)), TokenCount: Known(int64(10))},
 		},
 		"two steps back": {
 			request: Request{Duration: time.Second},
 			chunks:  contents(10, 5, 20, 15, 30),
 			expected: Latency{
-				ChunkCount: Known(int64(5)), ClockAnomalies: 2, Rejected: [Reasons]int64{Negative: 2},
+				ChunkCount: Known(int64(5)), TokenCount: Known(int64(5)), ClockAnomalies: 2, Rejected: [Reasons]int64{Negative: 2},
 			},
 		},
 		"before the start": { // TTFT, TTFO and prefill are negative
 			request: Request{Duration: time.Second},
 			chunks:  contents(-10, 5),
 			expected: Latency{
-				ChunkCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [Reasons]int64{Negative: 3},
+				ChunkCount: Known(int64(2)), TokenCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [Reasons]int64{Negative: 3},
 			},
 		},
 		"a gap longer than the request, then the end before the last chunk": {
 			request: Request{Duration: 100 * ms},
 			chunks:  contents(10, 120), // gap and decode: 110
 			expected: Latency{
-				ChunkCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [Reasons]int64{LongerThanRequest: 2},
+				ChunkCount: Known(int64(2)), TokenCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [Reasons]int64{LongerThanRequest: 2},
 			},
 		},
 		"the end before the start, no chunk": {
@@ -506,7 +511,7 @@ func TestCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := analyze(t, standard, test.request, test.chunks)
 			require.Equal(t, test.expected, Latency{
-				ChunkCount: l.ChunkCount, StallCount: l.StallCount, TokenCountMismatch: l.TokenCountMismatch,
+				ChunkCount: l.ChunkCount, TokenCount: l.TokenCount, StallCount: l.StallCount, TokenCountMismatch: l.TokenCountMismatch,
 				ClockAnomalies: l.ClockAnomalies, Rejected: l.Rejected,
 			})
 		})

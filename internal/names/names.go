@@ -28,6 +28,7 @@ const (
 	StallDuration          = "tokenpulse.stall.duration"
 	FluidityIndex          = "tokenpulse.fluidity_index"
 	ChunkCount             = "tokenpulse.chunk.count"
+	TokenCount             = "tokenpulse.token_count"
 	TokenCountMismatch     = "tokenpulse.token_count.mismatch"
 	ClockAnomalies         = "tokenpulse.clock.anomalies"
 

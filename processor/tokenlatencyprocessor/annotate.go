@@ -56,7 +56,7 @@ func newDistribution(name, sketch string) distribution {
 // this processor wrote them.
 var derivedNames = func() map[string]bool {
 	derived := map[string]bool{
-		names.StallCount: true, names.ChunkCount: true, names.TokenCountMismatch: true,
+		names.StallCount: true, names.ChunkCount: true, names.TokenCount: true, names.TokenCountMismatch: true,
 		names.ClockAnomalies: true, names.Estimate: true,
 	}
 	for _, name := range measureNames {
@@ -104,6 +104,9 @@ func putCounts(attributes pcommon.Map, derived *latency.Latency) {
 	}
 	if derived.ChunkCount.Known {
 		attributes.PutInt(names.ChunkCount, derived.ChunkCount.Value)
+	}
+	if derived.TokenCount.Known {
+		attributes.PutInt(names.TokenCount, derived.TokenCount.Value)
 	}
 	if derived.TokenCountMismatch != 0 {
 		attributes.PutInt(names.TokenCountMismatch, derived.TokenCountMismatch)

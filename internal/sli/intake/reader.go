@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -20,7 +19,7 @@ type reader struct {
 	// What is known of the span so far.
 	ours                 bool // it carries something of the token_latency processor
 	outcomeKnown         bool
-	tokenRate            float64
+	tokenCount           float64
 	tokenGaps, chunkGaps sli.Distribution
 	ownChunkGaps         bool // the span has a sketch of them
 	sketches             int  // how many the span has
@@ -83,8 +82,8 @@ func (r *reader) attribute(key string, v pcommon.Value) {
 		r.number(&r.tokenGaps.Max, v)
 	case names.InterChunkLatency + names.SuffixMax:
 		r.number(&r.chunkGaps.Max, v)
-	case names.RequestTokenRate:
-		r.number(&r.tokenRate, v)
+	case names.TokenCount:
+		r.number(&r.tokenCount, v)
 
 	case names.GenAIInputTokens:
 		r.count(sli.InputTokens, v)
@@ -160,14 +159,10 @@ func (r *reader) deriveOutcome(span ptrace.Span) {
 }
 
 // deriveOutputTokens counts the tokens that were seen where the service reported
-// none: the processor wrote the request token rate, N / (E - t0), from them.
+// none.
 func (r *reader) deriveOutputTokens() {
-	if _, reported := r.request.Count(sli.OutputTokens); reported {
-		return
-	}
-	duration, known := r.request.Value(sli.RequestDuration)
-	if n := math.Round(r.tokenRate * duration); known && n > 0 && n <= largest {
-		r.request.SetCount(sli.OutputTokens, n)
+	if _, reported := r.request.Count(sli.OutputTokens); !reported && r.tokenCount > 0 {
+		r.request.SetCount(sli.OutputTokens, r.tokenCount)
 	}
 }
 
