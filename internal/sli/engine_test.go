@@ -254,25 +254,32 @@ func TestMalformedSketchLeavesTheRest(t *testing.T) {
 	require.EqualValues(t, 1, e.collect(e.at(0), TimeToFirstToken)["m"].count)
 }
 
-// However large requests say they are, and however many come, a scrape works.
+// However large requests say they are, and however many come, a scrape works and
+// loses nothing.
 func TestHugeDistributions(t *testing.T) {
 	e := newTestEngine(nil)
-	huge := func(values uint64) *Request {
+	huge := func(gap float64, values uint64) *Request {
 		var s sketch.Sketch
-		s.Add(0.02, values)
+		s.Add(gap, values)
 		r := latency("m", e.at(0), 0.2)
-		r.SetDistribution(InterTokenLatency, Distribution{Sketch: s.AppendBinary(nil), Max: 0.02})
+		r.SetDistribution(InterTokenLatency, Distribution{Sketch: s.AppendBinary(nil), Max: gap})
 		return r
 	}
-	require.Equal(t, 1, e.Record(huge(maxValues+1)).MalformedSketches)
-	const requests = 5000 // 2^42 values
-	for range requests {
-		require.Zero(t, e.Record(huge(maxValues)).MalformedSketches)
+	require.Equal(t, 1, e.Record(huge(0.02, maxValues+1)).MalformedSketches)
+	const fast, slow = 4000, 1000 // requests; 2^42 values
+	for i := range fast + slow {
+		gap := 0.02
+		if i >= fast {
+			gap = 0.5
+		}
+		require.Zero(t, e.Record(huge(gap, maxValues)).MalformedSketches)
 		e.collect(e.at(0), InterTokenLatency)
 	}
 	got := e.collect(e.at(0), InterTokenLatency)["m"]
-	require.EqualValues(t, requests*maxValues, got.count)
+	require.EqualValues(t, (fast+slow)*maxValues, got.count)
 	require.NotEmpty(t, got.quantiles)
+	require.Equal(t, 0, got.quantiles[0].Quantile)
+	require.InEpsilon(t, 0.02, got.quantiles[0].Value, 0.0055, "the median is among the first requests, and still in the window")
 }
 
 func TestOverflowKeepsTotals(t *testing.T) {
