@@ -7,12 +7,12 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 )
 
-// The same number comes as an integer, a double or a string, depending on the
-// instrumentation and on the encodings its span went through. Each function here
-// takes them all, and counts in unusable the value it cannot read.
+// Each function here takes a number in all forms it comes in, and counts in
+// unusable the value it cannot read.
 
 // integer reads a whole number.
 func integer(v pcommon.Value, unusable *int64) latency.Optional[int64] {
@@ -24,7 +24,7 @@ func integer(v pcommon.Value, unusable *int64) latency.Optional[int64] {
 			return latency.Known(n)
 		}
 	}
-	if f, ok := float(v); ok && f == math.Trunc(f) && math.Abs(f) < 1<<63 {
+	if f, ok := attribute.Number(v); ok && f == math.Trunc(f) && math.Abs(f) < 1<<63 {
 		return latency.Known(int64(f))
 	}
 	*unusable++
@@ -46,25 +46,11 @@ func count(v pcommon.Value, unusable *int64) int64 {
 
 // seconds reads a duration given in seconds.
 func seconds(v pcommon.Value, unusable *int64) latency.Optional[time.Duration] {
-	if f, ok := float(v); ok {
+	if f, ok := attribute.Number(v); ok {
 		if nanos := math.Round(f * float64(time.Second)); math.Abs(nanos) < 1<<63 {
 			return latency.Known(time.Duration(nanos))
 		}
 	}
 	*unusable++
 	return latency.Optional[time.Duration]{}
-}
-
-// float reads a number. It may be infinite or none.
-func float(v pcommon.Value) (float64, bool) {
-	switch v.Type() {
-	case pcommon.ValueTypeDouble:
-		return v.Double(), true
-	case pcommon.ValueTypeInt:
-		return float64(v.Int()), true
-	case pcommon.ValueTypeStr:
-		f, err := strconv.ParseFloat(v.Str(), 64)
-		return f, err == nil
-	}
-	return 0, false
 }

@@ -2,10 +2,10 @@ package intake
 
 import (
 	"math"
-	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -39,25 +39,12 @@ var ReasonNames = [Reasons]string{"", "wrong_type", "not_finite", "negative", "o
 // years, or a billion tokens.
 const largest = sketch.MaxValue
 
-// number reads an attribute that is a quantity. On its way a number may have
-// become an integer, or text.
+// number reads an attribute that is a quantity.
 func number(v pcommon.Value) (float64, Reason) {
-	var n float64
-	switch v.Type() {
-	case pcommon.ValueTypeDouble:
-		n = v.Double()
-	case pcommon.ValueTypeInt:
-		n = float64(v.Int())
-	case pcommon.ValueTypeStr:
-		parsed, err := strconv.ParseFloat(v.Str(), 64)
-		if err != nil {
-			return 0, WrongType
-		}
-		n = parsed
-	default:
-		return 0, WrongType
-	}
+	n, ok := attribute.Number(v)
 	switch {
+	case !ok:
+		return 0, WrongType
 	case math.IsNaN(n) || math.IsInf(n, 0):
 		return 0, NotFinite
 	case n < 0:
