@@ -149,13 +149,12 @@ func (g *gaps) sumUp(s *sketch.Sketch, estimated bool) Distribution {
 	}
 	percentiles := [...]float64{0.50, 0.95, 0.99}
 	s.Quantiles(percentiles[:])
+	known := func(v float64) Measure { return Measure{v, true, estimated} }
 	return Distribution{
-		Mean:      g.total / (nanosPerSecond * float64(s.Count())),
-		P50:       percentiles[0],
-		P95:       percentiles[1],
-		P99:       percentiles[2],
-		Max:       s.Max(),
-		Known:     true,
-		Estimated: estimated,
+		Mean: known(g.total / (nanosPerSecond * float64(s.Count()))),
+		P50:  known(percentiles[0]),
+		P95:  known(percentiles[1]),
+		P99:  known(percentiles[2]),
+		Max:  known(s.Max()),
 	}
 }

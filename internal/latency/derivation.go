@@ -14,8 +14,10 @@ type derivation struct {
 
 func (d *derivation) derive() {
 	first := d.firstToken()
-	d.latency.Outcome = outcome(d.request, first.Known || d.request.ChunksDropped > 0)
-	d.set(RequestDuration, d.request.Duration, false)
+	d.latency.Outcome = outcome(d.request, first.Known || d.arrivals.chunks > 0 || d.dropped() > 0)
+	if !d.request.StartUnseen {
+		d.set(RequestDuration, d.request.Duration, false)
+	}
 	d.clockAtBothEnds(first)
 	d.milestones(first)
 	d.phases(first)
@@ -30,28 +32,39 @@ func (d *derivation) set(q Quantity, v time.Duration, estimated bool) {
 	}
 }
 
-// firstToken returns c1.
-func (d *derivation) firstToken() Optional[time.Duration] {
-	if d.arrivals.chunks > 0 {
-		return Known(d.arrivals.first)
-	}
-	return d.request.FirstToken
+// dropped returns how many chunks the timeline lacks.
+func (d *derivation) dropped() int64 {
+	return d.request.FirstChunksDropped + d.request.LastChunksDropped
 }
 
-// lastTokenUnknown reports that nobody saw the last token. Decode then ends with
-// the request.
-func (d *derivation) lastTokenUnknown() bool {
-	return d.arrivals.chunks == 0 || d.request.ChunksDropped > 0
+// partial reports that the timeline tells less than the tokens' times: what
+// follows from all of it is estimated.
+func (d *derivation) partial() bool { return d.request.Frames || d.dropped() > 0 }
+
+// firstToken returns c1. A first frame that survived others is not the first.
+func (d *derivation) firstToken() Milestone {
+	if d.arrivals.chunks > 0 && !d.request.Frames {
+		return Milestone{d.arrivals.first, true, false}
+	}
+	for _, told := range d.request.FirstToken {
+		if told.Known && d.latency.accepts(told.After, d.limit) {
+			return told
+		}
+	}
+	if d.arrivals.chunks > 0 && d.request.FirstChunksDropped == 0 {
+		return Milestone{d.arrivals.first, true, true}
+	}
+	return Milestone{}
 }
 
 // clockAtBothEnds adds the steps back before the first and after the last token
 // to those in between, which the walk has counted.
-func (d *derivation) clockAtBothEnds(first Optional[time.Duration]) {
-	last := first.Value
+func (d *derivation) clockAtBothEnds(first Milestone) {
+	last := first.After
 	if d.arrivals.chunks > 0 {
 		last = d.arrivals.last
 	}
-	if first.Value < 0 {
+	if first.After < 0 {
 		d.latency.ClockAnomalies++
 	}
 	if d.request.Duration < last {
@@ -59,50 +72,72 @@ func (d *derivation) clockAtBothEnds(first Optional[time.Duration]) {
 	}
 }
 
-func (d *derivation) milestones(first Optional[time.Duration]) {
+func (d *derivation) milestones(first Milestone) {
+	if d.arrivals.chunks > 0 || !first.Known && !d.request.TokensUnwatched {
+		d.latency.ChunkCount = Known(d.arrivals.chunks + d.dropped())
+	}
+	if d.request.StartUnseen {
+		return
+	}
 	if first.Known {
-		d.set(TimeToFirstToken, first.Value, false)
+		d.set(TimeToFirstToken, first.After, first.Estimated)
 	}
-	if output := d.arrivals.firstOutput; output.Known {
+	if output := d.arrivals.firstOutput; output.Known && !d.request.Frames {
 		d.set(TimeToFirstOutputToken, output.Value, false)
-	}
-	if d.arrivals.chunks > 0 || !first.Known {
-		d.latency.ChunkCount = Known(d.arrivals.chunks + d.request.ChunksDropped)
 	}
 }
 
-func (d *derivation) phases(first Optional[time.Duration]) {
-	if d.request.Queue.Known {
-		d.set(QueueDuration, d.request.Queue.Value, false)
+func (d *derivation) phases(first Milestone) {
+	if !d.request.StartUnseen {
+		d.untilFirstToken(first)
 	}
-	if !first.Known {
-		return
-	}
-	if d.latency.Measures[QueueDuration].Known {
-		d.set(PrefillDuration, first.Value-d.request.Queue.Value, false)
-	} else { // an upper bound: it holds queue and network
-		d.set(PrefillDuration, first.Value, true)
-	}
-	last := d.arrivals.last
-	if d.lastTokenUnknown() {
-		last = d.request.Duration
-	}
-	d.set(DecodeDuration, last-first.Value, d.lastTokenUnknown())
-
+	d.decode(first)
 	prefill, decode := d.latency.Measures[PrefillDuration], d.latency.Measures[DecodeDuration]
 	if sum := prefill.Value + decode.Value; prefill.Known && decode.Known && sum > 0 {
 		d.latency.Measures[DecodeShare] = Measure{decode.Value / sum, true, prefill.Estimated || decode.Estimated}
 	}
 }
 
-// outputTokens returns N. It is a lower bound when chunks that nobody counted
-// are missing, each of which held at least one token.
-func (d *derivation) outputTokens() (n int64, known, lowerBound bool) {
+func (d *derivation) untilFirstToken(first Milestone) {
+	if d.request.Queue.Known {
+		d.set(QueueDuration, d.request.Queue.Value, false)
+	}
+	if d.request.Prefill.Known {
+		d.set(PrefillDuration, d.request.Prefill.Value, d.request.PrefillEstimated)
+		return
+	}
+	if !first.Known {
+		return
+	}
+	if d.latency.Measures[QueueDuration].Known {
+		d.set(PrefillDuration, first.After-d.request.Queue.Value, first.Estimated)
+	} else { // an upper bound: it holds queue and network
+		d.set(PrefillDuration, first.After, true)
+	}
+}
+
+// decode ends with the request where nobody saw the last token.
+func (d *derivation) decode(first Milestone) {
+	switch {
+	case d.request.Decode.Known:
+		d.set(DecodeDuration, d.request.Decode.Value, false)
+	case !first.Known:
+	case d.arrivals.chunks > 0 && d.request.LastChunksDropped == 0:
+		d.set(DecodeDuration, d.arrivals.last-first.After, d.request.Frames)
+	case d.request.LastToken.Known:
+		d.set(DecodeDuration, d.request.LastToken.Value-first.After, first.Estimated)
+	default:
+		d.set(DecodeDuration, d.request.Duration-first.After, true)
+	}
+}
+
+// outputTokens returns N. It is an estimate when frames were counted, or when
+// chunks are missing, each of which held at least one token.
+func (d *derivation) outputTokens() (n int64, known, estimated bool) {
 	if reported := d.request.OutputTokens; reported.Known {
 		return reported.Value, true, false
 	}
-	dropped := d.request.ChunksDropped
-	return d.arrivals.tokens + dropped, d.latency.ChunkCount.Known, dropped > 0
+	return d.arrivals.tokens + d.dropped(), d.latency.ChunkCount.Known, d.partial()
 }
 
 func (d *derivation) rates() {
@@ -110,41 +145,42 @@ func (d *derivation) rates() {
 		d.latency.Rejected[Negative]++
 		d.request.OutputTokens.Known = false
 	}
-	if d.request.OutputTokens.Known && d.arrivals.chunks > 0 && d.request.ChunksDropped == 0 {
+	if d.request.OutputTokens.Known && d.arrivals.chunks > 0 && d.dropped() == 0 {
 		d.latency.TokenCountMismatch = d.request.OutputTokens.Value - d.arrivals.tokens
 	}
-	tokens, known, lowerBound := d.outputTokens()
+	tokens, known, estimated := d.outputTokens()
 	if !known {
 		return
 	}
-	if !d.request.OutputTokens.Known && tokens > 0 {
+	if !d.request.OutputTokens.Known && !d.request.Frames && tokens > 0 {
 		d.latency.TokenCount = Known(tokens)
 	}
 	if duration := d.latency.Measures[RequestDuration]; duration.Value > 0 {
-		d.latency.Measures[RequestTokenRate] = Measure{float64(tokens) / duration.Value, true, lowerBound}
+		d.latency.Measures[RequestTokenRate] = Measure{float64(tokens) / duration.Value, true, estimated}
 	}
 	if d.latency.ChunkCount.Known && d.latency.ChunkCount.Value <= 1 {
 		return
 	}
-	d.decodePace(tokens)
+	d.decodePace(tokens, estimated)
 }
 
 // decodePace derives time per output token and its inverse.
-func (d *derivation) decodePace(tokens int64) {
+func (d *derivation) decodePace(tokens int64, estimated bool) {
 	decode := d.latency.Measures[DecodeDuration]
 	if !decode.Known || tokens <= 1 {
 		return
 	}
+	estimated = estimated || decode.Estimated
 	perToken := decode.Value / float64(d.denominator(tokens))
-	d.latency.Measures[TimePerOutputToken] = Measure{perToken, true, decode.Estimated}
+	d.latency.Measures[TimePerOutputToken] = Measure{perToken, true, estimated}
 	if perToken > 0 {
-		d.latency.Measures[OutputTokenRate] = Measure{1 / perToken, true, decode.Estimated}
+		d.latency.Measures[OutputTokenRate] = Measure{1 / perToken, true, estimated}
 	}
 }
 
 func (d *derivation) denominator(tokens int64) int64 {
 	first := d.arrivals.firstTokens
-	if d.options.Denominator == AfterFirstChunk && 0 < first && first < tokens {
+	if d.options.Denominator == AfterFirstChunk && !d.request.Frames && 0 < first && first < tokens {
 		return tokens - first
 	}
 	return tokens - 1
@@ -153,7 +189,12 @@ func (d *derivation) denominator(tokens int64) int64 {
 // gaps sums up what lies between the chunks. With chunks missing it speaks of
 // part of the stream only.
 func (d *derivation) gaps() {
-	gaps, partial := &d.arrivals.gaps, d.request.ChunksDropped > 0
+	gaps, partial := &d.arrivals.gaps, d.partial()
+	if d.arrivals.chunks == 0 {
+		d.latency.InterToken = d.reported(d.request.Chunks.InterToken)
+		d.latency.InterChunk = d.reported(d.request.Chunks.InterChunk)
+		return
+	}
 	d.latency.InterToken = gaps.sumUp(&gaps.interToken, partial)
 	d.latency.InterChunk = d.latency.InterToken
 	if gaps.differ {
@@ -163,7 +204,17 @@ func (d *derivation) gaps() {
 		d.latency.StallCount = d.arrivals.stalls
 		d.set(StallDuration, d.arrivals.stallTime, partial)
 	}
-	if d.arrivals.fluidity.started {
+	if d.arrivals.fluidity.started && !d.request.StartUnseen && d.request.FirstChunksDropped == 0 {
 		d.latency.Measures[FluidityIndex] = Measure{d.arrivals.fluidity.index(), true, partial}
 	}
+}
+
+// reported returns the statistics that can be true.
+func (d *derivation) reported(told Distribution) Distribution {
+	for statistic, m := range told {
+		if m.Known && !d.latency.accepts(time.Duration(m.Value*nanosPerSecond), d.limit) {
+			told[statistic] = Measure{}
+		}
+	}
+	return told
 }

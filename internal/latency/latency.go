@@ -29,12 +29,22 @@ type Measure struct {
 	Known, Estimated bool
 }
 
-// Distribution sums up the gaps of one request, in seconds. Mean and Max are
-// exact, the percentiles within 0.55%.
-type Distribution struct {
-	Mean, P50, P95, P99, Max float64
-	Known, Estimated         bool
-}
+// Statistic is one number that sums up the gaps of a request.
+type Statistic uint8
+
+// The statistics that a request has of its gaps.
+const (
+	Mean Statistic = iota
+	P50
+	P95
+	P99
+	Max
+	Statistics // how many there are
+)
+
+// Distribution sums up the gaps of one request, in seconds. Of gaps that were
+// seen, Mean and Max are exact, and the percentiles within 0.55%.
+type Distribution [Statistics]Measure
 
 // Reason tells why a value was rejected.
 type Reason uint8
@@ -61,7 +71,7 @@ type Latency struct {
 	// StallCount belongs to the measure StallDuration: known and estimated like it.
 	StallCount int64
 	// ChunkCount is the number of chunks that carried a token, dropped ones
-	// included. It is unknown when the request has no timeline of its tokens.
+	// included. It is unknown when nobody watched them.
 	ChunkCount Optional[int64]
 	// TokenCount is the number of output tokens that the chunks held, at least one
 	// for each dropped. It is unknown where there was no chunk, and where the

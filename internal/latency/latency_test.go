@@ -46,6 +46,11 @@ func analyze(t *testing.T, options Options, request Request, chunks []chunk) Lat
 	return l
 }
 
+// told is what an instrumentation says of the first token.
+func told(after time.Duration) [Trusts]Milestone {
+	return [Trusts]Milestone{RelativeTime: {After: after, Known: true}}
+}
+
 var standard = Options{StallThreshold: 500 * time.Millisecond}
 
 const ms = time.Millisecond
@@ -266,7 +271,7 @@ func TestPerRequest(t *testing.T) {
 		},
 		"no token events: decode ends with the request": {
 			options: standard,
-			request: Request{Duration: 500 * ms, FirstToken: Known(100 * ms), OutputTokens: Known(int64(11))},
+			request: Request{Duration: 500 * ms, FirstToken: told(100 * ms), OutputTokens: Known(int64(11))},
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.04, OutputTokenRate: 25,
 				RequestTokenRate: 22, PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
@@ -275,7 +280,7 @@ func TestPerRequest(t *testing.T) {
 		},
 		"no token events and no usage: N is unknown": {
 			options: standard,
-			request: Request{Duration: 500 * ms, FirstToken: Known(100 * ms)},
+			request: Request{Duration: 500 * ms, FirstToken: told(100 * ms)},
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
 			},
@@ -283,7 +288,7 @@ func TestPerRequest(t *testing.T) {
 		},
 		"chunks dropped, usage reported": {
 			options: standard,
-			request: Request{Duration: 500 * ms, ChunksDropped: 8, OutputTokens: Known(int64(11)), Queue: Known(50 * ms)},
+			request: Request{Duration: 500 * ms, LastChunksDropped: 8, OutputTokens: Known(int64(11)), Queue: Known(50 * ms)},
 			chunks:  contents(100, 120),
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.04, OutputTokenRate: 25,
@@ -293,7 +298,7 @@ func TestPerRequest(t *testing.T) {
 		},
 		"chunks dropped, no usage: N is at least counted + dropped": {
 			options: standard,
-			request: Request{Duration: 500 * ms, ChunksDropped: 3, Queue: Known(50 * ms)},
+			request: Request{Duration: 500 * ms, LastChunksDropped: 3, Queue: Known(50 * ms)},
 			chunks:  contents(100, 120),
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.1, OutputTokenRate: 10,
@@ -391,27 +396,29 @@ func TestPerRequest(t *testing.T) {
 }
 
 func TestDistributions(t *testing.T) {
-	dropped := analyze(t, standard, Request{Duration: 500 * ms, ChunksDropped: 1}, contents(100, 120))
-	require.True(t, dropped.InterToken.Estimated, "part of the gaps is part of the distribution")
-	require.True(t, dropped.InterChunk.Estimated)
+	dropped := analyze(t, standard, Request{Duration: 500 * ms, LastChunksDropped: 1}, contents(100, 120))
+	require.True(t, dropped.InterToken[Mean].Estimated, "part of the gaps is part of the distribution")
+	require.True(t, dropped.InterChunk[Mean].Estimated)
 
 	// Gaps 90 ms with 3 tokens, 40 ms with 1: ITL 30, 30, 30, 40 and ICL 90, 40.
 	chunks := []chunk{{100, 7, timeline.Content}, {190, 3, timeline.Content}, {230, 1, timeline.Content}}
 	l := analyze(t, standard, Request{Duration: 230 * ms}, chunks)
-	require.InDelta(t, 0.0325, l.InterToken.Mean, 1e-12)
-	require.InEpsilon(t, 0.030, l.InterToken.P50, 0.0055)
-	require.InEpsilon(t, 0.040, l.InterToken.P95, 0.0055)
-	require.InDelta(t, 0.040, l.InterToken.Max, 1e-12)
-	require.InDelta(t, 0.065, l.InterChunk.Mean, 1e-12)
-	require.InEpsilon(t, 0.040, l.InterChunk.P50, 0.0055)
-	require.InDelta(t, 0.090, l.InterChunk.Max, 1e-12)
-	require.False(t, l.InterToken.Estimated)
+	require.InDelta(t, 0.0325, l.InterToken[Mean].Value, 1e-12)
+	require.InEpsilon(t, 0.030, l.InterToken[P50].Value, 0.0055)
+	require.InEpsilon(t, 0.040, l.InterToken[P95].Value, 0.0055)
+	require.InDelta(t, 0.040, l.InterToken[Max].Value, 1e-12)
+	require.InDelta(t, 0.065, l.InterChunk[Mean].Value, 1e-12)
+	require.InEpsilon(t, 0.040, l.InterChunk[P50].Value, 0.0055)
+	require.InDelta(t, 0.090, l.InterChunk[Max].Value, 1e-12)
+	require.False(t, l.InterToken[Mean].Estimated)
 
 	require.Zero(t, analyze(t, standard, Request{Duration: 1 * ms}, contents(1)).InterToken, "k <= 1")
 	require.Zero(t, analyze(t, standard, Request{Duration: 1 * ms}, contents(1, 0)).InterToken, "no gap to believe")
 
 	zero := analyze(t, standard, Request{Duration: 1 * ms}, contents(1, 1)).InterToken
-	require.Equal(t, Distribution{Known: true}, zero, "a gap of 0 is a sample of 0")
+	for _, m := range zero {
+		require.Equal(t, Measure{Known: true}, m, "a gap of 0 is a sample of 0")
+	}
 }
 
 func TestInterChunkSketchIsTheInterTokenSketchUnlessAGapIsShared(t *testing.T) {
@@ -457,7 +464,7 @@ func TestCounts(t *testing.T) {
 			expected: Latency{ChunkCount: Known(int64(3)), TokenCountMismatch: 2},
 		},
 		"nothing to compare when chunks are missing": {
-			request:  Request{Duration: time.Second, OutputTokens: Known(int64(5)), ChunksDropped: 4},
+			request:  Request{Duration: time.Second, OutputTokens: Known(int64(5)), LastChunksDropped: 4},
 			chunks:   contents(1, 2, 3),
 			expected: Latency{ChunkCount: Known(int64(7))},
 		},
@@ -466,7 +473,7 @@ func TestCounts(t *testing.T) {
 			expected: Latency{ChunkCount: Known(int64(0))},
 		},
 		"chunks unknown without token events": {
-			request:  Request{Duration: time.Second, FirstToken: Known(time.Millisecond)},
+			request:  Request{Duration: time.Second, FirstToken: told(time.Millisecond)},
 			expected: Latency{},
 		},
 		"stalls, also of no length": {
@@ -475,7 +482,7 @@ func TestCounts(t *testing.T) {
 			expected: Latency{ChunkCount: Known(int64(4)), TokenCount: Known(int64(4)), StallCount: 2},
 		},
 		"counted, where nothing is reported and the request takes no time": {
-			request:  Request{ChunksDropped: 3},
+			request:  Request{LastChunksDropped: 3},
 			chunks:   []chunk{{0, 5, timeline.Content}, {0, 2, timeline.Content}},
 			expected: Latency{ChunkCount: Known(int64(5)), TokenCount: Known(int64(10))},
 		},
@@ -537,15 +544,17 @@ func TestOutcome(t *testing.T) {
 		"incomplete without a token":             {Request{Outcome: "incomplete"}, nil, names.OutcomeIncomplete},
 		"an empty stream is no success":          {Request{Outcome: "success"}, nil, names.OutcomeError},
 		"usage only is no success":               {Request{Outcome: "success", OutputTokens: Known(int64(9))}, nil, names.OutcomeError},
-		"tokens seen without events":             {Request{Outcome: "success", FirstToken: Known(ms)}, nil, names.OutcomeSuccess},
-		"tokens seen, but no room for any chunk": {Request{Outcome: "success", ChunksDropped: 3}, nil, names.OutcomeSuccess},
+		"tokens seen without events":             {Request{Outcome: "success", FirstToken: told(ms)}, nil, names.OutcomeSuccess},
+		"nobody looked at tokens":                {Request{TokensUnwatched: true}, nil, names.OutcomeSuccess},
+		"nobody looked at tokens, status error":  {Request{TokensUnwatched: true, Failed: true}, nil, names.OutcomeError},
+		"tokens seen, but no room for any chunk": {Request{Outcome: "success", LastChunksDropped: 3}, nil, names.OutcomeSuccess},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.request.Duration = time.Second
 			l := analyze(t, standard, test.request, test.chunks)
 			require.Equal(t, test.expected, l.Outcome)
-			require.Equal(t, len(test.chunks) > 0 || test.request.FirstToken.Known, l.Measures[TimeToFirstToken].Known,
+			require.Equal(t, len(test.chunks) > 0 || test.request.FirstToken[RelativeTime].Known, l.Measures[TimeToFirstToken].Known,
 				"time to first token is kept whatever the outcome")
 		})
 	}
@@ -617,5 +626,5 @@ func TestLastChunkAtTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, l.ClockAnomalies)
 	require.InDelta(t, 0.1200006, l.Measures[TimeToFirstOutputToken].Value, 1e-6)
-	require.InDelta(t, 0.1200006, l.InterChunk.Max, 1e-6)
+	require.InDelta(t, 0.1200006, l.InterChunk[Max].Value, 1e-6)
 }

@@ -9,7 +9,7 @@ func outcome(r *Request, tokenSeen bool) string {
 	case names.OutcomeError, names.OutcomeCancelled, names.OutcomeIncomplete:
 		return r.Outcome
 	}
-	if r.Failed || !tokenSeen {
+	if r.Failed || !tokenSeen && !r.TokensUnwatched {
 		return names.OutcomeError
 	}
 	return names.OutcomeSuccess

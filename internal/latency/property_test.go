@@ -82,8 +82,10 @@ func newReference(duration time.Duration, chunks []chunk) reference {
 
 func requireDistribution(t *testing.T, samples []float64, d Distribution) {
 	t.Helper()
-	require.Equal(t, len(samples) > 0, d.Known)
-	if !d.Known {
+	for _, m := range d {
+		require.Equal(t, len(samples) > 0, m.Known)
+	}
+	if len(samples) == 0 {
 		return
 	}
 	slices.Sort(samples)
@@ -94,9 +96,9 @@ func requireDistribution(t *testing.T, samples []float64, d Distribution) {
 	nearestRank := func(q float64) float64 {
 		return samples[max(0, int(math.Ceil(q*float64(len(samples))))-1)]
 	}
-	require.InEpsilon(t, 1+sum/float64(len(samples)), 1+d.Mean, 1e-9)
-	require.InEpsilon(t, 1+samples[len(samples)-1], 1+d.Max, 1e-12)
-	for q, got := range map[float64]float64{0.5: d.P50, 0.95: d.P95, 0.99: d.P99} {
+	require.InEpsilon(t, 1+sum/float64(len(samples)), 1+d[Mean].Value, 1e-9)
+	require.InEpsilon(t, 1+samples[len(samples)-1], 1+d[Max].Value, 1e-12)
+	for q, got := range map[float64]float64{0.5: d[P50].Value, 0.95: d[P95].Value, 0.99: d[P99].Value} {
 		require.InDelta(t, nearestRank(q), got, 0.01*nearestRank(q)+1e-9, "quantile %v", q)
 	}
 }

@@ -41,12 +41,12 @@ func TestReadTokenStream(t *testing.T) {
 	require.Equal(t, "token_stream", Names()[o.Reader])
 	require.Equal(t, "client", o.Vantage)
 	require.Equal(t, latency.Request{
-		Duration:      time.Second,
-		Queue:         latency.Known(12_300 * time.Microsecond),
-		OutputTokens:  latency.Known(int64(12)),
-		ChunksDropped: 3,
-		Outcome:       "cancelled",
-		Failed:        true,
+		Duration:          time.Second,
+		Queue:             latency.Known(12_300 * time.Microsecond),
+		OutputTokens:      latency.Known(int64(12)),
+		LastChunksDropped: 3,
+		Outcome:           "cancelled",
+		Failed:            true,
 	}, o.Request)
 	require.Zero(t, o.Unusable)
 	require.True(t, o.Timeline.Next())
@@ -184,7 +184,7 @@ func TestImpossibleCountOfDroppedChunksIsNone(t *testing.T) {
 		span.Attributes().PutInt(names.ChunksDropped, dropped)
 		o, _, err := Read(span)
 		require.NoError(t, err)
-		require.Zero(t, o.Request.ChunksDropped)
+		require.Zero(t, o.Request.LastChunksDropped)
 		require.EqualValues(t, 1, o.Unusable)
 	}
 }

@@ -34,7 +34,7 @@ func readTokenStream(span ptrace.Span) (o Observation, err error) {
 		case names.GenAIOutputTokens:
 			o.Request.OutputTokens = integer(v, &o.Unusable)
 		case names.ChunksDropped:
-			o.Request.ChunksDropped = count(v, &o.Unusable)
+			o.Request.LastChunksDropped = count(v, &o.Unusable)
 		}
 	}
 	o.Vantage = knownVantage(o.Vantage)

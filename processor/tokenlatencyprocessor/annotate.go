@@ -33,7 +33,9 @@ var measureNames = [latency.Quantities]string{
 
 // distribution holds the attributes of one distribution.
 type distribution struct {
-	name, mean, p50, p95, p99, max, sketch string
+	name       string
+	statistics [latency.Statistics]string
+	sketch     string
 }
 
 var (
@@ -42,14 +44,13 @@ var (
 )
 
 func newDistribution(name, sketch string) distribution {
-	return distribution{
-		name: name, sketch: sketch,
-		mean: name + names.SuffixMean,
-		p50:  name + names.SuffixP50,
-		p95:  name + names.SuffixP95,
-		p99:  name + names.SuffixP99,
-		max:  name + names.SuffixMax,
-	}
+	return distribution{name: name, sketch: sketch, statistics: [latency.Statistics]string{
+		latency.Mean: name + names.SuffixMean,
+		latency.P50:  name + names.SuffixP50,
+		latency.P95:  name + names.SuffixP95,
+		latency.P99:  name + names.SuffixP99,
+		latency.Max:  name + names.SuffixMax,
+	}}
 }
 
 // derivedNames holds the attributes that say something of a request only when
@@ -63,7 +64,8 @@ var derivedNames = func() map[string]bool {
 		derived[name] = true
 	}
 	for _, d := range []distribution{interToken, interChunk} {
-		for _, name := range []string{d.mean, d.p50, d.p95, d.p99, d.max, d.sketch} {
+		derived[d.sketch] = true
+		for _, name := range d.statistics {
 			derived[name] = true
 		}
 	}
@@ -92,8 +94,8 @@ func (p *tokenLatency) annotate(
 		}
 	}
 	putCounts(attributes, derived)
-	putDistribution(attributes, &interToken, derived.InterToken)
-	putDistribution(attributes, &interChunk, derived.InterChunk)
+	putDistribution(attributes, &interToken, &derived.InterToken)
+	putDistribution(attributes, &interChunk, &derived.InterChunk)
 	w.putSketches(attributes)
 	putEstimated(attributes, derived)
 }
@@ -116,15 +118,12 @@ func putCounts(attributes pcommon.Map, derived *latency.Latency) {
 	}
 }
 
-func putDistribution(attributes pcommon.Map, name *distribution, d latency.Distribution) {
-	if !d.Known {
-		return
+func putDistribution(attributes pcommon.Map, name *distribution, d *latency.Distribution) {
+	for statistic, m := range d {
+		if m.Known {
+			attributes.PutDouble(name.statistics[statistic], m.Value)
+		}
 	}
-	attributes.PutDouble(name.mean, d.Mean)
-	attributes.PutDouble(name.p50, d.P50)
-	attributes.PutDouble(name.p95, d.P95)
-	attributes.PutDouble(name.p99, d.P99)
-	attributes.PutDouble(name.max, d.Max)
 }
 
 // putSketches writes the distributions for whoever adds up requests. The
@@ -157,8 +156,11 @@ func putEstimated(attributes pcommon.Map, derived *latency.Latency) {
 	if stalls := derived.Measures[latency.StallDuration]; stalls.Known && stalls.Estimated {
 		estimated = append(estimated, names.StallCount)
 	}
-	if derived.InterToken.Estimated {
-		estimated = append(estimated, interToken.name, interChunk.name)
+	if derived.InterToken[latency.Mean].Estimated {
+		estimated = append(estimated, interToken.name)
+	}
+	if derived.InterChunk[latency.Mean].Estimated {
+		estimated = append(estimated, interChunk.name)
 	}
 	if len(estimated) == 0 {
 		return

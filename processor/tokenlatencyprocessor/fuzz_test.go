@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
@@ -73,7 +74,7 @@ func requireSane(t *testing.T, attributes pcommon.Map) {
 	if duration, ok := attributes.Get(names.RequestDuration); ok {
 		for _, name := range []string{
 			names.TimeToFirstToken, names.TimeToFirstOutputToken, names.TimePerOutputToken, names.QueueDuration,
-			names.PrefillDuration, names.DecodeDuration, names.StallDuration, interToken.max, interChunk.max,
+			names.PrefillDuration, names.DecodeDuration, names.StallDuration, interToken.statistics[latency.Max], interChunk.statistics[latency.Max],
 		} {
 			if v, ok := attributes.Get(name); ok {
 				require.LessOrEqual(t, v.Double(), duration.Double(), name)

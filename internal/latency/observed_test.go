@@ -1,0 +1,196 @@
+package latency
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What instrumentations tell that do not watch every token. The expected values
+// are the formulas of definitions.md, worked out by hand.
+func TestObservedByOthers(t *testing.T) {
+	tests := map[string]struct {
+		request   Request
+		chunks    []chunk
+		expected  want
+		estimated []Quantity
+	}{
+		"duration and usage only": {
+			request:  Request{Duration: 500 * ms, TokensUnwatched: true, OutputTokens: Known(int64(10))},
+			expected: want{RequestDuration: 0.5, RequestTokenRate: 20},
+		},
+		"duration only": {
+			request:  Request{Duration: 500 * ms, TokensUnwatched: true},
+			expected: want{RequestDuration: 0.5},
+		},
+		"first token of a frame: everything after it is estimated": {
+			request: Request{
+				Duration: 500 * ms, TokensUnwatched: true, OutputTokens: Known(int64(11)),
+				FirstToken: [Trusts]Milestone{AbsoluteTime: {After: 100 * ms, Known: true, Estimated: true}},
+			},
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.04, OutputTokenRate: 25, RequestTokenRate: 22,
+				PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
+			},
+			estimated: []Quantity{TimeToFirstToken, TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate},
+		},
+		"what was told first cannot be true: the next counts": {
+			request: Request{
+				Duration: 500 * ms, TokensUnwatched: true,
+				FirstToken: [Trusts]Milestone{
+					RelativeTime: {After: 501 * ms, Known: true}, AbsoluteTime: {After: -ms, Known: true}, Event: {After: 100 * ms, Known: true},
+				},
+			},
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.1, PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeDuration, DecodeShare},
+		},
+		"last token told": {
+			request: Request{
+				Duration: 500 * ms, TokensUnwatched: true, OutputTokens: Known(int64(11)), FirstToken: told(100 * ms), LastToken: Known(300 * ms),
+			},
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.02, OutputTokenRate: 50, RequestTokenRate: 22,
+				PrefillDuration: 0.1, DecodeDuration: 0.2, DecodeShare: 0.2 / 0.3,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeShare},
+		},
+		"an engine tells its phases: they go before the tokens' times, and TPOT is exact": {
+			request: Request{
+				Duration: time.Second, TokensUnwatched: true, OutputTokens: Known(int64(11)), FirstToken: told(300 * ms),
+				Queue: Known(50 * ms), Prefill: Known(200 * ms), Decode: Known(600 * ms),
+			},
+			expected: want{
+				RequestDuration: 1, TimeToFirstToken: 0.3, TimePerOutputToken: 0.06, OutputTokenRate: 10 / 0.6, RequestTokenRate: 11,
+				QueueDuration: 0.05, PrefillDuration: 0.2, DecodeDuration: 0.6, DecodeShare: 0.75,
+			},
+		},
+		"an engine's prefill that holds the queue": {
+			request: Request{
+				Duration: time.Second, TokensUnwatched: true, FirstToken: told(300 * ms), Prefill: Known(300 * ms), PrefillEstimated: true,
+			},
+			expected: want{
+				RequestDuration: 1, TimeToFirstToken: 0.3, PrefillDuration: 0.3, DecodeDuration: 0.7, DecodeShare: 0.7,
+			},
+			estimated: []Quantity{PrefillDuration, DecodeDuration, DecodeShare},
+		},
+		"an engine's phase outside the request is left out": {
+			request: Request{
+				Duration: 400 * ms, TokensUnwatched: true, Queue: Known(-ms), Prefill: Known(401 * ms), Decode: Known(time.Hour),
+			},
+			expected: want{RequestDuration: 0.4},
+		},
+		"frames: of reported usage, no output channel, all estimated": {
+			request: Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true, OutputTokens: Known(int64(3))},
+			chunks:  contents(100, 200, 220, 260, 300), // role, three tokens, finish
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.1, OutputTokenRate: 10, RequestTokenRate: 6,
+				PrefillDuration: 0.1, DecodeDuration: 0.2, DecodeShare: 0.2 / 0.3, StallDuration: 0,
+			},
+			estimated: []Quantity{TimeToFirstToken, TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
+		},
+		"frames without usage: their count stands for the tokens'": {
+			request: Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true},
+			chunks:  contents(100, 200, 220, 260, 300),
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.05, OutputTokenRate: 20, RequestTokenRate: 10,
+				PrefillDuration: 0.1, DecodeDuration: 0.2, DecodeShare: 0.2 / 0.3, StallDuration: 0,
+			},
+			estimated: []Quantity{
+				TimeToFirstToken, TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, RequestTokenRate, StallDuration,
+			},
+		},
+		"frames, and the first token told: it goes before the first frame": {
+			request: Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true, OutputTokens: Known(int64(3)), FirstToken: told(200 * ms)},
+			chunks:  contents(100, 200, 220, 260, 300),
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.2, TimePerOutputToken: 0.05, OutputTokenRate: 20, RequestTokenRate: 6,
+				PrefillDuration: 0.2, DecodeDuration: 0.1, DecodeShare: 0.1 / 0.3, StallDuration: 0,
+			},
+			estimated: []Quantity{TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
+		},
+		"the oldest frames are lost: no first token, and no decode": {
+			request:  Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true, FirstChunksDropped: 7, OutputTokens: Known(int64(11))},
+			chunks:   contents(100, 200, 220),
+			expected: want{RequestDuration: 0.5, RequestTokenRate: 22, StallDuration: 0},
+			estimated: []Quantity{
+				StallDuration,
+			},
+		},
+		"the oldest frames are lost, and the first token told": {
+			request: Request{
+				Duration: 500 * ms, Frames: true, TokensUnwatched: true, FirstChunksDropped: 7, OutputTokens: Known(int64(11)), FirstToken: told(20 * ms),
+			},
+			chunks: contents(100, 200, 220),
+			expected: want{
+				RequestDuration: 0.5, TimeToFirstToken: 0.02, TimePerOutputToken: 0.02, OutputTokenRate: 50, RequestTokenRate: 22,
+				PrefillDuration: 0.02, DecodeDuration: 0.2, DecodeShare: 0.2 / 0.22, StallDuration: 0,
+			},
+			estimated: []Quantity{TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
+		},
+		"the start was not seen: nothing counts from it": {
+			request: Request{Duration: 200 * ms, StartUnseen: true, Queue: Known(time.Duration(0))},
+			chunks:  contents(0, 20, 60),
+			expected: want{
+				TimePerOutputToken: 0.03, OutputTokenRate: 1 / 0.03, DecodeDuration: 0.06, StallDuration: 0,
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := analyze(t, standard, test.request, test.chunks)
+			requireMeasures(t, test.expected, l)
+			require.Equal(t, test.estimated, estimated(l))
+		})
+	}
+}
+
+func TestChunkCountOfFrames(t *testing.T) {
+	unwatched := analyze(t, standard, Request{Duration: time.Second, TokensUnwatched: true}, nil)
+	require.False(t, unwatched.ChunkCount.Known, "nobody counted")
+
+	frames := Request{Duration: time.Second, Frames: true, TokensUnwatched: true, FirstChunksDropped: 7}
+	l := analyze(t, standard, frames, contents(100, 200, 220))
+	require.Equal(t, Known(int64(10)), l.ChunkCount)
+	require.True(t, l.InterToken[P50].Estimated)
+	require.InDelta(t, 0.1, l.InterChunk[Max].Value, 1e-12, "gaps between those that are left are true gaps")
+	require.False(t, l.TokenCount.Known, "frames are not tokens")
+
+	frames = Request{Duration: time.Second, Frames: true, OutputTokens: Known(int64(2))}
+	require.EqualValues(t, -1, analyze(t, standard, frames, contents(100, 200, 220)).TokenCountMismatch)
+}
+
+func TestFluidityNeedsTheFirstChunk(t *testing.T) {
+	options := Options{StallThreshold: 500 * ms, Fluidity: Deadlines{FirstToken: time.Second, NextToken: 50 * ms}}
+	for _, request := range []Request{
+		{Duration: time.Second, StartUnseen: true},
+		{Duration: time.Second, Frames: true, FirstChunksDropped: 1},
+	} {
+		require.False(t, analyze(t, options, request, contents(0, 20)).Measures[FluidityIndex].Known)
+	}
+	l := analyze(t, options, Request{Duration: time.Second, Frames: true}, contents(0, 20))
+	require.Equal(t, Measure{1, true, true}, l.Measures[FluidityIndex])
+}
+
+func TestReportedGaps(t *testing.T) {
+	known := func(v float64) Measure { return Measure{Value: v, Known: true} }
+	request := Request{
+		Duration: time.Second, TokensUnwatched: true,
+		Chunks: ReportedGaps{
+			InterToken: Distribution{Mean: known(0.02), P50: known(-0.001), P99: known(1.001), Max: known(1)},
+			InterChunk: Distribution{Mean: {Value: 0.03, Known: true, Estimated: true}},
+		},
+	}
+	l := analyze(t, standard, request, nil)
+	require.Equal(t, Distribution{Mean: known(0.02), Max: known(1)}, l.InterToken)
+	require.Equal(t, request.Chunks.InterChunk, l.InterChunk)
+	require.EqualValues(t, 1, l.Rejected[Negative])
+	require.EqualValues(t, 1, l.Rejected[LongerThanRequest])
+
+	seen := analyze(t, standard, request, contents(0, 40))
+	require.InDelta(t, 0.04, seen.InterToken[Mean].Value, 1e-12, "gaps that were seen go before")
+	require.False(t, math.IsNaN(seen.InterChunk[Mean].Value))
+}
