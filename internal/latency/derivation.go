@@ -120,7 +120,7 @@ func (d *derivation) untilFirstToken(first Milestone) {
 func (d *derivation) decode(first Milestone) {
 	switch {
 	case d.request.Decode.Known:
-		d.set(DecodeDuration, d.request.Decode.Value, false)
+		d.set(DecodeDuration, d.request.Decode.Value, d.request.DecodeEstimated)
 	case !first.Known:
 	case d.arrivals.chunks > 0 && d.request.LastChunksDropped == 0:
 		d.set(DecodeDuration, d.arrivals.last-first.After, d.request.Frames)

@@ -77,6 +77,15 @@ func TestObservedByOthers(t *testing.T) {
 			},
 			estimated: []Quantity{PrefillDuration, DecodeDuration, DecodeShare},
 		},
+		"a gateway's decode that holds the network": {
+			request: Request{
+				Duration: time.Second, TokensUnwatched: true, Decode: Known(600 * ms), DecodeEstimated: true, OutputTokens: Known(int64(11)),
+			},
+			expected: want{
+				RequestDuration: 1, DecodeDuration: 0.6, TimePerOutputToken: 0.06, OutputTokenRate: 10 / 0.6, RequestTokenRate: 11,
+			},
+			estimated: []Quantity{TimePerOutputToken, DecodeDuration, OutputTokenRate},
+		},
 		"an engine's phase outside the request is left out": {
 			request: Request{
 				Duration: 400 * ms, TokensUnwatched: true, Queue: Known(-ms), Prefill: Known(401 * ms), Decode: Known(time.Hour),

@@ -18,8 +18,8 @@ type Request struct {
 	// Prefill and Decode are the phases as the engine itself measured them. They
 	// go before what follows from the tokens' times.
 	Prefill, Decode Optional[time.Duration]
-	// PrefillEstimated tells that Prefill holds more than the prefill.
-	PrefillEstimated bool
+	// PrefillEstimated and DecodeEstimated tell that they hold more than that.
+	PrefillEstimated, DecodeEstimated bool
 	// FirstToken holds what was told of the first token, the most trustworthy
 	// first: one that cannot be true gives way to the next. A timeline of tokens
 	// makes them superfluous.

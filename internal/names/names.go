@@ -37,6 +37,9 @@ const (
 	// ChunksDropped counts the chunks of a stream that its timeline lacks
 	// because a limit of the receiver was reached.
 	ChunksDropped = "tokenpulse.chunk.dropped"
+	// StartUnseen is true on the span of a stream that was first heard of when it
+	// was under way.
+	StartUnseen = "tokenpulse.start.unseen"
 	// InterTokenLatencySketch and InterChunkLatencySketch hold the request's
 	// distribution, as package sketch encodes it.
 	InterTokenLatencySketch = "tokenpulse.inter_token_latency.sketch"
@@ -68,9 +71,27 @@ const (
 	OutcomeIncomplete = "incomplete"
 )
 
-// SourceTokenStream is the value of Source for timelines of the token_stream
-// receiver.
-const SourceTokenStream = "token_stream"
+// Values of Source: which reader found the timings.
+const (
+	SourceTokenStream    = "token_stream"
+	SourceSpanEvents     = "span_events"
+	SourceSemconv        = "semconv"
+	SourceOpenLLMetry    = "openllmetry"
+	SourceOpenInference  = "openinference"
+	SourceVercelAI       = "vercel_ai"
+	SourceLangfuse       = "langfuse"
+	SourceLangSmith      = "langsmith"
+	SourceMastra         = "mastra"
+	SourceOpenLIT        = "openlit"
+	SourceVLLM           = "vllm"
+	SourceSGLang         = "sglang"
+	SourceTensorRTLLM    = "tensorrt_llm"
+	SourceTGI            = "tgi"
+	SourceDynamo         = "dynamo"
+	SourceLLMD           = "llm_d"
+	SourceEnvoyAIGateway = "envoy_ai_gateway"
+	SourceLiteLLM        = "litellm"
+)
 
 // Attributes of the OpenTelemetry conventions.
 const (
@@ -78,11 +99,14 @@ const (
 	GenAIOperationName        = "gen_ai.operation.name"
 	GenAIProviderName         = "gen_ai.provider.name"
 	GenAIRequestModel         = "gen_ai.request.model"
+	GenAIRequestStream        = "gen_ai.request.stream"
 	GenAIFinishReasons        = "gen_ai.response.finish_reasons"
+	GenAITimeToFirstChunk     = "gen_ai.response.time_to_first_chunk"
 	GenAIInputTokens          = "gen_ai.usage.input_tokens"
 	GenAIOutputTokens         = "gen_ai.usage.output_tokens"
 	GenAIReasoningTokens      = "gen_ai.usage.reasoning.output_tokens"
 	GenAICacheReadInputTokens = "gen_ai.usage.cache_read.input_tokens"
+	ErrorType                 = "error.type"
 )
 
 // Metrics of the token_sli exporter that no span attribute is named after.

@@ -1,47 +1,42 @@
 // Package source reads what an instrumentation wrote on a span: when a model call
 // began and ended, when its tokens came, and what else it says about them. Each
-// instrumentation has a reader of its own, in a file of its own.
+// instrumentation has a reader of its own, in a file of its own: to add one is to
+// add its file and its line in the table of readers.
 package source
 
 import (
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// Observation is what a span says about one model call.
-type Observation struct {
-	// Reader tells which reader claimed the span: an index into Names.
-	Reader int
-	// Vantage tells who looked at the clock: one of the values of names.Vantage.
-	Vantage string
-	Request latency.Request
-	// Timeline walks the arrivals of tokens. It is empty where none were seen.
-	Timeline timeline.Walk
-	// Unusable counts attributes that were left out because their value is not
-	// what their name promises. The rest of the span counts.
-	Unusable int64
-}
-
-// reader reads the spans of one instrumentation.
-type reader struct {
-	// name is the value of the attribute names.Source.
-	name string
-	// claims tells a span of this instrumentation from all others. It is called for
-	// every span that passes, so it is quick and does not allocate.
-	claims func(span ptrace.Span) bool
-	// read returns what a claimed span says beside its duration and status, or why
-	// it cannot be read.
-	read func(span ptrace.Span) (Observation, error)
-}
-
-// readers has a line for each instrumentation, the most trustworthy first: the
-// first reader that claims a span keeps it.
+// readers has a line for each instrumentation. No two of them claim the same
+// span, but for the last two, which take what is left: any model call in the
+// words of the conventions.
 var readers = []reader{
 	tokenStream,
+	vllm,
+	sglang,
+	tensorRTLLM,
+	tgi,
+	dynamo,
+	llmD,
+	envoyAIGateway,
+	liteLLM,
+	vercelAI,
+	langSmith,
+	langfuse,
+	mastra,
+	openInference,
+	openLIT,
+	openLLMetry,
+	spanEvents,
+	semconv,
 }
 
 // Names returns the value of the attribute names.Source for each reader.
@@ -53,24 +48,86 @@ func Names() []string {
 	return all
 }
 
-// Read returns what a span says about a model call. It reports false for a span
-// that no reader claims, and an error for a claimed one that cannot be read.
-func Read(span ptrace.Span) (o Observation, claimed bool, err error) {
-	for i := range readers {
-		if !readers[i].claims(span) {
-			continue
-		}
-		o, err = readers[i].read(span)
-		o.Reader = i
-		o.Request.Duration = duration(span)
-		o.Request.Failed = span.Status().Code() == ptrace.StatusCodeError
-		return o, true, err
+// Observation is what a span says about one model call.
+type Observation struct {
+	// Reader tells which reader claimed the span: an index into Names.
+	Reader int
+	// Vantage tells who looked at the clock: one of the values of names.Vantage.
+	Vantage string
+	Request latency.Request
+	// Timeline walks the arrivals of tokens, or of frames. It is empty where none
+	// were seen, and good until the observer's next span.
+	Timeline timeline.Walk
+	// Standard holds what the span says under the conventions' names or others.
+	Standard [names.Standards]Told
+	// Unusable counts attributes that were left out because their value is not
+	// what their name promises. The rest of the span counts.
+	Unusable int64
+
+	start     pcommon.Timestamp
+	streaming answer
+}
+
+// Observer reads one span after the other. It is not safe for concurrent use.
+type Observer struct {
+	observation Observation
+	frames      timeline.Timeline
+	packed      []byte
+}
+
+// Observe returns what a span says about a model call, or nil when no reader
+// claims it. It fails for a claimed span that cannot be read, and tells even then
+// which reader claimed it. The observation is good until the next call.
+func (r *Observer) Observe(scope string, span ptrace.Span) (*Observation, error) {
+	i := match(scope, span)
+	if i == noReader || i != tokenStreamReader && wasDerived(span) {
+		return nil, nil //nolint:nilnil // most spans are none, and that is no error
 	}
-	return o, false, nil
+	reader, o := &readers[i], &r.observation
+	*o = Observation{Reader: i, Vantage: vantage(reader, span), start: span.StartTimestamp()}
+	o.Request.Duration = duration(span)
+	o.Request.Failed = span.Status().Code() == ptrace.StatusCodeError
+	for key, v := range span.Attributes().All() {
+		o.takeStandard(key, v)
+		if reader.attribute != nil {
+			reader.attribute(o, key, v)
+		}
+	}
+	o.Request.OutputTokens = o.Standard[names.OutputTokens].number()
+	if i == tokenStreamReader {
+		return o, o.readStream(span)
+	}
+	r.readEvents(reader, span)
+	o.conclude(reader)
+	return o, nil
+}
+
+// tokenStreamReader is the index of the reader of our own spans.
+const tokenStreamReader = 0
+
+// wasDerived reports that a processor before this one has read the span already.
+func wasDerived(span ptrace.Span) bool {
+	_, ok := span.Attributes().Get(names.Source)
+	return ok
 }
 
 // duration is negative for a span that ends before it starts. The difference of
 // two timestamps of our age fits; any other pair gives some duration and no panic.
 func duration(span ptrace.Span) time.Duration {
 	return time.Duration(span.EndTimestamp() - span.StartTimestamp())
+}
+
+// vantage returns what the span itself says of its vantage, or what the reader
+// knows of it.
+func vantage(r *reader, span ptrace.Span) string {
+	if told, ok := span.Attributes().Get(names.Vantage); ok {
+		switch told.Str() {
+		case names.VantageClient, names.VantageGateway, names.VantageServer, names.VantageEngine:
+			return told.Str()
+		}
+	}
+	if r.vantageOf != nil {
+		return r.vantageOf(span)
+	}
+	return r.vantage
 }

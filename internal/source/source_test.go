@@ -35,9 +35,9 @@ func TestReadTokenStream(t *testing.T) {
 	span.Attributes().PutInt(names.GenAIOutputTokens, 12)
 	span.Attributes().PutInt(names.ChunksDropped, 3)
 
-	o, claimed, err := Read(span)
+	o, err := new(Observer).Observe("", span)
 	require.NoError(t, err)
-	require.True(t, claimed)
+	require.NotNil(t, o)
 	require.Equal(t, "token_stream", Names()[o.Reader])
 	require.Equal(t, "client", o.Vantage)
 	require.Equal(t, latency.Request{
@@ -55,9 +55,9 @@ func TestReadTokenStream(t *testing.T) {
 }
 
 func TestReadTokenStreamWithoutAnythingElse(t *testing.T) {
-	o, claimed, err := Read(tokenStreamSpan())
+	o, err := new(Observer).Observe("", tokenStreamSpan())
 	require.NoError(t, err)
-	require.True(t, claimed)
+	require.NotNil(t, o)
 	require.Equal(t, "server", o.Vantage)
 	require.Equal(t, latency.Request{Duration: time.Second}, o.Request)
 }
@@ -69,7 +69,7 @@ func TestVantage(t *testing.T) {
 	} {
 		span := tokenStreamSpan()
 		span.Attributes().PutStr(names.Vantage, told)
-		o, _, err := Read(span)
+		o, err := new(Observer).Observe("", span)
 		require.NoError(t, err)
 		require.Equal(t, expected, o.Vantage, "told %q", told)
 	}
@@ -78,18 +78,9 @@ func TestVantage(t *testing.T) {
 func TestSpanThatEndsBeforeItStarts(t *testing.T) {
 	span := tokenStreamSpan()
 	span.SetEndTimestamp(4_999_999_999)
-	o, _, err := Read(span)
+	o, err := new(Observer).Observe("", span)
 	require.NoError(t, err)
 	require.Equal(t, -time.Nanosecond, o.Request.Duration)
-}
-
-func TestForeignSpan(t *testing.T) {
-	span := ptrace.NewSpan()
-	span.Attributes().PutStr(names.GenAIOperationName, "chat")
-	span.Attributes().PutInt(names.GenAIOutputTokens, 12)
-	_, claimed, err := Read(span)
-	require.NoError(t, err)
-	require.False(t, claimed)
 }
 
 func TestUnreadableTimeline(t *testing.T) {
@@ -107,8 +98,8 @@ func TestUnreadableTimeline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			span := ptrace.NewSpan()
 			test.set(span.Attributes().PutEmpty(names.Timeline))
-			_, claimed, err := Read(span)
-			require.True(t, claimed)
+			o, err := new(Observer).Observe("", span)
+			require.NotNil(t, o)
 			require.ErrorContains(t, err, test.message)
 		})
 	}
@@ -122,7 +113,7 @@ func TestAttributeTypes(t *testing.T) {
 		expected optional
 	}{
 		"integer":               {int64(12), latency.Known(int64(12))},
-		"negative":              {int64(-1), latency.Known(int64(-1))},
+		"negative":              {int64(-1), optional{}},
 		"double":                {12.0, latency.Known(int64(12))},
 		"string":                {"12", latency.Known(int64(12))},
 		"string of a double":    {"12.0", latency.Known(int64(12))},
@@ -144,9 +135,9 @@ func TestAttributeTypes(t *testing.T) {
 		t.Run("tokens: "+name, func(t *testing.T) {
 			span := tokenStreamSpan()
 			require.NoError(t, span.Attributes().PutEmpty(names.GenAIOutputTokens).FromRaw(test.value))
-			o, claimed, err := Read(span)
+			o, err := new(Observer).Observe("", span)
 			require.NoError(t, err)
-			require.True(t, claimed)
+			require.NotNil(t, o)
 			require.Equal(t, test.expected, o.Request.OutputTokens)
 			require.Equal(t, !test.expected.Known, o.Unusable == 1)
 		})
@@ -170,7 +161,7 @@ func TestAttributeTypes(t *testing.T) {
 		t.Run("queue: "+name, func(t *testing.T) {
 			span := tokenStreamSpan()
 			require.NoError(t, span.Attributes().PutEmpty(names.QueueDuration).FromRaw(test.value))
-			o, _, err := Read(span)
+			o, err := new(Observer).Observe("", span)
 			require.NoError(t, err)
 			require.Equal(t, test.expected, o.Request.Queue)
 			require.Equal(t, !test.expected.Known, o.Unusable == 1)
@@ -182,44 +173,9 @@ func TestImpossibleCountOfDroppedChunksIsNone(t *testing.T) {
 	for _, dropped := range []int64{-5, math.MaxInt64} {
 		span := tokenStreamSpan()
 		span.Attributes().PutInt(names.ChunksDropped, dropped)
-		o, _, err := Read(span)
+		o, err := new(Observer).Observe("", span)
 		require.NoError(t, err)
 		require.Zero(t, o.Request.LastChunksDropped)
 		require.EqualValues(t, 1, o.Unusable)
-	}
-}
-
-// foreignSpan has as many attributes as model-call spans of instrumented
-// applications do.
-func foreignSpan() ptrace.Span {
-	span := ptrace.NewSpan()
-	for _, name := range []string{
-		names.GenAIOperationName, names.GenAIProviderName, names.GenAIRequestModel, names.GenAIFinishReasons,
-		"gen_ai.response.model", "gen_ai.response.id", "gen_ai.request.temperature", "gen_ai.request.max_tokens",
-		names.GenAIInputTokens, names.GenAIOutputTokens, "server.address", "server.port", "http.request.method",
-		"http.response.status_code", "url.full", "user.id", "session.id", "deployment.environment.name",
-		"thread.id", "thread.name",
-	} {
-		span.Attributes().PutStr(name, "value")
-	}
-	return span
-}
-
-func TestForeignSpanCostsNoAllocation(t *testing.T) {
-	span := foreignSpan()
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if _, claimed, _ := Read(span); claimed {
-			t.Error("claimed")
-		}
-	}))
-}
-
-func BenchmarkForeignSpan(b *testing.B) {
-	span := foreignSpan()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, claimed, _ := Read(span); claimed {
-			b.Fatal("claimed")
-		}
 	}
 }

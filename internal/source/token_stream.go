@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -11,34 +12,32 @@ import (
 )
 
 // tokenStream reads the spans of the token_stream receiver: they carry a timeline.
-var tokenStream = reader{names.SourceTokenStream, carriesTimeline, readTokenStream}
-
-func carriesTimeline(span ptrace.Span) bool {
-	_, ok := span.Attributes().Get(names.Timeline)
-	return ok
-}
-
-func readTokenStream(span ptrace.Span) (o Observation, err error) {
-	for key, v := range span.Attributes().All() {
+var tokenStream = reader{
+	name:    names.SourceTokenStream,
+	vantage: names.VantageServer,
+	signs:   []*sign{{key: names.Timeline}},
+	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
-		case names.Timeline:
-			if o.Timeline, err = decodeTimeline(v); err != nil {
-				return o, err
-			}
-		case names.Vantage:
-			o.Vantage = v.Str()
-		case names.Outcome:
-			o.Request.Outcome = v.Str()
 		case names.QueueDuration:
-			o.Request.Queue = seconds(v, &o.Unusable)
-		case names.GenAIOutputTokens:
-			o.Request.OutputTokens = integer(v, &o.Unusable)
+			o.Request.Queue = durationIn(time.Second, v, &o.Unusable)
 		case names.ChunksDropped:
 			o.Request.LastChunksDropped = count(v, &o.Unusable)
+		case names.StartUnseen:
+			o.Request.StartUnseen = v.Bool()
 		}
+	},
+}
+
+// readStream takes what only our own spans have, and have to have.
+func (o *Observation) readStream(span ptrace.Span) (err error) {
+	outcome, ok := span.Attributes().Get(names.Outcome)
+	o.Request.Outcome = ""
+	if ok {
+		o.Request.Outcome = outcome.Str()
 	}
-	o.Vantage = knownVantage(o.Vantage)
-	return o, nil
+	stored, _ := span.Attributes().Get(names.Timeline)
+	o.Timeline, err = decodeTimeline(stored)
+	return err
 }
 
 func decodeTimeline(v pcommon.Value) (timeline.Walk, error) {
@@ -46,13 +45,4 @@ func decodeTimeline(v pcommon.Value) (timeline.Walk, error) {
 		return timeline.Walk{}, fmt.Errorf("%s is of type %s, not bytes", names.Timeline, v.Type())
 	}
 	return timeline.Decode(v.Bytes().AsRaw())
-}
-
-// knownVantage returns the default for a vantage that is missing or made up.
-func knownVantage(vantage string) string {
-	switch vantage {
-	case names.VantageClient, names.VantageGateway, names.VantageEngine:
-		return vantage
-	}
-	return names.VantageServer
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -11,8 +12,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 )
 
-// Each function here takes a number in all forms it comes in, and counts in
-// unusable the value it cannot read.
+// Each function here takes a value in all forms it comes in, and those with an
+// unusable count there the value that they cannot read.
 
 // integer reads a whole number.
 func integer(v pcommon.Value, unusable *int64) latency.Optional[int64] {
@@ -44,13 +45,59 @@ func count(v pcommon.Value, unusable *int64) int64 {
 	return n.Value
 }
 
-// seconds reads a duration given in seconds.
-func seconds(v pcommon.Value, unusable *int64) latency.Optional[time.Duration] {
+// durationIn reads a duration given in a unit.
+func durationIn(unit time.Duration, v pcommon.Value, unusable *int64) latency.Optional[time.Duration] {
 	if f, ok := attribute.Number(v); ok {
-		if nanos := math.Round(f * float64(time.Second)); math.Abs(nanos) < 1<<63 {
+		if nanos := math.Round(f * float64(unit)); math.Abs(nanos) < 1<<63 {
 			return latency.Known(time.Duration(nanos))
 		}
 	}
 	*unusable++
 	return latency.Optional[time.Duration]{}
+}
+
+// measure reads a statistic given in a unit.
+func measure(unit time.Duration, v pcommon.Value, estimated bool, unusable *int64) latency.Measure {
+	d := durationIn(unit, v, unusable)
+	return latency.Measure{Value: d.Value.Seconds(), Known: d.Known, Estimated: estimated}
+}
+
+// written reads a duration with its unit, such as 532µs.
+func written(v pcommon.Value, unusable *int64) latency.Optional[time.Duration] {
+	if d, err := time.ParseDuration(v.Str()); err == nil {
+		return latency.Known(d)
+	}
+	*unusable++
+	return latency.Optional[time.Duration]{}
+}
+
+// moment reads a time in RFC 3339, in nanoseconds since 1970. It may be quoted, as JSON has it.
+func moment(v pcommon.Value, unusable *int64) latency.Optional[int64] {
+	if t, err := time.Parse(time.RFC3339Nano, strings.Trim(v.Str(), `"`)); err == nil {
+		return latency.Known(t.UnixNano())
+	}
+	*unusable++
+	return latency.Optional[int64]{}
+}
+
+// answer is yes or no, if that is said.
+type answer uint8
+
+const (
+	unsaid answer = iota
+	yes
+	no
+)
+
+// truth reads a yes or no.
+func truth(v pcommon.Value) answer {
+	said, err := strconv.ParseBool(v.AsString())
+	switch {
+	case err != nil:
+		return unsaid
+	case said:
+		return yes
+	default:
+		return no
+	}
 }

@@ -98,6 +98,7 @@ func (p *tokenLatency) annotate(
 	putDistribution(attributes, &interChunk, &derived.InterChunk)
 	w.putSketches(attributes)
 	putEstimated(attributes, derived)
+	putStandard(attributes, observed)
 }
 
 func putCounts(attributes pcommon.Map, derived *latency.Latency) {

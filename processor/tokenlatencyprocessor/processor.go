@@ -25,6 +25,7 @@ type tokenLatency struct {
 
 // worker is the memory that one batch needs.
 type worker struct {
+	observer source.Observer
 	analyzer *latency.Analyzer
 	encoded  []byte // scratch for one sketch
 	tally    tally
@@ -60,8 +61,9 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 	defer p.workers.Put(w)
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
+			scope := scopeSpans.Scope().Name()
 			for _, span := range scopeSpans.Spans().All() {
-				p.processSpan(w, span)
+				p.processSpan(w, scope, span)
 			}
 		}
 	}
@@ -71,9 +73,9 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 
 // processSpan writes the latency of a model call on its span. A span that tells
 // of none, or that cannot be read, stays as it is.
-func (p *tokenLatency) processSpan(w *worker, span ptrace.Span) {
-	observed, claimed, err := source.Read(span)
-	if !claimed {
+func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
+	observed, err := w.observer.Observe(scope, span)
+	if observed == nil {
 		w.tally.foreign++
 		return
 	}
@@ -89,6 +91,6 @@ func (p *tokenLatency) processSpan(w *worker, span ptrace.Span) {
 			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
 		return
 	}
-	w.tally.add(&observed, &derived)
-	p.annotate(w, span.Attributes(), &observed, &derived)
+	w.tally.add(observed, &derived)
+	p.annotate(w, span.Attributes(), observed, &derived)
 }

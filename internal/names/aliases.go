@@ -1,0 +1,62 @@
+package names
+
+// Standard is something that the OpenTelemetry conventions have an attribute for,
+// and that instrumentations also send under other names.
+type Standard uint8
+
+// What readers take from a span whatever wrote it.
+const (
+	OperationName Standard = iota
+	ProviderName
+	RequestModel
+	InputTokens
+	OutputTokens
+	ReasoningTokens
+	CacheReadInputTokens
+	TimeToFirstChunk // seconds
+	Streaming
+	FinishReasons
+	ErrorKind
+	Standards // how many there are
+)
+
+// Aliases lists the names that each has: first that of the conventions, then
+// the others, the most trustworthy first.
+var Aliases = [Standards][]string{
+	OperationName: {GenAIOperationName},
+	ProviderName:  {GenAIProviderName, "gen_ai.system", "llm.provider", "llm.system", "ai.model.provider"},
+	RequestModel:  {GenAIRequestModel, "llm.model_name", "langfuse.observation.model.name", "ai.model.id", "llm.request.model"},
+	InputTokens: {
+		GenAIInputTokens, "gen_ai.usage.prompt_tokens", "llm.token_count.prompt",
+		"ai.usage.inputTokens", "ai.usage.promptTokens", "llm.usage.prompt_tokens",
+	},
+	OutputTokens: {
+		GenAIOutputTokens, "gen_ai.usage.completion_tokens", "llm.token_count.completion",
+		"ai.usage.outputTokens", "ai.usage.completionTokens", "llm.usage.completion_tokens",
+	},
+	ReasoningTokens: {
+		GenAIReasoningTokens, "gen_ai.usage.reasoning_tokens", "llm.token_count.completion_details.reasoning",
+		"ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens",
+	},
+	CacheReadInputTokens: {
+		GenAICacheReadInputTokens, "gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.cached_tokens",
+		"llm.token_count.prompt_details.cache_read", "ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens",
+	},
+	TimeToFirstChunk: {
+		GenAITimeToFirstChunk, "gen_ai.client.operation.time_to_first_chunk", "gen_ai.client.inference.time_to_first_chunk",
+		"gen_ai.response.time_to_first_token", "ai.response.msToFirstChunk", "ai.stream.msToFirstChunk", "ttft_ms",
+	},
+	Streaming: {
+		GenAIRequestStream, "gen_ai.request.is_stream", "gen_ai.is_streaming", "llm.is_streaming",
+		"litellm.request.streaming", "langsmith.request.streaming",
+	},
+	FinishReasons: {GenAIFinishReasons, "llm.finish_reason", "ai.response.finishReason", "finish_reason"},
+	ErrorKind:     {ErrorType},
+}
+
+// InMilliseconds holds the aliases of durations that are not in seconds.
+var InMilliseconds = map[string]bool{
+	"ai.response.msToFirstChunk": true,
+	"ai.stream.msToFirstChunk":   true,
+	"ttft_ms":                    true,
+}

@@ -1,0 +1,55 @@
+package source
+
+import (
+	"encoding/json"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// langfuse reads the spans of Langfuse. Its values are text that holds JSON.
+var langfuse = reader{
+	name:              names.SourceLangfuse,
+	vantage:           names.VantageClient,
+	signs:             []*sign{{"langfuse.observation.type", oneOf("generation")}},
+	firstChunkIsFrame: true,
+	attribute: func(o *Observation, key string, v pcommon.Value) {
+		switch key {
+		case "langfuse.observation.completion_start_time":
+			o.firstChunkAt(moment(v, &o.Unusable), true)
+		case "langfuse.observation.usage_details":
+			o.takeLangfuseUsage(v)
+		}
+	},
+}
+
+// langfuseUsage lists the keys of usage_details. Langfuse passes on what it was
+// given by others, so they differ.
+var langfuseUsage = map[names.Standard][]string{
+	names.InputTokens:          {"input", "prompt_tokens", "input_tokens"},
+	names.OutputTokens:         {"output", "completion_tokens", "output_tokens"},
+	names.ReasoningTokens:      {"output_reasoning_tokens"},
+	names.CacheReadInputTokens: {"input_cached_tokens", "input_cache_read", "cache_read_input_tokens"},
+}
+
+func (o *Observation) takeLangfuseUsage(v pcommon.Value) {
+	var usage map[string]any
+	if json.Unmarshal([]byte(v.Str()), &usage) != nil {
+		o.Unusable++
+		return
+	}
+	for standard, keys := range langfuseUsage {
+		for _, key := range keys {
+			told, ok := usage[key]
+			if !ok {
+				continue
+			}
+			n := pcommon.NewValueEmpty()
+			if n.FromRaw(told) == nil {
+				o.tellTokens(standard, readersRank, n)
+			}
+			break
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package source
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+const mastraType = "mastra.span.type"
+
+// mastra reads the spans of Mastra's model calls: older versions call them
+// generations. Those around them, of the agent and its steps, and those of their
+// chunks below are none.
+var mastra = reader{
+	name:    names.SourceMastra,
+	vantage: names.VantageClient,
+	signs:   []*sign{{mastraType, oneOf("model_inference", "model_generation")}},
+	claims: func(c candidate) bool {
+		kind, _ := c.span.Attributes().Get(mastraType)
+		return kind.Str() == "model_inference" || c.isModelCall()
+	},
+	attribute: func(o *Observation, key string, v pcommon.Value) {
+		if key == "mastra.completion_start_time" {
+			o.firstChunkAt(moment(v, &o.Unusable), false)
+		}
+	},
+}

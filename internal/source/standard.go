@@ -1,0 +1,140 @@
+package source
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// Told is what a span says of a standard attribute, under the attribute's own
+// name or under another.
+type Told struct {
+	// Text, Tokens or Duration holds it, whichever the attribute is.
+	Text     string
+	Tokens   int64
+	Duration time.Duration
+	Known    bool
+	// Rank is 0 for the attribute's own name, and higher for less trusted aliases.
+	Rank uint8
+}
+
+func (t Told) number() latency.Optional[int64] {
+	return latency.Optional[int64]{Value: t.Tokens, Known: t.Known}
+}
+
+// alias is a name of a standard attribute.
+type alias struct {
+	standard names.Standard
+	rank     uint8
+	unit     time.Duration
+}
+
+var aliases = func() *table[alias] {
+	all := map[string]alias{}
+	for standard, list := range names.Aliases {
+		for rank, name := range list {
+			unit := time.Second
+			if names.InMilliseconds[name] {
+				unit = time.Millisecond
+			}
+			all[name] = alias{names.Standard(standard), uint8(rank), unit}
+		}
+	}
+	return newTable(all)
+}()
+
+// The ranks of what only one reader takes for a standard attribute.
+const (
+	readersRank = math.MaxUint8 - 1
+	lastRank    = math.MaxUint8
+)
+
+// takeStandard takes an attribute that has a standard name or an alias of one.
+func (o *Observation) takeStandard(key string, v pcommon.Value) {
+	a := aliases.get(key)
+	if a == nil {
+		return
+	}
+	switch a.standard {
+	case names.Streaming:
+		if said := truth(v); said != unsaid {
+			o.streaming = said
+		}
+	case names.FinishReasons:
+		o.takeFinishReasons(v)
+	case names.ErrorKind:
+		if isCancellation(v.Str()) {
+			o.Request.Outcome = names.OutcomeCancelled
+		}
+	case names.TimeToFirstChunk:
+		if d := durationIn(a.unit, v, &o.Unusable); d.Known {
+			o.tell(a.standard, Told{Duration: d.Value, Rank: a.rank})
+		}
+	case names.OperationName, names.ProviderName, names.RequestModel:
+		if v.Str() != "" {
+			o.tell(a.standard, Told{Text: v.Str(), Rank: a.rank})
+		}
+	default:
+		o.tellTokens(a.standard, a.rank, v)
+	}
+}
+
+// tell keeps the most trustworthy of what is told of a standard attribute.
+func (o *Observation) tell(standard names.Standard, told Told) {
+	if kept := &o.Standard[standard]; !kept.Known || told.Rank < kept.Rank {
+		told.Known = true
+		*kept = told
+	}
+}
+
+func (o *Observation) tellTokens(standard names.Standard, rank uint8, v pcommon.Value) {
+	if n := integer(v, &o.Unusable); n.Known && n.Value >= 0 {
+		o.tell(standard, Told{Tokens: n.Value, Rank: rank})
+	} else if n.Known {
+		o.Unusable++
+	}
+}
+
+// takeFinishReasons takes what a finish reason says of the outcome. There may be
+// a list of them, or the text of one in JSON.
+func (o *Observation) takeFinishReasons(v pcommon.Value) {
+	if v.Type() == pcommon.ValueTypeSlice {
+		for _, reason := range v.Slice().All() {
+			o.takeFinishReason(reason.Str())
+		}
+		return
+	}
+	for reason := range strings.FieldsFuncSeq(v.Str(), func(r rune) bool { return strings.ContainsRune(`[]", `, r) }) {
+		o.takeFinishReason(reason)
+	}
+}
+
+func (o *Observation) takeFinishReason(reason string) {
+	reason, _, _ = strings.Cut(reason, "(") // some engines add the error's message
+	switch reason {
+	case "abort", "aborted", "cancelled", "canceled", "Cancelled", "Dropped":
+		o.Request.Outcome = names.OutcomeCancelled
+	case "error", "Error":
+		if o.Request.Outcome == "" {
+			o.Request.Outcome = names.OutcomeError
+		}
+	}
+}
+
+// isCancellation tells the errors that clients get when they cancel a request
+// themselves.
+func isCancellation(errorType string) bool {
+	for _, suffix := range [...]string{
+		"AbortError", "CancelledError", "OperationCanceledException", "GeneratorExit", "context.Canceled", "context canceled",
+	} {
+		if strings.HasSuffix(errorType, suffix) {
+			return true
+		}
+	}
+	return false
+}
