@@ -59,7 +59,11 @@ func durationIn(unit time.Duration, v pcommon.Value, unusable *int64) latency.Op
 // measure reads a statistic given in a unit.
 func measure(unit time.Duration, v pcommon.Value, estimated bool, unusable *int64) latency.Measure {
 	d := durationIn(unit, v, unusable)
-	return latency.Measure{Value: d.Value.Seconds(), Known: d.Known, Estimated: estimated}
+	if !d.Known {
+		return latency.Measure{}
+	}
+	f, _ := attribute.Number(v)
+	return latency.Measure{Value: f * unit.Seconds(), Known: true, Estimated: estimated}
 }
 
 // written reads a duration with its unit, such as 532µs.
