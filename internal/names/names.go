@@ -46,6 +46,21 @@ const (
 	InterChunkLatencySketch = "tokenpulse.inter_chunk_latency.sketch"
 )
 
+// Attributes that the token_latency processor writes when it sees a whole trace.
+const (
+	// NetworkDuration is how much longer the first token took to the client than
+	// to the engine.
+	NetworkDuration = "tokenpulse.network.duration"
+
+	// Those of a trace's root span sum up its model calls.
+	TraceCalls        = "tokenpulse.trace.model_call.count"
+	TraceCallDuration = "tokenpulse.trace.model_call.duration"
+	TraceCallShare    = "tokenpulse.trace.model_call.share"
+	TraceInputTokens  = "tokenpulse.trace.input_tokens"
+	TraceOutputTokens = "tokenpulse.trace.output_tokens"
+	TraceTimeToAnswer = "tokenpulse.trace.time_to_answer"
+)
+
 // Suffixes of InterTokenLatency and InterChunkLatency.
 const (
 	SuffixMean = ".mean"

@@ -33,6 +33,14 @@ type Config struct {
 	// TPOTDenominator is what time per output token divides by: "standard" for all
 	// tokens but the first, "after_first_chunk" for all but those of the first chunk.
 	TPOTDenominator string `mapstructure:"tpot_denominator"`
+	// Phases adds a child span for each phase of a model call that is known.
+	Phases bool `mapstructure:"phases"`
+	// Join hands what only an engine's span tells to its client's span of the same
+	// request. Both have to be in one batch, as groupbytrace makes them.
+	Join bool `mapstructure:"join"`
+	// RollUp sums up a trace's model calls on its root span. All of them have to be
+	// in one batch.
+	RollUp bool `mapstructure:"roll_up"`
 	// Fluidity turns the fluidity index on.
 	Fluidity configoptional.Optional[FluidityConfig] `mapstructure:"fluidity"`
 

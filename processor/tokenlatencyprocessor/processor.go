@@ -11,12 +11,15 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // tokenLatency annotates spans. It holds no state between batches.
 type tokenLatency struct {
 	dropTimeline bool
+	phases       bool
+	join, rollUp bool
 	sources      []string  // by reader
 	workers      sync.Pool // of *worker
 	telemetry    *telemetry
@@ -27,7 +30,9 @@ type tokenLatency struct {
 type worker struct {
 	observer source.Observer
 	analyzer *latency.Analyzer
-	encoded  []byte // scratch for one sketch
+	derived  latency.Latency // of the span read last
+	encoded  []byte          // scratch for one sketch
+	tree     tree
 	tally    tally
 }
 
@@ -39,6 +44,9 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	options := cfg.options()
 	return &tokenLatency{
 		dropTimeline: cfg.Timeline == timelineDrop,
+		phases:       cfg.Phases,
+		join:         cfg.Join,
+		rollUp:       cfg.RollUp,
 		sources:      source.Names(),
 		workers: sync.Pool{New: func() any {
 			return &worker{analyzer: latency.NewAnalyzer(options), tally: newTally()}
@@ -60,28 +68,51 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 	w := p.workers.Get().(*worker)
 	defer p.workers.Put(w)
 	for _, resourceSpans := range traces.ResourceSpans().All() {
-		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
-			scope := scopeSpans.Scope().Name()
-			for _, span := range scopeSpans.Spans().All() {
-				p.processSpan(w, scope, span)
-			}
-		}
+		p.processResource(w, resourceSpans.ScopeSpans())
+	}
+	if p.join || p.rollUp {
+		p.processTree(w, traces)
 	}
 	p.telemetry.report(ctx, &w.tally)
 	return traces, nil
 }
 
-// processSpan writes the latency of a model call on its span. A span that tells
-// of none, or that cannot be read, stays as it is.
-func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
+func (p *tokenLatency) processResource(w *worker, scopes ptrace.ScopeSpansSlice) {
+	phases := phaseSpans{scopes: scopes}
+	for i := range scopes.Len() { // phases add one, which is not to be read
+		scope := scopes.At(i).Scope().Name()
+		for _, span := range scopes.At(i).Spans().All() {
+			_, again := span.Attributes().Get(names.Source) // it has its phases already
+			derived := p.processSpan(w, scope, span)
+			if p.phases && derived != nil && !again {
+				phases.addTo(span, derived)
+			}
+		}
+	}
+}
+
+// processTree does what takes a whole trace.
+func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
+	w.tree.grow(traces)
+	defer w.tree.cut()
+	if p.join {
+		w.tree.join(&w.tally)
+	}
+	if p.rollUp {
+		w.tree.rollUp(&w.tally)
+	}
+}
+
+// processSpan writes the latency of a model call on its span, and returns it. A
+// span that tells of none, or that cannot be read, stays as it is.
+func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) *latency.Latency {
 	observed, err := w.observer.Observe(scope, span)
 	if observed == nil {
 		w.tally.foreign++
-		return
+		return nil
 	}
-	var derived latency.Latency
 	if err == nil {
-		derived, err = w.analyzer.Analyze(observed.Request, observed.Timeline)
+		w.derived, err = w.analyzer.Analyze(observed.Request, observed.Timeline)
 	}
 	if err != nil {
 		w.tally.malformed[observed.Reader]++
@@ -89,8 +120,9 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
 			"Check that what sent it, and every processor before this one, comes from the same release of tokenpulse "+
 			"and leaves its attributes alone.",
 			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
-		return
+		return nil
 	}
-	w.tally.add(observed, &derived)
-	p.annotate(w, span.Attributes(), observed, &derived)
+	w.tally.add(observed, &w.derived)
+	p.annotate(w, span.Attributes(), observed, &w.derived)
+	return &w.derived
 }

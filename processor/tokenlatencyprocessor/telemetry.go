@@ -19,7 +19,23 @@ type tally struct {
 	anomalies          int64
 	rejected           [latency.Reasons]int64
 	unusable           int64
+	joins              [joinResults]int64
+	rollUps            [rollUpResults]int64
 }
+
+// What became of a client's span that has an engine's span below it.
+const (
+	joined = iota
+	ambiguous
+	joinResults
+)
+
+// What became of a trace with model calls.
+const (
+	rolledUp = iota
+	rootMissing
+	rollUpResults
+)
 
 func newTally() tally {
 	readers := len(source.Names())
@@ -47,6 +63,8 @@ type telemetry struct {
 	sources  []metric.AddOption // by reader
 	reasons  [latency.Reasons]metric.AddOption
 	unusable metric.AddOption
+	joins    [joinResults]metric.AddOption
+	rollUps  [rollUpResults]metric.AddOption
 }
 
 func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
@@ -54,7 +72,12 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &telemetry{builder: builder, unusable: with("reason", "unusable")}
+	t := &telemetry{
+		builder:  builder,
+		unusable: with("reason", "unusable"),
+		joins:    [...]metric.AddOption{joined: with("result", "joined"), ambiguous: with("result", "ambiguous")},
+		rollUps:  [...]metric.AddOption{rolledUp: with("result", "rolled_up"), rootMissing: with("result", "root_missing")},
+	}
 	for _, name := range source.Names() {
 		t.sources = append(t.sources, with("source", name))
 	}
@@ -80,6 +103,12 @@ func (t *telemetry) report(ctx context.Context, batch *tally) {
 		add(ctx, t.builder.ProcessorTokenLatencyValuesRejected, batch.rejected[reason], option)
 	}
 	add(ctx, t.builder.ProcessorTokenLatencyValuesRejected, batch.unusable, t.unusable)
+	for result, option := range t.joins {
+		add(ctx, t.builder.ProcessorTokenLatencyJoins, batch.joins[result], option)
+	}
+	for result, option := range t.rollUps {
+		add(ctx, t.builder.ProcessorTokenLatencyRollUps, batch.rollUps[result], option)
+	}
 	batch.reset()
 }
 

@@ -27,6 +27,8 @@ type TelemetryBuilder struct {
 	mu                                  sync.Mutex
 	registrations                       []metric.Registration
 	ProcessorTokenLatencyClockAnomalies metric.Int64Counter
+	ProcessorTokenLatencyJoins          metric.Int64Counter
+	ProcessorTokenLatencyRollUps        metric.Int64Counter
 	ProcessorTokenLatencySpansDerived   metric.Int64Counter
 	ProcessorTokenLatencySpansForeign   metric.Int64Counter
 	ProcessorTokenLatencySpansMalformed metric.Int64Counter
@@ -66,6 +68,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_token_latency_clock_anomalies",
 		metric.WithDescription("Steps back of the clock within one stream. What they would have given was left out. [Alpha]"),
 		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorTokenLatencyJoins, err = builder.meter.Int64Counter(
+		"otelcol_processor_token_latency_joins",
+		metric.WithDescription("Spans of clients and gateways with an engine's span of the same request below them. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorTokenLatencyRollUps, err = builder.meter.Int64Counter(
+		"otelcol_processor_token_latency_roll_ups",
+		metric.WithDescription("Traces with model calls that were to be summed up. [Alpha]"),
+		metric.WithUnit("{trace}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorTokenLatencySpansDerived, err = builder.meter.Int64Counter(

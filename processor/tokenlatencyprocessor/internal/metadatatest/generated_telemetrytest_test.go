@@ -20,11 +20,19 @@ func TestSetupTelemetry(t *testing.T) {
 	require.NoError(t, err)
 	defer tb.Shutdown()
 	tb.ProcessorTokenLatencyClockAnomalies.Add(context.Background(), 1)
+	tb.ProcessorTokenLatencyJoins.Add(context.Background(), 1)
+	tb.ProcessorTokenLatencyRollUps.Add(context.Background(), 1)
 	tb.ProcessorTokenLatencySpansDerived.Add(context.Background(), 1)
 	tb.ProcessorTokenLatencySpansForeign.Add(context.Background(), 1)
 	tb.ProcessorTokenLatencySpansMalformed.Add(context.Background(), 1)
 	tb.ProcessorTokenLatencyValuesRejected.Add(context.Background(), 1)
 	AssertEqualProcessorTokenLatencyClockAnomalies(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorTokenLatencyJoins(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorTokenLatencyRollUps(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorTokenLatencySpansDerived(t, testTel,
