@@ -1,6 +1,7 @@
 package tokenlatencyprocessor
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -197,6 +198,10 @@ func TestJoin(t *testing.T) {
 			expected: map[string]float64{names.DecodeDuration: 0.8},
 			joined:   1,
 		},
+		"spans without end above the engine": {
+			spans:    []placed{client, plainSpan(2, 4, 0, 1000), plainSpan(4, 2, 0, 1000), engineSpan(3, 2, 20, 900, phasesOfEngine)},
+			expected: map[string]float64{names.QueueDuration: -1},
+		},
 		"spans that are each other's parents": {
 			spans: []placed{
 				clientSpan(1, 3, 0, 1000, nil), plainSpan(2, 1, 0, 1000), engineSpan(3, 2, 20, 900, phasesOfEngine),
@@ -373,6 +378,68 @@ func TestRollUpWithoutARoot(t *testing.T) {
 	metadatatest.AssertEqualProcessorTokenLatencyRollUps(t, telemetry, []metricdata.DataPoint[int64]{{
 		Attributes: attribute.NewSet(attribute.String("result", "root_missing")), Value: 1,
 	}}, metricdatatest.IgnoreTimestamp())
+}
+
+// The first frame may come before the first token, and so may what it says of the
+// network.
+func TestNetworkOfAnEstimateIsAnEstimate(t *testing.T) {
+	client := placed{1, 0, "OpenAI.chat", 0, 1000, map[string]any{
+		"langfuse.observation.type": "generation", "langfuse.observation.completion_start_time": "2026-11-21T03:54:52.200Z",
+	}}
+	spans := process(t, joining(), traceOf(t, client, engineSpan(3, 1, 20, 900, phasesOfEngine)))
+	requireNumbers(t, map[string]float64{names.NetworkDuration: 0.08}, spans[1])
+	require.Contains(t, estimatesOf(spans[1]), "network.duration")
+}
+
+// What a retry brings twice counts once, and what a batch held is no part of the
+// next.
+func TestRollUpOfRepeatedSpansAndBatches(t *testing.T) {
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), rollingUp())
+	for range 5 {
+		traces := traceOf(t, plainSpan(1, 0, 0, 2000), clientSpan(2, 1, 100, 600, nil), clientSpan(2, 1, 100, 600, nil))
+		require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+		require.NoError(t, p.ConsumeTraces(t.Context(), traceOf(t, clientSpan(3, 1, 700, 900, nil))))
+	}
+	for i, traces := range sink.AllTraces() {
+		if i%2 == 0 {
+			requireNumbers(t, map[string]float64{names.TraceCalls: 1}, allSpans(traces)[0])
+			continue
+		}
+		requireNumbers(t, map[string]float64{names.TraceCalls: -1}, allSpans(traces)[0])
+	}
+}
+
+func TestRollUpCountsTokensThatNobodyReported(t *testing.T) {
+	traces, spans := newSpans()
+	call := addStream(spans, 200, 500, 900)
+	call.SetTraceID(pcommon.TraceID{1})
+	call.SetSpanID(pcommon.SpanID{2})
+	call.SetParentSpanID(pcommon.SpanID{1})
+	traceOf(t, plainSpan(1, 0, 0, 2000)).ResourceSpans().MoveAndAppendTo(traces.ResourceSpans())
+	root := process(t, rollingUp(), traces)[1]
+	requireNumbers(t, map[string]float64{names.TraceOutputTokens: 3, names.TraceInputTokens: -1, names.TraceTimeToAnswer: 0.2}, root)
+}
+
+// Numbers that somebody else wrote under our names are not to be believed.
+func TestImpossibleNumbersOfOthers(t *testing.T) {
+	for name, bad := range map[string]any{"not a number": math.NaN(), "infinite": math.Inf(1), "negative": -1.0, "text": "fast", "a list": []any{1.0}} {
+		t.Run(name, func(t *testing.T) {
+			cfg := rollingUp()
+			cfg.Join = true
+			annotated := func(id, parent byte, vantage string) placed {
+				return placed{id, parent, "call", 0, 1000, map[string]any{
+					names.Source: "somebody", names.Vantage: vantage, names.TimeToFirstToken: bad, names.QueueDuration: bad,
+					names.PrefillDuration: bad, names.DecodeDuration: bad, names.RequestDuration: bad,
+					names.GenAIOutputTokens: bad, names.GenAIInputTokens: bad, names.Estimate: bad,
+				}}
+			}
+			spans := process(t, cfg, traceOf(t, plainSpan(1, 0, 0, 2000), annotated(2, 1, "client"), annotated(3, 2, "engine")))
+			requireNumbers(t, map[string]float64{
+				names.TraceCalls: 1, names.TraceTimeToAnswer: -1, names.TraceInputTokens: -1, names.TraceOutputTokens: -1,
+			}, spans[1])
+			requireNumbers(t, map[string]float64{names.NetworkDuration: -1, names.DecodeShare: -1}, spans[2])
+		})
+	}
 }
 
 // Batches of many traces are summed up trace by trace.

@@ -1,0 +1,208 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// sent is a span as a service sends it. Times are milliseconds after the trace's
+// start.
+type sent struct {
+	service, id, parent, name string
+	start, end                int
+	attributes                map[string]float64
+	operation                 string
+}
+
+// agentTrace is an agent that asks two models at once, and then a third through
+// another service. The engines of two of them send spans too, one by a clock that
+// is an hour off.
+var agentTrace = []sent{
+	{service: "agent", id: "a000000000000001", name: "answer the user", start: 0, end: 4000},
+	{service: "agent", id: "a000000000000002", parent: "a000000000000001", name: "chat m", start: 150, end: 1150, operation: "chat", attributes: map[string]float64{
+		"gen_ai.response.time_to_first_chunk": 0.3, "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 41,
+	}},
+	{service: "agent", id: "a000000000000003", parent: "a000000000000001", name: "chat m", start: 700, end: 1900, operation: "chat", attributes: map[string]float64{
+		"gen_ai.response.time_to_first_chunk": 0.25, "gen_ai.usage.input_tokens": 120, "gen_ai.usage.output_tokens": 61,
+	}},
+	{service: "agent", id: "a000000000000004", parent: "a000000000000001", name: "call the writer", start: 2000, end: 3990},
+	{service: "writer", id: "b000000000000001", parent: "a000000000000004", name: "write", start: 2050, end: 3950},
+	{service: "writer", id: "b000000000000002", parent: "b000000000000001", name: "chat m", start: 2100, end: 3900, operation: "chat", attributes: map[string]float64{
+		"gen_ai.response.time_to_first_chunk": 0.5, "gen_ai.usage.input_tokens": 300, "gen_ai.usage.output_tokens": 131,
+	}},
+	{service: "engine", id: "c000000000000001", parent: "a000000000000002", name: "llm_request", start: 180, end: 1120, attributes: map[string]float64{
+		"gen_ai.latency.time_to_first_token": 0.21, "gen_ai.latency.e2e": 0.94, "gen_ai.latency.time_in_queue": 0.05,
+		"gen_ai.latency.time_in_model_prefill": 0.12, "gen_ai.latency.time_in_model_decode": 0.7, "gen_ai.usage.completion_tokens": 41,
+	}},
+	{service: "engine", id: "c000000000000002", parent: "b000000000000002", name: "llm_request", start: 3_600_000, end: 3_601_700, attributes: map[string]float64{
+		"gen_ai.latency.time_to_first_token": 0.4, "gen_ai.latency.e2e": 1.7, "gen_ai.latency.time_in_queue": 0.1,
+		"gen_ai.latency.time_in_model_prefill": 0.28, "gen_ai.latency.time_in_model_decode": 1.3, "gen_ai.usage.completion_tokens": 131,
+	}},
+}
+
+const (
+	agentTraceStart = 1_795_233_292_000_000_000
+	agentTraceID    = "5b8efff798038103d269b633813fc60c"
+)
+
+// An agent's trace comes in pieces, the root last but one. Everything expected is
+// computed here, from what was sent.
+func TestAgentTrace(t *testing.T) {
+	spansFile := exampleEnvironment(t)
+	t.Setenv("TRACE_WAIT", "2s")
+	c := startCollector(t, example(t, "agent-traces.yaml"))
+	for _, piece := range [][]int{{1, 6}, {5, 4}, {2}, {7, 3}, {0}, {}} {
+		for _, i := range piece {
+			postTrace(t, agentTrace[i])
+		}
+	}
+	require.Eventually(t, func() bool {
+		written, err := os.ReadFile(spansFile)
+		return err == nil && bytes.Contains(written, []byte(agentTraceID))
+	}, patience, 50*time.Millisecond)
+	c.stop(t)
+
+	byID := map[string]ptrace.Span{}
+	var phases []ptrace.Span
+	for _, span := range readSpans(t, spansFile) {
+		if _, ours := map[string]bool{"queue": true, "prefill": true, "decode": true}[span.Name()]; ours {
+			phases = append(phases, span)
+			continue
+		}
+		byID[span.SpanID().String()] = span
+	}
+	require.Len(t, byID, len(agentTrace))
+	requireRollUp(t, byID["a000000000000001"])
+	requireJoined(t, byID["a000000000000002"], agentTrace[1], agentTrace[6])
+	requireJoined(t, byID["b000000000000002"], agentTrace[5], agentTrace[7])
+	requireNumber(t, byID["a000000000000003"], "tokenpulse.network.duration", nil)
+	requireNumber(t, byID["a000000000000003"], "tokenpulse.queue.duration", nil)
+	for _, plain := range []string{"a000000000000004", "b000000000000001"} {
+		require.Zero(t, byID[plain].Attributes().Len())
+	}
+	requirePhases(t, phases)
+}
+
+func postTrace(t *testing.T, s sent) {
+	t.Helper()
+	var attributes []any
+	for key, v := range s.attributes {
+		value := map[string]any{"doubleValue": v}
+		if v >= 10 { // tokens
+			value = map[string]any{"intValue": strconv.Itoa(int(v))}
+		}
+		attributes = append(attributes, map[string]any{"key": key, "value": value})
+	}
+	if s.operation != "" {
+		attributes = append(attributes, map[string]any{"key": "gen_ai.operation.name", "value": map[string]any{"stringValue": s.operation}})
+	}
+	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{
+		"resource": map[string]any{"attributes": []any{
+			map[string]any{"key": "service.name", "value": map[string]any{"stringValue": s.service}},
+		}},
+		"scopeSpans": []any{map[string]any{"spans": []any{map[string]any{
+			"traceId": agentTraceID, "spanId": s.id, "parentSpanId": s.parent, "name": s.name, "kind": 1, "attributes": attributes,
+			"startTimeUnixNano": strconv.Itoa(agentTraceStart + s.start*1_000_000),
+			"endTimeUnixNano":   strconv.Itoa(agentTraceStart + s.end*1_000_000),
+		}}}},
+	}}})
+	require.NoError(t, err)
+	response, err := http.Post("http://"+os.Getenv("OTLP_HTTP_ENDPOINT")+"/v1/traces", "application/json", bytes.NewReader(body))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
+}
+
+// requireNumber compares an attribute; nil stands for an absent one.
+func requireNumber(t *testing.T, span ptrace.Span, name string, want any) {
+	t.Helper()
+	v, ok := span.Attributes().Get(name)
+	if want == nil {
+		require.False(t, ok, "%s is there", name)
+		return
+	}
+	require.True(t, ok, "%s is missing", name)
+	if v.Type() == pcommon.ValueTypeInt {
+		require.EqualValues(t, want, v.Int(), name)
+		return
+	}
+	require.InDelta(t, want, v.Double(), 1e-9, name)
+}
+
+func requireRollUp(t *testing.T, root ptrace.Span) {
+	t.Helper()
+	var inCall [4000]bool // by millisecond
+	var calls, input, output, last int
+	for i, s := range agentTrace {
+		if s.operation != "chat" {
+			continue
+		}
+		calls++
+		input += int(s.attributes["gen_ai.usage.input_tokens"])
+		output += int(s.attributes["gen_ai.usage.output_tokens"])
+		for ms := s.start; ms < s.end; ms++ {
+			inCall[ms] = true
+		}
+		if s.start > agentTrace[last].start {
+			last = i
+		}
+	}
+	busy := 0
+	for _, yes := range inCall {
+		if yes {
+			busy++
+		}
+	}
+	requireNumber(t, root, "tokenpulse.trace.model_call.count", calls)
+	requireNumber(t, root, "tokenpulse.trace.input_tokens", input)
+	requireNumber(t, root, "tokenpulse.trace.output_tokens", output)
+	requireNumber(t, root, "tokenpulse.trace.model_call.duration", float64(busy)/1000)
+	requireNumber(t, root, "tokenpulse.trace.model_call.share", float64(busy)/float64(len(inCall)))
+	answer := float64(agentTrace[last].start)/1000 + agentTrace[last].attributes["gen_ai.response.time_to_first_chunk"]
+	requireNumber(t, root, "tokenpulse.trace.time_to_answer", answer)
+}
+
+func requireJoined(t *testing.T, span ptrace.Span, client, engine sent) {
+	t.Helper()
+	of := engine.attributes
+	requireNumber(t, span, "tokenpulse.queue.duration", of["gen_ai.latency.time_in_queue"])
+	requireNumber(t, span, "tokenpulse.prefill.duration", of["gen_ai.latency.time_in_model_prefill"])
+	requireNumber(t, span, "tokenpulse.decode.duration", of["gen_ai.latency.time_in_model_decode"])
+	requireNumber(t, span, "tokenpulse.network.duration",
+		client.attributes["gen_ai.response.time_to_first_chunk"]-of["gen_ai.latency.time_to_first_token"])
+}
+
+// requirePhases expects each phase to last as long as its engine says; that of a
+// client are its first token and the rest.
+func requirePhases(t *testing.T, phases []ptrace.Span) {
+	t.Helper()
+	want := map[string]float64{} // seconds, by parent and name
+	for _, s := range agentTrace {
+		if s.operation == "chat" {
+			first := s.attributes["gen_ai.response.time_to_first_chunk"]
+			want[s.id+" prefill"] = first
+			want[s.id+" decode"] = float64(s.end-s.start)/1000 - first
+		}
+		if s.service == "engine" {
+			want[s.id+" queue"] = s.attributes["gen_ai.latency.time_in_queue"]
+			want[s.id+" prefill"] = s.attributes["gen_ai.latency.time_in_model_prefill"]
+			want[s.id+" decode"] = s.attributes["gen_ai.latency.time_in_model_decode"]
+		}
+	}
+	require.Len(t, phases, len(want))
+	for _, phase := range phases {
+		key := phase.ParentSpanID().String() + " " + phase.Name()
+		require.Contains(t, want, key)
+		require.InDelta(t, want[key], float64(phase.EndTimestamp()-phase.StartTimestamp())/1e9, 1e-9, key)
+		require.Equal(t, agentTraceID, phase.TraceID().String())
+	}
+}
