@@ -121,6 +121,8 @@ type Part struct {
 	ended bool
 	end   End
 
+	implied implied
+
 	// Events that a start which came after them turned out to be far off, and
 	// why. They are not in the part any more.
 	farOff    int
@@ -136,6 +138,14 @@ type Part struct {
 	rejected bool
 	// What of the attributes the open stream has no room for.
 	noAttributes, noEndAttributes bool
+}
+
+// implied is how a stream starts that nobody tells the start of. Its time is that
+// of the first chunk, and its attributes and resource are those of a Stream.
+type implied struct {
+	there                bool
+	start                Start
+	attributes, resource []byte
 }
 
 // accept sets which times are accepted. start is zero while it is not known.
@@ -171,8 +181,8 @@ func (p *Part) AddStart(start Start, attributes, resource []byte) error {
 	if err := checkPlausible(start.UnixNano); err != nil {
 		return err
 	}
-	if start.Vantage >= vantages {
-		return Errorf(Invalid, "vantage must be client, gateway, server or engine")
+	if err := start.checkVantage(); err != nil {
+		return err
 	}
 	for _, before := range [...]*Start{&p.known, &p.Start} {
 		if err := before.checkSame(&start, p.ID); err != nil {
@@ -191,6 +201,58 @@ func (p *Part) AddStart(start Start, attributes, resource []byte) error {
 	}
 	p.Start = start
 	p.Resource = resource
+	return nil
+}
+
+// HasStart reports whether the part has a start, told or implied.
+func (p *Part) HasStart() bool { return p.started() || p.implied.there }
+
+// ImplyStart says how the stream starts if nobody tells: at the first chunk of
+// the part, whatever start's time. Without a chunk it does not start. attributes
+// and resource are as those of AddStart, and nobody may change them any more. The
+// part must not have a start.
+func (p *Part) ImplyStart(start Start, attributes, resource []byte) error {
+	if err := start.checkVantage(); err != nil {
+		return err
+	}
+	if len(p.ID)+len(attributes)+len(resource) > p.batch.store.limits.MaxStreamBytes {
+		return p.errTooLarge()
+	}
+	p.implied = implied{true, start, attributes, resource}
+	return nil
+}
+
+// startAtFirstChunk starts the part as implied, if it is, and reports whether it
+// was.
+func (p *Part) startAtFirstChunk() bool {
+	first := p.Chunks.earliest()
+	if !p.implied.there || first == 0 {
+		return false
+	}
+	p.Start, p.Resource = p.implied.start, p.implied.resource
+	p.Start.UnixNano, p.Start.Implied = first, true
+	p.Attributes = append(p.Attributes, p.implied.attributes...)
+	p.anchored = false
+	p.anchor(first)
+	return true
+}
+
+// takeBackStart undoes startAtFirstChunk.
+func (p *Part) takeBackStart() {
+	if p.Start.Implied {
+		p.Start, p.Resource, p.Attributes = Start{}, nil, p.Attributes[:0]
+		p.anchored = false
+	}
+}
+
+// checkReplaces checks whether the part's start can take the place of an implied
+// one: it has to be close to what is known of the stream.
+func (p *Part) checkReplaces(stream *Stream) error {
+	for _, known := range [...]int64{stream.Start.UnixNano, stream.Chunks.latest} {
+		if gap := known - p.Start.UnixNano; gap > int64(MaxDuration) || gap < -int64(MaxDuration) {
+			return Errorf(Invalid, "the start of stream %s is more than 24 hours from its chunks: check that times are nanoseconds since 1970", quoteID(p.ID))
+		}
+	}
 	return nil
 }
 

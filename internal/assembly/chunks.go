@@ -132,6 +132,16 @@ func (c *Chunks) repeats(k *Chunk) bool {
 	return k.Seq-run.seq < uint64(c.gaps[after].index-run.index)
 }
 
+// earliest returns the time of the first chunk by time, or zero without any.
+func (c *Chunks) earliest() (unixNano int64) {
+	for k := range c.all {
+		if unixNano == 0 || k.UnixNano < unixNano {
+			unixNano = k.UnixNano
+		}
+	}
+	return unixNano
+}
+
 func (c *Chunks) any(matches func(Chunk) bool) bool {
 	for k := range c.all {
 		if matches(k) {

@@ -85,7 +85,8 @@ func (s *shard) startOf(id string) Start {
 	return Start{}
 }
 
-// heard moves a stream to the end of the ring and gives up the claim on it.
+// heard moves a stream to the end of the ring and gives up the claim on it. Its
+// start may be another one now.
 func (s *shard) heard(stream *open, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,6 +94,7 @@ func (s *shard) heard(stream *open, now time.Duration) {
 	stream.older, stream.newer = s.idle.older, &s.idle
 	stream.older.newer, stream.newer.older = stream, stream
 	stream.lastHeard = now
+	stream.start = stream.Start
 	stream.claim = nil
 }
 

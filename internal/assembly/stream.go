@@ -27,14 +27,17 @@ type Start struct {
 	SpanID       [8]byte
 	ParentSpanID [8]byte
 	Vantage      Vantage
+	// Implied is set when nobody told of the start: UnixNano is the time of the
+	// first chunk. A start that is told later takes its place.
+	Implied bool
 }
 
 // checkSame checks whether another start can be a repeat of one. Ids that either
-// does not tell do not matter.
+// does not tell do not matter, and nothing does of an implied one.
 func (s *Start) checkSame(other *Start, id string) error {
 	different := ""
 	switch {
-	case s.UnixNano == 0 || *s == *other:
+	case s.UnixNano == 0 || s.Implied || *s == *other:
 		return nil
 	case s.UnixNano != other.UnixNano:
 		different = "start time"
@@ -48,6 +51,13 @@ func (s *Start) checkSame(other *Start, id string) error {
 		return nil
 	}
 	return Errorf(Invalid, "stream %s is already open with another %s: stream ids must be unique among all senders", quoteID(id), different)
+}
+
+func (s *Start) checkVantage() error {
+	if s.Vantage >= vantages {
+		return Errorf(Invalid, "vantage must be client, gateway, server or engine")
+	}
+	return nil
 }
 
 func differ[ID comparable](a, b ID) bool {
@@ -147,7 +157,7 @@ func (s *Stream) tooMany(part *Stream, limit int) int {
 func (s *Stream) merge(part *Stream, maxChunks int) {
 	switch {
 	case !part.started():
-	case s.started():
+	case s.started() && !s.Start.Implied:
 		s.duplicates++
 	default:
 		s.Start = part.Start

@@ -67,6 +67,7 @@ func (tx *Transaction) claimParts(parts []*Part) *claim {
 	for _, part := range parts {
 		part.open, part.created, part.rejected = nil, false, false
 		part.noAttributes, part.noEndAttributes = false, false
+		part.takeBackStart()
 		if part.Units == 0 {
 			continue
 		}
@@ -86,7 +87,7 @@ func (tx *Transaction) claimPart(part *Part) *claim {
 		return stream.claim
 	case stream != nil:
 		stream.claim = tx.claim
-	case !part.started():
+	case !part.started() && !tx.startAtFirstChunk(part):
 		tx.reject(part, Errorf(UnknownStream,
 			"stream %s is not open: it never started, or it is over; send its start event first, or in the same request", quoteID(part.ID)))
 		return nil
@@ -102,6 +103,20 @@ func (tx *Transaction) claimPart(part *Part) *claim {
 	part.open = stream
 	tx.parts = append(tx.parts, part)
 	return nil
+}
+
+// startAtFirstChunk starts a part whose start is implied, and reports whether it
+// is. Attributes of its end that leave no room for those of the start are not
+// taken.
+func (tx *Transaction) startAtFirstChunk(part *Part) bool {
+	if !part.startAtFirstChunk() {
+		return false
+	}
+	if part.encodedSize()+len(part.end.Attributes) > tx.store.limits.MaxStreamBytes {
+		part.noEndAttributes = true
+		tx.rejectSome(part, 1, part.errTooLarge())
+	}
+	return true
 }
 
 // begin works out what becomes of the claimed streams, and reserves room.
@@ -131,14 +146,15 @@ func (tx *Transaction) begin() error {
 // belongs reports whether a part can belong to the open stream of its id. If not,
 // it is rejected. What of it the stream cannot take is not taken.
 func (tx *Transaction) belongs(part *Part) bool {
-	if part.started() { // which may have begun after the part did
-		if err := part.open.Start.checkSame(&part.Start, part.ID); err != nil {
-			tx.reject(part, err)
-			return false
-		}
+	if err := part.checkStart(); err != nil {
+		tx.reject(part, err)
+		return false
 	}
 	part.anchor(part.open.Start.UnixNano)
 	room := tx.store.limits.MaxStreamBytes - part.open.encodedSize()
+	if part.started() && part.open.Start.Implied {
+		room += len(part.open.Resource) - len(part.Resource)
+	}
 	if part.open.addsAttributes(part.Attributes) {
 		if part.noAttributes = len(part.Attributes) > room; !part.noAttributes {
 			room -= len(part.Attributes)
@@ -149,6 +165,19 @@ func (tx *Transaction) belongs(part *Part) bool {
 		tx.rejectSome(part, events, part.errTooLarge())
 	}
 	return true
+}
+
+// checkStart checks the part's start, if it has one, against that of the open
+// stream, which may have begun after the part did.
+func (p *Part) checkStart() error {
+	switch {
+	case !p.started():
+		return nil
+	case p.open.Start.Implied:
+		return p.checkReplaces(&p.open.Stream)
+	default:
+		return p.open.Start.checkSame(&p.Start, p.ID)
+	}
 }
 
 // taken returns what of the part goes into the open stream.

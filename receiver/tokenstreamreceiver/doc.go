@@ -1,5 +1,6 @@
 // Package tokenstreamreceiver turns the token events that services send, over
-// HTTP and gRPC, into one finished span per stream.
+// HTTP and gRPC, of their own or as OpenTelemetry log events, into one finished
+// span per stream.
 package tokenstreamreceiver
 
 //go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml

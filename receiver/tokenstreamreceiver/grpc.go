@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
@@ -29,7 +30,8 @@ func (r *tokenStreamReceiver) startGRPC(ctx context.Context, host component.Host
 	if err != nil {
 		return err
 	}
-	server.RegisterService(&serviceDesc, r)
+	server.RegisterService(&tokenStreamService, r)
+	server.RegisterService(&logsService, r)
 	listener, err := cfg.NetAddr.Listen(ctx)
 	if err != nil {
 		return err
@@ -54,9 +56,18 @@ func (r *tokenStreamReceiver) stopGRPC(ctx context.Context) {
 // rawMessage is a request as it came, for the decoder to read where it is.
 type rawMessage struct{ mem.Buffer }
 
-// rawCodec passes raw messages through, and leaves all else to the codec that
-// gRPC would use.
+// rawCodec passes raw messages through, has pdata's encode themselves, and leaves
+// all else to the codec that gRPC would use.
 type rawCodec struct{ encoding.CodecV2 }
+
+func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	message, ok := v.(interface{ MarshalProto() ([]byte, error) })
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	encoded, err := message.MarshalProto()
+	return mem.BufferSlice{mem.SliceBuffer(encoded)}, err
+}
 
 func (c rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	raw, ok := v.(*rawMessage)
@@ -67,29 +78,43 @@ func (c rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// serviceDesc is that of the generated TokenStreamService, for raw messages.
-var serviceDesc = grpc.ServiceDesc{
+// tokenStreamService is the generated TokenStreamService, for raw messages.
+var tokenStreamService = grpc.ServiceDesc{
 	ServiceName: tokenpulsev1.TokenStreamService_ServiceDesc.ServiceName,
 	HandlerType: (*any)(nil),
-	Methods:     []grpc.MethodDesc{{MethodName: "Export", Handler: handleExport}},
+	Methods:     []grpc.MethodDesc{exportMethod(tokenpulsev1.TokenStreamService_Export_FullMethodName, (*tokenStreamReceiver).export)},
 	Streams:     []grpc.StreamDesc{{StreamName: "Stream", Handler: handleStream, ClientStreams: true}},
 	Metadata:    tokenpulsev1.TokenStreamService_ServiceDesc.Metadata,
 }
 
-func handleExport(server any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's order
-	raw := new(rawMessage)
-	if err := decode(raw); err != nil {
-		return nil, err
+const logsServiceName = "opentelemetry.proto.collector.logs.v1.LogsService"
+
+// logsService is OTLP's LogsService, for raw messages: they are checked before
+// pdata decodes them.
+var logsService = grpc.ServiceDesc{
+	ServiceName: logsServiceName,
+	HandlerType: (*any)(nil),
+	Methods:     []grpc.MethodDesc{exportMethod("/"+logsServiceName+"/Export", (*tokenStreamReceiver).exportLogs)},
+	Metadata:    "opentelemetry/proto/collector/logs/v1/logs_service.proto",
+}
+
+// exportMethod is the method Export of a service.
+func exportMethod(fullName string, export func(*tokenStreamReceiver, context.Context, *rawMessage) (any, error)) grpc.MethodDesc {
+	handle := func(server any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's order
+		raw := new(rawMessage)
+		if err := decode(raw); err != nil {
+			return nil, err
+		}
+		defer raw.Free()
+		if interceptor == nil {
+			return export(server.(*tokenStreamReceiver), ctx, raw)
+		}
+		info := &grpc.UnaryServerInfo{Server: server, FullMethod: fullName}
+		return interceptor(ctx, raw, info, func(ctx context.Context, message any) (any, error) {
+			return export(server.(*tokenStreamReceiver), ctx, message.(*rawMessage))
+		})
 	}
-	defer raw.Free()
-	export := func(ctx context.Context, message any) (any, error) {
-		return server.(*tokenStreamReceiver).export(ctx, message.(*rawMessage))
-	}
-	if interceptor == nil {
-		return export(ctx, raw)
-	}
-	info := &grpc.UnaryServerInfo{Server: server, FullMethod: tokenpulsev1.TokenStreamService_Export_FullMethodName}
-	return interceptor(ctx, raw, info, export)
+	return grpc.MethodDesc{MethodName: "Export", Handler: handle}
 }
 
 func handleStream(server any, stream grpc.ServerStream) error {
@@ -97,14 +122,25 @@ func handleStream(server any, stream grpc.ServerStream) error {
 }
 
 // export applies one message whole.
-func (r *tokenStreamReceiver) export(ctx context.Context, message *rawMessage) (*tokenpulsev1.ExportTokenStreamsResponse, error) {
+func (r *tokenStreamReceiver) export(ctx context.Context, message *rawMessage) (any, error) {
 	under := r.requests.Get().(*request)
 	defer r.requests.Put(under)
 	under.reset(r.reportGRPC, false)
-	if err := under.commitMessage(ctx, message); err != nil {
+	if err := under.commitMessage(ctx, message, under.readProtobuf); err != nil {
 		return nil, err
 	}
 	return under.response()
+}
+
+// exportLogs applies one message whole.
+func (r *tokenStreamReceiver) exportLogs(ctx context.Context, message *rawMessage) (any, error) {
+	under := r.requests.Get().(*request)
+	defer r.requests.Put(under)
+	under.reset(r.reportGRPC, true)
+	if err := under.commitMessage(ctx, message, under.readLogsProtobuf); err != nil {
+		return nil, err
+	}
+	return under.applied.logsResponse(), nil
 }
 
 // stream applies each message whole, as it comes.
@@ -128,7 +164,7 @@ func (r *tokenStreamReceiver) stream(stream grpc.ServerStream) error {
 			if received.err != nil {
 				return received.err
 			}
-			err := under.commitMessage(stream.Context(), received.message)
+			err := under.commitMessage(stream.Context(), received.message, under.readProtobuf)
 			received.message.Free()
 			if err != nil {
 				return err
@@ -167,10 +203,14 @@ func (r *tokenStreamReceiver) receive(stream grpc.ServerStream) <-chan received 
 }
 
 // commitMessage applies a message whole, or returns the status to answer with.
-func (r *request) commitMessage(ctx context.Context, message *rawMessage) error {
-	if err := r.readProtobuf(message.ReadOnlyData()); err != nil {
+func (r *request) commitMessage(ctx context.Context, message *rawMessage, read func([]byte) error) error {
+	if err := read(message.ReadOnlyData()); err != nil {
 		r.unreadable(ctx)
-		return status.Error(codes.InvalidArgument, err.Error())
+		code := codes.InvalidArgument
+		if assembly.ReasonOf(err) == assembly.Limit {
+			code = codes.ResourceExhausted
+		}
+		return status.Error(code, err.Error())
 	}
 	if refused := r.commit(ctx); refused != nil {
 		return refused.status().Err()

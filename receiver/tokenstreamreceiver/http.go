@@ -35,14 +35,15 @@ func (r *tokenStreamReceiver) startHTTP(ctx context.Context, host component.Host
 		return nil
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc(tokensPath, r.handleTokens)
+	mux.HandleFunc(tokensPath, r.handler(r.handleTokens))
+	mux.HandleFunc(logsPath, r.handler(r.handleLogs))
 
 	// A body that stays open has no size: the limit is for the handlers to apply.
 	unlimited := *cfg
 	unlimited.MaxRequestBodySize = math.MaxInt64
 	server, err := unlimited.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux, confighttp.WithErrorHandler(
-		func(w http.ResponseWriter, _ *http.Request, message string, status int) {
-			r.writeError(w, status, message)
+		func(w http.ResponseWriter, req *http.Request, message string, status int) {
+			r.writeError(w, req, status, message)
 		}))
 	if err != nil {
 		return err
@@ -77,26 +78,38 @@ func (r *tokenStreamReceiver) stopHTTP(ctx context.Context) error {
 	return err
 }
 
-func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, req *http.Request) {
-	r.handlingHTTP.RLock()
-	defer r.handlingHTTP.RUnlock()
-	// The server's deadline counts from when the request began, and over HTTP/2
-	// it ends the reading too.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-	if req.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		r.writeError(w, http.StatusMethodNotAllowed, "use POST")
-		return
+// handler is what all paths have in common. It leaves the body to handle.
+func (r *tokenStreamReceiver) handler(handle func(w http.ResponseWriter, req *http.Request, under *request, mediaType string)) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		r.handlingHTTP.RLock()
+		defer r.handlingHTTP.RUnlock()
+		// The server's deadline counts from when the request began, and over HTTP/2
+		// it ends the reading too.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+		if req.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			r.writeError(w, req, http.StatusMethodNotAllowed, "use POST")
+			return
+		}
+		under := r.requests.Get().(*request)
+		defer r.requests.Put(under)
+		if limit := r.maxBodySize(); req.ContentLength > limit {
+			under.unreadable(req.Context())
+			r.writeReadError(w, req, &http.MaxBytesError{Limit: limit})
+			return
+		}
+		handle(w, req, under, mediaTypeOf(req))
 	}
-	under := r.requests.Get().(*request)
-	defer r.requests.Put(under)
+}
+
+func mediaTypeOf(req *http.Request) string {
 	mediaType, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	return mediaType
+}
+
+// handleTokens takes what the contract's own formats say.
+func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, req *http.Request, under *request, mediaType string) {
 	under.reset(r.reportHTTP, mediaType == typeNDJSON)
-	if limit := r.maxBodySize(); req.ContentLength > limit {
-		under.unreadable(req.Context())
-		r.writeReadError(w, &http.MaxBytesError{Limit: limit})
-		return
-	}
 	switch mediaType {
 	case typeNDJSON:
 		r.handleLines(w, req, under)
@@ -111,7 +124,7 @@ func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, req *http.Requ
 	case typeProtobuf:
 		r.handleMessage(w, req, under, under.readProtobuf)
 	default:
-		r.writeError(w, http.StatusUnsupportedMediaType,
+		r.writeError(w, req, http.StatusUnsupportedMediaType,
 			"Content-Type must be "+typeNDJSON+", "+typeJSON+" or "+typeProtobuf)
 	}
 }
@@ -133,11 +146,11 @@ func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, req *http.Req
 	}
 	if _, err := under.body.ReadFrom(body); err != nil {
 		if r.closing.Err() != nil {
-			r.breakOff(w, under, errShutdown)
+			r.breakOff(w, req, under, errShutdown)
 			return
 		}
 		under.unreadable(req.Context())
-		r.writeReadError(w, err)
+		r.writeReadError(w, req, err)
 		return
 	}
 	if err := read(under.body.Bytes()); err != nil {
@@ -146,10 +159,10 @@ func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, req *http.Req
 		if assembly.ReasonOf(err) == assembly.Limit {
 			status = http.StatusRequestEntityTooLarge
 		}
-		r.writeError(w, status, err.Error())
+		r.writeError(w, req, status, err.Error())
 		return
 	}
-	r.finish(w, under, under.commit(req.Context()))
+	r.finish(w, req, under, under.commit(req.Context()))
 }
 
 // handleLines reads NDJSON. A body of declared length is applied whole, or not
@@ -160,7 +173,7 @@ func (r *tokenStreamReceiver) handleLines(w http.ResponseWriter, req *http.Reque
 	refused, err := readLines(req, under, live)
 	switch {
 	case refused == nil && err == nil:
-		r.finish(w, under, nil)
+		r.finish(w, req, under, nil)
 		return
 	case refused != nil:
 	case r.closing.Err() != nil:
@@ -168,7 +181,7 @@ func (r *tokenStreamReceiver) handleLines(w http.ResponseWriter, req *http.Reque
 	default:
 		under.applied.conclude("the body broke off: " + err.Error())
 	}
-	r.breakOff(w, under, refused)
+	r.breakOff(w, req, under, refused)
 }
 
 // readLines reads a body to its end. An error is that of the body.
@@ -191,14 +204,14 @@ func readLines(req *http.Request, under *request, live bool) (*refusal, error) {
 }
 
 // breakOff answers before the end of the body.
-func (r *tokenStreamReceiver) breakOff(w http.ResponseWriter, under *request, refused *refusal) {
+func (r *tokenStreamReceiver) breakOff(w http.ResponseWriter, req *http.Request, under *request, refused *refusal) {
 	// Without this the server would wait for the rest of the body.
 	w.Header().Set("Connection", "close")
-	r.finish(w, under, refused)
+	r.finish(w, req, under, refused)
 }
 
 // finish answers with what became of a request.
-func (r *tokenStreamReceiver) finish(w http.ResponseWriter, under *request, refused *refusal) {
+func (r *tokenStreamReceiver) finish(w http.ResponseWriter, req *http.Request, under *request, refused *refusal) {
 	status := http.StatusOK
 	if refused != nil {
 		status = refused.http
@@ -206,32 +219,43 @@ func (r *tokenStreamReceiver) finish(w http.ResponseWriter, under *request, refu
 		if refused.retry {
 			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 		}
-	} else if under.applied.Accepted == 0 && len(under.applied.Errors) > 0 {
+	} else if under.applied.Accepted == 0 && len(under.applied.Errors) > 0 && !takesLogs(req) { // OTLP calls that a partial success
 		status = http.StatusBadRequest
 	}
-	r.write(w, status, &under.applied)
+	r.write(w, req, status, &under.applied)
 }
 
-func (r *tokenStreamReceiver) writeReadError(w http.ResponseWriter, err error) {
+func (r *tokenStreamReceiver) writeReadError(w http.ResponseWriter, req *http.Request, err error) {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		w.Header().Set("Connection", "close")
-		r.writeError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf(
+		r.writeError(w, req, http.StatusRequestEntityTooLarge, fmt.Sprintf(
 			"the body is larger than %d bytes (max_request_body_size): send smaller ones, or NDJSON without a Content-Length", tooLarge.Limit))
 		return
 	}
-	r.writeError(w, http.StatusBadRequest, "the body cannot be read: "+err.Error())
+	r.writeError(w, req, http.StatusBadRequest, "the body cannot be read: "+err.Error())
 }
 
-func (r *tokenStreamReceiver) writeError(w http.ResponseWriter, status int, message string) {
-	r.write(w, status, &answer{Errors: []answerError{{Message: message}}})
+func (r *tokenStreamReceiver) writeError(w http.ResponseWriter, req *http.Request, status int, message string) {
+	r.write(w, req, status, &answer{Errors: []answerError{{Message: message}}})
 }
 
-func (r *tokenStreamReceiver) write(w http.ResponseWriter, status int, answer *answer) {
+func (r *tokenStreamReceiver) write(w http.ResponseWriter, req *http.Request, status int, answer *answer) {
 	if timeout := r.cfg.Protocols.HTTP.Get().WriteTimeout; timeout > 0 {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeout))
 	}
-	w.Header().Set("Content-Type", typeJSON)
+	body, contentType := answer.encode(status, req)
+	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	// A client that is gone does not care.
-	_ = json.NewEncoder(w).Encode(answer)
+	_, _ = w.Write(body) //nolint:gosec // no browser takes it for HTML; a client that is gone does not care
 }
+
+// encode encodes an answer for the path of its request.
+func (a *answer) encode(status int, req *http.Request) (body []byte, contentType string) {
+	if takesLogs(req) {
+		return a.encodeLogs(status, mediaTypeOf(req))
+	}
+	body, _ = json.Marshal(a) // it has nothing that cannot be encoded
+	return append(body, '\n'), typeJSON
+}
+
+func takesLogs(req *http.Request) bool { return req.URL.Path == logsPath }

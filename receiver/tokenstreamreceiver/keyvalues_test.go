@@ -2,6 +2,7 @@ package tokenstreamreceiver
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"testing"
 
@@ -35,6 +36,11 @@ func FuzzKeyValues(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list []byte) {
 		got := pcommon.NewMap()
 		putKeyValues(got, list)
+		if encoded, err := encodeKeyValues(got); err == nil {
+			again := pcommon.NewMap()
+			putKeyValues(again, encoded)
+			require.Equal(t, fmt.Sprint(got.AsRaw()), fmt.Sprint(again.AsRaw())) // NaN and all
+		}
 		if !isCanonical(list) {
 			return
 		}

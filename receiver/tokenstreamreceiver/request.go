@@ -15,8 +15,8 @@ import (
 // maxErrors bounds the errors listed in an answer.
 const maxErrors = 10
 
-// answer is what a client learns. Its numbers count lines of NDJSON, and
-// token_streams of the other formats.
+// answer is what a client learns. Its numbers count lines of NDJSON, log records,
+// and token_streams of the other formats.
 type answer struct {
 	Accepted int           `json:"accepted"`
 	Rejected int           `json:"rejected"`
@@ -50,7 +50,7 @@ type request struct {
 	ndjson   tokenwire.NDJSON
 	body     bytes.Buffer
 	lines    *lineReader
-	byLine   bool // units are lines
+	byEvent  bool // units are events: lines, or log records
 
 	applied answer
 	// pending is what of the batch was rejected as it was read. It does not
@@ -71,26 +71,31 @@ func newRequest(in *intake, maxLine int) *request {
 // keepBody bounds the memory that a request keeps for the next one's body.
 const keepBody = 1 << 20
 
-func (r *request) reset(report *receiverhelper.ObsReport, byLine bool) {
+func (r *request) reset(report *receiverhelper.ObsReport, byEvent bool) {
 	r.batch.Reset()
 	if r.body.Cap() > keepBody {
 		r.body = bytes.Buffer{}
 	}
-	r.report, r.byLine = report, byLine
+	r.report, r.byEvent = report, byEvent
 	r.applied, r.pending = answer{}, answer{}
 	clear(r.rejected)
 }
 
 // reject notes that a unit was rejected as it was read.
 func (r *request) reject(line int, id string, err error) {
-	r.pending.Rejected++
-	r.rejected[assembly.ReasonOf(err)]++
+	r.rejectUnits(1, line, id, err)
+}
+
+// rejectUnits notes that units were rejected for the same reason.
+func (r *request) rejectUnits(units, line int, id string, err error) {
+	r.pending.Rejected += units
+	r.rejected[assembly.ReasonOf(err)] += int64(units)
 	r.note(line, id, err)
 }
 
 func (r *request) note(line int, id string, err error) {
 	e := answerError{Line: line, Message: err.Error()}
-	if !r.byLine {
+	if !r.byEvent {
 		e.StreamID = id[:min(len(id), assembly.MaxIDBytes)]
 	}
 	r.pending.list(e)
@@ -133,14 +138,12 @@ func (r *request) commit(ctx context.Context) *refusal {
 		units := rejection.Units
 		if rejection.Events > 0 {
 			units = 0 // some chunks of a message are not the message
-			if r.byLine {
+			if r.byEvent {
 				units = rejection.Events
 				accepted -= units
 			}
 		}
-		r.pending.Rejected += units
-		r.rejected[assembly.ReasonOf(rejection.Err)] += int64(units)
-		r.note(rejection.Line, rejection.ID, rejection.Err)
+		r.rejectUnits(units, rejection.Line, rejection.ID, rejection.Err)
 	}
 	r.apply(ctx, accepted)
 	r.batch.Reset()

@@ -59,7 +59,9 @@ func fillSpan(span ptrace.Span, stream assembly.Finished, scratch []byte) []byte
 	line := stream.Chunks.Timeline()
 	scratch = line.AppendBinary(scratch, stream.Start.UnixNano)
 	attributes.PutEmptyBytes(names.Timeline).FromRaw(scratch)
-	if stream.Scheduled != 0 {
+	if stream.Start.Implied {
+		attributes.PutBool(names.StartUnseen, true)
+	} else if stream.Scheduled != 0 {
 		queued := time.Duration(stream.Scheduled - stream.Start.UnixNano)
 		attributes.PutDouble(names.QueueDuration, queued.Seconds())
 	}

@@ -154,13 +154,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamEventsAccepted, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_events_accepted",
-		metric.WithDescription("Lines of NDJSON, and token_streams of JSON and protobuf, that were taken. [Alpha]"),
+		metric.WithDescription("Lines of NDJSON, log records, and token_streams of JSON and protobuf, that were taken. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamEventsRejected, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_events_rejected",
-		metric.WithDescription("Lines of NDJSON, and token_streams of JSON and protobuf, that were rejected for good. A body that cannot be read counts once. [Alpha]"),
+		metric.WithDescription("Lines of NDJSON, log records, and token_streams of JSON and protobuf, that were rejected for good. A body that cannot be read counts once. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)

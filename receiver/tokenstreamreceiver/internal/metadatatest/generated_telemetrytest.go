@@ -56,7 +56,7 @@ func AssertEqualReceiverTokenStreamDuplicatesDropped(t *testing.T, tt *component
 func AssertEqualReceiverTokenStreamEventsAccepted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_events_accepted",
-		Description: "Lines of NDJSON, and token_streams of JSON and protobuf, that were taken. [Alpha]",
+		Description: "Lines of NDJSON, log records, and token_streams of JSON and protobuf, that were taken. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualReceiverTokenStreamEventsAccepted(t *testing.T, tt *componenttes
 func AssertEqualReceiverTokenStreamEventsRejected(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_events_rejected",
-		Description: "Lines of NDJSON, and token_streams of JSON and protobuf, that were rejected for good. A body that cannot be read counts once. [Alpha]",
+		Description: "Lines of NDJSON, log records, and token_streams of JSON and protobuf, that were rejected for good. A body that cannot be read counts once. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

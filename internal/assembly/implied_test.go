@@ -1,0 +1,174 @@
+package assembly
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// opened implies a start, with an attribute that tells it apart.
+func opened(t testing.TB, part *Part) {
+	require.NoError(t, part.ImplyStart(Start{TraceID: [16]byte{7}}, []byte("implied "), []byte("resource")))
+}
+
+func TestImpliedStart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		requests [][]script
+		start    int64 // in milliseconds
+		implied  bool
+		held     string
+	}{
+		"at the earliest chunk":             {[][]script{{opened, chunks(5, 3, 4)}, {ended}}, 3, true, "implied "},
+		"whole in one request":              {[][]script{{opened, chunks(5, 3, 4), ended}}, 3, true, "implied "},
+		"told before":                       {[][]script{{started}, {opened, chunks(3)}, {ended}}, 0, false, ""},
+		"told after":                        {[][]script{{opened, chunks(3)}, {started}, {ended}}, 0, false, "implied "},
+		"told after, with the end":          {[][]script{{opened, chunks(3)}, {started, ended}}, 0, false, "implied "},
+		"told in the request":               {[][]script{{opened, chunks(3), started}, {ended}}, 0, false, ""},
+		"implied before, with other chunks": {[][]script{{opened, chunks(3)}, {opened, chunks(1)}, {ended}}, 3, true, "implied "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newStore(roomy)
+			var last *Transaction
+			for _, scripts := range tt.requests {
+				refused := begin(t, s, batchOf(t, s, "s", scripts...))
+				require.Empty(t, refused.Rejected)
+				refused.Refuse() // changes nothing
+				last = apply(t, s, batchOf(t, s, "s", scripts...))
+			}
+			require.Len(t, last.Finished, 1)
+			got := last.Finished[0]
+			require.Equal(t, t0+tt.start*1e6, got.Start.UnixNano)
+			require.Equal(t, tt.implied, got.Start.Implied)
+			require.Equal(t, tt.held, string(got.Attributes))
+			require.Zero(t, got.Duplicates())
+			require.Zero(t, s.Streams())
+			require.Zero(t, s.Memory())
+		})
+	}
+}
+
+func TestImpliedStartNeedsAChunk(t *testing.T) {
+	s, _ := newStore(roomy)
+	tx := apply(t, s, batchOf(t, s, "s", opened, ended))
+	require.Empty(t, tx.Finished)
+	require.Equal(t, UnknownStream, ReasonOf(tx.Rejected[0].Err))
+	require.Zero(t, s.Streams())
+}
+
+func TestChunksFarFromAnImpliedStart(t *testing.T) {
+	for name, before := range map[string][]script{
+		"of a stream not known":              nil,
+		"of one that was known, and is over": {started},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newStore(roomy)
+			if before != nil {
+				apply(t, s, batchOf(t, s, "s", before...))
+			}
+			batch := batchOf(t, s, "s", opened, chunks(-3600*1000, 1, 23*3600*1000+2))
+			if before != nil {
+				apply(t, s, batchOf(t, s, "s", ended))
+			}
+			tx := apply(t, s, batch)
+			require.Len(t, tx.Rejected, 1)
+			require.Equal(t, 1, tx.Rejected[0].Events)
+			require.ErrorContains(t, tx.Rejected[0].Err, "24 hours after the start")
+			got := apply(t, s, batchOf(t, s, "s", ended)).Finished[0]
+			require.Equal(t, []int{0, 3600*1000 + 1}, offsets(t, got))
+		})
+	}
+}
+
+// A batch that has to try again finds a stream that another one opened meanwhile.
+func TestImpliedStartIsTakenBack(t *testing.T) {
+	s, _ := newStore(roomy)
+	apply(t, s, batchOf(t, s, "held", started))
+	holder := begin(t, s, batchOf(t, s, "held", chunks(1)))
+
+	batch := batchOf(t, s, "s", opened, chunks(30, 20, 24*3600*1000+10)) // the last a day from the implied start, and more from the other
+	part, err := batch.Part([]byte("held"))
+	require.NoError(t, err)
+	chunks(2)(t, part)
+	part.Count(2)
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = s.Begin(gone, batch)
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualValues(t, 1, s.Streams())
+
+	apply(t, s, batchOf(t, s, "s", started))
+	holder.Accept()
+	apply(t, s, batch)
+	got := apply(t, s, batchOf(t, s, "s", ended)).Finished[0]
+	require.Equal(t, Start{UnixNano: t0}, got.Start)
+	require.Empty(t, got.Attributes)
+	require.Zero(t, got.Duplicates())
+	require.Equal(t, []int{20, 30}, offsets(t, got))
+}
+
+// Whoever looks for the stream's start finds the one that was told.
+func TestToldStartIsTheStreams(t *testing.T) {
+	s, _ := newStore(roomy)
+	apply(t, s, batchOf(t, s, "s", opened, chunks(23*3600*1000)))
+	apply(t, s, batchOf(t, s, "s", started))
+	batch := s.NewBatch()
+	part, err := batch.Part([]byte("s"))
+	require.NoError(t, err)
+	require.ErrorContains(t, part.AddChunk(Chunk{UnixNano: t0 + 25*3600*1e9, Tokens: 1}), "25 hours after the start")
+	require.ErrorContains(t, part.AddStart(Start{UnixNano: t0 + 1}, nil, nil), "already open with another start time")
+}
+
+func TestStartThatIsFarFromItsChunks(t *testing.T) {
+	const hour = 3600 * 1000
+	for name, scripts := range map[string][]script{
+		"long before the last": {opened, chunks(23*hour, 25*hour)},
+		"long after the first": {opened, chunks(-25 * hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newStore(roomy)
+			apply(t, s, batchOf(t, s, "s", scripts...))
+			tx := apply(t, s, batchOf(t, s, "s", started))
+			require.Len(t, tx.Rejected, 1)
+			require.ErrorContains(t, tx.Rejected[0].Err, "more than 24 hours from its chunks")
+			require.EqualValues(t, 1, s.Streams(), "stays as it was")
+		})
+	}
+}
+
+func TestImpliedStartIsBounded(t *testing.T) {
+	limits := roomy
+	limits.MaxStreamBytes = 1000
+	s, _ := newStore(limits)
+	many := func(n int) []byte { return []byte(strings.Repeat("x", n)) }
+	part, err := s.NewBatch().Part([]byte("s"))
+	require.NoError(t, err)
+	require.ErrorContains(t, part.ImplyStart(Start{}, many(500), many(500)), "more than 1000 bytes")
+	require.False(t, part.HasStart())
+	require.ErrorContains(t, part.ImplyStart(Start{Vantage: vantages}, nil, nil), "vantage must be")
+
+	// The end's attributes give way, not the stream.
+	tx := apply(t, s, batchOf(t, s, "s", chunks(1), func(t testing.TB, p *Part) {
+		require.NoError(t, p.ImplyStart(Start{}, many(300), many(300)))
+		require.NoError(t, p.AddEnd(End{FinishReason: "stop"}, many(600)))
+	}))
+	require.Len(t, tx.Finished, 1)
+	require.Empty(t, tx.Finished[0].End.Attributes)
+	require.Equal(t, "stop", tx.Finished[0].End.FinishReason)
+	require.Equal(t, 1, tx.Rejected[0].Events)
+	require.Equal(t, Limit, ReasonOf(tx.Rejected[0].Err))
+
+	// So do attributes that leave no room for the resource of a start that was told.
+	apply(t, s, batchOf(t, s, "s", chunks(1), func(t testing.TB, p *Part) {
+		require.NoError(t, p.ImplyStart(Start{}, many(300), nil))
+	}))
+	tx = apply(t, s, batchOf(t, s, "s", func(t testing.TB, p *Part) {
+		require.NoError(t, p.AddStart(Start{UnixNano: t0}, many(400), many(500)))
+	}))
+	require.Equal(t, 1, tx.Rejected[0].Events)
+	got := apply(t, s, batchOf(t, s, "s", ended)).Finished[0]
+	require.Len(t, got.Attributes, 300)
+	require.Len(t, got.Resource, 500)
+	require.Zero(t, s.Memory())
+}

@@ -1,0 +1,449 @@
+package tokenstreamreceiver
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+var foreignEvents = []string{
+	"gen_ai.token.generated", "gen_ai.content.completion.chunk", "llm.content.completion.chunk", "gen_ai.content.chunk", "gen_ai.stream.chunk",
+}
+
+// generated is the commonest event of others.
+func generated(offset time.Duration, attributes attrs, change ...record) record {
+	return event("gen_ai.token.generated", offset, attributes, change...)
+}
+
+const streamOfSpan = traceHex + "/" + parentHex
+
+// Chunks of others open their stream, and only idle_timeout or our own end close
+// it: nobody told of more.
+func TestForeignChunks(t *testing.T) {
+	for _, name := range foreignEvents {
+		for _, how := range []string{"EventName", "attribute event.name"} {
+			t.Run(name+" as "+how, func(t *testing.T) {
+				b := start(t)
+				named := func(r plog.LogRecord) {
+					if how != "EventName" {
+						r.SetEventName("")
+						r.Attributes().PutStr("event.name", name)
+					}
+				}
+				b.logs(t, typeProtobuf, event(name, 3*time.Millisecond, nil, named), event(name, 5*time.Millisecond, attrs{"tokens": 4}, named)).whole(t)
+				require.NoError(t, b.Shutdown(context.Background()))
+				got := b.sink.one(t)
+				require.NotEqual(t, parentHex, got.ID)
+				require.Len(t, got.ID, 16)
+				got.ID = ""
+				require.Equal(t, span{
+					Name: "token_stream", Kind: "Server", Trace: traceHex, Parent: parentHex,
+					Start: at(3 * time.Millisecond), End: at(5 * time.Millisecond), Status: "Unset",
+					Attributes: map[string]any{"tokenpulse.vantage": "server", "tokenpulse.outcome": "incomplete", "tokenpulse.start.unseen": true},
+					Resource:   map[string]any{"service.name": "chat"},
+					Chunks:     []chunk{{0, 1, timeline.Content}, {2 * time.Millisecond, 4, timeline.Content}},
+				}, got)
+			})
+		}
+	}
+}
+
+func TestNumbersOfLogEvents(t *testing.T) {
+	for name, tokens := range map[string]any{"an integer": 3, "a whole double": 3.0, "decimal digits": "3"} {
+		for _, event := range []string{"gen_ai.token.generated", "tokenpulse.stream.chunk"} {
+			t.Run(event+", "+name, func(t *testing.T) {
+				transports(t, func(t *testing.T, how string) {
+					b := start(t)
+					b.logs(t, how, anEvent(event, attrs{"tokens": tokens})...).whole(t)
+					require.Equal(t, []chunk{{0, 3, 0}}, b.sink.one(t).Chunks)
+				})
+			})
+		}
+	}
+	t.Run("what is no number says nothing in events of others", func(t *testing.T) {
+		for _, tokens := range []any{"hello", 1.5, []any{"a", "b"}, true, nil} {
+			b := start(t)
+			b.logs(t, typeProtobuf, anEvent("gen_ai.token.generated", attrs{"tokens": tokens, "channel": "thoughts", "seq": "x", "vantage": "moon"})...).whole(t)
+			require.Equal(t, []chunk{{0, 1, timeline.Content}}, b.sink.one(t).Chunks)
+		}
+	})
+	t.Run("seq orders and drops repeats", func(t *testing.T) {
+		b := start(t)
+		seq := func(n any, offset time.Duration) record {
+			return event("tokenpulse.stream.chunk", offset, attrs{"seq": n})
+		}
+		const ms = time.Millisecond
+		b.logs(t, typeProtobuf, seq(1, 10*ms), seq("0", 20*ms), seq(0.0, 20*ms), event("tokenpulse.stream.end", time.Second, nil)).whole(t)
+		require.Equal(t, []chunk{{10 * ms, 1, 0}, {0, 1, 0}}, b.sink.one(t).Chunks, "since the earliest")
+		requireMetric(t, b, "duplicates_dropped", nil, 1)
+	})
+	t.Run("usage, in attributes of their own", func(t *testing.T) {
+		b := start(t)
+		b.logs(t, typeProtobuf, generated(0, nil), event("tokenpulse.stream.end", time.Second, attrs{
+			"usage.input_tokens": 17, "usage.output_tokens": "6", "usage.reasoning_tokens": 2.0, "usage.cached_input_tokens": 0,
+		})).whole(t)
+		got := b.sink.one(t).Attributes
+		require.EqualValues(t, 17, got["gen_ai.usage.input_tokens"])
+		require.EqualValues(t, 6, got["gen_ai.usage.output_tokens"])
+		require.EqualValues(t, 2, got["gen_ai.usage.reasoning.output_tokens"])
+		require.EqualValues(t, 0, got["gen_ai.usage.cache_read.input_tokens"])
+	})
+}
+
+// anEvent is a stream of one chunk.
+func anEvent(name string, attributes attrs) []record {
+	return []record{event(name, 0, attributes), event("tokenpulse.stream.end", time.Second, nil)}
+}
+
+func TestChannelsOfLogEvents(t *testing.T) {
+	b := start(t)
+	channel := func(name any) record {
+		return event("tokenpulse.stream.chunk", 0, attrs{"channel": name})
+	}
+	b.logs(t, typeProtobuf, channel("reasoning"), channel("tool_call"), channel("content"), channel(nil), event("tokenpulse.stream.end", 0, nil)).whole(t)
+	require.Equal(t, []chunk{{0, 1, timeline.Reasoning}, {0, 1, timeline.ToolCall}, {0, 1, timeline.Content}, {0, 1, timeline.Content}}, b.sink.one(t).Chunks)
+}
+
+func TestVantagesOfLogEvents(t *testing.T) {
+	for vantage, kind := range map[string]string{"client": "Client", "gateway": "Client", "server": "Server", "engine": "Server"} {
+		b := start(t)
+		b.logs(t, typeProtobuf, event("tokenpulse.stream.start", 0, attrs{"vantage": vantage}), event("tokenpulse.stream.end", 0, nil)).whole(t)
+		require.Equal(t, vantage, b.sink.one(t).Attributes["tokenpulse.vantage"])
+		require.Equal(t, kind, b.sink.one(t).Kind)
+	}
+}
+
+func TestOutcomesOfLogEvents(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end     attrs
+		outcome string
+	}{
+		"success":   {attrs{"finish_reason": "stop"}, "success"},
+		"error":     {attrs{"error": "upstream said no"}, "error"},
+		"cancelled": {attrs{"cancelled": true}, "cancelled"},
+		"not so":    {attrs{"cancelled": false, "error": ""}, "success"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			b.logs(t, typeProtobuf, generated(0, nil), event("tokenpulse.stream.end", time.Second, tt.end)).whole(t)
+			require.Equal(t, tt.outcome, b.sink.one(t).Attributes["tokenpulse.outcome"])
+			require.Equal(t, at(time.Second), b.sink.one(t).End)
+		})
+	}
+}
+
+func TestTimeOfLogEvents(t *testing.T) {
+	times := func(unixNano, observed uint64) record {
+		return func(r plog.LogRecord) {
+			r.SetTimestamp(pcommon.Timestamp(unixNano))
+			r.SetObservedTimestamp(pcommon.Timestamp(observed))
+		}
+	}
+	for name, tt := range map[string]struct {
+		times record
+		says  string
+	}{
+		"time wins":                {times(t0, t0+500), ""},
+		"observed, if need be":     {times(0, t0), ""},
+		"none":                     {times(0, 0), "time_unix_nano is missing, and so is observed_time_unix_nano"},
+		"past what nanoseconds go": {times(1<<63, 0), "time must be a positive count"},
+		"seconds":                  {times(1_795_233_292, 0), "is this seconds or milliseconds?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			got := b.logs(t, typeProtobuf, generated(0, nil, tt.times))
+			if tt.says != "" {
+				got.partly(t, 1, tt.says)
+				require.Zero(t, b.intake.store.Streams())
+				return
+			}
+			got.whole(t)
+			require.NoError(t, b.Shutdown(context.Background()))
+			require.EqualValues(t, t0, b.sink.one(t).Start)
+		})
+	}
+}
+
+func TestBadLogEvent(t *testing.T) {
+	const own = "tokenpulse.stream."
+	nowhere := inSpan("")
+	half := func(r plog.LogRecord) { r.SetSpanID([8]byte{}) }
+	var deep any = "x"
+	for range 65 {
+		deep = []any{deep}
+	}
+	var wide []any
+	for range 1025 {
+		wide = append(wide, 1)
+	}
+	many := attrs{}
+	for i := range 1025 {
+		many[fmt.Sprintf("gen_ai.request.k%d", i)] = i
+	}
+	for name, tt := range map[string]struct {
+		bad     record
+		message string
+		reason  string
+	}{
+		"of others, not in a span":    {generated(0, attrs{"stream_id": "s"}, nowhere), "a record gen_ai.token.generated needs a trace_id and a span_id, which tell its stream: log it in the span of its request", "invalid"},
+		"of others, half in a span":   {generated(0, nil, half), "needs a trace_id and a span_id", "invalid"},
+		"ours, not in a span":         {event(own+"chunk", 0, nil, nowhere), "log it in the span of its request, or give it the attribute stream_id", "invalid"},
+		"ours, half in a span":        {event(own+"start", 0, nil, half), "or give it the attribute stream_id", "invalid"},
+		"a stream id that is no text": {event(own+"chunk", 0, attrs{"stream_id": 7}, nowhere), "stream_id must be a string", "invalid"},
+		"a very long stream id":       {event(own+"chunk", 0, attrs{"stream_id": strings.Repeat("x", 257)}, nowhere), "stream_id has 257 bytes", "invalid"},
+		"scheduled, of no stream":     {event(own+"scheduled", 0, nil), `stream "` + streamOfSpan + `" is not open`, "unknown_stream"},
+		"end, of no stream":           {event(own+"end", 0, nil), "is not open", "unknown_stream"},
+		"no token, of no stream":      {generated(0, attrs{"tokens": 0}), "is not open", "unknown_stream"},
+		"tokens is -1":                {generated(0, attrs{"tokens": -1}), "tokens must be an integer between 0 and 1048576", "invalid"},
+		"tokens is 1e12":              {generated(0, attrs{"tokens": 1e12}), "tokens must be an integer between 0 and 1048576", "invalid"},
+		"ours, tokens is 1.5":         {event(own+"chunk", 0, attrs{"tokens": 1.5}), "tokens must be an integer", "invalid"},
+		"ours, tokens is text":        {event(own+"chunk", 0, attrs{"tokens": "my-secret"}), "tokens must be an integer", "invalid"},
+		"unknown channel":             {event(own+"chunk", 0, attrs{"channel": "my-secret"}), "channel must be content, reasoning or tool_call", "invalid"},
+		"channel is a number":         {event(own+"chunk", 0, attrs{"channel": 1}), "channel must be a string", "invalid"},
+		"seq is negative":             {event(own+"chunk", 0, attrs{"seq": -1}), "seq must be an integer, zero or more", "invalid"},
+		"unknown vantage":             {event(own+"start", 0, attrs{"vantage": "my-secret"}), "vantage must be client, gateway, server or engine", "invalid"},
+		"vantage is a number":         {event(own+"start", 0, attrs{"vantage": 1}), "vantage must be a string", "invalid"},
+		"unknown vantage of a chunk":  {event(own+"chunk", 0, attrs{"vantage": "my-secret"}), "vantage must be client, gateway, server or engine", "invalid"},
+		"span id of 15 digits":        {event(own+"start", 0, attrs{"span_id": spanHex[1:]}), "span_id must be a string of 16 hexadecimal digits", "invalid"},
+		"parent id is not hex":        {event(own+"start", 0, attrs{"parent_span_id": "my-secret-text!!"}), "parent_span_id must be a string of 16 hexadecimal", "invalid"},
+		"trace id is zero":            {event(own+"start", 0, attrs{"stream_id": "s", "trace_id": strings.Repeat("0", 32)}, nowhere), "trace_id must be a string of 32 hexadecimal digits that are not all zero", "invalid"},
+		"attributes is a list":        {event(own+"start", 0, attrs{"attributes": []any{1}}), "attributes must be a map", "invalid"},
+		"attributes is text":          {event(own+"end", 0, attrs{"attributes": "my-secret"}), "attributes must be a map", "invalid"},
+		"nested 66 deep":              {event(own+"start", 0, attrs{"attributes": map[string]any{"a": deep}}), "nested more than 64 deep", "invalid"},
+		"1025 in a list":              {event(own+"start", 0, attrs{"attributes": map[string]any{"a": wide}}), "more than 1024 attributes in one list", "invalid"},
+		"1025 of a request":           {event(own+"start", 0, many), "more than 1024 attributes in one list", "invalid"},
+		"text that is none":           {event(own+"start", 0, attrs{"attributes": map[string]any{"a": "\xff"}}), "value is not valid UTF-8", "malformed"},
+		"a key that is no text":       {event(own+"start", 0, attrs{"attributes": map[string]any{"\xff": 1}}), "key is not valid UTF-8", "malformed"},
+		"a reason that is no text":    {event(own+"end", 0, attrs{"finish_reason": "\xff"}), "finish_reason must be a string, in UTF-8", "invalid"},
+		"attributes too large":        {event(own+"start", 0, attrs{"attributes": map[string]any{"a": strings.Repeat("x", 70_000)}}), "take more than 65536 bytes (max_event_bytes)", "limit"},
+		"a chunk's are too large":     {generated(0, attrs{"gen_ai.request.model": strings.Repeat("x", 70_000)}), "take more than 65536 bytes (max_event_bytes)", "limit"},
+		"usage is a list":             {event(own+"end", 0, attrs{"usage": []any{1}}), "usage must be a map of token counts", "invalid"},
+		"negative usage":              {event(own+"end", 0, attrs{"usage": map[string]any{"output_tokens": -3}}), "usage.output_tokens must be between 0 and 1000000000", "invalid"},
+		"usage is text":               {event(own+"end", 0, attrs{"usage.input_tokens": "my-secret"}), "usage.input_tokens must be between 0 and 1000000000", "invalid"},
+		"cancelled is text":           {event(own+"end", 0, attrs{"cancelled": "yes"}), "cancelled must be true or false", "invalid"},
+		"error is a number":           {event(own+"end", 0, attrs{"error": 7}), "error must be a string", "invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			healthy := inSpan(spanHex)
+			got := b.logs(t, typeProtobuf,
+				event(own+"start", 0, nil, healthy), generated(time.Millisecond, nil, healthy),
+				tt.bad,
+				generated(2*time.Millisecond, nil, healthy), event(own+"end", time.Second, nil, healthy))
+			got.partly(t, 1, tt.message)
+			require.NotContains(t, got.message, "my-secret")
+			requireHealthy(t, b)
+			require.Len(t, b.sink.all(), 1)
+			require.Zero(t, b.intake.store.Streams())
+			requireMetric(t, b, "events_accepted", nil, 4)
+			requireMetric(t, b, "events_rejected", map[string]string{"reason": tt.reason}, 1)
+		})
+	}
+}
+
+// Which span comes out of which ids.
+func TestSpanOfLogEvents(t *testing.T) {
+	const other = "1111111111111111"
+	for name, tt := range map[string]struct {
+		start             record
+		trace, id, parent string // id is empty if it is derived
+	}{
+		"child of the record's span": {event("tokenpulse.stream.start", 0, nil), traceHex, "", parentHex},
+		"the record's span itself":   {event("tokenpulse.stream.start", 0, attrs{"span_id": parentHex}), traceHex, parentHex, ""},
+		"a span of its own":          {event("tokenpulse.stream.start", 0, attrs{"span_id": spanHex}), traceHex, spanHex, parentHex},
+		"with a parent that is told": {event("tokenpulse.stream.start", 0, attrs{"span_id": parentHex, "parent_span_id": other}), traceHex, parentHex, other},
+		"child of another span":      {event("tokenpulse.stream.start", 0, attrs{"parent_span_id": other}), traceHex, "", other},
+		"the record's trace wins":    {event("tokenpulse.stream.start", 0, attrs{"trace_id": strings.Repeat("7", 32)}), traceHex, "", parentHex},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			b.logs(t, typeProtobuf, tt.start, event("tokenpulse.stream.end", time.Second, nil)).whole(t)
+			got := b.sink.one(t)
+			if tt.id == "" {
+				require.NotEqual(t, parentHex, got.ID)
+				got.ID = ""
+			}
+			require.Equal(t, []string{tt.trace, tt.id, tt.parent}, []string{got.Trace, got.ID, got.Parent})
+		})
+	}
+	t.Run("ids tell the stream, and stream_id where there are none", func(t *testing.T) {
+		b := start(t)
+		named := attrs{"stream_id": "s"}
+		b.logs(t, typeProtobuf, event("tokenpulse.stream.start", 0, named), generated(0, nil), event("tokenpulse.stream.end", time.Second, named)).whole(t)
+		require.Len(t, b.sink.one(t).Chunks, 1)
+		// An NDJSON stream goes on in logs, and ends in NDJSON.
+		require.Equal(t, 200, b.lines(t, startLine("s")).status)
+		b.logs(t, typeProtobuf, event("tokenpulse.stream.chunk", 0, named, inSpan(""))).whole(t)
+		require.Equal(t, 200, b.lines(t, endLine("s")).status)
+		require.Len(t, b.sink.all(), 2)
+		require.Len(t, b.sink.all()[1].Chunks, 1)
+	})
+}
+
+// Where it starts is known from anywhere in the request, or from before.
+func TestStartThatIsKnown(t *testing.T) {
+	first := event("tokenpulse.stream.start", 0, attrs{"gen_ai.request.model": "m"})
+	chunks := []record{generated(2*time.Millisecond, attrs{"gen_ai.request.model": "other"}), generated(time.Millisecond, nil)}
+	last := event("tokenpulse.stream.end", time.Second, nil)
+	for name, requests := range map[string][][]record{
+		"before, in the request":   {{first, chunks[0], chunks[1], last}},
+		"after, in the request":    {{last, chunks[0], chunks[1], first}},
+		"in a request before":      {{first}, chunks, {last}},
+		"in a request after":       {chunks, {first}, {last}},
+		"in the request of an end": {chunks, {last, first}},
+		"once more":                {{first}, chunks, {first}, {last}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			for _, records := range requests {
+				b.logs(t, typeProtobuf, records...).whole(t)
+			}
+			got := b.sink.one(t)
+			require.Equal(t, at(0), got.Start)
+			require.Equal(t, []chunk{{time.Millisecond, 1, 0}, {2 * time.Millisecond, 1, 0}}, got.Chunks)
+			require.Equal(t, "m", got.Attributes["gen_ai.request.model"])
+			require.NotContains(t, got.Attributes, "tokenpulse.start.unseen")
+			require.Zero(t, b.intake.store.Streams())
+			require.Zero(t, b.intake.store.Memory())
+		})
+	}
+}
+
+func TestStartThatIsNotKnown(t *testing.T) {
+	t.Run("is the earliest chunk of the request", func(t *testing.T) {
+		b := start(t)
+		b.logs(t, typeProtobuf, generated(9*time.Millisecond, nil), generated(5*time.Millisecond, nil), generated(7*time.Millisecond, nil)).whole(t)
+		b.logs(t, typeProtobuf, generated(11*time.Millisecond, nil), event("tokenpulse.stream.end", 12*time.Millisecond, nil)).whole(t)
+		got := b.sink.one(t)
+		require.Equal(t, at(5*time.Millisecond), got.Start)
+		require.Equal(t, at(12*time.Millisecond), got.End)
+		require.Len(t, got.Chunks, 4)
+		require.Equal(t, true, got.Attributes["tokenpulse.start.unseen"])
+		require.Equal(t, "success", got.Attributes["tokenpulse.outcome"])
+	})
+	t.Run("leaves no queue to tell", func(t *testing.T) {
+		b := start(t)
+		b.logs(t, typeProtobuf, event("tokenpulse.stream.scheduled", 0, nil), generated(time.Second, nil), event("tokenpulse.stream.end", 2*time.Second, nil)).whole(t)
+		require.NotContains(t, b.sink.one(t).Attributes, "tokenpulse.queue.duration")
+		require.Equal(t, at(time.Second), b.sink.one(t).Start)
+	})
+	t.Run("what is known of ours", func(t *testing.T) {
+		b := start(t)
+		b.logs(t, typeProtobuf, event("tokenpulse.stream.chunk", 0, attrs{"vantage": "engine", "attributes": map[string]any{"tier": "gold"}}),
+			event("tokenpulse.stream.end", 2*time.Second, nil)).whole(t)
+		require.Equal(t, "engine", b.sink.one(t).Attributes["tokenpulse.vantage"])
+		require.Equal(t, "gold", b.sink.one(t).Attributes["tier"])
+	})
+	t.Run("attributes are those of the first record", func(t *testing.T) {
+		b := start(t)
+		b.logs(t, typeProtobuf, generated(0, attrs{"gen_ai.request.model": "first"}), generated(1, attrs{"gen_ai.request.model": "second"})).whole(t)
+		b.logs(t, typeProtobuf, generated(2, attrs{"gen_ai.request.model": "third"}), event("tokenpulse.stream.end", 3, nil)).whole(t)
+		require.Equal(t, "first", b.sink.one(t).Attributes["gen_ai.request.model"])
+	})
+	t.Run("chunks a day from it are not its", func(t *testing.T) {
+		b := start(t)
+		b.logs(t, typeProtobuf, generated(0, nil), generated(25*time.Hour, nil)).partly(t, 1, "time is 25 hours after the start of stream")
+		b.logs(t, typeProtobuf, generated(26*time.Hour, nil)).partly(t, 1, "time is 26 hours after the start of stream")
+		b.logs(t, typeProtobuf, event("tokenpulse.stream.start", -25*time.Hour, nil)).partly(t, 1, "is more than 24 hours from its chunks")
+		b.logs(t, typeProtobuf, event("tokenpulse.stream.end", time.Hour, nil)).whole(t)
+		require.Len(t, b.sink.one(t).Chunks, 1)
+	})
+}
+
+// What goes on after a stream is over is another one, and another span.
+func TestChunksAfterTheEnd(t *testing.T) {
+	b := start(t, func(c *Config) { c.IdleTimeout = 30 * time.Millisecond })
+	for i := range 3 {
+		b.logs(t, typeProtobuf, generated(time.Duration(i)*time.Second, nil)).whole(t)
+		eventually(t, func() bool { return len(b.sink.all()) == i+1 }, "it expires")
+	}
+	b.logs(t, typeProtobuf, generated(3*time.Second, nil), event("tokenpulse.stream.end", 4*time.Second, nil)).whole(t)
+	ids := map[string]bool{}
+	for _, s := range b.sink.all() {
+		ids[s.ID] = true
+		require.Equal(t, parentHex, s.Parent)
+	}
+	require.Len(t, ids, 4)
+}
+
+// Attributes of records become those of spans only where no prompt can be meant.
+func TestSpanAttributesOfRecords(t *testing.T) {
+	taken := attrs{
+		"gen_ai.request.model": "m", "gen_ai.request.max_tokens": 100, "gen_ai.request.stop_sequences": []any{"\n"},
+		"gen_ai.provider.name": "vllm", "gen_ai.system": "vllm", "gen_ai.operation.name": "chat",
+	}
+	ignored := attrs{
+		"gen_ai.prompt": "x", "gen_ai.input.messages": "x", "gen_ai.request.messages": "x", "gen_ai.request.prompt.0": "x",
+		"gen_ai.request.extra": map[string]any{"prompt": "x"}, "gen_ai.request.parts": []any{map[string]any{"text": "x"}},
+		"gen_ai.system_instructions": "x", "gen_ai.request": "x", "http.method": "POST", "text": "x", "stream_id": "x", "resource": "x",
+	}
+	for _, name := range []string{"gen_ai.token.generated", "tokenpulse.stream.start"} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			all := attrs{}
+			for _, some := range []attrs{taken, ignored} {
+				maps.Copy(all, some)
+			}
+			b.logs(t, typeProtobuf, event(name, 0, all), generated(1, ignored), event("tokenpulse.stream.end", 2, ignored)).whole(t)
+			got := b.sink.one(t).Attributes
+			for key, value := range taken {
+				require.EqualValues(t, value, got[key], key)
+			}
+			for key := range ignored {
+				require.NotContains(t, got, key)
+			}
+		})
+	}
+	t.Run("the field attributes wins", func(t *testing.T) {
+		b := start(t)
+		b.logs(t, typeProtobuf, event("tokenpulse.stream.start", 0, attrs{
+			"gen_ai.request.model": "record", "attributes": map[string]any{"gen_ai.request.model": "field", "any.thing": 1.5},
+		}), event("tokenpulse.stream.end", 2, nil)).whole(t)
+		require.Equal(t, "field", b.sink.one(t).Attributes["gen_ai.request.model"])
+		require.Equal(t, 1.5, b.sink.one(t).Attributes["any.thing"])
+	})
+}
+
+// Text is neither on a span, nor logged, nor told back.
+func TestLogTextIsNotKept(t *testing.T) {
+	const secret = "my-secret-prompt"
+	logged, logs := observer.New(zap.DebugLevel)
+	transports(t, func(t *testing.T, how string) {
+		b := start(t)
+		b.settings.Logger = zap.New(logged)
+		text := attrs{}
+		for _, key := range []string{
+			"text", "content", "delta", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.prompt", "gen_ai.completion",
+			"gen_ai.request.prompt", "gen_ai.request.messages", "llm.prompts.0.content", "message", "body",
+		} {
+			text[key] = secret
+		}
+		body := func(r plog.LogRecord) {
+			r.Body().SetStr(secret)
+			r.SetSeverityText(secret)
+		}
+		records := []record{ordinary}
+		for _, name := range append(foreignEvents, "tokenpulse.stream.start", "tokenpulse.stream.scheduled", "tokenpulse.stream.chunk", "tokenpulse.stream.end", secret) {
+			records = append(records, event(name, 0, text, body))
+		}
+		records = append(records, event("tokenpulse.stream.chunk", 0, attrs{"channel": secret}, body), event("gen_ai.token.generated", 0, text, inSpan(""), body))
+		got := b.logs(t, how, records...)
+		require.EqualValues(t, 4, got.rejected)
+		require.NotContains(t, got.message, secret)
+		require.Len(t, b.sink.one(t).Chunks, 6)
+		require.NotContains(t, fmt.Sprint(b.sink.all()), secret)
+		require.NoError(t, b.Shutdown(context.Background()))
+		require.NotContains(t, fmt.Sprint(logs.All()), secret)
+	})
+}
