@@ -36,6 +36,18 @@ test: build ## Unit tests, golden files, fuzz seeds (with the race detector if t
 	$(if $(RACE),go test -run=Allocation ./internal/...)
 	go test -count=1 -timeout=20m -v ./e2e/... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
+# npm keeps a copy of the lock beside what it installed; npm ci is slow, so it only
+# runs when the lock has changed since.
+CLIENTS := e2e/clients/node_modules/.package-lock.json
+
+$(CLIENTS): e2e/clients/package-lock.json
+	npm ci --prefix e2e/clients
+	@touch $@
+
+.PHONY: test-clients
+test-clients: build $(CLIENTS) ## Real client libraries against the built Collector; needs node 20 and npm. CLIENTS_ARGS=-update rewrites their table in docs/sources.md
+	go test -count=1 -tags=clients -v ./e2e -run='^TestClients$$' $(CLIENTS_ARGS)
+
 .PHONY: bench
 bench: ## Benchmarks of every package; BENCHTIME and COUNT as for go test
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(or $(BENCHTIME),1s) -count=$(or $(COUNT),1) $$(go list ./... | grep -v /e2e)
@@ -49,7 +61,7 @@ fuzz: ## Every fuzz target for FUZZTIME (default 20s)
 	@set -e; for package in $$(go list ./...); do \
 		for target in $$(go test -list='^Fuzz' $$package | grep ^Fuzz || true); do \
 			echo "$$package $$target"; \
-			go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(or $(FUZZTIME),20s) $$package; \
+			go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(or $(FUZZTIME),20s) -fuzzminimizetime=10x $$package; \
 		done; \
 	done
 

@@ -30,11 +30,13 @@ func TestDefaultConfig(t *testing.T) {
 func TestEverySetting(t *testing.T) {
 	cfg, err := load(t, map[string]any{
 		"timeline": "keep", "stall_threshold": "1s", "tpot_denominator": "after_first_chunk",
+		"phases": true, "join": true, "roll_up": true,
 		"fluidity": map[string]any{"time_to_first_token": "2s", "time_per_output_token": "50ms"},
 	})
 	require.NoError(t, err)
 	require.Equal(t, &Config{
 		Timeline: "keep", StallThreshold: time.Second, TPOTDenominator: "after_first_chunk",
+		Phases: true, Join: true, RollUp: true,
 		Fluidity: configoptional.Some(FluidityConfig{TimeToFirstToken: 2 * time.Second, TimePerOutputToken: 50 * time.Millisecond}),
 	}, cfg)
 	require.Equal(t, latency.Options{

@@ -1,6 +1,7 @@
 package tokenlatencyprocessor
 
 import (
+	"maps"
 	"math"
 	"testing"
 	"time"
@@ -30,9 +31,7 @@ type placed struct {
 // The spans of one request, as three vantage points see it.
 func clientSpan(id, parent byte, start, end int64, more map[string]any) placed {
 	attributes := map[string]any{names.GenAIOperationName: "chat"}
-	for key, v := range more {
-		attributes[key] = v
-	}
+	maps.Copy(attributes, more)
 	return placed{id, parent, "chat m", start, end, attributes}
 }
 
@@ -70,13 +69,13 @@ func traceOf(t *testing.T, spans ...placed) ptrace.Traces {
 	return traces
 }
 
-// process puts a trace through the processor and returns its spans by id.
-func process(t *testing.T, cfg *Config, traces ptrace.Traces) map[byte]ptrace.Span {
+// processTrace puts a trace through the processor and returns its spans by id.
+func processTrace(t *testing.T, cfg *Config, traces ptrace.Traces) map[byte]ptrace.Span {
 	t.Helper()
-	return processWith(t, processortest.NewNopSettings(typ), cfg, traces)
+	return processTraceWith(t, processortest.NewNopSettings(typ), cfg, traces)
 }
 
-func processWith(t *testing.T, set processor.Settings, cfg *Config, traces ptrace.Traces) map[byte]ptrace.Span {
+func processTraceWith(t *testing.T, set processor.Settings, cfg *Config, traces ptrace.Traces) map[byte]ptrace.Span {
 	t.Helper()
 	p, sink := newProcessor(t, set, cfg)
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
@@ -135,7 +134,7 @@ var phasesOfEngine = map[string]any{
 }
 
 func TestClientGainsWhatTheEngineKnows(t *testing.T) {
-	spans := process(t, joining(), traceOf(t,
+	spans := processTrace(t, joining(), traceOf(t,
 		clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2, names.GenAIOutputTokens: 11}),
 		plainSpan(2, 1, 30, 980),                     // HTTP server in between
 		engineSpan(3, 2, 5040, 5940, phasesOfEngine), // a clock five seconds off
@@ -215,7 +214,7 @@ func TestJoin(t *testing.T) {
 			telemetry := componenttest.NewTelemetry()
 			set := processortest.NewNopSettings(typ)
 			set.TelemetrySettings = telemetry.NewTelemetrySettings()
-			spans := processWith(t, set, joining(), traceOf(t, test.spans...))
+			spans := processTraceWith(t, set, joining(), traceOf(t, test.spans...))
 			requireNumbers(t, test.expected, spans[1])
 
 			var counts []metricdata.DataPoint[int64]
@@ -237,13 +236,13 @@ func TestJoin(t *testing.T) {
 func TestJoinKeepsWhatTheClientKnows(t *testing.T) {
 	traces := traceOf(t, plainSpan(1, 0, 0, 1000), engineSpan(2, 1, 20, 900, phasesOfEngine))
 	_, spans := newSpans()
-	own := addStream(spans, 200, 500, 900)
+	own := addStream(spans, 200, 500, 800)
 	own.Attributes().PutStr(names.Vantage, "client")
 	own.Attributes().CopyTo(traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes())
 
-	client := process(t, joining(), traces)[1]
+	client := processTrace(t, joining(), traces)[1]
 	requireNumbers(t, map[string]float64{
-		names.QueueDuration: 0.02, names.PrefillDuration: 0.09, names.DecodeDuration: 0.7, names.DecodeShare: 0.7 / 0.79,
+		names.QueueDuration: 0.02, names.PrefillDuration: 0.09, names.DecodeDuration: 0.6, names.DecodeShare: 0.6 / 0.69,
 		names.NetworkDuration: 0.08,
 	}, client)
 	require.Nil(t, estimatesOf(client), "prefill is the engine's now, and no bound any more")
@@ -255,12 +254,12 @@ func TestJoinOfSpansThatWereAnnotatedBefore(t *testing.T) {
 		clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2}), engineSpan(3, 1, 20, 900, phasesOfEngine))
 	before, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
 	require.NoError(t, before.ConsumeTraces(t.Context(), traces))
-	client := process(t, joining(), sink.AllTraces()[0])[1]
+	client := processTrace(t, joining(), sink.AllTraces()[0])[1]
 	requireNumbers(t, map[string]float64{names.QueueDuration: 0.02, names.NetworkDuration: 0.08}, client)
 }
 
 func TestOffByDefault(t *testing.T) {
-	spans := process(t, createDefaultConfig(), traceOf(t,
+	spans := processTrace(t, createDefaultConfig(), traceOf(t,
 		clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2}), engineSpan(3, 1, 20, 900, phasesOfEngine)))
 	require.Len(t, spans, 2)
 	requireNumbers(t, map[string]float64{
@@ -350,7 +349,7 @@ func TestRollUp(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			root := process(t, rollingUp(), traceOf(t, test.spans...))[1]
+			root := processTrace(t, rollingUp(), traceOf(t, test.spans...))[1]
 			requireNumbers(t, test.expected, root)
 			if test.estimated != nil {
 				require.Equal(t, test.estimated, estimatesOf(root))
@@ -364,7 +363,7 @@ func TestTimeToAnswerIsOfTheFirstOutputToken(t *testing.T) {
 	traces := traceOf(t, plainSpan(1, 0, 0, 3000), placed{2, 1, "chat m", 1000, 2000, map[string]any{
 		names.TimeToFirstOutputToken: 0.4, names.TimeToFirstToken: 0.1, names.Source: "token_stream",
 	}})
-	root := process(t, rollingUp(), traces)[1]
+	root := processTrace(t, rollingUp(), traces)[1]
 	requireNumbers(t, map[string]float64{names.TraceTimeToAnswer: 1.4}, root)
 	require.Nil(t, estimatesOf(root))
 }
@@ -373,7 +372,7 @@ func TestRollUpWithoutARoot(t *testing.T) {
 	telemetry := componenttest.NewTelemetry()
 	set := processortest.NewNopSettings(typ)
 	set.TelemetrySettings = telemetry.NewTelemetrySettings()
-	span := processWith(t, set, rollingUp(), traceOf(t, clientSpan(2, 1, 100, 600, nil)))[2]
+	span := processTraceWith(t, set, rollingUp(), traceOf(t, clientSpan(2, 1, 100, 600, nil)))[2]
 	requireNumbers(t, map[string]float64{names.TraceCalls: -1}, span)
 	metadatatest.AssertEqualProcessorTokenLatencyRollUps(t, telemetry, []metricdata.DataPoint[int64]{{
 		Attributes: attribute.NewSet(attribute.String("result", "root_missing")), Value: 1,
@@ -386,7 +385,7 @@ func TestNetworkOfAnEstimateIsAnEstimate(t *testing.T) {
 	client := placed{1, 0, "OpenAI.chat", 0, 1000, map[string]any{
 		"langfuse.observation.type": "generation", "langfuse.observation.completion_start_time": "2026-11-21T03:54:52.200Z",
 	}}
-	spans := process(t, joining(), traceOf(t, client, engineSpan(3, 1, 20, 900, phasesOfEngine)))
+	spans := processTrace(t, joining(), traceOf(t, client, engineSpan(3, 1, 20, 900, phasesOfEngine)))
 	requireNumbers(t, map[string]float64{names.NetworkDuration: 0.08}, spans[1])
 	require.Contains(t, estimatesOf(spans[1]), "network.duration")
 }
@@ -416,7 +415,7 @@ func TestRollUpCountsTokensThatNobodyReported(t *testing.T) {
 	call.SetSpanID(pcommon.SpanID{2})
 	call.SetParentSpanID(pcommon.SpanID{1})
 	traceOf(t, plainSpan(1, 0, 0, 2000)).ResourceSpans().MoveAndAppendTo(traces.ResourceSpans())
-	root := process(t, rollingUp(), traces)[1]
+	root := processTrace(t, rollingUp(), traces)[1]
 	requireNumbers(t, map[string]float64{names.TraceOutputTokens: 3, names.TraceInputTokens: -1, names.TraceTimeToAnswer: 0.2}, root)
 }
 
@@ -433,7 +432,7 @@ func TestImpossibleNumbersOfOthers(t *testing.T) {
 					names.GenAIOutputTokens: bad, names.GenAIInputTokens: bad, names.Estimate: bad,
 				}}
 			}
-			spans := process(t, cfg, traceOf(t, plainSpan(1, 0, 0, 2000), annotated(2, 1, "client"), annotated(3, 2, "engine")))
+			spans := processTrace(t, cfg, traceOf(t, plainSpan(1, 0, 0, 2000), annotated(2, 1, "client"), annotated(3, 2, "engine")))
 			requireNumbers(t, map[string]float64{
 				names.TraceCalls: 1, names.TraceTimeToAnswer: -1, names.TraceInputTokens: -1, names.TraceOutputTokens: -1,
 			}, spans[1])
@@ -450,7 +449,7 @@ func TestRollUpOfSeveralTraces(t *testing.T) {
 		span.SetTraceID(pcommon.TraceID{2})
 	}
 	other.ResourceSpans().MoveAndAppendTo(traces.ResourceSpans())
-	spans := process(t, rollingUp(), traces)
+	spans := processTrace(t, rollingUp(), traces)
 	requireNumbers(t, map[string]float64{names.TraceCalls: 1, names.TraceCallDuration: 0.5}, spans[1])
 	requireNumbers(t, map[string]float64{names.TraceCalls: 2, names.TraceCallDuration: 0.6}, spans[3])
 }

@@ -110,7 +110,7 @@ const maxDepth = 1000
 // above visits the model calls above a node, the nearest first, until visit
 // reports false.
 func (t *tree) above(i int, visit func(i int) bool) {
-	for depth := 0; depth < maxDepth; depth++ {
+	for range maxDepth {
 		if i = t.nodes[i].parent; i == noNode {
 			return
 		}

@@ -1,0 +1,340 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/need"
+)
+
+// capturedCall is a model call that a library sent a span of, and what must be
+// derived of it.
+type capturedCall struct {
+	span   string // its name
+	copies int    // how often the library sent it
+	source string
+
+	// frame is what the library takes for the first token, and recorded how long
+	// after its clock's start it says that came. Without a frame it says nothing.
+	frame    string
+	recorded func(t *testing.T, span sentSpan) time.Duration
+	// sinceHeaders tells that the library's clock starts with the answer's headers.
+	sinceHeaders bool
+	// late tells that the library noticed the frame late: it was the first request
+	// of a fresh process.
+	late bool
+	// usage tells that the library sent it.
+	usage bool
+
+	// attributes lists what is written on the span beyond what all get, and
+	// estimated those that are estimates, both without their prefix.
+	attributes []string
+	estimated  []string
+}
+
+// What is written on every span of a model call.
+var onEach = []string{"source", "vantage", "outcome", "request.duration"}
+
+// What follows from the time of the first token, with usage and without a time of
+// the last token.
+var (
+	ofFirstToken = []string{
+		"request_token_rate", "time_to_first_token", "prefill.duration", "decode.duration", "decode.share",
+		"time_per_output_token", "output_token_rate", "estimated",
+	}
+	untilTheEnd = []string{ // the request's end stands for the last token
+		"prefill.duration", "decode.duration", "decode.share", "time_per_output_token", "output_token_rate",
+	}
+)
+
+var captures = []struct {
+	name  string
+	calls []capturedCall
+	// others are the spans that are no model calls.
+	others []string
+}{
+	{
+		name: "langfuse-openai",
+		calls: []capturedCall{{
+			span: "OpenAI.chat", copies: 2, source: "langfuse", usage: true,
+			frame: "role",
+			recorded: func(t *testing.T, span sentSpan) time.Duration {
+				quoted := span.text(t, "langfuse.observation.completion_start_time")
+				first, err := time.Parse(`"2006-01-02T15:04:05.000Z"`, quoted)
+				require.NoError(t, err)
+				return span.after(first.UnixNano())
+			},
+			attributes: ofFirstToken,
+			estimated:  slices.Concat(untilTheEnd, []string{"time_to_first_token"}),
+		}},
+	},
+	{
+		name: "openinference-openai",
+		calls: []capturedCall{{
+			span: "OpenAI Chat Completions", copies: 1, source: "openinference",
+		}},
+	},
+	{
+		name: "openlit",
+		calls: []capturedCall{{
+			span: "chat mock-gpt", copies: 1, source: "openlit", usage: true,
+			frame: "role", sinceHeaders: true,
+			recorded: func(t *testing.T, span sentSpan) time.Duration {
+				return time.Duration(span.double(t, "gen_ai.server.time_to_first_token") * float64(time.Second))
+			},
+			attributes: slices.Concat(ofFirstToken, []string{"inter_chunk_latency.mean"}),
+			estimated:  slices.Concat(untilTheEnd, []string{"time_to_first_token", "inter_chunk_latency"}),
+		}},
+	},
+	{
+		name: "otel-openai-sdk6",
+		calls: []capturedCall{{
+			span: "chat mock-gpt", copies: 1, source: "semconv", usage: true,
+			attributes: []string{"request_token_rate"},
+		}},
+	},
+	{
+		name: "py-traceloop-openai",
+		calls: []capturedCall{
+			{
+				span: "openai.chat", copies: 1, source: "openllmetry", usage: true,
+				frame: "role", late: true,
+				recorded: func(_ *testing.T, span sentSpan) time.Duration { return span.after(span.Events[0].Time) },
+				attributes: slices.Concat(ofFirstToken, []string{
+					"chunk.count", "token_count.mismatch", "stall.count", "stall.duration", "inter_token_latency.sketch",
+					"inter_token_latency.mean", "inter_token_latency.p50", "inter_token_latency.p95",
+					"inter_token_latency.p99", "inter_token_latency.max",
+					"inter_chunk_latency.mean", "inter_chunk_latency.p50", "inter_chunk_latency.p95",
+					"inter_chunk_latency.p99", "inter_chunk_latency.max",
+				}),
+				estimated: slices.Concat(untilTheEnd, []string{
+					"time_to_first_token", "stall.duration", "stall.count", "inter_token_latency", "inter_chunk_latency",
+				}),
+			},
+			{
+				span: "openai.response", copies: 1, source: "openllmetry", usage: true,
+				attributes: []string{"request_token_rate"},
+			},
+		},
+	},
+	{
+		name: "vercel-ai6",
+		calls: []capturedCall{{
+			span: "ai.streamText.doStream", copies: 1, source: "vercel_ai", usage: true,
+			frame: "content", late: true,
+			recorded: func(t *testing.T, span sentSpan) time.Duration {
+				return time.Duration(span.double(t, "ai.response.msToFirstChunk") * float64(time.Millisecond))
+			},
+			attributes: ofFirstToken,
+			estimated:  untilTheEnd,
+		}},
+		others: []string{"ai.streamText"},
+	},
+}
+
+// What real libraries sent goes through the Collector, and comes out as what it
+// is: model calls with the times that the library recorded, which are those that
+// the server sent its frames at, and with nothing that nobody recorded.
+func TestCaptures(t *testing.T) {
+	requireAllCaptures(t)
+	came := sendCaptures(t)
+	var table strings.Builder
+	for _, c := range captures {
+		t.Run(c.name, func(t *testing.T) {
+			requests, answers := readCapture(t, c.name)
+			answer := answers[0] // the call with a first token is the first that each library made
+			copies := map[string]int{}
+			var others []string
+			for _, sent := range spansOf(t, requests) {
+				require.NotEmpty(t, came[sent.SpanID], sent.Name)
+				span := came[sent.SpanID][0]
+				came[sent.SpanID] = came[sent.SpanID][1:]
+				i := slices.IndexFunc(c.calls, func(call capturedCall) bool { return call.span == sent.Name })
+				if i < 0 {
+					require.Equal(t, packed(t, sent.whole), packed(t, span), "%s is no model call", sent.Name)
+					others = append(others, sent.Name)
+					continue
+				}
+				copies[sent.Name]++
+				call := capturedSpan{c.calls[i], sent, span}
+				call.require(t)
+				fmt.Fprintf(&table, "%-20s %s\n", c.name, call.requireFirstToken(t, answer))
+			}
+			require.Equal(t, c.others, others)
+			for _, call := range c.calls {
+				require.Equal(t, call.copies, copies[call.span], call.span)
+			}
+		})
+	}
+	t.Logf("\n%-20s %-24s %-8s %11s %11s %11s %11s\n%s",
+		"capture", "span", "frame", "truth", "recorded", "lag", "derived", table.String())
+}
+
+// requireAllCaptures checks that no capture is left out.
+func requireAllCaptures(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(need.Shared(t, capturesFolder), "*.truth.json"))
+	require.NoError(t, err)
+	var names []string
+	for _, c := range captures {
+		names = append(names, filepath.Join(need.Shared(t, capturesFolder), c.name+".truth.json"))
+	}
+	require.Equal(t, files, names)
+}
+
+// sendCaptures sends all captures through one Collector, and returns the spans
+// that come out, by id.
+func sendCaptures(t *testing.T) map[string][]ptrace.Span {
+	t.Helper()
+	spansFile := exampleEnvironment(t)
+	c := startCollector(t, example(t, "spans-to-file.yaml"))
+	endpoint := os.Getenv("OTLP_HTTP_ENDPOINT")
+	require.Eventually(t, func() bool { // its receivers start last
+		connection, err := net.Dial("tcp", endpoint)
+		return err == nil && connection.Close() == nil
+	}, patience, 50*time.Millisecond)
+	sent := 0
+	for _, capture := range captures {
+		requests, _ := readCapture(t, capture.name)
+		sent += len(spansOf(t, requests))
+		for _, request := range requests {
+			response, err := http.Post("http://"+endpoint+"/v1/traces", request.ContentType, bytes.NewReader(request.Body))
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, http.StatusOK, response.StatusCode)
+		}
+	}
+	c.stop(t)
+	came := readSpans(t, spansFile)
+	require.Len(t, came, sent)
+	spans := map[string][]ptrace.Span{}
+	for _, span := range came {
+		id := span.SpanID().String()
+		spans[id] = append(spans[id], span)
+	}
+	return spans
+}
+
+// capturedSpan is the span of a model call, as it was sent and as it came.
+type capturedSpan struct {
+	capturedCall
+	sent sentSpan
+	came ptrace.Span
+}
+
+func (s capturedSpan) require(t *testing.T) {
+	s.requireUntouched(t)
+	attributes := s.came.Attributes()
+	require.Equal(t, s.source, text(t, attributes, "tokenpulse.source"))
+	require.Equal(t, "client", text(t, attributes, "tokenpulse.vantage"))
+	require.Equal(t, "success", text(t, attributes, "tokenpulse.outcome"))
+	require.InDelta(t, s.sent.after(s.sent.End), s.derived(t, "request.duration"), exact)
+
+	var written []string
+	for name := range attributes.All() {
+		if name, ours := strings.CutPrefix(name, "tokenpulse."); ours {
+			written = append(written, name)
+		}
+	}
+	require.ElementsMatch(t, slices.Concat(onEach, s.attributes), written)
+	var estimated []string
+	if list, found := attributes.Get("tokenpulse.estimated"); found {
+		for _, name := range list.Slice().All() {
+			estimated = append(estimated, name.Str())
+		}
+	}
+	require.ElementsMatch(t, s.estimated, estimated)
+
+	for name, want := range map[string]int64{"gen_ai.usage.input_tokens": 17, "gen_ai.usage.output_tokens": 12} {
+		tokens, found := attributes.Get(name)
+		require.Equal(t, s.usage, found, name)
+		require.True(t, !found || tokens.Type() == pcommon.ValueTypeInt && tokens.Int() == want, name)
+	}
+}
+
+// requireUntouched checks that the span says all that it said when it was sent.
+func (s capturedSpan) requireUntouched(t *testing.T) {
+	t.Helper()
+	rest := ptrace.NewSpan()
+	s.came.CopyTo(rest)
+	rest.Attributes().RemoveIf(func(name string, _ pcommon.Value) bool {
+		_, sent := s.sent.whole.Attributes().Get(name)
+		return !sent
+	})
+	require.Equal(t, packed(t, s.sent.whole), packed(t, rest))
+}
+
+// nearTruth is how far a library's record may be from what the server did.
+const nearTruth = 5 * time.Millisecond
+
+// requireFirstToken compares what was derived of the first token with what the
+// library recorded and with what the server did. It returns them as a line.
+func (s capturedSpan) requireFirstToken(t *testing.T, answer answered) string {
+	t.Helper()
+	const line = "%-24s %-8s %11v %11v %11v %11v"
+	if s.frame == "" {
+		require.NotContains(t, s.came.Attributes().AsRaw(), "gen_ai.response.time_to_first_chunk")
+		return fmt.Sprintf(line, s.span, "-", "-", "-", "-", "-")
+	}
+	start := s.sent.Start
+	if s.sinceHeaders {
+		start = answer.HeadersSent
+	}
+	truth := time.Duration(answer.sent(t, s.frame) - start)
+	recorded := s.recorded(t, s.sent)
+	first := s.derived(t, "time_to_first_token")
+	lag := recorded - truth
+
+	require.InDelta(t, recorded, first, exact, "what the library recorded")
+	if s.late {
+		require.Greater(t, lag, nearTruth, "the library was not late")
+	} else {
+		require.InDelta(t, truth, first, float64(nearTruth), "when the server sent the %s frame", s.frame)
+	}
+	s.requirePace(t, first)
+	return fmt.Sprintf(line, s.span, s.frame, truth, recorded, lag, first)
+}
+
+// requirePace checks what follows from the first token's time. It ends with the
+// last frame that the library recorded, or else with the request.
+func (s capturedSpan) requirePace(t *testing.T, first time.Duration) {
+	t.Helper()
+	end := s.sent.after(s.sent.End)
+	if frames := s.sent.Events; len(frames) > 0 && s.source == "openllmetry" {
+		end = s.sent.after(frames[len(frames)-1].Time)
+	}
+	require.InDelta(t, first, s.derived(t, "prefill.duration"), exact)
+	require.InDelta(t, end-first, s.derived(t, "decode.duration"), exact)
+	require.InDelta(t, (end-first)/11, s.derived(t, "time_per_output_token"), exact)
+}
+
+// exact is how exact our times are.
+const exact = float64(time.Microsecond)
+
+// derived returns one of our times.
+func (s capturedSpan) derived(t *testing.T, name string) time.Duration {
+	t.Helper()
+	return time.Duration(milliseconds(t, s.came.Attributes(), "tokenpulse."+name) * float64(time.Millisecond))
+}
+
+// packed returns a span as OTLP sends it.
+func packed(t *testing.T, span ptrace.Span) []byte {
+	t.Helper()
+	alone := ptrace.NewTraces()
+	span.CopyTo(alone.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty())
+	bytes, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(alone)
+	require.NoError(t, err)
+	return bytes
+}

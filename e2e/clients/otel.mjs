@@ -1,0 +1,15 @@
+import { createRequire } from 'node:module';
+
+import { registerInstrumentations } from '@opentelemetry/instrumentation';
+import { OpenAIInstrumentation } from '@opentelemetry/instrumentation-openai';
+
+import { makeOpenAICalls } from './openai.mjs';
+import { startTracing } from './tracing.mjs';
+
+const provider = startTracing();
+registerInstrumentations({ instrumentations: [new OpenAIInstrumentation()] });
+// The instrumentation sees what is required, not what is imported.
+const OpenAI = createRequire(import.meta.url)('openai');
+
+await makeOpenAICalls(new OpenAI());
+await provider.shutdown();

@@ -1,0 +1,159 @@
+//go:build clients
+
+package e2e
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/need"
+)
+
+var updateTable = flag.Bool("update", false, "rewrite the table of client libraries in docs/sources.md")
+
+// What the table lies between, in docs/sources.md.
+const (
+	tableBegins = "<!-- clients:begin -->\n"
+	tableEnds   = "<!-- clients:end -->"
+)
+
+const tableHead = `
+| library | version | call | chunks sent | takes for the first token | TTFT true | TTFT at best | TTFT derived | TPOT true | TPOT derived | source | estimated |
+|---|---|---|---|---|---|---|---|---|---|---|---|
+`
+
+// tableCalls names the calls that the table has a row for. Of several like calls
+// it shows the one that the machine disturbed the least.
+var tableCalls = []struct {
+	label string
+	calls []string
+}{
+	{"chat", []string{"1", "2"}},
+	{"Responses API", []string{"1-responses", "2-responses", "3-responses"}},
+	{"chat, not streamed", []string{"whole"}},
+	{"chat, aborted", []string{"aborted"}},
+}
+
+// leastDisturbed returns the call whose time to the first token is closest to what
+// the library could see at best.
+func leastDisturbed(like []string, calls map[string]seen) string {
+	least, deviation := like[0], math.Inf(1)
+	for _, call := range like {
+		s, found := calls[call]
+		if !found {
+			continue
+		}
+		if d, known := s.deviation(); known && d < deviation {
+			least, deviation = call, d
+		}
+	}
+	return least
+}
+
+// resultTable holds the truth and what was derived side by side, a row for each
+// library and call.
+type resultTable struct {
+	libraries int
+	rows      strings.Builder
+}
+
+func (table *resultTable) add(t *testing.T, l library, requests map[string]served, calls map[string]seen) {
+	t.Helper()
+	table.libraries++
+	for _, row := range tableCalls {
+		call := leastDisturbed(row.calls, calls)
+		request := requests[modelPrefix+call]
+		sees, best, ttft, tpot, source, estimated := "sends no span", "-", "-", "-", "-", "-"
+		if s, found := calls[call]; found {
+			sees = s.firstInWords()
+			best = inTable(s.best())
+			ttft = inTable(s.milliseconds("tokenpulse.time_to_first_token"))
+			tpot = inTable(s.milliseconds("tokenpulse.time_per_output_token"))
+			source = text(t, s.derived.Attributes(), "tokenpulse.source")
+			if all := s.estimated(); len(all) > 0 {
+				estimated = strings.Join(all, ", ")
+			}
+		}
+		fmt.Fprintln(&table.rows, "|", strings.Join([]string{
+			l.name, installedVersion(t, l.name), row.label, strconv.Itoa(len(request.times(contentFrame))), sees,
+			inTable(request.firstTokenTruth()), best, ttft, inTable(request.perTokenTruth()), tpot, source, estimated,
+		}, " | "), "|")
+	}
+}
+
+// firstInWords says what the library takes for the first token, and why its time
+// differs from the true one.
+func (s seen) firstInWords() string {
+	var words string
+	switch s.firstFrame() {
+	case contentFrame:
+		words = "first token"
+	case wholeFrame:
+		words = "the whole answer, and says nothing of that"
+	case roleFrame:
+		words = "role frame, which holds none"
+		if s.served.api == responsesAPI {
+			words = "response.created, which holds none"
+		}
+	default:
+		return "does not say"
+	}
+	if s.sinceHeaders {
+		words += "; counts from the answer's headers"
+	}
+	return words
+}
+
+func inTable(milliseconds float64, known bool) string {
+	if !known {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f ms", milliseconds)
+}
+
+// measured is what differs from run to run.
+var measured = regexp.MustCompile(`[\d.]+ ms`)
+
+// require compares all but what was measured with the table in the documentation,
+// or rewrites that.
+func (table *resultTable) require(t *testing.T) {
+	t.Helper()
+	written := tableHead[1:] + table.rows.String()
+	t.Logf("\n%s", written)
+	if t.Failed() || table.libraries < len(libraries) {
+		return
+	}
+	file := filepath.Join(need.Root(t), "docs", "sources.md")
+	document, err := os.ReadFile(file)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(document), tableBegins)
+	require.True(t, found, "%s lacks %s", file, tableBegins)
+	kept, after, found := strings.Cut(rest, tableEnds)
+	require.True(t, found, "%s lacks %s", file, tableEnds)
+	if *updateTable {
+		require.NoError(t, os.WriteFile(file, []byte(before+tableBegins+written+tableEnds+after), 0o644))
+		return
+	}
+	require.Equal(t, measured.ReplaceAllString(kept, "ms"), measured.ReplaceAllString(written, "ms"),
+		"the table in %s is of another day; rewrite it: make test-clients CLIENTS_ARGS=-update", file)
+}
+
+// installedVersion returns the version of the package that the clients run with.
+func installedVersion(t *testing.T, name string) string {
+	t.Helper()
+	written, err := os.ReadFile(filepath.Join(clientsFolder(t), "node_modules", filepath.FromSlash(name), "package.json"))
+	require.NoError(t, err)
+	var described struct{ Version string }
+	require.NoError(t, json.Unmarshal(written, &described))
+	return described.Version
+}
