@@ -209,12 +209,21 @@ func (d *derivation) gaps() {
 	}
 }
 
-// reported returns the statistics that can be true.
+// reported returns the statistics that can be true. They are not rounded to
+// nanoseconds, and so are not compared as such.
 func (d *derivation) reported(told Distribution) Distribution {
 	for statistic, m := range told {
-		if m.Known && !d.latency.accepts(time.Duration(m.Value*nanosPerSecond), d.limit) {
-			told[statistic] = Measure{}
+		switch {
+		case !m.Known:
+			continue
+		case m.Value < 0:
+			d.latency.Rejected[Negative]++
+		case m.Value > seconds(d.limit):
+			d.latency.Rejected[LongerThanRequest]++
+		default:
+			continue
 		}
+		told[statistic] = Measure{}
 	}
 	return told
 }

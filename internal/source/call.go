@@ -13,7 +13,7 @@ import (
 // Events that other instrumentations mark frames with, and single tokens.
 var (
 	openLLMetryFrames = []string{"gen_ai.content.completion.chunk", "llm.content.completion.chunk"}
-	otherFrames       = []string{"gen_ai.content.chunk", "gen_ai.stream.chunk"}
+	otherFrames       = []string{"gen_ai.content.chunk", "gen_ai.stream.chunk", "new_token"}
 	firstTokens       = []string{"gen_ai.first_token", "first_token", "llm.first_token"}
 	lastTokens        = []string{"last_token", "llm.last_token"}
 )
@@ -121,10 +121,16 @@ func (o *Observation) conclude(reader *reader) {
 	}
 	if chunk.Known && !o.Request.FirstToken[latency.RelativeTime].Known && chunk.Rank != absoluteRank {
 		o.Request.FirstToken[latency.RelativeTime] = latency.Milestone{
-			After: chunk.Duration, Known: true, Estimated: reader.firstChunkIsFrame,
+			After: chunk.Duration, Known: true, Estimated: o.firstChunkIsFrame,
 		}
 	}
-	if chunk.Duration < 0 || chunk.Duration > o.Request.Duration {
+	o.rejectImpossibleChunk()
+}
+
+// rejectImpossibleChunk forgets a time to the first chunk that cannot be true, so
+// that it does not become a standard attribute.
+func (o *Observation) rejectImpossibleChunk() {
+	if chunk := &o.Standard[names.TimeToFirstChunk]; chunk.Duration < 0 || chunk.Duration > o.Request.Duration {
 		*chunk = Told{}
 	}
 }
@@ -142,7 +148,8 @@ func (o *Observation) isWhole(reader *reader, chunk *Told) bool {
 	case reader.streamingIsSaid:
 		return true
 	default:
-		return chunk.Known && o.Request.Duration-chunk.Duration <= atEnd
+		rest := o.Request.Duration - chunk.Duration
+		return chunk.Known && 0 <= rest && rest <= atEnd
 	}
 }
 

@@ -61,7 +61,7 @@ var dynamo = reader{
 		case "output_tokens":
 			o.tellTokens(names.OutputTokens, readersRank, v)
 		case "model":
-			o.tell(names.RequestModel, Told{Text: v.Str(), Rank: readersRank})
+			o.tellText(names.RequestModel, readersRank, v)
 		case "cancelled":
 			if truth(v) == yes {
 				o.Request.Outcome = names.OutcomeCancelled

@@ -2,6 +2,7 @@ package source
 
 import (
 	"encoding/json"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -13,6 +14,7 @@ var langfuse = reader{
 	name:              names.SourceLangfuse,
 	vantage:           names.VantageClient,
 	signs:             []*sign{{"langfuse.observation.type", oneOf("generation")}},
+	claims:            func(c candidate) bool { return !isLiteLLM(c) },
 	firstChunkIsFrame: true,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
@@ -20,17 +22,24 @@ var langfuse = reader{
 			o.firstChunkAt(moment(v, &o.Unusable), true)
 		case "langfuse.observation.usage_details":
 			o.takeLangfuseUsage(v)
+		case "langfuse.observation.level":
+			o.Request.Failed = o.Request.Failed || v.Str() == "ERROR"
 		}
 	},
 }
 
-// langfuseUsage lists the keys of usage_details. Langfuse passes on what it was
-// given by others, so they differ.
+// langfuseUsage lists the keys of usage_details, and of the objects in it. Langfuse
+// passes on what it was given by others, so they differ.
 var langfuseUsage = map[names.Standard][]string{
-	names.InputTokens:          {"input", "prompt_tokens", "input_tokens"},
-	names.OutputTokens:         {"output", "completion_tokens", "output_tokens"},
-	names.ReasoningTokens:      {"output_reasoning_tokens"},
-	names.CacheReadInputTokens: {"input_cached_tokens", "input_cache_read", "cache_read_input_tokens"},
+	names.InputTokens:  {"input", "prompt_tokens", "input_tokens"},
+	names.OutputTokens: {"output", "completion_tokens", "output_tokens"},
+	names.ReasoningTokens: {
+		"output_reasoning_tokens", "completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens",
+	},
+	names.CacheReadInputTokens: {
+		"input_cached_tokens", "input_cache_read", "cache_read_input_tokens",
+		"prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens",
+	},
 }
 
 func (o *Observation) takeLangfuseUsage(v pcommon.Value) {
@@ -41,8 +50,13 @@ func (o *Observation) takeLangfuseUsage(v pcommon.Value) {
 	}
 	for standard, keys := range langfuseUsage {
 		for _, key := range keys {
-			told, ok := usage[key]
-			if !ok {
+			object := usage
+			if outer, inner, nested := strings.Cut(key, "."); nested {
+				object, _ = usage[outer].(map[string]any)
+				key = inner
+			}
+			told := object[key]
+			if told == nil {
 				continue
 			}
 			n := pcommon.NewValueEmpty()

@@ -1,10 +1,6 @@
 package source
 
-import (
-	"go.opentelemetry.io/collector/pdata/ptrace"
-
-	"github.com/tokenpulse/tokenpulse/internal/names"
-)
+import "github.com/tokenpulse/tokenpulse/internal/names"
 
 const langSmithKind = "langsmith.span.kind"
 
@@ -15,9 +11,4 @@ var langSmith = reader{
 	vantage:           names.VantageClient,
 	signs:             []*sign{{langSmithKind, oneOf("llm")}},
 	firstChunkIsFrame: true,
-	event: func(o *Observation, span ptrace.Span, event ptrace.SpanEvent) {
-		if event.Name() == "new_token" {
-			o.firstTokenEvent(span, event, true)
-		}
-	},
 }

@@ -13,14 +13,18 @@ var liteLLM = reader{
 	name:    names.SourceLiteLLM,
 	vantage: names.VantageGateway,
 	signs:   []*sign{modelCall, {names.GenAIOperationName, isLiteLLMCall}, {"llm.request.type", isLiteLLMCall}},
-	claims: func(c candidate) bool {
-		return c.scope == "litellm" || c.has("litellm.call_id", "litellm.request.streaming")
-	},
+	claims:  isLiteLLM,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		if key == "llm.request.type" {
 			o.tell(names.OperationName, Told{Text: operationOf(v.Str()), Rank: readersRank})
 		}
 	},
+}
+
+// isLiteLLM knows its spans whatever else they say: it can add the attributes of
+// OpenInference and Langfuse to its own.
+func isLiteLLM(c candidate) bool {
+	return c.scope == "litellm" || c.has("litellm.call_id", "litellm.request.streaming")
 }
 
 var isLiteLLMCall = oneOf("completion", "acompletion", "text_completion", "atext_completion",

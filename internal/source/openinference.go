@@ -15,7 +15,7 @@ var openInference = reader{
 	name:              names.SourceOpenInference,
 	vantage:           names.VantageClient,
 	signs:             []*sign{openInferenceLLM},
-	claims:            func(c candidate) bool { return !isEnvoyAIGateway(c) },
+	claims:            func(c candidate) bool { return !isEnvoyAIGateway(c) && !isLiteLLM(c) },
 	firstChunkIsFrame: true,
 	event:             openInferenceEvent,
 }

@@ -16,7 +16,8 @@ var openLLMetry = reader{
 	vantage: names.VantageClient,
 	signs:   []*sign{modelCall, {"llm.request.type", oneOf("chat", "completion")}},
 	claims: func(c candidate) bool {
-		return !isOpenLIT(c) && (c.has("gen_ai.is_streaming") || strings.HasPrefix(c.scope, "@traceloop/") || c.hasEvent(openLLMetryFrames))
+		return !isLiteLLM(c) &&
+			(c.has("gen_ai.is_streaming", "llm.is_streaming") || strings.HasPrefix(c.scope, "@traceloop/") || c.hasEvent(openLLMetryFrames))
 	},
 	firstChunkIsFrame: true,
 	attribute: func(o *Observation, key string, v pcommon.Value) {

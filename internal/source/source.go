@@ -66,6 +66,8 @@ type Observation struct {
 
 	start     pcommon.Timestamp
 	streaming answer
+	// firstChunkIsFrame is what the reader says of it, unless the span says more.
+	firstChunkIsFrame bool
 }
 
 // Observer reads one span after the other. It is not safe for concurrent use.
@@ -84,7 +86,10 @@ func (r *Observer) Observe(scope string, span ptrace.Span) (*Observation, error)
 		return nil, nil //nolint:nilnil // most spans are none, and that is no error
 	}
 	reader, o := &readers[i], &r.observation
-	*o = Observation{Reader: i, Vantage: vantage(reader, span), start: span.StartTimestamp()}
+	*o = Observation{
+		Reader: i, Vantage: vantage(reader, span),
+		start: span.StartTimestamp(), firstChunkIsFrame: reader.firstChunkIsFrame,
+	}
 	o.Request.Duration = duration(span)
 	o.Request.Failed = span.Status().Code() == ptrace.StatusCodeError
 	for key, v := range span.Attributes().All() {

@@ -76,9 +76,7 @@ func (o *Observation) takeStandard(key string, v pcommon.Value) {
 			o.tell(a.standard, Told{Duration: d.Value, Rank: a.rank})
 		}
 	case names.OperationName, names.ProviderName, names.RequestModel:
-		if v.Str() != "" {
-			o.tell(a.standard, Told{Text: v.Str(), Rank: a.rank})
-		}
+		o.tellText(a.standard, a.rank, v)
 	default:
 		o.tellTokens(a.standard, a.rank, v)
 	}
@@ -92,6 +90,12 @@ func (o *Observation) tell(standard names.Standard, told Told) {
 	}
 }
 
+func (o *Observation) tellText(standard names.Standard, rank uint8, v pcommon.Value) {
+	if v.Str() != "" {
+		o.tell(standard, Told{Text: v.Str(), Rank: rank})
+	}
+}
+
 func (o *Observation) tellTokens(standard names.Standard, rank uint8, v pcommon.Value) {
 	if n := integer(v, &o.Unusable); n.Known && n.Value >= 0 {
 		o.tell(standard, Told{Tokens: n.Value, Rank: rank})
@@ -101,7 +105,8 @@ func (o *Observation) tellTokens(standard names.Standard, rank uint8, v pcommon.
 }
 
 // takeFinishReasons takes what a finish reason says of the outcome. There may be
-// a list of them, or the text of one in JSON.
+// a list of them, or the text of one in JSON. Some engines add an error's message
+// in parentheses, of which no word counts.
 func (o *Observation) takeFinishReasons(v pcommon.Value) {
 	if v.Type() == pcommon.ValueTypeSlice {
 		for _, reason := range v.Slice().All() {
@@ -109,19 +114,23 @@ func (o *Observation) takeFinishReasons(v pcommon.Value) {
 		}
 		return
 	}
-	for reason := range strings.FieldsFuncSeq(v.Str(), func(r rune) bool { return strings.ContainsRune(`[]", `, r) }) {
+	text, _, _ := strings.Cut(v.Str(), "(")
+	for reason := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(`[]", `, r) }) {
 		o.takeFinishReason(reason)
 	}
 }
 
 func (o *Observation) takeFinishReason(reason string) {
-	reason, _, _ = strings.Cut(reason, "(") // some engines add the error's message
 	switch reason {
 	case "abort", "aborted", "cancelled", "canceled", "Cancelled", "Dropped":
 		o.Request.Outcome = names.OutcomeCancelled
 	case "error", "Error":
 		if o.Request.Outcome == "" {
 			o.Request.Outcome = names.OutcomeError
+		}
+	case "not_finished": // another engine goes on with it
+		if o.Request.Outcome == "" {
+			o.Request.Outcome = names.OutcomeIncomplete
 		}
 	}
 }

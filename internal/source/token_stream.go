@@ -31,6 +31,7 @@ var tokenStream = reader{
 // readStream takes what only our own spans have, and have to have.
 func (o *Observation) readStream(span ptrace.Span) (err error) {
 	outcome, ok := span.Attributes().Get(names.Outcome)
+	o.rejectImpossibleChunk()
 	o.Request.Outcome = ""
 	if ok {
 		o.Request.Outcome = outcome.Str()

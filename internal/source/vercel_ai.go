@@ -17,13 +17,16 @@ const (
 
 // vercelAI reads the spans of the Vercel AI SDK: up to version 6 and in the legacy
 // telemetry of version 7 by its own attributes, in the telemetry of version 7 by
-// its scope. Its first chunk is one of content.
+// its scope. Its first chunk is mostly one of content.
 var vercelAI = reader{
 	name:    names.SourceVercelAI,
 	vantage: names.VantageClient,
 	signs:   []*sign{{vercelOperation, isVercelCall}, modelCall},
 	claims: func(c candidate) bool {
-		return c.scope == "gen_ai" || c.has(vercelOperation) && !c.isModelCall()
+		if operation, ok := c.span.Attributes().Get(vercelOperation); ok {
+			return isVercelCall(operation)
+		}
+		return c.scope == "gen_ai"
 	},
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
@@ -32,6 +35,9 @@ var vercelAI = reader{
 			if strings.HasSuffix(v.Str(), vercelGenerate) {
 				o.streaming = no
 			}
+		case "ai.model.provider":
+			// On OpenAI's Responses API the first chunk says that the response was created.
+			o.firstChunkIsFrame = strings.HasSuffix(v.Str(), ".responses")
 		default:
 			readConventions(o, key, v)
 		}

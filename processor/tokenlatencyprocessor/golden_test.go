@@ -2,9 +2,11 @@ package tokenlatencyprocessor
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,11 +22,13 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // Each folder of testdata is a situation: what comes in, what must come out, and
-// maybe a config.
+// maybe a config. The name of one with spans of another instrumentation begins
+// with the source that they get.
 //
 // The files are for people to read and write. Where a span has bytes, they have
 // text: the timeline "100 120x3 150r" is chunks at 100, 120 and 150 ms after the
@@ -35,7 +39,7 @@ import (
 func TestGolden(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join("testdata", "*", "input.yaml"))
 	require.NoError(t, err)
-	require.Len(t, folders, 15)
+	require.NotEmpty(t, folders)
 	for _, input := range folders {
 		folder := filepath.Dir(input)
 		t.Run(filepath.Base(folder), func(t *testing.T) {
@@ -44,18 +48,58 @@ func TestGolden(t *testing.T) {
 			expected, err := golden.ReadTraces(filepath.Join(folder, "expected.yaml"))
 			require.NoError(t, err)
 
-			packTimeline(t, onlySpan(t, traces).Attributes())
+			for _, span := range spansOf(traces) {
+				packTimeline(t, span.Attributes())
+			}
 			sink := new(consumertest.TracesSink)
 			p, err := NewFactory().CreateTraces(t.Context(), processortest.NewNopSettings(typ), readConfig(t, folder), sink)
 			require.NoError(t, err)
 			require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 
 			actual := sink.AllTraces()[0]
-			describeBytes(t, onlySpan(t, actual).Attributes())
-			settle(onlySpan(t, expected), onlySpan(t, actual))
+			require.Equal(t, expected.SpanCount(), actual.SpanCount())
+			for i, span := range spansOf(actual) {
+				describeBytes(t, span.Attributes())
+				settle(spansOf(expected)[i], span)
+			}
 			require.NoError(t, ptracetest.CompareTraces(expected, actual))
 		})
 	}
+}
+
+// spansOf returns all spans of all scopes.
+func spansOf(traces ptrace.Traces) (spans []ptrace.Span) {
+	for _, resourceSpans := range traces.ResourceSpans().All() {
+		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
+			for _, span := range scopeSpans.Spans().All() {
+				spans = append(spans, span)
+			}
+		}
+	}
+	return spans
+}
+
+// Each reader is seen to read something, and each folder to hold what its name
+// promises.
+func TestEverySourceHasGoldenCase(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join("testdata", "*", "expected.yaml"))
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, file := range folders {
+		expected, err := golden.ReadTraces(file)
+		require.NoError(t, err)
+		for _, span := range spansOf(expected) {
+			name, ok := span.Attributes().Get(names.Source)
+			if !ok {
+				continue
+			}
+			seen[name.Str()] = true
+			if name.Str() != names.SourceTokenStream {
+				require.True(t, strings.HasPrefix(filepath.Base(filepath.Dir(file)), name.Str()), "%s has a span of %s", file, name.Str())
+			}
+		}
+	}
+	require.ElementsMatch(t, source.Names(), slices.Collect(maps.Keys(seen)), "a reader without a golden case, or a case without its reader")
 }
 
 func readConfig(t *testing.T, folder string) *Config {
@@ -75,8 +119,8 @@ var channelLetters = map[byte]timeline.Channel{'r': timeline.Reasoning, 't': tim
 
 // packTimeline turns a timeline in words into bytes. One that begins with "bad"
 // stays as it is.
-func packTimeline(t *testing.T, attributes pcommon.Map) {
-	t.Helper()
+func packTimeline(tb testing.TB, attributes pcommon.Map) {
+	tb.Helper()
 	words, ok := attributes.Get(names.Timeline)
 	if !ok || strings.HasPrefix(words.Str(), "bad") {
 		return
@@ -89,11 +133,11 @@ func packTimeline(t *testing.T, attributes pcommon.Map) {
 		}
 		at, tokens, bundled := strings.Cut(word, "x")
 		milliseconds, err := strconv.ParseInt(at, 10, 64)
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		n := 1
 		if bundled {
 			n, err = strconv.Atoi(tokens)
-			require.NoError(t, err)
+			require.NoError(tb, err)
 		}
 		line.Append(milliseconds*1_000_000, uint32(n), channel)
 	}

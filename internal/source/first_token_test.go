@@ -1,0 +1,246 @@
+package source
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// A timeline, then a relative time, then the difference of two absolute ones, then
+// an event; and what cannot be true gives way to the next.
+func TestOrderOfTrust(t *testing.T) {
+	absolute := map[string]any{
+		names.GenAIOperationName: "chat", "mastra.span.type": "model_inference",
+		"mastra.completion_start_time": "2026-11-21T03:54:52.300Z",
+	}
+	early := []event{{name: "first_token", after: 400 * ms}}
+	relative := with(absolute, names.GenAITimeToFirstChunk, 0.2)
+	tests := map[string]struct {
+		call     call
+		expected latency.Measure
+	}{
+		"relative, absolute and event":           {call{attributes: relative, events: early}, exactly(0.2)},
+		"absolute and event":                     {call{attributes: absolute, events: early}, exactly(0.3)},
+		"event":                                  {call{attributes: map[string]any{names.GenAIOperationName: "chat"}, events: early}, exactly(0.4)},
+		"none":                                   {call{attributes: map[string]any{names.GenAIOperationName: "chat"}}, latency.Measure{}},
+		"relative longer than the call":          {call{attributes: with(absolute, names.GenAITimeToFirstChunk, 1.001), events: early}, exactly(0.3)},
+		"relative negative":                      {call{attributes: with(absolute, names.GenAITimeToFirstChunk, -0.1), events: early}, exactly(0.3)},
+		"absolute before the start":              {call{attributes: with(absolute, "mastra.completion_start_time", "2026-11-21T03:54:51Z"), events: early}, exactly(0.4)},
+		"absolute after the end":                 {call{attributes: with(absolute, "mastra.completion_start_time", "2026-11-21T03:54:53.5Z"), events: early}, exactly(0.4)},
+		"event before the start":                 {call{attributes: map[string]any{names.GenAIOperationName: "chat"}, events: []event{{name: "first_token", after: -ms}}}, latency.Measure{}},
+		"event after the end":                    {call{attributes: map[string]any{names.GenAIOperationName: "chat"}, events: []event{{name: "first_token", after: 1001 * ms}}}, latency.Measure{}},
+		"the conventions' name before its alias": {call{attributes: with(relative, "gen_ai.response.time_to_first_token", 0.25)}, exactly(0.2)},
+		"a relative time before frames":          {call{attributes: map[string]any{names.GenAIOperationName: "chat", names.GenAITimeToFirstChunk: 0.2}, events: []event{{name: "gen_ai.content.chunk", after: 100 * ms}}}, exactly(0.2)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.expected, test.call.firstToken(t))
+		})
+	}
+	t.Run("timeline before all", func(t *testing.T) {
+		var line timeline.Timeline
+		line.Append(began+100*int64(ms), 1, timeline.Content)
+		timed := call{attributes: with(relative, names.Timeline, line.AppendBinary(nil, began)), events: early}
+		require.Equal(t, exactly(0.1), timed.firstToken(t))
+	})
+}
+
+// What is rejected is counted, and does not become a standard attribute either.
+func TestImpossibleFirstChunkIsRejected(t *testing.T) {
+	for name, test := range map[string]struct {
+		told   float64
+		reason latency.Reason
+	}{
+		"negative": {-0.1, latency.Negative}, "longer than the request": {1.5, latency.LongerThanRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := call{attributes: map[string]any{names.GenAIOperationName: "chat", "gen_ai.client.operation.time_to_first_chunk": test.told}}
+			o, l := c.latency(t)
+			require.False(t, o.Standard[names.TimeToFirstChunk].Known)
+			require.EqualValues(t, 1, l.Rejected[test.reason])
+		})
+	}
+}
+
+// The SDKs keep the newest events, so the first that is left is not the first.
+func TestDroppedEventsPoisonFirstToken(t *testing.T) {
+	gaps := latency.Distribution{
+		latency.Mean: about(0.025), latency.P50: about(0.02), latency.P95: about(0.03), latency.P99: about(0.03), latency.Max: about(0.03),
+	}
+	for name, c := range map[string]call{
+		"OpenLLMetry": {
+			attributes: map[string]any{names.GenAIOperationName: "chat", "gen_ai.is_streaming": true},
+			events:     []event{{name: openLLMetryFrames[0], after: 500 * ms}, {name: openLLMetryFrames[0], after: 520 * ms}, {name: openLLMetryFrames[0], after: 550 * ms}},
+		},
+		"LangSmith": {
+			attributes: map[string]any{names.GenAIOperationName: "chat", "langsmith.span.kind": "llm"},
+			events:     []event{{name: "new_token", after: 500 * ms}, {name: "new_token", after: 520 * ms}, {name: "new_token", after: 550 * ms}},
+		},
+		"others": {
+			attributes: map[string]any{names.GenAIOperationName: "chat"},
+			events:     []event{{name: "gen_ai.stream.chunk", after: 500 * ms}, {name: "gen_ai.stream.chunk", after: 520 * ms}, {name: "gen_ai.stream.chunk", after: 550 * ms}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.dropped = 9
+			_, l := c.latency(t)
+			for _, q := range []latency.Quantity{latency.TimeToFirstToken, latency.PrefillDuration, latency.DecodeDuration, latency.TimePerOutputToken} {
+				require.False(t, l.Measures[q].Known, q)
+			}
+			require.Equal(t, latency.Known(int64(3+9)), l.ChunkCount)
+			for statistic, m := range l.InterToken { // true gaps, of a part of the stream
+				require.InEpsilon(t, gaps[statistic].Value, m.Value, 0.01)
+				require.True(t, m.Known && m.Estimated)
+			}
+			require.InDelta(t, 0.025, l.InterToken[latency.Mean].Value, 1e-12)
+
+			c.dropped = 0
+			_, l = c.latency(t)
+			require.Equal(t, about(0.5), l.Measures[latency.TimeToFirstToken])
+		})
+	}
+	t.Run("a first token that says so", func(t *testing.T) {
+		named := call{attributes: map[string]any{names.GenAIOperationName: "chat"}, events: []event{{name: "first_token", after: 500 * ms}}, dropped: 9}
+		require.Equal(t, exactly(0.5), named.firstToken(t))
+	})
+}
+
+// Frames are counted and timed, but N is what was reported, and all that frames
+// alone tell is an estimate.
+func TestChunksAreNotTokens(t *testing.T) {
+	c := call{attributes: map[string]any{names.GenAIOperationName: "chat", names.GenAIOutputTokens: 3}}
+	for _, after := range []time.Duration{100, 200, 220, 260, 300} { // role, three tokens, finish
+		c.events = append(c.events, event{name: openLLMetryFrames[0], after: after * ms})
+	}
+	o, l := c.latency(t)
+	require.True(t, o.Request.Frames)
+	require.Equal(t, latency.Known(int64(5)), l.ChunkCount)
+	require.EqualValues(t, 3-5, l.TokenCountMismatch)
+	require.Equal(t, about((0.3-0.1)/(3-1)), l.Measures[latency.TimePerOutputToken])
+	require.Equal(t, exactly(3/1.0), l.Measures[latency.RequestTokenRate])
+	require.Equal(t, about((0.3-0.1)/4), l.InterToken[latency.Mean])
+	require.False(t, l.Measures[latency.TimeToFirstOutputToken].Known, "a frame tells no channel")
+
+	delete(c.attributes, names.GenAIOutputTokens)
+	_, l = c.latency(t)
+	require.Equal(t, about((0.3-0.1)/(5-1)), l.Measures[latency.TimePerOutputToken])
+	require.Equal(t, about(5/1.0), l.Measures[latency.RequestTokenRate])
+	require.False(t, l.TokenCount.Known, "frames are not counted as tokens")
+}
+
+// Some take the role's frame for the first chunk, or that the response was
+// created; others the first content.
+func TestFirstChunkDiffers(t *testing.T) {
+	chat := map[string]any{names.GenAIOperationName: "chat"}
+	langfuse := map[string]any{
+		"langfuse.observation.type": "generation", "langfuse.observation.completion_start_time": `"2026-11-21T03:54:52.2Z"`,
+	}
+	openLIT := map[string]any{names.GenAIOperationName: "chat", "gen_ai.request.is_stream": true, "gen_ai.server.time_to_first_token": 0.2}
+	for name, c := range map[string]call{
+		"OpenLLMetry":   {attributes: chat, events: []event{{name: openLLMetryFrames[0], after: 200 * ms}}},
+		"OpenInference": {attributes: map[string]any{"openinference.span.kind": "LLM"}, events: []event{{name: "First Token Stream Event", after: 200 * ms}}},
+		"Langfuse":      {attributes: langfuse},
+		"LangSmith":     {attributes: with(chat, "langsmith.span.kind", "llm"), events: []event{{name: "new_token", after: 200 * ms}}},
+		"OpenLIT":       {attributes: openLIT},
+	} {
+		t.Run("a frame: "+name, func(t *testing.T) { require.Equal(t, about(0.2), c.firstToken(t)) })
+	}
+	for name, c := range map[string]call{
+		"Vercel AI SDK": {scope: "ai", attributes: map[string]any{"ai.operationId": "ai.streamText.doStream", "ai.response.msToFirstChunk": 200.0}},
+		"Mastra":        {attributes: map[string]any{"mastra.span.type": "model_inference", "mastra.completion_start_time": "2026-11-21T03:54:52.2Z"}},
+		"conventions":   {attributes: with(chat, names.GenAITimeToFirstChunk, 0.2)},
+	} {
+		t.Run("content: "+name, func(t *testing.T) { require.Equal(t, exactly(0.2), c.firstToken(t)) })
+	}
+}
+
+// An event that is stamped when the span ends says nothing, except in its own
+// attributes.
+func TestEventsStampedAtSpanEnd(t *testing.T) {
+	tests := map[string]struct {
+		call     call
+		expected latency.Measure
+	}{
+		"Envoy AI Gateway": {
+			call{scope: "envoyproxy/ai-gateway", attributes: map[string]any{"openinference.span.kind": "LLM"}, events: []event{{name: "First Token Stream Event", after: time.Second - 50*time.Microsecond}}},
+			latency.Measure{},
+		},
+		"Envoy AI Gateway, live": {
+			call{scope: "envoyproxy/ai-gateway", attributes: map[string]any{"openinference.span.kind": "LLM"}, events: []event{{name: "First Token Stream Event", after: 200 * ms}}},
+			about(0.2),
+		},
+		"Vercel AI SDK": {
+			call{scope: "ai", attributes: map[string]any{"ai.operationId": "ai.streamText.doStream"}, events: []event{{name: "ai.stream.firstChunk", after: 300 * ms}}},
+			latency.Measure{},
+		},
+		"Vercel AI SDK, in the event": {
+			call{scope: "ai", attributes: map[string]any{"ai.operationId": "ai.streamText.doStream"}, events: []event{
+				{name: "ai.stream.firstChunk", after: time.Second, attributes: map[string]any{"ai.response.msToFirstChunk": 200.0, names.GenAIOutputTokens: 99}},
+			}},
+			exactly(0.2),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o, l := test.call.latency(t)
+			require.Equal(t, test.expected, l.Measures[latency.TimeToFirstToken])
+			require.False(t, o.Request.OutputTokens.Known, "an event tells of its chunk alone")
+		})
+	}
+}
+
+// By the conventions a call that does not say that it streams does not, but those
+// that tell of a first chunk before the end stream all the same.
+func TestNotStreamingHasNoFirstToken(t *testing.T) {
+	chat := map[string]any{names.GenAIOperationName: "chat", names.GenAIOutputTokens: 12}
+	openLIT := with(with(chat, "gen_ai.server.time_to_first_token", 1.0), "gen_ai.server.time_per_output_token", 0.0)
+	whole := map[string]map[string]any{
+		"OpenLIT":                         with(openLIT, "gen_ai.request.is_stream", false),
+		"OpenLIT that does not say":       with(with(openLIT, "telemetry.sdk.name", "openlit"), "gen_ai.server.time_to_first_token", 0.5),
+		"OpenLIT, answered quickly":       with(with(openLIT, "gen_ai.request.is_stream", false), "gen_ai.server.time_to_first_token", 0.5),
+		"conventions":                     with(with(chat, names.GenAIRequestStream, false), names.GenAITimeToFirstChunk, 0.5),
+		"first chunk at the end":          with(chat, names.GenAITimeToFirstChunk, 0.9995),
+		"Vercel AI SDK":                   {"ai.operationId": "ai.generateText.doGenerate", "ai.response.msToFirstChunk": 500.0, names.GenAIOutputTokens: 12},
+		"first chunk, and the mean gap":   with(with(with(chat, names.GenAIRequestStream, "false"), names.GenAITimeToFirstChunk, 0.5), "gen_ai.client.operation.time_per_output_chunk", 0.01),
+		"LiteLLM, which writes it so":     with(with(with(chat, "litellm.call_id", "c"), "llm.is_streaming", "False"), names.GenAITimeToFirstChunk, 0.5),
+		"LangSmith, with an event of one": with(with(with(chat, "langsmith.span.kind", "llm"), "langsmith.request.streaming", false), names.GenAITimeToFirstChunk, 0.5),
+	}
+	for name, attributes := range whole {
+		t.Run(name, func(t *testing.T) {
+			c := call{attributes: attributes, events: []event{{name: "new_token", after: 300 * ms}, {name: "last_token", after: 400 * ms}}}
+			o, l := c.latency(t)
+			var known []latency.Quantity
+			for q, m := range l.Measures {
+				if m.Known {
+					known = append(known, latency.Quantity(q))
+				}
+			}
+			require.Equal(t, []latency.Quantity{latency.RequestDuration, latency.RequestTokenRate}, known)
+			require.False(t, l.ChunkCount.Known)
+			require.Zero(t, l.InterToken)
+			require.Zero(t, l.InterChunk)
+			require.False(t, o.Standard[names.TimeToFirstChunk].Known)
+		})
+	}
+	streams := map[string]map[string]any{
+		"OpenLIT":                  with(with(openLIT, "gen_ai.request.is_stream", true), "gen_ai.server.time_to_first_token", 0.5),
+		"not said":                 with(chat, names.GenAITimeToFirstChunk, 0.5),
+		"said, with nothing after": with(with(chat, names.GenAIRequestStream, true), names.GenAITimeToFirstChunk, 1.0),
+		"said by nobody who knows": with(with(chat, "llm.is_streaming", "None"), names.GenAITimeToFirstChunk, 0.5),
+		"LiteLLM":                  with(with(chat, "litellm.request.streaming", "True"), names.GenAITimeToFirstChunk, 1.0),
+	}
+	for name, attributes := range streams {
+		t.Run("streams: "+name, func(t *testing.T) {
+			require.True(t, (&call{attributes: attributes}).firstToken(t).Known)
+		})
+	}
+	t.Run("an engine makes one token after the other all the same", func(t *testing.T) {
+		engine := call{name: "llm_request", attributes: map[string]any{engineTimeToFirstToken: 0.5, names.GenAIRequestStream: false}}
+		require.Equal(t, exactly(0.5), engine.firstToken(t))
+	})
+}

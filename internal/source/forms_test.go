@@ -1,0 +1,194 @@
+package source
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// Each of these is the first chunk after 250 ms, in the unit of its name and in
+// every type that it may have.
+func TestUnits(t *testing.T) {
+	chat := map[string]any{names.GenAIOperationName: "chat"}
+	vercel := map[string]any{"ai.operationId": "ai.streamObject.doStream"}
+	dynamo := call{name: "http-request"}
+	tests := []struct {
+		key    string
+		values []any
+		call   call
+	}{
+		{names.GenAITimeToFirstChunk, []any{0.25, "0.25", "2.5e-1"}, call{attributes: chat}},
+		{"gen_ai.client.operation.time_to_first_chunk", []any{0.25}, call{attributes: chat}},
+		{"gen_ai.client.inference.time_to_first_chunk", []any{0.25}, call{attributes: chat}},
+		{"gen_ai.response.time_to_first_token", []any{0.25}, call{attributes: chat}},
+		{"ttft_ms", []any{250.0, int64(250), "250.00", "250"}, call{attributes: chat}},
+		{"ttft_ms", []any{"250.00"}, dynamo},
+		{"ai.response.msToFirstChunk", []any{250.0, int64(250)}, call{attributes: vercel}},
+		{"ai.stream.msToFirstChunk", []any{250.0}, call{attributes: vercel}},
+		{engineTimeToFirstToken, []any{0.25, "0.25"}, call{name: "llm_request"}},
+	}
+	for _, test := range tests {
+		for _, value := range test.values {
+			c := test.call
+			c.attributes = with(c.attributes, test.key, value)
+			require.Equal(t, exactly(0.25), c.firstToken(t), "%s = %#v", test.key, value)
+		}
+	}
+	openLIT := call{attributes: map[string]any{names.GenAIOperationName: "chat", "gen_ai.request.is_stream": true, "gen_ai.server.time_to_first_token": 0.25}}
+	require.Equal(t, about(0.25), openLIT.firstToken(t))
+}
+
+func TestUnitsOfPhases(t *testing.T) {
+	_, l := (&call{name: "llm_request", attributes: map[string]any{
+		engineEndToEnd: 0.9, engineQueue: 0.05, enginePrefill: 0.15, engineDecode: 0.5,
+	}}).latency(t)
+	require.Equal(t, exactly(0.9), l.Measures[latency.RequestDuration])
+	require.Equal(t, exactly(0.05), l.Measures[latency.QueueDuration])
+	require.Equal(t, exactly(0.15), l.Measures[latency.PrefillDuration])
+	require.Equal(t, exactly(0.5), l.Measures[latency.DecodeDuration])
+
+	_, l = (&call{attributes: map[string]any{
+		"llm_d.pd_proxy.total_duration_ms": int64(900), "llm_d.pd_proxy.true_ttft_ms": 210.0,
+		"llm_d.pd_proxy.prefill.duration_ms": 150.0, "llm_d.pd_proxy.decode.duration_ms": "500",
+	}}).latency(t)
+	require.Equal(t, exactly(0.9), l.Measures[latency.RequestDuration])
+	require.Equal(t, about(0.15), l.Measures[latency.PrefillDuration])
+	require.Equal(t, about(0.5), l.Measures[latency.DecodeDuration])
+	require.False(t, l.Measures[latency.TimeToFirstToken].Known, "what it calls the true TTFT is none")
+}
+
+func TestUnitsOfGaps(t *testing.T) {
+	dynamo := map[string]any{"avg_itl_ms": "12.34", "itl_p50_ms": "10.00", "itl_p99_ms": "30.50", "itl_max_ms": "31.00"}
+	statistics := func(measure func(float64) latency.Measure) latency.Distribution {
+		return latency.Distribution{
+			latency.Mean: measure(0.01234), latency.P50: measure(0.010), latency.P99: measure(0.0305), latency.Max: measure(0.031),
+		}
+	}
+	_, l := (&call{name: "http-request", attributes: dynamo}).latency(t)
+	require.Equal(t, statistics(exactly), l.InterToken, "the frontend shares a gap out among its tokens")
+	_, l = (&call{name: "engine.generate", attributes: dynamo}).latency(t)
+	require.Equal(t, statistics(about), l.InterToken, "the worker's gaps are between chunks")
+
+	chat := map[string]any{names.GenAIOperationName: "chat"}
+	for _, key := range []string{"gen_ai.client.operation.time_per_output_chunk", "gen_ai.client.inference.time_per_output_chunk"} {
+		for _, scope := range []string{"", "gen_ai"} {
+			_, l = (&call{scope: scope, attributes: with(chat, key, 0.02)}).latency(t)
+			require.Equal(t, latency.Distribution{latency.Mean: exactly(0.02)}, l.InterChunk)
+		}
+	}
+	_, l = (&call{attributes: with(with(chat, "gen_ai.request.is_stream", true), "gen_ai.server.time_per_output_token", 0.02)}).latency(t)
+	require.Equal(t, latency.Distribution{latency.Mean: about(0.02)}, l.InterChunk, "of frames")
+	require.Zero(t, l.InterToken)
+}
+
+// What a service reports of gaps cannot be true outside the request, by however
+// little.
+func TestImpossibleGapsAreRejected(t *testing.T) {
+	_, l := (&call{name: "http-request", attributes: map[string]any{
+		"avg_itl_ms": "-0.0000001", "itl_p50_ms": "NaN", "itl_p99_ms": "1000.0000001", "itl_max_ms": "1000",
+	}}).latency(t)
+	require.Equal(t, latency.Distribution{latency.Max: exactly(1)}, l.InterToken)
+	require.EqualValues(t, 1, l.Rejected[latency.Negative])
+	require.EqualValues(t, 1, l.Rejected[latency.LongerThanRequest])
+}
+
+func TestTimesInJSONQuotes(t *testing.T) {
+	langfuse := map[string]any{"langfuse.observation.type": "generation"}
+	for _, text := range []string{
+		`"2026-11-21T03:54:52.25Z"`, `2026-11-21T03:54:52.250Z`, `"2026-11-21T04:54:52.250000+01:00"`, `"2026-11-21T03:54:52.250000000Z"`,
+	} {
+		require.Equal(t, about(0.25), (&call{attributes: with(langfuse, "langfuse.observation.completion_start_time", text)}).firstToken(t), text)
+	}
+	mastra := map[string]any{"mastra.span.type": "model_inference", "mastra.completion_start_time": "2026-11-21T03:54:52.250Z"}
+	require.Equal(t, exactly(0.25), (&call{attributes: mastra}).firstToken(t))
+
+	for _, unusable := range []any{"yesterday", "", `"`, int64(began + 250_000_000), nil, "03:54:52"} {
+		o, l := (&call{attributes: with(langfuse, "langfuse.observation.completion_start_time", unusable)}).latency(t)
+		require.False(t, l.Measures[latency.TimeToFirstToken].Known, unusable)
+		require.EqualValues(t, 1, o.Unusable, unusable)
+	}
+}
+
+func TestRustDurations(t *testing.T) {
+	tests := map[string]latency.Optional[time.Duration]{
+		"1.23ms":       latency.Known(1230 * time.Microsecond),
+		"532µs":        latency.Known(532 * time.Microsecond),
+		"2.5s":         latency.Known(2500 * ms),
+		"900ns":        latency.Known(900 * time.Nanosecond),
+		"1.234567891s": latency.Known(1_234_567_891 * time.Nanosecond),
+		"0ns":          latency.Known(time.Duration(0)),
+		"12":           {},
+		"soon":         {},
+		"":             {},
+	}
+	for text, expected := range tests {
+		o, _ := (&call{name: "generate", duration: 3 * time.Second, attributes: map[string]any{"queue_time": text}}).latency(t)
+		require.Equal(t, expected, o.Request.Queue, text)
+		require.Equal(t, !expected.Known, o.Unusable == 1, text)
+	}
+	o, l := (&call{name: "generate", attributes: map[string]any{"total_time": "900ms", "time_per_token": "45ms", "inference_time": "890ms"}}).latency(t)
+	require.Equal(t, 900*ms, o.Request.Duration)
+	require.False(t, l.Measures[latency.TimePerOutputToken].Known, "the prefill is in it")
+}
+
+// -1 is how one engine writes that it did not measure: no value, and no mistake.
+func TestUnmeasured(t *testing.T) {
+	o, l := (&call{scope: "trt.llm", attributes: map[string]any{
+		engineTimeToFirstToken: -1.0, engineEndToEnd: -1.0, engineQueue: -1.0,
+	}}).latency(t)
+	require.Zero(t, o.Unusable)
+	require.Zero(t, l.Rejected)
+	require.Equal(t, exactly(1), l.Measures[latency.RequestDuration])
+	require.False(t, l.Measures[latency.QueueDuration].Known || l.Measures[latency.TimeToFirstToken].Known)
+}
+
+// An engine's own duration counts when it can be true.
+func TestEndToEnd(t *testing.T) {
+	for told, expected := range map[float64]time.Duration{0.9: 900 * ms, 1: time.Second, 1.1: time.Second, 0: time.Second, -5: time.Second} {
+		o, _ := (&call{name: "llm_request", attributes: map[string]any{engineEndToEnd: told}}).latency(t)
+		require.Equal(t, expected, o.Request.Duration, told)
+		require.Equal(t, told > 1 || told <= 0, o.Unusable == 1, told)
+	}
+}
+
+// Langfuse passes on the usage that it was given, in whatever shape.
+func TestLangfuseUsage(t *testing.T) {
+	type tokens struct{ input, output, reasoning, cached any }
+	tests := map[string]struct {
+		usage    string
+		expected tokens
+		unusable int64
+	}{
+		"its own":          {`{"input":17,"output":12,"total":29,"input_cached_tokens":8,"output_reasoning_tokens":4}`, tokens{17, 12, 4, 8}, 0},
+		"chat completions": {`{"prompt_tokens":17,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":8},"completion_tokens_details":{"reasoning_tokens":4}}`, tokens{17, 12, 4, 8}, 0},
+		"responses":        {`{"input_tokens":17,"output_tokens":12,"input_tokens_details":{"cached_tokens":8},"output_tokens_details":{"reasoning_tokens":4}}`, tokens{17, 12, 4, 8}, 0},
+		"cache of others":  {`{"input":17,"output":12,"cache_read_input_tokens":8}`, tokens{17, 12, nil, 8}, 0},
+		"nothing told":     {`{"input":17,"output":null,"completion_tokens_details":null,"prompt_tokens_details":{"cached_tokens":null}}`, tokens{17, nil, nil, nil}, 0},
+		"words":            {`{"input":"17","output":"many"}`, tokens{17, nil, nil, nil}, 1},
+		"negative":         {`{"input":-1,"output":0.5}`, tokens{}, 2},
+		"a list":           {`[1,2]`, tokens{}, 1},
+		"no JSON":          {`{"input":17`, tokens{}, 1},
+		"no object":        {`{"completion_tokens_details":7}`, tokens{}, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := call{attributes: map[string]any{"langfuse.observation.type": "generation", "langfuse.observation.usage_details": test.usage}}
+			o, _ := c.latency(t)
+			told := func(standard names.Standard) any {
+				if told := o.Standard[standard]; told.Known {
+					return int(told.Tokens)
+				}
+				return nil
+			}
+			require.Equal(t, test.expected, tokens{
+				told(names.InputTokens), told(names.OutputTokens), told(names.ReasoningTokens), told(names.CacheReadInputTokens),
+			})
+			require.Equal(t, test.unusable, o.Unusable)
+			require.Equal(t, o.Standard[names.OutputTokens].Known, o.Request.OutputTokens.Known)
+		})
+	}
+}

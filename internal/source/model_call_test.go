@@ -1,0 +1,220 @@
+package source
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// Agents, steps and chains repeat the usage of the calls below them: each pair is
+// a call of the model and a span that comes close.
+func TestModelCallSpansOnly(t *testing.T) {
+	engine := map[string]any{engineTimeToFirstToken: 0.1, engineEndToEnd: 0.5}
+	tests := map[string]struct {
+		call    call
+		source  string
+		another call
+	}{
+		"operation chat": {
+			call{attributes: map[string]any{names.GenAIOperationName: "chat"}},
+			"semconv",
+			call{attributes: map[string]any{names.GenAIOperationName: "invoke_agent", names.GenAIOutputTokens: 12}},
+		},
+		"operation text_completion": {
+			call{attributes: map[string]any{names.GenAIOperationName: "text_completion"}},
+			"semconv",
+			call{attributes: map[string]any{names.GenAIOperationName: "embeddings", names.GenAIInputTokens: 12}},
+		},
+		"operation generate_content": {
+			call{attributes: map[string]any{names.GenAIOperationName: "generate_content"}},
+			"semconv",
+			call{attributes: map[string]any{names.GenAIOperationName: "execute_tool"}},
+		},
+		"Vercel AI SDK, streaming": {
+			call{scope: "ai", attributes: map[string]any{"ai.operationId": "ai.streamText.doStream"}},
+			"vercel_ai",
+			call{scope: "ai", attributes: map[string]any{"ai.operationId": "ai.streamText"}},
+		},
+		"Vercel AI SDK, whole": {
+			call{scope: "ai", attributes: map[string]any{"ai.operationId": "ai.generateObject.doGenerate"}},
+			"vercel_ai",
+			call{scope: "ai", attributes: map[string]any{"ai.operationId": "ai.toolCall"}},
+		},
+		"Vercel AI SDK, which also says chat": {
+			call{attributes: map[string]any{"ai.operationId": "ai.streamText.doStream", names.GenAIOperationName: "chat"}}, "vercel_ai",
+			call{attributes: map[string]any{"ai.operationId": "ai.streamText", names.GenAIOperationName: "invoke_agent"}},
+		},
+		"Vercel AI SDK, version 7": {
+			call{scope: "gen_ai", attributes: map[string]any{names.GenAIOperationName: "chat"}},
+			"vercel_ai",
+			call{scope: "gen_ai", attributes: map[string]any{names.GenAIOperationName: "agent_step"}},
+		},
+		"OpenInference": {
+			call{attributes: map[string]any{"openinference.span.kind": "LLM"}},
+			"openinference",
+			call{attributes: map[string]any{"openinference.span.kind": "AGENT", "llm.token_count.completion": 12}},
+		},
+		"Langfuse": {
+			call{attributes: map[string]any{"langfuse.observation.type": "generation"}},
+			"langfuse",
+			call{attributes: map[string]any{"langfuse.observation.type": "embedding"}},
+		},
+		"LangSmith": {
+			call{attributes: map[string]any{"langsmith.span.kind": "llm", names.GenAIOperationName: "chat"}},
+			"langsmith",
+			call{attributes: map[string]any{"langsmith.span.kind": "prompt", names.GenAIOperationName: "chat"}},
+		},
+		"Mastra": {
+			call{attributes: map[string]any{"mastra.span.type": "model_inference"}},
+			"mastra",
+			call{attributes: map[string]any{"mastra.span.type": "model_chunk", names.GenAIOperationName: "model_chunk"}},
+		},
+		"Mastra, older": {
+			call{attributes: map[string]any{"mastra.span.type": "model_generation", names.GenAIOperationName: "chat"}},
+			"mastra",
+			call{attributes: map[string]any{"mastra.span.type": "model_generation", names.GenAIOperationName: "model_generation"}},
+		},
+		"LiteLLM": {
+			call{scope: "litellm", attributes: map[string]any{"llm.request.type": "acompletion"}},
+			"litellm",
+			call{scope: "litellm", attributes: map[string]any{"llm.request.type": "aembedding", "litellm.call_id": "c"}},
+		},
+		"LiteLLM under another scope": {
+			call{scope: "mine", attributes: map[string]any{names.GenAIOperationName: "aresponses", "litellm.call_id": "c"}},
+			"litellm",
+			call{scope: "mine", attributes: map[string]any{names.GenAIOperationName: "aresponses"}},
+		},
+		"OpenLLMetry, with no operation": {
+			call{attributes: map[string]any{"llm.request.type": "chat", "gen_ai.is_streaming": false}},
+			"openllmetry",
+			call{attributes: map[string]any{"llm.request.type": "embedding", "gen_ai.is_streaming": false}},
+		},
+		"vLLM": {
+			call{name: "llm_request", attributes: engine},
+			"vllm",
+			call{name: "llm_request", attributes: map[string]any{"code.function": "step"}},
+		},
+		"SGLang": {
+			call{name: " Req abcd1234", attributes: engine},
+			"sglang",
+			call{name: " Req abcd1234", attributes: map[string]any{"module": "sglang::kv_transfer"}},
+		},
+		"TensorRT-LLM": {
+			call{scope: "trt.llm", name: "llm_request", attributes: engine},
+			"tensorrt_llm",
+			call{scope: "trt.llm", name: "disaggregated_request", attributes: map[string]any{}},
+		},
+		"TGI": {
+			call{name: "generate", attributes: map[string]any{"total_time": "1s", "queue_time": "1ms"}},
+			"tgi",
+			call{name: "tokenize", attributes: map[string]any{"total_time": "1s", "queue_time": "1ms"}},
+		},
+		"Dynamo, with TGI's span name": {
+			call{name: "generate", attributes: map[string]any{"ttft_ms": "12.50", "output_tokens": 12}},
+			"dynamo",
+			call{name: "handle_payload", attributes: map[string]any{"ttft_ms": "12.50"}},
+		},
+		"llm-d": {
+			call{name: "llm_d.pd_proxy.request", attributes: map[string]any{"llm_d.pd_proxy.total_duration_ms": 500.0}},
+			"llm_d",
+			call{name: "llm_d.pd_proxy.decode", attributes: map[string]any{"llm_d.pd_proxy.decode.duration_ms": 400.0}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.source, test.call.source(t))
+			require.Empty(t, test.another.source(t))
+		})
+	}
+}
+
+// One request that a client, a gateway, a frontend, a worker and an engine saw is
+// five observations, told apart by who looked at the clock.
+func TestDeduplicateByVantage(t *testing.T) {
+	chat := map[string]any{names.GenAIOperationName: "chat"}
+	tests := map[string]struct {
+		call    call
+		vantage string
+	}{
+		"client":               {call{kind: ptrace.SpanKindClient, attributes: chat}, "client"},
+		"internal to a client": {call{kind: ptrace.SpanKindInternal, attributes: chat}, "client"},
+		"server":               {call{kind: ptrace.SpanKindServer, attributes: chat}, "server"},
+		"gateway":              {call{scope: "envoyproxy/ai-gateway", kind: ptrace.SpanKindClient, attributes: chat}, "gateway"},
+		"proxy":                {call{scope: "litellm", kind: ptrace.SpanKindClient, attributes: chat}, "gateway"},
+		"frontend":             {call{name: "http-request", attributes: map[string]any{"ttft_ms": "1"}}, "gateway"},
+		"worker":               {call{name: "engine.generate", attributes: map[string]any{"ttft_ms": "1"}}, "engine"},
+		"engine":               {call{name: "llm_request", kind: ptrace.SpanKindServer, attributes: map[string]any{engineEndToEnd: 0.5}}, "engine"},
+		"said by the span":     {call{attributes: with(chat, names.Vantage, "engine")}, "engine"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			o, _ := test.call.latency(t)
+			require.Equal(t, test.vantage, o.Vantage)
+		})
+	}
+}
+
+// What a span says of the end, in each instrumentation's words.
+func TestOutcomes(t *testing.T) {
+	chat := map[string]any{names.GenAIOperationName: "chat"}
+	engine := map[string]any{engineEndToEnd: 0.5}
+	tests := map[string]struct {
+		call    call
+		outcome string
+	}{
+		"nothing said":            {call{attributes: chat}, "success"},
+		"stopped, as a list":      {call{attributes: with(chat, names.GenAIFinishReasons, []any{"stop"})}, "success"},
+		"stopped, as a text":      {call{attributes: with(chat, names.GenAIFinishReasons, "stop")}, "success"},
+		"an error, as a list":     {call{attributes: with(chat, names.GenAIFinishReasons, []any{"stop", "error"})}, "error"},
+		"aborted, as JSON":        {call{name: " Req a", attributes: with(engine, names.GenAIFinishReasons, `["stop", "abort"]`)}, "cancelled"},
+		"cancelled, as JSON":      {call{scope: "trt.llm", attributes: with(engine, names.GenAIFinishReasons, `["cancelled"]`)}, "cancelled"},
+		"handed on":               {call{scope: "trt.llm", attributes: with(engine, names.GenAIFinishReasons, `["not_finished"]`)}, "incomplete"},
+		"nonsense":                {call{attributes: with(chat, names.GenAIFinishReasons, []any{int64(1), nil, ""})}, "success"},
+		"the client's own error":  {call{attributes: with(chat, names.ErrorType, "System.OperationCanceledException")}, "cancelled"},
+		"another error":           {call{attributes: with(chat, names.ErrorType, "TimeoutError")}, "success"}, // no status says that it failed
+		"Dynamo: cancelled":       {call{name: "engine.generate", attributes: map[string]any{"cancelled": true}}, "cancelled"},
+		"Dynamo: as a text":       {call{name: "engine.generate", attributes: map[string]any{"cancelled": "true"}}, "cancelled"},
+		"Dynamo: not cancelled":   {call{name: "engine.generate", attributes: map[string]any{"cancelled": false}}, "success"},
+		"Dynamo: dropped":         {call{name: "engine.generate", attributes: map[string]any{"ttft_ms": "1", "finish_reason": "Dropped"}}, "cancelled"},
+		"Dynamo: an error's text": {call{name: "engine.generate", attributes: map[string]any{"ttft_ms": "1", "finish_reason": "Error(was Cancelled upstream)"}}, "error"},
+		"Langfuse": {
+			call{attributes: map[string]any{"langfuse.observation.type": "generation", "langfuse.observation.level": "ERROR"}}, "error",
+		},
+		"Langfuse, a warning": {
+			call{attributes: map[string]any{"langfuse.observation.type": "generation", "langfuse.observation.level": "WARNING"}}, "success",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, l := test.call.latency(t)
+			require.Equal(t, test.outcome, l.Outcome)
+		})
+	}
+}
+
+// Of an engine whose prefill holds the queue, and of a gateway whose phases hold
+// the network, they are estimates; of others they are what they say.
+func TestPhasesThatIncludeTheQueue(t *testing.T) {
+	phases := map[string]any{enginePrefill: 0.2, engineDecode: 0.6, engineTimeToFirstToken: 0.3}
+	tests := map[string]struct {
+		call            call
+		prefill, decode latency.Measure
+	}{
+		"vLLM":   {call{name: "llm_request", attributes: phases}, exactly(0.2), exactly(0.6)},
+		"SGLang": {call{name: "prefill Req a", attributes: phases}, about(0.2), exactly(0.6)},
+		"llm-d": {call{attributes: map[string]any{
+			"llm_d.pd_proxy.total_duration_ms": 900.0, "llm_d.pd_proxy.prefill_duration_ms": 200.0, "llm_d.pd_proxy.decode_duration_ms": 600.0,
+		}}, about(0.2), about(0.6)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, l := test.call.latency(t)
+			require.Equal(t, test.prefill, l.Measures[latency.PrefillDuration])
+			require.Equal(t, test.decode, l.Measures[latency.DecodeDuration])
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package tokenlatencyprocessor
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// modelCalls returns batches of so many model calls by their source.
+func modelCalls(tb testing.TB, n int) map[string]ptrace.Traces {
+	tb.Helper()
+	batches := map[string]ptrace.Traces{}
+	for source, folder := range map[string]string{
+		names.SourceSemconv: "semconv_dotnet", names.SourceVercelAI: "vercel_ai_v7_legacy",
+		names.SourceOpenLLMetry: "openllmetry_python", names.SourceVLLM: "vllm_one_token",
+	} {
+		one, err := golden.ReadTraces(filepath.Join("testdata", folder, "input.yaml"))
+		require.NoError(tb, err)
+		span := onlySpan(tb, one)
+		if source == names.SourceOpenLLMetry { // as many events as the SDKs keep
+			for events := span.Events(); events.Len() < 128; {
+				event := events.AppendEmpty()
+				events.At(0).CopyTo(event)
+				event.SetTimestamp(span.EndTimestamp())
+				span.SetEndTimestamp(span.EndTimestamp() + pcommon.Timestamp(20_000_000))
+			}
+		}
+		traces := ptrace.NewTraces()
+		scopeSpans := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty()
+		one.ResourceSpans().At(0).ScopeSpans().At(0).Scope().CopyTo(scopeSpans.Scope())
+		for range n {
+			span.CopyTo(scopeSpans.Spans().AppendEmpty())
+		}
+		batches[source] = traces
+	}
+	return batches
+}
+
+// BenchmarkModelCall annotates batches of one instrumentation's model calls.
+// Copying the batches is outside the measurement.
+func BenchmarkModelCall(b *testing.B) {
+	const spansEach = 100
+	for source, ready := range modelCalls(b, spansEach) {
+		b.Run(source, func(b *testing.B) {
+			p, sink := newProcessor(b, processortest.NewNopSettings(typ), createDefaultConfig())
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				sink.Reset()
+				traces := ptrace.NewTraces()
+				ready.CopyTo(traces)
+				b.StartTimer()
+				require.NoError(b, p.ConsumeTraces(b.Context(), traces))
+			}
+			for _, span := range spansOf(sink.AllTraces()[0]) {
+				v, _ := span.Attributes().Get(names.Source)
+				require.Equal(b, source, v.Str())
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/spansEach, "ns/span")
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package tokenlatencyprocessor
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/need"
+)
+
+var updateSources = flag.Bool("update", false, "rewrite the tables of systems in docs/sources.md")
+
+// The table of systems in docs/sources.md says what the processor makes of the
+// spans in testdata. To rewrite it:
+//
+//	go test ./processor/tokenlatencyprocessor -run TestSourcesDocument -update
+func TestSourcesDocument(t *testing.T) {
+	file := filepath.Join(need.Root(t), "docs", "sources.md")
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	document := string(content)
+	for marker, table := range map[string]string{"sources": systemsTable(t), "cases": casesTable(t)} {
+		begin, end := "<!-- "+marker+":begin -->\n", "<!-- "+marker+":end -->"
+		before, rest, found := strings.Cut(document, begin)
+		require.True(t, found, "%s lacks %s", file, begin)
+		written, after, found := strings.Cut(rest, end)
+		require.True(t, found, "%s lacks %s", file, end)
+		if !*updateSources {
+			require.Equal(t, table, written, "%s is not what comes out; rewrite it with -update", file)
+		}
+		document = before + begin + table + end + after
+	}
+	if *updateSources {
+		require.NoError(t, os.WriteFile(file, []byte(document), 0o600))
+	}
+}
+
+// No input of another instrumentation is left out of the document.
+func TestSourcesDocumentIsComplete(t *testing.T) {
+	var described []string
+	for _, row := range sourceRows {
+		described = append(described, row.folders...)
+	}
+	for _, row := range caseRows {
+		described = append(described, row.folder)
+	}
+	inputs, err := filepath.Glob(filepath.Join("testdata", "*", "input.yaml"))
+	require.NoError(t, err)
+	for _, input := range inputs {
+		folder := filepath.Base(filepath.Dir(input))
+		for _, told := range toldIn(t, folder) {
+			times := 0
+			for _, name := range described {
+				if name == folder {
+					times++
+				}
+			}
+			require.True(t, told.source == names.SourceTokenStream || times == 1,
+				"%s is in %d rows of the tables for docs/sources.md", folder, times)
+		}
+	}
+}
+
+func systemsTable(t *testing.T) string {
+	t.Helper()
+	var table strings.Builder
+	table.WriteString("| system | `tokenpulse.source` | `tokenpulse.vantage` | what you get | estimated | switch on, to get more |\n|---|---|---|---|---|---|\n")
+	for _, row := range sourceRows {
+		told := onlyTold(t, row.folders[0])
+		for _, folder := range row.folders[1:] {
+			require.Equal(t, told, onlyTold(t, folder), "%s and %s of one row", row.folders[0], folder)
+		}
+		var because, explained []string
+		for _, r := range row.reasons {
+			because = append(because, fmt.Sprintf("%s (%s)", strings.Join(r.numbers, ", "), r.because))
+			explained = append(explained, r.numbers...)
+		}
+		require.ElementsMatch(t, told.estimated, explained, "what is estimated, and why: %s", row.system)
+		writeRow(&table, row.system, told.source, told.vantage, told.list(), strings.Join(because, "; "), row.more)
+	}
+	return table.String()
+}
+
+func casesTable(t *testing.T) string {
+	t.Helper()
+	var table strings.Builder
+	table.WriteString("| call | `tokenpulse.source` | `tokenpulse.vantage` | `tokenpulse.outcome` | what you get | estimated |\n|---|---|---|---|---|---|\n")
+	for _, row := range caseRows {
+		told := onlyTold(t, row.folder)
+		writeRow(&table, row.situation, told.source, told.vantage, told.outcome, told.list(), strings.Join(told.estimated, ", "))
+	}
+	return table.String()
+}
+
+func writeRow(table *strings.Builder, cells ...string) {
+	fmt.Fprintf(table, "| %s |\n", strings.Join(cells, " | "))
+}
+
+// told is what came of a model call's span.
+type told struct {
+	source, vantage, outcome string
+	// numbers lists what the span says in the words of the document, and estimated
+	// which of that is.
+	numbers, estimated []string
+}
+
+func (s told) list() string {
+	if len(s.numbers) == 0 {
+		return "duration only"
+	}
+	return strings.Join(s.numbers, ", ")
+}
+
+// onlyTold returns what came of the only model call in a folder of testdata.
+func onlyTold(t *testing.T, folder string) told {
+	t.Helper()
+	all := toldIn(t, folder)
+	require.Len(t, all, 1, folder)
+	return all[0]
+}
+
+// toldIn returns what came of each model call in a folder.
+func toldIn(t *testing.T, folder string) []told {
+	t.Helper()
+	traces, err := golden.ReadTraces(filepath.Join("testdata", folder, "input.yaml"))
+	require.NoError(t, err)
+	for _, span := range spansOf(traces) {
+		packTimeline(t, span.Attributes())
+	}
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), readConfig(t, filepath.Join("testdata", folder)))
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	var all []told
+	for _, span := range spansOf(sink.AllTraces()[0]) {
+		attributes := span.Attributes()
+		if text(attributes, names.Source) == "" {
+			continue
+		}
+		s := told{
+			source: text(attributes, names.Source), vantage: text(attributes, names.Vantage), outcome: text(attributes, names.Outcome),
+		}
+		s.take(attributes)
+		all = append(all, s)
+	}
+	return all
+}
+
+// take lists the numbers of a span.
+func (s *told) take(attributes pcommon.Map) {
+	add := func(name, attribute string) {
+		s.numbers = append(s.numbers, name)
+		if isEstimated(attributes, attribute) {
+			s.estimated = append(s.estimated, name)
+		}
+	}
+	addIf := func(name, attribute string) {
+		if has(attributes, attribute) {
+			add(name, attribute)
+		}
+	}
+	addIf("TTFT", names.TimeToFirstToken)
+	addIf("TPOT", names.TimePerOutputToken)
+	if statistics := statisticsOf(attributes, names.InterTokenLatency); has(attributes, names.InterTokenLatencySketch) {
+		add("ITL", names.InterTokenLatency)
+	} else if len(statistics) > 0 {
+		add("ITL "+strings.Join(statistics, "/"), names.InterTokenLatency)
+	} else if slices.Equal(statisticsOf(attributes, names.InterChunkLatency), []string{"mean"}) {
+		add("mean gap", names.InterChunkLatency)
+	}
+	addIf("queue", names.QueueDuration)
+	addIf("prefill", names.PrefillDuration)
+	addIf("decode", names.DecodeDuration)
+	if has(attributes, names.GenAIOutputTokens) || has(attributes, names.TokenCount) {
+		s.numbers = append(s.numbers, "tokens")
+	}
+}
+
+// statisticsOf lists the statistics that a span has of a distribution.
+func statisticsOf(attributes pcommon.Map, distribution string) []string {
+	var statistics []string
+	for _, suffix := range []string{names.SuffixMean, names.SuffixP50, names.SuffixP95, names.SuffixP99, names.SuffixMax} {
+		if has(attributes, distribution+suffix) {
+			statistics = append(statistics, strings.TrimPrefix(suffix, "."))
+		}
+	}
+	return statistics
+}
+
+func has(attributes pcommon.Map, name string) bool {
+	_, found := attributes.Get(name)
+	return found
+}

@@ -1,0 +1,200 @@
+package tokenlatencyprocessor
+
+// sourceRow is a row of the first table of docs/sources.md: a system that users
+// run. What it tells and what of that is estimated comes out of its folders of
+// testdata, of which all tell the same.
+type sourceRow struct {
+	system  string
+	folders []string
+	// reasons says why what is estimated is.
+	reasons []reason
+	// more says what to switch on to get more.
+	more string
+}
+
+type reason struct {
+	numbers []string
+	because string
+}
+
+// caseRow is a row of the second table: what becomes of other calls.
+type caseRow struct {
+	situation string
+	folder    string
+}
+
+// Reasons that many rows share.
+var (
+	prefillHoldsQueue = reason{[]string{"prefill"}, "holds queue and network"}
+	untilTheEnd       = reason{[]string{"TPOT", "decode"}, "the request's end stands for the last token"}
+	roleFrame         = reason{[]string{"TTFT"}, "the first frame, which tells the role"}
+	framesAreTokens   = reason{[]string{"TPOT", "ITL", "decode"}, "from frames, of which some hold no token"}
+)
+
+const includeUsage = "`stream_options.include_usage` in the request, for tokens"
+
+var sourceRows = []sourceRow{
+	{
+		system: "`token_stream`", folders: []string{"plain_stream"},
+		reasons: []reason{prefillHoldsQueue},
+		more:    "the event `scheduled`, for queue and a prefill without it",
+	},
+	{system: "`token_stream`, with `scheduled`", folders: []string{"queue_known"}},
+	{
+		system: "OpenTelemetry conventions: .NET (Microsoft.Extensions.AI)", folders: []string{"semconv_dotnet"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+		more:    "`LatestExperimental` as its `SemanticConvention` in the newest versions, for TTFT",
+	},
+	{
+		system: "OpenTelemetry conventions: python-genai", folders: []string{"semconv_python_genai"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+		more:    "opentelemetry-python-genai instead of the older packages in contrib, for TTFT",
+	},
+	{
+		system: "OpenTelemetry conventions: pydantic-ai", folders: []string{"semconv_pydantic_ai"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+		more:    "a new version, for TTFT",
+	},
+	{
+		system: "OpenTelemetry conventions: instrumentation-openai (JavaScript)", folders: []string{"semconv_js"},
+		more: includeUsage,
+	},
+	{
+		system: "OpenLLMetry, Python", folders: []string{"openllmetry_python"},
+		reasons: []reason{roleFrame, prefillHoldsQueue, framesAreTokens},
+		more:    includeUsage + " that are not counted from frames",
+	},
+	{
+		system: "OpenLLMetry, Python, more than 128 frames", folders: []string{"openllmetry_dropped_events"},
+		reasons: []reason{{[]string{"ITL"}, "the SDK dropped the oldest frames"}},
+		more:    "a higher limit of events per span in the SDK, for TTFT and TPOT",
+	},
+	{
+		system: "OpenLLMetry, JavaScript", folders: []string{"openllmetry_js"},
+		more: "`enrichTokens`, for tokens of streams, which it counts itself",
+	},
+	{
+		system: "OpenInference, Python", folders: []string{"openinference_python", "openinference_responses"},
+		reasons: []reason{
+			{[]string{"TTFT"}, "the first frame, which tells the role or that the response was created"},
+			prefillHoldsQueue, untilTheEnd,
+		},
+	},
+	{system: "OpenInference, JavaScript, streamed chat", folders: []string{"openinference_js"}},
+	{
+		system: "Vercel AI SDK v6", folders: []string{"vercel_ai_v6", "vercel_ai_stream_object"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+		more:    "`experimental_telemetry: { isEnabled: true }` in the call, for the spans",
+	},
+	{
+		system: "Vercel AI SDK v7, legacy telemetry", folders: []string{"vercel_ai_v7_legacy"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+		more:    "`GenAIOpenTelemetry` instead, for the mean gap",
+	},
+	{
+		system: "Vercel AI SDK v7", folders: []string{"vercel_ai_v7"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+	},
+	{
+		system: "Langfuse", folders: []string{"langfuse_js", "langfuse_python"},
+		reasons: []reason{roleFrame, prefillHoldsQueue, untilTheEnd},
+		more:    includeUsage + " and TPOT",
+	},
+	{
+		system: "LangSmith, with `new_token` events", folders: []string{"langsmith"},
+		reasons: []reason{roleFrame, prefillHoldsQueue, framesAreTokens},
+		more:    "the events, which not every sender adds: without them there are only tokens",
+	},
+	{
+		system: "OpenLIT", folders: []string{"openlit_streaming"},
+		reasons: []reason{
+			roleFrame, prefillHoldsQueue, untilTheEnd,
+			{[]string{"mean gap"}, "over all frames"},
+		},
+		more: includeUsage + " that OpenLIT does not count itself",
+	},
+	{
+		system: "Mastra", folders: []string{"mastra", "mastra_model_generation"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+	},
+	{system: "vLLM", folders: []string{"vllm"}, more: "`--otlp-traces-endpoint`, for the spans"},
+	{
+		system: "SGLang", folders: []string{"sglang"},
+		reasons: []reason{{[]string{"prefill"}, "holds the queue"}},
+		more:    "a release of September 2026 or later, for decode and TPOT as measured",
+	},
+	{
+		system: "TensorRT-LLM", folders: []string{"tensorrt_llm"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+		more:    "`return_perf_metrics`, for its times; queue, where it measured one",
+	},
+	{system: "TGI", folders: []string{"tgi_stream", "tgi_generate"}},
+	{
+		system: "NVIDIA Dynamo, frontend", folders: []string{"dynamo_frontend"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+		more:    "`DYN_LOGGING_JSONL` and `OTEL_EXPORT_ENABLED`, for the spans",
+	},
+	{
+		system: "NVIDIA Dynamo, worker", folders: []string{"dynamo_worker"},
+		reasons: []reason{
+			prefillHoldsQueue, untilTheEnd,
+			{[]string{"ITL mean/p50/p99/max"}, "between chunks of any number of tokens"},
+		},
+		more: "`DYN_LOGGING_JSONL` and `OTEL_EXPORT_ENABLED`, for the spans",
+	},
+	{
+		system: "llm-d, sidecar", folders: []string{"llm_d"},
+		reasons: []reason{{[]string{"prefill", "decode"}, "whole HTTP requests, with queue and network"}},
+		more:    "the spans of the engine behind it, for TTFT",
+	},
+	{system: "Envoy AI Gateway", folders: []string{"envoy_ai_gateway", "envoy_ai_gateway_conventions"}},
+	{
+		system: "Envoy AI Gateway, old releases", folders: []string{"envoy_ai_gateway_live_event"},
+		reasons: []reason{roleFrame, prefillHoldsQueue, untilTheEnd},
+	},
+	{
+		system: "LiteLLM, first OpenTelemetry integration", folders: []string{"litellm_v1", "litellm_v1_own_span"},
+		more: "the second one, for TTFT and TPOT",
+	},
+	{
+		system:  "LiteLLM, second OpenTelemetry integration",
+		folders: []string{"litellm_v2", "litellm_v2_words_of_others"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+	},
+	{
+		system: "any span of a model call with an event per chunk", folders: []string{"span_events_chunks"},
+		reasons: []reason{
+			{[]string{"TTFT"}, "the first frame, which may hold no token"},
+			prefillHoldsQueue, framesAreTokens,
+		},
+		more: "the events of `token_stream` instead, for the same without estimates",
+	},
+	{
+		system: "any span of a model call with events for first and last token", folders: []string{"span_events_first_and_last"},
+		reasons: []reason{prefillHoldsQueue},
+		more:    "the events of `token_stream` instead, for ITL",
+	},
+	{
+		system: "any span of a model call with `ttft_ms`", folders: []string{"span_events_milliseconds"},
+		reasons: []reason{prefillHoldsQueue, untilTheEnd},
+		more:    "an event `last_token`, for decode and TPOT as measured",
+	},
+}
+
+var caseRows = []caseRow{
+	{"OpenLLMetry, Python, not streamed", "openllmetry_not_streaming"},
+	{"OpenLLMetry, Python, aborted by the client", "openllmetry_old_names"},
+	{"Vercel AI SDK v6, not streamed", "vercel_ai_generate"},
+	{"Vercel AI SDK, broken off, where it sends a span at all", "vercel_ai_aborted"},
+	{"OpenLIT, not streamed", "openlit_not_streaming"},
+	{"LiteLLM, not streamed", "litellm_v2_not_streaming"},
+	{"Langfuse, failed", "langfuse_error"},
+	{"OpenTelemetry conventions, cancelled, with the error that says so", "semconv_cancelled"},
+	{"vLLM, one token", "vllm_one_token"},
+	{"SGLang, aborted", "sglang_aborted"},
+	{"SGLang, decode server of before September 2026", "sglang_decode"},
+	{"TensorRT-LLM, cancelled in the queue", "tensorrt_llm_cancelled"},
+	{"TensorRT-LLM, server that only does prefill", "tensorrt_llm_prefill_only"},
+	{"NVIDIA Dynamo, worker, cancelled", "dynamo_cancelled"},
+	{"NVIDIA Dynamo, worker, failed", "dynamo_error"},
+}
