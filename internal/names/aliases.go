@@ -35,11 +35,12 @@ var Aliases = [Standards][]string{
 		"ai.usage.outputTokens", "ai.usage.completionTokens", "llm.usage.completion_tokens",
 	},
 	ReasoningTokens: {
-		GenAIReasoningTokens, "gen_ai.usage.reasoning_tokens", "llm.token_count.completion_details.reasoning",
+		GenAIReasoningTokens, "gen_ai.usage.reasoning_tokens", "gen_ai.usage.details.reasoning_tokens",
+		"llm.token_count.completion_details.reasoning",
 		"ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens",
 	},
 	CacheReadInputTokens: {
-		GenAICacheReadInputTokens, "gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.cached_tokens",
+		GenAICacheReadInputTokens, "gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.cached_tokens", "gen_ai.usage.cached_input_tokens",
 		"llm.token_count.prompt_details.cache_read", "ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens",
 	},
 	TimeToFirstChunk: {

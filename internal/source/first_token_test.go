@@ -64,6 +64,13 @@ func TestImpossibleFirstChunkIsRejected(t *testing.T) {
 			require.False(t, o.Standard[names.TimeToFirstChunk].Known)
 			require.EqualValues(t, 1, l.Rejected[test.reason])
 		})
+		t.Run(name+", beside a timeline", func(t *testing.T) {
+			span := tokenStreamSpan()
+			span.Attributes().PutDouble("gen_ai.client.operation.time_to_first_chunk", test.told)
+			o, err := new(Observer).Observe("", span)
+			require.NoError(t, err)
+			require.False(t, o.Standard[names.TimeToFirstChunk].Known)
+		})
 	}
 }
 
@@ -189,7 +196,7 @@ func TestEventsStampedAtSpanEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, l := test.call.latency(t)
 			require.Equal(t, test.expected, l.Measures[latency.TimeToFirstToken])
-			require.False(t, o.Request.OutputTokens.Known, "an event tells of its chunk alone")
+			require.False(t, o.Standard[names.OutputTokens].Known, "an event tells of its chunk alone")
 		})
 	}
 }

@@ -45,7 +45,8 @@ func TestModelCallSpansOnly(t *testing.T) {
 			call{scope: "ai", attributes: map[string]any{"ai.operationId": "ai.toolCall"}},
 		},
 		"Vercel AI SDK, which also says chat": {
-			call{attributes: map[string]any{"ai.operationId": "ai.streamText.doStream", names.GenAIOperationName: "chat"}}, "vercel_ai",
+			call{attributes: map[string]any{"ai.operationId": "ai.streamText.doStream", names.GenAIOperationName: "chat"}},
+			"vercel_ai",
 			call{attributes: map[string]any{"ai.operationId": "ai.streamText", names.GenAIOperationName: "invoke_agent"}},
 		},
 		"Vercel AI SDK, version 7": {
@@ -82,6 +83,11 @@ func TestModelCallSpansOnly(t *testing.T) {
 			call{scope: "litellm", attributes: map[string]any{"llm.request.type": "acompletion"}},
 			"litellm",
 			call{scope: "litellm", attributes: map[string]any{"llm.request.type": "aembedding", "litellm.call_id": "c"}},
+		},
+		"LiteLLM, called in the process": {
+			call{scope: "litellm", attributes: map[string]any{"llm.request.type": "completion", "llm.is_streaming": "True"}},
+			"litellm",
+			call{scope: "litellm", attributes: map[string]any{"llm.openai.usage": "{'completion_tokens': 12}"}},
 		},
 		"LiteLLM under another scope": {
 			call{scope: "mine", attributes: map[string]any{names.GenAIOperationName: "aresponses", "litellm.call_id": "c"}},
@@ -128,6 +134,8 @@ func TestModelCallSpansOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.source, test.call.source(t))
 			require.Empty(t, test.another.source(t))
+			particular, _ := claimants(test.call.scope, test.call.span(t))
+			require.LessOrEqual(t, len(particular), 1, "claimed by %v", particular)
 		})
 	}
 }

@@ -22,11 +22,11 @@ var openLIT = reader{
 	streamingIsSaid:   true,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
-		case "gen_ai.server.time_to_first_token":
+		case "gen_ai.server.time_to_first_token", "gen_ai.server.ttft":
 			if d := durationIn(time.Second, v, &o.Unusable); d.Known {
 				o.tell(names.TimeToFirstChunk, Told{Duration: d.Value, Rank: readersRank})
 			}
-		case "gen_ai.server.time_per_output_token": // the mean gap of all frames
+		case "gen_ai.server.time_per_output_token", "gen_ai.server.tbt": // the mean gap of all frames
 			o.Request.Chunks.InterChunk[latency.Mean] = measure(time.Second, v, true, &o.Unusable)
 		}
 	},

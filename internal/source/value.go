@@ -17,19 +17,11 @@ import (
 
 // integer reads a whole number.
 func integer(v pcommon.Value, unusable *int64) latency.Optional[int64] {
-	switch v.Type() {
-	case pcommon.ValueTypeInt:
-		return latency.Known(v.Int())
-	case pcommon.ValueTypeStr:
-		if n, err := strconv.ParseInt(v.Str(), 10, 64); err == nil {
-			return latency.Known(n)
-		}
+	n, ok := attribute.Integer(v)
+	if !ok {
+		*unusable++
 	}
-	if f, ok := attribute.Number(v); ok && f == math.Trunc(f) && math.Abs(f) < 1<<63 {
-		return latency.Known(int64(f))
-	}
-	*unusable++
-	return latency.Optional[int64]{}
+	return latency.Optional[int64]{Value: n, Known: ok}
 }
 
 // maxCount is far over what can be counted, and far under what adds up to a wrap.

@@ -22,12 +22,7 @@ var vercelAI = reader{
 	name:    names.SourceVercelAI,
 	vantage: names.VantageClient,
 	signs:   []*sign{{vercelOperation, isVercelCall}, modelCall},
-	claims: func(c candidate) bool {
-		if operation, ok := c.span.Attributes().Get(vercelOperation); ok {
-			return isVercelCall(operation)
-		}
-		return c.scope == "gen_ai"
-	},
+	claims:  func(c candidate) bool { return c.scope == "gen_ai" || c.has(vercelOperation) },
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
 		case vercelOperation:
