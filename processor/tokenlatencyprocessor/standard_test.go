@@ -52,6 +52,8 @@ func TestStandardAttributesAreFilled(t *testing.T) {
 		"llm.token_count.completion_details.reasoning": {"gen_ai.usage.reasoning.output_tokens", 4, int64(4)},
 		"ai.usage.outputTokenDetails.reasoningTokens":  {"gen_ai.usage.reasoning.output_tokens", 4, int64(4)},
 		"ai.usage.reasoningTokens":                     {"gen_ai.usage.reasoning.output_tokens", 4, int64(4)},
+		"gen_ai.usage.details.reasoning_tokens":        {"gen_ai.usage.reasoning.output_tokens", 4, int64(4)},
+		"gen_ai.usage.cached_input_tokens":             {"gen_ai.usage.cache_read.input_tokens", 8, int64(8)},
 		"gen_ai.usage.cached_tokens":                   {"gen_ai.usage.cache_read.input_tokens", 8, int64(8)},
 		"gen_ai.usage.cache_read_input_tokens":         {"gen_ai.usage.cache_read.input_tokens", 8, int64(8)},
 		"llm.token_count.prompt_details.cache_read":    {"gen_ai.usage.cache_read.input_tokens", 8, int64(8)},
