@@ -122,6 +122,7 @@ const (
 	GenAIReasoningTokens      = "gen_ai.usage.reasoning.output_tokens"
 	GenAICacheReadInputTokens = "gen_ai.usage.cache_read.input_tokens"
 	ErrorType                 = "error.type"
+	OpenInferenceSpanKind     = "openinference.span.kind"
 )
 
 // Metrics of the token_sli exporter that no span attribute is named after.

@@ -7,7 +7,7 @@ import (
 )
 
 // openInferenceLLM is the sign of a model call in OpenInference's words.
-var openInferenceLLM = &sign{"openinference.span.kind", oneOf("LLM")}
+var openInferenceLLM = &sign{names.OpenInferenceSpanKind, oneOf("LLM")}
 
 // openInference reads the spans of OpenInference. Its event of the first token
 // marks the first frame, which tells the role, or that the response was created.

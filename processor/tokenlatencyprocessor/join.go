@@ -55,6 +55,9 @@ func (t *tree) join(counts *tally) {
 	engineOf := map[int]int{}
 	for e := range engines {
 		t.above(e, func(i int) bool {
+			if !t.nodes[i].call {
+				return !t.nodes[i].agent // what a tool asks an engine for is not its agent's request
+			}
 			if _, taken := engineOf[i]; taken {
 				engineOf[i] = severalEngines
 			} else {
@@ -76,14 +79,16 @@ func (t *tree) join(counts *tally) {
 // outermostEngine returns the highest of the engines that follow one another
 // upwards from a node.
 func (t *tree) outermostEngine(i int) int {
+	outermost := i
 	t.above(i, func(above int) bool {
-		if t.nodes[above].vantage != engine {
+		if n := &t.nodes[above]; n.call && n.vantage != engine {
 			return false
+		} else if n.call {
+			outermost = above
 		}
-		i = above
-		return true
+		return !t.nodes[above].agent
 	})
-	return i
+	return outermost
 }
 
 // gain writes on a client's span what it lacks or has only as an estimate.

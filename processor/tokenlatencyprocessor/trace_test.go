@@ -183,6 +183,12 @@ func TestJoin(t *testing.T) {
 			expected: map[string]float64{names.QueueDuration: -1, names.NetworkDuration: -1},
 			joined:   1,
 		},
+		"engine that a tool of the client's asked": {
+			spans: []placed{
+				client, {2, 1, "tool", 20, 900, map[string]any{"openinference.span.kind": "TOOL"}}, engineSpan(3, 2, 20, 900, phasesOfEngine),
+			},
+			expected: map[string]float64{names.QueueDuration: -1, names.NetworkDuration: -1},
+		},
 		"engine without a client": {
 			spans:    []placed{client, engineSpan(3, 9, 20, 900, phasesOfEngine)},
 			expected: map[string]float64{names.QueueDuration: -1, names.NetworkDuration: -1},
@@ -331,12 +337,47 @@ func TestRollUp(t *testing.T) {
 		"clocks that do not agree: a call before the trace began": {
 			spans: []placed{plainSpan(1, 0, 0, 2000), clientSpan(2, 1, -100, 600, usage(10, 5, 0.1))},
 			expected: map[string]float64{
-				names.TraceCalls: 1, names.TraceCallDuration: 0.7, names.TraceTimeToAnswer: -1,
+				names.TraceCalls: 1, names.TraceCallDuration: 0.7, names.TraceCallShare: -1, names.TraceTimeToAnswer: -1,
 			},
 		},
 		"calls that outlast the trace have no share of it": {
-			spans:    []placed{plainSpan(1, 0, 0, 500), clientSpan(2, 1, 100, 700, usage(10, 5, 0.1))},
-			expected: map[string]float64{names.TraceCallDuration: 0.6, names.TraceCallShare: -1},
+			spans:    []placed{plainSpan(1, 0, 0, 500), clientSpan(2, 1, 400, 700, usage(10, 5, 0.05))},
+			expected: map[string]float64{names.TraceCallDuration: 0.3, names.TraceCallShare: -1, names.TraceTimeToAnswer: 0.45},
+		},
+		"an answer that begins after the trace was over is not what the user waited for": {
+			spans:    []placed{plainSpan(1, 0, 0, 500), clientSpan(2, 1, 400, 700, usage(10, 5, 0.15))},
+			expected: map[string]float64{names.TraceCallDuration: 0.3, names.TraceCallShare: -1, names.TraceTimeToAnswer: -1},
+		},
+		"a client without usage: the engine tells": {
+			spans: []placed{
+				plainSpan(1, 0, 0, 2000),
+				clientSpan(2, 1, 100, 600, usage(10, 11, 0.1)),
+				clientSpan(3, 1, 700, 1200, nil),
+				{4, 3, "llm_request", 710, 1190, map[string]any{
+					"gen_ai.latency.e2e": 0.48, "gen_ai.usage.prompt_tokens": 44, "gen_ai.usage.completion_tokens": 33,
+				}},
+			},
+			expected: map[string]float64{names.TraceCalls: 2, names.TraceInputTokens: 54, names.TraceOutputTokens: 44},
+		},
+		"a tool of a model's calls a model": {
+			spans: []placed{
+				plainSpan(1, 0, 0, 2000),
+				clientSpan(2, 1, 100, 1600, usage(100, 50, 0.1)),
+				{3, 2, "execute_tool", 200, 900, map[string]any{names.GenAIOperationName: "execute_tool"}},
+				clientSpan(4, 3, 300, 800, usage(7, 3, 0.1)),
+			},
+			expected: map[string]float64{names.TraceCalls: 2, names.TraceInputTokens: 107, names.TraceOutputTokens: 53, names.TraceCallDuration: 1.5},
+		},
+		"a client behind a gateway is the same request as the one before it": {
+			spans: []placed{
+				clientSpan(1, 0, 0, 1000, usage(10, 5, 0.1)), plainSpan(2, 1, 5, 995), gatewaySpan(3, 2, 10, 990),
+				clientSpan(4, 3, 20, 980, usage(10, 5, 0.1)),
+			},
+			expected: map[string]float64{names.TraceCalls: 1, names.TraceOutputTokens: 5},
+		},
+		"of two roots the first counts": {
+			spans:    []placed{plainSpan(1, 0, 0, 2000), plainSpan(9, 0, 50, 5000), clientSpan(2, 9, 100, 600, usage(10, 5, 0.1))},
+			expected: map[string]float64{names.TraceCalls: 1},
 		},
 		"a call that ends before it starts takes no time": {
 			spans:    []placed{plainSpan(1, 0, 0, 500), clientSpan(2, 1, 300, 100, usage(10, 5, 0.1)), clientSpan(3, 1, 100, 200, nil)},

@@ -19,6 +19,7 @@ type node struct {
 	span    ptrace.Span
 	parent  int  // its index, or noNode
 	call    bool // a model call that carries its latency
+	agent   bool // an agent or a tool, which makes calls of its own
 	vantage vantage
 }
 
@@ -83,12 +84,33 @@ func (t *tree) add(span ptrace.Span) {
 	if _, n.call = span.Attributes().Get(names.Source); n.call {
 		n.vantage = vantageOf(span.Attributes())
 		t.calls = append(t.calls, len(t.nodes))
+	} else {
+		n.agent = isAgent(span.Attributes())
 	}
 	t.index[key] = len(t.nodes)
 	if span.ParentSpanID().IsEmpty() {
-		t.roots[span.TraceID()] = len(t.nodes)
+		t.addRoot(span)
 	}
 	t.nodes = append(t.nodes, n)
+}
+
+// addRoot takes a span without a parent. Of several in one trace, the one that
+// begins first counts.
+func (t *tree) addRoot(span ptrace.Span) {
+	root, there := t.roots[span.TraceID()]
+	if !there || span.StartTimestamp() < t.nodes[root].span.StartTimestamp() {
+		t.roots[span.TraceID()] = len(t.nodes)
+	}
+}
+
+// isAgent reports whether a span that is no model call is one of an agent, a tool
+// and so on.
+func isAgent(attributes pcommon.Map) bool {
+	switch text(attributes, names.OpenInferenceSpanKind) {
+	case "AGENT", "TOOL":
+		return true
+	}
+	return text(attributes, names.GenAIOperationName) != ""
 }
 
 // cut empties the tree, and lets go of the batch and of the memory of a large one.
@@ -107,14 +129,14 @@ func (t *tree) cut() {
 // maxDepth bounds the way up: spans can be each other's parents.
 const maxDepth = 1000
 
-// above visits the model calls above a node, the nearest first, until visit
-// reports false.
+// above visits the spans above a node, the nearest first, until visit reports
+// false.
 func (t *tree) above(i int, visit func(i int) bool) {
 	for range maxDepth {
 		if i = t.nodes[i].parent; i == noNode {
 			return
 		}
-		if t.nodes[i].call && !visit(i) {
+		if !visit(i) {
 			return
 		}
 	}
