@@ -15,7 +15,9 @@ func (o *Observation) firstChunkAt(unixNano latency.Optional[int64], estimated b
 	}
 	after := time.Duration(unixNano.Value - int64(o.start))
 	o.Request.FirstToken[latency.AbsoluteTime] = latency.Milestone{After: after, Known: true, Estimated: estimated}
-	o.tell(names.TimeToFirstChunk, Told{Duration: after, Rank: absoluteRank})
+	if 0 <= after && after <= o.Request.Duration {
+		o.tell(names.TimeToFirstChunk, Told{Duration: after, Rank: absoluteRank})
+	}
 }
 
 // absoluteRank is that of a time to the first chunk that comes of two absolute
@@ -36,15 +38,6 @@ func (o *Observation) conclude(reader *reader) {
 			After: chunk.Duration, Known: true, Estimated: o.firstChunkIsFrame,
 		}
 	}
-	o.rejectImpossibleChunk()
-}
-
-// rejectImpossibleChunk forgets a time to the first chunk that cannot be true, so
-// that it does not become a standard attribute.
-func (o *Observation) rejectImpossibleChunk() {
-	if chunk := &o.Standard[names.TimeToFirstChunk]; chunk.Duration < 0 || chunk.Duration > o.Request.Duration {
-		*chunk = Told{}
-	}
 }
 
 // isWhole reports that the answer came as a whole, so that its tokens have no
@@ -60,8 +53,7 @@ func (o *Observation) isWhole(reader *reader, chunk *Told) bool {
 	case reader.streamingIsSaid:
 		return true
 	default:
-		rest := o.Request.Duration - chunk.Duration
-		return chunk.Known && 0 <= rest && rest <= atEnd
+		return chunk.Known && o.Request.Duration-chunk.Duration <= atEnd
 	}
 }
 

@@ -19,7 +19,8 @@ const (
 	engineCacheTransfer    = "gen_ai.latency.kv_cache_transfer_time"
 )
 
-// engineSigns hint at an engine that writes them.
+// engineSigns hint at an engine that writes them, or that got no further than the
+// usage.
 var engineSigns = []*sign{
 	{key: engineTimeToFirstToken},
 	{key: engineEndToEnd},
@@ -28,6 +29,8 @@ var engineSigns = []*sign{
 	{key: engineDecode},
 	{key: engineInference},
 	{key: engineCacheTransfer},
+	{key: "gen_ai.usage.prompt_tokens"},
+	{key: "gen_ai.usage.completion_tokens"},
 }
 
 // readEngine takes an engine's own measurements. They are taken as they are: time

@@ -85,11 +85,12 @@ func sinceStart(span ptrace.Span, event ptrace.SpanEvent) time.Duration {
 // some instrumentations add their events only when they end the span.
 const atEnd = time.Millisecond
 
-// firstTokenEvent takes an event that says when the first token came.
+// firstTokenEvent takes an event that says when the first token came. Where events
+// were dropped, the first of its kind may be among them.
 func (o *Observation) firstTokenEvent(span ptrace.Span, event ptrace.SpanEvent, estimated bool) {
 	first := &o.Request.FirstToken[latency.Event]
 	after := sinceStart(span, event)
-	if first.Known || o.Request.Duration-after <= atEnd {
+	if first.Known || span.DroppedEventsCount() > 0 || o.Request.Duration-after <= atEnd {
 		return
 	}
 	*first = latency.Milestone{After: after, Known: true, Estimated: estimated}

@@ -62,7 +62,11 @@ func TestImpossibleFirstChunkIsRejected(t *testing.T) {
 			c := call{attributes: map[string]any{names.GenAIOperationName: "chat", "gen_ai.client.operation.time_to_first_chunk": test.told}}
 			o, l := c.latency(t)
 			require.False(t, o.Standard[names.TimeToFirstChunk].Known)
-			require.EqualValues(t, 1, l.Rejected[test.reason])
+			require.False(t, l.Measures[latency.TimeToFirstToken].Known)
+			require.EqualValues(t, 1, o.Rejected[test.reason]+l.Rejected[test.reason])
+
+			beside := call{attributes: with(c.attributes, "gen_ai.client.inference.time_to_first_chunk", 0.3)}
+			require.Equal(t, exactly(0.3), beside.firstToken(t), "one that can be true counts, whatever its rank")
 		})
 		t.Run(name+", beside a timeline", func(t *testing.T) {
 			span := tokenStreamSpan()
@@ -111,8 +115,10 @@ func TestDroppedEventsPoisonFirstToken(t *testing.T) {
 			require.Equal(t, about(0.5), l.Measures[latency.TimeToFirstToken])
 		})
 	}
-	t.Run("a first token that says so", func(t *testing.T) {
+	t.Run("a first token that says so, of which another may have been dropped", func(t *testing.T) {
 		named := call{attributes: map[string]any{names.GenAIOperationName: "chat"}, events: []event{{name: "first_token", after: 500 * ms}}, dropped: 9}
+		require.Zero(t, named.firstToken(t))
+		named.dropped = 0
 		require.Equal(t, exactly(0.5), named.firstToken(t))
 	})
 }

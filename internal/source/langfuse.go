@@ -9,16 +9,23 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
+const (
+	langfuseType       = "langfuse.observation.type"
+	langfuseFirstChunk = "langfuse.observation.completion_start_time"
+)
+
 // langfuse reads the spans of Langfuse. Its values are text that holds JSON.
 var langfuse = reader{
-	name:              names.SourceLangfuse,
-	vantage:           names.VantageClient,
-	signs:             []*sign{{"langfuse.observation.type", oneOf("generation")}},
-	claims:            func(c candidate) bool { return !isLiteLLM(c) },
+	name:    names.SourceLangfuse,
+	vantage: names.VantageClient,
+	signs:   []*sign{{langfuseType, oneOf("generation")}, {key: langfuseFirstChunk}},
+	claims: func(c candidate) bool {
+		return !isLiteLLM(c) && (c.text(langfuseType) == "generation" || !c.has(langfuseType) && c.isModelCall())
+	},
 	firstChunkIsFrame: true,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
-		case "langfuse.observation.completion_start_time":
+		case langfuseFirstChunk:
 			o.firstChunkAt(moment(v, &o.Unusable), true)
 		case "langfuse.observation.usage_details":
 			o.takeLangfuseUsage(v)

@@ -24,7 +24,9 @@ var liteLLM = reader{
 // isLiteLLM knows its spans whatever else they say: it can add the attributes of
 // OpenInference and Langfuse to its own.
 func isLiteLLM(c candidate) bool {
-	return c.scope == "litellm" || c.has("litellm.call_id", "litellm.request.streaming")
+	return c.scope == "litellm" || c.span.Name() == "litellm_request" ||
+		c.has("litellm.call_id", "litellm.request.streaming") ||
+		c.has("llm.is_streaming") && !saysOpenLLMetry(c) // which wrote that once, too
 }
 
 var isLiteLLMCall = oneOf("completion", "acompletion", "text_completion", "atext_completion",

@@ -15,7 +15,9 @@ import (
 var llmD = reader{
 	name:    names.SourceLLMD,
 	vantage: names.VantageGateway,
-	signs:   []*sign{{key: "llm_d.pd_proxy.total_duration_ms"}, {key: "llm_d.pd_proxy.true_ttft_ms"}},
+	signs: []*sign{
+		{key: "llm_d.pd_proxy.total_duration_ms"}, {key: "llm_d.pd_proxy.true_ttft_ms"}, {key: "llm_d.pd_proxy.decode_duration_ms"},
+	},
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
 		case "llm_d.pd_proxy.total_duration_ms":

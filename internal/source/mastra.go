@@ -6,7 +6,10 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-const mastraType = "mastra.span.type"
+const (
+	mastraType       = "mastra.span.type"
+	mastraFirstChunk = "mastra.completion_start_time"
+)
 
 // mastra reads the spans of Mastra's model calls: older versions call them
 // generations. Those around them, of the agent and its steps, and those of their
@@ -14,13 +17,10 @@ const mastraType = "mastra.span.type"
 var mastra = reader{
 	name:    names.SourceMastra,
 	vantage: names.VantageClient,
-	signs:   []*sign{{mastraType, oneOf("model_inference", "model_generation")}},
-	claims: func(c candidate) bool {
-		kind, _ := c.span.Attributes().Get(mastraType)
-		return kind.Str() == "model_inference" || c.isModelCall()
-	},
+	signs:   []*sign{{mastraType, oneOf("model_inference", "model_generation")}, {key: mastraFirstChunk}},
+	claims:  func(c candidate) bool { return c.isModelCall() || c.text(mastraType) == "model_inference" },
 	attribute: func(o *Observation, key string, v pcommon.Value) {
-		if key == "mastra.completion_start_time" {
+		if key == mastraFirstChunk {
 			o.firstChunkAt(moment(v, &o.Unusable), false)
 		}
 	},

@@ -99,6 +99,61 @@ func TestModelCallSpansOnly(t *testing.T) {
 			"openllmetry",
 			call{attributes: map[string]any{"llm.request.type": "embedding", "gen_ai.is_streaming": false}},
 		},
+		"OpenLLMetry by its name and flag": {
+			call{name: "openai.chat", attributes: map[string]any{"gen_ai.is_streaming": true}, events: []event{{name: "gen_ai.content.completion.chunk", after: ms}}},
+			"openllmetry",
+			call{name: "openai.embeddings", attributes: map[string]any{names.GenAIOperationName: "embeddings", "gen_ai.is_streaming": false}},
+		},
+		"LiteLLM by its old flag": {
+			call{attributes: map[string]any{names.GenAIOperationName: "chat", "llm.is_streaming": "True"}},
+			"litellm",
+			call{attributes: map[string]any{"llm.is_streaming": "True"}},
+		},
+		"OpenLLMetry, which wrote that flag once": {
+			call{name: "openai.chat", attributes: map[string]any{names.GenAIOperationName: "chat", "llm.is_streaming": true}},
+			"openllmetry",
+			call{attributes: map[string]any{names.GenAIOperationName: "invoke_agent", "llm.is_streaming": true}},
+		},
+		"Mastra by its first chunk": {
+			call{attributes: map[string]any{names.GenAIOperationName: "chat", "mastra.completion_start_time": "2026-11-21T03:54:52.5Z"}},
+			"mastra",
+			call{attributes: map[string]any{names.GenAIOperationName: "model_generation", "mastra.completion_start_time": "2026-11-21T03:54:52.5Z"}},
+		},
+		"Langfuse by its first chunk": {
+			call{attributes: map[string]any{names.GenAIOperationName: "chat", "langfuse.observation.completion_start_time": `"2026-11-21T03:54:52.5Z"`}},
+			"langfuse",
+			call{attributes: map[string]any{"langfuse.observation.type": "span", "langfuse.observation.completion_start_time": `"2026-11-21T03:54:52.5Z"`}},
+		},
+		"OpenLIT by its first token": {
+			call{attributes: map[string]any{names.GenAIOperationName: "chat", "gen_ai.server.time_to_first_token": 0.5}},
+			"openlit",
+			call{attributes: map[string]any{"gen_ai.server.time_to_first_token": 0.5}},
+		},
+		"vLLM, usage only": {
+			call{name: "llm_request", attributes: map[string]any{"gen_ai.usage.completion_tokens": 12}},
+			"vllm",
+			call{name: "request", attributes: map[string]any{"gen_ai.usage.completion_tokens": 12}},
+		},
+		"engine nobody knows": {
+			call{name: "generate", attributes: engine},
+			"tensorrt_llm",
+			call{name: "generate", attributes: with(engine, names.GenAIOperationName, "invoke_agent")},
+		},
+		"engine nobody knows, and a part of its request": {
+			call{name: "request", attributes: engine},
+			"tensorrt_llm",
+			call{name: "decode_loop", attributes: map[string]any{engineEndToEnd: 0.5}},
+		},
+		"TensorRT-LLM by its cache transfer": {
+			call{name: "llm_request", attributes: map[string]any{engineCacheTransfer: 0.01}},
+			"tensorrt_llm",
+			call{attributes: map[string]any{engineCacheTransfer: 0.01, "openinference.span.kind": "AGENT"}},
+		},
+		"llm-d, phases only": {
+			call{attributes: map[string]any{"llm_d.pd_proxy.prefill_duration_ms": 400.0, "llm_d.pd_proxy.decode_duration_ms": 500.0}},
+			"llm_d",
+			call{attributes: map[string]any{"llm_d.pd_proxy.decode.duration_ms": 500.0}},
+		},
 		"vLLM": {
 			call{name: "llm_request", attributes: engine},
 			"vllm",

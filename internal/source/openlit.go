@@ -9,7 +9,10 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-const openLITStream = "gen_ai.request.is_stream"
+const (
+	openLITStream     = "gen_ai.request.is_stream"
+	openLITFirstToken = "gen_ai.server.time_to_first_token"
+)
 
 // openLIT reads the spans of OpenLIT. It measures at the client what it names
 // after the server, from frames, and also for calls that do not stream.
@@ -22,10 +25,8 @@ var openLIT = reader{
 	streamingIsSaid:   true,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
-		case "gen_ai.server.time_to_first_token", "gen_ai.server.ttft":
-			if d := durationIn(time.Second, v, &o.Unusable); d.Known {
-				o.tell(names.TimeToFirstChunk, Told{Duration: d.Value, Rank: readersRank})
-			}
+		case openLITFirstToken, "gen_ai.server.ttft":
+			o.tellFirstChunk(durationIn(time.Second, v, &o.Unusable), readersRank)
 		case "gen_ai.server.time_per_output_token", "gen_ai.server.tbt": // the mean gap of all frames
 			o.Request.Chunks.InterChunk[latency.Mean] = measure(time.Second, v, true, &o.Unusable)
 		}
@@ -34,5 +35,5 @@ var openLIT = reader{
 
 func isOpenLIT(c candidate) bool {
 	sdk, ok := c.span.Attributes().Get("telemetry.sdk.name")
-	return ok && sdk.Str() == "openlit" || c.has(openLITStream)
+	return ok && sdk.Str() == "openlit" || c.has(openLITStream, openLITFirstToken)
 }

@@ -59,6 +59,14 @@ func (c candidate) has(keys ...string) bool {
 	return false
 }
 
+// text returns an attribute of the span that is text.
+func (c candidate) text(key string) string {
+	if v, ok := c.span.Attributes().Get(key); ok {
+		return v.Str()
+	}
+	return ""
+}
+
 // hasEvent reports whether the span has an event of one of the names.
 func (c candidate) hasEvent(events []string) bool {
 	for _, event := range c.span.Events().All() {

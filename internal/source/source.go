@@ -63,6 +63,8 @@ type Observation struct {
 	// Unusable counts attributes that were left out because their value is not
 	// what their name promises. The rest of the span counts.
 	Unusable int64
+	// Rejected counts times of the first chunk that cannot be true, by reason.
+	Rejected [latency.Reasons]int64
 
 	start     pcommon.Timestamp
 	streaming answer

@@ -34,6 +34,7 @@ func TestReadTokenStream(t *testing.T) {
 	span.Attributes().PutDouble(names.QueueDuration, 0.0123)
 	span.Attributes().PutInt(names.GenAIOutputTokens, 12)
 	span.Attributes().PutInt(names.ChunksDropped, 3)
+	span.Attributes().PutBool(names.Frames, true)
 
 	o, err := new(Observer).Observe("", span)
 	require.NoError(t, err)
@@ -45,6 +46,7 @@ func TestReadTokenStream(t *testing.T) {
 		Queue:             latency.Known(12_300 * time.Microsecond),
 		OutputTokens:      latency.Known(int64(12)),
 		LastChunksDropped: 3,
+		Frames:            true,
 		Outcome:           "cancelled",
 		Failed:            true,
 	}, o.Request)

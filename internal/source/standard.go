@@ -72,9 +72,7 @@ func (o *Observation) takeStandard(key string, v pcommon.Value) {
 			o.Request.Outcome = names.OutcomeCancelled
 		}
 	case names.TimeToFirstChunk:
-		if d := durationIn(a.unit, v, &o.Unusable); d.Known {
-			o.tell(a.standard, Told{Duration: d.Value, Rank: a.rank})
-		}
+		o.tellFirstChunk(durationIn(a.unit, v, &o.Unusable), a.rank)
 	case names.OperationName, names.ProviderName, names.RequestModel:
 		o.tellText(a.standard, a.rank, v)
 	default:
@@ -87,6 +85,20 @@ func (o *Observation) tell(standard names.Standard, told Told) {
 	if kept := &o.Standard[standard]; !kept.Known || told.Rank < kept.Rank {
 		told.Known = true
 		*kept = told
+	}
+}
+
+// tellFirstChunk takes a time to the first chunk. One that cannot be true gives way
+// to any other.
+func (o *Observation) tellFirstChunk(d latency.Optional[time.Duration], rank uint8) {
+	switch {
+	case !d.Known:
+	case d.Value < 0:
+		o.Rejected[latency.Negative]++
+	case d.Value > o.Request.Duration:
+		o.Rejected[latency.LongerThanRequest]++
+	default:
+		o.tell(names.TimeToFirstChunk, Told{Duration: d.Value, Rank: rank})
 	}
 }
 

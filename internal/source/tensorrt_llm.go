@@ -14,7 +14,11 @@ var tensorRTLLM = reader{
 	vantage: names.VantageEngine,
 	signs:   engineSigns,
 	claims: func(c candidate) bool {
-		return saysTensorRT(c) || !isVLLM(c) && !isSGLang(c) && !c.isModelCall()
+		if saysTensorRT(c) {
+			return true
+		}
+		known := isVLLM(c) || isSGLang(c) || c.has(names.GenAIOperationName, names.OpenInferenceSpanKind)
+		return !known && c.has(engineTimeToFirstToken) && c.has(engineEndToEnd)
 	},
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		if v.Double() != unmeasured {
@@ -26,4 +30,6 @@ var tensorRTLLM = reader{
 // unmeasured is what TensorRT-LLM writes for what it did not measure.
 const unmeasured = -1
 
-func saysTensorRT(c candidate) bool { return c.scope == "trt.llm" || c.has(engineCacheTransfer) }
+func saysTensorRT(c candidate) bool {
+	return c.scope == "trt.llm" || c.has(engineCacheTransfer) && !c.has(names.GenAIOperationName, names.OpenInferenceSpanKind)
+}

@@ -24,6 +24,8 @@ var tokenStream = reader{
 			o.Request.LastChunksDropped = count(v, &o.Unusable)
 		case names.StartUnseen:
 			o.Request.StartUnseen = v.Bool()
+		case names.Frames:
+			o.Request.Frames = v.Bool()
 		}
 	},
 }
@@ -31,7 +33,6 @@ var tokenStream = reader{
 // readStream takes what only our own spans have, and have to have.
 func (o *Observation) readStream(span ptrace.Span) (err error) {
 	outcome, ok := span.Attributes().Get(names.Outcome)
-	o.rejectImpossibleChunk()
 	o.Request.Outcome = ""
 	if ok {
 		o.Request.Outcome = outcome.Str()

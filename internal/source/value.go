@@ -67,10 +67,17 @@ func written(v pcommon.Value, unusable *int64) latency.Optional[time.Duration] {
 	return latency.Optional[time.Duration]{}
 }
 
-// moment reads a time in RFC 3339, in nanoseconds since 1970. It may be quoted, as JSON has it.
+// moments are the forms of ISO 8601 that instrumentations use. Without a zone a
+// time is in UTC.
+var moments = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999"}
+
+// moment reads a time as nanoseconds since 1970. It may be quoted, as JSON has it.
 func moment(v pcommon.Value, unusable *int64) latency.Optional[int64] {
-	if t, err := time.Parse(time.RFC3339Nano, strings.Trim(v.Str(), `"`)); err == nil {
-		return latency.Known(t.UnixNano())
+	text := strings.Trim(v.Str(), `"`)
+	for _, form := range moments {
+		if t, err := time.Parse(form, text); err == nil {
+			return latency.Known(t.UnixNano())
+		}
 	}
 	*unusable++
 	return latency.Optional[int64]{}

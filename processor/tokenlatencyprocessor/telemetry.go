@@ -46,8 +46,8 @@ func (t *tally) add(observed *source.Observation, derived *latency.Latency) {
 	t.derived[observed.Reader]++
 	t.unusable += observed.Unusable
 	t.anomalies += derived.ClockAnomalies
-	for reason, n := range derived.Rejected {
-		t.rejected[reason] += n
+	for reason := range latency.Reasons {
+		t.rejected[reason] += derived.Rejected[reason] + observed.Rejected[reason]
 	}
 }
 
