@@ -183,6 +183,41 @@ func TestWhatWasToldFirstStays(t *testing.T) {
 	require.Equal(t, t0+5, got.EndUnixNano(), "the last time known")
 }
 
+func TestFramesAreThoseOfAnyPart(t *testing.T) {
+	frames := func(_ testing.TB, p *Part) { p.Frames = true }
+	for name, requests := range map[string][][]script{
+		"whole in one request": {{started, frames, ended}},
+		"in the first":         {{started, frames}, {chunks(1)}, {ended}},
+		"in a later one":       {{started}, {frames}, {chunks(1)}, {ended}},
+		"in the last":          {{started}, {frames, ended}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newStore(roomy)
+			var last *Transaction
+			for _, scripts := range requests {
+				begin(t, s, batchOf(t, s, "s", scripts...)).Refuse() // changes nothing
+				last = apply(t, s, batchOf(t, s, "s", scripts...))
+			}
+			require.True(t, last.Finished[0].Frames)
+		})
+	}
+	t.Run("not those of a request that was refused", func(t *testing.T) {
+		s, _ := newStore(roomy)
+		apply(t, s, batchOf(t, s, "s", started))
+		begin(t, s, batchOf(t, s, "s", frames)).Refuse()
+		begin(t, s, batchOf(t, s, "s", frames, ended)).Refuse()
+		require.False(t, apply(t, s, batchOf(t, s, "s", ended)).Finished[0].Frames)
+	})
+	t.Run("not those of the batch before", func(t *testing.T) {
+		s, _ := newStore(roomy)
+		batch := batchOf(t, s, "s", started, frames)
+		batch.Reset()
+		part, err := batch.Part([]byte("s"))
+		require.NoError(t, err)
+		require.False(t, part.Frames)
+	})
+}
+
 func TestEventsAfterTheEndAreRejected(t *testing.T) {
 	s, _ := newStore(roomy)
 	apply(t, s, batchOf(t, s, "s", started, ended))

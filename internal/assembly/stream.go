@@ -98,6 +98,8 @@ type Stream struct {
 	Start      Start // UnixNano is zero in a part of a stream that lacks it
 	Scheduled  int64 // Unix time in nanoseconds; zero: not told
 	Chunks     Chunks
+	// Frames is set when chunks are frames, of which some may hold no token.
+	Frames bool
 
 	dropped    int // chunks past MaxChunksPerStream
 	duplicates int // events but chunks that were told before
@@ -170,6 +172,7 @@ func (s *Stream) merge(part *Stream, maxChunks int) {
 	for k := range part.Chunks.all {
 		s.addChunk(&k, maxChunks)
 	}
+	s.Frames = s.Frames || part.Frames
 	s.dropped += part.dropped
 	s.duplicates += part.duplicates
 	s.Chunks.duplicates += part.Chunks.duplicates

@@ -40,6 +40,9 @@ const (
 	// StartUnseen is true on the span of a stream that was first heard of when it
 	// was under way.
 	StartUnseen = "tokenpulse.start.unseen"
+	// Frames is true on the span of a stream of which the chunks are frames: some
+	// may hold no token.
+	Frames = "tokenpulse.chunk.frames"
 	// InterTokenLatencySketch and InterChunkLatencySketch hold the request's
 	// distribution, as package sketch encodes it.
 	InterTokenLatencySketch = "tokenpulse.inter_token_latency.sketch"

@@ -227,9 +227,13 @@ func (r *tokenStreamReceiver) finish(w http.ResponseWriter, req *http.Request, u
 
 func (r *tokenStreamReceiver) writeReadError(w http.ResponseWriter, req *http.Request, err error) {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		advice := "send smaller requests"
+		if !takesLogs(req) {
+			advice += ", or NDJSON without a Content-Length"
+		}
 		w.Header().Set("Connection", "close")
 		r.writeError(w, req, http.StatusRequestEntityTooLarge, fmt.Sprintf(
-			"the body is larger than %d bytes (max_request_body_size): send smaller ones, or NDJSON without a Content-Length", tooLarge.Limit))
+			"the body is larger than %d bytes (max_request_body_size): %s", tooLarge.Limit, advice))
 		return
 	}
 	r.writeError(w, req, http.StatusBadRequest, "the body cannot be read: "+err.Error())

@@ -3,9 +3,11 @@ package tokenstreamreceiver
 import (
 	"encoding/hex"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
@@ -45,11 +47,15 @@ func (e *logEvent) isOurs() bool {
 	return false
 }
 
+// isFrame reports whether the event is a chunk that may hold no token: others log
+// one for each part of an answer, also for those that tell a role or the usage.
+func (e *logEvent) isFrame() bool { return !e.isOurs() && e.name != names.LogTokenGenerated }
+
 // encodedList is a list of attributes, encoded when it is asked for.
 type encodedList func() ([]byte, error)
 
 // add adds the event to the batch, or returns why it cannot.
-func (e *logEvent) add(batch *assembly.Batch, resource encodedList, number int) error {
+func (e *logEvent) add(batch *assembly.Batch, resource encodedList) error {
 	id, err := e.streamID()
 	if err != nil {
 		return err
@@ -75,7 +81,7 @@ func (e *logEvent) add(batch *assembly.Batch, resource encodedList, number int) 
 	if err != nil {
 		return err
 	}
-	part.Count(number)
+	part.Count(0)
 	return nil
 }
 
@@ -132,7 +138,13 @@ func (e *logEvent) addChunk(part *assembly.Part, at int64, resource encodedList)
 		}
 	}
 	chunk.UnixNano = at
-	return part.AddChunk(chunk)
+	if err := part.AddChunk(chunk); err != nil {
+		return err
+	}
+	if e.isFrame() && chunk.Tokens > 0 {
+		part.Frames = true
+	}
+	return nil
 }
 
 // start returns how the record's stream starts, but for the time. The stream is a
@@ -287,23 +299,68 @@ func (e *logEvent) addEnd(part *assembly.Part, at int64) (err error) {
 	if end.Usage, err = e.usage(); err != nil {
 		return err
 	}
-	if end.FinishReason, err = e.text(names.LogFinishReason); err != nil {
+	if end.FinishReason, err = e.finishReason(); err != nil {
 		return err
 	}
 	if end.Error, err = e.text(names.LogError); err != nil {
 		return err
 	}
-	if cancelled, there := e.field(names.LogCancelled); there {
-		if cancelled.Type() != pcommon.ValueTypeBool {
-			return invalid("cancelled must be true or false")
-		}
-		end.Cancelled = cancelled.Bool()
+	if end.Cancelled, err = e.cancelled(); err != nil {
+		return err
 	}
 	attributes, err := e.attributes()
 	if err != nil {
 		return err
 	}
 	return part.AddEnd(end, attributes)
+}
+
+// finishReason reads the reason, or the first of a list of them.
+func (e *logEvent) finishReason() (string, error) {
+	value, there := e.field(names.LogFinishReason)
+	if !there || value.Type() == pcommon.ValueTypeSlice && value.Slice().Len() == 0 {
+		return "", nil
+	}
+	if value.Type() == pcommon.ValueTypeSlice {
+		return textOf(names.LogFinishReason, value.Slice().At(0))
+	}
+	reason, err := textOf(names.LogFinishReason, value)
+	if first, ok := firstInJSON(reason); ok {
+		reason = first
+	}
+	return reason, err
+}
+
+// firstInJSON reads the first of a list of texts that is written as JSON. It is
+// empty if the list is.
+func firstInJSON(list string) (first string, ok bool) {
+	decoder := jsontext.NewDecoder(strings.NewReader(list))
+	if start, err := decoder.ReadToken(); err != nil || start.Kind() != '[' {
+		return "", false
+	}
+	switch token, err := decoder.ReadToken(); {
+	case err != nil:
+		return "", false
+	case token.Kind() == ']':
+		return "", true
+	default:
+		return token.String(), token.Kind() == '"'
+	}
+}
+
+func (e *logEvent) cancelled() (bool, error) {
+	value, there := e.field(names.LogCancelled)
+	switch {
+	case !there:
+		return false, nil
+	case value.Type() == pcommon.ValueTypeBool:
+		return value.Bool(), nil
+	case value.Type() == pcommon.ValueTypeStr:
+		if cancelled, err := strconv.ParseBool(value.Str()); err == nil {
+			return cancelled, nil
+		}
+	}
+	return false, invalid("cancelled must be true or false")
 }
 
 // usage reads the reported counts, from a map or from attributes of their own.
@@ -370,6 +427,10 @@ func (e *logEvent) text(name string) (string, error) {
 	if !there {
 		return "", nil
 	}
+	return textOf(name, value)
+}
+
+func textOf(name string, value pcommon.Value) (string, error) {
 	if value.Type() != pcommon.ValueTypeStr || !utf8.ValidString(value.Str()) {
 		return "", invalid("%s must be a string, in UTF-8", name)
 	}

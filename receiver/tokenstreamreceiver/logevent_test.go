@@ -47,15 +47,46 @@ func TestForeignChunks(t *testing.T) {
 				require.NotEqual(t, parentHex, got.ID)
 				require.Len(t, got.ID, 16)
 				got.ID = ""
+				attributes := map[string]any{"tokenpulse.vantage": "server", "tokenpulse.outcome": "incomplete", "tokenpulse.start.unseen": true}
+				if name != "gen_ai.token.generated" {
+					attributes["tokenpulse.chunk.frames"] = true
+				}
 				require.Equal(t, span{
 					Name: "token_stream", Kind: "Server", Trace: traceHex, Parent: parentHex,
 					Start: at(3 * time.Millisecond), End: at(5 * time.Millisecond), Status: "Unset",
-					Attributes: map[string]any{"tokenpulse.vantage": "server", "tokenpulse.outcome": "incomplete", "tokenpulse.start.unseen": true},
+					Attributes: attributes,
 					Resource:   map[string]any{"service.name": "chat"},
 					Chunks:     []chunk{{0, 1, timeline.Content}, {2 * time.Millisecond, 4, timeline.Content}},
 				}, got)
 			})
 		}
+	}
+}
+
+// One frame among tokens is enough, wherever it comes; one of no token is none.
+func TestFramesAmongTokens(t *testing.T) {
+	frame := event("gen_ai.content.chunk", 2*time.Millisecond, nil)
+	first := event("tokenpulse.stream.start", 0, nil)
+	token := event("tokenpulse.stream.chunk", time.Millisecond, nil)
+	last := event("tokenpulse.stream.end", time.Second, nil)
+	for name, tt := range map[string]struct {
+		requests [][]record
+		frames   any
+	}{
+		"whole in one request":       {[][]record{{first, token, frame, last}}, true},
+		"before the tokens":          {[][]record{{frame}, {first}, {token}, {last}}, true},
+		"after the tokens":           {[][]record{{first}, {token}, {frame}, {last}}, true},
+		"with the end":               {[][]record{{first, token}, {frame, last}}, true},
+		"a frame that says no token": {[][]record{{first, token, event("gen_ai.content.chunk", 0, attrs{"tokens": 0}), last}}, nil},
+		"a frame of another stream":  {[][]record{{frame, last}, {first, token, last}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			for _, records := range tt.requests {
+				b.logs(t, typeProtobuf, records...).whole(t)
+			}
+			require.Equal(t, tt.frames, b.sink.all()[0].Attributes["tokenpulse.chunk.frames"])
+		})
 	}
 }
 
@@ -129,16 +160,37 @@ func TestOutcomesOfLogEvents(t *testing.T) {
 		end     attrs
 		outcome string
 	}{
-		"success":   {attrs{"finish_reason": "stop"}, "success"},
-		"error":     {attrs{"error": "upstream said no"}, "error"},
-		"cancelled": {attrs{"cancelled": true}, "cancelled"},
-		"not so":    {attrs{"cancelled": false, "error": ""}, "success"},
+		"success":         {attrs{"finish_reason": "stop"}, "success"},
+		"error":           {attrs{"error": "upstream said no"}, "error"},
+		"cancelled":       {attrs{"cancelled": true}, "cancelled"},
+		"not so":          {attrs{"cancelled": false, "error": ""}, "success"},
+		"as text":         {attrs{"cancelled": "true"}, "cancelled"},
+		"not so, as text": {attrs{"cancelled": "false"}, "success"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
 			b.logs(t, typeProtobuf, generated(0, nil), event("tokenpulse.stream.end", time.Second, tt.end)).whole(t)
 			require.Equal(t, tt.outcome, b.sink.one(t).Attributes["tokenpulse.outcome"])
 			require.Equal(t, at(time.Second), b.sink.one(t).End)
+		})
+	}
+}
+
+func TestFinishReasonsOfLogEvents(t *testing.T) {
+	for name, tt := range map[string]struct{ reason, finishReasons any }{
+		"text":                    {"stop", []any{"stop"}},
+		"a list":                  {[]any{"stop", "length"}, []any{"stop"}},
+		"a list of none":          {[]any{}, nil},
+		"a list as JSON":          {`["stop", "length"]`, []any{"stop"}},
+		"a list of none as JSON":  {"[]", nil},
+		"text that is no JSON":    {"[stop]", []any{"[stop]"}},
+		"a list of others":        {"[1]", []any{"[1]"}},
+		"text that is other JSON": {`"stop"`, []any{`"stop"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t)
+			b.logs(t, typeProtobuf, generated(0, nil), event("tokenpulse.stream.end", time.Second, attrs{"finish_reason": tt.reason})).whole(t)
+			require.Equal(t, tt.finishReasons, b.sink.one(t).Attributes["gen_ai.response.finish_reasons"])
 		})
 	}
 }
@@ -226,11 +278,14 @@ func TestBadLogEvent(t *testing.T) {
 		"text that is none":           {event(own+"start", 0, attrs{"attributes": map[string]any{"a": "\xff"}}), "value is not valid UTF-8", "malformed"},
 		"a key that is no text":       {event(own+"start", 0, attrs{"attributes": map[string]any{"\xff": 1}}), "key is not valid UTF-8", "malformed"},
 		"a reason that is no text":    {event(own+"end", 0, attrs{"finish_reason": "\xff"}), "finish_reason must be a string, in UTF-8", "invalid"},
+		"a list that is no text":      {event(own+"end", 0, attrs{"finish_reason": []any{7}}), "finish_reason must be a string, in UTF-8", "invalid"},
+		"a reason that is a map":      {event(own+"end", 0, attrs{"finish_reason": map[string]any{"a": "stop"}}), "finish_reason must be a string, in UTF-8", "invalid"},
 		"attributes too large":        {event(own+"start", 0, attrs{"attributes": map[string]any{"a": strings.Repeat("x", 70_000)}}), "take more than 65536 bytes (max_event_bytes)", "limit"},
 		"a chunk's are too large":     {generated(0, attrs{"gen_ai.request.model": strings.Repeat("x", 70_000)}), "take more than 65536 bytes (max_event_bytes)", "limit"},
 		"usage is a list":             {event(own+"end", 0, attrs{"usage": []any{1}}), "usage must be a map of token counts", "invalid"},
 		"negative usage":              {event(own+"end", 0, attrs{"usage": map[string]any{"output_tokens": -3}}), "usage.output_tokens must be between 0 and 1000000000", "invalid"},
 		"usage is text":               {event(own+"end", 0, attrs{"usage.input_tokens": "my-secret"}), "usage.input_tokens must be between 0 and 1000000000", "invalid"},
+		"cancelled is a number":       {event(own+"end", 0, attrs{"cancelled": 1}), "cancelled must be true or false", "invalid"},
 		"cancelled is text":           {event(own+"end", 0, attrs{"cancelled": "yes"}), "cancelled must be true or false", "invalid"},
 		"error is a number":           {event(own+"end", 0, attrs{"error": 7}), "error must be a string", "invalid"},
 	} {
@@ -288,6 +343,35 @@ func TestSpanOfLogEvents(t *testing.T) {
 		require.Equal(t, 200, b.lines(t, endLine("s")).status)
 		require.Len(t, b.sink.all(), 2)
 		require.Len(t, b.sink.all()[1].Chunks, 1)
+	})
+}
+
+// The record's ids tell the stream, and so two that are logged in one span are one.
+func TestTwoStreamsOfOneSpan(t *testing.T) {
+	both := func(change ...record) []record {
+		of := func(name string, offset time.Duration, id string) record {
+			return event("tokenpulse.stream."+name, offset, attrs{"stream_id": id, "trace_id": traceHex, "parent_span_id": parentHex}, change...)
+		}
+		return []record{
+			of("start", 0, "a"), of("start", time.Second, "b"), of("chunk", time.Second, "a"), of("chunk", 2*time.Second, "b"),
+			of("end", 2*time.Second, "a"), of("end", 3*time.Second, "b"),
+		}
+	}
+	t.Run("in its context", func(t *testing.T) {
+		b := start(t)
+		b.logs(t, typeProtobuf, both()...).partly(t, 1, "is already open with another start time")
+		got := b.sink.one(t)
+		require.Len(t, got.Chunks, 2)
+		require.Equal(t, at(2*time.Second), got.End)
+	})
+	t.Run("without a context", func(t *testing.T) {
+		b := start(t)
+		b.logs(t, typeProtobuf, both(inSpan(""))...).whole(t)
+		require.Len(t, b.sink.all(), 2)
+		for _, got := range b.sink.all() {
+			require.Len(t, got.Chunks, 1)
+			require.Equal(t, []string{traceHex, parentHex}, []string{got.Trace, got.Parent})
+		}
 	})
 }
 

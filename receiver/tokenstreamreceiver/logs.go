@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -73,25 +74,20 @@ func (r *request) readLogsJSON(body []byte) error {
 // readLogs reads the records that are token events into the batch, and rejects
 // the others.
 func (r *request) readLogs(logs plog.Logs) {
-	number, others := 0, 0
 	for _, resource := range logs.ResourceLogs().All() {
 		shared := sync.OnceValues(func() ([]byte, error) { return encodeKeyValues(resource.Resource().Attributes()) })
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
-				number++
 				event, ok := toLogEvent(record)
 				if !ok {
-					others++
+					r.reject(0, "", errNotTokenEvent)
 					continue
 				}
-				if err := event.add(r.batch, shared, number); err != nil {
-					r.reject(number, "", err)
+				if err := event.add(r.batch, shared); err != nil {
+					r.reject(0, "", err)
 				}
 			}
 		}
-	}
-	if others > 0 {
-		r.rejectUnits(others, 0, "", errNotTokenEvent)
 	}
 }
 
@@ -188,10 +184,15 @@ func (a *answer) logsResponse() plogotlp.ExportResponse {
 	return response
 }
 
+// messages tells each message once, and of how many records it is.
 func (a *answer) messages() string {
 	var messages []string
 	for _, e := range a.Errors {
-		messages = append(messages, e.Message)
+		message := e.Message
+		if e.units > 1 {
+			message += fmt.Sprintf(" (%d records)", e.units)
+		}
+		messages = append(messages, message)
 	}
 	return strings.Join(messages, "; ")
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -244,7 +245,7 @@ func TestOrdinaryLogsAreRefused(t *testing.T) {
 		transports(t, func(t *testing.T, how string) {
 			b := start(t)
 			got := b.logs(t, how, ordinary, ordinary, ordinary)
-			require.Equal(t, logsReply{status: 200, rejected: 3, message: notForLogs}, got)
+			require.Equal(t, logsReply{status: 200, rejected: 3, message: notForLogs + " (3 records)"}, got)
 			requireMetric(t, b, "events_rejected", map[string]string{"reason": "not_token_event"}, 3)
 			require.Zero(t, b.intake.store.Streams())
 		})
@@ -280,14 +281,27 @@ func TestOrdinaryLogsAreRefused(t *testing.T) {
 	})
 }
 
-// The remedy for bad token events is told beside what ordinary logs are told.
+// The remedy for bad token events is told beside what many others are told.
 func TestErrorsOfTokenEventsAreTold(t *testing.T) {
 	transports(t, func(t *testing.T, how string) {
 		b := start(t)
 		records := slices.Repeat([]record{ordinary}, 20)
 		records = append(records, event("tokenpulse.stream.chunk", 0, attrs{"channel": "thoughts"}), event("gen_ai.token.generated", 0, nil))
 		got := b.logs(t, how, records...)
-		require.Equal(t, logsReply{status: 200, rejected: 21, message: notForLogs + "; channel must be content, reasoning or tool_call"}, got)
+		require.Equal(t, logsReply{status: 200, rejected: 21, message: notForLogs + " (20 records); channel must be content, reasoning or tool_call"}, got)
+	})
+	t.Run("each once, and no more than ten", func(t *testing.T) {
+		b := start(t)
+		channel, seq := event("tokenpulse.stream.chunk", 0, attrs{"channel": "thoughts"}), event("tokenpulse.stream.chunk", 0, attrs{"seq": -1})
+		records := append(slices.Repeat([]record{channel, ordinary}, 1000), seq)
+		want := []string{"channel must be content, reasoning or tool_call (1000 records)", notForLogs + " (1000 records)", "seq must be an integer, zero or more"}
+		for i := range 20 {
+			id := fmt.Sprintf("%016x", i+1)
+			end := event("tokenpulse.stream.end", 0, nil, inSpan(id))
+			records = append(records, end, end, end)
+			want = append(want, `stream "`+traceHex+"/"+id+`" is not open: it never started, or it is over; send its start event first, or in the same request (3 records)`)
+		}
+		require.Equal(t, logsReply{status: 200, rejected: 2061, message: strings.Join(want[:10], "; ")}, b.logs(t, typeProtobuf, records...))
 	})
 }
 
@@ -403,7 +417,7 @@ func TestLogsUseTheCommonLimits(t *testing.T) {
 		big := make([]byte, 2000)
 		got := b.postLogs(t, typeProtobuf, big)
 		require.Equal(t, 413, got.status)
-		require.Contains(t, got.message, "larger than 1000 bytes (max_request_body_size)")
+		require.Equal(t, "the body is larger than 1000 bytes (max_request_body_size): send smaller requests", got.message)
 		require.Equal(t, 413, b.postLogs(t, typeJSON, compress(t, "gzip", big), "Content-Encoding", "gzip").status)
 		require.Equal(t, 400, b.postLogs(t, typeJSON, big, "Content-Encoding", "rot13").status)
 	})

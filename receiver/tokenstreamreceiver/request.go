@@ -27,9 +27,18 @@ type answerError struct {
 	Line     int    `json:"line,omitempty"`
 	StreamID string `json:"stream_id,omitempty"`
 	Message  string `json:"message"`
+	units    int
 }
 
+// list lists an error, or counts it if it is there already.
 func (a *answer) list(e answerError) {
+	for i := range a.Errors {
+		same := &a.Errors[i]
+		if same.Line == e.Line && same.StreamID == e.StreamID && same.Message == e.Message {
+			same.units += e.units
+			return
+		}
+	}
 	if len(a.Errors) < maxErrors {
 		a.Errors = append(a.Errors, e)
 	}
@@ -90,11 +99,7 @@ func (r *request) reject(line int, id string, err error) {
 func (r *request) rejectUnits(units, line int, id string, err error) {
 	r.pending.Rejected += units
 	r.rejected[assembly.ReasonOf(err)] += int64(units)
-	r.note(line, id, err)
-}
-
-func (r *request) note(line int, id string, err error) {
-	e := answerError{Line: line, Message: err.Error()}
+	e := answerError{Line: line, Message: err.Error(), units: units}
 	if !r.byEvent {
 		e.StreamID = id[:min(len(id), assembly.MaxIDBytes)]
 	}

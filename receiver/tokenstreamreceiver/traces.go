@@ -65,6 +65,9 @@ func fillSpan(span ptrace.Span, stream assembly.Finished, scratch []byte) []byte
 		queued := time.Duration(stream.Scheduled - stream.Start.UnixNano)
 		attributes.PutDouble(names.QueueDuration, queued.Seconds())
 	}
+	if stream.Frames {
+		attributes.PutBool(names.Frames, true)
+	}
 	if dropped := stream.Dropped(); dropped > 0 {
 		attributes.PutInt(names.ChunksDropped, int64(dropped))
 	}
