@@ -100,6 +100,7 @@ func TestTimesInJSONQuotes(t *testing.T) {
 	langfuse := map[string]any{"langfuse.observation.type": "generation"}
 	for _, text := range []string{
 		`"2026-11-21T03:54:52.25Z"`, `2026-11-21T03:54:52.250Z`, `"2026-11-21T04:54:52.250000+01:00"`, `"2026-11-21T03:54:52.250000000Z"`,
+		"2026-11-21T03:54:52.250", "2026-11-21 03:54:52.25", "2026-11-21 03:54:52.250+00:00", // no zone is UTC
 	} {
 		require.Equal(t, about(0.25), (&call{attributes: with(langfuse, "langfuse.observation.completion_start_time", text)}).firstToken(t), text)
 	}
