@@ -1,6 +1,9 @@
 package latency
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // derivation is the table "Per request" of definitions.md, a method for each few
 // rows. Its methods run in the order of derive: later rows read earlier ones.
@@ -171,7 +174,9 @@ func (d *derivation) decodePace(tokens int64, estimated bool) {
 		return
 	}
 	estimated = estimated || decode.Estimated
-	perToken := decode.Value / float64(d.denominator(tokens))
+	// Of whole nanoseconds the quotient is rounded once: 50 ms a token is 0.05, and
+	// not the next float over it, which would breach a threshold of 50 ms.
+	perToken := math.Round(decode.Value*nanosPerSecond) / (nanosPerSecond * float64(d.denominator(tokens)))
 	d.latency.Measures[TimePerOutputToken] = Measure{perToken, true, estimated}
 	if perToken > 0 {
 		d.latency.Measures[OutputTokenRate] = Measure{1 / perToken, true, estimated}

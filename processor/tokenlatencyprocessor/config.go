@@ -41,6 +41,8 @@ type Config struct {
 	// RollUp sums up a trace's model calls on its root span. All of them have to be
 	// in one batch.
 	RollUp bool `mapstructure:"roll_up"`
+	// SLOs are what each request is judged by.
+	SLOs []SLOConfig `mapstructure:"slos"`
 	// Fluidity turns the fluidity index on.
 	Fluidity configoptional.Optional[FluidityConfig] `mapstructure:"fluidity"`
 
@@ -87,6 +89,19 @@ func (c *Config) Validate() error {
 	}
 	if _, ok := denominators[c.TPOTDenominator]; !ok {
 		errs = errors.Join(errs, fmt.Errorf(`tpot_denominator is %q: choose "standard" or "after_first_chunk"`, c.TPOTDenominator))
+	}
+	return errors.Join(errs, c.validateNames())
+}
+
+// validateNames reports SLOs that cannot be told apart.
+func (c *Config) validateNames() (errs error) {
+	seen := map[string]int{}
+	for i := range c.SLOs {
+		name := c.SLOs[i].Name
+		if first, taken := seen[name]; taken && name != "" {
+			errs = errors.Join(errs, fmt.Errorf("slos::%d and slos::%d both have the name %q: give each its own", first, i, name))
+		}
+		seen[name] = i
 	}
 	return errs
 }

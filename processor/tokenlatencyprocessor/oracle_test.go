@@ -175,10 +175,10 @@ func equal(mine, theirs any, unit time.Duration) bool {
 	return false
 }
 
-type verdict int
+type agreement int
 
 const (
-	ran verdict = iota
+	ran agreement = iota
 	differs
 	notApplicable
 )
@@ -192,7 +192,7 @@ func TestOracle(t *testing.T) {
 		require.Contains(t, definitions, d.because, "the reason of %s %s", d.id, d.quantity)
 	}
 
-	counts := map[verdict]int{}
+	counts := map[agreement]int{}
 	used := map[string]bool{}
 	known := map[string]bool{}
 	for _, c := range cases {
@@ -220,7 +220,7 @@ func readOracle(t *testing.T) (cases []oracleCase, definitions string) {
 	return parse[[]oracleCase](t, stated), strings.Join(strings.Fields(string(text)), " ")
 }
 
-func runCase(t *testing.T, c oracleCase, used map[string]bool) verdict {
+func runCase(t *testing.T, c oracleCase, used map[string]bool) agreement {
 	t.Helper()
 	if reason, ok := notOneRequest[c.ID]; ok {
 		t.Log("does not apply:", reason)
@@ -281,7 +281,7 @@ func parseExpected(t *testing.T, quantity string, raw json.RawMessage, all map[s
 	return parse[any](t, raw)
 }
 
-func compare(t *testing.T, c oracleCase, quantity string, request call, a annotated, theirs any, used map[string]bool) verdict {
+func compare(t *testing.T, c oracleCase, quantity string, request call, a annotated, theirs any, used map[string]bool) agreement {
 	t.Helper()
 	counterpart := quantity
 	tool, _, _ := strings.Cut(c.ID, "-")
@@ -292,12 +292,12 @@ func compare(t *testing.T, c oracleCase, quantity string, request call, a annota
 		counterpart = "deadline_miss_rate"
 	}
 	mine := ours(t, counterpart, request, a, c.unit())
-	return judge(t, c, quantity, mine, theirs, used)
+	return agree(t, c, quantity, mine, theirs, used)
 }
 
 // judge fails unless a number agrees, or is listed as different and really is,
 // with the value that our definition gives.
-func judge(t *testing.T, c oracleCase, quantity string, mine, theirs any, used map[string]bool) verdict {
+func agree(t *testing.T, c oracleCase, quantity string, mine, theirs any, used map[string]bool) agreement {
 	t.Helper()
 	for _, d := range differences {
 		if d.id != c.ID || d.quantity != quantity {
@@ -507,7 +507,7 @@ func decodeValues(t *testing.T, input json.RawMessage) []float64 {
 }
 
 // runValues checks what a case says about a plain sample against a sketch of it.
-func runValues(t *testing.T, c oracleCase, values []float64, used map[string]bool) verdict {
+func runValues(t *testing.T, c oracleCase, values []float64, used map[string]bool) agreement {
 	t.Helper()
 	var s sketch.Sketch
 	for _, v := range values {
@@ -539,7 +539,7 @@ func runValues(t *testing.T, c oracleCase, values []float64, used map[string]boo
 		default:
 			mine = snap(s.Quantile(rankOf(t, name)), stated)
 		}
-		if judge(t, c, name, mine, stated, used) == differs {
+		if agree(t, c, name, mine, stated, used) == differs {
 			outcome = differs
 		}
 	}
@@ -549,7 +549,7 @@ func runValues(t *testing.T, c oracleCase, values []float64, used map[string]boo
 // runConventions checks that ours is the convention we say it is.
 func runConventions(
 	t *testing.T, c oracleCase, quantile string, s *sketch.Sketch, stated map[string]float64, used map[string]bool,
-) verdict {
+) agreement {
 	t.Helper()
 	outcome := ran
 	for convention, value := range stated {
@@ -557,7 +557,7 @@ func runConventions(
 		require.True(t, known, "%s is a new convention of percentiles", convention)
 		mine := snap(s.Quantile(rankOf(t, quantile)), value)
 		if sentence == "" {
-			outcome = max(outcome, judge(t, c, quantile+" "+convention, mine, value, used))
+			outcome = max(outcome, agree(t, c, quantile+" "+convention, mine, value, used))
 		} else if mine != value {
 			outcome = differs
 		}

@@ -20,6 +20,7 @@ type tokenLatency struct {
 	dropTimeline bool
 	phases       bool
 	join, rollUp bool
+	slos         []slo
 	sources      []string  // by reader
 	workers      sync.Pool // of *worker
 	telemetry    *telemetry
@@ -41,12 +42,17 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	if err != nil {
 		return nil, err
 	}
+	slos, err := newSLOs(cfg.SLOs)
+	if err != nil {
+		return nil, err
+	}
 	options := cfg.options()
 	return &tokenLatency{
 		dropTimeline: cfg.Timeline == timelineDrop,
 		phases:       cfg.Phases,
 		join:         cfg.Join,
 		rollUp:       cfg.RollUp,
+		slos:         slos,
 		sources:      source.Names(),
 		workers: sync.Pool{New: func() any {
 			return &worker{analyzer: latency.NewAnalyzer(options), tally: newTally()}
@@ -72,6 +78,9 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 	}
 	if p.join || p.rollUp {
 		p.processTree(w, traces)
+	}
+	if len(p.slos) > 0 {
+		judge(traces, p.slos)
 	}
 	p.telemetry.report(ctx, &w.tally)
 	return traces, nil

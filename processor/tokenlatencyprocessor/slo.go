@@ -1,0 +1,173 @@
+package tokenlatencyprocessor
+
+import (
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/attribute"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// slo judges requests by one objective.
+type slo struct {
+	name               string
+	indicator          string // an attribute
+	threshold          float64
+	thresholdAttribute string
+	vantage            string
+	matchers           []matcher
+}
+
+// matcher is what an attribute must be.
+type matcher struct {
+	attribute string
+	equals    string
+	pattern   *regexp.Regexp // in the place of equals
+}
+
+// verdict is what definitions.md calls a request for an objective.
+type verdict uint8
+
+const (
+	doesNotApply verdict = iota
+	met
+	breached
+	notEligible
+	verdicts
+)
+
+// verdictNames holds the attribute that lists the objectives by verdict.
+var verdictNames = [verdicts]string{met: names.SLOMet, breached: names.SLOBreached, notEligible: names.SLONotEligible}
+
+// newSLOs expects configurations that are valid.
+func newSLOs(configs []SLOConfig) ([]slo, error) {
+	var slos []slo
+	for i := range configs {
+		c := &configs[i]
+		indicator := prefix + c.Indicator
+		threshold, err := c.threshold(indicators[indicator])
+		if err != nil {
+			return nil, err
+		}
+		s := slo{
+			name: c.Name, indicator: indicator, threshold: threshold,
+			thresholdAttribute: c.ThresholdAttribute, vantage: c.Vantage,
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.Match)) {
+			s.matchers = append(s.matchers, matcher{attribute: name, equals: c.Match[name]})
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.MatchRegexp)) {
+			pattern, err := compile(c.MatchRegexp[name])
+			if err != nil {
+				return nil, err
+			}
+			s.matchers = append(s.matchers, matcher{attribute: name, pattern: pattern})
+		}
+		slos = append(slos, s)
+	}
+	return slos, nil
+}
+
+// judge writes the verdict of every objective on each model call. It goes by what
+// the spans carry, whichever processor wrote it.
+func judge(traces ptrace.Traces, slos []slo) {
+	for _, resourceSpans := range traces.ResourceSpans().All() {
+		resource := resourceSpans.Resource().Attributes()
+		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
+			for _, span := range scopeSpans.Spans().All() {
+				if _, call := span.Attributes().Get(names.Source); call {
+					putVerdicts(span.Attributes(), resource, slos)
+				}
+			}
+		}
+	}
+}
+
+func putVerdicts(attributes, resource pcommon.Map, slos []slo) {
+	for _, name := range verdictNames[met:] {
+		attributes.Remove(name)
+	}
+	for i := range slos {
+		if v := slos[i].judge(attributes, resource); v != doesNotApply {
+			verdictList(attributes, verdictNames[v]).AppendEmpty().SetStr(slos[i].name)
+		}
+	}
+}
+
+func verdictList(attributes pcommon.Map, name string) pcommon.Slice {
+	if list, ok := attributes.Get(name); ok {
+		return list.Slice()
+	}
+	return attributes.PutEmptySlice(name)
+}
+
+// judge returns the verdict on one request. One without the indicator is bad if it
+// did not succeed: an aborted stream is not a fast one. A success without it, such
+// as an answer of one token that has no time per output token, is not eligible.
+func (s *slo) judge(attributes, resource pcommon.Map) verdict {
+	if !s.applies(attributes, resource) {
+		return doesNotApply
+	}
+	value := measured(attributes, s.indicator)
+	switch {
+	case value.Known && value.Value <= s.thresholdOf(attributes, resource):
+		return met
+	case value.Known || text(attributes, names.Outcome) != names.OutcomeSuccess:
+		return breached
+	default:
+		return notEligible
+	}
+}
+
+func (s *slo) applies(attributes, resource pcommon.Map) bool {
+	if s.vantage != "" && s.vantage != text(attributes, names.Vantage) {
+		return false
+	}
+	for _, m := range s.matchers {
+		v, ok := lookUp(m.attribute, attributes, resource)
+		if !ok || !m.matches(v.AsString()) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *matcher) matches(value string) bool {
+	if m.pattern != nil {
+		return m.pattern.MatchString(value)
+	}
+	return m.equals == value
+}
+
+// thresholdOf returns the request's own threshold, if it has one that makes sense.
+func (s *slo) thresholdOf(attributes, resource pcommon.Map) float64 {
+	if s.thresholdAttribute == "" {
+		return s.threshold
+	}
+	v, ok := lookUp(s.thresholdAttribute, attributes, resource)
+	if !ok {
+		return s.threshold
+	}
+	own, ok := attribute.Number(v)
+	if d, err := time.ParseDuration(v.Str()); !ok && err == nil {
+		own, ok = float64(d)/float64(time.Second), true
+	}
+	if !ok || !(own > 0) || math.IsInf(own, 0) {
+		return s.threshold
+	}
+	return own
+}
+
+// lookUp finds an attribute on the span, or else on its resource.
+func lookUp(name string, attributes, resource pcommon.Map) (pcommon.Value, bool) {
+	if v, ok := attributes.Get(name); ok {
+		return v, true
+	}
+	return resource.Get(name)
+}

@@ -1,0 +1,283 @@
+package tokenlatencyprocessor
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// verdictsOn returns the SLOs that a span lists, by verdict.
+func verdictsOn(span ptrace.Span) map[string][]any {
+	lists := map[string][]any{}
+	for _, name := range verdictNames[met:] {
+		if v, ok := span.Attributes().Get(name); ok {
+			lists[name] = v.Slice().AsRaw()
+		}
+	}
+	return lists
+}
+
+func judging(t *testing.T, slos ...map[string]any) *Config {
+	t.Helper()
+	all := make([]any, len(slos))
+	for i, s := range slos {
+		all[i] = s
+	}
+	cfg, err := load(t, map[string]any{"slos": all})
+	require.NoError(t, err)
+	return cfg
+}
+
+var (
+	good = func(slos ...any) map[string][]any { return map[string][]any{names.SLOMet: slos} }
+	bad  = func(slos ...any) map[string][]any { return map[string][]any{names.SLOBreached: slos} }
+	none = func(slos ...any) map[string][]any { return map[string][]any{names.SLONotEligible: slos} }
+)
+
+// The stream of every case begins at 0 and ends after a second.
+func TestVerdicts(t *testing.T) {
+	tpot := map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms"}
+	with := func(slo map[string]any, key string, value any) map[string]any {
+		changed := maps.Clone(slo)
+		changed[key] = value
+		return changed
+	}
+	tests := map[string]struct {
+		slos       []map[string]any
+		chunks     []int64
+		attributes map[string]any
+		resource   map[string]any
+		failed     bool
+		expected   map[string][]any
+	}{
+		"under the threshold": {[]map[string]any{tpot}, []int64{100, 149}, nil, nil, false, good("tpot")},
+		"at the threshold":    {[]map[string]any{tpot}, []int64{100, 150}, nil, nil, false, good("tpot")},
+		// 150 ms for three tokens: dividing seconds would give a float over or under 0.05
+		"at the threshold, with a remainder": {[]map[string]any{tpot}, []int64{100, 120, 190, 250}, nil, nil, false, good("tpot")},
+		"over the threshold":                 {[]map[string]any{tpot}, []int64{100, 151}, nil, nil, false, bad("tpot")},
+		"a success of one token is not eligible": {
+			[]map[string]any{tpot}, []int64{100}, nil, nil, false, none("tpot"),
+		},
+		"a stream without a token is bad": {[]map[string]any{tpot}, nil, nil, nil, false, bad("tpot")},
+		"aborted after one token is bad": {
+			[]map[string]any{tpot}, []int64{100}, map[string]any{names.Outcome: "cancelled"}, nil, false, bad("tpot"),
+		},
+		"incomplete, and fast until then": {
+			[]map[string]any{tpot}, []int64{100, 120}, map[string]any{names.Outcome: "incomplete"}, nil, false, good("tpot"),
+		},
+		"failed after two fast tokens": {[]map[string]any{tpot}, []int64{100, 120}, nil, nil, true, good("tpot")},
+		"several": {
+			[]map[string]any{
+				tpot,
+				{"name": "ttft", "indicator": "time_to_first_token", "threshold": "99ms"},
+				{"name": "p99", "indicator": "inter_token_latency.p99", "threshold": "100ms"},
+				{"name": "e2e", "indicator": "request.duration", "threshold": "1s"},
+				{"name": "stalls", "indicator": "stall.count", "threshold": 1},
+				{"name": "queue", "indicator": "queue.duration", "threshold": "1s"},
+			},
+			[]int64{100, 120},
+			nil, nil, false,
+			map[string][]any{names.SLOMet: {"tpot", "p99", "e2e", "stalls"}, names.SLOBreached: {"ttft"}, names.SLONotEligible: {"queue"}},
+		},
+		"reasoning only has no first output token": {
+			[]map[string]any{{"name": "ttfo", "indicator": "time_to_first_output_token", "threshold": "1s"}},
+			[]int64{100, 120},
+			map[string]any{"reasoning": true},
+			nil, false, none("ttfo"),
+		},
+		"another operation": {
+			[]map[string]any{with(tpot, "match", map[string]any{"gen_ai.operation.name": "chat"})},
+			[]int64{100, 120},
+			map[string]any{"gen_ai.operation.name": "text_completion"},
+			nil, false,
+			map[string][]any{},
+		},
+		"an attribute that is not there": {
+			[]map[string]any{with(tpot, "match", map[string]any{"gen_ai.operation.name": "chat"})}, []int64{100, 120}, nil, nil, false, map[string][]any{},
+		},
+		"matches the span": {
+			[]map[string]any{with(tpot, "match", map[string]any{"gen_ai.operation.name": "chat"})},
+			[]int64{100, 120},
+			map[string]any{"gen_ai.operation.name": "chat"},
+			nil, false, good("tpot"),
+		},
+		"matches the resource": {
+			[]map[string]any{with(tpot, "match", map[string]any{"service.name": "chat"})},
+			[]int64{100, 120},
+			nil,
+			map[string]any{"service.name": "chat"},
+			false, good("tpot"),
+		},
+		"the span goes before the resource": {
+			[]map[string]any{with(tpot, "match", map[string]any{"tier": "gold"})},
+			[]int64{100, 120},
+			map[string]any{"tier": "silver"},
+			map[string]any{"tier": "gold"},
+			false,
+			map[string][]any{},
+		},
+		"matches a number": {
+			[]map[string]any{with(tpot, "match", map[string]any{"priority": "7"})}, []int64{100, 120}, map[string]any{"priority": 7}, nil, false, good("tpot"),
+		},
+		"matches an expression": {
+			[]map[string]any{with(tpot, "match_regexp", map[string]any{"gen_ai.request.model": "llama-.*|qwen"})},
+			[]int64{100, 120},
+			map[string]any{"gen_ai.request.model": "llama-3"},
+			nil, false, good("tpot"),
+		},
+		"an expression is of the whole value": {
+			[]map[string]any{with(tpot, "match_regexp", map[string]any{"gen_ai.request.model": "llama|qwen"})},
+			[]int64{100, 120},
+			map[string]any{"gen_ai.request.model": "llama2"},
+			nil, false,
+			map[string][]any{},
+		},
+		"another vantage": {
+			[]map[string]any{with(tpot, "vantage", "engine")}, []int64{100, 120}, map[string]any{names.Vantage: "client"}, nil, false, map[string][]any{},
+		},
+		"its vantage": {
+			[]map[string]any{with(tpot, "vantage", "client")}, []int64{100, 120}, map[string]any{names.Vantage: "client"}, nil, false, good("tpot"),
+		},
+		"a tenant with a threshold of its own, in seconds": {
+			[]map[string]any{with(tpot, "threshold_attribute", "tenant.tpot")}, []int64{100, 120}, map[string]any{"tenant.tpot": 0.019}, nil, false, bad("tpot"),
+		},
+		"a tenant with a threshold of its own, as text": {
+			[]map[string]any{with(tpot, "threshold_attribute", "tenant.tpot")}, []int64{100, 180}, nil, map[string]any{"tenant.tpot": "80ms"}, false, good("tpot"),
+		},
+		"a tenant with a threshold that makes no sense": {
+			[]map[string]any{with(tpot, "threshold_attribute", "tenant.tpot")}, []int64{100, 180}, map[string]any{"tenant.tpot": "-1"}, nil, false, bad("tpot"),
+		},
+		"what somebody else wrote goes": {
+			[]map[string]any{tpot}, []int64{100, 120}, map[string]any{names.SLOBreached: "everything", names.SLOMet: "other"}, nil, false, good("tpot"),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			traces, spans := newSpans()
+			span := addStream(spans, test.chunks...)
+			if test.attributes["reasoning"] != nil {
+				span.Attributes().PutStr(names.Timeline, "100r 120r")
+				packTimeline(t, span.Attributes())
+			}
+			for key, v := range test.attributes {
+				require.NoError(t, span.Attributes().PutEmpty(key).FromRaw(v))
+			}
+			if test.failed {
+				span.Status().SetCode(ptrace.StatusCodeError)
+			}
+			require.NoError(t, traces.ResourceSpans().At(0).Resource().Attributes().FromRaw(test.resource))
+
+			p, sink := newProcessor(t, processortest.NewNopSettings(typ), judging(t, test.slos...))
+			require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+			require.Equal(t, test.expected, verdictsOn(onlySpan(t, sink.AllTraces()[0])))
+		})
+	}
+}
+
+// Any whole number of milliseconds a token is at its threshold, and not over it.
+func TestVerdictAtTheThresholdIsExact(t *testing.T) {
+	for _, milliseconds := range []int64{1, 3, 7, 11, 23, 49, 50, 51, 333} {
+		slo := map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": (time.Duration(milliseconds) * time.Millisecond).String()}
+		p, sink := newProcessor(t, processortest.NewNopSettings(typ), judging(t, slo))
+		for tokens := int64(2); tokens < 400; tokens++ {
+			traces, spans := newSpans()
+			span := addStream(spans, 100, 100+milliseconds*(tokens-1))
+			span.SetEndTimestamp(epoch + pcommon.Timestamp(time.Hour))
+			span.Attributes().PutInt(names.GenAIOutputTokens, tokens)
+			require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+		}
+		for i, traces := range sink.AllTraces() {
+			require.Equal(t, good("tpot"), verdictsOn(onlySpan(t, traces)), "%d tokens of %d ms", i+2, milliseconds)
+		}
+	}
+}
+
+// What join brings is judged, as is a span that another Collector annotated; spans
+// that are no model calls are not.
+func TestVerdictsComeLast(t *testing.T) {
+	cfg := judging(t, map[string]any{"name": "queue", "indicator": "queue.duration", "threshold": "10ms"})
+	cfg.Join, cfg.Phases = true, true
+	traces := traceOf(t, plainSpan(9, 0, 0, 1000),
+		clientSpan(1, 9, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2}), engineSpan(3, 1, 20, 900, phasesOfEngine))
+	edge, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	require.NoError(t, edge.ConsumeTraces(t.Context(), traces))
+
+	spans := processTrace(t, cfg, sink.AllTraces()[0])
+	require.Equal(t, bad("queue"), verdictsOn(spans[1]))
+	require.Equal(t, bad("queue"), verdictsOn(spans[3]))
+	require.Empty(t, verdictsOn(spans[9]))
+}
+
+func TestNoSLOsNoVerdicts(t *testing.T) {
+	traces, spans := newSpans()
+	addStream(spans, 100, 120)
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	require.Empty(t, verdictsOn(onlySpan(t, sink.AllTraces()[0])))
+}
+
+func TestInvalidSLOs(t *testing.T) {
+	valid := func(key string, value any) map[string]any {
+		slo := map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms"}
+		slo[key] = value
+		return slo
+	}
+	tests := map[string]struct {
+		slos    []any
+		message string
+	}{
+		"no name":              {[]any{valid("name", "")}, "slos::0: name is empty: give the SLO a name"},
+		"the name of all":      {[]any{valid("name", "all")}, `slos::0: name is "all", which stands for all SLOs together`},
+		"two of one name":      {[]any{valid("name", "a"), valid("name", "b"), valid("name", "a")}, `slos::0 and slos::2 both have the name "a"`},
+		"unknown indicator":    {[]any{valid("indicator", "tpot")}, `indicator is "tpot": choose one of chunk.count, clock.anomalies, decode.duration`},
+		"no indicator":         {[]any{valid("indicator", "")}, `indicator is "": choose one of`},
+		"more is better":       {[]any{valid("indicator", "output_token_rate")}, "use time_per_output_token"},
+		"no threshold":         {[]any{valid("threshold", nil)}, "needs a duration over 0 with its unit, such as 50ms"},
+		"threshold of 0":       {[]any{valid("threshold", "0s")}, "threshold is 0s: time_per_output_token needs a duration over 0"},
+		"negative threshold":   {[]any{valid("threshold", "-5ms")}, "threshold is -5ms"},
+		"threshold of no unit": {[]any{valid("threshold", 50)}, "threshold is 50: time_per_output_token needs a duration"},
+		"a list":               {[]any{valid("threshold", []any{"50ms"})}, "needs a duration"},
+		"duration of a count": {
+			[]any{map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": "1s"}}, "stall.count needs a number over 0",
+		},
+		"count of 0": {[]any{map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": 0}}, "stall.count needs a number over 0"},
+		"bad expression": {
+			[]any{valid("match_regexp", map[string]any{"gen_ai.request.model": "llama("})}, "match_regexp of gen_ai.request.model is \"llama(\", which is no regular expression",
+		},
+		"attribute twice": {
+			[]any{func() map[string]any {
+				slo := valid("match", map[string]any{"a": "b"})
+				slo["match_regexp"] = map[string]any{"a": "c"}
+				return slo
+			}()}, "match and match_regexp both have a: leave one out",
+		},
+		"unknown vantage": {[]any{valid("vantage", "moon")}, `vantage is "moon": choose client, gateway, server or engine`},
+		"unknown key":     {[]any{valid("treshold", "50ms")}, "treshold"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(t, map[string]any{"slos": test.slos})
+			require.ErrorContains(t, err, test.message)
+		})
+	}
+}
+
+func TestSLOConfigIsOneOfTheContract(t *testing.T) {
+	conf := confmap.NewFromStringMap(map[string]any{"slos": []any{map[string]any{
+		"name": "chat-tpot", "indicator": "time_per_output_token", "threshold": "50ms", "match": map[string]any{"gen_ai.operation.name": "chat"},
+	}}})
+	cfg := createDefaultConfig()
+	require.NoError(t, conf.Unmarshal(cfg))
+	require.Equal(t, map[string]string{"gen_ai.operation.name": "chat"}, cfg.SLOs[0].Match)
+	slos, err := newSLOs(cfg.SLOs)
+	require.NoError(t, err)
+	require.Equal(t, 0.05, slos[0].threshold)
+}
