@@ -50,7 +50,9 @@ var conventions = map[string]string{
 
 const (
 	reasonWindow      = "across requests: throughput or extent of a benchmark, not of a request"
-	reasonGoodput     = "SLO and goodput: no part of this processor yet"
+	reasonJudged      = "which requests are good: see TestOracleGoodput"
+	reasonGoodput     = "requests per second that are good: a rate of tokenpulse.slo.requests, not of a request"
+	reasonTokens      = "tokens of good requests per second: goodput counts requests, says definitions.md"
 	reasonConcurrency = "across requests: how many overlap"
 	reasonTracking    = "which requests a benchmark counts"
 	reasonStopping    = "MLPerf's early stopping: how many samples a verdict needs"
@@ -66,9 +68,9 @@ var notOneRequest = map[string]string{
 	"aiperf-rps-1":                   reasonWindow,
 	"aiperf-goodput-1":               reasonGoodput,
 	"aiperf-goodput-2":               reasonGoodput,
-	"aiperf-goodcount-1":             reasonGoodput,
-	"aiperf-goodcount-2-no-slo":      reasonGoodput,
-	"infperf-token-goodput":          reasonGoodput,
+	"aiperf-goodcount-1":             reasonJudged,
+	"aiperf-goodcount-2-no-slo":      reasonJudged,
+	"infperf-token-goodput":          reasonTokens,
 	"vllm-concurrency-1":             reasonConcurrency,
 	"vllm-concurrency-2":             reasonConcurrency,
 	"vllm-concurrency-3":             reasonConcurrency,
@@ -94,7 +96,7 @@ var notOneRequest = map[string]string{
 // run for the rest.
 var notOurs = map[string]string{
 	"error":                   "a remark on why a value is absent",
-	"good":                    reasonGoodput,
+	"good":                    reasonJudged,
 	"throughput":              reasonWindow,
 	"duration":                reasonWindow,
 	"benchmark_duration":      reasonWindow,

@@ -1,0 +1,113 @@
+package tokenlatencyprocessor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// judgedCase is a case about which requests meet their objectives, in the words of
+// either of two tools.
+type judgedCase struct {
+	// AIPerf: nanoseconds, and thresholds in milliseconds.
+	Records []struct {
+		Start  int64
+		Chunks []int64
+	}
+	SLOms map[string]float64 `json:"slo_ms"`
+
+	// DistServe: seconds.
+	TokenTimes []float64 `json:"token_times"`
+	OutputLen  int64     `json:"output_len"`
+	SLO        map[string]float64
+}
+
+// indicatorOf maps the tools' names of indicators to ours.
+var indicatorOf = map[string]string{
+	"request_latency": "request.duration", "ttft": "time_to_first_token", "tpot": "time_per_output_token",
+}
+
+// TestOracleGoodput counts the requests that are good for every objective that
+// applies to them, as definitions.md defines goodput, and compares with what other
+// tools count.
+func TestOracleGoodput(t *testing.T) {
+	cases, _ := readOracle(t)
+	ran := 0
+	for _, c := range cases {
+		if notOneRequest[c.ID] != reasonJudged && c.Expected["good"] == nil {
+			continue
+		}
+		t.Run(c.ID, func(t *testing.T) {
+			in := parse[judgedCase](t, c.Input)
+			requests := in.requests()
+			require.NotEmpty(t, requests)
+			count := 0
+			for _, arrivals := range requests {
+				if in.isGood(t, arrivals) {
+					count++
+				}
+			}
+			if expected := c.Expected["good"]; string(expected) == "true" || string(expected) == "false" {
+				require.Equal(t, parse[bool](t, expected), count == len(requests))
+			} else {
+				require.Equal(t, parse[int](t, expected), count)
+			}
+		})
+		ran++
+	}
+	require.Equal(t, 4, ran)
+}
+
+// requests returns the arrivals of each request, counted from its start.
+func (c *judgedCase) requests() (all [][]time.Duration) {
+	for _, record := range c.Records {
+		var arrivals []time.Duration
+		for _, at := range record.Chunks {
+			arrivals = append(arrivals, time.Duration(at-record.Start))
+		}
+		all = append(all, arrivals)
+	}
+	if len(c.TokenTimes) > 0 {
+		var arrivals []time.Duration
+		for _, at := range c.TokenTimes {
+			arrivals = append(arrivals, time.Duration(at*1e9))
+		}
+		all = append(all, arrivals)
+	}
+	return all
+}
+
+// isGood reports whether a request breaches nothing, and meets something.
+func (c *judgedCase) isGood(t *testing.T, arrivals []time.Duration) bool {
+	t.Helper()
+	var slos []map[string]any
+	for name, threshold := range c.SLOms {
+		slos = append(slos, map[string]any{
+			"name": name, "indicator": indicatorOf[name], "threshold": time.Duration(threshold * 1e6).String(),
+		})
+	}
+	for name, threshold := range c.SLO {
+		slos = append(slos, map[string]any{
+			"name": name, "indicator": indicatorOf[name], "threshold": time.Duration(threshold * 1e9).String(),
+		})
+	}
+	traces, spans := newSpans()
+	span := spans.AppendEmpty()
+	span.SetStartTimestamp(epoch)
+	span.SetEndTimestamp(epoch + pcommon.Timestamp(arrivals[len(arrivals)-1]))
+	var line timeline.Timeline
+	for _, at := range arrivals {
+		line.Append(epoch+int64(at), 1, timeline.Content)
+	}
+	span.Attributes().PutEmptyBytes(names.Timeline).FromRaw(line.AppendBinary(nil, epoch))
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), judging(t, slos...))
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	verdicts := verdictsOn(onlySpan(t, sink.AllTraces()[0]))
+	return len(verdicts[names.SLOMet]) > 0 && len(verdicts[names.SLOBreached]) == 0
+}
