@@ -138,16 +138,18 @@ type collector struct {
 	http, grpc, metrics string
 }
 
-// startCollector runs the Collector with a config, on ports of its own.
-func startCollector(t *testing.T, config string) *collector {
+// startCollector runs the Collector with a config, on ports of its own. It may be
+// given more arguments.
+func startCollector(t *testing.T, config string, more ...string) *collector {
 	t.Helper()
 	c := &collector{http: freeAddress(t), grpc: freeAddress(t), metrics: freeAddress(t)}
-	c.process = start(t, built(t, "otelcol-tokenpulse"),
+	arguments := append([]string{
 		"--config", config,
-		"--set", "receivers.token_stream.protocols.http.endpoint="+c.http,
-		"--set", "receivers.token_stream.protocols.grpc.endpoint="+c.grpc,
-		"--set", "exporters.token_sli.endpoint="+c.metrics,
-	)
+		"--set", "receivers.token_stream.protocols.http.endpoint=" + c.http,
+		"--set", "receivers.token_stream.protocols.grpc.endpoint=" + c.grpc,
+		"--set", "exporters.token_sli.endpoint=" + c.metrics,
+	}, more...)
+	c.process = start(t, built(t, "otelcol-tokenpulse"), arguments...)
 	c.waitFor(t, c.metricsURL())
 	return c
 }

@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/tokenpulse/tokenpulse/internal/need"
+)
+
+// Prometheus accepts the example's config and rules, and the rules say of made-up
+// requests what rules_test.yaml expects.
+func TestPrometheusRules(t *testing.T) {
+	tool := need.Program(t, "promtool")
+	for name, args := range map[string][]string{
+		"rules are valid":   {"check", "rules", prometheusExample(t, "rules.yaml")},
+		"config is valid":   {"check", "config", prometheusExample(t, "prometheus.yaml")},
+		"alerts are raised": {"test", "rules", prometheusExample(t, "rules_test.yaml")},
+	} {
+		t.Run(name, func(t *testing.T) { run(t, tool, args...) })
+	}
+}
+
+// Each severity of an alert has a route of its own, to a receiver that exists.
+func TestAlertmanagerRoutesEverySeverity(t *testing.T) {
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert  string
+				Labels struct{ Severity string }
+			}
+		}
+	}
+	parse(t, prometheusExample(t, "rules.yaml"), &rules)
+	var alertmanager struct {
+		Route struct {
+			Receiver string
+			Routes   []struct {
+				Matchers []string
+				Receiver string
+			}
+		}
+		Receivers []struct{ Name string }
+	}
+	parse(t, prometheusExample(t, "alertmanager.yaml"), &alertmanager)
+
+	var receivers []string
+	for _, receiver := range alertmanager.Receivers {
+		receivers = append(receivers, receiver.Name)
+	}
+	require.Contains(t, receivers, alertmanager.Route.Receiver)
+	routed := map[string]string{}
+	for _, route := range alertmanager.Route.Routes {
+		require.Len(t, route.Matchers, 1)
+		require.Contains(t, receivers, route.Receiver)
+		routed[route.Matchers[0]] = route.Receiver
+	}
+
+	want := map[string]string{}
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			if rule.Alert != "" {
+				want[`severity="`+rule.Labels.Severity+`"`] = rule.Labels.Severity
+			}
+		}
+	}
+	require.Equal(t, want, routed)
+}
+
+// parse reads what a value has fields for from a YAML file.
+func parse(t *testing.T, path string, into any) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	retrieved, err := confmap.NewRetrievedFromYAML(content)
+	require.NoError(t, err)
+	raw, err := retrieved.AsRaw()
+	require.NoError(t, err)
+	encoded, err := json.Marshal(raw)
+	require.NoError(t, err, path)
+	require.NoError(t, json.Unmarshal(encoded, into), path)
+}
+
+func prometheusExample(t *testing.T, name string) string {
+	t.Helper()
+	return filepath.Join(need.Root(t), "examples", "prometheus", name)
+}
