@@ -29,6 +29,9 @@ func typicalSpan(random *rand.Rand, model string) map[string]any {
 		"tokenpulse.inter_token_latency.sketch": encoded(gaps...),
 		"tokenpulse.inter_chunk_latency.sketch": nil, // one token per chunk
 		"gen_ai.usage.output_tokens":            tokensPerRequest,
+		"tokenpulse.slo.met":                    nil, // nothing has objectives by default
+		"tokenpulse.slo.breached":               nil,
+		"tokenpulse.slo.not_eligible":           nil,
 	})
 	for _, key := range []string{"mean", "p50", "p95", "p99"} { // written, not read
 		attributes["tokenpulse.inter_token_latency."+key] = 0.02

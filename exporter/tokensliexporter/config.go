@@ -30,6 +30,8 @@ type Config struct {
 	// ClassicBuckets replaces the upper bounds of a histogram's classic buckets,
 	// by the metric's name without `tokenpulse.`. The native buckets are fixed.
 	ClassicBuckets map[string][]float64 `mapstructure:"classic_buckets"`
+	// Objectives are those that burn rates and error budgets are shown for.
+	Objectives []sli.Objective `mapstructure:"objectives"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -63,7 +65,7 @@ func (c *Config) Validate() error {
 		errs = append(errs, errors.New("`endpoint` is empty: give the address to serve metrics on, such as localhost:9464"))
 	}
 	_, err := dimensionLabels(c.Series.Dimensions)
-	return errors.Join(slices.Concat(errs, []error{err}, c.Series.Problems(), c.validateQuantiles(), c.validateWindows(), c.validateClassicBuckets())...)
+	return errors.Join(slices.Concat(errs, []error{err}, c.Series.Problems(), c.validateQuantiles(), c.validateWindows(), c.validateClassicBuckets(), sli.ObjectiveProblems(c.Objectives))...)
 }
 
 func (c *Config) validateQuantiles() (errs []error) {
@@ -142,5 +144,5 @@ func (c *Config) options() sli.Options {
 	for name, b := range c.ClassicBuckets {
 		bounds[metricPrefix+name] = b
 	}
-	return sli.Options{Series: c.Series, Windows: c.Windows, Quantiles: c.Quantiles, ClassicBounds: bounds}
+	return sli.Options{Series: c.Series, Windows: c.Windows, Quantiles: c.Quantiles, ClassicBounds: bounds, Objectives: c.Objectives}
 }

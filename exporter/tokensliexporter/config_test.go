@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
 )
 
 func load(t *testing.T, name string) (*Config, error) {
@@ -42,6 +43,11 @@ func TestConfigIsRead(t *testing.T) {
 	require.Equal(t, []time.Duration{30 * time.Second, 90 * time.Second}, config.Windows)
 	require.Equal(t, map[string][]float64{"inter_token_latency": {0.001, 0.01, 0.1}, "phase.duration": {1, 10}}, config.ClassicBuckets)
 
+	require.Equal(t, []sli.Objective{
+		{SLO: "chat-tpot", Objective: 0.95, Window: 720 * time.Hour},
+		{SLO: "all", Objective: 0.9, Window: 168 * time.Hour},
+	}, config.Objectives)
+
 	config, err = load(t, "no_gauges")
 	require.NoError(t, err)
 	require.Empty(t, config.Quantiles)
@@ -72,6 +78,12 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 		"buckets_not_positive":  "has the bound 0",
 		"buckets_infinite":      "has the bound +Inf",
 		"buckets_not_a_number":  "has the bound NaN",
+		"slo_empty":             "`objectives::0::slo` is empty",
+		"slo_twice":             "`objectives::1::slo` is \"a\", which has an objective at `objectives::0`",
+		"slo_window_zero":       "`objectives::0::window` is 0s: it must be from 1h to 2160h",
+		"slo_objective_missing": "`objectives::0::objective` is 0",
+		"slo_unknown_key":       "windw",
+		"dimension_slo":         "sets the label \"slo\" itself",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(t, name)

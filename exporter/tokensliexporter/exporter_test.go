@@ -174,6 +174,9 @@ func everything() map[string]any {
 		"tokenpulse.inter_chunk_latency.sketch": encoded(0.04, 0.75),
 		"tokenpulse.stall.count":                1,
 		"tokenpulse.stall.duration":             0.75,
+		"tokenpulse.slo.met":                    []any{"chat-tpot"},
+		"tokenpulse.slo.breached":               []any{"chat-ttft"},
+		"tokenpulse.slo.not_eligible":           []any{"answer-gap"},
 		"gen_ai.provider.name":                  "vllm",
 		"gen_ai.request.model":                  "llama",
 		"gen_ai.operation.name":                 "chat",
@@ -223,6 +226,15 @@ func TestEverythingIsPublished(t *testing.T) {
 		"tokenpulse_tokens_total type=cached_input": 64,
 		"tokenpulse_stalls_total ":                  1,
 		"tokenpulse_stall_duration_seconds_total ":  0.75,
+	}
+	for slo, verdict := range map[string]string{"chat-tpot": "good", "chat-ttft": "bad", "answer-gap": "not_eligible", "all": "bad"} {
+		for _, v := range []string{"good", "bad", "not_eligible"} {
+			n := 0.0
+			if v == verdict {
+				n = 1
+			}
+			counters["tokenpulse_slo_requests_total slo="+slo+" verdict="+v] = n
+		}
 	}
 	phases := map[string]float64{"queue": 0.1, "prefill": 0.4, "decode": 1.5}
 	names := []string{"tokenpulse_phase_duration_seconds", "tokenpulse_phase_duration_quantile_seconds"}

@@ -4,15 +4,19 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
 )
 
 // FuzzAttributes gives every attribute the exporter reads values of every type.
-// Whatever they are, all numbers it publishes are numbers, and none negative.
+// Whatever they are, all numbers it publishes are numbers, and none negative but
+// an error budget.
 func FuzzAttributes(f *testing.F) {
 	keys := make([]string, 0, len(everything()))
 	for key := range everything() {
@@ -26,6 +30,7 @@ func FuzzAttributes(f *testing.F) {
 	f.Add(uint8(4), math.MaxFloat64, int64(0), "incomplete", encoded(1e-12, 1<<30))
 	f.Fuzz(func(t *testing.T, turn uint8, double float64, integer int64, text string, raw []byte) {
 		config := createDefaultConfig().(*Config)
+		config.Objectives = []sli.Objective{{SLO: names.SLOAll, Objective: 0.9, Window: time.Hour}}
 		e, err := newTokenSLI(metadatatest.NewSettings(componenttest.NewTelemetry()), config)
 		require.NoError(t, err)
 		kinds := []any{double, integer, text, raw, double > 1, []any{text}, map[string]any{text: integer}}
@@ -40,7 +45,8 @@ func FuzzAttributes(f *testing.F) {
 			for _, m := range family.Metric {
 				requireWhole(t, m.Histogram)
 				for _, v := range []float64{m.GetCounter().GetValue(), m.GetGauge().GetValue(), m.GetHistogram().GetSampleSum()} {
-					require.True(t, v >= 0 && !math.IsInf(v, 0), "%s is %v", family.GetName(), v)
+					overdrawn := v < 0 && family.GetName() == "tokenpulse_slo_error_budget_remaining"
+					require.True(t, (v >= 0 || overdrawn) && !math.IsInf(v, 0), "%s is %v", family.GetName(), v)
 				}
 			}
 		}

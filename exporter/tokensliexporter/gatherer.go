@@ -78,6 +78,9 @@ func (s *scrape) with(labels []*dto.LabelPair, more ...*dto.LabelPair) []*dto.La
 func (s *scrape) series(snapshot *sli.Snapshot) {
 	labels := s.labels.of(snapshot)
 	s.counters(snapshot, labels)
+	for i := range snapshot.SLOs {
+		s.slo(&snapshot.SLOs[i], labels)
+	}
 	for i := range snapshot.Outcomes {
 		if outcome := &snapshot.Outcomes[i]; outcome.Requests > 0 {
 			s.outcome(outcome, s.with(labels, s.labels.outcome[i]))
@@ -98,6 +101,12 @@ func (s *scrape) counter(family int, labels []*dto.LabelPair, n float64, start *
 	s.add(family, labels).Counter = &dto.Counter{Value: &n, CreatedTimestamp: start}
 }
 
+func (s *scrape) gauge(family int, labels []*dto.LabelPair, v float64) {
+	gauge := s.gauges.one()
+	gauge.Value = s.numbers.of(v)
+	s.add(family, labels).Gauge = gauge
+}
+
 func (s *scrape) outcome(outcome *sli.OutcomeSnapshot, labels []*dto.LabelPair) {
 	start := timestamppb.New(outcome.Start)
 	s.counter(s.catalogue.requests, labels, float64(outcome.Requests), start)
@@ -109,9 +118,7 @@ func (s *scrape) outcome(outcome *sli.OutcomeSnapshot, labels []*dto.LabelPair) 
 		labels := s.with(labels, s.labels.phase[i])
 		s.add(s.catalogue.histogram[i], labels).Histogram = s.histogram(d, s.engine.Bounds(sli.Quantity(i)), start)
 		for _, q := range d.Quantiles {
-			gauge := s.gauges.one()
-			gauge.Value = s.numbers.of(q.Value)
-			s.add(s.catalogue.quantile[i], s.with(labels, s.labels.quantile[q.Quantile], s.labels.window[q.Window])).Gauge = gauge
+			s.gauge(s.catalogue.quantile[i], s.with(labels, s.labels.quantile[q.Quantile], s.labels.window[q.Window]), q.Value)
 		}
 	}
 }

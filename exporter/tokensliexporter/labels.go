@@ -11,6 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // labels holds every label whose value is known beforehand. Messages share them.
@@ -22,6 +23,8 @@ type labels struct {
 	quantile   []*dto.LabelPair
 	window     []*dto.LabelPair
 	overflow   *dto.LabelPair
+	verdict    [len(sli.VerdictNames)]*dto.LabelPair
+	burnWindow [len(slo.BurnWindows)]*dto.LabelPair
 }
 
 func newLabels(config *Config) (*labels, error) {
@@ -49,6 +52,12 @@ func newLabels(config *Config) (*labels, error) {
 	}
 	for _, w := range config.Windows {
 		l.window = append(l.window, pair(names.LabelWindow, model.Duration(w).String()))
+	}
+	for i, verdict := range sli.VerdictNames {
+		l.verdict[i] = pair(names.LabelVerdict, verdict)
+	}
+	for i, w := range slo.BurnWindows {
+		l.burnWindow[i] = pair(names.LabelWindow, model.Duration(w).String())
 	}
 	return l, nil
 }

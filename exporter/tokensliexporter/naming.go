@@ -43,6 +43,8 @@ type catalogue struct {
 	quantile  [len(sli.Histograms)]int
 	counter   [len(sli.Counters)]int
 	requests  int
+
+	sloRequests, sloObjective, sloBurnRate, sloBudget int
 }
 
 func newCatalogue() (c *catalogue, err error) {
@@ -68,6 +70,10 @@ func newCatalogue() (c *catalogue, err error) {
 		c.counter[i] = add(counter.Name, counter.Unit, counter.Description, dto.MetricType_COUNTER)
 	}
 	c.requests = add(names.Requests, "{request}", "Finished requests.", dto.MetricType_COUNTER)
+	c.sloRequests = add(names.SLORequests, "{request}", "Finished requests, by what a service level objective says of them.", dto.MetricType_COUNTER)
+	c.sloObjective = add(names.SLOObjective, "", "Share of requests that are to be good, as configured.", dto.MetricType_GAUGE)
+	c.sloBurnRate = add(names.SLOBurnRate, "", "How fast the error budget burns over a recent window: 1 uses it up exactly.", dto.MetricType_GAUGE)
+	c.sloBudget = add(names.SLOBudgetRemaining, "", "Share of the error budget that is left in the objective's window. Negative when it is overdrawn.", dto.MetricType_GAUGE)
 	return c, err
 }
 

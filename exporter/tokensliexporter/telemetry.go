@@ -44,6 +44,7 @@ func (t *selfTelemetry) consumed(ctx context.Context, tally *intake.Tally) {
 	t.builder.ExporterTokenSliRequests.Add(ctx, tally.Requests)
 	t.builder.ExporterTokenSliRequestsOverflow.Add(ctx, tally.Overflow)
 	t.builder.ExporterTokenSliSpansIgnored.Add(ctx, tally.Ignored)
+	t.builder.ExporterTokenSliSloVerdictsDropped.Add(ctx, tally.DroppedVerdicts)
 	for reason, n := range tally.Rejected {
 		if n > 0 {
 			t.builder.ExporterTokenSliValuesRejected.Add(ctx, n, t.reasons[reason])

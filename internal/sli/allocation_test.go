@@ -4,6 +4,7 @@ package sli
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -17,6 +18,13 @@ func TestKnownSeriesCostsNoAllocation(t *testing.T) {
 	r.SetDistribution(InterChunkLatency, distribution(0.01, 0.02))
 	r.SetCount(InputTokens, 7)
 	r.TraceID[0] = 1
+	e.Record(r)
+	require.Zero(t, testing.AllocsPerRun(100, func() { e.Record(r) }))
+}
+
+func TestKnownObjectiveCostsNoAllocation(t *testing.T) {
+	e := newTestEngine(func(o *Options) { o.Objectives = []Objective{{SLO: "A", Objective: 0.9, Window: time.Hour}} })
+	r := judged(e.at(0), "gA", "bB", "nC")
 	e.Record(r)
 	require.Zero(t, testing.AllocsPerRun(100, func() { e.Record(r) }))
 }

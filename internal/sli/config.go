@@ -56,7 +56,8 @@ const maxDimensions = 32
 // which Prometheus gives to histograms.
 var ourLabels = []string{
 	names.LabelVantage, names.LabelOutcome, names.LabelPhase, names.LabelType,
-	names.LabelQuantile, names.LabelWindow, names.LabelOverflow, "le",
+	names.LabelQuantile, names.LabelWindow, names.LabelSLO, names.LabelVerdict,
+	names.LabelOverflow, "le",
 }
 
 func validateDimensions(dimensions []string) (errs []error) {

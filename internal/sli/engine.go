@@ -23,6 +23,8 @@ type Options struct {
 	// ClassicBounds replaces the default bounds of a histogram's classic buckets,
 	// by the metric's name.
 	ClassicBounds map[string][]float64
+	// Objectives are those that burn rates and error budgets are computed for.
+	Objectives []Objective
 }
 
 // Engine holds the series. It is safe for concurrent use: a request locks its own
@@ -33,7 +35,8 @@ type Engine struct {
 	quantiles  []float64
 	bounds     [quantities][]float64
 	calendar   *calendar
-	scratch    sync.Pool // of *sketch.Sketch
+	objectives map[string]*Objective // by the cleaned name
+	scratch    sync.Pool             // of *sketch.Sketch
 
 	stop    context.CancelFunc
 	janitor sync.WaitGroup
@@ -60,6 +63,10 @@ func NewEngine(o Options) *Engine {
 		scratch:    sync.Pool{New: func() any { return new(sketch.Sketch) }},
 		stop:       func() {},
 		series:     map[string]*series{},
+		objectives: map[string]*Objective{},
+	}
+	for i := range o.Objectives {
+		e.objectives[clean(o.Objectives[i].SLO)] = &o.Objectives[i]
 	}
 	for q, h := range Histograms {
 		e.bounds[q] = h.ClassicBounds
@@ -79,6 +86,8 @@ type Recorded struct {
 	Overflow bool
 	// MalformedSketches were left out. The rest of the request counts.
 	MalformedSketches int
+	// DroppedVerdicts have no count of their own: there were too many objectives.
+	DroppedVerdicts int
 }
 
 // Record adds a request to its series.
@@ -90,8 +99,8 @@ func (e *Engine) Record(r *Request) Recorded {
 		if s == nil {
 			s = e.place(key, r.Arrival)
 		}
-		if malformed, recorded := s.record(r); recorded {
-			return Recorded{Overflow: s.key == overflowKey, MalformedSketches: malformed}
+		if became, recorded := s.record(r); recorded {
+			return became
 		}
 		e.remove(s) // it expired after we found it: begin its successor
 	}

@@ -17,6 +17,8 @@ type Request struct {
 	// TraceID and SpanID make the request an exemplar, unless TraceID is zero.
 	TraceID [16]byte
 	SpanID  [8]byte
+	// Verdicts are those of the service level objectives that apply to it.
+	Verdicts Verdicts
 
 	values        [singleValues]optional
 	distributions [quantities - singleValues]Distribution

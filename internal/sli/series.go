@@ -25,6 +25,7 @@ type series struct {
 	page     page
 	outcomes [outcomes]*outcomeSeries
 	counts   [counts]optional
+	slos     slos
 }
 
 // outcomeSeries is what a series keeps for one outcome.
@@ -38,13 +39,12 @@ func newSeries(key string, e *Engine, now time.Time) *series {
 	return &series{key: key, engine: e, start: now, lastSeen: now, page: e.calendar.page(now)}
 }
 
-// record adds a request, unless the series has expired. It returns how many of
-// the request's sketches were malformed.
-func (s *series) record(r *Request) (malformed int, recorded bool) {
+// record adds a request, unless the series has expired.
+func (s *series) record(r *Request) (became Recorded, recorded bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.expired {
-		return 0, false
+		return Recorded{}, false
 	}
 	s.advance(r.Arrival)
 	if r.Arrival.After(s.lastSeen) {
@@ -59,7 +59,11 @@ func (s *series) record(r *Request) (malformed int, recorded bool) {
 			o.histogram(q, s.engine).add(v, exemplar)
 		}
 	}
-	return o.merge(r, exemplar, s.engine), true
+	return Recorded{
+		Overflow:          s.key == overflowKey,
+		MalformedSketches: o.merge(r, exemplar, s.engine),
+		DroppedVerdicts:   s.slos.record(r, s.engine),
+	}, true
 }
 
 // merge adds the request's distributions. It returns how many were malformed.
@@ -185,6 +189,7 @@ func (s *series) snapshot(into *Snapshot, now time.Time, scratch *sketch.Sketch)
 	s.advance(now)
 	s.fold()
 	into.Start, into.counts = s.start, s.counts
+	into.SLOs = s.slos.snapshot(into.SLOs[:0], now, s.engine)
 	for i, o := range s.outcomes {
 		o.snapshot(&into.Outcomes[i], s.engine.quantiles, scratch)
 	}

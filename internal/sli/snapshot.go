@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // Snapshot is a series at one moment. It is a copy, and valid only while it is
@@ -19,6 +20,9 @@ type Snapshot struct {
 	Start time.Time
 	// Outcomes holds what is kept by outcome. One without requests is empty.
 	Outcomes [outcomes]OutcomeSnapshot
+	// SLOs holds what is kept for each service level objective, and for all
+	// together, in the order of their names.
+	SLOs []SLOSnapshot
 
 	counts [counts]optional
 }
@@ -26,6 +30,19 @@ type Snapshot struct {
 // Count returns the sum over all requests, if any reported it.
 func (s *Snapshot) Count(c Count) (n float64, reported bool) {
 	return s.counts[c].value, s.counts[c].present
+}
+
+// SLOSnapshot is what a series keeps for one service level objective.
+type SLOSnapshot struct {
+	Name string
+	// Start is when the first request that it applies to arrived.
+	Start time.Time
+	// Requests counts requests by Verdict.
+	Requests [verdictKinds]uint64
+	// Objective is the share of requests that are to be good. It is zero without
+	// an objective, and Recent is then empty.
+	Objective float64
+	Recent    slo.Recent
 }
 
 // OutcomeSnapshot is what a series keeps for one outcome.

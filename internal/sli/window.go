@@ -34,15 +34,18 @@ type page struct {
 func (c *calendar) page(now time.Time) page {
 	p := page{slots: make([]int64, len(c.widths)), until: math.MaxInt64}
 	for w, width := range c.widths {
-		p.slots[w] = int64(now.Sub(c.epoch) / width)
+		p.slots[w] = int64(c.since(now) / width)
 		p.until = min(p.until, time.Duration(p.slots[w]+1)*width)
 	}
 	return p
 }
 
+// since returns how long after the epoch a time is.
+func (c *calendar) since(now time.Time) time.Duration { return now.Sub(c.epoch) }
+
 // over tells whether a slot has closed since. Time that goes backwards closes
 // nothing.
-func (c *calendar) over(p *page, now time.Time) bool { return now.Sub(c.epoch) >= p.until }
+func (c *calendar) over(p *page, now time.Time) bool { return c.since(now) >= p.until }
 
 // windows holds the recent past of one histogram: for each window a ring of
 // slots. A slot is an encoded sketch, which for the few values of one slot is a

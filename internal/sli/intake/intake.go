@@ -17,6 +17,8 @@ type Tally struct {
 	Requests, Overflow int64
 	// Ignored spans carry nothing of the token_latency processor.
 	Ignored int64
+	// DroppedVerdicts have no count of their own: there were too many objectives.
+	DroppedVerdicts int64
 	// Rejected counts attributes that were left out of a recorded request.
 	Rejected [Reasons]int64
 }
@@ -50,6 +52,7 @@ func (t *Tally) add(recorded sli.Recorded, r *reader) {
 	if recorded.Overflow {
 		t.Overflow++
 	}
+	t.DroppedVerdicts += int64(recorded.DroppedVerdicts)
 	for reason, n := range r.rejected {
 		t.Rejected[reason] += n
 	}

@@ -28,13 +28,15 @@ type reader struct {
 
 // read fills in the request and tells whether the span is one.
 func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
-	values := r.request.Dimensions
+	values, verdicts := r.request.Dimensions, r.request.Verdicts
 	copy(values, resource)
+	verdicts.Reset()
 	*r = reader{dimensions: r.dimensions, request: sli.Request{
 		Dimensions: values,
 		Arrival:    now,
 		TraceID:    span.TraceID(),
 		SpanID:     span.SpanID(),
+		Verdicts:   verdicts,
 	}}
 	for key, v := range span.Attributes().All() {
 		readDimension(values, r.dimensions, key, v)
@@ -99,6 +101,13 @@ func (r *reader) attribute(key string, v pcommon.Value) {
 		if n, ok := r.accept(number(v)); ok {
 			r.request.SetCount(sli.StallSeconds, n)
 		}
+
+	case names.SLOMet:
+		r.verdicts(sli.Good, v)
+	case names.SLOBreached:
+		r.verdicts(sli.Bad, v)
+	case names.SLONotEligible:
+		r.verdicts(sli.NotEligible, v)
 	}
 }
 
@@ -138,6 +147,28 @@ func (r *reader) sketch(into *sli.Distribution, v pcommon.Value) {
 	}
 	into.Sketch = encoded
 	r.sketches++
+}
+
+// verdicts takes a list of objectives that have one verdict in common.
+func (r *reader) verdicts(verdict sli.Verdict, v pcommon.Value) {
+	r.ours = true
+	if v.Type() != pcommon.ValueTypeSlice {
+		r.rejected[WrongType]++
+		return
+	}
+	list, wrong := v.Slice(), false
+	for i := range min(list.Len(), sli.MaxSLOs) {
+		slo := list.At(i)
+		if slo.Type() != pcommon.ValueTypeStr || slo.Str() == "" {
+			wrong = true
+			continue
+		}
+		r.request.Verdicts.Add(slo.Str(), verdict)
+	}
+	if wrong {
+		r.rejected[WrongType]++
+	}
+	r.request.Verdicts.Drop(max(0, list.Len()-sli.MaxSLOs))
 }
 
 func (r *reader) outcome(v pcommon.Value) {

@@ -25,16 +25,17 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                            metric.Meter
-	mu                               sync.Mutex
-	registrations                    []metric.Registration
-	ExporterTokenSliRequests         metric.Int64Counter
-	ExporterTokenSliRequestsOverflow metric.Int64Counter
-	ExporterTokenSliSeries           metric.Int64ObservableGauge
-	ExporterTokenSliSeriesExpired    metric.Int64Counter
-	ExporterTokenSliSeriesLimit      metric.Int64ObservableGauge
-	ExporterTokenSliSpansIgnored     metric.Int64Counter
-	ExporterTokenSliValuesRejected   metric.Int64Counter
+	meter                              metric.Meter
+	mu                                 sync.Mutex
+	registrations                      []metric.Registration
+	ExporterTokenSliRequests           metric.Int64Counter
+	ExporterTokenSliRequestsOverflow   metric.Int64Counter
+	ExporterTokenSliSeries             metric.Int64ObservableGauge
+	ExporterTokenSliSeriesExpired      metric.Int64Counter
+	ExporterTokenSliSeriesLimit        metric.Int64ObservableGauge
+	ExporterTokenSliSloVerdictsDropped metric.Int64Counter
+	ExporterTokenSliSpansIgnored       metric.Int64Counter
+	ExporterTokenSliValuesRejected     metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -134,6 +135,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_token_sli_series_limit",
 		metric.WithDescription("The most series that can be held, max_series. [Alpha]"),
 		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterTokenSliSloVerdictsDropped, err = builder.meter.Int64Counter(
+		"otelcol_exporter_token_sli_slo_verdicts_dropped",
+		metric.WithDescription("Verdicts that count for the SLO `all` only, because a request or a series has too many SLOs. [Alpha]"),
+		metric.WithUnit("{verdict}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterTokenSliSpansIgnored, err = builder.meter.Int64Counter(

@@ -31,6 +31,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterTokenSliRequests.Add(context.Background(), 1)
 	tb.ExporterTokenSliRequestsOverflow.Add(context.Background(), 1)
 	tb.ExporterTokenSliSeriesExpired.Add(context.Background(), 1)
+	tb.ExporterTokenSliSloVerdictsDropped.Add(context.Background(), 1)
 	tb.ExporterTokenSliSpansIgnored.Add(context.Background(), 1)
 	tb.ExporterTokenSliValuesRejected.Add(context.Background(), 1)
 	AssertEqualExporterTokenSliRequests(t, testTel,
@@ -46,6 +47,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterTokenSliSeriesLimit(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterTokenSliSloVerdictsDropped(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterTokenSliSpansIgnored(t, testTel,

@@ -1,0 +1,139 @@
+package tokensliexporter
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+)
+
+// sloMetrics returns the value of every metric of the objectives, by its name and
+// its labels but those of the series.
+func (h *harness) sloMetrics(t testing.TB, accept string) map[string]float64 {
+	t.Helper()
+	all := map[string]float64{}
+	for name, family := range h.families(t, accept) {
+		if !strings.HasPrefix(name, "tokenpulse_slo_") {
+			continue
+		}
+		for _, m := range family.Metric {
+			var labels []string
+			for _, l := range m.Label {
+				if slices.Contains([]string{"slo", "verdict", "window"}, l.GetName()) {
+					labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+				}
+			}
+			all[name+"{"+strings.Join(labels, ",")+"}"] = value(m)
+		}
+	}
+	return all
+}
+
+func TestSLOMetrics(t *testing.T) {
+	h := start(t, func(c *Config) {
+		c.Objectives = []sli.Objective{
+			{SLO: "tpot", Objective: 0.75, Window: time.Hour},
+			{SLO: "gap", Objective: 0.5, Window: time.Hour},
+			{SLO: "unseen", Objective: 0.5, Window: time.Hour},
+		}
+	})
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(
+		map[string]any{"tokenpulse.slo.met": []any{"tpot"}, "tokenpulse.slo.not_eligible": []any{"gap"}},
+		map[string]any{"tokenpulse.slo.breached": []any{"tpot"}},
+		map[string]any{"tokenpulse.outcome": "success"},
+	)))
+	want := map[string]float64{
+		`tokenpulse_slo_requests_total{slo="all",verdict="good"}`:          1,
+		`tokenpulse_slo_requests_total{slo="all",verdict="bad"}`:           1,
+		`tokenpulse_slo_requests_total{slo="all",verdict="not_eligible"}`:  0,
+		`tokenpulse_slo_requests_total{slo="tpot",verdict="good"}`:         1,
+		`tokenpulse_slo_requests_total{slo="tpot",verdict="bad"}`:          1,
+		`tokenpulse_slo_requests_total{slo="tpot",verdict="not_eligible"}`: 0,
+		`tokenpulse_slo_requests_total{slo="gap",verdict="good"}`:          0,
+		`tokenpulse_slo_requests_total{slo="gap",verdict="bad"}`:           0,
+		`tokenpulse_slo_requests_total{slo="gap",verdict="not_eligible"}`:  1,
+		`tokenpulse_slo_objective{slo="tpot"}`:                             0.75,
+		`tokenpulse_slo_objective{slo="gap"}`:                              0.5,
+		`tokenpulse_slo_error_budget_remaining{slo="tpot"}`:                -1, // a half was bad, a quarter may be
+	}
+	for _, window := range []string{"5m", "30m", "1h", "6h", "3d"} {
+		want[`tokenpulse_slo_burn_rate{slo="tpot",window="`+window+`"}`] = 2
+	}
+	for _, accept := range []string{text, protobuf} {
+		require.Equal(t, want, h.sloMetrics(t, accept))
+	}
+	body, _ := h.scrape(t, openMetrics)
+	require.Contains(t, string(body), `tokenpulse_slo_burn_rate{service_name="chat",slo="tpot",window="3d"} 2`)
+	require.Contains(t, string(body), `tokenpulse_slo_requests_created{service_name="chat",slo="tpot",verdict="good"} `)
+}
+
+func TestNoSLOMetricsWithoutVerdicts(t *testing.T) {
+	h := start(t, func(c *Config) { c.Objectives = []sli.Objective{{SLO: "all", Objective: 0.5, Window: time.Hour}} })
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(map[string]any{"tokenpulse.outcome": "success"})))
+	require.Empty(t, h.sloMetrics(t, protobuf))
+}
+
+func TestDroppedVerdictsAreCounted(t *testing.T) {
+	h := start(t, nil)
+	var slos []any
+	for i := range 70 {
+		slos = append(slos, fmt.Sprint("slo-", i))
+	}
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(map[string]any{"tokenpulse.slo.met": slos})))
+	metadatatest.AssertEqualExporterTokenSliSloVerdictsDropped(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 6}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+}
+
+// The README's example is what its configuration makes of its requests.
+func TestSLOExampleInTheREADME(t *testing.T) {
+	_, section, found := strings.Cut(readFile(t, "README.md"), "## Service level objectives\n")
+	require.True(t, found)
+	blocks := regexp.MustCompile("(?s)```(yaml)?\n(.*?)```").FindAllStringSubmatch(section, 2)
+	require.Len(t, blocks, 2)
+	retrieved, err := confmap.NewRetrievedFromYAML([]byte(blocks[0][2]))
+	require.NoError(t, err)
+	file, err := retrieved.AsConf()
+	require.NoError(t, err)
+	exporters, err := file.Sub("exporters")
+	require.NoError(t, err)
+	conf, err := exporters.Sub(component.NewID(metadata.Type).String())
+	require.NoError(t, err)
+	h := start(t, func(c *Config) {
+		require.NoError(t, conf.Unmarshal(c))
+		require.NoError(t, confmap.Validate(c))
+	})
+	var spans []map[string]any
+	for i := range 100 {
+		verdict := "not_eligible"
+		if i < 78 {
+			verdict = "met"
+		} else if i < 80 {
+			verdict = "breached"
+		}
+		spans = append(spans, map[string]any{"tokenpulse.slo." + verdict: []any{"chat-tpot"}})
+	}
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(spans...)))
+	got := h.sloMetrics(t, text)
+	lines := strings.Split(strings.TrimSpace(blocks[1][2]), "\n")
+	require.Len(t, lines, 6)
+	for _, line := range lines {
+		var want float64
+		name, number, _ := strings.Cut(line, "} ")
+		_, err := fmt.Sscan(number, &want)
+		require.NoError(t, err)
+		require.Contains(t, slices.Collect(maps.Keys(got)), name+"}")
+		require.InDelta(t, want, got[name+"}"], 1e-9, line)
+	}
+}
