@@ -30,6 +30,7 @@ func TestExamplesAreValid(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(need.Root(t), "examples", "*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
+	files = append(files, example(t, "slo/presets.yaml"))
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			run(t, built(t, "otelcol-tokenpulse"), "validate", "--config", file)

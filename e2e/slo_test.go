@@ -3,8 +3,11 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -63,7 +66,9 @@ func TestExampleSLOSampling(t *testing.T) {
 	const requests = 10_000
 	run(t, built(t, "tokengen"), "generate", "--fast", "--requests", "10000", "--seed", "7",
 		"--transport", "protobuf", "--endpoint", c.http)
+	metrics := scrape(t, c)
 	c.stop(t)
+	requireAttainment(t, metrics, readSpans(t, allFile))
 
 	sampled := map[pcommon.TraceID]bool{}
 	for _, span := range readSpans(t, sampledFile) {
@@ -97,6 +102,80 @@ func TestExampleSLOSampling(t *testing.T) {
 	// The sampler decides by a hash of the trace's id: 10% to within five standard
 	// deviations of a coin that is tossed as often.
 	require.InDelta(t, 0.10, float64(kept)/float64(rest), 0.03)
+}
+
+// requireAttainment compares the counters with a recount of all spans, exactly, and
+// the gauges with what follows from it.
+func requireAttainment(t *testing.T, metrics map[string]*dto.MetricFamily, spans []ptrace.Span) {
+	t.Helper()
+	type key struct{ slo, verdict string }
+	want := map[key]float64{}
+	outcomes := map[string]bool{}
+	for _, span := range spans {
+		outcomes[text(t, span.Attributes(), "tokenpulse.outcome")] = true
+		all := "not_eligible"
+		for slo, verdict := range recount(t, span) {
+			want[key{slo, verdict}]++
+			switch {
+			case verdict == "bad", verdict == "good" && all != "bad":
+				all = verdict
+			}
+		}
+		want[key{"all", all}]++
+	}
+	require.Len(t, outcomes, 3, "success, error and cancelled requests are there")
+
+	got := map[key]float64{}
+	for _, metric := range metrics["tokenpulse_slo_requests_total"].GetMetric() {
+		got[key{label(metric, "slo"), label(metric, "verdict")}] += metric.GetCounter().GetValue()
+	}
+	for k, n := range got {
+		require.InDelta(t, want[k], n, 0, "%v", k)
+	}
+	for k := range want {
+		require.Contains(t, got, k)
+	}
+	for _, metric := range metrics["tokenpulse_slo_objective"].GetMetric() {
+		objective := map[string]float64{"chat-ttft": 0.95, "chat-tpot": 0.95, "all": 0.9}[label(metric, "slo")]
+		require.InDelta(t, objective, metric.GetGauge().GetValue(), 1e-12)
+	}
+	requireBurnRates(t, metrics)
+}
+
+// requireBurnRates compares each burn rate with the counters of its series, all of
+// which are within the shortest window.
+func requireBurnRates(t *testing.T, metrics map[string]*dto.MetricFamily) {
+	t.Helper()
+	counts := map[string]map[string]float64{} // by series and SLO, by verdict
+	for _, metric := range metrics["tokenpulse_slo_requests_total"].GetMetric() {
+		series := seriesOf(metric, "verdict")
+		if counts[series] == nil {
+			counts[series] = map[string]float64{}
+		}
+		counts[series][label(metric, "verdict")] = metric.GetCounter().GetValue()
+	}
+	burnRates := metrics["tokenpulse_slo_burn_rate"].GetMetric()
+	require.NotEmpty(t, burnRates)
+	for _, metric := range burnRates {
+		of := counts[seriesOf(metric, "window")]
+		allowed := 0.05
+		if label(metric, "slo") == "all" {
+			allowed = 0.1
+		}
+		require.InDelta(t, of["bad"]/(of["good"]+of["bad"])/allowed, metric.GetGauge().GetValue(), 1e-9, "%v", metric.GetLabel())
+	}
+}
+
+// seriesOf returns all labels but one.
+func seriesOf(metric *dto.Metric, without string) string {
+	var labels []string
+	for _, pair := range metric.GetLabel() {
+		if pair.GetName() != without {
+			labels = append(labels, pair.GetName()+"="+pair.GetValue())
+		}
+	}
+	slices.Sort(labels)
+	return strings.Join(labels, ",")
 }
 
 func lists(span ptrace.Span, attribute, slo string) bool {
