@@ -754,6 +754,11 @@ func TestShutdownHonoursItsDeadline(t *testing.T) {
 	defer connection.Close()
 	_, err = connection.Write([]byte("GET /metrics HTTP/1.1\r\n"))
 	require.NoError(t, err)
+	// Connections are accepted in their order: once a later one is served, the
+	// server knows of this one.
+	response, err := http.Get(h.url + "/metrics")
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, h.exporter.Shutdown(ctx), context.DeadlineExceeded)
