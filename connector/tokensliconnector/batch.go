@@ -1,0 +1,147 @@
+package tokensliconnector
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+)
+
+// batch is one flush in the making.
+type batch struct {
+	dimensions []string
+	delta      bool
+
+	sent    sent              // what the next consumer has
+	sending sent              // what it has when it takes this batch
+	since   pcommon.Timestamp // when it took the last one
+	now     pcommon.Timestamp
+
+	metrics pmetric.Metrics
+	into    pmetric.MetricSlice
+	places  map[string]int // of metrics, by name
+
+	key    []byte
+	counts []uint64
+	before sketch.Sketch
+}
+
+func newBatch(config *Config, alreadySent sent, since, now pcommon.Timestamp) *batch {
+	b := &batch{
+		dimensions: config.Series.Dimensions,
+		delta:      config.Temporality == Delta,
+		sent:       alreadySent,
+		sending:    make(sent, len(alreadySent)),
+		since:      since,
+		now:        now,
+		metrics:    pmetric.NewMetrics(),
+		places:     map[string]int{},
+	}
+	scope := b.metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
+	scope.Scope().SetName(metadata.ScopeName)
+	b.into = scope.Metrics()
+	return b
+}
+
+// series adds one series.
+func (b *batch) series(s *sli.Snapshot) {
+	b.key = appendKey(b.key[:0], s)
+	before, sending := b.sent.of(b.key, s), &sentSeries{began: s.Start}
+	b.sending[string(b.key)] = sending
+
+	attributes := b.attributes(s)
+	for i, counter := range sli.Counters {
+		if n, reported := s.Count(counter.Count); reported {
+			m := b.sum(counter.Name, counter.Unit, counter.Description)
+			m.whole = counter.Count != sli.StallSeconds
+			sending.counts[i] = m.add(before.counts[i], n, s.Start, with(attributes, names.LabelType, counter.Type))
+		}
+	}
+	for i := range s.SLOs {
+		o := &s.SLOs[i]
+		if sending.slos == nil {
+			sending.slos = make(map[string][len(sli.VerdictNames)]sentSum, len(s.SLOs))
+		}
+		sending.slos[o.Name] = b.slo(before.slos[o.Name], o, attributes)
+	}
+	for i := range s.Outcomes {
+		o := &s.Outcomes[i]
+		if o.Requests == 0 {
+			continue
+		}
+		attributes := with(attributes, names.LabelOutcome, sli.OutcomeNames[i])
+		m := b.sum(names.Requests, "{request}", "Finished requests.")
+		sending.requests[i] = m.add(before.requests[i], float64(o.Requests), o.Start, attributes)
+		for q := range o.Distributions {
+			if d := &o.Distributions[q]; d.Sketch.Count() > 0 {
+				attributes := with(attributes, names.LabelPhase, sli.Histograms[q].Phase)
+				sending.histograms[i][q] = b.histogram(q).add(before.histograms[i][q], d, o.Start, attributes)
+			}
+		}
+	}
+}
+
+// attributes returns those of a series. A dimension without a value has none.
+func (b *batch) attributes(s *sli.Snapshot) pcommon.Map {
+	attributes := pcommon.NewMap()
+	attributes.EnsureCapacity(len(b.dimensions) + 3)
+	if s.Overflow {
+		attributes.PutBool(names.LabelOverflow, true)
+		return attributes
+	}
+	for i, v := range s.Dimensions {
+		if v != "" {
+			attributes.PutStr(b.dimensions[i], v)
+		}
+	}
+	if s.Vantage != "" {
+		attributes.PutStr(names.LabelVantage, s.Vantage)
+	}
+	return attributes
+}
+
+// with returns the attributes and one more, unless its value is empty.
+func with(attributes pcommon.Map, key, value string) pcommon.Map {
+	if value == "" {
+		return attributes
+	}
+	more := pcommon.NewMap()
+	attributes.CopyTo(more)
+	more.PutStr(key, value)
+	return more
+}
+
+// startOf returns when a cumulative stream began that is sent for the first time:
+// the last moment at which it was known to be zero. That is the last flush or,
+// where its first request came after that, a millisecond before the request. So
+// the stream's zero has a time of its own also where times are milliseconds, and
+// never lies further back than a flush.
+func (b *batch) startOf(began time.Time) pcommon.Timestamp {
+	first := min(pcommon.NewTimestampFromTime(began), b.now)
+	return max(b.since, first-pcommon.Timestamp(time.Millisecond))
+}
+
+// metric returns the metric of a name, and whether it is new.
+func (b *batch) metric(name, unit, description string) (m pmetric.Metric, added bool) {
+	if i, known := b.places[name]; known {
+		return b.into.At(i), false
+	}
+	b.places[name] = b.into.Len()
+	m = b.into.AppendEmpty()
+	m.SetName(name)
+	m.SetUnit(unit)
+	m.SetDescription(description)
+	return m, true
+}
+
+func (b *batch) temporality() pmetric.AggregationTemporality {
+	if b.delta {
+		return pmetric.AggregationTemporalityDelta
+	}
+	return pmetric.AggregationTemporalityCumulative
+}

@@ -1,0 +1,79 @@
+package tokensliconnector
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
+)
+
+// typicalSpan carries the distributions of a stream of 500 tokens, some 20 ms
+// apart.
+func typicalSpan(random *rand.Rand, model string) map[string]any {
+	gaps := make([]float64, 499)
+	for i := range gaps {
+		gaps[i] = 0.02 * math.Exp(0.3*random.NormFloat64())
+	}
+	around := func(v float64) float64 { return v * math.Exp(0.3*random.NormFloat64()) }
+	return request(map[string]any{
+		"gen_ai.request.model":                  model,
+		"tokenpulse.time_to_first_token":        around(0.5),
+		"tokenpulse.time_to_first_output_token": around(0.5),
+		"tokenpulse.time_per_output_token":      around(0.02),
+		"tokenpulse.request.duration":           around(10),
+		"tokenpulse.queue.duration":             around(0.1),
+		"tokenpulse.prefill.duration":           around(0.4),
+		"tokenpulse.decode.duration":            around(9),
+		"tokenpulse.output_token_rate":          around(50),
+		"tokenpulse.inter_token_latency.sketch": encoded(gaps...),
+		"gen_ai.usage.input_tokens":             1000,
+		"gen_ai.usage.output_tokens":            500,
+	})
+}
+
+// BenchmarkFlush sends 2,000 series with all ten distributions, each of which had
+// a request since the flush before.
+func BenchmarkFlush(b *testing.B) {
+	const series = 2000
+	for _, temporality := range []Temporality{Cumulative, Delta} {
+		b.Run(string(temporality), func(b *testing.B) {
+			config := createDefaultConfig().(*Config)
+			config.Temporality = temporality
+			next, err := consumer.NewMetrics(consumertest.NewNop().ConsumeMetrics)
+			if err != nil {
+				b.Fatal(err)
+			}
+			c, err := newTokenSLI(metadatatest.NewSettings(componenttest.NewTelemetry()), config, next)
+			if err != nil {
+				b.Fatal(err)
+			}
+			random := rand.New(rand.NewPCG(1, 2))
+			var spans []map[string]any
+			for i := range series {
+				spans = append(spans, typicalSpan(random, fmt.Sprint("model-", i)))
+			}
+			batch := batchOf(spans...)
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				if err := c.ConsumeTraces(b.Context(), batch); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				if err := c.flush(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/series, "ns/series")
+			if len(c.sent) != series {
+				b.Fatalf("%d series sent, want %d", len(c.sent), series)
+			}
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package tokensliconnector
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+
+	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
+)
+
+func load(t *testing.T, name string) (*Config, error) {
+	t.Helper()
+	file, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
+	require.NoError(t, err)
+	section, err := file.Sub(component.NewIDWithName(metadata.Type, name).String())
+	require.NoError(t, err)
+	config := createDefaultConfig().(*Config)
+	if err := section.Unmarshal(config); err != nil {
+		return nil, err
+	}
+	return config, confmap.Validate(config)
+}
+
+func TestConfigIsRead(t *testing.T) {
+	config, err := load(t, "")
+	require.NoError(t, err)
+	require.Equal(t, []string{"service.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.operation.name"}, config.Series.Dimensions)
+	require.Equal(t, 2000, config.Series.MaxSeries)
+	require.Equal(t, time.Hour, config.Series.SeriesExpiration)
+	require.Equal(t, 15*time.Second, config.FlushInterval)
+	require.Equal(t, Cumulative, config.Temporality)
+
+	config, err = load(t, "full")
+	require.NoError(t, err)
+	require.Equal(t, []string{"gen_ai.request.model", "deployment.environment.name"}, config.Series.Dimensions)
+	require.Equal(t, 50, config.Series.MaxSeries)
+	require.Equal(t, 10*time.Minute, config.Series.SeriesExpiration)
+	require.Equal(t, time.Minute, config.FlushInterval)
+	require.Equal(t, Delta, config.Temporality)
+
+	_, err = load(t, "for_ever")
+	require.NoError(t, err)
+
+	config, err = load(t, "objectives")
+	require.NoError(t, err)
+	require.Len(t, config.Objectives, 1)
+	require.Equal(t, 720*time.Hour, config.Objectives[0].Window)
+}
+
+func TestConfigMistakesAreNamed(t *testing.T) {
+	for name, want := range map[string]string{
+		"dimension_ours":           "sets the label \"vantage\" itself",
+		"max_series_zero":          "`max_series` is 0",
+		"interval_without_unit":    "`metrics_flush_interval` is 15ns",
+		"interval_over_expiration": "must live longer",
+		"temporality_unknown":      "`temporality` is \"delta_only\": it is cumulative or delta",
+		"objective_too_high":       "`objectives::0::objective` is 95",
+		"unknown_key":              "max_serise",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(t, name)
+			require.ErrorContains(t, err, want)
+		})
+	}
+}

@@ -1,0 +1,333 @@
+package tokensliconnector
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
+)
+
+// 0.5 is the upper bound of bucket -65, 2 that of bucket 63: 2^((i+1)/64).
+var (
+	half = request(map[string]any{"tokenpulse.time_to_first_token": 0.5})
+	two  = request(map[string]any{"tokenpulse.time_to_first_token": 2.0})
+)
+
+const chat = "outcome=success,service.name=chat"
+
+func TestCumulativePointsCoverAllSinceTheSeriesBegan(t *testing.T) {
+	h := newHarness(t, nil)
+	h.consume(t, 103, half)
+	require.Equal(t, []string{
+		"tokenpulse.requests{" + chat + "} 102.999..102.999 0",
+		"tokenpulse.requests{" + chat + "} 102.999..115 1",
+		"tokenpulse.time_to_first_token{" + chat + "} 102.999..102.999 n=0 sum=0",
+		"tokenpulse.time_to_first_token{" + chat + "} 102.999..115 n=1 sum=0.5 0.5..0.5 -65:1 exemplar=0.5@103",
+	}, h.flushed(t, 115))
+
+	h.consume(t, 118, two)
+	require.Equal(t, []string{
+		"tokenpulse.requests{" + chat + "} 102.999..130 2",
+		"tokenpulse.time_to_first_token{" + chat + "} 102.999..130 n=2 sum=2.5 0.5..2 -65:1 63:1 exemplar=2@118",
+	}, h.flushed(t, 130))
+
+	require.Equal(t, []string{
+		"tokenpulse.requests{" + chat + "} 102.999..145 2",
+		"tokenpulse.time_to_first_token{" + chat + "} 102.999..145 n=2 sum=2.5 0.5..2 -65:1 63:1",
+	}, h.flushed(t, 145), "a quiet series is still there")
+}
+
+// The zero of what comes up later is not further back than the last flush: who
+// stores samples by time may not take them that late.
+func TestStreamThatComesUpLaterBeginsAtTheFlushBefore(t *testing.T) {
+	h := newHarness(t, nil)
+	h.consume(t, 103, request(nil))
+	h.flushed(t, 115)
+	h.consume(t, 116, half)
+	require.Equal(t, []string{
+		"tokenpulse.requests{" + chat + "} 102.999..130 2",
+		"tokenpulse.time_to_first_token{" + chat + "} 115..115 n=0 sum=0",
+		"tokenpulse.time_to_first_token{" + chat + "} 115..130 n=1 sum=0.5 0.5..0.5 -65:1 exemplar=0.5@116",
+	}, h.flushed(t, 130))
+}
+
+func TestDeltaPointsCoverWhatIsNew(t *testing.T) {
+	h := newHarness(t, delta)
+	h.consume(t, 103, half)
+	require.Equal(t, []string{
+		"tokenpulse.requests{" + chat + "} 100..115 1",
+		"tokenpulse.time_to_first_token{" + chat + "} 100..115 n=1 sum=0.5 -65:1 exemplar=0.5@103",
+	}, h.flushed(t, 115))
+
+	h.consume(t, 118, two, half, two)
+	require.Equal(t, []string{
+		"tokenpulse.requests{" + chat + "} 115..130 3",
+		"tokenpulse.time_to_first_token{" + chat + "} 115..130 n=3 sum=4.5 -65:1 63:2 exemplar=2@118 exemplar=0.5@118",
+	}, h.flushed(t, 130))
+
+	require.Empty(t, h.flushed(t, 145), "nothing is new")
+	h.consume(t, 146, two)
+	require.Equal(t, []string{
+		"tokenpulse.requests{" + chat + "} 145..160 1",
+		"tokenpulse.time_to_first_token{" + chat + "} 145..160 n=1 sum=2 63:1 exemplar=2@146",
+	}, h.flushed(t, 160), "buckets without new values are left out at either end")
+}
+
+func TestRefusedFlushGoesWithTheNextOne(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Config)
+		want   []string
+	}{
+		"delta": {delta, []string{
+			"tokenpulse.requests{" + chat + "} 115..145 2",
+			"tokenpulse.time_to_first_token{" + chat + "} 115..145 n=2 sum=2.5 -65:1 63:1 exemplar=0.5@118 exemplar=2@131",
+		}},
+		// The zero of what came up in the refused flush was refused with it.
+		"cumulative": {nil, []string{
+			"tokenpulse.requests{" + chat + "} 102.999..145 3",
+			"tokenpulse.time_to_first_token{" + chat + "} 115..115 n=0 sum=0",
+			"tokenpulse.time_to_first_token{" + chat + "} 115..145 n=2 sum=2.5 0.5..2 -65:1 63:1 exemplar=0.5@118 exemplar=2@131",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, test.change)
+			h.consume(t, 103, request(nil))
+			h.flushed(t, 115)
+			h.consume(t, 118, half)
+			h.to.refuses = true
+			h.seconds = 130
+			require.ErrorIs(t, h.flush(t.Context()), errRefused)
+			h.to.refuses = false
+			h.consume(t, 131, two)
+			require.Equal(t, test.want, h.flushed(t, 145))
+			metadatatest.AssertEqualConnectorTokenSliFlushesRefused(t, h.telemetry,
+				[]metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
+		})
+	}
+}
+
+func TestEveryMetricIsSent(t *testing.T) {
+	h := newHarness(t, delta)
+	h.consume(t, 103, request(map[string]any{
+		"tokenpulse.vantage":                    "server",
+		"gen_ai.request.model":                  "llama",
+		"tokenpulse.time_to_first_token":        0.5,
+		"tokenpulse.time_to_first_output_token": 1.0,
+		"tokenpulse.time_per_output_token":      0.25,
+		"tokenpulse.request.duration":           4.0,
+		"tokenpulse.queue.duration":             0.0,
+		"tokenpulse.prefill.duration":           0.5,
+		"tokenpulse.decode.duration":            2.0,
+		"tokenpulse.output_token_rate":          4.0,
+		"tokenpulse.inter_token_latency.max":    2.0,
+		"tokenpulse.inter_token_latency.sketch": encoded(0.5, 0.5, 2),
+		"tokenpulse.inter_chunk_latency.max":    2.0,
+		"tokenpulse.inter_chunk_latency.sketch": encoded(1, 2),
+		"tokenpulse.stall.count":                2,
+		"tokenpulse.stall.duration":             2.5,
+		"gen_ai.usage.input_tokens":             100,
+		"gen_ai.usage.output_tokens":            9,
+		"gen_ai.usage.reasoning.output_tokens":  3,
+		"gen_ai.usage.cache_read.input_tokens":  64,
+		"tokenpulse.slo.met":                    []any{"fast"},
+	}))
+	got := strings.Join(h.flushed(t, 115), "\n")
+	const series = "gen_ai.request.model=llama,"
+	const rest = "service.name=chat,vantage=server} 100..115 "
+	const exemplar = " exemplar="
+	const histograms = series + "outcome=success," + rest
+	require.Equal(t, strings.Join([]string{
+		"tokenpulse.inter_chunk_latency{" + histograms + "n=2 sum=3 -1:1 63:1" + exemplar + "2@103",
+		"tokenpulse.inter_token_latency{" + histograms + "n=3 sum=3 -65:2 63:1" + exemplar + "2@103",
+		"tokenpulse.output_token_rate{" + histograms + "n=1 sum=4 127:1" + exemplar + "4@103",
+		"tokenpulse.phase.duration{" + series + "outcome=success,phase=decode," + rest + "n=1 sum=2 63:1" + exemplar + "2@103",
+		"tokenpulse.phase.duration{" + series + "outcome=success,phase=prefill," + rest + "n=1 sum=0.5 -65:1" + exemplar + "0.5@103",
+		"tokenpulse.phase.duration{" + series + "outcome=success,phase=queue," + rest + "n=1 sum=0 zeros=1" + exemplar + "0@103",
+		"tokenpulse.request.duration{" + histograms + "n=1 sum=4 127:1" + exemplar + "4@103",
+		"tokenpulse.requests{" + histograms + "1",
+		"tokenpulse.slo.requests{" + series + "service.name=chat,slo=all,vantage=server,verdict=good} 100..115 1",
+		"tokenpulse.slo.requests{" + series + "service.name=chat,slo=fast,vantage=server,verdict=good} 100..115 1",
+		"tokenpulse.stall.duration{" + series + rest + "2.5s",
+		"tokenpulse.stalls{" + series + rest + "2",
+		"tokenpulse.time_per_output_token{" + histograms + "n=1 sum=0.25 -129:1" + exemplar + "0.25@103",
+		"tokenpulse.time_to_first_output_token{" + histograms + "n=1 sum=1 -1:1" + exemplar + "1@103",
+		"tokenpulse.time_to_first_token{" + histograms + "n=1 sum=0.5 -65:1" + exemplar + "0.5@103",
+		"tokenpulse.tokens{" + series + "service.name=chat,type=cached_input,vantage=server} 100..115 64",
+		"tokenpulse.tokens{" + series + "service.name=chat,type=input,vantage=server} 100..115 100",
+		"tokenpulse.tokens{" + series + "service.name=chat,type=output,vantage=server} 100..115 9",
+		"tokenpulse.tokens{" + series + "service.name=chat,type=reasoning,vantage=server} 100..115 3",
+	}, "\n"), got)
+
+	units := map[string]string{}
+	each(h.to.AllMetrics()[0], func(m pmetric.Metric, _ point) {
+		units[m.Name()] = m.Unit()
+		require.NotEmpty(t, m.Description(), m.Name())
+		switch m.Type() {
+		case pmetric.MetricTypeSum:
+			require.True(t, m.Sum().IsMonotonic())
+			require.Equal(t, pmetric.AggregationTemporalityDelta, m.Sum().AggregationTemporality())
+		default:
+			require.Equal(t, pmetric.AggregationTemporalityDelta, m.ExponentialHistogram().AggregationTemporality())
+			for _, p := range m.ExponentialHistogram().DataPoints().All() {
+				require.EqualValues(t, 6, p.Scale())
+				require.InDelta(t, 0x1p-30, p.ZeroThreshold(), 0)
+			}
+		}
+	})
+	require.Len(t, units, 13)
+	require.Equal(t, "s", units["tokenpulse.stall.duration"])
+	require.Equal(t, "{token}", units["tokenpulse.tokens"])
+	require.Equal(t, "{request}", units["tokenpulse.requests"])
+	require.Equal(t, "{token}/s", units["tokenpulse.output_token_rate"])
+
+	resource := h.to.AllMetrics()[0].ResourceMetrics()
+	require.Equal(t, 1, resource.Len())
+	require.Zero(t, resource.At(0).Resource().Attributes().Len())
+	require.Equal(t, "github.com/tokenpulse/tokenpulse/connector/tokensliconnector", resource.At(0).ScopeMetrics().At(0).Scope().Name())
+}
+
+// Two of twenty requests are bad where one may be: the budget burns at 2.
+func TestObjectivesHaveBurnRates(t *testing.T) {
+	config, err := load(t, "objectives")
+	require.NoError(t, err)
+	h := newHarness(t, func(c *Config) { c.Objectives = config.Objectives })
+	var spans []map[string]any
+	for i := range 20 {
+		verdict := "tokenpulse.slo.met"
+		if i < 2 {
+			verdict = "tokenpulse.slo.breached"
+		}
+		spans = append(spans, request(map[string]any{verdict: []any{"chat-tpot"}}))
+	}
+	h.now = time.Now // the engine's windows go by its clock
+	require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(spans...)))
+	require.NoError(t, h.flush(t.Context()))
+	values := map[string]float64{}
+	each(h.to.AllMetrics()[0], func(m pmetric.Metric, _ point) {
+		if m.Type() == pmetric.MetricTypeGauge {
+			for _, g := range m.Gauge().DataPoints().All() {
+				values[m.Name()+"{"+show(g.Attributes())+"}"] = g.DoubleValue()
+			}
+		}
+	})
+	require.Len(t, values, 7)
+	require.InDelta(t, 0.95, values["tokenpulse.slo.objective{service.name=chat,slo=chat-tpot}"], 1e-9)
+	require.InDelta(t, -1, values["tokenpulse.slo.error_budget.remaining{service.name=chat,slo=chat-tpot}"], 1e-9)
+	require.InDelta(t, 2, values["tokenpulse.slo.burn_rate{service.name=chat,slo=chat-tpot,window=5m}"], 1e-9)
+}
+
+func TestPastTheLimitRequestsGoToTheOverflowSeries(t *testing.T) {
+	h := newHarness(t, func(c *Config) { delta(c); c.Series.MaxSeries = 1 })
+	h.consume(t, 103,
+		request(map[string]any{"gen_ai.request.model": "a"}),
+		request(map[string]any{"gen_ai.request.model": "b"}),
+		request(map[string]any{"gen_ai.request.model": "c"}))
+	require.Equal(t, []string{
+		"tokenpulse.requests{gen_ai.request.model=a,outcome=success,service.name=chat} 100..115 1",
+		"tokenpulse.requests{otel.metric.overflow=true,outcome=success} 100..115 2",
+	}, h.flushed(t, 115))
+	require.Len(t, h.sent, 2, "one entry per series, and the overflow series")
+	metadatatest.AssertEqualConnectorTokenSliRequests(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 3}}, metricdatatest.IgnoreTimestamp())
+	metadatatest.AssertEqualConnectorTokenSliRequestsOverflow(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+	metadatatest.AssertEqualConnectorTokenSliSeries(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
+	metadatatest.AssertEqualConnectorTokenSliSeriesLimit(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
+}
+
+func TestExpiredSeriesIsGoneAndItsSuccessorBeginsAnew(t *testing.T) {
+	for name, test := range map[string]func(*Config){"cumulative": func(*Config) {}, "delta": delta} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, func(c *Config) {
+				test(c)
+				c.FlushInterval = 900 * time.Millisecond // the flushes here are told
+				c.Series.SeriesExpiration = time.Second
+			})
+			h.now = time.Now
+			h.engine.Start(h.tokenSLI.telemetry.expired)
+			require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(half, half)))
+			require.NoError(t, h.flush(t.Context()))
+			require.Eventually(t, func() bool { return h.engine.Held() == 0 }, 10*time.Second, 10*time.Millisecond)
+			h.to.Reset()
+			require.NoError(t, h.flush(t.Context()))
+			require.Empty(t, h.to.AllMetrics())
+			require.Empty(t, h.sent)
+
+			require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(half)))
+			require.NoError(t, h.flush(t.Context()))
+			got := lines(h.to.AllMetrics()[0])
+			require.True(t, strings.HasSuffix(got[len(got)/2-1], " 1"), "the successor's requests: %v", got)
+			require.Contains(t, got[len(got)-1], "n=1 sum=0.5")
+			metadatatest.AssertEqualConnectorTokenSliSeriesExpired(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
+		})
+	}
+}
+
+// A series that expired and came back between two flushes is not taken for the one
+// before.
+func TestSuccessorBetweenTwoFlushesIsNotTakenForItsPredecessor(t *testing.T) {
+	h := newHarness(t, delta)
+	h.consume(t, 103, half, half)
+	h.flushed(t, 115)
+	successor := newHarness(t, delta)
+	h.engine = successor.engine // as if all had expired
+	h.consume(t, 120, half)
+	require.Equal(t, "tokenpulse.requests{"+chat+"} 115..130 1", h.flushed(t, 130)[0])
+}
+
+func TestFlushesFromTimeToTimeAndAtShutdown(t *testing.T) {
+	h := newHarness(t, func(c *Config) { delta(c); c.FlushInterval = minFlushInterval })
+	h.now = time.Now
+	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(half)))
+	require.Eventually(t, func() bool { return len(h.to.AllMetrics()) == 1 }, 10*time.Second, time.Millisecond)
+
+	last := newHarness(t, delta) // flushes every 15 s
+	last.now = time.Now
+	require.NoError(t, last.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, last.ConsumeTraces(t.Context(), batchOf(half)))
+	require.NoError(t, last.Shutdown(t.Context()))
+	require.Len(t, last.to.AllMetrics(), 1)
+	require.NoError(t, last.Shutdown(t.Context()))
+	require.Len(t, last.to.AllMetrics(), 1, "a second shutdown does nothing")
+}
+
+func TestShutdownTellsOfWhatItCouldNotSend(t *testing.T) {
+	h := newHarness(t, nil)
+	h.now = time.Now
+	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(half)))
+	h.to.refuses = true
+	require.ErrorIs(t, h.Shutdown(t.Context()), errRefused)
+}
+
+// hanging is a consumer that waits until its caller gives up.
+type hanging struct {
+	destination
+	entered chan struct{}
+}
+
+func (h *hanging) ConsumeMetrics(ctx context.Context, _ pmetric.Metrics) error {
+	h.entered <- struct{}{}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestShutdownWaitsNoLongerThanItsContext(t *testing.T) {
+	h := newHarness(t, func(c *Config) { c.FlushInterval = minFlushInterval })
+	h.now = time.Now
+	next := &hanging{entered: make(chan struct{}, 2)}
+	h.next = next
+	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(half)))
+	<-next.entered
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, h.Shutdown(ctx), context.Canceled)
+}

@@ -1,0 +1,134 @@
+package tokensliconnector
+
+import (
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+)
+
+// histogram is a metric that shows a distribution.
+type histogram struct {
+	*batch
+	points pmetric.ExponentialHistogramDataPointSlice
+}
+
+func (b *batch) histogram(q int) histogram {
+	h := &sli.Histograms[q]
+	m, added := b.metric(h.Name, h.Unit, h.Description)
+	if added {
+		m.SetEmptyExponentialHistogram().SetAggregationTemporality(b.temporality())
+	}
+	return histogram{b, m.ExponentialHistogram().DataPoints()}
+}
+
+// add adds the points of one stream, of which something was sent before. It
+// returns what is sent with these points.
+func (h histogram) add(before sentHistogram, d *sli.DistributionSnapshot, began time.Time, attributes pcommon.Map) sentHistogram {
+	if h.delta {
+		return h.addDelta(before, d, attributes)
+	}
+	start := before.start
+	if start == 0 {
+		start = h.startOf(began)
+		h.point(start, start, attributes)
+	}
+	point := h.point(start, h.now, attributes)
+	point.SetMin(d.Sketch.Min())
+	point.SetMax(d.Sketch.Max())
+	h.fill(point, d, &sketch.Sketch{})
+	return sentHistogram{start: start}
+}
+
+// addDelta adds what is new. Its smallest and largest value are unknown: only
+// those of all values are.
+func (h histogram) addDelta(before sentHistogram, d *sli.DistributionSnapshot, attributes pcommon.Map) sentHistogram {
+	if d.Sketch.Count() == before.count {
+		return before
+	}
+	h.before.Reset()
+	if before.count > 0 {
+		// What was encoded decodes, unless counts past all reason were merged.
+		_ = h.before.MergeBinary(before.sketch)
+	}
+	h.fill(h.point(h.since, h.now, attributes), d, &h.before)
+	return sentHistogram{count: d.Sketch.Count(), sketch: d.Sketch.AppendBinary(nil)}
+}
+
+func (h histogram) point(start, now pcommon.Timestamp, attributes pcommon.Map) pmetric.ExponentialHistogramDataPoint {
+	point := h.points.AppendEmpty()
+	point.SetStartTimestamp(start)
+	point.SetTimestamp(now)
+	point.SetScale(sketch.Scale)
+	point.SetZeroThreshold(sketch.ZeroThreshold)
+	point.SetSum(0)
+	attributes.CopyTo(point.Attributes())
+	return point
+}
+
+// fill sets what a distribution has over what was sent before.
+func (h histogram) fill(point pmetric.ExponentialHistogramDataPoint, d *sli.DistributionSnapshot, before *sketch.Sketch) {
+	values := &d.Sketch
+	point.SetCount(values.Count() - before.Count())
+	point.SetSum(values.Sum() - before.Sum())
+	point.SetZeroCount(values.Zeros() - before.Zeros())
+	offset, counts := h.buckets(values, before)
+	point.Positive().SetOffset(int32(offset))
+	point.Positive().BucketCounts().FromRaw(counts)
+	h.exemplars(point.Exemplars(), d.Exemplars)
+}
+
+// buckets returns the counts of neighbouring buckets, from an offset on, without
+// empty ones at either end. They are valid until the next call.
+func (h histogram) buckets(values, before *sketch.Sketch) (offset int, counts []uint64) {
+	counts = h.counts[:0]
+	for index, n := range values.Buckets() {
+		if len(counts) == 0 {
+			offset = index
+		}
+		for offset+len(counts) < index {
+			counts = append(counts, 0)
+		}
+		counts = append(counts, n)
+	}
+	h.counts = counts
+	for index, n := range before.Buckets() {
+		counts[index-offset] -= n
+	}
+	for len(counts) > 0 && counts[len(counts)-1] == 0 {
+		counts = counts[:len(counts)-1]
+	}
+	for len(counts) > 0 && counts[0] == 0 {
+		offset, counts = offset+1, counts[1:]
+	}
+	if len(counts) == 0 {
+		offset = 0
+	}
+	return offset, counts
+}
+
+// maxExemplars is how many exemplars a data point carries: those of the largest
+// values, as one looks for slow requests.
+const maxExemplars = 5
+
+// exemplars adds those that came since the last flush, in the order of time.
+func (h histogram) exemplars(into pmetric.ExemplarSlice, all []sli.Exemplar) {
+	var chosen []*sli.Exemplar
+	for i := len(all) - 1; i >= 0 && len(chosen) < maxExemplars; i-- {
+		if e := &all[i]; e.Set() && pcommon.NewTimestampFromTime(e.Time()) > h.since {
+			chosen = append(chosen, e)
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b *sli.Exemplar) int { return a.Time().Compare(b.Time()) })
+	for _, e := range chosen {
+		exemplar := into.AppendEmpty()
+		exemplar.SetTraceID(e.TraceID)
+		exemplar.SetSpanID(e.SpanID)
+		exemplar.SetTimestamp(pcommon.NewTimestampFromTime(e.Time()))
+		exemplar.SetDoubleValue(e.Value)
+	}
+}

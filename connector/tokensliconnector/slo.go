@@ -1,0 +1,47 @@
+package tokensliconnector
+
+import (
+	"github.com/prometheus/common/model"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+// slo adds what a series keeps for one service level objective, of which something
+// was sent before. It returns what is sent with it.
+func (b *batch) slo(before [len(sli.VerdictNames)]sentSum, s *sli.SLOSnapshot, attributes pcommon.Map) (sending [len(sli.VerdictNames)]sentSum) {
+	attributes = with(attributes, names.LabelSLO, s.Name)
+	m := b.sum(names.SLORequests, "{request}", "Finished requests, by what a service level objective says of them.")
+	for verdict, n := range s.Requests {
+		attributes := with(attributes, names.LabelVerdict, sli.VerdictNames[verdict])
+		sending[verdict] = m.add(before[verdict], float64(n), s.Start, attributes)
+	}
+	if s.Objective == 0 {
+		return sending
+	}
+	b.gauge(names.SLOObjective, "Share of requests that are to be good, as configured.", s.Objective, attributes)
+	for i, counts := range s.Recent.Burn {
+		if rate, known := counts.BurnRate(s.Objective); known {
+			window := model.Duration(slo.BurnWindows[i]).String()
+			b.gauge(names.SLOBurnRate, "How fast the error budget burns over a recent window: 1 uses it up exactly.", rate, with(attributes, names.LabelWindow, window))
+		}
+	}
+	if left, known := s.Recent.Budget.BudgetRemaining(s.Objective); known {
+		b.gauge(names.SLOBudgetRemaining, "Share of the error budget that is left in the objective's window. Negative when it is overdrawn.", left, attributes)
+	}
+	return sending
+}
+
+// gauge adds a point of a metric that is a ratio.
+func (b *batch) gauge(name, description string, v float64, attributes pcommon.Map) {
+	m, added := b.metric(name, "1", description)
+	if added {
+		m.SetEmptyGauge()
+	}
+	point := m.Gauge().DataPoints().AppendEmpty()
+	point.SetTimestamp(b.now)
+	point.SetDoubleValue(v)
+	attributes.CopyTo(point.Attributes())
+}

@@ -1,0 +1,55 @@
+package tokensliconnector
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// sum is a metric that counts something.
+type sum struct {
+	*batch
+	points pmetric.NumberDataPointSlice
+	// whole numbers are sent as such.
+	whole bool
+}
+
+func (b *batch) sum(name, unit, description string) sum {
+	m, added := b.metric(name, unit, description)
+	if added {
+		m.SetEmptySum().SetIsMonotonic(true)
+		m.Sum().SetAggregationTemporality(b.temporality())
+	}
+	return sum{batch: b, points: m.Sum().DataPoints(), whole: true}
+}
+
+// add adds the points of one stream, of which something was sent before. It
+// returns what is sent with these points.
+func (s sum) add(before sentSum, total float64, began time.Time, attributes pcommon.Map) sentSum {
+	if s.delta {
+		if total > before.total {
+			s.point(s.since, s.now, total-before.total, attributes)
+		}
+		return sentSum{total: total}
+	}
+	start := before.start
+	if start == 0 {
+		start = s.startOf(began)
+		s.point(start, start, 0, attributes)
+	}
+	s.point(start, s.now, total, attributes)
+	return sentSum{start: start}
+}
+
+func (s sum) point(start, now pcommon.Timestamp, n float64, attributes pcommon.Map) {
+	point := s.points.AppendEmpty()
+	point.SetStartTimestamp(start)
+	point.SetTimestamp(now)
+	attributes.CopyTo(point.Attributes())
+	if s.whole {
+		point.SetIntValue(int64(n))
+	} else {
+		point.SetDoubleValue(n)
+	}
+}

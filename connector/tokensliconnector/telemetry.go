@@ -1,0 +1,63 @@
+package tokensliconnector
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/sli/intake"
+)
+
+// selfTelemetry is what the connector tells about itself.
+type selfTelemetry struct {
+	builder *metadata.TelemetryBuilder
+	reasons [intake.Reasons]metric.MeasurementOption
+}
+
+func newSelfTelemetry(set component.TelemetrySettings, engine *sli.Engine, maxSeries int) (*selfTelemetry, error) {
+	builder, err := metadata.NewTelemetryBuilder(set)
+	if err != nil {
+		return nil, err
+	}
+	t := &selfTelemetry{builder: builder}
+	for reason, name := range intake.ReasonNames {
+		t.reasons[reason] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", name)))
+	}
+	err = builder.RegisterConnectorTokenSliSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(int64(engine.Held()))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t, builder.RegisterConnectorTokenSliSeriesLimitCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(int64(maxSeries))
+		return nil
+	})
+}
+
+func (t *selfTelemetry) consumed(ctx context.Context, tally *intake.Tally) {
+	t.builder.ConnectorTokenSliRequests.Add(ctx, tally.Requests)
+	t.builder.ConnectorTokenSliRequestsOverflow.Add(ctx, tally.Overflow)
+	t.builder.ConnectorTokenSliSpansIgnored.Add(ctx, tally.Ignored)
+	t.builder.ConnectorTokenSliSloVerdictsDropped.Add(ctx, tally.DroppedVerdicts)
+	for reason, n := range tally.Rejected {
+		if n > 0 {
+			t.builder.ConnectorTokenSliValuesRejected.Add(ctx, n, t.reasons[reason])
+		}
+	}
+}
+
+func (t *selfTelemetry) expired(series int) {
+	t.builder.ConnectorTokenSliSeriesExpired.Add(context.Background(), int64(series))
+}
+
+func (t *selfTelemetry) refused(ctx context.Context) {
+	t.builder.ConnectorTokenSliFlushesRefused.Add(ctx, 1)
+}
+
+func (t *selfTelemetry) shutdown() { t.builder.Shutdown() }

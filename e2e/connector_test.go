@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// What the connector pushes is what the exporter shows.
+func TestExampleOTLPMetrics(t *testing.T) {
+	exampleEnvironment(t)
+	file := filepath.Join(t.TempDir(), "metrics.jsonl")
+	t.Setenv("METRICS_FILE", file)
+	c := startCollector(t, example(t, "otlp-metrics.yaml"))
+	run(t, built(t, "tokengen"), "replay", ownRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
+	scraped := scrape(t, c)
+	c.stop(t) // flushes
+
+	want := map[string]uint64{} // tokens and their gaps, by model and outcome
+	for _, metric := range scraped["tokenpulse_inter_token_latency_seconds"].GetMetric() {
+		want[label(metric, "gen_ai_request_model")+" "+label(metric, "outcome")] += metric.GetHistogram().GetSampleCount()
+	}
+	require.NotEmpty(t, want)
+
+	got, requests := map[string]uint64{}, 0
+	for name, metric := range lastMetrics(t, file) {
+		switch name {
+		case "tokenpulse.inter_token_latency":
+			require.Equal(t, pmetric.AggregationTemporalityCumulative, metric.ExponentialHistogram().AggregationTemporality())
+			for _, point := range metric.ExponentialHistogram().DataPoints().All() {
+				require.EqualValues(t, 6, point.Scale())
+				if point.Timestamp() > point.StartTimestamp() { // the other is the zero that a series begins with
+					got[text(t, point.Attributes(), "gen_ai.request.model")+" "+text(t, point.Attributes(), "outcome")] += point.Count()
+				}
+			}
+		case "tokenpulse.requests":
+			for _, point := range metric.Sum().DataPoints().All() {
+				requests += int(point.IntValue())
+			}
+		}
+	}
+	require.Equal(t, want, got)
+	require.Equal(t, ownRequests(t), requests)
+}
+
+// lastMetrics returns the metrics of the last batch in a file.
+func lastMetrics(t *testing.T, file string) map[string]pmetric.Metric {
+	t.Helper()
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	lines := bytes.Split(bytes.TrimSpace(written), []byte("\n"))
+	metrics, err := (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics(lines[len(lines)-1])
+	require.NoError(t, err)
+	byName := map[string]pmetric.Metric{}
+	for _, metric := range metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		byName[metric.Name()] = metric
+	}
+	return byName
+}
