@@ -8,7 +8,8 @@ const (
 	LogStreamEnd       = "tokenpulse.stream.end"
 )
 
-// Log events of others. Each is one chunk of the stream that its span is.
+// Log events of others, and span events of the same name. Each is one chunk of the
+// stream that its span is.
 const (
 	LogTokenGenerated       = "gen_ai.token.generated"
 	LogCompletionChunk      = "gen_ai.content.completion.chunk"

@@ -20,10 +20,6 @@ func (o *Observation) firstChunkAt(unixNano latency.Optional[int64], estimated b
 	}
 }
 
-// absoluteRank is that of a time to the first chunk that comes of two absolute
-// times.
-const absoluteRank = lastRank
-
 // conclude makes a request of what was taken from the span's attributes and
 // events.
 func (o *Observation) conclude(reader *reader) {

@@ -6,13 +6,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // Events that other instrumentations mark frames with, and single tokens.
 var (
-	openLLMetryFrames = []string{"gen_ai.content.completion.chunk", "llm.content.completion.chunk"}
-	otherFrames       = []string{"gen_ai.content.chunk", "gen_ai.stream.chunk", "new_token"}
+	openLLMetryFrames = []string{names.LogCompletionChunk, names.LogCompletionChunkOfLLM}
+	otherFrames       = []string{names.LogContentChunk, names.LogStreamedChunk, "new_token"}
 	firstTokens       = []string{"gen_ai.first_token", "first_token", "llm.first_token"}
 	lastTokens        = []string{"last_token", "llm.last_token"}
 )

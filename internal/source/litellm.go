@@ -12,10 +12,10 @@ import (
 var liteLLM = reader{
 	name:    names.SourceLiteLLM,
 	vantage: names.VantageGateway,
-	signs:   []*sign{modelCall, {names.GenAIOperationName, isLiteLLMCall}, {"llm.request.type", isLiteLLMCall}},
+	signs:   []*sign{modelCall, {names.GenAIOperationName, isLiteLLMCall}, {requestType, isLiteLLMCall}},
 	claims:  isLiteLLM,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
-		if key == "llm.request.type" {
+		if key == requestType {
 			o.tell(names.OperationName, Told{Text: operationOf(v.Str()), Rank: readersRank})
 		}
 	},
@@ -34,8 +34,8 @@ var isLiteLLMCall = oneOf("completion", "acompletion", "text_completion", "atext
 
 // operationOf returns the conventions' name of what older instrumentations call
 // the type of a request.
-func operationOf(requestType string) string {
-	switch requestType {
+func operationOf(callType string) string {
+	switch callType {
 	case "text_completion", "atext_completion":
 		return "text_completion"
 	case "generate_content", "agenerate_content":

@@ -10,7 +10,9 @@ import (
 
 const (
 	openLLMetryStream = "gen_ai.is_streaming"
-	openLLMetryType   = "llm.request.type"
+	// requestType was there before the conventions named the operation. LiteLLM
+	// writes it, too, with other values.
+	requestType = "llm.request.type"
 )
 
 // openLLMetry reads the spans of OpenLLMetry. In Python it marks every frame of a
@@ -19,12 +21,12 @@ const (
 var openLLMetry = reader{
 	name:    names.SourceOpenLLMetry,
 	vantage: names.VantageClient,
-	signs:   []*sign{modelCall, {openLLMetryType, oneOf("chat", "completion")}, {key: openLLMetryStream}},
+	signs:   []*sign{modelCall, {requestType, oneOf("chat", "completion")}, {key: openLLMetryStream}},
 	claims: func(c candidate) bool {
 		return !isLiteLLM(c) && saysOpenLLMetry(c) && isOpenLLMetryCall(c)
 	},
 	attribute: func(o *Observation, key string, v pcommon.Value) {
-		if key == openLLMetryType {
+		if key == requestType {
 			operation := "chat"
 			if v.Str() == "completion" {
 				operation = "text_completion"
@@ -40,7 +42,7 @@ func isOpenLLMetryCall(c candidate) bool {
 	if c.has(names.GenAIOperationName) {
 		return c.isModelCall()
 	}
-	switch c.text(openLLMetryType) {
+	switch c.text(requestType) {
 	case "", "chat", "completion":
 		return true
 	}

@@ -48,10 +48,11 @@ var aliases = func() *table[alias] {
 	return newTable(all)
 }()
 
-// The ranks of what only one reader takes for a standard attribute.
+// The ranks of what is no alias: what only one reader takes for a standard
+// attribute, and a time to the first chunk that comes of two absolute times.
 const (
-	readersRank = math.MaxUint8 - 1
-	lastRank    = math.MaxUint8
+	readersRank  = math.MaxUint8 - 1
+	absoluteRank = math.MaxUint8
 )
 
 // takeStandard takes an attribute that has a standard name or an alias of one.

@@ -91,13 +91,19 @@ func (p *tokenLatency) processResource(w *worker, scopes ptrace.ScopeSpansSlice)
 	for i := range scopes.Len() { // phases add one, which is not to be read
 		scope := scopes.At(i).Scope().Name()
 		for _, span := range scopes.At(i).Spans().All() {
-			_, again := span.Attributes().Get(names.Source) // it has its phases already
-			derived := p.processSpan(w, scope, span)
-			if p.phases && derived != nil && !again {
+			withPhases := p.phases && !isAnnotated(span) // which has them already
+			if derived := p.processSpan(w, scope, span); withPhases && derived != nil {
 				phases.addTo(span, derived)
 			}
 		}
 	}
+}
+
+// isAnnotated reports that this processor, or one before it, wrote on the span: it
+// is a model call that carries its latency.
+func isAnnotated(span ptrace.Span) bool {
+	_, annotated := span.Attributes().Get(names.Source)
+	return annotated
 }
 
 // processTree does what takes a whole trace.

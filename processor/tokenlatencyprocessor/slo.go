@@ -81,7 +81,7 @@ func judge(traces ptrace.Traces, slos []slo) {
 		resource := resourceSpans.Resource().Attributes()
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
-				if _, call := span.Attributes().Get(names.Source); call {
+				if isAnnotated(span) {
 					putVerdicts(span.Attributes(), resource, slos)
 				}
 			}

@@ -80,8 +80,8 @@ func (t *tree) add(span ptrace.Span) {
 	if _, repeated := t.index[key]; repeated {
 		return // sent twice: one of them is enough
 	}
-	n := node{span: span, parent: noNode}
-	if _, n.call = span.Attributes().Get(names.Source); n.call {
+	n := node{span: span, parent: noNode, call: isAnnotated(span)}
+	if n.call {
 		n.vantage = vantageOf(span.Attributes())
 		t.calls = append(t.calls, len(t.nodes))
 	} else {
