@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
@@ -54,7 +55,8 @@ func recount(t *testing.T, span ptrace.Span) map[string]string {
 }
 
 // The sampler keeps every trace that breached an SLO, and the configured share of
-// the rest.
+// the rest. Attainment and goodput are those of a recount of all requests, among
+// which are all that make a difference: see requireEveryKind.
 func TestExampleSLOSampling(t *testing.T) {
 	sampledFile := exampleEnvironment(t)
 	folder := t.TempDir()
@@ -62,12 +64,24 @@ func TestExampleSLOSampling(t *testing.T) {
 	t.Setenv("ALL_SPANS_FILE", allFile)
 	t.Setenv("DECISION_WAIT", "2s")
 	require.NoError(t, os.WriteFile(more, []byte(everySpan), 0o600))
-	c := startCollector(t, example(t, "slo-sampling.yaml"), "--config", more)
+	c := startCollector(t, example(t, "slo-sampling.yaml"), "--config", more,
+		"--set", "receivers.token_stream.idle_timeout=1s")
 	const requests = 10_000
 	run(t, built(t, "tokengen"), "generate", "--fast", "--requests", "10000", "--seed", "7",
+		"--cancel-ratio", "0.05", "--error-ratio", "0.05", "--incomplete-ratio", "0.05",
+		"--one-token-ratio", "0.05", "--reasoning-only-ratio", "0.05",
 		"--transport", "protobuf", "--endpoint", c.http)
-	metrics := scrape(t, c)
+	var metrics map[string]*dto.MetricFamily
+	require.Eventually(t, func() bool {
+		metrics = scrape(t, c)
+		counted := 0.0
+		for _, metric := range metrics["tokenpulse_requests_total"].GetMetric() {
+			counted += metric.GetCounter().GetValue()
+		}
+		return counted >= requests
+	}, patience, 100*time.Millisecond, "streams without an end are not counted")
 	c.stop(t)
+	requireEveryKind(t, readSpans(t, allFile))
 	requireAttainment(t, metrics, readSpans(t, allFile))
 
 	sampled := map[pcommon.TraceID]bool{}
@@ -104,15 +118,59 @@ func TestExampleSLOSampling(t *testing.T) {
 	require.InDelta(t, 0.10, float64(kept)/float64(rest), 0.016)
 }
 
+// requireEveryKind finds every outcome, and every kind of answer that lacks an
+// indicator: about 500 requests each, by the ratios that tokengen was given. SLOs
+// must say of each what the definitions do.
+func requireEveryKind(t *testing.T, spans []ptrace.Span) {
+	t.Helper()
+	kinds := map[string]int{}
+	for _, span := range spans {
+		attributes := span.Attributes()
+		has := func(attribute string) bool {
+			_, known := attributes.Get(attribute)
+			return known
+		}
+		tokens, usage := attributes.Get("gen_ai.usage.output_tokens")
+		outcome := text(t, attributes, "tokenpulse.outcome")
+		kinds[outcome]++
+		switch {
+		case outcome != "success":
+			if !has("tokenpulse.time_to_first_token") {
+				kinds[outcome+" without a token"]++
+				for slo := range thresholds {
+					require.True(t, lists(span, "tokenpulse.slo.breached", slo), "an aborted stream is not a fast one")
+				}
+			}
+		case !has("tokenpulse.time_to_first_output_token"):
+			kinds["reasoning only"]++
+			reasoning, known := attributes.Get("gen_ai.usage.reasoning.output_tokens")
+			require.True(t, known && usage)
+			require.Equal(t, tokens.Int(), reasoning.Int())
+			require.True(t, has("tokenpulse.time_to_first_token"), "a reasoning token is a token")
+		case usage && tokens.Int() == 1:
+			kinds["one token"]++
+			require.False(t, has("tokenpulse.time_per_output_token"), "one token has no TPOT")
+			require.False(t, lists(span, "tokenpulse.slo.not_eligible", "chat-ttft"))
+			require.True(t, lists(span, "tokenpulse.slo.not_eligible", "chat-tpot"))
+			require.True(t, lists(span, "tokenpulse.slo.not_eligible", "steady"))
+		}
+	}
+	t.Log(kinds)
+	for _, kind := range []string{"success", "error", "cancelled", "incomplete", "one token", "reasoning only"} {
+		require.Greater(t, kinds[kind], 300, kind)
+	}
+	for _, kind := range []string{"error", "cancelled", "incomplete"} {
+		require.Positive(t, kinds[kind+" without a token"], kind)
+	}
+}
+
 // requireAttainment compares the counters with a recount of all spans, exactly, and
 // the gauges with what follows from it.
 func requireAttainment(t *testing.T, metrics map[string]*dto.MetricFamily, spans []ptrace.Span) {
 	t.Helper()
 	type key struct{ slo, verdict string }
 	want := map[key]float64{}
-	outcomes := map[string]bool{}
 	for _, span := range spans {
-		outcomes[text(t, span.Attributes(), "tokenpulse.outcome")] = true
 		all := "not_eligible"
 		for slo, verdict := range recount(t, span) {
 			want[key{slo, verdict}]++
@@ -123,8 +181,6 @@ func requireAttainment(t *testing.T, metrics map[string]*dto.MetricFamily, spans
 		}
 		want[key{"all", all}]++
 	}
-	require.Len(t, outcomes, 3, "success, error and cancelled requests are there")
-
 	got := map[key]float64{}
 	for _, metric := range metrics["tokenpulse_slo_requests_total"].GetMetric() {
 		got[key{label(metric, "slo"), label(metric, "verdict")}] += metric.GetCounter().GetValue()
@@ -134,6 +190,12 @@ func requireAttainment(t *testing.T, metrics map[string]*dto.MetricFamily, spans
 	}
 	for k := range want {
 		require.Contains(t, got, k)
+	}
+	for _, slo := range []string{"chat-ttft", "chat-tpot", "steady", "all"} {
+		good, bad := want[key{slo, "good"}], want[key{slo, "bad"}]
+		require.Positive(t, good, slo)
+		require.Positive(t, bad, slo)
+		t.Logf("%s: %.0f good, %.0f bad, %.0f not eligible: attainment %.4f", slo, good, bad, want[key{slo, "not_eligible"}], good/(good+bad))
 	}
 	for _, metric := range metrics["tokenpulse_slo_objective"].GetMetric() {
 		objective := map[string]float64{"chat-ttft": 0.95, "chat-tpot": 0.95, "all": 0.9}[label(metric, "slo")]

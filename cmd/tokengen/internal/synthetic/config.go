@@ -34,9 +34,14 @@ type Config struct {
 	// mean time of a decode step, both on a model of speed 1.
 	Prefill, TPOT time.Duration
 
-	// The share of streams that the client cancels, that fail, that reason
-	// before they answer, and that end in a tool call.
-	CancelRatio, ErrorRatio, ReasoningRatio, ToolCallRatio float64
+	// The share of streams that the client cancels, that fail, and that nobody
+	// tells the end of. No stream is two of these.
+	CancelRatio, ErrorRatio, IncompleteRatio float64
+	// The share of streams that reason before they answer, that reason and never
+	// answer, and that answer with one token. No stream is two of these.
+	ReasoningRatio, ReasoningOnlyRatio, OneTokenRatio float64
+	// The share of streams with an answer that end in a tool call.
+	ToolCallRatio float64
 	// The share of decode steps that stall, and that yield several tokens.
 	StallRatio, BundleRatio float64
 }
@@ -68,7 +73,8 @@ func ParseModel(text string) (Model, error) {
 // Validate says what is wrong, in terms of tokengen's flags.
 func (c *Config) Validate() error {
 	for flag, ratio := range map[string]float64{
-		"--cancel-ratio": c.CancelRatio, "--error-ratio": c.ErrorRatio, "--reasoning-ratio": c.ReasoningRatio,
+		"--cancel-ratio": c.CancelRatio, "--error-ratio": c.ErrorRatio, "--incomplete-ratio": c.IncompleteRatio,
+		"--reasoning-ratio": c.ReasoningRatio, "--reasoning-only-ratio": c.ReasoningOnlyRatio, "--one-token-ratio": c.OneTokenRatio,
 		"--tool-call-ratio": c.ToolCallRatio, "--stall-ratio": c.StallRatio, "--bundle-ratio": c.BundleRatio,
 	} {
 		if !(ratio >= 0 && ratio <= 1) {
@@ -76,8 +82,10 @@ func (c *Config) Validate() error {
 		}
 	}
 	switch {
-	case c.CancelRatio+c.ErrorRatio > 1:
-		return errors.New("--cancel-ratio and --error-ratio add up to more than 1")
+	case c.CancelRatio+c.ErrorRatio+c.IncompleteRatio > 1:
+		return errors.New("--cancel-ratio, --error-ratio and --incomplete-ratio add up to more than 1")
+	case c.ReasoningRatio+c.ReasoningOnlyRatio+c.OneTokenRatio > 1:
+		return errors.New("--reasoning-ratio, --reasoning-only-ratio and --one-token-ratio add up to more than 1")
 	case c.Concurrency < 0:
 		return errors.New("--concurrency is negative")
 	case c.Concurrency == 0 && !(c.Rate > 0 && c.Rate <= 1e6):

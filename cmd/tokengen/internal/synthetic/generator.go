@@ -42,7 +42,7 @@ func (g *Generator) Next() (*stream.Stream, bool) {
 	}
 	g.made++
 	s := g.stream(start)
-	g.arrivals.ended(time.Duration(s.End.Time - g.config.Begin))
+	g.arrivals.ended(time.Duration(s.LastTime() - g.config.Begin))
 	return s, true
 }
 
@@ -72,7 +72,7 @@ func (g *Generator) stream(start time.Duration) *stream.Stream {
 		Time:         s.Chunks[len(s.Chunks)-1].Time + int64(finish),
 		FinishReason: channels.finishReason(),
 		Usage: &stream.Usage{
-			InputTokens: new(uint64(input)), OutputTokens: new(uint64(output)),
+			InputTokens: new(uint64(input)), OutputTokens: new(uint64(channels.total())),
 			ReasoningTokens: new(uint64(channels.reasoning)), CachedInputTokens: new(uint64(g.cachedInput(input))),
 		},
 	}
@@ -105,13 +105,22 @@ type plan struct {
 }
 
 // channels splits a stream's tokens between reasoning and answer, and gives a
-// quarter of the answer, at its end, to a tool call.
+// quarter of the answer, at its end, to a tool call. Some streams answer with one
+// token, whatever output says, and some reason until their tokens are used up.
 func (g *Generator) channels(output int) plan {
 	p := plan{content: output}
-	if g.random.Float64() < g.config.ReasoningRatio {
+	reasons := g.config.ReasoningRatio
+	reasonsOnly := reasons + g.config.ReasoningOnlyRatio
+	oneToken := reasonsOnly + g.config.OneTokenRatio
+	switch dice := g.random.Float64(); {
+	case dice < reasons:
 		share := 0.3 + 0.5*g.random.Float64()
 		p.reasoning = int(share * float64(output))
 		p.content -= p.reasoning
+	case dice < reasonsOnly:
+		p = plan{reasoning: output}
+	case dice < oneToken:
+		p = plan{content: 1}
 	}
 	if g.random.Float64() < g.config.ToolCallRatio {
 		p.toolCall = (p.content + 3) / 4
@@ -126,7 +135,7 @@ func (p plan) finishReason() string {
 	switch {
 	case p.toolCall > 0:
 		return "tool_calls"
-	case p.total() == outputMax:
+	case p.total() == outputMax, p.content == 0:
 		return "length"
 	default:
 		return "stop"
@@ -172,21 +181,29 @@ func (g *Generator) chunks(first time.Duration, model Model, p plan) []stream.Ch
 
 // breakOff lets some streams end before their time: at a random point, and half
 // of the failures before the first token. Their usage is never told, as is
-// usual where it comes with the last frame.
+// usual where it comes with the last frame. Of an incomplete stream not even the
+// end is told.
 func (g *Generator) breakOff(s *stream.Stream) {
+	cancelled := g.config.CancelRatio
+	failed := cancelled + g.config.ErrorRatio
+	incomplete := failed + g.config.IncompleteRatio
 	dice := g.random.Float64()
 	kept := g.random.IntN(len(s.Chunks))
 	early := g.random.IntN(2) == 0
 	switch {
-	case dice < g.config.CancelRatio:
+	case dice < cancelled:
 		s.Chunks = s.Chunks[:kept]
 		s.End = &stream.End{Cancelled: true}
-	case dice < g.config.CancelRatio+g.config.ErrorRatio:
+	case dice < failed:
 		if early {
 			kept = 0
 		}
 		s.Chunks = s.Chunks[:kept]
 		s.End = &stream.End{Error: "upstream connection reset"}
+	case dice < incomplete:
+		s.Chunks = s.Chunks[:kept]
+		s.End = nil
+		return
 	default:
 		return
 	}

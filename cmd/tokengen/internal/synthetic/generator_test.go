@@ -47,7 +47,8 @@ func TestSeedDecidesEverything(t *testing.T) {
 // Every stream is well formed: what happens later has a later time.
 func TestStreamsAreWellFormed(t *testing.T) {
 	config := plain()
-	config.CancelRatio, config.ErrorRatio, config.ReasoningRatio, config.ToolCallRatio = 0.2, 0.2, 0.5, 0.5
+	config.CancelRatio, config.ErrorRatio, config.IncompleteRatio = 0.2, 0.2, 0.2
+	config.ReasoningRatio, config.ReasoningOnlyRatio, config.OneTokenRatio, config.ToolCallRatio = 0.3, 0.2, 0.2, 0.5
 	config.StallRatio, config.BundleRatio = 0.01, 0.2
 	ids := map[string]bool{}
 	start := begin
@@ -69,6 +70,9 @@ func TestStreamsAreWellFormed(t *testing.T) {
 			require.GreaterOrEqual(t, r, rank)
 			rank = r
 			require.Zero(t, (c.Time-begin)%1_000, "whole microseconds after the beginning")
+		}
+		if s.End == nil {
+			continue
 		}
 		require.Greater(t, s.End.Time, last)
 		if s.End.Usage != nil {
@@ -131,6 +135,78 @@ func TestRatios(t *testing.T) {
 	requireShare(t, 0.4, reasoning, answers)
 	requireShare(t, 0.3, bundles, chunks)
 	requireShare(t, 0.02, stalls, gaps)
+}
+
+// Each shape of an answer is as frequent as asked, and the reported usage tells
+// the same as the chunks.
+func TestShapesOfAnswers(t *testing.T) {
+	config := plain()
+	config.ReasoningRatio, config.ReasoningOnlyRatio, config.OneTokenRatio = 0.2, 0.1, 0.3
+	config.ToolCallRatio, config.BundleRatio = 0.5, 0.5
+	var reasoningOnly, oneToken, toolCalls int
+	streams := all(t, config)
+	for _, s := range streams {
+		tokens := map[timeline.Channel]uint64{}
+		for _, c := range s.Chunks {
+			tokens[c.Channel] += uint64(c.Tokens)
+		}
+		reasoning, answer := tokens[timeline.Reasoning], tokens[timeline.Content]+tokens[timeline.ToolCall]
+		require.Equal(t, reasoning, *s.End.Usage.ReasoningTokens)
+		require.Equal(t, reasoning+answer, *s.End.Usage.OutputTokens)
+		switch {
+		case answer == 0:
+			reasoningOnly++
+			require.Equal(t, "length", s.End.FinishReason)
+		case answer == 1 && reasoning == 0:
+			oneToken++
+		}
+		if tokens[timeline.ToolCall] > 0 {
+			toolCalls++
+			require.Equal(t, "tool_calls", s.End.FinishReason)
+		}
+	}
+	requireShare(t, 0.1, reasoningOnly, len(streams))
+	requireShare(t, 0.3, oneToken, len(streams))
+	requireShare(t, 0.5, toolCalls, len(streams)-reasoningOnly)
+}
+
+// An incomplete stream breaks off at a random chunk, and its end is not told. The
+// user who waited for it asks again.
+func TestIncompleteStreams(t *testing.T) {
+	config := plain()
+	config.Concurrency = 7
+	complete := all(t, config)
+	config.IncompleteRatio = 0.2
+	incomplete := 0
+	var told float64
+	streams := all(t, config)
+	for i, s := range streams {
+		if s.End != nil {
+			continue
+		}
+		incomplete++
+		require.Less(t, len(s.Chunks), len(complete[i].Chunks), "the dice are the same, so is the stream up to there")
+		told += float64(len(s.Chunks)) / float64(len(complete[i].Chunks))
+	}
+	requireShare(t, 0.2, incomplete, len(streams))
+	// A point anywhere has mean 1/2 and a variance of 1/12.
+	require.InDelta(t, 0.5, told/float64(incomplete), 5/math.Sqrt(12*float64(incomplete)))
+}
+
+// New kinds of streams leave the streams of old seeds as they were.
+func TestOtherStreamsStayTheSame(t *testing.T) {
+	config := plain()
+	config.CancelRatio, config.ErrorRatio = 0.1, 0.1
+	before := all(t, config)
+	config.IncompleteRatio = 0.1
+	same := 0
+	for i, s := range all(t, config) {
+		if s.End != nil {
+			require.Equal(t, before[i], s)
+			same++
+		}
+	}
+	require.Greater(t, same, len(before)/2)
 }
 
 // The median of n samples of a lognormal is off by a factor of about
@@ -231,7 +307,11 @@ func TestValidate(t *testing.T) {
 	}{
 		"a share above one":    {func(c *Config) { c.StallRatio = 1.1 }, "--stall-ratio is 1.1: it is a share between 0 and 1"},
 		"no number":            {func(c *Config) { c.CancelRatio = math.NaN() }, "--cancel-ratio is NaN: it is a share between 0 and 1"},
-		"more than everything": {func(c *Config) { c.CancelRatio, c.ErrorRatio = 0.6, 0.6 }, "--cancel-ratio and --error-ratio add up to more than 1"},
+		"too many ends":        {func(c *Config) { c.CancelRatio, c.ErrorRatio, c.IncompleteRatio = 0.4, 0.4, 0.4 }, "--cancel-ratio, --error-ratio and --incomplete-ratio add up to more than 1"},
+		"too many shapes":      {func(c *Config) { c.ReasoningRatio, c.ReasoningOnlyRatio, c.OneTokenRatio = 0.4, 0.4, 0.4 }, "--reasoning-ratio, --reasoning-only-ratio and --one-token-ratio add up to more than 1"},
+		"no incomplete share":  {func(c *Config) { c.IncompleteRatio = -1 }, "--incomplete-ratio is -1: it is a share between 0 and 1"},
+		"no reasoning share":   {func(c *Config) { c.ReasoningOnlyRatio = 2 }, "--reasoning-only-ratio is 2: it is a share between 0 and 1"},
+		"no one-token share":   {func(c *Config) { c.OneTokenRatio = 2 }, "--one-token-ratio is 2: it is a share between 0 and 1"},
 		"no rate":              {func(c *Config) { c.Rate = 0 }, "--rate is 0: it is above 0 and up to 1000000 requests a second"},
 		"negative concurrency": {func(c *Config) { c.Concurrency = -1 }, "--concurrency is negative"},
 		"negative requests":    {func(c *Config) { c.Requests = -1 }, "--requests is negative"},

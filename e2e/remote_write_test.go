@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/need"
+)
+
+// What the connector pushes into a real Prometheus is what was recorded, from the
+// first request of each series on: the series that begin with the Collector, and
+// those that begin when it has sent others already.
+func TestExampleRemoteWrite(t *testing.T) {
+	program := need.Program(t, "prometheus")
+	requests := readRecording(t)
+	server := startRemoteWriteReceiver(t, program)
+	t.Setenv("REMOTE_WRITE_ENDPOINT", "http://"+server.address+"/api/v1/write")
+	t.Setenv("HOSTNAME", "collector-1")
+	c := startPushing(t, example(t, "remote-write.yaml"), "--set", "connectors.token_sli.metrics_flush_interval=300ms")
+	times := map[string]int{}
+	for _, service := range []string{"early", "late", "early"} {
+		times[service]++
+		run(t, built(t, "tokengen"), "replay", need.Shared(t, recording), "--service", service,
+			"--transport", "protobuf", "--endpoint", c.http)
+		server.waitForService(t, service)
+	}
+	c.stop(t) // flushes
+
+	for service, replays := range times {
+		t.Run(service, func(t *testing.T) {
+			selector := fmt.Sprintf(`{outcome="success",service_name=%q}`, service)
+			for name, values := range pooled(requests) {
+				server.requireHistogram(t, "tokenpulse_"+name+"_seconds"+selector, slices.Sorted(slices.Values(slices.Repeat(values, replays))))
+			}
+			for outcome, want := range map[string]float64{"success": 89, "cancelled": 11} {
+				server.requireCounter(t, fmt.Sprintf("tokenpulse_requests_total{outcome=%q,service_name=%q}", outcome, service), want*float64(replays))
+			}
+			// The totals that the recording tool printed.
+			for kind, want := range map[string]float64{"input": 48950, "output": 21624, "reasoning": 19792} {
+				server.requireCounter(t, fmt.Sprintf("tokenpulse_tokens_total{type=%q,service_name=%q}", kind, service), want*float64(replays))
+			}
+		})
+	}
+	require.Equal(t, map[string]string{
+		"__name__": "tokenpulse_requests_total", "instance": "collector-1", "outcome": "cancelled", "service_name": "late",
+		"gen_ai_operation_name": "chat", "gen_ai_request_model": "recorded", "vantage": "client",
+	}, server.series(t, `tokenpulse_requests_total{outcome="cancelled",service_name="late"}`).Metric)
+	// Prometheus 2.42 drops the exemplars that come with a native histogram's first
+	// samples, so these are of the second replay.
+	require.NotEmpty(t, server.exemplarTraces(t), "exemplars lead from a histogram to its traces")
+}
+
+func startRemoteWriteReceiver(t *testing.T, program string) *prometheus {
+	t.Helper()
+	folder := t.TempDir()
+	config := filepath.Join(folder, "prometheus.yml")
+	require.NoError(t, os.WriteFile(config, nil, 0o600)) // it scrapes nothing
+	p := &prometheus{address: freeAddress(t)}
+	p.process = start(t, program, "--config.file", config, "--storage.tsdb.path", filepath.Join(folder, "data"),
+		"--web.listen-address", p.address, "--web.enable-remote-write-receiver", "--enable-feature", "native-histograms,exemplar-storage")
+	p.waitFor(t, "http://"+p.address+"/-/ready")
+	return p
+}
+
+// startPushing runs the Collector with a config that has no scrape endpoint.
+func startPushing(t *testing.T, config string, more ...string) *collector {
+	t.Helper()
+	c := &collector{http: freeAddress(t), grpc: freeAddress(t)}
+	c.process = start(t, built(t, "otelcol-tokenpulse"), append([]string{
+		"--config", config,
+		"--set", "receivers.token_stream.protocols.http.endpoint=" + c.http,
+		"--set", "receivers.token_stream.protocols.grpc.endpoint=" + c.grpc,
+	}, more...)...)
+	c.waitForListener(t, c.http)
+	return c
+}
+
+// waitForListener waits until the process listens on an address.
+func (p *process) waitForListener(t *testing.T, address string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		connection, err := net.Dial("tcp", address)
+		return err == nil && connection.Close() == nil
+	}, patience, 50*time.Millisecond, "%s does not listen on %s", p.command.Path, address)
+}
+
+func (p *prometheus) waitForService(t *testing.T, service string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var answer struct {
+			Data struct{ Result []any }
+		}
+		p.ask(t, "query", url.Values{"query": {fmt.Sprintf("tokenpulse_requests_total{service_name=%q}", service)}}, &answer)
+		return len(answer.Data.Result) > 0
+	}, patience, 100*time.Millisecond, "Prometheus has got nothing of %s", service)
+}
+
+// series is all that Prometheus stored of one series.
+type series struct {
+	Metric     map[string]string
+	Values     [][2]any
+	Histograms [][2]any
+}
+
+func (p *prometheus) series(t *testing.T, selector string) series {
+	t.Helper()
+	var answer struct {
+		Data struct{ Result []series }
+	}
+	p.ask(t, "query", url.Values{"query": {selector + "[1h]"}}, &answer)
+	require.Len(t, answer.Data.Result, 1, selector)
+	return answer.Data.Result[0]
+}
+
+// requireCounter finds a counter whose first sample is zero, and that increased by
+// this much since.
+func (p *prometheus) requireCounter(t *testing.T, selector string, want float64) {
+	t.Helper()
+	samples := p.series(t, selector).Values
+	require.NotEmpty(t, samples, selector)
+	require.Equal(t, "0", samples[0][1], "%s begins at zero", selector)
+	require.Equal(t, strconv.FormatFloat(want, 'f', -1, 64), samples[len(samples)-1][1], selector)
+	since, _ := increase(selector, samples) // of a counter, nothing is guessed before its zero
+	require.InDelta(t, want, p.query(t, since), 1e-6, "increase of %s", selector)
+}
+
+// requireHistogram finds a native histogram that begins empty, and holds these
+// values, in milliseconds, since.
+func (p *prometheus) requireHistogram(t *testing.T, selector string, sorted []float64) {
+	t.Helper()
+	samples := p.series(t, selector).Histograms
+	require.NotEmpty(t, samples, selector)
+	require.Equal(t, map[string]any{"count": "0", "sum": "0"}, samples[0][1], "%s begins empty", selector)
+
+	count, sum := float64(len(sorted)), mean(sorted)*float64(len(sorted))/1e3
+	require.InDelta(t, count, p.query(t, "histogram_count("+selector+")"), 0, selector)
+	require.InEpsilon(t, sum, p.query(t, "histogram_sum("+selector+")"), 1e-6, selector)
+	since, extrapolation := increase(selector, samples)
+	require.InEpsilon(t, count*extrapolation, p.query(t, "histogram_count("+since+")"), 1e-6, "increase of %s", selector)
+	require.InEpsilon(t, sum*extrapolation, p.query(t, "histogram_sum("+since+")"), 1e-6, "increase of %s", selector)
+	for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
+		exact := nearestRank(sorted, q) / 1e3
+		for _, of := range []string{selector, since} {
+			require.InEpsilon(t, exact, p.query(t, fmt.Sprintf("histogram_quantile(%v, %s)", q, of)), 0.011, "%v of %s", q, of)
+		}
+	}
+}
+
+// increase is the query for what came to a series from a millisecond before its
+// first sample up to its last, and the factor by which Prometheus guesses what was
+// in that millisecond.
+func increase(selector string, samples [][2]any) (query string, extrapolation float64) {
+	first, last := samples[0][0].(float64), samples[len(samples)-1][0].(float64)
+	length := math.Round((last - first) * 1e3)
+	return fmt.Sprintf("increase(%s[%.0fms] @ %.3f)", selector, length+1, last), (length + 1) / length
+}
