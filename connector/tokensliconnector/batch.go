@@ -26,7 +26,6 @@ type batch struct {
 	into    pmetric.MetricSlice
 	places  map[string]int // of metrics, by name
 
-	key    []byte
 	counts []uint64
 	before sketch.Sketch
 }
@@ -50,14 +49,13 @@ func newBatch(config *Config, alreadySent sent, since, now pcommon.Timestamp) *b
 
 // series adds one series.
 func (b *batch) series(s *sli.Snapshot) {
-	b.key = appendKey(b.key[:0], s)
-	before, sending := b.sent.of(b.key, s), &sentSeries{began: s.Start}
-	b.sending[string(b.key)] = sending
+	before, sending := b.sent.of(s), &sentSeries{began: s.Start}
+	b.sending[s.Key] = sending
 
-	attributes := b.attributes(s)
+	attributes := seriesAttributes(b.dimensions, s)
 	for i, counter := range sli.Counters {
 		if n, reported := s.Count(counter.Count); reported {
-			m := b.sum(counter.Name, counter.Unit, counter.Description)
+			m := b.sum(counter.Metric)
 			m.whole = counter.Count != sli.StallSeconds
 			sending.counts[i] = m.add(before.counts[i], n, s.Start, with(attributes, names.LabelType, counter.Type))
 		}
@@ -75,7 +73,7 @@ func (b *batch) series(s *sli.Snapshot) {
 			continue
 		}
 		attributes := with(attributes, names.LabelOutcome, sli.OutcomeNames[i])
-		m := b.sum(names.Requests, "{request}", "Finished requests.")
+		m := b.sum(sli.Requests)
 		sending.requests[i] = m.add(before.requests[i], float64(o.Requests), o.Start, attributes)
 		for q := range o.Distributions {
 			if d := &o.Distributions[q]; d.Sketch.Count() > 0 {
@@ -86,17 +84,17 @@ func (b *batch) series(s *sli.Snapshot) {
 	}
 }
 
-// attributes returns those of a series. A dimension without a value has none.
-func (b *batch) attributes(s *sli.Snapshot) pcommon.Map {
+// seriesAttributes returns those of a series. A dimension without a value has none.
+func seriesAttributes(dimensions []string, s *sli.Snapshot) pcommon.Map {
 	attributes := pcommon.NewMap()
-	attributes.EnsureCapacity(len(b.dimensions) + 3)
+	attributes.EnsureCapacity(len(dimensions) + 3)
 	if s.Overflow {
 		attributes.PutBool(names.LabelOverflow, true)
 		return attributes
 	}
 	for i, v := range s.Dimensions {
 		if v != "" {
-			attributes.PutStr(b.dimensions[i], v)
+			attributes.PutStr(dimensions[i], v)
 		}
 	}
 	if s.Vantage != "" {
@@ -126,16 +124,16 @@ func (b *batch) startOf(began time.Time) pcommon.Timestamp {
 	return max(b.since, first-pcommon.Timestamp(time.Millisecond))
 }
 
-// metric returns the metric of a name, and whether it is new.
-func (b *batch) metric(name, unit, description string) (m pmetric.Metric, added bool) {
-	if i, known := b.places[name]; known {
+// metric returns the batch's part of a metric, and whether it is new.
+func (b *batch) metric(metric sli.Metric) (m pmetric.Metric, added bool) {
+	if i, known := b.places[metric.Name]; known {
 		return b.into.At(i), false
 	}
-	b.places[name] = b.into.Len()
+	b.places[metric.Name] = b.into.Len()
 	m = b.into.AppendEmpty()
-	m.SetName(name)
-	m.SetUnit(unit)
-	m.SetDescription(description)
+	m.SetName(metric.Name)
+	m.SetUnit(metric.Unit)
+	m.SetDescription(metric.Description)
 	return m, true
 }
 

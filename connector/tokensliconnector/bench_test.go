@@ -49,7 +49,7 @@ func BenchmarkFlush(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			c, err := newTokenSLI(metadatatest.NewSettings(componenttest.NewTelemetry()), config, next)
+			c, err := newTracesToMetrics(metadatatest.NewSettings(componenttest.NewTelemetry()), config, next)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -15,13 +15,17 @@ import (
 type Config struct {
 	// Series decides which requests share a series.
 	Series sli.SeriesConfig `mapstructure:",squash"`
-	// FlushInterval is the time between two batches of metrics.
+	// FlushInterval is the time between two batches of metrics, between two looks at
+	// the conditions of alerts, and between two saves of error budgets.
 	FlushInterval time.Duration `mapstructure:"metrics_flush_interval"`
-	// Temporality says what a data point covers.
+	// Temporality says what a data point of a metric covers.
 	Temporality Temporality `mapstructure:"temporality"`
 
 	// Objectives are those that burn rates and error budgets are sent for.
 	Objectives []sli.Objective `mapstructure:"objectives"`
+	// StorageID is the extension that keeps burn rates and error budgets while the
+	// Collector restarts. Without one they begin anew.
+	StorageID *component.ID `mapstructure:"storage"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}

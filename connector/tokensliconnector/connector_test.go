@@ -249,24 +249,38 @@ func TestExpiredSeriesIsGoneAndItsSuccessorBeginsAnew(t *testing.T) {
 				c.FlushInterval = 900 * time.Millisecond // the flushes here are told
 				c.Series.SeriesExpiration = time.Second
 			})
-			h.now = time.Now
-			h.engine.Start(h.tokenSLI.telemetry.expired)
-			require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(half, half)))
-			require.NoError(t, h.flush(t.Context()))
-			require.Eventually(t, func() bool { return h.engine.Held() == 0 }, 10*time.Second, 10*time.Millisecond)
-			h.to.Reset()
-			require.NoError(t, h.flush(t.Context()))
-			require.Empty(t, h.to.AllMetrics())
+			h.consume(t, 103, half, half)
+			h.seconds = 105
+			h.round(t.Context())
+			require.Len(t, h.to.AllMetrics(), 1, "it was never sent, so it lives on for this round")
+			require.Zero(t, h.engine.Held())
+			require.Empty(t, h.flushed(t, 106))
 			require.Empty(t, h.sent)
 
-			require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(half)))
-			require.NoError(t, h.flush(t.Context()))
-			got := lines(h.to.AllMetrics()[0])
+			h.consume(t, 107, half)
+			got := h.flushed(t, 108)
 			require.True(t, strings.HasSuffix(got[len(got)/2-1], " 1"), "the successor's requests: %v", got)
 			require.Contains(t, got[len(got)-1], "n=1 sum=0.5")
 			metadatatest.AssertEqualConnectorTokenSliSeriesExpired(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
 		})
 	}
+}
+
+// What was refused for so long that its series should be gone is sent all the same.
+func TestSeriesDoesNotExpireUnsent(t *testing.T) {
+	h := newHarness(t, func(c *Config) { delta(c); c.Series.SeriesExpiration = time.Minute })
+	h.consume(t, 103, half)
+	h.to.refuses = true
+	h.seconds = 1000
+	h.round(t.Context())
+	require.Equal(t, 1, h.engine.Held())
+	metadatatest.AssertEqualConnectorTokenSliFlushesRefused(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
+
+	h.to.refuses = false
+	h.seconds = 1015
+	h.round(t.Context())
+	require.Equal(t, "tokenpulse.requests{"+chat+"} 100..1015 1", lines(h.to.AllMetrics()[0])[0])
+	require.Zero(t, h.engine.Held())
 }
 
 // A series that expired and came back between two flushes is not taken for the one

@@ -16,9 +16,14 @@ func NewFactory() connector.Factory {
 		metadata.Type,
 		createDefaultConfig,
 		connector.WithTracesToMetrics(createTracesToMetrics, metadata.TracesToMetricsStability),
+		connector.WithTracesToLogs(createTracesToLogs, metadata.TracesToLogsStability),
 	)
 }
 
 func createTracesToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Traces, error) {
-	return newTokenSLI(set, cfg.(*Config), next)
+	return newTracesToMetrics(set, cfg.(*Config), next)
+}
+
+func createTracesToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (connector.Traces, error) {
+	return newTracesToLogs(set, cfg.(*Config), next)
 }

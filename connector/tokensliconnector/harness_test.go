@@ -39,7 +39,7 @@ func (d *destination) ConsumeMetrics(ctx context.Context, m pmetric.Metrics) err
 
 // harness is a connector whose clock stands still, and that flushes when told.
 type harness struct {
-	*tokenSLI
+	*tracesToMetrics
 	to        *destination
 	telemetry *componenttest.Telemetry
 	seconds   float64
@@ -57,7 +57,7 @@ func newHarness(t testing.TB, change func(*Config)) *harness {
 	}
 	h := &harness{to: &destination{}, telemetry: componenttest.NewTelemetry(), seconds: 100}
 	var err error
-	h.tokenSLI, err = newTokenSLI(metadatatest.NewSettings(h.telemetry), config, h.to)
+	h.tracesToMetrics, err = newTracesToMetrics(metadatatest.NewSettings(h.telemetry), config, h.to)
 	require.NoError(t, err)
 	h.now = func() time.Time { return at(h.seconds) }
 	h.since = pcommon.NewTimestampFromTime(h.now())

@@ -19,7 +19,7 @@ type histogram struct {
 
 func (b *batch) histogram(q int) histogram {
 	h := &sli.Histograms[q]
-	m, added := b.metric(h.Name, h.Unit, h.Description)
+	m, added := b.metric(h.Metric)
 	if added {
 		m.SetEmptyExponentialHistogram().SetAggregationTemporality(b.temporality())
 	}

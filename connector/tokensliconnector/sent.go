@@ -1,7 +1,6 @@
 package tokensliconnector
 
 import (
-	"encoding/binary"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -9,7 +8,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/sli"
 )
 
-// sent is what the next consumer has of each series, by the series' identity. A
+// sent is what the next consumer has of each series, by the series' key. A
 // flush makes the next one from it and changes nothing: so a flush that is
 // refused has no trace. It has no more entries than the engine has series.
 type sent map[string]*sentSeries
@@ -42,27 +41,10 @@ type sentHistogram struct {
 // nothing is what the next consumer has of a series that it never saw.
 var nothing sentSeries
 
-// of returns what was sent of a series, which has this key.
-func (s sent) of(key []byte, snapshot *sli.Snapshot) *sentSeries {
-	if known := s[string(key)]; known != nil && known.began.Equal(snapshot.Start) {
+// of returns what was sent of a series.
+func (s sent) of(snapshot *sli.Snapshot) *sentSeries {
+	if known := s[snapshot.Key]; known != nil && known.began.Equal(snapshot.Start) {
 		return known
 	}
 	return &nothing
-}
-
-// appendKey appends a series' identity: each value after its length. The overflow
-// series has none, and nobody else does.
-func appendKey(key []byte, s *sli.Snapshot) []byte {
-	if s.Overflow {
-		return key
-	}
-	for _, v := range s.Dimensions {
-		key = appendValue(key, v)
-	}
-	return appendValue(key, s.Vantage)
-}
-
-func appendValue(key []byte, v string) []byte {
-	key = binary.AppendUvarint(key, uint64(len(v)))
-	return append(key, v...)
 }

@@ -13,7 +13,7 @@ import (
 // was sent before. It returns what is sent with it.
 func (b *batch) slo(before [len(sli.VerdictNames)]sentSum, s *sli.SLOSnapshot, attributes pcommon.Map) (sending [len(sli.VerdictNames)]sentSum) {
 	attributes = with(attributes, names.LabelSLO, s.Name)
-	m := b.sum(names.SLORequests, "{request}", "Finished requests, by what a service level objective says of them.")
+	m := b.sum(sli.SLORequests)
 	for verdict, n := range s.Requests {
 		attributes := with(attributes, names.LabelVerdict, sli.VerdictNames[verdict])
 		sending[verdict] = m.add(before[verdict], float64(n), s.Start, attributes)
@@ -21,22 +21,22 @@ func (b *batch) slo(before [len(sli.VerdictNames)]sentSum, s *sli.SLOSnapshot, a
 	if s.Objective == 0 {
 		return sending
 	}
-	b.gauge(names.SLOObjective, "Share of requests that are to be good, as configured.", s.Objective, attributes)
+	b.gauge(sli.SLOObjective, s.Objective, attributes)
 	for i, counts := range s.Recent.Burn {
 		if rate, known := counts.BurnRate(s.Objective); known {
 			window := model.Duration(slo.BurnWindows[i]).String()
-			b.gauge(names.SLOBurnRate, "How fast the error budget burns over a recent window: 1 uses it up exactly.", rate, with(attributes, names.LabelWindow, window))
+			b.gauge(sli.SLOBurnRate, rate, with(attributes, names.LabelWindow, window))
 		}
 	}
 	if left, known := s.Recent.Budget.BudgetRemaining(s.Objective); known {
-		b.gauge(names.SLOBudgetRemaining, "Share of the error budget that is left in the objective's window. Negative when it is overdrawn.", left, attributes)
+		b.gauge(sli.SLOBudgetRemaining, left, attributes)
 	}
 	return sending
 }
 
-// gauge adds a point of a metric that is a ratio.
-func (b *batch) gauge(name, description string, v float64, attributes pcommon.Map) {
-	m, added := b.metric(name, "1", description)
+// gauge adds a point of a metric that can go up and down.
+func (b *batch) gauge(metric sli.Metric, v float64, attributes pcommon.Map) {
+	m, added := b.metric(metric)
 	if added {
 		m.SetEmptyGauge()
 	}

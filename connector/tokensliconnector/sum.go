@@ -5,6 +5,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/tokenpulse/tokenpulse/internal/sli"
 )
 
 // sum is a metric that counts something.
@@ -15,8 +17,8 @@ type sum struct {
 	whole bool
 }
 
-func (b *batch) sum(name, unit, description string) sum {
-	m, added := b.metric(name, unit, description)
+func (b *batch) sum(metric sli.Metric) sum {
+	m, added := b.metric(metric)
 	if added {
 		m.SetEmptySum().SetIsMonotonic(true)
 		m.Sum().SetAggregationTemporality(b.temporality())

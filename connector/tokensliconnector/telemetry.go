@@ -52,12 +52,22 @@ func (t *selfTelemetry) consumed(ctx context.Context, tally *intake.Tally) {
 	}
 }
 
-func (t *selfTelemetry) expired(series int) {
+func (t *selfTelemetry) expired(series, budgets int) {
 	t.builder.ConnectorTokenSliSeriesExpired.Add(context.Background(), int64(series))
+	t.builder.ConnectorTokenSliBudgetsForgotten.Add(context.Background(), int64(budgets))
+}
+
+func (t *selfTelemetry) saveFailed() {
+	t.builder.ConnectorTokenSliSavesFailed.Add(context.Background(), 1)
 }
 
 func (t *selfTelemetry) refused(ctx context.Context) {
 	t.builder.ConnectorTokenSliFlushesRefused.Add(ctx, 1)
+}
+
+// lost counts events that nobody sends again.
+func (t *selfTelemetry) lost(ctx context.Context, events int) {
+	t.builder.ConnectorTokenSliEventsLost.Add(ctx, int64(events))
 }
 
 func (t *selfTelemetry) shutdown() { t.builder.Shutdown() }

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sli"
 )
 
@@ -32,6 +33,9 @@ type Config struct {
 	ClassicBuckets map[string][]float64 `mapstructure:"classic_buckets"`
 	// Objectives are those that burn rates and error budgets are shown for.
 	Objectives []sli.Objective `mapstructure:"objectives"`
+	// StorageID is the extension that keeps burn rates and error budgets while the
+	// Collector restarts. Without one they begin anew.
+	StorageID *component.ID `mapstructure:"storage"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -98,12 +102,10 @@ func (c *Config) validateWindows() (errs []error) {
 	return errs
 }
 
-const metricPrefix = "tokenpulse."
-
 func (c *Config) validateClassicBuckets() (errs []error) {
 	var known []string
 	for _, h := range sli.Histograms {
-		known = append(known, strings.TrimPrefix(h.Name, metricPrefix))
+		known = append(known, strings.TrimPrefix(h.Name, names.Prefix))
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
@@ -142,7 +144,7 @@ func validateBounds(bounds []float64) error {
 func (c *Config) options() sli.Options {
 	bounds := map[string][]float64{}
 	for name, b := range c.ClassicBuckets {
-		bounds[metricPrefix+name] = b
+		bounds[names.Prefix+name] = b
 	}
 	return sli.Options{Series: c.Series, Windows: c.Windows, Quantiles: c.Quantiles, ClassicBounds: bounds, Objectives: c.Objectives}
 }

@@ -3,6 +3,7 @@ package tokensliexporter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/sli/budgetstore"
 	"github.com/tokenpulse/tokenpulse/internal/sli/intake"
 )
 
@@ -25,13 +27,17 @@ const maxConcurrentScrapes = 4
 // tokenSLI adds spans up to series, and serves these.
 type tokenSLI struct {
 	config    *Config
+	id        component.ID
 	settings  component.TelemetrySettings
 	telemetry *selfTelemetry
 	engine    *sli.Engine
 	gatherer  *gatherer
 
+	// Set by start.
+	budgets *budgetstore.Store
 	server  *http.Server
-	serving sync.WaitGroup
+	stop    context.CancelFunc // ends the upkeep
+	atWork  sync.WaitGroup
 }
 
 func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
@@ -44,10 +50,19 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tokenSLI{config: config, settings: set.TelemetrySettings, telemetry: telemetry, engine: engine, gatherer: gatherer}, nil
+	return &tokenSLI{config: config, id: set.ID, settings: set.TelemetrySettings, telemetry: telemetry, engine: engine, gatherer: gatherer}, nil
 }
 
 func (e *tokenSLI) start(ctx context.Context, host component.Host) error {
+	if err := sli.UndefinedObjectives(e.config.Objectives); err != nil {
+		return err
+	}
+	var err error
+	owner := budgetstore.Owner{Kind: component.KindExporter, ID: e.id}
+	e.budgets, _, err = budgetstore.Open(ctx, host, e.config.StorageID, owner, e.engine, e.config.Series.Dimensions, e.settings.Logger)
+	if err != nil {
+		return err
+	}
 	listener, err := e.config.Server.ToListener(ctx)
 	if err != nil {
 		return err
@@ -57,8 +72,10 @@ func (e *tokenSLI) start(ctx context.Context, host component.Host) error {
 		return errors.Join(err, listener.Close())
 	}
 	e.settings.Logger.Info("Serving metrics", zap.Stringer("address", listener.Addr()), zap.String("path", metricsPath))
-	e.engine.Start(e.telemetry.expired)
-	e.serving.Go(func() {
+	var upkeep context.Context
+	upkeep, e.stop = context.WithCancel(context.WithoutCancel(ctx))
+	e.atWork.Go(func() { e.keepUp(upkeep) })
+	e.atWork.Go(func() {
 		if err := e.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
 		}
@@ -93,8 +110,14 @@ func (e *tokenSLI) shutdown(ctx context.Context) error {
 			err = errors.Join(err, e.server.Close())
 		}
 	}
-	e.serving.Wait()
-	e.engine.Shutdown()
+	if e.stop != nil {
+		e.stop()
+	}
+	e.atWork.Wait()
+	if failed := e.budgets.Close(ctx, time.Now()); failed != nil {
+		err = errors.Join(err, fmt.Errorf("error budgets since the last save are lost: %w", failed))
+	}
+	e.budgets = nil
 	e.telemetry.shutdown()
 	return err
 }

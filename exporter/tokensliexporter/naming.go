@@ -19,16 +19,16 @@ type family struct {
 }
 
 // newFamily translates a metric of ours by OpenTelemetry's rules.
-func newFamily(name, unit, help string, kind dto.MetricType) (family, error) {
+func newFamily(m sli.Metric, kind dto.MetricType) (family, error) {
 	kinds := map[dto.MetricType]otlptranslator.MetricType{
 		dto.MetricType_COUNTER:   otlptranslator.MetricTypeMonotonicCounter,
 		dto.MetricType_GAUGE:     otlptranslator.MetricTypeGauge,
 		dto.MetricType_HISTOGRAM: otlptranslator.MetricTypeHistogram,
 	}
 	namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
-	translated, err := namer.Build(otlptranslator.Metric{Name: name, Unit: unit, Type: kinds[kind]})
-	f := family{name: translated, help: help, kind: kind}
-	if unit == "s" {
+	translated, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: kinds[kind]})
+	f := family{name: translated, help: m.Description, kind: kind}
+	if m.Unit == "s" {
 		seconds := "seconds"
 		f.unit = &seconds
 	}
@@ -49,8 +49,8 @@ type catalogue struct {
 
 func newCatalogue() (c *catalogue, err error) {
 	c = &catalogue{}
-	add := func(name, unit, help string, kind dto.MetricType) int {
-		f, failed := newFamily(name, unit, help, kind)
+	add := func(m sli.Metric, kind dto.MetricType) int {
+		f, failed := newFamily(m, kind)
 		if failed != nil {
 			err = failed
 		}
@@ -63,17 +63,18 @@ func newCatalogue() (c *catalogue, err error) {
 		return len(c.families) - 1
 	}
 	for i, h := range sli.Histograms {
-		c.histogram[i] = add(h.Name, h.Unit, h.Description, dto.MetricType_HISTOGRAM)
-		c.quantile[i] = add(h.Name+names.SuffixQuantile, h.Unit, "Quantile over a recent window. "+h.Description, dto.MetricType_GAUGE)
+		quantile := sli.Metric{Name: h.Name + names.SuffixQuantile, Unit: h.Unit, Description: "Quantile over a recent window. " + h.Description}
+		c.histogram[i] = add(h.Metric, dto.MetricType_HISTOGRAM)
+		c.quantile[i] = add(quantile, dto.MetricType_GAUGE)
 	}
 	for i, counter := range sli.Counters {
-		c.counter[i] = add(counter.Name, counter.Unit, counter.Description, dto.MetricType_COUNTER)
+		c.counter[i] = add(counter.Metric, dto.MetricType_COUNTER)
 	}
-	c.requests = add(names.Requests, "{request}", "Finished requests.", dto.MetricType_COUNTER)
-	c.sloRequests = add(names.SLORequests, "{request}", "Finished requests, by what a service level objective says of them.", dto.MetricType_COUNTER)
-	c.sloObjective = add(names.SLOObjective, "", "Share of requests that are to be good, as configured.", dto.MetricType_GAUGE)
-	c.sloBurnRate = add(names.SLOBurnRate, "", "How fast the error budget burns over a recent window: 1 uses it up exactly.", dto.MetricType_GAUGE)
-	c.sloBudget = add(names.SLOBudgetRemaining, "", "Share of the error budget that is left in the objective's window. Negative when it is overdrawn.", dto.MetricType_GAUGE)
+	c.requests = add(sli.Requests, dto.MetricType_COUNTER)
+	c.sloRequests = add(sli.SLORequests, dto.MetricType_COUNTER)
+	c.sloObjective = add(sli.SLOObjective, dto.MetricType_GAUGE)
+	c.sloBurnRate = add(sli.SLOBurnRate, dto.MetricType_GAUGE)
+	c.sloBudget = add(sli.SLOBudgetRemaining, dto.MetricType_GAUGE)
 	return c, err
 }
 

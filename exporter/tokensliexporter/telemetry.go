@@ -52,8 +52,13 @@ func (t *selfTelemetry) consumed(ctx context.Context, tally *intake.Tally) {
 	}
 }
 
-func (t *selfTelemetry) expired(series int) {
+func (t *selfTelemetry) expired(series, budgets int) {
 	t.builder.ExporterTokenSliSeriesExpired.Add(context.Background(), int64(series))
+	t.builder.ExporterTokenSliBudgetsForgotten.Add(context.Background(), int64(budgets))
+}
+
+func (t *selfTelemetry) saveFailed() {
+	t.builder.ExporterTokenSliSavesFailed.Add(context.Background(), 1)
 }
 
 func (t *selfTelemetry) shutdown() { t.builder.Shutdown() }

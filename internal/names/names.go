@@ -3,6 +3,9 @@
 // and change between releases, so no other package spells one out.
 package names
 
+// Prefix is what our attributes and metrics begin with.
+const Prefix = "tokenpulse."
+
 // Attributes that the token_latency processor writes on a span. Those that are
 // also the name of a metric of the token_sli exporter carry the same quantity.
 // Durations are in seconds.

@@ -4,13 +4,13 @@
 package sli
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // Options says what an Engine keeps.
@@ -30,23 +30,25 @@ type Options struct {
 // Engine holds the series. It is safe for concurrent use: a request locks its own
 // series only, and so does a reader, one series after the other.
 type Engine struct {
+	dimensions int // how many
 	maxSeries  int
 	expiration time.Duration
 	quantiles  []float64
 	bounds     [quantities][]float64
 	calendar   *calendar
 	objectives map[string]*Objective // by the cleaned name
-	scratch    sync.Pool             // of *sketch.Sketch
-
-	stop    context.CancelFunc
-	janitor sync.WaitGroup
+	// longest of the windows of all objectives
+	longest time.Duration
+	scratch sync.Pool // of *sketch.Sketch
 
 	// mu guards everything declared below. Nothing is done under it but to find,
 	// place and remove series.
 	mu     sync.RWMutex
 	series map[string]*series
 	// held is how many series there are, the overflow series not counted.
-	held int
+	held       int
+	remembered remembered
+	forgotten  int // budgets, since Expire told of them
 }
 
 // overflowKey is the overflow series' place among the others: no request has an
@@ -56,17 +58,20 @@ const overflowKey = ""
 // NewEngine returns an engine without series.
 func NewEngine(o Options) *Engine {
 	e := &Engine{
+		dimensions: len(o.Series.Dimensions),
 		maxSeries:  o.Series.MaxSeries,
 		expiration: o.Series.SeriesExpiration,
 		quantiles:  o.Quantiles,
 		calendar:   newCalendar(time.Now(), o.Windows),
 		scratch:    sync.Pool{New: func() any { return new(sketch.Sketch) }},
-		stop:       func() {},
 		series:     map[string]*series{},
 		objectives: map[string]*Objective{},
+		longest:    slices.Max(slo.BurnWindows[:]),
+		remembered: remembered{most: o.Series.MaxSeries, by: map[string]*budgets{}},
 	}
 	for i := range o.Objectives {
 		e.objectives[clean(o.Objectives[i].SLO)] = &o.Objectives[i]
+		e.longest = max(e.longest, o.Objectives[i].Window)
 	}
 	for q, h := range Histograms {
 		e.bounds[q] = h.ClassicBounds
@@ -124,17 +129,23 @@ func (e *Engine) place(key []byte, now time.Time) *series {
 	if e.series[place] == nil && e.held >= e.maxSeries {
 		place = overflowKey
 	}
-	s := e.series[place]
-	if s == nil {
-		s = newSeries(place, e, now)
-		e.series[place] = s
-		if place != overflowKey {
-			e.held++
-		}
+	if s := e.series[place]; s != nil {
+		return s
+	}
+	return e.begin(place, now)
+}
+
+// begin makes a series, with the budgets that are remembered of it. mu is held.
+func (e *Engine) begin(key string, now time.Time) *series {
+	s := newSeries(key, e, now, e.remembered.take(key))
+	e.series[key] = s
+	if key != overflowKey {
+		e.held++
 	}
 	return s
 }
 
+// remove takes a series away that has expired, and remembers its budgets.
 func (e *Engine) remove(s *series) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,6 +156,7 @@ func (e *Engine) remove(s *series) {
 	if s.key != overflowKey {
 		e.held--
 	}
+	e.forgotten += e.remembered.keep(s.key, s.slos.budgets)
 }
 
 // all returns the series there are.
@@ -176,7 +188,7 @@ func (e *Engine) Collect(now time.Time, visit func(*Snapshot)) {
 		if !s.snapshot(&snapshot, now, &scratch) {
 			continue
 		}
-		snapshot.Dimensions, snapshot.Vantage = nil, ""
+		snapshot.Key, snapshot.Dimensions, snapshot.Vantage = s.key, nil, ""
 		if snapshot.Overflow = s.key == overflowKey; !snapshot.Overflow {
 			snapshot.Dimensions, snapshot.Vantage = identity(s.key)
 		}
@@ -184,45 +196,29 @@ func (e *Engine) Collect(now time.Time, visit func(*Snapshot)) {
 	}
 }
 
-// expire takes away the series that had no request for as long as the
-// configuration says, and returns how many these were.
-func (e *Engine) expire(now time.Time) (expired int) {
-	quietSince := now.Add(-e.expiration)
+// Expire takes away the series that had no request for as long as the
+// configuration says, and returns how many these were. Their error budgets are
+// remembered until their windows are over, those of as many series as there may
+// be. Forgotten ones were too many.
+func (e *Engine) Expire(now time.Time) (expired, forgotten int) {
 	for _, s := range e.all() {
-		if s.expire(quietSince, now) {
+		if s.expire(now) {
 			e.remove(s)
 			expired++
 		}
 	}
-	return expired
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.remembered.forgetBefore(e.position(now) - e.longest)
+	forgotten, e.forgotten = e.forgotten, 0
+	return expired, forgotten
 }
 
-// Start expires series from time to time, whether or not anybody reads them, and
-// reports how many it took away.
-func (e *Engine) Start(report func(expired int)) {
-	if e.expiration == 0 {
-		return
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	e.stop = stop
-	e.janitor.Go(func() {
-		ticker := time.NewTicker(min(e.expiration/4, time.Minute))
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case now := <-ticker.C:
-				if expired := e.expire(now); expired > 0 {
-					report(expired)
-				}
-			}
-		}
-	})
-}
+// isQuiet tells whether a series that had no request for so long expires.
+func (e *Engine) isQuiet(d time.Duration) bool { return e.expiration > 0 && d > e.expiration }
 
-// Shutdown ends what Start began, and waits for it.
-func (e *Engine) Shutdown() {
-	e.stop()
-	e.janitor.Wait()
+// position returns a time as the histories of objectives count it: since the Unix
+// epoch, by a clock that does not jump while the engine lives.
+func (e *Engine) position(now time.Time) time.Duration {
+	return time.Duration(e.calendar.epoch.UnixNano()) + e.calendar.since(now)
 }

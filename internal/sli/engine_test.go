@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -37,7 +36,9 @@ func newTestEngine(change func(*Options)) *Engine {
 	if change != nil {
 		change(&o)
 	}
-	return NewEngine(o)
+	e := NewEngine(o)
+	e.calendar.epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) // where slots of every width begin
+	return e
 }
 
 // at is a moment after the engine was made: the clock of these tests.
@@ -313,53 +314,40 @@ func TestOverflowKeepsTotals(t *testing.T) {
 	require.EqualValues(t, 9900, all["overflow"].requests)
 }
 
-// Nobody scrapes here; the ticker is real, and time is the bubble's.
-func TestSeriesExpireWithoutReaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newTestEngine(func(o *Options) { o.Series.MaxSeries = 2 })
-		var expired int
-		e.Start(func(n int) { expired += n })
-		defer e.Shutdown()
-		began := time.Now()
-		for i := range 5 {
-			e.Record(latency(fmt.Sprint("model-", i), time.Now(), 0.1))
-		}
-		for range 80 {
-			time.Sleep(time.Minute)
-			e.Record(latency("model-0", time.Now(), 0.1))
-		}
-		synctest.Wait()
-		require.Equal(t, 2, expired, "model-1 and the overflow series")
-		all := e.collect(time.Now(), TimeToFirstToken)
-		require.Len(t, all, 1)
-		require.Equal(t, began, all["model-0"].start)
-		require.False(t, e.Record(latency("model-3", time.Now(), 0.1)).Overflow, "the place is free again")
-		e.Record(latency("model-4", time.Now(), 0.1))
-		again := e.collect(time.Now(), TimeToFirstToken)
-		require.Equal(t, time.Now(), again["model-3"].start)
-		require.Equal(t, time.Now(), again["overflow"].start, "a series that comes back begins anew")
-		require.EqualValues(t, 1, again["overflow"].requests)
-	})
+func TestSeriesExpire(t *testing.T) {
+	e := newTestEngine(func(o *Options) { o.Series.MaxSeries = 2 })
+	for i := range 5 {
+		e.Record(latency(fmt.Sprint("model-", i), e.at(0), 0.1))
+	}
+	e.Record(latency("model-0", e.at(time.Minute), 0.1))
+	expired, _ := e.Expire(e.at(time.Hour))
+	require.Zero(t, expired, "an hour is not over an hour")
+	expired, _ = e.Expire(e.at(time.Hour + time.Second))
+	require.Equal(t, 2, expired, "model-1 and the overflow series")
+	now := e.at(time.Hour + time.Second)
+	all := e.collect(now, TimeToFirstToken)
+	require.Len(t, all, 1)
+	require.Equal(t, e.at(0), all["model-0"].start)
+	require.False(t, e.Record(latency("model-3", now, 0.1)).Overflow, "the place is free again")
+	e.Record(latency("model-4", now, 0.1))
+	again := e.collect(now, TimeToFirstToken)
+	require.Equal(t, now, again["model-3"].start)
+	require.Equal(t, now, again["overflow"].start, "a series that comes back begins anew")
+	require.EqualValues(t, 1, again["overflow"].requests)
 }
 
 func TestZeroExpirationHoldsSeriesForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newTestEngine(func(o *Options) { o.Series.SeriesExpiration = 0 })
-		e.Start(func(int) { t.Error("expired") })
-		e.Record(latency("m", time.Now(), 0.1))
-		time.Sleep(1000 * time.Hour)
-		require.Equal(t, 1, e.Held())
-		e.Shutdown()
-		e.Shutdown()
-	})
+	e := newTestEngine(func(o *Options) { o.Series.SeriesExpiration = 0 })
+	e.Record(latency("m", e.at(0), 0.1))
+	expired, _ := e.Expire(e.at(100_000 * time.Hour))
+	require.Zero(t, expired)
+	require.Equal(t, 1, e.Held())
 }
-
-func TestShutdownWithoutStart(*testing.T) { newTestEngine(nil).Shutdown() }
 
 func TestRequestsOfAnExpiredSeriesBeginItsSuccessor(t *testing.T) {
 	e := newTestEngine(nil)
 	e.Record(latency("m", e.at(0), 0.1))
-	e.all()[0].expired = true // the janitor was here, and has not removed it yet
+	e.all()[0].expired = true // Expire was here, and has not removed it yet
 	e.Record(latency("m", e.at(time.Minute), 0.1))
 	require.Equal(t, 1, e.Held())
 	require.Equal(t, e.at(time.Minute), e.collect(e.at(time.Minute), TimeToFirstToken)["m"].start)
@@ -466,7 +454,7 @@ func TestConcurrentUseLosesNothing(t *testing.T) {
 				return
 			default:
 				e.Collect(e.at(time.Duration(i)*time.Second), func(*Snapshot) {})
-				e.expire(e.at(0)) // visits all, expires none
+				e.Expire(e.at(0)) // visits all, expires none
 			}
 		}
 	})

@@ -1,7 +1,6 @@
 package sli
 
 import (
-	"encoding/binary"
 	"strings"
 	"unicode/utf8"
 )
@@ -20,21 +19,25 @@ func appendKey(key []byte, r *Request) []byte {
 	return appendValue(key, r.Vantage)
 }
 
-func appendValue(key []byte, v string) []byte {
-	v = clean(v)
-	key = binary.AppendUvarint(key, uint64(len(v)))
-	return append(key, v...)
-}
+func appendValue(key []byte, v string) []byte { return appendBytes(key, clean(v)) }
 
 // identity reads a key back: the dimensions, and the vantage.
 func identity(key string) (dimensions []string, vantage string) {
-	for len(key) > 0 {
-		length, n := binary.Uvarint([]byte(key[:min(len(key), binary.MaxVarintLen16)]))
-		dimensions = append(dimensions, key[n:n+int(length)])
-		key = key[n+int(length):]
+	values, _ := valuesOf(key)
+	last := len(values) - 1
+	return values[:last], values[last]
+}
+
+// valuesOf returns the values of a key, and whether it is one.
+func valuesOf(key string) (values []string, whole bool) {
+	for rest := []byte(key); len(rest) > 0; {
+		var v []byte
+		if v, rest, whole = cutBytes(rest); !whole {
+			return nil, false
+		}
+		values = append(values, string(v))
 	}
-	last := len(dimensions) - 1
-	return dimensions[:last], dimensions[last]
+	return values, true
 }
 
 // clean makes v a label value: valid UTF-8, at most MaxLabelLength bytes.

@@ -1,12 +1,16 @@
 package sli
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
 )
 
 // Objective is the share of requests that are to be good for a service level
@@ -62,4 +66,25 @@ func ObjectiveProblems(objectives []Objective) (errs []error) {
 		}
 	}
 	return errs
+}
+
+// UndefinedObjectives names the objectives that no token_latency processor of this
+// Collector defines, and the remedies. Without such a processor it names none: the
+// verdicts then come from another Collector. It is for when components start.
+func UndefinedObjectives(objectives []Objective) error {
+	defined, anyProcessor := definition.Defined()
+	if !anyProcessor {
+		return nil
+	}
+	there := "has no `slos`"
+	if len(defined) > 0 {
+		there = "has " + strings.Join(defined, ", ")
+	}
+	var errs []error
+	for i, o := range objectives {
+		if o.SLO != names.SLOAll && !slices.Contains(defined, o.SLO) {
+			errs = append(errs, fmt.Errorf("`objectives::%d::slo` is %q, which nobody defines: token_latency %s; correct the name, or define it there", i, o.SLO, there))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -35,8 +35,10 @@ type outcomeSeries struct {
 	histograms [quantities]*histogram
 }
 
-func newSeries(key string, e *Engine, now time.Time) *series {
-	return &series{key: key, engine: e, start: now, lastSeen: now, page: e.calendar.page(now)}
+func newSeries(key string, e *Engine, now time.Time, b *budgets) *series {
+	s := &series{key: key, engine: e, start: now, lastSeen: now, page: e.calendar.page(now)}
+	s.slos.resume(b, now, e)
+	return s
 }
 
 // record adds a request, unless the series has expired.
@@ -167,12 +169,12 @@ func (s *series) histograms() iter.Seq[*histogram] {
 	}
 }
 
-// expire takes the series away if it has been quiet since a time. Otherwise it
+// expire takes the series away if it has been quiet for long enough. Otherwise it
 // lets go of what has left its windows.
-func (s *series) expire(quietSince, now time.Time) bool {
+func (s *series) expire(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expired = s.lastSeen.Before(quietSince)
+	s.expired = s.engine.isQuiet(now.Sub(s.lastSeen))
 	if !s.expired {
 		s.advance(now)
 	}

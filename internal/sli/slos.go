@@ -12,6 +12,9 @@ import (
 // slos holds what a series keeps for each objective. The zero value is empty.
 type slos struct {
 	byName map[string]*sloSeries // at most MaxSLOs, and names.SLOAll
+	// budgets hold the histories. They are nil where none of the configuration's
+	// objectives applied.
+	budgets *budgets
 }
 
 // sloSeries counts the requests of one series by the verdict of one objective.
@@ -23,17 +26,28 @@ type sloSeries struct {
 	history   *slo.History
 }
 
+// resume begins with the recent past of an earlier series, if there is one.
+func (ss *slos) resume(b *budgets, now time.Time, e *Engine) {
+	if b == nil {
+		return
+	}
+	ss.budgets = b
+	for name := range b.histories {
+		ss.place(name, now, e)
+	}
+}
+
 // record counts a request. It returns how many of its verdicts were dropped.
 func (ss *slos) record(r *Request, e *Engine) (dropped int) {
 	vs := &r.Verdicts
 	if !vs.apply {
 		return vs.dropped
 	}
-	ss.place(names.SLOAll, r.Arrival, e).record(vs.overall, r.Arrival, e)
+	ss.count(ss.place(names.SLOAll, r.Arrival, e), vs.overall, r.Arrival, e)
 	dropped = vs.dropped
 	for _, v := range vs.each {
 		if s := ss.place(v.slo, r.Arrival, e); s != nil {
-			s.record(v.verdict, r.Arrival, e)
+			ss.count(s, v.verdict, r.Arrival, e)
 		} else {
 			dropped++
 		}
@@ -52,18 +66,25 @@ func (ss *slos) place(name string, now time.Time, e *Engine) *sloSeries {
 	if ss.byName == nil {
 		ss.byName = map[string]*sloSeries{}
 	}
+	name = strings.Clone(name) // it is part of a span
 	s := &sloSeries{start: now}
 	if s.objective = e.objectives[name]; s.objective != nil {
-		s.history = slo.NewHistory(s.objective.Window)
+		if ss.budgets == nil {
+			ss.budgets = &budgets{}
+		}
+		s.history = ss.budgets.history(s.objective, name)
 	}
-	ss.byName[strings.Clone(name)] = s // the name is part of a span
+	ss.byName[name] = s
 	return s
 }
 
-func (s *sloSeries) record(v Verdict, now time.Time, e *Engine) {
+func (ss *slos) count(s *sloSeries, v Verdict, now time.Time, e *Engine) {
 	s.requests[v]++
 	if s.history != nil && v != NotEligible {
-		s.history.Add(e.calendar.since(now), v == Good)
+		at := e.position(now)
+		s.history.Add(at, v == Good)
+		ss.budgets.added++
+		ss.budgets.latest = max(ss.budgets.latest, at)
 	}
 }
 
@@ -73,7 +94,7 @@ func (ss *slos) snapshot(into []SLOSnapshot, now time.Time, e *Engine) []SLOSnap
 		copied := SLOSnapshot{Name: name, Start: s.start, Requests: s.requests}
 		if s.history != nil {
 			copied.Objective = s.objective.Objective
-			copied.Recent = s.history.Recent(e.calendar.since(now))
+			copied.Recent = s.history.Recent(e.position(now))
 		}
 		into = append(into, copied)
 	}

@@ -10,6 +10,8 @@ import (
 // Snapshot is a series at one moment. It is a copy, and valid only while it is
 // visited.
 type Snapshot struct {
+	// Key is the series' identity: no two have the same.
+	Key string
 	// Dimensions holds the values of the configured dimensions in their order,
 	// empty where the series has none. The overflow series has no dimensions.
 	Dimensions []string

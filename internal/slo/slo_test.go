@@ -138,3 +138,115 @@ func TestWindowsAgreeWithAList(t *testing.T) {
 func TestMemoryOfAHistory(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(History{}), uintptr(5900))
 }
+
+// A history that was saved and read back goes on as if nothing had been.
+func TestSavedHistoryGoesOn(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 3))
+			length := time.Hour + time.Duration(random.Int64N(int64(month)))
+			longest := []time.Duration{time.Second, time.Minute, time.Hour, 100 * time.Hour}
+			whole, saved := NewHistory(length), NewHistory(length)
+			now := 56 * 365 * 24 * time.Hour // 2026, since 1970
+			for range 500 {
+				now += time.Duration(random.Int64N(int64(longest[random.IntN(len(longest)-random.IntN(2))])))
+				good := random.IntN(3) > 0
+				whole.Add(now, good)
+				saved.Add(now, good)
+				if random.IntN(10) == 0 {
+					now += time.Duration(random.Int64N(int64(time.Hour))) // down
+					encoded := saved.AppendBinary(nil)
+					require.Less(t, len(encoded), 3000)
+					var err error
+					saved, err = DecodeHistory(encoded, length, now)
+					require.NoError(t, err)
+				}
+				require.Equal(t, whole.Recent(now), saved.Recent(now))
+			}
+		})
+	}
+}
+
+func TestSavedHistoryOfAnotherBudget(t *testing.T) {
+	h := NewHistory(month)
+	h.Add(time.Hour, false)
+	read, err := DecodeHistory(h.AppendBinary(nil), 2*month, time.Hour)
+	require.NoError(t, err)
+	bad := Counts{Bad: 1}
+	require.Equal(t, Recent{Burn: [5]Counts{bad, bad, bad, bad, bad}}, read.Recent(time.Hour))
+}
+
+// The clock was two hours ahead when the history was saved: only windows of slots
+// that are longer still hold.
+func TestSavedHistoryOfTheFuture(t *testing.T) {
+	h := NewHistory(month) // slots of 12 hours
+	h.Add(74*time.Hour, false)
+	read, err := DecodeHistory(h.AppendBinary(nil), month, 72*time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, Recent{Budget: Counts{Bad: 1}}, read.Recent(72*time.Hour))
+}
+
+func TestMalformedHistory(t *testing.T) {
+	h := NewHistory(month)
+	h.Add(time.Hour, false)
+	encoded := h.AppendBinary(nil)
+	for length := range encoded {
+		_, err := DecodeHistory(encoded[:length], month, time.Hour)
+		require.ErrorIs(t, err, errMalformed, length)
+	}
+	_, err := DecodeHistory(append(encoded, 0), month, time.Hour)
+	require.ErrorIs(t, err, errMalformed)
+}
+
+func FuzzDecodeHistory(f *testing.F) {
+	h := NewHistory(month)
+	h.Add(time.Hour, true)
+	f.Add(h.AppendBinary(nil))
+	f.Fuzz(func(t *testing.T, encoded []byte) {
+		read, err := DecodeHistory(encoded, month, 1000*time.Hour)
+		if err != nil {
+			return
+		}
+		read.Add(1000*time.Hour, false)
+		again, err := DecodeHistory(read.AppendBinary(nil), month, 1000*time.Hour)
+		require.NoError(t, err)
+		require.Equal(t, read.Recent(1000*time.Hour), again.Recent(1000*time.Hour))
+	})
+}
+
+func TestAlerts(t *testing.T) {
+	const objective = 0.99 // a budget of 1%
+	percent := func(bad uint64) Counts { return Counts{Good: 1000 - 10*bad, Bad: 10 * bad} }
+	at14, at15, at6, at7, at1, at2 := percent(14), percent(15), percent(6), percent(7), percent(1), percent(2)
+	all, most := percent(100), percent(91)
+	tests := map[string]struct {
+		burn      [len(BurnWindows)]Counts // 5m, 30m, 1h, 6h, 3d
+		objective float64
+		want      [len(Alerts)]bool
+	}{
+		"no requests":                    {[5]Counts{}, objective, [3]bool{}},
+		"all within the budget":          {[5]Counts{at1, at1, at1, at1, at1}, objective, [3]bool{}},
+		"14 times too fast":              {[5]Counts{at14, at1, at14, at1, at1}, objective, [3]bool{}},
+		"15 times too fast":              {[5]Counts{at15, at1, at15, at1, at1}, objective, [3]bool{true}},
+		"an hour ago":                    {[5]Counts{{}, at1, at15, at1, at1}, objective, [3]bool{}},
+		"not for long":                   {[5]Counts{at15, at15, at14, at1, at1}, objective, [3]bool{}},
+		"6 times too fast":               {[5]Counts{at1, at6, at1, at6, at1}, objective, [3]bool{}},
+		"7 times too fast":               {[5]Counts{at1, at7, at1, at7, at1}, objective, [3]bool{false, true}},
+		"7 times too fast, hours ago":    {[5]Counts{at1, at6, at1, at7, at1}, objective, [3]bool{}},
+		"twice too fast for days":        {[5]Counts{at1, at1, at1, at2, at2}, objective, [3]bool{false, false, true}},
+		"twice too fast, a day ago":      {[5]Counts{at1, at1, at1, at1, at2}, objective, [3]bool{}},
+		"all at once":                    {[5]Counts{all, all, all, all, all}, objective, [3]bool{true, true, true}},
+		"nearly all where 10 is most":    {[5]Counts{most, most, most, most, most}, 0.9, [3]bool{true, true, true}},
+		"half of them, where 10 is most": {[5]Counts{percent(50), percent(50), percent(50), percent(50), percent(50)}, 0.9, [3]bool{false, false, true}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			for i := range Alerts {
+				require.Equal(t, test.want[i], Alerts[i].Holds(&Recent{Burn: test.burn}, test.objective), Alerts[i].Name)
+			}
+		})
+	}
+	require.Equal(t, [2]time.Duration{time.Hour, 5 * time.Minute}, [2]time.Duration{Alerts[0].LongWindow(), Alerts[0].ShortWindow()})
+	require.Equal(t, [2]time.Duration{6 * time.Hour, 30 * time.Minute}, [2]time.Duration{Alerts[1].LongWindow(), Alerts[1].ShortWindow()})
+	require.Equal(t, [2]time.Duration{72 * time.Hour, 6 * time.Hour}, [2]time.Duration{Alerts[2].LongWindow(), Alerts[2].ShortWindow()})
+}

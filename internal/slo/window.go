@@ -15,12 +15,15 @@ type window struct {
 // advance opens the slot of a time, given since the epoch, and empties those that
 // are older than the window. Time that goes backwards changes nothing.
 func (w *window) advance(at, length time.Duration) {
-	now := int64(at / (length / slotsPerWindow))
+	now := slotAt(at, length)
 	for slot := max(w.open, now-slotsPerWindow) + 1; slot <= now; slot++ {
 		w.slots[slot%slotsPerWindow] = Counts{}
 	}
 	w.open = max(w.open, now)
 }
+
+// slotAt returns the number of the slot that a time falls in.
+func slotAt(at, length time.Duration) int64 { return int64(at / (length / slotsPerWindow)) }
 
 func (w *window) add(good bool) {
 	slot := &w.slots[w.open%slotsPerWindow]

@@ -11,10 +11,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
-// prefix is what all our attributes begin with. The values of names.Estimate
-// leave it out.
-const prefix = "tokenpulse."
-
 // measureNames maps each quantity to its attribute.
 var measureNames = [latency.Quantities]string{
 	latency.RequestDuration:        names.RequestDuration,
@@ -81,7 +77,7 @@ func (p *tokenLatency) annotate(
 	w *worker, attributes pcommon.Map, observed *source.Observation, derived *latency.Latency,
 ) {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
-		return strings.HasPrefix(name, prefix) && (derivedNames[name] || p.dropTimeline && name == names.Timeline)
+		return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || p.dropTimeline && name == names.Timeline)
 	})
 	attributes.EnsureCapacity(attributes.Len() + roomFor)
 
@@ -169,6 +165,6 @@ func putEstimated(attributes pcommon.Map, derived *latency.Latency) {
 	list := attributes.PutEmptySlice(names.Estimate)
 	list.EnsureCapacity(len(estimated))
 	for _, name := range estimated {
-		list.AppendEmpty().SetStr(strings.TrimPrefix(name, prefix))
+		list.AppendEmpty().SetStr(strings.TrimPrefix(name, names.Prefix))
 	}
 }

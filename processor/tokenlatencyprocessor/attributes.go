@@ -42,7 +42,7 @@ func putMeasure(attributes pcommon.Map, name string, m latency.Measure) {
 	if m.Estimated == isEstimated(attributes, name) {
 		return
 	}
-	short := strings.TrimPrefix(name, prefix)
+	short := strings.TrimPrefix(name, names.Prefix)
 	if m.Estimated {
 		estimates(attributes).AppendEmpty().SetStr(short)
 		return
@@ -59,7 +59,7 @@ func isEstimated(attributes pcommon.Map, name string) bool {
 	if !ok || list.Type() != pcommon.ValueTypeSlice {
 		return false
 	}
-	short := strings.TrimPrefix(name, prefix)
+	short := strings.TrimPrefix(name, names.Prefix)
 	for _, listed := range list.Slice().All() {
 		if listed.Str() == short {
 			return true

@@ -178,7 +178,7 @@ func FuzzModelCall(f *testing.F) {
 func requireKept(t *testing.T, before, after ptrace.Span) {
 	t.Helper()
 	for key, v := range before.Attributes().All() {
-		if strings.HasPrefix(key, prefix) {
+		if strings.HasPrefix(key, names.Prefix) {
 			continue
 		}
 		kept, ok := after.Attributes().Get(key)
@@ -189,7 +189,7 @@ func requireKept(t *testing.T, before, after ptrace.Span) {
 		standard[names.Aliases[s][0]] = s
 	}
 	for key, v := range after.Attributes().All() {
-		if _, was := before.Attributes().Get(key); was || strings.HasPrefix(key, prefix) {
+		if _, was := before.Attributes().Get(key); was || strings.HasPrefix(key, names.Prefix) {
 			continue
 		}
 		s, ok := standard[key]

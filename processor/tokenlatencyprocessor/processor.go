@@ -12,6 +12,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
@@ -21,6 +22,7 @@ type tokenLatency struct {
 	phases       bool
 	join, rollUp bool
 	slos         []slo
+	withdraw     func()    // the definitions of slos
 	sources      []string  // by reader
 	workers      sync.Pool // of *worker
 	telemetry    *telemetry
@@ -53,6 +55,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 		join:         cfg.Join,
 		rollUp:       cfg.RollUp,
 		slos:         slos,
+		withdraw:     definition.Announce(namesOf(slos)),
 		sources:      source.Names(),
 		workers: sync.Pool{New: func() any {
 			return &worker{analyzer: latency.NewAnalyzer(options), tally: newTally()}
@@ -60,6 +63,11 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 		telemetry: telemetry,
 		logger:    onceAMinute(set.Logger),
 	}, nil
+}
+
+func (p *tokenLatency) shutdown(context.Context) error {
+	p.withdraw()
+	return nil
 }
 
 // onceAMinute logs each message at most once a minute: what is wrong with one

@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -35,8 +36,7 @@ type matcher struct {
 type verdict uint8
 
 const (
-	doesNotApply verdict = iota
-	met
+	met verdict = iota
 	breached
 	notEligible
 	verdicts
@@ -45,12 +45,15 @@ const (
 // verdictNames holds the attribute that lists the objectives by verdict.
 var verdictNames = [verdicts]string{met: names.SLOMet, breached: names.SLOBreached, notEligible: names.SLONotEligible}
 
+// verdictAttributes are all that a verdict can be told in.
+var verdictAttributes = append(verdictNames[:], names.SLOBreachedIndicator, names.SLOBreachedThreshold)
+
 // newSLOs expects configurations that are valid.
 func newSLOs(configs []SLOConfig) ([]slo, error) {
 	var slos []slo
 	for i := range configs {
 		c := &configs[i]
-		indicator := prefix + c.Indicator
+		indicator := names.Prefix + c.Indicator
 		threshold, err := c.threshold(indicators[indicator])
 		if err != nil {
 			return nil, err
@@ -74,6 +77,13 @@ func newSLOs(configs []SLOConfig) ([]slo, error) {
 	return slos, nil
 }
 
+func namesOf(slos []slo) (all []string) {
+	for i := range slos {
+		all = append(all, slos[i].name)
+	}
+	return all
+}
+
 // judge writes the verdict of every objective on each model call. It goes by what
 // the spans carry, whichever processor wrote it.
 func judge(traces ptrace.Traces, slos []slo) {
@@ -90,33 +100,40 @@ func judge(traces ptrace.Traces, slos []slo) {
 }
 
 func putVerdicts(attributes, resource pcommon.Map, slos []slo) {
-	for _, name := range verdictNames[met:] {
+	for _, name := range verdictAttributes {
 		attributes.Remove(name)
 	}
 	for i := range slos {
-		if v := slos[i].judge(attributes, resource); v != doesNotApply {
-			verdictList(attributes, verdictNames[v]).AppendEmpty().SetStr(slos[i].name)
+		s := &slos[i]
+		if !s.applies(attributes, resource) {
+			continue
+		}
+		threshold := s.thresholdOf(attributes, resource)
+		v := s.judge(attributes, threshold)
+		list(attributes, verdictNames[v]).AppendEmpty().SetStr(s.name)
+		if v == breached {
+			list(attributes, names.SLOBreachedIndicator).AppendEmpty().SetStr(strings.TrimPrefix(s.indicator, names.Prefix))
+			list(attributes, names.SLOBreachedThreshold).AppendEmpty().SetDouble(threshold)
 		}
 	}
 }
 
-func verdictList(attributes pcommon.Map, name string) pcommon.Slice {
-	if list, ok := attributes.Get(name); ok {
-		return list.Slice()
+// list returns an attribute that is a list, and begins it where there is none.
+func list(attributes pcommon.Map, name string) pcommon.Slice {
+	if begun, ok := attributes.Get(name); ok {
+		return begun.Slice()
 	}
 	return attributes.PutEmptySlice(name)
 }
 
-// judge returns the verdict on one request. One without the indicator is bad if it
-// did not succeed: an aborted stream is not a fast one. A success without it, such
-// as an answer of one token that has no time per output token, is not eligible.
-func (s *slo) judge(attributes, resource pcommon.Map) verdict {
-	if !s.applies(attributes, resource) {
-		return doesNotApply
-	}
+// judge returns the verdict on a request that the objective applies to. One without
+// the indicator is bad if it did not succeed: an aborted stream is not a fast one. A
+// success without it, such as an answer of one token that has no time per output
+// token, is not eligible.
+func (s *slo) judge(attributes pcommon.Map, threshold float64) verdict {
 	value := measured(attributes, s.indicator)
 	switch {
-	case value.Known && value.Value <= s.thresholdOf(attributes, resource):
+	case value.Known && value.Value <= threshold:
 		return met
 	case value.Known || text(attributes, names.Outcome) != names.OutcomeSuccess:
 		return breached

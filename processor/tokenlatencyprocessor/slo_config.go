@@ -93,7 +93,7 @@ func (c *SLOConfig) Validate() error {
 }
 
 func (c *SLOConfig) validateIndicator() error {
-	name := prefix + c.Indicator
+	name := names.Prefix + c.Indicator
 	if other := moreIsBetter[name]; other != "" {
 		return fmt.Errorf("indicator is %q, of which more is better, and an SLO wants a number at or under its threshold: use %s", c.Indicator, other)
 	}
@@ -108,7 +108,7 @@ func (c *SLOConfig) validateIndicator() error {
 func indicatorNames() []string {
 	var all []string
 	for name := range indicators {
-		all = append(all, strings.TrimPrefix(name, prefix))
+		all = append(all, strings.TrimPrefix(name, names.Prefix))
 	}
 	slices.Sort(all)
 	return all

@@ -17,7 +17,7 @@ import (
 // verdictsOn returns the SLOs that a span lists, by verdict.
 func verdictsOn(span ptrace.Span) map[string][]any {
 	lists := map[string][]any{}
-	for _, name := range verdictNames[met:] {
+	for _, name := range verdictNames {
 		if v, ok := span.Attributes().Get(name); ok {
 			lists[name] = v.Slice().AsRaw()
 		}

@@ -25,9 +25,19 @@ type Tally struct {
 
 // Record adds every span that carries latencies to the engine's series. The
 // dimensions are those the engine was made with.
-func Record(traces ptrace.Traces, engine *sli.Engine, dimensions []string, now time.Time) (t Tally) {
+func Record(traces ptrace.Traces, engine *sli.Engine, dimensions []string, now time.Time) Tally {
+	return record(traces, engine, reader{dimensions: dimensions}, now)
+}
+
+// RecordVerdicts is Record for an engine that only has to know of objectives: its
+// series hold no latency, and are small.
+func RecordVerdicts(traces ptrace.Traces, engine *sli.Engine, dimensions []string, now time.Time) Tally {
+	return record(traces, engine, reader{dimensions: dimensions, verdictsOnly: true}, now)
+}
+
+func record(traces ptrace.Traces, engine *sli.Engine, r reader, now time.Time) (t Tally) {
+	dimensions := r.dimensions
 	resource := make([]string, len(dimensions))
-	r := reader{dimensions: dimensions}
 	r.request.Dimensions = make([]string, len(dimensions))
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		clear(resource)

@@ -13,8 +13,9 @@ import (
 
 // reader turns one span after the other into a request.
 type reader struct {
-	dimensions []string
-	request    sli.Request
+	dimensions   []string
+	verdictsOnly bool
+	request      sli.Request
 
 	// What is known of the span so far.
 	ours                 bool // it carries something of the token_latency processor
@@ -31,7 +32,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	values, verdicts := r.request.Dimensions, r.request.Verdicts
 	copy(values, resource)
 	verdicts.Reset()
-	*r = reader{dimensions: r.dimensions, request: sli.Request{
+	*r = reader{dimensions: r.dimensions, verdictsOnly: r.verdictsOnly, request: sli.Request{
 		Dimensions: values,
 		Arrival:    now,
 		TraceID:    span.TraceID(),
@@ -40,7 +41,9 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	}}
 	for key, v := range span.Attributes().All() {
 		readDimension(values, r.dimensions, key, v)
-		r.attribute(key, v)
+		if !r.judgement(key, v) && !r.verdictsOnly {
+			r.measurement(key, v)
+		}
 	}
 	if !r.ours {
 		return false
@@ -51,13 +54,29 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	return true
 }
 
-func (r *reader) attribute(key string, v pcommon.Value) {
+// judgement takes an attribute that tells what kind of request it was, and what the
+// objectives say of it. It returns whether it is one.
+func (r *reader) judgement(key string, v pcommon.Value) bool {
 	switch key {
 	case names.Outcome:
 		r.outcome(v)
 	case names.Vantage:
 		r.request.Vantage = scalar(v)
+	case names.SLOMet:
+		r.verdicts(sli.Good, v)
+	case names.SLOBreached:
+		r.verdicts(sli.Bad, v)
+	case names.SLONotEligible:
+		r.verdicts(sli.NotEligible, v)
+	default:
+		return false
+	}
+	return true
+}
 
+// measurement takes an attribute that holds a number, or a distribution.
+func (r *reader) measurement(key string, v pcommon.Value) {
+	switch key {
 	case names.TimeToFirstToken:
 		r.value(sli.TimeToFirstToken, v)
 	case names.TimeToFirstOutputToken:
@@ -101,13 +120,6 @@ func (r *reader) attribute(key string, v pcommon.Value) {
 		if n, ok := r.accept(number(v)); ok {
 			r.request.SetCount(sli.StallSeconds, n)
 		}
-
-	case names.SLOMet:
-		r.verdicts(sli.Good, v)
-	case names.SLOBreached:
-		r.verdicts(sli.Bad, v)
-	case names.SLONotEligible:
-		r.verdicts(sli.NotEligible, v)
 	}
 }
 

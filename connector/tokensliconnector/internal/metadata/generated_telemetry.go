@@ -28,9 +28,12 @@ type TelemetryBuilder struct {
 	meter                               metric.Meter
 	mu                                  sync.Mutex
 	registrations                       []metric.Registration
+	ConnectorTokenSliBudgetsForgotten   metric.Int64Counter
+	ConnectorTokenSliEventsLost         metric.Int64Counter
 	ConnectorTokenSliFlushesRefused     metric.Int64Counter
 	ConnectorTokenSliRequests           metric.Int64Counter
 	ConnectorTokenSliRequestsOverflow   metric.Int64Counter
+	ConnectorTokenSliSavesFailed        metric.Int64Counter
 	ConnectorTokenSliSeries             metric.Int64ObservableGauge
 	ConnectorTokenSliSeriesExpired      metric.Int64Counter
 	ConnectorTokenSliSeriesLimit        metric.Int64ObservableGauge
@@ -108,9 +111,21 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ConnectorTokenSliBudgetsForgotten, err = builder.meter.Int64Counter(
+		"otelcol_connector_token_sli_budgets_forgotten",
+		metric.WithDescription("Error budgets of expired series that were given up, because more than max_series of them were remembered. [Alpha]"),
+		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorTokenSliEventsLost, err = builder.meter.Int64Counter(
+		"otelcol_connector_token_sli_events_lost",
+		metric.WithDescription("Events of requests that breached an objective, and that the next consumer did not take. [Alpha]"),
+		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ConnectorTokenSliFlushesRefused, err = builder.meter.Int64Counter(
 		"otelcol_connector_token_sli_flushes_refused",
-		metric.WithDescription("Batches of metrics that the next consumer did not take. What they held goes with the next one. [Alpha]"),
+		metric.WithDescription("Batches of metrics, or of alert events, that the next consumer did not take. What they held goes with the next one. [Alpha]"),
 		metric.WithUnit("{flush}"),
 	)
 	errs = errors.Join(errs, err)
@@ -124,6 +139,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_token_sli_requests_overflow",
 		metric.WithDescription("Requests among these that went to the overflow series, because max_series was reached. [Alpha]"),
 		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorTokenSliSavesFailed, err = builder.meter.Int64Counter(
+		"otelcol_connector_token_sli_saves_failed",
+		metric.WithDescription("Times that the storage extension did not take the error budgets. What they held goes with the next save. [Alpha]"),
+		metric.WithUnit("{save}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorTokenSliSeries, err = builder.meter.Int64ObservableGauge(

@@ -21,10 +21,42 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 	return set
 }
 
+func AssertEqualConnectorTokenSliBudgetsForgotten(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_connector_token_sli_budgets_forgotten",
+		Description: "Error budgets of expired series that were given up, because more than max_series of them were remembered. [Alpha]",
+		Unit:        "{series}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_connector_token_sli_budgets_forgotten")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualConnectorTokenSliEventsLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_connector_token_sli_events_lost",
+		Description: "Events of requests that breached an objective, and that the next consumer did not take. [Alpha]",
+		Unit:        "{event}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_connector_token_sli_events_lost")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualConnectorTokenSliFlushesRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_token_sli_flushes_refused",
-		Description: "Batches of metrics that the next consumer did not take. What they held goes with the next one. [Alpha]",
+		Description: "Batches of metrics, or of alert events, that the next consumer did not take. What they held goes with the next one. [Alpha]",
 		Unit:        "{flush}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -65,6 +97,22 @@ func AssertEqualConnectorTokenSliRequestsOverflow(t *testing.T, tt *componenttes
 		},
 	}
 	got, err := tt.GetMetric("otelcol_connector_token_sli_requests_overflow")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualConnectorTokenSliSavesFailed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_connector_token_sli_saves_failed",
+		Description: "Times that the storage extension did not take the error budgets. What they held goes with the next save. [Alpha]",
+		Unit:        "{save}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_connector_token_sli_saves_failed")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

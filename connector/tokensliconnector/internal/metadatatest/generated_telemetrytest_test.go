@@ -28,13 +28,22 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ConnectorTokenSliBudgetsForgotten.Add(context.Background(), 1)
+	tb.ConnectorTokenSliEventsLost.Add(context.Background(), 1)
 	tb.ConnectorTokenSliFlushesRefused.Add(context.Background(), 1)
 	tb.ConnectorTokenSliRequests.Add(context.Background(), 1)
 	tb.ConnectorTokenSliRequestsOverflow.Add(context.Background(), 1)
+	tb.ConnectorTokenSliSavesFailed.Add(context.Background(), 1)
 	tb.ConnectorTokenSliSeriesExpired.Add(context.Background(), 1)
 	tb.ConnectorTokenSliSloVerdictsDropped.Add(context.Background(), 1)
 	tb.ConnectorTokenSliSpansIgnored.Add(context.Background(), 1)
 	tb.ConnectorTokenSliValuesRejected.Add(context.Background(), 1)
+	AssertEqualConnectorTokenSliBudgetsForgotten(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualConnectorTokenSliEventsLost(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorTokenSliFlushesRefused(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -42,6 +51,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorTokenSliRequestsOverflow(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualConnectorTokenSliSavesFailed(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorTokenSliSeries(t, testTel,

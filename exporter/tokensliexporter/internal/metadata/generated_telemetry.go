@@ -28,8 +28,10 @@ type TelemetryBuilder struct {
 	meter                              metric.Meter
 	mu                                 sync.Mutex
 	registrations                      []metric.Registration
+	ExporterTokenSliBudgetsForgotten   metric.Int64Counter
 	ExporterTokenSliRequests           metric.Int64Counter
 	ExporterTokenSliRequestsOverflow   metric.Int64Counter
+	ExporterTokenSliSavesFailed        metric.Int64Counter
 	ExporterTokenSliSeries             metric.Int64ObservableGauge
 	ExporterTokenSliSeriesExpired      metric.Int64Counter
 	ExporterTokenSliSeriesLimit        metric.Int64ObservableGauge
@@ -107,6 +109,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ExporterTokenSliBudgetsForgotten, err = builder.meter.Int64Counter(
+		"otelcol_exporter_token_sli_budgets_forgotten",
+		metric.WithDescription("Error budgets of expired series that were given up, because more than max_series of them were remembered. [Alpha]"),
+		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ExporterTokenSliRequests, err = builder.meter.Int64Counter(
 		"otelcol_exporter_token_sli_requests",
 		metric.WithDescription("Requests that were added to a series. [Alpha]"),
@@ -117,6 +125,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_token_sli_requests_overflow",
 		metric.WithDescription("Requests among these that went to the overflow series, because max_series was reached. [Alpha]"),
 		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterTokenSliSavesFailed, err = builder.meter.Int64Counter(
+		"otelcol_exporter_token_sli_saves_failed",
+		metric.WithDescription("Times that the storage extension did not take the error budgets. What they held goes with the next save. [Alpha]"),
+		metric.WithUnit("{save}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterTokenSliSeries, err = builder.meter.Int64ObservableGauge(

@@ -28,16 +28,24 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ExporterTokenSliBudgetsForgotten.Add(context.Background(), 1)
 	tb.ExporterTokenSliRequests.Add(context.Background(), 1)
 	tb.ExporterTokenSliRequestsOverflow.Add(context.Background(), 1)
+	tb.ExporterTokenSliSavesFailed.Add(context.Background(), 1)
 	tb.ExporterTokenSliSeriesExpired.Add(context.Background(), 1)
 	tb.ExporterTokenSliSloVerdictsDropped.Add(context.Background(), 1)
 	tb.ExporterTokenSliSpansIgnored.Add(context.Background(), 1)
 	tb.ExporterTokenSliValuesRejected.Add(context.Background(), 1)
+	AssertEqualExporterTokenSliBudgetsForgotten(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterTokenSliRequests(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterTokenSliRequestsOverflow(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterTokenSliSavesFailed(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterTokenSliSeries(t, testTel,

@@ -1,0 +1,130 @@
+package tokensliconnector
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+)
+
+// breachEvents returns an event for each span that breached an objective, with the
+// span's resource and trace context.
+func breachEvents(traces ptrace.Traces, dimensions []string, now time.Time) plog.Logs {
+	logs := plog.NewLogs()
+	for _, resourceSpans := range traces.ResourceSpans().All() {
+		var into *plog.LogRecordSlice // of this resource, if it has any
+		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
+			for _, span := range scopeSpans.Spans().All() {
+				breached, ok := span.Attributes().Get(names.SLOBreached)
+				if !ok || breached.Type() != pcommon.ValueTypeSlice || breached.Slice().Len() == 0 {
+					continue
+				}
+				if into == nil {
+					resource := logs.ResourceLogs().AppendEmpty()
+					resourceSpans.Resource().CopyTo(resource.Resource())
+					resource.SetSchemaUrl(resourceSpans.SchemaUrl())
+					records := scopeOf(resource)
+					into = &records
+				}
+				breachEvent(into.AppendEmpty(), span, breached.Slice(), dimensions, now)
+			}
+		}
+	}
+	return logs
+}
+
+// scopeOf returns where the events of a resource go.
+func scopeOf(resource plog.ResourceLogs) plog.LogRecordSlice {
+	scope := resource.ScopeLogs().AppendEmpty()
+	scope.Scope().SetName(metadata.ScopeName)
+	return scope.LogRecords()
+}
+
+func breachEvent(event plog.LogRecord, span ptrace.Span, breached pcommon.Slice, dimensions []string, now time.Time) {
+	event.SetEventName(names.SLOBreachEvent)
+	event.SetSeverityNumber(plog.SeverityNumberWarn)
+	event.SetSeverityText(plog.SeverityNumberWarn.String())
+	event.SetTimestamp(span.EndTimestamp())
+	event.SetObservedTimestamp(pcommon.NewTimestampFromTime(now))
+	event.SetTraceID(span.TraceID())
+	event.SetSpanID(span.SpanID())
+	event.SetFlags(plog.LogRecordFlags(span.Flags() & 0xff)) // the flags of the trace context
+
+	from, to := span.Attributes(), event.Attributes()
+	for _, name := range append([]string{names.Vantage, names.Outcome}, dimensions...) {
+		if v, ok := from.Get(name); ok {
+			v.CopyTo(to.PutEmpty(name))
+		}
+	}
+	slos, breaches := to.PutEmptySlice(names.SLOBreached), to.PutEmptySlice(names.SLOBreaches)
+	var body []string
+	for i := range min(breached.Len(), sli.MaxSLOs) {
+		b := breachOf(span.Attributes(), breached, i)
+		slos.AppendEmpty().SetStr(b.slo)
+		b.put(breaches.AppendEmpty().SetEmptyMap())
+		body = append(body, b.String())
+	}
+	event.Body().SetStr(strings.Join(body, "; "))
+}
+
+// breach is what a span tells of one objective that it breached.
+type breach struct {
+	slo       string
+	indicator string // empty where the span does not tell
+	threshold float64
+	value     pcommon.Value // measured, if it was
+	measured  bool
+}
+
+// breachOf reads one entry of the lists that the token_latency processor wrote. An
+// older release wrote no list of indicators and thresholds.
+func breachOf(attributes pcommon.Map, breached pcommon.Slice, i int) (b breach) {
+	b.slo = breached.At(i).AsString()
+	indicator, told := entryOf(attributes, names.SLOBreachedIndicator, i)
+	threshold, toldToo := entryOf(attributes, names.SLOBreachedThreshold, i)
+	if told && toldToo {
+		b.indicator, b.threshold = indicator.AsString(), threshold.Double()
+		b.value, b.measured = attributes.Get(names.Prefix + b.indicator)
+	}
+	return b
+}
+
+// entryOf returns an entry of an attribute that is a list.
+func entryOf(attributes pcommon.Map, name string, i int) (pcommon.Value, bool) {
+	list, ok := attributes.Get(name)
+	if !ok || list.Type() != pcommon.ValueTypeSlice || i >= list.Slice().Len() {
+		return pcommon.Value{}, false
+	}
+	return list.Slice().At(i), true
+}
+
+func (b *breach) put(into pcommon.Map) {
+	into.PutStr(names.SLOName, b.slo)
+	if b.indicator == "" {
+		return
+	}
+	into.PutStr(names.SLOIndicator, b.indicator)
+	into.PutDouble(names.SLOThreshold, b.threshold)
+	if b.measured {
+		b.value.CopyTo(into.PutEmpty(names.SLOValue))
+	}
+}
+
+// String tells of the breach in words.
+func (b *breach) String() string {
+	switch {
+	case b.indicator == "":
+		return b.slo + " breached"
+	case b.measured:
+		return fmt.Sprintf("%s breached: %s is %s, over %v", b.slo, b.indicator, b.value.AsString(), b.threshold)
+	default:
+		return fmt.Sprintf("%s breached: no %s", b.slo, b.indicator)
+	}
+}

@@ -1,0 +1,34 @@
+package tokensliexporter
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// upkeepInterval is the most time between two saves of the error budgets, and
+// between two looks for series that have expired.
+const upkeepInterval = 5 * time.Second
+
+// keepUp lets series expire and saves error budgets, whether or not anybody scrapes.
+func (e *tokenSLI) keepUp(ctx context.Context) {
+	interval := upkeepInterval
+	if expiration := e.config.Series.SeriesExpiration; expiration > 0 {
+		interval = min(interval, expiration/4)
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			e.telemetry.expired(e.engine.Expire(now))
+			if err := e.budgets.Save(ctx, now); err != nil && ctx.Err() == nil {
+				e.telemetry.saveFailed()
+				e.settings.Logger.Warn("Error budgets were not saved; they go with the next save", zap.Error(err))
+			}
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package budgetstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	fileStorage = component.MustNewID("file_storage")
+	owner       = Owner{Kind: component.KindExporter, ID: component.MustNewID("token_sli")}
+	dimensions  = []string{"model"}
+)
+
+// host is a Collector with a real file_storage, and an extension that stores nothing.
+type host map[component.ID]component.Component
+
+func (h host) GetExtensions() map[component.ID]component.Component { return h }
+
+func newHost(t *testing.T, folder string) host {
+	t.Helper()
+	factory := filestorage.NewFactory()
+	config := factory.CreateDefaultConfig().(*filestorage.Config)
+	config.Directory = folder
+	extension, err := factory.Create(t.Context(), extensiontest.NewNopSettings(fileStorage.Type()), config)
+	require.NoError(t, err)
+	require.NoError(t, extension.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { require.NoError(t, extension.Shutdown(context.Background())) })
+	other, err := extensiontest.NewNopFactory().Create(t.Context(), extensiontest.NewNopSettings(extensiontest.NopType), nil)
+	require.NoError(t, err)
+	return host{fileStorage: extension, component.NewID(extensiontest.NopType): other}
+}
+
+func newEngine(dimensions []string) *sli.Engine {
+	series := sli.NewDefaultSeriesConfig()
+	series.Dimensions = dimensions
+	return sli.NewEngine(sli.Options{
+		Series:     series,
+		Objectives: []sli.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}},
+	})
+}
+
+func bad(e *sli.Engine, model string, now time.Time) {
+	r := &sli.Request{Dimensions: []string{model}, Arrival: now}
+	r.Verdicts.Add("tpot", sli.Bad)
+	e.Record(r)
+}
+
+// spent returns how many bad requests the budget of each model has seen.
+func spent(e *sli.Engine, now time.Time) map[string]uint64 {
+	all := map[string]uint64{}
+	e.Collect(now, func(s *sli.Snapshot) {
+		for _, o := range s.SLOs {
+			if o.Name == "tpot" {
+				all[s.Dimensions[0]] = o.Recent.Budget.Bad
+			}
+		}
+	})
+	return all
+}
+
+// opened returns a store, an engine that goes on, and what was logged.
+func opened(t *testing.T, h host, dimensions []string) (*Store, *sli.Engine, time.Time, *observer.ObservedLogs) {
+	t.Helper()
+	core, logged := observer.New(zapcore.InfoLevel)
+	e := newEngine(dimensions)
+	s, asOf, err := Open(t.Context(), h, &fileStorage, owner, e, dimensions, zap.New(core))
+	require.NoError(t, err)
+	return s, e, asOf, logged
+}
+
+// killed closes the storage without a last save, as if the process were gone.
+func killed(t *testing.T, s *Store) {
+	t.Helper()
+	require.NoError(t, s.client.Close(t.Context()))
+}
+
+func TestBudgetsSurviveRestarts(t *testing.T) {
+	h := newHost(t, t.TempDir())
+	now := time.Now()
+	s, e, asOf, _ := opened(t, h, dimensions)
+	require.Zero(t, asOf, "there was nothing")
+	bad(e, "a", now)
+	bad(e, "a", now)
+	bad(e, "b", now)
+	require.NoError(t, s.Save(t.Context(), now))
+	bad(e, "a", now) // after the last save
+	killed(t, s)
+
+	s, e, asOf, logged := opened(t, h, dimensions)
+	require.True(t, now.Equal(asOf), asOf)
+	require.Equal(t, map[string]uint64{"a": 2, "b": 1}, spent(e, now))
+	bad(e, "b", now)
+	bad(e, "c", now)
+	require.NoError(t, s.Save(t.Context(), now))
+	require.NoError(t, s.Save(t.Context(), now))
+	bad(e, "c", now)
+	require.NoError(t, s.Close(t.Context(), now), "saves what has changed since")
+
+	s, e, _, _ = opened(t, h, dimensions)
+	require.Equal(t, map[string]uint64{"a": 2, "b": 2, "c": 2}, spent(e, now))
+	require.NoError(t, s.Close(t.Context(), now))
+	require.Zero(t, logged.Len())
+}
+
+// Each save writes what has changed, and no more.
+func TestSaveWritesWhatChanged(t *testing.T) {
+	h := newHost(t, t.TempDir())
+	s, e, _, _ := opened(t, h, dimensions)
+	counting := &client{Client: s.client}
+	s.client = counting
+	now := time.Now()
+	writes := func() (keys []string) {
+		counting.operations = nil
+		require.NoError(t, s.Save(t.Context(), now))
+		for _, o := range counting.operations {
+			keys = append(keys, o.Key)
+		}
+		return keys
+	}
+	keyOf := map[string]string{}
+	for _, model := range []string{"a", "b"} {
+		bad(e, model, now)
+		written := writes()
+		require.Len(t, written, 3)
+		require.Equal(t, []string{indexEntry, asOfEntry}, written[1:])
+		keyOf[model] = written[0]
+	}
+	bad(e, "b", now)
+	require.Equal(t, []string{keyOf["b"], asOfEntry}, writes())
+	require.Equal(t, []string{asOfEntry}, writes())
+
+	counting.fails = true
+	bad(e, "a", now)
+	require.ErrorIs(t, s.Save(t.Context(), now), errFull)
+	counting.fails = false
+	require.Equal(t, []string{keyOf["a"], asOfEntry}, writes(), "what was refused goes with the next save")
+
+	require.NoError(t, s.Close(t.Context(), now))
+}
+
+// Budgets whose windows are over leave the storage.
+func TestBudgetsThatAreOverAreDeleted(t *testing.T) {
+	h := newHost(t, t.TempDir())
+	s, e, _, _ := opened(t, h, dimensions)
+	now := time.Now()
+	bad(e, "a", now)
+	require.NoError(t, s.Save(t.Context(), now))
+	var key string
+	for k := range s.stored {
+		key = k
+	}
+	stored := func() []byte {
+		v, err := s.client.Get(t.Context(), entry(key))
+		require.NoError(t, err)
+		return v
+	}
+	require.NotNil(t, stored())
+	e.Expire(now.Add(2 * time.Hour)) // quiet: the budget is remembered
+	require.NoError(t, s.Save(t.Context(), now))
+	require.NotNil(t, stored())
+	e.Expire(now.Add(721 * time.Hour))
+	require.NoError(t, s.Save(t.Context(), now))
+	require.Nil(t, stored())
+	require.NoError(t, s.Close(t.Context(), now))
+}
+
+// Series of other dimensions are other series. Nothing of the old ones stays.
+func TestOtherDimensionsBeginAnew(t *testing.T) {
+	h := newHost(t, t.TempDir())
+	now := time.Now()
+	s, e, _, _ := opened(t, h, dimensions)
+	bad(e, "a", now)
+	require.NoError(t, s.Close(t.Context(), now))
+
+	s, e, _, logged := opened(t, h, []string{"service"})
+	require.Empty(t, spent(e, now))
+	require.Equal(t, 1, logged.FilterMessage("Some error budgets could not be restored, and begin anew").Len())
+	require.NoError(t, s.Close(t.Context(), now))
+
+	s, e, _, logged = opened(t, h, dimensions)
+	require.Empty(t, spent(e, now))
+	require.Equal(t, 1, logged.Len(), "back again: other dimensions once more")
+	require.NoError(t, s.Close(t.Context(), now))
+}
+
+func TestWhatCannotBeReadLeavesTheRest(t *testing.T) {
+	h := newHost(t, t.TempDir())
+	now := time.Now()
+	s, e, _, _ := opened(t, h, dimensions)
+	bad(e, "a", now)
+	bad(e, "b", now)
+	require.NoError(t, s.Save(t.Context(), now))
+	for key := range s.stored {
+		require.NoError(t, s.client.Set(t.Context(), entry(key), []byte("no budget")))
+		break
+	}
+	killed(t, s)
+	s, e, asOf, logged := opened(t, h, dimensions)
+	require.Len(t, spent(e, now), 1)
+	require.False(t, asOf.IsZero())
+	require.Equal(t, 1, logged.Len())
+	require.NoError(t, s.client.Set(t.Context(), indexEntry, []byte("no index")))
+	killed(t, s)
+	s, e, _, logged = opened(t, h, dimensions)
+	require.Empty(t, spent(e, now))
+	require.Equal(t, 1, logged.Len())
+	require.NoError(t, s.Close(t.Context(), now))
+}
+
+// Two components, and two signals of one, do not share budgets.
+func TestOwnersAreApart(t *testing.T) {
+	h := newHost(t, t.TempDir())
+	now := time.Now()
+	s, e, _, _ := opened(t, h, dimensions)
+	bad(e, "a", now)
+	require.NoError(t, s.Close(t.Context(), now))
+	for _, other := range []Owner{
+		{Kind: component.KindConnector, ID: owner.ID},
+		{Kind: component.KindExporter, ID: component.MustNewIDWithName("token_sli", "2")},
+		{Kind: component.KindExporter, ID: owner.ID, Name: "logs"},
+	} {
+		e := newEngine(dimensions)
+		s, _, err := Open(t.Context(), h, &fileStorage, other, e, dimensions, zap.NewNop())
+		require.NoError(t, err)
+		require.Empty(t, spent(e, now))
+		require.NoError(t, s.Close(t.Context(), now))
+	}
+}
+
+func TestExtensionsThatCannotBeUsed(t *testing.T) {
+	h := newHost(t, t.TempDir())
+	missing, nop := component.MustNewIDWithName("file_storage", "x"), component.NewID(extensiontest.NopType)
+	_, _, err := Open(t.Context(), h, &missing, owner, newEngine(dimensions), dimensions, zap.NewNop())
+	require.ErrorContains(t, err, "`storage` is \"file_storage/x\", which is no extension of this Collector: list it under `extensions` and under `service::extensions`")
+	_, _, err = Open(t.Context(), h, &nop, owner, newEngine(dimensions), dimensions, zap.NewNop())
+	require.ErrorContains(t, err, "which is an extension that stores nothing")
+}
+
+func TestWithoutAnExtensionNothingIsKept(t *testing.T) {
+	s, _, err := Open(t.Context(), host{}, nil, owner, newEngine(dimensions), dimensions, zap.NewNop())
+	require.NoError(t, err)
+	require.Nil(t, s)
+	require.NoError(t, s.Save(t.Context(), time.Now()))
+	require.NoError(t, s.Close(t.Context(), time.Now()))
+}
+
+// client counts what a real client is told, and can fail as a full disk does.
+type client struct {
+	storage.Client
+	operations []*storage.Operation
+	fails      bool
+}
+
+var errFull = errors.New("no space left on device")
+
+func (c *client) Batch(ctx context.Context, operations ...*storage.Operation) error {
+	if c.fails {
+		return errFull
+	}
+	c.operations = operations
+	return c.Client.Batch(ctx, operations...)
+}
