@@ -26,8 +26,8 @@ func TestPrometheus(t *testing.T) {
 
 	native := startPrometheus(t, program, c.metrics, "native-histograms,exemplar-storage")
 	classic := startPrometheus(t, program, c.metrics, "exemplar-storage")
-	native.waitForScrape(t)
-	classic.waitForScrape(t)
+	native.waitUntil(t, "tokenpulse_requests_total")
+	classic.waitUntil(t, "tokenpulse_requests_total")
 
 	for name, values := range pooled(requests) {
 		metric := "tokenpulse_" + name + "_seconds"
@@ -58,17 +58,20 @@ type prometheus struct {
 	address string
 }
 
-func startPrometheus(t *testing.T, program, target, features string) *prometheus {
+func startPrometheus(t *testing.T, program, target, features string, ruleFiles ...string) *prometheus {
 	t.Helper()
+	rules, err := json.Marshal(ruleFiles)
+	require.NoError(t, err)
 	folder := t.TempDir()
 	config := filepath.Join(folder, "prometheus.yml")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
+rule_files: %s
 scrape_configs:
   - job_name: tokenpulse
     scrape_interval: 500ms
     scrape_timeout: 500ms
     static_configs: [{targets: [%q]}]
-`, target), 0o600))
+`, rules, target), 0o600))
 	p := &prometheus{address: freeAddress(t)}
 	p.process = start(t, program, "--config.file", config, "--storage.tsdb.path", filepath.Join(folder, "data"),
 		"--web.listen-address", p.address, "--enable-feature", features)
@@ -76,15 +79,17 @@ scrape_configs:
 	return p
 }
 
-func (p *prometheus) waitForScrape(t *testing.T) {
+// waitUntil asks a query until it gives anything. Rules may need half a minute of
+// samples for that.
+func (p *prometheus) waitUntil(t *testing.T, query string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var answer struct {
 			Data struct{ Result []any }
 		}
-		p.ask(t, "query", url.Values{"query": {"tokenpulse_requests_total"}}, &answer)
+		p.ask(t, "query", url.Values{"query": {query}}, &answer)
 		return len(answer.Data.Result) > 0
-	}, patience, 100*time.Millisecond, "Prometheus has not scraped the exporter")
+	}, 2*patience, 100*time.Millisecond, query)
 }
 
 func (p *prometheus) ask(t *testing.T, what string, parameters url.Values, answer any) {
@@ -108,6 +113,32 @@ func (p *prometheus) query(t *testing.T, query string) float64 {
 	value, err := strconv.ParseFloat(answer.Data.Result[0].Value[1].(string), 64)
 	require.NoError(t, err)
 	return value
+}
+
+// past is a series, and the Unix times of the first and the last of its samples.
+type past struct {
+	labels      map[string]string
+	first, last float64
+}
+
+// history returns the series that a query for a range gives.
+func (p *prometheus) history(t *testing.T, query string) []past {
+	t.Helper()
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string
+				Values [][2]any
+			}
+		}
+	}
+	p.ask(t, "query", url.Values{"query": {query}}, &answer)
+	var all []past
+	for _, series := range answer.Data.Result {
+		first, last := series.Values[0], series.Values[len(series.Values)-1]
+		all = append(all, past{series.Metric, first[0].(float64), last[0].(float64)})
+	}
+	return all
 }
 
 // bucketAround returns the bounds of the classic bucket that a value is in.

@@ -17,6 +17,16 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/need"
 )
 
+// anObjective is added to examples/remote-write.yaml.
+const anObjective = `
+processors:
+  token_latency:
+    slos: [{name: tpot, indicator: time_per_output_token, threshold: 30ms}]
+connectors:
+  token_sli:
+    objectives: [{slo: tpot, objective: 0.95}]
+`
+
 // What the connector pushes into a real Prometheus is what was recorded, from the
 // first request of each series on: the series that begin with the Collector, and
 // those that begin when it has sent others already.
@@ -26,7 +36,9 @@ func TestExampleRemoteWrite(t *testing.T) {
 	server := startRemoteWriteReceiver(t, program)
 	t.Setenv("REMOTE_WRITE_ENDPOINT", "http://"+server.address+"/api/v1/write")
 	t.Setenv("HOSTNAME", "collector-1")
-	c := startPushing(t, example(t, "remote-write.yaml"), "--set", "connectors.token_sli.metrics_flush_interval=300ms")
+	more := filepath.Join(t.TempDir(), "more.yaml")
+	require.NoError(t, os.WriteFile(more, []byte(anObjective), 0o600))
+	c := startPushing(t, example(t, "remote-write.yaml"), "--config", more, "--set", "connectors.token_sli.metrics_flush_interval=300ms")
 	times := map[string]int{}
 	for _, service := range []string{"early", "late", "early"} {
 		times[service]++
@@ -55,6 +67,10 @@ func TestExampleRemoteWrite(t *testing.T) {
 		"__name__": "tokenpulse_requests_total", "instance": "collector-1", "outcome": "cancelled", "service_name": "late",
 		"gen_ai_operation_name": "chat", "gen_ai_request_model": "recorded", "vantage": "client",
 	}, server.series(t, `tokenpulse_requests_total{outcome="cancelled",service_name="late"}`).Metric)
+	// The names that examples/prometheus/rules.yaml reads.
+	require.InDelta(t, 0.95, server.query(t, `max(tokenpulse_slo_objective{slo="tpot"})`), 1e-12)
+	require.Negative(t, server.query(t, `min(tokenpulse_slo_error_budget_remaining{slo="tpot"})`))
+	require.EqualValues(t, 300, server.query(t, `sum(tokenpulse_slo_requests_total{slo="tpot"})`))
 	// Prometheus 2.42 drops the exemplars that come with a native histogram's first
 	// samples, so these are of the second replay.
 	require.NotEmpty(t, server.exemplarTraces(t), "exemplars lead from a histogram to its traces")

@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
 )
 
 // verdictsOn returns the SLOs that a span lists, by verdict.
@@ -280,4 +283,52 @@ func TestSLOConfigIsOneOfTheContract(t *testing.T) {
 	slos, err := newSLOs(cfg.SLOs)
 	require.NoError(t, err)
 	require.Equal(t, 0.05, slos[0].threshold)
+}
+
+// What goes with each breach: what it was judged by, and the threshold of this very
+// request.
+func TestBreachesTellTheirIndicatorAndThreshold(t *testing.T) {
+	slos, err := newSLOs(judging(t,
+		map[string]any{"name": "ttft", "indicator": "time_to_first_token", "threshold": "1s"},
+		map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms", "threshold_attribute": "tenant.tpot"},
+		map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": 2},
+		map[string]any{"name": "duration", "indicator": "request.duration", "threshold": "10s"},
+	).SLOs)
+	require.NoError(t, err)
+	traces := ptrace.NewTraces()
+	span := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+	require.NoError(t, span.Attributes().FromRaw(map[string]any{
+		names.Source: "tokenpulse", names.Outcome: "success", "tenant.tpot": "20ms",
+		names.TimeToFirstToken: 0.5, names.TimePerOutputToken: 0.03, names.StallCount: 3, names.RequestDuration: 11.0,
+		names.SLOBreachedIndicator: "somebody else's", // is replaced
+	}))
+	for range 2 { // a second processor, with the same SLOs, changes nothing
+		judge(traces, slos)
+		require.Equal(t, []any{"ttft"}, verdictsOn(span)[names.SLOMet])
+		require.Equal(t, []any{"tpot", "stalls", "duration"}, verdictsOn(span)[names.SLOBreached])
+		attributes := span.Attributes().AsRaw()
+		require.Equal(t, []any{"time_per_output_token", "stall.count", "request.duration"}, attributes[names.SLOBreachedIndicator])
+		require.Equal(t, []any{0.02, 2.0, 10.0}, attributes[names.SLOBreachedThreshold])
+	}
+	span.Attributes().PutDouble(names.TimePerOutputToken, 0.01)
+	span.Attributes().PutInt(names.StallCount, 0)
+	span.Attributes().PutDouble(names.RequestDuration, 1)
+	judge(traces, slos)
+	for _, gone := range []string{names.SLOBreached, names.SLOBreachedIndicator, names.SLOBreachedThreshold} {
+		require.NotContains(t, span.Attributes().AsRaw(), gone)
+	}
+}
+
+// Those who have objectives for SLOs are told which there are, while the processor
+// is there.
+func TestSLOsAreAnnounced(t *testing.T) {
+	cfg := judging(t, map[string]any{"name": "announced", "indicator": "time_to_first_token", "threshold": "1s"})
+	p, err := NewFactory().CreateTraces(t.Context(), processortest.NewNopSettings(NewFactory().Type()), cfg, &consumertest.TracesSink{})
+	require.NoError(t, err)
+	defined, _ := definition.Defined()
+	require.Contains(t, defined, "announced")
+	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, p.Shutdown(t.Context()))
+	defined, _ = definition.Defined()
+	require.NotContains(t, defined, "announced")
 }

@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/need"
+)
+
+// tpotObjective is added to examples/quickstart.yaml: no more than 1% of requests
+// may take over 3 ms per token.
+const tpotObjective = `
+processors:
+  token_latency:
+    slos: [{name: tpot, indicator: time_per_output_token, threshold: 3ms}]
+exporters:
+  token_sli:
+    objectives: [{slo: tpot, objective: 0.99}]
+`
+
+// One of two models takes twice as long per token. The shipped rules, in fast
+// motion, page for that model within two evaluations, and stop as soon after.
+func TestAlertOnOneSlowModel(t *testing.T) {
+	program := need.Program(t, "prometheus")
+	objective := filepath.Join(t.TempDir(), "objective.yaml")
+	require.NoError(t, os.WriteFile(objective, []byte(tpotObjective), 0o600))
+	c := startCollector(t, example(t, "quickstart.yaml"), "--config", objective)
+	server := startPrometheus(t, program, c.metrics, "native-histograms,exemplar-storage", scaledRules(t))
+	long, short := scaled(t, "1h").String(), scaled(t, "5m").String()
+	interval := time.Duration(scaled(t, "30s")).Seconds()
+
+	// Healthy for so many evaluations that the long window then takes four seconds
+	// of nothing but slow requests to reach 14.4. To reach 6 it takes two and a half
+	// evaluations less, and to reach 22 as many more.
+	sendTraffic(t, c, "steady", "2ms")
+	healthy := sendTraffic(t, c, "slowed", "2ms")
+	server.waitUntil(t, `count(count_over_time(tokenpulse_slo:burn_rate:`+long+`{slo="tpot", gen_ai_request_model=~"steady|slowed"}[5m]) >= 25) == 2`)
+	server.requireHealthyRules(t)
+	require.InDelta(t, 2*5, server.query(t, `count({__name__=~"tokenpulse_slo:burn_rate:.+"})`), 0, "two models, five windows")
+	require.InDelta(t, 0, server.query(t, `max({__name__=~"tokenpulse_slo:burn_rate:.+"})`), 0)
+	require.Empty(t, server.alerts(t, ""))
+	require.Empty(t, server.history(t, "ALERTS[5m]"))
+
+	healthy.stop(t)
+	slow := sendTraffic(t, c, "slowed", "4ms")
+	server.waitUntil(t, `ALERTS{alertname="TokenSLOFastBurn", alertstate="firing"}`)
+	// Goes on until the long window cannot be what ends the alert.
+	server.waitUntil(t, `tokenpulse_slo:burn_rate:`+long+`{gen_ai_request_model="slowed"} > 25`)
+	alerts := server.alerts(t, "TokenSLOFastBurn")
+	require.Len(t, alerts, 1)
+	require.Equal(t, "firing", alerts[0].State)
+	require.Equal(t, map[string]string{
+		"alertname": "TokenSLOFastBurn", "severity": "page", "slo": "tpot", "gen_ai_request_model": "slowed",
+		"gen_ai_provider_name": "vllm", "gen_ai_operation_name": "chat", "service_name": "tokengen", "vantage": "server", "job": "tokenpulse",
+	}, alerts[0].Labels)
+	require.Regexp(t, `^SLO tpot burns its error budget [0-9.]+ times too fast, model slowed$`, alerts[0].Annotations["summary"])
+
+	slow.stop(t)
+	sendTraffic(t, c, "slowed", "2ms")
+	require.Eventually(t, func() bool { return len(server.alerts(t, "TokenSLOFastBurn")) == 0 },
+		patience, 100*time.Millisecond, "the alert goes on")
+	require.Greater(t, server.query(t, `tokenpulse_slo:burn_rate:`+long+`{gen_ai_request_model="slowed"}`), 14.4, "it is the short window that ends the alert")
+
+	// When the alert was due, by the counters alone: more than 14.4 times 1% of the
+	// requests bad in both windows. A scrape can be read only once it has ended.
+	burns := server.history(t, fmt.Sprintf("(%s > 0.144 and %s > 0.144)[5m:20ms]", shareOfBad(long), shareOfBad(short)))
+	fired := server.history(t, `ALERTS{alertname="TokenSLOFastBurn", alertstate="firing"}[5m]`)
+	require.Len(t, burns, 1)
+	require.Len(t, fired, 1)
+	scrape := server.query(t, `max_over_time(scrape_duration_seconds[5m])`)
+	late, tooLong := fired[0].first-burns[0].first, fired[0].last-burns[0].last
+	t.Logf("fired %.2f s after it was due, and last %.2f s after that was over; scrapes took up to %.3f s", late, tooLong, scrape)
+	require.GreaterOrEqual(t, late, -0.02, "not before it is due")
+	require.LessOrEqual(t, late, scrape+2*interval)
+	require.LessOrEqual(t, tooLong, 2*interval)
+
+	// Other alerts are about the slow model too. Nothing else alerted at any time.
+	for _, alert := range server.history(t, "ALERTS[5m]") {
+		require.Equal(t, "slowed", alert.labels["gen_ai_request_model"], "%v", alert.labels)
+	}
+}
+
+// sendTraffic sends requests to a model until it is stopped or the test ends. None
+// fails, and with about 150 tokens each none is far from the mean time per token.
+func sendTraffic(t *testing.T, c *collector, model, timePerToken string) *process {
+	t.Helper()
+	return start(t, built(t, "tokengen"), "generate", "--model", model, "--tpot", timePerToken, "--rate", "20", "--prefill", "10ms",
+		"--cancel-ratio", "0", "--error-ratio", "0", "--stall-ratio", "0", "--bundle-ratio", "0",
+		"--transport", "protobuf", "--endpoint", c.http)
+}
+
+// shareOfBad is a query of the share of bad requests to the slowed model in a window.
+func shareOfBad(window string) string {
+	const requests = `sum(rate(tokenpulse_slo_requests_total{slo="tpot", gen_ai_request_model="slowed", verdict=~%q}[%s]))`
+	return fmt.Sprintf(requests+" / "+requests, "bad", window, "good|bad", window)
+}
+
+type alert struct {
+	State               string
+	Labels, Annotations map[string]string
+}
+
+// alerts returns the alerts of a name that are pending or firing; without a name,
+// all of them.
+func (p *prometheus) alerts(t *testing.T, name string) []alert {
+	t.Helper()
+	var answer struct {
+		Data struct{ Alerts []alert }
+	}
+	p.ask(t, "alerts", nil, &answer)
+	var named []alert
+	for _, alert := range answer.Data.Alerts {
+		if name == "" || alert.Labels["alertname"] == name {
+			named = append(named, alert)
+		}
+	}
+	return named
+}
+
+// requireHealthyRules asks whether each rule has been evaluated without an error.
+func (p *prometheus) requireHealthyRules(t *testing.T) {
+	t.Helper()
+	var answer struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct{ Name, Health string }
+			}
+		}
+	}
+	p.ask(t, "rules", nil, &answer)
+	require.NotEmpty(t, answer.Data.Groups)
+	for _, group := range answer.Data.Groups {
+		for _, rule := range group.Rules {
+			require.Equal(t, "ok", rule.Health, rule.Name)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// timesFaster makes an hour of the rules last 36 seconds.
+	timesFaster = 100
+	// shortest keeps evaluations apart far enough for a busy machine.
+	shortest = time.Second
+)
+
+var durations = regexp.MustCompile(`\b(?:[0-9]+(?:ms|[smhdwy]))+\b`)
+
+// scaledRules writes the example's rules with every duration scaled, those in the
+// names of recorded metrics too, and returns the file.
+func scaledRules(t *testing.T) string {
+	t.Helper()
+	rules, err := os.ReadFile(prometheusExample(t, "rules.yaml"))
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	faster := durations.ReplaceAllStringFunc(string(rules), func(duration string) string {
+		return scaled(t, duration).String()
+	})
+	require.NoError(t, os.WriteFile(file, []byte(faster), 0o600))
+	return file
+}
+
+// scaled returns how long a duration of the rules lasts in a test.
+func scaled(t *testing.T, duration string) model.Duration {
+	t.Helper()
+	length, err := model.ParseDuration(duration)
+	require.NoError(t, err)
+	return max(length/timesFaster, model.Duration(shortest))
+}

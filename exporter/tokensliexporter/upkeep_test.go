@@ -1,0 +1,125 @@
+package tokensliexporter
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
+)
+
+// extensions is a host with extensions.
+type extensions map[component.ID]component.Component
+
+func (e extensions) GetExtensions() map[component.ID]component.Component { return e }
+
+func withFileStorage(t *testing.T) (component.ID, component.Host) {
+	t.Helper()
+	id, factory := component.MustNewID("file_storage"), filestorage.NewFactory()
+	config := factory.CreateDefaultConfig().(*filestorage.Config)
+	config.Directory = t.TempDir()
+	storage, err := factory.Create(t.Context(), extensiontest.NewNopSettings(id.Type()), config)
+	require.NoError(t, err)
+	require.NoError(t, storage.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { require.NoError(t, storage.Shutdown(context.Background())) })
+	return id, extensions{id: storage}
+}
+
+// newExporter returns one with an objective, and the URL of its metrics.
+func newExporter(t *testing.T, change func(*Config)) (exporter.Traces, string) {
+	t.Helper()
+	config := createDefaultConfig().(*Config)
+	config.Server.NetAddr.Endpoint = freeAddress(t)
+	config.Objectives = []sli.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
+	change(config)
+	settings := exportertest.NewNopSettings(metadata.Type)
+	settings.ID = component.NewID(metadata.Type) // budgets are kept by it
+	e, err := createTraces(t.Context(), settings, config)
+	require.NoError(t, err)
+	return e, "http://" + config.Server.NetAddr.Endpoint + metricsPath
+}
+
+func breachedTraces(t *testing.T) ptrace.Traces {
+	t.Helper()
+	traces := ptrace.NewTraces()
+	span := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+	require.NoError(t, span.Attributes().FromRaw(map[string]any{"tokenpulse.slo.breached": []any{"tpot"}}))
+	return traces
+}
+
+// sloLines returns what is scraped about the budget, and the count of bad requests.
+func sloLines(t *testing.T, url string) (lines []string) {
+	t.Helper()
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, "tokenpulse_slo_error_budget") || strings.HasPrefix(line, "tokenpulse_slo_requests_total") && strings.Contains(line, `slo="tpot",verdict="bad"`) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+// The budget goes on after a restart, and the counters begin at zero.
+func TestBudgetSurvivesARestart(t *testing.T) {
+	id, host := withFileStorage(t)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	first, url := newExporter(t, func(c *Config) { c.StorageID = &id })
+	require.NoError(t, first.Start(t.Context(), host))
+	require.NoError(t, first.ConsumeTraces(t.Context(), breachedTraces(t)))
+	budget := `tokenpulse_slo_error_budget_remaining{slo="tpot"} -9`
+	before := sloLines(t, url)
+	require.Len(t, before, 2)
+	require.True(t, strings.HasPrefix(before[0], budget), before[0])
+	require.Equal(t, `tokenpulse_slo_requests_total{slo="tpot",verdict="bad"} 1`, before[1])
+	require.NoError(t, first.Shutdown(t.Context()))
+
+	second, url := newExporter(t, func(c *Config) { c.StorageID = &id })
+	require.NoError(t, second.Start(t.Context(), host))
+	require.Equal(t, []string{before[0], `tokenpulse_slo_requests_total{slo="tpot",verdict="bad"} 0`}, sloLines(t, url))
+	require.NoError(t, second.Shutdown(t.Context()))
+}
+
+// Nobody scrapes, and nobody shuts down: budgets are saved, and series expire.
+func TestUpkeepWithoutReaders(t *testing.T) {
+	id, host := withFileStorage(t)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	short := func(c *Config) { c.StorageID = &id; c.Series.SeriesExpiration = time.Second }
+	first, url := newExporter(t, short)
+	require.NoError(t, first.Start(t.Context(), host))
+	require.NoError(t, first.ConsumeTraces(t.Context(), breachedTraces(t)))
+	require.Eventually(t, func() bool { return len(sloLines(t, url)) == 0 }, 20*time.Second, 50*time.Millisecond, "it expires")
+	require.NoError(t, first.ConsumeTraces(t.Context(), breachedTraces(t)))
+	require.Len(t, sloLines(t, url), 2)
+	require.Contains(t, sloLines(t, url)[1], " 1", "counted anew")
+	require.NoError(t, first.Shutdown(t.Context()))
+}
+
+func TestStartTellsWhatCannotBe(t *testing.T) {
+	missing := component.MustNewID("file_storage")
+	e, _ := newExporter(t, func(c *Config) { c.StorageID = &missing })
+	require.ErrorContains(t, e.Start(t.Context(), componenttest.NewNopHost()), "`storage` is \"file_storage\", which is no extension")
+	require.NoError(t, e.Shutdown(t.Context()))
+
+	defer definition.Announce([]string{"ttft"})()
+	e, _ = newExporter(t, func(*Config) {})
+	require.ErrorContains(t, e.Start(t.Context(), componenttest.NewNopHost()), "`objectives::0::slo` is \"tpot\", which nobody defines: token_latency has ttft")
+	require.NoError(t, e.Shutdown(t.Context()))
+}
