@@ -39,7 +39,7 @@ func (w *watch) look(engine *sli.Engine, now time.Time) (plog.Logs, map[conditio
 			o := &s.SLOs[i]
 			for alert := range slo.Alerts {
 				a, c := &slo.Alerts[alert], condition{s.Key, o.Name, alert}
-				if o.Objective == 0 || !a.Holds(&o.Recent, o.Objective) {
+				if !a.Holds(&o.Recent, o.Objective) { // without an objective Recent is empty
 					continue
 				}
 				delete(over, c)

@@ -3,6 +3,7 @@ package tokensliconnector
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/extension/extensiontest"
+	storageapi "go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -126,6 +128,7 @@ func TestEventOfABreachedRequest(t *testing.T) {
 	require.Equal(t, map[string]any{"service.name": "chat"}, resource.At(0).Resource().Attributes().AsRaw())
 	require.Equal(t, "github.com/tokenpulse/tokenpulse/connector/tokensliconnector", resource.At(0).ScopeLogs().At(0).Scope().Name())
 
+	require.Zero(t, h.engine.Held(), "without objectives there is nothing to hold")
 	events := h.events()
 	require.Len(t, events, 1)
 	event := events[0]
@@ -302,17 +305,36 @@ type extensions map[component.ID]component.Component
 
 func (e extensions) GetExtensions() map[component.ID]component.Component { return e }
 
-// A restarted connector goes on, and tells nothing twice: neither what held before
-// and holds still, nor what had ended. What ended meanwhile it tells.
-func TestBurnEventsAfterARestart(t *testing.T) {
-	id := component.MustNewID("file_storage")
-	factory := filestorage.NewFactory()
+func newFileStorage(t *testing.T, maxSize int64) (component.ID, component.Component) {
+	t.Helper()
+	id, factory := component.MustNewID("file_storage"), filestorage.NewFactory()
 	config := factory.CreateDefaultConfig().(*filestorage.Config)
-	config.Directory = t.TempDir()
+	config.Directory, config.MaxSize = t.TempDir(), maxSize
 	storage, err := factory.Create(t.Context(), extensiontest.NewNopSettings(id.Type()), config)
 	require.NoError(t, err)
 	require.NoError(t, storage.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() { require.NoError(t, storage.Shutdown(context.Background())) })
+	return id, storage
+}
+
+// A storage that fails is told of, every round.
+func TestSavesThatFailAreCounted(t *testing.T) {
+	id, storage := newFileStorage(t, 32<<10)
+	h := newLogHarness(t, func(c *Config) { c.StorageID = &id; c.FlushInterval = time.Hour })
+	require.NoError(t, h.Start(t.Context(), extensions{id: storage}))
+	for i := range 300 { // more than fits
+		h.judged(t, strconv.Itoa(i), 1, 0)
+	}
+	h.round(t.Context())
+	h.round(t.Context())
+	metadatatest.AssertEqualConnectorTokenSliSavesFailed(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+	require.ErrorIs(t, h.Shutdown(t.Context()), storageapi.ErrStorageFull)
+}
+
+// A restarted connector goes on, and tells nothing twice: neither what held before
+// and holds still, nor what had ended. What ended meanwhile it tells.
+func TestBurnEventsAfterARestart(t *testing.T) {
+	id, storage := newFileStorage(t, 0)
 	host := extensions{id: storage}
 	withStorage := func(c *Config) { c.StorageID = &id; c.FlushInterval = 24 * time.Hour; c.Series.SeriesExpiration = 0 }
 

@@ -13,11 +13,7 @@ const upkeepInterval = 5 * time.Second
 
 // keepUp lets series expire and saves error budgets, whether or not anybody scrapes.
 func (e *tokenSLI) keepUp(ctx context.Context) {
-	interval := upkeepInterval
-	if expiration := e.config.Series.SeriesExpiration; expiration > 0 {
-		interval = min(interval, expiration/4)
-	}
-	ticker := time.NewTicker(interval)
+	ticker := time.NewTicker(upkeepEvery(e.config.Series.SeriesExpiration))
 	defer ticker.Stop()
 	for {
 		select {
@@ -31,4 +27,13 @@ func (e *tokenSLI) keepUp(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// upkeepEvery returns the time between two rounds: no series outlives its expiration
+// by more than a quarter.
+func upkeepEvery(expiration time.Duration) time.Duration {
+	if expiration == 0 {
+		return upkeepInterval
+	}
+	return min(upkeepInterval, expiration/4)
 }

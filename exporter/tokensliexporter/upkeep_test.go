@@ -15,9 +15,12 @@ import (
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/extension/extensiontest"
+	storageapi "go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
 	"github.com/tokenpulse/tokenpulse/internal/sli"
 	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
 )
@@ -27,11 +30,11 @@ type extensions map[component.ID]component.Component
 
 func (e extensions) GetExtensions() map[component.ID]component.Component { return e }
 
-func withFileStorage(t *testing.T) (component.ID, component.Host) {
+func withFileStorage(t *testing.T, maxSize int64) (component.ID, component.Host) {
 	t.Helper()
 	id, factory := component.MustNewID("file_storage"), filestorage.NewFactory()
 	config := factory.CreateDefaultConfig().(*filestorage.Config)
-	config.Directory = t.TempDir()
+	config.Directory, config.MaxSize = t.TempDir(), maxSize
 	storage, err := factory.Create(t.Context(), extensiontest.NewNopSettings(id.Type()), config)
 	require.NoError(t, err)
 	require.NoError(t, storage.Start(t.Context(), componenttest.NewNopHost()))
@@ -79,7 +82,7 @@ func sloLines(t *testing.T, url string) (lines []string) {
 
 // The budget goes on after a restart, and the counters begin at zero.
 func TestBudgetSurvivesARestart(t *testing.T) {
-	id, host := withFileStorage(t)
+	id, host := withFileStorage(t, 0)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	first, url := newExporter(t, func(c *Config) { c.StorageID = &id })
 	require.NoError(t, first.Start(t.Context(), host))
@@ -99,7 +102,7 @@ func TestBudgetSurvivesARestart(t *testing.T) {
 
 // Nobody scrapes, and nobody shuts down: budgets are saved, and series expire.
 func TestUpkeepWithoutReaders(t *testing.T) {
-	id, host := withFileStorage(t)
+	id, host := withFileStorage(t, 0)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	short := func(c *Config) { c.StorageID = &id; c.Series.SeriesExpiration = time.Second }
 	first, url := newExporter(t, short)
@@ -110,6 +113,36 @@ func TestUpkeepWithoutReaders(t *testing.T) {
 	require.Len(t, sloLines(t, url), 2)
 	require.Contains(t, sloLines(t, url)[1], " 1", "counted anew")
 	require.NoError(t, first.Shutdown(t.Context()))
+}
+
+func TestUpkeepEvery(t *testing.T) {
+	require.Equal(t, 250*time.Millisecond, upkeepEvery(time.Second))
+	require.Equal(t, 5*time.Second, upkeepEvery(time.Hour))
+	require.Equal(t, 5*time.Second, upkeepEvery(0))
+}
+
+// A storage that fails is told of while the exporter runs, and when it ends.
+func TestSavesThatFailAreCounted(t *testing.T) {
+	id, host := withFileStorage(t, 32<<10)
+	telemetry := componenttest.NewTelemetry()
+	config := createDefaultConfig().(*Config)
+	config.Server.NetAddr.Endpoint = freeAddress(t)
+	config.StorageID = &id
+	config.Objectives = []sli.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
+	e, err := createTraces(t.Context(), metadatatest.NewSettings(telemetry), config)
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context(), host))
+	for i := range 300 { // more than fits
+		traces := breachedTraces(t)
+		traces.ResourceSpans().At(0).Resource().Attributes().PutInt("service.name", int64(i))
+		require.NoError(t, e.ConsumeTraces(t.Context(), traces))
+	}
+	require.Eventually(t, func() bool {
+		metric, err := telemetry.GetMetric("otelcol_exporter_token_sli_saves_failed")
+		return err == nil && metric.Data.(metricdata.Sum[int64]).DataPoints[0].Value > 0
+	}, 20*time.Second, 10*time.Millisecond)
+	require.ErrorIs(t, e.Shutdown(t.Context()), storageapi.ErrStorageFull)
+	require.NoError(t, telemetry.Shutdown(t.Context()))
 }
 
 func TestStartTellsWhatCannotBe(t *testing.T) {

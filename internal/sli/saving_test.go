@@ -163,15 +163,58 @@ func TestTooManyBudgetsAreForgotten(t *testing.T) {
 		forgotten += n
 	}
 	require.Equal(t, 2, forgotten)
-	for i := range 5 {
-		r := judged(e.at(9*time.Hour), "gA")
-		r.Dimensions = []string{strconv.Itoa(i)}
-		e.Record(r)
-		e.Expire(e.at(20 * time.Hour)) // or there would be an overflow series
+	var models []string
+	for key := range e.saved() {
+		dimensions, _ := identity(key)
+		models = append(models, dimensions[0])
 	}
-	require.Len(t, e.saved(), 3)
+	require.ElementsMatch(t, []string{"2", "3", "4"}, models)
 	_, n := e.Expire(e.at(20 * time.Hour))
 	require.Zero(t, n, "each is told of once")
+}
+
+func TestNoMoreSeriesAreRestoredThanThereMayBe(t *testing.T) {
+	e := newTestEngine(withObjectives)
+	for i := range 5 {
+		r := judged(e.at(0), "bA")
+		r.Dimensions = []string{strconv.Itoa(i)}
+		e.Record(r)
+	}
+	now := e.at(time.Minute)
+	next := e.restarted(t, now, func(o *Options) { withObjectives(o); o.Series.MaxSeries = 2 })
+	require.Equal(t, 2, next.Held())
+	require.Len(t, next.saved(), 4, "two are remembered")
+	_, forgotten := next.Expire(now)
+	require.Equal(t, 1, forgotten)
+}
+
+func TestOverflowSeriesIsRestored(t *testing.T) {
+	one := func(o *Options) { withObjectives(o); o.Series.MaxSeries = 1 }
+	e := newTestEngine(one)
+	e.Record(judged(e.at(0), "gA"))
+	other := judged(e.at(0), "bA")
+	other.Dimensions = []string{"n"}
+	e.Record(other)
+	now := e.at(time.Minute)
+	next := e.restarted(t, now, one)
+	require.Equal(t, 1, next.Held())
+	var bad []uint64
+	next.Collect(now, func(s *Snapshot) {
+		if s.Overflow {
+			bad = append(bad, s.SLOs[0].Recent.Budget.Bad)
+		}
+	})
+	require.Equal(t, []uint64{1}, bad)
+}
+
+// The clock was ahead when the budgets were saved.
+func TestRestoredSeriesOfTheFutureExpires(t *testing.T) {
+	e := newTestEngine(withObjectives)
+	e.Record(judged(e.at(10*time.Hour), "bA"))
+	next := e.restarted(t, e.at(0), withObjectives)
+	require.Equal(t, 1, next.Held())
+	expired, _ := next.Expire(e.at(time.Hour + time.Second))
+	require.Equal(t, 1, expired)
 }
 
 // A version changes with each request that counts, and not otherwise.

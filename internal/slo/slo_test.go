@@ -184,6 +184,9 @@ func TestSavedHistoryOfTheFuture(t *testing.T) {
 	read, err := DecodeHistory(h.AppendBinary(nil), month, 72*time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, Recent{Budget: Counts{Bad: 1}}, read.Recent(72*time.Hour))
+	read, err = DecodeHistory(h.AppendBinary(nil), month, 71*time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, Recent{}, read.Recent(71*time.Hour))
 }
 
 func TestMalformedHistory(t *testing.T) {

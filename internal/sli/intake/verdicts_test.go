@@ -104,3 +104,19 @@ func TestVerdictsDoNotLeakIntoTheNextSpan(t *testing.T) {
 	), e, nil, time.Now())
 	require.Equal(t, map[string][3]uint64{"all": {0, 1, 1}, "a": {0, 0, 1}, "b": {0, 0, 1}, "c": {0, 1, 0}}, verdicts(e))
 }
+
+// An engine that is for objectives only holds verdicts, and nothing that takes
+// memory.
+func TestVerdictsOnly(t *testing.T) {
+	e := newEngine()
+	span := map[string]any{"tokenpulse.outcome": "cancelled", "tokenpulse.time_to_first_token": 1.0, "gen_ai.usage.output_tokens": 7, "tokenpulse.slo.met": []any{"a"}}
+	tally := RecordVerdicts(spans(t, span, map[string]any{"http.route": "/"}), e, nil, time.Now())
+	require.Equal(t, Tally{Requests: 1, Ignored: 1}, tally)
+	require.Equal(t, map[string][3]uint64{"all": {0, 1, 0}, "a": {0, 1, 0}}, verdicts(e))
+	e.Collect(time.Now(), func(s *sli.Snapshot) {
+		_, counted := s.Count(sli.OutputTokens)
+		require.False(t, counted)
+		require.EqualValues(t, 1, s.Outcomes[sli.Cancelled].Requests)
+		require.Zero(t, s.Outcomes[sli.Cancelled].Distributions[sli.TimeToFirstToken].Sketch.Count())
+	})
+}
