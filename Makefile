@@ -53,8 +53,19 @@ bench: ## Benchmarks of every package; BENCHTIME and COUNT as for go test
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(or $(BENCHTIME),1s) -count=$(or $(COUNT),1) $$(go list ./... | grep -v /e2e)
 
 .PHONY: bench-e2e
-bench-e2e: build ## CPU of the whole Collector per token, beside OTLP span events in the same build
+bench-e2e: build ## CPU of the whole Collector per token, beside OTLP span events in the same build. BENCH_ARGS="-min-ratio 25" fails under that
 	go run ./e2e/benchmark $(BENCH_ARGS)
+
+# A Collector with spanmetrics, built again when its config changes. It needs the
+# builder of its own version.
+PEERS := dist/peers/otelcol-peers
+
+$(PEERS): e2e/benchmark/peers/builder-config.yaml
+	go run go.opentelemetry.io/collector/cmd/builder@v0.155.0 --config $<
+
+.PHONY: bench-peers
+bench-peers: build $(PEERS) ## bench-e2e beside a Collector with spanmetrics, and spans and scrapes too; writes docs/performance.md
+	go run ./e2e/benchmark -peers $(PEERS) -document docs/performance.md $(BENCH_ARGS)
 
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZTIME (default 20s)

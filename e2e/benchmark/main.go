@@ -1,70 +1,73 @@
-// Command benchmark measures what a token costs the whole Collector process.
+// Command benchmark measures the CPU time of a whole Collector process.
 //
-// It sends the same streams to the same build of the Collector in two ways:
-//
-//	(a) protobuf to token_stream, through token_latency, into token_sli
-//	(b) OTLP spans with one span event per token, to otlp, into nop
-//
-// and prints the CPU time of the process per token for both, and their ratio.
-// The rounds of (a) and (b) alternate, so that a noisy machine is noisy for
-// both; the median over the rounds is what counts.
+// It sends the same streams of tokens, and the same spans, along several paths: to
+// the token_stream receiver, to the otlp receiver and nothing behind it, and, when
+// given a build with spanmetrics, through that. See docs/performance.md, which it
+// writes: how it measures is told there.
 package main
 
 import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
-	"runtime"
-	"slices"
+	"strings"
+	"time"
 )
 
+type options struct {
+	collector, peers string
+	rounds           int
+	cpu              time.Duration
+	minRatio         float64
+	document         string
+}
+
 func main() {
-	collector := flag.String("collector", "dist/otelcol-tokenpulse", "the built Collector")
-	rounds := flag.Int("rounds", 5, "rounds of each path")
-	streams := flag.Int("streams", 4000, "streams per round")
-	tokens := flag.Int("tokens", 500, "tokens per stream")
-	batch := flag.Int("batch", 50, "streams per request")
+	var o options
+	flag.StringVar(&o.collector, "collector", "dist/otelcol-tokenpulse", "the built Collector")
+	flag.StringVar(&o.peers, "peers", "", "a Collector with spanmetrics; without it, tokens alone are measured, and against OTLP alone")
+	flag.IntVar(&o.rounds, "rounds", 5, "rounds of measuring each path")
+	flag.DurationVar(&o.cpu, "cpu", time.Second, "CPU time of each path in a round, at least")
+	flag.Float64Var(&o.minRatio, "min-ratio", 0, "fail when a token as an OTLP span event is not this many times as dear as one of ours")
+	flag.StringVar(&o.document, "document", "", "file to write the results to, besides printing them")
 	flag.Parse()
-	if err := run(*collector, *rounds, *streams, *tokens, *batch); err != nil {
+	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "benchmark:", err)
 		os.Exit(1)
 	}
 }
 
-func run(collector string, rounds, streams, tokens, batch int) error {
-	if rounds < 1 || tokens < 2 || batch < 1 || streams < batch {
-		return errors.New("there must be at least one round, two tokens a stream, and one full batch of streams")
+func run(o options) error {
+	if o.rounds < 1 || o.cpu < 250*time.Millisecond {
+		return errors.New("there must be at least one round, and 250ms of CPU time: the kernel counts in steps of 10ms")
 	}
-	plans := plan(batch, tokens)
-	paths := []*path{
-		{name: "(a) protobuf -> token_stream -> token_latency -> token_sli", config: tokenStreamConfig, target: "/v1/tokens", body: tokenStreams(plans)},
-		{name: "(b) OTLP span events -> otlp -> nop", config: otlpConfig, target: "/v1/traces", body: spanEvents(plans)},
+	groups := [][]*path{forTokens(o.collector, o.peers)}
+	if o.peers != "" {
+		groups = append(groups, forSpans(o.collector, o.peers), forScrapes(o.collector, o.peers))
 	}
-	requests := streams / batch
-	measured := float64(requests * batch * tokens)
-	for round := range rounds {
-		for _, p := range paths {
-			cpu, err := p.round(collector, requests)
-			if err != nil {
-				return fmt.Errorf("%s, round %d: %w", p.name, round+1, err)
-			}
-			p.nanosPerToken = append(p.nanosPerToken, float64(cpu.Nanoseconds())/measured)
+	measured := map[string][]measurement{}
+	for _, group := range groups {
+		of, err := measure(group, o.rounds, o.cpu)
+		if err != nil {
+			return err
+		}
+		maps.Copy(measured, of)
+	}
+	tables := []string{ratioTable(measured), wireTable()}
+	for _, group := range groups {
+		tables = append(tables, costTable(group, measured))
+	}
+	results := strings.Join(tables, "\n")
+	fmt.Print(results)
+	if o.document != "" {
+		if err := document(o, results); err != nil {
+			return err
 		}
 	}
-
-	fmt.Printf("%d rounds of %d streams of %d tokens, %d streams a request, %s, %d CPUs\n",
-		rounds, requests*batch, tokens, batch, runtime.Version(), runtime.NumCPU())
-	fmt.Printf("%-62s %14s %14s %12s\n", "", "CPU ns/token", "min .. max", "wire B/token")
-	for _, p := range paths {
-		fmt.Printf("%-62s %14.1f %6.1f .. %5.1f %11.2f\n", p.name, median(p.nanosPerToken),
-			slices.Min(p.nanosPerToken), slices.Max(p.nanosPerToken), float64(len(p.body))/float64(batch*tokens))
+	if ratio := median(againstNop.of(measured)); ratio < o.minRatio {
+		return fmt.Errorf("%s: the ratio is %.1f and has to be at least %g", againstNop.name, ratio, o.minRatio)
 	}
-	fmt.Printf("ratio (b)/(a) %.1f\n", median(paths[1].nanosPerToken)/median(paths[0].nanosPerToken))
 	return nil
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// connections send at the same time, each waiting for its answers.
+const connections = 2
+
+// collectorProcess is a running Collector, and the driver's connections to it.
+type collectorProcess struct {
+	// Where it takes in data, shows its own metrics, and is scraped.
+	http, grpc, telemetry, scrape string
+
+	command *exec.Cmd
+	exited  chan struct{}
+	log     bytes.Buffer
+	usage   *process.Process
+	client  http.Client
+	calls   [connections]*grpc.ClientConn
+}
+
+// start runs a Collector until stop. In the config, $http, $grpc, $telemetry_port
+// and $scrape stand for the addresses. They are free when they are chosen, and may
+// be taken when the Collector gets to them: then others are.
+func start(binary, config string) (c *collectorProcess, err error) {
+	for range 5 {
+		if c, err = startOnce(binary, config); err == nil {
+			return c, nil
+		}
+	}
+	return nil, err
+}
+
+func startOnce(binary, config string) (*collectorProcess, error) {
+	c := &collectorProcess{
+		exited: make(chan struct{}),
+		client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}},
+	}
+	for _, address := range []*string{&c.http, &c.grpc, &c.telemetry, &c.scrape} {
+		var err error
+		if *address, err = freeAddress(); err != nil {
+			return nil, err
+		}
+	}
+	_, telemetryPort, err := net.SplitHostPort(c.telemetry)
+	if err != nil {
+		return nil, err
+	}
+	config = strings.NewReplacer("$http", c.http, "$grpc", c.grpc, "$scrape", c.scrape, "$telemetry_port", telemetryPort).Replace(config)
+	c.command = exec.Command(binary, "--config", "yaml:"+config)
+	c.command.Stdout, c.command.Stderr = &c.log, &c.log
+	if err := c.command.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = c.command.Wait()
+		close(c.exited)
+	}()
+	if err := c.connect(); err != nil {
+		c.stop()
+		return nil, fmt.Errorf("%w; the Collector wrote:\n%s", err, c.log.String())
+	}
+	return c, nil
+}
+
+func (c *collectorProcess) connect() (err error) {
+	for _, address := range []string{c.http, c.grpc, c.telemetry} {
+		if err := c.waitFor(address); err != nil {
+			return err
+		}
+	}
+	for i := range c.calls {
+		if c.calls[i], err = grpc.NewClient(c.grpc, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+			return err
+		}
+	}
+	c.usage, err = process.NewProcess(int32(c.command.Process.Pid))
+	return err
+}
+
+func (c *collectorProcess) stop() {
+	for _, call := range c.calls {
+		if call != nil {
+			_ = call.Close()
+		}
+	}
+	c.client.CloseIdleConnections()
+	_ = c.command.Process.Signal(syscall.SIGTERM)
+	<-c.exited
+}
+
+// cpuTime is what the process has used so far, in user and kernel mode.
+func (c *collectorProcess) cpuTime() (time.Duration, error) {
+	times, err := c.usage.Times()
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration((times.User + times.System) * float64(time.Second)), nil
+}
+
+// peakMemory is the most that was ever resident, in bytes.
+func (c *collectorProcess) peakMemory() (int, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.command.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, found := strings.Cut(string(status), "VmHWM:")
+	fields := strings.Fields(rest)
+	if !found || len(fields) == 0 {
+		return 0, errors.New("the kernel does not tell the peak memory")
+	}
+	kilobytes, err := strconv.Atoi(fields[0])
+	return kilobytes << 10, err
+}
+
+func (c *collectorProcess) waitFor(address string) error {
+	for range 200 {
+		connection, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			return connection.Close()
+		}
+		select {
+		case <-c.exited:
+			return errors.New("the Collector does not run")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return errors.New("the Collector does not listen on " + address)
+}
+
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}

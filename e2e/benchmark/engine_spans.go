@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+)
+
+// spansPerRequest is what the SDKs of OpenTelemetry send at most by default.
+const spansPerRequest = 512
+
+// engineSpans are spans without token events, as an engine sends them: about 20
+// attributes, in the words of the conventions and of vLLM. They go through
+// so many models in turn.
+func engineSpans(first, modelCount int) []byte {
+	random := rand.New(rand.NewPCG(3, uint64(first)))
+	seconds := func(least, most float64) float64 { return least + random.Float64()*(most-least) }
+	traces, spans := newSpans()
+	for i := first; i < first+spansPerRequest; i++ {
+		queue, prefill, decode := seconds(0.001, 0.5), seconds(0.05, 1), seconds(1, 20)
+		model := fmt.Sprintf("model-%04d", i%modelCount)
+		start := epoch + int64(i)*int64(time.Millisecond)
+
+		span := spans.AppendEmpty()
+		identify(span, i)
+		span.SetName("llm_request")
+		span.SetStartTimestamp(pcommon.Timestamp(start))
+		span.SetEndTimestamp(pcommon.Timestamp(start + int64((queue+prefill+decode)*1e9)))
+		attributes := span.Attributes()
+		attributes.PutStr("gen_ai.operation.name", "chat")
+		attributes.PutStr("gen_ai.provider.name", "vllm")
+		attributes.PutStr("gen_ai.request.model", model)
+		attributes.PutStr("gen_ai.response.model", model)
+		attributes.PutStr("gen_ai.request.id", fmt.Sprintf("chatcmpl-%032x", i))
+		attributes.PutDouble("gen_ai.request.temperature", 0.7)
+		attributes.PutDouble("gen_ai.request.top_p", 0.95)
+		attributes.PutInt("gen_ai.request.max_tokens", 2048)
+		attributes.PutInt("gen_ai.request.n", 1)
+		attributes.PutInt("gen_ai.usage.num_sequences", 1)
+		attributes.PutInt("gen_ai.usage.prompt_tokens", 100+random.Int64N(2000))
+		attributes.PutInt("gen_ai.usage.completion_tokens", 50+random.Int64N(1000))
+		attributes.PutDouble("gen_ai.latency.time_in_queue", queue)
+		attributes.PutDouble("gen_ai.latency.time_to_first_token", queue+prefill)
+		attributes.PutDouble("gen_ai.latency.e2e", queue+prefill+decode)
+		attributes.PutDouble("gen_ai.latency.time_in_model_prefill", prefill)
+		attributes.PutDouble("gen_ai.latency.time_in_model_decode", decode)
+		attributes.PutDouble("gen_ai.latency.time_in_model_inference", prefill+decode)
+		attributes.PutDouble("gen_ai.latency.time_in_model_forward", prefill+decode)
+		attributes.PutDouble("gen_ai.latency.time_in_scheduler", queue/10)
+	}
+	return protobufOf(ptraceotlp.NewExportRequestFromTraces(traces))
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+)
+
+// spanEvents tells the streams as instrumentations do that add an event per chunk
+// to a span, under the name that OpenLLMetry gives it.
+func spanEvents(streams []stream) ptraceotlp.ExportRequest {
+	traces, spans := newSpans()
+	for i, s := range streams {
+		span := spans.AppendEmpty()
+		identify(span, i)
+		span.SetName("chat " + s.model)
+		span.SetStartTimestamp(pcommon.Timestamp(s.start))
+		span.SetEndTimestamp(pcommon.Timestamp(s.end()))
+		span.Attributes().PutStr("gen_ai.operation.name", "chat")
+		span.Attributes().PutStr("gen_ai.provider.name", "vllm")
+		span.Attributes().PutStr("gen_ai.request.model", s.model)
+		span.Attributes().PutInt("gen_ai.usage.input_tokens", 550)
+		span.Attributes().PutInt("gen_ai.usage.output_tokens", int64(len(s.chunks)))
+		for _, at := range s.chunks {
+			event := span.Events().AppendEmpty()
+			event.SetName("gen_ai.content.completion.chunk")
+			event.SetTimestamp(pcommon.Timestamp(at))
+		}
+	}
+	return ptraceotlp.NewExportRequestFromTraces(traces)
+}
+
+func newSpans() (ptrace.Traces, ptrace.SpanSlice) {
+	traces := ptrace.NewTraces()
+	resource := traces.ResourceSpans().AppendEmpty()
+	resource.Resource().Attributes().PutStr("service.name", "benchmark")
+	return traces, resource.ScopeSpans().AppendEmpty().Spans()
+}
+
+func identify(span ptrace.Span, i int) {
+	span.SetTraceID(pcommon.TraceID{byte(i), byte(i >> 8), 1})
+	span.SetSpanID(pcommon.SpanID{byte(i), byte(i >> 8), 1})
+}
+
+func protobufOf(request ptraceotlp.ExportRequest) []byte {
+	body, err := request.MarshalProto()
+	if err != nil {
+		panic(err) // the message was made right here
+	}
+	return body
+}
+
+func jsonOf(request ptraceotlp.ExportRequest) []byte {
+	body, err := request.MarshalJSON()
+	if err != nil {
+		panic(err) // the message was made right here
+	}
+	return body
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/protobuf/proto"
+
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+)
+
+// tokenStreams is a request of whole streams: chunk times as differences, in
+// microseconds.
+func tokenStreams(streams []stream) []byte {
+	resource := &tokenpulsev1.ResourceTokenStreams{
+		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{attribute("service.name", "benchmark")}},
+	}
+	for _, s := range streams {
+		run := &tokenpulsev1.ChunkRun{TimeUnixNano: uint64(s.chunks[0]), DeltaUnitNanos: 1000, TimeDeltas: make([]int64, len(s.chunks))}
+		for i := 1; i < len(s.chunks); i++ {
+			run.TimeDeltas[i] = (s.chunks[i] - s.chunks[i-1]) / 1000
+		}
+		resource.TokenStreams = append(resource.TokenStreams, &tokenpulsev1.TokenStream{
+			StreamId: s.id,
+			Start: &tokenpulsev1.StreamStart{TimeUnixNano: uint64(s.start), Attributes: []*commonpb.KeyValue{
+				attribute("gen_ai.operation.name", "chat"), attribute("gen_ai.provider.name", "vllm"), attribute("gen_ai.request.model", s.model),
+			}},
+			ChunkRuns: []*tokenpulsev1.ChunkRun{run},
+			End: &tokenpulsev1.StreamEnd{
+				TimeUnixNano: uint64(s.end()),
+				Usage:        &tokenpulsev1.Usage{InputTokens: new(uint64(550)), OutputTokens: new(uint64(len(s.chunks)))},
+			},
+		})
+	}
+	body, err := proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{resource}})
+	if err != nil {
+		panic(err) // the message is made right here
+	}
+	return body
+}
+
+func attribute(key, value string) *commonpb.KeyValue {
+	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
+}
+
+// tokenEvents tells the same as NDJSON: one event per token, those of all streams
+// in the order in which they happen.
+func tokenEvents(streams []stream) []byte {
+	type event struct {
+		at   int64
+		line string
+	}
+	var events []event
+	for _, s := range streams {
+		add := func(at int64, name, rest string) {
+			events = append(events, event{at, fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d",%s}`+"\n", name, s.id, at, rest)})
+		}
+		add(s.start, "start", fmt.Sprintf(`"resource":{"service.name":"benchmark"},`+
+			`"attributes":{"gen_ai.operation.name":"chat","gen_ai.provider.name":"vllm","gen_ai.request.model":%q}`, s.model))
+		for _, at := range s.chunks {
+			add(at, "chunk", `"tokens":1,"channel":"content"`)
+		}
+		add(s.end(), "end", fmt.Sprintf(`"usage":{"input_tokens":550,"output_tokens":%d}`, len(s.chunks)))
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return int(a.at - b.at) })
+	var body strings.Builder
+	for _, e := range events {
+		body.WriteString(e.line)
+	}
+	return []byte(body.String())
+}
