@@ -309,6 +309,23 @@ func (p *Part) AddEach(unixNanos []int64, channel timeline.Channel) error {
 	return nil
 }
 
+// AddGaps adds an arrival of one token without a sequence number at unixNano, and one
+// after each of the gaps, which are packed as a timeline packs them. It reports
+// whether it did: gaps that have to be looked at one by one it leaves to AddEach.
+func (p *Part) AddGaps(unixNano int64, gaps []byte, channel timeline.Channel) bool {
+	chunks, ticks, ok := timeline.Ascending(gaps)
+	// Of times in order only the ends need a look.
+	if !ok || unixNano < p.earliest || unixNano > p.latest-ticks*int64(timeline.Tick) {
+		return false
+	}
+	room := p.Chunks.Len()+chunks < p.batch.store.limits.MaxChunksPerStream
+	if !room || !p.Chunks.appendGaps(unixNano, gaps, chunks, ticks, channel) {
+		return false
+	}
+	p.batch.events += chunks + 1
+	return true
+}
+
 func (p *Part) addOutOfOrder(k *Chunk) error {
 	limit := p.batch.store.limits.MaxChunksPerStream
 	if p.Chunks.repeats(k) || p.Chunks.Len() >= limit {

@@ -31,13 +31,13 @@ type Chunks struct {
 	line     timeline.Timeline
 	firstSeq uint64 // of the chunks in line, if numbered
 	nextSeq  uint64 // one past the last chunk in line, if numbered
-	numbered bool   // the chunks in line have sequence numbers
 	gaps     []gap  // between the sequence numbers in line
+	list     []Chunk
 
-	spilled    bool
+	numbered   bool // the chunks in line have sequence numbers
 	unnumbered bool // some chunk in list has no sequence number
-	list       []Chunk
-	duplicates int
+	spilled    bool
+	duplicates int32
 }
 
 // gap says that sequence numbers are missing right before the chunk at index,
@@ -84,6 +84,17 @@ func (c *Chunks) appendEach(unixNanos []int64, channel timeline.Channel) bool {
 	}
 	c.line.AppendEach(unixNanos, channel)
 	c.latest, c.numbered, c.nextSeq = max(c.latest, last), false, 1
+	return true
+}
+
+// appendGaps takes chunks of one token in order: one that arrived at unixNano, and
+// those after it, as timeline.AppendGaps does. It reports whether they come in order.
+func (c *Chunks) appendGaps(unixNano int64, gaps []byte, chunks int, ticks int64, channel timeline.Channel) bool {
+	if c.spilled || !c.continues(&Chunk{UnixNano: unixNano}) {
+		return false
+	}
+	c.line.AppendGaps(unixNano, gaps, chunks, ticks, channel)
+	c.latest, c.numbered, c.nextSeq = max(c.latest, unixNano+ticks*int64(timeline.Tick)), false, 1
 	return true
 }
 
@@ -226,7 +237,7 @@ func (c *Chunks) dropRepeats() {
 	c.list = slices.CompactFunc(c.list, func(a, b Chunk) bool {
 		return a.Numbered && b.Numbered && a.Seq == b.Seq
 	})
-	c.duplicates += before - len(c.list)
+	c.duplicates += int32(before - len(c.list))
 }
 
 // size returns the bytes that the chunks hold outside of the struct.

@@ -71,7 +71,7 @@ func TestAnyOrderOfNumbers(t *testing.T) {
 			got = append(got, int((line.First()+int64(walk.Offset())-t0)/1e6))
 		}
 		require.Equal(t, want, got)
-		require.Equal(t, adds-len(told), c.duplicates)
+		require.EqualValues(t, adds-len(told), c.duplicates)
 	}
 }
 

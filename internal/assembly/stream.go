@@ -127,7 +127,7 @@ func (s *Stream) Dropped() int { return s.dropped }
 
 // Duplicates returns how many events were dropped as repeats of others. All
 // those of chunks are known only after Chunks.Timeline.
-func (s *Stream) Duplicates() int { return s.duplicates + s.Chunks.duplicates }
+func (s *Stream) Duplicates() int { return s.duplicates + int(s.Chunks.duplicates) }
 
 func (s *Stream) started() bool { return s.Start.UnixNano != 0 }
 

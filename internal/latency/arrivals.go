@@ -38,7 +38,7 @@ func (a *arrivals) read(walk timeline.Walk, limit, stallThreshold time.Duration,
 	}
 	a.begin(&walk, limit)
 	a.tokens, a.last = a.firstTokens, a.first
-	var run [runLength]time.Duration
+	var run [runLength]int64 // ticks
 	gapLimit := limit
 	if limit >= 0 { // gaps are whole ticks, of which the request's ends may cut a part
 		gapLimit += timeline.Tick
@@ -56,13 +56,14 @@ func (a *arrivals) read(walk timeline.Walk, limit, stallThreshold time.Duration,
 	return walk.Err()
 }
 
-// take takes the gaps before chunks of so many tokens each.
-func (a *arrivals) take(run []time.Duration, tokens int64, limit, stallThreshold time.Duration, l *Latency) {
+// take takes the gaps, in ticks, before chunks of so many tokens each.
+func (a *arrivals) take(run []int64, tokens int64, limit, stallThreshold time.Duration, l *Latency) {
 	plain := tokens == 1 && !a.gaps.differ && !a.fluidity.started
 	if plain && a.gaps.addEach(run, min(limit, stallThreshold)) {
 		return // as with nearly all runs of nearly all streams
 	}
-	for _, gap := range run {
+	for _, ticks := range run {
+		gap := time.Duration(ticks) * timeline.Tick
 		if !l.accepts(gap, limit) {
 			if gap < 0 {
 				l.ClockAnomalies++
@@ -120,17 +121,20 @@ func (g *gaps) add(gap time.Duration, tokens int64) {
 
 // addEach adds the gaps before chunks of one token, while no other had more. It
 // adds none, and reports that, when one of them is outside [0, longest].
-func (g *gaps) addEach(run []time.Duration, longest time.Duration) bool {
+func (g *gaps) addEach(run []int64, longest time.Duration) bool {
+	const ticksPerSecond = int64(time.Second / timeline.Tick)
 	var values [runLength]float64
-	total := g.total
-	for i, gap := range run {
-		if gap < 0 || gap > longest {
-			return false
-		}
-		total += float64(gap)
-		values[i] = seconds(gap)
+	var sum, outside int64 // outside is negative as soon as one of its terms is
+	most := int64(longest / timeline.Tick)
+	for i, ticks := range run {
+		outside |= ticks | (most - ticks)
+		sum += ticks
+		values[i] = float64(ticks) / float64(ticksPerSecond)
 	}
-	g.total = total
+	if outside < 0 {
+		return false
+	}
+	g.total += float64(sum) * float64(timeline.Tick)
 	g.interToken.AddEach(values[:len(run)])
 	return true
 }

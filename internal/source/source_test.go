@@ -94,7 +94,7 @@ func TestUnreadableTimeline(t *testing.T) {
 		"a list":           {func(v pcommon.Value) { v.SetEmptySlice() }, "tokenpulse.timeline is of type Slice, not bytes"},
 		"no bytes":         {func(v pcommon.Value) { v.SetEmptyBytes() }, "truncated"},
 		"another version":  {func(v pcommon.Value) { v.SetEmptyBytes().FromRaw([]byte{99, 0, 0}) }, "version 99"},
-		"a header cut off": {func(v pcommon.Value) { v.SetEmptyBytes().FromRaw([]byte{1, 5}) }, "truncated"},
+		"a header cut off": {func(v pcommon.Value) { v.SetEmptyBytes().FromRaw([]byte{2, 5}) }, "truncated"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

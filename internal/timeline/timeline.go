@@ -9,23 +9,30 @@
 //
 // # Encoding
 //
-// Each chunk is one varint: zigzag(ticks since the previous chunk) << 1, with the
-// low bit set when the chunk's token count or channel differs from the previous
-// chunk's. Then a second varint follows: tokens << 2 | channel. A tick is one
-// microsecond. The first chunk is preceded by an imaginary one of one content
-// token at the same time. A chunk in the same tick as the one before has the
-// very same time.
+// Times and what the chunks hold are apart. The gaps have a varint for each chunk:
+// zigzag(ticks since the previous chunk), where a tick is one microsecond and the
+// first chunk counts from itself. The runs have two varints for each run of chunks
+// that hold as many tokens on the same channel: how many chunks these are, and
+// tokens << 2 | channel. A chunk in the same tick as the one before has the very
+// same time.
+//
+// So the gaps of a run look as they do in a ChunkRun on the wire, in microseconds:
+// they are copied, not packed anew. And whoever reads them reads one number after
+// the other, and need not look at each whether something has changed.
 //
 // A stored timeline has a header in front: a version byte, the number of chunks
 // (varint), the time from the stream's start to its first chunk in nanoseconds
 // (zigzag varint; negative when the clock went backwards), and what cutting the
-// first chunk's time to a tick would take from it, in nanoseconds (varint).
+// first chunk's time to a tick would take from it, in nanoseconds (varint). Then
+// come the runs, as many as it takes for all chunks, and the gaps.
 package timeline
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"time"
 )
 
@@ -52,75 +59,150 @@ const (
 func (c Channel) IsOutput() bool { return c != Reasoning }
 
 const (
-	version      = 1
-	channelBits  = 2
-	channelMask  = 1<<channelBits - 1
-	metaOneToken = 1<<channelBits | uint64(Content)
+	version     = 2
+	channelBits = 2
+	channelMask = 1<<channelBits - 1
 )
 
 // Timeline is the packed arrivals of one stream, in order. The zero value is
 // empty and ready to use.
 type Timeline struct {
-	first  int64  // Unix time of the first chunk, nanoseconds
-	tick   int64  // Unix time of the last chunk, ticks
-	meta   uint64 // of the last chunk: tokens << channelBits | channel
-	count  int
-	packed []byte
+	first int64 // Unix time of the first chunk, nanoseconds
+	tick  int64 // Unix time of the last chunk, ticks
+	gaps  []byte
+	runs  []byte // but for the last
+	last  run
+	count int
+}
+
+// run is chunks that hold the same. It is small, because every open stream has one.
+type run struct {
+	chunks int32
+	meta   uint32 // tokens << channelBits | channel
+}
+
+func metaOf(tokens uint32, channel Channel) uint32 {
+	return tokens<<channelBits | uint32(channel)
 }
 
 // Append adds a chunk that arrived at the Unix time unixNano, in nanoseconds.
 // tokens is between 1 and MaxTokensPerChunk; a chunk without tokens is none.
 // A time before the last chunk's is kept as it is.
 func (t *Timeline) Append(unixNano int64, tokens uint32, channel Channel) {
-	if t.count == 0 {
-		t.first, t.tick, t.meta = unixNano, toTick(unixNano), metaOneToken
-	}
-	t.count++
+	t.begin(unixNano)
+	t.extend(1, metaOf(tokens, channel))
 	tick := toTick(unixNano)
-	entry := zigzag(tick-t.tick) << 1
+	t.gaps = appendGap(t.gaps, zigzag(tick-t.tick))
 	t.tick = tick
-	meta := uint64(tokens)<<channelBits | uint64(channel)
-	if meta == t.meta {
-		t.packed = binary.AppendUvarint(t.packed, entry)
-		return
-	}
-	t.meta = meta
-	t.packed = binary.AppendUvarint(t.packed, entry|1)
-	t.packed = binary.AppendUvarint(t.packed, meta)
 }
 
 // AppendEach adds chunks of one token each, as Append does, at half the cost.
-// Their times are in ascending order.
 func (t *Timeline) AppendEach(unixNanos []int64, channel Channel) {
 	if len(unixNanos) == 0 {
 		return
 	}
-	t.Append(unixNanos[0], 1, channel)
-	t.count += len(unixNanos) - 1
-	packed, last := t.packed, t.tick
-	for _, unixNano := range unixNanos[1:] {
+	t.begin(unixNanos[0])
+	t.extend(len(unixNanos), metaOf(1, channel))
+	gaps, last := t.gaps, t.tick
+	for _, unixNano := range unixNanos {
 		tick := toTick(unixNano)
-		entry := zigzag(tick-last) << 1
+		gaps = appendGap(gaps, zigzag(tick-last))
 		last = tick
-		switch { // binary.AppendUvarint, one append for what gaps mostly are
-		case entry < 1<<7:
-			packed = append(packed, byte(entry))
-		case entry < 1<<14:
-			packed = append(packed, byte(entry)|0x80, byte(entry>>7))
-		case entry < 1<<21:
-			packed = append(packed, byte(entry)|0x80, byte(entry>>7)|0x80, byte(entry>>14))
-		default:
-			packed = binary.AppendUvarint(packed, entry)
-		}
 	}
-	t.packed, t.tick = packed, last
+	t.gaps, t.tick = gaps, last
+}
+
+// AppendGaps adds chunks of one token each: one that arrived at unixNano, and after
+// it those that gaps holds, each as zigzag(ticks since the one before). Gaps is what
+// Ascending says it is.
+func (t *Timeline) AppendGaps(unixNano int64, gaps []byte, chunks int, ticks int64, channel Channel) {
+	t.Append(unixNano, 1, channel)
+	t.extend(chunks, metaOf(1, channel))
+	t.gaps = append(t.gaps, gaps...)
+	t.tick += ticks
+}
+
+// Ascending reads gaps that are packed as a timeline packs them. It returns how many
+// there are, and how many ticks they take together. It fails for what is not packed
+// so, for time that goes backwards, and for a gap of a second or more, which takes
+// over three bytes.
+func Ascending(gaps []byte) (chunks int, ticks int64, ok bool) {
+	var all uint32 // every bit that any of them has
+	for len(gaps) > 0 {
+		gap, width := shortGap(gaps)
+		if width == 0 {
+			wide, n := binary.Uvarint(gaps)
+			if n <= 0 || n > 3 {
+				return 0, 0, false
+			}
+			gap, width = uint32(wide), n
+		}
+		gaps = gaps[width:]
+		all |= gap
+		ticks += int64(gap >> 1)
+		chunks++
+	}
+	return chunks, ticks, all&1 == 0
+}
+
+// shortGap reads a varint of up to three bytes where four can be read. Its width is
+// zero where it is longer, or there are not as many. Nearly all gaps of nearly all
+// streams take three bytes: the processor guesses that, and reads the next gap before
+// it is done with this one. For others no guess would do, so there is no branch: the
+// lowest of the bytes that end a varint is its last.
+func shortGap(gaps []byte) (gap uint32, width int) {
+	if len(gaps) < 4 {
+		return 0, 0
+	}
+	word := binary.LittleEndian.Uint32(gaps)
+	if word&0x808080 == 0x8080 {
+		return word&0x7f | word>>1&0x3f80 | word>>2&0x1fc000, 3
+	}
+	ends := ^word & 0x808080
+	word &= ends ^ (ends - 1)
+	return word&0x7f | word>>1&0x3f80 | word>>2&0x1fc000, (bits.TrailingZeros32(ends|1<<31) + 1) / 8 % 4
+}
+
+// begin sets the time of the first chunk.
+func (t *Timeline) begin(unixNano int64) {
+	if t.count == 0 {
+		t.first, t.tick = unixNano, toTick(unixNano)
+	}
+}
+
+// extend counts chunks.
+func (t *Timeline) extend(chunks int, meta uint32) {
+	t.count += chunks
+	if t.last.chunks > 0 && t.last.meta != meta {
+		t.runs = t.last.appendBinary(t.runs)
+		t.last.chunks = 0
+	}
+	t.last = run{t.last.chunks + int32(chunks), meta}
+}
+
+func (r run) appendBinary(dst []byte) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(dst, uint64(r.chunks)), uint64(r.meta))
+}
+
+// appendGap is binary.AppendUvarint, with one append for what gaps mostly are.
+func appendGap(gaps []byte, gap uint64) []byte {
+	switch {
+	case gap < 1<<7:
+		return append(gaps, byte(gap))
+	case gap < 1<<14:
+		return append(gaps, byte(gap)|0x80, byte(gap>>7))
+	case gap < 1<<21:
+		return append(gaps, byte(gap)|0x80, byte(gap>>7)|0x80, byte(gap>>14))
+	default:
+		return binary.AppendUvarint(gaps, gap)
+	}
 }
 
 // Len returns the number of chunks.
 func (t *Timeline) Len() int { return t.count }
 
 // Size returns the bytes that the timeline holds in memory, slack included.
-func (t *Timeline) Size() int { return cap(t.packed) }
+func (t *Timeline) Size() int { return cap(t.gaps) + cap(t.runs) }
 
 // First returns the Unix time of the first chunk in nanoseconds. It is
 // meaningless in an empty timeline.
@@ -136,11 +218,11 @@ func (t *Timeline) Last() int64 {
 }
 
 // Reset empties the timeline and keeps its memory.
-func (t *Timeline) Reset() { *t = Timeline{packed: t.packed[:0]} }
+func (t *Timeline) Reset() { *t = Timeline{gaps: t.gaps[:0], runs: t.runs[:0]} }
 
 // Walk starts a walk over the chunks. Their offsets count from the first chunk.
 func (t *Timeline) Walk() Walk {
-	return Walk{grid: -t.cut(), meta: metaOneToken, left: t.count, packed: t.packed}
+	return Walk{grid: -t.cut(), left: t.count, gaps: t.gaps, runs: t.runs, last: t.last}
 }
 
 // cut returns what cutting the first chunk's time to a tick takes from it, in
@@ -154,7 +236,11 @@ func (t *Timeline) AppendBinary(dst []byte, startUnixNano int64) []byte {
 	dst = binary.AppendUvarint(dst, uint64(t.count))
 	dst = binary.AppendUvarint(dst, zigzag(t.first-startUnixNano))
 	dst = binary.AppendUvarint(dst, uint64(t.cut()))
-	return append(dst, t.packed...)
+	dst = append(dst, t.runs...)
+	if t.count > 0 {
+		dst = t.last.appendBinary(dst)
+	}
+	return append(dst, t.gaps...)
 }
 
 var errTruncated = errors.New("timeline is truncated or malformed")
@@ -182,7 +268,37 @@ func Decode(b []byte) (Walk, error) {
 	if count > uint64(len(b)) || cut >= uint64(Tick) { // a chunk takes at least a byte
 		return Walk{}, errTruncated
 	}
-	return Walk{offset: first, grid: first - int64(cut), meta: metaOneToken, left: int(count), packed: b}, nil
+	length, ok := lengthOfRuns(b, count)
+	if !ok {
+		return Walk{}, errTruncated
+	}
+	return Walk{offset: first, grid: first - int64(cut), left: int(count), runs: b[:length], gaps: b[length:]}, nil
+}
+
+// lengthOfRuns returns how many bytes the runs of so many chunks take.
+func lengthOfRuns(b []byte, chunks uint64) (length int, ok bool) {
+	for chunks > 0 {
+		r, n := readRun(b[length:])
+		if n == 0 || r.chunks == 0 || uint64(r.chunks) > chunks || !validMeta(r.meta) {
+			return 0, false
+		}
+		chunks -= uint64(r.chunks)
+		length += n
+	}
+	return length, true
+}
+
+// readRun reads a run and returns its length, which is zero where it is cut off.
+func readRun(b []byte) (r run, length int) {
+	chunks, n := binary.Uvarint(b)
+	if n <= 0 || chunks > math.MaxInt32 {
+		return run{}, 0
+	}
+	meta, m := binary.Uvarint(b[n:])
+	if m <= 0 || meta > math.MaxUint32 {
+		return run{}, 0
+	}
+	return run{int32(chunks), uint32(meta)}, n + m
 }
 
 // Walk reads the chunks of a timeline one by one, without allocating:
@@ -192,11 +308,13 @@ func Decode(b []byte) (Walk, error) {
 //	}
 //	if err := walk.Err(); err != nil { ... }
 type Walk struct {
-	offset int64 // of the current chunk, nanoseconds
-	grid   int64 // the same, cut to a tick
-	meta   uint64
-	left   int
-	packed []byte
+	offset  int64 // of the current chunk, nanoseconds
+	grid    int64 // the same, cut to a tick
+	left    int
+	current run // its chunks are those still to come
+	gaps    []byte
+	runs    []byte
+	last    run // after those in runs, if it has chunks
 }
 
 // Next moves to the next chunk and reports whether there is one.
@@ -204,68 +322,76 @@ func (w *Walk) Next() bool {
 	if w.left == 0 {
 		return false
 	}
-	entry, n := binary.Uvarint(w.packed)
+	gap, n := binary.Uvarint(w.gaps)
 	if n <= 0 {
 		return false
 	}
-	w.packed = w.packed[n:]
-	if entry&1 != 0 {
-		meta, n := binary.Uvarint(w.packed)
-		if n <= 0 || !validMeta(meta) {
-			return false
-		}
-		w.packed = w.packed[n:]
-		w.meta = meta
-	}
-	if ticks := unzigzag(entry >> 1); ticks != 0 {
+	w.gaps = w.gaps[n:]
+	w.enter()
+	if ticks := unzigzag(gap); ticks != 0 {
 		w.grid += ticks * int64(Tick)
 		w.offset = w.grid
 	}
+	w.current.chunks--
 	w.left--
 	return true
 }
 
+// enter moves to the next run where the current one is over.
+func (w *Walk) enter() {
+	switch {
+	case w.current.chunks > 0:
+	case len(w.runs) > 0:
+		var n int
+		w.current, n = readRun(w.runs)
+		w.runs = w.runs[n:]
+	default:
+		w.current, w.last = w.last, run{}
+	}
+}
+
 // NextRun moves over the next chunk and those right after it that hold as many
-// tokens on the same channel, len(gaps) chunks at most. It writes the gap before
+// tokens on the same channel, len(ticks) chunks at most. It writes the gap before
 // each, and returns how many chunks these are, none at the end, and the offset of
 // the first. Tokens and Channel are then those of the run, and Offset that of its
 // last chunk.
 //
 // Gaps are whole ticks, also the one after the first chunk of all: between its
 // exact time and a time that is cut, an exact multiple of anything would be none.
-func (w *Walk) NextRun(gaps []time.Duration) (n int, first time.Duration) {
-	if len(gaps) == 0 {
+func (w *Walk) NextRun(ticks []int64) (n int, first time.Duration) {
+	if len(ticks) == 0 {
 		return 0, 0
 	}
 	before := w.grid
 	if !w.Next() {
 		return 0, 0
 	}
-	gaps[0] = time.Duration(w.grid - before)
+	ticks[0] = (w.grid - before) / int64(Tick)
 	first = w.Offset()
-	packed, grid, offset := w.packed, w.grid, w.offset
-	n = 1
-	for limit := min(len(gaps), w.left+1); n < limit; n++ {
-		var entry uint64
-		var width int
-		if len(packed) >= 3 && packed[0]&packed[1] >= 0x80 && packed[2] < 0x80 { // most are like this
-			entry, width = uint64(packed[0]&0x7f)|uint64(packed[1]&0x7f)<<7|uint64(packed[2])<<14, 3
-		} else if entry, width = binary.Uvarint(packed); width <= 0 {
-			break
+	rest := ticks[1:min(len(ticks), int(w.current.chunks)+1)]
+	gaps, sum, moved := w.gaps, int64(0), int64(0)
+	for n = range rest {
+		gap, width := shortGap(gaps)
+		wide := uint64(gap)
+		if width == 0 {
+			if wide, width = binary.Uvarint(gaps); width <= 0 {
+				rest = rest[:n]
+				break
+			}
 		}
-		if entry&1 != 0 {
-			break
-		}
-		packed = packed[width:]
-		gaps[n] = 0
-		if ticks := unzigzag(entry >> 1); ticks != 0 {
-			gaps[n] = time.Duration(ticks) * Tick
-			grid += int64(gaps[n])
-			offset = grid
-		}
+		gaps = gaps[width:]
+		rest[n] = unzigzag(wide)
+		sum += rest[n]
+		moved |= rest[n]
 	}
-	w.packed, w.grid, w.offset, w.left = packed, grid, offset, w.left-(n-1)
-	return n, first
+	w.gaps = gaps
+	if moved != 0 {
+		w.grid += sum * int64(Tick)
+		w.offset = w.grid
+	}
+	w.current.chunks -= int32(len(rest))
+	w.left -= len(rest)
+	return 1 + len(rest), first
 }
 
 // Left returns how many chunks are still to come.
@@ -274,7 +400,7 @@ func (w *Walk) Left() int { return w.left }
 // Err returns why a walk stopped before the end, or nil when it has seen every
 // chunk. A walk over a Timeline does not fail.
 func (w *Walk) Err() error {
-	if w.left != 0 || len(w.packed) != 0 {
+	if w.left != 0 || len(w.gaps) != 0 {
 		return errTruncated
 	}
 	return nil
@@ -285,12 +411,12 @@ func (w *Walk) Err() error {
 func (w *Walk) Offset() time.Duration { return time.Duration(w.offset) }
 
 // Tokens returns the current chunk's token count, at least 1.
-func (w *Walk) Tokens() uint32 { return uint32(w.meta >> channelBits) }
+func (w *Walk) Tokens() uint32 { return w.current.meta >> channelBits }
 
 // Channel returns the current chunk's channel.
-func (w *Walk) Channel() Channel { return Channel(w.meta & channelMask) }
+func (w *Walk) Channel() Channel { return Channel(w.current.meta & channelMask) }
 
-func validMeta(meta uint64) bool {
+func validMeta(meta uint32) bool {
 	tokens := meta >> channelBits
 	return tokens >= 1 && tokens <= MaxTokensPerChunk && Channel(meta&channelMask) < channels
 }

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -86,10 +87,10 @@ func TestGapsAreExactMultiples(t *testing.T) {
 			line.Append(start+nanos+i*int64(50*time.Millisecond), 1, Content)
 		}
 		walk := line.Walk()
-		var gaps [4]time.Duration
+		var gaps [4]int64
 		n, _ := walk.NextRun(gaps[:])
 		require.Equal(t, 4, n)
-		require.Equal(t, []time.Duration{0, 50 * time.Millisecond, 50 * time.Millisecond, 50 * time.Millisecond}, gaps[:])
+		require.Equal(t, []int64{0, 50_000, 50_000, 50_000}, gaps[:])
 	}
 }
 
@@ -152,8 +153,10 @@ func TestDecodeRejects(t *testing.T) {
 		"an unknown version": append([]byte{9}, good[1:]...),
 		"more after the end": append(append([]byte{}, good...), 0),
 		"a huge count":       {version, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0},
-		"zero tokens":        {version, 1, 0, 0, 1, 0},
-		"an unknown channel": {version, 1, 0, 0, 1, 1<<channelBits | 3},
+		"zero tokens":        {version, 1, 0, 0, 1, 0, 0},
+		"an unknown channel": {version, 1, 0, 0, 1, 1<<channelBits | 3, 0},
+		"a run of no chunks": {version, 1, 0, 0, 0, 1 << channelBits, 1, 1 << channelBits, 0},
+		"too long a run":     {version, 1, 0, 0, 2, 1 << channelBits, 0, 0},
 	}
 	for i := 1; i < len(good); i++ {
 		tests["the first bytes only: "+string(rune('0'+i))] = good[:i]
@@ -214,12 +217,12 @@ func requireRunsAgree(t *testing.T, stored []byte) {
 	walk, err := Decode(stored)
 	require.NoError(t, err)
 	runs := walk
-	var gaps [7]time.Duration
+	var gaps [7]int64
 	for n, first := runs.NextRun(gaps[:]); n > 0; n, first = runs.NextRun(gaps[:]) {
 		for i, gap := range gaps[:n] {
 			before := walk.grid
 			require.True(t, walk.Next())
-			require.Equal(t, time.Duration(walk.grid-before), gap)
+			require.Equal(t, (walk.grid-before)/1000, gap)
 			if i == 0 {
 				require.Equal(t, walk.Offset(), first)
 			}
@@ -308,7 +311,7 @@ func BenchmarkNextRun(b *testing.B) {
 		line.Append(start+i*20_000_000, 1, Content)
 	}
 	stored := line.AppendBinary(nil, start)
-	var gaps [256]time.Duration
+	var gaps [256]int64
 	b.ReportAllocs()
 	for i := 0; i < b.N; {
 		walk, err := Decode(stored)
@@ -317,6 +320,104 @@ func BenchmarkNextRun(b *testing.B) {
 		}
 		for n, _ := walk.NextRun(gaps[:]); n > 0; n, _ = walk.NextRun(gaps[:]) {
 			i += n
+		}
+	}
+}
+
+// Gaps that are copied as they are packed make the same timeline as their times one
+// by one, wherever they come in it.
+func TestAppendGapsIsAppend(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 5))
+		var line, want Timeline
+		at := start + random.Int64N(3000)
+		for range random.IntN(4) {
+			at += random.Int64N(1e9)
+			channel := Channel(random.IntN(3))
+			first, packed, ticks, count := at, []byte(nil), int64(0), random.IntN(200)
+			want.Append(at, 1, channel)
+			for range count {
+				gap := random.Int64N(1 << (1 + random.IntN(20))) // one to three bytes
+				packed = binary.AppendUvarint(packed, uint64(gap<<1))
+				at += gap * 1000
+				ticks += gap
+				want.Append(at, 1, channel)
+			}
+			chunks, sum, ok := Ascending(packed)
+			require.True(t, ok)
+			require.Equal(t, count, chunks)
+			require.Equal(t, ticks, sum)
+			line.AppendGaps(first, packed, chunks, sum, channel)
+			require.Equal(t, want.Last(), line.Last())
+			if random.IntN(2) == 0 {
+				at += random.Int64N(1e6)
+				line.Append(at, 2, channel)
+				want.Append(at, 2, channel)
+			}
+		}
+		require.Equal(t, want.AppendBinary(nil, start), line.AppendBinary(nil, start))
+		require.Equal(t, want.Len(), line.Len())
+		requireRunsAgree(t, line.AppendBinary(nil, start))
+	}
+}
+
+func TestAscendingTurnsAway(t *testing.T) {
+	uvarints := func(values ...uint64) (packed []byte) {
+		for _, v := range values {
+			packed = binary.AppendUvarint(packed, v)
+		}
+		return packed
+	}
+	for name, packed := range map[string][]byte{
+		"time that goes backwards":     uvarints(40_000, 39_999, 40_000, 40_000),
+		"backwards at the end":         uvarints(40_000, 3),
+		"a gap of four bytes":          uvarints(40_000, 1<<21, 40_000, 40_000),
+		"a gap of four bytes, at last": uvarints(40_000, 1<<21),
+		"cut off":                      uvarints(40_000, 40_000, 40_000)[:8],
+		"cut off, of four bytes":       {0x80, 0x80, 0x80, 0x80},
+	} {
+		_, _, ok := Ascending(packed)
+		require.False(t, ok, name)
+	}
+	chunks, ticks, ok := Ascending(uvarints(0, 2, 1<<21-2, 254, 256, 16_382, 16_384))
+	require.True(t, ok)
+	require.Equal(t, 7, chunks)
+	require.EqualValues(t, 1+1<<20-1+127+128+8191+8192, ticks)
+	_, _, ok = Ascending([]byte{0x82, 0x80, 0x00}) // not the shortest form of 2
+	require.True(t, ok)
+}
+
+func FuzzAscending(f *testing.F) {
+	f.Add([]byte{0, 0x80, 0x01, 0xa0, 0x9c, 0x01, 0xa0, 0x9c, 0x01, 0xa0, 0x9c, 0x01})
+	f.Fuzz(func(t *testing.T, packed []byte) {
+		chunks, ticks, ok := Ascending(packed)
+		var plainChunks int
+		var plainTicks int64
+		plain := true
+		for rest := packed; len(rest) > 0 && plain; plainChunks++ {
+			v, n := binary.Uvarint(rest)
+			if plain = n > 0 && n <= 3 && v&1 == 0; plain {
+				plainTicks += int64(v / 2)
+				rest = rest[n:]
+			}
+		}
+		require.Equal(t, plain, ok)
+		if ok {
+			require.Equal(t, plainChunks, chunks)
+			require.Equal(t, plainTicks, ticks)
+		}
+	})
+}
+
+func BenchmarkAscending(b *testing.B) {
+	var packed []byte
+	for range 1000 {
+		packed = binary.AppendUvarint(packed, 40_000)
+	}
+	b.ReportAllocs()
+	for i := 0; i < b.N; i += 1000 {
+		if _, _, ok := Ascending(packed); !ok {
+			b.Fatal()
 		}
 	}
 }

@@ -330,6 +330,9 @@ func (p *Protobuf) chunkRun(message []byte, part *assembly.Part) error {
 	if err := truncated(message, "chunk_runs"); err != nil {
 		return err
 	}
+	if !numbered && len(tokens.bytes) == 0 && unit == uint64(timeline.Tick) && channel <= uint64(timeline.ToolCall) && p.addGaps(part, at, deltas.bytes, timeline.Channel(channel)) {
+		return nil // as nearly all runs
+	}
 	// Both have to be well-formed before anything else is said of them.
 	count, err := deltas.count("time_deltas")
 	if err != nil {
@@ -360,6 +363,20 @@ func (p *Protobuf) chunkRun(message []byte, part *assembly.Part) error {
 		return p.addEach(part, &run, chunk.Channel)
 	}
 	return p.addChunks(part, &run, chunk, tokens.bytes)
+}
+
+// addGaps adds a chunk of one token for each delta, which are as a timeline has them,
+// and reports whether it did. It does not where there is anything to say about them.
+func (p *Protobuf) addGaps(part *assembly.Part, at int64, deltas []byte, channel timeline.Channel) bool {
+	encoded, width := binary.Uvarint(deltas)
+	if width <= 0 || at < 0 {
+		return false
+	}
+	first := protowire.DecodeZigZag(encoded)
+	if first < 0 || first > int64(assembly.MaxDuration/timeline.Tick) {
+		return false
+	}
+	return part.AddGaps(at+first*int64(timeline.Tick), deltas[width:], channel)
 }
 
 // addEach adds a chunk of one token for each delta.
