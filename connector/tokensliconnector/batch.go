@@ -52,7 +52,7 @@ func (b *batch) series(s *sli.Snapshot) {
 	before, sending := b.sent.of(s), &sentSeries{began: s.Start}
 	b.sending[s.Key] = sending
 
-	attributes := seriesAttributes(b.dimensions, s)
+	attributes := seriesAttributes(b.dimensions, names.LabelVantage, &s.Identity)
 	for i, counter := range sli.Counters {
 		if n, reported := s.Count(counter.Count); reported {
 			m := b.sum(counter.Metric)
@@ -85,20 +85,20 @@ func (b *batch) series(s *sli.Snapshot) {
 }
 
 // seriesAttributes returns those of a series. A dimension without a value has none.
-func seriesAttributes(dimensions []string, s *sli.Snapshot) pcommon.Map {
+func seriesAttributes(dimensions []string, vantage string, of *sli.Identity) pcommon.Map {
 	attributes := pcommon.NewMap()
 	attributes.EnsureCapacity(len(dimensions) + 3)
-	if s.Overflow {
+	if of.Overflow {
 		attributes.PutBool(names.LabelOverflow, true)
 		return attributes
 	}
-	for i, v := range s.Dimensions {
+	for i, v := range of.Dimensions {
 		if v != "" {
 			attributes.PutStr(dimensions[i], v)
 		}
 	}
-	if s.Vantage != "" {
-		attributes.PutStr(names.LabelVantage, s.Vantage)
+	if of.Vantage != "" {
+		attributes.PutStr(vantage, of.Vantage)
 	}
 	return attributes
 }
@@ -135,6 +135,21 @@ func (b *batch) metric(metric sli.Metric) (m pmetric.Metric, added bool) {
 	m.SetUnit(metric.Unit)
 	m.SetDescription(metric.Description)
 	return m, true
+}
+
+// dropEmpty takes out the metrics without a point: with delta, those that nothing has
+// come to.
+func (b *batch) dropEmpty() {
+	b.into.RemoveIf(func(m pmetric.Metric) bool {
+		switch m.Type() {
+		case pmetric.MetricTypeSum:
+			return m.Sum().DataPoints().Len() == 0
+		case pmetric.MetricTypeExponentialHistogram:
+			return m.ExponentialHistogram().DataPoints().Len() == 0
+		default:
+			return false
+		}
+	})
 }
 
 func (b *batch) temporality() pmetric.AggregationTemporality {

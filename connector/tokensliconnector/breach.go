@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sli"
 )
@@ -59,14 +60,17 @@ func breachEvent(event plog.LogRecord, span ptrace.Span, breached pcommon.Slice,
 
 	from, to := span.Attributes(), event.Attributes()
 	for _, name := range append([]string{names.Vantage, names.Outcome}, dimensions...) {
-		if v, ok := from.Get(name); ok {
-			v.CopyTo(to.PutEmpty(name))
+		if v, ok := from.Get(name); ok && v.Type() != pcommon.ValueTypeMap && v.Type() != pcommon.ValueTypeSlice && v.Type() != pcommon.ValueTypeBytes {
+			to.PutStr(name, short(v.AsString()))
 		}
 	}
 	slos, breaches := to.PutEmptySlice(names.SLOBreached), to.PutEmptySlice(names.SLOBreaches)
 	var body []string
 	for i := range min(breached.Len(), sli.MaxSLOs) {
 		b := breachOf(span.Attributes(), breached, i)
+		if b.slo == "" {
+			continue // no name
+		}
 		slos.AppendEmpty().SetStr(b.slo)
 		b.put(breaches.AppendEmpty().SetEmptyMap())
 		body = append(body, b.String())
@@ -79,21 +83,29 @@ type breach struct {
 	slo       string
 	indicator string // empty where the span does not tell
 	threshold float64
-	value     pcommon.Value // measured, if it was
+	value     float64
 	measured  bool
 }
 
 // breachOf reads one entry of the lists that the token_latency processor wrote. An
-// older release wrote no list of indicators and thresholds.
+// older release wrote no list of indicators and thresholds. Spans come from outside:
+// only numbers and short names go any further.
 func breachOf(attributes pcommon.Map, breached pcommon.Slice, i int) (b breach) {
-	b.slo = breached.At(i).AsString()
+	b.slo = short(breached.At(i).Str())
 	indicator, told := entryOf(attributes, names.SLOBreachedIndicator, i)
 	threshold, toldToo := entryOf(attributes, names.SLOBreachedThreshold, i)
-	if told && toldToo {
-		b.indicator, b.threshold = indicator.AsString(), threshold.Double()
-		b.value, b.measured = attributes.Get(names.Prefix + b.indicator)
+	if told && toldToo && len(indicator.Str()) <= sli.MaxLabelLength {
+		b.indicator, b.threshold = indicator.Str(), threshold.Double()
+	}
+	if v, ok := attributes.Get(names.Prefix + b.indicator); ok && b.indicator != "" {
+		b.value, b.measured = attribute.Number(v)
 	}
 	return b
+}
+
+// short cuts a name to the length of a label's value.
+func short(name string) string {
+	return strings.ToValidUTF8(name[:min(len(name), sli.MaxLabelLength)], "")
 }
 
 // entryOf returns an entry of an attribute that is a list.
@@ -113,7 +125,7 @@ func (b *breach) put(into pcommon.Map) {
 	into.PutStr(names.SLOIndicator, b.indicator)
 	into.PutDouble(names.SLOThreshold, b.threshold)
 	if b.measured {
-		b.value.CopyTo(into.PutEmpty(names.SLOValue))
+		into.PutDouble(names.SLOValue, b.value)
 	}
 }
 
@@ -123,7 +135,7 @@ func (b *breach) String() string {
 	case b.indicator == "":
 		return b.slo + " breached"
 	case b.measured:
-		return fmt.Sprintf("%s breached: %s is %s, over %v", b.slo, b.indicator, b.value.AsString(), b.threshold)
+		return fmt.Sprintf("%s breached: %s is %v, over %v", b.slo, b.indicator, b.value, b.threshold)
 	default:
 		return fmt.Sprintf("%s breached: no %s", b.slo, b.indicator)
 	}

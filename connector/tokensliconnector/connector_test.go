@@ -345,3 +345,16 @@ func TestShutdownWaitsNoLongerThanItsContext(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, h.Shutdown(ctx), context.Canceled)
 }
+
+// With delta, a series to which nothing came has no point, and a metric without a
+// point is not sent.
+func TestMetricsWithoutPointsAreNotSent(t *testing.T) {
+	h := newHarness(t, delta)
+	h.consume(t, 103, half, request(map[string]any{"tokenpulse.stall.count": 1, "tokenpulse.slo.met": []any{"a"}}))
+	h.flushed(t, 115)
+	h.consume(t, 120, request(nil))
+	h.flushed(t, 130)
+	metrics := h.to.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
+	require.Equal(t, 1, metrics.Len())
+	require.Equal(t, "tokenpulse.requests", metrics.At(0).Name())
+}

@@ -28,6 +28,8 @@ type core struct {
 	// flush sends what the next consumer does not have yet. Where that refuses, which
 	// is counted, it stays to be sent.
 	flush func(context.Context) error
+	// notes are saved with the error budgets.
+	notes func() []byte
 
 	// Set by start.
 	budgets *budgetstore.Store
@@ -44,6 +46,7 @@ func newCore(set connector.Settings, config *Config, signal string) (*core, erro
 	}
 	return &core{
 		config: config, logger: set.Logger, telemetry: telemetry, engine: engine, now: time.Now,
+		notes: func() []byte { return nil },
 		owner: budgetstore.Owner{Kind: component.KindConnector, ID: set.ID, Name: signal},
 	}, nil
 }
@@ -51,13 +54,13 @@ func newCore(set connector.Settings, config *Config, signal string) (*core, erro
 // Capabilities says that spans are only read.
 func (*core) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// start restores what was saved, as of the time it returns, and begins the rounds.
-func (c *core) start(ctx context.Context, host component.Host) (asOf time.Time, err error) {
+// restore restores error budgets, and returns the notes that were saved with them.
+func (c *core) restore(ctx context.Context, host component.Host) (notes []byte, err error) {
 	if err = sli.UndefinedObjectives(c.config.Objectives); err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
-	c.budgets, asOf, err = budgetstore.Open(ctx, host, c.config.StorageID, c.owner, c.engine, c.config.Series.Dimensions, c.logger)
-	return asOf, err
+	c.budgets, notes, err = budgetstore.Open(ctx, host, c.config.StorageID, c.owner, c.engine, c.config.Series.Dimensions, c.logger)
+	return notes, err
 }
 
 // begin begins the rounds.
@@ -88,7 +91,7 @@ func (c *core) round(ctx context.Context) {
 	} else {
 		c.telemetry.expired(c.engine.Expire(c.now()))
 	}
-	if err := c.budgets.Save(ctx, c.now()); err != nil && ctx.Err() == nil {
+	if err := c.budgets.Save(ctx, c.notes()); err != nil && ctx.Err() == nil {
 		c.telemetry.saveFailed()
 		c.logger.Warn("Error budgets were not saved; they go with the next save", zap.Error(err))
 	}
@@ -109,7 +112,7 @@ func (c *core) Shutdown(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("what the last flush held is lost: %w", err))
 		}
 	}
-	if err := c.budgets.Close(ctx, c.now()); err != nil {
+	if err := c.budgets.Close(ctx, c.notes()); err != nil {
 		errs = append(errs, fmt.Errorf("error budgets since the last save are lost: %w", err))
 	}
 	c.budgets = nil

@@ -27,7 +27,7 @@ func newTracesToLogs(set connector.Settings, config *Config, next consumer.Logs)
 		return nil, err
 	}
 	l := &tracesToLogs{core: core, next: next, watch: watch{dimensions: config.Series.Dimensions}}
-	l.core.flush = l.flush
+	l.core.flush, l.notes = l.flush, l.watch.encode
 	return l, nil
 }
 
@@ -51,28 +51,27 @@ func (l *tracesToLogs) ConsumeTraces(ctx context.Context, traces ptrace.Traces) 
 	return nil
 }
 
-// Start begins to watch. Conditions that held when the budgets were saved have been
-// told of.
+// Start begins to watch. What has been told of before a restart is not told again.
 func (l *tracesToLogs) Start(ctx context.Context, host component.Host) error {
-	asOf, err := l.start(ctx, host)
+	notes, err := l.restore(ctx, host)
 	if err != nil {
 		return err
 	}
-	if !asOf.IsZero() {
-		_, l.watch.holding = l.watch.look(l.engine, asOf)
+	if err := l.watch.decode(notes); err != nil {
+		l.logger.Error("The alerts that were told of before are not known, and may be told of again", zap.Error(err))
 	}
 	l.begin()
 	return nil
 }
 
 func (l *tracesToLogs) flush(ctx context.Context) error {
-	events, holding := l.watch.look(l.engine, l.now())
+	events, told := l.watch.look(l.engine, l.now())
 	if events.LogRecordCount() > 0 {
 		if err := l.next.ConsumeLogs(ctx, events); err != nil {
 			l.telemetry.refused(ctx)
 			return err
 		}
 	}
-	l.watch.holding = holding
+	l.watch.told = told
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,7 +149,7 @@ func TestEventOfABreachedRequest(t *testing.T) {
 		"tokenpulse.slo.breaches": []any{
 			map[string]any{"slo": "tpot", "indicator": "time_per_output_token", "threshold": 0.05, "value": 0.0625},
 			map[string]any{"slo": "ttft", "indicator": "time_to_first_token", "threshold": 1.0},
-			map[string]any{"slo": "stalls", "indicator": "stall.count", "threshold": 3.0, "value": int64(4)},
+			map[string]any{"slo": "stalls", "indicator": "stall.count", "threshold": 3.0, "value": 4.0},
 		},
 	}, event.Attributes().AsRaw())
 }
@@ -179,7 +180,18 @@ func TestEventOfARequestThatTellsLess(t *testing.T) {
 		"breached is no list":     {map[string]any{"tokenpulse.slo.breached": "a"}, nil},
 		"breached is empty":       {map[string]any{"tokenpulse.slo.breached": []any{}}, nil},
 		"nothing of ours at all":  {map[string]any{"http.route": "/"}, nil},
-		"more than anybody means": {map[string]any{"tokenpulse.slo.breached": make([]any, 1000)}, repeated(map[string]any{"slo": ""}, 64)},
+		"more than anybody means": {map[string]any{"tokenpulse.slo.breached": repeated("a", 1000)}, repeated(map[string]any{"slo": "a"}, 64)},
+		"no names":                {map[string]any{"tokenpulse.slo.breached": []any{7, "", "a"}}, []any{map[string]any{"slo": "a"}}},
+		"a name that is a book":   {map[string]any{"tokenpulse.slo.breached": []any{strings.Repeat("x", 1000)}}, []any{map[string]any{"slo": strings.Repeat("x", 256)}}},
+		"an indicator that is none": {
+			map[string]any{
+				"tokenpulse.slo.breached":           []any{"a", "b"},
+				"tokenpulse.slo.breached.indicator": []any{"prompt", strings.Repeat("x", 257)},
+				"tokenpulse.slo.breached.threshold": []any{2.0, 2.0},
+				"tokenpulse.prompt":                 "secret",
+			},
+			[]any{map[string]any{"slo": "a", "indicator": "prompt", "threshold": 2.0}, map[string]any{"slo": "b"}},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -290,14 +302,49 @@ func TestRefusedBurnEventsGoWithTheNextRound(t *testing.T) {
 	require.Equal(t, []string{"end fast_burn of tpot of m"}, h.later(t, time.Second))
 }
 
-// A series that expires ends what still held.
-func TestExpiredSeriesEndsItsAlerts(t *testing.T) {
+// A series that expires has a budget all the same: what its windows say holds until
+// they have moved on.
+func TestAlertsOutliveTheirSeries(t *testing.T) {
 	h := newLogHarness(t, func(c *Config) { c.Series.SeriesExpiration = time.Minute })
 	h.judged(t, "m", 60, 20)
 	require.Len(t, h.later(t, time.Second), 3)
 	require.Empty(t, h.later(t, 2*time.Minute), "it expires after this round")
-	require.ElementsMatch(t, []string{"end fast_burn of tpot of m", "end slow_burn of tpot of m", "end steady_burn of tpot of m"}, h.later(t, time.Second))
-	require.Empty(t, h.watch.holding)
+	require.Zero(t, h.engine.Held())
+	require.Empty(t, h.later(t, time.Second))
+	require.Equal(t, []string{"end fast_burn of tpot of m"}, h.later(t, 5*time.Minute))
+	require.Equal(t, []string{"end slow_burn of tpot of m"}, h.later(t, 30*time.Minute))
+	require.Equal(t, []string{"end steady_burn of tpot of m"}, h.later(t, 6*time.Hour))
+	require.Empty(t, h.watch.told)
+}
+
+// What was refused before the Collector was killed is told after the restart, and so
+// is what another objective makes of the same requests.
+func TestUntoldAlertsAreToldAfterARestart(t *testing.T) {
+	id, storage := newFileStorage(t, 0)
+	host := extensions{id: storage}
+	start := func(objective float64, refuses bool) *logHarness {
+		h := newLogHarness(t, func(c *Config) {
+			c.StorageID, c.FlushInterval = &id, 24*time.Hour
+			c.Objectives[0].Objective = objective
+		})
+		h.to.refuses = refuses
+		require.NoError(t, h.Start(t.Context(), host))
+		return h
+	}
+	end := func(h *logHarness) {
+		h.to.refuses = true
+		require.ErrorIs(t, h.Shutdown(t.Context()), errRefused) // as if killed: it tells nothing
+	}
+	first := start(0.8, true)
+	first.judged(t, "m", 60, 20) // burns at 1.25
+	require.Empty(t, first.later(t, time.Second))
+	end(first)
+	second := start(0.8, false)
+	require.Equal(t, []string{"start steady_burn of tpot of m"}, second.later(t, 0))
+	require.NoError(t, second.Shutdown(t.Context()))
+	third := start(0.99, false)
+	require.ElementsMatch(t, []string{"start fast_burn of tpot of m", "start slow_burn of tpot of m"}, third.later(t, 0))
+	require.NoError(t, third.Shutdown(t.Context()))
 }
 
 // extensions is a host with extensions.

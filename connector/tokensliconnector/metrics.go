@@ -42,7 +42,7 @@ func (m *tracesToMetrics) ConsumeTraces(ctx context.Context, traces ptrace.Trace
 
 // Start begins to flush.
 func (m *tracesToMetrics) Start(ctx context.Context, host component.Host) error {
-	if _, err := m.start(ctx, host); err != nil {
+	if _, err := m.restore(ctx, host); err != nil {
 		return err
 	}
 	m.since = pcommon.NewTimestampFromTime(m.now())
@@ -54,6 +54,7 @@ func (m *tracesToMetrics) flush(ctx context.Context) error {
 	now := m.now()
 	b := newBatch(m.config, m.sent, m.since, pcommon.NewTimestampFromTime(now))
 	m.engine.Collect(now, b.series)
+	b.dropEmpty()
 	if b.metrics.DataPointCount() > 0 {
 		if err := m.next.ConsumeMetrics(ctx, b.metrics); err != nil {
 			m.telemetry.refused(ctx)

@@ -114,7 +114,7 @@ func (e *tokenSLI) shutdown(ctx context.Context) error {
 		e.stop()
 	}
 	e.atWork.Wait()
-	if failed := e.budgets.Close(ctx, time.Now()); failed != nil {
+	if failed := e.budgets.Close(ctx, nil); failed != nil {
 		err = errors.Join(err, fmt.Errorf("error budgets since the last save are lost: %w", failed))
 	}
 	e.budgets = nil

@@ -21,7 +21,7 @@ func (e *tokenSLI) keepUp(ctx context.Context) {
 			return
 		case now := <-ticker.C:
 			e.telemetry.expired(e.engine.Expire(now))
-			if err := e.budgets.Save(ctx, now); err != nil && ctx.Err() == nil {
+			if err := e.budgets.Save(ctx, nil); err != nil && ctx.Err() == nil {
 				e.telemetry.saveFailed()
 				e.settings.Logger.Warn("Error budgets were not saved; they go with the next save", zap.Error(err))
 			}

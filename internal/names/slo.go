@@ -1,5 +1,8 @@
 package names
 
+// SLOPrefix is what the attributes of verdicts begin with.
+const SLOPrefix = Prefix + "slo."
+
 // Attributes that the token_latency processor writes for service level
 // objectives: the names of those that apply to the request, by their verdict.
 const (

@@ -1,6 +1,7 @@
 package sli
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"maps"
@@ -90,30 +91,32 @@ func cutBytes(from []byte) (v, rest []byte, whole bool) {
 	return from[n : n+int(length)], from[n+int(length):], true
 }
 
-// remembered holds the budgets of identities that have no series, at most so many.
+// remembered holds the budgets of identities that have no series, at most so many
+// after each Expire.
 type remembered struct {
 	most int
 	by   map[string]*budgets // key
 }
 
-// keep takes the budgets of a series that is gone. Where there are too many, it
-// forgets those that have been quiet for longest.
-func (r *remembered) keep(key string, b *budgets) (forgotten int) {
-	if b == nil {
+// keep takes the budgets of a series that is gone.
+func (r *remembered) keep(key string, b *budgets) {
+	if b != nil {
+		r.by[key] = b
+	}
+}
+
+// trim forgets budgets where there are too many, those that have been quiet for
+// longest, and returns how many these were.
+func (r *remembered) trim() int {
+	tooMany := len(r.by) - r.most
+	if tooMany <= 0 {
 		return 0
 	}
-	r.by[key] = b
-	for len(r.by) > r.most {
-		var oldest string
-		for key, b := range r.by {
-			if o := r.by[oldest]; o == nil || b.latest < o.latest {
-				oldest = key
-			}
-		}
-		delete(r.by, oldest)
-		forgotten++
+	keys := slices.SortedFunc(maps.Keys(r.by), func(a, b string) int { return cmp.Compare(r.by[a].latest, r.by[b].latest) })
+	for _, key := range keys[:tooMany] {
+		delete(r.by, key)
 	}
-	return forgotten
+	return tooMany
 }
 
 // take gives the budgets of a series that is back.

@@ -48,7 +48,6 @@ type Engine struct {
 	// held is how many series there are, the overflow series not counted.
 	held       int
 	remembered remembered
-	forgotten  int // budgets, since Expire told of them
 }
 
 // overflowKey is the overflow series' place among the others: no request has an
@@ -156,7 +155,7 @@ func (e *Engine) remove(s *series) {
 	if s.key != overflowKey {
 		e.held--
 	}
-	e.forgotten += e.remembered.keep(s.key, s.slos.budgets)
+	e.remembered.keep(s.key, s.slos.budgets)
 }
 
 // all returns the series there are.
@@ -188,10 +187,7 @@ func (e *Engine) Collect(now time.Time, visit func(*Snapshot)) {
 		if !s.snapshot(&snapshot, now, &scratch) {
 			continue
 		}
-		snapshot.Key, snapshot.Dimensions, snapshot.Vantage = s.key, nil, ""
-		if snapshot.Overflow = s.key == overflowKey; !snapshot.Overflow {
-			snapshot.Dimensions, snapshot.Vantage = identity(s.key)
-		}
+		snapshot.Key, snapshot.Identity = s.key, IdentityOf(s.key)
 		visit(&snapshot)
 	}
 }
@@ -210,8 +206,7 @@ func (e *Engine) Expire(now time.Time) (expired, forgotten int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.remembered.forgetBefore(e.position(now) - e.longest)
-	forgotten, e.forgotten = e.forgotten, 0
-	return expired, forgotten
+	return expired, e.remembered.trim()
 }
 
 // isQuiet tells whether a series that had no request for so long expires.

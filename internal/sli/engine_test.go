@@ -428,7 +428,8 @@ func TestIdentity(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			key := appendKey(nil, &Request{Dimensions: test.dimensions, Vantage: "engine"})
-			dimensions, vantage := identity(string(key))
+			of := IdentityOf(string(key))
+			dimensions, vantage := of.Dimensions, of.Vantage
 			require.Equal(t, test.want, dimensions)
 			require.Equal(t, "engine", vantage)
 			for _, d := range dimensions {

@@ -21,11 +21,28 @@ func appendKey(key []byte, r *Request) []byte {
 
 func appendValue(key []byte, v string) []byte { return appendBytes(key, clean(v)) }
 
-// identity reads a key back: the dimensions, and the vantage.
-func identity(key string) (dimensions []string, vantage string) {
-	values, _ := valuesOf(key)
+// Identity is what tells a series from others.
+type Identity struct {
+	// Dimensions holds the values of the configured dimensions in their order,
+	// empty where the series has none. The overflow series has no dimensions.
+	Dimensions []string
+	Vantage    string
+	// Overflow marks the series that holds what was over the limit.
+	Overflow bool
+}
+
+// IdentityOf returns the identity that a key of the engine stands for, and an empty
+// one for what is none.
+func IdentityOf(key string) Identity {
+	if key == overflowKey {
+		return Identity{Overflow: true}
+	}
+	values, whole := valuesOf(key)
+	if !whole {
+		return Identity{}
+	}
 	last := len(values) - 1
-	return values[:last], values[last]
+	return Identity{Dimensions: values[:last], Vantage: values[last]}
 }
 
 // valuesOf returns the values of a key, and whether it is one.

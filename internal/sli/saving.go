@@ -53,7 +53,7 @@ func (e *Engine) Restore(key string, encoded []byte, now time.Time) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.forgotten += e.remembered.keep(key, b)
+	e.remembered.keep(key, b)
 	quiet := at - b.latest
 	if !e.isQuiet(quiet) && (key == overflowKey || e.held < e.maxSeries) {
 		e.begin(key, now).lastSeen = now.Add(-quiet)

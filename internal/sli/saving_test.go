@@ -165,8 +165,7 @@ func TestTooManyBudgetsAreForgotten(t *testing.T) {
 	require.Equal(t, 2, forgotten)
 	var models []string
 	for key := range e.saved() {
-		dimensions, _ := identity(key)
-		models = append(models, dimensions[0])
+		models = append(models, IdentityOf(key).Dimensions[0])
 	}
 	require.ElementsMatch(t, []string{"2", "3", "4"}, models)
 	_, n := e.Expire(e.at(20 * time.Hour))
@@ -183,9 +182,9 @@ func TestNoMoreSeriesAreRestoredThanThereMayBe(t *testing.T) {
 	now := e.at(time.Minute)
 	next := e.restarted(t, now, func(o *Options) { withObjectives(o); o.Series.MaxSeries = 2 })
 	require.Equal(t, 2, next.Held())
-	require.Len(t, next.saved(), 4, "two are remembered")
 	_, forgotten := next.Expire(now)
 	require.Equal(t, 1, forgotten)
+	require.Len(t, next.saved(), 4, "two are remembered")
 }
 
 func TestOverflowSeriesIsRestored(t *testing.T) {

@@ -10,14 +10,9 @@ import (
 // Snapshot is a series at one moment. It is a copy, and valid only while it is
 // visited.
 type Snapshot struct {
-	// Key is the series' identity: no two have the same.
+	// Key stands for the series' identity: no two have the same.
 	Key string
-	// Dimensions holds the values of the configured dimensions in their order,
-	// empty where the series has none. The overflow series has no dimensions.
-	Dimensions []string
-	Vantage    string
-	// Overflow marks the series that holds what was over the limit.
-	Overflow bool
+	Identity
 	// Start is when the series' first request arrived.
 	Start time.Time
 	// Outcomes holds what is kept by outcome. One without requests is empty.

@@ -24,7 +24,7 @@ var Alerts = [3]Alert{
 	{Name: "steady_burn", Factor: 1, Long: 4, Short: 3},
 }
 
-// maxBadShare is the share of bad requests that no alert asks for more than. All
+// maxBadShare is the share of bad requests that no page asks for more than. All
 // requests bad burn at 1 / (1 - objective), which is only 10 for an objective of
 // 0.9: the factor of 14.4 would never be reached.
 const maxBadShare = 0.9
@@ -37,7 +37,10 @@ func (a *Alert) ShortWindow() time.Duration { return BurnWindows[a.Short] }
 
 // Holds tells whether the condition is met. A window without requests meets none.
 func (a *Alert) Holds(r *Recent, objective float64) bool {
-	limit := min(a.Factor, maxBadShare/(1-objective))
+	limit := a.Factor
+	if a.Page {
+		limit = min(limit, maxBadShare/(1-objective))
+	}
 	long, _ := r.Burn[a.Long].BurnRate(objective)
 	short, _ := r.Burn[a.Short].BurnRate(objective)
 	return long > limit && short > limit

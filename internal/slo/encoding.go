@@ -22,21 +22,19 @@ func (h *History) AppendBinary(b []byte) []byte {
 var errMalformed = errors.New("malformed history of an objective")
 
 // DecodeHistory reads what AppendBinary made, for a budget of a length that may
-// have changed since: the budget then begins anew. A window that reaches past now
-// begins anew, too: the clock has been wrong.
+// have changed since: the budget then begins anew. A window that reaches past now,
+// as the clock was ahead or has been set back, is moved to now.
 func DecodeHistory(encoded []byte, budgetLength, now time.Duration) (*History, error) {
 	d := decoder{encoded}
 	h := NewHistory(budgetLength)
 	sameBudget := time.Duration(d.number()) == budgetLength
 	for i := range h.burn {
-		d.window(&h.burn[i])
-		h.burn[i].noLaterThan(now, BurnWindows[i])
+		d.window(&h.burn[i], slotAt(now, BurnWindows[i]))
 	}
-	d.window(&h.budget)
+	d.window(&h.budget, slotAt(now, budgetLength))
 	if !sameBudget {
 		h.budget = window{}
 	}
-	h.budget.noLaterThan(now, budgetLength)
 	if d.rest == nil || len(d.rest) > 0 {
 		return nil, errMalformed
 	}
@@ -63,13 +61,6 @@ func (w *window) appendBinary(b []byte) []byte {
 	return b
 }
 
-// noLaterThan empties a window whose open slot is not there yet.
-func (w *window) noLaterThan(now, length time.Duration) {
-	if w.open > slotAt(now, length) {
-		*w = window{}
-	}
-}
-
 // decoder reads numbers. After one that is malformed its rest is nil.
 type decoder struct{ rest []byte }
 
@@ -83,9 +74,8 @@ func (d *decoder) number() uint64 {
 	return n
 }
 
-func (d *decoder) window(w *window) {
-	// The open slot of the shortest window has a number under 2^31.
-	w.open = int64(d.number() & (1<<62 - 1))
+func (d *decoder) window(w *window, now int64) {
+	w.open = min(int64(d.number()&(1<<62-1)), now)
 	for range min(d.number(), slotsPerWindow) {
 		back := int64(d.number() % slotsPerWindow)
 		w.slots[(w.open+slotsPerWindow-back)%slotsPerWindow] = Counts{Good: d.number(), Bad: d.number()}

@@ -176,17 +176,20 @@ func TestSavedHistoryOfAnotherBudget(t *testing.T) {
 	require.Equal(t, Recent{Burn: [5]Counts{bad, bad, bad, bad, bad}}, read.Recent(time.Hour))
 }
 
-// The clock was two hours ahead when the history was saved: only windows of slots
-// that are longer still hold.
+// The clock was ahead when the history was saved, or has been set back: what there is
+// stays, and leaves its windows as if it had come by the right clock.
 func TestSavedHistoryOfTheFuture(t *testing.T) {
-	h := NewHistory(month) // slots of 12 hours
-	h.Add(74*time.Hour, false)
-	read, err := DecodeHistory(h.AppendBinary(nil), month, 72*time.Hour)
-	require.NoError(t, err)
-	require.Equal(t, Recent{Budget: Counts{Bad: 1}}, read.Recent(72*time.Hour))
-	read, err = DecodeHistory(h.AppendBinary(nil), month, 71*time.Hour)
-	require.NoError(t, err)
-	require.Equal(t, Recent{}, read.Recent(71*time.Hour))
+	for _, ahead := range []time.Duration{time.Second, time.Minute, 100 * time.Hour, 20_000 * time.Hour} {
+		h := NewHistory(month)
+		h.Add(72*time.Hour+ahead-4*time.Minute, true)
+		h.Add(72*time.Hour+ahead, false)
+		read, err := DecodeHistory(h.AppendBinary(nil), month, 72*time.Hour)
+		require.NoError(t, err)
+		both, bad := Counts{Good: 1, Bad: 1}, Counts{Bad: 1}
+		require.Equal(t, Recent{[5]Counts{both, both, both, both, both}, both}, read.Recent(72*time.Hour), ahead)
+		require.Equal(t, bad, read.Recent(72*time.Hour + 2*time.Minute).Burn[0], ahead)
+		require.Equal(t, Counts{}, read.Recent(72*time.Hour + 6*time.Minute).Burn[0], ahead)
+	}
 }
 
 func TestMalformedHistory(t *testing.T) {

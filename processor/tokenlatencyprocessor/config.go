@@ -90,8 +90,14 @@ func (c *Config) Validate() error {
 	if _, ok := denominators[c.TPOTDenominator]; !ok {
 		errs = errors.Join(errs, fmt.Errorf(`tpot_denominator is %q: choose "standard" or "after_first_chunk"`, c.TPOTDenominator))
 	}
+	if len(c.SLOs) > maxSLOs {
+		errs = errors.Join(errs, fmt.Errorf("slos has %d entries: token_sli counts %d of a request, so more are not possible", len(c.SLOs), maxSLOs))
+	}
 	return errors.Join(errs, c.validateNames())
 }
+
+// maxSLOs is how many SLOs token_sli counts.
+const maxSLOs = 64
 
 // validateNames reports SLOs that cannot be told apart.
 func (c *Config) validateNames() (errs error) {

@@ -2,10 +2,8 @@ package tokenlatencyprocessor
 
 import (
 	"maps"
-	"math"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -31,22 +29,6 @@ type matcher struct {
 	equals    string
 	pattern   *regexp.Regexp // in the place of equals
 }
-
-// verdict is what definitions.md calls a request for an objective.
-type verdict uint8
-
-const (
-	met verdict = iota
-	breached
-	notEligible
-	verdicts
-)
-
-// verdictNames holds the attribute that lists the objectives by verdict.
-var verdictNames = [verdicts]string{met: names.SLOMet, breached: names.SLOBreached, notEligible: names.SLONotEligible}
-
-// verdictAttributes are all that a verdict can be told in.
-var verdictAttributes = append(verdictNames[:], names.SLOBreachedIndicator, names.SLOBreachedThreshold)
 
 // newSLOs expects configurations that are valid.
 func newSLOs(configs []SLOConfig) ([]slo, error) {
@@ -87,43 +69,32 @@ func namesOf(slos []slo) (all []string) {
 // judge writes the verdict of every objective on each model call. It goes by what
 // the spans carry, whichever processor wrote it.
 func judge(traces ptrace.Traces, slos []slo) {
+	defined := map[string]bool{}
+	for i := range slos {
+		defined[slos[i].name] = true
+	}
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		resource := resourceSpans.Resource().Attributes()
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
-				if isAnnotated(span) {
-					putVerdicts(span.Attributes(), resource, slos)
+				if !isAnnotated(span) {
+					forgetAllVerdicts(span.Attributes())
+					continue
 				}
+				forgetVerdicts(span.Attributes(), defined)
+				judgeSpan(span.Attributes(), resource, slos)
 			}
 		}
 	}
 }
 
-func putVerdicts(attributes, resource pcommon.Map, slos []slo) {
-	for _, name := range verdictAttributes {
-		attributes.Remove(name)
-	}
+func judgeSpan(attributes, resource pcommon.Map, slos []slo) {
 	for i := range slos {
-		s := &slos[i]
-		if !s.applies(attributes, resource) {
-			continue
-		}
-		threshold := s.thresholdOf(attributes, resource)
-		v := s.judge(attributes, threshold)
-		list(attributes, verdictNames[v]).AppendEmpty().SetStr(s.name)
-		if v == breached {
-			list(attributes, names.SLOBreachedIndicator).AppendEmpty().SetStr(strings.TrimPrefix(s.indicator, names.Prefix))
-			list(attributes, names.SLOBreachedThreshold).AppendEmpty().SetDouble(threshold)
+		if s := &slos[i]; s.applies(attributes, resource) {
+			threshold := s.thresholdOf(attributes, resource)
+			putVerdict(attributes, s.judge(attributes, threshold), s, threshold)
 		}
 	}
-}
-
-// list returns an attribute that is a list, and begins it where there is none.
-func list(attributes pcommon.Map, name string) pcommon.Slice {
-	if begun, ok := attributes.Get(name); ok {
-		return begun.Slice()
-	}
-	return attributes.PutEmptySlice(name)
 }
 
 // judge returns the verdict on a request that the objective applies to. One without
@@ -175,7 +146,7 @@ func (s *slo) thresholdOf(attributes, resource pcommon.Map) float64 {
 	if d, err := time.ParseDuration(v.Str()); !ok && err == nil {
 		own, ok = float64(d)/float64(time.Second), true
 	}
-	if !ok || !(own > 0) || math.IsInf(own, 0) {
+	if !ok || !(own > 0 && own <= maxNumber) {
 		return s.threshold
 	}
 	return own

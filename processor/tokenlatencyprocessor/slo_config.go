@@ -163,7 +163,11 @@ func (c *SLOConfig) validateMatch() (errs error) {
 	return errs
 }
 
-// compile makes a pattern one of the whole value.
+// compile makes a pattern one of the whole value. It has to be one by itself: an
+// unbalanced parenthesis must not find its half in what goes around it.
 func compile(pattern string) (*regexp.Regexp, error) {
+	if _, err := regexp.Compile(pattern); err != nil {
+		return nil, err
+	}
 	return regexp.Compile("^(?:" + pattern + ")$")
 }

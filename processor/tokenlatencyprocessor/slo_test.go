@@ -2,6 +2,7 @@ package tokenlatencyprocessor
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -255,6 +256,10 @@ func TestInvalidSLOs(t *testing.T) {
 		"bad expression": {
 			[]any{valid("match_regexp", map[string]any{"gen_ai.request.model": "llama("})}, "match_regexp of gen_ai.request.model is \"llama(\", which is no regular expression",
 		},
+		"an expression that closes what is around it": {
+			[]any{valid("match_regexp", map[string]any{"m": "llama)|(?:qwen"})}, "match_regexp of m is \"llama)|(?:qwen\", which is no regular expression (RE2 syntax): error parsing regexp: unexpected )",
+		},
+		"more than are counted": {slices.Repeat([]any{valid("name", "a")}, 65), "slos has 65 entries: token_sli counts 64 of a request"},
 		"attribute twice": {
 			[]any{func() map[string]any {
 				slo := valid("match", map[string]any{"a": "b"})
@@ -300,7 +305,7 @@ func TestBreachesTellTheirIndicatorAndThreshold(t *testing.T) {
 	require.NoError(t, span.Attributes().FromRaw(map[string]any{
 		names.Source: "tokenpulse", names.Outcome: "success", "tenant.tpot": "20ms",
 		names.TimeToFirstToken: 0.5, names.TimePerOutputToken: 0.03, names.StallCount: 3, names.RequestDuration: 11.0,
-		names.SLOBreachedIndicator: "somebody else's", // is replaced
+		names.SLOBreachedIndicator: "of another type", // is replaced
 	}))
 	for range 2 { // a second processor, with the same SLOs, changes nothing
 		judge(traces, slos)
@@ -331,4 +336,58 @@ func TestSLOsAreAnnounced(t *testing.T) {
 	require.NoError(t, p.Shutdown(t.Context()))
 	defined, _ = definition.Defined()
 	require.NotContains(t, defined, "announced")
+}
+
+// Verdicts of objectives that this processor does not define are those of another one,
+// before it or in another Collector.
+func TestVerdictsOfOthersStay(t *testing.T) {
+	slos, err := newSLOs(judging(t, map[string]any{"name": "ours", "indicator": "time_to_first_token", "threshold": "1s"}).SLOs)
+	require.NoError(t, err)
+	tests := map[string]struct {
+		there, expected map[string]any
+	}{
+		"met": {
+			map[string]any{names.SLOMet: []any{"theirs", "ours"}, names.SLONotEligible: []any{"others"}},
+			map[string]any{names.SLOMet: []any{"theirs"}, names.SLONotEligible: []any{"others"}},
+		},
+		"breached": {
+			map[string]any{names.SLOBreached: []any{"a", "ours", "b"}, names.SLOBreachedIndicator: []any{"x", "y", "z"}, names.SLOBreachedThreshold: []any{1.0, 2.0, 3.0}},
+			map[string]any{names.SLOBreached: []any{"a", "b"}, names.SLOBreachedIndicator: []any{"x", "z"}, names.SLOBreachedThreshold: []any{1.0, 3.0}},
+		},
+		"lists that do not go together": {
+			map[string]any{names.SLOBreached: []any{"a", "b"}, names.SLOBreachedIndicator: []any{"x"}, names.SLOBreachedThreshold: "y"},
+			map[string]any{names.SLOBreached: []any{"a", "b"}, names.SLOBreachedIndicator: []any{nil, nil}, names.SLOBreachedThreshold: []any{nil, nil}},
+		},
+		"lists that are none": {map[string]any{names.SLOMet: "theirs", names.SLOBreached: 7}, map[string]any{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			traces := ptrace.NewTraces()
+			span := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+			require.NoError(t, span.Attributes().FromRaw(test.there))
+			span.Attributes().PutStr(names.Source, "tokenpulse")
+			span.Attributes().PutDouble(names.TimeToFirstToken, 2)
+			judge(traces, slos)
+			for list, ours := range map[string]any{names.SLOBreached: "ours", names.SLOBreachedIndicator: "time_to_first_token", names.SLOBreachedThreshold: 1.0} {
+				before, _ := test.expected[list].([]any)
+				test.expected[list] = append(before, ours)
+			}
+			attributes := span.Attributes().AsRaw()
+			delete(attributes, names.Source)
+			delete(attributes, names.TimeToFirstToken)
+			require.Equal(t, test.expected, attributes)
+		})
+	}
+}
+
+// A span that nobody judged has no verdict, whatever it says.
+func TestVerdictsOnOtherSpansAreNone(t *testing.T) {
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), judging(t, map[string]any{"name": "a", "indicator": "time_to_first_token", "threshold": "1s"}))
+	traces, spans := newSpans()
+	span := spans.AppendEmpty()
+	require.NoError(t, span.Attributes().FromRaw(map[string]any{
+		"http.route": "/", names.SLOMet: []any{"a"}, names.SLOBreached: []any{"b"}, names.SLOBreachedIndicator: []any{"c"},
+	}))
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	require.Equal(t, map[string]any{"http.route": "/"}, onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw())
 }

@@ -3,6 +3,7 @@
 package budgetstore
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -37,41 +38,40 @@ type Store struct {
 	// stored holds the key of every series that has an entry, and what the entry
 	// says.
 	stored map[string]sli.BudgetsVersion
+	notes  []byte // that are stored
 }
 
-// Open restores what was kept before, and says as of when: the time is zero where
-// there was nothing. Without an extension's ID it returns nil. What cannot be read
-// is logged and left out: budgets that begin anew are better than a Collector that
-// does not start.
-func Open(ctx context.Context, host component.Host, extension *component.ID, owner Owner, engine *sli.Engine, dimensions []string, logger *zap.Logger) (*Store, time.Time, error) {
+// Open restores the budgets that were saved, and returns the notes that were saved
+// with them. Without an extension's ID it returns nil. What cannot be read is logged
+// and left out: budgets that begin anew are better than a Collector that does not
+// start.
+func Open(ctx context.Context, host component.Host, extension *component.ID, owner Owner, engine *sli.Engine, dimensions []string, logger *zap.Logger) (*Store, []byte, error) {
 	if extension == nil {
-		return nil, time.Time{}, nil
+		return nil, nil, nil
 	}
 	found, exists := host.GetExtensions()[*extension]
 	if !exists {
-		return nil, time.Time{}, fmt.Errorf("`storage` is %q, which is no extension of this Collector: list it under `extensions` and under `service::extensions`", extension)
+		return nil, nil, fmt.Errorf("`storage` is %q, which is no extension of this Collector: list it under `extensions` and under `service::extensions`", extension)
 	}
 	keeper, is := found.(storage.Extension)
 	if !is {
-		return nil, time.Time{}, fmt.Errorf("`storage` is %q, which is an extension that stores nothing: name one that does, such as file_storage", extension)
+		return nil, nil, fmt.Errorf("`storage` is %q, which is an extension that stores nothing: name one that does, such as file_storage", extension)
 	}
 	client, err := keeper.GetClient(ctx, owner.Kind, owner.ID, owner.Name)
 	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("`storage` %q cannot be used: %w", extension, err)
+		return nil, nil, fmt.Errorf("`storage` %q cannot be used (does another process use it?): %w", extension, err)
 	}
 	s := &Store{client: client, engine: engine, dimensions: dimensions, stored: map[string]sli.BudgetsVersion{}}
-	asOf, err := s.restore(ctx)
-	if err != nil {
+	if err := s.restore(ctx); err != nil {
 		logger.Error("Some error budgets could not be restored, and begin anew", zap.Error(err))
 	}
-	return s, asOf, nil
+	return s, s.notes, nil
 }
 
-// Keys of the entries beside those of series: what series there are, and when they
-// were saved.
+// Keys of the entries beside those of series: what series there are, and the notes.
 const (
 	indexEntry = "index"
-	asOfEntry  = "as_of"
+	notesEntry = "notes"
 )
 
 // entry returns the key that a series' budgets are stored under. Not every storage
@@ -95,17 +95,14 @@ func newIndex(dimensions []string, held map[string]sli.BudgetsVersion) *index {
 	return i
 }
 
-func (s *Store) restore(ctx context.Context) (asOf time.Time, err error) {
-	first := []*storage.Operation{storage.GetOperation(indexEntry), storage.GetOperation(asOfEntry)}
-	if err = s.client.Batch(ctx, first...); err != nil || first[0].Value == nil {
-		return time.Time{}, err
+func (s *Store) restore(ctx context.Context) error {
+	first := []*storage.Operation{storage.GetOperation(indexEntry), storage.GetOperation(notesEntry)}
+	if err := s.client.Batch(ctx, first...); err != nil || first[0].Value == nil {
+		return err
 	}
 	var i index
-	if err = json.Unmarshal(first[0].Value, &i); err != nil {
-		return time.Time{}, err
-	}
-	if err = asOf.UnmarshalText(first[1].Value); err != nil {
-		return time.Time{}, err
+	if err := json.Unmarshal(first[0].Value, &i); err != nil {
+		return err
 	}
 	entries := make([]*storage.Operation, 0, len(i.Keys))
 	for _, key := range i.Keys {
@@ -114,10 +111,11 @@ func (s *Store) restore(ctx context.Context) (asOf time.Time, err error) {
 		entries = append(entries, storage.GetOperation(entry(key)))
 	}
 	if !slices.Equal(i.Dimensions, s.dimensions) {
-		return time.Time{}, errors.New("`dimensions` are not what they were: these budgets are of other series")
+		return errors.New("`dimensions` are not what they were: these budgets are of other series")
 	}
-	if err = s.client.Batch(ctx, entries...); err != nil {
-		return time.Time{}, err
+	s.notes = first[1].Value
+	if err := s.client.Batch(ctx, entries...); err != nil {
+		return err
 	}
 	now := time.Now()
 	var errs []error
@@ -126,16 +124,35 @@ func (s *Store) restore(ctx context.Context) (asOf time.Time, err error) {
 			errs = append(errs, s.engine.Restore(string(key), encoded, now))
 		}
 	}
-	return asOf, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
-// Save stores what has changed since it last succeeded.
-func (s *Store) Save(ctx context.Context, now time.Time) error {
+// Save stores what has changed since it last succeeded, and notes that the owner
+// wants to have again after a restart.
+func (s *Store) Save(ctx context.Context, notes []byte) error {
 	if s == nil {
 		return nil
 	}
-	held := make(map[string]sli.BudgetsVersion, len(s.stored))
-	var changes []*storage.Operation
+	changes, held, err := s.changes()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(notes, s.notes) {
+		changes = append(changes, storage.SetOperation(notesEntry, notes))
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := s.client.Batch(ctx, changes...); err != nil {
+		return err
+	}
+	s.stored, s.notes = held, notes
+	return nil
+}
+
+// changes returns what has to be written so that what is held is stored.
+func (s *Store) changes() (changes []*storage.Operation, held map[string]sli.BudgetsVersion, err error) {
+	held = make(map[string]sli.BudgetsVersion, len(s.stored))
 	others := false // than there were
 	s.engine.Budgets(func(key string, version sli.BudgetsVersion, appendBinary func([]byte) []byte) {
 		held[key] = version
@@ -150,29 +167,17 @@ func (s *Store) Save(ctx context.Context, now time.Time) error {
 			others = true
 		}
 	}
-	if others {
-		encoded, err := json.Marshal(newIndex(s.dimensions, held))
-		if err != nil {
-			return err
-		}
-		changes = append(changes, storage.SetOperation(indexEntry, encoded))
+	if !others {
+		return changes, held, nil
 	}
-	asOf, err := now.MarshalText()
-	if err != nil {
-		return err
-	}
-	changes = append(changes, storage.SetOperation(asOfEntry, asOf))
-	if err := s.client.Batch(ctx, changes...); err != nil {
-		return err
-	}
-	s.stored = held
-	return nil
+	encoded, err := json.Marshal(newIndex(s.dimensions, held))
+	return append(changes, storage.SetOperation(indexEntry, encoded)), held, err
 }
 
 // Close saves once more.
-func (s *Store) Close(ctx context.Context, now time.Time) error {
+func (s *Store) Close(ctx context.Context, notes []byte) error {
 	if s == nil {
 		return nil
 	}
-	return errors.Join(s.Save(ctx, now), s.client.Close(ctx))
+	return errors.Join(s.Save(ctx, notes), s.client.Close(ctx))
 }

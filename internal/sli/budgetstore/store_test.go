@@ -76,13 +76,13 @@ func spent(e *sli.Engine, now time.Time) map[string]uint64 {
 }
 
 // opened returns a store, an engine that goes on, and what was logged.
-func opened(t *testing.T, h host, dimensions []string) (*Store, *sli.Engine, time.Time, *observer.ObservedLogs) {
+func opened(t *testing.T, h host, dimensions []string) (*Store, *sli.Engine, []byte, *observer.ObservedLogs) {
 	t.Helper()
 	core, logged := observer.New(zapcore.InfoLevel)
 	e := newEngine(dimensions)
-	s, asOf, err := Open(t.Context(), h, &fileStorage, owner, e, dimensions, zap.New(core))
+	s, notes, err := Open(t.Context(), h, &fileStorage, owner, e, dimensions, zap.New(core))
 	require.NoError(t, err)
-	return s, e, asOf, logged
+	return s, e, notes, logged
 }
 
 // killed closes the storage without a last save, as if the process were gone.
@@ -94,28 +94,28 @@ func killed(t *testing.T, s *Store) {
 func TestBudgetsSurviveRestarts(t *testing.T) {
 	h := newHost(t, t.TempDir())
 	now := time.Now()
-	s, e, asOf, _ := opened(t, h, dimensions)
-	require.Zero(t, asOf, "there was nothing")
+	s, e, notes, _ := opened(t, h, dimensions)
+	require.Nil(t, notes, "there was nothing")
 	bad(e, "a", now)
 	bad(e, "a", now)
 	bad(e, "b", now)
-	require.NoError(t, s.Save(t.Context(), now))
+	require.NoError(t, s.Save(t.Context(), []byte("noted")))
 	bad(e, "a", now) // after the last save
 	killed(t, s)
 
-	s, e, asOf, logged := opened(t, h, dimensions)
-	require.True(t, now.Equal(asOf), asOf)
+	s, e, notes, logged := opened(t, h, dimensions)
+	require.Equal(t, "noted", string(notes))
 	require.Equal(t, map[string]uint64{"a": 2, "b": 1}, spent(e, now))
 	bad(e, "b", now)
 	bad(e, "c", now)
-	require.NoError(t, s.Save(t.Context(), now))
-	require.NoError(t, s.Save(t.Context(), now))
+	require.NoError(t, s.Save(t.Context(), nil))
+	require.NoError(t, s.Save(t.Context(), nil))
 	bad(e, "c", now)
-	require.NoError(t, s.Close(t.Context(), now), "saves what has changed since")
+	require.NoError(t, s.Close(t.Context(), nil), "saves what has changed since")
 
 	s, e, _, _ = opened(t, h, dimensions)
 	require.Equal(t, map[string]uint64{"a": 2, "b": 2, "c": 2}, spent(e, now))
-	require.NoError(t, s.Close(t.Context(), now))
+	require.NoError(t, s.Close(t.Context(), nil))
 	require.Zero(t, logged.Len())
 }
 
@@ -126,9 +126,10 @@ func TestSaveWritesWhatChanged(t *testing.T) {
 	counting := &client{Client: s.client}
 	s.client = counting
 	now := time.Now()
+	var notes []byte
 	writes := func() (keys []string) {
 		counting.operations = nil
-		require.NoError(t, s.Save(t.Context(), now))
+		require.NoError(t, s.Save(t.Context(), notes))
 		for _, o := range counting.operations {
 			keys = append(keys, o.Key)
 		}
@@ -138,21 +139,24 @@ func TestSaveWritesWhatChanged(t *testing.T) {
 	for _, model := range []string{"a", "b"} {
 		bad(e, model, now)
 		written := writes()
-		require.Len(t, written, 3)
-		require.Equal(t, []string{indexEntry, asOfEntry}, written[1:])
+		require.Len(t, written, 2)
+		require.Equal(t, indexEntry, written[1])
 		keyOf[model] = written[0]
 	}
 	bad(e, "b", now)
-	require.Equal(t, []string{keyOf["b"], asOfEntry}, writes())
-	require.Equal(t, []string{asOfEntry}, writes())
+	require.Equal(t, []string{keyOf["b"]}, writes())
+	require.Empty(t, writes())
+	notes = []byte("noted")
+	require.Equal(t, []string{notesEntry}, writes())
+	require.Empty(t, writes())
 
 	counting.fails = true
 	bad(e, "a", now)
-	require.ErrorIs(t, s.Save(t.Context(), now), errFull)
+	require.ErrorIs(t, s.Save(t.Context(), nil), errFull)
 	counting.fails = false
-	require.Equal(t, []string{keyOf["a"], asOfEntry}, writes(), "what was refused goes with the next save")
+	require.Equal(t, []string{keyOf["a"]}, writes(), "what was refused goes with the next save")
 
-	require.NoError(t, s.Close(t.Context(), now))
+	require.NoError(t, s.Close(t.Context(), nil))
 }
 
 // Budgets whose windows are over leave the storage.
@@ -161,7 +165,7 @@ func TestBudgetsThatAreOverAreDeleted(t *testing.T) {
 	s, e, _, _ := opened(t, h, dimensions)
 	now := time.Now()
 	bad(e, "a", now)
-	require.NoError(t, s.Save(t.Context(), now))
+	require.NoError(t, s.Save(t.Context(), nil))
 	var key string
 	for k := range s.stored {
 		key = k
@@ -173,12 +177,12 @@ func TestBudgetsThatAreOverAreDeleted(t *testing.T) {
 	}
 	require.NotNil(t, stored())
 	e.Expire(now.Add(2 * time.Hour)) // quiet: the budget is remembered
-	require.NoError(t, s.Save(t.Context(), now))
+	require.NoError(t, s.Save(t.Context(), nil))
 	require.NotNil(t, stored())
 	e.Expire(now.Add(721 * time.Hour))
-	require.NoError(t, s.Save(t.Context(), now))
+	require.NoError(t, s.Save(t.Context(), nil))
 	require.Nil(t, stored())
-	require.NoError(t, s.Close(t.Context(), now))
+	require.NoError(t, s.Close(t.Context(), nil))
 }
 
 // Series of other dimensions are other series. Nothing of the old ones stays.
@@ -187,17 +191,17 @@ func TestOtherDimensionsBeginAnew(t *testing.T) {
 	now := time.Now()
 	s, e, _, _ := opened(t, h, dimensions)
 	bad(e, "a", now)
-	require.NoError(t, s.Close(t.Context(), now))
+	require.NoError(t, s.Close(t.Context(), nil))
 
 	s, e, _, logged := opened(t, h, []string{"service"})
 	require.Empty(t, spent(e, now))
 	require.Equal(t, 1, logged.FilterMessage("Some error budgets could not be restored, and begin anew").Len())
-	require.NoError(t, s.Close(t.Context(), now))
+	require.NoError(t, s.Close(t.Context(), nil))
 
 	s, e, _, logged = opened(t, h, dimensions)
 	require.Empty(t, spent(e, now))
 	require.Equal(t, 1, logged.Len(), "back again: other dimensions once more")
-	require.NoError(t, s.Close(t.Context(), now))
+	require.NoError(t, s.Close(t.Context(), nil))
 }
 
 func TestWhatCannotBeReadLeavesTheRest(t *testing.T) {
@@ -206,22 +210,21 @@ func TestWhatCannotBeReadLeavesTheRest(t *testing.T) {
 	s, e, _, _ := opened(t, h, dimensions)
 	bad(e, "a", now)
 	bad(e, "b", now)
-	require.NoError(t, s.Save(t.Context(), now))
+	require.NoError(t, s.Save(t.Context(), nil))
 	for key := range s.stored {
 		require.NoError(t, s.client.Set(t.Context(), entry(key), []byte("no budget")))
 		break
 	}
 	killed(t, s)
-	s, e, asOf, logged := opened(t, h, dimensions)
+	s, e, _, logged := opened(t, h, dimensions)
 	require.Len(t, spent(e, now), 1)
-	require.False(t, asOf.IsZero())
 	require.Equal(t, 1, logged.Len())
 	require.NoError(t, s.client.Set(t.Context(), indexEntry, []byte("no index")))
 	killed(t, s)
 	s, e, _, logged = opened(t, h, dimensions)
 	require.Empty(t, spent(e, now))
 	require.Equal(t, 1, logged.Len())
-	require.NoError(t, s.Close(t.Context(), now))
+	require.NoError(t, s.Close(t.Context(), nil))
 }
 
 // Two components, and two signals of one, do not share budgets.
@@ -230,7 +233,7 @@ func TestOwnersAreApart(t *testing.T) {
 	now := time.Now()
 	s, e, _, _ := opened(t, h, dimensions)
 	bad(e, "a", now)
-	require.NoError(t, s.Close(t.Context(), now))
+	require.NoError(t, s.Close(t.Context(), nil))
 	for _, other := range []Owner{
 		{Kind: component.KindConnector, ID: owner.ID},
 		{Kind: component.KindExporter, ID: component.MustNewIDWithName("token_sli", "2")},
@@ -240,7 +243,7 @@ func TestOwnersAreApart(t *testing.T) {
 		s, _, err := Open(t.Context(), h, &fileStorage, other, e, dimensions, zap.NewNop())
 		require.NoError(t, err)
 		require.Empty(t, spent(e, now))
-		require.NoError(t, s.Close(t.Context(), now))
+		require.NoError(t, s.Close(t.Context(), nil))
 	}
 }
 
@@ -257,8 +260,8 @@ func TestWithoutAnExtensionNothingIsKept(t *testing.T) {
 	s, _, err := Open(t.Context(), host{}, nil, owner, newEngine(dimensions), dimensions, zap.NewNop())
 	require.NoError(t, err)
 	require.Nil(t, s)
-	require.NoError(t, s.Save(t.Context(), time.Now()))
-	require.NoError(t, s.Close(t.Context(), time.Now()))
+	require.NoError(t, s.Save(t.Context(), nil))
+	require.NoError(t, s.Close(t.Context(), nil))
 }
 
 // client counts what a real client is told, and can fail as a full disk does.

@@ -1,0 +1,456 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// eventSpans is added to examples/slo-events.yaml: it also writes the spans.
+const eventSpans = `
+receivers:
+  token_stream:
+    idle_timeout: 500ms
+connectors:
+  token_sli:
+    metrics_flush_interval: ${env:FLUSH_INTERVAL}
+exporters:
+  file/spans: {path: "${env:SPANS_FILE}", flush_interval: 50ms}
+  file/events: {flush_interval: 50ms}
+  file/metrics: {flush_interval: 50ms}
+service:
+  pipelines:
+    traces:
+      exporters: [token_sli, file/spans]
+`
+
+// eventSLOs are those of examples/slo-events.yaml in their order, and their objectives.
+// The thresholds are those of examples/slo-sampling.yaml.
+var (
+	eventSLOs       = []string{"chat-ttft", "chat-tpot", "steady"}
+	eventObjectives = map[string]float64{"chat-ttft": 0.95, "chat-tpot": 0.95, "steady": 0.99, "all": 0.9}
+)
+
+// alerts are those of the Site Reliability Workbook.
+var alerts = map[string]struct {
+	severity, long, short string
+	factor                float64
+}{
+	"fast_burn":   {"page", "1h", "5m", 14.4},
+	"slow_burn":   {"page", "6h", "30m", 6},
+	"steady_burn": {"ticket", "3d", "6h", 1},
+}
+
+// condition is that of an alert, for one objective of one series.
+type condition struct{ series, slo, alert string }
+
+// Each request that breached an SLO is told of once, and so is each alert whose
+// condition begins or ceases to hold, over restarts too.
+func TestExampleSLOEvents(t *testing.T) {
+	exampleEnvironment(t)
+	t.Setenv("STORAGE_DIRECTORY", filepath.Join(t.TempDir(), "made", "by", "it"))
+	extra := writeFile(t, t.TempDir(), "spans.yaml", eventSpans)
+
+	// The first looks at the conditions once, when it stops.
+	c := startWithEvents(t, extra, "30m")
+	for _, flags := range [][]string{
+		{"--service", "fine", "--model", "quick=10", "--cancel-ratio", "0", "--error-ratio", "0", "--stall-ratio", "0"},
+		{"--service", "mixed", "--model", "quick=10", "--model", "middling=1", "--model", "slow=0.7", "--incomplete-ratio", "0.05", "--one-token-ratio", "0.1", "--reasoning-only-ratio", "0.1"},
+		{"--service", "sick", "--model", "slow=0.3", "--cancel-ratio", "0.2", "--error-ratio", "0.2", "--incomplete-ratio", "0.05", "--reasoning-only-ratio", "0.1"},
+	} {
+		c.generate(t, 600, flags...)
+	}
+	postSpanWithText(t)
+	c.stop(t)
+	all := c.readSpans(t)
+	require.Len(t, all, 3*600+1)
+	c.requireBreaches(t, all)
+	first, burning := holding(t, all)
+	requireVariety(t, first, burning)
+	held, changes := c.requireAlerts(t, nil, burning)
+	require.Equal(t, first, held)
+	require.Len(t, first, changes, "each condition begins to hold once")
+
+	// The second finds the conditions as they were, which is no news. What is new is
+	// that a service gets well, and another one ill.
+	c = startWithEvents(t, extra, "50ms")
+	c.waitForFlushes(t)
+	require.Empty(t, c.readEvents(t), "conditions that hold since before the restart")
+	c.generate(t, 3000, "--service", "sick", "--model", "slow=10", "--cancel-ratio", "0", "--error-ratio", "0", "--stall-ratio", "0")
+	c.generate(t, 600, "--service", "late", "--model", "slow=0.3")
+	c.settle(t, 3600)
+	since := c.readSpans(t)
+	c.requireBreaches(t, since)
+	second, _ := holding(t, append(all, since...))
+	requireChange(t, first, second)
+	held, changes = c.requireAlerts(t, first, nil)
+	require.Equal(t, second, held)
+	c.waitForFlushes(t)
+	c.kill(t)
+	_, later := c.requireAlerts(t, first, nil)
+	require.Equal(t, changes, later, "a condition that holds on is no news")
+
+	// So does the third, though the second was killed.
+	c = startWithEvents(t, extra, "50ms")
+	c.waitForFlushes(t)
+	c.stop(t)
+	require.Empty(t, c.readEvents(t), "conditions that hold since before the kill")
+}
+
+// eventCollector runs examples/slo-events.yaml, with files of its own.
+type eventCollector struct {
+	*collector
+	spans, events, metrics string
+}
+
+func startWithEvents(t *testing.T, extra, interval string) *eventCollector {
+	t.Helper()
+	folder := t.TempDir()
+	c := &eventCollector{
+		spans: filepath.Join(folder, "spans.jsonl"), events: filepath.Join(folder, "events.jsonl"), metrics: filepath.Join(folder, "metrics.jsonl"),
+	}
+	t.Setenv("SPANS_FILE", c.spans)
+	t.Setenv("EVENTS_FILE", c.events)
+	t.Setenv("METRICS_FILE", c.metrics)
+	t.Setenv("FLUSH_INTERVAL", interval)
+	c.collector = startPushing(t, example(t, "slo-events.yaml"), "--config", extra)
+	c.waitForListener(t, os.Getenv("OTLP_HTTP_ENDPOINT"))
+	return c
+}
+
+func (c *eventCollector) generate(t *testing.T, requests int, flags ...string) {
+	t.Helper()
+	run(t, built(t, "tokengen"), append([]string{
+		"generate", "--fast", "--requests", strconv.Itoa(requests), "--rate", "100", "--seed", "7", "--transport", "protobuf", "--endpoint", c.http,
+	}, flags...)...)
+}
+
+// textOfUser is what somebody asked a model. No event has it.
+const textOfUser = "how do I tell her"
+
+// postSpanWithText sends a span whose instrumentation keeps prompts, of a request that
+// was too slow.
+func postSpanWithText(t *testing.T) {
+	t.Helper()
+	now := time.Now()
+	response, err := http.Post("http://"+os.Getenv("OTLP_HTTP_ENDPOINT")+"/v1/traces", "application/json", strings.NewReader(fmt.Sprintf(`{
+"resourceSpans": [{
+  "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "keeps-prompts"}}]},
+  "scopeSpans": [{"spans": [{
+    "traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331", "name": "chat m", "kind": 3,
+    "startTimeUnixNano": "%d", "endTimeUnixNano": "%d",
+    "events": [{"name": "gen_ai.user.message", "timeUnixNano": "%[1]d", "attributes": [{"key": "content", "value": {"stringValue": %[3]q}}]}],
+    "attributes": [
+      {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+      {"key": "gen_ai.provider.name", "value": {"stringValue": "openai"}},
+      {"key": "gen_ai.request.model", "value": {"stringValue": "m"}},
+      {"key": "gen_ai.response.time_to_first_chunk", "value": {"doubleValue": 3.5}},
+      {"key": "gen_ai.input.messages", "value": {"stringValue": %[3]q}},
+      {"key": "gen_ai.prompt.0.content", "value": {"stringValue": %[3]q}},
+      {"key": "gen_ai.completion.0.content", "value": {"stringValue": %[3]q}}]
+  }]}]
+}]}`, now.Add(-5*time.Second).UnixNano(), now.UnixNano(), textOfUser)))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+}
+
+// waitForFlushes waits until the connector has sent twenty more batches of metrics. It
+// looks at alerts as often.
+func (c *eventCollector) waitForFlushes(t *testing.T) {
+	t.Helper()
+	batches := func() int {
+		written, _ := os.ReadFile(c.metrics)
+		return bytes.Count(written, []byte("\n"))
+	}
+	before := batches()
+	require.Eventually(t, func() bool { return batches() >= before+20 }, patience, 50*time.Millisecond, "the connector does not flush")
+}
+
+// settle waits until all spans are written, then until events have had the time to be.
+func (c *eventCollector) settle(t *testing.T, spans int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		written, err := os.ReadFile(c.spans)
+		return err == nil && bytes.Count(written, []byte(`"spanId"`)) >= spans && bytes.HasSuffix(written, []byte("\n"))
+	}, patience, 100*time.Millisecond, "spans are missing")
+	c.waitForFlushes(t)
+}
+
+// judgedSpan is a span of a resource. Its verdicts are a recount's.
+type judgedSpan struct {
+	ptrace.Span
+	resource pcommon.Map
+	verdicts map[string]string
+}
+
+func (c *eventCollector) readSpans(t *testing.T) (spans []judgedSpan) {
+	t.Helper()
+	written, err := os.ReadFile(c.spans)
+	require.NoError(t, err)
+	for line := range bytes.Lines(written) {
+		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
+		require.NoError(t, err)
+		for _, resource := range traces.ResourceSpans().All() {
+			for _, scope := range resource.ScopeSpans().All() {
+				for _, span := range scope.Spans().All() {
+					spans = append(spans, judgedSpan{span, resource.Resource().Attributes(), recount(t, span)})
+				}
+			}
+		}
+	}
+	return spans
+}
+
+// event is a log record of a resource.
+type event struct {
+	plog.LogRecord
+	resource pcommon.Map
+}
+
+func (c *eventCollector) readEvents(t *testing.T) (events []event) {
+	t.Helper()
+	written, err := os.ReadFile(c.events)
+	require.NoError(t, err)
+	for line := range bytes.Lines(written) {
+		logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(line)
+		require.NoError(t, err)
+		for _, resource := range logs.ResourceLogs().All() {
+			for _, scope := range resource.ScopeLogs().All() {
+				for _, record := range scope.LogRecords().All() {
+					events = append(events, event{record, resource.Resource().Attributes()})
+				}
+			}
+		}
+	}
+	return events
+}
+
+// requireBreaches finds one event for each span that breached an SLO, and none
+// besides. All that an event says is what is expected: nothing of what users wrote.
+func (c *eventCollector) requireBreaches(t *testing.T, spans []judgedSpan) {
+	t.Helper()
+	type id struct {
+		trace pcommon.TraceID
+		span  pcommon.SpanID
+	}
+	events := map[id]event{}
+	for _, e := range c.readEvents(t) {
+		if e.EventName() == "tokenpulse.slo.breach" {
+			require.NotContains(t, events, id{e.TraceID(), e.SpanID()}, "told of twice")
+			events[id{e.TraceID(), e.SpanID()}] = e
+		}
+	}
+	measured, missing := 0, 0
+	for _, span := range spans {
+		e, told := events[id{span.TraceID(), span.SpanID()}]
+		delete(events, id{span.TraceID(), span.SpanID()})
+		want := map[string]any{}
+		for _, name := range []string{"tokenpulse.vantage", "tokenpulse.outcome", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.operation.name"} {
+			want[name] = text(t, span.Attributes(), name)
+		}
+		var slos, breaches []any
+		var body []string
+		for _, slo := range eventSLOs {
+			if span.verdicts[slo] != "bad" {
+				continue
+			}
+			limit := thresholds[slo]
+			indicator := strings.TrimPrefix(limit.attribute, "tokenpulse.")
+			breach := map[string]any{"slo": slo, "indicator": indicator, "threshold": limit.seconds}
+			if value, known := span.Attributes().Get(limit.attribute); known {
+				measured++
+				breach["value"] = value.Double()
+				body = append(body, fmt.Sprintf("%s breached: %s is %v, over %v", slo, indicator, value.Double(), limit.seconds))
+			} else {
+				missing++
+				body = append(body, fmt.Sprintf("%s breached: no %s", slo, indicator))
+			}
+			slos, breaches = append(slos, slo), append(breaches, breach)
+		}
+		require.Equal(t, len(slos) > 0, told, "%s", span.TraceID())
+		if !told {
+			continue
+		}
+		want["tokenpulse.slo.breached"], want["tokenpulse.slo.breaches"] = slos, breaches
+		require.Equal(t, want, e.Attributes().AsRaw())
+		require.Equal(t, span.resource.AsRaw(), e.resource.AsRaw())
+		require.Equal(t, strings.Join(body, "; "), e.Body().Str())
+		require.Equal(t, span.EndTimestamp(), e.Timestamp())
+		require.Equal(t, plog.SeverityNumberWarn, e.SeverityNumber())
+	}
+	require.Empty(t, events, "of requests that breached nothing")
+	t.Logf("%d breaches measured, %d without the indicator", measured, missing)
+	require.Positive(t, measured)
+	require.Positive(t, missing)
+	written, err := os.ReadFile(c.events)
+	require.NoError(t, err)
+	require.NotContains(t, string(written), textOfUser)
+}
+
+// holding recounts which conditions hold after these requests, and how fast each
+// objective's budget burns. All requests are within the shortest window, so the burn
+// rate is the same over all of them.
+func holding(t *testing.T, spans []judgedSpan) (hold map[condition]bool, burning map[[2]string]float64) {
+	t.Helper()
+	type counts struct{ good, bad float64 }
+	judged := map[[2]string]*counts{} // by series and SLO
+	for _, span := range spans {
+		service, _ := span.resource.Get("service.name")
+		series := seriesNamed(t, service.Str(), span.Attributes())
+		overall := "not_eligible"
+		count := func(slo, verdict string) {
+			key := [2]string{series, slo}
+			if judged[key] == nil {
+				judged[key] = &counts{}
+			}
+			switch verdict {
+			case "good":
+				judged[key].good++
+			case "bad":
+				judged[key].bad++
+			}
+		}
+		for slo, verdict := range span.verdicts {
+			count(slo, verdict)
+			if verdict == "bad" || verdict == "good" && overall != "bad" {
+				overall = verdict
+			}
+		}
+		count("all", overall)
+	}
+	hold, burning = map[condition]bool{}, map[[2]string]float64{}
+	for key, n := range judged {
+		if n.good+n.bad == 0 {
+			continue
+		}
+		allowed := 1 - eventObjectives[key[1]]
+		burning[key] = n.bad / (n.good + n.bad) / allowed
+		for name, a := range alerts {
+			if burning[key] > min(a.factor, 0.9/allowed) {
+				hold[condition{key[0], key[1], name}] = true
+			}
+		}
+	}
+	return hold, burning
+}
+
+func seriesNamed(t *testing.T, service string, attributes pcommon.Map) string {
+	t.Helper()
+	series := []string{service}
+	for _, name := range []string{"gen_ai.provider.name", "gen_ai.request.model", "gen_ai.operation.name", "tokenpulse.vantage"} {
+		series = append(series, text(t, attributes, name))
+	}
+	return strings.Join(series, " ")
+}
+
+// requireVariety finds objectives of which none, one, two and all three conditions
+// hold, and one that cannot burn as fast as the factor says.
+func requireVariety(t *testing.T, hold map[condition]bool, burning map[[2]string]float64) {
+	t.Helper()
+	objectives, capped := map[int]int{}, 0 // by how many conditions hold
+	for key, rate := range burning {
+		n := 0
+		for name := range alerts {
+			if hold[condition{key[0], key[1], name}] {
+				n++
+			}
+		}
+		objectives[n]++
+		if n == len(alerts) && rate < alerts["fast_burn"].factor {
+			capped++
+		}
+	}
+	t.Logf("objectives by the number of alerts that hold: %v, %d because all that could be bad was", objectives, capped)
+	for n := range len(alerts) + 1 {
+		require.Positive(t, objectives[n], "objectives with %d alerts", n)
+	}
+	require.Positive(t, capped)
+}
+
+// requireChange finds conditions that began, and ceased, and that hold on.
+func requireChange(t *testing.T, before, after map[condition]bool) {
+	t.Helper()
+	began, ceased, on := 0, 0, 0
+	for c := range after {
+		if before[c] {
+			on++
+		} else {
+			began++
+		}
+	}
+	for c := range before {
+		if !after[c] {
+			ceased++
+		}
+	}
+	t.Logf("%d conditions began to hold, %d ceased to, %d hold on", began, ceased, on)
+	require.Positive(t, began)
+	require.Positive(t, ceased)
+	require.Positive(t, on)
+}
+
+// requireAlerts follows the events of alerts, from the conditions that held before.
+// Each tells of a change. It returns what holds in the end, and the number of events.
+// Where it is known how fast budgets burnt at the time, an event says that.
+func (c *eventCollector) requireAlerts(t *testing.T, before map[condition]bool, burning map[[2]string]float64) (held map[condition]bool, changes int) {
+	t.Helper()
+	held = maps.Clone(before)
+	if held == nil {
+		held = map[condition]bool{}
+	}
+	for _, e := range c.readEvents(t) {
+		if e.EventName() == "tokenpulse.slo.breach" {
+			continue
+		}
+		changes++
+		attributes := e.Attributes()
+		key := condition{
+			series: seriesNamed(t, text(t, attributes, "service.name"), attributes),
+			slo:    text(t, attributes, "tokenpulse.slo.name"), alert: text(t, attributes, "tokenpulse.slo.alert.name"),
+		}
+		a, known := alerts[key.alert]
+		require.True(t, known, key.alert)
+		require.Empty(t, e.resource.AsRaw())
+		require.Contains(t, e.Body().Str(), key.slo)
+		require.Contains(t, e.Body().Str(), key.alert)
+		said := attributes.AsRaw()
+		require.Equal(t, a.severity, said["tokenpulse.slo.alert.severity"])
+		require.InDelta(t, a.factor, said["tokenpulse.slo.alert.factor"], 0)
+		require.Equal(t, a.long, said["tokenpulse.slo.alert.long_window"])
+		require.Equal(t, a.short, said["tokenpulse.slo.alert.short_window"])
+		switch e.EventName() {
+		case "tokenpulse.slo.burn.start":
+			require.False(t, held[key], "%v begins to hold though it does", key)
+			held[key] = true
+			require.InDelta(t, eventObjectives[key.slo], said["tokenpulse.slo.objective"], 0)
+			long := said["tokenpulse.slo.alert.long_window.burn_rate"]
+			require.InDelta(t, long, said["tokenpulse.slo.alert.short_window.burn_rate"], 1e-9)
+			require.InDelta(t, long, 1-said["tokenpulse.slo.error_budget.remaining"].(float64), 1e-9)
+			require.Greater(t, long, min(a.factor, 0.9/(1-eventObjectives[key.slo])))
+			if burning != nil {
+				require.InDelta(t, burning[[2]string{key.series, key.slo}], long, 1e-9, "%v", key)
+			}
+			require.Equal(t, map[string]plog.SeverityNumber{"page": plog.SeverityNumberError, "ticket": plog.SeverityNumberWarn}[a.severity], e.SeverityNumber())
+		case "tokenpulse.slo.burn.end":
+			require.True(t, held[key], "%v ceases to hold though it does not", key)
+			delete(held, key)
+			require.Equal(t, plog.SeverityNumberInfo, e.SeverityNumber())
+		default:
+			require.Fail(t, "an event that nobody knows", e.EventName())
+		}
+	}
+	return held, changes
+}
