@@ -214,13 +214,13 @@ func (c *eventCollector) readSpans(t *testing.T) (spans []judgedSpan) {
 	return spans
 }
 
-// event is a log record of a resource.
-type event struct {
+// sloEvent is a log record of a resource.
+type sloEvent struct {
 	plog.LogRecord
 	resource pcommon.Map
 }
 
-func (c *eventCollector) readEvents(t *testing.T) (events []event) {
+func (c *eventCollector) readEvents(t *testing.T) (events []sloEvent) {
 	t.Helper()
 	written, err := os.ReadFile(c.events)
 	require.NoError(t, err)
@@ -230,7 +230,7 @@ func (c *eventCollector) readEvents(t *testing.T) (events []event) {
 		for _, resource := range logs.ResourceLogs().All() {
 			for _, scope := range resource.ScopeLogs().All() {
 				for _, record := range scope.LogRecords().All() {
-					events = append(events, event{record, resource.Resource().Attributes()})
+					events = append(events, sloEvent{record, resource.Resource().Attributes()})
 				}
 			}
 		}
@@ -246,7 +246,7 @@ func (c *eventCollector) requireBreaches(t *testing.T, spans []judgedSpan) {
 		trace pcommon.TraceID
 		span  pcommon.SpanID
 	}
-	events := map[id]event{}
+	events := map[id]sloEvent{}
 	for _, e := range c.readEvents(t) {
 		if e.EventName() == "tokenpulse.slo.breach" {
 			require.NotContains(t, events, id{e.TraceID(), e.SpanID()}, "told of twice")

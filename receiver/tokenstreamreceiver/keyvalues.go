@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
 // The functions below read and write the encoding of OTLP's common.proto. What is
@@ -44,6 +45,26 @@ func each(message []byte, visit func(num protowire.Number, kind protowire.Type, 
 	return true
 }
 
+// knownKeys holds the keys that nearly all streams have: those need no memory of
+// their own.
+var knownKeys = func() map[string]string {
+	known := map[string]string{}
+	for _, key := range [...]string{
+		names.ServiceName, names.GenAIOperationName, names.GenAIProviderName, names.GenAIRequestModel,
+		names.GenAIInputTokens, names.GenAIOutputTokens, names.GenAIReasoningTokens, names.GenAICacheReadInputTokens,
+	} {
+		known[key] = key
+	}
+	return known
+}()
+
+func keyOf(encoded []byte) string {
+	if key, known := knownKeys[string(encoded)]; known {
+		return key
+	}
+	return string(encoded)
+}
+
 // putKeyValues puts a KeyValueList's attributes into a map. Of those with the
 // same key the last wins.
 func putKeyValues(dst pcommon.Map, list []byte) {
@@ -57,7 +78,7 @@ func putKeyValues(dst pcommon.Map, list []byte) {
 				key = bytes
 			}
 		})
-		value := dst.PutEmpty(string(key))
+		value := dst.PutEmpty(keyOf(key))
 		each(keyValue, func(num protowire.Number, kind protowire.Type, _ uint64, bytes []byte) {
 			if num == 2 && kind == protowire.BytesType {
 				setValue(value, bytes)

@@ -3,7 +3,6 @@ package tokenstreamreceiver
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -75,16 +74,22 @@ func fillSpan(span ptrace.Span, stream assembly.Finished, scratch []byte) []byte
 }
 
 func spanName(attributes pcommon.Map) string {
-	var parts []string
-	for _, key := range [...]string{names.GenAIOperationName, names.GenAIRequestModel} {
-		if value, ok := attributes.Get(key); ok && value.AsString() != "" {
-			parts = append(parts, value.AsString())
-		}
-	}
-	if len(parts) == 0 {
+	operation, model := attributeText(attributes, names.GenAIOperationName), attributeText(attributes, names.GenAIRequestModel)
+	switch {
+	case operation == "" && model == "":
 		return names.SourceTokenStream
+	case operation == "" || model == "":
+		return operation + model
+	default:
+		return operation + " " + model
 	}
-	return strings.Join(parts, " ")
+}
+
+func attributeText(attributes pcommon.Map, key string) string {
+	if value, ok := attributes.Get(key); ok {
+		return value.AsString()
+	}
+	return ""
 }
 
 func setVantage(span ptrace.Span, vantage assembly.Vantage) {
@@ -166,15 +171,13 @@ func setIDs(span ptrace.Span, stream *assembly.Stream) {
 }
 
 func deriveIDs(stream *assembly.Stream) [sha256.Size]byte {
-	seed := make([]byte, 0, 256)
-	seed = append(seed, stream.Start.TraceID[:]...)
+	var room [1024]byte // enough for nearly all, so that it is not on the heap
+	seed := append(room[:0], stream.Start.TraceID[:]...)
 	seed = append(seed, stream.Start.SpanID[:]...)
 	seed = append(seed, stream.Start.ParentSpanID[:]...)
 	seed = binary.BigEndian.AppendUint64(seed, uint64(stream.Start.UnixNano))
 	seed = append(seed, stream.ID...)
 	seed = append(seed, 0)
-	hash := sha256.New()
-	hash.Write(seed)
-	hash.Write(stream.Resource)
-	return [sha256.Size]byte(hash.Sum(seed[:0]))
+	seed = append(seed, stream.Resource...)
+	return sha256.Sum256(seed)
 }
