@@ -3,7 +3,9 @@ package e2e
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,6 +71,17 @@ func TestAlertmanagerRoutesEverySeverity(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, routed)
+}
+
+// Alertmanager takes the example's config, and routes by severity.
+func TestAlertmanagerConfig(t *testing.T) {
+	tool, config := need.Program(t, "amtool"), prometheusExample(t, "alertmanager.yaml")
+	run(t, tool, "check-config", config)
+	for severity, want := range map[string]string{"page": "page", "ticket": "ticket", "none": "ticket"} {
+		routed, err := exec.CommandContext(t.Context(), tool, "config", "routes", "test", "--config.file="+config, "severity="+severity).CombinedOutput()
+		require.NoError(t, err, "%s", routed)
+		require.Equal(t, want, strings.TrimSpace(string(routed)), "severity %s", severity)
+	}
 }
 
 // parse reads what a value has fields for from a YAML file.
