@@ -69,8 +69,15 @@ func (b *Batch) Events() int { return b.events }
 
 // Part returns what the batch says of a stream, to add to it.
 func (b *Batch) Part(id []byte) (*Part, error) {
-	if b.last != nil && b.last.ID == string(id) {
-		return b.last, nil
+	last := b.last
+	if last != nil {
+		if last.ID == string(id) {
+			return last, nil
+		}
+		if next := last.next; next != nil && next.ID == string(id) {
+			b.last = next
+			return next, nil
+		}
 	}
 	part := b.index[string(id)]
 	if part == nil {
@@ -85,6 +92,9 @@ func (b *Batch) Part(id []byte) (*Part, error) {
 		}
 		part = b.newPart(string(id))
 		b.index[part.ID] = part
+	}
+	if last != nil {
+		last.next = part
 	}
 	b.last = part
 	return part, nil
@@ -112,6 +122,10 @@ type Part struct {
 	batch *Batch
 	shard *shard
 	known Start // of the open stream, if there is one
+	// next is the part that was asked for after this one the last time. Services
+	// tell of their streams in turns, mostly in the same order: then the index is
+	// not needed.
+	next *Part
 
 	// Times from earliest to latest are accepted. They are close to the start
 	// when it is known, as anchored says.

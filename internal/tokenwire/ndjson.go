@@ -88,6 +88,23 @@ type NDJSON struct {
 // Decode adds the event of one line to the batch, or returns why it cannot.
 // Nothing of line is kept.
 func (n *NDJSON) Decode(line []byte, number int, batch *assembly.Batch) error {
+	var common commonChunk
+	if !common.read(line) {
+		return n.decodeAny(line, number, batch)
+	}
+	part, err := batch.Part(common.id)
+	if err != nil {
+		return err
+	}
+	if err := part.AddChunk(common.chunk); err != nil {
+		return err
+	}
+	part.Count(number)
+	return nil
+}
+
+// decodeAny is Decode for lines of any kind.
+func (n *NDJSON) decodeAny(line []byte, number int, batch *assembly.Batch) error {
 	n.scratch = n.scratch[:0]
 	if err := n.scan(line); err != nil {
 		return err
@@ -336,8 +353,16 @@ func (n *NDJSON) time() (int64, error) {
 
 func (n *NDJSON) textTime() (int64, error) {
 	text, ok := n.fields[fieldTime].unquote(&n.scratch)
+	if !ok {
+		text = nil // which is no time either
+	}
+	return parseTime(text)
+}
+
+// parseTime returns a time in RFC 3339 as nanoseconds since 1970.
+func parseTime(text []byte) (int64, error) {
 	var at time.Time
-	if !ok || at.UnmarshalText(text) != nil {
+	if at.UnmarshalText(text) != nil {
 		return 0, invalid("time must be RFC 3339, as in 2026-11-21T05:48:12.181556Z")
 	}
 	if at.Year() < 1970 || at.Year() > 2261 {

@@ -64,6 +64,25 @@ func TestAttributeValues(t *testing.T) {
 	require.JSONEq(t, want, string(gotJSON))
 }
 
+func TestNumbersThatAreNone(t *testing.T) {
+	for _, number := range []string{`""`, `" "`, `"1 "`, `"-1"`, `"1x"`, `-1`, `1.0`, `1e3`, `12345678901234567890`, `"00000000000000000001"`} {
+		for name, want := range map[string]string{
+			"time_unix_nano": "time_unix_nano must be a positive integer, or one in decimal digits as a string",
+			"tokens":         assembly.ErrTokens.Error(),
+			"seq":            "seq must be an integer, zero or more",
+		} {
+			line := `{"event":"chunk","stream_id":"s"`
+			if name != "time_unix_nano" {
+				line += `,"time_unix_nano":1795233292181556000`
+			}
+			line += `,"` + name + `":` + number + `}`
+			var decoder NDJSON
+			err := decoder.Decode([]byte(line), 1, newStore().NewBatch())
+			require.EqualError(t, err, want, "%s %s", name, number)
+		}
+	}
+}
+
 // What the scanner takes for JSON is JSON, and the other way round, but for
 // members that are not ours given twice and half a surrogate pair in them, which
 // a skipped value is not searched for.

@@ -139,21 +139,15 @@ func (o *object) scan(v *value) bool {
 	return ok
 }
 
-// plain marks the bytes that need no attention inside a string.
-var plain = func() (table [256]bool) {
-	for c := 0x20; c < utf8.RuneSelf; c++ {
-		table[c] = c != '"' && c != '\\'
-	}
-	return table
-}()
-
 func (o *object) scanString(v *value) bool {
 	text, start := o.text, o.at
 	ascii := true
 	for i := start + 1; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case plain[c]:
+		i += plainLength(text[i:])
+		if i == len(text) {
+			return false
+		}
+		switch c := text[i]; {
 		case c == '"':
 			o.at = i + 1
 			return ascii || utf8.Valid(text[start:o.at])
@@ -281,15 +275,6 @@ func (v *value) uint() (n uint64, ok bool) {
 	if v.kind == '"' {
 		digits = digits[1 : len(digits)-1]
 	}
-	const longest = len("9223372036854775807")
-	if len(digits) == 0 || len(digits) > longest {
-		return 0, false
-	}
-	for _, c := range digits {
-		if !isDigit(c) {
-			return 0, false
-		}
-		n = n*10 + uint64(c-'0') // 19 digits fit
-	}
-	return n, true
+	n, rest := leadingDigits(digits)
+	return n, rest != nil && len(rest) == 0
 }

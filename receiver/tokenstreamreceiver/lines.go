@@ -50,15 +50,24 @@ func (l *lineReader) next() (line []byte, ok bool) {
 			return nil, false
 		}
 		l.number++
-		line = bytes.TrimSuffix(line, []byte("\r"))
+		if last := len(line) - 1; last >= 0 && line[last] == '\r' {
+			line = line[:last]
+		}
 		if l.skipping || len(line) > l.longest {
 			l.skipping = false
 			return nil, true
 		}
-		if len(bytes.TrimSpace(line)) > 0 {
+		if !isBlank(line) {
 			return line, true
 		}
 	}
+}
+
+func isBlank(line []byte) bool {
+	if len(line) > 0 && line[0] == '{' { // as most lines begin
+		return false
+	}
+	return len(bytes.TrimSpace(line)) == 0
 }
 
 // fill waits for more of the body. After next has returned all there was, it
