@@ -43,14 +43,20 @@ func (a *arrivals) read(walk timeline.Walk, limit, stallThreshold time.Duration,
 	if limit >= 0 { // gaps are whole ticks, of which the request's ends may cut a part
 		gapLimit += timeline.Tick
 	}
-	for n, first := walk.NextRun(run[:]); n > 0; n, first = walk.NextRun(run[:]) {
+	for n, first, all := walk.NextRun(run[:]); n > 0; n, first, all = walk.NextRun(run[:]) {
 		tokens := int64(walk.Tokens())
 		a.tokens += tokens * int64(n)
 		if !a.firstOutput.Known && walk.Channel().IsOutput() {
 			a.firstOutput = Known(first)
 		}
 		a.last = walk.Offset()
-		a.take(run[:n], tokens, gapLimit, stallThreshold, l)
+		// None is negative or longer than all of their bits together.
+		ordinary := 0 <= all && time.Duration(all) <= min(gapLimit, stallThreshold)/timeline.Tick
+		if ordinary && tokens == 1 && !a.gaps.differ && !a.fluidity.started {
+			a.gaps.addEach(run[:n]) // as with nearly all runs of nearly all streams
+		} else {
+			a.take(run[:n], tokens, gapLimit, stallThreshold, l)
+		}
 	}
 	a.chunks = chunks
 	return walk.Err()
@@ -58,10 +64,6 @@ func (a *arrivals) read(walk timeline.Walk, limit, stallThreshold time.Duration,
 
 // take takes the gaps, in ticks, before chunks of so many tokens each.
 func (a *arrivals) take(run []int64, tokens int64, limit, stallThreshold time.Duration, l *Latency) {
-	plain := tokens == 1 && !a.gaps.differ && !a.fluidity.started
-	if plain && a.gaps.addEach(run, min(limit, stallThreshold)) {
-		return // as with nearly all runs of nearly all streams
-	}
 	for _, ticks := range run {
 		gap := time.Duration(ticks) * timeline.Tick
 		if !l.accepts(gap, limit) {
@@ -119,24 +121,15 @@ func (g *gaps) add(gap time.Duration, tokens int64) {
 	}
 }
 
-// addEach adds the gaps before chunks of one token, while no other had more. It
-// adds none, and reports that, when one of them is outside [0, longest].
-func (g *gaps) addEach(run []int64, longest time.Duration) bool {
-	const ticksPerSecond = int64(time.Second / timeline.Tick)
-	var values [runLength]float64
-	var sum, outside int64 // outside is negative as soon as one of its terms is
-	most := int64(longest / timeline.Tick)
-	for i, ticks := range run {
-		outside |= ticks | (most - ticks)
+// addEach adds the gaps, in ticks, before chunks of one token, while no other had
+// more. None is negative.
+func (g *gaps) addEach(run []int64) {
+	sum := int64(0)
+	for _, ticks := range run {
 		sum += ticks
-		values[i] = float64(ticks) / float64(ticksPerSecond)
-	}
-	if outside < 0 {
-		return false
 	}
 	g.total += float64(sum) * float64(timeline.Tick)
-	g.interToken.AddEach(values[:len(run)])
-	return true
+	g.interToken.AddMicroseconds(run)
 }
 
 // chunkSketch returns the sketch that holds the inter-chunk latencies.

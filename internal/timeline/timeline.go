@@ -128,33 +128,34 @@ func (t *Timeline) AppendGaps(unixNano int64, gaps []byte, chunks int, ticks int
 // over three bytes.
 func Ascending(gaps []byte) (chunks int, ticks int64, ok bool) {
 	var all uint32 // every bit that any of them has
-	for len(gaps) > 0 {
-		gap, width := shortGap(gaps)
+	at := 0
+	for ; len(gaps)-at >= 4; chunks++ {
+		gap, width := shortGap(binary.LittleEndian.Uint32(gaps[at:]))
 		if width == 0 {
-			wide, n := binary.Uvarint(gaps)
-			if n <= 0 || n > 3 {
-				return 0, 0, false
-			}
-			gap, width = uint32(wide), n
+			return 0, 0, false
 		}
-		gaps = gaps[width:]
+		at += width
 		all |= gap
 		ticks += int64(gap >> 1)
-		chunks++
+	}
+	for ; at < len(gaps); chunks++ {
+		gap, width := binary.Uvarint(gaps[at:])
+		if width <= 0 || width > 3 {
+			return 0, 0, false
+		}
+		at += width
+		all |= uint32(gap)
+		ticks += int64(gap >> 1)
 	}
 	return chunks, ticks, all&1 == 0
 }
 
-// shortGap reads a varint of up to three bytes where four can be read. Its width is
-// zero where it is longer, or there are not as many. Nearly all gaps of nearly all
-// streams take three bytes: the processor guesses that, and reads the next gap before
-// it is done with this one. For others no guess would do, so there is no branch: the
-// lowest of the bytes that end a varint is its last.
-func shortGap(gaps []byte) (gap uint32, width int) {
-	if len(gaps) < 4 {
-		return 0, 0
-	}
-	word := binary.LittleEndian.Uint32(gaps)
+// shortGap reads a varint of up to three bytes from the next four. Its width is zero
+// where it is longer. Nearly all gaps of nearly all streams take three bytes: the
+// processor guesses that, and reads the next gap before it is done with this one. For
+// others no guess would do, so there is no branch: the lowest of the bytes that end a
+// varint is its last.
+func shortGap(word uint32) (gap uint32, width int) {
 	if word&0x808080 == 0x8080 {
 		return word&0x7f | word>>1&0x3f80 | word>>2&0x1fc000, 3
 	}
@@ -351,47 +352,61 @@ func (w *Walk) enter() {
 }
 
 // NextRun moves over the next chunk and those right after it that hold as many
-// tokens on the same channel, len(ticks) chunks at most. It writes the gap before
-// each, and returns how many chunks these are, none at the end, and the offset of
-// the first. Tokens and Channel are then those of the run, and Offset that of its
-// last chunk.
+// tokens on the same channel, len(gaps) chunks at most. It writes the gap before
+// each, in ticks, and returns how many chunks these are, none at the end, and the
+// offset of the first. Tokens and Channel are then those of the run, and Offset that
+// of its last chunk. All has every bit that any of the gaps has: it is negative if
+// one of them is, and none of them is larger.
 //
 // Gaps are whole ticks, also the one after the first chunk of all: between its
 // exact time and a time that is cut, an exact multiple of anything would be none.
-func (w *Walk) NextRun(ticks []int64) (n int, first time.Duration) {
-	if len(ticks) == 0 {
-		return 0, 0
+func (w *Walk) NextRun(gaps []int64) (n int, first time.Duration, all int64) {
+	if len(gaps) == 0 {
+		return 0, 0, 0
 	}
 	before := w.grid
 	if !w.Next() {
-		return 0, 0
+		return 0, 0, 0
 	}
-	ticks[0] = (w.grid - before) / int64(Tick)
+	gaps[0] = (w.grid - before) / int64(Tick)
 	first = w.Offset()
-	rest := ticks[1:min(len(ticks), int(w.current.chunks)+1)]
-	gaps, sum, moved := w.gaps, int64(0), int64(0)
-	for n = range rest {
-		gap, width := shortGap(gaps)
-		wide := uint64(gap)
-		if width == 0 {
-			if wide, width = binary.Uvarint(gaps); width <= 0 {
-				rest = rest[:n]
-				break
-			}
-		}
-		gaps = gaps[width:]
-		rest[n] = unzigzag(wide)
-		sum += rest[n]
-		moved |= rest[n]
-	}
-	w.gaps = gaps
-	if moved != 0 {
+	rest := gaps[1:min(len(gaps), int(w.current.chunks)+1)]
+	n, sum, all := w.unpack(rest)
+	if all != 0 {
 		w.grid += sum * int64(Tick)
 		w.offset = w.grid
 	}
-	w.current.chunks -= int32(len(rest))
-	w.left -= len(rest)
-	return 1 + len(rest), first
+	w.current.chunks -= int32(n)
+	w.left -= n
+	return 1 + n, first, all | gaps[0]
+}
+
+// unpack reads gaps, as many as there is room for. It returns how many these are,
+// fewer where they are malformed or cut off, their sum, and every bit that any has.
+func (w *Walk) unpack(gaps []int64) (n int, sum, all int64) {
+	packed, at := w.gaps, 0
+	for n < len(gaps) {
+		var zigzagged uint64
+		width := 0
+		if len(packed)-at >= 4 {
+			var short uint32
+			short, width = shortGap(binary.LittleEndian.Uint32(packed[at:]))
+			zigzagged = uint64(short)
+		}
+		if width == 0 {
+			if zigzagged, width = binary.Uvarint(packed[at:]); width <= 0 {
+				break
+			}
+		}
+		at += width
+		gap := unzigzag(zigzagged)
+		gaps[n] = gap
+		n++
+		sum += gap
+		all |= gap
+	}
+	w.gaps = packed[at:]
+	return n, sum, all
 }
 
 // Left returns how many chunks are still to come.

@@ -88,7 +88,7 @@ func TestGapsAreExactMultiples(t *testing.T) {
 		}
 		walk := line.Walk()
 		var gaps [4]int64
-		n, _ := walk.NextRun(gaps[:])
+		n, _, _ := walk.NextRun(gaps[:])
 		require.Equal(t, 4, n)
 		require.Equal(t, []int64{0, 50_000, 50_000, 50_000}, gaps[:])
 	}
@@ -218,17 +218,20 @@ func requireRunsAgree(t *testing.T, stored []byte) {
 	require.NoError(t, err)
 	runs := walk
 	var gaps [7]int64
-	for n, first := runs.NextRun(gaps[:]); n > 0; n, first = runs.NextRun(gaps[:]) {
+	for n, first, all := runs.NextRun(gaps[:]); n > 0; n, first, all = runs.NextRun(gaps[:]) {
+		bits := int64(0)
 		for i, gap := range gaps[:n] {
 			before := walk.grid
 			require.True(t, walk.Next())
 			require.Equal(t, (walk.grid-before)/1000, gap)
+			bits |= gap
 			if i == 0 {
 				require.Equal(t, walk.Offset(), first)
 			}
 			require.Equal(t, walk.Tokens(), runs.Tokens())
 			require.Equal(t, walk.Channel(), runs.Channel())
 		}
+		require.Equal(t, bits, all)
 		require.Equal(t, walk, runs)
 	}
 	require.False(t, walk.Next())
@@ -318,7 +321,7 @@ func BenchmarkNextRun(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for n, _ := walk.NextRun(gaps[:]); n > 0; n, _ = walk.NextRun(gaps[:]) {
+		for n, _, _ := walk.NextRun(gaps[:]); n > 0; n, _, _ = walk.NextRun(gaps[:]) {
 			i += n
 		}
 	}
