@@ -104,6 +104,12 @@ func (c *collectorProcess) stop() {
 	<-c.exited
 }
 
+// kill ends a Collector at once.
+func (c *collectorProcess) kill() {
+	_ = c.command.Process.Kill()
+	c.stop()
+}
+
 // cpuTime is what the process has used so far, in user and kernel mode.
 func (c *collectorProcess) cpuTime() (time.Duration, error) {
 	times, err := c.usage.Times()

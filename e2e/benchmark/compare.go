@@ -43,6 +43,9 @@ func (g goal) verdict(value float64) string {
 // againstNop is the comparison that -min-ratio is about.
 var againstNop = comparison{"OTLP span events → nop / ours, protobuf over HTTP", []string{eventsHTTP, oursHTTP}, quotient, goal{atLeast: 25}}
 
+// flat is the goal of costs that are not to depend on the load.
+var flat = goal{atMost: 1.2}
+
 var comparisons = []comparison{
 	againstNop,
 	{"OTLP span events → nop / ours, protobuf over gRPC", []string{eventsGRPC, oursGRPC}, quotient, goal{atLeast: 25}},
@@ -51,8 +54,13 @@ var comparisons = []comparison{
 	{"ours as NDJSON / OTLP span events as protobuf → nop", []string{oursNDJSON, eventsHTTP}, quotient, goal{atMost: 1.5}},
 	{"spans without events: ours / spanmetrics, both without what nop takes", []string{spansOurs, spansNop, spansCounted, spansPeerNop}, aboveTheReceiver, goal{atMost: 1}},
 	{"spans without events: ours / spanmetrics, whole process", []string{spansOurs, spansCounted}, quotient, goal{}},
-	{"scrape as protobuf: ours / prometheus exporter", []string{scrapeOurs, scrapePeer}, quotient, goal{}},
-	{"scrape as text: ours / prometheus exporter", []string{scrapeOursText, scrapePeerText}, quotient, goal{}},
+	{"10 tokens a stream / 500, per token", []string{loadShort, loadUsual}, quotient, flat},
+	{"10,000 tokens a stream / 500, per token", []string{loadLong, loadUsual}, quotient, flat},
+	{"100,000 tokens a stream / 500, per token", []string{loadVeryLong, loadUsual}, quotient, flat},
+	{"10,000 series / 4 series, per token", []string{loadSeries, loadUsual}, quotient, flat},
+	{"10,000 streams open at a time / 100, per token", []string{loadManyParts, loadParts}, quotient, flat},
+	{"scrape as protobuf: ours / prometheus exporter", []string{scrapeOurs, scrapePeer}, quotient, goal{atMost: 0.5}},
+	{"scrape as text: ours / prometheus exporter", []string{scrapeOursText, scrapePeerText}, quotient, goal{atMost: 0.5}},
 }
 
 func quotient(nanos []float64) float64 { return nanos[0] / nanos[1] }

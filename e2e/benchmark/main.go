@@ -45,7 +45,7 @@ func run(o options) error {
 	}
 	groups := [][]*path{forTokens(o.collector, o.peers)}
 	if o.peers != "" {
-		groups = append(groups, forSpans(o.collector, o.peers), forScrapes(o.collector, o.peers))
+		groups = append(groups, forLoads(o.collector), forSpans(o.collector, o.peers), forScrapes(o.collector, o.peers))
 	}
 	measured := map[string][]measurement{}
 	for _, group := range groups {
@@ -56,6 +56,13 @@ func run(o options) error {
 		maps.Copy(measured, of)
 	}
 	tables := []string{ratioTable(measured), wireTable()}
+	if o.peers != "" {
+		open, err := openTable(o.collector)
+		if err != nil {
+			return err
+		}
+		tables = append(tables, open)
+	}
 	for _, group := range groups {
 		tables = append(tables, costTable(group, measured))
 	}

@@ -26,15 +26,17 @@ var models = []string{"llama-3-70b", "qwen-3-32b", "mixtral-8x22b", "gpt-oss-120
 // epoch is when all traffic begins. It is fixed, so that all runs send the same bytes.
 const epoch = 1_795_233_292_000_000_000
 
-// plan makes the streams of one request: first tokens after 200 to 600 ms, the
-// others 15 to 25 ms apart. The name keeps the streams of requests apart that are
-// open at the same time.
-func plan(name string, tokens int) []stream {
+// plan makes the streams of one request, as most paths send it.
+func plan(name string, tokens int) []stream { return planOf(name, streamsPerRequest, tokens, models) }
+
+// planOf makes streams: first tokens after 200 to 600 ms, the others 15 to 25 ms
+// apart. The name keeps the streams of requests apart that are open at the same time.
+func planOf(name string, count, tokens int, models []string) []stream {
 	random := rand.New(rand.NewPCG(1, 2))
 	within := func(least, most time.Duration) int64 {
 		return int64(least + time.Duration(random.Int64N(int64((most-least)/time.Microsecond)))*time.Microsecond)
 	}
-	streams := make([]stream, streamsPerRequest)
+	streams := make([]stream, count)
 	for i := range streams {
 		start := epoch + within(0, time.Second)
 		at := start + within(200*time.Millisecond, 600*time.Millisecond)

@@ -14,26 +14,33 @@ import (
 
 // tokenStreams is a request of whole streams: chunk times as differences, in
 // microseconds.
-func tokenStreams(streams []stream) []byte {
+func tokenStreams(streams []stream) []byte { return tokenStreamParts(streams, 0, 1) }
+
+// tokenStreamParts is a request of one part of each stream, of so many parts: the
+// first has the start, and the last has the end.
+func tokenStreamParts(streams []stream, part, parts int) []byte {
 	resource := &tokenpulsev1.ResourceTokenStreams{
 		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{attribute("service.name", "benchmark")}},
 	}
 	for _, s := range streams {
-		run := &tokenpulsev1.ChunkRun{TimeUnixNano: uint64(s.chunks[0]), DeltaUnitNanos: 1000, TimeDeltas: make([]int64, len(s.chunks))}
-		for i := 1; i < len(s.chunks); i++ {
-			run.TimeDeltas[i] = (s.chunks[i] - s.chunks[i-1]) / 1000
+		chunks := s.chunks[part*len(s.chunks)/parts : (part+1)*len(s.chunks)/parts]
+		run := &tokenpulsev1.ChunkRun{TimeUnixNano: uint64(chunks[0]), DeltaUnitNanos: 1000, TimeDeltas: make([]int64, len(chunks))}
+		for i := 1; i < len(chunks); i++ {
+			run.TimeDeltas[i] = (chunks[i] - chunks[i-1]) / 1000
 		}
-		resource.TokenStreams = append(resource.TokenStreams, &tokenpulsev1.TokenStream{
-			StreamId: s.id,
-			Start: &tokenpulsev1.StreamStart{TimeUnixNano: uint64(s.start), Attributes: []*commonpb.KeyValue{
+		told := &tokenpulsev1.TokenStream{StreamId: s.id, ChunkRuns: []*tokenpulsev1.ChunkRun{run}}
+		if part == 0 {
+			told.Start = &tokenpulsev1.StreamStart{TimeUnixNano: uint64(s.start), Attributes: []*commonpb.KeyValue{
 				attribute("gen_ai.operation.name", "chat"), attribute("gen_ai.provider.name", "vllm"), attribute("gen_ai.request.model", s.model),
-			}},
-			ChunkRuns: []*tokenpulsev1.ChunkRun{run},
-			End: &tokenpulsev1.StreamEnd{
+			}}
+		}
+		if part == parts-1 {
+			told.End = &tokenpulsev1.StreamEnd{
 				TimeUnixNano: uint64(s.end()),
 				Usage:        &tokenpulsev1.Usage{InputTokens: new(uint64(550)), OutputTokens: new(uint64(len(s.chunks)))},
-			},
-		})
+			}
+		}
+		resource.TokenStreams = append(resource.TokenStreams, told)
 	}
 	body, err := proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{resource}})
 	if err != nil {
