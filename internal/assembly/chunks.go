@@ -98,6 +98,17 @@ func (c *Chunks) appendGaps(unixNano int64, gaps []byte, chunks int, ticks int64
 	return true
 }
 
+// appendAll takes chunks that all come in order after those that are there, and have no
+// sequence numbers. It reports whether they do.
+func (c *Chunks) appendAll(others *Chunks) bool {
+	if c.spilled || others.spilled || others.numbered || others.line.Len() == 0 || !c.continues(&Chunk{UnixNano: others.line.First()}) {
+		return false
+	}
+	c.line.AppendTimeline(&others.line)
+	c.latest, c.numbered, c.nextSeq = max(c.latest, others.latest), false, 1
+	return true
+}
+
 // add takes any chunk, or drops it as the repeat of one in line.
 func (c *Chunks) add(k *Chunk) {
 	switch {

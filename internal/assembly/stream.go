@@ -169,8 +169,10 @@ func (s *Stream) merge(part *Stream, maxChunks int) {
 	if s.addsAttributes(part.Attributes) {
 		s.Attributes = append(s.Attributes, part.Attributes...)
 	}
-	for k := range part.Chunks.all {
-		s.addChunk(&k, maxChunks)
+	if s.Chunks.Len()+part.Chunks.Len() > maxChunks || !s.Chunks.appendAll(&part.Chunks) {
+		for k := range part.Chunks.all {
+			s.addChunk(&k, maxChunks)
+		}
 	}
 	s.Frames = s.Frames || part.Frames
 	s.dropped += part.dropped

@@ -122,6 +122,23 @@ func (t *Timeline) AppendGaps(unixNano int64, gaps []byte, chunks int, ticks int
 	t.tick += ticks
 }
 
+// AppendTimeline adds the chunks of another timeline, as Append does one by one.
+func (t *Timeline) AppendTimeline(other *Timeline) {
+	if other.count == 0 {
+		return
+	}
+	t.begin(other.first)
+	t.gaps = appendGap(t.gaps, zigzag(toTick(other.first)-t.tick))
+	t.gaps = append(t.gaps, other.gaps[1:]...) // the first is zero: it counts from itself
+	t.tick = other.tick
+	for runs := other.runs; len(runs) > 0; {
+		r, length := readRun(runs)
+		t.extend(int(r.chunks), r.meta)
+		runs = runs[length:]
+	}
+	t.extend(int(other.last.chunks), other.last.meta)
+}
+
 // Ascending reads gaps that are packed as a timeline packs them. It returns how many
 // there are, and how many ticks they take together. It fails for what is not packed
 // so, for time that goes backwards, and for a gap of a second or more, which takes

@@ -364,6 +364,28 @@ func TestAppendGapsIsAppend(t *testing.T) {
 	}
 }
 
+// Timelines of any parts of a stream make that of the whole.
+func TestAppendTimelineIsAppend(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		var whole, fromParts Timeline
+		at := start
+		for range random.IntN(5) {
+			var part Timeline
+			for range random.IntN(50) {
+				at += random.Int64N(1<<random.IntN(35)) - random.Int64N(1000)
+				tokens, channel := 1+uint32(random.IntN(6)/5), Channel(random.IntN(6)/5)
+				whole.Append(at, tokens, channel)
+				part.Append(at, tokens, channel)
+			}
+			fromParts.AppendTimeline(&part)
+		}
+		require.Equal(t, whole.AppendBinary(nil, start), fromParts.AppendBinary(nil, start))
+		require.Equal(t, whole.Last(), fromParts.Last())
+		require.Equal(t, whole.Len(), fromParts.Len())
+	}
+}
+
 func TestAscendingTurnsAway(t *testing.T) {
 	uvarints := func(values ...uint64) (packed []byte) {
 		for _, v := range values {

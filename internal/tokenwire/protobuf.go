@@ -369,11 +369,11 @@ func (p *Protobuf) chunkRun(message []byte, part *assembly.Part) error {
 // and reports whether it did. It does not where there is anything to say about them.
 func (p *Protobuf) addGaps(part *assembly.Part, at int64, deltas []byte, channel timeline.Channel) bool {
 	encoded, width := binary.Uvarint(deltas)
-	if width <= 0 || at < 0 {
+	if width <= 0 {
 		return false
 	}
 	first := protowire.DecodeZigZag(encoded)
-	if first < 0 || first > int64(assembly.MaxDuration/timeline.Tick) {
+	if first < 0 || first > int64(assembly.MaxDuration/timeline.Tick) { // so that nothing overflows
 		return false
 	}
 	return part.AddGaps(at+first*int64(timeline.Tick), deltas[width:], channel)

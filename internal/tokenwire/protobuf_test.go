@@ -291,6 +291,53 @@ func TestLongRuns(t *testing.T) {
 	}
 }
 
+// Runs in microseconds are copied where they can be, and taken as any others where not:
+// several to a stream, in order or not, with numbers or without, at and over the limits
+// of a time and a stream.
+func TestRunsInMicroseconds(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 3000 {
+		var runs []*tokenpulsev1.ChunkRun
+		at, seq := int64(t0+5000), uint64(0)
+		for range 1 + random.IntN(3) {
+			run := &tokenpulsev1.ChunkRun{
+				TimeUnixNano: uint64(at), DeltaUnitNanos: 1000, Channel: tokenpulsev1.Channel(random.IntN(3)),
+				TimeDeltas: make([]int64, random.IntN(600)),
+			}
+			for i := range run.TimeDeltas {
+				if i > 0 || random.IntN(4) == 0 {
+					run.TimeDeltas[i] = random.Int64N(1 << random.IntN(20))
+					at += run.TimeDeltas[i] * 1000
+				}
+			}
+			switch random.IntN(16) {
+			case 0:
+				run.FirstSequenceNumber = proto.Uint64(seq)
+				seq += uint64(len(run.TimeDeltas)) / 2 // some come twice
+			case 1:
+				run.Channel = 3
+			case 2:
+				run.TimeUnixNano = 1<<63 + t0
+			case 3:
+				run.TimeUnixNano = t0 + 24*3600*1e9 - uint64(random.Int64N(1e9)) // the latest that is taken
+			case 4:
+				run.Tokens = make([]uint32, len(run.TimeDeltas))
+			case 5, 6, 7:
+				if n := len(run.TimeDeltas); n > 0 { // one that is unlike the others
+					run.TimeDeltas[random.IntN(n)%(1+random.IntN(n))] = random.Int64N(1<<random.IntN(62)) - random.Int64N(1<<random.IntN(62))
+				}
+			}
+			runs = append(runs, run)
+		}
+		message := sample()
+		message.ResourceTokenStreams[0].TokenStreams[1].ChunkRuns = runs
+		message.ResourceTokenStreams[0].TokenStreams[1].End = &tokenpulsev1.StreamEnd{}
+		encoded, err := proto.Marshal(message)
+		require.NoError(t, err)
+		requireAgrees(t, encoded)
+	}
+}
+
 // Forms that generated code never writes and protobuf allows.
 func TestUnusualEncodings(t *testing.T) {
 	field := func(num protowire.Number, content ...[]byte) []byte {

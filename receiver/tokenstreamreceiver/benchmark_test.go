@@ -2,6 +2,7 @@ package tokenstreamreceiver
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -76,6 +77,47 @@ func BenchmarkProtobuf(b *testing.B) {
 	wire, err := proto.Marshal(message)
 	require.NoError(b, err)
 	benchmark(b, wire, func(r *request) error { return r.readProtobuf(wire) })
+}
+
+// BenchmarkParts is of streams that come in ten requests each, as from a service that
+// sends every second.
+func BenchmarkParts(b *testing.B) {
+	const parts = 10
+	var wires [parts][]byte
+	for part := range parts {
+		message := &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{{
+			Resource: &resourcev1.Resource{Attributes: []*commonv1.KeyValue{str("service.name", "chat")}},
+		}}}
+		for i := range benchStreams {
+			stream := &tokenpulsev1.TokenStream{
+				StreamId: fmt.Sprintf("stream-%d", i),
+				ChunkRuns: []*tokenpulsev1.ChunkRun{{
+					TimeUnixNano: at(time.Duration(part+1) * 2 * time.Second), DeltaUnitNanos: 1000, TimeDeltas: benchDeltas()[:benchTokens/parts],
+				}},
+			}
+			if part == 0 {
+				stream.Start = &tokenpulsev1.StreamStart{TimeUnixNano: t0, Attributes: []*commonv1.KeyValue{str("gen_ai.request.model", "llama-3-70b")}}
+			}
+			if part == parts-1 {
+				stream.End = &tokenpulsev1.StreamEnd{FinishReason: "stop"}
+			}
+			message.ResourceTokenStreams[0].TokenStreams = append(message.ResourceTokenStreams[0].TokenStreams, stream)
+		}
+		var err error
+		wires[part], err = proto.Marshal(message)
+		require.NoError(b, err)
+	}
+	benchmark(b, bytes.Join(wires[:], nil), func(r *request) error {
+		for _, wire := range wires[:parts-1] {
+			if err := r.readProtobuf(wire); err != nil {
+				return err
+			}
+			if refused := r.commit(b.Context()); refused != nil {
+				return errors.New(refused.message)
+			}
+		}
+		return r.readProtobuf(wires[parts-1])
+	})
 }
 
 func BenchmarkNDJSON(b *testing.B) {
