@@ -312,7 +312,7 @@ func TestRunsInMicroseconds(t *testing.T) {
 			}
 			switch random.IntN(16) {
 			case 0:
-				run.FirstSequenceNumber = proto.Uint64(seq)
+				run.FirstSequenceNumber = new(seq)
 				seq += uint64(len(run.TimeDeltas)) / 2 // some come twice
 			case 1:
 				run.Channel = 3
