@@ -20,9 +20,9 @@ const generalReaders = 2
 // claimants returns the readers that claim a span, whatever their order, and
 // whether one that takes what is left does.
 func claimants(scope string, span ptrace.Span) (particular []string, general bool) {
-	seen := signsOf(span)
+	c, seen := look(scope, span)
 	for i, r := range readers {
-		if seen>>i&1 == 0 || r.claims != nil && !r.claims(candidate{scope, span}) {
+		if seen>>i&1 == 0 || r.claims != nil && !r.claims(c) {
 			continue
 		}
 		if i >= len(readers)-generalReaders {

@@ -34,6 +34,5 @@ var openLIT = reader{
 }
 
 func isOpenLIT(c candidate) bool {
-	sdk, ok := c.span.Attributes().Get("telemetry.sdk.name")
-	return ok && sdk.Str() == "openlit" || c.has(openLITStream, openLITFirstToken)
+	return c.text("telemetry.sdk.name") == "openlit" || c.has(openLITStream, openLITFirstToken)
 }

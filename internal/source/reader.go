@@ -47,12 +47,23 @@ type sign struct {
 type candidate struct {
 	scope string
 	span  ptrace.Span
+	// lengths has a bit for the length of each key of the span's attributes.
+	lengths uint64
+}
+
+// get returns an attribute of the span. Most that are asked for are not there, and
+// the lengths mostly tell that without a search.
+func (c candidate) get(key string) (pcommon.Value, bool) {
+	if c.lengths>>(len(key)%64)&1 == 0 {
+		return pcommon.Value{}, false
+	}
+	return c.span.Attributes().Get(key)
 }
 
 // has reports whether the span has any of the attributes.
 func (c candidate) has(keys ...string) bool {
 	for _, key := range keys {
-		if _, ok := c.span.Attributes().Get(key); ok {
+		if _, ok := c.get(key); ok {
 			return true
 		}
 	}
@@ -61,7 +72,7 @@ func (c candidate) has(keys ...string) bool {
 
 // text returns an attribute of the span that is text.
 func (c candidate) text(key string) string {
-	if v, ok := c.span.Attributes().Get(key); ok {
+	if v, ok := c.get(key); ok {
 		return v.Str()
 	}
 	return ""
@@ -79,7 +90,7 @@ func (c candidate) hasEvent(events []string) bool {
 
 // isModelCall reports whether the span says so in the conventions' words.
 func (c candidate) isModelCall() bool {
-	v, ok := c.span.Attributes().Get(names.GenAIOperationName)
+	v, ok := c.get(names.GenAIOperationName)
 	return ok && modelCall.holds(v)
 }
 
@@ -117,11 +128,9 @@ var hints = func() *table[[]hint] {
 // noReader is the index of none.
 const noReader = -1
 
-// match returns the index of the first reader that claims the span. It is called
-// for every span that passes, so it is quick and does not allocate.
-func match(scope string, span ptrace.Span) int {
-	seen := signsOf(span)
-	c := candidate{scope, span}
+// match returns the index of the first reader that claims a span, of those that it
+// has a sign of.
+func match(c candidate, seen uint64) int {
 	for ; seen != 0; seen &= seen - 1 {
 		i := bits.TrailingZeros64(seen)
 		if r := &readers[i]; r.claims == nil || r.claims(c) {
@@ -131,9 +140,12 @@ func match(scope string, span ptrace.Span) int {
 	return noReader
 }
 
-// signsOf returns a bit for each reader that the span has a sign of.
-func signsOf(span ptrace.Span) (seen uint64) {
+// look returns a span as a candidate, and a bit for each reader that it has a sign
+// of. It is called for every span that passes, so it is quick and does not allocate.
+func look(scope string, span ptrace.Span) (c candidate, seen uint64) {
+	var lengths uint64
 	for key, v := range span.Attributes().All() {
+		lengths |= 1 << (len(key) % 64)
 		found := hints.get(key)
 		if found == nil {
 			continue
@@ -144,5 +156,5 @@ func signsOf(span ptrace.Span) (seen uint64) {
 			}
 		}
 	}
-	return seen
+	return candidate{scope, span, lengths}, seen
 }

@@ -83,13 +83,14 @@ type Observer struct {
 // claims it. It fails for a claimed span that cannot be read, and tells even then
 // which reader claimed it. The observation is good until the next call.
 func (r *Observer) Observe(scope string, span ptrace.Span) (*Observation, error) {
-	i := match(scope, span)
-	if i == noReader || i != tokenStreamReader && wasDerived(span) {
+	c, seen := look(scope, span)
+	i := match(c, seen)
+	if i == noReader || i != tokenStreamReader && wasDerived(c) {
 		return nil, nil //nolint:nilnil // most spans are none, and that is no error
 	}
 	reader, o := &readers[i], &r.observation
 	*o = Observation{
-		Reader: i, Vantage: vantage(reader, span),
+		Reader: i, Vantage: vantage(reader, c),
 		start: span.StartTimestamp(), firstChunkIsFrame: reader.firstChunkIsFrame,
 	}
 	o.Request.Duration = duration(span)
@@ -113,10 +114,7 @@ func (r *Observer) Observe(scope string, span ptrace.Span) (*Observation, error)
 const tokenStreamReader = 0
 
 // wasDerived reports that a processor before this one has read the span already.
-func wasDerived(span ptrace.Span) bool {
-	_, ok := span.Attributes().Get(names.Source)
-	return ok
-}
+func wasDerived(c candidate) bool { return c.has(names.Source) }
 
 // duration is negative for a span that ends before it starts. The difference of
 // two timestamps of our age fits; any other pair gives some duration and no panic.
@@ -126,15 +124,13 @@ func duration(span ptrace.Span) time.Duration {
 
 // vantage returns what the span itself says of its vantage, or what the reader
 // knows of it.
-func vantage(r *reader, span ptrace.Span) string {
-	if told, ok := span.Attributes().Get(names.Vantage); ok {
-		switch told.Str() {
-		case names.VantageClient, names.VantageGateway, names.VantageServer, names.VantageEngine:
-			return told.Str()
-		}
+func vantage(r *reader, c candidate) string {
+	switch told := c.text(names.Vantage); told {
+	case names.VantageClient, names.VantageGateway, names.VantageServer, names.VantageEngine:
+		return told
 	}
 	if r.vantageOf != nil {
-		return r.vantageOf(span)
+		return r.vantageOf(c.span)
 	}
 	return r.vantage
 }

@@ -128,9 +128,17 @@ func (o *Observation) takeFinishReasons(v pcommon.Value) {
 		return
 	}
 	text, _, _ := strings.Cut(v.Str(), "(")
-	for reason := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(`[]", `, r) }) {
+	for reason := range strings.FieldsFuncSeq(text, isJSONMark) {
 		o.takeFinishReason(reason)
 	}
+}
+
+func isJSONMark(r rune) bool {
+	switch r {
+	case '[', ']', '"', ',', ' ':
+		return true
+	}
+	return false
 }
 
 func (o *Observation) takeFinishReason(reason string) {

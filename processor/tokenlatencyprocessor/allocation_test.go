@@ -11,9 +11,10 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 )
 
-// A model call without events costs what its eleven numbers and texts do, and the
-// list of the five that are estimates. Under the race detector a sync.Pool forgets on
-// purpose, so this test is built without it only.
+// A model call without events costs what its eleven numbers and texts do, the list of
+// the five that are estimates, and one slice that is large enough for all of them.
+// Under the race detector a sync.Pool forgets on purpose, so this test is built without
+// it only.
 func TestModelCallAllocations(t *testing.T) {
 	p, err := NewFactory().CreateTraces(t.Context(), processortest.NewNopSettings(typ), createDefaultConfig(), consumertest.NewNop())
 	require.NoError(t, err)
@@ -27,5 +28,5 @@ func TestModelCallAllocations(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	require.LessOrEqual(t, (processed-copied)/spansEach, 24.0)
+	require.LessOrEqual(t, (processed-copied)/spansEach, 21.0)
 }

@@ -68,22 +68,24 @@ var derivedNames = func() map[string]bool {
 	return derived
 }()
 
-// roomFor is how many attributes a stream without anomalies gets.
-const roomFor = 28
-
 // annotate writes the attributes of a latency. What the span had under one of
 // their names goes: absent means absent.
+//
+// The attributes are one long slice, which each name is searched in from its
+// beginning, so what is there already is not written again, and the slice grows
+// once, to the size that it needs: an empty entry costs the garbage collector as
+// much as a full one.
 func (p *tokenLatency) annotate(
 	w *worker, attributes pcommon.Map, observed *source.Observation, derived *latency.Latency,
 ) {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
 		return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || p.dropTimeline && name == names.Timeline)
 	})
-	attributes.EnsureCapacity(attributes.Len() + roomFor)
+	attributes.EnsureCapacity(attributes.Len() + w.room(observed, derived))
 
-	attributes.PutStr(names.Source, p.sources[observed.Reader])
-	attributes.PutStr(names.Vantage, observed.Vantage)
-	attributes.PutStr(names.Outcome, derived.Outcome)
+	putText(attributes, names.Source, p.sources[observed.Reader])
+	putText(attributes, names.Vantage, observed.Vantage)
+	putText(attributes, names.Outcome, derived.Outcome)
 	for quantity, m := range derived.Measures {
 		if m.Known {
 			attributes.PutDouble(measureNames[quantity], m.Value)
@@ -95,6 +97,14 @@ func (p *tokenLatency) annotate(
 	w.putSketches(attributes)
 	putEstimated(attributes, derived)
 	putStandard(attributes, observed)
+}
+
+// putText writes a text, unless it is there.
+func putText(attributes pcommon.Map, name, text string) {
+	v, there := attributes.GetOrPutEmpty(name)
+	if !there || v.Type() != pcommon.ValueTypeStr || v.Str() != text {
+		v.SetStr(text)
+	}
 }
 
 func putCounts(attributes pcommon.Map, derived *latency.Latency) {

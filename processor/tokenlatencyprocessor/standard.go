@@ -20,7 +20,7 @@ var filled = [...]names.Standard{
 func putStandard(attributes pcommon.Map, observed *source.Observation) {
 	for _, standard := range filled {
 		told := &observed.Standard[standard]
-		if !told.Known || told.Rank == 0 {
+		if !isAlias(told) {
 			continue
 		}
 		v, there := attributes.GetOrPutEmpty(names.Aliases[standard][0])
@@ -35,3 +35,6 @@ func putStandard(attributes pcommon.Map, observed *source.Observation) {
 		}
 	}
 }
+
+// isAlias reports that a span says something under a name that is not the standard's.
+func isAlias(told *source.Told) bool { return told.Known && told.Rank > 0 }
