@@ -1,8 +1,6 @@
 package sli
 
 import (
-	"slices"
-
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -27,10 +25,19 @@ var (
 )
 
 // classicIndex returns the classic bucket of v: bounds are inclusive, and values
-// over the last one are in the bucket after it.
+// over the last one are in the bucket after it. It is slices.BinarySearch for what
+// is a number, without the care that takes of what is none.
 func classicIndex(bounds []float64, v float64) int {
-	i, _ := slices.BinarySearch(bounds, v)
-	return i
+	low, high := 0, len(bounds)
+	for low < high {
+		middle := int(uint(low+high) / 2)
+		if bounds[middle] < v {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low
 }
 
 // countClassic counts a sketch into classic buckets. A bucket of the sketch that

@@ -31,29 +31,31 @@ func newHistogram(q Quantity, bounds []float64, windowCount int) *histogram {
 }
 
 // add counts a single value.
-func (h *histogram) add(v float64, exemplar Exemplar) {
+func (h *histogram) add(v float64, exemplar *Exemplar) {
 	h.pending.Add(v, 1)
-	h.classic[classicIndex(h.bounds, v)]++
-	h.remember(v, exemplar)
+	bucket := classicIndex(h.bounds, v)
+	h.classic[bucket]++
+	h.remember(bucket, v, exemplar)
 }
 
 // merge counts all values of a request's distribution.
-func (h *histogram) merge(values *sketch.Sketch, largest float64, exemplar Exemplar) {
-	h.pending.Merge(values)
+func (h *histogram) merge(values *sketch.Encoded, largest float64, exemplar *Exemplar) {
+	h.pending.MergeEncoded(values)
 	if largest > 0 {
-		h.remember(largest, exemplar)
+		h.remember(classicIndex(h.bounds, largest), largest, exemplar)
 	}
 }
 
-func (h *histogram) remember(v float64, exemplar Exemplar) {
+func (h *histogram) remember(bucket int, v float64, exemplar *Exemplar) {
 	if !exemplar.Set() {
 		return
 	}
 	if h.exemplars == nil {
 		h.exemplars = make([]Exemplar, len(h.bounds)+1)
 	}
-	exemplar.Value = v
-	h.exemplars[classicIndex(h.bounds, v)] = exemplar
+	e := &h.exemplars[bucket]
+	*e = *exemplar
+	e.Value = v
 }
 
 // fold moves the pending values on to the open slots.

@@ -58,21 +58,20 @@ func (s *series) record(r *Request) (became Recorded, recorded bool) {
 	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
 	for q := range singleValues {
 		if v, present := r.Value(q); present {
-			o.histogram(q, s.engine).add(v, exemplar)
+			o.histogram(q, s.engine).add(v, &exemplar)
 		}
 	}
 	return Recorded{
 		Overflow:          s.key == overflowKey,
-		MalformedSketches: o.merge(r, exemplar, s.engine),
+		MalformedSketches: o.merge(r, &exemplar, s.engine),
 		DroppedVerdicts:   s.slos.record(r, s.engine),
 	}, true
 }
 
 // merge adds the request's distributions. It returns how many were malformed.
-func (o *outcomeSeries) merge(r *Request, exemplar Exemplar, e *Engine) (malformed int) {
-	decoded := e.scratch.Get().(*sketch.Sketch)
-	defer e.scratch.Put(decoded)
+func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malformed int) {
 	var encoded []byte
+	var values sketch.Encoded
 	var err error
 	for q := singleValues; q < quantities; q++ {
 		d := r.Distribution(q)
@@ -81,13 +80,13 @@ func (o *outcomeSeries) merge(r *Request, exemplar Exemplar, e *Engine) (malform
 		}
 		if !bytes.Equal(d.Sketch, encoded) { // they are mostly the same
 			encoded = d.Sketch
-			err = decode(decoded, encoded)
+			values, err = parse(encoded)
 		}
 		if err != nil {
 			malformed++
 			continue
 		}
-		o.histogram(q, e).merge(decoded, d.Max, exemplar)
+		o.histogram(q, e).merge(&values, d.Max, exemplar)
 	}
 	return malformed
 }
@@ -97,15 +96,12 @@ const maxValues = sketch.MaxValue
 
 var errTooMany = errors.New("sketch has more values than a request can")
 
-func decode(into *sketch.Sketch, encoded []byte) error {
-	into.Reset()
-	if err := into.MergeBinary(encoded); err != nil {
-		return err
+func parse(encoded []byte) (sketch.Encoded, error) {
+	values, err := sketch.Parse(encoded)
+	if err == nil && values.Count() > maxValues {
+		err = errTooMany
 	}
-	if into.Count() > maxValues {
-		return errTooMany
-	}
-	return nil
+	return values, err
 }
 
 func (s *series) count(r *Request) {

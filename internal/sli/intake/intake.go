@@ -5,7 +5,6 @@ package intake
 import (
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/sli"
@@ -26,23 +25,22 @@ type Tally struct {
 // Record adds every span that carries latencies to the engine's series. The
 // dimensions are those the engine was made with.
 func Record(traces ptrace.Traces, engine *sli.Engine, dimensions []string, now time.Time) Tally {
-	return record(traces, engine, reader{dimensions: dimensions}, now)
+	return record(traces, engine, reader{dimensions: newDimensions(dimensions)}, now)
 }
 
 // RecordVerdicts is Record for an engine that only has to know of objectives: its
 // series hold no latency, and are small.
 func RecordVerdicts(traces ptrace.Traces, engine *sli.Engine, dimensions []string, now time.Time) Tally {
-	return record(traces, engine, reader{dimensions: dimensions, verdictsOnly: true}, now)
+	return record(traces, engine, reader{dimensions: newDimensions(dimensions), verdictsOnly: true}, now)
 }
 
 func record(traces ptrace.Traces, engine *sli.Engine, r reader, now time.Time) (t Tally) {
-	dimensions := r.dimensions
-	resource := make([]string, len(dimensions))
-	r.request.Dimensions = make([]string, len(dimensions))
+	resource := make([]string, len(r.dimensions.names))
+	r.request.Dimensions = make([]string, len(r.dimensions.names))
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		clear(resource)
 		for key, v := range resourceSpans.Resource().Attributes().All() {
-			readDimension(resource, dimensions, key, v)
+			r.dimensions.read(resource, key, v)
 		}
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
@@ -68,28 +66,4 @@ func (t *Tally) add(recorded sli.Recorded, r *reader) {
 	}
 	// One attribute can serve two distributions, and is rejected once.
 	t.Rejected[MalformedSketch] += int64(min(recorded.MalformedSketches, r.sketches))
-}
-
-// readDimension takes an attribute into the values of the dimensions, if it is
-// one. An empty value counts as none.
-func readDimension(values, dimensions []string, key string, v pcommon.Value) {
-	for i, dimension := range dimensions {
-		if key == dimension {
-			if s := scalar(v); s != "" {
-				values[i] = s
-			}
-			return
-		}
-	}
-}
-
-// scalar returns the value as a label shows it. Lists, maps and bytes make no
-// label.
-func scalar(v pcommon.Value) string {
-	switch v.Type() {
-	case pcommon.ValueTypeStr, pcommon.ValueTypeInt, pcommon.ValueTypeDouble, pcommon.ValueTypeBool:
-		return v.AsString()
-	default:
-		return ""
-	}
 }

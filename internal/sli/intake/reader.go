@@ -7,13 +7,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sli"
 )
 
 // reader turns one span after the other into a request.
 type reader struct {
-	dimensions   []string
+	dimensions   dimensions
 	verdictsOnly bool
 	request      sli.Request
 
@@ -40,9 +39,9 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 		Verdicts:   verdicts,
 	}}
 	for key, v := range span.Attributes().All() {
-		readDimension(values, r.dimensions, key, v)
-		if !r.judgement(key, v) && !r.verdictsOnly {
-			r.measurement(key, v)
+		r.dimensions.read(values, key, v)
+		if f := fieldOf(key); f != nil {
+			r.take(f, v)
 		}
 	}
 	if !r.ours {
@@ -54,72 +53,37 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	return true
 }
 
-// judgement takes an attribute that tells what kind of request it was, and what the
-// objectives say of it. It returns whether it is one.
-func (r *reader) judgement(key string, v pcommon.Value) bool {
-	switch key {
-	case names.Outcome:
-		r.outcome(v)
-	case names.Vantage:
-		r.request.Vantage = scalar(v)
-	case names.SLOMet:
-		r.verdicts(sli.Good, v)
-	case names.SLOBreached:
-		r.verdicts(sli.Bad, v)
-	case names.SLONotEligible:
-		r.verdicts(sli.NotEligible, v)
-	default:
-		return false
+// take reads an attribute.
+func (r *reader) take(f *field, v pcommon.Value) {
+	if r.verdictsOnly && !f.judges() {
+		return
 	}
-	return true
-}
-
-// measurement takes an attribute that holds a number, or a distribution.
-func (r *reader) measurement(key string, v pcommon.Value) {
-	switch key {
-	case names.TimeToFirstToken:
-		r.value(sli.TimeToFirstToken, v)
-	case names.TimeToFirstOutputToken:
-		r.value(sli.TimeToFirstOutputToken, v)
-	case names.TimePerOutputToken:
-		r.value(sli.TimePerOutputToken, v)
-	case names.RequestDuration:
-		r.value(sli.RequestDuration, v)
-	case names.QueueDuration:
-		r.value(sli.QueueDuration, v)
-	case names.PrefillDuration:
-		r.value(sli.PrefillDuration, v)
-	case names.DecodeDuration:
-		r.value(sli.DecodeDuration, v)
-	case names.OutputTokenRate:
-		r.value(sli.OutputTokenRate, v)
-
-	case names.InterTokenLatencySketch:
-		r.sketch(&r.tokenGaps, v)
-	case names.InterChunkLatencySketch:
-		r.ownChunkGaps = true
-		r.sketch(&r.chunkGaps, v)
-	case names.InterTokenLatency + names.SuffixMax:
-		r.number(&r.tokenGaps.Max, v)
-	case names.InterChunkLatency + names.SuffixMax:
-		r.number(&r.chunkGaps.Max, v)
-	case names.TokenCount:
-		r.number(&r.tokenCount, v)
-
-	case names.GenAIInputTokens:
-		r.count(sli.InputTokens, v)
-	case names.GenAIOutputTokens:
-		r.count(sli.OutputTokens, v)
-	case names.GenAIReasoningTokens:
-		r.count(sli.ReasoningTokens, v)
-	case names.GenAICacheReadInputTokens:
-		r.count(sli.CachedInputTokens, v)
-	case names.StallCount:
-		r.count(sli.Stalls, v)
-	case names.StallDuration:
+	switch f.kind {
+	case isOutcome:
+		r.outcome(v)
+	case isVantage:
+		r.request.Vantage = scalar(v)
+	case isVerdicts:
+		r.verdicts(sli.Verdict(f.which), v)
+	case isValue:
+		r.value(sli.Quantity(f.which), v)
+	case isCount:
+		r.count(sli.Count(f.which), v)
+	case isStallDuration:
 		if n, ok := r.accept(number(v)); ok {
 			r.request.SetCount(sli.StallSeconds, n)
 		}
+	case isTokenCount:
+		r.number(&r.tokenCount, v)
+	case isTokenSketch:
+		r.sketch(&r.tokenGaps, v)
+	case isChunkSketch:
+		r.ownChunkGaps = true
+		r.sketch(&r.chunkGaps, v)
+	case isLongestTokenGap:
+		r.number(&r.tokenGaps.Max, v)
+	case isLongestChunkGap:
+		r.number(&r.chunkGaps.Max, v)
 	}
 }
 
