@@ -38,6 +38,11 @@ const (
 // configuration can hold, and turns away keys that mean nothing.
 func (o *Objective) Unmarshal(conf *confmap.Conf) error {
 	o.Window = defaultObjectiveWindow
+	if window, is := conf.Get("window").(string); is {
+		if _, err := time.ParseDuration(window); err != nil { // days, mostly, which Go does not know
+			return fmt.Errorf("`window` is %q: give hours, such as 720h for 30 days", window)
+		}
+	}
 	return conf.Unmarshal(o)
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -295,4 +296,19 @@ func TestObjectiveMistakesAreNamed(t *testing.T) {
 		})
 	}
 	require.ErrorContains(t, errors.Join(ObjectiveProblems(make([]Objective, 65))...), "`objectives` has 65 entries: at most 64")
+}
+
+func TestObjectiveWindowInDaysIsToldTheRemedy(t *testing.T) {
+	var c struct {
+		Objectives []Objective `mapstructure:"objectives"`
+	}
+	objective := map[string]any{"slo": "a", "objective": 0.9, "window": "30d"}
+	conf := confmap.NewFromStringMap(map[string]any{"objectives": []any{objective}})
+	require.ErrorContains(t, conf.Unmarshal(&c), "`window` is \"30d\": give hours, such as 720h for 30 days")
+	objective["window"] = "48h"
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"objectives": []any{objective}}).Unmarshal(&c))
+	require.Equal(t, 48*time.Hour, c.Objectives[0].Window)
+	delete(objective, "window")
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"objectives": []any{objective}}).Unmarshal(&c))
+	require.Equal(t, 720*time.Hour, c.Objectives[0].Window)
 }
