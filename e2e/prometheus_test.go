@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -62,19 +61,24 @@ func startPrometheus(t *testing.T, program, target, features string, ruleFiles .
 	t.Helper()
 	rules, err := json.Marshal(ruleFiles)
 	require.NoError(t, err)
-	folder := t.TempDir()
-	config := filepath.Join(folder, "prometheus.yml")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
+	return runPrometheus(t, program, fmt.Sprintf(`
 rule_files: %s
 scrape_configs:
   - job_name: tokenpulse
     scrape_interval: 500ms
     scrape_timeout: 500ms
     static_configs: [{targets: [%q]}]
-`, rules, target), 0o600))
+`, rules, target), "--enable-feature", features)
+}
+
+func runPrometheus(t *testing.T, program, config string, flags ...string) *prometheus {
+	t.Helper()
+	folder := t.TempDir()
 	p := &prometheus{address: freeAddress(t)}
-	p.process = start(t, program, "--config.file", config, "--storage.tsdb.path", filepath.Join(folder, "data"),
-		"--web.listen-address", p.address, "--enable-feature", features)
+	p.process = start(t, program, append([]string{
+		"--config.file", writeFile(t, folder, "prometheus.yml", config),
+		"--storage.tsdb.path", filepath.Join(folder, "data"), "--web.listen-address", p.address,
+	}, flags...)...)
 	p.waitFor(t, "http://"+p.address+"/-/ready")
 	return p
 }

@@ -33,7 +33,8 @@ connectors:
 func TestExampleRemoteWrite(t *testing.T) {
 	program := need.Program(t, "prometheus")
 	requests := readRecording(t)
-	server := startRemoteWriteReceiver(t, program)
+	const scrapesNothing = ""
+	server := runPrometheus(t, program, scrapesNothing, "--web.enable-remote-write-receiver", "--enable-feature", "native-histograms,exemplar-storage")
 	t.Setenv("REMOTE_WRITE_ENDPOINT", "http://"+server.address+"/api/v1/write")
 	t.Setenv("HOSTNAME", "collector-1")
 	more := filepath.Join(t.TempDir(), "more.yaml")
@@ -74,18 +75,6 @@ func TestExampleRemoteWrite(t *testing.T) {
 	// Prometheus 2.42 drops the exemplars that come with a native histogram's first
 	// samples, so these are of the second replay.
 	require.NotEmpty(t, server.exemplarTraces(t), "exemplars lead from a histogram to its traces")
-}
-
-func startRemoteWriteReceiver(t *testing.T, program string) *prometheus {
-	t.Helper()
-	folder := t.TempDir()
-	config := filepath.Join(folder, "prometheus.yml")
-	require.NoError(t, os.WriteFile(config, nil, 0o600)) // it scrapes nothing
-	p := &prometheus{address: freeAddress(t)}
-	p.process = start(t, program, "--config.file", config, "--storage.tsdb.path", filepath.Join(folder, "data"),
-		"--web.listen-address", p.address, "--web.enable-remote-write-receiver", "--enable-feature", "native-histograms,exemplar-storage")
-	p.waitFor(t, "http://"+p.address+"/-/ready")
-	return p
 }
 
 // startPushing runs the Collector with a config that has no scrape endpoint.

@@ -8,12 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/extension/extensiontest"
 	storageapi "go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -22,6 +19,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
 	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/sli/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
 )
 
@@ -320,8 +318,7 @@ func TestAlertsOutliveTheirSeries(t *testing.T) {
 // What was refused before the Collector was killed is told after the restart, and so
 // is what another objective makes of the same requests.
 func TestUntoldAlertsAreToldAfterARestart(t *testing.T) {
-	id, storage := newFileStorage(t, 0)
-	host := extensions{id: storage}
+	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	start := func(objective float64, refuses bool) *logHarness {
 		h := newLogHarness(t, func(c *Config) {
 			c.StorageID, c.FlushInterval = &id, 24*time.Hour
@@ -347,28 +344,11 @@ func TestUntoldAlertsAreToldAfterARestart(t *testing.T) {
 	require.NoError(t, third.Shutdown(t.Context()))
 }
 
-// extensions is a host with extensions.
-type extensions map[component.ID]component.Component
-
-func (e extensions) GetExtensions() map[component.ID]component.Component { return e }
-
-func newFileStorage(t *testing.T, maxSize int64) (component.ID, component.Component) {
-	t.Helper()
-	id, factory := component.MustNewID("file_storage"), filestorage.NewFactory()
-	config := factory.CreateDefaultConfig().(*filestorage.Config)
-	config.Directory, config.MaxSize = t.TempDir(), maxSize
-	storage, err := factory.Create(t.Context(), extensiontest.NewNopSettings(id.Type()), config)
-	require.NoError(t, err)
-	require.NoError(t, storage.Start(t.Context(), componenttest.NewNopHost()))
-	t.Cleanup(func() { require.NoError(t, storage.Shutdown(context.Background())) })
-	return id, storage
-}
-
 // A storage that fails is told of, every round.
 func TestSavesThatFailAreCounted(t *testing.T) {
-	id, storage := newFileStorage(t, 32<<10)
+	host, id := budgetstoretest.NewHost(t, 32<<10), budgetstoretest.FileStorage
 	h := newLogHarness(t, func(c *Config) { c.StorageID = &id; c.FlushInterval = time.Hour })
-	require.NoError(t, h.Start(t.Context(), extensions{id: storage}))
+	require.NoError(t, h.Start(t.Context(), host))
 	for i := range 300 { // more than fits
 		h.judged(t, strconv.Itoa(i), 1, 0)
 	}
@@ -381,8 +361,7 @@ func TestSavesThatFailAreCounted(t *testing.T) {
 // A restarted connector goes on, and tells nothing twice: neither what held before
 // and holds still, nor what had ended. What ended meanwhile it tells.
 func TestBurnEventsAfterARestart(t *testing.T) {
-	id, storage := newFileStorage(t, 0)
-	host := extensions{id: storage}
+	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	withStorage := func(c *Config) { c.StorageID = &id; c.FlushInterval = 24 * time.Hour; c.Series.SeriesExpiration = 0 }
 
 	first := newLogHarness(t, withStorage)

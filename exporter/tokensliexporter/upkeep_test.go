@@ -1,20 +1,17 @@
 package tokensliexporter
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
-	"go.opentelemetry.io/collector/extension/extensiontest"
 	storageapi "go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -22,25 +19,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
 	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/sli/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
 )
-
-// extensions is a host with extensions.
-type extensions map[component.ID]component.Component
-
-func (e extensions) GetExtensions() map[component.ID]component.Component { return e }
-
-func withFileStorage(t *testing.T, maxSize int64) (component.ID, component.Host) {
-	t.Helper()
-	id, factory := component.MustNewID("file_storage"), filestorage.NewFactory()
-	config := factory.CreateDefaultConfig().(*filestorage.Config)
-	config.Directory, config.MaxSize = t.TempDir(), maxSize
-	storage, err := factory.Create(t.Context(), extensiontest.NewNopSettings(id.Type()), config)
-	require.NoError(t, err)
-	require.NoError(t, storage.Start(t.Context(), componenttest.NewNopHost()))
-	t.Cleanup(func() { require.NoError(t, storage.Shutdown(context.Background())) })
-	return id, extensions{id: storage}
-}
 
 // newExporter returns one with an objective, and the URL of its metrics.
 func newExporter(t *testing.T, change func(*Config)) (exporter.Traces, string) {
@@ -82,7 +63,7 @@ func sloLines(t *testing.T, url string) (lines []string) {
 
 // The budget goes on after a restart, and the counters begin at zero.
 func TestBudgetSurvivesARestart(t *testing.T) {
-	id, host := withFileStorage(t, 0)
+	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	first, url := newExporter(t, func(c *Config) { c.StorageID = &id })
 	require.NoError(t, first.Start(t.Context(), host))
@@ -102,7 +83,7 @@ func TestBudgetSurvivesARestart(t *testing.T) {
 
 // Nobody scrapes, and nobody shuts down: budgets are saved, and series expire.
 func TestUpkeepWithoutReaders(t *testing.T) {
-	id, host := withFileStorage(t, 0)
+	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	short := func(c *Config) { c.StorageID = &id; c.Series.SeriesExpiration = time.Second }
 	first, url := newExporter(t, short)
@@ -123,7 +104,7 @@ func TestUpkeepEvery(t *testing.T) {
 
 // A storage that fails is told of while the exporter runs, and when it ends.
 func TestSavesThatFailAreCounted(t *testing.T) {
-	id, host := withFileStorage(t, 32<<10)
+	host, id := budgetstoretest.NewHost(t, 32<<10), budgetstoretest.FileStorage
 	telemetry := componenttest.NewTelemetry()
 	config := createDefaultConfig().(*Config)
 	config.Server.NetAddr.Endpoint = freeAddress(t)

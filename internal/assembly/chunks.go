@@ -83,7 +83,7 @@ func (c *Chunks) appendEach(unixNanos []int64, channel timeline.Channel) bool {
 		return false
 	}
 	c.line.AppendEach(unixNanos, channel)
-	c.latest, c.numbered, c.nextSeq = max(c.latest, last), false, 1
+	c.reach(last)
 	return true
 }
 
@@ -94,7 +94,7 @@ func (c *Chunks) appendGaps(unixNano int64, gaps []byte, chunks int, ticks int64
 		return false
 	}
 	c.line.AppendGaps(unixNano, gaps, chunks, ticks, channel)
-	c.latest, c.numbered, c.nextSeq = max(c.latest, unixNano+ticks*int64(timeline.Tick)), false, 1
+	c.reach(unixNano + ticks*int64(timeline.Tick))
 	return true
 }
 
@@ -105,8 +105,13 @@ func (c *Chunks) appendAll(others *Chunks) bool {
 		return false
 	}
 	c.line.AppendTimeline(&others.line)
-	c.latest, c.numbered, c.nextSeq = max(c.latest, others.latest), false, 1
+	c.reach(others.latest)
 	return true
+}
+
+// reach notes that chunks without sequence numbers came in line, the last at a time.
+func (c *Chunks) reach(unixNano int64) {
+	c.latest, c.numbered, c.nextSeq = max(c.latest, unixNano), false, 1
 }
 
 // add takes any chunk, or drops it as the repeat of one in line.

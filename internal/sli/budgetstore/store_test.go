@@ -6,10 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/goleak"
@@ -18,33 +16,24 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/sli/budgetstore/budgetstoretest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	fileStorage = component.MustNewID("file_storage")
-	owner       = Owner{Kind: component.KindExporter, ID: component.MustNewID("token_sli")}
-	dimensions  = []string{"model"}
+	owner      = Owner{Kind: component.KindExporter, ID: component.MustNewID("token_sli")}
+	dimensions = []string{"model"}
 )
 
-// host is a Collector with a real file_storage, and an extension that stores nothing.
-type host map[component.ID]component.Component
-
-func (h host) GetExtensions() map[component.ID]component.Component { return h }
-
-func newHost(t *testing.T, folder string) host {
+// newHost is a Collector with a file_storage, and an extension that stores nothing.
+func newHost(t *testing.T) budgetstoretest.Host {
 	t.Helper()
-	factory := filestorage.NewFactory()
-	config := factory.CreateDefaultConfig().(*filestorage.Config)
-	config.Directory = folder
-	extension, err := factory.Create(t.Context(), extensiontest.NewNopSettings(fileStorage.Type()), config)
-	require.NoError(t, err)
-	require.NoError(t, extension.Start(t.Context(), componenttest.NewNopHost()))
-	t.Cleanup(func() { require.NoError(t, extension.Shutdown(context.Background())) })
+	host := budgetstoretest.NewHost(t, 0)
 	other, err := extensiontest.NewNopFactory().Create(t.Context(), extensiontest.NewNopSettings(extensiontest.NopType), nil)
 	require.NoError(t, err)
-	return host{fileStorage: extension, component.NewID(extensiontest.NopType): other}
+	host[component.NewID(extensiontest.NopType)] = other
+	return host
 }
 
 func newEngine(dimensions []string) *sli.Engine {
@@ -76,11 +65,11 @@ func spent(e *sli.Engine, now time.Time) map[string]uint64 {
 }
 
 // opened returns a store, an engine that goes on, and what was logged.
-func opened(t *testing.T, h host, dimensions []string) (*Store, *sli.Engine, []byte, *observer.ObservedLogs) {
+func opened(t *testing.T, h budgetstoretest.Host, dimensions []string) (*Store, *sli.Engine, []byte, *observer.ObservedLogs) {
 	t.Helper()
 	core, logged := observer.New(zapcore.InfoLevel)
 	e := newEngine(dimensions)
-	s, notes, err := Open(t.Context(), h, &fileStorage, owner, e, dimensions, zap.New(core))
+	s, notes, err := Open(t.Context(), h, &budgetstoretest.FileStorage, owner, e, dimensions, zap.New(core))
 	require.NoError(t, err)
 	return s, e, notes, logged
 }
@@ -92,7 +81,7 @@ func killed(t *testing.T, s *Store) {
 }
 
 func TestBudgetsSurviveRestarts(t *testing.T) {
-	h := newHost(t, t.TempDir())
+	h := newHost(t)
 	now := time.Now()
 	s, e, notes, _ := opened(t, h, dimensions)
 	require.Nil(t, notes, "there was nothing")
@@ -121,7 +110,7 @@ func TestBudgetsSurviveRestarts(t *testing.T) {
 
 // Each save writes what has changed, and no more.
 func TestSaveWritesWhatChanged(t *testing.T) {
-	h := newHost(t, t.TempDir())
+	h := newHost(t)
 	s, e, _, _ := opened(t, h, dimensions)
 	counting := &client{Client: s.client}
 	s.client = counting
@@ -161,7 +150,7 @@ func TestSaveWritesWhatChanged(t *testing.T) {
 
 // Budgets whose windows are over leave the storage.
 func TestBudgetsThatAreOverAreDeleted(t *testing.T) {
-	h := newHost(t, t.TempDir())
+	h := newHost(t)
 	s, e, _, _ := opened(t, h, dimensions)
 	now := time.Now()
 	bad(e, "a", now)
@@ -187,7 +176,7 @@ func TestBudgetsThatAreOverAreDeleted(t *testing.T) {
 
 // Series of other dimensions are other series. Nothing of the old ones stays.
 func TestOtherDimensionsBeginAnew(t *testing.T) {
-	h := newHost(t, t.TempDir())
+	h := newHost(t)
 	now := time.Now()
 	s, e, _, _ := opened(t, h, dimensions)
 	bad(e, "a", now)
@@ -205,7 +194,7 @@ func TestOtherDimensionsBeginAnew(t *testing.T) {
 }
 
 func TestWhatCannotBeReadLeavesTheRest(t *testing.T) {
-	h := newHost(t, t.TempDir())
+	h := newHost(t)
 	now := time.Now()
 	s, e, _, _ := opened(t, h, dimensions)
 	bad(e, "a", now)
@@ -229,7 +218,7 @@ func TestWhatCannotBeReadLeavesTheRest(t *testing.T) {
 
 // Two components, and two signals of one, do not share budgets.
 func TestOwnersAreApart(t *testing.T) {
-	h := newHost(t, t.TempDir())
+	h := newHost(t)
 	now := time.Now()
 	s, e, _, _ := opened(t, h, dimensions)
 	bad(e, "a", now)
@@ -240,7 +229,7 @@ func TestOwnersAreApart(t *testing.T) {
 		{Kind: component.KindExporter, ID: owner.ID, Name: "logs"},
 	} {
 		e := newEngine(dimensions)
-		s, _, err := Open(t.Context(), h, &fileStorage, other, e, dimensions, zap.NewNop())
+		s, _, err := Open(t.Context(), h, &budgetstoretest.FileStorage, other, e, dimensions, zap.NewNop())
 		require.NoError(t, err)
 		require.Empty(t, spent(e, now))
 		require.NoError(t, s.Close(t.Context(), nil))
@@ -248,7 +237,7 @@ func TestOwnersAreApart(t *testing.T) {
 }
 
 func TestExtensionsThatCannotBeUsed(t *testing.T) {
-	h := newHost(t, t.TempDir())
+	h := newHost(t)
 	missing, nop := component.MustNewIDWithName("file_storage", "x"), component.NewID(extensiontest.NopType)
 	_, _, err := Open(t.Context(), h, &missing, owner, newEngine(dimensions), dimensions, zap.NewNop())
 	require.ErrorContains(t, err, "`storage` is \"file_storage/x\", which is no extension of this Collector: list it under `extensions` and under `service::extensions`")
@@ -257,7 +246,7 @@ func TestExtensionsThatCannotBeUsed(t *testing.T) {
 }
 
 func TestWithoutAnExtensionNothingIsKept(t *testing.T) {
-	s, _, err := Open(t.Context(), host{}, nil, owner, newEngine(dimensions), dimensions, zap.NewNop())
+	s, _, err := Open(t.Context(), budgetstoretest.Host{}, nil, owner, newEngine(dimensions), dimensions, zap.NewNop())
 	require.NoError(t, err)
 	require.Nil(t, s)
 	require.NoError(t, s.Save(t.Context(), nil))

@@ -1,0 +1,36 @@
+// Package budgetstoretest gives tests a Collector with a real file_storage.
+package budgetstoretest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+)
+
+// FileStorage is the ID of the storage.
+var FileStorage = component.MustNewID("file_storage")
+
+// Host is a Collector with extensions.
+type Host map[component.ID]component.Component
+
+// GetExtensions returns the extensions.
+func (h Host) GetExtensions() map[component.ID]component.Component { return h }
+
+// NewHost returns a Collector whose one extension is a file_storage, with a folder of
+// the test's. It takes files of up to maxSize bytes; zero is no limit.
+func NewHost(t *testing.T, maxSize int64) Host {
+	t.Helper()
+	factory := filestorage.NewFactory()
+	config := factory.CreateDefaultConfig().(*filestorage.Config)
+	config.Directory, config.MaxSize = t.TempDir(), maxSize
+	storage, err := factory.Create(t.Context(), extensiontest.NewNopSettings(FileStorage.Type()), config)
+	require.NoError(t, err)
+	require.NoError(t, storage.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { require.NoError(t, storage.Shutdown(context.Background())) })
+	return Host{FileStorage: storage}
+}
