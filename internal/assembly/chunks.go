@@ -199,7 +199,8 @@ func (c *Chunks) spill() {
 	c.spilled, c.gaps = true, nil
 }
 
-// all yields the chunks as they came.
+// all yields the chunks as they came. The timeline has cut the times of those in line,
+// but for the first; of the latest the time itself is known.
 func (c *Chunks) all(yield func(Chunk) bool) {
 	if c.spilled {
 		for _, k := range c.list {
@@ -216,6 +217,9 @@ func (c *Chunks) all(yield func(Chunk) bool) {
 			seq, gaps = gaps[0].seq, gaps[1:]
 		}
 		k := Chunk{first + int64(walk.Offset()), seq, walk.Tokens(), walk.Channel(), c.numbered}
+		if cut := c.latest - k.UnixNano; index == c.line.Len()-1 && 0 < cut && cut < int64(timeline.Tick) {
+			k.UnixNano = c.latest
+		}
 		if !yield(k) {
 			return
 		}

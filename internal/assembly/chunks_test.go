@@ -118,6 +118,41 @@ func TestUnnumberedBeforeTheFirst(t *testing.T) {
 	require.EqualValues(t, 2, walk.Tokens())
 }
 
+// Not only before the first.
+func TestUnnumberedBeforeTheLast(t *testing.T) {
+	var c Chunks
+	c.add(&Chunk{UnixNano: t0, Tokens: 1})
+	c.add(&Chunk{UnixNano: t0 + 20_000_900, Tokens: 5})
+	c.add(&Chunk{UnixNano: t0 + 20_000_100, Tokens: 2})
+	line := c.Timeline()
+	var tokens []uint32
+	for walk := line.Walk(); walk.Next(); {
+		tokens = append(tokens, walk.Tokens())
+	}
+	require.Equal(t, []uint32{1, 2, 5}, tokens)
+}
+
+// An end that nobody tells is that of the last chunk, to the nanosecond, in whatever
+// parts the stream came.
+func TestEndOfTheLastChunk(t *testing.T) {
+	for name, chunk := range map[string]Chunk{
+		"numbered":   {UnixNano: t0 + 1999, Tokens: 1, Seq: 1, Numbered: true},
+		"unnumbered": {UnixNano: t0 + 1999, Tokens: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newStore(roomy)
+			first := chunk
+			first.UnixNano, first.Seq = t0+500, 0
+			apply(t, s, batchOf(t, s, "s", started, func(t testing.TB, p *Part) {
+				require.NoError(t, p.AddChunk(first))
+				require.NoError(t, p.AddChunk(chunk))
+			}))
+			tx := apply(t, s, batchOf(t, s, "s", ended))
+			require.Equal(t, t0+1999, tx.Finished[0].EndUnixNano())
+		})
+	}
+}
+
 func TestAsManyChunksInOrderAsTheLimit(t *testing.T) {
 	limits := roomy
 	limits.MaxChunksPerStream = maxSpilled + 10

@@ -3,6 +3,8 @@ package latency
 import (
 	"math"
 	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // derivation is the table "Per request" of definitions.md, a method for each few
@@ -207,11 +209,20 @@ func (d *derivation) gaps() {
 	}
 	if d.arrivals.chunks > 1 {
 		d.latency.StallCount = d.arrivals.stalls
-		d.set(StallDuration, d.arrivals.stallTime, partial)
+		d.set(StallDuration, d.stallTime(), partial)
 	}
 	if d.arrivals.fluidity.started && !d.request.StartUnseen && d.request.FirstChunksDropped == 0 {
 		d.latency.Measures[FluidityIndex] = Measure{d.arrivals.fluidity.index(), true, partial}
 	}
+}
+
+// stallTime returns how long all stalls took. They can be the whole request, of which
+// gaps in whole ticks may be a part of a tick longer.
+func (d *derivation) stallTime() time.Duration {
+	if over := d.arrivals.stallTime - d.limit; 0 < over && over < timeline.Tick && d.limit >= 0 {
+		return d.limit
+	}
+	return d.arrivals.stallTime
 }
 
 // reported returns the statistics that can be true. They are not rounded to

@@ -628,3 +628,18 @@ func TestLastChunkAtTheEnd(t *testing.T) {
 	require.InDelta(t, 0.1200006, l.Measures[TimeToFirstOutputToken].Value, 1e-6)
 	require.InDelta(t, 0.1200006, l.InterChunk[Max].Value, 1e-6)
 }
+
+// Stalls that are all of a request: its ends cut a part of a tick off.
+func TestStallsFromStartToEnd(t *testing.T) {
+	const start = 1_795_233_292_000_000_900
+	var line timeline.Timeline
+	line.Append(start, 1, timeline.Content)
+	line.Append(start+599_999_200, 1, timeline.Content)
+	walk, err := timeline.Decode(line.AppendBinary(nil, start))
+	require.NoError(t, err)
+	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 599_999_200}, walk)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, l.StallCount)
+	require.Equal(t, Measure{Value: 0.5999992, Known: true}, l.Measures[StallDuration])
+	require.Equal(t, [Reasons]int64{}, l.Rejected)
+}
