@@ -1,0 +1,408 @@
+package e2e
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+var plainSeed = flag.Uint64("plain-seed", 0, "seed of the random streams of TestPlainPath; 0 takes a new one")
+
+// plainConfig derives every stream twice: as most users do, which takes the short
+// ways there are, and with all that makes the processor look at each chunk.
+const plainConfig = `
+receivers:
+  token_stream:
+    idle_timeout: 4s
+processors:
+  token_latency:
+    timeline: keep
+  token_latency/strict:
+    stall_threshold: 100ms
+    tpot_denominator: after_first_chunk
+    fluidity: {time_to_first_token: 100ms, time_per_output_token: 20ms}
+exporters:
+  token_sli:
+  file:
+    path: ${env:SPANS_FILE}
+  file/strict:
+    path: ${env:STRICT_SPANS_FILE}
+service:
+  pipelines:
+    traces:
+      receivers: [token_stream]
+      processors: [token_latency]
+      exporters: [token_sli, file]
+    traces/strict:
+      receivers: [token_stream]
+      processors: [token_latency/strict]
+      exporters: [file/strict]
+  telemetry:
+    metrics:
+      level: none
+`
+
+var (
+	usualSettings  = plainSettings{stallThreshold: 500_000_000}
+	strictSettings = plainSettings{stallThreshold: 100_000_000, afterFirstChunk: true, firstToken: 100_000_000, nextToken: 20_000_000}
+)
+
+// Whatever is packed, cut, counted in runs or read in one go on the way from a token's
+// event to a percentile: the numbers are those of the definitions, worked out on
+// nothing but slices, and the same over each transport.
+func TestPlainPath(t *testing.T) {
+	seed := *plainSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("to see the same streams again: go test ./e2e -run TestPlainPath -plain-seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	streams := make([]*plainStream, 500)
+	for i := range streams {
+		streams[i] = randomStream(random, i)
+	}
+
+	folder := t.TempDir()
+	usualFile, strictFile := filepath.Join(folder, "usual.jsonl"), filepath.Join(folder, "strict.jsonl")
+	t.Setenv("SPANS_FILE", usualFile)
+	t.Setenv("STRICT_SPANS_FILE", strictFile)
+	c := startCollector(t, writeFile(t, folder, "config.yaml", plainConfig))
+	for _, transport := range plainTransports {
+		for group := range slices.Chunk(streams, 50) {
+			transport.send(t, random, c, transport.name, cutUp(random, group))
+		}
+	}
+	var families map[string]*dto.MetricFamily
+	require.Eventually(t, func() bool {
+		families = scrape(t, c)
+		counted := 0.0
+		for _, metric := range families["tokenpulse_requests_total"].GetMetric() {
+			counted += metric.GetCounter().GetValue()
+		}
+		return counted >= float64(len(streams)*len(plainTransports))
+	}, patience, 100*time.Millisecond, "streams without an end are not counted")
+	c.stop(t)
+
+	// What fails first is short.
+	slices.SortStableFunc(streams, func(a, b *plainStream) int { return cmp.Compare(len(a.chunks), len(b.chunks)) })
+	requirePlainSpans(t, streams, usualFile, usualSettings)
+	requirePlainSpans(t, streams, strictFile, strictSettings)
+	for _, transport := range plainTransports {
+		requirePlainMetrics(t, streams, families, transport.name)
+	}
+}
+
+// requirePlainSpans compares each span with the plain answer, and with the span that
+// another transport made of the same stream.
+func requirePlainSpans(t *testing.T, streams []*plainStream, file string, settings plainSettings) {
+	t.Helper()
+	spans := map[string]ptrace.Span{}
+	for service, all := range spansByService(t, file) {
+		for _, span := range all {
+			spans[service+" "+text(t, span.Attributes(), streamName)] = span
+		}
+		require.Len(t, all, len(streams), service)
+	}
+	require.Len(t, spans, len(streams)*len(plainTransports))
+	for _, s := range streams {
+		want := plainly(s, settings)
+		first := spans[plainTransports[0].name+" "+s.id]
+		for _, transport := range plainTransports {
+			span := spans[transport.name+" "+s.id]
+			about := fmt.Sprintf("over %s: %+v", transport.name, *s)
+			requirePlainSpan(t, s, want, span, about)
+			require.Equal(t, first.Attributes().AsRaw(), span.Attributes().AsRaw(), about)
+			require.Equal(t, first.Kind(), span.Kind(), about)
+			require.Equal(t, first.Status().Code(), span.Status().Code(), about)
+		}
+	}
+}
+
+func requirePlainSpan(t *testing.T, s *plainStream, want plainAnswer, span ptrace.Span, about string) {
+	t.Helper()
+	attributes := span.Attributes()
+	require.EqualValues(t, s.start, span.StartTimestamp(), about)
+	require.EqualValues(t, s.lastKnown(s.arrivals()), span.EndTimestamp(), about)
+	require.Equal(t, want.outcome, text(t, attributes, names.Outcome), about)
+	require.Equal(t, cmp.Or(s.vantage, names.VantageServer), text(t, attributes, names.Vantage), about)
+	require.Equal(t, want.outcome == names.OutcomeError && s.failure != "", span.Status().Code() == ptrace.StatusCodeError, about)
+
+	for name, number := range want.numbers {
+		got, there := attributes.Get(name)
+		require.True(t, there, "%s is missing, not %v; %s", name, number.value, about)
+		requireNear(t, number, plainDouble(got), name+" "+about)
+	}
+	for name, v := range attributes.All() {
+		if strings.HasPrefix(name, names.Prefix) && (v.Type() == pcommon.ValueTypeDouble || v.Type() == pcommon.ValueTypeInt) {
+			require.Contains(t, want.numbers, name, "%v is absent by definition; %s", v.AsRaw(), about)
+		}
+	}
+	for name, reported := range map[string]int64{
+		names.GenAIInputTokens: s.input, names.GenAIOutputTokens: s.output,
+		names.GenAIReasoningTokens: s.reasoning, names.GenAICacheReadInputTokens: s.cached,
+	} {
+		got, there := attributes.Get(name)
+		require.Equal(t, reported >= 0, there, "%s %s", name, about)
+		if there {
+			require.Equal(t, reported, got.Int(), "%s %s", name, about)
+		}
+	}
+	var estimated []string
+	if list, there := attributes.Get(names.Estimate); there {
+		for _, listed := range list.Slice().All() {
+			estimated = append(estimated, listed.Str())
+		}
+	}
+	require.ElementsMatch(t, want.estimated, estimated, about)
+}
+
+func plainDouble(v pcommon.Value) float64 {
+	if v.Type() == pcommon.ValueTypeInt {
+		return float64(v.Int())
+	}
+	return v.Double()
+}
+
+// lastDigits is what floating point may make of the same number on two ways.
+const lastDigits = 1e-12
+
+func requireNear(t *testing.T, want plainNumber, got float64, about string) {
+	t.Helper()
+	require.LessOrEqual(t, math.Abs(want.value-got), want.within+lastDigits*math.Abs(want.value), "%v, not %v: %s", got, want.value, about)
+}
+
+// spansByService reads the spans of a file by the service that they are of.
+func spansByService(t *testing.T, file string) map[string][]ptrace.Span {
+	t.Helper()
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	spans := map[string][]ptrace.Span{}
+	for line := range strings.Lines(string(written)) {
+		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces([]byte(line))
+		require.NoError(t, err)
+		for _, resource := range traces.ResourceSpans().All() {
+			service := text(t, resource.Resource().Attributes(), names.ServiceName)
+			for _, scope := range resource.ScopeSpans().All() {
+				for _, span := range scope.Spans().All() {
+					spans[service] = append(spans[service], span)
+				}
+			}
+		}
+	}
+	return spans
+}
+
+// plainSeries is what all streams of one vantage come to.
+type plainSeries struct {
+	requests map[string]float64                  // by outcome
+	tokens   map[string]float64                  // by type
+	samples  map[string]map[string][]plainNumber // by histogram and outcome
+	stalls   plainNumber
+	stalled  plainNumber
+}
+
+// plainHistograms are the histograms, in Prometheus' names, of which a request has
+// one value each.
+var plainHistograms = map[string]string{
+	"tokenpulse_time_to_first_token_seconds":        names.TimeToFirstToken,
+	"tokenpulse_time_to_first_output_token_seconds": names.TimeToFirstOutputToken,
+	"tokenpulse_time_per_output_token_seconds":      names.TimePerOutputToken,
+	"tokenpulse_request_duration_seconds":           names.RequestDuration,
+	"tokenpulse_phase_duration_seconds queue":       names.QueueDuration,
+	"tokenpulse_phase_duration_seconds prefill":     names.PrefillDuration,
+	"tokenpulse_phase_duration_seconds decode":      names.DecodeDuration,
+	"tokenpulse_output_token_rate_per_second":       names.OutputTokenRate,
+}
+
+const (
+	interTokenHistogram = "tokenpulse_inter_token_latency_seconds"
+	interChunkHistogram = "tokenpulse_inter_chunk_latency_seconds"
+)
+
+func addUpPlainly(streams []*plainStream) map[string]*plainSeries {
+	all := map[string]*plainSeries{}
+	for _, s := range streams {
+		vantage := cmp.Or(s.vantage, names.VantageServer)
+		series := all[vantage]
+		if series == nil {
+			series = &plainSeries{requests: map[string]float64{}, tokens: map[string]float64{}, samples: map[string]map[string][]plainNumber{}}
+			all[vantage] = series
+		}
+		answer := plainly(s, usualSettings)
+		add := func(histogram string, samples ...plainNumber) {
+			if series.samples[histogram] == nil {
+				series.samples[histogram] = map[string][]plainNumber{}
+			}
+			series.samples[histogram][answer.outcome] = append(series.samples[histogram][answer.outcome], samples...)
+		}
+		for histogram, attribute := range plainHistograms {
+			if number, there := answer.numbers[attribute]; there {
+				add(histogram, number)
+			}
+		}
+		add(interTokenHistogram, answer.interToken...)
+		add(interChunkHistogram, answer.interChunk...)
+		series.requests[answer.outcome]++
+		for kind, n := range map[string]int64{
+			names.TokensInput: s.input, names.TokensOutput: answer.outputTokens,
+			names.TokensReasoning: s.reasoning, names.TokensCachedInput: s.cached,
+		} {
+			series.tokens[kind] += float64(max(0, n))
+		}
+		stalls, stalled := answer.numbers[names.StallCount], answer.numbers[names.StallDuration]
+		series.stalls = plainNumber{series.stalls.value + stalls.value, series.stalls.within + stalls.within}
+		series.stalled = plainNumber{series.stalled.value + stalled.value, series.stalled.within + stalled.within}
+	}
+	return all
+}
+
+// requirePlainMetrics compares what was exported of a transport's streams.
+func requirePlainMetrics(t *testing.T, streams []*plainStream, families map[string]*dto.MetricFamily, transport string) {
+	t.Helper()
+	for vantage, want := range addUpPlainly(streams) {
+		of := func(family string) []*dto.Metric {
+			var metrics []*dto.Metric
+			for _, metric := range families[family].GetMetric() {
+				if label(metric, "service_name") == transport && label(metric, names.LabelVantage) == vantage {
+					metrics = append(metrics, metric)
+				}
+			}
+			return metrics
+		}
+		about := "over " + transport + " at " + vantage
+		counted := func(family, by string) map[string]float64 {
+			counts := map[string]float64{}
+			for _, metric := range of(family) {
+				counts[label(metric, by)] += metric.GetCounter().GetValue()
+			}
+			return counts
+		}
+		require.Equal(t, want.requests, counted("tokenpulse_requests_total", names.LabelOutcome), about)
+		require.Equal(t, want.tokens, counted("tokenpulse_tokens_total", names.LabelType), about)
+		requireNear(t, want.stalls, counted("tokenpulse_stalls_total", "")[""], "stalls "+about)
+		requireNear(t, want.stalled, counted("tokenpulse_stall_duration_seconds_total", "")[""], "time in stalls "+about)
+
+		for name, byOutcome := range want.samples {
+			family, phase, _ := strings.Cut(name, " ")
+			seen := map[string]*dto.Histogram{}
+			for _, metric := range of(family) {
+				if label(metric, names.LabelPhase) == phase {
+					seen[label(metric, names.LabelOutcome)] = metric.GetHistogram()
+				}
+			}
+			for outcome, samples := range byOutcome {
+				about := name + " of " + outcome + " " + about
+				requirePlainHistogram(t, samples, seen[outcome], !isPlainSketch(name), about)
+				requirePlainQuantiles(t, samples, of(quantileFamily(family)), phase, outcome, about)
+				delete(seen, outcome)
+			}
+			require.Empty(t, seen, "%s: no such values", name)
+		}
+	}
+}
+
+// isPlainSketch reports that a request has many values, which come as a sketch.
+func isPlainSketch(histogram string) bool {
+	return histogram == interTokenHistogram || histogram == interChunkHistogram
+}
+
+func quantileFamily(family string) string {
+	for _, unit := range []string{"_seconds", "_per_second"} {
+		if before, found := strings.CutSuffix(family, unit); found {
+			return before + "_quantile" + unit
+		}
+	}
+	return family
+}
+
+// bucketWidth is how much wider than its lower bound a bucket of a sketch is.
+var bucketWidth = math.Exp2(1.0/64) - 1
+
+// requirePlainHistogram counts the values anew under every bound. A value is over a
+// bound only if it is by more than it may be off.
+func requirePlainHistogram(t *testing.T, samples []plainNumber, h *dto.Histogram, exact bool, about string) {
+	t.Helper()
+	require.EqualValues(t, len(samples), h.GetSampleCount(), about)
+	if len(samples) == 0 {
+		return
+	}
+	var sum plainNumber
+	for _, s := range samples {
+		sum.value += s.value
+		sum.within += s.within + 1e-9*s.value
+	}
+	requireNear(t, sum, h.GetSampleSum(), "sum of "+about)
+
+	underBound := func(bound, over, got float64) {
+		least, most := 0.0, 0.0
+		for _, s := range samples {
+			if s.value+s.within <= bound {
+				least++
+			}
+			if s.value-s.within <= bound*(1+over) {
+				most++
+			}
+		}
+		require.LessOrEqual(t, least, got, "values up to %v: %s", bound, about)
+		require.GreaterOrEqual(t, most, got, "values up to %v: %s", bound, about)
+	}
+	over := 0.0
+	if !exact {
+		over = bucketWidth + lastDigits
+	}
+	for _, bucket := range h.GetBucket() {
+		underBound(bucket.GetUpperBound(), over, float64(bucket.GetCumulativeCount()))
+	}
+	// The native buckets: the bounds are those of the definitions, 2^(i/64).
+	require.EqualValues(t, 6, h.GetSchema(), about)
+	count, inBucket, index, delta := float64(h.GetZeroCount()), int64(0), int32(0), 0
+	underBound(h.GetZeroThreshold(), 0, count)
+	for _, span := range h.GetPositiveSpan() {
+		index += span.GetOffset()
+		for range span.GetLength() {
+			underBound(math.Exp2(float64(index-1)/64)*(1-lastDigits), 2*lastDigits, count)
+			inBucket += h.GetPositiveDelta()[delta]
+			count += float64(inBucket)
+			underBound(math.Exp2(float64(index)/64)*(1-lastDigits), 2*lastDigits, count)
+			delta++
+			index++
+		}
+	}
+	require.InDelta(t, len(samples), count, 0, about)
+}
+
+func requirePlainQuantiles(t *testing.T, samples []plainNumber, gauges []*dto.Metric, phase, outcome, about string) {
+	t.Helper()
+	values, off := plainValues(samples), 0.0
+	for _, s := range samples {
+		off = max(off, s.within)
+	}
+	perMille := map[string]int{"0.5": 500, "0.9": 900, "0.95": 950, "0.99": 990, "0.999": 999}
+	for _, gauge := range gauges {
+		if label(gauge, names.LabelOutcome) != outcome || label(gauge, names.LabelPhase) != phase || label(gauge, names.LabelWindow) != "1h" {
+			continue
+		}
+		quantile := label(gauge, names.LabelQuantile)
+		exact := rank(values, perMille[quantile])
+		requireNear(t, plainNumber{exact, exact*sketchError + off}, gauge.GetGauge().GetValue(), "quantile "+quantile+" of "+about)
+		delete(perMille, quantile)
+	}
+	if len(samples) > 0 {
+		require.Empty(t, perMille, "quantiles of %s are missing", about)
+	}
+}

@@ -1,0 +1,340 @@
+package e2e
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// plainChunk is one chunk as its sender tells it.
+type plainChunk struct {
+	at       int64 // Unix nanoseconds
+	tokens   int64
+	channel  string
+	seq      uint64
+	numbered bool // it has a seq
+}
+
+// plainStream is one stream as its sender tells it. A time of zero is not told, and a
+// count below zero is not reported.
+type plainStream struct {
+	id                               string
+	vantage                          string
+	start, scheduled, end            int64
+	chunks                           []plainChunk // in the order in which they are sent
+	input, output, reasoning, cached int64
+	failure                          string
+	cancelled                        bool
+	noEnd                            bool
+}
+
+// plainSettings are those of the processor.
+type plainSettings struct {
+	stallThreshold  int64 // nanoseconds, as are the deadlines
+	afterFirstChunk bool  // what TPOT divides by
+	firstToken      int64 // the fluidity index's deadlines; zero turns it off
+	nextToken       int64
+}
+
+// plainNumber is a number and how far off the Collector may be: it keeps the time of
+// each chunk but the first to a microsecond, cut down.
+type plainNumber struct{ value, within float64 }
+
+// plainAnswer is what the definitions say of a stream. What is absent is not in numbers.
+type plainAnswer struct {
+	outcome string
+	numbers map[string]plainNumber // by attribute
+	// interToken and interChunk are all samples, in seconds.
+	interToken, interChunk []plainNumber
+	outputTokens           int64 // N
+	estimated              []string
+}
+
+const microsecond = 1000 // in nanoseconds
+
+// seconds rounds once: a quotient of two whole numbers is the float64 next to it.
+func seconds(nanoseconds, share int64) float64 {
+	return float64(nanoseconds) / float64(1_000_000_000*share)
+}
+
+// plainly is definitions.md with nothing but slices: every chunk is kept, every
+// gap is a sample, and every token of the fluidity index is looked at.
+func plainly(s *plainStream, settings plainSettings) plainAnswer {
+	chunks := s.arrivals()
+	answer := plainAnswer{outcome: s.outcome(len(chunks)), numbers: map[string]plainNumber{}}
+	end := s.lastKnown(chunks)
+	duration := end - s.start
+	put := func(name string, nanoseconds int64, within float64) bool {
+		if nanoseconds < 0 || nanoseconds > duration {
+			return false
+		}
+		answer.numbers[name] = plainNumber{seconds(nanoseconds, 1), within}
+		return true
+	}
+	count := func(name string, n int) { answer.numbers[name] = plainNumber{value: float64(n)} }
+
+	put(names.RequestDuration, duration, 0)
+	count(names.ChunkCount, len(chunks))
+	if back := stepsBack(s.start, chunks, end); back > 0 {
+		count(names.ClockAnomalies, back)
+	}
+	queued := s.scheduled != 0 && put(names.QueueDuration, s.scheduled-s.start, 0)
+
+	counted := int64(0)
+	for _, c := range chunks {
+		counted += c.tokens
+	}
+	answer.outputTokens = counted
+	switch {
+	case s.output >= 0 && len(chunks) > 0 && s.output != counted:
+		answer.outputTokens = s.output
+		count(names.TokenCountMismatch, int(s.output-counted))
+	case s.output >= 0:
+		answer.outputTokens = s.output
+	case counted > 0:
+		count(names.TokenCount, int(counted))
+	}
+	if duration > 0 {
+		answer.numbers[names.RequestTokenRate] = plainNumber{value: float64(answer.outputTokens) / seconds(duration, 1)}
+	}
+	if len(chunks) == 0 {
+		return answer
+	}
+
+	blur := blurOf(chunks)
+	first, last := chunks[0], chunks[len(chunks)-1]
+	put(names.TimeToFirstToken, first.at-s.start, 0)
+	for _, c := range chunks {
+		if c.channel != "reasoning" {
+			within := blur
+			if c.at == first.at {
+				within = 0
+			}
+			put(names.TimeToFirstOutputToken, c.at-s.start, within)
+			break
+		}
+	}
+	prefill := false
+	if queued {
+		prefill = put(names.PrefillDuration, first.at-s.scheduled, 0)
+	} else if prefill = put(names.PrefillDuration, first.at-s.start, 0); prefill {
+		answer.estimated = append(answer.estimated, "prefill.duration")
+	}
+	decoded := put(names.DecodeDuration, last.at-first.at, blur)
+	if sum := answer.numbers[names.PrefillDuration].value + seconds(last.at-first.at, 1); prefill && decoded && sum > 0 {
+		answer.numbers[names.DecodeShare] = plainNumber{seconds(last.at-first.at, 1) / sum, blur / sum}
+		if !queued {
+			answer.estimated = append(answer.estimated, "decode.share")
+		}
+	}
+	if len(chunks) == 1 {
+		answer.fluidity(settings, first.at-s.start, duration, chunks)
+		return answer
+	}
+	if n := answer.outputTokens; n > 1 && decoded {
+		share := n - 1
+		if settings.afterFirstChunk && first.tokens < n {
+			share = n - first.tokens
+		}
+		answer.pace(last.at-first.at, share, blur)
+	}
+
+	var stalls, stalled, doubtful, doubted int64
+	for i, c := range chunks[1:] {
+		gap := c.at - chunks[i].at
+		if !accepted(gap, duration) {
+			continue
+		}
+		answer.interChunk = append(answer.interChunk, plainNumber{seconds(gap, 1), blur})
+		for range c.tokens {
+			answer.interToken = append(answer.interToken, plainNumber{seconds(gap, c.tokens), blur / float64(c.tokens)})
+		}
+		if gap > settings.stallThreshold {
+			stalls++
+			stalled += gap
+		}
+		if over := gap - settings.stallThreshold; blur > 0 && -microsecond < over && over <= microsecond {
+			doubtful++
+			doubted += gap
+		}
+	}
+	if put(names.StallDuration, stalled, blur*float64(stalls+doubtful)+seconds(doubted, 1)) {
+		answer.numbers[names.StallCount] = plainNumber{float64(stalls), float64(doubtful)}
+	}
+	answer.sumUp(names.InterTokenLatency, answer.interToken, blur)
+	answer.sumUp(names.InterChunkLatency, answer.interChunk, blur)
+	answer.fluidity(settings, first.at-s.start, duration, chunks)
+	return answer
+}
+
+// arrivals are the chunks that hold a token, each once, in order: by sequence number
+// if all have one, else by time.
+func (s *plainStream) arrivals() []plainChunk {
+	var chunks []plainChunk
+	all, told := true, map[uint64]bool{}
+	for _, c := range s.chunks {
+		if c.tokens == 0 || c.numbered && told[c.seq] {
+			continue
+		}
+		all = all && c.numbered
+		if c.numbered {
+			told[c.seq] = true
+		}
+		chunks = append(chunks, c)
+	}
+	slices.SortStableFunc(chunks, func(a, b plainChunk) int {
+		if all {
+			return cmp.Compare(a.seq, b.seq)
+		}
+		return cmp.Compare(a.at, b.at)
+	})
+	return chunks
+}
+
+// lastKnown is the end as told, or the last thing known of the stream.
+func (s *plainStream) lastKnown(chunks []plainChunk) int64 {
+	if s.end != 0 && !s.noEnd {
+		return s.end
+	}
+	last := max(s.start, s.scheduled)
+	for _, c := range chunks {
+		last = max(last, c.at)
+	}
+	return last
+}
+
+func (s *plainStream) outcome(chunks int) string {
+	switch {
+	case s.noEnd:
+		return names.OutcomeIncomplete
+	case s.failure != "":
+		return names.OutcomeError
+	case s.cancelled:
+		return names.OutcomeCancelled
+	case chunks == 0:
+		return names.OutcomeError
+	default:
+		return names.OutcomeSuccess
+	}
+}
+
+// stepsBack counts how often the clock goes back on the way from start to end.
+func stepsBack(start int64, chunks []plainChunk, end int64) int {
+	times := []int64{start}
+	for _, c := range chunks {
+		times = append(times, c.at)
+	}
+	times = append(times, end)
+	back := 0
+	for i := range times[1:] {
+		if times[i+1] < times[i] {
+			back++
+		}
+	}
+	return back
+}
+
+// blurOf is how far off a gap may come out, in seconds.
+func blurOf(chunks []plainChunk) float64 {
+	for _, c := range chunks {
+		if c.at%microsecond != 0 {
+			return 1e-6
+		}
+	}
+	return 0
+}
+
+func (a *plainAnswer) pace(decode, share int64, blur float64) {
+	a.numbers[names.TimePerOutputToken] = plainNumber{seconds(decode, share), blur / float64(share)}
+	if decode > 0 {
+		rate := float64(1_000_000_000*share) / float64(decode)
+		a.numbers[names.OutputTokenRate] = plainNumber{rate, rate * blur / (seconds(decode, 1) - blur)}
+	}
+}
+
+// sketchError is the relative error of a percentile that the definitions promise.
+const sketchError = 0.0055
+
+func (a *plainAnswer) sumUp(name string, samples []plainNumber, blur float64) {
+	if len(samples) == 0 {
+		return
+	}
+	values := plainValues(samples)
+	a.numbers[name+names.SuffixMean] = plainNumber{mean(values), blur}
+	a.numbers[name+names.SuffixMax] = plainNumber{slices.Max(values), blur}
+	for suffix, perMille := range map[string]int{names.SuffixP50: 500, names.SuffixP95: 950, names.SuffixP99: 990} {
+		exact := rank(values, perMille)
+		a.numbers[name+suffix] = plainNumber{exact, exact*sketchError + blur}
+	}
+}
+
+// plainValues returns the sorted values.
+func plainValues(samples []plainNumber) []float64 {
+	values := make([]float64, len(samples))
+	for i, s := range samples {
+		values[i] = s.value
+	}
+	slices.Sort(values)
+	return values
+}
+
+// rank is the smallest value whose cumulative count reaches the quantile's share.
+func rank(sorted []float64, perMille int) float64 {
+	for i, v := range sorted {
+		if 1000*(i+1) >= perMille*len(sorted) {
+			return v
+		}
+	}
+	return math.NaN()
+}
+
+// accepted reports whether a gap can be true: one of whole microseconds may have come
+// out one longer than the request that it is all of.
+func accepted(gap, duration int64) bool { return 0 <= gap && gap <= duration+microsecond }
+
+// fluidity looks at one token after the other. The tokens of a later chunk share its
+// gap in whole nanoseconds; those of the first came all at once. Where chunks are cut
+// to a microsecond, one deadline more or less may be missed, and only bounds hold.
+func (a *plainAnswer) fluidity(settings plainSettings, first, duration int64, chunks []plainChunk) {
+	if settings.firstToken == 0 || first < 0 || first > duration {
+		return
+	}
+	var met, missed, slack int64
+	if late := first - settings.firstToken; late > 0 {
+		missed = 1 + late/settings.nextToken
+	} else {
+		met, slack = 1, -late
+	}
+	take := func(wait int64) {
+		if wait-slack > settings.nextToken {
+			missed += (wait - slack) / settings.nextToken
+			slack = 0
+		} else {
+			met++
+			slack += settings.nextToken - wait
+		}
+	}
+	for range chunks[0].tokens - 1 {
+		take(0)
+	}
+	for i, c := range chunks[1:] {
+		gap := c.at - chunks[i].at
+		if !accepted(gap, duration) {
+			continue
+		}
+		for token := range c.tokens {
+			wait := gap / c.tokens
+			if token >= c.tokens-gap%c.tokens {
+				wait++
+			}
+			take(wait)
+		}
+	}
+	within := 0.0
+	if blurOf(chunks) > 0 {
+		within = 1
+	}
+	a.numbers[names.FluidityIndex] = plainNumber{1 - float64(missed)/float64(met+missed), within}
+}

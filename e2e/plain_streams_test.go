@@ -1,0 +1,285 @@
+package e2e
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The gaps that are packed in one byte more than those a microsecond shorter, and
+// the stall thresholds: in microseconds, on both sides.
+var edgesOfGaps = []int64{
+	63, 64, 127, 128, 8191, 8192, 16_383, 16_384, 1<<20 - 1, 1 << 20, 1<<21 - 1, 1 << 21,
+	99_999, 100_000, 100_001, 499_999, 500_000, 500_001,
+}
+
+// randomGap returns a gap of a kind, in microseconds.
+func randomGap(random *rand.Rand, kind int) int64 {
+	between := func(low, high int64) int64 { return low + random.Int64N(high-low) }
+	switch kind {
+	case 0:
+		return between(1, 128)
+	case 1:
+		return between(128, 16_384)
+	case 2:
+		return between(16_384, 100_000)
+	case 3:
+		return between(256_000, 499_000) // no stalls, though all of their bits together are one
+	case 4:
+		return between(500_002, 2_100_000)
+	case 5:
+		return between(2_100_000, 4*60_000_000)
+	case 6:
+		return 0
+	default:
+		return edgesOfGaps[random.IntN(len(edgesOfGaps))]
+	}
+}
+
+const (
+	gapKinds  = 8
+	longGap   = 5
+	commonGap = 3 // the kinds before it are those of most streams
+)
+
+// randomLength is mostly short, so that what fails first is short too, and now and
+// then about as long as the runs in which chunks are read.
+func randomLength(random *rand.Rand) int {
+	switch random.IntN(12) {
+	case 0:
+		return 0
+	case 1:
+		return 1
+	case 2, 3, 4:
+		return 2 + random.IntN(3)
+	case 5, 6, 7:
+		return 6 + random.IntN(30)
+	case 8, 9:
+		return 126 + random.IntN(6)
+	default:
+		return 130 + random.IntN(300)
+	}
+}
+
+// How the chunks of a stream are ordered.
+const (
+	inOrder        = iota
+	shuffledByTime // without seq: time orders them
+	inOrderBySeq   // in order, now and then a number is missing
+	shuffledBySeq  // with seq, shuffledByTime, with repeats
+	clockGoesBack  // with seq: its order holds, whatever the times
+	partlyNumbered // only some with seq: time orders them
+	ordersOfChunks
+)
+
+func randomStream(random *rand.Rand, index int) *plainStream {
+	const epoch = 1_795_233_292_000_000_000
+	chance := func(oneIn int) bool { return random.IntN(oneIn) == 0 }
+	s := &plainStream{
+		id:      strconv.Itoa(index),
+		vantage: []string{"", "client", "gateway", "server", "engine"}[random.IntN(5)],
+		start:   epoch + random.Int64N(int64(time.Hour)),
+		input:   -1, output: -1, reasoning: -1, cached: -1,
+	}
+	order := inOrder
+	if chance(2) {
+		order = random.IntN(ordersOfChunks)
+	}
+	if chance(2) {
+		s.start -= s.start % microsecond
+	}
+	// Some clocks count microseconds, some nanoseconds; some streams are on a grid of
+	// microseconds that begins between two.
+	grid, at := random.IntN(4), s.start
+	whole := grid < 2
+	switch {
+	case whole:
+		at += (microsecond - at%microsecond) % microsecond
+	case chance(2):
+		at += random.Int64N(microsecond)
+	}
+	if !chance(5) {
+		at += microsecond * randomGap(random, random.IntN(5))
+	}
+	s.addChunks(random, at, order, grid)
+	s.reorder(random, order, whole)
+	s.addMilestones(random, whole)
+	s.addEnd(random)
+	return s
+}
+
+// addChunks adds chunks in order. The first comes at a time.
+func (s *plainStream) addChunks(random *rand.Rand, at int64, order, grid int) {
+	chance := func(oneIn int) bool { return random.IntN(oneIn) == 0 }
+	kind, steady := random.IntN(commonGap), chance(2)
+	single, changes := chance(2), random.IntN(150) // until then each chunk holds one token
+	zeros := chance(4)
+	channels := []string{"content", "reasoning", "tool_call"}
+	channel, changing := channels[random.IntN(3)], random.IntN(3)
+	if chance(2) {
+		channel, changing = "content", 0
+	}
+	seq, long := uint64(random.IntN(3)), 0
+	length := randomLength(random)
+	if at == s.start && chance(2) {
+		length = 2 // one gap that takes as long as the whole stream
+	}
+	for i := range length {
+		if i > 0 {
+			if !steady {
+				if kind = random.IntN(gapKinds); kind == longGap {
+					long++
+				}
+				if long > 3 {
+					kind = 0
+				}
+			}
+			gap := microsecond * randomGap(random, kind)
+			if gap == 0 && (order == shuffledByTime || order == partlyNumbered) { // time has to tell them apart
+				gap = microsecond
+			}
+			if grid >= 2 && gap > 0 { // what is cut is small beside the whole
+				gap += 5 * microsecond
+			}
+			if grid == 3 && gap > 0 {
+				gap += random.Int64N(microsecond)
+			}
+			at += gap
+		}
+		switch {
+		case changing == 1 && i == 5, changing == 2 && chance(10):
+			channel = channels[random.IntN(3)]
+		}
+		c := plainChunk{at: at, tokens: 1, channel: channel, seq: seq}
+		if !single && i >= changes && chance(3) {
+			c.tokens = 2 + random.Int64N(48)
+		}
+		if !single && i == 0 && chance(4) { // a bundled first chunk
+			c.tokens = 1 + random.Int64N(10)
+		}
+		if zeros && chance(5) {
+			c.tokens = 0
+		}
+		seq++
+		if order != inOrder && chance(20) {
+			seq += uint64(random.IntN(5))
+		}
+		s.chunks = append(s.chunks, c)
+	}
+	if zeros { // a finish frame
+		s.chunks = append(s.chunks, plainChunk{at: at + random.Int64N(int64(time.Second)), channel: channel, seq: seq})
+	}
+}
+
+// reorder gives the chunks sequence numbers, or not, and the order in which they are
+// sent.
+func (s *plainStream) reorder(random *rand.Rand, order int, whole bool) {
+	chunks := s.chunks
+	for i := range chunks {
+		chunks[i].numbered = order >= inOrderBySeq && (order != partlyNumbered || random.IntN(2) == 0)
+	}
+	if order == clockGoesBack && whole && len(chunks) > 1 {
+		for range 1 + random.IntN(3) {
+			from := 1 + random.IntN(len(chunks)-1)
+			to := from + 1 + random.IntN(len(chunks)-from)
+			back := microsecond * (1 + random.Int64N(200_000))
+			for i := from; i < to; i++ {
+				chunks[i].at -= back
+			}
+		}
+	}
+	if order == shuffledBySeq || order == partlyNumbered {
+		for range random.IntN(4) {
+			if len(chunks) == 0 {
+				break
+			}
+			repeated := chunks[random.IntN(len(chunks))]
+			if repeated.numbered {
+				chunks = slices.Insert(chunks, random.IntN(len(chunks)+1), repeated)
+			}
+		}
+	}
+	if order == shuffledByTime || order == shuffledBySeq || order == partlyNumbered {
+		reach := len(chunks)
+		if random.IntN(2) == 0 {
+			reach = min(3, reach) // only neighbours change places
+		}
+		for i := range chunks {
+			j := min(i+random.IntN(max(1, reach)), len(chunks)-1)
+			chunks[i], chunks[j] = chunks[j], chunks[i]
+		}
+	}
+	s.chunks = chunks
+}
+
+// addMilestones sets when the stream was scheduled and when it ended, and moves the
+// start. With whole microseconds some of it cannot be true.
+func (s *plainStream) addMilestones(random *rand.Rand, whole bool) {
+	some := func() int64 { return random.Int64N(int64(2 * time.Second)) }
+	first, last := s.start, s.start
+	if arrivals := s.arrivals(); len(arrivals) > 0 {
+		first = arrivals[0].at
+		for _, c := range arrivals {
+			last = max(last, c.at)
+		}
+	}
+	switch random.IntN(6) {
+	case 0, 1:
+		s.scheduled = s.start + random.Int64N(max(1, first-s.start))
+	case 2:
+		s.scheduled = s.start
+	case 3:
+		s.scheduled = s.start + some() - int64(100*time.Millisecond) // may be before the start, or after the first chunk
+	}
+	if random.IntN(4) != 0 {
+		s.end = last
+		if random.IntN(2) == 0 {
+			s.end += some()
+		}
+	}
+	if !whole {
+		return
+	}
+	switch random.IntN(12) {
+	case 0: // some chunks are before the start
+		s.start = first + microsecond*random.Int64N(1+2*(last-first)/microsecond)
+	case 1: // some are after the end
+		s.end = first + microsecond*random.Int64N(1+(last-first)/microsecond)
+	case 2:
+		s.end = s.start - some()
+	}
+}
+
+func (s *plainStream) addEnd(random *rand.Rand) {
+	if random.IntN(3) != 0 {
+		arrivals := s.arrivals()
+		for _, c := range arrivals {
+			s.output = max(0, s.output) + c.tokens
+		}
+		switch random.IntN(5) {
+		case 0:
+			s.output = random.Int64N(600)
+		case 1:
+			s.output = random.Int64N(3)
+		case 2:
+			if len(arrivals) > 0 { // the first chunk holds all that is reported, or so it seems
+				s.output = arrivals[0].tokens
+			}
+		}
+	}
+	if random.IntN(2) == 0 {
+		s.input, s.reasoning = random.Int64N(5000), random.Int64N(100)
+	}
+	if random.IntN(3) == 0 {
+		s.cached = random.Int64N(1000)
+	}
+	switch random.IntN(10) {
+	case 0:
+		s.failure = "out of memory"
+	case 1:
+		s.cancelled = true
+	case 2:
+		s.noEnd, s.output, s.input, s.reasoning, s.cached = true, -1, -1, -1, -1
+	}
+}

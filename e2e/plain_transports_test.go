@@ -1,0 +1,405 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+)
+
+// part is what one message, or one run of lines, says of a stream.
+type part struct {
+	stream                *plainStream
+	start, scheduled, end bool
+	chunks                []plainChunk
+}
+
+// streamName is the attribute that tells which stream a span is of.
+const streamName = "test.stream"
+
+// cutUp makes requests of streams: each stream is whole, or in parts in one request or
+// several. The start is in the first of them; in what order one request tells things
+// does not matter, but for that of chunks.
+func cutUp(random *rand.Rand, streams []*plainStream) [][]part {
+	requests := make([][]part, 3)
+	for _, s := range streams {
+		parts := make([]part, 1+random.IntN(4)*random.IntN(2))
+		cuts, in := []int{0}, make([]int, len(parts)) // in tells which request a part is in
+		for i := range parts {
+			cuts = append(cuts, random.IntN(len(s.chunks)+1))
+			in[i] = random.IntN(len(requests))
+		}
+		cuts[len(parts)] = len(s.chunks)
+		slices.Sort(cuts)
+		slices.Sort(in)
+		for i := range parts {
+			parts[i] = part{stream: s, chunks: s.chunks[cuts[i]:cuts[i+1]]}
+		}
+		together := func(with int) []int { // the parts in the same request as another
+			var same []int
+			for i := range parts {
+				if in[i] == in[with] {
+					same = append(same, i)
+				}
+			}
+			return same
+		}
+		oneOf := func(these []int) *part { return &parts[these[random.IntN(len(these))]] }
+		oneOf(together(0)).start = true
+		oneOf(together(len(parts) - 1)).end = !s.noEnd
+		parts[random.IntN(len(parts))].scheduled = s.scheduled != 0
+		for i, p := range parts {
+			requests[in[i]] = append(requests[in[i]], p)
+		}
+	}
+	for _, parts := range requests {
+		interleave(random, parts)
+	}
+	return requests
+}
+
+// interleave shuffles the parts of different streams, and keeps those of one in order.
+func interleave(random *rand.Rand, parts []part) {
+	own := map[*plainStream][]part{}
+	for _, p := range parts {
+		own[p.stream] = append(own[p.stream], p)
+	}
+	random.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+	for i, p := range parts {
+		parts[i], own[p.stream] = own[p.stream][0], own[p.stream][1:]
+	}
+}
+
+// messageOf puts parts into the schema's request.
+func messageOf(random *rand.Rand, service string, parts []part) *tokenpulsev1.ExportTokenStreamsRequest {
+	streams := &tokenpulsev1.ResourceTokenStreams{
+		Resource: &resourcev1.Resource{Attributes: []*commonv1.KeyValue{keyValue("service.name", service)}},
+	}
+	for _, p := range parts {
+		s := p.stream
+		message := &tokenpulsev1.TokenStream{StreamId: service + s.id, ChunkRuns: runsOf(random, p.chunks)}
+		if p.start {
+			message.Start = &tokenpulsev1.StreamStart{
+				TimeUnixNano: uint64(s.start),
+				Vantage:      tokenpulsev1.Vantage(slices.Index([]string{"", "client", "gateway", "server", "engine"}, s.vantage)),
+				Attributes:   []*commonv1.KeyValue{keyValue(streamName, s.id)},
+			}
+		}
+		if p.scheduled {
+			message.ScheduledTimeUnixNano = uint64(s.scheduled)
+		}
+		if p.end {
+			count := func(n int64) *uint64 {
+				if n < 0 {
+					return nil
+				}
+				return new(uint64(n))
+			}
+			message.End = &tokenpulsev1.StreamEnd{
+				TimeUnixNano: uint64(s.end), Error: s.failure, Cancelled: s.cancelled,
+				Usage: &tokenpulsev1.Usage{
+					InputTokens: count(s.input), OutputTokens: count(s.output),
+					ReasoningTokens: count(s.reasoning), CachedInputTokens: count(s.cached),
+				},
+			}
+		}
+		streams.TokenStreams = append(streams.TokenStreams, message)
+	}
+	return &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{streams}}
+}
+
+func keyValue(key, text string) *commonv1.KeyValue {
+	return &commonv1.KeyValue{Key: key, Value: &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: text}}}
+}
+
+// runsOf packs chunks that follow on in one channel, in any of the ways that a sender
+// may.
+func runsOf(random *rand.Rand, chunks []plainChunk) []*tokenpulsev1.ChunkRun {
+	var runs []*tokenpulsev1.ChunkRun
+	for len(chunks) > 0 {
+		first, length := chunks[0], 1
+		for ; length < len(chunks); length++ {
+			c, before := chunks[length], chunks[length-1]
+			if c.channel != first.channel || c.numbered != first.numbered || c.numbered && c.seq != before.seq+1 || random.IntN(300) == 0 {
+				break
+			}
+		}
+		runs = append(runs, runOf(random, chunks[:length]))
+		chunks = chunks[length:]
+	}
+	return runs
+}
+
+func runOf(random *rand.Rand, chunks []plainChunk) *tokenpulsev1.ChunkRun {
+	first := chunks[0]
+	run := &tokenpulsev1.ChunkRun{
+		Channel: tokenpulsev1.Channel(slices.Index([]string{"content", "reasoning", "tool_call"}, first.channel)),
+	}
+	if first.numbered {
+		run.FirstSequenceNumber = new(first.seq)
+	}
+	unit := int64(microsecond)
+	tellTokens := random.IntN(10) == 0
+	for _, c := range chunks {
+		if (c.at-first.at)%unit != 0 {
+			unit = 1
+		}
+		tellTokens = tellTokens || c.tokens != 1
+	}
+	if random.IntN(10) == 0 {
+		unit = 1
+	}
+	if unit > 1 || random.IntN(2) == 0 { // none given is a nanosecond too
+		run.DeltaUnitNanos = uint64(unit)
+	}
+	at := first.at
+	if random.IntN(5) == 0 {
+		at += unit * (random.Int64N(2000) - 1000)
+	}
+	run.TimeUnixNano = uint64(at)
+	for _, c := range chunks {
+		run.TimeDeltas = append(run.TimeDeltas, (c.at-at)/unit)
+		at = c.at
+		if tellTokens {
+			run.Tokens = append(run.Tokens, uint32(c.tokens))
+		}
+	}
+	return run
+}
+
+// linesOf puts parts into lines, those of the streams in turns. Where the body is
+// applied as it comes the start has to be first, and the end last.
+func linesOf(random *rand.Rand, service string, parts []part, live bool) string {
+	own := map[*plainStream][]string{}
+	var turns []*plainStream
+	for _, p := range parts {
+		if own[p.stream] == nil {
+			turns = append(turns, p.stream)
+		}
+		own[p.stream] = append(own[p.stream], p.lines(random, service)...)
+	}
+	for _, s := range turns { // not the map, so that a seed makes the same lines again
+		lines := own[s]
+		slices.SortStableFunc(lines, func(a, b string) int { return lineOrder(a) - lineOrder(b) })
+		if !live {
+			lines = moveAmong(random, lines, `"start"`)
+			own[s] = moveAmong(random, lines, `"end"`)
+		}
+	}
+	var body strings.Builder
+	for len(turns) > 0 {
+		turn := random.IntN(len(turns))
+		s := turns[turn]
+		some := min(1+random.IntN(3), len(own[s]))
+		for _, line := range own[s][:some] {
+			body.WriteString(line + "\n")
+		}
+		if own[s] = own[s][some:]; len(own[s]) == 0 {
+			turns = slices.Delete(turns, turn, turn+1)
+		}
+	}
+	return body.String()
+}
+
+func lineOrder(line string) int {
+	switch {
+	case strings.Contains(line, `"start"`):
+		return 0
+	case strings.Contains(line, `"end"`):
+		return 2
+	default:
+		return 1
+	}
+}
+
+// moveAmong puts the line of an event anywhere, once in a while.
+func moveAmong(random *rand.Rand, lines []string, event string) []string {
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, event) })
+	if at < 0 || random.IntN(3) != 0 {
+		return lines
+	}
+	line := lines[at]
+	lines = slices.Delete(lines, at, at+1)
+	return slices.Insert(lines, random.IntN(len(lines)+1), line)
+}
+
+func (p *part) lines(random *rand.Rand, service string) []string {
+	s := p.stream
+	var lines []string
+	line := func(event string, at int64, more map[string]any) {
+		lines = append(lines, lineOf(random, event, service+s.id, at, more))
+	}
+	if p.start {
+		more := map[string]any{
+			"resource":   map[string]string{"service.name": service},
+			"attributes": map[string]string{streamName: s.id},
+		}
+		if s.vantage != "" {
+			more["vantage"] = s.vantage
+		}
+		line("start", s.start, more)
+	}
+	if p.scheduled {
+		line("scheduled", s.scheduled, nil)
+	}
+	for _, c := range p.chunks {
+		more := map[string]any{}
+		if c.tokens != 1 || random.IntN(3) == 0 {
+			more["tokens"] = c.tokens
+		}
+		if c.channel != "content" || random.IntN(3) == 0 {
+			more["channel"] = c.channel
+		}
+		if c.numbered {
+			more["seq"] = c.seq
+		}
+		if random.IntN(30) == 0 {
+			more["text"] = "so \"kurz\"\n"
+		}
+		line("chunk", c.at, more)
+	}
+	if p.end {
+		usage := map[string]int64{}
+		for name, n := range map[string]int64{
+			"input_tokens": s.input, "output_tokens": s.output, "reasoning_tokens": s.reasoning, "cached_input_tokens": s.cached,
+		} {
+			if n >= 0 {
+				usage[name] = n
+			}
+		}
+		more := map[string]any{"usage": usage}
+		if s.failure != "" {
+			more["error"] = s.failure
+		}
+		if s.cancelled {
+			more["cancelled"] = true
+		}
+		line("end", s.end, more)
+	}
+	return lines
+}
+
+// lineOf writes an event in any of the ways that a sender may.
+func lineOf(random *rand.Rand, event, id string, at int64, more map[string]any) string {
+	quoted := func(v any) string {
+		text, _ := json.Marshal(v)
+		return string(text)
+	}
+	members := []string{`"event":` + quoted(event), `"stream_id":` + quoted(id)}
+	switch {
+	case at == 0:
+	case random.IntN(10) == 0:
+		members = append(members, `"time":`+quoted(time.Unix(0, at).UTC().Format(time.RFC3339Nano)))
+	case random.IntN(3) == 0:
+		members = append(members, `"time_unix_nano":`+strconv.FormatInt(at, 10))
+	default:
+		members = append(members, `"time_unix_nano":`+quoted(strconv.FormatInt(at, 10)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		members = append(members, quoted(name)+":"+quoted(more[name]))
+	}
+	separator := ","
+	switch random.IntN(10) {
+	case 0:
+		random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+	case 1:
+		separator = ", "
+	case 2:
+		separator = " ,\t"
+	}
+	return "{" + strings.Join(members, separator) + "}"
+}
+
+// plainTransports is every way to send parts.
+var plainTransports = []struct {
+	name string
+	send func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part)
+}{
+	{"ndjson", func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part) {
+		t.Helper()
+		for _, parts := range requests {
+			c.post(t, "application/x-ndjson", strings.NewReader(linesOf(random, service, parts, false)))
+		}
+	}},
+	{"ndjson-live", func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part) {
+		t.Helper()
+		for _, parts := range requests {
+			body := linesOf(random, service, parts, true)
+			c.post(t, "application/x-ndjson", io.MultiReader(strings.NewReader(body))) // of no declared length
+		}
+	}},
+	{"json", func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part) {
+		t.Helper()
+		for _, parts := range requests {
+			body, err := protojson.Marshal(messageOf(random, service, parts))
+			require.NoError(t, err)
+			c.post(t, "application/json", bytes.NewReader(body))
+		}
+	}},
+	{"protobuf", func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part) {
+		t.Helper()
+		for _, parts := range requests {
+			body, err := proto.Marshal(messageOf(random, service, parts))
+			require.NoError(t, err)
+			c.post(t, "application/x-protobuf", bytes.NewReader(body))
+		}
+	}},
+	{"grpc", func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part) {
+		t.Helper()
+		client := c.tokenStreams(t)
+		for _, parts := range requests {
+			answer, err := client.Export(t.Context(), messageOf(random, service, parts))
+			require.NoError(t, err)
+			require.Nil(t, answer.GetPartialSuccess())
+		}
+	}},
+	{"grpc-stream", func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part) {
+		t.Helper()
+		call, err := c.tokenStreams(t).Stream(t.Context())
+		require.NoError(t, err)
+		for _, parts := range requests {
+			require.NoError(t, call.Send(messageOf(random, service, parts)))
+		}
+		answer, err := call.CloseAndRecv()
+		require.NoError(t, err)
+		require.Nil(t, answer.GetPartialSuccess())
+	}},
+}
+
+// post sends a body that the receiver is to take whole.
+func (c *collector) post(t *testing.T, contentType string, body io.Reader) {
+	t.Helper()
+	response, err := http.Post(fmt.Sprintf("http://%s/v1/tokens", c.http), contentType, body)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, "%s", answer)
+	require.Contains(t, string(answer), `"rejected":0`)
+}
+
+func (c *collector) tokenStreams(t *testing.T) tokenpulsev1.TokenStreamServiceClient {
+	t.Helper()
+	connection, err := grpc.NewClient(c.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = connection.Close() })
+	return tokenpulsev1.NewTokenStreamServiceClient(connection)
+}
