@@ -442,6 +442,31 @@ func TestIdentity(t *testing.T) {
 	require.NotEqual(t, shifted, appendKey(nil, &Request{Dimensions: []string{"a", "bc"}}), "boundaries count")
 }
 
+// However long a reader takes over a series, requests of that series and of new ones
+// go in: a slow scrape must not stop the intake.
+func TestRequestsDoNotWaitForReaders(t *testing.T) {
+	e := newTestEngine(nil)
+	e.Record(latency("a", e.at(0), 0.1))
+	visited := 0
+	e.Collect(e.at(time.Second), func(s *Snapshot) {
+		recorded := make(chan struct{})
+		go func() {
+			defer close(recorded)
+			e.Record(latency("a", e.at(time.Second), 0.1))
+			e.Record(latency("b", e.at(time.Second), 0.1))
+		}()
+		select {
+		case <-recorded:
+			visited++
+		case <-time.After(10 * time.Second):
+			t.Error("a request waits until the reader is done")
+		}
+		require.EqualValues(t, 1, s.Outcomes[Success].Requests, "not in the snapshot")
+	})
+	require.Equal(t, 1, visited)
+	require.EqualValues(t, 2, e.collect(e.at(time.Second), TimeToFirstToken)["a"].requests)
+}
+
 // Writers, readers and the janitor at once; at the end every request is there.
 func TestConcurrentUseLosesNothing(t *testing.T) {
 	const writers, each = 4, 3000
