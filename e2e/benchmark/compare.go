@@ -40,6 +40,11 @@ func (g goal) verdict(value float64) string {
 	}
 }
 
+// row shows a number beside its goal.
+func (g goal) row(name string, value float64) []string {
+	return []string{name, number(value), g.String(), g.verdict(value)}
+}
+
 // againstNop is the comparison that -min-ratio is about.
 var againstNop = comparison{"OTLP span events → nop / ours, protobuf over HTTP", []string{eventsHTTP, oursHTTP}, quotient, goal{atLeast: 25}}
 

@@ -35,14 +35,19 @@ type inTurn [connections][][]byte
 func forLoads(collector string) []*path {
 	under := func(name string, tokens int, bodies inTurn) *path {
 		next := new([connections]int)
+		do := action(func(c *collectorProcess, connection int) error {
+			body := bodies[connection][next[connection]%len(bodies[connection])]
+			next[connection]++
+			return post("/v1/tokens", protobufType, same(body))(c, connection)
+		})
 		return &path{
-			name: name, unit: "token", binary: collector, config: roomForLoads, units: tokens,
-			// Parts of streams begin with the first in each Collector.
-			prepare: func(*collectorProcess) error { *next = [connections]int{}; return nil },
-			do: func(c *collectorProcess, connection int) error {
-				body := bodies[connection][next[connection]%len(bodies[connection])]
-				next[connection]++
-				return post("/v1/tokens", protobufType, same(body))(c, connection)
+			name: name, unit: "token", binary: collector, config: roomForLoads, do: do, units: tokens,
+			// Parts of streams begin with the first in each Collector. Once through all of
+			// them, every series there will be is there: what it takes to make one is no
+			// cost of a token.
+			prepare: func(c *collectorProcess) error {
+				*next = [connections]int{}
+				return do.repeat(c, connections*len(bodies[0]))
 			},
 		}
 	}
@@ -51,7 +56,7 @@ func forLoads(collector string) []*path {
 		under(loadShort, tokensPerRequest, whole(tokensPerRequest/10, 10)),
 		under(loadLong, 2*10_000, whole(2, 10_000)),
 		under(loadVeryLong, 100_000, whole(1, 100_000)),
-		under(loadSeries, tokensPerRequest, ofManySeries()),
+		under(loadSeries, tokensPerRequest, ofSeries(manySeries)),
 		under(loadParts, tokensPerRequest/partsEach, inParts(connections*streamsPerRequest)),
 		under(loadManyParts, tokensPerRequest/partsEach, inParts(manyStreams)),
 	}
@@ -65,8 +70,9 @@ func whole(streams, tokens int) (bodies inTurn) {
 	return bodies
 }
 
-func ofManySeries() (bodies inTurn) {
-	for group := range manySeries / streamsPerRequest {
+// ofSeries has one stream of each of so many series.
+func ofSeries(count int) (bodies inTurn) {
+	for group := range count / streamsPerRequest {
 		var names []string
 		for i := range streamsPerRequest {
 			names = append(names, fmt.Sprintf("model-%d-%d", group, i))

@@ -57,11 +57,18 @@ func run(o options) error {
 	}
 	tables := []string{ratioTable(measured), wireTable()}
 	if o.peers != "" {
-		open, err := openTable(o.collector)
+		for _, measure := range []func(collector string) (string, error){openTable, pauseTable} {
+			answers, err := measure(o.collector)
+			if err != nil {
+				return err
+			}
+			tables = append(tables, answers)
+		}
+		cores, err := coresTable(o.rounds, o.cpu)
 		if err != nil {
 			return err
 		}
-		tables = append(tables, open)
+		tables = append(tables, cores)
 	}
 	for _, group := range groups {
 		tables = append(tables, costTable(group, measured))

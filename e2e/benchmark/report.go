@@ -21,13 +21,11 @@ func wireTable() string {
 	whole := len(tokenStreams(plan("first", tokensPerStream)))
 	half := len(tokenStreams(plan("first", tokensPerStream/2)))
 	events := len(protobufOf(spanEvents(plan("first", tokensPerStream))))
-	var rows [][]string
-	add := func(name string, bytes float64, g goal) {
-		rows = append(rows, []string{name, number(bytes), g.String(), g.verdict(bytes)})
+	rows := [][]string{
+		goal{atMost: 3.2}.row("ours as protobuf, whole request", float64(whole)/tokensPerRequest),
+		goal{}.row("ours as protobuf, each chunk more", float64(whole-half)/(tokensPerRequest/2)),
+		goal{}.row("OTLP span events as protobuf, whole request", float64(events)/tokensPerRequest),
 	}
-	add("ours as protobuf, whole request", float64(whole)/tokensPerRequest, goal{atMost: 3.2})
-	add("ours as protobuf, each chunk more", float64(whole-half)/(tokensPerRequest/2), goal{})
-	add("OTLP span events as protobuf, whole request", float64(events)/tokensPerRequest, goal{})
 	return table([]string{"bytes per one-token chunk, uncompressed", "bytes", "goal", "met"}, rows)
 }
 
