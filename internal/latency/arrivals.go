@@ -124,12 +124,7 @@ func (g *gaps) add(gap time.Duration, tokens int64) {
 // addEach adds the gaps, in ticks, before chunks of one token, while no other had
 // more. None is negative.
 func (g *gaps) addEach(run []int64) {
-	sum := int64(0)
-	for _, ticks := range run {
-		sum += ticks
-	}
-	g.total += float64(sum) * float64(timeline.Tick)
-	g.interToken.AddMicroseconds(run)
+	g.total += float64(g.interToken.AddMicroseconds(run)) * float64(timeline.Tick)
 }
 
 // chunkSketch returns the sketch that holds the inter-chunk latencies.

@@ -45,13 +45,14 @@ func (s *Sketch) Add(v float64, n uint64) {
 }
 
 // AddMicroseconds counts each value once, as Add(v / 1e6, 1) does, at half the cost.
-// The values are whole microseconds and not negative. Their sum is rounded once.
-func (s *Sketch) AddMicroseconds(values []int64) {
+// The values are whole microseconds and not negative. It returns their sum, which the
+// sketch has rounded once.
+func (s *Sketch) AddMicroseconds(values []int64) (sum int64) {
 	if len(values) == 0 {
-		return
+		return 0
 	}
 	const perSecond = 1e6
-	sum, lowest, highest := int64(0), values[0], values[0]
+	lowest, highest := values[0], values[0]
 	first, counts := s.lowest, s.counts // what the loop needs, in registers
 	for _, v := range values {
 		sum += v
@@ -69,6 +70,7 @@ func (s *Sketch) AddMicroseconds(values []int64) {
 		first, counts = s.lowest, s.counts
 	}
 	s.observe(uint64(len(values)), float64(sum)/perSecond, float64(lowest)/perSecond, float64(highest)/perSecond)
+	return sum
 }
 
 // observe updates all but the buckets.
