@@ -39,8 +39,8 @@ type Batch struct {
 	store   *Store
 	parts   []*Part // those past used are there for their memory
 	used    int
-	index   map[string]*Part
-	last    *Part
+	index   map[string]int // of a part in parts, by its id
+	recent  recentParts
 	events  int
 	spilled int // chunks in lists, of all parts
 	tooMany bool
@@ -50,18 +50,18 @@ type Batch struct {
 
 // NewBatch returns an empty batch for the store.
 func (s *Store) NewBatch() *Batch {
-	return &Batch{store: s, index: map[string]*Part{}}
+	return &Batch{store: s, index: map[string]int{}}
 }
 
 // Reset empties the batch and keeps the memory of a common request.
 func (b *Batch) Reset() {
 	const keep = 1024
 	if len(b.parts) > keep || b.spilled > keep {
-		*b = Batch{store: b.store, index: map[string]*Part{}}
+		*b = Batch{store: b.store, index: map[string]int{}}
 		return
 	}
 	clear(b.index)
-	b.used, b.last, b.events, b.spilled, b.tooMany = 0, nil, 0, 0, false
+	b.used, b.events, b.spilled, b.tooMany = 0, 0, 0, false
 }
 
 // Events returns how many events were added: starts, chunks and so on.
@@ -69,18 +69,12 @@ func (b *Batch) Events() int { return b.events }
 
 // Part returns what the batch says of a stream, to add to it.
 func (b *Batch) Part(id []byte) (*Part, error) {
-	last := b.last
-	if last != nil {
-		if last.ID == string(id) {
-			return last, nil
-		}
-		if next := last.next; next != nil && next.ID == string(id) {
-			b.last = next
-			return next, nil
-		}
+	recent := b.recent.slot(id)
+	if at := int(*recent); at < b.used && b.parts[at].ID == string(id) {
+		return b.parts[at], nil
 	}
-	part := b.index[string(id)]
-	if part == nil {
+	at, known := b.index[string(id)]
+	if !known {
 		switch {
 		case len(id) == 0:
 			return nil, Errorf(Invalid, "stream_id is missing")
@@ -90,14 +84,12 @@ func (b *Batch) Part(id []byte) (*Part, error) {
 			b.tooMany = true
 			return nil, ErrTooManyParts
 		}
-		part = b.newPart(string(id))
-		b.index[part.ID] = part
+		at = b.used
+		part := b.newPart(string(id))
+		b.index[part.ID] = at
 	}
-	if last != nil {
-		last.next = part
-	}
-	b.last = part
-	return part, nil
+	*recent = uint32(at)
+	return b.parts[at], nil
 }
 
 func (b *Batch) newPart(id string) *Part {
@@ -122,10 +114,6 @@ type Part struct {
 	batch *Batch
 	shard *shard
 	known Start // of the open stream, if there is one
-	// next is the part that was asked for after this one the last time. Services
-	// tell of their streams in turns, mostly in the same order: then the index is
-	// not needed.
-	next *Part
 
 	// Times from earliest to latest are accepted. They are close to the start
 	// when it is known, as anchored says.
