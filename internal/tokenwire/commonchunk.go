@@ -11,7 +11,8 @@ import (
 // That is what it is for, and it explains its looks: a member's name is compared
 // with its quotes and its colon, eight bytes at first, because that is one machine
 // instruction; strings and digits are looked at eight bytes at a time (see
-// words.go); and what is left to read is a slice that only gets shorter.
+// words.go); and what is left to read is a slice that only gets shorter. A line
+// that is written as the last one was has it easier still (see chunkform.go).
 //
 // It knows no errors. Whatever it is not sure of it leaves to the general reader,
 // which starts the line over, so that what is wrong with a line, and what is
@@ -21,23 +22,43 @@ import (
 type commonChunk struct {
 	id    []byte // of the stream
 	chunk assembly.Chunk
+	// tail is how many bytes of the line are left behind its head (see chunkForm),
+	// where its members were read by name and it has one.
+	tail int
 }
 
 // read reads a line, or reports false if it has anything that is not common in
-// chunks. Then the commonChunk is in no particular state.
-func (c *commonChunk) read(line []byte) bool {
-	if len(line) == 0 || line[0] != '{' {
+// chunks. Then the commonChunk is in no particular state. The form is that of the
+// lines before, and becomes that of this one. c is zero to begin with.
+func (c *commonChunk) read(line []byte, form *chunkForm) bool {
+	c.chunk.Tokens = 1
+	if form.there {
+		if tail := form.readHead(c, line); len(tail) > 0 {
+			return form.readTail(c, tail)
+		}
+	}
+	if len(line) == 0 || line[0] != '{' || !c.readMembers(line[1:], 0) {
 		return false
 	}
-	c.chunk.Tokens = 1
-	var there uint32 // a bit for each field that was read
-	for rest := line[1:]; ; rest = skipBlank(rest[1:]) {
+	if c.tail > 0 {
+		form.learn(c, line)
+	}
+	return true
+}
+
+// readMembers reads what is left of a line, from the name of a member on. there has
+// a bit for each field that was read before.
+func (c *commonChunk) readMembers(rest []byte, there uint32) bool {
+	for ; ; rest = skipBlank(rest[1:]) {
 		var field fieldIndex
 		field, rest = c.member(rest)
 		if len(rest) == 0 || there&(1<<field) != 0 {
 			return false
 		}
 		there |= 1 << field
+		if there == headFields && field == fieldTimeUnixNano {
+			c.tail = len(rest)
+		}
 		if rest[0] != ',' {
 			return string(rest) == "}" && isChunk(there)
 		}

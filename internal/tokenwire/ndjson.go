@@ -78,6 +78,7 @@ func indexOf(name []byte) (fieldIndex, bool) {
 // NDJSON reads events that are one JSON object each. It keeps scratch space
 // between events and is not safe for concurrent use.
 type NDJSON struct {
+	form                 chunkForm // of the chunks so far
 	fields               [fieldCount]value
 	there                uint32 // a bit for each of fields that is set
 	scratch              []byte
@@ -89,7 +90,7 @@ type NDJSON struct {
 // Nothing of line is kept.
 func (n *NDJSON) Decode(line []byte, number int, batch *assembly.Batch) error {
 	var common commonChunk
-	if !common.read(line) {
+	if !common.read(line, &n.form) {
 		return n.decodeAny(line, number, batch)
 	}
 	part, err := batch.Part(common.id)

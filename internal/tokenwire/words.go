@@ -71,6 +71,27 @@ func leadingDigits(text []byte) (n uint64, rest []byte) {
 	return n, text[at:]
 }
 
+// leastNineteen is the least number of nineteen digits, without a zero in front.
+const leastNineteen = 1e18
+
+// nineteenDigits returns the number that the first nineteen bytes of text make, or
+// zero if they are not all decimal digits. Times in nanoseconds have so many from
+// 2001 to 2286.
+func nineteenDigits(text []byte) uint64 {
+	if len(text) < 19 {
+		return 0
+	}
+	first := binary.LittleEndian.Uint64(text)
+	middle := binary.LittleEndian.Uint64(text[8:])
+	last := binary.LittleEndian.Uint64(text[11:])
+	if !eightDigits(first) || !eightDigits(middle) || !eightDigits(last) {
+		return 0
+	}
+	// Three digits of the middle are not in the last: the shift moves them to the
+	// end, behind zeros.
+	return numberOf(first)*1e11 + numberOf(middle<<40)*1e8 + numberOf(last)
+}
+
 // eightDigits reports whether all bytes are decimal digits: their upper half is
 // that of '0', and still is after adding what takes '9' to the end of it.
 func eightDigits(word uint64) bool {

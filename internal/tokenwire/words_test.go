@@ -54,3 +54,24 @@ func TestLeadingDigits(t *testing.T) {
 	require.Empty(t, rest)
 	require.NotNil(t, rest)
 }
+
+func TestNineteenDigits(t *testing.T) {
+	for _, digits := range []string{"1795233292181556000", "9223372036854775807", "9999999999999999999", "0000000000000000001", "1234567890123456789"} {
+		want, err := strconv.ParseUint(digits, 10, 64)
+		require.NoError(t, err)
+		for _, after := range []string{"", "0", "/", ":", `","tokens":1}`} {
+			require.Equal(t, want, nineteenDigits([]byte(digits+after)), "%s%s", digits, after)
+		}
+		for length := range digits {
+			require.Zero(t, nineteenDigits([]byte(digits[:length])))
+			for b := range 256 {
+				if b >= '0' && b <= '9' {
+					continue
+				}
+				text := []byte(digits + "12345678")
+				text[length] = byte(b)
+				require.Zero(t, nineteenDigits(text), "%q", text)
+			}
+		}
+	}
+}
