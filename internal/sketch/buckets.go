@@ -1,6 +1,10 @@
 package sketch
 
-import "math"
+import (
+	"math"
+	"slices"
+	"sort"
+)
 
 // Scale fixes the bucket boundaries: bucket i holds the values v with
 // 2^(i/64) < v <= 2^((i+1)/64), as in OpenTelemetry's exponential histogram of
@@ -29,30 +33,22 @@ var bounds = func() (b [perOctave + 1]float64) {
 	return b
 }()
 
-// lastMantissas[i] is the mantissa of the largest float64 in bucket i of an
-// octave, when bounds belong to the bucket above.
-var lastMantissas = func() (last [perOctave]uint64) {
-	for i := range last {
-		last[i] = (math.Float64bits(bounds[i+1]) - 1) & mantissaMask
-	}
-	return last
-}()
-
-// candidates maps the top bits of a mantissa to the lowest bucket of the octave
-// that a value with these bits can be in. Buckets are wider than the step
-// between entries, so the value is in that bucket or the next: one comparison
-// decides, where a logarithm would cost ten times as much.
-var candidates = func() (c [1 << candidateBits]uint8) {
-	bucket := 0
-	for i := range c {
-		lowest := uint64(i) << (mantissaBits - candidateBits)
-		for lowest > lastMantissas[bucket] {
-			bucket++
-		}
-		c[i] = uint8(bucket)
-	}
-	return c
-}()
+// octave tells in which bucket a float64 is, from the bits of its mantissa. It has an
+// entry more than an octave has buckets: where the octave does not begin with a bucket,
+// it begins and ends within the same one.
+type octave struct {
+	// first is the bucket that 1 is in.
+	first int
+	// lasts[i] is the mantissa of the largest float64 in the bucket first+i, if it has
+	// the exponent of 1. The array is as long as a byte is wide, so that an index in it
+	// needs no check.
+	lasts [1 << 8]uint64
+	// candidates maps the top bits of a mantissa to the lowest bucket that a value with
+	// these bits can be in. Buckets are wider than the step between entries, so the value
+	// is in that bucket or the next: one comparison decides, where a logarithm would
+	// cost ten times as much.
+	candidates [1 << candidateBits]uint8
+}
 
 const (
 	candidateBits = 7 // steps of 1/128; the narrowest bucket is 1/92 wide
@@ -61,22 +57,62 @@ const (
 	exponentBias  = 1023
 )
 
+// newOctave makes the tables from a function that gives the bucket of the values from 1
+// up to 2, and twice as large values the bucket perOctave higher.
+func newOctave(bucketOf func(float64) int) octave {
+	withMantissa := func(m int) float64 { return math.Float64frombits(exponentBias<<mantissaBits | uint64(m)) }
+	o := octave{first: bucketOf(1)}
+	for i := range perOctave + 1 {
+		over := sort.Search(1<<mantissaBits, func(m int) bool { return bucketOf(withMantissa(m)) > o.first+i })
+		o.lasts[i] = uint64(over) - 1
+	}
+	bucket := uint8(0)
+	for i := range o.candidates {
+		lowest := uint64(i) << (mantissaBits - candidateBits)
+		for lowest > o.lasts[bucket] {
+			bucket++
+		}
+		o.candidates[i] = bucket
+	}
+	return o
+}
+
+// distance returns how many buckets above its first, in the octave of the least float64,
+// a value is.
+func (o *octave) distance(v float64) int {
+	bits := math.Float64bits(v)
+	mantissa := bits & mantissaMask
+	candidate := o.candidates[mantissa>>(mantissaBits-candidateBits)]
+	// The sign of the difference instead of a comparison: which of the two buckets
+	// it is nobody can predict, least of all the processor.
+	next := (o.lasts[candidate] - mantissa) >> 63
+	return int(bits>>mantissaBits)<<Scale + int(candidate) + int(next)
+}
+
+// lowest returns the bucket at the distance 0.
+func (o *octave) lowest() int { return o.first - exponentBias<<Scale }
+
+var (
+	// ofSeconds is for values as they are: a bound belongs to the bucket below it.
+	ofSeconds = newOctave(func(v float64) int {
+		bucket, _ := slices.BinarySearch(bounds[:], v)
+		return bucket - 1
+	})
+	// ofMicroseconds is for a million times the value, and gives the bucket that the
+	// quotient is in, as it is rounded. To divide would take half as long again.
+	ofMicroseconds = newOctave(func(v float64) int { return Index(v / 1e6) })
+)
+
+// lastIndex is the highest bucket there is.
+const lastIndex = lowestIndex + indexCount - 1
+
 // Index returns the bucket of v, which is over ZeroThreshold. Values over
 // MaxValue belong to the last bucket.
 func Index(v float64) int {
 	if v > MaxValue {
-		return lowestIndex + indexCount - 1
+		return lastIndex
 	}
-	// A bound belongs to the bucket below it. The float64 just below v is in the
-	// bucket of v also when bounds belong to the bucket above, which is what the
-	// tables say.
-	bits := math.Float64bits(v) - 1
-	mantissa := bits & mantissaMask
-	bucket := uint64(candidates[mantissa>>(mantissaBits-candidateBits)])
-	// The sign of the difference instead of a comparison: which of the two buckets
-	// it is nobody can predict, least of all the processor.
-	bucket += (lastMantissas[bucket%perOctave] - mantissa) >> 63
-	return int(bits>>mantissaBits)<<Scale + int(bucket) - exponentBias<<Scale
+	return ofSeconds.distance(v) + ofSeconds.lowest()
 }
 
 // UpperBound returns the largest value of a bucket.

@@ -53,7 +53,7 @@ func (s *Sketch) AddMicroseconds(values []int64) (sum int64) {
 	}
 	const perSecond = 1e6
 	lowest, highest := values[0], values[0]
-	first, counts := s.lowest, s.counts // what the loop needs, in registers
+	first, counts := s.lowest-ofMicroseconds.lowest(), s.counts // what the loop needs, in registers
 	for _, v := range values {
 		sum += v
 		lowest, highest = min(lowest, v), max(highest, v)
@@ -61,13 +61,13 @@ func (s *Sketch) AddMicroseconds(values []int64) (sum int64) {
 			s.zeros++
 			continue
 		}
-		index := Index(float64(v) / perSecond)
-		if slot := index - first; uint(slot) < uint(len(counts)) {
+		distance := ofMicroseconds.distance(float64(v))
+		if slot := distance - first; uint(slot) < uint(len(counts)) {
 			counts[slot]++
 			continue
 		}
-		s.add(index, 1)
-		first, counts = s.lowest, s.counts
+		s.add(min(distance+ofMicroseconds.lowest(), lastIndex), 1)
+		first, counts = s.lowest-ofMicroseconds.lowest(), s.counts
 	}
 	s.observe(uint64(len(values)), float64(sum)/perSecond, float64(lowest)/perSecond, float64(highest)/perSecond)
 	return sum

@@ -195,6 +195,19 @@ func TestAddMicrosecondsIsAdd(t *testing.T) {
 	}
 }
 
+// Whole microseconds on both sides of every bound: their bucket is that of the quotient.
+func TestMicrosecondsAtTheBounds(t *testing.T) {
+	for index := Index(1e-6); index < lastIndex; index++ {
+		bound := int64(UpperBound(index) * 1e6)
+		for v := max(1, bound-2); v <= bound+2; v++ {
+			var one, each Sketch
+			one.Add(float64(v)/1e6, 1)
+			each.AddMicroseconds([]int64{v})
+			require.Equal(t, one, each, "%d us, at the upper bound of %d", v, index)
+		}
+	}
+}
+
 func TestResetKeepsMemoryAndForgetsTheRange(t *testing.T) {
 	var s Sketch
 	fill := func() {
