@@ -63,12 +63,21 @@ func scrape(accept string) action {
 }
 
 func (c *collectorProcess) get(address, accept string) ([]byte, error) {
+	response, err := c.open(address, accept)
+	if err != nil {
+		return nil, err
+	}
+	return readAnswer(response)
+}
+
+// open asks for metrics. The answer is the caller's to read and to close.
+func (c *collectorProcess) open(address, accept string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", accept)
-	return c.answer(request)
+	return c.client.Do(request)
 }
 
 func (c *collectorProcess) answer(request *http.Request) ([]byte, error) {
@@ -76,6 +85,10 @@ func (c *collectorProcess) answer(request *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readAnswer(response)
+}
+
+func readAnswer(response *http.Response) ([]byte, error) {
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
