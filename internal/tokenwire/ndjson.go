@@ -145,7 +145,7 @@ func (n *NDJSON) scan(line []byte) error {
 		if n.there&(1<<index) != 0 {
 			return malformed("field %s is given twice", name)
 		}
-		if o.value.isLoose() {
+		if o.value.isNested() && !o.value.isStrict() {
 			o.bad = true
 			break
 		}

@@ -17,7 +17,6 @@ type value struct {
 	raw     []byte
 	kind    byte // '"', '0' for numbers, '{', '[', 't', 'f' or 'n'
 	escaped bool // a string with escape sequences
-	strict  bool // an object or array without any errors
 }
 
 // object walks over the members of a JSON object:
@@ -125,7 +124,7 @@ func (o *object) scan(v *value) bool {
 	case '"':
 		ok = o.scanString(v)
 	case '{', '[':
-		ok = o.scanNested(v)
+		ok = o.scanNested()
 	case 't':
 		ok = o.scanLiteral("true")
 	case 'f':
@@ -222,7 +221,7 @@ func (o *object) scanDigits() bool {
 func isDigit(c byte) bool { return c-'0' < 10 }
 
 // scanNested finds where an object or array ends, and has it checked.
-func (o *object) scanNested(v *value) bool {
+func (o *object) scanNested() bool {
 	start, depth := o.at, 0
 	for o.at < len(o.text) {
 		switch o.text[o.at] {
@@ -239,9 +238,7 @@ func (o *object) scanNested(v *value) bool {
 		}
 		o.at++
 		if depth == 0 {
-			text := jsontext.Value(o.text[start:o.at])
-			v.strict = o.trusted || text.IsValid()
-			return v.strict || text.IsValid(syntaxOnly...)
+			return o.trusted || jsontext.Value(o.text[start:o.at]).IsValid(syntaxOnly...)
 		}
 	}
 	return false
@@ -250,8 +247,11 @@ func (o *object) scanNested(v *value) bool {
 // syntaxOnly is for what is skipped.
 var syntaxOnly = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
-// isLoose reports whether an object or array has errors other than of syntax.
-func (v *value) isLoose() bool { return (v.kind == '{' || v.kind == '[') && !v.strict }
+func (v *value) isNested() bool { return v.kind == '{' || v.kind == '[' }
+
+// isStrict reports whether an object or array that has no errors of syntax has no
+// others.
+func (v *value) isStrict() bool { return jsontext.Value(v.raw).IsValid() }
 
 // unquote returns the text of a string, which is in scratch if it is not as
 // written.
