@@ -290,13 +290,13 @@ func rank(sorted []float64, perMille int) float64 {
 	return math.NaN()
 }
 
-// accepted reports whether a gap can be true: one of whole microseconds may have come
-// out one longer than the request that it is all of.
-func accepted(gap, duration int64) bool { return 0 <= gap && gap <= duration+microsecond }
+// accepted reports whether a gap can be true.
+func accepted(gap, duration int64) bool { return 0 <= gap && gap <= duration }
 
 // fluidity looks at one token after the other. The tokens of a later chunk share its
 // gap in whole nanoseconds; those of the first came all at once. Where chunks are cut
-// to a microsecond, one deadline more or less may be missed, and only bounds hold.
+// to a microsecond, a deadline more or less may be missed, which decides what comes
+// after it: then it is only known that there is an index.
 func (a *plainAnswer) fluidity(settings plainSettings, first, duration int64, chunks []plainChunk) {
 	if settings.firstToken == 0 || first < 0 || first > duration {
 		return

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 )
 
 const seriesScraped = 2_000
@@ -54,6 +55,9 @@ func scrapeOnAndOn(c *collectorProcess) (failed <-chan error, stop chan struct{}
 			if err == nil {
 				_, err = io.Copy(io.Discard, response.Body)
 				err = errors.Join(err, response.Body.Close())
+			}
+			if err == nil && response.StatusCode != http.StatusOK {
+				err = errors.New(response.Status)
 			}
 			if err != nil {
 				result <- err

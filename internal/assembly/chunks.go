@@ -114,6 +114,14 @@ func (c *Chunks) reach(unixNano int64) {
 	c.latest, c.numbered, c.nextSeq = max(c.latest, unixNano), false, 1
 }
 
+// keepLatest takes the time of the latest chunk of others, which were added, as it was
+// before their timeline cut it.
+func (c *Chunks) keepLatest(others *Chunks) {
+	if cut := others.latest - c.latest; 0 < cut && cut < int64(timeline.Tick) {
+		c.latest = others.latest
+	}
+}
+
 // add takes any chunk, or drops it as the repeat of one in line.
 func (c *Chunks) add(k *Chunk) {
 	switch {

@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -135,21 +136,32 @@ func TestUnnumberedBeforeTheLast(t *testing.T) {
 // An end that nobody tells is that of the last chunk, to the nanosecond, in whatever
 // parts the stream came.
 func TestEndOfTheLastChunk(t *testing.T) {
-	for name, chunk := range map[string]Chunk{
-		"numbered":   {UnixNano: t0 + 1999, Tokens: 1, Seq: 1, Numbered: true},
-		"unnumbered": {UnixNano: t0 + 1999, Tokens: 1},
+	for name, chunks := range map[string][]Chunk{
+		"unnumbered":          {{UnixNano: t0 + 500, Tokens: 1}, {UnixNano: t0 + 1999, Tokens: 1}},
+		"numbered":            {{UnixNano: t0 + 500, Tokens: 1, Numbered: true}, {UnixNano: t0 + 1999, Tokens: 1, Seq: 1, Numbered: true}},
+		"the clock goes back": {{UnixNano: t0 + 1999, Tokens: 1, Numbered: true}, {UnixNano: t0 + 500, Tokens: 1, Seq: 1, Numbered: true}},
+		"and that of the second of three": {
+			{UnixNano: t0 + 300, Tokens: 1, Numbered: true},
+			{UnixNano: t0 + 1999, Tokens: 1, Seq: 1, Numbered: true},
+			{UnixNano: t0 + 1200, Tokens: 1, Seq: 2, Numbered: true},
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s, _ := newStore(roomy)
-			first := chunk
-			first.UnixNano, first.Seq = t0+500, 0
-			apply(t, s, batchOf(t, s, "s", started, func(t testing.TB, p *Part) {
-				require.NoError(t, p.AddChunk(first))
-				require.NoError(t, p.AddChunk(chunk))
-			}))
-			tx := apply(t, s, batchOf(t, s, "s", ended))
-			require.Equal(t, t0+1999, tx.Finished[0].EndUnixNano())
-		})
+		for cut := range len(chunks) + 1 {
+			t.Run(fmt.Sprint(name, ", ", cut, " in the first part"), func(t *testing.T) {
+				s, _ := newStore(roomy)
+				adding := func(chunks []Chunk) script {
+					return func(t testing.TB, p *Part) {
+						for _, chunk := range chunks {
+							require.NoError(t, p.AddChunk(chunk))
+						}
+					}
+				}
+				apply(t, s, batchOf(t, s, "s", started, adding(chunks[:cut])))
+				apply(t, s, batchOf(t, s, "s", adding(chunks[cut:])))
+				tx := apply(t, s, batchOf(t, s, "s", ended))
+				require.Equal(t, t0+1999, tx.Finished[0].EndUnixNano())
+			})
+		}
 	}
 }
 

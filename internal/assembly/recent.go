@@ -14,14 +14,14 @@ type recentParts [1 << slotBits]uint32
 // slotBits makes a thousand slots, for streams by the hundred to have one each.
 const slotBits = 10
 
-// slot returns where the part of an id is remembered. Ids differ at the end, mostly,
-// or in the beginning, so eight bytes of each are enough to tell them apart. Where
-// they are not, the index has to be asked.
+// slot returns where the part of an id is remembered. Eight bytes of its beginning, its
+// middle and its end tell ids apart, mostly. Where they do not, the index is asked.
 func (r *recentParts) slot(id []byte) *uint32 {
 	const word = 8
 	var mix uint64
 	if len(id) >= word {
-		mix = binary.LittleEndian.Uint64(id)<<1 + binary.LittleEndian.Uint64(id[len(id)-word:])
+		first, middle, last := id, id[(len(id)-word)/2:], id[len(id)-word:]
+		mix = 5*binary.LittleEndian.Uint64(first) + 3*binary.LittleEndian.Uint64(middle) + binary.LittleEndian.Uint64(last)
 	} else {
 		for _, b := range id {
 			mix = mix<<8 | uint64(b)

@@ -48,7 +48,7 @@ func TestPartsAreThoseOfTheirIDs(t *testing.T) {
 // Ids that a service makes one after another do not share slots: not more than by
 // chance, which is one of twenty for fifty of a thousand.
 func TestStreamsHaveSlotsOfTheirOwn(t *testing.T) {
-	for _, format := range []string{"%d", "stream-%d", "benchmark-%04d", "%08x", "%d-of-service", "chatcmpl-%024x", "3fa85f64-5717-4562-b3fc-%012x"} {
+	for _, format := range []string{"%d", "stream-%d", "benchmark-%04d", "%08x", "%d-of-service", "gateway-%08d-eu-west-1", "chatcmpl-%024x", "3fa85f64-5717-4562-b3fc-%012x"} {
 		var recent recentParts
 		slots := map[*uint32]bool{}
 		for i := range 50 {

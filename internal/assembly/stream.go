@@ -174,6 +174,7 @@ func (s *Stream) merge(part *Stream, maxChunks int) {
 			s.addChunk(&k, maxChunks)
 		}
 	}
+	s.Chunks.keepLatest(&part.Chunks)
 	s.Frames = s.Frames || part.Frames
 	s.dropped += part.dropped
 	s.duplicates += part.duplicates

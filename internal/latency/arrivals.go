@@ -41,7 +41,7 @@ func (a *arrivals) read(walk timeline.Walk, limit, stallThreshold time.Duration,
 	var run [runLength]int64 // ticks
 	gapLimit := limit
 	if limit >= 0 { // gaps are whole ticks, of which the request's ends may cut a part
-		gapLimit += timeline.Tick
+		gapLimit += timeline.Tick - 1
 	}
 	for n, first, all := walk.NextRun(run[:]); n > 0; n, first, all = walk.NextRun(run[:]) {
 		tokens := int64(walk.Tokens())

@@ -643,3 +643,36 @@ func TestStallsFromStartToEnd(t *testing.T) {
 	require.Equal(t, Measure{Value: 0.5999992, Known: true}, l.Measures[StallDuration])
 	require.Equal(t, [Reasons]int64{}, l.Rejected)
 }
+
+// A tick more than the request is more than its ends can cut off.
+func TestStallsLongerThanTheRequest(t *testing.T) {
+	const start = 1_795_233_292_000_000_000
+	var line timeline.Timeline
+	for _, after := range []int64{0, 600_000_000, 1_200_000_000} {
+		line.Append(start+after, 1, timeline.Content)
+	}
+	walk, err := timeline.Decode(line.AppendBinary(nil, start))
+	require.NoError(t, err)
+	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 1_199_999_000}, walk)
+	require.NoError(t, err)
+	require.Zero(t, l.Measures[StallDuration])
+	require.InDelta(t, 0.6, l.InterChunk[Max].Value, 1e-9, "each gap alone can be true")
+}
+
+func TestGapLongerThanTheRequest(t *testing.T) {
+	const start = 1_795_233_292_000_000_000
+	var line timeline.Timeline
+	line.Append(start, 1, timeline.Content)
+	line.Append(start+20_000_000, 1, timeline.Content)
+	for _, test := range []struct {
+		duration time.Duration
+		gaps     uint64
+	}{{20_000_000, 1}, {19_999_001, 1}, {19_999_000, 0}} {
+		walk, err := timeline.Decode(line.AppendBinary(nil, start))
+		require.NoError(t, err)
+		a := NewAnalyzer(standard)
+		_, err = a.Analyze(Request{Duration: test.duration}, walk)
+		require.NoError(t, err)
+		require.Equal(t, test.gaps, a.InterTokenSketch().Count(), test.duration)
+	}
+}

@@ -3,7 +3,6 @@ package sketch
 import (
 	"math"
 	"slices"
-	"sort"
 )
 
 // Scale fixes the bucket boundaries: bucket i holds the values v with
@@ -34,14 +33,14 @@ var bounds = func() (b [perOctave + 1]float64) {
 }()
 
 // octave tells in which bucket a float64 is, from the bits of its mantissa. It has an
-// entry more than an octave has buckets: where the octave does not begin with a bucket,
-// it begins and ends within the same one.
+// entry more than an octave has buckets: where it begins within a bucket, it also ends
+// within one.
 type octave struct {
 	// first is the bucket that 1 is in.
 	first int
 	// lasts[i] is the mantissa of the largest float64 in the bucket first+i, if it has
-	// the exponent of 1. The array is as long as a byte is wide, so that an index in it
-	// needs no check.
+	// the exponent of 1. The array has an entry for each value of a byte, so that an index
+	// in it needs no check.
 	lasts [1 << 8]uint64
 	// candidates maps the top bits of a mantissa to the lowest bucket that a value with
 	// these bits can be in. Buckets are wider than the step between entries, so the value
@@ -60,11 +59,9 @@ const (
 // newOctave makes the tables from a function that gives the bucket of the values from 1
 // up to 2, and twice as large values the bucket perOctave higher.
 func newOctave(bucketOf func(float64) int) octave {
-	withMantissa := func(m int) float64 { return math.Float64frombits(exponentBias<<mantissaBits | uint64(m)) }
 	o := octave{first: bucketOf(1)}
 	for i := range perOctave + 1 {
-		over := sort.Search(1<<mantissaBits, func(m int) bool { return bucketOf(withMantissa(m)) > o.first+i })
-		o.lasts[i] = uint64(over) - 1
+		o.lasts[i] = lastMantissa(func(v float64) bool { return bucketOf(v) <= o.first+i })
 	}
 	bucket := uint8(0)
 	for i := range o.candidates {
@@ -77,8 +74,20 @@ func newOctave(bucketOf func(float64) int) octave {
 	return o
 }
 
-// distance returns how many buckets above its first, in the octave of the least float64,
-// a value is.
+// lastMantissa returns the largest mantissa of the values from 1 up to 2 that hold, as
+// 1 and all values up to it do.
+func lastMantissa(holds func(v float64) bool) uint64 {
+	var last uint64
+	for bit := uint64(1) << (mantissaBits - 1); bit > 0; bit >>= 1 {
+		if holds(math.Float64frombits(exponentBias<<mantissaBits | last | bit)) {
+			last |= bit
+		}
+	}
+	return last
+}
+
+// distance returns how many buckets a value is above that of the smallest exponent and
+// the mantissa 0, which is lowest.
 func (o *octave) distance(v float64) int {
 	bits := math.Float64bits(v)
 	mantissa := bits & mantissaMask
@@ -89,7 +98,7 @@ func (o *octave) distance(v float64) int {
 	return int(bits>>mantissaBits)<<Scale + int(candidate) + int(next)
 }
 
-// lowest returns the bucket at the distance 0.
+// lowest returns the bucket that distances count from.
 func (o *octave) lowest() int { return o.first - exponentBias<<Scale }
 
 var (

@@ -206,6 +206,12 @@ func TestMicrosecondsAtTheBounds(t *testing.T) {
 			require.Equal(t, one, each, "%d us, at the upper bound of %d", v, index)
 		}
 	}
+	for _, over := range []int64{MaxValue * 1e6, MaxValue*1e6 + 1, MaxValue * 4e6, math.MaxInt64} {
+		var one, each Sketch
+		one.Add(float64(over)/1e6, 1)
+		each.AddMicroseconds([]int64{over})
+		require.Equal(t, one, each, "%d us", over)
+	}
 }
 
 func TestResetKeepsMemoryAndForgetsTheRange(t *testing.T) {

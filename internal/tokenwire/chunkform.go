@@ -15,14 +15,14 @@ import (
 // That the texts are the same means that the lines have the same members, as long as
 // each of the two values ends where the text goes on. The id does: it is plain, and
 // the text goes on with its quote. The time does: it has nineteen digits, and the
-// text goes on with a quote or a comma.
+// text goes on with a quote, a comma or the closing brace.
 //
 // A form has nothing but what a commonChunk reads: names, tokens, channel, and a
 // blank here and there. So it is short, and no content of anybody can be in it.
 
 // chunkForm is how chunks are written.
 type chunkForm struct {
-	there bool
+	learned bool
 
 	// The head of a line is its event, its stream and its time, in this order or
 	// with the event in between.
@@ -95,10 +95,10 @@ func (f *chunkForm) learn(c *commonChunk, line []byte) {
 	if f.quoted {
 		end--
 	}
-	id := cap(line) - cap(c.id) // where it is: both end where the memory does
+	id := len(line) - c.fromID
 	f.before = append(f.before[:0], line[:id]...)
 	f.between = append(f.between[:0], line[id+len(c.id):end-19]...)
-	f.there = true
+	f.learned = true
 	f.learnTail(c, line[end:])
 }
 

@@ -22,17 +22,17 @@ import (
 type commonChunk struct {
 	id    []byte // of the stream
 	chunk assembly.Chunk
-	// tail is how many bytes of the line are left behind its head (see chunkForm),
-	// where its members were read by name and it has one.
-	tail int
+	// How many bytes of the line are left from the id on, and behind the head (see
+	// chunkForm), where its members were read by name and it has one.
+	fromID, tail int
 }
 
 // read reads a line, or reports false if it has anything that is not common in
 // chunks. Then the commonChunk is in no particular state. The form is that of the
-// lines before, and becomes that of this one. c is zero to begin with.
+// lines before, and becomes that of this one if it has one. c is zero to begin with.
 func (c *commonChunk) read(line []byte, form *chunkForm) bool {
 	c.chunk.Tokens = 1
-	if form.there {
+	if form.learned {
 		if tail := form.readHead(c, line); len(tail) > 0 {
 			return form.readTail(c, tail)
 		}
@@ -56,7 +56,10 @@ func (c *commonChunk) readMembers(rest []byte, there uint32) bool {
 			return false
 		}
 		there |= 1 << field
-		if there == headFields && field == fieldTimeUnixNano {
+		switch {
+		case field == fieldStreamID:
+			c.fromID = len(c.id) + len(`"`) + len(rest)
+		case there == headFields && field == fieldTimeUnixNano:
 			c.tail = len(rest)
 		}
 		if rest[0] != ',' {

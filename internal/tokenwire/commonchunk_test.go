@@ -225,7 +225,7 @@ func TestChunksOfOneFormAreReadAsAnyLine(t *testing.T) {
 	for range 2_000 {
 		var form chunkForm
 		var line []byte
-		for !form.there {
+		for !form.learned {
 			line = oddLine(random)
 			new(commonChunk).read(line, &form)
 		}

@@ -89,7 +89,7 @@ func TestNumbersThatAreNone(t *testing.T) {
 func FuzzNDJSON(f *testing.F) {
 	for _, seed := range []string{
 		chunkLine, `{}`, `{"a":-0.5e+3,"b":[1,{"c":"\u00e9\n"}],"d":null}`, `{"event":"end","stream_id":"s","usage":{"output_tokens":3},"cancelled":true}`,
-		`{"a":01}`, `{"a":"` + "\x01" + `"}`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":tru}`, "{\"\xff\":1}", `{"a":"\ud800"}`, ` {"a" : [ ] } `, `{"event":"start","stream_id":"s","time_unix_nano":1795233292181556000,"attributes":{"a":[1,[2]]},"resource":{"b":{}}}`,
+		`{"a":01}`, `{"a":"` + "\x01" + `"}`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":tru}`, "{\"\xff\":1}", `{"a":"\ud800"}`, ` {"a" : [ ] } `, `{"a":[1,]}`, `{"a":{"b" 1}}`, `{"a":[}`, `{"resource":{"a":1,"a":2}}`, `{"event":"start","stream_id":"s","time_unix_nano":1795233292181556000,"attributes":{"a":[1,[2]]},"resource":{"b":{}}}`,
 	} {
 		f.Add([]byte(seed))
 	}
