@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -189,20 +188,10 @@ func requireNear(t *testing.T, want plainNumber, got float64, about string) {
 // spansByService reads the spans of a file by the service that they are of.
 func spansByService(t *testing.T, file string) map[string][]ptrace.Span {
 	t.Helper()
-	written, err := os.ReadFile(file)
-	require.NoError(t, err)
 	spans := map[string][]ptrace.Span{}
-	for line := range strings.Lines(string(written)) {
-		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces([]byte(line))
-		require.NoError(t, err)
-		for _, resource := range traces.ResourceSpans().All() {
-			service := text(t, resource.Resource().Attributes(), names.ServiceName)
-			for _, scope := range resource.ScopeSpans().All() {
-				for _, span := range scope.Spans().All() {
-					spans[service] = append(spans[service], span)
-				}
-			}
-		}
+	for span, resource := range spansOfResources(t, file) {
+		service := text(t, resource, names.ServiceName)
+		spans[service] = append(spans[service], span)
 	}
 	return spans
 }
@@ -392,17 +381,19 @@ func requirePlainQuantiles(t *testing.T, samples []plainNumber, gauges []*dto.Me
 	for _, s := range samples {
 		off = max(off, s.within)
 	}
-	perMille := map[string]int{"0.5": 500, "0.9": 900, "0.95": 950, "0.99": 990, "0.999": 999}
+	missing := map[string]float64{"0.5": 0.5, "0.9": 0.9, "0.95": 0.95, "0.99": 0.99, "0.999": 0.999}
 	for _, gauge := range gauges {
 		if label(gauge, names.LabelOutcome) != outcome || label(gauge, names.LabelPhase) != phase || label(gauge, names.LabelWindow) != "1h" {
 			continue
 		}
 		quantile := label(gauge, names.LabelQuantile)
-		exact := rank(values, perMille[quantile])
+		require.NotEmpty(t, values, about)
+		require.Contains(t, missing, quantile, about)
+		exact := nearestRank(values, missing[quantile])
 		requireNear(t, plainNumber{exact, exact*sketchError + off}, gauge.GetGauge().GetValue(), "quantile "+quantile+" of "+about)
-		delete(perMille, quantile)
+		delete(missing, quantile)
 	}
 	if len(samples) > 0 {
-		require.Empty(t, perMille, "quantiles of %s are missing", about)
+		require.Empty(t, missing, "quantiles of %s are missing", about)
 	}
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -264,8 +263,8 @@ func (a *plainAnswer) sumUp(name string, samples []plainNumber, blur float64) {
 	values := plainValues(samples)
 	a.numbers[name+names.SuffixMean] = plainNumber{mean(values), blur}
 	a.numbers[name+names.SuffixMax] = plainNumber{slices.Max(values), blur}
-	for suffix, perMille := range map[string]int{names.SuffixP50: 500, names.SuffixP95: 950, names.SuffixP99: 990} {
-		exact := rank(values, perMille)
+	for suffix, q := range map[string]float64{names.SuffixP50: 0.50, names.SuffixP95: 0.95, names.SuffixP99: 0.99} {
+		exact := nearestRank(values, q)
 		a.numbers[name+suffix] = plainNumber{exact, exact*sketchError + blur}
 	}
 }
@@ -278,16 +277,6 @@ func plainValues(samples []plainNumber) []float64 {
 	}
 	slices.Sort(values)
 	return values
-}
-
-// rank is the smallest value whose cumulative count reaches the quantile's share.
-func rank(sorted []float64, perMille int) float64 {
-	for i, v := range sorted {
-		if 1000*(i+1) >= perMille*len(sorted) {
-			return v
-		}
-	}
-	return math.NaN()
 }
 
 // accepted reports whether a gap can be true.

@@ -328,10 +328,23 @@ func lineOf(random *rand.Rand, event, id string, at int64, more map[string]any) 
 	return "{" + strings.Join(members, separator) + "}"
 }
 
+type sendParts func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part)
+
+func messagesPosted(contentType string, marshal func(proto.Message) ([]byte, error)) sendParts {
+	return func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part) {
+		t.Helper()
+		for _, parts := range requests {
+			body, err := marshal(messageOf(random, service, parts))
+			require.NoError(t, err)
+			c.post(t, contentType, bytes.NewReader(body))
+		}
+	}
+}
+
 // plainTransports is every way to send parts.
 var plainTransports = []struct {
 	name string
-	send func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part)
+	send sendParts
 }{
 	{"ndjson", func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part) {
 		t.Helper()
@@ -346,22 +359,8 @@ var plainTransports = []struct {
 			c.post(t, "application/x-ndjson", io.MultiReader(strings.NewReader(body))) // of no declared length
 		}
 	}},
-	{"json", func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part) {
-		t.Helper()
-		for _, parts := range requests {
-			body, err := protojson.Marshal(messageOf(random, service, parts))
-			require.NoError(t, err)
-			c.post(t, "application/json", bytes.NewReader(body))
-		}
-	}},
-	{"protobuf", func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part) {
-		t.Helper()
-		for _, parts := range requests {
-			body, err := proto.Marshal(messageOf(random, service, parts))
-			require.NoError(t, err)
-			c.post(t, "application/x-protobuf", bytes.NewReader(body))
-		}
-	}},
+	{"json", messagesPosted("application/json", protojson.Marshal)},
+	{"protobuf", messagesPosted("application/x-protobuf", proto.Marshal)},
 	{"grpc", func(t *testing.T, random *rand.Rand, c *collector, service string, requests [][]part) {
 		t.Helper()
 		client := c.tokenStreams(t)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -111,21 +112,34 @@ func TestReplayOfRealRequests(t *testing.T) {
 
 func readSpans(t *testing.T, file string) []ptrace.Span {
 	t.Helper()
+	var spans []ptrace.Span
+	for span := range spansOfResources(t, file) {
+		spans = append(spans, span)
+	}
+	return spans
+}
+
+// spansOfResources yields the spans that a file exporter wrote, each with the attributes
+// of its resource.
+func spansOfResources(t *testing.T, file string) iter.Seq2[ptrace.Span, pcommon.Map] {
+	t.Helper()
 	written, err := os.ReadFile(file)
 	require.NoError(t, err)
-	var spans []ptrace.Span
-	for line := range bytes.Lines(written) {
-		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
-		require.NoError(t, err)
-		for _, resource := range traces.ResourceSpans().All() {
-			for _, scope := range resource.ScopeSpans().All() {
-				for _, span := range scope.Spans().All() {
-					spans = append(spans, span)
+	return func(yield func(ptrace.Span, pcommon.Map) bool) {
+		for line := range bytes.Lines(written) {
+			traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
+			require.NoError(t, err)
+			for _, resource := range traces.ResourceSpans().All() {
+				for _, scope := range resource.ScopeSpans().All() {
+					for _, span := range scope.Spans().All() {
+						if !yield(span, resource.Resource().Attributes()) {
+							return
+						}
+					}
 				}
 			}
 		}
 	}
-	return spans
 }
 
 func requireRecordedSpans(t *testing.T, requests []recorded, spans []ptrace.Span) {
@@ -291,8 +305,11 @@ func logPeerAggregates(t *testing.T, requests []recorded) {
 	}
 }
 
+// nearestRank is the smallest value whose cumulative count reaches the quantile's share.
+// The quantile is in whole thousandths, so that no rounding moves a rank.
 func nearestRank(sorted []float64, q float64) float64 {
-	return sorted[max(int(math.Ceil(q*float64(len(sorted)))), 1)-1]
+	perMille := int(math.Round(1000 * q))
+	return sorted[max((perMille*len(sorted)+999)/1000, 1)-1]
 }
 
 // linear is numpy's default percentile.

@@ -198,18 +198,8 @@ type judgedSpan struct {
 
 func (c *eventCollector) readSpans(t *testing.T) (spans []judgedSpan) {
 	t.Helper()
-	written, err := os.ReadFile(c.spans)
-	require.NoError(t, err)
-	for line := range bytes.Lines(written) {
-		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
-		require.NoError(t, err)
-		for _, resource := range traces.ResourceSpans().All() {
-			for _, scope := range resource.ScopeSpans().All() {
-				for _, span := range scope.Spans().All() {
-					spans = append(spans, judgedSpan{span, resource.Resource().Attributes(), recount(t, span)})
-				}
-			}
-		}
+	for span, resource := range spansOfResources(t, c.spans) {
+		spans = append(spans, judgedSpan{span, resource, recount(t, span)})
 	}
 	return spans
 }

@@ -117,9 +117,16 @@ func (c *Chunks) reach(unixNano int64) {
 // keepLatest takes the time of the latest chunk of others, which were added, as it was
 // before their timeline cut it.
 func (c *Chunks) keepLatest(others *Chunks) {
-	if cut := others.latest - c.latest; 0 < cut && cut < int64(timeline.Tick) {
-		c.latest = others.latest
+	c.latest = uncut(c.latest, others.latest)
+}
+
+// uncut returns the time that a timeline was given, if that may be the one that it cut
+// to unixNano.
+func uncut(unixNano, given int64) int64 {
+	if cut := given - unixNano; 0 < cut && cut < int64(timeline.Tick) {
+		return given
 	}
+	return unixNano
 }
 
 // add takes any chunk, or drops it as the repeat of one in line.
@@ -225,8 +232,8 @@ func (c *Chunks) all(yield func(Chunk) bool) {
 			seq, gaps = gaps[0].seq, gaps[1:]
 		}
 		k := Chunk{first + int64(walk.Offset()), seq, walk.Tokens(), walk.Channel(), c.numbered}
-		if cut := c.latest - k.UnixNano; index == c.line.Len()-1 && 0 < cut && cut < int64(timeline.Tick) {
-			k.UnixNano = c.latest
+		if index == c.line.Len()-1 {
+			k.UnixNano = uncut(k.UnixNano, c.latest)
 		}
 		if !yield(k) {
 			return

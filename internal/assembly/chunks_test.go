@@ -123,6 +123,7 @@ func TestUnnumberedBeforeTheFirst(t *testing.T) {
 func TestUnnumberedBeforeTheLast(t *testing.T) {
 	var c Chunks
 	c.add(&Chunk{UnixNano: t0, Tokens: 1})
+	c.add(&Chunk{UnixNano: t0 + 20_000_050, Tokens: 3})
 	c.add(&Chunk{UnixNano: t0 + 20_000_900, Tokens: 5})
 	c.add(&Chunk{UnixNano: t0 + 20_000_100, Tokens: 2})
 	line := c.Timeline()
@@ -130,7 +131,7 @@ func TestUnnumberedBeforeTheLast(t *testing.T) {
 	for walk := line.Walk(); walk.Next(); {
 		tokens = append(tokens, walk.Tokens())
 	}
-	require.Equal(t, []uint32{1, 2, 5}, tokens)
+	require.Equal(t, []uint32{1, 3, 2, 5}, tokens)
 }
 
 // An end that nobody tells is that of the last chunk, to the nanosecond, in whatever
@@ -143,7 +144,7 @@ func TestEndOfTheLastChunk(t *testing.T) {
 		"and that of the second of three": {
 			{UnixNano: t0 + 300, Tokens: 1, Numbered: true},
 			{UnixNano: t0 + 1999, Tokens: 1, Seq: 1, Numbered: true},
-			{UnixNano: t0 + 1200, Tokens: 1, Seq: 2, Numbered: true},
+			{UnixNano: t0 + 500, Tokens: 1, Seq: 2, Numbered: true},
 		},
 	} {
 		for cut := range len(chunks) + 1 {
@@ -160,6 +161,12 @@ func TestEndOfTheLastChunk(t *testing.T) {
 				apply(t, s, batchOf(t, s, "s", adding(chunks[cut:])))
 				tx := apply(t, s, batchOf(t, s, "s", ended))
 				require.Equal(t, t0+1999, tx.Finished[0].EndUnixNano())
+				line := tx.Finished[0].Chunks.Timeline()
+				walk := line.Walk()
+				for _, chunk := range chunks {
+					require.True(t, walk.Next())
+					require.InDelta(t, 0, line.First()+int64(walk.Offset())-chunk.UnixNano, 999, "no other chunk's time")
+				}
 			})
 		}
 	}

@@ -629,15 +629,22 @@ func TestLastChunkAtTheEnd(t *testing.T) {
 	require.InDelta(t, 0.1200006, l.InterChunk[Max].Value, 1e-6)
 }
 
+// arriving returns one-token chunks of content, in nanoseconds after the start.
+func arriving(t *testing.T, start int64, after ...int64) timeline.Walk {
+	t.Helper()
+	var line timeline.Timeline
+	for _, nanos := range after {
+		line.Append(start+nanos, 1, timeline.Content)
+	}
+	walk, err := timeline.Decode(line.AppendBinary(nil, start))
+	require.NoError(t, err)
+	return walk
+}
+
 // Stalls that are all of a request: its ends cut a part of a tick off.
 func TestStallsFromStartToEnd(t *testing.T) {
 	const start = 1_795_233_292_000_000_900
-	var line timeline.Timeline
-	line.Append(start, 1, timeline.Content)
-	line.Append(start+599_999_200, 1, timeline.Content)
-	walk, err := timeline.Decode(line.AppendBinary(nil, start))
-	require.NoError(t, err)
-	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 599_999_200}, walk)
+	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 599_999_200}, arriving(t, start, 0, 599_999_200))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, l.StallCount)
 	require.Equal(t, Measure{Value: 0.5999992, Known: true}, l.Measures[StallDuration])
@@ -647,31 +654,28 @@ func TestStallsFromStartToEnd(t *testing.T) {
 // A tick more than the request is more than its ends can cut off.
 func TestStallsLongerThanTheRequest(t *testing.T) {
 	const start = 1_795_233_292_000_000_000
-	var line timeline.Timeline
-	for _, after := range []int64{0, 600_000_000, 1_200_000_000} {
-		line.Append(start+after, 1, timeline.Content)
-	}
-	walk, err := timeline.Decode(line.AppendBinary(nil, start))
-	require.NoError(t, err)
-	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 1_199_999_000}, walk)
+	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 1_199_999_000}, arriving(t, start, 0, 600_000_000, 1_200_000_000))
 	require.NoError(t, err)
 	require.Zero(t, l.Measures[StallDuration])
 	require.InDelta(t, 0.6, l.InterChunk[Max].Value, 1e-9, "each gap alone can be true")
 }
 
+// Less than a tick under zero is no room for stalls.
+func TestNoStallsInARequestThatEndsBeforeItsStart(t *testing.T) {
+	l, err := NewAnalyzer(standard).Analyze(Request{Duration: -500}, arriving(t, 1_795_233_292_000_000_000, 0, 0))
+	require.NoError(t, err)
+	require.Zero(t, l.Measures[StallDuration])
+	require.EqualValues(t, 1, l.Rejected[Negative], "the request's duration, and nothing else")
+}
+
 func TestGapLongerThanTheRequest(t *testing.T) {
 	const start = 1_795_233_292_000_000_000
-	var line timeline.Timeline
-	line.Append(start, 1, timeline.Content)
-	line.Append(start+20_000_000, 1, timeline.Content)
 	for _, test := range []struct {
 		duration time.Duration
 		gaps     uint64
 	}{{20_000_000, 1}, {19_999_001, 1}, {19_999_000, 0}} {
-		walk, err := timeline.Decode(line.AppendBinary(nil, start))
-		require.NoError(t, err)
 		a := NewAnalyzer(standard)
-		_, err = a.Analyze(Request{Duration: test.duration}, walk)
+		_, err := a.Analyze(Request{Duration: test.duration}, arriving(t, start, 0, 20_000_000))
 		require.NoError(t, err)
 		require.Equal(t, test.gaps, a.InterTokenSketch().Count(), test.duration)
 	}

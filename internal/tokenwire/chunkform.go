@@ -58,7 +58,7 @@ func (f *chunkForm) readHead(c *commonChunk, line []byte) (tail []byte) {
 		return nil
 	}
 	c.chunk.UnixNano = int64(at)
-	return rest[19:]
+	return rest[mostDigits:]
 }
 
 // readTail reads a tail into c, by name if it is not the form's, or reports false
@@ -97,7 +97,7 @@ func (f *chunkForm) learn(c *commonChunk, line []byte) {
 	}
 	id := len(line) - c.fromID
 	f.before = append(f.before[:0], line[:id]...)
-	f.between = append(f.between[:0], line[id+len(c.id):end-19]...)
+	f.between = append(f.between[:0], line[id+len(c.id):end-mostDigits]...)
 	f.learned = true
 	f.learnTail(c, line[end:])
 }

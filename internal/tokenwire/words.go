@@ -71,14 +71,14 @@ func leadingDigits(text []byte) (n uint64, rest []byte) {
 	return n, text[at:]
 }
 
-// leastNineteen is the least number of nineteen digits, without a zero in front.
+// leastNineteen is the least number of mostDigits, without a zero in front.
 const leastNineteen = 1e18
 
-// nineteenDigits returns the number that the first nineteen bytes of text make, or
+// nineteenDigits returns the number that the first mostDigits of text make, or
 // zero if they are not all decimal digits. Times in nanoseconds have so many from
 // 2001 to 2286.
 func nineteenDigits(text []byte) uint64 {
-	if len(text) < 19 {
+	if len(text) < mostDigits {
 		return 0
 	}
 	first := binary.LittleEndian.Uint64(text)
