@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // tpotObjective is added to examples/quickstart.yaml: no more than 1% of requests
@@ -26,7 +26,7 @@ exporters:
 // One of two models takes twice as long per token. The shipped rules, in fast
 // motion, page for that model within two evaluations, and stop as soon after.
 func TestAlertOnOneSlowModel(t *testing.T) {
-	program := need.Program(t, "prometheus")
+	program := testenv.Program(t, "prometheus")
 	objective := filepath.Join(t.TempDir(), "objective.yaml")
 	require.NoError(t, os.WriteFile(objective, []byte(tpotObjective), 0o600))
 	c := startCollector(t, example(t, "quickstart.yaml"), "--config", objective)

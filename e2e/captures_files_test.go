@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 const capturesFolder = "captures"
@@ -54,7 +54,7 @@ func readCapture(t *testing.T, name string) ([]posted, []answered) {
 		Requests []answered `json:"server_requests"`
 	}
 	for suffix, into := range map[string]any{".json": &library, ".truth.json": &server} {
-		content, err := os.ReadFile(filepath.Join(need.Shared(t, capturesFolder), name+suffix))
+		content, err := os.ReadFile(filepath.Join(testenv.Shared(t, capturesFolder), name+suffix))
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(content, into))
 	}

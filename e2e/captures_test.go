@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // capturedCall is a model call that a library sent a span of, and what must be
@@ -185,11 +185,11 @@ func TestCaptures(t *testing.T) {
 // requireAllCaptures checks that no capture is left out.
 func requireAllCaptures(t *testing.T) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(need.Shared(t, capturesFolder), "*.truth.json"))
+	files, err := filepath.Glob(filepath.Join(testenv.Shared(t, capturesFolder), "*.truth.json"))
 	require.NoError(t, err)
 	var names []string
 	for _, c := range captures {
-		names = append(names, filepath.Join(need.Shared(t, capturesFolder), c.name+".truth.json"))
+		names = append(names, filepath.Join(testenv.Shared(t, capturesFolder), c.name+".truth.json"))
 	}
 	require.Equal(t, files, names)
 }

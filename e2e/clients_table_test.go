@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 var updateTable = flag.Bool("update", false, "rewrite the table of client libraries in docs/sources.md")
@@ -133,7 +133,7 @@ func (table *resultTable) require(t *testing.T) {
 	if t.Failed() || table.libraries < len(libraries) {
 		return
 	}
-	file := filepath.Join(need.Root(t), "docs", "sources.md")
+	file := filepath.Join(testenv.Root(t), "docs", "sources.md")
 	document, err := os.ReadFile(file)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(document), tableBegins)

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // library is a client library, and what is known of the spans it sends.
@@ -149,7 +149,7 @@ func (l library) run(t *testing.T) ran {
 		t.Setenv(name, value)
 	}
 	c := startCollector(t, filepath.Join(folder, "collector.yaml"))
-	run(t, need.Program(t, "node"), filepath.Join(folder, l.script+".mjs"))
+	run(t, testenv.Program(t, "node"), filepath.Join(folder, l.script+".mjs"))
 	r := ran{requests: server.stop(t)}
 	for _, metric := range scrape(t, c)["tokenpulse_requests_total"].GetMetric() {
 		r.counted += metric.GetCounter().GetValue()
@@ -162,7 +162,7 @@ func (l library) run(t *testing.T) ran {
 
 func clientsFolder(t *testing.T) string {
 	t.Helper()
-	return filepath.Join(need.Root(t), "e2e", "clients")
+	return filepath.Join(testenv.Root(t), "e2e", "clients")
 }
 
 func byID(spans []ptrace.Span) map[pcommon.SpanID]ptrace.Span {

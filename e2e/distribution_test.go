@@ -11,13 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // Somebody else's project takes our components by gomod and import, as the
 // README says, and one stream goes through what ocb makes of it.
 func TestAnotherDistribution(t *testing.T) {
-	root := need.Root(t)
+	root := testenv.Root(t)
 	folder := t.TempDir()
 	manifest := filepath.Join(folder, "builder-config.yaml")
 	// The version is not published, so a replace stands in for the module proxy.

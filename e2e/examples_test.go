@@ -21,13 +21,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // Every example is one that the built Collector accepts.
 func TestExamplesAreValid(t *testing.T) {
 	exampleEnvironment(t)
-	files, err := filepath.Glob(filepath.Join(need.Root(t), "examples", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(testenv.Root(t), "examples", "*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	files = append(files, example(t, "slo/presets.yaml"))
@@ -111,12 +111,12 @@ func TestExampleSecured(t *testing.T) {
 
 func example(t *testing.T, name string) string {
 	t.Helper()
-	return filepath.Join(need.Root(t), "examples", name)
+	return filepath.Join(testenv.Root(t), "examples", name)
 }
 
 func ownRecording(t *testing.T) string {
 	t.Helper()
-	return filepath.Join(need.Root(t), "testdata", "recordings", "demo.jsonl")
+	return filepath.Join(testenv.Root(t), "testdata", "recordings", "demo.jsonl")
 }
 
 // ownRequests counts the requests of that recording.

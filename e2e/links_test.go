@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 var link = regexp.MustCompile(`\]\(([^)#: ]+)(#[^)]*)?\)`)
 
 // What a document of the project links to is there.
 func TestLinksLeadSomewhere(t *testing.T) {
-	root, links := need.Root(t), 0
+	root, links := testenv.Root(t), 0
 	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 const patience = 30 * time.Second
@@ -96,7 +96,7 @@ func (p *process) waitFor(t *testing.T, url string) {
 
 func built(t *testing.T, name string) string {
 	t.Helper()
-	path := filepath.Join(need.Root(t), "dist", name)
+	path := filepath.Join(testenv.Root(t), "dist", name)
 	require.FileExists(t, path, "build it first: make build")
 	return path
 }

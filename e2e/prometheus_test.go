@@ -12,16 +12,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // A real Prometheus scrapes the exporter. With native histograms on, quantiles
 // are as good as the buckets (1.1% wide); without, as good as the classic ones.
 func TestPrometheus(t *testing.T) {
-	program := need.Program(t, "prometheus")
+	program := testenv.Program(t, "prometheus")
 	requests := readRecording(t)
-	c := startCollector(t, filepath.Join(need.Root(t), "examples", "quickstart.yaml"))
-	run(t, built(t, "tokengen"), "replay", need.Shared(t, recording), "--transport", "protobuf", "--endpoint", c.http)
+	c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "quickstart.yaml"))
+	run(t, built(t, "tokengen"), "replay", testenv.Shared(t, recording), "--transport", "protobuf", "--endpoint", c.http)
 
 	native := startPrometheus(t, program, c.metrics, "native-histograms,exemplar-storage")
 	classic := startPrometheus(t, program, c.metrics, "exemplar-storage")

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // anObjective is added to examples/remote-write.yaml.
@@ -31,7 +31,7 @@ connectors:
 // first request of each series on: the series that begin with the Collector, and
 // those that begin when it has sent others already.
 func TestExampleRemoteWrite(t *testing.T) {
-	program := need.Program(t, "prometheus")
+	program := testenv.Program(t, "prometheus")
 	requests := readRecording(t)
 	const scrapesNothing = ""
 	server := runPrometheus(t, program, scrapesNothing, "--web.enable-remote-write-receiver", "--enable-feature", "native-histograms,exemplar-storage")
@@ -43,7 +43,7 @@ func TestExampleRemoteWrite(t *testing.T) {
 	times := map[string]int{}
 	for _, service := range []string{"early", "late", "early"} {
 		times[service]++
-		run(t, built(t, "tokengen"), "replay", need.Shared(t, recording), "--service", service,
+		run(t, built(t, "tokengen"), "replay", testenv.Shared(t, recording), "--service", service,
 			"--transport", "protobuf", "--endpoint", c.http)
 		server.waitForService(t, service)
 	}

@@ -21,7 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -41,7 +41,7 @@ type recorded struct {
 
 func readRecording(t *testing.T) []recorded {
 	t.Helper()
-	file, err := os.Open(need.Shared(t, recording))
+	file, err := os.Open(testenv.Shared(t, recording))
 	require.NoError(t, err)
 	defer file.Close()
 	var all []recorded
@@ -91,8 +91,8 @@ func TestReplayOfRealRequests(t *testing.T) {
 			t.Setenv("SPANS_FILE", spansFile)
 			t.Setenv("OTLP_GRPC_ENDPOINT", freeAddress(t))
 			t.Setenv("OTLP_HTTP_ENDPOINT", freeAddress(t))
-			c := startCollector(t, filepath.Join(need.Root(t), "examples", "spans-to-file.yaml"))
-			run(t, built(t, "tokengen"), "replay", need.Shared(t, recording),
+			c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "spans-to-file.yaml"))
+			run(t, built(t, "tokengen"), "replay", testenv.Shared(t, recording),
 				"--transport", transport, "--endpoint", c.endpoint(transport))
 			families := scrape(t, c)
 			c.stop(t)
@@ -284,7 +284,7 @@ func successHistograms(families map[string]*dto.MetricFamily) map[string]*dto.Hi
 // recording tool printed, so that a reader sees what the difference of method makes.
 func logPeerAggregates(t *testing.T, requests []recorded) {
 	t.Helper()
-	written, err := os.ReadFile(need.Shared(t, "data/aiperf_run1/profile_export_aiperf.json"))
+	written, err := os.ReadFile(testenv.Shared(t, "data/aiperf_run1/profile_export_aiperf.json"))
 	require.NoError(t, err)
 	var aggregates struct {
 		Records map[string]map[string]any `json:"records"`

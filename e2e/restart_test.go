@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // restartConfig has error budgets twice, scraped and sent.
@@ -350,7 +350,7 @@ func (p *prometheus) waitForNextScrape(t *testing.T) {
 // since. Counters begin anew, which Prometheus takes for what it is: no rate is
 // negative, and nothing counts twice.
 func TestKilledCollectorGoesOnWithErrorBudgets(t *testing.T) {
-	program := need.Program(t, "prometheus")
+	program := testenv.Program(t, "prometheus")
 	folder := t.TempDir()
 	t.Setenv("STORAGE_DIRECTORY", folder)
 	c := startRestartable(t, "--config", writeFile(t, t.TempDir(), "storage.yaml", restartStorage))

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // Prometheus accepts the example's config and rules, and the rules say of made-up
 // requests what rules_test.yaml expects.
 func TestPrometheusRules(t *testing.T) {
-	tool := need.Program(t, "promtool")
+	tool := testenv.Program(t, "promtool")
 	for name, args := range map[string][]string{
 		"rules are valid":   {"check", "rules", prometheusExample(t, "rules.yaml")},
 		"config is valid":   {"check", "config", prometheusExample(t, "prometheus.yaml")},
@@ -75,7 +75,7 @@ func TestAlertmanagerRoutesEverySeverity(t *testing.T) {
 
 // Alertmanager takes the example's config, and routes by severity.
 func TestAlertmanagerConfig(t *testing.T) {
-	tool, config := need.Program(t, "amtool"), prometheusExample(t, "alertmanager.yaml")
+	tool, config := testenv.Program(t, "amtool"), prometheusExample(t, "alertmanager.yaml")
 	run(t, tool, "check-config", config)
 	for severity, want := range map[string]string{"page": "page", "ticket": "ticket", "none": "ticket"} {
 		routed, err := exec.CommandContext(t.Context(), tool, "config", "routes", "test", "--config.file="+config, "severity="+severity).Output()
@@ -100,5 +100,5 @@ func parse(t *testing.T, path string, into any) {
 
 func prometheusExample(t *testing.T, name string) string {
 	t.Helper()
-	return filepath.Join(need.Root(t), "examples", "prometheus", name)
+	return filepath.Join(testenv.Root(t), "examples", "prometheus", name)
 }

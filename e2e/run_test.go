@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // What `make run` starts shows real numbers, and Ctrl-C stops all of it. It uses
 // the default ports, as a user's first try does.
 func TestRun(t *testing.T) {
 	built(t, "otelcol-tokenpulse")
-	script := start(t, filepath.Join(need.Root(t), "scripts", "run"))
+	script := start(t, filepath.Join(testenv.Root(t), "scripts", "run"))
 	addresses := []string{"localhost:4319", "localhost:4320", "localhost:9464"}
 	row := regexp.MustCompile(`(?m)^\S+.*\d(\.\d+)? ?m?s.*\d(\.\d+)? ?m?s`)
 	require.Eventually(t, func() bool { return row.MatchString(script.output(t)) },

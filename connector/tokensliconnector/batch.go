@@ -9,7 +9,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // batch is one flush in the making.
@@ -48,22 +48,22 @@ func newBatch(config *Config, alreadySent sent, since, now pcommon.Timestamp) *b
 }
 
 // series adds one series.
-func (b *batch) series(s *sli.Snapshot) {
+func (b *batch) series(s *series.Snapshot) {
 	before, sending := b.sent.of(s), &sentSeries{began: s.Start}
 	b.sending[s.Key] = sending
 
 	attributes := seriesAttributes(b.dimensions, names.LabelVantage, &s.Identity)
-	for i, counter := range sli.Counters {
+	for i, counter := range series.Counters {
 		if n, reported := s.Count(counter.Count); reported {
 			m := b.sum(counter.Metric)
-			m.whole = counter.Count != sli.StallSeconds
+			m.whole = counter.Count != series.StallSeconds
 			sending.counts[i] = m.add(before.counts[i], n, s.Start, with(attributes, names.LabelType, counter.Type))
 		}
 	}
 	for i := range s.SLOs {
 		o := &s.SLOs[i]
 		if sending.slos == nil {
-			sending.slos = make(map[string][len(sli.VerdictNames)]sentSum, len(s.SLOs))
+			sending.slos = make(map[string][len(series.VerdictNames)]sentSum, len(s.SLOs))
 		}
 		sending.slos[o.Name] = b.slo(before.slos[o.Name], o, attributes)
 	}
@@ -72,12 +72,12 @@ func (b *batch) series(s *sli.Snapshot) {
 		if o.Requests == 0 {
 			continue
 		}
-		attributes := with(attributes, names.LabelOutcome, sli.OutcomeNames[i])
-		m := b.sum(sli.Requests)
+		attributes := with(attributes, names.LabelOutcome, series.OutcomeNames[i])
+		m := b.sum(series.Requests)
 		sending.requests[i] = m.add(before.requests[i], float64(o.Requests), o.Start, attributes)
 		for q := range o.Distributions {
 			if d := &o.Distributions[q]; d.Sketch.Count() > 0 {
-				attributes := with(attributes, names.LabelPhase, sli.Histograms[q].Phase)
+				attributes := with(attributes, names.LabelPhase, series.Histograms[q].Phase)
 				sending.histograms[i][q] = b.histogram(q).add(before.histograms[i][q], d, o.Start, attributes)
 			}
 		}
@@ -85,7 +85,7 @@ func (b *batch) series(s *sli.Snapshot) {
 }
 
 // seriesAttributes returns those of a series. A dimension without a value has none.
-func seriesAttributes(dimensions []string, vantage string, of *sli.Identity) pcommon.Map {
+func seriesAttributes(dimensions []string, vantage string, of *series.Identity) pcommon.Map {
 	attributes := pcommon.NewMap()
 	attributes.EnsureCapacity(len(dimensions) + 3)
 	if of.Overflow {
@@ -125,7 +125,7 @@ func (b *batch) startOf(began time.Time) pcommon.Timestamp {
 }
 
 // metric returns the batch's part of a metric, and whether it is new.
-func (b *batch) metric(metric sli.Metric) (m pmetric.Metric, added bool) {
+func (b *batch) metric(metric series.Metric) (m pmetric.Metric, added bool) {
 	if i, known := b.places[metric.Name]; known {
 		return b.into.At(i), false
 	}

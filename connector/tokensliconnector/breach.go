@@ -12,7 +12,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // breachEvents returns an event for each span that breached an objective, with the
@@ -66,7 +66,7 @@ func breachEvent(event plog.LogRecord, span ptrace.Span, breached pcommon.Slice,
 	}
 	slos, breaches := to.PutEmptySlice(names.SLOBreached), to.PutEmptySlice(names.SLOBreaches)
 	var body []string
-	for i := range min(breached.Len(), sli.MaxSLOs) {
+	for i := range min(breached.Len(), series.MaxSLOs) {
 		b := breachOf(span.Attributes(), breached, i)
 		if b.slo == "" {
 			continue // no name
@@ -94,7 +94,7 @@ func breachOf(attributes pcommon.Map, breached pcommon.Slice, i int) (b breach) 
 	b.slo = short(breached.At(i).Str())
 	indicator, told := entryOf(attributes, names.SLOBreachedIndicator, i)
 	threshold, toldToo := entryOf(attributes, names.SLOBreachedThreshold, i)
-	if told && toldToo && len(indicator.Str()) <= sli.MaxLabelLength {
+	if told && toldToo && len(indicator.Str()) <= series.MaxLabelLength {
 		b.indicator, b.threshold = indicator.Str(), threshold.Double()
 	}
 	if v, ok := attributes.Get(names.Prefix + b.indicator); ok && b.indicator != "" {
@@ -105,7 +105,7 @@ func breachOf(attributes pcommon.Map, breached pcommon.Slice, i int) (b breach) 
 
 // short cuts a name to the length of a label's value.
 func short(name string) string {
-	return strings.ToValidUTF8(name[:min(len(name), sli.MaxLabelLength)], "")
+	return strings.ToValidUTF8(name[:min(len(name), series.MaxLabelLength)], "")
 }
 
 // entryOf returns an entry of an attribute that is a list.

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -37,11 +37,11 @@ type condition struct {
 // look returns events for the conditions that hold at a time and were not told of,
 // and for those that were and hold no more; and all that are told of then. It changes
 // nothing.
-func (w *watch) look(engine *sli.Engine, now time.Time) (logs plog.Logs, told map[condition]bool) {
+func (w *watch) look(engine *series.Engine, now time.Time) (logs plog.Logs, told map[condition]bool) {
 	logs, told = plog.NewLogs(), map[condition]bool{}
 	into := scopeOf(logs.ResourceLogs().AppendEmpty())
 	at := pcommon.NewTimestampFromTime(now)
-	engine.Recent(now, func(key string, o *sli.Objective, recent *slo.Recent) {
+	engine.Recent(now, func(key string, o *series.Objective, recent *slo.Recent) {
 		for i := range slo.Alerts {
 			a := &slo.Alerts[i]
 			c := condition{key, o.SLO, a.Name}
@@ -110,7 +110,7 @@ func (w *watch) decode(encoded []byte) error {
 // event begins an event of a condition.
 func (w *watch) event(into plog.LogRecordSlice, name string, now pcommon.Timestamp, c condition, a *slo.Alert) plog.LogRecord {
 	event := burnEvent(into, name, now, a)
-	of := sli.IdentityOf(c.Series)
+	of := series.IdentityOf(c.Series)
 	attributes := event.Attributes()
 	seriesAttributes(w.dimensions, names.Vantage, &of).MoveTo(attributes)
 	attributes.PutStr(names.SLOAttribute, c.SLO)
@@ -144,7 +144,7 @@ func burnEvent(into plog.LogRecordSlice, name string, now pcommon.Timestamp, a *
 }
 
 // putBurn tells how fast the budget burns, and what is left of it.
-func putBurn(event plog.LogRecord, o *sli.Objective, recent *slo.Recent, a *slo.Alert) {
+func putBurn(event plog.LogRecord, o *series.Objective, recent *slo.Recent, a *slo.Alert) {
 	long, _ := recent.Burn[a.Long].BurnRate(o.Objective)
 	short, _ := recent.Burn[a.Short].BurnRate(o.Objective)
 	attributes := event.Attributes()

@@ -8,13 +8,13 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // Config of the connector.
 type Config struct {
 	// Series decides which requests share a series.
-	Series sli.SeriesConfig `mapstructure:",squash"`
+	Series series.SeriesConfig `mapstructure:",squash"`
 	// FlushInterval is the time between two batches of metrics, between two looks at
 	// the conditions of alerts, and between two saves of error budgets.
 	FlushInterval time.Duration `mapstructure:"metrics_flush_interval"`
@@ -22,7 +22,7 @@ type Config struct {
 	Temporality Temporality `mapstructure:"temporality"`
 
 	// Objectives are those that burn rates and error budgets are sent for.
-	Objectives []sli.Objective `mapstructure:"objectives"`
+	Objectives []series.Objective `mapstructure:"objectives"`
 	// StorageID is the extension that keeps burn rates and error budgets while the
 	// Collector restarts. Without one they begin anew.
 	StorageID *component.ID `mapstructure:"storage"`
@@ -43,7 +43,7 @@ const (
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Series:        sli.NewDefaultSeriesConfig(),
+		Series:        series.NewDefaultSeriesConfig(),
 		FlushInterval: 15 * time.Second,
 		Temporality:   Cumulative,
 	}
@@ -54,7 +54,7 @@ const minFlushInterval = 10 * time.Millisecond
 
 // Validate names the keys at fault, and the remedies.
 func (c *Config) Validate() error {
-	errs := slices.Concat(c.Series.Problems(), sli.ObjectiveProblems(c.Objectives))
+	errs := slices.Concat(c.Series.Problems(), series.ObjectiveProblems(c.Objectives))
 	switch expiration := c.Series.SeriesExpiration; {
 	case c.FlushInterval < minFlushInterval:
 		errs = append(errs, fmt.Errorf("`metrics_flush_interval` is %v: it must be at least %v, such as 15s", c.FlushInterval, minFlushInterval))

@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.uber.org/zap"
 
-	"github.com/tokenpulse/tokenpulse/internal/sli"
-	"github.com/tokenpulse/tokenpulse/internal/sli/budgetstore"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/budgetstore"
 )
 
 // core is what the connector is into whatever kind of pipeline: an engine, and a
@@ -23,7 +23,7 @@ type core struct {
 	owner     budgetstore.Owner
 	logger    *zap.Logger
 	telemetry *selfTelemetry
-	engine    *sli.Engine
+	engine    *series.Engine
 	now       func() time.Time // replaced in tests
 	// flush sends what the next consumer does not have yet. Where that refuses, which
 	// is counted, it stays to be sent.
@@ -39,7 +39,7 @@ type core struct {
 }
 
 func newCore(set connector.Settings, config *Config, signal string) (*core, error) {
-	engine := sli.NewEngine(sli.Options{Series: config.Series, Objectives: config.Objectives})
+	engine := series.NewEngine(series.Options{Series: config.Series, Objectives: config.Objectives})
 	telemetry, err := newSelfTelemetry(set.TelemetrySettings, engine, config.Series.MaxSeries)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (*core) Capabilities() consumer.Capabilities { return consumer.Capabilities
 
 // restore restores error budgets, and returns the notes that were saved with them.
 func (c *core) restore(ctx context.Context, host component.Host) (notes []byte, err error) {
-	if err = sli.UndefinedObjectives(c.config.Objectives); err != nil {
+	if err = series.UndefinedObjectives(c.config.Objectives); err != nil {
 		return nil, err
 	}
 	c.budgets, notes, err = budgetstore.Open(ctx, host, c.config.StorageID, c.owner, c.engine, c.config.Series.Dimensions, c.logger)

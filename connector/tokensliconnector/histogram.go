@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // histogram is a metric that shows a distribution.
@@ -18,7 +18,7 @@ type histogram struct {
 }
 
 func (b *batch) histogram(q int) histogram {
-	h := &sli.Histograms[q]
+	h := &series.Histograms[q]
 	m, added := b.metric(h.Metric)
 	if added {
 		m.SetEmptyExponentialHistogram().SetAggregationTemporality(b.temporality())
@@ -28,7 +28,7 @@ func (b *batch) histogram(q int) histogram {
 
 // add adds the points of one stream, of which something was sent before. It
 // returns what is sent with these points.
-func (h histogram) add(before sentHistogram, d *sli.DistributionSnapshot, began time.Time, attributes pcommon.Map) sentHistogram {
+func (h histogram) add(before sentHistogram, d *series.DistributionSnapshot, began time.Time, attributes pcommon.Map) sentHistogram {
 	if h.delta {
 		return h.addDelta(before, d, attributes)
 	}
@@ -46,7 +46,7 @@ func (h histogram) add(before sentHistogram, d *sli.DistributionSnapshot, began 
 
 // addDelta adds what is new. Its smallest and largest value are unknown: only
 // those of all values are.
-func (h histogram) addDelta(before sentHistogram, d *sli.DistributionSnapshot, attributes pcommon.Map) sentHistogram {
+func (h histogram) addDelta(before sentHistogram, d *series.DistributionSnapshot, attributes pcommon.Map) sentHistogram {
 	if d.Sketch.Count() == before.count {
 		return before
 	}
@@ -71,7 +71,7 @@ func (h histogram) point(start, now pcommon.Timestamp, attributes pcommon.Map) p
 }
 
 // fill sets what a distribution has over what was sent before.
-func (h histogram) fill(point pmetric.ExponentialHistogramDataPoint, d *sli.DistributionSnapshot, before *sketch.Sketch) {
+func (h histogram) fill(point pmetric.ExponentialHistogramDataPoint, d *series.DistributionSnapshot, before *sketch.Sketch) {
 	values := &d.Sketch
 	point.SetCount(values.Count() - before.Count())
 	point.SetSum(values.Sum() - before.Sum())
@@ -116,14 +116,14 @@ func (h histogram) buckets(values, before *sketch.Sketch) (offset int, counts []
 const maxExemplars = 5
 
 // exemplars adds those that came since the last flush, in the order of time.
-func (h histogram) exemplars(into pmetric.ExemplarSlice, all []sli.Exemplar) {
-	var chosen []*sli.Exemplar
+func (h histogram) exemplars(into pmetric.ExemplarSlice, all []series.Exemplar) {
+	var chosen []*series.Exemplar
 	for i := len(all) - 1; i >= 0 && len(chosen) < maxExemplars; i-- {
 		if e := &all[i]; e.Set() && pcommon.NewTimestampFromTime(e.Time()) > h.since {
 			chosen = append(chosen, e)
 		}
 	}
-	slices.SortStableFunc(chosen, func(a, b *sli.Exemplar) int { return a.Time().Compare(b.Time()) })
+	slices.SortStableFunc(chosen, func(a, b *series.Exemplar) int { return a.Time().Compare(b.Time()) })
 	for _, e := range chosen {
 		exemplar := into.AppendEmpty()
 		exemplar.SetTraceID(e.TraceID)

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
-	"github.com/tokenpulse/tokenpulse/internal/sli/intake"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
 // tracesToLogs sends an event for each request that breached an objective, and one
@@ -37,7 +37,7 @@ func newTracesToLogs(set connector.Settings, config *Config, next consumer.Logs)
 func (l *tracesToLogs) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error {
 	now := l.now()
 	if len(l.config.Objectives) > 0 {
-		tally := intake.RecordVerdicts(traces, l.engine, l.config.Series.Dimensions, now)
+		tally := spanreader.RecordVerdicts(traces, l.engine, l.config.Series.Dimensions, now)
 		l.telemetry.consumed(ctx, &tally)
 	}
 	breaches := breachEvents(traces, l.config.Series.Dimensions, now)

@@ -18,8 +18,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
-	"github.com/tokenpulse/tokenpulse/internal/sli/budgetstore/budgetstoretest"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
 )
 
@@ -49,7 +49,7 @@ func newLogHarness(t *testing.T, change func(*Config)) *logHarness {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
 	config.Series.Dimensions = []string{"service.name", "gen_ai.request.model"}
-	config.Objectives = []sli.Objective{{SLO: "tpot", Objective: 0.99, Window: 720 * time.Hour}}
+	config.Objectives = []series.Objective{{SLO: "tpot", Objective: 0.99, Window: 720 * time.Hour}}
 	if change != nil {
 		change(config)
 	}
@@ -389,7 +389,7 @@ func TestObjectiveThatNobodyDefines(t *testing.T) {
 		"`objectives::0::slo` is \"tpot\", which nobody defines: token_latency has tpto, ttft; correct the name, or define it there")
 	second := definition.Announce([]string{"tpot"})
 	other := newLogHarness(t, func(c *Config) {
-		c.Objectives = append(c.Objectives, sli.Objective{SLO: "all", Objective: 0.9, Window: time.Hour})
+		c.Objectives = append(c.Objectives, series.Objective{SLO: "all", Objective: 0.9, Window: time.Hour})
 	})
 	require.NoError(t, other.Start(t.Context(), componenttest.NewNopHost()))
 	second()

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/sli/intake"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
 // tracesToMetrics adds spans up to series, and sends these as metrics from time to
@@ -35,7 +35,7 @@ func newTracesToMetrics(set connector.Settings, config *Config, next consumer.Me
 
 // ConsumeTraces adds spans to their series. It never fails.
 func (m *tracesToMetrics) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error {
-	tally := intake.Record(traces, m.engine, m.config.Series.Dimensions, m.now())
+	tally := spanreader.Record(traces, m.engine, m.config.Series.Dimensions, m.now())
 	m.telemetry.consumed(ctx, &tally)
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // sent is what the next consumer has of each series, by the series' key. A
@@ -17,10 +17,10 @@ type sent map[string]*sentSeries
 type sentSeries struct {
 	// began tells a series from one that expired and had the same identity.
 	began      time.Time
-	requests   [len(sli.OutcomeNames)]sentSum
-	histograms [len(sli.OutcomeNames)][len(sli.Histograms)]sentHistogram
-	counts     [len(sli.Counters)]sentSum
-	slos       map[string][len(sli.VerdictNames)]sentSum // by name
+	requests   [len(series.OutcomeNames)]sentSum
+	histograms [len(series.OutcomeNames)][len(series.Histograms)]sentHistogram
+	counts     [len(series.Counters)]sentSum
+	slos       map[string][len(series.VerdictNames)]sentSum // by name
 }
 
 // sentSum is what the next consumer has of one sum. The zero value is nothing.
@@ -42,7 +42,7 @@ type sentHistogram struct {
 var nothing sentSeries
 
 // of returns what was sent of a series.
-func (s sent) of(snapshot *sli.Snapshot) *sentSeries {
+func (s sent) of(snapshot *series.Snapshot) *sentSeries {
 	if known := s[snapshot.Key]; known != nil && known.began.Equal(snapshot.Start) {
 		return known
 	}

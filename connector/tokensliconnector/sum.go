@@ -6,7 +6,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // sum is a metric that counts something.
@@ -17,7 +17,7 @@ type sum struct {
 	whole bool
 }
 
-func (b *batch) sum(metric sli.Metric) sum {
+func (b *batch) sum(metric series.Metric) sum {
 	m, added := b.metric(metric)
 	if added {
 		m.SetEmptySum().SetIsMonotonic(true)

@@ -8,23 +8,23 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
-	"github.com/tokenpulse/tokenpulse/internal/sli/intake"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
 // selfTelemetry is what the connector tells about itself.
 type selfTelemetry struct {
 	builder *metadata.TelemetryBuilder
-	reasons [intake.Reasons]metric.MeasurementOption
+	reasons [spanreader.Reasons]metric.MeasurementOption
 }
 
-func newSelfTelemetry(set component.TelemetrySettings, engine *sli.Engine, maxSeries int) (*selfTelemetry, error) {
+func newSelfTelemetry(set component.TelemetrySettings, engine *series.Engine, maxSeries int) (*selfTelemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
 		return nil, err
 	}
 	t := &selfTelemetry{builder: builder}
-	for reason, name := range intake.ReasonNames {
+	for reason, name := range spanreader.ReasonNames {
 		t.reasons[reason] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", name)))
 	}
 	err = builder.RegisterConnectorTokenSliSeriesCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -40,7 +40,7 @@ func newSelfTelemetry(set component.TelemetrySettings, engine *sli.Engine, maxSe
 	})
 }
 
-func (t *selfTelemetry) consumed(ctx context.Context, tally *intake.Tally) {
+func (t *selfTelemetry) consumed(ctx context.Context, tally *spanreader.Tally) {
 	t.builder.ConnectorTokenSliRequests.Add(ctx, tally.Requests)
 	t.builder.ConnectorTokenSliRequestsOverflow.Add(ctx, tally.Overflow)
 	t.builder.ConnectorTokenSliSpansIgnored.Add(ctx, tally.Ignored)

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // Config of the exporter.
@@ -21,7 +21,7 @@ type Config struct {
 	// Server is where metrics are scraped.
 	Server confighttp.ServerConfig `mapstructure:",squash"`
 	// Series decides which requests share a series.
-	Series sli.SeriesConfig `mapstructure:",squash"`
+	Series series.SeriesConfig `mapstructure:",squash"`
 	// Quantiles are those of the quantile gauges. Without any there are no
 	// gauges.
 	Quantiles []float64 `mapstructure:"quantiles"`
@@ -32,7 +32,7 @@ type Config struct {
 	// by the metric's name without `tokenpulse.`. The native buckets are fixed.
 	ClassicBuckets map[string][]float64 `mapstructure:"classic_buckets"`
 	// Objectives are those that burn rates and error budgets are shown for.
-	Objectives []sli.Objective `mapstructure:"objectives"`
+	Objectives []series.Objective `mapstructure:"objectives"`
 	// StorageID is the extension that keeps burn rates and error budgets while the
 	// Collector restarts. Without one they begin anew.
 	StorageID *component.ID `mapstructure:"storage"`
@@ -46,7 +46,7 @@ func createDefaultConfig() component.Config {
 	server.NetAddr.Endpoint = "localhost:9464"
 	return &Config{
 		Server:    server,
-		Series:    sli.NewDefaultSeriesConfig(),
+		Series:    series.NewDefaultSeriesConfig(),
 		Quantiles: []float64{0.5, 0.9, 0.95, 0.99, 0.999},
 		Windows:   []time.Duration{time.Minute, 5 * time.Minute, time.Hour},
 	}
@@ -69,7 +69,7 @@ func (c *Config) Validate() error {
 		errs = append(errs, errors.New("`endpoint` is empty: give the address to serve metrics on, such as localhost:9464"))
 	}
 	_, err := dimensionLabels(c.Series.Dimensions)
-	return errors.Join(slices.Concat(errs, []error{err}, c.Series.Problems(), c.validateQuantiles(), c.validateWindows(), c.validateClassicBuckets(), sli.ObjectiveProblems(c.Objectives))...)
+	return errors.Join(slices.Concat(errs, []error{err}, c.Series.Problems(), c.validateQuantiles(), c.validateWindows(), c.validateClassicBuckets(), series.ObjectiveProblems(c.Objectives))...)
 }
 
 func (c *Config) validateQuantiles() (errs []error) {
@@ -104,7 +104,7 @@ func (c *Config) validateWindows() (errs []error) {
 
 func (c *Config) validateClassicBuckets() (errs []error) {
 	var known []string
-	for _, h := range sli.Histograms {
+	for _, h := range series.Histograms {
 		known = append(known, strings.TrimPrefix(h.Name, names.Prefix))
 	}
 	slices.Sort(known)
@@ -141,10 +141,10 @@ func validateBounds(bounds []float64) error {
 }
 
 // options is the configuration as the engine wants it.
-func (c *Config) options() sli.Options {
+func (c *Config) options() series.Options {
 	bounds := map[string][]float64{}
 	for name, b := range c.ClassicBuckets {
 		bounds[names.Prefix+name] = b
 	}
-	return sli.Options{Series: c.Series, Windows: c.Windows, Quantiles: c.Quantiles, ClassicBounds: bounds, Objectives: c.Objectives}
+	return series.Options{Series: c.Series, Windows: c.Windows, Quantiles: c.Quantiles, ClassicBounds: bounds, Objectives: c.Objectives}
 }

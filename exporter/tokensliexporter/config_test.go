@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 func load(t *testing.T, name string) (*Config, error) {
@@ -43,7 +43,7 @@ func TestConfigIsRead(t *testing.T) {
 	require.Equal(t, []time.Duration{30 * time.Second, 90 * time.Second}, config.Windows)
 	require.Equal(t, map[string][]float64{"inter_token_latency": {0.001, 0.01, 0.1}, "phase.duration": {1, 10}}, config.ClassicBuckets)
 
-	require.Equal(t, []sli.Objective{
+	require.Equal(t, []series.Objective{
 		{SLO: "chat-tpot", Objective: 0.95, Window: 720 * time.Hour},
 		{SLO: "all", Objective: 0.9, Window: 168 * time.Hour},
 	}, config.Objectives)

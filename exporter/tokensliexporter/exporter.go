@@ -15,9 +15,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
-	"github.com/tokenpulse/tokenpulse/internal/sli"
-	"github.com/tokenpulse/tokenpulse/internal/sli/budgetstore"
-	"github.com/tokenpulse/tokenpulse/internal/sli/intake"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/budgetstore"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
 // maxConcurrentScrapes bounds the memory of answers that are being written. A
@@ -30,7 +30,7 @@ type tokenSLI struct {
 	id        component.ID
 	settings  component.TelemetrySettings
 	telemetry *selfTelemetry
-	engine    *sli.Engine
+	engine    *series.Engine
 	gatherer  *gatherer
 
 	// Set by start.
@@ -41,7 +41,7 @@ type tokenSLI struct {
 }
 
 func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
-	engine := sli.NewEngine(config.options())
+	engine := series.NewEngine(config.options())
 	gatherer, err := newGatherer(engine, config)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 }
 
 func (e *tokenSLI) start(ctx context.Context, host component.Host) error {
-	if err := sli.UndefinedObjectives(e.config.Objectives); err != nil {
+	if err := series.UndefinedObjectives(e.config.Objectives); err != nil {
 		return err
 	}
 	var err error
@@ -96,7 +96,7 @@ func (e *tokenSLI) handler() http.Handler {
 }
 
 func (e *tokenSLI) consume(ctx context.Context, traces ptrace.Traces) error {
-	tally := intake.Record(traces, e.engine, e.config.Series.Dimensions, time.Now())
+	tally := spanreader.Record(traces, e.engine, e.config.Series.Dimensions, time.Now())
 	e.telemetry.consumed(ctx, &tally)
 	return nil
 }

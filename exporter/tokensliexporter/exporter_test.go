@@ -30,7 +30,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -468,7 +468,7 @@ func TestLabels(t *testing.T) {
 }
 
 func TestPromtoolAcceptsTheText(t *testing.T) {
-	tool := need.Program(t, "promtool")
+	tool := testenv.Program(t, "promtool")
 	h := start(t, nil)
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), with(map[string]any{"gen_ai.request.model": "a\n\"b\"\\c\xff"}))))
 	body, _ := h.scrape(t, text)

@@ -8,7 +8,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // gatherer shows an engine's series as Prometheus metrics. It is a
@@ -16,12 +16,12 @@ import (
 // over one object per metric costs several times as much, and wants the same
 // labels on all metrics of a family, where here a label without a value is absent.
 type gatherer struct {
-	engine    *sli.Engine
+	engine    *series.Engine
 	catalogue *catalogue
 	labels    *labels
 }
 
-func newGatherer(engine *sli.Engine, config *Config) (*gatherer, error) {
+func newGatherer(engine *series.Engine, config *Config) (*gatherer, error) {
 	catalogue, err := newCatalogue()
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (s *scrape) with(labels []*dto.LabelPair, more ...*dto.LabelPair) []*dto.La
 	return sorted(appendPresent(all, more...))
 }
 
-func (s *scrape) series(snapshot *sli.Snapshot) {
+func (s *scrape) series(snapshot *series.Snapshot) {
 	labels := s.labels.of(snapshot)
 	s.counters(snapshot, labels)
 	for i := range snapshot.SLOs {
@@ -88,9 +88,9 @@ func (s *scrape) series(snapshot *sli.Snapshot) {
 	}
 }
 
-func (s *scrape) counters(snapshot *sli.Snapshot, labels []*dto.LabelPair) {
+func (s *scrape) counters(snapshot *series.Snapshot, labels []*dto.LabelPair) {
 	start := timestamppb.New(snapshot.Start)
-	for i, c := range sli.Counters {
+	for i, c := range series.Counters {
 		if n, reported := snapshot.Count(c.Count); reported {
 			s.counter(s.catalogue.counter[i], s.with(labels, s.labels.kind[i]), n, start)
 		}
@@ -107,7 +107,7 @@ func (s *scrape) gauge(family int, labels []*dto.LabelPair, v float64) {
 	s.add(family, labels).Gauge = gauge
 }
 
-func (s *scrape) outcome(outcome *sli.OutcomeSnapshot, labels []*dto.LabelPair) {
+func (s *scrape) outcome(outcome *series.OutcomeSnapshot, labels []*dto.LabelPair) {
 	start := timestamppb.New(outcome.Start)
 	s.counter(s.catalogue.requests, labels, float64(outcome.Requests), start)
 	for i := range outcome.Distributions {
@@ -116,7 +116,7 @@ func (s *scrape) outcome(outcome *sli.OutcomeSnapshot, labels []*dto.LabelPair) 
 			continue
 		}
 		labels := s.with(labels, s.labels.phase[i])
-		s.add(s.catalogue.histogram[i], labels).Histogram = s.histogram(d, s.engine.Bounds(sli.Quantity(i)), start)
+		s.add(s.catalogue.histogram[i], labels).Histogram = s.histogram(d, s.engine.Bounds(series.Quantity(i)), start)
 		for _, q := range d.Quantiles {
 			s.gauge(s.catalogue.quantile[i], s.with(labels, s.labels.quantile[q.Quantile], s.labels.window[q.Window]), q.Value)
 		}

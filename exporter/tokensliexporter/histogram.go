@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 var (
@@ -20,7 +20,7 @@ var (
 
 // histogram returns a message with both kinds of buckets: who scrapes takes those
 // it understands.
-func (s *scrape) histogram(d *sli.DistributionSnapshot, bounds []float64, start *timestamppb.Timestamp) *dto.Histogram {
+func (s *scrape) histogram(d *series.DistributionSnapshot, bounds []float64, start *timestamppb.Timestamp) *dto.Histogram {
 	h := s.histograms.one()
 	h.SampleCount = s.counts.of(d.Sketch.Count())
 	h.SampleSum = s.numbers.of(d.Sketch.Sum())
@@ -30,7 +30,7 @@ func (s *scrape) histogram(d *sli.DistributionSnapshot, bounds []float64, start 
 	return h
 }
 
-func (s *scrape) classic(h *dto.Histogram, d *sli.DistributionSnapshot, bounds []float64) {
+func (s *scrape) classic(h *dto.Histogram, d *series.DistributionSnapshot, bounds []float64) {
 	buckets := s.buckets.take(len(d.Classic))
 	h.Bucket = s.bucketRefs.take(len(d.Classic))
 	cumulative := uint64(0)
@@ -63,7 +63,7 @@ func latest(exemplars []*dto.Exemplar) []*dto.Exemplar {
 	return exemplars[max(0, len(exemplars)-maxNativeExemplars):]
 }
 
-func exemplar(e *sli.Exemplar) *dto.Exemplar {
+func exemplar(e *series.Exemplar) *dto.Exemplar {
 	value := e.Value
 	d := &dto.Exemplar{Value: &value, Timestamp: timestamppb.New(e.Time())}
 	if e.SpanID != [8]byte{} {

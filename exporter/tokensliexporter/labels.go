@@ -10,20 +10,20 @@ import (
 	"github.com/prometheus/otlptranslator"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // labels holds every label whose value is known beforehand. Messages share them.
 type labels struct {
 	dimensions []string // names only
-	outcome    [len(sli.OutcomeNames)]*dto.LabelPair
-	phase      [len(sli.Histograms)]*dto.LabelPair // nil where there is none
-	kind       [len(sli.Counters)]*dto.LabelPair   // nil where there is none
+	outcome    [len(series.OutcomeNames)]*dto.LabelPair
+	phase      [len(series.Histograms)]*dto.LabelPair // nil where there is none
+	kind       [len(series.Counters)]*dto.LabelPair   // nil where there is none
 	quantile   []*dto.LabelPair
 	window     []*dto.LabelPair
 	overflow   *dto.LabelPair
-	verdict    [len(sli.VerdictNames)]*dto.LabelPair
+	verdict    [len(series.VerdictNames)]*dto.LabelPair
 	burnWindow [len(slo.BurnWindows)]*dto.LabelPair
 }
 
@@ -38,13 +38,13 @@ func newLabels(config *Config) (*labels, error) {
 		return nil, err
 	}
 	l := &labels{dimensions: dimensions, overflow: pair(overflow, "true")}
-	for i, outcome := range sli.OutcomeNames {
+	for i, outcome := range series.OutcomeNames {
 		l.outcome[i] = pair(names.LabelOutcome, outcome)
 	}
-	for i, h := range sli.Histograms {
+	for i, h := range series.Histograms {
 		l.phase[i] = pair(names.LabelPhase, h.Phase)
 	}
-	for i, c := range sli.Counters {
+	for i, c := range series.Counters {
 		l.kind[i] = pair(names.LabelType, c.Type)
 	}
 	for _, q := range config.Quantiles {
@@ -53,7 +53,7 @@ func newLabels(config *Config) (*labels, error) {
 	for _, w := range config.Windows {
 		l.window = append(l.window, pair(names.LabelWindow, model.Duration(w).String()))
 	}
-	for i, verdict := range sli.VerdictNames {
+	for i, verdict := range series.VerdictNames {
 		l.verdict[i] = pair(names.LabelVerdict, verdict)
 	}
 	for i, w := range slo.BurnWindows {
@@ -71,7 +71,7 @@ func pair(name, value string) *dto.LabelPair {
 }
 
 // of returns the labels of a series.
-func (l *labels) of(s *sli.Snapshot) []*dto.LabelPair {
+func (l *labels) of(s *series.Snapshot) []*dto.LabelPair {
 	if s.Overflow {
 		return []*dto.LabelPair{l.overflow}
 	}

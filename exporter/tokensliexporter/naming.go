@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/otlptranslator"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // family is one metric as Prometheus knows it.
@@ -19,7 +19,7 @@ type family struct {
 }
 
 // newFamily translates a metric of ours by OpenTelemetry's rules.
-func newFamily(m sli.Metric, kind dto.MetricType) (family, error) {
+func newFamily(m series.Metric, kind dto.MetricType) (family, error) {
 	kinds := map[dto.MetricType]otlptranslator.MetricType{
 		dto.MetricType_COUNTER:   otlptranslator.MetricTypeMonotonicCounter,
 		dto.MetricType_GAUGE:     otlptranslator.MetricTypeGauge,
@@ -39,9 +39,9 @@ func newFamily(m sli.Metric, kind dto.MetricType) (family, error) {
 // can share one: they are told apart by a label.
 type catalogue struct {
 	families  []family // each once
-	histogram [len(sli.Histograms)]int
-	quantile  [len(sli.Histograms)]int
-	counter   [len(sli.Counters)]int
+	histogram [len(series.Histograms)]int
+	quantile  [len(series.Histograms)]int
+	counter   [len(series.Counters)]int
 	requests  int
 
 	sloRequests, sloObjective, sloBurnRate, sloBudget int
@@ -49,7 +49,7 @@ type catalogue struct {
 
 func newCatalogue() (c *catalogue, err error) {
 	c = &catalogue{}
-	add := func(m sli.Metric, kind dto.MetricType) int {
+	add := func(m series.Metric, kind dto.MetricType) int {
 		f, failed := newFamily(m, kind)
 		if failed != nil {
 			err = failed
@@ -62,19 +62,19 @@ func newCatalogue() (c *catalogue, err error) {
 		c.families = append(c.families, f)
 		return len(c.families) - 1
 	}
-	for i, h := range sli.Histograms {
-		quantile := sli.Metric{Name: h.Name + names.SuffixQuantile, Unit: h.Unit, Description: "Quantile over a recent window. " + h.Description}
+	for i, h := range series.Histograms {
+		quantile := series.Metric{Name: h.Name + names.SuffixQuantile, Unit: h.Unit, Description: "Quantile over a recent window. " + h.Description}
 		c.histogram[i] = add(h.Metric, dto.MetricType_HISTOGRAM)
 		c.quantile[i] = add(quantile, dto.MetricType_GAUGE)
 	}
-	for i, counter := range sli.Counters {
+	for i, counter := range series.Counters {
 		c.counter[i] = add(counter.Metric, dto.MetricType_COUNTER)
 	}
-	c.requests = add(sli.Requests, dto.MetricType_COUNTER)
-	c.sloRequests = add(sli.SLORequests, dto.MetricType_COUNTER)
-	c.sloObjective = add(sli.SLOObjective, dto.MetricType_GAUGE)
-	c.sloBurnRate = add(sli.SLOBurnRate, dto.MetricType_GAUGE)
-	c.sloBudget = add(sli.SLOBudgetRemaining, dto.MetricType_GAUGE)
+	c.requests = add(series.Requests, dto.MetricType_COUNTER)
+	c.sloRequests = add(series.SLORequests, dto.MetricType_COUNTER)
+	c.sloObjective = add(series.SLOObjective, dto.MetricType_GAUGE)
+	c.sloBurnRate = add(series.SLOBurnRate, dto.MetricType_GAUGE)
+	c.sloBudget = add(series.SLOBudgetRemaining, dto.MetricType_GAUGE)
 	return c, err
 }
 

@@ -5,13 +5,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // slo shows what a series keeps for one service level objective. All verdicts are
 // there from the first request on: a counter that appears later has no increase
 // to be seen.
-func (s *scrape) slo(snapshot *sli.SLOSnapshot, labels []*dto.LabelPair) {
+func (s *scrape) slo(snapshot *series.SLOSnapshot, labels []*dto.LabelPair) {
 	labels = s.with(labels, pair(names.LabelSLO, snapshot.Name))
 	start := timestamppb.New(snapshot.Start)
 	for verdict, n := range snapshot.Requests {

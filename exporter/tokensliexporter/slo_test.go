@@ -17,7 +17,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // sloMetrics returns the value of every metric of the objectives, by its name and
@@ -44,7 +44,7 @@ func (h *harness) sloMetrics(t testing.TB, accept string) map[string]float64 {
 
 func TestSLOMetrics(t *testing.T) {
 	h := start(t, func(c *Config) {
-		c.Objectives = []sli.Objective{
+		c.Objectives = []series.Objective{
 			{SLO: "tpot", Objective: 0.75, Window: time.Hour},
 			{SLO: "gap", Objective: 0.5, Window: time.Hour},
 			{SLO: "unseen", Objective: 0.5, Window: time.Hour},
@@ -81,7 +81,7 @@ func TestSLOMetrics(t *testing.T) {
 }
 
 func TestNoSLOMetricsWithoutVerdicts(t *testing.T) {
-	h := start(t, func(c *Config) { c.Objectives = []sli.Objective{{SLO: "all", Objective: 0.5, Window: time.Hour}} })
+	h := start(t, func(c *Config) { c.Objectives = []series.Objective{{SLO: "all", Objective: 0.5, Window: time.Hour}} })
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(map[string]any{"tokenpulse.outcome": "success"})))
 	require.Empty(t, h.sloMetrics(t, protobuf))
 }

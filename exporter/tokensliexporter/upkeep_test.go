@@ -18,8 +18,8 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
-	"github.com/tokenpulse/tokenpulse/internal/sli"
-	"github.com/tokenpulse/tokenpulse/internal/sli/budgetstore/budgetstoretest"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
 )
 
@@ -28,7 +28,7 @@ func newExporter(t *testing.T, change func(*Config)) (exporter.Traces, string) {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
 	config.Server.NetAddr.Endpoint = freeAddress(t)
-	config.Objectives = []sli.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
+	config.Objectives = []series.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
 	change(config)
 	settings := exportertest.NewNopSettings(metadata.Type)
 	settings.ID = component.NewID(metadata.Type) // budgets are kept by it
@@ -109,7 +109,7 @@ func TestSavesThatFailAreCounted(t *testing.T) {
 	config := createDefaultConfig().(*Config)
 	config.Server.NetAddr.Endpoint = freeAddress(t)
 	config.StorageID = &id
-	config.Objectives = []sli.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
+	config.Objectives = []series.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
 	e, err := createTraces(t.Context(), metadatatest.NewSettings(telemetry), config)
 	require.NoError(t, err)
 	require.NoError(t, e.Start(t.Context(), host))

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // generalReaders are those at the end of the table that take what is left.
@@ -48,7 +48,7 @@ func eachSpan(traces ptrace.Traces, f func(scope string, span ptrace.Span)) {
 // Whose span it is must not depend on the order of the readers, or adding one
 // takes spans from others.
 func TestNoTwoReadersClaimASpan(t *testing.T) {
-	cases, err := filepath.Glob(filepath.Join(need.Root(t), "processor", "tokenlatencyprocessor", "testdata", "*", "input.yaml"))
+	cases, err := filepath.Glob(filepath.Join(testenv.Root(t), "processor", "tokenlatencyprocessor", "testdata", "*", "input.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, cases)
 	claimed := map[string]bool{}
@@ -94,7 +94,7 @@ func TestRecordings(t *testing.T) {
 		"vercel-ai6.json":           {"vercel_ai", ""}, // the call, and the function around it
 	} {
 		t.Run(file, func(t *testing.T) {
-			text, err := os.ReadFile(need.Shared(t, "captures/"+file))
+			text, err := os.ReadFile(testenv.Shared(t, "captures/"+file))
 			require.NoError(t, err)
 			var recorded recording
 			require.NoError(t, json.Unmarshal(text, &recorded))

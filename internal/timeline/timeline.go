@@ -43,17 +43,38 @@ const Tick = time.Microsecond
 // millionth of it in one step; a larger number is a mistake of the sender.
 const MaxTokensPerChunk = 1 << 20
 
-// Channel tells what the tokens of a chunk are for.
+// Channel is the purpose of a chunk's tokens.
 type Channel uint8
 
-// Content is the answer, ToolCall a call the model asks for: both are output
-// that somebody waits for. Reasoning comes before them.
+// Content is the answer, ToolCall a call that the model requests: the user waits
+// for both. Reasoning precedes them.
 const (
 	Content Channel = iota
 	Reasoning
 	ToolCall
 	channels
 )
+
+var channelNames = [channels]string{Content: "content", Reasoning: "reasoning", ToolCall: "tool_call"}
+
+// ParseChannel returns the channel that a name stands for. ok is false for an
+// unknown name.
+func ParseChannel[T string | []byte](name T) (c Channel, ok bool) {
+	for c, known := range channelNames {
+		if string(name) == known {
+			return Channel(c), true
+		}
+	}
+	return Content, false
+}
+
+// String returns the channel's name, and "" for an unknown value.
+func (c Channel) String() string {
+	if c >= channels {
+		return ""
+	}
+	return channelNames[c]
+}
 
 // IsOutput reports whether the channel is one the user waits for.
 func (c Channel) IsOutput() bool { return c != Reasoning }

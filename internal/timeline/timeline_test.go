@@ -446,3 +446,14 @@ func BenchmarkAscending(b *testing.B) {
 		}
 	}
 }
+
+func TestParseChannel(t *testing.T) {
+	for c := Content; c <= ToolCall; c++ {
+		parsed, ok := ParseChannel(c.String())
+		require.True(t, ok)
+		require.Equal(t, c, parsed)
+	}
+	_, ok := ParseChannel([]byte("Content"))
+	require.False(t, ok)
+	require.Empty(t, (ToolCall + 1).String())
+}

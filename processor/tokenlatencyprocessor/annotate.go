@@ -71,17 +71,15 @@ var derivedNames = func() map[string]bool {
 // annotate writes the attributes of a latency. What the span had under one of
 // their names goes: absent means absent.
 //
-// The attributes are one long slice, which each name is searched in from its
-// beginning, so what is there already is not written again, and the slice grows
-// once, to the size that it needs: an empty entry costs the garbage collector as
-// much as a full one.
+// pdata searches the whole attribute list at each Put, so an attribute that is
+// already there is not written again, and the list grows at most once.
 func (p *tokenLatency) annotate(
 	w *worker, attributes pcommon.Map, observed *source.Observation, derived *latency.Latency,
 ) {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
 		return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || p.dropTimeline && name == names.Timeline)
 	})
-	attributes.EnsureCapacity(attributes.Len() + w.room(observed, derived))
+	attributes.EnsureCapacity(names.SpanAttributeCapacity)
 
 	putText(attributes, names.Source, p.sources[observed.Reader])
 	putText(attributes, names.Vantage, observed.Vantage)

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -364,7 +364,7 @@ func decodeContradiction(t *testing.T, input json.RawMessage, unit time.Duration
 // decodeRecording reads a recording beside the cases, one request a line.
 func decodeRecording(t *testing.T, input json.RawMessage, _ time.Duration) []call {
 	t.Helper()
-	file, err := os.Open(need.Shared(t, parse[struct{ File string }](t, input).File))
+	file, err := os.Open(testenv.Shared(t, parse[struct{ File string }](t, input).File))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()
 

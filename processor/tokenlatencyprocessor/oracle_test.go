@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -212,9 +212,9 @@ func TestOracle(t *testing.T) {
 
 func readOracle(t *testing.T) (cases []oracleCase, definitions string) {
 	t.Helper()
-	stated, err := os.ReadFile(need.Shared(t, "oracle/cases.json"))
+	stated, err := os.ReadFile(testenv.Shared(t, "oracle/cases.json"))
 	require.NoError(t, err)
-	text, err := os.ReadFile(need.Shared(t, "design/definitions.md"))
+	text, err := os.ReadFile(testenv.Shared(t, "design/definitions.md"))
 	require.NoError(t, err)
 	// Sentences may run over a line's end, table rows are lines.
 	return parse[[]oracleCase](t, stated), strings.Join(strings.Fields(string(text)), " ")

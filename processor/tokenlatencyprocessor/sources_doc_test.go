@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 var updateSources = flag.Bool("update", false, "rewrite the tables of systems in docs/sources.md")
@@ -25,7 +25,7 @@ var updateSources = flag.Bool("update", false, "rewrite the tables of systems in
 //
 //	go test ./processor/tokenlatencyprocessor -run TestSourcesDocument -update
 func TestSourcesDocument(t *testing.T) {
-	file := filepath.Join(need.Root(t), "docs", "sources.md")
+	file := filepath.Join(testenv.Root(t), "docs", "sources.md")
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	document := string(content)

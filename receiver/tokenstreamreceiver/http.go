@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
-	"github.com/tokenpulse/tokenpulse/internal/tokenwire"
+	"github.com/tokenpulse/tokenpulse/internal/wire"
 )
 
 const (
@@ -115,7 +115,7 @@ func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, req *http.Requ
 		r.handleLines(w, req, under)
 	case typeJSON:
 		r.handleMessage(w, req, under, func(body []byte) error {
-			message, err := tokenwire.JSONToProtobuf(body)
+			message, err := wire.JSONToProtobuf(body)
 			if err != nil {
 				return err
 			}

@@ -123,7 +123,7 @@ func appendValues(dst pcommon.Value, array []byte) {
 	})
 }
 
-// Bounds of attributes that are kept, as those of package tokenwire.
+// Bounds of attributes that are kept, as those of package wire.
 const (
 	maxAttributes = 1024 // in a list
 	maxDepth      = 64

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
-	"github.com/tokenpulse/tokenpulse/internal/tokenwire"
+	"github.com/tokenpulse/tokenpulse/internal/wire"
 )
 
 // maxErrors bounds the errors listed in an answer.
@@ -55,8 +55,8 @@ type request struct {
 	intake   *intake
 	report   *receiverhelper.ObsReport
 	batch    *assembly.Batch
-	protobuf tokenwire.Protobuf
-	ndjson   tokenwire.NDJSON
+	protobuf wire.Protobuf
+	ndjson   wire.NDJSON
 	body     bytes.Buffer
 	lines    *lineReader
 	byEvent  bool // units are events: lines, or log records

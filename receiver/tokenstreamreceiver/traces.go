@@ -34,16 +34,11 @@ func toTraces(finished []assembly.Finished) ptrace.Traces {
 	return traces
 }
 
-// roomFor is how many attributes a span has in the end: some ten from here, and
-// those that token_latency adds. To make room once is cheaper than to grow twice.
-// One more would take a sixth more memory, as Go has sizes for it.
-const roomFor = 38
-
 // fillSpan writes a stream into a span. It uses scratch, and returns it for the
 // next.
 func fillSpan(span ptrace.Span, stream assembly.Finished, scratch []byte) []byte {
 	attributes := span.Attributes()
-	attributes.EnsureCapacity(roomFor)
+	attributes.EnsureCapacity(names.SpanAttributeCapacity)
 	putKeyValues(attributes, stream.Attributes)
 	if stream.End != nil {
 		putKeyValues(attributes, stream.End.Attributes)

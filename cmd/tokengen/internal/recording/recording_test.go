@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
-	"github.com/tokenpulse/tokenpulse/internal/need"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -179,7 +179,7 @@ func TestAIPerfRecords(t *testing.T) {
 // The real recording, against its own JSON read another way: decimals as exact
 // fractions, and times added up without rounding in between.
 func TestAIPerfRun(t *testing.T) {
-	file, err := os.Open(need.Shared(t, "data/aiperf_run1/profile_export.jsonl"))
+	file, err := os.Open(testenv.Shared(t, "data/aiperf_run1/profile_export.jsonl"))
 	require.NoError(t, err)
 	defer file.Close()
 	streams, err := Read(file)

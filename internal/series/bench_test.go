@@ -1,0 +1,116 @@
+package series
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+)
+
+const tokensPerRequest = 500
+
+// typical returns a request with all there can be: 500 tokens, some 20 ms apart,
+// after a second of prefill.
+func typical(random *rand.Rand, model string) *Request {
+	lognormal := func(median, sigma float64) float64 { return median * math.Exp(sigma*random.NormFloat64()) }
+	gaps := make([]float64, tokensPerRequest-1)
+	total := 0.0
+	for i := range gaps {
+		gaps[i] = lognormal(0.02, 0.3)
+		total += gaps[i]
+	}
+	r := &Request{Dimensions: []string{model}, Vantage: "server"}
+	first := lognormal(1, 0.5)
+	r.SetValue(TimeToFirstToken, first)
+	r.SetValue(TimeToFirstOutputToken, first)
+	r.SetValue(TimePerOutputToken, total/float64(len(gaps)))
+	r.SetValue(RequestDuration, first+total)
+	r.SetValue(QueueDuration, first*0.1)
+	r.SetValue(PrefillDuration, first*0.9)
+	r.SetValue(DecodeDuration, total)
+	r.SetValue(OutputTokenRate, float64(len(gaps))/total)
+	r.SetDistribution(InterTokenLatency, distribution(gaps...))
+	r.SetDistribution(InterChunkLatency, distribution(gaps...))
+	r.SetCount(InputTokens, 1000)
+	r.SetCount(OutputTokens, tokensPerRequest)
+	r.SetCount(Stalls, 0)
+	r.SetCount(StallSeconds, 0)
+	r.TraceID[0], r.SpanID[0] = 1, 1
+	return r
+}
+
+func typicals(n int) (all []*Request) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range n {
+		all = append(all, typical(random, "meta-llama/Llama-3.3-70B-Instruct"))
+	}
+	return all
+}
+
+func BenchmarkRecord(b *testing.B) {
+	e := newTestEngine(nil)
+	requests := typicals(64)
+	b.ReportAllocs()
+	for i := range b.N {
+		r := requests[i%len(requests)]
+		r.Arrival = e.at(time.Duration(i) * time.Millisecond)
+		e.Record(r)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/tokensPerRequest, "ns/token")
+	var requestsHeld uint64
+	e.Collect(e.at(0), func(s *Snapshot) { requestsHeld += s.Outcomes[Success].Requests })
+	if requestsHeld != uint64(b.N) {
+		b.Fatalf("%d of %d requests", requestsHeld, b.N)
+	}
+}
+
+// BenchmarkBytesPerSeries fills every window of a series that gets 10 requests a
+// second, each with all there can be, and says what it takes up.
+func BenchmarkBytesPerSeries(b *testing.B) {
+	const held, perSecond = 4, 10
+	requests := typicals(997)
+	for range b.N {
+		before := heap()
+		e := newTestEngine(nil)
+		for i := range perSecond * 3600 {
+			r := requests[i%len(requests)]
+			r.Arrival = e.at(time.Duration(i) * time.Second / perSecond)
+			for s := range held {
+				r.Dimensions = []string{fmt.Sprint("model-", s)}
+				e.Record(r)
+			}
+		}
+		b.ReportMetric(float64(heap()-before)/held, "B/series")
+		if e.Held() != held {
+			b.Fatal(e.Held())
+		}
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func BenchmarkCollect(b *testing.B) {
+	const held = 100
+	e := newTestEngine(nil)
+	for i, r := range typicals(held * 100) {
+		r.Arrival = e.at(time.Duration(i) * 360 * time.Millisecond)
+		r.Dimensions = []string{fmt.Sprint("model-", i%held)}
+		e.Record(r)
+	}
+	for b.Loop() {
+		visited := 0
+		e.Collect(e.at(time.Hour), func(*Snapshot) { visited++ })
+		if visited != held {
+			b.Fatal(visited)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/held, "ns/series")
+}

@@ -1,0 +1,92 @@
+package series
+
+import "github.com/tokenpulse/tokenpulse/internal/sketch"
+
+// histogram is the distribution of one quantity in one series and outcome.
+//
+// Values go to one place only, the pending sketch, and move on from there when a
+// slot closes or somebody looks:
+//
+//	value ──▶ pending ──fold──▶ total            since the series began
+//	                      └───▶ windows          the open slot of each
+type histogram struct {
+	pending sketch.Sketch
+	total   sketch.Sketch
+	windows windows
+
+	bounds []float64
+	// classic counts values by classic bucket. Only single values are counted
+	// here, exactly; what comes as a sketch is counted when somebody looks.
+	classic []uint64
+	// exemplars holds the latest of each classic bucket.
+	exemplars []Exemplar
+}
+
+func newHistogram(q Quantity, bounds []float64, windowCount int) *histogram {
+	h := &histogram{bounds: bounds, windows: make(windows, windowCount)}
+	if q < singleValues {
+		h.classic = make([]uint64, len(bounds)+1)
+	}
+	return h
+}
+
+// add counts a single value.
+func (h *histogram) add(v float64, exemplar *Exemplar) {
+	h.pending.Add(v, 1)
+	bucket := classicIndex(h.bounds, v)
+	h.classic[bucket]++
+	h.remember(bucket, v, exemplar)
+}
+
+// merge counts all values of a request's distribution.
+func (h *histogram) merge(values *sketch.Encoded, largest float64, exemplar *Exemplar) {
+	h.pending.MergeEncoded(values)
+	if largest > 0 {
+		h.remember(classicIndex(h.bounds, largest), largest, exemplar)
+	}
+}
+
+func (h *histogram) remember(bucket int, v float64, exemplar *Exemplar) {
+	if !exemplar.Set() {
+		return
+	}
+	if h.exemplars == nil {
+		h.exemplars = make([]Exemplar, len(h.bounds)+1)
+	}
+	e := &h.exemplars[bucket]
+	*e = *exemplar
+	e.Value = v
+}
+
+// fold moves the pending values on to the open slots.
+func (h *histogram) fold(open []int64, scratch *sketch.Sketch) {
+	if h.pending.Count() == 0 {
+		h.pending = sketch.Sketch{} // a quiet histogram gives its memory back
+		return
+	}
+	h.total.Merge(&h.pending)
+	h.windows.add(open, &h.pending, scratch)
+	h.pending.Reset()
+}
+
+// snapshot copies the histogram, all values folded.
+func (h *histogram) snapshot(into *DistributionSnapshot, quantiles []float64, scratch *sketch.Sketch) {
+	into.Sketch.Reset()
+	into.Sketch.Merge(&h.total)
+	into.Exemplars = append(into.Exemplars[:0], h.exemplars...)
+	into.Classic = append(into.Classic[:0], h.classic...)
+	if h.classic == nil {
+		into.Classic = append(into.Classic, make([]uint64, len(h.bounds)+1)...)
+		countClassic(into.Classic, h.bounds, &h.total)
+	}
+	into.Quantiles = into.Quantiles[:0]
+	for w := range h.windows {
+		h.windows.collect(w, scratch)
+		if scratch.Count() == 0 {
+			continue
+		}
+		for i, q := range quantiles {
+			into.Quantiles = append(into.Quantiles, Quantile{Window: w, Quantile: i, Value: scratch.Quantile(q)})
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package series
+
+import (
+	"bytes"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+)
+
+// series holds what the requests of one identity add up to.
+type series struct {
+	key    string
+	engine *Engine
+
+	// mu guards everything declared below.
+	mu       sync.Mutex
+	start    time.Time
+	lastSeen time.Time
+	// expired is set when the series was taken away: what arrives then belongs
+	// to its successor.
+	expired  bool
+	page     page
+	outcomes [outcomes]*outcomeSeries
+	counts   [counts]optional
+	slos     slos
+}
+
+// outcomeSeries is what a series keeps for one outcome.
+type outcomeSeries struct {
+	start      time.Time
+	requests   uint64
+	histograms [quantities]*histogram
+}
+
+func newSeries(key string, e *Engine, now time.Time, b *budgets) *series {
+	s := &series{key: key, engine: e, start: now, lastSeen: now, page: e.calendar.page(now)}
+	s.slos.resume(b, now, e)
+	return s
+}
+
+// record adds a request, unless the series has expired.
+func (s *series) record(r *Request) (became Recorded, recorded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.expired {
+		return Recorded{}, false
+	}
+	s.advance(r.Arrival)
+	if r.Arrival.After(s.lastSeen) {
+		s.lastSeen = r.Arrival
+	}
+	s.count(r)
+	o := s.outcome(r)
+	o.requests++
+	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
+	for q := range singleValues {
+		if v, present := r.Value(q); present {
+			o.histogram(q, s.engine).add(v, &exemplar)
+		}
+	}
+	return Recorded{
+		Overflow:          s.key == overflowKey,
+		MalformedSketches: o.merge(r, &exemplar, s.engine),
+		DroppedVerdicts:   s.slos.record(r, s.engine),
+	}, true
+}
+
+// merge adds the request's distributions. It returns how many were malformed.
+func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malformed int) {
+	var encoded []byte
+	var values sketch.Encoded
+	var err error
+	for q := singleValues; q < quantities; q++ {
+		d := r.Distribution(q)
+		if len(d.Sketch) == 0 {
+			continue
+		}
+		if !bytes.Equal(d.Sketch, encoded) { // they are mostly the same
+			encoded = d.Sketch
+			values, err = parse(encoded)
+		}
+		if err != nil {
+			malformed++
+			continue
+		}
+		o.histogram(q, e).merge(&values, d.Max, exemplar)
+	}
+	return malformed
+}
+
+// maxValues bounds the values of one request's distribution: a billion tokens.
+const maxValues = sketch.MaxValue
+
+var errTooMany = errors.New("sketch has more values than a request can")
+
+func parse(encoded []byte) (sketch.Encoded, error) {
+	values, err := sketch.Parse(encoded)
+	if err == nil && values.Count() > maxValues {
+		err = errTooMany
+	}
+	return values, err
+}
+
+func (s *series) count(r *Request) {
+	for c := range counts {
+		if n, present := r.Count(c); present {
+			s.counts[c] = optional{s.counts[c].value + n, true}
+		}
+	}
+}
+
+func (s *series) outcome(r *Request) *outcomeSeries {
+	o := s.outcomes[r.Outcome]
+	if o == nil {
+		o = &outcomeSeries{start: r.Arrival}
+		s.outcomes[r.Outcome] = o
+	}
+	return o
+}
+
+func (o *outcomeSeries) histogram(q Quantity, e *Engine) *histogram {
+	if o.histograms[q] == nil {
+		o.histograms[q] = newHistogram(q, e.bounds[q], len(e.calendar.widths))
+	}
+	return o.histograms[q]
+}
+
+// advance brings the windows up to a time. mu is held.
+func (s *series) advance(now time.Time) {
+	if !s.engine.calendar.over(&s.page, now) {
+		return
+	}
+	s.fold()
+	next := s.engine.calendar.page(now)
+	for h := range s.histograms() {
+		h.windows.move(s.page.slots, next.slots)
+	}
+	s.page = next
+}
+
+// fold moves all pending values on. mu is held.
+func (s *series) fold() {
+	scratch := s.engine.scratch.Get().(*sketch.Sketch)
+	defer s.engine.scratch.Put(scratch)
+	for h := range s.histograms() {
+		h.fold(s.page.slots, scratch)
+	}
+}
+
+func (s *series) histograms() iter.Seq[*histogram] {
+	return func(yield func(*histogram) bool) {
+		for _, o := range s.outcomes {
+			if o == nil {
+				continue
+			}
+			for _, h := range o.histograms {
+				if h != nil && !yield(h) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// expire takes the series away if it has been quiet for long enough. Otherwise it
+// lets go of what has left its windows.
+func (s *series) expire(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expired = s.engine.isQuiet(now.Sub(s.lastSeen))
+	if !s.expired {
+		s.advance(now)
+	}
+	return s.expired
+}
+
+// snapshot copies the series as it is at a time, unless it has expired.
+func (s *series) snapshot(into *Snapshot, now time.Time, scratch *sketch.Sketch) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.expired {
+		return false
+	}
+	s.advance(now)
+	s.fold()
+	into.Start, into.counts = s.start, s.counts
+	into.SLOs = s.slos.snapshot(into.SLOs[:0], now, s.engine)
+	for i, o := range s.outcomes {
+		o.snapshot(&into.Outcomes[i], s.engine.quantiles, scratch)
+	}
+	return true
+}
+
+func (o *outcomeSeries) snapshot(into *OutcomeSnapshot, quantiles []float64, scratch *sketch.Sketch) {
+	if o == nil {
+		into.Requests = 0
+		return
+	}
+	into.Start, into.Requests = o.start, o.requests
+	for q, h := range o.histograms {
+		if h == nil {
+			into.Distributions[q].Sketch.Reset()
+			continue
+		}
+		h.snapshot(&into.Distributions[q], quantiles, scratch)
+	}
+}

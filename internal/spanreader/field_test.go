@@ -1,0 +1,20 @@
+package spanreader
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEachFieldIsFoundByItsNameAlone(t *testing.T) {
+	for i := range fields {
+		name := fields[i].name
+		require.Same(t, &fields[i], fieldOf(name), name)
+		changed := []byte(name) // it begins its search at the same place
+		changed[0]++
+		require.Nil(t, fieldOf(string(changed)), name)
+	}
+	for _, name := range []string{"", "t", "tokenpulse.inter_token_latency.p50", "gen_ai.request.model"} {
+		require.Nil(t, fieldOf(name), name)
+	}
+}

@@ -1,0 +1,186 @@
+package spanreader
+
+import (
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+// reader turns one span after the other into a request.
+type reader struct {
+	dimensions   dimensions
+	verdictsOnly bool
+	request      series.Request
+
+	// What is known of the span so far.
+	ours                 bool // it carries something of the token_latency processor
+	outcomeKnown         bool
+	tokenCount           float64
+	tokenGaps, chunkGaps series.Distribution
+	ownChunkGaps         bool // the span has a sketch of them
+	sketches             int  // how many the span has
+	rejected             [Reasons]int64
+}
+
+// read fills in the request and tells whether the span is one.
+func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
+	values, verdicts := r.request.Dimensions, r.request.Verdicts
+	copy(values, resource)
+	verdicts.Reset()
+	*r = reader{dimensions: r.dimensions, verdictsOnly: r.verdictsOnly, request: series.Request{
+		Dimensions: values,
+		Arrival:    now,
+		TraceID:    span.TraceID(),
+		SpanID:     span.SpanID(),
+		Verdicts:   verdicts,
+	}}
+	for key, v := range span.Attributes().All() {
+		r.dimensions.read(values, key, v)
+		if f := fieldOf(key); f != nil {
+			r.take(f, v)
+		}
+	}
+	if !r.ours {
+		return false
+	}
+	r.deriveOutcome(span)
+	r.deriveOutputTokens()
+	r.distribute()
+	return true
+}
+
+// take reads an attribute.
+func (r *reader) take(f *field, v pcommon.Value) {
+	if r.verdictsOnly && !f.judges() {
+		return
+	}
+	switch f.kind {
+	case isOutcome:
+		r.outcome(v)
+	case isVantage:
+		r.request.Vantage = scalar(v)
+	case isVerdicts:
+		r.verdicts(series.Verdict(f.which), v)
+	case isValue:
+		r.value(series.Quantity(f.which), v)
+	case isCount:
+		r.count(series.Count(f.which), v)
+	case isStallDuration:
+		if n, ok := r.accept(number(v)); ok {
+			r.request.SetCount(series.StallSeconds, n)
+		}
+	case isTokenCount:
+		r.number(&r.tokenCount, v)
+	case isTokenSketch:
+		r.sketch(&r.tokenGaps, v)
+	case isChunkSketch:
+		r.ownChunkGaps = true
+		r.sketch(&r.chunkGaps, v)
+	case isLongestTokenGap:
+		r.number(&r.tokenGaps.Max, v)
+	case isLongestChunkGap:
+		r.number(&r.chunkGaps.Max, v)
+	}
+}
+
+// accept counts a value that is turned away.
+func (r *reader) accept(n float64, reason Reason) (float64, bool) {
+	if reason != accepted {
+		r.rejected[reason]++
+	}
+	return n, reason == accepted
+}
+
+func (r *reader) value(q series.Quantity, v pcommon.Value) {
+	r.ours = true
+	if n, ok := r.accept(number(v)); ok {
+		r.request.SetValue(q, n)
+	}
+}
+
+func (r *reader) number(into *float64, v pcommon.Value) {
+	if n, ok := r.accept(number(v)); ok {
+		*into = n
+	}
+}
+
+func (r *reader) count(c series.Count, v pcommon.Value) {
+	if n, ok := r.accept(wholeNumber(v)); ok {
+		r.request.SetCount(c, n)
+	}
+}
+
+func (r *reader) sketch(into *series.Distribution, v pcommon.Value) {
+	r.ours = true
+	encoded, reason := encodedSketch(v)
+	if reason != accepted {
+		r.rejected[reason]++
+		return
+	}
+	into.Sketch = encoded
+	r.sketches++
+}
+
+// verdicts takes a list of objectives that have one verdict in common.
+func (r *reader) verdicts(verdict series.Verdict, v pcommon.Value) {
+	r.ours = true
+	if v.Type() != pcommon.ValueTypeSlice {
+		r.rejected[WrongType]++
+		return
+	}
+	list, wrong := v.Slice(), false
+	for i := range min(list.Len(), series.MaxSLOs) {
+		slo := list.At(i)
+		if slo.Type() != pcommon.ValueTypeStr || slo.Str() == "" {
+			wrong = true
+			continue
+		}
+		r.request.Verdicts.Add(slo.Str(), verdict)
+	}
+	if wrong {
+		r.rejected[WrongType]++
+	}
+	r.request.Verdicts.Drop(max(0, list.Len()-series.MaxSLOs))
+}
+
+func (r *reader) outcome(v pcommon.Value) {
+	r.ours = true
+	outcome := slices.Index(series.OutcomeNames[:], scalar(v))
+	if outcome < 0 {
+		r.rejected[UnknownOutcome]++
+		return
+	}
+	r.request.Outcome = series.Outcome(outcome)
+	r.outcomeKnown = true
+}
+
+// deriveOutcome falls back on the span's status.
+func (r *reader) deriveOutcome(span ptrace.Span) {
+	if !r.outcomeKnown && span.Status().Code() == ptrace.StatusCodeError {
+		r.request.Outcome = series.Error
+	}
+}
+
+// deriveOutputTokens counts the tokens that were seen where the service reported
+// none.
+func (r *reader) deriveOutputTokens() {
+	if _, reported := r.request.Count(series.OutputTokens); !reported && r.tokenCount > 0 {
+		r.request.SetCount(series.OutputTokens, r.tokenCount)
+	}
+}
+
+// distribute hands the distributions over. The processor writes that of the
+// chunks only where it differs from that of the tokens: where some chunk after
+// the first held several.
+func (r *reader) distribute() {
+	if !r.ownChunkGaps {
+		r.chunkGaps.Sketch = r.tokenGaps.Sketch
+		r.chunkGaps.Max = max(r.chunkGaps.Max, r.tokenGaps.Max)
+	}
+	r.request.SetDistribution(series.InterTokenLatency, r.tokenGaps)
+	r.request.SetDistribution(series.InterChunkLatency, r.chunkGaps)
+}

@@ -1,0 +1,397 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+func TestCommonChunks(t *testing.T) {
+	const at = 1795233292181556000
+	tests := map[string]struct {
+		line string
+		want assembly.Chunk
+	}{
+		"as the contract has it": {chunkLine, assembly.Chunk{UnixNano: at, Tokens: 1}},
+		"as Python writes it": {
+			`{"event": "chunk", "stream_id": "stream-1", "time_unix_nano": 1795233292181556000, "tokens": 12, "channel": "tool_call"}`,
+			assembly.Chunk{UnixNano: at, Tokens: 12, Channel: timeline.ToolCall},
+		},
+		"in alphabetical order": {
+			`{"channel":"reasoning","event":"chunk","seq":7,"stream_id":"stream-1","time_unix_nano":"1795233292181556000","tokens":"0"}`,
+			assembly.Chunk{UnixNano: at, Seq: 7, Numbered: true, Channel: timeline.Reasoning},
+		},
+		"what is needed, and no more": {
+			`{"stream_id":"stream-1","time":"2026-11-21T03:54:52.181556Z","event":"chunk"}`,
+			assembly.Chunk{UnixNano: at, Tokens: 1},
+		},
+		"a number at the end": {
+			`{"event":"chunk","stream_id":"stream-1","time_unix_nano":"1795233292181556000","seq":0}`,
+			assembly.Chunk{UnixNano: at, Numbered: true, Tokens: 1},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var common commonChunk
+			require.True(t, common.read([]byte(test.line), new(chunkForm)))
+			require.Equal(t, "stream-1", string(common.id))
+			require.Equal(t, test.want, common.chunk)
+		})
+	}
+}
+
+// requireSame decodes lines twice, as they come and all with the general reader,
+// and requires the same errors and, after each line, the same batch.
+func requireSame(t *testing.T, lines [][]byte) (common int) {
+	t.Helper()
+	store := newStore()
+	batch, want := store.NewBatch(), store.NewBatch()
+	var decoder, general NDJSON
+	for i, line := range lines {
+		before := bytes.Clone(line)
+		err, wantErr := decoder.Decode(line, i+1, batch), general.decodeAny(line, i+1, want)
+		require.Equal(t, wantErr, err, "line %q", line)
+		require.Equal(t, before, line, "the line was changed")
+		require.Equal(t, want, batch, "line %q", line)
+		if new(commonChunk).read(line, new(chunkForm)) {
+			common++
+		}
+	}
+	return common
+}
+
+// What members are made of besides what is common: all that is close to it.
+var (
+	oddNames = []string{
+		"event", "stream_id", "time_unix_nano", "tokens", "channel", "seq", "time", "text", "usage", "attributes", "resource", "cancelled",
+		"Event", "event ", "even", "stream_ix", "time_unix_nanos", "tokens2", "channels", "seq1", "", `\u0065vent`, "tok\xffens", "séq",
+	}
+	oddValues = []string{
+		`"chunk"`, `"chunks"`, `"chun\u006b"`, `"end"`, `"start"`, `"scheduled"`, `"chunk`, `chunk`,
+		`"s"`, `"stream-1"`, `"stream-2"`, `"12345678"`, `"123456789"`, `"ström"`, `"a\"b"`, `"a\\"`, `"\ud800"`, "\"\x01\"", "\"1234567\x1f\"", "\"1234567\x7f\"", "\"1234\xff67\"", `""`, `"` + strings.Repeat("x", 300) + `"`,
+		`1795233292181556000`, `"1795233292181556000"`, `"01795233292181556000"`, `"1795233292181556000`, `"17952332921815560001"`, `01795233292181556000`, `1795233292181556001`, `1795233292181556000.0`, `1.795233292181556e18`,
+		`"2026-11-21T03:54:52.181556Z"`, `"2026-11-21T03:54:52.181556+01:00"`, `"2026-11-21 03:54:52Z"`, `"1969-11-21T03:54:52Z"`, `"9026-11-21T03:54:52Z"`,
+		`0`, `1`, `-0`, `-1`, `00`, `"00"`, `"1"`, `"-1"`, `"+1"`, `" 1"`, `1048576`, `1048577`, `4294967295`, `4294967296`, `9223372036854775807`, `9223372036854775808`, `9999999999999999999`, `18446744073709551616`, `"12345678/"`, `"1234567:"`, `12345678901234567890123456`, `1e3`, `0x1`, `1_0`, `"12`, `"12,"seq":1`,
+		`"content"`, `"reasoning"`, `"tool_call"`, `"Content"`, `"contents"`, `"conten\u0074"`, `"tool_cal"`,
+		`null`, `true`, `false`, `nul`, `{}`, `[]`, `{"a":1,"a":2}`, `[1,`, `{"output_tokens":3}`, ``,
+	}
+	oddBlanks = []string{"", "", "", "", "", " ", " ", "  ", "\t", "\r", "\n", "\u00a0", ","}
+)
+
+// oddLine returns a line that is common, or nearly, or was.
+func oddLine(random *rand.Rand) []byte {
+	const time = "1795233292181556000"
+	members := [][]string{
+		{"event", `"chunk"`},
+		{"stream_id", `"s"`, `"stream-1"`, `"stream-2-and-then-some"`},
+		{"time_unix_nano", time, `"` + time + `"`, `"1795233292181557001"`, `1795233292881557001`},
+	}
+	for _, more := range [][]string{
+		{"tokens", `1`, `1`, `0`, `3`, `"20"`},
+		{"channel", `"content"`, `"reasoning"`, `"tool_call"`},
+		{"seq", `0`, `1`, `2`, `"3"`, `9223372036854775807`, `9223372036854775808`},
+		{"time", `"2026-11-21T03:54:52.181556Z"`},
+		{"tokens", `1`},
+	} {
+		if random.IntN(3) == 0 {
+			members = append(members, more)
+		}
+	}
+	if random.IntN(8) == 0 {
+		members = members[1:]
+	}
+	if random.IntN(2) == 0 {
+		random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+	}
+	blanks := random.IntN(3) == 0
+	var line strings.Builder
+	blank := func() {
+		if blanks {
+			line.WriteString(oddBlanks[random.IntN(len(oddBlanks))])
+		}
+	}
+	oddName, oddValue := random.IntN(4*len(members)), random.IntN(2*len(members)) // none, mostly
+	line.WriteByte('{')
+	for i, member := range members {
+		if i > 0 {
+			line.WriteByte(',')
+		}
+		blank()
+		name, values := member[0], member[1:]
+		if i == oddName {
+			name = oddNames[random.IntN(len(oddNames))]
+		}
+		if i == oddValue {
+			values = oddValues
+		}
+		line.WriteString(`"` + name + `"`)
+		blank()
+		line.WriteByte(':')
+		blank()
+		line.WriteString(values[random.IntN(len(values))])
+		blank()
+	}
+	line.WriteByte('}')
+	blank()
+	text := []byte(line.String())
+	switch random.IntN(16) {
+	case 0:
+		text = text[:random.IntN(len(text))]
+	case 1:
+		text = append(text, text[random.IntN(len(text)):]...)
+	case 2:
+		text[random.IntN(len(text))] = byte(random.IntN(256))
+	}
+	return text
+}
+
+func TestCommonChunksAreReadAsAnyLine(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	common, all := 0, 0
+	for range 2_000 {
+		lines := make([][]byte, 10)
+		for i := range lines {
+			lines[i] = oddLine(random)
+		}
+		common += requireSame(t, lines)
+		all += len(lines)
+	}
+	require.Greater(t, common, all/10)
+	require.Greater(t, all-common, all/10)
+}
+
+// Each value with each name, at the end of a line and before it.
+func TestEveryMemberIsReadAsInAnyLine(t *testing.T) {
+	likely := [][2]string{{"event", `"chunk"`}, {"stream_id", `"s"`}, {"time_unix_nano", `1795233292181556000`}}
+	for _, name := range oddNames {
+		var others []string
+		for _, other := range likely {
+			if other[0] != name && (name != "time" || other[0] != "time_unix_nano") {
+				others = append(others, `"`+other[0]+`":`+other[1])
+			}
+		}
+		rest := strings.Join(others, ",")
+		for _, value := range oddValues {
+			member := `"` + name + `":` + value
+			requireSame(t, [][]byte{[]byte("{" + member + "," + rest + "}"), []byte("{" + rest + "," + member + "}")})
+		}
+	}
+}
+
+// altered returns a line with one thing changed: a value, a number of digits, or
+// any byte.
+func altered(random *rand.Rand, line []byte) []byte {
+	const bytesOfLines = "\"\\,:{} 019x\r\x1f\x7f\xff"
+	if len(line) == 0 {
+		return line
+	}
+	at, other := random.IntN(len(line)), bytesOfLines[random.IntN(len(bytesOfLines))]
+	before, after := line[:at], line[at:]
+	switch random.IntN(6) {
+	case 0:
+		return bytes.Clone(before)
+	case 1:
+		return slices.Concat(before, []byte{other}, after)
+	case 2:
+		return slices.Concat(before, after[1:])
+	case 3:
+		return slices.Concat(before, []byte{other}, after[1:])
+	default:
+		colon := bytes.IndexByte(after, ':')
+		if colon < 0 {
+			return line
+		}
+		value := at + colon + 1
+		end := bytes.IndexAny(line[value:], ",}")
+		if end < 0 {
+			return line
+		}
+		return slices.Concat(line[:value], []byte(oddValues[random.IntN(len(oddValues))]), line[value+end:])
+	}
+}
+
+// Lines of one writer, of which some are nearly as the others.
+func TestChunksOfOneFormAreReadAsAnyLine(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	formed, all := 0, 0
+	for range 2_000 {
+		var form chunkForm
+		var line []byte
+		for !form.learned {
+			line = oddLine(random)
+			new(commonChunk).read(line, &form)
+		}
+		lines := [][]byte{line}
+		for range 4 {
+			again := altered(random, line)
+			lines = append(lines, again, line, altered(random, again))
+		}
+		requireSame(t, lines)
+		for _, line := range lines {
+			if len(form.readHead(new(commonChunk), line)) > 0 {
+				formed++
+			}
+			new(commonChunk).read(line, &form)
+		}
+		all += len(lines)
+	}
+	require.Greater(t, formed, all/10)
+	require.Greater(t, all-formed, all/10)
+}
+
+func TestChunkForms(t *testing.T) {
+	const at = 1795233292181556000
+	const compact = `{"event":"chunk","stream_id":"a","time_unix_nano":"1795233292000000000","tokens":2,"channel":"reasoning"}`
+	const python = `{"event": "chunk", "stream_id": "a", "time_unix_nano": 1795233292000000000, "tokens": 2}`
+	const short = `{"stream_id":"a","event":"chunk","time_unix_nano":1795233292000000000}`
+	taken := map[string]struct {
+		first, line string
+		want        assembly.Chunk
+	}{
+		"the same again": {
+			compact, `{"event":"chunk","stream_id":"stream-1","time_unix_nano":"1795233292181556000","tokens":2,"channel":"reasoning"}`,
+			assembly.Chunk{UnixNano: at, Tokens: 2, Channel: timeline.Reasoning},
+		},
+		"with blanks": {
+			python, `{"event": "chunk", "stream_id": "stream-1", "time_unix_nano": 1795233292181556000, "tokens": 2}`,
+			assembly.Chunk{UnixNano: at, Tokens: 2},
+		},
+		"no more members": {
+			short, `{"stream_id":"stream-1","event":"chunk","time_unix_nano":1795233292181556000}`,
+			assembly.Chunk{UnixNano: at, Tokens: 1},
+		},
+		"other values": {
+			compact, `{"event":"chunk","stream_id":"stream-1","time_unix_nano":"1795233292181556000","tokens":12,"channel":"content"}`,
+			assembly.Chunk{UnixNano: at, Tokens: 12},
+		},
+		"other members": {
+			compact, `{"event":"chunk","stream_id":"stream-1","time_unix_nano":"1795233292181556000","seq":9}`,
+			assembly.Chunk{UnixNano: at, Tokens: 1, Seq: 9, Numbered: true},
+		},
+		"members left out": {
+			compact, `{"event":"chunk","stream_id":"stream-1","time_unix_nano":"1795233292181556000"}`,
+			assembly.Chunk{UnixNano: at, Tokens: 1},
+		},
+	}
+	for name, test := range taken {
+		t.Run(name, func(t *testing.T) {
+			var form chunkForm
+			require.True(t, new(commonChunk).read([]byte(test.first), &form))
+			var common commonChunk
+			require.NotEmpty(t, form.readHead(&common, []byte(test.line)), "it should have the form")
+			require.True(t, common.read([]byte(test.line), &form))
+			require.Equal(t, "stream-1", string(common.id))
+			require.Equal(t, test.want, common.chunk)
+		})
+	}
+	left := map[string][2]string{
+		"ends behind the time":       {compact, `{"event":"chunk","stream_id":"a","time_unix_nano":"1795233292000000000`},
+		"ends behind a time, bare":   {short, `{"stream_id":"a","event":"chunk","time_unix_nano":1795233292000000000`},
+		"ends behind the quote":      {compact, `{"event":"chunk","stream_id":"a","time_unix_nano":"1795233292000000000"`},
+		"no quote behind the time":   {compact, `{"event":"chunk","stream_id":"a","time_unix_nano":"1795233292000000000,"tokens":2,"channel":"reasoning"}`},
+		"a quote behind a bare time": {python, `{"event": "chunk", "stream_id": "a", "time_unix_nano": 1795233292000000000", "tokens": 2}`},
+		"a digit too many":           {compact, `{"event":"chunk","stream_id":"a","time_unix_nano":"17952332920000000000","tokens":2,"channel":"reasoning"}`},
+		"more than fits":             {short, `{"stream_id":"a","event":"chunk","time_unix_nano":9223372036854775808}`},
+		"a zero in front":            {short, `{"stream_id":"a","event":"chunk","time_unix_nano":0795233292000000000}`},
+		"an id with a backslash":     {compact, `{"event":"chunk","stream_id":"a\","time_unix_nano":"1795233292000000000","tokens":2,"channel":"reasoning"}`},
+		"the time once more":         {short, `{"stream_id":"a","event":"chunk","time_unix_nano":1795233292000000000,"time_unix_nano":1795233292000000000}`},
+		"the event once more":        {short, `{"stream_id":"a","event":"chunk","time_unix_nano":1795233292000000000,"event":"chunk"}`},
+		"another time":               {short, `{"stream_id":"a","event":"chunk","time_unix_nano":1795233292000000000,"time":"2026-11-21T03:54:52Z"}`},
+		"something behind the end":   {short, `{"stream_id":"a","event":"chunk","time_unix_nano":1795233292000000000}}`},
+	}
+	for name, lines := range left {
+		t.Run(name, func(t *testing.T) {
+			var form chunkForm
+			require.True(t, new(commonChunk).read([]byte(lines[0]), &form))
+			require.False(t, new(commonChunk).read([]byte(lines[1]), &form))
+		})
+	}
+}
+
+// What a form keeps of lines is how they are written: no stream, no time, and
+// nothing of members that are not known.
+func TestChunkFormsKeepNoValues(t *testing.T) {
+	batch := newStore().NewBatch()
+	var decoder NDJSON
+	for _, line := range []string{
+		`{"event":"chunk","stream_id":"Alice","time_unix_nano":"1795233292181556000","text":"Alice"}`,
+		`{"event":"chunk","text":"Alice","stream_id":"Alice","time_unix_nano":"1795233292181556000"}`,
+		`{"event":"chunk","stream_id":"Alice","time_unix_nano":"1795233292181556000","tokens":1}`,
+		`{"event":"chunk","stream_id":"Alice","time_unix_nano":"1795233292181556000","tokens":1,"text":"Alice"}`,
+		`{"event":"chunk","stream_id":"Alice","time_unix_nano":"1795233292181556000","tokens":2,"channel":"content"}`,
+	} {
+		require.NoError(t, decoder.Decode([]byte(line), 1, batch))
+		form := &decoder.form
+		kept := string(slices.Concat(form.before[:cap(form.before)], form.between[:cap(form.between)], form.tail[:cap(form.tail)]))
+		require.NotContains(t, kept, "Alice")
+		require.NotContains(t, kept, "1795")
+	}
+	form := &decoder.form
+	require.Equal(t, []string{`{"event":"chunk","stream_id":"`, `","time_unix_nano":"`, `","tokens":2,"channel":"content"}`},
+		[]string{string(form.before), string(form.between), string(form.tail)})
+}
+
+func FuzzCommonChunks(f *testing.F) {
+	f.Add([]byte(chunkLine))
+	f.Add([]byte(`{"event": "chunk", "stream_id": "s", "time": "2026-11-21T03:54:52.181556Z", "seq": 1}`))
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 300 {
+		line := oddLine(random)
+		f.Add(bytes.Join([][]byte{oddLine(random), line, line, altered(random, line), altered(random, line), line}, []byte("\n")))
+	}
+	f.Fuzz(func(t *testing.T, lines []byte) {
+		requireSame(t, bytes.Split(lines, []byte("\n")))
+	})
+}
+
+// BenchmarkCommonChunks is of lines of many streams, as different writers put them.
+func BenchmarkCommonChunks(b *testing.B) {
+	channels := []string{"content", "reasoning"}
+	random := rand.New(rand.NewPCG(9, 10))
+	for name, write := range map[string]func(stream, at int) string{
+		"as the contract has it": func(stream, at int) string {
+			return fmt.Sprintf(`{"event":"chunk","stream_id":"stream-%04d","time_unix_nano":"%d","tokens":1,"channel":"content"}`, stream, at)
+		},
+		"as Python writes it": func(stream, at int) string {
+			return fmt.Sprintf(`{"event": "chunk", "stream_id": "stream-%04d", "time_unix_nano": %d, "tokens": 1, "channel": "content"}`, stream, at)
+		},
+		"in alphabetical order": func(stream, at int) string {
+			return fmt.Sprintf(`{"channel":"content","event":"chunk","stream_id":"stream-%04d","time_unix_nano":"%d","tokens":1}`, stream, at)
+		},
+		"time first": func(stream, at int) string {
+			return fmt.Sprintf(`{"event":"chunk","time_unix_nano":"%d","stream_id":"stream-%04d","tokens":1,"channel":"content"}`, at, stream)
+		},
+		"numbered": func(stream, at int) string {
+			return fmt.Sprintf(`{"event":"chunk","stream_id":"stream-%04d","time_unix_nano":"%d","tokens":1,"channel":"content","seq":%d}`, stream, at, at%1000)
+		},
+		"some with several tokens": func(stream, at int) string {
+			return fmt.Sprintf(`{"event":"chunk","stream_id":"stream-%04d","time_unix_nano":"%d","tokens":%d,"channel":"content"}`, stream, at, 1+random.IntN(12))
+		},
+		"some reasoning": func(stream, at int) string {
+			return fmt.Sprintf(`{"event":"chunk","stream_id":"stream-%04d","time_unix_nano":"%d","tokens":1,"channel":"%s"}`, stream, at, channels[random.IntN(2)])
+		},
+	} {
+		lines := make([][]byte, 256)
+		for i := range lines {
+			lines[i] = []byte(write(random.IntN(50), 1795233292181556000+1_234_567*i))
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var form chunkForm
+			for i := 0; b.Loop(); i++ {
+				var common commonChunk
+				if !common.read(lines[i%len(lines)], &form) {
+					b.Fatal("the line should be common")
+				}
+			}
+		})
+	}
+}

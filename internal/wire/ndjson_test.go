@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/require"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+)
+
+const chunkLine = `{"event":"chunk","stream_id":"stream-1","time_unix_nano":"1795233292181556000","tokens":1,"channel":"content"}`
+
+// The contract of a line that carries a token.
+func TestChunkLineAllocatesNothing(t *testing.T) {
+	batch := newStore().NewBatch()
+	var decoder NDJSON
+	for name, line := range map[string]string{
+		"as the contract has it": chunkLine,
+		"with a text, skipped":   strings.Replace(chunkLine, `"tokens"`, `"text":"a \"quoted\" ü","tokens"`, 1),
+		"with RFC 3339":          `{"event":"chunk","stream_id":"stream-1","time":"2026-11-21T03:54:52.181556Z"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			line := []byte(line)
+			decode := func() {
+				batch.Reset()
+				if err := decoder.Decode(line, 1, batch); err != nil {
+					t.Fatal(err)
+				}
+			}
+			decode()
+			// One is the batch's: the id of a stream it has not seen.
+			require.LessOrEqual(t, testing.AllocsPerRun(100, decode), 1.0)
+		})
+	}
+}
+
+func TestAttributeValues(t *testing.T) {
+	const object = `{"s":"q\"ü😀","t":true,"f":false,"n":null,"i":-12,"big":9223372036854775807,"d":1.5,"e":1e3,"huge":18446744073709551616,"list":[1,"x",[],{}],"map":{"a":{"b":[null]}},"":"empty"}`
+	var decoder NDJSON
+	batch := newStore().NewBatch()
+	line := fmt.Sprintf(`{ "event" : "start" , "stream_id":"s", "time_unix_nano":1795233292181556000, "attributes": %s }`, object)
+	require.NoError(t, decoder.Decode([]byte(line), 1, batch))
+	part, err := batch.Part([]byte("s"))
+	require.NoError(t, err)
+	var got commonv1.KeyValueList
+	require.NoError(t, proto.Unmarshal(part.Attributes, &got))
+	want := `{"values":[
+		{"key":"s","value":{"stringValue":"q\"ü😀"}}, {"key":"t","value":{"boolValue":true}}, {"key":"f","value":{"boolValue":false}},
+		{"key":"n","value":{}}, {"key":"i","value":{"intValue":"-12"}}, {"key":"big","value":{"intValue":"9223372036854775807"}},
+		{"key":"d","value":{"doubleValue":1.5}}, {"key":"e","value":{"doubleValue":1000}}, {"key":"huge","value":{"doubleValue":18446744073709551616}},
+		{"key":"list","value":{"arrayValue":{"values":[{"intValue":"1"},{"stringValue":"x"},{"arrayValue":{}},{"kvlistValue":{}}]}}},
+		{"key":"map","value":{"kvlistValue":{"values":[{"key":"a","value":{"kvlistValue":{"values":[{"key":"b","value":{"arrayValue":{"values":[{}]}}}]}}}]}}},
+		{"value":{"stringValue":"empty"}}]}`
+	gotJSON, err := protojson.Marshal(&got)
+	require.NoError(t, err)
+	require.JSONEq(t, want, string(gotJSON))
+}
+
+func TestNumbersThatAreNone(t *testing.T) {
+	for _, number := range []string{`""`, `" "`, `"1 "`, `"-1"`, `"1x"`, `-1`, `1.0`, `1e3`, `12345678901234567890`, `"00000000000000000001"`} {
+		for name, want := range map[string]string{
+			"time_unix_nano": "time_unix_nano must be a positive integer, or one in decimal digits as a string",
+			"tokens":         assembly.ErrTokens.Error(),
+			"seq":            "seq must be an integer, zero or more",
+		} {
+			line := `{"event":"chunk","stream_id":"s"`
+			if name != "time_unix_nano" {
+				line += `,"time_unix_nano":1795233292181556000`
+			}
+			line += `,"` + name + `":` + number + `}`
+			var decoder NDJSON
+			err := decoder.Decode([]byte(line), 1, newStore().NewBatch())
+			require.EqualError(t, err, want, "%s %s", name, number)
+		}
+	}
+}
+
+// What the scanner takes for JSON is JSON, and the other way round, but for
+// members that are not ours given twice and half a surrogate pair in them, which
+// a skipped value is not searched for.
+func FuzzNDJSON(f *testing.F) {
+	for _, seed := range []string{
+		chunkLine, `{}`, `{"a":-0.5e+3,"b":[1,{"c":"\u00e9\n"}],"d":null}`, `{"event":"end","stream_id":"s","usage":{"output_tokens":3},"cancelled":true}`,
+		`{"a":01}`, `{"a":"` + "\x01" + `"}`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":tru}`, "{\"\xff\":1}", `{"a":"\ud800"}`, ` {"a" : [ ] } `, `{"a":[1,]}`, `{"a":{"b" 1}}`, `{"a":[}`, `{"resource":{"a":1,"a":2}}`, `{"event":"start","stream_id":"s","time_unix_nano":1795233292181556000,"attributes":{"a":[1,[2]]},"resource":{"b":{}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var decoder NDJSON
+		err := decoder.Decode(line, 1, newStore().NewBatch())
+		scanned := err == nil || assembly.ReasonOf(err) != assembly.Malformed
+		if scanned {
+			require.True(t, json.Valid(line), "taken: %q", line)
+			require.True(t, utf8.Valid(line), "taken: %q", line)
+		}
+		object := len(strings.TrimLeft(string(line), " \t\r\n")) > 0 && strings.TrimLeft(string(line), " \t\r\n")[0] == '{'
+		if object && jsontext.Value(line).IsValid() {
+			require.True(t, scanned, "turned away: %q: %v", line, err)
+		}
+	})
+}
+
+func BenchmarkChunkLine(b *testing.B) {
+	batch := newStore().NewBatch()
+	var decoder NDJSON
+	line := []byte(strings.Replace(chunkLine, `"tokens":1`, `"tokens":0`, 1))
+	b.ReportAllocs()
+	b.SetBytes(int64(len(line)))
+	taken := 0
+	for b.Loop() {
+		if err := decoder.Decode(line, 1, batch); err != nil {
+			b.Fatal(err)
+		}
+		taken++
+	}
+	require.Equal(b, taken, batch.Events())
+}
