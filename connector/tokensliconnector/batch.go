@@ -8,23 +8,24 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// batch is one flush in the making.
+// batch builds the metrics of one flush.
 type batch struct {
 	dimensions []string
 	delta      bool
 
 	sent    sent              // what the next consumer has
-	sending sent              // what it has when it takes this batch
-	since   pcommon.Timestamp // when it took the last one
+	sending sent              // what it has after it accepts this batch
+	since   pcommon.Timestamp // when it accepted the last batch
 	now     pcommon.Timestamp
 
 	metrics pmetric.Metrics
 	into    pmetric.MetricSlice
-	places  map[string]int // of metrics, by name
+	index   map[string]int // into the metrics, by name
 
 	counts []uint64
 	before sketch.Sketch
@@ -32,14 +33,14 @@ type batch struct {
 
 func newBatch(config *Config, alreadySent sent, since, now pcommon.Timestamp) *batch {
 	b := &batch{
-		dimensions: config.Series.Dimensions,
+		dimensions: config.Shared.Series.Dimensions,
 		delta:      config.Temporality == Delta,
 		sent:       alreadySent,
 		sending:    make(sent, len(alreadySent)),
 		since:      since,
 		now:        now,
 		metrics:    pmetric.NewMetrics(),
-		places:     map[string]int{},
+		index:      map[string]int{},
 	}
 	scope := b.metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
 	scope.Scope().SetName(metadata.ScopeName)
@@ -54,7 +55,7 @@ func (b *batch) series(s *series.Snapshot) {
 
 	attributes := seriesAttributes(b.dimensions, names.LabelVantage, &s.Identity)
 	for i, counter := range series.Counters {
-		if n, reported := s.Count(counter.Count); reported {
+		if n, ok := s.Count(counter.Count); ok {
 			m := b.sum(counter.Metric)
 			m.whole = counter.Count != series.StallSeconds
 			sending.counts[i] = m.add(before.counts[i], n, s.Start, with(attributes, names.LabelType, counter.Type))
@@ -63,9 +64,9 @@ func (b *batch) series(s *series.Snapshot) {
 	for i := range s.SLOs {
 		o := &s.SLOs[i]
 		if sending.slos == nil {
-			sending.slos = make(map[string][len(series.VerdictNames)]sentSum, len(s.SLOs))
+			sending.slos = make(map[string][slo.Verdicts]sentSum, len(s.SLOs))
 		}
-		sending.slos[o.Name] = b.slo(before.slos[o.Name], o, attributes)
+		sending.slos[o.Name] = b.verdicts(before.slos[o.Name], o, attributes)
 	}
 	for i := range s.Outcomes {
 		o := &s.Outcomes[i]
@@ -84,7 +85,20 @@ func (b *batch) series(s *series.Snapshot) {
 	}
 }
 
-// seriesAttributes returns those of a series. A dimension without a value has none.
+// verdicts adds the verdict counters of one SLO. It returns what the next consumer has
+// of them afterwards.
+func (b *batch) verdicts(before [slo.Verdicts]sentSum, s *series.SLOSnapshot, attributes pcommon.Map) (sending [slo.Verdicts]sentSum) {
+	attributes = with(attributes, names.LabelSLO, s.Name)
+	m := b.sum(series.SLORequests)
+	for v, n := range s.Requests {
+		attributes := with(attributes, names.LabelVerdict, slo.Verdict(v).String())
+		sending[v] = m.add(before[v], float64(n), s.Start, attributes)
+	}
+	return sending
+}
+
+// seriesAttributes returns the attributes of a series. Dimensions without a value are
+// left out.
 func seriesAttributes(dimensions []string, vantage string, of *series.Identity) pcommon.Map {
 	attributes := pcommon.NewMap()
 	attributes.EnsureCapacity(len(dimensions) + 3)
@@ -103,7 +117,7 @@ func seriesAttributes(dimensions []string, vantage string, of *series.Identity) 
 	return attributes
 }
 
-// with returns the attributes and one more, unless its value is empty.
+// with returns the attributes plus one, unless its value is empty.
 func with(attributes pcommon.Map, key, value string) pcommon.Map {
 	if value == "" {
 		return attributes
@@ -114,22 +128,21 @@ func with(attributes pcommon.Map, key, value string) pcommon.Map {
 	return more
 }
 
-// startOf returns when a cumulative stream began that is sent for the first time:
-// the last moment at which it was known to be zero. That is the last flush or,
-// where its first request came after that, a millisecond before the request. So
-// the stream's zero has a time of its own also where times are milliseconds, and
-// never lies further back than a flush.
+// startOf returns the start of a cumulative stream that is sent for the first time: the
+// last moment at which it was known to be zero. That is the last flush or, if the first
+// request came later, one millisecond before the request. So the zero point has a time of
+// its own even in backends with millisecond timestamps.
 func (b *batch) startOf(began time.Time) pcommon.Timestamp {
 	first := min(pcommon.NewTimestampFromTime(began), b.now)
 	return max(b.since, first-pcommon.Timestamp(time.Millisecond))
 }
 
-// metric returns the batch's part of a metric, and whether it is new.
+// metric returns a metric of the batch. added is true if the batch did not have it.
 func (b *batch) metric(metric series.Metric) (m pmetric.Metric, added bool) {
-	if i, known := b.places[metric.Name]; known {
+	if i, ok := b.index[metric.Name]; ok {
 		return b.into.At(i), false
 	}
-	b.places[metric.Name] = b.into.Len()
+	b.index[metric.Name] = b.into.Len()
 	m = b.into.AppendEmpty()
 	m.SetName(metric.Name)
 	m.SetUnit(metric.Unit)
@@ -137,8 +150,7 @@ func (b *batch) metric(metric series.Metric) (m pmetric.Metric, added bool) {
 	return m, true
 }
 
-// dropEmpty takes out the metrics without a point: with delta, those that nothing has
-// come to.
+// dropEmpty removes metrics without data points, which delta temporality produces.
 func (b *batch) dropEmpty() {
 	b.into.RemoveIf(func(m pmetric.Metric) bool {
 		switch m.Type() {

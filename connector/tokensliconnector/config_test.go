@@ -29,17 +29,17 @@ func load(t *testing.T, name string) (*Config, error) {
 func TestConfigIsRead(t *testing.T) {
 	config, err := load(t, "")
 	require.NoError(t, err)
-	require.Equal(t, []string{"service.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.operation.name"}, config.Series.Dimensions)
-	require.Equal(t, 2000, config.Series.MaxSeries)
-	require.Equal(t, time.Hour, config.Series.SeriesExpiration)
+	require.Equal(t, []string{"service.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.operation.name"}, config.Shared.Series.Dimensions)
+	require.Equal(t, 2000, config.Shared.Series.MaxSeries)
+	require.Equal(t, time.Hour, config.Shared.Series.SeriesExpiration)
 	require.Equal(t, 15*time.Second, config.FlushInterval)
 	require.Equal(t, Cumulative, config.Temporality)
 
 	config, err = load(t, "full")
 	require.NoError(t, err)
-	require.Equal(t, []string{"gen_ai.request.model", "deployment.environment.name"}, config.Series.Dimensions)
-	require.Equal(t, 50, config.Series.MaxSeries)
-	require.Equal(t, 10*time.Minute, config.Series.SeriesExpiration)
+	require.Equal(t, []string{"gen_ai.request.model", "deployment.environment.name"}, config.Shared.Series.Dimensions)
+	require.Equal(t, 50, config.Shared.Series.MaxSeries)
+	require.Equal(t, 10*time.Minute, config.Shared.Series.SeriesExpiration)
 	require.Equal(t, time.Minute, config.FlushInterval)
 	require.Equal(t, Delta, config.Temporality)
 
@@ -48,8 +48,8 @@ func TestConfigIsRead(t *testing.T) {
 
 	config, err = load(t, "objectives")
 	require.NoError(t, err)
-	require.Len(t, config.Objectives, 1)
-	require.Equal(t, 720*time.Hour, config.Objectives[0].Window)
+	require.Len(t, config.Shared.Objectives, 1)
+	require.Equal(t, 720*time.Hour, config.Shared.Objectives[0].Window)
 }
 
 func TestConfigMistakesAreNamed(t *testing.T) {
@@ -57,8 +57,8 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 		"dimension_ours":           "sets the label \"vantage\" itself",
 		"max_series_zero":          "`max_series` is 0",
 		"interval_without_unit":    "`metrics_flush_interval` is 15ns",
-		"interval_over_expiration": "must live longer",
-		"temporality_unknown":      "`temporality` is \"delta_only\": it is cumulative or delta",
+		"interval_over_expiration": "series would expire before they are sent",
+		"temporality_unknown":      "`temporality` is \"delta_only\": choose cumulative or delta",
 		"objective_too_high":       "`objectives::0::objective` is 95",
 		"unknown_key":              "max_serise",
 	} {

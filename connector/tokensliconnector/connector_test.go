@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 )
 
 // 0.5 is the upper bound of bucket -65, 2 that of bucket 63: 2^((i+1)/64).
@@ -198,7 +199,7 @@ func TestEveryMetricIsSent(t *testing.T) {
 func TestObjectivesHaveBurnRates(t *testing.T) {
 	config, err := load(t, "objectives")
 	require.NoError(t, err)
-	h := newHarness(t, func(c *Config) { c.Objectives = config.Objectives })
+	h := newHarness(t, func(c *Config) { c.Shared.Objectives = config.Shared.Objectives })
 	var spans []map[string]any
 	for i := range 20 {
 		verdict := "tokenpulse.slo.met"
@@ -225,7 +226,7 @@ func TestObjectivesHaveBurnRates(t *testing.T) {
 }
 
 func TestPastTheLimitRequestsGoToTheOverflowSeries(t *testing.T) {
-	h := newHarness(t, func(c *Config) { delta(c); c.Series.MaxSeries = 1 })
+	h := newHarness(t, func(c *Config) { delta(c); c.Shared.Series.MaxSeries = 1 })
 	h.consume(t, 103,
 		request(map[string]any{"gen_ai.request.model": "a"}),
 		request(map[string]any{"gen_ai.request.model": "b"}),
@@ -235,10 +236,10 @@ func TestPastTheLimitRequestsGoToTheOverflowSeries(t *testing.T) {
 		"tokenpulse.requests{otel.metric.overflow=true,outcome=success} 100..115 2",
 	}, h.flushed(t, 115))
 	require.Len(t, h.sent, 2, "one entry per series, and the overflow series")
-	metadatatest.AssertEqualConnectorTokenSliRequests(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 3}}, metricdatatest.IgnoreTimestamp())
-	metadatatest.AssertEqualConnectorTokenSliRequestsOverflow(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
-	metadatatest.AssertEqualConnectorTokenSliSeries(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
-	metadatatest.AssertEqualConnectorTokenSliSeriesLimit(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
+	require.EqualValues(t, 3, keepertest.Value(t, h.telemetry, "token_sli_requests"))
+	require.EqualValues(t, 2, keepertest.Value(t, h.telemetry, "token_sli_requests_overflow"))
+	require.EqualValues(t, 1, keepertest.Value(t, h.telemetry, "token_sli_series"))
+	require.EqualValues(t, 1, keepertest.Value(t, h.telemetry, "token_sli_series_limit"))
 }
 
 func TestExpiredSeriesIsGoneAndItsSuccessorBeginsAnew(t *testing.T) {
@@ -247,13 +248,13 @@ func TestExpiredSeriesIsGoneAndItsSuccessorBeginsAnew(t *testing.T) {
 			h := newHarness(t, func(c *Config) {
 				test(c)
 				c.FlushInterval = 900 * time.Millisecond // the flushes here are told
-				c.Series.SeriesExpiration = time.Second
+				c.Shared.Series.SeriesExpiration = time.Second
 			})
 			h.consume(t, 103, half, half)
 			h.seconds = 105
-			h.round(t.Context())
+			h.keeper.Round(t.Context())
 			require.Len(t, h.to.AllMetrics(), 1, "it was never sent, so it lives on for this round")
-			require.Zero(t, h.engine.Held())
+			require.Zero(t, h.keeper.Engine.Held())
 			require.Empty(t, h.flushed(t, 106))
 			require.Empty(t, h.sent)
 
@@ -261,26 +262,26 @@ func TestExpiredSeriesIsGoneAndItsSuccessorBeginsAnew(t *testing.T) {
 			got := h.flushed(t, 108)
 			require.True(t, strings.HasSuffix(got[len(got)/2-1], " 1"), "the successor's requests: %v", got)
 			require.Contains(t, got[len(got)-1], "n=1 sum=0.5")
-			metadatatest.AssertEqualConnectorTokenSliSeriesExpired(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
+			require.EqualValues(t, 1, keepertest.Value(t, h.telemetry, "token_sli_series_expired"))
 		})
 	}
 }
 
 // What was refused for so long that its series should be gone is sent all the same.
 func TestSeriesDoesNotExpireUnsent(t *testing.T) {
-	h := newHarness(t, func(c *Config) { delta(c); c.Series.SeriesExpiration = time.Minute })
+	h := newHarness(t, func(c *Config) { delta(c); c.Shared.Series.SeriesExpiration = time.Minute })
 	h.consume(t, 103, half)
 	h.to.refuses = true
 	h.seconds = 1000
-	h.round(t.Context())
-	require.Equal(t, 1, h.engine.Held())
+	h.keeper.Round(t.Context())
+	require.Equal(t, 1, h.keeper.Engine.Held())
 	metadatatest.AssertEqualConnectorTokenSliFlushesRefused(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
 
 	h.to.refuses = false
 	h.seconds = 1015
-	h.round(t.Context())
+	h.keeper.Round(t.Context())
 	require.Equal(t, "tokenpulse.requests{"+chat+"} 100..1015 1", lines(h.to.AllMetrics()[0])[0])
-	require.Zero(t, h.engine.Held())
+	require.Zero(t, h.keeper.Engine.Held())
 }
 
 // A series that expired and came back between two flushes is not taken for the one
@@ -290,7 +291,7 @@ func TestSuccessorBetweenTwoFlushesIsNotTakenForItsPredecessor(t *testing.T) {
 	h.consume(t, 103, half, half)
 	h.flushed(t, 115)
 	successor := newHarness(t, delta)
-	h.engine = successor.engine // as if all had expired
+	h.keeper = successor.keeper // as if all had expired
 	h.consume(t, 120, half)
 	require.Equal(t, "tokenpulse.requests{"+chat+"} 115..130 1", h.flushed(t, 130)[0])
 }

@@ -7,11 +7,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
-// histogram is a metric that shows a distribution.
+// histogram is an exponential histogram of a batch.
 type histogram struct {
 	*batch
 	points pmetric.ExponentialHistogramDataPointSlice
@@ -26,8 +26,8 @@ func (b *batch) histogram(q int) histogram {
 	return histogram{b, m.ExponentialHistogram().DataPoints()}
 }
 
-// add adds the points of one stream, of which something was sent before. It
-// returns what is sent with these points.
+// add adds the data points of one stream. It returns what the next consumer has of it
+// afterwards.
 func (h histogram) add(before sentHistogram, d *series.DistributionSnapshot, began time.Time, attributes pcommon.Map) sentHistogram {
 	if h.delta {
 		return h.addDelta(before, d, attributes)
@@ -44,15 +44,15 @@ func (h histogram) add(before sentHistogram, d *series.DistributionSnapshot, beg
 	return sentHistogram{start: start}
 }
 
-// addDelta adds what is new. Its smallest and largest value are unknown: only
-// those of all values are.
+// addDelta adds the values since the last flush. Their minimum and maximum are unknown:
+// the series has those of all values only.
 func (h histogram) addDelta(before sentHistogram, d *series.DistributionSnapshot, attributes pcommon.Map) sentHistogram {
 	if d.Sketch.Count() == before.count {
 		return before
 	}
 	h.before.Reset()
 	if before.count > 0 {
-		// What was encoded decodes, unless counts past all reason were merged.
+		// This fails only if a count overflows.
 		_ = h.before.MergeBinary(before.sketch)
 	}
 	h.fill(h.point(h.since, h.now, attributes), d, &h.before)
@@ -70,7 +70,7 @@ func (h histogram) point(start, now pcommon.Timestamp, attributes pcommon.Map) p
 	return point
 }
 
-// fill sets what a distribution has over what was sent before.
+// fill sets the values that the distribution has in addition to before.
 func (h histogram) fill(point pmetric.ExponentialHistogramDataPoint, d *series.DistributionSnapshot, before *sketch.Sketch) {
 	values := &d.Sketch
 	point.SetCount(values.Count() - before.Count())
@@ -82,8 +82,8 @@ func (h histogram) fill(point pmetric.ExponentialHistogramDataPoint, d *series.D
 	h.exemplars(point.Exemplars(), d.Exemplars)
 }
 
-// buckets returns the counts of neighbouring buckets, from an offset on, without
-// empty ones at either end. They are valid until the next call.
+// buckets returns the counts of adjacent buckets, starting at an offset, without empty
+// ones at either end. They are valid until the next call.
 func (h histogram) buckets(values, before *sketch.Sketch) (offset int, counts []uint64) {
 	counts = h.counts[:0]
 	for index, n := range values.Buckets() {
@@ -111,11 +111,11 @@ func (h histogram) buckets(values, before *sketch.Sketch) (offset int, counts []
 	return offset, counts
 }
 
-// maxExemplars is how many exemplars a data point carries: those of the largest
-// values, as one looks for slow requests.
+// maxExemplars limits the exemplars of a data point to those of the largest values,
+// because users look for slow requests.
 const maxExemplars = 5
 
-// exemplars adds those that came since the last flush, in the order of time.
+// exemplars adds the exemplars since the last flush, in the order of time.
 func (h histogram) exemplars(into pmetric.ExemplarSlice, all []series.Exemplar) {
 	var chosen []*series.Exemplar
 	for i := len(all) - 1; i >= 0 && len(chosen) < maxExemplars; i-- {

@@ -2,6 +2,7 @@ package tokensliconnector
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
@@ -9,69 +10,94 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
-	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
-// tracesToLogs sends an event for each request that breached an objective, and one
-// whenever the condition of a burn-rate alert begins or ceases to hold.
+// tracesToLogs sends an event for each request that breached an SLO, and an event when
+// a burn-rate alert starts or ends.
 type tracesToLogs struct {
-	*core
-	next consumer.Logs
-	// watch is touched by one flush at a time.
-	watch watch
+	config    *Config
+	next      consumer.Logs
+	telemetry *metadata.TelemetryBuilder
+	logger    *zap.Logger
+	keeper    *keeper.Keeper
+	now       func() time.Time // replaced in tests
+	// alerts is used by flush, of which only one runs at a time.
+	alerts alerts
 }
 
 func newTracesToLogs(set connector.Settings, config *Config, next consumer.Logs) (*tracesToLogs, error) {
-	core, err := newCore(set, config, "logs")
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
-	l := &tracesToLogs{core: core, next: next, watch: watch{dimensions: config.Series.Dimensions}}
-	l.core.flush, l.notes = l.flush, l.watch.encode
-	return l, nil
+	l := &tracesToLogs{
+		config: config, next: next, telemetry: telemetry, logger: set.Logger, now: time.Now,
+		alerts: alerts{dimensions: config.Shared.Series.Dimensions},
+	}
+	l.keeper, err = keeper.New(keeper.Settings{
+		Config:    &config.Shared,
+		Telemetry: set.TelemetrySettings,
+		Component: set.ID,
+		Kind:      component.KindConnector,
+		Output:    "logs",
+		Interval:  config.FlushInterval,
+		Flush:     l.flush,
+		Notes:     l.alerts.encode,
+		Now:       func() time.Time { return l.now() },
+	})
+	return l, err
 }
 
-// ConsumeTraces sends the events of requests, and counts their verdicts. Events that
-// are refused are lost, and counted: an error would have all of the traces sent
-// again, and counted twice.
+// Capabilities returns that spans are not modified.
+func (*tracesToLogs) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+// ConsumeTraces sends breach events and records verdicts. Refused events are dropped and
+// counted: returning the error would make the sender send all of the traces again, and
+// their verdicts would count twice.
 func (l *tracesToLogs) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error {
-	now := l.now()
-	if len(l.config.Objectives) > 0 {
-		tally := spanreader.RecordVerdicts(traces, l.engine, l.config.Series.Dimensions, now)
-		l.telemetry.consumed(ctx, &tally)
-	}
-	breaches := breachEvents(traces, l.config.Series.Dimensions, now)
+	l.keeper.Record(ctx, traces)
+	breaches := breachEvents(traces, l.config.Shared.Series.Dimensions, l.now())
 	if events := breaches.LogRecordCount(); events > 0 {
 		if err := l.next.ConsumeLogs(ctx, breaches); err != nil {
-			l.telemetry.lost(ctx, events)
-			l.logger.Warn("The next consumer refused events of requests that breached an SLO; they are lost",
-				zap.Int("events", events), zap.Error(err))
+			l.telemetry.ConnectorTokenSliEventsLost.Add(ctx, int64(events))
+			l.logger.Warn("The next consumer refused breach events; they are lost", zap.Int("events", events), zap.Error(err))
 		}
 	}
 	return nil
 }
 
-// Start begins to watch. What has been told of before a restart is not told again.
+// Start restores error budgets and the alerts that were active before the restart, and
+// begins to check alerts.
 func (l *tracesToLogs) Start(ctx context.Context, host component.Host) error {
-	notes, err := l.restore(ctx, host)
+	notes, err := l.keeper.Start(ctx, host)
 	if err != nil {
 		return err
 	}
-	if err := l.watch.decode(notes); err != nil {
-		l.logger.Error("The alerts that were told of before are not known, and may be told of again", zap.Error(err))
+	if err := l.alerts.decode(notes); err != nil {
+		l.logger.Error("The active alerts could not be restored; their start events may be sent again", zap.Error(err))
 	}
-	l.begin()
+	l.keeper.Run()
 	return nil
 }
 
+// Shutdown checks alerts a last time.
+func (l *tracesToLogs) Shutdown(ctx context.Context) error {
+	defer l.telemetry.Shutdown()
+	return l.keeper.Shutdown(ctx)
+}
+
+// flush sends an event for each alert that started or ended. After an error, the next
+// flush sends it again.
 func (l *tracesToLogs) flush(ctx context.Context) error {
-	events, told := l.watch.look(l.engine, l.now())
+	events, active := l.alerts.check(l.keeper.Tracker, l.now())
 	if events.LogRecordCount() > 0 {
 		if err := l.next.ConsumeLogs(ctx, events); err != nil {
-			l.telemetry.refused(ctx)
+			l.telemetry.ConnectorTokenSliFlushesRefused.Add(ctx, 1)
 			return err
 		}
 	}
-	l.watch.told = told
+	l.alerts.active = active
 	return nil
 }

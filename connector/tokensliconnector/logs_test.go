@@ -18,9 +18,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
-	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 )
 
 // logDestination takes logs, or refuses them.
@@ -48,8 +48,8 @@ type logHarness struct {
 func newLogHarness(t *testing.T, change func(*Config)) *logHarness {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
-	config.Series.Dimensions = []string{"service.name", "gen_ai.request.model"}
-	config.Objectives = []series.Objective{{SLO: "tpot", Objective: 0.99, Window: 720 * time.Hour}}
+	config.Shared.Series.Dimensions = []string{"service.name", "gen_ai.request.model"}
+	config.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.99, Window: 720 * time.Hour}}
 	if change != nil {
 		change(config)
 	}
@@ -84,7 +84,7 @@ func (h *logHarness) events() (all []plog.LogRecord) {
 func (h *logHarness) later(t *testing.T, d time.Duration) (all []string) {
 	t.Helper()
 	h.clock = h.clock.Add(d)
-	h.round(t.Context())
+	h.keeper.Round(t.Context())
 	for _, event := range h.events() {
 		attributes := event.Attributes().AsRaw()
 		all = append(all, fmt.Sprintf("%s %s of %v of %v", event.EventName()[len("tokenpulse.slo.burn."):],
@@ -107,7 +107,7 @@ func (h *logHarness) judged(t *testing.T, model string, good, bad int) {
 }
 
 func TestEventOfABreachedRequest(t *testing.T) {
-	h := newLogHarness(t, func(c *Config) { c.Objectives = nil })
+	h := newLogHarness(t, func(c *Config) { c.Shared.Objectives = nil })
 	breached := request(map[string]any{
 		"gen_ai.request.model": "m", "tokenpulse.vantage": "server", "gen_ai.input.messages": "secret",
 		"tokenpulse.slo.breached":           []any{"tpot", "ttft", "stalls"},
@@ -127,7 +127,6 @@ func TestEventOfABreachedRequest(t *testing.T) {
 	require.Equal(t, map[string]any{"service.name": "chat"}, resource.At(0).Resource().Attributes().AsRaw())
 	require.Equal(t, "github.com/tokenpulse/tokenpulse/connector/tokensliconnector", resource.At(0).ScopeLogs().At(0).Scope().Name())
 
-	require.Zero(t, h.engine.Held(), "without objectives there is nothing to hold")
 	events := h.events()
 	require.Len(t, events, 1)
 	event := events[0]
@@ -222,7 +221,7 @@ func TestRefusedEventsAreCounted(t *testing.T) {
 	require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(breached, breached)))
 	h.to.refuses = false
 	metadatatest.AssertEqualConnectorTokenSliEventsLost(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
-	metadatatest.AssertEqualConnectorTokenSliRequests(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+	require.EqualValues(t, 2, keepertest.Value(t, h.telemetry, "token_sli_requests"))
 }
 
 func TestEventsOfBurnRateAlerts(t *testing.T) {
@@ -244,7 +243,7 @@ func TestEventsOfBurnRateAlerts(t *testing.T) {
 func TestWhatABurnEventTells(t *testing.T) {
 	h := newLogHarness(t, nil)
 	h.judged(t, "m", 60, 20) // all windows burn at 25
-	h.round(t.Context())
+	h.keeper.Round(t.Context())
 	events := h.events()
 	require.Len(t, events, 3)
 	at := pcommon.NewTimestampFromTime(h.clock)
@@ -278,12 +277,12 @@ func TestWhatABurnEventTells(t *testing.T) {
 	require.Equal(t, "SLO tpot: fast_burn, the error budget burns 25 times too fast over 1h and 25 times over 5m", events[0].Body().Str())
 
 	h.clock = h.clock.Add(10 * time.Minute)
-	h.round(t.Context())
+	h.keeper.Round(t.Context())
 	end := h.events()[0]
 	require.Equal(t, "tokenpulse.slo.burn.end", end.EventName())
 	require.Equal(t, plog.SeverityNumberInfo, end.SeverityNumber())
 	require.Equal(t, "m", end.Attributes().AsRaw()["gen_ai.request.model"])
-	require.Equal(t, "SLO tpot: fast_burn is over", end.Body().Str())
+	require.Equal(t, "SLO tpot: fast_burn ended", end.Body().Str())
 }
 
 func TestRefusedBurnEventsGoWithTheNextRound(t *testing.T) {
@@ -303,16 +302,15 @@ func TestRefusedBurnEventsGoWithTheNextRound(t *testing.T) {
 // A series that expires has a budget all the same: what its windows say holds until
 // they have moved on.
 func TestAlertsOutliveTheirSeries(t *testing.T) {
-	h := newLogHarness(t, func(c *Config) { c.Series.SeriesExpiration = time.Minute })
+	h := newLogHarness(t, func(c *Config) { c.Shared.Series.SeriesExpiration = time.Minute })
 	h.judged(t, "m", 60, 20)
 	require.Len(t, h.later(t, time.Second), 3)
 	require.Empty(t, h.later(t, 2*time.Minute), "it expires after this round")
-	require.Zero(t, h.engine.Held())
 	require.Empty(t, h.later(t, time.Second))
 	require.Equal(t, []string{"end fast_burn of tpot of m"}, h.later(t, 5*time.Minute))
 	require.Equal(t, []string{"end slow_burn of tpot of m"}, h.later(t, 30*time.Minute))
 	require.Equal(t, []string{"end steady_burn of tpot of m"}, h.later(t, 6*time.Hour))
-	require.Empty(t, h.watch.told)
+	require.Empty(t, h.alerts.active)
 }
 
 // What was refused before the Collector was killed is told after the restart, and so
@@ -321,8 +319,8 @@ func TestUntoldAlertsAreToldAfterARestart(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	start := func(objective float64, refuses bool) *logHarness {
 		h := newLogHarness(t, func(c *Config) {
-			c.StorageID, c.FlushInterval = &id, 24*time.Hour
-			c.Objectives[0].Objective = objective
+			c.Shared.StorageID, c.FlushInterval = &id, 24*time.Hour
+			c.Shared.Objectives[0].Objective = objective
 		})
 		h.to.refuses = refuses
 		require.NoError(t, h.Start(t.Context(), host))
@@ -347,14 +345,14 @@ func TestUntoldAlertsAreToldAfterARestart(t *testing.T) {
 // A storage that fails is told of, every round.
 func TestSavesThatFailAreCounted(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 32<<10), budgetstoretest.FileStorage
-	h := newLogHarness(t, func(c *Config) { c.StorageID = &id; c.FlushInterval = time.Hour })
+	h := newLogHarness(t, func(c *Config) { c.Shared.StorageID = &id; c.FlushInterval = time.Hour })
 	require.NoError(t, h.Start(t.Context(), host))
 	for i := range 300 { // more than fits
 		h.judged(t, strconv.Itoa(i), 1, 0)
 	}
-	h.round(t.Context())
-	h.round(t.Context())
-	metadatatest.AssertEqualConnectorTokenSliSavesFailed(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+	h.keeper.Round(t.Context())
+	h.keeper.Round(t.Context())
+	require.EqualValues(t, 2, keepertest.Value(t, h.telemetry, "token_sli_saves_failed"))
 	require.ErrorIs(t, h.Shutdown(t.Context()), storageapi.ErrStorageFull)
 }
 
@@ -362,7 +360,11 @@ func TestSavesThatFailAreCounted(t *testing.T) {
 // and holds still, nor what had ended. What ended meanwhile it tells.
 func TestBurnEventsAfterARestart(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
-	withStorage := func(c *Config) { c.StorageID = &id; c.FlushInterval = 24 * time.Hour; c.Series.SeriesExpiration = 0 }
+	withStorage := func(c *Config) {
+		c.Shared.StorageID = &id
+		c.FlushInterval = 24 * time.Hour
+		c.Shared.Series.SeriesExpiration = 0
+	}
 
 	first := newLogHarness(t, withStorage)
 	first.clock = time.Now().Add(-2 * time.Hour)
@@ -376,23 +378,4 @@ func TestBurnEventsAfterARestart(t *testing.T) {
 	require.NoError(t, second.Start(t.Context(), host))
 	require.Equal(t, []string{"end slow_burn of tpot of m"}, second.later(t, 0))
 	require.NoError(t, second.Shutdown(t.Context()))
-}
-
-func TestObjectiveThatNobodyDefines(t *testing.T) {
-	nobody := newLogHarness(t, nil)
-	require.NoError(t, nobody.Start(t.Context(), componenttest.NewNopHost()), "verdicts come from another Collector")
-
-	withdraw := definition.Announce([]string{"tpto", "ttft"})
-	defer withdraw()
-	h := newLogHarness(t, nil)
-	require.EqualError(t, h.Start(t.Context(), componenttest.NewNopHost()),
-		"`objectives::0::slo` is \"tpot\", which nobody defines: token_latency has tpto, ttft; correct the name, or define it there")
-	second := definition.Announce([]string{"tpot"})
-	other := newLogHarness(t, func(c *Config) {
-		c.Objectives = append(c.Objectives, series.Objective{SLO: "all", Objective: 0.9, Window: time.Hour})
-	})
-	require.NoError(t, other.Start(t.Context(), componenttest.NewNopHost()))
-	second()
-	third := newLogHarness(t, nil)
-	require.Error(t, third.Start(t.Context(), componenttest.NewNopHost()), "that processor is gone")
 }

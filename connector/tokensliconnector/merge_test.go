@@ -236,7 +236,7 @@ func scrape(t *testing.T, batches []ptrace.Traces) map[string]*dto.MetricFamily 
 	factory := tokensliexporter.NewFactory()
 	config := factory.CreateDefaultConfig().(*tokensliexporter.Config)
 	config.Server.NetAddr.Endpoint = address
-	config.Series.Dimensions = []string{"service.name", "gen_ai.request.model"}
+	config.Shared.Series.Dimensions = []string{"service.name", "gen_ai.request.model"}
 	e, err := factory.CreateTraces(t.Context(), exportertest.NewNopSettings(component.MustNewType("token_sli")), config)
 	require.NoError(t, err)
 	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))

@@ -6,39 +6,40 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// sent is what the next consumer has of each series, by the series' key. A
-// flush makes the next one from it and changes nothing: so a flush that is
-// refused has no trace. It has no more entries than the engine has series.
+// sent is what the next consumer has of each series, by key. A flush builds a new sent
+// and leaves the old one unchanged, so that a refused flush has no effect. It has at most
+// one entry per series of the engine.
 type sent map[string]*sentSeries
 
 // sentSeries is what the next consumer has of one series.
 type sentSeries struct {
-	// began tells a series from one that expired and had the same identity.
+	// began distinguishes the series from an expired one with the same key.
 	began      time.Time
 	requests   [len(series.OutcomeNames)]sentSum
 	histograms [len(series.OutcomeNames)][len(series.Histograms)]sentHistogram
 	counts     [len(series.Counters)]sentSum
-	slos       map[string][len(series.VerdictNames)]sentSum // by name
+	slos       map[string][slo.Verdicts]sentSum // by name
 }
 
-// sentSum is what the next consumer has of one sum. The zero value is nothing.
+// sentSum is what the next consumer has of one sum. The zero value means nothing.
 type sentSum struct {
 	start pcommon.Timestamp // of cumulative points
 	total float64           // of delta points
 }
 
-// sentHistogram is what the next consumer has of one distribution. The zero value
-// is nothing.
+// sentHistogram is what the next consumer has of one distribution. The zero value means
+// nothing.
 type sentHistogram struct {
 	start pcommon.Timestamp // of cumulative points
-	// Of delta points: an encoded sketch is a tenth the size of one in memory.
+	// For delta points. An encoded sketch takes a tenth of the memory of a sketch.
 	count  uint64
 	sketch []byte
 }
 
-// nothing is what the next consumer has of a series that it never saw.
+// nothing is what the next consumer has of a new series.
 var nothing sentSeries
 
 // of returns what was sent of a series.

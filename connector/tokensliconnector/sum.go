@@ -9,11 +9,11 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
-// sum is a metric that counts something.
+// sum is a monotonic counter of a batch.
 type sum struct {
 	*batch
 	points pmetric.NumberDataPointSlice
-	// whole numbers are sent as such.
+	// whole selects integer data points.
 	whole bool
 }
 
@@ -26,8 +26,8 @@ func (b *batch) sum(metric series.Metric) sum {
 	return sum{batch: b, points: m.Sum().DataPoints(), whole: true}
 }
 
-// add adds the points of one stream, of which something was sent before. It
-// returns what is sent with these points.
+// add adds the data points of one stream. It returns what the next consumer has of it
+// afterwards.
 func (s sum) add(before sentSum, total float64, began time.Time, attributes pcommon.Map) sentSum {
 	if s.delta {
 		if total > before.total {

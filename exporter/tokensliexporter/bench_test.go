@@ -9,8 +9,6 @@ import (
 
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
 )
 
 const tokensPerRequest = 500
@@ -54,7 +52,7 @@ func typicalBatches(batches, spans int) (all []ptrace.Traces) {
 
 func benchExporter(b *testing.B) *tokenSLI {
 	b.Helper()
-	e, err := newTokenSLI(metadatatest.NewSettings(componenttest.NewTelemetry()), createDefaultConfig().(*Config))
+	e, err := newTokenSLI(newSettings(componenttest.NewTelemetry()), createDefaultConfig().(*Config))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
-	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
 func load(t *testing.T, name string) (*Config, error) {
@@ -36,17 +36,17 @@ func TestConfigIsRead(t *testing.T) {
 	config, err = load(t, "full")
 	require.NoError(t, err)
 	require.Equal(t, "0.0.0.0:9999", config.Server.NetAddr.Endpoint)
-	require.Equal(t, []string{"gen_ai.request.model", "deployment.environment.name"}, config.Series.Dimensions)
-	require.Equal(t, 50, config.Series.MaxSeries)
-	require.Equal(t, 10*time.Minute, config.Series.SeriesExpiration)
+	require.Equal(t, []string{"gen_ai.request.model", "deployment.environment.name"}, config.Shared.Series.Dimensions)
+	require.Equal(t, 50, config.Shared.Series.MaxSeries)
+	require.Equal(t, 10*time.Minute, config.Shared.Series.SeriesExpiration)
 	require.Equal(t, []float64{0.5, 0.99}, config.Quantiles)
 	require.Equal(t, []time.Duration{30 * time.Second, 90 * time.Second}, config.Windows)
 	require.Equal(t, map[string][]float64{"inter_token_latency": {0.001, 0.01, 0.1}, "phase.duration": {1, 10}}, config.ClassicBuckets)
 
-	require.Equal(t, []series.Objective{
+	require.Equal(t, []keeper.Objective{
 		{SLO: "chat-tpot", Objective: 0.95, Window: 720 * time.Hour},
 		{SLO: "all", Objective: 0.9, Window: 168 * time.Hour},
-	}, config.Objectives)
+	}, config.Shared.Objectives)
 
 	config, err = load(t, "no_gauges")
 	require.NoError(t, err)
@@ -57,9 +57,9 @@ func TestConfigIsRead(t *testing.T) {
 func TestConfigMistakesAreNamed(t *testing.T) {
 	for name, want := range map[string]string{
 		"endpoint_empty":        "`endpoint` is empty",
-		"unknown_key":           "`end_point` is no key of token_sli: these are ",
+		"unknown_key":           "unknown key \"end_point\"; valid keys: ",
 		"dimension_twice":       "`dimensions` has both \"a.b\" and \"a_b\"",
-		"dimension_reserved":    "belong to Prometheus",
+		"dimension_reserved":    "Prometheus reserves labels",
 		"dimension_ours":        "sets the label \"vantage\" itself",
 		"max_series_zero":       "`max_series` is 0",
 		"expiration_too_short":  "`series_expiration` is 1ms",
@@ -71,7 +71,7 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 		"window_broken_second":  "whole seconds",
 		"window_twice":          "`windows` has 1m0s twice",
 		"windows_too_many":      "`windows` has 7 entries",
-		"buckets_unknown":       "`classic_buckets` has \"time_to_last_token\", which is no histogram: these are inter_chunk_latency,",
+		"buckets_unknown":       "`classic_buckets` has the unknown histogram \"time_to_last_token\"; valid names: inter_chunk_latency,",
 		"buckets_empty":         "`classic_buckets::request.duration` is empty",
 		"buckets_not_ascending": "has 2 after 3",
 		"buckets_equal":         "has 1 after 1",
@@ -79,7 +79,7 @@ func TestConfigMistakesAreNamed(t *testing.T) {
 		"buckets_infinite":      "has the bound +Inf",
 		"buckets_not_a_number":  "has the bound NaN",
 		"slo_empty":             "`objectives::0::slo` is empty",
-		"slo_twice":             "`objectives::1::slo` is \"a\", which has an objective at `objectives::0`",
+		"slo_twice":             "`objectives::1::slo` is \"a\", which already has an objective at `objectives::0`",
 		"slo_window_zero":       "`objectives::0::window` is 0s: it must be from 1h to 2160h",
 		"slo_objective_missing": "`objectives::0::objective` is 0",
 		"slo_unknown_key":       "windw",

@@ -1,5 +1,5 @@
-// Package tokensliexporter publishes the latency distributions of language model
-// requests on a Prometheus scrape endpoint.
+// Package tokensliexporter serves the token latency of LLM requests as Prometheus
+// metrics.
 package tokensliexporter
 
 //go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml

@@ -3,7 +3,6 @@ package tokensliexporter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -16,66 +15,73 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore"
-	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
-// maxConcurrentScrapes bounds the memory of answers that are being written. A
-// scrape past it is told to come again.
+// maxConcurrentScrapes limits the memory of responses in progress. Further scrapes are
+// answered with 503.
 const maxConcurrentScrapes = 4
 
-// tokenSLI adds spans up to series, and serves these.
+// tokenSLI aggregates spans into series and serves them to Prometheus.
 type tokenSLI struct {
 	config    *Config
-	id        component.ID
-	settings  component.TelemetrySettings
-	telemetry *selfTelemetry
-	engine    *series.Engine
+	telemetry component.TelemetrySettings
+	keeper    *keeper.Keeper
 	gatherer  *gatherer
 
 	// Set by start.
-	budgets *budgetstore.Store
 	server  *http.Server
-	stop    context.CancelFunc // ends the upkeep
-	atWork  sync.WaitGroup
+	serving sync.WaitGroup
 }
 
 func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
-	engine := series.NewEngine(config.options())
-	gatherer, err := newGatherer(engine, config)
+	k, err := keeper.New(keeper.Settings{
+		Config:    &config.Shared,
+		Telemetry: set.TelemetrySettings,
+		Component: set.ID,
+		Kind:      component.KindExporter,
+		Output:    "scrape",
+		Engine:    series.NewEngine(config.options()),
+		Interval:  roundInterval(config.Shared.Series.SeriesExpiration),
+		Now:       time.Now,
+	})
 	if err != nil {
 		return nil, err
 	}
-	telemetry, err := newSelfTelemetry(set.TelemetrySettings, engine, config.Series.MaxSeries)
+	gatherer, err := newGatherer(k, config)
 	if err != nil {
 		return nil, err
 	}
-	return &tokenSLI{config: config, id: set.ID, settings: set.TelemetrySettings, telemetry: telemetry, engine: engine, gatherer: gatherer}, nil
+	return &tokenSLI{config: config, telemetry: set.TelemetrySettings, keeper: k, gatherer: gatherer}, nil
+}
+
+// maxRoundInterval limits the time between two saves of the error budgets.
+const maxRoundInterval = 5 * time.Second
+
+// roundInterval returns the time between two rounds: no series outlives its expiration
+// by more than a quarter.
+func roundInterval(expiration time.Duration) time.Duration {
+	if expiration == 0 {
+		return maxRoundInterval
+	}
+	return min(maxRoundInterval, expiration/4)
 }
 
 func (e *tokenSLI) start(ctx context.Context, host component.Host) error {
-	if err := series.UndefinedObjectives(e.config.Objectives); err != nil {
-		return err
-	}
-	var err error
-	owner := budgetstore.Owner{Kind: component.KindExporter, ID: e.id}
-	e.budgets, _, err = budgetstore.Open(ctx, host, e.config.StorageID, owner, e.engine, e.config.Series.Dimensions, e.settings.Logger)
-	if err != nil {
+	if _, err := e.keeper.Start(ctx, host); err != nil {
 		return err
 	}
 	listener, err := e.config.Server.ToListener(ctx)
 	if err != nil {
 		return err
 	}
-	e.server, err = e.config.Server.ToServer(ctx, host.GetExtensions(), e.settings, e.handler())
+	e.server, err = e.config.Server.ToServer(ctx, host.GetExtensions(), e.telemetry, e.handler())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	e.settings.Logger.Info("Serving metrics", zap.Stringer("address", listener.Addr()), zap.String("path", metricsPath))
-	var upkeep context.Context
-	upkeep, e.stop = context.WithCancel(context.WithoutCancel(ctx))
-	e.atWork.Go(func() { e.keepUp(upkeep) })
-	e.atWork.Go(func() {
+	e.telemetry.Logger.Info("Serving metrics", zap.Stringer("address", listener.Addr()), zap.String("path", metricsPath))
+	e.keeper.Run()
+	e.serving.Go(func() {
 		if err := e.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
 		}
@@ -96,13 +102,11 @@ func (e *tokenSLI) handler() http.Handler {
 }
 
 func (e *tokenSLI) consume(ctx context.Context, traces ptrace.Traces) error {
-	tally := spanreader.Record(traces, e.engine, e.config.Series.Dimensions, time.Now())
-	e.telemetry.consumed(ctx, &tally)
+	e.keeper.Record(ctx, traces)
 	return nil
 }
 
-// shutdown lets a scrape that is being answered finish, as long as the context
-// allows.
+// shutdown waits for the scrapes in progress, as long as ctx allows.
 func (e *tokenSLI) shutdown(ctx context.Context) error {
 	var err error
 	if e.server != nil {
@@ -110,14 +114,6 @@ func (e *tokenSLI) shutdown(ctx context.Context) error {
 			err = errors.Join(err, e.server.Close())
 		}
 	}
-	if e.stop != nil {
-		e.stop()
-	}
-	e.atWork.Wait()
-	if failed := e.budgets.Close(ctx, nil); failed != nil {
-		err = errors.Join(err, fmt.Errorf("error budgets since the last save are lost: %w", failed))
-	}
-	e.budgets = nil
-	e.telemetry.shutdown()
-	return err
+	e.serving.Wait()
+	return errors.Join(err, e.keeper.Shutdown(ctx))
 }

@@ -22,16 +22,16 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
-	"github.com/tokenpulse/tokenpulse/internal/testenv"
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // harness is an exporter that runs, and the address of its metrics.
@@ -50,7 +50,7 @@ func start(t testing.TB, change func(*Config)) *harness {
 	}
 	h := &harness{telemetry: componenttest.NewTelemetry(), url: "http://" + config.Server.NetAddr.Endpoint}
 	var err error
-	h.exporter, err = createTraces(t.Context(), metadatatest.NewSettings(h.telemetry), config)
+	h.exporter, err = createTraces(t.Context(), newSettings(h.telemetry), config)
 	require.NoError(t, err)
 	require.NoError(t, h.exporter.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() {
@@ -59,6 +59,13 @@ func start(t testing.TB, change func(*Config)) *harness {
 		require.NoError(t, h.telemetry.Shutdown(context.Background()))
 	})
 	return h
+}
+
+func newSettings(telemetry *componenttest.Telemetry) exporter.Settings {
+	settings := exportertest.NewNopSettings(metadata.Type)
+	settings.ID = component.NewID(metadata.Type) // budgets are stored under it
+	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
+	return settings
 }
 
 func freeAddress(t testing.TB) string {
@@ -483,7 +490,7 @@ func TestPromtoolAcceptsTheText(t *testing.T) {
 
 func TestManyModelsStayBounded(t *testing.T) {
 	const models, limit = 100_000, 50
-	h := start(t, func(c *Config) { c.Series.MaxSeries = limit })
+	h := start(t, func(c *Config) { c.Shared.Series.MaxSeries = limit })
 	for first := 0; first < models; first += 1000 {
 		var spans []map[string]any
 		for i := range 1000 {
@@ -509,10 +516,10 @@ func TestManyModelsStayBounded(t *testing.T) {
 	require.Equal(t, []string{"otel_metric_overflow=true", "outcome=success"}, labelsOf(overflow))
 	require.EqualValues(t, models-limit, value(overflow))
 
-	metadatatest.AssertEqualExporterTokenSliRequests(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: models}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
-	metadatatest.AssertEqualExporterTokenSliRequestsOverflow(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: models - limit}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
-	metadatatest.AssertEqualExporterTokenSliSeries(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: limit}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
-	metadatatest.AssertEqualExporterTokenSliSeriesLimit(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: limit}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	require.EqualValues(t, models, keepertest.Value(t, h.telemetry, "token_sli_requests"))
+	require.EqualValues(t, models-limit, keepertest.Value(t, h.telemetry, "token_sli_requests_overflow"))
+	require.EqualValues(t, limit, keepertest.Value(t, h.telemetry, "token_sli_series"))
+	require.EqualValues(t, limit, keepertest.Value(t, h.telemetry, "token_sli_series_limit"))
 }
 
 func TestMalformedAttributesLeaveTheRest(t *testing.T) {
@@ -533,11 +540,7 @@ func TestMalformedAttributesLeaveTheRest(t *testing.T) {
 		"tokenpulse.outcome":                    "splendid",
 	}))))
 	reasons := map[string]int64{"not_finite": 2, "negative": 3, "out_of_range": 2, "wrong_type": 2, "malformed_sketch": 1, "unknown_outcome": 1}
-	var points []metricdata.DataPoint[int64]
-	for reason, n := range reasons {
-		points = append(points, metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("reason", reason))})
-	}
-	metadatatest.AssertEqualExporterTokenSliValuesRejected(t, h.telemetry, points, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	require.Equal(t, reasons, keepertest.Values(t, h.telemetry, "token_sli_values_rejected", "reason"))
 	families := h.families(t, protobuf)
 	require.NotContains(t, families, ttft)
 	require.NotContains(t, families, itl)
@@ -554,7 +557,7 @@ func TestSpansOfOthersAreIgnored(t *testing.T) {
 		map[string]any{"gen_ai.request.model": "llama", "gen_ai.usage.input_tokens": "many"},
 		map[string]any{"tokenpulse.outcome": "cancelled"},
 	)))
-	metadatatest.AssertEqualExporterTokenSliSpansIgnored(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	require.EqualValues(t, 2, keepertest.Value(t, h.telemetry, "token_sli_spans_ignored"))
 	families := h.families(t, text)
 	require.Len(t, families, 1)
 	require.EqualValues(t, 1, value(theMetric(t, families["tokenpulse_requests_total"], "outcome=cancelled")))
@@ -660,7 +663,7 @@ func TestPortIsReleasedAndTaken(t *testing.T) {
 	address := strings.TrimPrefix(first.url, "http://")
 	config := createDefaultConfig().(*Config)
 	config.Server.NetAddr.Endpoint = address
-	second, err := createTraces(t.Context(), metadatatest.NewSettings(componenttest.NewTelemetry()), config)
+	second, err := createTraces(t.Context(), newSettings(componenttest.NewTelemetry()), config)
 	require.NoError(t, err)
 	require.ErrorContains(t, second.Start(t.Context(), componenttest.NewNopHost()), "address already in use")
 	require.NoError(t, second.Shutdown(t.Context()), "after a start that failed")

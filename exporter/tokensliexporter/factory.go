@@ -19,8 +19,8 @@ func NewFactory() exporter.Factory {
 	)
 }
 
-// createTraces makes the exporter without a queue and retries: it takes a batch
-// into memory at once, and nothing it could wait for can fail.
+// createTraces creates the exporter without a queue and retries: recording a batch in
+// memory neither waits nor fails.
 func createTraces(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Traces, error) {
 	e, err := newTokenSLI(set, cfg.(*Config))
 	if err != nil {

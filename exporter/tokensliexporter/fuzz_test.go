@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
 // FuzzAttributes gives every attribute the exporter reads values of every type.
@@ -30,8 +29,8 @@ func FuzzAttributes(f *testing.F) {
 	f.Add(uint8(4), math.MaxFloat64, int64(0), "incomplete", encoded(1e-12, 1<<30))
 	f.Fuzz(func(t *testing.T, turn uint8, double float64, integer int64, text string, raw []byte) {
 		config := createDefaultConfig().(*Config)
-		config.Objectives = []series.Objective{{SLO: names.SLOAll, Objective: 0.9, Window: time.Hour}}
-		e, err := newTokenSLI(metadatatest.NewSettings(componenttest.NewTelemetry()), config)
+		config.Shared.Objectives = []keeper.Objective{{SLO: names.SLOAll, Objective: 0.9, Window: time.Hour}}
+		e, err := newTokenSLI(newSettings(componenttest.NewTelemetry()), config)
 		require.NoError(t, err)
 		kinds := []any{double, integer, text, raw, double > 1, []any{text}, map[string]any{text: integer}}
 		attributes := map[string]any{}

@@ -9,31 +9,34 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
-// gatherer shows an engine's series as Prometheus metrics. It is a
-// prometheus.Gatherer that fills in the wire messages itself: the registry's way
-// over one object per metric costs several times as much, and wants the same
-// labels on all metrics of a family, where here a label without a value is absent.
+// gatherer is a prometheus.Gatherer that writes series directly into Prometheus'
+// messages. A prometheus.Registry would cost several times as much, for it allocates an
+// object per metric, and would require the same labels on all metrics of a family,
+// while labels without a value are absent here.
 type gatherer struct {
-	engine    *series.Engine
+	keeper    *keeper.Keeper
 	catalogue *catalogue
 	labels    *labels
 }
 
-func newGatherer(engine *series.Engine, config *Config) (*gatherer, error) {
+func newGatherer(k *keeper.Keeper, config *Config) (*gatherer, error) {
 	catalogue, err := newCatalogue()
 	if err != nil {
 		return nil, err
 	}
 	labels, err := newLabels(config)
-	return &gatherer{engine: engine, catalogue: catalogue, labels: labels}, err
+	return &gatherer{keeper: k, catalogue: catalogue, labels: labels}, err
 }
 
-// Gather returns the metrics as they are now, in the order of their names.
+// Gather returns the current metrics in the order of their names.
 func (g *gatherer) Gather() ([]*dto.MetricFamily, error) {
 	s := &scrape{gatherer: g, metrics: make([][]*dto.Metric, len(g.catalogue.families))}
-	g.engine.Collect(time.Now(), s.series)
+	now := time.Now()
+	g.keeper.Engine.Collect(now, s.series)
+	g.keeper.Tracker.Visit(now, s.budgets)
 	var families []*dto.MetricFamily
 	for i, f := range g.catalogue.families {
 		if len(s.metrics[i]) > 0 {
@@ -46,7 +49,7 @@ func (g *gatherer) Gather() ([]*dto.MetricFamily, error) {
 	return families, nil
 }
 
-// scrape is one answer in the making.
+// scrape builds one response.
 type scrape struct {
 	*gatherer
 	metrics [][]*dto.Metric // by family
@@ -68,7 +71,7 @@ func (s *scrape) add(family int, labels []*dto.LabelPair) *dto.Metric {
 	return m
 }
 
-// with returns the labels with some more, where these are not nil.
+// with returns the labels and those of more that are not nil.
 func (s *scrape) with(labels []*dto.LabelPair, more ...*dto.LabelPair) []*dto.LabelPair {
 	all := s.labelRefs.take(len(labels) + len(more))
 	all = all[:copy(all, labels)]
@@ -76,10 +79,10 @@ func (s *scrape) with(labels []*dto.LabelPair, more ...*dto.LabelPair) []*dto.La
 }
 
 func (s *scrape) series(snapshot *series.Snapshot) {
-	labels := s.labels.of(snapshot)
+	labels := s.labels.of(&snapshot.Identity)
 	s.counters(snapshot, labels)
 	for i := range snapshot.SLOs {
-		s.slo(&snapshot.SLOs[i], labels)
+		s.verdicts(&snapshot.SLOs[i], labels)
 	}
 	for i := range snapshot.Outcomes {
 		if outcome := &snapshot.Outcomes[i]; outcome.Requests > 0 {
@@ -91,7 +94,7 @@ func (s *scrape) series(snapshot *series.Snapshot) {
 func (s *scrape) counters(snapshot *series.Snapshot, labels []*dto.LabelPair) {
 	start := timestamppb.New(snapshot.Start)
 	for i, c := range series.Counters {
-		if n, reported := snapshot.Count(c.Count); reported {
+		if n, ok := snapshot.Count(c.Count); ok {
 			s.counter(s.catalogue.counter[i], s.with(labels, s.labels.kind[i]), n, start)
 		}
 	}
@@ -116,7 +119,7 @@ func (s *scrape) outcome(outcome *series.OutcomeSnapshot, labels []*dto.LabelPai
 			continue
 		}
 		labels := s.with(labels, s.labels.phase[i])
-		s.add(s.catalogue.histogram[i], labels).Histogram = s.histogram(d, s.engine.Bounds(series.Quantity(i)), start)
+		s.add(s.catalogue.histogram[i], labels).Histogram = s.histogram(d, s.keeper.Engine.Bounds(series.Quantity(i)), start)
 		for _, q := range d.Quantiles {
 			s.gauge(s.catalogue.quantile[i], s.with(labels, s.labels.quantile[q.Quantile], s.labels.window[q.Window]), q.Value)
 		}

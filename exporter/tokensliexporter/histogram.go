@@ -8,8 +8,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
 var (
@@ -18,8 +18,8 @@ var (
 	infinity            = math.Inf(1)
 )
 
-// histogram returns a message with both kinds of buckets: who scrapes takes those
-// it understands.
+// histogram returns a message with native and classic buckets. The scraper uses those
+// that it supports.
 func (s *scrape) histogram(d *series.DistributionSnapshot, bounds []float64, start *timestamppb.Timestamp) *dto.Histogram {
 	h := s.histograms.one()
 	h.SampleCount = s.counts.of(d.Sketch.Count())
@@ -50,12 +50,11 @@ func (s *scrape) classic(h *dto.Histogram, d *series.DistributionSnapshot, bound
 	h.Exemplars = latest(h.Exemplars)
 }
 
-// maxNativeExemplars is how many exemplars a native histogram carries: those of
-// its classic buckets that are the latest.
+// maxNativeExemplars limits the exemplars of a native histogram to the latest of its
+// classic buckets.
 const maxNativeExemplars = 10
 
-// latest returns the latest exemplars in the order of time, as Prometheus wants
-// them.
+// latest returns the latest exemplars in the order of time, as Prometheus requires.
 func latest(exemplars []*dto.Exemplar) []*dto.Exemplar {
 	slices.SortStableFunc(exemplars, func(a, b *dto.Exemplar) int {
 		return a.Timestamp.AsTime().Compare(b.Timestamp.AsTime())
@@ -73,19 +72,18 @@ func exemplar(e *series.Exemplar) *dto.Exemplar {
 	return d
 }
 
-// largestGap is how many empty buckets are written out rather than skipped: a
+// largestGap is the number of empty buckets that are written rather than skipped: a new
 // span costs as much as they do.
 const largestGap = 2
 
-// native writes a sketch as Prometheus' native buckets of schema 6: spans of
-// neighbouring buckets, and each bucket's count as the difference from the one
-// before. Prometheus numbers buckets by their upper bound, one more than the
-// sketch does.
+// native writes a sketch as native buckets of schema 6: spans of adjacent buckets, and
+// each bucket's count as the difference to the bucket before. Prometheus numbers buckets
+// by their upper bound, the sketch by their lower bound, so the index grows by one.
 func (s *scrape) native(h *dto.Histogram, values *sketch.Sketch) {
 	h.Schema = &schema
 	h.ZeroThreshold = &zeroThreshold
 	h.ZeroCount = s.counts.of(values.Zeros())
-	next, before := 0, int64(0) // the bucket after the last one, and the count of that
+	next, before := 0, int64(0) // index after the last bucket, and the count of the last bucket
 	for index, n := range values.Buckets() {
 		index++
 		gap := index - next

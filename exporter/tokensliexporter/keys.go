@@ -10,9 +10,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// Unmarshal turns away keys that mean nothing. The Collector does so itself but
-// for configurations with an HTTP server's keys among their own: a `max_serise`
-// would be ignored.
+// Unmarshal rejects unknown keys. The Collector ignores them in configurations that
+// squash an HTTP server's keys, so that a misspelled `max_serise` would go unnoticed.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(c); err != nil {
 		return err
@@ -20,13 +19,13 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	known := keysOf(reflect.TypeFor[Config]())
 	for _, key := range slices.Sorted(maps.Keys(conf.ToStringMap())) {
 		if !slices.Contains(known, key) {
-			return fmt.Errorf("`%s` is no key of token_sli: these are %s", key, strings.Join(known, ", "))
+			return fmt.Errorf("unknown key %q; valid keys: %s", key, strings.Join(known, ", "))
 		}
 	}
 	return nil
 }
 
-// keysOf returns the keys of a configuration, in their order.
+// keysOf returns the keys of a configuration in the order of its fields.
 func keysOf(config reflect.Type) (keys []string) {
 	for field := range config.Fields() {
 		key, options, _ := strings.Cut(field.Tag.Get(confmap.MapstructureTag), ",")

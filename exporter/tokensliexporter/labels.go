@@ -14,21 +14,21 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// labels holds every label whose value is known beforehand. Messages share them.
+// labels holds every label whose value the configuration determines. Messages share them.
 type labels struct {
 	dimensions []string // names only
 	outcome    [len(series.OutcomeNames)]*dto.LabelPair
-	phase      [len(series.Histograms)]*dto.LabelPair // nil where there is none
-	kind       [len(series.Counters)]*dto.LabelPair   // nil where there is none
+	phase      [len(series.Histograms)]*dto.LabelPair // nil if the metric has no such label
+	kind       [len(series.Counters)]*dto.LabelPair   // nil if the metric has no such label
 	quantile   []*dto.LabelPair
 	window     []*dto.LabelPair
 	overflow   *dto.LabelPair
-	verdict    [len(series.VerdictNames)]*dto.LabelPair
+	verdict    [slo.Verdicts]*dto.LabelPair
 	burnWindow [len(slo.BurnWindows)]*dto.LabelPair
 }
 
 func newLabels(config *Config) (*labels, error) {
-	dimensions, err := dimensionLabels(config.Series.Dimensions)
+	dimensions, err := dimensionLabels(config.Shared.Series.Dimensions)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func newLabels(config *Config) (*labels, error) {
 	for _, w := range config.Windows {
 		l.window = append(l.window, pair(names.LabelWindow, model.Duration(w).String()))
 	}
-	for i, verdict := range series.VerdictNames {
-		l.verdict[i] = pair(names.LabelVerdict, verdict)
+	for v := range slo.Verdicts {
+		l.verdict[v] = pair(names.LabelVerdict, v.String())
 	}
 	for i, w := range slo.BurnWindows {
 		l.burnWindow[i] = pair(names.LabelWindow, model.Duration(w).String())
@@ -62,7 +62,7 @@ func newLabels(config *Config) (*labels, error) {
 	return l, nil
 }
 
-// pair returns a label, or nil without a value: such a label is left out.
+// pair returns a label, or nil if the value is empty.
 func pair(name, value string) *dto.LabelPair {
 	if value == "" {
 		return nil
@@ -71,7 +71,7 @@ func pair(name, value string) *dto.LabelPair {
 }
 
 // of returns the labels of a series.
-func (l *labels) of(s *series.Snapshot) []*dto.LabelPair {
+func (l *labels) of(s *series.Identity) []*dto.LabelPair {
 	if s.Overflow {
 		return []*dto.LabelPair{l.overflow}
 	}
@@ -91,7 +91,7 @@ func appendPresent(all []*dto.LabelPair, more ...*dto.LabelPair) []*dto.LabelPai
 	return all
 }
 
-// sorted brings labels into the order of their names, which Prometheus expects.
+// sorted sorts labels by name, as Prometheus requires.
 func sorted(all []*dto.LabelPair) []*dto.LabelPair {
 	slices.SortFunc(all, func(a, b *dto.LabelPair) int { return strings.Compare(*a.Name, *b.Name) })
 	return all

@@ -11,14 +11,14 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
-// family is one metric as Prometheus knows it.
+// family is a metric family of Prometheus.
 type family struct {
 	name, help string
-	unit       *string // as OpenMetrics has it: the end of the name
+	unit       *string // OpenMetrics unit, the suffix of the name
 	kind       dto.MetricType
 }
 
-// newFamily translates a metric of ours by OpenTelemetry's rules.
+// newFamily translates a metric by OpenTelemetry's rules for Prometheus.
 func newFamily(m series.Metric, kind dto.MetricType) (family, error) {
 	kinds := map[dto.MetricType]otlptranslator.MetricType{
 		dto.MetricType_COUNTER:   otlptranslator.MetricTypeMonotonicCounter,
@@ -35,10 +35,10 @@ func newFamily(m series.Metric, kind dto.MetricType) (family, error) {
 	return f, err
 }
 
-// catalogue holds the family of everything the engine keeps. Several quantities
-// can share one: they are told apart by a label.
+// catalogue holds the index of the family of every metric. Quantities that share a
+// family differ by a label.
 type catalogue struct {
-	families  []family // each once
+	families  []family // without duplicates
 	histogram [len(series.Histograms)]int
 	quantile  [len(series.Histograms)]int
 	counter   [len(series.Counters)]int
@@ -63,7 +63,7 @@ func newCatalogue() (c *catalogue, err error) {
 		return len(c.families) - 1
 	}
 	for i, h := range series.Histograms {
-		quantile := series.Metric{Name: h.Name + names.SuffixQuantile, Unit: h.Unit, Description: "Quantile over a recent window. " + h.Description}
+		quantile := series.Metric{Name: h.Name + names.SuffixQuantile, Unit: h.Unit, Description: "Quantile over a sliding window. " + h.Description}
 		c.histogram[i] = add(h.Metric, dto.MetricType_HISTOGRAM)
 		c.quantile[i] = add(quantile, dto.MetricType_GAUGE)
 	}
@@ -85,10 +85,10 @@ func dimensionLabels(dimensions []string) ([]string, error) {
 	for _, dimension := range dimensions {
 		label, err := namer.Build(dimension)
 		if err != nil {
-			return nil, fmt.Errorf("`dimensions` has %q, which makes no label: %w", dimension, err)
+			return nil, fmt.Errorf("`dimensions` has %q, which cannot become a label: %w", dimension, err)
 		}
 		if strings.HasPrefix(label, "__") {
-			return nil, fmt.Errorf("`dimensions` has %q: labels that begin with two underscores belong to Prometheus", dimension)
+			return nil, fmt.Errorf("`dimensions` has %q: Prometheus reserves labels that start with two underscores; rename the attribute", dimension)
 		}
 		labels = append(labels, label)
 	}

@@ -1,7 +1,7 @@
 package tokensliexporter
 
-// slab hands out values from larger pieces: a scrape is made of very many small
-// ones that live and die together.
+// slab allocates values in blocks: a scrape consists of many small values with the same
+// lifetime.
 type slab[T any] struct{ free []T }
 
 const slabSize = 1024

@@ -6,27 +6,38 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// slo shows what a series keeps for one service level objective. All verdicts are
-// there from the first request on: a counter that appears later has no increase
-// to be seen.
-func (s *scrape) slo(snapshot *series.SLOSnapshot, labels []*dto.LabelPair) {
+// verdicts adds the verdict counters of one SLO. All verdicts appear with the first
+// request: a counter that appears later would hide its first increase.
+func (s *scrape) verdicts(snapshot *series.SLOSnapshot, labels []*dto.LabelPair) {
 	labels = s.with(labels, pair(names.LabelSLO, snapshot.Name))
 	start := timestamppb.New(snapshot.Start)
 	for verdict, n := range snapshot.Requests {
 		s.counter(s.catalogue.sloRequests, s.with(labels, s.labels.verdict[verdict]), float64(n), start)
 	}
-	if snapshot.Objective == 0 {
+}
+
+// budgets adds the gauges of one series' objectives. Idle series have none, like the
+// series that expired with them.
+func (s *scrape) budgets(b *slo.Budgets) {
+	if b.Idle {
 		return
 	}
-	s.gauge(s.catalogue.sloObjective, labels, snapshot.Objective)
-	for i, counts := range snapshot.Recent.Burn {
-		if rate, known := counts.BurnRate(snapshot.Objective); known {
-			s.gauge(s.catalogue.sloBurnRate, s.with(labels, s.labels.burnWindow[i]), rate)
+	identity := series.IdentityOf(b.Key)
+	seriesLabels := s.labels.of(&identity)
+	for i := range b.Each {
+		budget := &b.Each[i]
+		labels := s.with(seriesLabels, pair(names.LabelSLO, budget.SLO))
+		s.gauge(s.catalogue.sloObjective, labels, budget.Objective.Objective)
+		for w, counts := range budget.Recent.Burn {
+			if rate, ok := counts.BurnRate(budget.Objective.Objective); ok {
+				s.gauge(s.catalogue.sloBurnRate, s.with(labels, s.labels.burnWindow[w]), rate)
+			}
 		}
-	}
-	if left, known := snapshot.Recent.Budget.BudgetRemaining(snapshot.Objective); known {
-		s.gauge(s.catalogue.sloBudget, labels, left)
+		if left, ok := budget.Recent.Budget.BudgetRemaining(budget.Objective.Objective); ok {
+			s.gauge(s.catalogue.sloBudget, labels, left)
+		}
 	}
 }

@@ -12,12 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
-	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 )
 
 // sloMetrics returns the value of every metric of the objectives, by its name and
@@ -44,7 +42,7 @@ func (h *harness) sloMetrics(t testing.TB, accept string) map[string]float64 {
 
 func TestSLOMetrics(t *testing.T) {
 	h := start(t, func(c *Config) {
-		c.Objectives = []series.Objective{
+		c.Shared.Objectives = []keeper.Objective{
 			{SLO: "tpot", Objective: 0.75, Window: time.Hour},
 			{SLO: "gap", Objective: 0.5, Window: time.Hour},
 			{SLO: "unseen", Objective: 0.5, Window: time.Hour},
@@ -81,7 +79,9 @@ func TestSLOMetrics(t *testing.T) {
 }
 
 func TestNoSLOMetricsWithoutVerdicts(t *testing.T) {
-	h := start(t, func(c *Config) { c.Objectives = []series.Objective{{SLO: "all", Objective: 0.5, Window: time.Hour}} })
+	h := start(t, func(c *Config) {
+		c.Shared.Objectives = []keeper.Objective{{SLO: "all", Objective: 0.5, Window: time.Hour}}
+	})
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(map[string]any{"tokenpulse.outcome": "success"})))
 	require.Empty(t, h.sloMetrics(t, protobuf))
 }
@@ -93,7 +93,7 @@ func TestDroppedVerdictsAreCounted(t *testing.T) {
 		slos = append(slos, fmt.Sprint("slo-", i))
 	}
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(map[string]any{"tokenpulse.slo.met": slos})))
-	metadatatest.AssertEqualExporterTokenSliSloVerdictsDropped(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 6}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	require.EqualValues(t, 6, keepertest.Value(t, h.telemetry, "token_sli_slo_verdicts_dropped"))
 }
 
 // The README's example is what its configuration makes of its requests.

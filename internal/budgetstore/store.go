@@ -1,5 +1,5 @@
-// Package budgetstore keeps the error budgets of an series.Engine in a storage
-// extension, so that they survive a restart of the Collector.
+// Package budgetstore saves the error budgets of an slo.Tracker in a storage extension,
+// so that they survive a restart of the Collector.
 package budgetstore
 
 import (
@@ -19,75 +19,77 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// Owner is the component whose budgets are kept.
+// Owner identifies the saved budgets among those of other components.
 type Owner struct {
 	Kind component.Kind
 	ID   component.ID
-	// Name tells what one component keeps several times, once for each signal.
+	// Name separates the budgets of one component's outputs.
 	Name string
 }
 
-// Store keeps the budgets of one engine. A nil Store keeps none. It is not safe for
+// Store saves the budgets of one tracker. A nil Store saves nothing. It is not safe for
 // concurrent use.
+//
+// The storage has an index of series keys, an entry for each series, and the owner's
+// notes. A save writes the entries that changed, all in one batch.
 type Store struct {
 	client     storage.Client
-	engine     *series.Engine
+	tracker    *slo.Tracker
 	dimensions []string
-	// stored holds the key of every series that has an entry, and what the entry
-	// says.
-	stored map[string]series.BudgetsVersion
-	notes  []byte // that are stored
+	// stored holds the key of every series in the index, and the version of its entry.
+	stored map[string]slo.Version
+	notes  []byte // as stored
 }
 
-// Open restores the budgets that were saved, and returns the notes that were saved
-// with them. Without an extension's ID it returns nil. What cannot be read is logged
-// and left out: budgets that begin anew are better than a Collector that does not
-// start.
-func Open(ctx context.Context, host component.Host, extension *component.ID, owner Owner, engine *series.Engine, dimensions []string, logger *zap.Logger) (*Store, []byte, error) {
+// Open restores the saved budgets into the tracker and returns the notes saved with
+// them. Without an extension it returns a nil Store. Entries that cannot be read are
+// logged and skipped: empty budgets are better than a Collector that does not start.
+func Open(ctx context.Context, host component.Host, extension *component.ID, owner Owner, tracker *slo.Tracker, dimensions []string, logger *zap.Logger) (*Store, []byte, error) {
 	if extension == nil {
 		return nil, nil, nil
 	}
-	found, exists := host.GetExtensions()[*extension]
-	if !exists {
-		return nil, nil, fmt.Errorf("`storage` is %q, which is no extension of this Collector: list it under `extensions` and under `service::extensions`", extension)
+	found, ok := host.GetExtensions()[*extension]
+	if !ok {
+		return nil, nil, fmt.Errorf("`storage` is %q, which is not an extension of this Collector: list it under `extensions` and under `service::extensions`", extension)
 	}
-	keeper, is := found.(storage.Extension)
-	if !is {
-		return nil, nil, fmt.Errorf("`storage` is %q, which is an extension that stores nothing: name one that does, such as file_storage", extension)
+	backend, ok := found.(storage.Extension)
+	if !ok {
+		return nil, nil, fmt.Errorf("`storage` is %q, which is not a storage extension: name one, such as file_storage", extension)
 	}
-	client, err := keeper.GetClient(ctx, owner.Kind, owner.ID, owner.Name)
+	client, err := backend.GetClient(ctx, owner.Kind, owner.ID, owner.Name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("`storage` %q cannot be used (does another process use it?): %w", extension, err)
+		return nil, nil, fmt.Errorf("`storage` %q cannot be opened (is another process using it?): %w", extension, err)
 	}
-	s := &Store{client: client, engine: engine, dimensions: dimensions, stored: map[string]series.BudgetsVersion{}}
+	s := &Store{client: client, tracker: tracker, dimensions: dimensions, stored: map[string]slo.Version{}}
 	if err := s.restore(ctx); err != nil {
-		logger.Error("Some error budgets could not be restored, and begin anew", zap.Error(err))
+		logger.Error("Some error budgets could not be restored and start empty", zap.Error(err))
 	}
 	return s, s.notes, nil
 }
 
-// Keys of the entries beside those of series: what series there are, and the notes.
+// Keys of the entries that are not of a series.
 const (
 	indexEntry = "index"
 	notesEntry = "notes"
 )
 
-// entry returns the key that a series' budgets are stored under. Not every storage
-// takes the bytes of a series' key.
+// entry returns the storage key of a series' budgets. A series key is binary, which
+// some storages do not accept as a key.
 func entry(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return "series/" + hex.EncodeToString(sum[:16])
 }
 
-// index lists what series there are. Their keys are no text.
+// index lists the series that have an entry. Keys are bytes, because they are not UTF-8.
 type index struct {
 	Dimensions []string `json:"dimensions"`
 	Keys       [][]byte `json:"keys"`
 }
 
-func newIndex(dimensions []string, held map[string]series.BudgetsVersion) *index {
+func newIndex(dimensions []string, held map[string]slo.Version) *index {
 	i := &index{Dimensions: dimensions}
 	for _, key := range slices.Sorted(maps.Keys(held)) {
 		i.Keys = append(i.Keys, []byte(key))
@@ -107,11 +109,11 @@ func (s *Store) restore(ctx context.Context) error {
 	entries := make([]*storage.Operation, 0, len(i.Keys))
 	for _, key := range i.Keys {
 		key := string(key)
-		s.stored[key] = series.BudgetsVersion{} // or they would never be deleted
+		s.stored[key] = slo.Version{} // known to the next save, which deletes it if it was not restored
 		entries = append(entries, storage.GetOperation(entry(key)))
 	}
 	if !slices.Equal(i.Dimensions, s.dimensions) {
-		return errors.New("`dimensions` are not what they were: these budgets are of other series")
+		return errors.New("`dimensions` have changed: the saved budgets belong to other series")
 	}
 	s.notes = first[1].Value
 	if err := s.client.Batch(ctx, entries...); err != nil {
@@ -119,16 +121,20 @@ func (s *Store) restore(ctx context.Context) error {
 	}
 	now := time.Now()
 	var errs []error
-	for place, key := range i.Keys {
-		if encoded := entries[place].Value; encoded != nil {
-			errs = append(errs, s.engine.Restore(string(key), encoded, now))
+	for at, key := range i.Keys {
+		key := string(key)
+		switch encoded := entries[at].Value; {
+		case encoded == nil:
+		case !series.IsKey(key, len(s.dimensions)):
+			errs = append(errs, fmt.Errorf("malformed series key: %q", key))
+		default:
+			errs = append(errs, s.tracker.Restore(key, encoded, now))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Save stores what has changed since it last succeeded, and notes that the owner
-// wants to have again after a restart.
+// Save writes what changed since the last successful save, and the owner's notes.
 func (s *Store) Save(ctx context.Context, notes []byte) error {
 	if s == nil {
 		return nil
@@ -150,31 +156,32 @@ func (s *Store) Save(ctx context.Context, notes []byte) error {
 	return nil
 }
 
-// changes returns what has to be written so that what is held is stored.
-func (s *Store) changes() (changes []*storage.Operation, held map[string]series.BudgetsVersion, err error) {
-	held = make(map[string]series.BudgetsVersion, len(s.stored))
-	others := false // than there were
-	s.engine.Budgets(func(key string, version series.BudgetsVersion, appendBinary func([]byte) []byte) {
+// changes returns the operations that bring the storage up to date, and the versions
+// that it then holds.
+func (s *Store) changes() (changes []*storage.Operation, held map[string]slo.Version, err error) {
+	held = make(map[string]slo.Version, len(s.stored))
+	reindex := false
+	s.tracker.Saved(func(key string, version slo.Version, encode func() []byte) {
 		held[key] = version
-		if before, known := s.stored[key]; !known || before != version {
-			changes = append(changes, storage.SetOperation(entry(key), appendBinary(nil)))
-			others = others || !known
+		if stored, ok := s.stored[key]; !ok || stored != version {
+			changes = append(changes, storage.SetOperation(entry(key), encode()))
+			reindex = reindex || !ok
 		}
 	})
 	for key := range s.stored {
-		if _, still := held[key]; !still {
+		if _, ok := held[key]; !ok {
 			changes = append(changes, storage.DeleteOperation(entry(key)))
-			others = true
+			reindex = true
 		}
 	}
-	if !others {
+	if !reindex {
 		return changes, held, nil
 	}
 	encoded, err := json.Marshal(newIndex(s.dimensions, held))
 	return append(changes, storage.SetOperation(indexEntry, encoded)), held, err
 }
 
-// Close saves once more.
+// Close saves a last time and closes the storage.
 func (s *Store) Close(ctx context.Context, notes []byte) error {
 	if s == nil {
 		return nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,7 +27,7 @@ var (
 	dimensions = []string{"model"}
 )
 
-// newHost is a Collector with a file_storage, and an extension that stores nothing.
+// newHost returns a Collector with a file_storage and an extension without storage.
 func newHost(t *testing.T) budgetstoretest.Host {
 	t.Helper()
 	host := budgetstoretest.NewHost(t, 0)
@@ -36,55 +37,53 @@ func newHost(t *testing.T) budgetstoretest.Host {
 	return host
 }
 
-func newEngine(dimensions []string) *series.Engine {
-	config := series.NewDefaultSeriesConfig()
-	config.Dimensions = dimensions
-	return series.NewEngine(series.Options{
-		Series:     config,
-		Objectives: []series.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}},
-	})
+func newTracker() *slo.Tracker {
+	return slo.NewTracker(slo.TrackerOptions{
+		Objectives: []slo.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}},
+		MaxSeries:  100,
+		IdleAfter:  time.Hour,
+	}, time.Now())
 }
 
-func bad(e *series.Engine, model string, now time.Time) {
-	r := &series.Request{Dimensions: []string{model}, Arrival: now}
-	r.Verdicts.Add("tpot", series.Bad)
-	e.Record(r)
+// key returns the key of the series of a model.
+func key(model string) []byte { return (&series.Request{Dimensions: []string{model}}).AppendKey(nil) }
+
+func bad(tracker *slo.Tracker, model string, now time.Time) {
+	var verdicts slo.VerdictSet
+	verdicts.Add("tpot", slo.Bad)
+	tracker.Record(key(model), &verdicts, now)
 }
 
-// spent returns how many bad requests the budget of each model has seen.
-func spent(e *series.Engine, now time.Time) map[string]uint64 {
+// spent returns the number of bad requests in the budget of each model.
+func spent(tracker *slo.Tracker, now time.Time) map[string]uint64 {
 	all := map[string]uint64{}
-	e.Collect(now, func(s *series.Snapshot) {
-		for _, o := range s.SLOs {
-			if o.Name == "tpot" {
-				all[s.Dimensions[0]] = o.Recent.Budget.Bad
-			}
-		}
+	tracker.Visit(now, func(b *slo.Budgets) {
+		all[series.IdentityOf(b.Key).Dimensions[0]] = b.Each[0].Recent.Budget.Bad
 	})
 	return all
 }
 
-// opened returns a store, an engine that goes on, and what was logged.
-func opened(t *testing.T, h budgetstoretest.Host, dimensions []string) (*Store, *series.Engine, []byte, *observer.ObservedLogs) {
+// opened returns a store, the tracker that it restored, the notes, and the log.
+func opened(t *testing.T, h budgetstoretest.Host, dimensions []string) (*Store, *slo.Tracker, []byte, *observer.ObservedLogs) {
 	t.Helper()
 	core, logged := observer.New(zapcore.InfoLevel)
-	e := newEngine(dimensions)
+	e := newTracker()
 	s, notes, err := Open(t.Context(), h, &budgetstoretest.FileStorage, owner, e, dimensions, zap.New(core))
 	require.NoError(t, err)
 	return s, e, notes, logged
 }
 
-// killed closes the storage without a last save, as if the process were gone.
+// killed closes the storage without a last save, as if the process were killed.
 func killed(t *testing.T, s *Store) {
 	t.Helper()
 	require.NoError(t, s.client.Close(t.Context()))
 }
 
-func TestBudgetsSurviveRestarts(t *testing.T) {
+func TestStore_BudgetsSurviveRestarts(t *testing.T) {
 	h := newHost(t)
 	now := time.Now()
 	s, e, notes, _ := opened(t, h, dimensions)
-	require.Nil(t, notes, "there was nothing")
+	require.Nil(t, notes, "nothing was saved before")
 	bad(e, "a", now)
 	bad(e, "a", now)
 	bad(e, "b", now)
@@ -100,7 +99,7 @@ func TestBudgetsSurviveRestarts(t *testing.T) {
 	require.NoError(t, s.Save(t.Context(), nil))
 	require.NoError(t, s.Save(t.Context(), nil))
 	bad(e, "c", now)
-	require.NoError(t, s.Close(t.Context(), nil), "saves what has changed since")
+	require.NoError(t, s.Close(t.Context(), nil), "saves the changes since the last save")
 
 	s, e, _, _ = opened(t, h, dimensions)
 	require.Equal(t, map[string]uint64{"a": 2, "b": 2, "c": 2}, spent(e, now))
@@ -108,8 +107,7 @@ func TestBudgetsSurviveRestarts(t *testing.T) {
 	require.Zero(t, logged.Len())
 }
 
-// Each save writes what has changed, and no more.
-func TestSaveWritesWhatChanged(t *testing.T) {
+func TestSave_WritesOnlyChanges(t *testing.T) {
 	h := newHost(t)
 	s, e, _, _ := opened(t, h, dimensions)
 	counting := &client{Client: s.client}
@@ -143,13 +141,12 @@ func TestSaveWritesWhatChanged(t *testing.T) {
 	bad(e, "a", now)
 	require.ErrorIs(t, s.Save(t.Context(), nil), errFull)
 	counting.fails = false
-	require.Equal(t, []string{keyOf["a"]}, writes(), "what was refused goes with the next save")
+	require.Equal(t, []string{keyOf["a"]}, writes(), "the next save writes what the storage refused")
 
 	require.NoError(t, s.Close(t.Context(), nil))
 }
 
-// Budgets whose windows are over leave the storage.
-func TestBudgetsThatAreOverAreDeleted(t *testing.T) {
+func TestSave_DeletesExpiredBudgets(t *testing.T) {
 	h := newHost(t)
 	s, e, _, _ := opened(t, h, dimensions)
 	now := time.Now()
@@ -165,7 +162,7 @@ func TestBudgetsThatAreOverAreDeleted(t *testing.T) {
 		return v
 	}
 	require.NotNil(t, stored())
-	e.Expire(now.Add(2 * time.Hour)) // quiet: the budget is remembered
+	e.Expire(now.Add(2 * time.Hour)) // idle: the budget stays
 	require.NoError(t, s.Save(t.Context(), nil))
 	require.NotNil(t, stored())
 	e.Expire(now.Add(721 * time.Hour))
@@ -174,8 +171,8 @@ func TestBudgetsThatAreOverAreDeleted(t *testing.T) {
 	require.NoError(t, s.Close(t.Context(), nil))
 }
 
-// Series of other dimensions are other series. Nothing of the old ones stays.
-func TestOtherDimensionsBeginAnew(t *testing.T) {
+// Other dimensions mean other series. The old entries are deleted.
+func TestOpen_OtherDimensionsStartEmpty(t *testing.T) {
 	h := newHost(t)
 	now := time.Now()
 	s, e, _, _ := opened(t, h, dimensions)
@@ -184,16 +181,16 @@ func TestOtherDimensionsBeginAnew(t *testing.T) {
 
 	s, e, _, logged := opened(t, h, []string{"service"})
 	require.Empty(t, spent(e, now))
-	require.Equal(t, 1, logged.FilterMessage("Some error budgets could not be restored, and begin anew").Len())
+	require.Equal(t, 1, logged.FilterMessage("Some error budgets could not be restored and start empty").Len())
 	require.NoError(t, s.Close(t.Context(), nil))
 
 	s, e, _, logged = opened(t, h, dimensions)
 	require.Empty(t, spent(e, now))
-	require.Equal(t, 1, logged.Len(), "back again: other dimensions once more")
+	require.Equal(t, 1, logged.Len(), "the dimensions differ again")
 	require.NoError(t, s.Close(t.Context(), nil))
 }
 
-func TestWhatCannotBeReadLeavesTheRest(t *testing.T) {
+func TestOpen_UnreadableEntriesKeepTheRest(t *testing.T) {
 	h := newHost(t)
 	now := time.Now()
 	s, e, _, _ := opened(t, h, dimensions)
@@ -216,8 +213,27 @@ func TestWhatCannotBeReadLeavesTheRest(t *testing.T) {
 	require.NoError(t, s.Close(t.Context(), nil))
 }
 
-// Two components, and two signals of one, do not share budgets.
-func TestOwnersAreApart(t *testing.T) {
+func TestOpen_SkipsMalformedSeriesKeys(t *testing.T) {
+	h := newHost(t)
+	now := time.Now()
+	s, e, _, _ := opened(t, h, dimensions)
+	bad(e, "a", now)
+	require.NoError(t, s.Close(t.Context(), nil))
+	s, _, _, _ = opened(t, h, dimensions)
+	saved, err := s.client.Get(t.Context(), entry(string(key("a"))))
+	require.NoError(t, err)
+	for _, malformed := range []string{"\x01a", "\x01a\x00\x00"} {
+		require.NoError(t, s.client.Set(t.Context(), entry(malformed), saved))
+	}
+	require.NoError(t, s.client.Set(t.Context(), indexEntry, []byte(`{"dimensions":["model"],"keys":["AWE=","AWEAAA==","AWEA"]}`)))
+	killed(t, s)
+	s, e, _, logged := opened(t, h, dimensions)
+	require.Equal(t, map[string]uint64{"a": 1}, spent(e, now))
+	require.Equal(t, 1, logged.Len())
+	require.NoError(t, s.Close(t.Context(), nil))
+}
+
+func TestOpen_OwnersDoNotShareBudgets(t *testing.T) {
 	h := newHost(t)
 	now := time.Now()
 	s, e, _, _ := opened(t, h, dimensions)
@@ -228,7 +244,7 @@ func TestOwnersAreApart(t *testing.T) {
 		{Kind: component.KindExporter, ID: component.MustNewIDWithName("token_sli", "2")},
 		{Kind: component.KindExporter, ID: owner.ID, Name: "logs"},
 	} {
-		e := newEngine(dimensions)
+		e := newTracker()
 		s, _, err := Open(t.Context(), h, &budgetstoretest.FileStorage, other, e, dimensions, zap.NewNop())
 		require.NoError(t, err)
 		require.Empty(t, spent(e, now))
@@ -236,24 +252,24 @@ func TestOwnersAreApart(t *testing.T) {
 	}
 }
 
-func TestExtensionsThatCannotBeUsed(t *testing.T) {
+func TestOpen_RejectsUnusableExtensions(t *testing.T) {
 	h := newHost(t)
 	missing, nop := component.MustNewIDWithName("file_storage", "x"), component.NewID(extensiontest.NopType)
-	_, _, err := Open(t.Context(), h, &missing, owner, newEngine(dimensions), dimensions, zap.NewNop())
-	require.ErrorContains(t, err, "`storage` is \"file_storage/x\", which is no extension of this Collector: list it under `extensions` and under `service::extensions`")
-	_, _, err = Open(t.Context(), h, &nop, owner, newEngine(dimensions), dimensions, zap.NewNop())
-	require.ErrorContains(t, err, "which is an extension that stores nothing")
+	_, _, err := Open(t.Context(), h, &missing, owner, newTracker(), dimensions, zap.NewNop())
+	require.ErrorContains(t, err, "`storage` is \"file_storage/x\", which is not an extension of this Collector: list it under `extensions` and under `service::extensions`")
+	_, _, err = Open(t.Context(), h, &nop, owner, newTracker(), dimensions, zap.NewNop())
+	require.ErrorContains(t, err, "which is not a storage extension")
 }
 
-func TestWithoutAnExtensionNothingIsKept(t *testing.T) {
-	s, _, err := Open(t.Context(), budgetstoretest.Host{}, nil, owner, newEngine(dimensions), dimensions, zap.NewNop())
+func TestOpen_WithoutExtensionSavesNothing(t *testing.T) {
+	s, _, err := Open(t.Context(), budgetstoretest.Host{}, nil, owner, newTracker(), dimensions, zap.NewNop())
 	require.NoError(t, err)
 	require.Nil(t, s)
 	require.NoError(t, s.Save(t.Context(), nil))
 	require.NoError(t, s.Close(t.Context(), nil))
 }
 
-// client counts what a real client is told, and can fail as a full disk does.
+// client records the operations of a real client, and can fail like a full disk.
 type client struct {
 	storage.Client
 	operations []*storage.Operation

@@ -4,15 +4,15 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
-// Classic bucket bounds made for tokens. The defaults of the usual libraries
-// begin where a token stream is already broken: a decode step takes 5 to 100 ms.
+// Classic bucket bounds for tokens. A decode step takes 5 to 100 ms, which falls into
+// the first few buckets of the usual libraries' defaults.
 var (
-	// gapBounds are for what happens between tokens. In seconds.
+	// gapBounds are for the time between tokens, in seconds.
 	gapBounds = []float64{
 		.001, .002, .003, .005, .0075, .01, .015, .02, .025, .03, .04, .05, .075,
 		.1, .15, .2, .3, .5, .75, 1, 2, 5, 10,
 	}
-	// durationBounds are for what a whole request goes through. In seconds.
+	// durationBounds are for requests and their phases, in seconds.
 	durationBounds = []float64{
 		.001, .005, .01, .025, .05, .1, .15, .2, .3, .5, .75, 1, 1.5, 2, 3, 5, 7.5,
 		10, 15, 20, 30, 60, 120, 300, 600,
@@ -24,9 +24,8 @@ var (
 	}
 )
 
-// classicIndex returns the classic bucket of v: bounds are inclusive, and values
-// over the last one are in the bucket after it. It is slices.BinarySearch for what
-// is a number, without the care that takes of what is none.
+// classicIndex returns the classic bucket of v. Bounds are inclusive; values above the
+// last bound go to the bucket after it. It is slices.BinarySearch without NaN handling.
 func classicIndex(bounds []float64, v float64) int {
 	low, high := 0, len(bounds)
 	for low < high {
@@ -40,9 +39,9 @@ func classicIndex(bounds []float64, v float64) int {
 	return low
 }
 
-// countClassic counts a sketch into classic buckets. A bucket of the sketch that
-// a bound runs through counts as under it: so a value that is exactly the bound
-// is, as it must be, and so is one up to 1.1% over it.
+// countClassic counts a sketch into classic buckets. A sketch bucket that contains a
+// bound counts as below it: a value equal to the bound must be below, and a value up
+// to 1.1% above it then is, too.
 func countClassic(into []uint64, bounds []float64, s *sketch.Sketch) {
 	into[0] += s.Zeros()
 	bucket := 0

@@ -28,11 +28,11 @@ var windowedQuantiles = []float64{0.5, 0.9, 0.99}
 
 func newTestEngine(change func(*Options)) *Engine {
 	o := Options{
-		Series:    NewDefaultSeriesConfig(),
+		Config:    NewDefaultConfig(),
 		Windows:   []time.Duration{time.Minute, 5 * time.Minute, time.Hour},
 		Quantiles: windowedQuantiles,
 	}
-	o.Series.Dimensions = []string{"model"}
+	o.Config.Dimensions = []string{"model"}
 	if change != nil {
 		change(&o)
 	}
@@ -98,7 +98,7 @@ func nearestRank(values []float64, q float64) float64 {
 
 // Quantiles are those of the values of the window, and values leave it: checked
 // against plain slices at many moments, with and without readers in between.
-func TestWindowsSlide(t *testing.T) {
+func TestCollect_QuantilesFollowTheirWindow(t *testing.T) {
 	type value struct {
 		at time.Duration
 		v  float64
@@ -138,7 +138,7 @@ func TestWindowsSlide(t *testing.T) {
 	}
 }
 
-func TestEmptyWindowHasNoQuantile(t *testing.T) {
+func TestCollect_EmptyWindowHasNoQuantile(t *testing.T) {
 	e := newTestEngine(nil)
 	e.Record(latency("m", e.at(0), 0.2))
 	windows := func(now time.Duration) []int {
@@ -160,7 +160,7 @@ func TestEmptyWindowHasNoQuantile(t *testing.T) {
 
 // A clock that was set back, or batches whose arrivals cross, must not take
 // values out of the windows.
-func TestTimeThatGoesBackwardsLosesNothing(t *testing.T) {
+func TestRecord_ClockStepBackLosesNothing(t *testing.T) {
 	e := newTestEngine(nil)
 	e.Record(latency("m", e.at(10*time.Minute), 0.2))
 	e.Record(latency("m", e.at(5*time.Minute), 0.2))
@@ -168,7 +168,7 @@ func TestTimeThatGoesBackwardsLosesNothing(t *testing.T) {
 	require.EqualValues(t, 2, e.collect(e.at(time.Minute), TimeToFirstToken)["m"].count)
 }
 
-func TestClassicCountsAreExactAtBounds(t *testing.T) {
+func TestClassicCounts_AreExactAtBounds(t *testing.T) {
 	e := newTestEngine(func(o *Options) {
 		o.ClassicBounds = map[string][]float64{names.TimeToFirstToken: {0.05, 0.1, 0.2}}
 	})
@@ -178,7 +178,7 @@ func TestClassicCountsAreExactAtBounds(t *testing.T) {
 	require.Equal(t, []uint64{2, 2, 2, 2}, e.collect(e.at(0), TimeToFirstToken)["m"].classic)
 }
 
-func TestDefaultBoundsAscendFromAMillisecond(t *testing.T) {
+func TestDefaultBounds_AscendFromAMillisecond(t *testing.T) {
 	for _, h := range Histograms {
 		require.True(t, slices.IsSorted(h.ClassicBounds), h.Name)
 		require.Len(t, slices.Compact(slices.Clone(h.ClassicBounds)), len(h.ClassicBounds), h.Name)
@@ -199,7 +199,7 @@ func distribution(values ...float64) Distribution {
 // The sketches of many requests add up to what one sketch of all values holds,
 // and classic buckets to what counting the values gives, but for those up to 1.1%
 // over a bound.
-func TestSketchesOfRequestsAddUp(t *testing.T) {
+func TestRecord_MergesSketches(t *testing.T) {
 	e := newTestEngine(nil)
 	random := rand.New(rand.NewPCG(3, 4))
 	var whole sketch.Sketch
@@ -243,7 +243,7 @@ func TestSketchesOfRequestsAddUp(t *testing.T) {
 	})
 }
 
-func TestMalformedSketchLeavesTheRest(t *testing.T) {
+func TestRecord_MalformedSketchKeepsTheRest(t *testing.T) {
 	e := newTestEngine(nil)
 	r := latency("m", e.at(0), 0.2)
 	r.SetDistribution(InterTokenLatency, Distribution{Sketch: []byte{1, 2, 3}, Max: 1})
@@ -257,7 +257,7 @@ func TestMalformedSketchLeavesTheRest(t *testing.T) {
 
 // However large requests say they are, and however many come, a scrape works and
 // loses nothing.
-func TestHugeDistributions(t *testing.T) {
+func TestRecord_RejectsHugeDistributions(t *testing.T) {
 	e := newTestEngine(nil)
 	huge := func(gap float64, values uint64) *Request {
 		var s sketch.Sketch
@@ -283,8 +283,8 @@ func TestHugeDistributions(t *testing.T) {
 	require.InEpsilon(t, 0.02, got.quantiles[0].Value, 0.0055, "the median is among the first requests, and still in the window")
 }
 
-func TestOverflowKeepsTotals(t *testing.T) {
-	e := newTestEngine(func(o *Options) { o.Series.MaxSeries = 10 })
+func TestRecord_OverflowKeepsTotals(t *testing.T) {
+	e := newTestEngine(func(o *Options) { o.Config.MaxSeries = 10 })
 	overflowed := 0
 	for i := range 10_000 {
 		r := latency(fmt.Sprint("model-", i%1000), e.at(0), 0.1)
@@ -314,15 +314,15 @@ func TestOverflowKeepsTotals(t *testing.T) {
 	require.EqualValues(t, 9900, all["overflow"].requests)
 }
 
-func TestSeriesExpire(t *testing.T) {
-	e := newTestEngine(func(o *Options) { o.Series.MaxSeries = 2 })
+func TestExpire_RemovesIdleSeries(t *testing.T) {
+	e := newTestEngine(func(o *Options) { o.Config.MaxSeries = 2 })
 	for i := range 5 {
 		e.Record(latency(fmt.Sprint("model-", i), e.at(0), 0.1))
 	}
 	e.Record(latency("model-0", e.at(time.Minute), 0.1))
-	expired, _ := e.Expire(e.at(time.Hour))
+	expired := e.Expire(e.at(time.Hour))
 	require.Zero(t, expired, "an hour is not over an hour")
-	expired, _ = e.Expire(e.at(time.Hour + time.Second))
+	expired = e.Expire(e.at(time.Hour + time.Second))
 	require.Equal(t, 2, expired, "model-1 and the overflow series")
 	now := e.at(time.Hour + time.Second)
 	all := e.collect(now, TimeToFirstToken)
@@ -336,15 +336,15 @@ func TestSeriesExpire(t *testing.T) {
 	require.EqualValues(t, 1, again["overflow"].requests)
 }
 
-func TestZeroExpirationHoldsSeriesForEver(t *testing.T) {
-	e := newTestEngine(func(o *Options) { o.Series.SeriesExpiration = 0 })
+func TestExpire_ZeroExpirationKeepsSeriesForever(t *testing.T) {
+	e := newTestEngine(func(o *Options) { o.Config.SeriesExpiration = 0 })
 	e.Record(latency("m", e.at(0), 0.1))
-	expired, _ := e.Expire(e.at(100_000 * time.Hour))
+	expired := e.Expire(e.at(100_000 * time.Hour))
 	require.Zero(t, expired)
 	require.Equal(t, 1, e.Held())
 }
 
-func TestRequestsOfAnExpiredSeriesBeginItsSuccessor(t *testing.T) {
+func TestRecord_ExpiredSeriesHasASuccessor(t *testing.T) {
 	e := newTestEngine(nil)
 	e.Record(latency("m", e.at(0), 0.1))
 	e.all()[0].expired = true // Expire was here, and has not removed it yet
@@ -353,7 +353,7 @@ func TestRequestsOfAnExpiredSeriesBeginItsSuccessor(t *testing.T) {
 	require.Equal(t, e.at(time.Minute), e.collect(e.at(time.Minute), TimeToFirstToken)["m"].start)
 }
 
-func TestExemplarsAreTheLatestOfTheirBucket(t *testing.T) {
+func TestExemplars_AreTheLatestOfTheirBucket(t *testing.T) {
 	e := newTestEngine(func(o *Options) {
 		o.ClassicBounds = map[string][]float64{names.TimeToFirstToken: {0.1, 1}, names.InterTokenLatency: {0.1, 1}}
 	})
@@ -372,7 +372,7 @@ func TestExemplarsAreTheLatestOfTheirBucket(t *testing.T) {
 	}
 }
 
-func TestOutcomesAreApart(t *testing.T) {
+func TestRecord_SeparatesOutcomes(t *testing.T) {
 	e := newTestEngine(nil)
 	for o := range outcomes {
 		for range int(o) + 1 {
@@ -392,7 +392,7 @@ func TestOutcomesAreApart(t *testing.T) {
 
 // A snapshot is used for one series after the other: nothing of one may show in
 // the next.
-func TestSeriesDoNotLeakIntoEachOther(t *testing.T) {
+func TestCollect_SeriesDoNotLeakIntoEachOther(t *testing.T) {
 	e := newTestEngine(nil)
 	full := latency("a", e.at(0), 0.1)
 	full.SetCount(OutputTokens, 5)
@@ -412,7 +412,7 @@ func TestSeriesDoNotLeakIntoEachOther(t *testing.T) {
 	}
 }
 
-func TestIdentity(t *testing.T) {
+func TestIdentity_SurvivesItsKey(t *testing.T) {
 	long := strings.Repeat("é", MaxLabelLength)
 	tests := map[string]struct {
 		dimensions, want []string
@@ -427,7 +427,7 @@ func TestIdentity(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			key := appendKey(nil, &Request{Dimensions: test.dimensions, Vantage: "engine"})
+			key := (&Request{Dimensions: clean(test.dimensions), Vantage: "engine"}).AppendKey(nil)
 			of := IdentityOf(string(key))
 			dimensions, vantage := of.Dimensions, of.Vantage
 			require.Equal(t, test.want, dimensions)
@@ -438,13 +438,27 @@ func TestIdentity(t *testing.T) {
 			}
 		})
 	}
-	shifted := appendKey(nil, &Request{Dimensions: []string{"ab", "c"}})
-	require.NotEqual(t, shifted, appendKey(nil, &Request{Dimensions: []string{"a", "bc"}}), "boundaries count")
+	require.Equal(t, Identity{Overflow: true}, IdentityOf(overflowKey))
+	require.True(t, IsKey(overflowKey, 3))
+	require.True(t, IsKey("\x01a\x00", 1))
+	for _, malformed := range []string{"\x01a", "\x01", "\x05a", "\xff", "\x01a\x00\x00"} {
+		require.False(t, IsKey(malformed, 1), "%q", malformed)
+	}
+	shifted := (&Request{Dimensions: []string{"ab", "c"}}).AppendKey(nil)
+	require.NotEqual(t, shifted, (&Request{Dimensions: []string{"a", "bc"}}).AppendKey(nil), "boundaries count")
+}
+
+func clean(values []string) []string {
+	cleaned := []string{}
+	for _, v := range values {
+		cleaned = append(cleaned, CleanLabel(v))
+	}
+	return cleaned
 }
 
 // However long a reader takes over a series, requests of that series and of new ones
 // go in: a slow scrape must not stop the spanreader.
-func TestRequestsDoNotWaitForReaders(t *testing.T) {
+func TestRecord_DoesNotWaitForReaders(t *testing.T) {
 	e := newTestEngine(nil)
 	e.Record(latency("a", e.at(0), 0.1))
 	visited := 0
@@ -468,9 +482,9 @@ func TestRequestsDoNotWaitForReaders(t *testing.T) {
 }
 
 // Writers, readers and the janitor at once; at the end every request is there.
-func TestConcurrentUseLosesNothing(t *testing.T) {
+func TestRecord_ConcurrentUseLosesNothing(t *testing.T) {
 	const writers, each = 4, 3000
-	e := newTestEngine(func(o *Options) { o.Series.MaxSeries = 8 })
+	e := newTestEngine(func(o *Options) { o.Config.MaxSeries = 8 })
 	var writing, reading sync.WaitGroup
 	done := make(chan struct{})
 	reading.Go(func() {
@@ -514,25 +528,25 @@ func TestConcurrentUseLosesNothing(t *testing.T) {
 	require.EqualValues(t, 3*writers*each, gaps)
 }
 
-func TestSeriesConfigValidation(t *testing.T) {
+func TestConfigProblems_NameTheKeyAndTheRemedy(t *testing.T) {
 	tests := map[string]struct {
-		change func(*SeriesConfig)
+		change func(*Config)
 		want   string // empty: valid
 	}{
-		"defaults":             {func(*SeriesConfig) {}, ""},
-		"no dimensions":        {func(c *SeriesConfig) { c.Dimensions = nil }, ""},
-		"no expiration":        {func(c *SeriesConfig) { c.SeriesExpiration = 0 }, ""},
-		"no series":            {func(c *SeriesConfig) { c.MaxSeries = 0 }, "`max_series` is 0"},
-		"expiration too short": {func(c *SeriesConfig) { c.SeriesExpiration = time.Millisecond }, "`series_expiration` is 1ms"},
-		"negative expiration":  {func(c *SeriesConfig) { c.SeriesExpiration = -time.Hour }, "`series_expiration` is -1h0m0s"},
-		"an empty dimension":   {func(c *SeriesConfig) { c.Dimensions = []string{"a", ""} }, "`dimensions` entry 2"},
-		"only punctuation":     {func(c *SeriesConfig) { c.Dimensions = []string{"._."} }, "`dimensions` entry 1"},
-		"a dimension twice":    {func(c *SeriesConfig) { c.Dimensions = []string{"a.b", "a.b"} }, "make one label"},
-		"two make one label":   {func(c *SeriesConfig) { c.Dimensions = []string{"a.b", "a_b"} }, `both "a.b" and "a_b"`},
-		"a label of ours":      {func(c *SeriesConfig) { c.Dimensions = []string{"outcome"} }, `sets the label "outcome" itself`},
-		"the overflow label":   {func(c *SeriesConfig) { c.Dimensions = []string{"otel_metric_overflow"} }, "itself"},
-		"a histogram's own":    {func(c *SeriesConfig) { c.Dimensions = []string{"le"} }, "itself"},
-		"more than there can be": {func(c *SeriesConfig) {
+		"defaults":                  {func(*Config) {}, ""},
+		"no dimensions":             {func(c *Config) { c.Dimensions = nil }, ""},
+		"no expiration":             {func(c *Config) { c.SeriesExpiration = 0 }, ""},
+		"no series":                 {func(c *Config) { c.MaxSeries = 0 }, "`max_series` is 0"},
+		"expiration too short":      {func(c *Config) { c.SeriesExpiration = time.Millisecond }, "`series_expiration` is 1ms"},
+		"negative expiration":       {func(c *Config) { c.SeriesExpiration = -time.Hour }, "`series_expiration` is -1h0m0s"},
+		"an empty dimension":        {func(c *Config) { c.Dimensions = []string{"a", ""} }, "`dimensions` entry 2"},
+		"only punctuation":          {func(c *Config) { c.Dimensions = []string{"._."} }, "`dimensions` entry 1"},
+		"a dimension twice":         {func(c *Config) { c.Dimensions = []string{"a.b", "a.b"} }, "become the same label"},
+		"two become the same label": {func(c *Config) { c.Dimensions = []string{"a.b", "a_b"} }, `both "a.b" and "a_b"`},
+		"a label of ours":           {func(c *Config) { c.Dimensions = []string{"outcome"} }, `sets the label "outcome" itself`},
+		"the overflow label":        {func(c *Config) { c.Dimensions = []string{"otel_metric_overflow"} }, "itself"},
+		"a histogram's own":         {func(c *Config) { c.Dimensions = []string{"le"} }, "itself"},
+		"more than there can be": {func(c *Config) {
 			c.Dimensions = nil
 			for i := range 33 {
 				c.Dimensions = append(c.Dimensions, fmt.Sprint("d", i))
@@ -541,7 +555,7 @@ func TestSeriesConfigValidation(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := NewDefaultSeriesConfig()
+			c := NewDefaultConfig()
 			test.change(&c)
 			err := errors.Join(c.Problems()...)
 			if test.want == "" {

@@ -4,21 +4,21 @@ import "github.com/tokenpulse/tokenpulse/internal/sketch"
 
 // histogram is the distribution of one quantity in one series and outcome.
 //
-// Values go to one place only, the pending sketch, and move on from there when a
-// slot closes or somebody looks:
+// New values go to the pending sketch only. When a slot closes or a reader needs a
+// snapshot, fold moves them on:
 //
-//	value ──▶ pending ──fold──▶ total            since the series began
-//	                      └───▶ windows          the open slot of each
+//	value ──▶ pending ──fold──▶ total      since the series started
+//	                      └───▶ windows    the open slot of each
 type histogram struct {
 	pending sketch.Sketch
 	total   sketch.Sketch
 	windows windows
 
 	bounds []float64
-	// classic counts values by classic bucket. Only single values are counted
-	// here, exactly; what comes as a sketch is counted when somebody looks.
+	// classic counts single values by classic bucket, exactly. It is nil for
+	// distributions, which snapshot counts from the total.
 	classic []uint64
-	// exemplars holds the latest of each classic bucket.
+	// exemplars holds the latest exemplar of each classic bucket.
 	exemplars []Exemplar
 }
 
@@ -35,18 +35,19 @@ func (h *histogram) add(v float64, exemplar *Exemplar) {
 	h.pending.Add(v, 1)
 	bucket := classicIndex(h.bounds, v)
 	h.classic[bucket]++
-	h.remember(bucket, v, exemplar)
+	h.keep(exemplar, bucket, v)
 }
 
 // merge counts all values of a request's distribution.
 func (h *histogram) merge(values *sketch.Encoded, largest float64, exemplar *Exemplar) {
 	h.pending.MergeEncoded(values)
 	if largest > 0 {
-		h.remember(classicIndex(h.bounds, largest), largest, exemplar)
+		h.keep(exemplar, classicIndex(h.bounds, largest), largest)
 	}
 }
 
-func (h *histogram) remember(bucket int, v float64, exemplar *Exemplar) {
+// keep makes the exemplar that of a bucket.
+func (h *histogram) keep(exemplar *Exemplar, bucket int, v float64) {
 	if !exemplar.Set() {
 		return
 	}
@@ -58,10 +59,10 @@ func (h *histogram) remember(bucket int, v float64, exemplar *Exemplar) {
 	e.Value = v
 }
 
-// fold moves the pending values on to the open slots.
+// fold moves the pending values to the total and the open slots.
 func (h *histogram) fold(open []int64, scratch *sketch.Sketch) {
 	if h.pending.Count() == 0 {
-		h.pending = sketch.Sketch{} // a quiet histogram gives its memory back
+		h.pending = sketch.Sketch{} // release the memory of an idle histogram
 		return
 	}
 	h.total.Merge(&h.pending)
@@ -69,7 +70,7 @@ func (h *histogram) fold(open []int64, scratch *sketch.Sketch) {
 	h.pending.Reset()
 }
 
-// snapshot copies the histogram, all values folded.
+// snapshot copies the histogram, which must be folded.
 func (h *histogram) snapshot(into *DistributionSnapshot, quantiles []float64, scratch *sketch.Sketch) {
 	into.Sketch.Reset()
 	into.Sketch.Merge(&h.total)

@@ -1,64 +1,17 @@
 package series
 
 import (
+	"encoding/binary"
 	"strings"
 	"unicode/utf8"
 )
 
-// MaxLabelLength is the longest value of a dimension, in bytes. Longer ones are
-// cut off, as what tells series apart is rarely that long and a label that is
-// costs memory in every system downstream.
+// MaxLabelLength limits the value of a label, in bytes. Longer values are cut: they
+// cost memory in every system downstream and rarely tell more series apart.
 const MaxLabelLength = 256
 
-// appendKey appends the identity of a request's series: each value, cleaned,
-// after its length. Two requests share a series when their keys are equal.
-func appendKey(key []byte, r *Request) []byte {
-	for _, v := range r.Dimensions {
-		key = appendValue(key, v)
-	}
-	return appendValue(key, r.Vantage)
-}
-
-func appendValue(key []byte, v string) []byte { return appendBytes(key, clean(v)) }
-
-// Identity is what tells a series from others.
-type Identity struct {
-	// Dimensions holds the values of the configured dimensions in their order,
-	// empty where the series has none. The overflow series has no dimensions.
-	Dimensions []string
-	Vantage    string
-	// Overflow marks the series that holds what was over the limit.
-	Overflow bool
-}
-
-// IdentityOf returns the identity that a key of the engine stands for, and an empty
-// one for what is none.
-func IdentityOf(key string) Identity {
-	if key == overflowKey {
-		return Identity{Overflow: true}
-	}
-	values, whole := valuesOf(key)
-	if !whole {
-		return Identity{}
-	}
-	last := len(values) - 1
-	return Identity{Dimensions: values[:last], Vantage: values[last]}
-}
-
-// valuesOf returns the values of a key, and whether it is one.
-func valuesOf(key string) (values []string, whole bool) {
-	for rest := []byte(key); len(rest) > 0; {
-		var v []byte
-		if v, rest, whole = cutBytes(rest); !whole {
-			return nil, false
-		}
-		values = append(values, string(v))
-	}
-	return values, true
-}
-
-// clean makes v a label value: valid UTF-8, at most MaxLabelLength bytes.
-func clean(v string) string {
+// CleanLabel makes v a label value: valid UTF-8 of at most MaxLabelLength bytes.
+func CleanLabel(v string) string {
 	if len(v) > MaxLabelLength {
 		end := MaxLabelLength
 		for end > MaxLabelLength-utf8.UTFMax && !utf8.RuneStart(v[end]) {
@@ -69,6 +22,60 @@ func clean(v string) string {
 	if utf8.ValidString(v) {
 		return v
 	}
-	// Each bad byte would become three: a replacement of one byte keeps the bound.
+	// A one-byte replacement keeps the limit; U+FFFD has three bytes.
 	return strings.ToValidUTF8(v, "?")
+}
+
+// Identity distinguishes a series from the others.
+type Identity struct {
+	// Dimensions holds the values of the configured dimensions in their order, empty
+	// where the series has none. The overflow series has no dimensions.
+	Dimensions []string
+	Vantage    string
+	// Overflow marks the series of the requests beyond the limit.
+	Overflow bool
+}
+
+// AppendKey appends the key of the request's series: each dimension's value and the
+// vantage, each after its length. Requests with equal keys share a series.
+func (r *Request) AppendKey(key []byte) []byte {
+	for _, v := range r.Dimensions {
+		key = appendValue(key, v)
+	}
+	return appendValue(key, r.Vantage)
+}
+
+func appendValue(key []byte, v string) []byte {
+	return append(binary.AppendUvarint(key, uint64(len(v))), v...)
+}
+
+// IdentityOf returns the identity that a key stands for.
+func IdentityOf(key string) Identity {
+	values, ok := valuesOf(key)
+	if !ok || len(values) == 0 {
+		return Identity{Overflow: true}
+	}
+	last := len(values) - 1
+	return Identity{Dimensions: values[:last], Vantage: values[last]}
+}
+
+// IsKey reports whether key is the key of a series with so many dimensions, or of the
+// overflow series.
+func IsKey(key string, dimensions int) bool {
+	values, ok := valuesOf(key)
+	return key == overflowKey || ok && len(values) == dimensions+1
+}
+
+// valuesOf returns the values of a key. ok is false if the key is malformed.
+func valuesOf(key string) (values []string, ok bool) {
+	for len(key) > 0 {
+		length, n := binary.Uvarint([]byte(key[:min(len(key), binary.MaxVarintLen64)]))
+		if n <= 0 || length > uint64(len(key)-n) {
+			return nil, false
+		}
+		end := n + int(length)
+		values = append(values, key[n:end])
+		key = key[end:]
+	}
+	return values, true
 }

@@ -2,14 +2,12 @@ package series
 
 import "github.com/tokenpulse/tokenpulse/internal/names"
 
-// Quantity is one of the distributions that are kept for each series and
-// outcome.
+// Quantity is one of the distributions that each series has for each outcome.
 type Quantity uint8
 
-// The quantities of definitions.md that are distributions over requests. A
-// request has at most one value of each but the last two: of these it has a
-// distribution itself, one value per token or chunk, which comes as an encoded
-// sketch.
+// The quantities of docs/definitions.md that are aggregated over requests. A request
+// has at most one value of each. InterTokenLatency and InterChunkLatency are
+// exceptions: of these it has a distribution, with one value per token or chunk.
 const (
 	TimeToFirstToken Quantity = iota
 	TimeToFirstOutputToken
@@ -29,30 +27,29 @@ const (
 // Metric describes a metric.
 type Metric struct{ Name, Unit, Description string }
 
-// Metrics beside those of Histograms and Counters. Ratios have no unit: with the
-// unit 1 Prometheus would append _ratio to what comes by OTLP, and one set of alert
-// rules could not serve both ways.
+// Metrics other than Histograms and Counters. Ratios have no unit: Prometheus appends
+// `_ratio` to metrics with unit 1 that arrive over OTLP, so that the same alert rules
+// could not serve scraped and pushed metrics.
 var (
 	Requests           = Metric{names.Requests, "{request}", "Finished requests."}
-	SLORequests        = Metric{names.SLORequests, "{request}", "Finished requests, by what a service level objective says of them."}
-	SLOObjective       = Metric{names.SLOObjective, "", "Share of requests that are to be good, as configured."}
-	SLOBurnRate        = Metric{names.SLOBurnRate, "", "How fast the error budget burns over a recent window: 1 uses it up exactly."}
-	SLOBudgetRemaining = Metric{names.SLOBudgetRemaining, "", "Share of the error budget that is left in the objective's window. Negative when it is overdrawn."}
+	SLORequests        = Metric{names.SLORequests, "{request}", "Finished requests by SLO and verdict. The SLO `all` combines every SLO that applies (goodput)."}
+	SLOObjective       = Metric{names.SLOObjective, "", "Share of requests that must be good, as configured."}
+	SLOBurnRate        = Metric{names.SLOBurnRate, "", "Speed at which bad requests spend the error budget over a window: 1 spends exactly the budget."}
+	SLOBudgetRemaining = Metric{names.SLOBudgetRemaining, "", "Share of the error budget that is left in the objective's window. Negative when more requests were bad than the objective allows."}
 )
 
 // Histogram describes the metric that publishes a quantity.
 type Histogram struct {
 	Quantity Quantity
 	Metric
-	// Phase is the value of the label `phase`, or empty: several quantities can
-	// share one metric and be told apart by it.
+	// Phase is the value of the label `phase` of quantities that share a metric, else
+	// empty.
 	Phase string
-	// ClassicBounds are the upper bounds of the metric's classic buckets, unless
-	// the configuration has others.
+	// ClassicBounds are the default upper bounds of the metric's classic buckets.
 	ClassicBounds []float64
 }
 
-// Histograms lists the metric of each Quantity, in their order.
+// Histograms holds the metric of each Quantity.
 var Histograms = [quantities]Histogram{
 	{TimeToFirstToken, Metric{names.TimeToFirstToken, seconds, "Time from the request's start to its first token, on any channel."}, "", durationBounds},
 	{TimeToFirstOutputToken, Metric{names.TimeToFirstOutputToken, seconds, "Time from the request's start to its first token that is not reasoning."}, "", durationBounds},
@@ -62,20 +59,20 @@ var Histograms = [quantities]Histogram{
 	{PrefillDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhasePrefill, durationBounds},
 	{DecodeDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseDecode, durationBounds},
 	{OutputTokenRate, Metric{names.OutputTokenRate, "{token}/s", "Output tokens per second of a request, after its first token."}, "", rateBounds},
-	{InterTokenLatency, Metric{names.InterTokenLatency, seconds, "Time between tokens: one value per token, the gap before its chunk shared among the chunk's tokens."}, "", gapBounds},
+	{InterTokenLatency, Metric{names.InterTokenLatency, seconds, "Time between tokens: one value per token, which is the gap before its chunk divided by the tokens of the chunk."}, "", gapBounds},
 	{InterChunkLatency, Metric{names.InterChunkLatency, seconds, "Time between chunks that hold tokens: one value per chunk."}, "", gapBounds},
 }
 
 const (
 	seconds          = "s"
 	tokens           = "{token}"
-	phaseDescription = "Time a request spent waiting for a place (queue), until its first token (prefill), and from there to its last (decode)."
+	phaseDescription = "Time that a request spent in a phase: waiting for the engine (queue), until its first token (prefill), and from its first to its last token (decode)."
 )
 
-// Count is one of the sums that are kept for each series, whatever the outcome.
+// Count is one of the sums that each series has over all outcomes.
 type Count uint8
 
-// What requests are summed up to.
+// The sums.
 const (
 	InputTokens Count = iota
 	OutputTokens
@@ -95,22 +92,22 @@ type Counter struct {
 	Type string
 }
 
-// Counters lists the metric of each Count, in their order.
+// Counters holds the metric of each Count.
 var Counters = [counts]Counter{
 	{InputTokens, Metric{names.Tokens, tokens, tokensDescription}, names.TokensInput},
 	{OutputTokens, Metric{names.Tokens, tokens, tokensDescription}, names.TokensOutput},
 	{ReasoningTokens, Metric{names.Tokens, tokens, tokensDescription}, names.TokensReasoning},
 	{CachedInputTokens, Metric{names.Tokens, tokens, tokensDescription}, names.TokensCachedInput},
-	{Stalls, Metric{names.Stalls, "{stall}", "Gaps between chunks that were longer than the stall threshold."}, ""},
-	{StallSeconds, Metric{names.StallDuration, seconds, "Sum of the gaps that were stalls."}, ""},
+	{Stalls, Metric{names.Stalls, "{stall}", "Gaps between chunks that exceed the stall threshold."}, ""},
+	{StallSeconds, Metric{names.StallDuration, seconds, "Sum of the gaps that are stalls."}, ""},
 }
 
-const tokensDescription = "Tokens of requests. Output includes reasoning, input includes cached input."
+const tokensDescription = "Tokens. Output includes reasoning, input includes cached input."
 
-// Outcome tells how a request ended.
+// Outcome is how a request ended.
 type Outcome uint8
 
-// The outcomes of definitions.md.
+// The outcomes of docs/definitions.md.
 const (
 	Success Outcome = iota
 	Error
@@ -120,5 +117,5 @@ const (
 	outcomes
 )
 
-// OutcomeNames holds the name of each Outcome.
+// OutcomeNames holds the label value of each Outcome.
 var OutcomeNames = [outcomes]string{names.OutcomeSuccess, names.OutcomeError, names.OutcomeCancelled, names.OutcomeIncomplete}

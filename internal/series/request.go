@@ -1,24 +1,29 @@
 package series
 
-import "time"
+import (
+	"time"
 
-// Request is what one finished request contributes. The zero value contributes
-// nothing but itself. An Engine keeps no reference to anything in it.
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+// Request is the contribution of one finished request. The engine keeps no reference
+// to its memory.
 type Request struct {
-	// Dimensions holds the values of the configured dimensions in their order;
-	// one the request does not have is empty.
+	// Dimensions holds the values of the configured dimensions in their order, empty
+	// where the request has none. Dimensions and Vantage are clean label values
+	// (CleanLabel).
 	Dimensions []string
 	Vantage    string
 	Outcome    Outcome
 
-	// Arrival is when the request arrived here: the time its windows go by,
-	// whatever the clocks of the services say.
+	// Arrival is the time at which the Collector received the request. Windows follow
+	// it, whatever the clocks of the senders say.
 	Arrival time.Time
 	// TraceID and SpanID make the request an exemplar, unless TraceID is zero.
 	TraceID [16]byte
 	SpanID  [8]byte
-	// Verdicts are those of the service level objectives that apply to it.
-	Verdicts Verdicts
+	// Verdicts are those of the SLOs that apply to the request.
+	Verdicts slo.VerdictSet
 
 	values        [singleValues]optional
 	distributions [quantities - singleValues]Distribution
@@ -27,44 +32,43 @@ type Request struct {
 
 // Distribution is the distribution of one quantity within one request.
 type Distribution struct {
-	// Sketch is encoded as package sketch does it.
+	// Sketch is encoded by package sketch.
 	Sketch []byte
-	// Max is the largest value, which the exemplar shows. Without one there is
-	// no exemplar.
+	// Max is the largest value, for the exemplar. Without it there is no exemplar.
 	Max float64
 }
 
 type optional struct {
-	value   float64
-	present bool
+	value float64
+	ok    bool
 }
 
-// SetValue gives the request's value of a quantity that has one value per
-// request. It is finite and not negative.
+// SetValue sets a quantity that has one value per request. v must be finite and not
+// negative.
 func (r *Request) SetValue(q Quantity, v float64) { r.values[q] = optional{v, true} }
 
-// Value returns what SetValue gave, if it did.
-func (r *Request) Value(q Quantity) (v float64, present bool) {
-	return r.values[q].value, r.values[q].present
+// Value returns the value of a quantity. ok is false if it was not set.
+func (r *Request) Value(q Quantity) (v float64, ok bool) {
+	return r.values[q].value, r.values[q].ok
 }
 
-// SetDistribution gives the request's own distribution of a quantity that has
-// one: InterTokenLatency or InterChunkLatency.
+// SetDistribution sets a quantity that has many values per request: InterTokenLatency
+// or InterChunkLatency.
 func (r *Request) SetDistribution(q Quantity, d Distribution) {
 	r.distributions[q-singleValues] = d
 }
 
-// Distribution returns what SetDistribution gave. Its sketch is empty if it did
-// not.
+// Distribution returns the distribution of a quantity. Its sketch is empty if it was
+// not set.
 func (r *Request) Distribution(q Quantity) *Distribution {
 	return &r.distributions[q-singleValues]
 }
 
-// SetCount gives what the request adds to its series' sum: a whole number of
-// tokens or stalls, or seconds. It is finite and not negative.
+// SetCount sets what the request adds to a sum of its series: a whole number of tokens
+// or stalls, or seconds. n must be finite and not negative.
 func (r *Request) SetCount(c Count, n float64) { r.counts[c] = optional{n, true} }
 
-// Count returns what SetCount gave, if it did.
-func (r *Request) Count(c Count) (n float64, present bool) {
-	return r.counts[c].value, r.counts[c].present
+// Count returns what the request adds to a sum. ok is false if it was not set.
+func (r *Request) Count(c Count) (n float64, ok bool) {
+	return r.counts[c].value, r.counts[c].ok
 }

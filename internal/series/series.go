@@ -10,7 +10,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
-// series holds what the requests of one identity add up to.
+// series aggregates the requests of one identity.
 type series struct {
 	key    string
 	engine *Engine
@@ -19,30 +19,28 @@ type series struct {
 	mu       sync.Mutex
 	start    time.Time
 	lastSeen time.Time
-	// expired is set when the series was taken away: what arrives then belongs
-	// to its successor.
+	// expired is set when the series is removed: later requests belong to its
+	// successor.
 	expired  bool
 	page     page
 	outcomes [outcomes]*outcomeSeries
 	counts   [counts]optional
-	slos     slos
+	verdicts verdictCounters
 }
 
-// outcomeSeries is what a series keeps for one outcome.
+// outcomeSeries is the part of a series for one outcome.
 type outcomeSeries struct {
 	start      time.Time
 	requests   uint64
 	histograms [quantities]*histogram
 }
 
-func newSeries(key string, e *Engine, now time.Time, b *budgets) *series {
-	s := &series{key: key, engine: e, start: now, lastSeen: now, page: e.calendar.page(now)}
-	s.slos.resume(b, now, e)
-	return s
+func newSeries(key string, e *Engine, now time.Time) *series {
+	return &series{key: key, engine: e, start: now, lastSeen: now, page: e.calendar.page(now)}
 }
 
-// record adds a request, unless the series has expired.
-func (s *series) record(r *Request) (became Recorded, recorded bool) {
+// record adds a request. ok is false if the series has expired.
+func (s *series) record(r *Request) (result Recorded, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.expired {
@@ -57,18 +55,18 @@ func (s *series) record(r *Request) (became Recorded, recorded bool) {
 	o.requests++
 	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
 	for q := range singleValues {
-		if v, present := r.Value(q); present {
+		if v, ok := r.Value(q); ok {
 			o.histogram(q, s.engine).add(v, &exemplar)
 		}
 	}
 	return Recorded{
 		Overflow:          s.key == overflowKey,
 		MalformedSketches: o.merge(r, &exemplar, s.engine),
-		DroppedVerdicts:   s.slos.record(r, s.engine),
+		DroppedVerdicts:   s.verdicts.add(&r.Verdicts, r.Arrival),
 	}, true
 }
 
-// merge adds the request's distributions. It returns how many were malformed.
+// merge adds the request's distributions. It returns the number of malformed ones.
 func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malformed int) {
 	var encoded []byte
 	var values sketch.Encoded
@@ -78,7 +76,7 @@ func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malfor
 		if len(d.Sketch) == 0 {
 			continue
 		}
-		if !bytes.Equal(d.Sketch, encoded) { // they are mostly the same
+		if !bytes.Equal(d.Sketch, encoded) { // both quantities mostly share one sketch
 			encoded = d.Sketch
 			values, err = parse(encoded)
 		}
@@ -91,10 +89,10 @@ func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malfor
 	return malformed
 }
 
-// maxValues bounds the values of one request's distribution: a billion tokens.
+// maxValues limits the values of one request's distribution: a billion tokens.
 const maxValues = sketch.MaxValue
 
-var errTooMany = errors.New("sketch has more values than a request can")
+var errTooMany = errors.New("sketch has more values than a request can have")
 
 func parse(encoded []byte) (sketch.Encoded, error) {
 	values, err := sketch.Parse(encoded)
@@ -106,7 +104,7 @@ func parse(encoded []byte) (sketch.Encoded, error) {
 
 func (s *series) count(r *Request) {
 	for c := range counts {
-		if n, present := r.Count(c); present {
+		if n, ok := r.Count(c); ok {
 			s.counts[c] = optional{s.counts[c].value + n, true}
 		}
 	}
@@ -128,9 +126,9 @@ func (o *outcomeSeries) histogram(q Quantity, e *Engine) *histogram {
 	return o.histograms[q]
 }
 
-// advance brings the windows up to a time. mu is held.
+// advance moves the windows to a time. mu is held.
 func (s *series) advance(now time.Time) {
-	if !s.engine.calendar.over(&s.page, now) {
+	if !s.engine.calendar.closed(&s.page, now) {
 		return
 	}
 	s.fold()
@@ -141,7 +139,7 @@ func (s *series) advance(now time.Time) {
 	s.page = next
 }
 
-// fold moves all pending values on. mu is held.
+// fold moves all pending values to the totals and the windows. mu is held.
 func (s *series) fold() {
 	scratch := s.engine.scratch.Get().(*sketch.Sketch)
 	defer s.engine.scratch.Put(scratch)
@@ -165,19 +163,19 @@ func (s *series) histograms() iter.Seq[*histogram] {
 	}
 }
 
-// expire takes the series away if it has been quiet for long enough. Otherwise it
-// lets go of what has left its windows.
+// expire marks the series as expired if it is idle. Otherwise it releases the slots
+// that left their windows.
 func (s *series) expire(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expired = s.engine.isQuiet(now.Sub(s.lastSeen))
+	s.expired = s.engine.isIdle(now.Sub(s.lastSeen))
 	if !s.expired {
 		s.advance(now)
 	}
 	return s.expired
 }
 
-// snapshot copies the series as it is at a time, unless it has expired.
+// snapshot copies the series. It returns false if the series has expired.
 func (s *series) snapshot(into *Snapshot, now time.Time, scratch *sketch.Sketch) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +185,7 @@ func (s *series) snapshot(into *Snapshot, now time.Time, scratch *sketch.Sketch)
 	s.advance(now)
 	s.fold()
 	into.Start, into.counts = s.start, s.counts
-	into.SLOs = s.slos.snapshot(into.SLOs[:0], now, s.engine)
+	into.SLOs = s.verdicts.snapshot(into.SLOs[:0])
 	for i, o := range s.outcomes {
 		o.snapshot(&into.Outcomes[i], s.engine.quantiles, scratch)
 	}

@@ -1,67 +1,57 @@
 package series
 
-import "github.com/tokenpulse/tokenpulse/internal/names"
+import (
+	"slices"
+	"strings"
+	"time"
 
-// Verdict tells what a service level objective says of one request. Where several
-// hold, the largest counts.
-type Verdict uint8
-
-// The verdicts of definitions.md.
-const (
-	NotEligible Verdict = iota
-	Good
-	Bad
-
-	verdictKinds
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// VerdictNames holds the name of each Verdict.
-var VerdictNames = [verdictKinds]string{names.VerdictNotEligible, names.VerdictGood, names.VerdictBad}
+// verdictCounters counts the requests of a series by SLO. The zero value is empty. It
+// holds at most slo.MaxSLOs SLOs, and names.SLOAll.
+type verdictCounters map[string]*verdictCounter
 
-// MaxSLOs is the most objectives that one request, and one series, has verdicts
-// of.
-const MaxSLOs = 64
-
-// Verdicts are those of the objectives that apply to one request. The zero value
-// has none.
-type Verdicts struct {
-	each []namedVerdict // no name twice
-	// overall is the largest of all, also of those that each has no place for.
-	overall Verdict
-	apply   bool
-	dropped int
+type verdictCounter struct {
+	start    time.Time
+	requests [slo.Verdicts]uint64
 }
 
-type namedVerdict struct {
-	slo     string
-	verdict Verdict
-}
-
-// Add gives the verdict of an objective. The name is made a label value, and is
-// not empty. A verdict too many, or of the name that stands for all objectives,
-// is dropped: it counts for all objectives together, and has no count of its own.
-func (vs *Verdicts) Add(slo string, verdict Verdict) {
-	vs.overall = max(vs.overall, verdict)
-	vs.apply = true
-	slo = clean(slo)
-	for i := range vs.each {
-		if known := &vs.each[i]; known.slo == slo {
-			known.verdict = max(known.verdict, verdict)
-			return
+// add counts the verdicts on a request. It returns the number of verdicts that only
+// `all` counted.
+func (c *verdictCounters) add(verdicts *slo.VerdictSet, now time.Time) (dropped int) {
+	dropped = verdicts.Dropped()
+	for name, verdict := range verdicts.All {
+		if counter := c.counter(name, now); counter != nil {
+			counter.requests[verdict]++
+		} else {
+			dropped++
 		}
 	}
-	if slo == names.SLOAll || len(vs.each) >= MaxSLOs {
-		vs.dropped++
-		return
-	}
-	vs.each = append(vs.each, namedVerdict{slo, verdict})
+	return dropped
 }
 
-// Drop counts verdicts that nobody looked at.
-func (vs *Verdicts) Drop(n int) { vs.dropped += n }
+// counter returns the counter of an SLO, or nil at the limit.
+func (c *verdictCounters) counter(name string, now time.Time) *verdictCounter {
+	if counter := (*c)[name]; counter != nil {
+		return counter
+	}
+	if *c == nil {
+		*c = verdictCounters{}
+	}
+	if len(*c) >= slo.MaxSLOs+1 {
+		return nil
+	}
+	counter := &verdictCounter{start: now}
+	(*c)[strings.Clone(name)] = counter // name is part of a span
+	return counter
+}
 
-// Reset takes all verdicts away, and keeps the memory.
-func (vs *Verdicts) Reset() {
-	clear(vs.each) // holds on to no text of a span that is gone
-	*vs = Verdicts{each: vs.each[:0]}
+// snapshot appends the counters in the order of their names.
+func (c verdictCounters) snapshot(dst []SLOSnapshot) []SLOSnapshot {
+	for name, counter := range c {
+		dst = append(dst, SLOSnapshot{Name: name, Start: counter.start, Requests: counter.requests})
+	}
+	slices.SortFunc(dst, func(a, b SLOSnapshot) int { return strings.Compare(a.Name, b.Name) })
+	return dst
 }

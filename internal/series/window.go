@@ -7,14 +7,14 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
-// slotsPerWindow is how many parts a window moves in: a window of one minute
-// forgets five seconds at a time, and holds the last 55 to 60 seconds.
+// slotsPerWindow is the number of slots that a window moves by: a window of one minute
+// drops five seconds at a time and covers the last 55 to 60 seconds.
 const slotsPerWindow = 12
 
-// calendar numbers the slots of each window, from one moment on.
+// calendar numbers the slots of each window, starting at an epoch.
 type calendar struct {
 	epoch  time.Time
-	widths []time.Duration // of one slot, for each window
+	widths []time.Duration // of one slot, by window
 }
 
 func newCalendar(epoch time.Time, windows []time.Duration) *calendar {
@@ -27,34 +27,29 @@ func newCalendar(epoch time.Time, windows []time.Duration) *calendar {
 
 // page is the state of a calendar at one moment.
 type page struct {
-	slots []int64       // number of each window's open slot
-	until time.Duration // after the epoch: when the first of them closes
+	slots []int64       // number of the open slot, by window
+	until time.Duration // time after the epoch at which the first of them closes
 }
 
 func (c *calendar) page(now time.Time) page {
 	p := page{slots: make([]int64, len(c.widths)), until: math.MaxInt64}
 	for w, width := range c.widths {
-		p.slots[w] = int64(c.since(now) / width)
+		p.slots[w] = int64(now.Sub(c.epoch) / width)
 		p.until = min(p.until, time.Duration(p.slots[w]+1)*width)
 	}
 	return p
 }
 
-// since returns how long after the epoch a time is.
-func (c *calendar) since(now time.Time) time.Duration { return now.Sub(c.epoch) }
+// closed reports whether a slot of the page has closed. A time before the page's
+// closes none.
+func (c *calendar) closed(p *page, now time.Time) bool { return now.Sub(c.epoch) >= p.until }
 
-// over tells whether a slot has closed since. Time that goes backwards closes
-// nothing.
-func (c *calendar) over(p *page, now time.Time) bool { return c.since(now) >= p.until }
-
-// windows holds the recent past of one histogram: for each window a ring of
-// slots. A slot is an encoded sketch, which for the few values of one slot is a
-// tenth the size of a sketch in memory. It is never changed in place, so windows
-// can share one.
+// windows holds the recent values of one histogram: a ring of slots for each window. A
+// slot is an encoded sketch, which for the few values of a slot takes a tenth of the
+// memory of a sketch. Slots are immutable, so windows can share them.
 type windows [][slotsPerWindow][]byte
 
-// add merges a sketch into the open slots. The scratch sketch is the caller's to
-// lend.
+// add merges a sketch into the open slots. It overwrites scratch.
 func (ws windows) add(open []int64, s, scratch *sketch.Sketch) {
 	var alone []byte
 	for w := range ws {
@@ -77,14 +72,15 @@ func encodeMerged(encoded []byte, s, scratch *sketch.Sketch) []byte {
 	return encode(scratch)
 }
 
-// encode makes slices of exactly the size they need: they live as long as their window.
+// encode allocates exactly the size that the sketch needs: a slot lives as long as its
+// window.
 func encode(s *sketch.Sketch) []byte {
 	var buffer [1024]byte
 	encoded := s.AppendBinary(buffer[:0])
 	return append(make([]byte, 0, len(encoded)), encoded...)
 }
 
-// move closes the slots that are over: what is older than a window leaves it.
+// move clears the slots that left their windows.
 func (ws windows) move(from, to []int64) {
 	for w := range ws {
 		for slot := max(from[w], to[w]-slotsPerWindow) + 1; slot <= to[w]; slot++ {
@@ -103,6 +99,6 @@ func (ws windows) collect(window int, into *sketch.Sketch) {
 	}
 }
 
-// merge adds what encode made. That decodes, unless counts past all reason have
-// been merged: then a slot is better lost than the Collector.
+// merge adds the output of encode. It fails only if a count overflows; losing the slot
+// is then better than stopping the Collector.
 func merge(into *sketch.Sketch, encoded []byte) { _ = into.MergeBinary(encoded) }

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// AppendBinary appends the history, so that DecodeHistory can go on with it. All
-// numbers are varints: the length of the budget's window, then the windows in the
-// order of their length, the budget's last. A window is its open slot, how many of
-// its slots hold something, and for each of them how far back it is, the good and
-// the bad.
-func (h *History) AppendBinary(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(h.budgetLength))
+// AppendBinary appends the history in the form that DecodeHistory reads. All numbers
+// are unsigned varints: the length of the budget's window, then each burn window in
+// the order of BurnWindows, then the budget's. A window is its open slot, the number
+// of slots in use, and for each of these its age in slots, the good and the bad
+// requests.
+func (h *History) AppendBinary(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(h.budgetLength))
 	for i := range h.burn {
-		b = h.burn[i].appendBinary(b)
+		dst = h.burn[i].appendBinary(dst)
 	}
-	return h.budget.appendBinary(b)
+	return h.budget.appendBinary(dst)
 }
 
 var errMalformed = errors.New("malformed history of an objective")
 
-// DecodeHistory reads what AppendBinary made, for a budget of a length that may
-// have changed since: the budget then begins anew. A window that reaches past now,
-// as the clock was ahead or has been set back, is moved to now.
+// DecodeHistory reads the output of AppendBinary. If budgetLength differs from the
+// encoded one, the budget starts empty. A window whose open slot lies after now,
+// because the clock was ahead or was set back, is moved to now.
 func DecodeHistory(encoded []byte, budgetLength, now time.Duration) (*History, error) {
 	d := decoder{encoded}
 	h := NewHistory(budgetLength)
@@ -41,27 +41,27 @@ func DecodeHistory(encoded []byte, budgetLength, now time.Duration) (*History, e
 	return h, nil
 }
 
-func (w *window) appendBinary(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(w.open))
+func (w *window) appendBinary(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(w.open))
 	used := 0
 	for _, slot := range w.slots {
 		if slot != (Counts{}) {
 			used++
 		}
 	}
-	b = binary.AppendUvarint(b, uint64(used))
-	for back := range int64(slotsPerWindow) {
-		slot := w.slots[(w.open+slotsPerWindow-back)%slotsPerWindow]
+	dst = binary.AppendUvarint(dst, uint64(used))
+	for age := range int64(slotsPerWindow) {
+		slot := w.slots[(w.open+slotsPerWindow-age)%slotsPerWindow]
 		if slot != (Counts{}) {
-			b = binary.AppendUvarint(b, uint64(back))
-			b = binary.AppendUvarint(b, slot.Good)
-			b = binary.AppendUvarint(b, slot.Bad)
+			dst = binary.AppendUvarint(dst, uint64(age))
+			dst = binary.AppendUvarint(dst, slot.Good)
+			dst = binary.AppendUvarint(dst, slot.Bad)
 		}
 	}
-	return b
+	return dst
 }
 
-// decoder reads numbers. After one that is malformed its rest is nil.
+// decoder reads varints. After a malformed one, rest is nil.
 type decoder struct{ rest []byte }
 
 func (d *decoder) number() uint64 {
@@ -77,7 +77,7 @@ func (d *decoder) number() uint64 {
 func (d *decoder) window(w *window, now int64) {
 	w.open = min(int64(d.number()&(1<<62-1)), now)
 	for range min(d.number(), slotsPerWindow) {
-		back := int64(d.number() % slotsPerWindow)
-		w.slots[(w.open+slotsPerWindow-back)%slotsPerWindow] = Counts{Good: d.number(), Bad: d.number()}
+		age := int64(d.number() % slotsPerWindow)
+		w.slots[(w.open+slotsPerWindow-age)%slotsPerWindow] = Counts{Good: d.number(), Bad: d.number()}
 	}
 }

@@ -2,8 +2,8 @@ package slo
 
 import "time"
 
-// BurnWindows are the recent pasts that burn rates are computed over: two short
-// ones and their long companions, as multi-window alerts want them.
+// BurnWindows are the windows of burn rates: short ones and the long ones that
+// multi-window alerts pair them with.
 var BurnWindows = [5]time.Duration{5 * time.Minute, 30 * time.Minute, time.Hour, 6 * time.Hour, 3 * 24 * time.Hour}
 
 // History counts the requests of one objective over the windows of its burn rates
@@ -14,29 +14,29 @@ type History struct {
 	budget       window
 }
 
-// NewHistory returns an empty history. BudgetLength is the window of the error
+// NewHistory returns an empty history. budgetLength is the window of the error
 // budget, at least a minute.
 func NewHistory(budgetLength time.Duration) *History { return &History{budgetLength: budgetLength} }
 
-// Add counts a request. At is when it came, since an epoch that all calls have in
-// common; one that is before the latest counts as that.
-func (h *History) Add(at time.Duration, good bool) {
-	h.advance(at)
+// Add counts a request at a position, which is the time since an epoch that all
+// calls share. A position before the latest counts as the latest.
+func (h *History) Add(position time.Duration, good bool) {
+	h.advance(position)
 	for i := range h.burn {
 		h.burn[i].add(good)
 	}
 	h.budget.add(good)
 }
 
-// Recent are the counts of each window at one moment.
+// Recent holds the counts of every window at one moment.
 type Recent struct {
 	Burn   [len(BurnWindows)]Counts
 	Budget Counts
 }
 
-// Recent returns the counts as they are at a time, since the epoch.
-func (h *History) Recent(at time.Duration) (r Recent) {
-	h.advance(at)
+// Recent returns the counts at a position.
+func (h *History) Recent(position time.Duration) (r Recent) {
+	h.advance(position)
 	for i := range h.burn {
 		r.Burn[i] = h.burn[i].sum()
 	}
@@ -44,9 +44,9 @@ func (h *History) Recent(at time.Duration) (r Recent) {
 	return r
 }
 
-func (h *History) advance(at time.Duration) {
+func (h *History) advance(position time.Duration) {
 	for i := range h.burn {
-		h.burn[i].advance(at, BurnWindows[i])
+		h.burn[i].advance(position, BurnWindows[i])
 	}
-	h.budget.advance(at, h.budgetLength)
+	h.budget.advance(position, h.budgetLength)
 }

@@ -248,7 +248,7 @@ func TestAlerts(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			for i := range Alerts {
-				require.Equal(t, test.want[i], Alerts[i].Holds(&Recent{Burn: test.burn}, test.objective), Alerts[i].Name)
+				require.Equal(t, test.want[i], Alerts[i].Fires(&Recent{Burn: test.burn}, test.objective), Alerts[i].Name)
 			}
 		})
 	}

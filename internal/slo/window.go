@@ -2,28 +2,30 @@ package slo
 
 import "time"
 
-// slotsPerWindow is how many parts a window moves in: it holds from 59/60 of its
-// length up to the whole.
+// slotsPerWindow is the number of slots that a window moves by: a window covers
+// between 59/60 of its length and all of it.
 const slotsPerWindow = 60
 
-// window counts the requests of a recent past, in a ring of slots.
+// window counts the requests of a sliding window in a ring of slots.
 type window struct {
-	open  int64 // number of the slot that counts what happens now
+	open  int64 // number of the newest slot
 	slots [slotsPerWindow]Counts
 }
 
-// advance opens the slot of a time, given since the epoch, and empties those that
-// are older than the window. Time that goes backwards changes nothing.
-func (w *window) advance(at, length time.Duration) {
-	now := slotAt(at, length)
-	for slot := max(w.open, now-slotsPerWindow) + 1; slot <= now; slot++ {
+// advance opens the slot of a position and clears the slots that left the window.
+// A position before the open slot changes nothing.
+func (w *window) advance(position, length time.Duration) {
+	newest := slotAt(position, length)
+	for slot := max(w.open, newest-slotsPerWindow) + 1; slot <= newest; slot++ {
 		w.slots[slot%slotsPerWindow] = Counts{}
 	}
-	w.open = max(w.open, now)
+	w.open = max(w.open, newest)
 }
 
-// slotAt returns the number of the slot that a time falls in.
-func slotAt(at, length time.Duration) int64 { return int64(at / (length / slotsPerWindow)) }
+// slotAt returns the number of the slot that a position falls in.
+func slotAt(position, length time.Duration) int64 {
+	return int64(position / (length / slotsPerWindow))
+}
 
 func (w *window) add(good bool) {
 	slot := &w.slots[w.open%slotsPerWindow]

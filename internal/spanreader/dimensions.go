@@ -1,12 +1,16 @@
 package spanreader
 
-import "go.opentelemetry.io/collector/pdata/pcommon"
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
 
-// dimensions are the attributes that tell series apart.
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+// dimensions are the attributes that distinguish series.
 type dimensions struct {
 	names []string
-	// lengths has a bit for each length of a name, modulo 64: it spares most
-	// attributes the comparisons.
+	// lengths has a bit for the length of each name, modulo 64. Most attributes are
+	// excluded by it without a comparison.
 	lengths uint64
 }
 
@@ -18,24 +22,26 @@ func newDimensions(names []string) dimensions {
 	return d
 }
 
-// read takes an attribute into the values of the dimensions, if it is one. An empty
-// value counts as none.
+// read stores the attribute in values if it is a dimension with a value that is not
+// empty.
 func (d *dimensions) read(values []string, key string, v pcommon.Value) {
 	if d.lengths>>(len(key)%64)&1 == 0 {
 		return
 	}
 	for i, name := range d.names {
 		if key == name {
-			if s := scalar(v); s != "" {
-				values[i] = s
+			if label := labelValue(v); label != "" {
+				values[i] = label
 			}
 			return
 		}
 	}
 }
 
-// scalar returns the value as a label shows it. Lists, maps and bytes make no
-// label.
+// labelValue returns the value as a clean label value. It is empty for lists, maps and
+// bytes.
+func labelValue(v pcommon.Value) string { return series.CleanLabel(scalar(v)) }
+
 func scalar(v pcommon.Value) string {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:

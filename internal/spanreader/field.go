@@ -3,13 +3,14 @@ package spanreader
 import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// field is an attribute that the reader takes, and what it holds.
+// field is an attribute that the reader reads.
 type field struct {
 	name string
 	kind kind
-	// which quantity, count or verdict it is, where a kind has several.
+	// which is the series.Quantity, series.Count or slo.Verdict of the attribute.
 	which uint8
 }
 
@@ -29,16 +30,12 @@ const (
 	isLongestChunkGap
 )
 
-// judges tells whether the attribute says what kind of request it was, or what
-// objectives say of it. The others hold numbers and distributions.
-func (f *field) judges() bool { return f.kind <= isVerdicts }
-
 var fields = [...]field{
 	{names.Outcome, isOutcome, 0},
 	{names.Vantage, isVantage, 0},
-	{names.SLOMet, isVerdicts, uint8(series.Good)},
-	{names.SLOBreached, isVerdicts, uint8(series.Bad)},
-	{names.SLONotEligible, isVerdicts, uint8(series.NotEligible)},
+	{names.SLOMet, isVerdicts, uint8(slo.Good)},
+	{names.SLOBreached, isVerdicts, uint8(slo.Bad)},
+	{names.SLONotEligible, isVerdicts, uint8(slo.NotEligible)},
 
 	{names.TimeToFirstToken, isValue, uint8(series.TimeToFirstToken)},
 	{names.TimeToFirstOutputToken, isValue, uint8(series.TimeToFirstOutputToken)},
@@ -63,10 +60,10 @@ var fields = [...]field{
 	{names.InterChunkLatency + names.SuffixMax, isLongestChunkGap, 0},
 }
 
-// table finds fields by name. A span has some 35 attributes, most of them none of
-// ours, so that finding out is much of what a span costs: here it takes three bytes
-// of the name, and mostly no comparison. An entry is one more than a position in
-// fields, or 0; of two names that want one entry, the second has the next.
+// table finds fields by name. A span has about 35 attributes, most of them not ours,
+// so lookups are a large part of the cost of a span: this one reads three bytes of the
+// name and rarely compares. An entry is the index in fields plus one, or 0. Of two names
+// with the same entry, the second takes the next free one.
 var table = func() (t [256]uint8) {
 	for i := range fields {
 		at := entry(fields[i].name)
@@ -78,13 +75,13 @@ var table = func() (t [256]uint8) {
 	return t
 }()
 
-// entry is where the search for a name begins.
+// entry returns the table entry at which the search for a name starts.
 func entry(name string) uint8 {
 	last := len(name) - 1
 	return uint8(len(name))*7 + name[last]*5 + name[last/2]*3
 }
 
-// fieldOf returns the field of a name, or nil.
+// fieldOf returns the field of an attribute, or nil.
 func fieldOf(name string) *field {
 	if name == "" {
 		return nil

@@ -8,30 +8,31 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// reader turns one span after the other into a request.
+// reader reads spans one after the other into the same request.
 type reader struct {
-	dimensions   dimensions
-	verdictsOnly bool
-	request      series.Request
+	dimensions dimensions
+	request    series.Request
 
-	// What is known of the span so far.
-	ours                 bool // it carries something of the token_latency processor
+	// The fields below are reset for each span.
+
+	ours                 bool // the span has an attribute of the token_latency processor
 	outcomeKnown         bool
 	tokenCount           float64
 	tokenGaps, chunkGaps series.Distribution
-	ownChunkGaps         bool // the span has a sketch of them
-	sketches             int  // how many the span has
+	ownChunkGaps         bool // the span has a sketch of its chunk gaps
+	sketches             int  // number of sketches that the span has
 	rejected             [Reasons]int64
 }
 
-// read fills in the request and tells whether the span is one.
+// read fills the request. It returns false if the span is not a model call.
 func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	values, verdicts := r.request.Dimensions, r.request.Verdicts
 	copy(values, resource)
 	verdicts.Reset()
-	*r = reader{dimensions: r.dimensions, verdictsOnly: r.verdictsOnly, request: series.Request{
+	*r = reader{dimensions: r.dimensions, request: series.Request{
 		Dimensions: values,
 		Arrival:    now,
 		TraceID:    span.TraceID(),
@@ -53,18 +54,15 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	return true
 }
 
-// take reads an attribute.
+// take reads one attribute.
 func (r *reader) take(f *field, v pcommon.Value) {
-	if r.verdictsOnly && !f.judges() {
-		return
-	}
 	switch f.kind {
 	case isOutcome:
 		r.outcome(v)
 	case isVantage:
-		r.request.Vantage = scalar(v)
+		r.request.Vantage = labelValue(v)
 	case isVerdicts:
-		r.verdicts(series.Verdict(f.which), v)
+		r.verdicts(slo.Verdict(f.which), v)
 	case isValue:
 		r.value(series.Quantity(f.which), v)
 	case isCount:
@@ -87,7 +85,7 @@ func (r *reader) take(f *field, v pcommon.Value) {
 	}
 }
 
-// accept counts a value that is turned away.
+// accept counts a rejected value.
 func (r *reader) accept(n float64, reason Reason) (float64, bool) {
 	if reason != accepted {
 		r.rejected[reason]++
@@ -125,26 +123,26 @@ func (r *reader) sketch(into *series.Distribution, v pcommon.Value) {
 	r.sketches++
 }
 
-// verdicts takes a list of objectives that have one verdict in common.
-func (r *reader) verdicts(verdict series.Verdict, v pcommon.Value) {
+// verdicts reads the list of SLOs with one verdict.
+func (r *reader) verdicts(verdict slo.Verdict, v pcommon.Value) {
 	r.ours = true
 	if v.Type() != pcommon.ValueTypeSlice {
 		r.rejected[WrongType]++
 		return
 	}
 	list, wrong := v.Slice(), false
-	for i := range min(list.Len(), series.MaxSLOs) {
-		slo := list.At(i)
-		if slo.Type() != pcommon.ValueTypeStr || slo.Str() == "" {
+	for i := range min(list.Len(), slo.MaxSLOs) {
+		name := list.At(i)
+		if name.Type() != pcommon.ValueTypeStr || name.Str() == "" {
 			wrong = true
 			continue
 		}
-		r.request.Verdicts.Add(slo.Str(), verdict)
+		r.request.Verdicts.Add(series.CleanLabel(name.Str()), verdict)
 	}
 	if wrong {
 		r.rejected[WrongType]++
 	}
-	r.request.Verdicts.Drop(max(0, list.Len()-series.MaxSLOs))
+	r.request.Verdicts.Drop(max(0, list.Len()-slo.MaxSLOs))
 }
 
 func (r *reader) outcome(v pcommon.Value) {
@@ -158,24 +156,22 @@ func (r *reader) outcome(v pcommon.Value) {
 	r.outcomeKnown = true
 }
 
-// deriveOutcome falls back on the span's status.
+// deriveOutcome falls back to the span's status.
 func (r *reader) deriveOutcome(span ptrace.Span) {
 	if !r.outcomeKnown && span.Status().Code() == ptrace.StatusCodeError {
 		r.request.Outcome = series.Error
 	}
 }
 
-// deriveOutputTokens counts the tokens that were seen where the service reported
-// none.
+// deriveOutputTokens falls back to the counted tokens if the service reported no usage.
 func (r *reader) deriveOutputTokens() {
 	if _, reported := r.request.Count(series.OutputTokens); !reported && r.tokenCount > 0 {
 		r.request.SetCount(series.OutputTokens, r.tokenCount)
 	}
 }
 
-// distribute hands the distributions over. The processor writes that of the
-// chunks only where it differs from that of the tokens: where some chunk after
-// the first held several.
+// distribute sets the distributions. The processor writes the chunk gaps only where they
+// differ from the token gaps: where a chunk after the first held several tokens.
 func (r *reader) distribute() {
 	if !r.ownChunkGaps {
 		r.chunkGaps.Sketch = r.tokenGaps.Sketch

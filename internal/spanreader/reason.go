@@ -9,37 +9,37 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
-// Reason tells why an attribute was left out.
+// Reason is why an attribute was rejected.
 type Reason uint8
 
-// Why an attribute is left out.
+// The reasons.
 const (
 	accepted Reason = iota
-	// WrongType: text where a number belongs, part of a token, and the like.
+	// WrongType is a value of the wrong type, or a fraction where a count is due.
 	WrongType
-	// NotFinite: not a number, or infinite.
+	// NotFinite is NaN or infinite.
 	NotFinite
-	// Negative: no quantity is.
+	// Negative is a value below 0.
 	Negative
-	// OutOfRange: more than any request takes or holds.
+	// OutOfRange is a value above the largest plausible one.
 	OutOfRange
-	// MalformedSketch: a distribution that does not decode.
+	// MalformedSketch is a distribution that does not decode.
 	MalformedSketch
-	// UnknownOutcome: none of the outcomes there are.
+	// UnknownOutcome is an outcome that docs/definitions.md does not define.
 	UnknownOutcome
 
-	// Reasons is how many there are.
+	// Reasons is the number of reasons.
 	Reasons
 )
 
-// ReasonNames holds the name of each Reason, as self-telemetry shows it.
+// ReasonNames holds the value of the self-metric label `reason` of each Reason.
 var ReasonNames = [Reasons]string{"", "wrong_type", "not_finite", "negative", "out_of_range", "malformed_sketch", "unknown_outcome"}
 
-// largest is the most seconds, tokens or tokens per second of one request: 34
-// years, or a billion tokens.
+// largest limits the seconds, tokens and tokens per second of one request: 34 years,
+// or a billion tokens.
 const largest = sketch.MaxValue
 
-// number reads an attribute that is a quantity.
+// number reads a quantity.
 func number(v pcommon.Value) (float64, Reason) {
 	n, ok := attribute.Number(v)
 	switch {
@@ -55,7 +55,7 @@ func number(v pcommon.Value) (float64, Reason) {
 	return n, accepted
 }
 
-// wholeNumber reads an attribute that counts something.
+// wholeNumber reads a count.
 func wholeNumber(v pcommon.Value) (float64, Reason) {
 	n, reason := number(v)
 	if n != math.Trunc(n) {
@@ -64,8 +64,8 @@ func wholeNumber(v pcommon.Value) (float64, Reason) {
 	return n, reason
 }
 
-// largestSketch is more than any sketch takes up: one that is larger is not
-// copied to find out.
+// largestSketch exceeds the size of every valid sketch, in bytes. Larger values are
+// rejected without being copied.
 const largestSketch = 64 << 10
 
 func encodedSketch(v pcommon.Value) ([]byte, Reason) {

@@ -13,7 +13,7 @@ import (
 )
 
 func newEngine() *series.Engine {
-	return series.NewEngine(series.Options{Series: series.SeriesConfig{MaxSeries: 10}})
+	return series.NewEngine(series.Options{Config: series.Config{MaxSeries: 10}})
 }
 
 func spans(t testing.TB, all ...map[string]any) ptrace.Traces {
@@ -45,7 +45,7 @@ func manyNames(n int) (all []any) {
 	return all
 }
 
-func TestVerdictsAreRead(t *testing.T) {
+func TestRead_Verdicts(t *testing.T) {
 	tests := map[string]struct {
 		span  map[string]any
 		want  map[string][3]uint64
@@ -59,7 +59,7 @@ func TestVerdictsAreRead(t *testing.T) {
 			span: map[string]any{"tokenpulse.slo.met": []any{}, "tokenpulse.slo.breached": []any{}},
 			want: map[string][3]uint64{},
 		},
-		"no lists": {
+		"not lists": {
 			span:  map[string]any{"tokenpulse.slo.met": "a", "tokenpulse.slo.breached": 1, "tokenpulse.slo.not_eligible": map[string]any{"a": "b"}},
 			want:  map[string][3]uint64{},
 			wrong: 3,
@@ -73,11 +73,19 @@ func TestVerdictsAreRead(t *testing.T) {
 			span: map[string]any{"tokenpulse.slo.met": []any{strings.Repeat("x", 100_000)}},
 			want: map[string][3]uint64{"all": {0, 1, 0}, strings.Repeat("x", 256): {0, 1, 0}},
 		},
+		"names that are equal after cutting": {
+			span: map[string]any{"tokenpulse.slo.met": []any{strings.Repeat("x", 256) + "1"}, "tokenpulse.slo.breached": []any{strings.Repeat("x", 256) + "2"}},
+			want: map[string][3]uint64{"all": {0, 0, 1}, strings.Repeat("x", 256): {0, 0, 1}},
+		},
+		"a name that is not UTF-8": {
+			span: map[string]any{"tokenpulse.slo.met": []any{"a\xff"}},
+			want: map[string][3]uint64{"all": {0, 1, 0}, "a?": {0, 1, 0}},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine()
-			tally := Record(spans(t, test.span), e, nil, time.Now())
+			tally := Read(spans(t, test.span), nil, time.Now(), e.Record)
 			require.EqualValues(t, 1, tally.Requests)
 			require.Equal(t, test.wrong, tally.Rejected[WrongType])
 			require.Zero(t, tally.DroppedVerdicts)
@@ -86,37 +94,31 @@ func TestVerdictsAreRead(t *testing.T) {
 	}
 }
 
-func TestVerdictsOfOneSpanAreBounded(t *testing.T) {
+func TestRead_LimitsTheVerdictsOfASpan(t *testing.T) {
 	e := newEngine()
-	tally := Record(spans(t, map[string]any{"tokenpulse.slo.breached": manyNames(1000), "tokenpulse.slo.met": []any{"one more"}}), e, nil, time.Now())
+	tally := Read(spans(t, map[string]any{"tokenpulse.slo.breached": manyNames(1000), "tokenpulse.slo.met": []any{"one more"}}), nil, time.Now(), e.Record)
 	require.EqualValues(t, 1000-64+1, tally.DroppedVerdicts)
 	require.Len(t, verdicts(e), 65)
 	require.Equal(t, [3]uint64{0, 0, 1}, verdicts(e)["all"])
 }
 
 // Spans share the memory of their verdicts.
-func TestVerdictsDoNotLeakIntoTheNextSpan(t *testing.T) {
+func TestRead_VerdictsDoNotLeakIntoTheNextSpan(t *testing.T) {
 	e := newEngine()
-	Record(spans(t,
+	Read(spans(t,
 		map[string]any{"tokenpulse.slo.breached": []any{"a", "b"}},
 		map[string]any{"tokenpulse.outcome": "success"},
 		map[string]any{"tokenpulse.slo.met": []any{"c"}},
-	), e, nil, time.Now())
+	), nil, time.Now(), e.Record)
 	require.Equal(t, map[string][3]uint64{"all": {0, 1, 1}, "a": {0, 0, 1}, "b": {0, 0, 1}, "c": {0, 1, 0}}, verdicts(e))
 }
 
-// An engine that is for objectives only holds verdicts, and nothing that takes
-// memory.
-func TestVerdictsOnly(t *testing.T) {
-	e := newEngine()
-	span := map[string]any{"tokenpulse.outcome": "cancelled", "tokenpulse.time_to_first_token": 1.0, "gen_ai.usage.output_tokens": 7, "tokenpulse.slo.met": []any{"a"}}
-	tally := RecordVerdicts(spans(t, span, map[string]any{"http.route": "/"}), e, nil, time.Now())
-	require.Equal(t, Tally{Requests: 1, Ignored: 1}, tally)
-	require.Equal(t, map[string][3]uint64{"all": {0, 1, 0}, "a": {0, 1, 0}}, verdicts(e))
+func TestRead_CleansLabels(t *testing.T) {
+	long := strings.Repeat("x", series.MaxLabelLength+1)
+	e := series.NewEngine(series.Options{Config: series.Config{Dimensions: []string{"a", "b"}, MaxSeries: 10}})
+	Read(spans(t, map[string]any{"tokenpulse.outcome": "success", "tokenpulse.vantage": "server\xff", "a": "m\xff", "b": long}), []string{"a", "b"}, time.Now(), e.Record)
 	e.Collect(time.Now(), func(s *series.Snapshot) {
-		_, counted := s.Count(series.OutputTokens)
-		require.False(t, counted)
-		require.EqualValues(t, 1, s.Outcomes[series.Cancelled].Requests)
-		require.Zero(t, s.Outcomes[series.Cancelled].Distributions[series.TimeToFirstToken].Sketch.Count())
+		require.Equal(t, series.Identity{Dimensions: []string{"m?", long[1:]}, Vantage: "server?"}, s.Identity)
 	})
+	require.Equal(t, 1, e.Held())
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
@@ -22,7 +21,6 @@ type tokenLatency struct {
 	phases       bool
 	join, rollUp bool
 	slos         []slo
-	withdraw     func()    // the definitions of slos
 	sources      []string  // by reader
 	workers      sync.Pool // of *worker
 	telemetry    *telemetry
@@ -55,7 +53,6 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 		join:         cfg.Join,
 		rollUp:       cfg.RollUp,
 		slos:         slos,
-		withdraw:     definition.Announce(namesOf(slos)),
 		sources:      source.Names(),
 		workers: sync.Pool{New: func() any {
 			return &worker{analyzer: latency.NewAnalyzer(options), tally: newTally()}
@@ -66,7 +63,6 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 }
 
 func (p *tokenLatency) shutdown(context.Context) error {
-	p.withdraw()
 	return nil
 }
 

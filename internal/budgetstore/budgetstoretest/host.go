@@ -15,14 +15,14 @@ import (
 // FileStorage is the ID of the storage.
 var FileStorage = component.MustNewID("file_storage")
 
-// Host is a Collector with extensions.
+// Host is a Collector with the given extensions.
 type Host map[component.ID]component.Component
 
 // GetExtensions returns the extensions.
 func (h Host) GetExtensions() map[component.ID]component.Component { return h }
 
-// NewHost returns a Collector whose one extension is a file_storage, with a folder of
-// the test's. It takes files of up to maxSize bytes; zero is no limit.
+// NewHost returns a Collector with a file_storage in a temporary folder. maxSize limits its
+// file in bytes; 0 means unlimited.
 func NewHost(t *testing.T, maxSize int64) Host {
 	t.Helper()
 	factory := filestorage.NewFactory()

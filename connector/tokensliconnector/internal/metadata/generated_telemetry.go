@@ -3,12 +3,10 @@
 package metadata
 
 import (
-	"context"
 	"errors"
 	"sync"
 
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/embedded"
 	"go.opentelemetry.io/otel/trace"
 
 	"go.opentelemetry.io/collector/component"
@@ -25,21 +23,11 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                               metric.Meter
-	mu                                  sync.Mutex
-	registrations                       []metric.Registration
-	ConnectorTokenSliBudgetsForgotten   metric.Int64Counter
-	ConnectorTokenSliEventsLost         metric.Int64Counter
-	ConnectorTokenSliFlushesRefused     metric.Int64Counter
-	ConnectorTokenSliRequests           metric.Int64Counter
-	ConnectorTokenSliRequestsOverflow   metric.Int64Counter
-	ConnectorTokenSliSavesFailed        metric.Int64Counter
-	ConnectorTokenSliSeries             metric.Int64ObservableGauge
-	ConnectorTokenSliSeriesExpired      metric.Int64Counter
-	ConnectorTokenSliSeriesLimit        metric.Int64ObservableGauge
-	ConnectorTokenSliSloVerdictsDropped metric.Int64Counter
-	ConnectorTokenSliSpansIgnored       metric.Int64Counter
-	ConnectorTokenSliValuesRejected     metric.Int64Counter
+	meter                           metric.Meter
+	mu                              sync.Mutex
+	registrations                   []metric.Registration
+	ConnectorTokenSliEventsLost     metric.Int64Counter
+	ConnectorTokenSliFlushesRefused metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -51,46 +39,6 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
-}
-
-// RegisterConnectorTokenSliSeriesCallback sets callback for observable ConnectorTokenSliSeries metric.
-func (builder *TelemetryBuilder) RegisterConnectorTokenSliSeriesCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ConnectorTokenSliSeries, obs: o})
-		return nil
-	}, builder.ConnectorTokenSliSeries)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterConnectorTokenSliSeriesLimitCallback sets callback for observable ConnectorTokenSliSeriesLimit metric.
-func (builder *TelemetryBuilder) RegisterConnectorTokenSliSeriesLimitCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ConnectorTokenSliSeriesLimit, obs: o})
-		return nil
-	}, builder.ConnectorTokenSliSeriesLimit)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-type observerInt64 struct {
-	embedded.Int64Observer
-	inst metric.Int64Observable
-	obs  metric.Observer
-}
-
-func (oi *observerInt64) Observe(value int64, opts ...metric.ObserveOption) {
-	oi.obs.ObserveInt64(oi.inst, value, opts...)
 }
 
 // Shutdown unregister all registered callbacks for async instruments.
@@ -111,76 +59,16 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
-	builder.ConnectorTokenSliBudgetsForgotten, err = builder.meter.Int64Counter(
-		"otelcol_connector_token_sli_budgets_forgotten",
-		metric.WithDescription("Error budgets of expired series that were given up, because more than max_series of them were remembered. [Alpha]"),
-		metric.WithUnit("{series}"),
-	)
-	errs = errors.Join(errs, err)
 	builder.ConnectorTokenSliEventsLost, err = builder.meter.Int64Counter(
 		"otelcol_connector_token_sli_events_lost",
-		metric.WithDescription("Events of requests that breached an objective, and that the next consumer did not take. [Alpha]"),
+		metric.WithDescription("Breach events that the next consumer refused. They are not sent again. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorTokenSliFlushesRefused, err = builder.meter.Int64Counter(
 		"otelcol_connector_token_sli_flushes_refused",
-		metric.WithDescription("Batches of metrics, or of alert events, that the next consumer did not take. What they held goes with the next one. [Alpha]"),
+		metric.WithDescription("Batches of metrics or burn-rate alert events that the next consumer refused. The next flush sends their data again. [Alpha]"),
 		metric.WithUnit("{flush}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ConnectorTokenSliRequests, err = builder.meter.Int64Counter(
-		"otelcol_connector_token_sli_requests",
-		metric.WithDescription("Requests that were added to a series. [Alpha]"),
-		metric.WithUnit("{request}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ConnectorTokenSliRequestsOverflow, err = builder.meter.Int64Counter(
-		"otelcol_connector_token_sli_requests_overflow",
-		metric.WithDescription("Requests among these that went to the overflow series, because max_series was reached. [Alpha]"),
-		metric.WithUnit("{request}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ConnectorTokenSliSavesFailed, err = builder.meter.Int64Counter(
-		"otelcol_connector_token_sli_saves_failed",
-		metric.WithDescription("Times that the storage extension did not take the error budgets. What they held goes with the next save. [Alpha]"),
-		metric.WithUnit("{save}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ConnectorTokenSliSeries, err = builder.meter.Int64ObservableGauge(
-		"otelcol_connector_token_sli_series",
-		metric.WithDescription("Series held, the overflow series not counted. [Alpha]"),
-		metric.WithUnit("{series}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ConnectorTokenSliSeriesExpired, err = builder.meter.Int64Counter(
-		"otelcol_connector_token_sli_series_expired",
-		metric.WithDescription("Series taken away because they had no request for series_expiration. [Alpha]"),
-		metric.WithUnit("{series}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ConnectorTokenSliSeriesLimit, err = builder.meter.Int64ObservableGauge(
-		"otelcol_connector_token_sli_series_limit",
-		metric.WithDescription("The most series that can be held, max_series. [Alpha]"),
-		metric.WithUnit("{series}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ConnectorTokenSliSloVerdictsDropped, err = builder.meter.Int64Counter(
-		"otelcol_connector_token_sli_slo_verdicts_dropped",
-		metric.WithDescription("Verdicts that count for the SLO `all` only, because a request or a series has too many SLOs. [Alpha]"),
-		metric.WithUnit("{verdict}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ConnectorTokenSliSpansIgnored, err = builder.meter.Int64Counter(
-		"otelcol_connector_token_sli_spans_ignored",
-		metric.WithDescription("Spans that carry nothing of the token_latency processor. [Alpha]"),
-		metric.WithUnit("{span}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ConnectorTokenSliValuesRejected, err = builder.meter.Int64Counter(
-		"otelcol_connector_token_sli_values_rejected",
-		metric.WithDescription("Attributes that were left out of a request. The rest of the request counts. [Alpha]"),
-		metric.WithUnit("{attribute}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
@@ -20,58 +19,12 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
-	require.NoError(t, tb.RegisterConnectorTokenSliSeriesCallback(func(_ context.Context, observer metric.Int64Observer) error {
-		observer.Observe(1)
-		return nil
-	}))
-	require.NoError(t, tb.RegisterConnectorTokenSliSeriesLimitCallback(func(_ context.Context, observer metric.Int64Observer) error {
-		observer.Observe(1)
-		return nil
-	}))
-	tb.ConnectorTokenSliBudgetsForgotten.Add(context.Background(), 1)
 	tb.ConnectorTokenSliEventsLost.Add(context.Background(), 1)
 	tb.ConnectorTokenSliFlushesRefused.Add(context.Background(), 1)
-	tb.ConnectorTokenSliRequests.Add(context.Background(), 1)
-	tb.ConnectorTokenSliRequestsOverflow.Add(context.Background(), 1)
-	tb.ConnectorTokenSliSavesFailed.Add(context.Background(), 1)
-	tb.ConnectorTokenSliSeriesExpired.Add(context.Background(), 1)
-	tb.ConnectorTokenSliSloVerdictsDropped.Add(context.Background(), 1)
-	tb.ConnectorTokenSliSpansIgnored.Add(context.Background(), 1)
-	tb.ConnectorTokenSliValuesRejected.Add(context.Background(), 1)
-	AssertEqualConnectorTokenSliBudgetsForgotten(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorTokenSliEventsLost(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorTokenSliFlushesRefused(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualConnectorTokenSliRequests(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualConnectorTokenSliRequestsOverflow(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualConnectorTokenSliSavesFailed(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualConnectorTokenSliSeries(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualConnectorTokenSliSeriesExpired(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualConnectorTokenSliSeriesLimit(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualConnectorTokenSliSloVerdictsDropped(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualConnectorTokenSliSpansIgnored(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualConnectorTokenSliValuesRejected(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

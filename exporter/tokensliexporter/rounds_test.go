@@ -17,10 +17,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadatatest"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
-	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
 // newExporter returns one with an objective, and the URL of its metrics.
@@ -28,7 +26,7 @@ func newExporter(t *testing.T, change func(*Config)) (exporter.Traces, string) {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
 	config.Server.NetAddr.Endpoint = freeAddress(t)
-	config.Objectives = []series.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
+	config.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
 	change(config)
 	settings := exportertest.NewNopSettings(metadata.Type)
 	settings.ID = component.NewID(metadata.Type) // budgets are kept by it
@@ -65,7 +63,7 @@ func sloLines(t *testing.T, url string) (lines []string) {
 func TestBudgetSurvivesARestart(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	first, url := newExporter(t, func(c *Config) { c.StorageID = &id })
+	first, url := newExporter(t, func(c *Config) { c.Shared.StorageID = &id })
 	require.NoError(t, first.Start(t.Context(), host))
 	require.NoError(t, first.ConsumeTraces(t.Context(), breachedTraces(t)))
 	budget := `tokenpulse_slo_error_budget_remaining{slo="tpot"} -9`
@@ -75,7 +73,7 @@ func TestBudgetSurvivesARestart(t *testing.T) {
 	require.Equal(t, `tokenpulse_slo_requests_total{slo="tpot",verdict="bad"} 1`, before[1])
 	require.NoError(t, first.Shutdown(t.Context()))
 
-	second, url := newExporter(t, func(c *Config) { c.StorageID = &id })
+	second, url := newExporter(t, func(c *Config) { c.Shared.StorageID = &id })
 	require.NoError(t, second.Start(t.Context(), host))
 	require.Equal(t, []string{before[0], `tokenpulse_slo_requests_total{slo="tpot",verdict="bad"} 0`}, sloLines(t, url))
 	require.NoError(t, second.Shutdown(t.Context()))
@@ -85,7 +83,7 @@ func TestBudgetSurvivesARestart(t *testing.T) {
 func TestUpkeepWithoutReaders(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	short := func(c *Config) { c.StorageID = &id; c.Series.SeriesExpiration = time.Second }
+	short := func(c *Config) { c.Shared.StorageID = &id; c.Shared.Series.SeriesExpiration = time.Second }
 	first, url := newExporter(t, short)
 	require.NoError(t, first.Start(t.Context(), host))
 	require.NoError(t, first.ConsumeTraces(t.Context(), breachedTraces(t)))
@@ -97,9 +95,9 @@ func TestUpkeepWithoutReaders(t *testing.T) {
 }
 
 func TestUpkeepEvery(t *testing.T) {
-	require.Equal(t, 250*time.Millisecond, upkeepEvery(time.Second))
-	require.Equal(t, 5*time.Second, upkeepEvery(time.Hour))
-	require.Equal(t, 5*time.Second, upkeepEvery(0))
+	require.Equal(t, 250*time.Millisecond, roundInterval(time.Second))
+	require.Equal(t, 5*time.Second, roundInterval(time.Hour))
+	require.Equal(t, 5*time.Second, roundInterval(0))
 }
 
 // A storage that fails is told of while the exporter runs, and when it ends.
@@ -108,9 +106,9 @@ func TestSavesThatFailAreCounted(t *testing.T) {
 	telemetry := componenttest.NewTelemetry()
 	config := createDefaultConfig().(*Config)
 	config.Server.NetAddr.Endpoint = freeAddress(t)
-	config.StorageID = &id
-	config.Objectives = []series.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
-	e, err := createTraces(t.Context(), metadatatest.NewSettings(telemetry), config)
+	config.Shared.StorageID = &id
+	config.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
+	e, err := createTraces(t.Context(), newSettings(telemetry), config)
 	require.NoError(t, err)
 	require.NoError(t, e.Start(t.Context(), host))
 	for i := range 300 { // more than fits
@@ -119,7 +117,7 @@ func TestSavesThatFailAreCounted(t *testing.T) {
 		require.NoError(t, e.ConsumeTraces(t.Context(), traces))
 	}
 	require.Eventually(t, func() bool {
-		metric, err := telemetry.GetMetric("otelcol_exporter_token_sli_saves_failed")
+		metric, err := telemetry.GetMetric("otelcol_token_sli_saves_failed")
 		return err == nil && metric.Data.(metricdata.Sum[int64]).DataPoints[0].Value > 0
 	}, 20*time.Second, 10*time.Millisecond)
 	require.ErrorIs(t, e.Shutdown(t.Context()), storageapi.ErrStorageFull)
@@ -128,12 +126,7 @@ func TestSavesThatFailAreCounted(t *testing.T) {
 
 func TestStartTellsWhatCannotBe(t *testing.T) {
 	missing := component.MustNewID("file_storage")
-	e, _ := newExporter(t, func(c *Config) { c.StorageID = &missing })
-	require.ErrorContains(t, e.Start(t.Context(), componenttest.NewNopHost()), "`storage` is \"file_storage\", which is no extension")
-	require.NoError(t, e.Shutdown(t.Context()))
-
-	defer definition.Announce([]string{"ttft"})()
-	e, _ = newExporter(t, func(*Config) {})
-	require.ErrorContains(t, e.Start(t.Context(), componenttest.NewNopHost()), "`objectives::0::slo` is \"tpot\", which nobody defines: token_latency has ttft")
+	e, _ := newExporter(t, func(c *Config) { c.Shared.StorageID = &missing })
+	require.ErrorContains(t, e.Start(t.Context(), componenttest.NewNopHost()), "`storage` is \"file_storage\", which is not an extension of this Collector")
 	require.NoError(t, e.Shutdown(t.Context()))
 }

@@ -13,14 +13,15 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// breachEvents returns an event for each span that breached an objective, with the
-// span's resource and trace context.
+// breachEvents returns an event for each span that breached an SLO, with the span's
+// resource and trace context.
 func breachEvents(traces ptrace.Traces, dimensions []string, now time.Time) plog.Logs {
 	logs := plog.NewLogs()
 	for _, resourceSpans := range traces.ResourceSpans().All() {
-		var into *plog.LogRecordSlice // of this resource, if it has any
+		var into *plog.LogRecordSlice // nil until the resource has an event
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
 				breached, ok := span.Attributes().Get(names.SLOBreached)
@@ -31,7 +32,7 @@ func breachEvents(traces ptrace.Traces, dimensions []string, now time.Time) plog
 					resource := logs.ResourceLogs().AppendEmpty()
 					resourceSpans.Resource().CopyTo(resource.Resource())
 					resource.SetSchemaUrl(resourceSpans.SchemaUrl())
-					records := scopeOf(resource)
+					records := recordsOf(resource)
 					into = &records
 				}
 				breachEvent(into.AppendEmpty(), span, breached.Slice(), dimensions, now)
@@ -41,8 +42,8 @@ func breachEvents(traces ptrace.Traces, dimensions []string, now time.Time) plog
 	return logs
 }
 
-// scopeOf returns where the events of a resource go.
-func scopeOf(resource plog.ResourceLogs) plog.LogRecordSlice {
+// recordsOf returns the log records of a new scope.
+func recordsOf(resource plog.ResourceLogs) plog.LogRecordSlice {
 	scope := resource.ScopeLogs().AppendEmpty()
 	scope.Scope().SetName(metadata.ScopeName)
 	return scope.LogRecords()
@@ -61,15 +62,15 @@ func breachEvent(event plog.LogRecord, span ptrace.Span, breached pcommon.Slice,
 	from, to := span.Attributes(), event.Attributes()
 	for _, name := range append([]string{names.Vantage, names.Outcome}, dimensions...) {
 		if v, ok := from.Get(name); ok && v.Type() != pcommon.ValueTypeMap && v.Type() != pcommon.ValueTypeSlice && v.Type() != pcommon.ValueTypeBytes {
-			to.PutStr(name, short(v.AsString()))
+			to.PutStr(name, series.CleanLabel(v.AsString()))
 		}
 	}
 	slos, breaches := to.PutEmptySlice(names.SLOBreached), to.PutEmptySlice(names.SLOBreaches)
 	var body []string
-	for i := range min(breached.Len(), series.MaxSLOs) {
+	for i := range min(breached.Len(), slo.MaxSLOs) {
 		b := breachOf(span.Attributes(), breached, i)
 		if b.slo == "" {
-			continue // no name
+			continue // not a name
 		}
 		slos.AppendEmpty().SetStr(b.slo)
 		b.put(breaches.AppendEmpty().SetEmptyMap())
@@ -78,23 +79,22 @@ func breachEvent(event plog.LogRecord, span ptrace.Span, breached pcommon.Slice,
 	event.Body().SetStr(strings.Join(body, "; "))
 }
 
-// breach is what a span tells of one objective that it breached.
+// breach is one SLO that a request breached.
 type breach struct {
 	slo       string
-	indicator string // empty where the span does not tell
+	indicator string // empty if the span does not carry it
 	threshold float64
 	value     float64
-	measured  bool
+	measured  bool // value is set
 }
 
-// breachOf reads one entry of the lists that the token_latency processor wrote. An
-// older release wrote no list of indicators and thresholds. Spans come from outside:
-// only numbers and short names go any further.
+// breachOf reads entry i of the lists that token_latency wrote. Senders can forge spans:
+// only numbers and short names are copied.
 func breachOf(attributes pcommon.Map, breached pcommon.Slice, i int) (b breach) {
-	b.slo = short(breached.At(i).Str())
-	indicator, told := entryOf(attributes, names.SLOBreachedIndicator, i)
-	threshold, toldToo := entryOf(attributes, names.SLOBreachedThreshold, i)
-	if told && toldToo && len(indicator.Str()) <= series.MaxLabelLength {
+	b.slo = series.CleanLabel(breached.At(i).Str())
+	indicator, hasIndicator := entryOf(attributes, names.SLOBreachedIndicator, i)
+	threshold, hasThreshold := entryOf(attributes, names.SLOBreachedThreshold, i)
+	if hasIndicator && hasThreshold && len(indicator.Str()) <= series.MaxLabelLength {
 		b.indicator, b.threshold = indicator.Str(), threshold.Double()
 	}
 	if v, ok := attributes.Get(names.Prefix + b.indicator); ok && b.indicator != "" {
@@ -103,12 +103,7 @@ func breachOf(attributes pcommon.Map, breached pcommon.Slice, i int) (b breach) 
 	return b
 }
 
-// short cuts a name to the length of a label's value.
-func short(name string) string {
-	return strings.ToValidUTF8(name[:min(len(name), series.MaxLabelLength)], "")
-}
-
-// entryOf returns an entry of an attribute that is a list.
+// entryOf returns entry i of an attribute that is a list.
 func entryOf(attributes pcommon.Map, name string, i int) (pcommon.Value, bool) {
 	list, ok := attributes.Get(name)
 	if !ok || list.Type() != pcommon.ValueTypeSlice || i >= list.Slice().Len() {
@@ -129,7 +124,7 @@ func (b *breach) put(into pcommon.Map) {
 	}
 }
 
-// String tells of the breach in words.
+// String describes the breach for the body of an event.
 func (b *breach) String() string {
 	switch {
 	case b.indicator == "":

@@ -1,0 +1,43 @@
+package keeper
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+// Config holds the settings that the token_sli exporter and connector share.
+type Config struct {
+	// Series decides which requests share a series.
+	Series series.Config `mapstructure:",squash"`
+	// Objectives are the SLO objectives to report burn rates and error budgets for.
+	Objectives []Objective `mapstructure:"objectives"`
+	// StorageID is the extension that keeps burn rates and error budgets across
+	// restarts. Without it they start empty.
+	StorageID *component.ID `mapstructure:"storage"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// NewDefaultConfig returns the defaults.
+func NewDefaultConfig() Config { return Config{Series: series.NewDefaultConfig()} }
+
+// Problems returns an error for each invalid key. Like series.Config.Problems it is not
+// named Validate.
+func (c *Config) Problems() []error {
+	return slices.Concat(c.Series.Problems(), objectiveProblems(c.Objectives))
+}
+
+// objectives returns the objectives with clean SLO names, as verdicts have them.
+func (c *Config) objectives() []slo.Objective {
+	var all []slo.Objective
+	for _, o := range c.Objectives {
+		o.SLO = series.CleanLabel(o.SLO)
+		all = append(all, slo.Objective(o))
+	}
+	return all
+}

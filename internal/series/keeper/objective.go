@@ -1,0 +1,61 @@
+package keeper
+
+import (
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+// Objective is an entry of `objectives`.
+type Objective slo.Objective
+
+// Limits of an objective's window, and its default.
+const (
+	minObjectiveWindow     = time.Hour
+	maxObjectiveWindow     = 90 * 24 * time.Hour
+	defaultObjectiveWindow = 30 * 24 * time.Hour
+)
+
+// Unmarshal sets the defaults of a list entry, which a default configuration cannot
+// hold.
+func (o *Objective) Unmarshal(conf *confmap.Conf) error {
+	o.Window = defaultObjectiveWindow
+	if window, ok := conf.Get("window").(string); ok {
+		if _, err := time.ParseDuration(window); err != nil { // mostly days, which Go durations lack
+			return fmt.Errorf("`window` is %q: give hours, such as 720h for 30 days", window)
+		}
+	}
+	return conf.Unmarshal(o)
+}
+
+// objectiveProblems returns an error for each invalid key.
+func objectiveProblems(objectives []Objective) (errs []error) {
+	if len(objectives) > slo.MaxSLOs {
+		errs = append(errs, fmt.Errorf("`objectives` has %d entries: the maximum is %d", len(objectives), slo.MaxSLOs))
+	}
+	used := map[string]int{}
+	for i, o := range objectives {
+		name := series.CleanLabel(o.SLO)
+		first, duplicate := used[name]
+		switch {
+		case name == "":
+			errs = append(errs, fmt.Errorf("`objectives::%d::slo` is empty: enter a name from `slos` of token_latency, or %q for all SLOs combined", i, names.SLOAll))
+		case duplicate:
+			errs = append(errs, fmt.Errorf("`objectives::%d::slo` is %q, which already has an objective at `objectives::%d`: remove one", i, o.SLO, first))
+		default:
+			used[name] = i
+		}
+		if !(o.Objective > 0 && o.Objective < 1) {
+			errs = append(errs, fmt.Errorf("`objectives::%d::objective` is %v: it is the share of good requests, above 0 and below 1, such as 0.95", i, o.Objective))
+		}
+		if o.Window < minObjectiveWindow || o.Window > maxObjectiveWindow {
+			errs = append(errs, fmt.Errorf("`objectives::%d::window` is %v: it must be from 1h to 2160h, such as 720h for 30 days", i, o.Window))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,66 @@
+package slo
+
+import "github.com/tokenpulse/tokenpulse/internal/names"
+
+// MaxSLOs limits the SLOs that one request, and one series, has separate verdicts
+// for. Further verdicts count toward `all` only.
+const MaxSLOs = 64
+
+// VerdictSet holds the verdicts on one request. The zero value is empty.
+type VerdictSet struct {
+	each    []namedVerdict // each SLO once
+	overall Verdict        // the largest verdict, dropped ones included
+	any     bool
+	dropped int
+}
+
+type namedVerdict struct {
+	slo     string
+	verdict Verdict
+}
+
+// Add adds the verdict of one SLO, whose name must be a clean label value. Verdicts
+// beyond MaxSLOs, and those of an SLO named `all`, count toward `all` only.
+func (s *VerdictSet) Add(slo string, verdict Verdict) {
+	s.overall = max(s.overall, verdict)
+	s.any = true
+	for i := range s.each {
+		if known := &s.each[i]; known.slo == slo {
+			known.verdict = max(known.verdict, verdict)
+			return
+		}
+	}
+	if slo == names.SLOAll || len(s.each) >= MaxSLOs {
+		s.dropped++
+		return
+	}
+	s.each = append(s.each, namedVerdict{slo, verdict})
+}
+
+// Drop counts n verdicts that the caller did not read.
+func (s *VerdictSet) Drop(n int) { s.dropped += n }
+
+// Dropped returns the number of verdicts that count toward `all` only.
+func (s *VerdictSet) Dropped() int { return s.dropped }
+
+// Empty reports whether no SLO applies to the request.
+func (s *VerdictSet) Empty() bool { return !s.any }
+
+// All calls visit for `all` first, then for each SLO. It does nothing when no SLO
+// applies.
+func (s *VerdictSet) All(visit func(slo string, verdict Verdict) bool) {
+	if !s.any || !visit(names.SLOAll, s.overall) {
+		return
+	}
+	for _, v := range s.each {
+		if !visit(v.slo, v.verdict) {
+			return
+		}
+	}
+}
+
+// Reset empties the set and keeps its memory.
+func (s *VerdictSet) Reset() {
+	clear(s.each) // release the names, which are part of a span
+	*s = VerdictSet{each: s.each[:0]}
+}

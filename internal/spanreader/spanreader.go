@@ -1,0 +1,60 @@
+// Package spanreader reads the attributes that the token_latency processor wrote on
+// spans into requests for a series.Engine and an slo.Tracker.
+package spanreader
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+// Tally counts the spans of one batch by result.
+type Tally struct {
+	// Requests were recorded, Overflow of them in the overflow series.
+	Requests, Overflow int64
+	// Ignored spans have no attribute of the token_latency processor.
+	Ignored int64
+	// DroppedVerdicts count toward `all` only, because there were too many SLOs.
+	DroppedVerdicts int64
+	// Rejected counts attributes that were left out of a recorded request.
+	Rejected [Reasons]int64
+}
+
+// Read calls record with the request of every span that carries latencies. The request
+// is valid during the call only. Arrival is set to now.
+func Read(traces ptrace.Traces, dimensions []string, now time.Time, record func(*series.Request) series.Recorded) (t Tally) {
+	r := reader{dimensions: newDimensions(dimensions)}
+	resource := make([]string, len(dimensions))
+	r.request.Dimensions = make([]string, len(dimensions))
+	for _, resourceSpans := range traces.ResourceSpans().All() {
+		clear(resource)
+		for key, v := range resourceSpans.Resource().Attributes().All() {
+			r.dimensions.read(resource, key, v)
+		}
+		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
+			for _, span := range scopeSpans.Spans().All() {
+				if !r.read(span, resource, now) {
+					t.Ignored++
+					continue
+				}
+				t.add(record(&r.request), &r)
+			}
+		}
+	}
+	return t
+}
+
+func (t *Tally) add(recorded series.Recorded, r *reader) {
+	t.Requests++
+	if recorded.Overflow {
+		t.Overflow++
+	}
+	t.DroppedVerdicts += int64(recorded.DroppedVerdicts)
+	for reason, n := range r.rejected {
+		t.Rejected[reason] += n
+	}
+	// One attribute can serve two distributions and is rejected once.
+	t.Rejected[MalformedSketch] += int64(min(recorded.MalformedSketches, r.sketches))
+}
