@@ -315,7 +315,7 @@ func (p *Part) AddEach(unixNanos []int64, channel timeline.Channel) error {
 // after each of the gaps, which are packed as a timeline packs them. It reports
 // whether it did: gaps that have to be looked at one by one it leaves to AddEach.
 func (p *Part) AddGaps(unixNano int64, gaps []byte, channel timeline.Channel) bool {
-	chunks, ticks, ok := timeline.Ascending(gaps)
+	chunks, ticks, ok := timeline.ScanGaps(gaps)
 	// Of times in order only the ends need a look.
 	if !ok || unixNano < p.earliest || unixNano > p.latest-ticks*int64(timeline.Tick) {
 		return false
