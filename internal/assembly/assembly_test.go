@@ -16,7 +16,7 @@ import (
 
 const t0 = int64(1_795_233_292_181_556_000)
 
-// clock is a monotonic clock that tests move.
+// clock is a monotonic clock that tests advance.
 type clock struct{ now time.Duration }
 
 func (c *clock) read() time.Duration { return c.now }
@@ -28,7 +28,7 @@ func newStore(limits Limits) (*Store, *clock) {
 	return NewStore(limits, c.read), c
 }
 
-// script adds to a part; errors are the test's.
+// script adds events to a part and fails the test on errors.
 type script func(t testing.TB, part *Part)
 
 func started(t testing.TB, part *Part) {
@@ -37,7 +37,7 @@ func started(t testing.TB, part *Part) {
 
 func ended(t testing.TB, part *Part) { require.NoError(t, part.AddEnd(End{}, nil)) }
 
-// chunks adds one-token chunks, in milliseconds after the start.
+// chunks adds one-token chunks, at offsets from the start in milliseconds.
 func chunks(offsets ...int) script {
 	return func(t testing.TB, part *Part) {
 		for _, ms := range offsets {
@@ -46,7 +46,7 @@ func chunks(offsets ...int) script {
 	}
 }
 
-// numbered adds chunks in pairs of a sequence number and an offset.
+// numbered adds chunks, given as pairs of a sequence number and an offset.
 func numbered(pairs ...int) script {
 	return func(t testing.TB, part *Part) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -55,7 +55,7 @@ func numbered(pairs ...int) script {
 	}
 }
 
-// batchOf is a batch of one stream.
+// batchOf returns a batch of one stream.
 func batchOf(t testing.TB, s *Store, id string, scripts ...script) *Batch {
 	batch := s.NewBatch()
 	part, err := batch.Part([]byte(id))
@@ -75,11 +75,11 @@ func begin(t testing.TB, s *Store, batch *Batch) *Transaction {
 
 func apply(t testing.TB, s *Store, batch *Batch) *Transaction {
 	tx := begin(t, s, batch)
-	tx.Accept()
+	tx.Commit()
 	return tx
 }
 
-// offsets returns a finished stream's chunks in milliseconds after the start.
+// offsets returns the chunks of a finished stream, in milliseconds after the start.
 func offsets(t testing.TB, f Finished) (out []int) {
 	line := f.Chunks.Timeline()
 	walk, err := timeline.Decode(line.AppendBinary(nil, f.Start.UnixNano))
@@ -91,29 +91,29 @@ func offsets(t testing.TB, f Finished) (out []int) {
 	return out
 }
 
-func TestOrder(t *testing.T) {
+func TestChunks_OrderAndRepeats(t *testing.T) {
 	tests := map[string]struct {
 		parts      []script
 		want       []int
 		duplicates int
 	}{
-		"in order, by time":                   {[]script{chunks(1, 2), chunks(3), chunks(4, 5)}, []int{1, 2, 3, 4, 5}, 0},
-		"out of order, by time":               {[]script{chunks(3, 1), chunks(2), chunks(5, 4)}, []int{1, 2, 3, 4, 5}, 0},
-		"one late part, by time":              {[]script{chunks(3, 4), chunks(1, 2)}, []int{1, 2, 3, 4}, 0},
-		"in order, by number":                 {[]script{numbered(0, 1, 1, 2), numbered(2, 3)}, []int{1, 2, 3}, 0},
-		"first number is not zero":            {[]script{numbered(7, 1, 8, 2), numbered(9, 3)}, []int{1, 2, 3}, 0},
-		"out of order, by number":             {[]script{numbered(2, 3, 0, 1), numbered(1, 2)}, []int{1, 2, 3}, 0},
-		"parts out of order, by number":       {[]script{numbered(2, 3, 3, 4), numbered(0, 1, 1, 2)}, []int{1, 2, 3, 4}, 0},
-		"numbers against the clock":           {[]script{numbered(0, 5, 1, 3), numbered(2, 9)}, []int{5, 3, 9}, 0},
-		"numbers against the clock, mixed up": {[]script{numbered(1, 3, 0, 5), numbered(2, 9)}, []int{5, 3, 9}, 0},
-		"repeats in order":                    {[]script{numbered(0, 1, 1, 2), numbered(0, 1, 1, 2, 2, 3)}, []int{1, 2, 3}, 2},
-		"repeats out of order":                {[]script{numbered(2, 3, 0, 1), numbered(2, 3, 1, 2, 1, 2)}, []int{1, 2, 3}, 2},
-		"a number is missing for good":        {[]script{numbered(0, 1, 2, 3), numbered(3, 4)}, []int{1, 3, 4}, 0},
-		"one without a number: time decides":  {[]script{numbered(0, 5, 1, 3), chunks(4)}, []int{3, 4, 5}, 0},
-		"the first without: time decides":     {[]script{chunks(4), numbered(0, 5, 1, 3)}, []int{3, 4, 5}, 0},
-		"mixed, repeats still go":             {[]script{numbered(0, 5, 1, 3), chunks(4), numbered(1, 3)}, []int{3, 4, 5}, 1},
-		"same times stay as they came":        {[]script{chunks(2, 2), chunks(1, 2)}, []int{1, 2, 2, 2}, 0},
-		"before the start":                    {[]script{chunks(-3, 1)}, []int{-3, 1}, 0},
+		"in order, by time":                      {[]script{chunks(1, 2), chunks(3), chunks(4, 5)}, []int{1, 2, 3, 4, 5}, 0},
+		"out of order, by time":                  {[]script{chunks(3, 1), chunks(2), chunks(5, 4)}, []int{1, 2, 3, 4, 5}, 0},
+		"late part, by time":                     {[]script{chunks(3, 4), chunks(1, 2)}, []int{1, 2, 3, 4}, 0},
+		"in order, by number":                    {[]script{numbered(0, 1, 1, 2), numbered(2, 3)}, []int{1, 2, 3}, 0},
+		"first number is not zero":               {[]script{numbered(7, 1, 8, 2), numbered(9, 3)}, []int{1, 2, 3}, 0},
+		"out of order, by number":                {[]script{numbered(2, 3, 0, 1), numbered(1, 2)}, []int{1, 2, 3}, 0},
+		"parts out of order, by number":          {[]script{numbered(2, 3, 3, 4), numbered(0, 1, 1, 2)}, []int{1, 2, 3, 4}, 0},
+		"numbers contradict times":               {[]script{numbered(0, 5, 1, 3), numbered(2, 9)}, []int{5, 3, 9}, 0},
+		"numbers contradict times, out of order": {[]script{numbered(1, 3, 0, 5), numbered(2, 9)}, []int{5, 3, 9}, 0},
+		"repeats in order":                       {[]script{numbered(0, 1, 1, 2), numbered(0, 1, 1, 2, 2, 3)}, []int{1, 2, 3}, 2},
+		"repeats out of order":                   {[]script{numbered(2, 3, 0, 1), numbered(2, 3, 1, 2, 1, 2)}, []int{1, 2, 3}, 2},
+		"missing number":                         {[]script{numbered(0, 1, 2, 3), numbered(3, 4)}, []int{1, 3, 4}, 0},
+		"last without a number: time decides":    {[]script{numbered(0, 5, 1, 3), chunks(4)}, []int{3, 4, 5}, 0},
+		"first without a number: time decides":   {[]script{chunks(4), numbered(0, 5, 1, 3)}, []int{3, 4, 5}, 0},
+		"last without a number, repeats":         {[]script{numbered(0, 5, 1, 3), chunks(4), numbered(1, 3)}, []int{3, 4, 5}, 1},
+		"same times keep their order":            {[]script{chunks(2, 2), chunks(1, 2)}, []int{1, 2, 2, 2}, 0},
+		"before the start":                       {[]script{chunks(-3, 1)}, []int{-3, 1}, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,10 +127,10 @@ func TestOrder(t *testing.T) {
 			for _, part := range tt.parts {
 				apply(t, s, batchOf(t, s, "s", part))
 			}
-			for range 3 { // a refusal in between changes nothing
+			for range 3 { // a rollback changes nothing
 				tx := begin(t, s, batchOf(t, s, "s", ended))
 				require.Equal(t, tt.want, offsets(t, tx.Finished[0]), "in parts")
-				tx.Refuse()
+				tx.Rollback()
 			}
 			tx = apply(t, s, batchOf(t, s, "s", ended))
 			require.Equal(t, tt.want, offsets(t, tx.Finished[0]))
@@ -141,27 +141,27 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestMillisecondsAreExactToATick(t *testing.T) {
+func TestChunks_TruncationDoesNotBreakOrder(t *testing.T) {
 	s, _ := newStore(roomy)
 	apply(t, s, batchOf(t, s, "s", started))
 	at := t0
-	two := func(t testing.TB, p *Part) { // the second is packed, rounded
+	two := func(t testing.TB, p *Part) { // the second is truncated
 		for range 2 {
 			at += 333
 			require.NoError(t, p.AddChunk(Chunk{UnixNano: at, Tokens: 1}))
 		}
 	}
-	for range 100 { // closer than a tick, in requests of their own
+	for range 100 { // chunks closer than a tick, in separate requests
 		apply(t, s, batchOf(t, s, "s", two))
 	}
 	tx := apply(t, s, batchOf(t, s, "s", ended))
-	require.False(t, tx.Finished[0].Chunks.spilled, "rounding is no disorder")
+	require.False(t, tx.Finished[0].Chunks.spilled, "truncated times stay in order")
 	line := tx.Finished[0].Chunks.Timeline()
 	require.Equal(t, 200, line.Len())
 	require.InDelta(t, at, line.Last(), 1000)
 }
 
-func TestWhatWasToldFirstStays(t *testing.T) {
+func TestMerge_KeepsFirstValues(t *testing.T) {
 	s, _ := newStore(roomy)
 	first := func(t testing.TB, p *Part) {
 		require.NoError(t, p.AddStart(Start{UnixNano: t0, Vantage: VantageEngine}, []byte("a"), []byte("r")))
@@ -180,35 +180,35 @@ func TestWhatWasToldFirstStays(t *testing.T) {
 	require.Equal(t, "abc", string(got.Attributes)+string(got.End.Attributes), "attributes are merged")
 	require.Equal(t, "r", string(got.Resource))
 	require.Equal(t, 2, got.Duplicates())
-	require.Equal(t, t0+5, got.EndUnixNano(), "the last time known")
+	require.Equal(t, t0+5, got.EndUnixNano(), "the latest time of any event")
 }
 
-func TestFramesAreThoseOfAnyPart(t *testing.T) {
+func TestFrames_SetByAnyPart(t *testing.T) {
 	frames := func(_ testing.TB, p *Part) { p.Frames = true }
 	for name, requests := range map[string][][]script{
 		"whole in one request": {{started, frames, ended}},
-		"in the first":         {{started, frames}, {chunks(1)}, {ended}},
-		"in a later one":       {{started}, {frames}, {chunks(1)}, {ended}},
-		"in the last":          {{started}, {frames, ended}},
+		"in the first request": {{started, frames}, {chunks(1)}, {ended}},
+		"in a later request":   {{started}, {frames}, {chunks(1)}, {ended}},
+		"in the last request":  {{started}, {frames, ended}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := newStore(roomy)
 			var last *Transaction
 			for _, scripts := range requests {
-				begin(t, s, batchOf(t, s, "s", scripts...)).Refuse() // changes nothing
+				begin(t, s, batchOf(t, s, "s", scripts...)).Rollback() // must change nothing
 				last = apply(t, s, batchOf(t, s, "s", scripts...))
 			}
 			require.True(t, last.Finished[0].Frames)
 		})
 	}
-	t.Run("not those of a request that was refused", func(t *testing.T) {
+	t.Run("not set by a request that was rolled back", func(t *testing.T) {
 		s, _ := newStore(roomy)
 		apply(t, s, batchOf(t, s, "s", started))
-		begin(t, s, batchOf(t, s, "s", frames)).Refuse()
-		begin(t, s, batchOf(t, s, "s", frames, ended)).Refuse()
+		begin(t, s, batchOf(t, s, "s", frames)).Rollback()
+		begin(t, s, batchOf(t, s, "s", frames, ended)).Rollback()
 		require.False(t, apply(t, s, batchOf(t, s, "s", ended)).Finished[0].Frames)
 	})
-	t.Run("not those of the batch before", func(t *testing.T) {
+	t.Run("not set by the batch before", func(t *testing.T) {
 		s, _ := newStore(roomy)
 		batch := batchOf(t, s, "s", started, frames)
 		batch.Reset()
@@ -218,7 +218,7 @@ func TestFramesAreThoseOfAnyPart(t *testing.T) {
 	})
 }
 
-func TestEventsAfterTheEndAreRejected(t *testing.T) {
+func TestBegin_RejectsEventsAfterTheEnd(t *testing.T) {
 	s, _ := newStore(roomy)
 	apply(t, s, batchOf(t, s, "s", started, ended))
 	tx := apply(t, s, batchOf(t, s, "s", chunks(1)))
@@ -228,7 +228,7 @@ func TestEventsAfterTheEndAreRejected(t *testing.T) {
 	require.Equal(t, 1, tx.Rejected[0].Units)
 }
 
-func TestRefusedBatchLeavesNoTrace(t *testing.T) {
+func TestRollback_LeavesStoreUnchanged(t *testing.T) {
 	s, _ := newStore(roomy)
 	apply(t, s, batchOf(t, s, "open", started, chunks(5, 1)))
 	memory := s.Memory()
@@ -248,7 +248,7 @@ func TestRefusedBatchLeavesNoTrace(t *testing.T) {
 		require.Len(t, tx.Finished, 2)
 		require.Len(t, tx.Rejected, 1)
 		require.Equal(t, 3, tx.Units)
-		tx.Refuse()
+		tx.Rollback()
 		require.EqualValues(t, 1, s.Streams())
 		require.Equal(t, memory, s.Memory())
 	}
@@ -261,7 +261,7 @@ func TestRefusedBatchLeavesNoTrace(t *testing.T) {
 	require.EqualValues(t, 1, s.Streams())
 }
 
-func TestMaxStreams(t *testing.T) {
+func TestMaxStreams_RefusesNewStreams(t *testing.T) {
 	limits := roomy
 	limits.MaxStreams = 2
 	s, _ := newStore(limits)
@@ -275,7 +275,7 @@ func TestMaxStreams(t *testing.T) {
 		}
 		tx, err := s.Begin(context.Background(), batch)
 		if err == nil {
-			tx.Accept()
+			tx.Commit()
 		}
 		return err
 	}
@@ -283,14 +283,14 @@ func TestMaxStreams(t *testing.T) {
 	require.Zero(t, s.Streams(), "all or nothing")
 	require.NoError(t, open("a", "b"))
 	require.ErrorContains(t, open("c"), "max_streams")
-	require.NoError(t, open("a"), "one that is open is not new")
+	require.NoError(t, open("a"), "an open stream is not new")
 	apply(t, s, batchOf(t, s, "whole", started, ended))
 	apply(t, s, batchOf(t, s, "a", chunks(1), ended))
 	require.NoError(t, open("c"))
 	require.EqualValues(t, 2, s.Streams())
 }
 
-func TestMaxMemory(t *testing.T) {
+func TestMaxMemory_RefusesBatch(t *testing.T) {
 	limits := roomy
 	limits.MaxMemory = 4096
 	s, _ := newStore(limits)
@@ -299,19 +299,19 @@ func TestMaxMemory(t *testing.T) {
 	sent := 0
 	for ; err == nil && sent < 1000; sent++ {
 		var tx *Transaction
-		if tx, err = s.Begin(context.Background(), batchOf(t, s, "s", chunks(1000-sent))); err == nil { // backwards: a list
-			tx.Accept()
+		if tx, err = s.Begin(context.Background(), batchOf(t, s, "s", chunks(1000-sent))); err == nil { // in reverse order, so they spill
+			tx.Commit()
 		}
 	}
 	require.ErrorContains(t, err, "max_memory_mib")
-	require.LessOrEqual(t, s.Memory(), int64(4096+4096), "at most a doubled list over")
+	require.LessOrEqual(t, s.Memory(), int64(4096+4096), "exceeded by at most one growth of the list")
 	require.Greater(t, sent, 50)
 	tx := apply(t, s, batchOf(t, s, "s", ended))
 	require.Len(t, offsets(t, tx.Finished[0]), sent-1)
 	require.Zero(t, s.Memory())
 }
 
-func TestMaxChunksPerStream(t *testing.T) {
+func TestMaxChunksPerStream_DropsFurtherChunks(t *testing.T) {
 	limits := roomy
 	limits.MaxChunksPerStream = 3
 	s, _ := newStore(limits)
@@ -326,7 +326,7 @@ func TestMaxChunksPerStream(t *testing.T) {
 	require.Equal(t, 4, tx.Finished[0].Dropped())
 }
 
-func TestChunksOutOfOrderInABatchAreBounded(t *testing.T) {
+func TestAddChunk_LimitsChunksOutOfOrder(t *testing.T) {
 	limits := roomy
 	limits.MaxChunksPerStream = 1 << 30
 	s, _ := newStore(limits)
@@ -342,7 +342,7 @@ func TestChunksOutOfOrderInABatchAreBounded(t *testing.T) {
 	require.Equal(t, Limit, ReasonOf(err))
 }
 
-func TestExpiry(t *testing.T) {
+func TestExpire_EndsIdleStreams(t *testing.T) {
 	s, c := newStore(roomy)
 	expire := func() (ids []string) {
 		tx := s.Expire(time.Minute, 10)
@@ -350,7 +350,7 @@ func TestExpiry(t *testing.T) {
 			require.Nil(t, f.End)
 			ids = append(ids, f.ID)
 		}
-		tx.Accept()
+		tx.Commit()
 		return ids
 	}
 	apply(t, s, batchOf(t, s, "a", started, chunks(2, 1)))
@@ -361,9 +361,9 @@ func TestExpiry(t *testing.T) {
 	tx := s.Expire(time.Minute, 10)
 	require.Len(t, tx.Finished, 1)
 	require.Equal(t, []int{1, 2}, offsets(t, tx.Finished[0]))
-	tx.Refuse()
+	tx.Rollback()
 	apply(t, s, batchOf(t, s, "a", chunks(3)))
-	require.Empty(t, expire(), "it was heard of")
+	require.Empty(t, expire(), "it had an event meanwhile")
 	c.now += 40 * time.Second
 	require.Equal(t, []string{"b"}, expire())
 	c.now += 20 * time.Second
@@ -373,12 +373,12 @@ func TestExpiry(t *testing.T) {
 	for i := range 25 {
 		apply(t, s, batchOf(t, s, strconv.Itoa(i), started))
 	}
-	require.Len(t, s.Expire(0, 10).Finished, 10, "not more than asked for")
+	require.Len(t, s.Expire(0, 10).Finished, 10, "at most limit")
 }
 
-// While a transaction holds a stream, others wait for it, or give up with their
-// request.
-func TestClaims(t *testing.T) {
+// While a transaction has claimed a stream, other transactions wait until it ends or
+// their context is canceled.
+func TestBegin_WaitsForClaimedStream(t *testing.T) {
 	s, c := newStore(roomy)
 	apply(t, s, batchOf(t, s, "s", started))
 	tx := begin(t, s, batchOf(t, s, "s", ended))
@@ -389,8 +389,8 @@ func TestClaims(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	c.now += time.Hour
 	idle := s.Expire(time.Minute, 10)
-	require.Empty(t, idle.Finished, "it is being heard of")
-	idle.Accept()
+	require.Empty(t, idle.Finished, "the stream is claimed")
+	idle.Commit()
 
 	rejected := make(chan int)
 	late := batchOf(t, s, "s", chunks(1))
@@ -400,27 +400,27 @@ func TestClaims(t *testing.T) {
 			rejected <- -1
 			return
 		}
-		tx.Accept()
+		tx.Commit()
 		rejected <- len(tx.Rejected)
 	}()
-	tx.Accept()
-	require.Equal(t, 1, <-rejected, "the stream is over")
+	tx.Commit()
+	require.Equal(t, 1, <-rejected, "the stream has ended")
 	require.Zero(t, s.Streams())
 }
 
-func TestConcurrentTransactions(t *testing.T) {
+func TestBegin_ConcurrentTransactionsLoseNoChunk(t *testing.T) {
 	const workers, rounds, streams = 8, 300, 5
 	s, _ := newStore(roomy)
 	var mu sync.Mutex
 	finished := map[string]int{}
-	told := 0
+	committed := 0
 	var wg sync.WaitGroup
 	for worker := range workers {
 		wg.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(worker), 7))
 			for range rounds {
 				batch := s.NewBatch()
-				for _, i := range random.Perm(streams)[:3] { // in any order: claims must not deadlock
+				for _, i := range random.Perm(streams)[:3] { // random order: claims must not deadlock
 					part, err := batch.Part([]byte{byte('a' + i)})
 					require.NoError(t, err)
 					started(t, part)
@@ -432,16 +432,16 @@ func TestConcurrentTransactions(t *testing.T) {
 				}
 				tx := begin(t, s, batch)
 				if random.IntN(3) == 0 {
-					tx.Refuse()
+					tx.Rollback()
 					continue
 				}
 				mu.Lock()
-				told += 3
+				committed += 3
 				for _, f := range tx.Finished {
 					finished[f.ID] += f.Chunks.Len()
 				}
 				mu.Unlock()
-				tx.Accept()
+				tx.Commit()
 			}
 		})
 	}
@@ -450,22 +450,21 @@ func TestConcurrentTransactions(t *testing.T) {
 	for _, f := range tx.Finished {
 		finished[f.ID] += f.Chunks.Len()
 	}
-	tx.Accept()
+	tx.Commit()
 	total := 0
 	for _, n := range finished {
 		total += n
 	}
-	require.Equal(t, told, total, "every accepted chunk came out once")
+	require.Equal(t, committed, total, "each committed chunk is delivered once")
 	require.Zero(t, s.Streams())
 	require.Zero(t, s.Memory())
 }
 
-func TestSizeOfAnOpenStream(t *testing.T) {
+func TestOpen_SizeIsBounded(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(open{}), uintptr(384))
 }
 
-// What is faster must be the same, also at the limits.
-func TestAddEachIsAddChunk(t *testing.T) {
+func TestAddEach_EqualsAddChunk(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	limits := roomy
 	limits.MaxChunksPerStream = 30

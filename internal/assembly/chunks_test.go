@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// number returns a chunk with a sequence number.
 func number(seq int) *Chunk {
 	return &Chunk{UnixNano: t0 + int64(seq)*1e6, Seq: uint64(seq), Tokens: 1, Numbered: true}
 }
 
-// Numbers may be missing: as those of keep-alives, which hold no tokens.
-func TestGapsAreInOrder(t *testing.T) {
+// Zero-token chunks, such as keep-alives, leave gaps in the sequence numbers.
+func TestChunks_GapsInSequenceNumbersStayPacked(t *testing.T) {
 	s, _ := newStore(roomy)
 	apply(t, s, batchOf(t, s, "s", started, numbered(3, 3, 4, 4), func(t testing.TB, p *Part) {
 		require.NoError(t, p.AddChunk(Chunk{UnixNano: t0, Seq: 5, Numbered: true}))
@@ -24,15 +25,15 @@ func TestGapsAreInOrder(t *testing.T) {
 	require.False(t, tx.Finished[0].Chunks.spilled, "packed")
 	require.Equal(t, []int{3, 4, 6, 9, 10, 11}, offsets(t, tx.Finished[0]))
 	require.Equal(t, 2, tx.Finished[0].Duplicates())
-	tx.Refuse()
+	tx.Rollback()
 
 	apply(t, s, batchOf(t, s, "s", numbered(7, 7, 2, 2, 6, 6)))
 	tx = apply(t, s, batchOf(t, s, "s", ended))
-	require.Equal(t, []int{2, 3, 4, 6, 7, 9, 10}, offsets(t, tx.Finished[0]), "late ones find their place")
+	require.Equal(t, []int{2, 3, 4, 6, 7, 9, 10}, offsets(t, tx.Finished[0]), "late chunks fill the gaps")
 	require.Equal(t, 1, tx.Finished[0].Duplicates())
 }
 
-func TestGapsAreBounded(t *testing.T) {
+func TestChunks_SpillBeyondMaxGaps(t *testing.T) {
 	var c Chunks
 	for i := range maxGaps + 1 {
 		require.True(t, c.append(number(2*i)))
@@ -45,12 +46,11 @@ func TestGapsAreBounded(t *testing.T) {
 	require.Equal(t, maxGaps+3, line.Len())
 }
 
-// Whatever the order, numbers decide, and each counts once.
-func TestAnyOrderOfNumbers(t *testing.T) {
+func TestChunks_SequenceNumbersDecideOrderAndRepeats(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {
 		var c Chunks
-		told := map[int]bool{}
+		sent := map[int]bool{}
 		seq, adds := random.IntN(5), 0
 		for range random.IntN(30) {
 			seq += random.IntN(3)
@@ -59,11 +59,11 @@ func TestAnyOrderOfNumbers(t *testing.T) {
 				at = max(0, seq-random.IntN(6))
 			}
 			c.add(number(at))
-			told[at] = true
+			sent[at] = true
 			adds++
 		}
 		var want, got []int
-		for at := range told {
+		for at := range sent {
 			want = append(want, at)
 		}
 		slices.Sort(want)
@@ -72,12 +72,11 @@ func TestAnyOrderOfNumbers(t *testing.T) {
 			got = append(got, int((line.First()+int64(walk.Offset())-t0)/1e6))
 		}
 		require.Equal(t, want, got)
-		require.EqualValues(t, adds-len(told), c.duplicates)
+		require.EqualValues(t, adds-len(sent), c.duplicates)
 	}
 }
 
-// A repeat is no chunk too many.
-func TestRepeatsAtTheLimit(t *testing.T) {
+func TestMaxChunksPerStream_IgnoresRepeats(t *testing.T) {
 	limits := roomy
 	limits.MaxChunksPerStream = 10
 	run := func(first, last int) script {
@@ -107,8 +106,7 @@ func TestRepeatsAtTheLimit(t *testing.T) {
 	})
 }
 
-// Less than a tick decides too.
-func TestUnnumberedBeforeTheFirst(t *testing.T) {
+func TestChunks_OrderBeforeFirstIsExactBelowATick(t *testing.T) {
 	var c Chunks
 	c.add(&Chunk{UnixNano: t0 + 900, Tokens: 1})
 	c.add(&Chunk{UnixNano: t0 + 600, Tokens: 2})
@@ -119,8 +117,7 @@ func TestUnnumberedBeforeTheFirst(t *testing.T) {
 	require.EqualValues(t, 2, walk.Tokens())
 }
 
-// Not only before the first.
-func TestUnnumberedBeforeTheLast(t *testing.T) {
+func TestChunks_OrderBeforeLastIsExactBelowATick(t *testing.T) {
 	var c Chunks
 	c.add(&Chunk{UnixNano: t0, Tokens: 1})
 	c.add(&Chunk{UnixNano: t0 + 20_000_050, Tokens: 3})
@@ -134,21 +131,21 @@ func TestUnnumberedBeforeTheLast(t *testing.T) {
 	require.Equal(t, []uint32{1, 3, 2, 5}, tokens)
 }
 
-// An end that nobody tells is that of the last chunk, to the nanosecond, in whatever
-// parts the stream came.
-func TestEndOfTheLastChunk(t *testing.T) {
+// Without an end time, the stream ends at its latest chunk, exact to the nanosecond,
+// however the stream is split into requests.
+func TestEndUnixNano_IsExactTimeOfLatestChunk(t *testing.T) {
 	for name, chunks := range map[string][]Chunk{
-		"unnumbered":          {{UnixNano: t0 + 500, Tokens: 1}, {UnixNano: t0 + 1999, Tokens: 1}},
-		"numbered":            {{UnixNano: t0 + 500, Tokens: 1, Numbered: true}, {UnixNano: t0 + 1999, Tokens: 1, Seq: 1, Numbered: true}},
-		"the clock goes back": {{UnixNano: t0 + 1999, Tokens: 1, Numbered: true}, {UnixNano: t0 + 500, Tokens: 1, Seq: 1, Numbered: true}},
-		"and that of the second of three": {
+		"unnumbered":      {{UnixNano: t0 + 500, Tokens: 1}, {UnixNano: t0 + 1999, Tokens: 1}},
+		"numbered":        {{UnixNano: t0 + 500, Tokens: 1, Numbered: true}, {UnixNano: t0 + 1999, Tokens: 1, Seq: 1, Numbered: true}},
+		"clock goes back": {{UnixNano: t0 + 1999, Tokens: 1, Numbered: true}, {UnixNano: t0 + 500, Tokens: 1, Seq: 1, Numbered: true}},
+		"clock goes back after the second of three": {
 			{UnixNano: t0 + 300, Tokens: 1, Numbered: true},
 			{UnixNano: t0 + 1999, Tokens: 1, Seq: 1, Numbered: true},
 			{UnixNano: t0 + 500, Tokens: 1, Seq: 2, Numbered: true},
 		},
 	} {
 		for cut := range len(chunks) + 1 {
-			t.Run(fmt.Sprint(name, ", ", cut, " in the first part"), func(t *testing.T) {
+			t.Run(fmt.Sprint(name, ", ", cut, " in the first request"), func(t *testing.T) {
 				s, _ := newStore(roomy)
 				adding := func(chunks []Chunk) script {
 					return func(t testing.TB, p *Part) {
@@ -165,14 +162,14 @@ func TestEndOfTheLastChunk(t *testing.T) {
 				walk := line.Walk()
 				for _, chunk := range chunks {
 					require.True(t, walk.Next())
-					require.InDelta(t, 0, line.First()+int64(walk.Offset())-chunk.UnixNano, 999, "no other chunk's time")
+					require.InDelta(t, 0, line.First()+int64(walk.Offset())-chunk.UnixNano, 999, "chunk times are exact to a tick")
 				}
 			})
 		}
 	}
 }
 
-func TestAsManyChunksInOrderAsTheLimit(t *testing.T) {
+func TestMaxChunksPerStream_ChunksInOrderAreNotSpilled(t *testing.T) {
 	limits := roomy
 	limits.MaxChunksPerStream = maxSpilled + 10
 	s, _ := newStore(limits)
@@ -186,8 +183,7 @@ func TestAsManyChunksInOrderAsTheLimit(t *testing.T) {
 	require.Equal(t, 10, tx.Finished[0].Dropped())
 }
 
-// A batch that was large once does not make a small one large.
-func TestReservedByLength(t *testing.T) {
+func TestMemory_ReusedBuffersDoNotCount(t *testing.T) {
 	limits := roomy
 	limits.MaxChunksPerStream = 200_000
 	limits.MaxMemory = 100_000
@@ -214,8 +210,8 @@ func TestReservedByLength(t *testing.T) {
 	require.LessOrEqual(t, s.Memory(), int64(1000))
 }
 
-// Two requests with the same id at once: only Begin can tell.
-func TestAnotherStartWinsTheRace(t *testing.T) {
+// Another batch opens the stream after the start was added: only Begin detects it.
+func TestBegin_RejectsStartThatConflictsMeanwhile(t *testing.T) {
 	s, _ := newStore(roomy)
 	late := batchOf(t, s, "s", func(t testing.TB, p *Part) {
 		require.NoError(t, p.AddStart(Start{UnixNano: t0 + 1}, nil, nil))

@@ -10,13 +10,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// Gaps that are taken as they are packed are what their times are one by one, also at
-// the limits. Those that are not taken leave the part as it was.
-func TestAddGapsIsAddChunk(t *testing.T) {
+// Packed gaps have the same result as their times one by one, also at the limits. If
+// they are not accepted, the part is unchanged.
+func TestAddGaps_EqualsAddChunk(t *testing.T) {
 	random := rand.New(rand.NewPCG(21, 22))
 	limits := roomy
 	limits.MaxChunksPerStream = 60
-	taken, left := 0, 0
+	accepted, refused := 0, 0
 	for range 2000 {
 		s, _ := newStore(limits)
 		var parts [2]*Part
@@ -31,11 +31,11 @@ func TestAddGapsIsAddChunk(t *testing.T) {
 		for range 4 {
 			switch random.IntN(14) {
 			case 0:
-				at -= random.Int64N(2e9) // before what came
+				at -= random.Int64N(2e9) // before earlier chunks
 			case 2:
-				at = t0 - int64(MaxDuration) + random.Int64N(2e9) - 1e9 // about the earliest time
+				at = t0 - int64(MaxDuration) + random.Int64N(2e9) - 1e9 // around the earliest accepted time
 			case 1:
-				at += int64(MaxDuration) - random.Int64N(2e9) // up to the latest time and past it
+				at += int64(MaxDuration) - random.Int64N(2e9) // around the latest accepted time
 			}
 			first, packed, times := at, []byte(nil), []int64{at}
 			for range random.IntN(25) {
@@ -50,12 +50,12 @@ func TestAddGapsIsAddChunk(t *testing.T) {
 			channel := timeline.Channel(random.IntN(3))
 			before := gaps.Snapshot()
 			if gaps.AddGaps(first, packed, channel) {
-				taken++
+				accepted++
 				for _, unixNano := range times {
 					require.NoError(t, one.AddChunk(Chunk{UnixNano: unixNano, Tokens: 1, Channel: channel}))
 				}
 			} else {
-				left++
+				refused++
 				require.Equal(t, before, *gaps)
 			}
 			require.Equal(t, one.batch.events, gaps.batch.events)
@@ -65,13 +65,13 @@ func TestAddGapsIsAddChunk(t *testing.T) {
 			require.Equal(t, want.AppendBinary(nil, t0), got.AppendBinary(nil, t0))
 		}
 	}
-	require.Greater(t, taken, 1000)
-	require.Greater(t, left, 100)
+	require.Greater(t, accepted, 1000)
+	require.Greater(t, refused, 100)
 }
 
-// A stream in any parts is the stream in one, whether its parts are taken as a whole or
-// chunk by chunk: in order or not, with numbers or without, and at the limit.
-func TestPartsAreTheWhole(t *testing.T) {
+// A stream is the same in one request and in several, with chunks in and out of order,
+// with and without sequence numbers, and at the limit.
+func TestMerge_PartsEqualWholeStream(t *testing.T) {
 	random := rand.New(rand.NewPCG(23, 24))
 	limits := roomy
 	limits.MaxChunksPerStream = 80
@@ -111,6 +111,6 @@ func TestPartsAreTheWhole(t *testing.T) {
 		want, got := one.Finished[0].Chunks.Timeline(), several.Finished[0].Chunks.Timeline()
 		require.Equal(t, want.AppendBinary(nil, t0), got.AppendBinary(nil, t0))
 		require.Equal(t, one.Finished[0].Dropped(), several.Finished[0].Dropped())
-		require.InDelta(t, 0, one.Finished[0].EndUnixNano()-several.Finished[0].EndUnixNano(), 999, "times are cut to a tick")
+		require.InDelta(t, 0, one.Finished[0].EndUnixNano()-several.Finished[0].EndUnixNano(), 999, "times are truncated to a tick")
 	}
 }
