@@ -1,13 +1,82 @@
 package assembly
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+func TestChunks_OrderAndRepeats(t *testing.T) {
+	tests := map[string]struct {
+		parts      []script
+		want       []int
+		duplicates int
+	}{
+		"in order, by time":                      {[]script{chunks(1, 2), chunks(3), chunks(4, 5)}, []int{1, 2, 3, 4, 5}, 0},
+		"out of order, by time":                  {[]script{chunks(3, 1), chunks(2), chunks(5, 4)}, []int{1, 2, 3, 4, 5}, 0},
+		"late part, by time":                     {[]script{chunks(3, 4), chunks(1, 2)}, []int{1, 2, 3, 4}, 0},
+		"in order, by number":                    {[]script{numbered(0, 1, 1, 2), numbered(2, 3)}, []int{1, 2, 3}, 0},
+		"first number is not zero":               {[]script{numbered(7, 1, 8, 2), numbered(9, 3)}, []int{1, 2, 3}, 0},
+		"out of order, by number":                {[]script{numbered(2, 3, 0, 1), numbered(1, 2)}, []int{1, 2, 3}, 0},
+		"parts out of order, by number":          {[]script{numbered(2, 3, 3, 4), numbered(0, 1, 1, 2)}, []int{1, 2, 3, 4}, 0},
+		"numbers contradict times":               {[]script{numbered(0, 5, 1, 3), numbered(2, 9)}, []int{5, 3, 9}, 0},
+		"numbers contradict times, out of order": {[]script{numbered(1, 3, 0, 5), numbered(2, 9)}, []int{5, 3, 9}, 0},
+		"repeats in order":                       {[]script{numbered(0, 1, 1, 2), numbered(0, 1, 1, 2, 2, 3)}, []int{1, 2, 3}, 2},
+		"repeats out of order":                   {[]script{numbered(2, 3, 0, 1), numbered(2, 3, 1, 2, 1, 2)}, []int{1, 2, 3}, 2},
+		"missing number":                         {[]script{numbered(0, 1, 2, 3), numbered(3, 4)}, []int{1, 3, 4}, 0},
+		"last without a number: time decides":    {[]script{numbered(0, 5, 1, 3), chunks(4)}, []int{3, 4, 5}, 0},
+		"first without a number: time decides":   {[]script{chunks(4), numbered(0, 5, 1, 3)}, []int{3, 4, 5}, 0},
+		"last without a number, repeats":         {[]script{numbered(0, 5, 1, 3), chunks(4), numbered(1, 3)}, []int{3, 4, 5}, 1},
+		"same times keep their order":            {[]script{chunks(2, 2), chunks(1, 2)}, []int{1, 2, 2, 2}, 0},
+		"before the start":                       {[]script{chunks(-3, 1)}, []int{-3, 1}, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			whole, _ := newStore(roomy)
+			tx := apply(t, whole, batchOf(t, whole, "s", append(append([]script{started}, tt.parts...), ended)...))
+			require.Equal(t, tt.want, offsets(t, tx.Finished[0]), "in one request")
+			require.Equal(t, tt.duplicates, tx.Finished[0].Duplicates())
+
+			s, _ := newStore(roomy)
+			apply(t, s, batchOf(t, s, "s", started))
+			for _, part := range tt.parts {
+				apply(t, s, batchOf(t, s, "s", part))
+			}
+			for range 3 { // a rollback changes nothing
+				tx := begin(t, s, batchOf(t, s, "s", ended))
+				require.Equal(t, tt.want, offsets(t, tx.Finished[0]), "in parts")
+				tx.Rollback()
+			}
+			tx = apply(t, s, batchOf(t, s, "s", ended))
+			require.Equal(t, tt.want, offsets(t, tx.Finished[0]))
+			require.Equal(t, tt.duplicates, tx.Finished[0].Duplicates())
+			require.Zero(t, s.Memory())
+			require.Zero(t, s.Streams())
+		})
+	}
+}
+
+func TestChunks_TruncationDoesNotBreakOrder(t *testing.T) {
+	s, _ := newStore(roomy)
+	apply(t, s, batchOf(t, s, "s", started))
+	at := t0
+	two := func(t testing.TB, p *Part) { // the second is truncated
+		for range 2 {
+			at += 333
+			require.NoError(t, p.AddChunk(Chunk{UnixNano: at, Tokens: 1}))
+		}
+	}
+	for range 100 { // chunks closer than a tick, in separate requests
+		apply(t, s, batchOf(t, s, "s", two))
+	}
+	tx := apply(t, s, batchOf(t, s, "s", ended))
+	require.False(t, tx.Finished[0].Chunks.spilled, "truncated times stay in order")
+	line := tx.Finished[0].Chunks.Timeline()
+	require.Equal(t, 200, line.Len())
+	require.InDelta(t, at, line.Last(), 1000)
+}
 
 // number returns a chunk with a sequence number.
 func number(seq int) *Chunk {
@@ -76,36 +145,6 @@ func TestChunks_SequenceNumbersDecideOrderAndRepeats(t *testing.T) {
 	}
 }
 
-func TestMaxChunksPerStream_IgnoresRepeats(t *testing.T) {
-	limits := roomy
-	limits.MaxChunksPerStream = 10
-	run := func(first, last int) script {
-		return func(t testing.TB, p *Part) {
-			for seq := first; seq <= last; seq++ {
-				require.NoError(t, p.AddChunk(*number(seq)))
-			}
-		}
-	}
-	t.Run("in one request", func(t *testing.T) {
-		s, _ := newStore(limits)
-		tx := apply(t, s, batchOf(t, s, "s", started, run(0, 9), run(5, 9), ended))
-		require.Empty(t, tx.Rejected)
-		require.Zero(t, tx.Finished[0].Dropped())
-		require.Equal(t, 5, tx.Finished[0].Duplicates())
-	})
-	t.Run("in parts", func(t *testing.T) {
-		s, _ := newStore(limits)
-		apply(t, s, batchOf(t, s, "s", started, run(0, 7)))
-		require.Empty(t, apply(t, s, batchOf(t, s, "s", run(5, 9))).Rejected)
-		tx := apply(t, s, batchOf(t, s, "s", run(8, 10)))
-		require.Equal(t, 1, tx.Rejected[0].Events)
-		tx = apply(t, s, batchOf(t, s, "s", ended))
-		require.Len(t, offsets(t, tx.Finished[0]), 10)
-		require.Equal(t, 1, tx.Finished[0].Dropped())
-		require.Equal(t, 5, tx.Finished[0].Duplicates())
-	})
-}
-
 func TestChunks_OrderBeforeFirstIsExactBelowATick(t *testing.T) {
 	var c Chunks
 	c.add(&Chunk{UnixNano: t0 + 900, Tokens: 1})
@@ -129,96 +168,4 @@ func TestChunks_OrderBeforeLastIsExactBelowATick(t *testing.T) {
 		tokens = append(tokens, walk.Tokens())
 	}
 	require.Equal(t, []uint32{1, 3, 2, 5}, tokens)
-}
-
-// Without an end time, the stream ends at its latest chunk, exact to the nanosecond,
-// however the stream is split into requests.
-func TestEndUnixNano_IsExactTimeOfLatestChunk(t *testing.T) {
-	for name, chunks := range map[string][]Chunk{
-		"unnumbered":      {{UnixNano: t0 + 500, Tokens: 1}, {UnixNano: t0 + 1999, Tokens: 1}},
-		"numbered":        {{UnixNano: t0 + 500, Tokens: 1, Numbered: true}, {UnixNano: t0 + 1999, Tokens: 1, Seq: 1, Numbered: true}},
-		"clock goes back": {{UnixNano: t0 + 1999, Tokens: 1, Numbered: true}, {UnixNano: t0 + 500, Tokens: 1, Seq: 1, Numbered: true}},
-		"clock goes back after the second of three": {
-			{UnixNano: t0 + 300, Tokens: 1, Numbered: true},
-			{UnixNano: t0 + 1999, Tokens: 1, Seq: 1, Numbered: true},
-			{UnixNano: t0 + 500, Tokens: 1, Seq: 2, Numbered: true},
-		},
-	} {
-		for cut := range len(chunks) + 1 {
-			t.Run(fmt.Sprint(name, ", ", cut, " in the first request"), func(t *testing.T) {
-				s, _ := newStore(roomy)
-				adding := func(chunks []Chunk) script {
-					return func(t testing.TB, p *Part) {
-						for _, chunk := range chunks {
-							require.NoError(t, p.AddChunk(chunk))
-						}
-					}
-				}
-				apply(t, s, batchOf(t, s, "s", started, adding(chunks[:cut])))
-				apply(t, s, batchOf(t, s, "s", adding(chunks[cut:])))
-				tx := apply(t, s, batchOf(t, s, "s", ended))
-				require.Equal(t, t0+1999, tx.Finished[0].EndUnixNano())
-				line := tx.Finished[0].Chunks.Timeline()
-				walk := line.Walk()
-				for _, chunk := range chunks {
-					require.True(t, walk.Next())
-					require.InDelta(t, 0, line.First()+int64(walk.Offset())-chunk.UnixNano, 999, "chunk times are exact to a tick")
-				}
-			})
-		}
-	}
-}
-
-func TestMaxChunksPerStream_ChunksInOrderAreNotSpilled(t *testing.T) {
-	limits := roomy
-	limits.MaxChunksPerStream = maxSpilled + 10
-	s, _ := newStore(limits)
-	tx := apply(t, s, batchOf(t, s, "s", started, func(t testing.TB, p *Part) {
-		for i := range maxSpilled + 20 {
-			if err := p.AddChunk(Chunk{UnixNano: t0 + int64(i)*1000, Tokens: 1}); err != nil {
-				require.NoError(t, err)
-			}
-		}
-	}, ended))
-	require.Equal(t, 10, tx.Finished[0].Dropped())
-}
-
-func TestMemory_ReusedBuffersDoNotCount(t *testing.T) {
-	limits := roomy
-	limits.MaxChunksPerStream = 200_000
-	limits.MaxMemory = 100_000
-	s, _ := newStore(limits)
-	batch := s.NewBatch()
-	part, err := batch.Part([]byte("large"))
-	require.NoError(t, err)
-	started(t, part)
-	for i := range 200_000 {
-		if err := part.AddChunk(Chunk{UnixNano: t0 + int64(i)*1e6, Tokens: 1}); err != nil {
-			require.NoError(t, err)
-		}
-	}
-	require.NoError(t, part.AddEnd(End{}, nil))
-	part.Count(0)
-	apply(t, s, batch)
-	batch.Reset()
-	part, err = batch.Part([]byte("small"))
-	require.NoError(t, err)
-	started(t, part)
-	chunks(1)(t, part)
-	part.Count(0)
-	apply(t, s, batch)
-	require.LessOrEqual(t, s.Memory(), int64(1000))
-}
-
-// Another batch opens the stream after the start was added: only Begin detects it.
-func TestBegin_RejectsStartThatConflictsMeanwhile(t *testing.T) {
-	s, _ := newStore(roomy)
-	late := batchOf(t, s, "s", func(t testing.TB, p *Part) {
-		require.NoError(t, p.AddStart(Start{UnixNano: t0 + 1}, nil, nil))
-	}, chunks(1))
-	apply(t, s, batchOf(t, s, "s", started))
-	tx := apply(t, s, late)
-	require.Zero(t, tx.Units)
-	require.ErrorContains(t, tx.Rejected[0].Err, "already open with another start time")
-	require.EqualValues(t, 1, s.Streams())
 }

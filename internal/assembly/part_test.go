@@ -4,11 +4,78 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
+
+func TestAddChunk_LimitsChunksOutOfOrder(t *testing.T) {
+	limits := roomy
+	limits.MaxChunksPerStream = 1 << 30
+	s, _ := newStore(limits)
+	batch := s.NewBatch()
+	part, err := batch.Part([]byte("s"))
+	require.NoError(t, err)
+	started(t, part)
+	for i := 0; err == nil; i++ {
+		require.LessOrEqual(t, i, maxSpilled+1)
+		err = part.AddChunk(Chunk{UnixNano: t0 - int64(i)*1e6, Tokens: 1})
+	}
+	require.ErrorContains(t, err, "out of order")
+	require.Equal(t, Limit, ReasonOf(err))
+}
+
+func TestAddEach_EqualsAddChunk(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	limits := roomy
+	limits.MaxChunksPerStream = 30
+	for range 500 {
+		s, _ := newStore(limits)
+		var parts [2]*Part
+		for i := range parts {
+			batch := s.NewBatch()
+			part, err := batch.Part([]byte("a"))
+			require.NoError(t, err)
+			started(t, part)
+			parts[i] = part
+		}
+		one, each := parts[0], parts[1]
+		at := t0
+		for range 4 {
+			times := make([]int64, random.IntN(12))
+			for i := range times {
+				at += random.Int64N(1000)
+				switch random.IntN(60) {
+				case 0:
+					at -= random.Int64N(2000)
+				case 1:
+					at += int64(MaxDuration)
+				}
+				times[i] = at
+			}
+			channel := timeline.Channel(random.IntN(3))
+			var first error
+			for _, unixNano := range times {
+				if first = one.AddChunk(Chunk{UnixNano: unixNano, Tokens: 1, Channel: channel}); first != nil {
+					break
+				}
+			}
+			require.Equal(t, first, each.AddEach(times, channel))
+			if random.IntN(3) == 0 {
+				last := Chunk{UnixNano: t0, Tokens: 1, Numbered: true}
+				require.NoError(t, one.AddChunk(last))
+				require.NoError(t, each.AddChunk(last))
+			}
+			at = min(at, t0+int64(time.Second))
+		}
+		require.Equal(t, one.batch.events, each.batch.events)
+		require.Equal(t, one.dropped, each.dropped)
+		want, got := one.Chunks.Timeline(), each.Chunks.Timeline()
+		require.Equal(t, want.AppendBinary(nil, t0), got.AppendBinary(nil, t0))
+	}
+}
 
 // Packed gaps have the same result as their times one by one, also at the limits. If
 // they are not accepted, the part is unchanged.
@@ -67,50 +134,4 @@ func TestAddGaps_EqualsAddChunk(t *testing.T) {
 	}
 	require.Greater(t, accepted, 1000)
 	require.Greater(t, refused, 100)
-}
-
-// A stream is the same in one request and in several, with chunks in and out of order,
-// with and without sequence numbers, and at the limit.
-func TestMerge_PartsEqualWholeStream(t *testing.T) {
-	random := rand.New(rand.NewPCG(23, 24))
-	limits := roomy
-	limits.MaxChunksPerStream = 80
-	for range 1000 {
-		whole, _ := newStore(limits)
-		inParts, _ := newStore(limits)
-		all := batchOf(t, whole, "a", started)
-		apply(t, inParts, batchOf(t, inParts, "a", started))
-		at, seq := t0+int64(1e9), uint64(0)
-		for range random.IntN(6) {
-			var chunks []Chunk
-			for range random.IntN(30) {
-				at += random.Int64N(1e8)
-				k := Chunk{UnixNano: at, Tokens: 1 + uint32(random.IntN(6)/5), Channel: timeline.Channel(random.IntN(6) / 5)}
-				switch random.IntN(150) {
-				case 0:
-					k.UnixNano -= random.Int64N(1e9)
-				case 1:
-					k.Numbered, k.Seq = true, seq
-					seq++
-				}
-				chunks = append(chunks, k)
-			}
-			add := func(t testing.TB, p *Part) {
-				for _, k := range chunks {
-					require.NoError(t, p.AddChunk(k))
-				}
-			}
-			add(t, all.parts[0])
-			apply(t, inParts, batchOf(t, inParts, "a", add))
-		}
-		ended(t, all.parts[0])
-		one := apply(t, whole, all)
-		several := apply(t, inParts, batchOf(t, inParts, "a", ended))
-		require.Len(t, one.Finished, 1)
-		require.Len(t, several.Finished, 1)
-		want, got := one.Finished[0].Chunks.Timeline(), several.Finished[0].Chunks.Timeline()
-		require.Equal(t, want.AppendBinary(nil, t0), got.AppendBinary(nil, t0))
-		require.Equal(t, one.Finished[0].Dropped(), several.Finished[0].Dropped())
-		require.InDelta(t, 0, one.Finished[0].EndUnixNano()-several.Finished[0].EndUnixNano(), 999, "times are truncated to a tick")
-	}
 }
