@@ -12,124 +12,126 @@ import (
 // Chunk is one arrival of tokens.
 type Chunk struct {
 	UnixNano int64
-	// Seq orders the chunk among those of its stream, if Numbered.
+	// Seq is the sequence number within the stream, valid if Numbered.
 	Seq      uint64
 	Tokens   uint32
 	Channel  timeline.Channel
 	Numbered bool
 }
 
-// maxSeq keeps a sequence number and the one after it from wrapping around.
+// maxSeq keeps sequence numbers from overflowing when incremented.
 const maxSeq = math.MaxInt64
 
-// Chunks are those of one stream. As long as they come in order they go straight
-// into a packed timeline, and of sequence numbers only the first, the next and
-// the gaps are remembered. The first that breaks the order turns the timeline into
-// a list, which is sorted when the stream is over.
+// Chunks holds the chunks of one stream. Chunks that arrive in order are packed into
+// a timeline; of their sequence numbers only the first, the next and the gaps are
+// kept. The first chunk out of order spills all chunks into a list, which is sorted
+// when the stream has ended.
 type Chunks struct {
-	latest   int64 // time of any chunk, zero without any
-	line     timeline.Timeline
-	firstSeq uint64 // of the chunks in line, if numbered
-	nextSeq  uint64 // one past the last chunk in line, if numbered
-	gaps     []gap  // between the sequence numbers in line
-	list     []Chunk
+	latest   int64 // latest time of any chunk, 0 without chunks
+	packed   timeline.Timeline
+	firstSeq uint64  // first sequence number in packed, if numbered
+	nextSeq  uint64  // last sequence number in packed plus one, if numbered
+	gaps     []gap   // gaps in the sequence numbers of packed
+	list     []Chunk // all chunks once spilled
 
-	numbered   bool // the chunks in line have sequence numbers
+	numbered   bool // the chunks in packed have sequence numbers
 	unnumbered bool // some chunk in list has no sequence number
 	spilled    bool
 	duplicates int32
 }
 
-// gap says that sequence numbers are missing right before the chunk at index,
-// whose number is seq. They may still come, or belong to no chunk, as those of
-// keep-alives.
+// gap means that sequence numbers are missing before the chunk at index, whose number
+// is seq. The missing chunks may still arrive. Chunks without tokens, such as
+// keep-alives, leave gaps too.
 type gap struct {
 	index int
 	seq   uint64
 }
 
-// maxGaps bounds the gaps of a stream that is in order.
+// maxGaps bounds the gaps of packed chunks.
 const maxGaps = 1024
 
-// Len returns the number of chunks, repeats that are still in the list included.
+// Len returns the number of chunks. Repeats in the list count until Timeline removes
+// them.
 func (c *Chunks) Len() int {
 	if c.spilled {
 		return len(c.list)
 	}
-	return c.line.Len()
+	return c.packed.Len()
 }
 
-// append takes a chunk that comes in order, and reports whether it did.
+// append packs a chunk. It returns false and adds nothing if the chunk is out of order.
 func (c *Chunks) append(k *Chunk) bool {
 	if c.spilled || !c.continues(k) {
 		return false
 	}
 	switch {
-	case c.line.Len() == 0:
+	case c.packed.Len() == 0:
 		c.firstSeq = k.Seq
 	case k.Numbered && k.Seq != c.nextSeq:
-		c.gaps = append(c.gaps, gap{c.line.Len(), k.Seq})
+		c.gaps = append(c.gaps, gap{c.packed.Len(), k.Seq})
 	}
-	c.line.Append(k.UnixNano, k.Tokens, k.Channel)
+	c.packed.Append(k.UnixNano, k.Tokens, k.Channel)
 	c.latest, c.numbered, c.nextSeq = max(c.latest, k.UnixNano), k.Numbered, k.Seq+1
 	return true
 }
 
-// appendEach takes chunks of one token that come in order and are in order among
-// themselves, and reports whether they were.
+// appendEach packs one-token chunks without sequence numbers. It returns false and
+// adds nothing if they are out of order.
 func (c *Chunks) appendEach(unixNanos []int64, channel timeline.Channel) bool {
 	first, last := unixNanos[0], unixNanos[len(unixNanos)-1]
 	if c.spilled || !slices.IsSorted(unixNanos) || !c.continues(&Chunk{UnixNano: first}) {
 		return false
 	}
-	c.line.AppendEach(unixNanos, channel)
-	c.reach(last)
+	c.packed.AppendEach(unixNanos, channel)
+	c.advance(last)
 	return true
 }
 
-// appendGaps takes chunks of one token in order: one that arrived at unixNano, and
-// those after it, as timeline.AppendGaps does. It reports whether they come in order.
+// appendGaps packs one-token chunks without sequence numbers, with the parameters of
+// timeline.AppendGaps. It returns false and adds nothing if unixNano is out of order.
 func (c *Chunks) appendGaps(unixNano int64, gaps []byte, chunks int, ticks int64, channel timeline.Channel) bool {
 	if c.spilled || !c.continues(&Chunk{UnixNano: unixNano}) {
 		return false
 	}
-	c.line.AppendGaps(unixNano, gaps, chunks, ticks, channel)
-	c.reach(unixNano + ticks*int64(timeline.Tick))
+	c.packed.AppendGaps(unixNano, gaps, chunks, ticks, channel)
+	c.advance(unixNano + ticks*int64(timeline.Tick))
 	return true
 }
 
-// appendAll takes chunks that all come in order after those that are there, and have no
-// sequence numbers. It reports whether they do.
+// appendAll packs the chunks of others. It returns false and adds nothing if they have
+// sequence numbers or are out of order.
 func (c *Chunks) appendAll(others *Chunks) bool {
-	if c.spilled || others.spilled || others.numbered || others.line.Len() == 0 || !c.continues(&Chunk{UnixNano: others.line.First()}) {
+	if c.spilled || others.spilled || others.numbered || others.packed.Len() == 0 || !c.continues(&Chunk{UnixNano: others.packed.First()}) {
 		return false
 	}
-	c.line.AppendTimeline(&others.line)
-	c.reach(others.latest)
+	c.packed.AppendTimeline(&others.packed)
+	c.advance(others.latest)
 	return true
 }
 
-// reach notes that chunks without sequence numbers came in line, the last at a time.
-func (c *Chunks) reach(unixNano int64) {
+// advance records that chunks without sequence numbers were packed, the last of them
+// at unixNano.
+func (c *Chunks) advance(unixNano int64) {
 	c.latest, c.numbered, c.nextSeq = max(c.latest, unixNano), false, 1
 }
 
-// keepLatest takes the time of the latest chunk of others, which were added, as it was
-// before their timeline cut it.
+// keepLatest restores the exact latest time after the chunks of others were added with
+// truncated times.
 func (c *Chunks) keepLatest(others *Chunks) {
-	c.latest = uncut(c.latest, others.latest)
+	c.latest = untruncated(c.latest, others.latest)
 }
 
-// uncut returns the time that a timeline was given, if that may be the one that it cut
-// to unixNano.
-func uncut(unixNano, given int64) int64 {
-	if cut := given - unixNano; 0 < cut && cut < int64(timeline.Tick) {
-		return given
+// untruncated returns exact if unixNano may be the same time truncated to a tick, and
+// unixNano otherwise.
+func untruncated(unixNano, exact int64) int64 {
+	if lost := exact - unixNano; 0 < lost && lost < int64(timeline.Tick) {
+		return exact
 	}
 	return unixNano
 }
 
-// add takes any chunk, or drops it as the repeat of one in line.
+// add adds a chunk in any order. It drops a repeat of a packed chunk.
 func (c *Chunks) add(k *Chunk) {
 	switch {
 	case c.append(k):
@@ -146,10 +148,10 @@ func (c *Chunks) add(k *Chunk) {
 	c.unnumbered = c.unnumbered || !k.Numbered
 }
 
-// continues reports whether k comes after the last chunk in line.
+// continues reports whether k can follow the last packed chunk.
 func (c *Chunks) continues(k *Chunk) bool {
 	switch {
-	case c.line.Len() == 0:
+	case c.packed.Len() == 0:
 		return true
 	case k.Numbered:
 		return c.numbered && (k.Seq == c.nextSeq || k.Seq > c.nextSeq && len(c.gaps) < maxGaps)
@@ -158,7 +160,7 @@ func (c *Chunks) continues(k *Chunk) bool {
 	}
 }
 
-// repeats reports whether k is known to be in line.
+// repeats reports whether k is a repeat of a packed chunk.
 func (c *Chunks) repeats(k *Chunk) bool {
 	if c.spilled || !c.numbered || !k.Numbered || k.Seq < c.firstSeq || k.Seq >= c.nextSeq {
 		return false
@@ -167,14 +169,14 @@ func (c *Chunks) repeats(k *Chunk) bool {
 	if exact || after == len(c.gaps) {
 		return true
 	}
-	run := gap{0, c.firstSeq} // that k would be in
+	run := gap{0, c.firstSeq} // start of the gapless run that k would belong to
 	if after > 0 {
 		run = c.gaps[after-1]
 	}
 	return k.Seq-run.seq < uint64(c.gaps[after].index-run.index)
 }
 
-// earliest returns the time of the first chunk by time, or zero without any.
+// earliest returns the earliest time of any chunk, or 0 without chunks.
 func (c *Chunks) earliest() (unixNano int64) {
 	for k := range c.all {
 		if unixNano == 0 || k.UnixNano < unixNano {
@@ -184,6 +186,7 @@ func (c *Chunks) earliest() (unixNano int64) {
 	return unixNano
 }
 
+// any reports whether any chunk matches.
 func (c *Chunks) any(matches func(Chunk) bool) bool {
 	for k := range c.all {
 		if matches(k) {
@@ -193,7 +196,7 @@ func (c *Chunks) any(matches func(Chunk) bool) bool {
 	return false
 }
 
-// without returns the chunks that do not match, in memory of their own.
+// without returns a copy without the chunks that match.
 func (c *Chunks) without(matches func(Chunk) bool) Chunks {
 	rest := Chunks{duplicates: c.duplicates}
 	for k := range c.all {
@@ -204,9 +207,9 @@ func (c *Chunks) without(matches func(Chunk) bool) Chunks {
 	return rest
 }
 
-// spill moves the chunks from line to list.
+// spill moves the packed chunks to the list.
 func (c *Chunks) spill() {
-	c.list = slices.Grow(c.list[:0], c.line.Len()+1)
+	c.list = slices.Grow(c.list[:0], c.packed.Len()+1)
 	for k := range c.all {
 		c.list = append(c.list, k)
 	}
@@ -214,8 +217,8 @@ func (c *Chunks) spill() {
 	c.spilled, c.gaps = true, nil
 }
 
-// all yields the chunks as they came. The timeline has cut the times of those in line,
-// but for the first; of the latest the time itself is known.
+// all yields the chunks in the order of arrival. Times of packed chunks are truncated
+// to ticks, except for the first, and for the last if it is the latest.
 func (c *Chunks) all(yield func(Chunk) bool) {
 	if c.spilled {
 		for _, k := range c.list {
@@ -225,15 +228,15 @@ func (c *Chunks) all(yield func(Chunk) bool) {
 		}
 		return
 	}
-	first := c.line.First()
+	first := c.packed.First()
 	seq, index, gaps := c.firstSeq, 0, c.gaps
-	for walk := c.line.Walk(); walk.Next(); seq, index = seq+1, index+1 {
+	for walk := c.packed.Walk(); walk.Next(); seq, index = seq+1, index+1 {
 		if len(gaps) > 0 && gaps[0].index == index {
 			seq, gaps = gaps[0].seq, gaps[1:]
 		}
 		k := Chunk{first + int64(walk.Offset()), seq, walk.Tokens(), walk.Channel(), c.numbered}
-		if index == c.line.Len()-1 {
-			k.UnixNano = uncut(k.UnixNano, c.latest)
+		if index == c.packed.Len()-1 {
+			k.UnixNano = untruncated(k.UnixNano, c.latest)
 		}
 		if !yield(k) {
 			return
@@ -241,26 +244,26 @@ func (c *Chunks) all(yield func(Chunk) bool) {
 	}
 }
 
-// Timeline returns the chunks in order, without repeats: by sequence number if
-// every chunk has one, else by time. It is good for reading until the next
-// change of the chunks.
+// Timeline returns the chunks in order and without repeats: by sequence number if
+// all chunks have one, otherwise by time. It is valid for reading until the chunks
+// change.
 func (c *Chunks) Timeline() timeline.Timeline {
 	if !c.spilled {
-		return c.line
+		return c.packed
 	}
 	c.dropRepeats()
 	if c.unnumbered {
 		slices.SortStableFunc(c.list, func(a, b Chunk) int { return cmp.Compare(a.UnixNano, b.UnixNano) })
 	}
-	var line timeline.Timeline
+	var sorted timeline.Timeline
 	for _, k := range c.list {
-		line.Append(k.UnixNano, k.Tokens, k.Channel)
+		sorted.Append(k.UnixNano, k.Tokens, k.Channel)
 	}
-	return line
+	return sorted
 }
 
-// dropRepeats sorts the list by sequence number, chunks without one last, and
-// removes the repeats.
+// dropRepeats sorts the list by sequence number, with unnumbered chunks last, and
+// removes repeats.
 func (c *Chunks) dropRepeats() {
 	slices.SortStableFunc(c.list, func(a, b Chunk) int {
 		if a.Numbered && b.Numbered {
@@ -277,22 +280,22 @@ func (c *Chunks) dropRepeats() {
 
 // size returns the bytes that the chunks hold outside of the struct.
 func (c *Chunks) size() int {
-	return c.line.Size() + cap(c.list)*int(unsafe.Sizeof(Chunk{})) + cap(c.gaps)*int(unsafe.Sizeof(gap{}))
+	return c.packed.Size() + cap(c.list)*int(unsafe.Sizeof(Chunk{})) + cap(c.gaps)*int(unsafe.Sizeof(gap{}))
 }
 
-// need returns about the bytes that a copy of the chunks will hold.
-func (c *Chunks) need() int {
-	const packed = 8 // a chunk, mostly three bytes, in a slice with room to grow
+// estimate returns roughly the bytes that a copy of the chunks would hold.
+func (c *Chunks) estimate() int {
+	const bytesPerChunk = 8 // usually three, in a slice with spare capacity
 	if c.spilled {
 		return len(c.list) * int(unsafe.Sizeof(Chunk{}))
 	}
-	return c.line.Len()*packed + len(c.gaps)*int(unsafe.Sizeof(gap{}))
+	return c.packed.Len()*bytesPerChunk + len(c.gaps)*int(unsafe.Sizeof(gap{}))
 }
 
-// reset empties the chunks and keeps their memory.
+// reset empties the chunks and keeps the buffers.
 func (c *Chunks) reset() {
-	c.line.Reset()
-	*c = Chunks{line: c.line, list: c.list[:0], gaps: c.gaps[:0]}
+	c.packed.Reset()
+	*c = Chunks{packed: c.packed, list: c.list[:0], gaps: c.gaps[:0]}
 }
 
 func boolToInt(b bool) int {

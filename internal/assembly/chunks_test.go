@@ -1,7 +1,6 @@
 package assembly
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -9,12 +8,83 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestChunks_OrderAndRepeats(t *testing.T) {
+	tests := map[string]struct {
+		parts      []script
+		want       []int
+		duplicates int
+	}{
+		"in order, by time":                      {[]script{chunks(1, 2), chunks(3), chunks(4, 5)}, []int{1, 2, 3, 4, 5}, 0},
+		"out of order, by time":                  {[]script{chunks(3, 1), chunks(2), chunks(5, 4)}, []int{1, 2, 3, 4, 5}, 0},
+		"late part, by time":                     {[]script{chunks(3, 4), chunks(1, 2)}, []int{1, 2, 3, 4}, 0},
+		"in order, by number":                    {[]script{numbered(0, 1, 1, 2), numbered(2, 3)}, []int{1, 2, 3}, 0},
+		"first number is not zero":               {[]script{numbered(7, 1, 8, 2), numbered(9, 3)}, []int{1, 2, 3}, 0},
+		"out of order, by number":                {[]script{numbered(2, 3, 0, 1), numbered(1, 2)}, []int{1, 2, 3}, 0},
+		"parts out of order, by number":          {[]script{numbered(2, 3, 3, 4), numbered(0, 1, 1, 2)}, []int{1, 2, 3, 4}, 0},
+		"numbers contradict times":               {[]script{numbered(0, 5, 1, 3), numbered(2, 9)}, []int{5, 3, 9}, 0},
+		"numbers contradict times, out of order": {[]script{numbered(1, 3, 0, 5), numbered(2, 9)}, []int{5, 3, 9}, 0},
+		"repeats in order":                       {[]script{numbered(0, 1, 1, 2), numbered(0, 1, 1, 2, 2, 3)}, []int{1, 2, 3}, 2},
+		"repeats out of order":                   {[]script{numbered(2, 3, 0, 1), numbered(2, 3, 1, 2, 1, 2)}, []int{1, 2, 3}, 2},
+		"missing number":                         {[]script{numbered(0, 1, 2, 3), numbered(3, 4)}, []int{1, 3, 4}, 0},
+		"last without a number: time decides":    {[]script{numbered(0, 5, 1, 3), chunks(4)}, []int{3, 4, 5}, 0},
+		"first without a number: time decides":   {[]script{chunks(4), numbered(0, 5, 1, 3)}, []int{3, 4, 5}, 0},
+		"last without a number, repeats":         {[]script{numbered(0, 5, 1, 3), chunks(4), numbered(1, 3)}, []int{3, 4, 5}, 1},
+		"same times keep their order":            {[]script{chunks(2, 2), chunks(1, 2)}, []int{1, 2, 2, 2}, 0},
+		"before the start":                       {[]script{chunks(-3, 1)}, []int{-3, 1}, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			whole, _ := newStore(roomy)
+			tx := apply(t, whole, batchOf(t, whole, "s", append(append([]script{started}, tt.parts...), ended)...))
+			require.Equal(t, tt.want, offsets(t, tx.Finished[0]), "in one request")
+			require.Equal(t, tt.duplicates, tx.Finished[0].Duplicates())
+
+			s, _ := newStore(roomy)
+			apply(t, s, batchOf(t, s, "s", started))
+			for _, part := range tt.parts {
+				apply(t, s, batchOf(t, s, "s", part))
+			}
+			for range 3 { // a rollback changes nothing
+				tx := begin(t, s, batchOf(t, s, "s", ended))
+				require.Equal(t, tt.want, offsets(t, tx.Finished[0]), "in parts")
+				tx.Rollback()
+			}
+			tx = apply(t, s, batchOf(t, s, "s", ended))
+			require.Equal(t, tt.want, offsets(t, tx.Finished[0]))
+			require.Equal(t, tt.duplicates, tx.Finished[0].Duplicates())
+			require.Zero(t, s.Memory())
+			require.Zero(t, s.Streams())
+		})
+	}
+}
+
+func TestChunks_TruncationDoesNotBreakOrder(t *testing.T) {
+	s, _ := newStore(roomy)
+	apply(t, s, batchOf(t, s, "s", started))
+	at := t0
+	two := func(t testing.TB, p *Part) { // the second is truncated
+		for range 2 {
+			at += 333
+			require.NoError(t, p.AddChunk(Chunk{UnixNano: at, Tokens: 1}))
+		}
+	}
+	for range 100 { // chunks closer than a tick, in separate requests
+		apply(t, s, batchOf(t, s, "s", two))
+	}
+	tx := apply(t, s, batchOf(t, s, "s", ended))
+	require.False(t, tx.Finished[0].Chunks.spilled, "truncated times stay in order")
+	line := tx.Finished[0].Chunks.Timeline()
+	require.Equal(t, 200, line.Len())
+	require.InDelta(t, at, line.Last(), 1000)
+}
+
+// number returns a chunk with a sequence number.
 func number(seq int) *Chunk {
 	return &Chunk{UnixNano: t0 + int64(seq)*1e6, Seq: uint64(seq), Tokens: 1, Numbered: true}
 }
 
-// Numbers may be missing: as those of keep-alives, which hold no tokens.
-func TestGapsAreInOrder(t *testing.T) {
+// Zero-token chunks, such as keep-alives, leave gaps in the sequence numbers.
+func TestChunks_GapsInSequenceNumbersStayPacked(t *testing.T) {
 	s, _ := newStore(roomy)
 	apply(t, s, batchOf(t, s, "s", started, numbered(3, 3, 4, 4), func(t testing.TB, p *Part) {
 		require.NoError(t, p.AddChunk(Chunk{UnixNano: t0, Seq: 5, Numbered: true}))
@@ -24,15 +94,15 @@ func TestGapsAreInOrder(t *testing.T) {
 	require.False(t, tx.Finished[0].Chunks.spilled, "packed")
 	require.Equal(t, []int{3, 4, 6, 9, 10, 11}, offsets(t, tx.Finished[0]))
 	require.Equal(t, 2, tx.Finished[0].Duplicates())
-	tx.Refuse()
+	tx.Rollback()
 
 	apply(t, s, batchOf(t, s, "s", numbered(7, 7, 2, 2, 6, 6)))
 	tx = apply(t, s, batchOf(t, s, "s", ended))
-	require.Equal(t, []int{2, 3, 4, 6, 7, 9, 10}, offsets(t, tx.Finished[0]), "late ones find their place")
+	require.Equal(t, []int{2, 3, 4, 6, 7, 9, 10}, offsets(t, tx.Finished[0]), "late chunks fill the gaps")
 	require.Equal(t, 1, tx.Finished[0].Duplicates())
 }
 
-func TestGapsAreBounded(t *testing.T) {
+func TestChunks_SpillBeyondMaxGaps(t *testing.T) {
 	var c Chunks
 	for i := range maxGaps + 1 {
 		require.True(t, c.append(number(2*i)))
@@ -45,12 +115,11 @@ func TestGapsAreBounded(t *testing.T) {
 	require.Equal(t, maxGaps+3, line.Len())
 }
 
-// Whatever the order, numbers decide, and each counts once.
-func TestAnyOrderOfNumbers(t *testing.T) {
+func TestChunks_SequenceNumbersDecideOrderAndRepeats(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {
 		var c Chunks
-		told := map[int]bool{}
+		sent := map[int]bool{}
 		seq, adds := random.IntN(5), 0
 		for range random.IntN(30) {
 			seq += random.IntN(3)
@@ -59,11 +128,11 @@ func TestAnyOrderOfNumbers(t *testing.T) {
 				at = max(0, seq-random.IntN(6))
 			}
 			c.add(number(at))
-			told[at] = true
+			sent[at] = true
 			adds++
 		}
 		var want, got []int
-		for at := range told {
+		for at := range sent {
 			want = append(want, at)
 		}
 		slices.Sort(want)
@@ -72,43 +141,11 @@ func TestAnyOrderOfNumbers(t *testing.T) {
 			got = append(got, int((line.First()+int64(walk.Offset())-t0)/1e6))
 		}
 		require.Equal(t, want, got)
-		require.EqualValues(t, adds-len(told), c.duplicates)
+		require.EqualValues(t, adds-len(sent), c.duplicates)
 	}
 }
 
-// A repeat is no chunk too many.
-func TestRepeatsAtTheLimit(t *testing.T) {
-	limits := roomy
-	limits.MaxChunksPerStream = 10
-	run := func(first, last int) script {
-		return func(t testing.TB, p *Part) {
-			for seq := first; seq <= last; seq++ {
-				require.NoError(t, p.AddChunk(*number(seq)))
-			}
-		}
-	}
-	t.Run("in one request", func(t *testing.T) {
-		s, _ := newStore(limits)
-		tx := apply(t, s, batchOf(t, s, "s", started, run(0, 9), run(5, 9), ended))
-		require.Empty(t, tx.Rejected)
-		require.Zero(t, tx.Finished[0].Dropped())
-		require.Equal(t, 5, tx.Finished[0].Duplicates())
-	})
-	t.Run("in parts", func(t *testing.T) {
-		s, _ := newStore(limits)
-		apply(t, s, batchOf(t, s, "s", started, run(0, 7)))
-		require.Empty(t, apply(t, s, batchOf(t, s, "s", run(5, 9))).Rejected)
-		tx := apply(t, s, batchOf(t, s, "s", run(8, 10)))
-		require.Equal(t, 1, tx.Rejected[0].Events)
-		tx = apply(t, s, batchOf(t, s, "s", ended))
-		require.Len(t, offsets(t, tx.Finished[0]), 10)
-		require.Equal(t, 1, tx.Finished[0].Dropped())
-		require.Equal(t, 5, tx.Finished[0].Duplicates())
-	})
-}
-
-// Less than a tick decides too.
-func TestUnnumberedBeforeTheFirst(t *testing.T) {
+func TestChunks_OrderBeforeFirstIsExactBelowATick(t *testing.T) {
 	var c Chunks
 	c.add(&Chunk{UnixNano: t0 + 900, Tokens: 1})
 	c.add(&Chunk{UnixNano: t0 + 600, Tokens: 2})
@@ -119,8 +156,7 @@ func TestUnnumberedBeforeTheFirst(t *testing.T) {
 	require.EqualValues(t, 2, walk.Tokens())
 }
 
-// Not only before the first.
-func TestUnnumberedBeforeTheLast(t *testing.T) {
+func TestChunks_OrderBeforeLastIsExactBelowATick(t *testing.T) {
 	var c Chunks
 	c.add(&Chunk{UnixNano: t0, Tokens: 1})
 	c.add(&Chunk{UnixNano: t0 + 20_000_050, Tokens: 3})
@@ -132,97 +168,4 @@ func TestUnnumberedBeforeTheLast(t *testing.T) {
 		tokens = append(tokens, walk.Tokens())
 	}
 	require.Equal(t, []uint32{1, 3, 2, 5}, tokens)
-}
-
-// An end that nobody tells is that of the last chunk, to the nanosecond, in whatever
-// parts the stream came.
-func TestEndOfTheLastChunk(t *testing.T) {
-	for name, chunks := range map[string][]Chunk{
-		"unnumbered":          {{UnixNano: t0 + 500, Tokens: 1}, {UnixNano: t0 + 1999, Tokens: 1}},
-		"numbered":            {{UnixNano: t0 + 500, Tokens: 1, Numbered: true}, {UnixNano: t0 + 1999, Tokens: 1, Seq: 1, Numbered: true}},
-		"the clock goes back": {{UnixNano: t0 + 1999, Tokens: 1, Numbered: true}, {UnixNano: t0 + 500, Tokens: 1, Seq: 1, Numbered: true}},
-		"and that of the second of three": {
-			{UnixNano: t0 + 300, Tokens: 1, Numbered: true},
-			{UnixNano: t0 + 1999, Tokens: 1, Seq: 1, Numbered: true},
-			{UnixNano: t0 + 500, Tokens: 1, Seq: 2, Numbered: true},
-		},
-	} {
-		for cut := range len(chunks) + 1 {
-			t.Run(fmt.Sprint(name, ", ", cut, " in the first part"), func(t *testing.T) {
-				s, _ := newStore(roomy)
-				adding := func(chunks []Chunk) script {
-					return func(t testing.TB, p *Part) {
-						for _, chunk := range chunks {
-							require.NoError(t, p.AddChunk(chunk))
-						}
-					}
-				}
-				apply(t, s, batchOf(t, s, "s", started, adding(chunks[:cut])))
-				apply(t, s, batchOf(t, s, "s", adding(chunks[cut:])))
-				tx := apply(t, s, batchOf(t, s, "s", ended))
-				require.Equal(t, t0+1999, tx.Finished[0].EndUnixNano())
-				line := tx.Finished[0].Chunks.Timeline()
-				walk := line.Walk()
-				for _, chunk := range chunks {
-					require.True(t, walk.Next())
-					require.InDelta(t, 0, line.First()+int64(walk.Offset())-chunk.UnixNano, 999, "no other chunk's time")
-				}
-			})
-		}
-	}
-}
-
-func TestAsManyChunksInOrderAsTheLimit(t *testing.T) {
-	limits := roomy
-	limits.MaxChunksPerStream = maxSpilled + 10
-	s, _ := newStore(limits)
-	tx := apply(t, s, batchOf(t, s, "s", started, func(t testing.TB, p *Part) {
-		for i := range maxSpilled + 20 {
-			if err := p.AddChunk(Chunk{UnixNano: t0 + int64(i)*1000, Tokens: 1}); err != nil {
-				require.NoError(t, err)
-			}
-		}
-	}, ended))
-	require.Equal(t, 10, tx.Finished[0].Dropped())
-}
-
-// A batch that was large once does not make a small one large.
-func TestReservedByLength(t *testing.T) {
-	limits := roomy
-	limits.MaxChunksPerStream = 200_000
-	limits.MaxMemory = 100_000
-	s, _ := newStore(limits)
-	batch := s.NewBatch()
-	part, err := batch.Part([]byte("large"))
-	require.NoError(t, err)
-	started(t, part)
-	for i := range 200_000 {
-		if err := part.AddChunk(Chunk{UnixNano: t0 + int64(i)*1e6, Tokens: 1}); err != nil {
-			require.NoError(t, err)
-		}
-	}
-	require.NoError(t, part.AddEnd(End{}, nil))
-	part.Count(0)
-	apply(t, s, batch)
-	batch.Reset()
-	part, err = batch.Part([]byte("small"))
-	require.NoError(t, err)
-	started(t, part)
-	chunks(1)(t, part)
-	part.Count(0)
-	apply(t, s, batch)
-	require.LessOrEqual(t, s.Memory(), int64(1000))
-}
-
-// Two requests with the same id at once: only Begin can tell.
-func TestAnotherStartWinsTheRace(t *testing.T) {
-	s, _ := newStore(roomy)
-	late := batchOf(t, s, "s", func(t testing.TB, p *Part) {
-		require.NoError(t, p.AddStart(Start{UnixNano: t0 + 1}, nil, nil))
-	}, chunks(1))
-	apply(t, s, batchOf(t, s, "s", started))
-	tx := apply(t, s, late)
-	require.Zero(t, tx.Units)
-	require.ErrorContains(t, tx.Rejected[0].Err, "already open with another start time")
-	require.EqualValues(t, 1, s.Streams())
 }

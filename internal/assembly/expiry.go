@@ -2,10 +2,9 @@ package assembly
 
 import "time"
 
-// Expire starts to end streams that nothing was heard of for at least idle:
-// those longest ago first in each shard, and not more than limit. When it
-// returns a transaction without any, there are none left but those that other
-// transactions hold.
+// Expire begins a transaction that ends up to limit streams without events for at
+// least idle, in each shard those idle longest first. Streams that other transactions
+// have claimed are skipped. If Finished is empty, no other stream is left to expire.
 func (s *Store) Expire(idle time.Duration, limit int) *Transaction {
 	tx := s.newTransaction()
 	now := s.now()
@@ -18,11 +17,11 @@ func (s *Store) Expire(idle time.Duration, limit int) *Transaction {
 func (s *shard) expire(tx *Transaction, before time.Duration, limit int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for stream := s.idle.newer; stream != &s.idle && stream.lastHeard <= before; stream = stream.newer {
+	for stream := s.idle.newer; stream != &s.idle && stream.lastActive <= before; stream = stream.newer {
 		if len(tx.expired) == limit {
 			return
 		}
-		if stream.claim != nil { // somebody hears of it just now
+		if stream.claim != nil { // a transaction is adding events to it
 			continue
 		}
 		stream.claim = tx.claim

@@ -8,40 +8,40 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// opened implies a start, with an attribute that tells it apart.
+// opened sets an implied start with a recognizable attribute.
 func opened(t testing.TB, part *Part) {
 	require.NoError(t, part.ImplyStart(Start{TraceID: [16]byte{7}}, []byte("implied "), []byte("resource")))
 }
 
-func TestImpliedStart(t *testing.T) {
+func TestImpliedStart_YieldsToStartEvent(t *testing.T) {
 	for name, tt := range map[string]struct {
-		requests [][]script
-		start    int64 // in milliseconds
-		implied  bool
-		held     string
+		requests   [][]script
+		start      int64 // in milliseconds
+		implied    bool
+		attributes string
 	}{
-		"at the earliest chunk":             {[][]script{{opened, chunks(5, 3, 4)}, {ended}}, 3, true, "implied "},
-		"whole in one request":              {[][]script{{opened, chunks(5, 3, 4), ended}}, 3, true, "implied "},
-		"told before":                       {[][]script{{started}, {opened, chunks(3)}, {ended}}, 0, false, ""},
-		"told after":                        {[][]script{{opened, chunks(3)}, {started}, {ended}}, 0, false, "implied "},
-		"told after, with the end":          {[][]script{{opened, chunks(3)}, {started, ended}}, 0, false, "implied "},
-		"told in the request":               {[][]script{{opened, chunks(3), started}, {ended}}, 0, false, ""},
-		"implied before, with other chunks": {[][]script{{opened, chunks(3)}, {opened, chunks(1)}, {ended}}, 3, true, "implied "},
+		"starts at the earliest chunk":    {[][]script{{opened, chunks(5, 3, 4)}, {ended}}, 3, true, "implied "},
+		"whole in one request":            {[][]script{{opened, chunks(5, 3, 4), ended}}, 3, true, "implied "},
+		"start event before":              {[][]script{{started}, {opened, chunks(3)}, {ended}}, 0, false, ""},
+		"start event after":               {[][]script{{opened, chunks(3)}, {started}, {ended}}, 0, false, "implied "},
+		"start event after, with the end": {[][]script{{opened, chunks(3)}, {started, ended}}, 0, false, "implied "},
+		"start event in the same request": {[][]script{{opened, chunks(3), started}, {ended}}, 0, false, ""},
+		"implied twice":                   {[][]script{{opened, chunks(3)}, {opened, chunks(1)}, {ended}}, 3, true, "implied "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := newStore(roomy)
 			var last *Transaction
 			for _, scripts := range tt.requests {
-				refused := begin(t, s, batchOf(t, s, "s", scripts...))
-				require.Empty(t, refused.Rejected)
-				refused.Refuse() // changes nothing
+				rolledBack := begin(t, s, batchOf(t, s, "s", scripts...))
+				require.Empty(t, rolledBack.Rejected)
+				rolledBack.Rollback() // must change nothing
 				last = apply(t, s, batchOf(t, s, "s", scripts...))
 			}
 			require.Len(t, last.Finished, 1)
 			got := last.Finished[0]
 			require.Equal(t, t0+tt.start*1e6, got.Start.UnixNano)
 			require.Equal(t, tt.implied, got.Start.Implied)
-			require.Equal(t, tt.held, string(got.Attributes))
+			require.Equal(t, tt.attributes, string(got.Attributes))
 			require.Zero(t, got.Duplicates())
 			require.Zero(t, s.Streams())
 			require.Zero(t, s.Memory())
@@ -49,7 +49,7 @@ func TestImpliedStart(t *testing.T) {
 	}
 }
 
-func TestImpliedStartNeedsAChunk(t *testing.T) {
+func TestImpliedStart_WithoutChunkIsRejected(t *testing.T) {
 	s, _ := newStore(roomy)
 	tx := apply(t, s, batchOf(t, s, "s", opened, ended))
 	require.Empty(t, tx.Finished)
@@ -57,10 +57,10 @@ func TestImpliedStartNeedsAChunk(t *testing.T) {
 	require.Zero(t, s.Streams())
 }
 
-func TestChunksFarFromAnImpliedStart(t *testing.T) {
+func TestImpliedStart_RejectsChunksOutOfRange(t *testing.T) {
 	for name, before := range map[string][]script{
-		"of a stream not known":              nil,
-		"of one that was known, and is over": {started},
+		"unknown stream":         nil,
+		"stream ended meanwhile": {started},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := newStore(roomy)
@@ -81,25 +81,25 @@ func TestChunksFarFromAnImpliedStart(t *testing.T) {
 	}
 }
 
-// A batch that has to try again finds a stream that another one opened meanwhile.
-func TestImpliedStartIsTakenBack(t *testing.T) {
+// While the batch waits for a claim, another batch opens the stream with a start event.
+func TestImpliedStart_IsUndoneOnRetry(t *testing.T) {
 	s, _ := newStore(roomy)
 	apply(t, s, batchOf(t, s, "held", started))
 	holder := begin(t, s, batchOf(t, s, "held", chunks(1)))
 
-	batch := batchOf(t, s, "s", opened, chunks(30, 20, 24*3600*1000+10)) // the last a day from the implied start, and more from the other
+	batch := batchOf(t, s, "s", opened, chunks(30, 20, 24*3600*1000+10)) // the last is in range of the implied start, but not of the start event
 	part, err := batch.Part([]byte("held"))
 	require.NoError(t, err)
 	chunks(2)(t, part)
 	part.Count(2)
-	gone, cancel := context.WithCancel(context.Background())
+	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = s.Begin(gone, batch)
+	_, err = s.Begin(canceled, batch)
 	require.ErrorIs(t, err, context.Canceled)
 	require.EqualValues(t, 1, s.Streams())
 
 	apply(t, s, batchOf(t, s, "s", started))
-	holder.Accept()
+	holder.Commit()
 	apply(t, s, batch)
 	got := apply(t, s, batchOf(t, s, "s", ended)).Finished[0]
 	require.Equal(t, Start{UnixNano: t0}, got.Start)
@@ -108,8 +108,8 @@ func TestImpliedStartIsTakenBack(t *testing.T) {
 	require.Equal(t, []int{20, 30}, offsets(t, got))
 }
 
-// Whoever looks for the stream's start finds the one that was told.
-func TestToldStartIsTheStreams(t *testing.T) {
+// Later batches check against the start event, not against the implied start.
+func TestImpliedStart_ReplacedStartIsPublished(t *testing.T) {
 	s, _ := newStore(roomy)
 	apply(t, s, batchOf(t, s, "s", opened, chunks(23*3600*1000)))
 	apply(t, s, batchOf(t, s, "s", started))
@@ -120,11 +120,11 @@ func TestToldStartIsTheStreams(t *testing.T) {
 	require.ErrorContains(t, part.AddStart(Start{UnixNano: t0 + 1}, nil, nil), "already open with another start time")
 }
 
-func TestStartThatIsFarFromItsChunks(t *testing.T) {
+func TestImpliedStart_RejectsStartEventOutOfRange(t *testing.T) {
 	const hour = 3600 * 1000
 	for name, scripts := range map[string][]script{
-		"long before the last": {opened, chunks(23*hour, 25*hour)},
-		"long after the first": {opened, chunks(-25 * hour)},
+		"more than a day before the last chunk": {opened, chunks(23*hour, 25*hour)},
+		"more than a day after the first chunk": {opened, chunks(-25 * hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := newStore(roomy)
@@ -132,12 +132,12 @@ func TestStartThatIsFarFromItsChunks(t *testing.T) {
 			tx := apply(t, s, batchOf(t, s, "s", started))
 			require.Len(t, tx.Rejected, 1)
 			require.ErrorContains(t, tx.Rejected[0].Err, "more than 24 hours from its chunks")
-			require.EqualValues(t, 1, s.Streams(), "stays as it was")
+			require.EqualValues(t, 1, s.Streams(), "the stream is unchanged")
 		})
 	}
 }
 
-func TestImpliedStartIsBounded(t *testing.T) {
+func TestImpliedStart_IsBoundedByMaxStreamBytes(t *testing.T) {
 	limits := roomy
 	limits.MaxStreamBytes = 1000
 	s, _ := newStore(limits)
@@ -148,7 +148,7 @@ func TestImpliedStartIsBounded(t *testing.T) {
 	require.False(t, part.HasStart())
 	require.ErrorContains(t, part.ImplyStart(Start{Vantage: vantages}, nil, nil), "vantage must be")
 
-	// The end's attributes give way, not the stream.
+	// End attributes are dropped, but the stream is finished.
 	tx := apply(t, s, batchOf(t, s, "s", chunks(1), func(t testing.TB, p *Part) {
 		require.NoError(t, p.ImplyStart(Start{}, many(300), many(300)))
 		require.NoError(t, p.AddEnd(End{FinishReason: "stop"}, many(600)))
@@ -159,7 +159,7 @@ func TestImpliedStartIsBounded(t *testing.T) {
 	require.Equal(t, 1, tx.Rejected[0].Events)
 	require.Equal(t, Limit, ReasonOf(tx.Rejected[0].Err))
 
-	// So do attributes that leave no room for the resource of a start that was told.
+	// Attributes of a start event are dropped if its resource leaves no room.
 	apply(t, s, batchOf(t, s, "s", chunks(1), func(t testing.TB, p *Part) {
 		require.NoError(t, p.ImplyStart(Start{}, many(300), nil))
 	}))

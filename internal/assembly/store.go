@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 const shards = 64
@@ -12,17 +13,16 @@ const shards = 64
 // Store holds the open streams. It is safe for concurrent use.
 type Store struct {
 	limits Limits
-	// now counts from any moment on and never goes back.
+	// now is a monotonic clock with any origin.
 	now    func() time.Duration
 	seed   maphash.Seed
 	shards [shards]shard
 
-	// streams and memory are what is held, plus what transactions under way
-	// have reserved.
+	// streams and memory include what transactions in progress have reserved.
 	streams, memory atomic.Int64
 }
 
-// NewStore returns an empty store. now is a monotonic clock of any origin.
+// NewStore returns an empty store. now is a monotonic clock with any origin.
 func NewStore(limits Limits, now func() time.Duration) *Store {
 	s := &Store{limits: limits, now: now, seed: maphash.MakeSeed()}
 	for i := range s.shards {
@@ -31,43 +31,50 @@ func NewStore(limits Limits, now func() time.Duration) *Store {
 	return s
 }
 
-// Streams returns how many streams are open.
+// Streams returns the number of open streams, reservations included.
 func (s *Store) Streams() int64 { return s.streams.Load() }
 
-// Memory returns the bytes that open streams hold.
+// Memory returns the bytes that open streams hold, reservations included.
 func (s *Store) Memory() int64 { return s.memory.Load() }
 
 func (s *Store) shardOf(id string) *shard {
 	return &s.shards[maphash.String(s.seed, id)%shards]
 }
 
-// shard is a share of the open streams.
+// shard holds the open streams whose IDs hash to it.
 type shard struct {
 	mu sync.Mutex
-	// mu guards everything declared below, and of each stream the fields that
-	// say so.
+	// mu guards everything declared below, and the marked fields of each open stream.
 	streams map[string]*open
-	// idle is the ring of the streams by when they were last heard of, longest
-	// ago first. It is a stream itself only to close the ring.
+	// idle is the sentinel of a ring of all streams, ordered by lastActive: idle.newer
+	// is the stream that has been idle longest.
 	idle open
 }
 
-// open is a stream in the store. What is known of it belongs to whoever holds
-// the claim.
+// open is a stream in the store. Only the holder of the claim may access Stream.
 type open struct {
 	Stream
 
 	// The shard's mutex guards everything declared below.
-	claim     *claim
-	start     Start // Stream.Start, for those who have no claim
-	lastHeard time.Duration
-	older     *open
-	newer     *open
+	claim      *claim // nil if unclaimed
+	start      Start  // copy of Stream.Start, readable without a claim
+	lastActive time.Duration
+	older      *open
+	newer      *open
 }
 
-// claim is held on streams by one transaction.
+// claim is the lock that one transaction holds on its streams.
 type claim struct {
-	released chan struct{} // closed when it is over
+	released chan struct{} // closed at the end of the transaction
+}
+
+// openOverhead is the memory of an open stream without what its fields refer to: the
+// struct, and an entry in a map with spare capacity.
+const openOverhead = int(unsafe.Sizeof(open{})) + 64
+
+// size returns the bytes that the stream holds.
+func (o *open) size() int64 {
+	return int64(openOverhead + len(o.ID) + len(o.Resource) + cap(o.Attributes) + o.Chunks.size())
 }
 
 func (s *shard) init() {
@@ -75,7 +82,7 @@ func (s *shard) init() {
 	s.idle.older, s.idle.newer = &s.idle, &s.idle
 }
 
-// startOf returns how an open stream started, or a zero Start.
+// startOf returns the start of an open stream, or a zero Start.
 func (s *shard) startOf(id string) Start {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,27 +92,26 @@ func (s *shard) startOf(id string) Start {
 	return Start{}
 }
 
-// heard moves a stream to the end of the ring and gives up the claim on it. Its
-// start may be another one now.
-func (s *shard) heard(stream *open, now time.Duration) {
+// touch marks a stream as active now, publishes its start and releases its claim.
+func (s *shard) touch(stream *open, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stream.unlink()
 	stream.older, stream.newer = s.idle.older, &s.idle
 	stream.older.newer, stream.newer.older = stream, stream
-	stream.lastHeard = now
+	stream.lastActive = now
 	stream.start = stream.Start
 	stream.claim = nil
 }
 
-// release gives up the claim on a stream.
+// release releases the claim on a stream.
 func (s *shard) release(stream *open) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stream.claim = nil
 }
 
-// remove takes a stream out.
+// remove removes a stream from the shard.
 func (s *shard) remove(stream *open) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,7 +3,6 @@ package assembly
 import (
 	"bytes"
 	"slices"
-	"unsafe"
 )
 
 // Vantage says whose clock a stream's times are from. Its values are those of
@@ -20,21 +19,21 @@ const (
 	vantages
 )
 
-// Start is how a stream begins.
+// Start is the start event of a stream.
 type Start struct {
 	UnixNano     int64
-	TraceID      [16]byte // zero: not told
+	TraceID      [16]byte // zero if missing, like the other IDs
 	SpanID       [8]byte
 	ParentSpanID [8]byte
 	Vantage      Vantage
-	// Implied is set when nobody told of the start: UnixNano is the time of the
-	// first chunk. A start that is told later takes its place.
+	// Implied means that no start event has arrived: UnixNano is the time of the
+	// first chunk. A start event that arrives later replaces it.
 	Implied bool
 }
 
-// checkSame checks whether another start can be a repeat of one. Ids that either
-// does not tell do not matter, and nothing does of an implied one.
-func (s *Start) checkSame(other *Start, id string) error {
+// checkRepeat returns an error if other cannot be a repeat of s. An ID missing on
+// either side is ignored. A start that is missing or implied never conflicts.
+func (s *Start) checkRepeat(other *Start, id string) error {
 	different := ""
 	switch {
 	case s.UnixNano == 0 || s.Implied || *s == *other:
@@ -50,7 +49,7 @@ func (s *Start) checkSame(other *Start, id string) error {
 	default:
 		return nil
 	}
-	return Errorf(Invalid, "stream %s is already open with another %s: stream ids must be unique among all senders", quoteID(id), different)
+	return Errorf(Invalid, "stream %s is already open with another %s; use a stream_id that is unique among all senders", quoteID(id), different)
 }
 
 func (s *Start) checkVantage() error {
@@ -61,59 +60,60 @@ func (s *Start) checkVantage() error {
 }
 
 func differ[ID comparable](a, b ID) bool {
-	var untold ID
-	return a != b && a != untold && b != untold
+	var missing ID
+	return a != b && a != missing && b != missing
 }
 
-// Count is a number that a service may report or not.
+// Count is an optional reported number.
 type Count struct {
 	N     int64
 	Known bool
 }
 
-// Usage is what a service reports at a stream's end, in tokens.
+// Usage holds the token counts that a service reports at a stream's end.
 type Usage struct {
 	Input, Output, Reasoning, CachedInput Count
 }
 
-// End is how a stream ends.
+// End is the end event of a stream.
 type End struct {
-	UnixNano     int64 // zero: not told
+	UnixNano     int64 // 0 if missing
 	Usage        Usage
 	FinishReason string
 	Error        string
 	Cancelled    bool
-	Attributes   []byte // as those of a Stream, which they come after
+	Attributes   []byte // encoded like those of the Stream, to be appended to them
 }
 
-// Stream is what is known of a stream until its end.
+// Stream holds all events of a stream except its end.
 //
-// Attributes and Resource are OTLP KeyValueList messages, encoded. Two of them
-// one after the other are one again, with the attributes of both. Resource may be
-// shared with other streams: it does not change, and each counts it as its own.
+// Attributes and Resource are encoded OTLP KeyValueLists; concatenating two of them
+// merges them. Resource may be shared between streams and does not change. Each
+// stream counts its full size.
 type Stream struct {
 	ID         string
 	Resource   []byte
 	Attributes []byte
-	Start      Start // UnixNano is zero in a part of a stream that lacks it
-	Scheduled  int64 // Unix time in nanoseconds; zero: not told
+	Start      Start // UnixNano is 0 if missing
+	Scheduled  int64 // Unix time in nanoseconds; 0 if missing
 	Chunks     Chunks
-	// Frames is set when chunks are frames, of which some may hold no token.
+	// Frames means that chunks are frames of the response, some of which may carry no
+	// token.
 	Frames bool
 
-	dropped    int // chunks past MaxChunksPerStream
-	duplicates int // events but chunks that were told before
+	dropped    int // chunks beyond MaxChunksPerStream
+	duplicates int // repeated events other than chunks
 }
 
-// Finished is a stream that is over.
+// Finished is a stream that has ended or expired.
 type Finished struct {
 	*Stream
-	// End is nil when the stream's end was never told.
+	// End is nil if the stream expired without an end event.
 	End *End
 }
 
-// EndUnixNano returns when the stream was over: as told, or the last time known
-// of it.
+// EndUnixNano returns the end event's time or, if missing, the latest time of any
+// other event.
 func (f Finished) EndUnixNano() int64 {
 	if f.End != nil && f.End.UnixNano != 0 {
 		return f.End.UnixNano
@@ -121,17 +121,16 @@ func (f Finished) EndUnixNano() int64 {
 	return max(f.Start.UnixNano, f.Scheduled, f.Chunks.latest)
 }
 
-// Dropped returns how many chunks the stream lacks because of
-// MaxChunksPerStream.
+// Dropped returns the number of chunks beyond MaxChunksPerStream.
 func (s *Stream) Dropped() int { return s.dropped }
 
-// Duplicates returns how many events were dropped as repeats of others. All
-// those of chunks are known only after Chunks.Timeline.
+// Duplicates returns the number of repeated events. Repeated chunks are fully counted
+// only after a call of Chunks.Timeline.
 func (s *Stream) Duplicates() int { return s.duplicates + int(s.Chunks.duplicates) }
 
 func (s *Stream) started() bool { return s.Start.UnixNano != 0 }
 
-// addChunk takes a chunk if there is room for it.
+// addChunk adds a chunk, or drops it at the limit.
 func (s *Stream) addChunk(k *Chunk, limit int) {
 	if s.Chunks.Len() >= limit && !s.Chunks.repeats(k) {
 		s.dropped++
@@ -140,8 +139,8 @@ func (s *Stream) addChunk(k *Chunk, limit int) {
 	s.Chunks.add(k)
 }
 
-// tooMany returns how many of a part's chunks there is no room for.
-func (s *Stream) tooMany(part *Stream, limit int) int {
+// overflow returns how many chunks of a part exceed the limit.
+func (s *Stream) overflow(part *Stream, limit int) int {
 	room := limit - s.Chunks.Len()
 	if part.Chunks.Len() <= room {
 		return 0
@@ -155,7 +154,7 @@ func (s *Stream) tooMany(part *Stream, limit int) int {
 	return max(0, added-room)
 }
 
-// merge adds what a later part says. What was told before stays.
+// merge adds the events of a part. Values that the stream already has are kept.
 func (s *Stream) merge(part *Stream, maxChunks int) {
 	switch {
 	case !part.started():
@@ -191,36 +190,27 @@ func (s *Stream) addScheduled(unixNano int64) {
 	}
 }
 
-// addsAttributes reports whether attributes are more than a repeat.
+// addsAttributes reports whether attributes are not a repeat of the last ones.
 func (s *Stream) addsAttributes(attributes []byte) bool {
 	return !bytes.HasSuffix(s.Attributes, attributes)
 }
 
-// fork returns a copy to merge a part into, while the stream stays as it is. It
-// borrows the spare room of the stream's slices: only one of both may grow.
+// fork returns a copy to merge a part into, without changing the stream. The copy uses
+// the spare capacity of the stream's slices, so only one of both may grow.
 func (s *Stream) fork() *Stream {
 	c := *s
-	c.Chunks.list = slices.Clone(s.Chunks.list) // is sorted in place
+	c.Chunks.list = slices.Clone(s.Chunks.list) // Timeline sorts it in place
 	return &c
 }
 
-// reset empties the stream and keeps its memory.
+// reset empties the stream and keeps its buffers.
 func (s *Stream) reset() {
 	s.Chunks.reset()
 	*s = Stream{Attributes: s.Attributes[:0], Chunks: s.Chunks}
 }
 
-// overhead is what an open stream costs besides what its fields refer to: its
-// struct, and its place in a map with room to grow.
-const overhead = int(unsafe.Sizeof(open{})) + 64
+// estimate returns roughly the bytes that a copy would hold, without openOverhead.
+func (s *Stream) estimate() int64 { return int64(s.encodedSize() + s.Chunks.estimate()) }
 
-// size returns the bytes that an open stream holds.
-func (s *Stream) size() int64 {
-	return int64(overhead + len(s.ID) + len(s.Resource) + cap(s.Attributes) + s.Chunks.size())
-}
-
-// need returns about the bytes that a copy will hold, but for the overhead.
-func (s *Stream) need() int64 { return int64(s.encodedSize() + s.Chunks.need()) }
-
-// encodedSize is what MaxStreamBytes bounds.
+// encodedSize returns the size that MaxStreamBytes bounds.
 func (s *Stream) encodedSize() int { return len(s.ID) + len(s.Resource) + len(s.Attributes) }

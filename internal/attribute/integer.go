@@ -7,12 +7,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Integer reads a whole number, and reports whether the value is one.
-func Integer(v pcommon.Value) (int64, bool) {
+// Integer returns the value as an int64. ok is false if the value is not a whole
+// number or does not fit.
+func Integer(v pcommon.Value) (n int64, ok bool) {
 	switch v.Type() {
 	case pcommon.ValueTypeInt:
 		return v.Int(), true
-	case pcommon.ValueTypeStr: // more digits than a float has
+	case pcommon.ValueTypeStr: // a string can hold more digits than a float64
 		if n, err := strconv.ParseInt(v.Str(), 10, 64); err == nil {
 			return n, true
 		}

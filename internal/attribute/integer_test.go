@@ -14,19 +14,19 @@ func TestInteger(t *testing.T) {
 		want  int64
 		ok    bool
 	}{
-		"an integer":                   {int64(-7), -7, true},
-		"a whole double":               {3.0, 3, true},
-		"a double":                     {3.5, 0, false},
-		"a text of digits":             {"42", 42, true},
-		"a text past a float's digits": {"9007199254740993", 9007199254740993, true},
-		"a text of a whole double":     {"4.0", 4, true},
-		"words":                        {"four", 0, false},
-		"no text":                      {"", 0, false},
-		"not a number":                 {math.NaN(), 0, false},
-		"infinite":                     {math.Inf(1), 0, false},
-		"too large":                    {9.3e18, 0, false},
-		"a flag":                       {true, 0, false},
-		"nothing":                      {nil, 0, false},
+		"integer":                         {int64(-7), -7, true},
+		"whole double":                    {3.0, 3, true},
+		"fractional double":               {3.5, 0, false},
+		"string of digits":                {"42", 42, true},
+		"string beyond float64 precision": {"9007199254740993", 9007199254740993, true},
+		"string of a whole double":        {"4.0", 4, true},
+		"string without a number":         {"four", 0, false},
+		"empty string":                    {"", 0, false},
+		"NaN":                             {math.NaN(), 0, false},
+		"infinity":                        {math.Inf(1), 0, false},
+		"too large for int64":             {9.3e18, 0, false},
+		"boolean":                         {true, 0, false},
+		"empty value":                     {nil, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := pcommon.NewValueEmpty()

@@ -1,6 +1,5 @@
-// Package attribute reads attribute values as what they mean. The same number
-// comes as an integer, a double or text, depending on the instrumentation and on
-// the encodings its span went through.
+// Package attribute reads numbers from attribute values. Instrumentations and
+// span encodings write the same number as an integer, a double or a string.
 package attribute
 
 import (
@@ -9,9 +8,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Number reads a number, and reports whether the value is one. It may be infinite
-// or not a number, as floats are.
-func Number(v pcommon.Value) (float64, bool) {
+// Number returns the value as a float64, which may be infinite or NaN. ok is
+// false if the value is not numeric.
+func Number(v pcommon.Value) (n float64, ok bool) {
 	switch v.Type() {
 	case pcommon.ValueTypeDouble:
 		return v.Double(), true

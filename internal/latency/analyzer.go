@@ -1,3 +1,5 @@
+// Package latency derives the latency of one model request from its observations, by
+// the formulas of definitions.md. It walks the request's timeline once.
 package latency
 
 import (
@@ -7,24 +9,23 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// Analyzer derives the latency of one request after the other. It owns scratch
-// memory that grows with the range of the gaps it has seen, to a bound of 64 KB,
-// and not with the number of tokens. It is not safe for concurrent use.
+// Analyzer derives the latency of one request after another. It reuses buffers, which
+// grow with the range of the gaps up to 64 KB, not with the number of tokens. It is
+// not safe for concurrent use.
 type Analyzer struct {
 	options  Options
 	arrivals arrivals
 }
 
-// longestRequest is what a sketch can hold, 34 years. A span that lasts longer
-// has a time that was never set.
+// longestRequest is the largest value of a sketch, 34 years. A longer span has a
+// timestamp that was never set.
 const longestRequest = sketch.MaxValue * time.Second
 
 // NewAnalyzer returns an analyzer with the given options.
 func NewAnalyzer(options Options) *Analyzer { return &Analyzer{options: options} }
 
-// Analyze derives the latency of a request from what was observed of it and from
-// its timeline, whose offsets count from the request's start. A timeline that
-// turns out to be malformed is the only error.
+// Analyze derives the latency of a request. The offsets of its timeline are relative
+// to the request's start. A malformed timeline is the only error.
 func (a *Analyzer) Analyze(request Request, walk timeline.Walk) (Latency, error) {
 	a.arrivals.reset(a.options.Fluidity)
 	var latency Latency
@@ -37,10 +38,10 @@ func (a *Analyzer) Analyze(request Request, walk timeline.Walk) (Latency, error)
 	return latency, nil
 }
 
-// InterTokenSketch returns the inter-token latencies of the request analyzed
-// last, in seconds. It is valid until the next call of Analyze.
+// InterTokenSketch returns the inter-token latencies of the last analyzed request, in
+// seconds. It is valid until the next call of Analyze.
 func (a *Analyzer) InterTokenSketch() *sketch.Sketch { return &a.arrivals.gaps.interToken }
 
-// InterChunkSketch returns the inter-chunk latencies likewise. It is the very
-// sketch of InterTokenSketch when the two have the same samples.
+// InterChunkSketch returns the inter-chunk latencies of the last analyzed request, in
+// seconds. It is the same pointer as InterTokenSketch if both have the same samples.
 func (a *Analyzer) InterChunkSketch() *sketch.Sketch { return a.arrivals.gaps.chunkSketch() }

@@ -20,7 +20,7 @@ func benchmarkStream(tokensPerChunk uint32) []chunk {
 	return chunks
 }
 
-func TestAnalyzeDoesNotAllocate(t *testing.T) {
+func TestAnalyze_DoesNotAllocate(t *testing.T) {
 	a := NewAnalyzer(Options{StallThreshold: ms, Fluidity: Deadlines{FirstToken: ms, NextToken: ms}})
 	request := Request{Duration: time.Minute, Queue: Known(ms), OutputTokens: Known(int64(490))}
 	walk := pack(t, benchmarkStream(2))
@@ -37,9 +37,9 @@ func BenchmarkAnalyze(b *testing.B) {
 		tokensPerChunk uint32
 		fluidity       Deadlines
 	}{
-		"one token a chunk":                {tokensPerChunk: 1},
-		"five tokens a chunk":              {tokensPerChunk: 5},
-		"one token a chunk, with fluidity": {tokensPerChunk: 1, fluidity: Deadlines{time.Second, 25 * ms}},
+		"one token per chunk":                {tokensPerChunk: 1},
+		"five tokens per chunk":              {tokensPerChunk: 5},
+		"one token per chunk, with fluidity": {tokensPerChunk: 1, fluidity: Deadlines{time.Second, 25 * ms}},
 	}
 	for name, benchmark := range benchmarks {
 		b.Run(name, func(b *testing.B) {
@@ -50,7 +50,7 @@ func BenchmarkAnalyze(b *testing.B) {
 			for b.Loop() {
 				l, err := a.Analyze(Request{Duration: time.Minute}, walk)
 				if err != nil || !l.Measures[TimePerOutputToken].Known {
-					b.Fatal("no latency came out", err)
+					b.Fatal("time per output token is missing", err)
 				}
 				gaps += a.InterTokenSketch().Count()
 			}

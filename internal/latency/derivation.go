@@ -7,11 +7,11 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// derivation is the table "Per request" of definitions.md, a method for each few
-// rows. Its methods run in the order of derive: later rows read earlier ones.
+// derivation implements the table "Per request" of definitions.md. Its methods run in
+// the order of derive, because later rows of the table depend on earlier ones.
 type derivation struct {
 	request  *Request
-	limit    time.Duration // of every duration
+	limit    time.Duration // upper bound of every duration
 	arrivals *arrivals
 	options  *Options
 	latency  *Latency
@@ -23,7 +23,7 @@ func (d *derivation) derive() {
 	if !d.request.StartUnseen {
 		d.set(RequestDuration, d.request.Duration, false)
 	}
-	d.clockAtBothEnds(first)
+	d.countClockAnomalies(first)
 	d.milestones(first)
 	d.phases(first)
 	d.rates()
@@ -37,23 +37,24 @@ func (d *derivation) set(q Quantity, v time.Duration, estimated bool) {
 	}
 }
 
-// dropped returns how many chunks the timeline lacks.
+// dropped returns how many chunks are missing from the timeline.
 func (d *derivation) dropped() int64 {
 	return d.request.FirstChunksDropped + d.request.LastChunksDropped
 }
 
-// partial reports that the timeline tells less than the tokens' times: what
-// follows from all of it is estimated.
+// partial reports whether the timeline differs from the times of all tokens. What
+// depends on the whole timeline is then estimated.
 func (d *derivation) partial() bool { return d.request.Frames || d.dropped() > 0 }
 
-// firstToken returns c1. A first frame that survived others is not the first.
+// firstToken returns c1: from a timeline of tokens, else as reported, else from the
+// first frame, unless frames before it were dropped.
 func (d *derivation) firstToken() Milestone {
 	if d.arrivals.chunks > 0 && !d.request.Frames {
 		return Milestone{d.arrivals.first, true, false}
 	}
-	for _, told := range d.request.FirstToken {
-		if told.Known && d.latency.accepts(told.After, d.limit) {
-			return told
+	for _, reported := range d.request.FirstToken {
+		if reported.Known && d.latency.accepts(reported.After, d.limit) {
+			return reported
 		}
 	}
 	if d.arrivals.chunks > 0 && d.request.FirstChunksDropped == 0 {
@@ -62,9 +63,9 @@ func (d *derivation) firstToken() Milestone {
 	return Milestone{}
 }
 
-// clockAtBothEnds adds the steps back before the first and after the last token
-// to those in between, which the walk has counted.
-func (d *derivation) clockAtBothEnds(first Milestone) {
+// countClockAnomalies counts a first token before the start and an end before the last
+// token. Those in between are counted during the walk.
+func (d *derivation) countClockAnomalies(first Milestone) {
 	last := first.After
 	if d.arrivals.chunks > 0 {
 		last = d.arrivals.last
@@ -94,7 +95,7 @@ func (d *derivation) milestones(first Milestone) {
 
 func (d *derivation) phases(first Milestone) {
 	if !d.request.StartUnseen {
-		d.untilFirstToken(first)
+		d.queueAndPrefill(first)
 	}
 	d.decode(first)
 	prefill, decode := d.latency.Measures[PrefillDuration], d.latency.Measures[DecodeDuration]
@@ -103,7 +104,7 @@ func (d *derivation) phases(first Milestone) {
 	}
 }
 
-func (d *derivation) untilFirstToken(first Milestone) {
+func (d *derivation) queueAndPrefill(first Milestone) {
 	if d.request.Queue.Known {
 		d.set(QueueDuration, d.request.Queue.Value, false)
 	}
@@ -116,12 +117,13 @@ func (d *derivation) untilFirstToken(first Milestone) {
 	}
 	if d.latency.Measures[QueueDuration].Known {
 		d.set(PrefillDuration, first.After-d.request.Queue.Value, first.Estimated)
-	} else { // an upper bound: it holds queue and network
+	} else { // an upper bound: includes queue and network
 		d.set(PrefillDuration, first.After, true)
 	}
 }
 
-// decode ends with the request where nobody saw the last token.
+// decode sets the decode duration. Without the time of the last token, it ends with
+// the request.
 func (d *derivation) decode(first Milestone) {
 	switch {
 	case d.request.Decode.Known:
@@ -136,8 +138,8 @@ func (d *derivation) decode(first Milestone) {
 	}
 }
 
-// outputTokens returns N. It is an estimate when frames were counted, or when
-// chunks are missing, each of which held at least one token.
+// outputTokens returns N. It is estimated if frames were counted, or if chunks were
+// dropped, each of which counts as one token.
 func (d *derivation) outputTokens() (n int64, known, estimated bool) {
 	if reported := d.request.OutputTokens; reported.Known {
 		return reported.Value, true, false
@@ -176,8 +178,8 @@ func (d *derivation) decodePace(tokens int64, estimated bool) {
 		return
 	}
 	estimated = estimated || decode.Estimated
-	// Of whole nanoseconds the quotient is rounded once: 50 ms a token is 0.05, and
-	// not the next float over it, which would breach a threshold of 50 ms.
+	// Dividing whole nanoseconds rounds once: 50 ms per token is 0.05, not the next
+	// larger float64, which would breach a threshold of 50 ms.
 	perToken := math.Round(decode.Value*nanosPerSecond) / (nanosPerSecond * float64(d.denominator(tokens)))
 	d.latency.Measures[TimePerOutputToken] = Measure{perToken, true, estimated}
 	if perToken > 0 {
@@ -193,19 +195,19 @@ func (d *derivation) denominator(tokens int64) int64 {
 	return tokens - 1
 }
 
-// gaps sums up what lies between the chunks. With chunks missing it speaks of
-// part of the stream only.
+// gaps sets what is derived from the gaps between chunks. With chunks dropped, it
+// covers only a part of the stream.
 func (d *derivation) gaps() {
 	gaps, partial := &d.arrivals.gaps, d.partial()
 	if d.arrivals.chunks == 0 {
-		d.latency.InterToken = d.reported(d.request.Chunks.InterToken)
-		d.latency.InterChunk = d.reported(d.request.Chunks.InterChunk)
+		d.latency.InterToken = d.plausible(d.request.Chunks.InterToken)
+		d.latency.InterChunk = d.plausible(d.request.Chunks.InterChunk)
 		return
 	}
-	d.latency.InterToken = gaps.sumUp(&gaps.interToken, partial)
+	d.latency.InterToken = gaps.summarize(&gaps.interToken, partial)
 	d.latency.InterChunk = d.latency.InterToken
-	if gaps.differ {
-		d.latency.InterChunk = gaps.sumUp(&gaps.interChunk, partial)
+	if gaps.bundled {
+		d.latency.InterChunk = gaps.summarize(&gaps.interChunk, partial)
 	}
 	if d.arrivals.chunks > 1 {
 		d.latency.StallCount = d.arrivals.stalls
@@ -216,8 +218,8 @@ func (d *derivation) gaps() {
 	}
 }
 
-// stallTime returns how long all stalls took. They can be the whole request, of which
-// gaps in whole ticks may be a part of a tick longer.
+// stallTime returns the sum of all stalls. Gaps are rounded to ticks, so stalls that
+// span the whole request may exceed it by part of a tick, which is subtracted.
 func (d *derivation) stallTime() time.Duration {
 	if over := d.arrivals.stallTime - d.limit; 0 < over && over < timeline.Tick && d.limit >= 0 {
 		return d.limit
@@ -225,10 +227,10 @@ func (d *derivation) stallTime() time.Duration {
 	return d.arrivals.stallTime
 }
 
-// reported returns the statistics that can be true. They are not rounded to
-// nanoseconds, and so are not compared as such.
-func (d *derivation) reported(told Distribution) Distribution {
-	for statistic, m := range told {
+// plausible returns the reported statistics without those outside [0, request
+// duration]. They are floats, not whole nanoseconds, and are compared as floats.
+func (d *derivation) plausible(reported Distribution) Distribution {
+	for statistic, m := range reported {
 		switch {
 		case !m.Known:
 			continue
@@ -239,7 +241,7 @@ func (d *derivation) reported(told Distribution) Distribution {
 		default:
 			continue
 		}
-		told[statistic] = Measure{}
+		reported[statistic] = Measure{}
 	}
-	return told
+	return reported
 }

@@ -2,28 +2,26 @@ package latency
 
 import "time"
 
-// Deadlines are what the fluidity index measures a stream against.
+// Deadlines are the token deadlines of the fluidity index.
 type Deadlines struct {
-	// FirstToken is the deadline of the first token after the request's start.
+	// FirstToken is the deadline of the first token, from the request's start.
 	FirstToken time.Duration
-	// NextToken is the deadline of each further token after the last deadline.
+	// NextToken is the deadline of each further token, from the deadline before.
 	NextToken time.Duration
 }
 
-// MaxDeadline is the longest deadline there is: arithmetic on a chunk of
-// timeline.MaxTokensPerChunk tokens stays within 64 bits.
+// MaxDeadline is the upper bound for a deadline. It keeps the arithmetic for a chunk
+// of timeline.MaxTokensPerChunk tokens within 64 bits.
 const MaxDeadline = time.Hour
 
-func (d Deadlines) on() bool { return d.FirstToken > 0 && d.NextToken > 0 }
+func (d Deadlines) enabled() bool { return d.FirstToken > 0 && d.NextToken > 0 }
 
-// fluidity counts met and missed deadlines as Etalon defines them
-// (https://arxiv.org/abs/2407.07000): tokens that come early leave slack for
-// later ones, a token that comes late has missed every deadline that passed
-// while the user waited, and the count starts anew from it.
+// fluidity counts met and missed deadlines as defined by Etalon
+// (https://arxiv.org/abs/2407.07000). An early token adds slack for later tokens. A
+// late token misses each deadline that passed during the wait, and resets the slack.
 //
-// All times are whole nanoseconds, because with floats exact multiples of a
-// deadline flip. The counts are floats: whole and exact up to 2^53, and they
-// cannot overflow.
+// Times are integer nanoseconds: with floats, exact multiples of a deadline could
+// fall on either side. Counts are floats: exact up to 2^53, and they cannot overflow.
 type fluidity struct {
 	deadlines   Deadlines
 	started     bool
@@ -33,8 +31,7 @@ type fluidity struct {
 
 const maxSlack = time.Duration(1) << 62
 
-// start takes the first chunk. The tokens that it brings beside the first cost
-// no time.
+// start adds the first chunk. Its tokens after the first have no wait.
 func (f *fluidity) start(afterStart time.Duration, tokens int64) {
 	f.started = true
 	if late := afterStart - f.deadlines.FirstToken; late > 0 {
@@ -42,20 +39,20 @@ func (f *fluidity) start(afterStart time.Duration, tokens int64) {
 	} else {
 		f.met, f.slack = 1, -late
 	}
-	f.take(0, tokens-1)
+	f.addTokens(0, tokens-1)
 }
 
-// chunk takes a later chunk, whose gap is shared out among its tokens.
-func (f *fluidity) chunk(gap time.Duration, tokens int64) {
+// addChunk adds a later chunk. Its gap is divided among its tokens.
+func (f *fluidity) addChunk(gap time.Duration, tokens int64) {
 	share, rest := gap/time.Duration(tokens), int64(gap)%tokens
-	f.take(share, tokens-rest)
-	f.take(share+1, rest)
+	f.addTokens(share, tokens-rest)
+	f.addTokens(share+1, rest)
 }
 
-// take takes tokens that come one after the other, each wait after the one
-// before. It does not count them one by one: at a steady pace they are on time
-// as long as the slack lasts, and late from then on.
-func (f *fluidity) take(wait time.Duration, tokens int64) {
+// addTokens adds tokens that each arrive the given wait after the one before. It
+// takes constant time: tokens are on time until the slack is used up, and late from
+// then on.
+func (f *fluidity) addTokens(wait time.Duration, tokens int64) {
 	if tokens == 0 {
 		return
 	}
@@ -77,5 +74,5 @@ func (f *fluidity) take(wait time.Duration, tokens int64) {
 	f.slack = 0
 }
 
-// index is the share of deadlines that were met.
+// index returns the share of deadlines that were met.
 func (f *fluidity) index() float64 { return 1 - f.missed/(f.met+f.missed) }

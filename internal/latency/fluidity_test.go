@@ -10,15 +10,15 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// etalon counts deadlines token by token, as definitions.md words it.
-type etalon struct {
+// referenceFluidity counts deadlines token by token, as definitions.md describes.
+type referenceFluidity struct {
 	deadlines   Deadlines
 	slack       time.Duration
 	met, missed int
 	later       bool
 }
 
-func (e *etalon) token(wait time.Duration) {
+func (e *referenceFluidity) token(wait time.Duration) {
 	deadline, late := e.deadlines.NextToken, 0
 	if !e.later {
 		deadline, late, e.later = e.deadlines.FirstToken, 1, true
@@ -36,11 +36,11 @@ func (e *etalon) token(wait time.Duration) {
 	e.slack = 0
 }
 
-func TestFluidityCountsLikeTokenByToken(t *testing.T) {
+func TestFluidity_EqualsCountingTokenByToken(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 3000 {
 		deadlines := Deadlines{1 + time.Duration(random.IntN(100)), 1 + time.Duration(random.IntN(20))}
-		quick, slow := fluidity{deadlines: deadlines}, etalon{deadlines: deadlines}
+		quick, slow := fluidity{deadlines: deadlines}, referenceFluidity{deadlines: deadlines}
 
 		first, tokens := time.Duration(random.IntN(200)), 1+random.Int64N(5)
 		quick.start(first, tokens)
@@ -51,8 +51,8 @@ func TestFluidityCountsLikeTokenByToken(t *testing.T) {
 		for range random.IntN(20) {
 			tokens := 1 + random.Int64N(6)
 			gap := time.Duration(random.IntN(120))
-			quick.chunk(gap, tokens)
-			for i := range tokens { // the nanoseconds that do not divide go to the last tokens
+			quick.addChunk(gap, tokens)
+			for i := range tokens { // the last tokens get the remaining nanoseconds
 				wait := gap / time.Duration(tokens)
 				if i >= tokens-int64(gap)%tokens {
 					wait++
@@ -66,20 +66,20 @@ func TestFluidityCountsLikeTokenByToken(t *testing.T) {
 	}
 }
 
-// A chunk of a million tokens, at the longest deadlines, a thousand times: the
-// counts stay exact and the slack does not wrap.
-func TestFluidityOfHugeChunks(t *testing.T) {
+// Counts stay exact and the slack does not overflow for a thousand chunks of a
+// million tokens at the longest deadlines.
+func TestFluidity_HugeChunksDoNotOverflow(t *testing.T) {
 	f := fluidity{deadlines: Deadlines{MaxDeadline, MaxDeadline}}
 	f.start(0, timeline.MaxTokensPerChunk)
 	for range 1000 {
-		f.chunk(0, timeline.MaxTokensPerChunk)
+		f.addChunk(0, timeline.MaxTokensPerChunk)
 	}
 	require.EqualValues(t, 1001*timeline.MaxTokensPerChunk, f.met)
 	require.Positive(t, f.slack)
 
 	f = fluidity{deadlines: Deadlines{1, 1}}
 	f.start(2, 1)
-	f.chunk(3*timeline.MaxTokensPerChunk, timeline.MaxTokensPerChunk)
+	f.addChunk(3*timeline.MaxTokensPerChunk, timeline.MaxTokensPerChunk)
 	require.Zero(t, f.met)
 	require.EqualValues(t, 2+3*timeline.MaxTokensPerChunk, f.missed)
 }

@@ -2,7 +2,7 @@ package latency
 
 import "time"
 
-// Quantity is a number that a request has once, or not at all.
+// Quantity is a number that a request has at most once.
 type Quantity uint8
 
 // The quantities of definitions.md, in seconds unless noted.
@@ -19,41 +19,41 @@ const (
 	RequestTokenRate // tokens per second
 	StallDuration
 	FluidityIndex // 0..1
-	Quantities    // how many there are
+	Quantities    // number of quantities
 )
 
-// Measure is the value of a quantity. One that is not Known is absent, which is
-// not the same as 0. An Estimated one is an estimate or a bound.
+// Measure is the value of a quantity. It is absent unless Known: an absent value is
+// not 0. Estimated marks an estimate or a bound.
 type Measure struct {
 	Value            float64
 	Known, Estimated bool
 }
 
-// Statistic is one number that sums up the gaps of a request.
+// Statistic is one number that summarizes the gaps of a request.
 type Statistic uint8
 
-// The statistics that a request has of its gaps.
+// The statistics of a request's gaps.
 const (
 	Mean Statistic = iota
 	P50
 	P95
 	P99
 	Max
-	Statistics // how many there are
+	Statistics // number of statistics
 )
 
-// Distribution sums up the gaps of one request, in seconds. Of gaps that were
-// seen, Mean and Max are exact, and the percentiles within 0.55%.
+// Distribution summarizes the gaps of one request, in seconds. If they come from a
+// timeline, Mean and Max are exact, and the percentiles are within 0.55%.
 type Distribution [Statistics]Measure
 
-// Reason tells why a value was rejected.
+// Reason classifies why a value was rejected.
 type Reason uint8
 
-// The reasons: a value is never moved into the range it should be in.
+// The reasons. A value out of range is rejected, never clamped.
 const (
 	Negative Reason = iota
 	LongerThanRequest
-	Reasons // how many there are
+	Reasons // number of reasons
 )
 
 func (r Reason) String() string {
@@ -62,33 +62,32 @@ func (r Reason) String() string {
 
 // Latency is what a request's timings mean.
 type Latency struct {
-	// Outcome is one of the values of names.Outcome.
+	// Outcome is one of names.Outcome*.
 	Outcome  string
 	Measures [Quantities]Measure
-	// InterToken holds one sample per token after the first chunk, InterChunk one
-	// per chunk after the first.
+	// InterToken has one sample for each token after the first chunk, InterChunk one
+	// for each chunk after the first.
 	InterToken, InterChunk Distribution
-	// StallCount belongs to the measure StallDuration: known and estimated like it.
+	// StallCount is known and estimated whenever the measure StallDuration is.
 	StallCount int64
-	// ChunkCount is the number of chunks that carried a token, dropped ones
-	// included. It is unknown when nobody watched them.
+	// ChunkCount is the number of chunks that carried a token, dropped ones included.
+	// It is unknown if chunks were not observed.
 	ChunkCount Optional[int64]
-	// TokenCount is the number of output tokens that the chunks held, at least one
-	// for each dropped. It is unknown where there was no chunk, and where the
-	// number was reported: that counts.
+	// TokenCount is the number of output tokens in the chunks, with at least one for
+	// each dropped chunk. It is unknown without chunks, and if the sender reported the
+	// number of output tokens.
 	TokenCount Optional[int64]
-	// TokenCountMismatch is the reported number of output tokens minus the counted.
-	// It is 0 where there was nothing to compare.
+	// TokenCountMismatch is the reported minus the counted number of output tokens, or
+	// 0 if either is missing.
 	TokenCountMismatch int64
-	// ClockAnomalies counts the steps back in start, first chunk, ..., last chunk,
-	// end.
+	// ClockAnomalies counts how often time goes back between start, first chunk, ...,
+	// last chunk and end.
 	ClockAnomalies int64
 	// Rejected counts values outside [0, request duration], by reason.
 	Rejected [Reasons]int64
 }
 
-// accepts reports whether a duration is inside [0, limit], and counts the one
-// that is not.
+// accepts reports whether a duration is inside [0, limit]. It counts a rejected one.
 func (l *Latency) accepts(v, limit time.Duration) bool {
 	switch {
 	case v < 0:
@@ -103,5 +102,5 @@ func (l *Latency) accepts(v, limit time.Duration) bool {
 
 const nanosPerSecond = 1e9
 
-// seconds rounds once, so that 20 ms is the float64 nearest to 0.02.
+// seconds converts with a single rounding: 20 ms becomes the float64 nearest to 0.02.
 func seconds(d time.Duration) float64 { return float64(d) / nanosPerSecond }

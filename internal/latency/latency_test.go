@@ -18,7 +18,7 @@ type chunk struct {
 	channel timeline.Channel
 }
 
-// contents makes one-token chunks of content.
+// contents returns one-token chunks of content.
 func contents(milliseconds ...float64) []chunk {
 	var chunks []chunk
 	for _, at := range milliseconds {
@@ -29,7 +29,7 @@ func contents(milliseconds ...float64) []chunk {
 
 func pack(tb testing.TB, chunks []chunk) timeline.Walk {
 	tb.Helper()
-	const start = 1_795_233_292_181_556_000 // whole microseconds, as a timeline keeps them
+	const start = 1_795_233_292_181_556_000 // whole microseconds, the resolution of a timeline
 	var line timeline.Timeline
 	for _, c := range chunks {
 		line.Append(start+int64(math.Round(c.at*1e6)), c.tokens, c.channel)
@@ -46,8 +46,8 @@ func analyze(t *testing.T, options Options, request Request, chunks []chunk) Lat
 	return l
 }
 
-// told is what an instrumentation says of the first token.
-func told(after time.Duration) [Trusts]Milestone {
+// firstTokenAt is a reported first token.
+func firstTokenAt(after time.Duration) [Trusts]Milestone {
 	return [Trusts]Milestone{RelativeTime: {After: after, Known: true}}
 }
 
@@ -55,11 +55,10 @@ var standard = Options{StallThreshold: 500 * time.Millisecond}
 
 const ms = time.Millisecond
 
-// want lists the known measures of a request; any other must be absent.
+// want holds the expected measures of a request; all others must be absent.
 type want map[Quantity]float64
 
-// requireMeasures compares to a nanosecond, or to a billionth for what is not in
-// seconds.
+// requireMeasures compares with a tolerance of 1e-9, relative for values above 1.
 func requireMeasures(t *testing.T, expected want, l Latency) {
 	t.Helper()
 	for q, m := range l.Measures {
@@ -79,8 +78,8 @@ func estimated(l Latency) []Quantity {
 	return list
 }
 
-// Every expected value is the formula of definitions.md, worked out by hand.
-func TestPerRequest(t *testing.T) {
+// The expected values are worked out by hand from the formulas of definitions.md.
+func TestAnalyze_PerRequest(t *testing.T) {
 	fluid := Options{StallThreshold: 500 * ms, Fluidity: Deadlines{FirstToken: 100 * ms, NextToken: 50 * ms}}
 	after := Options{StallThreshold: 500 * ms, Denominator: AfterFirstChunk}
 	tests := map[string]struct {
@@ -120,7 +119,7 @@ func TestPerRequest(t *testing.T) {
 				QueueDuration: 0, PrefillDuration: 0.1, DecodeDuration: 0, DecodeShare: 0,
 			},
 		},
-		"queue longer than the request is rejected, and prefill estimated": {
+		"queue longer than the request is rejected, and prefill is estimated": {
 			options: standard,
 			request: Request{Duration: 100 * ms, Queue: Known(101 * ms)},
 			chunks:  contents(50),
@@ -130,7 +129,7 @@ func TestPerRequest(t *testing.T) {
 			},
 			estimated: []Quantity{PrefillDuration, DecodeShare},
 		},
-		"first token before it was scheduled: no prefill, no share": {
+		"first token before scheduling: no prefill, no share": {
 			options: standard,
 			request: Request{Duration: 100 * ms, Queue: Known(60 * ms)},
 			chunks:  contents(50),
@@ -170,7 +169,7 @@ func TestPerRequest(t *testing.T) {
 			},
 			estimated: []Quantity{PrefillDuration, DecodeShare},
 		},
-		"same time twice: TPOT is 0, and its rate absent": {
+		"same time twice: TPOT is 0 and its rate is absent": {
 			options: standard,
 			request: Request{Duration: 100 * ms},
 			chunks:  contents(100, 100),
@@ -180,7 +179,7 @@ func TestPerRequest(t *testing.T) {
 			},
 			estimated: []Quantity{PrefillDuration, DecodeShare},
 		},
-		"everything at once": {
+		"request without duration": {
 			options: standard,
 			chunks:  contents(0),
 			expected: want{
@@ -198,7 +197,7 @@ func TestPerRequest(t *testing.T) {
 			},
 			estimated: []Quantity{PrefillDuration, DecodeShare},
 		},
-		"one token reported, though two chunks came": {
+		"one token reported, two chunks counted": {
 			options: standard,
 			request: Request{Duration: 200 * ms, OutputTokens: Known(int64(1))},
 			chunks:  contents(100, 200),
@@ -239,7 +238,7 @@ func TestPerRequest(t *testing.T) {
 			},
 			estimated: []Quantity{PrefillDuration, DecodeShare},
 		},
-		"N - n1 falls back to N - 1 when the first chunk holds all that was reported": {
+		"N - n1 falls back to N - 1 if the first chunk holds all reported tokens": {
 			options: after,
 			request: Request{Duration: 200 * ms, OutputTokens: Known(int64(5))},
 			chunks:  []chunk{{100, 5, timeline.Content}, {200, 1, timeline.Content}},
@@ -249,7 +248,7 @@ func TestPerRequest(t *testing.T) {
 			},
 			estimated: []Quantity{PrefillDuration, DecodeShare},
 		},
-		"N - n1 falls back to N - 1 when the first chunk holds more than was reported": {
+		"N - n1 falls back to N - 1 if the first chunk holds more than the reported tokens": {
 			options: after,
 			request: Request{Duration: 200 * ms, OutputTokens: Known(int64(3))},
 			chunks:  []chunk{{100, 5, timeline.Content}, {200, 1, timeline.Content}},
@@ -259,19 +258,19 @@ func TestPerRequest(t *testing.T) {
 			},
 			estimated: []Quantity{PrefillDuration, DecodeShare},
 		},
-		"no chunk at all": {
+		"no chunks and no usage": {
 			options:  standard,
 			request:  Request{Duration: 300 * ms},
 			expected: want{RequestDuration: 0.3, RequestTokenRate: 0},
 		},
-		"usage but no chunk": {
+		"usage without chunks": {
 			options:  standard,
 			request:  Request{Duration: 500 * ms, OutputTokens: Known(int64(10))},
 			expected: want{RequestDuration: 0.5, RequestTokenRate: 20},
 		},
 		"no token events: decode ends with the request": {
 			options: standard,
-			request: Request{Duration: 500 * ms, FirstToken: told(100 * ms), OutputTokens: Known(int64(11))},
+			request: Request{Duration: 500 * ms, FirstToken: firstTokenAt(100 * ms), OutputTokens: Known(int64(11))},
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.04, OutputTokenRate: 25,
 				RequestTokenRate: 22, PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
@@ -280,7 +279,7 @@ func TestPerRequest(t *testing.T) {
 		},
 		"no token events and no usage: N is unknown": {
 			options: standard,
-			request: Request{Duration: 500 * ms, FirstToken: told(100 * ms)},
+			request: Request{Duration: 500 * ms, FirstToken: firstTokenAt(100 * ms)},
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
 			},
@@ -306,7 +305,7 @@ func TestPerRequest(t *testing.T) {
 			},
 			estimated: []Quantity{TimePerOutputToken, DecodeDuration, DecodeShare, OutputTokenRate, RequestTokenRate, StallDuration},
 		},
-		"a chunk back in time is left out of the gaps, not of TPOT": {
+		"negative gap is left out of the gaps, not of TPOT": {
 			options: standard,
 			request: Request{Duration: 400 * ms},
 			chunks:  contents(100, 200, 150, 400),
@@ -341,21 +340,21 @@ func TestPerRequest(t *testing.T) {
 				RequestDuration: 0.1, TimePerOutputToken: 0.01, OutputTokenRate: 100, RequestTokenRate: 20, DecodeDuration: 0.01, StallDuration: 0,
 			},
 		},
-		"the end before the start": {
+		"end before the start": {
 			options:  standard,
 			request:  Request{Duration: -1 * ms},
 			chunks:   contents(10, 20),
 			expected: want{},
 		},
-		"a request of a hundred years, when a time was never set": {
+		"request of a hundred years: a timestamp was never set": {
 			options: standard,
 			request: Request{Duration: 876_000 * time.Hour},
 			chunks:  contents(100, 200, 3.2e12),
-			// The last gap and all that ends with it would be a century, too.
+			// The last gap and every quantity that ends with it would last a century, too.
 			expected:  want{TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, PrefillDuration: 0.1, StallDuration: 0},
 			estimated: []Quantity{PrefillDuration},
 		},
-		"a negative number of reported tokens is not one": {
+		"negative number of reported tokens is rejected": {
 			options: standard,
 			request: Request{Duration: 100 * ms, OutputTokens: Known(int64(-7))},
 			chunks:  contents(100),
@@ -365,10 +364,10 @@ func TestPerRequest(t *testing.T) {
 			},
 			estimated: []Quantity{PrefillDuration, DecodeShare},
 		},
-		"fluidity: first on time with 40 ms to spare, then 60 + 60 early enough, 200 late": {
+		"fluidity: first token 40 ms early, two within the slack, one late": {
 			options: fluid,
 			request: Request{Duration: 500 * ms, Queue: Known(time.Duration(0))},
-			// Slack 40, 30, 20. 200 - 20 = 180 is three deadlines of 50 and a bit.
+			// Slack 40, 30, 20. The last gap less the slack is 180, which misses three deadlines of 50.
 			chunks: contents(60, 120, 180, 380),
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.06, TimeToFirstOutputToken: 0.06, TimePerOutputToken: 0.32 / 3,
@@ -376,7 +375,7 @@ func TestPerRequest(t *testing.T) {
 				DecodeShare: 0.32 / 0.38, StallDuration: 0, FluidityIndex: 0.5,
 			},
 		},
-		"fluidity without a believable first token is absent": {
+		"fluidity is absent without a plausible first token": {
 			options: fluid,
 			request: Request{Duration: 100 * ms, Queue: Known(time.Duration(0))},
 			chunks:  contents(-1, 49),
@@ -395,9 +394,9 @@ func TestPerRequest(t *testing.T) {
 	}
 }
 
-func TestDistributions(t *testing.T) {
+func TestAnalyze_Distributions(t *testing.T) {
 	dropped := analyze(t, standard, Request{Duration: 500 * ms, LastChunksDropped: 1}, contents(100, 120))
-	require.True(t, dropped.InterToken[Mean].Estimated, "part of the gaps is part of the distribution")
+	require.True(t, dropped.InterToken[Mean].Estimated, "a part of the gaps only estimates the distribution")
 	require.True(t, dropped.InterChunk[Mean].Estimated)
 
 	// Gaps 90 ms with 3 tokens, 40 ms with 1: ITL 30, 30, 30, 40 and ICL 90, 40.
@@ -413,7 +412,7 @@ func TestDistributions(t *testing.T) {
 	require.False(t, l.InterToken[Mean].Estimated)
 
 	require.Zero(t, analyze(t, standard, Request{Duration: 1 * ms}, contents(1)).InterToken, "k <= 1")
-	require.Zero(t, analyze(t, standard, Request{Duration: 1 * ms}, contents(1, 0)).InterToken, "no gap to believe")
+	require.Zero(t, analyze(t, standard, Request{Duration: 1 * ms}, contents(1, 0)).InterToken, "no plausible gap")
 
 	zero := analyze(t, standard, Request{Duration: 1 * ms}, contents(1, 1)).InterToken
 	for _, m := range zero {
@@ -421,15 +420,15 @@ func TestDistributions(t *testing.T) {
 	}
 }
 
-func TestInterChunkSketchIsTheInterTokenSketchUnlessAGapIsShared(t *testing.T) {
+func TestInterChunkSketch_IsInterTokenSketchUntilLaterChunkIsBundled(t *testing.T) {
 	tests := map[string]struct {
 		tokens []uint32
 		same   bool
 	}{
-		"one token each":                {[]uint32{1, 1, 1}, true},
-		"first chunk bundled":           {[]uint32{9, 1, 1}, true},
-		"last chunk bundled":            {[]uint32{1, 1, 2}, false},
-		"bundled in between, then ones": {[]uint32{1, 2, 1}, false},
+		"one token each":       {[]uint32{1, 1, 1}, true},
+		"first chunk bundled":  {[]uint32{9, 1, 1}, true},
+		"last chunk bundled":   {[]uint32{1, 1, 2}, false},
+		"middle chunk bundled": {[]uint32{1, 2, 1}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -447,67 +446,67 @@ func TestInterChunkSketchIsTheInterTokenSketchUnlessAGapIsShared(t *testing.T) {
 	}
 }
 
-func TestCounts(t *testing.T) {
+func TestAnalyze_Counts(t *testing.T) {
 	tests := map[string]struct {
 		request  Request
 		chunks   []chunk
-		expected Latency // only what the test looks at
+		expected Latency // only the counts
 	}{
-		"reported fewer than counted": {
+		"fewer reported than counted": {
 			request:  Request{Duration: time.Second, OutputTokens: Known(int64(1))},
 			chunks:   contents(1, 2, 3),
 			expected: Latency{ChunkCount: Known(int64(3)), TokenCountMismatch: -2},
 		},
-		"reported more than counted": {
+		"more reported than counted": {
 			request:  Request{Duration: time.Second, OutputTokens: Known(int64(5))},
 			chunks:   contents(1, 2, 3),
 			expected: Latency{ChunkCount: Known(int64(3)), TokenCountMismatch: 2},
 		},
-		"nothing to compare when chunks are missing": {
+		"no mismatch if chunks were dropped": {
 			request:  Request{Duration: time.Second, OutputTokens: Known(int64(5)), LastChunksDropped: 4},
 			chunks:   contents(1, 2, 3),
 			expected: Latency{ChunkCount: Known(int64(7))},
 		},
-		"nothing to compare without chunks": {
+		"no mismatch without chunks": {
 			request:  Request{Duration: time.Second, OutputTokens: Known(int64(5))},
 			expected: Latency{ChunkCount: Known(int64(0))},
 		},
-		"chunks unknown without token events": {
-			request:  Request{Duration: time.Second, FirstToken: told(time.Millisecond)},
+		"chunk count unknown without token events": {
+			request:  Request{Duration: time.Second, FirstToken: firstTokenAt(time.Millisecond)},
 			expected: Latency{},
 		},
-		"stalls, also of no length": {
+		"stalls": {
 			request:  Request{Duration: 3 * time.Second},
 			chunks:   contents(0, 501, 1001, 1600),
 			expected: Latency{ChunkCount: Known(int64(4)), TokenCount: Known(int64(4)), StallCount: 2},
 		},
-		"counted, where nothing is reported and the request takes no time": {
+		"counted tokens of a request without duration": {
 			request:  Request{LastChunksDropped: 3},
 			chunks:   []chunk{{0, 5, timeline.Content}, {0, 2, timeline.Content}},
 			expected: Latency{ChunkCount: Known(int64(5)), TokenCount: Known(int64(10))},
 		},
-		"two steps back": {
+		"clock goes back twice": {
 			request: Request{Duration: time.Second},
 			chunks:  contents(10, 5, 20, 15, 30),
 			expected: Latency{
 				ChunkCount: Known(int64(5)), TokenCount: Known(int64(5)), ClockAnomalies: 2, Rejected: [Reasons]int64{Negative: 2},
 			},
 		},
-		"before the start": { // TTFT, TTFO and prefill are negative
+		"first chunk before the start": { // TTFT, TTFO and prefill are negative
 			request: Request{Duration: time.Second},
 			chunks:  contents(-10, 5),
 			expected: Latency{
 				ChunkCount: Known(int64(2)), TokenCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [Reasons]int64{Negative: 3},
 			},
 		},
-		"a gap longer than the request, then the end before the last chunk": {
+		"gap longer than the request, end before the last chunk": {
 			request: Request{Duration: 100 * ms},
 			chunks:  contents(10, 120), // gap and decode: 110
 			expected: Latency{
 				ChunkCount: Known(int64(2)), TokenCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [Reasons]int64{LongerThanRequest: 2},
 			},
 		},
-		"the end before the start, no chunk": {
+		"end before the start, no chunks": {
 			request: Request{Duration: -5},
 			expected: Latency{
 				ChunkCount: Known(int64(0)), ClockAnomalies: 1, Rejected: [Reasons]int64{Negative: 1},
@@ -525,29 +524,29 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-func TestOutcome(t *testing.T) {
+func TestAnalyze_Outcome(t *testing.T) {
 	one := contents(1)
 	tests := map[string]struct {
 		request  Request
 		chunks   []chunk
 		expected string
 	}{
-		"told success":                           {Request{Outcome: "success"}, one, names.OutcomeSuccess},
-		"told nothing":                           {Request{}, one, names.OutcomeSuccess},
-		"told something made up":                 {Request{Outcome: "fine"}, one, names.OutcomeSuccess},
-		"told error":                             {Request{Outcome: "error"}, one, names.OutcomeError},
-		"status error":                           {Request{Failed: true}, one, names.OutcomeError},
-		"told success, status error":             {Request{Outcome: "success", Failed: true}, one, names.OutcomeError},
-		"cancelled before the first token":       {Request{Outcome: "cancelled"}, nil, names.OutcomeCancelled},
-		"cancelled, status error":                {Request{Outcome: "cancelled", Failed: true}, one, names.OutcomeCancelled},
-		"incomplete":                             {Request{Outcome: "incomplete"}, one, names.OutcomeIncomplete},
-		"incomplete without a token":             {Request{Outcome: "incomplete"}, nil, names.OutcomeIncomplete},
-		"an empty stream is no success":          {Request{Outcome: "success"}, nil, names.OutcomeError},
-		"usage only is no success":               {Request{Outcome: "success", OutputTokens: Known(int64(9))}, nil, names.OutcomeError},
-		"tokens seen without events":             {Request{Outcome: "success", FirstToken: told(ms)}, nil, names.OutcomeSuccess},
-		"nobody looked at tokens":                {Request{TokensUnwatched: true}, nil, names.OutcomeSuccess},
-		"nobody looked at tokens, status error":  {Request{TokensUnwatched: true, Failed: true}, nil, names.OutcomeError},
-		"tokens seen, but no room for any chunk": {Request{Outcome: "success", LastChunksDropped: 3}, nil, names.OutcomeSuccess},
+		"reported success":                    {Request{Outcome: "success"}, one, names.OutcomeSuccess},
+		"not reported":                        {Request{}, one, names.OutcomeSuccess},
+		"unknown value reported":              {Request{Outcome: "fine"}, one, names.OutcomeSuccess},
+		"reported error":                      {Request{Outcome: "error"}, one, names.OutcomeError},
+		"status error":                        {Request{Failed: true}, one, names.OutcomeError},
+		"reported success, status error":      {Request{Outcome: "success", Failed: true}, one, names.OutcomeError},
+		"cancelled before the first token":    {Request{Outcome: "cancelled"}, nil, names.OutcomeCancelled},
+		"cancelled, status error":             {Request{Outcome: "cancelled", Failed: true}, one, names.OutcomeCancelled},
+		"incomplete":                          {Request{Outcome: "incomplete"}, one, names.OutcomeIncomplete},
+		"incomplete without a token":          {Request{Outcome: "incomplete"}, nil, names.OutcomeIncomplete},
+		"success without tokens":              {Request{Outcome: "success"}, nil, names.OutcomeError},
+		"success with usage only":             {Request{Outcome: "success", OutputTokens: Known(int64(9))}, nil, names.OutcomeError},
+		"success with a reported first token": {Request{Outcome: "success", FirstToken: firstTokenAt(ms)}, nil, names.OutcomeSuccess},
+		"tokens not observed":                 {Request{TokensUnwatched: true}, nil, names.OutcomeSuccess},
+		"tokens not observed, status error":   {Request{TokensUnwatched: true, Failed: true}, nil, names.OutcomeError},
+		"success with all chunks dropped":     {Request{Outcome: "success", LastChunksDropped: 3}, nil, names.OutcomeSuccess},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -560,7 +559,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-func TestMalformedTimeline(t *testing.T) {
+func TestAnalyze_MalformedTimeline(t *testing.T) {
 	var line timeline.Timeline
 	line.Append(0, 1, timeline.Content)
 	line.Append(1_000_000, 1, timeline.Content)
@@ -573,9 +572,7 @@ func TestMalformedTimeline(t *testing.T) {
 	}
 }
 
-// An analyzer is used for one request after the other: nothing of one may show
-// in the next.
-func TestAnalyzerForgets(t *testing.T) {
+func TestAnalyzer_KeepsNothingOfEarlierRequests(t *testing.T) {
 	a := NewAnalyzer(Options{StallThreshold: ms, Fluidity: Deadlines{FirstToken: ms, NextToken: ms}})
 	before := []chunk{{1, 3, timeline.Content}, {500, 5, timeline.ToolCall}, {400, 2, timeline.Content}}
 	_, err := a.Analyze(Request{Duration: time.Second, OutputTokens: Known(int64(4))}, pack(t, before))
@@ -587,9 +584,9 @@ func TestAnalyzerForgets(t *testing.T) {
 	require.Zero(t, a.InterChunkSketch().Count())
 }
 
-// The nanoseconds that a timeline drops must not turn a good stream into one
-// whose clock goes back, nor push a number over a limit it is exactly at.
-func TestNanosecondsBelowTheTimelinesTick(t *testing.T) {
+// Truncation to ticks must neither cause clock anomalies nor push a value over a limit
+// that it equals.
+func TestAnalyze_TruncatedNanosecondsDoNotCrossLimits(t *testing.T) {
 	options := standard
 	options.Fluidity = Deadlines{FirstToken: 100 * time.Millisecond, NextToken: 50 * time.Millisecond}
 	options.StallThreshold = 50 * time.Millisecond
@@ -614,8 +611,7 @@ func TestNanosecondsBelowTheTimelinesTick(t *testing.T) {
 	}
 }
 
-// A tool call alone, at the very end.
-func TestLastChunkAtTheEnd(t *testing.T) {
+func TestAnalyze_LastChunkAtTheEnd(t *testing.T) {
 	const start = 1_795_233_292_181_556_700
 	var line timeline.Timeline
 	line.Append(start, 1, timeline.Reasoning)
@@ -629,7 +625,7 @@ func TestLastChunkAtTheEnd(t *testing.T) {
 	require.InDelta(t, 0.1200006, l.InterChunk[Max].Value, 1e-6)
 }
 
-// arriving returns one-token chunks of content, in nanoseconds after the start.
+// arriving returns a walk over one-token chunks, in nanoseconds after the start.
 func arriving(t *testing.T, start int64, after ...int64) timeline.Walk {
 	t.Helper()
 	var line timeline.Timeline
@@ -641,8 +637,8 @@ func arriving(t *testing.T, start int64, after ...int64) timeline.Walk {
 	return walk
 }
 
-// Stalls that are all of a request: its ends cut a part of a tick off.
-func TestStallsFromStartToEnd(t *testing.T) {
+// A stall that spans the whole request may exceed it by part of a tick.
+func TestAnalyze_StallFromStartToEndIsAccepted(t *testing.T) {
 	const start = 1_795_233_292_000_000_900
 	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 599_999_200}, arriving(t, start, 0, 599_999_200))
 	require.NoError(t, err)
@@ -651,24 +647,24 @@ func TestStallsFromStartToEnd(t *testing.T) {
 	require.Equal(t, [Reasons]int64{}, l.Rejected)
 }
 
-// A tick more than the request is more than its ends can cut off.
-func TestStallsLongerThanTheRequest(t *testing.T) {
+// Truncation explains less than a tick: stalls a whole tick longer are rejected.
+func TestAnalyze_StallsLongerThanTheRequestAreRejected(t *testing.T) {
 	const start = 1_795_233_292_000_000_000
 	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 1_199_999_000}, arriving(t, start, 0, 600_000_000, 1_200_000_000))
 	require.NoError(t, err)
 	require.Zero(t, l.Measures[StallDuration])
-	require.InDelta(t, 0.6, l.InterChunk[Max].Value, 1e-9, "each gap alone can be true")
+	require.InDelta(t, 0.6, l.InterChunk[Max].Value, 1e-9, "each gap alone is plausible")
 }
 
-// Less than a tick under zero is no room for stalls.
-func TestNoStallsInARequestThatEndsBeforeItsStart(t *testing.T) {
+// A negative duration of less than a tick gets no tolerance.
+func TestAnalyze_NoStallsIfTheEndIsBeforeTheStart(t *testing.T) {
 	l, err := NewAnalyzer(standard).Analyze(Request{Duration: -500}, arriving(t, 1_795_233_292_000_000_000, 0, 0))
 	require.NoError(t, err)
 	require.Zero(t, l.Measures[StallDuration])
-	require.EqualValues(t, 1, l.Rejected[Negative], "the request's duration, and nothing else")
+	require.EqualValues(t, 1, l.Rejected[Negative], "only the request's duration")
 }
 
-func TestGapLongerThanTheRequest(t *testing.T) {
+func TestAnalyze_GapLongerThanTheRequestIsRejected(t *testing.T) {
 	const start = 1_795_233_292_000_000_000
 	for _, test := range []struct {
 		duration time.Duration

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What instrumentations tell that do not watch every token. The expected values
-// are the formulas of definitions.md, worked out by hand.
-func TestObservedByOthers(t *testing.T) {
+// Observations of instrumentations that do not record every token. The expected
+// values are worked out by hand from the formulas of definitions.md.
+func TestAnalyze_ReportedObservations(t *testing.T) {
 	tests := map[string]struct {
 		request   Request
 		chunks    []chunk
@@ -25,7 +25,7 @@ func TestObservedByOthers(t *testing.T) {
 			request:  Request{Duration: 500 * ms, TokensUnwatched: true},
 			expected: want{RequestDuration: 0.5},
 		},
-		"first token of a frame: everything after it is estimated": {
+		"first token reported by a frame: all that depends on it is estimated": {
 			request: Request{
 				Duration: 500 * ms, TokensUnwatched: true, OutputTokens: Known(int64(11)),
 				FirstToken: [Trusts]Milestone{AbsoluteTime: {After: 100 * ms, Known: true, Estimated: true}},
@@ -36,7 +36,7 @@ func TestObservedByOthers(t *testing.T) {
 			},
 			estimated: []Quantity{TimeToFirstToken, TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate},
 		},
-		"what was told first cannot be true: the next counts": {
+		"implausible times are skipped for the next source": {
 			request: Request{
 				Duration: 500 * ms, TokensUnwatched: true,
 				FirstToken: [Trusts]Milestone{
@@ -48,9 +48,9 @@ func TestObservedByOthers(t *testing.T) {
 			},
 			estimated: []Quantity{PrefillDuration, DecodeDuration, DecodeShare},
 		},
-		"last token told": {
+		"last token reported": {
 			request: Request{
-				Duration: 500 * ms, TokensUnwatched: true, OutputTokens: Known(int64(11)), FirstToken: told(100 * ms), LastToken: Known(300 * ms),
+				Duration: 500 * ms, TokensUnwatched: true, OutputTokens: Known(int64(11)), FirstToken: firstTokenAt(100 * ms), LastToken: Known(300 * ms),
 			},
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.02, OutputTokenRate: 50, RequestTokenRate: 22,
@@ -58,9 +58,9 @@ func TestObservedByOthers(t *testing.T) {
 			},
 			estimated: []Quantity{PrefillDuration, DecodeShare},
 		},
-		"an engine tells its phases: they go before the tokens' times, and TPOT is exact": {
+		"phases reported by an engine take precedence, and TPOT is exact": {
 			request: Request{
-				Duration: time.Second, TokensUnwatched: true, OutputTokens: Known(int64(11)), FirstToken: told(300 * ms),
+				Duration: time.Second, TokensUnwatched: true, OutputTokens: Known(int64(11)), FirstToken: firstTokenAt(300 * ms),
 				Queue: Known(50 * ms), Prefill: Known(200 * ms), Decode: Known(600 * ms),
 			},
 			expected: want{
@@ -68,16 +68,16 @@ func TestObservedByOthers(t *testing.T) {
 				QueueDuration: 0.05, PrefillDuration: 0.2, DecodeDuration: 0.6, DecodeShare: 0.75,
 			},
 		},
-		"an engine's prefill that holds the queue": {
+		"prefill of an engine that includes the queue": {
 			request: Request{
-				Duration: time.Second, TokensUnwatched: true, FirstToken: told(300 * ms), Prefill: Known(300 * ms), PrefillEstimated: true,
+				Duration: time.Second, TokensUnwatched: true, FirstToken: firstTokenAt(300 * ms), Prefill: Known(300 * ms), PrefillEstimated: true,
 			},
 			expected: want{
 				RequestDuration: 1, TimeToFirstToken: 0.3, PrefillDuration: 0.3, DecodeDuration: 0.7, DecodeShare: 0.7,
 			},
 			estimated: []Quantity{PrefillDuration, DecodeDuration, DecodeShare},
 		},
-		"a gateway's decode that holds the network": {
+		"decode of a gateway that includes the network": {
 			request: Request{
 				Duration: time.Second, TokensUnwatched: true, Decode: Known(600 * ms), DecodeEstimated: true, OutputTokens: Known(int64(11)),
 			},
@@ -86,13 +86,13 @@ func TestObservedByOthers(t *testing.T) {
 			},
 			estimated: []Quantity{TimePerOutputToken, DecodeDuration, OutputTokenRate},
 		},
-		"an engine's phase outside the request is left out": {
+		"phases outside the request are rejected": {
 			request: Request{
 				Duration: 400 * ms, TokensUnwatched: true, Queue: Known(-ms), Prefill: Known(401 * ms), Decode: Known(time.Hour),
 			},
 			expected: want{RequestDuration: 0.4},
 		},
-		"frames: of reported usage, no output channel, all estimated": {
+		"frames and usage: no output channel, all estimated": {
 			request: Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true, OutputTokens: Known(int64(3))},
 			chunks:  contents(100, 200, 220, 260, 300), // role, three tokens, finish
 			expected: want{
@@ -101,7 +101,7 @@ func TestObservedByOthers(t *testing.T) {
 			},
 			estimated: []Quantity{TimeToFirstToken, TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
 		},
-		"frames without usage: their count stands for the tokens'": {
+		"frames without usage: each counts as a token": {
 			request: Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true},
 			chunks:  contents(100, 200, 220, 260, 300),
 			expected: want{
@@ -112,8 +112,8 @@ func TestObservedByOthers(t *testing.T) {
 				TimeToFirstToken, TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, RequestTokenRate, StallDuration,
 			},
 		},
-		"frames, and the first token told: it goes before the first frame": {
-			request: Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true, OutputTokens: Known(int64(3)), FirstToken: told(200 * ms)},
+		"frames and a reported first token: it takes precedence over the first frame": {
+			request: Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true, OutputTokens: Known(int64(3)), FirstToken: firstTokenAt(200 * ms)},
 			chunks:  contents(100, 200, 220, 260, 300),
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.2, TimePerOutputToken: 0.05, OutputTokenRate: 20, RequestTokenRate: 6,
@@ -121,7 +121,7 @@ func TestObservedByOthers(t *testing.T) {
 			},
 			estimated: []Quantity{TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
 		},
-		"the oldest frames are lost: no first token, and no decode": {
+		"oldest frames dropped: no first token and no decode": {
 			request:  Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true, FirstChunksDropped: 7, OutputTokens: Known(int64(11))},
 			chunks:   contents(100, 200, 220),
 			expected: want{RequestDuration: 0.5, RequestTokenRate: 22, StallDuration: 0},
@@ -129,9 +129,9 @@ func TestObservedByOthers(t *testing.T) {
 				StallDuration,
 			},
 		},
-		"the oldest frames are lost, and the first token told": {
+		"oldest frames dropped, first token reported": {
 			request: Request{
-				Duration: 500 * ms, Frames: true, TokensUnwatched: true, FirstChunksDropped: 7, OutputTokens: Known(int64(11)), FirstToken: told(20 * ms),
+				Duration: 500 * ms, Frames: true, TokensUnwatched: true, FirstChunksDropped: 7, OutputTokens: Known(int64(11)), FirstToken: firstTokenAt(20 * ms),
 			},
 			chunks: contents(100, 200, 220),
 			expected: want{
@@ -140,7 +140,7 @@ func TestObservedByOthers(t *testing.T) {
 			},
 			estimated: []Quantity{TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
 		},
-		"the start was not seen: nothing counts from it": {
+		"start not seen: no quantity counts from it": {
 			request: Request{Duration: 200 * ms, StartUnseen: true, Queue: Known(time.Duration(0))},
 			chunks:  contents(0, 20, 60),
 			expected: want{
@@ -157,22 +157,22 @@ func TestObservedByOthers(t *testing.T) {
 	}
 }
 
-func TestChunkCountOfFrames(t *testing.T) {
+func TestAnalyze_ChunkCountOfFrames(t *testing.T) {
 	unwatched := analyze(t, standard, Request{Duration: time.Second, TokensUnwatched: true}, nil)
-	require.False(t, unwatched.ChunkCount.Known, "nobody counted")
+	require.False(t, unwatched.ChunkCount.Known, "chunks were not observed")
 
 	frames := Request{Duration: time.Second, Frames: true, TokensUnwatched: true, FirstChunksDropped: 7}
 	l := analyze(t, standard, frames, contents(100, 200, 220))
 	require.Equal(t, Known(int64(10)), l.ChunkCount)
 	require.True(t, l.InterToken[P50].Estimated)
-	require.InDelta(t, 0.1, l.InterChunk[Max].Value, 1e-12, "gaps between those that are left are true gaps")
+	require.InDelta(t, 0.1, l.InterChunk[Max].Value, 1e-12, "gaps between remaining frames are kept")
 	require.False(t, l.TokenCount.Known, "frames are not tokens")
 
 	frames = Request{Duration: time.Second, Frames: true, OutputTokens: Known(int64(2))}
 	require.EqualValues(t, -1, analyze(t, standard, frames, contents(100, 200, 220)).TokenCountMismatch)
 }
 
-func TestFluidityNeedsTheFirstChunk(t *testing.T) {
+func TestAnalyze_NoFluidityWithoutFirstChunk(t *testing.T) {
 	options := Options{StallThreshold: 500 * ms, Fluidity: Deadlines{FirstToken: time.Second, NextToken: 50 * ms}}
 	for _, request := range []Request{
 		{Duration: time.Second, StartUnseen: true},
@@ -184,7 +184,7 @@ func TestFluidityNeedsTheFirstChunk(t *testing.T) {
 	require.Equal(t, Measure{1, true, true}, l.Measures[FluidityIndex])
 }
 
-func TestReportedGaps(t *testing.T) {
+func TestAnalyze_RejectsImplausibleReportedGaps(t *testing.T) {
 	known := func(v float64) Measure { return Measure{Value: v, Known: true} }
 	request := Request{
 		Duration: time.Second, TokensUnwatched: true,
@@ -200,6 +200,6 @@ func TestReportedGaps(t *testing.T) {
 	require.EqualValues(t, 1, l.Rejected[LongerThanRequest])
 
 	seen := analyze(t, standard, request, contents(0, 40))
-	require.InDelta(t, 0.04, seen.InterToken[Mean].Value, 1e-12, "gaps that were seen go before")
+	require.InDelta(t, 0.04, seen.InterToken[Mean].Value, 1e-12, "a timeline takes precedence")
 	require.False(t, math.IsNaN(seen.InterChunk[Mean].Value))
 }

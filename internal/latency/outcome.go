@@ -2,8 +2,9 @@ package latency
 
 import "github.com/tokenpulse/tokenpulse/internal/names"
 
-// outcome is what became of a request. Why a stream ended early is only known to
-// who saw it, so what was told stays; a success has to be seen.
+// outcome returns the outcome of a request. A reported error, cancellation or
+// incomplete stream is kept: only the sender knows why a stream ended early. Success
+// requires a token, unless the instrumentation does not observe tokens.
 func outcome(r *Request, tokenSeen bool) string {
 	switch r.Outcome {
 	case names.OutcomeError, names.OutcomeCancelled, names.OutcomeIncomplete:

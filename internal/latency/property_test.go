@@ -12,8 +12,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// reference is definitions.md on plain slices: it keeps every sample, sorts, and
-// takes the nearest rank. NaN stands for absent.
+// reference implements definitions.md on plain slices: it keeps all samples, sorts
+// them and takes the nearest rank. NaN means absent.
 type reference struct {
 	measures               [Quantities]float64
 	interToken, interChunk []float64
@@ -103,7 +103,8 @@ func requireDistribution(t *testing.T, samples []float64, d Distribution) {
 	}
 }
 
-// randomStream makes a stream whose clock now and then steps back or leaps.
+// randomStream returns the duration and chunks of a stream whose clock sometimes goes
+// back or jumps ahead.
 func randomStream(random *rand.Rand) (time.Duration, []chunk) {
 	var chunks []chunk
 	at := float64(random.IntN(3_000_000)) / 1e3
@@ -118,20 +119,20 @@ func randomStream(random *rand.Rand) (time.Duration, []chunk) {
 		}
 		chunks = append(chunks, chunk{at, tokens, channel})
 		switch random.IntN(50) {
-		case 0: // steps back
+		case 0: // goes back
 			at -= float64(random.IntN(100_000)) / 1e3
-		case 1: // leaps ahead
+		case 1: // jumps ahead
 			at += float64(random.IntN(5_000_000)) / 1e3
 		case 2: // same time again
 		default:
 			at += 20 * math.Exp(random.NormFloat64())
 		}
-		at = math.Round(at*1e3) / 1e3 // a timeline keeps microseconds
+		at = math.Round(at*1e3) / 1e3 // the resolution of a timeline
 	}
 	return time.Duration(1e6 * (math.Abs(at) + 500*random.NormFloat64())), chunks
 }
 
-func TestAgainstReference(t *testing.T) {
+func TestAnalyze_EqualsReference(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	a := NewAnalyzer(standard)
 	for range 2000 {

@@ -7,12 +7,13 @@ import (
 	"math"
 )
 
-// # Encoding
-//
-// A version byte; sum, min and max as 64-bit floats (little endian); the count
-// of zeros (varint); then for each bucket that is not empty, in ascending order,
-// how many buckets were skipped since the one before (varint; the first counts
-// from the lowest possible) and its count (varint).
+// An encoded sketch consists of
+//   - a version byte
+//   - sum, min and max (64-bit floats, little endian)
+//   - the count of zeros (varint)
+//   - for each non-empty bucket, in ascending order: the number of empty buckets
+//     since the previous entry, or since the lowest possible bucket (varint), and
+//     its count (varint)
 const version = 1
 
 const headerSize = 1 + 3*8
@@ -35,8 +36,7 @@ func (s *Sketch) AppendBinary(dst []byte) []byte {
 
 var errMalformed = errors.New("sketch is truncated or malformed")
 
-// MergeBinary adds all values of an encoded sketch, or none when it is
-// malformed.
+// MergeBinary adds all values of an encoded sketch. On an error it adds nothing.
 func (s *Sketch) MergeBinary(encoded []byte) error {
 	e, err := Parse(encoded)
 	if err == nil {
@@ -45,13 +45,13 @@ func (s *Sketch) MergeBinary(encoded []byte) error {
 	return err
 }
 
-// Encoded is a sketch that was checked, but has its buckets still encoded. So it
-// takes no memory, and adding it costs what its filled buckets cost. It is as good as
-// the bytes that it was parsed from, which it refers to.
+// Encoded is a validated sketch whose buckets are still encoded: it allocates
+// nothing, and merging it visits only its non-empty buckets. It refers to the bytes
+// that it was parsed from, which must not change.
 type Encoded struct {
-	summary     Sketch // all but the buckets
+	summary     Sketch // without buckets
 	buckets     []byte
-	first, last int // of the buckets, if there are any
+	first, last int // bucket indexes, valid if buckets is not empty
 }
 
 // Count returns how many values the sketch holds.
@@ -63,7 +63,7 @@ func (s *Sketch) MergeEncoded(e *Encoded) {
 	if other.count == 0 {
 		return
 	}
-	s.observe(other.count, other.sum, other.min, other.max)
+	s.summarize(other.count, other.sum, other.min, other.max)
 	s.zeros += other.zeros
 	if len(e.buckets) == 0 {
 		return
@@ -73,10 +73,10 @@ func (s *Sketch) MergeEncoded(e *Encoded) {
 	slot := lowestIndex - s.lowest
 	for rest := e.buckets; len(rest) > 0; slot++ {
 		skipped, n, width := uint64(rest[0]), uint64(0), 2
-		if isShort(rest) {
+		if isTwoBytes(rest) {
 			n = uint64(rest[1])
 		} else {
-			skipped, n, width = bucket(rest)
+			skipped, n, width = readBucket(rest)
 		}
 		slot += int(skipped)
 		s.counts[slot] += n
@@ -84,13 +84,13 @@ func (s *Sketch) MergeEncoded(e *Encoded) {
 	}
 }
 
-// Parse checks an encoded sketch.
+// Parse validates an encoded sketch.
 func Parse(encoded []byte) (e Encoded, err error) {
 	if len(encoded) == 0 {
 		return e, errMalformed
 	}
 	if encoded[0] != version {
-		return e, fmt.Errorf("sketch has version %d, this build reads %d", encoded[0], version)
+		return e, fmt.Errorf("unknown sketch version %d; this build reads version %d", encoded[0], version)
 	}
 	if len(encoded) < headerSize {
 		return e, errMalformed
@@ -114,16 +114,15 @@ func Parse(encoded []byte) (e Encoded, err error) {
 	return e, err
 }
 
-// checkBuckets decodes the buckets to see that they are some, and to know their range
-// and the count.
+// checkBuckets validates the buckets, and sets their range and the total count.
 func (e *Encoded) checkBuckets() error {
 	index, count := lowestIndex-1, e.summary.zeros
 	for rest := e.buckets; len(rest) > 0; {
 		skipped, n, width := uint64(rest[0]), uint64(0), 2
-		if isShort(rest) {
+		if isTwoBytes(rest) {
 			n = uint64(rest[1])
 		} else {
-			skipped, n, width = bucket(rest)
+			skipped, n, width = readBucket(rest)
 		}
 		if width <= 0 || n-1 >= maxBucketCount || skipped >= uint64(lowestIndex+indexCount-1-index) {
 			return errMalformed
@@ -139,12 +138,12 @@ func (e *Encoded) checkBuckets() error {
 	return nil
 }
 
-var errInconsistent = errors.New("sketch contradicts itself: its sum, min and max do not fit its buckets")
+var errInconsistent = errors.New("sketch is inconsistent: its sum, min or max does not match its buckets")
 
-// consistent tells whether sum, min and max can belong to values in the buckets.
-// A sketch that lies would spoil every sum it is merged into.
+// consistent reports whether sum, min and max can belong to values in the buckets.
+// An inconsistent sketch would corrupt every sketch that it is merged into.
 func (e *Encoded) consistent() bool {
-	const rounding = 1e-6 // of a sum of very many values
+	const rounding = 1e-6 // relative error of a sum of many floats
 	s, first, last := &e.summary, e.first, e.last
 	if s.zeros > 0 {
 		first = zeroBucket
@@ -154,7 +153,7 @@ func (e *Encoded) consistent() bool {
 		s.sum >= s.min*n*(1-rounding) && s.sum <= s.max*n*(1+rounding)
 }
 
-// zeroBucket stands for the bucket of zeros, below all others.
+// zeroBucket stands for the zeros, which are below all buckets.
 const zeroBucket = lowestIndex - 1
 
 func bucketOf(v float64) int {
@@ -164,15 +163,16 @@ func bucketOf(v float64) int {
 	return Index(v)
 }
 
-// maxBucketCount is low enough that the sum of all buckets does not wrap around.
+// maxBucketCount keeps the sum of all bucket counts from overflowing.
 const maxBucketCount = 1 << 52
 
-// isShort tells whether the next bucket is two bytes, as nearly all are: its two
-// numbers. To ask first is worth it, as the compiler puts no call there.
-func isShort(encoded []byte) bool { return len(encoded) >= 2 && encoded[0]|encoded[1] < 0x80 }
+// isTwoBytes reports whether the next bucket takes two bytes, as nearly all do. The
+// compiler inlines it, unlike readBucket.
+func isTwoBytes(encoded []byte) bool { return len(encoded) >= 2 && encoded[0]|encoded[1] < 0x80 }
 
-// bucket decodes the next bucket. Its width in bytes is 0 when that fails.
-func bucket(encoded []byte) (skipped, n uint64, width int) {
+// readBucket decodes the next bucket. width is its length in bytes, or 0 if it is
+// malformed.
+func readBucket(encoded []byte) (skipped, n uint64, width int) {
 	skipped, a := binary.Uvarint(encoded)
 	if a <= 0 {
 		return 0, 0, 0

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The buckets of 1 and 2 are one octave apart. One without values between them is no
-// part of any encoding, though nothing else contradicts it.
-func TestBucketWithoutValuesIsMalformed(t *testing.T) {
+// The buckets of 1 and 2 are one octave apart. A bucket with count 0 between them is
+// rejected, although the rest of the sketch is consistent.
+func TestMergeBinary_RejectsBucketWithCountZero(t *testing.T) {
 	var s Sketch
 	s.Add(1, 1)
 	s.Add(2, 1)
@@ -25,7 +25,7 @@ func TestBucketWithoutValuesIsMalformed(t *testing.T) {
 	require.Equal(t, Sketch{}, into)
 
 	filled := append(slices.Clone(whole[:len(whole)-2]), 10, 1, perOctave-1-11, 1)
-	filled = slices.Replace(filled, 1, 9, binary.LittleEndian.AppendUint64(nil, 0x4010000000000000)...) // a sum of 4
+	filled = slices.Replace(filled, 1, 9, binary.LittleEndian.AppendUint64(nil, 0x4010000000000000)...) // sets the sum to 4
 	require.NoError(t, into.MergeBinary(filled))
 	require.EqualValues(t, 3, into.Count())
 }

@@ -1,6 +1,6 @@
-// Package sketch counts values into the buckets of a base-2 exponential
-// histogram of one fixed scale, so that any two sketches merge exactly, whoever
-// made them, and every quantile is within 0.55% of the exact one.
+// Package sketch implements a base-2 exponential histogram with one fixed scale.
+// Any two sketches merge exactly, and each quantile is within 0.55% of the exact
+// value.
 package sketch
 
 import (
@@ -18,20 +18,19 @@ type Sketch struct {
 	min, max float64
 	zeros    uint64
 
-	// counts holds the buckets from index lowest on, in whole octaves, so that
-	// it grows a few times in its life and not with each new value.
+	// counts holds the buckets from index lowest on. It grows by whole octaves, so
+	// that few values make it grow.
 	lowest int
 	counts []uint64
 }
 
-// Add counts the value v n times. Values that are negative or not a number have
-// no place in a sketch and are ignored: callers turn them away where they can
-// say why.
+// Add counts the value v n times. Negative values and NaN are ignored: callers
+// reject them where they can report the reason.
 func (s *Sketch) Add(v float64, n uint64) {
 	if !(v >= 0) || n == 0 {
 		return
 	}
-	s.observe(n, v*float64(n), v, v)
+	s.summarize(n, v*float64(n), v, v)
 	if v <= ZeroThreshold {
 		s.zeros += n
 		return
@@ -44,16 +43,15 @@ func (s *Sketch) Add(v float64, n uint64) {
 	s.add(index, n)
 }
 
-// AddMicroseconds counts each value once, as Add(v / 1e6, 1) does, at half the cost.
-// The values are whole microseconds and not negative. It returns their sum, which the
-// sketch has rounded once.
+// AddMicroseconds counts each value once, like Add(v/1e6, 1) at half the cost.
+// Values must not be negative. It returns their exact sum in microseconds.
 func (s *Sketch) AddMicroseconds(values []int64) (sum int64) {
 	if len(values) == 0 {
 		return 0
 	}
 	const perSecond = 1e6
 	lowest, highest := values[0], values[0]
-	first, counts := s.lowest-ofMicroseconds.lowest(), s.counts // what the loop needs, in registers
+	first, counts := s.lowest-microsecondsTable.base(), s.counts // local copies stay in registers
 	for _, v := range values {
 		sum += v
 		lowest, highest = min(lowest, v), max(highest, v)
@@ -61,20 +59,20 @@ func (s *Sketch) AddMicroseconds(values []int64) (sum int64) {
 			s.zeros++
 			continue
 		}
-		distance := ofMicroseconds.distance(float64(v))
-		if slot := distance - first; uint(slot) < uint(len(counts)) {
+		offset := microsecondsTable.offset(float64(v))
+		if slot := offset - first; uint(slot) < uint(len(counts)) {
 			counts[slot]++
 			continue
 		}
-		s.add(min(distance+ofMicroseconds.lowest(), lastIndex), 1)
-		first, counts = s.lowest-ofMicroseconds.lowest(), s.counts
+		s.add(min(offset+microsecondsTable.base(), lastIndex), 1)
+		first, counts = s.lowest-microsecondsTable.base(), s.counts
 	}
-	s.observe(uint64(len(values)), float64(sum)/perSecond, float64(lowest)/perSecond, float64(highest)/perSecond)
+	s.summarize(uint64(len(values)), float64(sum)/perSecond, float64(lowest)/perSecond, float64(highest)/perSecond)
 	return sum
 }
 
-// observe updates all but the buckets.
-func (s *Sketch) observe(n uint64, sum, lowest, highest float64) {
+// summarize adds n values to everything but zeros and buckets.
+func (s *Sketch) summarize(n uint64, sum, lowest, highest float64) {
 	if s.count == 0 {
 		s.min, s.max = lowest, highest
 	} else {
@@ -89,8 +87,7 @@ func (s *Sketch) add(index int, n uint64) {
 	s.counts[index-s.lowest] += n
 }
 
-// cover makes room for a bucket. It allocates only where the sketch never had
-// as much room before, also when a Reset lies between.
+// cover extends counts to include a bucket. It reuses capacity from before a Reset.
 func (s *Sketch) cover(index int) {
 	octave := index &^ (perOctave - 1)
 	if len(s.counts) == 0 {
@@ -107,7 +104,7 @@ func (s *Sketch) cover(index int) {
 	}
 }
 
-// extend adds n empty buckets at the upper end.
+// extend appends n empty buckets.
 func (s *Sketch) extend(n int) {
 	used := len(s.counts)
 	s.counts = slices.Grow(s.counts, n)[:used+n]
@@ -119,7 +116,7 @@ func (s *Sketch) Merge(other *Sketch) {
 	if other.count == 0 {
 		return
 	}
-	s.observe(other.count, other.sum, other.min, other.max)
+	s.summarize(other.count, other.sum, other.min, other.max)
 	s.zeros += other.zeros
 	if len(other.counts) == 0 {
 		return
@@ -132,8 +129,8 @@ func (s *Sketch) Merge(other *Sketch) {
 	}
 }
 
-// Reset empties the sketch and keeps its memory, but not the range it covered:
-// a sketch that is used again costs what its new values cost.
+// Reset empties the sketch and keeps its allocation. The covered range starts over,
+// so that walking the buckets costs no more than the new values need.
 func (s *Sketch) Reset() {
 	*s = Sketch{counts: s.counts[:0]}
 }
@@ -144,17 +141,16 @@ func (s *Sketch) Count() uint64 { return s.count }
 // Sum returns the sum of all values.
 func (s *Sketch) Sum() float64 { return s.sum }
 
-// Min returns the smallest value, exactly. It is 0 in an empty sketch.
+// Min returns the exact smallest value, or 0 for an empty sketch.
 func (s *Sketch) Min() float64 { return s.min }
 
-// Max returns the largest value, exactly. It is 0 in an empty sketch.
+// Max returns the exact largest value, or 0 for an empty sketch.
 func (s *Sketch) Max() float64 { return s.max }
 
 // Zeros returns how many values were at or under ZeroThreshold.
 func (s *Sketch) Zeros() uint64 { return s.zeros }
 
-// Buckets yields the index and count of each bucket that is not empty, in
-// ascending order.
+// Buckets yields the index and count of each non-empty bucket, in ascending order.
 func (s *Sketch) Buckets() iter.Seq2[int, uint64] {
 	return func(yield func(int, uint64) bool) {
 		for slot, n := range s.counts {
@@ -166,26 +162,25 @@ func (s *Sketch) Buckets() iter.Seq2[int, uint64] {
 }
 
 // Quantile returns the smallest value whose cumulative count reaches q times the
-// count (nearest rank), as the middle of its bucket in log space, and never
-// outside the exact smallest and largest value. It is NaN in an empty sketch.
+// count (nearest rank). The result is the midpoint of its bucket in log space,
+// clamped to [Min, Max], and NaN for an empty sketch.
 func (s *Sketch) Quantile(q float64) float64 {
 	v := [...]float64{q}
 	s.Quantiles(v[:])
 	return v[0]
 }
 
-// rankOf returns the smallest whole number that reaches q times the count. The
-// product of two floats can come out a hair over a whole number that it is:
-// 0.55 * 1800 is 990.0000000000001.
+// rankOf returns q times the count, rounded up, and at least 1. The tolerance
+// absorbs float errors: 0.55 * 1800 is 990.0000000000001, whose rank is 990.
 func rankOf(q float64, count uint64) uint64 {
-	const hair = 1e-12
-	return max(1, uint64(math.Ceil(q*float64(count)*(1-hair))))
+	const tolerance = 1e-12
+	return max(1, uint64(math.Ceil(q*float64(count)*(1-tolerance))))
 }
 
-// Quantiles replaces each of the qs, which are in ascending order, by its
-// Quantile. It looks at each bucket once.
+// Quantiles replaces each of qs by its Quantile in one pass over the buckets. qs must
+// be in ascending order.
 func (s *Sketch) Quantiles(qs []float64) {
-	seen, slot := s.zeros, -1 // up to and with the bucket in this slot
+	seen, slot := s.zeros, -1 // seen counts the values up to slot, inclusive
 	value := func(q float64) float64 {
 		rank := rankOf(q, s.count)
 		for seen < rank && slot < len(s.counts)-1 {
@@ -197,7 +192,7 @@ func (s *Sketch) Quantiles(qs []float64) {
 			return math.NaN()
 		case seen < rank:
 			return s.max
-		case slot < 0: // a zero
+		case slot < 0: // the rank is among the zeros
 			return s.min
 		default:
 			return min(max(midpoint(s.lowest+slot), s.min), s.max)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exactQuantile is the definition, on the sorted values themselves.
+// exactQuantile returns the nearest-rank quantile of sorted values.
 func exactQuantile(sorted []float64, q float64) float64 {
 	for i, v := range sorted {
 		if float64(i+1) >= q*float64(len(sorted)) {
@@ -21,16 +21,16 @@ func exactQuantile(sorted []float64, q float64) float64 {
 	return math.NaN()
 }
 
-func TestQuantileIsWithinHalfAPercentOfExact(t *testing.T) {
+func TestQuantile_IsWithin055PercentOfExact(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	distributions := map[string]func() float64{
-		"token gaps around 20 ms":    func() float64 { return 0.020 + 0.003*random.NormFloat64() },
-		"heavy tail, lognormal 1.5":  func() float64 { return 0.02 * math.Exp(1.5*random.NormFloat64()) },
-		"uniform over nine decades":  func() float64 { return math.Pow(10, -8+9*random.Float64()) },
-		"a few distinct values":      func() float64 { return []float64{0.003, 0.0031, 0.5, 30}[random.IntN(4)] },
-		"tokens per second":          func() float64 { return 30 + 500*random.Float64() },
-		"exactly at powers of two":   func() float64 { return math.Ldexp(1, random.IntN(20)-10) },
-		"a third of it exactly zero": func() float64 { return math.Max(0, random.Float64()-1.0/3) },
+		"token gaps around 20 ms":   func() float64 { return 0.020 + 0.003*random.NormFloat64() },
+		"heavy tail, lognormal 1.5": func() float64 { return 0.02 * math.Exp(1.5*random.NormFloat64()) },
+		"uniform over nine decades": func() float64 { return math.Pow(10, -8+9*random.Float64()) },
+		"a few distinct values":     func() float64 { return []float64{0.003, 0.0031, 0.5, 30}[random.IntN(4)] },
+		"tokens per second":         func() float64 { return 30 + 500*random.Float64() },
+		"powers of two":             func() float64 { return math.Ldexp(1, random.IntN(20)-10) },
+		"one third zeros":           func() float64 { return math.Max(0, random.Float64()-1.0/3) },
 	}
 	for name, draw := range distributions {
 		t.Run(name, func(t *testing.T) {
@@ -52,14 +52,14 @@ func TestQuantileIsWithinHalfAPercentOfExact(t *testing.T) {
 	}
 }
 
-// The mapping is OpenTelemetry's: the logarithm, and upper bounds inclusive.
-func TestIndexMatchesTheLogarithm(t *testing.T) {
+// OpenTelemetry maps a value by its logarithm, with inclusive upper bounds.
+func TestIndex_MatchesLogarithm(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 1_000_000 {
 		v := math.Exp2(-29.9 + 59.8*random.Float64())
 		exact := math.Log2(v) * perOctave
 		if math.Abs(exact-math.Round(exact)) < 1e-9 {
-			continue // too near to a boundary for math.Log2 to decide
+			continue // too close to a boundary for the precision of math.Log2
 		}
 		require.Equal(t, int(math.Ceil(exact))-1, Index(v), "value %v", v)
 	}
@@ -74,7 +74,7 @@ func TestIndexMatchesTheLogarithm(t *testing.T) {
 	}
 }
 
-func TestMergeEqualsAddingEverythingToOne(t *testing.T) {
+func TestMerge_EqualsAddingAllValuesToOneSketch(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	var whole, merged, decoded Sketch
 	for range 50 {
@@ -108,7 +108,7 @@ func buckets(s *Sketch) map[int]uint64 {
 	return maps.Collect(s.Buckets())
 }
 
-func TestEdges(t *testing.T) {
+func TestAdd_ExtremeAndInvalidValues(t *testing.T) {
 	var s Sketch
 	require.True(t, math.IsNaN(s.Quantile(0.5)))
 	s.Add(-1, 1)
@@ -128,23 +128,23 @@ func TestEdges(t *testing.T) {
 	require.InDelta(t, 1.75, s.Sum(), 1e-12)
 }
 
-func TestMergeBinaryRejectsAndChangesNothing(t *testing.T) {
+func TestMergeBinary_MalformedInputChangesNothing(t *testing.T) {
 	var s Sketch
 	s.Add(0.02, 5)
 	s.Add(0.5, 1)
 	good := s.AppendBinary(nil)
 	bad := map[string][]byte{
-		"nothing":            {},
-		"an unknown version": append([]byte{7}, good[1:]...),
-		"half a header":      good[:headerSize/2],
-		"half a bucket":      good[:len(good)-1],
-		"a bucket too far":   append(slices.Clone(good), 0xff, 0xff, 0x7f, 1),
-		"an empty bucket":    append(slices.Clone(good), 0, 0),
-		"a negative sum":     slices.Concat(good[:8], []byte{0xc0}, good[9:]),
-		"a sum too large":    slices.Concat(good[:1], float(1e9), good[9:]),
-		"a min too small":    slices.Concat(good[:9], float(0.001), good[17:]),
-		"a max too large":    slices.Concat(good[:17], float(700), good[25:]),
-		"counts that wrap":   append(slices.Clone(good), binary.AppendUvarint([]byte{0}, math.MaxUint64-3)...),
+		"empty input":           {},
+		"unknown version":       append([]byte{7}, good[1:]...),
+		"truncated header":      good[:headerSize/2],
+		"truncated bucket":      good[:len(good)-1],
+		"bucket index too high": append(slices.Clone(good), 0xff, 0xff, 0x7f, 1),
+		"bucket with count 0":   append(slices.Clone(good), 0, 0),
+		"negative sum":          slices.Concat(good[:8], []byte{0xc0}, good[9:]),
+		"sum too large":         slices.Concat(good[:1], float(1e9), good[9:]),
+		"min too small":         slices.Concat(good[:9], float(0.001), good[17:]),
+		"max too large":         slices.Concat(good[:17], float(700), good[25:]),
+		"counts that overflow":  append(slices.Clone(good), binary.AppendUvarint([]byte{0}, math.MaxUint64-3)...),
 	}
 	for name, encoded := range bad {
 		t.Run(name, func(t *testing.T) {
@@ -156,8 +156,8 @@ func TestMergeBinaryRejectsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// Products of floats come out a hair over the whole number they are.
-func TestQuantileAtWholeRanks(t *testing.T) {
+// 0.55 * 1800 is slightly above 990 in float64: the rank must still be 990.
+func TestQuantile_FloatErrorDoesNotShiftRank(t *testing.T) {
 	var s Sketch
 	for i := range 1800 {
 		s.Add(float64(i/990), 1) // 990 zeros
@@ -170,13 +170,13 @@ func float(v float64) []byte {
 	return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v))
 }
 
-func TestValuesOverTheLargestAreNotForOthers(t *testing.T) {
+func TestMergeBinary_RejectsMaxAboveMaxValue(t *testing.T) {
 	var s, target Sketch
 	s.Add(1e300, 1)
 	require.ErrorIs(t, target.MergeBinary(s.AppendBinary(nil)), errInconsistent)
 }
 
-func TestAddMicrosecondsIsAdd(t *testing.T) {
+func TestAddMicroseconds_EqualsAdd(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 300 {
 		var one, each Sketch
@@ -195,15 +195,16 @@ func TestAddMicrosecondsIsAdd(t *testing.T) {
 	}
 }
 
-// Whole microseconds on both sides of every bound: their bucket is that of the quotient.
-func TestMicrosecondsAtTheBounds(t *testing.T) {
+// Microseconds on both sides of every boundary are in the bucket of the same time in
+// seconds.
+func TestAddMicroseconds_EqualsAddAtBucketBoundaries(t *testing.T) {
 	for index := Index(1e-6); index < lastIndex; index++ {
 		bound := int64(UpperBound(index) * 1e6)
 		for v := max(1, bound-2); v <= bound+2; v++ {
 			var one, each Sketch
 			one.Add(float64(v)/1e6, 1)
 			each.AddMicroseconds([]int64{v})
-			require.Equal(t, one, each, "%d us, at the upper bound of %d", v, index)
+			require.Equal(t, one, each, "%d us at the upper bound of bucket %d", v, index)
 		}
 	}
 	for _, over := range []int64{MaxValue * 1e6, MaxValue*1e6 + 1, MaxValue * 4e6, math.MaxInt64} {
@@ -214,11 +215,11 @@ func TestMicrosecondsAtTheBounds(t *testing.T) {
 	}
 }
 
-func TestResetKeepsMemoryAndForgetsTheRange(t *testing.T) {
+func TestReset_KeepsAllocationAndClearsRange(t *testing.T) {
 	var s Sketch
 	fill := func() {
 		s.Reset()
-		for exponent := -4; exponent <= 4; exponent++ { // down and up, the middle first
+		for exponent := -4; exponent <= 4; exponent++ { // from the middle alternately down and up
 			s.Add(math.Ldexp(1.5, -exponent*exponent/4*(exponent&1*2-1)), 1)
 		}
 	}

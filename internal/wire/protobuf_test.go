@@ -164,7 +164,7 @@ func outcome(t *testing.T, decode func(*assembly.Batch, Reject) error) (string, 
 		}
 	}
 	render(tx.Finished)
-	tx.Accept()
+	tx.Commit()
 	for {
 		tx := store.Expire(0, 1)
 		if len(tx.Finished) == 0 {
@@ -172,7 +172,7 @@ func outcome(t *testing.T, decode func(*assembly.Batch, Reject) error) (string, 
 		}
 		f := tx.Finished[0]
 		fmt.Fprintf(&out, "open %q %d\n", f.ID, f.Start.UnixNano)
-		tx.Accept()
+		tx.Commit()
 	}
 	return sortLines(out.String()), nil
 }

@@ -60,7 +60,7 @@ func TestBadLine(t *testing.T) {
 		"no event":                    {`{"stream_id":"bad","time_unix_nano":1}`, "event must be start", "invalid"},
 		"no stream id":                {`{"event":"chunk","time_unix_nano":1}`, "stream_id is missing", "invalid"},
 		"stream id is no string":      {`{"event":"chunk","stream_id":7,"time_unix_nano":1}`, "stream_id must be a string", "invalid"},
-		"a very long stream id":       {startLine(strings.Repeat("x", 257)), "stream_id has 257 bytes, at most 256", "invalid"},
+		"a very long stream id":       {startLine(strings.Repeat("x", 257)), "stream_id has 257 bytes; at most 256", "invalid"},
 		"unknown stream":              {chunkLine("who", 0), `stream "who" is not open`, "unknown_stream"},
 		"end of an unknown stream":    {endLine("who"), `stream "who" is not open`, "unknown_stream"},
 		"no time":                     {`{"event":"chunk","stream_id":"bad"}`, "time_unix_nano is missing", "invalid"},
@@ -134,7 +134,7 @@ func TestChunkBeforeStart(t *testing.T) {
 
 	got = b.lines(t, chunkLine("late", time.Millisecond))
 	require.Equal(t, 400, got.status)
-	require.Equal(t, answer{Rejected: 1, Errors: []answerError{{Line: 1, Message: `stream "late" is not open: it never started, or it is over; send its start event first, or in the same request`}}}, got.answer)
+	require.Equal(t, answer{Rejected: 1, Errors: []answerError{{Line: 1, Message: `stream "late" is not open: it has not started, or it has ended; send its start event first, or in the same request`}}}, got.answer)
 
 	got = b.lines(t, chunkLine("absurd", 48*time.Hour), startLine("absurd"))
 	require.Equal(t, 1, got.answer.Accepted, "the start is not to blame")
@@ -371,7 +371,7 @@ func TestAttributesAreBounded(t *testing.T) {
 	half := `"attributes":{"a":"` + strings.Repeat("t", 40_000) + `"}}`
 	first := fmt.Sprintf(`{"event":"start","stream_id":"s","time_unix_nano":"%d",`, at(0)) + half
 	last := `{"event":"end","stream_id":"s","cancelled":true,` + half
-	message := `the attributes and resource of stream "s" take more than 65536 bytes (max_event_bytes)`
+	message := `the attributes, resource, finish_reason and error of stream "s" take more than 65536 bytes; send fewer or shorter values, or raise max_event_bytes`
 
 	got := b.lines(t, first, last)
 	require.Equal(t, answer{Accepted: 1, Rejected: 1, Errors: []answerError{{Line: 2, Message: message}}}, got.answer)

@@ -66,10 +66,10 @@ func (in *intake) commit(ctx context.Context, report *receiverhelper.ObsReport, 
 		return nil, errCanceled
 	}
 	if err := in.deliver(ctx, report, tx.Finished); err != nil {
-		tx.Refuse()
+		tx.Rollback()
 		return nil, pipelineRefusal(err)
 	}
-	tx.Accept()
+	tx.Commit()
 	return tx, nil
 }
 
@@ -114,12 +114,12 @@ func (in *intake) expire(ctx context.Context, report *receiverhelper.ObsReport, 
 		err := in.deliver(ctx, report, tx.Finished)
 		switch {
 		case err == nil:
-			tx.Accept()
+			tx.Commit()
 		case consumererror.IsPermanent(err):
-			tx.Accept()
+			tx.Commit()
 			in.lost(ctx, int64(len(tx.Finished)), "permanent_error")
 		default:
-			tx.Refuse()
+			tx.Rollback()
 			return fmt.Errorf("the pipeline refuses %d streams that are over: %w", len(tx.Finished), err)
 		}
 		if len(tx.Finished) == 0 {

@@ -210,7 +210,7 @@ func TestTimeOfLogEvents(t *testing.T) {
 		"observed, if need be":     {times(0, t0), ""},
 		"none":                     {times(0, 0), "time_unix_nano is missing, and so is observed_time_unix_nano"},
 		"past what nanoseconds go": {times(1<<63, 0), "time must be a positive count"},
-		"seconds":                  {times(1_795_233_292, 0), "is this seconds or milliseconds?"},
+		"seconds":                  {times(1_795_233_292, 0), "send nanoseconds since 1970, not seconds or milliseconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
@@ -280,8 +280,8 @@ func TestBadLogEvent(t *testing.T) {
 		"a reason that is no text":    {event(own+"end", 0, attrs{"finish_reason": "\xff"}), "finish_reason must be a string, in UTF-8", "invalid"},
 		"a list that is no text":      {event(own+"end", 0, attrs{"finish_reason": []any{7}}), "finish_reason must be a string, in UTF-8", "invalid"},
 		"a reason that is a map":      {event(own+"end", 0, attrs{"finish_reason": map[string]any{"a": "stop"}}), "finish_reason must be a string, in UTF-8", "invalid"},
-		"attributes too large":        {event(own+"start", 0, attrs{"attributes": map[string]any{"a": strings.Repeat("x", 70_000)}}), "take more than 65536 bytes (max_event_bytes)", "limit"},
-		"a chunk's are too large":     {generated(0, attrs{"gen_ai.request.model": strings.Repeat("x", 70_000)}), "take more than 65536 bytes (max_event_bytes)", "limit"},
+		"attributes too large":        {event(own+"start", 0, attrs{"attributes": map[string]any{"a": strings.Repeat("x", 70_000)}}), "take more than 65536 bytes; send fewer or shorter values, or raise max_event_bytes", "limit"},
+		"a chunk's are too large":     {generated(0, attrs{"gen_ai.request.model": strings.Repeat("x", 70_000)}), "take more than 65536 bytes; send fewer or shorter values, or raise max_event_bytes", "limit"},
 		"usage is a list":             {event(own+"end", 0, attrs{"usage": []any{1}}), "usage must be a map of token counts", "invalid"},
 		"negative usage":              {event(own+"end", 0, attrs{"usage": map[string]any{"output_tokens": -3}}), "usage.output_tokens must be between 0 and 1000000000", "invalid"},
 		"usage is text":               {event(own+"end", 0, attrs{"usage.input_tokens": "my-secret"}), "usage.input_tokens must be between 0 and 1000000000", "invalid"},

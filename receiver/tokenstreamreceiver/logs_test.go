@@ -299,7 +299,7 @@ func TestErrorsOfTokenEventsAreTold(t *testing.T) {
 			id := fmt.Sprintf("%016x", i+1)
 			end := event("tokenpulse.stream.end", 0, nil, inSpan(id))
 			records = append(records, end, end, end)
-			want = append(want, `stream "`+traceHex+"/"+id+`" is not open: it never started, or it is over; send its start event first, or in the same request (3 records)`)
+			want = append(want, `stream "`+traceHex+"/"+id+`" is not open: it has not started, or it has ended; send its start event first, or in the same request (3 records)`)
 		}
 		require.Equal(t, logsReply{status: 200, rejected: 2061, message: strings.Join(want[:10], "; ")}, b.logs(t, typeProtobuf, records...))
 	})
@@ -433,7 +433,7 @@ func TestLogsUseTheCommonLimits(t *testing.T) {
 		b := start(t, func(c *Config) { c.MaxStreams = 1 })
 		chunks := []record{event("gen_ai.token.generated", 0, nil), event("gen_ai.token.generated", 0, nil, inSpan(spanHex))}
 		full := b.logs(t, typeProtobuf, chunks...)
-		require.Equal(t, logsReply{status: 429, retryAfter: "1", message: "max_streams is reached: send the same again later, or raise max_streams"}, full)
+		require.Equal(t, logsReply{status: 429, retryAfter: "1", message: "max_streams is reached; send the request again later, or raise max_streams"}, full)
 		require.Equal(t, full, b.logs(t, typeJSON, chunks...))
 		requireRetryInfo(t, b.logs(t, "grpc", chunks...).err, codes.ResourceExhausted)
 		require.Zero(t, b.intake.store.Streams(), "nothing of it was applied")

@@ -58,7 +58,7 @@ func TestResourceIsShared(t *testing.T) {
 
 func TestStreamsOfARequestAreBounded(t *testing.T) {
 	b := start(t, func(c *Config) { c.MaxStreams = 200_000 })
-	const message = "the request has more than 131072 streams: send them in smaller requests"
+	const message = "the request has more than 131072 streams; send them in smaller requests"
 	tooMany := manyStreams(140_000, "chat")
 	wire, err := proto.Marshal(tooMany)
 	require.NoError(t, err)
@@ -105,8 +105,8 @@ func TestAbsurdTimes(t *testing.T) {
 		unixNano int64
 		says     string
 	}{
-		"seconds":           {1_795_233_292, "time is 1970-01-01T00:00:01Z: times count nanoseconds since 1970; is this seconds or milliseconds?"},
-		"milliseconds":      {1_795_233_292_181, "time is 1970-01-01T00:29:55Z: times count nanoseconds since 1970; is this seconds or milliseconds?"},
+		"seconds":           {1_795_233_292, "time is 1970-01-01T00:00:01Z, outside the years 2000 to 2199; send nanoseconds since 1970, not seconds or milliseconds"},
+		"milliseconds":      {1_795_233_292_181, "time is 1970-01-01T00:29:55Z, outside the years 2000 to 2199; send nanoseconds since 1970, not seconds or milliseconds"},
 		"before 2000":       {946_684_799_999_999_999, "time is 1999-12-31T23:59:59Z"},
 		"close to overflow": {math.MaxInt64 - 5, "time is 2262-04-11T23:47:16Z"},
 	} {
@@ -135,7 +135,7 @@ func TestFarOffBeforeStart(t *testing.T) {
 			got := b.lines(t, far(event), startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond), endLine("healthy"))
 			require.Equal(t, 200, got.status)
 			require.Equal(t, answer{Accepted: 4, Rejected: 1, Errors: []answerError{{
-				Line: 1, Message: `time is 48 hours after the start of stream "healthy", at most 24 hours are allowed: check that times are nanoseconds since 1970`,
+				Line: 1, Message: `time is 48 hours after the start of stream "healthy", at most 24 hours are allowed; check that all times are nanoseconds since 1970`,
 			}}}, got.answer)
 			requireHealthy(t, b)
 			requireMetric(t, b, "events_rejected", map[string]string{"reason": "invalid"}, 1)
@@ -182,7 +182,7 @@ func TestAttributesAreCountedByLength(t *testing.T) {
 }
 
 func TestTwoStreamsOfOneID(t *testing.T) {
-	const says = `stream "s" is already open with another start time: stream ids must be unique among all senders`
+	const says = `stream "s" is already open with another start time; use a stream_id that is unique among all senders`
 	other := fmt.Sprintf(`{"event":"start","stream_id":"s","time_unix_nano":"%d"}`, at(time.Second))
 	for name, split := range map[string]bool{"in one request": false, "in two": true} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,193 @@
+package assembly
+
+import "context"
+
+// Begin begins a transaction that applies a batch. It waits for other transactions
+// that have claimed the same streams. It returns a FullError if a limit leaves no room
+// for the batch, ErrTooManyParts if the batch has too many streams, and the context's
+// error if the context ends first.
+func (s *Store) Begin(ctx context.Context, batch *Batch) (*Transaction, error) {
+	if batch.tooManyParts {
+		return nil, ErrTooManyParts
+	}
+	for {
+		tx := s.newTransaction()
+		other := tx.claimParts(batch.parts[:batch.used])
+		if other == nil {
+			return tx, tx.begin()
+		}
+		tx.release()
+		select {
+		case <-other.released:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// claimParts claims the open streams and those that the batch opens. Parts of unknown
+// streams are rejected, and whole streams finished, without a claim. If another
+// transaction has claimed a stream, claimParts stops and returns that claim.
+func (tx *Transaction) claimParts(parts []*Part) *claim {
+	for _, part := range parts {
+		part.open, part.created, part.rejected = nil, false, false
+		part.noAttributes, part.noEndAttributes = false, false
+		part.undoImpliedStart()
+		if part.Units == 0 {
+			continue
+		}
+		if other := tx.claimPart(part); other != nil {
+			return other
+		}
+	}
+	return nil
+}
+
+func (tx *Transaction) claimPart(part *Part) *claim {
+	part.shard.mu.Lock()
+	defer part.shard.mu.Unlock()
+	stream := part.shard.streams[part.ID]
+	switch {
+	case stream != nil && stream.claim != nil:
+		return stream.claim
+	case stream != nil:
+		stream.claim = tx.claim
+	case !part.started() && !tx.applyImpliedStart(part):
+		tx.reject(part, Errorf(UnknownStream,
+			"stream %s is not open: it has not started, or it has ended; send its start event first, or in the same request", quoteID(part.ID)))
+		return nil
+	case part.ended:
+		tx.finish(part, &part.Stream, part.dropped)
+		return nil
+	default: // the new stream stays empty until the commit
+		part.created = true
+		stream = &open{claim: tx.claim, start: part.Start}
+		stream.ID = part.ID
+		part.shard.streams[part.ID] = stream
+	}
+	part.open = stream
+	tx.parts = append(tx.parts, part)
+	return nil
+}
+
+// applyImpliedStart starts a part with an implied start, and reports whether it has
+// one. End attributes that no longer fit are rejected.
+func (tx *Transaction) applyImpliedStart(part *Part) bool {
+	if !part.applyImpliedStart() {
+		return false
+	}
+	if part.encodedSize()+len(part.end.Attributes) > tx.store.limits.MaxStreamBytes {
+		part.noEndAttributes = true
+		tx.rejectSome(part, 1, part.errTooLarge())
+	}
+	return true
+}
+
+// begin prepares the changes to the claimed streams and reserves room for them.
+func (tx *Transaction) begin() error {
+	var streams, memory int64
+	for _, part := range tx.parts {
+		switch {
+		case part.created:
+			streams++
+			memory += int64(openOverhead) + part.estimate()
+			tx.accept(part, part.dropped)
+		case !tx.check(part):
+		case part.ended:
+			streams--
+			memory -= part.open.size()
+			whole := part.open.fork()
+			whole.merge(part.accepted(), tx.store.limits.MaxChunksPerStream)
+			tx.finish(part, whole, whole.dropped-part.open.dropped)
+		default:
+			memory += part.estimate()
+			tx.accept(part, part.dropped+part.open.overflow(&part.Stream, tx.store.limits.MaxChunksPerStream))
+		}
+	}
+	return tx.reserve(streams, memory)
+}
+
+// check checks a part against its open stream. It rejects the part and returns false
+// if their starts conflict. Otherwise it rejects only events out of range and
+// attributes without room.
+func (tx *Transaction) check(part *Part) bool {
+	if err := part.checkStart(); err != nil {
+		tx.reject(part, err)
+		return false
+	}
+	part.anchor(part.open.Start.UnixNano)
+	room := tx.store.limits.MaxStreamBytes - part.open.encodedSize()
+	if part.started() && part.open.Start.Implied {
+		room += len(part.open.Resource) - len(part.Resource)
+	}
+	if part.open.addsAttributes(part.Attributes) {
+		if part.noAttributes = len(part.Attributes) > room; !part.noAttributes {
+			room -= len(part.Attributes)
+		}
+	}
+	part.noEndAttributes = len(part.end.Attributes) > room && part.open.addsAttributes(part.end.Attributes)
+	if events := boolToInt(part.noAttributes) + boolToInt(part.noEndAttributes); events > 0 {
+		tx.rejectSome(part, events, part.errTooLarge())
+	}
+	return true
+}
+
+// checkStart checks the part's start, if any, against that of the open stream, which
+// may have been opened after the event was added.
+func (p *Part) checkStart() error {
+	switch {
+	case !p.started():
+		return nil
+	case p.open.Start.Implied:
+		return p.checkReplaces(&p.open.Stream)
+	default:
+		return p.open.Start.checkRepeat(&p.Start, p.ID)
+	}
+}
+
+// checkReplaces checks that the part's start event can replace the implied start of a
+// stream: its chunks must be in range.
+func (p *Part) checkReplaces(stream *Stream) error {
+	for _, known := range [...]int64{stream.Start.UnixNano, stream.Chunks.latest} {
+		if gap := known - p.Start.UnixNano; gap > int64(MaxDuration) || gap < -int64(MaxDuration) {
+			return Errorf(Invalid, "the start of stream %s is more than 24 hours from its chunks; check that all times are nanoseconds since 1970", quoteID(p.ID))
+		}
+	}
+	return nil
+}
+
+// finish adds a stream that the part ends.
+func (tx *Transaction) finish(part *Part, whole *Stream, dropped int) {
+	end := &part.end
+	if part.noEndAttributes {
+		without := part.end
+		without.Attributes = nil
+		end = &without
+	}
+	tx.Finished = append(tx.Finished, Finished{whole, end})
+	tx.accept(part, dropped)
+}
+
+// accept counts the units of a part, and reports its events that are rejected.
+func (tx *Transaction) accept(part *Part, dropped int) {
+	tx.Units += part.Units
+	if dropped > 0 {
+		tx.rejectSome(part, dropped, Errorf(Limit,
+			"stream %s has more than %d chunks: %d were dropped; if such long streams are expected, raise max_chunks_per_stream",
+			quoteID(part.ID), tx.store.limits.MaxChunksPerStream, dropped))
+	}
+	if part.outOfRange > 0 {
+		tx.rejectSome(part, part.outOfRange, part.errOutOfRange)
+	}
+}
+
+// rejectSome rejects some events of a part; the rest is applied.
+func (tx *Transaction) rejectSome(part *Part, events int, err error) {
+	tx.Rejected = append(tx.Rejected, Rejection{part.ID, part.Line, part.Units, events, err})
+}
+
+// reject rejects a whole part.
+func (tx *Transaction) reject(part *Part, err error) {
+	part.rejected = true
+	tx.Rejected = append(tx.Rejected, Rejection{part.ID, part.Line, part.Units, 0, err})
+}

@@ -1,0 +1,275 @@
+package assembly
+
+import "github.com/tokenpulse/tokenpulse/internal/timeline"
+
+const (
+	// MaxCount bounds reported token counts.
+	MaxCount = 1_000_000_000
+	// maxSpilled bounds the chunks out of order in one batch. They take ten times the
+	// memory of chunks in order.
+	maxSpilled = 1 << 20
+)
+
+// ErrTokens is the error of a chunk whose token count is out of range.
+var ErrTokens = Errorf(Invalid, "tokens must be an integer between 0 and %d", timeline.MaxTokensPerChunk)
+
+// batchState is the state of a batch that its parts share.
+type batchState struct {
+	limits  *Limits
+	events  int
+	spilled int // chunks of all parts that are stored out of order
+}
+
+// Part holds the events of one stream in a batch. Its Add methods either add the whole
+// event, or return an EventError and leave the part unchanged.
+type Part struct {
+	Stream
+	batch *batchState
+	shard *shard
+	known Start // start of the open stream; zero if the stream is not open
+	times timeRange
+
+	ended bool
+	end   End
+
+	implied impliedStart
+
+	// Events that were added before the start was known and turned out to be too far
+	// from it. They are removed from the part.
+	outOfRange    int
+	errOutOfRange error
+
+	// Units counts the sender's units in this part: lines or messages. Line is the
+	// number of the first line, or 0 for messages.
+	Units, Line int
+
+	// The fields below are set by the transaction.
+	open     *open // the claimed stream; nil if the part needs none
+	created  bool  // open was created by the transaction
+	rejected bool
+	// The stream has no room for these attributes of the part.
+	noAttributes, noEndAttributes bool
+}
+
+// impliedStart is the start of a stream that has no start event. The start's time is
+// that of the first chunk.
+type impliedStart struct {
+	set                  bool
+	start                Start
+	attributes, resource []byte
+}
+
+// reset empties the part, keeps its buffers, and assigns it to a batch.
+func (p *Part) reset(batch *batchState) {
+	p.Stream.reset()
+	*p = Part{Stream: p.Stream, batch: batch, times: rangeAround(0), end: End{Attributes: p.end.Attributes[:0]}}
+}
+
+// Count adds a unit of the request. line is its line number, or 0 for a message.
+func (p *Part) Count(line int) {
+	if p.Units == 0 {
+		p.Line = line
+	}
+	p.Units++
+}
+
+// Snapshot returns the current state of the part, for Restore.
+func (p *Part) Snapshot() Part { return *p }
+
+// Restore reverts the part to a snapshot.
+func (p *Part) Restore(snapshot *Part) { *p = *snapshot }
+
+// AddStart adds a start event. attributes and resource are encoded KeyValueLists.
+// attributes is copied. resource is shared between streams and must not change any
+// more.
+func (p *Part) AddStart(start Start, attributes, resource []byte) error {
+	if err := checkPlausible(start.UnixNano); err != nil {
+		return err
+	}
+	if err := start.checkVantage(); err != nil {
+		return err
+	}
+	for _, earlier := range [...]*Start{&p.known, &p.Start} {
+		if err := earlier.checkRepeat(&start, p.ID); err != nil {
+			return err
+		}
+	}
+	if err := p.checkRoom(len(attributes) + len(resource)); err != nil {
+		return err
+	}
+	p.anchor(start.UnixNano)
+	p.batch.events++
+	p.Attributes = append(p.Attributes, attributes...)
+	if p.started() {
+		p.duplicates++
+		return nil
+	}
+	p.Start = start
+	p.Resource = resource
+	return nil
+}
+
+// AddScheduled adds the time at which the engine scheduled the request.
+func (p *Part) AddScheduled(unixNano int64) error {
+	if err := p.times.check(unixNano, p.ID); err != nil {
+		return err
+	}
+	p.batch.events++
+	p.addScheduled(unixNano)
+	return nil
+}
+
+// AddChunk adds an arrival of tokens. Zero-token chunks are accepted but not recorded.
+// Chunks beyond MaxChunksPerStream are dropped without an error: Begin reports them.
+func (p *Part) AddChunk(k Chunk) error {
+	if k.UnixNano < p.times.earliest || k.UnixNano > p.times.latest {
+		return p.times.check(k.UnixNano, p.ID)
+	}
+	if k.Tokens > timeline.MaxTokensPerChunk {
+		return ErrTokens
+	}
+	if k.Numbered && k.Seq > maxSeq {
+		return Errorf(Invalid, "seq must be between 0 and %d", uint64(maxSeq))
+	}
+	p.batch.events++
+	if k.Tokens == 0 {
+		return nil
+	}
+	if p.Chunks.Len() < p.batch.limits.MaxChunksPerStream && p.Chunks.append(&k) {
+		return nil
+	}
+	return p.addOutOfOrder(&k)
+}
+
+// AddEach adds a one-token chunk without a sequence number for each time. It equals
+// calling AddChunk for each, and has a fast path for times in order.
+func (p *Part) AddEach(unixNanos []int64, channel timeline.Channel) error {
+	if len(unixNanos) == 0 {
+		return nil
+	}
+	// The fast path requires order, so checking the first and last time is enough.
+	accepted := unixNanos[0] >= p.times.earliest && unixNanos[len(unixNanos)-1] <= p.times.latest
+	room := p.Chunks.Len()+len(unixNanos) <= p.batch.limits.MaxChunksPerStream
+	if accepted && room && p.Chunks.appendEach(unixNanos, channel) {
+		p.batch.events += len(unixNanos)
+		return nil
+	}
+	for _, unixNano := range unixNanos {
+		if err := p.AddChunk(Chunk{UnixNano: unixNano, Tokens: 1, Channel: channel}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddGaps adds a one-token chunk without a sequence number at unixNano, and one after
+// each gap. The gaps are packed as in a timeline. It returns false and adds nothing if
+// the gaps have to be checked one by one: use AddEach then.
+func (p *Part) AddGaps(unixNano int64, gaps []byte, channel timeline.Channel) bool {
+	chunks, ticks, ok := timeline.ScanGaps(gaps)
+	// The gaps are not negative, so checking the first and last time is enough.
+	if !ok || unixNano < p.times.earliest || unixNano > p.times.latest-ticks*int64(timeline.Tick) {
+		return false
+	}
+	room := p.Chunks.Len()+chunks < p.batch.limits.MaxChunksPerStream
+	if !room || !p.Chunks.appendGaps(unixNano, gaps, chunks, ticks, channel) {
+		return false
+	}
+	p.batch.events += chunks + 1
+	return true
+}
+
+func (p *Part) addOutOfOrder(k *Chunk) error {
+	limit := p.batch.limits.MaxChunksPerStream
+	if p.Chunks.repeats(k) || p.Chunks.Len() >= limit {
+		p.addChunk(k, limit)
+		return nil
+	}
+	more := 1
+	if !p.Chunks.spilled {
+		more += p.Chunks.Len()
+	}
+	if p.batch.spilled+more > maxSpilled {
+		return Errorf(Limit, "the request has more than %d chunks out of order; send them in order, or in smaller requests", maxSpilled)
+	}
+	p.Chunks.add(k)
+	p.batch.spilled += more
+	return nil
+}
+
+// AddEnd adds the end event. attributes is an encoded KeyValueList, which is copied.
+func (p *Part) AddEnd(end End, attributes []byte) error {
+	if end.UnixNano != 0 {
+		if err := p.times.check(end.UnixNano, p.ID); err != nil {
+			return err
+		}
+	}
+	for _, count := range [...]struct {
+		name string
+		Count
+	}{
+		{"input_tokens", end.Usage.Input},
+		{"output_tokens", end.Usage.Output},
+		{"reasoning_tokens", end.Usage.Reasoning},
+		{"cached_input_tokens", end.Usage.CachedInput},
+	} {
+		if count.N < 0 || count.N > MaxCount {
+			return Errorf(Invalid, "usage.%s must be between 0 and %d; got %d", count.name, MaxCount, count.N)
+		}
+	}
+	if err := p.checkRoom(len(attributes) + len(end.FinishReason) + len(end.Error)); err != nil {
+		return err
+	}
+	p.batch.events++
+	p.end.Attributes = append(p.end.Attributes, attributes...)
+	if p.ended {
+		p.duplicates++
+		return nil
+	}
+	end.Attributes = p.end.Attributes
+	p.ended, p.end = true, end
+	return nil
+}
+
+// checkRoom checks that the part has room for more bytes.
+func (p *Part) checkRoom(more int) error {
+	if p.encodedSize()+len(p.end.Attributes)+more > p.batch.limits.MaxStreamBytes {
+		return p.errTooLarge()
+	}
+	return nil
+}
+
+func (p *Part) errTooLarge() *EventError {
+	return Errorf(Limit, "the attributes, resource, finish_reason and error of stream %s take more than %d bytes; send fewer or shorter values, or raise max_event_bytes",
+		quoteID(p.ID), p.batch.limits.MaxStreamBytes)
+}
+
+// anchor sets the stream's start. It removes events added before that are too far
+// from it.
+func (p *Part) anchor(start int64) {
+	if p.times.anchored {
+		return
+	}
+	p.times = rangeAround(start)
+	if p.Scheduled != 0 && p.rejectOutOfRange(p.Scheduled) {
+		p.Scheduled = 0
+	}
+	if p.end.UnixNano != 0 && p.rejectOutOfRange(p.end.UnixNano) {
+		p.ended, p.end = false, End{}
+	}
+	if p.Chunks.any(func(k Chunk) bool { return p.times.check(k.UnixNano, p.ID) != nil }) {
+		p.Chunks = p.Chunks.without(func(k Chunk) bool { return p.rejectOutOfRange(k.UnixNano) })
+	}
+}
+
+// rejectOutOfRange reports whether the time of an added event is out of range, and
+// counts the event if so.
+func (p *Part) rejectOutOfRange(unixNano int64) bool {
+	err := p.times.check(unixNano, p.ID)
+	if err == nil {
+		return false
+	}
+	p.outOfRange++
+	p.errOutOfRange = err
+	return true
+}

@@ -1,0 +1,137 @@
+package assembly
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+func TestAddChunk_LimitsChunksOutOfOrder(t *testing.T) {
+	limits := roomy
+	limits.MaxChunksPerStream = 1 << 30
+	s, _ := newStore(limits)
+	batch := s.NewBatch()
+	part, err := batch.Part([]byte("s"))
+	require.NoError(t, err)
+	started(t, part)
+	for i := 0; err == nil; i++ {
+		require.LessOrEqual(t, i, maxSpilled+1)
+		err = part.AddChunk(Chunk{UnixNano: t0 - int64(i)*1e6, Tokens: 1})
+	}
+	require.ErrorContains(t, err, "out of order")
+	require.Equal(t, Limit, ReasonOf(err))
+}
+
+func TestAddEach_EqualsAddChunk(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	limits := roomy
+	limits.MaxChunksPerStream = 30
+	for range 500 {
+		s, _ := newStore(limits)
+		var parts [2]*Part
+		for i := range parts {
+			batch := s.NewBatch()
+			part, err := batch.Part([]byte("a"))
+			require.NoError(t, err)
+			started(t, part)
+			parts[i] = part
+		}
+		one, each := parts[0], parts[1]
+		at := t0
+		for range 4 {
+			times := make([]int64, random.IntN(12))
+			for i := range times {
+				at += random.Int64N(1000)
+				switch random.IntN(60) {
+				case 0:
+					at -= random.Int64N(2000)
+				case 1:
+					at += int64(MaxDuration)
+				}
+				times[i] = at
+			}
+			channel := timeline.Channel(random.IntN(3))
+			var first error
+			for _, unixNano := range times {
+				if first = one.AddChunk(Chunk{UnixNano: unixNano, Tokens: 1, Channel: channel}); first != nil {
+					break
+				}
+			}
+			require.Equal(t, first, each.AddEach(times, channel))
+			if random.IntN(3) == 0 {
+				last := Chunk{UnixNano: t0, Tokens: 1, Numbered: true}
+				require.NoError(t, one.AddChunk(last))
+				require.NoError(t, each.AddChunk(last))
+			}
+			at = min(at, t0+int64(time.Second))
+		}
+		require.Equal(t, one.batch.events, each.batch.events)
+		require.Equal(t, one.dropped, each.dropped)
+		want, got := one.Chunks.Timeline(), each.Chunks.Timeline()
+		require.Equal(t, want.AppendBinary(nil, t0), got.AppendBinary(nil, t0))
+	}
+}
+
+// Packed gaps have the same result as their times one by one, also at the limits. If
+// they are not accepted, the part is unchanged.
+func TestAddGaps_EqualsAddChunk(t *testing.T) {
+	random := rand.New(rand.NewPCG(21, 22))
+	limits := roomy
+	limits.MaxChunksPerStream = 60
+	accepted, refused := 0, 0
+	for range 2000 {
+		s, _ := newStore(limits)
+		var parts [2]*Part
+		for i := range parts {
+			part, err := s.NewBatch().Part([]byte("a"))
+			require.NoError(t, err)
+			started(t, part)
+			parts[i] = part
+		}
+		one, gaps := parts[0], parts[1]
+		at := t0 + random.Int64N(1e9)
+		for range 4 {
+			switch random.IntN(14) {
+			case 0:
+				at -= random.Int64N(2e9) // before earlier chunks
+			case 2:
+				at = t0 - int64(MaxDuration) + random.Int64N(2e9) - 1e9 // around the earliest accepted time
+			case 1:
+				at += int64(MaxDuration) - random.Int64N(2e9) // around the latest accepted time
+			}
+			first, packed, times := at, []byte(nil), []int64{at}
+			for range random.IntN(25) {
+				gap := random.Int64N(1 << (1 + random.IntN(19)))
+				if random.IntN(200) == 0 {
+					gap = -gap
+				}
+				packed = binary.AppendUvarint(packed, uint64(gap<<1)^uint64(gap>>63))
+				at += gap * 1000
+				times = append(times, at)
+			}
+			channel := timeline.Channel(random.IntN(3))
+			before := gaps.Snapshot()
+			if gaps.AddGaps(first, packed, channel) {
+				accepted++
+				for _, unixNano := range times {
+					require.NoError(t, one.AddChunk(Chunk{UnixNano: unixNano, Tokens: 1, Channel: channel}))
+				}
+			} else {
+				refused++
+				require.Equal(t, before, *gaps)
+			}
+			require.Equal(t, one.batch.events, gaps.batch.events)
+			require.Equal(t, one.dropped, gaps.dropped)
+			require.Equal(t, one.Chunks.latest, gaps.Chunks.latest)
+			want, got := one.Chunks.Timeline(), gaps.Chunks.Timeline()
+			require.Equal(t, want.AppendBinary(nil, t0), got.AppendBinary(nil, t0))
+		}
+	}
+	require.Greater(t, accepted, 1000)
+	require.Greater(t, refused, 100)
+}

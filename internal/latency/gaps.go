@@ -1,0 +1,67 @@
+package latency
+
+import (
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// gaps holds the inter-token and inter-chunk latencies of one request. Both have the
+// same samples until a chunk after the first holds several tokens. Until then only
+// interToken is filled, which halves the cost of a token.
+type gaps struct {
+	interToken, interChunk sketch.Sketch // seconds
+	bundled                bool          // a chunk held several tokens: interChunk is filled, too
+	total                  float64       // nanoseconds; exact up to a hundred days, and cannot overflow
+}
+
+func (g *gaps) reset() {
+	g.interToken.Reset()
+	g.interChunk.Reset()
+	g.bundled, g.total = false, 0
+}
+
+// add adds the gap before a chunk.
+func (g *gaps) add(gap time.Duration, tokens int64) {
+	g.total += float64(gap)
+	if tokens > 1 && !g.bundled {
+		g.bundled = true
+		g.interChunk.Merge(&g.interToken)
+	}
+	g.interToken.Add(float64(gap)/(nanosPerSecond*float64(tokens)), uint64(tokens))
+	if g.bundled {
+		g.interChunk.Add(seconds(gap), 1)
+	}
+}
+
+// addSingles adds the gaps, in ticks, before chunks of one token each. It requires
+// that no gap is negative and that bundled is false.
+func (g *gaps) addSingles(run []int64) {
+	g.total += float64(g.interToken.AddMicroseconds(run)) * float64(timeline.Tick)
+}
+
+// chunkSketch returns the sketch that holds the inter-chunk latencies.
+func (g *gaps) chunkSketch() *sketch.Sketch {
+	if g.bundled {
+		return &g.interChunk
+	}
+	return &g.interToken
+}
+
+// summarize returns the statistics of one of the sketches.
+func (g *gaps) summarize(s *sketch.Sketch, estimated bool) Distribution {
+	if s.Count() == 0 {
+		return Distribution{}
+	}
+	percentiles := [...]float64{0.50, 0.95, 0.99}
+	s.Quantiles(percentiles[:])
+	known := func(v float64) Measure { return Measure{v, true, estimated} }
+	return Distribution{
+		Mean: known(g.total / (nanosPerSecond * float64(s.Count()))),
+		P50:  known(percentiles[0]),
+		P95:  known(percentiles[1]),
+		P99:  known(percentiles[2]),
+		Max:  known(s.Max()),
+	}
+}

@@ -1,0 +1,90 @@
+package timeline
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDecode_ReturnsAppendedChunks(t *testing.T) {
+	tests := map[string][]chunk{
+		"empty":                         nil,
+		"one chunk":                     {{120 * time.Millisecond, 1, Content}},
+		"reasoning, then content":       {{1, 1, Reasoning}, {20 * time.Millisecond, 1, Reasoning}, {40 * time.Millisecond, 1, Content}, {60 * time.Millisecond, 1, Content}},
+		"bundled chunks":                {{0, 3, Content}, {time.Millisecond, 1, Content}, {2 * time.Millisecond, MaxTokensPerChunk, ToolCall}},
+		"same time twice":               {{time.Second, 1, Content}, {time.Second, 1, Content}},
+		"clock going backwards":         {{time.Second, 1, Content}, {time.Second - 5*time.Millisecond, 1, Content}, {2 * time.Second, 1, Content}},
+		"first chunk before start":      {{-3 * time.Millisecond, 1, Content}, {5 * time.Millisecond, 1, Content}},
+		"pause of a day":                {{0, 1, Content}, {24 * time.Hour, 1, Content}},
+		"first chunk off the tick grid": {{123_456_789, 1, Content}, {130_456_000, 1, Content}},
+	}
+	for name, chunks := range tests {
+		t.Run(name, func(t *testing.T) {
+			stored := pack(chunks).AppendBinary(nil, start)
+			walk, err := Decode(stored)
+			require.NoError(t, err)
+			require.Equal(t, len(chunks), walk.Left())
+			require.Equal(t, chunks, unpack(t, walk))
+		})
+	}
+}
+
+// The contract promises at most 3.2 bytes per one-token chunk.
+func TestAppendBinary_SizePerTokenIsBounded(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var line Timeline
+	at := start
+	const count = 10_000
+	for range count {
+		at += int64(20*time.Millisecond) + random.Int64N(int64(200*time.Millisecond))
+		line.Append(at, 1, Content)
+	}
+	require.LessOrEqual(t, float64(len(line.AppendBinary(nil, start)))/count, 3.2)
+}
+
+func TestDecode_RejectsMalformedTimelines(t *testing.T) {
+	good := pack([]chunk{{0, 1, Content}, {time.Second, 300, Reasoning}}).AppendBinary(nil, start)
+	tests := map[string][]byte{
+		"empty input":                     {},
+		"unknown version":                 append([]byte{9}, good[1:]...),
+		"trailing byte":                   append(append([]byte{}, good...), 0),
+		"huge chunk count":                {version, 0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0},
+		"zero tokens":                     {version, 1, 0, 0, 1, 0, 0},
+		"unknown channel":                 {version, 1, 0, 0, 1, 1<<channelBits | 3, 0},
+		"run without chunks":              {version, 1, 0, 0, 0, 1 << channelBits, 1, 1 << channelBits, 0},
+		"run longer than the chunk count": {version, 1, 0, 0, 2, 1 << channelBits, 0, 0},
+	}
+	for i := 1; i < len(good); i++ {
+		tests[fmt.Sprint("only the first ", i, " bytes")] = good[:i]
+	}
+	for name, stored := range tests {
+		t.Run(name, func(t *testing.T) {
+			walk, err := Decode(stored)
+			if err == nil {
+				for walk.Next() {
+				}
+				err = walk.Err()
+			}
+			require.Error(t, err)
+		})
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(pack([]chunk{{0, 1, Content}, {time.Second, 300, Reasoning}, {-5, 1, ToolCall}}).AppendBinary(nil, start))
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		walk, err := Decode(stored)
+		if err != nil {
+			return
+		}
+		for walk.Next() {
+			require.NotZero(t, walk.Tokens())
+			require.LessOrEqual(t, walk.Tokens(), uint32(MaxTokensPerChunk))
+			require.Less(t, walk.Channel(), channels)
+		}
+		requireRunsAgree(t, stored)
+	})
+}

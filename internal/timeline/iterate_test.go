@@ -1,0 +1,65 @@
+package timeline
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A gap of exactly a deadline or threshold must not change with the nanoseconds of
+// the times around it.
+func TestNextRun_GapsStayExactMultiples(t *testing.T) {
+	for nanos := range int64(2_000) {
+		var line Timeline
+		for i := range int64(4) {
+			line.Append(start+nanos+i*int64(50*time.Millisecond), 1, Content)
+		}
+		walk := line.Walk()
+		var gaps [4]int64
+		n, _, _ := walk.NextRun(gaps[:])
+		require.Equal(t, 4, n)
+		require.Equal(t, []int64{0, 50_000, 50_000, 50_000}, gaps[:])
+	}
+}
+
+func TestNextRun_EqualsNext(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 10))
+	for range 200 {
+		var line Timeline
+		at := start + random.Int64N(1000)
+		for range random.IntN(100) {
+			at += random.Int64N(1<<random.IntN(50)) - random.Int64N(1000)
+			line.Append(at, 1+uint32(random.IntN(5)/4), Channel(random.IntN(5)/4))
+		}
+		requireRunsAgree(t, line.AppendBinary(nil, start))
+	}
+}
+
+// requireRunsAgree walks a stored timeline by chunks and by runs, and compares.
+func requireRunsAgree(t *testing.T, stored []byte) {
+	t.Helper()
+	walk, err := Decode(stored)
+	require.NoError(t, err)
+	runs := walk
+	var gaps [7]int64
+	for n, first, all := runs.NextRun(gaps[:]); n > 0; n, first, all = runs.NextRun(gaps[:]) {
+		bits := int64(0)
+		for i, gap := range gaps[:n] {
+			before := walk.grid
+			require.True(t, walk.Next())
+			require.Equal(t, (walk.grid-before)/1000, gap)
+			bits |= gap
+			if i == 0 {
+				require.Equal(t, walk.Offset(), first)
+			}
+			require.Equal(t, walk.Tokens(), runs.Tokens())
+			require.Equal(t, walk.Channel(), runs.Channel())
+		}
+		require.Equal(t, bits, all)
+		require.Equal(t, walk, runs)
+	}
+	require.False(t, walk.Next())
+	require.Equal(t, walk.Err(), runs.Err())
+}
