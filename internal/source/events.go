@@ -68,8 +68,7 @@ func (r *Observer) readEvents(reader *reader, span ptrace.Span) {
 	o.Request.Frames = true
 	// The SDKs drop the oldest.
 	o.Request.FirstChunksDropped = int64(span.DroppedEventsCount())
-	r.packed = r.frames.AppendBinary(r.packed[:0], int64(span.StartTimestamp()))
-	o.Timeline, _ = timeline.Decode(r.packed) // cannot fail: it was packed right here
+	o.Timeline = r.frames.WalkFrom(int64(span.StartTimestamp()))
 	if r.frames.Size() > keepFrames {
 		r.frames = timeline.Timeline{}
 	}

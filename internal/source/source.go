@@ -76,7 +76,6 @@ type Observation struct {
 type Observer struct {
 	observation Observation
 	frames      timeline.Timeline
-	packed      []byte
 }
 
 // Observe returns what a span says about a model call, or nil when no reader
