@@ -40,13 +40,9 @@ func (o *Observation) readTokenStream(span ptrace.Span) (err error) {
 		o.Request.Outcome = outcome.Str()
 	}
 	stored, _ := span.Attributes().Get(names.Timeline)
-	o.Timeline, err = decodeTimeline(stored)
-	return err
-}
-
-func decodeTimeline(v pcommon.Value) (timeline.Walk, error) {
-	if v.Type() != pcommon.ValueTypeBytes {
-		return timeline.Walk{}, fmt.Errorf("%s has type %s; it must be bytes", names.Timeline, v.Type())
+	if stored.Type() != pcommon.ValueTypeBytes {
+		return fmt.Errorf("%s has type %s; it must be bytes", names.Timeline, stored.Type())
 	}
-	return timeline.Decode(v.Bytes().AsRaw())
+	o.Timeline, err = timeline.Decode(stored.Bytes().AsRaw())
+	return err
 }

@@ -2,6 +2,7 @@ package tokenlatencyprocessor
 
 import (
 	"crypto/sha256"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -61,6 +62,10 @@ func (p *phaseSpans) add(call ptrace.Span, phase string, at float64, m latency.M
 	if m.Estimated {
 		span.Attributes().PutEmptySlice(names.Estimate).AppendEmpty().SetStr(phase + ".duration")
 	}
+}
+
+func nanoseconds(seconds float64) pcommon.Timestamp {
+	return pcommon.Timestamp(seconds*float64(time.Second) + 0.5)
 }
 
 // phaseID derives the ID of a phase's span from its call's, so that a call that is sent again gets

@@ -171,3 +171,5 @@ func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
 	}
 	putMeasure(root.Attributes(), names.TraceTimeToAnswer, first)
 }
+
+func seconds(t pcommon.Timestamp) float64 { return float64(t) / 1e9 }

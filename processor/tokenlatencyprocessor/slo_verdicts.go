@@ -33,8 +33,8 @@ func list(attributes pcommon.Map, name string) pcommon.Slice {
 	return attributes.PutEmptySlice(name)
 }
 
-// listed returns an attribute that is a list. ok is false if it is missing or of another type.
-func listed(attributes pcommon.Map, name string) (list pcommon.Slice, ok bool) {
+// listed returns an attribute that is a list, and false if it is missing or of another type.
+func listed(attributes pcommon.Map, name string) (pcommon.Slice, bool) {
 	if v, ok := attributes.Get(name); ok && v.Type() == pcommon.ValueTypeSlice {
 		return v.Slice(), true
 	}
