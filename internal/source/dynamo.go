@@ -8,17 +8,16 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// dynamoWorker names the spans of Dynamo's workers. Its other spans are of the
-// frontend.
+// dynamoWorker is the name of the spans of Dynamo's workers. The frontend's spans have other names.
 const dynamoWorker = "engine.generate"
 
-// dynamo reads the spans of NVIDIA Dynamo: that of the frontend, at the vantage of
-// a gateway, and that of the worker. Numbers are text, in milliseconds.
+// dynamo reads the spans of NVIDIA Dynamo: those of the frontend, which is a gateway, and those of
+// the workers. Numbers are texts, in milliseconds.
 var dynamo = reader{
-	name:    names.SourceDynamo,
-	vantage: names.VantageGateway,
+	name: names.SourceDynamo,
 	signs: []*sign{
 		{key: "ttft_ms"},
 		{key: "avg_itl_ms"},
@@ -36,18 +35,18 @@ var dynamo = reader{
 		}
 		return false
 	},
-	vantageOf: func(span ptrace.Span) string {
+	vantageOf: func(span ptrace.Span) vantage.Vantage {
 		if span.Name() == dynamoWorker {
-			return names.VantageEngine
+			return vantage.Engine
 		}
-		return names.VantageGateway
+		return vantage.Gateway
 	},
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		gaps := &o.Request.Chunks.InterToken
-		perChunk := o.Vantage == names.VantageEngine // the frontend shares a gap out among its tokens
+		perChunk := o.Vantage == vantage.Engine // the frontend divides a gap by its chunk's tokens
 		switch key {
 		case "ttft_ms":
-			o.streaming = yes // Dynamo watches the tokens of every answer
+			o.streaming = latency.Known(true) // Dynamo times the tokens of every answer
 		case "avg_itl_ms":
 			gaps[latency.Mean] = measure(time.Millisecond, v, perChunk, &o.Unusable)
 		case "itl_p50_ms":
@@ -57,13 +56,13 @@ var dynamo = reader{
 		case "itl_max_ms":
 			gaps[latency.Max] = measure(time.Millisecond, v, perChunk, &o.Unusable)
 		case "input_tokens":
-			o.tellTokens(names.InputTokens, readersRank, v)
+			o.setTokens(names.InputTokens, readerRank, v)
 		case "output_tokens":
-			o.tellTokens(names.OutputTokens, readersRank, v)
+			o.setTokens(names.OutputTokens, readerRank, v)
 		case "model":
-			o.tellText(names.RequestModel, readersRank, v)
+			o.setText(names.RequestModel, readerRank, v)
 		case "cancelled":
-			if truth(v) == yes {
+			if boolean(v).Value {
 				o.Request.Outcome = names.OutcomeCancelled
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 )
 
-// Attributes that several engines write, all in seconds.
+// Attributes that several engines write, in seconds.
 const (
 	engineTimeToFirstToken = "gen_ai.latency.time_to_first_token"
 	engineEndToEnd         = "gen_ai.latency.e2e"
@@ -19,8 +19,8 @@ const (
 	engineCacheTransfer    = "gen_ai.latency.kv_cache_transfer_time"
 )
 
-// engineSigns hint at an engine that writes them, or that got no further than the
-// usage.
+// engineSigns are the signs of an engine that writes these attributes. A request that ended early
+// may have only its usage.
 var engineSigns = []*sign{
 	{key: engineTimeToFirstToken},
 	{key: engineEndToEnd},
@@ -33,9 +33,9 @@ var engineSigns = []*sign{
 	{key: "gen_ai.usage.completion_tokens"},
 }
 
-// readEngine takes an engine's own measurements. They are taken as they are: time
-// to first token is of the wall clock and the phases are of another, so that they
-// do not add up, and the rest is time outside the model.
+// readEngine keeps an engine's own measurements unchanged. They do not add up: the time to first
+// token is taken from the wall clock and the phases from a monotonic clock, and the request also
+// spends time outside the model.
 func readEngine(o *Observation, key string, v pcommon.Value) {
 	switch key {
 	case engineTimeToFirstToken:
@@ -43,7 +43,7 @@ func readEngine(o *Observation, key string, v pcommon.Value) {
 			o.Request.FirstToken[latency.RelativeTime] = latency.Milestone{After: d.Value, Known: true}
 		}
 	case engineEndToEnd:
-		o.endToEnd(durationIn(time.Second, v, &o.Unusable))
+		o.setDuration(durationIn(time.Second, v, &o.Unusable))
 	case engineQueue:
 		o.Request.Queue = durationIn(time.Second, v, &o.Unusable)
 	case enginePrefill:
@@ -53,13 +53,13 @@ func readEngine(o *Observation, key string, v pcommon.Value) {
 	}
 }
 
-// endToEnd takes the request's duration as the engine measured it. The span may
-// end later, when the engine gets to it.
-func (o *Observation) endToEnd(told latency.Optional[time.Duration]) {
+// setDuration keeps the request's duration as the engine measured it. The span may end later than
+// the request, never earlier.
+func (o *Observation) setDuration(measured latency.Optional[time.Duration]) {
 	switch {
-	case !told.Known:
-	case 0 < told.Value && told.Value <= o.Request.Duration:
-		o.Request.Duration = told.Value
+	case !measured.Known:
+	case 0 < measured.Value && measured.Value <= o.Request.Duration:
+		o.Request.Duration = measured.Value
 	default:
 		o.Unusable++
 	}

@@ -1,13 +1,15 @@
 package source
 
-import "github.com/tokenpulse/tokenpulse/internal/names"
+import (
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
+)
 
-// envoyAIGateway reads the spans of Envoy AI Gateway, in OpenInference's words or
-// in those of the conventions. Its event of the first token is mostly stamped when
-// the span ends, and then says nothing.
+// envoyAIGateway reads the spans of Envoy AI Gateway, which follow OpenInference or the OpenTelemetry
+// conventions. Most releases stamp the first-token event when the span ends; it is then ignored.
 var envoyAIGateway = reader{
 	name:              names.SourceEnvoyAIGateway,
-	vantage:           names.VantageGateway,
+	vantage:           vantage.Gateway,
 	signs:             []*sign{openInferenceLLM, modelCall},
 	claims:            isEnvoyAIGateway,
 	firstChunkIsFrame: true,

@@ -1,8 +1,6 @@
 package source
 
 import (
-	"time"
-
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
@@ -10,7 +8,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// Events that other instrumentations mark frames with, and single tokens.
+// Names of the events that mark a frame, the first token or the last token.
 var (
 	openLLMetryFrames = []string{names.LogCompletionChunk, names.LogCompletionChunkOfLLM}
 	otherFrames       = []string{names.LogContentChunk, names.LogStreamedChunk, "new_token"}
@@ -40,10 +38,9 @@ var eventKinds = func() *table[eventKind] {
 	return newTable(all)
 }()
 
-// readEvents reads the events of a span that has some.
-func (r *Observer) readEvents(reader *reader, span ptrace.Span) {
-	o := &r.observation
-	r.frames.Reset()
+// readEvents reads the events of the span. It collects frames in the given timeline, which must not
+// change while the observation is in use.
+func (o *Observation) readEvents(r *reader, span ptrace.Span, frames *timeline.Timeline) {
 	for _, event := range span.Events().All() {
 		var kind eventKind
 		if known := eventKinds.get(event.Name()); known != nil {
@@ -51,48 +48,22 @@ func (r *Observer) readEvents(reader *reader, span ptrace.Span) {
 		}
 		switch kind {
 		case frame:
-			r.frames.Append(int64(event.Timestamp()), 1, timeline.Content)
+			frames.Append(int64(event.Timestamp()), 1, timeline.Content)
 		case firstToken:
-			o.firstTokenEvent(span, event, false)
+			o.setFirstTokenEvent(span, event, false)
 		case lastToken:
 			o.Request.LastToken = latency.Known(sinceStart(span, event))
 		default:
-			if reader.event != nil {
-				reader.event(o, span, event)
+			if r.event != nil {
+				r.event(o, span, event)
 			}
 		}
 	}
-	if r.frames.Len() == 0 {
+	if frames.Len() == 0 {
 		return
 	}
 	o.Request.Frames = true
-	// The SDKs drop the oldest.
+	// SDKs drop the oldest events.
 	o.Request.FirstChunksDropped = int64(span.DroppedEventsCount())
-	r.packed = r.frames.AppendBinary(r.packed[:0], int64(span.StartTimestamp()))
-	o.Timeline, _ = timeline.Decode(r.packed) // cannot fail: it was packed right here
-	if r.frames.Size() > keepFrames {
-		r.frames = timeline.Timeline{}
-	}
-}
-
-// keepFrames bounds the memory that stays for the next span's frames, in bytes.
-const keepFrames = 64 << 10
-
-func sinceStart(span ptrace.Span, event ptrace.SpanEvent) time.Duration {
-	return time.Duration(event.Timestamp() - span.StartTimestamp())
-}
-
-// atEnd is how close to the span's end an event is taken to be stamped there:
-// some instrumentations add their events only when they end the span.
-const atEnd = time.Millisecond
-
-// firstTokenEvent takes an event that says when the first token came. Where events
-// were dropped, the first of its kind may be among them.
-func (o *Observation) firstTokenEvent(span ptrace.Span, event ptrace.SpanEvent, estimated bool) {
-	first := &o.Request.FirstToken[latency.Event]
-	after := sinceStart(span, event)
-	if first.Known || span.DroppedEventsCount() > 0 || o.Request.Duration-after <= atEnd {
-		return
-	}
-	*first = latency.Milestone{After: after, Known: true, Estimated: estimated}
+	o.Timeline = frames.WalkFrom(int64(span.StartTimestamp()))
 }

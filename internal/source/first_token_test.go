@@ -11,9 +11,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// A timeline, then a relative time, then the difference of two absolute ones, then
-// an event; and what cannot be true gives way to the next.
-func TestOrderOfTrust(t *testing.T) {
+// The order is a timeline, a relative time, the difference of two absolute times, an event. A time
+// outside the request yields to the next one.
+func TestFirstToken_MostTrustedPlausibleTimeWins(t *testing.T) {
 	absolute := map[string]any{
 		names.GenAIOperationName: "chat", "mastra.span.type": "model_inference",
 		"mastra.completion_start_time": "2026-11-21T03:54:52.300Z",
@@ -27,7 +27,7 @@ func TestOrderOfTrust(t *testing.T) {
 		"relative, absolute and event":           {call{attributes: relative, events: early}, exactly(0.2)},
 		"absolute and event":                     {call{attributes: absolute, events: early}, exactly(0.3)},
 		"event":                                  {call{attributes: map[string]any{names.GenAIOperationName: "chat"}, events: early}, exactly(0.4)},
-		"none":                                   {call{attributes: map[string]any{names.GenAIOperationName: "chat"}}, latency.Measure{}},
+		"no time":                                {call{attributes: map[string]any{names.GenAIOperationName: "chat"}}, latency.Measure{}},
 		"relative longer than the call":          {call{attributes: with(absolute, names.GenAITimeToFirstChunk, 1.001), events: early}, exactly(0.3)},
 		"relative negative":                      {call{attributes: with(absolute, names.GenAITimeToFirstChunk, -0.1), events: early}, exactly(0.3)},
 		"absolute before the start":              {call{attributes: with(absolute, "mastra.completion_start_time", "2026-11-21T03:54:51Z"), events: early}, exactly(0.4)},
@@ -50,27 +50,27 @@ func TestOrderOfTrust(t *testing.T) {
 	})
 }
 
-// What is rejected is counted, and does not become a standard attribute either.
-func TestImpossibleFirstChunkIsRejected(t *testing.T) {
+// A rejected time is counted and does not become a standard attribute.
+func TestFirstChunk_OutsideRequestIsRejected(t *testing.T) {
 	for name, test := range map[string]struct {
-		told   float64
+		value  float64
 		reason latency.Reason
 	}{
 		"negative": {-0.1, latency.Negative}, "longer than the request": {1.5, latency.LongerThanRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := call{attributes: map[string]any{names.GenAIOperationName: "chat", "gen_ai.client.operation.time_to_first_chunk": test.told}}
+			c := call{attributes: map[string]any{names.GenAIOperationName: "chat", "gen_ai.client.operation.time_to_first_chunk": test.value}}
 			o, l := c.latency(t)
 			require.False(t, o.Standard[names.TimeToFirstChunk].Known)
 			require.False(t, l.Measures[latency.TimeToFirstToken].Known)
 			require.EqualValues(t, 1, o.Rejected[test.reason]+l.Rejected[test.reason])
 
 			beside := call{attributes: with(c.attributes, "gen_ai.client.inference.time_to_first_chunk", 0.3)}
-			require.Equal(t, exactly(0.3), beside.firstToken(t), "one that can be true counts, whatever its rank")
+			require.Equal(t, exactly(0.3), beside.firstToken(t), "a plausible time counts, whatever its rank")
 		})
 		t.Run(name+", beside a timeline", func(t *testing.T) {
 			span := tokenStreamSpan()
-			span.Attributes().PutDouble("gen_ai.client.operation.time_to_first_chunk", test.told)
+			span.Attributes().PutDouble("gen_ai.client.operation.time_to_first_chunk", test.value)
 			o, err := new(Observer).Observe("", span)
 			require.NoError(t, err)
 			require.False(t, o.Standard[names.TimeToFirstChunk].Known)
@@ -78,8 +78,8 @@ func TestImpossibleFirstChunkIsRejected(t *testing.T) {
 	}
 }
 
-// The SDKs keep the newest events, so the first that is left is not the first.
-func TestDroppedEventsPoisonFirstToken(t *testing.T) {
+// SDKs keep the newest events, so the first one left is not the stream's first.
+func TestDroppedEvents_NoFirstToken(t *testing.T) {
 	gaps := latency.Distribution{
 		latency.Mean: about(0.025), latency.P50: about(0.02), latency.P95: about(0.03), latency.P99: about(0.03), latency.Max: about(0.03),
 	}
@@ -104,7 +104,7 @@ func TestDroppedEventsPoisonFirstToken(t *testing.T) {
 				require.False(t, l.Measures[q].Known, q)
 			}
 			require.Equal(t, latency.Known(int64(3+9)), l.ChunkCount)
-			for statistic, m := range l.InterToken { // true gaps, of a part of the stream
+			for statistic, m := range l.InterToken { // the gaps are correct, but cover only part of the stream
 				require.InEpsilon(t, gaps[statistic].Value, m.Value, 0.01)
 				require.True(t, m.Known && m.Estimated)
 			}
@@ -115,7 +115,7 @@ func TestDroppedEventsPoisonFirstToken(t *testing.T) {
 			require.Equal(t, about(0.5), l.Measures[latency.TimeToFirstToken])
 		})
 	}
-	t.Run("a first token that says so, of which another may have been dropped", func(t *testing.T) {
+	t.Run("first-token event, of which an earlier one may have been dropped", func(t *testing.T) {
 		named := call{attributes: map[string]any{names.GenAIOperationName: "chat"}, events: []event{{name: "first_token", after: 500 * ms}}, dropped: 9}
 		require.Zero(t, named.firstToken(t))
 		named.dropped = 0
@@ -123,9 +123,9 @@ func TestDroppedEventsPoisonFirstToken(t *testing.T) {
 	})
 }
 
-// Frames are counted and timed, but N is what was reported, and all that frames
-// alone tell is an estimate.
-func TestChunksAreNotTokens(t *testing.T) {
+// Frames are counted and timed, but the reported number of tokens wins, and every number derived
+// from frames is an estimate.
+func TestFrames_AreNotTokens(t *testing.T) {
 	c := call{attributes: map[string]any{names.GenAIOperationName: "chat", names.GenAIOutputTokens: 3}}
 	for _, after := range []time.Duration{100, 200, 220, 260, 300} { // role, three tokens, finish
 		c.events = append(c.events, event{name: openLLMetryFrames[0], after: after * ms})
@@ -137,18 +137,18 @@ func TestChunksAreNotTokens(t *testing.T) {
 	require.Equal(t, about((0.3-0.1)/(3-1)), l.Measures[latency.TimePerOutputToken])
 	require.Equal(t, exactly(3/1.0), l.Measures[latency.RequestTokenRate])
 	require.Equal(t, about((0.3-0.1)/4), l.InterToken[latency.Mean])
-	require.False(t, l.Measures[latency.TimeToFirstOutputToken].Known, "a frame tells no channel")
+	require.False(t, l.Measures[latency.TimeToFirstOutputToken].Known, "a frame has no channel")
 
 	delete(c.attributes, names.GenAIOutputTokens)
 	_, l = c.latency(t)
 	require.Equal(t, about((0.3-0.1)/(5-1)), l.Measures[latency.TimePerOutputToken])
 	require.Equal(t, about(5/1.0), l.Measures[latency.RequestTokenRate])
-	require.False(t, l.TokenCount.Known, "frames are not counted as tokens")
+	require.False(t, l.TokenCount.Known, "frames do not count as tokens")
 }
 
-// Some take the role's frame for the first chunk, or that the response was
-// created; others the first content.
-func TestFirstChunkDiffers(t *testing.T) {
+// Some instrumentations take the first chunk from a frame without a token, others from the first
+// content.
+func TestFirstChunk_IsEstimatedIfFrame(t *testing.T) {
 	chat := map[string]any{names.GenAIOperationName: "chat"}
 	langfuse := map[string]any{
 		"langfuse.observation.type": "generation", "langfuse.observation.completion_start_time": `"2026-11-21T03:54:52.2Z"`,
@@ -172,9 +172,8 @@ func TestFirstChunkDiffers(t *testing.T) {
 	}
 }
 
-// An event that is stamped when the span ends says nothing, except in its own
-// attributes.
-func TestEventsStampedAtSpanEnd(t *testing.T) {
+// The time of an event stamped when the span ends is ignored; its attributes are read.
+func TestFirstToken_IgnoresEventStampedAtSpanEnd(t *testing.T) {
 	tests := map[string]struct {
 		call     call
 		expected latency.Measure
@@ -202,26 +201,26 @@ func TestEventsStampedAtSpanEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, l := test.call.latency(t)
 			require.Equal(t, test.expected, l.Measures[latency.TimeToFirstToken])
-			require.False(t, o.Standard[names.OutputTokens].Known, "an event tells of its chunk alone")
+			require.False(t, o.Standard[names.OutputTokens].Known, "the usage on an event is ignored")
 		})
 	}
 }
 
-// By the conventions a call that does not say that it streams does not, but those
-// that tell of a first chunk before the end stream all the same.
-func TestNotStreamingHasNoFirstToken(t *testing.T) {
+// By the conventions a call without the streaming attribute does not stream, but one with a first
+// chunk before its end does.
+func TestWholeAnswer_HasNoTokenTimes(t *testing.T) {
 	chat := map[string]any{names.GenAIOperationName: "chat", names.GenAIOutputTokens: 12}
 	openLIT := with(with(chat, "gen_ai.server.time_to_first_token", 1.0), "gen_ai.server.time_per_output_token", 0.0)
 	whole := map[string]map[string]any{
-		"OpenLIT":                         with(openLIT, "gen_ai.request.is_stream", false),
-		"OpenLIT that does not say":       with(with(openLIT, "telemetry.sdk.name", "openlit"), "gen_ai.server.time_to_first_token", 0.5),
-		"OpenLIT, answered quickly":       with(with(openLIT, "gen_ai.request.is_stream", false), "gen_ai.server.time_to_first_token", 0.5),
-		"conventions":                     with(with(chat, names.GenAIRequestStream, false), names.GenAITimeToFirstChunk, 0.5),
-		"first chunk at the end":          with(chat, names.GenAITimeToFirstChunk, 0.9995),
-		"Vercel AI SDK":                   {"ai.operationId": "ai.generateText.doGenerate", "ai.response.msToFirstChunk": 500.0, names.GenAIOutputTokens: 12},
-		"first chunk, and the mean gap":   with(with(with(chat, names.GenAIRequestStream, "false"), names.GenAITimeToFirstChunk, 0.5), "gen_ai.client.operation.time_per_output_chunk", 0.01),
-		"LiteLLM, which writes it so":     with(with(with(chat, "litellm.call_id", "c"), "llm.is_streaming", "False"), names.GenAITimeToFirstChunk, 0.5),
-		"LangSmith, with an event of one": with(with(with(chat, "langsmith.span.kind", "llm"), "langsmith.request.streaming", false), names.GenAITimeToFirstChunk, 0.5),
+		"OpenLIT":                        with(openLIT, "gen_ai.request.is_stream", false),
+		"OpenLIT without the attribute":  with(with(openLIT, "telemetry.sdk.name", "openlit"), "gen_ai.server.time_to_first_token", 0.5),
+		"OpenLIT, answered quickly":      with(with(openLIT, "gen_ai.request.is_stream", false), "gen_ai.server.time_to_first_token", 0.5),
+		"conventions":                    with(with(chat, names.GenAIRequestStream, false), names.GenAITimeToFirstChunk, 0.5),
+		"first chunk at the end":         with(chat, names.GenAITimeToFirstChunk, 0.9995),
+		"Vercel AI SDK":                  {"ai.operationId": "ai.generateText.doGenerate", "ai.response.msToFirstChunk": 500.0, names.GenAIOutputTokens: 12},
+		"first chunk, and the mean gap":  with(with(with(chat, names.GenAIRequestStream, "false"), names.GenAITimeToFirstChunk, 0.5), "gen_ai.client.operation.time_per_output_chunk", 0.01),
+		"LiteLLM, which sends \"False\"": with(with(with(chat, "litellm.call_id", "c"), "llm.is_streaming", "False"), names.GenAITimeToFirstChunk, 0.5),
+		"LangSmith, with a token event":  with(with(with(chat, "langsmith.span.kind", "llm"), "langsmith.request.streaming", false), names.GenAITimeToFirstChunk, 0.5),
 	}
 	for name, attributes := range whole {
 		t.Run(name, func(t *testing.T) {
@@ -241,18 +240,18 @@ func TestNotStreamingHasNoFirstToken(t *testing.T) {
 		})
 	}
 	streams := map[string]map[string]any{
-		"OpenLIT":                  with(with(openLIT, "gen_ai.request.is_stream", true), "gen_ai.server.time_to_first_token", 0.5),
-		"not said":                 with(chat, names.GenAITimeToFirstChunk, 0.5),
-		"said, with nothing after": with(with(chat, names.GenAIRequestStream, true), names.GenAITimeToFirstChunk, 1.0),
-		"said by nobody who knows": with(with(chat, "llm.is_streaming", "None"), names.GenAITimeToFirstChunk, 0.5),
-		"LiteLLM":                  with(with(chat, "litellm.request.streaming", "True"), names.GenAITimeToFirstChunk, 1.0),
+		"OpenLIT":                               with(with(openLIT, "gen_ai.request.is_stream", true), "gen_ai.server.time_to_first_token", 0.5),
+		"no attribute":                          with(chat, names.GenAITimeToFirstChunk, 0.5),
+		"attribute set, first chunk at the end": with(with(chat, names.GenAIRequestStream, true), names.GenAITimeToFirstChunk, 1.0),
+		"attribute not a boolean":               with(with(chat, "llm.is_streaming", "None"), names.GenAITimeToFirstChunk, 0.5),
+		"LiteLLM":                               with(with(chat, "litellm.request.streaming", "True"), names.GenAITimeToFirstChunk, 1.0),
 	}
 	for name, attributes := range streams {
 		t.Run("streams: "+name, func(t *testing.T) {
 			require.True(t, (&call{attributes: attributes}).firstToken(t).Known)
 		})
 	}
-	t.Run("an engine makes one token after the other all the same", func(t *testing.T) {
+	t.Run("an engine generates token by token either way", func(t *testing.T) {
 		engine := call{name: "llm_request", attributes: map[string]any{engineTimeToFirstToken: 0.5, names.GenAIRequestStream: false}}
 		require.Equal(t, exactly(0.5), engine.firstToken(t))
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// foreignSpans are no model calls, though some come close.
+// foreignSpans returns spans that are not model calls, though some resemble one.
 func foreignSpans(tb testing.TB) map[string]ptrace.Span {
 	tb.Helper()
 	spans := map[string]map[string]any{
@@ -45,9 +45,9 @@ func foreignSpans(tb testing.TB) map[string]ptrace.Span {
 		"span of Langfuse":                          {"langfuse.observation.type": "span"},
 		"prompt of LangSmith":                       {"langsmith.span.kind": "prompt", names.GenAIOperationName: "chat"},
 		"generate, but not TGI's":                   {"name": "thumbnail", "width": 100},
-		"name of Dynamo's alone":                    {"uri": "/health", "method": "GET"},
-		"total time of something":                   {"total_time": "12ms"},
-		"cancelled something":                       {"cancelled": true, "output_tokens": 12},
+		"only the name of Dynamo's":                 {"uri": "/health", "method": "GET"},
+		"total time, but not TGI's":                 {"total_time": "12ms"},
+		"cancelled, but not Dynamo's":               {"cancelled": true, "output_tokens": 12},
 		"nothing":                                   {},
 		"empty attribute name":                      {"": "x"},
 	}
@@ -59,11 +59,11 @@ func foreignSpans(tb testing.TB) map[string]ptrace.Span {
 		made[name] = span
 	}
 	made["generate, but not TGI's"].SetName("generate")
-	made["name of Dynamo's alone"].SetName("http-request")
+	made["only the name of Dynamo's"].SetName("http-request")
 	return made
 }
 
-func TestForeignSpans(t *testing.T) {
+func TestForeignSpan_IsNotClaimed(t *testing.T) {
 	for name, span := range foreignSpans(t) {
 		t.Run(name, func(t *testing.T) {
 			o, err := new(Observer).Observe("", span)
@@ -73,7 +73,7 @@ func TestForeignSpans(t *testing.T) {
 	}
 }
 
-func TestForeignSpanCostsNoAllocation(t *testing.T) {
+func TestForeignSpan_DoesNotAllocate(t *testing.T) {
 	var observer Observer
 	for name, span := range foreignSpans(t) {
 		require.Zero(t, testing.AllocsPerRun(100, func() {

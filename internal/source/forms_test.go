@@ -10,9 +10,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// Each of these is the first chunk after 250 ms, in the unit of its name and in
-// every type that it may have.
-func TestUnits(t *testing.T) {
+// Each value is a first chunk after 250 ms, in the attribute's unit and in every type that it comes in.
+func TestFirstChunk_UnitsAndTypes(t *testing.T) {
 	chat := map[string]any{names.GenAIOperationName: "chat"}
 	vercel := map[string]any{"ai.operationId": "ai.streamObject.doStream"}
 	dynamo := call{name: "http-request"}
@@ -42,7 +41,7 @@ func TestUnits(t *testing.T) {
 	require.Equal(t, about(0.25), openLIT.firstToken(t))
 }
 
-func TestUnitsOfPhases(t *testing.T) {
+func TestPhases_UnitsAndTypes(t *testing.T) {
 	_, l := (&call{name: "llm_request", attributes: map[string]any{
 		engineEndToEnd: 0.9, engineQueue: 0.05, enginePrefill: 0.15, engineDecode: 0.5,
 	}}).latency(t)
@@ -58,10 +57,10 @@ func TestUnitsOfPhases(t *testing.T) {
 	require.Equal(t, exactly(0.9), l.Measures[latency.RequestDuration])
 	require.Equal(t, about(0.15), l.Measures[latency.PrefillDuration])
 	require.Equal(t, about(0.5), l.Measures[latency.DecodeDuration])
-	require.False(t, l.Measures[latency.TimeToFirstToken].Known, "what it calls the true TTFT is none")
+	require.False(t, l.Measures[latency.TimeToFirstToken].Known, "true_ttft_ms is not a time to first token")
 }
 
-func TestUnitsOfGaps(t *testing.T) {
+func TestGaps_UnitsAndTypes(t *testing.T) {
 	dynamo := map[string]any{"avg_itl_ms": "12.34", "itl_p50_ms": "10.00", "itl_p99_ms": "30.50", "itl_max_ms": "31.00"}
 	statistics := func(measure func(float64) latency.Measure) latency.Distribution {
 		return latency.Distribution{
@@ -69,7 +68,7 @@ func TestUnitsOfGaps(t *testing.T) {
 		}
 	}
 	_, l := (&call{name: "http-request", attributes: dynamo}).latency(t)
-	require.Equal(t, statistics(exactly), l.InterToken, "the frontend shares a gap out among its tokens")
+	require.Equal(t, statistics(exactly), l.InterToken, "the frontend divides a gap by its chunk's tokens")
 	_, l = (&call{name: "engine.generate", attributes: dynamo}).latency(t)
 	require.Equal(t, statistics(about), l.InterToken, "the worker's gaps are between chunks")
 
@@ -85,9 +84,8 @@ func TestUnitsOfGaps(t *testing.T) {
 	require.Zero(t, l.InterToken)
 }
 
-// What a service reports of gaps cannot be true outside the request, by however
-// little.
-func TestImpossibleGapsAreRejected(t *testing.T) {
+// Reported gaps are rejected if they are outside the request by any amount.
+func TestGaps_OutsideRequestAreRejected(t *testing.T) {
 	_, l := (&call{name: "http-request", attributes: map[string]any{
 		"avg_itl_ms": "-0.0000001", "itl_p50_ms": "NaN", "itl_p99_ms": "1000.0000001", "itl_max_ms": "1000",
 	}}).latency(t)
@@ -96,11 +94,11 @@ func TestImpossibleGapsAreRejected(t *testing.T) {
 	require.EqualValues(t, 1, l.Rejected[latency.LongerThanRequest])
 }
 
-func TestTimesInJSONQuotes(t *testing.T) {
+func TestTimeText_Layouts(t *testing.T) {
 	langfuse := map[string]any{"langfuse.observation.type": "generation"}
 	for _, text := range []string{
 		`"2026-11-21T03:54:52.25Z"`, `2026-11-21T03:54:52.250Z`, `"2026-11-21T04:54:52.250000+01:00"`, `"2026-11-21T03:54:52.250000000Z"`,
-		"2026-11-21T03:54:52.250", "2026-11-21 03:54:52.25", "2026-11-21 03:54:52.250+00:00", // no zone is UTC
+		"2026-11-21T03:54:52.250", "2026-11-21 03:54:52.25", "2026-11-21 03:54:52.250+00:00", // without a zone: UTC
 	} {
 		require.Equal(t, about(0.25), (&call{attributes: with(langfuse, "langfuse.observation.completion_start_time", text)}).firstToken(t), text)
 	}
@@ -114,7 +112,7 @@ func TestTimesInJSONQuotes(t *testing.T) {
 	}
 }
 
-func TestRustDurations(t *testing.T) {
+func TestDurationText(t *testing.T) {
 	tests := map[string]latency.Optional[time.Duration]{
 		"1.23ms":       latency.Known(1230 * time.Microsecond),
 		"532µs":        latency.Known(532 * time.Microsecond),
@@ -133,11 +131,11 @@ func TestRustDurations(t *testing.T) {
 	}
 	o, l := (&call{name: "generate", attributes: map[string]any{"total_time": "900ms", "time_per_token": "45ms", "inference_time": "890ms"}}).latency(t)
 	require.Equal(t, 900*ms, o.Request.Duration)
-	require.False(t, l.Measures[latency.TimePerOutputToken].Known, "the prefill is in it")
+	require.False(t, l.Measures[latency.TimePerOutputToken].Known, "time_per_token includes the prefill")
 }
 
-// -1 is how one engine writes that it did not measure: no value, and no mistake.
-func TestUnmeasured(t *testing.T) {
+// TensorRT-LLM writes -1 for a time that it did not measure: the value is missing, not unusable.
+func TestTensorRTLLM_UnmeasuredTimesAreMissing(t *testing.T) {
 	o, l := (&call{scope: "trt.llm", attributes: map[string]any{
 		engineTimeToFirstToken: -1.0, engineEndToEnd: -1.0, engineQueue: -1.0,
 	}}).latency(t)
@@ -147,16 +145,16 @@ func TestUnmeasured(t *testing.T) {
 	require.False(t, l.Measures[latency.QueueDuration].Known || l.Measures[latency.TimeToFirstToken].Known)
 }
 
-// An engine's own duration counts when it can be true.
-func TestEndToEnd(t *testing.T) {
-	for told, expected := range map[float64]time.Duration{0.9: 900 * ms, 1: time.Second, 1.1: time.Second, 0: time.Second, -5: time.Second} {
-		o, _ := (&call{name: "llm_request", attributes: map[string]any{engineEndToEnd: told}}).latency(t)
-		require.Equal(t, expected, o.Request.Duration, told)
-		require.Equal(t, told > 1 || told <= 0, o.Unusable == 1, told)
+// An engine's own duration counts if it lies within the span.
+func TestEngineDuration(t *testing.T) {
+	for seconds, expected := range map[float64]time.Duration{0.9: 900 * ms, 1: time.Second, 1.1: time.Second, 0: time.Second, -5: time.Second} {
+		o, _ := (&call{name: "llm_request", attributes: map[string]any{engineEndToEnd: seconds}}).latency(t)
+		require.Equal(t, expected, o.Request.Duration, seconds)
+		require.Equal(t, seconds > 1 || seconds <= 0, o.Unusable == 1, seconds)
 	}
 }
 
-// Langfuse passes on the usage that it was given, in whatever shape.
+// Langfuse passes on usage in the form of the API that was called.
 func TestLangfuseUsage(t *testing.T) {
 	type tokens struct{ input, output, reasoning, cached any }
 	tests := map[string]struct {
@@ -168,25 +166,25 @@ func TestLangfuseUsage(t *testing.T) {
 		"chat completions": {`{"prompt_tokens":17,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":8},"completion_tokens_details":{"reasoning_tokens":4}}`, tokens{17, 12, 4, 8}, 0},
 		"responses":        {`{"input_tokens":17,"output_tokens":12,"input_tokens_details":{"cached_tokens":8},"output_tokens_details":{"reasoning_tokens":4}}`, tokens{17, 12, 4, 8}, 0},
 		"cache of others":  {`{"input":17,"output":12,"cache_read_input_tokens":8}`, tokens{17, 12, nil, 8}, 0},
-		"nothing told":     {`{"input":17,"output":null,"completion_tokens_details":null,"prompt_tokens_details":{"cached_tokens":null}}`, tokens{17, nil, nil, nil}, 0},
-		"words":            {`{"input":"17","output":"many"}`, tokens{17, nil, nil, nil}, 1},
+		"nulls":            {`{"input":17,"output":null,"completion_tokens_details":null,"prompt_tokens_details":{"cached_tokens":null}}`, tokens{17, nil, nil, nil}, 0},
+		"text":             {`{"input":"17","output":"many"}`, tokens{17, nil, nil, nil}, 1},
 		"negative":         {`{"input":-1,"output":0.5}`, tokens{}, 2},
 		"a list":           {`[1,2]`, tokens{}, 1},
-		"no JSON":          {`{"input":17`, tokens{}, 1},
-		"no object":        {`{"completion_tokens_details":7}`, tokens{}, 0},
+		"invalid JSON":     {`{"input":17`, tokens{}, 1},
+		"not an object":    {`{"completion_tokens_details":7}`, tokens{}, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := call{attributes: map[string]any{"langfuse.observation.type": "generation", "langfuse.observation.usage_details": test.usage}}
 			o, _ := c.latency(t)
-			told := func(standard names.Standard) any {
-				if told := o.Standard[standard]; told.Known {
-					return int(told.Tokens)
+			reported := func(standard names.Standard) any {
+				if value := o.Standard[standard]; value.Known {
+					return int(value.Tokens)
 				}
 				return nil
 			}
 			require.Equal(t, test.expected, tokens{
-				told(names.InputTokens), told(names.OutputTokens), told(names.ReasoningTokens), told(names.CacheReadInputTokens),
+				reported(names.InputTokens), reported(names.OutputTokens), reported(names.ReasoningTokens), reported(names.CacheReadInputTokens),
 			})
 			require.Equal(t, test.unusable, o.Unusable)
 			require.Equal(t, o.Standard[names.OutputTokens].Known, o.Request.OutputTokens.Known)

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 const (
@@ -14,10 +15,10 @@ const (
 	langfuseFirstChunk = "langfuse.observation.completion_start_time"
 )
 
-// langfuse reads the spans of Langfuse. Its values are text that holds JSON.
+// langfuse reads the spans of Langfuse. Its values are JSON texts.
 var langfuse = reader{
 	name:    names.SourceLangfuse,
-	vantage: names.VantageClient,
+	vantage: vantage.Client,
 	signs:   []*sign{{langfuseType, oneOf("generation")}, {key: langfuseFirstChunk}},
 	claims: func(c candidate) bool {
 		return !isLiteLLM(c) && (c.text(langfuseType) == "generation" || !c.has(langfuseType) && c.isModelCall())
@@ -26,17 +27,17 @@ var langfuse = reader{
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
 		case langfuseFirstChunk:
-			o.firstChunkAt(moment(v, &o.Unusable), true)
+			o.setFirstChunkAt(timeText(v, &o.Unusable), true)
 		case "langfuse.observation.usage_details":
-			o.takeLangfuseUsage(v)
+			o.readLangfuseUsage(v)
 		case "langfuse.observation.level":
 			o.Request.Failed = o.Request.Failed || v.Str() == "ERROR"
 		}
 	},
 }
 
-// langfuseUsage lists the keys of usage_details, and of the objects in it. Langfuse
-// passes on what it was given by others, so they differ.
+// langfuseUsage lists the keys of usage_details, and of the objects in it. Langfuse passes usage on
+// in the form of the API that was called.
 var langfuseUsage = map[names.Standard][]string{
 	names.InputTokens:  {"input", "prompt_tokens", "input_tokens"},
 	names.OutputTokens: {"output", "completion_tokens", "output_tokens"},
@@ -49,7 +50,7 @@ var langfuseUsage = map[names.Standard][]string{
 	},
 }
 
-func (o *Observation) takeLangfuseUsage(v pcommon.Value) {
+func (o *Observation) readLangfuseUsage(v pcommon.Value) {
 	var usage map[string]any
 	if json.Unmarshal([]byte(v.Str()), &usage) != nil {
 		o.Unusable++
@@ -62,13 +63,13 @@ func (o *Observation) takeLangfuseUsage(v pcommon.Value) {
 				object, _ = usage[outer].(map[string]any)
 				key = inner
 			}
-			told := object[key]
-			if told == nil {
+			raw := object[key]
+			if raw == nil {
 				continue
 			}
 			n := pcommon.NewValueEmpty()
-			if n.FromRaw(told) == nil {
-				o.tellTokens(standard, readersRank, n)
+			if n.FromRaw(raw) == nil {
+				o.setTokens(standard, readerRank, n)
 			}
 			break
 		}

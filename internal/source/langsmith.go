@@ -1,14 +1,17 @@
 package source
 
-import "github.com/tokenpulse/tokenpulse/internal/names"
+import (
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
+)
 
 const langSmithKind = "langsmith.span.kind"
 
-// langSmith reads the spans of LangSmith. It calls prompts and chains chats, too,
-// so only its own kind tells a model call.
+// langSmith reads the spans of LangSmith. Prompts and chains also have the operation chat, so only
+// LangSmith's own kind identifies a model call.
 var langSmith = reader{
 	name:              names.SourceLangSmith,
-	vantage:           names.VantageClient,
+	vantage:           vantage.Client,
 	signs:             []*sign{{langSmithKind, oneOf("llm")}},
 	firstChunkIsFrame: true,
 }

@@ -4,36 +4,35 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// liteLLM reads the spans of LiteLLM, which names operations after its own
-// functions. It writes on the request's own span where there is one, and on one
-// of its own where there is none.
+// liteLLM reads the spans of LiteLLM, which names operations after its own functions. It writes on
+// the span of the incoming request, or on a span of its own if there is no incoming request.
 var liteLLM = reader{
 	name:    names.SourceLiteLLM,
-	vantage: names.VantageGateway,
+	vantage: vantage.Gateway,
 	signs:   []*sign{modelCall, {names.GenAIOperationName, isLiteLLMCall}, {requestType, isLiteLLMCall}},
 	claims:  isLiteLLM,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		if key == requestType {
-			o.tell(names.OperationName, Told{Text: operationOf(v.Str()), Rank: readersRank})
+			o.set(names.OperationName, Reported{Text: operationOf(v.Str()), Rank: readerRank})
 		}
 	},
 }
 
-// isLiteLLM knows its spans whatever else they say: it can add the attributes of
-// OpenInference and Langfuse to its own.
+// isLiteLLM recognizes LiteLLM's spans even if they carry attributes of OpenInference or Langfuse,
+// which LiteLLM can add.
 func isLiteLLM(c candidate) bool {
 	return c.scope == "litellm" || c.span.Name() == "litellm_request" ||
 		c.has("litellm.call_id", "litellm.request.streaming") ||
-		c.has("llm.is_streaming") && !saysOpenLLMetry(c) // which wrote that once, too
+		c.has("llm.is_streaming") && !isOpenLLMetry(c) // old releases of OpenLLMetry wrote it too
 }
 
 var isLiteLLMCall = oneOf("completion", "acompletion", "text_completion", "atext_completion",
 	"responses", "aresponses", "anthropic_messages", "generate_content", "agenerate_content")
 
-// operationOf returns the conventions' name of what older instrumentations call
-// the type of a request.
+// operationOf returns the conventions' operation for LiteLLM's type of call.
 func operationOf(callType string) string {
 	switch callType {
 	case "text_completion", "atext_completion":

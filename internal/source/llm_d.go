@@ -6,22 +6,22 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// llmD reads the request spans of llm-d's sidecar, which sends a request to one
-// engine for prefill and to another for decode. What it calls the true TTFT is
-// when the decode was sent off, so it is not read. Its phases are whole HTTP
-// requests, and hold queue and network.
+// llmD reads the request spans of llm-d's sidecar, which sends a request to one engine for prefill
+// and to another for decode. It ignores true_ttft_ms, the time at which the sidecar sends the decode
+// request. The phases are estimates: whole HTTP requests, including queue and network.
 var llmD = reader{
 	name:    names.SourceLLMD,
-	vantage: names.VantageGateway,
+	vantage: vantage.Gateway,
 	signs: []*sign{
 		{key: "llm_d.pd_proxy.total_duration_ms"}, {key: "llm_d.pd_proxy.true_ttft_ms"}, {key: "llm_d.pd_proxy.decode_duration_ms"},
 	},
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
 		case "llm_d.pd_proxy.total_duration_ms":
-			o.endToEnd(durationIn(time.Millisecond, v, &o.Unusable))
+			o.setDuration(durationIn(time.Millisecond, v, &o.Unusable))
 		case "llm_d.pd_proxy.prefill_duration_ms", "llm_d.pd_proxy.prefill.duration_ms":
 			o.Request.Prefill = durationIn(time.Millisecond, v, &o.Unusable)
 			o.Request.PrefillEstimated = true

@@ -4,6 +4,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 const (
@@ -11,17 +12,16 @@ const (
 	mastraFirstChunk = "mastra.completion_start_time"
 )
 
-// mastra reads the spans of Mastra's model calls: older versions call them
-// generations. Those around them, of the agent and its steps, and those of their
-// chunks below are none.
+// mastra reads the spans of Mastra's model calls, which older versions name model_generation. The
+// spans of agents and steps above a call, and of its chunks below, are not model calls.
 var mastra = reader{
 	name:    names.SourceMastra,
-	vantage: names.VantageClient,
+	vantage: vantage.Client,
 	signs:   []*sign{{mastraType, oneOf("model_inference", "model_generation")}, {key: mastraFirstChunk}},
 	claims:  func(c candidate) bool { return c.isModelCall() || c.text(mastraType) == "model_inference" },
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		if key == mastraFirstChunk {
-			o.firstChunkAt(moment(v, &o.Unusable), false)
+			o.setFirstChunkAt(timeText(v, &o.Unusable), false)
 		}
 	},
 }

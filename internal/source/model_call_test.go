@@ -10,9 +10,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// Agents, steps and chains repeat the usage of the calls below them: each pair is
-// a call of the model and a span that comes close.
-func TestModelCallSpansOnly(t *testing.T) {
+// Agents, steps and chains repeat the usage of the calls below them. Each pair is a model call and a
+// span that resembles it but is not one.
+func TestModelCall_IsClaimedAndSimilarSpanIsNot(t *testing.T) {
 	engine := map[string]any{engineTimeToFirstToken: 0.1, engineEndToEnd: 0.5}
 	tests := map[string]struct {
 		call    call
@@ -44,7 +44,7 @@ func TestModelCallSpansOnly(t *testing.T) {
 			"vercel_ai",
 			call{scope: "ai", attributes: map[string]any{"ai.operationId": "ai.toolCall"}},
 		},
-		"Vercel AI SDK, which also says chat": {
+		"Vercel AI SDK, with the operation chat": {
 			call{attributes: map[string]any{"ai.operationId": "ai.streamText.doStream", names.GenAIOperationName: "chat"}},
 			"vercel_ai",
 			call{attributes: map[string]any{"ai.operationId": "ai.streamText", names.GenAIOperationName: "invoke_agent"}},
@@ -134,12 +134,12 @@ func TestModelCallSpansOnly(t *testing.T) {
 			"vllm",
 			call{name: "request", attributes: map[string]any{"gen_ai.usage.completion_tokens": 12}},
 		},
-		"engine nobody knows": {
+		"unknown engine": {
 			call{name: "generate", attributes: engine},
 			"tensorrt_llm",
 			call{name: "generate", attributes: with(engine, names.GenAIOperationName, "invoke_agent")},
 		},
-		"engine nobody knows, and a part of its request": {
+		"unknown engine, and a part of its request": {
 			call{name: "request", attributes: engine},
 			"tensorrt_llm",
 			call{name: "decode_loop", attributes: map[string]any{engineEndToEnd: 0.5}},
@@ -195,9 +195,8 @@ func TestModelCallSpansOnly(t *testing.T) {
 	}
 }
 
-// One request that a client, a gateway, a frontend, a worker and an engine saw is
-// five observations, told apart by who looked at the clock.
-func TestDeduplicateByVantage(t *testing.T) {
+// Several systems may send a span for one request. Their observations differ by vantage.
+func TestVantage_ByInstrumentation(t *testing.T) {
 	chat := map[string]any{names.GenAIOperationName: "chat"}
 	tests := map[string]struct {
 		call    call
@@ -211,34 +210,33 @@ func TestDeduplicateByVantage(t *testing.T) {
 		"frontend":             {call{name: "http-request", attributes: map[string]any{"ttft_ms": "1"}}, "gateway"},
 		"worker":               {call{name: "engine.generate", attributes: map[string]any{"ttft_ms": "1"}}, "engine"},
 		"engine":               {call{name: "llm_request", kind: ptrace.SpanKindServer, attributes: map[string]any{engineEndToEnd: 0.5}}, "engine"},
-		"said by the span":     {call{attributes: with(chat, names.Vantage, "engine")}, "engine"},
+		"carried by the span":  {call{attributes: with(chat, names.Vantage, "engine")}, "engine"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			o, _ := test.call.latency(t)
-			require.Equal(t, test.vantage, o.Vantage)
+			require.Equal(t, test.vantage, o.Vantage.String())
 		})
 	}
 }
 
-// What a span says of the end, in each instrumentation's words.
-func TestOutcomes(t *testing.T) {
+func TestOutcome_ByInstrumentation(t *testing.T) {
 	chat := map[string]any{names.GenAIOperationName: "chat"}
 	engine := map[string]any{engineEndToEnd: 0.5}
 	tests := map[string]struct {
 		call    call
 		outcome string
 	}{
-		"nothing said":            {call{attributes: chat}, "success"},
-		"stopped, as a list":      {call{attributes: with(chat, names.GenAIFinishReasons, []any{"stop"})}, "success"},
-		"stopped, as a text":      {call{attributes: with(chat, names.GenAIFinishReasons, "stop")}, "success"},
+		"nothing reported":        {call{attributes: chat}, "success"},
+		"stop, as a list":         {call{attributes: with(chat, names.GenAIFinishReasons, []any{"stop"})}, "success"},
+		"stop, as a text":         {call{attributes: with(chat, names.GenAIFinishReasons, "stop")}, "success"},
 		"an error, as a list":     {call{attributes: with(chat, names.GenAIFinishReasons, []any{"stop", "error"})}, "error"},
 		"aborted, as JSON":        {call{name: " Req a", attributes: with(engine, names.GenAIFinishReasons, `["stop", "abort"]`)}, "cancelled"},
 		"cancelled, as JSON":      {call{scope: "trt.llm", attributes: with(engine, names.GenAIFinishReasons, `["cancelled"]`)}, "cancelled"},
-		"handed on":               {call{scope: "trt.llm", attributes: with(engine, names.GenAIFinishReasons, `["not_finished"]`)}, "incomplete"},
-		"nonsense":                {call{attributes: with(chat, names.GenAIFinishReasons, []any{int64(1), nil, ""})}, "success"},
+		"continued elsewhere":     {call{scope: "trt.llm", attributes: with(engine, names.GenAIFinishReasons, `["not_finished"]`)}, "incomplete"},
+		"not finish reasons":      {call{attributes: with(chat, names.GenAIFinishReasons, []any{int64(1), nil, ""})}, "success"},
 		"the client's own error":  {call{attributes: with(chat, names.ErrorType, "System.OperationCanceledException")}, "cancelled"},
-		"another error":           {call{attributes: with(chat, names.ErrorType, "TimeoutError")}, "success"}, // no status says that it failed
+		"another error":           {call{attributes: with(chat, names.ErrorType, "TimeoutError")}, "success"}, // the status is not an error
 		"Dynamo: cancelled":       {call{name: "engine.generate", attributes: map[string]any{"cancelled": true}}, "cancelled"},
 		"Dynamo: as a text":       {call{name: "engine.generate", attributes: map[string]any{"cancelled": "true"}}, "cancelled"},
 		"Dynamo: not cancelled":   {call{name: "engine.generate", attributes: map[string]any{"cancelled": false}}, "success"},
@@ -259,9 +257,9 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// Of an engine whose prefill holds the queue, and of a gateway whose phases hold
-// the network, they are estimates; of others they are what they say.
-func TestPhasesThatIncludeTheQueue(t *testing.T) {
+// Phases are estimates for an engine whose prefill includes the queue, and for a gateway whose phases
+// include the network.
+func TestPhases_EstimatedIfTheyIncludeMore(t *testing.T) {
 	phases := map[string]any{enginePrefill: 0.2, engineDecode: 0.6, engineTimeToFirstToken: 0.3}
 	tests := map[string]struct {
 		call            call

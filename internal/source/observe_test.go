@@ -13,8 +13,7 @@ import (
 
 const ms = time.Millisecond
 
-// call is a span of some instrumentation, which lasts a second if not told. It
-// begins at began.
+// call is a span that starts at began. A zero duration stands for a second.
 type call struct {
 	scope, name string
 	kind        ptrace.SpanKind
@@ -53,7 +52,7 @@ func (c *call) span(tb testing.TB) ptrace.Span {
 	return span
 }
 
-// source returns who claims the call, or nothing.
+// source returns the name of the reader that claims the call, or "".
 func (c *call) source(tb testing.TB) string {
 	tb.Helper()
 	o, err := new(Observer).Observe(c.scope, c.span(tb))
@@ -64,12 +63,12 @@ func (c *call) source(tb testing.TB) string {
 	return Names()[o.Reader]
 }
 
-// latency returns what a call is taken to mean.
+// latency returns the observation of a call that a reader claims, and its latency.
 func (c *call) latency(tb testing.TB) (*Observation, latency.Latency) {
 	tb.Helper()
 	o, err := new(Observer).Observe(c.scope, c.span(tb))
 	require.NoError(tb, err)
-	require.NotNil(tb, o, "nobody claims the span")
+	require.NotNil(tb, o, "no reader claims the span")
 	l, err := latency.NewAnalyzer(latency.Options{StallThreshold: 500 * ms}).Analyze(o.Request, o.Timeline)
 	require.NoError(tb, err)
 	return o, l
@@ -88,7 +87,7 @@ func about(seconds float64) latency.Measure {
 	return latency.Measure{Value: seconds, Known: true, Estimated: true}
 }
 
-// with returns the attributes and more.
+// with returns a copy of the attributes in which key has the value.
 func with(attributes map[string]any, key string, value any) map[string]any {
 	all := map[string]any{key: value}
 	for k, v := range attributes {

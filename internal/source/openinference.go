@@ -4,16 +4,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// openInferenceLLM is the sign of a model call in OpenInference's words.
+// openInferenceLLM is the sign of a model call by OpenInference's conventions.
 var openInferenceLLM = &sign{names.OpenInferenceSpanKind, oneOf("LLM")}
 
-// openInference reads the spans of OpenInference. Its event of the first token
-// marks the first frame, which tells the role, or that the response was created.
+// openInference reads the spans of OpenInference. Its first-token event marks the first frame, which
+// holds the role or reports that the response was created.
 var openInference = reader{
 	name:              names.SourceOpenInference,
-	vantage:           names.VantageClient,
+	vantage:           vantage.Client,
 	signs:             []*sign{openInferenceLLM},
 	claims:            func(c candidate) bool { return !isEnvoyAIGateway(c) && !isLiteLLM(c) },
 	firstChunkIsFrame: true,
@@ -22,6 +23,6 @@ var openInference = reader{
 
 func openInferenceEvent(o *Observation, span ptrace.Span, event ptrace.SpanEvent) {
 	if event.Name() == "First Token Stream Event" {
-		o.firstTokenEvent(span, event, true)
+		o.setFirstTokenEvent(span, event, true)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 const (
@@ -14,19 +15,19 @@ const (
 	openLITFirstToken = "gen_ai.server.time_to_first_token"
 )
 
-// openLIT reads the spans of OpenLIT. It measures at the client what it names
-// after the server, from frames, and also for calls that do not stream.
+// openLIT reads the spans of OpenLIT. Its gen_ai.server attributes are measured at the client, from
+// frames, and are also set on calls that do not stream.
 var openLIT = reader{
 	name:              names.SourceOpenLIT,
-	vantage:           names.VantageClient,
+	vantage:           vantage.Client,
 	signs:             []*sign{modelCall},
 	claims:            isOpenLIT,
 	firstChunkIsFrame: true,
-	streamingIsSaid:   true,
+	reportsStreaming:  true,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
 		case openLITFirstToken, "gen_ai.server.ttft":
-			o.tellFirstChunk(durationIn(time.Second, v, &o.Unusable), readersRank)
+			o.setFirstChunk(durationIn(time.Second, v, &o.Unusable), readerRank)
 		case "gen_ai.server.time_per_output_token", "gen_ai.server.tbt": // the mean gap of all frames
 			o.Request.Chunks.InterChunk[latency.Mean] = measure(time.Second, v, true, &o.Unusable)
 		}

@@ -6,24 +6,25 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 const (
 	openLLMetryStream = "gen_ai.is_streaming"
-	// requestType was there before the conventions named the operation. LiteLLM
-	// writes it, too, with other values.
+	// requestType is older than the conventions' name of the operation. LiteLLM writes it too, with
+	// other values.
 	requestType = "llm.request.type"
 )
 
-// openLLMetry reads the spans of OpenLLMetry. In Python it marks every frame of a
-// stream with an event, those that tell the role, the finish and the usage too; in
-// JavaScript it tells no times.
+// openLLMetry reads the spans of OpenLLMetry. In Python it marks every frame of a stream with an
+// event, including those with the role, the finish reason and the usage; in JavaScript it reports no
+// times.
 var openLLMetry = reader{
 	name:    names.SourceOpenLLMetry,
-	vantage: names.VantageClient,
+	vantage: vantage.Client,
 	signs:   []*sign{modelCall, {requestType, oneOf("chat", "completion")}, {key: openLLMetryStream}},
 	claims: func(c candidate) bool {
-		return !isLiteLLM(c) && saysOpenLLMetry(c) && isOpenLLMetryCall(c)
+		return !isLiteLLM(c) && isOpenLLMetry(c) && isOpenLLMetryCall(c)
 	},
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		if key == requestType {
@@ -31,13 +32,13 @@ var openLLMetry = reader{
 			if v.Str() == "completion" {
 				operation = "text_completion"
 			}
-			o.tell(names.OperationName, Told{Text: operation, Rank: readersRank})
+			o.set(names.OperationName, Reported{Text: operation, Rank: readerRank})
 		}
 	},
 }
 
-// isOpenLLMetryCall tells a model call also by what older versions wrote before
-// there was a name for the operation.
+// isOpenLLMetryCall reports whether the span is a model call by its operation, or by its request
+// type in versions that do not write the operation.
 func isOpenLLMetryCall(c candidate) bool {
 	if c.has(names.GenAIOperationName) {
 		return c.isModelCall()
@@ -49,8 +50,8 @@ func isOpenLLMetryCall(c candidate) bool {
 	return false
 }
 
-// saysOpenLLMetry knows its spans also by their names, such as openai.chat.
-func saysOpenLLMetry(c candidate) bool {
+// isOpenLLMetry recognizes the spans by their names, such as openai.chat, or by what they carry.
+func isOpenLLMetry(c candidate) bool {
 	for _, call := range [...]string{".chat", ".completion", ".response"} {
 		if strings.HasSuffix(c.span.Name(), call) {
 			return true

@@ -8,10 +8,11 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// semconv reads model calls in the words of the OpenTelemetry conventions, whoever
-// wrote them: .NET, python-genai, pydantic-ai, instrumentation-openai and others.
+// semconv reads model calls that follow the OpenTelemetry conventions, whichever library sent them:
+// .NET, python-genai, pydantic-ai, instrumentation-openai and others.
 var semconv = reader{
 	name:      names.SourceSemconv,
 	signs:     []*sign{modelCall},
@@ -20,17 +21,16 @@ var semconv = reader{
 	attribute: readConventions,
 }
 
-// conventionsVantage takes the conventions at their word: clients call, servers
-// are called.
-func conventionsVantage(span ptrace.Span) string {
+// conventionsVantage derives the vantage from the span's kind.
+func conventionsVantage(span ptrace.Span) vantage.Vantage {
 	if span.Kind() == ptrace.SpanKindServer {
-		return names.VantageServer
+		return vantage.Server
 	}
-	return names.VantageClient
+	return vantage.Client
 }
 
-// readConventions takes what the conventions name as metrics and some write on
-// the span.
+// readConventions reads names that the conventions define for metrics and some libraries write on
+// spans.
 func readConventions(o *Observation, key string, v pcommon.Value) {
 	switch key {
 	case "gen_ai.client.operation.time_per_output_chunk", "gen_ai.client.inference.time_per_output_chunk":

@@ -6,13 +6,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// sglang reads the request spans of SGLang, not those of its threads below them.
-// Its prefill holds the queue, of which it tells nothing else.
+// sglang reads the request spans of SGLang, not the spans of its threads below them. Its prefill
+// includes the queue, which it does not report separately.
 var sglang = reader{
 	name:    names.SourceSGLang,
-	vantage: names.VantageEngine,
+	vantage: vantage.Engine,
 	signs:   engineSigns,
 	claims:  isSGLang,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
@@ -21,9 +22,9 @@ var sglang = reader{
 	},
 }
 
-// isSGLang knows a request by its span's name, "{role} Req {id}". The role is
-// empty where one process does prefill and decode.
+// isSGLang recognizes a request by its span's name, "{role} Req {id}". The role is empty if one
+// process does both prefill and decode.
 func isSGLang(c candidate) bool {
 	role, id, ok := strings.Cut(c.span.Name(), "Req ")
-	return ok && id != "" && (role == "" || strings.HasSuffix(role, " ")) && !saysTensorRT(c)
+	return ok && id != "" && (role == "" || strings.HasSuffix(role, " ")) && !isTensorRT(c)
 }

@@ -2,8 +2,8 @@ package source
 
 import "github.com/tokenpulse/tokenpulse/internal/names"
 
-// spanEvents reads model calls in the conventions' words on which somebody marks
-// frames, or the first token, with events.
+// spanEvents reads model calls that follow the OpenTelemetry conventions and mark frames or the
+// first token with span events.
 var spanEvents = reader{
 	name:      names.SourceSpanEvents,
 	vantageOf: conventionsVantage,

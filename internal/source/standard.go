@@ -7,31 +7,14 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// Told is what a span says of a standard attribute, under the attribute's own
-// name or under another.
-type Told struct {
-	// Text, Tokens or Duration holds it, whichever the attribute is.
-	Text     string
-	Tokens   int64
-	Duration time.Duration
-	Known    bool
-	// Rank is 0 for the attribute's own name, and higher for less trusted aliases.
-	Rank uint8
-}
-
-func (t Told) number() latency.Optional[int64] {
-	return latency.Optional[int64]{Value: t.Tokens, Known: t.Known}
-}
-
-// alias is a name of a standard attribute.
+// alias is a name of a standard attribute, its own included.
 type alias struct {
 	standard names.Standard
 	rank     uint8
-	unit     time.Duration
+	unit     time.Duration // of an attribute that is a duration
 }
 
 var aliases = func() *table[alias] {
@@ -48,88 +31,51 @@ var aliases = func() *table[alias] {
 	return newTable(all)
 }()
 
-// The ranks of what is no alias: what only one reader takes for a standard
-// attribute, and a time to the first chunk that comes of two absolute times.
+// Ranks of values that no alias holds: an attribute that only one reader knows, and a time to the
+// first chunk computed from two absolute times.
 const (
-	readersRank  = math.MaxUint8 - 1
+	readerRank   = math.MaxUint8 - 1
 	absoluteRank = math.MaxUint8
 )
 
-// takeStandard takes an attribute that has a standard name or an alias of one.
-func (o *Observation) takeStandard(key string, v pcommon.Value) {
+// readStandard reads an attribute that has a standard name or an alias of one.
+func (o *Observation) readStandard(key string, v pcommon.Value) {
 	a := aliases.get(key)
 	if a == nil {
 		return
 	}
 	switch a.standard {
 	case names.Streaming:
-		if said := truth(v); said != unsaid {
-			o.streaming = said
+		if streaming := boolean(v); streaming.Known {
+			o.streaming = streaming
 		}
 	case names.FinishReasons:
-		o.takeFinishReasons(v)
+		o.readFinishReasons(v)
 	case names.ErrorKind:
 		if isCancellation(v.Str()) {
 			o.Request.Outcome = names.OutcomeCancelled
 		}
 	case names.TimeToFirstChunk:
-		o.tellFirstChunk(durationIn(a.unit, v, &o.Unusable), a.rank)
+		o.setFirstChunk(durationIn(a.unit, v, &o.Unusable), a.rank)
 	case names.OperationName, names.ProviderName, names.RequestModel:
-		o.tellText(a.standard, a.rank, v)
+		o.setText(a.standard, a.rank, v)
 	default:
-		o.tellTokens(a.standard, a.rank, v)
+		o.setTokens(a.standard, a.rank, v)
 	}
 }
 
-// tell keeps the most trustworthy of what is told of a standard attribute.
-func (o *Observation) tell(standard names.Standard, told Told) {
-	if kept := &o.Standard[standard]; !kept.Known || told.Rank < kept.Rank {
-		told.Known = true
-		*kept = told
-	}
-}
-
-// tellFirstChunk takes a time to the first chunk. One that cannot be true gives way
-// to any other.
-func (o *Observation) tellFirstChunk(d latency.Optional[time.Duration], rank uint8) {
-	switch {
-	case !d.Known:
-	case d.Value < 0:
-		o.Rejected[latency.Negative]++
-	case d.Value > o.Request.Duration:
-		o.Rejected[latency.LongerThanRequest]++
-	default:
-		o.tell(names.TimeToFirstChunk, Told{Duration: d.Value, Rank: rank})
-	}
-}
-
-func (o *Observation) tellText(standard names.Standard, rank uint8, v pcommon.Value) {
-	if v.Str() != "" {
-		o.tell(standard, Told{Text: v.Str(), Rank: rank})
-	}
-}
-
-func (o *Observation) tellTokens(standard names.Standard, rank uint8, v pcommon.Value) {
-	if n := integer(v, &o.Unusable); n.Known && n.Value >= 0 {
-		o.tell(standard, Told{Tokens: n.Value, Rank: rank})
-	} else if n.Known {
-		o.Unusable++
-	}
-}
-
-// takeFinishReasons takes what a finish reason says of the outcome. There may be
-// a list of them, or the text of one in JSON. Some engines add an error's message
-// in parentheses, of which no word counts.
-func (o *Observation) takeFinishReasons(v pcommon.Value) {
+// readFinishReasons derives the outcome from a list of finish reasons, or from a JSON text of one.
+// Some engines append an error message in parentheses; it is ignored.
+func (o *Observation) readFinishReasons(v pcommon.Value) {
 	if v.Type() == pcommon.ValueTypeSlice {
 		for _, reason := range v.Slice().All() {
-			o.takeFinishReason(reason.Str())
+			o.readFinishReason(reason.Str())
 		}
 		return
 	}
 	text, _, _ := strings.Cut(v.Str(), "(")
 	for reason := range strings.FieldsFuncSeq(text, isJSONMark) {
-		o.takeFinishReason(reason)
+		o.readFinishReason(reason)
 	}
 }
 
@@ -141,7 +87,7 @@ func isJSONMark(r rune) bool {
 	return false
 }
 
-func (o *Observation) takeFinishReason(reason string) {
+func (o *Observation) readFinishReason(reason string) {
 	switch reason {
 	case "abort", "aborted", "cancelled", "canceled", "Cancelled", "Dropped":
 		o.Request.Outcome = names.OutcomeCancelled
@@ -149,14 +95,14 @@ func (o *Observation) takeFinishReason(reason string) {
 		if o.Request.Outcome == "" {
 			o.Request.Outcome = names.OutcomeError
 		}
-	case "not_finished": // another engine goes on with it
+	case "not_finished": // another engine continues the request
 		if o.Request.Outcome == "" {
 			o.Request.Outcome = names.OutcomeIncomplete
 		}
 	}
 }
 
-// isCancellation tells the errors that clients get when they cancel a request
+// isCancellation reports whether an error is one that clients get when they cancel a request
 // themselves.
 func isCancellation(errorType string) bool {
 	for _, suffix := range [...]string{

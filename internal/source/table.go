@@ -1,7 +1,7 @@
 package source
 
-// table finds what belongs to a key. Spans have many attributes, and few are of
-// interest: nearly all others are told by their first byte and length.
+// table maps keys to values. It is fast for keys that it does not hold: spans have many attributes,
+// and the first byte and the length rule out nearly all of them without a search.
 type table[T any] struct {
 	// lengths holds, by first byte, a bit for the length of each key.
 	lengths  [256]uint64
@@ -13,14 +13,14 @@ type entry[T any] struct {
 	value T
 }
 
-// longestKey is the length of the longest key that a table takes.
+// longestKey is the maximum length of a key, so that its bit fits lengths.
 const longestKey = 63
 
 func newTable[T any](entries map[string]T) *table[T] {
 	t := new(table[T])
 	for key, value := range entries {
 		if key == "" || len(key) > longestKey {
-			panic("source: no table takes the key " + key)
+			panic("source: key is empty or longer than 63 bytes: " + key)
 		}
 		t.lengths[key[0]] |= 1 << len(key)
 		t.byLength[len(key)] = append(t.byLength[len(key)], entry[T]{key, value})
@@ -28,7 +28,7 @@ func newTable[T any](entries map[string]T) *table[T] {
 	return t
 }
 
-// get returns nil for a key that is not there.
+// get returns the value of a key, or nil if the table does not hold it.
 func (t *table[T]) get(key string) *T {
 	if key == "" || len(key) > longestKey || t.lengths[key[0]]>>len(key)&1 == 0 {
 		return nil

@@ -4,17 +4,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// tensorRTLLM reads the request spans of TensorRT-LLM, which measures no phase
-// but the queue. It also takes an engine's measurements under a name that nobody
-// knows: they mean the same.
+// tensorRTLLM reads the request spans of TensorRT-LLM, whose only phase is the queue. It also claims
+// the spans of unknown engines that report a time to first token and a duration under the same names.
 var tensorRTLLM = reader{
 	name:    names.SourceTensorRTLLM,
-	vantage: names.VantageEngine,
+	vantage: vantage.Engine,
 	signs:   engineSigns,
 	claims: func(c candidate) bool {
-		if saysTensorRT(c) {
+		if isTensorRT(c) {
 			return true
 		}
 		known := isVLLM(c) || isSGLang(c) || c.has(names.GenAIOperationName, names.OpenInferenceSpanKind)
@@ -27,9 +27,9 @@ var tensorRTLLM = reader{
 	},
 }
 
-// unmeasured is what TensorRT-LLM writes for what it did not measure.
+// unmeasured is the value that TensorRT-LLM writes for a time that it did not measure.
 const unmeasured = -1
 
-func saysTensorRT(c candidate) bool {
+func isTensorRT(c candidate) bool {
 	return c.scope == "trt.llm" || c.has(engineCacheTransfer) && !c.has(names.GenAIOperationName, names.OpenInferenceSpanKind)
 }

@@ -4,14 +4,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// tgi reads the spans of Text Generation Inference. Its durations are written
-// with their unit, and its time_per_token is no time per output token: it holds
-// the prefill.
+// tgi reads the spans of Text Generation Inference. Its durations are texts with a unit. It ignores
+// time_per_token, which includes the prefill and so is not the time per output token.
 var tgi = reader{
 	name:    names.SourceTGI,
-	vantage: names.VantageEngine,
+	vantage: vantage.Engine,
 	signs:   []*sign{{key: "total_time"}, {key: "queue_time"}, {key: "inference_time"}, {key: "time_per_token"}},
 	claims: func(c candidate) bool {
 		return c.span.Name() == "generate" || c.span.Name() == "generate_stream"
@@ -19,9 +19,9 @@ var tgi = reader{
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
 		case "queue_time":
-			o.Request.Queue = written(v, &o.Unusable)
+			o.Request.Queue = durationText(v, &o.Unusable)
 		case "total_time":
-			o.endToEnd(written(v, &o.Unusable))
+			o.setDuration(durationText(v, &o.Unusable))
 		}
 	},
 }

@@ -9,12 +9,13 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// tokenStream reads the spans of the token_stream receiver: they carry a timeline.
+// tokenStream reads the spans of the token_stream receiver, which carry a timeline.
 var tokenStream = reader{
 	name:    names.SourceTokenStream,
-	vantage: names.VantageServer,
+	vantage: vantage.Server,
 	signs:   []*sign{{key: names.Timeline}},
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
@@ -30,21 +31,18 @@ var tokenStream = reader{
 	},
 }
 
-// readStream takes what only our own spans have, and have to have.
-func (o *Observation) readStream(span ptrace.Span) (err error) {
+// readTokenStream reads the attributes that only spans of token_stream have: the outcome, which
+// replaces one derived from finish reasons, and the timeline.
+func (o *Observation) readTokenStream(span ptrace.Span) (err error) {
 	outcome, ok := span.Attributes().Get(names.Outcome)
 	o.Request.Outcome = ""
 	if ok {
 		o.Request.Outcome = outcome.Str()
 	}
 	stored, _ := span.Attributes().Get(names.Timeline)
-	o.Timeline, err = decodeTimeline(stored)
-	return err
-}
-
-func decodeTimeline(v pcommon.Value) (timeline.Walk, error) {
-	if v.Type() != pcommon.ValueTypeBytes {
-		return timeline.Walk{}, fmt.Errorf("%s is of type %s, not bytes", names.Timeline, v.Type())
+	if stored.Type() != pcommon.ValueTypeBytes {
+		return fmt.Errorf("%s has type %s; it must be bytes", names.Timeline, stored.Type())
 	}
-	return timeline.Decode(v.Bytes().AsRaw())
+	o.Timeline, err = timeline.Decode(stored.Bytes().AsRaw())
+	return err
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 )
 
-// Each function here takes a value in all forms it comes in, and those with an
-// unusable count there the value that they cannot read.
+// The functions of this file read an attribute in every form that instrumentations send. Those with
+// a parameter unusable add one to it for a value that they cannot read.
 
 // integer reads a whole number.
 func integer(v pcommon.Value, unusable *int64) latency.Optional[int64] {
@@ -24,10 +24,10 @@ func integer(v pcommon.Value, unusable *int64) latency.Optional[int64] {
 	return latency.Optional[int64]{Value: n, Known: ok}
 }
 
-// maxCount is far over what can be counted, and far under what adds up to a wrap.
+// maxCount is larger than any real count, and small enough that sums of counts do not overflow.
 const maxCount = 1 << 53
 
-// count reads how many there were of something. It is 0 when that is unknown.
+// count reads a number of things, between 0 and maxCount. It returns 0 for any other value.
 func count(v pcommon.Value, unusable *int64) int64 {
 	n := integer(v, unusable)
 	if n.Value < 0 || n.Value > maxCount {
@@ -37,7 +37,7 @@ func count(v pcommon.Value, unusable *int64) int64 {
 	return n.Value
 }
 
-// durationIn reads a duration given in a unit.
+// durationIn reads a number of units, rounded to the nanosecond.
 func durationIn(unit time.Duration, v pcommon.Value, unusable *int64) latency.Optional[time.Duration] {
 	if f, ok := attribute.Number(v); ok {
 		if nanos := math.Round(f * float64(unit)); math.Abs(nanos) < 1<<63 {
@@ -48,7 +48,7 @@ func durationIn(unit time.Duration, v pcommon.Value, unusable *int64) latency.Op
 	return latency.Optional[time.Duration]{}
 }
 
-// measure reads a statistic given in a unit.
+// measure reads a number of units as a statistic in seconds, without rounding.
 func measure(unit time.Duration, v pcommon.Value, estimated bool, unusable *int64) latency.Measure {
 	d := durationIn(unit, v, unusable)
 	if !d.Known {
@@ -58,8 +58,8 @@ func measure(unit time.Duration, v pcommon.Value, estimated bool, unusable *int6
 	return latency.Measure{Value: f * unit.Seconds(), Known: true, Estimated: estimated}
 }
 
-// written reads a duration with its unit, such as 532µs.
-func written(v pcommon.Value, unusable *int64) latency.Optional[time.Duration] {
+// durationText reads a text with a unit, such as 532µs.
+func durationText(v pcommon.Value, unusable *int64) latency.Optional[time.Duration] {
 	if d, err := time.ParseDuration(v.Str()); err == nil {
 		return latency.Known(d)
 	}
@@ -67,15 +67,14 @@ func written(v pcommon.Value, unusable *int64) latency.Optional[time.Duration] {
 	return latency.Optional[time.Duration]{}
 }
 
-// moments are the forms of ISO 8601 that instrumentations use. Without a zone a
-// time is in UTC.
-var moments = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999"}
+// timeLayouts are the forms of ISO 8601 that instrumentations use. A time without a zone is in UTC.
+var timeLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999"}
 
-// moment reads a time as nanoseconds since 1970. It may be quoted, as JSON has it.
-func moment(v pcommon.Value, unusable *int64) latency.Optional[int64] {
+// timeText reads a time as Unix time in nanoseconds. The text may be a quoted JSON string.
+func timeText(v pcommon.Value, unusable *int64) latency.Optional[int64] {
 	text := strings.Trim(v.Str(), `"`)
-	for _, form := range moments {
-		if t, err := time.Parse(form, text); err == nil {
+	for _, layout := range timeLayouts {
+		if t, err := time.Parse(layout, text); err == nil {
 			return latency.Known(t.UnixNano())
 		}
 	}
@@ -83,24 +82,8 @@ func moment(v pcommon.Value, unusable *int64) latency.Optional[int64] {
 	return latency.Optional[int64]{}
 }
 
-// answer is yes or no, if that is said.
-type answer uint8
-
-const (
-	unsaid answer = iota
-	yes
-	no
-)
-
-// truth reads a yes or no.
-func truth(v pcommon.Value) answer {
-	said, err := strconv.ParseBool(v.AsString())
-	switch {
-	case err != nil:
-		return unsaid
-	case said:
-		return yes
-	default:
-		return no
-	}
+// boolean reads a boolean, which may be sent as a text. Any other value is unknown.
+func boolean(v pcommon.Value) latency.Optional[bool] {
+	b, err := strconv.ParseBool(v.AsString())
+	return latency.Optional[bool]{Value: b, Known: err == nil}
 }

@@ -6,7 +6,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 const (
@@ -15,44 +17,44 @@ const (
 	vercelGenerate  = ".doGenerate"
 )
 
-// vercelAI reads the spans of the Vercel AI SDK: up to version 6 and in the legacy
-// telemetry of version 7 by its own attributes, in the telemetry of version 7 by
-// its scope. Its first chunk is mostly one of content.
+// vercelAI reads the spans of the Vercel AI SDK: those of version 6 and of version 7's legacy
+// telemetry by their attributes, those of version 7 by their scope. The first chunk holds content,
+// except on OpenAI's Responses API.
 var vercelAI = reader{
 	name:    names.SourceVercelAI,
-	vantage: names.VantageClient,
+	vantage: vantage.Client,
 	signs:   []*sign{{vercelOperation, isVercelCall}, modelCall},
 	claims:  func(c candidate) bool { return c.scope == "gen_ai" || c.has(vercelOperation) },
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
 		case vercelOperation:
-			o.tell(names.OperationName, Told{Text: "chat", Rank: readersRank})
+			o.set(names.OperationName, Reported{Text: "chat", Rank: readerRank})
 			if strings.HasSuffix(v.Str(), vercelGenerate) {
-				o.streaming = no
+				o.streaming = latency.Known(false)
 			}
 		case "ai.model.provider":
-			// On OpenAI's Responses API the first chunk says that the response was created.
+			// The Responses API reports in its first chunk that the response was created.
 			o.firstChunkIsFrame = strings.HasSuffix(v.Str(), ".responses")
 		default:
 			readConventions(o, key, v)
 		}
 	},
 	event: func(o *Observation, _ ptrace.Span, event ptrace.SpanEvent) {
-		// Some versions stamp the event at the span's end, so only what it says
-		// counts. A call that was broken off has it here alone.
+		// Some versions stamp the event at the span's end, so its time is ignored and its attributes
+		// are read. Calls that were aborted report the first chunk only here.
 		if event.Name() != "ai.stream.firstChunk" {
 			return
 		}
 		for key, v := range event.Attributes().All() {
 			if a := aliases.get(key); a != nil && a.standard == names.TimeToFirstChunk {
-				o.takeStandard(key, v)
+				o.readStandard(key, v)
 			}
 		}
 	},
 }
 
-// isVercelCall tells a call of the model from the function around it, whose span
-// repeats the usage of all its calls.
+// isVercelCall reports whether the operation is a model call, and not the function that makes calls
+// and whose span repeats their usage.
 func isVercelCall(v pcommon.Value) bool {
 	return strings.HasSuffix(v.Str(), vercelStream) || strings.HasSuffix(v.Str(), vercelGenerate)
 }

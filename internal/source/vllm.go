@@ -1,14 +1,17 @@
 package source
 
-import "github.com/tokenpulse/tokenpulse/internal/names"
+import (
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
+)
 
-// vllm reads the request spans of vLLM. They begin with the request's arrival.
+// vllm reads the request spans of vLLM. They begin when the request arrives.
 var vllm = reader{
 	name:      names.SourceVLLM,
-	vantage:   names.VantageEngine,
+	vantage:   vantage.Engine,
 	signs:     engineSigns,
 	claims:    isVLLM,
 	attribute: readEngine,
 }
 
-func isVLLM(c candidate) bool { return c.span.Name() == "llm_request" && !saysTensorRT(c) }
+func isVLLM(c candidate) bool { return c.span.Name() == "llm_request" && !isTensorRT(c) }

@@ -11,10 +11,9 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 )
 
-// A model call without events costs what its eleven numbers and texts do, the list of
-// the five that are estimates, and one slice that is large enough for all of them.
-// Under the race detector a sync.Pool forgets on purpose, so this test is built without
-// it only.
+// A model call without events allocates for its eleven numbers and texts, for the list of its five
+// estimates, and for one slice that holds all of them. The race detector makes a sync.Pool drop items
+// at random, so this test is built without it.
 func TestModelCallAllocations(t *testing.T) {
 	p, err := NewFactory().CreateTraces(t.Context(), processortest.NewNopSettings(typ), createDefaultConfig(), consumertest.NewNop())
 	require.NoError(t, err)

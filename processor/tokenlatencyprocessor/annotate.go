@@ -49,8 +49,7 @@ func newDistribution(name, sketch string) distribution {
 	}}
 }
 
-// derivedNames holds the attributes that say something of a request only when
-// this processor wrote them.
+// derivedNames holds the attributes that the processor replaces or removes, whatever the span carries.
 var derivedNames = func() map[string]bool {
 	derived := map[string]bool{
 		names.StallCount: true, names.ChunkCount: true, names.TokenCount: true, names.TokenCountMismatch: true,
@@ -68,21 +67,28 @@ var derivedNames = func() map[string]bool {
 	return derived
 }()
 
-// annotate writes the attributes of a latency. What the span had under one of
-// their names goes: absent means absent.
+// annotator writes latencies on spans. It is not safe for concurrent use.
+type annotator struct {
+	dropTimeline bool
+	sources      []string // by reader
+	encoded      []byte   // buffer for one sketch
+}
+
+// annotate writes the latency that the analyzer derived last. It removes derived attributes that the
+// span already carries, so that a missing number stays missing.
 //
-// pdata searches the whole attribute list at each Put, so an attribute that is
-// already there is not written again, and the list grows at most once.
-func (p *tokenLatency) annotate(
-	w *worker, attributes pcommon.Map, observed *source.Observation, derived *latency.Latency,
+// pdata searches the whole attribute list at each Put. So annotate does not rewrite attributes that
+// are already right, and grows the list at most once.
+func (a *annotator) annotate(
+	attributes pcommon.Map, observed *source.Observation, derived *latency.Latency, analyzer *latency.Analyzer,
 ) {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
-		return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || p.dropTimeline && name == names.Timeline)
+		return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || a.dropTimeline && name == names.Timeline)
 	})
 	attributes.EnsureCapacity(names.SpanAttributeCapacity)
 
-	putText(attributes, names.Source, p.sources[observed.Reader])
-	putText(attributes, names.Vantage, observed.Vantage)
+	putText(attributes, names.Source, a.sources[observed.Reader])
+	putText(attributes, names.Vantage, observed.Vantage.String())
 	putText(attributes, names.Outcome, derived.Outcome)
 	for quantity, m := range derived.Measures {
 		if m.Known {
@@ -92,15 +98,15 @@ func (p *tokenLatency) annotate(
 	putCounts(attributes, derived)
 	putDistribution(attributes, &interToken, &derived.InterToken)
 	putDistribution(attributes, &interChunk, &derived.InterChunk)
-	w.putSketches(attributes)
+	a.putSketches(attributes, analyzer)
 	putEstimated(attributes, derived)
 	putStandard(attributes, observed)
 }
 
-// putText writes a text, unless it is there.
+// putText writes a text unless the attribute already holds it.
 func putText(attributes pcommon.Map, name, text string) {
-	v, there := attributes.GetOrPutEmpty(name)
-	if !there || v.Type() != pcommon.ValueTypeStr || v.Str() != text {
+	v, ok := attributes.GetOrPutEmpty(name)
+	if !ok || v.Type() != pcommon.ValueTypeStr || v.Str() != text {
 		v.SetStr(text)
 	}
 }
@@ -131,22 +137,22 @@ func putDistribution(attributes pcommon.Map, name *distribution, d *latency.Dist
 	}
 }
 
-// putSketches writes the distributions for whoever adds up requests. The
-// inter-chunk sketch is left out where it is the inter-token sketch.
-func (w *worker) putSketches(attributes pcommon.Map) {
-	tokens, chunks := w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch()
+// putSketches writes the distributions, which token_sli merges across requests. It omits the
+// inter-chunk sketch if it equals the inter-token sketch.
+func (a *annotator) putSketches(attributes pcommon.Map, analyzer *latency.Analyzer) {
+	tokens, chunks := analyzer.InterTokenSketch(), analyzer.InterChunkSketch()
 	if tokens.Count() == 0 {
 		return
 	}
-	w.putSketch(attributes, interToken.sketch, tokens)
+	a.putSketch(attributes, interToken.sketch, tokens)
 	if chunks != tokens {
-		w.putSketch(attributes, interChunk.sketch, chunks)
+		a.putSketch(attributes, interChunk.sketch, chunks)
 	}
 }
 
-func (w *worker) putSketch(attributes pcommon.Map, name string, s *sketch.Sketch) {
-	w.encoded = s.AppendBinary(w.encoded[:0])
-	attributes.PutEmptyBytes(name).FromRaw(w.encoded)
+func (a *annotator) putSketch(attributes pcommon.Map, name string, s *sketch.Sketch) {
+	a.encoded = s.AppendBinary(a.encoded[:0])
+	attributes.PutEmptyBytes(name).FromRaw(a.encoded)
 }
 
 // putEstimated lists the attributes that are estimates or bounds.

@@ -4,13 +4,21 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// text returns a string that a span carries, or none.
+// isAnnotated reports whether a token_latency processor, this one or another, annotated the span as
+// a model call.
+func isAnnotated(span ptrace.Span) bool {
+	_, annotated := span.Attributes().Get(names.Source)
+	return annotated
+}
+
+// text returns a text attribute, or "".
 func text(attributes pcommon.Map, name string) string {
 	if v, ok := attributes.Get(name); ok {
 		return v.Str()
@@ -18,8 +26,12 @@ func text(attributes pcommon.Map, name string) string {
 	return ""
 }
 
-// measured returns a number that this processor, or one before it, wrote on a
-// span.
+// maxNumber is larger than any real duration in seconds and any real number of tokens, and small
+// enough that sums stay finite.
+const maxNumber = 1 << 53
+
+// measured returns a number that a token_latency processor wrote. It is unknown unless it is between
+// 0 and maxNumber.
 func measured(attributes pcommon.Map, name string) latency.Measure {
 	v, ok := attributes.Get(name)
 	if !ok {
@@ -32,11 +44,7 @@ func measured(attributes pcommon.Map, name string) latency.Measure {
 	return latency.Measure{Value: n, Known: true, Estimated: isEstimated(attributes, name)}
 }
 
-// maxNumber is far over any duration in seconds and any number of tokens, and
-// far under what adds up to infinity.
-const maxNumber = 1 << 53
-
-// putMeasure writes a number, and whether it is an estimate.
+// putMeasure writes a number, and adds it to the list of estimates or removes it.
 func putMeasure(attributes pcommon.Map, name string, m latency.Measure) {
 	attributes.PutDouble(name, m.Value)
 	if m.Estimated == isEstimated(attributes, name) {
@@ -68,7 +76,7 @@ func isEstimated(attributes pcommon.Map, name string) bool {
 	return false
 }
 
-// estimates returns the list of the attributes that are estimates, to change it.
+// estimates returns the list of estimated attributes for changes. It creates a missing list.
 func estimates(attributes pcommon.Map) pcommon.Slice {
 	list, ok := attributes.Get(names.Estimate)
 	if ok && list.Type() == pcommon.ValueTypeSlice {

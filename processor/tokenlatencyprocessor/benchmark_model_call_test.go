@@ -13,7 +13,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// modelCalls returns batches of so many model calls by their source.
+// modelCalls returns batches of n model calls, by source.
 func modelCalls(tb testing.TB, n int) map[string]ptrace.Traces {
 	tb.Helper()
 	batches := map[string]ptrace.Traces{}
@@ -24,7 +24,7 @@ func modelCalls(tb testing.TB, n int) map[string]ptrace.Traces {
 		one, err := golden.ReadTraces(filepath.Join("testdata", folder, "input.yaml"))
 		require.NoError(tb, err)
 		span := onlySpan(tb, one)
-		if source == names.SourceOpenLLMetry { // as many events as the SDKs keep
+		if source == names.SourceOpenLLMetry { // as many events as SDKs keep
 			for events := span.Events(); events.Len() < 128; {
 				event := events.AppendEmpty()
 				events.At(0).CopyTo(event)
@@ -43,8 +43,8 @@ func modelCalls(tb testing.TB, n int) map[string]ptrace.Traces {
 	return batches
 }
 
-// BenchmarkModelCall annotates batches of one instrumentation's model calls.
-// Copying the batches is outside the measurement.
+// BenchmarkModelCall annotates batches of one instrumentation's model calls. The measurement excludes
+// copying the batches.
 func BenchmarkModelCall(b *testing.B) {
 	const spansEach = 100
 	for source, ready := range modelCalls(b, spansEach) {

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
 // Values of Config.Timeline.
@@ -25,23 +26,22 @@ var denominators = map[string]latency.Denominator{
 
 // Config configures the token_latency processor.
 type Config struct {
-	// Timeline tells what becomes of the token arrivals on a span once they are
-	// read: "keep" or "drop".
+	// Timeline is "drop" to remove tokenpulse.timeline from a span once it is read, or "keep" to
+	// leave it, at about three bytes per token.
 	Timeline string `mapstructure:"timeline"`
-	// StallThreshold is the longest gap between two chunks that is not a stall.
+	// StallThreshold is the longest gap between two chunks that does not count as a stall.
 	StallThreshold time.Duration `mapstructure:"stall_threshold"`
-	// TPOTDenominator is what time per output token divides by: "standard" for all
-	// tokens but the first, "after_first_chunk" for all but those of the first chunk.
+	// TPOTDenominator is the number of tokens that time per output token divides by: "standard" for
+	// N - 1, "after_first_chunk" for all tokens after those of the first chunk.
 	TPOTDenominator string `mapstructure:"tpot_denominator"`
-	// Phases adds a child span for each phase of a model call that is known.
+	// Phases adds child spans queue, prefill and decode to a model call, as far as they are known.
 	Phases bool `mapstructure:"phases"`
-	// Join hands what only an engine's span tells to its client's span of the same
-	// request. Both have to be in one batch, as groupbytrace makes them.
+	// Join copies queue, prefill and decode from an engine's span to the client's span of the same
+	// request. It needs whole traces in one batch.
 	Join bool `mapstructure:"join"`
-	// RollUp sums up a trace's model calls on its root span. All of them have to be
-	// in one batch.
+	// RollUp sums a trace's model calls on its root span. It needs whole traces in one batch.
 	RollUp bool `mapstructure:"roll_up"`
-	// SLOs are what each request is judged by.
+	// SLOs judge each request. There may be at most 64.
 	SLOs []SLOConfig `mapstructure:"slos"`
 	// Fluidity turns the fluidity index on.
 	Fluidity configoptional.Optional[FluidityConfig] `mapstructure:"fluidity"`
@@ -50,11 +50,11 @@ type Config struct {
 	_ struct{}
 }
 
-// FluidityConfig holds the deadlines that the fluidity index counts.
+// FluidityConfig holds the deadlines of the fluidity index, each at most an hour.
 type FluidityConfig struct {
 	// TimeToFirstToken is the deadline of the first token after the request's start.
 	TimeToFirstToken time.Duration `mapstructure:"time_to_first_token"`
-	// TimePerOutputToken is the deadline of each further token after the last one.
+	// TimePerOutputToken is the deadline of each further token after the previous deadline.
 	TimePerOutputToken time.Duration `mapstructure:"time_per_output_token"`
 
 	// prevent unkeyed literal initialization
@@ -62,8 +62,9 @@ type FluidityConfig struct {
 }
 
 var (
-	_ confmap.Validator = (*Config)(nil)
-	_ confmap.Validator = (*FluidityConfig)(nil)
+	_ confmap.Unmarshaler = (*Config)(nil)
+	_ confmap.Validator   = (*Config)(nil)
+	_ confmap.Validator   = (*FluidityConfig)(nil)
 )
 
 func createDefaultConfig() *Config {
@@ -74,45 +75,61 @@ func createDefaultConfig() *Config {
 	}
 }
 
-// shortestDuration is the least that makes sense for any setting here. A number
-// without a unit counts as nanoseconds, and is less.
-const shortestDuration = 100 * time.Microsecond
+// Unmarshal reports keys that were removed, with their replacement.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	var errs error
+	slos, _ := conf.Get("slos").([]any)
+	for i, entry := range slos {
+		settings, _ := entry.(map[string]any)
+		if v, ok := settings["vantage"]; ok {
+			errs = errors.Join(errs, fmt.Errorf("slos::%d::vantage was removed: use match: {%s: %v}", i, names.Vantage, v))
+		}
+	}
+	if errs != nil {
+		return errs
+	}
+	return conf.Unmarshal(c)
+}
 
-// Validate reports every setting that cannot be used.
+// minDuration is the minimum of every duration. It rejects a number without a unit, which YAML reads
+// as nanoseconds.
+const minDuration = 100 * time.Microsecond
+
+// maxSLOs is the number of SLOs that token_sli counts per request.
+const maxSLOs = 64
+
+// Validate reports every invalid setting.
 func (c *Config) Validate() error {
 	var errs error
 	if c.Timeline != timelineKeep && c.Timeline != timelineDrop {
-		errs = errors.Join(errs, fmt.Errorf("timeline is %q: choose %q or %q", c.Timeline, timelineKeep, timelineDrop))
+		errs = errors.Join(errs, fmt.Errorf("timeline is %q; valid values: %s, %s", c.Timeline, timelineKeep, timelineDrop))
 	}
-	if c.StallThreshold < shortestDuration {
-		errs = errors.Join(errs, fmt.Errorf("stall_threshold is %s: give at least %s, with its unit, such as 500ms", c.StallThreshold, shortestDuration))
+	if c.StallThreshold < minDuration {
+		errs = errors.Join(errs, fmt.Errorf("stall_threshold is %s; use at least %s, with a unit, such as 500ms", c.StallThreshold, minDuration))
 	}
 	if _, ok := denominators[c.TPOTDenominator]; !ok {
-		errs = errors.Join(errs, fmt.Errorf(`tpot_denominator is %q: choose "standard" or "after_first_chunk"`, c.TPOTDenominator))
+		errs = errors.Join(errs, fmt.Errorf("tpot_denominator is %q; valid values: standard, after_first_chunk", c.TPOTDenominator))
 	}
 	if len(c.SLOs) > maxSLOs {
-		errs = errors.Join(errs, fmt.Errorf("slos has %d entries: token_sli counts %d of a request, so more are not possible", len(c.SLOs), maxSLOs))
+		errs = errors.Join(errs, fmt.Errorf("slos has %d entries; the maximum is %d", len(c.SLOs), maxSLOs))
 	}
 	return errors.Join(errs, c.validateNames())
 }
 
-// maxSLOs is how many SLOs token_sli counts.
-const maxSLOs = 64
-
-// validateNames reports SLOs that cannot be told apart.
+// validateNames reports SLOs that share a name.
 func (c *Config) validateNames() (errs error) {
 	seen := map[string]int{}
 	for i := range c.SLOs {
 		name := c.SLOs[i].Name
 		if first, taken := seen[name]; taken && name != "" {
-			errs = errors.Join(errs, fmt.Errorf("slos::%d and slos::%d both have the name %q: give each its own", first, i, name))
+			errs = errors.Join(errs, fmt.Errorf("slos::%d and slos::%d are both named %q; names must be unique", first, i, name))
 		}
 		seen[name] = i
 	}
 	return errs
 }
 
-// Validate reports a deadline that is missing or cannot be used.
+// Validate reports a deadline that is missing or out of range.
 func (c *FluidityConfig) Validate() error {
 	return errors.Join(
 		validateDeadline("time_to_first_token", c.TimeToFirstToken),
@@ -121,14 +138,14 @@ func (c *FluidityConfig) Validate() error {
 }
 
 func validateDeadline(key string, deadline time.Duration) error {
-	if deadline < shortestDuration || deadline > latency.MaxDeadline {
-		return fmt.Errorf("%s is %s: the fluidity index needs both deadlines, each from %s to %s and with its unit; "+
-			"leave fluidity out to turn the index off", key, deadline, shortestDuration, latency.MaxDeadline)
+	if deadline < minDuration || deadline > latency.MaxDeadline {
+		return fmt.Errorf("%s is %s; fluidity needs both deadlines, each from %s to %s, with a unit; "+
+			"remove fluidity to turn the index off", key, deadline, minDuration, latency.MaxDeadline)
 	}
 	return nil
 }
 
-// options returns the settings in the terms of package latency.
+// options converts the settings for package latency.
 func (c *Config) options() latency.Options {
 	options := latency.Options{
 		StallThreshold: c.StallThreshold,

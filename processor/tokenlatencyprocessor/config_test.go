@@ -20,14 +20,14 @@ func load(t *testing.T, settings map[string]any) (*Config, error) {
 	return cfg, confmap.Validate(cfg)
 }
 
-func TestDefaultConfig(t *testing.T) {
+func TestConfig_Default(t *testing.T) {
 	cfg, err := load(t, nil)
 	require.NoError(t, err)
 	require.Equal(t, &Config{Timeline: "drop", StallThreshold: 500 * time.Millisecond, TPOTDenominator: "standard"}, cfg)
 	require.Equal(t, latency.Options{StallThreshold: 500 * time.Millisecond, Denominator: latency.AllButFirst}, cfg.options())
 }
 
-func TestEverySetting(t *testing.T) {
+func TestConfig_EverySetting(t *testing.T) {
 	cfg, err := load(t, map[string]any{
 		"timeline": "keep", "stall_threshold": "1s", "tpot_denominator": "after_first_chunk",
 		"phases": true, "join": true, "roll_up": true,
@@ -45,32 +45,32 @@ func TestEverySetting(t *testing.T) {
 	}, cfg.options())
 }
 
-func TestInvalidConfig(t *testing.T) {
+func TestConfig_Invalid(t *testing.T) {
 	tests := map[string]struct {
 		settings map[string]any
 		message  string
 	}{
-		"timeline misspelt": {
-			map[string]any{"timeline": "Keep"}, `timeline is "Keep": choose "keep" or "drop"`,
+		"unknown timeline": {
+			map[string]any{"timeline": "Keep"}, `timeline is "Keep"; valid values: keep, drop`,
 		},
-		"stall threshold without its unit": {
-			map[string]any{"stall_threshold": 500}, "stall_threshold is 500ns: give at least 100µs, with its unit, such as 500ms",
+		"stall threshold without a unit": {
+			map[string]any{"stall_threshold": 500}, "stall_threshold is 500ns; use at least 100µs, with a unit, such as 500ms",
 		},
-		"no stall threshold": {
-			map[string]any{"stall_threshold": "0s"}, "stall_threshold is 0s: give at least 100µs, with its unit, such as 500ms",
+		"stall threshold of zero": {
+			map[string]any{"stall_threshold": "0s"}, "stall_threshold is 0s; use at least 100µs, with a unit, such as 500ms",
 		},
 		"unknown denominator": {
-			map[string]any{"tpot_denominator": "n-1"}, `tpot_denominator is "n-1": choose "standard" or "after_first_chunk"`,
+			map[string]any{"tpot_denominator": "n-1"}, `tpot_denominator is "n-1"; valid values: standard, after_first_chunk`,
 		},
-		"one deadline only": {
+		"only one deadline": {
 			map[string]any{"fluidity": map[string]any{"time_to_first_token": "2s"}},
-			"fluidity: time_per_output_token is 0s: the fluidity index needs both deadlines, each from 100µs to 1h0m0s and with its unit; leave fluidity out to turn the index off",
+			"fluidity: time_per_output_token is 0s; fluidity needs both deadlines, each from 100µs to 1h0m0s, with a unit; remove fluidity to turn the index off",
 		},
 		"negative deadline": {
 			map[string]any{"fluidity": map[string]any{"time_to_first_token": "-1s", "time_per_output_token": "1s"}},
 			"fluidity: time_to_first_token is -1s",
 		},
-		"a deadline of a day": {
+		"deadline of a day": {
 			map[string]any{"fluidity": map[string]any{"time_to_first_token": "24h", "time_per_output_token": "1s"}},
 			"fluidity: time_to_first_token is 24h0m0s",
 		},
@@ -86,7 +86,7 @@ func TestInvalidConfig(t *testing.T) {
 	}
 }
 
-func TestEveryMistakeIsReported(t *testing.T) {
+func TestConfig_ReportsEveryError(t *testing.T) {
 	_, err := load(t, map[string]any{"timeline": "x", "stall_threshold": "-1s", "tpot_denominator": "y"})
 	require.ErrorContains(t, err, "timeline")
 	require.ErrorContains(t, err, "stall_threshold")

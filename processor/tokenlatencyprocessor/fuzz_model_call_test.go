@@ -26,8 +26,7 @@ type scopedSpan struct {
 	scope string
 }
 
-// vocabulary holds the spans of all golden cases, and so at least one that each
-// reader claims, and the words in them.
+// vocabulary holds the spans of all golden cases, at least one for each reader, and the words in them.
 type vocabulary struct {
 	spans                                  []scopedSpan
 	keys, texts, events, spanNames, scopes []string
@@ -77,11 +76,11 @@ func (words *vocabulary) learn(span scopedSpan) {
 
 func pick(list []string, n uint64) string { return list[n%uint64(len(list))] }
 
-// stepLength is the length of one step of a distortion: what to do, to which
-// word, and with what.
+// stepLength is the length in bytes of one step of a distortion: the operation, the word it applies
+// to, and its operand.
 const stepLength = 1 + 2 + 8
 
-// distort makes another span of one, a step at a time.
+// distort changes a span, step by step.
 func (words *vocabulary) distort(span *scopedSpan, steps []byte) {
 	for ; len(steps) >= stepLength; steps = steps[stepLength:] {
 		word, bits := uint64(binary.LittleEndian.Uint16(steps[1:])), binary.LittleEndian.Uint64(steps[3:])
@@ -128,13 +127,12 @@ func (words *vocabulary) distort(span *scopedSpan, steps []byte) {
 	}
 }
 
-// step is a step for a seed.
+// step encodes a step for a seed.
 func step(what byte, word uint16, bits uint64) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint16([]byte{what}, word), bits)
 }
 
-// Whatever a span says, it passes, it keeps what it said, and what is added can be
-// true.
+// Every span passes and keeps its data, and every added number is plausible.
 func FuzzModelCall(f *testing.F) {
 	words := readVocabulary(f)
 	second := uint64(time.Second)
@@ -169,12 +167,12 @@ func FuzzModelCall(f *testing.F) {
 		}
 		requireKept(t, before, spans[0])
 		first, _ := spans[1].Attributes().Get(names.TimeToFirstToken)
-		require.Equal(t, 0.1, first.Double(), "the span beside it is not touched")
+		require.Equal(t, 0.1, first.Double(), "the other span is unaffected")
 	})
 }
 
-// requireKept fails when a span lost or changed something that is not ours, or
-// gained a standard attribute that says nothing.
+// requireKept fails if a span lost or changed anything outside our prefix, or gained a standard
+// attribute without a plausible value.
 func requireKept(t *testing.T, before, after ptrace.Span) {
 	t.Helper()
 	for key, v := range before.Attributes().All() {
@@ -209,7 +207,7 @@ func requireKept(t *testing.T, before, after ptrace.Span) {
 	require.Equal(t, withoutAttributes(t, before), withoutAttributes(t, after))
 }
 
-// withoutAttributes returns all else that a span says, encoded.
+// withoutAttributes encodes a span without its attributes.
 func withoutAttributes(t *testing.T, span ptrace.Span) []byte {
 	t.Helper()
 	traces, spans := newSpans()

@@ -17,7 +17,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// putAnything sets an attribute to one of the types that pdata has.
+// putAnything sets an attribute to a value of any pdata type, or removes it.
 func putAnything(attributes pcommon.Map, name string, kind uint8, bits uint64) {
 	v := attributes.PutEmpty(name)
 	switch kind % 9 {
@@ -42,12 +42,11 @@ func putAnything(attributes pcommon.Map, name string, kind uint8, bits uint64) {
 	}
 }
 
-// requireSane fails on anything among the written attributes that is no finite
-// number of at least 0, or is out of step with what it belongs to.
+// requireSane fails if a written attribute is not a finite number of at least 0, or is out of range.
 func requireSane(t *testing.T, attributes pcommon.Map) {
 	t.Helper()
 	if _, ours := attributes.Get(names.Source); !ours {
-		return // left as it came
+		return // not annotated
 	}
 	for name, v := range attributes.All() {
 		if !derivedNames[name] {
@@ -90,7 +89,7 @@ func FuzzProcessor(f *testing.F) {
 	}
 	good := line.AppendBinary(nil, epoch)
 	var wild timeline.Timeline
-	for i := range int64(9) { // leaps that overflow when added up
+	for i := range int64(9) { // gaps whose sum overflows
 		wild.Append(epoch+(i%2)*(math.MaxInt64-epoch), timeline.MaxTokensPerChunk, timeline.Content)
 	}
 	second := uint64(time.Second)
@@ -130,6 +129,6 @@ func FuzzProcessor(f *testing.F) {
 		requireSane(t, spans.At(0).Attributes())
 		requireSane(t, spans.At(1).Attributes())
 		first, _ := spans.At(0).Attributes().Get(names.TimeToFirstToken)
-		require.Equal(t, 0.1, first.Double(), "the span beside it is not touched")
+		require.Equal(t, 0.1, first.Double(), "the other span is unaffected")
 	})
 }

@@ -26,16 +26,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// Each folder of testdata is a situation: what comes in, what must come out, and
-// maybe a config. The name of one with spans of another instrumentation begins
-// with the source that they get.
+// Each folder of testdata is a case: an input, the expected output, and optionally a config. The
+// folder of another instrumentation's spans is named after their source.
 //
-// The files are for people to read and write. Where a span has bytes, they have
-// text: the timeline "100 120x3 150r" is chunks at 100, 120 and 150 ms after the
-// start, the second with three tokens, the third of reasoning; a sketch is its
-// count, range and sum. Every number in expected.yaml is the formula of
-// definitions.md worked out by hand, as the comment beside it shows; none comes
-// from the processor. Percentiles are the exact nearest rank.
+// The files use text in place of bytes. The timeline "100 120x3 150r" has chunks at 100, 120 and 150 ms
+// after the start, the second with three tokens, the third with reasoning. A sketch is written as its
+// count, range and sum. Every number in expected.yaml is computed by hand from definitions.md, as the
+// comment beside it shows, and never copied from the processor. Percentiles are the exact nearest rank.
 func TestGolden(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join("testdata", "*", "input.yaml"))
 	require.NoError(t, err)
@@ -79,9 +76,8 @@ func spansOf(traces ptrace.Traces) (spans []ptrace.Span) {
 	return spans
 }
 
-// Each reader is seen to read something, and each folder to hold what its name
-// promises.
-func TestEverySourceHasGoldenCase(t *testing.T) {
+// Every reader has a golden case, and every folder is named after the source of its spans.
+func TestGolden_CoversEverySource(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join("testdata", "*", "expected.yaml"))
 	require.NoError(t, err)
 	seen := map[string]bool{}
@@ -117,8 +113,7 @@ func readConfig(t *testing.T, folder string) *Config {
 
 var channelLetters = map[byte]timeline.Channel{'r': timeline.Reasoning, 't': timeline.ToolCall}
 
-// packTimeline turns a timeline in words into bytes. One that begins with "bad"
-// stays as it is.
+// packTimeline encodes a timeline given as text. It keeps a text that begins with "bad".
 func packTimeline(tb testing.TB, attributes pcommon.Map) {
 	tb.Helper()
 	words, ok := attributes.Get(names.Timeline)
@@ -144,7 +139,7 @@ func packTimeline(tb testing.TB, attributes pcommon.Map) {
 	words.SetEmptyBytes().FromRaw(line.AppendBinary(nil, 0))
 }
 
-// describeBytes is the way back.
+// describeBytes replaces the bytes of a span by the text that golden files use.
 func describeBytes(t *testing.T, attributes pcommon.Map) {
 	t.Helper()
 	for key, v := range attributes.All() {
@@ -173,9 +168,8 @@ func describeBytes(t *testing.T, attributes pcommon.Map) {
 	}
 }
 
-// settle takes the expected number where the actual is near enough: within 1%
-// for a percentile, which is what the project promises, and within a rounding
-// error for all others.
+// settle replaces actual numbers by the expected ones if they are close enough: within 1% for a
+// percentile, which is the promised accuracy, and within a rounding error for all others.
 func settle(expected, actual ptrace.Span) {
 	for key, v := range actual.Attributes().All() {
 		want, ok := expected.Attributes().Get(key)

@@ -5,65 +5,50 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// onlyEngineKnows are the phases that a client can at best estimate.
-var onlyEngineKnows = [...]string{names.QueueDuration, names.PrefillDuration, names.DecodeDuration}
+// enginePhases are the phases that only an engine measures. A client can at best estimate them.
+var enginePhases = [...]string{names.QueueDuration, names.PrefillDuration, names.DecodeDuration}
 
 // engineTimes is what an engine measured of one request.
 type engineTimes struct {
 	firstToken latency.Measure
-	phases     [len(onlyEngineKnows)]latency.Measure
+	phases     [len(enginePhases)]latency.Measure
 }
 
-// fill takes what is not known yet.
+// fill adds the times that are still unknown from an engine's span.
 func (e *engineTimes) fill(attributes pcommon.Map) {
 	if !e.firstToken.Known {
 		e.firstToken = measured(attributes, names.TimeToFirstToken)
 	}
-	for i, name := range onlyEngineKnows {
+	for i, name := range enginePhases {
 		if !e.phases[i].Known {
 			e.phases[i] = measured(attributes, name)
 		}
 	}
 }
 
-// severalEngines stands for the engine of a request that has more than one, of
-// which none can be told to be the right one: a retry, for example.
+// severalEngines stands for the engine of a request that more than one engine worked on, such as
+// after a retry. It is unknown which of them answered.
 const severalEngines = -2
 
-// join gives the spans of clients, and of the gateways on the way to them, what
-// the engine's span of the same request tells. The two belong together when one
-// is above the other.
+// join adds an engine's times to the client's span of the same request, and to the gateways and
+// servers in between. An engine's span belongs to the model calls above it.
 func (t *tree) join(counts *tally) {
-	engines := map[int]*engineTimes{}
-	for _, i := range t.calls {
-		if t.nodes[i].vantage == engine && t.outermostEngine(i) == i {
-			engines[i] = new(engineTimes)
-			engines[i].fill(t.nodes[i].span.Attributes())
-		}
-	}
-	// An engine inside an engine works on the same request.
-	for _, i := range t.calls {
-		if t.nodes[i].vantage == engine {
-			if outermost := engines[t.outermostEngine(i)]; outermost != nil {
-				outermost.fill(t.nodes[i].span.Attributes())
-			}
-		}
-	}
-
+	engines := t.engines()
 	engineOf := map[int]int{}
 	for e := range engines {
-		t.above(e, func(i int) bool {
+		t.ancestors(e, func(i int) bool {
 			if !t.nodes[i].call {
-				return !t.nodes[i].agent // what a tool asks an engine for is not its agent's request
+				return !t.nodes[i].agent // an agent's or tool's request is not the client's above it
 			}
 			if _, taken := engineOf[i]; taken {
 				engineOf[i] = severalEngines
 			} else {
 				engineOf[i] = e
 			}
-			return t.nodes[i].vantage != client
+			return t.nodes[i].vantage != vantage.Client
 		})
 	}
 	for i, e := range engineOf {
@@ -72,16 +57,36 @@ func (t *tree) join(counts *tally) {
 			continue
 		}
 		counts.joins[joined]++
-		gain(t.nodes[i].span.Attributes(), engines[e], counts)
+		fillFromEngine(t.nodes[i].span.Attributes(), engines[e], counts)
 	}
 }
 
-// outermostEngine returns the highest of the engines that follow one another
-// upwards from a node.
+// engines returns the times of each outermost engine span. An engine's span below another engine's
+// belongs to the same request and adds what that one lacks.
+func (t *tree) engines() map[int]*engineTimes {
+	engines := map[int]*engineTimes{}
+	for _, i := range t.calls {
+		if t.nodes[i].vantage == vantage.Engine && t.outermostEngine(i) == i {
+			engines[i] = new(engineTimes)
+			engines[i].fill(t.nodes[i].span.Attributes())
+		}
+	}
+	for _, i := range t.calls {
+		if t.nodes[i].vantage == vantage.Engine {
+			if outermost := engines[t.outermostEngine(i)]; outermost != nil {
+				outermost.fill(t.nodes[i].span.Attributes())
+			}
+		}
+	}
+	return engines
+}
+
+// outermostEngine returns the topmost of the engines above an engine, with no other model call and
+// no agent in between.
 func (t *tree) outermostEngine(i int) int {
 	outermost := i
-	t.above(i, func(above int) bool {
-		if n := &t.nodes[above]; n.call && n.vantage != engine {
+	t.ancestors(i, func(above int) bool {
+		if n := &t.nodes[above]; n.call && n.vantage != vantage.Engine {
 			return false
 		} else if n.call {
 			outermost = above
@@ -91,17 +96,18 @@ func (t *tree) outermostEngine(i int) int {
 	return outermost
 }
 
-// gain writes on a client's span what it lacks or has only as an estimate.
-func gain(attributes pcommon.Map, told *engineTimes, counts *tally) {
+// fillFromEngine writes the engine's phases on a span that lacks them or has estimates, and the
+// difference of their times to first token.
+func fillFromEngine(attributes pcommon.Map, engine *engineTimes, counts *tally) {
 	limit := measured(attributes, names.RequestDuration)
-	for i, name := range onlyEngineKnows {
-		own, theirs := measured(attributes, name), told.phases[i]
+	for i, name := range enginePhases {
+		own, phase := measured(attributes, name), engine.phases[i]
 		switch {
-		case !theirs.Known || own.Known && !own.Estimated:
-		case limit.Known && theirs.Value > limit.Value:
+		case !phase.Known || own.Known && !own.Estimated:
+		case limit.Known && phase.Value > limit.Value:
 			counts.rejected[latency.LongerThanRequest]++
 		default:
-			putMeasure(attributes, name, theirs)
+			putMeasure(attributes, name, phase)
 		}
 	}
 	prefill, decode := measured(attributes, names.PrefillDuration), measured(attributes, names.DecodeDuration)
@@ -110,19 +116,19 @@ func gain(attributes pcommon.Map, told *engineTimes, counts *tally) {
 			Value: decode.Value / sum, Known: true, Estimated: prefill.Estimated || decode.Estimated,
 		})
 	}
-	putNetwork(attributes, measured(attributes, names.TimeToFirstToken), told.firstToken, counts)
+	putNetwork(attributes, measured(attributes, names.TimeToFirstToken), engine.firstToken, counts)
 }
 
-// putNetwork writes how much longer the first token took to the client than to
-// the engine. A difference of two durations mixes no clocks.
-func putNetwork(attributes pcommon.Map, clients, engines latency.Measure, counts *tally) {
+// putNetwork writes how much longer the first token took at the client than at the engine. The
+// difference of two durations does not depend on the offset between the clocks.
+func putNetwork(attributes pcommon.Map, client, engine latency.Measure, counts *tally) {
 	switch {
-	case !clients.Known || !engines.Known:
-	case clients.Value < engines.Value:
+	case !client.Known || !engine.Known:
+	case client.Value < engine.Value:
 		counts.rejected[latency.Negative]++
 	default:
 		putMeasure(attributes, names.NetworkDuration, latency.Measure{
-			Value: clients.Value - engines.Value, Known: true, Estimated: clients.Estimated || engines.Estimated,
+			Value: client.Value - engine.Value, Known: true, Estimated: client.Estimated || engine.Estimated,
 		})
 	}
 }

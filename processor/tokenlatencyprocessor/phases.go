@@ -12,17 +12,15 @@ import (
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadata"
 )
 
-// phaseSpans collects the child spans of one resource's model calls. It adds a
-// scope of our own for them once there is one.
+// phaseSpans adds the child spans of one resource's model calls, in a scope of their own.
 type phaseSpans struct {
 	scopes ptrace.ScopeSpansSlice
 	spans  ptrace.SpanSlice
-	made   bool
+	made   bool // whether the scope exists
 }
 
-// addTo adds a child span for each phase of a model call that is known. A phase
-// begins where the one before it ends, and decode with the first token: a
-// waterfall then shows where the time went.
+// addTo adds a child span for each known phase of a model call. A phase begins at the end of the
+// previous one, decode at the first token.
 func (p *phaseSpans) addTo(call ptrace.Span, derived *latency.Latency) {
 	var at float64
 	for _, phase := range [...]struct {
@@ -40,7 +38,7 @@ func (p *phaseSpans) addTo(call ptrace.Span, derived *latency.Latency) {
 		if first := derived.Measures[latency.TimeToFirstToken]; phase.quantity == latency.DecodeDuration && first.Known {
 			at = first.Value
 		}
-		// An engine's phases are of another clock than its span, and may not fit.
+		// An engine measures phases with another clock than its span, so a phase may not fit.
 		at = max(0, min(at, derived.Measures[latency.RequestDuration].Value-m.Value))
 		p.add(call, phase.name, at, m)
 		at += m.Value
@@ -70,8 +68,8 @@ func nanoseconds(seconds float64) pcommon.Timestamp {
 	return pcommon.Timestamp(seconds*float64(time.Second) + 0.5)
 }
 
-// phaseID derives the id of a phase's span from the call's, so that a call that
-// is sent again makes no second set.
+// phaseID derives the ID of a phase's span from its call's, so that a call that is sent again gets
+// the same phases.
 func phaseID(call ptrace.Span, phase string) (id pcommon.SpanID) {
 	trace, span := call.TraceID(), call.SpanID()
 	seed := make([]byte, 0, 64)

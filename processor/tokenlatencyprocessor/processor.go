@@ -11,17 +11,14 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
-	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
-// tokenLatency annotates spans. It holds no state between batches.
+// tokenLatency annotates spans. It keeps no state between batches.
 type tokenLatency struct {
-	dropTimeline bool
 	phases       bool
 	join, rollUp bool
-	slos         []slo
-	sources      []string  // by reader
+	rules        []rule
 	workers      sync.Pool // of *worker
 	telemetry    *telemetry
 	logger       *zap.Logger
@@ -29,12 +26,12 @@ type tokenLatency struct {
 
 // worker is the memory that one batch needs.
 type worker struct {
-	observer source.Observer
-	analyzer *latency.Analyzer
-	derived  latency.Latency // of the span read last
-	encoded  []byte          // scratch for one sketch
-	tree     tree
-	tally    tally
+	observer  source.Observer
+	analyzer  *latency.Analyzer
+	derived   latency.Latency // of the last span
+	annotator annotator
+	tree      tree
+	tally     tally
 }
 
 func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatency, error) {
@@ -42,32 +39,30 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	if err != nil {
 		return nil, err
 	}
-	slos, err := newSLOs(cfg.SLOs)
+	rules, err := newRules(cfg.SLOs)
 	if err != nil {
 		return nil, err
 	}
-	options := cfg.options()
+	options, sources := cfg.options(), source.Names()
 	return &tokenLatency{
-		dropTimeline: cfg.Timeline == timelineDrop,
-		phases:       cfg.Phases,
-		join:         cfg.Join,
-		rollUp:       cfg.RollUp,
-		slos:         slos,
-		sources:      source.Names(),
+		phases: cfg.Phases,
+		join:   cfg.Join,
+		rollUp: cfg.RollUp,
+		rules:  rules,
 		workers: sync.Pool{New: func() any {
-			return &worker{analyzer: latency.NewAnalyzer(options), tally: newTally()}
+			return &worker{
+				analyzer:  latency.NewAnalyzer(options),
+				annotator: annotator{dropTimeline: cfg.Timeline == timelineDrop, sources: sources},
+				tally:     newTally(),
+			}
 		}},
 		telemetry: telemetry,
 		logger:    onceAMinute(set.Logger),
 	}, nil
 }
 
-func (p *tokenLatency) shutdown(context.Context) error {
-	return nil
-}
-
-// onceAMinute logs each message at most once a minute: what is wrong with one
-// span is mostly wrong with all spans of its sender.
+// onceAMinute logs each message at most once a minute: a problem with one span is usually a problem
+// with all spans of its sender.
 func onceAMinute(logger *zap.Logger) *zap.Logger {
 	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
@@ -83,8 +78,8 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 	if p.join || p.rollUp {
 		p.processTree(w, traces)
 	}
-	if len(p.slos) > 0 {
-		judge(traces, p.slos)
+	if len(p.rules) > 0 {
+		judge(traces, p.rules)
 	}
 	p.telemetry.report(ctx, &w.tally)
 	return traces, nil
@@ -92,10 +87,10 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 
 func (p *tokenLatency) processResource(w *worker, scopes ptrace.ScopeSpansSlice) {
 	phases := phaseSpans{scopes: scopes}
-	for i := range scopes.Len() { // phases add one, which is not to be read
+	for i := range scopes.Len() { // not over the scope that phases adds
 		scope := scopes.At(i).Scope().Name()
 		for _, span := range scopes.At(i).Spans().All() {
-			withPhases := p.phases && !isAnnotated(span) // which has them already
+			withPhases := p.phases && !isAnnotated(span) // an annotated span already has its phases
 			if derived := p.processSpan(w, scope, span); withPhases && derived != nil {
 				phases.addTo(span, derived)
 			}
@@ -103,17 +98,10 @@ func (p *tokenLatency) processResource(w *worker, scopes ptrace.ScopeSpansSlice)
 	}
 }
 
-// isAnnotated reports that this processor, or one before it, wrote on the span: it
-// is a model call that carries its latency.
-func isAnnotated(span ptrace.Span) bool {
-	_, annotated := span.Attributes().Get(names.Source)
-	return annotated
-}
-
-// processTree does what takes a whole trace.
+// processTree runs the steps that need whole traces.
 func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
-	w.tree.grow(traces)
-	defer w.tree.cut()
+	w.tree.build(traces)
+	defer w.tree.reset()
 	if p.join {
 		w.tree.join(&w.tally)
 	}
@@ -122,8 +110,8 @@ func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
 	}
 }
 
-// processSpan writes the latency of a model call on its span, and returns it. A
-// span that tells of none, or that cannot be read, stays as it is.
+// processSpan writes the latency of a model call on its span, and returns it. It returns nil, and
+// leaves the span unchanged, if the span is not a model call or cannot be read.
 func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) *latency.Latency {
 	observed, err := w.observer.Observe(scope, span)
 	if observed == nil {
@@ -135,13 +123,13 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) *l
 	}
 	if err != nil {
 		w.tally.malformed[observed.Reader]++
-		p.logger.Warn("A span's token timings cannot be read; it passes without latency. "+
-			"Check that what sent it, and every processor before this one, comes from the same release of tokenpulse "+
-			"and leaves its attributes alone.",
+		p.logger.Warn("Cannot read the token timings of a span; it passes without latency. "+
+			"Check that its sender and every processor before this one run the same release of tokenpulse "+
+			"and leave the span's attributes unchanged",
 			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
 		return nil
 	}
 	w.tally.add(observed, &w.derived)
-	p.annotate(w, span.Attributes(), observed, &w.derived)
+	w.annotator.annotate(span.Attributes(), observed, &w.derived, w.analyzer)
 	return &w.derived
 }

@@ -24,14 +24,14 @@ import (
 
 const epoch = 1_795_233_292_000_000_000
 
-// onlySpan returns the span of traces that hold one.
+// onlySpan returns the only span of the traces.
 func onlySpan(tb testing.TB, traces ptrace.Traces) ptrace.Span {
 	tb.Helper()
 	require.Equal(tb, 1, traces.SpanCount())
 	return traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 }
 
-// newProcessor returns a processor, and the sink that it feeds.
+// newProcessor returns a processor and the sink that receives its output.
 func newProcessor(tb testing.TB, set processor.Settings, cfg *Config) (processor.Traces, *consumertest.TracesSink) {
 	tb.Helper()
 	sink := new(consumertest.TracesSink)
@@ -40,7 +40,7 @@ func newProcessor(tb testing.TB, set processor.Settings, cfg *Config) (processor
 	return p, sink
 }
 
-// addStream adds the span of a stream with one-token chunks, which lasts a second.
+// addStream adds the span of a stream that lasts a second, with one-token chunks at the given times.
 func addStream(spans ptrace.SpanSlice, milliseconds ...int64) ptrace.Span {
 	span := spans.AppendEmpty()
 	span.SetStartTimestamp(epoch)
@@ -58,14 +58,14 @@ func newSpans() (ptrace.Traces, ptrace.SpanSlice) {
 	return traces, traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
 }
 
-func TestCapabilities(t *testing.T) {
+func TestProcessor_Capabilities(t *testing.T) {
 	p, _ := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
-	require.True(t, p.Capabilities().MutatesData, "the processor writes on spans that others may share")
+	require.True(t, p.Capabilities().MutatesData, "the processor changes spans that other pipelines may share")
 }
 
-// With the timeline kept, a second processor derives the same once more; with it
-// dropped, it leaves the span alone.
-func TestTwoProcessorsInARow(t *testing.T) {
+// A second processor derives the same numbers again if the timeline was kept, and leaves the span
+// unchanged if it was dropped.
+func TestProcessor_TwiceGivesTheSame(t *testing.T) {
 	for _, keep := range []string{timelineKeep, timelineDrop} {
 		t.Run(keep, func(t *testing.T) {
 			cfg := createDefaultConfig()
@@ -91,37 +91,36 @@ func TestTwoProcessorsInARow(t *testing.T) {
 	}
 }
 
-// What token_sli reads is what this processor derived: a service cannot slip a
-// time to first token in, nor a queue that cannot be true.
-func TestAbsentMeansAbsent(t *testing.T) {
+// token_sli must read only numbers that this processor derived, so those of the service are removed.
+func TestProcessor_RemovesDerivedAttributesOfOthers(t *testing.T) {
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
 	traces, spans := newSpans()
-	attributes := addStream(spans).Attributes() // no token
+	attributes := addStream(spans).Attributes() // without a token
 	for name := range derivedNames {
 		attributes.PutDouble(name, 1e9)
 	}
-	attributes.PutStr("tokenpulse.slo.met", "not ours to judge")
-	attributes.PutStr("mine", "stays")
+	attributes.PutStr("tokenpulse.slo.met", "verdict of another processor")
+	attributes.PutStr("mine", "kept")
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 	require.Equal(t, map[string]any{
 		names.Source: "token_stream", names.Vantage: "server", names.Outcome: "error",
 		names.RequestDuration: 1.0, names.RequestTokenRate: 0.0, names.ChunkCount: int64(0),
-		"tokenpulse.slo.met": "not ours to judge", "mine": "stays",
+		"tokenpulse.slo.met": "verdict of another processor", "mine": "kept",
 	}, onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw())
 }
 
-func TestStandardAttributesStay(t *testing.T) {
+func TestProcessor_KeepsStandardAttributes(t *testing.T) {
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
 	traces, spans := newSpans()
 	attributes := addStream(spans, 100, 200).Attributes()
-	attributes.PutStr(names.GenAIOutputTokens, "11") // a string, as some send it
+	attributes.PutStr(names.GenAIOutputTokens, "11") // some instrumentations send a string
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 	raw := onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw()
-	require.Equal(t, "11", raw[names.GenAIOutputTokens], "what a span says is not overwritten")
-	require.InDelta(t, 0.010, raw[names.TimePerOutputToken], 1e-12, "and read all the same")
+	require.Equal(t, "11", raw[names.GenAIOutputTokens], "an existing attribute is not overwritten")
+	require.InDelta(t, 0.010, raw[names.TimePerOutputToken], 1e-12, "the string is read as a number")
 }
 
-func TestSelfTelemetry(t *testing.T) {
+func TestProcessor_SelfTelemetry(t *testing.T) {
 	reader := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, reader.Shutdown(t.Context())) }()
 	core, logs := observer.New(zap.WarnLevel)
@@ -152,17 +151,17 @@ func TestSelfTelemetry(t *testing.T) {
 	metadatatest.AssertEqualProcessorTokenLatencyValuesRejected(t, reader, append(append(
 		one("reason", "negative", 1), one("reason", "longer_than_request", 3)...), one("reason", "unusable", 1)...), ignore)
 
-	require.Len(t, logs.All(), 1, "three spans of the same sender are one mistake")
+	require.Len(t, logs.All(), 1, "a repeated message is logged once")
 	require.Contains(t, logs.All()[0].Message, "Check that")
 }
 
-func TestEmptyBatch(t *testing.T) {
+func TestProcessor_EmptyBatch(t *testing.T) {
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
 	require.NoError(t, p.ConsumeTraces(t.Context(), ptrace.NewTraces()))
 	require.Zero(t, sink.SpanCount())
 }
 
-func TestConcurrentBatches(t *testing.T) {
+func TestProcessor_ConcurrentBatches(t *testing.T) {
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
 	const batches, spansEach = 8, 50
 	done := make(chan error, batches)

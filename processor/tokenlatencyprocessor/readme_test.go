@@ -15,8 +15,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// TestWorkedExample prints the worked example of the README, and fails when the
-// README says something else.
+// TestWorkedExample prints the worked example of the README, and fails if the README differs.
 func TestWorkedExample(t *testing.T) {
 	traces, spans := newSpans()
 	span := addStream(spans)

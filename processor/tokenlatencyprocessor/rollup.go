@@ -11,33 +11,33 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// request is a request to a model, as the vantage points along its way saw it:
-// the one closest to the user first, whose span is the request's.
+// request holds the spans of one request to a model. The first one is the closest to the user and
+// stands for the request.
 type request []ptrace.Span
 
 func (r request) span() ptrace.Span { return r[0] }
 
-// rollUp sums up the model calls of each trace on its root span.
+// rollUp sums the model calls of each trace on its root span.
 func (t *tree) rollUp(counts *tally) {
 	byTrace := map[pcommon.TraceID][]request{}
 	for _, r := range t.requests() {
 		trace := r.span().TraceID()
 		byTrace[trace] = append(byTrace[trace], r)
 	}
-	for trace, calls := range byTrace {
+	for trace, requests := range byTrace {
 		root, ok := t.roots[trace]
 		if !ok {
 			counts.rollUps[rootMissing]++
 			continue
 		}
 		counts.rollUps[rolledUp]++
-		sumUp(t.nodes[root].span, calls, counts)
+		sumUp(t.nodes[root].span, requests, counts)
 	}
 }
 
-// requests returns the requests to models. A call belongs to the request of one
-// above it that is as close to the user or closer. One above it that is further
-// away is a service which makes calls itself: those count, and it does not.
+// requests groups model calls into requests. A call below another one belongs to its request if that
+// one is as close to the user or closer. Otherwise the call above is a service that makes calls
+// itself, which is not counted.
 func (t *tree) requests() []request {
 	byLeader := map[int]request{}
 	makesCalls := map[int]bool{}
@@ -46,7 +46,7 @@ func (t *tree) requests() []request {
 			continue
 		}
 		byLeader[i] = request{t.nodes[i].span}
-		t.above(i, func(above int) bool {
+		t.ancestors(i, func(above int) bool {
 			if t.nodes[above].vantage > t.nodes[i].vantage {
 				makesCalls[above] = true
 			}
@@ -59,7 +59,7 @@ func (t *tree) requests() []request {
 		}
 	}
 	var requests []request
-	for _, i := range t.calls { // in their order, and not that of a map
+	for _, i := range t.calls { // in the order of the batch, not of the map
 		if r := byLeader[i]; r != nil && !makesCalls[i] {
 			requests = append(requests, r)
 		}
@@ -67,11 +67,11 @@ func (t *tree) requests() []request {
 	return requests
 }
 
-// leader returns the call that a call's request is counted by. An agent or a tool
-// between two calls makes them two requests.
+// leader returns the first call of a call's request. An agent or a tool between two calls separates
+// their requests.
 func (t *tree) leader(i int) int {
 	leader := i
-	t.above(i, func(above int) bool {
+	t.ancestors(i, func(above int) bool {
 		if n := &t.nodes[above]; n.call && n.vantage <= t.nodes[leader].vantage {
 			leader = above
 		}
@@ -80,38 +80,38 @@ func (t *tree) leader(i int) int {
 	return leader
 }
 
-// sumUp writes the sums of a trace's model calls on its root.
-func sumUp(root ptrace.Span, calls []request, counts *tally) {
+// sumUp writes the sums of a trace's requests on its root span.
+func sumUp(root ptrace.Span, requests []request, counts *tally) {
 	attributes := root.Attributes()
-	attributes.PutInt(names.TraceCalls, int64(len(calls)))
-	putTokens(attributes, names.TraceInputTokens, calls, names.GenAIInputTokens)
-	putTokens(attributes, names.TraceOutputTokens, calls, names.GenAIOutputTokens, names.TokenCount)
+	attributes.PutInt(names.TraceCalls, int64(len(requests)))
+	putTokens(attributes, names.TraceInputTokens, requests, names.GenAIInputTokens)
+	putTokens(attributes, names.TraceOutputTokens, requests, names.GenAIOutputTokens, names.TokenCount)
 
-	inCalls := union(calls)
+	inCalls := union(requests)
 	putMeasure(attributes, names.TraceCallDuration, latency.Measure{Value: seconds(inCalls), Known: true})
 	whole := root.EndTimestamp() - root.StartTimestamp()
 	switch {
 	case root.EndTimestamp() <= root.StartTimestamp():
-	case slices.ContainsFunc(calls, func(r request) bool { return !within(root, r.span()) }):
+	case slices.ContainsFunc(requests, func(r request) bool { return !within(root, r.span()) }):
 		counts.rejected[latency.LongerThanRequest]++
 	default:
 		putMeasure(attributes, names.TraceCallShare, latency.Measure{Value: float64(inCalls) / float64(whole), Known: true})
 	}
-	putTimeToAnswer(root, calls, counts)
+	putTimeToAnswer(root, requests, counts)
 }
 
-// within reports whether a call begins and ends while the root is under way.
+// within reports whether a call begins and ends during the root span.
 func within(root, call ptrace.Span) bool {
 	return call.StartTimestamp() >= root.StartTimestamp() && call.EndTimestamp() <= root.EndTimestamp()
 }
 
-// putTokens adds up the tokens of the requests. Of each the first vantage point
-// that has the first of the attributes counts, or else the second.
-func putTokens(attributes pcommon.Map, sum string, calls []request, told ...string) {
+// putTokens writes the sum of the requests' tokens, unless all are unknown. The attributes are tried
+// in order, each on every span of a request.
+func putTokens(attributes pcommon.Map, sum string, requests []request, reported ...string) {
 	var total int64
 	known := false
-	for _, call := range calls {
-		m := firstOf(call, told)
+	for _, r := range requests {
+		m := firstMeasured(r, reported)
 		total += int64(m.Value)
 		known = known || m.Known
 	}
@@ -120,9 +120,9 @@ func putTokens(attributes pcommon.Map, sum string, calls []request, told ...stri
 	}
 }
 
-func firstOf(call request, told []string) latency.Measure {
-	for _, name := range told {
-		for _, span := range call {
+func firstMeasured(r request, attributes []string) latency.Measure {
+	for _, name := range attributes {
+		for _, span := range r {
 			if m := measured(span.Attributes(), name); m.Known {
 				return m
 			}
@@ -131,26 +131,25 @@ func firstOf(call request, told []string) latency.Measure {
 	return latency.Measure{}
 }
 
-// union returns the time that at least one of the calls was under way.
-func union(calls []request) (sum pcommon.Timestamp) {
-	byStart := slices.SortedFunc(slices.Values(calls), func(a, b request) int {
+// union returns the time during which at least one request was active.
+func union(requests []request) (sum pcommon.Timestamp) {
+	byStart := slices.SortedFunc(slices.Values(requests), func(a, b request) int {
 		return cmp.Compare(a.span().StartTimestamp(), b.span().StartTimestamp())
 	})
 	var covered pcommon.Timestamp // up to here
-	for _, call := range byStart {
-		if from := max(covered, call.span().StartTimestamp()); call.span().EndTimestamp() > from {
-			sum += call.span().EndTimestamp() - from
-			covered = call.span().EndTimestamp()
+	for _, r := range byStart {
+		if from := max(covered, r.span().StartTimestamp()); r.span().EndTimestamp() > from {
+			sum += r.span().EndTimestamp() - from
+			covered = r.span().EndTimestamp()
 		}
 	}
 	return sum
 }
 
-// putTimeToAnswer writes how long the user waited for the first output token of
-// the call that began last. Where its span does not tell what its tokens are for,
-// its first token stands for it.
-func putTimeToAnswer(root ptrace.Span, calls []request, counts *tally) {
-	last := slices.MaxFunc(calls, func(a, b request) int {
+// putTimeToAnswer writes the time from the root's start to the first output token of the request
+// that began last. If its span does not report channels, its first token is the estimate.
+func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
+	last := slices.MaxFunc(requests, func(a, b request) int {
 		return cmp.Compare(a.span().StartTimestamp(), b.span().StartTimestamp())
 	}).span()
 	first := measured(last.Attributes(), names.TimeToFirstOutputToken)

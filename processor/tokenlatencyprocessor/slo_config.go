@@ -12,31 +12,27 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// SLOConfig is a service level objective on a request: which number of it has to
-// be at or under which threshold.
+// SLOConfig is a service level objective on single requests: an indicator and its upper threshold.
+// Attributes are looked up on the span, then on its resource.
 type SLOConfig struct {
-	// Name is what the verdict is written under.
+	// Name identifies the SLO in verdicts. "all" is reserved for all SLOs together.
 	Name string `mapstructure:"name"`
-	// Indicator is an attribute of this processor without its prefix, such as
+	// Indicator is an attribute of this processor without the prefix "tokenpulse.", such as
 	// time_per_output_token or inter_token_latency.p99.
 	Indicator string `mapstructure:"indicator"`
-	// Threshold is a duration such as 50ms, or a number where the indicator is none.
+	// Threshold is the largest good value: a duration with its unit, such as 50ms, or a number if
+	// the indicator is a count or a share.
 	Threshold any `mapstructure:"threshold"`
-	// ThresholdAttribute names an attribute that replaces the threshold where a
-	// request has it: seconds, or a duration with its unit. It is looked up on the
-	// span, then on its resource.
+	// ThresholdAttribute is an attribute that replaces the threshold on requests that have it, in
+	// seconds or with a unit. A value that is not positive is ignored.
 	ThresholdAttribute string `mapstructure:"threshold_attribute"`
-	// Match holds attributes and the values that they must have. Each is looked up
-	// on the span, then on its resource.
+	// Match holds attributes and the values that all of them must have for the SLO to apply.
 	Match map[string]string `mapstructure:"match"`
-	// MatchRegexp holds attributes and regular expressions that their whole value
-	// must match.
+	// MatchRegexp holds attributes and RE2 expressions that their whole values must match.
 	MatchRegexp map[string]string `mapstructure:"match_regexp"`
-	// Vantage is the vantage that the request must have been seen from. Empty means
-	// any.
-	Vantage string `mapstructure:"vantage"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -44,16 +40,15 @@ type SLOConfig struct {
 
 var _ confmap.Validator = (*SLOConfig)(nil)
 
-// moreIsBetter lists the indicators that no threshold at or under makes sense for,
-// and what to use in their place.
-var moreIsBetter = map[string]string{
+// higherIsBetter lists the indicators for which an upper threshold makes no sense, and what to use
+// instead.
+var higherIsBetter = map[string]string{
 	names.OutputTokenRate:  "time_per_output_token",
 	names.RequestTokenRate: "request.duration",
 	names.FluidityIndex:    "inter_token_latency.p99",
 }
 
-// indicators lists the attributes that can be judged, and whether they are in
-// seconds.
+// indicators lists the attributes that can be judged, and whether they are in seconds.
 var indicators = func() map[string]bool {
 	all := map[string]bool{
 		names.NetworkDuration: true,
@@ -62,7 +57,7 @@ var indicators = func() map[string]bool {
 		names.ClockAnomalies:  false,
 	}
 	for quantity, name := range measureNames {
-		if moreIsBetter[name] == "" {
+		if higherIsBetter[name] == "" {
 			all[name] = latency.Quantity(quantity) != latency.DecodeShare
 		}
 	}
@@ -74,32 +69,26 @@ var indicators = func() map[string]bool {
 	return all
 }()
 
-// Validate reports every setting that cannot be used.
+// Validate reports every invalid setting.
 func (c *SLOConfig) Validate() error {
 	var errs error
 	if c.Name == "" {
-		errs = errors.Join(errs, errors.New("name is empty: give the SLO a name, such as chat-tpot"))
+		errs = errors.Join(errs, errors.New("name is missing; give the SLO a name, such as chat-tpot"))
 	}
 	if c.Name == names.SLOAll {
-		errs = errors.Join(errs, fmt.Errorf("name is %q, which stands for all SLOs together: choose another", c.Name))
+		errs = errors.Join(errs, fmt.Errorf("name %q is reserved for all SLOs together; choose another", c.Name))
 	}
-	errs = errors.Join(errs, c.validateIndicator(), c.validateMatch())
-	switch c.Vantage {
-	case "", names.VantageClient, names.VantageGateway, names.VantageServer, names.VantageEngine:
-	default:
-		errs = errors.Join(errs, fmt.Errorf("vantage is %q: choose client, gateway, server or engine, or leave it out for any", c.Vantage))
-	}
-	return errs
+	return errors.Join(errs, c.validateIndicator(), c.validateMatch())
 }
 
 func (c *SLOConfig) validateIndicator() error {
 	name := names.Prefix + c.Indicator
-	if other := moreIsBetter[name]; other != "" {
-		return fmt.Errorf("indicator is %q, of which more is better, and an SLO wants a number at or under its threshold: use %s", c.Indicator, other)
+	if other := higherIsBetter[name]; other != "" {
+		return fmt.Errorf("indicator %q cannot have an upper threshold, because higher is better; use %s", c.Indicator, other)
 	}
 	inSeconds, known := indicators[name]
 	if !known {
-		return fmt.Errorf("indicator is %q: choose one of %s", c.Indicator, strings.Join(indicatorNames(), ", "))
+		return fmt.Errorf("unknown indicator %q; valid indicators: %s", c.Indicator, strings.Join(indicatorNames(), ", "))
 	}
 	_, err := c.threshold(inSeconds)
 	return err
@@ -117,57 +106,49 @@ func indicatorNames() []string {
 // threshold returns the threshold in the indicator's unit.
 func (c *SLOConfig) threshold(inSeconds bool) (float64, error) {
 	var value float64
-	switch told := c.Threshold.(type) {
+	switch configured := c.Threshold.(type) {
 	case int:
-		value = float64(told)
+		value = float64(configured)
 	case float64:
-		value = told
-	case string:
-		d, err := time.ParseDuration(told)
-		if err != nil || !inSeconds {
-			return 0, c.badThreshold(inSeconds)
-		}
-		return positive(float64(d)/float64(time.Second), c.badThreshold(inSeconds))
-	default:
-		return 0, c.badThreshold(inSeconds)
+		value = configured
 	}
-	if inSeconds { // 50 of what?
-		return 0, c.badThreshold(inSeconds)
-	}
-	return positive(value, c.badThreshold(inSeconds))
-}
-
-func positive(value float64, otherwise error) (float64, error) {
-	if !(value > 0 && value <= maxNumber) {
-		return 0, otherwise
-	}
-	return value, nil
-}
-
-func (c *SLOConfig) badThreshold(inSeconds bool) error {
 	if inSeconds {
-		return fmt.Errorf("threshold is %v: %s needs a duration over 0 with its unit, such as 50ms", c.Threshold, c.Indicator)
+		text, _ := c.Threshold.(string)
+		d, _ := time.ParseDuration(text)
+		value = float64(d) / float64(time.Second)
 	}
-	return fmt.Errorf("threshold is %v: %s needs a number over 0", c.Threshold, c.Indicator)
+	switch {
+	case value > 0 && value <= maxNumber:
+		return value, nil
+	case inSeconds:
+		return 0, fmt.Errorf("threshold is %v; %s needs a positive duration with a unit, such as 50ms", c.Threshold, c.Indicator)
+	default:
+		return 0, fmt.Errorf("threshold is %v; %s needs a positive number", c.Threshold, c.Indicator)
+	}
 }
 
 func (c *SLOConfig) validateMatch() (errs error) {
 	for attribute, pattern := range c.MatchRegexp {
 		if _, err := compile(pattern); err != nil {
-			errs = errors.Join(errs, fmt.Errorf("match_regexp of %s is %q, which is no regular expression (RE2 syntax): %w", attribute, pattern, err))
+			errs = errors.Join(errs, fmt.Errorf("match_regexp of %s is %q; use a valid RE2 expression: %w", attribute, pattern, err))
 		}
 		if _, both := c.Match[attribute]; both {
-			errs = errors.Join(errs, fmt.Errorf("match and match_regexp both have %s: leave one out", attribute))
+			errs = errors.Join(errs, fmt.Errorf("match and match_regexp both have %s; remove one", attribute))
+		}
+	}
+	if name, ok := c.Match[names.Vantage]; ok {
+		if v, _ := vantage.Parse(name); v == vantage.Unspecified {
+			errs = errors.Join(errs, fmt.Errorf("match of %s is %q; valid values: client, gateway, server, engine", names.Vantage, name))
 		}
 	}
 	return errs
 }
 
-// compile makes a pattern one of the whole value. It has to be one by itself: an
-// unbalanced parenthesis must not find its half in what goes around it.
-func compile(pattern string) (*regexp.Regexp, error) {
-	if _, err := regexp.Compile(pattern); err != nil {
+// compile returns a pattern for the whole value. It first compiles the expression by itself, so that
+// an unbalanced parenthesis cannot pair with the added group.
+func compile(expression string) (*regexp.Regexp, error) {
+	if _, err := regexp.Compile(expression); err != nil {
 		return nil, err
 	}
-	return regexp.Compile("^(?:" + pattern + ")$")
+	return regexp.Compile("^(?:" + expression + ")$")
 }

@@ -7,18 +7,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/slo/definition"
 )
 
-// verdictsOn returns the SLOs that a span lists, by verdict.
+// verdictsOn returns the SLOs that a span lists, by the attribute of their verdict.
 func verdictsOn(span ptrace.Span) map[string][]any {
 	lists := map[string][]any{}
 	for _, name := range verdictNames {
@@ -41,13 +38,13 @@ func judging(t *testing.T, slos ...map[string]any) *Config {
 }
 
 var (
-	good = func(slos ...any) map[string][]any { return map[string][]any{names.SLOMet: slos} }
-	bad  = func(slos ...any) map[string][]any { return map[string][]any{names.SLOBreached: slos} }
-	none = func(slos ...any) map[string][]any { return map[string][]any{names.SLONotEligible: slos} }
+	good       = func(slos ...any) map[string][]any { return map[string][]any{names.SLOMet: slos} }
+	bad        = func(slos ...any) map[string][]any { return map[string][]any{names.SLOBreached: slos} }
+	ineligible = func(slos ...any) map[string][]any { return map[string][]any{names.SLONotEligible: slos} }
 )
 
-// The stream of every case begins at 0 and ends after a second.
-func TestVerdicts(t *testing.T) {
+// Every stream starts at 0 and ends after a second.
+func TestVerdict_OfOneRequest(t *testing.T) {
 	tpot := map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms"}
 	with := func(slo map[string]any, key string, value any) map[string]any {
 		changed := maps.Clone(slo)
@@ -64,17 +61,17 @@ func TestVerdicts(t *testing.T) {
 	}{
 		"under the threshold": {[]map[string]any{tpot}, []int64{100, 149}, nil, nil, false, good("tpot")},
 		"at the threshold":    {[]map[string]any{tpot}, []int64{100, 150}, nil, nil, false, good("tpot")},
-		// 150 ms for three tokens: dividing seconds would give a float over or under 0.05
+		// 150 ms for three tokens: dividing seconds would give a float beside 0.05
 		"at the threshold, with a remainder": {[]map[string]any{tpot}, []int64{100, 120, 190, 250}, nil, nil, false, good("tpot")},
 		"over the threshold":                 {[]map[string]any{tpot}, []int64{100, 151}, nil, nil, false, bad("tpot")},
 		"a success of one token is not eligible": {
-			[]map[string]any{tpot}, []int64{100}, nil, nil, false, none("tpot"),
+			[]map[string]any{tpot}, []int64{100}, nil, nil, false, ineligible("tpot"),
 		},
 		"a stream without a token is bad": {[]map[string]any{tpot}, nil, nil, nil, false, bad("tpot")},
 		"aborted after one token is bad": {
 			[]map[string]any{tpot}, []int64{100}, map[string]any{names.Outcome: "cancelled"}, nil, false, bad("tpot"),
 		},
-		"incomplete, and fast until then": {
+		"incomplete, but fast": {
 			[]map[string]any{tpot}, []int64{100, 120}, map[string]any{names.Outcome: "incomplete"}, nil, false, good("tpot"),
 		},
 		"failed after two fast tokens": {[]map[string]any{tpot}, []int64{100, 120}, nil, nil, true, good("tpot")},
@@ -95,16 +92,16 @@ func TestVerdicts(t *testing.T) {
 			[]map[string]any{{"name": "ttfo", "indicator": "time_to_first_output_token", "threshold": "1s"}},
 			[]int64{100, 120},
 			map[string]any{"reasoning": true},
-			nil, false, none("ttfo"),
+			nil, false, ineligible("ttfo"),
 		},
-		"another operation": {
+		"another operation does not match": {
 			[]map[string]any{with(tpot, "match", map[string]any{"gen_ai.operation.name": "chat"})},
 			[]int64{100, 120},
 			map[string]any{"gen_ai.operation.name": "text_completion"},
 			nil, false,
 			map[string][]any{},
 		},
-		"an attribute that is not there": {
+		"a missing attribute does not match": {
 			[]map[string]any{with(tpot, "match", map[string]any{"gen_ai.operation.name": "chat"})}, []int64{100, 120}, nil, nil, false, map[string][]any{},
 		},
 		"matches the span": {
@@ -120,7 +117,7 @@ func TestVerdicts(t *testing.T) {
 			map[string]any{"service.name": "chat"},
 			false, good("tpot"),
 		},
-		"the span goes before the resource": {
+		"the span overrides the resource": {
 			[]map[string]any{with(tpot, "match", map[string]any{"tier": "gold"})},
 			[]int64{100, 120},
 			map[string]any{"tier": "silver"},
@@ -137,29 +134,32 @@ func TestVerdicts(t *testing.T) {
 			map[string]any{"gen_ai.request.model": "llama-3"},
 			nil, false, good("tpot"),
 		},
-		"an expression is of the whole value": {
+		"an expression must match the whole value": {
 			[]map[string]any{with(tpot, "match_regexp", map[string]any{"gen_ai.request.model": "llama|qwen"})},
 			[]int64{100, 120},
 			map[string]any{"gen_ai.request.model": "llama2"},
 			nil, false,
 			map[string][]any{},
 		},
-		"another vantage": {
-			[]map[string]any{with(tpot, "vantage", "engine")}, []int64{100, 120}, map[string]any{names.Vantage: "client"}, nil, false, map[string][]any{},
+		"another vantage does not match": {
+			[]map[string]any{with(tpot, "match", map[string]any{names.Vantage: "engine"})}, []int64{100, 120}, map[string]any{names.Vantage: "client"}, nil, false, map[string][]any{},
 		},
-		"its vantage": {
-			[]map[string]any{with(tpot, "vantage", "client")}, []int64{100, 120}, map[string]any{names.Vantage: "client"}, nil, false, good("tpot"),
+		"matches the vantage": {
+			[]map[string]any{with(tpot, "match", map[string]any{names.Vantage: "client"})}, []int64{100, 120}, map[string]any{names.Vantage: "client"}, nil, false, good("tpot"),
 		},
-		"a tenant with a threshold of its own, in seconds": {
+		"matches the vantage that the processor wrote": {
+			[]map[string]any{with(tpot, "match", map[string]any{names.Vantage: "server"})}, []int64{100, 120}, nil, nil, false, good("tpot"),
+		},
+		"the threshold that the request carries, in seconds": {
 			[]map[string]any{with(tpot, "threshold_attribute", "tenant.tpot")}, []int64{100, 120}, map[string]any{"tenant.tpot": 0.019}, nil, false, bad("tpot"),
 		},
-		"a tenant with a threshold of its own, as text": {
+		"the threshold that the resource carries, as text": {
 			[]map[string]any{with(tpot, "threshold_attribute", "tenant.tpot")}, []int64{100, 180}, nil, map[string]any{"tenant.tpot": "80ms"}, false, good("tpot"),
 		},
-		"a tenant with a threshold that makes no sense": {
+		"an invalid threshold on the request is ignored": {
 			[]map[string]any{with(tpot, "threshold_attribute", "tenant.tpot")}, []int64{100, 180}, map[string]any{"tenant.tpot": "-1"}, nil, false, bad("tpot"),
 		},
-		"what somebody else wrote goes": {
+		"invalid lists from other senders are replaced": {
 			[]map[string]any{tpot}, []int64{100, 120}, map[string]any{names.SLOBreached: "everything", names.SLOMet: "other"}, nil, false, good("tpot"),
 		},
 	}
@@ -186,8 +186,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// Any whole number of milliseconds a token is at its threshold, and not over it.
-func TestVerdictAtTheThresholdIsExact(t *testing.T) {
+// A time per output token equal to the threshold is good: rounding must not push it over.
+func TestVerdict_AtThresholdIsGood(t *testing.T) {
 	for _, milliseconds := range []int64{1, 3, 7, 11, 23, 49, 50, 51, 333} {
 		slo := map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": (time.Duration(milliseconds) * time.Millisecond).String()}
 		p, sink := newProcessor(t, processortest.NewNopSettings(typ), judging(t, slo))
@@ -204,9 +204,9 @@ func TestVerdictAtTheThresholdIsExact(t *testing.T) {
 	}
 }
 
-// What join brings is judged, as is a span that another Collector annotated; spans
-// that are no model calls are not.
-func TestVerdictsComeLast(t *testing.T) {
+// The phases that join adds are judged, also on spans that another Collector annotated. Spans that are
+// not model calls are not judged.
+func TestVerdict_IsGivenAfterJoin(t *testing.T) {
 	cfg := judging(t, map[string]any{"name": "queue", "indicator": "queue.duration", "threshold": "10ms"})
 	cfg.Join, cfg.Phases = true, true
 	traces := traceOf(t, plainSpan(9, 0, 0, 1000),
@@ -220,7 +220,7 @@ func TestVerdictsComeLast(t *testing.T) {
 	require.Empty(t, verdictsOn(spans[9]))
 }
 
-func TestNoSLOsNoVerdicts(t *testing.T) {
+func TestVerdict_NoneWithoutSLOs(t *testing.T) {
 	traces, spans := newSpans()
 	addStream(spans, 100, 120)
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
@@ -228,7 +228,7 @@ func TestNoSLOsNoVerdicts(t *testing.T) {
 	require.Empty(t, verdictsOn(onlySpan(t, sink.AllTraces()[0])))
 }
 
-func TestInvalidSLOs(t *testing.T) {
+func TestConfig_InvalidSLOs(t *testing.T) {
 	valid := func(key string, value any) map[string]any {
 		slo := map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms"}
 		slo[key] = value
@@ -238,37 +238,42 @@ func TestInvalidSLOs(t *testing.T) {
 		slos    []any
 		message string
 	}{
-		"no name":              {[]any{valid("name", "")}, "slos::0: name is empty: give the SLO a name"},
-		"the name of all":      {[]any{valid("name", "all")}, `slos::0: name is "all", which stands for all SLOs together`},
-		"two of one name":      {[]any{valid("name", "a"), valid("name", "b"), valid("name", "a")}, `slos::0 and slos::2 both have the name "a"`},
-		"unknown indicator":    {[]any{valid("indicator", "tpot")}, `indicator is "tpot": choose one of chunk.count, clock.anomalies, decode.duration`},
-		"no indicator":         {[]any{valid("indicator", "")}, `indicator is "": choose one of`},
-		"more is better":       {[]any{valid("indicator", "output_token_rate")}, "use time_per_output_token"},
-		"no threshold":         {[]any{valid("threshold", nil)}, "needs a duration over 0 with its unit, such as 50ms"},
-		"threshold of 0":       {[]any{valid("threshold", "0s")}, "threshold is 0s: time_per_output_token needs a duration over 0"},
-		"negative threshold":   {[]any{valid("threshold", "-5ms")}, "threshold is -5ms"},
-		"threshold of no unit": {[]any{valid("threshold", 50)}, "threshold is 50: time_per_output_token needs a duration"},
-		"a list":               {[]any{valid("threshold", []any{"50ms"})}, "needs a duration"},
+		"no name":                  {[]any{valid("name", "")}, "slos::0: name is missing; give the SLO a name, such as chat-tpot"},
+		"reserved name":            {[]any{valid("name", "all")}, `slos::0: name "all" is reserved for all SLOs together; choose another`},
+		"duplicate name":           {[]any{valid("name", "a"), valid("name", "b"), valid("name", "a")}, `slos::0 and slos::2 are both named "a"; names must be unique`},
+		"unknown indicator":        {[]any{valid("indicator", "tpot")}, `unknown indicator "tpot"; valid indicators: chunk.count, clock.anomalies, decode.duration`},
+		"no indicator":             {[]any{valid("indicator", "")}, `unknown indicator ""; valid indicators:`},
+		"higher is better":         {[]any{valid("indicator", "output_token_rate")}, `indicator "output_token_rate" cannot have an upper threshold, because higher is better; use time_per_output_token`},
+		"no threshold":             {[]any{valid("threshold", nil)}, "needs a positive duration with a unit, such as 50ms"},
+		"threshold of 0":           {[]any{valid("threshold", "0s")}, "threshold is 0s; time_per_output_token needs a positive duration"},
+		"negative threshold":       {[]any{valid("threshold", "-5ms")}, "threshold is -5ms"},
+		"threshold without a unit": {[]any{valid("threshold", 50)}, "threshold is 50; time_per_output_token needs a positive duration"},
+		"threshold is a list":      {[]any{valid("threshold", []any{"50ms"})}, "needs a positive duration"},
 		"duration of a count": {
-			[]any{map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": "1s"}}, "stall.count needs a number over 0",
+			[]any{map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": "1s"}}, "stall.count needs a positive number",
 		},
-		"count of 0": {[]any{map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": 0}}, "stall.count needs a number over 0"},
+		"count of 0": {[]any{map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": 0}}, "stall.count needs a positive number"},
 		"bad expression": {
-			[]any{valid("match_regexp", map[string]any{"gen_ai.request.model": "llama("})}, "match_regexp of gen_ai.request.model is \"llama(\", which is no regular expression",
+			[]any{valid("match_regexp", map[string]any{"gen_ai.request.model": "llama("})}, `match_regexp of gen_ai.request.model is "llama("; use a valid RE2 expression`,
 		},
-		"an expression that closes what is around it": {
-			[]any{valid("match_regexp", map[string]any{"m": "llama)|(?:qwen"})}, "match_regexp of m is \"llama)|(?:qwen\", which is no regular expression (RE2 syntax): error parsing regexp: unexpected )",
+		"an expression that closes the surrounding group": {
+			[]any{valid("match_regexp", map[string]any{"m": "llama)|(?:qwen"})}, `match_regexp of m is "llama)|(?:qwen"; use a valid RE2 expression: error parsing regexp: unexpected )`,
 		},
-		"more than are counted": {slices.Repeat([]any{valid("name", "a")}, 65), "slos has 65 entries: token_sli counts 64 of a request"},
+		"too many": {slices.Repeat([]any{valid("name", "a")}, 65), "slos has 65 entries; the maximum is 64"},
 		"attribute twice": {
 			[]any{func() map[string]any {
 				slo := valid("match", map[string]any{"a": "b"})
 				slo["match_regexp"] = map[string]any{"a": "c"}
 				return slo
-			}()}, "match and match_regexp both have a: leave one out",
+			}()}, "match and match_regexp both have a; remove one",
 		},
-		"unknown vantage": {[]any{valid("vantage", "moon")}, `vantage is "moon": choose client, gateway, server or engine`},
-		"unknown key":     {[]any{valid("treshold", "50ms")}, "treshold"},
+		"unknown vantage": {
+			[]any{valid("match", map[string]any{names.Vantage: "moon"})}, `match of tokenpulse.vantage is "moon"; valid values: client, gateway, server, engine`,
+		},
+		"vantage, which was removed": {
+			[]any{valid("vantage", "client")}, "slos::0::vantage was removed: use match: {tokenpulse.vantage: client}",
+		},
+		"unknown key": {[]any{valid("treshold", "50ms")}, "treshold"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -278,22 +283,21 @@ func TestInvalidSLOs(t *testing.T) {
 	}
 }
 
-func TestSLOConfigIsOneOfTheContract(t *testing.T) {
+func TestConfig_SLOOfTheContract(t *testing.T) {
 	conf := confmap.NewFromStringMap(map[string]any{"slos": []any{map[string]any{
 		"name": "chat-tpot", "indicator": "time_per_output_token", "threshold": "50ms", "match": map[string]any{"gen_ai.operation.name": "chat"},
 	}}})
 	cfg := createDefaultConfig()
 	require.NoError(t, conf.Unmarshal(cfg))
 	require.Equal(t, map[string]string{"gen_ai.operation.name": "chat"}, cfg.SLOs[0].Match)
-	slos, err := newSLOs(cfg.SLOs)
+	rules, err := newRules(cfg.SLOs)
 	require.NoError(t, err)
-	require.Equal(t, 0.05, slos[0].threshold)
+	require.Equal(t, 0.05, rules[0].threshold)
 }
 
-// What goes with each breach: what it was judged by, and the threshold of this very
-// request.
-func TestBreachesTellTheirIndicatorAndThreshold(t *testing.T) {
-	slos, err := newSLOs(judging(t,
+// Each breach comes with its indicator and with the threshold of this request.
+func TestVerdict_BreachCarriesIndicatorAndThreshold(t *testing.T) {
+	rules, err := newRules(judging(t,
 		map[string]any{"name": "ttft", "indicator": "time_to_first_token", "threshold": "1s"},
 		map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms", "threshold_attribute": "tenant.tpot"},
 		map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": 2},
@@ -305,10 +309,10 @@ func TestBreachesTellTheirIndicatorAndThreshold(t *testing.T) {
 	require.NoError(t, span.Attributes().FromRaw(map[string]any{
 		names.Source: "tokenpulse", names.Outcome: "success", "tenant.tpot": "20ms",
 		names.TimeToFirstToken: 0.5, names.TimePerOutputToken: 0.03, names.StallCount: 3, names.RequestDuration: 11.0,
-		names.SLOBreachedIndicator: "of another type", // is replaced
+		names.SLOBreachedIndicator: "of another type", // replaced
 	}))
 	for range 2 { // a second processor, with the same SLOs, changes nothing
-		judge(traces, slos)
+		judge(traces, rules)
 		require.Equal(t, []any{"ttft"}, verdictsOn(span)[names.SLOMet])
 		require.Equal(t, []any{"tpot", "stalls", "duration"}, verdictsOn(span)[names.SLOBreached])
 		attributes := span.Attributes().AsRaw()
@@ -318,33 +322,19 @@ func TestBreachesTellTheirIndicatorAndThreshold(t *testing.T) {
 	span.Attributes().PutDouble(names.TimePerOutputToken, 0.01)
 	span.Attributes().PutInt(names.StallCount, 0)
 	span.Attributes().PutDouble(names.RequestDuration, 1)
-	judge(traces, slos)
+	judge(traces, rules)
 	for _, gone := range []string{names.SLOBreached, names.SLOBreachedIndicator, names.SLOBreachedThreshold} {
 		require.NotContains(t, span.Attributes().AsRaw(), gone)
 	}
 }
 
-// Those who have objectives for SLOs are told which there are, while the processor
-// is there.
-func TestSLOsAreAnnounced(t *testing.T) {
-	cfg := judging(t, map[string]any{"name": "announced", "indicator": "time_to_first_token", "threshold": "1s"})
-	p, err := NewFactory().CreateTraces(t.Context(), processortest.NewNopSettings(NewFactory().Type()), cfg, &consumertest.TracesSink{})
-	require.NoError(t, err)
-	defined, _ := definition.Defined()
-	require.Contains(t, defined, "announced")
-	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
-	require.NoError(t, p.Shutdown(t.Context()))
-	defined, _ = definition.Defined()
-	require.NotContains(t, defined, "announced")
-}
-
-// Verdicts of objectives that this processor does not define are those of another one,
-// before it or in another Collector.
-func TestVerdictsOfOthersStay(t *testing.T) {
-	slos, err := newSLOs(judging(t, map[string]any{"name": "ours", "indicator": "time_to_first_token", "threshold": "1s"}).SLOs)
+// Verdicts on SLOs that this processor does not define come from another one, before it or in another
+// Collector.
+func TestVerdict_OnUndefinedSLOsIsKept(t *testing.T) {
+	rules, err := newRules(judging(t, map[string]any{"name": "ours", "indicator": "time_to_first_token", "threshold": "1s"}).SLOs)
 	require.NoError(t, err)
 	tests := map[string]struct {
-		there, expected map[string]any
+		before, expected map[string]any
 	}{
 		"met": {
 			map[string]any{names.SLOMet: []any{"theirs", "ours"}, names.SLONotEligible: []any{"others"}},
@@ -354,20 +344,20 @@ func TestVerdictsOfOthersStay(t *testing.T) {
 			map[string]any{names.SLOBreached: []any{"a", "ours", "b"}, names.SLOBreachedIndicator: []any{"x", "y", "z"}, names.SLOBreachedThreshold: []any{1.0, 2.0, 3.0}},
 			map[string]any{names.SLOBreached: []any{"a", "b"}, names.SLOBreachedIndicator: []any{"x", "z"}, names.SLOBreachedThreshold: []any{1.0, 3.0}},
 		},
-		"lists that do not go together": {
+		"lists of different lengths": {
 			map[string]any{names.SLOBreached: []any{"a", "b"}, names.SLOBreachedIndicator: []any{"x"}, names.SLOBreachedThreshold: "y"},
 			map[string]any{names.SLOBreached: []any{"a", "b"}, names.SLOBreachedIndicator: []any{nil, nil}, names.SLOBreachedThreshold: []any{nil, nil}},
 		},
-		"lists that are none": {map[string]any{names.SLOMet: "theirs", names.SLOBreached: 7}, map[string]any{}},
+		"not lists": {map[string]any{names.SLOMet: "theirs", names.SLOBreached: 7}, map[string]any{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			traces := ptrace.NewTraces()
 			span := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
-			require.NoError(t, span.Attributes().FromRaw(test.there))
+			require.NoError(t, span.Attributes().FromRaw(test.before))
 			span.Attributes().PutStr(names.Source, "tokenpulse")
 			span.Attributes().PutDouble(names.TimeToFirstToken, 2)
-			judge(traces, slos)
+			judge(traces, rules)
 			for list, ours := range map[string]any{names.SLOBreached: "ours", names.SLOBreachedIndicator: "time_to_first_token", names.SLOBreachedThreshold: 1.0} {
 				before, _ := test.expected[list].([]any)
 				test.expected[list] = append(before, ours)
@@ -380,8 +370,7 @@ func TestVerdictsOfOthersStay(t *testing.T) {
 	}
 }
 
-// A span that nobody judged has no verdict, whatever it says.
-func TestVerdictsOnOtherSpansAreNone(t *testing.T) {
+func TestVerdict_IsRemovedFromOtherSpans(t *testing.T) {
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), judging(t, map[string]any{"name": "a", "indicator": "time_to_first_token", "threshold": "1s"}))
 	traces, spans := newSpans()
 	span := spans.AppendEmpty()

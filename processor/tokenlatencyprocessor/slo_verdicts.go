@@ -6,42 +6,34 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// verdict is what definitions.md calls a request for an objective.
-type verdict uint8
+// verdictNames holds the attribute that lists the SLOs with a verdict.
+var verdictNames = [slo.Verdicts]string{slo.NotEligible: names.SLONotEligible, slo.Good: names.SLOMet, slo.Bad: names.SLOBreached}
 
-const (
-	met verdict = iota
-	breached
-	notEligible
-	verdicts
-)
-
-// verdictNames holds the attribute that lists the objectives by verdict.
-var verdictNames = [verdicts]string{met: names.SLOMet, breached: names.SLOBreached, notEligible: names.SLONotEligible}
-
-// breachedNames are the lists that have an entry for each objective breached.
+// breachedNames are the lists with an entry for each SLO breached, in the same order.
 var breachedNames = [...]string{names.SLOBreached, names.SLOBreachedIndicator, names.SLOBreachedThreshold}
 
-// putVerdict adds the verdict of an objective.
-func putVerdict(attributes pcommon.Map, v verdict, s *slo, threshold float64) {
-	list(attributes, verdictNames[v]).AppendEmpty().SetStr(s.name)
-	if v == breached {
-		list(attributes, names.SLOBreachedIndicator).AppendEmpty().SetStr(strings.TrimPrefix(s.indicator, names.Prefix))
+// putVerdict adds an SLO to the list of its verdict. For a breach it also adds the indicator and the
+// threshold.
+func putVerdict(attributes pcommon.Map, verdict slo.Verdict, r *rule, threshold float64) {
+	list(attributes, verdictNames[verdict]).AppendEmpty().SetStr(r.name)
+	if verdict == slo.Bad {
+		list(attributes, names.SLOBreachedIndicator).AppendEmpty().SetStr(strings.TrimPrefix(r.indicator, names.Prefix))
 		list(attributes, names.SLOBreachedThreshold).AppendEmpty().SetDouble(threshold)
 	}
 }
 
-// list returns an attribute that is a list, and begins it where there is none.
+// list returns an attribute as a list. It creates a missing one, and replaces one of another type.
 func list(attributes pcommon.Map, name string) pcommon.Slice {
-	if begun, ok := listed(attributes, name); ok {
-		return begun
+	if existing, ok := listed(attributes, name); ok {
+		return existing
 	}
 	return attributes.PutEmptySlice(name)
 }
 
-// listed returns an attribute that is a list, if there is one.
+// listed returns an attribute that is a list, and false if it is missing or of another type.
 func listed(attributes pcommon.Map, name string) (pcommon.Slice, bool) {
 	if v, ok := attributes.Get(name); ok && v.Type() == pcommon.ValueTypeSlice {
 		return v.Slice(), true
@@ -49,22 +41,22 @@ func listed(attributes pcommon.Map, name string) (pcommon.Slice, bool) {
 	return pcommon.Slice{}, false
 }
 
-// forgetVerdicts takes back what a processor before this one said of objectives that
-// this one defines too. What it said of others stays.
-func forgetVerdicts(attributes pcommon.Map, defined map[string]bool) {
+// removeVerdicts removes the verdicts of earlier processors on SLOs that this one defines too. It
+// keeps the verdicts on other SLOs.
+func removeVerdicts(attributes pcommon.Map, defined map[string]bool) {
 	for _, name := range [...]string{names.SLOMet, names.SLONotEligible} {
 		if all, ok := listed(attributes, name); ok {
 			all.RemoveIf(func(v pcommon.Value) bool { return defined[v.Str()] })
 		}
 		removeEmpty(attributes, name)
 	}
-	forgetBreaches(attributes, defined)
+	removeBreaches(attributes, defined)
 }
 
-// forgetBreaches keeps the lists of what was breached as long as each other. Where they
-// are not, nobody can tell which entry is whose: then the indicators and thresholds of
-// others are empty.
-func forgetBreaches(attributes pcommon.Map, defined map[string]bool) {
+// removeBreaches removes the entries of defined SLOs from each of the breachedNames. If the lists
+// differ in length, entries cannot be assigned to SLOs: the remaining SLOs then get empty indicators
+// and thresholds.
+func removeBreaches(attributes pcommon.Map, defined map[string]bool) {
 	slos, ok := listed(attributes, names.SLOBreached)
 	if !ok {
 		for _, name := range breachedNames {
@@ -72,33 +64,33 @@ func forgetBreaches(attributes pcommon.Map, defined map[string]bool) {
 		}
 		return
 	}
-	var gone []bool
+	var remove []bool
 	for _, v := range slos.All() {
-		gone = append(gone, defined[v.Str()])
+		remove = append(remove, defined[v.Str()])
 	}
 	for _, name := range breachedNames {
 		all, ok := listed(attributes, name)
-		if !ok || all.Len() != len(gone) {
+		if !ok || all.Len() != len(remove) {
 			all = attributes.PutEmptySlice(name)
-			for range gone {
+			for range remove {
 				all.AppendEmpty()
 			}
 		}
 		i := -1
-		all.RemoveIf(func(pcommon.Value) bool { i++; return gone[i] })
+		all.RemoveIf(func(pcommon.Value) bool { i++; return remove[i] })
 		removeEmpty(attributes, name)
 	}
 }
 
-// removeEmpty removes an attribute that is no list, or an empty one.
+// removeEmpty removes an attribute that is an empty list or of another type.
 func removeEmpty(attributes pcommon.Map, name string) {
 	if all, ok := listed(attributes, name); !ok || all.Len() == 0 {
 		attributes.Remove(name)
 	}
 }
 
-// forgetAllVerdicts takes verdicts off a span that is no model call: nobody judged it.
-func forgetAllVerdicts(attributes pcommon.Map) {
+// removeAllVerdicts removes every verdict from a span that is not a model call.
+func removeAllVerdicts(attributes pcommon.Map) {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
 		return strings.HasPrefix(name, names.SLOPrefix)
 	})

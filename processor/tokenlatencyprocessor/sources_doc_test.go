@@ -18,10 +18,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-var updateSources = flag.Bool("update", false, "rewrite the tables of systems in docs/sources.md")
+var updateSources = flag.Bool("update", false, "update the tables of systems in docs/sources.md")
 
-// The table of systems in docs/sources.md says what the processor makes of the
-// spans in testdata. To rewrite it:
+// The tables of docs/sources.md show the result of processing the spans in testdata. To update them:
 //
 //	go test ./processor/tokenlatencyprocessor -run TestSourcesDocument -update
 func TestSourcesDocument(t *testing.T) {
@@ -32,11 +31,11 @@ func TestSourcesDocument(t *testing.T) {
 	for marker, table := range map[string]string{"sources": systemsTable(t), "cases": casesTable(t)} {
 		begin, end := "<!-- "+marker+":begin -->\n", "<!-- "+marker+":end -->"
 		before, rest, found := strings.Cut(document, begin)
-		require.True(t, found, "%s lacks %s", file, begin)
+		require.True(t, found, "%s has no %s", file, begin)
 		written, after, found := strings.Cut(rest, end)
-		require.True(t, found, "%s lacks %s", file, end)
+		require.True(t, found, "%s has no %s", file, end)
 		if !*updateSources {
-			require.Equal(t, table, written, "%s is not what comes out; rewrite it with -update", file)
+			require.Equal(t, table, written, "%s is out of date; update it with -update", file)
 		}
 		document = before + begin + table + end + after
 	}
@@ -45,8 +44,8 @@ func TestSourcesDocument(t *testing.T) {
 	}
 }
 
-// No input of another instrumentation is left out of the document.
-func TestSourcesDocumentIsComplete(t *testing.T) {
+// Every folder with spans of another instrumentation has one row.
+func TestSourcesDocument_IsComplete(t *testing.T) {
 	var described []string
 	for _, row := range sourceRows {
 		described = append(described, row.folders...)
@@ -58,15 +57,15 @@ func TestSourcesDocumentIsComplete(t *testing.T) {
 	require.NoError(t, err)
 	for _, input := range inputs {
 		folder := filepath.Base(filepath.Dir(input))
-		for _, told := range toldIn(t, folder) {
+		for _, s := range summariesOf(t, folder) {
 			times := 0
 			for _, name := range described {
 				if name == folder {
 					times++
 				}
 			}
-			require.True(t, told.source == names.SourceTokenStream || times == 1,
-				"%s is in %d rows of the tables for docs/sources.md", folder, times)
+			require.True(t, s.source == names.SourceTokenStream || times == 1,
+				"%s is in %d rows of docs/sources.md", folder, times)
 		}
 	}
 }
@@ -74,19 +73,19 @@ func TestSourcesDocumentIsComplete(t *testing.T) {
 func systemsTable(t *testing.T) string {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| system | `tokenpulse.source` | `tokenpulse.vantage` | what you get | estimated | switch on, to get more |\n|---|---|---|---|---|---|\n")
+	table.WriteString("| system | `tokenpulse.source` | `tokenpulse.vantage` | what you get | estimated | setting for more |\n|---|---|---|---|---|---|\n")
 	for _, row := range sourceRows {
-		told := onlyTold(t, row.folders[0])
+		s := onlySummary(t, row.folders[0])
 		for _, folder := range row.folders[1:] {
-			require.Equal(t, told, onlyTold(t, folder), "%s and %s of one row", row.folders[0], folder)
+			require.Equal(t, s, onlySummary(t, folder), "%s and %s of one row", row.folders[0], folder)
 		}
 		var because, explained []string
 		for _, r := range row.reasons {
 			because = append(because, fmt.Sprintf("%s (%s)", strings.Join(r.numbers, ", "), r.because))
 			explained = append(explained, r.numbers...)
 		}
-		require.ElementsMatch(t, told.estimated, explained, "what is estimated, and why: %s", row.system)
-		writeRow(&table, row.system, told.source, told.vantage, told.list(), strings.Join(because, "; "), row.more)
+		require.ElementsMatch(t, s.estimated, explained, "estimated numbers and their reasons: %s", row.system)
+		writeRow(&table, row.system, s.source, s.vantage, s.list(), strings.Join(because, "; "), row.more)
 	}
 	return table.String()
 }
@@ -96,8 +95,8 @@ func casesTable(t *testing.T) string {
 	var table strings.Builder
 	table.WriteString("| call | `tokenpulse.source` | `tokenpulse.vantage` | `tokenpulse.outcome` | what you get | estimated |\n|---|---|---|---|---|---|\n")
 	for _, row := range caseRows {
-		told := onlyTold(t, row.folder)
-		writeRow(&table, row.situation, told.source, told.vantage, told.outcome, told.list(), strings.Join(told.estimated, ", "))
+		s := onlySummary(t, row.folder)
+		writeRow(&table, row.situation, s.source, s.vantage, s.outcome, s.list(), strings.Join(s.estimated, ", "))
 	}
 	return table.String()
 }
@@ -106,31 +105,31 @@ func writeRow(table *strings.Builder, cells ...string) {
 	fmt.Fprintf(table, "| %s |\n", strings.Join(cells, " | "))
 }
 
-// told is what came of a model call's span.
-type told struct {
+// summary is the result of processing a model call.
+type summary struct {
 	source, vantage, outcome string
-	// numbers lists what the span says in the words of the document, and estimated
-	// which of that is.
+	// numbers lists the numbers on the span by their names in the document, and estimated those that
+	// are estimates.
 	numbers, estimated []string
 }
 
-func (s told) list() string {
+func (s summary) list() string {
 	if len(s.numbers) == 0 {
 		return "duration only"
 	}
 	return strings.Join(s.numbers, ", ")
 }
 
-// onlyTold returns what came of the only model call in a folder of testdata.
-func onlyTold(t *testing.T, folder string) told {
+// onlySummary returns the summary of the only model call in a folder of testdata.
+func onlySummary(t *testing.T, folder string) summary {
 	t.Helper()
-	all := toldIn(t, folder)
+	all := summariesOf(t, folder)
 	require.Len(t, all, 1, folder)
 	return all[0]
 }
 
-// toldIn returns what came of each model call in a folder.
-func toldIn(t *testing.T, folder string) []told {
+// summariesOf returns the summary of each model call in a folder.
+func summariesOf(t *testing.T, folder string) []summary {
 	t.Helper()
 	traces, err := golden.ReadTraces(filepath.Join("testdata", folder, "input.yaml"))
 	require.NoError(t, err)
@@ -139,23 +138,23 @@ func toldIn(t *testing.T, folder string) []told {
 	}
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), readConfig(t, filepath.Join("testdata", folder)))
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
-	var all []told
+	var all []summary
 	for _, span := range spansOf(sink.AllTraces()[0]) {
 		attributes := span.Attributes()
 		if text(attributes, names.Source) == "" {
 			continue
 		}
-		s := told{
+		s := summary{
 			source: text(attributes, names.Source), vantage: text(attributes, names.Vantage), outcome: text(attributes, names.Outcome),
 		}
-		s.take(attributes)
+		s.add(attributes)
 		all = append(all, s)
 	}
 	return all
 }
 
-// take lists the numbers of a span.
-func (s *told) take(attributes pcommon.Map) {
+// add lists the numbers of a span.
+func (s *summary) add(attributes pcommon.Map) {
 	add := func(name, attribute string) {
 		s.numbers = append(s.numbers, name)
 		if isEstimated(attributes, attribute) {
@@ -184,7 +183,7 @@ func (s *told) take(attributes pcommon.Map) {
 	}
 }
 
-// statisticsOf lists the statistics that a span has of a distribution.
+// statisticsOf lists the statistics of a distribution on a span.
 func statisticsOf(attributes pcommon.Map, distribution string) []string {
 	var statistics []string
 	for _, suffix := range []string{names.SuffixMean, names.SuffixP50, names.SuffixP95, names.SuffixP99, names.SuffixMax} {

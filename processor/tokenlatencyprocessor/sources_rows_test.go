@@ -1,14 +1,13 @@
 package tokenlatencyprocessor
 
-// sourceRow is a row of the first table of docs/sources.md: a system that users
-// run. What it tells and what of that is estimated comes out of its folders of
-// testdata, of which all tell the same.
+// sourceRow is a row of the first table of docs/sources.md: a system that users run. Its numbers come
+// from processing its folders of testdata, which must all give the same.
 type sourceRow struct {
 	system  string
 	folders []string
-	// reasons says why what is estimated is.
+	// reasons explains each estimated number.
 	reasons []reason
-	// more says what to switch on to get more.
+	// more is the setting of the system that adds numbers, if there is one.
 	more string
 }
 
@@ -17,18 +16,18 @@ type reason struct {
 	because string
 }
 
-// caseRow is a row of the second table: what becomes of other calls.
+// caseRow is a row of the second table: a call that is not a plain stream.
 type caseRow struct {
 	situation string
 	folder    string
 }
 
-// Reasons that many rows share.
+// Reasons that several rows share.
 var (
-	prefillHoldsQueue = reason{[]string{"prefill"}, "holds queue and network"}
-	untilTheEnd       = reason{[]string{"TPOT", "decode"}, "the request's end stands for the last token"}
-	roleFrame         = reason{[]string{"TTFT"}, "the first frame, which tells the role"}
-	framesAreTokens   = reason{[]string{"TPOT", "ITL", "decode"}, "from frames, of which some hold no token"}
+	prefillHoldsQueue = reason{[]string{"prefill"}, "includes queue and network"}
+	untilTheEnd       = reason{[]string{"TPOT", "decode"}, "until the request's end instead of the last token"}
+	roleFrame         = reason{[]string{"TTFT"}, "of the first frame, which holds the role"}
+	framesAreTokens   = reason{[]string{"TPOT", "ITL", "decode"}, "of frames, some of which hold no token"}
 )
 
 const includeUsage = "`stream_options.include_usage` in the request, for tokens"
@@ -37,7 +36,7 @@ var sourceRows = []sourceRow{
 	{
 		system: "`token_stream`", folders: []string{"plain_stream"},
 		reasons: []reason{prefillHoldsQueue},
-		more:    "the event `scheduled`, for queue and a prefill without it",
+		more:    "the event `scheduled`, for queue and an exact prefill",
 	},
 	{system: "`token_stream`, with `scheduled`", folders: []string{"queue_known"}},
 	{
@@ -62,21 +61,21 @@ var sourceRows = []sourceRow{
 	{
 		system: "OpenLLMetry, Python", folders: []string{"openllmetry_python"},
 		reasons: []reason{roleFrame, prefillHoldsQueue, framesAreTokens},
-		more:    includeUsage + " that are not counted from frames",
+		more:    includeUsage + " reported by the service instead of counted frames",
 	},
 	{
 		system: "OpenLLMetry, Python, more than 128 frames", folders: []string{"openllmetry_dropped_events"},
-		reasons: []reason{{[]string{"ITL"}, "the SDK dropped the oldest frames"}},
+		reasons: []reason{{[]string{"ITL"}, "without the oldest frames, which the SDK dropped"}},
 		more:    "a higher limit of events per span in the SDK, for TTFT and TPOT",
 	},
 	{
 		system: "OpenLLMetry, JavaScript", folders: []string{"openllmetry_js"},
-		more: "`enrichTokens`, for tokens of streams, which it counts itself",
+		more: "`enrichTokens`, for tokens of streams, counted by OpenLLMetry",
 	},
 	{
 		system: "OpenInference, Python", folders: []string{"openinference_python", "openinference_responses"},
 		reasons: []reason{
-			{[]string{"TTFT"}, "the first frame, which tells the role or that the response was created"},
+			{[]string{"TTFT"}, "of the first frame, which holds the role or reports that the response was created"},
 			prefillHoldsQueue, untilTheEnd,
 		},
 	},
@@ -103,15 +102,15 @@ var sourceRows = []sourceRow{
 	{
 		system: "LangSmith, with `new_token` events", folders: []string{"langsmith"},
 		reasons: []reason{roleFrame, prefillHoldsQueue, framesAreTokens},
-		more:    "the events, which not every sender adds: without them there are only tokens",
+		more:    "the events, which some senders omit: without them there are only tokens",
 	},
 	{
 		system: "OpenLIT", folders: []string{"openlit_streaming"},
 		reasons: []reason{
 			roleFrame, prefillHoldsQueue, untilTheEnd,
-			{[]string{"mean gap"}, "over all frames"},
+			{[]string{"mean gap"}, "of all frames"},
 		},
-		more: includeUsage + " that OpenLIT does not count itself",
+		more: includeUsage + " reported by the service instead of counted by OpenLIT",
 	},
 	{
 		system: "Mastra", folders: []string{"mastra", "mastra_model_generation"},
@@ -120,13 +119,13 @@ var sourceRows = []sourceRow{
 	{system: "vLLM", folders: []string{"vllm"}, more: "`--otlp-traces-endpoint`, for the spans"},
 	{
 		system: "SGLang", folders: []string{"sglang"},
-		reasons: []reason{{[]string{"prefill"}, "holds the queue"}},
-		more:    "a release of September 2026 or later, for decode and TPOT as measured",
+		reasons: []reason{{[]string{"prefill"}, "includes the queue"}},
+		more:    "a release of September 2026 or later, for exact decode and TPOT",
 	},
 	{
 		system: "TensorRT-LLM", folders: []string{"tensorrt_llm"},
 		reasons: []reason{prefillHoldsQueue, untilTheEnd},
-		more:    "`return_perf_metrics`, for its times; queue, where it measured one",
+		more:    "`return_perf_metrics`, for its times, and for queue if measured",
 	},
 	{system: "TGI", folders: []string{"tgi_stream", "tgi_generate"}},
 	{
@@ -138,13 +137,13 @@ var sourceRows = []sourceRow{
 		system: "NVIDIA Dynamo, worker", folders: []string{"dynamo_worker"},
 		reasons: []reason{
 			prefillHoldsQueue, untilTheEnd,
-			{[]string{"ITL mean/p50/p99/max"}, "between chunks of any number of tokens"},
+			{[]string{"ITL mean/p50/p99/max"}, "between chunks, each with any number of tokens"},
 		},
 		more: "`DYN_LOGGING_JSONL` and `OTEL_EXPORT_ENABLED`, for the spans",
 	},
 	{
 		system: "llm-d, sidecar", folders: []string{"llm_d"},
-		reasons: []reason{{[]string{"prefill", "decode"}, "whole HTTP requests, with queue and network"}},
+		reasons: []reason{{[]string{"prefill", "decode"}, "whole HTTP requests, including queue and network"}},
 		more:    "the spans of the engine behind it, for TTFT",
 	},
 	{system: "Envoy AI Gateway", folders: []string{"envoy_ai_gateway", "envoy_ai_gateway_conventions"}},
@@ -154,7 +153,7 @@ var sourceRows = []sourceRow{
 	},
 	{
 		system: "LiteLLM, first OpenTelemetry integration", folders: []string{"litellm_v1", "litellm_v1_own_span"},
-		more: "the second one, for TTFT and TPOT",
+		more: "the second integration, for TTFT and TPOT",
 	},
 	{
 		system:  "LiteLLM, second OpenTelemetry integration",
@@ -164,20 +163,20 @@ var sourceRows = []sourceRow{
 	{
 		system: "any span of a model call with an event per chunk", folders: []string{"span_events_chunks"},
 		reasons: []reason{
-			{[]string{"TTFT"}, "the first frame, which may hold no token"},
+			{[]string{"TTFT"}, "of the first frame, which may hold no token"},
 			prefillHoldsQueue, framesAreTokens,
 		},
-		more: "the events of `token_stream` instead, for the same without estimates",
+		more: "`token_stream` instead, for exact numbers",
 	},
 	{
 		system: "any span of a model call with events for first and last token", folders: []string{"span_events_first_and_last"},
 		reasons: []reason{prefillHoldsQueue},
-		more:    "the events of `token_stream` instead, for ITL",
+		more:    "`token_stream` instead, for ITL",
 	},
 	{
 		system: "any span of a model call with `ttft_ms`", folders: []string{"span_events_milliseconds"},
 		reasons: []reason{prefillHoldsQueue, untilTheEnd},
-		more:    "an event `last_token`, for decode and TPOT as measured",
+		more:    "an event `last_token`, for exact decode and TPOT",
 	},
 }
 
@@ -185,16 +184,16 @@ var caseRows = []caseRow{
 	{"OpenLLMetry, Python, not streamed", "openllmetry_not_streaming"},
 	{"OpenLLMetry, Python, aborted by the client", "openllmetry_old_names"},
 	{"Vercel AI SDK v6, not streamed", "vercel_ai_generate"},
-	{"Vercel AI SDK, broken off, where it sends a span at all", "vercel_ai_aborted"},
+	{"Vercel AI SDK, aborted, in versions that send a span", "vercel_ai_aborted"},
 	{"OpenLIT, not streamed", "openlit_not_streaming"},
 	{"LiteLLM, not streamed", "litellm_v2_not_streaming"},
 	{"Langfuse, failed", "langfuse_error"},
-	{"OpenTelemetry conventions, cancelled, with the error that says so", "semconv_cancelled"},
+	{"OpenTelemetry conventions, cancelled, with a cancellation error", "semconv_cancelled"},
 	{"vLLM, one token", "vllm_one_token"},
 	{"SGLang, aborted", "sglang_aborted"},
-	{"SGLang, decode server of before September 2026", "sglang_decode"},
+	{"SGLang, decode server before September 2026", "sglang_decode"},
 	{"TensorRT-LLM, cancelled in the queue", "tensorrt_llm_cancelled"},
-	{"TensorRT-LLM, server that only does prefill", "tensorrt_llm_prefill_only"},
+	{"TensorRT-LLM, prefill-only server", "tensorrt_llm_prefill_only"},
 	{"NVIDIA Dynamo, worker, cancelled", "dynamo_cancelled"},
 	{"NVIDIA Dynamo, worker, failed", "dynamo_error"},
 }

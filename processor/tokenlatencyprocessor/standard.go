@@ -7,34 +7,29 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
-// filled lists the standard attributes that are written where a span has them
-// only under an alias.
+// filled lists the standard attributes that are written if a span has them only under an alias.
 var filled = [...]names.Standard{
 	names.OperationName, names.ProviderName, names.RequestModel,
 	names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens,
 	names.TimeToFirstChunk,
 }
 
-// putStandard writes them. What a span says under the standard name stays,
-// whatever it is.
+// putStandard writes the filled attributes. It never changes one that the span already has.
 func putStandard(attributes pcommon.Map, observed *source.Observation) {
 	for _, standard := range filled {
-		told := &observed.Standard[standard]
-		if !isAlias(told) {
+		reported := &observed.Standard[standard]
+		if !reported.Known || reported.Rank == 0 {
 			continue
 		}
-		v, there := attributes.GetOrPutEmpty(names.Aliases[standard][0])
+		v, ok := attributes.GetOrPutEmpty(names.Aliases[standard][0])
 		switch {
-		case there:
+		case ok:
 		case standard == names.TimeToFirstChunk:
-			v.SetDouble(told.Duration.Seconds())
-		case told.Text != "":
-			v.SetStr(told.Text)
+			v.SetDouble(reported.Duration.Seconds())
+		case reported.Text != "":
+			v.SetStr(reported.Text)
 		default:
-			v.SetInt(told.Tokens)
+			v.SetInt(reported.Tokens)
 		}
 	}
 }
-
-// isAlias reports that a span says something under a name that is not the standard's.
-func isAlias(told *source.Told) bool { return told.Known && told.Rank > 0 }

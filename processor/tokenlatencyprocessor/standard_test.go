@@ -9,8 +9,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// annotateModelCall returns the attributes of a model call of one second once they
-// went through the processor.
+// annotateModelCall returns the attributes of a model call of one second after processing.
 func annotateModelCall(tb testing.TB, attributes map[string]any) map[string]any {
 	tb.Helper()
 	p, sink := newProcessor(tb, processortest.NewNopSettings(typ), createDefaultConfig())
@@ -23,11 +22,10 @@ func annotateModelCall(tb testing.TB, attributes map[string]any) map[string]any 
 	return onlySpan(tb, sink.AllTraces()[0]).Attributes().AsRaw()
 }
 
-// The conventions' names of what each alias says, whatever the value's type.
-func TestStandardAttributesAreFilled(t *testing.T) {
+func TestStandardAttributes_FilledFromAlias(t *testing.T) {
 	tests := map[string]struct {
 		standard string
-		told     any
+		value    any
 		expected any
 	}{
 		"gen_ai.system":                                {"gen_ai.provider.name", "openai", "openai"},
@@ -68,18 +66,18 @@ func TestStandardAttributesAreFilled(t *testing.T) {
 	}
 	for alias, test := range tests {
 		t.Run(alias, func(t *testing.T) {
-			out := annotateModelCall(t, map[string]any{names.GenAIOperationName: "chat", alias: test.told})
+			out := annotateModelCall(t, map[string]any{names.GenAIOperationName: "chat", alias: test.value})
 			require.Equal(t, test.expected, out[test.standard])
-			require.EqualValues(t, test.told, out[alias], "the alias stays")
+			require.EqualValues(t, test.value, out[alias], "the alias is kept")
 		})
 		t.Run(alias+" beside the standard name", func(t *testing.T) {
-			for _, said := range []any{"said", int64(99), 0.5, true, "", []any{"a", "list"}} {
-				out := annotateModelCall(t, map[string]any{names.GenAIOperationName: "chat", alias: test.told, test.standard: said})
-				require.Equal(t, said, out[test.standard], "what a span says is never overwritten")
+			for _, existing := range []any{"text", int64(99), 0.5, true, "", []any{"a", "list"}} {
+				out := annotateModelCall(t, map[string]any{names.GenAIOperationName: "chat", alias: test.value, test.standard: existing})
+				require.Equal(t, existing, out[test.standard], "an existing attribute is never overwritten")
 			}
 		})
 	}
-	for _, standard := range filled[1:] { // every alias of what is filled is in the table
+	for _, standard := range filled[1:] { // the table holds every alias of the filled attributes
 		for _, alias := range names.Aliases[standard][1:] {
 			require.Contains(t, tests, alias)
 			require.Equal(t, names.Aliases[standard][0], tests[alias].standard)
@@ -87,18 +85,17 @@ func TestStandardAttributesAreFilled(t *testing.T) {
 	}
 }
 
-// Of several aliases the most trustworthy counts, in whatever order they come.
-func TestMostTrustworthyAlias(t *testing.T) {
+func TestStandardAttributes_MostTrustedAliasWins(t *testing.T) {
 	for _, order := range [][]string{
 		{"gen_ai.usage.completion_tokens", "llm.usage.completion_tokens"}, {"llm.usage.completion_tokens", "gen_ai.usage.completion_tokens"},
 	} {
-		told := map[string]int64{"gen_ai.usage.completion_tokens": 12, "llm.usage.completion_tokens": 999}
+		tokens := map[string]int64{"gen_ai.usage.completion_tokens": 12, "llm.usage.completion_tokens": 999}
 		p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
 		traces, spans := newSpans()
 		attributes := spans.AppendEmpty().Attributes()
 		attributes.PutStr(names.GenAIOperationName, "chat")
 		for _, key := range order {
-			attributes.PutInt(key, told[key])
+			attributes.PutInt(key, tokens[key])
 		}
 		require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 		v, ok := onlySpan(t, sink.AllTraces()[0]).Attributes().Get(names.GenAIOutputTokens)
@@ -107,17 +104,16 @@ func TestMostTrustworthyAlias(t *testing.T) {
 	}
 }
 
-// What says nothing, or cannot be true, does not become a standard attribute.
-func TestStandardAttributesAreNotMadeUp(t *testing.T) {
+func TestStandardAttributes_NotFilledFromUnusableValue(t *testing.T) {
 	for name, attributes := range map[string]map[string]any{
-		"nothing":         {},
-		"empty":           {"gen_ai.system": "", "llm.model_name": ""},
-		"another type":    {"gen_ai.system": 7, "llm.model_name": true, "llm.token_count.prompt": []any{1}},
-		"words":           {"llm.token_count.completion": "many", "ttft_ms": "soon"},
-		"negative":        {"llm.token_count.completion": -1, "ttft_ms": -1},
-		"half a token":    {"llm.token_count.completion": 0.5},
-		"after the end":   {"ttft_ms": 1001},
-		"streams nothing": {"ttft_ms": 500, "gen_ai.request.is_stream": false},
+		"no alias":      {},
+		"empty":         {"gen_ai.system": "", "llm.model_name": ""},
+		"another type":  {"gen_ai.system": 7, "llm.model_name": true, "llm.token_count.prompt": []any{1}},
+		"text":          {"llm.token_count.completion": "many", "ttft_ms": "soon"},
+		"negative":      {"llm.token_count.completion": -1, "ttft_ms": -1},
+		"half a token":  {"llm.token_count.completion": 0.5},
+		"after the end": {"ttft_ms": 1001},
+		"not streamed":  {"ttft_ms": 500, "gen_ai.request.is_stream": false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			attributes[names.GenAIOperationName] = "chat"

@@ -12,7 +12,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadata"
 )
 
-// tally counts within one batch, so that the batch touches each counter once.
+// tally counts within one batch, so that each counter is updated once per batch.
 type tally struct {
 	foreign            int64
 	derived, malformed []int64 // by reader
@@ -23,14 +23,14 @@ type tally struct {
 	rollUps            [rollUpResults]int64
 }
 
-// What became of a client's span that has an engine's span below it.
+// Results of joining a client's or gateway's span with the engine's span below it.
 const (
 	joined = iota
 	ambiguous
 	joinResults
 )
 
-// What became of a trace with model calls.
+// Results of rolling up a trace with model calls.
 const (
 	rolledUp = iota
 	rootMissing
@@ -57,7 +57,7 @@ func (t *tally) reset() {
 	*t = tally{derived: t.derived, malformed: t.malformed}
 }
 
-// telemetry reports tallies as the processor's own metrics.
+// telemetry adds tallies to the processor's own metrics.
 type telemetry struct {
 	builder  *metadata.TelemetryBuilder
 	sources  []metric.AddOption // by reader
@@ -91,7 +91,7 @@ func with(key, value string) metric.AddOption {
 	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
 }
 
-// report adds a batch's tally and empties it.
+// report adds a batch's tally to the metrics and resets it.
 func (t *telemetry) report(ctx context.Context, batch *tally) {
 	add(ctx, t.builder.ProcessorTokenLatencySpansForeign, batch.foreign)
 	add(ctx, t.builder.ProcessorTokenLatencyClockAnomalies, batch.anomalies)

@@ -20,7 +20,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadatatest"
 )
 
-// placed is a span of a trace: times in milliseconds after the epoch.
+// placed is a span of a trace, with times in milliseconds after the epoch.
 type placed struct {
 	id, parent byte
 	name       string
@@ -28,7 +28,7 @@ type placed struct {
 	attributes map[string]any
 }
 
-// The spans of one request, as three vantage points see it.
+// clientSpan, gatewaySpan and engineSpan return spans of one request from three vantages.
 func clientSpan(id, parent byte, start, end int64, more map[string]any) placed {
 	attributes := map[string]any{names.GenAIOperationName: "chat"}
 	maps.Copy(attributes, more)
@@ -54,7 +54,7 @@ func plainSpan(id, parent byte, start, end int64) placed {
 func traceOf(t *testing.T, spans ...placed) ptrace.Traces {
 	t.Helper()
 	traces := ptrace.NewTraces()
-	for _, s := range spans { // each of a service of its own
+	for _, s := range spans { // each from its own service
 		span := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
 		span.SetName(s.name)
 		span.SetTraceID(pcommon.TraceID{1})
@@ -69,7 +69,7 @@ func traceOf(t *testing.T, spans ...placed) ptrace.Traces {
 	return traces
 }
 
-// processTrace puts a trace through the processor and returns its spans by id.
+// processTrace processes a trace and returns its spans by ID.
 func processTrace(t *testing.T, cfg *Config, traces ptrace.Traces) map[byte]ptrace.Span {
 	t.Helper()
 	return processTraceWith(t, processortest.NewNopSettings(typ), cfg, traces)
@@ -103,13 +103,13 @@ func joining() *Config {
 	return cfg
 }
 
-// requireNumbers compares what a span carries under our names to a nanosecond. A
-// number below zero stands for an absent one.
+// requireNumbers compares attributes of a span, to a nanosecond. A negative number stands for a missing
+// attribute.
 func requireNumbers(t *testing.T, expected map[string]float64, span ptrace.Span) {
 	t.Helper()
 	for name, want := range expected {
 		v, ok := span.Attributes().Get(name)
-		require.Equal(t, want >= 0, ok, "%s is there", name)
+		require.Equal(t, want >= 0, ok, "whether the span has %s", name)
 		if !ok {
 			continue
 		}
@@ -133,7 +133,7 @@ var phasesOfEngine = map[string]any{
 	"time_to_first_token": 0.12, "time_in_queue": 0.02, "time_in_model_prefill": 0.09, "time_in_model_decode": 0.7,
 }
 
-func TestClientGainsWhatTheEngineKnows(t *testing.T) {
+func TestJoin_AddsPhasesAndNetworkToClient(t *testing.T) {
 	spans := processTrace(t, joining(), traceOf(t,
 		clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2, names.GenAIOutputTokens: 11}),
 		plainSpan(2, 1, 30, 980),                     // HTTP server in between
@@ -143,15 +143,15 @@ func TestClientGainsWhatTheEngineKnows(t *testing.T) {
 		names.TimeToFirstToken: 0.2,
 		names.QueueDuration:    0.02, names.PrefillDuration: 0.09, names.DecodeDuration: 0.7,
 		names.DecodeShare:        0.7 / 0.79,
-		names.NetworkDuration:    0.08, // 0.2 - 0.12, whatever the clocks say
-		names.TimePerOutputToken: 0.08, // the client's own: (1 - 0.2) / 10
+		names.NetworkDuration:    0.08, // 0.2 - 0.12, independent of the clocks
+		names.TimePerOutputToken: 0.08, // measured by the client: (1 - 0.2) / 10
 	}, spans[1])
 	require.Equal(t, []any{"time_per_output_token", "output_token_rate"}, estimatesOf(spans[1]))
 	requireNumbers(t, map[string]float64{names.NetworkDuration: -1, names.TimePerOutputToken: -1}, spans[3])
 	requireNumbers(t, map[string]float64{names.QueueDuration: -1}, spans[2])
 }
 
-func TestJoin(t *testing.T) {
+func TestJoin_ByShapeOfTrace(t *testing.T) {
 	client := clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2})
 	tests := map[string]struct {
 		spans              []placed
@@ -159,7 +159,7 @@ func TestJoin(t *testing.T) {
 		joined, ambiguous  int64
 		estimatedOfNetwork bool
 	}{
-		"gateway in between gains too": {
+		"gateway in between is joined too": {
 			spans:    []placed{client, gatewaySpan(2, 1, 10, 990), engineSpan(3, 2, 20, 900, phasesOfEngine)},
 			expected: map[string]float64{names.QueueDuration: 0.02, names.NetworkDuration: 0.08},
 			joined:   2,
@@ -173,7 +173,7 @@ func TestJoin(t *testing.T) {
 			expected: map[string]float64{names.QueueDuration: 0.02, names.NetworkDuration: 0.05},
 			joined:   1,
 		},
-		"two engines: nobody can tell which": {
+		"two engines are ambiguous": {
 			spans:     []placed{client, engineSpan(2, 1, 20, 900, phasesOfEngine), engineSpan(3, 1, 20, 900, phasesOfEngine)},
 			expected:  map[string]float64{names.QueueDuration: -1, names.NetworkDuration: -1},
 			ambiguous: 1,
@@ -183,7 +183,7 @@ func TestJoin(t *testing.T) {
 			expected: map[string]float64{names.QueueDuration: -1, names.NetworkDuration: -1},
 			joined:   1,
 		},
-		"engine that a tool of the client's asked": {
+		"engine called by a tool of the client": {
 			spans: []placed{
 				client, {2, 1, "tool", 20, 900, map[string]any{"openinference.span.kind": "TOOL"}}, engineSpan(3, 2, 20, 900, phasesOfEngine),
 			},
@@ -193,7 +193,7 @@ func TestJoin(t *testing.T) {
 			spans:    []placed{client, engineSpan(3, 9, 20, 900, phasesOfEngine)},
 			expected: map[string]float64{names.QueueDuration: -1, names.NetworkDuration: -1},
 		},
-		"engine that needed longer for the first token: there is no such network": {
+		"engine with a later first token gives no network duration": {
 			spans:    []placed{client, engineSpan(3, 1, 20, 900, map[string]any{"time_to_first_token": 0.25, "time_in_queue": 0.02})},
 			expected: map[string]float64{names.QueueDuration: 0.02, names.NetworkDuration: -1},
 			joined:   1,
@@ -203,11 +203,11 @@ func TestJoin(t *testing.T) {
 			expected: map[string]float64{names.DecodeDuration: 0.8},
 			joined:   1,
 		},
-		"spans without end above the engine": {
+		"cycle of spans above the engine": {
 			spans:    []placed{client, plainSpan(2, 4, 0, 1000), plainSpan(4, 2, 0, 1000), engineSpan(3, 2, 20, 900, phasesOfEngine)},
 			expected: map[string]float64{names.QueueDuration: -1},
 		},
-		"spans that are each other's parents": {
+		"cycle that includes the client and the engine": {
 			spans: []placed{
 				clientSpan(1, 3, 0, 1000, nil), plainSpan(2, 1, 0, 1000), engineSpan(3, 2, 20, 900, phasesOfEngine),
 			},
@@ -238,8 +238,8 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// A client that watched its own tokens knows its decode better than the engine.
-func TestJoinKeepsWhatTheClientKnows(t *testing.T) {
+// A client that timed its own tokens keeps its exact decode.
+func TestJoin_KeepsExactNumbersOfClient(t *testing.T) {
 	traces := traceOf(t, plainSpan(1, 0, 0, 1000), engineSpan(2, 1, 20, 900, phasesOfEngine))
 	_, spans := newSpans()
 	own := addStream(spans, 200, 500, 800)
@@ -251,11 +251,10 @@ func TestJoinKeepsWhatTheClientKnows(t *testing.T) {
 		names.QueueDuration: 0.02, names.PrefillDuration: 0.09, names.DecodeDuration: 0.6, names.DecodeShare: 0.6 / 0.69,
 		names.NetworkDuration: 0.08,
 	}, client)
-	require.Nil(t, estimatesOf(client), "prefill is the engine's now, and no bound any more")
+	require.Nil(t, estimatesOf(client), "the engine's prefill is exact")
 }
 
-// A span that a processor in another Collector has annotated joins as well.
-func TestJoinOfSpansThatWereAnnotatedBefore(t *testing.T) {
+func TestJoin_OfSpansAnnotatedByAnotherCollector(t *testing.T) {
 	traces := traceOf(t,
 		clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2}), engineSpan(3, 1, 20, 900, phasesOfEngine))
 	before, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
@@ -264,7 +263,7 @@ func TestJoinOfSpansThatWereAnnotatedBefore(t *testing.T) {
 	requireNumbers(t, map[string]float64{names.QueueDuration: 0.02, names.NetworkDuration: 0.08}, client)
 }
 
-func TestOffByDefault(t *testing.T) {
+func TestJoinAndRollUp_OffByDefault(t *testing.T) {
 	spans := processTrace(t, createDefaultConfig(), traceOf(t,
 		clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2}), engineSpan(3, 1, 20, 900, phasesOfEngine)))
 	require.Len(t, spans, 2)
@@ -279,7 +278,7 @@ func rollingUp() *Config {
 	return cfg
 }
 
-func TestRollUp(t *testing.T) {
+func TestRollUp_ByShapeOfTrace(t *testing.T) {
 	usage := func(input, output int, ttft float64) map[string]any {
 		return map[string]any{names.GenAIInputTokens: input, names.GenAIOutputTokens: output, names.GenAITimeToFirstChunk: ttft}
 	}
@@ -288,7 +287,7 @@ func TestRollUp(t *testing.T) {
 		expected  map[string]float64
 		estimated []any
 	}{
-		"agent with three calls, two at a time": {
+		"agent with three calls, two of them overlapping": {
 			spans: []placed{
 				plainSpan(1, 0, 0, 2000),
 				clientSpan(2, 1, 100, 600, usage(10, 5, 0.1)),
@@ -302,9 +301,9 @@ func TestRollUp(t *testing.T) {
 				names.TraceCallShare:    0.65, // of 2 s
 				names.TraceTimeToAnswer: 1.25,
 			},
-			estimated: []any{"trace.time_to_answer"}, // of a first token whose channel nobody told
+			estimated: []any{"trace.time_to_answer"}, // the channel of the first token is unknown
 		},
-		"one request seen from three vantage points is one": {
+		"one request seen from three vantages counts once": {
 			spans: []placed{
 				plainSpan(1, 0, 0, 2000),
 				clientSpan(2, 1, 100, 1100, usage(10, 5, 0.1)),
@@ -320,7 +319,7 @@ func TestRollUp(t *testing.T) {
 			spans:    []placed{clientSpan(1, 0, 0, 1000, usage(10, 5, 0.1)), clientSpan(2, 1, 10, 990, usage(10, 5, 0.1))},
 			expected: map[string]float64{names.TraceCalls: 1, names.TraceOutputTokens: 5, names.TraceCallDuration: 1, names.TraceCallShare: 1},
 		},
-		"a service that streams to its user and calls models itself is no call": {
+		"a service that calls models itself is not a call": {
 			spans: []placed{
 				{1, 0, "chat m", 0, 2000, map[string]any{names.GenAIOperationName: "chat", names.Vantage: "server", names.GenAIOutputTokens: 99}},
 				clientSpan(2, 1, 100, 600, usage(10, 5, 0.1)),
@@ -334,21 +333,21 @@ func TestRollUp(t *testing.T) {
 				names.TraceCalls: 1, names.TraceInputTokens: -1, names.TraceOutputTokens: 5, names.TraceTimeToAnswer: -1,
 			},
 		},
-		"clocks that do not agree: a call before the trace began": {
+		"call before the trace began, by another clock": {
 			spans: []placed{plainSpan(1, 0, 0, 2000), clientSpan(2, 1, -100, 600, usage(10, 5, 0.1))},
 			expected: map[string]float64{
 				names.TraceCalls: 1, names.TraceCallDuration: 0.7, names.TraceCallShare: -1, names.TraceTimeToAnswer: -1,
 			},
 		},
-		"calls that outlast the trace have no share of it": {
+		"calls that end after the trace have no share of it": {
 			spans:    []placed{plainSpan(1, 0, 0, 500), clientSpan(2, 1, 400, 700, usage(10, 5, 0.05))},
 			expected: map[string]float64{names.TraceCallDuration: 0.3, names.TraceCallShare: -1, names.TraceTimeToAnswer: 0.45},
 		},
-		"an answer that begins after the trace was over is not what the user waited for": {
+		"answer that begins after the trace ended gives no time to answer": {
 			spans:    []placed{plainSpan(1, 0, 0, 500), clientSpan(2, 1, 400, 700, usage(10, 5, 0.15))},
 			expected: map[string]float64{names.TraceCallDuration: 0.3, names.TraceCallShare: -1, names.TraceTimeToAnswer: -1},
 		},
-		"a client without usage: the engine tells": {
+		"client without usage takes the tokens of its engine": {
 			spans: []placed{
 				plainSpan(1, 0, 0, 2000),
 				clientSpan(2, 1, 100, 600, usage(10, 11, 0.1)),
@@ -359,7 +358,7 @@ func TestRollUp(t *testing.T) {
 			},
 			expected: map[string]float64{names.TraceCalls: 2, names.TraceInputTokens: 54, names.TraceOutputTokens: 44},
 		},
-		"a tool of a model's calls a model": {
+		"model call below a tool of another call is a request of its own": {
 			spans: []placed{
 				plainSpan(1, 0, 0, 2000),
 				clientSpan(2, 1, 100, 1600, usage(100, 50, 0.1)),
@@ -375,7 +374,7 @@ func TestRollUp(t *testing.T) {
 			},
 			expected: map[string]float64{names.TraceCalls: 1, names.TraceOutputTokens: 5},
 		},
-		"of two roots the first counts": {
+		"the earlier of two roots wins": {
 			spans:    []placed{plainSpan(1, 0, 0, 2000), plainSpan(9, 0, 50, 5000), clientSpan(2, 9, 100, 600, usage(10, 5, 0.1))},
 			expected: map[string]float64{names.TraceCalls: 1},
 		},
@@ -399,8 +398,7 @@ func TestRollUp(t *testing.T) {
 	}
 }
 
-// The user waits for output, not for reasoning.
-func TestTimeToAnswerIsOfTheFirstOutputToken(t *testing.T) {
+func TestRollUp_TimeToAnswerSkipsReasoning(t *testing.T) {
 	traces := traceOf(t, plainSpan(1, 0, 0, 3000), placed{2, 1, "chat m", 1000, 2000, map[string]any{
 		names.TimeToFirstOutputToken: 0.4, names.TimeToFirstToken: 0.1, names.Source: "token_stream",
 	}})
@@ -409,7 +407,7 @@ func TestTimeToAnswerIsOfTheFirstOutputToken(t *testing.T) {
 	require.Nil(t, estimatesOf(root))
 }
 
-func TestRollUpWithoutARoot(t *testing.T) {
+func TestRollUp_CountsTraceWithoutRoot(t *testing.T) {
 	telemetry := componenttest.NewTelemetry()
 	set := processortest.NewNopSettings(typ)
 	set.TelemetrySettings = telemetry.NewTelemetrySettings()
@@ -420,9 +418,7 @@ func TestRollUpWithoutARoot(t *testing.T) {
 	}}, metricdatatest.IgnoreTimestamp())
 }
 
-// The first frame may come before the first token, and so may what it says of the
-// network.
-func TestNetworkOfAnEstimateIsAnEstimate(t *testing.T) {
+func TestJoin_NetworkOfEstimatedFirstTokenIsEstimated(t *testing.T) {
 	client := placed{1, 0, "OpenAI.chat", 0, 1000, map[string]any{
 		"langfuse.observation.type": "generation", "langfuse.observation.completion_start_time": "2026-11-21T03:54:52.200Z",
 	}}
@@ -431,9 +427,8 @@ func TestNetworkOfAnEstimateIsAnEstimate(t *testing.T) {
 	require.Contains(t, estimatesOf(spans[1]), "network.duration")
 }
 
-// What a retry brings twice counts once, and what a batch held is no part of the
-// next.
-func TestRollUpOfRepeatedSpansAndBatches(t *testing.T) {
+// A span that a retry repeats counts once, and a batch does not affect the next.
+func TestRollUp_OfRepeatedSpansAndBatches(t *testing.T) {
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), rollingUp())
 	for range 5 {
 		traces := traceOf(t, plainSpan(1, 0, 0, 2000), clientSpan(2, 1, 100, 600, nil), clientSpan(2, 1, 100, 600, nil))
@@ -449,7 +444,7 @@ func TestRollUpOfRepeatedSpansAndBatches(t *testing.T) {
 	}
 }
 
-func TestRollUpCountsTokensThatNobodyReported(t *testing.T) {
+func TestRollUp_CountsUnreportedTokens(t *testing.T) {
 	traces, spans := newSpans()
 	call := addStream(spans, 200, 500, 900)
 	call.SetTraceID(pcommon.TraceID{1})
@@ -460,15 +455,14 @@ func TestRollUpCountsTokensThatNobodyReported(t *testing.T) {
 	requireNumbers(t, map[string]float64{names.TraceOutputTokens: 3, names.TraceInputTokens: -1, names.TraceTimeToAnswer: 0.2}, root)
 }
 
-// Numbers that somebody else wrote under our names are not to be believed.
-func TestImpossibleNumbersOfOthers(t *testing.T) {
+func TestJoinAndRollUp_IgnoreImplausibleNumbersOfOthers(t *testing.T) {
 	for name, bad := range map[string]any{"not a number": math.NaN(), "infinite": math.Inf(1), "negative": -1.0, "text": "fast", "a list": []any{1.0}} {
 		t.Run(name, func(t *testing.T) {
 			cfg := rollingUp()
 			cfg.Join = true
 			annotated := func(id, parent byte, vantage string) placed {
 				return placed{id, parent, "call", 0, 1000, map[string]any{
-					names.Source: "somebody", names.Vantage: vantage, names.TimeToFirstToken: bad, names.QueueDuration: bad,
+					names.Source: "another", names.Vantage: vantage, names.TimeToFirstToken: bad, names.QueueDuration: bad,
 					names.PrefillDuration: bad, names.DecodeDuration: bad, names.RequestDuration: bad,
 					names.GenAIOutputTokens: bad, names.GenAIInputTokens: bad, names.Estimate: bad,
 				}}
@@ -482,8 +476,7 @@ func TestImpossibleNumbersOfOthers(t *testing.T) {
 	}
 }
 
-// Batches of many traces are summed up trace by trace.
-func TestRollUpOfSeveralTraces(t *testing.T) {
+func TestRollUp_OfSeveralTracesInOneBatch(t *testing.T) {
 	traces := traceOf(t, plainSpan(1, 0, 0, 2000), clientSpan(2, 1, 100, 600, nil))
 	other := traceOf(t, plainSpan(3, 0, 0, 1000), clientSpan(4, 3, 100, 600, nil), clientSpan(5, 3, 600, 700, nil))
 	for _, span := range allSpans(other) {
@@ -495,7 +488,7 @@ func TestRollUpOfSeveralTraces(t *testing.T) {
 	requireNumbers(t, map[string]float64{names.TraceCalls: 2, names.TraceCallDuration: 0.6}, spans[3])
 }
 
-func TestPhases(t *testing.T) {
+func TestPhases_OfOneSpan(t *testing.T) {
 	cfg := createDefaultConfig()
 	cfg.Phases = true
 	type phase struct {
@@ -507,7 +500,7 @@ func TestPhases(t *testing.T) {
 		span     placed
 		expected []phase
 	}{
-		"engine: one after the other, decode from the first token": {
+		"engine: consecutive, decode from the first token": {
 			span: engineSpan(1, 0, 0, 900, phasesOfEngine),
 			expected: []phase{
 				{"queue", 0, 20 * time.Millisecond, nil},
@@ -515,22 +508,22 @@ func TestPhases(t *testing.T) {
 				{"decode", 120 * time.Millisecond, 820 * time.Millisecond, nil},
 			},
 		},
-		"client: bounds are marked": {
+		"client: estimates are marked": {
 			span: clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2}),
 			expected: []phase{
 				{"prefill", 0, 200 * time.Millisecond, []any{"prefill.duration"}},
 				{"decode", 200 * time.Millisecond, 1000 * time.Millisecond, []any{"decode.duration"}},
 			},
 		},
-		"an engine's decode that does not fit after the first token": {
+		"engine whose decode does not fit after the first token": {
 			span: engineSpan(1, 0, 0, 900, map[string]any{"time_to_first_token": 0.3, "time_in_model_decode": 0.7}),
 			expected: []phase{
 				{"prefill", 0, 300 * time.Millisecond, []any{"prefill.duration"}},
 				{"decode", 200 * time.Millisecond, 900 * time.Millisecond, nil},
 			},
 		},
-		"nothing known": {span: clientSpan(1, 0, 0, 1000, nil)},
-		"no model call": {span: plainSpan(1, 0, 0, 1000)},
+		"unknown phases":   {span: clientSpan(1, 0, 0, 1000, nil)},
+		"not a model call": {span: plainSpan(1, 0, 0, 1000)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -550,7 +543,7 @@ func TestPhases(t *testing.T) {
 				require.Equal(t, want.end, time.Duration(span.EndTimestamp()-epoch))
 				require.Equal(t, want.estimated, estimatesOf(span))
 				require.False(t, span.SpanID().IsEmpty())
-				require.Equal(t, span.SpanID(), again[i+1].SpanID(), "sent again, it is the same span")
+				require.Equal(t, span.SpanID(), again[i+1].SpanID(), "the ID is the same when the call is sent again")
 				ids[span.SpanID()] = true
 			}
 			require.Len(t, ids, len(test.expected))
@@ -558,7 +551,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-func TestPhasesOfOneSpanAreNotAddedTwice(t *testing.T) {
+func TestPhases_AddedOnce(t *testing.T) {
 	cfg := createDefaultConfig()
 	cfg.Phases, cfg.Timeline = true, timelineKeep
 	traces, spans := newSpans()

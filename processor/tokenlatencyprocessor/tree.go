@@ -5,9 +5,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// tree holds the spans of one batch as the traces they make.
+// tree indexes the spans of one batch by their traces.
 type tree struct {
 	nodes []node
 	index map[spanKey]int
@@ -17,10 +18,10 @@ type tree struct {
 
 type node struct {
 	span    ptrace.Span
-	parent  int  // its index, or noNode
-	call    bool // a model call that carries its latency
-	agent   bool // an agent or a tool, which makes calls of its own
-	vantage vantage
+	parent  int  // index of the parent, or noNode
+	call    bool // an annotated model call
+	agent   bool // an agent or a tool, whose calls are requests of their own
+	vantage vantage.Vantage
 }
 
 const noNode = -1
@@ -30,33 +31,17 @@ type spanKey struct {
 	span  pcommon.SpanID
 }
 
-// vantage orders the vantage points of one request by how close they are to the
-// user.
-type vantage uint8
-
-const (
-	client vantage = iota
-	gateway
-	server
-	engine
-)
-
-func vantageOf(attributes pcommon.Map) vantage {
-	switch text(attributes, names.Vantage) {
-	case names.VantageGateway:
-		return gateway
-	case names.VantageServer:
-		return server
-	case names.VantageEngine:
-		return engine
-	default:
-		return client
+// vantageOf returns the vantage of a model call, by default client. Vantages are ordered by their
+// distance from the user.
+func vantageOf(attributes pcommon.Map) vantage.Vantage {
+	if v, _ := vantage.Parse(text(attributes, names.Vantage)); v != vantage.Unspecified {
+		return v
 	}
+	return vantage.Client
 }
 
-// grow makes the tree of a batch.
-func (t *tree) grow(traces ptrace.Traces) {
-	t.cut()
+// build fills an empty tree with the spans of a batch.
+func (t *tree) build(traces ptrace.Traces) {
 	if t.index == nil {
 		t.index, t.roots = map[spanKey]int{}, map[pcommon.TraceID]int{}
 	}
@@ -78,7 +63,7 @@ func (t *tree) grow(traces ptrace.Traces) {
 func (t *tree) add(span ptrace.Span) {
 	key := spanKey{span.TraceID(), span.SpanID()}
 	if _, repeated := t.index[key]; repeated {
-		return // sent twice: one of them is enough
+		return // sent twice, for example by a retry
 	}
 	n := node{span: span, parent: noNode, call: isAnnotated(span)}
 	if n.call {
@@ -94,17 +79,16 @@ func (t *tree) add(span ptrace.Span) {
 	t.nodes = append(t.nodes, n)
 }
 
-// addRoot takes a span without a parent. Of several in one trace, the one that
-// begins first counts.
+// addRoot records a span without a parent as the root of its trace. Of several, the earliest wins.
 func (t *tree) addRoot(span ptrace.Span) {
-	root, there := t.roots[span.TraceID()]
-	if !there || span.StartTimestamp() < t.nodes[root].span.StartTimestamp() {
+	root, ok := t.roots[span.TraceID()]
+	if !ok || span.StartTimestamp() < t.nodes[root].span.StartTimestamp() {
 		t.roots[span.TraceID()] = len(t.nodes)
 	}
 }
 
-// isAgent reports whether a span that is no model call is one of an agent, a tool
-// and so on.
+// isAgent reports whether a span that is not a model call is an agent, a tool or another operation
+// of the conventions.
 func isAgent(attributes pcommon.Map) bool {
 	switch text(attributes, names.OpenInferenceSpanKind) {
 	case "AGENT", "TOOL":
@@ -113,10 +97,10 @@ func isAgent(attributes pcommon.Map) bool {
 	return text(attributes, names.GenAIOperationName) != ""
 }
 
-// cut empties the tree, and lets go of the batch and of the memory of a large one.
-func (t *tree) cut() {
-	const keep = 10_000
-	if len(t.nodes) > keep {
+// reset empties the tree. It releases the batch, and the memory of a large tree.
+func (t *tree) reset() {
+	const maxKept = 10_000
+	if len(t.nodes) > maxKept {
 		*t = tree{}
 		return
 	}
@@ -126,12 +110,11 @@ func (t *tree) cut() {
 	t.nodes, t.calls = t.nodes[:0], t.calls[:0]
 }
 
-// maxDepth bounds the way up: spans can be each other's parents.
+// maxDepth bounds the walk to the root: spans may be each other's parents.
 const maxDepth = 1000
 
-// above visits the spans above a node, the nearest first, until visit reports
-// false.
-func (t *tree) above(i int, visit func(i int) bool) {
+// ancestors calls visit for the spans above a node, the nearest first, until visit returns false.
+func (t *tree) ancestors(i int, visit func(i int) bool) {
 	for range maxDepth {
 		if i = t.nodes[i].parent; i == noNode {
 			return

@@ -66,43 +66,43 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ProcessorTokenLatencyClockAnomalies, err = builder.meter.Int64Counter(
 		"otelcol_processor_token_latency_clock_anomalies",
-		metric.WithDescription("Steps back of the clock within one stream. What they would have given was left out. [Alpha]"),
+		metric.WithDescription("Backward steps of the clock within one stream. Gaps across such a step are ignored. [Alpha]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorTokenLatencyJoins, err = builder.meter.Int64Counter(
 		"otelcol_processor_token_latency_joins",
-		metric.WithDescription("Spans of clients and gateways with an engine's span of the same request below them. [Alpha]"),
+		metric.WithDescription("Spans of clients and gateways with an engine's span of the same request below them, by result. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorTokenLatencyRollUps, err = builder.meter.Int64Counter(
 		"otelcol_processor_token_latency_roll_ups",
-		metric.WithDescription("Traces with model calls that were to be summed up. [Alpha]"),
+		metric.WithDescription("Traces with model calls to roll up, by result. [Alpha]"),
 		metric.WithUnit("{trace}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorTokenLatencySpansDerived, err = builder.meter.Int64Counter(
 		"otelcol_processor_token_latency_spans_derived",
-		metric.WithDescription("Spans whose latency was derived. [Alpha]"),
+		metric.WithDescription("Spans annotated with latency. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorTokenLatencySpansForeign, err = builder.meter.Int64Counter(
 		"otelcol_processor_token_latency_spans_foreign",
-		metric.WithDescription("Spans that no reader claimed. They passed untouched. [Alpha]"),
+		metric.WithDescription("Spans that no reader claimed. They pass unchanged. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorTokenLatencySpansMalformed, err = builder.meter.Int64Counter(
 		"otelcol_processor_token_latency_spans_malformed",
-		metric.WithDescription("Spans with token timings that could not be read. They passed untouched. [Alpha]"),
+		metric.WithDescription("Spans whose token timings cannot be read. They pass unchanged. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorTokenLatencyValuesRejected, err = builder.meter.Int64Counter(
 		"otelcol_processor_token_latency_values_rejected",
-		metric.WithDescription("Values that were left out because they cannot be true. [Alpha]"),
+		metric.WithDescription("Implausible or unreadable values that were ignored, by reason. [Alpha]"),
 		metric.WithUnit("{value}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 func AssertEqualProcessorTokenLatencyClockAnomalies(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_token_latency_clock_anomalies",
-		Description: "Steps back of the clock within one stream. What they would have given was left out. [Alpha]",
+		Description: "Backward steps of the clock within one stream. Gaps across such a step are ignored. [Alpha]",
 		Unit:        "{step}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualProcessorTokenLatencyClockAnomalies(t *testing.T, tt *componentt
 func AssertEqualProcessorTokenLatencyJoins(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_token_latency_joins",
-		Description: "Spans of clients and gateways with an engine's span of the same request below them. [Alpha]",
+		Description: "Spans of clients and gateways with an engine's span of the same request below them, by result. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualProcessorTokenLatencyJoins(t *testing.T, tt *componenttest.Telem
 func AssertEqualProcessorTokenLatencyRollUps(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_token_latency_roll_ups",
-		Description: "Traces with model calls that were to be summed up. [Alpha]",
+		Description: "Traces with model calls to roll up, by result. [Alpha]",
 		Unit:        "{trace}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualProcessorTokenLatencyRollUps(t *testing.T, tt *componenttest.Tel
 func AssertEqualProcessorTokenLatencySpansDerived(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_token_latency_spans_derived",
-		Description: "Spans whose latency was derived. [Alpha]",
+		Description: "Spans annotated with latency. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualProcessorTokenLatencySpansDerived(t *testing.T, tt *componenttes
 func AssertEqualProcessorTokenLatencySpansForeign(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_token_latency_spans_foreign",
-		Description: "Spans that no reader claimed. They passed untouched. [Alpha]",
+		Description: "Spans that no reader claimed. They pass unchanged. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualProcessorTokenLatencySpansForeign(t *testing.T, tt *componenttes
 func AssertEqualProcessorTokenLatencySpansMalformed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_token_latency_spans_malformed",
-		Description: "Spans with token timings that could not be read. They passed untouched. [Alpha]",
+		Description: "Spans whose token timings cannot be read. They pass unchanged. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -120,7 +120,7 @@ func AssertEqualProcessorTokenLatencySpansMalformed(t *testing.T, tt *componentt
 func AssertEqualProcessorTokenLatencyValuesRejected(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_token_latency_values_rejected",
-		Description: "Values that were left out because they cannot be true. [Alpha]",
+		Description: "Implausible or unreadable values that were ignored, by reason. [Alpha]",
 		Unit:        "{value}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

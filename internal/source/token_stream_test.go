@@ -12,9 +12,10 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// tokenStreamSpan makes the span of a stream of two tokens that lasts a second.
+// tokenStreamSpan returns the span of a stream that lasts a second and has two tokens.
 func tokenStreamSpan() ptrace.Span {
 	span := ptrace.NewSpan()
 	span.SetStartTimestamp(5_000_000_000)
@@ -26,7 +27,7 @@ func tokenStreamSpan() ptrace.Span {
 	return span
 }
 
-func TestReadTokenStream(t *testing.T) {
+func TestTokenStream_AllAttributes(t *testing.T) {
 	span := tokenStreamSpan()
 	span.Status().SetCode(ptrace.StatusCodeError)
 	span.Attributes().PutStr(names.Vantage, "client")
@@ -40,7 +41,7 @@ func TestReadTokenStream(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, o)
 	require.Equal(t, "token_stream", Names()[o.Reader])
-	require.Equal(t, "client", o.Vantage)
+	require.Equal(t, vantage.Client, o.Vantage)
 	require.Equal(t, latency.Request{
 		Duration:          time.Second,
 		Queue:             latency.Known(12_300 * time.Microsecond),
@@ -56,28 +57,28 @@ func TestReadTokenStream(t *testing.T) {
 	require.Equal(t, 1, o.Timeline.Left())
 }
 
-func TestReadTokenStreamWithoutAnythingElse(t *testing.T) {
+func TestTokenStream_TimelineOnly(t *testing.T) {
 	o, err := new(Observer).Observe("", tokenStreamSpan())
 	require.NoError(t, err)
 	require.NotNil(t, o)
-	require.Equal(t, "server", o.Vantage)
+	require.Equal(t, vantage.Server, o.Vantage)
 	require.Equal(t, latency.Request{Duration: time.Second}, o.Request)
 }
 
-func TestVantage(t *testing.T) {
-	for told, expected := range map[string]string{
-		"client": "client", "gateway": "gateway", "server": "server", "engine": "engine",
-		"": "server", "the moon": "server",
+func TestVantage_CarriedBySpan(t *testing.T) {
+	for carried, expected := range map[string]vantage.Vantage{
+		"client": vantage.Client, "gateway": vantage.Gateway, "server": vantage.Server, "engine": vantage.Engine,
+		"": vantage.Server, "the moon": vantage.Server,
 	} {
 		span := tokenStreamSpan()
-		span.Attributes().PutStr(names.Vantage, told)
+		span.Attributes().PutStr(names.Vantage, carried)
 		o, err := new(Observer).Observe("", span)
 		require.NoError(t, err)
-		require.Equal(t, expected, o.Vantage, "told %q", told)
+		require.Equal(t, expected, o.Vantage, "carried %q", carried)
 	}
 }
 
-func TestSpanThatEndsBeforeItStarts(t *testing.T) {
+func TestDuration_NegativeIfSpanEndsBeforeItStarts(t *testing.T) {
 	span := tokenStreamSpan()
 	span.SetEndTimestamp(4_999_999_999)
 	o, err := new(Observer).Observe("", span)
@@ -85,14 +86,14 @@ func TestSpanThatEndsBeforeItStarts(t *testing.T) {
 	require.Equal(t, -time.Nanosecond, o.Request.Duration)
 }
 
-func TestUnreadableTimeline(t *testing.T) {
+func TestTokenStream_UnreadableTimeline(t *testing.T) {
 	tests := map[string]struct {
 		set     func(v pcommon.Value)
 		message string
 	}{
-		"text":             {func(v pcommon.Value) { v.SetStr("AQEA") }, "tokenpulse.timeline is of type Str, not bytes"},
-		"a list":           {func(v pcommon.Value) { v.SetEmptySlice() }, "tokenpulse.timeline is of type Slice, not bytes"},
-		"no bytes":         {func(v pcommon.Value) { v.SetEmptyBytes() }, "truncated"},
+		"text":             {func(v pcommon.Value) { v.SetStr("AQEA") }, "tokenpulse.timeline has type Str; it must be bytes"},
+		"a list":           {func(v pcommon.Value) { v.SetEmptySlice() }, "tokenpulse.timeline has type Slice; it must be bytes"},
+		"empty":            {func(v pcommon.Value) { v.SetEmptyBytes() }, "truncated"},
 		"another version":  {func(v pcommon.Value) { v.SetEmptyBytes().FromRaw([]byte{99, 0, 0}) }, "version 99"},
 		"a header cut off": {func(v pcommon.Value) { v.SetEmptyBytes().FromRaw([]byte{2, 5}) }, "truncated"},
 	}
@@ -107,8 +108,8 @@ func TestUnreadableTimeline(t *testing.T) {
 	}
 }
 
-// The same number in every type that instrumentations and encodings give it.
-func TestAttributeTypes(t *testing.T) {
+// Instrumentations and encodings send the same number in different types.
+func TestNumbers_OfEveryType(t *testing.T) {
 	type optional = latency.Optional[int64]
 	integers := map[string]struct {
 		value    any
@@ -126,7 +127,7 @@ func TestAttributeTypes(t *testing.T) {
 		"not a number":          {math.NaN(), optional{}},
 		"infinite":              {math.Inf(1), optional{}},
 		"infinite, as a string": {"Inf", optional{}},
-		"words":                 {"twelve", optional{}},
+		"text":                  {"twelve", optional{}},
 		"empty":                 {"", optional{}},
 		"boolean":               {true, optional{}},
 		"bytes":                 {[]byte{12}, optional{}},
@@ -154,8 +155,8 @@ func TestAttributeTypes(t *testing.T) {
 		"rounded to a nanosecond": {0.0030000000004, latency.Known(3 * time.Millisecond)},
 		"integer":                 {int64(2), latency.Known(2 * time.Second)},
 		"string":                  {"0.25", latency.Known(250 * time.Millisecond)},
-		"negative":                {-1.0, latency.Known(-time.Second)}, // left to package latency to reject
-		"longer than there is":    {1e10, duration{}},
+		"negative":                {-1.0, latency.Known(-time.Second)}, // package latency rejects it
+		"beyond 292 years":        {1e10, duration{}},
 		"not a number":            {math.NaN(), duration{}},
 		"with a unit":             {"250ms", duration{}},
 	}
@@ -171,7 +172,7 @@ func TestAttributeTypes(t *testing.T) {
 	}
 }
 
-func TestImpossibleCountOfDroppedChunksIsNone(t *testing.T) {
+func TestDroppedChunks_ImplausibleCountIsIgnored(t *testing.T) {
 	for _, dropped := range []int64{-5, math.MaxInt64} {
 		span := tokenStreamSpan()
 		span.Attributes().PutInt(names.ChunksDropped, dropped)

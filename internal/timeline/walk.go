@@ -29,6 +29,16 @@ func (t *Timeline) Walk() Walk {
 	return Walk{grid: -t.cut(), left: t.count, gaps: t.gaps, runs: t.runs, last: t.last}
 }
 
+// WalkFrom starts a walk over the chunks whose offsets count from the Unix time startUnixNano,
+// in nanoseconds, as those of Decode do. It reads the timeline in place: the walk is valid until
+// the timeline is appended to or reset.
+func (t *Timeline) WalkFrom(startUnixNano int64) Walk {
+	walk := t.Walk()
+	walk.offset = t.first - startUnixNano
+	walk.grid += walk.offset
+	return walk
+}
+
 // Next moves to the next chunk and reports whether there is one.
 func (w *Walk) Next() bool {
 	if w.left == 0 {

@@ -1,0 +1,76 @@
+package source
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// candidate is a span with a sign of at least one reader.
+type candidate struct {
+	scope string
+	span  ptrace.Span
+	// lengths has a bit for the length, modulo 64, of each attribute key of the span.
+	lengths uint64
+}
+
+// get returns an attribute of the span. The lengths rule out most missing ones without a search.
+func (c candidate) get(key string) (pcommon.Value, bool) {
+	if c.lengths>>(len(key)%64)&1 == 0 {
+		return pcommon.Value{}, false
+	}
+	return c.span.Attributes().Get(key)
+}
+
+// has reports whether the span has any of the attributes.
+func (c candidate) has(keys ...string) bool {
+	for _, key := range keys {
+		if _, ok := c.get(key); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// text returns a text attribute of the span, or "".
+func (c candidate) text(key string) string {
+	if v, ok := c.get(key); ok {
+		return v.Str()
+	}
+	return ""
+}
+
+// hasEvent reports whether the span has an event of one of the names.
+func (c candidate) hasEvent(events []string) bool {
+	for _, event := range c.span.Events().All() {
+		if slices.Contains(events, event.Name()) {
+			return true
+		}
+	}
+	return false
+}
+
+// isModelCall reports whether the span is a model call by the OpenTelemetry conventions.
+func (c candidate) isModelCall() bool {
+	v, ok := c.get(names.GenAIOperationName)
+	return ok && modelCall.matches(v)
+}
+
+// sign is an attribute that hints at an instrumentation.
+type sign struct {
+	key string
+	// matches reports whether a value counts. If nil, every value does.
+	matches func(v pcommon.Value) bool
+}
+
+// modelCall is the sign of a model call by the OpenTelemetry conventions. Agents, tools and
+// embeddings have other operations.
+var modelCall = &sign{names.GenAIOperationName, oneOf("chat", "text_completion", "generate_content")}
+
+// oneOf returns a function that reports whether a value is one of the texts.
+func oneOf(texts ...string) func(pcommon.Value) bool {
+	return func(v pcommon.Value) bool { return slices.Contains(texts, v.Str()) }
+}

@@ -1,0 +1,52 @@
+package source
+
+import (
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
+)
+
+// conclude completes the request once all attributes and events of the span are read.
+func (o *Observation) conclude(r *reader) {
+	o.Request.TokensUnwatched = true
+	if o.isWhole(r) {
+		o.discardTokenTimes()
+		return
+	}
+	chunk := &o.Standard[names.TimeToFirstChunk]
+	if chunk.Known && !o.Request.FirstToken[latency.RelativeTime].Known && chunk.Rank != absoluteRank {
+		o.Request.FirstToken[latency.RelativeTime] = latency.Milestone{
+			After: chunk.Duration, Known: true, Estimated: o.firstChunkIsFrame,
+		}
+	}
+}
+
+// isWhole reports whether the answer came as a whole, so that its tokens have no times. The
+// conventions say that a call without the streaming attribute does not stream, but some
+// instrumentations never set it. Such a call streams if its first chunk came before its end.
+func (o *Observation) isWhole(r *reader) bool {
+	switch {
+	case o.Vantage == vantage.Engine: // generates token by token, whatever the client asked for
+		return false
+	case o.streaming.Known:
+		return !o.streaming.Value
+	case r.reportsStreaming:
+		return true
+	default:
+		chunk := &o.Standard[names.TimeToFirstChunk]
+		return chunk.Known && o.Request.Duration-chunk.Duration <= atEnd
+	}
+}
+
+// discardTokenTimes removes every time of a token.
+func (o *Observation) discardTokenTimes() {
+	o.Standard[names.TimeToFirstChunk] = Reported{}
+	o.Request.FirstToken = [latency.Trusts]latency.Milestone{}
+	o.Request.LastToken = latency.Optional[time.Duration]{}
+	o.Request.Chunks = latency.ReportedGaps{}
+	o.Request.Frames, o.Request.FirstChunksDropped = false, 0
+	o.Timeline = timeline.Walk{}
+}
