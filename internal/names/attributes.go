@@ -81,7 +81,7 @@ var SpanAttributes = []Attribute{
 	{InterChunkLatency + SuffixP99, typeDouble, seconds, byProcessor, "Its 99th percentile."},
 	{InterChunkLatency + SuffixMax, typeDouble, seconds, byProcessor, "Its maximum."},
 	{QueueDuration, typeDouble, seconds, byBoth, "Request start to the engine's scheduling. Missing unless reported."},
-	{PrefillDuration, typeDouble, seconds, byProcessor, "Scheduling to first token. Where the queue is unknown: request start to first token, estimated."},
+	{PrefillDuration, typeDouble, seconds, byProcessor, "Scheduling to first token. With an unknown queue: request start to first token, estimated."},
 	{DecodeDuration, typeDouble, seconds, byProcessor, "First token to last token."},
 	{DecodeShare, typeDouble, ratio, byProcessor, "Decode duration / (prefill duration + decode duration)."},
 	{NetworkDuration, typeDouble, seconds, byProcessor, "Time to first token here minus time to first token at the engine. Needs `join`."},
