@@ -1,10 +1,10 @@
 package names
 
-// Standard is something that the OpenTelemetry conventions have an attribute for,
-// and that instrumentations also send under other names.
+// Standard is a value that the OpenTelemetry conventions have an attribute for and
+// that instrumentations also send under other names.
 type Standard uint8
 
-// What readers take from a span whatever wrote it.
+// The values that are read from the spans of every instrumentation.
 const (
 	OperationName Standard = iota
 	ProviderName
@@ -17,11 +17,11 @@ const (
 	Streaming
 	FinishReasons
 	ErrorKind
-	Standards // how many there are
+	Standards // number of values
 )
 
-// Aliases lists the names that each has: first that of the conventions, then
-// the others, the most trustworthy first.
+// Aliases lists the attribute names of each value: the name of the conventions
+// first, then the others, most trusted first.
 var Aliases = [Standards][]string{
 	OperationName: {GenAIOperationName},
 	ProviderName:  {GenAIProviderName, "gen_ai.system", "llm.provider", "llm.system", "ai.model.provider"},
@@ -55,7 +55,8 @@ var Aliases = [Standards][]string{
 	ErrorKind:     {ErrorType},
 }
 
-// InMilliseconds holds the aliases of durations that are not in seconds.
+// InMilliseconds holds the aliases of durations in milliseconds. All others are in
+// seconds.
 var InMilliseconds = map[string]bool{
 	"ai.response.msToFirstChunk": true,
 	"ai.stream.msToFirstChunk":   true,

@@ -1,6 +1,6 @@
 package names
 
-// Log events that tell a stream, as the events of NDJSON do.
+// Log events of a token stream. They have the fields of the NDJSON events.
 const (
 	LogStreamStart     = "tokenpulse.stream.start"
 	LogStreamScheduled = "tokenpulse.stream.scheduled"
@@ -8,8 +8,8 @@ const (
 	LogStreamEnd       = "tokenpulse.stream.end"
 )
 
-// Log events of others, and span events of the same name. Each is one chunk of the
-// stream that its span is.
+// Log events, and span events of the same names, that other instrumentations send.
+// Each one is a chunk of the stream of its span.
 const (
 	LogTokenGenerated       = "gen_ai.token.generated"
 	LogCompletionChunk      = "gen_ai.content.completion.chunk"
@@ -18,19 +18,21 @@ const (
 	LogStreamedChunk        = "gen_ai.stream.chunk"
 )
 
-// LogEventName is the attribute that held a log record's event name before the
-// record had a field for it.
+// LogEventName is the attribute with the event name in log records that predate the
+// EventName field.
 const LogEventName = "event.name"
 
-// Attributes of log events that become those of a span, besides
+// Attributes of log events that are copied to the stream's span, besides
 // GenAIProviderName and GenAIOperationName.
 const (
+	// PrefixGenAIRequest is the prefix of a group of such attributes.
 	PrefixGenAIRequest = "gen_ai.request."
 	// GenAISystem is the former name of GenAIProviderName.
 	GenAISystem = "gen_ai.system"
 )
 
-// Fields of the events of a stream, as attributes of LogStreamStart and so on.
+// Fields of a stream's events: attributes of the log records LogStreamStart,
+// LogStreamScheduled, LogStreamChunk and LogStreamEnd.
 const (
 	LogStreamID     = "stream_id"
 	LogTraceID      = "trace_id"
@@ -44,7 +46,8 @@ const (
 	LogFinishReason = "finish_reason"
 	LogError        = "error"
 	LogCancelled    = "cancelled"
-	// LogUsage is a map, or the first part of names: LogUsage + "." + field.
+	// LogUsage is a map with the fields below. A record can also have each field as
+	// an attribute of its own, with LogUsage and a dot in front.
 	LogUsage             = "usage"
 	LogInputTokens       = "input_tokens"
 	LogOutputTokens      = "output_tokens"

@@ -1,14 +1,16 @@
-// Package names holds every attribute, metric and label name that tokenpulse
-// reads or writes, once. The `gen_ai.*` names are still in development upstream
-// and change between releases, so no other package spells one out.
+// Package names holds the attribute, event, metric and label names of tokenpulse,
+// and the names of the OpenTelemetry conventions that it uses. Components and other
+// internal packages refer to these constants, because the `gen_ai.*` names are in
+// development upstream and are renamed between releases. Names that only identify
+// one instrumentation are in its file of package source.
 package names
 
-// Prefix is what our attributes and metrics begin with.
+// Prefix is the prefix of every attribute, event and metric of tokenpulse.
 const Prefix = "tokenpulse."
 
-// Attributes that the token_latency processor writes on a span. Those that are
-// also the name of a metric of the token_sli exporter carry the same quantity.
-// Durations are in seconds.
+// Attributes of a model call's span. SpanAttributes says what each one holds and
+// which component writes it. An attribute and a metric of the same name hold the
+// same quantity.
 const (
 	Source   = "tokenpulse.source"
 	Vantage  = "tokenpulse.vantage"
@@ -35,30 +37,21 @@ const (
 	TokenCountMismatch     = "tokenpulse.token_count.mismatch"
 	ClockAnomalies         = "tokenpulse.clock.anomalies"
 
-	// Timeline holds a stream's chunk arrivals, as package timeline encodes them.
-	Timeline = "tokenpulse.timeline"
-	// ChunksDropped counts the chunks of a stream that its timeline lacks
-	// because a limit of the receiver was reached.
+	Timeline      = "tokenpulse.timeline" // encoded by package timeline
 	ChunksDropped = "tokenpulse.chunk.dropped"
-	// StartUnseen is true on the span of a stream that was first heard of when it
-	// was under way.
-	StartUnseen = "tokenpulse.start.unseen"
-	// Frames is true on the span of a stream of which the chunks are frames: some
-	// may hold no token.
-	Frames = "tokenpulse.chunk.frames"
-	// InterTokenLatencySketch and InterChunkLatencySketch hold the request's
-	// distribution, as package sketch encodes it.
+	StartUnseen   = "tokenpulse.start.unseen"
+	Frames        = "tokenpulse.chunk.frames"
+
+	// Encoded by package sketch.
 	InterTokenLatencySketch = "tokenpulse.inter_token_latency.sketch"
 	InterChunkLatencySketch = "tokenpulse.inter_chunk_latency.sketch"
 )
 
-// Attributes that the token_latency processor writes when it sees a whole trace.
+// Attributes that need a whole trace: NetworkDuration on the spans above an engine's
+// span, the others on the root span.
 const (
-	// NetworkDuration is how much longer the first token took to the client than
-	// to the engine.
 	NetworkDuration = "tokenpulse.network.duration"
 
-	// Those of a trace's root span sum up its model calls.
 	TraceCalls        = "tokenpulse.trace.model_call.count"
 	TraceCallDuration = "tokenpulse.trace.model_call.duration"
 	TraceCallShare    = "tokenpulse.trace.model_call.share"
@@ -72,7 +65,7 @@ const (
 // is cheaper than two, and 38 is the largest count in its allocation size class.
 const SpanAttributeCapacity = 38
 
-// Suffixes of InterTokenLatency and InterChunkLatency.
+// Suffixes that InterTokenLatency and InterChunkLatency need to be an attribute.
 const (
 	SuffixMean = ".mean"
 	SuffixP50  = ".p50"
@@ -81,7 +74,7 @@ const (
 	SuffixMax  = ".max"
 )
 
-// Values of Vantage: who looked at the clock.
+// Values of Vantage.
 const (
 	VantageClient  = "client"
 	VantageGateway = "gateway"
@@ -97,7 +90,7 @@ const (
 	OutcomeIncomplete = "incomplete"
 )
 
-// Values of Source: which reader found the timings.
+// Values of Source.
 const (
 	SourceTokenStream    = "token_stream"
 	SourceSpanEvents     = "span_events"
@@ -136,17 +129,18 @@ const (
 	OpenInferenceSpanKind     = "openinference.span.kind"
 )
 
-// Metrics of the token_sli exporter that no span attribute is named after.
+// Metrics of the token_sli exporter and connector that share no name with a span
+// attribute.
 const (
 	PhaseDuration = "tokenpulse.phase.duration"
 	Requests      = "tokenpulse.requests"
 	Tokens        = "tokenpulse.tokens"
 	Stalls        = "tokenpulse.stalls"
-	// SuffixQuantile follows a histogram's name.
+	// SuffixQuantile makes the name of a histogram that of its quantile gauge.
 	SuffixQuantile = ".quantile"
 )
 
-// Labels of the token_sli exporter's metrics, besides its dimensions.
+// Labels of the metrics of token_sli, besides its dimensions.
 const (
 	LabelVantage  = "vantage"
 	LabelOutcome  = "outcome"
@@ -154,8 +148,8 @@ const (
 	LabelType     = "type"
 	LabelQuantile = "quantile"
 	LabelWindow   = "window"
-	// LabelOverflow marks the series that takes what the cardinality limit
-	// turned away; the OpenTelemetry SDK specification names it.
+	// LabelOverflow marks the series of all requests beyond the series limit. The
+	// OpenTelemetry SDK specification defines it.
 	LabelOverflow = "otel.metric.overflow"
 )
 

@@ -1,36 +1,34 @@
 package names
 
-// SLOPrefix is what the attributes of verdicts begin with.
+// SLOPrefix is the prefix of the attributes of verdicts.
 const SLOPrefix = Prefix + "slo."
 
-// Attributes that the token_latency processor writes for service level
-// objectives: the names of those that apply to the request, by their verdict.
+// Attributes with the verdicts on a request: the names of the service level
+// objectives (SLOs) that apply to it, one list per verdict.
 const (
 	SLOMet         = "tokenpulse.slo.met"
 	SLOBreached    = "tokenpulse.slo.breached"
 	SLONotEligible = "tokenpulse.slo.not_eligible"
 )
 
-// Attributes that go with SLOBreached, an entry for each of its names: the
-// indicator, which is an attribute of ours without its prefix, and the threshold
-// that this request had, in the indicator's unit. What was measured is the
-// indicator's own attribute.
+// Attributes parallel to SLOBreached: the indicator and the threshold of each
+// breached SLO.
 const (
 	SLOBreachedIndicator = "tokenpulse.slo.breached.indicator"
 	SLOBreachedThreshold = "tokenpulse.slo.breached.threshold"
 )
 
-// Log events about service level objectives: a request that breached some, and a
-// burn-rate alert whose condition begins or ceases to hold.
+// Log events of the token_sli connector: a request breached an SLO, and the condition
+// of a burn-rate alert starts or stops to hold.
 const (
 	SLOBreachEvent    = "tokenpulse.slo.breach"
 	SLOBurnStartEvent = "tokenpulse.slo.burn.start"
 	SLOBurnEndEvent   = "tokenpulse.slo.burn.end"
 )
 
-// Attributes of these events. SLOBreaches is a list, with an entry of the next four
-// for each objective that was breached; the value is absent where none was measured.
+// Attributes of these events.
 const (
+	// SLOBreaches is a list of maps. Their keys are the next four constants.
 	SLOBreaches  = "tokenpulse.slo.breaches"
 	SLOName      = "slo"
 	SLOIndicator = "indicator"
@@ -53,7 +51,8 @@ const (
 	SeverityTicket = "ticket"
 )
 
-// Metrics of service level objectives.
+// Metrics of SLOs. SLOObjective and SLOBudgetRemaining are also attributes of
+// SLOBurnStartEvent.
 const (
 	SLORequests        = "tokenpulse.slo.requests"
 	SLOObjective       = "tokenpulse.slo.objective"
@@ -61,7 +60,7 @@ const (
 	SLOBudgetRemaining = "tokenpulse.slo.error_budget.remaining"
 )
 
-// Labels of the metrics of service level objectives.
+// Labels of the metrics of SLOs.
 const (
 	LabelSLO     = "slo"
 	LabelVerdict = "verdict"
@@ -74,6 +73,6 @@ const (
 	VerdictNotEligible = "not_eligible"
 )
 
-// SLOAll is the value of LabelSLO that stands for every objective that applies to
-// a request. No objective has this name.
+// SLOAll is the value of LabelSLO for all SLOs that apply to a request together. It is
+// not allowed as the name of an SLO.
 const SLOAll = "all"

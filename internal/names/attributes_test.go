@@ -1,0 +1,254 @@
+package names_test
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables in docs/attributes.md")
+
+// The tables in docs/attributes.md are generated. To rewrite them:
+//
+//	go test ./internal/names -run TestAttributesPage_IsUpToDate -update
+func TestAttributesPage_IsUpToDate(t *testing.T) {
+	file := filepath.Join(testenv.Root(t), "docs", "attributes.md")
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	page := string(content)
+	for marker, table := range map[string]string{
+		"span":                    attributeTable("written by", names.SpanAttributes),
+		"slo":                     attributeTable("written by", names.SLOAttributes),
+		"trace":                   attributeTable("written by", names.TraceAttributes),
+		"standard":                attributeTable("written by", names.StandardAttributes),
+		"stream events":           eventTable(names.StreamEvents),
+		"stream event attributes": attributeTable("event", names.StreamEventAttributes),
+		"slo events":              eventTable(names.SLOEvents),
+		"slo event attributes":    attributeTable("event", names.SLOEventAttributes),
+	} {
+		begin, end := "<!-- "+marker+":begin -->\n", "<!-- "+marker+":end -->"
+		before, rest, found := strings.Cut(page, begin)
+		require.True(t, found, "%s has no line %s", file, begin)
+		written, after, found := strings.Cut(rest, end)
+		require.True(t, found, "%s has no line %s", file, end)
+		if !*update {
+			require.Equal(t, table, written, "%s is out of date: run this test with -update", file)
+		}
+		page = before + begin + table + end + after
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(page), 0o600))
+	}
+}
+
+func attributeTable(where string, attributes []names.Attribute) string {
+	var table strings.Builder
+	fmt.Fprintf(&table, "| key | type | unit | %s | meaning |\n|---|---|---|---|---|\n", where)
+	for _, a := range attributes {
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", a.Key, a.Type, a.Unit, a.Where, a.Description)
+	}
+	return table.String()
+}
+
+func eventTable(events []names.Event) string {
+	var table strings.Builder
+	if events[0].Severity == "" {
+		table.WriteString("| event | meaning |\n|---|---|\n")
+	} else {
+		table.WriteString("| event | severity | meaning |\n|---|---|---|\n")
+	}
+	for _, e := range events {
+		if e.Severity == "" {
+			fmt.Fprintf(&table, "| `%s` | %s |\n", e.Name, e.Description)
+		} else {
+			fmt.Fprintf(&table, "| `%s` | %s | %s |\n", e.Name, e.Severity, e.Description)
+		}
+	}
+	return table.String()
+}
+
+var (
+	spanLists  = [][]names.Attribute{names.SpanAttributes, names.SLOAttributes, names.TraceAttributes, names.StandardAttributes}
+	eventLists = [][]names.Attribute{names.StreamEventAttributes, names.SLOEventAttributes}
+)
+
+func TestAttributes_HaveAllFieldsAndUniqueKeys(t *testing.T) {
+	for _, list := range slices.Concat(spanLists, eventLists) {
+		keys := map[string]bool{}
+		for _, a := range list {
+			require.False(t, keys[a.Key], "%s is listed twice", a.Key)
+			keys[a.Key] = true
+			require.NotEmpty(t, a.Type, a.Key)
+			require.NotEmpty(t, a.Where, a.Key)
+			require.NotEmpty(t, a.Description, a.Key)
+			require.NotContains(t, a.Description, "|", a.Key)
+		}
+	}
+}
+
+// notAttributes lists the constants that are metrics, which docs/metrics.md lists, or
+// parts of names.
+var notAttributes = []string{
+	names.Prefix, names.SLOPrefix,
+	names.InterTokenLatency, names.InterChunkLatency, // need a suffix
+	names.PhaseDuration, names.Requests, names.Tokens, names.Stalls,
+	names.SLORequests, names.SLOBurnRate,
+}
+
+func TestAttributes_EveryConstantHasARow(t *testing.T) {
+	documented := map[string]bool{}
+	for _, name := range notAttributes {
+		documented[name] = true
+	}
+	for _, a := range slices.Concat(slices.Concat(spanLists, eventLists)...) {
+		documented[a.Key] = true
+	}
+	for _, e := range slices.Concat(names.StreamEvents, names.SLOEvents) {
+		documented[e.Name] = true
+	}
+	found := 0
+	for name, value := range stringConstants(t) {
+		if !strings.HasPrefix(value, names.Prefix) {
+			continue
+		}
+		found++
+		require.True(t, documented[value], "constant %s, %q, has no row in attributes.go", name, value)
+	}
+	require.Greater(t, found, 60)
+}
+
+// stringConstants returns the values of the string constants of package names.
+func stringConstants(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	constants := map[string]string{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, declaration := range parsed.Decls {
+			block, ok := declaration.(*ast.GenDecl)
+			if !ok || block.Tok != token.CONST {
+				continue
+			}
+			for _, spec := range block.Specs {
+				spec := spec.(*ast.ValueSpec)
+				for i, value := range spec.Values {
+					if text, ok := textOf(value); ok {
+						constants[spec.Names[i].Name] = text
+					}
+				}
+			}
+		}
+	}
+	return constants
+}
+
+// textOf returns the value of a string literal, or of Prefix and a string literal. ok
+// is false for other expressions.
+func textOf(expression ast.Expr) (text string, ok bool) {
+	switch e := expression.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil && e.Kind == token.STRING
+	case *ast.Ident:
+		return names.Prefix, e.Name == "Prefix"
+	case *ast.BinaryExpr:
+		left, leftOK := textOf(e.X)
+		right, rightOK := textOf(e.Y)
+		return left + right, leftOK && rightOK && e.Op == token.ADD
+	}
+	return "", false
+}
+
+// The golden spans of the processor have attributes of the documented types. They
+// hold bytes as text, which is not compared.
+func TestAttributes_MatchGoldenSpans(t *testing.T) {
+	types := map[string]string{}
+	for _, a := range slices.Concat(spanLists...) {
+		types[a.Key] = a.Type
+	}
+	goldenTypes := map[string]string{"intValue": "int", "doubleValue": "double", "boolValue": "boolean", "arrayValue": "string[]"}
+	attribute := regexp.MustCompile(`key: (tokenpulse\.\S+)\s+value:\s+(\w+):`)
+	files, err := filepath.Glob(filepath.Join(testenv.Root(t), "processor", "tokenlatencyprocessor", "testdata", "*", "expected.yaml"))
+	require.NoError(t, err)
+	found := map[string]bool{}
+	for _, file := range files {
+		golden, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, match := range attribute.FindAllStringSubmatch(string(golden), -1) {
+			key, goldenType := match[1], goldenTypes[match[2]]
+			require.NotEmpty(t, types[key], "%s in %s has no row in attributes.go", key, file)
+			if goldenType != "" {
+				require.Equal(t, types[key], goldenType, "%s in %s", key, file)
+			}
+			found[key] = true
+		}
+	}
+	require.Greater(t, len(found), 30)
+}
+
+// Generated protobuf code has package names that start like ours.
+func TestNames_AreNotSpelledOutElsewhere(t *testing.T) {
+	var conventions []string
+	for _, value := range stringConstants(t) {
+		if strings.HasPrefix(value, "gen_ai.") {
+			conventions = append(conventions, value)
+		}
+	}
+	require.NotEmpty(t, conventions)
+	root, files := testenv.Root(t), 0
+	for _, folder := range []string{"receiver", "processor", "exporter", "connector", "internal"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
+			own := filepath.Dir(path) == filepath.Join(root, "internal", "names")
+			if err != nil || own || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".pb.go") {
+				return err
+			}
+			files++
+			for _, text := range stringLiterals(t, path) {
+				require.False(t, strings.HasPrefix(text, names.Prefix) || slices.Contains(conventions, text),
+					"%s spells out %q: use the constant of package names", path, text)
+			}
+			return nil
+		}))
+	}
+	require.Greater(t, files, 100)
+}
+
+func stringLiterals(t *testing.T, path string) (literals []string) {
+	t.Helper()
+	source, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var s scanner.Scanner
+	s.Init(token.NewFileSet().AddFile(path, -1, len(source)), source, nil, 0)
+	for {
+		_, kind, text := s.Scan()
+		switch kind {
+		case token.EOF:
+			return literals
+		case token.STRING:
+			literal, err := strconv.Unquote(text)
+			require.NoError(t, err, path)
+			literals = append(literals, literal)
+		}
+	}
+}
