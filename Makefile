@@ -97,13 +97,14 @@ license: ## Add missing licence headers to Go and proto files; run make generate
 	$(LICENSE) $$($(LICENSED))
 
 # Without cgo, so no C cross-compiler is needed. go vet also type-checks the tests.
+# The tests in e2e start processes with Unix system calls and need 64 bits.
 CROSS := linux/arm64 linux/386 darwin/arm64 windows/amd64
 
 .PHONY: cross
 cross: ## Type-check the code and the tests for the other supported platforms
 	@set -e; for platform in $(CROSS); do \
 		echo "$$platform"; \
-		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go vet ./...; \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go vet $$(go list ./... | grep -v '/e2e$$'); \
 	done
 
 .PHONY: clean
