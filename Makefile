@@ -1,25 +1,28 @@
-# Everything here needs Go, make and git only, unless it says otherwise.
+# All targets need Go, make and git. Help texts name further requirements.
 
 SHELL := /bin/bash
 TOOL := go tool -modfile=internal/tools/go.mod
 LINT := go tool -modfile=internal/tools/lint/go.mod golangci-lint
+# addlicense skips generated files and files that have a header.
+LICENSE := $(TOOL) addlicense -c "The tokenpulse Authors" -y "" -l Apache-2.0 -s=only
+LICENSED := git ls-files '*.go' '*.proto'
 
 COLLECTOR := dist/otelcol-tokenpulse
 TOKENGEN := dist/tokengen
 
-# The race detector needs a C compiler; without one the tests run without it.
+# Without a C compiler, the tests run without the race detector.
 RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 
 .PHONY: help
 help: ## List the targets
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: run
-run: build ## Build the Collector, send demo traffic, show percentiles; Ctrl-C stops all of it
+run: build ## Build and start the Collector, send demo traffic, show percentiles; Ctrl-C stops everything
 	@scripts/run
 
 .PHONY: build
-build: $(COLLECTOR) $(TOKENGEN) ## Build the Collector and the traffic tool into dist/
+build: $(COLLECTOR) $(TOKENGEN) ## Build the Collector and tokengen into dist/
 
 SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './dist/*' -not -path './internal/tools/*')
 
@@ -30,14 +33,14 @@ $(TOKENGEN): go.mod go.sum $(SOURCES)
 	go build -o $@ ./cmd/tokengen
 
 .PHONY: test
-test: build ## Unit tests, golden files, fuzz seeds (with the race detector if there is a C compiler), then the built Collector end to end
-	@$(if $(RACE),,echo "no C compiler found: testing without the race detector";)
+test: build ## Unit tests, golden files, fuzz seeds, then end-to-end tests of the built Collector; uses the race detector if a C compiler exists
+	@$(if $(RACE),,echo "no C compiler found: tests run without the race detector";)
 	go test $(RACE) $$(go list ./... | grep -v /e2e)
-	$(if $(RACE),go test -run=Allocation ./internal/...)
+	$(if $(RACE),go test -run=Alloc ./internal/... ./processor/...) # the race detector allocates
 	go test -count=1 -timeout=20m -v ./e2e/... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
-# npm keeps a copy of the lock beside what it installed; npm ci is slow, so it only
-# runs when the lock has changed since.
+# npm stores a copy of the lock file in node_modules. npm ci is slow, so it runs only
+# if the lock file is newer than this copy.
 CLIENTS := e2e/clients/node_modules/.package-lock.json
 
 $(CLIENTS): e2e/clients/package-lock.json
@@ -45,30 +48,29 @@ $(CLIENTS): e2e/clients/package-lock.json
 	@touch $@
 
 .PHONY: test-clients
-test-clients: build $(CLIENTS) ## Real client libraries against the built Collector; needs node 20 and npm. CLIENTS_ARGS=-update rewrites their table in docs/sources.md
+test-clients: build $(CLIENTS) ## Run real client libraries against the built Collector; needs Node.js 20 and npm. CLIENTS_ARGS=-update rewrites the client table in docs/sources.md
 	go test -count=1 -tags=clients -v ./e2e -run='^TestClients$$' $(CLIENTS_ARGS)
 
 .PHONY: bench
-bench: ## Benchmarks of every package; BENCHTIME and COUNT as for go test
+bench: ## Run the benchmarks of every package; BENCHTIME and COUNT as in go test
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(or $(BENCHTIME),1s) -count=$(or $(COUNT),1) $$(go list ./... | grep -v /e2e)
 
 .PHONY: bench-e2e
-bench-e2e: build ## CPU of the whole Collector per token, beside OTLP span events in the same build. BENCH_ARGS="-min-ratio 25" fails under that
+bench-e2e: build ## Measure CPU per token of the whole Collector, compared with OTLP span events. BENCH_ARGS="-min-ratio 25" fails below that ratio
 	go run ./e2e/benchmark $(BENCH_ARGS)
 
-# A Collector with spanmetrics, built again when its config changes. It needs the
-# builder of its own version.
+# A Collector with spanmetrics. Its components need the builder of the same version.
 PEERS := dist/peers/otelcol-peers
 
 $(PEERS): e2e/benchmark/peers/builder-config.yaml
 	go run go.opentelemetry.io/collector/cmd/builder@v0.155.0 --config $<
 
 .PHONY: bench-peers
-bench-peers: build $(PEERS) ## bench-e2e beside a Collector with spanmetrics, and spans and scrapes too; writes docs/performance.md
+bench-peers: build $(PEERS) ## Run bench-e2e, also compared with spanmetrics, and measure spans and scrapes; writes docs/performance.md
 	go run ./e2e/benchmark -peers $(PEERS) -document docs/performance.md $(BENCH_ARGS)
 
 .PHONY: fuzz
-fuzz: ## Every fuzz target for FUZZTIME (default 20s)
+fuzz: ## Run each fuzz target for FUZZTIME (default 20s)
 	@set -e; for package in $$(go list ./...); do \
 		for target in $$(go test -list='^Fuzz' $$package | grep ^Fuzz || true); do \
 			echo "$$package $$target"; \
@@ -77,18 +79,34 @@ fuzz: ## Every fuzz target for FUZZTIME (default 20s)
 	done
 
 .PHONY: generate
-generate: ## Regenerate what mdatagen and protoc-gen-go write
+generate: ## Regenerate the files of mdatagen, protoc-gen-go and protoc-gen-go-grpc
 	go generate ./...
 	cd internal/tools && go run ./protogen ../../proto tokenpulse/v1/token_stream.proto
 
 .PHONY: format
-format: ## gofumpt
+format: ## Format Go files with gofumpt
 	$(TOOL) gofumpt -w $$(git ls-files '*.go')
 
 .PHONY: lint
-lint: ## golangci-lint
+lint: ## Run golangci-lint and check licence headers
 	$(LINT) run ./...
+	@$(LICENSE) -check $$($(LICENSED)) || { echo "files above lack a licence header; add it: make license"; exit 1; }
+
+.PHONY: license
+license: ## Add missing licence headers to Go and proto files; run make generate after it if a proto file changed
+	$(LICENSE) $$($(LICENSED))
+
+# Without cgo, so no C cross-compiler is needed. go vet also type-checks the tests.
+# The tests in e2e start processes with Unix system calls and need 64 bits.
+CROSS := linux/arm64 linux/386 darwin/arm64 windows/amd64
+
+.PHONY: cross
+cross: ## Type-check the code and the tests for the other supported platforms
+	@set -e; for platform in $(CROSS); do \
+		echo "$$platform"; \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go vet $$(go list ./... | grep -v '/e2e$$'); \
+	done
 
 .PHONY: clean
-clean: ## Remove what was built
+clean: ## Remove build output
 	rm -rf dist

@@ -277,7 +277,7 @@ func TestRecord_RejectsHugeDistributions(t *testing.T) {
 		e.collect(e.at(0), InterTokenLatency)
 	}
 	got := e.collect(e.at(0), InterTokenLatency)["m"]
-	require.EqualValues(t, (fast+slow)*maxValues, got.count)
+	require.EqualValues(t, int64((fast+slow)*maxValues), got.count)
 	require.NotEmpty(t, got.quantiles)
 	require.Equal(t, 0, got.quantiles[0].Quantile)
 	require.InEpsilon(t, 0.02, got.quantiles[0].Value, 0.0055, "the median is among the first requests, and still in the window")

@@ -222,7 +222,7 @@ func TestTimeOfLogEvents(t *testing.T) {
 			}
 			got.whole(t)
 			require.NoError(t, b.Shutdown(context.Background()))
-			require.EqualValues(t, t0, b.sink.one(t).Start)
+			require.EqualValues(t, int64(t0), b.sink.one(t).Start)
 		})
 	}
 }
