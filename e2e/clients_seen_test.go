@@ -58,14 +58,14 @@ func (s seen) requireUntouched(t *testing.T) {
 
 func (s seen) requireUsage(t *testing.T) {
 	t.Helper()
-	if !s.served.saidUsage() && s.countsTokens {
+	if !s.served.reportedUsage() && s.countsTokens {
 		return
 	}
 	for name, want := range map[string]int64{
 		"gen_ai.usage.input_tokens": inputTokens, "gen_ai.usage.output_tokens": outputTokens,
 	} {
 		value, found := s.derived.Attributes().Get(name)
-		require.Equal(t, s.served.saidUsage() && !slices.Contains(s.noUsage, s.call), found, name)
+		require.Equal(t, s.served.reportedUsage() && !slices.Contains(s.noUsage, s.call), found, name)
 		if found {
 			require.Equal(t, pcommon.ValueTypeInt, value.Type())
 			require.Equal(t, want, value.Int(), name)
