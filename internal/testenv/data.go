@@ -30,7 +30,7 @@ func ReadJSON(tb testing.TB, name string, into any) {
 // Unzip returns the content of a gzip file.
 func Unzip(tb testing.TB, path string) []byte {
 	tb.Helper()
-	file, err := os.Open(path)
+	file, err := os.Open(path) //nolint:gosec // a test names the file
 	if err != nil {
 		tb.Fatal(err)
 	}
