@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// sent is a span as a service sends it. Times are milliseconds after the trace's
-// start.
+// sent is a span as a service sends it. Times are in milliseconds since the start of
+// the trace.
 type sent struct {
 	service, id, parent, name string
 	start, end                int
@@ -23,9 +23,8 @@ type sent struct {
 	operation                 string
 }
 
-// agentTrace is an agent that asks two models at once, and then a third through
-// another service. The engines of two of them send spans too, one by a clock that
-// is an hour off.
+// agentTrace is the trace of an agent with two concurrent model calls, and a third one
+// through another service. Two engines send spans too; the clock of one is an hour off.
 var agentTrace = []sent{
 	{service: "agent", id: "a000000000000001", name: "answer the user", start: 0, end: 4000},
 	{service: "agent", id: "a000000000000002", parent: "a000000000000001", name: "chat m", start: 150, end: 1150, operation: "chat", attributes: map[string]float64{
@@ -54,9 +53,9 @@ const (
 	agentTraceID    = "5b8efff798038103d269b633813fc60c"
 )
 
-// An agent's trace comes in pieces, the root last but one. Everything expected is
-// computed here, from what was sent.
-func TestAgentTrace(t *testing.T) {
+// The trace of an agent arrives in pieces, its root span last. The expected numbers are
+// computed from the spans that were sent.
+func TestAgentTrace_RootGetsTotalsAndCallsGetEnginePhases(t *testing.T) {
 	spansFile := exampleEnvironment(t)
 	t.Setenv("TRACE_WAIT", "2s")
 	c := startCollector(t, example(t, "agent-traces.yaml"))
@@ -122,12 +121,12 @@ func postTrace(t *testing.T, s sent) {
 	require.Equal(t, http.StatusOK, response.StatusCode)
 }
 
-// requireNumber compares an attribute; nil stands for an absent one.
+// requireNumber compares an attribute. A nil want means an absent attribute.
 func requireNumber(t *testing.T, span ptrace.Span, name string, want any) {
 	t.Helper()
 	v, ok := span.Attributes().Get(name)
 	if want == nil {
-		require.False(t, ok, "%s is there", name)
+		require.False(t, ok, "%s is present", name)
 		return
 	}
 	require.True(t, ok, "%s is missing", name)
@@ -140,7 +139,7 @@ func requireNumber(t *testing.T, span ptrace.Span, name string, want any) {
 
 func requireRollUp(t *testing.T, root ptrace.Span) {
 	t.Helper()
-	var inCall [4000]bool // by millisecond
+	var inCall [4000]bool // per millisecond
 	var calls, input, output, last int
 	for i, s := range agentTrace {
 		if s.operation != "chat" {
@@ -157,8 +156,8 @@ func requireRollUp(t *testing.T, root ptrace.Span) {
 		}
 	}
 	busy := 0
-	for _, yes := range inCall {
-		if yes {
+	for _, during := range inCall {
+		if during {
 			busy++
 		}
 	}
@@ -181,8 +180,8 @@ func requireJoined(t *testing.T, span ptrace.Span, client, engine sent) {
 		client.attributes["gen_ai.response.time_to_first_chunk"]-of["gen_ai.latency.time_to_first_token"])
 }
 
-// requirePhases expects each phase to last as long as its engine says; that of a
-// client are its first token and the rest.
+// requirePhases checks the length of each phase. The phases of an engine are those that
+// it reported. A client has two: until the first token, and from then on.
 func requirePhases(t *testing.T, phases []ptrace.Span) {
 	t.Helper()
 	want := map[string]float64{} // seconds, by parent and name

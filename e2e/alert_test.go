@@ -12,8 +12,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// tpotObjective is added to examples/quickstart.yaml: no more than 1% of requests
-// may take over 3 ms per token.
+// tpotObjective extends examples/quickstart.yaml: at most 1% of requests may take more
+// than 3 ms per token.
 const tpotObjective = `
 processors:
   token_latency:
@@ -23,9 +23,9 @@ exporters:
     objectives: [{slo: tpot, objective: 0.99}]
 `
 
-// One of two models takes twice as long per token. The shipped rules, in fast
-// motion, page for that model within two evaluations, and stop as soon after.
-func TestAlertOnOneSlowModel(t *testing.T) {
+// One of two models becomes twice as slow per token. The example's rules, with shortened
+// durations, page for that model within two evaluations, and stop as quickly.
+func TestAlert_FiresForTheSlowModelOnlyWhileItIsSlow(t *testing.T) {
 	program := testenv.Program(t, "prometheus")
 	objective := filepath.Join(t.TempDir(), "objective.yaml")
 	require.NoError(t, os.WriteFile(objective, []byte(tpotObjective), 0o600))
@@ -34,9 +34,9 @@ func TestAlertOnOneSlowModel(t *testing.T) {
 	long, short := scaled(t, "1h").String(), scaled(t, "5m").String()
 	interval := time.Duration(scaled(t, "30s")).Seconds()
 
-	// Healthy for so many evaluations that the long window then takes four seconds
-	// of nothing but slow requests to reach 14.4. To reach 6 it takes two and a half
-	// evaluations less, and to reach 22 as many more.
+	// After 25 healthy evaluations, the long window reaches a burn rate of 14.4 after
+	// four seconds of slow requests only. It reaches 6 two and a half evaluations
+	// earlier, and 22 as many later.
 	sendTraffic(t, c, "steady", "2ms")
 	healthy := sendTraffic(t, c, "slowed", "2ms")
 	server.waitUntil(t, `count(count_over_time(tokenpulse_slo:burn_rate:`+long+`{slo="tpot", gen_ai_request_model=~"steady|slowed"}[5m]) >= 25) == 2`)
@@ -49,7 +49,7 @@ func TestAlertOnOneSlowModel(t *testing.T) {
 	healthy.stop(t)
 	slow := sendTraffic(t, c, "slowed", "4ms")
 	server.waitUntil(t, `ALERTS{alertname="TokenSLOFastBurn", alertstate="firing"}`)
-	// Goes on until the long window cannot be what ends the alert.
+	// Continue until the long window stays above the limit, so that it cannot end the alert.
 	server.waitUntil(t, `tokenpulse_slo:burn_rate:`+long+`{gen_ai_request_model="slowed"} > 25`)
 	alerts := server.alerts(t, "TokenSLOFastBurn")
 	require.Len(t, alerts, 1)
@@ -63,30 +63,30 @@ func TestAlertOnOneSlowModel(t *testing.T) {
 	slow.stop(t)
 	sendTraffic(t, c, "slowed", "2ms")
 	require.Eventually(t, func() bool { return len(server.alerts(t, "TokenSLOFastBurn")) == 0 },
-		patience, 100*time.Millisecond, "the alert goes on")
-	require.Greater(t, server.query(t, `tokenpulse_slo:burn_rate:`+long+`{gen_ai_request_model="slowed"}`), 14.4, "it is the short window that ends the alert")
+		patience, 100*time.Millisecond, "the alert is still active")
+	require.Greater(t, server.query(t, `tokenpulse_slo:burn_rate:`+long+`{gen_ai_request_model="slowed"}`), 14.4, "the short window ended the alert")
 
-	// When the alert was due, by the counters alone: more than 14.4 times 1% of the
-	// requests bad in both windows. A scrape can be read only once it has ended.
+	// By the counters alone, the alert is due while more than 14.4 times 1% of the
+	// requests in both windows are bad. A scrape is visible only after it has ended.
 	burns := server.history(t, fmt.Sprintf("(%s > 0.144 and %s > 0.144)[5m:20ms]", shareOfBad(long), shareOfBad(short)))
 	fired := server.history(t, `ALERTS{alertname="TokenSLOFastBurn", alertstate="firing"}[5m]`)
 	require.Len(t, burns, 1)
 	require.Len(t, fired, 1)
 	scrape := server.query(t, `max_over_time(scrape_duration_seconds[5m])`)
 	late, tooLong := fired[0].first-burns[0].first, fired[0].last-burns[0].last
-	t.Logf("fired %.2f s after it was due, and last %.2f s after that was over; scrapes took up to %.3f s", late, tooLong, scrape)
-	require.GreaterOrEqual(t, late, -0.02, "not before it is due")
+	t.Logf("fired %.2f s after it was due, and stopped %.2f s late; scrapes took up to %.3f s", late, tooLong, scrape)
+	require.GreaterOrEqual(t, late, -0.02, "the alert fired before it was due")
 	require.LessOrEqual(t, late, scrape+2*interval)
 	require.LessOrEqual(t, tooLong, 2*interval)
 
-	// Other alerts are about the slow model too. Nothing else alerted at any time.
+	// Other alerts, at any time, are about the slow model too.
 	for _, alert := range server.history(t, "ALERTS[5m]") {
 		require.Equal(t, "slowed", alert.labels["gen_ai_request_model"], "%v", alert.labels)
 	}
 }
 
-// sendTraffic sends requests to a model until it is stopped or the test ends. None
-// fails, and with about 150 tokens each none is far from the mean time per token.
+// sendTraffic sends requests to a model until it is stopped or the test ends. All
+// succeed. Each has about 150 tokens, so its time per token is near the mean.
 func sendTraffic(t *testing.T, c *collector, model, timePerToken string) *process {
 	t.Helper()
 	return start(t, built(t, "tokengen"), "generate", "--model", model, "--tpot", timePerToken, "--rate", "20", "--prefill", "10ms",
@@ -94,7 +94,7 @@ func sendTraffic(t *testing.T, c *collector, model, timePerToken string) *proces
 		"--transport", "protobuf", "--endpoint", c.http)
 }
 
-// shareOfBad is a query of the share of bad requests to the slowed model in a window.
+// shareOfBad returns the query for the share of bad requests to the slowed model.
 func shareOfBad(window string) string {
 	const requests = `sum(rate(tokenpulse_slo_requests_total{slo="tpot", gen_ai_request_model="slowed", verdict=~%q}[%s]))`
 	return fmt.Sprintf(requests+" / "+requests, "bad", window, "good|bad", window)
@@ -105,8 +105,7 @@ type alert struct {
 	Labels, Annotations map[string]string
 }
 
-// alerts returns the alerts of a name that are pending or firing; without a name,
-// all of them.
+// alerts returns the pending and firing alerts with a name. An empty name selects all.
 func (p *prometheus) alerts(t *testing.T, name string) []alert {
 	t.Helper()
 	var answer struct {
@@ -122,7 +121,7 @@ func (p *prometheus) alerts(t *testing.T, name string) []alert {
 	return named
 }
 
-// requireHealthyRules asks whether each rule has been evaluated without an error.
+// requireHealthyRules checks that each rule was evaluated without an error.
 func (p *prometheus) requireHealthyRules(t *testing.T) {
 	t.Helper()
 	var answer struct {

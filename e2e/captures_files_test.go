@@ -3,8 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,29 +12,10 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-const capturesFolder = "captures"
-
-// posted is one request that a library made to send its spans.
-type posted struct {
-	Path        string
-	ContentType string `json:"content_type"`
-	Body        json.RawMessage
-}
-
-// answered is what the server did with a request that the library made of it, by
-// its own clock, which is also the library's: nanoseconds since 1970.
-type answered struct {
-	HeadersSent int64 `json:"headers_sent_unix_nano,string"`
-	Chunks      []struct {
-		Kind string
-		Sent int64 `json:"sent_unix_nano,string"`
-	}
-}
-
-// sent returns when the server sent the first frame of a kind.
-func (a answered) sent(t *testing.T, kind string) int64 {
+// sentAt returns when the server sent the first frame of a kind.
+func sentAt(t *testing.T, answer testenv.CapturedAnswer, kind string) int64 {
 	t.Helper()
-	for _, frame := range a.Chunks {
+	for _, frame := range answer.Frames {
 		if frame.Kind == kind {
 			return frame.Sent
 		}
@@ -45,30 +24,7 @@ func (a answered) sent(t *testing.T, kind string) int64 {
 	return 0
 }
 
-// readCapture returns the spans that a library posted, and what the server did
-// meanwhile.
-func readCapture(t *testing.T, name string) ([]posted, []answered) {
-	t.Helper()
-	var library struct{ Requests []posted }
-	var server struct {
-		Requests []answered `json:"server_requests"`
-	}
-	for suffix, into := range map[string]any{".json": &library, ".truth.json": &server} {
-		content, err := os.ReadFile(filepath.Join(testenv.Shared(t, capturesFolder), name+suffix))
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal(content, into))
-	}
-	var traces []posted
-	for _, request := range library.Requests {
-		if filepath.Base(request.Path) == "traces" {
-			traces = append(traces, request)
-		}
-	}
-	require.NotEmpty(t, traces)
-	return traces, server.Requests
-}
-
-// sentSpan is a span in the words of OTLP's JSON.
+// sentSpan is a span of a capture, in the fields of OTLP's JSON.
 type sentSpan struct {
 	SpanID     string
 	Name       string
@@ -89,17 +45,17 @@ type sentSpan struct {
 	whole ptrace.Span
 }
 
-// spansOf returns all spans of some requests, in their order.
-func spansOf(t *testing.T, requests []posted) []sentSpan {
+// spansOf returns the spans of a capture, in the order in which they were posted.
+func spansOf(t *testing.T, capture testenv.Capture) []sentSpan {
 	t.Helper()
 	var spans []sentSpan
-	for _, request := range requests {
+	for _, post := range capture.Posts {
 		var body struct {
 			ResourceSpans []struct {
 				ScopeSpans []struct{ Spans []json.RawMessage }
 			}
 		}
-		require.NoError(t, json.Unmarshal(request.Body, &body))
+		require.NoError(t, json.Unmarshal(post.Body, &body))
 		for _, resource := range body.ResourceSpans {
 			for _, scope := range resource.ScopeSpans {
 				for _, written := range scope.Spans {
@@ -122,10 +78,10 @@ func readSentSpan(t *testing.T, written json.RawMessage) sentSpan {
 	return span
 }
 
-// after returns how long after the span's start a moment was.
+// after returns the time from the span's start to a Unix time in nanoseconds.
 func (s sentSpan) after(unixNano int64) time.Duration { return time.Duration(unixNano - s.Start) }
 
-// text and double return an attribute of the span.
+// text returns a string attribute of the span.
 func (s sentSpan) text(t *testing.T, name string) string {
 	t.Helper()
 	for _, attribute := range s.Attributes {
@@ -137,6 +93,7 @@ func (s sentSpan) text(t *testing.T, name string) string {
 	return ""
 }
 
+// double returns a number attribute of the span.
 func (s sentSpan) double(t *testing.T, name string) float64 {
 	t.Helper()
 	for _, attribute := range s.Attributes {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,42 +18,43 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// capturedCall is a model call that a library sent a span of, and what must be
-// derived of it.
+// capturedCall is a model call whose span a library sent, and what token_latency must
+// derive from it.
 type capturedCall struct {
 	span   string // its name
-	copies int    // how often the library sent it
+	copies int    // number of times that the library sent it
 	source string
 
-	// frame is what the library takes for the first token, and recorded how long
-	// after its clock's start it says that came. Without a frame it says nothing.
+	// frame is the kind of frame that the library takes for the first token, empty if
+	// it reports none. recorded returns the library's time to that frame.
 	frame    string
 	recorded func(t *testing.T, span sentSpan) time.Duration
-	// sinceHeaders tells that the library's clock starts with the answer's headers.
+	// sinceHeaders means that the library's clock starts with the answer's headers.
 	sinceHeaders bool
-	// late tells that the library noticed the frame late: it was the first request
-	// of a fresh process.
+	// late means that the library noticed the frame late, as the first request of a
+	// new process.
 	late bool
-	// usage tells that the library sent it.
+	// usage means that the library sent token counts.
 	usage bool
 
-	// attributes lists what is written on the span beyond what all get, and
-	// estimated those that are estimates, both without their prefix.
+	// attributes lists the span's new attributes besides commonAttributes. estimated
+	// lists the estimates among them. Both are without prefix.
 	attributes []string
 	estimated  []string
 }
 
-// What is written on every span of a model call.
-var onEach = []string{"source", "vantage", "outcome", "request.duration"}
+// commonAttributes are written on every span of a model call.
+var commonAttributes = []string{"source", "vantage", "outcome", "request.duration"}
 
-// What follows from the time of the first token, with usage and without a time of
-// the last token.
 var (
+	// ofFirstToken are the attributes that follow from the time of the first token and
+	// usage, without a time of the last token.
 	ofFirstToken = []string{
 		"request_token_rate", "time_to_first_token", "prefill.duration", "decode.duration", "decode.share",
 		"time_per_output_token", "output_token_rate", "estimated",
 	}
-	untilTheEnd = []string{ // the request's end stands for the last token
+	// untilTheEnd are those in which the request's end stands for the last token.
+	untilTheEnd = []string{
 		"prefill.duration", "decode.duration", "decode.share", "time_per_output_token", "output_token_rate",
 	}
 )
@@ -62,7 +62,7 @@ var (
 var captures = []struct {
 	name  string
 	calls []capturedCall
-	// others are the spans that are no model calls.
+	// others are the spans that are not model calls.
 	others []string
 }{
 	{
@@ -144,26 +144,30 @@ var captures = []struct {
 	},
 }
 
-// What real libraries sent goes through the Collector, and comes out as what it
-// is: model calls with the times that the library recorded, which are those that
-// the server sent its frames at, and with nothing that nobody recorded.
-func TestCaptures(t *testing.T) {
-	requireAllCaptures(t)
+// The spans of real libraries pass through the Collector. Model calls come out with
+// the times that the library recorded, and these agree with the server's send times.
+// No attribute is derived from a time that the library did not record.
+func TestCaptures_ModelCallsGetTheRecordedTimes(t *testing.T) {
+	var names []string
+	for _, c := range captures {
+		names = append(names, c.name)
+	}
+	require.Equal(t, testenv.CaptureNames(t), names, "the captures in testdata")
 	came := sendCaptures(t)
 	var table strings.Builder
 	for _, c := range captures {
 		t.Run(c.name, func(t *testing.T) {
-			requests, answers := readCapture(t, c.name)
-			answer := answers[0] // the call with a first token is the first that each library made
+			capture := testenv.ReadCapture(t, c.name)
+			answer := capture.Served[0] // the first call of each library is the one with a first token
 			copies := map[string]int{}
 			var others []string
-			for _, sent := range spansOf(t, requests) {
+			for _, sent := range spansOf(t, capture) {
 				require.NotEmpty(t, came[sent.SpanID], sent.Name)
 				span := came[sent.SpanID][0]
 				came[sent.SpanID] = came[sent.SpanID][1:]
 				i := slices.IndexFunc(c.calls, func(call capturedCall) bool { return call.span == sent.Name })
 				if i < 0 {
-					require.Equal(t, packed(t, sent.whole), packed(t, span), "%s is no model call", sent.Name)
+					require.Equal(t, packed(t, sent.whole), packed(t, span), "%s is not a model call", sent.Name)
 					others = append(others, sent.Name)
 					continue
 				}
@@ -182,35 +186,23 @@ func TestCaptures(t *testing.T) {
 		"capture", "span", "frame", "truth", "recorded", "lag", "derived", table.String())
 }
 
-// requireAllCaptures checks that no capture is left out.
-func requireAllCaptures(t *testing.T) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(testenv.Shared(t, capturesFolder), "*.truth.json"))
-	require.NoError(t, err)
-	var names []string
-	for _, c := range captures {
-		names = append(names, filepath.Join(testenv.Shared(t, capturesFolder), c.name+".truth.json"))
-	}
-	require.Equal(t, files, names)
-}
-
-// sendCaptures sends all captures through one Collector, and returns the spans
-// that come out, by id.
+// sendCaptures sends all captures through one Collector, and returns the resulting
+// spans by id.
 func sendCaptures(t *testing.T) map[string][]ptrace.Span {
 	t.Helper()
 	spansFile := exampleEnvironment(t)
 	c := startCollector(t, example(t, "spans-to-file.yaml"))
 	endpoint := os.Getenv("OTLP_HTTP_ENDPOINT")
-	require.Eventually(t, func() bool { // its receivers start last
+	require.Eventually(t, func() bool { // receivers start last
 		connection, err := net.Dial("tcp", endpoint)
 		return err == nil && connection.Close() == nil
 	}, patience, 50*time.Millisecond)
 	sent := 0
 	for _, capture := range captures {
-		requests, _ := readCapture(t, capture.name)
-		sent += len(spansOf(t, requests))
-		for _, request := range requests {
-			response, err := http.Post("http://"+endpoint+"/v1/traces", request.ContentType, bytes.NewReader(request.Body))
+		posted := testenv.ReadCapture(t, capture.name)
+		sent += len(spansOf(t, posted))
+		for _, post := range posted.Posts {
+			response, err := http.Post("http://"+endpoint+"/v1/traces", post.ContentType, bytes.NewReader(post.Body))
 			require.NoError(t, err)
 			require.NoError(t, response.Body.Close())
 			require.Equal(t, http.StatusOK, response.StatusCode)
@@ -227,7 +219,7 @@ func sendCaptures(t *testing.T) map[string][]ptrace.Span {
 	return spans
 }
 
-// capturedSpan is the span of a model call, as it was sent and as it came.
+// capturedSpan is the span of a model call, before and after the Collector.
 type capturedSpan struct {
 	capturedCall
 	sent sentSpan
@@ -248,7 +240,7 @@ func (s capturedSpan) require(t *testing.T) {
 			written = append(written, name)
 		}
 	}
-	require.ElementsMatch(t, slices.Concat(onEach, s.attributes), written)
+	require.ElementsMatch(t, slices.Concat(commonAttributes, s.attributes), written)
 	var estimated []string
 	if list, found := attributes.Get("tokenpulse.estimated"); found {
 		for _, name := range list.Slice().All() {
@@ -264,7 +256,7 @@ func (s capturedSpan) require(t *testing.T) {
 	}
 }
 
-// requireUntouched checks that the span says all that it said when it was sent.
+// requireUntouched checks that the span keeps everything that the library sent.
 func (s capturedSpan) requireUntouched(t *testing.T) {
 	t.Helper()
 	rest := ptrace.NewSpan()
@@ -276,12 +268,12 @@ func (s capturedSpan) requireUntouched(t *testing.T) {
 	require.Equal(t, packed(t, s.sent.whole), packed(t, rest))
 }
 
-// nearTruth is how far a library's record may be from what the server did.
+// nearTruth is the tolerance between a library's time and the server's.
 const nearTruth = 5 * time.Millisecond
 
-// requireFirstToken compares what was derived of the first token with what the
-// library recorded and with what the server did. It returns them as a line.
-func (s capturedSpan) requireFirstToken(t *testing.T, answer answered) string {
+// requireFirstToken compares the derived time to first token with the times of the
+// library and the server. It returns them as a table row.
+func (s capturedSpan) requireFirstToken(t *testing.T, answer testenv.CapturedAnswer) string {
 	t.Helper()
 	const line = "%-24s %-8s %11v %11v %11v %11v"
 	if s.frame == "" {
@@ -292,23 +284,23 @@ func (s capturedSpan) requireFirstToken(t *testing.T, answer answered) string {
 	if s.sinceHeaders {
 		start = answer.HeadersSent
 	}
-	truth := time.Duration(answer.sent(t, s.frame) - start)
+	truth := time.Duration(sentAt(t, answer, s.frame) - start)
 	recorded := s.recorded(t, s.sent)
 	first := s.derived(t, "time_to_first_token")
 	lag := recorded - truth
 
-	require.InDelta(t, recorded, first, exact, "what the library recorded")
+	require.InDelta(t, recorded, first, exact, "the time that the library recorded")
 	if s.late {
-		require.Greater(t, lag, nearTruth, "the library was not late")
+		require.Greater(t, lag, nearTruth, "the library noticed the frame in time")
 	} else {
-		require.InDelta(t, truth, first, float64(nearTruth), "when the server sent the %s frame", s.frame)
+		require.InDelta(t, truth, first, float64(nearTruth), "the time when the server sent the %s frame", s.frame)
 	}
 	s.requirePace(t, first)
 	return fmt.Sprintf(line, s.span, s.frame, truth, recorded, lag, first)
 }
 
-// requirePace checks what follows from the first token's time. It ends with the
-// last frame that the library recorded, or else with the request.
+// requirePace checks the attributes that follow from the first token's time. Decoding
+// ends with the last frame that the library recorded, or else with the request.
 func (s capturedSpan) requirePace(t *testing.T, first time.Duration) {
 	t.Helper()
 	end := s.sent.after(s.sent.End)
@@ -320,16 +312,16 @@ func (s capturedSpan) requirePace(t *testing.T, first time.Duration) {
 	require.InDelta(t, (end-first)/11, s.derived(t, "time_per_output_token"), exact)
 }
 
-// exact is how exact our times are.
+// exact is the resolution of derived times, in nanoseconds.
 const exact = float64(time.Microsecond)
 
-// derived returns one of our times.
+// derived returns a duration attribute that the Collector added.
 func (s capturedSpan) derived(t *testing.T, name string) time.Duration {
 	t.Helper()
 	return time.Duration(milliseconds(t, s.came.Attributes(), "tokenpulse."+name) * float64(time.Millisecond))
 }
 
-// packed returns a span as OTLP sends it.
+// packed returns a span in OTLP's protobuf encoding.
 func packed(t *testing.T, span ptrace.Span) []byte {
 	t.Helper()
 	alone := ptrace.NewTraces()

@@ -14,16 +14,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// How far, in milliseconds, a time to the first token may be from what the library
-// could see at best: the best of several like calls, and any one of them, which a
-// busy machine may delay, but not by as much as lies between the role frame and the
-// first token.
+// Tolerances, in milliseconds, between a derived time to first token and the best that
+// the library could measure: for the best of several calls, and for each single call. A
+// busy machine may delay a single call, but by less than the time between the role frame
+// and the first token.
 const (
 	tolerance    = 5
 	toleranceOne = 100
 )
 
-// seen is one model call: what the server did, and what came of the client's span.
+// seen is one model call: the server's record, and the span before and after the
+// Collector.
 type seen struct {
 	library
 	call    string
@@ -38,7 +39,7 @@ func (s seen) require(t *testing.T) {
 	require.Equal(t, s.source, text(t, attributes, "tokenpulse.source"))
 	require.Equal(t, "client", text(t, attributes, "tokenpulse.vantage"))
 	require.InDelta(t, s.duration(), milliseconds(t, attributes, "tokenpulse.request.duration"), 1e-6)
-	if s.call != "aborted" { // which no library says
+	if s.call != "aborted" { // which no library reports
 		require.Equal(t, "success", text(t, attributes, "tokenpulse.outcome"))
 	}
 	s.requireUsage(t)
@@ -47,7 +48,7 @@ func (s seen) require(t *testing.T) {
 	s.requireGaps(t)
 }
 
-// requireUntouched checks that what the library said stands.
+// requireUntouched checks that the library's attributes are unchanged.
 func (s seen) requireUntouched(t *testing.T) {
 	t.Helper()
 	derived := s.derived.Attributes().AsRaw()
@@ -58,14 +59,14 @@ func (s seen) requireUntouched(t *testing.T) {
 
 func (s seen) requireUsage(t *testing.T) {
 	t.Helper()
-	if !s.served.saidUsage() && s.countsTokens {
+	if !s.served.reportedUsage() && s.countsTokens {
 		return
 	}
 	for name, want := range map[string]int64{
 		"gen_ai.usage.input_tokens": inputTokens, "gen_ai.usage.output_tokens": outputTokens,
 	} {
 		value, found := s.derived.Attributes().Get(name)
-		require.Equal(t, s.served.saidUsage() && !slices.Contains(s.noUsage, s.call), found, name)
+		require.Equal(t, s.served.reportedUsage() && !slices.Contains(s.noUsage, s.call), found, name)
 		if found {
 			require.Equal(t, pcommon.ValueTypeInt, value.Type())
 			require.Equal(t, want, value.Int(), name)
@@ -77,13 +78,13 @@ func (s seen) requireFirstToken(t *testing.T) {
 	t.Helper()
 	_, found := s.milliseconds("tokenpulse.time_to_first_token")
 	if _, visible := s.best(); !visible {
-		require.False(t, found, "the library could not see when the first token came")
+		require.False(t, found, "the library could not measure the first token")
 		return
 	}
 	if !found {
-		// It leaves out a wait of 0 ms, which is what it sees where the headers come
-		// with the first frame, or when it is late to read them.
-		require.True(t, s.sinceHeaders, "the library saw when the first token came")
+		// The library leaves out a wait of 0 ms. It measures that if the headers arrive with
+		// the first frame, or if it reads them late.
+		require.True(t, s.sinceHeaders, "the library could measure the first token")
 		return
 	}
 	if deviation, _ := s.deviation(); !s.isWarmup() {
@@ -94,9 +95,8 @@ func (s seen) requireFirstToken(t *testing.T) {
 	}
 }
 
-// requireFirstTokens checks that the time to the first token is what the library
-// could see on each API. The best of its calls tells: a delay that is not of the
-// measurement's making is in some of them only.
+// requireFirstTokens checks the time to first token on each API. It takes the best call,
+// because delays by the machine affect only some calls.
 func (l library) requireFirstTokens(t *testing.T, calls map[string]seen) {
 	t.Helper()
 	for api := range l.first {
@@ -110,8 +110,8 @@ func (l library) requireFirstTokens(t *testing.T, calls map[string]seen) {
 	}
 }
 
-// requirePace checks what rests on the time of the first token. As no library says
-// when the last one came, the answer's end stands in for it.
+// requirePace checks the numbers that depend on the time of the first token. No library
+// reports the last token, so decoding ends with the answer.
 func (s seen) requirePace(t *testing.T) {
 	t.Helper()
 	first, foundFirst := s.milliseconds("tokenpulse.time_to_first_token")
@@ -129,14 +129,14 @@ func (s seen) requirePace(t *testing.T) {
 		require.Contains(t, s.estimated(), "time_per_output_token")
 		if truth, streamed := s.served.perTokenTruth(); streamed {
 			best, _ := s.best()
-			seenLate := max(first-best, 0) / float64(tokens.Int()-1)
-			require.GreaterOrEqual(t, perToken+seenLate, truth, "an upper bound")
+			lateness := max(first-best, 0) / float64(tokens.Int()-1)
+			require.GreaterOrEqual(t, perToken+lateness, truth, "the time per output token is an upper bound")
 		}
 	}
 }
 
-// requireGaps checks that no gaps between tokens are made up: no library says when
-// each token came, and the best of them a mean over all frames.
+// requireGaps checks that a span has no inter-token latencies, because no library reports
+// each token. At best, a library reports the mean gap of all frames.
 func (s seen) requireGaps(t *testing.T) {
 	t.Helper()
 	var gaps []string
@@ -145,7 +145,7 @@ func (s seen) requireGaps(t *testing.T) {
 			gaps = append(gaps, name)
 		}
 	}
-	if s.saysMeanGap && s.served.streamed {
+	if s.reportsMeanGap && s.served.streamed {
 		require.Equal(t, []string{"tokenpulse.inter_chunk_latency.mean"}, gaps)
 		require.Contains(t, s.estimated(), "inter_chunk_latency")
 		return
@@ -153,10 +153,11 @@ func (s seen) requireGaps(t *testing.T) {
 	require.Empty(t, gaps)
 }
 
-// isWarmup tells a call that made the library load what it needs.
+// isWarmup reports whether the call warmed the library up.
 func (s seen) isWarmup() bool { return strings.HasPrefix(s.call, "warmup") }
 
-// firstFrame returns which frame the library takes for the first token, if any.
+// firstFrame returns the kind of frame that the library takes for the first token, or
+// an empty kind.
 func (s seen) firstFrame() frameKind {
 	switch {
 	case !s.served.streamed && s.timesWhole:
@@ -168,9 +169,9 @@ func (s seen) firstFrame() frameKind {
 	}
 }
 
-// best returns how long, in milliseconds, the wait for the first token was at best
-// that the library could see: from where its clock starts until the server sent the
-// frame that it takes for the first token. Both ends are of this machine's clock.
+// best returns the most accurate time to first token, in milliseconds, that the library
+// could measure: from the start of its clock until the server sent the frame that it
+// takes for the first token. Library and server share this machine's clock.
 func (s seen) best() (milliseconds float64, visible bool) {
 	frames := s.served.times(s.firstFrame())
 	if len(frames) == 0 {
@@ -183,15 +184,14 @@ func (s seen) best() (milliseconds float64, visible bool) {
 	return inMilliseconds(frames[0].Sub(start)), true
 }
 
-// deviation returns how far the derived time to the first token is from that.
+// deviation returns the difference between the derived time to first token and best.
 func (s seen) deviation() (milliseconds float64, known bool) {
 	derived, found := s.milliseconds("tokenpulse.time_to_first_token")
 	best, visible := s.best()
 	return math.Abs(derived - best), found && visible
 }
 
-// firstTokenTruth returns the time from the request to the first token, as the
-// server saw them.
+// firstTokenTruth returns the time from the request to the first token, at the server.
 func (s served) firstTokenTruth() (milliseconds float64, streamed bool) {
 	tokens := s.times(contentFrame)
 	if len(tokens) == 0 {
@@ -200,7 +200,7 @@ func (s served) firstTokenTruth() (milliseconds float64, streamed bool) {
 	return inMilliseconds(tokens[0].Sub(s.received)), true
 }
 
-// perTokenTruth returns the time per output token, as the server saw it.
+// perTokenTruth returns the time per output token, at the server.
 func (s served) perTokenTruth() (milliseconds float64, streamed bool) {
 	tokens := s.times(contentFrame)
 	if len(tokens) < 2 {

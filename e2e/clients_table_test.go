@@ -21,7 +21,7 @@ import (
 
 var updateTable = flag.Bool("update", false, "rewrite the table of client libraries in docs/sources.md")
 
-// What the table lies between, in docs/sources.md.
+// Markers around the table in docs/sources.md.
 const (
 	tableBegins = "<!-- clients:begin -->\n"
 	tableEnds   = "<!-- clients:end -->"
@@ -32,8 +32,8 @@ const tableHead = `
 |---|---|---|---|---|---|---|---|---|---|---|---|
 `
 
-// tableCalls names the calls that the table has a row for. Of several like calls
-// it shows the one that the machine disturbed the least.
+// tableCalls lists the rows of the table. A row shows the call of its group with the
+// least disturbance by the machine.
 var tableCalls = []struct {
 	label string
 	calls []string
@@ -44,11 +44,11 @@ var tableCalls = []struct {
 	{"chat, aborted", []string{"aborted"}},
 }
 
-// leastDisturbed returns the call whose time to the first token is closest to what
-// the library could see at best.
-func leastDisturbed(like []string, calls map[string]seen) string {
-	least, deviation := like[0], math.Inf(1)
-	for _, call := range like {
+// leastDisturbed returns the call whose time to first token is closest to the best that
+// the library could measure.
+func leastDisturbed(group []string, calls map[string]seen) string {
+	least, deviation := group[0], math.Inf(1)
+	for _, call := range group {
 		s, found := calls[call]
 		if !found {
 			continue
@@ -60,8 +60,7 @@ func leastDisturbed(like []string, calls map[string]seen) string {
 	return least
 }
 
-// resultTable holds the truth and what was derived side by side, a row for each
-// library and call.
+// resultTable shows true and derived times side by side, one row per library and call.
 type resultTable struct {
 	libraries int
 	rows      strings.Builder
@@ -91,8 +90,8 @@ func (table *resultTable) add(t *testing.T, l library, requests map[string]serve
 	}
 }
 
-// firstInWords says what the library takes for the first token, and why its time
-// differs from the true one.
+// firstInWords describes the frame that the library takes for the first token, and why
+// its time differs from the true one.
 func (s seen) firstInWords() string {
 	var words string
 	switch s.firstFrame() {
@@ -121,11 +120,11 @@ func inTable(milliseconds float64, known bool) string {
 	return fmt.Sprintf("%.1f ms", milliseconds)
 }
 
-// measured is what differs from run to run.
+// measured matches the times in the table, which differ from run to run.
 var measured = regexp.MustCompile(`[\d.]+ ms`)
 
-// require compares all but what was measured with the table in the documentation,
-// or rewrites that.
+// require compares the table with that in docs/sources.md, except for measured times.
+// With -update it rewrites the documentation.
 func (table *resultTable) require(t *testing.T) {
 	t.Helper()
 	written := tableHead[1:] + table.rows.String()
@@ -145,10 +144,10 @@ func (table *resultTable) require(t *testing.T) {
 		return
 	}
 	require.Equal(t, measured.ReplaceAllString(kept, "ms"), measured.ReplaceAllString(written, "ms"),
-		"the table in %s is of another day; rewrite it: make test-clients CLIENTS_ARGS=-update", file)
+		"the table in %s is outdated; run: make test-clients CLIENTS_ARGS=-update", file)
 }
 
-// installedVersion returns the version of the package that the clients run with.
+// installedVersion returns the installed version of an npm package.
 func installedVersion(t *testing.T, name string) string {
 	t.Helper()
 	written, err := os.ReadFile(filepath.Join(clientsFolder(t), "node_modules", filepath.FromSlash(name), "package.json"))

@@ -16,29 +16,29 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// library is a client library, and what is known of the spans it sends.
+// library is a client library, and the properties of the spans that it sends.
 type library struct {
 	name   string // its package
 	script string // in the folder clients
-	source string // the reader that is to claim its model calls
-	// modelCall matches the names of the spans of model calls. All others are of
-	// agents, steps and the like, which repeat what a model call says.
+	source string // the reader that must claim its model calls
+	// modelCall matches the span names of model calls. Other spans, such as those of
+	// agents and steps, repeat the numbers of a model call.
 	modelCall *regexp.Regexp
-	// first is the frame that the library takes for the first token. Where it is
-	// absent, the library does not say when the first token came.
+	// first is the frame that the library takes for the first token. Without an entry,
+	// the library does not report a first token.
 	first map[apiName]frameKind
-	// sinceHeaders tells that the library's clock starts not with the request but
-	// with the answer's headers.
+	// sinceHeaders means that the library's clock starts with the answer's headers, not
+	// with the request.
 	sinceHeaders bool
-	// timesWhole tells that the library says a first token also for an answer that
-	// came whole, and nothing on the span that it came whole.
+	// timesWhole means that the library also reports a first token for an answer that
+	// was not streamed, without marking the span as such.
 	timesWhole bool
-	// countsTokens tells that the library counts where the server does not say.
+	// countsTokens means that the library counts tokens if the server reports no usage.
 	countsTokens bool
-	// saysMeanGap tells that the library says the mean gap between frames.
-	saysMeanGap bool
+	// reportsMeanGap means that the library reports the mean gap between frames.
+	reportsMeanGap bool
 
-	// Calls that the library says less about than about others.
+	// Calls for which the library sends no span, no first token, or no usage.
 	noSpan, noFirst, noUsage []string
 }
 
@@ -47,7 +47,7 @@ var libraries = []library{
 		name: "ai", script: "vercel_ai", source: "vercel_ai",
 		modelCall: regexp.MustCompile(`^ai\.(streamText\.doStream|generateText\.doGenerate)$`),
 		first:     map[apiName]frameKind{chatAPI: contentFrame, responsesAPI: roleFrame},
-		noSpan:    []string{"aborted"}, // it never ends the span of an aborted stream
+		noSpan:    []string{"aborted"}, // it does not end the span of an aborted stream
 	},
 	{
 		name: "@langfuse/openai", script: "langfuse", source: "langfuse",
@@ -56,11 +56,11 @@ var libraries = []library{
 	},
 	{
 		name: "openlit", script: "openlit", source: "openlit",
-		modelCall:    regexp.MustCompile(`^chat `),
-		first:        map[apiName]frameKind{chatAPI: roleFrame, responsesAPI: roleFrame},
-		sinceHeaders: true,
-		countsTokens: true,
-		saysMeanGap:  true,
+		modelCall:      regexp.MustCompile(`^chat `),
+		first:          map[apiName]frameKind{chatAPI: roleFrame, responsesAPI: roleFrame},
+		sinceHeaders:   true,
+		countsTokens:   true,
+		reportsMeanGap: true,
 	},
 	{
 		name: "@mastra/otel-exporter", script: "mastra", source: "mastra",
@@ -80,12 +80,12 @@ var libraries = []library{
 	},
 }
 
-// modelPrefix is what the models that the clients ask for begin with; the name of
+// modelPrefix is the prefix of the model names that the clients request. The name of
 // the call follows.
 const modelPrefix = "mock-gpt-"
 
-// What real client libraries send is read as what it is: their model calls and
-// nothing else, with the times that they could see and no others.
+// The spans of real client libraries get numbers for their model calls only, and only
+// from times that the library could measure.
 func TestClients(t *testing.T) {
 	var table resultTable
 	for _, l := range libraries {
@@ -96,7 +96,7 @@ func TestClients(t *testing.T) {
 			for id, span := range r.derived {
 				if !l.modelCall.MatchString(span.Name()) {
 					require.Equal(t, r.sent[id].Attributes().AsRaw(), span.Attributes().AsRaw(),
-						"%s is no model call", span.Name())
+						"%s is not a model call", span.Name())
 					continue
 				}
 				model := text(t, span.Attributes(), "gen_ai.request.model")
@@ -121,19 +121,19 @@ func TestClients(t *testing.T) {
 	table.require(t)
 }
 
-// ran is what came of running a library.
+// ran holds the results of running a library.
 type ran struct {
-	requests map[string]served // what the server answered, by model
+	requests map[string]served // by model
 	sent     map[pcommon.SpanID]ptrace.Span
 	derived  map[pcommon.SpanID]ptrace.Span // the same spans after token_latency
 	counted  float64                        // requests at /metrics
 }
 
-// run has the library make its calls and send its spans to a Collector.
+// run lets the library make its calls and send its spans to a Collector.
 func (l library) run(t *testing.T) ran {
 	t.Helper()
 	folder, files := clientsFolder(t), t.TempDir()
-	require.DirExists(t, filepath.Join(folder, "node_modules"), "install the libraries first: make test-clients")
+	require.DirExists(t, filepath.Join(folder, "node_modules"), "the libraries are not installed; run: make test-clients")
 	sent, derived := filepath.Join(files, "sent.jsonl"), filepath.Join(files, "derived.jsonl")
 	server, otlp := startModelServer(t), freeAddress(t)
 	for name, value := range map[string]string{

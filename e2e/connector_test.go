@@ -10,13 +10,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// What the connector pushes is what the exporter shows.
-func TestExampleOTLPMetrics(t *testing.T) {
+// The connector pushes the same counts that the exporter publishes.
+func TestExampleOTLPMetrics_ConnectorEqualsExporter(t *testing.T) {
 	exampleEnvironment(t)
 	file := filepath.Join(t.TempDir(), "metrics.jsonl")
 	t.Setenv("METRICS_FILE", file)
 	c := startCollector(t, example(t, "otlp-metrics.yaml"))
-	run(t, built(t, "tokengen"), "replay", ownRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
+	run(t, built(t, "tokengen"), "replay", demoRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
 	scraped := scrape(t, c)
 	c.stop(t) // flushes
 
@@ -33,7 +33,7 @@ func TestExampleOTLPMetrics(t *testing.T) {
 			require.Equal(t, pmetric.AggregationTemporalityCumulative, metric.ExponentialHistogram().AggregationTemporality())
 			for _, point := range metric.ExponentialHistogram().DataPoints().All() {
 				require.EqualValues(t, 6, point.Scale())
-				if point.Timestamp() > point.StartTimestamp() { // the other is the zero that a series begins with
+				if point.Timestamp() > point.StartTimestamp() { // the other point is the zero that starts a series
 					got[text(t, point.Attributes(), "gen_ai.request.model")+" "+text(t, point.Attributes(), "outcome")] += point.Count()
 				}
 			}
@@ -44,10 +44,10 @@ func TestExampleOTLPMetrics(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, got)
-	require.Equal(t, ownRequests(t), requests)
+	require.Equal(t, demoRequests(t), requests)
 }
 
-// lastMetrics returns the metrics of the last batch in a file.
+// lastMetrics returns the metrics of the last batch in a file, by name.
 func lastMetrics(t *testing.T, file string) map[string]pmetric.Metric {
 	t.Helper()
 	written, err := os.ReadFile(file)

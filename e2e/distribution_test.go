@@ -14,13 +14,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// Somebody else's project takes our components by gomod and import, as the
-// README says, and one stream goes through what ocb makes of it.
-func TestAnotherDistribution(t *testing.T) {
+// Another distribution includes the components by gomod and import, as the README
+// describes. ocb builds it, and one stream passes through it.
+func TestAnotherDistribution_BuildsAndMeasuresAStream(t *testing.T) {
 	root := testenv.Root(t)
 	folder := t.TempDir()
 	manifest := filepath.Join(folder, "builder-config.yaml")
-	// The version is not published, so a replace stands in for the module proxy.
+	// The version is not published: a replace directive takes the module proxy's place.
 	require.NoError(t, os.WriteFile(manifest, fmt.Appendf(nil, `
 dist:
   name: otelcol-theirs

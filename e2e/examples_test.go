@@ -24,8 +24,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// Every example is one that the built Collector accepts.
-func TestExamplesAreValid(t *testing.T) {
+func TestExamples_AreValidConfigs(t *testing.T) {
 	exampleEnvironment(t)
 	files, err := filepath.Glob(filepath.Join(testenv.Root(t), "examples", "*.yaml"))
 	require.NoError(t, err)
@@ -38,59 +37,57 @@ func TestExamplesAreValid(t *testing.T) {
 	}
 }
 
-func TestExampleQuickstart(t *testing.T) {
+func TestExampleQuickstart_CountsEveryRequest(t *testing.T) {
 	c := startCollector(t, example(t, "quickstart.yaml"))
-	run(t, built(t, "tokengen"), "replay", ownRecording(t), "--transport", "ndjson", "--endpoint", c.http)
+	run(t, built(t, "tokengen"), "replay", demoRecording(t), "--transport", "ndjson", "--endpoint", c.http)
 	total := 0.0
 	for _, metric := range scrape(t, c)["tokenpulse_requests_total"].GetMetric() {
 		total += metric.GetCounter().GetValue()
 	}
-	require.InDelta(t, ownRequests(t), total, 0)
+	require.InDelta(t, demoRequests(t), total, 0)
 }
 
-func TestExampleSpansToFile(t *testing.T) {
+func TestExampleSpansToFile_WritesEverySpanWithItsTimeline(t *testing.T) {
 	spans := replayThrough(t, "spans-to-file.yaml")
-	require.Len(t, spans, ownRequests(t))
+	require.Len(t, spans, demoRequests(t))
 	for _, span := range spans {
 		_, found := span.Attributes().Get("tokenpulse.timeline")
-		require.True(t, found, "the example keeps timelines")
+		require.True(t, found, "the span has no timeline")
 	}
 }
 
-// replayThrough sends this project's own recording through an example that
-// writes spans to a file, and returns these.
+// replayThrough sends the demo recording through an example that writes spans to a
+// file, and returns the spans.
 func replayThrough(t *testing.T, name string) []ptrace.Span {
 	t.Helper()
 	spansFile := exampleEnvironment(t)
 	c := startCollector(t, example(t, name))
-	run(t, built(t, "tokengen"), "replay", ownRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
+	run(t, built(t, "tokengen"), "replay", demoRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
 	c.stop(t)
 	return readSpans(t, spansFile)
 }
 
-// The sampler keeps exactly the requests that are worth a look. Which ones these
-// are, the spans of the other example say.
-func TestExampleTailSampling(t *testing.T) {
-	var worthALook, kept []string
+// The expected traces are computed from the spans of examples/spans-to-file.yaml.
+func TestExampleTailSampling_KeepsExactlyFailedSlowAndStalledRequests(t *testing.T) {
+	var interesting, kept []string
 	for _, span := range replayThrough(t, "spans-to-file.yaml") {
 		attributes := span.Attributes()
 		perToken, hasPerToken := attributes.Get("tokenpulse.time_per_output_token")
 		stalls, hasStalls := attributes.Get("tokenpulse.stall.count")
 		if text(t, attributes, "tokenpulse.outcome") != "success" ||
 			hasPerToken && perToken.Double() > 0.05 || hasStalls && stalls.Int() > 0 {
-			worthALook = append(worthALook, span.TraceID().String())
+			interesting = append(interesting, span.TraceID().String())
 		}
 	}
 	for _, span := range replayThrough(t, "tail-sampling.yaml") {
 		kept = append(kept, span.TraceID().String())
 	}
-	require.NotEmpty(t, worthALook)
-	require.Less(t, len(worthALook), ownRequests(t))
-	require.ElementsMatch(t, worthALook, kept)
+	require.NotEmpty(t, interesting)
+	require.Less(t, len(interesting), demoRequests(t))
+	require.ElementsMatch(t, interesting, kept)
 }
 
-// The secured example turns away who has no token, and takes who has.
-func TestExampleSecured(t *testing.T) {
+func TestExampleSecured_RejectsRequestsWithoutTheToken(t *testing.T) {
 	exampleEnvironment(t)
 	c := startCollector(t, example(t, "secured.yaml"))
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted(t)}}}
@@ -114,21 +111,21 @@ func example(t *testing.T, name string) string {
 	return filepath.Join(testenv.Root(t), "examples", name)
 }
 
-func ownRecording(t *testing.T) string {
+func demoRecording(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(testenv.Root(t), "testdata", "recordings", "demo.jsonl")
 }
 
-// ownRequests counts the requests of that recording.
-func ownRequests(t *testing.T) int {
+// demoRequests counts the requests of the demo recording.
+func demoRequests(t *testing.T) int {
 	t.Helper()
-	recording, err := os.ReadFile(ownRecording(t))
+	recording, err := os.ReadFile(demoRecording(t))
 	require.NoError(t, err)
 	return bytes.Count(recording, []byte(`"event":"start"`))
 }
 
-// exampleEnvironment sets what the examples read from the environment, and
-// returns the file they write spans to.
+// exampleEnvironment sets the environment variables that the examples read, and returns
+// the file that they write spans to.
 func exampleEnvironment(t *testing.T) (spansFile string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -148,7 +145,7 @@ func exampleEnvironment(t *testing.T) (spansFile string) {
 	return spansFile
 }
 
-// selfSigned writes a certificate for the loopback address.
+// selfSigned writes a certificate and key for the loopback address.
 func selfSigned(t *testing.T, folder string) (certificateFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

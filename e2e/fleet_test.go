@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// fleetSeries is added to examples/otlp-metrics.yaml: there are verdicts to add up,
-// and many batches of metrics.
+// fleetSeries extends examples/otlp-metrics.yaml with SLO verdicts and with frequent
+// batches of metrics.
 const fleetSeries = `
 processors:
   token_latency:
@@ -28,8 +28,8 @@ connectors:
     metrics_flush_interval: 100ms
 `
 
-// fleetMember is added to that for a Collector that sends to a central one, which
-// can tell it from others by its name.
+// fleetMember extends that for a Collector that sends to a central one, with an
+// instance id.
 const fleetMember = `
 processors:
   transform:
@@ -64,9 +64,9 @@ service:
       level: none
 `
 
-// Two Collectors that take half of the streams each and send to a third have
-// together what one has that takes all of them: every count, bucket and sum.
-func TestFleetAddsUpToOneCollector(t *testing.T) {
+// Two Collectors receive half of the streams each and send to a central one. Added up,
+// their counts, buckets and sums equal those of one Collector with all streams.
+func TestFleet_SeriesAddUpToThoseOfOneCollector(t *testing.T) {
 	traffic := newFleetTraffic(t)
 	folder := t.TempDir()
 	series := writeFile(t, folder, "series.yaml", fleetSeries)
@@ -93,8 +93,8 @@ func TestFleetAddsUpToOneCollector(t *testing.T) {
 	t.Setenv("METRICS_FILE", alone)
 	single := takeStreams(traffic.all)
 
-	// They send what they have not sent yet, such as the streams without an end. The
-	// central one is last to stop.
+	// Stopping sends the rest, such as streams without an end. The central one stops
+	// last.
 	for _, c := range append(members, single) {
 		c.stop(t)
 	}
@@ -112,15 +112,15 @@ func TestFleetAddsUpToOneCollector(t *testing.T) {
 			merged.add(key, p)
 		}
 	}
-	require.Greater(t, shared, len(merged)/2, "most series are on both sides")
+	require.Greater(t, shared, len(merged)/2, "most series exist on both members")
 	want := lastPoints(t, alone)
 	require.Len(t, want, 1)
 	requireSamePoints(t, want[""], merged)
 	traffic.require(t, merged)
 }
 
-// fleetTraffic is streams as NDJSON events, all of them and half of them each, with
-// what is true of all of them.
+// fleetTraffic holds NDJSON events: those of all streams, and of each half of the
+// streams. The counts are of all streams.
 type fleetTraffic struct {
 	all      []byte
 	halves   [2][]byte
@@ -129,8 +129,8 @@ type fleetTraffic struct {
 	zeroGaps int
 }
 
-// newFleetTraffic has streams of every outcome, and two, one for each half, whose
-// two chunks came at once.
+// newFleetTraffic generates streams of every outcome. It adds one stream to each half
+// whose two chunks arrive at the same time.
 func newFleetTraffic(t *testing.T) *fleetTraffic {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "all.jsonl")
@@ -170,8 +170,8 @@ func newFleetTraffic(t *testing.T) *fleetTraffic {
 	return traffic
 }
 
-// require finds all of the traffic in the points, so that they are not equal because
-// they lack the same.
+// require checks that the points hold all of the traffic, because two sets of points
+// that lack the same streams are also equal.
 func (f *fleetTraffic) require(t *testing.T, all points) {
 	t.Helper()
 	requests, judged, gaps, zeroGaps := 0.0, 0.0, uint64(0), uint64(0)
@@ -197,22 +197,22 @@ func (f *fleetTraffic) require(t *testing.T, all points) {
 	require.Equal(t, f.zeroGaps, int(zeroGaps))
 }
 
-// point is the last cumulative point of a series: of a sum, or of a distribution.
+// point is the last cumulative point of a series: a sum or a distribution.
 type point struct {
 	metric     string
 	attributes map[string]any
 	time       pcommon.Timestamp
 	sum        float64
-	// Only of distributions.
+	// For distributions only.
 	count, zeros uint64
 	min, max     float64
 	buckets      map[int]uint64
 }
 
-// points are by metric and attributes.
+// points are keyed by metric name and attributes.
 type points map[string]*point
 
-// lastPoints reads the last points that a file has of each Collector, by its name.
+// lastPoints reads the last point of each series from a file, by instance id.
 func lastPoints(t *testing.T, file string) map[string]points {
 	t.Helper()
 	written, err := os.ReadFile(file)
@@ -236,7 +236,7 @@ func lastPoints(t *testing.T, file string) map[string]points {
 	return all
 }
 
-// read keeps the points of a metric that are later than what is known.
+// read keeps a metric's points that are later than the known ones.
 func (all points) read(t *testing.T, metric pmetric.Metric) {
 	t.Helper()
 	keep := func(p *point, attributes pcommon.Map, at pcommon.Timestamp) {
@@ -257,7 +257,7 @@ func (all points) read(t *testing.T, metric pmetric.Metric) {
 	case pmetric.MetricTypeExponentialHistogram:
 		require.Equal(t, pmetric.AggregationTemporalityCumulative, metric.ExponentialHistogram().AggregationTemporality())
 		for _, from := range metric.ExponentialHistogram().DataPoints().All() {
-			require.EqualValues(t, 6, from.Scale(), "any two add up bucket by bucket")
+			require.EqualValues(t, 6, from.Scale(), "equal scales add up bucket by bucket")
 			p := &point{
 				count: from.Count(), zeros: from.ZeroCount(),
 				sum: from.Sum(), min: from.Min(), max: from.Max(), buckets: map[int]uint64{},
@@ -270,11 +270,11 @@ func (all points) read(t *testing.T, metric pmetric.Metric) {
 			keep(p, from.Attributes(), from.Timestamp())
 		}
 	default:
-		require.Fail(t, "a metric that does not add up", "%s is a %s", metric.Name(), metric.Type())
+		require.Fail(t, "unexpected type of metric", "%s is a %s", metric.Name(), metric.Type())
 	}
 }
 
-// add adds a point to the one of the same series.
+// add adds a point to that of the same series.
 func (all points) add(key string, p *point) {
 	into := all[key]
 	if into == nil {
@@ -290,7 +290,7 @@ func (all points) add(key string, p *point) {
 	}
 }
 
-// requireSamePoints compares all but times. Sums are of floats in another order.
+// requireSamePoints compares everything but times. Sums add floats in another order.
 func requireSamePoints(t *testing.T, want, got points) {
 	t.Helper()
 	require.ElementsMatch(t, slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
@@ -309,7 +309,7 @@ func requireSamePoints(t *testing.T, want, got points) {
 		for _, n := range w.buckets {
 			inBuckets += n
 		}
-		require.Equal(t, w.count, inBuckets, "all values of %s are in a bucket", key)
+		require.Equal(t, w.count, inBuckets, "sum of the buckets of %s", key)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 type frameKind string
 
 const (
-	// roleFrame says that an answer begins, and holds no token. On the Responses
-	// API that is response.created and what follows it up to the first token.
+	// roleFrame starts an answer and holds no token. On the Responses API these are
+	// response.created and the frames between it and the first token.
 	roleFrame    frameKind = "role"
 	contentFrame frameKind = "content"
 	finishFrame  frameKind = "finish"
@@ -23,15 +23,15 @@ const (
 	wholeFrame frameKind = "whole"
 )
 
-// frame is one server-sent event, to be sent so long after the request came.
+// frame is one server-sent event. The server sends it at a time after the request.
 type frame struct {
 	kind  frameKind
 	after time.Duration
 	body  []byte
 }
 
-// What the server says, one token in each content frame, and when. The gaps have
-// no regularity, so that no mean of another kind gives the same number.
+// The server's answer, one token per content frame, and the times of its tokens. The
+// gaps are irregular, so that different kinds of mean give different numbers.
 var (
 	answerTokens = []string{
 		"Tokens", " leave", " one", " by", " one", ",", " and", " each", " keeps", " its", " own", " time",
@@ -61,7 +61,7 @@ const (
 	responsesAPI apiName = "responses"
 )
 
-// api is one of the ways in which a client may ask for an answer.
+// api is one of the APIs through which a client requests an answer.
 type api struct {
 	name   apiName
 	frames func(model string, usage bool) []frame
@@ -113,7 +113,7 @@ var chatUsage = object{
 	"prompt_tokens": inputTokens, "completion_tokens": outputTokens, "total_tokens": inputTokens + outputTokens,
 }
 
-// responsesFrames always says the usage: this API has no way not to ask for it.
+// responsesFrames always include usage: this API has no option to leave it out.
 func responsesFrames(model string, _ bool) []frame {
 	sequence := 0
 	numbered := func(kind frameKind, after time.Duration, name string, body object) frame {
@@ -177,7 +177,7 @@ func responsePart(text string) object {
 	return object{"type": "output_text", "text": text, "annotations": []object{}}
 }
 
-// event encodes a server-sent event; without a name it is of the default kind.
+// event encodes a server-sent event. An empty name means the default event type.
 func event(name string, body object) []byte {
 	encoded := fmt.Sprintf("data: %s\n\n", encode(body))
 	if name != "" {
@@ -189,7 +189,7 @@ func event(name string, body object) []byte {
 func encode(body object) []byte {
 	encoded, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // an object of ours that JSON cannot say
+		panic(err) // objects of this test always encode
 	}
 	return encoded
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// modelServer answers as an OpenAI-compatible model server does, on a schedule of
-// its own, and notes when it really sent what. It is the truth that the client
-// libraries' spans are held against.
+// modelServer answers as an OpenAI-compatible model server, on a fixed schedule, and
+// records when it sent each frame. The spans of client libraries are compared with
+// these times.
 type modelServer struct {
 	url  string
 	http *httptest.Server
@@ -26,7 +26,7 @@ type modelServer struct {
 	served []served
 }
 
-// served is one request, as the server saw it.
+// served is one request at the server.
 type served struct {
 	model    string
 	api      apiName
@@ -36,7 +36,7 @@ type served struct {
 	sent     []sentFrame
 }
 
-// sentFrame is one frame of a stream and the time at which it was written.
+// sentFrame is one frame of a stream and the time when it was written.
 type sentFrame struct {
 	kind frameKind
 	at   time.Time
@@ -53,8 +53,8 @@ func (s served) times(kind frameKind) []time.Time {
 	return times
 }
 
-// saidUsage tells whether the server told the client how many tokens there were.
-func (s served) saidUsage() bool {
+// reportedUsage reports whether the answer included token counts.
+func (s served) reportedUsage() bool {
 	return !s.streamed || len(s.times(usageFrame)) > 0
 }
 
@@ -71,9 +71,8 @@ func startModelServer(t *testing.T) *modelServer {
 	return s
 }
 
-// stop ends the server once it is done with its requests, and returns these by the
-// model that was asked for. The clients ask for another model in each call, so that
-// a call can be told by it.
+// stop ends the server after its last request, and returns the requests by model. The
+// clients use a different model name in each call, which identifies the call.
 func (s *modelServer) stop(t *testing.T) map[string]served {
 	t.Helper()
 	s.http.Close()
@@ -81,7 +80,7 @@ func (s *modelServer) stop(t *testing.T) map[string]served {
 	defer s.mu.Unlock()
 	byModel := map[string]served{}
 	for _, request := range s.served {
-		require.NotContains(t, byModel, request.model, "the client asked twice")
+		require.NotContains(t, byModel, request.model, "the client requested a model twice")
 		byModel[request.model] = request
 	}
 	return byModel
@@ -117,8 +116,8 @@ func (s *modelServer) answer(api api) http.HandlerFunc {
 	}
 }
 
-// stream sends each frame at its time, until the client goes away. The headers go
-// at once, or with the first frame if the model's name asks for that.
+// stream sends each frame at its time, until the client goes away. The headers are sent
+// at once, or with the first frame if the model's name ends in -held.
 func (s *served) stream(w http.ResponseWriter, r *http.Request, frames []frame) {
 	flusher := http.NewResponseController(w)
 	if !strings.HasSuffix(s.model, "-held") {

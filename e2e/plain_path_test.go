@@ -22,8 +22,8 @@ import (
 
 var plainSeed = flag.Uint64("plain-seed", 0, "seed of the random streams of TestPlainPath; 0 takes a new one")
 
-// plainConfig derives every stream twice: as most users do, which takes the short
-// ways there are, and with all that makes the processor look at each chunk.
+// plainConfig derives every stream twice: with the usual settings, which take the fast
+// paths, and with settings that make the processor visit each chunk.
 const plainConfig = `
 receivers:
   token_stream:
@@ -61,15 +61,15 @@ var (
 	strictSettings = plainSettings{stallThreshold: 100_000_000, afterFirstChunk: true, firstToken: 100_000_000, nextToken: 20_000_000}
 )
 
-// Whatever is packed, cut, counted in runs or read in one go on the way from a token's
-// event to a percentile: the numbers are those of the definitions, worked out on
-// nothing but slices, and the same over each transport.
-func TestPlainPath(t *testing.T) {
+// The path from a token event to a percentile has packed encodings, runs and fast
+// paths. For random streams, its numbers equal those that plainly computes, and they
+// are the same over each transport.
+func TestPlainPath_NumbersAreThoseOfTheDefinitions(t *testing.T) {
 	seed := *plainSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	t.Logf("to see the same streams again: go test ./e2e -run TestPlainPath -plain-seed %d", seed)
+	t.Logf("same streams again: go test ./e2e -run TestPlainPath -plain-seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	streams := make([]*plainStream, 500)
 	for i := range streams {
@@ -94,10 +94,10 @@ func TestPlainPath(t *testing.T) {
 			counted += metric.GetCounter().GetValue()
 		}
 		return counted >= float64(len(streams)*len(plainTransports))
-	}, patience, 100*time.Millisecond, "streams without an end are not counted")
+	}, patience, 100*time.Millisecond, "not every stream is counted")
 	c.stop(t)
 
-	// What fails first is short.
+	// Short streams first, so that the first failure is short.
 	slices.SortStableFunc(streams, func(a, b *plainStream) int { return cmp.Compare(len(a.chunks), len(b.chunks)) })
 	requirePlainSpans(t, streams, usualFile, usualSettings)
 	requirePlainSpans(t, streams, strictFile, strictSettings)
@@ -106,8 +106,8 @@ func TestPlainPath(t *testing.T) {
 	}
 }
 
-// requirePlainSpans compares each span with the plain answer, and with the span that
-// another transport made of the same stream.
+// requirePlainSpans compares each span with the plain answer, and with the spans of the
+// same stream over other transports.
 func requirePlainSpans(t *testing.T, streams []*plainStream, file string, settings plainSettings) {
 	t.Helper()
 	spans := map[string]ptrace.Span{}
@@ -142,27 +142,27 @@ func requirePlainSpan(t *testing.T, s *plainStream, want plainAnswer, span ptrac
 	require.Equal(t, want.outcome == names.OutcomeError && s.failure != "", span.Status().Code() == ptrace.StatusCodeError, about)
 
 	for name, number := range want.numbers {
-		got, there := attributes.Get(name)
-		require.True(t, there, "%s is missing, not %v; %s", name, number.value, about)
+		got, ok := attributes.Get(name)
+		require.True(t, ok, "%s is missing, want %v; %s", name, number.value, about)
 		requireNear(t, number, plainDouble(got), name+" "+about)
 	}
 	for name, v := range attributes.All() {
 		if strings.HasPrefix(name, names.Prefix) && (v.Type() == pcommon.ValueTypeDouble || v.Type() == pcommon.ValueTypeInt) {
-			require.Contains(t, want.numbers, name, "%v is absent by definition; %s", v.AsRaw(), about)
+			require.Contains(t, want.numbers, name, "got %v, absent by definition; %s", v.AsRaw(), about)
 		}
 	}
 	for name, reported := range map[string]int64{
 		names.GenAIInputTokens: s.input, names.GenAIOutputTokens: s.output,
 		names.GenAIReasoningTokens: s.reasoning, names.GenAICacheReadInputTokens: s.cached,
 	} {
-		got, there := attributes.Get(name)
-		require.Equal(t, reported >= 0, there, "%s %s", name, about)
-		if there {
+		got, ok := attributes.Get(name)
+		require.Equal(t, reported >= 0, ok, "%s %s", name, about)
+		if ok {
 			require.Equal(t, reported, got.Int(), "%s %s", name, about)
 		}
 	}
 	var estimated []string
-	if list, there := attributes.Get(names.Estimate); there {
+	if list, ok := attributes.Get(names.Estimate); ok {
 		for _, listed := range list.Slice().All() {
 			estimated = append(estimated, listed.Str())
 		}
@@ -177,15 +177,16 @@ func plainDouble(v pcommon.Value) float64 {
 	return v.Double()
 }
 
-// lastDigits is what floating point may make of the same number on two ways.
+// lastDigits is the relative difference that floating point may cause between two
+// computations of one number.
 const lastDigits = 1e-12
 
 func requireNear(t *testing.T, want plainNumber, got float64, about string) {
 	t.Helper()
-	require.LessOrEqual(t, math.Abs(want.value-got), want.within+lastDigits*math.Abs(want.value), "%v, not %v: %s", got, want.value, about)
+	require.LessOrEqual(t, math.Abs(want.value-got), want.within+lastDigits*math.Abs(want.value), "got %v, want %v: %s", got, want.value, about)
 }
 
-// spansByService reads the spans of a file by the service that they are of.
+// spansByService reads the spans of a file, by service name.
 func spansByService(t *testing.T, file string) map[string][]ptrace.Span {
 	t.Helper()
 	spans := map[string][]ptrace.Span{}
@@ -196,7 +197,7 @@ func spansByService(t *testing.T, file string) map[string][]ptrace.Span {
 	return spans
 }
 
-// plainSeries is what all streams of one vantage come to.
+// plainSeries holds the totals of all streams of one vantage.
 type plainSeries struct {
 	requests map[string]float64                  // by outcome
 	tokens   map[string]float64                  // by type
@@ -205,8 +206,8 @@ type plainSeries struct {
 	stalled  plainNumber
 }
 
-// plainHistograms are the histograms, in Prometheus' names, of which a request has
-// one value each.
+// plainHistograms are the histograms with one value per request: Prometheus name, with
+// a phase if there is one, and attribute.
 var plainHistograms = map[string]string{
 	"tokenpulse_time_to_first_token_seconds":        names.TimeToFirstToken,
 	"tokenpulse_time_to_first_output_token_seconds": names.TimeToFirstOutputToken,
@@ -240,7 +241,7 @@ func addUpPlainly(streams []*plainStream) map[string]*plainSeries {
 			series.samples[histogram][answer.outcome] = append(series.samples[histogram][answer.outcome], samples...)
 		}
 		for histogram, attribute := range plainHistograms {
-			if number, there := answer.numbers[attribute]; there {
+			if number, ok := answer.numbers[attribute]; ok {
 				add(histogram, number)
 			}
 		}
@@ -260,7 +261,7 @@ func addUpPlainly(streams []*plainStream) map[string]*plainSeries {
 	return all
 }
 
-// requirePlainMetrics compares what was exported of a transport's streams.
+// requirePlainMetrics compares the exported metrics of one transport's streams.
 func requirePlainMetrics(t *testing.T, streams []*plainStream, families map[string]*dto.MetricFamily, transport string) {
 	t.Helper()
 	for vantage, want := range addUpPlainly(streams) {
@@ -300,12 +301,13 @@ func requirePlainMetrics(t *testing.T, streams []*plainStream, families map[stri
 				requirePlainQuantiles(t, samples, of(quantileFamily(family)), phase, outcome, about)
 				delete(seen, outcome)
 			}
-			require.Empty(t, seen, "%s: no such values", name)
+			require.Empty(t, seen, "%s: unexpected outcomes", name)
 		}
 	}
 }
 
-// isPlainSketch reports that a request has many values, which come as a sketch.
+// isPlainSketch reports whether a histogram has several values per request, which
+// arrive as a sketch.
 func isPlainSketch(histogram string) bool {
 	return histogram == interTokenHistogram || histogram == interChunkHistogram
 }
@@ -319,11 +321,11 @@ func quantileFamily(family string) string {
 	return family
 }
 
-// bucketWidth is how much wider than its lower bound a bucket of a sketch is.
+// bucketWidth is the relative width of a sketch's bucket.
 var bucketWidth = math.Exp2(1.0/64) - 1
 
-// requirePlainHistogram counts the values anew under every bound. A value is over a
-// bound only if it is by more than it may be off.
+// requirePlainHistogram counts the values under every bound. Values within their
+// tolerance of a bound may count on either side.
 func requirePlainHistogram(t *testing.T, samples []plainNumber, h *dto.Histogram, exact bool, about string) {
 	t.Helper()
 	require.EqualValues(t, len(samples), h.GetSampleCount(), about)
@@ -357,7 +359,7 @@ func requirePlainHistogram(t *testing.T, samples []plainNumber, h *dto.Histogram
 	for _, bucket := range h.GetBucket() {
 		underBound(bucket.GetUpperBound(), over, float64(bucket.GetCumulativeCount()))
 	}
-	// The native buckets: the bounds are those of the definitions, 2^(i/64).
+	// Native buckets have the bounds 2^(i/64), see docs/definitions.md.
 	require.EqualValues(t, 6, h.GetSchema(), about)
 	count, inBucket, index, delta := float64(h.GetZeroCount()), int64(0), int32(0), 0
 	underBound(h.GetZeroThreshold(), 0, count)

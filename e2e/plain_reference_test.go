@@ -7,17 +7,17 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// plainChunk is one chunk as its sender tells it.
+// plainChunk is one chunk as its sender reports it.
 type plainChunk struct {
 	at       int64 // Unix nanoseconds
 	tokens   int64
 	channel  string
 	seq      uint64
-	numbered bool // it has a seq
+	numbered bool // the chunk has a seq
 }
 
-// plainStream is one stream as its sender tells it. A time of zero is not told, and a
-// count below zero is not reported.
+// plainStream is one stream as its sender reports it. A time of zero and a negative
+// count are not reported.
 type plainStream struct {
 	id                               string
 	vantage                          string
@@ -29,23 +29,23 @@ type plainStream struct {
 	noEnd                            bool
 }
 
-// plainSettings are those of the processor.
+// plainSettings are settings of the processor.
 type plainSettings struct {
 	stallThreshold  int64 // nanoseconds, as are the deadlines
-	afterFirstChunk bool  // what TPOT divides by
-	firstToken      int64 // the fluidity index's deadlines; zero turns it off
+	afterFirstChunk bool  // tpot_denominator: after_first_chunk
+	firstToken      int64 // deadline of the fluidity index; zero disables it
 	nextToken       int64
 }
 
-// plainNumber is a number and how far off the Collector may be: it keeps the time of
-// each chunk but the first to a microsecond, cut down.
+// plainNumber is a number and the tolerance of the Collector's number. The Collector
+// truncates the time of each chunk but the first to a microsecond.
 type plainNumber struct{ value, within float64 }
 
-// plainAnswer is what the definitions say of a stream. What is absent is not in numbers.
+// plainAnswer holds the numbers of a stream by definition. Absent numbers have no key.
 type plainAnswer struct {
 	outcome string
 	numbers map[string]plainNumber // by attribute
-	// interToken and interChunk are all samples, in seconds.
+	// interToken and interChunk hold all samples, in seconds.
 	interToken, interChunk []plainNumber
 	outputTokens           int64 // N
 	estimated              []string
@@ -53,13 +53,13 @@ type plainAnswer struct {
 
 const microsecond = 1000 // in nanoseconds
 
-// seconds rounds once: a quotient of two whole numbers is the float64 next to it.
+// seconds rounds once, to the float64 nearest to the quotient.
 func seconds(nanoseconds, share int64) float64 {
 	return float64(nanoseconds) / float64(1_000_000_000*share)
 }
 
-// plainly is definitions.md with nothing but slices: every chunk is kept, every
-// gap is a sample, and every token of the fluidity index is looked at.
+// plainly computes docs/definitions.md on plain slices: it keeps every chunk, makes
+// every gap a sample, and visits every token for the fluidity index.
 func plainly(s *plainStream, settings plainSettings) plainAnswer {
 	chunks := s.arrivals()
 	answer := plainAnswer{outcome: s.outcome(len(chunks)), numbers: map[string]plainNumber{}}
@@ -168,18 +168,18 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 	return answer
 }
 
-// arrivals are the chunks that hold a token, each once, in order: by sequence number
+// arrivals returns the chunks with tokens in order, without repeats: by sequence number
 // if all have one, else by time.
 func (s *plainStream) arrivals() []plainChunk {
 	var chunks []plainChunk
-	all, told := true, map[uint64]bool{}
+	all, seen := true, map[uint64]bool{}
 	for _, c := range s.chunks {
-		if c.tokens == 0 || c.numbered && told[c.seq] {
+		if c.tokens == 0 || c.numbered && seen[c.seq] {
 			continue
 		}
 		all = all && c.numbered
 		if c.numbered {
-			told[c.seq] = true
+			seen[c.seq] = true
 		}
 		chunks = append(chunks, c)
 	}
@@ -192,7 +192,7 @@ func (s *plainStream) arrivals() []plainChunk {
 	return chunks
 }
 
-// lastKnown is the end as told, or the last thing known of the stream.
+// lastKnown returns the reported end, or else the last reported time of the stream.
 func (s *plainStream) lastKnown(chunks []plainChunk) int64 {
 	if s.end != 0 && !s.noEnd {
 		return s.end
@@ -219,7 +219,7 @@ func (s *plainStream) outcome(chunks int) string {
 	}
 }
 
-// stepsBack counts how often the clock goes back on the way from start to end.
+// stepsBack counts how often the clock steps back between start and end.
 func stepsBack(start int64, chunks []plainChunk, end int64) int {
 	times := []int64{start}
 	for _, c := range chunks {
@@ -235,7 +235,7 @@ func stepsBack(start int64, chunks []plainChunk, end int64) int {
 	return back
 }
 
-// blurOf is how far off a gap may come out, in seconds.
+// blurOf returns the tolerance of a gap, in seconds.
 func blurOf(chunks []plainChunk) float64 {
 	for _, c := range chunks {
 		if c.at%microsecond != 0 {
@@ -253,7 +253,7 @@ func (a *plainAnswer) pace(decode, share int64, blur float64) {
 	}
 }
 
-// sketchError is the relative error of a percentile that the definitions promise.
+// sketchError is the largest relative error of a percentile by docs/definitions.md.
 const sketchError = 0.0055
 
 func (a *plainAnswer) sumUp(name string, samples []plainNumber, blur float64) {
@@ -279,13 +279,13 @@ func plainValues(samples []plainNumber) []float64 {
 	return values
 }
 
-// accepted reports whether a gap can be true.
+// accepted reports whether a gap is plausible.
 func accepted(gap, duration int64) bool { return 0 <= gap && gap <= duration }
 
-// fluidity looks at one token after the other. The tokens of a later chunk share its
-// gap in whole nanoseconds; those of the first came all at once. Where chunks are cut
-// to a microsecond, a deadline more or less may be missed, which decides what comes
-// after it: then it is only known that there is an index.
+// fluidity visits one token after the other. The tokens of a later chunk divide its gap
+// into whole nanoseconds; those of the first chunk arrive at once. Where the Collector
+// truncates times, one deadline more or less may be missed, and later ones depend on
+// it: then the tolerance is 1, and only the index's presence is checked.
 func (a *plainAnswer) fluidity(settings plainSettings, first, duration int64, chunks []plainChunk) {
 	if settings.firstToken == 0 || first < 0 || first > duration {
 		return

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// The gaps that are packed in one byte more than those a microsecond shorter, and
-// the stall thresholds: in microseconds, on both sides.
+// edgesOfGaps are gaps in microseconds on both sides of an edge: where the packed
+// encoding needs one more byte, and at the stall thresholds.
 var edgesOfGaps = []int64{
 	63, 64, 127, 128, 8191, 8192, 16_383, 16_384, 1<<20 - 1, 1 << 20, 1<<21 - 1, 1 << 21,
 	99_999, 100_000, 100_001, 499_999, 500_000, 500_001,
 }
 
-// randomGap returns a gap of a kind, in microseconds.
+// randomGap returns a gap of one of gapKinds kinds, in microseconds.
 func randomGap(random *rand.Rand, kind int) int64 {
 	between := func(low, high int64) int64 { return low + random.Int64N(high-low) }
 	switch kind {
@@ -25,7 +25,7 @@ func randomGap(random *rand.Rand, kind int) int64 {
 	case 2:
 		return between(16_384, 100_000)
 	case 3:
-		return between(256_000, 499_000) // no stalls, though all of their bits together are one
+		return between(256_000, 499_000) // no stalls, though their bitwise OR would be one
 	case 4:
 		return between(500_002, 2_100_000)
 	case 5:
@@ -40,11 +40,11 @@ func randomGap(random *rand.Rand, kind int) int64 {
 const (
 	gapKinds  = 8
 	longGap   = 5
-	commonGap = 3 // the kinds before it are those of most streams
+	commonGap = 3 // most streams have only kinds below it
 )
 
-// randomLength is mostly short, so that what fails first is short too, and now and
-// then about as long as the runs in which chunks are read.
+// randomLength returns mostly short lengths, so that a failing stream is short too.
+// Some are about as long as the runs in which chunks are read.
 func randomLength(random *rand.Rand) int {
 	switch random.IntN(12) {
 	case 0:
@@ -62,14 +62,14 @@ func randomLength(random *rand.Rand) int {
 	}
 }
 
-// How the chunks of a stream are ordered.
+// Orders of a stream's chunks.
 const (
 	inOrder        = iota
-	shuffledByTime // without seq: time orders them
-	inOrderBySeq   // in order, now and then a number is missing
-	shuffledBySeq  // with seq, shuffledByTime, with repeats
-	clockGoesBack  // with seq: its order holds, whatever the times
-	partlyNumbered // only some with seq: time orders them
+	shuffledByTime // without seq: ordered by time
+	inOrderBySeq   // in order, some numbers are missing
+	shuffledBySeq  // with seq, shuffled, with repeats
+	clockGoesBack  // with seq, which takes precedence over times
+	partlyNumbered // only some have a seq: ordered by time
 	ordersOfChunks
 )
 
@@ -89,8 +89,8 @@ func randomStream(random *rand.Rand, index int) *plainStream {
 	if chance(2) {
 		s.start -= s.start % microsecond
 	}
-	// Some clocks count microseconds, some nanoseconds; some streams are on a grid of
-	// microseconds that begins between two.
+	// Clocks count microseconds or nanoseconds. Some streams are on a grid of
+	// microseconds with an offset of nanoseconds.
 	grid, at := random.IntN(4), s.start
 	whole := grid < 2
 	switch {
@@ -109,11 +109,11 @@ func randomStream(random *rand.Rand, index int) *plainStream {
 	return s
 }
 
-// addChunks adds chunks in order. The first comes at a time.
+// addChunks adds chunks in order. The first one arrives at the given time.
 func (s *plainStream) addChunks(random *rand.Rand, at int64, order, grid int) {
 	chance := func(oneIn int) bool { return random.IntN(oneIn) == 0 }
 	kind, steady := random.IntN(commonGap), chance(2)
-	single, changes := chance(2), random.IntN(150) // until then each chunk holds one token
+	single, changes := chance(2), random.IntN(150) // chunks before that index hold one token
 	zeros := chance(4)
 	channels := []string{"content", "reasoning", "tool_call"}
 	channel, changing := channels[random.IntN(3)], random.IntN(3)
@@ -123,7 +123,7 @@ func (s *plainStream) addChunks(random *rand.Rand, at int64, order, grid int) {
 	seq, long := uint64(random.IntN(3)), 0
 	length := randomLength(random)
 	if at == s.start && chance(2) {
-		length = 2 // one gap that takes as long as the whole stream
+		length = 2 // the only gap is as long as the stream
 	}
 	for i := range length {
 		if i > 0 {
@@ -136,10 +136,10 @@ func (s *plainStream) addChunks(random *rand.Rand, at int64, order, grid int) {
 				}
 			}
 			gap := microsecond * randomGap(random, kind)
-			if gap == 0 && (order == shuffledByTime || order == partlyNumbered) { // time has to tell them apart
+			if gap == 0 && (order == shuffledByTime || order == partlyNumbered) { // chunks need different times
 				gap = microsecond
 			}
-			if grid >= 2 && gap > 0 { // what is cut is small beside the whole
+			if grid >= 2 && gap > 0 { // truncation is small compared with the gap
 				gap += 5 * microsecond
 			}
 			if grid == 3 && gap > 0 {
@@ -172,7 +172,7 @@ func (s *plainStream) addChunks(random *rand.Rand, at int64, order, grid int) {
 	}
 }
 
-// reorder gives the chunks sequence numbers, or not, and the order in which they are
+// reorder sets which chunks have sequence numbers, and the order in which chunks are
 // sent.
 func (s *plainStream) reorder(random *rand.Rand, order int, whole bool) {
 	chunks := s.chunks
@@ -203,7 +203,7 @@ func (s *plainStream) reorder(random *rand.Rand, order int, whole bool) {
 	if order == shuffledByTime || order == shuffledBySeq || order == partlyNumbered {
 		reach := len(chunks)
 		if random.IntN(2) == 0 {
-			reach = min(3, reach) // only neighbours change places
+			reach = min(3, reach) // swap neighbours only
 		}
 		for i := range chunks {
 			j := min(i+random.IntN(max(1, reach)), len(chunks)-1)
@@ -213,8 +213,8 @@ func (s *plainStream) reorder(random *rand.Rand, order int, whole bool) {
 	s.chunks = chunks
 }
 
-// addMilestones sets when the stream was scheduled and when it ended, and moves the
-// start. With whole microseconds some of it cannot be true.
+// addMilestones sets the scheduling time and the end, and moves the start. Streams with
+// whole microseconds may get implausible times.
 func (s *plainStream) addMilestones(random *rand.Rand, whole bool) {
 	some := func() int64 { return random.Int64N(int64(2 * time.Second)) }
 	first, last := s.start, s.start
@@ -242,9 +242,9 @@ func (s *plainStream) addMilestones(random *rand.Rand, whole bool) {
 		return
 	}
 	switch random.IntN(12) {
-	case 0: // some chunks are before the start
+	case 0: // some chunks before the start
 		s.start = first + microsecond*random.Int64N(1+2*(last-first)/microsecond)
-	case 1: // some are after the end
+	case 1: // some chunks after the end
 		s.end = first + microsecond*random.Int64N(1+(last-first)/microsecond)
 	case 2:
 		s.end = s.start - some()
@@ -263,7 +263,7 @@ func (s *plainStream) addEnd(random *rand.Rand) {
 		case 1:
 			s.output = random.Int64N(3)
 		case 2:
-			if len(arrivals) > 0 { // the first chunk holds all that is reported, or so it seems
+			if len(arrivals) > 0 { // the reported count equals that of the first chunk
 				s.output = arrivals[0].tokens
 			}
 		}

@@ -25,24 +25,24 @@ import (
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
-// part is what one message, or one run of lines, says of a stream.
+// part is the part of a stream in one message or one run of lines.
 type part struct {
 	stream                *plainStream
 	start, scheduled, end bool
 	chunks                []plainChunk
 }
 
-// streamName is the attribute that tells which stream a span is of.
+// streamName is the attribute that identifies the stream of a span.
 const streamName = "test.stream"
 
-// cutUp makes requests of streams: each stream is whole, or in parts in one request or
-// several. The start is in the first of them; in what order one request tells things
-// does not matter, but for that of chunks.
+// cutUp splits streams into requests: each stream is whole, or in parts in one or several
+// requests. The start is in the first request and the end in the last. Within a request,
+// only the order of chunks matters.
 func cutUp(random *rand.Rand, streams []*plainStream) [][]part {
 	requests := make([][]part, 3)
 	for _, s := range streams {
 		parts := make([]part, 1+random.IntN(4)*random.IntN(2))
-		cuts, in := []int{0}, make([]int, len(parts)) // in tells which request a part is in
+		cuts, in := []int{0}, make([]int, len(parts)) // in holds the request of each part
 		for i := range parts {
 			cuts = append(cuts, random.IntN(len(s.chunks)+1))
 			in[i] = random.IntN(len(requests))
@@ -53,7 +53,7 @@ func cutUp(random *rand.Rand, streams []*plainStream) [][]part {
 		for i := range parts {
 			parts[i] = part{stream: s, chunks: s.chunks[cuts[i]:cuts[i+1]]}
 		}
-		together := func(with int) []int { // the parts in the same request as another
+		together := func(with int) []int { // the parts in the same request as one part
 			var same []int
 			for i := range parts {
 				if in[i] == in[with] {
@@ -76,7 +76,7 @@ func cutUp(random *rand.Rand, streams []*plainStream) [][]part {
 	return requests
 }
 
-// interleave shuffles the parts of different streams, and keeps those of one in order.
+// interleave shuffles the parts of different streams. The parts of one stay in order.
 func interleave(random *rand.Rand, parts []part) {
 	own := map[*plainStream][]part{}
 	for _, p := range parts {
@@ -88,7 +88,7 @@ func interleave(random *rand.Rand, parts []part) {
 	}
 }
 
-// messageOf puts parts into the schema's request.
+// messageOf returns the protobuf request for parts.
 func messageOf(random *rand.Rand, service string, parts []part) *tokenpulsev1.ExportTokenStreamsRequest {
 	streams := &tokenpulsev1.ResourceTokenStreams{
 		Resource: &resourcev1.Resource{Attributes: []*commonv1.KeyValue{keyValue("service.name", service)}},
@@ -130,8 +130,8 @@ func keyValue(key, text string) *commonv1.KeyValue {
 	return &commonv1.KeyValue{Key: key, Value: &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: text}}}
 }
 
-// runsOf packs chunks that follow on in one channel, in any of the ways that a sender
-// may.
+// runsOf packs consecutive chunks of one channel into runs, in any of the encodings
+// that a sender may choose.
 func runsOf(random *rand.Rand, chunks []plainChunk) []*tokenpulsev1.ChunkRun {
 	var runs []*tokenpulsev1.ChunkRun
 	for len(chunks) > 0 {
@@ -157,17 +157,17 @@ func runOf(random *rand.Rand, chunks []plainChunk) *tokenpulsev1.ChunkRun {
 		run.FirstSequenceNumber = new(first.seq)
 	}
 	unit := int64(microsecond)
-	tellTokens := random.IntN(10) == 0
+	writeTokens := random.IntN(10) == 0
 	for _, c := range chunks {
 		if (c.at-first.at)%unit != 0 {
 			unit = 1
 		}
-		tellTokens = tellTokens || c.tokens != 1
+		writeTokens = writeTokens || c.tokens != 1
 	}
 	if random.IntN(10) == 0 {
 		unit = 1
 	}
-	if unit > 1 || random.IntN(2) == 0 { // none given is a nanosecond too
+	if unit > 1 || random.IntN(2) == 0 { // the default is a nanosecond
 		run.DeltaUnitNanos = uint64(unit)
 	}
 	at := first.at
@@ -178,15 +178,15 @@ func runOf(random *rand.Rand, chunks []plainChunk) *tokenpulsev1.ChunkRun {
 	for _, c := range chunks {
 		run.TimeDeltas = append(run.TimeDeltas, (c.at-at)/unit)
 		at = c.at
-		if tellTokens {
+		if writeTokens {
 			run.Tokens = append(run.Tokens, uint32(c.tokens))
 		}
 	}
 	return run
 }
 
-// linesOf puts parts into lines, those of the streams in turns. Where the body is
-// applied as it comes the start has to be first, and the end last.
+// linesOf returns the lines of parts, with interleaved streams. In a live body, which is
+// applied line by line, the start is first and the end last.
 func linesOf(random *rand.Rand, service string, parts []part, live bool) string {
 	own := map[*plainStream][]string{}
 	var turns []*plainStream
@@ -196,7 +196,7 @@ func linesOf(random *rand.Rand, service string, parts []part, live bool) string 
 		}
 		own[p.stream] = append(own[p.stream], p.lines(random, service)...)
 	}
-	for _, s := range turns { // not the map, so that a seed makes the same lines again
+	for _, s := range turns { // not the map: equal seeds make equal lines
 		lines := own[s]
 		slices.SortStableFunc(lines, func(a, b string) int { return lineOrder(a) - lineOrder(b) })
 		if !live {
@@ -230,7 +230,7 @@ func lineOrder(line string) int {
 	}
 }
 
-// moveAmong puts the line of an event anywhere, once in a while.
+// moveAmong moves the line of an event to a random place, in a third of the calls.
 func moveAmong(random *rand.Rand, lines []string, event string) []string {
 	at := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, event) })
 	if at < 0 || random.IntN(3) != 0 {
@@ -272,7 +272,7 @@ func (p *part) lines(random *rand.Rand, service string) []string {
 			more["seq"] = c.seq
 		}
 		if random.IntN(30) == 0 {
-			more["text"] = "so \"kurz\"\n"
+			more["text"] = "a \"text\"\n"
 		}
 		line("chunk", c.at, more)
 	}
@@ -297,7 +297,7 @@ func (p *part) lines(random *rand.Rand, service string) []string {
 	return lines
 }
 
-// lineOf writes an event in any of the ways that a sender may.
+// lineOf writes an event in any of the forms that a sender may choose.
 func lineOf(random *rand.Rand, event, id string, at int64, more map[string]any) string {
 	quoted := func(v any) string {
 		text, _ := json.Marshal(v)
@@ -341,7 +341,7 @@ func messagesPosted(contentType string, marshal func(proto.Message) ([]byte, err
 	}
 }
 
-// plainTransports is every way to send parts.
+// plainTransports are all ways to send parts.
 var plainTransports = []struct {
 	name string
 	send sendParts
@@ -356,7 +356,7 @@ var plainTransports = []struct {
 		t.Helper()
 		for _, parts := range requests {
 			body := linesOf(random, service, parts, true)
-			c.post(t, "application/x-ndjson", io.MultiReader(strings.NewReader(body))) // of no declared length
+			c.post(t, "application/x-ndjson", io.MultiReader(strings.NewReader(body))) // without a declared length
 		}
 	}},
 	{"json", messagesPosted("application/json", protojson.Marshal)},
@@ -383,7 +383,7 @@ var plainTransports = []struct {
 	}},
 }
 
-// post sends a body that the receiver is to take whole.
+// post sends a body, and checks that the receiver accepts all of it.
 func (c *collector) post(t *testing.T, contentType string, body io.Reader) {
 	t.Helper()
 	response, err := http.Post(fmt.Sprintf("http://%s/v1/tokens", c.http), contentType, body)

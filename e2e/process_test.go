@@ -1,5 +1,5 @@
-// Package e2e runs the built Collector as a process, with real clients against
-// it. `make build` builds what it runs.
+// Package e2e tests the built Collector as a process, with real clients. Run
+// `make build` first.
 package e2e
 
 import (
@@ -22,7 +22,7 @@ import (
 
 const patience = 30 * time.Second
 
-// process is a program that runs until the test ends.
+// process is a running program. It is stopped when the test ends.
 type process struct {
 	command *exec.Cmd
 	log     string
@@ -51,12 +51,12 @@ func start(t *testing.T, path string, args ...string) *process {
 	return p
 }
 
-// signal reaches the process and its children, as a terminal's Ctrl-C does.
+// signal signals the process and its children, as Ctrl-C in a terminal does.
 func (p *process) signal(signal syscall.Signal) {
 	_ = syscall.Kill(-p.command.Process.Pid, signal)
 }
 
-// stop asks the process to end, as an init system does, and waits for it.
+// stop sends SIGTERM, as an init system does, and waits until the process has exited.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	p.signal(syscall.SIGTERM)
@@ -65,7 +65,7 @@ func (p *process) stop(t *testing.T) {
 	case <-time.After(patience):
 		p.signal(syscall.SIGKILL)
 		<-p.exited
-		t.Errorf("%s did not stop", p.command.Path)
+		t.Errorf("%s did not stop after SIGTERM", p.command.Path)
 	}
 }
 
@@ -76,13 +76,13 @@ func (p *process) output(t *testing.T) string {
 	return string(written)
 }
 
-// waitFor asks a URL until it answers 200.
+// waitFor requests a URL until the answer is 200.
 func (p *process) waitFor(t *testing.T, url string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		select {
 		case <-p.exited:
-			t.Fatalf("%s ended early:\n%s", p.command.Path, p.output(t))
+			t.Fatalf("%s exited early:\n%s", p.command.Path, p.output(t))
 		default:
 		}
 		response, err := http.Get(url)
@@ -91,13 +91,13 @@ func (p *process) waitFor(t *testing.T, url string) {
 		}
 		_ = response.Body.Close()
 		return response.StatusCode == http.StatusOK
-	}, patience, 50*time.Millisecond, "%s does not answer", url)
+	}, patience, 50*time.Millisecond, "%s does not answer with 200", url)
 }
 
 func built(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(testenv.Root(t), "dist", name)
-	require.FileExists(t, path, "build it first: make build")
+	require.FileExists(t, path, "run make build first")
 	return path
 }
 
@@ -109,7 +109,7 @@ func run(t *testing.T, path string, args ...string) {
 	require.NoError(t, err, "%s %v:\n%s", path, args, output)
 }
 
-// freeAddress returns a loopback address that nobody listens on.
+// freeAddress returns a loopback address with an unused port.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -132,14 +132,14 @@ func get(t *testing.T, url, accept string) []byte {
 	return body
 }
 
-// collector is the built Collector with one of the project's configs.
+// collector is a running Collector and its addresses.
 type collector struct {
 	*process
 	http, grpc, metrics string
 }
 
-// startCollector runs the Collector with a config, on ports of its own. It may be
-// given more arguments.
+// startCollector runs the Collector with a config file, unused ports, and optional
+// further arguments.
 func startCollector(t *testing.T, config string, more ...string) *collector {
 	t.Helper()
 	c := &collector{http: freeAddress(t), grpc: freeAddress(t), metrics: freeAddress(t)}
@@ -156,7 +156,7 @@ func startCollector(t *testing.T, config string, more ...string) *collector {
 
 func (c *collector) metricsURL() string { return fmt.Sprintf("http://%s/metrics", c.metrics) }
 
-// endpoint returns where a tokengen transport sends to.
+// endpoint returns the address that a tokengen transport sends to.
 func (c *collector) endpoint(transport string) string {
 	if transport == "grpc" || transport == "grpc-stream" {
 		return c.grpc

@@ -15,13 +15,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// A real Prometheus scrapes the exporter. With native histograms on, quantiles
-// are as good as the buckets (1.1% wide); without, as good as the classic ones.
-func TestPrometheus(t *testing.T) {
+// A real Prometheus scrapes the exporter. Its quantiles are as accurate as the
+// buckets: 1.1% wide with native histograms, or the width of the classic buckets.
+func TestPrometheusScrape_QuantilesAreWithinOneBucket(t *testing.T) {
 	program := testenv.Program(t, "prometheus")
-	requests := readRecording(t)
+	requests := testenv.Recording(t)
 	c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "quickstart.yaml"))
-	run(t, built(t, "tokengen"), "replay", testenv.Shared(t, recording), "--transport", "protobuf", "--endpoint", c.http)
+	run(t, built(t, "tokengen"), "replay", testenv.UnzipRecording(t), "--transport", "protobuf", "--endpoint", c.http)
 
 	native := startPrometheus(t, program, c.metrics, "native-histograms,exemplar-storage")
 	classic := startPrometheus(t, program, c.metrics, "exemplar-storage")
@@ -48,7 +48,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	for _, server := range []*prometheus{native, classic} {
-		require.NotEmpty(t, server.exemplarTraces(t), "exemplars lead from a histogram to its traces")
+		require.NotEmpty(t, server.exemplarTraces(t), "histograms have exemplars with trace ids")
 	}
 }
 
@@ -83,8 +83,8 @@ func runPrometheus(t *testing.T, program, config string, flags ...string) *prome
 	return p
 }
 
-// waitUntil asks a query until it gives anything. Rules may need half a minute of
-// samples for that.
+// waitUntil repeats a query until it returns a result. Rules may need samples of half
+// a minute.
 func (p *prometheus) waitUntil(t *testing.T, query string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -102,7 +102,7 @@ func (p *prometheus) ask(t *testing.T, what string, parameters url.Values, answe
 	require.NoError(t, json.Unmarshal(body, answer))
 }
 
-// query returns the one sample that a query gives.
+// query returns the only sample of a query's result.
 func (p *prometheus) query(t *testing.T, query string) float64 {
 	t.Helper()
 	var answer struct {
@@ -119,13 +119,13 @@ func (p *prometheus) query(t *testing.T, query string) float64 {
 	return value
 }
 
-// past is a series, and the Unix times of the first and the last of its samples.
+// past is a series with the Unix times of its first and last sample.
 type past struct {
 	labels      map[string]string
 	first, last float64
 }
 
-// history returns the series that a query for a range gives.
+// history returns the series of a range query's result.
 func (p *prometheus) history(t *testing.T, query string) []past {
 	t.Helper()
 	var answer struct {
@@ -145,7 +145,7 @@ func (p *prometheus) history(t *testing.T, query string) []past {
 	return all
 }
 
-// bucketAround returns the bounds of the classic bucket that a value is in.
+// bucketAround returns the bounds of the classic bucket that contains a value.
 func (p *prometheus) bucketAround(t *testing.T, metric string, value float64) (low, high float64) {
 	t.Helper()
 	var answer struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// anObjective is added to examples/remote-write.yaml.
+// anObjective extends examples/remote-write.yaml.
 const anObjective = `
 processors:
   token_latency:
@@ -27,12 +27,12 @@ connectors:
     objectives: [{slo: tpot, objective: 0.95}]
 `
 
-// What the connector pushes into a real Prometheus is what was recorded, from the
-// first request of each series on: the series that begin with the Collector, and
-// those that begin when it has sent others already.
-func TestExampleRemoteWrite(t *testing.T) {
+// The connector pushes every request of the recording into a real Prometheus, the
+// first request of each series included. Some series begin with the Collector, others
+// after it has already pushed.
+func TestExampleRemoteWrite_PrometheusStoresEveryRequest(t *testing.T) {
 	program := testenv.Program(t, "prometheus")
-	requests := readRecording(t)
+	requests := testenv.Recording(t)
 	const scrapesNothing = ""
 	server := runPrometheus(t, program, scrapesNothing, "--web.enable-remote-write-receiver", "--enable-feature", "native-histograms,exemplar-storage")
 	t.Setenv("REMOTE_WRITE_ENDPOINT", "http://"+server.address+"/api/v1/write")
@@ -43,7 +43,7 @@ func TestExampleRemoteWrite(t *testing.T) {
 	times := map[string]int{}
 	for _, service := range []string{"early", "late", "early"} {
 		times[service]++
-		run(t, built(t, "tokengen"), "replay", testenv.Shared(t, recording), "--service", service,
+		run(t, built(t, "tokengen"), "replay", testenv.UnzipRecording(t), "--service", service,
 			"--transport", "protobuf", "--endpoint", c.http)
 		server.waitForService(t, service)
 	}
@@ -58,7 +58,7 @@ func TestExampleRemoteWrite(t *testing.T) {
 			for outcome, want := range map[string]float64{"success": 89, "cancelled": 11} {
 				server.requireCounter(t, fmt.Sprintf("tokenpulse_requests_total{outcome=%q,service_name=%q}", outcome, service), want*float64(replays))
 			}
-			// The totals that the recording tool printed.
+			// The totals are those that AIPerf printed.
 			for kind, want := range map[string]float64{"input": 48950, "output": 21624, "reasoning": 19792} {
 				server.requireCounter(t, fmt.Sprintf("tokenpulse_tokens_total{type=%q,service_name=%q}", kind, service), want*float64(replays))
 			}
@@ -68,16 +68,16 @@ func TestExampleRemoteWrite(t *testing.T) {
 		"__name__": "tokenpulse_requests_total", "instance": "collector-1", "outcome": "cancelled", "service_name": "late",
 		"gen_ai_operation_name": "chat", "gen_ai_request_model": "recorded", "vantage": "client",
 	}, server.series(t, `tokenpulse_requests_total{outcome="cancelled",service_name="late"}`).Metric)
-	// The names that examples/prometheus/rules.yaml reads.
+	// examples/prometheus/rules.yaml uses these names.
 	require.InDelta(t, 0.95, server.query(t, `max(tokenpulse_slo_objective{slo="tpot"})`), 1e-12)
 	require.Negative(t, server.query(t, `min(tokenpulse_slo_error_budget_remaining{slo="tpot"})`))
 	require.EqualValues(t, 300, server.query(t, `sum(tokenpulse_slo_requests_total{slo="tpot"})`))
-	// Prometheus 2.42 drops the exemplars that come with a native histogram's first
-	// samples, so these are of the second replay.
-	require.NotEmpty(t, server.exemplarTraces(t), "exemplars lead from a histogram to its traces")
+	// Prometheus 2.42 drops exemplars of a native histogram's first samples, so these
+	// belong to the second replay.
+	require.NotEmpty(t, server.exemplarTraces(t), "histograms have exemplars with trace ids")
 }
 
-// startPushing runs the Collector with a config that has no scrape endpoint.
+// startPushing runs the Collector with a config without a scrape endpoint.
 func startPushing(t *testing.T, config string, more ...string) *collector {
 	t.Helper()
 	c := &collector{http: freeAddress(t), grpc: freeAddress(t)}
@@ -107,10 +107,10 @@ func (p *prometheus) waitForService(t *testing.T, service string) {
 		}
 		p.ask(t, "query", url.Values{"query": {fmt.Sprintf("tokenpulse_requests_total{service_name=%q}", service)}}, &answer)
 		return len(answer.Data.Result) > 0
-	}, patience, 100*time.Millisecond, "Prometheus has got nothing of %s", service)
+	}, patience, 100*time.Millisecond, "Prometheus has received nothing of %s", service)
 }
 
-// series is all that Prometheus stored of one series.
+// series holds all samples of one series in Prometheus.
 type series struct {
 	Metric     map[string]string
 	Values     [][2]any
@@ -127,20 +127,20 @@ func (p *prometheus) series(t *testing.T, selector string) series {
 	return answer.Data.Result[0]
 }
 
-// requireCounter finds a counter whose first sample is zero, and that increased by
-// this much since.
+// requireCounter checks that the first sample of a counter is zero, and that it has
+// increased by want since.
 func (p *prometheus) requireCounter(t *testing.T, selector string, want float64) {
 	t.Helper()
 	samples := p.series(t, selector).Values
 	require.NotEmpty(t, samples, selector)
 	require.Equal(t, "0", samples[0][1], "%s begins at zero", selector)
 	require.Equal(t, strconv.FormatFloat(want, 'f', -1, 64), samples[len(samples)-1][1], selector)
-	since, _ := increase(selector, samples) // of a counter, nothing is guessed before its zero
+	since, _ := increase(selector, samples) // Prometheus does not extrapolate a counter below zero
 	require.InDelta(t, want, p.query(t, since), 1e-6, "increase of %s", selector)
 }
 
-// requireHistogram finds a native histogram that begins empty, and holds these
-// values, in milliseconds, since.
+// requireHistogram checks that the first sample of a native histogram is empty, and
+// that the last sample holds these values, in milliseconds.
 func (p *prometheus) requireHistogram(t *testing.T, selector string, sorted []float64) {
 	t.Helper()
 	samples := p.series(t, selector).Histograms
@@ -161,9 +161,9 @@ func (p *prometheus) requireHistogram(t *testing.T, selector string, sorted []fl
 	}
 }
 
-// increase is the query for what came to a series from a millisecond before its
-// first sample up to its last, and the factor by which Prometheus guesses what was
-// in that millisecond.
+// increase returns the query for the increase of a series from a millisecond before
+// its first sample to its last, and the factor by which Prometheus extrapolates over
+// that millisecond.
 func increase(selector string, samples [][2]any) (query string, extrapolation float64) {
 	first, last := samples[0][0].(float64), samples[len(samples)-1][0].(float64)
 	length := math.Round((last - first) * 1e3)

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -25,62 +24,19 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-const recording = "data/aiperf_run1/profile_export.jsonl"
-
-// recorded is one request of the AIPerf recording, in the recording's own words
-// and milliseconds.
-type recorded struct {
-	startUnixNano     int64
-	failed            bool
-	timeToFirstToken  float64
-	interChunkLatency []float64
-	interTokenLatency float64 // AIPerf's: one number per request, our TPOT
-	requestLatency    float64
-	outputTokens      float64
-}
-
-func readRecording(t *testing.T) []recorded {
-	t.Helper()
-	file, err := os.Open(testenv.Shared(t, recording))
-	require.NoError(t, err)
-	defer file.Close()
-	var all []recorded
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		type number struct{ Value float64 }
-		var line struct {
-			Metadata struct {
-				TimestampNS int64 `json:"timestamp_ns"`
-			}
-			Metrics struct {
-				TTFT                 number
-				InterChunkLatency    struct{ Value []float64 } `json:"inter_chunk_latency"`
-				InterTokenLatency    number                    `json:"inter_token_latency"`
-				RequestLatency       number                    `json:"request_latency"`
-				OutputSequenceLength number                    `json:"output_sequence_length"`
-			}
-			Error *struct{ Code int }
-		}
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
-		all = append(all, recorded{
-			startUnixNano:     line.Metadata.TimestampNS,
-			failed:            line.Error != nil,
-			timeToFirstToken:  line.Metrics.TTFT.Value,
-			interChunkLatency: line.Metrics.InterChunkLatency.Value,
-			interTokenLatency: line.Metrics.InterTokenLatency.Value,
-			requestLatency:    line.Metrics.RequestLatency.Value,
-			outputTokens:      line.Metrics.OutputSequenceLength.Value,
-		})
+// gapsInMilliseconds returns the time between the chunks of a recorded request.
+func gapsInMilliseconds(request *testenv.Recorded) []float64 {
+	var gaps []float64
+	for i := range request.Chunks[1:] {
+		gaps = append(gaps, float64(request.Chunks[i+1].Time-request.Chunks[i].Time)/1e6)
 	}
-	require.NoError(t, lines.Err())
-	return all
+	return gaps
 }
 
-// The main promise, on real input: what 100 recorded requests say at /metrics
-// and on their spans is what the recording says, over each transport.
-func TestReplayOfRealRequests(t *testing.T) {
-	requests := readRecording(t)
+// The spans and metrics of 100 real requests are those of the recording, and the
+// same over each transport.
+func TestReplay_SpansAndMetricsEqualTheRecording(t *testing.T) {
+	requests := testenv.Recording(t)
 	require.Len(t, requests, 100)
 
 	var histograms []map[string]*dto.Histogram
@@ -92,7 +48,7 @@ func TestReplayOfRealRequests(t *testing.T) {
 			t.Setenv("OTLP_GRPC_ENDPOINT", freeAddress(t))
 			t.Setenv("OTLP_HTTP_ENDPOINT", freeAddress(t))
 			c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "spans-to-file.yaml"))
-			run(t, built(t, "tokengen"), "replay", testenv.Shared(t, recording),
+			run(t, built(t, "tokengen"), "replay", testenv.UnzipRecording(t),
 				"--transport", transport, "--endpoint", c.endpoint(transport))
 			families := scrape(t, c)
 			c.stop(t)
@@ -107,7 +63,7 @@ func TestReplayOfRealRequests(t *testing.T) {
 	for i := range histograms {
 		require.Equal(t, histograms[0], histograms[i], "%s and %s differ", transports[0], transports[i])
 	}
-	logPeerAggregates(t, requests)
+	requireAIPerfStatistics(t, requests)
 }
 
 func readSpans(t *testing.T, file string) []ptrace.Span {
@@ -119,8 +75,8 @@ func readSpans(t *testing.T, file string) []ptrace.Span {
 	return spans
 }
 
-// spansOfResources yields the spans that a file exporter wrote, each with the attributes
-// of its resource.
+// spansOfResources yields the spans that a file exporter wrote, each with the
+// attributes of its resource.
 func spansOfResources(t *testing.T, file string) iter.Seq2[ptrace.Span, pcommon.Map] {
 	t.Helper()
 	written, err := os.ReadFile(file)
@@ -142,19 +98,19 @@ func spansOfResources(t *testing.T, file string) iter.Seq2[ptrace.Span, pcommon.
 	}
 }
 
-func requireRecordedSpans(t *testing.T, requests []recorded, spans []ptrace.Span) {
+func requireRecordedSpans(t *testing.T, requests []*testenv.Recorded, spans []ptrace.Span) {
 	t.Helper()
 	require.Len(t, spans, len(requests))
 	byStart := map[int64]ptrace.Span{}
 	for _, span := range spans {
 		byStart[int64(span.StartTimestamp())] = span
 	}
-	require.Len(t, byStart, len(requests), "start times tell the requests apart")
+	require.Len(t, byStart, len(requests), "each request has its own start time")
 	for _, request := range requests {
-		span, found := byStart[request.startUnixNano]
-		require.True(t, found, "no span starts at %d", request.startUnixNano)
+		span, found := byStart[request.Start]
+		require.True(t, found, "no span starts at %d", request.Start)
 		attributes := span.Attributes()
-		if request.failed {
+		if request.Cancelled {
 			require.Equal(t, "cancelled", text(t, attributes, "tokenpulse.outcome"))
 			_, found := attributes.Get("tokenpulse.time_to_first_token")
 			require.False(t, found, "a request without tokens has no TTFT")
@@ -163,19 +119,19 @@ func requireRecordedSpans(t *testing.T, requests []recorded, spans []ptrace.Span
 		const within = 0.002 // milliseconds
 		require.Equal(t, "success", text(t, attributes, "tokenpulse.outcome"))
 		require.Equal(t, "token_stream", text(t, attributes, "tokenpulse.source"))
-		require.InDelta(t, request.timeToFirstToken, milliseconds(t, attributes, "tokenpulse.time_to_first_token"), within)
-		require.InDelta(t, request.interTokenLatency, milliseconds(t, attributes, "tokenpulse.time_per_output_token"), within)
-		require.InDelta(t, request.requestLatency, milliseconds(t, attributes, "tokenpulse.request.duration"), within)
+		require.InDelta(t, request.Computed.TimeToFirstToken, milliseconds(t, attributes, "tokenpulse.time_to_first_token"), within)
+		require.InDelta(t, request.Computed.InterTokenLatency, milliseconds(t, attributes, "tokenpulse.time_per_output_token"), within)
+		require.InDelta(t, request.Computed.RequestLatency, milliseconds(t, attributes, "tokenpulse.request.duration"), within)
 
 		_, anomalies := attributes.Get("tokenpulse.clock.anomalies")
-		require.False(t, anomalies, "the recording's clock never goes back")
+		require.False(t, anomalies, "the clock of the recording never steps back")
 
-		gaps := gapsOf(t, attributes)
-		require.Len(t, gaps, len(request.interChunkLatency))
+		recorded, gaps := gapsInMilliseconds(request), gapsOf(t, attributes)
+		require.Len(t, gaps, len(recorded))
 		for i, gap := range gaps {
-			require.InDelta(t, request.interChunkLatency[i], gap, within, "gap %d", i)
+			require.InDelta(t, recorded[i], gap, within, "gap %d", i)
 		}
-		sorted := slices.Sorted(slices.Values(request.interChunkLatency))
+		sorted := slices.Sorted(slices.Values(recorded))
 		require.InDelta(t, mean(sorted), milliseconds(t, attributes, "tokenpulse.inter_chunk_latency.mean"), within)
 		require.InDelta(t, sorted[len(sorted)-1], milliseconds(t, attributes, "tokenpulse.inter_chunk_latency.max"), within)
 		for suffix, q := range map[string]float64{".p50": 0.5, ".p95": 0.95, ".p99": 0.99} {
@@ -203,9 +159,9 @@ func gapsOf(t *testing.T, attributes pcommon.Map) []float64 {
 	return gaps
 }
 
-// requireRecordedQuantiles compares the quantile gauges with exact nearest rank
-// over all requests.
-func requireRecordedQuantiles(t *testing.T, requests []recorded, families map[string]*dto.MetricFamily) {
+// requireRecordedQuantiles compares the quantile gauges with the exact nearest rank
+// among all requests.
+func requireRecordedQuantiles(t *testing.T, requests []*testenv.Recorded, families map[string]*dto.MetricFamily) {
 	t.Helper()
 	for name, values := range pooled(requests) {
 		family := families["tokenpulse_"+name+"_quantile_seconds"]
@@ -221,20 +177,20 @@ func requireRecordedQuantiles(t *testing.T, requests []recorded, families map[st
 	}
 }
 
-// pooled returns the values over all successful requests, sorted, in
-// milliseconds. A chunk is a token in this recording, so inter-token and
-// inter-chunk latency coincide.
-func pooled(requests []recorded) map[string][]float64 {
+// pooled returns the sorted values of all successful requests, in milliseconds. Each
+// chunk of this recording is one token, so inter-token and inter-chunk latency are
+// equal.
+func pooled(requests []*testenv.Recorded) map[string][]float64 {
 	all := map[string][]float64{}
 	for _, request := range requests {
-		if request.failed {
+		if request.Cancelled {
 			continue
 		}
-		all["time_to_first_token"] = append(all["time_to_first_token"], request.timeToFirstToken)
-		all["time_per_output_token"] = append(all["time_per_output_token"], request.interTokenLatency)
-		all["request_duration"] = append(all["request_duration"], request.requestLatency)
-		all["inter_chunk_latency"] = append(all["inter_chunk_latency"], request.interChunkLatency...)
-		all["inter_token_latency"] = append(all["inter_token_latency"], request.interChunkLatency...)
+		all["time_to_first_token"] = append(all["time_to_first_token"], request.Computed.TimeToFirstToken)
+		all["time_per_output_token"] = append(all["time_per_output_token"], request.Computed.InterTokenLatency)
+		all["request_duration"] = append(all["request_duration"], request.Computed.RequestLatency)
+		all["inter_chunk_latency"] = append(all["inter_chunk_latency"], gapsInMilliseconds(request)...)
+		all["inter_token_latency"] = append(all["inter_token_latency"], gapsInMilliseconds(request)...)
 	}
 	for _, values := range all {
 		slices.Sort(values)
@@ -248,19 +204,19 @@ func requireRecordedCounts(t *testing.T, families map[string]*dto.MetricFamily) 
 	require.InDelta(t, 89, find(t, requests, map[string]string{"outcome": "success"}).GetCounter().GetValue(), 0)
 	require.InDelta(t, 11, find(t, requests, map[string]string{"outcome": "cancelled"}).GetCounter().GetValue(), 0)
 	tokens := families["tokenpulse_tokens_total"]
-	// The totals that the recording tool printed beside its percentiles.
+	// The totals are those that AIPerf printed.
 	require.InDelta(t, 48950, find(t, tokens, map[string]string{"type": "input"}).GetCounter().GetValue(), 0)
 	require.InDelta(t, 21624, find(t, tokens, map[string]string{"type": "output"}).GetCounter().GetValue(), 0)
 	require.InDelta(t, 19792, find(t, tokens, map[string]string{"type": "reasoning"}).GetCounter().GetValue(), 0)
 	for _, name := range []string{"time_to_first_token", "inter_token_latency", "inter_chunk_latency", "time_per_output_token"} {
 		for _, metric := range families["tokenpulse_"+name+"_seconds"].GetMetric() {
-			require.NotEqual(t, "cancelled", label(metric, "outcome"), "%s: cancelled requests had no tokens", name)
+			require.NotEqual(t, "cancelled", label(metric, "outcome"), "%s: the cancelled requests had no tokens", name)
 		}
 	}
 }
 
-// successHistograms returns the buckets of all histograms, without what differs
-// between runs: exemplars and start times.
+// successHistograms returns all histograms without exemplars and start times, which
+// differ between runs.
 func successHistograms(families map[string]*dto.MetricFamily) map[string]*dto.Histogram {
 	all := map[string]*dto.Histogram{}
 	for name, family := range families {
@@ -270,7 +226,7 @@ func successHistograms(families map[string]*dto.MetricFamily) map[string]*dto.Hi
 				for _, bucket := range histogram.GetBucket() {
 					bucket.Exemplar = nil
 				}
-				// Requests finish in another order: the float sum may differ in its last digits.
+				// The order of requests differs, and so may the last digits of a sum.
 				sum := math.Round(histogram.GetSampleSum()*1e6) / 1e6
 				histogram.SampleSum = &sum
 				all[name+" "+label(metric, "outcome")+" "+label(metric, "phase")] = histogram
@@ -280,39 +236,43 @@ func successHistograms(families map[string]*dto.MetricFamily) map[string]*dto.Hi
 	return all
 }
 
-// logPeerAggregates prints our definition's percentiles beside the ones that the
-// recording tool printed, so that a reader sees what the difference of method makes.
-func logPeerAggregates(t *testing.T, requests []recorded) {
+// requireAIPerfStatistics checks that the recording's percentiles, interpolated
+// linearly, are those that AIPerf printed. It logs them beside the exact nearest rank.
+func requireAIPerfStatistics(t *testing.T, requests []*testenv.Recorded) {
 	t.Helper()
-	written, err := os.ReadFile(testenv.Shared(t, "data/aiperf_run1/profile_export_aiperf.json"))
-	require.NoError(t, err)
-	var aggregates struct {
-		Records map[string]map[string]any `json:"records"`
+	type oracleCase struct {
+		ID       string
+		Expected map[string]json.RawMessage
 	}
-	require.NoError(t, json.Unmarshal(written, &aggregates))
+	var cases []oracleCase
+	testenv.ReadJSON(t, "oracle/cases.json", &cases)
+	at := slices.IndexFunc(cases, func(c oracleCase) bool { return c.ID == "aiperf-run1" })
+	require.GreaterOrEqual(t, at, 0)
 	values := pooled(requests)
 	t.Log("ms; exact nearest rank (this project) | as printed by AIPerf (linear interpolation between ranks)")
 	for ours, theirs := range map[string]string{
 		"time_to_first_token": "ttft", "inter_chunk_latency": "inter_chunk_latency", "time_per_output_token": "inter_token_latency",
 	} {
+		var printed map[string]float64
+		require.NoError(t, json.Unmarshal(cases[at].Expected[theirs], &printed))
 		line := []string{fmt.Sprintf("%-22s", ours)}
 		for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
-			peer, _ := aggregates.Records[theirs][fmt.Sprintf("p%.0f", q*100)].(float64)
-			require.InEpsilon(t, linear(values[ours], q), peer, 1e-9, "the recording's aggregates are linear percentiles of its records")
-			line = append(line, fmt.Sprintf("p%.0f %.3f | %.3f", q*100, nearestRank(values[ours], q), peer))
+			percentile := fmt.Sprintf("p%.0f", q*100)
+			require.InEpsilon(t, linear(values[ours], q), printed[percentile], 1e-9, "%s of %s", percentile, theirs)
+			line = append(line, fmt.Sprintf("%s %.3f | %.3f", percentile, nearestRank(values[ours], q), printed[percentile]))
 		}
 		t.Log(strings.Join(line, "  "))
 	}
 }
 
-// nearestRank is the smallest value whose cumulative count reaches the quantile's share.
-// The quantile is in whole thousandths, so that no rounding moves a rank.
+// nearestRank returns the smallest value whose cumulative count reaches the quantile's
+// share. The quantile is in whole thousandths, so that rounding cannot shift a rank.
 func nearestRank(sorted []float64, q float64) float64 {
 	perMille := int(math.Round(1000 * q))
 	return sorted[max((perMille*len(sorted)+999)/1000, 1)-1]
 }
 
-// linear is numpy's default percentile.
+// linear returns a quantile as numpy does by default, by linear interpolation.
 func linear(sorted []float64, q float64) float64 {
 	rank := q * float64(len(sorted)-1)
 	low := int(rank)

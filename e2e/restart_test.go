@@ -23,7 +23,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// restartConfig has error budgets twice, scraped and sent.
+// restartConfig has error budgets twice: scraped from the exporter, and sent by the
+// connector.
 const restartConfig = `
 receivers:
   token_stream:
@@ -50,7 +51,7 @@ service:
     metrics: {level: none}
 `
 
-// restartStorage is added to that to keep them.
+// restartStorage extends that with a storage extension, which keeps budgets.
 const restartStorage = `
 extensions:
   file_storage:
@@ -65,8 +66,8 @@ service:
   extensions: [file_storage]
 `
 
-// Saves are this far apart. The margin is for a save to be made, and for a busy
-// machine to come to it.
+// Intervals between saves of error budgets. The margin allows for the save itself and a
+// busy machine.
 const (
 	exporterSaves  = 5 * time.Second
 	connectorSaves = time.Second
@@ -82,31 +83,31 @@ var (
 	burnWindows       = []string{"5m", "30m", "1h", "6h", "3d"}
 )
 
-// kind is a request whose verdicts are known beforehand.
+// kind is a request with known verdicts.
 type kind struct {
-	chunks     []time.Duration // since the request's start
-	failed     bool
-	good, bad  []string
-	uneligible []string
+	chunks      []time.Duration // since the request's start
+	failed      bool
+	good, bad   []string
+	notEligible []string
 }
 
 var (
 	fine       = kind{chunks: []time.Duration{200 * time.Millisecond, 220 * time.Millisecond, 240 * time.Millisecond}, good: []string{"first", "each", "all"}}
 	slowFirst  = kind{chunks: []time.Duration{2 * time.Second, 2020 * time.Millisecond}, good: []string{"each"}, bad: []string{"first", "all"}}
 	slowTokens = kind{chunks: []time.Duration{200 * time.Millisecond, 300 * time.Millisecond}, good: []string{"first"}, bad: []string{"each", "all"}}
-	oneToken   = kind{chunks: []time.Duration{200 * time.Millisecond}, good: []string{"first", "all"}, uneligible: []string{"each"}}
+	oneToken   = kind{chunks: []time.Duration{200 * time.Millisecond}, good: []string{"first", "all"}, notEligible: []string{"each"}}
 	noToken    = kind{failed: true, bad: []string{"first", "each", "all"}}
 )
 
-// sentRequest is one that the Collector acknowledged, or may have got.
+// sentRequest is a request that the Collector acknowledged or may have received.
 type sentRequest struct {
 	kind  kind
 	model string
 	at    time.Time // of the acknowledgement; zero without one
 }
 
-// sender sends one request after the other, so at most the last one has no
-// acknowledgement. It never sends one again.
+// sender sends one request after the other, without retries, so at most the last one is
+// not acknowledged.
 type sender struct {
 	endpoint string
 	number   int
@@ -149,7 +150,7 @@ func (s *sender) send(k kind) (sent sentRequest, err error) {
 	return sent, nil
 }
 
-// sendAll sends requests that are all acknowledged.
+// sendAll sends n requests, and checks that each is acknowledged.
 func (s *sender) sendAll(t *testing.T, n int, kinds ...kind) (all []sentRequest) {
 	t.Helper()
 	for i := range n {
@@ -160,8 +161,8 @@ func (s *sender) sendAll(t *testing.T, n int, kinds ...kind) (all []sentRequest)
 	return all
 }
 
-// budgetGauge is a gauge of one objective of one series: a burn rate, or without a
-// window what remains of the budget.
+// budgetGauge identifies a gauge of one objective: the burn rate over a window, or the
+// remaining budget if the window is empty.
 type budgetGauge struct{ model, slo, window string }
 
 // verdictCounts counts requests by verdict, for each model and SLO.
@@ -171,7 +172,7 @@ func countVerdicts(requests []sentRequest) verdictCounts {
 	counts := verdictCounts{}
 	for i := range requests {
 		for verdict, slos := range map[string][]string{
-			"good": requests[i].kind.good, "bad": requests[i].kind.bad, "not_eligible": requests[i].kind.uneligible,
+			"good": requests[i].kind.good, "bad": requests[i].kind.bad, "not_eligible": requests[i].kind.notEligible,
 		} {
 			for _, slo := range slos {
 				key := [2]string{requests[i].model, slo}
@@ -185,8 +186,8 @@ func countVerdicts(requests []sentRequest) verdictCounts {
 	return counts
 }
 
-// gaugesOf returns what follows from the requests: all of them are within the
-// shortest window.
+// gaugesOf returns the expected gauges for requests that are all within the shortest
+// window.
 func gaugesOf(requests []sentRequest) map[budgetGauge]float64 {
 	gauges := map[budgetGauge]float64{}
 	for key, n := range countVerdicts(requests) {
@@ -213,7 +214,7 @@ func scrapedGauges(t *testing.T, c *collector) map[budgetGauge]float64 {
 	return gauges
 }
 
-// firstSentGauges waits for the first batch of metrics in a file.
+// firstSentGauges waits for the first batch of metrics in a file, and returns its gauges.
 func firstSentGauges(t *testing.T, file string) map[budgetGauge]float64 {
 	t.Helper()
 	var first []byte
@@ -222,7 +223,7 @@ func firstSentGauges(t *testing.T, file string) map[budgetGauge]float64 {
 		var whole bool
 		first, _, whole = bytes.Cut(written, []byte("\n"))
 		return whole
-	}, patience, 50*time.Millisecond, "the connector sends nothing")
+	}, patience, 50*time.Millisecond, "the connector sends no metrics")
 	metrics, err := (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics(first)
 	require.NoError(t, err)
 	gauges := map[budgetGauge]float64{}
@@ -244,16 +245,16 @@ func firstSentGauges(t *testing.T, file string) map[budgetGauge]float64 {
 
 func sameGauges(want, got map[budgetGauge]float64) bool {
 	for key, w := range want {
-		if g, there := got[key]; !there || math.Abs(w-g) > 1e-9 {
+		if g, ok := got[key]; !ok || math.Abs(w-g) > 1e-9 {
 			return false
 		}
 	}
 	return len(want) == len(got)
 }
 
-// requestsBehind finds out which of a model's requests the gauges are of: a number of
-// the first, at least those that were accepted before a time. One more request
-// changes every gauge.
+// requestsBehind returns the first n of a model's requests whose gauges are the given
+// ones. n includes at least the requests that were accepted before a time. n is unique,
+// because one more request changes every gauge.
 func requestsBehind(t *testing.T, requests []sentRequest, model string, got map[budgetGauge]float64, acceptedBefore time.Time) []sentRequest {
 	t.Helper()
 	var its []sentRequest
@@ -274,27 +275,27 @@ func requestsBehind(t *testing.T, requests []sentRequest, model string, got map[
 	}
 	for n := len(its); n >= 0; n-- {
 		if sameGauges(gaugesOf(its[:n]), of) {
-			t.Logf("%s: %d requests before the kill, %d of them accepted long enough before it, %d restored", model, len(its), atLeast, n)
-			require.GreaterOrEqual(t, n, atLeast, "more is lost than came since the last save")
+			t.Logf("%s: %d requests before the kill, %d of them accepted before the last save, %d restored", model, len(its), atLeast, n)
+			require.GreaterOrEqual(t, n, atLeast, "requests from before the last save are lost")
 			return its[:n]
 		}
 	}
-	require.Fail(t, "gauges of no number of requests", "%v", of)
+	require.Fail(t, "no number of requests has these gauges", "%v", of)
 	return nil
 }
 
-// kill ends a process without a chance to save, and waits for that.
+// kill sends SIGKILL, so that the process cannot save, and waits until it has exited.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	p.signal(syscall.SIGKILL)
 	select {
 	case <-p.exited:
 	case <-time.After(patience):
-		t.Fatal("it survives SIGKILL")
+		t.Fatal("the process did not exit after SIGKILL")
 	}
 }
 
-// again starts a Collector that has ended anew, with the same config and ports.
+// again restarts a Collector that has exited, with the same config and ports.
 func (c *collector) again(t *testing.T) *collector {
 	t.Helper()
 	next := &collector{http: c.http, grpc: c.grpc, metrics: c.metrics}
@@ -304,18 +305,18 @@ func (c *collector) again(t *testing.T) *collector {
 	return next
 }
 
-// waitForSave waits until a file of a storage is written once more.
+// waitForSave waits until a storage file is written the next time.
 func waitForSave(t *testing.T, file string) {
 	t.Helper()
 	before := modified(t, file)
 	require.Eventually(t, func() bool { return modified(t, file).After(before) }, patience, 50*time.Millisecond, "%s is not written", file)
 }
 
-// waitUntilSaved waits until a file of a storage, which is written as often as that
-// while there is something to save, has not been: all is saved.
+// waitUntilSaved waits until a storage file has not changed for longer than the interval
+// between saves, which means that everything is saved.
 func waitUntilSaved(t *testing.T, every time.Duration, file string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return time.Since(modified(t, file)) > every+saveMargin }, patience, 50*time.Millisecond, "%s is written over and over", file)
+	require.Eventually(t, func() bool { return time.Since(modified(t, file)) > every+saveMargin }, patience, 50*time.Millisecond, "%s does not stop changing", file)
 }
 
 func modified(t *testing.T, file string) time.Time {
@@ -325,8 +326,8 @@ func modified(t *testing.T, file string) time.Time {
 	return info.ModTime()
 }
 
-// waitForNextScrape waits until Prometheus has a sample of each counter of verdicts
-// that it asked for after the call.
+// waitForNextScrape waits until Prometheus has a sample of each verdict counter from a
+// scrape after the call.
 func (p *prometheus) waitForNextScrape(t *testing.T) {
 	t.Helper()
 	asked := float64(time.Now().UnixMilli()) / 1e3
@@ -345,11 +346,10 @@ func (p *prometheus) waitForNextScrape(t *testing.T) {
 	}, patience, 50*time.Millisecond, "Prometheus does not scrape")
 }
 
-// A Collector that is killed goes on with the error budgets and burn rates that it
-// saved: all of them when there was no traffic since, and otherwise without what came
-// since. Counters begin anew, which Prometheus takes for what it is: no rate is
-// negative, and nothing counts twice.
-func TestKilledCollectorGoesOnWithErrorBudgets(t *testing.T) {
+// A killed Collector restores the error budgets and burn rates of its last save.
+// Requests since then are lost. Counters restart at zero, which Prometheus treats as a
+// reset: no rate is negative, and no request counts twice.
+func TestKilledCollector_RestoresErrorBudgetsFromStorage(t *testing.T) {
 	program := testenv.Program(t, "prometheus")
 	folder := t.TempDir()
 	t.Setenv("STORAGE_DIRECTORY", folder)
@@ -358,7 +358,7 @@ func TestKilledCollectorGoesOnWithErrorBudgets(t *testing.T) {
 	from := &sender{endpoint: c.http}
 	rounds := [3][]sentRequest{} // by the life of the Collector that took them
 
-	// Killed while nobody sends. The number of each kind differs, and so do the gauges.
+	// First kill: without traffic. The number of each kind differs, and so do the gauges.
 	rounds[0] = from.sendAll(t, 230, fine, slowFirst, fine, oneToken, fine, fine, slowTokens, noToken, fine, oneToken, fine)
 	ofExporter, ofConnector := filepath.Join(folder, "exporter_token_sli_"), filepath.Join(folder, "connector_token_sli_sent_metrics")
 	waitUntilSaved(t, exporterSaves, ofExporter)
@@ -374,9 +374,9 @@ func TestKilledCollectorGoesOnWithErrorBudgets(t *testing.T) {
 	requireZeroCounters(t, c)
 	server.waitForNextScrape(t)
 
-	// Killed while requests come. All are of one kind, which is good for one SLO and
-	// bad for another: each moves every gauge. It comes when the save that it waits for
-	// is longer ago than may be, were it the last one.
+	// Second kill: during traffic. All requests are of one kind, which is good for one SLO
+	// and bad for another, so each one changes every gauge. The kill comes so long after
+	// the observed save that the Collector must have saved again.
 	stopped := make(chan []sentRequest, 1)
 	go func() {
 		var all []sentRequest
@@ -405,26 +405,25 @@ func TestKilledCollectorGoesOnWithErrorBudgets(t *testing.T) {
 		restored = append(restored, requestsBehind(t, before, model, scraped, killed.Add(-exporterSaves-saveMargin))...)
 		requestsBehind(t, before, model, sent, killed.Add(-connectorSaves-saveMargin))
 	}
-	require.Greater(t, len(restored), len(rounds[0]), "some of the traffic that the kill ended was saved")
+	require.Greater(t, len(restored), len(rounds[0]), "no request since the first kill was saved")
 	requireZeroCounters(t, c)
 	server.waitForNextScrape(t)
 
-	// It goes on from there.
+	// New requests add to the restored budgets.
 	rounds[2] = from.sendAll(t, 60, fine, slowTokens, fine)
 	requireGauges(t, gaugesOf(slices.Concat(restored, rounds[2])), scrapedGauges(t, c), "after the third round")
 	server.waitForNextScrape(t)
 	requireCountersInPrometheus(t, server, rounds, killed)
 }
 
-// Without storage there is nothing to go on with.
-func TestKilledCollectorWithoutStorage(t *testing.T) {
+func TestKilledCollector_StartsWithNewBudgetsWithoutStorage(t *testing.T) {
 	c := startRestartable(t)
 	from := &sender{endpoint: c.http}
 	requireGauges(t, gaugesOf(from.sendAll(t, 20, noToken, fine, fine)), scrapedGauges(t, c), "before the kill")
 	c.kill(t)
 	c = c.again(t)
 	require.Empty(t, get(t, c.metricsURL(), "text/plain"))
-	requireGauges(t, gaugesOf(from.sendAll(t, 20, fine, slowTokens)), scrapedGauges(t, c), "of the new requests alone")
+	requireGauges(t, gaugesOf(from.sendAll(t, 20, fine, slowTokens)), scrapedGauges(t, c), "gauges of the new requests only")
 }
 
 func startRestartable(t *testing.T, more ...string) *collector {
@@ -438,8 +437,8 @@ func requireGauges(t *testing.T, want, got map[budgetGauge]float64, when string)
 	require.True(t, sameGauges(want, got), "%s\nwant %v\ngot  %v", when, want, got)
 }
 
-// requireZeroCounters finds the counters of verdicts at zero: what Prometheus sees
-// come down is a reset to it.
+// requireZeroCounters checks that all verdict counters exist and are zero, so that
+// Prometheus detects the reset.
 func requireZeroCounters(t *testing.T, c *collector) {
 	t.Helper()
 	counters := scrape(t, c)["tokenpulse_slo_requests_total"].GetMetric()
@@ -449,12 +448,12 @@ func requireZeroCounters(t *testing.T, c *collector) {
 	}
 }
 
-// requireCountersInPrometheus compares what Prometheus makes of each counter with
-// what was accepted.
+// requireCountersInPrometheus compares the increase of each counter in Prometheus with
+// the number of accepted requests.
 func requireCountersInPrometheus(t *testing.T, server *prometheus, rounds [3][]sentRequest, killed time.Time) {
 	t.Helper()
-	// A request is not counted twice, and one is lost only when the Collector was
-	// killed before it was scraped, which is every half second.
+	// No request counts twice. A request is lost only if the Collector was killed before
+	// the next scrape; scrapes are half a second apart.
 	most := countVerdicts(slices.Concat(rounds[:]...))
 	var scraped []sentRequest
 	for _, r := range rounds[1] {
@@ -471,7 +470,7 @@ func requireCountersInPrometheus(t *testing.T, server *prometheus, rounds [3][]s
 		require.LessOrEqual(t, first+increase, most[key][verdict], "%v", s.Metric)
 		require.GreaterOrEqual(t, first+increase, least[key][verdict], "%v", s.Metric)
 		if least[key][verdict] > 0 && verdict == "bad" && key[1] == "first" {
-			require.Equal(t, 2, resets, "%v", s.Metric) // by two kills
+			require.Equal(t, 2, resets, "%v", s.Metric) // two kills
 		}
 	}
 	requests := server.allSeries(t, "tokenpulse_requests_total")
@@ -495,9 +494,9 @@ func requireCountersInPrometheus(t *testing.T, server *prometheus, rounds [3][]s
 	}
 }
 
-// requireNoBackwardStep asks Prometheus for the rates and increases of a counter at
-// every step. Of all there is, it guesses no more than at both ends, where it takes
-// the series to go on for up to 1.1 times the mean distance of its samples.
+// requireNoBackwardStep checks that Prometheus computes no negative rate or increase of
+// a counter at any step. The increase over all samples exceeds the raw one only by
+// extrapolation at both ends, of up to 1.1 times the mean distance of samples.
 func (p *prometheus) requireNoBackwardStep(t *testing.T, s series) {
 	t.Helper()
 	var matchers []string
@@ -523,9 +522,9 @@ func (p *prometheus) requireNoBackwardStep(t *testing.T, s series) {
 		}
 	}
 	_, raw, _ := s.increase(t)
-	guessed := p.query(t, fmt.Sprintf("increase(%s[10m] @ %.3f)", selector, end))
-	require.LessOrEqual(t, guessed, raw*(1+2*1.1/float64(len(s.Values)-1))+1e-6, selector)
-	require.GreaterOrEqual(t, guessed, raw-1e-6, selector)
+	extrapolated := p.query(t, fmt.Sprintf("increase(%s[10m] @ %.3f)", selector, end))
+	require.LessOrEqual(t, extrapolated, raw*(1+2*1.1/float64(len(s.Values)-1))+1e-6, selector)
+	require.GreaterOrEqual(t, extrapolated, raw-1e-6, selector)
 }
 
 func (p *prometheus) allSeries(t *testing.T, metric string) []series {
@@ -537,8 +536,8 @@ func (p *prometheus) allSeries(t *testing.T, metric string) []series {
 	return answer.Data.Result
 }
 
-// increase adds up the samples of a counter as Prometheus does: one that is under its
-// predecessor begins at zero.
+// increase adds up the samples of a counter as Prometheus does: a sample below its
+// predecessor means a reset to zero.
 func (s *series) increase(t *testing.T) (first, increase float64, resets int) {
 	t.Helper()
 	first = number(t, s.Values[0])

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// timesFaster makes an hour of the rules last 36 seconds.
+	// timesFaster shortens an hour of the rules to 36 seconds.
 	timesFaster = 100
-	// shortest keeps evaluations apart far enough for a busy machine.
+	// shortest is the smallest scaled duration: a busy machine needs time between evaluations.
 	shortest = time.Second
 )
 
 var durations = regexp.MustCompile(`\b(?:[0-9]+(?:ms|[smhdwy]))+\b`)
 
-// scaledRules writes the example's rules with every duration scaled, those in the
-// names of recorded metrics too, and returns the file.
+// scaledRules writes the example's rules with every duration scaled, also in the names
+// of recorded metrics, and returns the file.
 func scaledRules(t *testing.T) string {
 	t.Helper()
 	rules, err := os.ReadFile(prometheusExample(t, "rules.yaml"))
@@ -34,7 +34,7 @@ func scaledRules(t *testing.T) string {
 	return file
 }
 
-// scaled returns how long a duration of the rules lasts in a test.
+// scaled returns the length that a duration of the rules has in a test.
 func scaled(t *testing.T, duration string) model.Duration {
 	t.Helper()
 	length, err := model.ParseDuration(duration)

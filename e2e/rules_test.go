@@ -14,9 +14,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// Prometheus accepts the example's config and rules, and the rules say of made-up
-// requests what rules_test.yaml expects.
-func TestPrometheusRules(t *testing.T) {
+// The expected alerts of the rules are in examples/prometheus/rules_test.yaml.
+func TestPrometheusExample_IsValidAndRaisesTheExpectedAlerts(t *testing.T) {
 	tool := testenv.Program(t, "promtool")
 	for name, args := range map[string][]string{
 		"rules are valid":   {"check", "rules", prometheusExample(t, "rules.yaml")},
@@ -27,8 +26,7 @@ func TestPrometheusRules(t *testing.T) {
 	}
 }
 
-// Each severity of an alert has a route of its own, to a receiver that exists.
-func TestAlertmanagerRoutesEverySeverity(t *testing.T) {
+func TestAlertmanagerExample_RoutesEverySeverityToItsOwnReceiver(t *testing.T) {
 	var rules struct {
 		Groups []struct {
 			Rules []struct {
@@ -73,8 +71,7 @@ func TestAlertmanagerRoutesEverySeverity(t *testing.T) {
 	require.Equal(t, want, routed)
 }
 
-// Alertmanager takes the example's config, and routes by severity.
-func TestAlertmanagerConfig(t *testing.T) {
+func TestAlertmanagerExample_IsValidAndRoutesBySeverity(t *testing.T) {
 	tool, config := testenv.Program(t, "amtool"), prometheusExample(t, "alertmanager.yaml")
 	run(t, tool, "check-config", config)
 	for severity, want := range map[string]string{"page": "page", "ticket": "ticket", "none": "ticket"} {
@@ -84,7 +81,7 @@ func TestAlertmanagerConfig(t *testing.T) {
 	}
 }
 
-// parse reads what a value has fields for from a YAML file.
+// parse reads a YAML file into a value. Keys without a field are ignored.
 func parse(t *testing.T, path string, into any) {
 	t.Helper()
 	content, err := os.ReadFile(path)

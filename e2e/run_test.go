@@ -13,9 +13,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// What `make run` starts shows real numbers, and Ctrl-C stops all of it. It uses
-// the default ports, as a user's first try does.
-func TestRun(t *testing.T) {
+// The script of `make run` uses the default ports, as a first-time user does.
+func TestRunScript_ShowsPercentilesAndStopsOnCtrlC(t *testing.T) {
 	built(t, "otelcol-tokenpulse")
 	script := start(t, filepath.Join(testenv.Root(t), "scripts", "run"))
 	addresses := []string{"localhost:4319", "localhost:4320", "localhost:9464"}
@@ -32,10 +31,10 @@ func TestRun(t *testing.T) {
 	select {
 	case <-script.exited:
 	case <-time.After(patience):
-		t.Fatal("Ctrl-C did not stop it")
+		t.Fatal("Ctrl-C did not stop the script")
 	}
 	for _, address := range addresses {
 		_, err := net.Dial("tcp", address)
-		require.Error(t, err, "something still listens on %s", address)
+		require.Error(t, err, "a process still listens on %s", address)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// eventSpans is added to examples/slo-events.yaml: it also writes the spans.
+// eventSpans extends examples/slo-events.yaml: it also writes the spans.
 const eventSpans = `
 receivers:
   token_stream:
@@ -36,14 +36,14 @@ service:
       exporters: [token_sli, file/spans]
 `
 
-// eventSLOs are those of examples/slo-events.yaml in their order, and their objectives.
-// The thresholds are those of examples/slo-sampling.yaml.
+// eventSLOs and eventObjectives are those of examples/slo-events.yaml. The thresholds are
+// those of examples/slo-sampling.yaml.
 var (
 	eventSLOs       = []string{"chat-ttft", "chat-tpot", "steady"}
 	eventObjectives = map[string]float64{"chat-ttft": 0.95, "chat-tpot": 0.95, "steady": 0.99, "all": 0.9}
 )
 
-// alerts are those of the Site Reliability Workbook.
+// alerts are the multiwindow burn-rate alerts of the Site Reliability Workbook.
 var alerts = map[string]struct {
 	severity, long, short string
 	factor                float64
@@ -53,17 +53,17 @@ var alerts = map[string]struct {
 	"steady_burn": {"ticket", "3d", "6h", 1},
 }
 
-// condition is that of an alert, for one objective of one series.
+// condition identifies an alert of one objective of one series.
 type condition struct{ series, slo, alert string }
 
-// Each request that breached an SLO is told of once, and so is each alert whose
-// condition begins or ceases to hold, over restarts too.
-func TestExampleSLOEvents(t *testing.T) {
+// Each request that breaches an SLO causes one event. So does each alert whose condition
+// starts or stops being true, also across restarts.
+func TestExampleSLOEvents_OnePerBreachAndPerChangeOfAnAlert(t *testing.T) {
 	exampleEnvironment(t)
 	t.Setenv("STORAGE_DIRECTORY", filepath.Join(t.TempDir(), "made", "by", "it"))
 	extra := writeFile(t, t.TempDir(), "spans.yaml", eventSpans)
 
-	// The first looks at the conditions once, when it stops.
+	// The first Collector evaluates the conditions once, when it stops.
 	c := startWithEvents(t, extra, "30m")
 	for _, flags := range [][]string{
 		{"--service", "fine", "--model", "quick=10", "--cancel-ratio", "0", "--error-ratio", "0", "--stall-ratio", "0"},
@@ -81,13 +81,13 @@ func TestExampleSLOEvents(t *testing.T) {
 	requireVariety(t, first, burning)
 	held, changes := c.requireAlerts(t, nil, burning)
 	require.Equal(t, first, held)
-	require.Len(t, first, changes, "each condition begins to hold once")
+	require.Len(t, first, changes, "each condition starts once")
 
-	// The second finds the conditions as they were, which is no news. What is new is
-	// that a service gets well, and another one ill.
+	// The second Collector restores the conditions and sends no events for them. Then one
+	// service recovers, and another one starts to breach.
 	c = startWithEvents(t, extra, "50ms")
 	c.waitForFlushes(t)
-	require.Empty(t, c.readEvents(t), "conditions that hold since before the restart")
+	require.Empty(t, c.readEvents(t), "events for conditions from before the restart")
 	c.generate(t, 3000, "--service", "sick", "--model", "slow=10", "--cancel-ratio", "0", "--error-ratio", "0", "--stall-ratio", "0")
 	c.generate(t, 600, "--service", "late", "--model", "slow=0.3")
 	c.settle(t, 3600)
@@ -100,16 +100,16 @@ func TestExampleSLOEvents(t *testing.T) {
 	c.waitForFlushes(t)
 	c.kill(t)
 	_, later := c.requireAlerts(t, first, nil)
-	require.Equal(t, changes, later, "a condition that holds on is no news")
+	require.Equal(t, changes, later, "an unchanged condition causes an event")
 
-	// So does the third, though the second was killed.
+	// The third Collector does the same after the second one was killed.
 	c = startWithEvents(t, extra, "50ms")
 	c.waitForFlushes(t)
 	c.stop(t)
-	require.Empty(t, c.readEvents(t), "conditions that hold since before the kill")
+	require.Empty(t, c.readEvents(t), "events for conditions from before the kill")
 }
 
-// eventCollector runs examples/slo-events.yaml, with files of its own.
+// eventCollector runs examples/slo-events.yaml, and has its own output files.
 type eventCollector struct {
 	*collector
 	spans, events, metrics string
@@ -137,11 +137,11 @@ func (c *eventCollector) generate(t *testing.T, requests int, flags ...string) {
 	}, flags...)...)
 }
 
-// textOfUser is what somebody asked a model. No event has it.
-const textOfUser = "how do I tell her"
+// textOfUser stands for the text of a prompt. Events must not contain it.
+const textOfUser = "text of a user's prompt"
 
-// postSpanWithText sends a span whose instrumentation keeps prompts, of a request that
-// was too slow.
+// postSpanWithText sends a span that contains a prompt, of a request that breaches an
+// SLO.
 func postSpanWithText(t *testing.T) {
 	t.Helper()
 	now := time.Now()
@@ -168,7 +168,7 @@ func postSpanWithText(t *testing.T) {
 }
 
 // waitForFlushes waits until the connector has sent twenty more batches of metrics. It
-// looks at alerts as often.
+// evaluates alerts with each batch.
 func (c *eventCollector) waitForFlushes(t *testing.T) {
 	t.Helper()
 	batches := func() int {
@@ -179,7 +179,7 @@ func (c *eventCollector) waitForFlushes(t *testing.T) {
 	require.Eventually(t, func() bool { return batches() >= before+20 }, patience, 50*time.Millisecond, "the connector does not flush")
 }
 
-// settle waits until all spans are written, then until events have had the time to be.
+// settle waits until all spans are written, and then twenty flushes for their events.
 func (c *eventCollector) settle(t *testing.T, spans int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -189,7 +189,7 @@ func (c *eventCollector) settle(t *testing.T, spans int) {
 	c.waitForFlushes(t)
 }
 
-// judgedSpan is a span of a resource. Its verdicts are a recount's.
+// judgedSpan is a span with its resource and its recounted verdicts.
 type judgedSpan struct {
 	ptrace.Span
 	resource pcommon.Map
@@ -204,7 +204,7 @@ func (c *eventCollector) readSpans(t *testing.T) (spans []judgedSpan) {
 	return spans
 }
 
-// sloEvent is a log record of a resource.
+// sloEvent is a log record with its resource.
 type sloEvent struct {
 	plog.LogRecord
 	resource pcommon.Map
@@ -228,8 +228,8 @@ func (c *eventCollector) readEvents(t *testing.T) (events []sloEvent) {
 	return events
 }
 
-// requireBreaches finds one event for each span that breached an SLO, and none
-// besides. All that an event says is what is expected: nothing of what users wrote.
+// requireBreaches checks that each span with a breach has exactly one event, and other
+// spans have none. An event has the expected attributes only, and no text of users.
 func (c *eventCollector) requireBreaches(t *testing.T, spans []judgedSpan) {
 	t.Helper()
 	type id struct {
@@ -239,13 +239,13 @@ func (c *eventCollector) requireBreaches(t *testing.T, spans []judgedSpan) {
 	events := map[id]sloEvent{}
 	for _, e := range c.readEvents(t) {
 		if e.EventName() == "tokenpulse.slo.breach" {
-			require.NotContains(t, events, id{e.TraceID(), e.SpanID()}, "told of twice")
+			require.NotContains(t, events, id{e.TraceID(), e.SpanID()}, "two events of one span")
 			events[id{e.TraceID(), e.SpanID()}] = e
 		}
 	}
 	measured, missing := 0, 0
 	for _, span := range spans {
-		e, told := events[id{span.TraceID(), span.SpanID()}]
+		e, found := events[id{span.TraceID(), span.SpanID()}]
 		delete(events, id{span.TraceID(), span.SpanID()})
 		want := map[string]any{}
 		for _, name := range []string{"tokenpulse.vantage", "tokenpulse.outcome", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.operation.name"} {
@@ -270,8 +270,8 @@ func (c *eventCollector) requireBreaches(t *testing.T, spans []judgedSpan) {
 			}
 			slos, breaches = append(slos, slo), append(breaches, breach)
 		}
-		require.Equal(t, len(slos) > 0, told, "%s", span.TraceID())
-		if !told {
+		require.Equal(t, len(slos) > 0, found, "%s", span.TraceID())
+		if !found {
 			continue
 		}
 		want["tokenpulse.slo.breached"], want["tokenpulse.slo.breaches"] = slos, breaches
@@ -281,7 +281,7 @@ func (c *eventCollector) requireBreaches(t *testing.T, spans []judgedSpan) {
 		require.Equal(t, span.EndTimestamp(), e.Timestamp())
 		require.Equal(t, plog.SeverityNumberWarn, e.SeverityNumber())
 	}
-	require.Empty(t, events, "of requests that breached nothing")
+	require.Empty(t, events, "events of requests without a breach")
 	t.Logf("%d breaches measured, %d without the indicator", measured, missing)
 	require.Positive(t, measured)
 	require.Positive(t, missing)
@@ -290,9 +290,9 @@ func (c *eventCollector) requireBreaches(t *testing.T, spans []judgedSpan) {
 	require.NotContains(t, string(written), textOfUser)
 }
 
-// holding recounts which conditions hold after these requests, and how fast each
-// objective's budget burns. All requests are within the shortest window, so the burn
-// rate is the same over all of them.
+// holding returns the conditions that are true after these requests, and the burn rate
+// of each objective. All requests are within the shortest window, so burn rates are
+// equal over all windows.
 func holding(t *testing.T, spans []judgedSpan) (hold map[condition]bool, burning map[[2]string]float64) {
 	t.Helper()
 	type counts struct{ good, bad float64 }
@@ -346,8 +346,8 @@ func seriesNamed(t *testing.T, service string, attributes pcommon.Map) string {
 	return strings.Join(series, " ")
 }
 
-// requireVariety finds objectives of which none, one, two and all three conditions
-// hold, and one that cannot burn as fast as the factor says.
+// requireVariety checks that some objectives have zero, one, two and three true
+// conditions, and that some cannot burn as fast as the factor.
 func requireVariety(t *testing.T, hold map[condition]bool, burning map[[2]string]float64) {
 	t.Helper()
 	objectives, capped := map[int]int{}, 0 // by how many conditions hold
@@ -363,38 +363,38 @@ func requireVariety(t *testing.T, hold map[condition]bool, burning map[[2]string
 			capped++
 		}
 	}
-	t.Logf("objectives by the number of alerts that hold: %v, %d because all that could be bad was", objectives, capped)
+	t.Logf("objectives by number of true conditions: %v, %d of them cannot burn as fast as the factor", objectives, capped)
 	for n := range len(alerts) + 1 {
-		require.Positive(t, objectives[n], "objectives with %d alerts", n)
+		require.Positive(t, objectives[n], "objectives with %d true conditions", n)
 	}
 	require.Positive(t, capped)
 }
 
-// requireChange finds conditions that began, and ceased, and that hold on.
+// requireChange checks that some conditions started, some ended and some stayed true.
 func requireChange(t *testing.T, before, after map[condition]bool) {
 	t.Helper()
-	began, ceased, on := 0, 0, 0
+	started, ended, stayed := 0, 0, 0
 	for c := range after {
 		if before[c] {
-			on++
+			stayed++
 		} else {
-			began++
+			started++
 		}
 	}
 	for c := range before {
 		if !after[c] {
-			ceased++
+			ended++
 		}
 	}
-	t.Logf("%d conditions began to hold, %d ceased to, %d hold on", began, ceased, on)
-	require.Positive(t, began)
-	require.Positive(t, ceased)
-	require.Positive(t, on)
+	t.Logf("%d conditions started, %d ended, %d stayed true", started, ended, stayed)
+	require.Positive(t, started)
+	require.Positive(t, ended)
+	require.Positive(t, stayed)
 }
 
-// requireAlerts follows the events of alerts, from the conditions that held before.
-// Each tells of a change. It returns what holds in the end, and the number of events.
-// Where it is known how fast budgets burnt at the time, an event says that.
+// requireAlerts applies the alert events to the conditions that were true before, and
+// checks that each event is a change. It returns the resulting conditions and the number
+// of events. If burning is given, events carry these burn rates.
 func (c *eventCollector) requireAlerts(t *testing.T, before map[condition]bool, burning map[[2]string]float64) (held map[condition]bool, changes int) {
 	t.Helper()
 	held = maps.Clone(before)
@@ -416,30 +416,30 @@ func (c *eventCollector) requireAlerts(t *testing.T, before map[condition]bool, 
 		require.Empty(t, e.resource.AsRaw())
 		require.Contains(t, e.Body().Str(), key.slo)
 		require.Contains(t, e.Body().Str(), key.alert)
-		said := attributes.AsRaw()
-		require.Equal(t, a.severity, said["tokenpulse.slo.alert.severity"])
-		require.InDelta(t, a.factor, said["tokenpulse.slo.alert.factor"], 0)
-		require.Equal(t, a.long, said["tokenpulse.slo.alert.long_window"])
-		require.Equal(t, a.short, said["tokenpulse.slo.alert.short_window"])
+		fields := attributes.AsRaw()
+		require.Equal(t, a.severity, fields["tokenpulse.slo.alert.severity"])
+		require.InDelta(t, a.factor, fields["tokenpulse.slo.alert.factor"], 0)
+		require.Equal(t, a.long, fields["tokenpulse.slo.alert.long_window"])
+		require.Equal(t, a.short, fields["tokenpulse.slo.alert.short_window"])
 		switch e.EventName() {
 		case "tokenpulse.slo.burn.start":
-			require.False(t, held[key], "%v begins to hold though it does", key)
+			require.False(t, held[key], "%v starts twice", key)
 			held[key] = true
-			require.InDelta(t, eventObjectives[key.slo], said["tokenpulse.slo.objective"], 0)
-			long := said["tokenpulse.slo.alert.long_window.burn_rate"]
-			require.InDelta(t, long, said["tokenpulse.slo.alert.short_window.burn_rate"], 1e-9)
-			require.InDelta(t, long, 1-said["tokenpulse.slo.error_budget.remaining"].(float64), 1e-9)
+			require.InDelta(t, eventObjectives[key.slo], fields["tokenpulse.slo.objective"], 0)
+			long := fields["tokenpulse.slo.alert.long_window.burn_rate"]
+			require.InDelta(t, long, fields["tokenpulse.slo.alert.short_window.burn_rate"], 1e-9)
+			require.InDelta(t, long, 1-fields["tokenpulse.slo.error_budget.remaining"].(float64), 1e-9)
 			require.Greater(t, long, min(a.factor, 0.9/(1-eventObjectives[key.slo])))
 			if burning != nil {
 				require.InDelta(t, burning[[2]string{key.series, key.slo}], long, 1e-9, "%v", key)
 			}
 			require.Equal(t, map[string]plog.SeverityNumber{"page": plog.SeverityNumberError, "ticket": plog.SeverityNumberWarn}[a.severity], e.SeverityNumber())
 		case "tokenpulse.slo.burn.end":
-			require.True(t, held[key], "%v ceases to hold though it does not", key)
+			require.True(t, held[key], "%v ends without a start", key)
 			delete(held, key)
 			require.Equal(t, plog.SeverityNumberInfo, e.SeverityNumber())
 		default:
-			require.Fail(t, "an event that nobody knows", e.EventName())
+			require.Fail(t, "unknown event", e.EventName())
 		}
 	}
 	return held, changes

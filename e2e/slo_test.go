@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// everySpan is added to examples/slo-sampling.yaml: it also writes the spans that
-// the sampler sees.
+// everySpan extends examples/slo-sampling.yaml: it also writes the spans that enter the
+// sampler.
 const everySpan = `
 exporters:
   file/all:
@@ -36,7 +36,7 @@ var thresholds = map[string]struct {
 	"steady":    {"tokenpulse.inter_token_latency.p99", 0.250},
 }
 
-// recount judges a request anew, by what its span says of its latency.
+// recount returns a request's verdicts, computed from the latencies on its span.
 func recount(t *testing.T, span ptrace.Span) map[string]string {
 	t.Helper()
 	attributes, verdicts := span.Attributes(), map[string]string{}
@@ -54,10 +54,9 @@ func recount(t *testing.T, span ptrace.Span) map[string]string {
 	return verdicts
 }
 
-// The sampler keeps every trace that breached an SLO, and the configured share of
-// the rest. Attainment and goodput are those of a recount of all requests, among
-// which are all that make a difference: see requireEveryKind.
-func TestExampleSLOSampling(t *testing.T) {
+// The expected verdicts, attainment and goodput come from a recount of all spans. These
+// include every kind of request that is judged differently: see requireEveryKind.
+func TestExampleSLOSampling_KeepsEveryBreachAndAShareOfTheRest(t *testing.T) {
 	sampledFile := exampleEnvironment(t)
 	folder := t.TempDir()
 	allFile, more := filepath.Join(folder, "all.jsonl"), filepath.Join(folder, "more.yaml")
@@ -79,7 +78,7 @@ func TestExampleSLOSampling(t *testing.T) {
 			counted += metric.GetCounter().GetValue()
 		}
 		return counted >= requests
-	}, patience, 100*time.Millisecond, "streams without an end are not counted")
+	}, patience, 100*time.Millisecond, "not every stream is counted")
 	c.stop(t)
 	requireEveryKind(t, readSpans(t, allFile))
 	requireAttainment(t, metrics, readSpans(t, allFile))
@@ -102,7 +101,7 @@ func TestExampleSLOSampling(t *testing.T) {
 		switch {
 		case breached:
 			breaches++
-			require.True(t, sampled[span.TraceID()], "a trace that breached is kept")
+			require.True(t, sampled[span.TraceID()], "a trace with a breach is not kept")
 		default:
 			rest++
 			if sampled[span.TraceID()] {
@@ -113,14 +112,14 @@ func TestExampleSLOSampling(t *testing.T) {
 	t.Logf("%d breached; of the other %d, %d were kept", breaches, rest, kept)
 	require.Greater(t, breaches, requests/20)
 	require.Greater(t, rest, requests/20)
-	// The sampler decides by a hash of the trace's id: 10% to within five standard
-	// deviations of a coin that is tossed as often.
+	// The sampler hashes the trace id. The share is 10% within five standard deviations of
+	// random sampling.
 	require.InDelta(t, 0.10, float64(kept)/float64(rest), 0.016)
 }
 
-// requireEveryKind finds every outcome, and every kind of answer that lacks an
-// indicator: about 500 requests each, by the ratios that tokengen was given. SLOs
-// must say of each what the definitions do.
+// requireEveryKind checks that every outcome and every kind of answer without an
+// indicator occurs: about 500 requests each, by tokengen's ratios. It compares their
+// verdicts with docs/definitions.md.
 func requireEveryKind(t *testing.T, spans []ptrace.Span) {
 	t.Helper()
 	kinds := map[string]int{}
@@ -138,7 +137,7 @@ func requireEveryKind(t *testing.T, spans []ptrace.Span) {
 			if !has("tokenpulse.time_to_first_token") {
 				kinds[outcome+" without a token"]++
 				for slo := range thresholds {
-					require.True(t, lists(span, "tokenpulse.slo.breached", slo), "an aborted stream is not a fast one")
+					require.True(t, lists(span, "tokenpulse.slo.breached", slo), "an aborted stream without a token breaches %s", slo)
 				}
 			}
 		case !has("tokenpulse.time_to_first_output_token"):
@@ -146,10 +145,10 @@ func requireEveryKind(t *testing.T, spans []ptrace.Span) {
 			reasoning, known := attributes.Get("gen_ai.usage.reasoning.output_tokens")
 			require.True(t, known && usage)
 			require.Equal(t, tokens.Int(), reasoning.Int())
-			require.True(t, has("tokenpulse.time_to_first_token"), "a reasoning token is a token")
+			require.True(t, has("tokenpulse.time_to_first_token"), "a reasoning-only answer has a time to first token")
 		case usage && tokens.Int() == 1:
 			kinds["one token"]++
-			require.False(t, has("tokenpulse.time_per_output_token"), "one token has no TPOT")
+			require.False(t, has("tokenpulse.time_per_output_token"), "a one-token answer has no TPOT")
 			require.False(t, lists(span, "tokenpulse.slo.not_eligible", "chat-ttft"))
 			require.True(t, lists(span, "tokenpulse.slo.not_eligible", "chat-tpot"))
 			require.True(t, lists(span, "tokenpulse.slo.not_eligible", "steady"))
@@ -164,8 +163,8 @@ func requireEveryKind(t *testing.T, spans []ptrace.Span) {
 	}
 }
 
-// requireAttainment compares the counters with a recount of all spans, exactly, and
-// the gauges with what follows from it.
+// requireAttainment compares the counters with an exact recount of all spans, and the
+// gauges with the numbers that follow from it.
 func requireAttainment(t *testing.T, metrics map[string]*dto.MetricFamily, spans []ptrace.Span) {
 	t.Helper()
 	type key struct{ slo, verdict string }
@@ -204,8 +203,8 @@ func requireAttainment(t *testing.T, metrics map[string]*dto.MetricFamily, spans
 	requireBurnRates(t, metrics)
 }
 
-// requireBurnRates compares each burn rate with the counters of its series, all of
-// which are within the shortest window.
+// requireBurnRates compares each burn rate with the counters of its series. All requests
+// are within the shortest window.
 func requireBurnRates(t *testing.T, metrics map[string]*dto.MetricFamily) {
 	t.Helper()
 	counts := map[string]map[string]float64{} // by series and SLO, by verdict
@@ -228,7 +227,7 @@ func requireBurnRates(t *testing.T, metrics map[string]*dto.MetricFamily) {
 	}
 }
 
-// seriesOf returns all labels but one.
+// seriesOf returns all labels of a metric but one.
 func seriesOf(metric *dto.Metric, without string) string {
 	var labels []string
 	for _, pair := range metric.GetLabel() {
@@ -240,6 +239,7 @@ func seriesOf(metric *dto.Metric, without string) string {
 	return strings.Join(labels, ",")
 }
 
+// lists reports whether a list attribute of a span contains an SLO.
 func lists(span ptrace.Span, attribute, slo string) bool {
 	list, ok := span.Attributes().Get(attribute)
 	if !ok {

@@ -1,10 +1,7 @@
 package source
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
@@ -14,12 +11,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// generalReaders are those at the end of the table that take what is left.
+// generalReaders counts the readers at the end of the table. They read spans that no
+// other reader claims.
 const generalReaders = 2
 
-// claimants returns the readers that claim a span, whatever their order, and
-// whether one that takes what is left does.
-func claimants(scope string, span ptrace.Span) (particular []string, general bool) {
+// claimants returns the names of the specific readers that claim a span, and whether
+// a general reader claims it too. The order of readers has no influence.
+func claimants(scope string, span ptrace.Span) (specific []string, general bool) {
 	c, seen := look(scope, span)
 	for i, r := range readers {
 		if seen>>i&1 == 0 || r.claims != nil && !r.claims(c) {
@@ -28,13 +26,13 @@ func claimants(scope string, span ptrace.Span) (particular []string, general boo
 		if i >= len(readers)-generalReaders {
 			general = true
 		} else {
-			particular = append(particular, r.name)
+			specific = append(specific, r.name)
 		}
 	}
-	return particular, general
+	return specific, general
 }
 
-// eachSpan calls f for every span, and for the name of its scope.
+// eachSpan calls f with every span and the name of its scope.
 func eachSpan(traces ptrace.Traces, f func(scope string, span ptrace.Span)) {
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
@@ -45,9 +43,9 @@ func eachSpan(traces ptrace.Traces, f func(scope string, span ptrace.Span)) {
 	}
 }
 
-// Whose span it is must not depend on the order of the readers, or adding one
-// takes spans from others.
-func TestNoTwoReadersClaimASpan(t *testing.T) {
+// If two readers claimed a span, their order would decide, and a new reader could take
+// spans from another.
+func TestReaders_AtMostOneClaimsASpan(t *testing.T) {
 	cases, err := filepath.Glob(filepath.Join(testenv.Root(t), "processor", "tokenlatencyprocessor", "testdata", "*", "input.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, cases)
@@ -56,8 +54,8 @@ func TestNoTwoReadersClaimASpan(t *testing.T) {
 		traces, err := golden.ReadTraces(file)
 		require.NoError(t, err)
 		eachSpan(traces, func(scope string, span ptrace.Span) {
-			particular, _ := claimants(scope, span)
-			require.LessOrEqual(t, len(particular), 1, "%s: span %q is claimed by %v", file, span.Name(), particular)
+			specific, _ := claimants(scope, span)
+			require.LessOrEqual(t, len(specific), 1, "%s: span %q is claimed by %v", file, span.Name(), specific)
 			if o, _ := new(Observer).Observe(scope, span); o != nil {
 				claimed[Names()[o.Reader]] = true
 			}
@@ -68,46 +66,33 @@ func TestNoTwoReadersClaimASpan(t *testing.T) {
 	}
 }
 
-func TestForeignSpansHaveNoClaimant(t *testing.T) {
+func TestReaders_NoneClaimsAForeignSpan(t *testing.T) {
 	for name, span := range foreignSpans(t) {
-		particular, general := claimants("", span)
-		require.Empty(t, particular, name)
+		specific, general := claimants("", span)
+		require.Empty(t, specific, name)
 		require.False(t, general, name)
 	}
 }
 
-// recording is what a running library posted.
-type recording struct {
-	Requests []struct {
-		Path string
-		Body json.RawMessage
+func TestObserve_CapturesOfRealLibraries(t *testing.T) {
+	expected := map[string][]string{
+		"langfuse-openai":      {"langfuse", "langfuse"}, // the same span, posted twice
+		"openinference-openai": {"openinference"},
+		"openlit":              {"openlit"},
+		"otel-openai-sdk6":     {"semconv"},
+		"py-traceloop-openai":  {"openllmetry", "openllmetry"},
+		"vercel-ai6":           {"vercel_ai", ""}, // the model call, and the span around it
 	}
-}
-
-func TestRecordings(t *testing.T) {
-	for file, expected := range map[string][]string{
-		"langfuse-openai.json":      {"langfuse", "langfuse"}, // the same span, posted twice
-		"openinference-openai.json": {"openinference"},
-		"openlit.json":              {"openlit"},
-		"otel-openai-sdk6.json":     {"semconv"},
-		"py-traceloop-openai.json":  {"openllmetry", "openllmetry"},
-		"vercel-ai6.json":           {"vercel_ai", ""}, // the call, and the function around it
-	} {
-		t.Run(file, func(t *testing.T) {
-			text, err := os.ReadFile(testenv.Shared(t, "captures/"+file))
-			require.NoError(t, err)
-			var recorded recording
-			require.NoError(t, json.Unmarshal(text, &recorded))
+	require.Len(t, expected, len(testenv.CaptureNames(t)))
+	for name, want := range expected {
+		t.Run(name, func(t *testing.T) {
 			var sources []string
-			for _, request := range recorded.Requests {
-				if !strings.HasSuffix(request.Path, "/v1/traces") {
-					continue
-				}
-				traces, err := new(ptrace.JSONUnmarshaler).UnmarshalTraces(request.Body)
+			for _, post := range testenv.ReadCapture(t, name).Posts {
+				traces, err := new(ptrace.JSONUnmarshaler).UnmarshalTraces(post.Body)
 				require.NoError(t, err)
 				eachSpan(traces, func(scope string, span ptrace.Span) {
-					particular, _ := claimants(scope, span)
-					require.LessOrEqual(t, len(particular), 1, "span %q is claimed by %v", span.Name(), particular)
+					specific, _ := claimants(scope, span)
+					require.LessOrEqual(t, len(specific), 1, "span %q is claimed by %v", span.Name(), specific)
 					o, err := new(Observer).Observe(scope, span)
 					require.NoError(t, err)
 					source := ""
@@ -118,7 +103,7 @@ func TestRecordings(t *testing.T) {
 					sources = append(sources, source)
 				})
 			}
-			require.Equal(t, expected, sources)
+			require.Equal(t, want, sources)
 		})
 	}
 }

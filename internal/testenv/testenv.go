@@ -1,6 +1,6 @@
-// Package testenv says what a test needs besides Go, make and git, and skips it by
-// name where that is absent. With TOKENPULSE_NO_SKIP set, as in CI, nothing
-// skips: what is absent fails the test.
+// Package testenv says what a test needs besides Go, make and git: a program, or
+// a file in the testdata folder at the project's root. A test that lacks a program
+// skips and names it. With TOKENPULSE_NO_SKIP set, as in CI, it fails instead.
 package testenv
 
 import (
@@ -10,28 +10,18 @@ import (
 	"testing"
 )
 
-// Program returns the path of a program.
+// Program returns the path of a program. The test skips, or fails with
+// TOKENPULSE_NO_SKIP, if the program is not installed.
 func Program(tb testing.TB, name string) string {
 	tb.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		absent(tb, "needs the program "+name)
+		missing(tb, "needs the program "+name)
 	}
 	return path
 }
 
-// Shared returns the path of a file in the folder of recordings and reference
-// cases that lies beside the project.
-func Shared(tb testing.TB, name string) string {
-	tb.Helper()
-	path := filepath.Join(Root(tb), "..", "shared", filepath.FromSlash(name))
-	if _, err := os.Stat(path); err != nil {
-		absent(tb, "needs ../shared/"+name)
-	}
-	return path
-}
-
-// Root returns the project's root folder.
+// Root returns the project's root folder, which holds builder-config.yaml.
 func Root(tb testing.TB) string {
 	tb.Helper()
 	folder, err := os.Getwd()
@@ -44,13 +34,13 @@ func Root(tb testing.TB) string {
 		}
 		parent := filepath.Dir(folder)
 		if parent == folder {
-			tb.Fatal("not inside the project")
+			tb.Fatal("the working directory is not inside the project")
 		}
 		folder = parent
 	}
 }
 
-func absent(tb testing.TB, what string) {
+func missing(tb testing.TB, what string) {
 	tb.Helper()
 	if os.Getenv("TOKENPULSE_NO_SKIP") != "" {
 		tb.Fatal(what)

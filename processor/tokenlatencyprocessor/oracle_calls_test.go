@@ -1,9 +1,7 @@
 package tokenlatencyprocessor
 
 import (
-	"bufio"
 	"encoding/json"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -17,7 +15,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// call is one request as an oracle case tells it. Times count from any origin.
+// call is one request of an oracle case. Its times share one arbitrary origin.
 type call struct {
 	start, end time.Duration
 	arrivals   []arrival
@@ -32,7 +30,7 @@ type arrival struct {
 	channel timeline.Channel
 }
 
-// span is the span that the token_stream receiver makes of the call.
+// span returns the span that the token_stream receiver makes of the call.
 func (c *call) span() ptrace.Traces {
 	const epoch = 1_795_233_292_000_000_000
 	start := epoch + int64(c.start)
@@ -54,8 +52,8 @@ func (c *call) span() ptrace.Traces {
 	return traces
 }
 
-// decoder reads one shape of a case's input. A shape is told by a field that no
-// shape before it has.
+// decoder reads one shape of a case's input. It is used for inputs with the field,
+// unless an earlier decoder matches.
 type decoder struct {
 	field  string
 	decode func(t *testing.T, input json.RawMessage, unit time.Duration) []call
@@ -63,7 +61,7 @@ type decoder struct {
 
 var decoders []decoder
 
-func init() { // decodeRecords decodes its records with decoders
+func init() { // not a literal: decodeRecords uses decoders
 	decoders = []decoder{
 		{"records", decodeRecords},
 		{"file", decodeRecording},
@@ -82,7 +80,7 @@ func init() { // decodeRecords decodes its records with decoders
 	}
 }
 
-// decodeCalls returns nil for an input of no known shape.
+// decodeCalls returns the calls of an input, or nil for an unknown shape.
 func decodeCalls(t *testing.T, input json.RawMessage, unit time.Duration) []call {
 	t.Helper()
 	fields := parse[map[string]json.RawMessage](t, input)
@@ -101,7 +99,7 @@ func parse[T any](t *testing.T, input []byte) T {
 	return v
 }
 
-// scale turns a number of a case into a duration.
+// scale converts a number of a case to a duration.
 func scale(v float64, unit time.Duration) time.Duration {
 	nanos := v * float64(unit)
 	if nanos < 0 {
@@ -110,10 +108,10 @@ func scale(v float64, unit time.Duration) time.Duration {
 	return time.Duration(nanos + 0.5)
 }
 
-// contentAt is a chunk of one token.
+// contentAt returns a chunk of one token.
 func contentAt(at time.Duration) arrival { return arrival{at, 1, timeline.Content} }
 
-// endAtLast lets a call end with its last chunk, as tools do that time the client.
+// endAtLast ends a call with its last chunk, as tools do that measure at the client.
 func (c *call) endAtLast() {
 	c.end = c.start
 	if n := len(c.arrivals); n > 0 {
@@ -130,8 +128,8 @@ func decodeRecords(t *testing.T, input json.RawMessage, unit time.Duration) []ca
 	return calls
 }
 
-// decodeChunks reads arrival times, or only how many chunks there were, and maybe
-// tokens per chunk, cumulative tokens, or the output length that was reported.
+// decodeChunks reads arrival times or a number of chunks, with optional tokens per
+// chunk, cumulative tokens or reported output length.
 func decodeChunks(t *testing.T, input json.RawMessage, unit time.Duration) []call {
 	t.Helper()
 	in := parse[struct {
@@ -154,7 +152,7 @@ func decodeChunks(t *testing.T, input json.RawMessage, unit time.Duration) []cal
 	if in.TokensPerChunk != nil && json.Unmarshal(in.TokensPerChunk, &tokens) != nil {
 		tokens = slices.Repeat([]uint32{parse[uint32](t, in.TokensPerChunk)}, count)
 	}
-	if times == nil { // only the counts matter
+	if times == nil { // the case states only counts
 		for i := range tokens {
 			times = append(times, float64(i+1))
 		}
@@ -189,7 +187,7 @@ func decodeChunks(t *testing.T, input json.RawMessage, unit time.Duration) []cal
 	return []call{c}
 }
 
-// decodeWaits reads the wait for each token, the first counted from the start.
+// decodeWaits reads the wait before each token, the first one since the start.
 func decodeWaits(t *testing.T, input json.RawMessage, unit time.Duration) []call {
 	t.Helper()
 	in := parse[struct {
@@ -231,7 +229,7 @@ func decodeGaps(t *testing.T, input json.RawMessage, unit time.Duration) []call 
 	return []call{c}
 }
 
-// decodeEvents reads a log of events: of one stream, or of several by id.
+// decodeEvents reads the events of one stream, or of several streams by id.
 func decodeEvents(t *testing.T, input json.RawMessage, unit time.Duration) []call {
 	t.Helper()
 	type event struct {
@@ -279,7 +277,7 @@ func decodeEvents(t *testing.T, input json.RawMessage, unit time.Duration) []cal
 		switch {
 		case e.Usage:
 			c.reported = e.CompletionTokens
-		case e.Content == true || e.Tokens != nil: // a frame that holds both is output
+		case e.Content == true || e.Tokens != nil: // a frame with output and reasoning counts as output
 			c.arrivals = append(c.arrivals, contentAt(at))
 		case e.Reasoning:
 			c.arrivals = append(c.arrivals, arrival{at, 1, timeline.Reasoning})
@@ -288,8 +286,8 @@ func decodeEvents(t *testing.T, input json.RawMessage, unit time.Duration) []cal
 	return []call{c}
 }
 
-// decodeTokenTimes reads the time of each token and the count that the tool is
-// told to divide by.
+// decodeTokenTimes reads the time of each token, and the count that the tool divides
+// by.
 func decodeTokenTimes(t *testing.T, input json.RawMessage, unit time.Duration) []call {
 	t.Helper()
 	in := parse[struct {
@@ -319,7 +317,7 @@ func decodeTokenTimes(t *testing.T, input json.RawMessage, unit time.Duration) [
 	return []call{c}
 }
 
-// decodeTokenCounts makes a stream of so many tokens, reasoning first.
+// decodeTokenCounts makes a stream with these numbers of tokens, reasoning first.
 func decodeTokenCounts(t *testing.T, input json.RawMessage, unit time.Duration) []call {
 	t.Helper()
 	in := parse[struct {
@@ -338,7 +336,7 @@ func decodeTokenCounts(t *testing.T, input json.RawMessage, unit time.Duration) 
 	return []call{c}
 }
 
-// decodeDecodeOnly makes two chunks as far apart as the case says.
+// decodeDecodeOnly makes two chunks with the case's decode duration between them.
 func decodeDecodeOnly(t *testing.T, input json.RawMessage, unit time.Duration) []call {
 	t.Helper()
 	in := parse[struct {
@@ -351,8 +349,8 @@ func decodeDecodeOnly(t *testing.T, input json.RawMessage, unit time.Duration) [
 	return []call{c}
 }
 
-// decodeContradiction makes a stream whose last chunk comes before its first:
-// that is how a request latency can be under the time to first token.
+// decodeContradiction makes a stream whose last chunk is earlier than its first, so
+// that the request latency is shorter than the time to first token.
 func decodeContradiction(t *testing.T, input json.RawMessage, unit time.Duration) []call {
 	t.Helper()
 	in := parse[struct{ TTFT, E2E float64 }](t, input)
@@ -361,37 +359,27 @@ func decodeContradiction(t *testing.T, input json.RawMessage, unit time.Duration
 	return []call{c}
 }
 
-// decodeRecording reads a recording beside the cases, one request a line.
+// decodeRecording reads the AIPerf recording, which is too long to be in a case.
 func decodeRecording(t *testing.T, input json.RawMessage, _ time.Duration) []call {
 	t.Helper()
-	file, err := os.Open(testenv.Shared(t, parse[struct{ File string }](t, input).File))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, file.Close()) }()
+	require.Equal(t, testenv.RecordingFile, parse[struct{ File string }](t, input).File)
+	return readRecording(t)
+}
 
-	type number struct{ Value float64 }
+// readRecording returns the calls of the AIPerf recording. Each starts at zero.
+func readRecording(t *testing.T) []call {
+	t.Helper()
 	var calls []call
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		record := parse[struct {
-			Metrics struct {
-				First  number                    `json:"ttft"`
-				Gaps   struct{ Value []float64 } `json:"inter_chunk_latency"`
-				Length number                    `json:"output_sequence_length"`
-			}
-			Error *struct{ Type string }
-		}](t, lines.Bytes())
-		if record.Error != nil {
+	for _, request := range testenv.Recording(t) {
+		if request.Cancelled {
 			calls = append(calls, call{failed: true})
 			continue
 		}
-		gaps, err := json.Marshal(map[string]any{
-			"ttft": record.Metrics.First.Value, "inter_chunk_latency": record.Metrics.Gaps.Value,
-			"output_tokens": int64(record.Metrics.Length.Value),
-		})
-		require.NoError(t, err)
-		calls = append(calls, decodeGaps(t, gaps, time.Millisecond)...)
+		c := call{end: time.Duration(request.End - request.Start), reported: &request.OutputTokens}
+		for _, chunk := range request.Chunks {
+			c.arrivals = append(c.arrivals, contentAt(time.Duration(chunk.Time-request.Start)))
+		}
+		calls = append(calls, c)
 	}
-	require.NoError(t, lines.Err())
 	return calls
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// judgedCase is a case about which requests meet their objectives, in the words of
-// either of two tools.
+// judgedCase is the input of a case about requests that meet their SLOs, in the
+// format of one of two tools.
 type judgedCase struct {
-	// AIPerf: nanoseconds, and thresholds in milliseconds.
+	// AIPerf: times in nanoseconds, thresholds in milliseconds.
 	Records []struct {
 		Start  int64
 		Chunks []int64
@@ -33,10 +33,9 @@ var indicatorOf = map[string]string{
 	"request_latency": "request.duration", "ttft": "time_to_first_token", "tpot": "time_per_output_token",
 }
 
-// TestOracleGoodput counts the requests that are good for every objective that
-// applies to them, as definitions.md defines goodput, and compares with what other
-// tools count.
-func TestOracleGoodput(t *testing.T) {
+// A request is good when it meets every SLO that applies to it, see
+// docs/definitions.md.
+func TestOracleGoodput_CountsTheSameRequestsAsOtherTools(t *testing.T) {
 	cases, _ := readOracle(t)
 	ran := 0
 	for _, c := range cases {
@@ -64,7 +63,7 @@ func TestOracleGoodput(t *testing.T) {
 	require.Equal(t, 4, ran)
 }
 
-// requests returns the arrivals of each request, counted from its start.
+// requests returns the arrival times of each request, since its start.
 func (c *judgedCase) requests() (all [][]time.Duration) {
 	for _, record := range c.Records {
 		var arrivals []time.Duration
@@ -83,7 +82,7 @@ func (c *judgedCase) requests() (all [][]time.Duration) {
 	return all
 }
 
-// isGood reports whether a request breaches nothing, and meets something.
+// isGood reports whether a request meets at least one SLO and breaches none.
 func (c *judgedCase) isGood(t *testing.T, arrivals []time.Duration) bool {
 	t.Helper()
 	var slos []map[string]any

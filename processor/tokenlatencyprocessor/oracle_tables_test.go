@@ -1,27 +1,27 @@
 package tokenlatencyprocessor
 
-// difference is a number that a source gives and we do not.
+// difference is a number of a source that differs from ours.
 type difference struct {
 	id, quantity string
-	ours         any    // number, list of numbers, or nil for absent; in the case's unit
-	because      string // verbatim in definitions.md
+	ours         any    // number, list of numbers, or nil for absent, in the case's unit
+	because      string // a sentence or table row of docs/definitions.md
 }
 
 const (
-	sentenceOneToken    = "A one-token answer has no TPOT; writing 0 (as two serving engines do) drags every percentile down and makes an SLO pass that nobody met."
-	sentenceEnd         = "`t0` request start; `E` request end; `c1..ck` arrival times of chunks that carry at least one token;"
+	sentenceOneToken    = "A one-token answer has no TPOT: writing 0, as two serving engines do, lowers every percentile and makes a breached SLO look met."
+	sentenceEnd         = "`t0` request start; `E` request end; `c1..ck` arrival times of chunks that carry at least one token."
 	sentenceITL         = "| inter-token latency (ITL) | chunk i (i>=2) gives `n_i` samples of `(c_i - c_{i-1}) / n_i` | s | `k <= 1` |"
 	sentenceTTFT        = "| time to first token (TTFT) | `c1 - t0`, any channel | s | no token seen |"
 	sentenceTPOT        = "| time per output token (TPOT) | `(ck - c1) / (N - 1)` | s | `N <= 1`, or `k <= 1` |"
 	sentenceRequestRate = "| request token rate (total TPS) | `N / (E - t0)` | {token}/s | `E = t0` |"
 	sentenceNearestRank = "Quantile q of n samples is the smallest value whose cumulative count reaches `q*n` (nearest rank)"
-	sentenceNumpy       = "Tools that interpolate linearly (numpy) differ in small samples; tests compare to both, and say which."
+	sentenceNumpy       = "Tools that interpolate linearly (numpy) differ in small samples."
 	sentenceLoadGen     = "p99 of n samples is `sorted[floor(0.99 n)]`"
 )
 
-// differences lists every number of a source that is not ours.
+// differences lists every number of a source that differs from ours.
 var differences = []difference{
-	{"vllm-timing-1", "e2e", 6.0, sentenceEnd}, // the tool stops its clock at the last token, our E is the usage frame
+	{"vllm-timing-1", "e2e", 6.0, sentenceEnd}, // the tool stops at the last token; our E is the usage frame
 	{"vllm-doc-bundled", "itl_ms", []float64{40.0 / 3, 40.0 / 3, 40.0 / 3, 40}, sentenceITL},
 	{"vllm-doc-bundled", "mean_itl_ms", 20.0, sentenceITL},
 	{"etalon-req-2", "tpot", nil, sentenceOneToken},
@@ -31,15 +31,15 @@ var differences = []difference{
 	{"etalon-req-3", "normalized", nil, sentenceRequestRate},
 	{"distserve-2-one-token", "tpot", nil, sentenceOneToken},
 	{"llmperf-1", "itl", 0.1, sentenceITL},
-	// GuideLLM adds up tenths in floating point: nine of them stay under 0.9.
+	// GuideLLM adds tenths in floating point: nine of them are less than 0.9.
 	{"pct-1..10", "p90 cum_prob_searchsorted_left", 9.0, sentenceNearestRank},
 	{"infperf-pct-0-100", "p1", 0.0, sentenceNumpy},
 	{"infperf-pct-0-100", "p90", 100.0, sentenceNumpy},
 	{"infperf-pct-0-100", "p99", 100.0, sentenceNumpy},
 }
 
-// conventions lists what the columns of the cases about percentiles are. The one
-// without a sentence is ours.
+// conventions maps each convention of percentiles to the sentence that explains its
+// difference. The convention without a sentence is ours.
 var conventions = map[string]string{
 	"cum_prob_searchsorted_left":    "",
 	"numpy_linear":                  sentenceNumpy,
@@ -49,17 +49,17 @@ var conventions = map[string]string{
 }
 
 const (
-	reasonWindow      = "across requests: throughput or extent of a benchmark, not of a request"
-	reasonJudged      = "which requests are good: see TestOracleGoodput"
-	reasonGoodput     = "requests per second that are good: a rate of tokenpulse.slo.requests, not of a request"
-	reasonTokens      = "tokens of good requests per second: goodput counts requests, says definitions.md"
-	reasonConcurrency = "across requests: how many overlap"
+	reasonWindow      = "throughput or duration of a whole benchmark, not of a request"
+	reasonJudged      = "which requests are good: see TestOracleGoodput_CountsTheSameRequestsAsOtherTools"
+	reasonGoodput     = "good requests per second: a rate of tokenpulse.slo.requests, not of a request"
+	reasonTokens      = "tokens of good requests per second: goodput in docs/definitions.md counts requests"
+	reasonConcurrency = "how many requests overlap"
 	reasonTracking    = "which requests a benchmark counts"
 	reasonStopping    = "MLPerf's early stopping: how many samples a verdict needs"
-	reasonLongest     = "mean of the longest tenth of the gaps: no quantity of definitions.md"
+	reasonLongest     = "mean of the longest tenth of the gaps: not a quantity of docs/definitions.md"
 )
 
-// notOneRequest lists the cases that ask nothing about the latency of a request.
+// notOneRequest lists the cases that do not concern the latency of one request.
 var notOneRequest = map[string]string{
 	"aiperf-duration-1":              reasonWindow,
 	"aiperf-tps-1":                   reasonWindow,
@@ -92,10 +92,9 @@ var notOneRequest = map[string]string{
 	"mooncake-tbt-1":                 reasonLongest,
 }
 
-// notOurs lists what sources state beside the latency of a request, in cases that
-// run for the rest.
+// notOurs lists quantities that are not the latency of a request, in cases that also
+// state latencies. They are not compared.
 var notOurs = map[string]string{
-	"error":                   "a remark on why a value is absent",
 	"good":                    reasonJudged,
 	"throughput":              reasonWindow,
 	"duration":                reasonWindow,
@@ -104,24 +103,24 @@ var notOurs = map[string]string{
 	"output_token_throughput": reasonWindow,
 	"min_request_timestamp":   reasonWindow,
 	"max_response_timestamp":  reasonWindow,
-	"total_isl":               "input tokens are no latency",
-	"input_sequence_length":   "input tokens are no latency",
-	"output_token_count":      "the split of output tokens is no latency",
-	"reasoning_token_count":   "the split of output tokens is no latency",
-	"total_output_tokens":     "the split of output tokens is no latency",
-	"total_reasoning_tokens":  "the split of output tokens is no latency",
-	"sum_sq":                  "no sketch keeps squares",
-	"total_missed":            "the index is the ratio of missed and total, and missed is checked by it",
+	"total_isl":               "a count of input tokens, not a latency",
+	"input_sequence_length":   "a count of input tokens, not a latency",
+	"output_token_count":      "a count of tokens by channel, not a latency",
+	"reasoning_token_count":   "a count of tokens by channel, not a latency",
+	"total_output_tokens":     "a count of tokens by channel, not a latency",
+	"total_reasoning_tokens":  "a count of tokens by channel, not a latency",
+	"sum_sq":                  "a sketch does not keep squares",
+	"total_missed":            "compared as the ratio of missed and total",
 }
 
-// sameAs maps names of one tool to the name that most give the same quantity.
+// sameAs maps names of one tool to the usual name of the quantity.
 var sameAs = map[string]map[string]string{
-	// "AIPerf: ITL is one number per request: this is TPOT here", says definitions.md.
+	// AIPerf's ITL is one number per request, the TPOT of docs/definitions.md.
 	"aiperf": {"itl": "tpot", "inter_token_latency": "tpot", "full_response_itl": "tpot"},
-	// Its request rate divides by the whole duration.
+	// Etalon's output rate divides by the whole duration.
 	"etalon": {"output_tps": "request_token_rate"},
-	// One number for a stream is the mean.
+	// LLMPerf's ITL is one number per stream, the mean.
 	"llmperf": {"itl": "mean_itl"},
-	// Its documentation is in milliseconds, as the case's unit is.
+	// vLLM's documentation has the unit in the name, which is the case's unit.
 	"vllm": {"ttft_ms": "ttft", "itl_ms": "itl", "mean_itl_ms": "mean_itl", "tpot_ms": "tpot", "e2e_ms": "e2e"},
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,18 +20,20 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
+// oracleCase is a request, and the numbers that another project states for it. See
+// testdata/README.md at the project's root.
 type oracleCase struct {
 	ID, Unit string
 	Input    json.RawMessage
 	Expected map[string]json.RawMessage
 }
 
-// unit is the duration that a case's numbers count. Small nanoseconds are made
-// milliseconds: a timeline keeps microseconds.
+// unit returns the unit of a case's numbers. Small numbers of nanoseconds are read
+// as milliseconds, because a timeline has a resolution of a microsecond.
 func (c *oracleCase) unit() time.Duration {
 	switch {
 	case c.Unit == "s":
@@ -42,7 +45,7 @@ func (c *oracleCase) unit() time.Duration {
 	}
 }
 
-// annotated is the processor's output for one call.
+// annotated holds the attributes that the processor wrote for one call.
 type annotated struct{ attributes pcommon.Map }
 
 func annotateCall(t *testing.T, c call) annotated {
@@ -78,7 +81,7 @@ func (a annotated) in(unit time.Duration, name string) any {
 	return nil
 }
 
-// samples returns the distribution that a sketch on the span holds, or nil.
+// samples returns the first of these sketches that the span has, or nil.
 func (a annotated) samples(t *testing.T, sketches ...string) *sketch.Sketch {
 	t.Helper()
 	for _, name := range sketches {
@@ -96,7 +99,8 @@ func (a annotated) chunkGaps(t *testing.T) *sketch.Sketch {
 	return a.samples(t, names.InterChunkLatencySketch, names.InterTokenLatencySketch)
 }
 
-// ours returns our counterpart of a quantity of an oracle case, in its unit.
+// ours returns the processor's number for a quantity of an oracle case, in the
+// case's unit.
 func ours(t *testing.T, quantity string, c call, a annotated, unit time.Duration) any {
 	t.Helper()
 	switch quantity {
@@ -104,7 +108,7 @@ func ours(t *testing.T, quantity string, c call, a annotated, unit time.Duration
 		return a.in(unit, names.TimeToFirstToken)
 	case "ttfo":
 		return a.in(unit, names.TimeToFirstOutputToken)
-	case "ttst": // the gap before the second chunk: the only one, when the stream ends there
+	case "ttst": // the gap before the second chunk: cut the stream after it, so that it is the only gap
 		c.arrivals = c.arrivals[:min(2, len(c.arrivals))]
 		return annotateCall(t, c).in(unit, names.InterChunkLatency+names.SuffixMax)
 	case "tpot":
@@ -144,12 +148,12 @@ func ours(t *testing.T, quantity string, c call, a annotated, unit time.Duration
 		}
 		return 0.0
 	}
-	t.Fatalf("%q is a quantity that this test does not know: add it to ours, or to notOurs with the reason", quantity)
+	t.Fatalf("unknown quantity %q: add it to ours, or to notOurs with the reason", quantity)
 	return nil
 }
 
-// equal compares a number of ours with a source's: times to 2 us, the rest to a
-// millionth, and distributions sample by sample to half a bucket.
+// equal compares our number with a source's: times within 2 us, other numbers within
+// a millionth, and distributions sample by sample within half a bucket.
 func equal(mine, theirs any, unit time.Duration) bool {
 	switch theirs := theirs.(type) {
 	case nil:
@@ -183,13 +187,15 @@ const (
 	notApplicable
 )
 
-func TestOracle(t *testing.T) {
+// Every number that another project states agrees with ours, or is listed as
+// different with the sentence of docs/definitions.md that explains the difference.
+func TestOracle_AgreesOrDiffersByDefinition(t *testing.T) {
 	cases, definitions := readOracle(t)
 	for _, sentence := range conventions {
 		require.Contains(t, definitions, sentence)
 	}
 	for _, d := range differences {
-		require.Contains(t, definitions, d.because, "the reason of %s %s", d.id, d.quantity)
+		require.Contains(t, definitions, d.because, "the reason for the difference of %s %s", d.id, d.quantity)
 	}
 
 	counts := map[agreement]int{}
@@ -202,22 +208,20 @@ func TestOracle(t *testing.T) {
 		})
 	}
 	for id := range notOneRequest {
-		require.True(t, known[id], "%s is listed, and no case", id)
+		require.True(t, known[id], "notOneRequest lists %s, which is not a case", id)
 	}
-	require.Len(t, used, len(differences), "some listed difference is none")
-	t.Logf("oracle: %d cases: %d agree, %d differ in some number by definition, %d do not concern one request",
+	require.Len(t, used, len(differences), "a listed difference was not compared")
+	t.Logf("%d cases: %d agree, %d differ in some number by definition, %d do not concern one request",
 		len(cases), counts[ran], counts[differs], counts[notApplicable])
 	require.Equal(t, len(cases), counts[ran]+counts[differs]+counts[notApplicable])
 }
 
 func readOracle(t *testing.T) (cases []oracleCase, definitions string) {
 	t.Helper()
-	stated, err := os.ReadFile(testenv.Shared(t, "oracle/cases.json"))
+	testenv.ReadJSON(t, "oracle/cases.json", &cases)
+	text, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "definitions.md"))
 	require.NoError(t, err)
-	text, err := os.ReadFile(testenv.Shared(t, "design/definitions.md"))
-	require.NoError(t, err)
-	// Sentences may run over a line's end, table rows are lines.
-	return parse[[]oracleCase](t, stated), strings.Join(strings.Fields(string(text)), " ")
+	return cases, strings.Join(strings.Fields(string(text)), " ") // a sentence may be wrapped
 }
 
 func runCase(t *testing.T, c oracleCase, used map[string]bool) agreement {
@@ -230,7 +234,7 @@ func runCase(t *testing.T, c oracleCase, used map[string]bool) agreement {
 		return runValues(t, c, values, used)
 	}
 	calls := decodeCalls(t, c.Input, c.unit())
-	require.NotNil(t, calls, "the shape of this input is new: add a decoder, or list the case in notOneRequest")
+	require.NotNil(t, calls, "unknown shape of input: add a decoder, or list the case in notOneRequest")
 	var results []annotated
 	for _, call := range calls {
 		results = append(results, annotateCall(t, call))
@@ -246,7 +250,7 @@ func runCase(t *testing.T, c oracleCase, used map[string]bool) agreement {
 		if theirs == skipped {
 			continue
 		}
-		// A list of numbers is one per request, or one stream's samples.
+		// A list has one number per request, or all samples of a single request.
 		list, isList := theirs.([]float64)
 		for i, call := range calls {
 			one := theirs
@@ -295,8 +299,8 @@ func compare(t *testing.T, c oracleCase, quantity string, request call, a annota
 	return agree(t, c, quantity, mine, theirs, used)
 }
 
-// judge fails unless a number agrees, or is listed as different and really is,
-// with the value that our definition gives.
+// agree fails unless our number equals the source's, or the difference is listed and
+// our number equals the listed one.
 func agree(t *testing.T, c oracleCase, quantity string, mine, theirs any, used map[string]bool) agreement {
 	t.Helper()
 	for _, d := range differences {
@@ -304,14 +308,14 @@ func agree(t *testing.T, c oracleCase, quantity string, mine, theirs any, used m
 			continue
 		}
 		used[d.id+" "+d.quantity] = true
-		require.False(t, equal(mine, theirs, c.unit()), "%s is listed as different, and agrees", quantity)
+		require.False(t, equal(mine, theirs, c.unit()), "%s is listed as different, but agrees", quantity)
 		if stated, ok := d.ours.(float64); ok && mine != nil {
 			mine = snap(mine.(float64), stated)
 		}
-		require.True(t, equal(mine, d.ours, c.unit()), "%s by our definition is %v, not %v", quantity, d.ours, describe(mine))
+		require.True(t, equal(mine, d.ours, c.unit()), "%s is %v by our definition, got %v", quantity, d.ours, describe(mine))
 		return differs
 	}
-	require.True(t, equal(mine, theirs, c.unit()), "%s: %s states %v, we have %v", quantity, c.ID, theirs, describe(mine))
+	require.True(t, equal(mine, theirs, c.unit()), "%s: %s states %v, got %v", quantity, c.ID, theirs, describe(mine))
 	return ran
 }
 
@@ -322,8 +326,8 @@ func describe(mine any) any {
 	return mine
 }
 
-// aggregatesOf returns what a case states over all its requests, and the
-// quantities that is about.
+// aggregatesOf returns the statistics that a case states over all its requests, by
+// quantity, and the quantities in order.
 func aggregatesOf(t *testing.T, c oracleCase) (map[string]map[string]float64, []string) {
 	t.Helper()
 	stated := c.Expected
@@ -342,14 +346,14 @@ func aggregatesOf(t *testing.T, c oracleCase) (map[string]map[string]float64, []
 	return aggregates, slices.Sorted(maps.Keys(aggregates))
 }
 
-// runAggregates compares per-request numbers with what a tool says of them all.
-// Both tools interpolate linearly between requests, so the test does too: what
-// is ours are the numbers, not their aggregation.
+// runAggregates compares a tool's statistics with those of our per-request numbers.
+// Both tools interpolate linearly between requests, so the test does too: it checks
+// the numbers, not their aggregation.
 func runAggregates(
 	t *testing.T, c oracleCase, aggregates map[string]map[string]float64, quantities []string, calls []call, results []annotated,
 ) {
 	t.Helper()
-	// The names these two tools give to per-request numbers and to pooled gaps.
+	// These two tools name per-request numbers and pooled gaps differently.
 	perRequest := map[string]string{
 		"time_to_first_token": "ttft", "time_per_output_token": "tpot", "inter_token_latency": "tpot",
 	}
@@ -399,9 +403,9 @@ func requireTotals(t *testing.T, quantity string, stated float64, calls []call, 
 	require.InDelta(t, stated, totals[quantity], 1e-3, quantity)
 }
 
-// requirePooled merges the requests' own sketches, as token_sli does. Between
-// nearest rank and interpolation lies at most the step to the next sample, which
-// is under a tenth of a percent in 20,000 gaps and none in the golden file.
+// requirePooled merges the requests' sketches, as token_sli does. Nearest rank and
+// interpolation differ by at most the step to the next sample. That step is under
+// 0.1% among 20,000 gaps, and zero in the golden file.
 func requirePooled(t *testing.T, stated map[string]float64, results []annotated, unit time.Duration) {
 	t.Helper()
 	var all sketch.Sketch
@@ -453,7 +457,7 @@ func requireLinear(t *testing.T, quantity string, stated map[string]float64, val
 	}
 }
 
-// linear is numpy's default percentile.
+// linear returns a quantile as numpy does by default, by linear interpolation.
 func linear(sorted []float64, q float64) float64 {
 	position := q * float64(len(sorted)-1)
 	below := int(position)
@@ -461,7 +465,7 @@ func linear(sorted []float64, q float64) float64 {
 	return sorted[below] + (position-float64(below))*(sorted[above]-sorted[below])
 }
 
-// rankOf reads "p99" and "median".
+// rankOf returns the quantile of a name such as "p99" or "median".
 func rankOf(t *testing.T, name string) float64 {
 	t.Helper()
 	if name == "median" {
@@ -469,11 +473,11 @@ func rankOf(t *testing.T, name string) float64 {
 	}
 	var percent float64
 	_, err := fmt.Sscanf(name, "p%f", &percent)
-	require.NoError(t, err, "%q is a statistic that this test does not know", name)
+	require.NoError(t, err, "unknown statistic %q", name)
 	return percent / 100
 }
 
-// decodeValues reads a plain sample, or returns nil.
+// decodeValues returns a plain list of values, or nil for an input of requests.
 func decodeValues(t *testing.T, input json.RawMessage) []float64 {
 	t.Helper()
 	raw, ok := parse[map[string]json.RawMessage](t, input)["values"]
@@ -494,19 +498,18 @@ func decodeValues(t *testing.T, input json.RawMessage) []float64 {
 			values = append(values, step*float64(i+1))
 		}
 	case "ttft-run1":
-		recording := json.RawMessage(`{"file":"data/aiperf_run1/profile_export.jsonl"}`)
-		for _, c := range decodeRecording(t, recording, time.Millisecond) {
+		for _, c := range readRecording(t) {
 			if !c.failed {
 				values = append(values, c.arrivals[0].at.Seconds()*1e3)
 			}
 		}
 	default:
-		require.Fail(t, "values are described in a new way", described)
+		require.Fail(t, "unknown description of values", described)
 	}
 	return values
 }
 
-// runValues checks what a case says about a plain sample against a sketch of it.
+// runValues compares a case's statistics of plain values with a sketch of them.
 func runValues(t *testing.T, c oracleCase, values []float64, used map[string]bool) agreement {
 	t.Helper()
 	var s sketch.Sketch
@@ -546,7 +549,8 @@ func runValues(t *testing.T, c oracleCase, values []float64, used map[string]boo
 	return outcome
 }
 
-// runConventions checks that ours is the convention we say it is.
+// runConventions compares our quantile with those of each convention: it equals the
+// one that conventions lists as ours.
 func runConventions(
 	t *testing.T, c oracleCase, quantile string, s *sketch.Sketch, stated map[string]float64, used map[string]bool,
 ) agreement {
@@ -554,7 +558,7 @@ func runConventions(
 	outcome := ran
 	for convention, value := range stated {
 		sentence, known := conventions[convention]
-		require.True(t, known, "%s is a new convention of percentiles", convention)
+		require.True(t, known, "unknown convention of percentiles: %s", convention)
 		mine := snap(s.Quantile(rankOf(t, quantile)), value)
 		if sentence == "" {
 			outcome = max(outcome, agree(t, c, quantile+" "+convention, mine, value, used))
@@ -565,7 +569,7 @@ func runConventions(
 	return outcome
 }
 
-// snap returns the stated value where ours is the same to a sketch's resolution.
+// snap returns the stated value if ours differs by less than a sketch's resolution.
 func snap(mine, stated float64) float64 {
 	if math.Abs(mine-stated) <= 0.0055*stated {
 		return stated

@@ -1,9 +1,11 @@
 package recording
 
 import (
-	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"math/big"
 	"os"
 	"strings"
@@ -176,13 +178,17 @@ func TestAIPerfRecords(t *testing.T) {
 	}
 }
 
-// The real recording, against its own JSON read another way: decimals as exact
-// fractions, and times added up without rounding in between.
-func TestAIPerfRun(t *testing.T) {
-	file, err := os.Open(testenv.Shared(t, "data/aiperf_run1/profile_export.jsonl"))
-	require.NoError(t, err)
-	defer file.Close()
-	streams, err := Read(file)
+var update = flag.Bool("update", false, "rewrite testdata/recordings/aiperf.* at the project's root")
+
+// aiperfExport is a real export of AIPerf: 100 requests, see testdata/README.md at
+// the project's root.
+const aiperfExport = "testdata/aiperf_profile_export.jsonl.gz"
+
+// The expected times come from the same JSON, read without the reader under test:
+// decimals are exact fractions, and sums are not rounded in between.
+func TestReadAIPerf_KeepsEveryTimeOfARealExport(t *testing.T) {
+	export := testenv.Unzip(t, aiperfExport)
+	streams, err := Read(bytes.NewReader(export))
 	require.NoError(t, err)
 	require.Len(t, streams, 100)
 	byID := map[string]*stream.Stream{}
@@ -190,18 +196,14 @@ func TestAIPerfRun(t *testing.T) {
 		byID[s.ID] = s
 	}
 
-	_, err = file.Seek(0, 0)
-	require.NoError(t, err)
 	var success, cancelled, gaps int
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+	for line := range bytes.Lines(export) {
 		var raw struct {
 			Metadata map[string]any
 			Metrics  map[string]struct{ Value any }
 			Error    map[string]any
 		}
-		decoder := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		decoder := json.NewDecoder(bytes.NewReader(line))
 		decoder.UseNumber()
 		require.NoError(t, decoder.Decode(&raw))
 		s := byID[raw.Metadata["x_request_id"].(string)]
@@ -228,10 +230,67 @@ func TestAIPerfRun(t *testing.T) {
 		require.Equal(t, number(t, raw.Metrics["input_sequence_length"].Value).Num().Uint64(), *s.End.Usage.InputTokens)
 		require.Equal(t, number(t, raw.Metrics["reasoning_token_count"].Value).Num().Uint64(), *s.End.Usage.ReasoningTokens)
 	}
-	require.NoError(t, lines.Err())
 	require.Equal(t, 89, success)
 	require.Equal(t, 11, cancelled)
-	require.Equal(t, 21_537, gaps, "as SOURCE.txt says")
+	require.Equal(t, 21_537, gaps, "testdata/README.md states this number")
+}
+
+// The files that other tests read follow from the export: the token events, and the
+// numbers that AIPerf computed of each request. With -update they are rewritten.
+func TestReadAIPerf_WritesTheRecordingInTestdata(t *testing.T) {
+	export := testenv.Unzip(t, aiperfExport)
+	events := write(t, read(t, string(export)))
+	computed := computedByAIPerf(t, export)
+	eventsFile, computedFile := testenv.Data(t, testenv.RecordingFile), testenv.Data(t, testenv.RecordingRequestsFile)
+	if *update {
+		var zipped bytes.Buffer
+		w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+		require.NoError(t, err)
+		_, err = w.Write(events)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		require.NoError(t, os.WriteFile(eventsFile, zipped.Bytes(), 0o644))
+		require.NoError(t, os.WriteFile(computedFile, computed, 0o644))
+	}
+	require.True(t, bytes.Equal(events, testenv.Unzip(t, eventsFile)), "%s differs: run this test with -update", eventsFile)
+	written, err := os.ReadFile(computedFile)
+	require.NoError(t, err)
+	require.Equal(t, string(computed), string(written), "%s differs: run this test with -update", computedFile)
+}
+
+// computedByAIPerf returns the contents of aiperf.requests.json, one request a line.
+func computedByAIPerf(t *testing.T, export []byte) []byte {
+	t.Helper()
+	var requests [][]byte
+	for line := range bytes.Lines(export) {
+		type metric[T any] struct{ Value T }
+		var record struct {
+			Metadata struct {
+				RequestID string `json:"x_request_id"`
+			}
+			Metrics struct {
+				TTFT              metric[float64]
+				InterTokenLatency metric[float64] `json:"inter_token_latency"`
+				RequestLatency    metric[float64] `json:"request_latency"`
+				OutputLength      metric[int64]   `json:"output_sequence_length"`
+			}
+			Error any
+		}
+		require.NoError(t, json.Unmarshal(line, &record))
+		if record.Error != nil {
+			continue
+		}
+		request, err := json.Marshal(testenv.RecordedLatency{
+			StreamID:          record.Metadata.RequestID,
+			TimeToFirstToken:  record.Metrics.TTFT.Value,
+			InterTokenLatency: record.Metrics.InterTokenLatency.Value,
+			RequestLatency:    record.Metrics.RequestLatency.Value,
+			OutputTokens:      record.Metrics.OutputLength.Value,
+		})
+		require.NoError(t, err)
+		requests = append(requests, request)
+	}
+	return fmt.Appendf(nil, "[\n%s\n]\n", bytes.Join(requests, []byte(",\n")))
 }
 
 func number(t *testing.T, v any) *big.Rat {
