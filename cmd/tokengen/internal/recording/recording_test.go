@@ -233,7 +233,7 @@ func TestRead_AIPerfRunIsExact(t *testing.T) {
 	require.NoError(t, lines.Err())
 	require.Equal(t, 89, success)
 	require.Equal(t, 11, cancelled)
-	require.Equal(t, 21_537, gaps, "as SOURCE.txt says")
+	require.Equal(t, 21_537, gaps, "the count in SOURCE.txt")
 }
 
 func number(t *testing.T, v any) *big.Rat {

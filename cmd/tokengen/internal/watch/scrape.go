@@ -63,7 +63,7 @@ func Scrape(ctx context.Context, client *http.Client, url, window string) ([]Row
 	request.Header.Set("Accept", "text/plain; version=0.0.4")
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; check --metrics", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
