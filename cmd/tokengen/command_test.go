@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const demo = "../../testdata/recordings/demo.jsonl"
 
-// run runs tokengen with these arguments and returns what it writes.
+// run runs tokengen and returns its output.
 func run(ctx context.Context, args ...string) (string, error) {
 	command := newCommand()
 	var out bytes.Buffer
@@ -45,8 +45,8 @@ func readRecording(t *testing.T, path string) []*stream.Stream {
 	return streams
 }
 
-// The README beside the recording says which command made it: it must still.
-func TestDemoRecordingIsWhatItsCommandMakes(t *testing.T) {
+// testdata/recordings/README.md contains the command that generated the recording.
+func TestGenerate_ReproducesDemoRecording(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(filepath.Dir(demo), "README.md"))
 	require.NoError(t, err)
 	_, line, found := strings.Cut(string(readme), "\n    tokengen ")
@@ -62,7 +62,7 @@ func TestDemoRecordingIsWhatItsCommandMakes(t *testing.T) {
 	require.Equal(t, string(expected), string(got))
 }
 
-func TestDemoRecordingHasAllOutcomes(t *testing.T) {
+func TestDemoRecording_HasAllOutcomes(t *testing.T) {
 	outcomes, models := map[string]int{}, map[any]int{}
 	for _, s := range readRecording(t, demo) {
 		models[s.Attributes["gen_ai.request.model"]]++
@@ -83,7 +83,7 @@ func TestDemoRecordingHasAllOutcomes(t *testing.T) {
 	require.Positive(t, outcomes["cancelled"])
 }
 
-func TestReplayOverEveryTransport(t *testing.T) {
+func TestReplay_EveryTransport(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			receiver := fakereceiver.Start(t)
@@ -95,7 +95,7 @@ func TestReplayOverEveryTransport(t *testing.T) {
 	}
 }
 
-func TestReplayFillsInWhatIsMissing(t *testing.T) {
+func TestReplay_FillsMissingAttributes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bare.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte(`{"event":"start","stream_id":"s","time_unix_nano":"1795233292181556000"}`), 0o600))
 	receiver := fakereceiver.Start(t)
@@ -106,7 +106,7 @@ func TestReplayFillsInWhatIsMissing(t *testing.T) {
 	require.Equal(t, stream.Attributes{"gen_ai.request.model": "m", "gen_ai.provider.name": "p"}, s.Attributes)
 }
 
-func TestReplayAtRealSpeedIsNow(t *testing.T) {
+func TestReplay_RealSpeedShiftsToNow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "short.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte(`{"event":"start","stream_id":"s","time_unix_nano":"1000"}
 {"event":"chunk","stream_id":"s","time_unix_nano":"50001000"}
@@ -123,7 +123,7 @@ func TestReplayAtRealSpeedIsNow(t *testing.T) {
 	require.EqualValues(t, 100_000_000, s.End.Time-s.Start)
 }
 
-func TestEqualSeedsGenerateEqualStreams(t *testing.T) {
+func TestGenerate_EqualSeedsGiveEqualStreams(t *testing.T) {
 	generate := func(args ...string) []*stream.Stream {
 		receiver := fakereceiver.Start(t)
 		_, err := run(t.Context(), append([]string{"generate", "--fast", "--transport", "grpc", "--endpoint", receiver.Endpoint(send.GRPC)}, args...)...)
@@ -141,8 +141,7 @@ func TestEqualSeedsGenerateEqualStreams(t *testing.T) {
 	require.NotEqual(t, first, generate("--requests", "30"))
 }
 
-// Fast traffic must not claim to come from the future.
-func TestFastTrafficEndsAboutNow(t *testing.T) {
+func TestGenerate_FastTrafficEndsAboutNow(t *testing.T) {
 	receiver := fakereceiver.Start(t)
 	now := time.Now()
 	_, err := run(t.Context(), "generate", "--fast", "--duration", "1h", "--rate", "0.1", "--transport", "protobuf", "--endpoint", receiver.Endpoint(send.Protobuf))
@@ -152,7 +151,7 @@ func TestFastTrafficEndsAboutNow(t *testing.T) {
 	require.LessOrEqual(t, streams[len(streams)-1].Start, now.Add(time.Minute).UnixNano())
 }
 
-func TestStoppedTrafficEndsAsCancelled(t *testing.T) {
+func TestGenerate_StopEndsStreamsAsCancelled(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +174,7 @@ func TestStoppedTrafficEndsAsCancelled(t *testing.T) {
 	}
 }
 
-func TestFailuresAreErrors(t *testing.T) {
+func TestCommand_ErrorNamesFlagAndRemedy(t *testing.T) {
 	receiver := fakereceiver.Start(t)
 	endpoint := receiver.Endpoint(send.NDJSON)
 	receiver.Reject(2)
@@ -185,17 +184,17 @@ func TestFailuresAreErrors(t *testing.T) {
 		args string
 		err  string
 	}{
-		"rejected":               {"replay " + demo + " --endpoint " + endpoint, "items, the last because: wrong"},
+		"rejected":               {"replay " + demo + " --endpoint " + endpoint, "items; last message: wrong"},
 		"not a receiver":         {"replay " + demo + " --endpoint " + endpoint + "/elsewhere", "answered 404 Not Found"},
 		"no such file":           {"replay nowhere.jsonl", "no such file"},
 		"not a recording":        {"replay " + notARecording, "no.jsonl: line 2: not a JSON object"},
-		"unknown speed":          {"replay " + demo + " --speed slow", `--speed is "slow": it is max or real`},
-		"unknown transport":      {"replay " + demo + " --transport pigeon", `unknown transport "pigeon"`},
-		"a ratio above one":      {"generate --error-ratio 2", "--error-ratio is 2"},
-		"a model without a name": {"generate --model =2", "has no name"},
-		"an endless recording":   {"generate --output x", "--output needs an end: give --requests or --duration"},
+		"unknown speed":          {"replay " + demo + " --speed slow", `--speed is "slow"; valid values: max, real`},
+		"unknown transport":      {"replay " + demo + " --transport pigeon", `--transport is "pigeon"; valid values: `},
+		"ratio above one":        {"generate --error-ratio 2", "--error-ratio is 2"},
+		"model without a name":   {"generate --model =2", "has no name"},
+		"output without a limit": {"generate --output x", "--output x needs a limit; set --requests or --duration"},
 		"rate and concurrency":   {"generate --rate 1 --concurrency 1", "[concurrency rate]"},
-		"no page of metrics":     {"watch --once --metrics http://" + endpoint, "answered 404 Not Found"},
+		"not a metrics endpoint": {"watch --once --metrics http://" + endpoint, "answered 404 Not Found"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +204,7 @@ func TestFailuresAreErrors(t *testing.T) {
 	}
 }
 
-func TestWatch(t *testing.T) {
+func TestWatch_ShowsTableOrError(t *testing.T) {
 	page, err := os.ReadFile("internal/watch/testdata/metrics.txt")
 	require.NoError(t, err)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(page) }))
@@ -219,12 +218,12 @@ func TestWatch(t *testing.T) {
 	defer cancel()
 	out, err = run(ctx, "watch", "--metrics", "http://localhost:1")
 	require.NoError(t, err)
-	require.Contains(t, out, "waiting for numbers: ")
+	require.Contains(t, out, "waiting for metrics: ")
 	require.Contains(t, out, "refused")
 }
 
-// What stands above the table, such as where to look, stays.
-func TestWatchReplacesOnlyItsOwnLines(t *testing.T) {
+// Lines above the table, such as the hints of scripts/run, stay.
+func TestWatch_ReplacesOnlyTable(t *testing.T) {
 	var terminal bytes.Buffer
 	w := &watcher{}
 	w.replace(&terminal, []byte("head\na\nb\n"))

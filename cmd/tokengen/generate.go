@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -13,11 +13,10 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/synthetic"
 )
 
-// recordedBegin is when streams written to a file start, so that equal seeds
-// write equal files.
-var recordedBegin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+// recordingBegin is fixed, so that equal seeds write equal files.
+var recordingBegin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// defaultModels differ in speed, so that a demo has something to tell apart.
+// defaultModels differ in speed, so that their latencies differ in a demo.
 var defaultModels = []string{"llama-3.3-70b=1", "gpt-oss-120b=1.6", "llama-3.1-8b=3"}
 
 type generate struct {
@@ -32,34 +31,34 @@ func newGenerateCommand() *cobra.Command {
 	g := &generate{}
 	command := &cobra.Command{
 		Use:   "generate",
-		Short: "Send synthetic streams with realistic times",
+		Short: "Send synthetic streams with realistic latencies",
 		Args:  cobra.NoArgs,
 		RunE:  func(command *cobra.Command, _ []string) error { return g.run(command) },
 	}
 	g.target.addFlags(command)
 	flags := command.Flags()
 	c := &g.config
-	flags.Float64Var(&c.Rate, "rate", 2, "requests that start each second, at random moments")
-	flags.IntVar(&c.Concurrency, "concurrency", 0, "requests under way at any time, instead of a rate")
-	flags.IntVar(&c.Requests, "requests", 0, "how many requests to send; 0: no limit")
-	flags.DurationVar(&c.Duration, "duration", 0, "how long requests keep starting; those under way then finish; 0: no limit")
-	flags.StringArrayVar(&g.models, "model", defaultModels, "model name, or name=speed where 2 is twice as fast as --prefill and --tpot say; repeatable")
-	flags.StringVar(&c.Service, "service", "tokengen", "service.name")
-	flags.StringVar(&c.Provider, "provider", "vllm", "gen_ai.provider.name")
-	flags.Uint64Var(&c.Seed, "seed", 0, "makes the same streams again; 0: different ones every time")
-	flags.DurationVar(&c.Prefill, "prefill", 300*time.Millisecond, "median prefill time of a prompt of median length")
-	flags.DurationVar(&c.TPOT, "tpot", 25*time.Millisecond, "mean time of a decode step, which yields one token unless it is bundled")
-	flags.Float64Var(&c.CancelRatio, "cancel-ratio", 0.03, "share of requests that the client cancels")
-	flags.Float64Var(&c.ErrorRatio, "error-ratio", 0.02, "share of requests that fail")
-	flags.Float64Var(&c.IncompleteRatio, "incomplete-ratio", 0, "share of requests whose end nobody tells: the receiver closes them when they have been silent for its idle_timeout")
-	flags.Float64Var(&c.ReasoningRatio, "reasoning-ratio", 0.3, "share of requests that reason before they answer")
-	flags.Float64Var(&c.ReasoningOnlyRatio, "reasoning-only-ratio", 0, "share of requests that reason and never answer")
-	flags.Float64Var(&c.OneTokenRatio, "one-token-ratio", 0, "share of requests with an answer of one token")
-	flags.Float64Var(&c.ToolCallRatio, "tool-call-ratio", 0.1, "share of requests with an answer that end in a tool call")
-	flags.Float64Var(&c.StallRatio, "stall-ratio", 0.001, "share of decode steps that stall for half a second to two")
-	flags.Float64Var(&c.BundleRatio, "bundle-ratio", 0.1, "share of decode steps that yield several tokens in one chunk")
-	flags.BoolVar(&g.fast, "fast", false, "send as fast as the receiver takes it, with the times that real time would have")
-	flags.StringVar(&g.output, "output", "", "write the events to this file instead of sending them (for replay)")
+	flags.Float64Var(&c.Rate, "rate", 2, "mean `number` of requests started per second, at random times")
+	flags.IntVar(&c.Concurrency, "concurrency", 0, "`number` of requests in flight at any time; replaces --rate")
+	flags.IntVar(&c.Requests, "requests", 0, "`number` of requests to send; 0 means no limit")
+	flags.DurationVar(&c.Duration, "duration", 0, "time during which requests start; requests in flight then finish; 0 means no limit")
+	flags.StringArrayVar(&g.models, "model", defaultModels, "model as `name[=speed]`; speed 2 halves --prefill and --tpot; repeatable")
+	flags.StringVar(&c.Service, "service", "tokengen", "service.name of the streams")
+	flags.StringVar(&c.Provider, "provider", "vllm", "gen_ai.provider.name of the streams")
+	flags.Uint64Var(&c.Seed, "seed", 0, "random seed; equal seeds and flags give equal streams; 0 picks a seed")
+	flags.DurationVar(&c.Prefill, "prefill", 300*time.Millisecond, "median prefill time of a prompt of median length (400 tokens)")
+	flags.DurationVar(&c.TPOT, "tpot", 25*time.Millisecond, "mean time of a decode step; a step yields one token, or several with --bundle-ratio")
+	flags.Float64Var(&c.CancelRatio, "cancel-ratio", 0.03, "`share` of requests that the client cancels, from 0 to 1")
+	flags.Float64Var(&c.ErrorRatio, "error-ratio", 0.02, "`share` of requests that fail")
+	flags.Float64Var(&c.IncompleteRatio, "incomplete-ratio", 0, "`share` of requests without an end event; the receiver ends them after its idle_timeout")
+	flags.Float64Var(&c.ReasoningRatio, "reasoning-ratio", 0.3, "`share` of requests that reason before the answer")
+	flags.Float64Var(&c.ReasoningOnlyRatio, "reasoning-only-ratio", 0, "`share` of requests that reason and have no answer")
+	flags.Float64Var(&c.OneTokenRatio, "one-token-ratio", 0, "`share` of requests whose answer is one token")
+	flags.Float64Var(&c.ToolCallRatio, "tool-call-ratio", 0.1, "`share` of answers that end in a tool call")
+	flags.Float64Var(&c.StallRatio, "stall-ratio", 0.001, "`share` of decode steps that stall for 0.5s to 2s")
+	flags.Float64Var(&c.BundleRatio, "bundle-ratio", 0.1, "`share` of decode steps that yield 2 to 8 tokens in one chunk")
+	flags.BoolVar(&g.fast, "fast", false, "send as fast as the receiver accepts; timestamps keep the planned intervals and end about now")
+	flags.StringVar(&g.output, "output", "", "write the events to this `file` instead of sending them; tokengen replay can send it")
 	command.MarkFlagsMutuallyExclusive("rate", "concurrency")
 	command.MarkFlagsMutuallyExclusive("output", "transport")
 	command.MarkFlagsMutuallyExclusive("output", "endpoint")
@@ -85,14 +84,14 @@ func (g *generate) run(command *cobra.Command) error {
 	}
 	g.config.Begin = time.Now().UnixNano()
 	if g.fast {
-		g.config.Begin -= int64(g.expectedLength())
+		g.config.Begin -= int64(g.plannedDuration())
 	}
 	return g.target.play(command, synthetic.New(g.config), !g.fast)
 }
 
-// expectedLength is how long the traffic would take in real time, as far as the
-// flags tell: fast traffic is stamped so that it ends about now.
-func (g *generate) expectedLength() time.Duration {
+// plannedDuration returns the expected duration of the traffic in real time, or 0 if the
+// flags do not determine it. Timestamps of fast traffic go back by it.
+func (g *generate) plannedDuration() time.Duration {
 	switch {
 	case g.config.Duration > 0:
 		return g.config.Duration
@@ -103,16 +102,16 @@ func (g *generate) expectedLength() time.Duration {
 	}
 }
 
-// record writes the events to a file.
+// record writes the events to the file of --output.
 func (g *generate) record(command *cobra.Command) error {
 	if g.config.Requests == 0 && g.config.Duration == 0 {
-		return errors.New("--output needs an end: give --requests or --duration")
+		return fmt.Errorf("--output %s needs a limit; set --requests or --duration", g.output)
 	}
 	file, err := os.Create(g.output)
 	if err != nil {
 		return err
 	}
-	g.config.Begin = recordedBegin.UnixNano()
-	player := &play.Player{Sender: send.NewFile(file), Tally: &send.Tally{}, Live: true}
+	g.config.Begin = recordingBegin.UnixNano()
+	player := &play.Player{Sender: send.NewFile(file), Stats: &send.Stats{}, Live: true}
 	return player.Play(command.Context(), synthetic.New(g.config))
 }

@@ -1,5 +1,5 @@
-// Command tokengen makes token traffic: it sends synthetic or recorded streams to
-// a token_stream receiver and shows the resulting latencies.
+// Command tokengen sends synthetic or recorded streams to a token_stream receiver,
+// and shows the resulting latencies.
 package main
 
 import (
@@ -17,9 +17,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// Whoever stops us may signal twice, as a terminal and a script do together.
-	// After the time to end what is open, Ctrl-C ends the program at once.
-	context.AfterFunc(ctx, func() { time.AfterFunc(play.Grace, stop) })
+	// A terminal and a script may each send a signal, so repeated signals are ignored
+	// during the grace period. After it, Ctrl-C ends the process.
+	context.AfterFunc(ctx, func() { time.AfterFunc(play.GracePeriod, stop) })
 	if err := newCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "tokengen:", err)
 		os.Exit(1)
@@ -29,7 +29,7 @@ func main() {
 func newCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:           "tokengen",
-		Short:         "Send token streams to a token_stream receiver, and watch their latencies",
+		Short:         "Send token streams to a token_stream receiver and watch their latencies",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -26,22 +26,22 @@ func newReplayCommand() *cobra.Command {
 	r := &replay{}
 	command := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Send recorded streams: NDJSON events, or AIPerf's profile_export.jsonl",
+		Short: "Send recorded streams: NDJSON events or AIPerf's profile_export.jsonl",
 		Args:  cobra.ExactArgs(1),
 		RunE:  func(command *cobra.Command, args []string) error { return r.run(command, args[0]) },
 	}
 	r.target.addFlags(command)
 	flags := command.Flags()
-	flags.StringVar(&r.speed, "speed", speedMax, "max: as fast as the receiver takes it, with the recorded times; real: as it happened, moved to now")
-	flags.StringVar(&r.defaults.Service, "service", "replay", "service.name where the recording has none")
-	flags.StringVar(&r.defaults.Model, "model", "recorded", "gen_ai.request.model where the recording has none")
-	flags.StringVar(&r.defaults.Provider, "provider", "", "gen_ai.provider.name where the recording has none")
+	flags.StringVar(&r.speed, "speed", speedMax, "max: as fast as the receiver accepts, with the recorded times; real: in real time, with all times shifted to start now")
+	flags.StringVar(&r.defaults.Service, "service", "replay", "service.name for streams without one")
+	flags.StringVar(&r.defaults.Model, "model", "recorded", "gen_ai.request.model for streams without one")
+	flags.StringVar(&r.defaults.Provider, "provider", "", "gen_ai.provider.name for streams without one")
 	return command
 }
 
 func (r *replay) run(command *cobra.Command, path string) error {
 	if r.speed != speedMax && r.speed != speedReal {
-		return fmt.Errorf("--speed is %q: it is %s or %s", r.speed, speedMax, speedReal)
+		return fmt.Errorf("--speed is %q; valid values: %s, %s", r.speed, speedMax, speedReal)
 	}
 	file, err := os.Open(path) //nolint:gosec // the user names the file
 	if err != nil {

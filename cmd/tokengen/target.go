@@ -13,7 +13,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/send"
 )
 
-// target is where streams go: the flags that generate and replay share.
+// target holds the flags that generate and replay share: where and how to send.
 type target struct {
 	transport string
 	endpoint  string
@@ -22,42 +22,42 @@ type target struct {
 
 func (t *target) addFlags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&t.transport, "transport", string(send.NDJSON), fmt.Sprintf("wire format: one of %v; ndjson and grpc-stream send events as they happen, the others whole streams", send.Transports))
-	flags.StringVar(&t.endpoint, "endpoint", "", "host:port of the receiver, or a URL for TLS (https://host:port); default localhost:4319, for gRPC localhost:4320")
-	flags.StringToStringVar(&t.headers, "header", nil, "header (for gRPC: metadata) to send along, as name=value; repeatable")
+	flags.StringVar(&t.transport, "transport", string(send.NDJSON), "wire format: ndjson or grpc-stream (each event when it happens), json, protobuf or grpc (whole streams when they end)")
+	flags.StringVar(&t.endpoint, "endpoint", "", "receiver as host:port, or https://host:port for TLS (default localhost:4319, for gRPC localhost:4320)")
+	flags.StringToStringVar(&t.headers, "header", nil, "header (gRPC: metadata) of each request, as `name=value`; repeatable")
 }
 
-// play sends what the source has, with a progress line, and fails when anything
-// was not taken.
+// play sends the streams of the source and shows the progress. It returns an error if
+// the receiver rejected anything.
 func (t *target) play(command *cobra.Command, source play.Source, realTime bool) error {
-	tally := &send.Tally{}
+	stats := &send.Stats{}
 	transport := send.Transport(t.transport)
-	sender, err := send.New(send.Config{Transport: transport, Endpoint: t.endpoint, Headers: t.headers, Tally: tally})
+	sender, err := send.New(send.Config{Transport: transport, Endpoint: t.endpoint, Headers: t.headers, Stats: stats})
 	if err != nil {
 		return err
 	}
-	player := &play.Player{Sender: sender, Tally: tally, Live: transport.Live(), RealTime: realTime}
-	err = withProgress(command.Context(), command.ErrOrStderr(), tally, func() error {
+	player := &play.Player{Sender: sender, Stats: stats, Live: transport.Live(), RealTime: realTime}
+	err = withProgress(command.Context(), command.ErrOrStderr(), stats, func() error {
 		return player.Play(command.Context(), source)
 	})
 	if err != nil {
-		return fmt.Errorf("sending failed: %w", err)
+		return fmt.Errorf("send streams: %w", err)
 	}
-	if rejected := tally.Rejected.Load(); rejected > 0 {
-		return fmt.Errorf("the receiver rejected %d items, the last because: %s", rejected, tally.RejectedBecause())
+	if rejected := stats.Rejected.Load(); rejected > 0 {
+		return fmt.Errorf("the receiver rejected %d items; last message: %s", rejected, stats.LastRejection())
 	}
 	return nil
 }
 
-// withProgress shows progress while do runs.
-func withProgress(ctx context.Context, out io.Writer, tally *send.Tally, do func() error) error {
+// withProgress calls do and shows the progress meanwhile.
+func withProgress(ctx context.Context, out io.Writer, stats *send.Stats, do func() error) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	progress := &play.Progress{Out: out, Terminal: isTerminal(out), Tally: tally}
-	var shown sync.WaitGroup
-	shown.Go(func() { progress.Show(ctx) })
+	progress := &play.Progress{Out: out, Terminal: isTerminal(out), Stats: stats}
+	var group sync.WaitGroup
+	group.Go(func() { progress.Show(ctx) })
 	err := do()
 	stop()
-	shown.Wait()
+	group.Wait()
 	return err
 }
 

@@ -20,23 +20,23 @@ type watcher struct {
 	window string
 	once   bool
 	client *http.Client
-	shown  int // lines on the terminal, to be replaced
+	lines  int // of the table on the terminal
 }
 
 func newWatchCommand() *cobra.Command {
 	w := &watcher{client: &http.Client{Timeout: 10 * time.Second}}
 	command := &cobra.Command{
 		Use:   "watch",
-		Short: "Show p50, p95 and p99 of TTFT, ITL and TPOT per model, read from the token_sli exporter",
+		Short: "Show p50, p95 and p99 of TTFT, ITL and TPOT per model, from the token_sli exporter",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return w.run(command.Context(), command.OutOrStdout())
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&w.url, "metrics", "http://localhost:9464/metrics", "the exporter's scrape page")
-	flags.StringVar(&w.window, "window", "1m", "which of the exporter's windows the quantiles are over")
-	flags.BoolVar(&w.once, "once", false, "show the table once, and fail when the page cannot be read")
+	flags.StringVar(&w.url, "metrics", "http://localhost:9464/metrics", "`URL` of the exporter's metrics")
+	flags.StringVar(&w.window, "window", "1m", "window of the percentiles; one of the exporter's windows")
+	flags.BoolVar(&w.once, "once", false, "show the table once; fail if the metrics cannot be read")
 	return command
 }
 
@@ -61,14 +61,14 @@ func (w *watcher) run(ctx context.Context, out io.Writer) error {
 	}
 }
 
-// show writes the table, or why there is none: the Collector may still be starting.
+// show writes the table, or the error: the Collector may still be starting.
 func (w *watcher) show(ctx context.Context, out io.Writer) {
 	var page bytes.Buffer
 	fmt.Fprintf(&page, "%s  last %s  %s\n", w.url, w.window, time.Now().Format(time.TimeOnly))
 	rows, err := watch.Scrape(ctx, w.client, w.url, w.window)
 	if err != nil {
-		fmt.Fprintf(&page, "waiting for numbers: %v\n", err)
-	} else if err := watch.Write(&page, rows); err != nil { // a buffer takes all
+		fmt.Fprintf(&page, "waiting for metrics: %v\n", err)
+	} else if err := watch.Write(&page, rows); err != nil { // cannot happen: the page is a buffer
 		panic(err)
 	}
 	if isTerminal(out) {
@@ -78,15 +78,15 @@ func (w *watcher) show(ctx context.Context, out io.Writer) {
 	}
 }
 
-// replace writes the page over the one before, and leaves what stands above.
+// replace writes the page over the previous one. Lines above stay.
 func (w *watcher) replace(out io.Writer, page []byte) {
 	const (
 		upAndClear  = "\x1b[%dA\x1b[J"
-		withoutWrap = "\x1b[?7l%s\x1b[?7h" // a wrapped line would be two to go up
+		withoutWrap = "\x1b[?7l%s\x1b[?7h" // a wrapped line would take two rows
 	)
-	if w.shown > 0 {
-		fmt.Fprintf(out, upAndClear, w.shown)
+	if w.lines > 0 {
+		fmt.Fprintf(out, upAndClear, w.lines)
 	}
 	fmt.Fprintf(out, withoutWrap, page)
-	w.shown = bytes.Count(page, []byte("\n"))
+	w.lines = bytes.Count(page, []byte("\n"))
 }

@@ -18,12 +18,12 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// connections send at the same time, each waiting for its answers.
+// connections is how many connections send concurrently. Each waits for its responses.
 const connections = 2
 
-// collectorProcess is a running Collector, and the driver's connections to it.
+// collectorProcess is a running Collector and the driver's connections to it.
 type collectorProcess struct {
-	// Where it takes in data, shows its own metrics, and is scraped.
+	// Addresses of the receivers, of its own metrics, and of the published metrics.
 	http, grpc, telemetry, scrape string
 
 	command *exec.Cmd
@@ -34,9 +34,9 @@ type collectorProcess struct {
 	calls   [connections]*grpc.ClientConn
 }
 
-// start runs a Collector until stop. In the config, $http, $grpc, $telemetry_port
-// and $scrape stand for the addresses. They are free when they are chosen, and may
-// be taken when the Collector gets to them: then others are.
+// start runs a Collector until stop. It replaces $http, $grpc, $telemetry_port and $scrape
+// in the config by free addresses. Another process may take an address before the
+// Collector listens, so start tries again with other addresses.
 func start(binary, config string) (c *collectorProcess, err error) {
 	for range 5 {
 		if c, err = startOnce(binary, config); err == nil {
@@ -73,7 +73,7 @@ func startOnce(binary, config string) (*collectorProcess, error) {
 	}()
 	if err := c.connect(); err != nil {
 		c.stop()
-		return nil, fmt.Errorf("%w; the Collector wrote:\n%s", err, c.log.String())
+		return nil, fmt.Errorf("%w; log of the Collector:\n%s", err, c.log.String())
 	}
 	return c, nil
 }
@@ -104,13 +104,13 @@ func (c *collectorProcess) stop() {
 	<-c.exited
 }
 
-// kill ends a Collector at once.
+// kill stops a Collector without a shutdown.
 func (c *collectorProcess) kill() {
 	_ = c.command.Process.Kill()
 	c.stop()
 }
 
-// cpuTime is what the process has used so far, in user and kernel mode.
+// cpuTime returns the user and kernel time of the process.
 func (c *collectorProcess) cpuTime() (time.Duration, error) {
 	times, err := c.usage.Times()
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *collectorProcess) cpuTime() (time.Duration, error) {
 	return time.Duration((times.User + times.System) * float64(time.Second)), nil
 }
 
-// peakMemory is the most that was ever resident, in bytes.
+// peakMemory returns the peak resident memory in bytes.
 func (c *collectorProcess) peakMemory() (int, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.command.Process.Pid))
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *collectorProcess) peakMemory() (int, error) {
 	_, rest, found := strings.Cut(string(status), "VmHWM:")
 	fields := strings.Fields(rest)
 	if !found || len(fields) == 0 {
-		return 0, errors.New("the kernel does not tell the peak memory")
+		return 0, errors.New("/proc has no VmHWM, the peak memory; run the benchmark on Linux")
 	}
 	kilobytes, err := strconv.Atoi(fields[0])
 	return kilobytes << 10, err
@@ -142,11 +142,11 @@ func (c *collectorProcess) waitFor(address string) error {
 		}
 		select {
 		case <-c.exited:
-			return errors.New("the Collector does not run")
+			return errors.New("the Collector exited")
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return errors.New("the Collector does not listen on " + address)
+	return errors.New("the Collector does not listen on " + address + " after 10 s")
 }
 
 func freeAddress() (string, error) {

@@ -9,27 +9,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine has this process run on so many cores, until restore. To tell Go alone is not
-// enough: while one thread is in the kernel, for the network, Go runs another.
+// confine restricts this process to a number of cores, until restore is called.
+// GOMAXPROCS is not enough: threads in system calls do not count toward it.
 func confine(cores int) (restore func() error, err error) {
-	var all, few unix.CPUSet
+	var all, allowed unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return nil, err
 	}
-	for core := 0; few.Count() < cores && few.Count() < all.Count(); core++ {
+	for core := 0; allowed.Count() < cores && allowed.Count() < all.Count(); core++ {
 		if all.IsSet(core) {
-			few.Set(core)
+			allowed.Set(core)
 		}
 	}
 	before := runtime.GOMAXPROCS(cores)
 	return func() error {
 		runtime.GOMAXPROCS(before)
 		return runOn(&all)
-	}, runOn(&few)
+	}, runOn(&allowed)
 }
 
-// runOn moves all threads of this process. Later ones begin where theirs do that make
-// them.
+// runOn moves all threads of this process. New threads inherit the cores.
 func runOn(cores *unix.CPUSet) error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -40,7 +39,7 @@ func runOn(cores *unix.CPUSet) error {
 		if err == nil {
 			err = unix.SchedSetaffinity(id, cores)
 		}
-		if err != nil && !errors.Is(err, unix.ESRCH) { // has ended meanwhile
+		if err != nil && !errors.Is(err, unix.ESRCH) { // ESRCH: the thread has ended
 			return err
 		}
 	}

@@ -4,8 +4,8 @@ package main
 
 import "runtime"
 
-// confine has Go use so many cores, until restore. Threads that are in the kernel may be
-// on others.
+// confine limits GOMAXPROCS until restore is called. Threads in system calls may use
+// other cores.
 func confine(cores int) (restore func() error, err error) {
 	before := runtime.GOMAXPROCS(cores)
 	return func() error {

@@ -21,69 +21,66 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver"
 )
 
-// busyConnections keep two cores busy: while one waits, others are served.
+// busyConnections is enough to keep two cores busy.
 const busyConnections = 8
 
-// coresTable tells how many times the requests a second core lets through. On a machine
-// of two, a Collector would share the second with what drives it. So here both are in
-// this process, which has one core or two. What two pipelines do that share nothing
-// with each other is the most that this machine and Go's runtime let one do.
+// coresTable measures how much a second core increases the throughput. The pipeline and
+// the driver run in this process, on one core or two, because on a machine of two cores
+// a Collector would share the second core with the driver. Two independent pipelines
+// show the limit of the machine and the Go runtime.
 func coresTable(rounds int, each time.Duration) (string, error) {
 	if runtime.NumCPU() < 2 {
 		return "", nil
 	}
-	var shared, apart []*pipeline
+	var pipelines []*pipeline
 	for range 2 {
 		p, err := startPipeline()
 		if err != nil {
 			return "", err
 		}
 		defer p.stop()
-		shared, apart = []*pipeline{p, p}, append(apart, p)
+		pipelines = append(pipelines, p)
 	}
-	var alone, together []float64
+	var shared, independent []float64
 	for range rounds {
 		var one, two, limit float64
-		for range turns { // a machine that is slower for a while is slower for all
+		for range turns { // a noisy machine affects all three
 			for _, measured := range []struct {
-				requests *float64
-				cores    int
-				by       []*pipeline
-			}{{&one, 1, shared}, {&two, 2, shared}, {&limit, 2, apart}} {
-				requests, err := send(measured.by, measured.cores, each/turns)
+				requests  *float64
+				cores     int
+				pipelines []*pipeline
+			}{{&one, 1, pipelines[:1]}, {&two, 2, pipelines[:1]}, {&limit, 2, pipelines}} {
+				requests, err := throughput(measured.pipelines, measured.cores, each/turns)
 				if err != nil {
 					return "", err
 				}
 				*measured.requests += requests
 			}
 		}
-		together, alone = append(together, two/one), append(alone, limit/one)
+		shared, independent = append(shared, two/one), append(independent, limit/one)
 	}
-	row := func(name string, ratios []float64, g goal) []string {
-		return []string{name, number(median(ratios)), spread(ratios), g.String(), g.verdict(median(ratios))}
-	}
-	return table([]string{"requests a second on two cores / on one", "median", "min .. max", "goal", "met"}, [][]string{
-		row("one pipeline", together, goal{atLeast: 1.8}),
-		row("two pipelines, that share nothing", alone, goal{}),
+	return table([]string{"requests per second on two cores / on one", "median", "min .. max", "goal", "met"}, [][]string{
+		goal{atLeast: 1.8}.ratioRow("one pipeline", shared),
+		goal{}.ratioRow("two independent pipelines", independent),
 	}), nil
 }
 
-// pipeline is our three components in this process.
+// pipeline runs the three components in this process.
 type pipeline struct {
 	components []component.Component
-	to         collectorProcess // its address and a client
-	sends      [busyConnections]action
+	process    collectorProcess // only its address and client are used
+	actions    [busyConnections]action
 }
 
 func startPipeline() (*pipeline, error) {
 	p := &pipeline{}
-	for i := range p.sends {
+	for i := range p.actions {
 		body := tokenStreams(plan(fmt.Sprint("connection-", i), tokensPerStream))
-		p.sends[i] = post("/v1/tokens", protobufType, same(body))
+		p.actions[i] = post("/v1/tokens", protobufType, same(body))
 	}
-	p.to.client.Transport = &http.Transport{MaxIdleConnsPerHost: busyConnections, DisableCompression: true}
+	p.process.client.Transport = &http.Transport{MaxIdleConnsPerHost: busyConnections, DisableCompression: true}
 	var scrape string
-	for _, address := range []*string{&p.to.http, &scrape} {
+	for _, address := range []*string{&p.process.http, &scrape} {
 		var err error
 		if *address, err = freeAddress(); err != nil {
 			return nil, err
@@ -104,7 +101,7 @@ func startPipeline() (*pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	receiverConfig, err := configure(receivers, map[string]any{"protocols": map[string]any{"http": map[string]any{"endpoint": p.to.http}}})
+	receiverConfig, err := configure(receivers, map[string]any{"protocols": map[string]any{"http": map[string]any{"endpoint": p.process.http}}})
 	if err != nil {
 		return nil, err
 	}
@@ -127,19 +124,19 @@ func configure(f component.Factory, settings map[string]any) (component.Config, 
 	return config, confmap.NewFromStringMap(settings).Unmarshal(config)
 }
 
-// stop stops first what comes first in the pipeline.
+// stop stops the components in the order of the pipeline, the receiver first.
 func (p *pipeline) stop() {
 	for len(p.components) > 0 {
 		last := len(p.components) - 1
 		_ = p.components[last].Shutdown(context.Background())
 		p.components = p.components[:last]
 	}
-	p.to.client.CloseIdleConnections()
+	p.process.client.CloseIdleConnections()
 }
 
-// send returns how many requests a second so many cores let through. The connections
-// are divided among the pipelines.
-func send(pipelines []*pipeline, cores int, each time.Duration) (_ float64, err error) {
+// throughput returns the requests per second with a number of cores. The connections are
+// divided among the pipelines.
+func throughput(pipelines []*pipeline, cores int, each time.Duration) (_ float64, err error) {
 	restore, err := confine(cores)
 	if err != nil {
 		return 0, err
@@ -147,7 +144,7 @@ func send(pipelines []*pipeline, cores int, each time.Duration) (_ float64, err 
 	defer func() { err = errors.Join(err, restore()) }()
 	var (
 		group    sync.WaitGroup
-		answered [busyConnections]int
+		done     [busyConnections]int
 		failures [busyConnections]error
 	)
 	begin := time.Now()
@@ -155,15 +152,15 @@ func send(pipelines []*pipeline, cores int, each time.Duration) (_ float64, err 
 		p := pipelines[i%len(pipelines)]
 		group.Go(func() {
 			for time.Since(begin) < each && failures[i] == nil {
-				failures[i] = p.sends[i](&p.to, 0)
-				answered[i]++
+				failures[i] = p.actions[i](&p.process, 0)
+				done[i]++
 			}
 		})
 	}
 	group.Wait()
-	took, all := time.Since(begin), 0
-	for _, n := range answered {
-		all += n
+	elapsed, total := time.Since(begin), 0
+	for _, n := range done {
+		total += n
 	}
-	return float64(all) / took.Seconds(), errors.Join(failures[:]...)
+	return float64(total) / elapsed.Seconds(), errors.Join(failures[:]...)
 }

@@ -18,7 +18,7 @@ import (
 //go:embed performance.md.tmpl
 var documentTemplate string
 
-// document writes the results, and what they were measured on.
+// document writes the results, the machine and the builds to the file of -document.
 func document(o options, results string) error {
 	parsed, err := template.New("performance").Parse(documentTemplate)
 	if err != nil {
@@ -46,21 +46,21 @@ func document(o options, results string) error {
 		"streams":     streamsPerRequest,
 		"tokens":      tokensPerStream,
 		"spans":       spansPerRequest,
-		"scraped":     histogramsScraped,
+		"scraped":     scrapedHistograms,
 	}); err != nil {
 		return err
 	}
 	return os.WriteFile(o.document, []byte(text.String()), 0o600)
 }
 
-// measuredModules are the modules whose versions matter.
+// measuredModules are the modules whose versions the document lists.
 var measuredModules = []string{
 	"go.opentelemetry.io/collector/receiver/otlpreceiver",
 	"github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector",
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter",
 }
 
-// buildsOf asks the binaries what they were built of.
+// buildsOf returns the Go version and the measured modules of each binary.
 func buildsOf(binaries ...string) (builds []string, err error) {
 	for _, binary := range binaries {
 		if binary == "" {

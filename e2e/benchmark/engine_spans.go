@@ -9,15 +9,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 )
 
-// spansPerRequest is what the SDKs of OpenTelemetry send at most by default.
+// spansPerRequest is the default batch size of the OpenTelemetry SDKs.
 const spansPerRequest = 512
 
-// engineSpans are spans without token events, as an engine sends them: about 20
-// attributes, in the words of the conventions and of vLLM. They go through
-// so many models in turn.
+// engineSpans encodes spans without token events, as an engine sends them: with about 20
+// attributes of the conventions and of vLLM. The spans cycle through the models.
 func engineSpans(first, modelCount int) []byte {
 	random := rand.New(rand.NewPCG(3, uint64(first)))
-	seconds := func(least, most float64) float64 { return least + random.Float64()*(most-least) }
+	seconds := func(low, high float64) float64 { return low + random.Float64()*(high-low) }
 	traces, spans := newSpans()
 	for i := first; i < first+spansPerRequest; i++ {
 		queue, prefill, decode := seconds(0.001, 0.5), seconds(0.05, 1), seconds(1, 20)
@@ -51,5 +50,5 @@ func engineSpans(first, modelCount int) []byte {
 		attributes.PutDouble("gen_ai.latency.time_in_model_forward", prefill+decode)
 		attributes.PutDouble("gen_ai.latency.time_in_scheduler", queue/10)
 	}
-	return protobufOf(ptraceotlp.NewExportRequestFromTraces(traces))
+	return must(ptraceotlp.NewExportRequestFromTraces(traces).MarshalProto())
 }

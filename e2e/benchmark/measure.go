@@ -6,32 +6,32 @@ import (
 )
 
 const (
-	// turns of each path in a round.
+	// turns is how often each path is measured in a round.
 	turns = 5
-	// actions between two looks at the CPU time.
-	actionsPerLook = 4
+	// actionsPerRead is the number of actions between two reads of the CPU time.
+	actionsPerRead = 4
 )
 
-// measure has all paths of a group take turns, so that a noisy machine is noisy
-// for all of them, in as many rounds.
-func measure(group []*path, rounds int, atLeast time.Duration) (map[string][]measurement, error) {
+// measure measures all paths of a group in a number of rounds. The paths take turns, so
+// that a noisy machine affects all of them.
+func measure(group []*path, rounds int, cpu time.Duration) (map[string][]measurement, error) {
 	measured := map[string][]measurement{}
 	for round := range rounds {
-		if err := measureRound(group, atLeast, measured); err != nil {
+		if err := measureRound(group, cpu, measured); err != nil {
 			return nil, fmt.Errorf("round %d: %w", round+1, err)
 		}
 	}
 	return measured, nil
 }
 
-// measureRound starts a Collector for each path: none inherits the heap of another
-// round, and the peak memory is the path's. Those that wait for their turn use no
-// CPU. Before the turns comes a warm-up, in which connections and the heap settle.
-func measureRound(group []*path, atLeast time.Duration, into map[string][]measurement) error {
-	var running []*measuring
+// measureRound starts a Collector per path, so that no round inherits a heap and the
+// peak memory belongs to one path. Idle Collectors use no CPU. A warm-up lets
+// connections and the heap settle.
+func measureRound(group []*path, cpu time.Duration, measured map[string][]measurement) error {
+	var running []*pathRun
 	defer func() {
-		for _, m := range running {
-			m.stop()
+		for _, r := range running {
+			r.stop()
 		}
 	}()
 	for _, p := range group {
@@ -39,86 +39,86 @@ func measureRound(group []*path, atLeast time.Duration, into map[string][]measur
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		m := &measuring{collectorProcess: c, path: p}
-		running = append(running, m)
-		if err := m.warmUp(atLeast / turns); err != nil {
+		r := &pathRun{collectorProcess: c, path: p}
+		running = append(running, r)
+		if err := r.warmUp(cpu / turns); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
 	for range turns {
-		for _, m := range running {
-			if err := m.spend(atLeast / turns); err != nil {
-				return fmt.Errorf("%s: %w", m.path.name, err)
+		for _, r := range running {
+			if err := r.measure(cpu / turns); err != nil {
+				return fmt.Errorf("%s: %w", r.path.name, err)
 			}
 		}
 	}
-	for _, m := range running {
-		result, err := m.finish()
+	for _, r := range running {
+		result, err := r.finish()
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.path.name, err)
+			return fmt.Errorf("%s: %w", r.path.name, err)
 		}
-		into[m.path.name] = append(into[m.path.name], result)
+		measured[r.path.name] = append(measured[r.path.name], result)
 	}
 	return nil
 }
 
-// measuring is one path in one round.
-type measuring struct {
+// pathRun is one path in one round.
+type pathRun struct {
 	*collectorProcess
 	path *path
 
-	warm    int // actions that do not count
-	actions int
-	used    time.Duration
+	unmeasured int // actions
+	actions    int
+	used       time.Duration
 }
 
-func (m *measuring) warmUp(atLeast time.Duration) error {
-	if m.path.prepare != nil {
-		if err := m.path.prepare(m.collectorProcess); err != nil {
+func (r *pathRun) warmUp(cpu time.Duration) error {
+	if r.path.prepare != nil {
+		if err := r.path.prepare(r.collectorProcess); err != nil {
 			return err
 		}
 	}
-	err := m.spend(atLeast)
-	m.warm, m.actions, m.used = m.warm+m.actions, 0, 0
+	err := r.measure(cpu)
+	r.unmeasured, r.actions, r.used = r.unmeasured+r.actions, 0, 0
 	return err
 }
 
-// spend acts until the Collector has used that much CPU: a fixed amount of work
-// would be too little for one path or too much for another. The kernel counts in
-// hundredths of a second, and so it is measured from one step to another.
-func (m *measuring) spend(atLeast time.Duration) error {
-	before, err := m.cpuTime()
+// measure repeats the action until the Collector has used the CPU time. A fixed number
+// of actions would be too few for one path or too many for another. The kernel counts
+// CPU time in steps of 10 ms, so the measurement begins and ends at a step.
+func (r *pathRun) measure(cpu time.Duration) error {
+	before, err := r.cpuTime()
 	if err != nil {
 		return err
 	}
-	begin, err := m.act(&m.warm, before+1)
+	begin, err := r.repeatUntil(&r.unmeasured, before+1)
 	if err != nil {
 		return err
 	}
-	end, err := m.act(&m.actions, begin+atLeast)
-	m.used += end - begin
+	end, err := r.repeatUntil(&r.actions, begin+cpu)
+	r.used += end - begin
 	return err
 }
 
-// act goes on until the CPU time is that, and returns what it is then.
-func (m *measuring) act(actions *int, until time.Duration) (now time.Duration, err error) {
+// repeatUntil repeats the action until the CPU time reaches a value, and returns it.
+func (r *pathRun) repeatUntil(actions *int, until time.Duration) (now time.Duration, err error) {
 	for now < until && err == nil {
-		if err = m.path.do.repeat(m.collectorProcess, actionsPerLook); err != nil {
+		if err = r.path.do.repeat(r.collectorProcess, actionsPerRead); err != nil {
 			return 0, err
 		}
-		*actions += actionsPerLook
-		now, err = m.cpuTime()
+		*actions += actionsPerRead
+		now, err = r.cpuTime()
 	}
 	return now, err
 }
 
-func (m *measuring) finish() (result measurement, err error) {
-	for _, proof := range m.path.proofs {
-		if err := proof.await(m.collectorProcess, m.warm+m.actions); err != nil {
+func (r *pathRun) finish() (result measurement, err error) {
+	for _, check := range r.path.checks {
+		if err := check.await(r.collectorProcess, r.unmeasured+r.actions); err != nil {
 			return result, err
 		}
 	}
-	result.nanos = float64(m.used.Nanoseconds()) / float64(m.actions*m.path.units)
-	result.memory, err = m.peakMemory()
+	result.nanos = float64(r.used.Nanoseconds()) / float64(r.actions*r.path.units)
+	result.memory, err = r.peakMemory()
 	return result, err
 }

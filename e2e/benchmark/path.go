@@ -1,20 +1,20 @@
 package main
 
-// path is one way of doing the work, measured as CPU time per unit of it.
+// path is one way to process the data, measured as CPU time per unit.
 type path struct {
 	name   string
 	unit   string // token, span or histogram
 	binary string
 	config string
-	// prepare is done once, unmeasured. It may be nil.
+	// prepare runs once, before the measurement. It may be nil.
 	prepare func(c *collectorProcess) error
 	do      action
 	units   int // per action
-	proofs  []proof
+	checks  []check
 }
 
-// measurement is what one round of a path came to.
+// measurement is the result of a path in one round.
 type measurement struct {
-	nanos  float64 // of CPU, per unit
+	nanos  float64 // CPU time per unit
 	memory int     // peak, in bytes
 }

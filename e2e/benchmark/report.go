@@ -1,29 +1,23 @@
 package main
 
-import (
-	"fmt"
-	"slices"
-)
-
 func ratioTable(measured map[string][]measurement) string {
 	var rows [][]string
 	for _, c := range comparisons {
-		if ratios := c.of(measured); ratios != nil {
-			middle := median(ratios)
-			rows = append(rows, []string{c.name, number(middle), spread(ratios), c.goal.String(), c.goal.verdict(middle)})
+		if ratios := c.ratios(measured); ratios != nil {
+			rows = append(rows, c.goal.ratioRow(c.name, ratios))
 		}
 	}
-	return table([]string{"ratio of CPU time", "median", "min .. max", "goal", "met"}, rows)
+	return table([]string{"ratio of CPU times", "median", "min .. max", "goal", "met"}, rows)
 }
 
-// wireTable is about what is sent: it is the same in each round.
+// wireTable shows the sizes of the encodings. They are the same in each round.
 func wireTable() string {
 	whole := len(tokenStreams(plan("first", tokensPerStream)))
 	half := len(tokenStreams(plan("first", tokensPerStream/2)))
-	events := len(protobufOf(spanEvents(plan("first", tokensPerStream))))
+	events := len(must(spanEvents(plan("first", tokensPerStream)).MarshalProto()))
 	rows := [][]string{
-		goal{atMost: 3.2}.row("ours as protobuf, whole request", float64(whole)/tokensPerRequest),
-		goal{}.row("ours as protobuf, each chunk more", float64(whole-half)/(tokensPerRequest/2)),
+		goal{atMost: 3.2}.row("tokenpulse as protobuf, whole request", float64(whole)/tokensPerRequest),
+		goal{}.row("tokenpulse as protobuf, each additional chunk", float64(whole-half)/(tokensPerRequest/2)),
 		goal{}.row("OTLP span events as protobuf, whole request", float64(events)/tokensPerRequest),
 	}
 	return table([]string{"bytes per one-token chunk, uncompressed", "bytes", "goal", "met"}, rows)
@@ -40,20 +34,4 @@ func costTable(paths []*path, measured map[string][]measurement) string {
 		rows = append(rows, []string{p.name, number(median(nanos)), spread(nanos), number(median(memory))})
 	}
 	return table([]string{"path", "CPU ns per " + unit, "min .. max", "peak RSS, MiB"}, rows)
-}
-
-func spread(values []float64) string {
-	return number(slices.Min(values)) + " .. " + number(slices.Max(values))
-}
-
-// number has the digits that mean something.
-func number(value float64) string {
-	switch {
-	case value < 10:
-		return fmt.Sprintf("%.2f", value)
-	case value < 100:
-		return fmt.Sprintf("%.1f", value)
-	default:
-		return fmt.Sprintf("%.0f", value)
-	}
 }

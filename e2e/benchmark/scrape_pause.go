@@ -7,51 +7,50 @@ import (
 	"net/http"
 )
 
-const seriesScraped = 2_000
+const scrapedSeries = 2_000
 
-// pauseTable tells how long requests take while the series are scraped, one scrape
-// after the other, beside how long they take while nobody scrapes.
+// pauseTable measures the response times during continuous scrapes and without scrapes.
 func pauseTable(collector string) (string, error) {
-	c, err := start(collector, roomForLoads)
+	c, err := start(collector, loadConfig)
 	if err != nil {
 		return "", err
 	}
 	defer c.stop()
-	for connection, bodies := range ofSeries(seriesScraped) {
+	for connection, bodies := range oneStreamPerSeries(scrapedSeries) {
 		for _, body := range bodies {
 			if err := post("/v1/tokens", protobufType, same(body))(c, connection); err != nil {
 				return "", err
 			}
 		}
 	}
-	quiet, err := answerTimes(c, answersTimed)
+	without, err := responseTimes(c)
 	if err != nil {
 		return "", err
 	}
-	scrapes, stop := scrapeOnAndOn(c)
-	during, err := answerTimes(c, answersTimed)
+	scrapes, stop := scrapeContinuously(c)
+	during, err := responseTimes(c)
 	close(stop)
 	if err := errors.Join(err, <-scrapes); err != nil {
 		return "", err
 	}
-	rows := answerRows("scraped on and on: ", during, goal{atMost: 5})
-	rows = append(rows, answerRows("not scraped: ", quiet, goal{})...)
-	return table([]string{fmt.Sprintf("%d series", seriesScraped), "measured", "goal", "met"}, rows), nil
+	rows := responseRows("during scrapes: ", during, goal{atMost: 5})
+	rows = append(rows, responseRows("without scrapes: ", without, goal{})...)
+	return table([]string{fmt.Sprintf("%d series", scrapedSeries), "measured", "goal", "met"}, rows), nil
 }
 
-// scrapeOnAndOn scrapes until stop is closed, and then tells what failed. It keeps
-// nothing of what it gets: with its own garbage, the driver would slow itself down.
-func scrapeOnAndOn(c *collectorProcess) (failed <-chan error, stop chan struct{}) {
-	stopped, result := make(chan struct{}), make(chan error, 1)
+// scrapeContinuously scrapes until stop is closed and then sends the error, or nil. It
+// discards the metrics, because garbage would slow the driver down.
+func scrapeContinuously(c *collectorProcess) (result <-chan error, stop chan struct{}) {
+	stopped, failed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for {
 			select {
 			case <-stopped:
-				result <- nil
+				failed <- nil
 				return
 			default:
 			}
-			response, err := c.open(c.scrape, protobufFormat)
+			response, err := c.openMetrics(c.scrape, protobufFormat)
 			if err == nil {
 				_, err = io.Copy(io.Discard, response.Body)
 				err = errors.Join(err, response.Body.Close())
@@ -60,10 +59,10 @@ func scrapeOnAndOn(c *collectorProcess) (failed <-chan error, stop chan struct{}
 				err = errors.New(response.Status)
 			}
 			if err != nil {
-				result <- err
+				failed <- err
 				return
 			}
 		}
 	}()
-	return result, stopped
+	return failed, stopped
 }

@@ -6,8 +6,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 )
 
-// spanEvents tells the streams as instrumentations do that add an event per chunk
-// to a span, under the name that OpenLLMetry gives it.
+// spanEvents encodes the streams as spans with one event per chunk, under the event name
+// of OpenLLMetry.
 func spanEvents(streams []stream) ptraceotlp.ExportRequest {
 	traces, spans := newSpans()
 	for i, s := range streams {
@@ -40,20 +40,4 @@ func newSpans() (ptrace.Traces, ptrace.SpanSlice) {
 func identify(span ptrace.Span, i int) {
 	span.SetTraceID(pcommon.TraceID{byte(i), byte(i >> 8), 1})
 	span.SetSpanID(pcommon.SpanID{byte(i), byte(i >> 8), 1})
-}
-
-func protobufOf(request ptraceotlp.ExportRequest) []byte {
-	body, err := request.MarshalProto()
-	if err != nil {
-		panic(err) // the message was made right here
-	}
-	return body
-}
-
-func jsonOf(request ptraceotlp.ExportRequest) []byte {
-	body, err := request.MarshalJSON()
-	if err != nil {
-		panic(err) // the message was made right here
-	}
-	return body
 }

@@ -12,8 +12,7 @@ const (
 	tokensPerRequest  = streamsPerRequest * tokensPerStream
 )
 
-// stream is what every format tells in its own words. Times are Unix
-// nanoseconds, in whole microseconds.
+// stream is encoded in every format. Times are Unix nanoseconds, in whole microseconds.
 type stream struct {
 	id     string
 	model  string
@@ -23,18 +22,18 @@ type stream struct {
 
 var models = []string{"llama-3-70b", "qwen-3-32b", "mixtral-8x22b", "gpt-oss-120b"}
 
-// epoch is when all traffic begins. It is fixed, so that all runs send the same bytes.
+// epoch is the earliest start. It is fixed, so that all runs send the same bytes.
 const epoch = 1_795_233_292_000_000_000
 
-// plan makes the streams of one request, as most paths send it.
+// plan returns the streams of one request of the usual size.
 func plan(name string, tokens int) []stream { return planOf(name, streamsPerRequest, tokens, models) }
 
-// planOf makes streams: first tokens after 200 to 600 ms, the others 15 to 25 ms
-// apart. The name keeps the streams of requests apart that are open at the same time.
+// planOf returns streams with the first token after 200 to 600 ms and the others 15 to
+// 25 ms apart. The name makes stream IDs unique among open streams.
 func planOf(name string, count, tokens int, models []string) []stream {
 	random := rand.New(rand.NewPCG(1, 2))
-	within := func(least, most time.Duration) int64 {
-		return int64(least + time.Duration(random.Int64N(int64((most-least)/time.Microsecond)))*time.Microsecond)
+	within := func(low, high time.Duration) int64 {
+		return int64(low + time.Duration(random.Int64N(int64((high-low)/time.Microsecond)))*time.Microsecond)
 	}
 	streams := make([]stream, count)
 	for i := range streams {
@@ -51,3 +50,11 @@ func planOf(name string, count, tokens int, models []string) []stream {
 }
 
 func (s stream) end() int64 { return s.chunks[len(s.chunks)-1] }
+
+// must returns the encoding of a message, which cannot fail here.
+func must(encoded []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return encoded
+}

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// table is a Markdown table that reads well as text too: columns are padded, the
-// first is aligned to the left and the others to the right.
+// table returns a Markdown table. Columns are padded; the first is aligned to the left,
+// the others to the right.
 func table(header []string, rows [][]string) string {
 	rule := make([]string, len(header))
 	widths := make([]int, len(header))

@@ -12,12 +12,11 @@ import (
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
-// tokenStreams is a request of whole streams: chunk times as differences, in
-// microseconds.
+// tokenStreams encodes a request of whole streams. Chunk times are deltas in microseconds.
 func tokenStreams(streams []stream) []byte { return tokenStreamParts(streams, 0, 1) }
 
-// tokenStreamParts is a request of one part of each stream, of so many parts: the
-// first has the start, and the last has the end.
+// tokenStreamParts encodes a request with one part of each stream. The first part has the
+// start, the last has the end.
 func tokenStreamParts(streams []stream, part, parts int) []byte {
 	resource := &tokenpulsev1.ResourceTokenStreams{
 		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{attribute("service.name", "benchmark")}},
@@ -28,33 +27,28 @@ func tokenStreamParts(streams []stream, part, parts int) []byte {
 		for i := 1; i < len(chunks); i++ {
 			run.TimeDeltas[i] = (chunks[i] - chunks[i-1]) / 1000
 		}
-		told := &tokenpulsev1.TokenStream{StreamId: s.id, ChunkRuns: []*tokenpulsev1.ChunkRun{run}}
+		encoded := &tokenpulsev1.TokenStream{StreamId: s.id, ChunkRuns: []*tokenpulsev1.ChunkRun{run}}
 		if part == 0 {
-			told.Start = &tokenpulsev1.StreamStart{TimeUnixNano: uint64(s.start), Attributes: []*commonpb.KeyValue{
+			encoded.Start = &tokenpulsev1.StreamStart{TimeUnixNano: uint64(s.start), Attributes: []*commonpb.KeyValue{
 				attribute("gen_ai.operation.name", "chat"), attribute("gen_ai.provider.name", "vllm"), attribute("gen_ai.request.model", s.model),
 			}}
 		}
 		if part == parts-1 {
-			told.End = &tokenpulsev1.StreamEnd{
+			encoded.End = &tokenpulsev1.StreamEnd{
 				TimeUnixNano: uint64(s.end()),
 				Usage:        &tokenpulsev1.Usage{InputTokens: new(uint64(550)), OutputTokens: new(uint64(len(s.chunks)))},
 			}
 		}
-		resource.TokenStreams = append(resource.TokenStreams, told)
+		resource.TokenStreams = append(resource.TokenStreams, encoded)
 	}
-	body, err := proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{resource}})
-	if err != nil {
-		panic(err) // the message is made right here
-	}
-	return body
+	return must(proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{resource}}))
 }
 
 func attribute(key, value string) *commonpb.KeyValue {
 	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
 }
 
-// tokenEvents tells the same as NDJSON: one event per token, those of all streams
-// in the order in which they happen.
+// tokenEvents encodes the streams as NDJSON: one event per token, in the order of time.
 func tokenEvents(streams []stream) []byte {
 	type event struct {
 		at   int64

@@ -1,18 +1,18 @@
-// Every library makes the same calls. Each call asks for another model, so that
-// the test can tell which request of the server and which span belong together.
+// Every library makes the same calls. Each call requests a different model, so that the
+// test can match the server's requests with the spans.
 
 export const prompt = 'Say something about tokens.';
 
-// The library's first calls load what it needs. They are read like all others, but
-// the test does not hold their times against the server's.
+// The first calls load modules, so the test does not compare their times with the
+// server's.
 const warmups = ['warmup', 'warmup-responses'];
 
 const streams = [
   '1',
   '2',
-  'held', // the server holds its headers until the first frame
-  'unmetered', // without asking for usage, where the library leaves that to its user
-  // Asked through the Responses API.
+  'held', // the server delays its headers until the first frame
+  'unmetered', // does not request usage, if the library leaves that to its user
+  // Calls of the Responses API.
   '1-responses',
   '2-responses',
   '3-responses',
@@ -20,9 +20,9 @@ const streams = [
 
 const answers = ['whole', 'whole-responses'];
 
-// makeCalls makes one call after the other. `stream` starts a streaming answer and
-// returns an iterable of its parts, of which so many come before those with a token;
-// `answer` asks for a whole answer.
+// makeCalls makes one call after the other. `stream` requests a stream and returns an
+// iterable of its parts; `answer` requests a whole answer. `partsBeforeTokens` is the
+// number of parts without a token at the start of a stream.
 export async function makeCalls({ stream, answer, partsBeforeTokens = 0 }) {
   const model = (name) => `${process.env.MODEL_PREFIX}${name}`;
   for (const name of [...warmups, ...streams]) {
@@ -32,8 +32,8 @@ export async function makeCalls({ stream, answer, partsBeforeTokens = 0 }) {
   await abort((signal) => stream(model('aborted'), signal), partsBeforeTokens + 6);
 }
 
-// abort goes away in the middle of an answer, before the server's longest pause.
-// Libraries differ in whether that is an error to their user.
+// abort cancels a stream after some parts, before the server's longest pause. Some
+// libraries throw an error then.
 async function abort(stream, after) {
   const controller = new AbortController();
   let parts = 0;

@@ -30,10 +30,10 @@ const mastra = new Mastra({
   }),
 });
 
-const asking = (model) => ({ requestContext: new RequestContext([['model', model]]) });
+const context = (model) => ({ requestContext: new RequestContext([['model', model]]) });
 await makeCalls({
   stream: async (model, abortSignal) =>
-    (await agent.stream(prompt, { ...asking(model), abortSignal })).textStream,
-  answer: (model) => agent.generate(prompt, asking(model)),
+    (await agent.stream(prompt, { ...context(model), abortSignal })).textStream,
+  answer: (model) => agent.generate(prompt, context(model)),
 });
 await mastra.shutdown();

@@ -1,19 +1,19 @@
-// The calls of a library that instruments OpenAI's own client.
+// Calls of libraries that instrument OpenAI's client.
 import { makeCalls, prompt, wantsResponses, wantsUsage } from './calls.mjs';
 
 export async function makeOpenAICalls(client) {
   const messages = [{ role: 'user', content: prompt }];
-  const ask = (model, how, signal) =>
+  const request = (model, options, signal) =>
     wantsResponses(model)
-      ? client.responses.create({ model, input: prompt, ...how }, { signal })
-      : client.chat.completions.create({ model, messages, ...how }, { signal });
-  const asStream = (model) =>
+      ? client.responses.create({ model, input: prompt, ...options }, { signal })
+      : client.chat.completions.create({ model, messages, ...options }, { signal });
+  const streamOptions = (model) =>
     wantsResponses(model)
       ? { stream: true }
       : { stream: true, stream_options: { include_usage: wantsUsage(model) } };
   await makeCalls({
-    stream: (model, signal) => ask(model, asStream(model), signal),
-    answer: (model) => ask(model),
-    partsBeforeTokens: 1, // the role
+    stream: (model, signal) => request(model, streamOptions(model), signal),
+    answer: (model) => request(model),
+    partsBeforeTokens: 1, // has only the role
   });
 }

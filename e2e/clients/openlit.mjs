@@ -5,9 +5,9 @@ import { Openlit } from 'openlit';
 
 import { makeOpenAICalls } from './openai.mjs';
 
-// Prices of its own, so that it fetches none.
+// Empty prices, so that it does not fetch a price list.
 Openlit.init({ pricingJson: {}, disableMetrics: true, disableEvents: true });
-// The instrumentation sees what is required, not what is imported.
+// The instrumentation patches require, not import.
 const OpenAI = createRequire(import.meta.url)('openai');
 
 await makeOpenAICalls(new OpenAI());

@@ -8,7 +8,7 @@ import { startTracing } from './tracing.mjs';
 
 const provider = startTracing();
 registerInstrumentations({ instrumentations: [new OpenAIInstrumentation()] });
-// The instrumentation sees what is required, not what is imported.
+// The instrumentation patches require, not import.
 const OpenAI = createRequire(import.meta.url)('openai');
 
 await makeOpenAICalls(new OpenAI());

@@ -1,4 +1,4 @@
-// An ordinary OpenTelemetry set-up that exports to OTEL_EXPORTER_OTLP_ENDPOINT.
+// A plain OpenTelemetry set-up that exports to OTEL_EXPORTER_OTLP_ENDPOINT.
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
 

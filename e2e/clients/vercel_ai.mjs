@@ -6,14 +6,14 @@ import { startTracing } from './tracing.mjs';
 
 const provider = startTracing();
 const openai = createOpenAI();
-const asking = (name) => ({
+const request = (name) => ({
   model: wantsResponses(name) ? openai.responses(name) : openai.chat(name),
   prompt,
   experimental_telemetry: { isEnabled: true },
 });
 
 await makeCalls({
-  stream: (name, abortSignal) => streamText({ ...asking(name), abortSignal }).textStream,
-  answer: (name) => generateText(asking(name)),
+  stream: (name, abortSignal) => streamText({ ...request(name), abortSignal }).textStream,
+  answer: (name) => generateText(request(name)),
 });
 await provider.shutdown();

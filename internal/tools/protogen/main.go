@@ -1,6 +1,5 @@
-// Command protogen compiles the project's .proto files with protoc-gen-go and
-// protoc-gen-go-grpc. It needs no protoc, and takes the OTLP files that they
-// import from the published Go module instead of from a copy.
+// Command protogen compiles .proto files with protoc-gen-go and protoc-gen-go-grpc.
+// It does not need protoc. Imported OTLP files come from the published Go module.
 //
 //	protogen ROOT FILE...
 package main
@@ -71,8 +70,8 @@ func compile(root string, names []string) (linker.Files, error) {
 	return compiler.Compile(context.Background(), names...)
 }
 
-// withImports lists the files and all that they import, imports first, as
-// plugins want them.
+// withImports returns the files and all their imports. Imports come first, as plugins
+// require.
 func withImports(files linker.Files) []*descriptorpb.FileDescriptorProto {
 	var all []*descriptorpb.FileDescriptorProto
 	seen := map[string]bool{}
@@ -86,7 +85,7 @@ func withImports(files linker.Files) []*descriptorpb.FileDescriptorProto {
 		for i := range imports.Len() {
 			add(imports.Get(i).FileDescriptor)
 		}
-		if compiled, ok := file.(linker.Result); ok { // has the comments
+		if compiled, ok := file.(linker.Result); ok { // its descriptor includes comments
 			all = append(all, compiled.FileDescriptorProto())
 			return
 		}

@@ -6,36 +6,18 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 )
 
-// Source gives streams in the order in which they start, and false after the last.
-type Source interface {
-	Next() (*stream.Stream, bool)
-}
-
-// Recorded is a Source of streams that are all there.
-type Recorded []*stream.Stream
-
-// Next returns the next stream.
-func (r *Recorded) Next() (*stream.Stream, bool) {
-	if len(*r) == 0 {
-		return nil, false
-	}
-	s := (*r)[0]
-	*r = (*r)[1:]
-	return s, true
-}
-
-// merge puts what streams have to tell in the order of time. It holds only the
-// streams that are under way.
+// merge orders the events of overlapping streams by time. It holds only the streams
+// in flight.
 //
-// A live merge tells every event by itself, in the order that its stream has
-// them in, also where that goes back in time. The other tells a whole stream at
-// the time it ends.
+// A live merge returns each event as a part of its own. It keeps the order of events
+// within a stream, even if their times go back. A merge that is not live returns
+// whole streams, at their last time.
 type merge struct {
 	source   Source
 	live     bool
-	upcoming *stream.Stream // read from source, not begun
+	upcoming *stream.Stream // read from source, not started
 	open     cursors
-	begun    int
+	started  int
 }
 
 func newMerge(source Source, live bool) *merge {
@@ -44,21 +26,21 @@ func newMerge(source Source, live bool) *merge {
 	return m
 }
 
-// peek returns the Unix time in nanoseconds of what comes next, or false when
-// there is nothing more.
+// peek returns the due time of the next part, in Unix nanoseconds, or false after the
+// last part.
 func (m *merge) peek() (int64, bool) {
-	for m.upcoming != nil && (len(m.open) == 0 || m.upcoming.Start <= m.open[0].at) {
-		heap.Push(&m.open, newCursor(m.upcoming, m.begun, m.live))
-		m.begun++
+	for m.upcoming != nil && (len(m.open) == 0 || m.upcoming.Start <= m.open[0].due) {
+		heap.Push(&m.open, newCursor(m.upcoming, m.started, m.live))
+		m.started++
 		m.upcoming, _ = m.source.Next()
 	}
 	if len(m.open) == 0 {
 		return 0, false
 	}
-	return m.open[0].at, true
+	return m.open[0].due, true
 }
 
-// pop returns what peek announced.
+// pop returns the next part. It must follow a successful peek.
 func (m *merge) pop() stream.Part {
 	c := m.open[0]
 	part := c.part
@@ -70,32 +52,32 @@ func (m *merge) pop() stream.Part {
 	return part
 }
 
-// underWay returns the streams that have begun and not been told to their end,
-// and of each what has been told: nothing unless live.
-func (m *merge) underWay() []stream.Part {
+// inFlight returns, for each stream that has started and not ended, the part that pop
+// has returned. It is empty unless the merge is live.
+func (m *merge) inFlight() []stream.Part {
 	var out []stream.Part
 	for _, c := range m.open {
-		out = append(out, c.told())
+		out = append(out, c.popped())
 	}
 	return out
 }
 
-// cursor is one stream's place in a merge.
+// cursor is a position in one stream.
 type cursor struct {
-	at    int64 // when part is due; never goes back
-	order int   // of streams that are due at the same time: as they began
+	due   int64 // of part; never decreases
+	order int   // the order of starts breaks ties
 	part  stream.Part
 	live  bool
 }
 
 func newCursor(s *stream.Stream, order int, live bool) *cursor {
 	if !live {
-		return &cursor{at: s.LastTime(), order: order, part: stream.Whole(s)}
+		return &cursor{due: s.LastTime(), order: order, part: stream.Whole(s)}
 	}
-	return &cursor{at: s.Start, order: order, part: stream.Part{Stream: s, Start: true}, live: true}
+	return &cursor{due: s.Start, order: order, part: stream.Part{Stream: s, Start: true}, live: true}
 }
 
-// advance moves on to the stream's next event and reports whether there is one.
+// advance moves to the stream's next event. It returns false after the last event.
 func (c *cursor) advance() bool {
 	s, next := c.part.Stream, c.part.To
 	switch {
@@ -103,21 +85,21 @@ func (c *cursor) advance() bool {
 		return false
 	case c.part.Start && s.Scheduled != 0:
 		c.part = stream.Part{Stream: s, Scheduled: true}
-		c.at = max(c.at, s.Scheduled)
+		c.due = max(c.due, s.Scheduled)
 	case next < len(s.Chunks):
 		c.part = stream.Part{Stream: s, From: next, To: next + 1}
-		c.at = max(c.at, s.Chunks[next].Time)
+		c.due = max(c.due, s.Chunks[next].Time)
 	case s.End != nil:
 		c.part = stream.Part{Stream: s, From: next, To: next, End: true}
-		c.at = max(c.at, s.End.Time)
+		c.due = max(c.due, s.End.Time)
 	default:
 		return false
 	}
 	return true
 }
 
-// told returns what came before the part that is due.
-func (c *cursor) told() stream.Part {
+// popped returns the events before the current part.
+func (c *cursor) popped() stream.Part {
 	if !c.live || c.part.Start {
 		return stream.Part{Stream: c.part.Stream}
 	}
@@ -125,12 +107,12 @@ func (c *cursor) told() stream.Part {
 	return stream.Part{Stream: c.part.Stream, Start: true, Scheduled: scheduled, To: c.part.From}
 }
 
-// cursors are a heap, the next one due first.
+// cursors is a heap with the earliest due time first.
 type cursors []*cursor
 
 func (c cursors) Len() int { return len(c) }
 func (c cursors) Less(i, j int) bool {
-	return c[i].at < c[j].at || c[i].at == c[j].at && c[i].order < c[j].order
+	return c[i].due < c[j].due || c[i].due == c[j].due && c[i].order < c[j].order
 }
 func (c cursors) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
 func (c *cursors) Push(x any)   { *c = append(*c, x.(*cursor)) }

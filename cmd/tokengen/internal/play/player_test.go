@@ -21,13 +21,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const begin = int64(1_795_233_292_181_556_789)
 
-// sent is one part and when it was sent.
+// sent is a part and the time at which it was sent.
 type sent struct {
 	part stream.Part
 	at   time.Time
 }
 
-// fakeSender keeps what it is sent, and sends nothing.
+// fakeSender records the parts.
 type fakeSender struct {
 	sent    []sent
 	batches int
@@ -51,7 +51,7 @@ func (f *fakeSender) Close(context.Context) error {
 	return nil
 }
 
-// streams returns what was sent, put together again by writing and reading it.
+// streams returns the streams of all sent parts.
 func (f *fakeSender) streams(t *testing.T) []*stream.Stream {
 	t.Helper()
 	var written []byte
@@ -67,8 +67,8 @@ func (f *fakeSender) streams(t *testing.T) []*stream.Stream {
 
 func chunk(ms int64) stream.Chunk { return stream.Chunk{Time: begin + ms*1e6, Tokens: 1} }
 
-// three are interleaved: b begins and ends within a, and c, which goes back in
-// time and has no end, begins when b ends.
+// three returns overlapping streams: b starts and ends within a, and c starts when b
+// ends. The times of c go back, and it has no end.
 func three() []*stream.Stream {
 	return []*stream.Stream{
 		{ID: "a", Start: begin, Scheduled: begin + 1e6, Chunks: []stream.Chunk{chunk(100), chunk(200), chunk(400)}, End: &stream.End{Time: begin + 401e6}},
@@ -78,7 +78,7 @@ func three() []*stream.Stream {
 }
 
 func newPlayer(sender send.Sender, live, realTime bool) *Player {
-	return &Player{Sender: sender, Tally: &send.Tally{}, Live: live, RealTime: realTime}
+	return &Player{Sender: sender, Stats: &send.Stats{}, Live: live, RealTime: realTime}
 }
 
 func play(t *testing.T, ctx context.Context, p *Player, streams []*stream.Stream) {
@@ -86,7 +86,7 @@ func play(t *testing.T, ctx context.Context, p *Player, streams []*stream.Stream
 	require.NoError(t, p.Play(ctx, (*Recorded)(&streams)))
 }
 
-// labels names each sent part by its stream and what it holds.
+// labels describes each sent part by its stream and events.
 func labels(all []sent) []string {
 	var out []string
 	for _, s := range all {
@@ -109,7 +109,7 @@ func labels(all []sent) []string {
 	return out
 }
 
-func TestLiveEventsInTheOrderOfTime(t *testing.T) {
+func TestPlay_LiveEventsInTimeOrder(t *testing.T) {
 	sender := &fakeSender{}
 	player := newPlayer(sender, true, false)
 	play(t, t.Context(), player, three())
@@ -119,11 +119,11 @@ func TestLiveEventsInTheOrderOfTime(t *testing.T) {
 	}, labels(sender.sent))
 	require.Equal(t, three(), sender.streams(t))
 	require.Equal(t, 1, sender.closed)
-	require.EqualValues(t, 2, player.Tally.Requests.Load(), "c has no end")
-	require.EqualValues(t, 7, player.Tally.Tokens.Load())
+	require.EqualValues(t, 2, player.Stats.Requests.Load(), "c has no end")
+	require.EqualValues(t, 7, player.Stats.Tokens.Load())
 }
 
-func TestWholeStreamsInTheOrderOfTheirEnds(t *testing.T) {
+func TestPlay_WholeStreamsInOrderOfEnds(t *testing.T) {
 	sender := &fakeSender{}
 	play(t, t.Context(), newPlayer(sender, false, false), three())
 	require.Equal(t, []string{
@@ -131,7 +131,7 @@ func TestWholeStreamsInTheOrderOfTheirEnds(t *testing.T) {
 	}, labels(sender.sent))
 }
 
-func TestRealTime(t *testing.T) {
+func TestPlay_RealTimeSendsWhenDue(t *testing.T) {
 	for name, live := range map[string]bool{"live": true, "whole streams": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -141,18 +141,18 @@ func TestRealTime(t *testing.T) {
 				require.Equal(t, 500*time.Millisecond, time.Since(began))
 				latest := began
 				for _, s := range sender.sent {
-					// An event is sent when it happens, or when what is before it in
-					// its stream does; a whole stream when its last event does.
-					told := *s.part.Stream
-					last := told.LastTime()
+					// An event is sent at its time, but never before the events that
+					// precede it in its stream. A whole stream is sent at its last time.
+					source := *s.part.Stream
+					last := source.LastTime()
 					if live {
 						switch {
 						case s.part.Start:
-							last = told.Start
+							last = source.Start
 						case s.part.Scheduled:
-							last = told.Scheduled
+							last = source.Scheduled
 						case s.part.End:
-							last = told.End.Time
+							last = source.End.Time
 						default:
 							last = max(s.part.Chunks()[0].Time, latest.UnixNano())
 						}
@@ -160,7 +160,7 @@ func TestRealTime(t *testing.T) {
 					require.Equal(t, last, s.at.UnixNano())
 					latest = s.at
 				}
-				// All the times moved by the same amount.
+				// All times are shifted by the same duration.
 				shift := time.Duration(began.UnixNano() - begin)
 				expected := three()
 				for _, s := range expected {
@@ -173,8 +173,8 @@ func TestRealTime(t *testing.T) {
 	}
 }
 
-// Stopped after 250 ms: a and b are under way, c has not begun.
-func TestStoppedStreamsEndAsCancelled(t *testing.T) {
+// After 250 ms, a and b are in flight and c has not started.
+func TestPlay_StopEndsOpenStreamsAsCancelled(t *testing.T) {
 	for name, live := range map[string]bool{"live": true, "whole streams": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -207,8 +207,8 @@ func (s *stopping) Send(ctx context.Context, parts []stream.Part) error {
 	return s.fakeSender.Send(ctx, parts)
 }
 
-// At full speed there is no clock to cut at: streams end where they have come to.
-func TestStoppedAtFullSpeed(t *testing.T) {
+// Without a clock, streams end at their last sent event.
+func TestPlay_StopAtFullSpeed(t *testing.T) {
 	s := &stream.Stream{ID: "long", Start: begin, End: &stream.End{Time: begin + 1e12}}
 	for i := range int64(2_000) {
 		s.Chunks = append(s.Chunks, chunk(i))
@@ -222,7 +222,7 @@ func TestStoppedAtFullSpeed(t *testing.T) {
 	require.Equal(t, &stream.End{Time: s.Chunks[maxLiveEvents-2].Time, Cancelled: true}, got.End)
 }
 
-// A sender that hangs must not keep a stopped player for ever.
+// hanging never finishes a Send.
 type hanging struct{ fakeSender }
 
 func (h *hanging) Send(ctx context.Context, _ []stream.Part) error {
@@ -230,18 +230,18 @@ func (h *hanging) Send(ctx context.Context, _ []stream.Part) error {
 	return ctx.Err()
 }
 
-func TestStoppedWhileTheReceiverHangs(t *testing.T) {
+func TestPlay_StopsAfterGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
 		streams := Recorded(three())
 		require.ErrorIs(t, newPlayer(&hanging{}, true, true).Play(ctx, &streams), context.Canceled)
-		require.Equal(t, time.Second+Grace, time.Since(began))
+		require.Equal(t, time.Second+GracePeriod, time.Since(began))
 	})
 }
 
-func TestRecordingsCrossBatches(t *testing.T) {
+func TestPlay_StreamsSpanBatches(t *testing.T) {
 	var streams []*stream.Stream
 	for _, id := range []string{"a", "b", "c"} {
 		s := &stream.Stream{ID: id, Start: begin, End: &stream.End{Time: begin + 1e12}}
@@ -255,31 +255,31 @@ func TestRecordingsCrossBatches(t *testing.T) {
 	require.Equal(t, 7, sender.batches, "3,006 events in batches of 500")
 }
 
-func TestAFailureStopsThePlayer(t *testing.T) {
+func TestPlay_StopsAtFailure(t *testing.T) {
 	sender := &fakeSender{fail: errors.New("no")}
 	player := newPlayer(sender, true, false)
 	streams := Recorded(three())
 	require.EqualError(t, player.Play(t.Context(), &streams), "no")
 	require.Equal(t, 1, sender.closed)
-	require.Zero(t, player.Tally.Requests.Load())
+	require.Zero(t, player.Stats.Requests.Load())
 }
 
-func TestProgress(t *testing.T) {
+func TestProgress_FileAndTerminal(t *testing.T) {
 	tests := map[string]struct {
 		terminal bool
 		expected string
 	}{
-		"in a file":     {false, "    5s  3 requests  500 tokens  100 tokens/s  1 errors  2 retries\n    7s  3 requests  500 tokens  71 tokens/s  1 errors  2 retries\n"},
-		"on a terminal": {true, "\r\x1b[K    0s  3 requests  500 tokens  2000 tokens/s  1 errors  2 retries\r\x1b[K    0s  3 requests  500 tokens  1250 tokens/s  1 errors  2 retries\n"},
+		"in a file":     {false, "    5s  3 requests  500 tokens  100 tokens/s  1 rejected  2 retries\n    7s  3 requests  500 tokens  71 tokens/s  1 rejected  2 retries\n"},
+		"on a terminal": {true, "\r\x1b[K    0s  3 requests  500 tokens  2000 tokens/s  1 rejected  2 retries\r\x1b[K    0s  3 requests  500 tokens  1250 tokens/s  1 rejected  2 retries\n"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tally := &send.Tally{}
-				tally.Requests.Store(3)
-				tally.Tokens.Store(500)
-				tally.Rejected.Store(1)
-				tally.Retries.Store(2)
+				stats := &send.Stats{}
+				stats.Requests.Store(3)
+				stats.Tokens.Store(500)
+				stats.Rejected.Store(1)
+				stats.Retries.Store(2)
 				lasting := 7 * time.Second
 				if test.terminal {
 					lasting = 400 * time.Millisecond
@@ -287,7 +287,7 @@ func TestProgress(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), lasting)
 				defer cancel()
 				var out bytes.Buffer
-				(&Progress{Out: &out, Terminal: test.terminal, Tally: tally}).Show(ctx)
+				(&Progress{Out: &out, Terminal: test.terminal, Stats: stats}).Show(ctx)
 				require.Equal(t, test.expected, out.String())
 			})
 		})

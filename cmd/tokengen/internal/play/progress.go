@@ -9,17 +9,17 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/send"
 )
 
-// Progress says how far a Player is.
+// Progress writes the progress of a Player.
 type Progress struct {
 	Out io.Writer
-	// Terminal rewrites one line, otherwise a line is added now and then.
+	// Terminal rewrites one line every 250 ms. Otherwise a line is added every 5 s.
 	Terminal bool
-	Tally    *send.Tally
+	Stats    *send.Stats
 
 	began time.Time
 }
 
-// Show writes until ctx is done, and then the last state.
+// Show writes the progress until ctx is done, and the final state then.
 func (p *Progress) Show(ctx context.Context) {
 	p.began = time.Now()
 	every := 5 * time.Second
@@ -53,11 +53,11 @@ func (p *Progress) write() {
 }
 
 func (p *Progress) line(elapsed time.Duration) string {
-	tokens := p.Tally.Tokens.Load()
+	tokens := p.Stats.Tokens.Load()
 	rate := float64(tokens) / max(elapsed.Seconds(), 1e-3)
-	line := fmt.Sprintf("%6s  %d requests  %d tokens  %.0f tokens/s  %d errors",
-		elapsed.Round(time.Second), p.Tally.Requests.Load(), tokens, rate, p.Tally.Rejected.Load())
-	if retries := p.Tally.Retries.Load(); retries > 0 {
+	line := fmt.Sprintf("%6s  %d requests  %d tokens  %.0f tokens/s  %d rejected",
+		elapsed.Round(time.Second), p.Stats.Requests.Load(), tokens, rate, p.Stats.Rejected.Load())
+	if retries := p.Stats.Retries.Load(); retries > 0 {
 		line += fmt.Sprintf("  %d retries", retries)
 	}
 	return line

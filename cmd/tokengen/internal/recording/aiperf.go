@@ -12,13 +12,14 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// aiperf reads AIPerf's profile_export.jsonl, one request a line.
+// aiperf reads AIPerf's profile_export.jsonl, one request per line.
 //
-// The record gives how many tokens were reasoning but not which: the first
-// chunks are taken to be, as many as the count says, and all of them when the
-// request had no other output. A chunk holds one token.
+// A record counts the reasoning tokens but does not mark them. The reader assumes
+// that they come first, or that all chunks are reasoning if the record has no
+// output_token_count. Each chunk holds one token.
 type aiperf struct {
 	requests []*stream.Stream
 }
@@ -50,7 +51,7 @@ type metric[T any] struct {
 	Unit  string `json:"unit"`
 }
 
-// clientClosedRequest is the status with which AIPerf records a cancellation.
+// clientClosedRequest is the status code that AIPerf records for a cancellation.
 const clientClosedRequest = 499
 
 func (r *aiperf) streams() []*stream.Stream { return r.requests }
@@ -76,7 +77,7 @@ func (r *aiperf) read(line []byte) error {
 	}
 	r.requests = append(r.requests, &stream.Stream{
 		ID:         record.Metadata.RequestID,
-		Vantage:    names.VantageClient,
+		Vantage:    vantage.Client,
 		Attributes: stream.Attributes{names.GenAIOperationName: "chat"},
 		Start:      record.Metadata.TimestampNs,
 		Chunks:     chunks,
@@ -90,13 +91,14 @@ func (r *aiperfRecord) chunks() ([]stream.Chunk, error) {
 		return nil, nil
 	}
 	latencies := []float64{r.Metrics.TTFT.Value}
-	units := []string{r.Metrics.TTFT.Unit}
+	if err := checkUnit("ttft", r.Metrics.TTFT.Unit); err != nil {
+		return nil, err
+	}
 	if gaps := r.Metrics.InterChunkLatency; gaps != nil {
 		latencies = append(latencies, gaps.Value...)
-		units = append(units, gaps.Unit)
-	}
-	if err := milliseconds(units...); err != nil {
-		return nil, err
+		if err := checkUnit("inter_chunk_latency", gaps.Unit); err != nil {
+			return nil, err
+		}
 	}
 	reasoning := r.reasoningChunks(len(latencies))
 	chunks := make([]stream.Chunk, len(latencies))
@@ -133,7 +135,7 @@ func (r *aiperfRecord) end() (*stream.End, error) {
 	end := &stream.End{
 		Usage: &stream.Usage{
 			InputTokens:     tokens(r.Metrics.InputTokens),
-			OutputTokens:    tokens(r.Metrics.OutputTokens), // reasoning included
+			OutputTokens:    tokens(r.Metrics.OutputTokens), // includes reasoning
 			ReasoningTokens: tokens(r.Metrics.ReasoningTokens),
 		},
 	}
@@ -141,7 +143,7 @@ func (r *aiperfRecord) end() (*stream.End, error) {
 	case r.Metrics.MaxResponse != nil:
 		end.Time = r.Metrics.MaxResponse.Value
 	case r.Metrics.RequestLatency != nil:
-		if err := milliseconds(r.Metrics.RequestLatency.Unit); err != nil {
+		if err := checkUnit("request_latency", r.Metrics.RequestLatency.Unit); err != nil {
 			return nil, err
 		}
 		latency, err := nanoseconds(r.Metrics.RequestLatency.Value)
@@ -153,8 +155,8 @@ func (r *aiperfRecord) end() (*stream.End, error) {
 	return end, nil
 }
 
-// cancelledAfter is the only place where a record says how long a cancelled
-// request took.
+// cancelledAfter matches the error message, the only field with the duration of a
+// cancelled request.
 var cancelledAfter = regexp.MustCompile(`cancelled after (\d+\.?\d*) seconds`)
 
 func (r *aiperfRecord) failure() (*stream.End, error) {
@@ -176,22 +178,19 @@ func (r *aiperfRecord) failure() (*stream.End, error) {
 	return end, nil
 }
 
-func milliseconds(units ...string) error {
-	for _, unit := range units {
-		if unit != "ms" {
-			return fmt.Errorf("a latency is in %q: this reader knows AIPerf exports in ms", unit)
-		}
+func checkUnit(name, unit string) error {
+	if unit != "ms" {
+		return fmt.Errorf("%s is in %q; only exports in \"ms\" are supported", name, unit)
 	}
 	return nil
 }
 
-// nanoseconds rounds, which restores the whole nanoseconds that the recording
-// tool measured.
+// nanoseconds rounds, which restores the whole nanoseconds that AIPerf measured.
 func nanoseconds(ms float64) (int64, error) {
 	ns := math.Round(ms * float64(time.Millisecond))
 	const day = float64(24 * time.Hour)
 	if !(ns >= 0 && ns <= day) {
-		return 0, fmt.Errorf("a latency of %g ms is not between 0 and a day", ms)
+		return 0, fmt.Errorf("a latency is %g ms; supported are 0 to 24 hours", ms)
 	}
 	return int64(ns), nil
 }

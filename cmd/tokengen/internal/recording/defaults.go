@@ -7,18 +7,19 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// Defaults name what a recording leaves out. An empty one adds nothing.
+// Defaults are values for attributes that a recording lacks. An empty one is not
+// added.
 type Defaults struct {
 	Service, Model, Provider string
 }
 
-// Apply adds the defaults where the streams' own attributes lack them.
+// Apply adds the defaults to streams that lack the attribute.
 func (d Defaults) Apply(streams []*stream.Stream) {
 	resources := map[*stream.Resource]*stream.Resource{}
 	for _, s := range streams {
 		filled, ok := resources[s.Resource]
 		if !ok {
-			filled = &stream.Resource{Attributes: fill(resourceOf(s), names.ServiceName, d.Service)}
+			filled = &stream.Resource{Attributes: fill(s.ResourceAttributes(), names.ServiceName, d.Service)}
 			resources[s.Resource] = filled
 		}
 		s.Resource = filled
@@ -27,15 +28,8 @@ func (d Defaults) Apply(streams []*stream.Stream) {
 	}
 }
 
-func resourceOf(s *stream.Stream) stream.Attributes {
-	if s.Resource == nil {
-		return nil
-	}
-	return s.Resource.Attributes
-}
-
-// fill returns the attributes with the value where they lack the key. It leaves
-// the given map alone, for streams may share it.
+// fill returns the attributes with the key added, if they lack it. It copies the map,
+// because streams may share it.
 func fill(attributes stream.Attributes, key, value string) stream.Attributes {
 	if _, ok := attributes[key]; ok || value == "" {
 		return attributes

@@ -1,6 +1,5 @@
-// Package recording reads streams that were measured before: the NDJSON events
-// that a service posts to the token_stream receiver, and the per-request export
-// of the benchmark tool AIPerf.
+// Package recording reads recorded streams: NDJSON token events, and the
+// per-request export of the benchmark tool AIPerf.
 package recording
 
 import (
@@ -16,21 +15,21 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 )
 
-// MaxLineBytes bounds a line of a recording. An AIPerf line holds a whole
-// request: this is room for more than a million chunks.
-const MaxLineBytes = 32 << 20
+// maxLineBytes bounds a line. An AIPerf line holds a whole request: the limit leaves
+// room for more than a million chunks.
+const maxLineBytes = 32 << 20
 
-// reader turns lines into streams.
+// reader reads the lines of one format.
 type reader interface {
 	read(line []byte) error
 	streams() []*stream.Stream
 }
 
-// Read reads a recording, in the format that its first line is in, and returns
-// its streams in the order in which they started. An error names the line.
+// Read reads a recording and returns its streams in the order of their starts. The
+// first line decides the format. Errors name the line.
 func Read(r io.Reader) ([]*stream.Stream, error) {
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, MaxLineBytes)
+	lines.Buffer(nil, maxLineBytes)
 	var format reader
 	number := 0
 	for lines.Scan() {
@@ -50,12 +49,12 @@ func Read(r io.Reader) ([]*stream.Stream, error) {
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, fmt.Errorf("line %d: longer than %d MiB; a recording holds one event or one request a line", number+1, MaxLineBytes>>20)
+		return nil, fmt.Errorf("line %d: longer than %d MiB; write one event or one request per line", number+1, maxLineBytes>>20)
 	} else if err != nil {
 		return nil, err
 	}
 	if format == nil {
-		return nil, errors.New("the recording is empty")
+		return nil, errors.New("the recording is empty; expected token events or an AIPerf profile_export.jsonl")
 	}
 	streams := format.streams()
 	slices.SortStableFunc(streams, func(a, b *stream.Stream) int { return cmp.Compare(a.Start, b.Start) })
@@ -73,5 +72,5 @@ func detect(line []byte) (reader, error) {
 	if _, ok := keys["metadata"]; ok {
 		return &aiperf{}, nil
 	}
-	return nil, errors.New(`neither a token event (which has an "event" key) nor an AIPerf profile_export.jsonl record (which has a "metadata" key)`)
+	return nil, errors.New(`unknown format; expected a token event (with the key "event") or an AIPerf profile_export.jsonl record (with the key "metadata")`)
 }

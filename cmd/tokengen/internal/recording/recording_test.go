@@ -18,6 +18,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,7 +30,7 @@ func read(t *testing.T, text string) []*stream.Stream {
 	return streams
 }
 
-func TestEventsOfTheContract(t *testing.T) {
+func TestRead_NDJSONEvents(t *testing.T) {
 	streams := read(t, `
 {"event":"start","stream_id":"s1","time_unix_nano":"1795233292181556000","trace_id":"0af7651916cd43dd8448eb211c80319c","parent_span_id":"b7ad6b7169203331","vantage":"server","resource":{"service.name":"chat"},"attributes":{"gen_ai.request.model":"llama-3-70b","n":3,"t":0.5}}
 {"event":"scheduled","stream_id":"s1","time_unix_nano":1795233292181557000}
@@ -45,7 +46,7 @@ func TestEventsOfTheContract(t *testing.T) {
 	require.Equal(t, []*stream.Stream{
 		{ID: "s0", Resource: chat, Start: time.Date(2026, 11, 21, 3, 0, 0, 1, time.UTC).UnixNano(), End: &stream.End{Cancelled: true}},
 		{
-			ID: "s1", Resource: chat, Vantage: "server",
+			ID: "s1", Resource: chat, Vantage: vantage.Server,
 			TraceID:      []byte{0x0a, 0xf7, 0x65, 0x19, 0x16, 0xcd, 0x43, 0xdd, 0x84, 0x48, 0xeb, 0x21, 0x1c, 0x80, 0x31, 0x9c},
 			ParentSpanID: []byte{0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31},
 			Attributes:   stream.Attributes{"gen_ai.request.model": "llama-3-70b", "n": int64(3), "t": 0.5},
@@ -64,36 +65,37 @@ func TestEventsOfTheContract(t *testing.T) {
 	require.Same(t, streams[0].Resource, streams[1].Resource)
 }
 
-func TestErrorsNameTheLineAndTheRemedy(t *testing.T) {
+func TestRead_ErrorNamesLineAndRemedy(t *testing.T) {
 	const start = `{"event":"start","stream_id":"s","time_unix_nano":"10"}` + "\n"
 	const record = `{"metadata":{"x_request_id":"r","timestamp_ns":5},"metrics":{`
 	tests := map[string]struct{ text, err string }{
-		"nothing":            {"\n\n", "the recording is empty"},
+		"empty file":         {"\n\n", "the recording is empty"},
 		"not JSON":           {"hello", "line 1: not a JSON object"},
 		"not an object":      {"[1]", "line 1: not a JSON object"},
-		"another format":     {`{"x":1}`, "line 1: neither a token event"},
+		"unknown format":     {`{"x":1}`, "line 1: unknown format; expected a token event"},
 		"broken line":        {start + "{", "line 2: not an event"},
-		"no stream":          {`{"event":"start","time_unix_nano":"1"}`, "line 1: the event has no stream_id"},
-		"no time":            {`{"event":"start","stream_id":"s"}`, "line 1: the event has no time: give time_unix_nano or time"},
+		"no stream_id":       {`{"event":"start","time_unix_nano":"1"}`, "line 1: the event has no stream_id"},
+		"no time":            {`{"event":"start","stream_id":"s"}`, "line 1: the event has no time; give time_unix_nano or time"},
 		"negative time":      {`{"event":"start","stream_id":"s","time_unix_nano":-1}`, "time_unix_nano -1 is not a Unix time"},
 		"time too large":     {`{"event":"start","stream_id":"s","time_unix_nano":"99999999999999999999"}`, "is not a Unix time"},
 		"fraction of a nano": {`{"event":"start","stream_id":"s","time_unix_nano":1.5}`, "is not a Unix time"},
-		"time in words":      {`{"event":"start","stream_id":"s","time":"noon"}`, `time "noon" is not RFC 3339`},
+		"time not RFC 3339":  {`{"event":"start","stream_id":"s","time":"noon"}`, `time "noon" is not RFC 3339`},
 		"time out of range":  {`{"event":"start","stream_id":"s","time":"2400-01-01T00:00:00Z"}`, "is out of range"},
 		"short id":           {`{"event":"start","stream_id":"s","time_unix_nano":"1","trace_id":"abcd"}`, `trace_id "abcd" is not 32 hex digits`},
-		"id that is no hex":  {`{"event":"start","stream_id":"s","time_unix_nano":"1","span_id":"zzzzzzzzzzzzzzzz"}`, "is not 16 hex digits"},
+		"id not hexadecimal": {`{"event":"start","stream_id":"s","time_unix_nano":"1","span_id":"zzzzzzzzzzzzzzzz"}`, "is not 16 hex digits"},
+		"unknown vantage":    {`{"event":"start","stream_id":"s","time_unix_nano":"1","vantage":"moon"}`, `unknown vantage "moon"; valid vantages: client, gateway, server, engine`},
 		"unknown event":      {start + `{"event":"pause","stream_id":"s","time_unix_nano":"1"}`, `line 2: unknown event "pause"`},
 		"unknown stream":     {`{"event":"chunk","stream_id":"s","time_unix_nano":"1"}`, `stream "s" has not started`},
 		"second start":       {start + start, `line 2: stream "s" starts a second time`},
 		"chunk after end":    {start + `{"event":"end","stream_id":"s"}` + "\n" + `{"event":"chunk","stream_id":"s","time_unix_nano":"20"}`, `line 3: stream "s" has already ended`},
 		"negative tokens":    {start + `{"event":"chunk","stream_id":"s","time_unix_nano":"20","tokens":-1}`, "tokens is -1"},
-		"absurd tokens":      {start + `{"event":"chunk","stream_id":"s","time_unix_nano":"20","tokens":1000000000000}`, "tokens is 1000000000000"},
-		"unknown channel":    {start + `{"event":"chunk","stream_id":"s","time_unix_nano":"20","channel":"sung"}`, `unknown channel "sung"`},
+		"too many tokens":    {start + `{"event":"chunk","stream_id":"s","time_unix_nano":"20","tokens":1000000000000}`, "tokens is 1000000000000"},
+		"unknown channel":    {start + `{"event":"chunk","stream_id":"s","time_unix_nano":"20","channel":"sung"}`, `unknown channel "sung"; valid channels: content, reasoning, tool_call`},
 		"no request id":      {`{"metadata":{"timestamp_ns":5}}`, "has no metadata.x_request_id"},
 		"no start":           {`{"metadata":{"x_request_id":"r"}}`, "has no metadata.timestamp_ns"},
-		"other unit":         {record + `"ttft":{"value":1,"unit":"s"}}}`, `a latency is in "s"`},
-		"negative latency":   {record + `"ttft":{"value":-1,"unit":"ms"}}}`, "a latency of -1 ms is not between 0 and a day"},
-		"absurd latency":     {record + `"ttft":{"value":1,"unit":"ms"},"inter_chunk_latency":{"value":[1e300],"unit":"ms"}}}`, "is not between 0 and a day"},
+		"unsupported unit":   {record + `"ttft":{"value":1,"unit":"s"}}}`, `ttft is in "s"; only exports in "ms" are supported`},
+		"negative latency":   {record + `"ttft":{"value":-1,"unit":"ms"}}}`, "a latency is -1 ms; supported are 0 to 24 hours"},
+		"latency too long":   {record + `"ttft":{"value":1,"unit":"ms"},"inter_chunk_latency":{"value":[1e300],"unit":"ms"}}}`, "supported are 0 to 24 hours"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -103,13 +105,13 @@ func TestErrorsNameTheLineAndTheRemedy(t *testing.T) {
 	}
 }
 
-func TestLineTooLong(t *testing.T) {
-	long := append([]byte(`{"event":"start","stream_id":"s","time_unix_nano":"10"}`+"\n"), bytes.Repeat([]byte{' '}, MaxLineBytes+1)...)
+func TestRead_RejectsLongLine(t *testing.T) {
+	long := append([]byte(`{"event":"start","stream_id":"s","time_unix_nano":"10"}`+"\n"), bytes.Repeat([]byte{' '}, maxLineBytes+1)...)
 	_, err := Read(bytes.NewReader(long))
 	require.ErrorContains(t, err, "line 2: longer than 32 MiB")
 }
 
-func TestDefaultsFillOnlyWhatIsMissing(t *testing.T) {
+func TestDefaults_FillOnlyMissingAttributes(t *testing.T) {
 	streams := read(t, `
 {"event":"start","stream_id":"a","time_unix_nano":"1","resource":{"service.name":"own"},"attributes":{"gen_ai.request.model":"own"}}
 {"event":"start","stream_id":"b","time_unix_nano":"2","resource":{"host.name":"h"}}
@@ -125,7 +127,7 @@ func TestDefaultsFillOnlyWhatIsMissing(t *testing.T) {
 	require.Same(t, streams[2].Resource, streams[3].Resource)
 }
 
-func TestAIPerfRecords(t *testing.T) {
+func TestRead_AIPerfRecord(t *testing.T) {
 	const head = `{"metadata":{"x_request_id":"r","timestamp_ns":1000000000000000000},`
 	const at = int64(1_000_000_000_000_000_000)
 	tests := map[string]struct {
@@ -133,7 +135,7 @@ func TestAIPerfRecords(t *testing.T) {
 		chunks []stream.Chunk
 		end    stream.End
 	}{
-		"reasoning first, as many chunks as the count says": {
+		"reasoning tokens come first": {
 			`"metrics":{"ttft":{"value":1.5,"unit":"ms"},"inter_chunk_latency":{"value":[0.000001,2],"unit":"ms"},"reasoning_token_count":{"value":2,"unit":"tokens"},"output_token_count":{"value":1,"unit":"tokens"},"max_response_timestamp":{"value":1000000000003500003,"unit":"ns"}}}`,
 			[]stream.Chunk{
 				{Time: at + 1_500_000, Tokens: 1, Channel: timeline.Reasoning, Sequence: 0, Sequenced: true},
@@ -142,7 +144,7 @@ func TestAIPerfRecords(t *testing.T) {
 			},
 			stream.End{Time: at + 3_500_003, Usage: &stream.Usage{ReasoningTokens: new(uint64(2))}},
 		},
-		"nothing but reasoning, though a chunk more than the count": {
+		"only reasoning, with one chunk more than the count": {
 			`"metrics":{"ttft":{"value":1,"unit":"ms"},"inter_chunk_latency":{"value":[1],"unit":"ms"},"reasoning_token_count":{"value":1,"unit":"tokens"},"request_latency":{"value":4,"unit":"ms"}}}`,
 			[]stream.Chunk{
 				{Time: at + 1_000_000, Tokens: 1, Channel: timeline.Reasoning, Sequence: 0, Sequenced: true},
@@ -150,18 +152,18 @@ func TestAIPerfRecords(t *testing.T) {
 			},
 			stream.End{Time: at + 4_000_000, Usage: &stream.Usage{ReasoningTokens: new(uint64(1))}},
 		},
-		"a model that does not reason": {
+		"model without reasoning": {
 			`"metrics":{"ttft":{"value":1,"unit":"ms"},"reasoning_token_count":{"value":0,"unit":"tokens"},"input_sequence_length":{"value":9,"unit":"tokens"},"output_sequence_length":{"value":1,"unit":"tokens"}}}`,
 			[]stream.Chunk{{Time: at + 1_000_000, Tokens: 1, Channel: timeline.Content, Sequenced: true}},
 			stream.End{Usage: &stream.Usage{InputTokens: new(uint64(9)), OutputTokens: new(uint64(1)), ReasoningTokens: new(uint64(0))}},
 		},
-		"cancelled after a while": {
+		"cancelled after 1.25 seconds": {
 			`"metrics":{},"error":{"code":499,"type":"RequestCancellationError","message":"Request was cancelled after 1.250 seconds"}}`,
 			nil,
 			stream.End{Time: at + 1_250_000_000, Cancelled: true},
 		},
 		"failed": {
-			`"metrics":{},"error":{"code":500,"type":"ServerError","message":"not told, for it may quote the prompt"}}`,
+			`"metrics":{},"error":{"code":500,"type":"ServerError","message":"dropped, because it may quote the prompt"}}`,
 			nil,
 			stream.End{Error: "ServerError (code 500)"},
 		},
@@ -170,7 +172,7 @@ func TestAIPerfRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := read(t, head+test.record)[0]
 			require.Equal(t, "r", s.ID)
-			require.Equal(t, "client", s.Vantage)
+			require.Equal(t, vantage.Client, s.Vantage)
 			require.Equal(t, at, s.Start)
 			require.Equal(t, test.chunks, s.Chunks)
 			require.Equal(t, &test.end, s.End)
@@ -300,8 +302,8 @@ func number(t *testing.T, v any) *big.Rat {
 	return n
 }
 
-// requireNanos compares exact milliseconds with nanoseconds, which it must be
-// half of one away from at most.
+// requireNanos fails if nanos differs from the exact milliseconds by more than half a
+// nanosecond.
 func requireNanos(t *testing.T, ms *big.Rat, nanos int64) {
 	t.Helper()
 	off := new(big.Rat).Mul(ms, big.NewRat(1_000_000, 1))
@@ -309,7 +311,7 @@ func requireNanos(t *testing.T, ms *big.Rat, nanos int64) {
 	require.LessOrEqual(t, off.Abs(off).Cmp(big.NewRat(1, 2)), 0, "%s ms is not %d ns", ms.FloatString(9), nanos)
 }
 
-// What can be read can be written and read again, and then is the same.
+// A recording that can be read stays the same when written and read again.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"event":"start","stream_id":"s1","time_unix_nano":"10","trace_id":"0af7651916cd43dd8448eb211c80319c","span_id":"b7ad6b7169203331","vantage":"client","resource":{"a":[1,{"b":2.5}]},"attributes":{"x":null}}
 {"event":"scheduled","stream_id":"s1","time_unix_nano":11}
@@ -324,7 +326,7 @@ func FuzzRead(f *testing.F) {
 		}
 		first := write(t, streams)
 		again, err := Read(bytes.NewReader(first))
-		if err != nil { // two AIPerf requests of one id are two streams of one id
+		if err != nil { // AIPerf records may repeat an id
 			require.ErrorContains(t, err, "a second time")
 			return
 		}

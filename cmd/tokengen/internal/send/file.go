@@ -8,14 +8,14 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 )
 
-// file writes a recording: the NDJSON that the ndjson transport would send.
+// file writes a recording: the body that NDJSON would send.
 type file struct {
 	out    io.WriteCloser
 	writer *bufio.Writer
 	line   []byte
 }
 
-// NewFile returns a sender that writes a recording. Close closes out too.
+// NewFile returns a Sender that writes a recording to out. Its Close closes out.
 func NewFile(out io.WriteCloser) Sender {
 	return &file{out: out, writer: bufio.NewWriter(out)}
 }

@@ -16,15 +16,17 @@ import (
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
-// grpcClient calls the receiver.
+// grpcClient is connected to the receiver. Its Send makes one unary call per batch of
+// parts.
 type grpcClient struct {
 	connection *grpc.ClientConn
 	client     tokenpulsev1.TokenStreamServiceClient
 	headers    metadata.MD
+	stats      *Stats
 }
 
 func newGRPCClient(config Config) (*grpcClient, error) {
-	hostPort, tls := address(config.Endpoint, defaultGRPCEndpoint)
+	hostPort, tls := config.address(defaultGRPCEndpoint)
 	credential := insecure.NewCredentials()
 	if tls {
 		credential = credentials.NewTLS(nil)
@@ -37,39 +39,32 @@ func newGRPCClient(config Config) (*grpcClient, error) {
 		connection: connection,
 		client:     tokenpulsev1.NewTokenStreamServiceClient(connection),
 		headers:    metadata.New(config.Headers),
+		stats:      config.Stats,
 	}, nil
 }
 
-func (c *grpcClient) close() error { return c.connection.Close() }
+func (c *grpcClient) Send(ctx context.Context, parts []stream.Part) error {
+	request := stream.ToProto(parts)
+	return retry(ctx, c.stats, func(ctx context.Context) (response, error) {
+		message, err := c.client.Export(c.withHeaders(ctx), request)
+		if err != nil {
+			return response{}, classify(err)
+		}
+		return protoResponse(message), nil
+	})
+}
+
+func (c *grpcClient) Close(context.Context) error { return c.connection.Close() }
 
 func (c *grpcClient) withHeaders(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, c.headers)
 }
 
-// grpcSender sends each batch with the unary call.
-type grpcSender struct {
-	retrier    retrier
-	grpcClient *grpcClient
-}
-
-func (s *grpcSender) Send(ctx context.Context, parts []stream.Part) error {
-	request := stream.ToProto(parts)
-	return s.retrier.do(ctx, func(ctx context.Context) (answer, error) {
-		response, err := s.grpcClient.client.Export(s.grpcClient.withHeaders(ctx), request)
-		if err != nil {
-			return answer{}, statusError(err)
-		}
-		return protoAnswer(response), nil
-	})
-}
-
-func (s *grpcSender) Close(context.Context) error { return s.grpcClient.close() }
-
-// statusError tells refusals for now from those for good.
-func statusError(err error) error {
+// classify makes errors with a temporary status retryable.
+func classify(err error) error {
 	switch s := status.Convert(err); s.Code() {
 	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
-		return &refusal{cause: err, after: retryDelay(s)}
+		return &retryableError{cause: err, retryAfter: retryDelay(s)}
 	default:
 		return err
 	}

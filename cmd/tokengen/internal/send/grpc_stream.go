@@ -9,36 +9,25 @@ import (
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
-// grpcStream is an open call of Stream.
+// grpcStream is an open client-streaming call.
 type grpcStream struct {
-	call   grpc.ClientStreamingClient[tokenpulsev1.ExportTokenStreamsRequest, tokenpulsev1.ExportTokenStreamsResponse]
-	cancel context.CancelFunc
+	call grpc.ClientStreamingClient[tokenpulsev1.ExportTokenStreamsRequest, tokenpulsev1.ExportTokenStreamsResponse]
 }
 
-// openStream begins a call. It outlives ctx, as openNDJSON's request does.
-func (c *grpcClient) openStream(ctx context.Context) (conversation, error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+func (c *grpcClient) openStream(ctx context.Context) (openRequest, error) {
 	call, err := c.client.Stream(c.withHeaders(ctx))
 	if err != nil {
-		cancel()
-		return nil, statusError(err)
+		return nil, classify(err)
 	}
-	return &grpcStream{call: call, cancel: cancel}, nil
+	return &grpcStream{call: call}, nil
 }
 
-func (s *grpcStream) tell(ctx context.Context, parts []stream.Part) error {
-	stop := context.AfterFunc(ctx, s.cancel)
-	defer stop()
-	return s.call.Send(stream.ToProto(parts))
-}
+func (s *grpcStream) send(parts []stream.Part) error { return s.call.Send(stream.ToProto(parts)) }
 
-func (s *grpcStream) answer(ctx context.Context) (answer, error) {
-	defer s.cancel()
-	stop := context.AfterFunc(ctx, s.cancel)
-	defer stop()
-	response, err := s.call.CloseAndRecv()
+func (s *grpcStream) finish() (response, error) {
+	message, err := s.call.CloseAndRecv()
 	if err != nil {
-		return answer{}, statusError(err)
+		return response{}, classify(err)
 	}
-	return protoAnswer(response), nil
+	return protoResponse(message), nil
 }

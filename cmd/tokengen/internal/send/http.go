@@ -2,29 +2,17 @@ package send
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
-
-	"google.golang.org/protobuf/proto"
-
-	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
 const (
-	tokensPath = "/v1/tokens"
-
-	contentTypeNDJSON   = "application/x-ndjson"
-	contentTypeJSON     = "application/json"
-	contentTypeProtobuf = "application/x-protobuf"
-
-	maxAnswerBytes = 64 << 10
+	tokensPath       = "/v1/tokens"
+	maxResponseBytes = 64 << 10
 )
 
 // httpClient posts to the receiver.
@@ -32,10 +20,11 @@ type httpClient struct {
 	client  *http.Client
 	url     string
 	headers map[string]string
+	stats   *Stats
 }
 
 func newHTTPClient(config Config) *httpClient {
-	hostPort, tls := address(config.Endpoint, defaultHTTPEndpoint)
+	hostPort, tls := config.address(defaultHTTPEndpoint)
 	scheme := "http://"
 	if tls {
 		scheme = "https://"
@@ -44,51 +33,52 @@ func newHTTPClient(config Config) *httpClient {
 		client:  &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()},
 		url:     scheme + strings.TrimSuffix(hostPort, "/") + tokensPath,
 		headers: config.Headers,
+		stats:   config.Stats,
 	}
 }
 
-func (c *httpClient) close() error {
+func (c *httpClient) Close(context.Context) error {
 	c.client.CloseIdleConnections()
 	return nil
 }
 
-// post sends one body and reads the answer to it.
-func (c *httpClient) post(ctx context.Context, contentType string, body io.Reader) (answer, error) {
+// post sends one body and reads the response.
+func (c *httpClient) post(ctx context.Context, contentType string, body io.Reader) (response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, body)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	for key, value := range c.headers {
 		request.Header.Set(key, value)
 	}
 	request.Header.Set("Content-Type", contentType)
-	response, err := c.client.Do(request)
+	httpResponse, err := c.client.Do(request)
 	if err != nil {
 		if ctx.Err() != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		return answer{}, &refusal{cause: err}
+		return response{}, &retryableError{cause: err}
 	}
-	defer response.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
+	defer httpResponse.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(httpResponse.Body, maxResponseBytes))
 	if err != nil {
-		return answer{}, &refusal{cause: err}
+		return response{}, &retryableError{cause: err}
 	}
-	if response.StatusCode/100 == 2 {
-		return parseAnswer(response.Header.Get("Content-Type"), said)
+	if httpResponse.StatusCode/100 == 2 {
+		return parseResponse(httpResponse.Header.Get("Content-Type"), text)
 	}
-	err = fmt.Errorf("%s answered %s: %s", c.url, response.Status, strings.TrimSpace(string(said)))
-	switch response.StatusCode {
+	err = fmt.Errorf("%s answered %s: %s", c.url, httpResponse.Status, strings.TrimSpace(string(text)))
+	switch httpResponse.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		// A long body can be refused in the middle: the numbers say where.
-		a, accepted, _ := parseJSONAnswer(said)
-		return a, &refusal{cause: err, after: retryAfter(response.Header), taken: accepted + int(a.rejected)}
+		// The receiver may have processed the first events of a long body.
+		r, _ := parseJSONResponse(text)
+		return r, &retryableError{cause: err, retryAfter: retryAfter(httpResponse.Header), processed: r.accepted + int(r.rejected)}
 	default:
-		return answer{}, err
+		return response{}, err
 	}
 }
 
-// retryAfter reads both forms of the header: seconds and a date.
+// retryAfter reads the header in both of its forms, seconds and a date.
 func retryAfter(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil {
@@ -98,44 +88,4 @@ func retryAfter(header http.Header) time.Duration {
 		return time.Until(date)
 	}
 	return 0
-}
-
-func parseAnswer(contentType string, said []byte) (answer, error) {
-	mediaType, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		return answer{}, fmt.Errorf("the answer's Content-Type %q: %w", contentType, err)
-	}
-	if mediaType == contentTypeProtobuf {
-		var response tokenpulsev1.ExportTokenStreamsResponse
-		if err := proto.Unmarshal(said, &response); err != nil {
-			return answer{}, fmt.Errorf("cannot read the answer: %w", err)
-		}
-		return protoAnswer(&response), nil
-	}
-	a, _, err := parseJSONAnswer(said)
-	return a, err
-}
-
-// parseJSONAnswer returns also how many items the receiver accepted.
-func parseJSONAnswer(said []byte) (a answer, accepted int, err error) {
-	var response struct {
-		Accepted int   `json:"accepted"`
-		Rejected int64 `json:"rejected"`
-		Errors   []struct {
-			Message string `json:"message"`
-		} `json:"errors"`
-	}
-	if err := json.Unmarshal(said, &response); err != nil {
-		return answer{}, 0, errors.New("cannot read the answer: is this a token_stream receiver?")
-	}
-	a.rejected = response.Rejected
-	if len(response.Errors) > 0 {
-		a.reason = response.Errors[0].Message
-	}
-	return a, response.Accepted, nil
-}
-
-func protoAnswer(response *tokenpulsev1.ExportTokenStreamsResponse) answer {
-	partial := response.GetPartialSuccess()
-	return answer{rejected: partial.GetRejectedTokenStreams(), reason: partial.GetErrorMessage()}
 }

@@ -8,94 +8,104 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 )
 
-// A live request is finished, and the next one begun, when it is this old or
-// holds this many events. Streams go on across requests. It is how the
-// receiver's acknowledgements come in while traffic runs, and it bounds what
-// must be told again when the receiver refuses a request.
+// A request is finished when it is this old or holds this many events, and the next
+// one continues its streams. So the receiver acknowledges events while traffic runs,
+// and a failed request repeats a limited number of events.
 const (
 	maxRequestAge    = 10 * time.Second
 	maxRequestEvents = 5_000
 )
 
-// conversation is one open request.
-type conversation interface {
-	// tell sends parts now. An error means that the receiver has stopped
-	// listening; its answer says why.
-	tell(ctx context.Context, parts []stream.Part) error
-	// answer finishes the request and waits for what the receiver says to it.
-	answer(ctx context.Context) (answer, error)
+// openRequest is a request whose body is still being sent. The context that it was
+// opened with ends it.
+type openRequest interface {
+	// send sends parts now. An error means that the receiver has ended the request;
+	// finish returns the reason.
+	send(parts []stream.Part) error
+	// finish ends the request and waits for the response.
+	finish() (response, error)
 }
 
-// live tells about events as they happen, in requests that stay open.
+// live sends events as they happen, in requests that stay open.
 type live struct {
-	retrier retrier
-	open    func(context.Context) (conversation, error)
-	close   func() error
+	stats *Stats
+	open  func(context.Context) (openRequest, error)
+	close func(context.Context) error
 
-	current  conversation
+	current  openRequest
+	cancel   context.CancelFunc // of current
 	openedAt time.Time
-	// told is what the current request holds: not acknowledged yet.
-	told   []stream.Part
-	events int
+	// unacknowledged holds what was sent in the current request.
+	unacknowledged []stream.Part
+	events         int
 }
 
 func (l *live) Send(ctx context.Context, parts []stream.Part) error {
-	l.told = append(l.told, parts...)
+	l.unacknowledged = append(l.unacknowledged, parts...)
 	for _, p := range parts {
 		l.events += p.Events()
 	}
-	var err error
-	if l.current == nil {
-		l.openedAt = time.Now()
-		l.current, err = l.open(ctx)
-	}
-	if err == nil {
-		err = l.current.tell(ctx, parts)
-	}
-	if err != nil || l.events >= maxRequestEvents || time.Since(l.openedAt) >= maxRequestAge {
-		return l.finish(ctx)
+	if err := l.sendNow(ctx, parts); err != nil || l.events >= maxRequestEvents || time.Since(l.openedAt) >= maxRequestAge {
+		return l.acknowledge(ctx)
 	}
 	return nil
 }
 
-// finish gets the current request acknowledged. Where the receiver refuses it in
-// the middle, what it has not taken is told again in a new one. Where it does not
-// say what it took, that is all of it: chunks carry sequence numbers, so the
-// receiver can drop those of open streams that it knows already.
-func (l *live) finish(ctx context.Context) error {
-	if len(l.told) == 0 {
+// sendNow sends parts in the current request, which it opens if needed. A request
+// may outlive the context of its first Send, so its own context ignores cancellation.
+func (l *live) sendNow(ctx context.Context, parts []stream.Part) error {
+	if l.current == nil {
+		requestCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		request, err := l.open(requestCtx)
+		if err != nil {
+			cancel()
+			return err
+		}
+		l.current, l.cancel, l.openedAt = request, cancel, time.Now()
+	}
+	defer context.AfterFunc(ctx, l.cancel)()
+	return l.current.send(parts)
+}
+
+// acknowledge finishes the current request. After a retryable failure, it sends the
+// events that the receiver has not processed in a new request. A response without
+// that number repeats all events: the receiver drops repeated chunks of open streams
+// by their sequence numbers.
+func (l *live) acknowledge(ctx context.Context) error {
+	if len(l.unacknowledged) == 0 {
 		return nil
 	}
-	err := l.retrier.do(ctx, func(ctx context.Context) (answer, error) {
-		a, err := l.attempt(ctx)
+	err := retry(ctx, l.stats, func(ctx context.Context) (response, error) {
+		r, err := l.finish(ctx)
 		l.current = nil
-		var refused *refusal
-		if errors.As(err, &refused) && refused.taken > 0 {
-			if l.told = stream.Skip(l.told, refused.taken); len(l.told) == 0 {
-				return a, nil
+		var retryable *retryableError
+		if errors.As(err, &retryable) && retryable.processed > 0 {
+			if l.unacknowledged = stream.Skip(l.unacknowledged, retryable.processed); len(l.unacknowledged) == 0 {
+				return r, nil
 			}
 		}
-		return a, err
+		return r, err
 	})
-	l.told, l.events = l.told[:0], 0
+	l.unacknowledged, l.events = l.unacknowledged[:0], 0
 	return err
 }
 
-// attempt finishes the current request, or tells everything in one of its own.
-func (l *live) attempt(ctx context.Context) (answer, error) {
+// finish finishes the current request, or a new one with everything unacknowledged.
+func (l *live) finish(ctx context.Context) (response, error) {
 	if l.current == nil {
-		var err error
-		if l.current, err = l.open(ctx); err != nil {
-			return answer{}, err
+		// If only sending fails, the response has the reason.
+		if err := l.sendNow(ctx, l.unacknowledged); l.current == nil {
+			return response{}, err
 		}
-		_ = l.current.tell(ctx, l.told) // the answer has the reason of a failure
 	}
-	return l.current.answer(ctx)
+	defer l.cancel()
+	defer context.AfterFunc(ctx, l.cancel)()
+	return l.current.finish()
 }
 
 func (l *live) Close(ctx context.Context) error {
-	err := l.finish(ctx)
-	if closeErr := l.close(); err == nil {
+	err := l.acknowledge(ctx)
+	if closeErr := l.close(ctx); err == nil {
 		err = closeErr
 	}
 	return err

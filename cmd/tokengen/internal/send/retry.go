@@ -11,54 +11,48 @@ const (
 	maxAttempts  = 8
 	firstBackoff = 250 * time.Millisecond
 	maxBackoff   = 5 * time.Second
-	// maxRetryAfter bounds what a receiver can ask for.
+	// maxRetryAfter bounds the delay that a receiver may ask for.
 	maxRetryAfter = 30 * time.Second
 )
 
-// refusal is an error that may not happen again.
-type refusal struct {
+// retryableError is a failure that may be temporary.
+type retryableError struct {
 	cause error
-	// after is how long the receiver wants to be left alone. 0: it did not say.
-	after time.Duration
-	// taken is how many events of the request the receiver has dealt with all the same.
-	taken int
+	// retryAfter is the delay that the receiver asks for; 0 means none.
+	retryAfter time.Duration
+	// processed is how many events of the request the receiver accepted or rejected.
+	processed int
 }
 
-func (r *refusal) Error() string { return r.cause.Error() }
-func (r *refusal) Unwrap() error { return r.cause }
+func (e *retryableError) Error() string { return e.cause.Error() }
+func (e *retryableError) Unwrap() error { return e.cause }
 
-// retrier sends again what was refused for now.
-type retrier struct {
-	tally *Tally
-}
-
-func newRetrier(tally *Tally) retrier { return retrier{tally: tally} }
-
-// do calls attempt until it succeeds, fails for good, or has been refused too often.
-func (r retrier) do(ctx context.Context, attempt func(context.Context) (answer, error)) error {
+// retry calls attempt until it succeeds, fails with an error that is not retryable, or
+// has failed maxAttempts times.
+func retry(ctx context.Context, stats *Stats, attempt func(context.Context) (response, error)) error {
 	backoff := firstBackoff
 	for try := 1; ; try++ {
-		a, err := attempt(ctx)
-		r.tally.add(a) // a refused request may have been taken in part
+		r, err := attempt(ctx)
+		stats.addRejected(r.rejected, r.message) // a failed request may have been processed in part
 		if err == nil {
 			return nil
 		}
-		var refused *refusal
-		if !errors.As(err, &refused) {
+		var retryable *retryableError
+		if !errors.As(err, &retryable) {
 			return err
 		}
 		if try == maxAttempts {
-			return fmt.Errorf("gave up after %d attempts: %w", try, err)
+			return fmt.Errorf("gave up after %d attempts: %w; check --endpoint and the receiver's log", try, err)
 		}
-		wait := min(refused.after, maxRetryAfter)
+		wait := min(retryable.retryAfter, maxRetryAfter)
 		if wait <= 0 {
 			wait, backoff = backoff, min(2*backoff, maxBackoff)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("stopped while waiting to send again: %w", err)
+			return fmt.Errorf("stopped while waiting for a retry: %w", err)
 		case <-time.After(wait):
 		}
-		r.tally.Retries.Add(1)
+		stats.Retries.Add(1)
 	}
 }

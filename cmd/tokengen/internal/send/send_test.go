@@ -19,6 +19,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/send"
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,11 +28,11 @@ const begin = int64(1_795_233_292_181_556_789)
 
 var resource = &stream.Resource{Attributes: stream.Attributes{"service.name": "chat", "replicas": int64(3)}}
 
-// everything is streams that use all there is to tell.
+// everything returns streams that use every field.
 func everything() []*stream.Stream {
 	return []*stream.Stream{
 		{
-			ID: `quo"ted ☃`, Resource: resource, Vantage: "gateway",
+			ID: `quo"ted ☃`, Resource: resource, Vantage: vantage.Gateway,
 			TraceID: []byte("0123456789abcdef"), SpanID: []byte("01234567"), ParentSpanID: []byte("89abcdef"),
 			Attributes: stream.Attributes{
 				"gen_ai.request.model": "m", "stream": true, "temperature": 0.7, "tries": int64(1) << 60,
@@ -54,14 +55,14 @@ func everything() []*stream.Stream {
 		{ID: "failed", Resource: resource, Start: begin + 1, End: &stream.End{Time: begin + 2, Error: "boom"}},
 		{ID: "cancelled", Resource: &stream.Resource{Attributes: stream.Attributes{"service.name": "other"}}, Start: begin + 2, End: &stream.End{Cancelled: true}},
 		{
-			ID: "endless", Resource: resource, Start: begin + 3,
+			ID: "without an end", Resource: resource, Start: begin + 3,
 			Chunks: []stream.Chunk{{Time: begin + 1_003, Tokens: 1}, {Time: begin + 5_003, Tokens: 1}, {Time: begin + 2_003, Tokens: 1}},
 		},
 	}
 }
 
-// wholes returns the streams as parts.
-func wholes(streams []*stream.Stream) []stream.Part {
+// wholeParts returns one part per stream.
+func wholeParts(streams []*stream.Stream) []stream.Part {
 	var parts []stream.Part
 	for _, s := range streams {
 		parts = append(parts, stream.Whole(s))
@@ -69,35 +70,35 @@ func wholes(streams []*stream.Stream) []stream.Part {
 	return parts
 }
 
-func newSender(t *testing.T, receiver *fakereceiver.Receiver, transport send.Transport) (send.Sender, *send.Tally) {
+func newSender(t *testing.T, receiver *fakereceiver.Receiver, transport send.Transport) (send.Sender, *send.Stats) {
 	t.Helper()
-	tally := &send.Tally{}
+	stats := &send.Stats{}
 	sender, err := send.New(send.Config{
-		Transport: transport, Endpoint: receiver.Endpoint(transport), Tally: tally,
+		Transport: transport, Endpoint: receiver.Endpoint(transport), Stats: stats,
 		Headers: map[string]string{"Authorization": "Bearer secret"},
 	})
 	require.NoError(t, err)
-	return sender, tally
+	return sender, stats
 }
 
-func TestEveryTransportTellsTheSameStreams(t *testing.T) {
+func TestSend_EveryTransportSendsSameStreams(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
 			receiver := fakereceiver.Start(t)
-			sender, tally := newSender(t, receiver, transport)
-			require.NoError(t, sender.Send(t.Context(), wholes(everything())))
+			sender, stats := newSender(t, receiver, transport)
+			require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))
 			require.NoError(t, sender.Close(t.Context()))
 			require.Equal(t, everything(), receiver.Streams())
 			require.Equal(t, []string{"Bearer secret"}, receiver.Authorizations())
-			require.Zero(t, tally.Rejected.Load())
-			require.Zero(t, tally.Retries.Load())
+			require.Zero(t, stats.Rejected.Load())
+			require.Zero(t, stats.Retries.Load())
 		})
 	}
 }
 
-// Events must arrive as they are sent, not when the request is finished.
-func TestLiveTransportsTellEventsAtOnce(t *testing.T) {
+// Events must arrive when they are sent, before the request is finished.
+func TestSend_LiveTransportSendsEventsImmediately(t *testing.T) {
 	for _, transport := range []send.Transport{send.NDJSON, send.GRPCStream} {
 		t.Run(string(transport), func(t *testing.T) {
 			receiver := fakereceiver.Start(t)
@@ -110,9 +111,9 @@ func TestLiveTransportsTellEventsAtOnce(t *testing.T) {
 			parts = append(parts, stream.Part{Stream: s, From: len(s.Chunks), To: len(s.Chunks), End: true})
 			for i, p := range parts {
 				require.NoError(t, sender.Send(t.Context(), []stream.Part{p}))
-				require.Eventually(t, func() bool { return receiver.Seen() == i+1 }, 10*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { return receiver.Received() == i+1 }, 10*time.Second, time.Millisecond)
 			}
-			require.Zero(t, receiver.Requests(), "all of it was one request")
+			require.Zero(t, receiver.Requests(), "the only request is still open")
 			require.NoError(t, sender.Close(t.Context()))
 			require.Equal(t, 1, receiver.Requests())
 			require.Equal(t, []*stream.Stream{s}, receiver.Streams())
@@ -121,7 +122,7 @@ func TestLiveTransportsTellEventsAtOnce(t *testing.T) {
 }
 
 // A request that never ends would never be acknowledged.
-func TestLiveTransportsBeginNewRequests(t *testing.T) {
+func TestSend_LiveTransportStartsNewRequestAt5000Events(t *testing.T) {
 	for _, transport := range []send.Transport{send.NDJSON, send.GRPCStream} {
 		t.Run(string(transport), func(t *testing.T) {
 			receiver := fakereceiver.Start(t)
@@ -141,7 +142,7 @@ func TestLiveTransportsBeginNewRequests(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreRetried(t *testing.T) {
+func TestSend_RetriesTemporaryFailure(t *testing.T) {
 	refusals := map[string]fakereceiver.Refusal{
 		"too many requests": {Status: http.StatusTooManyRequests, Code: codes.ResourceExhausted},
 		"unavailable":       {Status: http.StatusServiceUnavailable, Code: codes.Unavailable},
@@ -153,25 +154,25 @@ func TestRefusalsAreRetried(t *testing.T) {
 					t.Parallel()
 					receiver := fakereceiver.Start(t)
 					receiver.Refuse(refusal, refusal)
-					sender, tally := newSender(t, receiver, transport)
-					// In two sends: a live sender learns of the refusal late, and must
-					// tell again what it told before.
-					parts := wholes(everything())
+					sender, stats := newSender(t, receiver, transport)
+					// A live sender notices the failure in the second Send and must repeat
+					// the parts of the first.
+					parts := wholeParts(everything())
 					require.NoError(t, sender.Send(t.Context(), parts[:1]))
 					require.NoError(t, sender.Send(t.Context(), parts[1:]))
 					require.NoError(t, sender.Close(t.Context()))
 					require.Equal(t, everything(), receiver.Streams())
-					require.EqualValues(t, 2, tally.Retries.Load())
+					require.EqualValues(t, 2, stats.Retries.Load())
 				})
 			}
 		})
 	}
 }
 
-// The receiver says how many lines it dealt with: they must not be told twice,
+// The receiver reports how many lines it processed. They must not be sent again,
 // wherever in a part they end.
-func TestRefusedInTheMiddle(t *testing.T) {
-	parts := wholes(everything())
+func TestSend_ContinuesAfterProcessedLines(t *testing.T) {
+	parts := wholeParts(everything())
 	events := 0
 	for _, p := range parts {
 		events += p.Events()
@@ -181,16 +182,16 @@ func TestRefusedInTheMiddle(t *testing.T) {
 			t.Parallel()
 			receiver := fakereceiver.Start(t)
 			receiver.Refuse(fakereceiver.Refusal{Status: http.StatusTooManyRequests, AfterLines: after})
-			sender, tally := newSender(t, receiver, send.NDJSON)
+			sender, stats := newSender(t, receiver, send.NDJSON)
 			require.NoError(t, sender.Send(t.Context(), parts))
 			require.NoError(t, sender.Close(t.Context()))
 			require.Equal(t, everything(), receiver.Streams())
-			require.EqualValues(t, 1, tally.Rejected.Load())
+			require.EqualValues(t, 1, stats.Rejected.Load())
 		})
 	}
 }
 
-func TestRetryAfterIsHonoured(t *testing.T) {
+func TestSend_WaitsForRetryAfter(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
@@ -198,55 +199,55 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 			receiver.Refuse(fakereceiver.Refusal{Status: http.StatusTooManyRequests, Code: codes.ResourceExhausted, RetryAfter: 2 * time.Second})
 			sender, _ := newSender(t, receiver, transport)
 			began := time.Now()
-			require.NoError(t, sender.Send(t.Context(), wholes(everything())))
+			require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))
 			require.NoError(t, sender.Close(t.Context()))
 			require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
 		})
 	}
 }
 
-func TestAnErrorForGoodIsNotRetried(t *testing.T) {
+func TestSend_DoesNotRetryPermanentError(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
 			receiver := fakereceiver.Start(t)
 			receiver.Refuse(fakereceiver.Refusal{Status: http.StatusUnauthorized, Code: codes.Unauthenticated})
-			sender, tally := newSender(t, receiver, transport)
-			err := sender.Send(t.Context(), wholes(everything()))
+			sender, stats := newSender(t, receiver, transport)
+			err := sender.Send(t.Context(), wholeParts(everything()))
 			if closeErr := sender.Close(t.Context()); err == nil {
 				err = closeErr
 			}
 			require.ErrorContains(t, err, "not now")
-			require.Zero(t, tally.Retries.Load())
+			require.Zero(t, stats.Retries.Load())
 		})
 	}
 }
 
-func TestRejectionsAreCounted(t *testing.T) {
+func TestSend_CountsRejections(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
 			receiver := fakereceiver.Start(t)
 			receiver.Reject(3)
-			sender, tally := newSender(t, receiver, transport)
-			require.NoError(t, sender.Send(t.Context(), wholes(everything())))
+			sender, stats := newSender(t, receiver, transport)
+			require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))
 			require.NoError(t, sender.Close(t.Context()))
-			require.EqualValues(t, 3, tally.Rejected.Load())
-			require.Equal(t, "wrong", tally.RejectedBecause())
+			require.EqualValues(t, 3, stats.Rejected.Load())
+			require.Equal(t, "wrong", stats.LastRejection())
 		})
 	}
 }
 
-// Nobody listens: the sender retries until it is told to stop.
-func TestStoppedWhileRetrying(t *testing.T) {
+// Nothing listens on the port: the sender retries until the context is done.
+func TestSend_StopsWhileWaitingForRetry(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
-			sender, err := send.New(send.Config{Transport: transport, Endpoint: "localhost:1", Tally: &send.Tally{}})
+			sender, err := send.New(send.Config{Transport: transport, Endpoint: "localhost:1", Stats: &send.Stats{}})
 			require.NoError(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			err = sender.Send(ctx, wholes(everything()))
+			err = sender.Send(ctx, wholeParts(everything()))
 			if closeErr := sender.Close(ctx); err == nil {
 				err = closeErr
 			}
@@ -255,17 +256,17 @@ func TestStoppedWhileRetrying(t *testing.T) {
 	}
 }
 
-func TestUnknownTransport(t *testing.T) {
+func TestNew_RejectsUnknownTransport(t *testing.T) {
 	_, err := send.New(send.Config{Transport: "pigeon"})
-	require.EqualError(t, err, `unknown transport "pigeon": it is one of [ndjson json protobuf grpc grpc-stream]`)
+	require.EqualError(t, err, `--transport is "pigeon"; valid values: ndjson, json, protobuf, grpc, grpc-stream`)
 }
 
-func TestFileIsARecording(t *testing.T) {
+func TestFile_WritesRecording(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "recording.jsonl")
 	out, err := os.Create(path)
 	require.NoError(t, err)
 	sender := send.NewFile(out)
-	require.NoError(t, sender.Send(t.Context(), wholes(everything())))
+	require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))
 	require.NoError(t, sender.Close(t.Context()))
 	in, err := os.Open(path)
 	require.NoError(t, err)

@@ -2,17 +2,16 @@ package stream
 
 import "slices"
 
-// Part is some of what there is to tell about a stream: what happened in a
-// moment, or all of it.
+// Part is some or all events of a stream.
 type Part struct {
 	Stream *Stream
-	// Start, Scheduled and End tell whether the part holds these events.
+	// Start, Scheduled and End report whether the part holds these events.
 	Start, Scheduled, End bool
 	// From and To select Stream.Chunks[From:To].
 	From, To int
 }
 
-// Whole returns the part that holds everything.
+// Whole returns the part that holds all events.
 func Whole(s *Stream) Part {
 	return Part{Stream: s, Start: true, Scheduled: s.Scheduled != 0, To: len(s.Chunks), End: s.End != nil}
 }
@@ -20,12 +19,12 @@ func Whole(s *Stream) Part {
 // Chunks returns the part's chunks.
 func (p Part) Chunks() []Chunk { return p.Stream.Chunks[p.From:p.To] }
 
-// Events returns how many events the part holds.
+// Events returns the number of events in the part.
 func (p Part) Events() int {
 	return count(p.Start) + count(p.Scheduled) + p.To - p.From + count(p.End)
 }
 
-// Tokens returns how many tokens the part holds.
+// Tokens returns the number of tokens in the part.
 func (p Part) Tokens() int {
 	n := 0
 	for _, c := range p.Chunks() {
@@ -41,15 +40,15 @@ func count(b bool) int {
 	return 0
 }
 
-// Join puts the parts of one stream together, each in the place of its first
-// part. The parts of a stream must follow each other.
+// Join merges the parts of each stream into one, at the position of the stream's
+// first part. The parts of a stream must be consecutive in that stream.
 func Join(parts []Part) []Part {
 	var joined []Part
-	place := map[*Stream]int{}
+	position := map[*Stream]int{}
 	for _, p := range parts {
-		i, ok := place[p.Stream]
+		i, ok := position[p.Stream]
 		if !ok {
-			place[p.Stream] = len(joined)
+			position[p.Stream] = len(joined)
 			joined = append(joined, p)
 			continue
 		}
@@ -79,7 +78,8 @@ func Skip(parts []Part, n int) []Part {
 	return nil
 }
 
-// skip leaves out the first n events: the start, the scheduling, then chunks.
+// skip removes the first n events, in the order start, scheduled, chunks. n must be
+// less than the number of events.
 func (p Part) skip(n int) Part {
 	if n > 0 && p.Start {
 		p.Start = false

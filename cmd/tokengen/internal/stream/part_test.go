@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestJoin(t *testing.T) {
+func TestJoin_MergesPartsPerStream(t *testing.T) {
 	a := &Stream{Chunks: make([]Chunk, 5), Scheduled: 1, End: &End{}}
 	b := &Stream{Chunks: make([]Chunk, 2), End: &End{}}
 	tests := map[string]struct{ parts, joined []Part }{
-		"nothing": {nil, nil},
+		"no parts": {nil, nil},
 		"events of two streams": {
 			[]Part{
 				{Stream: a, Start: true},
@@ -23,11 +23,11 @@ func TestJoin(t *testing.T) {
 			},
 			[]Part{{Stream: a, Start: true, Scheduled: true, To: 3}, {Stream: b, From: 1, To: 2, End: true}},
 		},
-		"the end of what was told before": {
+		"end of a stream that was sent before": {
 			[]Part{{Stream: a, From: 3, To: 4}, {Stream: a, From: 4, To: 5}, {Stream: a, From: 5, To: 5, End: true}},
 			[]Part{{Stream: a, From: 3, To: 5, End: true}},
 		},
-		"no chunks": {
+		"parts without chunks": {
 			[]Part{{Stream: b, Start: true}, {Stream: b, End: true}},
 			[]Part{{Stream: b, Start: true, End: true}},
 		},
@@ -41,7 +41,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-func TestCancelled(t *testing.T) {
+func TestCancelled_DropsLaterEvents(t *testing.T) {
 	s := &Stream{
 		ID: "s", Start: 100, Scheduled: 110, Chunks: []Chunk{{Time: 120}, {Time: 140}, {Time: 130}},
 		End: &End{Time: 150, FinishReason: "stop"},
@@ -52,7 +52,7 @@ func TestCancelled(t *testing.T) {
 	}{
 		"before it was scheduled": {105, Stream{ID: "s", Start: 100, Chunks: []Chunk{}, End: &End{Time: 105, Cancelled: true}}},
 		"between two chunks":      {120, Stream{ID: "s", Start: 100, Scheduled: 110, Chunks: []Chunk{{Time: 120}}, End: &End{Time: 120, Cancelled: true}}},
-		"after the last":          {145, Stream{ID: "s", Start: 100, Scheduled: 110, Chunks: s.Chunks, End: &End{Time: 145, Cancelled: true}}},
+		"after the last chunk":    {145, Stream{ID: "s", Start: 100, Scheduled: 110, Chunks: s.Chunks, End: &End{Time: 145, Cancelled: true}}},
 		"before it started":       {1, Stream{ID: "s", Start: 100, Chunks: []Chunk{}, End: &End{Time: 100, Cancelled: true}}},
 	}
 	for name, test := range tests {

@@ -8,26 +8,11 @@ import (
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
-var protoVantages = map[string]tokenpulsev1.Vantage{
-	names.VantageClient:  tokenpulsev1.Vantage_VANTAGE_CLIENT,
-	names.VantageGateway: tokenpulsev1.Vantage_VANTAGE_GATEWAY,
-	names.VantageServer:  tokenpulsev1.Vantage_VANTAGE_SERVER,
-	names.VantageEngine:  tokenpulsev1.Vantage_VANTAGE_ENGINE,
-}
-
-var protoChannels = [...]tokenpulsev1.Channel{
-	timeline.Content:   tokenpulsev1.Channel_CHANNEL_CONTENT,
-	timeline.Reasoning: tokenpulsev1.Channel_CHANNEL_REASONING,
-	timeline.ToolCall:  tokenpulsev1.Channel_CHANNEL_TOOL_CALL,
-}
-
-// ToProto returns the parts as one request of the wire schema, the parts of a
-// stream joined and the streams of a resource together.
+// ToProto returns the parts as one request of the wire schema. It joins the parts
+// of each stream and groups the streams by resource.
 func ToProto(parts []Part) *tokenpulsev1.ExportTokenStreamsRequest {
 	request := &tokenpulsev1.ExportTokenStreamsRequest{}
 	groups := map[*Resource]*tokenpulsev1.ResourceTokenStreams{}
@@ -35,7 +20,7 @@ func ToProto(parts []Part) *tokenpulsev1.ExportTokenStreamsRequest {
 		group, ok := groups[p.Stream.Resource]
 		if !ok {
 			group = &tokenpulsev1.ResourceTokenStreams{
-				Resource: &resourcev1.Resource{Attributes: keyValues(p.Stream.resource())},
+				Resource: &resourcev1.Resource{Attributes: keyValues(p.Stream.ResourceAttributes())},
 			}
 			groups[p.Stream.Resource] = group
 			request.ResourceTokenStreams = append(request.ResourceTokenStreams, group)
@@ -52,7 +37,7 @@ func (p Part) toProto() *tokenpulsev1.TokenStream {
 		out.Start = &tokenpulsev1.StreamStart{
 			TimeUnixNano: uint64(s.Start),
 			TraceId:      s.TraceID, SpanId: s.SpanID, ParentSpanId: s.ParentSpanID,
-			Vantage:    protoVantages[s.Vantage],
+			Vantage:    tokenpulsev1.Vantage(s.Vantage),
 			Attributes: keyValues(s.Attributes),
 		}
 	}
@@ -92,8 +77,8 @@ func chunkRuns(chunks []Chunk) []*tokenpulsev1.ChunkRun {
 	return runs
 }
 
-// runLength returns how many of the first chunks fit in one run: those of one
-// channel, with sequence numbers that follow on or with none.
+// runLength returns how many of the first chunks fit into one run: chunks of one
+// channel whose sequence numbers are consecutive, or that all have none.
 func runLength(chunks []Chunk) int {
 	n := 1
 	for n < len(chunks) {
@@ -110,7 +95,7 @@ func chunkRun(chunks []Chunk) *tokenpulsev1.ChunkRun {
 	first := chunks[0]
 	unit := deltaUnit(chunks)
 	run := &tokenpulsev1.ChunkRun{
-		Channel:        protoChannels[first.Channel],
+		Channel:        tokenpulsev1.Channel(first.Channel),
 		TimeUnixNano:   uint64(first.Time),
 		DeltaUnitNanos: uint64(unit),
 		TimeDeltas:     make([]int64, len(chunks)),
@@ -132,8 +117,8 @@ func chunkRun(chunks []Chunk) *tokenpulsev1.ChunkRun {
 	return run
 }
 
-// deltaUnit returns the coarsest unit that loses nothing: microseconds for
-// generated streams, nanoseconds for most recordings.
+// deltaUnit returns the coarsest unit that is lossless: microseconds for generated
+// streams, nanoseconds for most recordings.
 func deltaUnit(chunks []Chunk) int64 {
 	for _, c := range chunks {
 		if (c.Time-chunks[0].Time)%int64(time.Microsecond) != 0 {
@@ -151,8 +136,7 @@ func keyValues(attributes Attributes) []*commonv1.KeyValue {
 	return out
 }
 
-// anyValue returns an empty value for what Attributes do not hold, such as a
-// JSON null.
+// anyValue returns an empty value for a JSON null and unsupported types.
 func anyValue(v any) *commonv1.AnyValue {
 	switch v := v.(type) {
 	case string:

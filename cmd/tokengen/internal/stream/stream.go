@@ -1,5 +1,5 @@
-// Package stream describes streamed answers as tokengen plans, records and
-// sends them: when each began, when its tokens arrived, and how it ended.
+// Package stream holds streamed answers as tokengen generates, records and sends
+// them, and encodes them for the token_stream receiver.
 package stream
 
 import (
@@ -7,27 +7,28 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // Stream is one streamed answer. All times are Unix times in nanoseconds.
 type Stream struct {
 	ID       string
 	Resource *Resource
-	// TraceID is empty or 16 bytes, SpanID and ParentSpanID are empty or 8.
+	// TraceID has 16 bytes, SpanID and ParentSpanID have 8; each may be empty.
 	TraceID, SpanID, ParentSpanID []byte
-	// Vantage is empty where the recording does not say whose clock it is.
-	Vantage    string
-	Attributes Attributes
-	Start      int64
-	// Scheduled is zero where nobody knows when the engine took the request.
+	Vantage                       vantage.Vantage
+	Attributes                    Attributes
+	Start                         int64
+	// Scheduled is when the engine started to work on the request; 0 means unknown.
 	Scheduled int64
 	// Chunks are in the order in which they are sent.
 	Chunks []Chunk
-	// End is nil for a stream that nobody saw the end of.
+	// End is nil for a stream without an end event.
 	End *End
 }
 
-// Resource is what streams come from. Streams of one resource share a pointer.
+// Resource is the service that streams come from. Streams of one resource share a
+// pointer.
 type Resource struct {
 	Attributes Attributes
 }
@@ -36,38 +37,46 @@ type Resource struct {
 // map[string]any of these.
 type Attributes = map[string]any
 
-// Chunk is a piece of an answer.
+// Chunk is one piece of an answer. Sequence is used only if Sequenced is true.
 type Chunk struct {
-	Time    int64
-	Tokens  uint32
-	Channel timeline.Channel
-	// Sequence is the chunk's place in its stream, where Sequenced says so.
+	Time      int64
+	Tokens    uint32
+	Channel   timeline.Channel
 	Sequence  uint64
 	Sequenced bool
 }
 
-// End is how a stream ended.
+// End is the end of a stream.
 type End struct {
-	// Time is zero for "with the last thing known of the stream".
+	// Time 0 means the latest time in the stream.
 	Time         int64
 	Usage        *Usage
 	FinishReason string
-	// Error is not empty for a request that failed.
+	// Error is empty unless the request failed.
 	Error      string
 	Cancelled  bool
 	Attributes Attributes
 }
 
-// Usage is the token counts that the service reports. Nil means not reported.
+// Usage holds the token counts that the service reports. Nil means not reported.
 type Usage struct {
 	InputTokens *uint64 `json:"input_tokens,omitempty"`
-	// OutputTokens is all generated tokens, reasoning included.
+	// OutputTokens counts all generated tokens, including reasoning.
 	OutputTokens      *uint64 `json:"output_tokens,omitempty"`
 	ReasoningTokens   *uint64 `json:"reasoning_tokens,omitempty"`
 	CachedInputTokens *uint64 `json:"cached_input_tokens,omitempty"`
 }
 
-// LastTime returns the latest time that the stream tells.
+// ResourceAttributes returns the attributes of the stream's resource, or nil
+// without a resource.
+func (s *Stream) ResourceAttributes() Attributes {
+	if s.Resource == nil {
+		return nil
+	}
+	return s.Resource.Attributes
+}
+
+// LastTime returns the latest time in the stream.
 func (s *Stream) LastTime() int64 {
 	last := max(s.Start, s.Scheduled)
 	for _, c := range s.Chunks {
@@ -79,7 +88,7 @@ func (s *Stream) LastTime() int64 {
 	return last
 }
 
-// Shift moves the whole stream in time. Times that are not known stay so.
+// Shift adds a duration to all known times of the stream.
 func (s *Stream) Shift(by time.Duration) {
 	s.Start += int64(by)
 	if s.Scheduled != 0 {
@@ -93,8 +102,8 @@ func (s *Stream) Shift(by time.Duration) {
 	}
 }
 
-// Cancelled returns the stream as it looks when its client goes away at a Unix
-// time in nanoseconds: without what comes later.
+// Cancelled returns a copy of the stream that its client cancels at a Unix time in
+// nanoseconds: without later events.
 func (s *Stream) Cancelled(at int64) *Stream {
 	cut := *s
 	at = max(at, s.Start)

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// arrivals decides when requests start, counted from the beginning.
+// arrivals plans when requests start, as offsets from Config.Begin.
 type arrivals interface {
 	next() time.Duration
-	// ended tells when the request that next announced last is over.
+	// ended reports when the request ends whose start next returned last.
 	ended(at time.Duration)
 }
 
@@ -21,8 +21,7 @@ func newArrivals(config Config, random *rand.Rand) arrivals {
 	return &poisson{random: random, mean: float64(time.Second) / config.Rate}
 }
 
-// poisson lets requests arrive independently of each other: the times between
-// them are exponential.
+// poisson plans independent requests: the times between their starts are exponential.
 type poisson struct {
 	random *rand.Rand
 	mean   float64 // nanoseconds
@@ -37,8 +36,8 @@ func (p *poisson) next() time.Duration {
 
 func (p *poisson) ended(time.Duration) {}
 
-// users send one request each and the next when it has ended. The slice is a
-// heap of the times from which they are free.
+// users plans one request at a time per user. The slice is a heap of the times at
+// which each user's request ends.
 type users []time.Duration
 
 func (u *users) next() time.Duration { return (*u)[0] }

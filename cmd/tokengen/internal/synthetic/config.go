@@ -1,4 +1,4 @@
-// Package synthetic makes up streams that look like those of real services.
+// Package synthetic generates streams with realistic times.
 package synthetic
 
 import (
@@ -9,68 +9,67 @@ import (
 	"time"
 )
 
-// Config says what the made-up traffic looks like.
+// Config describes the traffic. Shares are from 0 to 1.
 type Config struct {
-	// Seed decides everything: equal configs with equal seeds make equal streams.
+	// Seed makes traffic repeatable: equal configs give equal streams.
 	Seed uint64
 	// Begin is the Unix time of the earliest start, in nanoseconds.
 	Begin int64
 
-	// Rate is how many requests start each second, at random moments (a Poisson
-	// process). It is used where Concurrency is 0.
+	// Rate is the mean number of requests that start per second (a Poisson process).
+	// It is ignored if Concurrency is set.
 	Rate float64
-	// Concurrency is how many requests are under way at any time: the next one
-	// starts when one ends.
+	// Concurrency is the number of requests in flight: the next one starts when one
+	// ends.
 	Concurrency int
-	// Requests is how many streams there are. 0: no limit.
+	// Requests limits the number of streams. 0 means no limit.
 	Requests int
-	// Duration is how long streams keep starting. 0: no limit.
+	// Duration limits the time in which streams start. 0 means no limit.
 	Duration time.Duration
 
 	Service, Provider string
 	Models            []Model
 
-	// Prefill is the median prefill time of a prompt of median length, TPOT the
-	// mean time of a decode step, both on a model of speed 1.
+	// Prefill is the median prefill time of a prompt of median length, TPOT the mean
+	// time of a decode step. Both are for a model of speed 1.
 	Prefill, TPOT time.Duration
 
-	// The share of streams that the client cancels, that fail, and that nobody
-	// tells the end of. No stream is two of these.
+	// Shares of streams that the client cancels, that fail, and that have no end.
+	// They exclude each other.
 	CancelRatio, ErrorRatio, IncompleteRatio float64
-	// The share of streams that reason before they answer, that reason and never
-	// answer, and that answer with one token. No stream is two of these.
+	// Shares of streams that reason before the answer, that reason and have no
+	// answer, and that answer with one token. They exclude each other.
 	ReasoningRatio, ReasoningOnlyRatio, OneTokenRatio float64
-	// The share of streams with an answer that end in a tool call.
+	// ToolCallRatio is the share of answers that end in a tool call.
 	ToolCallRatio float64
-	// The share of decode steps that stall, and that yield several tokens.
+	// Shares of decode steps that stall, and that yield several tokens.
 	StallRatio, BundleRatio float64
 }
 
-// Model is a model and how many times faster than Config.Prefill and
-// Config.TPOT it is.
+// Model is a model name and its speed. Prefill and decode times are divided by Speed.
 type Model struct {
 	Name  string
 	Speed float64
 }
 
-// ParseModel reads "name" or "name=speed".
+// ParseModel parses "name" or "name=speed".
 func ParseModel(text string) (Model, error) {
-	name, speedText, given := strings.Cut(text, "=")
+	name, speedText, hasSpeed := strings.Cut(text, "=")
 	model := Model{Name: name, Speed: 1}
-	if given {
+	if hasSpeed {
 		speed, err := strconv.ParseFloat(speedText, 64)
 		if err != nil || !(speed >= 0.001 && speed <= 1000) {
-			return Model{}, fmt.Errorf("model %q: the speed after = is a number between 0.001 and 1000", text)
+			return Model{}, fmt.Errorf("--model %q has the speed %q; give a number from 0.001 to 1000", text, speedText)
 		}
 		model.Speed = speed
 	}
 	if name == "" {
-		return Model{}, fmt.Errorf("model %q has no name", text)
+		return Model{}, fmt.Errorf("--model %q has no name; give name or name=speed", text)
 	}
 	return model, nil
 }
 
-// Validate says what is wrong, in terms of tokengen's flags.
+// Validate returns an error that names the flag of tokengen.
 func (c *Config) Validate() error {
 	for flag, ratio := range map[string]float64{
 		"--cancel-ratio": c.CancelRatio, "--error-ratio": c.ErrorRatio, "--incomplete-ratio": c.IncompleteRatio,
@@ -78,28 +77,30 @@ func (c *Config) Validate() error {
 		"--tool-call-ratio": c.ToolCallRatio, "--stall-ratio": c.StallRatio, "--bundle-ratio": c.BundleRatio,
 	} {
 		if !(ratio >= 0 && ratio <= 1) {
-			return fmt.Errorf("%s is %g: it is a share between 0 and 1", flag, ratio)
+			return fmt.Errorf("%s is %g; give a share from 0 to 1", flag, ratio)
 		}
 	}
+	ends := c.CancelRatio + c.ErrorRatio + c.IncompleteRatio
+	answers := c.ReasoningRatio + c.ReasoningOnlyRatio + c.OneTokenRatio
 	switch {
-	case c.CancelRatio+c.ErrorRatio+c.IncompleteRatio > 1:
-		return errors.New("--cancel-ratio, --error-ratio and --incomplete-ratio add up to more than 1")
-	case c.ReasoningRatio+c.ReasoningOnlyRatio+c.OneTokenRatio > 1:
-		return errors.New("--reasoning-ratio, --reasoning-only-ratio and --one-token-ratio add up to more than 1")
+	case ends > 1:
+		return fmt.Errorf("--cancel-ratio, --error-ratio and --incomplete-ratio add up to %.6g; lower them to at most 1", ends)
+	case answers > 1:
+		return fmt.Errorf("--reasoning-ratio, --reasoning-only-ratio and --one-token-ratio add up to %.6g; lower them to at most 1", answers)
 	case c.Concurrency < 0:
-		return errors.New("--concurrency is negative")
+		return fmt.Errorf("--concurrency is %d; give a positive number, or 0 to use --rate", c.Concurrency)
 	case c.Concurrency == 0 && !(c.Rate > 0 && c.Rate <= 1e6):
-		return fmt.Errorf("--rate is %g: it is above 0 and up to 1000000 requests a second", c.Rate)
+		return fmt.Errorf("--rate is %g; give a number above 0 and at most 1000000", c.Rate)
 	case c.Requests < 0:
-		return errors.New("--requests is negative")
+		return fmt.Errorf("--requests is %d; give a positive number, or 0 for no limit", c.Requests)
 	case c.Duration < 0:
-		return errors.New("--duration is negative")
+		return fmt.Errorf("--duration is %s; give a positive duration, or 0 for no limit", c.Duration)
 	case c.Prefill <= 0 || c.Prefill > time.Hour:
-		return errors.New("--prefill is above 0 and up to an hour")
+		return fmt.Errorf("--prefill is %s; give a duration above 0 and at most 1h", c.Prefill)
 	case c.TPOT <= 0 || c.TPOT > time.Minute:
-		return errors.New("--tpot is above 0 and up to a minute")
+		return fmt.Errorf("--tpot is %s; give a duration above 0 and at most 1m", c.TPOT)
 	case len(c.Models) == 0:
-		return errors.New("there is no --model")
+		return errors.New("--model is missing; give at least one model")
 	}
 	return nil
 }

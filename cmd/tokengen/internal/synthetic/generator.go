@@ -7,20 +7,18 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// Generator makes streams, in the order in which they start.
+// Generator generates streams in the order of their starts.
 type Generator struct {
 	config   Config
 	random   *rand.Rand
 	arrivals arrivals
 	resource *stream.Resource
-	made     int
+	count    int
 }
 
-// New returns a generator of the traffic that the config describes, which must
-// be valid.
+// New returns a generator for a valid config.
 func New(config Config) *Generator {
 	random := rand.New(rand.NewPCG(config.Seed, 0))
 	return &Generator{
@@ -31,22 +29,22 @@ func New(config Config) *Generator {
 	}
 }
 
-// Next returns the next stream, or false when there are no more.
+// Next returns the next stream, or false after the last.
 func (g *Generator) Next() (*stream.Stream, bool) {
-	if g.config.Requests > 0 && g.made == g.config.Requests {
+	if g.config.Requests > 0 && g.count == g.config.Requests {
 		return nil, false
 	}
 	start := g.arrivals.next()
 	if g.config.Duration > 0 && start >= g.config.Duration {
 		return nil, false
 	}
-	g.made++
+	g.count++
 	s := g.stream(start)
 	g.arrivals.ended(time.Duration(s.LastTime() - g.config.Begin))
 	return s, true
 }
 
-// stream makes one stream that starts so long after the beginning.
+// stream generates one stream that starts at an offset from Config.Begin.
 func (g *Generator) stream(start time.Duration) *stream.Stream {
 	random := g.random
 	model := g.config.Models[random.IntN(len(g.config.Models))]
@@ -66,22 +64,22 @@ func (g *Generator) stream(start time.Duration) *stream.Stream {
 	s.Scheduled = g.at(scheduled)
 	first := scheduled + model.divide(prefillTime(random, g.config.Prefill, input))
 
-	channels := g.channels(output)
-	s.Chunks = g.chunks(first, model, channels)
+	plan := g.plan(output)
+	s.Chunks = g.chunks(first, model, plan)
 	s.End = &stream.End{
 		Time:         s.Chunks[len(s.Chunks)-1].Time + int64(finish),
-		FinishReason: channels.finishReason(),
+		FinishReason: plan.finishReason(),
 		Usage: &stream.Usage{
-			InputTokens: new(uint64(input)), OutputTokens: new(uint64(channels.total())),
-			ReasoningTokens: new(uint64(channels.reasoning)), CachedInputTokens: new(uint64(g.cachedInput(input))),
+			InputTokens: new(uint64(input)), OutputTokens: new(uint64(plan.total())),
+			ReasoningTokens: new(uint64(plan.reasoning)), CachedInputTokens: new(uint64(g.cachedInput(input))),
 		},
 	}
-	g.breakOff(s)
+	g.cutOff(s)
 	return s
 }
 
-// at returns the Unix time of a moment after the beginning, in whole
-// microseconds after it, which is what the wire carries cheapest.
+// at returns the Unix time at an offset from Config.Begin. Offsets are truncated to
+// microseconds, which are smaller on the wire.
 func (g *Generator) at(offset time.Duration) int64 {
 	return g.config.Begin + int64(offset.Truncate(time.Microsecond))
 }
@@ -90,8 +88,8 @@ func (m Model) divide(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / m.Speed)
 }
 
-// cachedInput returns how many input tokens were in the prefix cache: most of
-// them in every third request.
+// cachedInput returns how many input tokens came from the prefix cache: 75% in a third
+// of the requests, none in the others.
 func (g *Generator) cachedInput(input int) int {
 	if g.random.IntN(3) > 0 {
 		return 0
@@ -99,16 +97,10 @@ func (g *Generator) cachedInput(input int) int {
 	return input * 3 / 4
 }
 
-// plan is how many tokens a stream has on each channel, in this order.
-type plan struct {
-	reasoning, content, toolCall int
-}
-
-// channels splits a stream's tokens between reasoning and answer, and gives a
-// quarter of the answer, at its end, to a tool call. Some streams answer with one
-// token, whatever output says, and some reason until their tokens are used up.
-func (g *Generator) channels(output int) plan {
-	p := plan{content: output}
+// plan splits the output tokens of a stream between reasoning, content and a tool call,
+// which is the last quarter of the answer. One-token answers ignore output.
+func (g *Generator) plan(output int) channelPlan {
+	p := channelPlan{content: output}
 	reasons := g.config.ReasoningRatio
 	reasonsOnly := reasons + g.config.ReasoningOnlyRatio
 	oneToken := reasonsOnly + g.config.OneTokenRatio
@@ -118,9 +110,9 @@ func (g *Generator) channels(output int) plan {
 		p.reasoning = int(share * float64(output))
 		p.content -= p.reasoning
 	case dice < reasonsOnly:
-		p = plan{reasoning: output}
+		p = channelPlan{reasoning: output}
 	case dice < oneToken:
-		p = plan{content: 1}
+		p = channelPlan{content: 1}
 	}
 	if g.random.Float64() < g.config.ToolCallRatio {
 		p.toolCall = (p.content + 3) / 4
@@ -129,33 +121,7 @@ func (g *Generator) channels(output int) plan {
 	return p
 }
 
-func (p plan) total() int { return p.reasoning + p.content + p.toolCall }
-
-func (p plan) finishReason() string {
-	switch {
-	case p.toolCall > 0:
-		return "tool_calls"
-	case p.total() == outputMax, p.content == 0:
-		return "length"
-	default:
-		return "stop"
-	}
-}
-
-// at returns the channel of the n-th token and how many more of its channel
-// follow, that one included.
-func (p plan) at(n int) (timeline.Channel, int) {
-	switch {
-	case n < p.reasoning:
-		return timeline.Reasoning, p.reasoning - n
-	case n < p.reasoning+p.content:
-		return timeline.Content, p.reasoning + p.content - n
-	default:
-		return timeline.ToolCall, p.total() - n
-	}
-}
-
-func (g *Generator) chunks(first time.Duration, model Model, p plan) []stream.Chunk {
+func (g *Generator) chunks(first time.Duration, model Model, p channelPlan) []stream.Chunk {
 	chunks := make([]stream.Chunk, 0, p.total())
 	at := first
 	for sent := 0; sent < p.total(); {
@@ -179,11 +145,10 @@ func (g *Generator) chunks(first time.Duration, model Model, p plan) []stream.Ch
 	return chunks
 }
 
-// breakOff lets some streams end before their time: at a random point, and half
-// of the failures before the first token. Their usage is never told, as is
-// usual where it comes with the last frame. Of an incomplete stream not even the
-// end is told.
-func (g *Generator) breakOff(s *stream.Stream) {
+// cutOff cuts some streams at a random chunk: cancelled, failed (half of them before
+// the first token) and incomplete ones. They report no usage, because servers send
+// usage with the last frame. Incomplete streams have no end.
+func (g *Generator) cutOff(s *stream.Stream) {
 	cancelled := g.config.CancelRatio
 	failed := cancelled + g.config.ErrorRatio
 	incomplete := failed + g.config.IncompleteRatio

@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -33,7 +34,7 @@ func all(t *testing.T, config Config) []*stream.Stream {
 	return out
 }
 
-func TestSeedDecidesEverything(t *testing.T) {
+func TestNext_EqualSeedsGiveEqualStreams(t *testing.T) {
 	config := plain()
 	config.CancelRatio, config.ErrorRatio, config.ReasoningRatio, config.ToolCallRatio = 0.1, 0.1, 0.5, 0.5
 	config.StallRatio, config.BundleRatio = 0.01, 0.2
@@ -44,8 +45,8 @@ func TestSeedDecidesEverything(t *testing.T) {
 	require.NotEqual(t, first, all(t, config))
 }
 
-// Every stream is well formed: what happens later has a later time.
-func TestStreamsAreWellFormed(t *testing.T) {
+// Times, sequence numbers and channels are in order, and usage matches the chunks.
+func TestNext_StreamsAreWellFormed(t *testing.T) {
 	config := plain()
 	config.CancelRatio, config.ErrorRatio, config.IncompleteRatio = 0.2, 0.2, 0.2
 	config.ReasoningRatio, config.ReasoningOnlyRatio, config.OneTokenRatio, config.ToolCallRatio = 0.3, 0.2, 0.2, 0.5
@@ -65,11 +66,11 @@ func TestStreamsAreWellFormed(t *testing.T) {
 			require.EqualValues(t, i, c.Sequence)
 			require.Positive(t, c.Tokens)
 			tokens += uint64(c.Tokens)
-			// Reasoning, then content, then the tool call.
+			// The order is reasoning, content, tool call.
 			r := slices.Index([]timeline.Channel{timeline.Reasoning, timeline.Content, timeline.ToolCall}, c.Channel)
 			require.GreaterOrEqual(t, r, rank)
 			rank = r
-			require.Zero(t, (c.Time-begin)%1_000, "whole microseconds after the beginning")
+			require.Zero(t, (c.Time-begin)%1_000, "offsets are whole microseconds")
 		}
 		if s.End == nil {
 			continue
@@ -81,14 +82,14 @@ func TestStreamsAreWellFormed(t *testing.T) {
 	}
 }
 
-// requireShare fails when a share of n is further from the expected one than
-// five standard deviations, which chance does once in a million times.
+// requireShare fails if hits/n differs from the expected share by more than five
+// standard deviations, which happens by chance about once in a million times.
 func requireShare(t *testing.T, expected float64, hits, n int) {
 	t.Helper()
 	require.InDelta(t, expected, float64(hits)/float64(n), 5*math.Sqrt(expected*(1-expected)/float64(n)))
 }
 
-func TestRatios(t *testing.T) {
+func TestNext_RatiosOfOutcomesAndChunks(t *testing.T) {
 	config := plain()
 	config.CancelRatio, config.ErrorRatio, config.ReasoningRatio, config.ToolCallRatio = 0.15, 0.1, 0.4, 0.25
 	config.StallRatio, config.BundleRatio = 0.02, 0.3
@@ -107,13 +108,13 @@ func TestRatios(t *testing.T) {
 		if s.End.FinishReason == "tool_calls" {
 			toolCalls++
 		}
-		if *s.End.Usage.OutputTokens >= 10 { // shorter ones may round their reasoning to nothing
+		if *s.End.Usage.OutputTokens >= 10 { // in shorter answers, reasoning may round to 0 tokens
 			answers++
 			if s.Chunks[0].Channel == timeline.Reasoning {
 				reasoning++
 			}
 		}
-		// The last chunks of a channel may have no room for a bundle.
+		// The last chunk of a channel is left out: a bundle may not fit.
 		for i, c := range s.Chunks {
 			if i+1 < len(s.Chunks) && s.Chunks[i+1].Channel == c.Channel {
 				chunks++
@@ -137,9 +138,8 @@ func TestRatios(t *testing.T) {
 	requireShare(t, 0.02, stalls, gaps)
 }
 
-// Each shape of an answer is as frequent as asked, and the reported usage tells
-// the same as the chunks.
-func TestShapesOfAnswers(t *testing.T) {
+// Also, the reported usage equals the tokens of the chunks.
+func TestNext_RatiosOfAnswers(t *testing.T) {
 	config := plain()
 	config.ReasoningRatio, config.ReasoningOnlyRatio, config.OneTokenRatio = 0.2, 0.1, 0.3
 	config.ToolCallRatio, config.BundleRatio = 0.5, 0.5
@@ -170,31 +170,31 @@ func TestShapesOfAnswers(t *testing.T) {
 	requireShare(t, 0.5, toolCalls, len(streams)-reasoningOnly)
 }
 
-// An incomplete stream breaks off at a random chunk, and its end is not told. The
-// user who waited for it asks again.
-func TestIncompleteStreams(t *testing.T) {
+// An incomplete stream is cut at a random chunk and has no end. With --concurrency, the
+// next request still starts.
+func TestNext_IncompleteStreamsHaveNoEnd(t *testing.T) {
 	config := plain()
 	config.Concurrency = 7
 	complete := all(t, config)
 	config.IncompleteRatio = 0.2
 	incomplete := 0
-	var told float64
+	var kept float64
 	streams := all(t, config)
 	for i, s := range streams {
 		if s.End != nil {
 			continue
 		}
 		incomplete++
-		require.Less(t, len(s.Chunks), len(complete[i].Chunks), "the dice are the same, so is the stream up to there")
-		told += float64(len(s.Chunks)) / float64(len(complete[i].Chunks))
+		require.Less(t, len(s.Chunks), len(complete[i].Chunks), "equal seeds give equal chunks before the cut")
+		kept += float64(len(s.Chunks)) / float64(len(complete[i].Chunks))
 	}
 	requireShare(t, 0.2, incomplete, len(streams))
-	// A point anywhere has mean 1/2 and a variance of 1/12.
-	require.InDelta(t, 0.5, told/float64(incomplete), 5/math.Sqrt(12*float64(incomplete)))
+	// A uniform share has the mean 1/2 and the variance 1/12.
+	require.InDelta(t, 0.5, kept/float64(incomplete), 5/math.Sqrt(12*float64(incomplete)))
 }
 
-// New kinds of streams leave the streams of old seeds as they were.
-func TestOtherStreamsStayTheSame(t *testing.T) {
+// A new kind of stream must not change the other streams of a seed.
+func TestNext_IncompleteRatioKeepsOtherStreams(t *testing.T) {
 	config := plain()
 	config.CancelRatio, config.ErrorRatio = 0.1, 0.1
 	before := all(t, config)
@@ -209,19 +209,19 @@ func TestOtherStreamsStayTheSame(t *testing.T) {
 	require.Greater(t, same, len(before)/2)
 }
 
-// The median of n samples of a lognormal is off by a factor of about
-// exp(1.25 sigma / sqrt(n)): five times that is allowed.
-func TestPrefillMedians(t *testing.T) {
+// The median of n samples of a lognormal has a relative standard error of about
+// exp(1.25 sigma / sqrt(n)) - 1. The test allows five of them.
+func TestPrefillTime_MedianGrowsWithPrompt(t *testing.T) {
 	const n = 20_000
 	tests := map[string]struct {
 		input    int
 		expected time.Duration
 	}{
-		"a prompt of median length":   {400, 400 * time.Millisecond},
-		"no prompt to speak of":       {0, 80 * time.Millisecond},
-		"a prompt ten times as long":  {4_000, 3_280 * time.Millisecond},
-		"the longest prompt there is": {32_000, 25_680 * time.Millisecond},
-		"half of the median prompt":   {200, 240 * time.Millisecond},
+		"prompt of median length":               {400, 400 * time.Millisecond},
+		"empty prompt":                          {0, 80 * time.Millisecond},
+		"prompt of ten times the median length": {4_000, 3_280 * time.Millisecond},
+		"longest prompt":                        {32_000, 25_680 * time.Millisecond},
+		"prompt of half the median length":      {200, 240 * time.Millisecond},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -237,9 +237,9 @@ func TestPrefillMedians(t *testing.T) {
 	}
 }
 
-// The mean of n samples has a standard deviation of that of one over sqrt(n); a
-// lognormal's is its mean times sqrt(exp(sigma^2) - 1).
-func TestStepMean(t *testing.T) {
+// The relative standard deviation of a lognormal is sqrt(exp(sigma^2) - 1), that of
+// the mean of n samples is smaller by sqrt(n). The test allows five of them.
+func TestStepTime_HasRequestedMean(t *testing.T) {
 	const n = 100_000
 	random := rand.New(rand.NewPCG(1, 1))
 	var sum time.Duration
@@ -250,29 +250,29 @@ func TestStepMean(t *testing.T) {
 	require.InEpsilon(t, 25*time.Millisecond, sum/n, tolerance)
 }
 
-func TestSpeedDividesPrefillAndSteps(t *testing.T) {
+func TestNext_SpeedDividesPrefillAndSteps(t *testing.T) {
 	config := plain()
 	slow := all(t, config)
 	config.Models = []Model{{"big", 4}}
 	fast := all(t, config)
 	for i, s := range slow {
-		f := fast[i] // the same dice, so the same stream four times as fast
+		f := fast[i] // equal seeds give the same stream, four times as fast
 		require.Len(t, f.Chunks, len(s.Chunks))
 		require.InDelta(t, float64(s.Chunks[0].Time-s.Scheduled)/4, f.Chunks[0].Time-f.Scheduled, 2_000)
-		// Every gap may be cut to a microsecond, but the cuts do not add up.
+		// Each time is truncated to a microsecond, but truncation does not accumulate.
 		decode := func(s *stream.Stream) float64 { return float64(s.Chunks[len(s.Chunks)-1].Time - s.Chunks[0].Time) }
 		require.InDelta(t, decode(s)/4, decode(f), 3_000)
 	}
 }
 
-// n arrivals at a rate take n/rate, give or take sqrt(n)/rate.
-func TestRate(t *testing.T) {
+// n arrivals take n/rate, with a standard deviation of sqrt(n)/rate.
+func TestNext_RequestsPerSecond(t *testing.T) {
 	streams := all(t, plain())
 	took := float64(streams[len(streams)-1].Start-begin) / 1e9
 	require.InDelta(t, 200, took, 5*math.Sqrt(2_000)/10)
 }
 
-func TestConcurrency(t *testing.T) {
+func TestNext_ConcurrencyIsConstant(t *testing.T) {
 	config := plain()
 	config.Concurrency = 7
 	streams := all(t, config)
@@ -281,17 +281,17 @@ func TestConcurrency(t *testing.T) {
 			require.Equal(t, begin, s.Start)
 			continue
 		}
-		underWay := 1
+		inFlight := 1
 		for _, other := range streams[:i] {
 			if other.End.Time > s.Start {
-				underWay++
+				inFlight++
 			}
 		}
-		require.Equal(t, 7, underWay, "stream %d", i)
+		require.Equal(t, 7, inFlight, "stream %d", i)
 	}
 }
 
-func TestDurationLimitsStarts(t *testing.T) {
+func TestNext_DurationLimitsStarts(t *testing.T) {
 	config := plain()
 	config.Requests, config.Duration = 0, 3*time.Second
 	streams := all(t, config)
@@ -300,25 +300,25 @@ func TestDurationLimitsStarts(t *testing.T) {
 	require.Greater(t, streams[len(streams)-1].Start, begin+int64(time.Second))
 }
 
-func TestValidate(t *testing.T) {
+func TestValidate_ErrorNamesFlagAndRemedy(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Config)
 		err    string
 	}{
-		"a share above one":    {func(c *Config) { c.StallRatio = 1.1 }, "--stall-ratio is 1.1: it is a share between 0 and 1"},
-		"no number":            {func(c *Config) { c.CancelRatio = math.NaN() }, "--cancel-ratio is NaN: it is a share between 0 and 1"},
-		"too many ends":        {func(c *Config) { c.CancelRatio, c.ErrorRatio, c.IncompleteRatio = 0.4, 0.4, 0.4 }, "--cancel-ratio, --error-ratio and --incomplete-ratio add up to more than 1"},
-		"too many shapes":      {func(c *Config) { c.ReasoningRatio, c.ReasoningOnlyRatio, c.OneTokenRatio = 0.4, 0.4, 0.4 }, "--reasoning-ratio, --reasoning-only-ratio and --one-token-ratio add up to more than 1"},
-		"no incomplete share":  {func(c *Config) { c.IncompleteRatio = -1 }, "--incomplete-ratio is -1: it is a share between 0 and 1"},
-		"no reasoning share":   {func(c *Config) { c.ReasoningOnlyRatio = 2 }, "--reasoning-only-ratio is 2: it is a share between 0 and 1"},
-		"no one-token share":   {func(c *Config) { c.OneTokenRatio = 2 }, "--one-token-ratio is 2: it is a share between 0 and 1"},
-		"no rate":              {func(c *Config) { c.Rate = 0 }, "--rate is 0: it is above 0 and up to 1000000 requests a second"},
-		"negative concurrency": {func(c *Config) { c.Concurrency = -1 }, "--concurrency is negative"},
-		"negative requests":    {func(c *Config) { c.Requests = -1 }, "--requests is negative"},
-		"negative duration":    {func(c *Config) { c.Duration = -1 }, "--duration is negative"},
-		"no prefill":           {func(c *Config) { c.Prefill = 0 }, "--prefill is above 0 and up to an hour"},
-		"no tpot":              {func(c *Config) { c.TPOT = 0 }, "--tpot is above 0 and up to a minute"},
-		"no model":             {func(c *Config) { c.Models = nil }, "there is no --model"},
+		"share above one":        {func(c *Config) { c.StallRatio = 1.1 }, "--stall-ratio is 1.1; give a share from 0 to 1"},
+		"share not a number":     {func(c *Config) { c.CancelRatio = math.NaN() }, "--cancel-ratio is NaN; give a share from 0 to 1"},
+		"outcomes above one":     {func(c *Config) { c.CancelRatio, c.ErrorRatio, c.IncompleteRatio = 0.4, 0.4, 0.4 }, "--cancel-ratio, --error-ratio and --incomplete-ratio add up to 1.2; lower them to at most 1"},
+		"answers above one":      {func(c *Config) { c.ReasoningRatio, c.ReasoningOnlyRatio, c.OneTokenRatio = 0.4, 0.4, 0.4 }, "--reasoning-ratio, --reasoning-only-ratio and --one-token-ratio add up to 1.2; lower them to at most 1"},
+		"incomplete share":       {func(c *Config) { c.IncompleteRatio = -1 }, "--incomplete-ratio is -1; give a share from 0 to 1"},
+		"reasoning-only share":   {func(c *Config) { c.ReasoningOnlyRatio = 2 }, "--reasoning-only-ratio is 2; give a share from 0 to 1"},
+		"one-token share":        {func(c *Config) { c.OneTokenRatio = 2 }, "--one-token-ratio is 2; give a share from 0 to 1"},
+		"rate of zero":           {func(c *Config) { c.Rate = 0 }, "--rate is 0; give a number above 0 and at most 1000000"},
+		"negative concurrency":   {func(c *Config) { c.Concurrency = -1 }, "--concurrency is -1; give a positive number, or 0 to use --rate"},
+		"negative requests":      {func(c *Config) { c.Requests = -1 }, "--requests is -1; give a positive number, or 0 for no limit"},
+		"negative duration":      {func(c *Config) { c.Duration = -time.Second }, "--duration is -1s; give a positive duration, or 0 for no limit"},
+		"prefill of zero":        {func(c *Config) { c.Prefill = 0 }, "--prefill is 0s; give a duration above 0 and at most 1h"},
+		"time per token of zero": {func(c *Config) { c.TPOT = 0 }, "--tpot is 0s; give a duration above 0 and at most 1m"},
+		"no model":               {func(c *Config) { c.Models = nil }, "--model is missing; give at least one model"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -329,7 +329,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestParseModel(t *testing.T) {
+func TestParseModel_NameAndSpeed(t *testing.T) {
 	for text, expected := range map[string]Model{
 		"llama3:8b": {"llama3:8b", 1}, "m=2.5": {"m", 2.5},
 	} {
@@ -339,7 +339,7 @@ func TestParseModel(t *testing.T) {
 	}
 	for _, text := range []string{"", "=2", "m=", "m=fast", "m=0", "m=-1", "m=NaN", "m=Inf"} {
 		_, err := ParseModel(text)
-		require.ErrorContains(t, err, "model")
+		require.ErrorContains(t, err, fmt.Sprintf("--model %q has ", text))
 	}
 }
 

@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// The latency of a synthetic stream, in the order in which it passes:
+// The latency model of a synthetic stream, in the order of its phases:
 //
 //	queue    exponential, mean 8 ms
-//	prefill  lognormal; its median grows in a straight line with the prompt:
-//	         a fifth of Prefill, and the rest per input token, so that a prompt
-//	         of the median length has the median Prefill
+//	prefill  lognormal; its median is linear in the prompt length:
+//	         0.2 Prefill for an empty prompt, Prefill for one of median length
 //	decode   each step takes TPOT times a lognormal jitter of mean 1
-//	         and yields one token, or a bundle of them: two, and one more as
-//	         long as a coin falls right, as speculative decoding does
-//	stall    before a step, with probability StallRatio: half a second to two
+//	         and yields one token, or with probability BundleRatio a bundle of
+//	         2 to 8 tokens (geometric), as speculative decoding does
+//	stall    0.5 to 2 s before a step, with probability StallRatio
 //	finish   1 ms between the last token and the end
 //
-// Prefill and decode are divided by the model's speed. Prompt and answer lengths
-// are lognormal too, as in production traces: most short, some very long.
+// Prefill and decode times are divided by the model's speed. Prompt and answer
+// lengths are lognormal too, as in production traces: most short, some very long.
 const (
 	queueMean = 8 * time.Millisecond
 
@@ -30,7 +29,7 @@ const (
 
 	stallMin, stallMax = 500 * time.Millisecond, 2 * time.Second
 
-	bundleGrowth = 0.5 // the chance of one more token in a bundle
+	bundleGrowth = 0.5 // probability of one more token in a bundle
 	bundleMax    = 8
 
 	finish = time.Millisecond
@@ -39,28 +38,28 @@ const (
 	outputMedian, outputSigma, outputMax = 150, 0.7, 4_000
 )
 
-// lognormal returns a sample of the lognormal distribution with this median.
+// lognormal returns a sample of a lognormal distribution.
 func lognormal(random *rand.Rand, median, sigma float64) float64 {
 	return median * math.Exp(sigma*random.NormFloat64())
 }
 
-func tokenCount(random *rand.Rand, median, sigma float64, most int) int {
-	return min(max(int(math.Round(lognormal(random, median, sigma))), 1), most)
+func tokenCount(random *rand.Rand, median, sigma float64, limit int) int {
+	return min(max(int(math.Round(lognormal(random, median, sigma))), 1), limit)
 }
 
 func queueTime(random *rand.Rand) time.Duration {
 	return time.Duration(random.ExpFloat64() * float64(queueMean))
 }
 
-// prefillTime returns a sample of the time that a prompt of so many tokens takes
-// on a model of speed 1, where a median prompt takes median.
+// prefillTime returns a sample of the prefill time of a prompt with input tokens, at
+// speed 1. median is the median time for a prompt of median length.
 func prefillTime(random *rand.Rand, median time.Duration, input int) time.Duration {
 	perToken := (1 - prefillBaseShare) / inputMedian
-	ofThisPrompt := float64(median) * (prefillBaseShare + perToken*float64(input))
-	return time.Duration(lognormal(random, ofThisPrompt, prefillSigma))
+	promptMedian := float64(median) * (prefillBaseShare + perToken*float64(input))
+	return time.Duration(lognormal(random, promptMedian, prefillSigma))
 }
 
-// stepTime returns a sample of the time of one decode step, with this mean.
+// stepTime returns a sample of the time of one decode step.
 func stepTime(random *rand.Rand, mean time.Duration) time.Duration {
 	// The mean of a lognormal is its median times exp(sigma^2/2).
 	median := float64(mean) * math.Exp(-stepSigma*stepSigma/2)
@@ -71,7 +70,7 @@ func stallTime(random *rand.Rand) time.Duration {
 	return stallMin + time.Duration(random.Int64N(int64(stallMax-stallMin)))
 }
 
-// bundleSize returns how many tokens a bundled step yields.
+// bundleSize returns a sample of the number of tokens in a bundle.
 func bundleSize(random *rand.Rand) int {
 	n := 2
 	for n < bundleMax && random.Float64() < bundleGrowth {

@@ -1,5 +1,5 @@
-// Package watch reads the latencies that the token_sli exporter publishes and
-// lays them out as a table.
+// Package watch scrapes the latencies that the token_sli exporter publishes and
+// formats them as a table.
 package watch
 
 import (
@@ -21,7 +21,7 @@ import (
 
 const maxPageBytes = 256 << 20
 
-// indicators are the columns: quantities of which the page has quantiles.
+// indicators are the groups of columns, with the metric of each group.
 var indicators = []struct{ title, metric string }{
 	{"TTFT", prometheusName(names.TimeToFirstToken+names.SuffixQuantile, "s", otlptranslator.MetricTypeGauge)},
 	{"ITL", prometheusName(names.InterTokenLatency+names.SuffixQuantile, "s", otlptranslator.MetricTypeGauge)},
@@ -30,13 +30,13 @@ var indicators = []struct{ title, metric string }{
 
 var requestsMetric = prometheusName(names.Requests, "{request}", otlptranslator.MetricTypeMonotonicCounter)
 
-// quantiles are the columns under each indicator, as the label spells them.
+// quantiles are the columns of each indicator, as values of the label.
 var quantiles = []string{"0.5", "0.95", "0.99"}
 
 func prometheusName(name, unit string, kind otlptranslator.MetricType) string {
 	namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
 	translated, err := namer.Build(otlptranslator.Metric{Name: name, Unit: unit, Type: kind})
-	if err != nil { // our own names translate
+	if err != nil { // cannot happen: the names are constants
 		panic(err)
 	}
 	return translated
@@ -44,18 +44,17 @@ func prometheusName(name, unit string, kind otlptranslator.MetricType) string {
 
 func prometheusLabel(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
-// Row is what the page says about one series: a model of a service, as one
-// vantage point sees it.
+// Row holds one series: a model of a service, seen from one vantage.
 type Row struct {
 	Model, Service, Vantage string
-	// Requests counts since the Collector started, by outcome.
+	// Requests is the count since the Collector started, by outcome.
 	Requests map[string]float64
-	// Seconds has the quantiles of successful requests in the window, by
-	// indicator and quantile. What is not known is missing.
+	// Seconds holds the known latencies of successful requests in the window, by
+	// indicator and quantile.
 	Seconds map[string]map[string]float64
 }
 
-// Scrape reads the rows of one window, such as "1m", from the page at url.
+// Scrape reads the rows of one window, such as "1m", from a scrape endpoint.
 func Scrape(ctx context.Context, client *http.Client, url, window string) ([]Row, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -64,26 +63,26 @@ func Scrape(ctx context.Context, client *http.Client, url, window string) ([]Row
 	request.Header.Set("Accept", "text/plain; version=0.0.4")
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; check --metrics", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s", url, response.Status)
+		return nil, fmt.Errorf("%s answered %s; check --metrics", url, response.Status)
 	}
-	return Parse(io.LimitReader(response.Body, maxPageBytes), window)
+	return parse(io.LimitReader(response.Body, maxPageBytes), window)
 }
 
-// Parse reads the rows of one window from a page in Prometheus' text format.
-func Parse(page io.Reader, window string) ([]Row, error) {
+// parse reads the rows of one window from metrics in the Prometheus text format.
+func parse(page io.Reader, window string) ([]Row, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(page)
 	if err != nil {
-		return nil, fmt.Errorf("this is no page of metrics: %w", err)
+		return nil, fmt.Errorf("not Prometheus metrics: %w; check --metrics", err)
 	}
-	t := rows{}
+	byLabels := rows{}
 	for _, m := range families[requestsMetric].GetMetric() {
 		labels := labelsOf(m)
-		t.row(labels).Requests[labels[names.LabelOutcome]] += m.GetCounter().GetValue()
+		byLabels.row(labels).Requests[labels[names.LabelOutcome]] += m.GetCounter().GetValue()
 	}
 	for _, indicator := range indicators {
 		for _, m := range families[indicator.metric].GetMetric() {
@@ -91,10 +90,10 @@ func Parse(page io.Reader, window string) ([]Row, error) {
 			if labels[names.LabelWindow] != window || labels[names.LabelOutcome] != names.OutcomeSuccess {
 				continue
 			}
-			t.row(labels).seconds(indicator.title)[labels[names.LabelQuantile]] = m.GetGauge().GetValue()
+			byLabels.row(labels).seconds(indicator.title)[labels[names.LabelQuantile]] = m.GetGauge().GetValue()
 		}
 	}
-	return t.sorted(), nil
+	return byLabels.sorted(), nil
 }
 
 func labelsOf(m *dto.Metric) map[string]string {
@@ -105,11 +104,11 @@ func labelsOf(m *dto.Metric) map[string]string {
 	return labels
 }
 
-// rows are keyed by all labels that tell series apart, shown or not, so that
-// series which only look alike are never mixed.
+// rows are keyed by all labels that identify a series, so that series that differ
+// only in labels outside the table stay apart.
 type rows map[string]*Row
 
-func (t rows) row(labels map[string]string) *Row {
+func (r rows) row(labels map[string]string) *Row {
 	var key strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		switch name {
@@ -118,7 +117,7 @@ func (t rows) row(labels map[string]string) *Row {
 			fmt.Fprintf(&key, "%s=%q,", name, labels[name])
 		}
 	}
-	row, ok := t[key.String()]
+	row, ok := r[key.String()]
 	if !ok {
 		row = &Row{
 			Model:    labels[prometheusLabel(names.GenAIRequestModel)],
@@ -130,7 +129,7 @@ func (t rows) row(labels map[string]string) *Row {
 		if labels[prometheusLabel(names.LabelOverflow)] == "true" {
 			row.Model = "(all others)"
 		}
-		t[key.String()] = row
+		r[key.String()] = row
 	}
 	return row
 }
@@ -142,15 +141,15 @@ func (r *Row) seconds(indicator string) map[string]float64 {
 	return r.Seconds[indicator]
 }
 
-// sorted returns the rows by what they show, then by their whole key.
-func (t rows) sorted() []Row {
-	keys := slices.SortedFunc(maps.Keys(t), func(a, b string) int {
-		x, y := t[a], t[b]
+// sorted returns the rows in the order of their visible labels, then of all labels.
+func (r rows) sorted() []Row {
+	keys := slices.SortedFunc(maps.Keys(r), func(a, b string) int {
+		x, y := r[a], r[b]
 		return slices.Compare([]string{x.Model, x.Service, x.Vantage, a}, []string{y.Model, y.Service, y.Vantage, b})
 	})
 	out := make([]Row, 0, len(keys))
 	for _, key := range keys {
-		out = append(out, *t[key])
+		out = append(out, *r[key])
 	}
 	return out
 }

@@ -11,13 +11,10 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// Waiting is what there is to see before the first request has finished.
-const Waiting = "waiting for numbers\n"
-
-// Write lays the rows out as a table.
+// Write writes the rows as a table.
 func Write(out io.Writer, rows []Row) error {
 	if len(rows) == 0 {
-		_, err := io.WriteString(out, Waiting)
+		_, err := io.WriteString(out, "waiting for the first request\n")
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -38,7 +35,7 @@ func Write(out io.Writer, rows []Row) error {
 	return table.Flush()
 }
 
-// requests tells all requests and, apart, those that did not succeed.
+// requests formats the total, and in brackets the requests that did not succeed.
 func requests(byOutcome map[string]float64) string {
 	total := 0.0
 	for _, n := range byOutcome {
@@ -56,7 +53,7 @@ func requests(byOutcome map[string]float64) string {
 	return fmt.Sprintf("%.0f (%s)", total, strings.Join(failed, ", "))
 }
 
-// duration writes three digits in the unit that suits them.
+// duration formats a duration with three significant digits, in the fitting unit.
 func duration(seconds map[string]float64, quantile string) string {
 	s, ok := seconds[quantile]
 	switch {

@@ -1,0 +1,116 @@
+package fakereceiver
+
+import (
+	"fmt"
+
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+)
+
+// accept decodes a message as the comments of the wire schema define it.
+func (r *Receiver) accept(message *tokenpulsev1.ExportTokenStreamsRequest) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, group := range message.GetResourceTokenStreams() {
+		for _, part := range group.GetTokenStreams() {
+			if err := r.acceptPart(group, part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Receiver) acceptPart(group *tokenpulsev1.ResourceTokenStreams, part *tokenpulsev1.TokenStream) error {
+	s, ok := r.streams[part.GetStreamId()]
+	if start := part.GetStart(); start != nil {
+		if ok {
+			return fmt.Errorf("stream %q starts a second time", part.GetStreamId())
+		}
+		s = &stream.Stream{
+			ID: part.GetStreamId(), Start: int64(start.GetTimeUnixNano()),
+			TraceID: start.GetTraceId(), SpanID: start.GetSpanId(), ParentSpanID: start.GetParentSpanId(),
+			Vantage: vantage.Vantage(start.GetVantage()), Attributes: attributes(start.GetAttributes()),
+			Resource: &stream.Resource{Attributes: attributes(group.GetResource().GetAttributes())},
+		}
+		r.streams[s.ID] = s
+		r.order = append(r.order, s)
+	} else if !ok {
+		return fmt.Errorf("stream %q has not started", part.GetStreamId())
+	}
+	if at := part.GetScheduledTimeUnixNano(); at != 0 {
+		s.Scheduled = int64(at)
+	}
+	for _, run := range part.GetChunkRuns() {
+		s.Chunks = append(s.Chunks, chunks(run)...)
+	}
+	if end := part.GetEnd(); end != nil {
+		s.End = &stream.End{
+			Time: int64(end.GetTimeUnixNano()), FinishReason: end.GetFinishReason(), Error: end.GetError(),
+			Cancelled: end.GetCancelled(), Attributes: attributes(end.GetAttributes()),
+		}
+		if u := end.GetUsage(); u != nil {
+			s.End.Usage = &stream.Usage{
+				InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+				ReasoningTokens: u.ReasoningTokens, CachedInputTokens: u.CachedInputTokens,
+			}
+		}
+	}
+	return nil
+}
+
+func chunks(run *tokenpulsev1.ChunkRun) []stream.Chunk {
+	unit := max(int64(run.GetDeltaUnitNanos()), 1)
+	at := int64(run.GetTimeUnixNano())
+	var out []stream.Chunk
+	for i, delta := range run.GetTimeDeltas() {
+		at += delta * unit
+		c := stream.Chunk{Time: at, Tokens: 1, Channel: timeline.Channel(run.GetChannel())}
+		if len(run.GetTokens()) > 0 {
+			c.Tokens = run.GetTokens()[i]
+		}
+		if run.FirstSequenceNumber != nil {
+			c.Sequence, c.Sequenced = run.GetFirstSequenceNumber()+uint64(i), true
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func attributes(pairs []*commonv1.KeyValue) stream.Attributes {
+	var out stream.Attributes
+	for _, pair := range pairs {
+		if out == nil {
+			out = stream.Attributes{}
+		}
+		out[pair.GetKey()] = value(pair.GetValue())
+	}
+	return out
+}
+
+func value(v *commonv1.AnyValue) any {
+	switch v := v.GetValue().(type) {
+	case *commonv1.AnyValue_StringValue:
+		return v.StringValue
+	case *commonv1.AnyValue_BoolValue:
+		return v.BoolValue
+	case *commonv1.AnyValue_IntValue:
+		return v.IntValue
+	case *commonv1.AnyValue_DoubleValue:
+		return v.DoubleValue
+	case *commonv1.AnyValue_ArrayValue:
+		var out []any
+		for _, element := range v.ArrayValue.GetValues() {
+			out = append(out, value(element))
+		}
+		return out
+	case *commonv1.AnyValue_KvlistValue:
+		return attributes(v.KvlistValue.GetValues())
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,27 @@
+package send
+
+import (
+	"bytes"
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
+)
+
+// messageSender posts each batch of parts as one message of the wire schema.
+type messageSender struct {
+	*httpClient
+	contentType string
+	encode      func(proto.Message) ([]byte, error)
+}
+
+func (s *messageSender) Send(ctx context.Context, parts []stream.Part) error {
+	body, err := s.encode(stream.ToProto(parts))
+	if err != nil {
+		return err
+	}
+	return retry(ctx, s.stats, func(ctx context.Context) (response, error) {
+		return s.post(ctx, s.contentType, bytes.NewReader(body))
+	})
+}

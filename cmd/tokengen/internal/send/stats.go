@@ -1,0 +1,32 @@
+package send
+
+import "sync/atomic"
+
+// Stats counts what is sent. It may be read concurrently.
+type Stats struct {
+	// Requests counts streams that were sent with their end, Tokens the tokens of all
+	// streams.
+	Requests, Tokens atomic.Int64
+	// Rejected counts the events or streams that the receiver rejected.
+	Rejected atomic.Int64
+	// Retries counts requests that were sent again.
+	Retries atomic.Int64
+
+	rejection atomic.Pointer[string]
+}
+
+// LastRejection returns the receiver's message for its last rejection.
+func (s *Stats) LastRejection() string {
+	if message := s.rejection.Load(); message != nil {
+		return *message
+	}
+	return ""
+}
+
+func (s *Stats) addRejected(n int64, message string) {
+	if n == 0 {
+		return
+	}
+	s.Rejected.Add(n)
+	s.rejection.Store(&message)
+}
