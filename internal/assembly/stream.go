@@ -4,20 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"unsafe"
-)
 
-// Vantage says whose clock a stream's times are from. Its values are those of
-// the wire schema.
-type Vantage uint8
-
-// VantageUnspecified means the server's.
-const (
-	VantageUnspecified Vantage = iota
-	VantageClient
-	VantageGateway
-	VantageServer
-	VantageEngine
-	vantages
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // Start is how a stream begins.
@@ -26,7 +14,7 @@ type Start struct {
 	TraceID      [16]byte // zero: not told
 	SpanID       [8]byte
 	ParentSpanID [8]byte
-	Vantage      Vantage
+	Vantage      vantage.Vantage
 	// Implied is set when nobody told of the start: UnixNano is the time of the
 	// first chunk. A start that is told later takes its place.
 	Implied bool
@@ -54,7 +42,7 @@ func (s *Start) checkSame(other *Start, id string) error {
 }
 
 func (s *Start) checkVantage() error {
-	if s.Vantage >= vantages {
+	if !s.Vantage.Valid() {
 		return Errorf(Invalid, "vantage must be client, gateway, server or engine")
 	}
 	return nil
