@@ -6,17 +6,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Field numbers of OTLP's common.proto and resource.proto. Those of AnyValue are the
-// ValueKinds.
+// Field numbers of OTLP's resource.proto.
 const (
 	resourceAttributes = 1
 	resourceEntityRefs = 3
-
-	keyValueListValues = 1
-	keyValueKey        = 1
-	keyValueValue      = 2
-
-	arrayValues = 1
 )
 
 // Limits of attributes. Lookup by key is linear, so lists are short.

@@ -3,10 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/hex"
-	"strconv"
-	"unicode/utf8"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
@@ -53,8 +50,17 @@ func eventOf(name []byte) logEvent {
 // isOwn reports whether the event is one of tokenpulse.
 func (e logEvent) isOwn() bool { return e >= startEvent && e <= endEvent }
 
+// logEvents adds the events of log records to batches. Its buffers are reused for every
+// record.
+type logEvents struct {
+	record     logRecord
+	resource   logResource
+	attributes []byte
+	id         []byte
+}
+
 // add adds the current record to the batch as an event, or returns why it rejects it.
-func (l *Logs) add(event logEvent, batch *assembly.Batch) error {
+func (l *logEvents) add(event logEvent, batch *assembly.Batch) error {
 	id, err := l.streamID(event)
 	if err != nil {
 		return err
@@ -89,7 +95,7 @@ func (l *Logs) add(event logEvent, batch *assembly.Batch) error {
 
 // streamID returns the ID of the record's stream: trace_id/span_id, or the attribute
 // stream_id of an own event without these.
-func (l *Logs) streamID(event logEvent) ([]byte, error) {
+func (l *logEvents) streamID(event logEvent) ([]byte, error) {
 	r := &l.record
 	switch {
 	case r.hasTrace() && r.hasSpan():
@@ -98,17 +104,17 @@ func (l *Logs) streamID(event logEvent) ([]byte, error) {
 		l.id = hex.AppendEncode(l.id, r.spanID[:])
 		return l.id, nil
 	case !event.isOwn():
-		return nil, invalid("record %s has no trace_id and span_id to identify its stream; log it in the span of its request", r.eventName())
+		return nil, invalid("record %s has no trace_id and span_id to identify its stream; log it in the span of its request", r.name)
 	}
-	id, err := r.text(logStreamID)
+	id, err := r.text(names.LogStreamID)
 	if err == nil && len(id) == 0 {
 		err = invalid("record %s has no trace_id and span_id to identify its stream; log it in the span of its request, or set the attribute %s",
-			r.eventName(), names.LogStreamID)
+			r.name, names.LogStreamID)
 	}
 	return id, err
 }
 
-func (l *Logs) addStart(part *assembly.Part, at int64) error {
+func (l *logEvents) addStart(part *assembly.Part, at int64) error {
 	start, resource, err := l.start(startEvent)
 	if err != nil {
 		return err
@@ -118,7 +124,7 @@ func (l *Logs) addStart(part *assembly.Part, at int64) error {
 }
 
 // addChunk adds a chunk. The chunk implies the start of a stream without one.
-func (l *Logs) addChunk(part *assembly.Part, event logEvent, at int64) error {
+func (l *logEvents) addChunk(part *assembly.Part, event logEvent, at int64) error {
 	chunk, err := l.chunk(event)
 	if err != nil {
 		return err
@@ -145,7 +151,7 @@ func (l *Logs) addChunk(part *assembly.Part, event logEvent, at int64) error {
 // start returns the start of the record's stream without its time, and leaves the
 // attributes in l.attributes. The stream is a child of the record's span, unless an
 // own event has other IDs.
-func (l *Logs) start(event logEvent) (start assembly.Start, resource []byte, err error) {
+func (l *logEvents) start(event logEvent) (start assembly.Start, resource []byte, err error) {
 	start.TraceID = l.record.traceID
 	start.ParentSpanID = l.record.spanID
 	if event.isOwn() {
@@ -160,23 +166,23 @@ func (l *Logs) start(event logEvent) (start assembly.Start, resource []byte, err
 	return start, resource, err
 }
 
-func (l *Logs) ownStart(start *assembly.Start) error {
+func (l *logEvents) ownStart(start *assembly.Start) error {
 	r := &l.record
 	if !r.hasTrace() {
-		if err := r.hexID(start.TraceID[:], logTraceID); err != nil {
+		if err := r.hexID(start.TraceID[:], names.LogTraceID); err != nil {
 			return err
 		}
 	}
-	if err := r.hexID(start.SpanID[:], logSpanID); err != nil {
+	if err := r.hexID(start.SpanID[:], names.LogSpanID); err != nil {
 		return err
 	}
 	if start.SpanID == start.ParentSpanID { // the record was logged in the stream's own span
 		start.ParentSpanID = [8]byte{}
 	}
-	if err := r.hexID(start.ParentSpanID[:], logParentSpanID); err != nil {
+	if err := r.hexID(start.ParentSpanID[:], names.LogParentSpanID); err != nil {
 		return err
 	}
-	name, err := r.text(logVantage)
+	name, err := r.text(names.LogVantage)
 	if len(name) > 0 {
 		start.Vantage = vantageOf(name)
 	}
@@ -185,7 +191,7 @@ func (l *Logs) ownStart(start *assembly.Start) error {
 
 // startAttributes sets l.attributes to the attributes for the stream's span: those of
 // the record that isSpanAttribute accepts, then the field attributes.
-func (l *Logs) startAttributes(event logEvent) (err error) {
+func (l *logEvents) startAttributes(event logEvent) (err error) {
 	l.attributes = l.attributes[:0]
 	count, message := 0, l.record.message
 	for f := range fields(&message) {
@@ -244,9 +250,9 @@ func isPlain(value *Value) bool {
 	return value.Kind != MapValue
 }
 
-func (l *Logs) chunk(event logEvent) (assembly.Chunk, error) {
+func (l *logEvents) chunk(event logEvent) (assembly.Chunk, error) {
 	chunk := assembly.Chunk{Tokens: 1}
-	if value, ok := l.record.field(logTokens); ok {
+	if value := l.record.field(names.LogTokens); value.Kind != EmptyValue {
 		switch tokens, ok := value.integer(); {
 		case ok && tokens >= 0 && tokens <= timeline.MaxTokensPerChunk:
 			chunk.Tokens = uint32(tokens)
@@ -257,7 +263,7 @@ func (l *Logs) chunk(event logEvent) (assembly.Chunk, error) {
 	if !event.isOwn() {
 		return chunk, nil
 	}
-	channel, err := l.record.text(logChannel)
+	channel, err := l.record.text(names.LogChannel)
 	if err != nil {
 		return chunk, err
 	}
@@ -267,7 +273,7 @@ func (l *Logs) chunk(event logEvent) (assembly.Chunk, error) {
 			return chunk, errChannel
 		}
 	}
-	if value, ok := l.record.field(logSeq); ok {
+	if value := l.record.field(names.LogSeq); value.Kind != EmptyValue {
 		seq, ok := value.integer()
 		if !ok || seq < 0 {
 			return chunk, invalid("seq must be an integer, zero or more")
@@ -277,7 +283,7 @@ func (l *Logs) chunk(event logEvent) (assembly.Chunk, error) {
 	return chunk, nil
 }
 
-func (l *Logs) addEnd(part *assembly.Part, at int64) (err error) {
+func (l *logEvents) addEnd(part *assembly.Part, at int64) (err error) {
 	end := assembly.End{UnixNano: at}
 	if end.Usage, err = l.record.usage(); err != nil {
 		return err
@@ -285,7 +291,7 @@ func (l *Logs) addEnd(part *assembly.Part, at int64) (err error) {
 	if end.FinishReason, err = l.record.finishReason(); err != nil {
 		return err
 	}
-	message, err := l.record.text(logError)
+	message, err := l.record.text(names.LogError)
 	if err != nil {
 		return err
 	}
@@ -301,136 +307,11 @@ func (l *Logs) addEnd(part *assembly.Part, at int64) (err error) {
 }
 
 // appendAttributesField appends the field attributes to l.attributes.
-func (l *Logs) appendAttributesField() (err error) {
-	value, ok := l.record.field(logAttributes)
-	if !ok {
-		return nil
-	}
-	if value.Kind != MapValue {
+func (l *logEvents) appendAttributesField() (err error) {
+	value := l.record.field(names.LogAttributes)
+	if value.Kind != EmptyValue && value.Kind != MapValue {
 		return invalid("attributes must be a map")
 	}
 	l.attributes, err = appendAttributes(l.attributes, value.Bytes, 0)
 	return err
-}
-
-// finishReason returns the reason, or the first one of an array or of a JSON array.
-func (r *logRecord) finishReason() (string, error) {
-	value, ok := r.field(logFinishReason)
-	if !ok {
-		return "", nil
-	}
-	if value.Kind == ArrayValue {
-		reasons := value.Elements()
-		if !reasons.Next() {
-			return "", nil
-		}
-		reason, err := textOf(&reasons.Value, logFinishReason)
-		return string(reason), err
-	}
-	reason, err := textOf(value, logFinishReason)
-	if first, ok := firstOfJSON(reason); ok {
-		return first, nil
-	}
-	return string(reason), err
-}
-
-// firstOfJSON returns the first string of a JSON array, and "" for an empty array.
-func firstOfJSON(list []byte) (first string, ok bool) {
-	decoder := jsontext.NewDecoder(bytes.NewReader(list))
-	if start, err := decoder.ReadToken(); err != nil || start.Kind() != '[' {
-		return "", false
-	}
-	switch token, err := decoder.ReadToken(); {
-	case err != nil:
-		return "", false
-	case token.Kind() == ']':
-		return "", true
-	default:
-		return token.String(), token.Kind() == '"'
-	}
-}
-
-func (r *logRecord) cancelled() (bool, error) {
-	value, ok := r.field(logCancelled)
-	switch {
-	case !ok:
-		return false, nil
-	case value.Kind == BoolValue:
-		return value.Bits != 0, nil
-	case value.Kind == StringValue:
-		if cancelled, err := strconv.ParseBool(string(value.Bytes)); err == nil {
-			return cancelled, nil
-		}
-	}
-	return false, invalid("cancelled must be true or false")
-}
-
-// usage reads the token counts: from the map usage, or else from attributes such as
-// usage.input_tokens.
-func (r *logRecord) usage() (usage assembly.Usage, err error) {
-	reported, ok := r.field(logUsage)
-	if ok && reported.Kind != MapValue {
-		return usage, invalid("usage must be a map of token counts")
-	}
-	for _, count := range [...]struct {
-		name  string
-		field logField
-		to    *assembly.Count
-	}{
-		{names.LogInputTokens, logUsageInput, &usage.Input},
-		{names.LogOutputTokens, logUsageOutput, &usage.Output},
-		{names.LogReasoningTokens, logUsageReasoning, &usage.Reasoning},
-		{names.LogCachedInputTokens, logUsageCachedInput, &usage.CachedInput},
-	} {
-		var value Value
-		if ok {
-			value = lookup(reported.Bytes, count.name)
-		}
-		if value.Kind == EmptyValue {
-			own, ok := r.field(count.field)
-			if !ok {
-				continue
-			}
-			value = *own
-		}
-		if count.to.N, count.to.Known = value.integer(); !count.to.Known {
-			return usage, invalid("usage.%s must be between 0 and %d", count.name, assembly.MaxCount)
-		}
-	}
-	return usage, nil
-}
-
-// lookup returns the first value of a key in a KeyValueList, and an empty value if
-// there is none.
-func lookup(list []byte, name string) Value {
-	for a := WalkAttributes(list); a.Next(); {
-		if string(a.Key) == name {
-			return a.Value
-		}
-	}
-	return Value{}
-}
-
-// hexID reads a trace or span ID. dst stays as it is if the field is missing or empty.
-func (r *logRecord) hexID(dst []byte, field logField) error {
-	text, err := r.text(field)
-	if err != nil || len(text) == 0 {
-		return err
-	}
-	var id [16]byte
-	if len(text) == 2*len(dst) {
-		_, err = hex.Decode(id[:], text)
-	}
-	if err != nil || isZero(id[:]) {
-		return invalid("%s must be a string of %d hexadecimal digits that are not all zero", logFieldNames[field], 2*len(dst))
-	}
-	copy(dst, id[:])
-	return nil
-}
-
-func textOf(value *Value, field logField) ([]byte, error) {
-	if value.Kind != StringValue || !utf8.Valid(value.Bytes) {
-		return nil, invalid("%s must be a UTF-8 string", logFieldNames[field])
-	}
-	return value.Bytes, nil
 }

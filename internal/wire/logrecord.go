@@ -1,89 +1,30 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/hex"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// Field numbers of LogRecord in OTLP's logs.proto.
-const (
-	recordTime         = 1
-	recordAttributes   = 6
-	recordTraceID      = 9
-	recordSpanID       = 10
-	recordObservedTime = 11
-	recordEventName    = 12
-)
-
-// logField is an attribute of a log record that is a field of a token event.
-type logField int
-
-const (
-	logEventName logField = iota
-	logStreamID
-	logTraceID
-	logSpanID
-	logParentSpanID
-	logVantage
-	logAttributes
-	logTokens
-	logChannel
-	logSeq
-	logFinishReason
-	logError
-	logCancelled
-	logUsage
-	logUsageInput
-	logUsageOutput
-	logUsageReasoning
-	logUsageCachedInput
-	logFieldCount
-)
-
-var logFieldNames = [logFieldCount]string{
-	logEventName:        names.LogEventName,
-	logStreamID:         names.LogStreamID,
-	logTraceID:          names.LogTraceID,
-	logSpanID:           names.LogSpanID,
-	logParentSpanID:     names.LogParentSpanID,
-	logVantage:          names.LogVantage,
-	logAttributes:       names.LogAttributes,
-	logTokens:           names.LogTokens,
-	logChannel:          names.LogChannel,
-	logSeq:              names.LogSeq,
-	logFinishReason:     names.LogFinishReason,
-	logError:            names.LogError,
-	logCancelled:        names.LogCancelled,
-	logUsage:            names.LogUsage,
-	logUsageInput:       names.LogUsage + "." + names.LogInputTokens,
-	logUsageOutput:      names.LogUsage + "." + names.LogOutputTokens,
-	logUsageReasoning:   names.LogUsage + "." + names.LogReasoningTokens,
-	logUsageCachedInput: names.LogUsage + "." + names.LogCachedInputTokens,
-}
-
-var logFieldsByName = func() map[string]logField {
-	fields := map[string]logField{}
-	for field, name := range logFieldNames {
-		fields[name] = logField(field)
-	}
-	return fields
-}()
-
-// logRecord is the parts of a LogRecord that a token event may have. Its body is not
-// read.
+// logRecord is an encoded LogRecord with the fields that every token event has. Its body
+// is never read.
 type logRecord struct {
 	message  []byte
-	name     []byte
+	name     []byte // EventName, or the attribute that older records have instead
 	unixNano int64
 	observed int64
 	traceID  [16]byte // zero if missing
 	spanID   [8]byte
-	fields   [logFieldCount]Value
-	present  uint32 // has a bit for each of fields that is set
 }
 
 func (r *logRecord) read(message []byte) {
-	r.message, r.name, r.unixNano, r.observed = message, nil, 0, 0
-	r.traceID, r.spanID, r.present = [16]byte{}, [8]byte{}, 0
+	*r = logRecord{message: message}
 	for f := range fields(&message) {
 		switch f.num {
 		case recordTime:
@@ -91,44 +32,32 @@ func (r *logRecord) read(message []byte) {
 		case recordObservedTime:
 			r.observed = int64(f.number)
 		case recordTraceID:
-			r.traceID = [16]byte{}
 			copy(r.traceID[:], f.bytes)
 		case recordSpanID:
-			r.spanID = [8]byte{}
 			copy(r.spanID[:], f.bytes)
 		case recordEventName:
 			r.name = f.bytes
-		case recordAttributes:
-			r.readAttribute(f.bytes)
+		}
+	}
+	if len(r.name) == 0 {
+		if value := r.field(names.LogEventName); value.Kind == StringValue {
+			r.name = value.Bytes
 		}
 	}
 }
 
-// readAttribute keeps the first attribute of each name.
-func (r *logRecord) readAttribute(keyValue []byte) {
-	key, value := readKeyValue(keyValue)
-	field, known := logFieldsByName[string(key)]
-	if known && r.present&(1<<field) == 0 {
-		r.present |= 1 << field
-		r.fields[field] = value
+// field returns the first attribute of a name. The value is empty if it is missing.
+func (r *logRecord) field(name string) Value {
+	message := r.message
+	for f := range fields(&message) {
+		if f.num != recordAttributes {
+			continue
+		}
+		if key, value := readKeyValue(f.bytes); string(key) == name {
+			return value
+		}
 	}
-}
-
-// field returns an attribute that is present and not empty.
-func (r *logRecord) field(field logField) (value *Value, ok bool) {
-	value = &r.fields[field]
-	return value, r.present&(1<<field) != 0 && value.Kind != EmptyValue
-}
-
-// eventName returns the EventName, or the attribute that older records have instead.
-func (r *logRecord) eventName() []byte {
-	if len(r.name) > 0 {
-		return r.name
-	}
-	if value, ok := r.field(logEventName); ok && value.Kind == StringValue {
-		return value.Bytes
-	}
-	return nil
+	return Value{}
 }
 
 func (r *logRecord) hasTrace() bool { return r.traceID != [16]byte{} }
@@ -136,10 +65,124 @@ func (r *logRecord) hasTrace() bool { return r.traceID != [16]byte{} }
 func (r *logRecord) hasSpan() bool { return r.spanID != [8]byte{} }
 
 // text reads a field that is a string. It is empty if the field is missing.
-func (r *logRecord) text(field logField) ([]byte, error) {
-	value, ok := r.field(field)
-	if !ok {
+func (r *logRecord) text(name string) ([]byte, error) {
+	value := r.field(name)
+	if value.Kind == EmptyValue {
 		return nil, nil
 	}
-	return textOf(value, field)
+	return textOf(&value, name)
+}
+
+// finishReason returns the reason, or the first one of an array or of a JSON array.
+func (r *logRecord) finishReason() (string, error) {
+	value := r.field(names.LogFinishReason)
+	if value.Kind == ArrayValue {
+		reasons := value.Elements()
+		if !reasons.Next() {
+			return "", nil
+		}
+		reason, err := textOf(&reasons.Value, names.LogFinishReason)
+		return string(reason), err
+	}
+	reason, err := r.text(names.LogFinishReason)
+	if first, ok := firstOfJSON(reason); ok {
+		return first, nil
+	}
+	return string(reason), err
+}
+
+// firstOfJSON returns the first string of a JSON array, and "" for an empty array.
+func firstOfJSON(list []byte) (first string, ok bool) {
+	decoder := jsontext.NewDecoder(bytes.NewReader(list))
+	if start, err := decoder.ReadToken(); err != nil || start.Kind() != '[' {
+		return "", false
+	}
+	switch token, err := decoder.ReadToken(); {
+	case err != nil:
+		return "", false
+	case token.Kind() == ']':
+		return "", true
+	default:
+		return token.String(), token.Kind() == '"'
+	}
+}
+
+func (r *logRecord) cancelled() (bool, error) {
+	value := r.field(names.LogCancelled)
+	switch value.Kind {
+	case EmptyValue:
+		return false, nil
+	case BoolValue:
+		return value.Bits != 0, nil
+	case StringValue:
+		if cancelled, err := strconv.ParseBool(string(value.Bytes)); err == nil {
+			return cancelled, nil
+		}
+	}
+	return false, invalid("cancelled must be true or false")
+}
+
+// usage reads the token counts: from the map usage, or else from attributes such as
+// usage.input_tokens.
+func (r *logRecord) usage() (usage assembly.Usage, err error) {
+	reported := r.field(names.LogUsage)
+	if reported.Kind != EmptyValue && reported.Kind != MapValue {
+		return usage, invalid("usage must be a map of token counts")
+	}
+	for _, count := range [...]struct {
+		name string
+		to   *assembly.Count
+	}{
+		{names.LogInputTokens, &usage.Input},
+		{names.LogOutputTokens, &usage.Output},
+		{names.LogReasoningTokens, &usage.Reasoning},
+		{names.LogCachedInputTokens, &usage.CachedInput},
+	} {
+		value := lookup(reported.Bytes, count.name)
+		if value.Kind == EmptyValue {
+			value = r.field(names.LogUsage + "." + count.name)
+		}
+		if value.Kind == EmptyValue {
+			continue
+		}
+		if count.to.N, count.to.Known = value.integer(); !count.to.Known {
+			return usage, invalid("usage.%s must be between 0 and %d", count.name, assembly.MaxCount)
+		}
+	}
+	return usage, nil
+}
+
+// lookup returns the first value of a key in a KeyValueList. The value is empty if the
+// key is missing.
+func lookup(list []byte, name string) Value {
+	for a := WalkAttributes(list); a.Next(); {
+		if string(a.Key) == name {
+			return a.Value
+		}
+	}
+	return Value{}
+}
+
+// hexID reads a trace or span ID. dst stays as it is if the field is missing or empty.
+func (r *logRecord) hexID(dst []byte, name string) error {
+	text, err := r.text(name)
+	if err != nil || len(text) == 0 {
+		return err
+	}
+	var id [16]byte
+	if len(text) == 2*len(dst) {
+		_, err = hex.Decode(id[:], text)
+	}
+	if err != nil || isZero(id[:]) {
+		return invalid("%s must be a string of %d hexadecimal digits that are not all zero", name, 2*len(dst))
+	}
+	copy(dst, id[:])
+	return nil
+}
+
+func textOf(value *Value, name string) ([]byte, error) {
+	if value.Kind != StringValue || !utf8.Valid(value.Bytes) {
+		return nil, invalid("%s must be a UTF-8 string", name)
+	}
+	return value.Bytes, nil
 }

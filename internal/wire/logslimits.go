@@ -11,6 +11,24 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 )
 
+// Field numbers of OTLP's logs.proto and logs_service.proto.
+const (
+	requestResourceLogs = 1
+
+	resourceLogsResource     = 1
+	resourceLogsScopeLogs    = 2
+	resourceLogsOldScopeLogs = 1000 // of OTLP before 0.15
+
+	scopeLogRecords = 2
+
+	recordTime         = 1
+	recordAttributes   = 6
+	recordTraceID      = 9
+	recordSpanID       = 10
+	recordObservedTime = 11
+	recordEventName    = 12
+)
+
 // Limits of a request of logs. In JSON they protect the Collector's decoder, which
 // limits neither the recursion, which can end the process, nor the memory, which can
 // be eighty times the size of a body.
@@ -29,103 +47,61 @@ var (
 	errTooDeep       = invalid("the request has a value that is nested too deep")
 )
 
-// messageType is the known fields of a protobuf message.
-type messageType struct {
-	fields []fieldType
-}
+// messageType is the known fields of a protobuf message, the usual ones first.
+type messageType struct{ fields []fieldType }
 
 type fieldType struct {
-	num  protowire.Number
-	kind protowire.Type
-	// message is the type of a field that is a message.
-	message *messageType
-	// counts is set for fields that count toward maxLogValues: messages and repeated
-	// fields.
-	counts bool
-	// length is the number of bytes of an ID; it may also be empty.
-	length int
-}
-
-func scalar(num protowire.Number, kind protowire.Type) fieldType {
-	return fieldType{num: num, kind: kind}
-}
-
-func nested(num protowire.Number, message *messageType) fieldType {
-	return fieldType{num: num, kind: protowire.BytesType, message: message, counts: true}
-}
-
-func repeatedText(num protowire.Number) fieldType {
-	return fieldType{num: num, kind: protowire.BytesType, counts: true}
-}
-
-func identifier(num protowire.Number, length int) fieldType {
-	return fieldType{num: num, kind: protowire.BytesType, length: length}
+	num     protowire.Number
+	kind    protowire.Type
+	message *messageType // of a field that is a message
+	counts  bool         // toward maxLogValues: messages and repeated fields
+	length  int          // of an ID in bytes; it may also be empty
 }
 
 // exportLogsRequest is the type of an ExportLogsServiceRequest.
 var exportLogsRequest = func() *messageType {
-	const (
-		varint  = protowire.VarintType
-		fixed32 = protowire.Fixed32Type
-		fixed64 = protowire.Fixed64Type
-		text    = protowire.BytesType
-	)
 	message := func(fields ...fieldType) *messageType { return &messageType{fields} }
-	value := new(messageType) // contains itself
-	attribute := message(
-		scalar(keyValueKey, text),
-		nested(keyValueValue, value),
-		scalar(3, varint), // key_strindex, only in profiles
-	)
-	value.fields = []fieldType{
-		scalar(StringValue, text),
-		scalar(BoolValue, varint),
-		scalar(IntValue, varint),
-		scalar(DoubleValue, fixed64),
-		nested(ArrayValue, message(nested(arrayValues, value))),
-		nested(MapValue, message(nested(keyValueListValues, attribute))),
-		scalar(BytesValue, text),
-		scalar(8, varint), // string_value_strindex, only in profiles
+	nested := func(num protowire.Number, message *messageType) fieldType {
+		return fieldType{num: num, kind: protowire.BytesType, message: message, counts: true}
 	}
-	resource := message(
-		nested(resourceAttributes, attribute),
-		scalar(2, varint), // dropped_attributes_count
-		nested(resourceEntityRefs, message(
-			scalar(1, text), // schema_url
-			scalar(2, text), // type
-			repeatedText(3), // id_keys
-			repeatedText(4), // description_keys
-		)),
-	)
-	scope := message(
-		scalar(1, text),      // name
-		scalar(2, text),      // version
-		nested(3, attribute), // attributes
-		scalar(4, varint),    // dropped_attributes_count
-	)
+	repeated := func(num protowire.Number) fieldType {
+		return fieldType{num: num, kind: protowire.BytesType, counts: true}
+	}
+	id := func(num protowire.Number, length int) fieldType {
+		return fieldType{num: num, kind: protowire.BytesType, length: length}
+	}
+	text := func(num protowire.Number) fieldType { return fieldType{num: num, kind: protowire.BytesType} }
+	varint := func(num protowire.Number) fieldType { return fieldType{num: num, kind: protowire.VarintType} }
+	fixed32 := func(num protowire.Number) fieldType { return fieldType{num: num, kind: protowire.Fixed32Type} }
+	fixed64 := func(num protowire.Number) fieldType { return fieldType{num: num, kind: protowire.Fixed64Type} }
+
+	value := new(messageType)                          // contains itself
+	keyStrindex, valueStrindex := varint(3), varint(8) // only in profiles
+	attribute := message(text(keyValueKey), nested(keyValueValue, value), keyStrindex)
+	array := message(nested(arrayValues, value))
+	list := message(nested(keyValueListValues, attribute))
+	value.fields = []fieldType{
+		text(StringValue), varint(BoolValue), varint(IntValue), fixed64(DoubleValue),
+		nested(ArrayValue, array), nested(MapValue, list), text(BytesValue), valueStrindex,
+	}
+
+	schemaURL, typeName, idKeys, descriptionKeys := text(1), text(2), repeated(3), repeated(4)
+	entityRef := message(schemaURL, typeName, idKeys, descriptionKeys)
+	droppedAttributes := varint(2)
+	resource := message(nested(resourceAttributes, attribute), droppedAttributes, nested(resourceEntityRefs, entityRef))
+
+	name, version, attributes, droppedAttributes := text(1), text(2), nested(3, attribute), varint(4)
+	scope := message(name, version, attributes, droppedAttributes)
+
+	severityNumber, severityText, body, droppedAttributes, flags := varint(2), text(3), nested(5, value), varint(7), fixed32(8)
 	record := message(
-		scalar(recordTime, fixed64),
-		nested(recordAttributes, attribute),
-		identifier(recordTraceID, len(logRecord{}.traceID)),
-		identifier(recordSpanID, len(logRecord{}.spanID)),
-		scalar(recordEventName, text),
-		scalar(recordObservedTime, fixed64),
-		nested(5, value),   // body
-		scalar(2, varint),  // severity_number
-		scalar(3, text),    // severity_text
-		scalar(7, varint),  // dropped_attributes_count
-		scalar(8, fixed32), // flags
+		fixed64(recordTime), nested(recordAttributes, attribute), id(recordTraceID, 16), id(recordSpanID, 8), text(recordEventName),
+		fixed64(recordObservedTime), body, severityNumber, severityText, droppedAttributes, flags,
 	)
-	scopeLogs := message(
-		nested(1, scope),
-		nested(scopeLogRecords, record),
-		scalar(3, text), // schema_url
-	)
+	schemaURL = text(3)
+	scopeLogs := message(nested(scopeLogRecords, record), nested(1, scope), schemaURL)
 	resourceLogs := message(
-		nested(resourceLogsResource, resource),
-		nested(resourceLogsScopeLogs, scopeLogs),
-		scalar(3, text), // schema_url
-		nested(resourceLogsOldScopeLogs, scopeLogs),
+		nested(resourceLogsResource, resource), nested(resourceLogsScopeLogs, scopeLogs), nested(resourceLogsOldScopeLogs, scopeLogs), schemaURL,
 	)
 	return message(nested(requestResourceLogs, resourceLogs))
 }()
@@ -162,7 +138,7 @@ func (t *messageType) check(message []byte, depth int, left *int) error {
 	return nil
 }
 
-// field returns the field of a number, or nil. The usual fields come first.
+// field returns the field of a number, or nil.
 func (t *messageType) field(num protowire.Number) *fieldType {
 	for i := range t.fields {
 		if t.fields[i].num == num {

@@ -7,6 +7,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
+// Field numbers of OTLP's common.proto. Those of AnyValue are the ValueKinds.
+const (
+	keyValueListValues = 1
+	keyValueKey        = 1
+	keyValueValue      = 2
+
+	arrayValues = 1
+)
+
 // ValueKind is the type of an attribute value: the number of the field that is set
 // in its AnyValue.
 type ValueKind = protowire.Number

@@ -107,11 +107,11 @@ func TestNDJSON_RejectsOnlyBadLine(t *testing.T) {
 			requireHealthy(t, b)
 			requireMetric(t, b, "events_rejected", map[string]string{"reason": tt.reason}, 1)
 			requireMetric(t, b, "events_accepted", nil, 4)
-			require.Zero(t, b.ingester.store.Streams(), "nothing is left of the bad one")
+			require.Zero(t, b.ingester.store.Streams(), "no memory of the bad stream remains")
 
 			alone := b.lines(t, tt.line)
 			if !strings.Contains(tt.line, `"healthy"`) {
-				require.Equal(t, 400, alone.status, "nothing could be taken")
+				require.Equal(t, 400, alone.status, "nothing was accepted")
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func TestNDJSON_ChunkBeforeStart(t *testing.T) {
 	require.Equal(t, answer{Rejected: 1, Errors: []answerError{{Line: 1, Message: `stream "late" is not open: it never started, or it is over; send its start event first, or in the same request`}}}, got.answer)
 
 	got = b.lines(t, chunkLine("absurd", 48*time.Hour), startLine("absurd"))
-	require.Equal(t, 1, got.answer.Accepted, "the start is not to blame")
+	require.Equal(t, 1, got.answer.Accepted, "the start is accepted")
 	require.Equal(t, 1, got.answer.Errors[0].Line)
 	require.Contains(t, got.answer.Errors[0].Message, "time is 48 hours after the start")
 }
@@ -278,7 +278,7 @@ func TestHTTP_RejectsWrongRequest(t *testing.T) {
 	}
 	for _, contentType := range []string{typeNDJSON, typeProtobuf} {
 		got := b.post(t, contentType, strings.NewReader(""))
-		require.Equal(t, reply{200, got.header, answer{}}, got, "an empty body is no mistake")
+		require.Equal(t, reply{200, got.header, answer{}}, got, "an empty body is accepted")
 	}
 	require.Equal(t, 200, b.lines(t, startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond), endLine("healthy")).status)
 	requireHealthy(t, b)
@@ -306,7 +306,7 @@ func TestLiveBody_ClientDisconnects(t *testing.T) {
 	body := strings.Join([]string{startLine("cut"), chunkLine("cut", time.Millisecond), `{"event":"chunk","str`}, "\n")
 	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", tokensPath, typeNDJSON, len(body), body)
 	require.NoError(t, err)
-	eventually(t, func() bool { return b.ingester.store.Streams() == 1 }, "whole lines are applied as they come")
+	eventually(t, func() bool { return b.ingester.store.Streams() == 1 }, "complete lines are applied when they arrive")
 	require.NoError(t, conn.Close())
 
 	// Without its end, a body with a Content-Length is not applied.
@@ -322,16 +322,16 @@ func TestLiveBody_ClientDisconnects(t *testing.T) {
 	require.EqualValues(t, 0, b.ingester.store.Streams())
 	require.NoError(t, b.Shutdown(context.Background()))
 	require.Len(t, b.sink.all(), 2)
-	eventually(t, func() bool { return runtime.NumGoroutine() <= before+4 }, "goroutines are gone")
+	eventually(t, func() bool { return runtime.NumGoroutine() <= before+4 }, "the goroutines end")
 }
 
 func TestExpiry_StreamWithoutEnd(t *testing.T) {
 	b := start(t, func(c *Config) { c.IdleTimeout = 50 * time.Millisecond })
 	require.Equal(t, 200, b.lines(t, startLine("endless"), chunkLine("endless", time.Millisecond)).status)
-	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "it expires")
+	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "the stream expires")
 	got := b.sink.one(t)
 	require.Equal(t, "incomplete", got.Attributes["tokenpulse.outcome"])
-	require.Equal(t, at(time.Millisecond), got.End, "the last time known of it")
+	require.Equal(t, at(time.Millisecond), got.End, "the time of the last event")
 	require.Len(t, got.Chunks, 1)
 	require.Zero(t, b.ingester.store.Memory())
 	require.Contains(t, b.lines(t, chunkLine("endless", 2*time.Millisecond)).answer.Errors[0].Message, "not open")
@@ -375,11 +375,11 @@ func TestAttributes_AreLimited(t *testing.T) {
 	got := b.lines(t, first, last)
 	require.Equal(t, answer{Accepted: 1, Rejected: 1, Errors: []answerError{{Line: 2, Message: message}}}, got.answer)
 	got = b.lines(t, last)
-	require.Equal(t, answer{Accepted: 1}, got.answer, "the same attributes again are not more")
+	require.Equal(t, answer{Accepted: 1}, got.answer, "equal attributes do not count twice")
 	require.Equal(t, "cancelled", b.sink.one(t).Attributes["tokenpulse.outcome"])
 
 	require.Equal(t, 200, b.lines(t, first).status)
 	got = b.lines(t, strings.ReplaceAll(last, "ttt", "uuu"))
 	require.Equal(t, answer{Rejected: 1, Errors: []answerError{{Line: 1, Message: message}}}, got.answer)
-	require.Zero(t, b.ingester.store.Streams(), "over, without the attributes")
+	require.Zero(t, b.ingester.store.Streams(), "ended, without the attributes")
 }

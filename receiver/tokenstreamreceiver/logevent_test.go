@@ -203,8 +203,8 @@ func TestLogEvents_Time(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		times record
-		says  string
+		times   record
+		message string
 	}{
 		"time wins":            {times(t0, t0+500), ""},
 		"observed as fallback": {times(0, t0), ""},
@@ -215,8 +215,8 @@ func TestLogEvents_Time(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
 			got := b.logs(t, typeProtobuf, generated(0, nil, tt.times))
-			if tt.says != "" {
-				got.partly(t, 1, tt.says)
+			if tt.message != "" {
+				got.partly(t, 1, tt.message)
 				require.Zero(t, b.ingester.store.Streams())
 				return
 			}
@@ -336,7 +336,7 @@ func TestLogEvents_SpanIDs(t *testing.T) {
 		named := attrs{"stream_id": "s"}
 		b.logs(t, typeProtobuf, event("tokenpulse.stream.start", 0, named), generated(0, nil), event("tokenpulse.stream.end", time.Second, named)).whole(t)
 		require.Len(t, b.sink.one(t).Chunks, 1)
-		// An NDJSON stream goes on in logs, and ends in NDJSON.
+		// A stream may mix NDJSON and log events.
 		require.Equal(t, 200, b.lines(t, startLine("s")).status)
 		b.logs(t, typeProtobuf, event("tokenpulse.stream.chunk", 0, named, inSpan(""))).whole(t)
 		require.Equal(t, 200, b.lines(t, endLine("s")).status)
@@ -462,7 +462,7 @@ func TestLogEvents_ChunksAfterTheEnd(t *testing.T) {
 
 // Attributes of records are copied to the span only if they cannot be text of a prompt.
 func TestLogEvents_CopiedAttributes(t *testing.T) {
-	taken := attrs{
+	copied := attrs{
 		"gen_ai.request.model": "m", "gen_ai.request.max_tokens": 100, "gen_ai.request.stop_sequences": []any{"\n"},
 		"gen_ai.provider.name": "vllm", "gen_ai.system": "vllm", "gen_ai.operation.name": "chat",
 	}
@@ -475,12 +475,12 @@ func TestLogEvents_CopiedAttributes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
 			all := attrs{}
-			for _, some := range []attrs{taken, ignored} {
+			for _, some := range []attrs{copied, ignored} {
 				maps.Copy(all, some)
 			}
 			b.logs(t, typeProtobuf, event(name, 0, all), generated(1, ignored), event("tokenpulse.stream.end", 2, ignored)).whole(t)
 			got := b.sink.one(t).Attributes
-			for key, value := range taken {
+			for key, value := range copied {
 				require.EqualValues(t, value, got[key], key)
 			}
 			for key := range ignored {

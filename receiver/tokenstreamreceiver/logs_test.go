@@ -482,7 +482,7 @@ func TestLogs_CommonLimits(t *testing.T) {
 		l := open(t, http.DefaultClient, b.logsURL(), typeProtobuf)
 		_, err := l.Write([]byte{10})
 		require.NoError(t, err)
-		eventually(t, func() bool { return !b.handlingHTTP.TryLock() || unlock(b) }, "the request is under way")
+		eventually(t, func() bool { return !b.handlingHTTP.TryLock() || unlock(b) }, "the request is in progress")
 		b.logs(t, "grpc", event("gen_ai.token.generated", 0, nil)).whole(t)
 		shutdown(t, b)
 		got := l.wait(t)

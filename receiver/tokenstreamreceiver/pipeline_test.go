@@ -41,7 +41,7 @@ func TestRefusedRequest_CanBeRetried(t *testing.T) {
 		require.Equal(t, 503, got.status)
 		require.Equal(t, "1", got.header.Get("Retry-After"))
 		require.Zero(t, got.answer.Accepted)
-		require.Zero(t, got.answer.Rejected, "it will be told when it is sent again")
+		require.Zero(t, got.answer.Rejected, "the retry reports it")
 		require.Contains(t, got.answer.Errors[0].Message, "queue is full")
 		require.EqualValues(t, 2, b.ingester.store.Streams())
 		require.Equal(t, held, b.ingester.store.Memory())
@@ -97,7 +97,7 @@ func TestGRPC_Refusals(t *testing.T) {
 	}
 	_, err = b.grpc(t).Export(t.Context(), startOf("a", "b"))
 	requireRetryInfo(t, err, codes.ResourceExhausted)
-	require.Zero(t, b.ingester.store.Streams(), "nothing of it was applied")
+	require.Zero(t, b.ingester.store.Streams(), "nothing was applied")
 	_, err = b.grpc(t).Export(t.Context(), startOf("a"))
 	require.NoError(t, err)
 
@@ -153,14 +153,14 @@ func TestExpiry_WaitsForRefusingPipeline(t *testing.T) {
 	b := start(t, func(c *Config) { c.IdleTimeout = 20 * time.Millisecond })
 	b.sink.failWith(errFull)
 	require.Equal(t, 200, b.lines(t, startLine("s")).status)
-	eventually(t, func() bool { b.sink.mu.Lock(); defer b.sink.mu.Unlock(); return b.sink.calls >= 3 }, "it is tried again")
+	eventually(t, func() bool { b.sink.mu.Lock(); defer b.sink.mu.Unlock(); return b.sink.calls >= 3 }, "the receiver retries")
 	require.EqualValues(t, 1, b.ingester.store.Streams())
 	b.sink.failWith(nil)
-	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "the pipeline takes it")
+	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "the pipeline accepts the stream")
 
 	b.sink.failWith(consumererror.NewPermanent(errFull))
 	require.Equal(t, 200, b.lines(t, startLine("s")).status)
-	eventually(t, func() bool { return b.ingester.store.Streams() == 0 }, "it is dropped")
+	eventually(t, func() bool { return b.ingester.store.Streams() == 0 }, "the stream is dropped")
 	eventually(t, func() bool {
 		return metricValue(t, b, "streams_lost", map[string]string{"cause": "permanent_error"}) == 1
 	}, "and counted")
@@ -208,7 +208,7 @@ func TestShutdown(t *testing.T) {
 		b := start(t)
 		cfg := createDefaultConfig().(*Config)
 		cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
-		cfg.Protocols.HTTP.Get().NetAddr.Endpoint = b.addrHTTP.String() // taken
+		cfg.Protocols.HTTP.Get().NetAddr.Endpoint = b.addrHTTP.String() // in use
 		r, err := newReceiver(cfg, receivertest.NewNopSettings(NewFactory().Type()), &sink{})
 		require.NoError(t, err)
 		require.ErrorContains(t, r.Start(context.Background(), componenttest.NewNopHost()), "address already in use")
@@ -246,7 +246,7 @@ func TestLimits(t *testing.T) {
 		require.LessOrEqual(t, b.ingester.store.Memory(), int64(1<<20))
 		requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"}, 1)
 		requireMetric(t, b, "memory_limit", nil, 1<<20)
-		require.Equal(t, 200, b.lines(t, `{"event":"end","stream_id":"s0"}`).status, "an end always goes through")
+		require.Equal(t, 200, b.lines(t, `{"event":"end","stream_id":"s0"}`).status, "an end needs no room")
 	})
 }
 
@@ -367,5 +367,5 @@ func TestEndAttributes_WinOverUsage(t *testing.T) {
 	got := b.sink.one(t).Attributes
 	require.EqualValues(t, 5, got["gen_ai.usage.output_tokens"])
 	require.Equal(t, []any{"length"}, got["gen_ai.response.finish_reasons"])
-	require.Equal(t, "success", got["tokenpulse.outcome"], "but the receiver's own are the receiver's")
+	require.Equal(t, "success", got["tokenpulse.outcome"], "the receiver sets its own attributes")
 }

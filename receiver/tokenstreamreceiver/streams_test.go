@@ -75,14 +75,14 @@ func TestRequest_LimitsStreams(t *testing.T) {
 	}
 	got = b.post(t, typeNDJSON, strings.NewReader(lines.String()))
 	require.Equal(t, 413, got.status)
-	require.Zero(t, b.ingester.store.Streams(), "all or nothing")
+	require.Zero(t, b.ingester.store.Streams(), "nothing was applied")
 	requireMetric(t, b, "events_rejected", map[string]string{"reason": "limit"}, 3)
 
 	l := b.live(t)
 	_, err = l.Write([]byte(lines.String()))
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	require.Equal(t, answer{Accepted: 140_000}, l.wait(t).answer, "a live body is applied bit by bit")
+	require.Equal(t, answer{Accepted: 140_000}, l.wait(t).answer, "a live body is applied line by line")
 }
 
 func TestJSON_LimitsObjects(t *testing.T) {
@@ -103,7 +103,7 @@ func TestJSON_LimitsObjects(t *testing.T) {
 func TestStart_RejectsImplausibleTimes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		unixNano int64
-		says     string
+		message  string
 	}{
 		"seconds":           {1_795_233_292, "time is 1970-01-01T00:00:01Z: times count nanoseconds since 1970; is this seconds or milliseconds?"},
 		"milliseconds":      {1_795_233_292_181, "time is 1970-01-01T00:29:55Z: times count nanoseconds since 1970; is this seconds or milliseconds?"},
@@ -118,7 +118,7 @@ func TestStart_RejectsImplausibleTimes(t *testing.T) {
 			got := b.lines(t, line("start"), line("chunk"), line("end"))
 			require.Equal(t, 400, got.status)
 			require.Equal(t, 3, got.answer.Rejected)
-			require.Contains(t, got.answer.Errors[0].Message, tt.says)
+			require.Contains(t, got.answer.Errors[0].Message, tt.message)
 			require.Empty(t, b.sink.all())
 		})
 	}
@@ -176,7 +176,7 @@ func TestAttributes_LimitedByLength(t *testing.T) {
 	require.Equal(t, 1, got.answer.Accepted)
 	require.Equal(t, 1, got.answer.Rejected)
 	require.Contains(t, got.answer.Errors[0].Message, "max_event_bytes")
-	require.Len(t, b.sink.one(t).Chunks, 1, "the chunk is not to blame")
+	require.Len(t, b.sink.one(t).Chunks, 1, "the chunk is accepted")
 	require.Equal(t, "success", b.sink.one(t).Attributes["tokenpulse.outcome"])
 	require.NotContains(t, b.sink.one(t).Attributes, "b")
 }
@@ -205,7 +205,7 @@ func TestStreamID_TwoStreamsWithOne(t *testing.T) {
 	}
 	require.Equal(t, 200, b.lines(t, ids(traceHex)).status)
 	require.Contains(t, b.lines(t, ids(strings.Repeat("7", 32))).answer.Errors[0].Message, "already open with another trace_id")
-	require.Equal(t, answer{Accepted: 1}, b.lines(t, startLine("s")).answer, "it says nothing of a trace")
+	require.Equal(t, answer{Accepted: 1}, b.lines(t, startLine("s")).answer, "without a trace_id")
 }
 
 // Ignored fields are not checked for duplicate names.

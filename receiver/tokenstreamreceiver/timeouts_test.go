@@ -60,7 +60,7 @@ func TestShutdown_DoesNotWaitForStalledClients(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(100 * time.Millisecond)
 		},
-		"an answer that nobody waits for": func(t *testing.T, b *bench) {
+		"an answer without a reader": func(t *testing.T, b *bench) {
 			b.half(t, "text/plain", "")
 			time.Sleep(100 * time.Millisecond)
 		},
@@ -76,7 +76,7 @@ func TestShutdown_DoesNotWaitForStalledClients(t *testing.T) {
 			}
 			l := b.live(t)
 			l.send(t, endLine("open"))
-			eventually(t, func() bool { return calls.Load() == 1 }, "it is stuck")
+			eventually(t, func() bool { return calls.Load() == 1 }, "the client is stalled")
 		},
 	}
 	for name, stall := range tests {
@@ -185,7 +185,7 @@ func TestSlowPipeline_IsNotATimeout(t *testing.T) {
 				_ = resp.Body.Close()
 				answered <- resp.StatusCode
 			}()
-			eventually(t, func() bool { b.sink.mu.Lock(); defer b.sink.mu.Unlock(); return b.sink.calls == 1 }, "it waits")
+			eventually(t, func() bool { b.sink.mu.Lock(); defer b.sink.mu.Unlock(); return b.sink.calls == 1 }, "the pipeline blocks")
 			shutdown(t, b)
 			require.Equal(t, 200, <-answered)
 			require.Len(t, b.sink.all(), 2)
@@ -262,7 +262,7 @@ func TestErrors_RefusalReplacesTenth(t *testing.T) {
 	b.sink.failWith(errFull)
 	l := b.live(t)
 	l.send(t, strings.Split(strings.Repeat("nonsense\n", 12)+startLine("s"), "\n")...)
-	eventually(t, func() bool { return b.ingester.store.Streams() == 1 }, "what is wrong is noted")
+	eventually(t, func() bool { return b.ingester.store.Streams() == 1 }, "the bad line is rejected")
 	l.send(t, endLine("s"))
 	got := l.wait(t)
 	require.Equal(t, 503, got.status)
