@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // opened sets an implied start with a recognizable attribute.
@@ -146,7 +148,7 @@ func TestImpliedStart_IsBoundedByMaxStreamBytes(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, part.ImplyStart(Start{}, many(500), many(500)), "more than 1000 bytes")
 	require.False(t, part.HasStart())
-	require.ErrorContains(t, part.ImplyStart(Start{Vantage: vantages}, nil, nil), "vantage must be")
+	require.ErrorContains(t, part.ImplyStart(Start{Vantage: vantage.Engine + 1}, nil, nil), "vantage must be")
 
 	// End attributes are dropped, but the stream is finished.
 	tx := apply(t, s, batchOf(t, s, "s", chunks(1), func(t testing.TB, p *Part) {

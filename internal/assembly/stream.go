@@ -3,20 +3,8 @@ package assembly
 import (
 	"bytes"
 	"slices"
-)
 
-// Vantage says whose clock a stream's times are from. Its values are those of
-// the wire schema.
-type Vantage uint8
-
-// VantageUnspecified means the server's.
-const (
-	VantageUnspecified Vantage = iota
-	VantageClient
-	VantageGateway
-	VantageServer
-	VantageEngine
-	vantages
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // Start is the start event of a stream.
@@ -25,7 +13,7 @@ type Start struct {
 	TraceID      [16]byte // zero if missing, like the other IDs
 	SpanID       [8]byte
 	ParentSpanID [8]byte
-	Vantage      Vantage
+	Vantage      vantage.Vantage
 	// Implied means that no start event has arrived: UnixNano is the time of the
 	// first chunk. A start event that arrives later replaces it.
 	Implied bool
@@ -53,7 +41,7 @@ func (s *Start) checkRepeat(other *Start, id string) error {
 }
 
 func (s *Start) checkVantage() error {
-	if s.Vantage >= vantages {
+	if !s.Vantage.Valid() {
 		return Errorf(Invalid, "vantage must be client, gateway, server or engine")
 	}
 	return nil

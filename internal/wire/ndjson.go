@@ -4,108 +4,42 @@ import (
 	"bytes"
 	"encoding/hex"
 	"math"
-	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// The fields of an event that mean something.
-type fieldIndex int
-
-const (
-	fieldEvent fieldIndex = iota
-	fieldStreamID
-	fieldTimeUnixNano
-	fieldTime
-	fieldTokens
-	fieldChannel
-	fieldSeq
-	fieldTraceID
-	fieldSpanID
-	fieldParentSpanID
-	fieldVantage
-	fieldResource
-	fieldAttributes
-	fieldUsage
-	fieldFinishReason
-	fieldError
-	fieldCancelled
-	fieldCount
-)
-
-func indexOf(name []byte) (fieldIndex, bool) {
-	switch string(name) {
-	case "event":
-		return fieldEvent, true
-	case "stream_id":
-		return fieldStreamID, true
-	case "time_unix_nano":
-		return fieldTimeUnixNano, true
-	case "time":
-		return fieldTime, true
-	case "tokens":
-		return fieldTokens, true
-	case "channel":
-		return fieldChannel, true
-	case "seq":
-		return fieldSeq, true
-	case "trace_id":
-		return fieldTraceID, true
-	case "span_id":
-		return fieldSpanID, true
-	case "parent_span_id":
-		return fieldParentSpanID, true
-	case "vantage":
-		return fieldVantage, true
-	case "resource":
-		return fieldResource, true
-	case "attributes":
-		return fieldAttributes, true
-	case "usage":
-		return fieldUsage, true
-	case "finish_reason":
-		return fieldFinishReason, true
-	case "error":
-		return fieldError, true
-	case "cancelled":
-		return fieldCancelled, true
-	default:
-		return 0, false
-	}
-}
-
-// NDJSON reads events that are one JSON object each. It keeps scratch space
-// between events and is not safe for concurrent use.
+// NDJSON decodes events that are one JSON object each. It reuses its buffers and is
+// not safe for concurrent use.
 type NDJSON struct {
-	form                 chunkForm // of the chunks so far
-	fields               [fieldCount]value
-	there                uint32 // a bit for each of fields that is set
+	template             lineTemplate // of the chunk lines so far
+	fields               [fieldCount]jsonValue
+	present              uint32 // has a bit for each of fields that is set
 	scratch              []byte
 	attributes, resource []byte
-	shared               []byte // the last resource that batches keep
+	shared               []byte // the last resource, which batches keep
 }
 
-// Decode adds the event of one line to the batch, or returns why it cannot.
-// Nothing of line is kept.
+// Decode adds the event of one line to the batch, or returns why it rejects the
+// line. number is the line number. Decode keeps no reference to line.
 func (n *NDJSON) Decode(line []byte, number int, batch *assembly.Batch) error {
-	var common commonChunk
-	if !common.read(line, &n.form) {
-		return n.decodeAny(line, number, batch)
+	var fast fastChunk
+	if !fast.read(line, &n.template) {
+		return n.decodeSlow(line, number, batch)
 	}
-	part, err := batch.Part(common.id)
+	part, err := batch.Part(fast.id)
 	if err != nil {
 		return err
 	}
-	if err := part.AddChunk(common.chunk); err != nil {
+	if err := part.AddChunk(fast.chunk); err != nil {
 		return err
 	}
 	part.Count(number)
 	return nil
 }
 
-// decodeAny is Decode for lines of any kind.
-func (n *NDJSON) decodeAny(line []byte, number int, batch *assembly.Batch) error {
+// decodeSlow is the slow path of Decode, for lines of any form.
+func (n *NDJSON) decodeSlow(line []byte, number int, batch *assembly.Batch) error {
 	n.scratch = n.scratch[:0]
 	if err := n.scan(line); err != nil {
 		return err
@@ -128,10 +62,10 @@ func (n *NDJSON) decodeAny(line []byte, number int, batch *assembly.Batch) error
 	return nil
 }
 
-// scan finds the fields of an event.
+// scan locates the fields of an event.
 func (n *NDJSON) scan(line []byte) error {
-	n.there = 0
-	o := open(line)
+	n.present = 0
+	o := openObject(line)
 	for o.next() {
 		name, ok := o.key.unquote(&n.scratch)
 		if !ok {
@@ -142,14 +76,14 @@ func (n *NDJSON) scan(line []byte) error {
 		if !known {
 			continue
 		}
-		if n.there&(1<<index) != 0 {
-			return malformed("field %s is given twice", name)
+		if n.present&(1<<index) != 0 {
+			return malformed("duplicate field %s; send it once", name)
 		}
 		if o.value.isNested() && !o.value.isStrict() {
 			o.bad = true
 			break
 		}
-		n.there |= 1 << index
+		n.present |= 1 << index
 		n.fields[index] = o.value
 	}
 	if !o.end() {
@@ -158,9 +92,9 @@ func (n *NDJSON) scan(line []byte) error {
 	return nil
 }
 
-// has reports whether a field is there and is not null.
+// has reports whether a field is present and not null.
 func (n *NDJSON) has(index fieldIndex) bool {
-	return n.there&(1<<index) != 0 && n.fields[index].kind != 'n'
+	return n.present&(1<<index) != 0 && n.fields[index].kind != 'n'
 }
 
 func (n *NDJSON) event(part *assembly.Part) error {
@@ -200,9 +134,10 @@ func (n *NDJSON) chunk(part *assembly.Part) error {
 		chunk.Tokens = uint32(tokens)
 	}
 	if n.has(fieldChannel) {
+		name, _ := n.fields[fieldChannel].unquote(&n.scratch)
 		var ok bool
-		if chunk.Channel, ok = n.channel(); !ok {
-			return invalid("channel must be content, reasoning or tool_call")
+		if chunk.Channel, ok = timeline.ParseChannel(name); !ok {
+			return errChannel
 		}
 	}
 	if n.has(fieldSeq) {
@@ -211,20 +146,6 @@ func (n *NDJSON) chunk(part *assembly.Part) error {
 		}
 	}
 	return part.AddChunk(chunk)
-}
-
-func (n *NDJSON) channel() (timeline.Channel, bool) {
-	name, _ := n.fields[fieldChannel].unquote(&n.scratch)
-	switch string(name) {
-	case "content":
-		return timeline.Content, true
-	case "reasoning":
-		return timeline.Reasoning, true
-	case "tool_call":
-		return timeline.ToolCall, true
-	default:
-		return 0, false
-	}
 }
 
 func (n *NDJSON) start(part *assembly.Part) (err error) {
@@ -251,26 +172,10 @@ func (n *NDJSON) start(part *assembly.Part) (err error) {
 	if n.attributes, err = n.keyValues(n.attributes[:0], fieldAttributes, "attributes"); err != nil {
 		return err
 	}
-	if !bytes.Equal(n.shared, n.resource) { // a service tells the same again and again
+	if !bytes.Equal(n.shared, n.resource) { // streams of one service share it
 		n.shared = bytes.Clone(n.resource)
 	}
 	return part.AddStart(start, n.attributes, n.shared)
-}
-
-// vantageOf returns a value that a Batch turns down if the name is unknown.
-func vantageOf(name []byte) assembly.Vantage {
-	switch string(name) {
-	case "client":
-		return assembly.VantageClient
-	case "gateway":
-		return assembly.VantageGateway
-	case "server":
-		return assembly.VantageServer
-	case "engine":
-		return assembly.VantageEngine
-	default:
-		return math.MaxUint8
-	}
 }
 
 func (n *NDJSON) end(part *assembly.Part) (err error) {
@@ -334,42 +239,30 @@ func (n *NDJSON) usage() (usage assembly.Usage, err error) {
 	return usage, nil
 }
 
-// time reads the event's time, in nanoseconds since 1970.
+// time returns the time of the event in nanoseconds since 1970.
 func (n *NDJSON) time() (int64, error) {
 	switch unix, text := n.has(fieldTimeUnixNano), n.has(fieldTime); {
 	case unix && text:
-		return 0, invalid("time and time_unix_nano are both given: give one")
+		return 0, invalid("time and time_unix_nano are both set; send one of them")
 	case unix:
 		at, ok := n.fields[fieldTimeUnixNano].uint()
 		if !ok || at > math.MaxInt64 {
-			return 0, invalid("time_unix_nano must be a positive integer, or one in decimal digits as a string")
+			return 0, invalid("time_unix_nano must be a positive integer, or a string of its decimal digits")
 		}
 		return int64(at), nil
 	case text:
 		return n.textTime()
 	default:
-		return 0, invalid("time_unix_nano is missing (or time, as RFC 3339 text)")
+		return 0, invalid("time_unix_nano is missing; send it, or time as RFC 3339 text")
 	}
 }
 
 func (n *NDJSON) textTime() (int64, error) {
 	text, ok := n.fields[fieldTime].unquote(&n.scratch)
 	if !ok {
-		text = nil // which is no time either
+		text = nil // not a time either
 	}
 	return parseTime(text)
-}
-
-// parseTime returns a time in RFC 3339 as nanoseconds since 1970.
-func parseTime(text []byte) (int64, error) {
-	var at time.Time
-	if at.UnmarshalText(text) != nil {
-		return 0, invalid("time must be RFC 3339, as in 2026-11-21T05:48:12.181556Z")
-	}
-	if at.Year() < 1970 || at.Year() > 2261 {
-		return 0, invalid("time must be between 1970 and 2261")
-	}
-	return at.UnixNano(), nil
 }
 
 func (n *NDJSON) hexID(dst []byte, index fieldIndex, name string) error {
@@ -385,7 +278,7 @@ func (n *NDJSON) hexID(dst []byte, index fieldIndex, name string) error {
 	}
 	var id [16]byte
 	if len(text) != 2*len(dst) {
-		return invalid("%s has %d characters, not %d hexadecimal digits", name, len(text), 2*len(dst))
+		return invalid("%s has %d characters instead of %d hexadecimal digits", name, len(text), 2*len(dst))
 	}
 	if _, err := hex.Decode(id[:], text); err != nil {
 		return invalid("%s must be a string of %d hexadecimal digits", name, 2*len(dst))

@@ -18,14 +18,13 @@ import (
 
 const chunkLine = `{"event":"chunk","stream_id":"stream-1","time_unix_nano":"1795233292181556000","tokens":1,"channel":"content"}`
 
-// The contract of a line that carries a token.
-func TestChunkLineAllocatesNothing(t *testing.T) {
+func TestChunkLine_AllocatesNothing(t *testing.T) {
 	batch := newStore().NewBatch()
 	var decoder NDJSON
 	for name, line := range map[string]string{
-		"as the contract has it": chunkLine,
-		"with a text, skipped":   strings.Replace(chunkLine, `"tokens"`, `"text":"a \"quoted\" ü","tokens"`, 1),
-		"with RFC 3339":          `{"event":"chunk","stream_id":"stream-1","time":"2026-11-21T03:54:52.181556Z"}`,
+		"as documented":     chunkLine,
+		"with skipped text": strings.Replace(chunkLine, `"tokens"`, `"text":"a \"quoted\" ü","tokens"`, 1),
+		"with RFC 3339":     `{"event":"chunk","stream_id":"stream-1","time":"2026-11-21T03:54:52.181556Z"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			line := []byte(line)
@@ -36,13 +35,13 @@ func TestChunkLineAllocatesNothing(t *testing.T) {
 				}
 			}
 			decode()
-			// One is the batch's: the id of a stream it has not seen.
+			// The batch allocates one: the ID of a new stream.
 			require.LessOrEqual(t, testing.AllocsPerRun(100, decode), 1.0)
 		})
 	}
 }
 
-func TestAttributeValues(t *testing.T) {
+func TestNDJSON_AttributesOfEveryType(t *testing.T) {
 	const object = `{"s":"q\"ü😀","t":true,"f":false,"n":null,"i":-12,"big":9223372036854775807,"d":1.5,"e":1e3,"huge":18446744073709551616,"list":[1,"x",[],{}],"map":{"a":{"b":[null]}},"":"empty"}`
 	var decoder NDJSON
 	batch := newStore().NewBatch()
@@ -64,10 +63,10 @@ func TestAttributeValues(t *testing.T) {
 	require.JSONEq(t, want, string(gotJSON))
 }
 
-func TestNumbersThatAreNone(t *testing.T) {
+func TestNDJSON_RejectsOtherNumbers(t *testing.T) {
 	for _, number := range []string{`""`, `" "`, `"1 "`, `"-1"`, `"1x"`, `-1`, `1.0`, `1e3`, `12345678901234567890`, `"00000000000000000001"`} {
 		for name, want := range map[string]string{
-			"time_unix_nano": "time_unix_nano must be a positive integer, or one in decimal digits as a string",
+			"time_unix_nano": "time_unix_nano must be a positive integer, or a string of its decimal digits",
 			"tokens":         assembly.ErrTokens.Error(),
 			"seq":            "seq must be an integer, zero or more",
 		} {
@@ -83,9 +82,8 @@ func TestNumbersThatAreNone(t *testing.T) {
 	}
 }
 
-// What the scanner takes for JSON is JSON, and the other way round, but for
-// members that are not ours given twice and half a surrogate pair in them, which
-// a skipped value is not searched for.
+// The scanner and encoding/json agree on what is JSON, except for skipped members:
+// the scanner does not search them for duplicate names and lone surrogates.
 func FuzzNDJSON(f *testing.F) {
 	for _, seed := range []string{
 		chunkLine, `{}`, `{"a":-0.5e+3,"b":[1,{"c":"\u00e9\n"}],"d":null}`, `{"event":"end","stream_id":"s","usage":{"output_tokens":3},"cancelled":true}`,
@@ -98,12 +96,12 @@ func FuzzNDJSON(f *testing.F) {
 		err := decoder.Decode(line, 1, newStore().NewBatch())
 		scanned := err == nil || assembly.ReasonOf(err) != assembly.Malformed
 		if scanned {
-			require.True(t, json.Valid(line), "taken: %q", line)
-			require.True(t, utf8.Valid(line), "taken: %q", line)
+			require.True(t, json.Valid(line), "accepted: %q", line)
+			require.True(t, utf8.Valid(line), "accepted: %q", line)
 		}
 		object := len(strings.TrimLeft(string(line), " \t\r\n")) > 0 && strings.TrimLeft(string(line), " \t\r\n")[0] == '{'
 		if object && jsontext.Value(line).IsValid() {
-			require.True(t, scanned, "turned away: %q: %v", line, err)
+			require.True(t, scanned, "rejected: %q: %v", line, err)
 		}
 	})
 }
@@ -114,12 +112,12 @@ func BenchmarkChunkLine(b *testing.B) {
 	line := []byte(strings.Replace(chunkLine, `"tokens":1`, `"tokens":0`, 1))
 	b.ReportAllocs()
 	b.SetBytes(int64(len(line)))
-	taken := 0
+	accepted := 0
 	for b.Loop() {
 		if err := decoder.Decode(line, 1, batch); err != nil {
 			b.Fatal(err)
 		}
-		taken++
+		accepted++
 	}
-	require.Equal(b, taken, batch.Events())
+	require.Equal(b, accepted, batch.Events())
 }

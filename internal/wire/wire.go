@@ -1,18 +1,21 @@
-// Package wire reads what services tell about their token streams, in any
-// of the formats of the wire contract, into an assembly.Batch. It reads bytes
-// and checks their form; whether an event makes sense is the batch's to say.
+// Package wire decodes token events from every wire format into an
+// assembly.Batch. It checks the form of the bytes; the batch checks the events.
 //
-// No format has a place for text, and none is kept: fields that are not known
-// are skipped, and error messages name fields and positions, never values.
+// No format has a field for text. Unknown fields are skipped, and error messages
+// contain the names and positions of fields, never their values.
 package wire
 
 import (
+	"time"
+	"unicode/utf8"
+
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// Reject is told of each unit of a request (a line, or a token_stream) that
-// cannot be taken. line is zero where there are no lines, id is empty where it
-// is not known.
+// Reject receives the error of each rejected unit of a request: a line, a
+// token_stream or a log record. line is zero in formats without lines, and id is
+// empty if the stream ID is unknown.
 type Reject func(line int, id string, err error)
 
 func malformed(format string, args ...any) error {
@@ -23,20 +26,72 @@ func invalid(format string, args ...any) error {
 	return assembly.Errorf(assembly.Invalid, format, args...)
 }
 
-// copyID checks and copies a trace or span id. No bytes at all mean that there
-// is none.
+func errUTF8(name string) error { return malformed("%s is not valid UTF-8", name) }
+
+// errTruncated is the error of a malformed message inside of a request of token
+// streams.
+func errTruncated(name string) error {
+	return malformed("%s is truncated or not a protobuf message of tokenpulse.v1.ExportTokenStreamsRequest", name)
+}
+
+// truncated returns an error if a walk over the fields of a message left bytes over.
+func truncated(rest []byte, name string) error {
+	if len(rest) != 0 {
+		return errTruncated(name)
+	}
+	return nil
+}
+
+// copyID checks and copies a trace or span ID. An empty ID leaves dst as it is.
 func copyID(dst, id []byte, field string) error {
 	if len(id) == 0 {
 		return nil
 	}
 	if len(id) != len(dst) {
-		return invalid("%s has %d bytes, not %d (%d hexadecimal digits)", field, len(id), len(dst), 2*len(dst))
+		return invalid("%s has %d bytes instead of %d (%d hexadecimal digits)", field, len(id), len(dst), 2*len(dst))
 	}
 	copy(dst, id)
+	if isZero(id) {
+		return invalid("%s is all zeros; omit the field if the ID is unknown", field)
+	}
+	return nil
+}
+
+func isZero(id []byte) bool {
 	for _, b := range id {
 		if b != 0 {
-			return nil
+			return false
 		}
 	}
-	return invalid("%s is all zeros: leave it out if there is none", field)
+	return true
+}
+
+func text(b []byte, name string) (string, error) {
+	if !utf8.Valid(b) {
+		return "", errUTF8(name)
+	}
+	return string(b), nil
+}
+
+// vantageOf returns an invalid vantage, which the batch rejects, for an empty or
+// unknown name.
+func vantageOf(name []byte) vantage.Vantage {
+	if v, ok := vantage.Parse(name); ok && v != vantage.Unspecified {
+		return v
+	}
+	return vantage.Engine + 1
+}
+
+var errChannel = invalid("channel must be content, reasoning or tool_call")
+
+// parseTime returns an RFC 3339 time in nanoseconds since 1970.
+func parseTime(text []byte) (int64, error) {
+	var at time.Time
+	if at.UnmarshalText(text) != nil {
+		return 0, invalid("time must be RFC 3339, as in 2026-11-21T05:48:12.181556Z")
+	}
+	if at.Year() < 1970 || at.Year() > 2261 {
+		return 0, invalid("time must be between 1970 and 2261")
+	}
+	return at.UnixNano(), nil
 }

@@ -30,7 +30,7 @@ func endLine(id string) string {
 	return fmt.Sprintf(`{"event":"end","stream_id":%q,"time_unix_nano":"%d"}`, id, at(time.Second))
 }
 
-// healthy is a stream that bad input beside it must not touch.
+// healthy is a stream that bad input in the same request must not affect.
 func requireHealthy(t *testing.T, b *bench) {
 	t.Helper()
 	for _, s := range b.sink.all() {
@@ -42,24 +42,24 @@ func requireHealthy(t *testing.T, b *bench) {
 	require.Fail(t, "the healthy stream is lost")
 }
 
-func TestBadLine(t *testing.T) {
+func TestNDJSON_RejectsOnlyBadLine(t *testing.T) {
 	tests := map[string]struct {
 		line    string
 		message string // substring
 		reason  string
 	}{
 		"malformed JSON":              {`{"event":"chunk",`, "not a valid JSON object, at byte 18", "malformed"},
-		"no object":                   {`[1,2]`, "not a valid JSON object", "malformed"},
+		"not an object":               {`[1,2]`, "not a valid JSON object", "malformed"},
 		"two objects":                 {startLine("x") + startLine("y"), "not a valid JSON object", "malformed"},
 		"NaN":                         {`{"event":"chunk","stream_id":"bad","time_unix_nano":NaN}`, "not a valid JSON object, at byte 53", "malformed"},
 		"tokens is NaN":               {chunkLine("bad", 0, `"tokens":NaN`), "not a valid JSON object", "malformed"},
 		"invalid UTF-8":               {"{\"event\":\"chunk\",\"stream_id\":\"b\xffd\"}", "not a valid JSON object", "malformed"},
-		"the same key twice":          {`{"event":"chunk","event":"start"}`, "field event is given twice", "malformed"},
+		"the same key twice":          {`{"event":"chunk","event":"start"}`, "duplicate field event", "malformed"},
 		"the same attribute twice":    {`{"event":"start","stream_id":"bad","time_unix_nano":1,"attributes":{"a":1,"a":2}}`, "not a valid JSON object", "malformed"},
 		"unknown event":               {`{"event":"chunck","stream_id":"bad","time_unix_nano":1}`, "event must be start, scheduled, chunk or end", "invalid"},
 		"no event":                    {`{"stream_id":"bad","time_unix_nano":1}`, "event must be start", "invalid"},
 		"no stream id":                {`{"event":"chunk","time_unix_nano":1}`, "stream_id is missing", "invalid"},
-		"stream id is no string":      {`{"event":"chunk","stream_id":7,"time_unix_nano":1}`, "stream_id must be a string", "invalid"},
+		"stream id is a number":       {`{"event":"chunk","stream_id":7,"time_unix_nano":1}`, "stream_id must be a string", "invalid"},
 		"a very long stream id":       {startLine(strings.Repeat("x", 257)), "stream_id has 257 bytes; at most 256", "invalid"},
 		"unknown stream":              {chunkLine("who", 0), `stream "who" is not open`, "unknown_stream"},
 		"end of an unknown stream":    {endLine("who"), `stream "who" is not open`, "unknown_stream"},
@@ -70,9 +70,9 @@ func TestBadLine(t *testing.T) {
 		"two days early":              {chunkLine("healthy", -48*time.Hour), `time is 48 hours before the start of stream "healthy"`, "invalid"},
 		"seconds for nanoseconds":     {`{"event":"chunk","stream_id":"healthy","time_unix_nano":1795233292}`, "before the start of stream", "invalid"},
 		"time overflows":              {`{"event":"chunk","stream_id":"bad","time_unix_nano":"99999999999999999999"}`, "time_unix_nano must be", "invalid"},
-		"time is no RFC 3339":         {`{"event":"chunk","stream_id":"bad","time":"yesterday"}`, "time must be RFC 3339", "invalid"},
+		"time is not RFC 3339":        {`{"event":"chunk","stream_id":"bad","time":"yesterday"}`, "time must be RFC 3339", "invalid"},
 		"time in the year 9999":       {`{"event":"chunk","stream_id":"bad","time":"9999-01-01T00:00:00Z"}`, "time must be between 1970 and 2261", "invalid"},
-		"both times":                  {`{"event":"chunk","stream_id":"bad","time":"2026-01-01T00:00:00Z","time_unix_nano":1}`, "both given", "invalid"},
+		"both times":                  {`{"event":"chunk","stream_id":"bad","time":"2026-01-01T00:00:00Z","time_unix_nano":1}`, "both set", "invalid"},
 		"tokens is -1":                {chunkLine("healthy", 0, `"tokens":-1`), "tokens must be an integer between 0 and 1048576", "invalid"},
 		"tokens is 1e12":              {chunkLine("healthy", 0, `"tokens":1e12`), "tokens must be an integer between 0 and 1048576", "invalid"},
 		"tokens is 1000000000000":     {chunkLine("healthy", 0, `"tokens":1000000000000`), "tokens must be an integer between 0 and 1048576", "invalid"},
@@ -80,10 +80,10 @@ func TestBadLine(t *testing.T) {
 		"unknown channel":             {chunkLine("healthy", 0, `"channel":"thoughts"`), "channel must be content, reasoning or tool_call", "invalid"},
 		"seq is negative":             {chunkLine("healthy", 0, `"seq":-1`), "seq must be an integer", "invalid"},
 		"seq is enormous":             {chunkLine("healthy", 0, `"seq":"9999999999999999999"`), "seq must be between 0 and", "invalid"},
-		"trace id of 31 digits":       {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + traceHex[1:] + `"}`, "trace_id has 31 characters, not 32", "invalid"},
+		"trace id of 31 digits":       {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + traceHex[1:] + `"}`, "trace_id has 31 characters instead of 32", "invalid"},
 		"trace id is not hexadecimal": {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + strings.Repeat("z", 32) + `"}`, "trace_id must be a string of 32 hexadecimal digits", "invalid"},
 		"trace id is zero":            {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + strings.Repeat("0", 32) + `"}`, "trace_id is all zeros", "invalid"},
-		"span id of 18 digits":        {`{"event":"start","stream_id":"bad","time_unix_nano":1,"span_id":"` + spanHex + `00"}`, "span_id has 18 characters, not 16", "invalid"},
+		"span id of 18 digits":        {`{"event":"start","stream_id":"bad","time_unix_nano":1,"span_id":"` + spanHex + `00"}`, "span_id has 18 characters instead of 16", "invalid"},
 		"parent id is a number":       {`{"event":"start","stream_id":"bad","time_unix_nano":1,"parent_span_id":12}`, "parent_span_id must be a string of 16", "invalid"},
 		"unknown vantage":             {`{"event":"start","stream_id":"bad","time_unix_nano":1795233292181556000,"vantage":"moon"}`, "vantage must be client, gateway, server or engine", "invalid"},
 		"attributes is a list":        {`{"event":"start","stream_id":"bad","time_unix_nano":1,"attributes":[1]}`, "attributes must be an object", "invalid"},
@@ -107,11 +107,11 @@ func TestBadLine(t *testing.T) {
 			requireHealthy(t, b)
 			requireMetric(t, b, "events_rejected", map[string]string{"reason": tt.reason}, 1)
 			requireMetric(t, b, "events_accepted", nil, 4)
-			require.Zero(t, b.intake.store.Streams(), "nothing is left of the bad one")
+			require.Zero(t, b.ingester.store.Streams(), "no memory of the bad stream remains")
 
 			alone := b.lines(t, tt.line)
 			if !strings.Contains(tt.line, `"healthy"`) {
-				require.Equal(t, 400, alone.status, "nothing could be taken")
+				require.Equal(t, 400, alone.status, "nothing was accepted")
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func manyAttributes(n int) string {
 }
 
 // The order of lines inside one request does not matter.
-func TestChunkBeforeStart(t *testing.T) {
+func TestNDJSON_ChunkBeforeStart(t *testing.T) {
 	b := start(t)
 	got := b.lines(t, chunkLine("healthy", time.Millisecond), endLine("healthy"), startLine("healthy"), chunkLine("healthy", 2*time.Millisecond))
 	require.Equal(t, answer{Accepted: 4}, got.answer)
@@ -137,13 +137,13 @@ func TestChunkBeforeStart(t *testing.T) {
 	require.Equal(t, answer{Rejected: 1, Errors: []answerError{{Line: 1, Message: `stream "late" is not open: it has not started, or it has ended; send its start event first, or in the same request`}}}, got.answer)
 
 	got = b.lines(t, chunkLine("absurd", 48*time.Hour), startLine("absurd"))
-	require.Equal(t, 1, got.answer.Accepted, "the start is not to blame")
+	require.Equal(t, 1, got.answer.Accepted, "the start is accepted")
 	require.Equal(t, 1, got.answer.Errors[0].Line)
 	require.Contains(t, got.answer.Errors[0].Message, "time is 48 hours after the start")
 }
 
-// Nothing of a payload is echoed but ids and the names of fields.
-func TestErrorsDoNotEcho(t *testing.T) {
+// Errors contain only IDs and names of fields.
+func TestErrors_DoNotEchoValues(t *testing.T) {
 	b := start(t)
 	secret := "my-secret-prompt"
 	for contentType, body := range map[string]string{
@@ -160,7 +160,7 @@ func TestErrorsDoNotEcho(t *testing.T) {
 	}
 }
 
-func TestErrorsListedAtMostTen(t *testing.T) {
+func TestErrors_ListsAtMostTen(t *testing.T) {
 	b := start(t)
 	lines := []string{startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond), endLine("healthy")}
 	for range 30 {
@@ -173,7 +173,7 @@ func TestErrorsListedAtMostTen(t *testing.T) {
 	requireHealthy(t, b)
 }
 
-func TestTruncatedProtobuf(t *testing.T) {
+func TestProtobuf_RejectsTruncatedMessage(t *testing.T) {
 	encoded, err := proto.Marshal(wholeMessage(t))
 	require.NoError(t, err)
 	b := start(t)
@@ -183,12 +183,11 @@ func TestTruncatedProtobuf(t *testing.T) {
 		require.Contains(t, got.answer.Errors[0].Message, "truncated")
 	}
 	require.Empty(t, b.sink.all())
-	require.Zero(t, b.intake.store.Streams(), "nothing was applied")
+	require.Zero(t, b.ingester.store.Streams(), "nothing was applied")
 	requireMetric(t, b, "events_rejected", map[string]string{"reason": "malformed"}, int64(len(encoded)-1))
 }
 
-// A message that makes no sense in one stream is taken without that stream.
-func TestBadTokenStream(t *testing.T) {
+func TestProtobuf_RejectsOnlyBadTokenStream(t *testing.T) {
 	healthy := &tokenpulsev1.TokenStream{
 		StreamId:  "healthy",
 		Start:     &tokenpulsev1.StreamStart{TimeUnixNano: t0},
@@ -204,21 +203,21 @@ func TestBadTokenStream(t *testing.T) {
 		stream  *tokenpulsev1.TokenStream
 		message string
 	}{
-		"tokens of 1e12, as far as they go": {run(func(r *tokenpulsev1.ChunkRun) { r.Tokens = []uint32{1, 1 << 31, 1} }), "tokens must be an integer between 0 and 1048576"},
-		"fewer tokens than times":           {run(func(r *tokenpulsev1.ChunkRun) { r.Tokens = []uint32{1} }), "tokens has 1 entries for 3 time_deltas"},
-		"a channel of 9":                    {run(func(r *tokenpulsev1.ChunkRun) { r.Channel = 9 }), "channel must be"},
-		"no time":                           {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 0 }), "time must be a positive"},
-		"time past 2262":                    {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 1 << 63 }), "time must be a positive"},
-		"a delta of 170 years":              {run(func(r *tokenpulsev1.ChunkRun) { r.TimeDeltas[1] = 170 * 365 * 86400e9 }), "time_delta is more than 73 years"},
-		"a delta of two days":               {run(func(r *tokenpulsev1.ChunkRun) { r.TimeDeltas[1] = 2 * 86400e9 }), "after the start of stream \"bad\""},
-		"a unit of two days":                {run(func(r *tokenpulsev1.ChunkRun) { r.DeltaUnitNanos = 2 * 86400e9 }), "delta_unit_nanos"},
-		"sequence numbers overflow":         {run(func(r *tokenpulsev1.ChunkRun) { r.FirstSequenceNumber = proto.Uint64(1<<63 - 1) }), "first_sequence_number"},
-		"no stream id":                      {&tokenpulsev1.TokenStream{Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0}}, "stream_id is missing"},
-		"unknown stream":                    {&tokenpulsev1.TokenStream{StreamId: "bad", End: &tokenpulsev1.StreamEnd{}}, "is not open"},
-		"start without a time":              {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{}}, "time must be a positive"},
-		"trace id of 15 bytes":              {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, TraceId: make([]byte, 15)}}, "trace_id has 15 bytes, not 16"},
-		"span id of zeros":                  {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, SpanId: make([]byte, 8)}}, "span_id is all zeros"},
-		"a vantage of 261":                  {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, Vantage: 261}}, "vantage must be"},
+		"tokens beyond the maximum": {run(func(r *tokenpulsev1.ChunkRun) { r.Tokens = []uint32{1, 1 << 31, 1} }), "tokens must be an integer between 0 and 1048576"},
+		"fewer tokens than times":   {run(func(r *tokenpulsev1.ChunkRun) { r.Tokens = []uint32{1} }), "tokens has 1 entries for 3 time_deltas"},
+		"a channel of 9":            {run(func(r *tokenpulsev1.ChunkRun) { r.Channel = 9 }), "channel must be"},
+		"no time":                   {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 0 }), "time must be a positive"},
+		"time after 2262":           {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 1 << 63 }), "time must be a positive"},
+		"a delta of 170 years":      {run(func(r *tokenpulsev1.ChunkRun) { r.TimeDeltas[1] = 170 * 365 * 86400e9 }), "time_delta is more than 73 years"},
+		"a delta of two days":       {run(func(r *tokenpulsev1.ChunkRun) { r.TimeDeltas[1] = 2 * 86400e9 }), "after the start of stream \"bad\""},
+		"a unit of two days":        {run(func(r *tokenpulsev1.ChunkRun) { r.DeltaUnitNanos = 2 * 86400e9 }), "delta_unit_nanos"},
+		"sequence numbers overflow": {run(func(r *tokenpulsev1.ChunkRun) { r.FirstSequenceNumber = proto.Uint64(1<<63 - 1) }), "first_sequence_number"},
+		"no stream id":              {&tokenpulsev1.TokenStream{Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0}}, "stream_id is missing"},
+		"unknown stream":            {&tokenpulsev1.TokenStream{StreamId: "bad", End: &tokenpulsev1.StreamEnd{}}, "is not open"},
+		"start without a time":      {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{}}, "time must be a positive"},
+		"trace id of 15 bytes":      {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, TraceId: make([]byte, 15)}}, "trace_id has 15 bytes instead of 16"},
+		"span id of zeros":          {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, SpanId: make([]byte, 8)}}, "span_id is all zeros"},
+		"a vantage of 261":          {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, Vantage: 261}}, "vantage must be"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -235,7 +234,7 @@ func TestBadTokenStream(t *testing.T) {
 			require.Equal(t, tt.stream.GetStreamId(), got.answer.Errors[0].StreamID)
 			require.Contains(t, got.answer.Errors[0].Message, tt.message)
 			requireHealthy(t, b)
-			require.Zero(t, b.intake.store.Streams())
+			require.Zero(t, b.ingester.store.Streams())
 
 			response, err := b.grpc(t).Export(t.Context(), message)
 			require.NoError(t, err)
@@ -250,7 +249,7 @@ func TestBadTokenStream(t *testing.T) {
 	}
 }
 
-func TestWrongRequest(t *testing.T) {
+func TestHTTP_RejectsWrongRequest(t *testing.T) {
 	b := start(t, func(c *Config) { c.Protocols.HTTP.Get().MaxRequestBodySize = 1000 })
 	big := strings.Repeat(" ", 2000)
 	tests := map[string]struct {
@@ -259,16 +258,16 @@ func TestWrongRequest(t *testing.T) {
 		status            int
 		message           string
 	}{
-		"wrong content type":        {"text/plain", "x", nil, 415, "application/x-ndjson, application/json or application/x-protobuf"},
-		"no content type":           {"", "x", nil, 415, "application/x-ndjson"},
-		"unknown content encoding":  {typeJSON, "x", []string{"Content-Encoding", "rot13"}, 400, "rot13"},
-		"not what it says it is":    {typeJSON, "x", []string{"Content-Encoding", "gzip"}, 400, ""},
-		"oversized JSON":            {typeJSON, big, nil, 413, "larger than 1000 bytes (max_request_body_size)"},
-		"oversized protobuf":        {typeProtobuf, big, nil, 413, "larger than 1000 bytes"},
-		"oversized declared NDJSON": {typeNDJSON, big, nil, 413, "larger than 1000 bytes"},
-		"a bomb":                    {typeJSON, string(compress(t, "gzip", []byte(strings.Repeat(" ", 10_000_000))))[:900], []string{"Content-Encoding", "gzip"}, 413, "larger than 1000 bytes"},
-		"a zstd bomb":               {typeJSON, string(compress(t, "zstd", []byte(strings.Repeat(" ", 10_000_000)))), []string{"Content-Encoding", "zstd"}, 413, "larger than 1000 bytes"},
-		"empty JSON":                {typeJSON, "", nil, 400, "not the JSON mapping"},
+		"wrong content type":           {"text/plain", "x", nil, 415, "application/x-ndjson, application/json or application/x-protobuf"},
+		"no content type":              {"", "x", nil, 415, "application/x-ndjson"},
+		"unknown content encoding":     {typeJSON, "x", []string{"Content-Encoding", "rot13"}, 400, "rot13"},
+		"not in the declared encoding": {typeJSON, "x", []string{"Content-Encoding", "gzip"}, 400, ""},
+		"oversized JSON":               {typeJSON, big, nil, 413, "larger than 1000 bytes (max_request_body_size)"},
+		"oversized protobuf":           {typeProtobuf, big, nil, 413, "larger than 1000 bytes"},
+		"oversized declared NDJSON":    {typeNDJSON, big, nil, 413, "larger than 1000 bytes"},
+		"a gzip bomb":                  {typeJSON, string(compress(t, "gzip", []byte(strings.Repeat(" ", 10_000_000))))[:900], []string{"Content-Encoding", "gzip"}, 413, "larger than 1000 bytes"},
+		"a zstd bomb":                  {typeJSON, string(compress(t, "zstd", []byte(strings.Repeat(" ", 10_000_000)))), []string{"Content-Encoding", "zstd"}, 413, "larger than 1000 bytes"},
+		"empty JSON":                   {typeJSON, "", nil, 400, "not the JSON mapping"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -279,13 +278,13 @@ func TestWrongRequest(t *testing.T) {
 	}
 	for _, contentType := range []string{typeNDJSON, typeProtobuf} {
 		got := b.post(t, contentType, strings.NewReader(""))
-		require.Equal(t, reply{200, got.header, answer{}}, got, "an empty body is no mistake")
+		require.Equal(t, reply{200, got.header, answer{}}, got, "an empty body is accepted")
 	}
 	require.Equal(t, 200, b.lines(t, startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond), endLine("healthy")).status)
 	requireHealthy(t, b)
 }
 
-func TestLiveBodyIsNotBounded(t *testing.T) {
+func TestLiveBody_HasNoSizeLimit(t *testing.T) {
 	b := start(t, func(c *Config) { c.Protocols.HTTP.Get().MaxRequestBodySize = 1000 })
 	l := b.live(t)
 	l.send(t, startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond))
@@ -298,8 +297,8 @@ func TestLiveBodyIsNotBounded(t *testing.T) {
 	requireHealthy(t, b)
 }
 
-// What was whole when the client went away counts; the rest never was.
-func TestClientHangsUpHalfway(t *testing.T) {
+// The complete lines of a live body count when the client disconnects.
+func TestLiveBody_ClientDisconnects(t *testing.T) {
 	before := runtime.NumGoroutine()
 	b := start(t)
 	conn, err := net.Dial("tcp", b.addrHTTP.String())
@@ -307,10 +306,10 @@ func TestClientHangsUpHalfway(t *testing.T) {
 	body := strings.Join([]string{startLine("cut"), chunkLine("cut", time.Millisecond), `{"event":"chunk","str`}, "\n")
 	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", tokensPath, typeNDJSON, len(body), body)
 	require.NoError(t, err)
-	eventually(t, func() bool { return b.intake.store.Streams() == 1 }, "whole lines are applied as they come")
+	eventually(t, func() bool { return b.ingester.store.Streams() == 1 }, "complete lines are applied when they arrive")
 	require.NoError(t, conn.Close())
 
-	// One of declared length is applied whole, or not at all.
+	// Without its end, a body with a Content-Length is not applied.
 	conn, err = net.Dial("tcp", b.addrHTTP.String())
 	require.NoError(t, err)
 	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 100000\r\n\r\n%s\n", tokensPath, typeNDJSON, startLine("declared"))
@@ -320,25 +319,25 @@ func TestClientHangsUpHalfway(t *testing.T) {
 	require.Equal(t, 200, b.lines(t, startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond), endLine("healthy")).status)
 	requireHealthy(t, b)
 	require.Equal(t, 200, b.lines(t, chunkLine("cut", 3*time.Millisecond), endLine("cut")).status, "another connection goes on with it")
-	require.EqualValues(t, 0, b.intake.store.Streams())
+	require.EqualValues(t, 0, b.ingester.store.Streams())
 	require.NoError(t, b.Shutdown(context.Background()))
 	require.Len(t, b.sink.all(), 2)
-	eventually(t, func() bool { return runtime.NumGoroutine() <= before+4 }, "goroutines are gone")
+	eventually(t, func() bool { return runtime.NumGoroutine() <= before+4 }, "the goroutines end")
 }
 
-func TestStreamThatNeverEnds(t *testing.T) {
+func TestExpiry_StreamWithoutEnd(t *testing.T) {
 	b := start(t, func(c *Config) { c.IdleTimeout = 50 * time.Millisecond })
 	require.Equal(t, 200, b.lines(t, startLine("endless"), chunkLine("endless", time.Millisecond)).status)
-	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "it expires")
+	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "the stream expires")
 	got := b.sink.one(t)
 	require.Equal(t, "incomplete", got.Attributes["tokenpulse.outcome"])
-	require.Equal(t, at(time.Millisecond), got.End, "the last time known of it")
+	require.Equal(t, at(time.Millisecond), got.End, "the time of the last event")
 	require.Len(t, got.Chunks, 1)
-	require.Zero(t, b.intake.store.Memory())
+	require.Zero(t, b.ingester.store.Memory())
 	require.Contains(t, b.lines(t, chunkLine("endless", 2*time.Millisecond)).answer.Errors[0].Message, "not open")
 }
 
-func TestHundredThousandModelNames(t *testing.T) {
+func TestMemory_HundredThousandModelNames(t *testing.T) {
 	b := start(t)
 	const models, perRequest = 100_000, 10_000
 	for first := 0; first < models; first += perRequest {
@@ -349,8 +348,8 @@ func TestHundredThousandModelNames(t *testing.T) {
 		got := b.post(t, typeNDJSON, strings.NewReader(body.String()))
 		require.Equal(t, answer{Accepted: perRequest}, got.answer)
 	}
-	require.EqualValues(t, models, b.intake.store.Streams())
-	require.LessOrEqual(t, b.intake.store.Memory()/models, int64(512), "bytes an open stream holds")
+	require.EqualValues(t, models, b.ingester.store.Streams())
+	require.LessOrEqual(t, b.ingester.store.Memory()/models, int64(512), "bytes an open stream holds")
 
 	got := b.lines(t, startLine("one-more"))
 	require.Equal(t, 429, got.status)
@@ -363,10 +362,10 @@ func TestHundredThousandModelNames(t *testing.T) {
 	require.Equal(t, 200, b.lines(t, endLine("s7"), startLine("one-more")).status, "an end makes room for a start")
 	require.NoError(t, b.Shutdown(context.Background()))
 	require.Len(t, b.sink.all(), models+2)
-	require.Zero(t, b.intake.store.Memory())
+	require.Zero(t, b.ingester.store.Memory())
 }
 
-func TestAttributesAreBounded(t *testing.T) {
+func TestAttributes_AreLimited(t *testing.T) {
 	b := start(t)
 	half := `"attributes":{"a":"` + strings.Repeat("t", 40_000) + `"}}`
 	first := fmt.Sprintf(`{"event":"start","stream_id":"s","time_unix_nano":"%d",`, at(0)) + half
@@ -376,11 +375,11 @@ func TestAttributesAreBounded(t *testing.T) {
 	got := b.lines(t, first, last)
 	require.Equal(t, answer{Accepted: 1, Rejected: 1, Errors: []answerError{{Line: 2, Message: message}}}, got.answer)
 	got = b.lines(t, last)
-	require.Equal(t, answer{Accepted: 1}, got.answer, "the same attributes again are not more")
+	require.Equal(t, answer{Accepted: 1}, got.answer, "equal attributes do not count twice")
 	require.Equal(t, "cancelled", b.sink.one(t).Attributes["tokenpulse.outcome"])
 
 	require.Equal(t, 200, b.lines(t, first).status)
 	got = b.lines(t, strings.ReplaceAll(last, "ttt", "uuu"))
 	require.Equal(t, answer{Rejected: 1, Errors: []answerError{{Line: 1, Message: message}}}, got.answer)
-	require.Zero(t, b.intake.store.Streams(), "over, without the attributes")
+	require.Zero(t, b.ingester.store.Streams(), "ended, without the attributes")
 }

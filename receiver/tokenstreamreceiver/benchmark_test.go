@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"google.golang.org/protobuf/proto"
 
@@ -27,20 +29,20 @@ const (
 	benchTokens  = 500
 )
 
-// benchmark measures from the bytes of a request to the consumer, in tokens.
+// benchmark measures the cost per token from the bytes of a request to the consumer.
 func benchmark(b *testing.B, wire []byte, read func(r *request) error) {
 	next := new(consumertest.TracesSink)
 	r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(metadata.Type), next)
 	require.NoError(b, err)
-	under := r.requests.New().(*request)
+	req := r.requests.New().(*request)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	spans := 0
 	b.ResetTimer()
 	for range b.N {
-		under.reset(r.reportHTTP, false)
-		require.NoError(b, read(under))
-		require.Nil(b, under.commit(b.Context()))
+		req.reset(r.reportHTTP, false)
+		require.NoError(b, read(req))
+		require.Nil(b, req.commit(b.Context()))
 		spans += next.SpanCount()
 		next.Reset()
 	}
@@ -80,8 +82,8 @@ func BenchmarkProtobuf(b *testing.B) {
 	benchmark(b, wire, func(r *request) error { return r.readProtobuf(wire) })
 }
 
-// BenchmarkParts is of streams that come in ten requests each, as from a service that
-// sends every second.
+// BenchmarkParts sends each stream in ten requests, like a service that sends every
+// second.
 func BenchmarkParts(b *testing.B) {
 	const parts = 10
 	var wires [parts][]byte
@@ -130,7 +132,7 @@ func BenchmarkNDJSON(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, delta := range benchDeltas() {
 		time += uint64(delta) * 1000
-		// Streams do not take turns: one is a little faster here, another there.
+		// Streams are interleaved in random order.
 		for _, i := range random.Perm(benchStreams) {
 			fmt.Fprintf(&body, `{"event":"chunk","stream_id":"stream-%d","time_unix_nano":"%d","tokens":1,"channel":"content"}`+"\n", i, time)
 		}
@@ -150,4 +152,28 @@ func BenchmarkNDJSON(b *testing.B) {
 			}
 		}
 	})
+}
+
+func BenchmarkLogs(b *testing.B) {
+	first := event("tokenpulse.stream.start", 0, attrs{
+		"gen_ai.operation.name": "chat", "gen_ai.request.model": "llama-3-70b", "gen_ai.provider.name": "vllm",
+	})
+	last := event("tokenpulse.stream.end", time.Minute, attrs{"finish_reason": "stop", "usage.output_tokens": benchTokens})
+	var records []record
+	for i := range benchStreams {
+		span := inSpan(fmt.Sprintf("%016x", i+1))
+		both := func(f record) record {
+			return func(r plog.LogRecord) { f(r); span(r) }
+		}
+		records = append(records, both(first))
+		at := 200 * time.Millisecond
+		for _, delta := range benchDeltas() {
+			at += time.Duration(delta) * time.Microsecond
+			records = append(records, both(event("gen_ai.token.generated", at, attrs{"gen_ai.request.model": "llama-3-70b"})))
+		}
+		records = append(records, both(last))
+	}
+	wire, err := plogotlp.NewExportRequestFromLogs(toLogs(records...)).MarshalProto()
+	require.NoError(b, err)
+	benchmark(b, wire, func(r *request) error { return r.readLogsProtobuf(wire) })
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 )
 
-// Protocols are the ways in. As in the otlp receiver, naming one without the
-// other turns the other off.
+// Protocols configures the servers. As in the otlp receiver, a section with one protocol
+// turns the other one off.
 type Protocols struct {
 	HTTP configoptional.Optional[confighttp.ServerConfig] `mapstructure:"http"`
 	GRPC configoptional.Optional[configgrpc.ServerConfig] `mapstructure:"grpc"`
@@ -29,22 +29,22 @@ type Protocols struct {
 type Config struct {
 	Protocols Protocols `mapstructure:"protocols"`
 
-	// IdleTimeout is how long a stream stays open without an event before it is
-	// emitted as incomplete, and how long a live body may stay silent.
+	// IdleTimeout is how long a stream stays open without an event before it is emitted
+	// as incomplete, and how long a request body may pause.
 	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
 
-	// MaxStreams bounds the streams that are open at a time. When it is reached,
-	// new ones are refused and no open one is touched.
+	// MaxStreams limits the open streams. At the limit, requests with new streams are
+	// refused; open streams are never evicted.
 	MaxStreams int `mapstructure:"max_streams"`
 
-	// MaxChunksPerStream bounds the chunks of one stream. Later ones are dropped.
+	// MaxChunksPerStream limits the chunks of one stream. Later chunks are dropped.
 	MaxChunksPerStream int `mapstructure:"max_chunks_per_stream"`
 
-	// MaxEventBytes bounds a line of NDJSON, and a stream's id, attributes and
-	// resource together.
+	// MaxEventBytes limits a line of NDJSON, and the ID, attributes and resource of a
+	// stream together.
 	MaxEventBytes int `mapstructure:"max_event_bytes"`
 
-	// MaxMemoryMiB bounds what all open streams together hold.
+	// MaxMemoryMiB limits the memory of all open streams together.
 	MaxMemoryMiB int `mapstructure:"max_memory_mib"`
 
 	// prevent unkeyed literal initialization
@@ -53,20 +53,22 @@ type Config struct {
 
 var _ component.Config = (*Config)(nil)
 
-// Unmarshal reads the protocols. The defaults have both, so that a receiver
-// without settings takes everything.
+// defaultMaxBodySize equals the default of confighttp.
+const defaultMaxBodySize = 20 << 20
+
+// Unmarshal reads the section protocols. Without it both protocols keep their defaults.
 func (p *Protocols) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(p); err != nil {
 		return err
 	}
-	named := conf.ToStringMap()
-	if len(named) == 0 {
+	configured := conf.ToStringMap()
+	if len(configured) == 0 {
 		return nil
 	}
-	if _, ok := named["http"]; !ok {
+	if _, ok := configured["http"]; !ok {
 		p.HTTP = configoptional.None[confighttp.ServerConfig]()
 	}
-	if _, ok := named["grpc"]; !ok {
+	if _, ok := configured["grpc"]; !ok {
 		p.GRPC = configoptional.None[configgrpc.ServerConfig]()
 	}
 	return nil
@@ -79,23 +81,23 @@ func (c *Config) Validate() error {
 		errs = append(errs, errors.New("protocols: at least one of http and grpc must be enabled"))
 	}
 	if http := c.Protocols.HTTP.Get(); http != nil && slices.Contains(http.CompressionAlgorithms, "snappy") {
-		errs = append(errs, errors.New("protocols::http::compression_algorithms: snappy bodies cannot be read as they come; use x-snappy-framed, gzip or zstd"))
+		errs = append(errs, errors.New("protocols::http::compression_algorithms: snappy cannot be decompressed as a stream; use x-snappy-framed, gzip or zstd"))
 	}
-	// A number without a unit counts as nanoseconds.
+	// YAML numbers without a unit are nanoseconds.
 	if c.IdleTimeout < time.Millisecond {
-		errs = append(errs, fmt.Errorf("idle_timeout: must be at least 1ms and have its unit, such as 60s; is %s", c.IdleTimeout))
+		errs = append(errs, fmt.Errorf("idle_timeout: must be at least 1ms and have a unit, such as 60s; is %s", c.IdleTimeout))
 	}
 	for _, limit := range []struct {
-		key          string
-		value, least int
+		key            string
+		value, minimum int
 	}{
 		{"max_streams", c.MaxStreams, 1},
 		{"max_chunks_per_stream", c.MaxChunksPerStream, 1},
 		{"max_event_bytes", c.MaxEventBytes, 1024},
 		{"max_memory_mib", c.MaxMemoryMiB, 1},
 	} {
-		if limit.value < limit.least {
-			errs = append(errs, fmt.Errorf("%s: must be at least %d, is %d", limit.key, limit.least, limit.value))
+		if limit.value < limit.minimum {
+			errs = append(errs, fmt.Errorf("%s: must be at least %d, is %d", limit.key, limit.minimum, limit.value))
 		}
 	}
 	return errors.Join(errs...)

@@ -15,11 +15,11 @@ func load(t *testing.T, settings map[string]any) (*Config, error) {
 	return cfg, confmap.Validate(cfg)
 }
 
-func TestDefaults(t *testing.T) {
+func TestConfig_Defaults(t *testing.T) {
 	for name, settings := range map[string]map[string]any{
-		"nothing":            {},
-		"protocols, no more": {"protocols": nil},
-		"both without more":  {"protocols": map[string]any{"http": nil, "grpc": nil}},
+		"no section":           {},
+		"empty protocols":      {"protocols": nil},
+		"both protocols empty": {"protocols": map[string]any{"http": nil, "grpc": nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, err := load(t, settings)
@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestConfig(t *testing.T) {
+func TestConfig_AllSettings(t *testing.T) {
 	cfg, err := load(t, map[string]any{
 		"protocols":    map[string]any{"http": map[string]any{"endpoint": "localhost:9999"}, "grpc": map[string]any{"enabled": false}},
 		"idle_timeout": "5s",
@@ -46,7 +46,7 @@ func TestConfig(t *testing.T) {
 	require.Equal(t, 5*time.Second, cfg.IdleTimeout)
 }
 
-func TestNamingOneProtocolTurnsTheOtherOff(t *testing.T) {
+func TestConfig_OneProtocolDisablesTheOther(t *testing.T) {
 	cfg, err := load(t, map[string]any{"protocols": map[string]any{"http": nil}})
 	require.NoError(t, err)
 	require.Equal(t, "localhost:4319", cfg.Protocols.HTTP.Get().NetAddr.Endpoint)
@@ -58,22 +58,22 @@ func TestNamingOneProtocolTurnsTheOtherOff(t *testing.T) {
 	require.Nil(t, cfg.Protocols.HTTP.Get())
 }
 
-func TestUnknownProtocol(t *testing.T) {
+func TestConfig_RejectsUnknownProtocol(t *testing.T) {
 	settings := map[string]any{"protocols": map[string]any{"https": nil}}
 	require.ErrorContains(t, confmap.NewFromStringMap(settings).Unmarshal(createDefaultConfig()), "https")
 }
 
-func TestConfigMistakes(t *testing.T) {
+func TestConfig_RejectsInvalidSettings(t *testing.T) {
 	off := map[string]any{"enabled": false}
 	for want, settings := range map[string]map[string]any{
-		"protocols: at least one of http and grpc must be enabled":                   {"protocols": map[string]any{"http": off, "grpc": off}},
-		"idle_timeout: must be at least 1ms and have its unit, such as 60s; is -1s":  {"idle_timeout": "-1s"},
-		"idle_timeout: must be at least 1ms and have its unit, such as 60s; is 60ns": {"idle_timeout": 60},
-		"max_streams: must be at least 1, is 0":                                      {"max_streams": 0},
-		"max_chunks_per_stream: must be at least 1, is -4":                           {"max_chunks_per_stream": -4},
-		"max_event_bytes: must be at least 1024, is 10":                              {"max_event_bytes": 10},
-		"max_memory_mib: must be at least 1, is 0":                                   {"max_memory_mib": 0},
-		"compression_algorithms: snappy bodies":                                      {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"gzip", "snappy"}}}},
+		"protocols: at least one of http and grpc must be enabled":                 {"protocols": map[string]any{"http": off, "grpc": off}},
+		"idle_timeout: must be at least 1ms and have a unit, such as 60s; is -1s":  {"idle_timeout": "-1s"},
+		"idle_timeout: must be at least 1ms and have a unit, such as 60s; is 60ns": {"idle_timeout": 60},
+		"max_streams: must be at least 1, is 0":                                    {"max_streams": 0},
+		"max_chunks_per_stream: must be at least 1, is -4":                         {"max_chunks_per_stream": -4},
+		"max_event_bytes: must be at least 1024, is 10":                            {"max_event_bytes": 10},
+		"max_memory_mib: must be at least 1, is 0":                                 {"max_memory_mib": 0},
+		"compression_algorithms: snappy cannot":                                    {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"gzip", "snappy"}}}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			_, err := load(t, settings)

@@ -1,6 +1,5 @@
-// Package tokenstreamreceiver turns the token events that services send, over
-// HTTP and gRPC, of their own or as OpenTelemetry log events, into one finished
-// span per stream.
+// Package tokenstreamreceiver receives the token events of streams over HTTP and gRPC
+// and emits one span per finished stream.
 package tokenstreamreceiver
 
 //go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml

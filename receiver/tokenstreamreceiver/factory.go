@@ -14,9 +14,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
-// defaultMaxBodySize is confighttp's own default too.
-const defaultMaxBodySize = 20 << 20
-
 // NewFactory creates the factory of the token_stream receiver.
 func NewFactory() receiver.Factory {
 	return receiver.NewFactory(
@@ -30,7 +27,7 @@ func createDefaultConfig() component.Config {
 	http := confighttp.NewDefaultServerConfig()
 	http.NetAddr.Endpoint = "localhost:4319"
 	http.MaxRequestBodySize = defaultMaxBodySize
-	// Of what the Collector offers, those that are read as they come.
+	// The algorithms of the Collector that decompress a stream.
 	http.CompressionAlgorithms = []string{"", "gzip", "zstd", "zlib", "deflate"}
 
 	grpc := configgrpc.NewDefaultServerConfig()

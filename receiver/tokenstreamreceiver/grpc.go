@@ -7,13 +7,11 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configgrpc"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
@@ -41,7 +39,7 @@ func (r *tokenStreamReceiver) startGRPC(ctx context.Context, host component.Host
 	return nil
 }
 
-// stopGRPC lets calls under way finish until ctx ends, then cuts them off.
+// stopGRPC lets calls in progress finish until ctx ends, then aborts them.
 func (r *tokenStreamReceiver) stopGRPC(ctx context.Context) {
 	if r.serverGRPC == nil {
 		return
@@ -53,11 +51,11 @@ func (r *tokenStreamReceiver) stopGRPC(ctx context.Context) {
 	r.serverGRPC = nil
 }
 
-// rawMessage is a request as it came, for the decoder to read where it is.
+// rawMessage is an encoded request, which the decoders of package wire read in place.
 type rawMessage struct{ mem.Buffer }
 
-// rawCodec passes raw messages through, has pdata's encode themselves, and leaves
-// all else to the codec that gRPC would use.
+// rawCodec keeps raw messages encoded, lets pdata messages encode themselves, and leaves
+// all other messages to the codec that gRPC uses by default.
 type rawCodec struct{ encoding.CodecV2 }
 
 func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
@@ -78,7 +76,7 @@ func (c rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// tokenStreamService is the generated TokenStreamService, for raw messages.
+// tokenStreamService is the TokenStreamService with raw messages.
 var tokenStreamService = grpc.ServiceDesc{
 	ServiceName: tokenpulsev1.TokenStreamService_ServiceDesc.ServiceName,
 	HandlerType: (*any)(nil),
@@ -89,8 +87,7 @@ var tokenStreamService = grpc.ServiceDesc{
 
 const logsServiceName = "opentelemetry.proto.collector.logs.v1.LogsService"
 
-// logsService is OTLP's LogsService, for raw messages: they are checked before
-// pdata decodes them.
+// logsService is OTLP's LogsService with raw messages.
 var logsService = grpc.ServiceDesc{
 	ServiceName: logsServiceName,
 	HandlerType: (*any)(nil),
@@ -98,9 +95,9 @@ var logsService = grpc.ServiceDesc{
 	Metadata:    "opentelemetry/proto/collector/logs/v1/logs_service.proto",
 }
 
-// exportMethod is the method Export of a service.
+// exportMethod returns the method Export of a service.
 func exportMethod(fullName string, export func(*tokenStreamReceiver, context.Context, *rawMessage) (any, error)) grpc.MethodDesc {
-	handle := func(server any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's order
+	handle := func(server any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's signature
 		raw := new(rawMessage)
 		if err := decode(raw); err != nil {
 			return nil, err
@@ -121,33 +118,33 @@ func handleStream(server any, stream grpc.ServerStream) error {
 	return server.(*tokenStreamReceiver).stream(stream)
 }
 
-// export applies one message whole.
+// export applies the whole message.
 func (r *tokenStreamReceiver) export(ctx context.Context, message *rawMessage) (any, error) {
-	under := r.requests.Get().(*request)
-	defer r.requests.Put(under)
-	under.reset(r.reportGRPC, false)
-	if err := under.commitMessage(ctx, message, under.readProtobuf); err != nil {
+	req := r.requests.Get().(*request)
+	defer r.requests.Put(req)
+	req.reset(r.reportGRPC, false)
+	if err := req.commitMessage(ctx, message, req.readProtobuf); err != nil {
 		return nil, err
 	}
-	return under.response()
+	return req.applied.tokensResponse()
 }
 
-// exportLogs applies one message whole.
+// exportLogs applies the whole message.
 func (r *tokenStreamReceiver) exportLogs(ctx context.Context, message *rawMessage) (any, error) {
-	under := r.requests.Get().(*request)
-	defer r.requests.Put(under)
-	under.reset(r.reportGRPC, true)
-	if err := under.commitMessage(ctx, message, under.readLogsProtobuf); err != nil {
+	req := r.requests.Get().(*request)
+	defer r.requests.Put(req)
+	req.reset(r.reportGRPC, true)
+	if err := req.commitMessage(ctx, message, req.readLogsProtobuf); err != nil {
 		return nil, err
 	}
-	return under.applied.logsResponse(), nil
+	return req.applied.logsResponse(), nil
 }
 
-// stream applies each message whole, as it comes.
+// stream applies each message as a whole when it arrives.
 func (r *tokenStreamReceiver) stream(stream grpc.ServerStream) error {
-	under := r.requests.Get().(*request)
-	defer r.requests.Put(under)
-	under.reset(r.reportGRPC, false)
+	req := r.requests.Get().(*request)
+	defer r.requests.Put(req)
+	req.reset(r.reportGRPC, false)
 	messages := r.receive(stream)
 	for {
 		select {
@@ -155,7 +152,7 @@ func (r *tokenStreamReceiver) stream(stream grpc.ServerStream) error {
 			return errShutdown.status().Err()
 		case received := <-messages:
 			if errors.Is(received.err, io.EOF) {
-				response, err := under.response()
+				response, err := req.applied.tokensResponse()
 				if err != nil {
 					return err
 				}
@@ -164,7 +161,7 @@ func (r *tokenStreamReceiver) stream(stream grpc.ServerStream) error {
 			if received.err != nil {
 				return received.err
 			}
-			err := under.commitMessage(stream.Context(), received.message, under.readProtobuf)
+			err := req.commitMessage(stream.Context(), received.message, req.readProtobuf)
 			received.message.Free()
 			if err != nil {
 				return err
@@ -178,8 +175,8 @@ type received struct {
 	err     error
 }
 
-// receive passes on what a stream receives, until its first error or the end of
-// its handler, because nothing but the latter makes RecvMsg give up waiting.
+// receive forwards the messages of a stream, up to its first error. It receives in a
+// goroutine, because only the end of the handler interrupts RecvMsg.
 func (r *tokenStreamReceiver) receive(stream grpc.ServerStream) <-chan received {
 	messages := make(chan received)
 	r.running.Go(func() {
@@ -202,7 +199,7 @@ func (r *tokenStreamReceiver) receive(stream grpc.ServerStream) <-chan received 
 	return messages
 }
 
-// commitMessage applies a message whole, or returns the status to answer with.
+// commitMessage applies the whole message, or returns the status of the error.
 func (r *request) commitMessage(ctx context.Context, message *rawMessage, read func([]byte) error) error {
 	if err := read(message.ReadOnlyData()); err != nil {
 		r.unreadable(ctx)
@@ -216,33 +213,4 @@ func (r *request) commitMessage(ctx context.Context, message *rawMessage, read f
 		return refused.status().Err()
 	}
 	return nil
-}
-
-// response answers a request that was applied at least in part.
-func (r *request) response() (*tokenpulsev1.ExportTokenStreamsResponse, error) {
-	response := &tokenpulsev1.ExportTokenStreamsResponse{}
-	if len(r.applied.Errors) == 0 {
-		return response, nil
-	}
-	first := r.applied.Errors[0].Message
-	if r.applied.Accepted == 0 {
-		return nil, status.Error(codes.InvalidArgument, first)
-	}
-	response.PartialSuccess = &tokenpulsev1.ExportTokenStreamsPartialSuccess{
-		RejectedTokenStreams: int64(r.applied.Rejected),
-		ErrorMessage:         first,
-	}
-	return response, nil
-}
-
-func (r *refusal) status() *status.Status {
-	plain := status.New(r.grpc, r.message)
-	if !r.retry {
-		return plain
-	}
-	detailed, err := plain.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)})
-	if err != nil {
-		return plain
-	}
-	return detailed
 }

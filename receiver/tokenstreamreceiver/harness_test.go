@@ -27,7 +27,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
-// span is what the tests look at of a span.
+// span is the parts of a span that tests compare.
 type span struct {
 	Name, Kind           string
 	Trace, ID, Parent    string
@@ -43,7 +43,7 @@ type chunk struct {
 	Channel timeline.Channel
 }
 
-// sink is a pipeline that can be told to refuse.
+// sink is a pipeline that refuses data on request.
 type sink struct {
 	mu    sync.Mutex
 	spans []span
@@ -118,7 +118,7 @@ func (s *sink) one(t *testing.T) span {
 	return all[0]
 }
 
-// bench is a receiver under test, with its pipeline and its own telemetry.
+// bench is a receiver under test with its pipeline and telemetry.
 type bench struct {
 	*tokenStreamReceiver
 	sink      *sink
@@ -201,7 +201,7 @@ func (b *bench) live(t testing.TB) *live {
 	return open(t, http.DefaultClient, b.url(), typeNDJSON)
 }
 
-// open begins a request and leaves its body to be sent.
+// open sends the headers of a request; the caller sends the body.
 func open(t testing.TB, client *http.Client, url, contentType string, header ...string) *live {
 	t.Helper()
 	reader, writer := io.Pipe()
@@ -244,7 +244,7 @@ func (l *live) wait(t testing.TB) reply {
 	}
 }
 
-// eventually waits for what other goroutines do.
+// eventually waits until other goroutines fulfill the condition.
 func eventually(t testing.TB, condition func() bool, what string) {
 	t.Helper()
 	require.Eventually(t, condition, 10*time.Second, time.Millisecond, what)

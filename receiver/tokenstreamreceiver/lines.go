@@ -6,21 +6,21 @@ import (
 	"io"
 )
 
-// lineReader splits a body into lines, in a buffer of fixed size, and tells what
-// is there already from what has to be waited for.
+// lineReader splits a body into lines in a buffer of fixed size. next returns lines that
+// are already in the buffer, fill waits for more of the body.
 type lineReader struct {
 	body    io.Reader
-	longest int // bytes of a line, without its end
+	longest int // in bytes, without the end of the line
 	buffer  []byte
-	start   int // of what was not returned yet, in buffer
+	start   int // of the bytes in buffer that next has not returned
 	end     int
 	number  int // of the last line returned, from 1
-	// skipping is set in the middle of a line that is too long.
+	// skipping is set inside of a line that is too long.
 	skipping bool
-	err      error // that the body ended with, io.EOF included
+	err      error // of the end of the body, such as io.EOF
 }
 
-// readSize is the least size of the buffer.
+// readSize is the minimum size of the buffer.
 const readSize = 64 << 10
 
 func newLineReader(longest int) *lineReader {
@@ -31,9 +31,9 @@ func (l *lineReader) reset(body io.Reader) {
 	*l = lineReader{body: body, longest: l.longest, buffer: l.buffer}
 }
 
-// next returns the next line that is there already and is not blank, without its
-// end, or nil and true when it is too long. It reports false when fill has to be
-// called first. A line is good until then.
+// next returns the next line in the buffer that is not blank, without its end, or nil
+// and true for a line that is too long. It reports false if fill must be called first.
+// A line is valid until the next call of fill.
 func (l *lineReader) next() (line []byte, ok bool) {
 	for {
 		rest := l.buffer[l.start:l.end]
@@ -64,14 +64,14 @@ func (l *lineReader) next() (line []byte, ok bool) {
 }
 
 func isBlank(line []byte) bool {
-	if len(line) > 0 && line[0] == '{' { // as most lines begin
+	if len(line) > 0 && line[0] == '{' { // the usual start
 		return false
 	}
 	return len(bytes.TrimSpace(line)) == 0
 }
 
-// fill waits for more of the body. After next has returned all there was, it
-// returns the error that the body ended with.
+// fill waits for more of the body. At the end of the body it returns the error of the
+// end, once next has returned all lines.
 func (l *lineReader) fill() error {
 	if l.err != nil {
 		return l.err

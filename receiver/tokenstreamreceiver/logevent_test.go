@@ -17,21 +17,21 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-var foreignEvents = []string{
+var otherEvents = []string{
 	"gen_ai.token.generated", "gen_ai.content.completion.chunk", "llm.content.completion.chunk", "gen_ai.content.chunk", "gen_ai.stream.chunk",
 }
 
-// generated is the commonest event of others.
+// generated returns an event gen_ai.token.generated.
 func generated(offset time.Duration, attributes attrs, change ...record) record {
 	return event("gen_ai.token.generated", offset, attributes, change...)
 }
 
 const streamOfSpan = traceHex + "/" + parentHex
 
-// Chunks of others open their stream, and only idle_timeout or our own end close
-// it: nobody told of more.
-func TestForeignChunks(t *testing.T) {
-	for _, name := range foreignEvents {
+// Chunks of other instrumentation open their stream. Only idle_timeout or an event
+// tokenpulse.stream.end closes it.
+func TestLogEvents_OtherInstrumentation(t *testing.T) {
+	for _, name := range otherEvents {
 		for _, how := range []string{"EventName", "attribute event.name"} {
 			t.Run(name+" as "+how, func(t *testing.T) {
 				b := start(t)
@@ -63,8 +63,8 @@ func TestForeignChunks(t *testing.T) {
 	}
 }
 
-// One frame among tokens is enough, wherever it comes; one of no token is none.
-func TestFramesAmongTokens(t *testing.T) {
+// One frame with tokens marks the stream, in any position.
+func TestLogEvents_FramesAmongTokens(t *testing.T) {
 	frame := event("gen_ai.content.chunk", 2*time.Millisecond, nil)
 	first := event("tokenpulse.stream.start", 0, nil)
 	token := event("tokenpulse.stream.chunk", time.Millisecond, nil)
@@ -73,12 +73,12 @@ func TestFramesAmongTokens(t *testing.T) {
 		requests [][]record
 		frames   any
 	}{
-		"whole in one request":       {[][]record{{first, token, frame, last}}, true},
-		"before the tokens":          {[][]record{{frame}, {first}, {token}, {last}}, true},
-		"after the tokens":           {[][]record{{first}, {token}, {frame}, {last}}, true},
-		"with the end":               {[][]record{{first, token}, {frame, last}}, true},
-		"a frame that says no token": {[][]record{{first, token, event("gen_ai.content.chunk", 0, attrs{"tokens": 0}), last}}, nil},
-		"a frame of another stream":  {[][]record{{frame, last}, {first, token, last}}, nil},
+		"whole in one request":      {[][]record{{first, token, frame, last}}, true},
+		"before the tokens":         {[][]record{{frame}, {first}, {token}, {last}}, true},
+		"after the tokens":          {[][]record{{first}, {token}, {frame}, {last}}, true},
+		"with the end":              {[][]record{{first, token}, {frame, last}}, true},
+		"a frame of zero tokens":    {[][]record{{first, token, event("gen_ai.content.chunk", 0, attrs{"tokens": 0}), last}}, nil},
+		"a frame of another stream": {[][]record{{frame, last}, {first, token, last}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
@@ -90,7 +90,7 @@ func TestFramesAmongTokens(t *testing.T) {
 	}
 }
 
-func TestNumbersOfLogEvents(t *testing.T) {
+func TestLogEvents_Numbers(t *testing.T) {
 	for name, tokens := range map[string]any{"an integer": 3, "a whole double": 3.0, "decimal digits": "3"} {
 		for _, event := range []string{"gen_ai.token.generated", "tokenpulse.stream.chunk"} {
 			t.Run(event+", "+name, func(t *testing.T) {
@@ -102,14 +102,14 @@ func TestNumbersOfLogEvents(t *testing.T) {
 			})
 		}
 	}
-	t.Run("what is no number says nothing in events of others", func(t *testing.T) {
+	t.Run("other instrumentation, not a number: one token", func(t *testing.T) {
 		for _, tokens := range []any{"hello", 1.5, []any{"a", "b"}, true, nil} {
 			b := start(t)
 			b.logs(t, typeProtobuf, anEvent("gen_ai.token.generated", attrs{"tokens": tokens, "channel": "thoughts", "seq": "x", "vantage": "moon"})...).whole(t)
 			require.Equal(t, []chunk{{0, 1, timeline.Content}}, b.sink.one(t).Chunks)
 		}
 	})
-	t.Run("seq orders and drops repeats", func(t *testing.T) {
+	t.Run("seq orders and drops duplicates", func(t *testing.T) {
 		b := start(t)
 		seq := func(n any, offset time.Duration) record {
 			return event("tokenpulse.stream.chunk", offset, attrs{"seq": n})
@@ -119,7 +119,7 @@ func TestNumbersOfLogEvents(t *testing.T) {
 		require.Equal(t, []chunk{{10 * ms, 1, 0}, {0, 1, 0}}, b.sink.one(t).Chunks, "since the earliest")
 		requireMetric(t, b, "duplicates_dropped", nil, 1)
 	})
-	t.Run("usage, in attributes of their own", func(t *testing.T) {
+	t.Run("usage in separate attributes", func(t *testing.T) {
 		b := start(t)
 		b.logs(t, typeProtobuf, generated(0, nil), event("tokenpulse.stream.end", time.Second, attrs{
 			"usage.input_tokens": 17, "usage.output_tokens": "6", "usage.reasoning_tokens": 2.0, "usage.cached_input_tokens": 0,
@@ -132,12 +132,12 @@ func TestNumbersOfLogEvents(t *testing.T) {
 	})
 }
 
-// anEvent is a stream of one chunk.
+// anEvent is a stream with one chunk.
 func anEvent(name string, attributes attrs) []record {
 	return []record{event(name, 0, attributes), event("tokenpulse.stream.end", time.Second, nil)}
 }
 
-func TestChannelsOfLogEvents(t *testing.T) {
+func TestLogEvents_Channels(t *testing.T) {
 	b := start(t)
 	channel := func(name any) record {
 		return event("tokenpulse.stream.chunk", 0, attrs{"channel": name})
@@ -146,7 +146,7 @@ func TestChannelsOfLogEvents(t *testing.T) {
 	require.Equal(t, []chunk{{0, 1, timeline.Reasoning}, {0, 1, timeline.ToolCall}, {0, 1, timeline.Content}, {0, 1, timeline.Content}}, b.sink.one(t).Chunks)
 }
 
-func TestVantagesOfLogEvents(t *testing.T) {
+func TestLogEvents_Vantages(t *testing.T) {
 	for vantage, kind := range map[string]string{"client": "Client", "gateway": "Client", "server": "Server", "engine": "Server"} {
 		b := start(t)
 		b.logs(t, typeProtobuf, event("tokenpulse.stream.start", 0, attrs{"vantage": vantage}), event("tokenpulse.stream.end", 0, nil)).whole(t)
@@ -155,17 +155,17 @@ func TestVantagesOfLogEvents(t *testing.T) {
 	}
 }
 
-func TestOutcomesOfLogEvents(t *testing.T) {
+func TestLogEvents_Outcomes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end     attrs
 		outcome string
 	}{
-		"success":         {attrs{"finish_reason": "stop"}, "success"},
-		"error":           {attrs{"error": "upstream said no"}, "error"},
-		"cancelled":       {attrs{"cancelled": true}, "cancelled"},
-		"not so":          {attrs{"cancelled": false, "error": ""}, "success"},
-		"as text":         {attrs{"cancelled": "true"}, "cancelled"},
-		"not so, as text": {attrs{"cancelled": "false"}, "success"},
+		"success":          {attrs{"finish_reason": "stop"}, "success"},
+		"error":            {attrs{"error": "upstream said no"}, "error"},
+		"cancelled":        {attrs{"cancelled": true}, "cancelled"},
+		"neither":          {attrs{"cancelled": false, "error": ""}, "success"},
+		"as text":          {attrs{"cancelled": "true"}, "cancelled"},
+		"neither, as text": {attrs{"cancelled": "false"}, "success"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
@@ -176,15 +176,15 @@ func TestOutcomesOfLogEvents(t *testing.T) {
 	}
 }
 
-func TestFinishReasonsOfLogEvents(t *testing.T) {
+func TestLogEvents_FinishReasons(t *testing.T) {
 	for name, tt := range map[string]struct{ reason, finishReasons any }{
 		"text":                    {"stop", []any{"stop"}},
 		"a list":                  {[]any{"stop", "length"}, []any{"stop"}},
-		"a list of none":          {[]any{}, nil},
+		"an empty list":           {[]any{}, nil},
 		"a list as JSON":          {`["stop", "length"]`, []any{"stop"}},
-		"a list of none as JSON":  {"[]", nil},
-		"text that is no JSON":    {"[stop]", []any{"[stop]"}},
-		"a list of others":        {"[1]", []any{"[1]"}},
+		"an empty list as JSON":   {"[]", nil},
+		"text that is not JSON":   {"[stop]", []any{"[stop]"}},
+		"a list of numbers":       {"[1]", []any{"[1]"}},
 		"text that is other JSON": {`"stop"`, []any{`"stop"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestFinishReasonsOfLogEvents(t *testing.T) {
 	}
 }
 
-func TestTimeOfLogEvents(t *testing.T) {
+func TestLogEvents_Time(t *testing.T) {
 	times := func(unixNano, observed uint64) record {
 		return func(r plog.LogRecord) {
 			r.SetTimestamp(pcommon.Timestamp(unixNano))
@@ -203,31 +203,31 @@ func TestTimeOfLogEvents(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		times record
-		says  string
+		times   record
+		message string
 	}{
-		"time wins":                {times(t0, t0+500), ""},
-		"observed, if need be":     {times(0, t0), ""},
-		"none":                     {times(0, 0), "time_unix_nano is missing, and so is observed_time_unix_nano"},
-		"past what nanoseconds go": {times(1<<63, 0), "time must be a positive count"},
-		"seconds":                  {times(1_795_233_292, 0), "send nanoseconds since 1970, not seconds or milliseconds"},
+		"time wins":            {times(t0, t0+500), ""},
+		"observed as fallback": {times(0, t0), ""},
+		"both zero":            {times(0, 0), "time_unix_nano and observed_time_unix_nano are missing"},
+		"out of range":         {times(1<<63, 0), "time must be a positive count"},
+		"seconds":              {times(1_795_233_292, 0), "send nanoseconds since 1970, not seconds or milliseconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
 			got := b.logs(t, typeProtobuf, generated(0, nil, tt.times))
-			if tt.says != "" {
-				got.partly(t, 1, tt.says)
-				require.Zero(t, b.intake.store.Streams())
+			if tt.message != "" {
+				got.partly(t, 1, tt.message)
+				require.Zero(t, b.ingester.store.Streams())
 				return
 			}
 			got.whole(t)
 			require.NoError(t, b.Shutdown(context.Background()))
-			require.EqualValues(t, int64(t0), b.sink.one(t).Start)
+			require.EqualValues(t, t0, b.sink.one(t).Start)
 		})
 	}
 }
 
-func TestBadLogEvent(t *testing.T) {
+func TestLogEvents_RejectsOnlyBadEvent(t *testing.T) {
 	const own = "tokenpulse.stream."
 	nowhere := inSpan("")
 	half := func(r plog.LogRecord) { r.SetSpanID([8]byte{}) }
@@ -248,24 +248,24 @@ func TestBadLogEvent(t *testing.T) {
 		message string
 		reason  string
 	}{
-		"of others, not in a span":    {generated(0, attrs{"stream_id": "s"}, nowhere), "a record gen_ai.token.generated needs a trace_id and a span_id, which tell its stream: log it in the span of its request", "invalid"},
-		"of others, half in a span":   {generated(0, nil, half), "needs a trace_id and a span_id", "invalid"},
-		"ours, not in a span":         {event(own+"chunk", 0, nil, nowhere), "log it in the span of its request, or give it the attribute stream_id", "invalid"},
-		"ours, half in a span":        {event(own+"start", 0, nil, half), "or give it the attribute stream_id", "invalid"},
-		"a stream id that is no text": {event(own+"chunk", 0, attrs{"stream_id": 7}, nowhere), "stream_id must be a string", "invalid"},
+		"other, without span":         {generated(0, attrs{"stream_id": "s"}, nowhere), "record gen_ai.token.generated has no trace_id and span_id to identify its stream; log it in the span of its request", "invalid"},
+		"other, without span ID":      {generated(0, nil, half), "has no trace_id and span_id", "invalid"},
+		"own, without span":           {event(own+"chunk", 0, nil, nowhere), "log it in the span of its request, or set the attribute stream_id", "invalid"},
+		"own, without span ID":        {event(own+"start", 0, nil, half), "or set the attribute stream_id", "invalid"},
+		"a stream id of a number":     {event(own+"chunk", 0, attrs{"stream_id": 7}, nowhere), "stream_id must be a UTF-8 string", "invalid"},
 		"a very long stream id":       {event(own+"chunk", 0, attrs{"stream_id": strings.Repeat("x", 257)}, nowhere), "stream_id has 257 bytes", "invalid"},
-		"scheduled, of no stream":     {event(own+"scheduled", 0, nil), `stream "` + streamOfSpan + `" is not open`, "unknown_stream"},
-		"end, of no stream":           {event(own+"end", 0, nil), "is not open", "unknown_stream"},
-		"no token, of no stream":      {generated(0, attrs{"tokens": 0}), "is not open", "unknown_stream"},
+		"scheduled, unknown stream":   {event(own+"scheduled", 0, nil), `stream "` + streamOfSpan + `" is not open`, "unknown_stream"},
+		"end, unknown stream":         {event(own+"end", 0, nil), "is not open", "unknown_stream"},
+		"zero tokens, unknown stream": {generated(0, attrs{"tokens": 0}), "is not open", "unknown_stream"},
 		"tokens is -1":                {generated(0, attrs{"tokens": -1}), "tokens must be an integer between 0 and 1048576", "invalid"},
 		"tokens is 1e12":              {generated(0, attrs{"tokens": 1e12}), "tokens must be an integer between 0 and 1048576", "invalid"},
-		"ours, tokens is 1.5":         {event(own+"chunk", 0, attrs{"tokens": 1.5}), "tokens must be an integer", "invalid"},
-		"ours, tokens is text":        {event(own+"chunk", 0, attrs{"tokens": "my-secret"}), "tokens must be an integer", "invalid"},
+		"own, tokens is 1.5":          {event(own+"chunk", 0, attrs{"tokens": 1.5}), "tokens must be an integer", "invalid"},
+		"own, tokens is text":         {event(own+"chunk", 0, attrs{"tokens": "my-secret"}), "tokens must be an integer", "invalid"},
 		"unknown channel":             {event(own+"chunk", 0, attrs{"channel": "my-secret"}), "channel must be content, reasoning or tool_call", "invalid"},
-		"channel is a number":         {event(own+"chunk", 0, attrs{"channel": 1}), "channel must be a string", "invalid"},
+		"channel is a number":         {event(own+"chunk", 0, attrs{"channel": 1}), "channel must be a UTF-8 string", "invalid"},
 		"seq is negative":             {event(own+"chunk", 0, attrs{"seq": -1}), "seq must be an integer, zero or more", "invalid"},
 		"unknown vantage":             {event(own+"start", 0, attrs{"vantage": "my-secret"}), "vantage must be client, gateway, server or engine", "invalid"},
-		"vantage is a number":         {event(own+"start", 0, attrs{"vantage": 1}), "vantage must be a string", "invalid"},
+		"vantage is a number":         {event(own+"start", 0, attrs{"vantage": 1}), "vantage must be a UTF-8 string", "invalid"},
 		"unknown vantage of a chunk":  {event(own+"chunk", 0, attrs{"vantage": "my-secret"}), "vantage must be client, gateway, server or engine", "invalid"},
 		"span id of 15 digits":        {event(own+"start", 0, attrs{"span_id": spanHex[1:]}), "span_id must be a string of 16 hexadecimal digits", "invalid"},
 		"parent id is not hex":        {event(own+"start", 0, attrs{"parent_span_id": "my-secret-text!!"}), "parent_span_id must be a string of 16 hexadecimal", "invalid"},
@@ -274,12 +274,12 @@ func TestBadLogEvent(t *testing.T) {
 		"attributes is text":          {event(own+"end", 0, attrs{"attributes": "my-secret"}), "attributes must be a map", "invalid"},
 		"nested 66 deep":              {event(own+"start", 0, attrs{"attributes": map[string]any{"a": deep}}), "nested more than 64 deep", "invalid"},
 		"1025 in a list":              {event(own+"start", 0, attrs{"attributes": map[string]any{"a": wide}}), "more than 1024 attributes in one list", "invalid"},
-		"1025 of a request":           {event(own+"start", 0, many), "more than 1024 attributes in one list", "invalid"},
-		"text that is none":           {event(own+"start", 0, attrs{"attributes": map[string]any{"a": "\xff"}}), "value is not valid UTF-8", "malformed"},
-		"a key that is no text":       {event(own+"start", 0, attrs{"attributes": map[string]any{"\xff": 1}}), "key is not valid UTF-8", "malformed"},
-		"a reason that is no text":    {event(own+"end", 0, attrs{"finish_reason": "\xff"}), "finish_reason must be a string, in UTF-8", "invalid"},
-		"a list that is no text":      {event(own+"end", 0, attrs{"finish_reason": []any{7}}), "finish_reason must be a string, in UTF-8", "invalid"},
-		"a reason that is a map":      {event(own+"end", 0, attrs{"finish_reason": map[string]any{"a": "stop"}}), "finish_reason must be a string, in UTF-8", "invalid"},
+		"1025 gen_ai.request.*":       {event(own+"start", 0, many), "more than 1024 attributes in one list", "invalid"},
+		"a value that is not UTF-8":   {event(own+"start", 0, attrs{"attributes": map[string]any{"a": "\xff"}}), "value is not valid UTF-8", "malformed"},
+		"a key that is not UTF-8":     {event(own+"start", 0, attrs{"attributes": map[string]any{"\xff": 1}}), "key is not valid UTF-8", "malformed"},
+		"a reason that is not UTF-8":  {event(own+"end", 0, attrs{"finish_reason": "\xff"}), "finish_reason must be a UTF-8 string", "invalid"},
+		"a list without text":         {event(own+"end", 0, attrs{"finish_reason": []any{7}}), "finish_reason must be a UTF-8 string", "invalid"},
+		"a reason that is a map":      {event(own+"end", 0, attrs{"finish_reason": map[string]any{"a": "stop"}}), "finish_reason must be a UTF-8 string", "invalid"},
 		"attributes too large":        {event(own+"start", 0, attrs{"attributes": map[string]any{"a": strings.Repeat("x", 70_000)}}), "take more than 65536 bytes; send fewer or shorter values, or raise max_event_bytes", "limit"},
 		"a chunk's are too large":     {generated(0, attrs{"gen_ai.request.model": strings.Repeat("x", 70_000)}), "take more than 65536 bytes; send fewer or shorter values, or raise max_event_bytes", "limit"},
 		"usage is a list":             {event(own+"end", 0, attrs{"usage": []any{1}}), "usage must be a map of token counts", "invalid"},
@@ -287,7 +287,7 @@ func TestBadLogEvent(t *testing.T) {
 		"usage is text":               {event(own+"end", 0, attrs{"usage.input_tokens": "my-secret"}), "usage.input_tokens must be between 0 and 1000000000", "invalid"},
 		"cancelled is a number":       {event(own+"end", 0, attrs{"cancelled": 1}), "cancelled must be true or false", "invalid"},
 		"cancelled is text":           {event(own+"end", 0, attrs{"cancelled": "yes"}), "cancelled must be true or false", "invalid"},
-		"error is a number":           {event(own+"end", 0, attrs{"error": 7}), "error must be a string", "invalid"},
+		"error is a number":           {event(own+"end", 0, attrs{"error": 7}), "error must be a UTF-8 string", "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
@@ -300,15 +300,14 @@ func TestBadLogEvent(t *testing.T) {
 			require.NotContains(t, got.message, "my-secret")
 			requireHealthy(t, b)
 			require.Len(t, b.sink.all(), 1)
-			require.Zero(t, b.intake.store.Streams())
+			require.Zero(t, b.ingester.store.Streams())
 			requireMetric(t, b, "events_accepted", nil, 4)
 			requireMetric(t, b, "events_rejected", map[string]string{"reason": tt.reason}, 1)
 		})
 	}
 }
 
-// Which span comes out of which ids.
-func TestSpanOfLogEvents(t *testing.T) {
+func TestLogEvents_SpanIDs(t *testing.T) {
 	const other = "1111111111111111"
 	for name, tt := range map[string]struct {
 		start             record
@@ -317,7 +316,7 @@ func TestSpanOfLogEvents(t *testing.T) {
 		"child of the record's span": {event("tokenpulse.stream.start", 0, nil), traceHex, "", parentHex},
 		"the record's span itself":   {event("tokenpulse.stream.start", 0, attrs{"span_id": parentHex}), traceHex, parentHex, ""},
 		"a span of its own":          {event("tokenpulse.stream.start", 0, attrs{"span_id": spanHex}), traceHex, spanHex, parentHex},
-		"with a parent that is told": {event("tokenpulse.stream.start", 0, attrs{"span_id": parentHex, "parent_span_id": other}), traceHex, parentHex, other},
+		"with an explicit parent":    {event("tokenpulse.stream.start", 0, attrs{"span_id": parentHex, "parent_span_id": other}), traceHex, parentHex, other},
 		"child of another span":      {event("tokenpulse.stream.start", 0, attrs{"parent_span_id": other}), traceHex, "", other},
 		"the record's trace wins":    {event("tokenpulse.stream.start", 0, attrs{"trace_id": strings.Repeat("7", 32)}), traceHex, "", parentHex},
 	} {
@@ -332,12 +331,12 @@ func TestSpanOfLogEvents(t *testing.T) {
 			require.Equal(t, []string{tt.trace, tt.id, tt.parent}, []string{got.Trace, got.ID, got.Parent})
 		})
 	}
-	t.Run("ids tell the stream, and stream_id where there are none", func(t *testing.T) {
+	t.Run("the span identifies the stream, or else stream_id", func(t *testing.T) {
 		b := start(t)
 		named := attrs{"stream_id": "s"}
 		b.logs(t, typeProtobuf, event("tokenpulse.stream.start", 0, named), generated(0, nil), event("tokenpulse.stream.end", time.Second, named)).whole(t)
 		require.Len(t, b.sink.one(t).Chunks, 1)
-		// An NDJSON stream goes on in logs, and ends in NDJSON.
+		// A stream may mix NDJSON and log events.
 		require.Equal(t, 200, b.lines(t, startLine("s")).status)
 		b.logs(t, typeProtobuf, event("tokenpulse.stream.chunk", 0, named, inSpan(""))).whole(t)
 		require.Equal(t, 200, b.lines(t, endLine("s")).status)
@@ -346,8 +345,8 @@ func TestSpanOfLogEvents(t *testing.T) {
 	})
 }
 
-// The record's ids tell the stream, and so two that are logged in one span are one.
-func TestTwoStreamsOfOneSpan(t *testing.T) {
+// The span of a record identifies the stream, so two streams in one span are mixed.
+func TestLogEvents_TwoStreamsInOneSpan(t *testing.T) {
 	both := func(change ...record) []record {
 		of := func(name string, offset time.Duration, id string) record {
 			return event("tokenpulse.stream."+name, offset, attrs{"stream_id": id, "trace_id": traceHex, "parent_span_id": parentHex}, change...)
@@ -375,8 +374,8 @@ func TestTwoStreamsOfOneSpan(t *testing.T) {
 	})
 }
 
-// Where it starts is known from anywhere in the request, or from before.
-func TestStartThatIsKnown(t *testing.T) {
+// A start may be before or after the chunks, in the same or another request.
+func TestLogEvents_WithStart(t *testing.T) {
 	first := event("tokenpulse.stream.start", 0, attrs{"gen_ai.request.model": "m"})
 	chunks := []record{generated(2*time.Millisecond, attrs{"gen_ai.request.model": "other"}), generated(time.Millisecond, nil)}
 	last := event("tokenpulse.stream.end", time.Second, nil)
@@ -398,14 +397,14 @@ func TestStartThatIsKnown(t *testing.T) {
 			require.Equal(t, []chunk{{time.Millisecond, 1, 0}, {2 * time.Millisecond, 1, 0}}, got.Chunks)
 			require.Equal(t, "m", got.Attributes["gen_ai.request.model"])
 			require.NotContains(t, got.Attributes, "tokenpulse.start.unseen")
-			require.Zero(t, b.intake.store.Streams())
-			require.Zero(t, b.intake.store.Memory())
+			require.Zero(t, b.ingester.store.Streams())
+			require.Zero(t, b.ingester.store.Memory())
 		})
 	}
 }
 
-func TestStartThatIsNotKnown(t *testing.T) {
-	t.Run("is the earliest chunk of the request", func(t *testing.T) {
+func TestLogEvents_ImpliedStart(t *testing.T) {
+	t.Run("at the earliest chunk of the request", func(t *testing.T) {
 		b := start(t)
 		b.logs(t, typeProtobuf, generated(9*time.Millisecond, nil), generated(5*time.Millisecond, nil), generated(7*time.Millisecond, nil)).whole(t)
 		b.logs(t, typeProtobuf, generated(11*time.Millisecond, nil), event("tokenpulse.stream.end", 12*time.Millisecond, nil)).whole(t)
@@ -416,26 +415,26 @@ func TestStartThatIsNotKnown(t *testing.T) {
 		require.Equal(t, true, got.Attributes["tokenpulse.start.unseen"])
 		require.Equal(t, "success", got.Attributes["tokenpulse.outcome"])
 	})
-	t.Run("leaves no queue to tell", func(t *testing.T) {
+	t.Run("without queue duration", func(t *testing.T) {
 		b := start(t)
 		b.logs(t, typeProtobuf, event("tokenpulse.stream.scheduled", 0, nil), generated(time.Second, nil), event("tokenpulse.stream.end", 2*time.Second, nil)).whole(t)
 		require.NotContains(t, b.sink.one(t).Attributes, "tokenpulse.queue.duration")
 		require.Equal(t, at(time.Second), b.sink.one(t).Start)
 	})
-	t.Run("what is known of ours", func(t *testing.T) {
+	t.Run("with the fields of an own chunk", func(t *testing.T) {
 		b := start(t)
 		b.logs(t, typeProtobuf, event("tokenpulse.stream.chunk", 0, attrs{"vantage": "engine", "attributes": map[string]any{"tier": "gold"}}),
 			event("tokenpulse.stream.end", 2*time.Second, nil)).whole(t)
 		require.Equal(t, "engine", b.sink.one(t).Attributes["tokenpulse.vantage"])
 		require.Equal(t, "gold", b.sink.one(t).Attributes["tier"])
 	})
-	t.Run("attributes are those of the first record", func(t *testing.T) {
+	t.Run("attributes of the first record", func(t *testing.T) {
 		b := start(t)
 		b.logs(t, typeProtobuf, generated(0, attrs{"gen_ai.request.model": "first"}), generated(1, attrs{"gen_ai.request.model": "second"})).whole(t)
 		b.logs(t, typeProtobuf, generated(2, attrs{"gen_ai.request.model": "third"}), event("tokenpulse.stream.end", 3, nil)).whole(t)
 		require.Equal(t, "first", b.sink.one(t).Attributes["gen_ai.request.model"])
 	})
-	t.Run("chunks a day from it are not its", func(t *testing.T) {
+	t.Run("rejects chunks more than a day away", func(t *testing.T) {
 		b := start(t)
 		b.logs(t, typeProtobuf, generated(0, nil), generated(25*time.Hour, nil)).partly(t, 1, "time is 25 hours after the start of stream")
 		b.logs(t, typeProtobuf, generated(26*time.Hour, nil)).partly(t, 1, "time is 26 hours after the start of stream")
@@ -445,12 +444,12 @@ func TestStartThatIsNotKnown(t *testing.T) {
 	})
 }
 
-// What goes on after a stream is over is another one, and another span.
-func TestChunksAfterTheEnd(t *testing.T) {
+// Chunks after the end of a stream open another stream.
+func TestLogEvents_ChunksAfterTheEnd(t *testing.T) {
 	b := start(t, func(c *Config) { c.IdleTimeout = 30 * time.Millisecond })
 	for i := range 3 {
 		b.logs(t, typeProtobuf, generated(time.Duration(i)*time.Second, nil)).whole(t)
-		eventually(t, func() bool { return len(b.sink.all()) == i+1 }, "it expires")
+		eventually(t, func() bool { return len(b.sink.all()) == i+1 }, "the stream expires")
 	}
 	b.logs(t, typeProtobuf, generated(3*time.Second, nil), event("tokenpulse.stream.end", 4*time.Second, nil)).whole(t)
 	ids := map[string]bool{}
@@ -461,9 +460,9 @@ func TestChunksAfterTheEnd(t *testing.T) {
 	require.Len(t, ids, 4)
 }
 
-// Attributes of records become those of spans only where no prompt can be meant.
-func TestSpanAttributesOfRecords(t *testing.T) {
-	taken := attrs{
+// Attributes of records are copied to the span only if they cannot be text of a prompt.
+func TestLogEvents_CopiedAttributes(t *testing.T) {
+	copied := attrs{
 		"gen_ai.request.model": "m", "gen_ai.request.max_tokens": 100, "gen_ai.request.stop_sequences": []any{"\n"},
 		"gen_ai.provider.name": "vllm", "gen_ai.system": "vllm", "gen_ai.operation.name": "chat",
 	}
@@ -476,12 +475,12 @@ func TestSpanAttributesOfRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
 			all := attrs{}
-			for _, some := range []attrs{taken, ignored} {
+			for _, some := range []attrs{copied, ignored} {
 				maps.Copy(all, some)
 			}
 			b.logs(t, typeProtobuf, event(name, 0, all), generated(1, ignored), event("tokenpulse.stream.end", 2, ignored)).whole(t)
 			got := b.sink.one(t).Attributes
-			for key, value := range taken {
+			for key, value := range copied {
 				require.EqualValues(t, value, got[key], key)
 			}
 			for key := range ignored {
@@ -499,8 +498,8 @@ func TestSpanAttributesOfRecords(t *testing.T) {
 	})
 }
 
-// Text is neither on a span, nor logged, nor told back.
-func TestLogTextIsNotKept(t *testing.T) {
+// Text is not on the span, in logs or in the answer.
+func TestLogEvents_TextIsNotKept(t *testing.T) {
 	const secret = "my-secret-prompt"
 	logged, logs := observer.New(zap.DebugLevel)
 	transports(t, func(t *testing.T, how string) {
@@ -518,7 +517,7 @@ func TestLogTextIsNotKept(t *testing.T) {
 			r.SetSeverityText(secret)
 		}
 		records := []record{ordinary}
-		for _, name := range append(foreignEvents, "tokenpulse.stream.start", "tokenpulse.stream.scheduled", "tokenpulse.stream.chunk", "tokenpulse.stream.end", secret) {
+		for _, name := range append(otherEvents, "tokenpulse.stream.start", "tokenpulse.stream.scheduled", "tokenpulse.stream.chunk", "tokenpulse.stream.end", secret) {
 			records = append(records, event(name, 0, text, body))
 		}
 		records = append(records, event("tokenpulse.stream.chunk", 0, attrs{"channel": secret}, body), event("gen_ai.token.generated", 0, text, inSpan(""), body))

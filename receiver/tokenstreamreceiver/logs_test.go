@@ -38,8 +38,8 @@ type record func(plog.LogRecord)
 
 type attrs map[string]any
 
-// event is a record as it is logged in the span parentHex of traceHex. Its
-// attributes are in the order of their keys.
+// event returns a record in the span parentHex of traceHex. Its attributes are in the
+// order of their keys.
 func event(name string, offset time.Duration, attributes attrs, change ...record) record {
 	return func(r plog.LogRecord) {
 		r.SetEventName(name)
@@ -56,7 +56,7 @@ func event(name string, offset time.Duration, attributes attrs, change ...record
 	}
 }
 
-// inSpan puts a record into the context of another span, or of none.
+// inSpan sets the span of a record, or removes it for an empty id.
 func inSpan(id string) record {
 	return func(r plog.LogRecord) {
 		var span [8]byte
@@ -89,9 +89,9 @@ func toLogs(records ...record) plog.Logs {
 	return logs
 }
 
-// logsReply is an answer to logs, over HTTP or gRPC.
+// logsReply is the answer to a request of logs over HTTP or gRPC.
 type logsReply struct {
-	status     int // of HTTP; 200 if gRPC's was OK
+	status     int // of HTTP; 200 for gRPC's OK
 	err        error
 	retryAfter string
 	rejected   int64
@@ -113,8 +113,8 @@ func (r logsReply) partly(t testing.TB, rejected int64, message string) {
 
 func (b *bench) logsURL() string { return "http://" + b.addrHTTP.String() + logsPath }
 
-// logs sends records as "grpc", or over HTTP as a content type and, after a space,
-// an encoding.
+// logs sends records. how is "grpc", or a content type and optionally, after a space, a
+// content encoding.
 func (b *bench) logs(t testing.TB, how string, records ...record) logsReply {
 	t.Helper()
 	request := plogotlp.NewExportRequestFromLogs(toLogs(records...))
@@ -183,7 +183,7 @@ func (b *bench) postLogs(t testing.TB, contentType string, body []byte, header .
 	return reply
 }
 
-// wholeLogs is wholeLines, as log events.
+// wholeLogs is the events of wholeLines as log events.
 func wholeLogs() []record {
 	other := inSpan("")
 	return []record{
@@ -206,7 +206,7 @@ func wholeLogs() []record {
 	}
 }
 
-// wholeLogsWithoutContext is wholeLogs with ids in attributes only.
+// wholeLogsWithoutContext is wholeLogs with the IDs in attributes.
 func wholeLogsWithoutContext() (records []record) {
 	for _, inContext := range wholeLogs() {
 		records = append(records, func(r plog.LogRecord) {
@@ -229,9 +229,9 @@ func ordinary(r plog.LogRecord) {
 	r.Body().SetStr("GET /")
 }
 
-const notForLogs = "this is no endpoint for logs: of log records it takes those with an EventName of gen_ai.token.generated, " +
+const notForLogs = "this endpoint accepts only token events (EventName gen_ai.token.generated, " +
 	"gen_ai.content.completion.chunk, llm.content.completion.chunk, gen_ai.content.chunk, gen_ai.stream.chunk or " +
-	"tokenpulse.stream.{start,scheduled,chunk,end}; send all others to an otlp receiver"
+	"tokenpulse.stream.{start,scheduled,chunk,end}); send other log records to an otlp receiver"
 
 func transports(t *testing.T, test func(t *testing.T, how string)) {
 	t.Helper()
@@ -240,14 +240,14 @@ func transports(t *testing.T, test func(t *testing.T, how string)) {
 	}
 }
 
-func TestOrdinaryLogsAreRefused(t *testing.T) {
+func TestLogs_RejectsOrdinaryRecords(t *testing.T) {
 	t.Run("all of a request", func(t *testing.T) {
 		transports(t, func(t *testing.T, how string) {
 			b := start(t)
 			got := b.logs(t, how, ordinary, ordinary, ordinary)
 			require.Equal(t, logsReply{status: 200, rejected: 3, message: notForLogs + " (3 records)"}, got)
 			requireMetric(t, b, "events_rejected", map[string]string{"reason": "not_token_event"}, 3)
-			require.Zero(t, b.intake.store.Streams())
+			require.Zero(t, b.ingester.store.Streams())
 		})
 	})
 	t.Run("beside token events", func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestOrdinaryLogsAreRefused(t *testing.T) {
 			requireMetric(t, b, "events_rejected", map[string]string{"reason": "not_token_event"}, 11)
 		})
 	})
-	t.Run("and so is what names another event", func(t *testing.T) {
+	t.Run("other event names", func(t *testing.T) {
 		b := start(t)
 		got := b.logs(t, typeProtobuf,
 			event("gen_ai.user.message", 0, nil),
@@ -273,7 +273,7 @@ func TestOrdinaryLogsAreRefused(t *testing.T) {
 			event("", 0, attrs{"event.name": 7}))
 		got.partly(t, 4, notForLogs)
 	})
-	t.Run("a request of nothing is whole", func(t *testing.T) {
+	t.Run("an empty request is accepted", func(t *testing.T) {
 		b := start(t)
 		transports(t, func(t *testing.T, how string) { b.logs(t, how).whole(t) })
 		b.postLogs(t, typeProtobuf, nil).whole(t)
@@ -281,8 +281,8 @@ func TestOrdinaryLogsAreRefused(t *testing.T) {
 	})
 }
 
-// The remedy for bad token events is told beside what many others are told.
-func TestErrorsOfTokenEventsAreTold(t *testing.T) {
+// Many ordinary records must not hide the errors of token events.
+func TestLogs_ListsErrorsOfTokenEvents(t *testing.T) {
 	transports(t, func(t *testing.T, how string) {
 		b := start(t)
 		records := slices.Repeat([]record{ordinary}, 20)
@@ -290,7 +290,7 @@ func TestErrorsOfTokenEventsAreTold(t *testing.T) {
 		got := b.logs(t, how, records...)
 		require.Equal(t, logsReply{status: 200, rejected: 21, message: notForLogs + " (20 records); channel must be content, reasoning or tool_call"}, got)
 	})
-	t.Run("each once, and no more than ten", func(t *testing.T) {
+	t.Run("each error once, at most ten", func(t *testing.T) {
 		b := start(t)
 		channel, seq := event("tokenpulse.stream.chunk", 0, attrs{"channel": "thoughts"}), event("tokenpulse.stream.chunk", 0, attrs{"seq": -1})
 		records := append(slices.Repeat([]record{channel, ordinary}, 1000), seq)
@@ -305,7 +305,7 @@ func TestErrorsOfTokenEventsAreTold(t *testing.T) {
 	})
 }
 
-func TestUnreadableLogs(t *testing.T) {
+func TestLogs_RejectsUnreadableRequests(t *testing.T) {
 	whole, err := plogotlp.NewExportRequestFromLogs(toLogs(wholeLogs()...)).MarshalProto()
 	require.NoError(t, err)
 	nested := nestedValue(300)
@@ -316,24 +316,24 @@ func TestUnreadableLogs(t *testing.T) {
 		status            int
 		message           string
 	}{
-		"truncated protobuf":       {typeProtobuf, string(whole[:len(whole)-1]), 400, "no OTLP ExportLogsServiceRequest"},
-		"a wrong type in protobuf": {typeProtobuf, "\x0a\x02\x08\x01", 400, "no OTLP ExportLogsServiceRequest"},
-		// Decoders differ in what they make of such a field: the other goes on after it.
-		"nested after a field out of range": {typeProtobuf, string(append(protowire.AppendVarint(nil, (1<<40|100)<<3), 0)) + string(nested), 400, "no OTLP ExportLogsServiceRequest"},
-		"a trace id of three bytes":         {typeProtobuf, string(inRecord("\x4a\x03abc")), 400, "no OTLP ExportLogsServiceRequest"},
-		"nested without end":                {typeProtobuf, string(nested), 400, "nested too deep"},
+		"truncated protobuf":       {typeProtobuf, string(whole[:len(whole)-1]), 400, "not an OTLP ExportLogsServiceRequest"},
+		"a wrong type in protobuf": {typeProtobuf, "\x0a\x02\x08\x01", 400, "not an OTLP ExportLogsServiceRequest"},
+		// Some decoders accept such a field and continue after it.
+		"nested after a field out of range": {typeProtobuf, string(append(protowire.AppendVarint(nil, (1<<40|100)<<3), 0)) + string(nested), 400, "not an OTLP ExportLogsServiceRequest"},
+		"a trace id of three bytes":         {typeProtobuf, string(inRecord("\x4a\x03abc")), 400, "not an OTLP ExportLogsServiceRequest"},
+		"deeply nested":                     {typeProtobuf, string(nested), 400, "nested too deep"},
 		"nested in an attribute":            {typeProtobuf, string(nestedIn(300, 2, 6, 2, 2, 1)), 400, "nested too deep"},
 		"nested in a scope":                 {typeProtobuf, string(nestedIn(300, 2, 3, 1, 2, 1)), 400, "nested too deep"},
 		"nested in a resource":              {typeProtobuf, string(nestedIn(300, 2, 1, 1, 1)), 400, "nested too deep"},
 		"nested in old scope logs":          {typeProtobuf, string(nestedIn(300, 5, 2, 1000, 1)), 400, "nested too deep"},
-		"nested until the stack is out":     {typeProtobuf, string(nestedValue(1_900_000)), 400, "nested too deep"},
+		"nested beyond the size of a stack": {typeProtobuf, string(nestedValue(1_900_000)), 400, "nested too deep"},
 		"more records than bytes":           {typeProtobuf, string(manyRecords(2_000_000)), 413, "more than 1048576 records, attributes and values"},
-		"no JSON":                           {typeJSON, "my-secret-prompt", 400, "not valid JSON, at byte 1"},
-		"empty JSON":                        {typeJSON, "", 400, "no OTLP ExportLogsServiceRequest"},
-		"a list":                            {typeJSON, "[]", 400, "no OTLP ExportLogsServiceRequest"},
+		"not JSON":                          {typeJSON, "my-secret-prompt", 400, "not valid JSON, at byte 1"},
+		"empty JSON":                        {typeJSON, "", 400, "not an OTLP ExportLogsServiceRequest"},
+		"a list":                            {typeJSON, "[]", 400, "not an OTLP ExportLogsServiceRequest"},
 		"two JSON objects":                  {typeJSON, "{}\n{}", 400, "more than one JSON value"},
 		"half a JSON object":                {typeJSON, `{"resourceLogs":[{"my-secret-prompt`, 400, "not valid JSON"},
-		"text for a time":                   {typeJSON, `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"my-secret-prompt"}]}]}]}`, 400, "no OTLP ExportLogsServiceRequest"},
+		"text for a time":                   {typeJSON, `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"my-secret-prompt"}]}]}]}`, 400, "not an OTLP ExportLogsServiceRequest"},
 		"nested JSON":                       {typeJSON, deepJSON, 400, "nested too deep"},
 		"many JSON objects":                 {typeJSON, `{"resourceLogs":[{}` + strings.Repeat(",{}", 1<<20) + `]}`, 413, "more than 1048576 records"},
 		"many nulls in JSON":                {typeJSON, `{"resourceLogs":[null` + strings.Repeat(",null", 1<<20) + `]}`, 413, "more than 1048576 records"},
@@ -361,14 +361,14 @@ func TestUnreadableLogs(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	err = b.logsRaw(t, manyRecords(1_100_000))
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))
-	require.Empty(t, status.Convert(err).Details(), "not to be sent again")
+	require.Empty(t, status.Convert(err).Details(), "no retry")
 	b.logs(t, "grpc", wholeLogs()...).whole(t)
 }
 
-// nestedValue is a request whose only body is a list in a list, and so on.
+// nestedValue is a request with nested lists in the body of a record.
 func nestedValue(depth int) []byte { return nestedIn(depth, 5, 2, 2, 1) }
 
-// nestedIn is a value inside of fields of these numbers, the innermost first.
+// nestedIn is nested lists inside of fields of these numbers, the innermost first.
 func nestedIn(depth int, fields ...protowire.Number) []byte {
 	var heads [][]byte // inside out
 	size := 0
@@ -411,13 +411,13 @@ func (b *bench) logsRaw(t *testing.T, message []byte) error {
 	return conn.Invoke(t.Context(), "/opentelemetry.proto.collector.logs.v1.LogsService/Export", message, &response, grpc.ForceCodec(bytesCodec{}))
 }
 
-func TestLogsUseTheCommonLimits(t *testing.T) {
+func TestLogs_CommonLimits(t *testing.T) {
 	t.Run("size of a body", func(t *testing.T) {
 		b := start(t, func(c *Config) { c.Protocols.HTTP.Get().MaxRequestBodySize = 1000 })
 		big := make([]byte, 2000)
 		got := b.postLogs(t, typeProtobuf, big)
 		require.Equal(t, 413, got.status)
-		require.Equal(t, "the body is larger than 1000 bytes (max_request_body_size): send smaller requests", got.message)
+		require.Equal(t, "the body is larger than 1000 bytes (max_request_body_size); send smaller requests", got.message)
 		require.Equal(t, 413, b.postLogs(t, typeJSON, compress(t, "gzip", big), "Content-Encoding", "gzip").status)
 		require.Equal(t, 400, b.postLogs(t, typeJSON, big, "Content-Encoding", "rot13").status)
 	})
@@ -436,11 +436,11 @@ func TestLogsUseTheCommonLimits(t *testing.T) {
 		require.Equal(t, logsReply{status: 429, retryAfter: "1", message: "max_streams is reached; send the request again later, or raise max_streams"}, full)
 		require.Equal(t, full, b.logs(t, typeJSON, chunks...))
 		requireRetryInfo(t, b.logs(t, "grpc", chunks...).err, codes.ResourceExhausted)
-		require.Zero(t, b.intake.store.Streams(), "nothing of it was applied")
+		require.Zero(t, b.ingester.store.Streams(), "nothing was applied")
 
 		b.sink.failWith(errFull)
 		refused := b.logs(t, typeProtobuf, append(wholeLogs(), ordinary)...)
-		require.Equal(t, logsReply{status: 503, retryAfter: "1", message: "the pipeline refuses data for now: queue is full"}, refused)
+		require.Equal(t, logsReply{status: 503, retryAfter: "1", message: "the pipeline temporarily refuses data: queue is full"}, refused)
 		requireRetryInfo(t, b.logs(t, "grpc", wholeLogs()...).err, codes.Unavailable)
 		requireMetric(t, b, "events_rejected", map[string]string{"reason": "not_token_event"}, 0)
 
@@ -475,14 +475,14 @@ func TestLogsUseTheCommonLimits(t *testing.T) {
 		got := b.postLogs(t, typeProtobuf, body)
 		require.Equal(t, 413, got.status)
 		require.Contains(t, got.message, "the request has more than 131072 streams")
-		require.Zero(t, b.intake.store.Streams())
+		require.Zero(t, b.ingester.store.Streams())
 	})
 	t.Run("shutdown", func(t *testing.T) {
 		b := start(t)
 		l := open(t, http.DefaultClient, b.logsURL(), typeProtobuf)
 		_, err := l.Write([]byte{10})
 		require.NoError(t, err)
-		eventually(t, func() bool { return !b.handlingHTTP.TryLock() || unlock(b) }, "the request is under way")
+		eventually(t, func() bool { return !b.handlingHTTP.TryLock() || unlock(b) }, "the request is in progress")
 		b.logs(t, "grpc", event("gen_ai.token.generated", 0, nil)).whole(t)
 		shutdown(t, b)
 		got := l.wait(t)
@@ -492,32 +492,31 @@ func TestLogsUseTheCommonLimits(t *testing.T) {
 	})
 }
 
-// unlock gives back a lock that nobody else wanted.
+// unlock releases the lock of TryLock.
 func unlock(b *bench) bool {
 	b.handlingHTTP.Unlock()
 	return false
 }
 
-// What a request brings is applied once, whole, however the pipeline answers.
-func TestRefusedLogsCanBeSentAgain(t *testing.T) {
+func TestLogs_RefusedRequestCanBeRetried(t *testing.T) {
 	transports(t, func(t *testing.T, how string) {
 		b := start(t)
 		b.logs(t, how, event("gen_ai.token.generated", 0, nil)).whole(t)
-		held := b.intake.store.Memory()
+		held := b.ingester.store.Memory()
 		rest := []record{event("gen_ai.token.generated", time.Millisecond, nil), event("tokenpulse.stream.end", time.Second, nil)}
 		b.sink.failWith(errFull)
 		for range 3 {
 			require.NotEqual(t, 200, b.logs(t, how, rest...).status)
-			require.Equal(t, held, b.intake.store.Memory())
+			require.Equal(t, held, b.ingester.store.Memory())
 		}
 		b.sink.failWith(nil)
 		b.logs(t, how, rest...).whole(t)
 		require.Equal(t, []chunk{{0, 1, 0}, {time.Millisecond, 1, 0}}, b.sink.one(t).Chunks)
-		require.Zero(t, b.intake.store.Memory())
+		require.Zero(t, b.ingester.store.Memory())
 	})
 }
 
-// No bytes end the process, or leave something behind that a next request meets.
+// No body panics or affects the requests after it.
 func FuzzLogs(f *testing.F) {
 	export := plogotlp.NewExportRequestFromLogs(toLogs(append(wholeLogs(), ordinary, event("gen_ai.token.generated", 0, nil))...))
 	encoded, err := export.MarshalProto()
@@ -531,18 +530,18 @@ func FuzzLogs(f *testing.F) {
 	f.Add([]byte(`{"resourceLogs":[null,{"scopeLogs":[{"logRecords":[{"eventName":"gen_ai.token.generated","attributes":[{"key":"tokens","value":{"doubleValue":"NaN"}}]}]}]}]}`))
 	cfg := createDefaultConfig().(*Config)
 	cfg.MaxStreams, cfg.MaxChunksPerStream = 4, 8
-	// Not started: what goes on beside would look like coverage.
+	// Not started: other goroutines would count as coverage.
 	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, read := range []func(*request, []byte) error{(*request).readLogsProtobuf, (*request).readLogsJSON} {
-			under := r.requests.Get().(*request)
-			under.reset(r.reportHTTP, true)
-			if read(under, body) == nil {
-				_ = under.commit(context.Background())
+			req := r.requests.Get().(*request)
+			req.reset(r.reportHTTP, true)
+			if read(req, body) == nil {
+				_ = req.commit(context.Background())
 			}
-			r.requests.Put(under)
+			r.requests.Put(req)
 		}
-		require.LessOrEqual(t, r.intake.store.Streams(), int64(4))
+		require.LessOrEqual(t, r.ingester.store.Streams(), int64(4))
 	})
 }

@@ -28,13 +28,12 @@ import (
 
 var errFull = errors.New("queue is full")
 
-// A refused request leaves nothing behind, so the same request again makes the
-// stream as if it had been the first time.
-func TestRefusedRequestCanBeSentAgain(t *testing.T) {
+// A refused request changes nothing, so a retry has the same result as the first attempt.
+func TestRefusedRequest_CanBeRetried(t *testing.T) {
 	b := start(t)
 	require.Equal(t, 200, b.lines(t, startLine("healthy"), startLine("open"), chunkLine("healthy", time.Millisecond)).status)
 	request := []string{chunkLine("healthy", 2*time.Millisecond), chunkLine("open", 2*time.Millisecond), startLine("new"), "nonsense", endLine("healthy")}
-	held := b.intake.store.Memory()
+	held := b.ingester.store.Memory()
 
 	b.sink.failWith(errFull)
 	for range 3 {
@@ -42,10 +41,10 @@ func TestRefusedRequestCanBeSentAgain(t *testing.T) {
 		require.Equal(t, 503, got.status)
 		require.Equal(t, "1", got.header.Get("Retry-After"))
 		require.Zero(t, got.answer.Accepted)
-		require.Zero(t, got.answer.Rejected, "it will be told when it is sent again")
+		require.Zero(t, got.answer.Rejected, "the retry reports it")
 		require.Contains(t, got.answer.Errors[0].Message, "queue is full")
-		require.EqualValues(t, 2, b.intake.store.Streams())
-		require.Equal(t, held, b.intake.store.Memory())
+		require.EqualValues(t, 2, b.ingester.store.Streams())
+		require.Equal(t, held, b.ingester.store.Memory())
 	}
 	b.sink.failWith(nil)
 	got := b.lines(t, request...)
@@ -53,7 +52,7 @@ func TestRefusedRequestCanBeSentAgain(t *testing.T) {
 	require.Equal(t, 4, got.answer.Accepted)
 	require.Equal(t, 1, got.answer.Rejected)
 	requireHealthy(t, b)
-	require.EqualValues(t, 2, b.intake.store.Streams())
+	require.EqualValues(t, 2, b.ingester.store.Streams())
 	require.Equal(t, 200, b.lines(t, endLine("open")).status)
 	for _, s := range b.sink.all() {
 		if len(s.Chunks) == 1 {
@@ -62,7 +61,7 @@ func TestRefusedRequestCanBeSentAgain(t *testing.T) {
 	}
 }
 
-func TestPermanentErrorIsTheClients(t *testing.T) {
+func TestPermanentError_Returns400(t *testing.T) {
 	b := start(t)
 	b.sink.failWith(consumererror.NewPermanent(errors.New("bad data")))
 	got := b.lines(t, startLine("s"), endLine("s"))
@@ -71,7 +70,7 @@ func TestPermanentErrorIsTheClients(t *testing.T) {
 	require.Contains(t, got.answer.Errors[0].Message, "bad data")
 	_, err := b.grpc(t).Export(t.Context(), wholeMessage(t))
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
-	require.Zero(t, b.intake.store.Streams())
+	require.Zero(t, b.ingester.store.Streams())
 }
 
 func requireRetryInfo(t *testing.T, err error, code codes.Code) {
@@ -83,7 +82,7 @@ func requireRetryInfo(t *testing.T, err error, code codes.Code) {
 	require.Equal(t, time.Second, info.GetRetryDelay().AsDuration())
 }
 
-func TestGRPCRefusals(t *testing.T) {
+func TestGRPC_Refusals(t *testing.T) {
 	b := start(t, func(c *Config) { c.MaxStreams = 1 })
 	b.sink.failWith(errFull)
 	_, err := b.grpc(t).Export(t.Context(), wholeMessage(t))
@@ -98,7 +97,7 @@ func TestGRPCRefusals(t *testing.T) {
 	}
 	_, err = b.grpc(t).Export(t.Context(), startOf("a", "b"))
 	requireRetryInfo(t, err, codes.ResourceExhausted)
-	require.Zero(t, b.intake.store.Streams(), "nothing of it was applied")
+	require.Zero(t, b.ingester.store.Streams(), "nothing was applied")
 	_, err = b.grpc(t).Export(t.Context(), startOf("a"))
 	require.NoError(t, err)
 
@@ -107,26 +106,26 @@ func TestGRPCRefusals(t *testing.T) {
 	require.NoError(t, stream.Send(startOf("b")))
 	_, err = stream.CloseAndRecv()
 	requireRetryInfo(t, err, codes.ResourceExhausted)
-	require.EqualValues(t, 1, b.intake.store.Streams())
+	require.EqualValues(t, 1, b.ingester.store.Streams())
 }
 
-// A live body that is refused is answered while it is open, with how far it got.
-func TestRefusedLiveBody(t *testing.T) {
+// The answer to a refused live body comes while it is open, with the lines applied so far.
+func TestLiveBody_RefusedWhileOpen(t *testing.T) {
 	b := start(t)
 	l := b.live(t)
 	l.send(t, startLine("s"))
-	eventually(t, func() bool { return b.intake.store.Streams() == 1 }, "the start is applied")
+	eventually(t, func() bool { return b.ingester.store.Streams() == 1 }, "the start is applied")
 	b.sink.failWith(errFull)
 	l.send(t, endLine("s"))
 	got := l.wait(t)
 	require.Equal(t, 503, got.status)
 	require.Equal(t, 1, got.answer.Accepted)
-	require.EqualValues(t, 1, b.intake.store.Streams())
+	require.EqualValues(t, 1, b.ingester.store.Streams())
 	b.sink.failWith(nil)
 	require.Equal(t, 200, b.lines(t, endLine("s")).status)
 }
 
-func TestSilentLiveBodyIsClosed(t *testing.T) {
+func TestLiveBody_ClosedWhenIdle(t *testing.T) {
 	b := start(t, func(c *Config) { c.IdleTimeout = 100 * time.Millisecond })
 	l := b.live(t)
 	l.send(t, startLine("s"))
@@ -136,8 +135,8 @@ func TestSilentLiveBodyIsClosed(t *testing.T) {
 	require.Contains(t, got.answer.Errors[0].Message, "idle_timeout")
 }
 
-// The server's own timeouts are for requests that end.
-func TestLiveBodyOutlivesTimeouts(t *testing.T) {
+// read_timeout and write_timeout do not apply to live bodies.
+func TestLiveBody_OutlivesServerTimeouts(t *testing.T) {
 	b := start(t, func(c *Config) {
 		c.Protocols.HTTP.Get().ReadTimeout = 50 * time.Millisecond
 		c.Protocols.HTTP.Get().WriteTimeout = 50 * time.Millisecond
@@ -150,32 +149,32 @@ func TestLiveBodyOutlivesTimeouts(t *testing.T) {
 	require.Equal(t, reply{200, nil, answer{Accepted: 2}}, func() reply { r := l.wait(t); r.header = nil; return r }())
 }
 
-func TestExpiredStreamsWaitForThePipeline(t *testing.T) {
+func TestExpiry_WaitsForRefusingPipeline(t *testing.T) {
 	b := start(t, func(c *Config) { c.IdleTimeout = 20 * time.Millisecond })
 	b.sink.failWith(errFull)
 	require.Equal(t, 200, b.lines(t, startLine("s")).status)
-	eventually(t, func() bool { b.sink.mu.Lock(); defer b.sink.mu.Unlock(); return b.sink.calls >= 3 }, "it is tried again")
-	require.EqualValues(t, 1, b.intake.store.Streams())
+	eventually(t, func() bool { b.sink.mu.Lock(); defer b.sink.mu.Unlock(); return b.sink.calls >= 3 }, "the receiver retries")
+	require.EqualValues(t, 1, b.ingester.store.Streams())
 	b.sink.failWith(nil)
-	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "the pipeline takes it")
+	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "the pipeline accepts the stream")
 
 	b.sink.failWith(consumererror.NewPermanent(errFull))
 	require.Equal(t, 200, b.lines(t, startLine("s")).status)
-	eventually(t, func() bool { return b.intake.store.Streams() == 0 }, "it is dropped")
+	eventually(t, func() bool { return b.ingester.store.Streams() == 0 }, "the stream is dropped")
 	eventually(t, func() bool {
 		return metricValue(t, b, "streams_lost", map[string]string{"cause": "permanent_error"}) == 1
 	}, "and counted")
 }
 
 func TestShutdown(t *testing.T) {
-	t.Run("open streams come out incomplete", func(t *testing.T) {
+	t.Run("open streams are incomplete", func(t *testing.T) {
 		b := start(t)
 		l := b.live(t)
 		l.send(t, startLine("http"), chunkLine("http", time.Millisecond))
 		stream, err := b.grpc(t).Stream(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, stream.Send(parts(wholeMessage(t))[0]))
-		eventually(t, func() bool { return b.intake.store.Streams() == 2 }, "both are open")
+		eventually(t, func() bool { return b.ingester.store.Streams() == 2 }, "both are open")
 
 		require.NoError(t, b.Shutdown(context.Background()))
 		got := l.wait(t)
@@ -190,7 +189,7 @@ func TestShutdown(t *testing.T) {
 		require.NoError(t, b.Shutdown(context.Background()), "twice")
 		require.Len(t, b.sink.all(), 2)
 	})
-	t.Run("what is lost is counted", func(t *testing.T) {
+	t.Run("lost streams are counted", func(t *testing.T) {
 		b := start(t)
 		require.Equal(t, 200, b.lines(t, startLine("s")).status)
 		b.sink.failWith(errFull)
@@ -205,18 +204,17 @@ func TestShutdown(t *testing.T) {
 		require.NoError(t, r.Shutdown(context.Background()))
 		require.NoError(t, r.Shutdown(context.Background()))
 	})
-	t.Run("a failed Start leaves nothing behind", func(t *testing.T) {
+	t.Run("a failed Start stops its servers", func(t *testing.T) {
 		b := start(t)
 		cfg := createDefaultConfig().(*Config)
 		cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
-		cfg.Protocols.HTTP.Get().NetAddr.Endpoint = b.addrHTTP.String() // taken
+		cfg.Protocols.HTTP.Get().NetAddr.Endpoint = b.addrHTTP.String() // in use
 		r, err := newReceiver(cfg, receivertest.NewNopSettings(NewFactory().Type()), &sink{})
 		require.NoError(t, err)
 		require.ErrorContains(t, r.Start(context.Background(), componenttest.NewNopHost()), "address already in use")
 	})
 }
 
-// Limits of one stream and of memory.
 func TestLimits(t *testing.T) {
 	t.Run("chunks of a stream", func(t *testing.T) {
 		b := start(t, func(c *Config) { c.MaxChunksPerStream = 3 })
@@ -245,14 +243,14 @@ func TestLimits(t *testing.T) {
 			require.Less(t, opened, 50)
 		}
 		require.Contains(t, got.answer.Errors[0].Message, "max_memory_mib")
-		require.LessOrEqual(t, b.intake.store.Memory(), int64(1<<20))
+		require.LessOrEqual(t, b.ingester.store.Memory(), int64(1<<20))
 		requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"}, 1)
 		requireMetric(t, b, "memory_limit", nil, 1<<20)
-		require.Equal(t, 200, b.lines(t, `{"event":"end","stream_id":"s0"}`).status, "an end always goes through")
+		require.Equal(t, 200, b.lines(t, `{"event":"end","stream_id":"s0"}`).status, "an end needs no room")
 	})
 }
 
-func TestRepeatsAndOrder(t *testing.T) {
+func TestSequenceNumbers_OrderAndDeduplicate(t *testing.T) {
 	b := start(t)
 	seq := func(n int, offset time.Duration) string { return chunkLine("s", offset, fmt.Sprintf(`"seq":%d`, n)) }
 	require.Equal(t, 200, b.lines(t, startLine("s"), seq(1, 10), seq(0, 20), seq(0, 20)).status)
@@ -266,7 +264,7 @@ func TestRepeatsAndOrder(t *testing.T) {
 	requireMetric(t, b, "duplicates_dropped", nil, 3)
 }
 
-// generator sends whole streams over NDJSON, again while it is told to.
+// generator sends whole streams over NDJSON and retries refused requests.
 type generator struct {
 	t    *testing.T
 	url  string
@@ -308,9 +306,9 @@ func freeEndpoint(t *testing.T) string {
 	return b.addrHTTP.String()
 }
 
-// Many clients send parts of the same streams at once, while the pipeline
-// refuses every third time. Every stream comes out whole, once.
-func TestManyClientsAtOnce(t *testing.T) {
+// Clients concurrently send parts of the same streams while the pipeline refuses every
+// third call. Every stream is emitted once, and complete.
+func TestConcurrentClients(t *testing.T) {
 	const clients, streams, chunks = 8, 40, 16
 	b := start(t)
 	var calls atomic.Int64
@@ -358,16 +356,16 @@ func TestManyClientsAtOnce(t *testing.T) {
 	}
 	require.Equal(t, streams, whole)
 	require.Len(t, b.sink.all(), streams+streams*chunks)
-	require.Zero(t, b.intake.store.Streams())
-	require.Zero(t, b.intake.store.Memory())
+	require.Zero(t, b.ingester.store.Streams())
+	require.Zero(t, b.ingester.store.Memory())
 }
 
-func TestWhatTheServiceSaysItselfWins(t *testing.T) {
+func TestEndAttributes_WinOverUsage(t *testing.T) {
 	b := start(t)
 	require.Equal(t, 200, b.lines(t, startLine("s"),
 		`{"event":"end","stream_id":"s","usage":{"output_tokens":3},"finish_reason":"stop","attributes":{"gen_ai.usage.output_tokens":5,"gen_ai.response.finish_reasons":["length"],"tokenpulse.outcome":"great"}}`).status)
 	got := b.sink.one(t).Attributes
 	require.EqualValues(t, 5, got["gen_ai.usage.output_tokens"])
 	require.Equal(t, []any{"length"}, got["gen_ai.response.finish_reasons"])
-	require.Equal(t, "success", got["tokenpulse.outcome"], "but the receiver's own are the receiver's")
+	require.Equal(t, "success", got["tokenpulse.outcome"], "the receiver sets its own attributes")
 }

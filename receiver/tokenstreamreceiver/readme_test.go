@@ -12,8 +12,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// The example that a service's author copies first.
-func TestReadmeExample(t *testing.T) {
+func TestReadme_TokensExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	example := regexp.MustCompile(`(?s)<<EOF_EVENTS\n(.*?)EOF_EVENTS`).FindSubmatch(readme)
@@ -27,7 +26,7 @@ func TestReadmeExample(t *testing.T) {
 	require.Equal(t, []chunk{{200e6, 1, timeline.Content}, {220e6, 1, timeline.Content}}, s.Chunks)
 }
 
-func TestReadmeLogExample(t *testing.T) {
+func TestReadme_LogsExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	example := regexp.MustCompile(`(?s)<<EOF_LOGS\n(.*?)EOF_LOGS`).FindSubmatch(readme)

@@ -6,78 +6,43 @@ import (
 	"context"
 	"slices"
 
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/wire"
 )
 
-// maxErrors bounds the errors listed in an answer.
-const maxErrors = 10
-
-// answer is what a client learns. Its numbers count lines of NDJSON, log records,
-// and token_streams of the other formats.
-type answer struct {
-	Accepted int           `json:"accepted"`
-	Rejected int           `json:"rejected"`
-	Errors   []answerError `json:"errors,omitempty"`
-}
-
-type answerError struct {
-	Line     int    `json:"line,omitempty"`
-	StreamID string `json:"stream_id,omitempty"`
-	Message  string `json:"message"`
-	units    int
-}
-
-// list lists an error, or counts it if it is there already.
-func (a *answer) list(e answerError) {
-	for i := range a.Errors {
-		same := &a.Errors[i]
-		if same.Line == e.Line && same.StreamID == e.StreamID && same.Message == e.Message {
-			same.units += e.units
-			return
-		}
-	}
-	if len(a.Errors) < maxErrors {
-		a.Errors = append(a.Errors, e)
-	}
-}
-
-// conclude lists what the request ended with, if need be in place of another.
-func (a *answer) conclude(message string) {
-	a.Errors = append(a.Errors[:min(len(a.Errors), maxErrors-1)], answerError{Message: message})
-}
-
-// request is one request under way: its batch, and what has been applied so far.
-// It is reused for others, for its memory.
+// request is the state of one request: its decoders, its batch and its answer so far.
+// Requests are pooled for their buffers.
 type request struct {
-	intake   *intake
-	report   *receiverhelper.ObsReport
-	batch    *assembly.Batch
-	protobuf wire.Protobuf
-	ndjson   wire.NDJSON
-	body     bytes.Buffer
-	lines    *lineReader
-	byEvent  bool // units are events: lines, or log records
+	ingester     *ingester
+	report       *receiverhelper.ObsReport
+	batch        *assembly.Batch
+	tokenStreams wire.TokenStreams
+	ndjson       wire.NDJSON
+	logs         wire.Logs
+	body         bytes.Buffer
+	lines        *lineReader
+	byEvent      bool // units are events: lines or log records
 
 	applied answer
-	// pending is what of the batch was rejected as it was read. It does not
-	// count before the batch does.
+	// pending is the units rejected while the batch was read. They count once the
+	// batch is committed.
 	pending  answer
 	rejected map[assembly.Reason]int64
 }
 
-func newRequest(in *intake, maxLine int) *request {
+func newRequest(in *ingester, maxLine int) *request {
 	return &request{
-		intake:   in,
+		ingester: in,
 		batch:    in.store.NewBatch(),
 		lines:    newLineReader(maxLine),
 		rejected: map[assembly.Reason]int64{},
 	}
 }
 
-// keepBody bounds the memory that a request keeps for the next one's body.
+// keepBody is the maximum size of a body buffer that the next request reuses.
 const keepBody = 1 << 20
 
 func (r *request) reset(report *receiverhelper.ObsReport, byEvent bool) {
@@ -90,7 +55,7 @@ func (r *request) reset(report *receiverhelper.ObsReport, byEvent bool) {
 	clear(r.rejected)
 }
 
-// reject notes that a unit was rejected as it was read.
+// reject notes that a unit was rejected while it was read.
 func (r *request) reject(line int, id string, err error) {
 	r.rejectUnits(1, line, id, err)
 }
@@ -103,15 +68,47 @@ func (r *request) rejectUnits(units, line int, id string, err error) {
 	if !r.byEvent {
 		e.StreamID = id[:min(len(id), assembly.MaxIDBytes)]
 	}
-	r.pending.list(e)
+	r.pending.add(e)
 }
 
-// readProtobuf reads a request message into the batch, or returns why it cannot.
+// The functions below read a body into the batch. They return an error if they reject
+// the whole body.
+
 func (r *request) readProtobuf(message []byte) error {
-	return r.protobuf.Decode(message, r.batch, r.reject)
+	return r.tokenStreams.Decode(message, r.batch, r.reject)
 }
 
-// readLines reads the lines that are there into the batch.
+func (r *request) readJSON(body []byte) error {
+	message, err := wire.JSONToProtobuf(body)
+	if err != nil {
+		return err
+	}
+	return r.readProtobuf(message)
+}
+
+func (r *request) readLogsProtobuf(message []byte) error {
+	return r.logs.Decode(message, r.batch, r.reject)
+}
+
+// readLogsJSON converts OTLP/JSON to protobuf, so that there is one decoder of logs.
+// Errors of the conversion may quote the body and are not passed on.
+func (r *request) readLogsJSON(body []byte) error {
+	if err := wire.CheckLogsJSON(body); err != nil {
+		return err
+	}
+	export := plogotlp.NewExportRequest()
+	if export.UnmarshalJSON(body) != nil {
+		return wire.ErrNotLogs
+	}
+	message, err := export.MarshalProto()
+	if err != nil {
+		return wire.ErrNotLogs
+	}
+	r.logs.DecodeTrusted(message, r.batch, r.reject)
+	return nil
+}
+
+// readLines reads the available lines into the batch.
 func (r *request) readLines() {
 	for {
 		line, ok := r.lines.next()
@@ -129,12 +126,12 @@ func (r *request) readLines() {
 	}
 }
 
-// commit applies the batch whole and empties it, or returns a refusal.
+// commit applies the whole batch and empties it, or returns a refusal.
 func (r *request) commit(ctx context.Context) *refusal {
 	if r.batch.Events() == 0 && r.pending.Rejected == 0 {
 		return nil
 	}
-	tx, refused := r.intake.commit(ctx, r.report, r.batch)
+	tx, refused := r.ingester.commit(ctx, r.report, r.batch)
 	if refused != nil {
 		return refused
 	}
@@ -142,7 +139,7 @@ func (r *request) commit(ctx context.Context) *refusal {
 	for _, rejection := range tx.Rejected {
 		units := rejection.Units
 		if rejection.Events > 0 {
-			units = 0 // some chunks of a message are not the message
+			units = 0 // a message counts as accepted if only some of its chunks are rejected
 			if r.byEvent {
 				units = rejection.Events
 				accepted -= units
@@ -155,16 +152,16 @@ func (r *request) commit(ctx context.Context) *refusal {
 	return nil
 }
 
-// apply makes what is pending count.
+// apply adds the pending units to the answer and the self-metrics.
 func (r *request) apply(ctx context.Context, accepted int) {
 	slices.SortStableFunc(r.pending.Errors, func(a, b answerError) int { return cmp.Compare(a.Line, b.Line) })
 	r.applied.Accepted += accepted
 	r.applied.Rejected += r.pending.Rejected
 	for _, e := range r.pending.Errors {
-		r.applied.list(e)
+		r.applied.add(e)
 	}
 	r.pending = answer{}
-	telemetry := r.intake.telemetry
+	telemetry := r.ingester.telemetry
 	if accepted > 0 {
 		telemetry.ReceiverTokenStreamEventsAccepted.Add(ctx, int64(accepted))
 	}
@@ -176,7 +173,7 @@ func (r *request) apply(ctx context.Context, accepted int) {
 	clear(r.rejected)
 }
 
-// unreadable counts a body or message that cannot be read at all.
+// unreadable counts a body or message that cannot be read.
 func (r *request) unreadable(ctx context.Context) {
-	r.intake.telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, 1, with("reason", string(assembly.Malformed)))
+	r.ingester.telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, 1, with("reason", string(assembly.Malformed)))
 }

@@ -41,22 +41,22 @@ func allocated(f func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
-// A resource is told once for all streams of a message, and held once.
-func TestResourceIsShared(t *testing.T) {
+// The streams of a message share the memory of its resource.
+func TestResource_IsShared(t *testing.T) {
 	b := start(t)
 	wire, err := proto.Marshal(manyStreams(5000, strings.Repeat("r", 60_000)))
 	require.NoError(t, err)
 	require.Less(t, len(wire), 200_000)
-	under := b.requests.New().(*request)
-	under.reset(b.reportHTTP, false)
-	require.Less(t, allocated(func() { require.NoError(t, under.readProtobuf(wire)) }), int64(16<<20))
-	require.Nil(t, under.commit(t.Context()))
-	require.Equal(t, 5000, under.applied.Accepted)
+	req := b.requests.New().(*request)
+	req.reset(b.reportHTTP, false)
+	require.Less(t, allocated(func() { require.NoError(t, req.readProtobuf(wire)) }), int64(16<<20))
+	require.Nil(t, req.commit(t.Context()))
+	require.Equal(t, 5000, req.applied.Accepted)
 	require.Len(t, b.sink.all(), 5000)
 	require.Len(t, b.sink.all()[7].Resource["service.name"], 60_000)
 }
 
-func TestStreamsOfARequestAreBounded(t *testing.T) {
+func TestRequest_LimitsStreams(t *testing.T) {
 	b := start(t, func(c *Config) { c.MaxStreams = 200_000 })
 	const message = "the request has more than 131072 streams; send them in smaller requests"
 	tooMany := manyStreams(140_000, "chat")
@@ -75,17 +75,17 @@ func TestStreamsOfARequestAreBounded(t *testing.T) {
 	}
 	got = b.post(t, typeNDJSON, strings.NewReader(lines.String()))
 	require.Equal(t, 413, got.status)
-	require.Zero(t, b.intake.store.Streams(), "all or nothing")
+	require.Zero(t, b.ingester.store.Streams(), "nothing was applied")
 	requireMetric(t, b, "events_rejected", map[string]string{"reason": "limit"}, 3)
 
 	l := b.live(t)
 	_, err = l.Write([]byte(lines.String()))
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	require.Equal(t, answer{Accepted: 140_000}, l.wait(t).answer, "a live body is applied bit by bit")
+	require.Equal(t, answer{Accepted: 140_000}, l.wait(t).answer, "a live body is applied line by line")
 }
 
-func TestJSONObjectsAreBounded(t *testing.T) {
+func TestJSON_LimitsObjects(t *testing.T) {
 	b := start(t)
 	body := `{"resourceTokenStreams":[{"tokenStreams":[{}` + strings.Repeat(`,{}`, 3_000_000) + `]}]}`
 	var small bytes.Buffer
@@ -95,15 +95,15 @@ func TestJSONObjectsAreBounded(t *testing.T) {
 	used := allocated(func() {
 		got := b.post(t, typeJSON, &small, "Content-Encoding", "gzip")
 		require.Equal(t, 413, got.status)
-		require.Equal(t, "the body has more than 262144 JSON objects: send smaller ones, or protobuf", got.answer.Errors[0].Message)
+		require.Equal(t, "the body has more than 262144 JSON objects; send smaller requests, or protobuf", got.answer.Errors[0].Message)
 	})
 	require.Less(t, used, int64(100<<20))
 }
 
-func TestAbsurdTimes(t *testing.T) {
+func TestStart_RejectsImplausibleTimes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		unixNano int64
-		says     string
+		message  string
 	}{
 		"seconds":           {1_795_233_292, "time is 1970-01-01T00:00:01Z, outside the years 2000 to 2199; send nanoseconds since 1970, not seconds or milliseconds"},
 		"milliseconds":      {1_795_233_292_181, "time is 1970-01-01T00:29:55Z, outside the years 2000 to 2199; send nanoseconds since 1970, not seconds or milliseconds"},
@@ -118,14 +118,14 @@ func TestAbsurdTimes(t *testing.T) {
 			got := b.lines(t, line("start"), line("chunk"), line("end"))
 			require.Equal(t, 400, got.status)
 			require.Equal(t, 3, got.answer.Rejected)
-			require.Contains(t, got.answer.Errors[0].Message, tt.says)
+			require.Contains(t, got.answer.Errors[0].Message, tt.message)
 			require.Empty(t, b.sink.all())
 		})
 	}
 }
 
-// What is too far off a start that came later goes, and not the stream.
-func TestFarOffBeforeStart(t *testing.T) {
+// Events too far from a start that follows them are rejected, not the stream.
+func TestStart_AfterEventsTooFarFromIt(t *testing.T) {
 	far := func(event string) string {
 		return fmt.Sprintf(`{"event":%q,"stream_id":"healthy","time_unix_nano":"%d"}`, event, at(48*time.Hour))
 	}
@@ -143,7 +143,7 @@ func TestFarOffBeforeStart(t *testing.T) {
 	}
 }
 
-func TestAttributesOfTheEndWin(t *testing.T) {
+func TestAttributes_OfEndWin(t *testing.T) {
 	b := start(t)
 	first := fmt.Sprintf(`{"event":"start","stream_id":"s","time_unix_nano":"%d","attributes":{"a":"start","b":1}}`, at(0))
 	last := `{"event":"end","stream_id":"s","attributes":{"a":"end"}}`
@@ -152,8 +152,8 @@ func TestAttributesOfTheEndWin(t *testing.T) {
 	require.EqualValues(t, 1, b.sink.one(t).Attributes["b"])
 }
 
-// The same events, in one request or two.
-func TestAttributesAreCountedByLength(t *testing.T) {
+// The limit is the same for events in one request or two.
+func TestAttributes_LimitedByLength(t *testing.T) {
 	attributes := func(key string, n int) string {
 		return fmt.Sprintf(`"attributes":{%q:%q}`, key, strings.Repeat("x", n))
 	}
@@ -176,12 +176,12 @@ func TestAttributesAreCountedByLength(t *testing.T) {
 	require.Equal(t, 1, got.answer.Accepted)
 	require.Equal(t, 1, got.answer.Rejected)
 	require.Contains(t, got.answer.Errors[0].Message, "max_event_bytes")
-	require.Len(t, b.sink.one(t).Chunks, 1, "the chunk is not to blame")
+	require.Len(t, b.sink.one(t).Chunks, 1, "the chunk is accepted")
 	require.Equal(t, "success", b.sink.one(t).Attributes["tokenpulse.outcome"])
 	require.NotContains(t, b.sink.one(t).Attributes, "b")
 }
 
-func TestTwoStreamsOfOneID(t *testing.T) {
+func TestStreamID_TwoStreamsWithOne(t *testing.T) {
 	const says = `stream "s" is already open with another start time; use a stream_id that is unique among all senders`
 	other := fmt.Sprintf(`{"event":"start","stream_id":"s","time_unix_nano":"%d"}`, at(time.Second))
 	for name, split := range map[string]bool{"in one request": false, "in two": true} {
@@ -205,11 +205,11 @@ func TestTwoStreamsOfOneID(t *testing.T) {
 	}
 	require.Equal(t, 200, b.lines(t, ids(traceHex)).status)
 	require.Contains(t, b.lines(t, ids(strings.Repeat("7", 32))).answer.Errors[0].Message, "already open with another trace_id")
-	require.Equal(t, answer{Accepted: 1}, b.lines(t, startLine("s")).answer, "it says nothing of a trace")
+	require.Equal(t, answer{Accepted: 1}, b.lines(t, startLine("s")).answer, "without a trace_id")
 }
 
-// Nobody reads them, so nobody minds what they say.
-func TestIgnoredFieldsAreNotSearched(t *testing.T) {
+// Ignored fields are not checked for duplicate names.
+func TestNDJSON_IgnoredFieldsAreNotChecked(t *testing.T) {
 	b := start(t)
 	got := b.lines(t, startLine("healthy"),
 		chunkLine("healthy", time.Millisecond, `"delta":{"content":"\ud83d"}`),

@@ -24,7 +24,7 @@ import (
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
-// shutdown ends a receiver as the Collector does, without a deadline.
+// shutdown stops a receiver without a deadline, as the Collector does.
 func shutdown(t *testing.T, b *bench) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -37,8 +37,7 @@ func shutdown(t *testing.T, b *bench) {
 	}
 }
 
-// half begins a request of declared length over a connection of its own, and
-// leaves it.
+// half sends a part of a request with a Content-Length over a new connection.
 func (b *bench) half(t *testing.T, contentType, body string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", b.addrHTTP.String())
@@ -48,8 +47,8 @@ func (b *bench) half(t *testing.T, contentType, body string) {
 	require.NoError(t, err)
 }
 
-// Nobody can keep the receiver from handing over the streams that are open.
-func TestShutdownDoesNotWaitForever(t *testing.T) {
+// A stalled client must not keep the receiver from emitting its open streams.
+func TestShutdown_DoesNotWaitForStalledClients(t *testing.T) {
 	tests := map[string]func(t *testing.T, b *bench){
 		"half a gRPC message": func(t *testing.T, b *bench) {
 			transport := &http.Transport{Protocols: new(http.Protocols)}
@@ -61,7 +60,7 @@ func TestShutdownDoesNotWaitForever(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(100 * time.Millisecond)
 		},
-		"an answer that nobody waits for": func(t *testing.T, b *bench) {
+		"an answer without a reader": func(t *testing.T, b *bench) {
 			b.half(t, "text/plain", "")
 			time.Sleep(100 * time.Millisecond)
 		},
@@ -77,7 +76,7 @@ func TestShutdownDoesNotWaitForever(t *testing.T) {
 			}
 			l := b.live(t)
 			l.send(t, endLine("open"))
-			eventually(t, func() bool { return calls.Load() == 1 }, "it is stuck")
+			eventually(t, func() bool { return calls.Load() == 1 }, "the client is stalled")
 		},
 	}
 	for name, stall := range tests {
@@ -92,8 +91,8 @@ func TestShutdownDoesNotWaitForever(t *testing.T) {
 	}
 }
 
-// A deadline leaves time for the open streams.
-func TestShutdownInTime(t *testing.T) {
+// Requests in progress get half of the time to the deadline.
+func TestShutdown_WithDeadline(t *testing.T) {
 	b := start(t)
 	require.Equal(t, 200, b.lines(t, startLine("open")).status)
 	b.half(t, "text/plain", "")
@@ -105,16 +104,16 @@ func TestShutdownInTime(t *testing.T) {
 	require.Len(t, b.sink.all(), 1)
 }
 
-func TestStalledBody(t *testing.T) {
+func TestStalledBody_IsClosed(t *testing.T) {
 	gzipped := string(compress(t, "gzip", []byte(" ")))
 	tests := map[string]struct {
 		contentType, body string
 		header            []string
 	}{
-		"protobuf":                       {typeProtobuf, "\x0a", nil},
-		"JSON":                           {typeJSON, "{", nil},
-		"gzip, in the middle":            {typeProtobuf, gzipped[:len(gzipped)-4], []string{"Content-Encoding", "gzip"}},
-		"gzip, NDJSON, not yet a header": {typeNDJSON, gzipped[:4], []string{"Content-Encoding", "gzip"}},
+		"protobuf":                    {typeProtobuf, "\x0a", nil},
+		"JSON":                        {typeJSON, "{", nil},
+		"gzip, truncated":             {typeProtobuf, gzipped[:len(gzipped)-4], []string{"Content-Encoding", "gzip"}},
+		"gzip, NDJSON, half a header": {typeNDJSON, gzipped[:4], []string{"Content-Encoding", "gzip"}},
 	}
 	for name, tt := range tests {
 		stall := func(t *testing.T, b *bench) *live {
@@ -127,7 +126,7 @@ func TestStalledBody(t *testing.T) {
 			b := start(t, func(c *Config) { c.IdleTimeout = 100 * time.Millisecond })
 			got := stall(t, b).wait(t)
 			require.Equal(t, 400, got.status)
-			require.Contains(t, got.answer.Errors[0].Message, "silent for 100ms (idle_timeout)")
+			require.Contains(t, got.answer.Errors[0].Message, "no data for 100ms (idle_timeout)")
 		})
 		t.Run(name+", shutdown", func(t *testing.T) {
 			b := start(t)
@@ -139,8 +138,8 @@ func TestStalledBody(t *testing.T) {
 	}
 }
 
-// A message may come slowly, if it comes.
-func TestSlowMessage(t *testing.T) {
+// idle_timeout limits the pauses of a message, not its duration.
+func TestSlowMessage_IsAccepted(t *testing.T) {
 	b := start(t, func(c *Config) { c.IdleTimeout = 500 * time.Millisecond })
 	encoded, err := proto.Marshal(wholeMessage(t))
 	require.NoError(t, err)
@@ -154,8 +153,8 @@ func TestSlowMessage(t *testing.T) {
 	require.Equal(t, answer{Accepted: 2}, l.wait(t).answer)
 }
 
-// The limit on the silence of a body is none on the pipeline that it waits for.
-func TestSlowPipeline(t *testing.T) {
+// idle_timeout of a body does not limit the pipeline.
+func TestSlowPipeline_IsNotATimeout(t *testing.T) {
 	encoded, err := proto.Marshal(wholeMessage(t))
 	require.NoError(t, err)
 	bodies := map[string]string{typeNDJSON: strings.Join(wholeLines(), "\n"), typeProtobuf: string(encoded)}
@@ -186,7 +185,7 @@ func TestSlowPipeline(t *testing.T) {
 				_ = resp.Body.Close()
 				answered <- resp.StatusCode
 			}()
-			eventually(t, func() bool { b.sink.mu.Lock(); defer b.sink.mu.Unlock(); return b.sink.calls == 1 }, "it waits")
+			eventually(t, func() bool { b.sink.mu.Lock(); defer b.sink.mu.Unlock(); return b.sink.calls == 1 }, "the pipeline blocks")
 			shutdown(t, b)
 			require.Equal(t, 200, <-answered)
 			require.Len(t, b.sink.all(), 2)
@@ -194,7 +193,7 @@ func TestSlowPipeline(t *testing.T) {
 	}
 }
 
-// withTLS makes a receiver speak TLS, and returns a client of HTTP/2 for it.
+// withTLS enables TLS and returns an HTTP/2 client.
 func withTLS(t *testing.T) (func(*Config), *http.Client) {
 	t.Helper()
 	other := httptest.NewUnstartedServer(nil)
@@ -216,8 +215,8 @@ func withTLS(t *testing.T) (func(*Config), *http.Client) {
 	}, &http.Client{Transport: transport}
 }
 
-// HTTP/2 resets a stream whose time to write is over, even while it reads.
-func TestHTTP2BodyOutlivesTimeouts(t *testing.T) {
+// HTTP/2 resets a stream after its write deadline, also while it reads.
+func TestHTTP2_BodyOutlivesServerTimeouts(t *testing.T) {
 	encoded, err := proto.Marshal(wholeMessage(t))
 	require.NoError(t, err)
 	bodies := map[string]string{typeNDJSON: strings.Join(wholeLines(), "\n"), typeProtobuf: string(encoded)}
@@ -243,13 +242,13 @@ func TestHTTP2BodyOutlivesTimeouts(t *testing.T) {
 	}
 }
 
-// A receiver that closes wakes up bodies over HTTP/2 too.
-func TestHTTP2Shutdown(t *testing.T) {
+// The shutdown also interrupts reads over HTTP/2.
+func TestHTTP2_Shutdown(t *testing.T) {
 	secure, client := withTLS(t)
 	b := start(t, secure)
 	l := open(t, client, strings.Replace(b.url(), "http:", "https:", 1), typeNDJSON)
 	l.send(t, startLine("s"))
-	eventually(t, func() bool { return b.intake.store.Streams() == 1 }, "the start is applied")
+	eventually(t, func() bool { return b.ingester.store.Streams() == 1 }, "the start is applied")
 	shutdown(t, b)
 	got := l.wait(t)
 	require.Equal(t, 503, got.status)
@@ -257,13 +256,13 @@ func TestHTTP2Shutdown(t *testing.T) {
 	require.Equal(t, "incomplete", b.sink.one(t).Attributes["tokenpulse.outcome"])
 }
 
-// Why a body was refused is told, however much of it was wrong.
-func TestRefusalIsListedAmongTen(t *testing.T) {
+// The reason for a refusal is listed even if the list of errors is full.
+func TestErrors_RefusalReplacesTenth(t *testing.T) {
 	b := start(t)
 	b.sink.failWith(errFull)
 	l := b.live(t)
 	l.send(t, strings.Split(strings.Repeat("nonsense\n", 12)+startLine("s"), "\n")...)
-	eventually(t, func() bool { return b.intake.store.Streams() == 1 }, "what is wrong is noted")
+	eventually(t, func() bool { return b.ingester.store.Streams() == 1 }, "the bad line is rejected")
 	l.send(t, endLine("s"))
 	got := l.wait(t)
 	require.Equal(t, 503, got.status)

@@ -10,10 +10,11 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
-// toTraces makes one span of each stream. Streams of the same resource share its
+// toTraces converts each stream to a span. Streams with equal resources share one
 // ResourceSpans.
 func toTraces(finished []assembly.Finished) ptrace.Traces {
 	traces := ptrace.NewTraces()
@@ -23,7 +24,7 @@ func toTraces(finished []assembly.Finished) ptrace.Traces {
 		spans, ok := byResource[string(stream.Resource)]
 		if !ok {
 			resource := traces.ResourceSpans().AppendEmpty()
-			putKeyValues(resource.Resource().Attributes(), stream.Resource)
+			putAttributes(resource.Resource().Attributes(), stream.Resource)
 			scope := resource.ScopeSpans().AppendEmpty()
 			scope.Scope().SetName(metadata.ScopeName)
 			spans = scope.Spans()
@@ -34,14 +35,14 @@ func toTraces(finished []assembly.Finished) ptrace.Traces {
 	return traces
 }
 
-// fillSpan writes a stream into a span. It uses scratch, and returns it for the
-// next.
+// fillSpan writes a stream into a span. It returns scratch, which may have grown, for
+// the next call.
 func fillSpan(span ptrace.Span, stream assembly.Finished, scratch []byte) []byte {
 	attributes := span.Attributes()
 	attributes.EnsureCapacity(names.SpanAttributeCapacity)
-	putKeyValues(attributes, stream.Attributes)
+	putAttributes(attributes, stream.Attributes)
 	if stream.End != nil {
-		putKeyValues(attributes, stream.End.Attributes)
+		putAttributes(attributes, stream.End.Attributes)
 	}
 
 	setIDs(span, stream.Stream)
@@ -88,18 +89,15 @@ func attributeText(attributes pcommon.Map, key string) string {
 	return ""
 }
 
-func setVantage(span ptrace.Span, vantage assembly.Vantage) {
-	name, kind := names.VantageServer, ptrace.SpanKindServer
-	switch vantage {
-	case assembly.VantageClient:
-		name, kind = names.VantageClient, ptrace.SpanKindClient
-	case assembly.VantageGateway:
-		name, kind = names.VantageGateway, ptrace.SpanKindClient
-	case assembly.VantageEngine:
-		name = names.VantageEngine
+func setVantage(span ptrace.Span, v vantage.Vantage) {
+	if v == vantage.Unspecified {
+		v = vantage.Server
 	}
-	span.Attributes().PutStr(names.Vantage, name)
-	span.SetKind(kind)
+	span.Attributes().PutStr(names.Vantage, v.String())
+	span.SetKind(ptrace.SpanKindServer)
+	if v == vantage.Client || v == vantage.Gateway {
+		span.SetKind(ptrace.SpanKindClient)
+	}
 }
 
 func outcomeOf(end *assembly.End) string {
@@ -137,19 +135,19 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 		if !count.Known {
 			continue
 		}
-		if value, there := attributes.GetOrPutEmpty(count.key); !there {
+		if value, exists := attributes.GetOrPutEmpty(count.key); !exists {
 			value.SetInt(count.N)
 		}
 	}
 	if end.FinishReason != "" {
-		if value, there := attributes.GetOrPutEmpty(names.GenAIFinishReasons); !there {
+		if value, exists := attributes.GetOrPutEmpty(names.GenAIFinishReasons); !exists {
 			value.SetEmptySlice().AppendEmpty().SetStr(end.FinishReason)
 		}
 	}
 }
 
-// setIDs sets the span's ids as told. Those that were not are derived from the
-// stream, so that a stream that is sent twice becomes the same span twice.
+// setIDs sets the IDs of the span. Missing IDs are derived from the stream, so that a
+// stream that is sent twice results in the same span twice.
 func setIDs(span ptrace.Span, stream *assembly.Stream) {
 	start := &stream.Start
 	if start.TraceID == [16]byte{} || start.SpanID == [8]byte{} {
@@ -167,7 +165,7 @@ func setIDs(span ptrace.Span, stream *assembly.Stream) {
 }
 
 func deriveIDs(stream *assembly.Stream) [sha256.Size]byte {
-	var room [1024]byte // enough for nearly all, so that it is not on the heap
+	var room [1024]byte // avoids an allocation for nearly all streams
 	seed := append(room[:0], stream.Start.TraceID[:]...)
 	seed = append(seed, stream.Start.SpanID[:]...)
 	seed = append(seed, stream.Start.ParentSpanID[:]...)

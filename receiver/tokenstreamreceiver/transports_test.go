@@ -44,8 +44,7 @@ const (
 	parentHex = "00f067aa0ba902b7"
 )
 
-// wholeMessage is two streams in the schema: one with everything, one that
-// failed and has next to nothing.
+// wholeMessage is two streams: one with all fields, one that failed and has few.
 func wholeMessage(t testing.TB) *tokenpulsev1.ExportTokenStreamsRequest {
 	return &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{{
 		Resource: &resourcev1.Resource{Attributes: []*commonv1.KeyValue{str("service.name", "chat")}},
@@ -95,8 +94,7 @@ func wholeLines() []string {
 	}
 }
 
-// wholeSpans is what the two streams mean, from the house's definition of the
-// span.
+// wholeSpans is the spans of the two streams.
 func wholeSpans() []span {
 	return []span{
 		{
@@ -145,9 +143,8 @@ func compress(t testing.TB, encoding string, body []byte) []byte {
 	return out.Bytes()
 }
 
-// The same streams are the same spans, whichever way they come. It catches a
-// decoder that reads a field differently from the others.
-func TestTransportsAgree(t *testing.T) {
+// The same streams become the same spans over every transport and in every format.
+func TestTransports_Agree(t *testing.T) {
 	message := wholeMessage(t)
 	encoded, err := proto.Marshal(message)
 	require.NoError(t, err)
@@ -237,13 +234,13 @@ func TestTransportsAgree(t *testing.T) {
 			send(t, b)
 			got := b.sink.all()
 			require.Len(t, got, 2)
-			// Derived ids are all the same in shape, and the same whatever the transport.
+			// Derived IDs do not depend on the transport.
 			require.Equal(t, derivedTrace, got[1].Trace)
 			require.Equal(t, derivedSpan, got[1].ID)
 			got[1].Trace, got[1].ID = "", ""
 			require.Equal(t, asJSON(t, wholeSpans()), asJSON(t, got))
-			require.Zero(t, b.intake.store.Streams())
-			require.Zero(t, b.intake.store.Memory())
+			require.Zero(t, b.ingester.store.Streams())
+			require.Zero(t, b.ingester.store.Memory())
 			requireMetric(t, b, "streams_finished", map[string]string{"outcome": "success"}, 1)
 			requireMetric(t, b, "streams_finished", map[string]string{"outcome": "error"}, 1)
 		})
@@ -257,8 +254,8 @@ const (
 	derivedSpan  = "264add8a43c8cdd4"
 )
 
-// parts takes a request apart: one message for the start, one for each run of
-// chunks, one for the end.
+// parts splits a request: one message for the start, one for each run of chunks and one
+// for the end.
 func parts(message *tokenpulsev1.ExportTokenStreamsRequest) (out []*tokenpulsev1.ExportTokenStreamsRequest) {
 	for _, resource := range message.GetResourceTokenStreams() {
 		part := func(stream *tokenpulsev1.TokenStream) {

@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: tokenpulse/v1/token_stream.proto
 
-// How a service that streams tokens tells the token_stream receiver about them.
-// No message has a field for text: prompts and completions have no place here.
+// The events of token streams that a service sends to the token_stream receiver.
+// No message has a field for the text of prompts or completions.
 
 package tokenpulsev1
 
@@ -26,11 +26,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Vantage says whose clock the times are from.
+// Vantage is the observer whose clock the times come from.
 type Vantage int32
 
 const (
-	Vantage_VANTAGE_UNSPECIFIED Vantage = 0 // the server's
+	Vantage_VANTAGE_UNSPECIFIED Vantage = 0 // means server
 	Vantage_VANTAGE_CLIENT      Vantage = 1
 	Vantage_VANTAGE_GATEWAY     Vantage = 2
 	Vantage_VANTAGE_SERVER      Vantage = 3
@@ -177,7 +177,7 @@ func (x *ExportTokenStreamsRequest) GetResourceTokenStreams() []*ResourceTokenSt
 
 type ResourceTokenStreams struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the streams come from, as in OTLP.
+	// The service that generates the streams, as in OTLP.
 	Resource      *v1.Resource   `protobuf:"bytes,1,opt,name=resource,proto3" json:"resource,omitempty"`
 	TokenStreams  []*TokenStream `protobuf:"bytes,2,rep,name=token_streams,json=tokenStreams,proto3" json:"token_streams,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -228,14 +228,14 @@ func (x *ResourceTokenStreams) GetTokenStreams() []*TokenStream {
 	return nil
 }
 
-// TokenStream is one streamed answer, or any part of one: the parts that carry
-// the same stream_id are put together. The part with the start comes first or
-// in the same request; the part with the end completes the stream.
+// TokenStream is one streamed answer or any part of one. Parts with the same
+// stream_id are merged. The part with the start must come first or in the same
+// request; the part with the end finishes the stream.
 type TokenStream struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	StreamId string                 `protobuf:"bytes,1,opt,name=stream_id,json=streamId,proto3" json:"stream_id,omitempty"`
 	Start    *StreamStart           `protobuf:"bytes,2,opt,name=start,proto3" json:"start,omitempty"`
-	// When the engine took the request out of its queue. Zero: not known.
+	// Time when the engine took the request out of its queue. Zero if unknown.
 	ScheduledTimeUnixNano uint64      `protobuf:"fixed64,3,opt,name=scheduled_time_unix_nano,json=scheduledTimeUnixNano,proto3" json:"scheduled_time_unix_nano,omitempty"`
 	ChunkRuns             []*ChunkRun `protobuf:"bytes,4,rep,name=chunk_runs,json=chunkRuns,proto3" json:"chunk_runs,omitempty"`
 	End                   *StreamEnd  `protobuf:"bytes,5,opt,name=end,proto3" json:"end,omitempty"`
@@ -311,12 +311,12 @@ func (x *TokenStream) GetEnd() *StreamEnd {
 type StreamStart struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	TimeUnixNano uint64                 `protobuf:"fixed64,1,opt,name=time_unix_nano,json=timeUnixNano,proto3" json:"time_unix_nano,omitempty"`
-	// Empty, or 16 bytes: without it the stream starts a trace of its own.
+	// 16 bytes, or empty: the stream then starts a new trace.
 	TraceId []byte `protobuf:"bytes,2,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
-	// Empty, or 8 bytes: the span that the stream becomes gets this id, and the
-	// sender exports none of its own for it.
+	// 8 bytes, or empty. The span of the stream gets this ID; the sender must not
+	// export a span with it.
 	SpanId []byte `protobuf:"bytes,3,opt,name=span_id,json=spanId,proto3" json:"span_id,omitempty"`
-	// Empty, or 8 bytes.
+	// 8 bytes, or empty.
 	ParentSpanId  []byte          `protobuf:"bytes,4,opt,name=parent_span_id,json=parentSpanId,proto3" json:"parent_span_id,omitempty"`
 	Vantage       Vantage         `protobuf:"varint,5,opt,name=vantage,proto3,enum=tokenpulse.v1.Vantage" json:"vantage,omitempty"`
 	Attributes    []*v11.KeyValue `protobuf:"bytes,6,rep,name=attributes,proto3" json:"attributes,omitempty"`
@@ -396,22 +396,24 @@ func (x *StreamStart) GetAttributes() []*v11.KeyValue {
 	return nil
 }
 
-// ChunkRun is a run of chunks of one channel, in the order they were sent.
-// One-token chunks 20 ms apart cost three bytes each in microseconds.
+// ChunkRun is consecutive chunks of one channel. In microseconds, a chunk of one
+// token every 20 ms takes three bytes.
 type ChunkRun struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Channel      Channel                `protobuf:"varint,1,opt,name=channel,proto3,enum=tokenpulse.v1.Channel" json:"channel,omitempty"`
 	TimeUnixNano uint64                 `protobuf:"fixed64,2,opt,name=time_unix_nano,json=timeUnixNano,proto3" json:"time_unix_nano,omitempty"`
-	// What time_deltas count in. Zero: nanoseconds. To keep rounding from adding
-	// up, round the times and then take differences.
+	// Unit of time_deltas in nanoseconds. Zero means 1. Round the times, not their
+	// differences, to keep rounding errors from accumulating.
 	DeltaUnitNanos uint64 `protobuf:"varint,3,opt,name=delta_unit_nanos,json=deltaUnitNanos,proto3" json:"delta_unit_nanos,omitempty"`
-	// One entry per chunk: the time since the chunk before it. The first counts
-	// from time_unix_nano and is usually zero.
+	// Time of each chunk since the previous one. The first entry is relative to
+	// time_unix_nano and usually zero.
 	TimeDeltas []int64 `protobuf:"zigzag64,4,rep,packed,name=time_deltas,json=timeDeltas,proto3" json:"time_deltas,omitempty"`
-	// Tokens per chunk. Empty: one each. A chunk of zero tokens is no chunk.
+	// Tokens of each chunk, or empty if every chunk is one token. Zero-token chunks
+	// are accepted but not recorded.
 	Tokens []uint32 `protobuf:"varint,5,rep,packed,name=tokens,proto3" json:"tokens,omitempty"`
-	// Sequence number of the first chunk; the others follow on. It puts chunks in
-	// order that arrive out of order and drops repeats. Absent: time orders them.
+	// Sequence number of the first chunk; the next chunks count up from it. Sequence
+	// numbers order chunks and identify duplicates. Without them, chunks are ordered
+	// by time.
 	FirstSequenceNumber *uint64 `protobuf:"varint,6,opt,name=first_sequence_number,json=firstSequenceNumber,proto3,oneof" json:"first_sequence_number,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
@@ -491,13 +493,13 @@ func (x *ChunkRun) GetFirstSequenceNumber() uint64 {
 
 type StreamEnd struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Zero: the stream ends with the last thing known of it.
+	// Zero means the time of the last event of the stream.
 	TimeUnixNano uint64 `protobuf:"fixed64,1,opt,name=time_unix_nano,json=timeUnixNano,proto3" json:"time_unix_nano,omitempty"`
 	Usage        *Usage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
 	FinishReason string `protobuf:"bytes,3,opt,name=finish_reason,json=finishReason,proto3" json:"finish_reason,omitempty"`
-	// Not empty: the request failed, for this reason.
+	// Reason for the failure of the request. Empty if it did not fail.
 	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
-	// The client went away.
+	// True if the client cancelled the request or disconnected.
 	Cancelled     bool            `protobuf:"varint,5,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
 	Attributes    []*v11.KeyValue `protobuf:"bytes,6,rep,name=attributes,proto3" json:"attributes,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -579,7 +581,7 @@ func (x *StreamEnd) GetAttributes() []*v11.KeyValue {
 type Usage struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	InputTokens *uint64                `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3,oneof" json:"input_tokens,omitempty"`
-	// All generated tokens, reasoning included.
+	// All generated tokens, including reasoning.
 	OutputTokens      *uint64 `protobuf:"varint,2,opt,name=output_tokens,json=outputTokens,proto3,oneof" json:"output_tokens,omitempty"`
 	ReasoningTokens   *uint64 `protobuf:"varint,3,opt,name=reasoning_tokens,json=reasoningTokens,proto3,oneof" json:"reasoning_tokens,omitempty"`
 	CachedInputTokens *uint64 `protobuf:"varint,4,opt,name=cached_input_tokens,json=cachedInputTokens,proto3,oneof" json:"cached_input_tokens,omitempty"`
@@ -647,7 +649,7 @@ func (x *Usage) GetCachedInputTokens() uint64 {
 
 type ExportTokenStreamsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Absent when all was taken.
+	// Unset if everything was accepted.
 	PartialSuccess *ExportTokenStreamsPartialSuccess `protobuf:"bytes,1,opt,name=partial_success,json=partialSuccess,proto3" json:"partial_success,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -692,8 +694,7 @@ func (x *ExportTokenStreamsResponse) GetPartialSuccess() *ExportTokenStreamsPart
 
 type ExportTokenStreamsPartialSuccess struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many of the request's token_streams were rejected for good: sending
-	// them again will not help.
+	// Number of token_streams that were permanently rejected. Do not retry them.
 	RejectedTokenStreams int64  `protobuf:"varint,1,opt,name=rejected_token_streams,json=rejectedTokenStreams,proto3" json:"rejected_token_streams,omitempty"`
 	ErrorMessage         string `protobuf:"bytes,2,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
 	unknownFields        protoimpl.UnknownFields

@@ -4,8 +4,8 @@
 // - protoc             (unknown)
 // source: tokenpulse/v1/token_stream.proto
 
-// How a service that streams tokens tells the token_stream receiver about them.
-// No message has a field for text: prompts and completions have no place here.
+// The events of token streams that a service sends to the token_stream receiver.
+// No message has a field for the text of prompts or completions.
 
 package tokenpulsev1
 
@@ -32,8 +32,9 @@ const (
 type TokenStreamServiceClient interface {
 	// Export sends one batch.
 	Export(ctx context.Context, in *ExportTokenStreamsRequest, opts ...grpc.CallOption) (*ExportTokenStreamsResponse, error)
-	// Stream sends batches as things happen, for as long as the sender likes, and
-	// is answered once, when the sender closes it or a batch is refused.
+	// Stream sends batches over one call that may stay open for hours. Each batch is
+	// applied when it arrives. The response comes when the sender closes the call or
+	// a batch is refused.
 	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ExportTokenStreamsRequest, ExportTokenStreamsResponse], error)
 }
 
@@ -74,8 +75,9 @@ type TokenStreamService_StreamClient = grpc.ClientStreamingClient[ExportTokenStr
 type TokenStreamServiceServer interface {
 	// Export sends one batch.
 	Export(context.Context, *ExportTokenStreamsRequest) (*ExportTokenStreamsResponse, error)
-	// Stream sends batches as things happen, for as long as the sender likes, and
-	// is answered once, when the sender closes it or a batch is refused.
+	// Stream sends batches over one call that may stay open for hours. Each batch is
+	// applied when it arrives. The response comes when the sender closes the call or
+	// a batch is refused.
 	Stream(grpc.ClientStreamingServer[ExportTokenStreamsRequest, ExportTokenStreamsResponse]) error
 	mustEmbedUnimplementedTokenStreamServiceServer()
 }

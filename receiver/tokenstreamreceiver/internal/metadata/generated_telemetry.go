@@ -142,67 +142,67 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverTokenStreamChunksDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_chunks_dropped",
-		metric.WithDescription("Chunks past max_chunks_per_stream, of streams that have finished. [Alpha]"),
+		metric.WithDescription("Chunks of finished streams dropped at max_chunks_per_stream. [Alpha]"),
 		metric.WithUnit("{chunk}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamDuplicatesDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_duplicates_dropped",
-		metric.WithDescription("Events told before, of streams that have finished. [Alpha]"),
+		metric.WithDescription("Duplicate events of finished streams that were dropped. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamEventsAccepted, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_events_accepted",
-		metric.WithDescription("Lines of NDJSON, log records, and token_streams of JSON and protobuf, that were taken. [Alpha]"),
+		metric.WithDescription("NDJSON lines, log records, and token_streams of JSON and protobuf that were accepted. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamEventsRejected, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_events_rejected",
-		metric.WithDescription("Lines of NDJSON, log records, and token_streams of JSON and protobuf, that were rejected for good. A body that cannot be read counts once. [Alpha]"),
+		metric.WithDescription("NDJSON lines, log records, and token_streams of JSON and protobuf that were permanently rejected. An unreadable body counts once. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamMemoryHeld, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_token_stream_memory_held",
-		metric.WithDescription("Memory that open streams hold. [Alpha]"),
+		metric.WithDescription("Memory of open streams. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamMemoryLimit, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_token_stream_memory_limit",
-		metric.WithDescription("Memory that open streams may hold (max_memory_mib). [Alpha]"),
+		metric.WithDescription("Limit of the memory of open streams (max_memory_mib). [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamStreamsFinished, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_streams_finished",
-		metric.WithDescription("Streams that became a span which the pipeline accepted. [Alpha]"),
+		metric.WithDescription("Finished streams whose span the pipeline accepted. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamStreamsLimit, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_token_stream_streams_limit",
-		metric.WithDescription("How many streams may be open (max_streams). [Alpha]"),
+		metric.WithDescription("Limit of open streams (max_streams). [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamStreamsLost, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_streams_lost",
-		metric.WithDescription("Open streams that could not be handed to the pipeline and are gone. [Alpha]"),
+		metric.WithDescription("Streams lost because the pipeline did not accept them. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamStreamsOpen, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_token_stream_streams_open",
-		metric.WithDescription("Streams that have started and not ended. [Alpha]"),
+		metric.WithDescription("Open streams. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamStreamsRefused, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_streams_refused",
-		metric.WithDescription("Requests turned away for now because a limit was reached. The client is asked to retry. [Alpha]"),
+		metric.WithDescription("Requests temporarily refused at a limit. The client is asked to retry. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

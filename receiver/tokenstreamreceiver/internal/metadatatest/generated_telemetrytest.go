@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverTokenStreamChunksDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_chunks_dropped",
-		Description: "Chunks past max_chunks_per_stream, of streams that have finished. [Alpha]",
+		Description: "Chunks of finished streams dropped at max_chunks_per_stream. [Alpha]",
 		Unit:        "{chunk}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualReceiverTokenStreamChunksDropped(t *testing.T, tt *componenttest
 func AssertEqualReceiverTokenStreamDuplicatesDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_duplicates_dropped",
-		Description: "Events told before, of streams that have finished. [Alpha]",
+		Description: "Duplicate events of finished streams that were dropped. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualReceiverTokenStreamDuplicatesDropped(t *testing.T, tt *component
 func AssertEqualReceiverTokenStreamEventsAccepted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_events_accepted",
-		Description: "Lines of NDJSON, log records, and token_streams of JSON and protobuf, that were taken. [Alpha]",
+		Description: "NDJSON lines, log records, and token_streams of JSON and protobuf that were accepted. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualReceiverTokenStreamEventsAccepted(t *testing.T, tt *componenttes
 func AssertEqualReceiverTokenStreamEventsRejected(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_events_rejected",
-		Description: "Lines of NDJSON, log records, and token_streams of JSON and protobuf, that were rejected for good. A body that cannot be read counts once. [Alpha]",
+		Description: "NDJSON lines, log records, and token_streams of JSON and protobuf that were permanently rejected. An unreadable body counts once. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualReceiverTokenStreamEventsRejected(t *testing.T, tt *componenttes
 func AssertEqualReceiverTokenStreamMemoryHeld(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_memory_held",
-		Description: "Memory that open streams hold. [Alpha]",
+		Description: "Memory of open streams. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -102,7 +102,7 @@ func AssertEqualReceiverTokenStreamMemoryHeld(t *testing.T, tt *componenttest.Te
 func AssertEqualReceiverTokenStreamMemoryLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_memory_limit",
-		Description: "Memory that open streams may hold (max_memory_mib). [Alpha]",
+		Description: "Limit of the memory of open streams (max_memory_mib). [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -116,7 +116,7 @@ func AssertEqualReceiverTokenStreamMemoryLimit(t *testing.T, tt *componenttest.T
 func AssertEqualReceiverTokenStreamStreamsFinished(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_streams_finished",
-		Description: "Streams that became a span which the pipeline accepted. [Alpha]",
+		Description: "Finished streams whose span the pipeline accepted. [Alpha]",
 		Unit:        "{stream}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -132,7 +132,7 @@ func AssertEqualReceiverTokenStreamStreamsFinished(t *testing.T, tt *componentte
 func AssertEqualReceiverTokenStreamStreamsLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_streams_limit",
-		Description: "How many streams may be open (max_streams). [Alpha]",
+		Description: "Limit of open streams (max_streams). [Alpha]",
 		Unit:        "{stream}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -146,7 +146,7 @@ func AssertEqualReceiverTokenStreamStreamsLimit(t *testing.T, tt *componenttest.
 func AssertEqualReceiverTokenStreamStreamsLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_streams_lost",
-		Description: "Open streams that could not be handed to the pipeline and are gone. [Alpha]",
+		Description: "Streams lost because the pipeline did not accept them. [Alpha]",
 		Unit:        "{stream}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -162,7 +162,7 @@ func AssertEqualReceiverTokenStreamStreamsLost(t *testing.T, tt *componenttest.T
 func AssertEqualReceiverTokenStreamStreamsOpen(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_streams_open",
-		Description: "Streams that have started and not ended. [Alpha]",
+		Description: "Open streams. [Alpha]",
 		Unit:        "{stream}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -176,7 +176,7 @@ func AssertEqualReceiverTokenStreamStreamsOpen(t *testing.T, tt *componenttest.T
 func AssertEqualReceiverTokenStreamStreamsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_streams_refused",
-		Description: "Requests turned away for now because a limit was reached. The client is asked to retry. [Alpha]",
+		Description: "Requests temporarily refused at a limit. The client is asked to retry. [Alpha]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

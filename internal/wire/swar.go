@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// Eight bytes of text are one machine word. What is asked of each of them can be
-// asked of all at once, as long as no byte of the word overflows into the next
-// before the answer is there.
+// SWAR (SIMD within a register): eight bytes of text are one machine word, and one
+// instruction tests all of them. This is exact as long as no byte of the word
+// carries into the next one.
 
-// ones has a one in each byte, tops the highest bit.
+// ones has a one in each byte, tops the highest bit of each byte.
 const (
 	ones uint64 = 0x01_01_01_01_01_01_01_01
 	tops        = ones << 7
 )
 
-// plain marks the bytes that need no attention inside a string.
+// plain marks the bytes that a JSON string may contain as they are.
 var plain = func() (table [256]bool) {
 	for c := 0x20; c < utf8.RuneSelf; c++ {
 		table[c] = c != '"' && c != '\\'
@@ -24,7 +24,7 @@ var plain = func() (table [256]bool) {
 	return table
 }()
 
-// plainLength returns how many plain bytes text starts with.
+// plainLength returns the number of plain bytes at the start of text.
 func plainLength(text []byte) int {
 	at := 0
 	for ; len(text)-at >= 8; at += 8 {
@@ -38,9 +38,9 @@ func plainLength(text []byte) int {
 	return at
 }
 
-// notPlain returns a word whose lowest bit is in the first byte that is not
-// plain, or zero. Bytes after that one may be wrong: a subtraction that sets a
-// byte's highest bit because it is less borrows from the next.
+// notPlain returns a word whose lowest set bit is in the first byte that is not
+// plain, or zero. Later bytes may be wrong, because a subtraction that sets the
+// highest bit of a byte borrows from the next one.
 func notPlain(word uint64) uint64 {
 	control := word - ' '*ones
 	quote := word ^ '"'*ones - ones
@@ -48,11 +48,12 @@ func notPlain(word uint64) uint64 {
 	return (word | control | quote | backslash) & tops
 }
 
-// mostDigits is the length of the largest int64. So many digits fit an uint64.
+// mostDigits is the number of digits of the largest int64. Every number of so many
+// digits fits a uint64.
 const mostDigits = len("9223372036854775807")
 
-// leadingDigits returns the number that the decimal digits at the start of text
-// make, and what comes after them: nil, if there are none or more than mostDigits.
+// leadingDigits returns the number that text starts with and the text after it. rest
+// is nil if text starts with no decimal digit or with more than mostDigits.
 func leadingDigits(text []byte) (n uint64, rest []byte) {
 	at := 0
 	for ; len(text)-at >= 8; at += 8 {
@@ -71,10 +72,10 @@ func leadingDigits(text []byte) (n uint64, rest []byte) {
 	return n, text[at:]
 }
 
-// leastNineteen is the least number of mostDigits, without a zero in front.
+// leastNineteen is the smallest number of mostDigits digits without leading zero.
 const leastNineteen = 1e18
 
-// nineteenDigits returns the number that the first mostDigits of text make, or
+// nineteenDigits returns the number that the first mostDigits bytes of text are, or
 // zero if they are not all decimal digits. Times in nanoseconds have so many from
 // 2001 to 2286.
 func nineteenDigits(text []byte) uint64 {
@@ -87,24 +88,25 @@ func nineteenDigits(text []byte) uint64 {
 	if !eightDigits(first) || !eightDigits(middle) || !eightDigits(last) {
 		return 0
 	}
-	// Three digits of the middle are not in the last: the shift moves them to the
-	// end, behind zeros.
+	// last overlaps middle by five digits. The shift keeps the other three, as the
+	// last digits of a word of zeros.
 	return numberOf(first)*1e11 + numberOf(middle<<40)*1e8 + numberOf(last)
 }
 
-// eightDigits reports whether all bytes are decimal digits: their upper half is
-// that of '0', and still is after adding what takes '9' to the end of it.
+// eightDigits reports whether all bytes are decimal digits: the upper half of each is
+// that of '0', also after adding the distance from '9' to the end of that range.
 func eightDigits(word uint64) bool {
 	const upper = 0xf0 * ones
 	return word&upper == '0'*ones && (word+('?'-'9')*ones)&upper == '0'*ones
 }
 
-// numberOf returns the number that eight decimal digits make. Each step joins
-// neighbours: digits to numbers of two digits, these to four, these to eight. The
-// first digit is in the lowest byte.
+// numberOf returns the number of eight decimal digits, the first one in the lowest
+// byte. Each step joins neighbours: to numbers of two digits, of four, of eight.
 func numberOf(word uint64) uint64 {
 	word &= 0x0f * ones
 	word = word * (10<<8 + 1) >> 8 & 0x00ff_00ff_00ff_00ff
 	word = word * (100<<16 + 1) >> 16 & 0x0000_ffff_0000_ffff
 	return word * (10_000<<32 + 1) >> 32
 }
+
+func isDigit(c byte) bool { return c-'0' < 10 }

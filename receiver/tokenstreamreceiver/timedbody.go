@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// timedBody is the body of a request as it comes over the wire. Reading it waits
-// for the next byte as long as idle, and no longer once the receiver closes.
+// timedBody is the body of a request before decompression. A read waits for the next
+// byte for up to idle, and ends at once when the receiver shuts down.
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -20,10 +20,10 @@ type timedBody struct {
 	closing context.Context
 
 	mu   sync.Mutex
-	over bool // the deadline is not this body's any more
+	done bool // the server uses the deadline again
 }
 
-// timeBodies applies idle_timeout to the bodies that next reads.
+// timeBodies applies idle_timeout to the request bodies of a handler.
 func (r *tokenStreamReceiver) timeBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Body == http.NoBody {
@@ -31,50 +31,50 @@ func (r *tokenStreamReceiver) timeBodies(next http.Handler) http.Handler {
 			return
 		}
 		body := &timedBody{ReadCloser: req.Body, control: http.NewResponseController(w), idle: r.cfg.IdleTimeout, closing: r.closing}
-		// Also for what next leaves unread: the server reads that itself.
+		// Also for the bytes that next does not read: the server reads them.
 		body.wait(body.idle)
 		stop := context.AfterFunc(r.closing, func() { body.wait(0) })
 		defer func() {
 			stop()
 			body.end()
 		}()
-		// A copy, because the server looks at the body of the request that it made.
+		// A copy, because the server uses the body of its own request.
 		req = req.WithContext(req.Context())
 		req.Body = body
 		next.ServeHTTP(w, req)
 	})
 }
 
-// Read reads what comes next.
+// Read implements io.Reader.
 func (b *timedBody) Read(p []byte) (int, error) {
 	b.wait(b.idle)
-	if b.closing.Err() != nil { // too late to be woken up
+	if b.closing.Err() != nil { // the shutdown came before the deadline was set
 		return 0, errShutdown
 	}
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		// From here on the server reads, without a deadline, to see the client
-		// leave. One that passes would look like that.
+		// From here on the server reads in the background, to notice when the client
+		// disconnects. An expired deadline would look like a disconnect.
 		b.end()
 	case errors.Is(err, os.ErrDeadlineExceeded) && b.closing.Err() != nil:
 		err = errShutdown
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fmt.Errorf("silent for %s (idle_timeout)", b.idle)
+		err = fmt.Errorf("no data for %s (idle_timeout)", b.idle)
 	}
 	return n, err
 }
 
-func (b *timedBody) wait(patience time.Duration) {
+func (b *timedBody) wait(timeout time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.over {
-		_ = b.control.SetReadDeadline(time.Now().Add(patience))
+	if !b.done {
+		_ = b.control.SetReadDeadline(time.Now().Add(timeout))
 	}
 }
 
 func (b *timedBody) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.over = true
+	b.done = true
 }

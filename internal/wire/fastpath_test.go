@@ -14,14 +14,14 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-func TestCommonChunks(t *testing.T) {
+func TestFastPath_UsualLines(t *testing.T) {
 	const at = 1795233292181556000
 	tests := map[string]struct {
 		line string
 		want assembly.Chunk
 	}{
-		"as the contract has it": {chunkLine, assembly.Chunk{UnixNano: at, Tokens: 1}},
-		"as Python writes it": {
+		"as documented": {chunkLine, assembly.Chunk{UnixNano: at, Tokens: 1}},
+		"as Python formats it": {
 			`{"event": "chunk", "stream_id": "stream-1", "time_unix_nano": 1795233292181556000, "tokens": 12, "channel": "tool_call"}`,
 			assembly.Chunk{UnixNano: at, Tokens: 12, Channel: timeline.ToolCall},
 		},
@@ -29,7 +29,7 @@ func TestCommonChunks(t *testing.T) {
 			`{"channel":"reasoning","event":"chunk","seq":7,"stream_id":"stream-1","time_unix_nano":"1795233292181556000","tokens":"0"}`,
 			assembly.Chunk{UnixNano: at, Seq: 7, Numbered: true, Channel: timeline.Reasoning},
 		},
-		"what is needed, and no more": {
+		"only required members": {
 			`{"stream_id":"stream-1","time":"2026-11-21T03:54:52.181556Z","event":"chunk"}`,
 			assembly.Chunk{UnixNano: at, Tokens: 1},
 		},
@@ -40,35 +40,36 @@ func TestCommonChunks(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var common commonChunk
-			require.True(t, common.read([]byte(test.line), new(chunkForm)))
-			require.Equal(t, "stream-1", string(common.id))
-			require.Equal(t, test.want, common.chunk)
+			var fast fastChunk
+			require.True(t, fast.read([]byte(test.line), new(lineTemplate)))
+			require.Equal(t, "stream-1", string(fast.id))
+			require.Equal(t, test.want, fast.chunk)
 		})
 	}
 }
 
-// requireSame decodes lines twice, as they come and all with the general reader,
-// and requires the same errors and, after each line, the same batch.
-func requireSame(t *testing.T, lines [][]byte) (common int) {
+// requireSame decodes lines twice, once with the slow path only, and requires the
+// same errors and, after each line, the same batch. It returns the number of lines
+// that the fast path can read.
+func requireSame(t *testing.T, lines [][]byte) (fast int) {
 	t.Helper()
 	store := newStore()
 	batch, want := store.NewBatch(), store.NewBatch()
-	var decoder, general NDJSON
+	var decoder, slow NDJSON
 	for i, line := range lines {
 		before := bytes.Clone(line)
-		err, wantErr := decoder.Decode(line, i+1, batch), general.decodeAny(line, i+1, want)
+		err, wantErr := decoder.Decode(line, i+1, batch), slow.decodeSlow(line, i+1, want)
 		require.Equal(t, wantErr, err, "line %q", line)
 		require.Equal(t, before, line, "the line was changed")
 		require.Equal(t, want, batch, "line %q", line)
-		if new(commonChunk).read(line, new(chunkForm)) {
-			common++
+		if new(fastChunk).read(line, new(lineTemplate)) {
+			fast++
 		}
 	}
-	return common
+	return fast
 }
 
-// What members are made of besides what is common: all that is close to it.
+// Names, values and blanks that are close to those of the fast path.
 var (
 	oddNames = []string{
 		"event", "stream_id", "time_unix_nano", "tokens", "channel", "seq", "time", "text", "usage", "attributes", "resource", "cancelled",
@@ -86,7 +87,7 @@ var (
 	oddBlanks = []string{"", "", "", "", "", " ", " ", "  ", "\t", "\r", "\n", "\u00a0", ","}
 )
 
-// oddLine returns a line that is common, or nearly, or was.
+// oddLine returns a line of the fast path, or one that differs a little from it.
 func oddLine(random *rand.Rand) []byte {
 	const time = "1795233292181556000"
 	members := [][]string{
@@ -118,7 +119,7 @@ func oddLine(random *rand.Rand) []byte {
 			line.WriteString(oddBlanks[random.IntN(len(oddBlanks))])
 		}
 	}
-	oddName, oddValue := random.IntN(4*len(members)), random.IntN(2*len(members)) // none, mostly
+	oddName, oddValue := random.IntN(4*len(members)), random.IntN(2*len(members)) // most lines have neither
 	line.WriteByte('{')
 	for i, member := range members {
 		if i > 0 {
@@ -153,23 +154,23 @@ func oddLine(random *rand.Rand) []byte {
 	return text
 }
 
-func TestCommonChunksAreReadAsAnyLine(t *testing.T) {
+func TestFastPath_AgreesWithSlowPath(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	common, all := 0, 0
+	fast, all := 0, 0
 	for range 2_000 {
 		lines := make([][]byte, 10)
 		for i := range lines {
 			lines[i] = oddLine(random)
 		}
-		common += requireSame(t, lines)
+		fast += requireSame(t, lines)
 		all += len(lines)
 	}
-	require.Greater(t, common, all/10)
-	require.Greater(t, all-common, all/10)
+	require.Greater(t, fast, all/10)
+	require.Greater(t, all-fast, all/10)
 }
 
-// Each value with each name, at the end of a line and before it.
-func TestEveryMemberIsReadAsInAnyLine(t *testing.T) {
+// Each name with each value, as the first and as the last member of a line.
+func TestFastPath_AgreesOnEveryMember(t *testing.T) {
 	likely := [][2]string{{"event", `"chunk"`}, {"stream_id", `"s"`}, {"time_unix_nano", `1795233292181556000`}}
 	for _, name := range oddNames {
 		var others []string
@@ -186,8 +187,7 @@ func TestEveryMemberIsReadAsInAnyLine(t *testing.T) {
 	}
 }
 
-// altered returns a line with one thing changed: a value, a number of digits, or
-// any byte.
+// altered returns a line with one change: of a value, a length or a byte.
 func altered(random *rand.Rand, line []byte) []byte {
 	const bytesOfLines = "\"\\,:{} 019x\r\x1f\x7f\xff"
 	if len(line) == 0 {
@@ -218,16 +218,16 @@ func altered(random *rand.Rand, line []byte) []byte {
 	}
 }
 
-// Lines of one writer, of which some are nearly as the others.
-func TestChunksOfOneFormAreReadAsAnyLine(t *testing.T) {
+// Lines of one sender, of which some differ a little from the others.
+func TestLineTemplate_AgreesWithSlowPath(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
-	formed, all := 0, 0
+	matched, all := 0, 0
 	for range 2_000 {
-		var form chunkForm
+		var template lineTemplate
 		var line []byte
-		for !form.learned {
+		for !template.learned {
 			line = oddLine(random)
-			new(commonChunk).read(line, &form)
+			new(fastChunk).read(line, &template)
 		}
 		lines := [][]byte{line}
 		for range 4 {
@@ -236,23 +236,28 @@ func TestChunksOfOneFormAreReadAsAnyLine(t *testing.T) {
 		}
 		requireSame(t, lines)
 		for _, line := range lines {
-			if len(form.readHead(new(commonChunk), line)) > 0 {
-				formed++
+			if matches(&template, line) {
+				matched++
 			}
-			new(commonChunk).read(line, &form)
+			new(fastChunk).read(line, &template)
 		}
 		all += len(lines)
 	}
-	require.Greater(t, formed, all/10)
-	require.Greater(t, all-formed, all/10)
+	require.Greater(t, matched, all/10)
+	require.Greater(t, all-matched, all/10)
 }
 
-func TestChunkForms(t *testing.T) {
+func matches(template *lineTemplate, line []byte) bool {
+	_, _, tail := template.matchHead(line)
+	return len(tail) > 0
+}
+
+func TestLineTemplate_MatchesAndRefuses(t *testing.T) {
 	const at = 1795233292181556000
 	const compact = `{"event":"chunk","stream_id":"a","time_unix_nano":"1795233292000000000","tokens":2,"channel":"reasoning"}`
 	const python = `{"event": "chunk", "stream_id": "a", "time_unix_nano": 1795233292000000000, "tokens": 2}`
 	const short = `{"stream_id":"a","event":"chunk","time_unix_nano":1795233292000000000}`
-	taken := map[string]struct {
+	matching := map[string]struct {
 		first, line string
 		want        assembly.Chunk
 	}{
@@ -281,25 +286,25 @@ func TestChunkForms(t *testing.T) {
 			assembly.Chunk{UnixNano: at, Tokens: 1},
 		},
 	}
-	for name, test := range taken {
+	for name, test := range matching {
 		t.Run(name, func(t *testing.T) {
-			var form chunkForm
-			require.True(t, new(commonChunk).read([]byte(test.first), &form))
-			var common commonChunk
-			require.NotEmpty(t, form.readHead(&common, []byte(test.line)), "it should have the form")
-			require.True(t, common.read([]byte(test.line), &form))
-			require.Equal(t, "stream-1", string(common.id))
-			require.Equal(t, test.want, common.chunk)
+			var template lineTemplate
+			require.True(t, new(fastChunk).read([]byte(test.first), &template))
+			var fast fastChunk
+			require.True(t, matches(&template, []byte(test.line)))
+			require.True(t, fast.read([]byte(test.line), &template))
+			require.Equal(t, "stream-1", string(fast.id))
+			require.Equal(t, test.want, fast.chunk)
 		})
 	}
-	left := map[string][2]string{
+	refused := map[string][2]string{
 		"ends behind the time":       {compact, `{"event":"chunk","stream_id":"a","time_unix_nano":"1795233292000000000`},
 		"ends behind a time, bare":   {short, `{"stream_id":"a","event":"chunk","time_unix_nano":1795233292000000000`},
 		"ends behind the quote":      {compact, `{"event":"chunk","stream_id":"a","time_unix_nano":"1795233292000000000"`},
 		"no quote behind the time":   {compact, `{"event":"chunk","stream_id":"a","time_unix_nano":"1795233292000000000,"tokens":2,"channel":"reasoning"}`},
 		"a quote behind a bare time": {python, `{"event": "chunk", "stream_id": "a", "time_unix_nano": 1795233292000000000", "tokens": 2}`},
 		"a digit too many":           {compact, `{"event":"chunk","stream_id":"a","time_unix_nano":"17952332920000000000","tokens":2,"channel":"reasoning"}`},
-		"more than fits":             {short, `{"stream_id":"a","event":"chunk","time_unix_nano":9223372036854775808}`},
+		"a time out of range":        {short, `{"stream_id":"a","event":"chunk","time_unix_nano":9223372036854775808}`},
 		"a zero in front":            {short, `{"stream_id":"a","event":"chunk","time_unix_nano":0795233292000000000}`},
 		"an id with a backslash":     {compact, `{"event":"chunk","stream_id":"a\","time_unix_nano":"1795233292000000000","tokens":2,"channel":"reasoning"}`},
 		"the time once more":         {short, `{"stream_id":"a","event":"chunk","time_unix_nano":1795233292000000000,"time_unix_nano":1795233292000000000}`},
@@ -307,18 +312,17 @@ func TestChunkForms(t *testing.T) {
 		"another time":               {short, `{"stream_id":"a","event":"chunk","time_unix_nano":1795233292000000000,"time":"2026-11-21T03:54:52Z"}`},
 		"something behind the end":   {short, `{"stream_id":"a","event":"chunk","time_unix_nano":1795233292000000000}}`},
 	}
-	for name, lines := range left {
+	for name, lines := range refused {
 		t.Run(name, func(t *testing.T) {
-			var form chunkForm
-			require.True(t, new(commonChunk).read([]byte(lines[0]), &form))
-			require.False(t, new(commonChunk).read([]byte(lines[1]), &form))
+			var template lineTemplate
+			require.True(t, new(fastChunk).read([]byte(lines[0]), &template))
+			require.False(t, new(fastChunk).read([]byte(lines[1]), &template))
 		})
 	}
 }
 
-// What a form keeps of lines is how they are written: no stream, no time, and
-// nothing of members that are not known.
-func TestChunkFormsKeepNoValues(t *testing.T) {
+// A template has no stream ID, no time and no text of unknown members.
+func TestLineTemplate_KeepsNoValues(t *testing.T) {
 	batch := newStore().NewBatch()
 	var decoder NDJSON
 	for _, line := range []string{
@@ -329,17 +333,17 @@ func TestChunkFormsKeepNoValues(t *testing.T) {
 		`{"event":"chunk","stream_id":"Alice","time_unix_nano":"1795233292181556000","tokens":2,"channel":"content"}`,
 	} {
 		require.NoError(t, decoder.Decode([]byte(line), 1, batch))
-		form := &decoder.form
-		kept := string(slices.Concat(form.before[:cap(form.before)], form.between[:cap(form.between)], form.tail[:cap(form.tail)]))
+		template := &decoder.template
+		kept := string(slices.Concat(template.prefix[:cap(template.prefix)], template.middle[:cap(template.middle)], template.tail[:cap(template.tail)]))
 		require.NotContains(t, kept, "Alice")
 		require.NotContains(t, kept, "1795")
 	}
-	form := &decoder.form
+	template := &decoder.template
 	require.Equal(t, []string{`{"event":"chunk","stream_id":"`, `","time_unix_nano":"`, `","tokens":2,"channel":"content"}`},
-		[]string{string(form.before), string(form.between), string(form.tail)})
+		[]string{string(template.prefix), string(template.middle), string(template.tail)})
 }
 
-func FuzzCommonChunks(f *testing.F) {
+func FuzzFastPath(f *testing.F) {
 	f.Add([]byte(chunkLine))
 	f.Add([]byte(`{"event": "chunk", "stream_id": "s", "time": "2026-11-21T03:54:52.181556Z", "seq": 1}`))
 	random := rand.New(rand.NewPCG(5, 6))
@@ -352,15 +356,15 @@ func FuzzCommonChunks(f *testing.F) {
 	})
 }
 
-// BenchmarkCommonChunks is of lines of many streams, as different writers put them.
-func BenchmarkCommonChunks(b *testing.B) {
+// BenchmarkFastPath reads lines of many streams, in the formats of several senders.
+func BenchmarkFastPath(b *testing.B) {
 	channels := []string{"content", "reasoning"}
 	random := rand.New(rand.NewPCG(9, 10))
 	for name, write := range map[string]func(stream, at int) string{
-		"as the contract has it": func(stream, at int) string {
+		"as documented": func(stream, at int) string {
 			return fmt.Sprintf(`{"event":"chunk","stream_id":"stream-%04d","time_unix_nano":"%d","tokens":1,"channel":"content"}`, stream, at)
 		},
-		"as Python writes it": func(stream, at int) string {
+		"as Python formats it": func(stream, at int) string {
 			return fmt.Sprintf(`{"event": "chunk", "stream_id": "stream-%04d", "time_unix_nano": %d, "tokens": 1, "channel": "content"}`, stream, at)
 		},
 		"in alphabetical order": func(stream, at int) string {
@@ -385,11 +389,11 @@ func BenchmarkCommonChunks(b *testing.B) {
 		}
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			var form chunkForm
+			var template lineTemplate
 			for i := 0; b.Loop(); i++ {
-				var common commonChunk
-				if !common.read(lines[i%len(lines)], &form) {
-					b.Fatal("the line should be common")
+				var fast fastChunk
+				if !fast.read(lines[i%len(lines)], &template) {
+					b.Fatal("the line should take the fast path")
 				}
 			}
 		})

@@ -6,52 +6,53 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// This is a JSON reader for one purpose: short flat objects, millions of them,
-// without an allocation. It is strict about what it reads, as RFC 8259 and RFC
-// 7493 (no invalid UTF-8) are, and leaves objects and arrays inside the object
-// to package jsontext: their syntax to begin with, and all else, such as names
-// that are there twice, when they are used.
+// A JSON scanner for short flat objects that does not allocate. It is strict about
+// what it reads (RFC 8259, and RFC 7493 for UTF-8). Nested objects and arrays are
+// left to package jsontext: their syntax is checked when they are scanned, everything
+// else, such as duplicate names, when they are used.
 
-// value is a JSON value as it is written.
-type value struct {
+// jsonValue is an encoded JSON value.
+type jsonValue struct {
 	raw     []byte
 	kind    byte // '"', '0' for numbers, '{', '[', 't', 'f' or 'n'
 	escaped bool // a string with escape sequences
 }
 
-// object walks over the members of a JSON object:
+// jsonObject walks over the members of a JSON object:
 //
-//	for o := open(text); o.next(); { use(o.key, o.value) }
+//	for o := openObject(text); o.next(); { use(o.key, o.value) }
 //
-// ends with o.bad if the object is not valid JSON up to where the walk came.
-type object struct {
+// After the walk, bad is set if the text was not a valid object up to at.
+type jsonObject struct {
 	text  []byte
 	at    int
 	first bool
-	// trusted is set when the text is part of one that was found valid.
+	// trusted is set when the text is part of a value that was already checked.
 	trusted bool
-	key     value
-	value   value
+	key     jsonValue
+	value   jsonValue
 	bad     bool
 }
 
-// open starts at the brace of an object.
-func open(text []byte) object {
-	o := object{text: text, first: true}
+func openObject(text []byte) jsonObject {
+	o := jsonObject{text: text, first: true}
 	o.space()
 	o.bad = !o.take('{')
 	return o
 }
 
-// openTrusted starts at the brace of an object that is valid JSON.
-func openTrusted(text []byte) object {
-	o := open(text)
+// openTrusted opens an object that is valid JSON.
+func openTrusted(text []byte) jsonObject {
+	o := openObject(text)
 	o.trusted = true
 	return o
 }
 
+// openArray opens an array that is valid JSON, to walk over it with element.
+func openArray(text []byte) jsonObject { return jsonObject{text: text, at: 1, trusted: true} }
+
 // next moves to the next member and reports whether there is one.
-func (o *object) next() bool {
+func (o *jsonObject) next() bool {
 	if o.bad {
 		return false
 	}
@@ -78,22 +79,22 @@ func (o *object) next() bool {
 	return !o.bad
 }
 
-// end reports whether nothing but white space follows the object.
-func (o *object) end() bool {
+// end reports whether only white space follows the object.
+func (o *jsonObject) end() bool {
 	o.space()
 	return !o.bad && o.at == len(o.text)
 }
 
-// element moves to the next element of a valid array, which value becomes. It
-// starts behind the bracket.
-func (o *object) element() bool {
+// element moves to the next element of an array, which becomes o.value, and reports
+// whether there is one.
+func (o *jsonObject) element() bool {
 	o.space()
 	o.take(',')
 	o.space()
 	return o.at < len(o.text) && o.text[o.at] != ']' && o.scan(&o.value)
 }
 
-func (o *object) space() {
+func (o *jsonObject) space() {
 	for o.at < len(o.text) {
 		switch o.text[o.at] {
 		case ' ', '\t', '\r', '\n':
@@ -104,7 +105,7 @@ func (o *object) space() {
 	}
 }
 
-func (o *object) take(c byte) bool {
+func (o *jsonObject) take(c byte) bool {
 	if o.at < len(o.text) && o.text[o.at] == c {
 		o.at++
 		return true
@@ -112,8 +113,8 @@ func (o *object) take(c byte) bool {
 	return false
 }
 
-// scan reads any value.
-func (o *object) scan(v *value) bool {
+// scan reads a value of any kind.
+func (o *jsonObject) scan(v *jsonValue) bool {
 	if o.at == len(o.text) {
 		return false
 	}
@@ -139,7 +140,7 @@ func (o *object) scan(v *value) bool {
 	return ok
 }
 
-func (o *object) scanString(v *value) bool {
+func (o *jsonObject) scanString(v *jsonValue) bool {
 	text, start := o.text, o.at
 	ascii := true
 	for i := start + 1; i < len(text); i++ {
@@ -185,7 +186,7 @@ func validEscape(text []byte) bool {
 	}
 }
 
-func (o *object) scanLiteral(literal string) bool {
+func (o *jsonObject) scanLiteral(literal string) bool {
 	if len(o.text)-o.at < len(literal) || string(o.text[o.at:o.at+len(literal)]) != literal {
 		return false
 	}
@@ -193,7 +194,7 @@ func (o *object) scanLiteral(literal string) bool {
 	return true
 }
 
-func (o *object) scanNumber() bool {
+func (o *jsonObject) scanNumber() bool {
 	o.take('-')
 	if !o.take('0') && !o.scanDigits() {
 		return false
@@ -210,7 +211,7 @@ func (o *object) scanNumber() bool {
 	return true
 }
 
-func (o *object) scanDigits() bool {
+func (o *jsonObject) scanDigits() bool {
 	start := o.at
 	for o.at < len(o.text) && isDigit(o.text[o.at]) {
 		o.at++
@@ -218,15 +219,13 @@ func (o *object) scanDigits() bool {
 	return o.at > start
 }
 
-func isDigit(c byte) bool { return c-'0' < 10 }
-
-// scanNested finds where an object or array ends, and has it checked.
-func (o *object) scanNested() bool {
+// scanNested finds the end of an object or array and checks its syntax.
+func (o *jsonObject) scanNested() bool {
 	start, depth := o.at, 0
 	for o.at < len(o.text) {
 		switch o.text[o.at] {
 		case '"':
-			var skipped value
+			var skipped jsonValue
 			if !o.scanString(&skipped) {
 				return false
 			}
@@ -244,18 +243,18 @@ func (o *object) scanNested() bool {
 	return false
 }
 
-// syntaxOnly is for what is skipped.
+// syntaxOnly is the check of values that may turn out to be skipped.
 var syntaxOnly = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
-func (v *value) isNested() bool { return v.kind == '{' || v.kind == '[' }
+func (v *jsonValue) isNested() bool { return v.kind == '{' || v.kind == '[' }
 
-// isStrict reports whether an object or array that has no errors of syntax has no
-// others.
-func (v *value) isStrict() bool { return jsontext.Value(v.raw).IsValid() }
+// isStrict reports whether an object or array with valid syntax also conforms to
+// RFC 7493 (UTF-8, unique names).
+func (v *jsonValue) isStrict() bool { return jsontext.Value(v.raw).IsValid() }
 
-// unquote returns the text of a string, which is in scratch if it is not as
-// written.
-func (v *value) unquote(scratch *[]byte) ([]byte, bool) {
+// unquote returns the text of a string. Escape sequences are decoded into scratch.
+// ok is false for other kinds of values and invalid strings.
+func (v *jsonValue) unquote(scratch *[]byte) (text []byte, ok bool) {
 	if v.kind != '"' {
 		return nil, false
 	}
@@ -263,14 +262,13 @@ func (v *value) unquote(scratch *[]byte) ([]byte, bool) {
 		return v.raw[1 : len(v.raw)-1], true
 	}
 	start := len(*scratch)
-	text, err := jsontext.AppendUnquote(*scratch, v.raw)
-	*scratch = text
-	return text[start:], err == nil
+	unquoted, err := jsontext.AppendUnquote(*scratch, v.raw)
+	*scratch = unquoted
+	return unquoted[start:], err == nil
 }
 
-// uint reads a non-negative integer, written as a number or as a string of
-// decimal digits.
-func (v *value) uint() (n uint64, ok bool) {
+// uint reads a non-negative integer: a number, or a string of decimal digits.
+func (v *jsonValue) uint() (n uint64, ok bool) {
 	digits := v.raw
 	if v.kind == '"' {
 		digits = digits[1 : len(digits)-1]

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
@@ -28,7 +29,7 @@ func newStore() *assembly.Store {
 	}, func() time.Duration { now++; return now })
 }
 
-// reference reads a request the slow way: the generated type, field by field.
+// reference decodes a request with the generated type.
 func reference(t *testing.T, encoded []byte, batch *assembly.Batch, reject Reject) error {
 	var request tokenpulsev1.ExportTokenStreamsRequest
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(encoded, &request); err != nil {
@@ -59,11 +60,11 @@ func list(t *testing.T, attributes []*commonv1.KeyValue) []byte {
 	return encoded
 }
 
-var errTest = errors.New("makes no sense")
+var errTest = errors.New("invalid")
 
 func referenceStream(t *testing.T, resource *resourcev1.Resource, stream *tokenpulsev1.TokenStream, part *assembly.Part) error {
 	if s := stream.GetStart(); s != nil {
-		start := assembly.Start{UnixNano: int64(s.GetTimeUnixNano()), Vantage: assembly.Vantage(min(uint32(s.GetVantage()), 255))}
+		start := assembly.Start{UnixNano: int64(s.GetTimeUnixNano()), Vantage: vantage.Vantage(min(uint32(s.GetVantage()), 255))}
 		for _, id := range []struct{ dst, src []byte }{{start.TraceID[:], s.GetTraceId()}, {start.SpanID[:], s.GetSpanId()}, {start.ParentSpanID[:], s.GetParentSpanId()}} {
 			if len(id.src) == 0 {
 				continue
@@ -139,7 +140,7 @@ func referenceRun(run *tokenpulsev1.ChunkRun, part *assembly.Part) error {
 	return nil
 }
 
-// outcome renders all that a request comes to.
+// outcome renders the result of a request as text.
 func outcome(t *testing.T, decode func(*assembly.Batch, Reject) error) (string, error) {
 	store := newStore()
 	batch := store.NewBatch()
@@ -160,7 +161,7 @@ func outcome(t *testing.T, decode func(*assembly.Batch, Reject) error) (string, 
 			end := *f.End
 			end.Attributes = nil
 			fmt.Fprintf(&out, "%q %+v %d end %+v at %d\n%x\n%s\n%s\n%s\n", f.ID, f.Start, f.Scheduled, end, f.EndUnixNano(),
-				line.AppendBinary(nil, f.Start.UnixNano), canonical(t, f.Attributes), canonical(t, f.End.Attributes), canonical(t, f.Resource))
+				line.AppendBinary(nil, f.Start.UnixNano), decoded(t, f.Attributes), decoded(t, f.End.Attributes), decoded(t, f.Resource))
 		}
 	}
 	render(tx.Finished)
@@ -177,7 +178,7 @@ func outcome(t *testing.T, decode func(*assembly.Batch, Reject) error) (string, 
 	return sortLines(out.String()), nil
 }
 
-func canonical(t *testing.T, encoded []byte) string {
+func decoded(t *testing.T, encoded []byte) string {
 	var values commonv1.KeyValueList
 	require.NoError(t, proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(encoded, &values))
 	out, err := proto.MarshalOptions{Deterministic: true}.Marshal(&values)
@@ -229,7 +230,7 @@ func sample() *tokenpulsev1.ExportTokenStreamsRequest {
 
 func requireAgrees(t *testing.T, encoded []byte) {
 	t.Helper()
-	var decoder Protobuf
+	var decoder TokenStreams
 	got, err := outcome(t, func(b *assembly.Batch, r Reject) error { return decoder.Decode(encoded, b, r) })
 	want, wantErr := outcome(t, func(b *assembly.Batch, r Reject) error { return reference(t, encoded, b, r) })
 	if err != nil && strings.Contains(err.Error(), "nested more than") {
@@ -239,7 +240,7 @@ func requireAgrees(t *testing.T, encoded []byte) {
 	require.Equal(t, want, got)
 }
 
-func TestProtobufAgreesWithGeneratedType(t *testing.T) {
+func TestTokenStreams_AgreeWithGeneratedType(t *testing.T) {
 	encoded, err := proto.Marshal(sample())
 	require.NoError(t, err)
 	requireAgrees(t, encoded)
@@ -256,8 +257,8 @@ func TestProtobufAgreesWithGeneratedType(t *testing.T) {
 	}
 }
 
-// Runs longer than what is decoded at once, with varints of all lengths.
-func TestLongRuns(t *testing.T) {
+// Runs of more than timesAtOnce deltas, with varints of all lengths.
+func TestChunkRuns_LongerThanBuffer(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		run := &tokenpulsev1.ChunkRun{
@@ -285,16 +286,15 @@ func TestLongRuns(t *testing.T) {
 		encoded, err := proto.Marshal(message)
 		require.NoError(t, err)
 		requireAgrees(t, encoded)
-		// A byte that is different makes a varint longer or two of one.
+		// Joins two varints, or splits one.
 		encoded[random.IntN(len(encoded))] ^= 0x80
 		requireAgrees(t, encoded)
 	}
 }
 
-// Runs in microseconds are copied where they can be, and taken as any others where not:
-// several to a stream, in order or not, with numbers or without, at and over the limits
-// of a time and a stream.
-func TestRunsInMicroseconds(t *testing.T) {
+// Runs in microseconds take the fast path or not: several in a stream, in order or
+// not, with sequence numbers or without, at and beyond the limits of times and streams.
+func TestChunkRuns_InMicroseconds(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 3000 {
 		var runs []*tokenpulsev1.ChunkRun
@@ -313,17 +313,17 @@ func TestRunsInMicroseconds(t *testing.T) {
 			switch random.IntN(16) {
 			case 0:
 				run.FirstSequenceNumber = new(seq)
-				seq += uint64(len(run.TimeDeltas)) / 2 // some come twice
+				seq += uint64(len(run.TimeDeltas)) / 2 // some chunks repeat
 			case 1:
 				run.Channel = 3
 			case 2:
 				run.TimeUnixNano = 1<<63 + t0
 			case 3:
-				run.TimeUnixNano = t0 + 24*3600*1e9 - uint64(random.Int64N(1e9)) // the latest that is taken
+				run.TimeUnixNano = t0 + 24*3600*1e9 - uint64(random.Int64N(1e9)) // the latest accepted time
 			case 4:
 				run.Tokens = make([]uint32, len(run.TimeDeltas))
 			case 5, 6, 7:
-				if n := len(run.TimeDeltas); n > 0 { // one that is unlike the others
+				if n := len(run.TimeDeltas); n > 0 { // one of another size
 					run.TimeDeltas[random.IntN(n)%(1+random.IntN(n))] = random.Int64N(1<<random.IntN(62)) - random.Int64N(1<<random.IntN(62))
 				}
 			}
@@ -338,8 +338,8 @@ func TestRunsInMicroseconds(t *testing.T) {
 	}
 }
 
-// Forms that generated code never writes and protobuf allows.
-func TestUnusualEncodings(t *testing.T) {
+// Encodings that protobuf allows and generated code never writes.
+func TestTokenStreams_UnusualEncodings(t *testing.T) {
 	field := func(num protowire.Number, content ...[]byte) []byte {
 		var all []byte
 		for _, c := range content {
@@ -362,40 +362,40 @@ func TestUnusualEncodings(t *testing.T) {
 		return field(streamChunkRuns, append(content, fixed(runTime, t0+1))...)
 	}
 	tests := map[string][]byte{
-		"id last":                                          stream(start, end, id),
-		"resource last":                                    field(1, field(2, id, start, end), resource),
-		"resource twice":                                   field(1, resource, field(2, id, start, end), resource),
-		"start twice is one":                               stream(id, start, field(streamStart, field(startTraceID, []byte("0123456789abcdef"))), end),
-		"two ids, the last wins":                           stream(field(streamID, []byte("x")), start, id, end),
-		"deltas one by one":                                stream(id, start, run(varint(runDeltas, 2), varint(runDeltas, 4)), end),
-		"deltas in two packs and one":                      stream(id, start, run(field(runDeltas, []byte{2}), varint(runDeltas, 4), field(runDeltas, []byte{2, 2})), end),
-		"one, then a pack":                                 stream(id, start, run(varint(runTokens, 9), varint(runDeltas, 4), field(runTokens, []byte{7}), field(runDeltas, []byte{2})), end),
-		"tokens past 32 bits are cut":                      stream(id, start, run(varint(runDeltas, 2), varint(runTokens, 1<<32|5)), end),
-		"a varint of ten bytes":                            stream(id, start, run(field(runDeltas, []byte{0x82, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00})), end),
-		"a varint that overflows":                          stream(id, start, run(field(runDeltas, []byte{0x82, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02})), end),
-		"a varint of eleven bytes":                         stream(id, start, run(field(runDeltas, []byte{0x82, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00})), end),
-		"a pack that stops in a varint":                    stream(id, start, run(field(runDeltas, []byte{2, 0x80})), end),
-		"wrong wire types are unknown":                     stream(id, varint(streamStart, 1), start, fixed(runDeltas, 1), end),
-		"an unknown group":                                 stream(id, start, []byte{0x7b, 0x08, 0x01, 0x7c}, end),
-		"a group that does not end":                        stream(id, start, []byte{0x7b, 0x08, 0x01}, end),
-		"the end of no group":                              stream(id, start, []byte{0x7c}, end),
-		"a field number over all":                          []byte("\xf0\xcd\xcd\xcd0\xcd0"),
-		"field zero":                                       {0x02, 0x00},
-		"invalid UTF-8 in an id":                           stream(field(streamID, []byte{0xff}), start, end),
-		"invalid UTF-8 in an error":                        stream(id, start, field(streamEnd, field(endError, []byte{0xff}))),
-		"invalid UTF-8 in a key":                           stream(id, field(streamStart, fixed(startTime, t0), field(startAttributes, field(1, []byte{0xff})))),
-		"invalid UTF-8 deep inside":                        stream(id, field(streamStart, fixed(startTime, t0), field(startAttributes, field(2, field(5, field(1, field(1, []byte{0xff}))))))),
-		"invalid UTF-8 in what is not read":                field(1, field(1, field(resourceEntityRefs, field(2, []byte{0xff}))), field(2, id, start)),
-		"value before key":                                 stream(id, field(streamStart, fixed(startTime, t0), field(startAttributes, field(2, field(1, []byte("v"))), field(1, []byte("k")))), end),
-		"malformed after nonsense":                         stream(id, field(streamStart, fixed(startTime, 0)), field(streamEnd, []byte{0x08})),
-		"the same stream twice, the second makes no sense": append(stream(id, start, run(varint(runDeltas, 2))), stream(id, run(varint(runDeltas, 4), varint(runTokens, 1<<30)), end)...),
+		"id last":                                   stream(start, end, id),
+		"resource last":                             field(1, field(2, id, start, end), resource),
+		"resource twice":                            field(1, resource, field(2, id, start, end), resource),
+		"start twice is one":                        stream(id, start, field(streamStart, field(startTraceID, []byte("0123456789abcdef"))), end),
+		"two ids, the last wins":                    stream(field(streamID, []byte("x")), start, id, end),
+		"deltas one by one":                         stream(id, start, run(varint(runDeltas, 2), varint(runDeltas, 4)), end),
+		"deltas in two packs and one":               stream(id, start, run(field(runDeltas, []byte{2}), varint(runDeltas, 4), field(runDeltas, []byte{2, 2})), end),
+		"one, then a pack":                          stream(id, start, run(varint(runTokens, 9), varint(runDeltas, 4), field(runTokens, []byte{7}), field(runDeltas, []byte{2})), end),
+		"tokens beyond 32 bits are truncated":       stream(id, start, run(varint(runDeltas, 2), varint(runTokens, 1<<32|5)), end),
+		"a varint of ten bytes":                     stream(id, start, run(field(runDeltas, []byte{0x82, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00})), end),
+		"a varint that overflows":                   stream(id, start, run(field(runDeltas, []byte{0x82, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02})), end),
+		"a varint of eleven bytes":                  stream(id, start, run(field(runDeltas, []byte{0x82, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00})), end),
+		"a pack that stops in a varint":             stream(id, start, run(field(runDeltas, []byte{2, 0x80})), end),
+		"wrong wire types are unknown":              stream(id, varint(streamStart, 1), start, fixed(runDeltas, 1), end),
+		"an unknown group":                          stream(id, start, []byte{0x7b, 0x08, 0x01, 0x7c}, end),
+		"a group that does not end":                 stream(id, start, []byte{0x7b, 0x08, 0x01}, end),
+		"the end of a group without its start":      stream(id, start, []byte{0x7c}, end),
+		"a field number out of range":               []byte("\xf0\xcd\xcd\xcd0\xcd0"),
+		"field zero":                                {0x02, 0x00},
+		"invalid UTF-8 in an id":                    stream(field(streamID, []byte{0xff}), start, end),
+		"invalid UTF-8 in an error":                 stream(id, start, field(streamEnd, field(endError, []byte{0xff}))),
+		"invalid UTF-8 in a key":                    stream(id, field(streamStart, fixed(startTime, t0), field(startAttributes, field(1, []byte{0xff})))),
+		"invalid UTF-8 deep inside":                 stream(id, field(streamStart, fixed(startTime, t0), field(startAttributes, field(2, field(5, field(1, field(1, []byte{0xff}))))))),
+		"invalid UTF-8 in an ignored field":         field(1, field(1, field(resourceEntityRefs, field(2, []byte{0xff}))), field(2, id, start)),
+		"value before key":                          stream(id, field(streamStart, fixed(startTime, t0), field(startAttributes, field(2, field(1, []byte("v"))), field(1, []byte("k")))), end),
+		"malformed after an invalid value":          stream(id, field(streamStart, fixed(startTime, 0)), field(streamEnd, []byte{0x08})),
+		"the same stream twice, the second invalid": append(stream(id, start, run(varint(runDeltas, 2))), stream(id, run(varint(runDeltas, 4), varint(runTokens, 1<<30)), end)...),
 	}
 	for name, encoded := range tests {
 		t.Run(name, func(t *testing.T) { requireAgrees(t, encoded) })
 	}
 }
 
-func FuzzProtobuf(f *testing.F) {
+func FuzzTokenStreams(f *testing.F) {
 	encoded, err := proto.Marshal(sample())
 	require.NoError(f, err)
 	f.Add(encoded)
@@ -417,7 +417,7 @@ func FuzzJSON(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var decoder Protobuf
+		var decoder TokenStreams
 		_, err = outcome(t, func(b *assembly.Batch, r Reject) error { return decoder.Decode(message, b, r) })
 		if err != nil && !strings.Contains(err.Error(), "max_") {
 			require.ErrorContains(t, err, "nested")

@@ -6,33 +6,24 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Field numbers of OTLP's common.proto and resource.proto.
+// Field numbers of OTLP's resource.proto.
 const (
 	resourceAttributes = 1
 	resourceEntityRefs = 3
-
-	keyValueListValues = 1
-	keyValueKey        = 1
-	keyValueValue      = 2
-
-	anyString   = 1
-	anyBool     = 2
-	anyInt      = 3
-	anyDouble   = 4
-	anyArray    = 5
-	anyKeyValue = 6
-	anyBytes    = 7
-
-	arrayValues = 1
 )
 
-// maxDepth bounds how deep attribute values are nested.
-const maxDepth = 64
+// Limits of attributes. Lookup by key is linear, so lists are short.
+const (
+	maxAttributes     = 1024 // entries of one list
+	maxAttributeDepth = 64   // nesting of values
+)
 
-// maxAttributes bounds the attributes in one list. They are looked up one by one.
-const maxAttributes = 1024
+var (
+	errTooManyAttributes  = invalid("more than %d attributes in one list", maxAttributes)
+	errAttributeTooNested = invalid("an attribute is nested more than %d deep", maxAttributeDepth)
+)
 
-// checkCount checks how many attributes a well-formed KeyValueList has.
+// checkCount checks the number of attributes in a well-formed KeyValueList.
 func checkCount(list []byte) error {
 	count := 0
 	for range fields(&list) {
@@ -43,12 +34,12 @@ func checkCount(list []byte) error {
 
 func checkNumber(count int) error {
 	if count > maxAttributes {
-		return invalid("more than %d attributes in one list", maxAttributes)
+		return errTooManyAttributes
 	}
 	return nil
 }
 
-// appendResource appends a Resource's attributes to a KeyValueList.
+// appendResource appends the attributes of a Resource to a KeyValueList.
 func appendResource(list, resource []byte) ([]byte, error) {
 	for f := range fields(&resource) {
 		var err error
@@ -65,8 +56,7 @@ func appendResource(list, resource []byte) ([]byte, error) {
 	return list, truncated(resource, "resource")
 }
 
-// appendKeyValue appends a KeyValue to a KeyValueList, once it is known to be
-// well-formed.
+// appendKeyValue appends a KeyValue to a KeyValueList if it is well-formed.
 func appendKeyValue(list, keyValue []byte) ([]byte, error) {
 	if err := checkKeyValue(keyValue, 0); err != nil {
 		return list, err
@@ -90,17 +80,18 @@ func checkKeyValue(message []byte, depth int) error {
 }
 
 func checkValue(message []byte, depth int) error {
-	if depth > maxDepth {
-		return invalid("an attribute is nested more than %d deep", maxDepth)
+	if depth > maxAttributeDepth {
+		return errAttributeTooNested
 	}
 	for f := range fields(&message) {
 		var err error
 		switch {
-		case f.is(anyString, protowire.BytesType) && !utf8.Valid(f.bytes):
+		case f.kind != protowire.BytesType:
+		case f.num == StringValue && !utf8.Valid(f.bytes):
 			err = errUTF8("an attribute's value")
-		case f.is(anyArray, protowire.BytesType):
+		case f.num == ArrayValue:
 			err = checkRepeated(f.bytes, depth, checkValue)
-		case f.is(anyKeyValue, protowire.BytesType):
+		case f.num == MapValue:
 			err = checkRepeated(f.bytes, depth, checkKeyValue)
 		}
 		if err != nil {
@@ -110,7 +101,8 @@ func checkValue(message []byte, depth int) error {
 	return truncated(message, "an attribute's value")
 }
 
-// checkRepeated checks an ArrayValue or a KeyValueList, whose only field is 1.
+// checkRepeated checks the elements of an ArrayValue or a KeyValueList. Both have
+// them in field 1.
 func checkRepeated(message []byte, depth int, check func([]byte, int) error) error {
 	count := 0
 	for f := range fields(&message) {
@@ -127,7 +119,7 @@ func checkRepeated(message []byte, depth int, check func([]byte, int) error) err
 	return checkNumber(count)
 }
 
-// checkEntityRef checks a message of strings that nothing reads.
+// checkEntityRef checks a message of strings. The receiver ignores its content.
 func checkEntityRef(message []byte) error {
 	for f := range fields(&message) {
 		if f.kind == protowire.BytesType && f.num <= 4 && !utf8.Valid(f.bytes) {

@@ -13,16 +13,16 @@ import (
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
-// maxJSONObjects bounds the objects in a body of JSON. One of three bytes becomes a
-// message of two hundred.
+// maxJSONObjects limits the objects in a JSON body. Three bytes of JSON become a
+// message of two hundred bytes in memory.
 const maxJSONObjects = 1 << 18
 
-// JSONToProtobuf turns the schema's JSON mapping into protobuf. As in OTLP, trace
-// and span ids may be in hexadecimal, besides protobuf's own base64.
+// JSONToProtobuf converts a request in the schema's JSON mapping to protobuf. Trace
+// and span IDs may be hexadecimal, as in OTLP, besides protobuf's base64.
 func JSONToProtobuf(body []byte) ([]byte, error) {
-	// Braces in a text count too: no text here has so many.
+	// Braces inside of strings count too; no valid request has so many.
 	if bytes.Count(body, []byte{'{'}) > maxJSONObjects {
-		return nil, assembly.Errorf(assembly.Limit, "the body has more than %d JSON objects: send smaller ones, or protobuf", maxJSONObjects)
+		return nil, assembly.Errorf(assembly.Limit, "the body has more than %d JSON objects; send smaller requests, or protobuf", maxJSONObjects)
 	}
 	var request tokenpulsev1.ExportTokenStreamsRequest
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, &request); err != nil {
@@ -40,8 +40,8 @@ func JSONToProtobuf(body []byte) ([]byte, error) {
 	return proto.Marshal(&request)
 }
 
-// fromHex recovers an id of size bytes that was hexadecimal and was read as
-// base64: then it has half as many bytes again. No base64 of an id has.
+// fromHex recovers a hexadecimal ID of size bytes that protojson decoded as base64.
+// Such an ID is half as long again, which no ID in base64 is.
 func fromHex(id []byte, size int) []byte {
 	if len(id) != size*3/2 {
 		return id
@@ -53,7 +53,7 @@ func fromHex(id []byte, size int) []byte {
 	return decoded
 }
 
-// position finds the part of protojson's errors that holds nothing of the body.
+// position matches the part of a protojson error that contains no text of the body.
 var position = regexp.MustCompile(`\(line \d+:\d+\)(: invalid value for \w+ field \w+)?`)
 
 func where(err error) string {

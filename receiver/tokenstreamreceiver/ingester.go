@@ -18,41 +18,16 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
-// retryAfter is what refused clients are told to wait.
-const retryAfter = time.Second
-
-// refusal says that nothing of a batch was applied, and why.
-type refusal struct {
-	http    int
-	grpc    codes.Code
-	retry   bool
-	message string
-}
-
-func (r *refusal) Error() string { return r.message }
-
-var (
-	errShutdown = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the receiver is shutting down: send what was not accepted again"}
-	errCanceled = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the request was canceled while it waited for another one with the same streams"}
-)
-
-func pipelineRefusal(err error) *refusal {
-	if consumererror.IsPermanent(err) {
-		return &refusal{http.StatusBadRequest, codes.InvalidArgument, false, "the pipeline rejects what the request completes: " + err.Error()}
-	}
-	return &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the pipeline refuses data for now: " + err.Error()}
-}
-
-// intake takes batches: what they complete becomes spans, what they do not stays
-// in the store.
-type intake struct {
+// ingester applies batches to the store and sends the streams that they finish to the
+// pipeline as spans.
+type ingester struct {
 	store     *assembly.Store
 	next      consumer.Traces
 	telemetry *metadata.TelemetryBuilder
 }
 
-// commit applies a batch whole, or returns a refusal.
-func (in *intake) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch) (*assembly.Transaction, *refusal) {
+// commit applies the whole batch, or nothing of it and returns a refusal.
+func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch) (*assembly.Transaction, *refusal) {
 	tx, err := in.store.Begin(ctx, batch)
 	if full, ok := errors.AsType[*assembly.FullError](err); ok {
 		in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, with("limit", full.Setting))
@@ -73,8 +48,8 @@ func (in *intake) commit(ctx context.Context, report *receiverhelper.ObsReport, 
 	return tx, nil
 }
 
-// deliver hands finished streams to the pipeline.
-func (in *intake) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) error {
+// deliver sends finished streams to the pipeline.
+func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) error {
 	if len(finished) == 0 {
 		return nil
 	}
@@ -88,7 +63,7 @@ func (in *intake) deliver(ctx context.Context, report *receiverhelper.ObsReport,
 	return err
 }
 
-func (in *intake) count(ctx context.Context, finished []assembly.Finished) {
+func (in *ingester) count(ctx context.Context, finished []assembly.Finished) {
 	var dropped, duplicates int64
 	outcomes := map[string]int64{}
 	for _, stream := range finished {
@@ -103,12 +78,14 @@ func (in *intake) count(ctx context.Context, finished []assembly.Finished) {
 	in.telemetry.ReceiverTokenStreamDuplicatesDropped.Add(ctx, duplicates)
 }
 
-// expireBatch bounds how many streams expire in one call of the pipeline.
+// expireBatch is the maximum number of streams that expire in one call of the
+// pipeline.
 const expireBatch = 1000
 
-// expire hands over, as incomplete, the streams that nothing was heard of for
-// idle. If the pipeline refuses them for now they stay, and the error says why.
-func (in *intake) expire(ctx context.Context, report *receiverhelper.ObsReport, idle time.Duration) error {
+// expire sends the streams that have been idle for so long to the pipeline, as
+// incomplete. They stay open if the pipeline temporarily refuses them, which is an
+// error.
+func (in *ingester) expire(ctx context.Context, report *receiverhelper.ObsReport, idle time.Duration) error {
 	for {
 		tx := in.store.Expire(idle, expireBatch)
 		err := in.deliver(ctx, report, tx.Finished)
@@ -120,7 +97,7 @@ func (in *intake) expire(ctx context.Context, report *receiverhelper.ObsReport, 
 			in.lost(ctx, int64(len(tx.Finished)), "permanent_error")
 		default:
 			tx.Rollback()
-			return fmt.Errorf("the pipeline refuses %d streams that are over: %w", len(tx.Finished), err)
+			return fmt.Errorf("the pipeline temporarily refuses %d expired streams: %w", len(tx.Finished), err)
 		}
 		if len(tx.Finished) == 0 {
 			return nil
@@ -128,7 +105,7 @@ func (in *intake) expire(ctx context.Context, report *receiverhelper.ObsReport, 
 	}
 }
 
-func (in *intake) lost(ctx context.Context, streams int64, cause string) {
+func (in *ingester) lost(ctx context.Context, streams int64, cause string) {
 	in.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, streams, with("cause", cause))
 }
 

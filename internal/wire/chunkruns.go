@@ -1,0 +1,179 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// Field numbers of ChunkRun in proto/tokenpulse/v1/token_stream.proto.
+const (
+	runChannel  = 1
+	runTime     = 2
+	runUnit     = 3
+	runDeltas   = 4
+	runTokens   = 5
+	runFirstSeq = 6
+)
+
+// timesAtOnce is the number of times decoded before they are added to the part.
+// The buffer fits into the processor's first-level cache.
+const timesAtOnce = 128
+
+// chunkRuns decodes ChunkRun messages. Its buffers are reused for every run.
+type chunkRuns struct {
+	deltas, tokens []byte
+	times          [timesAtOnce]int64
+}
+
+// decode adds the chunks of a run to the part. It locates the packed fields first,
+// because time_deltas and tokens are read side by side.
+func (c *chunkRuns) decode(message []byte, part *assembly.Part) error {
+	var channel, unit, firstSeq uint64
+	var numbered bool
+	var at int64
+	c.deltas, c.tokens = c.deltas[:0], c.tokens[:0]
+	deltas, tokens := packed{buffer: c.deltas}, packed{buffer: c.tokens}
+	for f := range fields(&message) {
+		switch {
+		case f.is(runChannel, protowire.VarintType):
+			channel = uint64(uint32(f.number))
+		case f.is(runTime, protowire.Fixed64Type):
+			at = int64(f.number)
+		case f.is(runUnit, protowire.VarintType):
+			unit = f.number
+		case f.num == runDeltas:
+			deltas.add(f)
+		case f.num == runTokens:
+			tokens.add(f)
+		case f.is(runFirstSeq, protowire.VarintType):
+			firstSeq, numbered = f.number, true
+		}
+	}
+	c.deltas, c.tokens = deltas.buffer, tokens.buffer
+	if err := truncated(message, "chunk_runs"); err != nil {
+		return err
+	}
+	fast := !numbered && len(tokens.bytes) == 0 && unit == uint64(timeline.Tick) && channel <= uint64(timeline.ToolCall)
+	if fast && addGaps(part, at, deltas.bytes, timeline.Channel(channel)) {
+		return nil
+	}
+	// Malformed bytes take precedence over invalid values.
+	count, ok := deltas.count()
+	if !ok {
+		return errTruncated("time_deltas")
+	}
+	tokenCount, ok := tokens.count()
+	if !ok {
+		return errTruncated("tokens")
+	}
+	switch {
+	case at < 0:
+		return invalid("time must be a positive count of nanoseconds since 1970")
+	case channel > uint64(timeline.ToolCall):
+		return errChannel
+	case unit > uint64(assembly.MaxDuration):
+		return invalid("delta_unit_nanos is more than a day")
+	case tokenCount != 0 && tokenCount != count:
+		return invalid("tokens has %d entries for %d time_deltas; send one for each chunk, or no tokens field if each chunk is one token", tokenCount, count)
+	case firstSeq > math.MaxInt64-uint64(count):
+		return invalid("first_sequence_number is too large")
+	}
+	chunk := assembly.Chunk{
+		UnixNano: at, Seq: firstSeq, Tokens: 1, Numbered: numbered,
+		Channel: timeline.Channel(channel),
+	}
+	times := runTimes{deltas: deltas.bytes, at: at, unit: int64(max(1, unit))}
+	if !numbered && tokenCount == 0 {
+		return c.addEach(part, &times, chunk.Channel)
+	}
+	return c.addChunks(part, &times, chunk, tokens.bytes)
+}
+
+// addGaps is the fast path: it copies deltas that are encoded like those of a
+// timeline, one token each. It reports false, and adds nothing, for all others.
+func addGaps(part *assembly.Part, at int64, deltas []byte, channel timeline.Channel) bool {
+	encoded, width := binary.Uvarint(deltas)
+	if width <= 0 {
+		return false
+	}
+	first := protowire.DecodeZigZag(encoded)
+	if first < 0 || first > int64(assembly.MaxDuration/timeline.Tick) { // prevents overflow
+		return false
+	}
+	return part.AddGaps(at+first*int64(timeline.Tick), deltas[width:], channel)
+}
+
+// addEach adds a chunk of one token for each time.
+func (c *chunkRuns) addEach(part *assembly.Part, times *runTimes, channel timeline.Channel) error {
+	for len(times.deltas) > 0 {
+		n, tooLong := times.next(c.times[:])
+		if err := part.AddEach(c.times[:n], channel); err != nil {
+			return err
+		}
+		if tooLong != nil {
+			return tooLong
+		}
+	}
+	return nil
+}
+
+// addChunks adds a chunk for each time, with its token count if tokens is not
+// empty. The first one has the sequence number of chunk.
+func (c *chunkRuns) addChunks(part *assembly.Part, times *runTimes, chunk assembly.Chunk, tokens []byte) error {
+	for len(times.deltas) > 0 {
+		n, tooLong := times.next(c.times[:])
+		for _, chunk.UnixNano = range c.times[:n] {
+			if len(tokens) > 0 {
+				count, width := binary.Uvarint(tokens)
+				tokens = tokens[width:]
+				chunk.Tokens = uint32(count)
+			}
+			if err := part.AddChunk(chunk); err != nil {
+				return err
+			}
+			chunk.Seq++
+		}
+		if tooLong != nil {
+			return tooLong
+		}
+	}
+	return nil
+}
+
+// runTimes is the times of a ChunkRun that are not decoded yet.
+type runTimes struct {
+	deltas []byte // well-formed varints
+	at     int64
+	unit   int64
+}
+
+// next decodes up to len(times) times and returns their number. A delta that is
+// too long is an error; the times before it are still decoded.
+func (r *runTimes) next(times []int64) (n int, err error) {
+	// Below this limit no product overflows. A sum can leave the accepted range
+	// only by less than 73 years, so the batch always rejects it before it wraps.
+	limit := protowire.EncodeZigZag(math.MaxInt64 / 4 / r.unit)
+	deltas, at := r.deltas, r.at
+	for ; n < len(times) && len(deltas) > 0; n++ {
+		var encoded uint64
+		var width int
+		if len(deltas) >= 3 && deltas[0]&deltas[1] >= 0x80 && deltas[2] < 0x80 { // the usual length
+			encoded, width = uint64(deltas[0]&0x7f)|uint64(deltas[1]&0x7f)<<7|uint64(deltas[2])<<14, 3
+		} else {
+			encoded, width = binary.Uvarint(deltas)
+		}
+		if encoded > limit {
+			return n, invalid("a time_delta is more than 73 years")
+		}
+		deltas = deltas[width:]
+		at += protowire.DecodeZigZag(encoded) * r.unit
+		times[n] = at
+	}
+	r.deltas, r.at = deltas, at
+	return n, nil
+}

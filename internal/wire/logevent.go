@@ -1,0 +1,317 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/hex"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// logEvent is the kind of token event that a log record is.
+type logEvent int
+
+const (
+	noEvent logEvent = iota
+
+	// Events of tokenpulse. They have the fields of NDJSON events.
+	startEvent
+	scheduledEvent
+	chunkEvent
+	endEvent
+
+	// Events of other instrumentation, each one chunk. Only tokens is a field.
+	tokenEvent
+	frameEvent // a part of an answer, also one with a role or the usage instead of tokens
+)
+
+func eventOf(name []byte) logEvent {
+	switch string(name) {
+	case names.LogStreamStart:
+		return startEvent
+	case names.LogStreamScheduled:
+		return scheduledEvent
+	case names.LogStreamChunk:
+		return chunkEvent
+	case names.LogStreamEnd:
+		return endEvent
+	case names.LogTokenGenerated:
+		return tokenEvent
+	case names.LogCompletionChunk, names.LogCompletionChunkOfLLM, names.LogContentChunk, names.LogStreamedChunk:
+		return frameEvent
+	default:
+		return noEvent
+	}
+}
+
+// isOwn reports whether the event is one of tokenpulse.
+func (e logEvent) isOwn() bool { return e >= startEvent && e <= endEvent }
+
+// logEvents adds the events of log records to batches. Its buffers are reused for every
+// record.
+type logEvents struct {
+	record     logRecord
+	resource   logResource
+	attributes []byte
+	id         []byte
+}
+
+// add adds the current record to the batch as an event, or returns why it rejects it.
+func (l *logEvents) add(event logEvent, batch *assembly.Batch) error {
+	id, err := l.streamID(event)
+	if err != nil {
+		return err
+	}
+	at := l.record.unixNano
+	if at == 0 {
+		at = l.record.observed
+	}
+	if at == 0 {
+		return invalid("time_unix_nano and observed_time_unix_nano are missing; set one of them")
+	}
+	part, err := batch.Part(id)
+	if err != nil {
+		return err
+	}
+	switch event {
+	case startEvent:
+		err = l.addStart(part, at)
+	case scheduledEvent:
+		err = part.AddScheduled(at)
+	case endEvent:
+		err = l.addEnd(part, at)
+	default:
+		err = l.addChunk(part, event, at)
+	}
+	if err != nil {
+		return err
+	}
+	part.Count(0)
+	return nil
+}
+
+// streamID returns the ID of the record's stream: trace_id/span_id, or the attribute
+// stream_id of an own event without these.
+func (l *logEvents) streamID(event logEvent) ([]byte, error) {
+	r := &l.record
+	switch {
+	case r.hasTrace() && r.hasSpan():
+		l.id = hex.AppendEncode(l.id[:0], r.traceID[:])
+		l.id = append(l.id, '/')
+		l.id = hex.AppendEncode(l.id, r.spanID[:])
+		return l.id, nil
+	case !event.isOwn():
+		return nil, invalid("record %s has no trace_id and span_id to identify its stream; log it in the span of its request", r.name)
+	}
+	id, err := r.text(names.LogStreamID)
+	if err == nil && len(id) == 0 {
+		err = invalid("record %s has no trace_id and span_id to identify its stream; log it in the span of its request, or set the attribute %s",
+			r.name, names.LogStreamID)
+	}
+	return id, err
+}
+
+func (l *logEvents) addStart(part *assembly.Part, at int64) error {
+	start, resource, err := l.start(startEvent)
+	if err != nil {
+		return err
+	}
+	start.UnixNano = at
+	return part.AddStart(start, l.attributes, resource)
+}
+
+// addChunk adds a chunk. The chunk implies the start of a stream without one.
+func (l *logEvents) addChunk(part *assembly.Part, event logEvent, at int64) error {
+	chunk, err := l.chunk(event)
+	if err != nil {
+		return err
+	}
+	if !part.HasStart() {
+		start, resource, err := l.start(event)
+		if err != nil {
+			return err
+		}
+		if err := part.ImplyStart(start, bytes.Clone(l.attributes), resource); err != nil {
+			return err
+		}
+	}
+	chunk.UnixNano = at
+	if err := part.AddChunk(chunk); err != nil {
+		return err
+	}
+	if event == frameEvent && chunk.Tokens > 0 {
+		part.Frames = true
+	}
+	return nil
+}
+
+// start returns the start of the record's stream without its time, and leaves the
+// attributes in l.attributes. The stream is a child of the record's span, unless an
+// own event has other IDs.
+func (l *logEvents) start(event logEvent) (start assembly.Start, resource []byte, err error) {
+	start.TraceID = l.record.traceID
+	start.ParentSpanID = l.record.spanID
+	if event.isOwn() {
+		if err := l.ownStart(&start); err != nil {
+			return start, nil, err
+		}
+	}
+	if err := l.startAttributes(event); err != nil {
+		return start, nil, err
+	}
+	resource, err = l.resource.attributes()
+	return start, resource, err
+}
+
+func (l *logEvents) ownStart(start *assembly.Start) error {
+	r := &l.record
+	if !r.hasTrace() {
+		if err := r.hexID(start.TraceID[:], names.LogTraceID); err != nil {
+			return err
+		}
+	}
+	if err := r.hexID(start.SpanID[:], names.LogSpanID); err != nil {
+		return err
+	}
+	if start.SpanID == start.ParentSpanID { // the record was logged in the stream's own span
+		start.ParentSpanID = [8]byte{}
+	}
+	if err := r.hexID(start.ParentSpanID[:], names.LogParentSpanID); err != nil {
+		return err
+	}
+	name, err := r.text(names.LogVantage)
+	if len(name) > 0 {
+		start.Vantage = vantageOf(name)
+	}
+	return err
+}
+
+// startAttributes sets l.attributes to the attributes for the stream's span: those of
+// the record that isSpanAttribute accepts, then the field attributes.
+func (l *logEvents) startAttributes(event logEvent) (err error) {
+	l.attributes = l.attributes[:0]
+	count, message := 0, l.record.message
+	for f := range fields(&message) {
+		if !f.is(recordAttributes, protowire.BytesType) {
+			continue
+		}
+		key, value := readKeyValue(f.bytes)
+		if !isSpanAttribute(key, &value) {
+			continue
+		}
+		count++
+		if err := checkNumber(count); err != nil {
+			return err
+		}
+		if l.attributes, err = appendAttribute(l.attributes, key, &value, 0); err != nil {
+			return err
+		}
+	}
+	if !event.isOwn() {
+		return nil
+	}
+	return l.appendAttributesField()
+}
+
+// isSpanAttribute reports whether an attribute of a record may be copied to the span.
+// Records also have prompts, under many names, so only names and values that cannot be
+// text of a prompt are copied.
+func isSpanAttribute(key []byte, value *Value) bool {
+	switch string(key) {
+	case names.GenAIProviderName, names.GenAISystem, names.GenAIOperationName:
+		return isPlain(value)
+	}
+	request, ok := bytes.CutPrefix(key, []byte(names.PrefixGenAIRequest))
+	return ok && !namesText(request) && isPlain(value)
+}
+
+// namesText reports whether an attribute name has a word for text.
+func namesText(name []byte) bool {
+	for word := range bytes.SplitSeq(name, []byte(".")) {
+		switch string(word) {
+		case "text", "content", "delta", "message", "messages", "prompt", "prompts", "input", "instructions", "system_instructions":
+			return true
+		}
+	}
+	return false
+}
+
+// isPlain reports whether a value is a scalar or an array of scalars. Messages are
+// maps.
+func isPlain(value *Value) bool {
+	for e := value.Elements(); e.Next(); {
+		if e.Value.Kind == MapValue || e.Value.Kind == ArrayValue {
+			return false
+		}
+	}
+	return value.Kind != MapValue
+}
+
+func (l *logEvents) chunk(event logEvent) (assembly.Chunk, error) {
+	chunk := assembly.Chunk{Tokens: 1}
+	if value := l.record.field(names.LogTokens); value.Kind != EmptyValue {
+		switch tokens, ok := value.integer(); {
+		case ok && tokens >= 0 && tokens <= timeline.MaxTokensPerChunk:
+			chunk.Tokens = uint32(tokens)
+		case ok || event.isOwn(): // in other events, a value that is not a number has another meaning
+			return chunk, assembly.ErrTokens
+		}
+	}
+	if !event.isOwn() {
+		return chunk, nil
+	}
+	channel, err := l.record.text(names.LogChannel)
+	if err != nil {
+		return chunk, err
+	}
+	if len(channel) > 0 {
+		var ok bool
+		if chunk.Channel, ok = timeline.ParseChannel(channel); !ok {
+			return chunk, errChannel
+		}
+	}
+	if value := l.record.field(names.LogSeq); value.Kind != EmptyValue {
+		seq, ok := value.integer()
+		if !ok || seq < 0 {
+			return chunk, invalid("seq must be an integer, zero or more")
+		}
+		chunk.Seq, chunk.Numbered = uint64(seq), true
+	}
+	return chunk, nil
+}
+
+func (l *logEvents) addEnd(part *assembly.Part, at int64) (err error) {
+	end := assembly.End{UnixNano: at}
+	if end.Usage, err = l.record.usage(); err != nil {
+		return err
+	}
+	if end.FinishReason, err = l.record.finishReason(); err != nil {
+		return err
+	}
+	message, err := l.record.text(names.LogError)
+	if err != nil {
+		return err
+	}
+	end.Error = string(message)
+	if end.Cancelled, err = l.record.cancelled(); err != nil {
+		return err
+	}
+	l.attributes = l.attributes[:0]
+	if err := l.appendAttributesField(); err != nil {
+		return err
+	}
+	return part.AddEnd(end, l.attributes)
+}
+
+// appendAttributesField appends the field attributes to l.attributes.
+func (l *logEvents) appendAttributesField() (err error) {
+	value := l.record.field(names.LogAttributes)
+	if value.Kind != EmptyValue && value.Kind != MapValue {
+		return invalid("attributes must be a map")
+	}
+	l.attributes, err = appendAttributes(l.attributes, value.Bytes, 0)
+	return err
+}

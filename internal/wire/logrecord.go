@@ -1,0 +1,188 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/hex"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// logRecord is an encoded LogRecord with the fields that every token event has. Its body
+// is never read.
+type logRecord struct {
+	message  []byte
+	name     []byte // EventName, or the attribute that older records have instead
+	unixNano int64
+	observed int64
+	traceID  [16]byte // zero if missing
+	spanID   [8]byte
+}
+
+func (r *logRecord) read(message []byte) {
+	*r = logRecord{message: message}
+	for f := range fields(&message) {
+		switch f.num {
+		case recordTime:
+			r.unixNano = int64(f.number)
+		case recordObservedTime:
+			r.observed = int64(f.number)
+		case recordTraceID:
+			copy(r.traceID[:], f.bytes)
+		case recordSpanID:
+			copy(r.spanID[:], f.bytes)
+		case recordEventName:
+			r.name = f.bytes
+		}
+	}
+	if len(r.name) == 0 {
+		if value := r.field(names.LogEventName); value.Kind == StringValue {
+			r.name = value.Bytes
+		}
+	}
+}
+
+// field returns the first attribute of a name. The value is empty if it is missing.
+func (r *logRecord) field(name string) Value {
+	message := r.message
+	for f := range fields(&message) {
+		if f.num != recordAttributes {
+			continue
+		}
+		if key, value := readKeyValue(f.bytes); string(key) == name {
+			return value
+		}
+	}
+	return Value{}
+}
+
+func (r *logRecord) hasTrace() bool { return r.traceID != [16]byte{} }
+
+func (r *logRecord) hasSpan() bool { return r.spanID != [8]byte{} }
+
+// text reads a field that is a string. It is empty if the field is missing.
+func (r *logRecord) text(name string) ([]byte, error) {
+	value := r.field(name)
+	if value.Kind == EmptyValue {
+		return nil, nil
+	}
+	return textOf(&value, name)
+}
+
+// finishReason returns the reason, or the first one of an array or of a JSON array.
+func (r *logRecord) finishReason() (string, error) {
+	value := r.field(names.LogFinishReason)
+	if value.Kind == ArrayValue {
+		reasons := value.Elements()
+		if !reasons.Next() {
+			return "", nil
+		}
+		reason, err := textOf(&reasons.Value, names.LogFinishReason)
+		return string(reason), err
+	}
+	reason, err := r.text(names.LogFinishReason)
+	if first, ok := firstOfJSON(reason); ok {
+		return first, nil
+	}
+	return string(reason), err
+}
+
+// firstOfJSON returns the first string of a JSON array, and "" for an empty array.
+func firstOfJSON(list []byte) (first string, ok bool) {
+	decoder := jsontext.NewDecoder(bytes.NewReader(list))
+	if start, err := decoder.ReadToken(); err != nil || start.Kind() != '[' {
+		return "", false
+	}
+	switch token, err := decoder.ReadToken(); {
+	case err != nil:
+		return "", false
+	case token.Kind() == ']':
+		return "", true
+	default:
+		return token.String(), token.Kind() == '"'
+	}
+}
+
+func (r *logRecord) cancelled() (bool, error) {
+	value := r.field(names.LogCancelled)
+	switch value.Kind {
+	case EmptyValue:
+		return false, nil
+	case BoolValue:
+		return value.Bits != 0, nil
+	case StringValue:
+		if cancelled, err := strconv.ParseBool(string(value.Bytes)); err == nil {
+			return cancelled, nil
+		}
+	}
+	return false, invalid("cancelled must be true or false")
+}
+
+// usage reads the token counts: from the map usage, or else from attributes such as
+// usage.input_tokens.
+func (r *logRecord) usage() (usage assembly.Usage, err error) {
+	reported := r.field(names.LogUsage)
+	if reported.Kind != EmptyValue && reported.Kind != MapValue {
+		return usage, invalid("usage must be a map of token counts")
+	}
+	for _, count := range [...]struct {
+		name string
+		to   *assembly.Count
+	}{
+		{names.LogInputTokens, &usage.Input},
+		{names.LogOutputTokens, &usage.Output},
+		{names.LogReasoningTokens, &usage.Reasoning},
+		{names.LogCachedInputTokens, &usage.CachedInput},
+	} {
+		value := lookup(reported.Bytes, count.name)
+		if value.Kind == EmptyValue {
+			value = r.field(names.LogUsage + "." + count.name)
+		}
+		if value.Kind == EmptyValue {
+			continue
+		}
+		if count.to.N, count.to.Known = value.integer(); !count.to.Known {
+			return usage, invalid("usage.%s must be between 0 and %d", count.name, assembly.MaxCount)
+		}
+	}
+	return usage, nil
+}
+
+// lookup returns the first value of a key in a KeyValueList. The value is empty if the
+// key is missing.
+func lookup(list []byte, name string) Value {
+	for a := WalkAttributes(list); a.Next(); {
+		if string(a.Key) == name {
+			return a.Value
+		}
+	}
+	return Value{}
+}
+
+// hexID reads a trace or span ID. dst stays as it is if the field is missing or empty.
+func (r *logRecord) hexID(dst []byte, name string) error {
+	text, err := r.text(name)
+	if err != nil || len(text) == 0 {
+		return err
+	}
+	var id [16]byte
+	if len(text) == 2*len(dst) {
+		_, err = hex.Decode(id[:], text)
+	}
+	if err != nil || isZero(id[:]) {
+		return invalid("%s must be a string of %d hexadecimal digits that are not all zero", name, 2*len(dst))
+	}
+	copy(dst, id[:])
+	return nil
+}
+
+func textOf(value *Value, name string) ([]byte, error) {
+	if value.Kind != StringValue || !utf8.Valid(value.Bytes) {
+		return nil, invalid("%s must be a UTF-8 string", name)
+	}
+	return value.Bytes, nil
+}

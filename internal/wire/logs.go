@@ -1,0 +1,78 @@
+package wire
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// NotTokenEvent is the reason for rejecting log records that are not token events.
+const NotTokenEvent assembly.Reason = "not_token_event"
+
+var errNotTokenEvent = assembly.Errorf(NotTokenEvent,
+	"this endpoint accepts only token events (EventName %s, %s, %s, %s, %s or %s.{start,scheduled,chunk,end}); send other log records to an otlp receiver",
+	names.LogTokenGenerated, names.LogCompletionChunk, names.LogCompletionChunkOfLLM, names.LogContentChunk, names.LogStreamedChunk,
+	strings.TrimSuffix(names.LogStreamStart, ".start"))
+
+// Logs decodes encoded OTLP ExportLogsServiceRequest messages, of which each log
+// record may be a token event. It reuses its buffers and is not safe for concurrent
+// use.
+type Logs struct{ events logEvents }
+
+// Decode adds the token events of a request to the batch and rejects all other
+// records. It returns an error, and adds nothing, if the request is malformed or
+// beyond the limits of logs.
+func (l *Logs) Decode(request []byte, batch *assembly.Batch, reject Reject) error {
+	left := maxLogValues
+	if err := exportLogsRequest.check(request, 0, &left); err != nil {
+		return err
+	}
+	l.DecodeTrusted(request, batch, reject)
+	return nil
+}
+
+// DecodeTrusted is Decode without checks, for requests that this process encoded.
+func (l *Logs) DecodeTrusted(request []byte, batch *assembly.Batch, reject Reject) {
+	for f := range fields(&request) {
+		if f.is(requestResourceLogs, protowire.BytesType) {
+			l.events.resource = logResource{logs: f.bytes}
+			if !l.scopes(resourceLogsScopeLogs, batch, reject) {
+				l.scopes(resourceLogsOldScopeLogs, batch, reject)
+			}
+		}
+	}
+	l.events.resource = logResource{}
+}
+
+// scopes decodes the ScopeLogs in the field num of the current ResourceLogs and
+// reports whether there are any.
+func (l *Logs) scopes(num protowire.Number, batch *assembly.Batch, reject Reject) (found bool) {
+	message := l.events.resource.logs
+	for f := range fields(&message) {
+		if f.is(num, protowire.BytesType) {
+			found = true
+			l.records(f.bytes, batch, reject)
+		}
+	}
+	return found
+}
+
+func (l *Logs) records(scopeLogs []byte, batch *assembly.Batch, reject Reject) {
+	for f := range fields(&scopeLogs) {
+		if !f.is(scopeLogRecords, protowire.BytesType) {
+			continue
+		}
+		l.events.record.read(f.bytes)
+		event := eventOf(l.events.record.name)
+		if event == noEvent {
+			reject(0, "", errNotTokenEvent)
+			continue
+		}
+		if err := l.events.add(event, batch); err != nil {
+			reject(0, "", err)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package wire
+
+import (
+	"math"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Field numbers of OTLP's common.proto. Those of AnyValue are the ValueKinds.
+const (
+	keyValueListValues = 1
+	keyValueKey        = 1
+	keyValueValue      = 2
+
+	arrayValues = 1
+)
+
+// ValueKind is the type of an attribute value: the number of the field that is set
+// in its AnyValue.
+type ValueKind = protowire.Number
+
+// The kinds of values. An EmptyValue has no field set.
+const (
+	EmptyValue ValueKind = iota
+	StringValue
+	BoolValue
+	IntValue
+	DoubleValue
+	ArrayValue
+	MapValue
+	BytesValue
+)
+
+// Value is an OTLP attribute value. Arrays and maps stay encoded: walk them with
+// Elements and with WalkAttributes(v.Bytes).
+type Value struct {
+	Kind  ValueKind
+	Bits  uint64 // a boolean, an integer or the bits of a double
+	Bytes []byte // a string, bytes, or an encoded ArrayValue or KeyValueList
+}
+
+// Attributes walks over an encoded KeyValueList:
+//
+//	for a := WalkAttributes(list); a.Next(); { use(a.Key, a.Value) }
+//
+// It ends at malformed bytes.
+type Attributes struct {
+	Key   []byte
+	Value Value
+	rest  []byte
+}
+
+// WalkAttributes starts a walk over the attributes of a KeyValueList.
+func WalkAttributes(list []byte) Attributes { return Attributes{rest: list} }
+
+// Next moves to the next attribute and reports whether there is one.
+func (a *Attributes) Next() bool {
+	for f := range fields(&a.rest) {
+		if f.is(keyValueListValues, protowire.BytesType) {
+			a.Key, a.Value = readKeyValue(f.bytes)
+			return true
+		}
+	}
+	return false
+}
+
+// Elements walks over the elements of an array like Attributes over a KeyValueList.
+type Elements struct {
+	Value Value
+	rest  []byte
+}
+
+// Elements starts a walk over the elements of an array. Other kinds of values have
+// none.
+func (v *Value) Elements() Elements {
+	if v.Kind != ArrayValue {
+		return Elements{}
+	}
+	return Elements{rest: v.Bytes}
+}
+
+// Next moves to the next element and reports whether there is one.
+func (e *Elements) Next() bool {
+	for f := range fields(&e.rest) {
+		if f.is(arrayValues, protowire.BytesType) {
+			e.Value = Value{}
+			e.Value.read(f.bytes)
+			return true
+		}
+	}
+	return false
+}
+
+func readKeyValue(message []byte) (key []byte, value Value) {
+	for f := range fields(&message) {
+		switch {
+		case f.is(keyValueKey, protowire.BytesType):
+			key = f.bytes
+		case f.is(keyValueValue, protowire.BytesType):
+			value.read(f.bytes)
+		}
+	}
+	return key, value
+}
+
+// read reads an encoded AnyValue. If several fields are set, the last one wins.
+func (v *Value) read(message []byte) {
+	for f := range fields(&message) {
+		var known bool
+		switch f.num {
+		case StringValue, ArrayValue, MapValue, BytesValue:
+			known = f.kind == protowire.BytesType
+		case BoolValue, IntValue:
+			known = f.kind == protowire.VarintType
+		case DoubleValue:
+			known = f.kind == protowire.Fixed64Type
+		}
+		if known {
+			*v = Value{Kind: f.num, Bits: f.number, Bytes: f.bytes}
+		}
+	}
+}
+
+// integer returns a whole number that was sent as an integer, a double or text.
+func (v *Value) integer() (n int64, ok bool) {
+	var number float64
+	switch v.Kind {
+	case IntValue:
+		return int64(v.Bits), true
+	case DoubleValue:
+		number = math.Float64frombits(v.Bits)
+	case StringValue:
+		n, err := strconv.ParseInt(string(v.Bytes), 10, 64) // exact beyond the precision of a double
+		if err == nil {
+			return n, true
+		}
+		if number, err = strconv.ParseFloat(string(v.Bytes), 64); err != nil {
+			return 0, false
+		}
+	default:
+		return 0, false
+	}
+	if number != math.Trunc(number) || math.Abs(number) >= 1<<63 {
+		return 0, false
+	}
+	return int64(number), true
+}

@@ -1,0 +1,60 @@
+package tokenstreamreceiver
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/wire"
+)
+
+// knownKeys holds the keys that nearly all streams have, to save their allocation.
+var knownKeys = func() map[string]string {
+	known := map[string]string{}
+	for _, key := range [...]string{
+		names.ServiceName, names.GenAIOperationName, names.GenAIProviderName, names.GenAIRequestModel,
+		names.GenAIInputTokens, names.GenAIOutputTokens, names.GenAIReasoningTokens, names.GenAICacheReadInputTokens,
+	} {
+		known[key] = key
+	}
+	return known
+}()
+
+func keyOf(encoded []byte) string {
+	if key, known := knownKeys[string(encoded)]; known {
+		return key
+	}
+	return string(encoded)
+}
+
+// putAttributes puts the attributes of an encoded KeyValueList into a map. The last
+// one of a key wins.
+func putAttributes(dst pcommon.Map, list []byte) {
+	for a := wire.WalkAttributes(list); a.Next(); {
+		setValue(dst.PutEmpty(keyOf(a.Key)), &a.Value)
+	}
+}
+
+// setValue sets an empty value.
+func setValue(dst pcommon.Value, value *wire.Value) {
+	switch value.Kind {
+	case wire.StringValue:
+		dst.SetStr(string(value.Bytes))
+	case wire.BoolValue:
+		dst.SetBool(value.Bits != 0)
+	case wire.IntValue:
+		dst.SetInt(int64(value.Bits))
+	case wire.DoubleValue:
+		dst.SetDouble(math.Float64frombits(value.Bits))
+	case wire.ArrayValue:
+		array := dst.SetEmptySlice()
+		for e := value.Elements(); e.Next(); {
+			setValue(array.AppendEmpty(), &e.Value)
+		}
+	case wire.MapValue:
+		putAttributes(dst.SetEmptyMap(), value.Bytes)
+	case wire.BytesValue:
+		dst.SetEmptyBytes().FromRaw(value.Bytes)
+	}
+}

@@ -1,0 +1,115 @@
+package tokenstreamreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+)
+
+// Start starts the servers and the sweep for idle streams.
+func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) error {
+	if err := errors.Join(r.observe(), r.startGRPC(ctx, host), r.startHTTP(ctx, host)); err != nil {
+		// Stop whatever did start.
+		return errors.Join(err, r.Shutdown(ctx))
+	}
+	r.running.Go(r.sweep)
+	return nil
+}
+
+// Shutdown stops the servers, gives requests in progress a short time to finish, and
+// sends all open streams to the pipeline as incomplete.
+func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
+	r.close()
+	err := r.stopServers(ctx)
+	r.running.Wait()
+	err = errors.Join(err, r.flush(ctx))
+	r.telemetry.Shutdown()
+	return err
+}
+
+// observe registers the gauges.
+func (r *tokenStreamReceiver) observe() error {
+	gauge := func(value func() int64) metric.Int64Callback {
+		return func(_ context.Context, observer metric.Int64Observer) error {
+			observer.Observe(value())
+			return nil
+		}
+	}
+	limits := r.cfg.limits()
+	return errors.Join(
+		r.telemetry.RegisterReceiverTokenStreamStreamsOpenCallback(gauge(r.ingester.store.Streams)),
+		r.telemetry.RegisterReceiverTokenStreamStreamsLimitCallback(gauge(func() int64 { return int64(limits.MaxStreams) })),
+		r.telemetry.RegisterReceiverTokenStreamMemoryHeldCallback(gauge(r.ingester.store.Memory)),
+		r.telemetry.RegisterReceiverTokenStreamMemoryLimitCallback(gauge(func() int64 { return limits.MaxMemory })),
+	)
+}
+
+// requestTimeout limits requests in progress at shutdown. The Collector has no such
+// limit, so that one stalled client would block it forever.
+const requestTimeout = 5 * time.Second
+
+// stopServers stops the servers. No request is in progress once it returns.
+func (r *tokenStreamReceiver) stopServers(ctx context.Context) error {
+	timeout := requestTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, time.Until(deadline)/2) // the rest is for the open streams
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var stopping sync.WaitGroup
+	stopping.Go(func() { r.stopGRPC(ctx) })
+	err := r.stopHTTP(ctx)
+	stopping.Wait()
+	if ctx.Err() != nil {
+		r.settings.Logger.Warn("Aborted requests that did not finish before the shutdown timeout")
+	}
+	return err
+}
+
+// sweep expires streams until the receiver closes.
+func (r *tokenStreamReceiver) sweep() {
+	ticker := time.NewTicker(min(max(r.cfg.IdleTimeout/10, time.Millisecond), time.Second))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-r.closing.Done():
+			return
+		case <-ticker.C:
+			if err := r.ingester.expire(r.closing, r.reportExpiry, r.cfg.IdleTimeout); err != nil {
+				r.settings.Logger.Warn("Failed to send expired streams to the pipeline, will retry", zap.Error(err))
+			}
+		}
+	}
+}
+
+const (
+	flushTimeout = time.Second
+	flushPause   = 50 * time.Millisecond
+)
+
+// flush sends all open streams to the pipeline. It retries for a short time, and not
+// longer than ctx allows, if the pipeline temporarily refuses them.
+func (r *tokenStreamReceiver) flush(ctx context.Context) error {
+	giveUp := time.After(flushTimeout)
+	for {
+		err := r.ingester.expire(ctx, r.reportExpiry, 0)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(flushPause):
+			continue
+		case <-giveUp:
+		case <-ctx.Done():
+		}
+		lost := r.ingester.store.Streams()
+		r.ingester.lost(context.WithoutCancel(ctx), lost, "shutdown")
+		return fmt.Errorf("%d open streams are lost: %w", lost, err)
+	}
+}

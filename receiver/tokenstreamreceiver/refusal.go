@@ -1,0 +1,50 @@
+package tokenstreamreceiver
+
+import (
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// retryAfter is the delay that refused clients are asked to wait.
+const retryAfter = time.Second
+
+// refusal is the reason why a batch was refused. Nothing of the batch was applied.
+type refusal struct {
+	http    int
+	grpc    codes.Code
+	retry   bool
+	message string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+var (
+	errShutdown = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the receiver is shutting down: retry with the events that were not accepted"}
+	errCanceled = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the request was canceled while it waited for another request with the same streams"}
+)
+
+func pipelineRefusal(err error) *refusal {
+	if consumererror.IsPermanent(err) {
+		return &refusal{http.StatusBadRequest, codes.InvalidArgument, false, "the pipeline permanently rejects the completed streams: " + err.Error()}
+	}
+	return &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the pipeline temporarily refuses data: " + err.Error()}
+}
+
+// status returns the gRPC status, with RetryInfo if the client should retry.
+func (r *refusal) status() *status.Status {
+	plain := status.New(r.grpc, r.message)
+	if !r.retry {
+		return plain
+	}
+	detailed, err := plain.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)})
+	if err != nil {
+		return plain
+	}
+	return detailed
+}
