@@ -360,32 +360,32 @@ func FuzzFastPath(f *testing.F) {
 func BenchmarkFastPath(b *testing.B) {
 	channels := []string{"content", "reasoning"}
 	random := rand.New(rand.NewPCG(9, 10))
-	for name, write := range map[string]func(stream, at int) string{
-		"as documented": func(stream, at int) string {
+	for name, write := range map[string]func(stream int, at int64) string{
+		"as documented": func(stream int, at int64) string {
 			return fmt.Sprintf(`{"event":"chunk","stream_id":"stream-%04d","time_unix_nano":"%d","tokens":1,"channel":"content"}`, stream, at)
 		},
-		"as Python formats it": func(stream, at int) string {
+		"as Python formats it": func(stream int, at int64) string {
 			return fmt.Sprintf(`{"event": "chunk", "stream_id": "stream-%04d", "time_unix_nano": %d, "tokens": 1, "channel": "content"}`, stream, at)
 		},
-		"in alphabetical order": func(stream, at int) string {
+		"in alphabetical order": func(stream int, at int64) string {
 			return fmt.Sprintf(`{"channel":"content","event":"chunk","stream_id":"stream-%04d","time_unix_nano":"%d","tokens":1}`, stream, at)
 		},
-		"time first": func(stream, at int) string {
+		"time first": func(stream int, at int64) string {
 			return fmt.Sprintf(`{"event":"chunk","time_unix_nano":"%d","stream_id":"stream-%04d","tokens":1,"channel":"content"}`, at, stream)
 		},
-		"numbered": func(stream, at int) string {
+		"numbered": func(stream int, at int64) string {
 			return fmt.Sprintf(`{"event":"chunk","stream_id":"stream-%04d","time_unix_nano":"%d","tokens":1,"channel":"content","seq":%d}`, stream, at, at%1000)
 		},
-		"some with several tokens": func(stream, at int) string {
+		"some with several tokens": func(stream int, at int64) string {
 			return fmt.Sprintf(`{"event":"chunk","stream_id":"stream-%04d","time_unix_nano":"%d","tokens":%d,"channel":"content"}`, stream, at, 1+random.IntN(12))
 		},
-		"some reasoning": func(stream, at int) string {
+		"some reasoning": func(stream int, at int64) string {
 			return fmt.Sprintf(`{"event":"chunk","stream_id":"stream-%04d","time_unix_nano":"%d","tokens":1,"channel":"%s"}`, stream, at, channels[random.IntN(2)])
 		},
 	} {
 		lines := make([][]byte, 256)
 		for i := range lines {
-			lines[i] = []byte(write(random.IntN(50), 1795233292181556000+1_234_567*i))
+			lines[i] = []byte(write(random.IntN(50), 1795233292181556000+1_234_567*int64(i)))
 		}
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -222,7 +222,7 @@ func TestLogEvents_Time(t *testing.T) {
 			}
 			got.whole(t)
 			require.NoError(t, b.Shutdown(context.Background()))
-			require.EqualValues(t, t0, b.sink.one(t).Start)
+			require.EqualValues(t, int64(t0), b.sink.one(t).Start)
 		})
 	}
 }
