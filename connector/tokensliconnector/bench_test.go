@@ -13,8 +13,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
 )
 
-// typicalSpan carries the distributions of a stream of 500 tokens, some 20 ms
-// apart.
+// typicalSpan returns the attributes of a stream of 500 tokens about 20 ms apart.
 func typicalSpan(random *rand.Rand, model string) map[string]any {
 	gaps := make([]float64, 499)
 	for i := range gaps {
@@ -37,8 +36,8 @@ func typicalSpan(random *rand.Rand, model string) map[string]any {
 	})
 }
 
-// BenchmarkFlush sends 2,000 series with all ten distributions, each of which had
-// a request since the flush before.
+// BenchmarkFlush sends 2,000 series with ten distributions. Each had a request since the
+// last flush.
 func BenchmarkFlush(b *testing.B) {
 	const series = 2000
 	for _, temporality := range []Temporality{Cumulative, Delta} {

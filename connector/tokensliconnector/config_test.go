@@ -26,7 +26,7 @@ func load(t *testing.T, name string) (*Config, error) {
 	return config, confmap.Validate(config)
 }
 
-func TestConfigIsRead(t *testing.T) {
+func TestConfig_ReadsKeys(t *testing.T) {
 	config, err := load(t, "")
 	require.NoError(t, err)
 	require.Equal(t, []string{"service.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.operation.name"}, config.Shared.Series.Dimensions)
@@ -52,7 +52,7 @@ func TestConfigIsRead(t *testing.T) {
 	require.Equal(t, 720*time.Hour, config.Shared.Objectives[0].Window)
 }
 
-func TestConfigMistakesAreNamed(t *testing.T) {
+func TestConfig_RejectsInvalidKeys(t *testing.T) {
 	for name, want := range map[string]string{
 		"dimension_ours":           "sets the label \"vantage\" itself",
 		"max_series_zero":          "`max_series` is 0",

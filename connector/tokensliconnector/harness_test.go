@@ -22,13 +22,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
-// destination takes metrics, or refuses them.
+// destination accepts metrics, or refuses them if refuses is set.
 type destination struct {
 	consumertest.MetricsSink
 	refuses bool
 }
 
-var errRefused = errors.New("not now")
+var errRefused = errors.New("refused")
 
 func (d *destination) ConsumeMetrics(ctx context.Context, m pmetric.Metrics) error {
 	if d.refuses {
@@ -37,7 +37,7 @@ func (d *destination) ConsumeMetrics(ctx context.Context, m pmetric.Metrics) err
 	return d.MetricsSink.ConsumeMetrics(ctx, m)
 }
 
-// harness is a connector whose clock stands still, and that flushes when told.
+// harness is a connector into metrics. The test sets its clock and flushes.
 type harness struct {
 	*tracesToMetrics
 	to        *destination
@@ -45,9 +45,10 @@ type harness struct {
 	seconds   float64
 }
 
+// at returns the time of a clock in seconds.
 func at(seconds float64) time.Time { return time.Unix(0, int64(seconds*1e9)) }
 
-// newHarness returns a connector that began at second 100.
+// newHarness returns a connector whose clock is at 100 seconds. It is not started.
 func newHarness(t testing.TB, change func(*Config)) *harness {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
@@ -70,14 +71,14 @@ func newHarness(t testing.TB, change func(*Config)) *harness {
 
 func delta(c *Config) { c.Temporality = Delta }
 
-// consume takes spans in at a time.
+// consume records spans at a time.
 func (h *harness) consume(t testing.TB, seconds float64, spans ...map[string]any) {
 	t.Helper()
 	h.seconds = seconds
 	require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(spans...)))
 }
 
-// flushed flushes at a time and returns the data points, a line each.
+// flushed flushes at a time and returns one line for each data point.
 func (h *harness) flushed(t testing.TB, seconds float64) []string {
 	t.Helper()
 	h.seconds = seconds
@@ -90,7 +91,7 @@ func (h *harness) flushed(t testing.TB, seconds float64) []string {
 	return lines(h.to.AllMetrics()[0])
 }
 
-// batchOf returns spans of one service.
+// batchOf returns one span with each of these attributes, all of one service.
 func batchOf(spans ...map[string]any) ptrace.Traces {
 	traces := ptrace.NewTraces()
 	resource := traces.ResourceSpans().AppendEmpty()
@@ -107,6 +108,7 @@ func batchOf(spans ...map[string]any) ptrace.Traces {
 	return traces
 }
 
+// request returns the attributes of a successful request.
 func request(more map[string]any) map[string]any {
 	attributes := map[string]any{"tokenpulse.outcome": "success"}
 	maps.Copy(attributes, more)
@@ -121,7 +123,7 @@ func encoded(values ...float64) []byte {
 	return s.AppendBinary(nil)
 }
 
-// lines shows the data points of a batch, sorted: name, attributes, start, time
+// lines returns the data points of a batch, sorted, each as name, attributes, start, time
 // and value.
 func lines(metrics pmetric.Metrics) (all []string) {
 	each(metrics, func(_ pmetric.Metric, p point) { all = append(all, p.String()) })
@@ -129,7 +131,7 @@ func lines(metrics pmetric.Metrics) (all []string) {
 	return all
 }
 
-// point is a data point as tests look at it.
+// point is the part of a data point that tests compare.
 type point struct {
 	name, attributes string
 	start, time      pcommon.Timestamp
@@ -142,6 +144,7 @@ func (p point) String() string {
 
 func seconds(t pcommon.Timestamp) string { return fmt.Sprint(float64(t) / 1e9) }
 
+// each calls visit with every data point.
 func each(metrics pmetric.Metrics, visit func(pmetric.Metric, point)) {
 	for _, resource := range metrics.ResourceMetrics().All() {
 		for _, scope := range resource.ScopeMetrics().All() {
@@ -174,6 +177,7 @@ func numbers(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	}
 }
 
+// show returns the attributes in the order of their keys.
 func show(attributes pcommon.Map) string {
 	var all []string
 	for key, v := range attributes.All() {
@@ -183,8 +187,8 @@ func show(attributes pcommon.Map) string {
 	return strings.Join(all, ",")
 }
 
-// showHistogram shows count, sum, smallest, largest, zeros, and each bucket that is
-// not empty with its index.
+// showHistogram returns count, sum, min and max, zeros, and each bucket that is not empty
+// as index and count.
 func showHistogram(p pmetric.ExponentialHistogramDataPoint) string {
 	all := []string{fmt.Sprintf("n=%d sum=%g", p.Count(), p.Sum())}
 	if p.HasMin() {

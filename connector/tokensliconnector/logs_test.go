@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +22,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 )
 
-// logDestination takes logs, or refuses them.
+// logDestination accepts logs, or refuses them if refuses is set.
 type logDestination struct {
 	consumertest.LogsSink
 	refuses bool
@@ -36,8 +35,7 @@ func (d *logDestination) ConsumeLogs(ctx context.Context, l plog.Logs) error {
 	return d.LogsSink.ConsumeLogs(ctx, l)
 }
 
-// logHarness is a connector into logs whose clock stands still, and that makes its
-// rounds when told.
+// logHarness is a connector into logs. The test sets its clock and runs its rounds.
 type logHarness struct {
 	*tracesToLogs
 	to        *logDestination
@@ -45,6 +43,7 @@ type logHarness struct {
 	clock     time.Time
 }
 
+// newLogHarness returns a connector with an objective of 0.99. It is not started.
 func newLogHarness(t *testing.T, change func(*Config)) *logHarness {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
@@ -65,7 +64,7 @@ func newLogHarness(t *testing.T, change func(*Config)) *logHarness {
 	return h
 }
 
-// events returns what was sent since the last call.
+// events returns the events since the last call.
 func (h *logHarness) events() (all []plog.LogRecord) {
 	for _, logs := range h.to.AllLogs() {
 		for _, resource := range logs.ResourceLogs().All() {
@@ -80,7 +79,7 @@ func (h *logHarness) events() (all []plog.LogRecord) {
 	return all
 }
 
-// round makes a round some time later, and returns the events in short.
+// later runs a round after a time and returns a summary of its events.
 func (h *logHarness) later(t *testing.T, d time.Duration) (all []string) {
 	t.Helper()
 	h.clock = h.clock.Add(d)
@@ -93,7 +92,7 @@ func (h *logHarness) later(t *testing.T, d time.Duration) (all []string) {
 	return all
 }
 
-// judged takes in requests of a model, most of them good.
+// judged records good and bad requests of a model, and discards their breach events.
 func (h *logHarness) judged(t *testing.T, model string, good, bad int) {
 	t.Helper()
 	for verdict, n := range map[string]int{"met": good, "breached": bad} {
@@ -106,115 +105,8 @@ func (h *logHarness) judged(t *testing.T, model string, good, bad int) {
 	h.to.Reset()
 }
 
-func TestEventOfABreachedRequest(t *testing.T) {
-	h := newLogHarness(t, func(c *Config) { c.Shared.Objectives = nil })
-	breached := request(map[string]any{
-		"gen_ai.request.model": "m", "tokenpulse.vantage": "server", "gen_ai.input.messages": "secret",
-		"tokenpulse.slo.breached":           []any{"tpot", "ttft", "stalls"},
-		"tokenpulse.slo.breached.indicator": []any{"time_per_output_token", "time_to_first_token", "stall.count"},
-		"tokenpulse.slo.breached.threshold": []any{0.05, 1.0, 3.0},
-		"tokenpulse.time_per_output_token":  0.0625, "tokenpulse.stall.count": 4,
-		"tokenpulse.slo.met": []any{"other"},
-	})
-	traces := batchOf(request(map[string]any{"tokenpulse.slo.met": []any{"tpot"}}), breached)
-	span := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(1)
-	span.SetEndTimestamp(12345)
-	span.SetFlags(0x301)
-	require.NoError(t, h.ConsumeTraces(t.Context(), traces))
-	require.Len(t, h.to.AllLogs(), 1)
-	resource := h.to.AllLogs()[0].ResourceLogs()
-	require.Equal(t, 1, resource.Len())
-	require.Equal(t, map[string]any{"service.name": "chat"}, resource.At(0).Resource().Attributes().AsRaw())
-	require.Equal(t, "github.com/tokenpulse/tokenpulse/connector/tokensliconnector", resource.At(0).ScopeLogs().At(0).Scope().Name())
-
-	events := h.events()
-	require.Len(t, events, 1)
-	event := events[0]
-	require.Equal(t, "tokenpulse.slo.breach", event.EventName())
-	require.Equal(t, pcommon.TraceID{15: 2}, event.TraceID())
-	require.Equal(t, pcommon.SpanID{7: 2}, event.SpanID())
-	require.True(t, event.Flags().IsSampled())
-	require.EqualValues(t, 1, event.Flags())
-	require.EqualValues(t, 12345, event.Timestamp())
-	require.Equal(t, pcommon.NewTimestampFromTime(h.clock), event.ObservedTimestamp())
-	require.Equal(t, plog.SeverityNumberWarn, event.SeverityNumber())
-	require.Equal(t, "Warn", event.SeverityText())
-	require.Equal(t, "tpot breached: time_per_output_token is 0.0625, over 0.05; ttft breached: no time_to_first_token; stalls breached: stall.count is 4, over 3", event.Body().Str())
-	require.Equal(t, map[string]any{
-		"gen_ai.request.model": "m", "tokenpulse.vantage": "server", "tokenpulse.outcome": "success",
-		"tokenpulse.slo.breached": []any{"tpot", "ttft", "stalls"},
-		"tokenpulse.slo.breaches": []any{
-			map[string]any{"slo": "tpot", "indicator": "time_per_output_token", "threshold": 0.05, "value": 0.0625},
-			map[string]any{"slo": "ttft", "indicator": "time_to_first_token", "threshold": 1.0},
-			map[string]any{"slo": "stalls", "indicator": "stall.count", "threshold": 3.0, "value": 4.0},
-		},
-	}, event.Attributes().AsRaw())
-}
-
-// What an older release, or somebody else, wrote.
-func TestEventOfARequestThatTellsLess(t *testing.T) {
-	tests := map[string]struct {
-		attributes map[string]any
-		want       []any // nil: no event
-	}{
-		"names only": {map[string]any{"tokenpulse.slo.breached": []any{"tpot"}}, []any{map[string]any{"slo": "tpot"}}},
-		"lists that are too short": {
-			map[string]any{
-				"tokenpulse.slo.breached":           []any{"a", "b"},
-				"tokenpulse.slo.breached.indicator": []any{"time_to_first_token", "time_to_first_token"},
-				"tokenpulse.slo.breached.threshold": []any{2.0},
-			},
-			[]any{map[string]any{"slo": "a", "indicator": "time_to_first_token", "threshold": 2.0}, map[string]any{"slo": "b"}},
-		},
-		"lists that are none": {
-			map[string]any{
-				"tokenpulse.slo.breached":           []any{"a"},
-				"tokenpulse.slo.breached.indicator": "time_to_first_token",
-				"tokenpulse.slo.breached.threshold": 2.0,
-			},
-			[]any{map[string]any{"slo": "a"}},
-		},
-		"breached is no list":     {map[string]any{"tokenpulse.slo.breached": "a"}, nil},
-		"breached is empty":       {map[string]any{"tokenpulse.slo.breached": []any{}}, nil},
-		"nothing of ours at all":  {map[string]any{"http.route": "/"}, nil},
-		"more than anybody means": {map[string]any{"tokenpulse.slo.breached": repeated("a", 1000)}, repeated(map[string]any{"slo": "a"}, 64)},
-		"no names":                {map[string]any{"tokenpulse.slo.breached": []any{7, "", "a"}}, []any{map[string]any{"slo": "a"}}},
-		"a name that is a book":   {map[string]any{"tokenpulse.slo.breached": []any{strings.Repeat("x", 1000)}}, []any{map[string]any{"slo": strings.Repeat("x", 256)}}},
-		"an indicator that is none": {
-			map[string]any{
-				"tokenpulse.slo.breached":           []any{"a", "b"},
-				"tokenpulse.slo.breached.indicator": []any{"prompt", strings.Repeat("x", 257)},
-				"tokenpulse.slo.breached.threshold": []any{2.0, 2.0},
-				"tokenpulse.prompt":                 "secret",
-			},
-			[]any{map[string]any{"slo": "a", "indicator": "prompt", "threshold": 2.0}, map[string]any{"slo": "b"}},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			h := newLogHarness(t, nil)
-			require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(test.attributes)))
-			events := h.events()
-			if test.want == nil {
-				require.Empty(t, events)
-				return
-			}
-			require.Len(t, events, 1)
-			breaches, _ := events[0].Attributes().Get("tokenpulse.slo.breaches")
-			require.Equal(t, test.want, breaches.Slice().AsRaw())
-		})
-	}
-}
-
-func repeated(v any, n int) (all []any) {
-	for range n {
-		all = append(all, v)
-	}
-	return all
-}
-
-// An error would have the traces sent again, to all who take them.
-func TestRefusedEventsAreCounted(t *testing.T) {
+// Returning the error would make the sender send all of the traces again.
+func TestConsumeTraces_CountsRefusedBreachEvents(t *testing.T) {
 	h := newLogHarness(t, nil)
 	h.to.refuses = true
 	breached := map[string]any{"tokenpulse.slo.breached": []any{"tpot"}}
@@ -224,25 +116,25 @@ func TestRefusedEventsAreCounted(t *testing.T) {
 	require.EqualValues(t, 2, keepertest.Value(t, h.telemetry, "token_sli_requests"))
 }
 
-func TestEventsOfBurnRateAlerts(t *testing.T) {
+func TestRound_SendsStartAndEndOfAlerts(t *testing.T) {
 	h := newLogHarness(t, nil)
 	h.judged(t, "m", 100, 0)
 	h.judged(t, "n", 100, 0)
 	require.Empty(t, h.later(t, time.Second))
 
-	h.judged(t, "m", 0, 20) // a share of 0.167 burns at 16.7
+	h.judged(t, "m", 0, 20) // 20 of 120 are bad: a burn rate of 16.7
 	require.ElementsMatch(t, []string{"start fast_burn of tpot of m", "start slow_burn of tpot of m", "start steady_burn of tpot of m"}, h.later(t, time.Second))
-	require.Empty(t, h.later(t, time.Second), "each is told once")
+	require.Empty(t, h.later(t, time.Second), "each alert is sent once")
 	require.Empty(t, h.later(t, 4*time.Minute))
-	require.Equal(t, []string{"end fast_burn of tpot of m"}, h.later(t, time.Minute), "the short window has moved on")
+	require.Equal(t, []string{"end fast_burn of tpot of m"}, h.later(t, time.Minute), "the bad requests left the short window")
 	require.Equal(t, []string{"end slow_burn of tpot of m"}, h.later(t, 25*time.Minute))
 	h.judged(t, "m", 0, 1)
-	require.Equal(t, []string{"start fast_burn of tpot of m", "start slow_burn of tpot of m"}, h.later(t, time.Second), "it comes back: of 21 in an hour all were bad but 100")
+	require.Equal(t, []string{"start fast_burn of tpot of m", "start slow_burn of tpot of m"}, h.later(t, time.Second), "21 of 121 requests in the last hour are bad")
 }
 
-func TestWhatABurnEventTells(t *testing.T) {
+func TestBurnEvent_DescribesTheAlert(t *testing.T) {
 	h := newLogHarness(t, nil)
-	h.judged(t, "m", 60, 20) // all windows burn at 25
+	h.judged(t, "m", 60, 20) // a burn rate of 25 in all windows
 	h.keeper.Round(t.Context())
 	events := h.events()
 	require.Len(t, events, 3)
@@ -285,7 +177,7 @@ func TestWhatABurnEventTells(t *testing.T) {
 	require.Equal(t, "SLO tpot: fast_burn ended", end.Body().Str())
 }
 
-func TestRefusedBurnEventsGoWithTheNextRound(t *testing.T) {
+func TestRound_SendsRefusedAlertEventsAgain(t *testing.T) {
 	h := newLogHarness(t, nil)
 	h.judged(t, "m", 60, 20)
 	h.to.refuses = true
@@ -299,13 +191,12 @@ func TestRefusedBurnEventsGoWithTheNextRound(t *testing.T) {
 	require.Equal(t, []string{"end fast_burn of tpot of m"}, h.later(t, time.Second))
 }
 
-// A series that expires has a budget all the same: what its windows say holds until
-// they have moved on.
-func TestAlertsOutliveTheirSeries(t *testing.T) {
+// An idle series keeps its budget: alerts end when the requests leave the windows.
+func TestRound_AlertsOfIdleSeriesEndLater(t *testing.T) {
 	h := newLogHarness(t, func(c *Config) { c.Shared.Series.SeriesExpiration = time.Minute })
 	h.judged(t, "m", 60, 20)
 	require.Len(t, h.later(t, time.Second), 3)
-	require.Empty(t, h.later(t, 2*time.Minute), "it expires after this round")
+	require.Empty(t, h.later(t, 2*time.Minute), "the series is idle")
 	require.Empty(t, h.later(t, time.Second))
 	require.Equal(t, []string{"end fast_burn of tpot of m"}, h.later(t, 5*time.Minute))
 	require.Equal(t, []string{"end slow_burn of tpot of m"}, h.later(t, 30*time.Minute))
@@ -313,9 +204,9 @@ func TestAlertsOutliveTheirSeries(t *testing.T) {
 	require.Empty(t, h.alerts.active)
 }
 
-// What was refused before the Collector was killed is told after the restart, and so
-// is what another objective makes of the same requests.
-func TestUntoldAlertsAreToldAfterARestart(t *testing.T) {
+// After a restart the connector sends start events that were refused before, and those of
+// alerts that a stricter objective causes.
+func TestStart_SendsEventsThatWereNotAcceptedBefore(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	start := func(objective float64, refuses bool) *logHarness {
 		h := newLogHarness(t, func(c *Config) {
@@ -328,10 +219,10 @@ func TestUntoldAlertsAreToldAfterARestart(t *testing.T) {
 	}
 	end := func(h *logHarness) {
 		h.to.refuses = true
-		require.ErrorIs(t, h.Shutdown(t.Context()), errRefused) // as if killed: it tells nothing
+		require.ErrorIs(t, h.Shutdown(t.Context()), errRefused) // sends nothing, as if killed
 	}
 	first := start(0.8, true)
-	first.judged(t, "m", 60, 20) // burns at 1.25
+	first.judged(t, "m", 60, 20) // a burn rate of 1.25
 	require.Empty(t, first.later(t, time.Second))
 	end(first)
 	second := start(0.8, false)
@@ -342,12 +233,11 @@ func TestUntoldAlertsAreToldAfterARestart(t *testing.T) {
 	require.NoError(t, third.Shutdown(t.Context()))
 }
 
-// A storage that fails is told of, every round.
-func TestSavesThatFailAreCounted(t *testing.T) {
+func TestRound_CountsFailedSaves(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 32<<10), budgetstoretest.FileStorage
 	h := newLogHarness(t, func(c *Config) { c.Shared.StorageID = &id; c.FlushInterval = time.Hour })
 	require.NoError(t, h.Start(t.Context(), host))
-	for i := range 300 { // more than fits
+	for i := range 300 { // more than the storage has room for
 		h.judged(t, strconv.Itoa(i), 1, 0)
 	}
 	h.keeper.Round(t.Context())
@@ -356,9 +246,9 @@ func TestSavesThatFailAreCounted(t *testing.T) {
 	require.ErrorIs(t, h.Shutdown(t.Context()), storageapi.ErrStorageFull)
 }
 
-// A restarted connector goes on, and tells nothing twice: neither what held before
-// and holds still, nor what had ended. What ended meanwhile it tells.
-func TestBurnEventsAfterARestart(t *testing.T) {
+// After a restart the connector repeats no event. It sends the end of alerts that ended
+// in between.
+func TestStart_RestoresActiveAlerts(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	withStorage := func(c *Config) {
 		c.Shared.StorageID = &id

@@ -26,14 +26,14 @@ import (
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter"
 )
 
-// distribution is a histogram without regard to how it was written.
+// distribution is a histogram, or a counter as its sum.
 type distribution struct {
 	count, zeros uint64
 	sum          float64
-	buckets      map[int]uint64 // by OpenTelemetry's index
+	buckets      map[int]uint64 // by index of OpenTelemetry
 }
 
-// randomSpan has values that are sums of few powers of two, so that their sums are
+// randomSpan returns attributes whose numbers are multiples of 2^-10, so that sums are
 // exact in any order.
 func randomSpan(random *rand.Rand) map[string]any {
 	v := func() float64 { return float64(1+random.IntN(1<<12)) / (1 << 10) }
@@ -58,7 +58,7 @@ func randomBatches(n int) (all []ptrace.Traces) {
 	return all
 }
 
-// addUp adds all points of a batch to what is known of each stream.
+// addUp adds the data points of a batch to the totals of each stream.
 func addUp(into map[string]*distribution, metrics pmetric.Metrics) {
 	stream := func(name, attributes string) *distribution {
 		id := name + "{" + attributes + "}"
@@ -88,7 +88,7 @@ func addUp(into map[string]*distribution, metrics pmetric.Metrics) {
 	}
 }
 
-// sentBy adds all that a connector makes of the batches. Zero points add nothing.
+// sentBy adds the data points that a connector sends for the batches.
 func sentBy(t *testing.T, into map[string]*distribution, batches ...ptrace.Traces) {
 	t.Helper()
 	h := newHarness(t, nil)
@@ -100,7 +100,7 @@ func sentBy(t *testing.T, into map[string]*distribution, batches ...ptrace.Trace
 	addUp(into, h.to.AllMetrics()[0])
 }
 
-func TestTwoConnectorsThatGotHalfEachMergeToOneThatGotAll(t *testing.T) {
+func TestFlush_TwoConnectorsMergeToOne(t *testing.T) {
 	batches := randomBatches(200)
 	merged, whole := map[string]*distribution{}, map[string]*distribution{}
 	sentBy(t, merged, batches[:100]...)
@@ -110,7 +110,7 @@ func TestTwoConnectorsThatGotHalfEachMergeToOneThatGotAll(t *testing.T) {
 	require.Equal(t, whole, merged)
 }
 
-func TestDeltasAddUpToTheCumulativeWhateverIsRefused(t *testing.T) {
+func TestFlush_DeltasAddUpToCumulativeDespiteRefusals(t *testing.T) {
 	batches := randomBatches(200)
 	added, whole := map[string]*distribution{}, map[string]*distribution{}
 	sentBy(t, whole, batches...)
@@ -130,7 +130,7 @@ func TestDeltasAddUpToTheCumulativeWhateverIsRefused(t *testing.T) {
 	for _, metrics := range h.to.AllMetrics() {
 		addUp(added, metrics)
 	}
-	for id, d := range whole { // one that is all zeros is in no delta
+	for id, d := range whole { // delta leaves out streams with only zeros
 		if d.sum == 0 && d.count == 0 {
 			delete(whole, id)
 		}
@@ -138,7 +138,7 @@ func TestDeltasAddUpToTheCumulativeWhateverIsRefused(t *testing.T) {
 	require.Equal(t, whole, added)
 }
 
-func TestConcurrentSpansAndFlushesLoseNothing(t *testing.T) {
+func TestConsumeTraces_ConcurrentFlushesLoseNothing(t *testing.T) {
 	const writers = 4
 	batches := randomBatches(100)
 	h := newHarness(t, func(c *Config) { delta(c); c.FlushInterval = minFlushInterval })
@@ -167,7 +167,7 @@ func TestConcurrentSpansAndFlushesLoseNothing(t *testing.T) {
 	require.InDelta(t, writers*300, total, 0)
 }
 
-func TestConnectorAndExporterAgree(t *testing.T) {
+func TestFlush_EqualsAScrapeOfTheExporter(t *testing.T) {
 	batches := randomBatches(100)
 	sent := map[string]*distribution{}
 	sentBy(t, sent, batches...)
@@ -200,7 +200,7 @@ func TestConnectorAndExporterAgree(t *testing.T) {
 			agreed++
 		}
 	}
-	require.Len(t, sent, agreed, "the exporter has as many streams")
+	require.Len(t, sent, agreed, "the exporter has the same streams")
 }
 
 func asDistribution(m *dto.Metric) *distribution {
@@ -225,7 +225,7 @@ func asDistribution(m *dto.Metric) *distribution {
 	return d
 }
 
-// scrape returns what the exporter publishes of the batches.
+// scrape returns the metrics of an exporter that received the batches.
 func scrape(t *testing.T, batches []ptrace.Traces) map[string]*dto.MetricFamily {
 	t.Helper()
 	listener, err := net.Listen("tcp", "localhost:0")

@@ -13,8 +13,8 @@ import (
 
 const tokensPerRequest = 500
 
-// typicalSpan carries what the processor leaves on a stream of 500 tokens, some
-// 20 ms apart.
+// typicalSpan returns the attributes that the processor writes for a stream of 500 tokens
+// about 20 ms apart.
 func typicalSpan(random *rand.Rand, model string) map[string]any {
 	gaps := make([]float64, tokensPerRequest-1)
 	for i := range gaps {
@@ -27,11 +27,11 @@ func typicalSpan(random *rand.Rand, model string) map[string]any {
 		"tokenpulse.inter_token_latency.sketch": encoded(gaps...),
 		"tokenpulse.inter_chunk_latency.sketch": nil, // one token per chunk
 		"gen_ai.usage.output_tokens":            tokensPerRequest,
-		"tokenpulse.slo.met":                    nil, // nothing has objectives by default
+		"tokenpulse.slo.met":                    nil, // no SLO by default
 		"tokenpulse.slo.breached":               nil,
 		"tokenpulse.slo.not_eligible":           nil,
 	})
-	for _, key := range []string{"mean", "p50", "p95", "p99"} { // written, not read
+	for _, key := range []string{"mean", "p50", "p95", "p99"} { // written by the processor, ignored here
 		attributes["tokenpulse.inter_token_latency."+key] = 0.02
 		attributes["tokenpulse.inter_chunk_latency."+key] = 0.02
 	}
@@ -59,6 +59,7 @@ func benchExporter(b *testing.B) *tokenSLI {
 	return e
 }
 
+// published returns the sum of the counters of a family.
 func (e *tokenSLI) published(b *testing.B, family string) (n float64) {
 	b.Helper()
 	families, err := e.gatherer.Gather()
@@ -94,8 +95,10 @@ func benchmarkConsume(b *testing.B, e *tokenSLI) {
 	}
 }
 
+// BenchmarkConsume records batches of 100 spans.
 func BenchmarkConsume(b *testing.B) { benchmarkConsume(b, benchExporter(b)) }
 
+// BenchmarkConsumeWhileScraped does the same with ten scrapes per second.
 func BenchmarkConsumeWhileScraped(b *testing.B) {
 	e := benchExporter(b)
 	done, stopped := make(chan struct{}), make(chan struct{})
@@ -117,8 +120,8 @@ func BenchmarkConsumeWhileScraped(b *testing.B) {
 	<-stopped
 }
 
-// BenchmarkScrape answers a scrape of 2,000 series of one outcome each, with all
-// ten distributions and 150 gauges.
+// BenchmarkScrape scrapes 2,000 series of one outcome, each with ten distributions and 150
+// gauges.
 func BenchmarkScrape(b *testing.B) {
 	const series = 2000
 	for name, accept := range map[string]string{"text": text, "openmetrics": openMetrics, "protobuf": protobuf} {

@@ -27,7 +27,7 @@ func load(t *testing.T, name string) (*Config, error) {
 	return config, confmap.Validate(config)
 }
 
-func TestConfigIsRead(t *testing.T) {
+func TestConfig_ReadsKeys(t *testing.T) {
 	config, err := load(t, "")
 	require.NoError(t, err)
 	require.Equal(t, createDefaultConfig(), config)
@@ -54,7 +54,7 @@ func TestConfigIsRead(t *testing.T) {
 	require.Empty(t, config.Windows)
 }
 
-func TestConfigMistakesAreNamed(t *testing.T) {
+func TestConfig_RejectsInvalidKeys(t *testing.T) {
 	for name, want := range map[string]string{
 		"endpoint_empty":        "`endpoint` is empty",
 		"unknown_key":           "unknown key \"end_point\"; valid keys: ",

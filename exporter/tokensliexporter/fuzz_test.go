@@ -13,9 +13,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
-// FuzzAttributes gives every attribute the exporter reads values of every type.
-// Whatever they are, all numbers it publishes are numbers, and none negative but
-// an error budget.
+// FuzzAttributes sets every attribute that the exporter reads to values of every type. All
+// published numbers must be finite, and not negative except for error budgets.
 func FuzzAttributes(f *testing.F) {
 	keys := make([]string, 0, len(everything()))
 	for key := range everything() {

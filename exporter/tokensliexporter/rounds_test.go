@@ -21,7 +21,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
-// newExporter returns one with an objective, and the URL of its metrics.
+// newExporter returns an exporter with an objective and the URL of its metrics. It is not
+// started.
 func newExporter(t *testing.T, change func(*Config)) (exporter.Traces, string) {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
@@ -29,7 +30,7 @@ func newExporter(t *testing.T, change func(*Config)) (exporter.Traces, string) {
 	config.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
 	change(config)
 	settings := exportertest.NewNopSettings(metadata.Type)
-	settings.ID = component.NewID(metadata.Type) // budgets are kept by it
+	settings.ID = component.NewID(metadata.Type) // budgets are stored under it
 	e, err := createTraces(t.Context(), settings, config)
 	require.NoError(t, err)
 	return e, "http://" + config.Server.NetAddr.Endpoint + metricsPath
@@ -43,7 +44,8 @@ func breachedTraces(t *testing.T) ptrace.Traces {
 	return traces
 }
 
-// sloLines returns what is scraped about the budget, and the count of bad requests.
+// sloLines scrapes the rest of the budget and the number of bad requests, if the series
+// is exported.
 func sloLines(t *testing.T, url string) (lines []string) {
 	t.Helper()
 	response, err := http.Get(url)
@@ -59,8 +61,8 @@ func sloLines(t *testing.T, url string) (lines []string) {
 	return lines
 }
 
-// The budget goes on after a restart, and the counters begin at zero.
-func TestBudgetSurvivesARestart(t *testing.T) {
+// After a restart the budget continues, and the counters start at zero.
+func TestStart_RestoresBudgetsAndSeries(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	first, url := newExporter(t, func(c *Config) { c.Shared.StorageID = &id })
@@ -79,29 +81,27 @@ func TestBudgetSurvivesARestart(t *testing.T) {
 	require.NoError(t, second.Shutdown(t.Context()))
 }
 
-// Nobody scrapes, and nobody shuts down: budgets are saved, and series expire.
-func TestUpkeepWithoutReaders(t *testing.T) {
+func TestRounds_ExpireSeries(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	short := func(c *Config) { c.Shared.StorageID = &id; c.Shared.Series.SeriesExpiration = time.Second }
 	first, url := newExporter(t, short)
 	require.NoError(t, first.Start(t.Context(), host))
 	require.NoError(t, first.ConsumeTraces(t.Context(), breachedTraces(t)))
-	require.Eventually(t, func() bool { return len(sloLines(t, url)) == 0 }, 20*time.Second, 50*time.Millisecond, "it expires")
+	require.Eventually(t, func() bool { return len(sloLines(t, url)) == 0 }, 20*time.Second, 50*time.Millisecond, "the series expires")
 	require.NoError(t, first.ConsumeTraces(t.Context(), breachedTraces(t)))
 	require.Len(t, sloLines(t, url), 2)
-	require.Contains(t, sloLines(t, url)[1], " 1", "counted anew")
+	require.Contains(t, sloLines(t, url)[1], " 1", "the new series counts from zero")
 	require.NoError(t, first.Shutdown(t.Context()))
 }
 
-func TestUpkeepEvery(t *testing.T) {
+func TestRoundInterval_IsAQuarterOfTheExpiration(t *testing.T) {
 	require.Equal(t, 250*time.Millisecond, roundInterval(time.Second))
 	require.Equal(t, 5*time.Second, roundInterval(time.Hour))
 	require.Equal(t, 5*time.Second, roundInterval(0))
 }
 
-// A storage that fails is told of while the exporter runs, and when it ends.
-func TestSavesThatFailAreCounted(t *testing.T) {
+func TestRounds_CountFailedSaves(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 32<<10), budgetstoretest.FileStorage
 	telemetry := componenttest.NewTelemetry()
 	config := createDefaultConfig().(*Config)
@@ -111,7 +111,7 @@ func TestSavesThatFailAreCounted(t *testing.T) {
 	e, err := createTraces(t.Context(), newSettings(telemetry), config)
 	require.NoError(t, err)
 	require.NoError(t, e.Start(t.Context(), host))
-	for i := range 300 { // more than fits
+	for i := range 300 { // more than the storage has room for
 		traces := breachedTraces(t)
 		traces.ResourceSpans().At(0).Resource().Attributes().PutInt("service.name", int64(i))
 		require.NoError(t, e.ConsumeTraces(t.Context(), traces))
@@ -124,7 +124,7 @@ func TestSavesThatFailAreCounted(t *testing.T) {
 	require.NoError(t, telemetry.Shutdown(t.Context()))
 }
 
-func TestStartTellsWhatCannotBe(t *testing.T) {
+func TestStart_FailsWithoutTheStorageExtension(t *testing.T) {
 	missing := component.MustNewID("file_storage")
 	e, _ := newExporter(t, func(c *Config) { c.Shared.StorageID = &missing })
 	require.ErrorContains(t, e.Start(t.Context(), componenttest.NewNopHost()), "`storage` is \"file_storage\", which is not an extension of this Collector")

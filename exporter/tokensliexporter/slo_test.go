@@ -18,8 +18,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 )
 
-// sloMetrics returns the value of every metric of the objectives, by its name and
-// its labels but those of the series.
+// sloMetrics scrapes the metrics of SLOs. The keys have the labels `slo`, `verdict` and
+// `window` only.
 func (h *harness) sloMetrics(t testing.TB, accept string) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
@@ -40,7 +40,7 @@ func (h *harness) sloMetrics(t testing.TB, accept string) map[string]float64 {
 	return all
 }
 
-func TestSLOMetrics(t *testing.T) {
+func TestScrape_HasSLOMetrics(t *testing.T) {
 	h := start(t, func(c *Config) {
 		c.Shared.Objectives = []keeper.Objective{
 			{SLO: "tpot", Objective: 0.75, Window: time.Hour},
@@ -65,7 +65,7 @@ func TestSLOMetrics(t *testing.T) {
 		`tokenpulse_slo_requests_total{slo="gap",verdict="not_eligible"}`:  1,
 		`tokenpulse_slo_objective{slo="tpot"}`:                             0.75,
 		`tokenpulse_slo_objective{slo="gap"}`:                              0.5,
-		`tokenpulse_slo_error_budget_remaining{slo="tpot"}`:                -1, // a half was bad, a quarter may be
+		`tokenpulse_slo_error_budget_remaining{slo="tpot"}`:                -1, // half of the requests are bad, a quarter is allowed
 	}
 	for _, window := range []string{"5m", "30m", "1h", "6h", "3d"} {
 		want[`tokenpulse_slo_burn_rate{slo="tpot",window="`+window+`"}`] = 2
@@ -78,7 +78,7 @@ func TestSLOMetrics(t *testing.T) {
 	require.Contains(t, string(body), `tokenpulse_slo_requests_created{service_name="chat",slo="tpot",verdict="good"} `)
 }
 
-func TestNoSLOMetricsWithoutVerdicts(t *testing.T) {
+func TestScrape_NoSLOMetricsWithoutVerdicts(t *testing.T) {
 	h := start(t, func(c *Config) {
 		c.Shared.Objectives = []keeper.Objective{{SLO: "all", Objective: 0.5, Window: time.Hour}}
 	})
@@ -86,7 +86,7 @@ func TestNoSLOMetricsWithoutVerdicts(t *testing.T) {
 	require.Empty(t, h.sloMetrics(t, protobuf))
 }
 
-func TestDroppedVerdictsAreCounted(t *testing.T) {
+func TestConsume_CountsDroppedVerdicts(t *testing.T) {
 	h := start(t, nil)
 	var slos []any
 	for i := range 70 {
@@ -96,8 +96,8 @@ func TestDroppedVerdictsAreCounted(t *testing.T) {
 	require.EqualValues(t, 6, keepertest.Value(t, h.telemetry, "token_sli_slo_verdicts_dropped"))
 }
 
-// The README's example is what its configuration makes of its requests.
-func TestSLOExampleInTheREADME(t *testing.T) {
+// The example in the README has the metrics that its configuration and requests produce.
+func TestREADME_SLOExample(t *testing.T) {
 	_, section, found := strings.Cut(readFile(t, "README.md"), "## Service level objectives\n")
 	require.True(t, found)
 	blocks := regexp.MustCompile("(?s)```(yaml)?\n(.*?)```").FindAllStringSubmatch(section, 2)

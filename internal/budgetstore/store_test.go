@@ -27,7 +27,7 @@ var (
 	dimensions = []string{"model"}
 )
 
-// newHost returns a Collector with a file_storage and an extension without storage.
+// newHost returns a Collector with a file_storage and an extension that is not a storage.
 func newHost(t *testing.T) budgetstoretest.Host {
 	t.Helper()
 	host := budgetstoretest.NewHost(t, 0)
@@ -48,6 +48,7 @@ func newTracker() *slo.Tracker {
 // key returns the key of the series of a model.
 func key(model string) []byte { return (&series.Request{Dimensions: []string{model}}).AppendKey(nil) }
 
+// bad records a bad request of a model.
 func bad(tracker *slo.Tracker, model string, now time.Time) {
 	var verdicts slo.VerdictSet
 	verdicts.Add("tpot", slo.Bad)
@@ -67,10 +68,10 @@ func spent(tracker *slo.Tracker, now time.Time) map[string]uint64 {
 func opened(t *testing.T, h budgetstoretest.Host, dimensions []string) (*Store, *slo.Tracker, []byte, *observer.ObservedLogs) {
 	t.Helper()
 	core, logged := observer.New(zapcore.InfoLevel)
-	e := newTracker()
-	s, notes, err := Open(t.Context(), h, &budgetstoretest.FileStorage, owner, e, dimensions, zap.New(core))
+	tracker := newTracker()
+	s, notes, err := Open(t.Context(), h, &budgetstoretest.FileStorage, owner, tracker, dimensions, zap.New(core))
 	require.NoError(t, err)
-	return s, e, notes, logged
+	return s, tracker, notes, logged
 }
 
 // killed closes the storage without a last save, as if the process were killed.
@@ -82,34 +83,34 @@ func killed(t *testing.T, s *Store) {
 func TestStore_BudgetsSurviveRestarts(t *testing.T) {
 	h := newHost(t)
 	now := time.Now()
-	s, e, notes, _ := opened(t, h, dimensions)
+	s, tracker, notes, _ := opened(t, h, dimensions)
 	require.Nil(t, notes, "nothing was saved before")
-	bad(e, "a", now)
-	bad(e, "a", now)
-	bad(e, "b", now)
+	bad(tracker, "a", now)
+	bad(tracker, "a", now)
+	bad(tracker, "b", now)
 	require.NoError(t, s.Save(t.Context(), []byte("noted")))
-	bad(e, "a", now) // after the last save
+	bad(tracker, "a", now) // after the last save
 	killed(t, s)
 
-	s, e, notes, logged := opened(t, h, dimensions)
+	s, tracker, notes, logged := opened(t, h, dimensions)
 	require.Equal(t, "noted", string(notes))
-	require.Equal(t, map[string]uint64{"a": 2, "b": 1}, spent(e, now))
-	bad(e, "b", now)
-	bad(e, "c", now)
+	require.Equal(t, map[string]uint64{"a": 2, "b": 1}, spent(tracker, now))
+	bad(tracker, "b", now)
+	bad(tracker, "c", now)
 	require.NoError(t, s.Save(t.Context(), nil))
 	require.NoError(t, s.Save(t.Context(), nil))
-	bad(e, "c", now)
+	bad(tracker, "c", now)
 	require.NoError(t, s.Close(t.Context(), nil), "saves the changes since the last save")
 
-	s, e, _, _ = opened(t, h, dimensions)
-	require.Equal(t, map[string]uint64{"a": 2, "b": 2, "c": 2}, spent(e, now))
+	s, tracker, _, _ = opened(t, h, dimensions)
+	require.Equal(t, map[string]uint64{"a": 2, "b": 2, "c": 2}, spent(tracker, now))
 	require.NoError(t, s.Close(t.Context(), nil))
 	require.Zero(t, logged.Len())
 }
 
 func TestSave_WritesOnlyChanges(t *testing.T) {
 	h := newHost(t)
-	s, e, _, _ := opened(t, h, dimensions)
+	s, tracker, _, _ := opened(t, h, dimensions)
 	counting := &client{Client: s.client}
 	s.client = counting
 	now := time.Now()
@@ -124,13 +125,13 @@ func TestSave_WritesOnlyChanges(t *testing.T) {
 	}
 	keyOf := map[string]string{}
 	for _, model := range []string{"a", "b"} {
-		bad(e, model, now)
+		bad(tracker, model, now)
 		written := writes()
 		require.Len(t, written, 2)
 		require.Equal(t, indexEntry, written[1])
 		keyOf[model] = written[0]
 	}
-	bad(e, "b", now)
+	bad(tracker, "b", now)
 	require.Equal(t, []string{keyOf["b"]}, writes())
 	require.Empty(t, writes())
 	notes = []byte("noted")
@@ -138,7 +139,7 @@ func TestSave_WritesOnlyChanges(t *testing.T) {
 	require.Empty(t, writes())
 
 	counting.fails = true
-	bad(e, "a", now)
+	bad(tracker, "a", now)
 	require.ErrorIs(t, s.Save(t.Context(), nil), errFull)
 	counting.fails = false
 	require.Equal(t, []string{keyOf["a"]}, writes(), "the next save writes what the storage refused")
@@ -148,9 +149,9 @@ func TestSave_WritesOnlyChanges(t *testing.T) {
 
 func TestSave_DeletesExpiredBudgets(t *testing.T) {
 	h := newHost(t)
-	s, e, _, _ := opened(t, h, dimensions)
+	s, tracker, _, _ := opened(t, h, dimensions)
 	now := time.Now()
-	bad(e, "a", now)
+	bad(tracker, "a", now)
 	require.NoError(t, s.Save(t.Context(), nil))
 	var key string
 	for k := range s.stored {
@@ -162,53 +163,53 @@ func TestSave_DeletesExpiredBudgets(t *testing.T) {
 		return v
 	}
 	require.NotNil(t, stored())
-	e.Expire(now.Add(2 * time.Hour)) // idle: the budget stays
+	tracker.Expire(now.Add(2 * time.Hour)) // idle: the budget stays
 	require.NoError(t, s.Save(t.Context(), nil))
 	require.NotNil(t, stored())
-	e.Expire(now.Add(721 * time.Hour))
+	tracker.Expire(now.Add(721 * time.Hour))
 	require.NoError(t, s.Save(t.Context(), nil))
 	require.Nil(t, stored())
 	require.NoError(t, s.Close(t.Context(), nil))
 }
 
-// Other dimensions mean other series. The old entries are deleted.
+// With other dimensions, the saved keys belong to other series. Their entries are deleted.
 func TestOpen_OtherDimensionsStartEmpty(t *testing.T) {
 	h := newHost(t)
 	now := time.Now()
-	s, e, _, _ := opened(t, h, dimensions)
-	bad(e, "a", now)
+	s, tracker, _, _ := opened(t, h, dimensions)
+	bad(tracker, "a", now)
 	require.NoError(t, s.Close(t.Context(), nil))
 
-	s, e, _, logged := opened(t, h, []string{"service"})
-	require.Empty(t, spent(e, now))
+	s, tracker, _, logged := opened(t, h, []string{"service"})
+	require.Empty(t, spent(tracker, now))
 	require.Equal(t, 1, logged.FilterMessage("Some error budgets could not be restored and start empty").Len())
 	require.NoError(t, s.Close(t.Context(), nil))
 
-	s, e, _, logged = opened(t, h, dimensions)
-	require.Empty(t, spent(e, now))
+	s, tracker, _, logged = opened(t, h, dimensions)
+	require.Empty(t, spent(tracker, now))
 	require.Equal(t, 1, logged.Len(), "the dimensions differ again")
 	require.NoError(t, s.Close(t.Context(), nil))
 }
 
-func TestOpen_UnreadableEntriesKeepTheRest(t *testing.T) {
+func TestOpen_SkipsUnreadableEntries(t *testing.T) {
 	h := newHost(t)
 	now := time.Now()
-	s, e, _, _ := opened(t, h, dimensions)
-	bad(e, "a", now)
-	bad(e, "b", now)
+	s, tracker, _, _ := opened(t, h, dimensions)
+	bad(tracker, "a", now)
+	bad(tracker, "b", now)
 	require.NoError(t, s.Save(t.Context(), nil))
 	for key := range s.stored {
 		require.NoError(t, s.client.Set(t.Context(), entry(key), []byte("no budget")))
 		break
 	}
 	killed(t, s)
-	s, e, _, logged := opened(t, h, dimensions)
-	require.Len(t, spent(e, now), 1)
+	s, tracker, _, logged := opened(t, h, dimensions)
+	require.Len(t, spent(tracker, now), 1)
 	require.Equal(t, 1, logged.Len())
 	require.NoError(t, s.client.Set(t.Context(), indexEntry, []byte("no index")))
 	killed(t, s)
-	s, e, _, logged = opened(t, h, dimensions)
-	require.Empty(t, spent(e, now))
+	s, tracker, _, logged = opened(t, h, dimensions)
+	require.Empty(t, spent(tracker, now))
 	require.Equal(t, 1, logged.Len())
 	require.NoError(t, s.Close(t.Context(), nil))
 }
@@ -216,8 +217,8 @@ func TestOpen_UnreadableEntriesKeepTheRest(t *testing.T) {
 func TestOpen_SkipsMalformedSeriesKeys(t *testing.T) {
 	h := newHost(t)
 	now := time.Now()
-	s, e, _, _ := opened(t, h, dimensions)
-	bad(e, "a", now)
+	s, tracker, _, _ := opened(t, h, dimensions)
+	bad(tracker, "a", now)
 	require.NoError(t, s.Close(t.Context(), nil))
 	s, _, _, _ = opened(t, h, dimensions)
 	saved, err := s.client.Get(t.Context(), entry(string(key("a"))))
@@ -227,8 +228,8 @@ func TestOpen_SkipsMalformedSeriesKeys(t *testing.T) {
 	}
 	require.NoError(t, s.client.Set(t.Context(), indexEntry, []byte(`{"dimensions":["model"],"keys":["AWE=","AWEAAA==","AWEA"]}`)))
 	killed(t, s)
-	s, e, _, logged := opened(t, h, dimensions)
-	require.Equal(t, map[string]uint64{"a": 1}, spent(e, now))
+	s, tracker, _, logged := opened(t, h, dimensions)
+	require.Equal(t, map[string]uint64{"a": 1}, spent(tracker, now))
 	require.Equal(t, 1, logged.Len())
 	require.NoError(t, s.Close(t.Context(), nil))
 }
@@ -236,18 +237,18 @@ func TestOpen_SkipsMalformedSeriesKeys(t *testing.T) {
 func TestOpen_OwnersDoNotShareBudgets(t *testing.T) {
 	h := newHost(t)
 	now := time.Now()
-	s, e, _, _ := opened(t, h, dimensions)
-	bad(e, "a", now)
+	s, tracker, _, _ := opened(t, h, dimensions)
+	bad(tracker, "a", now)
 	require.NoError(t, s.Close(t.Context(), nil))
 	for _, other := range []Owner{
 		{Kind: component.KindConnector, ID: owner.ID},
 		{Kind: component.KindExporter, ID: component.MustNewIDWithName("token_sli", "2")},
 		{Kind: component.KindExporter, ID: owner.ID, Name: "logs"},
 	} {
-		e := newTracker()
-		s, _, err := Open(t.Context(), h, &budgetstoretest.FileStorage, other, e, dimensions, zap.NewNop())
+		tracker := newTracker()
+		s, _, err := Open(t.Context(), h, &budgetstoretest.FileStorage, other, tracker, dimensions, zap.NewNop())
 		require.NoError(t, err)
-		require.Empty(t, spent(e, now))
+		require.Empty(t, spent(tracker, now))
 		require.NoError(t, s.Close(t.Context(), nil))
 	}
 }
@@ -269,7 +270,7 @@ func TestOpen_WithoutExtensionSavesNothing(t *testing.T) {
 	require.NoError(t, s.Close(t.Context(), nil))
 }
 
-// client records the operations of a real client, and can fail like a full disk.
+// client records the operations of a real client. It can fail as on a full disk.
 type client struct {
 	storage.Client
 	operations []*storage.Operation

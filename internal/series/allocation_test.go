@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The race detector makes sync.Pool drop values on purpose, so these tests are built
-// without it.
+// The race detector makes sync.Pool drop values, so this file is built without it.
+
 func TestRecord_KnownSeriesDoesNotAllocate(t *testing.T) {
 	e := newTestEngine(nil)
 	r := latency("meta-llama/Llama-3.3-70B-Instruct", e.at(0), 0.1)

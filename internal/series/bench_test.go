@@ -11,8 +11,8 @@ import (
 
 const tokensPerRequest = 500
 
-// typical returns a request with all there can be: 500 tokens, some 20 ms apart,
-// after a second of prefill.
+// typical returns a request with every quantity and count: 500 tokens about 20 ms apart,
+// after about one second of prefill.
 func typical(random *rand.Rand, model string) *Request {
 	lognormal := func(median, sigma float64) float64 { return median * math.Exp(sigma*random.NormFloat64()) }
 	gaps := make([]float64, tokensPerRequest-1)
@@ -59,15 +59,15 @@ func BenchmarkRecord(b *testing.B) {
 		e.Record(r)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/tokensPerRequest, "ns/token")
-	var requestsHeld uint64
-	e.Collect(e.at(0), func(s *Snapshot) { requestsHeld += s.Outcomes[Success].Requests })
-	if requestsHeld != uint64(b.N) {
-		b.Fatalf("%d of %d requests", requestsHeld, b.N)
+	var recorded uint64
+	e.Collect(e.at(0), func(s *Snapshot) { recorded += s.Outcomes[Success].Requests })
+	if recorded != uint64(b.N) {
+		b.Fatalf("%d of %d requests recorded", recorded, b.N)
 	}
 }
 
-// BenchmarkBytesPerSeries fills every window of a series that gets 10 requests a
-// second, each with all there can be, and says what it takes up.
+// BenchmarkBytesPerSeries reports the memory of a series with full windows: 10 requests
+// per second, each with every quantity.
 func BenchmarkBytesPerSeries(b *testing.B) {
 	const held, perSecond = 4, 10
 	requests := typicals(997)
@@ -84,7 +84,7 @@ func BenchmarkBytesPerSeries(b *testing.B) {
 		}
 		b.ReportMetric(float64(heap()-before)/held, "B/series")
 		if e.Held() != held {
-			b.Fatal(e.Held())
+			b.Fatalf("%d of %d series held", e.Held(), held)
 		}
 	}
 }
@@ -97,6 +97,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
+// BenchmarkCollect reads 100 series with full windows.
 func BenchmarkCollect(b *testing.B) {
 	const held = 100
 	e := newTestEngine(nil)
@@ -109,7 +110,7 @@ func BenchmarkCollect(b *testing.B) {
 		visited := 0
 		e.Collect(e.at(time.Hour), func(*Snapshot) { visited++ })
 		if visited != held {
-			b.Fatal(visited)
+			b.Fatalf("%d of %d series visited", visited, held)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/held, "ns/series")

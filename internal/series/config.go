@@ -35,6 +35,11 @@ func NewDefaultConfig() Config {
 	}
 }
 
+// isIdle reports whether a series without a request for d expires.
+func (c *Config) isIdle(d time.Duration) bool {
+	return c.SeriesExpiration > 0 && d > c.SeriesExpiration
+}
+
 // Problems returns an error for each invalid key. It is not named Validate, because
 // the Collector would then prefix errors with the path of a squashed key that does not
 // exist in the user's YAML.

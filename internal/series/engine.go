@@ -27,12 +27,11 @@ type Options struct {
 // Engine holds the series. It is safe for concurrent use: Record and Collect lock one
 // series at a time.
 type Engine struct {
-	maxSeries  int
-	expiration time.Duration
-	quantiles  []float64
-	bounds     [quantities][]float64
-	calendar   *calendar
-	scratch    sync.Pool // of *sketch.Sketch
+	config    Config
+	quantiles []float64
+	bounds    [quantities][]float64
+	calendar  *calendar
+	scratch   sync.Pool // of *sketch.Sketch
 
 	// mu guards everything declared below. It is held only to find, create and remove
 	// series.
@@ -48,12 +47,11 @@ const overflowKey = ""
 // NewEngine returns an engine without series.
 func NewEngine(o Options) *Engine {
 	e := &Engine{
-		maxSeries:  o.Config.MaxSeries,
-		expiration: o.Config.SeriesExpiration,
-		quantiles:  o.Quantiles,
-		calendar:   newCalendar(time.Now(), o.Windows),
-		scratch:    sync.Pool{New: func() any { return new(sketch.Sketch) }},
-		series:     map[string]*series{},
+		config:    o.Config,
+		quantiles: o.Quantiles,
+		calendar:  newCalendar(time.Now(), o.Windows),
+		scratch:   sync.Pool{New: func() any { return new(sketch.Sketch) }},
+		series:    map[string]*series{},
 	}
 	for q, h := range Histograms {
 		e.bounds[q] = h.ClassicBounds
@@ -100,7 +98,7 @@ func (e *Engine) Record(r *Request) Recorded {
 // reset of a counter only if the counter is lower than before: one that first appears at 1
 // hides it. Call Restore before the first Record.
 func (e *Engine) Restore(key string, slos []string, lastSeen, now time.Time) {
-	if e.isIdle(now.Sub(lastSeen)) || key != overflowKey && e.Held() >= e.maxSeries {
+	if e.config.isIdle(now.Sub(lastSeen)) || key != overflowKey && e.Held() >= e.config.MaxSeries {
 		return
 	}
 	s := e.open([]byte(key), now)
@@ -116,7 +114,7 @@ func (e *Engine) Restore(key string, slos []string, lastSeen, now time.Time) {
 func (e *Engine) find(key []byte) *series {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	if s := e.series[string(key)]; s != nil || e.held < e.maxSeries {
+	if s := e.series[string(key)]; s != nil || e.held < e.config.MaxSeries {
 		return s
 	}
 	return e.series[overflowKey]
@@ -127,7 +125,7 @@ func (e *Engine) open(key []byte, now time.Time) *series {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	k := string(key)
-	if e.series[k] == nil && e.held >= e.maxSeries {
+	if e.series[k] == nil && e.held >= e.config.MaxSeries {
 		k = overflowKey
 	}
 	if s := e.series[k]; s != nil {
@@ -199,6 +197,3 @@ func (e *Engine) Expire(now time.Time) (expired int) {
 	}
 	return expired
 }
-
-// isIdle reports whether a series without a request for d expires.
-func (e *Engine) isIdle(d time.Duration) bool { return e.expiration > 0 && d > e.expiration }

@@ -7,7 +7,7 @@ import (
 )
 
 // MaxLabelLength limits the value of a label, in bytes. Longer values are cut: they
-// cost memory in every system downstream and rarely tell more series apart.
+// cost memory in every system downstream and rarely distinguish more series.
 const MaxLabelLength = 256
 
 // CleanLabel makes v a label value: valid UTF-8 of at most MaxLabelLength bytes.

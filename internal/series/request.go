@@ -34,7 +34,7 @@ type Request struct {
 type Distribution struct {
 	// Sketch is encoded by package sketch.
 	Sketch []byte
-	// Max is the largest value, for the exemplar. Without it there is no exemplar.
+	// Max is the largest value, for the exemplar. Without it the request has no exemplar.
 	Max float64
 }
 

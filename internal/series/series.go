@@ -168,7 +168,7 @@ func (s *series) histograms() iter.Seq[*histogram] {
 func (s *series) expire(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expired = s.engine.isIdle(now.Sub(s.lastSeen))
+	s.expired = s.engine.config.isIdle(now.Sub(s.lastSeen))
 	if !s.expired {
 		s.advance(now)
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// tally counts requests by verdict: not eligible, good, bad.
+// tally counts requests by verdict: not eligible, good and bad.
 type tally [3]uint64
 
-// judged returns a request with verdicts. A name is an SLO after its verdict: "b" bad, "g"
-// good, all else not eligible.
+// judged returns a request with verdicts. Each entry of slos is a verdict and the name of
+// an SLO: "b" bad, "g" good, "n" not eligible.
 func judged(arrival time.Time, slos ...string) *Request {
 	r := request("m", arrival)
 	for _, name := range slos {
@@ -64,17 +64,17 @@ func TestRecord_CountsVerdicts(t *testing.T) {
 		want    map[string]tally
 		dropped int
 	}{
-		"no SLO applies":                    {nil, map[string]tally{}, 0},
-		"one met":                           {[]string{"gA"}, map[string]tally{"all": good, "A": good}, 0},
-		"one breached":                      {[]string{"bA"}, map[string]tally{"all": bad, "A": bad}, 0},
-		"not eligible":                      {[]string{"nA"}, map[string]tally{"all": notEligible, "A": notEligible}, 0},
-		"one of two breached":               {[]string{"gA", "bB"}, map[string]tally{"all": bad, "A": good, "B": bad}, 0},
-		"breached, and not eligible":        {[]string{"nA", "bB"}, map[string]tally{"all": bad, "A": notEligible, "B": bad}, 0},
-		"met, and not eligible":             {[]string{"gA", "nB"}, map[string]tally{"all": good, "A": good, "B": notEligible}, 0},
-		"named twice: counts once":          {[]string{"gA", "gA"}, map[string]tally{"all": good, "A": good}, 0},
-		"named twice: the worse counts":     {[]string{"gA", "bA", "nA"}, map[string]tally{"all": bad, "A": bad}, 0},
-		"named twice: good over ineligible": {[]string{"nA", "gA"}, map[string]tally{"all": good, "A": good}, 0},
-		"an SLO named all":                  {[]string{"gA", "ball"}, map[string]tally{"all": bad, "A": good}, 1},
+		"no SLO applies":                       {nil, map[string]tally{}, 0},
+		"good":                                 {[]string{"gA"}, map[string]tally{"all": good, "A": good}, 0},
+		"bad":                                  {[]string{"bA"}, map[string]tally{"all": bad, "A": bad}, 0},
+		"not eligible":                         {[]string{"nA"}, map[string]tally{"all": notEligible, "A": notEligible}, 0},
+		"good and bad":                         {[]string{"gA", "bB"}, map[string]tally{"all": bad, "A": good, "B": bad}, 0},
+		"not eligible and bad":                 {[]string{"nA", "bB"}, map[string]tally{"all": bad, "A": notEligible, "B": bad}, 0},
+		"good and not eligible":                {[]string{"gA", "nB"}, map[string]tally{"all": good, "A": good, "B": notEligible}, 0},
+		"listed twice: counts once":            {[]string{"gA", "gA"}, map[string]tally{"all": good, "A": good}, 0},
+		"listed twice: bad wins":               {[]string{"gA", "bA", "nA"}, map[string]tally{"all": bad, "A": bad}, 0},
+		"listed twice: good over not eligible": {[]string{"nA", "gA"}, map[string]tally{"all": good, "A": good}, 0},
+		"an SLO named all":                     {[]string{"gA", "ball"}, map[string]tally{"all": bad, "A": good}, 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestRecord_ResetVerdictsDoNotCount(t *testing.T) {
 	require.Equal(t, map[string]tally{"all": {1, 0, 0}, "B": {1, 0, 0}}, e.tallies(e.at(0)))
 }
 
-// A snapshot is reused for all series.
+// Collect reuses one snapshot for all series.
 func TestCollect_VerdictsDoNotLeakIntoOtherSeries(t *testing.T) {
 	e := newTestEngine(nil)
 	e.Record(judged(e.at(0), "bA", "gB"))
@@ -130,8 +130,8 @@ func TestCollect_VerdictsDoNotLeakIntoOtherSeries(t *testing.T) {
 	require.Empty(t, e.slos(e.at(0), "n"))
 }
 
-// Random verdicts, against a plain list of the requests.
-func TestRecord_VerdictsAgreeWithAList(t *testing.T) {
+// Counters of random verdicts are compared with a list of the requests.
+func TestRecord_VerdictsMatchAListOfRequests(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		e := newTestEngine(nil)
@@ -173,8 +173,8 @@ func TestRecord_VerdictsAgreeWithAList(t *testing.T) {
 	}
 }
 
-// Writers and readers at once: at the end every verdict is counted, and no snapshot has
-// half a request.
+// Writers and a reader run at once. At the end every verdict is counted, and no snapshot
+// has a part of a request.
 func TestRecord_ConcurrentVerdictsLoseNothing(t *testing.T) {
 	const writers, each = 4, 2000
 	e := newTestEngine(nil)
@@ -188,7 +188,7 @@ func TestRecord_ConcurrentVerdictsLoseNothing(t *testing.T) {
 			default:
 				all := e.slos(e.at(0), "m")
 				if a := all["A"]; a.Requests != all[names.SLOAll].Requests {
-					t.Errorf("%v of %v", a, all)
+					t.Errorf("A has %v, `all` has %v", a.Requests, all[names.SLOAll].Requests)
 				}
 			}
 		}
@@ -213,10 +213,10 @@ func TestRestore_SeriesCountsFromZero(t *testing.T) {
 	e.Restore(key, []string{"A", names.SLOAll}, now.Add(-time.Minute), now)
 	require.Equal(t, SLOSnapshot{Name: "A", Start: now}, e.slos(now, "m")["A"])
 	require.Len(t, e.slos(now, "m"), 2)
-	require.Equal(t, 1, e.Expire(now.Add(59*time.Minute+time.Second)), "an hour after its last request, not after the restart")
+	require.Equal(t, 1, e.Expire(now.Add(59*time.Minute+time.Second)), "expires an hour after its last request, not after the restart")
 }
 
-func TestRestore_SkipsIdleSeriesAndThoseBeyondTheLimit(t *testing.T) {
+func TestRestore_SkipsIdleSeriesAndSeriesBeyondTheLimit(t *testing.T) {
 	e := newTestEngine(func(o *Options) { o.Config.MaxSeries = 1 })
 	now := e.at(2 * time.Hour)
 	e.Restore("\x01a\x00", nil, now.Add(-time.Hour-1), now)

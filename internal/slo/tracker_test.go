@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-var begin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) // where slots of every width open
+var begin = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) // a slot of every window opens here
 
 // newTracker returns a tracker whose clock starts at begin.
 func newTracker(change func(*TrackerOptions)) *Tracker {
@@ -110,8 +111,7 @@ func TestTracker_SeriesDoNotShareBudgets(t *testing.T) {
 	require.Equal(t, []string{"m", "n"}, tracker.keys(0))
 }
 
-// Random requests of several series with idle times and restarts, against a tracker that
-// never restarts and never evicts.
+// A tracker with idle times and restarts is compared with one that has neither.
 func TestTracker_BudgetsSurviveIdleTimesAndRestarts(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 4))
@@ -161,8 +161,8 @@ func TestTracker_IdleSeriesKeepTheirBudgets(t *testing.T) {
 func TestTracker_RestoreSkipsObjectivesThatAreGone(t *testing.T) {
 	tracker := newTracker(nil)
 	tracker.judged("m", 0, "bA")
-	none := tracker.restarted(t, time.Minute, func(o *TrackerOptions) { o.Objectives = nil })
-	require.Empty(t, none.keys(time.Minute))
+	without := tracker.restarted(t, time.Minute, func(o *TrackerOptions) { o.Objectives = nil })
+	require.Empty(t, without.keys(time.Minute))
 
 	other := tracker.restarted(t, time.Minute, func(o *TrackerOptions) {
 		o.Objectives = []Objective{{SLO: "A", Objective: 0.5, Window: 2 * month}}
@@ -211,7 +211,7 @@ func TestTracker_EvictsTheSeriesIdleForLongestAtTheLimit(t *testing.T) {
 	}
 	require.EqualValues(t, 2, tracker.Evicted())
 	require.Equal(t, []string{"2", "3", "4"}, tracker.keys(8*time.Hour))
-	tracker.judged("2", 10*time.Hour, "bA") // now the latest
+	tracker.judged("2", 10*time.Hour, "bA") // is now the latest
 	tracker.judged("5", 12*time.Hour, "bA")
 	require.Equal(t, []string{"2", "4", "5"}, tracker.keys(12*time.Hour))
 }
@@ -261,7 +261,7 @@ func TestTracker_VersionChangesWithEachCountedVerdict(t *testing.T) {
 	require.Len(t, versions(), 1)
 }
 
-func TestTracker_UnseenObjectives(t *testing.T) {
+func TestTracker_ReportsUnseenObjectives(t *testing.T) {
 	objectives := []Objective{{SLO: "A", Objective: 0.9, Window: month}, {SLO: "tpto", Objective: 0.9, Window: month}}
 	tests := map[string]struct {
 		requests   int
@@ -287,17 +287,98 @@ func TestTracker_UnseenObjectives(t *testing.T) {
 			require.Equal(t, test.wantSeen, seen)
 			tracker.judged("m", 0, "ntpto")
 			unseen, _ = tracker.Unseen(begin.Add(test.after))
-			require.Empty(t, unseen, "a verdict that is not eligible shows the name, too")
+			require.Empty(t, unseen, "NotEligible verdicts count, too")
 		})
 	}
 }
 
-func TestTracker_SeenNamesAreBounded(t *testing.T) {
+func TestTracker_LimitsSeenNames(t *testing.T) {
 	tracker := newTracker(nil)
 	for i := range 1000 {
 		tracker.judged("m", 0, "gslo-"+strconv.Itoa(i))
 	}
 	require.Len(t, tracker.sightings.seen, MaxSLOs)
+}
+
+// Writers, readers and saves run at once. At the end every verdict is counted.
+func TestTracker_ConcurrentUseLosesNothing(t *testing.T) {
+	const writers, each, keys = 4, 3000, 12
+	tracker := newTracker(func(o *TrackerOptions) { o.MaxSeries = 8 }) // four keys overflow
+	background := startReaders(t, tracker)
+	var writing sync.WaitGroup
+	for range writers {
+		writing.Go(func() {
+			for i := range each {
+				tracker.judged(strconv.Itoa(i%keys), time.Duration(i)*time.Millisecond, []string{"gA", "bA", "nA"}[i/keys%3])
+			}
+		})
+	}
+	writing.Wait()
+	background()
+
+	total := func(of *Tracker) (c Counts) {
+		of.Visit(begin.Add(time.Minute), func(b *Budgets) {
+			for _, budget := range b.Each {
+				if budget.SLO == "A" {
+					c.Good, c.Bad = c.Good+budget.Recent.Budget.Good, c.Bad+budget.Recent.Budget.Bad
+				}
+			}
+		})
+		return c
+	}
+	var want Counts
+	for i := range each {
+		switch i / keys % 3 {
+		case 0:
+			want.Good += writers
+		case 1:
+			want.Bad += writers
+		}
+	}
+	require.Equal(t, want, total(tracker))
+	require.Len(t, tracker.keys(time.Minute), 9, "8 series and the overflow budgets")
+	require.Equal(t, want, total(tracker.restarted(t, time.Minute, nil)))
+}
+
+// startReaders visits, saves and expires until the returned function is called. It
+// checks that each saved state can be restored.
+func startReaders(t *testing.T, tracker *Tracker) (stop func()) {
+	t.Helper()
+	var reading sync.WaitGroup
+	done := make(chan struct{})
+	loop := func(read func()) {
+		reading.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					read()
+				}
+			}
+		})
+	}
+	loop(func() {
+		tracker.Visit(begin.Add(time.Minute), func(b *Budgets) {
+			if len(b.Each) == 0 {
+				t.Errorf("the budgets of %q are empty", b.Key)
+			}
+		})
+		tracker.Expire(begin) // no budget is old enough
+		tracker.Evicted()
+	})
+	loop(func() {
+		next := newTracker(nil)
+		for key, encoded := range tracker.saved() {
+			if err := next.Restore(key, encoded, begin.Add(time.Minute)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return func() {
+		close(done)
+		reading.Wait()
+	}
 }
 
 func TestTracker_RecordDoesNotAllocate(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A batch allocates one reader and the list of its dimensions' values, and a list of
-// verdicts that here grows from one to two.
+// Allocations do not depend on the number of spans. A batch allocates one reader and one
+// slice of dimension values and, with verdicts, a slice that grows to one and then to two
+// entries.
 func TestRead_SpansDoNotAllocate(t *testing.T) {
 	plain := map[string]any{"tokenpulse.outcome": "success", "tokenpulse.time_to_first_token": 0.1, "gen_ai.usage.output_tokens": 7}
 	judged := map[string]any{"tokenpulse.outcome": "success", "tokenpulse.slo.met": []any{"a"}, "tokenpulse.slo.breached": []any{"b"}}

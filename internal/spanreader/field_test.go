@@ -6,11 +6,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEachFieldIsFoundByItsNameAlone(t *testing.T) {
+func TestFieldOf_FindsFieldsByExactName(t *testing.T) {
 	for i := range fields {
 		name := fields[i].name
 		require.Same(t, &fields[i], fieldOf(name), name)
-		changed := []byte(name) // it begins its search at the same place
+		changed := []byte(name) // its search starts at the same entry
 		changed[0]++
 		require.Nil(t, fieldOf(string(changed)), name)
 	}

@@ -26,8 +26,7 @@ func spans(t testing.TB, all ...map[string]any) ptrace.Traces {
 	return traces
 }
 
-// verdicts returns the requests of each objective that are not eligible, good and
-// bad.
+// verdicts returns the number of requests that are not eligible, good and bad, by SLO.
 func verdicts(e *series.Engine) map[string][3]uint64 {
 	all := map[string][3]uint64{}
 	e.Collect(time.Now(), func(s *series.Snapshot) {
@@ -45,13 +44,13 @@ func manyNames(n int) (all []any) {
 	return all
 }
 
-func TestRead_Verdicts(t *testing.T) {
+func TestRead_CountsVerdictsOfAllLists(t *testing.T) {
 	tests := map[string]struct {
 		span  map[string]any
 		want  map[string][3]uint64
 		wrong int64
 	}{
-		"one list of each": {
+		"three lists": {
 			span: map[string]any{"tokenpulse.slo.met": []any{"a", "b"}, "tokenpulse.slo.breached": []any{"c"}, "tokenpulse.slo.not_eligible": []any{"d"}},
 			want: map[string][3]uint64{"all": {0, 0, 1}, "a": {0, 1, 0}, "b": {0, 1, 0}, "c": {0, 0, 1}, "d": {1, 0, 0}},
 		},
@@ -59,25 +58,25 @@ func TestRead_Verdicts(t *testing.T) {
 			span: map[string]any{"tokenpulse.slo.met": []any{}, "tokenpulse.slo.breached": []any{}},
 			want: map[string][3]uint64{},
 		},
-		"not lists": {
+		"other types in place of lists": {
 			span:  map[string]any{"tokenpulse.slo.met": "a", "tokenpulse.slo.breached": 1, "tokenpulse.slo.not_eligible": map[string]any{"a": "b"}},
 			want:  map[string][3]uint64{},
 			wrong: 3,
 		},
-		"lists of other things": {
+		"lists with entries that are not names": {
 			span:  map[string]any{"tokenpulse.slo.met": []any{1, "a", true, "", nil, []any{"b"}}, "tokenpulse.slo.breached": []any{2.5}},
 			want:  map[string][3]uint64{"all": {0, 1, 0}, "a": {0, 1, 0}},
 			wrong: 2,
 		},
-		"a name that is too long": {
+		"name too long": {
 			span: map[string]any{"tokenpulse.slo.met": []any{strings.Repeat("x", 100_000)}},
 			want: map[string][3]uint64{"all": {0, 1, 0}, strings.Repeat("x", 256): {0, 1, 0}},
 		},
-		"names that are equal after cutting": {
+		"names that are equal once cut": {
 			span: map[string]any{"tokenpulse.slo.met": []any{strings.Repeat("x", 256) + "1"}, "tokenpulse.slo.breached": []any{strings.Repeat("x", 256) + "2"}},
 			want: map[string][3]uint64{"all": {0, 0, 1}, strings.Repeat("x", 256): {0, 0, 1}},
 		},
-		"a name that is not UTF-8": {
+		"name with invalid UTF-8": {
 			span: map[string]any{"tokenpulse.slo.met": []any{"a\xff"}},
 			want: map[string][3]uint64{"all": {0, 1, 0}, "a?": {0, 1, 0}},
 		},
@@ -102,7 +101,7 @@ func TestRead_LimitsTheVerdictsOfASpan(t *testing.T) {
 	require.Equal(t, [3]uint64{0, 0, 1}, verdicts(e)["all"])
 }
 
-// Spans share the memory of their verdicts.
+// All spans of a batch reuse one verdict set.
 func TestRead_VerdictsDoNotLeakIntoTheNextSpan(t *testing.T) {
 	e := newEngine()
 	Read(spans(t,

@@ -33,8 +33,8 @@ type Settings struct {
 	// Flush sends what the next consumer does not have yet. Series expire only after a
 	// flush without an error. Nil if there is nothing to send.
 	Flush func(context.Context) error
-	// Notes are saved with the error budgets, and returned by Start. Nil if the component
-	// has none.
+	// Notes returns what to save with the error budgets; Start returns it after a restart.
+	// Nil if there is nothing to save.
 	Notes func() []byte
 	// Now is the clock.
 	Now func() time.Time
@@ -57,7 +57,7 @@ type Keeper struct {
 	cancel context.CancelFunc // interrupts the round in progress
 	stop   chan struct{}      // ends the rounds
 	rounds sync.WaitGroup
-	warned bool // of objectives without verdicts
+	warned bool // about objectives without verdicts
 }
 
 // New returns a keeper without series.

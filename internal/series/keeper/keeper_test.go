@@ -67,8 +67,10 @@ func spans(t *testing.T, n int, attributes map[string]any) ptrace.Traces {
 	return traces
 }
 
+// met are the attributes of a model call that is good for the SLO tpot.
 var met = map[string]any{"model": "m", "tokenpulse.slo.met": []any{"tpot"}}
 
+// budgets returns the counts in the budget of each model.
 func (h *harness) budgets() map[string]slo.Counts {
 	all := map[string]slo.Counts{}
 	h.Tracker.Visit(h.clock, func(b *slo.Budgets) {
@@ -121,14 +123,14 @@ func TestRound_SeriesExpireOnlyAfterAFlush(t *testing.T) {
 	require.NoError(t, h.Shutdown(t.Context()))
 }
 
-func TestRound_WarnsOnceOfObjectivesWithoutVerdicts(t *testing.T) {
+func TestRound_WarnsOnceAboutObjectivesWithoutVerdicts(t *testing.T) {
 	h := newHarness(t, func(s *Settings) { s.Config.Objectives[0].SLO = "tpto" })
 	h.Record(t.Context(), spans(t, 100, met))
 	h.clock = h.clock.Add(15*time.Minute - 1)
 	h.Round(t.Context())
 	require.Zero(t, h.logs.Len())
 	_, err := h.telemetry.GetMetric("otelcol_token_sli_objectives_unseen")
-	require.Error(t, err, "not reported before it is due")
+	require.Error(t, err, "not reported before 15 minutes")
 
 	h.clock = h.clock.Add(1)
 	h.Round(t.Context())
@@ -187,7 +189,7 @@ func TestStart_RestoresRecentSeries(t *testing.T) {
 	require.NoError(t, second.Shutdown(t.Context()))
 }
 
-func TestRecord_CleansNamesLikeObjectives(t *testing.T) {
+func TestRecord_MatchesObjectiveNamesAfterCleaning(t *testing.T) {
 	h := newHarness(t, func(s *Settings) { s.Config.Objectives[0].SLO = "tpot\xff" })
 	h.Record(t.Context(), spans(t, 1, map[string]any{"model": "m", "tokenpulse.slo.met": []any{"tpot\xff"}}))
 	require.Equal(t, map[string]slo.Counts{"m": {Good: 1}}, h.budgets())

@@ -10,23 +10,23 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-func TestObjectiveProblems_NameTheKeyAndTheRemedy(t *testing.T) {
+func TestObjectiveProblems_NameKeyAndRemedy(t *testing.T) {
 	tests := map[string]struct {
 		objective Objective
 		want      string // empty: valid
 	}{
-		"valid":           {Objective{SLO: "B", Objective: 0.95, Window: 720 * time.Hour}, ""},
-		"all":             {Objective{SLO: "all", Objective: 0.95, Window: 720 * time.Hour}, ""},
-		"shortest window": {Objective{SLO: "B", Objective: 0.95, Window: time.Hour}, ""},
-		"longest window":  {Objective{SLO: "B", Objective: 0.95, Window: 2160 * time.Hour}, ""},
-		"no name":         {Objective{Objective: 0.95, Window: time.Hour}, "`objectives::1::slo` is empty: enter a name from `slos`"},
-		"a name twice":    {Objective{SLO: "A", Objective: 0.95, Window: time.Hour}, "`objectives::1::slo` is \"A\", which already has an objective at `objectives::0`: remove one"},
-		"zero":            {Objective{SLO: "B", Window: time.Hour}, "`objectives::1::objective` is 0: it is the share"},
-		"one":             {Objective{SLO: "B", Objective: 1, Window: time.Hour}, "`objectives::1::objective` is 1:"},
-		"percent":         {Objective{SLO: "B", Objective: 95, Window: time.Hour}, "`objectives::1::objective` is 95: it is the share of good requests, above 0 and below 1, such as 0.95"},
-		"NaN":             {Objective{SLO: "B", Objective: math.NaN(), Window: time.Hour}, "`objectives::1::objective` is NaN"},
-		"too short":       {Objective{SLO: "B", Objective: 0.95, Window: time.Hour - 1}, "`objectives::1::window` is 59m59.999999999s: it must be from 1h to 2160h"},
-		"too long":        {Objective{SLO: "B", Objective: 0.95, Window: 2160*time.Hour + 1}, "`objectives::1::window` is 2160h0m0.000000001s"},
+		"valid":                {Objective{SLO: "B", Objective: 0.95, Window: 720 * time.Hour}, ""},
+		"all":                  {Objective{SLO: "all", Objective: 0.95, Window: 720 * time.Hour}, ""},
+		"shortest window":      {Objective{SLO: "B", Objective: 0.95, Window: time.Hour}, ""},
+		"longest window":       {Objective{SLO: "B", Objective: 0.95, Window: 2160 * time.Hour}, ""},
+		"no name":              {Objective{Objective: 0.95, Window: time.Hour}, "`objectives::1::slo` is empty: enter a name from `slos`"},
+		"duplicate name":       {Objective{SLO: "A", Objective: 0.95, Window: time.Hour}, "`objectives::1::slo` is \"A\", which already has an objective at `objectives::0`: remove one"},
+		"objective 0":          {Objective{SLO: "B", Window: time.Hour}, "`objectives::1::objective` is 0: it is the share"},
+		"objective 1":          {Objective{SLO: "B", Objective: 1, Window: time.Hour}, "`objectives::1::objective` is 1:"},
+		"objective in percent": {Objective{SLO: "B", Objective: 95, Window: time.Hour}, "`objectives::1::objective` is 95: it is the share of good requests, above 0 and below 1, such as 0.95"},
+		"objective NaN":        {Objective{SLO: "B", Objective: math.NaN(), Window: time.Hour}, "`objectives::1::objective` is NaN"},
+		"window too short":     {Objective{SLO: "B", Objective: 0.95, Window: time.Hour - 1}, "`objectives::1::window` is 59m59.999999999s: it must be from 1h to 2160h"},
+		"window too long":      {Objective{SLO: "B", Objective: 0.95, Window: 2160*time.Hour + 1}, "`objectives::1::window` is 2160h0m0.000000001s"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestObjectiveProblems_NameTheKeyAndTheRemedy(t *testing.T) {
 	require.ErrorContains(t, errors.Join(objectiveProblems(make([]Objective, 65))...), "`objectives` has 65 entries: the maximum is 64")
 }
 
-func TestObjective_WindowInDaysNamesTheRemedy(t *testing.T) {
+func TestObjectiveUnmarshal_WindowInDaysNamesTheRemedy(t *testing.T) {
 	var c struct {
 		Objectives []Objective `mapstructure:"objectives"`
 	}

@@ -2,6 +2,8 @@ package tokensliconnector
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,17 +16,20 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// 0.5 is the upper bound of bucket -65, 2 that of bucket 63: 2^((i+1)/64).
+// half and two are requests whose time to first token is the upper bound of bucket -65 and
+// of bucket 63: 2^((i+1)/64).
 var (
 	half = request(map[string]any{"tokenpulse.time_to_first_token": 0.5})
 	two  = request(map[string]any{"tokenpulse.time_to_first_token": 2.0})
 )
 
+// chat holds the attributes of their data points.
 const chat = "outcome=success,service.name=chat"
 
-func TestCumulativePointsCoverAllSinceTheSeriesBegan(t *testing.T) {
+func TestFlush_CumulativePointsCoverTheTimeSinceTheSeriesStarted(t *testing.T) {
 	h := newHarness(t, nil)
 	h.consume(t, 103, half)
 	require.Equal(t, []string{
@@ -43,12 +48,12 @@ func TestCumulativePointsCoverAllSinceTheSeriesBegan(t *testing.T) {
 	require.Equal(t, []string{
 		"tokenpulse.requests{" + chat + "} 102.999..145 2",
 		"tokenpulse.time_to_first_token{" + chat + "} 102.999..145 n=2 sum=2.5 0.5..2 -65:1 63:1",
-	}, h.flushed(t, 145), "a quiet series is still there")
+	}, h.flushed(t, 145), "an idle series is still sent")
 }
 
-// The zero of what comes up later is not further back than the last flush: who
-// stores samples by time may not take them that late.
-func TestStreamThatComesUpLaterBeginsAtTheFlushBefore(t *testing.T) {
+// The zero point of a later stream is not older than the last flush: backends may reject
+// older points.
+func TestFlush_LaterStreamStartsAtTheLastFlush(t *testing.T) {
 	h := newHarness(t, nil)
 	h.consume(t, 103, request(nil))
 	h.flushed(t, 115)
@@ -60,7 +65,7 @@ func TestStreamThatComesUpLaterBeginsAtTheFlushBefore(t *testing.T) {
 	}, h.flushed(t, 130))
 }
 
-func TestDeltaPointsCoverWhatIsNew(t *testing.T) {
+func TestFlush_DeltaPointsCoverTheTimeSinceTheLastFlush(t *testing.T) {
 	h := newHarness(t, delta)
 	h.consume(t, 103, half)
 	require.Equal(t, []string{
@@ -74,15 +79,15 @@ func TestDeltaPointsCoverWhatIsNew(t *testing.T) {
 		"tokenpulse.time_to_first_token{" + chat + "} 115..130 n=3 sum=4.5 -65:1 63:2 exemplar=2@118 exemplar=0.5@118",
 	}, h.flushed(t, 130))
 
-	require.Empty(t, h.flushed(t, 145), "nothing is new")
+	require.Empty(t, h.flushed(t, 145), "no new requests")
 	h.consume(t, 146, two)
 	require.Equal(t, []string{
 		"tokenpulse.requests{" + chat + "} 145..160 1",
 		"tokenpulse.time_to_first_token{" + chat + "} 145..160 n=1 sum=2 63:1 exemplar=2@146",
-	}, h.flushed(t, 160), "buckets without new values are left out at either end")
+	}, h.flushed(t, 160), "empty buckets at both ends are left out")
 }
 
-func TestRefusedFlushGoesWithTheNextOne(t *testing.T) {
+func TestFlush_SendsRefusedDataAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*Config)
 		want   []string
@@ -91,7 +96,7 @@ func TestRefusedFlushGoesWithTheNextOne(t *testing.T) {
 			"tokenpulse.requests{" + chat + "} 115..145 2",
 			"tokenpulse.time_to_first_token{" + chat + "} 115..145 n=2 sum=2.5 -65:1 63:1 exemplar=0.5@118 exemplar=2@131",
 		}},
-		// The zero of what came up in the refused flush was refused with it.
+		// The zero point of the new stream was refused, too.
 		"cumulative": {nil, []string{
 			"tokenpulse.requests{" + chat + "} 102.999..145 3",
 			"tokenpulse.time_to_first_token{" + chat + "} 115..115 n=0 sum=0",
@@ -115,7 +120,7 @@ func TestRefusedFlushGoesWithTheNextOne(t *testing.T) {
 	}
 }
 
-func TestEveryMetricIsSent(t *testing.T) {
+func TestFlush_SendsEveryMetric(t *testing.T) {
 	h := newHarness(t, delta)
 	h.consume(t, 103, request(map[string]any{
 		"tokenpulse.vantage":                    "server",
@@ -184,6 +189,11 @@ func TestEveryMetricIsSent(t *testing.T) {
 		}
 	})
 	require.Len(t, units, 13)
+	page, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "metrics.md"))
+	require.NoError(t, err)
+	for name := range units {
+		require.Contains(t, string(page), "\n| `"+name+"` |")
+	}
 	require.Equal(t, "s", units["tokenpulse.stall.duration"])
 	require.Equal(t, "{token}", units["tokenpulse.tokens"])
 	require.Equal(t, "{request}", units["tokenpulse.requests"])
@@ -195,8 +205,8 @@ func TestEveryMetricIsSent(t *testing.T) {
 	require.Equal(t, "github.com/tokenpulse/tokenpulse/connector/tokensliconnector", resource.At(0).ScopeMetrics().At(0).Scope().Name())
 }
 
-// Two of twenty requests are bad where one may be: the budget burns at 2.
-func TestObjectivesHaveBurnRates(t *testing.T) {
+// Two of 20 requests are bad, one is allowed: the burn rate is 2.
+func TestFlush_SendsBurnRatesAndBudgets(t *testing.T) {
 	config, err := load(t, "objectives")
 	require.NoError(t, err)
 	h := newHarness(t, func(c *Config) { c.Shared.Objectives = config.Shared.Objectives })
@@ -208,7 +218,7 @@ func TestObjectivesHaveBurnRates(t *testing.T) {
 		}
 		spans = append(spans, request(map[string]any{verdict: []any{"chat-tpot"}}))
 	}
-	h.now = time.Now // the engine's windows go by its clock
+	h.now = time.Now // the tracker was created with the real clock
 	require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(spans...)))
 	require.NoError(t, h.flush(t.Context()))
 	values := map[string]float64{}
@@ -225,7 +235,7 @@ func TestObjectivesHaveBurnRates(t *testing.T) {
 	require.InDelta(t, 2, values["tokenpulse.slo.burn_rate{service.name=chat,slo=chat-tpot,window=5m}"], 1e-9)
 }
 
-func TestPastTheLimitRequestsGoToTheOverflowSeries(t *testing.T) {
+func TestFlush_SendsTheOverflowSeries(t *testing.T) {
 	h := newHarness(t, func(c *Config) { delta(c); c.Shared.Series.MaxSeries = 1 })
 	h.consume(t, 103,
 		request(map[string]any{"gen_ai.request.model": "a"}),
@@ -235,40 +245,39 @@ func TestPastTheLimitRequestsGoToTheOverflowSeries(t *testing.T) {
 		"tokenpulse.requests{gen_ai.request.model=a,outcome=success,service.name=chat} 100..115 1",
 		"tokenpulse.requests{otel.metric.overflow=true,outcome=success} 100..115 2",
 	}, h.flushed(t, 115))
-	require.Len(t, h.sent, 2, "one entry per series, and the overflow series")
+	require.Len(t, h.sent, 2, "one entry for each series and one for the overflow series")
 	require.EqualValues(t, 3, keepertest.Value(t, h.telemetry, "token_sli_requests"))
 	require.EqualValues(t, 2, keepertest.Value(t, h.telemetry, "token_sli_requests_overflow"))
 	require.EqualValues(t, 1, keepertest.Value(t, h.telemetry, "token_sli_series"))
 	require.EqualValues(t, 1, keepertest.Value(t, h.telemetry, "token_sli_series_limit"))
 }
 
-func TestExpiredSeriesIsGoneAndItsSuccessorBeginsAnew(t *testing.T) {
+func TestRound_RemovesExpiredSeriesAndASuccessorStartsAgain(t *testing.T) {
 	for name, test := range map[string]func(*Config){"cumulative": func(*Config) {}, "delta": delta} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, func(c *Config) {
 				test(c)
-				c.FlushInterval = 900 * time.Millisecond // the flushes here are told
+				c.FlushInterval = 900 * time.Millisecond // this test flushes itself
 				c.Shared.Series.SeriesExpiration = time.Second
 			})
 			h.consume(t, 103, half, half)
 			h.seconds = 105
 			h.keeper.Round(t.Context())
-			require.Len(t, h.to.AllMetrics(), 1, "it was never sent, so it lives on for this round")
+			require.Len(t, h.to.AllMetrics(), 1, "a series is sent before it expires")
 			require.Zero(t, h.keeper.Engine.Held())
 			require.Empty(t, h.flushed(t, 106))
 			require.Empty(t, h.sent)
 
 			h.consume(t, 107, half)
 			got := h.flushed(t, 108)
-			require.True(t, strings.HasSuffix(got[len(got)/2-1], " 1"), "the successor's requests: %v", got)
+			require.True(t, strings.HasSuffix(got[len(got)/2-1], " 1"), "requests of the successor: %v", got)
 			require.Contains(t, got[len(got)-1], "n=1 sum=0.5")
 			require.EqualValues(t, 1, keepertest.Value(t, h.telemetry, "token_sli_series_expired"))
 		})
 	}
 }
 
-// What was refused for so long that its series should be gone is sent all the same.
-func TestSeriesDoesNotExpireUnsent(t *testing.T) {
+func TestRound_SeriesDoesNotExpireBeforeItIsSent(t *testing.T) {
 	h := newHarness(t, func(c *Config) { delta(c); c.Shared.Series.SeriesExpiration = time.Minute })
 	h.consume(t, 103, half)
 	h.to.refuses = true
@@ -284,19 +293,18 @@ func TestSeriesDoesNotExpireUnsent(t *testing.T) {
 	require.Zero(t, h.keeper.Engine.Held())
 }
 
-// A series that expired and came back between two flushes is not taken for the one
-// before.
-func TestSuccessorBetweenTwoFlushesIsNotTakenForItsPredecessor(t *testing.T) {
+// A series expired and came back between two flushes.
+func TestFlush_DistinguishesASuccessorFromTheExpiredSeries(t *testing.T) {
 	h := newHarness(t, delta)
 	h.consume(t, 103, half, half)
 	h.flushed(t, 115)
 	successor := newHarness(t, delta)
-	h.keeper = successor.keeper // as if all had expired
+	h.keeper = successor.keeper // as if all series had expired
 	h.consume(t, 120, half)
 	require.Equal(t, "tokenpulse.requests{"+chat+"} 115..130 1", h.flushed(t, 130)[0])
 }
 
-func TestFlushesFromTimeToTimeAndAtShutdown(t *testing.T) {
+func TestRun_FlushesAtEveryIntervalAndAtShutdown(t *testing.T) {
 	h := newHarness(t, func(c *Config) { delta(c); c.FlushInterval = minFlushInterval })
 	h.now = time.Now
 	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
@@ -313,7 +321,7 @@ func TestFlushesFromTimeToTimeAndAtShutdown(t *testing.T) {
 	require.Len(t, last.to.AllMetrics(), 1, "a second shutdown does nothing")
 }
 
-func TestShutdownTellsOfWhatItCouldNotSend(t *testing.T) {
+func TestShutdown_ReturnsTheErrorOfTheLastFlush(t *testing.T) {
 	h := newHarness(t, nil)
 	h.now = time.Now
 	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
@@ -322,7 +330,7 @@ func TestShutdownTellsOfWhatItCouldNotSend(t *testing.T) {
 	require.ErrorIs(t, h.Shutdown(t.Context()), errRefused)
 }
 
-// hanging is a consumer that waits until its caller gives up.
+// hanging is a consumer that blocks until its context is done.
 type hanging struct {
 	destination
 	entered chan struct{}
@@ -334,7 +342,7 @@ func (h *hanging) ConsumeMetrics(ctx context.Context, _ pmetric.Metrics) error {
 	return ctx.Err()
 }
 
-func TestShutdownWaitsNoLongerThanItsContext(t *testing.T) {
+func TestShutdown_InterruptsAFlushWhenItsContextIsDone(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.FlushInterval = minFlushInterval })
 	h.now = time.Now
 	next := &hanging{entered: make(chan struct{}, 2)}
@@ -347,9 +355,8 @@ func TestShutdownWaitsNoLongerThanItsContext(t *testing.T) {
 	require.ErrorIs(t, h.Shutdown(ctx), context.Canceled)
 }
 
-// With delta, a series to which nothing came has no point, and a metric without a
-// point is not sent.
-func TestMetricsWithoutPointsAreNotSent(t *testing.T) {
+// With delta temporality, a stream without new values has no data point.
+func TestFlush_LeavesOutMetricsWithoutDataPoints(t *testing.T) {
 	h := newHarness(t, delta)
 	h.consume(t, 103, half, request(map[string]any{"tokenpulse.stall.count": 1, "tokenpulse.slo.met": []any{"a"}}))
 	h.flushed(t, 115)

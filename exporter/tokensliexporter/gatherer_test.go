@@ -1,0 +1,173 @@
+package tokensliexporter
+
+import (
+	"bytes"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
+)
+
+// Users depend on names and labels: these are all of them, in text and protobuf.
+func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
+	h := start(t, nil)
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	series := []string{"gen_ai_operation_name=chat", "gen_ai_provider_name=vllm", "gen_ai_request_model=llama", "service_name=chat", "vantage=server"}
+	histograms := map[string]float64{ // by name: the sum
+		"tokenpulse_time_to_first_token_seconds":        0.5,
+		"tokenpulse_time_to_first_output_token_seconds": 0.75,
+		"tokenpulse_time_per_output_token_seconds":      0.02,
+		"tokenpulse_inter_token_latency_seconds":        0.74,
+		"tokenpulse_inter_chunk_latency_seconds":        0.79,
+		"tokenpulse_request_duration_seconds":           2,
+		"tokenpulse_output_token_rate_per_second":       50,
+	}
+	counters := map[string]float64{
+		"tokenpulse_requests_total outcome=success": 1,
+		"tokenpulse_tokens_total type=input":        100,
+		"tokenpulse_tokens_total type=output":       76,
+		"tokenpulse_tokens_total type=reasoning":    16,
+		"tokenpulse_tokens_total type=cached_input": 64,
+		"tokenpulse_stalls_total ":                  1,
+		"tokenpulse_stall_duration_seconds_total ":  0.75,
+	}
+	for slo, verdict := range map[string]string{"chat-tpot": "good", "chat-ttft": "bad", "answer-gap": "not_eligible", "all": "bad"} {
+		for _, v := range []string{"good", "bad", "not_eligible"} {
+			n := 0.0
+			if v == verdict {
+				n = 1
+			}
+			counters["tokenpulse_slo_requests_total slo="+slo+" verdict="+v] = n
+		}
+	}
+	phases := map[string]float64{"queue": 0.1, "prefill": 0.4, "decode": 1.5}
+	names := []string{"tokenpulse_phase_duration_seconds", "tokenpulse_phase_duration_quantile_seconds"}
+	for name := range histograms {
+		names = append(names, name, quantileOf(name))
+	}
+	for name := range counters {
+		names = append(names, strings.Fields(name)[0])
+	}
+	for _, accept := range []string{text, protobuf} {
+		families := h.families(t, accept)
+		var got []string
+		for name := range families {
+			got = append(got, name)
+		}
+		require.ElementsMatch(t, slices.Compact(slices.Sorted(slices.Values(names))), got)
+		for name, sum := range histograms {
+			require.Len(t, families[name].Metric, 1)
+			require.ElementsMatch(t, append([]string{"outcome=success"}, series...), labelsOf(families[name].Metric[0]))
+			require.InDelta(t, sum, families[name].Metric[0].Histogram.GetSampleSum(), 1e-9, name)
+			require.Len(t, families[quantileOf(name)].Metric, 15, "five quantiles over three windows")
+		}
+		for name, want := range counters {
+			fields := strings.Fields(name)
+			m := theMetric(t, families[fields[0]], fields[1:]...)
+			require.ElementsMatch(t, append(fields[1:], series...), labelsOf(m))
+			require.InDelta(t, want, value(m), 1e-9, name)
+		}
+		for phase, sum := range phases {
+			m := theMetric(t, families["tokenpulse_phase_duration_seconds"], "phase="+phase)
+			require.ElementsMatch(t, append([]string{"outcome=success", "phase=" + phase}, series...), labelsOf(m))
+			require.InDelta(t, sum, m.Histogram.GetSampleSum(), 1e-9)
+			require.Equal(t, sum, value(theMetric(t, families["tokenpulse_phase_duration_quantile_seconds"], "phase="+phase, "quantile=0.999", "window=1h")))
+		}
+		require.Equal(t, 0.5, value(theMetric(t, families["tokenpulse_time_to_first_token_quantile_seconds"], "quantile=0.5", "window=1m")))
+		require.InEpsilon(t, 0.02, value(theMetric(t, families["tokenpulse_inter_token_latency_quantile_seconds"], "quantile=0.5", "window=5m")), 0.0055)
+		require.Equal(t, 0.7, value(theMetric(t, families["tokenpulse_inter_token_latency_quantile_seconds"], "quantile=0.9", "window=5m")))
+	}
+}
+
+func quantileOf(histogram string) string {
+	for _, unit := range []string{"_per_second", "_seconds"} {
+		if name, found := strings.CutSuffix(histogram, unit); found {
+			return name + "_quantile" + unit
+		}
+	}
+	return histogram
+}
+
+func TestScrape_NegotiatesTheFormat(t *testing.T) {
+	h := start(t, nil)
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	for accept, want := range map[string]string{
+		text:                         "text/plain",
+		"*/*":                        "text/plain",
+		openMetrics:                  "application/openmetrics-text",
+		protobuf:                     "application/vnd.google.protobuf",
+		protobuf + "," + openMetrics: "application/vnd.google.protobuf",
+	} {
+		_, contentType := h.scrape(t, accept)
+		require.True(t, strings.HasPrefix(contentType, want), "%s got %s", accept, contentType)
+	}
+}
+
+func TestScrape_LabelsOfASeries(t *testing.T) {
+	tests := map[string]struct {
+		changes map[string]any
+		want    []string // of the requests counter, sorted
+	}{
+		"the span wins over the resource": {
+			map[string]any{"service.name": "span"},
+			[]string{"gen_ai_operation_name=chat", "gen_ai_provider_name=vllm", "gen_ai_request_model=llama", "outcome=success", "service_name=span", "vantage=server"},
+		},
+		"missing and empty values have no label": {
+			map[string]any{"gen_ai.provider.name": "", "gen_ai.operation.name": nil, "tokenpulse.vantage": nil, "service.name": ""},
+			[]string{"gen_ai_request_model=llama", "outcome=success", "service_name=chat"},
+		},
+		"numbers and booleans become labels, lists do not": {
+			map[string]any{"gen_ai.request.model": 7, "gen_ai.provider.name": true, "gen_ai.operation.name": []any{"a"}},
+			[]string{"gen_ai_provider_name=true", "gen_ai_request_model=7", "outcome=success", "service_name=chat", "vantage=server"},
+		},
+		"newlines, quotes and backslashes": {
+			map[string]any{"gen_ai.request.model": "a\n\"b\"\\c"},
+			[]string{"gen_ai_operation_name=chat", "gen_ai_provider_name=vllm", "gen_ai_request_model=a\n\"b\"\\c", "outcome=success", "service_name=chat", "vantage=server"},
+		},
+		"invalid UTF-8": {
+			map[string]any{"gen_ai.request.model": "a\xffb"},
+			[]string{"gen_ai_operation_name=chat", "gen_ai_provider_name=vllm", "gen_ai_request_model=a?b", "outcome=success", "service_name=chat", "vantage=server"},
+		},
+		"too long": {
+			map[string]any{"gen_ai.request.model": strings.Repeat("x", 300)},
+			[]string{"gen_ai_operation_name=chat", "gen_ai_provider_name=vllm", "gen_ai_request_model=" + strings.Repeat("x", 256), "outcome=success", "service_name=chat", "vantage=server"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, nil)
+			require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(test.changes))))
+			for _, accept := range []string{text, protobuf} {
+				family := h.families(t, accept)["tokenpulse_requests_total"]
+				require.Len(t, family.Metric, 1)
+				require.Equal(t, test.want, labelsOf(family.Metric[0]))
+			}
+		})
+	}
+}
+
+func TestScrape_PassesPromtool(t *testing.T) {
+	tool := testenv.Program(t, "promtool")
+	h := start(t, nil)
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), with(map[string]any{"gen_ai.request.model": "a\n\"b\"\\c\xff"}))))
+	body, _ := h.scrape(t, text)
+	check := exec.CommandContext(t.Context(), tool, "check", "metrics")
+	check.Stdin = bytes.NewReader(body)
+	output, _ := check.CombinedOutput()
+	for line := range strings.Lines(string(output)) {
+		// The linter reserves the label for summaries; users depend on it.
+		require.Regexp(t, `_quantile_(per_second|seconds) non-(histogram and non-)?summary metrics should not have "quantile" label\n$`, line)
+	}
+}
+
+func TestScrape_NoQuantileGaugesWithoutWindows(t *testing.T) {
+	h := start(t, func(c *Config) { c.Windows = nil })
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	for name := range h.families(t, text) {
+		require.NotContains(t, name, "quantile")
+	}
+}

@@ -1,0 +1,210 @@
+package tokensliexporter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+)
+
+// harness is a started exporter and the URL of its server.
+type harness struct {
+	exporter  exporter.Traces
+	telemetry *componenttest.Telemetry
+	url       string
+}
+
+func start(t testing.TB, change func(*Config)) *harness {
+	t.Helper()
+	config := createDefaultConfig().(*Config)
+	config.Server.NetAddr.Endpoint = freeAddress(t)
+	if change != nil {
+		change(config)
+	}
+	h := &harness{telemetry: componenttest.NewTelemetry(), url: "http://" + config.Server.NetAddr.Endpoint}
+	var err error
+	h.exporter, err = createTraces(t.Context(), newSettings(h.telemetry), config)
+	require.NoError(t, err)
+	require.NoError(t, h.exporter.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		require.NoError(t, h.exporter.Shutdown(context.Background()))
+		require.NoError(t, h.telemetry.Shutdown(context.Background()))
+	})
+	return h
+}
+
+func newSettings(telemetry *componenttest.Telemetry) exporter.Settings {
+	settings := exportertest.NewNopSettings(metadata.Type)
+	settings.ID = component.NewID(metadata.Type) // budgets are stored under it
+	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
+	return settings
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// Accept headers of scrapers.
+const (
+	text        = "text/plain; version=0.0.4"
+	openMetrics = "application/openmetrics-text; version=1.0.0"
+	protobuf    = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+)
+
+func (h *harness) scrape(t testing.TB, accept string) (body []byte, contentType string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+"/metrics", http.NoBody)
+	require.NoError(t, err)
+	r.Header.Set("Accept", accept)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	body, err = io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return body, response.Header.Get("Content-Type")
+}
+
+func (h *harness) families(t testing.TB, accept string) map[string]*dto.MetricFamily {
+	t.Helper()
+	body, contentType := h.scrape(t, accept)
+	decoder := expfmt.NewDecoder(bytes.NewReader(body), expfmt.ResponseFormat(http.Header{"Content-Type": {contentType}}))
+	all := map[string]*dto.MetricFamily{}
+	for {
+		var family dto.MetricFamily
+		err := decoder.Decode(&family)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all[family.GetName()] = &family
+	}
+}
+
+// theMetric returns the only metric of a family that has these labels. It may have more.
+func theMetric(t testing.TB, family *dto.MetricFamily, labels ...string) *dto.Metric {
+	t.Helper()
+	var found []*dto.Metric
+	for _, m := range family.GetMetric() {
+		if slices.IndexFunc(labels, func(l string) bool { return !slices.Contains(labelsOf(m), l) }) < 0 {
+			found = append(found, m)
+		}
+	}
+	require.Len(t, found, 1, "%v in %s", labels, family.GetName())
+	return found[0]
+}
+
+func labelsOf(m *dto.Metric) (all []string) {
+	for _, l := range m.Label {
+		all = append(all, l.GetName()+"="+l.GetValue())
+	}
+	return all
+}
+
+func value(m *dto.Metric) float64 { return m.GetCounter().GetValue() + m.GetGauge().GetValue() }
+
+// batch returns one span with each of these attributes, all of one service.
+func batch(spans ...map[string]any) ptrace.Traces {
+	traces := ptrace.NewTraces()
+	resource := traces.ResourceSpans().AppendEmpty()
+	resource.Resource().Attributes().PutStr("service.name", "chat")
+	scope := resource.ScopeSpans().AppendEmpty()
+	for i, attributes := range spans {
+		span := scope.Spans().AppendEmpty()
+		span.SetTraceID([16]byte{1, byte(i)})
+		span.SetSpanID([8]byte{2, byte(i)})
+		if err := span.Attributes().FromRaw(attributes); err != nil {
+			panic(err)
+		}
+	}
+	return traces
+}
+
+func encoded(values ...float64) []byte {
+	var s sketch.Sketch
+	for _, v := range values {
+		s.Add(v, 1)
+	}
+	return s.AppendBinary(nil)
+}
+
+// everything returns every attribute that the exporter reads.
+func everything() map[string]any {
+	return map[string]any{
+		"tokenpulse.vantage":                    "server",
+		"tokenpulse.outcome":                    "success",
+		"tokenpulse.time_to_first_token":        0.5,
+		"tokenpulse.time_to_first_output_token": 0.75,
+		"tokenpulse.time_per_output_token":      0.02,
+		"tokenpulse.request.duration":           2.0,
+		"tokenpulse.queue.duration":             0.1,
+		"tokenpulse.prefill.duration":           0.4,
+		"tokenpulse.decode.duration":            1.5,
+		"tokenpulse.output_token_rate":          50.0,
+		"tokenpulse.request_token_rate":         38.0,
+		"tokenpulse.token_count":                75, // ignored: the reported number counts
+		"tokenpulse.inter_token_latency.max":    0.7,
+		"tokenpulse.inter_token_latency.sketch": encoded(0.02, 0.02, 0.7),
+		"tokenpulse.inter_chunk_latency.max":    0.75,
+		"tokenpulse.inter_chunk_latency.sketch": encoded(0.04, 0.75),
+		"tokenpulse.stall.count":                1,
+		"tokenpulse.stall.duration":             0.75,
+		"tokenpulse.slo.met":                    []any{"chat-tpot"},
+		"tokenpulse.slo.breached":               []any{"chat-ttft"},
+		"tokenpulse.slo.not_eligible":           []any{"answer-gap"},
+		"gen_ai.provider.name":                  "vllm",
+		"gen_ai.request.model":                  "llama",
+		"gen_ai.operation.name":                 "chat",
+		"gen_ai.usage.input_tokens":             100,
+		"gen_ai.usage.output_tokens":            76,
+		"gen_ai.usage.reasoning.output_tokens":  16,
+		"gen_ai.usage.cache_read.input_tokens":  64,
+	}
+}
+
+// with returns the attributes of everything with changes. A nil value removes a key.
+func with(changes map[string]any) map[string]any {
+	attributes := everything()
+	for key, v := range changes {
+		if v == nil {
+			delete(attributes, key)
+			continue
+		}
+		attributes[key] = v
+	}
+	return attributes
+}
+
+const (
+	itl  = "tokenpulse_inter_token_latency_seconds"
+	ttft = "tokenpulse_time_to_first_token_seconds"
+)
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(content)
+}

@@ -1,0 +1,270 @@
+package tokensliexporter
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/otlptranslator"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables in docs/metrics.md")
+
+// The tables in docs/metrics.md are generated. To rewrite them:
+//
+//	go test ./exporter/tokensliexporter -run TestMetricsPage_IsUpToDate -update
+func TestMetricsPage_IsUpToDate(t *testing.T) {
+	file := filepath.Join(testenv.Root(t), "docs", "metrics.md")
+	page := readFile(t, file)
+	for marker, table := range map[string]string{
+		"histograms":   metricTable(t, histogramRows()),
+		"counters":     metricTable(t, counterRows()),
+		"slos":         metricTable(t, sloRows()),
+		"quantiles":    metricTable(t, quantileRows()),
+		"dimensions":   dimensionTable(t),
+		"label values": labelValueTable(),
+		"bounds":       boundsTable(),
+	} {
+		begin, end := "<!-- "+marker+":begin -->\n", "<!-- "+marker+":end -->"
+		before, rest, found := strings.Cut(page, begin)
+		require.True(t, found, "%s has no line %s", file, begin)
+		written, after, found := strings.Cut(rest, end)
+		require.True(t, found, "%s has no line %s", file, end)
+		if !*update {
+			require.Equal(t, table, written, "%s is out of date: run this test with -update", file)
+		}
+		page = before + begin + table + end + after
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(page), 0o600))
+	}
+}
+
+func TestMetricsPage_EveryFamilyHasARow(t *testing.T) {
+	c, err := newCatalogue()
+	require.NoError(t, err)
+	documented := map[string]dto.MetricType{}
+	for _, row := range allRows() {
+		documented[prometheusName(t, row)] = row.kind
+	}
+	published := map[string]dto.MetricType{}
+	for _, f := range c.families {
+		published[f.name] = f.kind
+	}
+	require.Equal(t, published, documented)
+}
+
+func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {
+	h := start(t, func(c *Config) {
+		c.Shared.Objectives = []keeper.Objective{{SLO: names.SLOAll, Objective: 0.9, Window: time.Hour}}
+	})
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	seriesLabels := []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "service_name", "vantage"}
+	families := h.families(t, protobuf)
+	for _, row := range allRows() {
+		name := prometheusName(t, row)
+		require.Contains(t, families, name)
+		var labels []string
+		for _, l := range families[name].Metric[0].Label {
+			if !slices.Contains(seriesLabels, l.GetName()) {
+				labels = append(labels, l.GetName())
+			}
+		}
+		require.ElementsMatch(t, row.labels, labels, name)
+	}
+	require.Len(t, families, len(allRows()))
+}
+
+// metricRow is a metric of the page.
+type metricRow struct {
+	series.Metric
+	kind      dto.MetricType
+	labels    []string // besides those that every metric has
+	emittedBy string
+}
+
+const bothComponents = "exporter, connector"
+
+func allRows() []metricRow {
+	return slices.Concat(histogramRows(), counterRows(), sloRows(), quantileRows())
+}
+
+// histogramRows has one row for the quantities that share a metric.
+func histogramRows() (rows []metricRow) {
+	for _, h := range series.Histograms {
+		row := metricRow{h.Metric, dto.MetricType_HISTOGRAM, []string{names.LabelOutcome}, bothComponents}
+		if h.Phase != "" {
+			row.labels = append(row.labels, names.LabelPhase)
+		}
+		rows = appendOnce(rows, row)
+	}
+	return rows
+}
+
+func quantileRows() (rows []metricRow) {
+	for _, row := range histogramRows() {
+		row.Name += names.SuffixQuantile
+		row.kind, row.emittedBy = dto.MetricType_GAUGE, "exporter"
+		row.labels = append(row.labels, names.LabelQuantile, names.LabelWindow)
+		row.Description = "Quantile over a sliding window."
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func counterRows() []metricRow {
+	rows := []metricRow{{series.Requests, dto.MetricType_COUNTER, []string{names.LabelOutcome}, bothComponents}}
+	for _, c := range series.Counters {
+		row := metricRow{c.Metric, dto.MetricType_COUNTER, nil, bothComponents}
+		if c.Type != "" {
+			row.labels = append(row.labels, names.LabelType)
+		}
+		rows = appendOnce(rows, row)
+	}
+	return rows
+}
+
+func sloRows() []metricRow {
+	return []metricRow{
+		{series.SLORequests, dto.MetricType_COUNTER, []string{names.LabelSLO, names.LabelVerdict}, bothComponents},
+		{series.SLOObjective, dto.MetricType_GAUGE, []string{names.LabelSLO}, bothComponents},
+		{series.SLOBurnRate, dto.MetricType_GAUGE, []string{names.LabelSLO, names.LabelWindow}, bothComponents},
+		{series.SLOBudgetRemaining, dto.MetricType_GAUGE, []string{names.LabelSLO}, bothComponents},
+	}
+}
+
+func appendOnce(rows []metricRow, row metricRow) []metricRow {
+	if slices.ContainsFunc(rows, func(r metricRow) bool { return r.Name == row.Name }) {
+		return rows
+	}
+	return append(rows, row)
+}
+
+func metricTable(t *testing.T, rows []metricRow) string {
+	t.Helper()
+	var table strings.Builder
+	table.WriteString("| metric | Prometheus name | type | unit | labels | emitted by | meaning |\n|---|---|---|---|---|---|---|\n")
+	for _, row := range rows {
+		kind := strings.ToLower(row.kind.String())
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s | %s | %s | %s |\n",
+			row.Name, prometheusName(t, row), kind, row.Unit, quoted(row.labels), row.emittedBy, row.Description)
+	}
+	return table.String()
+}
+
+func prometheusName(t *testing.T, row metricRow) string {
+	t.Helper()
+	f, err := newFamily(row.Metric, row.kind)
+	require.NoError(t, err)
+	return f.name
+}
+
+// dimensionTable lists the labels of every metric in the default configuration.
+func dimensionTable(t *testing.T) string {
+	t.Helper()
+	var rows [][2]string
+	for _, dimension := range series.NewDefaultConfig().Dimensions {
+		rows = append(rows, [2]string{dimension, "in `dimensions` by default"})
+	}
+	rows = append(rows,
+		[2]string{names.LabelVantage, "observer of the request"},
+		[2]string{names.LabelOverflow, "`true` on the series that takes requests beyond `max_series`; it has neither dimensions nor vantage"})
+	var table strings.Builder
+	table.WriteString("| attribute | Prometheus label | meaning |\n|---|---|---|\n")
+	for _, row := range rows {
+		var namer otlptranslator.LabelNamer
+		label, err := namer.Build(row[0])
+		require.NoError(t, err)
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s |\n", row[0], label, row[1])
+	}
+	return table.String()
+}
+
+func labelValueTable() string {
+	var phases, types, verdicts, burnWindows, quantiles, windows []string
+	for _, h := range series.Histograms {
+		phases = append(phases, h.Phase)
+	}
+	for _, c := range series.Counters {
+		types = append(types, c.Type)
+	}
+	for v := range slo.Verdicts {
+		verdicts = append(verdicts, v.String())
+	}
+	for _, w := range slo.BurnWindows {
+		burnWindows = append(burnWindows, model.Duration(w).String())
+	}
+	config := createDefaultConfig().(*Config)
+	for _, q := range config.Quantiles {
+		quantiles = append(quantiles, number(q))
+	}
+	for _, w := range config.Windows {
+		windows = append(windows, model.Duration(w).String())
+	}
+	var table strings.Builder
+	table.WriteString("| label | values |\n|---|---|\n")
+	for _, row := range [][2]string{
+		{names.LabelVantage, quoted([]string{names.VantageClient, names.VantageGateway, names.VantageServer, names.VantageEngine})},
+		{names.LabelOutcome, quoted(series.OutcomeNames[:])},
+		{names.LabelPhase, quoted(phases)},
+		{names.LabelType, quoted(types)},
+		{names.LabelSLO, "names from `slos` of `token_latency`, and " + quoted([]string{names.SLOAll})},
+		{names.LabelVerdict, quoted(verdicts)},
+		{names.LabelQuantile, "`quantiles` of the exporter, by default " + quoted(quantiles)},
+		{names.LabelWindow, "of quantiles: `windows` of the exporter, by default " + quoted(windows) + "; of burn rates: " + quoted(burnWindows)},
+	} {
+		fmt.Fprintf(&table, "| `%s` | %s |\n", row[0], row[1])
+	}
+	return table.String()
+}
+
+// boundsTable has one row for the histograms that share their bounds.
+func boundsTable() string {
+	var bounds []string
+	metrics := map[string][]string{} // by bounds
+	for _, h := range series.Histograms {
+		var all []string
+		for _, bound := range h.ClassicBounds {
+			all = append(all, number(bound))
+		}
+		list := strings.Join(all, ", ")
+		if metrics[list] == nil {
+			bounds = append(bounds, list)
+		}
+		metrics[list] = append(metrics[list], strings.TrimPrefix(h.Name, names.Prefix))
+	}
+	var table strings.Builder
+	table.WriteString("| histograms, without `" + names.Prefix + "` | upper bounds |\n|---|---|\n")
+	for _, list := range bounds {
+		fmt.Fprintf(&table, "| %s | %s |\n", quoted(metrics[list]), list)
+	}
+	return table.String()
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// quoted returns the values in backquotes, without empty and repeated ones.
+func quoted(values []string) string {
+	var all []string
+	for _, v := range values {
+		if q := "`" + v + "`"; v != "" && !slices.Contains(all, q) {
+			all = append(all, q)
+		}
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,111 @@
+package slo
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+const month = 720 * time.Hour
+
+// A request leaves a window when its slot is 60 slots old. The 5-minute window moves in
+// steps of 5 seconds, the 30-day window in steps of 12 hours.
+func TestHistory_RequestsLeaveTheirWindows(t *testing.T) {
+	h := NewHistory(month)
+	h.Add(9*time.Second, true) // slot 1 of the 5-minute window, slot 0 of the others
+	h.Add(10*time.Second, false)
+	one, both := Counts{Good: 1}, Counts{Good: 1, Bad: 1}
+	bad := Counts{Bad: 1}
+	for _, test := range []struct {
+		at   time.Duration
+		want Recent
+	}{
+		{10 * time.Second, Recent{[5]Counts{both, both, both, both, both}, both}},
+		{305*time.Second - 1, Recent{[5]Counts{both, both, both, both, both}, both}},
+		{305 * time.Second, Recent{[5]Counts{bad, both, both, both, both}, both}},
+		{310*time.Second - 1, Recent{[5]Counts{bad, both, both, both, both}, both}},
+		{310 * time.Second, Recent{[5]Counts{{}, both, both, both, both}, both}},
+		{30*time.Minute - 1, Recent{[5]Counts{{}, both, both, both, both}, both}},
+		{30 * time.Minute, Recent{[5]Counts{{}, {}, both, both, both}, both}},
+		{time.Hour, Recent{[5]Counts{{}, {}, {}, both, both}, both}},
+		{6 * time.Hour, Recent{[5]Counts{{}, {}, {}, {}, both}, both}},
+		{72*time.Hour - 1, Recent{[5]Counts{{}, {}, {}, {}, both}, both}},
+		{72 * time.Hour, Recent{Budget: both}},
+		{month - 1, Recent{Budget: both}},
+		{month, Recent{}},
+	} {
+		require.Equal(t, test.want, h.Recent(test.at), test.at)
+	}
+	h.Add(2*month, true)
+	require.Equal(t, Recent{[5]Counts{one, one, one, one, one}, one}, h.Recent(2*month))
+}
+
+func TestHistory_BackwardClockLosesNothing(t *testing.T) {
+	h := NewHistory(time.Hour)
+	h.Add(10*time.Hour, true)
+	h.Add(5*time.Hour, false)
+	h.Add(-5*time.Hour, false)
+	all := Counts{Good: 1, Bad: 2}
+	require.Equal(t, Recent{[5]Counts{all, all, all, all, all}, all}, h.Recent(-time.Hour))
+	require.Equal(t, all, h.Recent(10*time.Hour + 4*time.Minute).Burn[0])
+}
+
+// Random requests at random times are compared with a list of them. Each window holds
+// exactly the requests of its slots: at least those of 59/60 of its length, at most
+// those of its whole length.
+func TestHistory_WindowsMatchAListOfRequests(t *testing.T) {
+	type request struct {
+		at   time.Duration
+		good bool
+	}
+	for seed := range uint64(20) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 2))
+			length := time.Hour + time.Duration(random.Int64N(int64(month)))
+			// Most steps are short; some are longer than a window.
+			longest := []time.Duration{time.Second, time.Minute, time.Hour, 100 * time.Hour}
+			h := NewHistory(length)
+			var all []request
+			now := time.Duration(0)
+			for range 2000 {
+				now += time.Duration(random.Int64N(int64(longest[random.IntN(len(longest)-random.IntN(2))])))
+				all = append(all, request{now, random.IntN(3) > 0})
+				h.Add(now, all[len(all)-1].good)
+				if random.IntN(10) > 0 {
+					continue
+				}
+				count := func(from time.Duration) (c Counts) {
+					for _, r := range all {
+						if r.at >= from && r.good {
+							c.Good++
+						}
+						if r.at >= from && !r.good {
+							c.Bad++
+						}
+					}
+					return c
+				}
+				recent := h.Recent(now)
+				for i, window := range append(BurnWindows[:], length) {
+					got := recent.Budget
+					if i < len(BurnWindows) {
+						got = recent.Burn[i]
+					}
+					step := window / 60
+					require.Equal(t, count(now-now%step-59*step), got, "%v at %v", window, now)
+					most, least := count(now-window), count(now-59*step)
+					require.True(t, got.Good <= most.Good && got.Bad <= most.Bad && got.Good >= least.Good && got.Bad >= least.Bad)
+				}
+			}
+		})
+	}
+}
+
+// The READMEs of token_sli give the memory of an objective.
+func TestHistory_SizeInMemory(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(History{}), uintptr(5900))
+}
