@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package e2e tests the built Collector as a process, with real clients. Run
 // `make build` first.
 package e2e

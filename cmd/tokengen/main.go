@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command tokengen sends synthetic or recorded streams to a token_stream receiver,
 // and shows the resulting latencies.
 package main

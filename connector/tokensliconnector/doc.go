@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tokensliconnector turns the latencies of language model requests into
 // OpenTelemetry metrics for any metrics pipeline.
 package tokensliconnector

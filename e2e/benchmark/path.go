@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 // path is one way to process the data, measured as CPU time per unit.

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tokensliexporter serves the token latency of LLM requests as Prometheus
 // metrics.
 package tokensliexporter

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package tokensliexporter
 
 // slab allocates values in blocks: a scrape consists of many small values with the same

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package assembly assembles token streams from events that arrive in any number of
 // requests and in any order.
 //

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package assembly
 
 // HasStart reports whether the part has a start, from an event or implied.

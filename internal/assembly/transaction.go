@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package assembly
 
 // Transaction applies a batch, or expires idle streams. Every transaction must end

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package attribute reads numbers from attribute values. Instrumentations and
 // span encodings write the same number as an integer, a double or a string.
 package attribute

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package budgetstore saves the error budgets of an slo.Tracker in a storage extension,
 // so that they survive a restart of the Collector.
 package budgetstore

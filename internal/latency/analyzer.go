@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package latency derives the latency of one model request from its observations, by
 // the formulas of definitions.md. It walks the request's timeline once.
 package latency

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package names
 
 // Log events of a token stream. They have the fields of the NDJSON events.

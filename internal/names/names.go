@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package names holds the attribute, event, metric and label names of tokenpulse,
 // and the names of the OpenTelemetry conventions that it uses. Components and other
 // internal packages refer to these constants, because the `gen_ai.*` names are in

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package series aggregates finished requests into series: histograms, counters and
 // quantiles over sliding windows for each combination of dimension values. The
 // number of series limits its memory.

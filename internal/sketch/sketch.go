@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sketch implements a base-2 exponential histogram with one fixed scale.
 // Any two sketches merge exactly, and each quantile is within 0.55% of the exact
 // value.

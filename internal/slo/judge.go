@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package slo
 
 // Judge returns the verdict on a request that the objective applies to. measured is

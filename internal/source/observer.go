@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package source reads the spans of model calls, whichever instrumentation sent them: when a call
 // began and ended, when its tokens arrived, and what else the span reports. Each instrumentation has
 // a reader in a file of its own; a new one takes that file and a line in the list of readers.

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package source
 
 // table maps keys to values. It is fast for keys that it does not hold: spans have many attributes,

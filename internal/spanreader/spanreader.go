@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spanreader reads the attributes that the token_latency processor wrote on
 // spans into requests for a series.Engine and an slo.Tracker.
 package spanreader

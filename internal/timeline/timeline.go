@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package timeline packs the token arrivals of one stream.
 //
 // A one-token chunk costs three bytes if the gap before it is between 4 ms and

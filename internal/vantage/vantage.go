@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package vantage names the observers whose clock a request's times come from.
 package vantage
 

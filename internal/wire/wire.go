@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wire decodes token events from every wire format into an
 // assembly.Batch. It checks the form of the bytes; the batch checks the events.
 //

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package tokenlatencyprocessor
 
 // sourceRow is a row of the first table of docs/sources.md: a system that users run. Its numbers come

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package budgetstoretest gives tests a Collector with a real file_storage.
 package budgetstoretest
 

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package keeper holds what the token_sli exporter and connector share: configuration,
 // self-metrics, and the life of their series and error budgets.
 package keeper

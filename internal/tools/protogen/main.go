@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Command protogen compiles .proto files with protoc-gen-go and protoc-gen-go-grpc.
 // It does not need protoc. Imported OTLP files come from the published Go module.
 //

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fakereceiver replaces the token_stream receiver in tokengen's own tests.
 // It runs real HTTP and gRPC servers and keeps the streams that they accept.
 package fakereceiver

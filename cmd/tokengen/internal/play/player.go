@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package play sends streams in real time or as fast as the receiver accepts them.
 package play
 

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package recording reads recorded streams: NDJSON token events, and the
 // per-request export of the benchmark tool AIPerf.
 package recording

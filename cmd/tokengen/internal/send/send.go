@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package send sends streams to a token_stream receiver, over each of its wire
 // formats.
 package send

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package stream holds streamed answers as tokengen generates, records and sends
 // them, and encodes them for the token_stream receiver.
 package stream

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package watch scrapes the latencies that the token_sli exporter publishes and
 // formats them as a table.
 package watch

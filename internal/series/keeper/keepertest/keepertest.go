@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // Package keepertest reads the self-metrics of package keeper in the tests of components.
 package keepertest
 
