@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 var plainSeed = flag.Uint64("plain-seed", 0, "seed of the random streams of TestPlainPath; 0 takes a new one")
@@ -141,7 +142,7 @@ func requirePlainSpan(t *testing.T, s *plainStream, want plainAnswer, span ptrac
 	require.EqualValues(t, s.start, span.StartTimestamp(), about)
 	require.EqualValues(t, s.lastKnown(s.arrivals()), span.EndTimestamp(), about)
 	require.Equal(t, want.outcome, text(t, attributes, names.Outcome), about)
-	require.Equal(t, cmp.Or(s.vantage, names.VantageServer), text(t, attributes, names.Vantage), about)
+	require.Equal(t, cmp.Or(s.vantage, vantage.Server.String()), text(t, attributes, names.Vantage), about)
 	require.Equal(t, want.outcome == names.OutcomeError && s.failure != "", span.Status().Code() == ptrace.StatusCodeError, about)
 
 	for name, number := range want.numbers {
@@ -230,11 +231,11 @@ const (
 func addUpPlainly(streams []*plainStream) map[string]*plainSeries {
 	all := map[string]*plainSeries{}
 	for _, s := range streams {
-		vantage := cmp.Or(s.vantage, names.VantageServer)
-		series := all[vantage]
+		observer := cmp.Or(s.vantage, vantage.Server.String())
+		series := all[observer]
 		if series == nil {
 			series = &plainSeries{requests: map[string]float64{}, tokens: map[string]float64{}, samples: map[string]map[string][]plainNumber{}}
-			all[vantage] = series
+			all[observer] = series
 		}
 		answer := plainly(s, usualSettings)
 		add := func(histogram string, samples ...plainNumber) {

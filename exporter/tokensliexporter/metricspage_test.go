@@ -23,6 +23,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
@@ -222,7 +223,7 @@ func labelValueTable() string {
 	var table strings.Builder
 	table.WriteString("| label | values |\n|---|---|\n")
 	for _, row := range [][2]string{
-		{names.LabelVantage, quoted([]string{names.VantageClient, names.VantageGateway, names.VantageServer, names.VantageEngine})},
+		{names.LabelVantage, quoted([]string{vantage.Client.String(), vantage.Gateway.String(), vantage.Server.String(), vantage.Engine.String()})},
 		{names.LabelOutcome, quoted(series.OutcomeNames[:])},
 		{names.LabelPhase, quoted(phases)},
 		{names.LabelType, quoted(types)},

@@ -77,14 +77,6 @@ const (
 	SuffixMax  = ".max"
 )
 
-// Values of Vantage.
-const (
-	VantageClient  = "client"
-	VantageGateway = "gateway"
-	VantageServer  = "server"
-	VantageEngine  = "engine"
-)
-
 // Values of Outcome.
 const (
 	OutcomeSuccess    = "success"
