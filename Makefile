@@ -85,7 +85,7 @@ generate: ## Regenerate the files of mdatagen, protoc-gen-go and protoc-gen-go-g
 
 .PHONY: format
 format: ## Format Go files with gofumpt
-	$(TOOL) gofumpt -w $$(git ls-files '*.go' | grep -v generated_)
+	$(TOOL) gofumpt -w $$(git ls-files '*.go' | grep -vE 'generated_|[.]pb[.]go')
 
 .PHONY: lint
 lint: ## Run golangci-lint and check licence headers

@@ -13,14 +13,13 @@
 package tokenpulsev1
 
 import (
-	reflect "reflect"
-	sync "sync"
-	unsafe "unsafe"
-
 	v11 "go.opentelemetry.io/proto/otlp/common/v1"
 	v1 "go.opentelemetry.io/proto/otlp/resource/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	reflect "reflect"
+	sync "sync"
+	unsafe "unsafe"
 )
 
 const (
@@ -833,26 +832,23 @@ func file_tokenpulse_v1_token_stream_proto_rawDescGZIP() []byte {
 	return file_tokenpulse_v1_token_stream_proto_rawDescData
 }
 
-var (
-	file_tokenpulse_v1_token_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-	file_tokenpulse_v1_token_stream_proto_msgTypes  = make([]protoimpl.MessageInfo, 9)
-	file_tokenpulse_v1_token_stream_proto_goTypes   = []any{
-		Vantage(0),                               // 0: tokenpulse.v1.Vantage
-		Channel(0),                               // 1: tokenpulse.v1.Channel
-		(*ExportTokenStreamsRequest)(nil),        // 2: tokenpulse.v1.ExportTokenStreamsRequest
-		(*ResourceTokenStreams)(nil),             // 3: tokenpulse.v1.ResourceTokenStreams
-		(*TokenStream)(nil),                      // 4: tokenpulse.v1.TokenStream
-		(*StreamStart)(nil),                      // 5: tokenpulse.v1.StreamStart
-		(*ChunkRun)(nil),                         // 6: tokenpulse.v1.ChunkRun
-		(*StreamEnd)(nil),                        // 7: tokenpulse.v1.StreamEnd
-		(*Usage)(nil),                            // 8: tokenpulse.v1.Usage
-		(*ExportTokenStreamsResponse)(nil),       // 9: tokenpulse.v1.ExportTokenStreamsResponse
-		(*ExportTokenStreamsPartialSuccess)(nil), // 10: tokenpulse.v1.ExportTokenStreamsPartialSuccess
-		(*v1.Resource)(nil),                      // 11: opentelemetry.proto.resource.v1.Resource
-		(*v11.KeyValue)(nil),                     // 12: opentelemetry.proto.common.v1.KeyValue
-	}
-)
-
+var file_tokenpulse_v1_token_stream_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_tokenpulse_v1_token_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_tokenpulse_v1_token_stream_proto_goTypes = []any{
+	(Vantage)(0),                             // 0: tokenpulse.v1.Vantage
+	(Channel)(0),                             // 1: tokenpulse.v1.Channel
+	(*ExportTokenStreamsRequest)(nil),        // 2: tokenpulse.v1.ExportTokenStreamsRequest
+	(*ResourceTokenStreams)(nil),             // 3: tokenpulse.v1.ResourceTokenStreams
+	(*TokenStream)(nil),                      // 4: tokenpulse.v1.TokenStream
+	(*StreamStart)(nil),                      // 5: tokenpulse.v1.StreamStart
+	(*ChunkRun)(nil),                         // 6: tokenpulse.v1.ChunkRun
+	(*StreamEnd)(nil),                        // 7: tokenpulse.v1.StreamEnd
+	(*Usage)(nil),                            // 8: tokenpulse.v1.Usage
+	(*ExportTokenStreamsResponse)(nil),       // 9: tokenpulse.v1.ExportTokenStreamsResponse
+	(*ExportTokenStreamsPartialSuccess)(nil), // 10: tokenpulse.v1.ExportTokenStreamsPartialSuccess
+	(*v1.Resource)(nil),                      // 11: opentelemetry.proto.resource.v1.Resource
+	(*v11.KeyValue)(nil),                     // 12: opentelemetry.proto.common.v1.KeyValue
+}
 var file_tokenpulse_v1_token_stream_proto_depIdxs = []int32{
 	3,  // 0: tokenpulse.v1.ExportTokenStreamsRequest.resource_token_streams:type_name -> tokenpulse.v1.ResourceTokenStreams
 	11, // 1: tokenpulse.v1.ResourceTokenStreams.resource:type_name -> opentelemetry.proto.resource.v1.Resource

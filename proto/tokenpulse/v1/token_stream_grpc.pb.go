@@ -14,7 +14,6 @@ package tokenpulsev1
 
 import (
 	context "context"
-
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
@@ -96,7 +95,6 @@ type UnimplementedTokenStreamServiceServer struct{}
 func (UnimplementedTokenStreamServiceServer) Export(context.Context, *ExportTokenStreamsRequest) (*ExportTokenStreamsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Export not implemented")
 }
-
 func (UnimplementedTokenStreamServiceServer) Stream(grpc.ClientStreamingServer[ExportTokenStreamsRequest, ExportTokenStreamsResponse]) error {
 	return status.Error(codes.Unimplemented, "method Stream not implemented")
 }
