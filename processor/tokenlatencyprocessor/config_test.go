@@ -11,8 +11,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 )
 
-func load(t *testing.T, settings map[string]any) (*Config, error) {
-	t.Helper()
+func load(tb testing.TB, settings map[string]any) (*Config, error) {
+	tb.Helper()
 	cfg := createDefaultConfig()
 	if err := confmap.NewFromStringMap(settings).Unmarshal(cfg); err != nil {
 		return nil, err

@@ -49,9 +49,9 @@ func forge(attributes pcommon.Map, a names.Attribute) {
 }
 
 // untrusting returns a configuration for an edge, with everything on that reads annotations.
-func untrusting(t *testing.T) *Config {
-	t.Helper()
-	cfg := judging(t, map[string]any{"name": "ttft", "indicator": "time_to_first_token", "threshold": "1ms"})
+func untrusting(tb testing.TB) *Config {
+	tb.Helper()
+	cfg := judging(tb, map[string]any{"name": "ttft", "indicator": "time_to_first_token", "threshold": "1ms"})
 	cfg.TrustAnnotations = false
 	cfg.Phases, cfg.Join, cfg.RollUp = true, true, true
 	return cfg
