@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package tokenlatencyprocessor
 
 import (

@@ -1,3 +1,6 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
 package tokenlatencyprocessor
 
 import (
@@ -96,7 +99,7 @@ func TestTrust_RemovesEveryAttributeButInputs(t *testing.T) {
 func TestTrust_ForgedSpansGiveTheSameAsHonestOnes(t *testing.T) {
 	honest, spans := newSpans()
 	shapes := []func() ptrace.Span{
-		func() ptrace.Span { return spans.AppendEmpty() }, // not a model call
+		spans.AppendEmpty, // not a model call
 		func() ptrace.Span { return addStream(spans, 100, 120) },
 		func() ptrace.Span { return addStream(spans) },
 		func() ptrace.Span {
