@@ -33,7 +33,7 @@ func (t *Timeline) AppendBinary(dst []byte, startUnixNano int64) []byte {
 
 // Decode starts a walk over the stored form. Offsets are relative to the stream's
 // start. The walk reads b, which must not change meanwhile. Errors in the gaps,
-// such as an offset of more than 71 years, stop the walk: check Walk.Err at the end.
+// such as an offset of more than 142 years, stop the walk: check Walk.Err at the end.
 func Decode(b []byte) (Walk, error) {
 	if len(b) == 0 {
 		return Walk{}, errTruncated

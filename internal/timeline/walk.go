@@ -132,10 +132,10 @@ func (w *Walk) unpack(gaps []int64) (n int, sum, all int64) {
 	return n, sum, all
 }
 
-// maxTicks bounds the gaps and offsets of a walk: 71 years. It keeps every offset
+// maxTicks bounds the gaps and offsets of a walk: 142 years. It keeps every offset
 // within 64 bits: after a long gap an offset is at most maxTicks, and the short gaps
 // of 2^31 chunks add at most as much again.
-const maxTicks = 1 << 51
+const maxTicks = 1 << 52
 
 // reaches reports whether a long gap, and the offset of its chunk, are within
 // maxTicks. sum is the sum of the gaps that grid does not include yet. Short gaps
@@ -153,7 +153,7 @@ func withinBounds(ticks int64) bool { return -maxTicks <= ticks && ticks <= maxT
 func (w *Walk) Left() int { return w.left }
 
 // Err returns an error if the walk stopped before the last chunk, or if bytes follow
-// it. For a walk over a Timeline, it is nil unless a chunk is more than 71 years from
+// it. For a walk over a Timeline, it is nil unless a chunk is more than 142 years from
 // the origin or from the chunk before it.
 func (w *Walk) Err() error {
 	if w.left != 0 || len(w.gaps) != 0 {
