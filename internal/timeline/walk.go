@@ -45,7 +45,8 @@ func (w *Walk) Next() bool {
 		return false
 	}
 	gap, n := binary.Uvarint(w.gaps)
-	if n <= 0 || n > shortWidth && !w.reaches(0, gap) {
+	// One comparison passes the widths 1 to shortWidth.
+	if uint(n-1) >= shortWidth && (n <= 0 || !w.reaches(0, gap)) {
 		return false
 	}
 	w.gaps = w.gaps[n:]
