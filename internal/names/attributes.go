@@ -17,6 +17,10 @@ type Attribute struct {
 	Description string
 }
 
+// IsInput reports whether a component before token_latency writes the span attribute.
+// token_latency derives all others.
+func (a Attribute) IsInput() bool { return a.Where != byProcessor }
+
 // Event documents one log event.
 type Event struct {
 	Name, Severity, Description string

@@ -35,8 +35,8 @@ func (t *Timeline) AppendBinary(dst []byte, startUnixNano int64) []byte {
 }
 
 // Decode starts a walk over the stored form. Offsets are relative to the stream's
-// start. The walk reads b, which must not change meanwhile. Errors in the gaps
-// show up only during the walk: check Walk.Err at the end.
+// start. The walk reads b, which must not change meanwhile. Errors in the gaps,
+// such as an offset of more than 142 years, stop the walk: check Walk.Err at the end.
 func Decode(b []byte) (Walk, error) {
 	if len(b) == 0 {
 		return Walk{}, errTruncated
@@ -54,7 +54,7 @@ func Decode(b []byte) (Walk, error) {
 		header[i], b = v, b[n:]
 	}
 	count, first, cut := header[0], unzigzag(header[1]), header[2]
-	if count > uint64(len(b)) || cut >= uint64(Tick) { // a chunk takes at least a byte
+	if count > uint64(len(b)) || cut >= uint64(Tick) || !withinBounds(first/int64(Tick)) { // a chunk takes at least a byte
 		return Walk{}, errTruncated
 	}
 	length, ok := lengthOfRuns(b, count)

@@ -4,8 +4,11 @@
 package timeline
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,24 +63,81 @@ func TestDecode_RejectsMalformedTimelines(t *testing.T) {
 		"run without chunks":              {version, 1, 0, 0, 0, 1 << channelBits, 1, 1 << channelBits, 0},
 		"run longer than the chunk count": {version, 1, 0, 0, 2, 1 << channelBits, 0, 0},
 	}
+	const beyond = maxTicks + 1
+	tests["first chunk out of range"] = encode(zigzag(beyond*int64(Tick)), 0)
+	tests["first chunk out of range, before the start"] = encode(zigzag(-beyond*int64(Tick)), 0)
+	tests["gap out of range"] = encode(0, 0, zigzag(beyond))
+	tests["negative gap out of range"] = encode(0, 0, zigzag(-beyond))
+	tests["gap that overflows in nanoseconds"] = encode(0, 0, math.MaxUint64)
+	tests["sum of gaps out of range"] = encode(0, 0, zigzag(maxTicks), zigzag(1<<20))
+	tests["sum of gaps that overflows"] = encode(0, slices.Repeat([]uint64{zigzag(maxTicks)}, 1<<13)...)
 	for i := 1; i < len(good); i++ {
 		tests[fmt.Sprint("only the first ", i, " bytes")] = good[:i]
 	}
 	for name, stored := range tests {
 		t.Run(name, func(t *testing.T) {
-			walk, err := Decode(stored)
-			if err == nil {
-				for walk.Next() {
-				}
-				err = walk.Err()
+			require.Error(t, walkAll(stored))
+			if _, err := Decode(stored); err == nil {
+				requireRunsAgree(t, stored)
 			}
-			require.Error(t, err)
 		})
 	}
 }
 
+// encode encodes a timeline of one-token chunks from its zigzag-encoded numbers.
+func encode(first uint64, gaps ...uint64) []byte {
+	stored := binary.AppendUvarint([]byte{version}, uint64(len(gaps)))
+	stored = append(binary.AppendUvarint(stored, first), 0)
+	stored = binary.AppendUvarint(stored, uint64(len(gaps)))
+	stored = append(stored, 1<<channelBits)
+	for _, gap := range gaps {
+		stored = binary.AppendUvarint(stored, gap)
+	}
+	return stored
+}
+
+// walkAll decodes a timeline and returns the error of the decoder or of the walk.
+func walkAll(stored []byte) error {
+	walk, err := Decode(stored)
+	if err != nil {
+		return err
+	}
+	for walk.Next() {
+	}
+	return walk.Err()
+}
+
+func TestDecode_AcceptsLargestOffsets(t *testing.T) {
+	for name, stored := range map[string][]byte{
+		"first chunk":                   encode(zigzag(maxTicks*int64(Tick)), 0),
+		"first chunk, before the start": encode(zigzag(-maxTicks*int64(Tick)), 0),
+		"gap":                           encode(0, 0, zigzag(maxTicks)),
+		"there and back, often":         encode(0, slices.Repeat([]uint64{zigzag(maxTicks), zigzag(-maxTicks)}, 1<<13)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, walkAll(stored))
+			requireRunsAgree(t, stored)
+		})
+	}
+}
+
+// Events of a span may have any timestamp. Times out of range end the walk of such a
+// timeline, too.
+func TestWalkFrom_RejectsTimesOutOfRange(t *testing.T) {
+	var line Timeline
+	for _, at := range []int64{start, math.MaxInt64, math.MinInt64, math.MaxInt64} {
+		line.Append(at, 1, Content)
+	}
+	walk := line.WalkFrom(start)
+	require.True(t, walk.Next())
+	require.False(t, walk.Next())
+	require.Error(t, walk.Err())
+}
+
 func FuzzDecode(f *testing.F) {
 	f.Add(pack([]chunk{{0, 1, Content}, {time.Second, 300, Reasoning}, {-5, 1, ToolCall}}).AppendBinary(nil, start))
+	f.Add([]byte("\x02\x06\x06\x06\x06\x06\x06\x06\xf0\x00\x9c\xd6\xd6\xd6\xd6\xd6\xd6\xd6b")) // a gap that overflows in nanoseconds
+	f.Add(encode(0, 0, zigzag(maxTicks), zigzag(-2*maxTicks), zigzag(maxTicks)))
 	f.Fuzz(func(t *testing.T, stored []byte) {
 		walk, err := Decode(stored)
 		if err != nil {
@@ -87,6 +147,7 @@ func FuzzDecode(f *testing.F) {
 			require.NotZero(t, walk.Tokens())
 			require.LessOrEqual(t, walk.Tokens(), uint32(MaxTokensPerChunk))
 			require.Less(t, walk.Channel(), channels)
+			require.LessOrEqual(t, walk.Offset().Abs(), 2*maxTicks*Tick)
 		}
 		requireRunsAgree(t, stored)
 	})

@@ -25,7 +25,7 @@ func ScanGaps(gaps []byte) (chunks int, ticks int64, ok bool) {
 	}
 	for ; at < len(gaps); chunks++ {
 		gap, width := binary.Uvarint(gaps[at:])
-		if width <= 0 || width > 3 {
+		if width <= 0 || width > shortWidth {
 			return 0, 0, false
 		}
 		at += width
@@ -34,6 +34,9 @@ func ScanGaps(gaps []byte) (chunks int, ticks int64, ok bool) {
 	}
 	return chunks, ticks, all&1 == 0
 }
+
+// shortWidth is the largest encoded length of a short gap, one under about a second.
+const shortWidth = 3
 
 // shortGap reads a varint of up to three bytes from the next four bytes. width is
 // 0 for a longer one. Nearly all gaps take three bytes: the first branch is

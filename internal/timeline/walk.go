@@ -48,7 +48,8 @@ func (w *Walk) Next() bool {
 		return false
 	}
 	gap, n := binary.Uvarint(w.gaps)
-	if n <= 0 {
+	// One comparison passes the widths 1 to shortWidth.
+	if uint(n-1) >= shortWidth && (n <= 0 || !w.reaches(0, gap)) {
 		return false
 	}
 	w.gaps = w.gaps[n:]
@@ -119,7 +120,8 @@ func (w *Walk) unpack(gaps []int64) (n int, sum, all int64) {
 			zigzagged = uint64(short)
 		}
 		if width == 0 {
-			if zigzagged, width = binary.Uvarint(packed[at:]); width <= 0 {
+			zigzagged, width = binary.Uvarint(packed[at:])
+			if width <= 0 || width > shortWidth && !w.reaches(sum, zigzagged) {
 				break
 			}
 		}
@@ -134,11 +136,29 @@ func (w *Walk) unpack(gaps []int64) (n int, sum, all int64) {
 	return n, sum, all
 }
 
+// maxTicks bounds the gaps and offsets of a walk: 142 years. It keeps every offset
+// within 64 bits: after a long gap an offset is at most maxTicks, and the short gaps
+// of 2^31 chunks add at most as much again.
+const maxTicks = 1 << 52
+
+// reaches reports whether a long gap, and the offset of its chunk, are within
+// maxTicks. sum is the sum of the gaps that grid does not include yet. Short gaps
+// need no check, so the fast path has none. Inlined, this would slow Next down.
+//
+//go:noinline
+func (w *Walk) reaches(sum int64, zigzagged uint64) bool {
+	gap := unzigzag(zigzagged)
+	return withinBounds(gap) && withinBounds(w.grid/int64(Tick)+sum+gap)
+}
+
+func withinBounds(ticks int64) bool { return -maxTicks <= ticks && ticks <= maxTicks }
+
 // Left returns the number of chunks that are not read yet.
 func (w *Walk) Left() int { return w.left }
 
-// Err returns an error if the walk stopped before the last chunk, or if bytes
-// follow it. It is always nil for a walk over a Timeline.
+// Err returns an error if the walk stopped before the last chunk, or if bytes follow
+// it. For a walk over a Timeline, it is nil unless a chunk is more than 142 years from
+// the origin or from the chunk before it.
 func (w *Walk) Err() error {
 	if w.left != 0 || len(w.gaps) != 0 {
 		return errTruncated

@@ -32,6 +32,10 @@ type Config struct {
 	// Timeline is "drop" to remove tokenpulse.timeline from a span once it is read, or "keep" to
 	// leave it, at about three bytes per token.
 	Timeline string `mapstructure:"timeline"`
+	// TrustAnnotations keeps the numbers and verdicts that a token_latency processor in another
+	// Collector wrote on a span. If false, they are removed from every span before it is read, because
+	// a sender may have forged them.
+	TrustAnnotations bool `mapstructure:"trust_annotations"`
 	// StallThreshold is the longest gap between two chunks that does not count as a stall.
 	StallThreshold time.Duration `mapstructure:"stall_threshold"`
 	// TPOTDenominator is the number of tokens that time per output token divides by: "standard" for
@@ -72,9 +76,10 @@ var (
 
 func createDefaultConfig() *Config {
 	return &Config{
-		Timeline:        timelineDrop,
-		StallThreshold:  500 * time.Millisecond,
-		TPOTDenominator: "standard",
+		Timeline:         timelineDrop,
+		TrustAnnotations: true,
+		StallThreshold:   500 * time.Millisecond,
+		TPOTDenominator:  "standard",
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 )
 
-func load(t *testing.T, settings map[string]any) (*Config, error) {
-	t.Helper()
+func load(tb testing.TB, settings map[string]any) (*Config, error) {
+	tb.Helper()
 	cfg := createDefaultConfig()
 	if err := confmap.NewFromStringMap(settings).Unmarshal(cfg); err != nil {
 		return nil, err
@@ -26,13 +26,13 @@ func load(t *testing.T, settings map[string]any) (*Config, error) {
 func TestConfig_Default(t *testing.T) {
 	cfg, err := load(t, nil)
 	require.NoError(t, err)
-	require.Equal(t, &Config{Timeline: "drop", StallThreshold: 500 * time.Millisecond, TPOTDenominator: "standard"}, cfg)
+	require.Equal(t, &Config{Timeline: "drop", TrustAnnotations: true, StallThreshold: 500 * time.Millisecond, TPOTDenominator: "standard"}, cfg)
 	require.Equal(t, latency.Options{StallThreshold: 500 * time.Millisecond, Denominator: latency.AllButFirst}, cfg.options())
 }
 
 func TestConfig_EverySetting(t *testing.T) {
 	cfg, err := load(t, map[string]any{
-		"timeline": "keep", "stall_threshold": "1s", "tpot_denominator": "after_first_chunk",
+		"timeline": "keep", "trust_annotations": false, "stall_threshold": "1s", "tpot_denominator": "after_first_chunk",
 		"phases": true, "join": true, "roll_up": true,
 		"fluidity": map[string]any{"time_to_first_token": "2s", "time_per_output_token": "50ms"},
 	})
@@ -76,6 +76,9 @@ func TestConfig_Invalid(t *testing.T) {
 		"deadline of a day": {
 			map[string]any{"fluidity": map[string]any{"time_to_first_token": "24h", "time_per_output_token": "1s"}},
 			"fluidity: time_to_first_token is 24h0m0s",
+		},
+		"trust that is not a boolean": {
+			map[string]any{"trust_annotations": "sometimes"}, "trust_annotations",
 		},
 		"unknown key": {
 			map[string]any{"stall_treshold": "1s"}, "stall_treshold",

@@ -55,6 +55,9 @@ func readVocabulary(tb testing.TB) *vocabulary {
 	for _, aliases := range names.Aliases {
 		words.keys = append(words.keys, aliases...)
 	}
+	for _, a := range ourAttributes {
+		words.keys = append(words.keys, a.Key)
+	}
 	for _, list := range []*[]string{&words.keys, &words.texts, &words.events, &words.spanNames, &words.scopes} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
@@ -135,7 +138,17 @@ func step(what byte, word uint16, bits uint64) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint16([]byte{what}, word), bits)
 }
 
-// Every span passes and keeps its data, and every added number is plausible.
+// forgery encodes steps that set all attributes under our prefix to values of one kind.
+func (words *vocabulary) forgery(kind byte, bits uint64) (steps []byte) {
+	for _, a := range ourAttributes {
+		steps = append(steps, step(kind<<4, uint16(slices.Index(words.keys, a.Key)), bits)...)
+	}
+	return steps
+}
+
+// Every span passes and keeps its data, and every added number is plausible. The default settings,
+// and all settings together, must cope with annotations of any content. At an edge no annotation of
+// a sender is left.
 func FuzzModelCall(f *testing.F) {
 	words := readVocabulary(f)
 	second := uint64(time.Second)
@@ -146,9 +159,20 @@ func FuzzModelCall(f *testing.F) {
 		f.Add(span, slices.Concat(step(4, uint16(7*i), math.Float64bits(math.NaN())), step(3, uint16(5*i), math.Float64bits(-1e-300)), step(12, 0, epoch-1)))
 		f.Add(span, slices.Concat(step(15, 0, uint64(i)), step(14, 0, uint64(3*i)), step(2, uint16(i), uint64(i)), step(6, uint16(11*i), epoch)))
 	}
+	for kind := range byte(9) {
+		for _, bits := range []uint64{0, math.MaxUint64, math.MaxInt64, math.Float64bits(1 << 53), math.Float64bits(math.MaxFloat64)} {
+			f.Add(kind, words.forgery(kind, bits))
+		}
+	}
 	cfg := createDefaultConfig()
 	cfg.Fluidity = configoptional.Some(FluidityConfig{TimeToFirstToken: time.Second, TimePerOutputToken: time.Millisecond})
 	p, sink := newProcessor(f, processortest.NewNopSettings(typ), cfg)
+	edge := untrusting(f)
+	edge.Fluidity, edge.Timeline = cfg.Fluidity, timelineKeep
+	edgeProcessor, edgeSink := newProcessor(f, processortest.NewNopSettings(typ), edge)
+	all := *edge
+	all.TrustAnnotations = true
+	allProcessor, allSink := newProcessor(f, processortest.NewNopSettings(typ), &all)
 	f.Fuzz(func(t *testing.T, base uint8, steps []byte) {
 		span := words.spans[int(base)%len(words.spans)]
 		traces := ptrace.NewTraces()
@@ -157,9 +181,16 @@ func FuzzModelCall(f *testing.F) {
 		span.CopyTo(distorted.Span)
 		words.distort(&distorted, steps[:min(len(steps), 100*stepLength)])
 		scopeSpans.Scope().SetName(distorted.scope)
-		addStream(scopeSpans.Spans(), 100, 200)
+		below := addStream(scopeSpans.Spans(), 100, 200)
+		distorted.SetSpanID(pcommon.SpanID{1})
+		below.SetParentSpanID(distorted.SpanID())
+		below.SetTraceID(distorted.TraceID())
+		below.SetSpanID(pcommon.SpanID{2})
 		before := ptrace.NewSpan()
 		distorted.CopyTo(before)
+		atEdge, withAll := ptrace.NewTraces(), ptrace.NewTraces()
+		traces.CopyTo(atEdge)
+		traces.CopyTo(withAll)
 
 		sink.Reset()
 		require.NoError(t, p.ConsumeTraces(t.Context(), traces))
@@ -171,7 +202,32 @@ func FuzzModelCall(f *testing.F) {
 		requireKept(t, before, spans[0])
 		first, _ := spans[1].Attributes().Get(names.TimeToFirstToken)
 		require.Equal(t, 0.1, first.Double(), "the other span is unaffected")
+
+		allSink.Reset()
+		require.NoError(t, allProcessor.ConsumeTraces(t.Context(), withAll))
+		require.GreaterOrEqual(t, allSink.SpanCount(), 2)
+
+		edgeSink.Reset()
+		require.NoError(t, edgeProcessor.ConsumeTraces(t.Context(), atEdge))
+		atEdgeSpan := spansOf(edgeSink.AllTraces()[0])[0]
+		requireSane(t, atEdgeSpan.Attributes())
+		requireKept(t, before, atEdgeSpan)
+		requireOwn(t, atEdgeSpan.Attributes())
 	})
+}
+
+// requireOwn fails if a span without our annotation has attributes under our prefix that only
+// senders can have set. A root span has the sums of its trace.
+func requireOwn(t *testing.T, attributes pcommon.Map) {
+	t.Helper()
+	if _, annotated := attributes.Get(names.Source); annotated {
+		return
+	}
+	for key := range attributes.All() {
+		sum := slices.ContainsFunc(names.TraceAttributes, func(a names.Attribute) bool { return a.Key == key })
+		estimated := key == names.Estimate // of the sums
+		require.True(t, !strings.HasPrefix(key, names.Prefix) || sum || estimated || key == names.Timeline || key == names.Vantage, key)
+	}
 }
 
 // requireKept fails if a span lost or changed anything outside our prefix, or gained a standard

@@ -76,10 +76,15 @@ func requireSane(t *testing.T, attributes pcommon.Map) {
 	if duration, ok := attributes.Get(names.RequestDuration); ok {
 		for _, name := range []string{
 			names.TimeToFirstToken, names.TimeToFirstOutputToken, names.TimePerOutputToken, names.QueueDuration,
-			names.PrefillDuration, names.DecodeDuration, names.StallDuration, interToken.statistics[latency.Max], interChunk.statistics[latency.Max],
+			names.PrefillDuration, names.DecodeDuration, names.StallDuration,
 		} {
 			if v, ok := attributes.Get(name); ok {
 				require.LessOrEqual(t, v.Double(), duration.Double(), name)
+			}
+		}
+		for _, d := range []distribution{interToken, interChunk} { // gaps are rounded to ticks
+			if v, ok := attributes.Get(d.statistics[latency.Max]); ok {
+				require.Less(t, v.Double(), duration.Double()+timeline.Tick.Seconds(), d.name)
 			}
 		}
 	}
@@ -100,6 +105,8 @@ func FuzzProcessor(f *testing.F) {
 	f.Add(good, uint64(epoch), uint64(epoch)-second, uint8(2), math.Float64bits(math.NaN()), uint8(4), uint64(30), uint8(1), uint64(3))
 	f.Add(good, uint64(0), uint64(math.MaxUint64), uint8(2), math.Float64bits(-1), uint8(2), math.Float64bits(math.Inf(1)), uint8(1), ^uint64(0))
 	f.Add(wild.AppendBinary(nil, epoch), uint64(0), uint64(math.MaxInt64), uint8(3), second, uint8(1), uint64(math.MaxInt64), uint8(1), uint64(math.MaxInt64))
+	// A request of a nanosecond with gaps of a tick.
+	f.Add([]byte("\x02\x0500\x010\x010\x010\x010\x0100\x02000"), uint64(1), uint64(2), uint8(5), uint64(9), uint8(6), uint64(9), uint8(7), uint64(9))
 	f.Add([]byte{}, uint64(1), uint64(2), uint8(7), uint64(9), uint8(8), uint64(9), uint8(6), uint64(9))
 	f.Add(good[:len(good)-1], uint64(1), uint64(2), uint8(5), uint64(9), uint8(6), uint64(9), uint8(7), uint64(9))
 

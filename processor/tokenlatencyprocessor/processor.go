@@ -19,6 +19,7 @@ import (
 
 // tokenLatency annotates spans. It keeps no state between batches.
 type tokenLatency struct {
+	trust        bool // of annotations that spans arrive with
 	phases       bool
 	join, rollUp bool
 	rules        []rule
@@ -48,6 +49,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	}
 	options, sources := cfg.options(), source.Names()
 	return &tokenLatency{
+		trust:  cfg.TrustAnnotations,
 		phases: cfg.Phases,
 		join:   cfg.Join,
 		rollUp: cfg.RollUp,
@@ -93,6 +95,9 @@ func (p *tokenLatency) processResource(w *worker, scopes ptrace.ScopeSpansSlice)
 	for i := range scopes.Len() { // not over the scope that phases adds
 		scope := scopes.At(i).Scope().Name()
 		for _, span := range scopes.At(i).Spans().All() {
+			if !p.trust {
+				w.tally.untrusted += removeAnnotations(span.Attributes())
+			}
 			withPhases := p.phases && !isAnnotated(span) // an annotated span already has its phases
 			if derived := p.processSpan(w, scope, span); withPhases && derived != nil {
 				phases.addTo(span, derived)
@@ -113,8 +118,9 @@ func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
 	}
 }
 
-// processSpan writes the latency of a model call on its span, and returns it. It returns nil, and
-// leaves the span unchanged, if the span is not a model call or cannot be read.
+// processSpan writes the latency of a model call on its span, and returns it. It returns nil if the
+// span is not a model call or cannot be read. Such a span stays unchanged, apart from unread inputs
+// that are not trusted.
 func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) *latency.Latency {
 	observed, err := w.observer.Observe(scope, span)
 	if observed == nil {
@@ -130,6 +136,9 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) *l
 			"Check that its sender and every processor before this one run the same release of tokenpulse "+
 			"and leave the span's attributes unchanged",
 			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
+		if !p.trust {
+			removeUnread(span.Attributes())
+		}
 		return nil
 	}
 	w.tally.add(observed, &w.derived)

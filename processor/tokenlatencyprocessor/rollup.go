@@ -5,6 +5,7 @@ package tokenlatencyprocessor
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -108,14 +109,15 @@ func within(root, call ptrace.Span) bool {
 	return call.StartTimestamp() >= root.StartTimestamp() && call.EndTimestamp() <= root.EndTimestamp()
 }
 
-// putTokens writes the sum of the requests' tokens, unless all are unknown. The attributes are tried
-// in order, each on every span of a request.
+// putTokens writes the sum of the requests' tokens, unless all are unknown. It is at most MaxInt64.
+// The attributes are tried in order, each on every span of a request.
 func putTokens(attributes pcommon.Map, sum string, requests []request, reported ...string) {
 	var total int64
 	known := false
 	for _, r := range requests {
 		m := firstMeasured(r, reported)
-		total += int64(m.Value)
+		n := int64(m.Value)
+		total = min(total, math.MaxInt64-n) + n
 		known = known || m.Known
 	}
 	if known {
@@ -168,11 +170,17 @@ func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
 		return
 	}
 	first.Value += seconds(last.StartTimestamp() - root.StartTimestamp())
-	if root.StartTimestamp()+nanoseconds(first.Value) > root.EndTimestamp() {
+	if !fits(first.Value, root) {
 		counts.rejected[latency.LongerThanRequest]++
 		return
 	}
 	putMeasure(root.Attributes(), names.TraceTimeToAnswer, first)
+}
+
+// fits reports whether a duration in seconds, of up to maxNumber, is at most that of the span.
+func fits(duration float64, span ptrace.Span) bool {
+	start, end := span.StartTimestamp(), span.EndTimestamp()
+	return start <= end && duration <= seconds(math.MaxInt64) && nanoseconds(duration) <= end-start
 }
 
 func seconds(t pcommon.Timestamp) float64 { return float64(t) / 1e9 }

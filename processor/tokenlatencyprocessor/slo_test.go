@@ -29,14 +29,14 @@ func verdictsOn(span ptrace.Span) map[string][]any {
 	return lists
 }
 
-func judging(t *testing.T, slos ...map[string]any) *Config {
-	t.Helper()
+func judging(tb testing.TB, slos ...map[string]any) *Config {
+	tb.Helper()
 	all := make([]any, len(slos))
 	for i, s := range slos {
 		all[i] = s
 	}
-	cfg, err := load(t, map[string]any{"slos": all})
-	require.NoError(t, err)
+	cfg, err := load(tb, map[string]any{"slos": all})
+	require.NoError(tb, err)
 	return cfg
 }
 

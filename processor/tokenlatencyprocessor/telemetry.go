@@ -17,7 +17,7 @@ import (
 
 // tally counts within one batch, so that each counter is updated once per batch.
 type tally struct {
-	foreign            int64
+	foreign, untrusted int64
 	derived, malformed []int64 // by reader
 	anomalies          int64
 	rejected           [latency.Reasons]int64
@@ -97,6 +97,7 @@ func with(key, value string) metric.AddOption {
 // report adds a batch's tally to the metrics and resets it.
 func (t *telemetry) report(ctx context.Context, batch *tally) {
 	add(ctx, t.builder.ProcessorTokenLatencySpansForeign, batch.foreign)
+	add(ctx, t.builder.ProcessorTokenLatencyAnnotationsRemoved, batch.untrusted)
 	add(ctx, t.builder.ProcessorTokenLatencyClockAnomalies, batch.anomalies)
 	for reader, option := range t.sources {
 		add(ctx, t.builder.ProcessorTokenLatencySpansDerived, batch.derived[reader], option)

@@ -479,6 +479,38 @@ func TestJoinAndRollUp_IgnoreImplausibleNumbersOfOthers(t *testing.T) {
 	}
 }
 
+// Each number is plausible by itself, but not the sum.
+func TestRollUp_SumOfTokensDoesNotOverflow(t *testing.T) {
+	traces := traceOf(t, plainSpan(1, 0, 0, 2000))
+	spans := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+	for i := range 1100 {
+		call := spans.AppendEmpty()
+		call.SetTraceID(pcommon.TraceID{1})
+		call.SetSpanID(pcommon.SpanID{2, byte(i), byte(i >> 8)})
+		call.SetParentSpanID(pcommon.SpanID{1})
+		call.Attributes().PutStr(names.GenAIOperationName, "chat")
+		call.Attributes().PutInt(names.GenAIOutputTokens, maxNumber)
+	}
+	root := processTrace(t, rollingUp(), traces)[1]
+	requireNumbers(t, map[string]float64{names.TraceCalls: 1100}, root)
+	sum, _ := root.Attributes().Get(names.TraceOutputTokens)
+	require.EqualValues(t, math.MaxInt64, sum.Int())
+}
+
+// A timestamp and a duration that are both far too large do not wrap around to a plausible time.
+func TestRollUp_TimeToAnswerDoesNotWrapAround(t *testing.T) {
+	for _, ttft := range []float64{1e15, 1 << 53, 9.3e9, 1.1} {
+		traces := traceOf(t, plainSpan(1, 0, 0, 0), placed{2, 1, "call", 0, 0, map[string]any{
+			names.Source: "another", names.TimeToFirstToken: ttft,
+		}})
+		for _, span := range allSpans(traces) {
+			span.SetStartTimestamp(1 << 63)
+			span.SetEndTimestamp(1<<63 + 1e9)
+		}
+		requireNumbers(t, map[string]float64{names.TraceCalls: 1, names.TraceTimeToAnswer: -1}, processTrace(t, rollingUp(), traces)[1])
+	}
+}
+
 func TestRollUp_OfSeveralTracesInOneBatch(t *testing.T) {
 	traces := traceOf(t, plainSpan(1, 0, 0, 2000), clientSpan(2, 1, 100, 600, nil))
 	other := traceOf(t, plainSpan(3, 0, 0, 1000), clientSpan(4, 3, 100, 600, nil), clientSpan(5, 3, 600, 700, nil))

@@ -70,7 +70,7 @@ func Scrape(ctx context.Context, client *http.Client, url, window string) ([]Row
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s; check --metrics", url, response.Status)
+		return nil, fmt.Errorf("%s answered %s; check --metrics", url, printable(response.Status))
 	}
 	return parse(io.LimitReader(response.Body, maxPageBytes), window)
 }
@@ -80,7 +80,7 @@ func parse(page io.Reader, window string) ([]Row, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(page)
 	if err != nil {
-		return nil, fmt.Errorf("not Prometheus metrics: %w; check --metrics", err)
+		return nil, fmt.Errorf("not Prometheus metrics: %s; check --metrics", printable(err.Error()))
 	}
 	byLabels := rows{}
 	for _, m := range families[requestsMetric].GetMetric() {

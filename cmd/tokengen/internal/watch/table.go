@@ -27,7 +27,7 @@ func Write(out io.Writer, rows []Row) error {
 	}
 	fmt.Fprintln(table, strings.Join(header, "\t"))
 	for _, row := range rows {
-		cells := []string{orDash(row.Model), orDash(row.Service), orDash(row.Vantage), requests(row.Requests)}
+		cells := []string{name(row.Model), name(row.Service), name(row.Vantage), requests(row.Requests)}
 		for _, indicator := range indicators {
 			for _, quantile := range quantiles {
 				cells = append(cells, duration(row.Seconds[indicator.title], quantile))
@@ -78,9 +78,10 @@ func digits(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-func orDash(s string) string {
-	if s == "" {
+// name formats the value of a label.
+func name(label string) string {
+	if label == "" {
 		return "-"
 	}
-	return s
+	return printable(label)
 }

@@ -23,16 +23,17 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                               metric.Meter
-	mu                                  sync.Mutex
-	registrations                       []metric.Registration
-	ProcessorTokenLatencyClockAnomalies metric.Int64Counter
-	ProcessorTokenLatencyJoins          metric.Int64Counter
-	ProcessorTokenLatencyRollUps        metric.Int64Counter
-	ProcessorTokenLatencySpansDerived   metric.Int64Counter
-	ProcessorTokenLatencySpansForeign   metric.Int64Counter
-	ProcessorTokenLatencySpansMalformed metric.Int64Counter
-	ProcessorTokenLatencyValuesRejected metric.Int64Counter
+	meter                                   metric.Meter
+	mu                                      sync.Mutex
+	registrations                           []metric.Registration
+	ProcessorTokenLatencyAnnotationsRemoved metric.Int64Counter
+	ProcessorTokenLatencyClockAnomalies     metric.Int64Counter
+	ProcessorTokenLatencyJoins              metric.Int64Counter
+	ProcessorTokenLatencyRollUps            metric.Int64Counter
+	ProcessorTokenLatencySpansDerived       metric.Int64Counter
+	ProcessorTokenLatencySpansForeign       metric.Int64Counter
+	ProcessorTokenLatencySpansMalformed     metric.Int64Counter
+	ProcessorTokenLatencyValuesRejected     metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -64,6 +65,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ProcessorTokenLatencyAnnotationsRemoved, err = builder.meter.Int64Counter(
+		"otelcol_processor_token_latency_annotations_removed",
+		metric.WithDescription("Attributes tokenpulse.* that spans arrived with and that are not input, removed with trust_annotations false. [Alpha]"),
+		metric.WithUnit("{attribute}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorTokenLatencyClockAnomalies, err = builder.meter.Int64Counter(
 		"otelcol_processor_token_latency_clock_anomalies",
 		metric.WithDescription("Backward steps of the clock within one stream. Gaps across such a step are ignored. [Alpha]"),

@@ -19,6 +19,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	tb.ProcessorTokenLatencyAnnotationsRemoved.Add(context.Background(), 1)
 	tb.ProcessorTokenLatencyClockAnomalies.Add(context.Background(), 1)
 	tb.ProcessorTokenLatencyJoins.Add(context.Background(), 1)
 	tb.ProcessorTokenLatencyRollUps.Add(context.Background(), 1)
@@ -26,6 +27,9 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorTokenLatencySpansForeign.Add(context.Background(), 1)
 	tb.ProcessorTokenLatencySpansMalformed.Add(context.Background(), 1)
 	tb.ProcessorTokenLatencyValuesRejected.Add(context.Background(), 1)
+	AssertEqualProcessorTokenLatencyAnnotationsRemoved(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorTokenLatencyClockAnomalies(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

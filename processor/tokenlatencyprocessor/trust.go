@@ -1,0 +1,52 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenlatencyprocessor
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// inputs holds the attributes under our prefix that the processor reads, each with a bit of its own.
+var inputs = func() map[string]uint64 {
+	bits := map[string]uint64{}
+	for _, a := range names.SpanAttributes {
+		if a.IsInput() {
+			bits[a.Key] = 1 << len(bits)
+		}
+	}
+	return bits
+}()
+
+// removeAnnotations removes the attributes under our prefix from a span, unless they are inputs, and
+// returns their number. Any span may carry a vantage; the other inputs belong to a timeline. Of
+// repeated keys, which a valid span does not have, the first stays: readers of the span differ in
+// which one they take.
+func removeAnnotations(attributes pcommon.Map) (removed int64) {
+	_, withTimeline := attributes.Get(names.Timeline)
+	var seen uint64
+	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
+		if !strings.HasPrefix(name, names.Prefix) {
+			return false
+		}
+		input := inputs[name]
+		if input&^seen != 0 && (withTimeline || name == names.Vantage) {
+			seen |= input
+			return false
+		}
+		removed++
+		return true
+	})
+	return removed
+}
+
+// removeUnread removes what a span that cannot be read would still count with, such as its outcome.
+func removeUnread(attributes pcommon.Map) {
+	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
+		return strings.HasPrefix(name, names.Prefix) && name != names.Timeline && name != names.Vantage
+	})
+}

@@ -1,0 +1,268 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenlatencyprocessor
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadatatest"
+)
+
+// ourAttributes lists every attribute under our prefix that a span can have.
+var ourAttributes = slices.Concat(names.SpanAttributes, names.SLOAttributes, names.TraceAttributes)
+
+// forge sets an attribute to a valid value that the processor would not derive.
+func forge(attributes pcommon.Map, a names.Attribute) {
+	switch a.Type {
+	case "string":
+		attributes.PutStr(a.Key, "cancelled")
+	case "int":
+		attributes.PutInt(a.Key, 1_000_000)
+	case "double":
+		attributes.PutDouble(a.Key, 1e6)
+	case "boolean":
+		attributes.PutBool(a.Key, true)
+	case "bytes":
+		var s sketch.Sketch
+		s.Add(1e6, 1_000_000)
+		attributes.PutEmptyBytes(a.Key).FromRaw(s.AppendBinary(nil))
+	case "string[]":
+		attributes.PutEmptySlice(a.Key).AppendEmpty().SetStr("ttft")
+	case "double[]":
+		attributes.PutEmptySlice(a.Key).AppendEmpty().SetDouble(1e6)
+	default:
+		panic(a.Type)
+	}
+}
+
+// untrusting returns a configuration for an edge, with everything on that reads annotations.
+func untrusting(tb testing.TB) *Config {
+	tb.Helper()
+	cfg := judging(tb, map[string]any{"name": "ttft", "indicator": "time_to_first_token", "threshold": "1ms"})
+	cfg.TrustAnnotations = false
+	cfg.Phases, cfg.Join, cfg.RollUp = true, true, true
+	return cfg
+}
+
+// Each attribute is an input, or the processor removes it.
+func TestTrust_RemovesEveryAttributeButInputs(t *testing.T) {
+	kept := map[string]bool{ // by whether token_latency reads it from spans without a timeline, too
+		names.Vantage: true, names.Timeline: false, names.Outcome: false, names.QueueDuration: false,
+		names.ChunksDropped: false, names.StartUnseen: false, names.Frames: false,
+	}
+	for key := range derivedNames {
+		require.True(t, slices.ContainsFunc(ourAttributes, func(a names.Attribute) bool { return a.Key == key }), "%s is not documented", key)
+	}
+	for _, a := range ourAttributes {
+		onAnySpan, input := kept[a.Key]
+		require.Equal(t, input, inputs[a.Key] != 0, a.Key)
+		for _, withTimeline := range []bool{true, false} {
+			attributes := pcommon.NewMap()
+			attributes.PutStr("mine", "kept")
+			forge(attributes, a)
+			if withTimeline {
+				attributes.PutEmptyBytes(names.Timeline)
+			}
+			removed := removeAnnotations(attributes)
+			_, stays := attributes.Get(a.Key)
+			expected := input && withTimeline || onAnySpan || a.Key == names.Timeline
+			require.Equal(t, expected, stays, "%s, with a timeline: %v", a.Key, withTimeline)
+			require.Equal(t, !stays, removed == 1, a.Key)
+			_, others := attributes.Get("mine")
+			require.True(t, others)
+		}
+	}
+	for _, unknown := range []string{"tokenpulse.slo.name", "tokenpulse.of.a.later.release"} {
+		attributes := pcommon.NewMap()
+		attributes.PutBool(unknown, true)
+		require.EqualValues(t, 1, removeAnnotations(attributes))
+	}
+}
+
+// What a sender forges changes nothing, on any kind of span.
+func TestTrust_ForgedSpansGiveTheSameAsHonestOnes(t *testing.T) {
+	honest, spans := newSpans()
+	shapes := []func() ptrace.Span{
+		spans.AppendEmpty, // not a model call
+		func() ptrace.Span { return addStream(spans, 100, 120) },
+		func() ptrace.Span { return addStream(spans) },
+		func() ptrace.Span {
+			span := spans.AppendEmpty()
+			span.Attributes().PutStr(names.GenAIOperationName, "chat")
+			span.Attributes().PutDouble(names.GenAITimeToFirstChunk, 0.1)
+			span.SetStartTimestamp(epoch)
+			span.SetEndTimestamp(epoch + pcommon.Timestamp(time.Second))
+			return span
+		},
+		func() ptrace.Span {
+			span := addStream(spans, 100)
+			span.Attributes().PutStr(names.Timeline, "not bytes")
+			return span
+		},
+	}
+	for i, shape := range shapes {
+		span := shape()
+		span.SetSpanID(pcommon.SpanID{byte(i + 1)})
+		span.SetTraceID(pcommon.TraceID{byte(i + 1)})
+	}
+	forged := ptrace.NewTraces()
+	honest.CopyTo(forged)
+	for _, span := range spansOf(forged) {
+		_, stream := span.Attributes().Get(names.Timeline)
+		for _, a := range ourAttributes {
+			input := inputs[a.Key] != 0 && (stream || a.Key == names.Vantage || a.Key == names.Timeline)
+			if !input {
+				forge(span.Attributes(), a)
+			}
+		}
+	}
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), untrusting(t))
+	require.NoError(t, p.ConsumeTraces(t.Context(), honest))
+	require.NoError(t, p.ConsumeTraces(t.Context(), forged))
+	expected, actual := spansOf(sink.AllTraces()[0]), spansOf(sink.AllTraces()[1])
+	require.Len(t, actual, len(expected))
+	for i := range expected {
+		require.Equal(t, expected[i].Attributes().AsRaw(), actual[i].Attributes().AsRaw(), "span %d", i)
+	}
+	require.Greater(t, len(expected), len(shapes), "phases are added")
+}
+
+// token_sli counts only the requests that the processor derived.
+func TestTrust_ForgedRequestsDoNotCount(t *testing.T) {
+	for _, trust := range []bool{true, false} {
+		traces, spans := newSpans()
+		for _, timeline := range []string{"", "unreadable"} {
+			span := spans.AppendEmpty()
+			for _, a := range ourAttributes {
+				forge(span.Attributes(), a)
+			}
+			span.Attributes().Remove(names.Timeline)
+			if timeline != "" {
+				span.Attributes().PutStr(names.Timeline, timeline)
+			}
+		}
+		addStream(spans, 100, 120)
+		cfg := createDefaultConfig()
+		cfg.TrustAnnotations = trust
+		p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
+		require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+		var verdicts int
+		tally := spanreader.Read(sink.AllTraces()[0], nil, time.Now(), func(r *series.Request) series.Recorded {
+			r.Verdicts.All(func(string, slo.Verdict) bool { verdicts++; return true })
+			return series.Recorded{}
+		})
+		if trust {
+			require.EqualValues(t, 3, tally.Requests)
+			require.Positive(t, verdicts)
+			continue
+		}
+		require.EqualValues(t, 1, tally.Requests)
+		require.Zero(t, verdicts)
+	}
+}
+
+// Inputs are read: they change what is derived.
+func TestTrust_InputsAreRead(t *testing.T) {
+	for key, expected := range map[string]map[string]any{
+		names.Vantage:       {names.Vantage: "client"},
+		names.Outcome:       {names.Outcome: "cancelled"},
+		names.QueueDuration: {names.QueueDuration: 0.03},
+		names.ChunksDropped: {names.ChunkCount: int64(9)},
+		names.StartUnseen:   {names.TimeToFirstToken: nil},
+		names.Frames:        {names.TokenCount: nil},
+	} {
+		t.Run(key, func(t *testing.T) {
+			traces, spans := newSpans()
+			attributes := addStream(spans, 100, 120).Attributes()
+			require.NoError(t, attributes.PutEmpty(key).FromRaw(map[string]any{
+				names.Vantage: "client", names.Outcome: "cancelled", names.QueueDuration: 0.03,
+				names.ChunksDropped: 7, names.StartUnseen: true, names.Frames: true,
+			}[key]))
+			p, sink := newProcessor(t, processortest.NewNopSettings(typ), untrusting(t))
+			require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+			raw := spansOf(sink.AllTraces()[0])[0].Attributes().AsRaw()
+			for name, value := range expected {
+				require.Equal(t, value, raw[name])
+			}
+		})
+	}
+}
+
+// OTLP can carry a key twice. Readers differ in which one they take, so a second one could replace
+// what the processor wrote on the first.
+func TestTrust_RemovesRepeatedInputs(t *testing.T) {
+	traces, err := new(ptrace.JSONUnmarshaler).UnmarshalTraces([]byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[
+		{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
+		{"key":"tokenpulse.vantage","value":{"stringValue":"gateway"}},
+		{"key":"tokenpulse.outcome","value":{"stringValue":"error"}},
+		{"key":"tokenpulse.vantage","value":{"stringValue":"client"}},
+		{"key":"tokenpulse.outcome","value":{"stringValue":"cancelled"}}
+	]}]}]}]}`))
+	require.NoError(t, err)
+	addStream(traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans(), 100)
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), untrusting(t))
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	var vantages, outcomes []string
+	for name, v := range spansOf(sink.AllTraces()[0])[0].Attributes().All() {
+		switch name {
+		case names.Vantage:
+			vantages = append(vantages, v.Str())
+		case names.Outcome:
+			outcomes = append(outcomes, v.Str())
+		}
+	}
+	require.Equal(t, []string{"gateway"}, vantages)
+	require.Equal(t, []string{"success"}, outcomes)
+}
+
+// Behind another Collector, whose processor removed the timelines, its annotations stay.
+func TestTrust_KeepsAnnotationsOfAnotherCollectorByDefault(t *testing.T) {
+	traces, spans := newSpans()
+	for _, a := range ourAttributes {
+		forge(spans.AppendEmpty().Attributes(), a)
+	}
+	before := ptrace.NewTraces()
+	traces.CopyTo(before)
+	for _, span := range spansOf(before) {
+		span.Attributes().Remove(names.Timeline)
+	}
+	for _, span := range spansOf(traces) {
+		span.Attributes().Remove(names.Timeline)
+	}
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	for i, span := range spansOf(sink.AllTraces()[0]) {
+		require.Equal(t, spansOf(before)[i].Attributes().AsRaw(), span.Attributes().AsRaw())
+	}
+}
+
+func TestTrust_CountsRemovedAnnotations(t *testing.T) {
+	reader := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, reader.Shutdown(t.Context())) }()
+	p, _ := newProcessor(t, metadatatest.NewSettings(reader), untrusting(t))
+	traces, spans := newSpans()
+	attributes := addStream(spans, 100).Attributes()
+	attributes.PutStr(names.Vantage, "client")
+	attributes.PutStr(names.Source, "forged")
+	attributes.PutDouble(names.TimeToFirstToken, 0)
+	spans.AppendEmpty().Attributes().PutEmptySlice(names.SLOMet)
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	metadatatest.AssertEqualProcessorTokenLatencyAnnotationsRemoved(t, reader,
+		[]metricdata.DataPoint[int64]{{Value: 3}}, metricdatatest.IgnoreTimestamp())
+}
