@@ -30,7 +30,7 @@ func TestReadme_TokensExample(t *testing.T) {
 }
 
 func TestReadme_LogsExample(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+	readme, err := os.ReadFile("../../docs/log-events.md")
 	require.NoError(t, err)
 	example := regexp.MustCompile(`(?s)<<EOF_LOGS\n(.*?)EOF_LOGS`).FindSubmatch(readme)
 	require.NotNil(t, example)
