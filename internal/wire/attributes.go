@@ -43,7 +43,7 @@ func checkNumber(count int) error {
 }
 
 // appendResource appends the attributes of a Resource to a KeyValueList.
-func appendResource(list, resource []byte) ([]byte, error) {
+func appendResource(list, resource []byte, appendKeyValue func(list, keyValue []byte) ([]byte, error)) ([]byte, error) {
 	for f := range fields(&resource) {
 		var err error
 		switch {

@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 
@@ -38,44 +39,54 @@ func appendJSON(dst []byte, num protowire.Number, v *jsonValue, scratch *[]byte,
 	if depth > maxAttributeDepth {
 		return dst, errAttributeTooNested
 	}
-	dst, start := openMessage(dst, num)
-	var err error
-	switch v.kind {
-	case '"':
-		text, ok := v.unquote(scratch)
+	if !v.isNested() {
+		value, ok := v.scalar(scratch)
 		if !ok {
 			return dst, malformed("an attribute's value is not valid JSON")
 		}
-		dst = appendScalar(dst, &Value{Kind: StringValue, Bytes: text})
-	case 't', 'f':
-		dst = appendScalar(dst, &Value{Kind: BoolValue, Bits: protowire.EncodeBool(v.kind == 't')})
-	case '0':
-		dst = appendScalar(dst, numberValue(v.raw))
-	case '{':
-		var nested int
+		return appendValue(dst, num, &value), nil
+	}
+	dst, start := openMessage(dst, num)
+	var nested int
+	var err error
+	if v.kind == '{' {
 		dst, nested = openMessage(dst, MapValue)
-		if dst, err = appendObject(dst, v.raw, scratch, depth+1); err != nil {
-			return dst, err
-		}
-		dst = closeMessage(dst, nested)
-	case '[':
-		var nested int
+		dst, err = appendObject(dst, v.raw, scratch, depth+1)
+	} else {
 		dst, nested = openMessage(dst, ArrayValue)
 		count := 0
-		for array := openArray(v.raw); array.element(); count++ {
-			if dst, err = appendJSON(dst, arrayValues, &array.value, scratch, depth+2); err != nil {
-				return dst, err
-			}
+		for array := openArray(v.raw); err == nil && array.element(); count++ {
+			dst, err = appendJSON(dst, arrayValues, &array.value, scratch, depth+2)
 		}
-		dst, err = closeMessage(dst, nested), checkNumber(count)
+		err = cmp.Or(err, checkNumber(count))
 	}
-	return closeMessage(dst, start), err
+	if err != nil {
+		return dst, err
+	}
+	return closeMessage(closeMessage(dst, nested), start), nil
 }
 
-func numberValue(number []byte) *Value {
+// scalar returns a string, number, boolean or null as an attribute value. ok is false
+// for invalid strings.
+func (v *jsonValue) scalar(scratch *[]byte) (value Value, ok bool) {
+	switch v.kind {
+	case '"':
+		value.Kind = StringValue
+		value.Bytes, ok = v.unquote(scratch)
+		return value, ok
+	case 't', 'f':
+		return Value{Kind: BoolValue, Bits: protowire.EncodeBool(v.kind == 't')}, true
+	case '0':
+		return numberValue(v.raw), true
+	default:
+		return Value{}, true
+	}
+}
+
+func numberValue(number []byte) Value {
 	if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
-		return &Value{Kind: IntValue, Bits: uint64(n)}
+		return Value{Kind: IntValue, Bits: uint64(n)}
 	}
 	double, _ := strconv.ParseFloat(string(number), 64) // infinite if out of range
-	return &Value{Kind: DoubleValue, Bits: math.Float64bits(double)}
+	return Value{Kind: DoubleValue, Bits: math.Float64bits(double)}
 }

@@ -63,7 +63,11 @@ type logEvents struct {
 }
 
 // add adds the current record to the batch as an event, or returns why it rejects it.
-func (l *logEvents) add(event logEvent, batch *assembly.Batch) error {
+func (l *logEvents) add(batch *assembly.Batch) error {
+	event := eventOf(l.record.name)
+	if event == noEvent {
+		return errNotTokenEvent
+	}
 	id, err := l.streamID(event)
 	if err != nil {
 		return err
@@ -196,25 +200,20 @@ func (l *logEvents) ownStart(start *assembly.Start) error {
 // the record that isSpanAttribute accepts, then the field attributes.
 func (l *logEvents) startAttributes(event logEvent) (err error) {
 	l.attributes = l.attributes[:0]
-	count, message := 0, l.record.message
+	message := l.record.message
 	for f := range fields(&message) {
 		if !f.is(recordAttributes, protowire.BytesType) {
 			continue
 		}
-		key, value := readKeyValue(f.bytes)
-		if !isSpanAttribute(key, &value) {
+		if key, value := readKeyValue(f.bytes); !isSpanAttribute(key, &value) {
 			continue
 		}
-		count++
-		if err := checkNumber(count); err != nil {
-			return err
-		}
-		if l.attributes, err = appendAttribute(l.attributes, key, &value, 0); err != nil {
+		if l.attributes, err = appendCanonical(l.attributes, f.bytes); err != nil {
 			return err
 		}
 	}
-	if !event.isOwn() {
-		return nil
+	if err := checkCount(l.attributes); err != nil || !event.isOwn() {
+		return err
 	}
 	return l.appendAttributesField()
 }
@@ -315,6 +314,6 @@ func (l *logEvents) appendAttributesField() (err error) {
 	if value.Kind != EmptyValue && value.Kind != MapValue {
 		return invalid("attributes must be a map")
 	}
-	l.attributes, err = appendAttributes(l.attributes, value.Bytes, 0)
+	l.attributes, err = appendAttributes(l.attributes, value.Bytes)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -26,19 +27,23 @@ type logRecord struct {
 	spanID   [8]byte
 }
 
-func (r *logRecord) read(message []byte) {
+// read reads an encoded record. It reports false if an ID has a wrong length.
+func (r *logRecord) read(message []byte) bool {
 	*r = logRecord{message: message}
+	ok := true
 	for f := range fields(&message) {
-		switch f.num {
-		case recordTime:
+		switch {
+		case f.is(recordTime, protowire.Fixed64Type):
 			r.unixNano = int64(f.number)
-		case recordObservedTime:
+		case f.is(recordObservedTime, protowire.Fixed64Type):
 			r.observed = int64(f.number)
-		case recordTraceID:
+		case f.is(recordTraceID, protowire.BytesType):
 			copy(r.traceID[:], f.bytes)
-		case recordSpanID:
+			ok = ok && (len(f.bytes) == 0 || len(f.bytes) == len(r.traceID))
+		case f.is(recordSpanID, protowire.BytesType):
 			copy(r.spanID[:], f.bytes)
-		case recordEventName:
+			ok = ok && (len(f.bytes) == 0 || len(f.bytes) == len(r.spanID))
+		case f.is(recordEventName, protowire.BytesType):
 			r.name = f.bytes
 		}
 	}
@@ -47,17 +52,17 @@ func (r *logRecord) read(message []byte) {
 			r.name = value.Bytes
 		}
 	}
+	return ok
 }
 
 // field returns the first attribute of a name. The value is empty if it is missing.
 func (r *logRecord) field(name string) Value {
 	message := r.message
 	for f := range fields(&message) {
-		if f.num != recordAttributes {
-			continue
-		}
-		if key, value := readKeyValue(f.bytes); string(key) == name {
-			return value
+		if f.is(recordAttributes, protowire.BytesType) {
+			if key, value := readKeyValue(f.bytes); string(key) == name {
+				return value
+			}
 		}
 	}
 	return Value{}

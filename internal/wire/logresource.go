@@ -27,24 +27,14 @@ func (r *logResource) attributes() ([]byte, error) {
 }
 
 func (r *logResource) encode() (list []byte, err error) {
-	count, logs := 0, r.logs
-	for outer := range fields(&logs) {
-		if !outer.is(resourceLogsResource, protowire.BytesType) {
+	logs := r.logs
+	for f := range fields(&logs) {
+		if !f.is(resourceLogsResource, protowire.BytesType) {
 			continue
 		}
-		for f := range fields(&outer.bytes) {
-			if !f.is(resourceAttributes, protowire.BytesType) {
-				continue
-			}
-			count++
-			if err := checkNumber(count); err != nil {
-				return nil, err
-			}
-			key, value := readKeyValue(f.bytes)
-			if list, err = appendAttribute(list, key, &value, 0); err != nil {
-				return nil, err
-			}
+		if list, err = appendResource(list, f.bytes, appendCanonical); err != nil {
+			return nil, err
 		}
 	}
-	return bytes.Clone(list), nil // trims spare capacity
+	return bytes.Clone(list), checkCount(list) // Clone trims spare capacity
 }

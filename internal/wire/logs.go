@@ -26,56 +26,56 @@ var errNotTokenEvent = assembly.Errorf(NotTokenEvent,
 type Logs struct{ events logEvents }
 
 // Decode adds the token events of a request to the batch and rejects all other
-// records. It returns an error, and adds nothing, if the request is malformed or
-// beyond the limits of logs.
+// records. It returns an error if the request is malformed or beyond the limits of
+// logs; the batch must then be reset.
 func (l *Logs) Decode(request []byte, batch *assembly.Batch, reject Reject) error {
 	left := maxLogValues
 	if err := exportLogsRequest.check(request, 0, &left); err != nil {
 		return err
 	}
-	l.DecodeTrusted(request, batch, reject)
-	return nil
-}
-
-// DecodeTrusted is Decode without checks, for requests that this process encoded.
-func (l *Logs) DecodeTrusted(request []byte, batch *assembly.Batch, reject Reject) {
 	for f := range fields(&request) {
-		if f.is(requestResourceLogs, protowire.BytesType) {
-			l.events.resource = logResource{logs: f.bytes}
-			if !l.scopes(resourceLogsScopeLogs, batch, reject) {
-				l.scopes(resourceLogsOldScopeLogs, batch, reject)
-			}
+		if !f.is(requestResourceLogs, protowire.BytesType) {
+			continue
+		}
+		l.events.resource = logResource{logs: f.bytes}
+		found, err := l.scopes(resourceLogsScopeLogs, batch, reject)
+		if !found {
+			_, err = l.scopes(resourceLogsOldScopeLogs, batch, reject)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	l.events.resource = logResource{}
+	return nil
 }
 
 // scopes decodes the ScopeLogs in the field num of the current ResourceLogs and
 // reports whether there are any.
-func (l *Logs) scopes(num protowire.Number, batch *assembly.Batch, reject Reject) (found bool) {
+func (l *Logs) scopes(num protowire.Number, batch *assembly.Batch, reject Reject) (found bool, err error) {
 	message := l.events.resource.logs
 	for f := range fields(&message) {
 		if f.is(num, protowire.BytesType) {
 			found = true
-			l.records(f.bytes, batch, reject)
+			if err := l.records(f.bytes, batch, reject); err != nil {
+				return found, err
+			}
 		}
 	}
-	return found
+	return found, nil
 }
 
-func (l *Logs) records(scopeLogs []byte, batch *assembly.Batch, reject Reject) {
+func (l *Logs) records(scopeLogs []byte, batch *assembly.Batch, reject Reject) error {
 	for f := range fields(&scopeLogs) {
 		if !f.is(scopeLogRecords, protowire.BytesType) {
 			continue
 		}
-		l.events.record.read(f.bytes)
-		event := eventOf(l.events.record.name)
-		if event == noEvent {
-			reject(0, "", errNotTokenEvent)
-			continue
+		if !l.events.record.read(f.bytes) {
+			return ErrNotLogs
 		}
-		if err := l.events.add(event, batch); err != nil {
+		if err := l.events.add(batch); err != nil {
 			reject(0, "", err)
 		}
 	}
+	return nil
 }

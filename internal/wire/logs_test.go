@@ -58,7 +58,7 @@ func TestCanonical_DoesNotDependOnFieldOrder(t *testing.T) {
 		"value twice":   list(key, value, value),
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := appendAttributes(nil, encoded, 0)
+			got, err := appendAttributes(nil, encoded)
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 		})
@@ -79,12 +79,12 @@ func FuzzCanonical(f *testing.F) {
 	f.Add(seed)
 	f.Add(seed[:len(seed)-3])
 	f.Fuzz(func(t *testing.T, list []byte) {
-		once, err := appendAttributes(nil, list, 0)
+		once, err := appendAttributes(nil, list)
 		if err != nil {
 			return
 		}
 		require.NoError(t, proto.Unmarshal(once, new(commonv1.KeyValueList)))
-		twice, err := appendAttributes(nil, once, 0)
+		twice, err := appendAttributes(nil, once)
 		require.NoError(t, err)
 		require.Equal(t, once, twice)
 	})

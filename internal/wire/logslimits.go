@@ -22,9 +22,13 @@ const (
 	resourceLogsScopeLogs    = 2
 	resourceLogsOldScopeLogs = 1000 // of OTLP before 0.15
 
+	scopeLogScope   = 1
 	scopeLogRecords = 2
 
+	scopeAttributes = 3
+
 	recordTime         = 1
+	recordBody         = 5
 	recordAttributes   = 6
 	recordTraceID      = 9
 	recordSpanID       = 10
@@ -50,103 +54,56 @@ var (
 	errTooDeep       = invalid("the request has a value that is nested too deep")
 )
 
-// messageType is the known fields of a protobuf message, the usual ones first.
-type messageType struct{ fields []fieldType }
+// messageType lists the fields of a message that are messages themselves.
+type messageType []nestedField
 
-type fieldType struct {
+type nestedField struct {
 	num     protowire.Number
-	kind    protowire.Type
-	message *messageType // of a field that is a message
-	counts  bool         // toward maxLogValues: messages and repeated fields
-	length  int          // of an ID in bytes; it may also be empty
+	message *messageType
 }
 
 // exportLogsRequest is the type of an ExportLogsServiceRequest.
 var exportLogsRequest = func() *messageType {
-	message := func(fields ...fieldType) *messageType { return &messageType{fields} }
-	nested := func(num protowire.Number, message *messageType) fieldType {
-		return fieldType{num: num, kind: protowire.BytesType, message: message, counts: true}
-	}
-	repeated := func(num protowire.Number) fieldType {
-		return fieldType{num: num, kind: protowire.BytesType, counts: true}
-	}
-	id := func(num protowire.Number, length int) fieldType {
-		return fieldType{num: num, kind: protowire.BytesType, length: length}
-	}
-	text := func(num protowire.Number) fieldType { return fieldType{num: num, kind: protowire.BytesType} }
-	varint := func(num protowire.Number) fieldType { return fieldType{num: num, kind: protowire.VarintType} }
-	fixed32 := func(num protowire.Number) fieldType { return fieldType{num: num, kind: protowire.Fixed32Type} }
-	fixed64 := func(num protowire.Number) fieldType { return fieldType{num: num, kind: protowire.Fixed64Type} }
+	value := new(messageType) // contains itself
+	attribute := &messageType{{keyValueValue, value}}
+	array := &messageType{{arrayValues, value}}
+	list := &messageType{{keyValueListValues, attribute}}
+	*value = messageType{{ArrayValue, array}, {MapValue, list}}
 
-	value := new(messageType)                          // contains itself
-	keyStrindex, valueStrindex := varint(3), varint(8) // only in profiles
-	attribute := message(text(keyValueKey), nested(keyValueValue, value), keyStrindex)
-	array := message(nested(arrayValues, value))
-	list := message(nested(keyValueListValues, attribute))
-	value.fields = []fieldType{
-		text(StringValue), varint(BoolValue), varint(IntValue), fixed64(DoubleValue),
-		nested(ArrayValue, array), nested(MapValue, list), text(BytesValue), valueStrindex,
+	resource := &messageType{{resourceAttributes, attribute}, {resourceEntityRefs, new(messageType)}}
+	scope := &messageType{{scopeAttributes, attribute}}
+	record := &messageType{{recordAttributes, attribute}, {recordBody, value}}
+	scopeLogs := &messageType{{scopeLogRecords, record}, {scopeLogScope, scope}}
+	resourceLogs := &messageType{
+		{resourceLogsResource, resource}, {resourceLogsScopeLogs, scopeLogs}, {resourceLogsOldScopeLogs, scopeLogs},
 	}
-
-	schemaURL, typeName, idKeys, descriptionKeys := text(1), text(2), repeated(3), repeated(4)
-	entityRef := message(schemaURL, typeName, idKeys, descriptionKeys)
-	droppedAttributes := varint(2)
-	resource := message(nested(resourceAttributes, attribute), droppedAttributes, nested(resourceEntityRefs, entityRef))
-
-	name, version, attributes, droppedAttributes := text(1), text(2), nested(3, attribute), varint(4)
-	scope := message(name, version, attributes, droppedAttributes)
-
-	severityNumber, severityText, body, droppedAttributes, flags := varint(2), text(3), nested(5, value), varint(7), fixed32(8)
-	record := message(
-		fixed64(recordTime), nested(recordAttributes, attribute), id(recordTraceID, 16), id(recordSpanID, 8), text(recordEventName),
-		fixed64(recordObservedTime), body, severityNumber, severityText, droppedAttributes, flags,
-	)
-	schemaURL = text(3)
-	scopeLogs := message(nested(scopeLogRecords, record), nested(1, scope), schemaURL)
-	resourceLogs := message(
-		nested(resourceLogsResource, resource), nested(resourceLogsScopeLogs, scopeLogs), nested(resourceLogsOldScopeLogs, scopeLogs), schemaURL,
-	)
-	return message(nested(requestResourceLogs, resourceLogs))
+	return &messageType{{requestResourceLogs, resourceLogs}}
 }()
 
-// check checks that a message has the type and is within the limits of logs. left is
-// the number of values that the request may still have.
+// check checks that a message is well-formed and within the limits of logs. left is
+// the number of messages that the request may still have.
 func (t *messageType) check(message []byte, depth int, left *int) error {
 	if depth > maxLogDepth {
 		return errTooDeep
 	}
+	if *left--; *left < 0 {
+		return errTooManyValues
+	}
 	for f := range fields(&message) {
-		known := t.field(f.num)
-		if known == nil {
-			continue
-		}
-		if f.kind != known.kind || known.length > 0 && len(f.bytes) != 0 && len(f.bytes) != known.length {
-			return ErrNotLogs
-		}
-		if known.counts {
-			*left--
-		}
-		if *left < 0 {
-			return errTooManyValues
-		}
-		if known.message != nil {
-			if err := known.message.check(f.bytes, depth+1, left); err != nil {
+		for _, nested := range *t {
+			if nested.num != f.num {
+				continue
+			}
+			if f.kind != protowire.BytesType {
+				return ErrNotLogs
+			}
+			if err := nested.message.check(f.bytes, depth+1, left); err != nil {
 				return err
 			}
 		}
 	}
 	if len(message) > 0 {
 		return ErrNotLogs
-	}
-	return nil
-}
-
-// field returns the field of a number, or nil.
-func (t *messageType) field(num protowire.Number) *fieldType {
-	for i := range t.fields {
-		if t.fields[i].num == num {
-			return &t.fields[i]
-		}
 	}
 	return nil
 }

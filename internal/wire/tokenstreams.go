@@ -76,7 +76,7 @@ func (d *TokenStreams) resourceTokenStreams(message []byte, batch *assembly.Batc
 	for f := range fields(&rest) {
 		if f.is(resourceTokenStreamsResource, protowire.BytesType) {
 			var err error
-			if d.resource, err = appendResource(d.resource, f.bytes); err != nil {
+			if d.resource, err = appendResource(d.resource, f.bytes, appendKeyValue); err != nil {
 				return err
 			}
 		}

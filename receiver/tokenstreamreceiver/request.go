@@ -107,8 +107,7 @@ func (r *request) readLogsJSON(body []byte) error {
 	if err != nil {
 		return wire.ErrNotLogs
 	}
-	r.logs.DecodeTrusted(message, r.batch, r.reject)
-	return nil
+	return r.readLogsProtobuf(message)
 }
 
 // readLines reads the available lines into the batch.
