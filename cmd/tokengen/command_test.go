@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/fakereceiver"
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/recording"
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/send"
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
@@ -89,7 +88,7 @@ func TestDemoRecording_HasAllOutcomes(t *testing.T) {
 func TestReplay_EveryTransport(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
-			receiver := fakereceiver.Start(t)
+			receiver := startReceiver(t)
 			out, err := run(t.Context(), "replay", demo, "--transport", string(transport), "--endpoint", receiver.Endpoint(transport))
 			require.NoError(t, err)
 			require.Equal(t, readRecording(t, demo), receiver.Streams())
@@ -101,7 +100,7 @@ func TestReplay_EveryTransport(t *testing.T) {
 func TestReplay_FillsMissingAttributes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bare.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte(`{"event":"start","stream_id":"s","time_unix_nano":"1795233292181556000"}`), 0o600))
-	receiver := fakereceiver.Start(t)
+	receiver := startReceiver(t)
 	_, err := run(t.Context(), "replay", path, "--endpoint", receiver.Endpoint(send.NDJSON), "--service", "svc", "--model", "m", "--provider", "p")
 	require.NoError(t, err)
 	s := receiver.Streams()[0]
@@ -114,7 +113,7 @@ func TestReplay_RealSpeedShiftsToNow(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(`{"event":"start","stream_id":"s","time_unix_nano":"1000"}
 {"event":"chunk","stream_id":"s","time_unix_nano":"50001000"}
 {"event":"end","stream_id":"s","time_unix_nano":"100001000"}`), 0o600))
-	receiver := fakereceiver.Start(t)
+	receiver := startReceiver(t)
 	before := time.Now().UnixNano()
 	_, err := run(t.Context(), "replay", path, "--speed", "real", "--endpoint", receiver.Endpoint(send.NDJSON))
 	after := time.Now().UnixNano()
@@ -128,7 +127,7 @@ func TestReplay_RealSpeedShiftsToNow(t *testing.T) {
 
 func TestGenerate_EqualSeedsGiveEqualStreams(t *testing.T) {
 	generate := func(args ...string) []*stream.Stream {
-		receiver := fakereceiver.Start(t)
+		receiver := startReceiver(t)
 		_, err := run(t.Context(), append([]string{"generate", "--fast", "--transport", "grpc", "--endpoint", receiver.Endpoint(send.GRPC)}, args...)...)
 		require.NoError(t, err)
 		streams := receiver.Streams()
@@ -145,7 +144,7 @@ func TestGenerate_EqualSeedsGiveEqualStreams(t *testing.T) {
 }
 
 func TestGenerate_FastTrafficEndsAboutNow(t *testing.T) {
-	receiver := fakereceiver.Start(t)
+	receiver := startReceiver(t)
 	now := time.Now()
 	_, err := run(t.Context(), "generate", "--fast", "--duration", "1h", "--rate", "0.1", "--transport", "protobuf", "--endpoint", receiver.Endpoint(send.Protobuf))
 	require.NoError(t, err)
@@ -158,7 +157,7 @@ func TestGenerate_StopEndsStreamsAsCancelled(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
-			receiver := fakereceiver.Start(t)
+			receiver := startReceiver(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			_, err := run(ctx, "generate", "--concurrency", "5", "--tpot", "1s", "--prefill", "1ms", "--transport", string(transport), "--endpoint", receiver.Endpoint(transport))
@@ -178,7 +177,7 @@ func TestGenerate_StopEndsStreamsAsCancelled(t *testing.T) {
 }
 
 func TestCommand_ErrorNamesFlagAndRemedy(t *testing.T) {
-	receiver := fakereceiver.Start(t)
+	receiver := startReceiver(t)
 	endpoint := receiver.Endpoint(send.NDJSON)
 	receiver.Reject(2)
 	notARecording := filepath.Join(t.TempDir(), "no.jsonl")

@@ -1,9 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fakereceiver replaces the token_stream receiver in tokengen's own tests.
-// It runs real HTTP and gRPC servers and keeps the streams that they accept.
-package fakereceiver
+package main
 
 import (
 	"bytes"
@@ -25,15 +23,16 @@ import (
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
-// Receiver keeps the streams that it accepts.
-type Receiver struct {
+// fakeReceiver replaces the token_stream receiver. It runs real HTTP and gRPC servers
+// and keeps the streams that they accept.
+type fakeReceiver struct {
 	tokenpulsev1.UnimplementedTokenStreamServiceServer
 	t          *testing.T
 	http, grpc string
 
 	// mu guards everything declared below.
 	mu             sync.Mutex
-	refusals       []Refusal
+	refusals       []refusal
 	rejects        int64
 	lines          bytes.Buffer // NDJSON
 	streams        map[string]*stream.Stream
@@ -43,8 +42,8 @@ type Receiver struct {
 	authorizations []string
 }
 
-// Refusal is an error response to a request.
-type Refusal struct {
+// refusal is an error response to a request.
+type refusal struct {
 	Status     int
 	Code       codes.Code
 	RetryAfter time.Duration
@@ -53,10 +52,10 @@ type Refusal struct {
 	AfterLines int
 }
 
-// Start runs a receiver until the test ends.
-func Start(t *testing.T) *Receiver {
+// startReceiver runs a receiver until the test ends.
+func startReceiver(t *testing.T) *fakeReceiver {
 	t.Helper()
-	r := &Receiver{t: t, streams: map[string]*stream.Stream{}}
+	r := &fakeReceiver{t: t, streams: map[string]*stream.Stream{}}
 	httpServer := httptest.NewServer(r)
 	t.Cleanup(httpServer.Close)
 	r.http = httpServer.Listener.Addr().String()
@@ -76,7 +75,7 @@ func Start(t *testing.T) *Receiver {
 }
 
 // Endpoint returns the receiver's address for a transport.
-func (r *Receiver) Endpoint(transport send.Transport) string {
+func (r *fakeReceiver) Endpoint(transport send.Transport) string {
 	if transport == send.GRPC || transport == send.GRPCStream {
 		return r.grpc
 	}
@@ -84,14 +83,14 @@ func (r *Receiver) Endpoint(transport send.Transport) string {
 }
 
 // Refuse makes the receiver refuse the next requests, one per refusal.
-func (r *Receiver) Refuse(refusals ...Refusal) {
+func (r *fakeReceiver) Refuse(refusals ...refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refusals = refusals
 }
 
 // Reject makes every response report this many rejected items.
-func (r *Receiver) Reject(items int64) {
+func (r *fakeReceiver) Reject(items int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.rejects = items
@@ -99,28 +98,28 @@ func (r *Receiver) Reject(items int64) {
 
 // Received returns how many NDJSON lines or protobuf messages have arrived, including
 // those of requests that are still open.
-func (r *Receiver) Received() int {
+func (r *fakeReceiver) Received() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.received
 }
 
 // Requests returns how many requests were accepted.
-func (r *Receiver) Requests() int {
+func (r *fakeReceiver) Requests() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.requests
 }
 
 // Authorizations returns the authorization header of every request.
-func (r *Receiver) Authorizations() []string {
+func (r *fakeReceiver) Authorizations() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.authorizations)
 }
 
 // Streams returns the accepted streams in the order of their starts.
-func (r *Receiver) Streams() []*stream.Stream {
+func (r *fakeReceiver) Streams() []*stream.Stream {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lines.Len() > 0 {
@@ -133,19 +132,19 @@ func (r *Receiver) Streams() []*stream.Stream {
 
 // begin records the authorization of a new request. It returns the request's refusal
 // and true if the request is to be refused.
-func (r *Receiver) begin(authorization string) (Refusal, bool) {
+func (r *fakeReceiver) begin(authorization string) (refusal, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.authorizations = append(r.authorizations, authorization)
 	if len(r.refusals) == 0 {
-		return Refusal{}, false
+		return refusal{}, false
 	}
 	first := r.refusals[0]
 	r.refusals = r.refusals[1:]
 	return first, true
 }
 
-func (r *Receiver) countReceived() {
+func (r *fakeReceiver) countReceived() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.received++

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fakereceiver
+package main
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 )
 
 // accept decodes a message as the comments of the wire schema define it.
-func (r *Receiver) accept(message *tokenpulsev1.ExportTokenStreamsRequest) error {
+func (r *fakeReceiver) accept(message *tokenpulsev1.ExportTokenStreamsRequest) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, group := range message.GetResourceTokenStreams() {
@@ -28,7 +28,7 @@ func (r *Receiver) accept(message *tokenpulsev1.ExportTokenStreamsRequest) error
 	return nil
 }
 
-func (r *Receiver) acceptPart(group *tokenpulsev1.ResourceTokenStreams, part *tokenpulsev1.TokenStream) error {
+func (r *fakeReceiver) acceptPart(group *tokenpulsev1.ResourceTokenStreams, part *tokenpulsev1.TokenStream) error {
 	s, ok := r.streams[part.GetStreamId()]
 	if start := part.GetStart(); start != nil {
 		if ok {
@@ -37,8 +37,8 @@ func (r *Receiver) acceptPart(group *tokenpulsev1.ResourceTokenStreams, part *to
 		s = &stream.Stream{
 			ID: part.GetStreamId(), Start: int64(start.GetTimeUnixNano()),
 			TraceID: start.GetTraceId(), SpanID: start.GetSpanId(), ParentSpanID: start.GetParentSpanId(),
-			Vantage: vantage.Vantage(start.GetVantage()), Attributes: attributes(start.GetAttributes()),
-			Resource: &stream.Resource{Attributes: attributes(group.GetResource().GetAttributes())},
+			Vantage: vantage.Vantage(start.GetVantage()), Attributes: attributesOf(start.GetAttributes()),
+			Resource: &stream.Resource{Attributes: attributesOf(group.GetResource().GetAttributes())},
 		}
 		r.streams[s.ID] = s
 		r.order = append(r.order, s)
@@ -49,12 +49,12 @@ func (r *Receiver) acceptPart(group *tokenpulsev1.ResourceTokenStreams, part *to
 		s.Scheduled = int64(at)
 	}
 	for _, run := range part.GetChunkRuns() {
-		s.Chunks = append(s.Chunks, chunks(run)...)
+		s.Chunks = append(s.Chunks, chunksOf(run)...)
 	}
 	if end := part.GetEnd(); end != nil {
 		s.End = &stream.End{
 			Time: int64(end.GetTimeUnixNano()), FinishReason: end.GetFinishReason(), Error: end.GetError(),
-			Cancelled: end.GetCancelled(), Attributes: attributes(end.GetAttributes()),
+			Cancelled: end.GetCancelled(), Attributes: attributesOf(end.GetAttributes()),
 		}
 		if u := end.GetUsage(); u != nil {
 			s.End.Usage = &stream.Usage{
@@ -66,7 +66,7 @@ func (r *Receiver) acceptPart(group *tokenpulsev1.ResourceTokenStreams, part *to
 	return nil
 }
 
-func chunks(run *tokenpulsev1.ChunkRun) []stream.Chunk {
+func chunksOf(run *tokenpulsev1.ChunkRun) []stream.Chunk {
 	unit := max(int64(run.GetDeltaUnitNanos()), 1)
 	at := int64(run.GetTimeUnixNano())
 	var out []stream.Chunk
@@ -84,18 +84,18 @@ func chunks(run *tokenpulsev1.ChunkRun) []stream.Chunk {
 	return out
 }
 
-func attributes(pairs []*commonv1.KeyValue) stream.Attributes {
+func attributesOf(pairs []*commonv1.KeyValue) stream.Attributes {
 	var out stream.Attributes
 	for _, pair := range pairs {
 		if out == nil {
 			out = stream.Attributes{}
 		}
-		out[pair.GetKey()] = value(pair.GetValue())
+		out[pair.GetKey()] = valueOf(pair.GetValue())
 	}
 	return out
 }
 
-func value(v *commonv1.AnyValue) any {
+func valueOf(v *commonv1.AnyValue) any {
 	switch v := v.GetValue().(type) {
 	case *commonv1.AnyValue_StringValue:
 		return v.StringValue
@@ -108,11 +108,11 @@ func value(v *commonv1.AnyValue) any {
 	case *commonv1.AnyValue_ArrayValue:
 		var out []any
 		for _, element := range v.ArrayValue.GetValues() {
-			out = append(out, value(element))
+			out = append(out, valueOf(element))
 		}
 		return out
 	case *commonv1.AnyValue_KvlistValue:
-		return attributes(v.KvlistValue.GetValues())
+		return attributesOf(v.KvlistValue.GetValues())
 	default:
 		return nil
 	}

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fakereceiver
+package main
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 )
 
 // Export implements the unary call.
-func (r *Receiver) Export(ctx context.Context, message *tokenpulsev1.ExportTokenStreamsRequest) (*tokenpulsev1.ExportTokenStreamsResponse, error) {
+func (r *fakeReceiver) Export(ctx context.Context, message *tokenpulsev1.ExportTokenStreamsRequest) (*tokenpulsev1.ExportTokenStreamsResponse, error) {
 	if err := r.grpcRefusal(ctx); err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (r *Receiver) Export(ctx context.Context, message *tokenpulsev1.ExportToken
 }
 
 // Stream implements the client-streaming call.
-func (r *Receiver) Stream(call grpc.ClientStreamingServer[tokenpulsev1.ExportTokenStreamsRequest, tokenpulsev1.ExportTokenStreamsResponse]) error {
+func (r *fakeReceiver) Stream(call grpc.ClientStreamingServer[tokenpulsev1.ExportTokenStreamsRequest, tokenpulsev1.ExportTokenStreamsResponse]) error {
 	if err := r.grpcRefusal(call.Context()); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (r *Receiver) Stream(call grpc.ClientStreamingServer[tokenpulsev1.ExportTok
 	}
 }
 
-func (r *Receiver) response() *tokenpulsev1.ExportTokenStreamsResponse {
+func (r *fakeReceiver) response() *tokenpulsev1.ExportTokenStreamsResponse {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests++
@@ -63,7 +63,7 @@ func (r *Receiver) response() *tokenpulsev1.ExportTokenStreamsResponse {
 	}}
 }
 
-func (r *Receiver) grpcRefusal(ctx context.Context) error {
+func (r *fakeReceiver) grpcRefusal(ctx context.Context) error {
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	refused, ok := r.begin(strings.Join(incoming.Get("authorization"), ","))
 	if !ok {

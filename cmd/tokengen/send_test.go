@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package send_test
+package main
 
 import (
 	"bytes"
@@ -14,18 +14,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 
-	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/fakereceiver"
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/recording"
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/send"
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const begin = int64(1_795_233_292_181_556_789)
 
@@ -73,7 +69,7 @@ func wholeParts(streams []*stream.Stream) []stream.Part {
 	return parts
 }
 
-func newSender(t *testing.T, receiver *fakereceiver.Receiver, transport send.Transport) (send.Sender, *send.Stats) {
+func newSender(t *testing.T, receiver *fakeReceiver, transport send.Transport) (send.Sender, *send.Stats) {
 	t.Helper()
 	stats := &send.Stats{}
 	sender, err := send.New(send.Config{
@@ -88,7 +84,7 @@ func TestSend_EveryTransportSendsSameStreams(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
-			receiver := fakereceiver.Start(t)
+			receiver := startReceiver(t)
 			sender, stats := newSender(t, receiver, transport)
 			require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))
 			require.NoError(t, sender.Close(t.Context()))
@@ -104,7 +100,7 @@ func TestSend_EveryTransportSendsSameStreams(t *testing.T) {
 func TestSend_LiveTransportSendsEventsImmediately(t *testing.T) {
 	for _, transport := range []send.Transport{send.NDJSON, send.GRPCStream} {
 		t.Run(string(transport), func(t *testing.T) {
-			receiver := fakereceiver.Start(t)
+			receiver := startReceiver(t)
 			sender, _ := newSender(t, receiver, transport)
 			s := everything()[0]
 			parts := []stream.Part{{Stream: s, Start: true}, {Stream: s, Scheduled: true}}
@@ -128,7 +124,7 @@ func TestSend_LiveTransportSendsEventsImmediately(t *testing.T) {
 func TestSend_LiveTransportStartsNewRequestAt5000Events(t *testing.T) {
 	for _, transport := range []send.Transport{send.NDJSON, send.GRPCStream} {
 		t.Run(string(transport), func(t *testing.T) {
-			receiver := fakereceiver.Start(t)
+			receiver := startReceiver(t)
 			sender, _ := newSender(t, receiver, transport)
 			s := &stream.Stream{ID: "long", Resource: resource, Start: begin}
 			for i := range 12_000 {
@@ -146,17 +142,17 @@ func TestSend_LiveTransportStartsNewRequestAt5000Events(t *testing.T) {
 }
 
 func TestSend_RetriesTemporaryFailure(t *testing.T) {
-	refusals := map[string]fakereceiver.Refusal{
+	refusals := map[string]refusal{
 		"too many requests": {Status: http.StatusTooManyRequests, Code: codes.ResourceExhausted},
 		"unavailable":       {Status: http.StatusServiceUnavailable, Code: codes.Unavailable},
 	}
-	for name, refusal := range refusals {
+	for name, r := range refusals {
 		t.Run(name, func(t *testing.T) {
 			for _, transport := range send.Transports {
 				t.Run(string(transport), func(t *testing.T) {
 					t.Parallel()
-					receiver := fakereceiver.Start(t)
-					receiver.Refuse(refusal, refusal)
+					receiver := startReceiver(t)
+					receiver.Refuse(r, r)
 					sender, stats := newSender(t, receiver, transport)
 					// A live sender notices the failure in the second Send and must repeat
 					// the parts of the first.
@@ -183,8 +179,8 @@ func TestSend_ContinuesAfterProcessedLines(t *testing.T) {
 	for after := 1; after <= events; after++ {
 		t.Run(fmt.Sprint(after, " lines"), func(t *testing.T) {
 			t.Parallel()
-			receiver := fakereceiver.Start(t)
-			receiver.Refuse(fakereceiver.Refusal{Status: http.StatusTooManyRequests, AfterLines: after})
+			receiver := startReceiver(t)
+			receiver.Refuse(refusal{Status: http.StatusTooManyRequests, AfterLines: after})
 			sender, stats := newSender(t, receiver, send.NDJSON)
 			require.NoError(t, sender.Send(t.Context(), parts))
 			require.NoError(t, sender.Close(t.Context()))
@@ -198,8 +194,8 @@ func TestSend_WaitsForRetryAfter(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
-			receiver := fakereceiver.Start(t)
-			receiver.Refuse(fakereceiver.Refusal{Status: http.StatusTooManyRequests, Code: codes.ResourceExhausted, RetryAfter: 2 * time.Second})
+			receiver := startReceiver(t)
+			receiver.Refuse(refusal{Status: http.StatusTooManyRequests, Code: codes.ResourceExhausted, RetryAfter: 2 * time.Second})
 			sender, _ := newSender(t, receiver, transport)
 			began := time.Now()
 			require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))
@@ -213,8 +209,8 @@ func TestSend_DoesNotRetryPermanentError(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
-			receiver := fakereceiver.Start(t)
-			receiver.Refuse(fakereceiver.Refusal{Status: http.StatusUnauthorized, Code: codes.Unauthenticated})
+			receiver := startReceiver(t)
+			receiver.Refuse(refusal{Status: http.StatusUnauthorized, Code: codes.Unauthenticated})
 			sender, stats := newSender(t, receiver, transport)
 			err := sender.Send(t.Context(), wholeParts(everything()))
 			if closeErr := sender.Close(t.Context()); err == nil {
@@ -230,7 +226,7 @@ func TestSend_CountsRejections(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
-			receiver := fakereceiver.Start(t)
+			receiver := startReceiver(t)
 			receiver.Reject(3)
 			sender, stats := newSender(t, receiver, transport)
 			require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fakereceiver
+package main
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 )
 
 // ServeHTTP implements POST /v1/tokens.
-func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+func (r *fakeReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if request.URL.Path != "/v1/tokens" || request.Method != http.MethodPost {
 		http.NotFound(w, request)
 		return
@@ -61,7 +61,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	_, _ = io.WriteString(w, `{"accepted":1,"rejected":0,"errors":[]}`)
 }
 
-func (r *Receiver) refuseAfterLines(w http.ResponseWriter, body io.Reader, refused Refusal) {
+func (r *fakeReceiver) refuseAfterLines(w http.ResponseWriter, body io.Reader, refused refusal) {
 	lines := bufio.NewScanner(body)
 	for range refused.AfterLines {
 		lines.Scan()
@@ -75,7 +75,7 @@ func (r *Receiver) refuseAfterLines(w http.ResponseWriter, body io.Reader, refus
 	fmt.Fprintf(w, `{"accepted":%d,"rejected":1,"errors":[{"message":"full"}]}`, refused.AfterLines-1)
 }
 
-func (r *Receiver) acceptLines(body io.Reader) error {
+func (r *fakeReceiver) acceptLines(body io.Reader) error {
 	lines := bufio.NewScanner(body)
 	var all []string
 	for lines.Scan() {
@@ -91,7 +91,7 @@ func (r *Receiver) acceptLines(body io.Reader) error {
 	return nil
 }
 
-func (r *Receiver) acceptMessage(body io.Reader, decode func([]byte, proto.Message) error) error {
+func (r *fakeReceiver) acceptMessage(body io.Reader, decode func([]byte, proto.Message) error) error {
 	b, err := io.ReadAll(body)
 	if err != nil {
 		return err
