@@ -166,7 +166,7 @@ func requirePlainSpan(t *testing.T, s *plainStream, want plainAnswer, span ptrac
 		}
 	}
 	var estimated []string
-	if list, ok := attributes.Get(names.Estimate); ok {
+	if list, ok := attributes.Get(names.Estimated); ok {
 		for _, listed := range list.Slice().All() {
 			estimated = append(estimated, listed.Str())
 		}

@@ -34,7 +34,7 @@ func (a *alerts) event(into plog.LogRecordSlice, name string, at pcommon.Timesta
 	identity := series.IdentityOf(this.Series)
 	attributes := event.Attributes()
 	seriesAttributes(a.dimensions, names.Vantage, &identity).MoveTo(attributes)
-	attributes.PutStr(names.SLOAttribute, this.SLO)
+	attributes.PutStr(names.SLOEventName, this.SLO)
 	attributes.PutStr(names.SLOAlertName, kind.Name)
 	attributes.PutStr(names.SLOAlertSeverity, severity)
 	attributes.PutDouble(names.SLOAlertFactor, kind.Factor)

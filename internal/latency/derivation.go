@@ -23,7 +23,7 @@ type derivation struct {
 func (d *derivation) derive() {
 	first := d.firstToken()
 	d.latency.Outcome = outcome(d.request, first.Known || d.arrivals.chunks > 0 || d.dropped() > 0)
-	if !d.request.StartUnseen {
+	if !d.request.StartUnknown {
 		d.set(RequestDuration, d.request.Duration, false)
 	}
 	d.countClockAnomalies(first)
@@ -56,7 +56,7 @@ func (d *derivation) firstToken() Milestone {
 		return Milestone{d.arrivals.first, true, false}
 	}
 	for _, reported := range d.request.FirstToken {
-		if reported.Known && d.latency.accepts(reported.After, d.limit) {
+		if reported.Known && d.latency.accepts(reported.Offset, d.limit) {
 			return reported
 		}
 	}
@@ -69,11 +69,11 @@ func (d *derivation) firstToken() Milestone {
 // countClockAnomalies counts a first token before the start and an end before the last
 // token. Those in between are counted during the walk.
 func (d *derivation) countClockAnomalies(first Milestone) {
-	last := first.After
+	last := first.Offset
 	if d.arrivals.chunks > 0 {
 		last = d.arrivals.last
 	}
-	if first.After < 0 {
+	if first.Offset < 0 {
 		d.latency.ClockAnomalies++
 	}
 	if d.request.Duration < last {
@@ -82,14 +82,14 @@ func (d *derivation) countClockAnomalies(first Milestone) {
 }
 
 func (d *derivation) milestones(first Milestone) {
-	if d.arrivals.chunks > 0 || !first.Known && !d.request.TokensUnwatched {
+	if d.arrivals.chunks > 0 || !first.Known && !d.request.TokensNotObserved {
 		d.latency.ChunkCount = Known(d.arrivals.chunks + d.dropped())
 	}
-	if d.request.StartUnseen {
+	if d.request.StartUnknown {
 		return
 	}
 	if first.Known {
-		d.set(TimeToFirstToken, first.After, first.Estimated)
+		d.set(TimeToFirstToken, first.Offset, first.Estimated)
 	}
 	if output := d.arrivals.firstOutput; output.Known && !d.request.Frames {
 		d.set(TimeToFirstOutputToken, output.Value, false)
@@ -97,7 +97,7 @@ func (d *derivation) milestones(first Milestone) {
 }
 
 func (d *derivation) phases(first Milestone) {
-	if !d.request.StartUnseen {
+	if !d.request.StartUnknown {
 		d.queueAndPrefill(first)
 	}
 	d.decode(first)
@@ -119,9 +119,9 @@ func (d *derivation) queueAndPrefill(first Milestone) {
 		return
 	}
 	if d.latency.Measures[QueueDuration].Known {
-		d.set(PrefillDuration, first.After-d.request.Queue.Value, first.Estimated)
+		d.set(PrefillDuration, first.Offset-d.request.Queue.Value, first.Estimated)
 	} else { // an upper bound: includes queue and network
-		d.set(PrefillDuration, first.After, true)
+		d.set(PrefillDuration, first.Offset, true)
 	}
 }
 
@@ -133,11 +133,11 @@ func (d *derivation) decode(first Milestone) {
 		d.set(DecodeDuration, d.request.Decode.Value, d.request.DecodeEstimated)
 	case !first.Known:
 	case d.arrivals.chunks > 0 && d.request.LastChunksDropped == 0:
-		d.set(DecodeDuration, d.arrivals.last-first.After, d.request.Frames)
+		d.set(DecodeDuration, d.arrivals.last-first.Offset, d.request.Frames)
 	case d.request.LastToken.Known:
-		d.set(DecodeDuration, d.request.LastToken.Value-first.After, first.Estimated)
+		d.set(DecodeDuration, d.request.LastToken.Value-first.Offset, first.Estimated)
 	default:
-		d.set(DecodeDuration, d.request.Duration-first.After, true)
+		d.set(DecodeDuration, d.request.Duration-first.Offset, true)
 	}
 }
 
@@ -203,8 +203,8 @@ func (d *derivation) denominator(tokens int64) int64 {
 func (d *derivation) gaps() {
 	gaps, partial := &d.arrivals.gaps, d.partial()
 	if d.arrivals.chunks == 0 {
-		d.latency.InterToken = d.plausible(d.request.Chunks.InterToken)
-		d.latency.InterChunk = d.plausible(d.request.Chunks.InterChunk)
+		d.latency.InterToken = d.plausible(d.request.ReportedGaps.InterToken)
+		d.latency.InterChunk = d.plausible(d.request.ReportedGaps.InterChunk)
 		return
 	}
 	d.latency.InterToken = gaps.summarize(&gaps.interToken, partial)
@@ -216,7 +216,7 @@ func (d *derivation) gaps() {
 		d.latency.StallCount = d.arrivals.stalls
 		d.set(StallDuration, d.stallTime(), partial)
 	}
-	if d.arrivals.fluidity.started && !d.request.StartUnseen && d.request.FirstChunksDropped == 0 {
+	if d.arrivals.fluidity.started && !d.request.StartUnknown && d.request.FirstChunksDropped == 0 {
 		d.latency.Measures[FluidityIndex] = Measure{d.arrivals.fluidity.index(), true, partial}
 	}
 }

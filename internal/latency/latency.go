@@ -22,7 +22,7 @@ const (
 	RequestTokenRate // tokens per second
 	StallDuration
 	FluidityIndex // 0..1
-	Quantities    // number of quantities
+	NumQuantities // number of quantities
 )
 
 // Measure is the value of a quantity. It is absent unless Known: an absent value is
@@ -42,12 +42,12 @@ const (
 	P95
 	P99
 	Max
-	Statistics // number of statistics
+	NumStatistics // number of statistics
 )
 
 // Distribution summarizes the gaps of one request, in seconds. If they come from a
 // timeline, Mean and Max are exact, and the percentiles are within 0.55%.
-type Distribution [Statistics]Measure
+type Distribution [NumStatistics]Measure
 
 // Reason classifies why a value was rejected.
 type Reason uint8
@@ -56,18 +56,18 @@ type Reason uint8
 const (
 	Negative Reason = iota
 	LongerThanRequest
-	Reasons // number of reasons
+	NumReasons // number of reasons
 )
 
 func (r Reason) String() string {
-	return [Reasons]string{"negative", "longer_than_request"}[r]
+	return [NumReasons]string{"negative", "longer_than_request"}[r]
 }
 
 // Latency is what a request's timings mean.
 type Latency struct {
 	// Outcome is one of names.Outcome*.
 	Outcome  string
-	Measures [Quantities]Measure
+	Measures [NumQuantities]Measure
 	// InterToken has one sample for each token after the first chunk, InterChunk one
 	// for each chunk after the first.
 	InterToken, InterChunk Distribution
@@ -87,7 +87,7 @@ type Latency struct {
 	// last chunk and end.
 	ClockAnomalies int64
 	// Rejected counts values outside [0, request duration], by reason.
-	Rejected [Reasons]int64
+	Rejected [NumReasons]int64
 }
 
 // accepts reports whether a duration is inside [0, limit]. It counts a rejected one.

@@ -50,8 +50,8 @@ func analyze(t *testing.T, options Options, request Request, chunks []chunk) Lat
 }
 
 // firstTokenAt is a reported first token.
-func firstTokenAt(after time.Duration) [Trusts]Milestone {
-	return [Trusts]Milestone{RelativeTime: {After: after, Known: true}}
+func firstTokenAt(after time.Duration) [NumTimeSources]Milestone {
+	return [NumTimeSources]Milestone{RelativeTime: {Offset: after, Known: true}}
 }
 
 var standard = Options{StallThreshold: 500 * time.Millisecond}
@@ -492,27 +492,27 @@ func TestAnalyze_Counts(t *testing.T) {
 			request: Request{Duration: time.Second},
 			chunks:  contents(10, 5, 20, 15, 30),
 			expected: Latency{
-				ChunkCount: Known(int64(5)), TokenCount: Known(int64(5)), ClockAnomalies: 2, Rejected: [Reasons]int64{Negative: 2},
+				ChunkCount: Known(int64(5)), TokenCount: Known(int64(5)), ClockAnomalies: 2, Rejected: [NumReasons]int64{Negative: 2},
 			},
 		},
 		"first chunk before the start": { // TTFT, TTFO and prefill are negative
 			request: Request{Duration: time.Second},
 			chunks:  contents(-10, 5),
 			expected: Latency{
-				ChunkCount: Known(int64(2)), TokenCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [Reasons]int64{Negative: 3},
+				ChunkCount: Known(int64(2)), TokenCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [NumReasons]int64{Negative: 3},
 			},
 		},
 		"gap longer than the request, end before the last chunk": {
 			request: Request{Duration: 100 * ms},
 			chunks:  contents(10, 120), // gap and decode: 110
 			expected: Latency{
-				ChunkCount: Known(int64(2)), TokenCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [Reasons]int64{LongerThanRequest: 2},
+				ChunkCount: Known(int64(2)), TokenCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [NumReasons]int64{LongerThanRequest: 2},
 			},
 		},
 		"end before the start, no chunks": {
 			request: Request{Duration: -5},
 			expected: Latency{
-				ChunkCount: Known(int64(0)), ClockAnomalies: 1, Rejected: [Reasons]int64{Negative: 1},
+				ChunkCount: Known(int64(0)), ClockAnomalies: 1, Rejected: [NumReasons]int64{Negative: 1},
 			},
 		},
 	}
@@ -547,8 +547,8 @@ func TestAnalyze_Outcome(t *testing.T) {
 		"success without tokens":              {Request{Outcome: "success"}, nil, names.OutcomeError},
 		"success with usage only":             {Request{Outcome: "success", OutputTokens: Known(int64(9))}, nil, names.OutcomeError},
 		"success with a reported first token": {Request{Outcome: "success", FirstToken: firstTokenAt(ms)}, nil, names.OutcomeSuccess},
-		"tokens not observed":                 {Request{TokensUnwatched: true}, nil, names.OutcomeSuccess},
-		"tokens not observed, status error":   {Request{TokensUnwatched: true, Failed: true}, nil, names.OutcomeError},
+		"tokens not observed":                 {Request{TokensNotObserved: true}, nil, names.OutcomeSuccess},
+		"tokens not observed, status error":   {Request{TokensNotObserved: true, Failed: true}, nil, names.OutcomeError},
 		"success with all chunks dropped":     {Request{Outcome: "success", LastChunksDropped: 3}, nil, names.OutcomeSuccess},
 	}
 	for name, test := range tests {
@@ -606,7 +606,7 @@ func TestAnalyze_TruncatedNanosecondsDoNotCrossLimits(t *testing.T) {
 		l, err := NewAnalyzer(options).Analyze(Request{Duration: time.Duration(end - start)}, walk)
 		require.NoError(t, err)
 		require.Zero(t, l.ClockAnomalies)
-		require.Equal(t, [Reasons]int64{}, l.Rejected)
+		require.Equal(t, [NumReasons]int64{}, l.Rejected)
 		require.Zero(t, l.StallCount)
 		require.Equal(t, 0.1, l.Measures[TimeToFirstToken].Value)
 		require.InDelta(t, 0.05, l.Measures[TimePerOutputToken].Value, 1e-6)
@@ -647,7 +647,7 @@ func TestAnalyze_StallFromStartToEndIsAccepted(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, l.StallCount)
 	require.Equal(t, Measure{Value: 0.5999992, Known: true}, l.Measures[StallDuration])
-	require.Equal(t, [Reasons]int64{}, l.Rejected)
+	require.Equal(t, [NumReasons]int64{}, l.Rejected)
 }
 
 // Truncation explains less than a tick: stalls a whole tick longer are rejected.

@@ -21,17 +21,17 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		estimated []Quantity
 	}{
 		"duration and usage only": {
-			request:  Request{Duration: 500 * ms, TokensUnwatched: true, OutputTokens: Known(int64(10))},
+			request:  Request{Duration: 500 * ms, TokensNotObserved: true, OutputTokens: Known(int64(10))},
 			expected: want{RequestDuration: 0.5, RequestTokenRate: 20},
 		},
 		"duration only": {
-			request:  Request{Duration: 500 * ms, TokensUnwatched: true},
+			request:  Request{Duration: 500 * ms, TokensNotObserved: true},
 			expected: want{RequestDuration: 0.5},
 		},
 		"first token reported by a frame: all that depends on it is estimated": {
 			request: Request{
-				Duration: 500 * ms, TokensUnwatched: true, OutputTokens: Known(int64(11)),
-				FirstToken: [Trusts]Milestone{AbsoluteTime: {After: 100 * ms, Known: true, Estimated: true}},
+				Duration: 500 * ms, TokensNotObserved: true, OutputTokens: Known(int64(11)),
+				FirstToken: [NumTimeSources]Milestone{AbsoluteTime: {Offset: 100 * ms, Known: true, Estimated: true}},
 			},
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.04, OutputTokenRate: 25, RequestTokenRate: 22,
@@ -41,9 +41,9 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"implausible times are skipped for the next source": {
 			request: Request{
-				Duration: 500 * ms, TokensUnwatched: true,
-				FirstToken: [Trusts]Milestone{
-					RelativeTime: {After: 501 * ms, Known: true}, AbsoluteTime: {After: -ms, Known: true}, Event: {After: 100 * ms, Known: true},
+				Duration: 500 * ms, TokensNotObserved: true,
+				FirstToken: [NumTimeSources]Milestone{
+					RelativeTime: {Offset: 501 * ms, Known: true}, AbsoluteTime: {Offset: -ms, Known: true}, Event: {Offset: 100 * ms, Known: true},
 				},
 			},
 			expected: want{
@@ -53,7 +53,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"last token reported": {
 			request: Request{
-				Duration: 500 * ms, TokensUnwatched: true, OutputTokens: Known(int64(11)), FirstToken: firstTokenAt(100 * ms), LastToken: Known(300 * ms),
+				Duration: 500 * ms, TokensNotObserved: true, OutputTokens: Known(int64(11)), FirstToken: firstTokenAt(100 * ms), LastToken: Known(300 * ms),
 			},
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.02, OutputTokenRate: 50, RequestTokenRate: 22,
@@ -63,7 +63,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"phases reported by an engine take precedence, and TPOT is exact": {
 			request: Request{
-				Duration: time.Second, TokensUnwatched: true, OutputTokens: Known(int64(11)), FirstToken: firstTokenAt(300 * ms),
+				Duration: time.Second, TokensNotObserved: true, OutputTokens: Known(int64(11)), FirstToken: firstTokenAt(300 * ms),
 				Queue: Known(50 * ms), Prefill: Known(200 * ms), Decode: Known(600 * ms),
 			},
 			expected: want{
@@ -73,7 +73,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"prefill of an engine that includes the queue": {
 			request: Request{
-				Duration: time.Second, TokensUnwatched: true, FirstToken: firstTokenAt(300 * ms), Prefill: Known(300 * ms), PrefillEstimated: true,
+				Duration: time.Second, TokensNotObserved: true, FirstToken: firstTokenAt(300 * ms), Prefill: Known(300 * ms), PrefillEstimated: true,
 			},
 			expected: want{
 				RequestDuration: 1, TimeToFirstToken: 0.3, PrefillDuration: 0.3, DecodeDuration: 0.7, DecodeShare: 0.7,
@@ -82,7 +82,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"decode of a gateway that includes the network": {
 			request: Request{
-				Duration: time.Second, TokensUnwatched: true, Decode: Known(600 * ms), DecodeEstimated: true, OutputTokens: Known(int64(11)),
+				Duration: time.Second, TokensNotObserved: true, Decode: Known(600 * ms), DecodeEstimated: true, OutputTokens: Known(int64(11)),
 			},
 			expected: want{
 				RequestDuration: 1, DecodeDuration: 0.6, TimePerOutputToken: 0.06, OutputTokenRate: 10 / 0.6, RequestTokenRate: 11,
@@ -91,12 +91,12 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"phases outside the request are rejected": {
 			request: Request{
-				Duration: 400 * ms, TokensUnwatched: true, Queue: Known(-ms), Prefill: Known(401 * ms), Decode: Known(time.Hour),
+				Duration: 400 * ms, TokensNotObserved: true, Queue: Known(-ms), Prefill: Known(401 * ms), Decode: Known(time.Hour),
 			},
 			expected: want{RequestDuration: 0.4},
 		},
 		"frames and usage: no output channel, all estimated": {
-			request: Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true, OutputTokens: Known(int64(3))},
+			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, OutputTokens: Known(int64(3))},
 			chunks:  contents(100, 200, 220, 260, 300), // role, three tokens, finish
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.1, OutputTokenRate: 10, RequestTokenRate: 6,
@@ -105,7 +105,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []Quantity{TimeToFirstToken, TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
 		},
 		"frames without usage: each counts as a token": {
-			request: Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true},
+			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true},
 			chunks:  contents(100, 200, 220, 260, 300),
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.05, OutputTokenRate: 20, RequestTokenRate: 10,
@@ -116,7 +116,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			},
 		},
 		"frames and a reported first token: it takes precedence over the first frame": {
-			request: Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true, OutputTokens: Known(int64(3)), FirstToken: firstTokenAt(200 * ms)},
+			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, OutputTokens: Known(int64(3)), FirstToken: firstTokenAt(200 * ms)},
 			chunks:  contents(100, 200, 220, 260, 300),
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.2, TimePerOutputToken: 0.05, OutputTokenRate: 20, RequestTokenRate: 6,
@@ -125,7 +125,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []Quantity{TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
 		},
 		"oldest frames dropped: no first token and no decode": {
-			request:  Request{Duration: 500 * ms, Frames: true, TokensUnwatched: true, FirstChunksDropped: 7, OutputTokens: Known(int64(11))},
+			request:  Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7, OutputTokens: Known(int64(11))},
 			chunks:   contents(100, 200, 220),
 			expected: want{RequestDuration: 0.5, RequestTokenRate: 22, StallDuration: 0},
 			estimated: []Quantity{
@@ -134,7 +134,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"oldest frames dropped, first token reported": {
 			request: Request{
-				Duration: 500 * ms, Frames: true, TokensUnwatched: true, FirstChunksDropped: 7, OutputTokens: Known(int64(11)), FirstToken: firstTokenAt(20 * ms),
+				Duration: 500 * ms, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7, OutputTokens: Known(int64(11)), FirstToken: firstTokenAt(20 * ms),
 			},
 			chunks: contents(100, 200, 220),
 			expected: want{
@@ -144,7 +144,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []Quantity{TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
 		},
 		"start not seen: no quantity counts from it": {
-			request: Request{Duration: 200 * ms, StartUnseen: true, Queue: Known(time.Duration(0))},
+			request: Request{Duration: 200 * ms, StartUnknown: true, Queue: Known(time.Duration(0))},
 			chunks:  contents(0, 20, 60),
 			expected: want{
 				TimePerOutputToken: 0.03, OutputTokenRate: 1 / 0.03, DecodeDuration: 0.06, StallDuration: 0,
@@ -161,10 +161,10 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 }
 
 func TestAnalyze_ChunkCountOfFrames(t *testing.T) {
-	unwatched := analyze(t, standard, Request{Duration: time.Second, TokensUnwatched: true}, nil)
+	unwatched := analyze(t, standard, Request{Duration: time.Second, TokensNotObserved: true}, nil)
 	require.False(t, unwatched.ChunkCount.Known, "chunks were not observed")
 
-	frames := Request{Duration: time.Second, Frames: true, TokensUnwatched: true, FirstChunksDropped: 7}
+	frames := Request{Duration: time.Second, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7}
 	l := analyze(t, standard, frames, contents(100, 200, 220))
 	require.Equal(t, Known(int64(10)), l.ChunkCount)
 	require.True(t, l.InterToken[P50].Estimated)
@@ -178,7 +178,7 @@ func TestAnalyze_ChunkCountOfFrames(t *testing.T) {
 func TestAnalyze_NoFluidityWithoutFirstChunk(t *testing.T) {
 	options := Options{StallThreshold: 500 * ms, Fluidity: Deadlines{FirstToken: time.Second, NextToken: 50 * ms}}
 	for _, request := range []Request{
-		{Duration: time.Second, StartUnseen: true},
+		{Duration: time.Second, StartUnknown: true},
 		{Duration: time.Second, Frames: true, FirstChunksDropped: 1},
 	} {
 		require.False(t, analyze(t, options, request, contents(0, 20)).Measures[FluidityIndex].Known)
@@ -190,15 +190,15 @@ func TestAnalyze_NoFluidityWithoutFirstChunk(t *testing.T) {
 func TestAnalyze_RejectsImplausibleReportedGaps(t *testing.T) {
 	known := func(v float64) Measure { return Measure{Value: v, Known: true} }
 	request := Request{
-		Duration: time.Second, TokensUnwatched: true,
-		Chunks: ReportedGaps{
+		Duration: time.Second, TokensNotObserved: true,
+		ReportedGaps: ReportedGaps{
 			InterToken: Distribution{Mean: known(0.02), P50: known(-0.001), P99: known(1.001), Max: known(1)},
 			InterChunk: Distribution{Mean: {Value: 0.03, Known: true, Estimated: true}},
 		},
 	}
 	l := analyze(t, standard, request, nil)
 	require.Equal(t, Distribution{Mean: known(0.02), Max: known(1)}, l.InterToken)
-	require.Equal(t, request.Chunks.InterChunk, l.InterChunk)
+	require.Equal(t, request.ReportedGaps.InterChunk, l.InterChunk)
 	require.EqualValues(t, 1, l.Rejected[Negative])
 	require.EqualValues(t, 1, l.Rejected[LongerThanRequest])
 

@@ -13,7 +13,7 @@ func outcome(r *Request, tokenSeen bool) string {
 	case names.OutcomeError, names.OutcomeCancelled, names.OutcomeIncomplete:
 		return r.Outcome
 	}
-	if r.Failed || !tokenSeen && !r.TokensUnwatched {
+	if r.Failed || !tokenSeen && !r.TokensNotObserved {
 		return names.OutcomeError
 	}
 	return names.OutcomeSuccess

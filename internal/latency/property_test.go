@@ -18,7 +18,7 @@ import (
 // reference implements definitions.md on plain slices: it keeps all samples, sorts
 // them and takes the nearest rank. NaN means absent.
 type reference struct {
-	measures               [Quantities]float64
+	measures               [NumQuantities]float64
 	interToken, interChunk []float64
 	stalls                 int
 }

@@ -10,9 +10,9 @@ import "time"
 type Request struct {
 	// Duration is the time from the request's start to its end (E - t0).
 	Duration time.Duration
-	// StartUnseen means that the request started before the span did. Quantities that
+	// StartUnknown means that the request started before the span did. Quantities that
 	// count from the start are then unknown.
-	StartUnseen bool
+	StartUnknown bool
 	// Queue is the time until the engine scheduled the request.
 	Queue Optional[time.Duration]
 	// Prefill and Decode are the phases as measured by the engine. They take
@@ -24,11 +24,11 @@ type Request struct {
 	// FirstToken holds the reported times of the first token, the most reliable source
 	// first. A time outside the request is skipped. A timeline of tokens takes
 	// precedence.
-	FirstToken [Trusts]Milestone
+	FirstToken [NumTimeSources]Milestone
 	// LastToken is the reported time of the last token. A timeline takes precedence.
 	LastToken Optional[time.Duration]
-	// Chunks holds the reported gaps. A timeline takes precedence.
-	Chunks ReportedGaps
+	// ReportedGaps holds the reported gaps. A timeline takes precedence.
+	ReportedGaps ReportedGaps
 	// OutputTokens is the reported number of output tokens, reasoning included.
 	OutputTokens Optional[int64]
 	// FirstChunksDropped and LastChunksDropped count the chunks that a limit dropped
@@ -38,32 +38,32 @@ type Request struct {
 	// carry no token. Everything derived from it is estimated, and its channels are
 	// ignored.
 	Frames bool
-	// TokensUnwatched means that the instrumentation does not observe single tokens, so
+	// TokensNotObserved means that the instrumentation does not observe single tokens, so
 	// a timeline without chunks does not mean that no token arrived.
-	TokensUnwatched bool
+	TokensNotObserved bool
 	// Outcome is the reported outcome: one of names.Outcome*, or empty.
 	Outcome string
 	// Failed means that the request's status is an error.
 	Failed bool
 }
 
-// Trust is a source of the first token's time.
-type Trust uint8
+// TimeSource is a source of the first token's time.
+type TimeSource uint8
 
 // The sources, the most reliable first: a duration was measured with one clock; two
 // absolute times may come from different clocks; an event usually marks the first
 // frame, which may carry no token.
 const (
-	RelativeTime Trust = iota
+	RelativeTime TimeSource = iota
 	AbsoluteTime
 	Event
-	Trusts // number of sources
+	NumTimeSources // number of sources
 )
 
 // Milestone is the reported time of an event in the request. Estimated means that
 // it may be the time of a frame without a token.
 type Milestone struct {
-	After            time.Duration
+	Offset           time.Duration
 	Known, Estimated bool
 }
 

@@ -20,12 +20,12 @@ const (
 	Streaming
 	FinishReasons
 	ErrorKind
-	Standards // number of values
+	StandardCount // number of values
 )
 
 // Aliases lists the attribute names of each value: the name of the conventions
 // first, then the others, most trusted first.
-var Aliases = [Standards][]string{
+var Aliases = [StandardCount][]string{
 	OperationName: {GenAIOperationName},
 	ProviderName:  {GenAIProviderName, "gen_ai.system", "llm.provider", "llm.system", "ai.model.provider"},
 	RequestModel:  {GenAIRequestModel, "llm.model_name", "langfuse.observation.model.name", "ai.model.id", "llm.request.model"},

@@ -71,7 +71,7 @@ var SpanAttributes = []Attribute{
 	{Source, typeString, "", byProcessor, "Reader that recognised the span, such as `token_stream` or `vllm`."},
 	{Vantage, typeString, "", byBoth, "Observer whose clock the times are from: `client`, `gateway`, `server` or `engine`."},
 	{Outcome, typeString, "", byBoth, "`success`, `error`, `cancelled` or `incomplete`."},
-	{Estimate, typeStrings, "", byProcessor, "Attributes of this span that are estimates or bounds, without `tokenpulse.`."},
+	{Estimated, typeStrings, "", byProcessor, "Attributes of this span that are estimates or bounds, without `tokenpulse.`."},
 
 	{RequestDuration, typeDouble, seconds, byProcessor, "Request start to request end."},
 	{TimeToFirstToken, typeDouble, seconds, byProcessor, "Request start to first token, on any channel."},
@@ -191,7 +191,7 @@ var SLOEventAttributes = []Attribute{
 	{SLOIndicator, typeString, "", onBreach, "Key of that map: indicator, an attribute without `tokenpulse.`."},
 	{SLOThreshold, typeDouble, "", onBreach, "Key of that map: threshold, in the indicator's unit."},
 	{SLOValue, typeDouble, "", onBreach, "Key of that map: measured value. Missing where the request has no such value."},
-	{SLOAttribute, typeString, "", onBurn, "Name of the SLO."},
+	{SLOEventName, typeString, "", onBurn, "Name of the SLO."},
 	{SLOAlertName, typeString, "", onBurn, "`fast_burn`, `slow_burn` or `steady_burn`."},
 	{SLOAlertSeverity, typeString, "", onBurn, "`page` or `ticket`."},
 	{SLOAlertFactor, typeDouble, ratio, onBurn, "Burn rate that both windows have to exceed."},

@@ -14,11 +14,11 @@ const (
 // Log events, and span events of the same names, that other instrumentations send.
 // Each one is a chunk of the stream of its span.
 const (
-	LogTokenGenerated       = "gen_ai.token.generated"
-	LogCompletionChunk      = "gen_ai.content.completion.chunk"
-	LogCompletionChunkOfLLM = "llm.content.completion.chunk"
-	LogContentChunk         = "gen_ai.content.chunk"
-	LogStreamedChunk        = "gen_ai.stream.chunk"
+	LogTokenGenerated     = "gen_ai.token.generated"
+	LogCompletionChunk    = "gen_ai.content.completion.chunk"
+	LogLLMCompletionChunk = "llm.content.completion.chunk"
+	LogContentChunk       = "gen_ai.content.chunk"
+	LogGenAIStreamChunk   = "gen_ai.stream.chunk"
 )
 
 // LogEventName is the attribute with the event name in log records that predate the

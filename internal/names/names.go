@@ -15,10 +15,10 @@ const Prefix = "tokenpulse."
 // which component writes it. An attribute and a metric of the same name hold the
 // same quantity.
 const (
-	Source   = "tokenpulse.source"
-	Vantage  = "tokenpulse.vantage"
-	Outcome  = "tokenpulse.outcome"
-	Estimate = "tokenpulse.estimated"
+	Source    = "tokenpulse.source"
+	Vantage   = "tokenpulse.vantage"
+	Outcome   = "tokenpulse.outcome"
+	Estimated = "tokenpulse.estimated"
 
 	TimeToFirstToken       = "tokenpulse.time_to_first_token"
 	TimeToFirstOutputToken = "tokenpulse.time_to_first_output_token"

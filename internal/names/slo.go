@@ -38,7 +38,7 @@ const (
 	SLOValue     = "value"
 	SLOThreshold = "threshold"
 
-	SLOAttribute      = "tokenpulse.slo.name"
+	SLOEventName      = "tokenpulse.slo.name"
 	SLOAlertName      = "tokenpulse.slo.alert.name"
 	SLOAlertSeverity  = "tokenpulse.slo.alert.severity"
 	SLOAlertFactor    = "tokenpulse.slo.alert.factor"

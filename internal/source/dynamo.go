@@ -45,7 +45,7 @@ var dynamo = reader{
 		return vantage.Gateway
 	},
 	attribute: func(o *Observation, key string, v pcommon.Value) {
-		gaps := &o.Request.Chunks.InterToken
+		gaps := &o.Request.ReportedGaps.InterToken
 		perChunk := o.Vantage == vantage.Engine // the frontend divides a gap by its chunk's tokens
 		switch key {
 		case "ttft_ms":

@@ -43,7 +43,7 @@ func readEngine(o *Observation, key string, v pcommon.Value) {
 	switch key {
 	case engineTimeToFirstToken:
 		if d := durationIn(time.Second, v, &o.Unusable); d.Known {
-			o.Request.FirstToken[latency.RelativeTime] = latency.Milestone{After: d.Value, Known: true}
+			o.Request.FirstToken[latency.RelativeTime] = latency.Milestone{Offset: d.Value, Known: true}
 		}
 	case engineEndToEnd:
 		o.setDuration(durationIn(time.Second, v, &o.Unusable))

@@ -13,8 +13,8 @@ import (
 
 // Names of the events that mark a frame, the first token or the last token.
 var (
-	openLLMetryFrames = []string{names.LogCompletionChunk, names.LogCompletionChunkOfLLM}
-	otherFrames       = []string{names.LogContentChunk, names.LogStreamedChunk, "new_token"}
+	openLLMetryFrames = []string{names.LogCompletionChunk, names.LogLLMCompletionChunk}
+	otherFrames       = []string{names.LogContentChunk, names.LogGenAIStreamChunk, "new_token"}
 	firstTokens       = []string{"gen_ai.first_token", "first_token", "llm.first_token"}
 	lastTokens        = []string{"last_token", "llm.last_token"}
 )

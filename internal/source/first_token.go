@@ -36,7 +36,7 @@ func (o *Observation) setFirstChunkAt(unixNano latency.Optional[int64], estimate
 		return
 	}
 	after := time.Duration(unixNano.Value - int64(o.start))
-	o.Request.FirstToken[latency.AbsoluteTime] = latency.Milestone{After: after, Known: true, Estimated: estimated}
+	o.Request.FirstToken[latency.AbsoluteTime] = latency.Milestone{Offset: after, Known: true, Estimated: estimated}
 	if 0 <= after && after <= o.Request.Duration {
 		o.set(names.TimeToFirstChunk, Reported{Duration: after, Rank: absoluteRank})
 	}
@@ -50,7 +50,7 @@ func (o *Observation) setFirstTokenEvent(span ptrace.Span, event ptrace.SpanEven
 	if first.Known || span.DroppedEventsCount() > 0 || o.Request.Duration-after <= atEnd {
 		return
 	}
-	*first = latency.Milestone{After: after, Known: true, Estimated: estimated}
+	*first = latency.Milestone{Offset: after, Known: true, Estimated: estimated}
 }
 
 func sinceStart(span ptrace.Span, event ptrace.SpanEvent) time.Duration {

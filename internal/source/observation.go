@@ -25,11 +25,11 @@ type Observation struct {
 	// valid until the observer reads its next span.
 	Timeline timeline.Walk
 	// Standard holds the values of the standard attributes, under their own names or an alias.
-	Standard [names.Standards]Reported
+	Standard [names.StandardCount]Reported
 	// Unusable counts attributes that were ignored because their value has the wrong type or form.
 	Unusable int64
 	// Rejected counts times to the first chunk outside [0, request duration], by reason.
-	Rejected [latency.Reasons]int64
+	Rejected [latency.NumReasons]int64
 
 	start pcommon.Timestamp
 	// streaming is what the span reports; unknown if it has no such attribute.

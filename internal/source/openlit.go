@@ -32,7 +32,7 @@ var openLIT = reader{
 		case openLITFirstToken, "gen_ai.server.ttft":
 			o.setFirstChunk(durationIn(time.Second, v, &o.Unusable), readerRank)
 		case "gen_ai.server.time_per_output_token", "gen_ai.server.tbt": // the mean gap of all frames
-			o.Request.Chunks.InterChunk[latency.Mean] = measure(time.Second, v, true, &o.Unusable)
+			o.Request.ReportedGaps.InterChunk[latency.Mean] = measure(time.Second, v, true, &o.Unusable)
 		}
 	},
 }

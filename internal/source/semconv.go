@@ -37,6 +37,6 @@ func conventionsVantage(span ptrace.Span) vantage.Vantage {
 func readConventions(o *Observation, key string, v pcommon.Value) {
 	switch key {
 	case "gen_ai.client.operation.time_per_output_chunk", "gen_ai.client.inference.time_per_output_chunk":
-		o.Request.Chunks.InterChunk[latency.Mean] = measure(time.Second, v, false, &o.Unusable)
+		o.Request.ReportedGaps.InterChunk[latency.Mean] = measure(time.Second, v, false, &o.Unusable)
 	}
 }

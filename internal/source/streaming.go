@@ -14,7 +14,7 @@ import (
 
 // conclude completes the request once all attributes and events of the span are read.
 func (o *Observation) conclude(r *reader) {
-	o.Request.TokensUnwatched = true
+	o.Request.TokensNotObserved = true
 	if o.isWhole(r) {
 		o.discardTokenTimes()
 		return
@@ -22,7 +22,7 @@ func (o *Observation) conclude(r *reader) {
 	chunk := &o.Standard[names.TimeToFirstChunk]
 	if chunk.Known && !o.Request.FirstToken[latency.RelativeTime].Known && chunk.Rank != absoluteRank {
 		o.Request.FirstToken[latency.RelativeTime] = latency.Milestone{
-			After: chunk.Duration, Known: true, Estimated: o.firstChunkIsFrame,
+			Offset: chunk.Duration, Known: true, Estimated: o.firstChunkIsFrame,
 		}
 	}
 }
@@ -47,9 +47,9 @@ func (o *Observation) isWhole(r *reader) bool {
 // discardTokenTimes removes every time of a token.
 func (o *Observation) discardTokenTimes() {
 	o.Standard[names.TimeToFirstChunk] = Reported{}
-	o.Request.FirstToken = [latency.Trusts]latency.Milestone{}
+	o.Request.FirstToken = [latency.NumTimeSources]latency.Milestone{}
 	o.Request.LastToken = latency.Optional[time.Duration]{}
-	o.Request.Chunks = latency.ReportedGaps{}
+	o.Request.ReportedGaps = latency.ReportedGaps{}
 	o.Request.Frames, o.Request.FirstChunksDropped = false, 0
 	o.Timeline = timeline.Walk{}
 }

@@ -27,7 +27,7 @@ var tokenStream = reader{
 		case names.ChunksDropped:
 			o.Request.LastChunksDropped = count(v, &o.Unusable)
 		case names.StartUnseen:
-			o.Request.StartUnseen = v.Bool()
+			o.Request.StartUnknown = v.Bool()
 		case names.Frames:
 			o.Request.Frames = v.Bool()
 		}

@@ -43,7 +43,7 @@ func eventOf(name []byte) logEvent {
 		return endEvent
 	case names.LogTokenGenerated:
 		return tokenEvent
-	case names.LogCompletionChunk, names.LogCompletionChunkOfLLM, names.LogContentChunk, names.LogStreamedChunk:
+	case names.LogCompletionChunk, names.LogLLMCompletionChunk, names.LogContentChunk, names.LogGenAIStreamChunk:
 		return frameEvent
 	default:
 		return noEvent

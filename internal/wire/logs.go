@@ -17,7 +17,7 @@ const NotTokenEvent assembly.Reason = "not_token_event"
 
 var errNotTokenEvent = assembly.Errorf(NotTokenEvent,
 	"this endpoint accepts only token events (EventName %s, %s, %s, %s, %s or %s.{start,scheduled,chunk,end}); send other log records to an otlp receiver",
-	names.LogTokenGenerated, names.LogCompletionChunk, names.LogCompletionChunkOfLLM, names.LogContentChunk, names.LogStreamedChunk,
+	names.LogTokenGenerated, names.LogCompletionChunk, names.LogLLMCompletionChunk, names.LogContentChunk, names.LogGenAIStreamChunk,
 	strings.TrimSuffix(names.LogStreamStart, ".start"))
 
 // Logs decodes encoded OTLP ExportLogsServiceRequest messages, of which each log

@@ -15,7 +15,7 @@ import (
 )
 
 // measureNames maps each quantity to its attribute.
-var measureNames = [latency.Quantities]string{
+var measureNames = [latency.NumQuantities]string{
 	latency.RequestDuration:        names.RequestDuration,
 	latency.TimeToFirstToken:       names.TimeToFirstToken,
 	latency.TimeToFirstOutputToken: names.TimeToFirstOutputToken,
@@ -33,7 +33,7 @@ var measureNames = [latency.Quantities]string{
 // distribution holds the attributes of one distribution.
 type distribution struct {
 	name       string
-	statistics [latency.Statistics]string
+	statistics [latency.NumStatistics]string
 	sketch     string
 }
 
@@ -43,7 +43,7 @@ var (
 )
 
 func newDistribution(name, sketch string) distribution {
-	return distribution{name: name, sketch: sketch, statistics: [latency.Statistics]string{
+	return distribution{name: name, sketch: sketch, statistics: [latency.NumStatistics]string{
 		latency.Mean: name + names.SuffixMean,
 		latency.P50:  name + names.SuffixP50,
 		latency.P95:  name + names.SuffixP95,
@@ -56,7 +56,7 @@ func newDistribution(name, sketch string) distribution {
 var derivedNames = func() map[string]bool {
 	derived := map[string]bool{
 		names.StallCount: true, names.ChunkCount: true, names.TokenCount: true, names.TokenCountMismatch: true,
-		names.ClockAnomalies: true, names.Estimate: true,
+		names.ClockAnomalies: true, names.Estimated: true,
 	}
 	for _, name := range measureNames {
 		derived[name] = true
@@ -160,7 +160,7 @@ func (a *annotator) putSketch(attributes pcommon.Map, name string, s *sketch.Ske
 
 // putEstimated lists the attributes that are estimates or bounds.
 func putEstimated(attributes pcommon.Map, derived *latency.Latency) {
-	var listed [int(latency.Quantities) + 3]string
+	var listed [int(latency.NumQuantities) + 3]string
 	estimated := listed[:0]
 	for quantity, m := range derived.Measures {
 		if m.Known && m.Estimated {
@@ -179,7 +179,7 @@ func putEstimated(attributes pcommon.Map, derived *latency.Latency) {
 	if len(estimated) == 0 {
 		return
 	}
-	list := attributes.PutEmptySlice(names.Estimate)
+	list := attributes.PutEmptySlice(names.Estimated)
 	list.EnsureCapacity(len(estimated))
 	for _, name := range estimated {
 		list.AppendEmpty().SetStr(strings.TrimPrefix(name, names.Prefix))

@@ -61,12 +61,12 @@ func putMeasure(attributes pcommon.Map, name string, m latency.Measure) {
 	list := estimates(attributes)
 	list.RemoveIf(func(v pcommon.Value) bool { return v.Str() == short })
 	if list.Len() == 0 {
-		attributes.Remove(names.Estimate)
+		attributes.Remove(names.Estimated)
 	}
 }
 
 func isEstimated(attributes pcommon.Map, name string) bool {
-	list, ok := attributes.Get(names.Estimate)
+	list, ok := attributes.Get(names.Estimated)
 	if !ok || list.Type() != pcommon.ValueTypeSlice {
 		return false
 	}
@@ -81,9 +81,9 @@ func isEstimated(attributes pcommon.Map, name string) bool {
 
 // estimates returns the list of estimated attributes for changes. It creates a missing list.
 func estimates(attributes pcommon.Map) pcommon.Slice {
-	list, ok := attributes.Get(names.Estimate)
+	list, ok := attributes.Get(names.Estimated)
 	if ok && list.Type() == pcommon.ValueTypeSlice {
 		return list.Slice()
 	}
-	return attributes.PutEmptySlice(names.Estimate)
+	return attributes.PutEmptySlice(names.Estimated)
 }

@@ -225,7 +225,7 @@ func requireOwn(t *testing.T, attributes pcommon.Map) {
 	}
 	for key := range attributes.All() {
 		sum := slices.ContainsFunc(names.TraceAttributes, func(a names.Attribute) bool { return a.Key == key })
-		estimated := key == names.Estimate // of the sums
+		estimated := key == names.Estimated // of the sums
 		require.True(t, !strings.HasPrefix(key, names.Prefix) || sum || estimated || key == names.Timeline || key == names.Vantage, key)
 	}
 }

@@ -63,7 +63,7 @@ func (p *phaseSpans) add(call ptrace.Span, phase string, at float64, m latency.M
 	span.SetStartTimestamp(call.StartTimestamp() + nanoseconds(at))
 	span.SetEndTimestamp(call.StartTimestamp() + nanoseconds(at+m.Value))
 	if m.Estimated {
-		span.Attributes().PutEmptySlice(names.Estimate).AppendEmpty().SetStr(phase + ".duration")
+		span.Attributes().PutEmptySlice(names.Estimated).AppendEmpty().SetStr(phase + ".duration")
 	}
 }
 

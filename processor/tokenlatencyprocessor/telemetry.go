@@ -20,7 +20,7 @@ type tally struct {
 	foreign, untrusted int64
 	derived, malformed []int64 // by reader
 	anomalies          int64
-	rejected           [latency.Reasons]int64
+	rejected           [latency.NumReasons]int64
 	unusable           int64
 	joins              [joinResults]int64
 	rollUps            [rollUpResults]int64
@@ -49,7 +49,7 @@ func (t *tally) add(observed *source.Observation, derived *latency.Latency) {
 	t.derived[observed.Reader]++
 	t.unusable += observed.Unusable
 	t.anomalies += derived.ClockAnomalies
-	for reason := range latency.Reasons {
+	for reason := range latency.NumReasons {
 		t.rejected[reason] += derived.Rejected[reason] + observed.Rejected[reason]
 	}
 }
@@ -64,7 +64,7 @@ func (t *tally) reset() {
 type telemetry struct {
 	builder  *metadata.TelemetryBuilder
 	sources  []metric.AddOption // by reader
-	reasons  [latency.Reasons]metric.AddOption
+	reasons  [latency.NumReasons]metric.AddOption
 	unusable metric.AddOption
 	joins    [joinResults]metric.AddOption
 	rollUps  [rollUpResults]metric.AddOption
@@ -84,7 +84,7 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	for _, name := range source.Names() {
 		t.sources = append(t.sources, with("source", name))
 	}
-	for reason := range latency.Reasons {
+	for reason := range latency.NumReasons {
 		t.reasons[reason] = with("reason", reason.String())
 	}
 	return t, nil

@@ -125,7 +125,7 @@ func requireNumbers(t *testing.T, expected map[string]float64, span ptrace.Span)
 }
 
 func estimatesOf(span ptrace.Span) []any {
-	v, ok := span.Attributes().Get(names.Estimate)
+	v, ok := span.Attributes().Get(names.Estimated)
 	if !ok {
 		return nil
 	}
@@ -467,7 +467,7 @@ func TestJoinAndRollUp_IgnoreImplausibleNumbersOfOthers(t *testing.T) {
 				return placed{id, parent, "call", 0, 1000, map[string]any{
 					names.Source: "another", names.Vantage: vantage, names.TimeToFirstToken: bad, names.QueueDuration: bad,
 					names.PrefillDuration: bad, names.DecodeDuration: bad, names.RequestDuration: bad,
-					names.GenAIOutputTokens: bad, names.GenAIInputTokens: bad, names.Estimate: bad,
+					names.GenAIOutputTokens: bad, names.GenAIInputTokens: bad, names.Estimated: bad,
 				}}
 			}
 			spans := processTrace(t, cfg, traceOf(t, plainSpan(1, 0, 0, 2000), annotated(2, 1, "client"), annotated(3, 2, "engine")))
