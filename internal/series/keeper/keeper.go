@@ -59,6 +59,7 @@ type Keeper struct {
 	telemetry *telemetry
 
 	flushes, saves worker
+	patience       time.Duration      // of a round, with either
 	store          *budgetstore.Store // set by Start
 	rounds         *rounds            // set by Run
 	warned         bool               // about objectives without verdicts
@@ -83,6 +84,7 @@ func New(set Settings) (*Keeper, error) {
 		logger:   set.Telemetry.Logger,
 		flushes:  newWorker(),
 		saves:    newWorker(),
+		patience: max(minPatience, set.Interval),
 	}
 	var err error
 	k.telemetry, err = newTelemetry(k)

@@ -45,14 +45,14 @@ func (k *Keeper) Run() {
 // Round flushes, expires and saves once. Run does so at every interval.
 func (k *Keeper) Round(ctx context.Context) { k.round(ctx, ctx) }
 
-// minPatience is the least time that a round waits for a consumer or storage that blocks.
+// minPatience is the shortest time that a round waits for a consumer or storage that
+// blocks.
 const minPatience = 5 * time.Second
 
 // round ends when wait is done, or when it has been patient. A flush that blocks holds up
 // neither the saves nor the next round; there is no second one beside it.
 func (k *Keeper) round(wait, tasks context.Context) {
-	patience := max(minPatience, k.settings.Interval)
-	err := within(wait, patience, func(wait context.Context) error { return k.flush(wait, tasks) })
+	err := within(wait, k.patience, func(wait context.Context) error { return k.flush(wait, tasks) })
 	switch {
 	case err == nil:
 		k.expireSeries()
@@ -60,7 +60,7 @@ func (k *Keeper) round(wait, tasks context.Context) {
 		k.logger.Warn("The next consumer refused or blocks a flush; the next flush sends its data again", zap.Error(err))
 	}
 	k.expireRest()
-	err = within(wait, patience, func(wait context.Context) error { return k.save(wait, tasks) })
+	err = within(wait, k.patience, func(wait context.Context) error { return k.save(wait, tasks) })
 	if err != nil && wait.Err() == nil {
 		k.telemetry.saveFailed(tasks)
 		k.logger.Warn("The storage refused the error budgets; the next save writes them again", zap.Error(err))
