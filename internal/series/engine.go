@@ -120,7 +120,9 @@ func (e *Engine) Restore(key string, slos []string, lastSeen, now time.Time) {
 	s := e.open([]byte(key), now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastSeen = lastSeen
+	if lastSeen.Before(now) { // not so if the clock was ahead at the save
+		s.lastSeen = lastSeen
+	}
 	for _, slo := range slos {
 		s.verdicts.counter(slo, e.objectives, now)
 	}

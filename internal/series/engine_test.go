@@ -319,6 +319,7 @@ func TestRecord_WithoutDimensionsAllSeriesCanOpen(t *testing.T) {
 func FuzzRestore(f *testing.F) {
 	f.Add("\x01a\x00", "slo", int64(0))
 	f.Add("", "all", int64(-1))
+	f.Add("\x00\x00", "0", int64(1<<62))
 	f.Add("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "", int64(1<<62))
 	f.Fuzz(func(t *testing.T, key, slo string, seen int64) {
 		e := newTestEngine(nil)
