@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -23,8 +25,34 @@ import (
 // limits its entries.
 type alerts struct {
 	dimensions []string
-	// active holds the alerts whose start event the next consumer accepted.
+	objectives slo.Names
+	// limit is the largest number of active alerts that can have been saved.
+	limit int
+
+	mu sync.Mutex
+	// active holds the alerts whose start event the next consumer accepted. The map does
+	// not change once it is set.
 	active map[alert]bool
+}
+
+func newAlerts(config *keeper.Config) alerts {
+	return alerts{
+		dimensions: config.Series.Dimensions,
+		objectives: config.ObjectiveNames(),
+		limit:      (2*config.Series.MaxSeries + 1) * slo.MaxSLOs * len(slo.Alerts),
+	}
+}
+
+func (a *alerts) set(active map[alert]bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.active = active
+}
+
+func (a *alerts) get() map[alert]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.active
 }
 
 // alert is one burn-rate alert for one objective of one series.
@@ -37,6 +65,7 @@ type alert struct {
 // check returns an event for each alert that started or ended, and all alerts that are
 // active afterwards. It does not change a.active.
 func (a *alerts) check(tracker *slo.Tracker, now time.Time) (logs plog.Logs, active map[alert]bool) {
+	before := a.get()
 	logs, active = plog.NewLogs(), map[alert]bool{}
 	into := recordsOf(logs.ResourceLogs().AppendEmpty())
 	at := pcommon.NewTimestampFromTime(now)
@@ -50,13 +79,13 @@ func (a *alerts) check(tracker *slo.Tracker, now time.Time) (logs plog.Logs, act
 				}
 				this := alert{b.Key, budget.SLO, kind.Name}
 				active[this] = true
-				if !a.active[this] {
+				if !before[this] {
 					startEvent(a.event(into, names.SLOBurnStartEvent, at, this, kind), budget, kind)
 				}
 			}
 		}
 	})
-	for this := range a.active { // includes alerts whose objective or budget is gone
+	for this := range before { // includes alerts whose objective or budget is gone
 		if !active[this] {
 			event := a.event(into, names.SLOBurnEndEvent, at, this, alertNamed(this.Name))
 			event.Body().SetStr(fmt.Sprintf("SLO %s: %s ended", this.SLO, this.Name))
@@ -83,11 +112,12 @@ type savedAlert struct {
 
 // encode returns the active alerts in the form that decode reads.
 func (a *alerts) encode() []byte {
-	if len(a.active) == 0 {
+	active := a.get()
+	if len(active) == 0 {
 		return nil
 	}
 	var all []savedAlert
-	for this := range a.active {
+	for this := range active {
 		all = append(all, savedAlert{[]byte(this.Series), this.SLO, this.Name})
 	}
 	slices.SortFunc(all, func(x, y savedAlert) int {
@@ -97,17 +127,31 @@ func (a *alerts) encode() []byte {
 	return encoded
 }
 
+// largestNotes limits the notes that decode reads, in bytes.
+const largestNotes = 64 << 20
+
+// decode restores the active alerts. The storage can be damaged: alerts that the connector
+// cannot have saved are skipped.
 func (a *alerts) decode(encoded []byte) error {
-	a.active = map[alert]bool{}
 	if len(encoded) == 0 {
 		return nil
 	}
+	if len(encoded) > largestNotes {
+		return fmt.Errorf("%d bytes of saved alerts; the maximum is %d", len(encoded), largestNotes)
+	}
 	var all []savedAlert
 	err := json.Unmarshal(encoded, &all)
+	active := map[alert]bool{}
 	for _, saved := range all {
-		if series.IsKey(string(saved.Series), len(a.dimensions)) {
-			a.active[alert{string(saved.Series), saved.SLO, saved.Alert}] = true
+		key := string(saved.Series)
+		if len(active) >= a.limit {
+			return fmt.Errorf("more than %d saved alerts", a.limit)
+		}
+		if series.IsKey(key, len(a.dimensions)) && saved.SLO != "" && saved.SLO == series.CleanLabel(saved.SLO) &&
+			saved.Alert != "" && saved.Alert == series.CleanLabel(saved.Alert) {
+			active[alert{key, saved.SLO, saved.Alert}] = true
 		}
 	}
+	a.set(active)
 	return err
 }

@@ -5,6 +5,7 @@ package tokensliconnector
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -14,21 +15,33 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
+	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// breachEvents returns an event for each span that breached an SLO, with the span's
-// resource and trace context.
-func breachEvents(traces ptrace.Traces, dimensions []string, now time.Time) plog.Logs {
+// breaches builds the events of one batch of spans.
+type breaches struct {
+	dimensions []string
+	objectives slo.Names
+	// delivered holds the requests whose event the next consumer has, or is being sent.
+	delivered *dedup.Set
+	now       time.Time
+
+	claimed []dedup.ID // requests of this batch in delivered
+}
+
+// events returns an event for each span that breached an SLO, with the span's resource and
+// trace context. Spans whose event was delivered before have none.
+func (b *breaches) events(traces ptrace.Traces) plog.Logs {
 	logs := plog.NewLogs()
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		var into *plog.LogRecordSlice // nil until the resource has an event
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
 				breached, ok := span.Attributes().Get(names.SLOBreached)
-				if !ok || breached.Type() != pcommon.ValueTypeSlice || breached.Slice().Len() == 0 {
+				if !ok || breached.Type() != pcommon.ValueTypeSlice || breached.Slice().Len() == 0 || !b.claim(span) {
 					continue
 				}
 				if into == nil {
@@ -38,11 +51,31 @@ func breachEvents(traces ptrace.Traces, dimensions []string, now time.Time) plog
 					records := recordsOf(resource)
 					into = &records
 				}
-				breachEvent(into.AppendEmpty(), span, breached.Slice(), dimensions, now)
+				b.event(into.AppendEmpty(), span, breached.Slice())
 			}
 		}
 	}
 	return logs
+}
+
+// claim marks the event of a span as delivered. It returns false if it was before.
+func (b *breaches) claim(span ptrace.Span) bool {
+	id := dedup.ID{TraceID: span.TraceID(), SpanID: span.SpanID()}
+	if vantage, ok := span.Attributes().Get(names.Vantage); ok {
+		id.Vantage = vantage.Str()
+	}
+	if !b.delivered.Add(&id, b.now) {
+		return false
+	}
+	b.claimed = append(b.claimed, id)
+	return true
+}
+
+// refused marks the events as not delivered: they are sent if the spans come again.
+func (b *breaches) refused() {
+	for i := range b.claimed {
+		b.delivered.Remove(&b.claimed[i])
+	}
 }
 
 // recordsOf returns the log records of a new scope.
@@ -52,34 +85,51 @@ func recordsOf(resource plog.ResourceLogs) plog.LogRecordSlice {
 	return scope.LogRecords()
 }
 
-func breachEvent(event plog.LogRecord, span ptrace.Span, breached pcommon.Slice, dimensions []string, now time.Time) {
+func (b *breaches) event(event plog.LogRecord, span ptrace.Span, breached pcommon.Slice) {
 	event.SetEventName(names.SLOBreachEvent)
 	event.SetSeverityNumber(plog.SeverityNumberWarn)
 	event.SetSeverityText(plog.SeverityNumberWarn.String())
 	event.SetTimestamp(span.EndTimestamp())
-	event.SetObservedTimestamp(pcommon.NewTimestampFromTime(now))
+	event.SetObservedTimestamp(pcommon.NewTimestampFromTime(b.now))
 	event.SetTraceID(span.TraceID())
 	event.SetSpanID(span.SpanID())
 	event.SetFlags(plog.LogRecordFlags(span.Flags() & 0xff)) // the flags of the trace context
 
 	from, to := span.Attributes(), event.Attributes()
-	for _, name := range append([]string{names.Vantage, names.Outcome}, dimensions...) {
+	for _, name := range append([]string{names.Vantage, names.Outcome}, b.dimensions...) {
 		if v, ok := from.Get(name); ok && v.Type() != pcommon.ValueTypeMap && v.Type() != pcommon.ValueTypeSlice && v.Type() != pcommon.ValueTypeBytes {
 			to.PutStr(name, series.CleanLabel(v.AsString()))
 		}
 	}
-	slos, breaches := to.PutEmptySlice(names.SLOBreached), to.PutEmptySlice(names.SLOBreaches)
+	slos, maps := to.PutEmptySlice(names.SLOBreached), to.PutEmptySlice(names.SLOBreaches)
 	var body []string
-	for i := range min(breached.Len(), slo.MaxSLOs) {
-		b := breachOf(span.Attributes(), breached, i)
-		if b.slo == "" {
-			continue // not a name
-		}
-		slos.AppendEmpty().SetStr(b.slo)
-		b.put(breaches.AppendEmpty().SetEmptyMap())
-		body = append(body, b.String())
+	for i, name := range b.listed(breached) {
+		entry := breachOf(span.Attributes(), name, i)
+		slos.AppendEmpty().SetStr(entry.slo)
+		entry.put(maps.AppendEmpty().SetEmptyMap())
+		body = append(body, entry.String())
 	}
 	event.Body().SetStr(strings.Join(body, "; "))
+}
+
+// listed yields the index and name of each breached SLO that an event lists: the first
+// slo.MaxSLOs, and those with an objective wherever they are, once each.
+func (b *breaches) listed(breached pcommon.Slice) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		seen := slo.Names{}
+		for i, entry := range breached.All() {
+			name := series.CleanLabel(entry.Str()) // empty for other types
+			if name == "" || i >= slo.MaxSLOs && (!b.objectives[name] || seen[name]) {
+				continue
+			}
+			if b.objectives[name] {
+				seen[name] = true
+			}
+			if !yield(i, name) {
+				return
+			}
+		}
+	}
 }
 
 // breach is one SLO that a request breached.
@@ -93,8 +143,8 @@ type breach struct {
 
 // breachOf reads entry i of the lists that token_latency wrote. Senders can forge spans:
 // only numbers and short names are copied.
-func breachOf(attributes pcommon.Map, breached pcommon.Slice, i int) (b breach) {
-	b.slo = series.CleanLabel(breached.At(i).Str())
+func breachOf(attributes pcommon.Map, name string, i int) (b breach) {
+	b.slo = name
 	indicator, hasIndicator := entryOf(attributes, names.SLOBreachedIndicator, i)
 	threshold, hasThreshold := entryOf(attributes, names.SLOBreachedThreshold, i)
 	if hasIndicator && hasThreshold && len(indicator.Str()) <= series.MaxLabelLength {

@@ -37,8 +37,8 @@ func TestBreachEvent_DescribesTheRequest(t *testing.T) {
 	require.Len(t, events, 1)
 	event := events[0]
 	require.Equal(t, "tokenpulse.slo.breach", event.EventName())
-	require.Equal(t, pcommon.TraceID{15: 2}, event.TraceID())
-	require.Equal(t, pcommon.SpanID{7: 2}, event.SpanID())
+	require.Equal(t, span.TraceID(), event.TraceID())
+	require.Equal(t, span.SpanID(), event.SpanID())
 	require.True(t, event.Flags().IsSampled())
 	require.EqualValues(t, 1, event.Flags())
 	require.EqualValues(t, 12345, event.Timestamp())

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/dedup"
 )
 
 func load(t *testing.T, name string) (*Config, error) {
@@ -45,6 +46,7 @@ func TestConfig_ReadsKeys(t *testing.T) {
 	require.Equal(t, 10*time.Minute, config.Shared.Series.SeriesExpiration)
 	require.Equal(t, time.Minute, config.FlushInterval)
 	require.Equal(t, Delta, config.Temporality)
+	require.Equal(t, dedup.Config{Horizon: time.Hour, MaxSpans: 1_000_000}, config.Shared.Deduplication)
 
 	_, err = load(t, "for_ever")
 	require.NoError(t, err)
@@ -57,6 +59,7 @@ func TestConfig_ReadsKeys(t *testing.T) {
 
 func TestConfig_RejectsInvalidKeys(t *testing.T) {
 	for name, want := range map[string]string{
+		"deduplication_too_long":   "`deduplication::horizon` is 25h0m0s: it must be from 1s to 24h",
 		"dimension_ours":           "sets the label \"vantage\" itself",
 		"max_series_zero":          "`max_series` is 0",
 		"interval_without_unit":    "`metrics_flush_interval` is 15ns",

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,6 +95,8 @@ func (h *harness) flushed(t testing.TB, seconds float64) []string {
 	return lines(h.to.AllMetrics()[0])
 }
 
+var batches atomic.Uint32
+
 // batchOf returns one span with each of these attributes, all of one service.
 func batchOf(spans ...map[string]any) ptrace.Traces {
 	traces := ptrace.NewTraces()
@@ -102,8 +105,11 @@ func batchOf(spans ...map[string]any) ptrace.Traces {
 	scope := resource.ScopeSpans().AppendEmpty()
 	for i, attributes := range spans {
 		span := scope.Spans().AppendEmpty()
-		span.SetTraceID([16]byte{15: byte(i + 1)})
+		n := batches.Add(1) // no two spans share their IDs
+		span.SetTraceID([16]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24), 15: byte(i + 1)})
 		span.SetSpanID([8]byte{7: byte(i + 1)})
+		span.SetStartTimestamp(1)
+		span.SetEndTimestamp(pcommon.Timestamp(24 * time.Hour))
 		if err := span.Attributes().FromRaw(attributes); err != nil {
 			panic(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
@@ -26,7 +27,8 @@ type tracesToLogs struct {
 	logger    *zap.Logger
 	keeper    *keeper.Keeper
 	now       func() time.Time // replaced in tests
-	// alerts is used by flush, of which only one runs at a time.
+	delivered *dedup.Set       // requests whose breach event the next consumer has
+	// alerts is changed by flush, of which only one runs at a time.
 	alerts alerts
 }
 
@@ -37,7 +39,8 @@ func newTracesToLogs(set connector.Settings, config *Config, next consumer.Logs)
 	}
 	l := &tracesToLogs{
 		config: config, next: next, telemetry: telemetry, logger: set.Logger, now: time.Now,
-		alerts: alerts{dimensions: config.Shared.Series.Dimensions},
+		delivered: dedup.NewSet(config.Shared.Deduplication, time.Now()),
+		alerts:    newAlerts(&config.Shared),
 	}
 	l.keeper, err = keeper.New(keeper.Settings{
 		Config:    &config.Shared,
@@ -48,6 +51,7 @@ func newTracesToLogs(set connector.Settings, config *Config, next consumer.Logs)
 		Interval:  config.FlushInterval,
 		Flush:     l.flush,
 		Notes:     l.alerts.encode,
+		Delivered: l.delivered,
 		Now:       func() time.Time { return l.now() },
 	})
 	return l, err
@@ -57,15 +61,21 @@ func newTracesToLogs(set connector.Settings, config *Config, next consumer.Logs)
 func (*tracesToLogs) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 // ConsumeTraces sends breach events and records verdicts. Refused events are dropped and
-// counted: returning the error would make the sender send all of the traces again, and
-// their verdicts would count twice.
+// counted: returning the error would make the sender send all of the traces again, to all
+// consumers. If the traces come again for another reason, so do the refused events.
 func (l *tracesToLogs) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error {
 	l.keeper.Record(ctx, traces)
-	breaches := breachEvents(traces, l.config.Shared.Series.Dimensions, l.now())
-	if events := breaches.LogRecordCount(); events > 0 {
-		if err := l.next.ConsumeLogs(ctx, breaches); err != nil {
+	b := breaches{
+		dimensions: l.config.Shared.Series.Dimensions, objectives: l.alerts.objectives,
+		delivered: l.delivered, now: l.now(),
+	}
+	logs := b.events(traces)
+	if events := logs.LogRecordCount(); events > 0 {
+		if err := l.next.ConsumeLogs(ctx, logs); err != nil {
+			b.refused()
 			l.telemetry.ConnectorTokenSliEventsLost.Add(ctx, int64(events))
-			l.logger.Warn("The next consumer refused breach events; they are lost", zap.Int("events", events), zap.Error(err))
+			l.logger.Warn("The next consumer refused breach events; they are lost unless their traces are sent again",
+				zap.Int("events", events), zap.Error(err))
 		}
 	}
 	return nil
@@ -101,6 +111,6 @@ func (l *tracesToLogs) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	l.alerts.active = active
+	l.alerts.set(active)
 	return nil
 }

@@ -143,12 +143,12 @@ func TestFlush_DeltasAddUpToCumulativeDespiteRefusals(t *testing.T) {
 
 func TestConsumeTraces_ConcurrentFlushesLoseNothing(t *testing.T) {
 	const writers = 4
-	batches := randomBatches(100)
 	h := newHarness(t, func(c *Config) { delta(c); c.FlushInterval = minFlushInterval })
 	h.now = time.Now
 	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
 	var writing sync.WaitGroup
 	for range writers {
+		batches := randomBatches(100)
 		writing.Go(func() {
 			for _, batch := range batches {
 				_ = h.ConsumeTraces(t.Context(), batch)

@@ -45,7 +45,7 @@ func newTracesToMetrics(set connector.Settings, config *Config, next consumer.Me
 		Component: set.ID,
 		Kind:      component.KindConnector,
 		Output:    "metrics",
-		Engine:    series.NewEngine(series.Options{Config: config.Shared.Series}),
+		Engine:    series.NewEngine(config.Shared.EngineOptions()),
 		Interval:  config.FlushInterval,
 		Flush:     m.flush,
 		Now:       func() time.Time { return m.now() },

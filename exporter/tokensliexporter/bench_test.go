@@ -85,7 +85,7 @@ func benchmarkConsume(b *testing.B, e *tokenSLI) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		if err := e.consume(b.Context(), batches[i%len(batches)]); err != nil {
+		if err := e.consume(b.Context(), again(batches[i%len(batches)])); err != nil {
 			b.Fatal(err)
 		}
 	}

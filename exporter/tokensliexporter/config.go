@@ -144,5 +144,7 @@ func (c *Config) options() series.Options {
 	for name, b := range c.ClassicBuckets {
 		bounds[names.Prefix+name] = b
 	}
-	return series.Options{Config: c.Shared.Series, Windows: c.Windows, Quantiles: c.Quantiles, ClassicBounds: bounds}
+	o := c.Shared.EngineOptions()
+	o.Windows, o.Quantiles, o.ClassicBounds = c.Windows, c.Quantiles, bounds
+	return o
 }

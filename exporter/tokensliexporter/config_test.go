@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
@@ -50,6 +51,11 @@ func TestConfig_ReadsKeys(t *testing.T) {
 		{SLO: "chat-tpot", Objective: 0.95, Window: 720 * time.Hour},
 		{SLO: "all", Objective: 0.9, Window: 168 * time.Hour},
 	}, config.Shared.Objectives)
+	require.Equal(t, dedup.Config{Horizon: time.Hour, MaxSpans: 5000}, config.Shared.Deduplication)
+
+	config, err = load(t, "deduplication_off")
+	require.NoError(t, err)
+	require.Equal(t, dedup.Config{MaxSpans: 1_000_000}, config.Shared.Deduplication, "the other default stays")
 
 	config, err = load(t, "no_gauges")
 	require.NoError(t, err)
@@ -59,34 +65,37 @@ func TestConfig_ReadsKeys(t *testing.T) {
 
 func TestConfig_RejectsInvalidKeys(t *testing.T) {
 	for name, want := range map[string]string{
-		"endpoint_empty":        "`endpoint` is empty",
-		"unknown_key":           "unknown key \"end_point\"; valid keys: ",
-		"dimension_twice":       "`dimensions` has both \"a.b\" and \"a_b\"",
-		"dimension_reserved":    "Prometheus reserves labels",
-		"dimension_ours":        "sets the label \"vantage\" itself",
-		"max_series_zero":       "`max_series` is 0",
-		"expiration_too_short":  "`series_expiration` is 1ms",
-		"quantile_too_high":     "`quantiles` has 1:",
-		"quantile_percent":      "such as 0.99",
-		"quantile_twice":        "`quantiles` has 0.5 twice",
-		"window_zero":           "`windows` has 0s",
-		"window_too_long":       "`windows` has 48h0m0s",
-		"window_broken_second":  "whole seconds",
-		"window_twice":          "`windows` has 1m0s twice",
-		"windows_too_many":      "`windows` has 7 entries",
-		"buckets_unknown":       "`classic_buckets` has the unknown histogram \"time_to_last_token\"; valid names: inter_chunk_latency,",
-		"buckets_empty":         "`classic_buckets::request.duration` is empty",
-		"buckets_not_ascending": "has 2 after 3",
-		"buckets_equal":         "has 1 after 1",
-		"buckets_not_positive":  "has the bound 0",
-		"buckets_infinite":      "has the bound +Inf",
-		"buckets_not_a_number":  "has the bound NaN",
-		"slo_empty":             "`objectives::0::slo` is empty",
-		"slo_twice":             "`objectives::1::slo` is \"a\", which already has an objective at `objectives::0`",
-		"slo_window_zero":       "`objectives::0::window` is 0s: it must be from 1h to 2160h",
-		"slo_objective_missing": "`objectives::0::objective` is 0",
-		"slo_unknown_key":       "windw",
-		"dimension_slo":         "sets the label \"slo\" itself",
+		"endpoint_empty":               "`endpoint` is empty",
+		"unknown_key":                  "unknown key \"end_point\"; valid keys: ",
+		"dimension_twice":              "`dimensions` has both \"a.b\" and \"a_b\"",
+		"dimension_reserved":           "Prometheus reserves labels",
+		"dimension_ours":               "sets the label \"vantage\" itself",
+		"max_series_zero":              "`max_series` is 0",
+		"expiration_too_short":         "`series_expiration` is 1ms",
+		"quantile_too_high":            "`quantiles` has 1:",
+		"quantile_percent":             "such as 0.99",
+		"quantile_twice":               "`quantiles` has 0.5 twice",
+		"window_zero":                  "`windows` has 0s",
+		"window_too_long":              "`windows` has 48h0m0s",
+		"window_broken_second":         "whole seconds",
+		"window_twice":                 "`windows` has 1m0s twice",
+		"windows_too_many":             "`windows` has 7 entries",
+		"buckets_unknown":              "`classic_buckets` has the unknown histogram \"time_to_last_token\"; valid names: inter_chunk_latency,",
+		"buckets_empty":                "`classic_buckets::request.duration` is empty",
+		"buckets_not_ascending":        "has 2 after 3",
+		"buckets_equal":                "has 1 after 1",
+		"buckets_not_positive":         "has the bound 0",
+		"buckets_infinite":             "has the bound +Inf",
+		"buckets_not_a_number":         "has the bound NaN",
+		"slo_empty":                    "`objectives::0::slo` is empty",
+		"slo_twice":                    "`objectives::1::slo` is \"a\", which already has an objective at `objectives::0`",
+		"slo_window_zero":              "`objectives::0::window` is 0s: it must be from 1h to 2160h",
+		"slo_objective_missing":        "`objectives::0::objective` is 0",
+		"slo_unknown_key":              "windw",
+		"deduplication_horizon_short":  "`deduplication::horizon` is 10ns: it must be from 1s to 24h",
+		"deduplication_max_spans_zero": "`deduplication::max_spans` is 0: it must be from 2",
+		"deduplication_unknown_key":    "horizn",
+		"dimension_slo":                "sets the label \"slo\" itself",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(t, name)

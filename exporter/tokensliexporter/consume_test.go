@@ -19,7 +19,10 @@ import (
 
 func TestConsume_ManyModelsGoToTheOverflowSeries(t *testing.T) {
 	const models, limit = 100_000, 50
-	h := start(t, func(c *Config) { c.Shared.Series.MaxSeries = limit })
+	h := start(t, func(c *Config) {
+		c.Shared.Series.MaxSeries = limit
+		c.Shared.Series.Dimensions = []string{"gen_ai.request.model", "service.name"}
+	})
 	for first := 0; first < models; first += 1000 {
 		var spans []map[string]any
 		for i := range 1000 {
@@ -163,7 +166,6 @@ func TestConsume_OutcomeFallsBackToTheStatus(t *testing.T) {
 func TestConsume_WhileScrapedLosesNothing(t *testing.T) {
 	const writers, each = 4, 300
 	h := start(t, nil)
-	traces := batch(everything(), with(map[string]any{"gen_ai.request.model": "other", "tokenpulse.outcome": "error"}))
 	var writing, scraping sync.WaitGroup
 	ctx, done := context.WithCancel(t.Context())
 	scraping.Go(func() {
@@ -178,6 +180,7 @@ func TestConsume_WhileScrapedLosesNothing(t *testing.T) {
 	for range writers {
 		writing.Go(func() {
 			for range each {
+				traces := batch(everything(), with(map[string]any{"gen_ai.request.model": "other", "tokenpulse.outcome": "error"}))
 				if err := h.exporter.ConsumeTraces(t.Context(), traces); err != nil {
 					t.Error(err)
 				}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/exporter"
@@ -21,9 +22,12 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
-// maxConcurrentScrapes limits the memory of responses in progress. Further scrapes are
-// answered with 503.
-const maxConcurrentScrapes = 4
+// Limits of scrapes. Those in progress share at most maxGathers results, so each costs
+// little memory. Further ones are answered with 503.
+const (
+	maxConcurrentScrapes = 64
+	maxScrapeTime        = 10 * time.Second
+)
 
 // tokenSLI aggregates spans into series and serves them to Prometheus.
 type tokenSLI struct {
@@ -31,6 +35,9 @@ type tokenSLI struct {
 	telemetry component.TelemetrySettings
 	keeper    *keeper.Keeper
 	gatherer  *gatherer
+	gather    func() ([]*dto.MetricFamily, error) // replaced in tests
+	// scrapeTime limits the time of a response.
+	scrapeTime time.Duration
 
 	// Set by start.
 	server  *http.Server
@@ -55,7 +62,18 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tokenSLI{config: config, telemetry: set.TelemetrySettings, keeper: k, gatherer: gatherer}, nil
+	return &tokenSLI{
+		config: config, telemetry: set.TelemetrySettings, keeper: k,
+		gatherer: gatherer, gather: gatherer.Gather, scrapeTime: scrapeTime(config),
+	}, nil
+}
+
+// scrapeTime returns the time that a response may take. `write_timeout` can lower it.
+func scrapeTime(config *Config) time.Duration {
+	if limit := config.Server.WriteTimeout; limit > 0 {
+		return min(limit, maxScrapeTime)
+	}
+	return maxScrapeTime
 }
 
 // maxRoundInterval limits the time between two saves of the error budgets.
@@ -74,18 +92,26 @@ func (e *tokenSLI) start(ctx context.Context, host component.Host) error {
 	if _, err := e.keeper.Start(ctx, host); err != nil {
 		return err
 	}
+	if err := e.serve(ctx, host); err != nil {
+		return errors.Join(err, e.keeper.Shutdown(ctx)) // closes the storage
+	}
+	e.keeper.Run()
+	return nil
+}
+
+func (e *tokenSLI) serve(ctx context.Context, host component.Host) error {
 	listener, err := e.config.Server.ToListener(ctx)
 	if err != nil {
 		return err
 	}
-	e.server, err = e.config.Server.ToServer(ctx, host.GetExtensions(), e.telemetry, e.handler())
+	server, err := e.config.Server.ToServer(ctx, host.GetExtensions(), e.telemetry, e.handler())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	e.server = server
 	e.telemetry.Logger.Info("Serving metrics", zap.Stringer("address", listener.Addr()), zap.String("path", metricsPath))
-	e.keeper.Run()
 	e.serving.Go(func() {
-		if err := e.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
 		}
 	})
@@ -96,12 +122,18 @@ const metricsPath = "/metrics"
 
 func (e *tokenSLI) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(e.gatherer, promhttp.HandlerOpts{
+	mux.Handle("GET "+metricsPath, promhttp.HandlerForTransactional(newSharedGatherer(e.gather), promhttp.HandlerOpts{
 		EnableOpenMetrics:                   true,
 		EnableOpenMetricsTextCreatedSamples: true,
 		MaxRequestsInFlight:                 maxConcurrentScrapes,
 	}))
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A client that reads slowly must not hold its response for long.
+		if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(e.scrapeTime)); err != nil {
+			e.telemetry.Logger.Debug("A response has no write deadline", zap.Error(err))
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 func (e *tokenSLI) consume(ctx context.Context, traces ptrace.Traces) error {
@@ -109,14 +141,24 @@ func (e *tokenSLI) consume(ctx context.Context, traces ptrace.Traces) error {
 	return nil
 }
 
-// shutdown waits for the scrapes in progress, as long as ctx allows.
+// shutdown saves the error budgets before it waits for the scrapes in progress. No step
+// takes longer than keeper.ShutdownStep allows.
 func (e *tokenSLI) shutdown(ctx context.Context) error {
-	var err error
-	if e.server != nil {
-		if err = e.server.Shutdown(ctx); err != nil {
-			err = errors.Join(err, e.server.Close())
-		}
+	e.keeper.Stop(ctx)
+	return errors.Join(e.stopServing(ctx), e.keeper.Shutdown(ctx))
+}
+
+// stopServing ends the scrapes that do not end by themselves.
+func (e *tokenSLI) stopServing(ctx context.Context) error {
+	if e.server == nil {
+		return nil
+	}
+	step, cancel := keeper.ShutdownStep(ctx)
+	defer cancel()
+	err := e.server.Shutdown(step)
+	if err != nil {
+		err = errors.Join(err, e.server.Close())
 	}
 	e.serving.Wait()
-	return errors.Join(err, e.keeper.Shutdown(ctx))
+	return err
 }

@@ -12,7 +12,9 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -21,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
@@ -134,12 +137,34 @@ func batch(spans ...map[string]any) ptrace.Traces {
 	resource := traces.ResourceSpans().AppendEmpty()
 	resource.Resource().Attributes().PutStr("service.name", "chat")
 	scope := resource.ScopeSpans().AppendEmpty()
-	for i, attributes := range spans {
+	for _, attributes := range spans {
 		span := scope.Spans().AppendEmpty()
-		span.SetTraceID([16]byte{1, byte(i)})
-		span.SetSpanID([8]byte{2, byte(i)})
+		identify(span)
+		span.SetStartTimestamp(1)
+		span.SetEndTimestamp(pcommon.Timestamp(24 * time.Hour))
 		if err := span.Attributes().FromRaw(attributes); err != nil {
 			panic(err)
+		}
+	}
+	return traces
+}
+
+var identified atomic.Uint64
+
+// identify gives a span IDs that no other has.
+func identify(span ptrace.Span) {
+	n := identified.Add(1)
+	span.SetTraceID([16]byte{1, 8: byte(n), 9: byte(n >> 8), 10: byte(n >> 16), 11: byte(n >> 24)})
+	span.SetSpanID([8]byte{2})
+}
+
+// again gives the spans of a batch new IDs, as those of other requests.
+func again(traces ptrace.Traces) ptrace.Traces {
+	for _, resource := range traces.ResourceSpans().All() {
+		for _, scope := range resource.ScopeSpans().All() {
+			for _, span := range scope.Spans().All() {
+				identify(span)
+			}
 		}
 	}
 	return traces

@@ -37,7 +37,7 @@ func TestScrape_NativeBucketsAreExact(t *testing.T) {
 			gaps = append(gaps, v)
 			total++
 		}
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{"tokenpulse.inter_token_latency.sketch": encoded(gaps...)}))))
+		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{"tokenpulse.inter_token_latency.sketch": encoded(gaps...), "tokenpulse.token_count": 101}))))
 	}
 	native := h.families(t, protobuf)[itl].Metric[0].Histogram
 	require.EqualValues(t, 6, native.GetSchema())

@@ -64,7 +64,7 @@ func Open(ctx context.Context, host component.Host, extension *component.ID, own
 	}
 	client, err := backend.GetClient(ctx, owner.Kind, owner.ID, owner.Name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("`storage` %q cannot be opened (is another process using it?): %w", extension, err)
+		return nil, nil, fmt.Errorf("`storage` %q cannot be opened: %w (timeout: another process uses it; invalid database: the file is damaged, so move it away and start again)", extension, err)
 	}
 	s := &Store{client: client, tracker: tracker, dimensions: dimensions, stored: map[string]slo.Version{}}
 	if err := s.restore(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // Options configure an Engine.
@@ -25,6 +26,9 @@ type Options struct {
 	// ClassicBounds replaces the default bounds of a histogram's classic buckets, by
 	// metric name.
 	ClassicBounds map[string][]float64
+	// Objectives are the SLOs that have a counter in each series, however many others
+	// there are.
+	Objectives slo.Names
 }
 
 // Engine holds the series. It is safe for concurrent use: Record and Collect lock one
@@ -36,12 +40,16 @@ type Engine struct {
 	calendar  *calendar
 	scratch   sync.Pool // of *sketch.Sketch
 
+	objectives slo.Names
+
 	// mu guards everything declared below. It is held only to find, create and remove
 	// series.
 	mu     sync.RWMutex
 	series map[string]*series
 	// held is the number of series, without the overflow series.
 	held int
+	// heldBy is the number of series by the value of the first dimension.
+	heldBy map[string]int
 }
 
 // overflowKey is the key of the overflow series. Every other series has a longer key.
@@ -55,6 +63,9 @@ func NewEngine(o Options) *Engine {
 		calendar:  newCalendar(time.Now(), o.Windows),
 		scratch:   sync.Pool{New: func() any { return new(sketch.Sketch) }},
 		series:    map[string]*series{},
+		heldBy:    map[string]int{},
+
+		objectives: o.Objectives,
 	}
 	for q, h := range Histograms {
 		e.bounds[q] = h.ClassicBounds
@@ -70,10 +81,12 @@ func (e *Engine) Bounds(q Quantity) []float64 { return e.bounds[q] }
 
 // Recorded is the result of recording a request.
 type Recorded struct {
+	// Duplicate is set when the request was recorded before, and is not recorded again.
+	Duplicate bool
 	// Overflow is set when the request went to the overflow series.
 	Overflow bool
-	// MalformedSketches is the number of sketches that were dropped. The rest of the
-	// request counts.
+	// MalformedSketches is the number of sketches that were dropped, because they do not
+	// decode or exceed Request.Gaps. The rest of the request counts.
 	MalformedSketches int
 	// DroppedVerdicts is the number of verdicts that count toward `all` only, because
 	// the request or the series has too many SLOs.
@@ -101,15 +114,17 @@ func (e *Engine) Record(r *Request) Recorded {
 // reset of a counter only if the counter is lower than before: one that first appears at 1
 // hides it. Call Restore before the first Record.
 func (e *Engine) Restore(key string, slos []string, lastSeen, now time.Time) {
-	if e.config.isIdle(now.Sub(lastSeen)) || key != overflowKey && e.Held() >= e.config.MaxSeries {
+	if e.config.isIdle(now.Sub(lastSeen)) || key != overflowKey && !e.canOpen([]byte(key)) {
 		return
 	}
 	s := e.open([]byte(key), now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastSeen = lastSeen
+	if lastSeen.Before(now) { // not so if the clock was ahead at the save
+		s.lastSeen = lastSeen
+	}
 	for _, slo := range slos {
-		s.verdicts.counter(slo, now)
+		s.verdicts.counter(slo, e.objectives, now)
 	}
 }
 
@@ -117,10 +132,26 @@ func (e *Engine) Restore(key string, slos []string, lastSeen, now time.Time) {
 func (e *Engine) find(key []byte) *series {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	if s := e.series[string(key)]; s != nil || e.held < e.config.MaxSeries {
+	if s := e.series[string(key)]; s != nil || e.hasRoom(key) {
 		return s
 	}
 	return e.series[overflowKey]
+}
+
+// hasRoom reports whether the series of a key may be created. One value of the first
+// dimension may open half of the series: a sender with invented models then leaves the
+// other half to others. mu is held.
+func (e *Engine) hasRoom(key []byte) bool {
+	if e.held >= e.config.MaxSeries {
+		return false
+	}
+	return len(e.config.Dimensions) == 0 || e.heldBy[string(firstValue(key))] < (e.config.MaxSeries+1)/2
+}
+
+func (e *Engine) canOpen(key []byte) bool {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.hasRoom(key)
 }
 
 // open creates the series of a key, or the overflow series at the limit.
@@ -128,7 +159,7 @@ func (e *Engine) open(key []byte, now time.Time) *series {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	k := string(key)
-	if e.series[k] == nil && e.held >= e.config.MaxSeries {
+	if e.series[k] == nil && !e.hasRoom(key) {
 		k = overflowKey
 	}
 	if s := e.series[k]; s != nil {
@@ -138,6 +169,7 @@ func (e *Engine) open(key []byte, now time.Time) *series {
 	e.series[k] = s
 	if k != overflowKey {
 		e.held++
+		e.heldBy[string(firstValue(key))]++
 	}
 	return s
 }
@@ -150,8 +182,13 @@ func (e *Engine) remove(s *series) {
 		return
 	}
 	delete(e.series, s.key)
-	if s.key != overflowKey {
-		e.held--
+	if s.key == overflowKey {
+		return
+	}
+	e.held--
+	first := string(firstValue([]byte(s.key)))
+	if e.heldBy[first]--; e.heldBy[first] == 0 {
+		delete(e.heldBy, first)
 	}
 }
 

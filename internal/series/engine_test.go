@@ -266,3 +266,71 @@ func TestRecord_ConcurrentUseLosesNothing(t *testing.T) {
 	require.EqualValues(t, 2*writers*each, tokens)
 	require.EqualValues(t, 3*writers*each, gaps)
 }
+
+// A service that invents models gets half of the series. The others get the rest.
+func TestRecord_OneValueOpensHalfOfTheSeries(t *testing.T) {
+	e := newTestEngine(func(o *Options) {
+		o.Config.Dimensions = []string{"service", "model"}
+		o.Config.MaxSeries = 100
+	})
+	record := func(service string, model int) bool {
+		r := latency("", e.at(0), 0.1)
+		r.Dimensions = []string{service, fmt.Sprint("model-", model)}
+		return e.Record(r).Overflow
+	}
+	for model := range 2000 {
+		require.Equal(t, model >= 50, record("loud", model))
+	}
+	for service := range 50 {
+		require.False(t, record(fmt.Sprint("service-", service), 0))
+	}
+	require.True(t, record("late", 0), "all series are open")
+	require.False(t, record("loud", 49), "open series stay")
+	require.Equal(t, 100, e.Held())
+
+	require.Equal(t, 101, e.Expire(e.at(2*time.Hour)))
+	require.Empty(t, e.heldBy)
+	require.False(t, record("loud", 60), "expired series make room")
+}
+
+func TestRestore_OneValueOpensHalfOfTheSeries(t *testing.T) {
+	e := newTestEngine(func(o *Options) { o.Config.MaxSeries = 3 })
+	now := e.at(0)
+	for vantage := range 3 {
+		e.Restore("\x01a\x01"+strconv.Itoa(vantage), nil, now, now)
+	}
+	require.Equal(t, 2, e.Held())
+	e.Restore("\x01b\x00", nil, now, now)
+	require.Equal(t, 3, e.Held())
+	require.Len(t, e.collect(now, TimeToFirstToken), 2, "no overflow series")
+}
+
+func TestRecord_WithoutDimensionsAllSeriesCanOpen(t *testing.T) {
+	e := newTestEngine(func(o *Options) {
+		o.Config.Dimensions = nil
+		o.Config.MaxSeries = 4
+	})
+	for vantage := range 4 {
+		require.False(t, e.Record(&Request{Vantage: strconv.Itoa(vantage), Arrival: e.at(0)}).Overflow)
+	}
+}
+
+// FuzzRestore opens series of hostile keys, as a damaged storage may hold them.
+func FuzzRestore(f *testing.F) {
+	f.Add("\x01a\x00", "slo", int64(0))
+	f.Add("", "all", int64(-1))
+	f.Add("\x00\x00", "0", int64(1<<62))
+	f.Add("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "", int64(1<<62))
+	f.Fuzz(func(t *testing.T, key, slo string, seen int64) {
+		e := newTestEngine(nil)
+		now := e.at(time.Hour)
+		if IsKey(key, 1) {
+			e.Restore(key, []string{slo, slo, "all"}, time.Unix(0, seen), now)
+		}
+		e.Record(request("m", now))
+		e.Collect(now, func(*Snapshot) {})
+		e.Expire(now.Add(24 * time.Hour))
+		require.Zero(t, e.Held())
+		require.Empty(t, e.heldBy)
+	})
+}

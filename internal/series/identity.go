@@ -69,6 +69,15 @@ func IsKey(key string, dimensions int) bool {
 	return key == overflowKey || ok && len(values) == dimensions+1
 }
 
+// firstValue returns the first value of a key: that of the first dimension.
+func firstValue(key []byte) []byte {
+	length, n := binary.Uvarint(key)
+	if n <= 0 || length > uint64(len(key)-n) {
+		return nil
+	}
+	return key[n : n+int(length)]
+}
+
 // valuesOf returns the values of a key. ok is false if the key is malformed.
 func valuesOf(key string) (values []string, ok bool) {
 	for len(key) > 0 {

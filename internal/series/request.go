@@ -6,6 +6,7 @@ package series
 import (
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -28,6 +29,9 @@ type Request struct {
 	// Verdicts are those of the SLOs that apply to the request.
 	Verdicts slo.VerdictSet
 
+	// Gaps are the limits of the distributions.
+	Gaps GapLimits
+
 	values        [singleValues]optional
 	distributions [quantities - singleValues]Distribution
 	counts        [counts]optional
@@ -39,6 +43,25 @@ type Distribution struct {
 	Sketch []byte
 	// Max is the largest value, for the exemplar. Without it the request has no exemplar.
 	Max float64
+}
+
+// GapLimits bounds the gaps between tokens, or chunks, of a request by what else is known
+// of it. A distribution beyond them cannot be true. Zero means no limit.
+type GapLimits struct {
+	// Longest bounds each gap, and Sum their sum, in seconds.
+	Longest, Sum float64
+	// Count bounds their number.
+	Count uint64
+}
+
+// maxValues limits the values of one request's distribution: a billion tokens.
+const maxValues = sketch.MaxValue
+
+func (l *GapLimits) allow(values *sketch.Encoded) bool {
+	return values.Count() <= maxValues &&
+		(l.Count == 0 || values.Count() <= l.Count) &&
+		(l.Longest == 0 || values.Max() <= l.Longest) &&
+		(l.Sum == 0 || values.Sum() <= l.Sum)
 }
 
 type optional struct {

@@ -5,7 +5,6 @@ package series
 
 import (
 	"bytes"
-	"errors"
 	"iter"
 	"sync"
 	"time"
@@ -65,11 +64,12 @@ func (s *series) record(r *Request) (result Recorded, ok bool) {
 	return Recorded{
 		Overflow:          s.key == overflowKey,
 		MalformedSketches: o.merge(r, &exemplar, s.engine),
-		DroppedVerdicts:   s.verdicts.add(&r.Verdicts, r.Arrival),
+		DroppedVerdicts:   s.verdicts.add(&r.Verdicts, s.engine.objectives, r.Arrival),
 	}, true
 }
 
-// merge adds the request's distributions. It returns the number of malformed ones.
+// merge adds the request's distributions. It returns the number of those that are
+// malformed or impossible.
 func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malformed int) {
 	var encoded []byte
 	var values sketch.Encoded
@@ -81,28 +81,15 @@ func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malfor
 		}
 		if !bytes.Equal(d.Sketch, encoded) { // both quantities mostly share one sketch
 			encoded = d.Sketch
-			values, err = parse(encoded)
+			values, err = sketch.Parse(encoded)
 		}
-		if err != nil {
+		if err != nil || !r.Gaps.allow(&values) {
 			malformed++
 			continue
 		}
 		o.histogram(q, e).merge(&values, d.Max, exemplar)
 	}
 	return malformed
-}
-
-// maxValues limits the values of one request's distribution: a billion tokens.
-const maxValues = sketch.MaxValue
-
-var errTooMany = errors.New("sketch has more values than a request can have")
-
-func parse(encoded []byte) (sketch.Encoded, error) {
-	values, err := sketch.Parse(encoded)
-	if err == nil && values.Count() > maxValues {
-		err = errTooMany
-	}
-	return values, err
 }
 
 func (s *series) count(r *Request) {

@@ -8,12 +8,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // verdictCounters counts the requests of a series by SLO. The zero value is empty. It
-// holds at most slo.MaxSLOs SLOs, and names.SLOAll.
-type verdictCounters map[string]*verdictCounter
+// holds names.SLOAll, the SLOs with objectives, and at most slo.MaxSLOs others.
+type verdictCounters struct {
+	byName map[string]*verdictCounter
+	others int
+}
 
 type verdictCounter struct {
 	start    time.Time
@@ -22,10 +26,10 @@ type verdictCounter struct {
 
 // add counts the verdicts on a request. It returns the number of verdicts that only
 // `all` counted.
-func (c *verdictCounters) add(verdicts *slo.VerdictSet, now time.Time) (dropped int) {
+func (c *verdictCounters) add(verdicts *slo.VerdictSet, objectives slo.Names, now time.Time) (dropped int) {
 	dropped = verdicts.Dropped()
 	for name, verdict := range verdicts.All {
-		if counter := c.counter(name, now); counter != nil {
+		if counter := c.counter(name, objectives, now); counter != nil {
 			counter.requests[verdict]++
 		} else {
 			dropped++
@@ -35,24 +39,27 @@ func (c *verdictCounters) add(verdicts *slo.VerdictSet, now time.Time) (dropped 
 }
 
 // counter returns the counter of an SLO, or nil at the limit.
-func (c *verdictCounters) counter(name string, now time.Time) *verdictCounter {
-	if counter := (*c)[name]; counter != nil {
+func (c *verdictCounters) counter(name string, objectives slo.Names, now time.Time) *verdictCounter {
+	if counter := c.byName[name]; counter != nil {
 		return counter
 	}
-	if *c == nil {
-		*c = verdictCounters{}
+	if name != names.SLOAll && !objectives[name] {
+		if c.others >= slo.MaxSLOs {
+			return nil
+		}
+		c.others++
 	}
-	if len(*c) >= slo.MaxSLOs+1 {
-		return nil
+	if c.byName == nil {
+		c.byName = map[string]*verdictCounter{}
 	}
 	counter := &verdictCounter{start: now}
-	(*c)[strings.Clone(name)] = counter // name is part of a span
+	c.byName[strings.Clone(name)] = counter // name is part of a span
 	return counter
 }
 
 // snapshot appends the counters in the order of their names.
-func (c verdictCounters) snapshot(dst []SLOSnapshot) []SLOSnapshot {
-	for name, counter := range c {
+func (c *verdictCounters) snapshot(dst []SLOSnapshot) []SLOSnapshot {
+	for name, counter := range c.byName {
 		dst = append(dst, SLOSnapshot{Name: name, Start: counter.start, Requests: counter.requests})
 	}
 	slices.SortFunc(dst, func(a, b SLOSnapshot) int { return strings.Compare(a.Name, b.Name) })

@@ -60,6 +60,12 @@ type Encoded struct {
 // Count returns how many values the sketch holds.
 func (e *Encoded) Count() uint64 { return e.summary.count }
 
+// Sum returns the sum of all values.
+func (e *Encoded) Sum() float64 { return e.summary.sum }
+
+// Max returns the largest value, or 0 for an empty sketch.
+func (e *Encoded) Max() float64 { return e.summary.max }
+
 // MergeEncoded adds all values of an encoded sketch.
 func (s *Sketch) MergeEncoded(e *Encoded) {
 	other := &e.summary

@@ -81,6 +81,17 @@ func (d *decoder) window(w *window, now int64) {
 	w.open = min(int64(d.number()&(1<<62-1)), now)
 	for range min(d.number(), slotsPerWindow) {
 		age := int64(d.number() % slotsPerWindow)
-		w.slots[(w.open+slotsPerWindow-age)%slotsPerWindow] = Counts{Good: d.number(), Bad: d.number()}
+		w.slots[(w.open+slotsPerWindow-age)%slotsPerWindow] = Counts{Good: d.count(), Bad: d.count()}
 	}
+}
+
+// maxCount keeps the sum of a window from overflowing. No Collector counts that far.
+const maxCount = 1 << 52
+
+func (d *decoder) count() uint64 {
+	n := d.number()
+	if n > maxCount {
+		d.rest = nil
+	}
+	return n
 }

@@ -33,6 +33,9 @@ func (t *Tracker) Restore(key string, encoded []byte, now time.Time) error {
 	if err := b.decode(encoded, t.objectives, t.position(now)); err != nil || len(b.histories) == 0 {
 		return err
 	}
+	if saved := t.budgets[key]; saved != nil { // the key was saved twice
+		t.remove(saved)
+	}
 	t.budgets[key] = b
 	if key == OverflowKey {
 		return nil

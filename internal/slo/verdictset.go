@@ -5,13 +5,28 @@ package slo
 
 import "github.com/tokenpulse/tokenpulse/internal/names"
 
-// MaxSLOs limits the SLOs that one request, and one series, has separate verdicts
-// for. Further verdicts count toward `all` only.
+// MaxSLOs limits the SLOs without an objective that one request, and one series, has
+// separate verdicts for. Further verdicts count toward `all` only. SLOs with an
+// objective have places of their own: otherwise a sender could take theirs with invented
+// names.
 const MaxSLOs = 64
+
+// Names is a set of SLO names.
+type Names map[string]bool
+
+// NamesOf returns the SLOs of objectives.
+func NamesOf(objectives []Objective) Names {
+	all := Names{}
+	for i := range objectives {
+		all[objectives[i].SLO] = true
+	}
+	return all
+}
 
 // VerdictSet holds the verdicts on one request. The zero value is empty.
 type VerdictSet struct {
 	each    []namedVerdict // each SLO once
+	others  int            // SLOs among them that are limited by MaxSLOs
 	overall Verdict        // the largest verdict, dropped ones included
 	any     bool
 	dropped int
@@ -24,7 +39,12 @@ type namedVerdict struct {
 
 // Add adds the verdict of one SLO, whose name must be a clean label value. Verdicts
 // beyond MaxSLOs, and those of an SLO named `all`, count toward `all` only.
-func (s *VerdictSet) Add(slo string, verdict Verdict) {
+func (s *VerdictSet) Add(slo string, verdict Verdict) { s.add(slo, verdict, false) }
+
+// AddReserved adds the verdict of an SLO with an objective, which MaxSLOs does not limit.
+func (s *VerdictSet) AddReserved(slo string, verdict Verdict) { s.add(slo, verdict, true) }
+
+func (s *VerdictSet) add(slo string, verdict Verdict, reserved bool) {
 	s.overall = max(s.overall, verdict)
 	s.any = true
 	for i := range s.each {
@@ -33,9 +53,12 @@ func (s *VerdictSet) Add(slo string, verdict Verdict) {
 			return
 		}
 	}
-	if slo == names.SLOAll || len(s.each) >= MaxSLOs {
+	if slo == names.SLOAll || !reserved && s.others >= MaxSLOs {
 		s.dropped++
 		return
+	}
+	if !reserved {
+		s.others++
 	}
 	s.each = append(s.each, namedVerdict{slo, verdict})
 }

@@ -23,10 +23,10 @@ func TestRead_SpansDoNotAllocate(t *testing.T) {
 		want float64
 	}{{plain, 2}, {judged, 4}} {
 		e, now := newEngine(), time.Now()
-		dimensions := []string{"gen_ai.request.model"}
+		options := &Options{Dimensions: []string{"gen_ai.request.model"}}
 		traces := spans(t, test.span, test.span, test.span)
 		record := e.Record
-		Read(traces, dimensions, now, record)
-		require.InDelta(t, test.want, testing.AllocsPerRun(100, func() { Read(traces, dimensions, now, record) }), 0)
+		Read(traces, options, now, record)
+		require.InDelta(t, test.want, testing.AllocsPerRun(100, func() { Read(traces, options, now, record) }), 0)
 	}
 }

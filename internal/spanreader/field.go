@@ -27,6 +27,7 @@ const (
 	isCount
 	isStallDuration
 	isTokenCount
+	isClockAnomalies
 	isTokenSketch
 	isChunkSketch
 	isLongestTokenGap
@@ -56,6 +57,7 @@ var fields = [...]field{
 	{names.StallCount, isCount, uint8(series.Stalls)},
 	{names.StallDuration, isStallDuration, 0},
 	{names.TokenCount, isTokenCount, 0},
+	{names.ClockAnomalies, isClockAnomalies, 0},
 
 	{names.InterTokenLatencySketch, isTokenSketch, 0},
 	{names.InterChunkLatencySketch, isChunkSketch, 0},

@@ -17,6 +17,7 @@ import (
 // reader reads spans one after the other into the same request.
 type reader struct {
 	dimensions dimensions
+	objectives slo.Names
 	request    series.Request
 
 	// The fields below are reset for each span.
@@ -24,6 +25,7 @@ type reader struct {
 	ours                 bool // the span has an attribute of the token_latency processor
 	outcomeKnown         bool
 	tokenCount           float64
+	clockAnomalies       float64
 	tokenGaps, chunkGaps series.Distribution
 	ownChunkGaps         bool // the span has a sketch of its chunk gaps
 	sketches             int  // number of sketches that the span has
@@ -35,7 +37,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	values, verdicts := r.request.Dimensions, r.request.Verdicts
 	copy(values, resource)
 	verdicts.Reset()
-	*r = reader{dimensions: r.dimensions, request: series.Request{
+	*r = reader{dimensions: r.dimensions, objectives: r.objectives, request: series.Request{
 		Dimensions: values,
 		Arrival:    now,
 		TraceID:    span.TraceID(),
@@ -54,6 +56,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	r.deriveOutcome(span)
 	r.deriveOutputTokens()
 	r.distribute()
+	r.limitGaps(span)
 	return true
 }
 
@@ -76,6 +79,8 @@ func (r *reader) take(f *field, v pcommon.Value) {
 		}
 	case isTokenCount:
 		r.number(&r.tokenCount, v)
+	case isClockAnomalies:
+		r.number(&r.clockAnomalies, v)
 	case isTokenSketch:
 		r.sketch(&r.tokenGaps, v)
 	case isChunkSketch:
@@ -134,18 +139,22 @@ func (r *reader) verdicts(verdict slo.Verdict, v pcommon.Value) {
 		return
 	}
 	list, wrong := v.Slice(), false
-	for i := range min(list.Len(), slo.MaxSLOs) {
-		name := list.At(i)
-		if name.Type() != pcommon.ValueTypeStr || name.Str() == "" {
+	for i, entry := range list.All() {
+		name := series.CleanLabel(entry.Str()) // empty for other types
+		switch {
+		case r.objectives[name]:
+			r.request.Verdicts.AddReserved(name, verdict)
+		case i >= slo.MaxSLOs:
+			r.request.Verdicts.Drop(1)
+		case name == "":
 			wrong = true
-			continue
+		default:
+			r.request.Verdicts.Add(name, verdict)
 		}
-		r.request.Verdicts.Add(series.CleanLabel(name.Str()), verdict)
 	}
 	if wrong {
 		r.rejected[WrongType]++
 	}
-	r.request.Verdicts.Drop(max(0, list.Len()-slo.MaxSLOs))
 }
 
 func (r *reader) outcome(v pcommon.Value) {
@@ -182,4 +191,35 @@ func (r *reader) distribute() {
 	}
 	r.request.SetDistribution(series.InterTokenLatency, r.tokenGaps)
 	r.request.SetDistribution(series.InterChunkLatency, r.chunkGaps)
+}
+
+// Limits of a request's gaps. The processor rounds gaps to microseconds, and a bucket is
+// 1.1% wide.
+const (
+	gapTolerance = 1.011
+	gapRounding  = 10e-6
+	// maxGaps limits the gaps of a request without a token count: 16 million tokens.
+	maxGaps = 1 << 24
+	// maxClockAnomalies limits the backward steps of the clock that a request is believed
+	// to have.
+	maxClockAnomalies = 10
+)
+
+// limitGaps sets what the gaps of the request cannot exceed, so that one forged span does
+// not outweigh all others. All gaps lie between the span's start and end. At a backward
+// step of the clock, the same time begins again.
+func (r *reader) limitGaps(span ptrace.Span) {
+	seconds := 0.0
+	if start, end := span.StartTimestamp(), span.EndTimestamp(); end > start {
+		seconds = float64(end-start) / 1e9
+	}
+	longest := seconds*gapTolerance + gapRounding
+	r.request.Gaps = series.GapLimits{
+		Longest: longest,
+		Sum:     longest * (1 + min(r.clockAnomalies, maxClockAnomalies)),
+		Count:   maxGaps,
+	}
+	if r.tokenCount > 0 {
+		r.request.Gaps.Count = min(maxGaps, uint64(r.tokenCount))
+	}
 }

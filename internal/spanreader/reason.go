@@ -26,7 +26,8 @@ const (
 	Negative
 	// OutOfRange is a value above the largest plausible one.
 	OutOfRange
-	// MalformedSketch is a distribution that does not decode.
+	// MalformedSketch is a distribution that does not decode, or that the request cannot
+	// have.
 	MalformedSketch
 	// UnknownOutcome is an outcome that docs/definitions.md does not define.
 	UnknownOutcome

@@ -11,12 +11,15 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // Tally counts the spans of one batch by result.
 type Tally struct {
 	// Requests were recorded, Overflow of them in the overflow series.
 	Requests, Overflow int64
+	// Duplicates were recorded before.
+	Duplicates int64
 	// Ignored spans have no attribute of the token_latency processor.
 	Ignored int64
 	// DroppedVerdicts count toward `all` only, because there were too many SLOs.
@@ -25,12 +28,21 @@ type Tally struct {
 	Rejected [Reasons]int64
 }
 
+// Options select what is read.
+type Options struct {
+	// Dimensions are the attributes that distinguish series.
+	Dimensions []string
+	// Objectives are the SLOs whose verdicts are read wherever they are in a list. Of
+	// others, the first slo.MaxSLOs are.
+	Objectives slo.Names
+}
+
 // Read calls record with the request of every span that carries latencies. The request
 // is valid during the call only. Arrival is set to now.
-func Read(traces ptrace.Traces, dimensions []string, now time.Time, record func(*series.Request) series.Recorded) (t Tally) {
-	r := reader{dimensions: newDimensions(dimensions)}
-	resource := make([]string, len(dimensions))
-	r.request.Dimensions = make([]string, len(dimensions))
+func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.Request) series.Recorded) (t Tally) {
+	r := reader{dimensions: newDimensions(o.Dimensions), objectives: o.Objectives}
+	resource := make([]string, len(o.Dimensions))
+	r.request.Dimensions = make([]string, len(o.Dimensions))
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		clear(resource)
 		for key, v := range resourceSpans.Resource().Attributes().All() {
@@ -50,6 +62,10 @@ func Read(traces ptrace.Traces, dimensions []string, now time.Time, record func(
 }
 
 func (t *Tally) add(recorded series.Recorded, r *reader) {
+	if recorded.Duplicate {
+		t.Duplicates++
+		return
+	}
 	t.Requests++
 	if recorded.Overflow {
 		t.Overflow++

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 func newEngine() *series.Engine {
@@ -87,7 +88,7 @@ func TestRead_CountsVerdictsOfAllLists(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine()
-			tally := Read(spans(t, test.span), nil, time.Now(), e.Record)
+			tally := Read(spans(t, test.span), &Options{}, time.Now(), e.Record)
 			require.EqualValues(t, 1, tally.Requests)
 			require.Equal(t, test.wrong, tally.Rejected[WrongType])
 			require.Zero(t, tally.DroppedVerdicts)
@@ -98,10 +99,27 @@ func TestRead_CountsVerdictsOfAllLists(t *testing.T) {
 
 func TestRead_LimitsTheVerdictsOfASpan(t *testing.T) {
 	e := newEngine()
-	tally := Read(spans(t, map[string]any{"tokenpulse.slo.breached": manyNames(1000), "tokenpulse.slo.met": []any{"one more"}}), nil, time.Now(), e.Record)
+	tally := Read(spans(t, map[string]any{"tokenpulse.slo.breached": manyNames(1000), "tokenpulse.slo.met": []any{"one more"}}), &Options{}, time.Now(), e.Record)
 	require.EqualValues(t, 1000-64+1, tally.DroppedVerdicts)
 	require.Len(t, verdicts(e), 65)
 	require.Equal(t, [3]uint64{0, 0, 1}, verdicts(e)["all"])
+}
+
+// An objective is read wherever a sender puts it.
+func TestRead_FindsObjectivesInLongLists(t *testing.T) {
+	for name, span := range map[string]map[string]any{
+		"at the end of a list": {"tokenpulse.slo.breached": append(manyNames(1000), "tpot")},
+		"in another list":      {"tokenpulse.slo.met": manyNames(1000), "tokenpulse.slo.breached": []any{"tpot"}},
+		"twice":                {"tokenpulse.slo.met": append(manyNames(100), "tpot", "tpot"), "tokenpulse.slo.breached": append(manyNames(100), "tpot")},
+		"after other types":    {"tokenpulse.slo.breached": append(append([]any{1, "", true}, manyNames(100)...), "tpot")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := series.NewEngine(series.Options{Config: series.Config{MaxSeries: 10}, Objectives: slo.Names{"tpot": true}})
+			Read(spans(t, span), &Options{Objectives: slo.Names{"tpot": true}}, time.Now(), e.Record)
+			require.Equal(t, [3]uint64{0, 0, 1}, verdicts(e)["tpot"])
+			require.LessOrEqual(t, len(verdicts(e)), slo.MaxSLOs+2)
+		})
+	}
 }
 
 // All spans of a batch reuse one verdict set.
@@ -111,14 +129,14 @@ func TestRead_VerdictsDoNotLeakIntoTheNextSpan(t *testing.T) {
 		map[string]any{"tokenpulse.slo.breached": []any{"a", "b"}},
 		map[string]any{"tokenpulse.outcome": "success"},
 		map[string]any{"tokenpulse.slo.met": []any{"c"}},
-	), nil, time.Now(), e.Record)
+	), &Options{}, time.Now(), e.Record)
 	require.Equal(t, map[string][3]uint64{"all": {0, 1, 1}, "a": {0, 0, 1}, "b": {0, 0, 1}, "c": {0, 1, 0}}, verdicts(e))
 }
 
 func TestRead_CleansLabels(t *testing.T) {
 	long := strings.Repeat("x", series.MaxLabelLength+1)
 	e := series.NewEngine(series.Options{Config: series.Config{Dimensions: []string{"a", "b"}, MaxSeries: 10}})
-	Read(spans(t, map[string]any{"tokenpulse.outcome": "success", "tokenpulse.vantage": "server\xff", "a": "m\xff", "b": long}), []string{"a", "b"}, time.Now(), e.Record)
+	Read(spans(t, map[string]any{"tokenpulse.outcome": "success", "tokenpulse.vantage": "server\xff", "a": "m\xff", "b": long}), &Options{Dimensions: []string{"a", "b"}}, time.Now(), e.Record)
 	e.Collect(time.Now(), func(s *series.Snapshot) {
 		require.Equal(t, series.Identity{Dimensions: []string{"m?", long[1:]}, Vantage: "server?"}, s.Identity)
 	})

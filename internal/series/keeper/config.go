@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
+	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -21,19 +22,31 @@ type Config struct {
 	// StorageID is the extension that keeps burn rates and error budgets across
 	// restarts. Without it they start empty.
 	StorageID *component.ID `mapstructure:"storage"`
+	// Deduplication decides for how long a request that is sent again is recognised.
+	Deduplication dedup.Config `mapstructure:"deduplication"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
 
 // NewDefaultConfig returns the defaults.
-func NewDefaultConfig() Config { return Config{Series: series.NewDefaultConfig()} }
+func NewDefaultConfig() Config {
+	return Config{Series: series.NewDefaultConfig(), Deduplication: dedup.NewDefaultConfig()}
+}
 
 // Problems returns an error for each invalid key. Like series.Config.Problems it is not
 // named Validate.
 func (c *Config) Problems() []error {
-	return slices.Concat(c.Series.Problems(), objectiveProblems(c.Objectives))
+	return slices.Concat(c.Series.Problems(), objectiveProblems(c.Objectives), c.Deduplication.Problems())
 }
+
+// EngineOptions returns the options of an engine of these series.
+func (c *Config) EngineOptions() series.Options {
+	return series.Options{Config: c.Series, Objectives: c.ObjectiveNames()}
+}
+
+// ObjectiveNames returns the SLOs of the objectives, as verdicts have them.
+func (c *Config) ObjectiveNames() slo.Names { return slo.NamesOf(c.objectives()) }
 
 // objectives returns the objectives with clean SLO names, as verdicts have them.
 func (c *Config) objectives() []slo.Objective {

@@ -5,9 +5,6 @@ package keeper
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -15,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/budgetstore"
+	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
@@ -37,8 +35,11 @@ type Settings struct {
 	// flush without an error. Nil if there is nothing to send.
 	Flush func(context.Context) error
 	// Notes returns what to save with the error budgets; Start returns it after a restart.
-	// Nil if there is nothing to save.
+	// Nil if there is nothing to save. It is called while Flush may be running.
 	Notes func() []byte
+	// Delivered holds the requests whose events the next consumer has, or is nil. The
+	// keeper expires it.
+	Delivered *dedup.Set
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -52,15 +53,16 @@ type Keeper struct {
 	Tracker *slo.Tracker
 
 	settings  Settings
+	options   spanreader.Options
+	recorded  *dedup.Set
 	logger    *zap.Logger
 	telemetry *telemetry
 
-	// Set by Start.
-	store  *budgetstore.Store
-	cancel context.CancelFunc // interrupts the round in progress
-	stop   chan struct{}      // ends the rounds
-	rounds sync.WaitGroup
-	warned bool // about objectives without verdicts
+	flushes, saves worker
+	patience       time.Duration      // of a round, with either
+	store          *budgetstore.Store // set by Start
+	rounds         *rounds            // set by Run
+	warned         bool               // about objectives without verdicts
 }
 
 // New returns a keeper without series.
@@ -68,32 +70,42 @@ func New(set Settings) (*Keeper, error) {
 	if set.Notes == nil {
 		set.Notes = func() []byte { return nil }
 	}
+	now := set.Now()
 	k := &Keeper{
 		Engine: set.Engine,
 		Tracker: slo.NewTracker(slo.TrackerOptions{
 			Objectives: set.Config.objectives(),
 			MaxSeries:  2 * set.Config.Series.MaxSeries, // as many idle ones as the engine has series
 			IdleAfter:  set.Config.Series.SeriesExpiration,
-		}, set.Now()),
+		}, now),
 		settings: set,
+		options:  spanreader.Options{Dimensions: set.Config.Series.Dimensions, Objectives: set.Config.ObjectiveNames()},
+		recorded: dedup.NewSet(set.Config.Deduplication, now),
 		logger:   set.Telemetry.Logger,
+		flushes:  newWorker(),
+		saves:    newWorker(),
+		patience: max(minPatience, set.Interval),
 	}
 	var err error
 	k.telemetry, err = newTelemetry(k)
 	return k, err
 }
 
-// Record adds the spans that carry latencies to their series and error budgets.
+// Record adds the spans that carry latencies to their series and error budgets. A request
+// that is presented again counts once.
 func (k *Keeper) Record(ctx context.Context, traces ptrace.Traces) {
 	config := k.settings.Config
 	if k.Engine == nil && len(config.Objectives) == 0 {
 		return
 	}
-	tally := spanreader.Read(traces, config.Series.Dimensions, k.settings.Now(), k.recordOne)
+	tally := spanreader.Read(traces, &k.options, k.settings.Now(), k.recordOne)
 	k.telemetry.recorded(ctx, &tally)
 }
 
 func (k *Keeper) recordOne(r *series.Request) (recorded series.Recorded) {
+	if !k.recorded.Add(&dedup.ID{TraceID: r.TraceID, SpanID: r.SpanID, Vantage: r.Vantage}, r.Arrival) {
+		return series.Recorded{Duplicate: true}
+	}
 	if k.Engine != nil {
 		recorded = k.Engine.Record(r)
 	}
@@ -132,88 +144,4 @@ func (k *Keeper) restoreSeries() {
 		}
 		k.Engine.Restore(b.Key, slos, b.LastSeen, now)
 	})
-}
-
-// Run starts the rounds. They end with Shutdown.
-func (k *Keeper) Run() {
-	var ctx context.Context
-	ctx, k.cancel = context.WithCancel(context.Background())
-	stop := make(chan struct{})
-	k.stop = stop
-	k.rounds.Go(func() {
-		ticker := time.NewTicker(k.settings.Interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-ticker.C:
-				k.Round(ctx)
-			}
-		}
-	})
-}
-
-// Round flushes, expires and saves once. Run calls it at every interval.
-func (k *Keeper) Round(ctx context.Context) {
-	if err := k.flush(ctx); err != nil {
-		k.logger.Warn("The next consumer refused a flush; the next flush sends its data again", zap.Error(err))
-	} else {
-		k.expire()
-	}
-	if err := k.store.Save(ctx, k.settings.Notes()); err != nil && ctx.Err() == nil {
-		k.telemetry.saveFailed(ctx)
-		k.logger.Warn("The storage refused the error budgets; the next save writes them again", zap.Error(err))
-	}
-	k.warnOfUnseen()
-}
-
-func (k *Keeper) flush(ctx context.Context) error {
-	if k.settings.Flush == nil {
-		return nil
-	}
-	return k.settings.Flush(ctx)
-}
-
-func (k *Keeper) expire() {
-	now := k.settings.Now()
-	if k.Engine != nil {
-		k.telemetry.expired(k.Engine.Expire(now))
-	}
-	k.Tracker.Expire(now)
-}
-
-// warnOfUnseen logs objectives without a verdict, once.
-func (k *Keeper) warnOfUnseen() {
-	if k.warned {
-		return
-	}
-	if objectives, seen := k.Tracker.Unseen(k.settings.Now()); len(objectives) > 0 {
-		k.warned = true
-		k.logger.Warn("No request had a verdict for these objectives: check the spelling of `objectives::slo` against `slos` of token_latency",
-			zap.Strings("objectives", objectives), zap.Strings("slos_seen", seen))
-	}
-}
-
-// Shutdown ends the rounds, flushes and saves a last time, and closes the storage. A
-// round in progress may take as long as ctx allows.
-func (k *Keeper) Shutdown(ctx context.Context) error {
-	var errs []error
-	if k.stop != nil {
-		close(k.stop)
-		k.stop = nil
-		release := context.AfterFunc(ctx, k.cancel)
-		k.rounds.Wait()
-		release()
-		k.cancel()
-		if err := k.flush(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("the data of the last flush is lost: %w", err))
-		}
-	}
-	if err := k.store.Close(ctx, k.settings.Notes()); err != nil {
-		errs = append(errs, fmt.Errorf("the error budgets since the last save are lost: %w", err))
-	}
-	k.store = nil
-	k.telemetry.shutdown()
-	return errors.Join(errs...)
 }

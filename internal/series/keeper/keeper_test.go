@@ -44,7 +44,7 @@ func newHarness(t *testing.T, change func(*Settings)) *harness {
 	set := Settings{
 		Config: &config, Telemetry: h.telemetry.NewTelemetrySettings(),
 		Component: component.MustNewIDWithName("token_sli", "x"), Kind: component.KindConnector, Output: "metrics",
-		Engine:   series.NewEngine(series.Options{Config: config.Series}),
+		Engine:   series.NewEngine(config.EngineOptions()),
 		Interval: time.Hour,
 		Now:      func() time.Time { return h.clock },
 	}

@@ -50,6 +50,13 @@ func (t *telemetry) register(k *Keeper, owner []attribute.KeyValue) error {
 	if err != nil {
 		return err
 	}
+	err = t.builder.RegisterTokenSliDeduplicationEvictedCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(k.recorded.Evicted()+k.settings.Delivered.Evicted(), t.owner)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	err = t.builder.RegisterTokenSliObjectivesUnseenCallback(func(_ context.Context, o metric.Int64Observer) error {
 		objectives, _ := k.Tracker.Unseen(k.settings.Now())
 		for _, slo := range objectives {
@@ -75,6 +82,7 @@ func (t *telemetry) register(k *Keeper, owner []attribute.KeyValue) error {
 
 func (t *telemetry) recorded(ctx context.Context, tally *spanreader.Tally) {
 	t.builder.TokenSliRequests.Add(ctx, tally.Requests, t.owner)
+	t.builder.TokenSliRequestsDuplicate.Add(ctx, tally.Duplicates, t.owner)
 	t.builder.TokenSliRequestsOverflow.Add(ctx, tally.Overflow, t.owner)
 	t.builder.TokenSliSpansIgnored.Add(ctx, tally.Ignored, t.owner)
 	t.builder.TokenSliSloVerdictsDropped.Add(ctx, tally.DroppedVerdicts, t.owner)

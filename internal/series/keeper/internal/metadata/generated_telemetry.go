@@ -25,20 +25,22 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                      metric.Meter
-	mu                         sync.Mutex
-	registrations              []metric.Registration
-	TokenSliBudgetsEvicted     metric.Int64ObservableCounter
-	TokenSliObjectivesUnseen   metric.Int64ObservableGauge
-	TokenSliRequests           metric.Int64Counter
-	TokenSliRequestsOverflow   metric.Int64Counter
-	TokenSliSavesFailed        metric.Int64Counter
-	TokenSliSeries             metric.Int64ObservableGauge
-	TokenSliSeriesExpired      metric.Int64Counter
-	TokenSliSeriesLimit        metric.Int64ObservableGauge
-	TokenSliSloVerdictsDropped metric.Int64Counter
-	TokenSliSpansIgnored       metric.Int64Counter
-	TokenSliValuesRejected     metric.Int64Counter
+	meter                        metric.Meter
+	mu                           sync.Mutex
+	registrations                []metric.Registration
+	TokenSliBudgetsEvicted       metric.Int64ObservableCounter
+	TokenSliDeduplicationEvicted metric.Int64ObservableCounter
+	TokenSliObjectivesUnseen     metric.Int64ObservableGauge
+	TokenSliRequests             metric.Int64Counter
+	TokenSliRequestsDuplicate    metric.Int64Counter
+	TokenSliRequestsOverflow     metric.Int64Counter
+	TokenSliSavesFailed          metric.Int64Counter
+	TokenSliSeries               metric.Int64ObservableGauge
+	TokenSliSeriesExpired        metric.Int64Counter
+	TokenSliSeriesLimit          metric.Int64ObservableGauge
+	TokenSliSloVerdictsDropped   metric.Int64Counter
+	TokenSliSpansIgnored         metric.Int64Counter
+	TokenSliValuesRejected       metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -58,6 +60,21 @@ func (builder *TelemetryBuilder) RegisterTokenSliBudgetsEvictedCallback(cb metri
 		cb(ctx, &observerInt64{inst: builder.TokenSliBudgetsEvicted, obs: o})
 		return nil
 	}, builder.TokenSliBudgetsEvicted)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterTokenSliDeduplicationEvictedCallback sets callback for observable TokenSliDeduplicationEvicted metric.
+func (builder *TelemetryBuilder) RegisterTokenSliDeduplicationEvictedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.TokenSliDeduplicationEvicted, obs: o})
+		return nil
+	}, builder.TokenSliDeduplicationEvicted)
 	if err != nil {
 		return err
 	}
@@ -146,6 +163,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.TokenSliDeduplicationEvicted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_token_sli_deduplication_evicted",
+		metric.WithDescription("Requests that were forgotten before deduplication::horizon, because deduplication::max_spans was reached. If they are sent again, they count again. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.TokenSliObjectivesUnseen, err = builder.meter.Int64ObservableGauge(
 		"otelcol_token_sli_objectives_unseen",
 		metric.WithDescription("1 for each objective without a verdict after 15 minutes and 100 requests. Its SLO name is most likely misspelled. [Alpha]"),
@@ -154,13 +177,19 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.TokenSliRequests, err = builder.meter.Int64Counter(
 		"otelcol_token_sli_requests",
-		metric.WithDescription("Requests that were recorded. [Alpha]"),
+		metric.WithDescription("Requests that were recorded, each once. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TokenSliRequestsDuplicate, err = builder.meter.Int64Counter(
+		"otelcol_token_sli_requests_duplicate",
+		metric.WithDescription("Requests that were sent again within deduplication::horizon. They are not recorded again. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.TokenSliRequestsOverflow, err = builder.meter.Int64Counter(
 		"otelcol_token_sli_requests_overflow",
-		metric.WithDescription("Requests among these that went to the overflow series, because max_series was reached. [Alpha]"),
+		metric.WithDescription("Recorded requests that went to the overflow series, because max_series was reached or one value of the first dimension had half of it. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,6 +24,10 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	require.NoError(t, tb.RegisterTokenSliDeduplicationEvictedCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	require.NoError(t, tb.RegisterTokenSliObjectivesUnseenCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
@@ -37,6 +41,7 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.TokenSliRequests.Add(context.Background(), 1)
+	tb.TokenSliRequestsDuplicate.Add(context.Background(), 1)
 	tb.TokenSliRequestsOverflow.Add(context.Background(), 1)
 	tb.TokenSliSavesFailed.Add(context.Background(), 1)
 	tb.TokenSliSeriesExpired.Add(context.Background(), 1)
@@ -46,10 +51,16 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualTokenSliBudgetsEvicted(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualTokenSliDeduplicationEvicted(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualTokenSliObjectivesUnseen(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualTokenSliRequests(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTokenSliRequestsDuplicate(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualTokenSliRequestsOverflow(t, testTel,

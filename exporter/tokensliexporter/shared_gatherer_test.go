@@ -1,0 +1,302 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokensliexporter
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+)
+
+// numbered gathers one family, whose name is the number of the gather.
+type numbered struct{ n atomic.Int64 }
+
+func (g *numbered) gather() ([]*dto.MetricFamily, error) {
+	name := strconv.FormatInt(g.n.Add(1), 10)
+	return []*dto.MetricFamily{{Name: &name}}, nil
+}
+
+// scraped returns the number of the gather that a scrape gets.
+func scraped(t *testing.T, g *sharedGatherer) (number string, done func()) {
+	t.Helper()
+	families, done, err := g.Gather()
+	require.NoError(t, err)
+	return families[0].GetName(), done
+}
+
+func TestSharedGatherer_EachScrapeAloneGathers(t *testing.T) {
+	g := newSharedGatherer(new(numbered).gather)
+	for i := range 3 {
+		got, done := scraped(t, g)
+		require.Equal(t, strconv.Itoa(i+1), got)
+		done()
+	}
+	require.Nil(t, g.latest, "results are released")
+}
+
+// A scrape that arrives during a gather gets the next one: it must see what was recorded
+// before it arrived.
+func TestSharedGatherer_ScrapesDuringAGatherShareTheNext(t *testing.T) {
+	var gathers numbered
+	begun, release := make(chan struct{}), make(chan struct{})
+	g := newSharedGatherer(func() ([]*dto.MetricFamily, error) {
+		begun <- struct{}{}
+		<-release
+		return gathers.gather()
+	})
+	var group sync.WaitGroup
+	got := make(chan string, 50)
+	scrape := func() {
+		families, done, _ := g.Gather()
+		got <- families[0].GetName()
+		done()
+	}
+	group.Go(scrape)
+	<-begun
+	for range 49 {
+		group.Go(scrape)
+	}
+	require.Eventually(t, func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.next != nil && g.next.users == 49
+	}, 10*time.Second, time.Millisecond)
+	release <- struct{}{}
+	<-begun
+	release <- struct{}{}
+	group.Wait()
+	close(got)
+	results := map[string]int{}
+	for number := range got {
+		results[number]++
+	}
+	require.Equal(t, map[string]int{"1": 1, "2": 49}, results)
+}
+
+// Slow readers keep at most two results in memory.
+func TestSharedGatherer_ResultsInUseAreLimited(t *testing.T) {
+	var gathers numbered
+	g := newSharedGatherer(gathers.gather)
+	_, firstDone := scraped(t, g)
+	_, secondDone := scraped(t, g)
+	for range 50 {
+		got, done := scraped(t, g)
+		require.Equal(t, "2", got)
+		done()
+	}
+	firstDone()
+	got, done := scraped(t, g)
+	require.Equal(t, "3", got, "there is room again")
+	secondDone()
+	done()
+	require.Zero(t, g.inUse)
+	require.EqualValues(t, 3, gathers.n.Load())
+}
+
+func TestSharedGatherer_SurvivesAPanic(t *testing.T) {
+	var gathers numbered
+	panics := true
+	g := newSharedGatherer(func() ([]*dto.MetricFamily, error) {
+		if panics {
+			panic("broken")
+		}
+		return gathers.gather()
+	})
+	for range 5 {
+		require.Panics(t, func() { _, _, _ = g.Gather() })
+	}
+	panics = false
+	got, done := scraped(t, g)
+	require.Equal(t, "1", got)
+	done()
+	require.Zero(t, g.inUse)
+}
+
+// newServed returns an exporter that was not started, with series of about 90 kB of text.
+func newServed(t *testing.T, series int, change func(*Config)) *tokenSLI {
+	t.Helper()
+	config := createDefaultConfig().(*Config)
+	config.Server.NetAddr.Endpoint = freeAddress(t)
+	config.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
+	if change != nil {
+		change(config)
+	}
+	e, err := newTokenSLI(newSettings(componenttest.NewTelemetry()), config)
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range series {
+		span := typicalSpan(random, fmt.Sprint("model-", i))
+		span["tokenpulse.slo.breached"] = []any{"tpot"}
+		require.NoError(t, e.consume(t.Context(), batch(span)))
+	}
+	return e
+}
+
+// The messages are shared by encoders of all formats.
+func TestScrape_ConcurrentScrapesGatherAFewTimes(t *testing.T) {
+	e := newServed(t, 3, nil)
+	e.scrapeTime = time.Minute // the race detector slows encoders down
+	gather, gathers := e.gather, atomic.Int64{}
+	e.gather = func() ([]*dto.MetricFamily, error) {
+		gathers.Add(1)
+		time.Sleep(100 * time.Millisecond) // all scrapes arrive meanwhile
+		return gather()
+	}
+	server := httptest.NewServer(e.handler())
+	defer server.Close()
+	var group sync.WaitGroup
+	for i := range 50 {
+		group.Go(func() {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+metricsPath, http.NoBody)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Header.Set("Accept", []string{text, openMetrics, protobuf}[i%3])
+			response, err := server.Client().Do(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer response.Body.Close()
+			n, err := io.Copy(io.Discard, response.Body)
+			if err != nil || response.StatusCode != http.StatusOK || n < 10_000 {
+				t.Errorf("status %d, %d bytes, %v", response.StatusCode, n, err)
+			}
+		})
+	}
+	group.Wait()
+	require.LessOrEqual(t, gathers.Load(), int64(5))
+	require.NoError(t, e.shutdown(t.Context()))
+}
+
+// slowReader sends a request and reads nothing of its response, which does not fit into
+// the buffers of the connection.
+func slowReader(t *testing.T, address string) net.Conn {
+	t.Helper()
+	connection, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { connection.Close() })
+	require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(4096))
+	_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", metricsPath)
+	require.NoError(t, err)
+	_, err = io.ReadFull(connection, make([]byte, 12)) // the response begins
+	require.NoError(t, err)
+	return connection
+}
+
+func TestScrape_SlowReadersDoNotBlockOthers(t *testing.T) {
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	e := newServed(t, 200, nil)
+	require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+	for range 4 {
+		slowReader(t, e.config.Server.NetAddr.Endpoint)
+	}
+	response, err := http.Get("http://" + e.config.Server.NetAddr.Endpoint + metricsPath)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	_, err = io.Copy(io.Discard, response.Body)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, e.shutdown(ctx), context.DeadlineExceeded)
+}
+
+func TestScrape_SlowReadersAreCutOff(t *testing.T) {
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	e := newServed(t, 200, nil)
+	e.scrapeTime = 500 * time.Millisecond
+	require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+	slowReader(t, e.config.Server.NetAddr.Endpoint)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, e.shutdown(ctx), "the server ends the scrape by itself")
+}
+
+func TestScrapeTime_IsLimitedByTheConfiguration(t *testing.T) {
+	config := createDefaultConfig().(*Config)
+	require.Equal(t, 10*time.Second, scrapeTime(config))
+	config.Server.WriteTimeout = 0
+	require.Equal(t, 10*time.Second, scrapeTime(config))
+	config.Server.WriteTimeout = time.Second
+	require.Equal(t, time.Second, scrapeTime(config))
+}
+
+// recordingStorage records the order of its saves.
+type recordingStorage struct {
+	component.Component
+	storage.Client
+	saved chan struct{}
+}
+
+func (s *recordingStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return s, nil
+}
+
+func (s *recordingStorage) Batch(_ context.Context, operations ...*storage.Operation) error {
+	if operations[0].Type == storage.Set {
+		close(s.saved)
+	}
+	return nil
+}
+
+func (*recordingStorage) Close(context.Context) error { return nil }
+
+// A reader of /metrics must not delay the save, nor the shutdown beyond its deadline.
+func TestShutdown_SavesBudgetsBeforeItWaitsForScrapes(t *testing.T) {
+	id := budgetstoretest.FileStorage
+	backend := &recordingStorage{saved: make(chan struct{})}
+	e := newServed(t, 200, func(c *Config) { c.Shared.StorageID = &id })
+	require.NoError(t, e.start(t.Context(), budgetstoretest.Host{id: backend}))
+	slowReader(t, e.config.Server.NetAddr.Endpoint)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- e.shutdown(ctx) }()
+	<-backend.saved
+	select {
+	case err := <-ended:
+		t.Fatalf("the shutdown ended before the scrape was cut off: %v", err)
+	default:
+	}
+	require.ErrorIs(t, <-ended, context.DeadlineExceeded)
+	require.NoError(t, ctx.Err(), "the shutdown returns before its deadline")
+}
+
+// After a failed start the storage is free for the next try.
+func TestStart_ClosesTheStorageIfThePortIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
+	e := newServed(t, 1, func(c *Config) {
+		c.Shared.StorageID = &id
+		c.Server.NetAddr.Endpoint = taken.Addr().String()
+	})
+	require.ErrorContains(t, e.start(t.Context(), host), "address already in use")
+	again := newServed(t, 1, func(c *Config) { c.Shared.StorageID = &id })
+	require.NoError(t, again.start(t.Context(), host))
+	require.NoError(t, again.shutdown(t.Context()))
+	require.NoError(t, e.shutdown(t.Context()), "after a failed start")
+}

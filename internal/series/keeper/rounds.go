@@ -1,0 +1,114 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// rounds are the rounds that Run started.
+type rounds struct {
+	// tasks is the context of flushes and saves. Shutdown cancels it last.
+	tasks  context.Context
+	cancel context.CancelFunc
+	// end ends the rounds at once: they wait for no task any more.
+	end   context.CancelFunc
+	ended chan struct{}
+}
+
+// Run starts the rounds. They end with Stop or Shutdown.
+func (k *Keeper) Run() {
+	r := &rounds{ended: make(chan struct{})}
+	r.tasks, r.cancel = context.WithCancel(context.Background())
+	var wait context.Context
+	wait, r.end = context.WithCancel(r.tasks)
+	k.rounds = r
+	go func() {
+		defer close(r.ended)
+		ticker := time.NewTicker(k.settings.Interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-wait.Done():
+				return
+			case <-ticker.C:
+				k.round(wait, r.tasks)
+			}
+		}
+	}()
+}
+
+// Round flushes, expires and saves once. Run does so at every interval.
+func (k *Keeper) Round(ctx context.Context) { k.round(ctx, ctx) }
+
+// minPatience is the shortest time that a round waits for a consumer or storage that
+// blocks.
+const minPatience = 5 * time.Second
+
+// round ends when wait is done, or when it has been patient. A flush that blocks holds up
+// neither the saves nor the next round; there is no second one beside it.
+func (k *Keeper) round(wait, tasks context.Context) {
+	err := within(wait, k.patience, func(wait context.Context) error { return k.flush(wait, tasks) })
+	switch {
+	case err == nil:
+		k.expireSeries()
+	case wait.Err() == nil:
+		k.logger.Warn("The next consumer refused or blocks a flush; the next flush sends its data again", zap.Error(err))
+	}
+	k.expireRest()
+	err = within(wait, k.patience, func(wait context.Context) error { return k.save(wait, tasks) })
+	if err != nil && wait.Err() == nil {
+		k.telemetry.saveFailed(tasks)
+		k.logger.Warn("The storage refused the error budgets; the next save writes them again", zap.Error(err))
+	}
+	k.warnOfUnseen()
+}
+
+func within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return do(ctx)
+}
+
+// flush sends what the next consumer does not have. It returns when wait is done at the
+// latest.
+func (k *Keeper) flush(wait, task context.Context) error {
+	if k.settings.Flush == nil {
+		return nil
+	}
+	return k.flushes.do(wait, func() error { return k.settings.Flush(task) })
+}
+
+// save saves the error budgets. It returns when wait is done at the latest.
+func (k *Keeper) save(wait, task context.Context) error {
+	return k.saves.do(wait, func() error { return k.store.Save(task, k.settings.Notes()) })
+}
+
+func (k *Keeper) expireSeries() {
+	if k.Engine != nil {
+		k.telemetry.expired(k.Engine.Expire(k.settings.Now()))
+	}
+}
+
+func (k *Keeper) expireRest() {
+	now := k.settings.Now()
+	k.Tracker.Expire(now)
+	k.recorded.Expire(now)
+	k.settings.Delivered.Expire(now)
+}
+
+// warnOfUnseen logs objectives without a verdict, once.
+func (k *Keeper) warnOfUnseen() {
+	if k.warned {
+		return
+	}
+	if objectives, seen := k.Tracker.Unseen(k.settings.Now()); len(objectives) > 0 {
+		k.warned = true
+		k.logger.Warn("No request had a verdict for these objectives: check the spelling of `objectives::slo` against `slos` of token_latency",
+			zap.Strings("objectives", objectives), zap.Strings("slos_seen", seen))
+	}
+}

@@ -1,0 +1,75 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// stepTimeout limits a step of a shutdown that has no deadline.
+const stepTimeout = 3 * time.Second
+
+// ShutdownStep returns the context of one step of a shutdown. A step may take half of the
+// time that is left, so that one that blocks leaves time for those after it.
+func ShutdownStep(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithTimeout(ctx, time.Until(deadline)/2)
+	}
+	return context.WithTimeout(ctx, stepTimeout)
+}
+
+// Stop ends the rounds and saves the error budgets. Shutdown does so, too: a component
+// calls Stop if it has to wait for something else before Shutdown.
+func (k *Keeper) Stop(ctx context.Context) {
+	if k.rounds == nil {
+		return
+	}
+	k.rounds.end()
+	<-k.rounds.ended
+	step, cancel := ShutdownStep(ctx)
+	defer cancel()
+	_ = k.save(step, step) // Shutdown saves again, and reports an error
+}
+
+// Shutdown ends the rounds, saves, flushes a last time, saves what changed meanwhile, and
+// closes the storage. No step takes longer than ShutdownStep allows: a flush that blocks
+// is abandoned.
+func (k *Keeper) Shutdown(ctx context.Context) error {
+	k.Stop(ctx)
+	errs := []error{k.lastFlush(ctx), k.close(ctx)}
+	k.telemetry.shutdown()
+	return errors.Join(errs...)
+}
+
+func (k *Keeper) lastFlush(ctx context.Context) error {
+	if k.rounds == nil {
+		return nil
+	}
+	step, cancel := ShutdownStep(ctx)
+	defer cancel()
+	err := k.flush(step, step)
+	k.rounds.cancel()
+	k.rounds = nil
+	if err != nil {
+		return fmt.Errorf("the data of the last flush is lost: %w", err)
+	}
+	return nil
+}
+
+func (k *Keeper) close(ctx context.Context) error {
+	step, cancel := ShutdownStep(ctx)
+	defer cancel()
+	err := k.saves.do(step, func() error {
+		store := k.store
+		k.store = nil
+		return store.Close(step, k.settings.Notes())
+	})
+	if err != nil {
+		return fmt.Errorf("the error budgets since the last save are lost: %w", err)
+	}
+	return nil
+}

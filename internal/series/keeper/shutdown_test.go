@@ -1,0 +1,183 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
+)
+
+// journal records what a keeper does, in order.
+type journal struct {
+	mu      sync.Mutex
+	entries []string
+}
+
+func (j *journal) add(entry string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = append(j.entries, entry)
+}
+
+func (j *journal) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.entries)
+}
+
+// journaled is a storage that records saves of budgets. They block until blocks is closed,
+// unless that is nil.
+type journaled struct {
+	component.Component
+	storage.Client
+	*journal
+	blocks chan struct{}
+}
+
+func (s *journaled) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return s, nil
+}
+
+func (s *journaled) Batch(_ context.Context, operations ...*storage.Operation) error {
+	if operations[0].Type != storage.Set {
+		return nil
+	}
+	s.add("save")
+	if s.blocks != nil {
+		<-s.blocks
+	}
+	return nil
+}
+
+func (s *journaled) Close(context.Context) error {
+	s.add("close")
+	return nil
+}
+
+// journaledHarness is a keeper whose flushes block until release is closed, whatever their
+// context says.
+type journaledHarness struct {
+	*harness
+	*journal
+	storage *journaled
+	release chan struct{}
+	// during is called by each flush before it blocks.
+	during func()
+}
+
+func startJournaled(t *testing.T, change func(*Settings)) *journaledHarness {
+	t.Helper()
+	id := budgetstoretest.FileStorage
+	h := &journaledHarness{journal: &journal{}, release: make(chan struct{}), during: func() {}}
+	h.storage = &journaled{journal: h.journal}
+	h.harness = newHarness(t, func(s *Settings) {
+		s.Config.StorageID = &id
+		s.Flush = func(context.Context) error {
+			h.add("flush")
+			h.during()
+			<-h.release
+			return nil
+		}
+		if change != nil {
+			change(s)
+		}
+	})
+	_, err := h.Start(t.Context(), budgetstoretest.Host{id: h.storage})
+	require.NoError(t, err)
+	return h
+}
+
+// shutdownInTime requires that a shutdown ends before its deadline.
+func (h *journaledHarness) shutdownInTime(t *testing.T) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	err := h.Shutdown(ctx)
+	require.NoError(t, ctx.Err(), "the shutdown must end before its deadline")
+	return err
+}
+
+func TestShutdown_AbandonsAFlushThatBlocks(t *testing.T) {
+	h := startJournaled(t, nil)
+	h.during = func() { h.Record(t.Context(), spans(t, 1, met)) }
+	h.Run()
+	h.Record(t.Context(), spans(t, 1, met))
+	err := h.shutdownInTime(t)
+	require.ErrorContains(t, err, "the data of the last flush is lost: it has not ended")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Equal(t, []string{"save", "flush", "save", "close"}, h.all())
+	close(h.release)
+}
+
+func TestShutdown_SavesOnceIfNothingChanged(t *testing.T) {
+	h := startJournaled(t, nil)
+	close(h.release)
+	h.Run()
+	h.Record(t.Context(), spans(t, 1, met))
+	require.NoError(t, h.shutdownInTime(t))
+	require.Equal(t, []string{"save", "flush", "close"}, h.all())
+	require.NoError(t, h.shutdownInTime(t), "a second shutdown does nothing")
+	require.Equal(t, []string{"save", "flush", "close"}, h.all())
+}
+
+// A round is stuck in a flush. Rounds go on: they save, and do not flush a second time.
+func TestRun_SavesWhileAFlushBlocks(t *testing.T) {
+	h := startJournaled(t, func(s *Settings) { s.Interval = time.Millisecond })
+	h.patience = 5 * time.Millisecond
+	h.Run()
+	saves := func() (n int) {
+		for _, entry := range h.all() {
+			if entry == "save" {
+				n++
+			}
+		}
+		return n
+	}
+	for want := range 3 {
+		h.Record(t.Context(), spans(t, 1, met))
+		require.Eventually(t, func() bool { return saves() > want }, 10*time.Second, time.Millisecond)
+	}
+	err := h.shutdownInTime(t)
+	require.ErrorContains(t, err, "the data of the last flush is lost: the one before has not ended")
+	all := h.all()
+	require.Equal(t, 1, len(slices.DeleteFunc(slices.Clone(all), func(entry string) bool { return entry != "flush" })))
+	require.Equal(t, "close", all[len(all)-1])
+	require.Positive(t, h.logs.FilterMessageSnippet("refused or blocks a flush").Len())
+	close(h.release)
+}
+
+func TestShutdown_ReturnsIfTheStorageBlocks(t *testing.T) {
+	h := startJournaled(t, nil)
+	close(h.release)
+	h.storage.blocks = make(chan struct{})
+	h.Run()
+	h.Record(t.Context(), spans(t, 1, met))
+	err := h.shutdownInTime(t)
+	require.ErrorContains(t, err, "the error budgets since the last save are lost: the one before has not ended")
+	close(h.storage.blocks)
+}
+
+func TestShutdownStep_LeavesTimeForTheNext(t *testing.T) {
+	step, cancel := ShutdownStep(t.Context())
+	defer cancel()
+	deadline, _ := step.Deadline()
+	require.LessOrEqual(t, time.Until(deadline), stepTimeout)
+	require.Greater(t, time.Until(deadline), stepTimeout/2)
+
+	ctx, cancelAll := context.WithTimeout(t.Context(), time.Hour)
+	defer cancelAll()
+	step, cancelStep := ShutdownStep(ctx)
+	defer cancelStep()
+	deadline, _ = step.Deadline()
+	require.InDelta(t, (30 * time.Minute).Seconds(), time.Until(deadline).Seconds(), 60)
+}

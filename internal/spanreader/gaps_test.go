@@ -1,0 +1,68 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package spanreader
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+)
+
+// sketchOf returns a sketch with n values.
+func sketchOf(v float64, n uint64) []byte {
+	var s sketch.Sketch
+	s.Add(v, n)
+	return s.AppendBinary(nil)
+}
+
+// A forged span must not outweigh all others: its gaps lie within the span, and are fewer
+// than its tokens.
+func TestRead_LeavesOutGapsThatTheSpanCannotHave(t *testing.T) {
+	const tokens, chunks = "tokenpulse.inter_token_latency.sketch", "tokenpulse.inter_chunk_latency.sketch"
+	tests := map[string]struct {
+		seconds   float64
+		span      map[string]any
+		malformed int64
+		want      uint64 // gaps of tokens
+	}{
+		"plausible":                        {10, map[string]any{tokens: sketchOf(0.02, 499), "tokenpulse.token_count": 500}, 0, 499},
+		"a billion tokens":                 {10, map[string]any{tokens: sketchOf(0, 1<<30)}, 1, 0},
+		"16 million gaps are the most":     {10, map[string]any{tokens: sketchOf(0, 1<<24)}, 0, 1 << 24},
+		"more gaps than counted tokens":    {10, map[string]any{tokens: sketchOf(0.001, 501), "tokenpulse.token_count": 500}, 1, 0},
+		"more gaps than reported tokens":   {10, map[string]any{tokens: sketchOf(0.001, 501), "gen_ai.usage.output_tokens": 3}, 0, 501},
+		"a gap as long as the span":        {10, map[string]any{tokens: sketchOf(10, 1)}, 0, 1},
+		"rounding and the bucket's width":  {10, map[string]any{tokens: sketchOf(10.1, 1)}, 0, 1},
+		"a gap longer than the span":       {10, map[string]any{tokens: sketchOf(10.2, 1)}, 1, 0},
+		"gaps that exceed the span":        {10, map[string]any{tokens: sketchOf(0.02, 510)}, 1, 0},
+		"after a backward step":            {10, map[string]any{tokens: sketchOf(0.02, 900), "tokenpulse.clock.anomalies": 1}, 0, 900},
+		"after a million backward steps":   {10, map[string]any{tokens: sketchOf(0.02, 6000), "tokenpulse.clock.anomalies": 1_000_000}, 1, 0},
+		"a span of no time":                {0, map[string]any{tokens: sketchOf(0.000001, 5)}, 0, 5},
+		"a span of no time with long gaps": {0, map[string]any{tokens: sketchOf(0.02, 5)}, 1, 0},
+		"a span that ends before it began": {-10, map[string]any{tokens: sketchOf(0.02, 5)}, 1, 0},
+		"gaps of chunks":                   {10, map[string]any{tokens: sketchOf(0.02, 100), chunks: sketchOf(11, 1)}, 1, 100},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine()
+			test.span["tokenpulse.time_to_first_token"] = 0.5
+			traces := spans(t, test.span)
+			span := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+			span.SetStartTimestamp(100e9)
+			span.SetEndTimestamp(pcommon.Timestamp(int64(100e9) + int64(test.seconds*1e9)))
+			tally := Read(traces, &Options{}, time.Now(), e.Record)
+			require.EqualValues(t, 1, tally.Requests)
+			require.Equal(t, test.malformed, tally.Rejected[MalformedSketch])
+			e.Collect(time.Now(), func(s *series.Snapshot) {
+				o := &s.Outcomes[series.Success]
+				require.Equal(t, test.want, o.Distributions[series.InterTokenLatency].Sketch.Count())
+				require.EqualValues(t, 1, o.Distributions[series.TimeToFirstToken].Sketch.Count(), "the rest counts")
+			})
+		})
+	}
+}
