@@ -31,6 +31,7 @@ const plainConfig = `
 receivers:
   token_stream:
     idle_timeout: 4s
+    first_token_timeout: 4s
 processors:
   token_latency:
     timeline: keep
