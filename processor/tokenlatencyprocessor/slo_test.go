@@ -102,7 +102,9 @@ func TestVerdict_OfOneRequest(t *testing.T) {
 		},
 		"cut by the Collector before the first token": {
 			[]map[string]any{tpot, {"name": "ttft", "indicator": "time_to_first_token", "threshold": "1s"}},
-			nil, map[string]any{names.Outcome: "incomplete", names.Cut: "collector"}, nil, false, ineligible("tpot", "ttft"),
+			nil,
+			map[string]any{names.Outcome: "incomplete", names.Cut: "collector"},
+			nil, false, ineligible("tpot", "ttft"),
 		},
 		"cut by something else": {
 			[]map[string]any{tpot}, nil, map[string]any{names.Outcome: "incomplete", names.Cut: "other"}, nil, false, bad("tpot"),
