@@ -32,6 +32,7 @@ const plainConfig = `
 receivers:
   token_stream:
     idle_timeout: 4s
+    first_token_timeout: 4s
 processors:
   token_latency:
     timeline: keep

@@ -45,7 +45,10 @@ func recount(t *testing.T, span ptrace.Span) map[string]string {
 	attributes, verdicts := span.Attributes(), map[string]string{}
 	for slo, limit := range thresholds {
 		value, known := attributes.Get(limit.attribute)
+		_, cut := attributes.Get("tokenpulse.cut")
 		switch {
+		case cut:
+			verdicts[slo] = "not_eligible"
 		case known && value.Double() <= limit.seconds:
 			verdicts[slo] = "good"
 		case known || text(t, attributes, "tokenpulse.outcome") != "success":

@@ -19,6 +19,9 @@ package assembly
 type Limits struct {
 	// MaxStreams bounds the number of open streams.
 	MaxStreams int
+	// MaxStreamsPerClient bounds the open streams of one client while less than half of
+	// MaxStreams is free. 0 means no limit.
+	MaxStreamsPerClient int
 	// MaxChunksPerStream bounds the chunks of one stream. Further chunks are dropped
 	// and counted.
 	MaxChunksPerStream int

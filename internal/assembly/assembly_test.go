@@ -21,6 +21,9 @@ type clock struct{ now time.Duration }
 
 func (c *clock) read() time.Duration { return c.now }
 
+// minute is a timeout of one minute for all streams.
+var minute = Timeouts{Idle: time.Minute, FirstToken: time.Minute}
+
 var roomy = Limits{MaxStreams: 1000, MaxChunksPerStream: 1000, MaxStreamBytes: 1 << 16, MaxMemory: 1 << 30}
 
 func newStore(limits Limits) (*Store, *clock) {

@@ -17,6 +17,12 @@ var ErrTooManyParts = Errorf(Limit, "the request has more than %d streams; send 
 // Batch holds the events of one request, grouped by stream. Events of all transports
 // are checked here. It is not safe for concurrent use.
 type Batch struct {
+	// Client is the sender of the events. Set it before Begin.
+	Client Client
+	// RefuseStarts makes Begin refuse a batch that opens streams, unless it also ends
+	// streams. Set it before Begin.
+	RefuseStarts bool
+
 	batchState
 	store        *Store
 	parts        []*Part // entries beyond used are kept for reuse
@@ -42,8 +48,12 @@ func (b *Batch) Reset() {
 		return
 	}
 	clear(b.index)
-	b.used, b.events, b.spilled, b.tooManyParts = 0, 0, 0, false
+	b.used, b.events, b.spilled, b.starts, b.tooManyParts = 0, 0, 0, false, false
 }
+
+// HasStarts reports whether start events or implied starts were added, so that the batch
+// may open streams.
+func (b *Batch) HasStarts() bool { return b.starts }
 
 // Events returns how many events were added.
 func (b *Batch) Events() int { return b.events }

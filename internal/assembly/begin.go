@@ -17,7 +17,7 @@ func (s *Store) Begin(ctx context.Context, batch *Batch) (*Transaction, error) {
 		tx := s.newTransaction()
 		other := tx.claimParts(batch.parts[:batch.used])
 		if other == nil {
-			return tx, tx.begin()
+			return tx, tx.begin(batch)
 		}
 		tx.release()
 		select {
@@ -33,7 +33,7 @@ func (s *Store) Begin(ctx context.Context, batch *Batch) (*Transaction, error) {
 // transaction has claimed a stream, claimParts stops and returns that claim.
 func (tx *Transaction) claimParts(parts []*Part) *claim {
 	for _, part := range parts {
-		part.open, part.created, part.rejected = nil, false, false
+		part.open, part.created, part.rejected, part.shared = nil, false, false, nil
 		part.noAttributes, part.noEndAttributes = false, false
 		part.undoImpliedStart()
 		if part.Units == 0 {
@@ -60,10 +60,11 @@ func (tx *Transaction) claimPart(part *Part) *claim {
 			"stream %s is not open: it has not started, or it has ended; send its start event first, or in the same request", quoteID(part.ID)))
 		return nil
 	case part.ended:
-		tx.finish(part, &part.Stream, part.dropped)
+		tx.finish(part, &part.Stream, part.Dropped())
 		return nil
 	default: // the new stream stays empty until the commit
 		part.created = true
+		tx.created++
 		stream = &open{claim: tx.claim, start: part.Start}
 		stream.ID = part.ID
 		part.shard.streams[part.ID] = stream
@@ -87,27 +88,51 @@ func (tx *Transaction) applyImpliedStart(part *Part) bool {
 }
 
 // begin prepares the changes to the claimed streams and reserves room for them.
-func (tx *Transaction) begin() error {
+func (tx *Transaction) begin(batch *Batch) error {
+	if tx.created > 0 {
+		tx.client = tx.store.clients.add(batch.Client, tx.created)
+	}
 	var streams, memory int64
 	for _, part := range tx.parts {
 		switch {
 		case part.created:
 			streams++
-			memory += int64(openOverhead) + part.estimate()
-			tx.accept(part, part.dropped)
+			memory += int64(openOverhead) + part.estimate() + tx.shareResource(part)
+			tx.accept(part, part.Dropped())
 		case !tx.check(part):
 		case part.ended:
 			streams--
 			memory -= part.open.size()
+			if part.open.client == tx.client {
+				tx.endedOfClient++
+			}
 			whole := part.open.fork()
 			whole.merge(part.accepted(), tx.store.limits.MaxChunksPerStream)
-			tx.finish(part, whole, whole.dropped-part.open.dropped)
+			tx.finish(part, whole, whole.Dropped()-part.open.Dropped())
 		default:
 			memory += part.estimate()
-			tx.accept(part, part.dropped+part.open.overflow(&part.Stream, tx.store.limits.MaxChunksPerStream))
+			if part.started() && part.open.Start.Implied {
+				memory += tx.shareResource(part)
+			}
+			tx.accept(part, part.Dropped()+part.open.overflow(&part.Stream, tx.store.limits.MaxChunksPerStream))
 		}
 	}
+	if batch.RefuseStarts && tx.created > 0 && len(tx.Finished) == 0 {
+		tx.Rollback()
+		return &FullError{SettingPipeline}
+	}
 	return tx.reserve(streams, memory)
+}
+
+// shareResource acquires the resource of a part's start. It returns the memory that the
+// store holds for it already, if it is new.
+func (tx *Transaction) shareResource(part *Part) (added int64) {
+	part.shared, added = tx.store.resources.acquire(part.Resource, tx.resource)
+	if part.shared != nil {
+		tx.resource = part.shared
+	}
+	tx.resourceMemory += added
+	return added
 }
 
 // check checks a part against its open stream. It rejects the part and returns false
@@ -167,7 +192,7 @@ func (tx *Transaction) finish(part *Part, whole *Stream, dropped int) {
 		without.Attributes = nil
 		end = &without
 	}
-	tx.Finished = append(tx.Finished, Finished{whole, end})
+	tx.Finished = append(tx.Finished, Finished{Stream: whole, End: end})
 	tx.accept(part, dropped)
 }
 

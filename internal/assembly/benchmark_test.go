@@ -46,3 +46,42 @@ func BenchmarkPart(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTransaction applies the events of fifty streams in ten batches: their start
+// with the same resource, chunks, and their end.
+func BenchmarkTransaction(b *testing.B) {
+	const streams, batches, chunks = 50, 10, 50
+	limits := Limits{MaxStreams: streams, MaxChunksPerStream: batches * chunks, MaxStreamBytes: 1 << 10, MaxMemory: 1 << 30}
+	store := NewStore(limits, func() time.Duration { return 0 })
+	ids := make([][]byte, streams)
+	for i := range ids {
+		ids[i] = fmt.Appendf(nil, "benchmark-%04d", i)
+	}
+	resource := make([]byte, 200)
+	times := make([]int64, chunks)
+	batch := store.NewBatch()
+	b.ReportAllocs()
+	for b.Loop() {
+		for turn := range batches {
+			batch.Reset()
+			for i := range times {
+				times[i] = t0 + int64(turn*chunks+i)*int64(time.Millisecond)
+			}
+			for _, id := range ids {
+				part, err := batch.Part(id)
+				require.NoError(b, err)
+				if turn == 0 {
+					require.NoError(b, part.AddStart(Start{UnixNano: t0}, nil, resource))
+				}
+				require.NoError(b, part.AddEach(times, 0))
+				if turn == batches-1 {
+					require.NoError(b, part.AddEnd(End{}, nil))
+				}
+				part.Count(0)
+			}
+			apply(b, store, batch)
+		}
+	}
+	require.Zero(b, store.Streams())
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*streams*batches*chunks), "ns/token")
+}

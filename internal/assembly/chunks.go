@@ -40,7 +40,7 @@ type Chunks struct {
 	numbered   bool // the chunks in packed have sequence numbers
 	unnumbered bool // some chunk in list has no sequence number
 	spilled    bool
-	duplicates int32
+	duplicates int32 // repeated events of the stream, chunks or others
 }
 
 // gap means that sequence numbers are missing before the chunk at index, whose number

@@ -51,13 +51,24 @@ type FullError struct {
 }
 
 func (e *FullError) Error() string {
-	return e.Setting + " is reached; send the request again later, or raise " + e.Setting
+	switch e.Setting {
+	case SettingPipeline:
+		return "the pipeline temporarily refuses data, so no stream is opened; send the request again later"
+	case SettingMaxStreamsPerClient:
+		return "max_streams_per_client is reached: less than half of max_streams is free, and this client has its share open; " +
+			"send the request again later, or raise max_streams_per_client"
+	default:
+		return e.Setting + " is reached; send the request again later, or raise " + e.Setting
+	}
 }
 
-// Values of FullError.Setting.
+// Values of FullError.Setting. SettingPipeline is no setting: it is for the batches that
+// Batch.RefuseStarts refuses.
 const (
-	SettingMaxStreams = "max_streams"
-	SettingMaxMemory  = "max_memory_mib"
+	SettingMaxStreams          = "max_streams"
+	SettingMaxStreamsPerClient = "max_streams_per_client"
+	SettingMaxMemory           = "max_memory_mib"
+	SettingPipeline            = "pipeline"
 )
 
 // quoteID quotes a stream ID for a message, and truncates a long one.

@@ -4,6 +4,7 @@
 package assembly
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 func TestExpire_EndsIdleStreams(t *testing.T) {
 	s, c := newStore(roomy)
 	expire := func() (ids []string) {
-		tx := s.Expire(time.Minute, 10)
+		tx := s.Expire(minute, 10)
 		for _, f := range tx.Finished {
 			require.Nil(t, f.End)
 			ids = append(ids, f.ID)
@@ -27,7 +28,7 @@ func TestExpire_EndsIdleStreams(t *testing.T) {
 	apply(t, s, batchOf(t, s, "b", started))
 	require.Empty(t, expire())
 	c.now += 20 * time.Second
-	tx := s.Expire(time.Minute, 10)
+	tx := s.Expire(minute, 10)
 	require.Len(t, tx.Finished, 1)
 	require.Equal(t, []int{1, 2}, offsets(t, tx.Finished[0]))
 	tx.Rollback()
@@ -42,5 +43,77 @@ func TestExpire_EndsIdleStreams(t *testing.T) {
 	for i := range 25 {
 		apply(t, s, batchOf(t, s, strconv.Itoa(i), started))
 	}
-	require.Len(t, s.Expire(0, 10).Finished, 10, "at most limit")
+	require.Len(t, s.Expire(Timeouts{}, 10).Finished, 10, "at most limit")
+}
+
+func idsOf(finished []Finished) (ids []string) {
+	for _, f := range finished {
+		ids = append(ids, f.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func TestExpire_WaitsLongerForTheFirstChunk(t *testing.T) {
+	s, c := newStore(roomy)
+	timeouts := Timeouts{Idle: time.Minute, FirstToken: 10 * time.Minute}
+	expire := func() []string {
+		tx := s.Expire(timeouts, 10)
+		tx.Commit()
+		return idsOf(tx.Finished)
+	}
+	scheduled := func(t testing.TB, p *Part) { require.NoError(t, p.AddScheduled(t0+1)) }
+	noToken := func(t testing.TB, p *Part) { require.NoError(t, p.AddChunk(Chunk{UnixNano: t0})) }
+	apply(t, s, batchOf(t, s, "started", started))
+	apply(t, s, batchOf(t, s, "scheduled", started, scheduled, noToken))
+	apply(t, s, batchOf(t, s, "chunk", started, chunks(1)))
+	apply(t, s, batchOf(t, s, "late chunk", started))
+	c.now += time.Minute
+	require.Equal(t, []string{"chunk"}, expire())
+	c.now += 8 * time.Minute
+	apply(t, s, batchOf(t, s, "late chunk", chunks(1)))
+	require.Empty(t, expire())
+	c.now += time.Minute
+	require.Equal(t, []string{"late chunk", "scheduled", "started"}, expire())
+	require.Zero(t, s.Memory())
+}
+
+func TestCut_MarksStreamsThatHadNotExpired(t *testing.T) {
+	s, c := newStore(roomy)
+	timeouts := Timeouts{Idle: time.Minute, FirstToken: 10 * time.Minute}
+	apply(t, s, batchOf(t, s, "expired", started, chunks(1)))
+	c.now += time.Minute
+	apply(t, s, batchOf(t, s, "waiting", started))
+	apply(t, s, batchOf(t, s, "active", started, chunks(1)))
+	now := c.now
+	for range 3 { // it is refused twice
+		tx := s.Cut(timeouts, now, 10)
+		require.Len(t, tx.Finished, 3)
+		for _, f := range tx.Finished {
+			require.Equal(t, f.ID != "expired", f.Cut, f.ID)
+		}
+		tx.Rollback()
+		c.now += time.Hour
+	}
+	tx := s.Cut(timeouts, now, 2)
+	require.Len(t, tx.Finished, 2, "at most limit")
+	tx.Commit()
+	s.Cut(timeouts, now, 2).Commit()
+	require.Zero(t, s.Streams())
+	require.Zero(t, s.Memory())
+}
+
+// Streams that are refused again and again do not keep others waiting.
+func TestExpire_StartsWithAnotherShardEachTime(t *testing.T) {
+	s, _ := newStore(roomy)
+	for i := range 1000 {
+		apply(t, s, batchOf(t, s, strconv.Itoa(i), started))
+	}
+	seen := map[string]bool{}
+	for range shards {
+		tx := s.Expire(Timeouts{}, 1)
+		seen[tx.Finished[0].ID] = true
+		tx.Rollback()
+	}
+	require.Len(t, seen, shards)
 }

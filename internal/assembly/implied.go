@@ -17,6 +17,7 @@ func (p *Part) ImplyStart(start Start, attributes, resource []byte) error {
 	if len(p.ID)+len(attributes)+len(resource) > p.batch.limits.MaxStreamBytes {
 		return p.errTooLarge()
 	}
+	p.batch.starts = true
 	p.implied = impliedStart{true, start, attributes, resource}
 	return nil
 }

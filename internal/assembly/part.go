@@ -21,6 +21,7 @@ type batchState struct {
 	limits  *Limits
 	events  int
 	spilled int // chunks of all parts that are stored out of order
+	starts  bool
 }
 
 // Part holds the events of one stream in a batch. Its Add methods either add the whole
@@ -50,6 +51,7 @@ type Part struct {
 	open     *open // the claimed stream; nil if the part needs none
 	created  bool  // open was created by the transaction
 	rejected bool
+	shared   *resource // of the start, if a commit stores that; acquired
 	// The stream has no room for these attributes of the part.
 	noAttributes, noEndAttributes bool
 }
@@ -102,9 +104,10 @@ func (p *Part) AddStart(start Start, attributes, resource []byte) error {
 	}
 	p.anchor(start.UnixNano)
 	p.batch.events++
+	p.batch.starts = true
 	p.Attributes = append(p.Attributes, attributes...)
 	if p.started() {
-		p.duplicates++
+		p.Chunks.duplicates++
 		return nil
 	}
 	p.Start = start
@@ -226,7 +229,7 @@ func (p *Part) AddEnd(end End, attributes []byte) error {
 	p.batch.events++
 	p.end.Attributes = append(p.end.Attributes, attributes...)
 	if p.ended {
-		p.duplicates++
+		p.Chunks.duplicates++
 		return nil
 	}
 	end.Attributes = p.end.Attributes

@@ -21,8 +21,12 @@ type Store struct {
 	seed   maphash.Seed
 	shards [shards]shard
 
+	clients   clients
+	resources resources
+
 	// streams and memory include what transactions in progress have reserved.
 	streams, memory atomic.Int64
+	expireFrom      atomic.Uint64 // shard with which the next call of Expire starts
 }
 
 // NewStore returns an empty store. now is a monotonic clock with any origin.
@@ -31,6 +35,8 @@ func NewStore(limits Limits, now func() time.Duration) *Store {
 	for i := range s.shards {
 		s.shards[i].init()
 	}
+	s.clients.usages = map[Client]*clientUsage{}
+	s.resources.shared, s.resources.memory = map[string]*resource{}, &s.memory
 	return s
 }
 
@@ -44,19 +50,39 @@ func (s *Store) shardOf(id string) *shard {
 	return &s.shards[maphash.String(s.seed, id)%shards]
 }
 
+// remove removes a stream from the store.
+func (s *Store) remove(shard *shard, stream *open) {
+	shard.remove(stream)
+	s.clients.remove(stream.client, 1)
+	s.resources.release(stream.resource)
+}
+
 // shard holds the open streams whose IDs hash to it.
 type shard struct {
 	mu sync.Mutex
 	// mu guards everything declared below, and the marked fields of each open stream.
 	streams map[string]*open
-	// idle is the sentinel of a ring of all streams, ordered by lastActive: idle.newer
-	// is the stream that has been idle longest.
-	idle open
+	idle    ring // streams with chunks
+	waiting ring // streams that wait for their first chunk
+}
+
+// ring is the sentinel of a ring of streams, ordered by lastActive: newer is the stream
+// that has been idle longest.
+type ring open
+
+func (r *ring) init() { r.older, r.newer = (*open)(r), (*open)(r) }
+
+// append adds a stream that is active now.
+func (r *ring) append(stream *open) {
+	stream.older, stream.newer = r.older, (*open)(r)
+	stream.older.newer, stream.newer.older = stream, stream
 }
 
 // open is a stream in the store. Only the holder of the claim may access Stream.
 type open struct {
 	Stream
+	client   *clientUsage
+	resource *resource // of Stream.Resource
 
 	// The shard's mutex guards everything declared below.
 	claim      *claim // nil if unclaimed
@@ -75,14 +101,15 @@ type claim struct {
 // struct, and an entry in a map with spare capacity.
 const openOverhead = int(unsafe.Sizeof(open{})) + 64
 
-// size returns the bytes that the stream holds.
+// size returns the bytes that the stream holds, without its resource.
 func (o *open) size() int64 {
-	return int64(openOverhead + len(o.ID) + len(o.Resource) + cap(o.Attributes) + o.Chunks.size())
+	return int64(openOverhead + len(o.ID) + cap(o.Attributes) + o.Chunks.size())
 }
 
 func (s *shard) init() {
 	s.streams = map[string]*open{}
-	s.idle.older, s.idle.newer = &s.idle, &s.idle
+	s.idle.init()
+	s.waiting.init()
 }
 
 // startOf returns the start of an open stream, or a zero Start.
@@ -100,8 +127,11 @@ func (s *shard) touch(stream *open, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stream.unlink()
-	stream.older, stream.newer = s.idle.older, &s.idle
-	stream.older.newer, stream.newer.older = stream, stream
+	if stream.Chunks.Len() == 0 {
+		s.waiting.append(stream)
+	} else {
+		s.idle.append(stream)
+	}
 	stream.lastActive = now
 	stream.start = stream.Start
 	stream.claim = nil

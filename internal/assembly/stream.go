@@ -5,6 +5,7 @@ package assembly
 
 import (
 	"bytes"
+	"math"
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
@@ -79,8 +80,7 @@ type End struct {
 // Stream holds all events of a stream except its end.
 //
 // Attributes and Resource are encoded OTLP KeyValueLists; concatenating two of them
-// merges them. Resource may be shared between streams and does not change. Each
-// stream counts its full size.
+// merges them. Resource may be shared between streams and does not change.
 type Stream struct {
 	ID         string
 	Resource   []byte
@@ -92,15 +92,16 @@ type Stream struct {
 	// token.
 	Frames bool
 
-	dropped    int // chunks beyond MaxChunksPerStream
-	duplicates int // repeated events other than chunks
+	dropped int32 // chunks beyond MaxChunksPerStream; see drop
 }
 
 // Finished is a stream that has ended or expired.
 type Finished struct {
 	*Stream
-	// End is nil if the stream expired without an end event.
+	// End is nil if the stream expired, or was cut, without an end event.
 	End *End
+	// Cut means that the stream had not expired when Store.Cut ended it.
+	Cut bool
 }
 
 // EndUnixNano returns the end event's time or, if missing, the latest time of any
@@ -113,22 +114,25 @@ func (f Finished) EndUnixNano() int64 {
 }
 
 // Dropped returns the number of chunks beyond MaxChunksPerStream.
-func (s *Stream) Dropped() int { return s.dropped }
+func (s *Stream) Dropped() int { return int(s.dropped) }
 
 // Duplicates returns the number of repeated events. Repeated chunks are fully counted
 // only after a call of Chunks.Timeline.
-func (s *Stream) Duplicates() int { return s.duplicates + int(s.Chunks.duplicates) }
+func (s *Stream) Duplicates() int { return int(s.Chunks.duplicates) }
 
 func (s *Stream) started() bool { return s.Start.UnixNano != 0 }
 
 // addChunk adds a chunk, or drops it at the limit.
 func (s *Stream) addChunk(k *Chunk, limit int) {
 	if s.Chunks.Len() >= limit && !s.Chunks.repeats(k) {
-		s.dropped++
+		s.drop(1)
 		return
 	}
 	s.Chunks.add(k)
 }
+
+// drop counts dropped chunks, up to the maximum of the counter.
+func (s *Stream) drop(chunks int32) { s.dropped += min(chunks, math.MaxInt32-s.dropped) }
 
 // overflow returns how many chunks of a part exceed the limit.
 func (s *Stream) overflow(part *Stream, limit int) int {
@@ -150,7 +154,7 @@ func (s *Stream) merge(part *Stream, maxChunks int) {
 	switch {
 	case !part.started():
 	case s.started() && !s.Start.Implied:
-		s.duplicates++
+		s.Chunks.duplicates++
 	default:
 		s.Start = part.Start
 		s.Resource = part.Resource
@@ -166,8 +170,7 @@ func (s *Stream) merge(part *Stream, maxChunks int) {
 	}
 	s.Chunks.keepLatest(&part.Chunks)
 	s.Frames = s.Frames || part.Frames
-	s.dropped += part.dropped
-	s.duplicates += part.duplicates
+	s.drop(part.dropped)
 	s.Chunks.duplicates += part.Chunks.duplicates
 }
 
@@ -175,7 +178,7 @@ func (s *Stream) addScheduled(unixNano int64) {
 	switch {
 	case unixNano == 0:
 	case s.Scheduled != 0:
-		s.duplicates++
+		s.Chunks.duplicates++
 	default:
 		s.Scheduled = unixNano
 	}
@@ -200,8 +203,9 @@ func (s *Stream) reset() {
 	*s = Stream{Attributes: s.Attributes[:0], Chunks: s.Chunks}
 }
 
-// estimate returns roughly the bytes that a copy would hold, without openOverhead.
-func (s *Stream) estimate() int64 { return int64(s.encodedSize() + s.Chunks.estimate()) }
+// estimate returns roughly the bytes that a copy would hold, without openOverhead and the
+// resource.
+func (s *Stream) estimate() int64 { return int64(len(s.ID) + len(s.Attributes) + s.Chunks.estimate()) }
 
 // encodedSize returns the size that MaxStreamBytes bounds.
 func (s *Stream) encodedSize() int { return len(s.ID) + len(s.Resource) + len(s.Attributes) }

@@ -19,6 +19,12 @@ type Transaction struct {
 	expired []*open
 	streams int64 // reserved in the store
 	memory  int64 // reserved in the store
+
+	created        int          // parts that open a stream
+	client         *clientUsage // counts them already
+	endedOfClient  int          // open streams of that client that a commit ends
+	resource       *resource    // of the last part that shares one
+	resourceMemory int64        // of new resources
 }
 
 // Rejection reports events of a stream that were rejected, and why.
@@ -47,12 +53,17 @@ func (tx *Transaction) Commit() {
 		case part.ended:
 			streams--
 			memory -= part.open.size()
-			part.shard.remove(part.open)
+			tx.store.remove(part.shard, part.open)
 		default:
 			if part.created {
 				streams++
+				part.open.client = tx.client
 			} else {
 				memory -= part.open.size()
+			}
+			if part.shared != nil {
+				tx.store.resources.release(part.open.resource)
+				part.open.resource, part.Resource = part.shared, part.shared.encoded
 			}
 			part.open.merge(part.accepted(), tx.store.limits.MaxChunksPerStream)
 			memory += part.open.size()
@@ -62,7 +73,7 @@ func (tx *Transaction) Commit() {
 	for _, stream := range tx.expired {
 		streams--
 		memory -= stream.size()
-		tx.store.shardOf(stream.ID).remove(stream)
+		tx.store.remove(tx.store.shardOf(stream.ID), stream)
 	}
 	tx.settle(streams, memory)
 	close(tx.claim.released)
@@ -71,6 +82,12 @@ func (tx *Transaction) Commit() {
 // Rollback ends the transaction and leaves the store as it was before.
 func (tx *Transaction) Rollback() {
 	tx.settle(0, 0)
+	if tx.client != nil {
+		tx.store.clients.remove(tx.client, tx.created)
+	}
+	for _, part := range tx.parts {
+		tx.store.resources.release(part.shared)
+	}
 	tx.release()
 }
 
@@ -85,22 +102,33 @@ func (p *Part) accepted() *Stream {
 }
 
 // reserve reserves room for the net growth of the batch. It rolls back and returns a
-// FullError if a limit is exceeded.
+// FullError if a limit is exceeded. memory includes the new resources, which the store
+// holds already.
 func (tx *Transaction) reserve(streams, memory int64) error {
-	tx.streams, tx.memory = max(0, streams), max(0, memory)
+	tx.streams, tx.memory = max(0, streams), max(0, memory-tx.resourceMemory)
 	limits := &tx.store.limits
-	streamsFull := tx.store.streams.Add(tx.streams) > int64(limits.MaxStreams) && tx.streams > 0
-	memoryFull := tx.store.memory.Add(tx.memory) > limits.MaxMemory && tx.memory > 0
+	open := tx.store.streams.Add(tx.streams)
+	held := tx.store.memory.Add(tx.memory)
+	full := ""
 	switch {
-	case streamsFull:
-		tx.Rollback()
-		return &FullError{SettingMaxStreams}
-	case memoryFull:
-		tx.Rollback()
-		return &FullError{SettingMaxMemory}
+	case open > int64(limits.MaxStreams) && streams > 0:
+		full = SettingMaxStreams
+	case 2*open > int64(limits.MaxStreams) && tx.exceedsClientLimit():
+		full = SettingMaxStreamsPerClient
+	case held > limits.MaxMemory && memory > 0:
+		full = SettingMaxMemory
 	default:
 		return nil
 	}
+	tx.Rollback()
+	return &FullError{full}
+}
+
+// exceedsClientLimit reports whether the batch increases the open streams of its client
+// beyond MaxStreamsPerClient.
+func (tx *Transaction) exceedsClientLimit() bool {
+	limit := tx.store.limits.MaxStreamsPerClient
+	return limit > 0 && tx.created > tx.endedOfClient && tx.store.clients.streams(tx.client)-tx.endedOfClient > limit
 }
 
 // settle replaces the reservation with the actual change.

@@ -118,7 +118,7 @@ func TestBegin_WaitsForClaimedStream(t *testing.T) {
 	_, err := s.Begin(ctx, batchOf(t, s, "s", chunks(1)))
 	require.ErrorIs(t, err, context.Canceled)
 	c.now += time.Hour
-	idle := s.Expire(time.Minute, 10)
+	idle := s.Expire(minute, 10)
 	require.Empty(t, idle.Finished, "the stream is claimed")
 	idle.Commit()
 
@@ -176,7 +176,7 @@ func TestBegin_ConcurrentTransactionsLoseNoChunk(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	tx := s.Expire(0, 100)
+	tx := s.Expire(Timeouts{}, 100)
 	for _, f := range tx.Finished {
 		finished[f.ID] += f.Chunks.Len()
 	}

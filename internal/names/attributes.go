@@ -106,6 +106,8 @@ var SpanAttributes = []Attribute{
 	{StartUnseen, typeBool, "", byReceiver, "True when the stream had no start event: its start is the first chunk. Missing otherwise."},
 	{Frames, typeBool, "", byReceiver, "True when the chunks are frames, some of which may hold no token. Missing otherwise."},
 
+	{Cut, typeString, "", byReceiver, "`collector` when a shutdown or reload of the Collector ended the stream. No SLO judges such a request. Missing otherwise."},
+
 	{Timeline, typeBytes, "", byReceiver, "Chunk arrivals, encoded by `internal/timeline`. token_latency removes it unless `timeline: keep`."},
 	{InterTokenLatencySketch, typeBytes, "", byProcessor, "Inter-token latencies as a mergeable histogram, encoded by `internal/sketch`."},
 	{InterChunkLatencySketch, typeBytes, "", byProcessor, "Inter-chunk latencies likewise. Missing where they equal the inter-token latencies."},
@@ -115,7 +117,7 @@ var SpanAttributes = []Attribute{
 var SLOAttributes = []Attribute{
 	{SLOMet, typeStrings, "", byProcessor, "SLOs whose indicator is at or under the threshold."},
 	{SLOBreached, typeStrings, "", byProcessor, "SLOs whose indicator is over the threshold, or missing when the outcome is not `success`."},
-	{SLONotEligible, typeStrings, "", byProcessor, "SLOs whose indicator is missing from a `success`."},
+	{SLONotEligible, typeStrings, "", byProcessor, "SLOs whose indicator is missing from a `success`, and all SLOs of a request that the Collector cut."},
 	{SLOBreachedIndicator, typeStrings, "", byProcessor, "Indicator of each breached SLO: an attribute without `tokenpulse.`."},
 	{SLOBreachedThreshold, typeDoubles, "", byProcessor, "Threshold of each breached SLO for this request, in the indicator's unit."},
 }

@@ -44,6 +44,7 @@ const (
 	ChunksDropped = "tokenpulse.chunk.dropped"
 	StartUnseen   = "tokenpulse.start.unseen"
 	Frames        = "tokenpulse.chunk.frames"
+	Cut           = "tokenpulse.cut"
 
 	// Encoded by package sketch.
 	InterTokenLatencySketch = "tokenpulse.inter_token_latency.sketch"
@@ -84,6 +85,9 @@ const (
 	OutcomeCancelled  = "cancelled"
 	OutcomeIncomplete = "incomplete"
 )
+
+// CutCollector is the value of Cut.
+const CutCollector = "collector"
 
 // Values of Source.
 const (

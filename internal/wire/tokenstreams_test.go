@@ -170,7 +170,7 @@ func outcome(t *testing.T, decode func(*assembly.Batch, Reject) error) (string, 
 	render(tx.Finished)
 	tx.Commit()
 	for {
-		tx := store.Expire(0, 1)
+		tx := store.Expire(assembly.Timeouts{}, 1)
 		if len(tx.Finished) == 0 {
 			break
 		}

@@ -6,6 +6,9 @@ package tokenlatencyprocessor
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // judge writes the verdict of every SLO that applies on each model call. It reads the numbers that
@@ -30,11 +33,17 @@ func judge(traces ptrace.Traces, rules []rule) {
 	}
 }
 
+// judgeSpan judges a request. One that the Collector itself cut is not eligible for any SLO.
 func judgeSpan(attributes, resource pcommon.Map, rules []rule) {
+	cut := text(attributes, names.Cut) == names.CutCollector
 	for i := range rules {
 		if r := &rules[i]; r.applies(attributes, resource) {
 			threshold := r.thresholdOf(attributes, resource)
-			putVerdict(attributes, r.judge(attributes, threshold), r, threshold)
+			verdict := slo.NotEligible
+			if !cut {
+				verdict = r.judge(attributes, threshold)
+			}
+			putVerdict(attributes, verdict, r, threshold)
 		}
 	}
 }

@@ -97,6 +97,18 @@ func TestVerdict_OfOneRequest(t *testing.T) {
 			map[string]any{"reasoning": true},
 			nil, false, ineligible("ttfo"),
 		},
+		"cut by the Collector, though the indicator is over the threshold": {
+			[]map[string]any{tpot}, []int64{100, 200}, map[string]any{names.Outcome: "incomplete", names.Cut: "collector"}, nil, false, ineligible("tpot"),
+		},
+		"cut by the Collector before the first token": {
+			[]map[string]any{tpot, {"name": "ttft", "indicator": "time_to_first_token", "threshold": "1s"}},
+			nil,
+			map[string]any{names.Outcome: "incomplete", names.Cut: "collector"},
+			nil, false, ineligible("tpot", "ttft"),
+		},
+		"cut by something else": {
+			[]map[string]any{tpot}, nil, map[string]any{names.Outcome: "incomplete", names.Cut: "other"}, nil, false, bad("tpot"),
+		},
 		"another operation does not match": {
 			[]map[string]any{with(tpot, "match", map[string]any{"gen_ai.operation.name": "chat"})},
 			[]int64{100, 120},

@@ -341,8 +341,8 @@ func TestExpiry_StreamWithoutEnd(t *testing.T) {
 }
 
 func TestMemory_HundredThousandModelNames(t *testing.T) {
-	b := start(t)
 	const models, perRequest = 100_000, 10_000
+	b := start(t, func(c *Config) { c.MaxStreamsPerClient = models })
 	for first := 0; first < models; first += perRequest {
 		var body strings.Builder
 		for i := first; i < first+perRequest; i++ {

@@ -36,9 +36,17 @@ type Config struct {
 	// as incomplete, and how long a request body may pause.
 	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
 
+	// FirstTokenTimeout replaces IdleTimeout for a stream that waits for its first chunk.
+	// Without the key, it is at least IdleTimeout.
+	FirstTokenTimeout time.Duration `mapstructure:"first_token_timeout"`
+
 	// MaxStreams limits the open streams. At the limit, requests with new streams are
 	// refused; open streams are never evicted.
 	MaxStreams int `mapstructure:"max_streams"`
+
+	// MaxStreamsPerClient limits the open streams of one client while less than half of
+	// MaxStreams is free. 0 means a tenth of MaxStreams.
+	MaxStreamsPerClient int `mapstructure:"max_streams_per_client"`
 
 	// MaxChunksPerStream limits the chunks of one stream. Later chunks are dropped.
 	MaxChunksPerStream int `mapstructure:"max_chunks_per_stream"`
@@ -47,7 +55,8 @@ type Config struct {
 	// stream together.
 	MaxEventBytes int `mapstructure:"max_event_bytes"`
 
-	// MaxMemoryMiB limits the memory of all open streams together.
+	// MaxMemoryMiB limits the memory of all open streams together. The default is a
+	// quarter of the memory limit of the container or of GOMEMLIMIT.
 	MaxMemoryMiB int `mapstructure:"max_memory_mib"`
 
 	// prevent unkeyed literal initialization
@@ -77,6 +86,18 @@ func (p *Protocols) Unmarshal(conf *confmap.Conf) error {
 	return nil
 }
 
+// Unmarshal reads the settings. The default of first_token_timeout depends on
+// idle_timeout: a stream without chunks must not expire earlier than others by default.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if err := conf.Unmarshal(c); err != nil {
+		return err
+	}
+	if !conf.IsSet("first_token_timeout") {
+		c.FirstTokenTimeout = max(c.FirstTokenTimeout, c.IdleTimeout)
+	}
+	return nil
+}
+
 // Validate checks the configuration.
 func (c *Config) Validate() error {
 	var errs []error
@@ -87,14 +108,24 @@ func (c *Config) Validate() error {
 		errs = append(errs, errors.New("protocols::http::compression_algorithms: snappy cannot be decompressed as a stream; use x-snappy-framed, gzip or zstd"))
 	}
 	// YAML numbers without a unit are nanoseconds.
-	if c.IdleTimeout < time.Millisecond {
-		errs = append(errs, fmt.Errorf("idle_timeout: must be at least 1ms and have a unit, such as 60s; is %s", c.IdleTimeout))
+	for _, timeout := range []struct {
+		key     string
+		value   time.Duration
+		example string
+	}{
+		{"idle_timeout", c.IdleTimeout, "60s"},
+		{"first_token_timeout", c.FirstTokenTimeout, "10m"},
+	} {
+		if timeout.value < time.Millisecond {
+			errs = append(errs, fmt.Errorf("%s: must be at least 1ms and have a unit, such as %s; is %s", timeout.key, timeout.example, timeout.value))
+		}
 	}
 	for _, limit := range []struct {
 		key            string
 		value, minimum int
 	}{
 		{"max_streams", c.MaxStreams, 1},
+		{"max_streams_per_client", c.MaxStreamsPerClient, 0},
 		{"max_chunks_per_stream", c.MaxChunksPerStream, 1},
 		{"max_event_bytes", c.MaxEventBytes, 1024},
 		{"max_memory_mib", c.MaxMemoryMiB, 1},
@@ -107,10 +138,19 @@ func (c *Config) Validate() error {
 }
 
 func (c *Config) limits() assembly.Limits {
-	return assembly.Limits{
-		MaxStreams:         c.MaxStreams,
-		MaxChunksPerStream: c.MaxChunksPerStream,
-		MaxStreamBytes:     c.MaxEventBytes,
-		MaxMemory:          int64(c.MaxMemoryMiB) << 20,
+	perClient := c.MaxStreamsPerClient
+	if perClient == 0 {
+		perClient = max(1, c.MaxStreams/10)
 	}
+	return assembly.Limits{
+		MaxStreams:          c.MaxStreams,
+		MaxStreamsPerClient: perClient,
+		MaxChunksPerStream:  c.MaxChunksPerStream,
+		MaxStreamBytes:      c.MaxEventBytes,
+		MaxMemory:           int64(c.MaxMemoryMiB) << 20,
+	}
+}
+
+func (c *Config) timeouts() assembly.Timeouts {
+	return assembly.Timeouts{Idle: c.IdleTimeout, FirstToken: c.FirstTokenTimeout}
 }

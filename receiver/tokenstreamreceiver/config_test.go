@@ -30,10 +30,12 @@ func TestConfig_Defaults(t *testing.T) {
 			require.Equal(t, "localhost:4319", cfg.Protocols.HTTP.Get().NetAddr.Endpoint)
 			require.Equal(t, "localhost:4320", cfg.Protocols.GRPC.Get().NetAddr.Endpoint)
 			require.Equal(t, time.Minute, cfg.IdleTimeout)
+			require.Equal(t, 10*time.Minute, cfg.FirstTokenTimeout)
 			require.Equal(t, 100_000, cfg.MaxStreams)
+			require.Equal(t, 10_000, cfg.limits().MaxStreamsPerClient)
 			require.Equal(t, 1_000_000, cfg.MaxChunksPerStream)
 			require.Equal(t, 65_536, cfg.MaxEventBytes)
-			require.Equal(t, 1024, cfg.MaxMemoryMiB)
+			require.Equal(t, defaultMemoryMiB(), cfg.MaxMemoryMiB)
 		})
 	}
 }
@@ -41,12 +43,37 @@ func TestConfig_Defaults(t *testing.T) {
 func TestConfig_AllSettings(t *testing.T) {
 	cfg, err := load(t, map[string]any{
 		"protocols":    map[string]any{"http": map[string]any{"endpoint": "localhost:9999"}, "grpc": map[string]any{"enabled": false}},
-		"idle_timeout": "5s",
+		"idle_timeout": "5s", "first_token_timeout": "7s", "max_streams": 50, "max_streams_per_client": 40, "max_memory_mib": 3,
 	})
 	require.NoError(t, err)
 	require.Equal(t, "localhost:9999", cfg.Protocols.HTTP.Get().NetAddr.Endpoint)
 	require.Nil(t, cfg.Protocols.GRPC.Get())
 	require.Equal(t, 5*time.Second, cfg.IdleTimeout)
+	require.Equal(t, 7*time.Second, cfg.FirstTokenTimeout)
+	require.Equal(t, 40, cfg.limits().MaxStreamsPerClient)
+	require.EqualValues(t, 3<<20, cfg.limits().MaxMemory)
+}
+
+func TestConfig_FirstTokenTimeout(t *testing.T) {
+	for name, tt := range map[string]struct {
+		settings map[string]any
+		want     time.Duration
+	}{
+		"by default at least idle_timeout": {map[string]any{"idle_timeout": "1h"}, time.Hour},
+		"a set one may be shorter":         {map[string]any{"first_token_timeout": "2s"}, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, err := load(t, tt.settings)
+			require.NoError(t, err)
+			require.Equal(t, tt.want, cfg.timeouts().FirstToken)
+		})
+	}
+}
+
+func TestConfig_MaxStreamsPerClientIsAtLeastOne(t *testing.T) {
+	cfg, err := load(t, map[string]any{"max_streams": 5})
+	require.NoError(t, err)
+	require.Equal(t, 1, cfg.limits().MaxStreamsPerClient)
 }
 
 func TestConfig_OneProtocolDisablesTheOther(t *testing.T) {
@@ -69,14 +96,16 @@ func TestConfig_RejectsUnknownProtocol(t *testing.T) {
 func TestConfig_RejectsInvalidSettings(t *testing.T) {
 	off := map[string]any{"enabled": false}
 	for want, settings := range map[string]map[string]any{
-		"protocols: at least one of http and grpc must be enabled":                 {"protocols": map[string]any{"http": off, "grpc": off}},
-		"idle_timeout: must be at least 1ms and have a unit, such as 60s; is -1s":  {"idle_timeout": "-1s"},
-		"idle_timeout: must be at least 1ms and have a unit, such as 60s; is 60ns": {"idle_timeout": 60},
-		"max_streams: must be at least 1, is 0":                                    {"max_streams": 0},
-		"max_chunks_per_stream: must be at least 1, is -4":                         {"max_chunks_per_stream": -4},
-		"max_event_bytes: must be at least 1024, is 10":                            {"max_event_bytes": 10},
-		"max_memory_mib: must be at least 1, is 0":                                 {"max_memory_mib": 0},
-		"compression_algorithms: snappy cannot":                                    {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"gzip", "snappy"}}}},
+		"protocols: at least one of http and grpc must be enabled":                         {"protocols": map[string]any{"http": off, "grpc": off}},
+		"idle_timeout: must be at least 1ms and have a unit, such as 60s; is -1s":          {"idle_timeout": "-1s"},
+		"idle_timeout: must be at least 1ms and have a unit, such as 60s; is 60ns":         {"idle_timeout": 60},
+		"first_token_timeout: must be at least 1ms and have a unit, such as 10m; is 600ns": {"first_token_timeout": 600},
+		"max_streams_per_client: must be at least 0, is -1":                                {"max_streams_per_client": -1},
+		"max_streams: must be at least 1, is 0":                                            {"max_streams": 0},
+		"max_chunks_per_stream: must be at least 1, is -4":                                 {"max_chunks_per_stream": -4},
+		"max_event_bytes: must be at least 1024, is 10":                                    {"max_event_bytes": 10},
+		"max_memory_mib: must be at least 1, is 0":                                         {"max_memory_mib": 0},
+		"compression_algorithms: snappy cannot":                                            {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"gzip", "snappy"}}}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			_, err := load(t, settings)

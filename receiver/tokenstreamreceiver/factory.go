@@ -42,10 +42,11 @@ func createDefaultConfig() component.Config {
 			GRPC: configoptional.Some(grpc),
 		},
 		IdleTimeout:        time.Minute,
+		FirstTokenTimeout:  10 * time.Minute,
 		MaxStreams:         100_000,
 		MaxChunksPerStream: 1_000_000,
 		MaxEventBytes:      64 << 10,
-		MaxMemoryMiB:       1024,
+		MaxMemoryMiB:       defaultMemoryMiB(),
 	}
 }
 

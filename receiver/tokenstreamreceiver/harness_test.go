@@ -146,6 +146,7 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 	b.tokenStreamReceiver = r
 	require.NoError(t, r.Start(context.Background(), componenttest.NewNopHost()))
 	t.Cleanup(func() {
+		b.sink.failWith(nil) // so that the shutdown does not retry
 		_ = r.Shutdown(context.Background())
 		http.DefaultClient.CloseIdleConnections()
 		_ = telemetry.Shutdown(context.Background())

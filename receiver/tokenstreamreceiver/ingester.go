@@ -6,8 +6,8 @@ package tokenstreamreceiver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
@@ -27,10 +27,23 @@ type ingester struct {
 	store     *assembly.Store
 	next      consumer.Traces
 	telemetry *metadata.TelemetryBuilder
+	now       func() time.Duration // the clock of the store
+
+	// refusedUntil is the time until which no streams are opened, because the pipeline
+	// has refused others. It is 0 once the pipeline accepts streams.
+	refusedUntil atomic.Int64
 }
+
+// refusalHold is how long no streams are opened after a refusal of the pipeline. It is
+// longer while expired streams wait for a retry: see expirer.
+const refusalHold = 5 * time.Second
 
 // commit applies the whole batch, or nothing of it and returns a refusal.
 func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch) (*assembly.Transaction, *refusal) {
+	if batch.HasStarts() {
+		batch.Client = clientOf(ctx)
+		batch.RefuseStarts = in.now() < time.Duration(in.refusedUntil.Load())
+	}
 	tx, err := in.store.Begin(ctx, batch)
 	if full, ok := errors.AsType[*assembly.FullError](err); ok {
 		in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, with("limit", full.Setting))
@@ -60,10 +73,24 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 	operation := report.StartTracesOp(ctx)
 	err := in.next.ConsumeTraces(operation, traces)
 	report.EndTracesOp(operation, metadata.Type.String(), len(finished), err)
-	if err == nil {
+	switch {
+	case err == nil:
 		in.count(ctx, finished)
+		if in.refusedUntil.Load() != 0 { // usually not, and a store would contend
+			in.refusedUntil.Store(0)
+		}
+	case consumererror.IsPermanent(err):
+	case ctx.Err() == nil: // not because the client has disconnected
+		in.refuseStarts(in.now() + refusalHold)
 	}
 	return err
+}
+
+// refuseStarts refuses to open streams until a time, or until the pipeline accepts some.
+func (in *ingester) refuseStarts(until time.Duration) {
+	if int64(until) > in.refusedUntil.Load() {
+		in.refusedUntil.Store(int64(until))
+	}
 }
 
 func (in *ingester) count(ctx context.Context, finished []assembly.Finished) {
@@ -79,33 +106,6 @@ func (in *ingester) count(ctx context.Context, finished []assembly.Finished) {
 	}
 	in.telemetry.ReceiverTokenStreamChunksDropped.Add(ctx, dropped)
 	in.telemetry.ReceiverTokenStreamDuplicatesDropped.Add(ctx, duplicates)
-}
-
-// expireBatch is the maximum number of streams that expire in one call of the
-// pipeline.
-const expireBatch = 1000
-
-// expire sends the streams that have been idle for so long to the pipeline, as
-// incomplete. They stay open if the pipeline temporarily refuses them, which is an
-// error.
-func (in *ingester) expire(ctx context.Context, report *receiverhelper.ObsReport, idle time.Duration) error {
-	for {
-		tx := in.store.Expire(idle, expireBatch)
-		err := in.deliver(ctx, report, tx.Finished)
-		switch {
-		case err == nil:
-			tx.Commit()
-		case consumererror.IsPermanent(err):
-			tx.Commit()
-			in.lost(ctx, int64(len(tx.Finished)), "permanent_error")
-		default:
-			tx.Rollback()
-			return fmt.Errorf("the pipeline temporarily refuses %d expired streams: %w", len(tx.Finished), err)
-		}
-		if len(tx.Finished) == 0 {
-			return nil
-		}
-	}
 }
 
 func (in *ingester) lost(ctx context.Context, streams int64, cause string) {

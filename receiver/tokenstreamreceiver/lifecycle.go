@@ -6,7 +6,6 @@ package tokenstreamreceiver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -31,7 +30,7 @@ func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 	r.close()
 	err := r.stopServers(ctx)
 	r.running.Wait()
-	err = errors.Join(err, r.flush(ctx))
+	err = errors.Join(err, r.expirer.flush(ctx))
 	r.telemetry.Shutdown()
 	return err
 }
@@ -77,42 +76,16 @@ func (r *tokenStreamReceiver) stopServers(ctx context.Context) error {
 
 // sweep expires streams until the receiver closes.
 func (r *tokenStreamReceiver) sweep() {
-	ticker := time.NewTicker(min(max(r.cfg.IdleTimeout/10, time.Millisecond), time.Second))
+	ticker := time.NewTicker(r.expirer.interval())
 	defer ticker.Stop()
 	for {
 		select {
 		case <-r.closing.Done():
 			return
 		case <-ticker.C:
-			if err := r.ingester.expire(r.closing, r.reportExpiry, r.cfg.IdleTimeout); err != nil {
-				r.settings.Logger.Warn("Failed to send expired streams to the pipeline, will retry", zap.Error(err))
+			if err := r.expirer.expire(r.closing); err != nil {
+				r.settings.Logger.Warn("Failed to send expired streams to the pipeline", zap.Error(err))
 			}
 		}
-	}
-}
-
-const (
-	flushTimeout = time.Second
-	flushPause   = 50 * time.Millisecond
-)
-
-// flush sends all open streams to the pipeline. It retries for a short time, and not
-// longer than ctx allows, if the pipeline temporarily refuses them.
-func (r *tokenStreamReceiver) flush(ctx context.Context) error {
-	giveUp := time.After(flushTimeout)
-	for {
-		err := r.ingester.expire(ctx, r.reportExpiry, 0)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(flushPause):
-			continue
-		case <-giveUp:
-		case <-ctx.Done():
-		}
-		lost := r.ingester.store.Streams()
-		r.ingester.lost(context.WithoutCancel(ctx), lost, "shutdown")
-		return fmt.Errorf("%d open streams are lost: %w", lost, err)
 	}
 }

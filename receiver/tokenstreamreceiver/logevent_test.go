@@ -50,7 +50,9 @@ func TestLogEvents_OtherInstrumentation(t *testing.T) {
 				require.NotEqual(t, parentHex, got.ID)
 				require.Len(t, got.ID, 16)
 				got.ID = ""
-				attributes := map[string]any{"tokenpulse.vantage": "server", "tokenpulse.outcome": "incomplete", "tokenpulse.start.unseen": true}
+				attributes := map[string]any{
+					"tokenpulse.vantage": "server", "tokenpulse.outcome": "incomplete", "tokenpulse.start.unseen": true, "tokenpulse.cut": "collector",
+				}
 				if name != "gen_ai.token.generated" {
 					attributes["tokenpulse.chunk.frames"] = true
 				}

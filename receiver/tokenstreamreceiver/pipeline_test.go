@@ -90,6 +90,9 @@ func TestGRPC_Refusals(t *testing.T) {
 	b.sink.failWith(errFull)
 	_, err := b.grpc(t).Export(t.Context(), wholeMessage(t))
 	requireRetryInfo(t, err, codes.Unavailable)
+	b.sink.failWith(nil)
+	_, err = b.grpc(t).Export(t.Context(), wholeMessage(t))
+	require.NoError(t, err)
 
 	startOf := func(ids ...string) *tokenpulsev1.ExportTokenStreamsRequest {
 		r := &tokenpulsev1.ResourceTokenStreams{}
@@ -155,14 +158,14 @@ func TestLiveBody_OutlivesServerTimeouts(t *testing.T) {
 func TestExpiry_WaitsForRefusingPipeline(t *testing.T) {
 	b := start(t, func(c *Config) { c.IdleTimeout = 20 * time.Millisecond })
 	b.sink.failWith(errFull)
-	require.Equal(t, 200, b.lines(t, startLine("s")).status)
+	require.Equal(t, 200, b.lines(t, startLine("s"), chunkLine("s", 1)).status)
 	eventually(t, func() bool { b.sink.mu.Lock(); defer b.sink.mu.Unlock(); return b.sink.calls >= 3 }, "the receiver retries")
 	require.EqualValues(t, 1, b.ingester.store.Streams())
 	b.sink.failWith(nil)
 	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "the pipeline accepts the stream")
 
 	b.sink.failWith(consumererror.NewPermanent(errFull))
-	require.Equal(t, 200, b.lines(t, startLine("s")).status)
+	require.Equal(t, 200, b.lines(t, startLine("s"), chunkLine("s", 1)).status)
 	eventually(t, func() bool { return b.ingester.store.Streams() == 0 }, "the stream is dropped")
 	eventually(t, func() bool {
 		return metricValue(t, b, "streams_lost", map[string]string{"cause": "permanent_error"}) == 1

@@ -29,6 +29,7 @@ type tokenStreamReceiver struct {
 	settings  receiver.Settings
 	telemetry *metadata.TelemetryBuilder
 	ingester  *ingester
+	expirer   *expirer
 	requests  sync.Pool // of *request
 
 	reportHTTP, reportGRPC, reportExpiry *receiverhelper.ObsReport
@@ -48,17 +49,22 @@ type tokenStreamReceiver struct {
 }
 
 func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tokenStreamReceiver, error) {
+	epoch := time.Now()
+	return newReceiverWithClock(cfg, set, next, func() time.Duration { return time.Since(epoch) })
+}
+
+// newReceiverWithClock expects a monotonic clock with any origin.
+func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Traces, now func() time.Duration) (*tokenStreamReceiver, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
-	epoch := time.Now()
-	store := assembly.NewStore(cfg.limits(), func() time.Duration { return time.Since(epoch) })
+	store := assembly.NewStore(cfg.limits(), now)
 	r := &tokenStreamReceiver{
 		cfg:       cfg,
 		settings:  set,
 		telemetry: telemetry,
-		ingester:  &ingester{store: store, next: next, telemetry: telemetry},
+		ingester:  &ingester{store: store, next: next, telemetry: telemetry, now: now},
 	}
 	r.requests.New = func() any { return newRequest(r.ingester, cfg.MaxEventBytes) }
 	r.closing, r.close = context.WithCancel(context.Background())
@@ -76,6 +82,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tok
 			return nil, err
 		}
 	}
+	r.expirer = newExpirer(r.ingester, r.reportExpiry, cfg.timeouts())
 	return r, nil
 }
 

@@ -64,6 +64,11 @@ func fillSpan(span ptrace.Span, stream assembly.Finished, scratch []byte) []byte
 		queued := time.Duration(stream.Scheduled - stream.Start.UnixNano)
 		attributes.PutDouble(names.QueueDuration, queued.Seconds())
 	}
+	if stream.Cut {
+		attributes.PutStr(names.Cut, names.CutCollector)
+	} else {
+		attributes.Remove(names.Cut) // a sender must not exempt its requests from SLOs
+	}
 	if stream.Frames {
 		attributes.PutBool(names.Frames, true)
 	}
@@ -152,7 +157,7 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 // setIDs sets the IDs of the span. Missing IDs are derived from the stream, so that a
 // stream that is sent twice results in the same span twice.
 func setIDs(span ptrace.Span, stream *assembly.Stream) {
-	start := &stream.Start
+	start := stream.Start
 	if start.TraceID == [16]byte{} || start.SpanID == [8]byte{} {
 		derived := deriveIDs(stream)
 		if start.TraceID == [16]byte{} {

@@ -202,7 +202,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamStreamsRefused, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_streams_refused",
-		metric.WithDescription("Requests temporarily refused at a limit. The client is asked to retry. [Alpha]"),
+		metric.WithDescription("Requests temporarily refused at a limit, or because they open streams that the pipeline would refuse. The client is asked to retry. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

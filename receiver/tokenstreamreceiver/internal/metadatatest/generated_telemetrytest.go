@@ -176,7 +176,7 @@ func AssertEqualReceiverTokenStreamStreamsOpen(t *testing.T, tt *componenttest.T
 func AssertEqualReceiverTokenStreamStreamsRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_streams_refused",
-		Description: "Requests temporarily refused at a limit. The client is asked to retry. [Alpha]",
+		Description: "Requests temporarily refused at a limit, or because they open streams that the pipeline would refuse. The client is asked to retry. [Alpha]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -1,0 +1,58 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"context"
+	"crypto/sha256"
+	"net"
+	"net/netip"
+
+	"go.opentelemetry.io/collector/client"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+)
+
+// subjectAttributes are the names that the Collector's authenticators use for the
+// authenticated subject.
+var subjectAttributes = [...]string{"subject", "username"}
+
+// maxSubject limits the bytes of a subject that are kept as they are. Longer ones are
+// hashed.
+const maxSubject = 128
+
+// clientOf returns the authenticated subject of a request or, without one, the address of
+// its connection.
+func clientOf(ctx context.Context) assembly.Client {
+	info := client.FromContext(ctx)
+	if info.Auth != nil {
+		for _, name := range subjectAttributes {
+			if subject, _ := info.Auth.GetAttribute(name).(string); subject != "" {
+				return assembly.Client{Subject: shortened(subject)}
+			}
+		}
+	}
+	return assembly.Client{Addr: ipOf(info.Addr)}
+}
+
+func shortened(subject string) string {
+	if len(subject) <= maxSubject {
+		return subject
+	}
+	sum := sha256.Sum256([]byte(subject))
+	return string(sum[:])
+}
+
+// ipOf returns the IP address of a connection, and a zero address for other networks.
+func ipOf(addr net.Addr) netip.Addr {
+	var ip net.IP
+	switch addr := addr.(type) {
+	case *net.IPAddr:
+		ip = addr.IP
+	case *net.TCPAddr:
+		ip = addr.IP
+	}
+	parsed, _ := netip.AddrFromSlice(ip)
+	return parsed.Unmap()
+}

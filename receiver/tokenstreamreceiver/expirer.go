@@ -1,0 +1,149 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+)
+
+// expirer sends expired streams, and at shutdown all streams, to the pipeline as
+// incomplete. Streams that the pipeline temporarily refuses stay open for a retry.
+type expirer struct {
+	ingester *ingester
+	report   *receiverhelper.ObsReport
+	timeouts assembly.Timeouts
+
+	// limit is the maximum number of streams in the next call of the pipeline.
+	limit   int
+	backoff backoff
+	// retryAt is the time of the store's clock before which no expired streams are sent.
+	retryAt time.Duration
+}
+
+const (
+	// expireBatch is the maximum number of streams that expire in one call of the
+	// pipeline.
+	expireBatch = 1000
+	// refusedTimeout is how long expired streams are retried.
+	refusedTimeout = 5 * time.Minute
+
+	firstRetry   = time.Second
+	longestRetry = time.Minute
+)
+
+func newExpirer(in *ingester, report *receiverhelper.ObsReport, timeouts assembly.Timeouts) *expirer {
+	return &expirer{ingester: in, report: report, timeouts: timeouts, limit: expireBatch, backoff: backoff{first: firstRetry, longest: longestRetry}}
+}
+
+// interval returns the time between two calls of expire.
+func (e *expirer) interval() time.Duration {
+	return min(max(min(e.timeouts.Idle, e.timeouts.FirstToken)/10, time.Millisecond), time.Second)
+}
+
+// expire sends the expired streams, unless it has to wait for a retry. It returns an error
+// if the pipeline temporarily refuses some. It drops those that expired more than
+// refusedTimeout ago.
+func (e *expirer) expire(ctx context.Context) error {
+	if e.ingester.now() < e.retryAt {
+		return nil
+	}
+	err := e.send(ctx, func(limit int) *assembly.Transaction { return e.ingester.store.Expire(e.timeouts, limit) })
+	if err == nil || ctx.Err() != nil { // the shutdown sends the others
+		return nil
+	}
+	lost := e.drop(ctx, "refused", func() *assembly.Transaction {
+		return e.ingester.store.Expire(e.timeouts.Plus(refusedTimeout), expireBatch)
+	})
+	delay := e.backoff.next()
+	e.retryAt = e.ingester.now() + delay
+	// Otherwise the streams opened until then could take the room that the expired ones
+	// free, and a pipeline that lacks memory would never recover.
+	e.ingester.refuseStarts(e.retryAt + e.interval())
+	if lost > 0 {
+		err = fmt.Errorf("%d expired streams are dropped, because the pipeline refused them for %s: %w", lost, refusedTimeout, err)
+	}
+	return fmt.Errorf("expired streams are sent again in %s: %w", delay.Round(time.Millisecond), err)
+}
+
+const (
+	flushTimeout      = 5 * time.Second
+	flushFirstRetry   = 50 * time.Millisecond
+	flushLongestRetry = time.Second
+)
+
+// flush sends all open streams. While the pipeline temporarily refuses them, it retries
+// until the deadline of ctx or, if that has none, for flushTimeout. The others are lost,
+// which is an error.
+func (e *expirer) flush(ctx context.Context) error {
+	now := e.ingester.now()
+	cut := func(limit int) *assembly.Transaction { return e.ingester.store.Cut(e.timeouts, now, limit) }
+	var giveUp <-chan time.Time
+	if _, ok := ctx.Deadline(); !ok {
+		giveUp = time.After(flushTimeout)
+	}
+	retry := backoff{first: flushFirstRetry, longest: flushLongestRetry}
+	for {
+		err := e.send(ctx, cut)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(retry.next()):
+			continue
+		case <-giveUp:
+		case <-ctx.Done():
+		}
+		lost := e.drop(context.WithoutCancel(ctx), "shutdown", func() *assembly.Transaction { return cut(expireBatch) })
+		return fmt.Errorf("%d open streams are lost: %w", lost, err)
+	}
+}
+
+// send sends streams to the pipeline until begin finds no more. It returns the error of a
+// temporary refusal. The next call then starts with half of the streams, because a queue
+// may have room for fewer only.
+func (e *expirer) send(ctx context.Context, begin func(limit int) *assembly.Transaction) error {
+	for {
+		tx := begin(e.limit)
+		err := e.ingester.deliver(ctx, e.report, tx.Finished)
+		switch {
+		case err == nil:
+			tx.Commit()
+			e.limit = min(2*e.limit, expireBatch)
+			e.backoff.reset()
+		case consumererror.IsPermanent(err):
+			tx.Commit()
+			e.ingester.lost(ctx, int64(len(tx.Finished)), "permanent_error")
+		default:
+			tx.Rollback()
+			e.limit = max(1, len(tx.Finished)/2)
+			return fmt.Errorf("the pipeline temporarily refuses %d streams: %w", len(tx.Finished), err)
+		}
+		if len(tx.Finished) == 0 {
+			return nil
+		}
+	}
+}
+
+// drop drops streams until begin finds no more, and counts them as lost.
+func (e *expirer) drop(ctx context.Context, cause string, begin func() *assembly.Transaction) (lost int) {
+	for {
+		tx := begin()
+		tx.Commit()
+		if len(tx.Finished) == 0 {
+			break
+		}
+		lost += len(tx.Finished)
+	}
+	if lost > 0 {
+		e.ingester.lost(ctx, int64(lost), cause)
+	}
+	return lost
+}

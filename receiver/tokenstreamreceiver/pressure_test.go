@@ -1,0 +1,337 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+)
+
+// pipe is a pipeline that keeps each delivery, also those that it refuses.
+type pipe struct {
+	refuse    func() error
+	attempts  int
+	delivered []string // the encoded spans
+	refused   []string
+}
+
+func (*pipe) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
+
+func (p *pipe) ConsumeTraces(_ context.Context, traces ptrace.Traces) error {
+	p.attempts++
+	encoded, _ := new(ptrace.ProtoMarshaler).MarshalTraces(traces)
+	if err := p.refuse(); err != nil {
+		p.refused = append(p.refused, string(encoded))
+		return err
+	}
+	p.delivered = append(p.delivered, string(encoded))
+	return nil
+}
+
+// still is a receiver without servers and with a clock that only the test advances.
+type still struct {
+	bench
+	pipe  *pipe
+	clock time.Duration
+}
+
+func newStill(t testing.TB, change ...func(*Config)) *still {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	for _, f := range change {
+		f(cfg)
+	}
+	require.NoError(t, cfg.Validate())
+	s := &still{pipe: &pipe{refuse: func() error { return nil }}, clock: time.Hour}
+	s.telemetry = componenttest.NewTelemetry()
+	t.Cleanup(func() { _ = s.telemetry.Shutdown(context.Background()) })
+	settings := receivertest.NewNopSettings(metadata.Type)
+	settings.TelemetrySettings = s.telemetry.NewTelemetrySettings()
+	r, err := newReceiverWithClock(cfg, settings, s.pipe, func() time.Duration { return s.clock })
+	require.NoError(t, err)
+	s.tokenStreamReceiver = r
+	return s
+}
+
+// send sends lines of NDJSON and returns the HTTP status.
+func (s *still) send(lines ...string) int {
+	answer := httptest.NewRecorder()
+	req := httptest.NewRequest(http.MethodPost, tokensPath, strings.NewReader(strings.Join(lines, "\n")+"\n"))
+	req.Header.Set("Content-Type", typeNDJSON)
+	s.handler(s.handleTokens)(answer, req)
+	return answer.Code
+}
+
+// advance advances the clock and expires streams every second, as the sweep does.
+func (s *still) advance(t testing.TB, d time.Duration) {
+	for end := s.clock + d; s.clock < end; {
+		s.clock += time.Second
+		_ = s.expirer.expire(t.Context())
+	}
+}
+
+func (s *still) lost(t *testing.T, cause string) int64 {
+	t.Helper()
+	return metricValue(t, &s.bench, "streams_lost", map[string]string{"cause": cause})
+}
+
+func refuseWith(err error) func() error { return func() error { return err } }
+
+// A pipeline that refuses gets a few attempts, not one every second. Then the streams are
+// dropped.
+func TestExpiry_BacksOffAndDropsRefusedStreams(t *testing.T) {
+	s := newStill(t)
+	s.pipe.refuse = refuseWith(errFull)
+	const streams = 100
+	for i := range streams {
+		require.Equal(t, 200, s.send(startLine(fmt.Sprint(i)), chunkLine(fmt.Sprint(i), time.Millisecond)))
+	}
+	s.advance(t, time.Minute+refusedTimeout-time.Second)
+	require.EqualValues(t, streams, s.ingester.store.Streams(), "they wait for a retry")
+	require.Zero(t, s.lost(t, "refused"))
+	s.advance(t, 2*longestRetry)
+	require.Zero(t, s.ingester.store.Streams())
+	require.Zero(t, s.ingester.store.Memory())
+	require.EqualValues(t, streams, s.lost(t, "refused"))
+	require.Less(t, s.pipe.attempts, 15)
+	require.Greater(t, s.pipe.attempts, 5)
+	spans := 0
+	for _, encoded := range s.pipe.refused {
+		traces, err := new(ptrace.ProtoUnmarshaler).UnmarshalTraces([]byte(encoded))
+		require.NoError(t, err)
+		spans += traces.SpanCount()
+	}
+	require.Less(t, spans, 3*streams)
+	require.Empty(t, s.pipe.delivered)
+}
+
+func TestExpiry_DeliversOnceThePipelineAccepts(t *testing.T) {
+	s := newStill(t)
+	const streams = 3000
+	for i := range streams {
+		require.Equal(t, 200, s.send(startLine(fmt.Sprint(i)), chunkLine(fmt.Sprint(i), time.Millisecond)))
+	}
+	s.pipe.refuse = refuseWith(errFull)
+	s.advance(t, 3*time.Minute)
+	require.EqualValues(t, streams, s.ingester.store.Streams())
+	s.pipe.refuse = refuseWith(nil)
+	s.advance(t, longestRetry*5/4)
+	require.Zero(t, s.ingester.store.Streams())
+	require.EqualValues(t, streams, metricValue(t, &s.bench, "streams_finished", map[string]string{"outcome": "incomplete"}))
+	require.Zero(t, s.lost(t, "refused"))
+
+	// The next refusal starts with a short delay again.
+	require.Equal(t, 200, s.send(startLine("next"), chunkLine("next", time.Millisecond)))
+	s.pipe.refuse = refuseWith(errFull)
+	s.advance(t, time.Minute)
+	require.EqualValues(t, 1, s.ingester.store.Streams())
+	s.pipe.refuse = refuseWith(nil)
+	s.advance(t, 2*time.Second)
+	require.Zero(t, s.ingester.store.Streams())
+}
+
+// A queue may be too small for all expired streams at once.
+func TestExpiry_HalvesRefusedBatches(t *testing.T) {
+	s := newStill(t)
+	for i := range 100 {
+		require.Equal(t, 200, s.send(startLine(fmt.Sprint(i)), chunkLine(fmt.Sprint(i), time.Millisecond)))
+	}
+	s.pipe.refuse = func() error {
+		if s.expirer.limit > 12 {
+			return errFull
+		}
+		return nil
+	}
+	s.advance(t, 2*time.Minute)
+	require.Zero(t, s.ingester.store.Streams())
+}
+
+func TestExpiry_IsNotAffectedByPermanentErrors(t *testing.T) {
+	s := newStill(t)
+	s.pipe.refuse = refuseWith(consumererror.NewPermanent(errors.New("bad data")))
+	require.Equal(t, 200, s.send(startLine("s"), chunkLine("s", time.Millisecond)))
+	s.advance(t, time.Minute+time.Second)
+	require.Zero(t, s.ingester.store.Streams())
+	require.EqualValues(t, 1, s.lost(t, "permanent_error"))
+	require.Equal(t, 200, s.send(startLine("s")), "new streams are not refused")
+}
+
+// The processor of a redelivered span can recognise it.
+func TestExpiry_RedeliveryIsIdentical(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"in order":            {startLine("s"), chunkLine("s", time.Millisecond), chunkLine("s", 2*time.Millisecond)},
+		"out of order":        {startLine("s"), chunkLine("s", 2*time.Millisecond), chunkLine("s", time.Millisecond), chunkLine("s", time.Millisecond)},
+		"repeated sequence":   {startLine("s"), chunkLine("s", 2, `"seq":2`), chunkLine("s", 1, `"seq":1`), chunkLine("s", 1, `"seq":1`), chunkLine("s", 5)},
+		"with a trace":        {fmt.Sprintf(`{"event":"start","stream_id":"s","time_unix_nano":"%d","trace_id":%q,"resource":{"service.name":"chat"}}`, at(0), traceHex), chunkLine("s", 1)},
+		"without a chunk":     {startLine("s")},
+		"with a repeat start": {startLine("s"), startLine("s"), chunkLine("s", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStill(t, func(c *Config) { c.FirstTokenTimeout = c.IdleTimeout })
+			require.Equal(t, 200, s.send(lines...))
+			s.pipe.refuse = refuseWith(errFull)
+			s.advance(t, 3*time.Minute)
+			require.Greater(t, len(s.pipe.refused), 4)
+			s.pipe.refuse = refuseWith(nil)
+			require.NoError(t, s.expirer.flush(t.Context()), "the shutdown sends the same span too")
+			require.Len(t, s.pipe.delivered, 1)
+			for _, refused := range s.pipe.refused {
+				require.Equal(t, s.pipe.delivered[0], refused)
+			}
+			require.Zero(t, metricValue(t, &s.bench, "duplicates_dropped", nil)/2, "counted once")
+		})
+	}
+}
+
+// A sender that gets no answer sends a whole stream again.
+func TestWholeStream_SentRepeatedlyIsIdentical(t *testing.T) {
+	s := newStill(t)
+	lines := []string{startLine("s"), chunkLine("s", time.Millisecond), chunkLine("s", 2*time.Millisecond), endLine("s")}
+	for i := range 5 {
+		s.pipe.refuse = refuseWith(map[bool]error{true: errFull}[i%2 == 1])
+		require.Equal(t, map[bool]int{false: 200, true: 503}[i%2 == 1], s.send(lines...))
+	}
+	// Also in parts.
+	s.pipe.refuse = refuseWith(nil)
+	for _, line := range lines {
+		require.Equal(t, 200, s.send(line))
+	}
+	require.Len(t, s.pipe.delivered, 4)
+	for _, encoded := range append(s.pipe.delivered, s.pipe.refused...) {
+		require.Equal(t, s.pipe.delivered[0], encoded)
+	}
+}
+
+// While the pipeline refuses, streams may end but none is opened.
+func TestRefusingPipeline_RefusesStartsFirst(t *testing.T) {
+	s := newStill(t)
+	require.Equal(t, 200, s.send(startLine("open"), startLine("other")))
+	s.pipe.refuse = refuseWith(errFull)
+	require.Equal(t, 503, s.send(endLine("other")))
+
+	require.Equal(t, 429, s.send(startLine("new")))
+	require.Equal(t, 200, s.send(chunkLine("open", time.Millisecond)))
+	require.Equal(t, 200, s.send(startLine("open")), "a repeat opens no stream")
+	require.Equal(t, 503, s.send(startLine("whole"), endLine("whole")), "it tests the pipeline")
+	require.Equal(t, 503, s.send(startLine("new"), endLine("open")))
+	require.EqualValues(t, 1, metricValue(t, &s.bench, "streams_refused", map[string]string{"limit": "pipeline"}))
+
+	s.pipe.refuse = refuseWith(nil)
+	require.Equal(t, 429, s.send(startLine("new")))
+	require.Equal(t, 200, s.send(endLine("other")))
+	require.Equal(t, 200, s.send(startLine("new")), "the pipeline accepts streams again")
+
+	s.pipe.refuse = refuseWith(errFull)
+	require.Equal(t, 503, s.send(endLine("open")))
+	require.Equal(t, 429, s.send(startLine("newer")))
+	s.clock += refusalHold
+	require.Equal(t, 200, s.send(startLine("newer")), "without another attempt")
+}
+
+// A client that disconnects is no refusal of the pipeline.
+func TestRefusingPipeline_IgnoresDisconnectedClients(t *testing.T) {
+	s := newStill(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.pipe.refuse = func() error { cancel(); return ctx.Err() }
+	answer := httptest.NewRecorder()
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, tokensPath, strings.NewReader(startLine("s")+"\n"+endLine("s")))
+	req.Header.Set("Content-Type", typeNDJSON)
+	s.handler(s.handleTokens)(answer, req)
+	require.Equal(t, 503, answer.Code)
+	require.Equal(t, 200, s.send(startLine("s")))
+}
+
+// A memory_limiter refuses finished streams while the open ones take too much memory.
+// They are dropped after a while, so that the pipeline and then the receiver recover.
+func TestMemoryLimiter_Recovers(t *testing.T) {
+	const soft, limit = 1 << 20, 4 << 20 // the memory_limiter acts below max_memory_mib
+	s := newStill(t, func(c *Config) { c.MaxMemoryMiB = limit >> 20 })
+	s.pipe.refuse = func() error {
+		if s.ingester.store.Memory() > soft {
+			return errors.New("data refused due to high memory usage")
+		}
+		return nil
+	}
+	attributes := fmt.Sprintf(`"attributes":{"a":%q}`, strings.Repeat("x", 40_000))
+	opened := 0
+	open := func() int {
+		opened++
+		id := fmt.Sprint("s", opened)
+		status := s.send(fmt.Sprintf(`{"event":"start","stream_id":%q,"time_unix_nano":"%d",%s}`, id, at(0), attributes), chunkLine(id, time.Millisecond))
+		require.LessOrEqual(t, s.ingester.store.Memory(), int64(limit+64<<10))
+		return status
+	}
+	for s.ingester.store.Memory() <= soft*2 {
+		require.Equal(t, 200, open())
+	}
+	first := opened
+	require.Equal(t, 503, s.send(endLine("s1")))
+	require.Equal(t, 429, open())
+
+	// Senders go on: they open streams and end them, and give up.
+	began := s.clock
+	for s.ingester.store.Memory() > soft {
+		s.advance(t, time.Second)
+		if open() == 200 {
+			s.send(endLine(fmt.Sprint("s", opened)))
+		}
+		require.Less(t, s.clock-began, 10*time.Minute, "memory falls")
+	}
+	require.Greater(t, s.lost(t, "refused"), int64(first/2))
+	s.advance(t, 2*longestRetry)
+	require.Equal(t, 200, open())
+	require.Equal(t, 200, s.send(endLine(fmt.Sprint("s", opened))))
+	s.advance(t, 10*time.Minute)
+	require.Zero(t, s.ingester.store.Streams())
+	require.Zero(t, s.ingester.store.Memory())
+}
+
+// Streams that wait for their first token have a timeout of their own.
+func TestExpiry_FirstTokenTimeout(t *testing.T) {
+	s := newStill(t)
+	require.Equal(t, 200, s.send(startLine("prefill")))
+	require.Equal(t, 200, s.send(startLine("stuck")))
+	s.advance(t, 9*time.Minute)
+	require.Equal(t, 200, s.send(chunkLine("prefill", 9*time.Minute), endLine("prefill")), "it has the slowest first token")
+	require.EqualValues(t, 1, s.ingester.store.Streams())
+	s.advance(t, time.Minute)
+	require.Zero(t, s.ingester.store.Streams())
+	require.EqualValues(t, 1, metricValue(t, &s.bench, "streams_finished", map[string]string{"outcome": "success"}))
+	require.EqualValues(t, 1, metricValue(t, &s.bench, "streams_finished", map[string]string{"outcome": "incomplete"}))
+}
+
+// The Collector cuts streams at shutdown, not those that expired or ended before.
+func TestCut_MarksStreamsThatTheShutdownEnds(t *testing.T) {
+	b := start(t, func(c *Config) { c.IdleTimeout = 20 * time.Millisecond })
+	forged := `"attributes":{"tokenpulse.cut":"collector","a":"b"}`
+	opening := func(id string) string {
+		return fmt.Sprintf(`{"event":"start","stream_id":%q,"time_unix_nano":"%d",%s}`, id, at(0), forged)
+	}
+	require.Equal(t, 200, b.lines(t, opening("ended"), endLine("ended")).status)
+	require.NotContains(t, b.sink.one(t).Attributes, "tokenpulse.cut", "a sender cannot set it")
+	require.Equal(t, 200, b.lines(t, opening("expired"), chunkLine("expired", 1)).status)
+	eventually(t, func() bool { return len(b.sink.all()) == 2 }, "it expires")
+	require.Equal(t, 200, b.lines(t, opening("prefill")).status)
+	require.NoError(t, b.Shutdown(context.Background()))
+	cut := map[any]int{}
+	for _, span := range b.sink.all() {
+		cut[span.Attributes["tokenpulse.cut"]]++
+	}
+	require.Equal(t, map[any]int{nil: 2, "collector": 1}, cut)
+}
