@@ -38,18 +38,19 @@ func (s *Store) NewBatch() *Batch {
 func (b *Batch) Reset() {
 	const keep = 1024
 	if len(b.parts) > keep || b.spilled > keep {
-		*b = *b.store.NewBatch()
+		*b = Batch{batchState: batchState{limits: b.limits, reserve: b.reserve}, store: b.store, index: map[string]int{}}
 		return
 	}
 	clear(b.index)
-	b.used, b.events, b.spilled, b.tooManyParts = 0, 0, 0, false
+	b.used, b.events, b.spilled, b.tooManyParts, b.full = 0, 0, 0, false, false
 }
 
 // Events returns how many events were added.
 func (b *Batch) Events() int { return b.events }
 
 // Part returns the part of a stream, to which events can be added. It returns an
-// EventError for an invalid ID and ErrTooManyParts beyond MaxParts.
+// EventError for an invalid ID, ErrTooManyParts beyond MaxParts, and a FullError without
+// memory for it.
 func (b *Batch) Part(id []byte) (*Part, error) {
 	cached := b.cache.slot(id)
 	if at := int(*cached); at < b.used && b.parts[at].ID == string(id) {
@@ -65,6 +66,8 @@ func (b *Batch) Part(id []byte) (*Part, error) {
 		case b.used == MaxParts:
 			b.tooManyParts = true
 			return nil, ErrTooManyParts
+		case !b.grows(partMemory):
+			return nil, &FullError{SettingMaxMemory}
 		}
 		at = b.used
 		part := b.newPart(string(id))

@@ -13,6 +13,9 @@ func (s *Store) Begin(ctx context.Context, batch *Batch) (*Transaction, error) {
 	if batch.tooManyParts {
 		return nil, ErrTooManyParts
 	}
+	if batch.full {
+		return nil, &FullError{SettingMaxMemory}
+	}
 	for {
 		tx := s.newTransaction()
 		other := tx.claimParts(batch.parts[:batch.used])

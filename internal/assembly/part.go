@@ -20,7 +20,9 @@ var ErrTokens = Errorf(Invalid, "tokens must be an integer between 0 and %d", ti
 type batchState struct {
 	limits  *Limits
 	events  int
-	spilled int // chunks of all parts that are stored out of order
+	spilled int                     // chunks of all parts that are stored out of order
+	reserve func(bytes int64) error // nil without LimitMemory
+	full    bool                    // reserve has returned an error
 }
 
 // Part holds the events of one stream in a batch. Its Add methods either add the whole
@@ -194,6 +196,9 @@ func (p *Part) addOutOfOrder(k *Chunk) error {
 	}
 	if p.batch.spilled+more > maxSpilled {
 		return Errorf(Limit, "the request has more than %d chunks out of order; send them in order, or in smaller requests", maxSpilled)
+	}
+	if !p.batch.grows(int64(more) * spilledMemory) {
+		return &FullError{SettingMaxMemory}
 	}
 	p.Chunks.add(k)
 	p.batch.spilled += more

@@ -90,7 +90,7 @@ func (tx *Transaction) reserve(streams, memory int64) error {
 	tx.streams, tx.memory = max(0, streams), max(0, memory)
 	limits := &tx.store.limits
 	streamsFull := tx.store.streams.Add(tx.streams) > int64(limits.MaxStreams) && tx.streams > 0
-	memoryFull := tx.store.memory.Add(tx.memory) > limits.MaxMemory && tx.memory > 0
+	memoryFull := tx.store.memory.Add(tx.memory) > tx.store.maxStreamMemory() && tx.memory > 0
 	switch {
 	case streamsFull:
 		tx.Rollback()
