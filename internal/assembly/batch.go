@@ -42,15 +42,15 @@ func (b *Batch) Reset() {
 		return
 	}
 	clear(b.index)
-	b.used, b.events, b.spilled, b.tooManyParts, b.full = 0, 0, 0, false, false
+	b.used, b.events, b.spilled, b.tooManyParts, b.errMemory = 0, 0, 0, false, nil
 }
 
 // Events returns how many events were added.
 func (b *Batch) Events() int { return b.events }
 
 // Part returns the part of a stream, to which events can be added. It returns an
-// EventError for an invalid ID, ErrTooManyParts beyond MaxParts, and a FullError without
-// memory for it.
+// EventError for an invalid ID, ErrTooManyParts beyond MaxParts, and the error of
+// LimitMemory without memory for it.
 func (b *Batch) Part(id []byte) (*Part, error) {
 	cached := b.cache.slot(id)
 	if at := int(*cached); at < b.used && b.parts[at].ID == string(id) {
@@ -67,7 +67,7 @@ func (b *Batch) Part(id []byte) (*Part, error) {
 			b.tooManyParts = true
 			return nil, ErrTooManyParts
 		case !b.grows(partMemory):
-			return nil, &FullError{SettingMaxMemory}
+			return nil, b.errMemory
 		}
 		at = b.used
 		part := b.newPart(string(id))

@@ -13,11 +13,18 @@ import "unsafe"
 // requestShare is the share of MaxMemory, as a divisor, that open streams cannot use.
 const requestShare = 8
 
-// Reserve counts n bytes of a request in progress toward MaxMemory until Release. It
-// returns a FullError, and reserves nothing, if they do not fit.
-func (s *Store) Reserve(n int64) error {
-	if s.requests.Add(n)+s.memory.Load() > s.limits.MaxMemory {
-		s.requests.Add(-n)
+// errTooMuchMemory is the error of a request that never fits.
+var errTooMuchMemory = Errorf(Limit, "the request needs more memory than max_memory_mib; send smaller requests, or raise max_memory_mib")
+
+// Reserve counts more bytes of a request in progress toward MaxMemory until Release. held
+// is what the request has reserved already. If the bytes do not fit, Reserve reserves
+// nothing and returns a FullError, or an EventError if the request alone is too large.
+func (s *Store) Reserve(held, more int64) error {
+	if held+more > s.limits.MaxMemory {
+		return errTooMuchMemory
+	}
+	if s.requests.Add(more)+s.memory.Load() > s.limits.MaxMemory {
+		s.requests.Add(-more)
 		return &FullError{SettingMaxMemory}
 	}
 	return nil
@@ -42,12 +49,14 @@ const (
 )
 
 // LimitMemory makes the batch call reserve before it grows by a number of bytes. If
-// reserve returns an error, the batch rejects further events, and Begin returns a
-// FullError. The batch does not release anything.
+// reserve returns an error, the batch rejects further events, and Begin returns the
+// error. The batch does not release anything.
 func (b *Batch) LimitMemory(reserve func(bytes int64) error) { b.reserve = reserve }
 
 // grows reports whether there is memory for the batch to grow.
 func (b *batchState) grows(bytes int64) bool {
-	b.full = b.full || b.reserve != nil && b.reserve(bytes) != nil
-	return !b.full
+	if b.errMemory == nil && b.reserve != nil {
+		b.errMemory = b.reserve(bytes)
+	}
+	return b.errMemory == nil
 }
