@@ -47,8 +47,13 @@ type Config struct {
 	// stream together.
 	MaxEventBytes int `mapstructure:"max_event_bytes"`
 
-	// MaxMemoryMiB limits the memory of all open streams together.
+	// MaxMemoryMiB limits the memory of all open streams and requests in progress
+	// together.
 	MaxMemoryMiB int `mapstructure:"max_memory_mib"`
+
+	// MaxLiveRequests limits the requests that may stay open for hours: NDJSON bodies
+	// without a Content-Length, and calls of the gRPC method Stream.
+	MaxLiveRequests int `mapstructure:"max_live_requests"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -98,6 +103,7 @@ func (c *Config) Validate() error {
 		{"max_chunks_per_stream", c.MaxChunksPerStream, 1},
 		{"max_event_bytes", c.MaxEventBytes, 1024},
 		{"max_memory_mib", c.MaxMemoryMiB, 1},
+		{settingMaxLiveRequests, c.MaxLiveRequests, 1},
 	} {
 		if limit.value < limit.minimum {
 			errs = append(errs, fmt.Errorf("%s: must be at least %d, is %d", limit.key, limit.minimum, limit.value))

@@ -46,6 +46,7 @@ func createDefaultConfig() component.Config {
 		MaxChunksPerStream: 1_000_000,
 		MaxEventBytes:      64 << 10,
 		MaxMemoryMiB:       1024,
+		MaxLiveRequests:    10_000,
 	}
 }
 
