@@ -27,6 +27,7 @@ type Limits struct {
 	MaxChunksPerStream int
 	// MaxStreamBytes bounds the encoded size of a stream's ID, attributes and resource.
 	MaxStreamBytes int
-	// MaxMemory bounds the bytes that all open streams hold together.
+	// MaxMemory bounds the bytes that all open streams and requests in progress hold
+	// together.
 	MaxMemory int64
 }

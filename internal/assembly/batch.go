@@ -44,11 +44,11 @@ func (s *Store) NewBatch() *Batch {
 func (b *Batch) Reset() {
 	const keep = 1024
 	if len(b.parts) > keep || b.spilled > keep {
-		*b = *b.store.NewBatch()
+		*b = Batch{batchState: batchState{limits: b.limits, reserve: b.reserve}, store: b.store, index: map[string]int{}}
 		return
 	}
 	clear(b.index)
-	b.used, b.events, b.spilled, b.starts, b.tooManyParts = 0, 0, 0, false, false
+	b.used, b.events, b.spilled, b.starts, b.tooManyParts, b.errMemory = 0, 0, 0, false, false, nil
 }
 
 // HasStarts reports whether start events or implied starts were added, so that the batch
@@ -59,7 +59,8 @@ func (b *Batch) HasStarts() bool { return b.starts }
 func (b *Batch) Events() int { return b.events }
 
 // Part returns the part of a stream, to which events can be added. It returns an
-// EventError for an invalid ID and ErrTooManyParts beyond MaxParts.
+// EventError for an invalid ID, ErrTooManyParts beyond MaxParts, and the error of
+// LimitMemory without memory for it.
 func (b *Batch) Part(id []byte) (*Part, error) {
 	cached := b.cache.slot(id)
 	if at := int(*cached); at < b.used && b.parts[at].ID == string(id) {
@@ -75,6 +76,8 @@ func (b *Batch) Part(id []byte) (*Part, error) {
 		case b.used == MaxParts:
 			b.tooManyParts = true
 			return nil, ErrTooManyParts
+		case !b.grows(partMemory):
+			return nil, b.errMemory
 		}
 		at = b.used
 		part := b.newPart(string(id))

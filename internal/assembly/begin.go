@@ -7,11 +7,14 @@ import "context"
 
 // Begin begins a transaction that applies a batch. It waits for other transactions
 // that have claimed the same streams. It returns a FullError if a limit leaves no room
-// for the batch, ErrTooManyParts if the batch has too many streams, and the context's
-// error if the context ends first.
+// for the batch, an EventError such as ErrTooManyParts if the batch is too large, and the
+// context's error if the context ends first.
 func (s *Store) Begin(ctx context.Context, batch *Batch) (*Transaction, error) {
 	if batch.tooManyParts {
 		return nil, ErrTooManyParts
+	}
+	if batch.errMemory != nil {
+		return nil, batch.errMemory
 	}
 	for {
 		tx := s.newTransaction()

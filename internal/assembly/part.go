@@ -18,10 +18,12 @@ var ErrTokens = Errorf(Invalid, "tokens must be an integer between 0 and %d", ti
 
 // batchState is the state of a batch that its parts share.
 type batchState struct {
-	limits  *Limits
-	events  int
-	spilled int // chunks of all parts that are stored out of order
-	starts  bool
+	limits    *Limits
+	events    int
+	spilled   int                     // chunks of all parts that are stored out of order
+	starts    bool                    // a start event or an implied start was added
+	reserve   func(bytes int64) error // nil without LimitMemory
+	errMemory error                   // of reserve
 }
 
 // Part holds the events of one stream in a batch. Its Add methods either add the whole
@@ -197,6 +199,9 @@ func (p *Part) addOutOfOrder(k *Chunk) error {
 	}
 	if p.batch.spilled+more > maxSpilled {
 		return Errorf(Limit, "the request has more than %d chunks out of order; send them in order, or in smaller requests", maxSpilled)
+	}
+	if !p.batch.grows(int64(more) * spilledMemory) {
+		return p.batch.errMemory
 	}
 	p.Chunks.add(k)
 	p.batch.spilled += more

@@ -27,6 +27,7 @@ type Store struct {
 	// streams and memory include what transactions in progress have reserved.
 	streams, memory atomic.Int64
 	expireFrom      atomic.Uint64 // shard with which the next call of Expire starts
+	requests        atomic.Int64  // see Reserve
 }
 
 // NewStore returns an empty store. now is a monotonic clock with any origin.
@@ -43,8 +44,8 @@ func NewStore(limits Limits, now func() time.Duration) *Store {
 // Streams returns the number of open streams, reservations included.
 func (s *Store) Streams() int64 { return s.streams.Load() }
 
-// Memory returns the bytes that open streams hold, reservations included.
-func (s *Store) Memory() int64 { return s.memory.Load() }
+// Memory returns the bytes that open streams and requests in progress hold.
+func (s *Store) Memory() int64 { return s.memory.Load() + s.requests.Load() }
 
 func (s *Store) shardOf(id string) *shard {
 	return &s.shards[maphash.String(s.seed, id)%shards]

@@ -115,7 +115,7 @@ func (tx *Transaction) reserve(streams, memory int64) error {
 		full = SettingMaxStreams
 	case 2*open > int64(limits.MaxStreams) && tx.exceedsClientLimit():
 		full = SettingMaxStreamsPerClient
-	case held > limits.MaxMemory && memory > 0:
+	case held > tx.store.maxStreamMemory() && memory > 0:
 		full = SettingMaxMemory
 	default:
 		return nil

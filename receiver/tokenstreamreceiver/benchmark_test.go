@@ -37,15 +37,16 @@ func benchmark(b *testing.B, wire []byte, read func(r *request) error) {
 	next := new(consumertest.TracesSink)
 	r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(metadata.Type), next)
 	require.NoError(b, err)
-	req := r.requests.New().(*request)
+	var applied answer
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	spans := 0
 	b.ResetTimer()
 	for range b.N {
-		req.reset(r.reportHTTP, false)
+		req := r.take(r.reportHTTP, false, &applied)
 		require.NoError(b, read(req))
 		require.Nil(b, req.commit(b.Context()))
+		r.put(req)
 		spans += next.SpanCount()
 		next.Reset()
 	}
@@ -145,15 +146,22 @@ func BenchmarkNDJSON(b *testing.B) {
 	}
 	wire := body.Bytes()
 	reader := bytes.NewReader(wire)
+	var lines *lineReader
 	benchmark(b, wire, func(r *request) error {
 		reader.Reset(wire)
-		r.lines.reset(reader)
-		for {
-			r.readLines()
-			if err := r.lines.fill(); err != nil {
-				return nil
+		if lines == nil {
+			lines = newLineReader(64<<10, r.ingester.store)
+		}
+		defer lines.close()
+		if err := lines.reset(reader); err != nil {
+			return err
+		}
+		for lines.fill() == nil {
+			if refused := r.readLines(lines); refused != nil {
+				return refused
 			}
 		}
+		return nil
 	})
 }
 

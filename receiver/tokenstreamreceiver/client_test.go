@@ -77,15 +77,13 @@ func TestMaxStreamsPerClient_LeavesRoomForOthers(t *testing.T) {
 	require.GreaterOrEqual(t, metricValue(t, b, "streams_refused", map[string]string{"limit": "max_streams_per_client"}), int64(2))
 
 	send := func(ip string, lines []byte) *refusal {
-		req := b.requests.Get().(*request)
-		defer b.requests.Put(req)
-		req.reset(b.reportHTTP, true)
-		req.lines.reset(bytes.NewReader(lines))
-		for {
-			req.readLines()
-			if req.lines.fill() != nil {
-				break
-			}
+		req := b.take(b.reportHTTP, true, new(answer))
+		defer b.put(req)
+		reader := newLineReader(b.cfg.MaxEventBytes, b.ingester.store)
+		require.NoError(t, reader.reset(bytes.NewReader(lines)))
+		defer reader.close()
+		for reader.fill() == nil {
+			req.readLines(reader)
 		}
 		return req.commit(client.NewContext(t.Context(), client.Info{Addr: &net.IPAddr{IP: net.ParseIP(ip)}}))
 	}

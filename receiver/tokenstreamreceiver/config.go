@@ -55,9 +55,14 @@ type Config struct {
 	// stream together.
 	MaxEventBytes int `mapstructure:"max_event_bytes"`
 
-	// MaxMemoryMiB limits the memory of all open streams together. The default is a
-	// quarter of the memory limit of the container or of GOMEMLIMIT.
+	// MaxMemoryMiB limits the memory of all open streams and requests in progress
+	// together. The default is a quarter of the memory limit of the container or of
+	// GOMEMLIMIT.
 	MaxMemoryMiB int `mapstructure:"max_memory_mib"`
+
+	// MaxLiveRequests limits the requests that may stay open for hours: NDJSON bodies
+	// without a Content-Length, and calls of the gRPC method Stream.
+	MaxLiveRequests int `mapstructure:"max_live_requests"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -129,6 +134,7 @@ func (c *Config) Validate() error {
 		{"max_chunks_per_stream", c.MaxChunksPerStream, 1},
 		{"max_event_bytes", c.MaxEventBytes, 1024},
 		{"max_memory_mib", c.MaxMemoryMiB, 1},
+		{settingMaxLiveRequests, c.MaxLiveRequests, 1},
 	} {
 		if limit.value < limit.minimum {
 			errs = append(errs, fmt.Errorf("%s: must be at least %d, is %d", limit.key, limit.minimum, limit.value))

@@ -47,6 +47,7 @@ func createDefaultConfig() component.Config {
 		MaxChunksPerStream: 1_000_000,
 		MaxEventBytes:      64 << 10,
 		MaxMemoryMiB:       defaultMemoryMiB(),
+		MaxLiveRequests:    10_000,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configgrpc"
@@ -123,39 +124,45 @@ func handleStream(server any, stream grpc.ServerStream) error {
 
 // export applies the whole message.
 func (r *tokenStreamReceiver) export(ctx context.Context, message *rawMessage) (any, error) {
-	req := r.requests.Get().(*request)
-	defer r.requests.Put(req)
-	req.reset(r.reportGRPC, false)
-	if err := req.commitMessage(ctx, message, req.readProtobuf); err != nil {
+	var applied answer
+	if err := r.commitMessage(ctx, message, false, (*request).readProtobuf, &applied); err != nil {
 		return nil, err
 	}
-	return req.applied.tokensResponse()
+	return applied.tokensResponse()
 }
 
 // exportLogs applies the whole message.
 func (r *tokenStreamReceiver) exportLogs(ctx context.Context, message *rawMessage) (any, error) {
-	req := r.requests.Get().(*request)
-	defer r.requests.Put(req)
-	req.reset(r.reportGRPC, true)
-	if err := req.commitMessage(ctx, message, req.readLogsProtobuf); err != nil {
+	var applied answer
+	if err := r.commitMessage(ctx, message, true, (*request).readLogsProtobuf, &applied); err != nil {
 		return nil, err
 	}
-	return req.applied.logsResponse(), nil
+	return applied.logsResponse(), nil
 }
 
 // stream applies each message as a whole when it arrives.
 func (r *tokenStreamReceiver) stream(stream grpc.ServerStream) error {
-	req := r.requests.Get().(*request)
-	defer r.requests.Put(req)
-	req.reset(r.reportGRPC, false)
-	messages := r.receive(stream)
+	ctx := stream.Context()
+	if refused := r.liveRequests.begin(ctx, r.ingester); refused != nil {
+		return refused.status().Err()
+	}
+	defer r.liveRequests.end()
+	idle := time.NewTimer(r.cfg.IdleTimeout)
+	defer idle.Stop()
+	next, messages := r.receive(stream)
+	var applied answer
 	for {
+		next <- struct{}{}
 		select {
 		case <-r.closing.Done():
 			return errShutdown.status().Err()
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		case <-idle.C:
+			return status.Errorf(codes.DeadlineExceeded, "no message for %s (idle_timeout)", r.cfg.IdleTimeout)
 		case received := <-messages:
 			if errors.Is(received.err, io.EOF) {
-				response, err := req.applied.tokensResponse()
+				response, err := applied.tokensResponse()
 				if err != nil {
 					return err
 				}
@@ -164,11 +171,12 @@ func (r *tokenStreamReceiver) stream(stream grpc.ServerStream) error {
 			if received.err != nil {
 				return received.err
 			}
-			err := req.commitMessage(stream.Context(), received.message, req.readProtobuf)
+			err := r.commitMessage(ctx, received.message, false, (*request).readProtobuf, &applied)
 			received.message.Free()
 			if err != nil {
 				return err
 			}
+			idle.Reset(r.cfg.IdleTimeout)
 		}
 	}
 }
@@ -178,17 +186,24 @@ type received struct {
 	err     error
 }
 
-// receive forwards the messages of a stream, up to its first error. It receives in a
-// goroutine, because only the end of the handler interrupts RecvMsg.
-func (r *tokenStreamReceiver) receive(stream grpc.ServerStream) <-chan received {
-	messages := make(chan received)
+// receive returns channels that request and return the next message of a stream, up to
+// its first error. It receives in a goroutine, because only the end of the handler, which
+// cancels the context, interrupts RecvMsg.
+func (r *tokenStreamReceiver) receive(stream grpc.ServerStream) (next chan<- struct{}, messages <-chan received) {
+	requested, results := make(chan struct{}, 1), make(chan received)
+	done := stream.Context().Done()
 	r.running.Go(func() {
 		for {
+			select {
+			case <-requested:
+			case <-done:
+				return
+			}
 			message := new(rawMessage)
 			err := stream.RecvMsg(message)
 			select {
-			case messages <- received{message, err}:
-			case <-stream.Context().Done():
+			case results <- received{message, err}:
+			case <-done:
 				if err == nil {
 					message.Free()
 				}
@@ -199,21 +214,31 @@ func (r *tokenStreamReceiver) receive(stream grpc.ServerStream) <-chan received 
 			}
 		}
 	})
-	return messages
+	return requested, results
 }
 
-// commitMessage applies the whole message, or returns the status of the error.
-func (r *request) commitMessage(ctx context.Context, message *rawMessage, read func([]byte) error) error {
-	if err := read(message.ReadOnlyData()); err != nil {
-		r.unreadable(ctx)
-		code := codes.InvalidArgument
-		if assembly.ReasonOf(err) == assembly.Limit {
-			code = codes.ResourceExhausted
+// commitMessage applies the whole message and adds the result to applied, or returns the
+// status of the error.
+func (r *tokenStreamReceiver) commitMessage(ctx context.Context, message *rawMessage, byEvent bool, read func(*request, []byte) error, applied *answer) error {
+	req := r.take(r.reportGRPC, byEvent, applied)
+	defer r.put(req)
+	err := req.memory.add(int64(message.Len()))
+	if err == nil {
+		err = read(req, message.ReadOnlyData())
+	}
+	if err == nil {
+		if refused := req.commit(ctx); refused != nil {
+			return refused.status().Err()
 		}
-		return status.Error(code, err.Error())
+		return nil
 	}
-	if refused := r.commit(ctx); refused != nil {
-		return refused.status().Err()
+	if full, ok := errors.AsType[*assembly.FullError](err); ok {
+		return r.ingester.full(ctx, full).status().Err()
 	}
-	return nil
+	r.ingester.unreadable(ctx, assembly.ReasonOf(err))
+	code := codes.InvalidArgument
+	if assembly.ReasonOf(err) == assembly.Limit {
+		code = codes.ResourceExhausted
+	}
+	return status.Error(code, err.Error())
 }

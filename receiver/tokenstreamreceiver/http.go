@@ -12,6 +12,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
 )
 
 func (r *tokenStreamReceiver) startHTTP(ctx context.Context, host component.Host) error {
@@ -26,10 +28,11 @@ func (r *tokenStreamReceiver) startHTTP(ctx context.Context, host component.Host
 	// Live bodies have no size limit, so the handlers apply it to the others.
 	unlimited := *cfg
 	unlimited.MaxRequestBodySize = math.MaxInt64
-	server, err := unlimited.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux, confighttp.WithErrorHandler(
+	options := append(decoders(cfg.CompressionAlgorithms, r.ingester.store), confighttp.WithErrorHandler(
 		func(w http.ResponseWriter, httpReq *http.Request, message string, status int) {
 			r.writeError(w, httpReq, status, message)
 		}))
+	server, err := unlimited.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, mux, options...)
 	if err != nil {
 		return err
 	}
@@ -65,7 +68,7 @@ func (r *tokenStreamReceiver) stopHTTP(ctx context.Context) error {
 
 // handler wraps the handlers of all paths. It checks the request and leaves the body to
 // handle.
-func (r *tokenStreamReceiver) handler(handle func(w http.ResponseWriter, httpReq *http.Request, req *request, mediaType string)) http.HandlerFunc {
+func (r *tokenStreamReceiver) handler(handle func(w http.ResponseWriter, httpReq *http.Request, mediaType string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, httpReq *http.Request) {
 		r.handlingHTTP.RLock()
 		defer r.handlingHTTP.RUnlock()
@@ -77,27 +80,24 @@ func (r *tokenStreamReceiver) handler(handle func(w http.ResponseWriter, httpReq
 			r.writeError(w, httpReq, http.StatusMethodNotAllowed, "use POST")
 			return
 		}
-		req := r.requests.Get().(*request)
-		defer r.requests.Put(req)
 		if limit := r.maxBodySize(); httpReq.ContentLength > limit {
-			req.unreadable(httpReq.Context())
+			r.ingester.unreadable(httpReq.Context(), assembly.Malformed)
 			r.writeReadError(w, httpReq, &http.MaxBytesError{Limit: limit})
 			return
 		}
-		handle(w, httpReq, req, mediaTypeOf(httpReq))
+		handle(w, httpReq, mediaTypeOf(httpReq))
 	}
 }
 
 // handleTokens handles token events in the formats of tokenpulse.
-func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, httpReq *http.Request, req *request, mediaType string) {
-	req.reset(r.reportHTTP, mediaType == typeNDJSON)
+func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, httpReq *http.Request, mediaType string) {
 	switch mediaType {
 	case typeNDJSON:
-		r.handleLines(w, httpReq, req)
+		r.handleLines(w, httpReq)
 	case typeJSON:
-		r.handleMessage(w, httpReq, req, req.readJSON)
+		r.handleMessage(w, httpReq, false, (*request).readJSON)
 	case typeProtobuf:
-		r.handleMessage(w, httpReq, req, req.readProtobuf)
+		r.handleMessage(w, httpReq, false, (*request).readProtobuf)
 	default:
 		r.writeError(w, httpReq, http.StatusUnsupportedMediaType,
 			"Content-Type must be "+typeNDJSON+", "+typeJSON+" or "+typeProtobuf)
@@ -105,13 +105,12 @@ func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, httpReq *http.
 }
 
 // handleLogs handles OTLP log events.
-func (r *tokenStreamReceiver) handleLogs(w http.ResponseWriter, httpReq *http.Request, req *request, mediaType string) {
-	req.reset(r.reportHTTP, true)
+func (r *tokenStreamReceiver) handleLogs(w http.ResponseWriter, httpReq *http.Request, mediaType string) {
 	switch mediaType {
 	case typeJSON:
-		r.handleMessage(w, httpReq, req, req.readLogsJSON)
+		r.handleMessage(w, httpReq, true, (*request).readLogsJSON)
 	case typeProtobuf:
-		r.handleMessage(w, httpReq, req, req.readLogsProtobuf)
+		r.handleMessage(w, httpReq, true, (*request).readLogsProtobuf)
 	default:
 		r.writeError(w, httpReq, http.StatusUnsupportedMediaType, "Content-Type must be "+typeProtobuf+" or "+typeJSON)
 	}

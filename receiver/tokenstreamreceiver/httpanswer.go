@@ -26,26 +26,26 @@ func mediaTypeOf(httpReq *http.Request) string {
 }
 
 // breakOff answers before the end of the body.
-func (r *tokenStreamReceiver) breakOff(w http.ResponseWriter, httpReq *http.Request, req *request, refused *refusal) {
+func (r *tokenStreamReceiver) breakOff(w http.ResponseWriter, httpReq *http.Request, applied *answer, refused *refusal) {
 	// Without this the server would wait for the rest of the body.
 	w.Header().Set("Connection", "close")
-	r.finish(w, httpReq, req, refused)
+	r.finish(w, httpReq, applied, refused)
 }
 
 // finish writes the answer of a request. refused is why its last batch was refused, if
 // it was.
-func (r *tokenStreamReceiver) finish(w http.ResponseWriter, httpReq *http.Request, req *request, refused *refusal) {
+func (r *tokenStreamReceiver) finish(w http.ResponseWriter, httpReq *http.Request, applied *answer, refused *refusal) {
 	status := http.StatusOK
 	if refused != nil {
 		status = refused.http
-		req.applied.conclude(refused.message)
+		applied.conclude(refused.message)
 		if refused.retry {
 			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
 		}
-	} else if req.applied.Accepted == 0 && len(req.applied.Errors) > 0 && !acceptsLogs(httpReq) { // a partial success in OTLP
+	} else if applied.Accepted == 0 && len(applied.Errors) > 0 && !acceptsLogs(httpReq) { // a partial success in OTLP
 		status = http.StatusBadRequest
 	}
-	r.write(w, httpReq, status, &req.applied)
+	r.write(w, httpReq, status, applied)
 }
 
 func (r *tokenStreamReceiver) writeReadError(w http.ResponseWriter, httpReq *http.Request, err error) {

@@ -4,10 +4,11 @@
 package tokenstreamreceiver
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 )
@@ -19,25 +20,94 @@ func (r *tokenStreamReceiver) maxBodySize() int64 {
 	return defaultMaxBodySize
 }
 
-// handleMessage reads a body that is one message and applies the whole of it.
-func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, httpReq *http.Request, req *request, read func([]byte) error) {
-	// The Content-Length was checked, but it may be that of a compressed body.
-	body := http.MaxBytesReader(w, httpReq.Body, r.maxBodySize())
-	req.body.Reset()
-	if size := httpReq.ContentLength; size > 0 { // the client may send less
-		req.body.Grow(int(min(size, keepBody)) + bytes.MinRead)
+// messageBody is a body that is one message. Its buffer grows with the data that
+// arrives.
+type messageBody struct {
+	buffer []byte
+	memory reservation // of buffer
+}
+
+const (
+	// firstRead is the size of the buffer before any data has arrived.
+	firstRead = 4 << 10
+	// maxDeclared limits the growth of the buffer to a declared size.
+	maxDeclared = 64 << 10
+	// keepBody is the maximum size of a buffer that the next request reuses.
+	keepBody = 1 << 20
+)
+
+// readFrom reads a body whose declared size is positive if known. It returns an
+// assembly.FullError without memory for the buffer.
+func (m *messageBody) readFrom(body io.Reader, declared int64) error {
+	m.buffer = m.buffer[:0]
+	if err := m.memory.add(int64(cap(m.buffer))); err != nil {
+		return err
 	}
-	if _, err := req.body.ReadFrom(body); err != nil {
-		if r.closing.Err() != nil {
-			r.breakOff(w, httpReq, req, errShutdown)
+	for {
+		if len(m.buffer) == cap(m.buffer) {
+			if err := m.grow(declared); err != nil {
+				return err
+			}
+		}
+		n, err := body.Read(m.buffer[len(m.buffer):cap(m.buffer)])
+		m.buffer = m.buffer[:len(m.buffer)+n]
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (m *messageBody) grow(declared int64) error {
+	size := max(firstRead, 2*cap(m.buffer))
+	if cap(m.buffer) > 0 { // some data has arrived
+		size = max(size, int(min(declared+1, maxDeclared)))
+	}
+	// Until the data is moved there are both buffers.
+	if err := m.memory.add(int64(size)); err != nil {
+		return err
+	}
+	old := int64(cap(m.buffer))
+	m.buffer = append(make([]byte, 0, size), m.buffer...)
+	return m.memory.add(-old)
+}
+
+// close ends the use of a body.
+func (m *messageBody) close() {
+	m.memory.free()
+	if cap(m.buffer) > keepBody {
+		m.buffer = nil
+	}
+}
+
+// handleMessage reads a body that is one message and applies the whole of it.
+func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, httpReq *http.Request, byEvent bool, read func(*request, []byte) error) {
+	body := r.bodies.Get().(*messageBody)
+	defer func() {
+		body.close()
+		r.bodies.Put(body)
+	}()
+	// The Content-Length was checked, but it may be that of a compressed body.
+	if err := body.readFrom(http.MaxBytesReader(w, httpReq.Body, r.maxBodySize()), httpReq.ContentLength); err != nil {
+		if refused := r.readRefusal(httpReq, err); refused != nil {
+			r.breakOff(w, httpReq, new(answer), refused)
 			return
 		}
-		req.unreadable(httpReq.Context())
+		r.ingester.unreadable(httpReq.Context(), assembly.Malformed)
 		r.writeReadError(w, httpReq, err)
 		return
 	}
-	if err := read(req.body.Bytes()); err != nil {
-		req.unreadable(httpReq.Context())
+	var applied answer
+	req := r.take(r.reportHTTP, byEvent, &applied)
+	defer r.put(req)
+	if err := read(req, body.buffer); err != nil {
+		if full, ok := errors.AsType[*assembly.FullError](err); ok {
+			r.finish(w, httpReq, &applied, r.ingester.full(httpReq.Context(), full))
+			return
+		}
+		r.ingester.unreadable(httpReq.Context(), assembly.ReasonOf(err))
 		status := http.StatusBadRequest
 		if assembly.ReasonOf(err) == assembly.Limit {
 			status = http.StatusRequestEntityTooLarge
@@ -45,43 +115,102 @@ func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, httpReq *http
 		r.writeError(w, httpReq, status, err.Error())
 		return
 	}
-	r.finish(w, httpReq, req, req.commit(httpReq.Context()))
+	r.finish(w, httpReq, &applied, req.commit(httpReq.Context()))
+}
+
+// readRefusal returns the refusal that is the cause of an error of reading a body, or nil
+// if the body itself is.
+func (r *tokenStreamReceiver) readRefusal(httpReq *http.Request, err error) *refusal {
+	if full, ok := errors.AsType[*assembly.FullError](err); ok {
+		return r.ingester.full(httpReq.Context(), full)
+	}
+	if r.closing.Err() != nil {
+		return errShutdown
+	}
+	if assembly.ReasonOf(err) == assembly.Limit { // of max_memory_mib
+		r.ingester.unreadable(httpReq.Context(), assembly.Limit)
+		return &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
+	}
+	if refused, ok := errors.AsType[*refusal](err); ok { // errInflated
+		r.ingester.unreadable(httpReq.Context(), assembly.Limit)
+		return refused
+	}
+	return nil
 }
 
 // handleLines reads NDJSON. A body with a Content-Length is applied as a whole. Any
 // other body is live: it may stay open for hours, so the available lines are applied
 // before the handler waits for more.
-func (r *tokenStreamReceiver) handleLines(w http.ResponseWriter, httpReq *http.Request, req *request) {
+func (r *tokenStreamReceiver) handleLines(w http.ResponseWriter, httpReq *http.Request) {
+	var applied answer
 	live := httpReq.ContentLength < 0
-	refused, err := readLines(httpReq, req, live)
+	if live {
+		if refused := r.liveRequests.begin(httpReq.Context(), r.ingester); refused != nil {
+			r.breakOff(w, httpReq, &applied, refused)
+			return
+		}
+		defer r.liveRequests.end()
+	}
+	refused, err := r.readLines(httpReq, live, &applied)
+	if err != nil {
+		refused = r.readRefusal(httpReq, err)
+	}
 	switch {
 	case refused == nil && err == nil:
-		r.finish(w, httpReq, req, nil)
+		r.finish(w, httpReq, &applied, nil)
 		return
-	case refused != nil:
-	case r.closing.Err() != nil:
-		refused = errShutdown
-	default:
-		req.applied.conclude("the body ended early: " + err.Error())
+	case refused == nil:
+		applied.conclude("the body ended early: " + err.Error())
 	}
-	r.breakOff(w, httpReq, req, refused)
+	r.breakOff(w, httpReq, &applied, refused)
 }
 
 // readLines reads a body to its end. An error is one of reading the body.
-func readLines(httpReq *http.Request, req *request, live bool) (*refusal, error) {
-	req.lines.reset(httpReq.Body)
-	for {
-		req.readLines()
-		if live {
-			if refused := req.commit(httpReq.Context()); refused != nil {
-				return refused, nil
-			}
+func (r *tokenStreamReceiver) readLines(httpReq *http.Request, live bool, applied *answer) (*refusal, error) {
+	lines := r.lines.Get().(*lineReader)
+	defer func() {
+		lines.close()
+		r.lines.Put(lines)
+	}()
+	if err := lines.reset(limitInflation(httpReq)); err != nil {
+		return nil, err
+	}
+	var req *request
+	defer func() {
+		if req != nil {
+			r.put(req)
 		}
-		switch err := req.lines.fill(); {
-		case errors.Is(err, io.EOF):
-			return req.commit(httpReq.Context()), nil
-		case err != nil:
+	}()
+	ctx := httpReq.Context()
+	for {
+		err := lines.fill()
+		if err != nil && (req == nil || !errors.Is(err, io.EOF)) {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
 			return nil, err
 		}
+		if err != nil {
+			return req.commit(ctx), nil
+		}
+		if req == nil {
+			req = r.take(r.reportHTTP, true, applied)
+		}
+		if err := req.memory.add(memoryPerLineByte * int64(lines.arrived)); err != nil {
+			return nil, err
+		}
+		stopped := req.readLines(lines)
+		if !live && stopped == nil && !req.isEmpty() {
+			continue
+		}
+		if refused := req.commit(ctx); refused != nil {
+			return refused, nil
+		}
+		if stopped != nil {
+			r.ingester.unreadable(ctx, assembly.Limit)
+			return stopped, nil
+		}
+		r.put(req)
+		req = nil
 	}
 }

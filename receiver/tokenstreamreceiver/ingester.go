@@ -46,10 +46,9 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 	}
 	tx, err := in.store.Begin(ctx, batch)
 	if full, ok := errors.AsType[*assembly.FullError](err); ok {
-		in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, with("limit", full.Setting))
-		return nil, &refusal{http.StatusTooManyRequests, codes.ResourceExhausted, true, full.Error()}
+		return nil, in.full(ctx, full)
 	}
-	if errors.Is(err, assembly.ErrTooManyParts) {
+	if assembly.ReasonOf(err) == assembly.Limit {
 		in.telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, 1, with("reason", string(assembly.Limit)))
 		return nil, &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
 	}

@@ -7,31 +7,55 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
 )
 
-// lineReader splits a body into lines in a buffer of fixed size. next returns lines that
-// are already in the buffer, fill waits for more of the body.
+// lineReader splits a body into lines. next returns lines that are already in the
+// buffer, fill waits for more of the body. The buffer grows with the data that arrives
+// at once.
 type lineReader struct {
 	body    io.Reader
 	longest int // in bytes, without the end of the line
 	buffer  []byte
-	start   int // of the bytes in buffer that next has not returned
+	memory  reservation // of buffer
+	start   int         // of the bytes in buffer that next has not returned
 	end     int
 	number  int // of the last line returned, from 1
 	// skipping is set inside of a line that is too long.
 	skipping bool
 	err      error // of the end of the body, such as io.EOF
+
+	arrived int  // bytes of the last read
+	more    bool // the last read filled the buffer
+	small   int  // reads in a row that would have fit into a buffer of minBuffer
+	// rejected is the number of lines in a row that were rejected.
+	rejected int
 }
 
-// readSize is the minimum size of the buffer.
-const readSize = 64 << 10
+const (
+	// minBuffer is the initial size of the buffer.
+	minBuffer = 4 << 10
+	// readSize is the size up to which the buffer grows for lines of any length.
+	readSize = 64 << 10
+	// smallReads is the number of small reads in a row after which a large buffer shrinks.
+	smallReads = 64
+)
 
-func newLineReader(longest int) *lineReader {
-	return &lineReader{longest: longest, buffer: make([]byte, max(readSize, longest+len("\r\n")))}
+func newLineReader(longest int, store *assembly.Store) *lineReader {
+	return &lineReader{longest: longest, memory: reservation{store: store}}
 }
 
-func (l *lineReader) reset(body io.Reader) {
-	*l = lineReader{body: body, longest: l.longest, buffer: l.buffer}
+// reset begins a body. It returns an assembly.FullError without memory for the buffer.
+func (l *lineReader) reset(body io.Reader) error {
+	*l = lineReader{body: body, longest: l.longest, buffer: l.buffer, memory: l.memory}
+	return l.memory.add(int64(len(l.buffer)))
+}
+
+// close ends the use of a body.
+func (l *lineReader) close() {
+	l.body = nil
+	l.memory.free()
 }
 
 // next returns the next line in the buffer that is not blank, without its end, or nil
@@ -46,7 +70,7 @@ func (l *lineReader) next() (line []byte, ok bool) {
 			line, l.start = rest[:length], l.start+length+1
 		case errors.Is(l.err, io.EOF) && (len(rest) > 0 || l.skipping):
 			line, l.start = rest, l.end
-		case len(rest) == len(l.buffer):
+		case len(rest) >= l.longest+len("\r\n"):
 			l.skipping, l.start, l.end = true, 0, 0
 			return nil, false
 		default:
@@ -74,19 +98,47 @@ func isBlank(line []byte) bool {
 }
 
 // fill waits for more of the body. At the end of the body it returns the error of the
-// end, once next has returned all lines.
+// end, once next has returned all lines. It returns an assembly.FullError if there is
+// no memory for a larger buffer.
 func (l *lineReader) fill() error {
 	if l.err != nil {
 		return l.err
 	}
-	l.end = copy(l.buffer, l.buffer[l.start:l.end])
-	l.start = 0
+	if err := l.makeRoom(); err != nil {
+		return err
+	}
 	n, err := l.body.Read(l.buffer[l.end:])
 	l.end += n
-	l.err = err
+	l.err, l.arrived = err, n
+	l.more = l.end == len(l.buffer)
+	if l.small++; n > minBuffer/2 {
+		l.small = 0
+	}
 	lastLine := errors.Is(err, io.EOF) && (l.end > 0 || l.skipping)
 	if n > 0 || lastLine {
 		return nil
 	}
 	return err
+}
+
+// makeRoom moves the rest of the last line to the front of a buffer with room for more.
+func (l *lineReader) makeRoom() error {
+	rest := l.buffer[l.start:l.end]
+	size := len(l.buffer)
+	switch {
+	case size == 0, size > minBuffer && l.small > smallReads && len(rest) < minBuffer/2:
+		size = minBuffer
+	case l.more:
+		size = min(2*size, max(readSize, l.longest+len("\r\n")))
+	}
+	buffer := l.buffer
+	if size != len(buffer) {
+		if err := l.memory.add(int64(size - len(buffer))); err != nil {
+			return err
+		}
+		buffer = make([]byte, size)
+	}
+	l.end = copy(buffer, rest)
+	l.start, l.buffer = 0, buffer
+	return nil
 }

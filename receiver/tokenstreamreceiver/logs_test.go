@@ -538,12 +538,11 @@ func FuzzLogs(f *testing.F) {
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, read := range []func(*request, []byte) error{(*request).readLogsProtobuf, (*request).readLogsJSON} {
-			req := r.requests.Get().(*request)
-			req.reset(r.reportHTTP, true)
+			req := r.take(r.reportHTTP, true, new(answer))
 			if read(req, body) == nil {
 				_ = req.commit(context.Background())
 			}
-			r.requests.Put(req)
+			r.put(req)
 		}
 		require.LessOrEqual(t, r.ingester.store.Streams(), int64(4))
 	})

@@ -25,12 +25,15 @@ import (
 
 // tokenStreamReceiver serves HTTP and gRPC and sends finished streams to the pipeline.
 type tokenStreamReceiver struct {
-	cfg       *Config
-	settings  receiver.Settings
-	telemetry *metadata.TelemetryBuilder
-	ingester  *ingester
-	expirer   *expirer
-	requests  sync.Pool // of *request
+	cfg          *Config
+	settings     receiver.Settings
+	telemetry    *metadata.TelemetryBuilder
+	ingester     *ingester
+	expirer      *expirer
+	liveRequests liveLimit
+	requests     sync.Pool // of *request
+	bodies       sync.Pool // of *messageBody
+	lines        sync.Pool // of *lineReader
 
 	reportHTTP, reportGRPC, reportExpiry *receiverhelper.ObsReport
 
@@ -66,7 +69,10 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Trac
 		telemetry: telemetry,
 		ingester:  &ingester{store: store, next: next, telemetry: telemetry, now: now},
 	}
-	r.requests.New = func() any { return newRequest(r.ingester, cfg.MaxEventBytes) }
+	r.liveRequests.max = int64(cfg.MaxLiveRequests)
+	r.requests.New = func() any { return newRequest(r.ingester) }
+	r.bodies.New = func() any { return &messageBody{memory: reservation{store: store}} }
+	r.lines.New = func() any { return newLineReader(cfg.MaxEventBytes, store) }
 	r.closing, r.close = context.WithCancel(context.Background())
 	for transport, report := range map[string]**receiverhelper.ObsReport{
 		"http":   &r.reportHTTP,
@@ -84,6 +90,20 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Trac
 	}
 	r.expirer = newExpirer(r.ingester, r.reportExpiry, cfg.timeouts())
 	return r, nil
+}
+
+// take returns a request from the pool.
+func (r *tokenStreamReceiver) take(report *receiverhelper.ObsReport, byEvent bool, applied *answer) *request {
+	req := r.requests.Get().(*request)
+	req.reset(report, byEvent, applied)
+	return req
+}
+
+// put returns a request to the pool.
+func (r *tokenStreamReceiver) put(req *request) {
+	req.applied = nil
+	req.memory.free()
+	r.requests.Put(req)
 }
 
 // serve runs a server until it is stopped.

@@ -4,6 +4,7 @@
 package tokenstreamreceiver
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
 )
 
 // retryAfter is the delay that refused clients are asked to wait.
@@ -31,6 +34,17 @@ var (
 	errShutdown = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the receiver is shutting down: retry with the events that were not accepted"}
 	errCanceled = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the request was canceled while it waited for another request with the same streams"}
 )
+
+// full counts a request that a limit leaves no room for.
+func (in *ingester) full(ctx context.Context, err *assembly.FullError) *refusal {
+	in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, with("limit", err.Setting))
+	return &refusal{http.StatusTooManyRequests, codes.ResourceExhausted, true, err.Error()}
+}
+
+// unreadable counts a body or message that is not read, or not to its end.
+func (in *ingester) unreadable(ctx context.Context, reason assembly.Reason) {
+	in.telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, 1, with("reason", string(reason)))
+}
 
 func pipelineRefusal(err error) *refusal {
 	if consumererror.IsPermanent(err) {

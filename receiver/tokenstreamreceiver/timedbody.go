@@ -22,9 +22,14 @@ type timedBody struct {
 	idle    time.Duration
 	closing context.Context
 
+	received int64 // bytes that were read; only the reader uses it
+
 	mu   sync.Mutex
 	done bool // the server uses the deadline again
 }
+
+// bodyKey is the key of the timedBody in the context of its request.
+type bodyKey struct{}
 
 // timeBodies applies idle_timeout to the request bodies of a handler.
 func (r *tokenStreamReceiver) timeBodies(next http.Handler) http.Handler {
@@ -42,7 +47,7 @@ func (r *tokenStreamReceiver) timeBodies(next http.Handler) http.Handler {
 			body.end()
 		}()
 		// A copy, because the server uses the body of its own request.
-		req = req.WithContext(req.Context())
+		req = req.WithContext(context.WithValue(req.Context(), bodyKey{}, body))
 		req.Body = body
 		next.ServeHTTP(w, req)
 	})
@@ -55,6 +60,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		return 0, errShutdown
 	}
 	n, err := b.ReadCloser.Read(p)
+	b.received += int64(n)
 	switch {
 	case errors.Is(err, io.EOF):
 		// From here on the server reads in the background, to notice when the client

@@ -14,33 +14,23 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
 // toTraces converts each stream to a span. Streams with equal resources share one
 // ResourceSpans.
 func toTraces(finished []assembly.Finished) ptrace.Traces {
-	traces := ptrace.NewTraces()
-	byResource := map[string]ptrace.SpanSlice{}
+	resources := newResources()
 	var timeline []byte
 	for _, stream := range finished {
-		spans, ok := byResource[string(stream.Resource)]
-		if !ok {
-			resource := traces.ResourceSpans().AppendEmpty()
-			putAttributes(resource.Resource().Attributes(), stream.Resource)
-			scope := resource.ScopeSpans().AppendEmpty()
-			scope.Scope().SetName(metadata.ScopeName)
-			spans = scope.Spans()
-			byResource[string(stream.Resource)] = spans
-		}
-		timeline = fillSpan(spans.AppendEmpty(), stream, timeline[:0])
+		resource := resources.of(stream.Resource)
+		timeline = fillSpan(resource.spans.AppendEmpty(), stream, resource, timeline[:0])
 	}
-	return traces
+	return resources.traces
 }
 
 // fillSpan writes a stream into a span. It returns scratch, which may have grown, for
 // the next call.
-func fillSpan(span ptrace.Span, stream assembly.Finished, scratch []byte) []byte {
+func fillSpan(span ptrace.Span, stream assembly.Finished, resource *resource, scratch []byte) []byte {
 	attributes := span.Attributes()
 	attributes.EnsureCapacity(names.SpanAttributeCapacity)
 	putAttributes(attributes, stream.Attributes)
@@ -48,7 +38,7 @@ func fillSpan(span ptrace.Span, stream assembly.Finished, scratch []byte) []byte
 		putAttributes(attributes, stream.End.Attributes)
 	}
 
-	setIDs(span, stream.Stream)
+	setIDs(span, stream.Stream, resource)
 	span.SetStartTimestamp(pcommon.Timestamp(stream.Start.UnixNano))
 	span.SetEndTimestamp(pcommon.Timestamp(stream.EndUnixNano()))
 	span.SetName(spanName(attributes))
@@ -156,10 +146,10 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 
 // setIDs sets the IDs of the span. Missing IDs are derived from the stream, so that a
 // stream that is sent twice results in the same span twice.
-func setIDs(span ptrace.Span, stream *assembly.Stream) {
+func setIDs(span ptrace.Span, stream *assembly.Stream, resource *resource) {
 	start := stream.Start
 	if start.TraceID == [16]byte{} || start.SpanID == [8]byte{} {
-		derived := deriveIDs(stream)
+		derived := deriveIDs(stream, resource)
 		if start.TraceID == [16]byte{} {
 			copy(start.TraceID[:], derived[:16])
 		}
@@ -172,14 +162,14 @@ func setIDs(span ptrace.Span, stream *assembly.Stream) {
 	span.SetParentSpanID(start.ParentSpanID)
 }
 
-func deriveIDs(stream *assembly.Stream) [sha256.Size]byte {
-	var room [1024]byte // avoids an allocation for nearly all streams
+func deriveIDs(stream *assembly.Stream, resource *resource) [sha256.Size]byte {
+	var room [512]byte // avoids an allocation
 	seed := append(room[:0], stream.Start.TraceID[:]...)
 	seed = append(seed, stream.Start.SpanID[:]...)
 	seed = append(seed, stream.Start.ParentSpanID[:]...)
 	seed = binary.BigEndian.AppendUint64(seed, uint64(stream.Start.UnixNano))
 	seed = append(seed, stream.ID...)
 	seed = append(seed, 0)
-	seed = append(seed, stream.Resource...)
+	seed = append(seed, resource.digest[:]...)
 	return sha256.Sum256(seed)
 }

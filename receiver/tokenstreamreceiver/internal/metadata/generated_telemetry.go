@@ -32,6 +32,8 @@ type TelemetryBuilder struct {
 	ReceiverTokenStreamDuplicatesDropped metric.Int64Counter
 	ReceiverTokenStreamEventsAccepted    metric.Int64Counter
 	ReceiverTokenStreamEventsRejected    metric.Int64Counter
+	ReceiverTokenStreamLiveRequestsLimit metric.Int64ObservableGauge
+	ReceiverTokenStreamLiveRequestsOpen  metric.Int64ObservableGauge
 	ReceiverTokenStreamMemoryHeld        metric.Int64ObservableGauge
 	ReceiverTokenStreamMemoryLimit       metric.Int64ObservableGauge
 	ReceiverTokenStreamStreamsFinished   metric.Int64Counter
@@ -50,6 +52,36 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterReceiverTokenStreamLiveRequestsLimitCallback sets callback for observable ReceiverTokenStreamLiveRequestsLimit metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenStreamLiveRequestsLimitCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamLiveRequestsLimit, obs: o})
+		return nil
+	}, builder.ReceiverTokenStreamLiveRequestsLimit)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverTokenStreamLiveRequestsOpenCallback sets callback for observable ReceiverTokenStreamLiveRequestsOpen metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenStreamLiveRequestsOpenCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamLiveRequestsOpen, obs: o})
+		return nil
+	}, builder.ReceiverTokenStreamLiveRequestsOpen)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterReceiverTokenStreamMemoryHeldCallback sets callback for observable ReceiverTokenStreamMemoryHeld metric.
@@ -160,19 +192,31 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamEventsRejected, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_events_rejected",
-		metric.WithDescription("NDJSON lines, log records, and token_streams of JSON and protobuf that were permanently rejected. An unreadable body counts once. [Alpha]"),
+		metric.WithDescription("NDJSON lines, log records, and token_streams of JSON and protobuf that were permanently rejected. An unreadable body, or the unread rest of one, counts once. [Alpha]"),
 		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamLiveRequestsLimit, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_token_stream_live_requests_limit",
+		metric.WithDescription("Limit of live requests (max_live_requests). [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamLiveRequestsOpen, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_token_stream_live_requests_open",
+		metric.WithDescription("Open NDJSON bodies without a Content-Length, and calls of the gRPC method Stream. [Alpha]"),
+		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamMemoryHeld, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_token_stream_memory_held",
-		metric.WithDescription("Memory of open streams. [Alpha]"),
+		metric.WithDescription("Memory of open streams and of requests in progress. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamMemoryLimit, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_token_stream_memory_limit",
-		metric.WithDescription("Limit of the memory of open streams (max_memory_mib). [Alpha]"),
+		metric.WithDescription("Limit of the memory of open streams and of requests in progress (max_memory_mib). [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)

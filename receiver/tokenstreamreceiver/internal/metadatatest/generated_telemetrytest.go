@@ -72,7 +72,7 @@ func AssertEqualReceiverTokenStreamEventsAccepted(t *testing.T, tt *componenttes
 func AssertEqualReceiverTokenStreamEventsRejected(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_events_rejected",
-		Description: "NDJSON lines, log records, and token_streams of JSON and protobuf that were permanently rejected. An unreadable body counts once. [Alpha]",
+		Description: "NDJSON lines, log records, and token_streams of JSON and protobuf that were permanently rejected. An unreadable body, or the unread rest of one, counts once. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -85,10 +85,38 @@ func AssertEqualReceiverTokenStreamEventsRejected(t *testing.T, tt *componenttes
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualReceiverTokenStreamLiveRequestsLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_token_stream_live_requests_limit",
+		Description: "Limit of live requests (max_live_requests). [Alpha]",
+		Unit:        "{request}",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_live_requests_limit")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualReceiverTokenStreamLiveRequestsOpen(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_token_stream_live_requests_open",
+		Description: "Open NDJSON bodies without a Content-Length, and calls of the gRPC method Stream. [Alpha]",
+		Unit:        "{request}",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_live_requests_open")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualReceiverTokenStreamMemoryHeld(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_memory_held",
-		Description: "Memory of open streams. [Alpha]",
+		Description: "Memory of open streams and of requests in progress. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -102,7 +130,7 @@ func AssertEqualReceiverTokenStreamMemoryHeld(t *testing.T, tt *componenttest.Te
 func AssertEqualReceiverTokenStreamMemoryLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_memory_limit",
-		Description: "Limit of the memory of open streams (max_memory_mib). [Alpha]",
+		Description: "Limit of the memory of open streams and of requests in progress (max_memory_mib). [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,

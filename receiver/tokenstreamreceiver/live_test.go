@@ -1,0 +1,214 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+)
+
+type liveCall = grpc.ClientStreamingClient[tokenpulsev1.ExportTokenStreamsRequest, tokenpulsev1.ExportTokenStreamsResponse]
+
+// openCall opens a call of Stream that the server has accepted.
+func (b *bench) openCall(t testing.TB, client tokenpulsev1.TokenStreamServiceClient) (liveCall, context.CancelFunc) {
+	t.Helper()
+	before := b.liveRequests.open.Load()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	call, err := client.Stream(ctx)
+	require.NoError(t, err)
+	eventually(t, func() bool { return b.liveRequests.open.Load() > before }, "the call is open")
+	return call, cancel
+}
+
+func TestStream_CanceledCallsLeaveNoGoroutine(t *testing.T) {
+	b := start(t)
+	client := b.grpc(t)
+	_, cancel := b.openCall(t, client) // opens the connection
+	cancel()
+	eventually(t, func() bool { return b.liveRequests.open.Load() == 0 }, "the first call ends")
+	before := runtime.NumGoroutine()
+	for range 20 {
+		var cancels []context.CancelFunc
+		for i := range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancels = append(cancels, cancel)
+			call, err := client.Stream(ctx)
+			require.NoError(t, err)
+			if i%2 == 0 {
+				_ = call.Send(wholeMessage(t))
+			}
+		}
+		for _, cancel := range cancels {
+			cancel()
+		}
+	}
+	eventually(t, func() bool { return b.liveRequests.open.Load() == 0 && runtime.NumGoroutine() <= before+5 }, "handlers end")
+	require.Zero(t, b.ingester.store.Memory())
+	requireMetric(t, b, "live_requests_open", nil, 0)
+}
+
+// flood opens calls of Stream over one connection and resets each at once.
+func (b *bench) flood(t *testing.T, duration time.Duration) (calls int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", b.addrGRPC.String())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte(http2.ClientPreface))
+	require.NoError(t, err)
+	var out bytes.Buffer
+	framer := http2.NewFramer(&out, conn)
+	require.NoError(t, framer.WriteSettings())
+	go func() { // drain what the server sends
+		for {
+			if _, err := framer.ReadFrame(); err != nil {
+				return
+			}
+		}
+	}()
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for until := time.Now().Add(duration); time.Now().Before(until); {
+		for range 100 {
+			block.Reset()
+			for _, field := range [][2]string{
+				{":method", "POST"},
+				{":scheme", "http"},
+				{":path", tokenpulsev1.TokenStreamService_Stream_FullMethodName},
+				{":authority", "x"},
+				{"content-type", "application/grpc"},
+				{"te", "trailers"},
+			} {
+				require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
+			}
+			id := uint32(2*calls + 1)
+			require.NoError(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true}))
+			require.NoError(t, framer.WriteRSTStream(id, http2.ErrCodeCancel))
+			calls++
+		}
+		_, err = conn.Write(out.Bytes())
+		require.NoError(t, err)
+		out.Reset()
+	}
+	return calls
+}
+
+func TestStream_ResetFloodIsBounded(t *testing.T) {
+	b := start(t)
+	before := runtime.NumGoroutine()
+	stop := make(chan struct{})
+	peak := make(chan int, 1)
+	go func() {
+		most := 0
+		for {
+			select {
+			case <-stop:
+				peak <- most
+				return
+			case <-time.After(5 * time.Millisecond):
+				most = max(most, runtime.NumGoroutine())
+			}
+		}
+	}()
+	calls := b.flood(t, 2*time.Second)
+	close(stop)
+	t.Logf("%d calls, at most %d goroutines", calls, <-peak)
+	require.Greater(t, calls, 1000)
+	eventually(t, func() bool { return b.liveRequests.open.Load() == 0 && runtime.NumGoroutine() <= before+5 }, "handlers end")
+}
+
+func TestStream_IdleCallEnds(t *testing.T) {
+	b := start(t, func(c *Config) { c.IdleTimeout = 300 * time.Millisecond })
+	client := b.grpc(t)
+	silent, _ := b.openCall(t, client)
+	began := time.Now()
+	err := silent.RecvMsg(new(tokenpulsev1.ExportTokenStreamsResponse))
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+	require.ErrorContains(t, err, "no message for 300ms (idle_timeout)")
+	require.Less(t, time.Since(began), 5*time.Second)
+
+	// Messages keep the call open, whether or not they have events.
+	busy, _ := b.openCall(t, client)
+	for range 6 {
+		time.Sleep(100 * time.Millisecond)
+		require.NoError(t, busy.Send(&tokenpulsev1.ExportTokenStreamsRequest{}))
+	}
+	require.NoError(t, busy.Send(wholeMessage(t)))
+	response, err := busy.CloseAndRecv()
+	require.NoError(t, err)
+	require.Nil(t, response.PartialSuccess)
+	require.Len(t, b.sink.all(), 2)
+	eventually(t, func() bool { return b.liveRequests.open.Load() == 0 }, "both calls end")
+}
+
+func TestLiveRequests_LimitRefusesAndRecovers(t *testing.T) {
+	b := start(t, func(c *Config) { c.MaxLiveRequests = 3 })
+	client := b.grpc(t)
+	_, cancel := b.openCall(t, client)
+	b.openCall(t, client)
+	body := b.live(t)
+	eventually(t, func() bool { return b.liveRequests.open.Load() == 3 }, "two calls and a body are open")
+	requireMetric(t, b, "live_requests_open", nil, 3)
+	requireMetric(t, b, "live_requests_limit", nil, 3)
+	const message = "max_live_requests is reached; send the request again later, or raise max_live_requests"
+
+	refused, err := client.Stream(t.Context())
+	require.NoError(t, err)
+	err = refused.RecvMsg(new(tokenpulsev1.ExportTokenStreamsResponse))
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	require.ErrorContains(t, err, message)
+	require.Len(t, status.Convert(err).Details(), 1)
+	require.IsType(t, &errdetails.RetryInfo{}, status.Convert(err).Details()[0])
+
+	got := b.live(t).wait(t)
+	require.Equal(t, 429, got.status)
+	require.Equal(t, "1", got.header.Get("Retry-After"))
+	require.Equal(t, message, got.answer.Errors[0].Message)
+	requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_live_requests"}, 2)
+
+	require.Equal(t, 200, b.lines(t, startLine("s"), endLine("s")).status, "a body with a Content-Length is not live")
+	_, err = client.Export(t.Context(), wholeMessage(t))
+	require.NoError(t, err, "Export is not live")
+
+	cancel()
+	eventually(t, func() bool { return b.liveRequests.open.Load() == 2 }, "a call ends")
+	next := b.live(t)
+	next.send(t, startLine("next"), endLine("next"))
+	require.NoError(t, next.Close())
+	require.Equal(t, answer{Accepted: 2}, next.wait(t).answer)
+	require.NoError(t, body.Close())
+	require.Equal(t, 200, body.wait(t).status)
+}
+
+// A live request that waits for events holds little memory.
+func TestLiveRequests_IdleOnesAreSmall(t *testing.T) {
+	const calls = 500
+	b := start(t)
+	client := b.grpc(t)
+	_, cancel := b.openCall(t, client)
+	defer cancel()
+	before := heap()
+	for range calls {
+		_, err := client.Stream(t.Context())
+		require.NoError(t, err)
+	}
+	eventually(t, func() bool { return b.liveRequests.open.Load() == calls+1 }, "all calls are open")
+	perCall := (heap() - before) / calls
+	t.Logf("%d bytes per call, of client and server", perCall)
+	require.Less(t, perCall, int64(24<<10))
+}

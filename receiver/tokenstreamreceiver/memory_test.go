@@ -1,0 +1,275 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// heap returns the bytes of live objects and stacks.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // the first one only ages pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+// raw opens a connection and sends the headers of a POST.
+func (b *bench) raw(t *testing.T, header ...string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", b.addrHTTP.String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", tokensPath, strings.Join(header, "\r\n"))
+	require.NoError(t, err)
+	return conn
+}
+
+// answered returns the status of the answer on a connection.
+func answered(t *testing.T, conn net.Conn) *http.Response {
+	t.Helper()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return response
+}
+
+func (b *bench) requests() int64 {
+	b.sink.mu.Lock()
+	defer b.sink.mu.Unlock()
+	return int64(b.sink.calls)
+}
+
+// A declared size takes no memory.
+func TestMemory_DeclaredBodiesThatNeverArrive(t *testing.T) {
+	const connections = 200
+	for name, contentType := range map[string]string{"protobuf": typeProtobuf, "JSON": typeJSON, "NDJSON": typeNDJSON} {
+		for kind, beginning := range map[string]string{"nothing": "", "a byte": "{"} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				b := start(t)
+				before := heap()
+				for range connections {
+					conn := b.raw(t, "Content-Type: "+contentType, "Content-Length: 1048576")
+					_, err := conn.Write([]byte(beginning))
+					require.NoError(t, err)
+				}
+				eventually(t, func() bool { return b.ingester.store.Memory() >= connections*minBuffer }, "all bodies are open")
+				held := b.ingester.store.Memory() / connections
+				perBody := (heap() - before) / connections
+				t.Logf("%d bytes per connection, %d held", perBody, held)
+				require.Less(t, perBody, int64(80<<10))
+				require.Less(t, held, int64(20<<10))
+				requireMetric(t, b, "memory_held", nil, b.ingester.store.Memory())
+			})
+		}
+	}
+}
+
+// Unfinished bodies count with what has arrived, and are refused at the limit.
+func TestMemory_UnfinishedBodies(t *testing.T) {
+	const arrived = 5 << 20
+	b := start(t, func(c *Config) {
+		c.MaxMemoryMiB = 20
+		c.Protocols.HTTP.Get().MaxRequestBodySize = 100 << 20
+	})
+	before := heap()
+	body := make([]byte, arrived)
+	responses := make([]chan *http.Response, 5)
+	var connections []net.Conn
+	for i := range responses {
+		responses[i] = make(chan *http.Response, 1)
+		conn := b.raw(t, "Content-Type: "+typeProtobuf, "Content-Length: 100000000")
+		connections = append(connections, conn)
+		go func() {
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err == nil {
+				_ = response.Body.Close()
+				responses[i] <- response
+			}
+		}()
+		_, _ = conn.Write(body) // fails if the body is refused
+		time.Sleep(100 * time.Millisecond)
+		require.LessOrEqual(t, b.ingester.store.Memory(), int64(20<<20))
+	}
+	refused := 0
+	for _, response := range responses {
+		select {
+		case r := <-response:
+			require.Equal(t, 429, r.StatusCode)
+			require.Equal(t, "1", r.Header.Get("Retry-After"))
+			refused++
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	require.GreaterOrEqual(t, refused, 2)
+	require.Less(t, refused, 5)
+	requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"}, int64(refused))
+	require.GreaterOrEqual(t, metricValue(t, b, "memory_held", nil), int64((5-refused)*arrived))
+	require.Less(t, heap()-before, int64(30<<20))
+	for _, conn := range connections {
+		require.NoError(t, conn.Close())
+	}
+	eventually(t, func() bool { return b.ingester.store.Memory() == 0 }, "the memory is released")
+
+	got := b.post(t, typeProtobuf, bytes.NewReader(make([]byte, 30<<20)))
+	require.Equal(t, 413, got.status, "it never fits, so a retry is in vain")
+	require.Contains(t, got.answer.Errors[0].Message, "the request needs more memory than max_memory_mib")
+}
+
+// Decoded requests count while the pipeline processes them.
+func TestMemory_CompressedBatches(t *testing.T) {
+	const requests, streams = 16, 10_000
+	b := start(t, func(c *Config) { c.MaxMemoryMiB = 64 })
+	release := make(chan struct{})
+	b.sink.fail = func(context.Context) error {
+		<-release
+		return nil
+	}
+	message, err := proto.Marshal(manyStreams(streams, "chat"))
+	require.NoError(t, err)
+	zipped := compress(t, "gzip", message)
+	require.Less(t, len(zipped), 100_000)
+
+	before := heap()
+	statuses := make(chan int, requests)
+	var sent sync.WaitGroup
+	for range requests {
+		sent.Go(func() {
+			got := b.post(t, typeProtobuf, bytes.NewReader(zipped), "Content-Encoding", "gzip")
+			if got.status == 429 && got.header.Get("Retry-After") != "1" {
+				got.status = -1
+			}
+			statuses <- got.status
+		})
+	}
+	eventually(t, func() bool { return b.requests()+int64(len(statuses)) == requests }, "all are in the pipeline or refused")
+	accepted := b.requests()
+	grown := heap() - before
+	held := b.ingester.store.Memory()
+	t.Logf("%d of %d requests in progress: heap %d, held %d", accepted, requests, grown, held)
+	require.Positive(t, accepted)
+	require.Less(t, accepted, int64(4))
+	require.LessOrEqual(t, held, int64(64<<20))
+	require.Less(t, grown, held*3/2)
+	require.Greater(t, grown, held/2)
+	requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"}, requests-accepted)
+	close(release)
+	sent.Wait()
+	close(statuses)
+	counts := map[int]int64{}
+	for status := range statuses {
+		counts[status]++
+	}
+	require.Equal(t, map[int]int64{200: accepted, 429: requests - accepted}, counts)
+	require.Zero(t, b.ingester.store.Memory())
+
+	response := b.post(t, typeProtobuf, bytes.NewReader(zipped), "Content-Encoding", "gzip")
+	require.Equal(t, answer{Accepted: streams}, response.answer, "a retry is accepted")
+}
+
+func TestMemory_OfGRPC(t *testing.T) {
+	b := start(t, func(c *Config) { c.MaxMemoryMiB = 64 })
+	release := make(chan struct{})
+	b.sink.fail = func(context.Context) error {
+		<-release
+		return nil
+	}
+	client := b.grpc(t)
+	large := manyStreams(15_000, "chat")
+	first := make(chan error, 1)
+	go func() {
+		_, err := client.Export(context.Background(), large)
+		first <- err
+	}()
+	eventually(t, func() bool { return b.requests() == 1 }, "the first request is in the pipeline")
+	_, err := client.Export(t.Context(), large)
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	require.ErrorContains(t, err, "max_memory_mib is reached; send the request again later")
+	require.IsType(t, &errdetails.RetryInfo{}, status.Convert(err).Details()[0])
+	close(release)
+	require.NoError(t, <-first)
+	_, err = client.Export(t.Context(), large)
+	require.NoError(t, err)
+	require.Zero(t, b.ingester.store.Memory())
+
+	_, err = client.Export(t.Context(), manyStreams(40_000, "chat"))
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	require.ErrorContains(t, err, "the request needs more memory than max_memory_mib; send smaller requests")
+	require.Empty(t, status.Convert(err).Details(), "it never fits, so a retry is in vain")
+}
+
+// A zstd frame declares how much memory its decoder needs.
+func TestMemory_ZstdWindow(t *testing.T) {
+	frame := func(windowLog byte) []byte {
+		// magic number, no content size, window, and a raw block of one byte that is not the last
+		return []byte{0x28, 0xb5, 0x2f, 0xfd, 0, (windowLog - 10) << 3, 0x08, 0, 0, '{'}
+	}
+	for name, contentType := range map[string]string{"message": typeProtobuf, "lines": typeNDJSON} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, func(c *Config) { c.MaxMemoryMiB = 64 })
+			header := []string{"Content-Type: " + contentType, "Content-Encoding: zstd", "Content-Length: 1000"}
+			for _, windowLog := range []byte{24, 29} {
+				var conn net.Conn
+				used := allocated(func() {
+					conn = b.raw(t, header...)
+					_, err := conn.Write(append(frame(windowLog), make([]byte, 990)...))
+					require.NoError(t, err)
+					require.Equal(t, 400, answered(t, conn).StatusCode)
+				})
+				require.Less(t, used, int64(1<<20), "a window of 2^%d", windowLog)
+			}
+			before := heap()
+			var open []net.Conn
+			for range 20 {
+				conn := b.raw(t, header...)
+				_, err := conn.Write(frame(23))
+				require.NoError(t, err)
+				open = append(open, conn)
+			}
+			refused := func() int64 {
+				return metricValue(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"})
+			}
+			eventually(t, func() bool { return refused() >= 12 && b.ingester.store.Memory() > 55<<20 }, "seven decoders fit")
+			require.Less(t, heap()-before, int64(80<<20))
+			for _, conn := range open {
+				require.NoError(t, conn.Close())
+			}
+			eventually(t, func() bool { return b.ingester.store.Memory() == 0 }, "the memory is released")
+		})
+	}
+}
+
+// Streams at their limit leave room for the requests that end them.
+func TestMemory_EndsAreAcceptedAtTheLimit(t *testing.T) {
+	b := start(t, func(c *Config) { c.MaxMemoryMiB = 1 })
+	opened := 0
+	for status := 200; status == 200; opened++ {
+		status = b.lines(t, startLine(fmt.Sprint(opened))).status
+		require.Less(t, opened, 10_000)
+	}
+	var ends []string
+	for i := range 10 {
+		ends = append(ends, endLine(fmt.Sprint(i)))
+	}
+	require.Equal(t, answer{Accepted: 10}, b.lines(t, ends...).answer)
+	require.Equal(t, 200, b.lines(t, startLine("next")).status)
+}
