@@ -120,9 +120,12 @@ func TestRefuseStarts_LetsOtherEventsThrough(t *testing.T) {
 	_, err := s.Begin(context.Background(), batch)
 	requireFull(t, err, SettingPipeline)
 	require.EqualValues(t, 1, s.Streams())
-	for name, scripts := range map[string][]script{"chunk": {chunks(1)}, "repeated start": {started}, "end": {ended}} {
-		t.Run(name, func(t *testing.T) {
-			batch := batchOf(t, s, "open", scripts...)
+	for _, test := range []struct { // in this order: the end closes the stream
+		name   string
+		events script
+	}{{"chunk", chunks(1)}, {"repeated start", started}, {"end", ended}} {
+		t.Run(test.name, func(t *testing.T) {
+			batch := batchOf(t, s, "open", test.events)
 			batch.RefuseStarts = true
 			apply(t, s, batch)
 		})
