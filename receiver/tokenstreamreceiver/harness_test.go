@@ -133,6 +133,7 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Protocols.HTTP.Get().NetAddr.Endpoint = "localhost:0"
 	cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
+	cfg.MaxMemoryMiB = 1024 // the default depends on the machine
 	for _, f := range change {
 		f(cfg)
 	}
