@@ -13,15 +13,15 @@ import "unsafe"
 // requestShare is the share of MaxMemory, as a divisor, that open streams cannot use.
 const requestShare = 8
 
-// errTooMuchMemory is the error of a request that never fits.
-var errTooMuchMemory = Errorf(Limit, "the request needs more memory than max_memory_mib; send smaller requests, or raise max_memory_mib")
+// ErrTooMuchMemory is the error of a request that never fits into MaxMemory.
+var ErrTooMuchMemory = Errorf(Limit, "the request needs more memory than max_memory_mib; send smaller requests, or raise max_memory_mib")
 
 // Reserve counts more bytes of a request in progress toward MaxMemory until Release. held
 // is what the request has reserved already. If the bytes do not fit, Reserve reserves
-// nothing and returns a FullError, or an EventError if the request alone is too large.
+// nothing and returns a FullError, or ErrTooMuchMemory if the request alone is too large.
 func (s *Store) Reserve(held, more int64) error {
 	if held+more > s.limits.MaxMemory {
-		return errTooMuchMemory
+		return ErrTooMuchMemory
 	}
 	if s.requests.Add(more)+s.memory.Load() > s.limits.MaxMemory {
 		s.requests.Add(-more)

@@ -36,6 +36,7 @@ func TestConfig_Defaults(t *testing.T) {
 			require.Equal(t, 1_000_000, cfg.MaxChunksPerStream)
 			require.Equal(t, 65_536, cfg.MaxEventBytes)
 			require.Equal(t, defaultMemoryMiB(), cfg.MaxMemoryMiB)
+			require.Equal(t, 10_000, cfg.MaxLiveRequests)
 		})
 	}
 }
@@ -105,6 +106,7 @@ func TestConfig_RejectsInvalidSettings(t *testing.T) {
 		"max_chunks_per_stream: must be at least 1, is -4":                                 {"max_chunks_per_stream": -4},
 		"max_event_bytes: must be at least 1024, is 10":                                    {"max_event_bytes": 10},
 		"max_memory_mib: must be at least 1, is 0":                                         {"max_memory_mib": 0},
+		"max_live_requests: must be at least 1, is 0":                                      {"max_live_requests": 0},
 		"compression_algorithms: snappy cannot":                                            {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"gzip", "snappy"}}}},
 	} {
 		t.Run(want, func(t *testing.T) {

@@ -224,7 +224,7 @@ func (r *tokenStreamReceiver) commitMessage(ctx context.Context, message *rawMes
 	defer r.put(req)
 	err := req.memory.add(int64(message.Len()))
 	if err == nil {
-		err = read(req, message.ReadOnlyData())
+		err = r.decode(req, message.ReadOnlyData(), read)
 	}
 	if err == nil {
 		if refused := req.commit(ctx); refused != nil {
@@ -232,10 +232,10 @@ func (r *tokenStreamReceiver) commitMessage(ctx context.Context, message *rawMes
 		}
 		return nil
 	}
-	if full, ok := errors.AsType[*assembly.FullError](err); ok {
-		return r.ingester.full(ctx, full).status().Err()
+	if refused := r.ingester.memoryRefusal(ctx, err); refused != nil {
+		return refused.status().Err()
 	}
-	r.ingester.unreadable(ctx, assembly.ReasonOf(err))
+	r.ingester.unreadable(ctx, assembly.Malformed)
 	code := codes.InvalidArgument
 	if assembly.ReasonOf(err) == assembly.Limit {
 		code = codes.ResourceExhausted

@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 )
 
@@ -102,12 +100,12 @@ func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, httpReq *http
 	var applied answer
 	req := r.take(r.reportHTTP, byEvent, &applied)
 	defer r.put(req)
-	if err := read(req, body.buffer); err != nil {
-		if full, ok := errors.AsType[*assembly.FullError](err); ok {
-			r.finish(w, httpReq, &applied, r.ingester.full(httpReq.Context(), full))
+	if err := r.decode(req, body.buffer, read); err != nil {
+		if refused := r.ingester.memoryRefusal(httpReq.Context(), err); refused != nil {
+			r.finish(w, httpReq, &applied, refused)
 			return
 		}
-		r.ingester.unreadable(httpReq.Context(), assembly.ReasonOf(err))
+		r.ingester.unreadable(httpReq.Context(), assembly.Malformed)
 		status := http.StatusBadRequest
 		if assembly.ReasonOf(err) == assembly.Limit {
 			status = http.StatusRequestEntityTooLarge
@@ -121,15 +119,11 @@ func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, httpReq *http
 // readRefusal returns the refusal that is the cause of an error of reading a body, or nil
 // if the body itself is.
 func (r *tokenStreamReceiver) readRefusal(httpReq *http.Request, err error) *refusal {
-	if full, ok := errors.AsType[*assembly.FullError](err); ok {
-		return r.ingester.full(httpReq.Context(), full)
+	if refused := r.ingester.memoryRefusal(httpReq.Context(), err); refused != nil {
+		return refused
 	}
 	if r.closing.Err() != nil {
 		return errShutdown
-	}
-	if assembly.ReasonOf(err) == assembly.Limit { // of max_memory_mib
-		r.ingester.unreadable(httpReq.Context(), assembly.Limit)
-		return &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
 	}
 	if refused, ok := errors.AsType[*refusal](err); ok { // errInflated
 		r.ingester.unreadable(httpReq.Context(), assembly.Limit)

@@ -132,6 +132,7 @@ func TestMemory_UnfinishedBodies(t *testing.T) {
 
 	got := b.post(t, typeProtobuf, bytes.NewReader(make([]byte, 30<<20)))
 	require.Equal(t, 413, got.status, "it never fits, so a retry is in vain")
+	requireMetric(t, b, "events_rejected", map[string]string{"reason": "limit"}, 1)
 	require.Contains(t, got.answer.Errors[0].Message, "the request needs more memory than max_memory_mib")
 }
 
@@ -152,7 +153,10 @@ func TestMemory_CompressedBatches(t *testing.T) {
 	before := heap()
 	statuses := make(chan int, requests)
 	var sent sync.WaitGroup
-	for range requests {
+	for i := range requests {
+		if i == 1 { // if all came at once, all could be refused
+			eventually(t, func() bool { return b.requests() == 1 }, "the first one is in the pipeline")
+		}
 		sent.Go(func() {
 			got := b.post(t, typeProtobuf, bytes.NewReader(zipped), "Content-Encoding", "gzip")
 			if got.status == 429 && got.header.Get("Retry-After") != "1" {

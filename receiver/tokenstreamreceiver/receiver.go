@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 
@@ -34,6 +35,8 @@ type tokenStreamReceiver struct {
 	requests     sync.Pool // of *request
 	bodies       sync.Pool // of *messageBody
 	lines        sync.Pool // of *lineReader
+	// decoding is full when each CPU decodes a large message.
+	decoding chan struct{}
 
 	reportHTTP, reportGRPC, reportExpiry *receiverhelper.ObsReport
 
@@ -70,6 +73,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Trac
 		ingester:  &ingester{store: store, next: next, telemetry: telemetry, now: now},
 	}
 	r.liveRequests.max = int64(cfg.MaxLiveRequests)
+	r.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
 	r.requests.New = func() any { return newRequest(r.ingester) }
 	r.bodies.New = func() any { return &messageBody{memory: reservation{store: store}} }
 	r.lines.New = func() any { return newLineReader(cfg.MaxEventBytes, store) }
@@ -104,6 +108,20 @@ func (r *tokenStreamReceiver) put(req *request) {
 	req.applied = nil
 	req.memory.free()
 	r.requests.Put(req)
+}
+
+// largeMessage is the size in bytes from which messages wait for a CPU before they are
+// decoded. If all were decoded at the same time, each would get a part of the memory that
+// it needs, and all would be refused.
+const largeMessage = 64 << 10
+
+// decode reads a message into the batch of a request.
+func (r *tokenStreamReceiver) decode(req *request, message []byte, read func(*request, []byte) error) error {
+	if len(message) >= largeMessage {
+		r.decoding <- struct{}{}
+		defer func() { <-r.decoding }()
+	}
+	return read(req, message)
 }
 
 // serve runs a server until it is stopped.

@@ -5,6 +5,7 @@ package tokenstreamreceiver
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -39,6 +40,18 @@ var (
 func (in *ingester) full(ctx context.Context, err *assembly.FullError) *refusal {
 	in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, with("limit", err.Setting))
 	return &refusal{http.StatusTooManyRequests, codes.ResourceExhausted, true, err.Error()}
+}
+
+// memoryRefusal returns the refusal of a request without memory, or nil for other errors.
+func (in *ingester) memoryRefusal(ctx context.Context, err error) *refusal {
+	if full, ok := errors.AsType[*assembly.FullError](err); ok {
+		return in.full(ctx, full)
+	}
+	if errors.Is(err, assembly.ErrTooMuchMemory) {
+		in.unreadable(ctx, assembly.Limit)
+		return &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
+	}
+	return nil
 }
 
 // unreadable counts a body or message that is not read, or not to its end.

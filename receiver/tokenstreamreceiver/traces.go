@@ -162,14 +162,22 @@ func setIDs(span ptrace.Span, stream *assembly.Stream, resource *resource) {
 	span.SetParentSpanID(start.ParentSpanID)
 }
 
+// maxHashedResource is the size in bytes up to which each stream hashes its resource.
+// The streams of a larger one hash its digest.
+const maxHashedResource = 512
+
 func deriveIDs(stream *assembly.Stream, resource *resource) [sha256.Size]byte {
-	var room [512]byte // avoids an allocation
+	var room [1024]byte // avoids an allocation
 	seed := append(room[:0], stream.Start.TraceID[:]...)
 	seed = append(seed, stream.Start.SpanID[:]...)
 	seed = append(seed, stream.Start.ParentSpanID[:]...)
 	seed = binary.BigEndian.AppendUint64(seed, uint64(stream.Start.UnixNano))
 	seed = append(seed, stream.ID...)
 	seed = append(seed, 0)
-	seed = append(seed, resource.digest[:]...)
+	if len(stream.Resource) > maxHashedResource {
+		seed = append(seed, resource.digest[:]...)
+	} else {
+		seed = append(seed, stream.Resource...)
+	}
 	return sha256.Sum256(seed)
 }

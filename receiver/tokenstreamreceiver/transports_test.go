@@ -6,6 +6,7 @@ package tokenstreamreceiver
 import (
 	"bytes"
 	"compress/gzip"
+	"compress/zlib"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -140,6 +141,11 @@ func compress(t testing.TB, encoding string, body []byte) []byte {
 		w, err := zstd.NewWriter(&out)
 		require.NoError(t, err)
 		_, err = w.Write(body)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+	case "zlib", "deflate":
+		w := zlib.NewWriter(&out)
+		_, err := w.Write(body)
 		require.NoError(t, err)
 		require.NoError(t, w.Close())
 	}
