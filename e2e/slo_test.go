@@ -70,7 +70,7 @@ func TestExampleSLOSampling_KeepsEveryBreachAndAShareOfTheRest(t *testing.T) {
 	t.Setenv("DECISION_WAIT", "2s")
 	require.NoError(t, os.WriteFile(more, []byte(everySpan), 0o600))
 	c := startCollector(t, example(t, "slo-sampling.yaml"), "--config", more,
-		"--set", "receivers.token_stream.idle_timeout=1s")
+		"--set", "receivers.token_stream.idle_timeout=1s", "--set", "receivers.token_stream.first_token_timeout=1s")
 	const requests = 10_000
 	run(t, built(t, "tokengen"), "generate", "--fast", "--requests", "10000", "--seed", "7",
 		"--cancel-ratio", "0.05", "--error-ratio", "0.05", "--incomplete-ratio", "0.05",

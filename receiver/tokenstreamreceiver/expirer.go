@@ -62,6 +62,9 @@ func (e *expirer) expire(ctx context.Context) error {
 	lost := e.drop(ctx, "refused", func() *assembly.Transaction {
 		return e.ingester.store.Expire(e.timeouts.Plus(refusedTimeout), expireBatch)
 	})
+	if lost > 0 { // a pipeline that lacked memory may accept streams now
+		e.backoff.last = min(e.backoff.last, longestRetry/8)
+	}
 	delay := e.backoff.next()
 	e.retryAt = e.ingester.now() + delay
 	// Otherwise the streams opened until then could take the room that the expired ones
