@@ -18,11 +18,11 @@ service:
 }
 
 // sliConfig is the pipeline of tokenpulse. The receiver's settings end with a comma, the
-// exporter's begin with one.
+// exporter's begin with one. The load repeats its spans, which have to count each time.
 func sliConfig(receiver, receiverSettings, exporterSettings string) string {
 	return collectorConfig(receiver+`: {`+receiverSettings+protocols+`}`, `
 processors: {token_latency: {}}
-exporters: {token_sli: {endpoint: "$scrape"`+exporterSettings+`}}`,
+exporters: {token_sli: {endpoint: "$scrape", deduplication: {horizon: 0s}`+exporterSettings+`}}`,
 		`traces: {receivers: [`+receiver+`], processors: [token_latency], exporters: [token_sli]}`)
 }
 

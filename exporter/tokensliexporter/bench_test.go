@@ -30,6 +30,7 @@ func typicalSpan(random *rand.Rand, model string) map[string]any {
 		"tokenpulse.inter_token_latency.sketch": encoded(gaps...),
 		"tokenpulse.inter_chunk_latency.sketch": nil, // one token per chunk
 		"gen_ai.usage.output_tokens":            tokensPerRequest,
+		"tokenpulse.token_count":                tokensPerRequest,
 		"tokenpulse.slo.met":                    nil, // no SLO by default
 		"tokenpulse.slo.breached":               nil,
 		"tokenpulse.slo.not_eligible":           nil,
