@@ -242,46 +242,49 @@ func TestScrapeTime_IsLimitedByTheConfiguration(t *testing.T) {
 	require.Equal(t, time.Second, scrapeTime(config))
 }
 
-// recordingStorage records the order of its saves.
-type recordingStorage struct {
+// watchingStorage calls saving at each save.
+type watchingStorage struct {
 	component.Component
 	storage.Client
-	saved chan struct{}
+	saving func()
 }
 
-func (s *recordingStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+func (s *watchingStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
 	return s, nil
 }
 
-func (s *recordingStorage) Batch(_ context.Context, operations ...*storage.Operation) error {
+func (s *watchingStorage) Batch(_ context.Context, operations ...*storage.Operation) error {
 	if operations[0].Type == storage.Set {
-		close(s.saved)
+		s.saving()
 	}
 	return nil
 }
 
-func (*recordingStorage) Close(context.Context) error { return nil }
+func (*watchingStorage) Close(context.Context) error { return nil }
 
 // A reader of /metrics must not delay the save, nor the shutdown beyond its deadline.
 func TestShutdown_SavesBudgetsBeforeItWaitsForScrapes(t *testing.T) {
 	id := budgetstoretest.FileStorage
-	backend := &recordingStorage{saved: make(chan struct{})}
+	backend := &watchingStorage{}
 	e := newServed(t, 200, func(c *Config) { c.Shared.StorageID = &id })
 	require.NoError(t, e.start(t.Context(), budgetstoretest.Host{id: backend}))
 	slowReader(t, e.config.Server.NetAddr.Endpoint)
 
+	saves := 0
+	backend.saving = func() {
+		saves++
+		connection, err := net.Dial("tcp", e.config.Server.NetAddr.Endpoint)
+		if err != nil {
+			t.Errorf("the server stopped before the save: %v", err)
+			return
+		}
+		connection.Close()
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- e.shutdown(ctx) }()
-	<-backend.saved
-	select {
-	case err := <-ended:
-		t.Fatalf("the shutdown ended before the scrape was cut off: %v", err)
-	default:
-	}
-	require.ErrorIs(t, <-ended, context.DeadlineExceeded)
-	require.NoError(t, ctx.Err(), "the shutdown returns before its deadline")
+	require.ErrorIs(t, e.shutdown(ctx), context.DeadlineExceeded, "the scrape is cut off")
+	require.NoError(t, ctx.Err(), "the shutdown must end before its deadline")
+	require.Equal(t, 1, saves)
 }
 
 // After a failed start the storage is free for the next try.

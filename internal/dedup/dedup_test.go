@@ -255,7 +255,7 @@ func BenchmarkAddParallel(b *testing.B) {
 	var workers atomic.Int64
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
-		n := int(workers.Add(1)) << 40
+		n := int(workers.Add(1)) * 100_000_000
 		for ; p.Next(); n++ {
 			s.Add(number(n), began)
 		}
