@@ -4,6 +4,7 @@
 package tokenstreamreceiver
 
 import (
+	"bytes"
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -36,6 +37,16 @@ func keyOf(encoded []byte) string {
 func putAttributes(dst pcommon.Map, list []byte) {
 	for a := wire.WalkAttributes(list); a.Next(); {
 		setValue(dst.PutEmpty(keyOf(a.Key)), &a.Value)
+	}
+}
+
+// putSenderAttributes puts the attributes of a stream or resource into a map, without
+// those that only tokenpulse writes: a sender could forge latencies and verdicts.
+func putSenderAttributes(dst pcommon.Map, list []byte) {
+	for a := wire.WalkAttributes(list); a.Next(); {
+		if !bytes.HasPrefix(a.Key, []byte(names.Prefix)) {
+			setValue(dst.PutEmpty(keyOf(a.Key)), &a.Value)
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ func (r *resources) of(encoded []byte) *resource {
 
 func (r *resources) add(digest [sha256.Size]byte, encoded []byte) *resource {
 	spans := r.traces.ResourceSpans().AppendEmpty()
-	putAttributes(spans.Resource().Attributes(), encoded)
+	putSenderAttributes(spans.Resource().Attributes(), encoded)
 	scope := spans.ScopeSpans().AppendEmpty()
 	scope.Scope().SetName(metadata.ScopeName)
 	added := &resource{digest: digest, spans: scope.Spans()}

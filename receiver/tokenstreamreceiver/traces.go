@@ -33,9 +33,9 @@ func toTraces(finished []assembly.Finished) ptrace.Traces {
 func fillSpan(span ptrace.Span, stream assembly.Finished, resource *resource, scratch []byte) []byte {
 	attributes := span.Attributes()
 	attributes.EnsureCapacity(names.SpanAttributeCapacity)
-	putAttributes(attributes, stream.Attributes)
+	putSenderAttributes(attributes, stream.Attributes)
 	if stream.End != nil {
-		putAttributes(attributes, stream.End.Attributes)
+		putSenderAttributes(attributes, stream.End.Attributes)
 	}
 
 	setIDs(span, stream.Stream, resource)
@@ -56,8 +56,6 @@ func fillSpan(span ptrace.Span, stream assembly.Finished, resource *resource, sc
 	}
 	if stream.Cut {
 		attributes.PutStr(names.Cut, names.CutCollector)
-	} else {
-		attributes.Remove(names.Cut) // a sender must not exempt its requests from SLOs
 	}
 	if stream.Frames {
 		attributes.PutBool(names.Frames, true)
