@@ -87,7 +87,7 @@ func (g *sharedGatherer) run(result *gathered) {
 	g.mu.Unlock()
 	result.err = errGatherPanicked
 	defer func() {
-		if result.err == errGatherPanicked {
+		if errors.Is(result.err, errGatherPanicked) {
 			g.leave(result) // net/http recovers the panic, so the scrape does not
 		}
 		close(result.ready)

@@ -191,7 +191,7 @@ func TestScrape_ConcurrentScrapesGatherAFewTimes(t *testing.T) {
 
 // slowReader sends a request and reads nothing of its response, which does not fit into
 // the buffers of the connection.
-func slowReader(t *testing.T, address string) net.Conn {
+func slowReader(t *testing.T, address string) {
 	t.Helper()
 	connection, err := net.Dial("tcp", address)
 	require.NoError(t, err)
@@ -201,7 +201,6 @@ func slowReader(t *testing.T, address string) net.Conn {
 	require.NoError(t, err)
 	_, err = io.ReadFull(connection, make([]byte, 12)) // the response begins
 	require.NoError(t, err)
-	return connection
 }
 
 func TestScrape_SlowReadersDoNotBlockOthers(t *testing.T) {

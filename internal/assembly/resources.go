@@ -34,7 +34,7 @@ func (r *resource) size() int64 { return int64(resourceOverhead + len(r.encoded)
 
 // content returns the content as a key of the map, which shares its memory.
 func (r *resource) content() string {
-	return unsafe.String(unsafe.SliceData(r.encoded), len(r.encoded))
+	return unsafe.String(unsafe.SliceData(r.encoded), len(r.encoded)) //nolint:gosec // encoded never changes while the resource is in the map
 }
 
 // acquire returns the shared resource with this content, for one more stream. It returns

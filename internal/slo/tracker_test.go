@@ -73,12 +73,12 @@ func (t *Tracker) saved() map[string][]byte {
 }
 
 // restarted returns a new tracker with the saved budgets of another.
-func (t *Tracker) restarted(test *testing.T, at time.Duration, change func(*TrackerOptions)) *Tracker {
-	test.Helper()
+func (t *Tracker) restarted(tb testing.TB, at time.Duration, change func(*TrackerOptions)) *Tracker {
+	tb.Helper()
 	next := newTracker(change)
 	next.epoch = begin.Add(at)
 	for key, encoded := range t.saved() {
-		require.NoError(test, next.Restore(key, encoded, begin.Add(at)))
+		require.NoError(tb, next.Restore(key, encoded, begin.Add(at)))
 	}
 	return next
 }

@@ -83,7 +83,7 @@ func TestMaxStreamsPerClient_LeavesRoomForOthers(t *testing.T) {
 		require.NoError(t, reader.reset(bytes.NewReader(lines)))
 		defer reader.close()
 		for reader.fill() == nil {
-			req.readLines(reader)
+			require.Nil(t, req.readLines(reader))
 		}
 		return req.commit(client.NewContext(t.Context(), client.Info{Addr: &net.IPAddr{IP: net.ParseIP(ip)}}))
 	}

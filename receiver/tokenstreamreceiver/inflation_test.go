@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ func TestLines_RejectedOnesEndBody(t *testing.T) {
 		b := start(t)
 		var lines []string
 		for i := range 3000 {
-			lines = append(lines, chunkLine(fmt.Sprint(i%50), time.Duration(i)))
+			lines = append(lines, chunkLine(strconv.Itoa(i%50), time.Duration(i)))
 		}
 		lines = append(lines, startLine("s"), endLine("s"))
 		got := b.lines(t, lines...)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -267,12 +268,12 @@ func TestMemory_EndsAreAcceptedAtTheLimit(t *testing.T) {
 	b := start(t, func(c *Config) { c.MaxMemoryMiB = 1 })
 	opened := 0
 	for status := 200; status == 200; opened++ {
-		status = b.lines(t, startLine(fmt.Sprint(opened))).status
+		status = b.lines(t, startLine(strconv.Itoa(opened))).status
 		require.Less(t, opened, 10_000)
 	}
 	var ends []string
 	for i := range 10 {
-		ends = append(ends, endLine(fmt.Sprint(i)))
+		ends = append(ends, endLine(strconv.Itoa(i)))
 	}
 	require.Equal(t, answer{Accepted: 10}, b.lines(t, ends...).answer)
 	require.Equal(t, 200, b.lines(t, startLine("next")).status)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,7 +101,7 @@ func TestExpiry_BacksOffAndDropsRefusedStreams(t *testing.T) {
 	s.pipe.refuse = refuseWith(errFull)
 	const streams = 100
 	for i := range streams {
-		require.Equal(t, 200, s.send(startLine(fmt.Sprint(i)), chunkLine(fmt.Sprint(i), time.Millisecond)))
+		require.Equal(t, 200, s.send(startLine(strconv.Itoa(i)), chunkLine(strconv.Itoa(i), time.Millisecond)))
 	}
 	s.advance(t, time.Minute+refusedTimeout-time.Second)
 	require.EqualValues(t, streams, s.ingester.store.Streams(), "they wait for a retry")
@@ -125,7 +126,7 @@ func TestExpiry_DeliversOnceThePipelineAccepts(t *testing.T) {
 	s := newStill(t)
 	const streams = 3000
 	for i := range streams {
-		require.Equal(t, 200, s.send(startLine(fmt.Sprint(i)), chunkLine(fmt.Sprint(i), time.Millisecond)))
+		require.Equal(t, 200, s.send(startLine(strconv.Itoa(i)), chunkLine(strconv.Itoa(i), time.Millisecond)))
 	}
 	s.pipe.refuse = refuseWith(errFull)
 	s.advance(t, 3*time.Minute)
@@ -150,7 +151,7 @@ func TestExpiry_DeliversOnceThePipelineAccepts(t *testing.T) {
 func TestExpiry_HalvesRefusedBatches(t *testing.T) {
 	s := newStill(t)
 	for i := range 100 {
-		require.Equal(t, 200, s.send(startLine(fmt.Sprint(i)), chunkLine(fmt.Sprint(i), time.Millisecond)))
+		require.Equal(t, 200, s.send(startLine(strconv.Itoa(i)), chunkLine(strconv.Itoa(i), time.Millisecond)))
 	}
 	s.pipe.refuse = func() error {
 		if s.expirer.limit > 12 {

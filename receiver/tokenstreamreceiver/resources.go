@@ -5,7 +5,6 @@ package tokenstreamreceiver
 
 import (
 	"crypto/sha256"
-	"unsafe"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
@@ -43,7 +42,10 @@ func newResources() *resources {
 
 // of returns the resource of an encoded KeyValueList, which must not change any more.
 func (r *resources) of(encoded []byte) *resource {
-	key := sharedResource{unsafe.SliceData(encoded), len(encoded)}
+	key := sharedResource{length: len(encoded)}
+	if len(encoded) > 0 {
+		key.data = &encoded[0]
+	}
 	if known, ok := r.shared[key]; ok {
 		return known
 	}

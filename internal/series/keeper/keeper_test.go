@@ -92,8 +92,8 @@ func TestSelfMetrics_NameTheComponent(t *testing.T) {
 	h.Record(t.Context(), spans(t, 3, map[string]any{"http.route": "/"}))
 
 	point := func(n int64, more ...attribute.KeyValue) []metricdata.DataPoint[int64] {
-		attributes := append(more, attribute.String("component", "connector/token_sli/x"), attribute.String("output", "metrics"))
-		return []metricdata.DataPoint[int64]{{Value: n, Attributes: attribute.NewSet(attributes...)}}
+		more = append(more, attribute.String("component", "connector/token_sli/x"), attribute.String("output", "metrics"))
+		return []metricdata.DataPoint[int64]{{Value: n, Attributes: attribute.NewSet(more...)}}
 	}
 	options := []metricdatatest.Option{metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars()}
 	metadatatest.AssertEqualTokenSliRequests(t, h.telemetry, point(3), options...)

@@ -150,7 +150,7 @@ func TestRun_SavesWhileAFlushBlocks(t *testing.T) {
 	err := h.shutdownInTime(t)
 	require.ErrorContains(t, err, "the data of the last flush is lost: the one before has not ended")
 	all := h.all()
-	require.Equal(t, 1, len(slices.DeleteFunc(slices.Clone(all), func(entry string) bool { return entry != "flush" })))
+	require.Len(t, slices.DeleteFunc(slices.Clone(all), func(entry string) bool { return entry != "flush" }), 1)
 	require.Equal(t, "close", all[len(all)-1])
 	require.Positive(t, h.logs.FilterMessageSnippet("refused or blocks a flush").Len())
 	close(h.release)
