@@ -200,24 +200,21 @@ const (
 	gapRounding  = 10e-6
 	// maxGaps limits the gaps of a request without a token count: 16 million tokens.
 	maxGaps = 1 << 24
-	// maxClockAnomalies limits the backward steps of the clock that a request is believed
-	// to have.
-	maxClockAnomalies = 10
 )
 
 // limitGaps sets what the gaps of the request cannot exceed, so that one forged span does
-// not outweigh all others. All gaps lie between the span's start and end. At a backward
-// step of the clock, the same time begins again.
+// not outweigh all others. All gaps lie between the span's start and end, unless the
+// processor found clock anomalies: chunks outside the span, or backward steps, after
+// which the same time begins again. Each single gap still fits into the span.
 func (r *reader) limitGaps(span ptrace.Span) {
 	seconds := 0.0
 	if start, end := span.StartTimestamp(), span.EndTimestamp(); end > start {
 		seconds = float64(end-start) / 1e9
 	}
 	longest := seconds*gapTolerance + gapRounding
-	r.request.Gaps = series.GapLimits{
-		Longest: longest,
-		Sum:     longest * (1 + min(r.clockAnomalies, maxClockAnomalies)),
-		Count:   maxGaps,
+	r.request.Gaps = series.GapLimits{Longest: longest, Sum: longest, Count: maxGaps}
+	if r.clockAnomalies > 0 {
+		r.request.Gaps.Sum = 0
 	}
 	if r.tokenCount > 0 {
 		r.request.Gaps.Count = min(maxGaps, uint64(r.tokenCount))
