@@ -277,6 +277,20 @@ func TestMemory_ZstdWindow(t *testing.T) {
 	}
 }
 
+func TestCompressedBody_TruncatedHeader(t *testing.T) {
+	b := start(t)
+	for _, encoding := range []string{"gzip", "zstd", "zlib"} {
+		whole := compress(t, encoding, []byte(startLine("s")+"\n"))
+		for _, length := range []int{0, 1, 4, 5} {
+			for _, contentType := range []string{typeNDJSON, typeProtobuf} {
+				got := b.post(t, contentType, bytes.NewReader(whole[:length]), "Content-Encoding", encoding)
+				require.Equal(t, 400, got.status, "%d bytes of %s", length, encoding)
+			}
+		}
+	}
+	require.Zero(t, b.ingester.store.Memory())
+}
+
 // Streams at their limit leave room for the requests that end them.
 func TestMemory_EndsAreAcceptedAtTheLimit(t *testing.T) {
 	b := start(t, func(c *Config) { c.MaxMemoryMiB = 1 })
