@@ -76,6 +76,9 @@ type decoder struct {
 func (d *decoder) Read(p []byte) (int, error) {
 	if d.opened == nil && d.err == nil {
 		d.opened, d.err = d.open(d.body, &d.memory)
+		if errors.Is(d.err, io.EOF) { // which would be the end of a whole body
+			d.err = io.ErrUnexpectedEOF
+		}
 	}
 	if d.err != nil {
 		return 0, d.err

@@ -28,7 +28,7 @@ type liveCall = grpc.ClientStreamingClient[tokenpulsev1.ExportTokenStreamsReques
 func (b *bench) openCall(t testing.TB, client tokenpulsev1.TokenStreamServiceClient) (liveCall, context.CancelFunc) {
 	t.Helper()
 	before := b.liveRequests.open.Load()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	call, err := client.Stream(ctx)
 	require.NoError(t, err)
@@ -167,7 +167,9 @@ func TestLiveRequests_LimitRefusesAndRecovers(t *testing.T) {
 	requireMetric(t, b, "live_requests_limit", nil, 3)
 	const message = "max_live_requests is reached; send the request again later, or raise max_live_requests"
 
-	refused, err := client.Stream(t.Context())
+	ctx, done := context.WithTimeout(t.Context(), 20*time.Second)
+	defer done()
+	refused, err := client.Stream(ctx)
 	require.NoError(t, err)
 	err = refused.RecvMsg(new(tokenpulsev1.ExportTokenStreamsResponse))
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))
