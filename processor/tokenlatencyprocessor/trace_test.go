@@ -494,7 +494,7 @@ func TestRollUp_SumOfTokensDoesNotOverflow(t *testing.T) {
 	root := processTrace(t, rollingUp(), traces)[1]
 	requireNumbers(t, map[string]float64{names.TraceCalls: 1100}, root)
 	sum, _ := root.Attributes().Get(names.TraceOutputTokens)
-	require.EqualValues(t, int64(math.MaxInt64), sum.Int())
+	require.Equal(t, int64(math.MaxInt64), sum.Int())
 }
 
 // A timestamp and a duration that are both far too large do not wrap around to a plausible time.
