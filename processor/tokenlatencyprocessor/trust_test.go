@@ -64,7 +64,7 @@ func untrusting(tb testing.TB) *Config {
 func TestTrust_RemovesEveryAttributeButInputs(t *testing.T) {
 	kept := map[string]bool{ // by whether token_latency reads it from spans without a timeline, too
 		names.Vantage: true, names.Timeline: false, names.Outcome: false, names.QueueDuration: false,
-		names.ChunksDropped: false, names.StartUnseen: false, names.Frames: false,
+		names.ChunksDropped: false, names.StartUnseen: false, names.Frames: false, names.Cut: false,
 	}
 	for key := range derivedNames {
 		require.True(t, slices.ContainsFunc(ourAttributes, func(a names.Attribute) bool { return a.Key == key }), "%s is not documented", key)
@@ -163,7 +163,7 @@ func TestTrust_ForgedRequestsDoNotCount(t *testing.T) {
 		p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
 		require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 		var verdicts int
-		tally := spanreader.Read(sink.AllTraces()[0], nil, time.Now(), func(r *series.Request) series.Recorded {
+		tally := spanreader.Read(sink.AllTraces()[0], &spanreader.Options{}, time.Now(), func(r *series.Request) series.Recorded {
 			r.Verdicts.All(func(string, slo.Verdict) bool { verdicts++; return true })
 			return series.Recorded{}
 		})
