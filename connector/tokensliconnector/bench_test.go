@@ -47,6 +47,8 @@ func BenchmarkFlush(b *testing.B) {
 		b.Run(string(temporality), func(b *testing.B) {
 			config := createDefaultConfig().(*Config)
 			config.Temporality = temporality
+			config.Shared.Series.MaxSeries = 2 * series // one service opens half of them
+			config.Shared.Deduplication.Horizon = 0     // the same spans count each time
 			next, err := consumer.NewMetrics(consumertest.NewNop().ConsumeMetrics)
 			if err != nil {
 				b.Fatal(err)
