@@ -3,7 +3,11 @@
 
 package assembly
 
-import "github.com/tokenpulse/tokenpulse/internal/timeline"
+import (
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+)
 
 const (
 	// MaxCount bounds reported token counts.
@@ -216,16 +220,16 @@ func (p *Part) AddEnd(end End, attributes []byte) error {
 		}
 	}
 	for _, count := range [...]struct {
-		name string
-		Count
+		name   string
+		tokens optional.Value[int64]
 	}{
 		{"input_tokens", end.Usage.Input},
 		{"output_tokens", end.Usage.Output},
 		{"reasoning_tokens", end.Usage.Reasoning},
 		{"cached_input_tokens", end.Usage.CachedInput},
 	} {
-		if count.N < 0 || count.N > MaxCount {
-			return Errorf(Invalid, "usage.%s must be between 0 and %d; got %d", count.name, MaxCount, count.N)
+		if count.tokens.Value < 0 || count.tokens.Value > MaxCount {
+			return Errorf(Invalid, "usage.%s must be between 0 and %d; got %d", count.name, MaxCount, count.tokens.Value)
 		}
 	}
 	if err := p.checkRoom(len(attributes) + len(end.FinishReason) + len(end.Error)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
@@ -56,15 +57,9 @@ func differ[ID comparable](a, b ID) bool {
 	return a != b && a != missing && b != missing
 }
 
-// Count is an optional reported number.
-type Count struct {
-	N     int64
-	Known bool
-}
-
 // Usage holds the token counts that a service reports at a stream's end.
 type Usage struct {
-	Input, Output, Reasoning, CachedInput Count
+	Input, Output, Reasoning, CachedInput optional.Value[int64]
 }
 
 // End is the end event of a stream.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -15,7 +16,7 @@ type arrivals struct {
 	chunks, tokens int64
 	first, last    time.Duration // times of the first and last chunk
 	firstTokens    int64         // tokens in the first chunk
-	firstOutput    Optional[time.Duration]
+	firstOutput    optional.Value[time.Duration]
 
 	gaps      gaps
 	stalls    int64
@@ -48,7 +49,7 @@ func (a *arrivals) read(walk timeline.Walk, limit, stallThreshold time.Duration,
 		tokens := int64(walk.Tokens())
 		a.tokens += tokens * int64(n)
 		if !a.firstOutput.Known && walk.Channel().IsOutput() {
-			a.firstOutput = Known(first)
+			a.firstOutput = optional.Of(first)
 		}
 		a.last = walk.Offset()
 		// all is the bitwise OR of the gaps, so no gap is negative or larger than it.
@@ -89,7 +90,7 @@ func (a *arrivals) begin(walk *timeline.Walk, limit time.Duration) {
 	a.first = walk.Offset()
 	a.firstTokens = int64(walk.Tokens())
 	if walk.Channel().IsOutput() {
-		a.firstOutput = Known(a.first)
+		a.firstOutput = optional.Of(a.first)
 	}
 	if a.fluidity.deadlines.enabled() && 0 <= a.first && a.first <= limit {
 		a.fluidity.start(a.first, a.firstTokens)

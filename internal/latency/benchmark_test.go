@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -25,7 +26,7 @@ func benchmarkStream(tokensPerChunk uint32) []chunk {
 
 func TestAnalyze_DoesNotAllocate(t *testing.T) {
 	a := NewAnalyzer(Options{StallThreshold: ms, Fluidity: Deadlines{FirstToken: ms, NextToken: ms}})
-	request := Request{Duration: time.Minute, Queue: Known(ms), OutputTokens: Known(int64(490))}
+	request := Request{Duration: time.Minute, Queue: optional.Of(ms), OutputTokens: optional.Of(int64(490))}
 	walk := pack(t, benchmarkStream(2))
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		l, err := a.Analyze(request, walk)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -83,7 +84,7 @@ func (d *derivation) countClockAnomalies(first Milestone) {
 
 func (d *derivation) milestones(first Milestone) {
 	if d.arrivals.chunks > 0 || !first.Known && !d.request.TokensNotObserved {
-		d.latency.ChunkCount = Known(d.arrivals.chunks + d.dropped())
+		d.latency.ChunkCount = optional.Of(d.arrivals.chunks + d.dropped())
 	}
 	if d.request.StartUnknown {
 		return
@@ -163,7 +164,7 @@ func (d *derivation) rates() {
 		return
 	}
 	if !d.request.OutputTokens.Known && !d.request.Frames && tokens > 0 {
-		d.latency.TokenCount = Known(tokens)
+		d.latency.TokenCount = optional.Of(tokens)
 	}
 	if duration := d.latency.Measures[RequestDuration]; duration.Value > 0 {
 		d.latency.Measures[RequestTokenRate] = Measure{float64(tokens) / duration.Value, true, estimated}

@@ -3,7 +3,11 @@
 
 package latency
 
-import "time"
+import (
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+)
 
 // Quantity is a number that a request has at most once.
 type Quantity uint8
@@ -75,11 +79,11 @@ type Latency struct {
 	StallCount int64
 	// ChunkCount is the number of chunks that carried a token, dropped ones included.
 	// It is unknown if chunks were not observed.
-	ChunkCount Optional[int64]
+	ChunkCount optional.Value[int64]
 	// TokenCount is the number of output tokens in the chunks, with at least one for
 	// each dropped chunk. It is unknown without chunks, and if the sender reported the
 	// number of output tokens.
-	TokenCount Optional[int64]
+	TokenCount optional.Value[int64]
 	// TokenCountMismatch is the reported minus the counted number of output tokens, or
 	// 0 if either is missing.
 	TokenCountMismatch int64

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -105,7 +106,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"queue known": {
 			options: standard,
-			request: Request{Duration: 250 * ms, Queue: Known(60 * ms)},
+			request: Request{Duration: 250 * ms, Queue: optional.Of(60 * ms)},
 			chunks:  contents(100, 200),
 			expected: want{
 				RequestDuration: 0.250, TimeToFirstToken: 0.100, TimeToFirstOutputToken: 0.100,
@@ -115,7 +116,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"queue of zero is known": {
 			options: standard,
-			request: Request{Duration: 100 * ms, Queue: Known(time.Duration(0))},
+			request: Request{Duration: 100 * ms, Queue: optional.Of(time.Duration(0))},
 			chunks:  contents(100),
 			expected: want{
 				RequestDuration: 0.1, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, RequestTokenRate: 10,
@@ -124,7 +125,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"queue longer than the request is rejected, and prefill is estimated": {
 			options: standard,
-			request: Request{Duration: 100 * ms, Queue: Known(101 * ms)},
+			request: Request{Duration: 100 * ms, Queue: optional.Of(101 * ms)},
 			chunks:  contents(50),
 			expected: want{
 				RequestDuration: 0.1, TimeToFirstToken: 0.05, TimeToFirstOutputToken: 0.05, RequestTokenRate: 10,
@@ -134,7 +135,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"first token before scheduling: no prefill, no share": {
 			options: standard,
-			request: Request{Duration: 100 * ms, Queue: Known(60 * ms)},
+			request: Request{Duration: 100 * ms, Queue: optional.Of(60 * ms)},
 			chunks:  contents(50),
 			expected: want{
 				RequestDuration: 0.1, TimeToFirstToken: 0.05, TimeToFirstOutputToken: 0.05, RequestTokenRate: 10,
@@ -192,7 +193,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"reported usage wins over counted tokens": {
 			options: standard,
-			request: Request{Duration: 200 * ms, OutputTokens: Known(int64(11))},
+			request: Request{Duration: 200 * ms, OutputTokens: optional.Of(int64(11))},
 			chunks:  contents(100, 200),
 			expected: want{
 				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.01,
@@ -202,7 +203,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"one token reported, two chunks counted": {
 			options: standard,
-			request: Request{Duration: 200 * ms, OutputTokens: Known(int64(1))},
+			request: Request{Duration: 200 * ms, OutputTokens: optional.Of(int64(1))},
 			chunks:  contents(100, 200),
 			expected: want{
 				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1,
@@ -243,7 +244,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"N - n1 falls back to N - 1 if the first chunk holds all reported tokens": {
 			options: after,
-			request: Request{Duration: 200 * ms, OutputTokens: Known(int64(5))},
+			request: Request{Duration: 200 * ms, OutputTokens: optional.Of(int64(5))},
 			chunks:  []chunk{{100, 5, timeline.Content}, {200, 1, timeline.Content}},
 			expected: want{
 				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.025,
@@ -253,7 +254,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"N - n1 falls back to N - 1 if the first chunk holds more than the reported tokens": {
 			options: after,
-			request: Request{Duration: 200 * ms, OutputTokens: Known(int64(3))},
+			request: Request{Duration: 200 * ms, OutputTokens: optional.Of(int64(3))},
 			chunks:  []chunk{{100, 5, timeline.Content}, {200, 1, timeline.Content}},
 			expected: want{
 				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.05,
@@ -268,12 +269,12 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"usage without chunks": {
 			options:  standard,
-			request:  Request{Duration: 500 * ms, OutputTokens: Known(int64(10))},
+			request:  Request{Duration: 500 * ms, OutputTokens: optional.Of(int64(10))},
 			expected: want{RequestDuration: 0.5, RequestTokenRate: 20},
 		},
 		"no token events: decode ends with the request": {
 			options: standard,
-			request: Request{Duration: 500 * ms, FirstToken: firstTokenAt(100 * ms), OutputTokens: Known(int64(11))},
+			request: Request{Duration: 500 * ms, FirstToken: firstTokenAt(100 * ms), OutputTokens: optional.Of(int64(11))},
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.04, OutputTokenRate: 25,
 				RequestTokenRate: 22, PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
@@ -290,7 +291,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"chunks dropped, usage reported": {
 			options: standard,
-			request: Request{Duration: 500 * ms, LastChunksDropped: 8, OutputTokens: Known(int64(11)), Queue: Known(50 * ms)},
+			request: Request{Duration: 500 * ms, LastChunksDropped: 8, OutputTokens: optional.Of(int64(11)), Queue: optional.Of(50 * ms)},
 			chunks:  contents(100, 120),
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.04, OutputTokenRate: 25,
@@ -300,7 +301,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"chunks dropped, no usage: N is at least counted + dropped": {
 			options: standard,
-			request: Request{Duration: 500 * ms, LastChunksDropped: 3, Queue: Known(50 * ms)},
+			request: Request{Duration: 500 * ms, LastChunksDropped: 3, Queue: optional.Of(50 * ms)},
 			chunks:  contents(100, 120),
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.1, OutputTokenRate: 10,
@@ -359,7 +360,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"negative number of reported tokens is rejected": {
 			options: standard,
-			request: Request{Duration: 100 * ms, OutputTokens: Known(int64(-7))},
+			request: Request{Duration: 100 * ms, OutputTokens: optional.Of(int64(-7))},
 			chunks:  contents(100),
 			expected: want{
 				RequestDuration: 0.1, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, RequestTokenRate: 10,
@@ -369,7 +370,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"fluidity: first token 40 ms early, two within the slack, one late": {
 			options: fluid,
-			request: Request{Duration: 500 * ms, Queue: Known(time.Duration(0))},
+			request: Request{Duration: 500 * ms, Queue: optional.Of(time.Duration(0))},
 			// Slack 40, 30, 20. The last gap less the slack is 180, which misses three deadlines of 50.
 			chunks: contents(60, 120, 180, 380),
 			expected: want{
@@ -380,7 +381,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"fluidity is absent without a plausible first token": {
 			options: fluid,
-			request: Request{Duration: 100 * ms, Queue: Known(time.Duration(0))},
+			request: Request{Duration: 100 * ms, Queue: optional.Of(time.Duration(0))},
 			chunks:  contents(-1, 49),
 			expected: want{
 				RequestDuration: 0.1, TimePerOutputToken: 0.05, OutputTokenRate: 20, RequestTokenRate: 20,
@@ -456,23 +457,23 @@ func TestAnalyze_Counts(t *testing.T) {
 		expected Latency // only the counts
 	}{
 		"fewer reported than counted": {
-			request:  Request{Duration: time.Second, OutputTokens: Known(int64(1))},
+			request:  Request{Duration: time.Second, OutputTokens: optional.Of(int64(1))},
 			chunks:   contents(1, 2, 3),
-			expected: Latency{ChunkCount: Known(int64(3)), TokenCountMismatch: -2},
+			expected: Latency{ChunkCount: optional.Of(int64(3)), TokenCountMismatch: -2},
 		},
 		"more reported than counted": {
-			request:  Request{Duration: time.Second, OutputTokens: Known(int64(5))},
+			request:  Request{Duration: time.Second, OutputTokens: optional.Of(int64(5))},
 			chunks:   contents(1, 2, 3),
-			expected: Latency{ChunkCount: Known(int64(3)), TokenCountMismatch: 2},
+			expected: Latency{ChunkCount: optional.Of(int64(3)), TokenCountMismatch: 2},
 		},
 		"no mismatch if chunks were dropped": {
-			request:  Request{Duration: time.Second, OutputTokens: Known(int64(5)), LastChunksDropped: 4},
+			request:  Request{Duration: time.Second, OutputTokens: optional.Of(int64(5)), LastChunksDropped: 4},
 			chunks:   contents(1, 2, 3),
-			expected: Latency{ChunkCount: Known(int64(7))},
+			expected: Latency{ChunkCount: optional.Of(int64(7))},
 		},
 		"no mismatch without chunks": {
-			request:  Request{Duration: time.Second, OutputTokens: Known(int64(5))},
-			expected: Latency{ChunkCount: Known(int64(0))},
+			request:  Request{Duration: time.Second, OutputTokens: optional.Of(int64(5))},
+			expected: Latency{ChunkCount: optional.Of(int64(0))},
 		},
 		"chunk count unknown without token events": {
 			request:  Request{Duration: time.Second, FirstToken: firstTokenAt(time.Millisecond)},
@@ -481,38 +482,38 @@ func TestAnalyze_Counts(t *testing.T) {
 		"stalls": {
 			request:  Request{Duration: 3 * time.Second},
 			chunks:   contents(0, 501, 1001, 1600),
-			expected: Latency{ChunkCount: Known(int64(4)), TokenCount: Known(int64(4)), StallCount: 2},
+			expected: Latency{ChunkCount: optional.Of(int64(4)), TokenCount: optional.Of(int64(4)), StallCount: 2},
 		},
 		"counted tokens of a request without duration": {
 			request:  Request{LastChunksDropped: 3},
 			chunks:   []chunk{{0, 5, timeline.Content}, {0, 2, timeline.Content}},
-			expected: Latency{ChunkCount: Known(int64(5)), TokenCount: Known(int64(10))},
+			expected: Latency{ChunkCount: optional.Of(int64(5)), TokenCount: optional.Of(int64(10))},
 		},
 		"clock goes back twice": {
 			request: Request{Duration: time.Second},
 			chunks:  contents(10, 5, 20, 15, 30),
 			expected: Latency{
-				ChunkCount: Known(int64(5)), TokenCount: Known(int64(5)), ClockAnomalies: 2, Rejected: [NumReasons]int64{Negative: 2},
+				ChunkCount: optional.Of(int64(5)), TokenCount: optional.Of(int64(5)), ClockAnomalies: 2, Rejected: [NumReasons]int64{Negative: 2},
 			},
 		},
 		"first chunk before the start": { // TTFT, TTFO and prefill are negative
 			request: Request{Duration: time.Second},
 			chunks:  contents(-10, 5),
 			expected: Latency{
-				ChunkCount: Known(int64(2)), TokenCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [NumReasons]int64{Negative: 3},
+				ChunkCount: optional.Of(int64(2)), TokenCount: optional.Of(int64(2)), ClockAnomalies: 1, Rejected: [NumReasons]int64{Negative: 3},
 			},
 		},
 		"gap longer than the request, end before the last chunk": {
 			request: Request{Duration: 100 * ms},
 			chunks:  contents(10, 120), // gap and decode: 110
 			expected: Latency{
-				ChunkCount: Known(int64(2)), TokenCount: Known(int64(2)), ClockAnomalies: 1, Rejected: [NumReasons]int64{LongerThanRequest: 2},
+				ChunkCount: optional.Of(int64(2)), TokenCount: optional.Of(int64(2)), ClockAnomalies: 1, Rejected: [NumReasons]int64{LongerThanRequest: 2},
 			},
 		},
 		"end before the start, no chunks": {
 			request: Request{Duration: -5},
 			expected: Latency{
-				ChunkCount: Known(int64(0)), ClockAnomalies: 1, Rejected: [NumReasons]int64{Negative: 1},
+				ChunkCount: optional.Of(int64(0)), ClockAnomalies: 1, Rejected: [NumReasons]int64{Negative: 1},
 			},
 		},
 	}
@@ -545,7 +546,7 @@ func TestAnalyze_Outcome(t *testing.T) {
 		"incomplete":                          {Request{Outcome: "incomplete"}, one, names.OutcomeIncomplete},
 		"incomplete without a token":          {Request{Outcome: "incomplete"}, nil, names.OutcomeIncomplete},
 		"success without tokens":              {Request{Outcome: "success"}, nil, names.OutcomeError},
-		"success with usage only":             {Request{Outcome: "success", OutputTokens: Known(int64(9))}, nil, names.OutcomeError},
+		"success with usage only":             {Request{Outcome: "success", OutputTokens: optional.Of(int64(9))}, nil, names.OutcomeError},
 		"success with a reported first token": {Request{Outcome: "success", FirstToken: firstTokenAt(ms)}, nil, names.OutcomeSuccess},
 		"tokens not observed":                 {Request{TokensNotObserved: true}, nil, names.OutcomeSuccess},
 		"tokens not observed, status error":   {Request{TokensNotObserved: true, Failed: true}, nil, names.OutcomeError},
@@ -578,7 +579,7 @@ func TestAnalyze_MalformedTimeline(t *testing.T) {
 func TestAnalyzer_KeepsNothingOfEarlierRequests(t *testing.T) {
 	a := NewAnalyzer(Options{StallThreshold: ms, Fluidity: Deadlines{FirstToken: ms, NextToken: ms}})
 	before := []chunk{{1, 3, timeline.Content}, {500, 5, timeline.ToolCall}, {400, 2, timeline.Content}}
-	_, err := a.Analyze(Request{Duration: time.Second, OutputTokens: Known(int64(4))}, pack(t, before))
+	_, err := a.Analyze(Request{Duration: time.Second, OutputTokens: optional.Of(int64(4))}, pack(t, before))
 	require.NoError(t, err)
 	l, err := a.Analyze(Request{Duration: time.Second}, pack(t, nil))
 	require.NoError(t, err)

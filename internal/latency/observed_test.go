@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
 // Observations of instrumentations that do not record every token. The expected
@@ -21,7 +23,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		estimated []Quantity
 	}{
 		"duration and usage only": {
-			request:  Request{Duration: 500 * ms, TokensNotObserved: true, OutputTokens: Known(int64(10))},
+			request:  Request{Duration: 500 * ms, TokensNotObserved: true, OutputTokens: optional.Of(int64(10))},
 			expected: want{RequestDuration: 0.5, RequestTokenRate: 20},
 		},
 		"duration only": {
@@ -30,7 +32,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"first token reported by a frame: all that depends on it is estimated": {
 			request: Request{
-				Duration: 500 * ms, TokensNotObserved: true, OutputTokens: Known(int64(11)),
+				Duration: 500 * ms, TokensNotObserved: true, OutputTokens: optional.Of(int64(11)),
 				FirstToken: [NumTimeSources]Milestone{AbsoluteTime: {Offset: 100 * ms, Known: true, Estimated: true}},
 			},
 			expected: want{
@@ -53,7 +55,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"last token reported": {
 			request: Request{
-				Duration: 500 * ms, TokensNotObserved: true, OutputTokens: Known(int64(11)), FirstToken: firstTokenAt(100 * ms), LastToken: Known(300 * ms),
+				Duration: 500 * ms, TokensNotObserved: true, OutputTokens: optional.Of(int64(11)), FirstToken: firstTokenAt(100 * ms), LastToken: optional.Of(300 * ms),
 			},
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.02, OutputTokenRate: 50, RequestTokenRate: 22,
@@ -63,8 +65,8 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"phases reported by an engine take precedence, and TPOT is exact": {
 			request: Request{
-				Duration: time.Second, TokensNotObserved: true, OutputTokens: Known(int64(11)), FirstToken: firstTokenAt(300 * ms),
-				Queue: Known(50 * ms), Prefill: Known(200 * ms), Decode: Known(600 * ms),
+				Duration: time.Second, TokensNotObserved: true, OutputTokens: optional.Of(int64(11)), FirstToken: firstTokenAt(300 * ms),
+				Queue: optional.Of(50 * ms), Prefill: optional.Of(200 * ms), Decode: optional.Of(600 * ms),
 			},
 			expected: want{
 				RequestDuration: 1, TimeToFirstToken: 0.3, TimePerOutputToken: 0.06, OutputTokenRate: 10 / 0.6, RequestTokenRate: 11,
@@ -73,7 +75,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"prefill of an engine that includes the queue": {
 			request: Request{
-				Duration: time.Second, TokensNotObserved: true, FirstToken: firstTokenAt(300 * ms), Prefill: Known(300 * ms), PrefillEstimated: true,
+				Duration: time.Second, TokensNotObserved: true, FirstToken: firstTokenAt(300 * ms), Prefill: optional.Of(300 * ms), PrefillEstimated: true,
 			},
 			expected: want{
 				RequestDuration: 1, TimeToFirstToken: 0.3, PrefillDuration: 0.3, DecodeDuration: 0.7, DecodeShare: 0.7,
@@ -82,7 +84,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"decode of a gateway that includes the network": {
 			request: Request{
-				Duration: time.Second, TokensNotObserved: true, Decode: Known(600 * ms), DecodeEstimated: true, OutputTokens: Known(int64(11)),
+				Duration: time.Second, TokensNotObserved: true, Decode: optional.Of(600 * ms), DecodeEstimated: true, OutputTokens: optional.Of(int64(11)),
 			},
 			expected: want{
 				RequestDuration: 1, DecodeDuration: 0.6, TimePerOutputToken: 0.06, OutputTokenRate: 10 / 0.6, RequestTokenRate: 11,
@@ -91,12 +93,12 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"phases outside the request are rejected": {
 			request: Request{
-				Duration: 400 * ms, TokensNotObserved: true, Queue: Known(-ms), Prefill: Known(401 * ms), Decode: Known(time.Hour),
+				Duration: 400 * ms, TokensNotObserved: true, Queue: optional.Of(-ms), Prefill: optional.Of(401 * ms), Decode: optional.Of(time.Hour),
 			},
 			expected: want{RequestDuration: 0.4},
 		},
 		"frames and usage: no output channel, all estimated": {
-			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, OutputTokens: Known(int64(3))},
+			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, OutputTokens: optional.Of(int64(3))},
 			chunks:  contents(100, 200, 220, 260, 300), // role, three tokens, finish
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.1, OutputTokenRate: 10, RequestTokenRate: 6,
@@ -116,7 +118,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			},
 		},
 		"frames and a reported first token: it takes precedence over the first frame": {
-			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, OutputTokens: Known(int64(3)), FirstToken: firstTokenAt(200 * ms)},
+			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, OutputTokens: optional.Of(int64(3)), FirstToken: firstTokenAt(200 * ms)},
 			chunks:  contents(100, 200, 220, 260, 300),
 			expected: want{
 				RequestDuration: 0.5, TimeToFirstToken: 0.2, TimePerOutputToken: 0.05, OutputTokenRate: 20, RequestTokenRate: 6,
@@ -125,7 +127,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []Quantity{TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
 		},
 		"oldest frames dropped: no first token and no decode": {
-			request:  Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7, OutputTokens: Known(int64(11))},
+			request:  Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7, OutputTokens: optional.Of(int64(11))},
 			chunks:   contents(100, 200, 220),
 			expected: want{RequestDuration: 0.5, RequestTokenRate: 22, StallDuration: 0},
 			estimated: []Quantity{
@@ -134,7 +136,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		},
 		"oldest frames dropped, first token reported": {
 			request: Request{
-				Duration: 500 * ms, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7, OutputTokens: Known(int64(11)), FirstToken: firstTokenAt(20 * ms),
+				Duration: 500 * ms, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7, OutputTokens: optional.Of(int64(11)), FirstToken: firstTokenAt(20 * ms),
 			},
 			chunks: contents(100, 200, 220),
 			expected: want{
@@ -144,7 +146,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []Quantity{TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
 		},
 		"start not seen: no quantity counts from it": {
-			request: Request{Duration: 200 * ms, StartUnknown: true, Queue: Known(time.Duration(0))},
+			request: Request{Duration: 200 * ms, StartUnknown: true, Queue: optional.Of(time.Duration(0))},
 			chunks:  contents(0, 20, 60),
 			expected: want{
 				TimePerOutputToken: 0.03, OutputTokenRate: 1 / 0.03, DecodeDuration: 0.06, StallDuration: 0,
@@ -166,12 +168,12 @@ func TestAnalyze_ChunkCountOfFrames(t *testing.T) {
 
 	frames := Request{Duration: time.Second, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7}
 	l := analyze(t, standard, frames, contents(100, 200, 220))
-	require.Equal(t, Known(int64(10)), l.ChunkCount)
+	require.Equal(t, optional.Of(int64(10)), l.ChunkCount)
 	require.True(t, l.InterToken[P50].Estimated)
 	require.InDelta(t, 0.1, l.InterChunk[Max].Value, 1e-12, "gaps between remaining frames are kept")
 	require.False(t, l.TokenCount.Known, "frames are not tokens")
 
-	frames = Request{Duration: time.Second, Frames: true, OutputTokens: Known(int64(2))}
+	frames = Request{Duration: time.Second, Frames: true, OutputTokens: optional.Of(int64(2))}
 	require.EqualValues(t, -1, analyze(t, standard, frames, contents(100, 200, 220)).TokenCountMismatch)
 }
 

@@ -3,7 +3,11 @@
 
 package latency
 
-import "time"
+import (
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+)
 
 // Request is what an instrumentation observed of one request, besides its
 // timeline. All times are relative to the request's start.
@@ -14,10 +18,10 @@ type Request struct {
 	// count from the start are then unknown.
 	StartUnknown bool
 	// Queue is the time until the engine scheduled the request.
-	Queue Optional[time.Duration]
+	Queue optional.Value[time.Duration]
 	// Prefill and Decode are the phases as measured by the engine. They take
 	// precedence over the token times.
-	Prefill, Decode Optional[time.Duration]
+	Prefill, Decode optional.Value[time.Duration]
 	// PrefillEstimated and DecodeEstimated mean that the reported phase includes other
 	// time, such as the queue or the network.
 	PrefillEstimated, DecodeEstimated bool
@@ -26,11 +30,11 @@ type Request struct {
 	// precedence.
 	FirstToken [NumTimeSources]Milestone
 	// LastToken is the reported time of the last token. A timeline takes precedence.
-	LastToken Optional[time.Duration]
+	LastToken optional.Value[time.Duration]
 	// ReportedGaps holds the reported gaps. A timeline takes precedence.
 	ReportedGaps ReportedGaps
 	// OutputTokens is the reported number of output tokens, reasoning included.
-	OutputTokens Optional[int64]
+	OutputTokens optional.Value[int64]
 	// FirstChunksDropped and LastChunksDropped count the chunks that a limit dropped
 	// from the beginning and the end of the timeline.
 	FirstChunksDropped, LastChunksDropped int64

@@ -6,6 +6,7 @@ package series
 import (
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -32,9 +33,9 @@ type Request struct {
 	// Gaps are the limits of the distributions.
 	Gaps GapLimits
 
-	values        [singleValues]optional
+	values        [singleValues]optional.Value[float64]
 	distributions [quantities - singleValues]Distribution
-	counts        [counts]optional
+	counts        [counts]optional.Value[float64]
 }
 
 // Distribution is the distribution of one quantity within one request.
@@ -64,18 +65,13 @@ func (l *GapLimits) allow(values *sketch.Encoded) bool {
 		(l.Sum == 0 || values.Sum() <= l.Sum)
 }
 
-type optional struct {
-	value float64
-	ok    bool
-}
-
 // SetValue sets a quantity that has one value per request. v must be finite and not
 // negative.
-func (r *Request) SetValue(q Quantity, v float64) { r.values[q] = optional{v, true} }
+func (r *Request) SetValue(q Quantity, v float64) { r.values[q] = optional.Of(v) }
 
 // Value returns the value of a quantity. ok is false if it was not set.
 func (r *Request) Value(q Quantity) (v float64, ok bool) {
-	return r.values[q].value, r.values[q].ok
+	return r.values[q].Value, r.values[q].Known
 }
 
 // SetDistribution sets a quantity that has many values per request: InterTokenLatency
@@ -92,9 +88,9 @@ func (r *Request) Distribution(q Quantity) *Distribution {
 
 // SetCount sets what the request adds to a sum of its series: a whole number of tokens
 // or stalls, or seconds. n must be finite and not negative.
-func (r *Request) SetCount(c Count, n float64) { r.counts[c] = optional{n, true} }
+func (r *Request) SetCount(c Count, n float64) { r.counts[c] = optional.Of(n) }
 
 // Count returns what the request adds to a sum. ok is false if it was not set.
 func (r *Request) Count(c Count) (n float64, ok bool) {
-	return r.counts[c].value, r.counts[c].ok
+	return r.counts[c].Value, r.counts[c].Known
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -26,7 +27,7 @@ type series struct {
 	expired  bool
 	page     page
 	outcomes [outcomes]*outcomeSeries
-	counts   [counts]optional
+	counts   [counts]optional.Value[float64]
 	verdicts verdictCounters
 }
 
@@ -95,7 +96,7 @@ func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malfor
 func (s *series) count(r *Request) {
 	for c := range counts {
 		if n, ok := r.Count(c); ok {
-			s.counts[c] = optional{s.counts[c].value + n, true}
+			s.counts[c] = optional.Of(s.counts[c].Value + n)
 		}
 	}
 }

@@ -6,6 +6,7 @@ package series
 import (
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -23,12 +24,12 @@ type Snapshot struct {
 	// names.
 	SLOs []SLOSnapshot
 
-	counts [counts]optional
+	counts [counts]optional.Value[float64]
 }
 
 // Count returns the sum over all requests. ok is false if no request reported it.
 func (s *Snapshot) Count(c Count) (n float64, ok bool) {
-	return s.counts[c].value, s.counts[c].ok
+	return s.counts[c].Value, s.counts[c].Known
 }
 
 // SLOSnapshot holds the verdict counters of one SLO.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
@@ -49,7 +50,7 @@ var dynamo = reader{
 		perChunk := o.Vantage == vantage.Engine // the frontend divides a gap by its chunk's tokens
 		switch key {
 		case "ttft_ms":
-			o.streaming = latency.Known(true) // Dynamo times the tokens of every answer
+			o.streaming = optional.Of(true) // Dynamo times the tokens of every answer
 		case "avg_itl_ms":
 			gaps[latency.Mean] = measure(time.Millisecond, v, perChunk, &o.Unusable)
 		case "itl_p50_ms":

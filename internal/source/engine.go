@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
 // Attributes that several engines write, in seconds.
@@ -58,7 +59,7 @@ func readEngine(o *Observation, key string, v pcommon.Value) {
 
 // setDuration keeps the request's duration as the engine measured it. The span may end later than
 // the request, never earlier.
-func (o *Observation) setDuration(measured latency.Optional[time.Duration]) {
+func (o *Observation) setDuration(measured optional.Value[time.Duration]) {
 	switch {
 	case !measured.Known:
 	case 0 < measured.Value && measured.Value <= o.Request.Duration:

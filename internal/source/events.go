@@ -6,8 +6,8 @@ package source
 import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -55,7 +55,7 @@ func (o *Observation) readEvents(r *reader, span ptrace.Span, frames *timeline.T
 		case firstToken:
 			o.setFirstTokenEvent(span, event, false)
 		case lastToken:
-			o.Request.LastToken = latency.Known(sinceStart(span, event))
+			o.Request.LastToken = optional.Of(sinceStart(span, event))
 		default:
 			if r.event != nil {
 				r.event(o, span, event)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
 // atEnd is how close to the span's end an event counts as stamped there: some instrumentations add
@@ -18,7 +19,7 @@ const atEnd = time.Millisecond
 
 // setFirstChunk keeps a time to the first chunk that lies within the request, and counts any other
 // as rejected.
-func (o *Observation) setFirstChunk(d latency.Optional[time.Duration], rank uint8) {
+func (o *Observation) setFirstChunk(d optional.Value[time.Duration], rank uint8) {
 	switch {
 	case !d.Known:
 	case d.Value < 0:
@@ -31,7 +32,7 @@ func (o *Observation) setFirstChunk(d latency.Optional[time.Duration], rank uint
 }
 
 // setFirstChunkAt keeps the Unix time of the first chunk, in nanoseconds.
-func (o *Observation) setFirstChunkAt(unixNano latency.Optional[int64], estimated bool) {
+func (o *Observation) setFirstChunkAt(unixNano optional.Value[int64], estimated bool) {
 	if !unixNano.Known {
 		return
 	}

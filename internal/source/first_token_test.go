@@ -11,6 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -106,7 +107,7 @@ func TestDroppedEvents_NoFirstToken(t *testing.T) {
 			for _, q := range []latency.Quantity{latency.TimeToFirstToken, latency.PrefillDuration, latency.DecodeDuration, latency.TimePerOutputToken} {
 				require.False(t, l.Measures[q].Known, q)
 			}
-			require.Equal(t, latency.Known(int64(3+9)), l.ChunkCount)
+			require.Equal(t, optional.Of(int64(3+9)), l.ChunkCount)
 			for statistic, m := range l.InterToken { // the gaps are correct, but cover only part of the stream
 				require.InEpsilon(t, gaps[statistic].Value, m.Value, 0.01)
 				require.True(t, m.Known && m.Estimated)
@@ -135,7 +136,7 @@ func TestFrames_AreNotTokens(t *testing.T) {
 	}
 	o, l := c.latency(t)
 	require.True(t, o.Request.Frames)
-	require.Equal(t, latency.Known(int64(5)), l.ChunkCount)
+	require.Equal(t, optional.Of(int64(5)), l.ChunkCount)
 	require.EqualValues(t, 3-5, l.TokenCountMismatch)
 	require.Equal(t, about((0.3-0.1)/(3-1)), l.Measures[latency.TimePerOutputToken])
 	require.Equal(t, exactly(3/1.0), l.Measures[latency.RequestTokenRate])

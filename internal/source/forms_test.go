@@ -11,6 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
 // Each value is a first chunk after 250 ms, in the attribute's unit and in every type that it comes in.
@@ -116,13 +117,13 @@ func TestTimeText_Layouts(t *testing.T) {
 }
 
 func TestDurationText(t *testing.T) {
-	tests := map[string]latency.Optional[time.Duration]{
-		"1.23ms":       latency.Known(1230 * time.Microsecond),
-		"532µs":        latency.Known(532 * time.Microsecond),
-		"2.5s":         latency.Known(2500 * ms),
-		"900ns":        latency.Known(900 * time.Nanosecond),
-		"1.234567891s": latency.Known(1_234_567_891 * time.Nanosecond),
-		"0ns":          latency.Known(time.Duration(0)),
+	tests := map[string]optional.Value[time.Duration]{
+		"1.23ms":       optional.Of(1230 * time.Microsecond),
+		"532µs":        optional.Of(532 * time.Microsecond),
+		"2.5s":         optional.Of(2500 * ms),
+		"900ns":        optional.Of(900 * time.Nanosecond),
+		"1.234567891s": optional.Of(1_234_567_891 * time.Nanosecond),
+		"0ns":          optional.Of(time.Duration(0)),
 		"12":           {},
 		"soon":         {},
 		"":             {},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
@@ -33,7 +34,7 @@ type Observation struct {
 
 	start pcommon.Timestamp
 	// streaming is what the span reports; unknown if it has no such attribute.
-	streaming latency.Optional[bool]
+	streaming optional.Value[bool]
 	// firstChunkIsFrame is the reader's field of that name, unless the span is more precise.
 	firstChunkIsFrame bool
 }
@@ -49,8 +50,8 @@ type Reported struct {
 	Rank uint8
 }
 
-func (r Reported) number() latency.Optional[int64] {
-	return latency.Optional[int64]{Value: r.Tokens, Known: r.Known}
+func (r Reported) number() optional.Value[int64] {
+	return optional.Value[int64]{Value: r.Tokens, Known: r.Known}
 }
 
 // set keeps a value of a standard attribute unless a more trusted one is known.

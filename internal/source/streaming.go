@@ -8,6 +8,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
@@ -48,7 +49,7 @@ func (o *Observation) isWhole(r *reader) bool {
 func (o *Observation) discardTokenTimes() {
 	o.Standard[names.TimeToFirstChunk] = Reported{}
 	o.Request.FirstToken = [latency.NumTimeSources]latency.Milestone{}
-	o.Request.LastToken = latency.Optional[time.Duration]{}
+	o.Request.LastToken = optional.Value[time.Duration]{}
 	o.Request.ReportedGaps = latency.ReportedGaps{}
 	o.Request.Frames, o.Request.FirstChunksDropped = false, 0
 	o.Timeline = timeline.Walk{}

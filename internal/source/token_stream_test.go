@@ -14,6 +14,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
@@ -47,8 +48,8 @@ func TestTokenStream_AllAttributes(t *testing.T) {
 	require.Equal(t, vantage.Client, o.Vantage)
 	require.Equal(t, latency.Request{
 		Duration:          time.Second,
-		Queue:             latency.Known(12_300 * time.Microsecond),
-		OutputTokens:      latency.Known(int64(12)),
+		Queue:             optional.Of(12_300 * time.Microsecond),
+		OutputTokens:      optional.Of(int64(12)),
 		LastChunksDropped: 3,
 		Frames:            true,
 		Outcome:           "cancelled",
@@ -113,29 +114,29 @@ func TestTokenStream_UnreadableTimeline(t *testing.T) {
 
 // Instrumentations and encodings send the same number in different types.
 func TestNumbers_OfEveryType(t *testing.T) {
-	type optional = latency.Optional[int64]
+	type number = optional.Value[int64]
 	integers := map[string]struct {
 		value    any
-		expected optional
+		expected number
 	}{
-		"integer":               {int64(12), latency.Known(int64(12))},
-		"negative":              {int64(-1), optional{}},
-		"double":                {12.0, latency.Known(int64(12))},
-		"string":                {"12", latency.Known(int64(12))},
-		"string of a double":    {"12.0", latency.Known(int64(12))},
-		"largest":               {"9223372036854775807", latency.Known(int64(math.MaxInt64))},
-		"half a token":          {0.5, optional{}},
-		"beyond 64 bits":        {1e300, optional{}},
-		"just beyond 64 bits":   {float64(1 << 63), optional{}},
-		"not a number":          {math.NaN(), optional{}},
-		"infinite":              {math.Inf(1), optional{}},
-		"infinite, as a string": {"Inf", optional{}},
-		"text":                  {"twelve", optional{}},
-		"empty":                 {"", optional{}},
-		"boolean":               {true, optional{}},
-		"bytes":                 {[]byte{12}, optional{}},
-		"list":                  {[]any{int64(12)}, optional{}},
-		"nothing":               {nil, optional{}},
+		"integer":               {int64(12), optional.Of(int64(12))},
+		"negative":              {int64(-1), number{}},
+		"double":                {12.0, optional.Of(int64(12))},
+		"string":                {"12", optional.Of(int64(12))},
+		"string of a double":    {"12.0", optional.Of(int64(12))},
+		"largest":               {"9223372036854775807", optional.Of(int64(math.MaxInt64))},
+		"half a token":          {0.5, number{}},
+		"beyond 64 bits":        {1e300, number{}},
+		"just beyond 64 bits":   {float64(1 << 63), number{}},
+		"not a number":          {math.NaN(), number{}},
+		"infinite":              {math.Inf(1), number{}},
+		"infinite, as a string": {"Inf", number{}},
+		"text":                  {"twelve", number{}},
+		"empty":                 {"", number{}},
+		"boolean":               {true, number{}},
+		"bytes":                 {[]byte{12}, number{}},
+		"list":                  {[]any{int64(12)}, number{}},
+		"nothing":               {nil, number{}},
 	}
 	for name, test := range integers {
 		t.Run("tokens: "+name, func(t *testing.T) {
@@ -149,16 +150,16 @@ func TestNumbers_OfEveryType(t *testing.T) {
 		})
 	}
 
-	type duration = latency.Optional[time.Duration]
+	type duration = optional.Value[time.Duration]
 	durations := map[string]struct {
 		value    any
 		expected duration
 	}{
-		"double":                  {0.25, latency.Known(250 * time.Millisecond)},
-		"rounded to a nanosecond": {0.0030000000004, latency.Known(3 * time.Millisecond)},
-		"integer":                 {int64(2), latency.Known(2 * time.Second)},
-		"string":                  {"0.25", latency.Known(250 * time.Millisecond)},
-		"negative":                {-1.0, latency.Known(-time.Second)}, // package latency rejects it
+		"double":                  {0.25, optional.Of(250 * time.Millisecond)},
+		"rounded to a nanosecond": {0.0030000000004, optional.Of(3 * time.Millisecond)},
+		"integer":                 {int64(2), optional.Of(2 * time.Second)},
+		"string":                  {"0.25", optional.Of(250 * time.Millisecond)},
+		"negative":                {-1.0, optional.Of(-time.Second)}, // package latency rejects it
 		"beyond 292 years":        {1e10, duration{}},
 		"not a number":            {math.NaN(), duration{}},
 		"with a unit":             {"250ms", duration{}},

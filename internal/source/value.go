@@ -13,18 +13,19 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
 // The functions of this file read an attribute in every form that instrumentations send. Those with
 // a parameter unusable add one to it for a value that they cannot read.
 
 // integer reads a whole number.
-func integer(v pcommon.Value, unusable *int64) latency.Optional[int64] {
+func integer(v pcommon.Value, unusable *int64) optional.Value[int64] {
 	n, ok := attribute.Integer(v)
 	if !ok {
 		*unusable++
 	}
-	return latency.Optional[int64]{Value: n, Known: ok}
+	return optional.Value[int64]{Value: n, Known: ok}
 }
 
 // maxCount is larger than any real count, and small enough that sums of counts do not overflow.
@@ -41,14 +42,14 @@ func count(v pcommon.Value, unusable *int64) int64 {
 }
 
 // durationIn reads a number of units, rounded to the nanosecond.
-func durationIn(unit time.Duration, v pcommon.Value, unusable *int64) latency.Optional[time.Duration] {
+func durationIn(unit time.Duration, v pcommon.Value, unusable *int64) optional.Value[time.Duration] {
 	if f, ok := attribute.Number(v); ok {
 		if nanos := math.Round(f * float64(unit)); math.Abs(nanos) < 1<<63 {
-			return latency.Known(time.Duration(nanos))
+			return optional.Of(time.Duration(nanos))
 		}
 	}
 	*unusable++
-	return latency.Optional[time.Duration]{}
+	return optional.Value[time.Duration]{}
 }
 
 // measure reads a number of units as a statistic in seconds, without rounding.
@@ -62,31 +63,31 @@ func measure(unit time.Duration, v pcommon.Value, estimated bool, unusable *int6
 }
 
 // durationText reads a text with a unit, such as 532µs.
-func durationText(v pcommon.Value, unusable *int64) latency.Optional[time.Duration] {
+func durationText(v pcommon.Value, unusable *int64) optional.Value[time.Duration] {
 	if d, err := time.ParseDuration(v.Str()); err == nil {
-		return latency.Known(d)
+		return optional.Of(d)
 	}
 	*unusable++
-	return latency.Optional[time.Duration]{}
+	return optional.Value[time.Duration]{}
 }
 
 // timeLayouts are the forms of ISO 8601 that instrumentations use. A time without a zone is in UTC.
 var timeLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999"}
 
 // timeText reads a time as Unix time in nanoseconds. The text may be a quoted JSON string.
-func timeText(v pcommon.Value, unusable *int64) latency.Optional[int64] {
+func timeText(v pcommon.Value, unusable *int64) optional.Value[int64] {
 	text := strings.Trim(v.Str(), `"`)
 	for _, layout := range timeLayouts {
 		if t, err := time.Parse(layout, text); err == nil {
-			return latency.Known(t.UnixNano())
+			return optional.Of(t.UnixNano())
 		}
 	}
 	*unusable++
-	return latency.Optional[int64]{}
+	return optional.Value[int64]{}
 }
 
 // boolean reads a boolean, which may be sent as a text. Any other value is unknown.
-func boolean(v pcommon.Value) latency.Optional[bool] {
+func boolean(v pcommon.Value) optional.Value[bool] {
 	b, err := strconv.ParseBool(v.AsString())
-	return latency.Optional[bool]{Value: b, Known: err == nil}
+	return optional.Value[bool]{Value: b, Known: err == nil}
 }

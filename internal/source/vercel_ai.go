@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
@@ -33,7 +33,7 @@ var vercelAI = reader{
 		case vercelOperation:
 			o.set(names.OperationName, Reported{Text: "chat", Rank: readerRank})
 			if strings.HasSuffix(v.Str(), vercelGenerate) {
-				o.streaming = latency.Known(false)
+				o.streaming = optional.Of(false)
 			}
 		case "ai.model.provider":
 			// The Responses API reports in its first chunk that the response was created.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
 // logRecord is an encoded LogRecord with the fields that every token event has. Its body
@@ -139,7 +140,7 @@ func (r *logRecord) usage() (usage assembly.Usage, err error) {
 	}
 	for _, count := range [...]struct {
 		name string
-		to   *assembly.Count
+		to   *optional.Value[int64]
 	}{
 		{names.LogInputTokens, &usage.Input},
 		{names.LogOutputTokens, &usage.Output},
@@ -153,7 +154,7 @@ func (r *logRecord) usage() (usage assembly.Usage, err error) {
 		if value.Kind == EmptyValue {
 			continue
 		}
-		if count.to.N, count.to.Known = value.integer(); !count.to.Known {
+		if count.to.Value, count.to.Known = value.integer(); !count.to.Known {
 			return usage, invalid("usage.%s must be between 0 and %d", count.name, assembly.MaxCount)
 		}
 	}

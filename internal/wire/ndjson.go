@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -218,7 +219,7 @@ func (n *NDJSON) usage() (usage assembly.Usage, err error) {
 		return usage, invalid("usage must be an object of token counts")
 	}
 	for o := openTrusted(n.fields[fieldUsage].raw); o.next(); {
-		var count *assembly.Count
+		var count *optional.Value[int64]
 		name, _ := o.key.unquote(&n.scratch)
 		switch string(name) {
 		case "input_tokens":
@@ -237,7 +238,7 @@ func (n *NDJSON) usage() (usage assembly.Usage, err error) {
 		if !ok {
 			return usage, invalid("usage.%s must be between 0 and %d", name, assembly.MaxCount)
 		}
-		*count = assembly.Count{N: int64(min(reported, math.MaxInt64)), Known: true}
+		*count = optional.Value[int64]{Value: int64(min(reported, math.MaxInt64)), Known: true}
 	}
 	return usage, nil
 }

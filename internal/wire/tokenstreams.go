@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
@@ -278,7 +279,7 @@ func readUsage(usage *assembly.Usage, message []byte) error {
 		if f.kind != protowire.VarintType {
 			continue
 		}
-		count := assembly.Count{N: int64(min(f.number, math.MaxInt64)), Known: true}
+		count := optional.Value[int64]{Value: int64(min(f.number, math.MaxInt64)), Known: true}
 		switch f.num {
 		case usageInput:
 			usage.Input = count

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
@@ -95,11 +96,11 @@ func referenceStream(t *testing.T, resource *resourcev1.Resource, stream *tokenp
 		}
 	}
 	if e := stream.GetEnd(); e != nil {
-		count := func(n *uint64) assembly.Count {
+		count := func(n *uint64) optional.Value[int64] {
 			if n == nil {
-				return assembly.Count{}
+				return optional.Value[int64]{}
 			}
-			return assembly.Count{N: int64(min(*n, math.MaxInt64)), Known: true}
+			return optional.Value[int64]{Value: int64(min(*n, math.MaxInt64)), Known: true}
 		}
 		usage := e.GetUsage()
 		if usage == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
@@ -120,19 +121,19 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 		span.Status().SetMessage(end.Error)
 	}
 	for _, count := range [...]struct {
-		key string
-		assembly.Count
+		key    string
+		tokens optional.Value[int64]
 	}{
 		{names.GenAIInputTokens, end.Usage.Input},
 		{names.GenAIOutputTokens, end.Usage.Output},
 		{names.GenAIReasoningTokens, end.Usage.Reasoning},
 		{names.GenAICacheReadInputTokens, end.Usage.CachedInput},
 	} {
-		if !count.Known {
+		if !count.tokens.Known {
 			continue
 		}
 		if value, exists := attributes.GetOrPutEmpty(count.key); !exists {
-			value.SetInt(count.N)
+			value.SetInt(count.tokens.Value)
 		}
 	}
 	if end.FinishReason != "" {

@@ -1,0 +1,14 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package optional holds values that may be unknown.
+package optional
+
+// Value is a value that may be unknown. Its zero value is unknown.
+type Value[T any] struct {
+	Value T
+	Known bool
+}
+
+// Of returns a known value.
+func Of[T any](v T) Value[T] { return Value[T]{v, true} }
