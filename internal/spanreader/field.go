@@ -4,65 +4,48 @@
 package spanreader
 
 import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// field is an attribute that the reader reads.
+// field is an attribute that the reader reads, and how.
 type field struct {
 	name string
-	kind kind
-	// which is the series.Quantity, series.Count or slo.Verdict of the attribute.
-	which uint8
+	read func(*reader, pcommon.Value)
 }
 
-type kind uint8
-
-const (
-	isOutcome kind = iota
-	isVantage
-	isVerdicts
-	isValue
-	isCount
-	isStallDuration
-	isTokenCount
-	isClockAnomalies
-	isTokenSketch
-	isChunkSketch
-	isLongestTokenGap
-	isLongestChunkGap
-)
-
 var fields = [...]field{
-	{names.Outcome, isOutcome, 0},
-	{names.Vantage, isVantage, 0},
-	{names.SLOMet, isVerdicts, uint8(slo.Good)},
-	{names.SLOBreached, isVerdicts, uint8(slo.Bad)},
-	{names.SLONotEligible, isVerdicts, uint8(slo.NotEligible)},
+	{names.Outcome, (*reader).outcome},
+	{names.Vantage, func(r *reader, v pcommon.Value) { r.request.Vantage = labelValue(v) }},
+	{names.SLOMet, func(r *reader, v pcommon.Value) { r.verdicts(slo.Good, v) }},
+	{names.SLOBreached, func(r *reader, v pcommon.Value) { r.verdicts(slo.Bad, v) }},
+	{names.SLONotEligible, func(r *reader, v pcommon.Value) { r.verdicts(slo.NotEligible, v) }},
 
-	{names.TimeToFirstToken, isValue, uint8(series.TimeToFirstToken)},
-	{names.TimeToFirstOutputToken, isValue, uint8(series.TimeToFirstOutputToken)},
-	{names.TimePerOutputToken, isValue, uint8(series.TimePerOutputToken)},
-	{names.RequestDuration, isValue, uint8(series.RequestDuration)},
-	{names.QueueDuration, isValue, uint8(series.QueueDuration)},
-	{names.PrefillDuration, isValue, uint8(series.PrefillDuration)},
-	{names.DecodeDuration, isValue, uint8(series.DecodeDuration)},
-	{names.OutputTokenRate, isValue, uint8(series.OutputTokenRate)},
+	{names.TimeToFirstToken, value(series.TimeToFirstToken)},
+	{names.TimeToFirstOutputToken, value(series.TimeToFirstOutputToken)},
+	{names.TimePerOutputToken, value(series.TimePerOutputToken)},
+	{names.RequestDuration, value(series.RequestDuration)},
+	{names.QueueDuration, value(series.QueueDuration)},
+	{names.PrefillDuration, value(series.PrefillDuration)},
+	{names.DecodeDuration, value(series.DecodeDuration)},
+	{names.OutputTokenRate, value(series.OutputTokenRate)},
 
-	{names.GenAIInputTokens, isCount, uint8(series.InputTokens)},
-	{names.GenAIOutputTokens, isCount, uint8(series.OutputTokens)},
-	{names.GenAIReasoningTokens, isCount, uint8(series.ReasoningTokens)},
-	{names.GenAICacheReadInputTokens, isCount, uint8(series.CachedInputTokens)},
-	{names.StallCount, isCount, uint8(series.Stalls)},
-	{names.StallDuration, isStallDuration, 0},
-	{names.TokenCount, isTokenCount, 0},
-	{names.ClockAnomalies, isClockAnomalies, 0},
+	{names.GenAIInputTokens, count(series.InputTokens, wholeNumber)},
+	{names.GenAIOutputTokens, count(series.OutputTokens, wholeNumber)},
+	{names.GenAIReasoningTokens, count(series.ReasoningTokens, wholeNumber)},
+	{names.GenAICacheReadInputTokens, count(series.CachedInputTokens, wholeNumber)},
+	{names.StallCount, count(series.Stalls, wholeNumber)},
+	{names.StallDuration, count(series.StallSeconds, number)},
+	{names.TokenCount, func(r *reader, v pcommon.Value) { r.number(&r.tokenCount, v) }},
+	{names.ClockAnomalies, func(r *reader, v pcommon.Value) { r.number(&r.clockAnomalies, v) }},
 
-	{names.InterTokenLatencySketch, isTokenSketch, 0},
-	{names.InterChunkLatencySketch, isChunkSketch, 0},
-	{names.InterTokenLatency + names.SuffixMax, isLongestTokenGap, 0},
-	{names.InterChunkLatency + names.SuffixMax, isLongestChunkGap, 0},
+	{names.InterTokenLatencySketch, func(r *reader, v pcommon.Value) { r.sketch(&r.tokenGaps, v) }},
+	{names.InterChunkLatencySketch, (*reader).chunkSketch},
+	{names.InterTokenLatency + names.SuffixMax, func(r *reader, v pcommon.Value) { r.number(&r.tokenGaps.Max, v) }},
+	{names.InterChunkLatency + names.SuffixMax, func(r *reader, v pcommon.Value) { r.number(&r.chunkGaps.Max, v) }},
 }
 
 // table finds fields by name. A span has about 35 attributes, most of them not ours,

@@ -47,7 +47,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	for key, v := range span.Attributes().All() {
 		r.dimensions.read(values, key, v)
 		if f := fieldOf(key); f != nil {
-			r.take(f, v)
+			f.read(r, v)
 		}
 	}
 	if !r.ours {
@@ -60,39 +60,6 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	return true
 }
 
-// take reads one attribute.
-func (r *reader) take(f *field, v pcommon.Value) {
-	switch f.kind {
-	case isOutcome:
-		r.outcome(v)
-	case isVantage:
-		r.request.Vantage = labelValue(v)
-	case isVerdicts:
-		r.verdicts(slo.Verdict(f.which), v)
-	case isValue:
-		r.value(series.Quantity(f.which), v)
-	case isCount:
-		r.count(series.Count(f.which), v)
-	case isStallDuration:
-		if n, ok := r.accept(number(v)); ok {
-			r.request.SetCount(series.StallSeconds, n)
-		}
-	case isTokenCount:
-		r.number(&r.tokenCount, v)
-	case isClockAnomalies:
-		r.number(&r.clockAnomalies, v)
-	case isTokenSketch:
-		r.sketch(&r.tokenGaps, v)
-	case isChunkSketch:
-		r.ownChunkGaps = true
-		r.sketch(&r.chunkGaps, v)
-	case isLongestTokenGap:
-		r.number(&r.tokenGaps.Max, v)
-	case isLongestChunkGap:
-		r.number(&r.chunkGaps.Max, v)
-	}
-}
-
 // accept counts a rejected value.
 func (r *reader) accept(n float64, reason Reason) (float64, bool) {
 	if reason != accepted {
@@ -101,10 +68,13 @@ func (r *reader) accept(n float64, reason Reason) (float64, bool) {
 	return n, reason == accepted
 }
 
-func (r *reader) value(q series.Quantity, v pcommon.Value) {
-	r.ours = true
-	if n, ok := r.accept(number(v)); ok {
-		r.request.SetValue(q, n)
+// value returns a function that reads a quantity.
+func value(q series.Quantity) func(*reader, pcommon.Value) {
+	return func(r *reader, v pcommon.Value) {
+		r.ours = true
+		if n, ok := r.accept(number(v)); ok {
+			r.request.SetValue(q, n)
+		}
 	}
 }
 
@@ -114,10 +84,18 @@ func (r *reader) number(into *float64, v pcommon.Value) {
 	}
 }
 
-func (r *reader) count(c series.Count, v pcommon.Value) {
-	if n, ok := r.accept(wholeNumber(v)); ok {
-		r.request.SetCount(c, n)
+// count returns a function that reads what the request adds to a sum.
+func count(c series.Count, parse func(pcommon.Value) (float64, Reason)) func(*reader, pcommon.Value) {
+	return func(r *reader, v pcommon.Value) {
+		if n, ok := r.accept(parse(v)); ok {
+			r.request.SetCount(c, n)
+		}
 	}
+}
+
+func (r *reader) chunkSketch(v pcommon.Value) {
+	r.ownChunkGaps = true
+	r.sketch(&r.chunkGaps, v)
 }
 
 func (r *reader) sketch(into *series.Distribution, v pcommon.Value) {
