@@ -4,6 +4,8 @@
 package series
 
 import (
+	"sort"
+
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -28,19 +30,8 @@ var (
 )
 
 // classicIndex returns the classic bucket of v. Bounds are inclusive; values above the
-// last bound go to the bucket after it. It is slices.BinarySearch without NaN handling.
-func classicIndex(bounds []float64, v float64) int {
-	low, high := 0, len(bounds)
-	for low < high {
-		middle := int(uint(low+high) / 2)
-		if bounds[middle] < v {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low
-}
+// last bound go to the bucket after it.
+func classicIndex(bounds []float64, v float64) int { return sort.SearchFloat64s(bounds, v) }
 
 // countClassic counts a sketch into classic buckets. A sketch bucket that contains a
 // bound counts as below it: a value equal to the bound must be below, and a value up

@@ -7,6 +7,7 @@
 package series
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -196,11 +197,7 @@ func (e *Engine) remove(s *series) {
 func (e *Engine) all() []*series {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	all := make([]*series, 0, len(e.series))
-	for _, s := range e.series {
-		all = append(all, s)
-	}
-	return all
+	return slices.Collect(maps.Values(e.series))
 }
 
 // Held returns the number of series, without the overflow series.

@@ -4,9 +4,10 @@
 package series
 
 import (
-	"encoding/binary"
 	"strings"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // MaxLabelLength limits the value of a label, in bytes. Longer values are cut: they
@@ -43,13 +44,9 @@ type Identity struct {
 // vantage, each after its length. Requests with equal keys share a series.
 func (r *Request) AppendKey(key []byte) []byte {
 	for _, v := range r.Dimensions {
-		key = appendValue(key, v)
+		key = protowire.AppendString(key, v)
 	}
-	return appendValue(key, r.Vantage)
-}
-
-func appendValue(key []byte, v string) []byte {
-	return append(binary.AppendUvarint(key, uint64(len(v))), v...)
+	return protowire.AppendString(key, r.Vantage)
 }
 
 // IdentityOf returns the identity that a key stands for.
@@ -71,23 +68,18 @@ func IsKey(key string, dimensions int) bool {
 
 // firstValue returns the first value of a key: that of the first dimension.
 func firstValue(key []byte) []byte {
-	length, n := binary.Uvarint(key)
-	if n <= 0 || length > uint64(len(key)-n) {
-		return nil
-	}
-	return key[n : n+int(length)]
+	first, _ := protowire.ConsumeBytes(key)
+	return first
 }
 
 // valuesOf returns the values of a key. ok is false if the key is malformed.
 func valuesOf(key string) (values []string, ok bool) {
-	for len(key) > 0 {
-		length, n := binary.Uvarint([]byte(key[:min(len(key), binary.MaxVarintLen64)]))
-		if n <= 0 || length > uint64(len(key)-n) {
+	for rest := []byte(key); len(rest) > 0; {
+		value, n := protowire.ConsumeString(rest)
+		if n < 0 {
 			return nil, false
 		}
-		end := n + int(length)
-		values = append(values, key[n:end])
-		key = key[end:]
+		values, rest = append(values, value), rest[n:]
 	}
 	return values, true
 }

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // budgets are the error budgets of one series. Positions are times since the Unix
@@ -62,7 +64,7 @@ func (b *budgets) appendBinary(dst []byte) []byte {
 	var encoded []byte
 	for _, h := range b.histories {
 		encoded = h.AppendBinary(encoded[:0])
-		dst = appendBytes(appendBytes(dst, h.objective.SLO), encoded)
+		dst = protowire.AppendBytes(protowire.AppendString(dst, h.objective.SLO), encoded)
 	}
 	return dst
 }
@@ -79,14 +81,15 @@ func (b *budgets) decode(encoded []byte, objectives map[string]*Objective, now t
 	b.counted = min(time.Duration(counted&(1<<63-1)), now)
 	b.seen = b.counted
 	for rest := encoded[n:]; len(rest) > 0; {
-		var name, history []byte
-		var ok bool
-		if name, rest, ok = cutBytes(rest); ok {
-			history, rest, ok = cutBytes(rest)
-		}
-		if !ok {
+		name, n := protowire.ConsumeBytes(rest)
+		if n < 0 {
 			return errMalformedBudgets
 		}
+		history, m := protowire.ConsumeBytes(rest[n:])
+		if m < 0 {
+			return errMalformedBudgets
+		}
+		rest = rest[n+m:]
 		o := objectives[string(name)]
 		if o == nil {
 			continue
@@ -98,17 +101,4 @@ func (b *budgets) decode(encoded []byte, objectives map[string]*Objective, now t
 		*b.history(o) = *h
 	}
 	return nil
-}
-
-func appendBytes[T string | []byte](dst []byte, v T) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(v))), v...)
-}
-
-// cutBytes splits a value from what follows it. ok is false if src is malformed.
-func cutBytes(src []byte) (v, rest []byte, ok bool) {
-	length, n := binary.Uvarint(src)
-	if n <= 0 || length > uint64(len(src)-n) {
-		return nil, nil, false
-	}
-	return src[n : n+int(length)], src[n+int(length):], true
 }

@@ -6,6 +6,7 @@ package slo
 import (
 	"cmp"
 	"container/list"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -150,9 +151,9 @@ func (t *Tracker) Expire(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	over := t.position(now) - t.longest
-	for key, b := range t.budgets {
+	for _, b := range t.budgets {
 		if b.seen < over {
-			t.remove(t.budgets[key])
+			t.remove(b)
 		}
 	}
 }
@@ -196,12 +197,7 @@ func (t *Tracker) Visit(now time.Time, visit func(*Budgets)) {
 func (t *Tracker) all() []*budgets {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make([]*budgets, 0, len(t.budgets))
-	for _, b := range t.budgets {
-		all = append(all, b)
-	}
-	slices.SortFunc(all, func(a, b *budgets) int { return cmp.Compare(a.key, b.key) })
-	return all
+	return slices.SortedFunc(maps.Values(t.budgets), func(a, b *budgets) int { return cmp.Compare(a.key, b.key) })
 }
 
 func (t *Tracker) read(into *Budgets, from *budgets, now time.Time) {

@@ -62,7 +62,7 @@ func (k *Keeper) round(wait, tasks context.Context) {
 	k.expireRest()
 	err = within(wait, k.patience, func(wait context.Context) error { return k.save(wait, tasks) })
 	if err != nil && wait.Err() == nil {
-		k.telemetry.saveFailed(tasks)
+		k.telemetry.TokenSliSavesFailed.Add(tasks, 1, k.telemetry.owner)
 		k.logger.Warn("The storage refused the error budgets; the next save writes them again", zap.Error(err))
 	}
 	k.warnOfUnseen()
@@ -90,7 +90,8 @@ func (k *Keeper) save(wait, task context.Context) error {
 
 func (k *Keeper) expireSeries() {
 	if k.Engine != nil {
-		k.telemetry.expired(k.Engine.Expire(k.settings.Now()))
+		expired := k.Engine.Expire(k.settings.Now())
+		k.telemetry.TokenSliSeriesExpired.Add(context.Background(), int64(expired), k.telemetry.owner)
 	}
 }
 

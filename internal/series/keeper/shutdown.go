@@ -41,7 +41,7 @@ func (k *Keeper) Stop(ctx context.Context) {
 func (k *Keeper) Shutdown(ctx context.Context) error {
 	k.Stop(ctx)
 	errs := []error{k.lastFlush(ctx), k.close(ctx)}
-	k.telemetry.shutdown()
+	k.telemetry.Shutdown()
 	return errors.Join(errs...)
 }
 
