@@ -5,6 +5,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -285,26 +286,17 @@ func (l *logEvents) chunk(event logEvent) (assembly.Chunk, error) {
 	return chunk, nil
 }
 
-func (l *logEvents) addEnd(part *assembly.Part, at int64) (err error) {
+func (l *logEvents) addEnd(part *assembly.Part, at int64) error {
 	end := assembly.End{UnixNano: at}
-	if end.Usage, err = l.record.usage(); err != nil {
-		return err
-	}
-	if end.FinishReason, err = l.record.finishReason(); err != nil {
-		return err
-	}
-	message, err := l.record.text(names.LogError)
+	usageErr := l.record.usage(&end.Usage)
+	reason, reasonErr := l.record.finishReason()
+	message, messageErr := l.record.text(names.LogError)
+	l.attributes = l.attributes[:0]
+	err := cmp.Or(usageErr, reasonErr, messageErr, l.record.cancelled(&end.Cancelled), l.appendAttributesField())
 	if err != nil {
 		return err
 	}
-	end.Error = string(message)
-	if end.Cancelled, err = l.record.cancelled(); err != nil {
-		return err
-	}
-	l.attributes = l.attributes[:0]
-	if err := l.appendAttributesField(); err != nil {
-		return err
-	}
+	end.FinishReason, end.Error = reason, string(message)
 	return part.AddEnd(end, l.attributes)
 }
 

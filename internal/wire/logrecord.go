@@ -5,7 +5,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/hex"
 	"strconv"
 	"unicode/utf8"
 
@@ -116,27 +115,28 @@ func firstOfJSON(list []byte) (first string, ok bool) {
 	}
 }
 
-func (r *logRecord) cancelled() (bool, error) {
+func (r *logRecord) cancelled(cancelled *bool) (err error) {
 	value := r.field(names.LogCancelled)
 	switch value.Kind {
 	case EmptyValue:
-		return false, nil
+		return nil
 	case BoolValue:
-		return value.Bits != 0, nil
+		*cancelled = value.Bits != 0
+		return nil
 	case StringValue:
-		if cancelled, err := strconv.ParseBool(string(value.Bytes)); err == nil {
-			return cancelled, nil
+		if *cancelled, err = strconv.ParseBool(string(value.Bytes)); err == nil {
+			return nil
 		}
 	}
-	return false, invalid("cancelled must be true or false")
+	return invalid("cancelled must be true or false")
 }
 
 // usage reads the token counts: from the map usage, or else from attributes such as
 // usage.input_tokens.
-func (r *logRecord) usage() (usage assembly.Usage, err error) {
+func (r *logRecord) usage(usage *assembly.Usage) error {
 	reported := r.field(names.LogUsage)
 	if reported.Kind != EmptyValue && reported.Kind != MapValue {
-		return usage, invalid("usage must be a map of token counts")
+		return invalid("usage must be a map of token counts")
 	}
 	for _, count := range [...]struct {
 		name string
@@ -155,10 +155,10 @@ func (r *logRecord) usage() (usage assembly.Usage, err error) {
 			continue
 		}
 		if count.to.Value, count.to.Known = value.integer(); !count.to.Known {
-			return usage, invalid("usage.%s must be between 0 and %d", count.name, assembly.MaxCount)
+			return invalid("usage.%s must be between 0 and %d", count.name, assembly.MaxCount)
 		}
 	}
-	return usage, nil
+	return nil
 }
 
 // lookup returns the first value of a key in a KeyValueList. The value is empty if the
@@ -175,18 +175,10 @@ func lookup(list []byte, name string) Value {
 // hexID reads a trace or span ID. dst stays as it is if the field is missing or empty.
 func (r *logRecord) hexID(dst []byte, name string) error {
 	text, err := r.text(name)
-	if err != nil || len(text) == 0 {
+	if err != nil {
 		return err
 	}
-	var id [16]byte
-	if len(text) == 2*len(dst) {
-		_, err = hex.Decode(id[:], text)
-	}
-	if err != nil || isZero(id[:]) {
-		return invalid("%s must be a string of %d hexadecimal digits that are not all zero", name, 2*len(dst))
-	}
-	copy(dst, id[:])
-	return nil
+	return hexID(dst, text, name)
 }
 
 func textOf(value *Value, name string) ([]byte, error) {

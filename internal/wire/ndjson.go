@@ -5,7 +5,7 @@ package wire
 
 import (
 	"bytes"
-	"encoding/hex"
+	"cmp"
 	"math"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
@@ -76,7 +76,7 @@ func (n *NDJSON) scan(line []byte) error {
 			o.bad = true
 			break
 		}
-		index, known := indexOf(name)
+		index, known := fieldIndexes[string(name)]
 		if !known {
 			continue
 		}
@@ -154,27 +154,20 @@ func (n *NDJSON) chunk(part *assembly.Part) error {
 
 func (n *NDJSON) start(part *assembly.Part) (err error) {
 	var start assembly.Start
-	if start.UnixNano, err = n.time(); err != nil {
-		return err
-	}
-	if err := n.hexID(start.TraceID[:], fieldTraceID, "trace_id"); err != nil {
-		return err
-	}
-	if err := n.hexID(start.SpanID[:], fieldSpanID, "span_id"); err != nil {
-		return err
-	}
-	if err := n.hexID(start.ParentSpanID[:], fieldParentSpanID, "parent_span_id"); err != nil {
+	start.UnixNano, err = n.time()
+	err = cmp.Or(err,
+		n.hexID(start.TraceID[:], fieldTraceID, "trace_id"),
+		n.hexID(start.SpanID[:], fieldSpanID, "span_id"),
+		n.hexID(start.ParentSpanID[:], fieldParentSpanID, "parent_span_id"),
+		n.keyValues(&n.resource, fieldResource, "resource"),
+		n.keyValues(&n.attributes, fieldAttributes, "attributes"),
+	)
+	if err != nil {
 		return err
 	}
 	if n.has(fieldVantage) {
 		name, _ := n.fields[fieldVantage].unquote(&n.scratch)
 		start.Vantage = vantageOf(name)
-	}
-	if n.resource, err = n.keyValues(n.resource[:0], fieldResource, "resource"); err != nil {
-		return err
-	}
-	if n.attributes, err = n.keyValues(n.attributes[:0], fieldAttributes, "attributes"); err != nil {
-		return err
 	}
 	if !bytes.Equal(n.shared, n.resource) { // streams of one service share it
 		n.shared = bytes.Clone(n.resource)
@@ -189,34 +182,37 @@ func (n *NDJSON) end(part *assembly.Part) (err error) {
 			return err
 		}
 	}
-	if end.Usage, err = n.usage(); err != nil {
-		return err
-	}
-	if end.FinishReason, err = n.text(fieldFinishReason, "finish_reason"); err != nil {
-		return err
-	}
-	if end.Error, err = n.text(fieldError, "error"); err != nil {
-		return err
-	}
-	if n.has(fieldCancelled) {
-		cancelled := n.fields[fieldCancelled].kind
-		if cancelled != 't' && cancelled != 'f' {
-			return invalid("cancelled must be true or false")
-		}
-		end.Cancelled = cancelled == 't'
-	}
-	if n.attributes, err = n.keyValues(n.attributes[:0], fieldAttributes, "attributes"); err != nil {
+	err = cmp.Or(
+		n.usage(&end.Usage),
+		n.text(&end.FinishReason, fieldFinishReason, "finish_reason"),
+		n.text(&end.Error, fieldError, "error"),
+		n.cancelled(&end.Cancelled),
+		n.keyValues(&n.attributes, fieldAttributes, "attributes"),
+	)
+	if err != nil {
 		return err
 	}
 	return part.AddEnd(end, n.attributes)
 }
 
-func (n *NDJSON) usage() (usage assembly.Usage, err error) {
+func (n *NDJSON) cancelled(cancelled *bool) error {
+	if !n.has(fieldCancelled) {
+		return nil
+	}
+	kind := n.fields[fieldCancelled].kind
+	*cancelled = kind == 't'
+	if kind != 't' && kind != 'f' {
+		return invalid("cancelled must be true or false")
+	}
+	return nil
+}
+
+func (n *NDJSON) usage(usage *assembly.Usage) error {
 	if !n.has(fieldUsage) {
-		return usage, nil
+		return nil
 	}
 	if n.fields[fieldUsage].kind != '{' {
-		return usage, invalid("usage must be an object of token counts")
+		return invalid("usage must be an object of token counts")
 	}
 	for o := openTrusted(n.fields[fieldUsage].raw); o.next(); {
 		var count *optional.Value[int64]
@@ -236,11 +232,11 @@ func (n *NDJSON) usage() (usage assembly.Usage, err error) {
 		}
 		reported, ok := o.value.uint()
 		if !ok {
-			return usage, invalid("usage.%s must be between 0 and %d", name, assembly.MaxCount)
+			return invalid("usage.%s must be between 0 and %d", name, assembly.MaxCount)
 		}
-		*count = optional.Value[int64]{Value: int64(min(reported, math.MaxInt64)), Known: true}
+		*count = optional.Of(int64(min(reported, math.MaxInt64)))
 	}
-	return usage, nil
+	return nil
 }
 
 // time returns the time of the event in nanoseconds since 1970.
@@ -255,18 +251,14 @@ func (n *NDJSON) time() (int64, error) {
 		}
 		return int64(at), nil
 	case text:
-		return n.textTime()
+		text, ok := n.fields[fieldTime].unquote(&n.scratch)
+		if !ok {
+			text = nil // not a time either
+		}
+		return parseTime(text)
 	default:
 		return 0, invalid("time_unix_nano is missing; send it, or time as RFC 3339 text")
 	}
-}
-
-func (n *NDJSON) textTime() (int64, error) {
-	text, ok := n.fields[fieldTime].unquote(&n.scratch)
-	if !ok {
-		text = nil // not a time either
-	}
-	return parseTime(text)
 }
 
 func (n *NDJSON) hexID(dst []byte, index fieldIndex, name string) error {
@@ -277,36 +269,29 @@ func (n *NDJSON) hexID(dst []byte, index fieldIndex, name string) error {
 	if !ok {
 		return invalid("%s must be a string of %d hexadecimal digits", name, 2*len(dst))
 	}
-	if len(text) == 0 {
-		return nil
-	}
-	var id [16]byte
-	if len(text) != 2*len(dst) {
-		return invalid("%s has %d characters instead of %d hexadecimal digits", name, len(text), 2*len(dst))
-	}
-	if _, err := hex.Decode(id[:], text); err != nil {
-		return invalid("%s must be a string of %d hexadecimal digits", name, 2*len(dst))
-	}
-	return copyID(dst, id[:len(dst)], name)
+	return hexID(dst, text, name)
 }
 
-func (n *NDJSON) text(index fieldIndex, name string) (string, error) {
+func (n *NDJSON) text(into *string, index fieldIndex, name string) error {
 	if !n.has(index) {
-		return "", nil
+		return nil
 	}
 	text, ok := n.fields[index].unquote(&n.scratch)
 	if !ok {
-		return "", invalid("%s must be a string", name)
+		return invalid("%s must be a string", name)
 	}
-	return string(text), nil
+	*into = string(text)
+	return nil
 }
 
-func (n *NDJSON) keyValues(list []byte, index fieldIndex, name string) ([]byte, error) {
+func (n *NDJSON) keyValues(list *[]byte, index fieldIndex, name string) (err error) {
+	*list = (*list)[:0]
 	if !n.has(index) {
-		return list, nil
+		return nil
 	}
 	if n.fields[index].kind != '{' {
-		return list, invalid("%s must be an object", name)
+		return invalid("%s must be an object", name)
 	}
-	return appendObject(list, n.fields[index].raw, &n.scratch, 0)
+	*list, err = appendObject(*list, n.fields[index].raw, &n.scratch, 0)
+	return err
 }

@@ -5,6 +5,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"unicode/utf8"
 
@@ -219,19 +220,14 @@ func (s *startMessage) read(message []byte, attributes *[]byte) error {
 }
 
 func (s *startMessage) add(part *assembly.Part, attributes, resource []byte) error {
-	if err := copyID(s.TraceID[:], s.traceID, "trace_id"); err != nil {
-		return err
-	}
-	if err := copyID(s.SpanID[:], s.spanID, "span_id"); err != nil {
-		return err
-	}
-	if err := copyID(s.ParentSpanID[:], s.parentSpanID, "parent_span_id"); err != nil {
-		return err
-	}
-	if err := checkCount(attributes); err != nil {
-		return err
-	}
-	if err := checkCount(resource); err != nil {
+	err := cmp.Or(
+		copyID(s.TraceID[:], s.traceID, "trace_id"),
+		copyID(s.SpanID[:], s.spanID, "span_id"),
+		copyID(s.ParentSpanID[:], s.parentSpanID, "parent_span_id"),
+		checkCount(attributes),
+		checkCount(resource),
+	)
+	if err != nil {
 		return err
 	}
 	return part.AddStart(s.Start, attributes, resource)
@@ -279,7 +275,7 @@ func readUsage(usage *assembly.Usage, message []byte) error {
 		if f.kind != protowire.VarintType {
 			continue
 		}
-		count := optional.Value[int64]{Value: int64(min(f.number, math.MaxInt64)), Known: true}
+		count := optional.Of(int64(min(f.number, math.MaxInt64)))
 		switch f.num {
 		case usageInput:
 			usage.Input = count

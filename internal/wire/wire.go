@@ -9,6 +9,7 @@
 package wire
 
 import (
+	"encoding/hex"
 	"time"
 	"unicode/utf8"
 
@@ -58,6 +59,19 @@ func copyID(dst, id []byte, field string) error {
 		return invalid("%s is all zeros; omit the field if the ID is unknown", field)
 	}
 	return nil
+}
+
+// hexID decodes, checks and copies a trace or span ID. An empty text leaves dst as it is.
+func hexID(dst, text []byte, field string) error {
+	var id [16]byte
+	if len(text) != 0 && len(text) != 2*len(dst) {
+		return invalid("%s has %d characters instead of %d hexadecimal digits", field, len(text), 2*len(dst))
+	}
+	n, err := hex.Decode(id[:], text)
+	if err != nil {
+		return invalid("%s must be a string of %d hexadecimal digits", field, 2*len(dst))
+	}
+	return copyID(dst, id[:n], field)
 }
 
 func isZero(id []byte) bool {
