@@ -53,37 +53,48 @@ func putMeasure(attributes pcommon.Map, name string, m latency.Measure) {
 	if m.Estimated == isEstimated(attributes, name) {
 		return
 	}
-	short := strings.TrimPrefix(name, names.Prefix)
+	short, estimates := strings.TrimPrefix(name, names.Prefix), list(attributes, names.Estimated)
 	if m.Estimated {
-		estimates(attributes).AppendEmpty().SetStr(short)
+		estimates.AppendEmpty().SetStr(short)
 		return
 	}
-	list := estimates(attributes)
-	list.RemoveIf(func(v pcommon.Value) bool { return v.Str() == short })
-	if list.Len() == 0 {
-		attributes.Remove(names.Estimated)
-	}
+	estimates.RemoveIf(func(v pcommon.Value) bool { return v.Str() == short })
+	removeEmpty(attributes, names.Estimated)
 }
 
 func isEstimated(attributes pcommon.Map, name string) bool {
-	list, ok := attributes.Get(names.Estimated)
-	if !ok || list.Type() != pcommon.ValueTypeSlice {
+	estimates, ok := listed(attributes, names.Estimated)
+	if !ok {
 		return false
 	}
 	short := strings.TrimPrefix(name, names.Prefix)
-	for _, listed := range list.Slice().All() {
-		if listed.Str() == short {
+	for _, v := range estimates.All() {
+		if v.Str() == short {
 			return true
 		}
 	}
 	return false
 }
 
-// estimates returns the list of estimated attributes for changes. It creates a missing list.
-func estimates(attributes pcommon.Map) pcommon.Slice {
-	list, ok := attributes.Get(names.Estimated)
-	if ok && list.Type() == pcommon.ValueTypeSlice {
-		return list.Slice()
+// list returns an attribute as a list. It creates a missing one, and replaces one of another type.
+func list(attributes pcommon.Map, name string) pcommon.Slice {
+	if existing, ok := listed(attributes, name); ok {
+		return existing
 	}
-	return attributes.PutEmptySlice(names.Estimated)
+	return attributes.PutEmptySlice(name)
+}
+
+// listed returns an attribute that is a list, and false if it is missing or of another type.
+func listed(attributes pcommon.Map, name string) (pcommon.Slice, bool) {
+	if v, ok := attributes.Get(name); ok && v.Type() == pcommon.ValueTypeSlice {
+		return v.Slice(), true
+	}
+	return pcommon.Slice{}, false
+}
+
+// removeEmpty removes an attribute that is an empty list or of another type.
+func removeEmpty(attributes pcommon.Map, name string) {
+	if all, ok := listed(attributes, name); !ok || all.Len() == 0 {
+		attributes.Remove(name)
+	}
 }

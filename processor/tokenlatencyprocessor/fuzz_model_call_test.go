@@ -224,7 +224,7 @@ func requireOwn(t *testing.T, attributes pcommon.Map) {
 		return
 	}
 	for key := range attributes.All() {
-		sum := slices.ContainsFunc(names.TraceAttributes, func(a names.Attribute) bool { return a.Key == key })
+		sum := slices.ContainsFunc(traceAttributes, func(a documented) bool { return a.Key == key })
 		estimated := key == names.Estimated // of the sums
 		require.True(t, !strings.HasPrefix(key, names.Prefix) || sum || estimated || key == names.Timeline || key == names.Vantage, key)
 	}

@@ -28,22 +28,6 @@ func putVerdict(attributes pcommon.Map, verdict slo.Verdict, r *rule, threshold 
 	}
 }
 
-// list returns an attribute as a list. It creates a missing one, and replaces one of another type.
-func list(attributes pcommon.Map, name string) pcommon.Slice {
-	if existing, ok := listed(attributes, name); ok {
-		return existing
-	}
-	return attributes.PutEmptySlice(name)
-}
-
-// listed returns an attribute that is a list, and false if it is missing or of another type.
-func listed(attributes pcommon.Map, name string) (pcommon.Slice, bool) {
-	if v, ok := attributes.Get(name); ok && v.Type() == pcommon.ValueTypeSlice {
-		return v.Slice(), true
-	}
-	return pcommon.Slice{}, false
-}
-
 // removeVerdicts removes the verdicts of earlier processors on SLOs that this one defines too. It
 // keeps the verdicts on other SLOs.
 func removeVerdicts(attributes pcommon.Map, defined map[string]bool) {
@@ -82,13 +66,6 @@ func removeBreaches(attributes pcommon.Map, defined map[string]bool) {
 		i := -1
 		all.RemoveIf(func(pcommon.Value) bool { i++; return remove[i] })
 		removeEmpty(attributes, name)
-	}
-}
-
-// removeEmpty removes an attribute that is an empty list or of another type.
-func removeEmpty(attributes pcommon.Map, name string) {
-	if all, ok := listed(attributes, name); !ok || all.Len() == 0 {
-		attributes.Remove(name)
 	}
 }
 

@@ -12,15 +12,10 @@ import (
 )
 
 // inputs holds the attributes under our prefix that the processor reads, each with a bit of its own.
-var inputs = func() map[string]uint64 {
-	bits := map[string]uint64{}
-	for _, a := range names.SpanAttributes {
-		if a.IsInput() {
-			bits[a.Key] = 1 << len(bits)
-		}
-	}
-	return bits
-}()
+var inputs = map[string]uint64{
+	names.Vantage: 1 << 0, names.Timeline: 1 << 1, names.Outcome: 1 << 2, names.QueueDuration: 1 << 3,
+	names.ChunksDropped: 1 << 4, names.StartUnseen: 1 << 5, names.Frames: 1 << 6, names.Cut: 1 << 7,
+}
 
 // removeAnnotations removes the attributes under our prefix from a span, unless they are inputs, and
 // returns their number. Any span may carry a vantage; the other inputs belong to a timeline. Of

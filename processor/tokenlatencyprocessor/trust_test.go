@@ -4,7 +4,11 @@
 package tokenlatencyprocessor
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,11 +28,32 @@ import (
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadatatest"
 )
 
-// ourAttributes lists every attribute under our prefix that a span can have.
-var ourAttributes = slices.Concat(names.SpanAttributes, names.SLOAttributes, names.TraceAttributes)
+// documented is an attribute in docs/attributes.md.
+type documented struct{ Key, Type, Where string }
+
+// ourAttributes lists every attribute under our prefix that a span can have, and traceAttributes
+// those of a root span.
+var (
+	traceAttributes = documentedIn("trace")
+	ourAttributes   = slices.Concat(documentedIn("span"), documentedIn("slo"), traceAttributes)
+)
+
+// documentedIn returns the rows of a table in docs/attributes.md.
+func documentedIn(table string) (rows []documented) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "attributes.md"))
+	if err != nil {
+		panic(err)
+	}
+	_, after, _ := strings.Cut(string(page), "<!-- "+table+":begin -->")
+	text, _, _ := strings.Cut(after, "<!-- "+table+":end -->")
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\S+)` \\| (\\S+) \\|[^|]*\\| ([^|]+) \\|").FindAllStringSubmatch(text, -1) {
+		rows = append(rows, documented{row[1], row[2], row[3]})
+	}
+	return rows
+}
 
 // forge sets an attribute to a valid value that the processor would not derive.
-func forge(attributes pcommon.Map, a names.Attribute) {
+func forge(attributes pcommon.Map, a documented) {
 	switch a.Type {
 	case "string":
 		attributes.PutStr(a.Key, "cancelled")
@@ -66,12 +91,14 @@ func TestTrust_RemovesEveryAttributeButInputs(t *testing.T) {
 		names.Vantage: true, names.Timeline: false, names.Outcome: false, names.QueueDuration: false,
 		names.ChunksDropped: false, names.StartUnseen: false, names.Frames: false, names.Cut: false,
 	}
+	require.Greater(t, len(ourAttributes), len(derivedNames))
 	for key := range derivedNames {
-		require.True(t, slices.ContainsFunc(ourAttributes, func(a names.Attribute) bool { return a.Key == key }), "%s is not documented", key)
+		require.True(t, slices.ContainsFunc(ourAttributes, func(a documented) bool { return a.Key == key }), "%s is not documented", key)
 	}
 	for _, a := range ourAttributes {
 		onAnySpan, input := kept[a.Key]
 		require.Equal(t, input, inputs[a.Key] != 0, a.Key)
+		require.Equal(t, input, a.Where != "token_latency", a.Key)
 		for _, withTimeline := range []bool{true, false} {
 			attributes := pcommon.NewMap()
 			attributes.PutStr("mine", "kept")
