@@ -56,10 +56,10 @@ func (t *tree) join(counts *tally) {
 	}
 	for i, e := range engineOf {
 		if e == severalEngines {
-			counts.joins[ambiguous]++
+			counts.ambiguous++
 			continue
 		}
-		counts.joins[joined]++
+		counts.joined++
 		fillFromEngine(t.nodes[i].span.Attributes(), engines[e], counts)
 	}
 }

@@ -31,10 +31,10 @@ func (t *tree) rollUp(counts *tally) {
 	for trace, requests := range byTrace {
 		root, ok := t.roots[trace]
 		if !ok {
-			counts.rollUps[rootMissing]++
+			counts.rootMissing++
 			continue
 		}
-		counts.rollUps[rolledUp]++
+		counts.rolledUp++
 		sumUp(t.nodes[root].span, requests, counts)
 	}
 }

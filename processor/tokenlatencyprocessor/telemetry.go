@@ -22,23 +22,11 @@ type tally struct {
 	anomalies          int64
 	rejected           [latency.NumReasons]int64
 	unusable           int64
-	joins              [joinResults]int64
-	rollUps            [rollUpResults]int64
+	// Results of joining a client's or gateway's span with the engine's span below it.
+	joined, ambiguous int64
+	// Results of rolling up a trace with model calls.
+	rolledUp, rootMissing int64
 }
-
-// Results of joining a client's or gateway's span with the engine's span below it.
-const (
-	joined = iota
-	ambiguous
-	joinResults
-)
-
-// Results of rolling up a trace with model calls.
-const (
-	rolledUp = iota
-	rootMissing
-	rollUpResults
-)
 
 func newTally() tally {
 	readers := len(source.Names())
@@ -62,25 +50,25 @@ func (t *tally) reset() {
 
 // telemetry adds tallies to the processor's own metrics.
 type telemetry struct {
-	builder  *metadata.TelemetryBuilder
-	sources  []metric.AddOption // by reader
-	reasons  [latency.NumReasons]metric.AddOption
-	unusable metric.AddOption
-	joins    [joinResults]metric.AddOption
-	rollUps  [rollUpResults]metric.AddOption
+	builder *metadata.TelemetryBuilder
+	sources []metric.AddOption // by reader
+	reasons [latency.NumReasons]metric.AddOption
 }
+
+var (
+	withUnusable    = with("reason", "unusable")
+	withJoined      = with("result", "joined")
+	withAmbiguous   = with("result", "ambiguous")
+	withRolledUp    = with("result", "rolled_up")
+	withRootMissing = with("result", "root_missing")
+)
 
 func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
 		return nil, err
 	}
-	t := &telemetry{
-		builder:  builder,
-		unusable: with("reason", "unusable"),
-		joins:    [...]metric.AddOption{joined: with("result", "joined"), ambiguous: with("result", "ambiguous")},
-		rollUps:  [...]metric.AddOption{rolledUp: with("result", "rolled_up"), rootMissing: with("result", "root_missing")},
-	}
+	t := &telemetry{builder: builder}
 	for _, name := range source.Names() {
 		t.sources = append(t.sources, with("source", name))
 	}
@@ -106,13 +94,11 @@ func (t *telemetry) report(ctx context.Context, batch *tally) {
 	for reason, option := range t.reasons {
 		add(ctx, t.builder.ProcessorTokenLatencyValuesRejected, batch.rejected[reason], option)
 	}
-	add(ctx, t.builder.ProcessorTokenLatencyValuesRejected, batch.unusable, t.unusable)
-	for result, option := range t.joins {
-		add(ctx, t.builder.ProcessorTokenLatencyJoins, batch.joins[result], option)
-	}
-	for result, option := range t.rollUps {
-		add(ctx, t.builder.ProcessorTokenLatencyRollUps, batch.rollUps[result], option)
-	}
+	add(ctx, t.builder.ProcessorTokenLatencyValuesRejected, batch.unusable, withUnusable)
+	add(ctx, t.builder.ProcessorTokenLatencyJoins, batch.joined, withJoined)
+	add(ctx, t.builder.ProcessorTokenLatencyJoins, batch.ambiguous, withAmbiguous)
+	add(ctx, t.builder.ProcessorTokenLatencyRollUps, batch.rolledUp, withRolledUp)
+	add(ctx, t.builder.ProcessorTokenLatencyRollUps, batch.rootMissing, withRootMissing)
 	batch.reset()
 }
 
