@@ -5,6 +5,7 @@ package tokenlatencyprocessor
 
 import (
 	"crypto/sha256"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -75,11 +76,7 @@ func nanoseconds(seconds float64) pcommon.Timestamp {
 // the same phases.
 func phaseID(call ptrace.Span, phase string) (id pcommon.SpanID) {
 	trace, span := call.TraceID(), call.SpanID()
-	seed := make([]byte, 0, 64)
-	seed = append(seed, trace[:]...)
-	seed = append(seed, span[:]...)
-	seed = append(seed, phase...)
-	hash := sha256.Sum256(seed)
+	hash := sha256.Sum256(slices.Concat(trace[:], span[:], []byte(phase)))
 	copy(id[:], hash[:])
 	return id
 }

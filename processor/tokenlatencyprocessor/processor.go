@@ -19,13 +19,11 @@ import (
 
 // tokenLatency annotates spans. It keeps no state between batches.
 type tokenLatency struct {
-	trust        bool // of annotations that spans arrive with
-	phases       bool
-	join, rollUp bool
-	rules        []rule
-	workers      sync.Pool // of *worker
-	telemetry    *telemetry
-	logger       *zap.Logger
+	config    *Config
+	rules     []rule
+	workers   sync.Pool // of *worker
+	telemetry *telemetry
+	logger    *zap.Logger
 }
 
 // worker is the memory that one batch needs.
@@ -49,10 +47,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	}
 	options, sources := cfg.options(), source.Names()
 	return &tokenLatency{
-		trust:  cfg.TrustAnnotations,
-		phases: cfg.Phases,
-		join:   cfg.Join,
-		rollUp: cfg.RollUp,
+		config: cfg,
 		rules:  rules,
 		workers: sync.Pool{New: func() any {
 			return &worker{
@@ -80,7 +75,7 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		p.processResource(w, resourceSpans.ScopeSpans())
 	}
-	if p.join || p.rollUp {
+	if p.config.Join || p.config.RollUp {
 		p.processTree(w, traces)
 	}
 	if len(p.rules) > 0 {
@@ -95,10 +90,10 @@ func (p *tokenLatency) processResource(w *worker, scopes ptrace.ScopeSpansSlice)
 	for i := range scopes.Len() { // not over the scope that phases adds
 		scope := scopes.At(i).Scope().Name()
 		for _, span := range scopes.At(i).Spans().All() {
-			if !p.trust {
+			if !p.config.TrustAnnotations {
 				w.tally.untrusted += removeAnnotations(span.Attributes())
 			}
-			withPhases := p.phases && !isAnnotated(span) // an annotated span already has its phases
+			withPhases := p.config.Phases && !isAnnotated(span) // an annotated span already has its phases
 			if derived := p.processSpan(w, scope, span); withPhases && derived != nil {
 				phases.addTo(span, derived)
 			}
@@ -110,10 +105,10 @@ func (p *tokenLatency) processResource(w *worker, scopes ptrace.ScopeSpansSlice)
 func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
 	w.tree.build(traces)
 	defer w.tree.reset()
-	if p.join {
+	if p.config.Join {
 		w.tree.join(&w.tally)
 	}
-	if p.rollUp {
+	if p.config.RollUp {
 		w.tree.rollUp(&w.tally)
 	}
 }
@@ -136,7 +131,7 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) *l
 			"Check that its sender and every processor before this one run the same release of tokenpulse "+
 			"and leave the span's attributes unchanged",
 			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
-		if !p.trust {
+		if !p.config.TrustAnnotations {
 			removeUnread(span.Attributes())
 		}
 		return nil

@@ -6,6 +6,7 @@ package tokenlatencyprocessor
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -91,19 +92,15 @@ func (c *SLOConfig) validateIndicator() error {
 	}
 	inSeconds, known := indicators[name]
 	if !known {
-		return fmt.Errorf("unknown indicator %q; valid indicators: %s", c.Indicator, strings.Join(indicatorNames(), ", "))
+		return fmt.Errorf("unknown indicator %q; valid indicators: %s", c.Indicator, indicatorNames())
 	}
 	_, err := c.threshold(inSeconds)
 	return err
 }
 
-func indicatorNames() []string {
-	var all []string
-	for name := range indicators {
-		all = append(all, strings.TrimPrefix(name, names.Prefix))
-	}
-	slices.Sort(all)
-	return all
+func indicatorNames() string {
+	all := strings.Join(slices.Sorted(maps.Keys(indicators)), ", ")
+	return strings.ReplaceAll(all, names.Prefix, "")
 }
 
 // threshold returns the threshold in the indicator's unit.

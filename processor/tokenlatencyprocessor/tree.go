@@ -119,10 +119,7 @@ const maxDepth = 1000
 // ancestors calls visit for the spans above a node, the nearest first, until visit returns false.
 func (t *tree) ancestors(i int, visit func(i int) bool) {
 	for range maxDepth {
-		if i = t.nodes[i].parent; i == noNode {
-			return
-		}
-		if !visit(i) {
+		if i = t.nodes[i].parent; i == noNode || !visit(i) {
 			return
 		}
 	}
