@@ -6,6 +6,7 @@ package play
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/send"
@@ -35,10 +36,7 @@ func (p *Player) Play(ctx context.Context, source Source) error {
 		source = &shifted{source: source}
 	}
 	err := p.play(ctx, sendCtx, newMerge(source, p.Live))
-	if closeErr := p.Sender.Close(sendCtx); err == nil {
-		err = closeErr
-	}
-	return err
+	return errors.Join(err, p.Sender.Close(sendCtx))
 }
 
 func (p *Player) play(ctx, sendCtx context.Context, m *merge) error {

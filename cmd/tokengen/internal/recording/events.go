@@ -5,6 +5,7 @@ package recording
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -102,14 +103,11 @@ func (r *events) start(e *stream.Event, at int64) error {
 	if s.Vantage, ok = vantage.Parse(e.Vantage); !ok {
 		return fmt.Errorf("unknown vantage %q; valid vantages: client, gateway, server, engine", e.Vantage)
 	}
-	var err error
-	if s.TraceID, err = id("trace_id", e.TraceID, 16); err != nil {
-		return err
-	}
-	if s.SpanID, err = id("span_id", e.SpanID, 8); err != nil {
-		return err
-	}
-	if s.ParentSpanID, err = id("parent_span_id", e.ParentSpanID, 8); err != nil {
+	var errs [3]error
+	s.TraceID, errs[0] = id("trace_id", e.TraceID, 16)
+	s.SpanID, errs[1] = id("span_id", e.SpanID, 8)
+	s.ParentSpanID, errs[2] = id("parent_span_id", e.ParentSpanID, 8)
+	if err := cmp.Or(errs[:]...); err != nil {
 		return err
 	}
 	r.byID[s.ID] = s

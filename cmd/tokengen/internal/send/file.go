@@ -6,6 +6,7 @@ package send
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
@@ -37,9 +38,5 @@ func (f *file) Send(_ context.Context, parts []stream.Part) error {
 }
 
 func (f *file) Close(context.Context) error {
-	err := f.writer.Flush()
-	if closeErr := f.out.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	return errors.Join(f.writer.Flush(), f.out.Close())
 }

@@ -107,9 +107,5 @@ func (l *live) finish(ctx context.Context) (response, error) {
 }
 
 func (l *live) Close(ctx context.Context) error {
-	err := l.acknowledge(ctx)
-	if closeErr := l.close(ctx); err == nil {
-		err = closeErr
-	}
-	return err
+	return errors.Join(l.acknowledge(ctx), l.close(ctx))
 }

@@ -50,7 +50,7 @@ func (p Part) toProto() *tokenpulsev1.TokenStream {
 	if p.End {
 		out.End = &tokenpulsev1.StreamEnd{
 			TimeUnixNano: uint64(s.End.Time),
-			Usage:        protoUsage(s.End.Usage),
+			Usage:        s.End.Usage,
 			FinishReason: s.End.FinishReason,
 			Error:        s.End.Error,
 			Cancelled:    s.End.Cancelled,
@@ -58,16 +58,6 @@ func (p Part) toProto() *tokenpulsev1.TokenStream {
 		}
 	}
 	return out
-}
-
-func protoUsage(u *Usage) *tokenpulsev1.Usage {
-	if u == nil {
-		return nil
-	}
-	return &tokenpulsev1.Usage{
-		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
-		ReasoningTokens: u.ReasoningTokens, CachedInputTokens: u.CachedInputTokens,
-	}
 }
 
 func chunkRuns(chunks []Chunk) []*tokenpulsev1.ChunkRun {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
 // Stream is one streamed answer. All times are Unix times in nanoseconds.
@@ -61,14 +62,9 @@ type End struct {
 	Attributes Attributes
 }
 
-// Usage holds the token counts that the service reports. Nil means not reported.
-type Usage struct {
-	InputTokens *uint64 `json:"input_tokens,omitempty"`
-	// OutputTokens counts all generated tokens, including reasoning.
-	OutputTokens      *uint64 `json:"output_tokens,omitempty"`
-	ReasoningTokens   *uint64 `json:"reasoning_tokens,omitempty"`
-	CachedInputTokens *uint64 `json:"cached_input_tokens,omitempty"`
-}
+// Usage holds the token counts that the service reports. Nil means not reported. Its
+// JSON has the same keys as NDJSON events.
+type Usage = tokenpulsev1.Usage
 
 // ResourceAttributes returns the attributes of the stream's resource, or nil
 // without a resource.

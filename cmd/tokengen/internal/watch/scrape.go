@@ -52,10 +52,12 @@ type Row struct {
 	Model, Service, Vantage string
 	// Requests is the count since the Collector started, by outcome.
 	Requests map[string]float64
-	// Seconds holds the known latencies of successful requests in the window, by
-	// indicator and quantile.
-	Seconds map[string]map[string]float64
+	// Seconds holds the known latencies of successful requests in the window.
+	Seconds map[Statistic]float64
 }
+
+// Statistic is a quantile of an indicator, such as "0.95" of "TTFT".
+type Statistic struct{ Indicator, Quantile string }
 
 // Scrape reads the rows of one window, such as "1m", from a scrape endpoint.
 func Scrape(ctx context.Context, client *http.Client, url, window string) ([]Row, error) {
@@ -93,7 +95,7 @@ func parse(page io.Reader, window string) ([]Row, error) {
 			if labels[names.LabelWindow] != window || labels[names.LabelOutcome] != names.OutcomeSuccess {
 				continue
 			}
-			byLabels.row(labels).seconds(indicator.title)[labels[names.LabelQuantile]] = m.GetGauge().GetValue()
+			byLabels.row(labels).Seconds[Statistic{indicator.title, labels[names.LabelQuantile]}] = m.GetGauge().GetValue()
 		}
 	}
 	return byLabels.sorted(), nil
@@ -127,7 +129,7 @@ func (r rows) row(labels map[string]string) *Row {
 			Service:  labels[prometheusLabel(names.ServiceName)],
 			Vantage:  labels[names.LabelVantage],
 			Requests: map[string]float64{},
-			Seconds:  map[string]map[string]float64{},
+			Seconds:  map[Statistic]float64{},
 		}
 		if labels[prometheusLabel(names.LabelOverflow)] == "true" {
 			row.Model = "(all others)"
@@ -135,13 +137,6 @@ func (r rows) row(labels map[string]string) *Row {
 		r[key.String()] = row
 	}
 	return row
-}
-
-func (r *Row) seconds(indicator string) map[string]float64 {
-	if r.Seconds[indicator] == nil {
-		r.Seconds[indicator] = map[string]float64{}
-	}
-	return r.Seconds[indicator]
 }
 
 // sorted returns the rows in the order of their visible labels, then of all labels.

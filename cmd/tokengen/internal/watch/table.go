@@ -30,7 +30,8 @@ func Write(out io.Writer, rows []Row) error {
 		cells := []string{name(row.Model), name(row.Service), name(row.Vantage), requests(row.Requests)}
 		for _, indicator := range indicators {
 			for _, quantile := range quantiles {
-				cells = append(cells, duration(row.Seconds[indicator.title], quantile))
+				seconds, known := row.Seconds[Statistic{indicator.title, quantile}]
+				cells = append(cells, duration(seconds, known))
 			}
 		}
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
@@ -57,10 +58,9 @@ func requests(byOutcome map[string]float64) string {
 }
 
 // duration formats a duration with three significant digits, in the fitting unit.
-func duration(seconds map[string]float64, quantile string) string {
-	s, ok := seconds[quantile]
+func duration(s float64, known bool) string {
 	switch {
-	case !ok || math.IsNaN(s):
+	case !known || math.IsNaN(s):
 		return "-"
 	case s < 999.5e-6:
 		return digits(s*1e6) + "µs"

@@ -70,7 +70,7 @@ func TestDuration_HasThreeDigits(t *testing.T) {
 		0.0215: "21.5ms", 0.0999: "99.9ms", 0.3124: "312ms", 0.9994: "999ms", 0.9996: "1s", 1.234: "1.23s", 99.96: "100s", 12_345: "12345s",
 	}
 	for seconds, expected := range tests {
-		require.Equal(t, expected, duration(map[string]float64{"0.5": seconds}, "0.5"))
+		require.Equal(t, expected, duration(seconds, true))
 	}
-	require.Equal(t, "-", duration(nil, "0.5"))
+	require.Equal(t, "-", duration(0, false))
 }
