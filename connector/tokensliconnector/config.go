@@ -57,8 +57,6 @@ func (c *Config) Validate() error {
 	case expiration >= time.Second && expiration <= c.FlushInterval:
 		errs = append(errs, fmt.Errorf("`series_expiration` is %v, but `metrics_flush_interval` is %v: series would expire before they are sent; raise `series_expiration`", expiration, c.FlushInterval))
 	}
-	if c.Temporality != Cumulative && c.Temporality != Delta {
-		errs = append(errs, fmt.Errorf("`temporality` is %q: choose %s or %s", c.Temporality, Cumulative, Delta))
-	}
+	errs.Unless(c.Temporality == Cumulative || c.Temporality == Delta, "`temporality` is %q: choose %s or %s", c.Temporality, Cumulative, Delta)
 	return errors.Join(errs...)
 }

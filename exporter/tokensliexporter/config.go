@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
@@ -62,45 +63,32 @@ const (
 
 // Validate returns an error for each invalid key.
 func (c *Config) Validate() error {
-	var errs []error
-	if c.Server.NetAddr.Endpoint == "" {
-		errs = append(errs, errors.New("`endpoint` is empty: enter the address to serve metrics on, such as localhost:9464"))
-	}
+	var errs problems.List
+	errs.Unless(c.Server.NetAddr.Endpoint != "", "`endpoint` is empty: enter the address to serve metrics on, such as localhost:9464")
 	_, err := dimensionLabels(c.Shared.Series.Dimensions)
-	return errors.Join(slices.Concat(errs, []error{err}, c.Shared.Problems(), c.validateQuantiles(), c.validateWindows(), c.validateClassicBuckets())...)
+	return errors.Join(slices.Concat(errs, problems.List{err}, c.Shared.Problems(), c.validateQuantiles(), c.validateWindows(), c.validateClassicBuckets())...)
 }
 
-func (c *Config) validateQuantiles() (errs []error) {
-	if len(c.Quantiles) > maxQuantiles {
-		errs = append(errs, fmt.Errorf("`quantiles` has %d entries: the maximum is %d", len(c.Quantiles), maxQuantiles))
-	}
+func (c *Config) validateQuantiles() (errs problems.List) {
+	errs.Unless(len(c.Quantiles) <= maxQuantiles, "`quantiles` has %d entries: the maximum is %d", len(c.Quantiles), maxQuantiles)
 	for i, q := range c.Quantiles {
-		if !(q > 0 && q < 1) {
-			errs = append(errs, fmt.Errorf("`quantiles` has %v: a quantile is above 0 and below 1, such as 0.99", q))
-		}
-		if slices.Contains(c.Quantiles[:i], q) {
-			errs = append(errs, fmt.Errorf("`quantiles` has %v twice: remove one", q))
-		}
+		errs.Unless(q > 0 && q < 1, "`quantiles` has %v: a quantile is above 0 and below 1, such as 0.99", q)
+		errs.Unless(!slices.Contains(c.Quantiles[:i], q), "`quantiles` has %v twice: remove one", q)
 	}
 	return errs
 }
 
-func (c *Config) validateWindows() (errs []error) {
-	if len(c.Windows) > maxWindows {
-		errs = append(errs, fmt.Errorf("`windows` has %d entries: the maximum is %d", len(c.Windows), maxWindows))
-	}
+func (c *Config) validateWindows() (errs problems.List) {
+	errs.Unless(len(c.Windows) <= maxWindows, "`windows` has %d entries: the maximum is %d", len(c.Windows), maxWindows)
 	for i, w := range c.Windows {
-		if w < minWindow || w > maxWindow || w%time.Second != 0 {
-			errs = append(errs, fmt.Errorf("`windows` has %v: a window must be whole seconds, from %v to %v", w, minWindow, maxWindow))
-		}
-		if slices.Contains(c.Windows[:i], w) {
-			errs = append(errs, fmt.Errorf("`windows` has %v twice: remove one", w))
-		}
+		errs.Unless(minWindow <= w && w <= maxWindow && w%time.Second == 0,
+			"`windows` has %v: a window must be whole seconds, from %v to %v", w, minWindow, maxWindow)
+		errs.Unless(!slices.Contains(c.Windows[:i], w), "`windows` has %v twice: remove one", w)
 	}
 	return errs
 }
 
-func (c *Config) validateClassicBuckets() (errs []error) {
+func (c *Config) validateClassicBuckets() (errs problems.List) {
 	var known []string
 	for _, h := range series.Histograms {
 		known = append(known, strings.TrimPrefix(h.Name, names.Prefix))
@@ -108,9 +96,7 @@ func (c *Config) validateClassicBuckets() (errs []error) {
 	slices.Sort(known)
 	known = slices.Compact(known)
 	for _, name := range slices.Sorted(maps.Keys(c.ClassicBuckets)) {
-		if !slices.Contains(known, name) {
-			errs = append(errs, fmt.Errorf("`classic_buckets` has the unknown histogram %q; valid names: %s", name, strings.Join(known, ", ")))
-		}
+		errs.Unless(slices.Contains(known, name), "`classic_buckets` has the unknown histogram %q; valid names: %s", name, strings.Join(known, ", "))
 		if err := validateBounds(c.ClassicBuckets[name]); err != nil {
 			errs = append(errs, fmt.Errorf("`classic_buckets::%s` %w", name, err))
 		}

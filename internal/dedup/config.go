@@ -4,10 +4,11 @@
 package dedup
 
 import (
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/tokenpulse/tokenpulse/internal/problems"
 )
 
 // Config decides for how long a Set remembers a request.
@@ -37,13 +38,11 @@ const (
 )
 
 // Problems returns an error for each invalid key.
-func (c *Config) Problems() (errs []error) {
-	if c.Horizon != 0 && (c.Horizon < minHorizon || c.Horizon > maxHorizon) {
-		errs = append(errs, fmt.Errorf("`deduplication::horizon` is %v: it must be from 1s to 24h, such as 10m, or 0 to count resent requests again", c.Horizon))
-	}
-	if c.MaxSpans < minMaxSpans || c.MaxSpans > maxMaxSpans {
-		errs = append(errs, fmt.Errorf("`deduplication::max_spans` is %d: it must be from %d to %d, each taking about 16 bytes; to turn deduplication off, set `deduplication::horizon` to 0",
-			c.MaxSpans, minMaxSpans, maxMaxSpans))
-	}
+func (c *Config) Problems() (errs problems.List) {
+	errs.Unless(c.Horizon == 0 || minHorizon <= c.Horizon && c.Horizon <= maxHorizon,
+		"`deduplication::horizon` is %v: it must be from 1s to 24h, such as 10m, or 0 to count resent requests again", c.Horizon)
+	errs.Unless(minMaxSpans <= c.MaxSpans && c.MaxSpans <= maxMaxSpans,
+		"`deduplication::max_spans` is %d: it must be from %d to %d, each taking about 16 bytes; to turn deduplication off, set `deduplication::horizon` to 0",
+		c.MaxSpans, minMaxSpans, maxMaxSpans)
 	return errs
 }

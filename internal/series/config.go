@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/problems"
 )
 
 // Config decides which requests share a series, and limits the number of series.
@@ -46,14 +47,11 @@ func (c *Config) isIdle(d time.Duration) bool {
 // Problems returns an error for each invalid key. It is not named Validate, because
 // the Collector would then prefix errors with the path of a squashed key that does not
 // exist in the user's YAML.
-func (c *Config) Problems() []error {
+func (c *Config) Problems() problems.List {
 	errs := validateDimensions(c.Dimensions)
-	if c.MaxSeries <= 0 {
-		errs = append(errs, fmt.Errorf("`max_series` is %d: it must be at least 1; requests of further series go to the overflow series", c.MaxSeries))
-	}
-	if c.SeriesExpiration != 0 && c.SeriesExpiration < time.Second {
-		errs = append(errs, fmt.Errorf("`series_expiration` is %v: it must be at least 1s, or 0 to keep series forever", c.SeriesExpiration))
-	}
+	errs.Unless(c.MaxSeries > 0, "`max_series` is %d: it must be at least 1; requests of further series go to the overflow series", c.MaxSeries)
+	errs.Unless(c.SeriesExpiration == 0 || c.SeriesExpiration >= time.Second,
+		"`series_expiration` is %v: it must be at least 1s, or 0 to keep series forever", c.SeriesExpiration)
 	return errs
 }
 
@@ -68,10 +66,8 @@ var ourLabels = []string{
 	names.LabelOverflow, "le",
 }
 
-func validateDimensions(dimensions []string) (errs []error) {
-	if len(dimensions) > maxDimensions {
-		errs = append(errs, fmt.Errorf("`dimensions` has %d entries: the maximum is %d", len(dimensions), maxDimensions))
-	}
+func validateDimensions(dimensions []string) (errs problems.List) {
+	errs.Unless(len(dimensions) <= maxDimensions, "`dimensions` has %d entries: the maximum is %d", len(dimensions), maxDimensions)
 	labels := map[string]string{}
 	for _, own := range ourLabels {
 		labels[normalized(own)] = own

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/problems"
 )
 
 // Values of Config.Timeline.
@@ -108,33 +109,20 @@ const maxSLOs = 64
 
 // Validate reports every invalid setting.
 func (c *Config) Validate() error {
-	var errs error
-	if c.Timeline != timelineKeep && c.Timeline != timelineDrop {
-		errs = errors.Join(errs, fmt.Errorf("timeline is %q; valid values: %s, %s", c.Timeline, timelineKeep, timelineDrop))
-	}
-	if c.StallThreshold < minDuration {
-		errs = errors.Join(errs, fmt.Errorf("stall_threshold is %s; use at least %s, with a unit, such as 500ms", c.StallThreshold, minDuration))
-	}
-	if _, ok := denominators[c.TPOTDenominator]; !ok {
-		errs = errors.Join(errs, fmt.Errorf("tpot_denominator is %q; valid values: standard, after_first_chunk", c.TPOTDenominator))
-	}
-	if len(c.SLOs) > maxSLOs {
-		errs = errors.Join(errs, fmt.Errorf("slos has %d entries; the maximum is %d", len(c.SLOs), maxSLOs))
-	}
-	return errors.Join(errs, c.validateNames())
-}
-
-// validateNames reports SLOs that share a name.
-func (c *Config) validateNames() (errs error) {
+	var errs problems.List
+	errs.Unless(c.Timeline == timelineKeep || c.Timeline == timelineDrop, "timeline is %q; valid values: %s, %s", c.Timeline, timelineKeep, timelineDrop)
+	errs.Unless(c.StallThreshold >= minDuration, "stall_threshold is %s; use at least %s, with a unit, such as 500ms", c.StallThreshold, minDuration)
+	_, known := denominators[c.TPOTDenominator]
+	errs.Unless(known, "tpot_denominator is %q; valid values: standard, after_first_chunk", c.TPOTDenominator)
+	errs.Unless(len(c.SLOs) <= maxSLOs, "slos has %d entries; the maximum is %d", len(c.SLOs), maxSLOs)
 	seen := map[string]int{}
 	for i := range c.SLOs {
 		name := c.SLOs[i].Name
-		if first, taken := seen[name]; taken && name != "" {
-			errs = errors.Join(errs, fmt.Errorf("slos::%d and slos::%d are both named %q; names must be unique", first, i, name))
-		}
+		first, taken := seen[name]
+		errs.Unless(!taken || name == "", "slos::%d and slos::%d are both named %q; names must be unique", first, i, name)
 		seen[name] = i
 	}
-	return errs
+	return errors.Join(errs...)
 }
 
 // Validate reports a deadline that is missing or out of range.

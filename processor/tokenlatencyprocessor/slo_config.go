@@ -16,6 +16,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
@@ -75,14 +76,11 @@ var indicators = func() map[string]bool {
 
 // Validate reports every invalid setting.
 func (c *SLOConfig) Validate() error {
-	var errs error
-	if c.Name == "" {
-		errs = errors.Join(errs, errors.New("name is missing; give the SLO a name, such as chat-tpot"))
-	}
-	if c.Name == names.SLOAll {
-		errs = errors.Join(errs, fmt.Errorf("name %q is reserved for all SLOs together; choose another", c.Name))
-	}
-	return errors.Join(errs, c.validateIndicator(), c.validateMatch())
+	var errs problems.List
+	errs.Unless(c.Name != "", "name is missing; give the SLO a name, such as chat-tpot")
+	errs.Unless(c.Name != names.SLOAll, "name %q is reserved for all SLOs together; choose another", c.Name)
+	errs = append(errs, c.validateIndicator())
+	return errors.Join(append(errs, c.validateMatch()...)...)
 }
 
 func (c *SLOConfig) validateIndicator() error {
@@ -127,19 +125,16 @@ func (c *SLOConfig) threshold(inSeconds bool) (float64, error) {
 	}
 }
 
-func (c *SLOConfig) validateMatch() (errs error) {
+func (c *SLOConfig) validateMatch() (errs problems.List) {
 	for attribute, pattern := range c.MatchRegexp {
-		if _, err := compile(pattern); err != nil {
-			errs = errors.Join(errs, fmt.Errorf("match_regexp of %s is %q; use a valid RE2 expression: %w", attribute, pattern, err))
-		}
-		if _, both := c.Match[attribute]; both {
-			errs = errors.Join(errs, fmt.Errorf("match and match_regexp both have %s; remove one", attribute))
-		}
+		_, err := compile(pattern)
+		errs.Unless(err == nil, "match_regexp of %s is %q; use a valid RE2 expression: %w", attribute, pattern, err)
+		_, both := c.Match[attribute]
+		errs.Unless(!both, "match and match_regexp both have %s; remove one", attribute)
 	}
 	if name, ok := c.Match[names.Vantage]; ok {
-		if v, _ := vantage.Parse(name); v == vantage.Unspecified {
-			errs = errors.Join(errs, fmt.Errorf("match of %s is %q; valid values: client, gateway, server, engine", names.Vantage, name))
-		}
+		v, _ := vantage.Parse(name)
+		errs.Unless(v != vantage.Unspecified, "match of %s is %q; valid values: client, gateway, server, engine", names.Vantage, name)
 	}
 	return errs
 }

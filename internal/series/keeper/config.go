@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
+	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -36,7 +37,7 @@ func NewDefaultConfig() Config {
 
 // Problems returns an error for each invalid key. Like series.Config.Problems it is not
 // named Validate.
-func (c *Config) Problems() []error {
+func (c *Config) Problems() problems.List {
 	return slices.Concat(c.Series.Problems(), objectiveProblems(c.Objectives), c.Deduplication.Problems())
 }
 

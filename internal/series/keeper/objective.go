@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -37,10 +38,8 @@ func (o *Objective) Unmarshal(conf *confmap.Conf) error {
 }
 
 // objectiveProblems returns an error for each invalid key.
-func objectiveProblems(objectives []Objective) (errs []error) {
-	if len(objectives) > slo.MaxSLOs {
-		errs = append(errs, fmt.Errorf("`objectives` has %d entries: the maximum is %d", len(objectives), slo.MaxSLOs))
-	}
+func objectiveProblems(objectives []Objective) (errs problems.List) {
+	errs.Unless(len(objectives) <= slo.MaxSLOs, "`objectives` has %d entries: the maximum is %d", len(objectives), slo.MaxSLOs)
 	used := map[string]int{}
 	for i, o := range objectives {
 		name := series.CleanLabel(o.SLO)
@@ -53,12 +52,10 @@ func objectiveProblems(objectives []Objective) (errs []error) {
 		default:
 			used[name] = i
 		}
-		if !(o.Objective > 0 && o.Objective < 1) {
-			errs = append(errs, fmt.Errorf("`objectives::%d::objective` is %v: it is the share of good requests, above 0 and below 1, such as 0.95", i, o.Objective))
-		}
-		if o.Window < minObjectiveWindow || o.Window > maxObjectiveWindow {
-			errs = append(errs, fmt.Errorf("`objectives::%d::window` is %v: it must be from 1h to 2160h, such as 720h for 30 days", i, o.Window))
-		}
+		errs.Unless(o.Objective > 0 && o.Objective < 1,
+			"`objectives::%d::objective` is %v: it is the share of good requests, above 0 and below 1, such as 0.95", i, o.Objective)
+		errs.Unless(minObjectiveWindow <= o.Window && o.Window <= maxObjectiveWindow,
+			"`objectives::%d::window` is %v: it must be from 1h to 2160h, such as 720h for 30 days", i, o.Window)
 	}
 	return errs
 }
