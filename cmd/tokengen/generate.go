@@ -89,7 +89,7 @@ func (g *generate) run(command *cobra.Command) error {
 	if g.fast {
 		g.config.Begin -= int64(g.plannedDuration())
 	}
-	return g.target.play(command, synthetic.New(g.config), !g.fast)
+	return g.target.play(command, synthetic.New(g.config).Streams, !g.fast)
 }
 
 // plannedDuration returns the expected duration of the traffic in real time, or 0 if the
@@ -116,5 +116,5 @@ func (g *generate) record(command *cobra.Command) error {
 	}
 	g.config.Begin = recordingBegin.UnixNano()
 	player := &play.Player{Sender: send.NewFile(file), Stats: &send.Stats{}, Live: true}
-	return player.Play(command.Context(), synthetic.New(g.config))
+	return player.Play(command.Context(), synthetic.New(g.config).Streams)
 }

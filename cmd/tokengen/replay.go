@@ -6,10 +6,10 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/play"
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/recording"
 )
 
@@ -56,5 +56,5 @@ func (r *replay) run(command *cobra.Command, path string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	r.defaults.Apply(streams)
-	return r.target.play(command, (*play.Recorded)(&streams), r.speed == speedReal)
+	return r.target.play(command, slices.Values(streams), r.speed == speedReal)
 }

@@ -55,9 +55,8 @@ func (t *target) play(command *cobra.Command, source play.Source, realTime bool)
 // withProgress calls do and shows the progress meanwhile.
 func withProgress(ctx context.Context, out io.Writer, stats *send.Stats, do func() error) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	progress := &play.Progress{Out: out, Terminal: isTerminal(out), Stats: stats}
 	var group sync.WaitGroup
-	group.Go(func() { progress.Show(ctx) })
+	group.Go(func() { play.ShowProgress(ctx, out, isTerminal(out), stats) })
 	err := do()
 	stop()
 	group.Wait()

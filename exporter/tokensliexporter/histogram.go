@@ -66,8 +66,7 @@ func latest(exemplars []*dto.Exemplar) []*dto.Exemplar {
 }
 
 func exemplar(e *series.Exemplar) *dto.Exemplar {
-	value := e.Value
-	d := &dto.Exemplar{Value: &value, Timestamp: timestamppb.New(e.Time())}
+	d := &dto.Exemplar{Value: new(e.Value), Timestamp: timestamppb.New(e.Time())}
 	if e.SpanID != [8]byte{} {
 		d.Label = append(d.Label, pair("span_id", hex.EncodeToString(e.SpanID[:])))
 	}
@@ -91,7 +90,7 @@ func (s *scrape) native(h *dto.Histogram, values *sketch.Sketch) {
 		index++
 		gap := index - next
 		if len(h.PositiveSpan) == 0 || gap > largestGap {
-			h.PositiveSpan = append(h.PositiveSpan, bucketSpan(gap))
+			h.PositiveSpan = append(h.PositiveSpan, &dto.BucketSpan{Offset: new(int32(gap)), Length: new(uint32(0))})
 			gap = 0
 		}
 		span := h.PositiveSpan[len(h.PositiveSpan)-1]
@@ -105,9 +104,4 @@ func (s *scrape) native(h *dto.Histogram, values *sketch.Sketch) {
 		*span.Length++
 		next = index + 1
 	}
-}
-
-func bucketSpan(offset int) *dto.BucketSpan {
-	o, length := int32(offset), uint32(0)
-	return &dto.BucketSpan{Offset: &o, Length: &length}
 }

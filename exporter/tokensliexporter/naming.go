@@ -32,8 +32,7 @@ func newFamily(m series.Metric, kind dto.MetricType) (family, error) {
 	translated, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: kinds[kind]})
 	f := family{name: translated, help: m.Description, kind: kind}
 	if m.Unit == "s" {
-		seconds := "seconds"
-		f.unit = &seconds
+		f.unit = new("seconds")
 	}
 	return f, err
 }

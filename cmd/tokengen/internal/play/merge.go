@@ -16,16 +16,17 @@ import (
 // within a stream, even if their times go back. A merge that is not live returns
 // whole streams, at their last time.
 type merge struct {
-	source   Source
+	next     func() (*stream.Stream, bool)
 	live     bool
-	upcoming *stream.Stream // read from source, not started
+	upcoming *stream.Stream // read, not started
 	open     cursors
 	started  int
 }
 
-func newMerge(source Source, live bool) *merge {
-	m := &merge{source: source, live: live}
-	m.upcoming, _ = source.Next()
+// newMerge returns a merge of the streams that next returns, in the order of their starts.
+func newMerge(next func() (*stream.Stream, bool), live bool) *merge {
+	m := &merge{next: next, live: live}
+	m.upcoming, _ = next()
 	return m
 }
 
@@ -35,7 +36,7 @@ func (m *merge) peek() (int64, bool) {
 	for m.upcoming != nil && (len(m.open) == 0 || m.upcoming.Start <= m.open[0].due) {
 		heap.Push(&m.open, newCursor(m.upcoming, m.started, m.live))
 		m.started++
-		m.upcoming, _ = m.source.Next()
+		m.upcoming, _ = m.next()
 	}
 	if len(m.open) == 0 {
 		return 0, false

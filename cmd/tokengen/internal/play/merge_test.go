@@ -4,6 +4,8 @@
 package play
 
 import (
+	"iter"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,8 +14,9 @@ import (
 func TestMerge_DueTimeNeverDecreases(t *testing.T) {
 	for name, live := range map[string]bool{"live": true, "whole streams": false} {
 		t.Run(name, func(t *testing.T) {
-			streams := Recorded(three())
-			m := newMerge(&streams, live)
+			next, stop := iter.Pull(slices.Values(three()))
+			defer stop()
+			m := newMerge(next, live)
 			last, events := int64(0), 0
 			for due, ok := m.peek(); ok; due, ok = m.peek() {
 				require.GreaterOrEqual(t, due, last)

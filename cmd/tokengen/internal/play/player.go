@@ -7,6 +7,7 @@ package play
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/send"
@@ -33,9 +34,11 @@ func (p *Player) Play(ctx context.Context, source Source) error {
 	sendCtx, stop := withGracePeriod(ctx)
 	defer stop()
 	if p.RealTime {
-		source = &shifted{source: source}
+		source = shifted(source)
 	}
-	err := p.play(ctx, sendCtx, newMerge(source, p.Live))
+	next, stopSource := iter.Pull(source)
+	defer stopSource()
+	err := p.play(ctx, sendCtx, newMerge(next, p.Live))
 	return errors.Join(err, p.Sender.Close(sendCtx))
 }
 

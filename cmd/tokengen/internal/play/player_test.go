@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -86,7 +87,7 @@ func newPlayer(sender send.Sender, live, realTime bool) *Player {
 
 func play(t *testing.T, ctx context.Context, p *Player, streams []*stream.Stream) {
 	t.Helper()
-	require.NoError(t, p.Play(ctx, (*Recorded)(&streams)))
+	require.NoError(t, p.Play(ctx, slices.Values(streams)))
 }
 
 // labels describes each sent part by its stream and events.
@@ -238,8 +239,7 @@ func TestPlay_StopsAfterGracePeriod(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		streams := Recorded(three())
-		require.ErrorIs(t, newPlayer(&hanging{}, true, true).Play(ctx, &streams), context.Canceled)
+		require.ErrorIs(t, newPlayer(&hanging{}, true, true).Play(ctx, slices.Values(three())), context.Canceled)
 		require.Equal(t, time.Second+GracePeriod, time.Since(began))
 	})
 }
@@ -261,8 +261,7 @@ func TestPlay_StreamsSpanBatches(t *testing.T) {
 func TestPlay_StopsAtFailure(t *testing.T) {
 	sender := &fakeSender{fail: errors.New("no")}
 	player := newPlayer(sender, true, false)
-	streams := Recorded(three())
-	require.EqualError(t, player.Play(t.Context(), &streams), "no")
+	require.EqualError(t, player.Play(t.Context(), slices.Values(three())), "no")
 	require.Equal(t, 1, sender.closed)
 	require.Zero(t, player.Stats.Requests.Load())
 }
@@ -290,7 +289,7 @@ func TestProgress_FileAndTerminal(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), lasting)
 				defer cancel()
 				var out bytes.Buffer
-				(&Progress{Out: &out, Terminal: test.terminal, Stats: stats}).Show(ctx)
+				ShowProgress(ctx, &out, test.terminal, stats)
 				require.Equal(t, test.expected, out.String())
 			})
 		})

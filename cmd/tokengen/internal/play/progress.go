@@ -12,55 +12,40 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/send"
 )
 
-// Progress writes the progress of a Player.
-type Progress struct {
-	Out io.Writer
-	// Terminal rewrites one line every 250 ms. Otherwise a line is added every 5 s.
-	Terminal bool
-	Stats    *send.Stats
-
-	began time.Time
-}
-
-// Show writes the progress until ctx is done, and the final state then.
-func (p *Progress) Show(ctx context.Context) {
-	p.began = time.Now()
-	every := 5 * time.Second
-	if p.Terminal {
-		every = 250 * time.Millisecond
+// ShowProgress writes the progress of a Player until ctx is done, and the final state
+// then. A terminal gets one line that is rewritten every 250 ms, any other output a line
+// every 5 s.
+func ShowProgress(ctx context.Context, out io.Writer, terminal bool, stats *send.Stats) {
+	const clearLine = "\r\x1b[K"
+	before, after, every := "", "\n", 5*time.Second
+	if terminal {
+		before, after, every = clearLine, "", 250*time.Millisecond
 	}
+	began := time.Now()
+	write := func() { fmt.Fprint(out, before, progress(stats, time.Since(began)), after) }
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			p.write()
+			write()
 		case <-ctx.Done():
-			p.write()
-			if p.Terminal {
-				fmt.Fprintln(p.Out)
+			write()
+			if terminal {
+				fmt.Fprintln(out)
 			}
 			return
 		}
 	}
 }
 
-func (p *Progress) write() {
-	const clearLine = "\r\x1b[K"
-	line := p.line(time.Since(p.began))
-	if p.Terminal {
-		fmt.Fprint(p.Out, clearLine, line)
-		return
-	}
-	fmt.Fprintln(p.Out, line)
-}
-
-func (p *Progress) line(elapsed time.Duration) string {
-	tokens := p.Stats.Tokens.Load()
+// progress describes what was sent.
+func progress(stats *send.Stats, elapsed time.Duration) string {
+	tokens := stats.Tokens.Load()
 	rate := float64(tokens) / max(elapsed.Seconds(), 1e-3)
 	line := fmt.Sprintf("%6s  %d requests  %d tokens  %.0f tokens/s  %d rejected",
-		elapsed.Round(time.Second), p.Stats.Requests.Load(), tokens, rate, p.Stats.Rejected.Load())
-	if retries := p.Stats.Retries.Load(); retries > 0 {
+		elapsed.Round(time.Second), stats.Requests.Load(), tokens, rate, stats.Rejected.Load())
+	if retries := stats.Retries.Load(); retries > 0 {
 		line += fmt.Sprintf("  %d retries", retries)
 	}
 	return line

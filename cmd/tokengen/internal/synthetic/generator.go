@@ -12,13 +12,12 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// Generator generates streams in the order of their starts.
+// Generator generates streams.
 type Generator struct {
 	config   Config
 	random   *rand.Rand
 	arrivals arrivals
 	resource *stream.Resource
-	count    int
 }
 
 // New returns a generator for a valid config.
@@ -32,19 +31,19 @@ func New(config Config) *Generator {
 	}
 }
 
-// Next returns the next stream, or false after the last.
-func (g *Generator) Next() (*stream.Stream, bool) {
-	if g.config.Requests > 0 && g.count == g.config.Requests {
-		return nil, false
+// Streams yields the streams in the order of their starts.
+func (g *Generator) Streams(yield func(*stream.Stream) bool) {
+	for count := 0; g.config.Requests == 0 || count < g.config.Requests; count++ {
+		start := g.arrivals.next()
+		if g.config.Duration > 0 && start >= g.config.Duration {
+			return
+		}
+		s := g.stream(start)
+		g.arrivals.ended(time.Duration(s.LastTime() - g.config.Begin))
+		if !yield(s) {
+			return
+		}
 	}
-	start := g.arrivals.next()
-	if g.config.Duration > 0 && start >= g.config.Duration {
-		return nil, false
-	}
-	g.count++
-	s := g.stream(start)
-	g.arrivals.ended(time.Duration(s.LastTime() - g.config.Begin))
-	return s, true
 }
 
 // stream generates one stream that starts at an offset from Config.Begin.

@@ -5,6 +5,7 @@ package synthetic
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -29,12 +30,7 @@ func plain() Config {
 func all(t *testing.T, config Config) []*stream.Stream {
 	t.Helper()
 	require.NoError(t, config.Validate())
-	generator := New(config)
-	var out []*stream.Stream
-	for s, ok := generator.Next(); ok; s, ok = generator.Next() {
-		out = append(out, s)
-	}
-	return out
+	return slices.Collect(New(config).Streams)
 }
 
 func TestNext_EqualSeedsGiveEqualStreams(t *testing.T) {
@@ -349,11 +345,12 @@ func TestParseModel_NameAndSpeed(t *testing.T) {
 func BenchmarkGenerate(b *testing.B) {
 	config := plain()
 	config.Requests = 0
-	generator := New(config)
+	next, stop := iter.Pull(New(config).Streams)
+	defer stop()
 	tokens := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		s, ok := generator.Next()
+		s, ok := next()
 		require.True(b, ok)
 		tokens += stream.Whole(s).Tokens()
 	}
