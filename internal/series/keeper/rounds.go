@@ -89,8 +89,9 @@ func (k *Keeper) save(wait, task context.Context) error {
 }
 
 func (k *Keeper) expireSeries() {
+	expired := k.admission.Expire(k.settings.Now())
 	if k.Engine != nil {
-		k.telemetry.expired(k.Engine.Expire(k.settings.Now()))
+		k.telemetry.expired(expired)
 	}
 }
 
