@@ -34,28 +34,34 @@ func (do action) repeat(c *collectorProcess, times int) error {
 	return errors.Join(failures...)
 }
 
-// post sends each connection's body over HTTP.
+// post sends each connection's body over HTTP, with new IDs each time.
 func post(target, contentType string, bodies [connections][]byte) action {
+	all := numbered(bodies)
 	return func(c *collectorProcess, connection int) error {
-		request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+c.http+target, bytes.NewReader(bodies[connection]))
-		if err != nil {
-			return err
-		}
-		request.Header.Set("Content-Type", contentType)
-		response, err := c.client.Do(request)
-		if err != nil {
-			return err
-		}
-		_, err = readResponse(response)
-		return err
+		return postBody(c, target, contentType, all[connection].next())
 	}
 }
 
-// call sends each connection's body to a gRPC method.
+func postBody(c *collectorProcess, target, contentType string, body []byte) error {
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+c.http+target, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", contentType)
+	response, err := c.client.Do(request)
+	if err != nil {
+		return err
+	}
+	_, err = readResponse(response)
+	return err
+}
+
+// call sends each connection's body to a gRPC method, with new IDs each time.
 func call(method string, bodies [connections][]byte) action {
+	all := numbered(bodies)
 	return func(c *collectorProcess, connection int) error {
 		var response []byte
-		return c.calls[connection].Invoke(context.Background(), method, bodies[connection], &response, grpc.ForceCodecV2(rawCodec{}))
+		return c.calls[connection].Invoke(context.Background(), method, all[connection].next(), &response, grpc.ForceCodecV2(rawCodec{}))
 	}
 }
 

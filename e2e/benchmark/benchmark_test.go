@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
 func TestMedian_OddAndEven(t *testing.T) {
@@ -59,4 +62,20 @@ func TestTable_PadsColumns(t *testing.T) {
 func TestSum_IgnoresOtherMetrics(t *testing.T) {
 	text := []byte("# TYPE calls_total counter\ncalls_total{a=\"b c\"} 3\ncalls_total 4\ncalls_total_other 100\nmore_calls_total 100\n")
 	require.Equal(t, 7.0, sum(text, "calls_total"))
+}
+
+func TestNumberedBody_EachRequestHasItsOwnIDs(t *testing.T) {
+	first := newNumberedBody(tokenStreams(planOf("a", 2, 1, models)))
+	for _, number := range []string{"00000000", "00000001"} {
+		var request tokenpulsev1.ExportTokenStreamsRequest
+		require.NoError(t, proto.Unmarshal(first.next(), &request))
+		var ids []string
+		for _, s := range request.ResourceTokenStreams[0].TokenStreams {
+			ids = append(ids, s.StreamId)
+		}
+		require.Equal(t, []string{"a-" + number + "-0000", "a-" + number + "-0001"}, ids)
+	}
+	both := numbered(same([]byte("id " + idMark)))
+	require.Equal(t, "id 00000000", string(both[0].next()))
+	require.Equal(t, "id 10000000", string(both[1].next()))
 }

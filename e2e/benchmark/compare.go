@@ -23,6 +23,8 @@ var comparisons = []comparison{
 	{"OTLP span events → spanmetrics / tokenpulse, protobuf over HTTP", []string{eventsSpanmetrics, tokensHTTP}, quotient, goal{atLeast: 85}},
 	{"OTLP span events as JSON → nop / tokenpulse as NDJSON", []string{eventsJSON, tokensNDJSON}, quotient, goal{atLeast: 3}},
 	{"tokenpulse as NDJSON / OTLP span events as protobuf → nop", []string{tokensNDJSON, eventsHTTP}, quotient, goal{atMost: 1.5}},
+	{"tokenpulse with deduplication / without, per token", []string{tokensHTTP, tokensRepeatable}, quotient, goal{}},
+	{"tokenpulse with deduplication / without, per span", []string{spansSLI, spansRepeatable}, quotient, goal{}},
 	{"spans without events: tokenpulse / spanmetrics, both minus nop", []string{spansSLI, spansNop, spansSpanmetrics, spansPeerNop}, quotientMinusNop, goal{atMost: 1}},
 	{"spans without events: tokenpulse / spanmetrics, whole process", []string{spansSLI, spansSpanmetrics}, quotient, goal{}},
 	{"10 tokens per stream / 500, per token", []string{loadShort, loadUsual}, quotient, flat},

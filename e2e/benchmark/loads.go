@@ -25,8 +25,9 @@ const (
 // loadConfig has limits above the largest load.
 var loadConfig = sliConfig("token_stream", "max_chunks_per_stream: 1000000, ", fmt.Sprintf(", max_series: %d", 2*manySeries))
 
-// bodySequence holds the bodies that each connection sends in turn.
-type bodySequence [connections][][]byte
+// bodySequence holds the bodies that each connection sends in turn, with new IDs in each
+// turn.
+type bodySequence [connections][]*numberedBody
 
 // loadPaths returns the path of protobuf over HTTP with different loads.
 func loadPaths(collector string) []*path {
@@ -35,7 +36,7 @@ func loadPaths(collector string) []*path {
 		do := action(func(c *collectorProcess, connection int) error {
 			body := bodies[connection][next[connection]%len(bodies[connection])]
 			next[connection]++
-			return post("/v1/tokens", protobufType, same(body))(c, connection)
+			return postBody(c, "/v1/tokens", protobufType, body.next())
 		})
 		return &path{
 			name: name, unit: "token", binary: collector, config: loadConfig, do: do, units: tokens,
@@ -44,6 +45,11 @@ func loadPaths(collector string) []*path {
 			// not a cost per token.
 			prepare: func(c *collectorProcess) error {
 				*next = [connections]int{}
+				for _, sequence := range bodies {
+					for _, body := range sequence {
+						body.sent = 0 // parts of a stream have one number
+					}
+				}
 				return do.repeat(c, connections*len(bodies[0]))
 			},
 		}
@@ -62,7 +68,7 @@ func loadPaths(collector string) []*path {
 // wholeStreams returns one request of whole streams per connection.
 func wholeStreams(streams, tokens int) (bodies bodySequence) {
 	for connection := range bodies {
-		bodies[connection] = [][]byte{tokenStreams(planOf(fmt.Sprint("connection-", connection), streams, tokens, models))}
+		bodies[connection] = []*numberedBody{newNumberedBody(tokenStreams(planOf(fmt.Sprint("connection-", connection), streams, tokens, models)))}
 	}
 	return bodies
 }
@@ -75,7 +81,7 @@ func oneStreamPerSeries(count int) (bodies bodySequence) {
 			names = append(names, fmt.Sprintf("model-%d-%d", group, i))
 		}
 		sequence := &bodies[group%connections]
-		*sequence = append(*sequence, tokenStreams(planOf(fmt.Sprint("group-", group), streamsPerRequest, tokensPerStream, names)))
+		*sequence = append(*sequence, newNumberedBody(tokenStreams(planOf(fmt.Sprint("group-", group), streamsPerRequest, tokensPerStream, names))))
 	}
 	return bodies
 }
@@ -86,7 +92,7 @@ func streamsInParts(streams int) (bodies bodySequence) {
 	for part := range partsPerStream {
 		for group := range streams / streamsPerRequest {
 			sequence := &bodies[group%connections]
-			*sequence = append(*sequence, tokenStreamParts(plan(fmt.Sprint("group-", group), tokensPerStream), part, partsPerStream))
+			*sequence = append(*sequence, newNumberedBody(tokenStreamParts(plan(fmt.Sprint("group-", group), tokensPerStream), part, partsPerStream)))
 		}
 	}
 	return bodies

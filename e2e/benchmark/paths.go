@@ -6,6 +6,7 @@ package main
 // Names of the paths.
 const (
 	tokensHTTP        = "protobuf over HTTP → token_stream → token_latency → token_sli"
+	tokensRepeatable  = "the first path, without deduplication"
 	tokensGRPC        = "protobuf over gRPC → token_stream → token_latency → token_sli"
 	tokensNDJSON      = "NDJSON over HTTP → token_stream → token_latency → token_sli"
 	eventsHTTP        = "OTLP span events, protobuf over HTTP → otlp → nop"
@@ -13,6 +14,7 @@ const (
 	eventsJSON        = "OTLP span events, JSON over HTTP → otlp → nop"
 	eventsSpanmetrics = "OTLP span events, protobuf over HTTP → otlp → spanmetrics → prometheus"
 	spansSLI          = "OTLP over gRPC → otlp → token_latency → token_sli"
+	spansRepeatable   = "the first path, without deduplication, of spans"
 	spansNop          = "OTLP over gRPC → otlp → nop"
 	spansSpanmetrics  = "OTLP over gRPC → otlp → spanmetrics → prometheus"
 	spansPeerNop      = "OTLP over gRPC → otlp → nop, in the spanmetrics build"
@@ -38,9 +40,9 @@ func tokenPaths(collector, peers string) []*path {
 	events := spanEvents(plan("any", tokensPerStream))
 	protobufEvents, jsonEvents := same(must(events.MarshalProto())), same(must(events.MarshalJSON()))
 
-	toSLI := func(name string, do action) *path {
+	toSLI := func(name, settings string, do action) *path {
 		return &path{
-			name: name, unit: "token", binary: collector, config: sliConfig("token_stream", "", ""), do: do, units: tokensPerRequest,
+			name: name, unit: "token", binary: collector, config: sliConfig("token_stream", "", settings), do: do, units: tokensPerRequest,
 			checks: []check{
 				accepted(streamsPerRequest),
 				scraped("tokenpulse_requests_total", streamsPerRequest),
@@ -55,9 +57,10 @@ func tokenPaths(collector, peers string) []*path {
 		}
 	}
 	paths := []*path{
-		toSLI(tokensHTTP, post("/v1/tokens", protobufType, messages)),
-		toSLI(tokensGRPC, call("/tokenpulse.v1.TokenStreamService/Export", messages)),
-		toSLI(tokensNDJSON, post("/v1/tokens", "application/x-ndjson", lines)),
+		toSLI(tokensHTTP, "", post("/v1/tokens", protobufType, messages)),
+		toSLI(tokensRepeatable, withoutDeduplication, post("/v1/tokens", protobufType, messages)),
+		toSLI(tokensGRPC, "", call("/tokenpulse.v1.TokenStreamService/Export", messages)),
+		toSLI(tokensNDJSON, "", post("/v1/tokens", "application/x-ndjson", lines)),
 		toNop(eventsHTTP, post("/v1/traces", protobufType, protobufEvents)),
 		toNop(eventsGRPC, call(otlpMethod, protobufEvents)),
 		toNop(eventsJSON, post("/v1/traces", "application/json", jsonEvents)),
@@ -89,6 +92,7 @@ func spanPaths(collector, peers string) []*path {
 		through(spansSLI, collector, sliConfig("otlp", "", ""),
 			scraped("tokenpulse_requests_total", spansPerRequest),
 			scraped("tokenpulse_time_to_first_token_seconds_count", spansPerRequest)),
+		through(spansRepeatable, collector, sliConfig("otlp", "", withoutDeduplication), scraped("tokenpulse_requests_total", spansPerRequest)),
 		through(spansNop, collector, nopConfig()),
 		through(spansSpanmetrics, peers, spanmetricsConfig(countEvents), scraped("traces_span_metrics_calls_total", spansPerRequest)),
 		through(spansPeerNop, peers, nopConfig()),

@@ -18,11 +18,11 @@ service:
 }
 
 // sliConfig is the pipeline of tokenpulse. The receiver's settings end with a comma, the
-// exporter's begin with one. The load repeats its spans, which have to count each time.
+// exporter's begin with one.
 func sliConfig(receiver, receiverSettings, exporterSettings string) string {
 	return collectorConfig(receiver+`: {`+receiverSettings+protocols+`}`, `
 processors: {token_latency: {}}
-exporters: {token_sli: {endpoint: "$scrape", deduplication: {horizon: 0s}`+exporterSettings+`}}`,
+exporters: {token_sli: {endpoint: "$scrape"`+exporterSettings+`}}`,
 		`traces: {receivers: [`+receiver+`], processors: [token_latency], exporters: [token_sli]}`)
 }
 
@@ -52,4 +52,6 @@ const (
 
 	// The prometheus exporter has no percentiles, so token_sli leaves them out.
 	histogramsOnly = `, windows: [], quantiles: []`
+
+	withoutDeduplication = `, deduplication: {horizon: 0s}`
 )

@@ -19,9 +19,9 @@ func pauseTable(collector string) (string, error) {
 		return "", err
 	}
 	defer c.stop()
-	for connection, bodies := range oneStreamPerSeries(scrapedSeries) {
+	for _, bodies := range oneStreamPerSeries(scrapedSeries) {
 		for _, body := range bodies {
-			if err := post("/v1/tokens", protobufType, same(body))(c, connection); err != nil {
+			if err := postBody(c, "/v1/tokens", protobufType, body.next()); err != nil {
 				return "", err
 			}
 		}

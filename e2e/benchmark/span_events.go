@@ -41,6 +41,8 @@ func newSpans() (ptrace.Traces, ptrace.SpanSlice) {
 }
 
 func identify(span ptrace.Span, i int) {
-	span.SetTraceID(pcommon.TraceID{byte(i), byte(i >> 8), 1})
-	span.SetSpanID(pcommon.SpanID{byte(i), byte(i >> 8), 1})
+	trace := pcommon.TraceID{byte(i), byte(i >> 8), byte(i >> 16), 1}
+	copy(trace[len(trace)-len(idMark):], idMark)
+	span.SetTraceID(trace)
+	span.SetSpanID(pcommon.SpanID{byte(i), byte(i >> 8), byte(i >> 16), 1})
 }

@@ -32,7 +32,8 @@ const epoch = 1_795_233_292_000_000_000
 func plan(name string, tokens int) []stream { return planOf(name, streamsPerRequest, tokens, models) }
 
 // planOf returns streams with the first token after 200 to 600 ms and the others 15 to
-// 25 ms apart. The name makes stream IDs unique among open streams.
+// 25 ms apart. The name makes stream IDs unique among open streams,
+// and a number in place of idMark among requests.
 func planOf(name string, count, tokens int, models []string) []stream {
 	random := rand.New(rand.NewPCG(1, 2))
 	within := func(low, high time.Duration) int64 {
@@ -47,7 +48,7 @@ func planOf(name string, count, tokens int, models []string) []stream {
 			chunks[j] = at
 			at += within(15*time.Millisecond, 25*time.Millisecond)
 		}
-		streams[i] = stream{id: fmt.Sprintf("%s-%04d", name, i), model: models[i%len(models)], start: start, chunks: chunks}
+		streams[i] = stream{id: fmt.Sprintf("%s-%s-%04d", name, idMark, i), model: models[i%len(models)], start: start, chunks: chunks}
 	}
 	return streams
 }

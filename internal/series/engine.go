@@ -110,6 +110,11 @@ func (e *Engine) Record(r *Request) Recorded {
 	}
 }
 
+// Admit opens the series of a request like Record, without its values.
+func (e *Engine) Admit(r *Request) Recorded {
+	return e.Record(&Request{Dimensions: r.Dimensions, Vantage: r.Vantage, Arrival: r.Arrival})
+}
+
 // Restore opens the series of a key with a verdict counter at zero for each SLO, unless
 // the series is idle or the limit is reached. After a restart, Prometheus recognises the
 // reset of a counter only if the counter is lower than before: one that first appears at 1

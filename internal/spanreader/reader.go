@@ -178,6 +178,9 @@ const (
 	gapRounding  = 10e-6
 	// maxGaps limits the gaps of a request without a token count: 16 million tokens.
 	maxGaps = 1 << 24
+	// maxSpread limits the sum of the gaps in seconds, whatever the span says: the events
+	// of a stream lie within 24 hours of its start, before or after.
+	maxSpread = 48 * 3600
 )
 
 // limitGaps sets what the gaps of the request cannot exceed, so that one forged span does
@@ -189,10 +192,10 @@ func (r *reader) limitGaps(span ptrace.Span) {
 	if start, end := span.StartTimestamp(), span.EndTimestamp(); end > start {
 		seconds = float64(end-start) / 1e9
 	}
-	longest := seconds*gapTolerance + gapRounding
+	longest := min(seconds, maxSpread)*gapTolerance + gapRounding
 	r.request.Gaps = series.GapLimits{Longest: longest, Sum: longest, Count: maxGaps}
 	if r.clockAnomalies > 0 {
-		r.request.Gaps.Sum = 0
+		r.request.Gaps.Sum = maxSpread * gapTolerance
 	}
 	if r.tokenCount > 0 {
 		r.request.Gaps.Count = min(maxGaps, uint64(r.tokenCount))

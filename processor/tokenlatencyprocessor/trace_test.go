@@ -4,6 +4,7 @@
 package tokenlatencyprocessor
 
 import (
+	"encoding/binary"
 	"maps"
 	"math"
 	"testing"
@@ -598,4 +599,68 @@ func TestPhases_AddedOnce(t *testing.T) {
 	twice, again := newProcessor(t, processortest.NewNopSettings(typ), cfg)
 	require.NoError(t, twice.ConsumeTraces(t.Context(), sink.AllTraces()[0]))
 	require.Equal(t, 2+2+3, again.SpanCount())
+}
+
+// Hostile parents must not cost more than the number of spans.
+func TestJoinAndRollUp_StepsGrowWithTheSpans(t *testing.T) {
+	const engine, client, plain = "engine", "client", "plain"
+	kinds := map[string]func(i int) string{
+		"plain spans below an engine": func(i int) string { return plain },
+		"engines":                     func(i int) string { return engine },
+		"clients":                     func(i int) string { return client },
+		"engines under plain spans": func(i int) string {
+			if i%2 == 0 {
+				return engine
+			}
+			return plain
+		},
+		"many engines at the end of a chain": func(i int) string {
+			if i%1000 > 500 {
+				return engine
+			}
+			return plain
+		},
+	}
+	// parents of span i of n
+	shapes := map[string]func(i, n int) int{
+		"chain":              func(i, _ int) int { return i - 1 },
+		"ring":               func(i, n int) int { return (i + 1) % n },
+		"star below a chain": func(i, n int) int { return min(i-1, n/2) },
+		"ring with a long tail": func(i, n int) int {
+			if i == 0 {
+				return n / 2
+			}
+			return i - 1
+		},
+	}
+	for kind, of := range kinds {
+		for shape, parentOf := range shapes {
+			t.Run(kind+", "+shape, func(t *testing.T) {
+				for _, n := range []int{100, 1000, 10_000} {
+					const perSpan = 450 // seven walks of up to 64 calls
+					traces := ptrace.NewTraces()
+					spans := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
+					for i := range n {
+						span := spans.AppendEmpty()
+						span.SetTraceID(pcommon.TraceID{1})
+						span.SetSpanID(pcommon.SpanID(binary.BigEndian.AppendUint64(nil, uint64(i+1))))
+						if parent := parentOf(i, n); parent >= 0 {
+							span.SetParentSpanID(pcommon.SpanID(binary.BigEndian.AppendUint64(nil, uint64(parent+1))))
+						}
+						if of(i) != plain {
+							span.Attributes().PutStr(names.Source, "x")
+							span.Attributes().PutStr(names.Vantage, of(i))
+							span.Attributes().PutDouble(names.TimeToFirstToken, 0.1)
+						}
+					}
+					var tree tree
+					tree.build(traces)
+					require.Len(t, tree.nodes, n)
+					tree.join(new(tally))
+					tree.rollUp(new(tally))
+					require.LessOrEqual(t, tree.steps, perSpan*n)
+				}
+			})
+		}
+	}
 }

@@ -17,11 +17,13 @@ type tree struct {
 	index map[spanKey]int
 	calls []int // the nodes that are model calls
 	roots map[pcommon.TraceID]int
+	steps int // taken by walks; tests check that they grow with the spans only
 }
 
 type node struct {
 	span    ptrace.Span
-	parent  int  // index of the parent, or noNode
+	parent  int  // of a call or agent: the nearest call or agent above it; otherwise the parent; or noNode
+	skipped bool // parent of a span that is neither is like that of a call
 	call    bool // an annotated model call
 	agent   bool // an agent or a tool, whose calls are requests of their own
 	vantage vantage.Vantage
@@ -61,6 +63,32 @@ func (t *tree) build(traces ptrace.Traces) {
 			n.parent = parent
 		}
 	}
+	var path []int
+	for i := range t.nodes {
+		if n := &t.nodes[i]; n.call || n.agent {
+			n.parent, path = t.nearest(n.parent, path[:0])
+		}
+	}
+}
+
+// nearest returns the nearest call or agent at or above a node. It passes each span once in
+// all, also where spans are each other's parents. It returns path, which may have grown, for the
+// next call.
+func (t *tree) nearest(i int, path []int) (int, []int) {
+	isPlain := func(i int) bool { return i != noNode && !t.nodes[i].call && !t.nodes[i].agent }
+	for isPlain(i) && !t.nodes[i].skipped {
+		t.steps++
+		path = append(path, i)
+		n := &t.nodes[i]
+		i, n.parent, n.skipped = n.parent, noNode, true
+	}
+	if isPlain(i) {
+		i = t.nodes[i].parent // noNode if the path leads back to itself
+	}
+	for _, passed := range path {
+		t.nodes[passed].parent = i
+	}
+	return i, path
 }
 
 func (t *tree) add(span ptrace.Span) {
@@ -110,15 +138,18 @@ func (t *tree) reset() {
 	clear(t.nodes)
 	clear(t.index)
 	clear(t.roots)
-	t.nodes, t.calls = t.nodes[:0], t.calls[:0]
+	t.nodes, t.calls, t.steps = t.nodes[:0], t.calls[:0], 0
 }
 
-// maxDepth bounds the walk to the root: spans may be each other's parents.
-const maxDepth = 1000
+// maxDepth bounds the model calls and agents on a walk to the root: a hostile trace may have
+// thousands above one another, or each other's parents.
+const maxDepth = 64
 
-// ancestors calls visit for the spans above a node, the nearest first, until visit returns false.
+// ancestors calls visit for the calls and agents above a call, the nearest first, until visit returns
+// false.
 func (t *tree) ancestors(i int, visit func(i int) bool) {
 	for range maxDepth {
+		t.steps++
 		if i = t.nodes[i].parent; i == noNode || !visit(i) {
 			return
 		}

@@ -41,13 +41,17 @@ func putAttributes(dst pcommon.Map, list []byte) {
 }
 
 // putSenderAttributes puts the attributes of a stream or resource into a map, without
-// those that only tokenpulse writes: a sender could forge latencies and verdicts.
-func putSenderAttributes(dst pcommon.Map, list []byte) {
+// those that only tokenpulse writes: a sender could forge latencies and verdicts. It
+// returns the number of these.
+func putSenderAttributes(dst pcommon.Map, list []byte) (removed int) {
 	for a := wire.WalkAttributes(list); a.Next(); {
-		if !bytes.HasPrefix(a.Key, []byte(names.Prefix)) {
+		if bytes.HasPrefix(a.Key, []byte(names.Prefix)) {
+			removed++
+		} else {
 			setValue(dst.PutEmpty(keyOf(a.Key)), &a.Value)
 		}
 	}
+	return removed
 }
 
 // setValue sets an empty value.

@@ -104,4 +104,5 @@ func TestAttributes_SendersCannotSetOurs(t *testing.T) {
 	}
 	require.Equal(t, map[string]any{"tokenpulse.outcome": "kept"}, got.Attributes["nested"])
 	require.Equal(t, map[string]any{"service.name": "chat"}, got.Resource)
+	requireMetric(t, b, "attributes_removed", nil, 5)
 }

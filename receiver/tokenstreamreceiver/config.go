@@ -73,6 +73,12 @@ var _ component.Config = (*Config)(nil)
 // defaultMaxBodySize equals the default of confighttp.
 const defaultMaxBodySize = 20 << 20
 
+// defaultMaxMessageSize equals the default of gRPC.
+const defaultMaxMessageSize = 4 << 20
+
+// compressionAlgorithms are those whose decoders count toward max_memory_mib.
+var compressionAlgorithms = []string{"", "gzip", "zstd", "zlib", "deflate"}
+
 // Unmarshal reads the section protocols. Without it both protocols keep their defaults.
 func (p *Protocols) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(p); err != nil {
@@ -109,8 +115,12 @@ func (c *Config) Validate() error {
 	if !c.Protocols.HTTP.HasValue() && !c.Protocols.GRPC.HasValue() {
 		errs = append(errs, errors.New("protocols: at least one of http and grpc must be enabled"))
 	}
-	if http := c.Protocols.HTTP.Get(); http != nil && slices.Contains(http.CompressionAlgorithms, "snappy") {
-		errs = append(errs, errors.New("protocols::http::compression_algorithms: snappy cannot be decompressed as a stream; use x-snappy-framed, gzip or zstd"))
+	if http := c.Protocols.HTTP.Get(); http != nil {
+		for _, algorithm := range http.CompressionAlgorithms {
+			if !slices.Contains(compressionAlgorithms, algorithm) {
+				errs = append(errs, fmt.Errorf("protocols::http::compression_algorithms: %q is decompressed outside of max_memory_mib; use gzip, zstd, zlib or deflate", algorithm))
+			}
+		}
 	}
 	// YAML numbers without a unit are nanoseconds.
 	for _, timeout := range []struct {

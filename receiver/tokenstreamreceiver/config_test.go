@@ -107,7 +107,9 @@ func TestConfig_RejectsInvalidSettings(t *testing.T) {
 		"max_event_bytes: must be at least 1024, is 10":                                    {"max_event_bytes": 10},
 		"max_memory_mib: must be at least 1, is 0":                                         {"max_memory_mib": 0},
 		"max_live_requests: must be at least 1, is 0":                                      {"max_live_requests": 0},
-		"compression_algorithms: snappy cannot":                                            {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"gzip", "snappy"}}}},
+		`compression_algorithms: "snappy" is decompressed outside of max_memory_mib; use`:  {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"gzip", "snappy"}}}},
+		`compression_algorithms: "lz4" is decompressed`:                                    {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"lz4"}}}},
+		`compression_algorithms: "x-snappy-framed" is decompressed`:                        {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"x-snappy-framed"}}}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			_, err := load(t, settings)

@@ -5,6 +5,7 @@ package tokenstreamreceiver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -30,11 +31,11 @@ func createDefaultConfig() component.Config {
 	http := confighttp.NewDefaultServerConfig()
 	http.NetAddr.Endpoint = "localhost:4319"
 	http.MaxRequestBodySize = defaultMaxBodySize
-	// The algorithms of the Collector that decompress a stream.
-	http.CompressionAlgorithms = []string{"", "gzip", "zstd", "zlib", "deflate"}
+	http.CompressionAlgorithms = slices.Clone(compressionAlgorithms)
 
 	grpc := configgrpc.NewDefaultServerConfig()
 	grpc.NetAddr.Endpoint = "localhost:4320"
+	grpc.MaxConcurrentStreams = 1000
 
 	return &Config{
 		Protocols: Protocols{

@@ -7,12 +7,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
@@ -26,9 +27,28 @@ func (r *tokenStreamReceiver) startGRPC(ctx context.Context, host component.Host
 	if cfg == nil {
 		return nil
 	}
-	codec := rawCodec{encoding.GetCodecV2("proto")}
-	server, err := cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings,
-		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(codec)))
+	metered := meteredCredentials{insecure.NewCredentials(), r.ingester.store, func(err error) {
+		r.ingester.memoryRefusal(context.Background(), err)
+	}}
+	if cfg.TLS.HasValue() {
+		tlsConfig, err := cfg.TLS.Get().LoadTLSConfig(ctx)
+		if err != nil {
+			return err
+		}
+		metered.TransportCredentials = credentials.NewTLS(tlsConfig)
+	}
+	var options []configgrpc.ToServerOption
+	for _, option := range []grpc.ServerOption{
+		grpc.ForceServerCodecV2(rawCodec{encoding.GetCodecV2("proto")}),
+		grpc.Creds(metered),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.StaticStreamWindowSize(unreadBytes),
+		grpc.StaticConnWindowSize(connectionWindow),
+		grpc.RPCDecompressor(keepCompressed{}), //nolint:staticcheck // the alternative is global
+	} {
+		options = append(options, configgrpc.WithGrpcServerOption(option))
+	}
+	server, err := cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, options...)
 	if err != nil {
 		return err
 	}
@@ -80,13 +100,27 @@ func (c rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// tokenStreamService is the TokenStreamService with raw messages.
+// The limits of what gRPC holds for a client. A message may exceed unreadBytes: its
+// window grows once the handler waits for it.
+const (
+	maxHeaderBytes   = 16 << 10 // of a call
+	unreadBytes      = 64 << 10 // of a call whose handler does not wait for a message
+	connectionWindow = 4 << 20  // bytes on their way
+	// callMemory is about the memory of a call of Export besides its message.
+	callMemory = 32 << 10
+)
+
+// tokenStreamService is the TokenStreamService with raw messages. Export is registered as
+// a stream, because gRPC reads a unary message before it calls the handler: without a
+// time limit.
 var tokenStreamService = grpc.ServiceDesc{
 	ServiceName: tokenpulsev1.TokenStreamService_ServiceDesc.ServiceName,
 	HandlerType: (*any)(nil),
-	Methods:     []grpc.MethodDesc{exportMethod(tokenpulsev1.TokenStreamService_Export_FullMethodName, (*tokenStreamReceiver).export)},
-	Streams:     []grpc.StreamDesc{{StreamName: "Stream", Handler: handleStream, ClientStreams: true}},
-	Metadata:    tokenpulsev1.TokenStreamService_ServiceDesc.Metadata,
+	Streams: []grpc.StreamDesc{
+		exportMethod((*tokenStreamReceiver).export),
+		{StreamName: "Stream", Handler: handleStream, ClientStreams: true},
+	},
+	Metadata: tokenpulsev1.TokenStreamService_ServiceDesc.Metadata,
 }
 
 const logsServiceName = "opentelemetry.proto.collector.logs.v1.LogsService"
@@ -95,27 +129,34 @@ const logsServiceName = "opentelemetry.proto.collector.logs.v1.LogsService"
 var logsService = grpc.ServiceDesc{
 	ServiceName: logsServiceName,
 	HandlerType: (*any)(nil),
-	Methods:     []grpc.MethodDesc{exportMethod("/"+logsServiceName+"/Export", (*tokenStreamReceiver).exportLogs)},
+	Streams:     []grpc.StreamDesc{exportMethod((*tokenStreamReceiver).exportLogs)},
 	Metadata:    "opentelemetry/proto/collector/logs/v1/logs_service.proto",
 }
 
 // exportMethod returns the method Export of a service.
-func exportMethod(fullName string, export func(*tokenStreamReceiver, context.Context, *rawMessage) (any, error)) grpc.MethodDesc {
-	handle := func(server any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // gRPC's signature
-		raw := new(rawMessage)
-		if err := decode(raw); err != nil {
-			return nil, err
+func exportMethod(export func(*tokenStreamReceiver, context.Context, *rawMessage) (any, error)) grpc.StreamDesc {
+	return grpc.StreamDesc{StreamName: "Export", ClientStreams: true, Handler: func(server any, stream grpc.ServerStream) error {
+		r := server.(*tokenStreamReceiver)
+		memory := reservation{store: r.ingester.store}
+		if err := memory.add(callMemory); err != nil {
+			return r.ingester.memoryRefusal(stream.Context(), err).status().Err()
 		}
-		defer raw.Free()
-		if interceptor == nil {
-			return export(server.(*tokenStreamReceiver), ctx, raw)
+		defer memory.free()
+		messages, err := r.receive(stream)
+		if err != nil {
+			return err
 		}
-		info := &grpc.UnaryServerInfo{Server: server, FullMethod: fullName}
-		return interceptor(ctx, raw, info, func(ctx context.Context, message any) (any, error) {
-			return export(server.(*tokenStreamReceiver), ctx, message.(*rawMessage))
-		})
-	}
-	return grpc.MethodDesc{MethodName: "Export", Handler: handle}
+		message, err := messages.next()
+		if err != nil {
+			return err
+		}
+		defer message.Free()
+		response, err := export(r, stream.Context(), message)
+		if err != nil {
+			return err
+		}
+		return stream.SendMsg(response)
+	}}
 }
 
 func handleStream(server any, stream grpc.ServerStream) error {
@@ -147,74 +188,29 @@ func (r *tokenStreamReceiver) stream(stream grpc.ServerStream) error {
 		return refused.status().Err()
 	}
 	defer r.liveRequests.end()
-	idle := time.NewTimer(r.cfg.IdleTimeout)
-	defer idle.Stop()
-	next, messages := r.receive(stream)
+	messages, err := r.receive(stream)
+	if err != nil {
+		return err
+	}
 	var applied answer
 	for {
-		next <- struct{}{}
-		select {
-		case <-r.closing.Done():
-			return errShutdown.status().Err()
-		case <-ctx.Done():
-			return status.FromContextError(ctx.Err()).Err()
-		case <-idle.C:
-			return status.Errorf(codes.DeadlineExceeded, "no message for %s (idle_timeout)", r.cfg.IdleTimeout)
-		case received := <-messages:
-			if errors.Is(received.err, io.EOF) {
-				response, err := applied.tokensResponse()
-				if err != nil {
-					return err
-				}
-				return stream.SendMsg(response)
-			}
-			if received.err != nil {
-				return received.err
-			}
-			err := r.commitMessage(ctx, received.message, false, (*request).readProtobuf, &applied)
-			received.message.Free()
+		message, err := messages.next()
+		if errors.Is(err, io.EOF) {
+			response, err := applied.tokensResponse()
 			if err != nil {
 				return err
 			}
-			idle.Reset(r.cfg.IdleTimeout)
+			return stream.SendMsg(response)
+		}
+		if err != nil {
+			return err
+		}
+		err = r.commitMessage(ctx, message, false, (*request).readProtobuf, &applied)
+		message.Free()
+		if err != nil {
+			return err
 		}
 	}
-}
-
-type received struct {
-	message *rawMessage
-	err     error
-}
-
-// receive returns channels that request and return the next message of a stream, up to
-// its first error. It receives in a goroutine, because only the end of the handler, which
-// cancels the context, interrupts RecvMsg.
-func (r *tokenStreamReceiver) receive(stream grpc.ServerStream) (next chan<- struct{}, messages <-chan received) {
-	requested, results := make(chan struct{}, 1), make(chan received)
-	done := stream.Context().Done()
-	r.running.Go(func() {
-		for {
-			select {
-			case <-requested:
-			case <-done:
-				return
-			}
-			message := new(rawMessage)
-			err := stream.RecvMsg(message)
-			select {
-			case results <- received{message, err}:
-			case <-done:
-				if err == nil {
-					message.Free()
-				}
-				return
-			}
-			if err != nil {
-				return
-			}
-		}
-	})
-	return requested, results
 }
 
 // commitMessage applies the whole message and adds the result to applied, or returns the
@@ -224,7 +220,7 @@ func (r *tokenStreamReceiver) commitMessage(ctx context.Context, message *rawMes
 	defer r.put(req)
 	err := req.memory.add(int64(message.Len()))
 	if err == nil {
-		err = r.decode(req, message.ReadOnlyData(), read)
+		err = r.readMessage(req, message.ReadOnlyData(), read)
 	}
 	if err == nil {
 		if refused := req.commit(ctx); refused != nil {

@@ -68,13 +68,14 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 	if len(finished) == 0 {
 		return nil
 	}
-	traces := toTraces(finished)
+	traces, removed := toTraces(finished)
 	operation := report.StartTracesOp(ctx)
 	err := in.next.ConsumeTraces(operation, traces)
 	report.EndTracesOp(operation, metadata.Type.String(), len(finished), err)
 	switch {
 	case err == nil:
 		in.count(ctx, finished)
+		in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
 		if in.refusedUntil.Load() != 0 { // usually not, and a store would contend
 			in.refusedUntil.Store(0)
 		}

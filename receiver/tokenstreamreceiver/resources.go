@@ -19,6 +19,7 @@ type resources struct {
 	shared   map[sharedResource]*resource
 	byDigest map[[sha256.Size]byte]*resource
 	digests  int // number of computed digests
+	removed  int // number of attributes that senders must not set
 }
 
 // sharedResource identifies the memory of an encoded resource.
@@ -61,7 +62,7 @@ func (r *resources) of(encoded []byte) *resource {
 
 func (r *resources) add(digest [sha256.Size]byte, encoded []byte) *resource {
 	spans := r.traces.ResourceSpans().AppendEmpty()
-	putSenderAttributes(spans.Resource().Attributes(), encoded)
+	r.removed += putSenderAttributes(spans.Resource().Attributes(), encoded)
 	scope := spans.ScopeSpans().AppendEmpty()
 	scope.Scope().SetName(metadata.ScopeName)
 	added := &resource{digest: digest, spans: scope.Spans()}

@@ -18,27 +18,35 @@ import (
 )
 
 // toTraces converts each stream to a span. Streams with equal resources share one
-// ResourceSpans.
-func toTraces(finished []assembly.Finished) ptrace.Traces {
+// ResourceSpans. removed is the number of attributes that senders must not set.
+func toTraces(finished []assembly.Finished) (traces ptrace.Traces, removed int) {
 	resources := newResources()
 	var timeline []byte
 	for _, stream := range finished {
 		resource := resources.of(stream.Resource)
-		timeline = fillSpan(resource.spans.AppendEmpty(), stream, resource, timeline[:0])
+		span := resource.spans.AppendEmpty()
+		resources.removed += fillSenderAttributes(span, stream)
+		timeline = fillSpan(span, stream, resource, timeline[:0])
 	}
-	return resources.traces
+	return resources.traces, resources.removed
 }
 
-// fillSpan writes a stream into a span. It returns scratch, which may have grown, for
+// fillSenderAttributes writes the attributes that the sender set into an empty span, and
+// returns the number of those that it must not set.
+func fillSenderAttributes(span ptrace.Span, stream assembly.Finished) (removed int) {
+	attributes := span.Attributes()
+	attributes.EnsureCapacity(names.SpanAttributeCapacity)
+	removed = putSenderAttributes(attributes, stream.Attributes)
+	if stream.End != nil {
+		removed += putSenderAttributes(attributes, stream.End.Attributes)
+	}
+	return removed
+}
+
+// fillSpan writes the rest of a stream into a span. It returns scratch, which may have grown, for
 // the next call.
 func fillSpan(span ptrace.Span, stream assembly.Finished, resource *resource, scratch []byte) []byte {
 	attributes := span.Attributes()
-	attributes.EnsureCapacity(names.SpanAttributeCapacity)
-	putSenderAttributes(attributes, stream.Attributes)
-	if stream.End != nil {
-		putSenderAttributes(attributes, stream.End.Attributes)
-	}
-
 	setIDs(span, stream.Stream, resource)
 	span.SetStartTimestamp(pcommon.Timestamp(stream.Start.UnixNano))
 	span.SetEndTimestamp(pcommon.Timestamp(stream.EndUnixNano()))

@@ -53,6 +53,7 @@ type Keeper struct {
 	Tracker *slo.Tracker
 
 	settings  Settings
+	admission *series.Engine // decides which requests overflow: Engine, or one without values
 	options   spanreader.Options
 	recorded  *dedup.Set
 	logger    *zap.Logger
@@ -86,6 +87,10 @@ func New(set Settings) (*Keeper, error) {
 		saves:    newWorker(),
 		patience: max(minPatience, set.Interval),
 	}
+	k.admission = k.Engine
+	if k.Engine == nil {
+		k.admission = series.NewEngine(series.Options{Config: set.Config.Series})
+	}
 	var err error
 	k.telemetry, err = newTelemetry(k)
 	return k, err
@@ -108,6 +113,8 @@ func (k *Keeper) recordOne(r *series.Request) (recorded series.Recorded) {
 	}
 	if k.Engine != nil {
 		recorded = k.Engine.Record(r)
+	} else {
+		recorded = k.admission.Admit(r)
 	}
 	if len(k.settings.Config.Objectives) > 0 {
 		var buffer [512]byte

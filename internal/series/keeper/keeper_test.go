@@ -6,6 +6,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper/internal/metadatatest"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -167,6 +169,50 @@ func TestRecord_OverflowSeriesHasABudget(t *testing.T) {
 	h.Tracker.Visit(h.clock, func(b *slo.Budgets) { keys = append(keys, b.Key) })
 	require.Equal(t, []string{slo.OverflowKey, "\x01m\x00"}, keys)
 	require.NoError(t, h.Shutdown(t.Context()))
+}
+
+// One value of the first dimension must not push others out of their budgets, with or
+// without series.
+func TestRecord_OneValueOfTheFirstDimensionHasHalfOfTheBudgets(t *testing.T) {
+	for name, change := range map[string]func(*Settings){
+		"with series":  func(s *Settings) { s.Engine = series.NewEngine(series.Options{Config: s.Config.Series}) },
+		"budgets only": func(s *Settings) { s.Engine = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, func(s *Settings) {
+				s.Config.Series.Dimensions = []string{"service.name", "model"}
+				s.Config.Series.MaxSeries = 4
+				change(s)
+			})
+			record := func(service, model string) {
+				h.Record(t.Context(), spans(t, 1, map[string]any{"service.name": service, "model": model, "tokenpulse.slo.met": []any{"tpot"}}))
+			}
+			services := func() map[string]int {
+				held := map[string]int{}
+				h.Tracker.Visit(h.clock, func(b *slo.Budgets) {
+					if identity := series.IdentityOf(b.Key); identity.Overflow {
+						held["overflow"]++
+					} else if !b.Idle {
+						held[identity.Dimensions[0]]++
+					}
+				})
+				return held
+			}
+			for i := range 20 {
+				record("forger", strconv.Itoa(i))
+			}
+			record("chat", "m")
+			record("search", "m")
+			require.Equal(t, map[string]int{"forger": 2, "chat": 1, "search": 1, "overflow": 1}, services())
+			require.EqualValues(t, 18, keepertest.Value(t, h.telemetry, "token_sli_requests_overflow"))
+
+			h.clock = h.clock.Add(2 * time.Hour)
+			h.Round(t.Context())
+			record("forger", "new")
+			require.Equal(t, map[string]int{"forger": 1, "overflow": 1}, services(), "idle series make room")
+			require.NoError(t, h.Shutdown(t.Context()))
+		})
+	}
 }
 
 func TestStart_RestoresRecentSeries(t *testing.T) {

@@ -89,8 +89,8 @@ func (k *Keeper) save(wait, task context.Context) error {
 }
 
 func (k *Keeper) expireSeries() {
+	expired := k.admission.Expire(k.settings.Now())
 	if k.Engine != nil {
-		expired := k.Engine.Expire(k.settings.Now())
 		k.telemetry.TokenSliSeriesExpired.Add(context.Background(), int64(expired), k.telemetry.owner)
 	}
 }

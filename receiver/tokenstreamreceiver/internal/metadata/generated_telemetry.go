@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	meter                                metric.Meter
 	mu                                   sync.Mutex
 	registrations                        []metric.Registration
+	ReceiverTokenStreamAttributesRemoved metric.Int64Counter
 	ReceiverTokenStreamChunksDropped     metric.Int64Counter
 	ReceiverTokenStreamDuplicatesDropped metric.Int64Counter
 	ReceiverTokenStreamEventsAccepted    metric.Int64Counter
@@ -172,6 +173,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ReceiverTokenStreamAttributesRemoved, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_attributes_removed",
+		metric.WithDescription("Attributes tokenpulse.* that senders put on finished streams and their resources, and that only tokenpulse may write. [Alpha]"),
+		metric.WithUnit("{attribute}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamChunksDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_chunks_dropped",
 		metric.WithDescription("Chunks of finished streams dropped at max_chunks_per_stream. [Alpha]"),

@@ -44,6 +44,7 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ReceiverTokenStreamAttributesRemoved.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamChunksDropped.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamDuplicatesDropped.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamEventsAccepted.Add(context.Background(), 1)
@@ -51,6 +52,9 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverTokenStreamStreamsFinished.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStreamsLost.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStreamsRefused.Add(context.Background(), 1)
+	AssertEqualReceiverTokenStreamAttributesRemoved(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenStreamChunksDropped(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

@@ -1,0 +1,360 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	_ "google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+)
+
+// attacker is an HTTP/2 client that never ends its messages. It respects flow control.
+type attacker struct {
+	net.Conn
+	framer *http2.Framer
+	out    bytes.Buffer
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	windows map[uint32]int
+	closed  bool
+}
+
+func (b *bench) attacker(t *testing.T) *attacker {
+	t.Helper()
+	conn, err := net.Dial("tcp", b.addrGRPC.String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	a := &attacker{Conn: conn, windows: map[uint32]int{0: 65535}}
+	a.changed = sync.NewCond(&a.mu)
+	a.framer = http2.NewFramer(&a.out, conn)
+	a.out.WriteString(http2.ClientPreface)
+	require.NoError(t, a.framer.WriteSettings())
+	go a.drain()
+	return a
+}
+
+// drain reads what the server sends.
+func (a *attacker) drain() {
+	for {
+		frame, err := a.framer.ReadFrame()
+		a.mu.Lock()
+		if update, ok := frame.(*http2.WindowUpdateFrame); ok {
+			a.windows[update.StreamID] += int(update.Increment)
+		}
+		a.closed = err != nil
+		a.changed.Broadcast()
+		a.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (a *attacker) flush() bool {
+	_, err := a.Write(a.out.Bytes())
+	a.out.Reset()
+	return err == nil
+}
+
+// call opens a call and declares the size of its message.
+func (a *attacker) call(t *testing.T, id uint32, method string, size int) bool {
+	t.Helper()
+	require.NoError(t, a.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: callHeaders(t, method), EndHeaders: true}))
+	a.mu.Lock()
+	a.windows[id] = 65535
+	a.mu.Unlock()
+	return a.data(id, binary.BigEndian.AppendUint32([]byte{0}, uint32(size)))
+}
+
+// data sends one frame. It returns false if the server has closed the connection.
+func (a *attacker) data(id uint32, data []byte) bool {
+	a.mu.Lock()
+	for (a.windows[0] < len(data) || a.windows[id] < len(data)) && !a.closed {
+		a.changed.Wait()
+	}
+	a.windows[0] -= len(data)
+	a.windows[id] -= len(data)
+	closed := a.closed
+	a.mu.Unlock()
+	if closed {
+		return false
+	}
+	_ = a.framer.WriteData(id, false, data)
+	return a.flush()
+}
+
+func callHeaders(t testing.TB, method string) []byte {
+	t.Helper()
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for _, field := range [][2]string{
+		{":method", "POST"},
+		{":scheme", "http"},
+		{":path", method},
+		{":authority", "x"},
+		{"content-type", "application/grpc"},
+		{"te", "trailers"},
+	} {
+		require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
+	}
+	return block.Bytes()
+}
+
+const (
+	exportMethodName = tokenpulsev1.TokenStreamService_Export_FullMethodName
+	streamMethodName = tokenpulsev1.TokenStreamService_Stream_FullMethodName
+)
+
+// gRPC holds the frames of unfinished messages. They count toward max_memory_mib however
+// they are framed, and the connection that exceeds it is closed.
+func TestMemory_UnfinishedMessagesOfGRPC(t *testing.T) {
+	const limit, arrived = 20 << 20, 3 << 20
+	for name, frameSize := range map[string]int{"large frames": 16 << 10, "frames outside of gRPC's buffer pool": 1000, "tiny frames": 40} {
+		for _, method := range []string{exportMethodName, streamMethodName} {
+			t.Run(name+" of "+method[strings.LastIndex(method, "/"):], func(t *testing.T) {
+				t.Parallel()
+				b := start(t, func(c *Config) { c.MaxMemoryMiB = limit >> 20 })
+				data := make([]byte, frameSize)
+				var attackers sync.WaitGroup
+				for range 4 {
+					a := b.attacker(t)
+					attackers.Go(func() {
+						for call := range uint32(3) {
+							if !a.call(t, 2*call+1, method, 4<<20-1) {
+								return
+							}
+							for range arrived / frameSize {
+								if !a.data(2*call+1, data) {
+									return
+								}
+							}
+						}
+					})
+				}
+				attackers.Wait()
+				require.LessOrEqual(t, b.ingester.store.Memory(), int64(limit))
+				eventually(t, func() bool {
+					return metricValue(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"}) >= 1
+				}, "36 MiB do not fit")
+				client := b.grpc(t)
+				eventually(t, func() bool {
+					_, err := client.Export(t.Context(), wholeMessage(t))
+					return err == nil
+				}, "others are served")
+			})
+		}
+	}
+}
+
+// The heap is what the account says.
+func TestMemory_DeclaredMessagesOfGRPC(t *testing.T) {
+	const connections, calls, sent = 50, 20, 8 << 10
+	b := start(t, func(c *Config) { c.MaxMemoryMiB = 512 })
+	before := heap()
+	for range connections {
+		a := b.attacker(t)
+		for call := range uint32(calls) {
+			require.True(t, a.call(t, 2*call+1, exportMethodName, 4<<20-1))
+			require.True(t, a.data(2*call+1, make([]byte, sent)))
+		}
+	}
+	const all = connections * calls
+	eventually(t, func() bool { return b.ingester.store.Memory() >= all*(callMemory+sent) }, "all calls are open")
+	grown, held := heap()-before, b.ingester.store.Memory()
+	t.Logf("%d bytes per call, %d held", grown/all, held/all)
+	require.Less(t, grown, held*5/4)
+	require.Less(t, held, int64(all*(callMemory+2*sent)))
+}
+
+// A client cannot hold a call of Export without a message.
+func TestExport_UnfinishedMessageEndsAfterIdleTimeout(t *testing.T) {
+	b := start(t, func(c *Config) { c.IdleTimeout = 300 * time.Millisecond })
+	a := b.attacker(t)
+	for call := range uint32(10) {
+		require.True(t, a.call(t, 2*call+1, exportMethodName, 4<<20-1))
+		require.True(t, a.data(2*call+1, make([]byte, 16<<10)))
+	}
+	eventually(t, func() bool { return b.ingester.store.Memory() > 10*callMemory }, "the calls are open")
+	eventually(t, func() bool { return b.ingester.store.Memory() == 0 }, "the calls end")
+	require.False(t, a.closed, "other calls of the connection go on")
+}
+
+func TestMemory_LargeHeadersOfGRPC(t *testing.T) {
+	b := start(t)
+	client := b.grpc(t)
+	_, err := client.Export(metadata.AppendToOutgoingContext(t.Context(), "authorization", strings.Repeat("a", 8<<10)), wholeMessage(t))
+	require.NoError(t, err)
+	_, err = client.Export(metadata.AppendToOutgoingContext(t.Context(), "x", strings.Repeat("a", 32<<10)), wholeMessage(t))
+	require.Error(t, err)
+}
+
+// gRPC must not decompress outside of max_memory_mib.
+func TestMemory_CompressedMessagesOfGRPC(t *testing.T) {
+	b := start(t, func(c *Config) {
+		c.MaxMemoryMiB = 64
+		c.Protocols.GRPC.Get().MaxRecvMsgSizeMiB = 1
+	})
+	client := b.grpc(t)
+	_, err := client.Export(t.Context(), manyStreams(1000, "chat"), grpc.UseCompressor("gzip"))
+	require.NoError(t, err)
+	require.Len(t, b.sink.all(), 1000)
+
+	_, err = client.Export(t.Context(), wholeMessage(t), grpc.UseCompressor("zstd"))
+	require.Equal(t, codes.Unimplemented, status.Code(err))
+	require.ErrorContains(t, err, `compression "zstd" is not supported; use gzip or none`)
+
+	_, err = client.Export(t.Context(), manyStreams(100_000, "chat"), grpc.UseCompressor("gzip"))
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	require.ErrorContains(t, err, "the message is larger than 1048576 bytes after decompression (max_recv_msg_size_mib)")
+	require.Zero(t, b.ingester.store.Memory())
+
+	release := b.block(t)
+	message := manyStreams(15_000, "chat")
+	go func() { _, _ = client.Export(t.Context(), message, grpc.UseCompressor("gzip")) }()
+	calls := b.requests()
+	eventually(t, func() bool { return b.requests() > calls }, "a request is in the pipeline")
+	_, err = client.Export(t.Context(), message, grpc.UseCompressor("gzip"))
+	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	require.ErrorContains(t, err, "max_memory_mib is reached; send the request again later")
+	release()
+}
+
+func TestGRPC_MetersAboveTLS(t *testing.T) {
+	enable, https := withTLS(t)
+	b := start(t, func(c *Config) {
+		enable(c)
+		c.Protocols.GRPC.Get().TLS = c.Protocols.HTTP.Get().TLS
+	})
+	roots := https.Transport.(*http.Transport).TLSClientConfig.RootCAs
+	creds := credentials.NewClientTLSFromCert(roots, "example.com")
+	conn, err := grpc.NewClient(b.addrGRPC.String(), grpc.WithTransportCredentials(creds))
+	require.NoError(t, err)
+	defer conn.Close()
+	client := tokenpulsev1.NewTokenStreamServiceClient(conn)
+	_, err = client.Export(t.Context(), wholeMessage(t))
+	require.NoError(t, err)
+	call, err := client.Stream(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, call.Send(wholeMessage(t)))
+	_, err = call.CloseAndRecv()
+	require.NoError(t, err)
+	require.Zero(t, b.ingester.store.Memory())
+}
+
+// The meter holds the same, whatever the pieces in which frames arrive. Expected values
+// are counted by hand.
+func TestMeteredConn_HoldsUnfinishedMessages(t *testing.T) {
+	message := func(size, sent int) []byte {
+		return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(size)), make([]byte, sent)...)
+	}
+	headers := func(f *http2.Framer, id uint32) {
+		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: callHeaders(t, exportMethodName), EndHeaders: true})
+	}
+	tests := map[string]struct {
+		received func(*http2.Framer)
+		sent     func(*http2.Framer)
+		held     int64 // without frameMemory
+	}{
+		"nothing arrived":     {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, false, message(1000, 0)) }},
+		"a part of a message": {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, false, message(1000, 400)) }, held: 400},
+		"with padding": {received: func(f *http2.Framer) {
+			headers(f, 1)
+			_ = f.WriteDataPadded(1, false, message(1000, 400), make([]byte, 200))
+		}, held: 400},
+		"nothing but padding": {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteDataPadded(1, false, nil, make([]byte, 200)) }},
+		"after padding": {received: func(f *http2.Framer) {
+			headers(f, 1)
+			_ = f.WriteDataPadded(1, false, message(500, 0), make([]byte, 9))
+			_ = f.WriteData(1, false, make([]byte, 300))
+		}, held: 300},
+		"a whole message":  {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, true, message(400, 400)) }},
+		"an empty message": {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, true, message(0, 0)) }},
+		"the second message": {received: func(f *http2.Framer) {
+			headers(f, 1)
+			_ = f.WriteData(1, false, append(message(400, 400), message(70, 60)...))
+		}, held: 60},
+		"two calls": {received: func(f *http2.Framer) {
+			headers(f, 1)
+			headers(f, 3)
+			_ = f.WriteData(1, false, message(99, 50))
+			_ = f.WriteData(3, false, message(99, 7))
+		}, held: 57},
+		"the client resets": {received: func(f *http2.Framer) {
+			headers(f, 1)
+			_ = f.WriteData(1, false, message(99, 50))
+			_ = f.WriteRSTStream(1, http2.ErrCodeCancel)
+		}},
+		"data after the reset": {received: func(f *http2.Framer) {
+			headers(f, 1)
+			_ = f.WriteRSTStream(1, http2.ErrCodeCancel)
+			_ = f.WriteData(1, false, message(99, 50))
+		}},
+		"data without a call": {received: func(f *http2.Framer) { _ = f.WriteData(1, false, message(99, 50)) }},
+		"frames of the connection": {received: func(f *http2.Framer) {
+			headers(f, 1)
+			_ = f.WritePing(false, [8]byte{1})
+			_ = f.WriteWindowUpdate(0, 99)
+			_ = f.WriteData(1, false, message(99, 50))
+		}, held: 50},
+		"the server sends headers":   {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, false, message(99, 50)) }, sent: func(f *http2.Framer) { headers(f, 1) }, held: 50},
+		"the server resets the call": {received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, false, message(99, 50)) }, sent: func(f *http2.Framer) { _ = f.WriteRSTStream(1, 0) }},
+		"the server sends trailers": {
+			received: func(f *http2.Framer) { headers(f, 1); _ = f.WriteData(1, false, message(99, 50)) },
+			sent: func(f *http2.Framer) {
+				_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: callHeaders(t, "x"), EndHeaders: true, EndStream: true})
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var received, sent bytes.Buffer
+			received.WriteString(http2.ClientPreface)
+			test.received(http2.NewFramer(&received, nil))
+			if test.sent != nil {
+				test.sent(http2.NewFramer(&sent, nil))
+			}
+			for size := 1; size < received.Len(); size += 1 + rand.IntN(5) {
+				store := assembly.NewStore(assembly.Limits{MaxMemory: 1 << 20}, func() time.Duration { return 0 })
+				c := newMeteredConn(nil, store, nil)
+				inPieces(received.Bytes(), size, func(p []byte) { c.received.split(p, c.receive) })
+				inPieces(sent.Bytes(), size, func(p []byte) { c.sent.split(p, c.send) })
+				held := c.memory.used
+				if test.held == 0 {
+					require.LessOrEqual(t, held, int64(5*frameMemory), "pieces of %d", size) // of the prefix
+					continue
+				}
+				require.GreaterOrEqual(t, held, test.held, "pieces of %d", size)
+				require.LessOrEqual(t, held, test.held+frameMemory*(3+int64(received.Len()/size)), "pieces of %d", size)
+			}
+		})
+	}
+}
+
+func inPieces(p []byte, size int, visit func([]byte)) {
+	for len(p) > 0 {
+		n := min(size, len(p))
+		visit(p[:n])
+		p = p[n:]
+	}
+}
