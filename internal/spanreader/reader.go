@@ -78,9 +78,9 @@ func (r *reader) take(f *field, v pcommon.Value) {
 			r.request.SetCount(series.StallSeconds, n)
 		}
 	case isTokenCount:
-		r.number(&r.tokenCount, v)
+		r.wholeNumber(&r.tokenCount, v)
 	case isClockAnomalies:
-		r.number(&r.clockAnomalies, v)
+		r.wholeNumber(&r.clockAnomalies, v)
 	case isTokenSketch:
 		r.sketch(&r.tokenGaps, v)
 	case isChunkSketch:
@@ -110,6 +110,12 @@ func (r *reader) value(q series.Quantity, v pcommon.Value) {
 
 func (r *reader) number(into *float64, v pcommon.Value) {
 	if n, ok := r.accept(number(v)); ok {
+		*into = n
+	}
+}
+
+func (r *reader) wholeNumber(into *float64, v pcommon.Value) {
+	if n, ok := r.accept(wholeNumber(v)); ok {
 		*into = n
 	}
 }
