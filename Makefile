@@ -26,11 +26,34 @@ build: $(COLLECTOR) $(TOKENGEN) ## Build the Collector and tokengen into dist/
 
 SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './dist/*' -not -path './internal/tools/*')
 
+# A binary depends on its sources and the Go version only: not on its folder (-trimpath,
+# which the builder sets too), the commit (-buildvcs) or the C library.
+$(COLLECTOR) $(TOKENGEN): export GOFLAGS += -buildvcs=false
+
 $(COLLECTOR): builder-config.yaml go.mod go.sum $(SOURCES)
 	$(TOOL) builder --config builder-config.yaml
 
 $(TOKENGEN): go.mod go.sum $(SOURCES)
-	go build -o $@ ./cmd/tokengen
+	CGO_ENABLED=0 go build -trimpath -o $@ ./cmd/tokengen
+
+.PHONY: reproducible
+reproducible: build ## Build again in another folder, and compare the hashes of the binaries
+	@scripts/reproducible
+
+.PHONY: check-licenses
+check-licenses: build ## Check the licences of all modules in the binaries; lists them in dist/licenses.txt
+	@scripts/check-licenses
+
+.PHONY: sbom
+sbom: check-licenses ## Write a bill of materials (CycloneDX) for each binary into dist/
+	@for binary in $(COLLECTOR) $(TOKENGEN); do \
+		go run -C internal/tools ./sbom "$$PWD/$$binary" "$$PWD/dist/licenses.txt" >"$$binary.cdx.json" && echo "$$binary.cdx.json" || exit 1; \
+	done
+
+.PHONY: vulncheck
+vulncheck: build ## Look up known vulnerabilities in the code that the binaries call; needs https://vuln.go.dev
+	$(TOOL) govulncheck ./cmd/tokengen
+	$(TOOL) govulncheck -C dist .
 
 .PHONY: test
 test: build ## Unit tests, golden files, fuzz seeds, then end-to-end tests of the built Collector; uses the race detector if a C compiler exists
@@ -70,7 +93,7 @@ bench-peers: build $(PEERS) ## Run bench-e2e, also compared with spanmetrics, an
 	go run ./e2e/benchmark -peers $(PEERS) -document docs/performance.md $(BENCH_ARGS)
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz target for FUZZTIME (default 20s)
+fuzz: ## Run each fuzz target for FUZZTIME (default 20s, about 10 minutes in total)
 	@set -e; for package in $$(go list ./...); do \
 		for target in $$(go test -list='^Fuzz' $$package | grep ^Fuzz || true); do \
 			echo "$$package $$target"; \
@@ -88,8 +111,9 @@ format: ## Format Go files with gofumpt
 	$(TOOL) gofumpt -w $$(git ls-files '*.go' | grep -vE 'generated_|[.]pb[.]go')
 
 .PHONY: lint
-lint: ## Run golangci-lint and check licence headers
+lint: ## Run golangci-lint and actionlint, and check licence headers
 	$(LINT) run ./...
+	$(TOOL) actionlint
 	@$(LICENSE) -check $$($(LICENSED)) || { echo "files above lack a licence header; add it: make license"; exit 1; }
 
 .PHONY: license

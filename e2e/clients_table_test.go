@@ -7,7 +7,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -20,14 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
-)
-
-var updateTable = flag.Bool("update", false, "rewrite the table of client libraries in docs/sources.md")
-
-// Markers around the table in docs/sources.md.
-const (
-	tableBegins = "<!-- clients:begin -->\n"
-	tableEnds   = "<!-- clients:end -->"
 )
 
 const tableHead = `
@@ -126,8 +117,10 @@ func inTable(milliseconds float64, known bool) string {
 // measured matches the times in the table, which differ from run to run.
 var measured = regexp.MustCompile(`[\d.]+ ms`)
 
-// require compares the table with that in docs/sources.md, except for measured times.
-// With -update it rewrites the documentation.
+// require compares the table with that in docs/sources.md, except for measured times. To
+// rewrite it:
+//
+//	make test-clients CLIENTS_ARGS=-update
 func (table *resultTable) require(t *testing.T) {
 	t.Helper()
 	written := tableHead[1:] + table.rows.String()
@@ -135,19 +128,7 @@ func (table *resultTable) require(t *testing.T) {
 	if t.Failed() || table.libraries < len(libraries) {
 		return
 	}
-	file := filepath.Join(testenv.Root(t), "docs", "sources.md")
-	document, err := os.ReadFile(file)
-	require.NoError(t, err)
-	before, rest, found := strings.Cut(string(document), tableBegins)
-	require.True(t, found, "%s lacks %s", file, tableBegins)
-	kept, after, found := strings.Cut(rest, tableEnds)
-	require.True(t, found, "%s lacks %s", file, tableEnds)
-	if *updateTable {
-		require.NoError(t, os.WriteFile(file, []byte(before+tableBegins+written+tableEnds+after), 0o644))
-		return
-	}
-	require.Equal(t, measured.ReplaceAllString(kept, "ms"), measured.ReplaceAllString(written, "ms"),
-		"the table in %s is outdated; run: make test-clients CLIENTS_ARGS=-update", file)
+	testenv.RequireTables(t, "docs/sources.md", map[string]string{"clients": written}, measured)
 }
 
 // installedVersion returns the installed version of an npm package.

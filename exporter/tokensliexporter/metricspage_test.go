@@ -4,10 +4,7 @@
 package tokensliexporter
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,15 +24,11 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables in docs/metrics.md")
-
 // The tables in docs/metrics.md are generated. To rewrite them:
 //
 //	go test ./exporter/tokensliexporter -run TestMetricsPage_IsUpToDate -update
 func TestMetricsPage_IsUpToDate(t *testing.T) {
-	file := filepath.Join(testenv.Root(t), "docs", "metrics.md")
-	page := readFile(t, file)
-	for marker, table := range map[string]string{
+	testenv.RequireTables(t, "docs/metrics.md", map[string]string{
 		"histograms":   metricTable(t, histogramRows()),
 		"counters":     metricTable(t, counterRows()),
 		"slos":         metricTable(t, sloRows()),
@@ -43,20 +36,7 @@ func TestMetricsPage_IsUpToDate(t *testing.T) {
 		"dimensions":   dimensionTable(t),
 		"label values": labelValueTable(),
 		"bounds":       boundsTable(),
-	} {
-		begin, end := "<!-- "+marker+":begin -->\n", "<!-- "+marker+":end -->"
-		before, rest, found := strings.Cut(page, begin)
-		require.True(t, found, "%s has no line %s", file, begin)
-		written, after, found := strings.Cut(rest, end)
-		require.True(t, found, "%s has no line %s", file, end)
-		if !*update {
-			require.Equal(t, table, written, "%s is out of date: run this test with -update", file)
-		}
-		page = before + begin + table + end + after
-	}
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(page), 0o600))
-	}
+	}, nil)
 }
 
 func TestMetricsPage_EveryFamilyHasARow(t *testing.T) {

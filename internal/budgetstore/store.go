@@ -44,7 +44,9 @@ type Store struct {
 	dimensions []string
 	// stored holds the key of every series in the index, and the version of its entry.
 	stored map[string]slo.Version
-	notes  []byte // as stored
+	// reindex is set if the stored index must be replaced, whichever series there are.
+	reindex bool
+	notes   []byte // as stored
 }
 
 // Open restores the saved budgets into the tracker and returns the notes saved with
@@ -67,10 +69,11 @@ func Open(ctx context.Context, host component.Host, extension *component.ID, own
 		return nil, nil, fmt.Errorf("`storage` %q cannot be opened: %w (timeout: another process uses it; invalid database: the file is damaged, so move it away and start again)", extension, err)
 	}
 	s := &Store{client: client, tracker: tracker, dimensions: dimensions, stored: map[string]slo.Version{}}
-	if err := s.restore(ctx); err != nil {
+	notes, err := s.restore(ctx)
+	if err != nil {
 		logger.Error("Some error budgets could not be restored and start empty", zap.Error(err))
 	}
-	return s, s.notes, nil
+	return s, notes, nil
 }
 
 // Keys of the entries that are not of a series.
@@ -100,14 +103,20 @@ func newIndex(dimensions []string, held map[string]slo.Version) *index {
 	return i
 }
 
-func (s *Store) restore(ctx context.Context) error {
+// restore returns the notes, unless they belong to other series.
+func (s *Store) restore(ctx context.Context) (notes []byte, err error) {
 	first := []*storage.Operation{storage.GetOperation(indexEntry), storage.GetOperation(notesEntry)}
-	if err := s.client.Batch(ctx, first...); err != nil || first[0].Value == nil {
-		return err
+	if err := s.client.Batch(ctx, first...); err != nil {
+		return nil, err
+	}
+	s.notes = first[1].Value
+	if first[0].Value == nil {
+		return nil, nil
 	}
 	var i index
 	if err := json.Unmarshal(first[0].Value, &i); err != nil {
-		return err
+		s.reindex = true
+		return nil, err
 	}
 	entries := make([]*storage.Operation, 0, len(i.Keys))
 	for _, key := range i.Keys {
@@ -116,11 +125,11 @@ func (s *Store) restore(ctx context.Context) error {
 		entries = append(entries, storage.GetOperation(entry(key)))
 	}
 	if !slices.Equal(i.Dimensions, s.dimensions) {
-		return errors.New("`dimensions` have changed: the saved budgets belong to other series")
+		s.reindex = true // series may have the same keys as before
+		return nil, errors.New("`dimensions` have changed: the saved budgets belong to other series")
 	}
-	s.notes = first[1].Value
 	if err := s.client.Batch(ctx, entries...); err != nil {
-		return err
+		return nil, err
 	}
 	now := time.Now()
 	var errs []error
@@ -134,7 +143,7 @@ func (s *Store) restore(ctx context.Context) error {
 			errs = append(errs, s.tracker.Restore(key, encoded, now))
 		}
 	}
-	return errors.Join(errs...)
+	return s.notes, errors.Join(errs...)
 }
 
 // Save writes what changed since the last successful save, and the owner's notes.
@@ -155,7 +164,7 @@ func (s *Store) Save(ctx context.Context, notes []byte) error {
 	if err := s.client.Batch(ctx, changes...); err != nil {
 		return err
 	}
-	s.stored, s.notes = held, notes
+	s.stored, s.notes, s.reindex = held, notes, false
 	return nil
 }
 
@@ -163,7 +172,7 @@ func (s *Store) Save(ctx context.Context, notes []byte) error {
 // that it then holds.
 func (s *Store) changes() (changes []*storage.Operation, held map[string]slo.Version, err error) {
 	held = make(map[string]slo.Version, len(s.stored))
-	reindex := false
+	reindex := s.reindex
 	s.tracker.Saved(func(key string, version slo.Version, encode func() []byte) {
 		held[key] = version
 		if stored, ok := s.stored[key]; !ok || stored != version {

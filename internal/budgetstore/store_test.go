@@ -111,6 +111,28 @@ func TestStore_BudgetsSurviveRestarts(t *testing.T) {
 	require.Zero(t, logged.Len())
 }
 
+// The series of both dimensions have the same key.
+func TestStore_BudgetsSurviveRestartsAfterADimensionWasRenamed(t *testing.T) {
+	h := newHost(t)
+	now := time.Now()
+	s, tracker, _, _ := opened(t, h, []string{"model"})
+	bad(tracker, "a", now)
+	require.NoError(t, s.Close(t.Context(), []byte("noted")))
+
+	s, tracker, notes, logged := opened(t, h, []string{"gen_ai.request.model"})
+	require.Empty(t, spent(tracker, now))
+	require.Nil(t, notes)
+	require.Equal(t, 1, logged.Len())
+	bad(tracker, "a", now)
+	require.NoError(t, s.Close(t.Context(), nil))
+
+	s, tracker, notes, logged = opened(t, h, []string{"gen_ai.request.model"})
+	require.Equal(t, map[string]uint64{"a": 1}, spent(tracker, now))
+	require.Empty(t, notes, "those of the other series are gone")
+	require.Zero(t, logged.Len())
+	require.NoError(t, s.Close(t.Context(), nil))
+}
+
 func TestSave_WritesOnlyChanges(t *testing.T) {
 	h := newHost(t)
 	s, tracker, _, _ := opened(t, h, dimensions)

@@ -4,7 +4,6 @@
 package names_test
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -25,17 +24,11 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables in docs/attributes.md")
-
 // The tables in docs/attributes.md are generated. To rewrite them:
 //
 //	go test ./internal/names -run TestAttributesPage_IsUpToDate -update
 func TestAttributesPage_IsUpToDate(t *testing.T) {
-	file := filepath.Join(testenv.Root(t), "docs", "attributes.md")
-	content, err := os.ReadFile(file)
-	require.NoError(t, err)
-	page := string(content)
-	for marker, table := range map[string]string{
+	testenv.RequireTables(t, "docs/attributes.md", map[string]string{
 		"span":                    attributeTable("written by", names.SpanAttributes),
 		"slo":                     attributeTable("written by", names.SLOAttributes),
 		"trace":                   attributeTable("written by", names.TraceAttributes),
@@ -44,20 +37,7 @@ func TestAttributesPage_IsUpToDate(t *testing.T) {
 		"stream event attributes": attributeTable("event", names.StreamEventAttributes),
 		"slo events":              eventTable(names.SLOEvents),
 		"slo event attributes":    attributeTable("event", names.SLOEventAttributes),
-	} {
-		begin, end := "<!-- "+marker+":begin -->\n", "<!-- "+marker+":end -->"
-		before, rest, found := strings.Cut(page, begin)
-		require.True(t, found, "%s has no line %s", file, begin)
-		written, after, found := strings.Cut(rest, end)
-		require.True(t, found, "%s has no line %s", file, end)
-		if !*update {
-			require.Equal(t, table, written, "%s is out of date: run this test with -update", file)
-		}
-		page = before + begin + table + end + after
-	}
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(page), 0o600))
-	}
+	}, nil)
 }
 
 func attributeTable(where string, attributes []names.Attribute) string {

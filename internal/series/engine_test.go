@@ -315,20 +315,31 @@ func TestRecord_WithoutDimensionsAllSeriesCanOpen(t *testing.T) {
 	}
 }
 
-// FuzzRestore opens series of hostile keys, as a damaged storage may hold them.
+// FuzzRestore opens series of hostile keys, as a damaged storage may hold them. No two
+// series have the same labels, and all labels are clean.
 func FuzzRestore(f *testing.F) {
 	f.Add("\x01a\x00", "slo", int64(0))
 	f.Add("", "all", int64(-1))
 	f.Add("\x00\x00", "0", int64(1<<62))
 	f.Add("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "", int64(1<<62))
-	f.Fuzz(func(t *testing.T, key, slo string, seen int64) {
+	f.Add("\x81\x00m\x06server", "slo", int64(3600e9)) // the length 1 in two bytes
+	f.Add("\x01\xff\x00", "slo", int64(3600e9))
+	f.Fuzz(func(t *testing.T, key, slo string, lastSeen int64) {
 		e := newTestEngine(nil)
 		now := e.at(time.Hour)
 		if IsKey(key, 1) {
-			e.Restore(key, []string{slo, slo, "all"}, time.Unix(0, seen), now)
+			e.Restore(key, []string{slo, slo, "all"}, e.at(time.Duration(lastSeen)), now)
 		}
 		e.Record(request("m", now))
-		e.Collect(now, func(*Snapshot) {})
+		seen := map[string]bool{}
+		e.Collect(now, func(s *Snapshot) {
+			identity := fmt.Sprintf("%+q %q %t", s.Identity.Dimensions, s.Identity.Vantage, s.Identity.Overflow)
+			require.False(t, seen[identity], "two series are %s", identity)
+			seen[identity] = true
+			for _, label := range append(s.Identity.Dimensions, s.Identity.Vantage) {
+				require.Equal(t, CleanLabel(label), label)
+			}
+		})
 		e.Expire(now.Add(24 * time.Hour))
 		require.Zero(t, e.Held())
 		require.Empty(t, e.heldBy)

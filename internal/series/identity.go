@@ -59,11 +59,25 @@ func IdentityOf(key string) Identity {
 	return Identity{Dimensions: values[:last], Vantage: values[last]}
 }
 
-// IsKey reports whether key is the key of a series with so many dimensions, or of the
-// overflow series.
+// IsKey reports whether key is one that AppendKey writes for so many dimensions, or the
+// key of the overflow series. Other keys, as a damaged storage may hold them, could stand
+// for the labels of another series, or for labels that no scrape can carry.
 func IsKey(key string, dimensions int) bool {
+	if key == overflowKey {
+		return true
+	}
 	values, ok := valuesOf(key)
-	return key == overflowKey || ok && len(values) == dimensions+1
+	if !ok || len(values) != dimensions+1 {
+		return false
+	}
+	var written []byte
+	for _, v := range values {
+		if v != CleanLabel(v) {
+			return false
+		}
+		written = appendValue(written, v)
+	}
+	return string(written) == key
 }
 
 // firstValue returns the first value of a key: that of the first dimension.

@@ -40,7 +40,7 @@ func TestIdentityOf_ReturnsTheIdentityOfAKey(t *testing.T) {
 	require.Equal(t, Identity{Overflow: true}, IdentityOf(overflowKey))
 	require.True(t, IsKey(overflowKey, 3))
 	require.True(t, IsKey("\x01a\x00", 1))
-	for _, malformed := range []string{"\x01a", "\x01", "\x05a", "\xff", "\x01a\x00\x00"} {
+	for _, malformed := range []string{"\x01a", "\x01", "\x05a", "\xff", "\x01a\x00\x00", "\x81\x00a\x00", "\x01\xff\x00"} {
 		require.False(t, IsKey(malformed, 1), "%q", malformed)
 	}
 	shifted := (&Request{Dimensions: []string{"ab", "c"}}).AppendKey(nil)

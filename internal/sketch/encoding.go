@@ -158,7 +158,7 @@ func (e *Encoded) consistent() bool {
 		first = zeroBucket
 	}
 	n := float64(s.count)
-	return bucketOf(s.min) == first && bucketOf(s.max) == last && s.max <= MaxValue &&
+	return bucketOf(s.min) == first && bucketOf(s.max) == last && s.min <= s.max && s.max <= MaxValue &&
 		s.sum >= s.min*n*(1-rounding) && s.sum <= s.max*n*(1+rounding)
 }
 

@@ -251,6 +251,18 @@ func FuzzMergeBinary(f *testing.F) {
 		require.NoError(t, again.MergeBinary(s.AppendBinary(nil)))
 		require.Equal(t, s.Count(), again.Count())
 		require.Equal(t, buckets(&s), buckets(&again))
+
+		require.NoError(t, again.MergeBinary(encoded))
+		require.Equal(t, 2*s.Count(), again.Count(), "merged twice")
+		require.Equal(t, [2]float64{s.Min(), s.Max()}, [2]float64{again.Min(), again.Max()})
+		if s.Count() > 0 {
+			last := s.Min()
+			for _, q := range []float64{0, 0.5, 0.99, 1} {
+				v := s.Quantile(q)
+				require.True(t, last <= v && v <= s.Max(), "quantile %v is %v of %v to %v", q, v, last, s.Max())
+				last = v
+			}
+		}
 	})
 }
 

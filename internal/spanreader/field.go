@@ -39,8 +39,8 @@ var fields = [...]field{
 	{names.GenAICacheReadInputTokens, count(series.CachedInputTokens, wholeNumber)},
 	{names.StallCount, count(series.Stalls, wholeNumber)},
 	{names.StallDuration, count(series.StallSeconds, number)},
-	{names.TokenCount, func(r *reader, v pcommon.Value) { r.number(&r.tokenCount, v) }},
-	{names.ClockAnomalies, func(r *reader, v pcommon.Value) { r.number(&r.clockAnomalies, v) }},
+	{names.TokenCount, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.tokenCount, v) }},
+	{names.ClockAnomalies, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.clockAnomalies, v) }},
 
 	{names.InterTokenLatencySketch, func(r *reader, v pcommon.Value) { r.sketch(&r.tokenGaps, v) }},
 	{names.InterChunkLatencySketch, (*reader).chunkSketch},

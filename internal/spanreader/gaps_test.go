@@ -35,6 +35,7 @@ func TestRead_LeavesOutGapsThatTheSpanCannotHave(t *testing.T) {
 		"a billion tokens":                 {10, map[string]any{tokens: sketchOf(0, 1<<30)}, 1, 0},
 		"16 million gaps are the most":     {10, map[string]any{tokens: sketchOf(0, 1<<24)}, 0, 1 << 24},
 		"more gaps than counted tokens":    {10, map[string]any{tokens: sketchOf(0.001, 501), "tokenpulse.token_count": 500}, 1, 0},
+		"a fraction of a token":            {10, map[string]any{tokens: sketchOf(0, 1<<30), "tokenpulse.token_count": 0.5}, 1, 0},
 		"more gaps than reported tokens":   {10, map[string]any{tokens: sketchOf(0.001, 501), "gen_ai.usage.output_tokens": 3}, 0, 501},
 		"a gap as long as the span":        {10, map[string]any{tokens: sketchOf(10, 1)}, 0, 1},
 		"rounding and the bucket's width":  {10, map[string]any{tokens: sketchOf(10.1, 1)}, 0, 1},

@@ -84,6 +84,12 @@ func (r *reader) number(into *float64, v pcommon.Value) {
 	}
 }
 
+func (r *reader) wholeNumber(into *float64, v pcommon.Value) {
+	if n, ok := r.accept(wholeNumber(v)); ok {
+		*into = n
+	}
+}
+
 // count returns a function that reads what the request adds to a sum.
 func count(c series.Count, parse func(pcommon.Value) (float64, Reason)) func(*reader, pcommon.Value) {
 	return func(r *reader, v pcommon.Value) {

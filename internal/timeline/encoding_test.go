@@ -150,5 +150,41 @@ func FuzzDecode(f *testing.F) {
 			require.LessOrEqual(t, walk.Offset().Abs(), 2*maxTicks*Tick)
 		}
 		requireRunsAgree(t, stored)
+		requireRoundTrip(t, stored)
 	})
+}
+
+// requireRoundTrip appends the chunks of a stored timeline to a new one, which must have
+// the same chunks when stored and decoded. Times are within 35 years of 2005.
+func requireRoundTrip(t *testing.T, stored []byte) {
+	t.Helper()
+	const span = 35 * 365 * 24 * time.Hour
+	const start = int64(span)
+	decoded := func(stored []byte) (chunks []chunk, err error) {
+		walk, err := Decode(stored)
+		require.NoError(t, err)
+		for walk.Next() {
+			chunks = append(chunks, chunk{walk.Offset(), walk.Tokens(), walk.Channel()})
+		}
+		return chunks, walk.Err()
+	}
+	chunks, err := decoded(stored)
+	if err != nil {
+		return
+	}
+	var line Timeline
+	for _, c := range chunks {
+		if c.offset.Abs() > span {
+			return
+		}
+		line.Append(start+int64(c.offset), c.tokens, c.channel)
+	}
+	again, err := decoded(line.AppendBinary(nil, start))
+	require.NoError(t, err)
+	require.Equal(t, len(chunks), len(again))
+	for i, c := range chunks {
+		off := c.offset - again[i].offset // later times are truncated to ticks of Unix time
+		require.True(t, off == 0 || i > 0 && 0 < off && off < Tick, "chunk %d: %v, then %v", i, c.offset, again[i].offset)
+		require.Equal(t, chunk{again[i].offset, c.tokens, c.channel}, again[i])
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -414,6 +415,7 @@ func FuzzTokenStreams(f *testing.F) {
 	f.Fuzz(func(t *testing.T, encoded []byte) { requireAgrees(t, encoded) })
 }
 
+// A body that is converted to protobuf is the same after another round trip.
 func FuzzJSON(f *testing.F) {
 	f.Add([]byte(`{"resourceTokenStreams":[{"tokenStreams":[{"streamId":"a","start":{"timeUnixNano":"1795233292181556000","traceId":"0af7651916cd43dd8448eb211c80319c"}}]}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -426,5 +428,15 @@ func FuzzJSON(f *testing.F) {
 		if err != nil && !strings.Contains(err.Error(), "max_") {
 			require.ErrorContains(t, err, "nested")
 		}
+		var request, again tokenpulsev1.ExportTokenStreamsRequest
+		require.NoError(t, proto.Unmarshal(message, &request))
+		mapped, err := protojson.Marshal(&request)
+		if err != nil {
+			return // the times of a protojson message may be out of its range
+		}
+		message, err = JSONToProtobuf(mapped)
+		require.NoError(t, err)
+		require.NoError(t, proto.Unmarshal(message, &again))
+		require.True(t, proto.Equal(&request, &again), "%v\n%v", &request, &again)
 	})
 }

@@ -4,9 +4,7 @@
 package tokenlatencyprocessor
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,30 +19,11 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-var updateSources = flag.Bool("update", false, "update the tables of systems in docs/sources.md")
-
 // The tables of docs/sources.md show the result of processing the spans in testdata. To update them:
 //
 //	go test ./processor/tokenlatencyprocessor -run TestSourcesDocument -update
 func TestSourcesDocument(t *testing.T) {
-	file := filepath.Join(testenv.Root(t), "docs", "sources.md")
-	content, err := os.ReadFile(file)
-	require.NoError(t, err)
-	document := string(content)
-	for marker, table := range map[string]string{"sources": systemsTable(t), "cases": casesTable(t)} {
-		begin, end := "<!-- "+marker+":begin -->\n", "<!-- "+marker+":end -->"
-		before, rest, found := strings.Cut(document, begin)
-		require.True(t, found, "%s has no %s", file, begin)
-		written, after, found := strings.Cut(rest, end)
-		require.True(t, found, "%s has no %s", file, end)
-		if !*updateSources {
-			require.Equal(t, table, written, "%s is out of date; update it with -update", file)
-		}
-		document = before + begin + table + end + after
-	}
-	if *updateSources {
-		require.NoError(t, os.WriteFile(file, []byte(document), 0o600))
-	}
+	testenv.RequireTables(t, "docs/sources.md", map[string]string{"sources": systemsTable(t), "cases": casesTable(t)}, nil)
 }
 
 // Every folder with spans of another instrumentation has one row.

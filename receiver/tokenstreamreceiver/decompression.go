@@ -111,7 +111,11 @@ func openGzip(body io.Reader, memory *reservation) (io.ReadCloser, error) {
 	if err := memory.add(deflateMemory); err != nil {
 		return nil, err
 	}
-	return gzip.NewReader(body)
+	reader, err := gzip.NewReader(body)
+	if err != nil {
+		return nil, err // a nil reader would not be a nil interface
+	}
+	return reader, nil
 }
 
 func openZlib(body io.Reader, memory *reservation) (io.ReadCloser, error) {

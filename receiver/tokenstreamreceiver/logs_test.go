@@ -519,7 +519,8 @@ func TestLogs_RefusedRequestCanBeRetried(t *testing.T) {
 	})
 }
 
-// No body panics or affects the requests after it.
+// Each record that the decoder of the Collector finds is accepted or rejected, open
+// streams keep to their limit, and a request leaves no memory reserved.
 func FuzzLogs(f *testing.F) {
 	export := plogotlp.NewExportRequestFromLogs(toLogs(append(wholeLogs(), ordinary, event("gen_ai.token.generated", 0, nil))...))
 	encoded, err := export.MarshalProto()
@@ -537,12 +538,17 @@ func FuzzLogs(f *testing.F) {
 	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, read := range []func(*request, []byte) error{(*request).readLogsProtobuf, (*request).readLogsJSON} {
+		for i, read := range []func(*request, []byte) error{(*request).readLogsProtobuf, (*request).readLogsJSON} {
 			req := r.take(r.reportHTTP, true, new(answer))
 			if read(req, body) == nil {
+				export := plogotlp.NewExportRequest()
+				if i == 0 && export.UnmarshalProto(body) == nil || i == 1 && export.UnmarshalJSON(body) == nil {
+					require.Equal(t, export.Logs().LogRecordCount(), req.batch.Events()+req.pending.Rejected)
+				}
 				_ = req.commit(context.Background())
 			}
 			r.put(req)
+			require.Zero(t, req.memory.held)
 		}
 		require.LessOrEqual(t, r.ingester.store.Streams(), int64(4))
 	})

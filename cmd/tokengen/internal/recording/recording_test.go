@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math/big"
 	"os"
@@ -183,8 +182,6 @@ func TestRead_AIPerfRecord(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "rewrite testdata/recordings/aiperf.* at the project's root")
-
 // aiperfExport is a real export of AIPerf: 100 requests, see testdata/README.md at
 // the project's root.
 const aiperfExport = "testdata/aiperf_profile_export.jsonl.gz"
@@ -247,7 +244,7 @@ func TestReadAIPerf_WritesTheRecordingInTestdata(t *testing.T) {
 	events := write(t, read(t, string(export)))
 	computed := computedByAIPerf(t, export)
 	eventsFile, computedFile := testenv.Data(t, testenv.RecordingFile), testenv.Data(t, testenv.RecordingRequestsFile)
-	if *update {
+	if testenv.Update() {
 		var zipped bytes.Buffer
 		w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 		require.NoError(t, err)

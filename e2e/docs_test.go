@@ -1,0 +1,115 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
+)
+
+// sources calls visit with each file of the project whose name matches, relative to the
+// root.
+func sources(t *testing.T, matches func(name string) bool, visit func(file string, content []byte)) {
+	t.Helper()
+	root := testenv.Root(t)
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := entry.Name(); entry.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "dist") {
+			return filepath.SkipDir
+		}
+		if entry.IsDir() || !matches(entry.Name()) {
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		file, err := filepath.Rel(root, path)
+		visit(filepath.ToSlash(file), content)
+		return err
+	}))
+}
+
+// tableRows returns the cells of the rows of all tables in a page, without head rows.
+func tableRows(page string) (rows [][]string) {
+	head := true
+	for line := range strings.Lines(page) {
+		line = strings.TrimSpace(line)
+		switch {
+		case !strings.HasPrefix(line, "|"), strings.HasPrefix(line, "|---"):
+			head = !strings.HasPrefix(line, "|")
+		case !head:
+			rows = append(rows, strings.Split(strings.Trim(line, "|"), "|"))
+		}
+	}
+	return rows
+}
+
+// Every fault and attack names tests, and each test exists.
+func TestReliabilityPage_NamesTestsThatExist(t *testing.T) {
+	declared := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	sources(t, func(name string) bool { return strings.HasSuffix(name, "_test.go") }, func(_ string, content []byte) {
+		for _, found := range function.FindAllSubmatch(content, -1) {
+			declared[string(found[1])] = true
+		}
+	})
+	name := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
+	page := readMarkdown(t, "docs/reliability.md")
+	for _, found := range name.FindAllStringSubmatch(page, -1) {
+		if !declared[found[1]] {
+			t.Errorf("docs/reliability.md names %s, which no test file declares", found[1])
+		}
+	}
+	_, faults, found := strings.Cut(page, "## Faults\n")
+	require.True(t, found)
+	rows := tableRows(faults)
+	require.Greater(t, len(rows), 30)
+	for _, row := range rows {
+		if !name.MatchString(row[len(row)-1]) {
+			t.Errorf("docs/reliability.md names no test for %q", row[0])
+		}
+	}
+}
+
+// Every self-metric has one row that says what to do.
+func TestSelfMetricsPage_HasEveryMetric(t *testing.T) {
+	missing := map[string]string{} // metadata.yaml by metric
+	sources(t, func(name string) bool { return name == "metadata.yaml" }, func(file string, _ []byte) {
+		metadata, err := confmaptest.LoadConf(filepath.Join(testenv.Root(t), file))
+		require.NoError(t, err)
+		metrics, err := metadata.Sub("telemetry::metrics")
+		require.NoError(t, err)
+		for metric := range metrics.ToStringMap() {
+			missing["otelcol_"+metric] = file
+		}
+	})
+	require.Greater(t, len(missing), 30)
+	for _, row := range tableRows(readMarkdown(t, "docs/self-metrics.md")) {
+		metric := strings.Trim(row[0], " `")
+		if !strings.HasPrefix(metric, "otelcol_") {
+			continue
+		}
+		if missing[metric] == "" {
+			t.Errorf("docs/self-metrics.md has a row for %s, which no metadata.yaml defines, or a second row for it", metric)
+		}
+		require.Len(t, row, 3, metric)
+		delete(missing, metric)
+	}
+	for _, metric := range slices.Sorted(maps.Keys(missing)) {
+		t.Errorf("%s of %s has no row: add | `%[1]s` | meaning | what to do | to the table of its component in docs/self-metrics.md",
+			metric, missing[metric])
+	}
+}
