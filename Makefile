@@ -74,6 +74,20 @@ $(CLIENTS): e2e/clients/package-lock.json
 test-clients: build $(CLIENTS) ## Run real client libraries against the built Collector; needs Node.js 20 and npm. CLIENTS_ARGS=-update rewrites the client table in docs/sources.md
 	go test -count=1 -tags=clients -v ./e2e -run='^TestClients$$' $(CLIENTS_ARGS)
 
+# The Collector of examples/fleet, and the Kafka broker of its tests.
+FLEET := dist/fleet/otelcol-fleet
+KAFKA := dist/fleet/kafkabroker
+
+$(FLEET): examples/fleet/builder-config.yaml go.mod go.sum $(SOURCES)
+	$(TOOL) builder --config $<
+
+$(KAFKA): internal/tools/go.mod internal/tools/kafkabroker/main.go
+	cd internal/tools && go build -o ../../$@ ./kafkabroker
+
+.PHONY: test-fleet
+test-fleet: build $(FLEET) $(KAFKA) ## Run examples/fleet: several Collectors behind a gateway or Kafka, one of which is killed; needs prometheus
+	go test -count=1 -tags=fleet -v ./e2e -run='^TestFleetExample' | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
+
 .PHONY: bench
 bench: ## Run the benchmarks of every package; BENCHTIME and COUNT as in go test
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(or $(BENCHTIME),1s) -count=$(or $(COUNT),1) $$(go list ./... | grep -v /e2e)

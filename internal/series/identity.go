@@ -75,7 +75,7 @@ func IsKey(key string, dimensions int) bool {
 		if v != CleanLabel(v) {
 			return false
 		}
-		written = appendValue(written, v)
+		written = protowire.AppendString(written, v)
 	}
 	return string(written) == key
 }

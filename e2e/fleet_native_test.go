@@ -1,0 +1,134 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build fleet
+
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+)
+
+// A real Prometheus scrapes three workers behind a gateway, and one Collector that got
+// the same streams. The sums over the workers equal the numbers of the one Collector.
+func TestFleetExampleBalanced_SumsInPrometheusEqualOneCollector(t *testing.T) {
+	traffic := newFleetTraffic(t)
+	// Streams without an end expire soon in both, so that all requests are counted.
+	expiry := []string{"--set", "receivers.token_stream.idle_timeout=2s", "--set", "receivers.token_stream.first_token_timeout=2s"}
+	f := startFleet(t, 3, expiry...)
+	single := startCollector(t, example(t, "quickstart.yaml"), expiry...)
+	server := prometheusOf(t, map[string][]*collector{"fleet": f.workers, "single": {single}})
+
+	recording := writeFile(t, t.TempDir(), "streams.jsonl", string(traffic.all))
+	for _, endpoint := range []string{f.gateway.http, single.http} {
+		run(t, built(t, "tokengen"), "replay", recording, "--transport", "protobuf", "--endpoint", endpoint)
+	}
+	at := server.momentWhen(t, fmt.Sprintf(`count(sum by (instance) (tokenpulse_requests_total{job="fleet"})) == 3
+		and sum(tokenpulse_requests_total{job="fleet"}) == %[1]d and sum(tokenpulse_requests_total{job="single"}) == %[1]d`, traffic.streams))
+
+	compared := map[dto.MetricType]int{}
+	for name, family := range scrape(t, single) {
+		kind := family.GetType()
+		if !strings.HasPrefix(name, "tokenpulse_") || kind != dto.MetricType_COUNTER && kind != dto.MetricType_HISTOGRAM {
+			continue
+		}
+		want := server.sums(t, name, "single", at)
+		require.NotEmpty(t, want, name)
+		for labels, w := range want {
+			require.Equal(t, kind == dto.MetricType_HISTOGRAM, w.count > 0, "%s%s is a native histogram with values", name, labels)
+		}
+		requireSameSums(t, name, want, server.sums(t, name, "fleet", at))
+		compared[kind] += len(want)
+	}
+	t.Logf("compared %d native histograms and %d counters", compared[dto.MetricType_HISTOGRAM], compared[dto.MetricType_COUNTER])
+	require.Greater(t, compared[dto.MetricType_HISTOGRAM], 20)
+	require.Greater(t, compared[dto.MetricType_COUNTER], 20)
+}
+
+// A summed series: a counter's value, or the count, sum and buckets of a native
+// histogram. Buckets are in Prometheus' form: kind of bounds, bounds and count.
+type summed struct {
+	value      float64
+	count, sum float64
+	buckets    [][4]string
+}
+
+// momentWhen waits until a query returns a result, and returns the time of that query.
+// After a failed scrape, as on a busy machine, a Collector's series are missing. At this
+// moment they are not.
+func (p *prometheus) momentWhen(t *testing.T, query string) (at string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var answer struct {
+			Data struct{ Result []any }
+		}
+		at = strconv.FormatInt(time.Now().Unix(), 10)
+		p.ask(t, "query", url.Values{"query": {query}, "time": {at}}, &answer)
+		return len(answer.Data.Result) > 0
+	}, 2*patience, 200*time.Millisecond, query)
+	return at
+}
+
+// sums returns the sum of a metric over the members of a job, by its other labels.
+func (p *prometheus) sums(t *testing.T, metric, job, at string) map[string]summed {
+	t.Helper()
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Metric    map[string]string
+				Value     [2]any
+				Histogram [2]any
+			}
+		}
+	}
+	p.ask(t, "query", url.Values{
+		"query": {fmt.Sprintf(`sum without (instance, job) (%s{job=%q})`, metric, job)}, "time": {at},
+	}, &answer)
+	all := map[string]summed{}
+	for _, series := range answer.Data.Result {
+		var s summed
+		if text, ok := series.Value[1].(string); ok {
+			s.value = parsed(t, text)
+		}
+		if histogram, ok := series.Histogram[1].(map[string]any); ok {
+			s.count, s.sum = parsed(t, histogram["count"].(string)), parsed(t, histogram["sum"].(string))
+			for _, bucket := range histogram["buckets"].([]any) {
+				fields := bucket.([]any)
+				s.buckets = append(s.buckets, [4]string{
+					strconv.Itoa(int(fields[0].(float64))), fields[1].(string), fields[2].(string), fields[3].(string),
+				})
+			}
+		}
+		all[fmt.Sprint(series.Metric)] = s
+	}
+	return all
+}
+
+func parsed(t *testing.T, text string) float64 {
+	t.Helper()
+	value, err := strconv.ParseFloat(text, 64)
+	require.NoError(t, err)
+	return value
+}
+
+// requireSameSums compares counts and buckets exactly. Sums add floats in another order.
+func requireSameSums(t *testing.T, metric string, want, got map[string]summed) {
+	t.Helper()
+	require.Len(t, got, len(want), metric)
+	for labels, w := range want {
+		g, found := got[labels]
+		require.True(t, found, "the fleet has no %s%s", metric, labels)
+		require.InDelta(t, w.value, g.value, 1e-9*w.value, "value of %s%s", metric, labels)
+		require.Equal(t, w.count, g.count, "count of %s%s", metric, labels)
+		require.InDelta(t, w.sum, g.sum, 1e-9*w.sum, "sum of %s%s", metric, labels)
+		require.Equal(t, w.buckets, g.buckets, "buckets of %s%s", metric, labels)
+	}
+}
