@@ -16,7 +16,11 @@ import (
 
 // Start starts the servers and the sweep for idle streams.
 func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) error {
-	if err := errors.Join(r.observe(), r.startGRPC(ctx, host), r.startHTTP(ctx, host)); err != nil {
+	err := r.openStorage(ctx, host)
+	if err == nil {
+		err = errors.Join(r.observe(), r.startGRPC(ctx, host), r.startHTTP(ctx, host))
+	}
+	if err != nil {
 		// Stop whatever did start.
 		return errors.Join(err, r.Shutdown(ctx))
 	}
@@ -25,12 +29,17 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 }
 
 // Shutdown stops the servers, gives requests in progress a short time to finish, and
-// sends all open streams to the pipeline as incomplete.
+// sends all open streams to the pipeline as incomplete. With a storage, they stay there
+// instead.
 func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 	r.close()
 	err := r.stopServers(ctx)
 	r.running.Wait()
-	err = errors.Join(err, r.expirer.flush(ctx))
+	if r.ingester.store.HasJournal() {
+		err = errors.Join(err, r.closeStorage(ctx))
+	} else {
+		err = errors.Join(err, r.expirer.flush(ctx))
+	}
 	r.telemetry.Shutdown()
 	return err
 }
@@ -49,6 +58,7 @@ func (r *tokenStreamReceiver) observe() error {
 		r.telemetry.RegisterReceiverTokenStreamStreamsLimitCallback(gauge(func() int64 { return int64(limits.MaxStreams) })),
 		r.telemetry.RegisterReceiverTokenStreamLiveRequestsOpenCallback(gauge(r.liveRequests.open.Load)),
 		r.telemetry.RegisterReceiverTokenStreamLiveRequestsLimitCallback(gauge(func() int64 { return r.liveRequests.max })),
+		r.telemetry.RegisterReceiverTokenStreamStorageSizeCallback(gauge(r.ingester.store.Stored)),
 		r.telemetry.RegisterReceiverTokenStreamMemoryHeldCallback(gauge(r.ingester.store.Memory)),
 		r.telemetry.RegisterReceiverTokenStreamMemoryLimitCallback(gauge(func() int64 { return limits.MaxMemory })),
 	)
