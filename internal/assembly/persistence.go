@@ -5,6 +5,7 @@ package assembly
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -63,6 +64,9 @@ func (s *Store) OpenJournal(ctx context.Context, client storage.Client, failed f
 // CloseJournal closes the storage, or returns the error of ctx. No transaction may be in
 // progress or follow.
 func (s *Store) CloseJournal(ctx context.Context) error { return s.journal.Close(ctx) }
+
+// AbandonJournal makes commits fail that wait for a storage that blocks.
+func (s *Store) AbandonJournal() { s.journal.Abandon() }
 
 // HasJournal reports whether open streams are stored.
 func (s *Store) HasJournal() bool { return s.journal != nil }
@@ -148,8 +152,10 @@ func (tx *Transaction) persist() error {
 	tx.store.requests.Add(held)
 	err := j.Write(changes, !changed)
 	tx.store.requests.Add(-held)
-	changes.Reset()
-	tx.store.changes.Put(changes)
+	if !errors.Is(err, journal.ErrClosed) {
+		changes.Reset()
+		tx.store.changes.Put(changes)
+	}
 	if err != nil && changed {
 		return &StorageError{err}
 	}

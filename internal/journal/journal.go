@@ -50,9 +50,10 @@ type Journal struct {
 	pending *group // nil if empty
 	closed  bool
 
-	wake    chan struct{}
-	closing chan struct{}
-	done    chan struct{} // closed once the writer has ended
+	wake      chan struct{}
+	abandoned chan struct{} // closed once nothing waits for the storage any more
+	closing   chan struct{}
+	done      chan struct{} // closed once the writer has ended
 
 	log // of the writer
 }
@@ -66,7 +67,7 @@ type failure struct {
 // retryAfter is how long Ready returns an error after a failed write.
 const retryAfter = time.Second
 
-// ErrClosed is the error of changes after Close.
+// ErrClosed is the error of changes after Close, or that waited at the time of Abandon.
 var ErrClosed = errors.New("the journal is closed")
 
 // Start starts to store changes. failed is called, from one goroutine, with each error of
@@ -98,13 +99,18 @@ func (j *Journal) Stored() int64 {
 
 // Write stores changes and waits for the storage. If it returns an error, none of them is
 // stored, except that finished entries are still finished by the next write if keep is set.
+// After ErrClosed, the changes must not be used again: they may still be written.
 func (j *Journal) Write(changes *Changes, keep bool) error {
 	g, err := j.enqueue(changes, keep)
 	if err != nil {
 		return err
 	}
-	<-g.written
-	return g.err
+	select {
+	case <-g.written:
+		return g.err
+	case <-j.abandoned:
+		return ErrClosed
+	}
 }
 
 // Finish removes an entry with the next write, without waiting for it.
@@ -135,6 +141,21 @@ func (j *Journal) enqueue(changes *Changes, keep bool) (*group, error) {
 	default:
 	}
 	return g, nil
+}
+
+// Abandon ends all calls of Write that wait for the storage, now and later. Use it to close a
+// journal whose storage blocks.
+func (j *Journal) Abandon() {
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	select {
+	case <-j.abandoned:
+	default:
+		close(j.abandoned)
+	}
 }
 
 // Close writes the pending changes and closes the storage. If that takes longer than ctx,

@@ -37,7 +37,13 @@ type Restored struct {
 // Open restores the entries of a storage. It returns an error if the storage cannot be read
 // at all. Damaged segments and records are skipped. Call Start next.
 func Open(ctx context.Context, client storage.Client, loader Loader) (*Journal, *Restored, error) {
-	j := &Journal{client: client, wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{})}
+	j := &Journal{
+		client:    client,
+		wake:      make(chan struct{}, 1),
+		abandoned: make(chan struct{}),
+		closing:   make(chan struct{}),
+		done:      make(chan struct{}),
+	}
 	j.entries.init()
 	j.next = 1
 	encoded, err := client.Get(ctx, indexKey)

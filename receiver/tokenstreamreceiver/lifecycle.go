@@ -33,8 +33,11 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 // instead.
 func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 	r.close()
-	err := r.stopServers(ctx)
+	timeout := requestTimeoutOf(ctx)
+	giveUp := time.AfterFunc(timeout, r.ingester.store.AbandonJournal)
+	err := r.stopServers(ctx, timeout)
 	r.running.Wait()
+	giveUp.Stop()
 	if r.ingester.store.HasJournal() {
 		err = errors.Join(err, r.closeStorage(ctx))
 	} else {
@@ -68,12 +71,16 @@ func (r *tokenStreamReceiver) observe() error {
 // limit, so that one stalled client would block it forever.
 const requestTimeout = 5 * time.Second
 
-// stopServers stops the servers. No request is in progress once it returns.
-func (r *tokenStreamReceiver) stopServers(ctx context.Context) error {
-	timeout := requestTimeout
+// requestTimeoutOf returns the part of a shutdown's time that requests have.
+func requestTimeoutOf(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
-		timeout = min(timeout, time.Until(deadline)/2) // the rest is for the open streams
+		return min(requestTimeout, time.Until(deadline)/2) // the rest is for the open streams
 	}
+	return requestTimeout
+}
+
+// stopServers stops the servers. No request is in progress once it returns.
+func (r *tokenStreamReceiver) stopServers(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var stopping sync.WaitGroup
