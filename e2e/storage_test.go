@@ -109,7 +109,9 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 	c := startStored(t)
 	const streams, before, after = 100, 5, 7
 	t0 := time.Now().Add(-time.Minute)
-	gap := func(stream, chunk int) time.Duration { return time.Duration(stream*1000+chunk*chunk*100) * time.Microsecond }
+	gap := func(stream, chunk int) time.Duration {
+		return time.Duration(stream*1000+chunk*chunk*100) * time.Microsecond
+	}
 	// Half of the streams are in prefill: their first chunk comes after the reload.
 	inPrefill := func(stream int) bool { return stream%2 == 0 }
 	at := make([][]time.Time, streams) // of each chunk

@@ -347,3 +347,18 @@ func FuzzStored(f *testing.F) {
 		require.Equal(t, content(Finished{Stream: stream.fork()}), content(Finished{Stream: again.(*loading).fork()}))
 	})
 }
+
+// Resources of streams that have ended do not stay in the storage.
+func TestJournal_ForgetsResources(t *testing.T) {
+	client := journaltest.NewMemory()
+	s, _ := withJournal(t, roomy, client)
+	apply(t, s, batchOf(t, s, "waiting", started))
+	for i := range 500 {
+		resource := append([]byte(fmt.Sprint(i)), make([]byte, 40_000)...)
+		apply(t, s, batchOf(t, s, "s", func(t testing.TB, part *Part) { require.NoError(t, part.AddStart(Start{UnixNano: t0}, nil, resource)) }))
+		apply(t, s, batchOf(t, s, "s", ended))
+	}
+	require.Less(t, client.Size(), 6<<20, "20 MB were written")
+	_, restored := withJournal(t, roomy, copyOf(client))
+	require.Equal(t, Restored{Streams: 1}, *restored)
+}
