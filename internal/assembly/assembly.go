@@ -9,10 +9,13 @@
 //
 //	tx, err := store.Begin(ctx, batch) // claims the streams, checks the limits
 //	deliver(tx.Finished)               // outside of any lock
-//	tx.Commit()                        // or tx.Rollback(), which changes nothing
+//	err = tx.Commit()                  // or tx.Rollback(), which changes nothing
 //
 // A claim locks one stream. Other transactions that need the stream wait until the
 // transaction that holds the claim ends.
+//
+// With OpenJournal, a commit first stores the changes of open streams, so that they survive a
+// crash.
 package assembly
 
 // Limits bound what a Store and its batches hold.

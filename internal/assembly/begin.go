@@ -7,7 +7,7 @@ import "context"
 
 // Begin begins a transaction that applies a batch. It waits for other transactions
 // that have claimed the same streams. It returns a FullError if a limit leaves no room
-// for the batch, an EventError such as ErrTooManyParts if the batch is too large, and the
+// for the batch, a StorageError if the journal fails, an EventError such as ErrTooManyParts if the batch is too large, and the
 // context's error if the context ends first.
 func (s *Store) Begin(ctx context.Context, batch *Batch) (*Transaction, error) {
 	if batch.tooManyParts {
@@ -123,6 +123,10 @@ func (tx *Transaction) begin(batch *Batch) error {
 	if batch.RefuseStarts && tx.created > 0 && len(tx.Finished) == 0 {
 		tx.Rollback()
 		return &FullError{SettingPipeline}
+	}
+	if err := tx.ready(); err != nil {
+		tx.Rollback()
+		return err
 	}
 	return tx.reserve(streams, memory)
 }

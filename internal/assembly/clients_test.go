@@ -26,7 +26,7 @@ func openAs(t testing.TB, s *Store, client Client, ids ...string) error {
 	}
 	tx, err := s.Begin(context.Background(), batch)
 	if err == nil {
-		tx.Commit()
+		require.NoError(t, tx.Commit())
 	}
 	return err
 }
@@ -69,7 +69,7 @@ func TestMaxStreamsPerClient_KeepsHalfForOthers(t *testing.T) {
 	require.NoError(t, openAs(t, s, Client{Subject: "a"}, "other"))
 
 	tx := s.Expire(Timeouts{}, 10_000)
-	tx.Commit()
+	require.NoError(t, tx.Commit())
 	require.Empty(t, s.clients.usages, "it holds only clients with open streams")
 }
 
@@ -102,7 +102,7 @@ func TestMaxStreamsPerClient_AllowsReplacement(t *testing.T) {
 		}
 		tx, err := s.Begin(context.Background(), batch)
 		if err == nil {
-			tx.Commit()
+			require.NoError(t, tx.Commit())
 		}
 		return err
 	}

@@ -64,6 +64,10 @@ func (r *ring) end(tx *Transaction, before, expired time.Duration, limit int) {
 		}
 		stream.claim = tx.claim
 		tx.expired = append(tx.expired, stream)
-		tx.Finished = append(tx.Finished, Finished{Stream: &stream.Stream, Cut: stream.lastActive > expired})
+		ended := &stream.Stream
+		if ended.Chunks.spilled { // Timeline sorts them, while the journal may rewrite the stream
+			ended = stream.fork()
+		}
+		tx.Finished = append(tx.Finished, Finished{Stream: ended, Cut: stream.lastActive > expired})
 	}
 }

@@ -20,7 +20,7 @@ func TestExpire_EndsIdleStreams(t *testing.T) {
 			require.Nil(t, f.End)
 			ids = append(ids, f.ID)
 		}
-		tx.Commit()
+		require.NoError(t, tx.Commit())
 		return ids
 	}
 	apply(t, s, batchOf(t, s, "a", started, chunks(2, 1)))
@@ -59,7 +59,7 @@ func TestExpire_WaitsLongerForTheFirstChunk(t *testing.T) {
 	timeouts := Timeouts{Idle: time.Minute, FirstToken: 10 * time.Minute}
 	expire := func() []string {
 		tx := s.Expire(timeouts, 10)
-		tx.Commit()
+		require.NoError(t, tx.Commit())
 		return idsOf(tx.Finished)
 	}
 	scheduled := func(t testing.TB, p *Part) { require.NoError(t, p.AddScheduled(t0+1)) }
@@ -97,8 +97,8 @@ func TestCut_MarksStreamsThatHadNotExpired(t *testing.T) {
 	}
 	tx := s.Cut(timeouts, now, 2)
 	require.Len(t, tx.Finished, 2, "at most limit")
-	tx.Commit()
-	s.Cut(timeouts, now, 2).Commit()
+	require.NoError(t, tx.Commit())
+	require.NoError(t, s.Cut(timeouts, now, 2).Commit())
 	require.Zero(t, s.Streams())
 	require.Zero(t, s.Memory())
 }

@@ -104,7 +104,7 @@ func TestImpliedStart_IsUndoneOnRetry(t *testing.T) {
 	require.EqualValues(t, 1, s.Streams())
 
 	apply(t, s, batchOf(t, s, "s", started))
-	holder.Commit()
+	require.NoError(t, holder.Commit())
 	apply(t, s, batch)
 	got := apply(t, s, batchOf(t, s, "s", ended)).Finished[0]
 	require.Equal(t, Start{UnixNano: t0}, got.Start)

@@ -38,7 +38,7 @@ func TestReserve_SharesMaxMemoryWithStreams(t *testing.T) {
 	apply(t, s, batchOf(t, s, "0", ended))
 	s.Release(7 << 10)
 	tx := s.Expire(Timeouts{}, 1000)
-	tx.Commit()
+	require.NoError(t, tx.Commit())
 	require.Zero(t, s.Memory())
 }
 
@@ -53,7 +53,7 @@ func fillWithStreams(t *testing.T, s *Store) int {
 			require.Equal(t, &FullError{SettingMaxMemory}, err)
 			return n
 		}
-		tx.Commit()
+		require.NoError(t, tx.Commit())
 		fillCount++
 	}
 }
@@ -74,7 +74,7 @@ func TestReserve_ConcurrentlyNeverExceedsLimit(t *testing.T) {
 				}
 				tx, err := s.Begin(context.Background(), batchOf(t, s, strconv.Itoa(worker*1000+i), started))
 				if err == nil {
-					tx.Commit()
+					require.NoError(t, tx.Commit())
 				}
 			}
 		})

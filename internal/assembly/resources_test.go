@@ -47,7 +47,7 @@ func TestResource_CountsOnce(t *testing.T) {
 			apply(t, s, manyStarted(t, s, streams, func() []byte { return nil }))
 			without := s.Memory()
 			tx := s.Expire(Timeouts{}, streams)
-			tx.Commit()
+			require.NoError(t, tx.Commit())
 			require.Zero(t, s.Memory())
 
 			if name == "equal and different slices" {
@@ -65,7 +65,7 @@ func TestResource_CountsOnce(t *testing.T) {
 			for _, f := range tx.Finished {
 				require.NotEmpty(t, f.Resource)
 			}
-			tx.Commit()
+			require.NoError(t, tx.Commit())
 			require.Zero(t, s.Memory())
 			require.Empty(t, s.resources.shared)
 		})

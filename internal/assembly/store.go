@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/tokenpulse/tokenpulse/internal/journal"
 )
 
 const shards = 64
@@ -23,6 +25,7 @@ type Store struct {
 
 	clients   clients
 	resources resources
+	persistence
 
 	// streams and memory include what transactions in progress have reserved.
 	streams, memory atomic.Int64
@@ -83,7 +86,8 @@ func (r *ring) append(stream *open) {
 type open struct {
 	Stream
 	client   *clientUsage
-	resource *resource // of Stream.Resource
+	resource *resource      // of Stream.Resource
+	entry    *journal.Entry // nil without a journal
 
 	// The shard's mutex guards everything declared below.
 	claim      *claim // nil if unclaimed
@@ -96,15 +100,25 @@ type open struct {
 // claim is the lock that one transaction holds on its streams.
 type claim struct {
 	released chan struct{} // closed at the end of the transaction
+
+	mu      sync.Mutex // held while the journal rewrites a claimed stream
+	storing bool       // guarded by mu: the transaction is storing its changes
 }
 
 // openOverhead is the memory of an open stream without what its fields refer to: the
 // struct, and an entry in a map with spare capacity.
 const openOverhead = int(unsafe.Sizeof(open{})) + 64
 
+// entryMemory is the memory of an entry of the journal.
+const entryMemory = int(unsafe.Sizeof(journal.Entry{}))
+
 // size returns the bytes that the stream holds, without its resource.
 func (o *open) size() int64 {
-	return int64(openOverhead + len(o.ID) + cap(o.Attributes) + o.Chunks.size())
+	size := openOverhead + len(o.ID) + cap(o.Attributes) + o.Chunks.size()
+	if o.entry != nil {
+		size += entryMemory
+	}
+	return int64(size)
 }
 
 func (s *shard) init() {

@@ -25,6 +25,7 @@ type Transaction struct {
 	endedOfClient  int          // open streams of that client that a commit ends
 	resource       *resource    // of the last part that shares one
 	resourceMemory int64        // of new resources
+	persisted      map[*resource]bool
 }
 
 // Rejection reports events of a stream that were rejected, and why.
@@ -42,8 +43,19 @@ func (s *Store) newTransaction() *Transaction {
 	return &Transaction{store: s, claim: &claim{released: make(chan struct{})}}
 }
 
-// Commit applies the transaction.
-func (tx *Transaction) Commit() {
+// Commit applies the transaction. With a journal, it first stores the changes of open streams.
+// If that fails, Commit rolls back and returns a StorageError. A transaction that only ends
+// streams never fails.
+func (tx *Transaction) Commit() error {
+	if err := tx.persist(); err != nil {
+		tx.Rollback()
+		return err
+	}
+	tx.commit()
+	return nil
+}
+
+func (tx *Transaction) commit() {
 	var streams, memory int64
 	now := tx.store.now()
 	for _, part := range tx.parts {

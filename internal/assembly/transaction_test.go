@@ -70,7 +70,7 @@ func TestMaxStreams_RefusesNewStreams(t *testing.T) {
 		}
 		tx, err := s.Begin(context.Background(), batch)
 		if err == nil {
-			tx.Commit()
+			require.NoError(t, tx.Commit())
 		}
 		return err
 	}
@@ -95,7 +95,7 @@ func TestMaxMemory_RefusesBatch(t *testing.T) {
 	for ; err == nil && sent < 1000; sent++ {
 		var tx *Transaction
 		if tx, err = s.Begin(context.Background(), batchOf(t, s, "s", chunks(1000-sent))); err == nil { // in reverse order, so they spill
-			tx.Commit()
+			require.NoError(t, tx.Commit())
 		}
 	}
 	require.ErrorContains(t, err, "max_memory_mib")
@@ -120,7 +120,7 @@ func TestBegin_WaitsForClaimedStream(t *testing.T) {
 	c.now += time.Hour
 	idle := s.Expire(minute, 10)
 	require.Empty(t, idle.Finished, "the stream is claimed")
-	idle.Commit()
+	require.NoError(t, idle.Commit())
 
 	rejected := make(chan int)
 	late := batchOf(t, s, "s", chunks(1))
@@ -130,10 +130,10 @@ func TestBegin_WaitsForClaimedStream(t *testing.T) {
 			rejected <- -1
 			return
 		}
-		tx.Commit()
+		require.NoError(t, tx.Commit())
 		rejected <- len(tx.Rejected)
 	}()
-	tx.Commit()
+	require.NoError(t, tx.Commit())
 	require.Equal(t, 1, <-rejected, "the stream has ended")
 	require.Zero(t, s.Streams())
 }
@@ -171,7 +171,7 @@ func TestBegin_ConcurrentTransactionsLoseNoChunk(t *testing.T) {
 					finished[f.ID] += f.Chunks.Len()
 				}
 				mu.Unlock()
-				tx.Commit()
+				require.NoError(t, tx.Commit())
 			}
 		})
 	}
@@ -180,7 +180,7 @@ func TestBegin_ConcurrentTransactionsLoseNoChunk(t *testing.T) {
 	for _, f := range tx.Finished {
 		finished[f.ID] += f.Chunks.Len()
 	}
-	tx.Commit()
+	require.NoError(t, tx.Commit())
 	total := 0
 	for _, n := range finished {
 		total += n

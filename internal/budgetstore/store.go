@@ -23,6 +23,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 
 // Owner identifies the saved budgets among those of other components.
@@ -56,17 +57,9 @@ func Open(ctx context.Context, host component.Host, extension *component.ID, own
 	if extension == nil {
 		return nil, nil, nil
 	}
-	found, ok := host.GetExtensions()[*extension]
-	if !ok {
-		return nil, nil, fmt.Errorf("`storage` is %q, which is not an extension of this Collector: list it under `extensions` and under `service::extensions`", extension)
-	}
-	backend, ok := found.(storage.Extension)
-	if !ok {
-		return nil, nil, fmt.Errorf("`storage` is %q, which is not a storage extension: name one, such as file_storage", extension)
-	}
-	client, err := backend.GetClient(ctx, owner.Kind, owner.ID, owner.Name)
+	client, err := storageclient.Open(ctx, host, *extension, storageclient.Owner(owner))
 	if err != nil {
-		return nil, nil, fmt.Errorf("`storage` %q cannot be opened: %w (timeout: another process uses it; invalid database: the file is damaged, so move it away and start again)", extension, err)
+		return nil, nil, err
 	}
 	s := &Store{client: client, tracker: tracker, dimensions: dimensions, stored: map[string]slo.Version{}}
 	notes, err := s.restore(ctx)

@@ -170,7 +170,7 @@ func outcome(t *testing.T, decode func(*assembly.Batch, Reject) error) (string, 
 		}
 	}
 	render(tx.Finished)
-	tx.Commit()
+	require.NoError(t, tx.Commit())
 	for {
 		tx := store.Expire(assembly.Timeouts{}, 1)
 		if len(tx.Finished) == 0 {
@@ -178,7 +178,7 @@ func outcome(t *testing.T, decode func(*assembly.Batch, Reject) error) (string, 
 		}
 		f := tx.Finished[0]
 		fmt.Fprintf(&out, "open %q %d\n", f.ID, f.Start.UnixNano)
-		tx.Commit()
+		require.NoError(t, tx.Commit())
 	}
 	return sortLines(out.String()), nil
 }

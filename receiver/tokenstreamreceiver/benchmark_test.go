@@ -5,6 +5,7 @@ package tokenstreamreceiver
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
@@ -23,6 +25,7 @@ import (
 
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
 
+	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
@@ -34,9 +37,20 @@ const (
 
 // benchmark measures the cost per token from the bytes of a request to the consumer.
 func benchmark(b *testing.B, wire []byte, read func(r *request) error) {
+	benchmarkOn(b, nil, wire, read)
+}
+
+// benchmarkOn keeps open streams in the storage of a host, if that is not nil.
+func benchmarkOn(b *testing.B, host component.Host, wire []byte, read func(r *request) error) {
 	next := new(consumertest.TracesSink)
-	r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(metadata.Type), next)
+	cfg := createDefaultConfig().(*Config)
+	if host != nil {
+		stored(cfg)
+	}
+	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), next)
 	require.NoError(b, err)
+	require.NoError(b, r.openStorage(b.Context(), host))
+	b.Cleanup(func() { require.NoError(b, r.ingester.store.CloseJournal(context.Background())) })
 	var applied answer
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -88,9 +102,24 @@ func BenchmarkProtobuf(b *testing.B) {
 
 // BenchmarkParts sends each stream in ten requests, like a service that sends every
 // second.
-func BenchmarkParts(b *testing.B) {
-	const parts = 10
-	var wires [parts][]byte
+func BenchmarkParts(b *testing.B) { benchmarkParts(b, 10, nil) }
+
+// BenchmarkStorage sends each stream in several requests, one after the other, so that each
+// one waits for a write of its own. Compare file_storage with none.
+func BenchmarkStorage(b *testing.B) {
+	for _, parts := range []int{10, 100} {
+		for name, host := range map[string]func() component.Host{
+			"none":         func() component.Host { return nil },
+			"file_storage": func() component.Host { return budgetstoretest.NewHost(b, 0) },
+		} {
+			b.Run(fmt.Sprintf("parts=%d/storage=%s", parts, name), func(b *testing.B) { benchmarkParts(b, parts, host()) })
+		}
+	}
+}
+
+// benchmarkParts sends each stream in as many requests as parts.
+func benchmarkParts(b *testing.B, parts int, host component.Host) {
+	wires := make([][]byte, parts)
 	for part := range parts {
 		message := &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{{
 			Resource: &resourcev1.Resource{Attributes: []*commonv1.KeyValue{str("service.name", "chat")}},
@@ -99,7 +128,7 @@ func BenchmarkParts(b *testing.B) {
 			stream := &tokenpulsev1.TokenStream{
 				StreamId: fmt.Sprintf("stream-%d", i),
 				ChunkRuns: []*tokenpulsev1.ChunkRun{{
-					TimeUnixNano: at(time.Duration(part+1) * 2 * time.Second), DeltaUnitNanos: 1000, TimeDeltas: benchDeltas()[:benchTokens/parts],
+					TimeUnixNano: at(time.Duration(part+1) * 20 * time.Second / time.Duration(parts)), DeltaUnitNanos: 1000, TimeDeltas: benchDeltas()[:benchTokens/parts],
 				}},
 			}
 			if part == 0 {
@@ -114,7 +143,7 @@ func BenchmarkParts(b *testing.B) {
 		wires[part], err = proto.Marshal(message)
 		require.NoError(b, err)
 	}
-	benchmark(b, bytes.Join(wires[:], nil), func(r *request) error {
+	benchmarkOn(b, host, bytes.Join(wires, nil), func(r *request) error {
 		for _, wire := range wires[:parts-1] {
 			if err := r.readProtobuf(wire); err != nil {
 				return err

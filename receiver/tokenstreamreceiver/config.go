@@ -64,6 +64,10 @@ type Config struct {
 	// without a Content-Length, and calls of the gRPC method Stream.
 	MaxLiveRequests int `mapstructure:"max_live_requests"`
 
+	// StorageID is the extension that keeps open streams across restarts. Without it they
+	// are lost.
+	StorageID *component.ID `mapstructure:"storage"`
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }

@@ -118,11 +118,11 @@ func (e *expirer) send(ctx context.Context, begin func(limit int) *assembly.Tran
 		err := e.ingester.deliver(ctx, e.report, tx.Finished)
 		switch {
 		case err == nil:
-			tx.Commit()
+			_ = tx.Commit() // never fails, like those below: it only ends streams
 			e.limit = min(2*e.limit, expireBatch)
 			e.backoff.reset()
 		case consumererror.IsPermanent(err):
-			tx.Commit()
+			_ = tx.Commit()
 			e.ingester.lost(ctx, int64(len(tx.Finished)), "permanent_error")
 		default:
 			tx.Rollback()
@@ -139,7 +139,7 @@ func (e *expirer) send(ctx context.Context, begin func(limit int) *assembly.Tran
 func (e *expirer) drop(ctx context.Context, cause string, begin func() *assembly.Transaction) (lost int) {
 	for {
 		tx := begin()
-		tx.Commit()
+		_ = tx.Commit()
 		if len(tx.Finished) == 0 {
 			break
 		}

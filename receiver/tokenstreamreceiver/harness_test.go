@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -130,6 +131,14 @@ type bench struct {
 
 func start(t testing.TB, change ...func(*Config)) *bench {
 	t.Helper()
+	b := prepare(t, change...)
+	require.NoError(t, b.Start(context.Background(), componenttest.NewNopHost()))
+	return b
+}
+
+// prepare returns a receiver that is not started yet.
+func prepare(t testing.TB, change ...func(*Config)) *bench {
+	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	cfg.Protocols.HTTP.Get().NetAddr.Endpoint = "localhost:0"
 	cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
@@ -140,12 +149,12 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 	require.NoError(t, cfg.Validate())
 	telemetry := componenttest.NewTelemetry()
 	settings := receivertest.NewNopSettings(metadata.Type)
+	settings.ID = component.NewID(metadata.Type) // the storage is found by it
 	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
 	b := &bench{sink: &sink{}, telemetry: telemetry}
 	r, err := newReceiver(cfg, settings, b.sink)
 	require.NoError(t, err)
 	b.tokenStreamReceiver = r
-	require.NoError(t, r.Start(context.Background(), componenttest.NewNopHost()))
 	t.Cleanup(func() {
 		b.sink.failWith(nil) // so that the shutdown does not retry
 		_ = r.Shutdown(context.Background())

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
@@ -28,6 +29,7 @@ type ingester struct {
 	next      consumer.Traces
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Duration // the clock of the store
+	storageID *component.ID        // nil without a storage
 
 	// refusedUntil is the time until which no streams are opened, because the pipeline
 	// has refused others. It is 0 once the pipeline accepts streams.
@@ -48,6 +50,9 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 	if full, ok := errors.AsType[*assembly.FullError](err); ok {
 		return nil, in.full(ctx, full)
 	}
+	if _, ok := errors.AsType[*assembly.StorageError](err); ok {
+		return nil, in.notStored(ctx)
+	}
 	if assembly.ReasonOf(err) == assembly.Limit {
 		in.telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, 1, with("reason", string(assembly.Limit)))
 		return nil, &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
@@ -59,7 +64,9 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 		tx.Rollback()
 		return nil, pipelineRefusal(err)
 	}
-	tx.Commit()
+	if tx.Commit() != nil { // a StorageError
+		return nil, in.notStored(ctx)
+	}
 	return tx, nil
 }
 

@@ -16,7 +16,11 @@ import (
 
 // Start starts the servers and the sweep for idle streams.
 func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) error {
-	if err := errors.Join(r.observe(), r.startGRPC(ctx, host), r.startHTTP(ctx, host)); err != nil {
+	err := r.openStorage(ctx, host)
+	if err == nil {
+		err = errors.Join(r.observe(), r.startGRPC(ctx, host), r.startHTTP(ctx, host))
+	}
+	if err != nil {
 		// Stop whatever did start.
 		return errors.Join(err, r.Shutdown(ctx))
 	}
@@ -25,12 +29,20 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 }
 
 // Shutdown stops the servers, gives requests in progress a short time to finish, and
-// sends all open streams to the pipeline as incomplete.
+// sends all open streams to the pipeline as incomplete. With a storage, they stay there
+// instead.
 func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 	r.close()
-	err := r.stopServers(ctx)
+	timeout := requestTimeoutOf(ctx)
+	giveUp := time.AfterFunc(timeout, r.ingester.store.AbandonJournal)
+	err := r.stopServers(ctx, timeout)
 	r.running.Wait()
-	err = errors.Join(err, r.expirer.flush(ctx))
+	giveUp.Stop()
+	if r.ingester.store.HasJournal() {
+		err = errors.Join(err, r.closeStorage(ctx))
+	} else {
+		err = errors.Join(err, r.expirer.flush(ctx))
+	}
 	r.telemetry.Shutdown()
 	return err
 }
@@ -49,6 +61,7 @@ func (r *tokenStreamReceiver) observe() error {
 		r.telemetry.RegisterReceiverTokenStreamStreamsLimitCallback(gauge(func() int64 { return int64(limits.MaxStreams) })),
 		r.telemetry.RegisterReceiverTokenStreamLiveRequestsOpenCallback(gauge(r.liveRequests.open.Load)),
 		r.telemetry.RegisterReceiverTokenStreamLiveRequestsLimitCallback(gauge(func() int64 { return r.liveRequests.max })),
+		r.telemetry.RegisterReceiverTokenStreamStorageSizeCallback(gauge(r.ingester.store.Stored)),
 		r.telemetry.RegisterReceiverTokenStreamMemoryHeldCallback(gauge(r.ingester.store.Memory)),
 		r.telemetry.RegisterReceiverTokenStreamMemoryLimitCallback(gauge(func() int64 { return limits.MaxMemory })),
 	)
@@ -58,12 +71,16 @@ func (r *tokenStreamReceiver) observe() error {
 // limit, so that one stalled client would block it forever.
 const requestTimeout = 5 * time.Second
 
-// stopServers stops the servers. No request is in progress once it returns.
-func (r *tokenStreamReceiver) stopServers(ctx context.Context) error {
-	timeout := requestTimeout
+// requestTimeoutOf returns the part of a shutdown's time that requests have.
+func requestTimeoutOf(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
-		timeout = min(timeout, time.Until(deadline)/2) // the rest is for the open streams
+		return min(requestTimeout, time.Until(deadline)/2) // the rest is for the open streams
 	}
+	return requestTimeout
+}
+
+// stopServers stops the servers. No request is in progress once it returns.
+func (r *tokenStreamReceiver) stopServers(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var stopping sync.WaitGroup

@@ -70,7 +70,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Trac
 		cfg:       cfg,
 		settings:  set,
 		telemetry: telemetry,
-		ingester:  &ingester{store: store, next: next, telemetry: telemetry, now: now},
+		ingester:  &ingester{store: store, next: next, telemetry: telemetry, now: now, storageID: cfg.StorageID},
 	}
 	r.liveRequests.max = int64(cfg.MaxLiveRequests)
 	r.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))

@@ -6,6 +6,7 @@ package tokenstreamreceiver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -40,6 +41,13 @@ var (
 func (in *ingester) full(ctx context.Context, err *assembly.FullError) *refusal {
 	in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, with("limit", err.Setting))
 	return &refusal{http.StatusTooManyRequests, codes.ResourceExhausted, true, err.Error()}
+}
+
+// notStored counts a request whose changes of open streams could not be stored.
+func (in *ingester) notStored(ctx context.Context) *refusal {
+	in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, with("limit", "storage"))
+	return &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, fmt.Sprintf(
+		"open streams cannot be stored, so nothing of the request was applied: send it again later, and check the storage %q of the Collector, whose log has the cause", in.storageID)}
 }
 
 // memoryRefusal returns the refusal of a request without memory, or nil for other errors.

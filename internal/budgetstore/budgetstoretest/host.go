@@ -26,14 +26,14 @@ func (h Host) GetExtensions() map[component.ID]component.Component { return h }
 
 // NewHost returns a Collector with a file_storage in a temporary folder. maxSize limits its
 // file in bytes; 0 means unlimited.
-func NewHost(t *testing.T, maxSize int64) Host {
+func NewHost(t testing.TB, maxSize int64) Host {
 	t.Helper()
 	factory := filestorage.NewFactory()
 	config := factory.CreateDefaultConfig().(*filestorage.Config)
 	config.Directory, config.MaxSize = t.TempDir(), maxSize
-	storage, err := factory.Create(t.Context(), extensiontest.NewNopSettings(FileStorage.Type()), config)
+	storage, err := factory.Create(context.Background(), extensiontest.NewNopSettings(FileStorage.Type()), config)
 	require.NoError(t, err)
-	require.NoError(t, storage.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, storage.Start(context.Background(), componenttest.NewNopHost()))
 	t.Cleanup(func() { require.NoError(t, storage.Shutdown(context.Background())) })
 	return Host{FileStorage: storage}
 }

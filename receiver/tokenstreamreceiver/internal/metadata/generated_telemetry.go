@@ -37,11 +37,14 @@ type TelemetryBuilder struct {
 	ReceiverTokenStreamLiveRequestsOpen  metric.Int64ObservableGauge
 	ReceiverTokenStreamMemoryHeld        metric.Int64ObservableGauge
 	ReceiverTokenStreamMemoryLimit       metric.Int64ObservableGauge
+	ReceiverTokenStreamStorageFailures   metric.Int64Counter
+	ReceiverTokenStreamStorageSize       metric.Int64ObservableGauge
 	ReceiverTokenStreamStreamsFinished   metric.Int64Counter
 	ReceiverTokenStreamStreamsLimit      metric.Int64ObservableGauge
 	ReceiverTokenStreamStreamsLost       metric.Int64Counter
 	ReceiverTokenStreamStreamsOpen       metric.Int64ObservableGauge
 	ReceiverTokenStreamStreamsRefused    metric.Int64Counter
+	ReceiverTokenStreamStreamsRestored   metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -106,6 +109,21 @@ func (builder *TelemetryBuilder) RegisterReceiverTokenStreamMemoryLimitCallback(
 		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamMemoryLimit, obs: o})
 		return nil
 	}, builder.ReceiverTokenStreamMemoryLimit)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverTokenStreamStorageSizeCallback sets callback for observable ReceiverTokenStreamStorageSize metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenStreamStorageSizeCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamStorageSize, obs: o})
+		return nil
+	}, builder.ReceiverTokenStreamStorageSize)
 	if err != nil {
 		return err
 	}
@@ -227,6 +245,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamStorageFailures, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_storage_failures",
+		metric.WithDescription("Failures of the storage of open streams. [Alpha]"),
+		metric.WithUnit("{failure}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamStorageSize, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_token_stream_storage_size",
+		metric.WithDescription("Size of the open streams in the storage, outdated parts included. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamStreamsFinished, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_streams_finished",
 		metric.WithDescription("Finished streams whose span the pipeline accepted. [Alpha]"),
@@ -241,7 +271,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamStreamsLost, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_streams_lost",
-		metric.WithDescription("Streams lost because the pipeline did not accept them. [Alpha]"),
+		metric.WithDescription("Streams lost because the pipeline did not accept them, or because they could not be restored from the storage. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
@@ -253,8 +283,14 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamStreamsRefused, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_streams_refused",
-		metric.WithDescription("Requests temporarily refused at a limit, or because they open streams that the pipeline would refuse. The client is asked to retry. [Alpha]"),
+		metric.WithDescription("Requests temporarily refused at a limit, because they open streams that the pipeline would refuse, or because the storage fails. The client is asked to retry. [Alpha]"),
 		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamStreamsRestored, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_streams_restored",
+		metric.WithDescription("Open streams restored from the storage at start. [Alpha]"),
+		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -36,6 +36,10 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	require.NoError(t, tb.RegisterReceiverTokenStreamStorageSizeCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	require.NoError(t, tb.RegisterReceiverTokenStreamStreamsLimitCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
@@ -49,9 +53,11 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverTokenStreamDuplicatesDropped.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamEventsAccepted.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamEventsRejected.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamStorageFailures.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStreamsFinished.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStreamsLost.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStreamsRefused.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamStreamsRestored.Add(context.Background(), 1)
 	AssertEqualReceiverTokenStreamAttributesRemoved(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -79,6 +85,12 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualReceiverTokenStreamMemoryLimit(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenStreamStorageFailures(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenStreamStorageSize(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenStreamStreamsFinished(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -92,6 +104,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenStreamStreamsRefused(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenStreamStreamsRestored(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

@@ -1,0 +1,316 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// storedStreams keeps open streams in a storage, and writes all spans to a file.
+const storedStreams = `
+extensions:
+  file_storage:
+    directory: ${env:STORAGE_DIRECTORY}
+receivers:
+  token_stream:
+    storage: file_storage
+processors:
+  token_latency:
+    slos:
+      - {name: each, indicator: time_per_output_token, threshold: 1s}
+      - {name: first, indicator: time_to_first_token, threshold: 1h}
+exporters:
+  token_sli:
+    objectives: [{slo: each, objective: 0.99}, {slo: first, objective: 0.99}, {slo: all, objective: 0.99}]
+    storage: file_storage
+  file:
+    path: ${env:SPANS_FILE}
+    append: true
+    flush_interval: 50ms
+service:
+  extensions: [file_storage]
+  pipelines:
+    traces: {receivers: [token_stream], processors: [token_latency], exporters: [token_sli, file]}
+  telemetry:
+    metrics: {level: none}
+`
+
+// startStored starts a Collector with open streams in a storage.
+func startStored(t *testing.T) *collector {
+	t.Helper()
+	t.Setenv("STORAGE_DIRECTORY", t.TempDir())
+	t.Setenv("SPANS_FILE", filepath.Join(t.TempDir(), "spans.jsonl"))
+	c := startCollector(t, writeFile(t, t.TempDir(), "config.yaml", storedStreams))
+	c.waitForListener(t, c.http)
+	return c
+}
+
+// restored waits until the Collector has started for the nth time, and returns how many
+// streams it restored then.
+func (c *collector) restored(t *testing.T, nth int) (streams string) {
+	t.Helper()
+	const line = "Restored open streams from the storage"
+	require.Eventually(t, func() bool {
+		starts := strings.Split(c.output(t), line)
+		if len(starts) <= nth {
+			return false
+		}
+		_, after, _ := strings.Cut(starts[nth], `"streams": `)
+		streams, _, _ = strings.Cut(after, ",")
+		return true
+	}, patience, 20*time.Millisecond, "the Collector does not start again")
+	c.waitForListener(t, c.http)
+	c.waitFor(t, c.metricsURL())
+	return streams
+}
+
+// postLines sends events and returns how many the Collector rejected.
+func postLines(address, lines string) (rejected int, err error) {
+	response, err := http.Post("http://"+address+"/v1/tokens", "application/x-ndjson", strings.NewReader(lines))
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("%s: %s", response.Status, body)
+	}
+	var answer struct{ Rejected int }
+	return answer.Rejected, json.Unmarshal(body, &answer)
+}
+
+func eventLine(event, id string, at time.Time, more string) string {
+	return fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d"%s}`+"\n", event, id, at.UnixNano(), more)
+}
+
+// A reload does not touch open streams: with the events that follow they are complete
+// requests, and no SLO is breached.
+func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
+	c := startStored(t)
+	const streams, before, after = 100, 5, 7
+	t0 := time.Now().Add(-time.Minute)
+	gap := func(stream, chunk int) time.Duration {
+		return time.Duration(stream*1000+chunk*chunk*100) * time.Microsecond
+	}
+	// Half of the streams are in prefill: their first chunk comes after the reload.
+	inPrefill := func(stream int) bool { return stream%2 == 0 }
+	at := make([][]time.Time, streams) // of each chunk
+	send := func(first, last int, chunks func(stream int) bool, around func(stream int) (string, string)) {
+		var lines strings.Builder
+		for s := range streams {
+			start, end := around(s)
+			lines.WriteString(start)
+			for n := first; n < last && chunks(s); n++ {
+				next := t0.Add(time.Second)
+				if len(at[s]) > 0 {
+					next = at[s][len(at[s])-1].Add(gap(s, n))
+				}
+				at[s] = append(at[s], next)
+				lines.WriteString(eventLine("chunk", fmt.Sprint("s", s), next, ""))
+			}
+			lines.WriteString(end)
+		}
+		rejected, err := postLines(c.http, lines.String())
+		require.NoError(t, err)
+		require.Zero(t, rejected)
+	}
+	send(0, before, func(s int) bool { return !inPrefill(s) }, func(s int) (string, string) {
+		return eventLine("start", fmt.Sprint("s", s), t0, `,"resource":{"service.name":"chat"},"attributes":{"gen_ai.request.model":"small"}`), ""
+	})
+	for reload := range 2 {
+		c.signal(syscall.SIGHUP)
+		require.Equal(t, fmt.Sprint(streams), c.restored(t, reload+2))
+	}
+	verdicts := func() map[string]float64 {
+		counts := map[string]float64{}
+		for _, metric := range scrape(t, c)["tokenpulse_slo_requests_total"].GetMetric() {
+			counts[label(metric, "slo")+" "+label(metric, "verdict")] += metric.GetCounter().GetValue()
+		}
+		return counts
+	}
+	require.Empty(t, get(t, c.metricsURL(), "text/plain"), "no request was judged")
+	send(before, before+after, func(int) bool { return true }, func(s int) (string, string) {
+		return "", eventLine("end", fmt.Sprint("s", s), t0.Add(time.Minute), "")
+	})
+	judged := verdicts()
+	for _, slo := range []string{"each", "first", "all"} {
+		require.Equal(t, map[string]float64{"good": streams, "bad": 0, "not_eligible": 0},
+			map[string]float64{"good": judged[slo+" good"], "bad": judged[slo+" bad"], "not_eligible": judged[slo+" not_eligible"]}, slo)
+	}
+	for _, metric := range scrape(t, c)["tokenpulse_slo_error_budget_remaining"].GetMetric() {
+		require.InDelta(t, 1, metric.GetGauge().GetValue(), 0, "the budget of %s", label(metric, "slo"))
+	}
+	c.stop(t)
+
+	spans := readSpans(t, os.Getenv("SPANS_FILE"))
+	require.Len(t, spans, streams)
+	got := map[string]bool{}
+	for _, span := range spans {
+		attributes := span.Attributes()
+		require.Equal(t, "success", text(t, attributes, "tokenpulse.outcome"))
+		require.Equal(t, "small", text(t, attributes, "gen_ai.request.model"))
+		_, cut := attributes.Get("tokenpulse.cut")
+		require.False(t, cut)
+		count, _ := attributes.Get("tokenpulse.chunk.count")
+		perToken, _ := attributes.Get("tokenpulse.time_per_output_token")
+		got[fmt.Sprintf("%d %.9f", count.Int(), perToken.Double())] = true
+	}
+	want := map[string]bool{}
+	for s := range streams {
+		// Times after the first chunk are whole microseconds of Unix time.
+		first, last := at[s][0], at[s][len(at[s])-1].Truncate(time.Microsecond)
+		want[fmt.Sprintf("%d %.9f", len(at[s]), last.Sub(first).Seconds()/float64(len(at[s])-1))] = true
+	}
+	require.Len(t, want, streams, "the streams differ")
+	require.Equal(t, want, got)
+}
+
+// storedStream is a stream of one sender.
+type storedStream struct {
+	id       string
+	chunks   int  // acknowledged
+	endSent  bool // before the last death
+	endTwice bool // the first one was not acknowledged
+	rejected bool // an event before the end
+}
+
+// Whenever the process dies, all that was acknowledged is in exactly one span.
+func TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams(t *testing.T) {
+	c := startStored(t)
+	files := []string{os.Getenv("SPANS_FILE")}
+	t0 := time.Now().Add(-time.Minute)
+	var stopping atomic.Bool
+	var senders sync.WaitGroup
+	all := make([][]*storedStream, 6)
+	address := c.http
+	// deliver sends a line until it is acknowledged. Chunks are numbered, so that a repeat of
+	// one that was stored but not acknowledged is recognised.
+	deliver := func(line string) (rejected int, again bool) {
+		for {
+			rejected, err := postLines(address, line)
+			if err == nil {
+				return rejected, again
+			}
+			again = true
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	for sender := range all {
+		senders.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(sender), 5))
+			var open []*storedStream
+			for n := 0; !stopping.Load(); n++ {
+				if len(open) < 20 {
+					s := &storedStream{id: fmt.Sprintf("s%d-%d", sender, n)}
+					rejected, _ := deliver(eventLine("start", s.id, t0, fmt.Sprintf(`,"attributes":{"stream":%q}`, s.id)))
+					s.rejected = rejected > 0
+					open, all[sender] = append(open, s), append(all[sender], s)
+				}
+				at := r.IntN(len(open))
+				s := open[at]
+				if r.IntN(40) == 0 {
+					s.endSent = true
+					_, s.endTwice = deliver(eventLine("end", s.id, t0.Add(time.Minute), ""))
+					open = slices.Delete(open, at, at+1)
+					continue
+				}
+				line := eventLine("chunk", s.id, t0.Add(time.Duration(s.chunks+1)*10*time.Millisecond), fmt.Sprintf(`,"seq":%d,"tokens":2`, s.chunks))
+				rejected, _ := deliver(line)
+				s.rejected = s.rejected || rejected > 0
+				s.chunks++
+			}
+		})
+	}
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	for range 5 {
+		time.Sleep(time.Duration(100+r.IntN(500)) * time.Millisecond)
+		c.kill(t)
+		files = append(files, filepath.Join(t.TempDir(), "spans.jsonl"))
+		t.Setenv("SPANS_FILE", files[len(files)-1])
+		c = c.again(t)
+		t.Logf("restored %s streams", c.restored(t, 1))
+	}
+	stopping.Store(true)
+	senders.Wait()
+	for _, ofSender := range all {
+		for _, s := range ofSender {
+			if !s.endSent {
+				rejected, _ := deliver(eventLine("end", s.id, t0.Add(time.Minute), ""))
+				require.Zero(t, rejected, s.id)
+			}
+		}
+	}
+	c.stop(t)
+
+	emitted := map[string]int{}
+	streams := map[string]*storedStream{}
+	for _, s := range slices.Concat(all...) {
+		require.False(t, s.rejected, "events of %s were rejected", s.id)
+		streams[s.id] = s
+	}
+	for _, file := range files {
+		for _, span := range readSpans(t, withoutCutLine(t, file)) {
+			s := streams[text(t, span.Attributes(), "stream")]
+			emitted[s.id]++
+			outcome := "success"
+			if s.chunks == 0 { // ended without a token
+				outcome = "error"
+			}
+			require.Equal(t, outcome, text(t, span.Attributes(), "tokenpulse.outcome"), s.id)
+			if s.chunks < 2 {
+				continue
+			}
+			count, _ := span.Attributes().Get("tokenpulse.chunk.count")
+			require.Equal(t, int64(s.chunks), count.Int(), "chunks of %s", s.id)
+			perToken, _ := span.Attributes().Get("tokenpulse.time_per_output_token")
+			require.InDelta(t, 0.010*float64(s.chunks-1)/float64(2*s.chunks-1), perToken.Double(), 1e-6, "every chunk once, two tokens each")
+		}
+	}
+	lost, twice, most := 0, 0, 0
+	for _, s := range streams {
+		most = max(most, s.chunks)
+		switch n := emitted[s.id]; {
+		case n == 1:
+		case n == 0 && s.endSent: // in the file exporter's buffer when the process died
+			lost++
+		case n == 2 && s.endTwice: // the process died before the end was acknowledged
+			twice++
+		default:
+			require.Fail(t, "a stream was not emitted exactly once", "%s: %d times", s.id, n)
+		}
+	}
+	t.Logf("%d streams of up to %d chunks; %d spans lost in the file exporter, %d emitted twice", len(streams), most, lost, twice)
+	require.Greater(t, len(streams), 150)
+	require.Greater(t, most, 5)
+	require.LessOrEqual(t, lost, len(streams)/5)
+	require.LessOrEqual(t, twice, 5*len(all))
+}
+
+// withoutCutLine removes the last line of a file if a killed Collector has cut it.
+func withoutCutLine(t *testing.T, file string) string {
+	t.Helper()
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, written[:bytes.LastIndexByte(written, '\n')+1], 0o600))
+	return file
+}

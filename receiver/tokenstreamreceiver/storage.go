@@ -1,0 +1,79 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/storageclient"
+)
+
+// openStorage restores the open streams, if a storage is configured.
+func (r *tokenStreamReceiver) openStorage(ctx context.Context, host component.Host) error {
+	id := r.cfg.StorageID
+	if id == nil {
+		return nil
+	}
+	client, err := storageclient.Open(ctx, host, *id, storageclient.Owner{Kind: component.KindReceiver, ID: r.settings.ID})
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	restored, err := r.ingester.store.OpenJournal(ctx, client, r.storageFailed())
+	if err != nil {
+		return errors.Join(fmt.Errorf("`storage` %q cannot be read: %w (move its file away and start again)", id, err), client.Close(ctx))
+	}
+	r.telemetry.ReceiverTokenStreamStreamsRestored.Add(ctx, int64(restored.Streams))
+	r.ingester.lost(ctx, int64(restored.Damaged), "damaged")
+	r.ingester.lost(ctx, int64(restored.Full), "limit")
+	log := r.settings.Logger.Info
+	if restored.Err != nil || restored.Damaged > 0 || restored.Full > 0 {
+		log = r.settings.Logger.Error
+		r.telemetry.ReceiverTokenStreamStorageFailures.Add(ctx, int64(restored.Failures), with("operation", "read"))
+	}
+	log("Restored open streams from the storage", zap.Int("streams", restored.Streams), zap.Int("lost_damaged", restored.Damaged),
+		zap.Int("lost_at_limit", restored.Full), zap.Duration("took", time.Since(began)), zap.NamedError("damage", restored.Err))
+	return nil
+}
+
+// storageLogInterval is the minimum time between two logs of failed writes.
+const storageLogInterval = 10 * time.Second
+
+// storageFailed returns a function that counts failed writes.
+func (r *tokenStreamReceiver) storageFailed() func(error) {
+	var logged time.Time
+	return func(err error) {
+		r.telemetry.ReceiverTokenStreamStorageFailures.Add(context.Background(), 1, with("operation", "write"))
+		if time.Since(logged) < storageLogInterval {
+			return
+		}
+		logged = time.Now()
+		remedy := "check the extension and its disk"
+		if errors.Is(err, storage.ErrStorageFull) {
+			remedy = "raise the maximum size of the extension, or lower max_memory_mib"
+		}
+		r.settings.Logger.Error("Failed to store open streams: requests that change them are refused; "+remedy,
+			zap.Stringer("storage", r.cfg.StorageID), zap.Error(err))
+	}
+}
+
+// storageTimeout limits how long a shutdown waits for the storage.
+const storageTimeout = 5 * time.Second
+
+// closeStorage waits for the last write. Open streams stay in the storage.
+func (r *tokenStreamReceiver) closeStorage(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storageTimeout)
+	defer cancel()
+	if err := r.ingester.store.CloseJournal(ctx); err != nil {
+		return fmt.Errorf("the storage %q of open streams was not closed: %w", r.cfg.StorageID, err)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
+	"github.com/tokenpulse/tokenpulse/internal/journal/journaltest"
+)
+
+// stored configures the storage of a host.
+func stored(c *Config) { c.StorageID = &budgetstoretest.FileStorage }
+
+// startOn starts a receiver with a storage.
+func startOn(t *testing.T, host budgetstoretest.Host, change ...func(*Config)) *bench {
+	t.Helper()
+	b := prepare(t, append(change, stored)...)
+	require.NoError(t, b.Start(t.Context(), host))
+	return b
+}
+
+// inMemory returns a host whose storage fails on request.
+func inMemory() (budgetstoretest.Host, *journaltest.Memory) {
+	client := journaltest.NewMemory()
+	return budgetstoretest.Host{budgetstoretest.FileStorage: client}, client
+}
+
+func TestStorage_OpenStreamsSurviveARestart(t *testing.T) {
+	host := budgetstoretest.NewHost(t, 0)
+	b := startOn(t, host)
+	start := strings.Replace(startLine("s"), "{", `{"trace_id":"0123456789abcdef0123456789abcdef","resource":{"service.name":"chat"},"attributes":{"gen_ai.request.model":"small"},`, 1)
+	require.Equal(t, 200, b.lines(t, start, startLine("ended"), startLine("prefill")).status)
+	require.Equal(t, 200, b.lines(t, chunkLine("s", 10*time.Millisecond), endLine("ended")).status)
+	l := b.live(t)
+	l.send(t, chunkLine("s", 20*time.Millisecond, `"tokens":3`))
+	eventually(t, func() bool {
+		return metricValue(t, b, "events_accepted", nil) == 6
+	}, "the line of the live body is accepted")
+	require.NoError(t, b.Shutdown(t.Context()))
+	require.Equal(t, 503, l.wait(t).status)
+	require.NoError(t, b.Shutdown(t.Context()), "twice")
+	require.Equal(t, "success", b.sink.one(t).Attributes["tokenpulse.outcome"], "no stream was cut")
+
+	b = startOn(t, host)
+	requireMetric(t, b, "streams_restored", nil, 2)
+	requireMetric(t, b, "streams_open", nil, 2)
+	require.Positive(t, metricValue(t, b, "storage_size", nil))
+	require.Equal(t, 200, b.lines(t, chunkLine("s", 30*time.Millisecond), endLine("s")).status)
+	require.Equal(t, 200, b.lines(t, chunkLine("prefill", 40*time.Millisecond), endLine("prefill")).status)
+	require.Equal(t, 1, b.lines(t, endLine("ended")).answer.Rejected)
+	require.Len(t, b.sink.all(), 2)
+	for _, s := range b.sink.all() {
+		require.Equal(t, "success", s.Attributes["tokenpulse.outcome"])
+		if s.Resource["service.name"] == nil {
+			require.Equal(t, []chunk{{40 * time.Millisecond, 1, 0}}, s.Chunks)
+			continue
+		}
+		require.Equal(t, "0123456789abcdef0123456789abcdef", s.Trace)
+		require.Equal(t, "chat", s.Resource["service.name"])
+		require.Equal(t, "small", s.Attributes["gen_ai.request.model"])
+		require.Equal(t, []chunk{{10 * time.Millisecond, 1, 0}, {20 * time.Millisecond, 3, 0}, {30 * time.Millisecond, 1, 0}}, s.Chunks)
+	}
+	require.NoError(t, b.Shutdown(t.Context()))
+	b = startOn(t, host)
+	requireMetric(t, b, "streams_restored", nil, 0)
+}
+
+func TestStorage_RestoredStreamsExpire(t *testing.T) {
+	host := budgetstoretest.NewHost(t, 0)
+	b := startOn(t, host)
+	require.Equal(t, 200, b.lines(t, startLine("s"), chunkLine("s", time.Millisecond)).status)
+	require.NoError(t, b.Shutdown(t.Context()))
+	b = startOn(t, host, func(c *Config) { c.IdleTimeout = 50 * time.Millisecond })
+	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "it expires")
+	require.Equal(t, "incomplete", b.sink.one(t).Attributes["tokenpulse.outcome"])
+	require.NotContains(t, b.sink.one(t).Attributes, "tokenpulse.cut")
+}
+
+// Without the storage, no change of an open stream is acknowledged. Ends and whole streams
+// do not depend on it.
+func TestStorage_RefusesChangesThatCannotBeStored(t *testing.T) {
+	host, client := inMemory()
+	b := startOn(t, host)
+	require.Equal(t, 200, b.lines(t, startLine("s"), startLine("ending")).status)
+	client.FailWith(fmt.Errorf("write: %w", storage.ErrStorageFull))
+	for range 3 {
+		got := b.lines(t, chunkLine("s", time.Millisecond))
+		require.Equal(t, 503, got.status)
+		require.NotEmpty(t, got.header.Get("Retry-After"))
+		require.Contains(t, got.answer.Errors[0].Message, `open streams cannot be stored, so nothing of the request was applied: send it again later, and check the storage "file_storage"`)
+	}
+	require.Equal(t, 503, b.lines(t, startLine("new")).status)
+	require.Equal(t, 200, b.lines(t, startLine("whole"), chunkLine("whole", time.Millisecond), endLine("whole")).status)
+	require.Equal(t, 200, b.lines(t, endLine("ending")).status)
+	require.Len(t, b.sink.all(), 2)
+	requireMetric(t, b, "streams_refused", map[string]string{"limit": "storage"}, 4)
+	require.Positive(t, metricValue(t, b, "storage_failures", map[string]string{"operation": "write"}))
+
+	client.FailWith(nil)
+	eventually(t, func() bool { return b.lines(t, chunkLine("s", 2*time.Millisecond)).status == 200 }, "the storage works again")
+	require.Equal(t, 200, b.lines(t, endLine("s")).status)
+	all := b.sink.all()
+	require.Equal(t, []chunk{{2 * time.Millisecond, 1, 0}}, all[len(all)-1].Chunks, "refused chunks are not applied")
+	require.NoError(t, b.Shutdown(t.Context()))
+	b = startOn(t, host)
+	requireMetric(t, b, "streams_restored", nil, 0)
+}
+
+func TestStorage_CountsWhatCannotBeRestored(t *testing.T) {
+	host, client := inMemory()
+	b := startOn(t, host)
+	for i := range 5 {
+		require.Equal(t, 200, b.lines(t, startLine(fmt.Sprint("s", i))).status)
+	}
+	require.Equal(t, 200, b.lines(t, chunkLine("s0", time.Millisecond)).status)
+	require.NoError(t, b.Shutdown(t.Context()))
+	client.Values["segment/1"][10] ^= 1 // the start of s0
+	b = startOn(t, host, func(c *Config) { c.MaxStreams = 3 })
+	requireMetric(t, b, "streams_restored", nil, 3)
+	requireMetric(t, b, "streams_lost", map[string]string{"cause": "damaged"}, 1)
+	requireMetric(t, b, "streams_lost", map[string]string{"cause": "limit"}, 1)
+	requireMetric(t, b, "storage_failures", map[string]string{"operation": "read"}, 1)
+	require.Equal(t, 200, b.lines(t, endLine("s1")).status)
+}
+
+func TestStorage_WrongExtensionFailsTheStart(t *testing.T) {
+	host := budgetstoretest.NewHost(t, 0)
+	other, err := extensiontest.NewNopFactory().Create(t.Context(), extensiontest.NewNopSettings(extensiontest.NopType), nil)
+	require.NoError(t, err)
+	host[component.NewID(extensiontest.NopType)] = other
+	for name, want := range map[string]string{
+		"redis_storage": "`storage` is \"redis_storage\", which is not an extension of this Collector: list it under `extensions` and under `service::extensions`",
+		"nop":           "`storage` is \"nop\", which is not a storage extension: name one, such as file_storage",
+	} {
+		id := component.MustNewID(name)
+		b := prepare(t, func(c *Config) { c.StorageID = &id })
+		require.EqualError(t, b.Start(t.Context(), host), want)
+	}
+	broken, client := inMemory()
+	client.FailWith(errors.New("input/output error"))
+	b := prepare(t, stored)
+	require.EqualError(t, b.Start(t.Context(), broken), "`storage` \"file_storage\" cannot be read: input/output error (move its file away and start again)")
+}
+
+func TestStorage_ShutdownDoesNotWaitForABlockedStorage(t *testing.T) {
+	host, client := inMemory()
+	b := startOn(t, host)
+	blocked, release := make(chan struct{}), make(chan struct{})
+	client.Fail = func(*storage.Operation) error {
+		close(blocked)
+		<-release
+		return errors.New("too late")
+	}
+	go func() {
+		if answer, err := http.Post(b.url(), typeNDJSON, strings.NewReader(startLine("s")+"\n")); err == nil {
+			_ = answer.Body.Close()
+		}
+	}()
+	<-blocked
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- b.Shutdown(ctx) }()
+	select {
+	case err := <-stopped:
+		require.Error(t, err)
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "the shutdown waits for the storage")
+	}
+	close(release)
+}
