@@ -74,14 +74,6 @@ func (b *traceBackend) answer(status int) {
 	b.status = status
 }
 
-// forget starts the counts again.
-func (b *traceBackend) forget() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.presented, b.taken = 0, nil
-	clear(b.distinct)
-}
-
 // received is what the backend knows about the pipeline.
 type received struct{ presented, distinct, taken, events int64 }
 

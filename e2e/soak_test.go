@@ -229,7 +229,7 @@ func TestSoak_MemoryAndGoroutinesStayBounded(t *testing.T) {
 	require.Equal(t, half.sent, half.accepted, "requests at half capacity")
 	rested := s.rest(t, "after half capacity", start)
 	allowed := max(warm.heap/10, 1<<20)
-	t.Logf("the live heap grew by %d bytes; a leak of %d bytes per request is an error", rested.heap-warm.heap, allowed/half.requests)
+	t.Logf("the live heap grew by %d bytes; a leak of %.1f bytes per request is an error", rested.heap-warm.heap, float64(allowed)/float64(half.requests))
 	require.LessOrEqual(t, rested.heap, warm.heap+allowed, "live heap")
 
 	double := s.under(t, *soakDouble, 2*capacity, 2)

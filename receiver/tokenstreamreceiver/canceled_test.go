@@ -41,10 +41,13 @@ type canceler struct {
 	connect func() tokenpulsev1.TokenStreamServiceClient
 }
 
-// times repeats concurrently, with a number for each call.
-func (*canceler) times(n int, do func(i int)) {
+// calls is the number of requests that each test breaks off.
+const calls = 50
+
+// repeat makes concurrent calls, each with a number.
+func (*canceler) repeat(do func(i int)) {
 	var running sync.WaitGroup
-	for i := range n {
+	for i := range calls {
 		running.Go(func() { do(i) })
 	}
 	running.Wait()
@@ -86,22 +89,21 @@ func (c *canceler) liveBody(client *http.Client, i int) (cancel func()) {
 // A client that breaks off a request, in any way, leaves no goroutine and no memory
 // behind while the receiver runs on.
 func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
-	const calls = 50
 	cases := map[string]func(t *testing.T, c *canceler){
-		"live bodies canceled": func(t *testing.T, c *canceler) {
+		"live bodies canceled": func(_ *testing.T, c *canceler) {
 			client := &http.Client{Transport: new(http.Transport)}
-			c.times(calls, func(i int) { c.liveBody(client, i)() })
+			c.repeat(func(i int) { c.liveBody(client, i)() })
 			client.CloseIdleConnections()
 		},
-		"live bodies over HTTP/2 canceled": func(t *testing.T, c *canceler) {
+		"live bodies over HTTP/2 canceled": func(_ *testing.T, c *canceler) {
 			transport := &http.Transport{Protocols: new(http.Protocols)}
 			transport.Protocols.SetUnencryptedHTTP2(true)
 			client := &http.Client{Transport: transport}
-			c.times(calls, func(i int) { c.liveBody(client, i)() })
+			c.repeat(func(i int) { c.liveBody(client, i)() })
 			client.CloseIdleConnections()
 		},
-		"live bodies reset": func(t *testing.T, c *canceler) {
-			c.times(calls, func(i int) {
+		"live bodies reset": func(_ *testing.T, c *canceler) {
+			c.repeat(func(i int) {
 				conn, err := net.Dial("tcp", c.addrHTTP.String())
 				if err != nil {
 					return
@@ -116,7 +118,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 		"live bodies abandoned": func(t *testing.T, c *canceler) {
 			client := &http.Client{Transport: new(http.Transport)}
 			cancels := make([]func(), calls)
-			c.times(calls, func(i int) { cancels[i] = c.liveBody(client, i) })
+			c.repeat(func(i int) { cancels[i] = c.liveBody(client, i) })
 			eventually(t, func() bool { return metricValue(t, c.bench, "events_accepted", nil) == 2*calls }, "all are read")
 			eventually(t, func() bool { return c.liveRequests.open.Load() == 0 }, "they end after idle_timeout")
 			for _, cancel := range cancels {
@@ -124,8 +126,8 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			}
 			client.CloseIdleConnections()
 		},
-		"whole bodies canceled in the middle": func(t *testing.T, c *canceler) {
-			c.times(calls, func(int) {
+		"whole bodies canceled in the middle": func(_ *testing.T, c *canceler) {
+			c.repeat(func(int) {
 				conn, err := net.Dial("tcp", c.addrHTTP.String())
 				if err != nil {
 					return
@@ -134,7 +136,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 				_ = conn.Close()
 			})
 		},
-		"whole bodies canceled in the pipeline": func(t *testing.T, c *canceler) {
+		"whole bodies canceled in the pipeline": func(_ *testing.T, c *canceler) {
 			c.block()
 			client := &http.Client{Transport: new(http.Transport)}
 			ctx, cancel := context.WithCancel(context.Background())
@@ -145,7 +147,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 				}
 				cancel()
 			}()
-			c.times(calls, func(i int) {
+			c.repeat(func(i int) {
 				id := fmt.Sprint("whole", i)
 				req, _ := http.NewRequestWithContext(ctx, http.MethodPost, c.url(), strings.NewReader(startLine(id)+"\n"+endLine(id)))
 				req.Header.Set("Content-Type", typeNDJSON)
@@ -168,7 +170,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 				c.sink.failWith(nil)
 				cancel()
 			}()
-			c.times(calls, func(int) {
+			c.repeat(func(int) {
 				_, _ = client.Export(ctx, &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{{
 					TokenStreams: []*tokenpulsev1.TokenStream{{StreamId: "shared", End: &tokenpulsev1.StreamEnd{}}},
 				}}})
@@ -176,7 +178,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 		},
 		"Stream canceled": func(t *testing.T, c *canceler) {
 			client := c.connect()
-			c.times(calls, func(i int) {
+			c.repeat(func(i int) {
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				if call, err := client.Stream(ctx); err == nil && i%2 == 0 {
@@ -189,7 +191,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			client := c.connect()
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			c.times(calls, func(int) {
+			c.repeat(func(int) {
 				if call, err := client.Stream(ctx); err == nil {
 					_ = call.Send(wholeMessage(t))
 				}
@@ -200,7 +202,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 		},
 		"Stream abandoned": func(t *testing.T, c *canceler) {
 			client := c.connect()
-			c.times(calls, func(int) {
+			c.repeat(func(int) {
 				if call, err := client.Stream(context.Background()); err == nil {
 					_ = call.Send(wholeMessage(t))
 				}
