@@ -308,8 +308,13 @@ func text(t *testing.T, attributes pcommon.Map, name string) string {
 // scrape reads /metrics as Prometheus does, in protobuf.
 func scrape(t *testing.T, c *collector) map[string]*dto.MetricFamily {
 	t.Helper()
+	return scrapeURL(t, c.metricsURL())
+}
+
+func scrapeURL(t *testing.T, url string) map[string]*dto.MetricFamily {
+	t.Helper()
 	format := expfmt.NewFormat(expfmt.TypeProtoDelim)
-	decoder := expfmt.NewDecoder(bytes.NewReader(get(t, c.metricsURL(), string(format))), format)
+	decoder := expfmt.NewDecoder(bytes.NewReader(get(t, url, string(format))), format)
 	families := map[string]*dto.MetricFamily{}
 	for {
 		family := &dto.MetricFamily{}

@@ -99,10 +99,6 @@ func postLines(address, lines string) (rejected int, err error) {
 	return answer.Rejected, json.Unmarshal(body, &answer)
 }
 
-func eventLine(event, id string, at time.Time, more string) string {
-	return fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d"%s}`+"\n", event, id, at.UnixNano(), more)
-}
-
 // A reload does not touch open streams: with the events that follow they are complete
 // requests, and no SLO is breached.
 func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
@@ -126,7 +122,7 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 					next = at[s][len(at[s])-1].Add(gap(s, n))
 				}
 				at[s] = append(at[s], next)
-				lines.WriteString(eventLine("chunk", fmt.Sprint("s", s), next, ""))
+				lines.WriteString(eventLine("chunk", fmt.Sprint("s", s), next, "")+"\n")
 			}
 			lines.WriteString(end)
 		}
@@ -135,7 +131,7 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 		require.Zero(t, rejected)
 	}
 	send(0, before, func(s int) bool { return !inPrefill(s) }, func(s int) (string, string) {
-		return eventLine("start", fmt.Sprint("s", s), t0, `,"resource":{"service.name":"chat"},"attributes":{"gen_ai.request.model":"small"}`), ""
+		return eventLine("start", fmt.Sprint("s", s), t0, `,"resource":{"service.name":"chat"},"attributes":{"gen_ai.request.model":"small"}`)+"\n", ""
 	})
 	for reload := range 2 {
 		c.signal(syscall.SIGHUP)
@@ -150,7 +146,7 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 	}
 	require.Empty(t, get(t, c.metricsURL(), "text/plain"), "no request was judged")
 	send(before, before+after, func(int) bool { return true }, func(s int) (string, string) {
-		return "", eventLine("end", fmt.Sprint("s", s), t0.Add(time.Minute), "")
+		return "", eventLine("end", fmt.Sprint("s", s), t0.Add(time.Minute), "")+"\n"
 	})
 	judged := verdicts()
 	for _, slo := range []string{"each", "first", "all"} {
@@ -222,7 +218,7 @@ func TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams(t *testing.T) 
 			for n := 0; !stopping.Load(); n++ {
 				if len(open) < 20 {
 					s := &storedStream{id: fmt.Sprintf("s%d-%d", sender, n)}
-					rejected, _ := deliver(eventLine("start", s.id, t0, fmt.Sprintf(`,"attributes":{"stream":%q}`, s.id)))
+					rejected, _ := deliver(eventLine("start", s.id, t0, fmt.Sprintf(`,"attributes":{"stream":%q}`, s.id))+"\n")
 					s.rejected = rejected > 0
 					open, all[sender] = append(open, s), append(all[sender], s)
 				}
@@ -230,11 +226,11 @@ func TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams(t *testing.T) 
 				s := open[at]
 				if r.IntN(40) == 0 {
 					s.endSent = true
-					_, s.endTwice = deliver(eventLine("end", s.id, t0.Add(time.Minute), ""))
+					_, s.endTwice = deliver(eventLine("end", s.id, t0.Add(time.Minute), "")+"\n")
 					open = slices.Delete(open, at, at+1)
 					continue
 				}
-				line := eventLine("chunk", s.id, t0.Add(time.Duration(s.chunks+1)*10*time.Millisecond), fmt.Sprintf(`,"seq":%d,"tokens":2`, s.chunks))
+				line := eventLine("chunk", s.id, t0.Add(time.Duration(s.chunks+1)*10*time.Millisecond), fmt.Sprintf(`,"seq":%d,"tokens":2`, s.chunks))+"\n"
 				rejected, _ := deliver(line)
 				s.rejected = s.rejected || rejected > 0
 				s.chunks++
@@ -255,7 +251,7 @@ func TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams(t *testing.T) 
 	for _, ofSender := range all {
 		for _, s := range ofSender {
 			if !s.endSent {
-				rejected, _ := deliver(eventLine("end", s.id, t0.Add(time.Minute), ""))
+				rejected, _ := deliver(eventLine("end", s.id, t0.Add(time.Minute), "")+"\n")
 				require.Zero(t, rejected, s.id)
 			}
 		}

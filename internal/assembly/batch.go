@@ -22,6 +22,9 @@ type Batch struct {
 	// RefuseStarts makes Begin refuse a batch that opens streams, unless it also ends
 	// streams. Set it before Begin.
 	RefuseStarts bool
+	// ByEvent means that each unit is one event, so that a rejected event is a rejected
+	// unit. Set it before Begin.
+	ByEvent bool
 
 	batchState
 	store        *Store

@@ -18,6 +18,7 @@ func (s *Store) Begin(ctx context.Context, batch *Batch) (*Transaction, error) {
 	}
 	for {
 		tx := s.newTransaction()
+		tx.byEvent = batch.ByEvent
 		other := tx.claimParts(batch.parts[:batch.used])
 		if other == nil {
 			return tx, tx.begin(batch)
@@ -37,7 +38,7 @@ func (s *Store) Begin(ctx context.Context, batch *Batch) (*Transaction, error) {
 func (tx *Transaction) claimParts(parts []*Part) *claim {
 	for _, part := range parts {
 		part.open, part.created, part.rejected, part.shared = nil, false, false, nil
-		part.noAttributes, part.noEndAttributes = false, false
+		part.noAttributes, part.noEndAttributes, part.Accepted = false, false, 0
 		part.undoImpliedStart()
 		if part.Units == 0 {
 			continue
@@ -201,11 +202,15 @@ func (tx *Transaction) finish(part *Part, whole *Stream, dropped int) {
 	}
 	tx.Finished = append(tx.Finished, Finished{Stream: whole, End: end})
 	tx.accept(part, dropped)
+	if part.open != nil {
+		whole.Accepted += part.Accepted
+	}
 }
 
 // accept counts the units of a part, and reports its events that are rejected.
 func (tx *Transaction) accept(part *Part, dropped int) {
 	tx.Units += part.Units
+	part.Accepted += int32(part.Units)
 	if dropped > 0 {
 		tx.rejectSome(part, dropped, Errorf(Limit,
 			"stream %s has more than %d chunks: %d were dropped; if such long streams are expected, raise max_chunks_per_stream",
@@ -218,7 +223,13 @@ func (tx *Transaction) accept(part *Part, dropped int) {
 
 // rejectSome rejects some events of a part; the rest is applied.
 func (tx *Transaction) rejectSome(part *Part, events int, err error) {
-	tx.Rejected = append(tx.Rejected, Rejection{part.ID, part.Line, part.Units, events, err})
+	units := 0
+	if tx.byEvent {
+		units = events
+	}
+	tx.Units -= units
+	part.Accepted -= int32(units)
+	tx.Rejected = append(tx.Rejected, Rejection{part.ID, part.Line, units, events, err})
 }
 
 // reject rejects a whole part.

@@ -37,6 +37,9 @@ type Chunks struct {
 	gaps     []gap   // gaps in the sequence numbers of packed
 	list     []Chunk // all chunks once spilled
 
+	// Frames means that chunks are frames of the response, some of which may carry no
+	// token.
+	Frames     bool
 	numbered   bool // the chunks in packed have sequence numbers
 	unnumbered bool // some chunk in list has no sequence number
 	spilled    bool
@@ -201,7 +204,7 @@ func (c *Chunks) any(matches func(Chunk) bool) bool {
 
 // without returns a copy without the chunks that match.
 func (c *Chunks) without(matches func(Chunk) bool) Chunks {
-	rest := Chunks{duplicates: c.duplicates}
+	rest := Chunks{Frames: c.Frames, duplicates: c.duplicates}
 	for k := range c.all {
 		if !matches(k) {
 			rest.add(&k)

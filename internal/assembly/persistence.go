@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -30,8 +31,9 @@ type persistence struct {
 
 // Restored is what OpenJournal found.
 type Restored struct {
-	// Streams are open again.
+	// Streams are open again, and hold so many accepted events.
 	Streams int
+	Events  int64
 	// Damaged is the number of streams of which a part is lost.
 	Damaged int
 	// Full is the number of streams that exceed a limit.
@@ -166,7 +168,7 @@ func (tx *Transaction) persist() error {
 // anything.
 func (tx *Transaction) persistPart(changes *journal.Changes, part *Part) bool {
 	accepted := part.accepted()
-	if !part.created && accepted.stored() == 0 {
+	if !part.created && accepted.stored()&^hasAccepted == 0 {
 		return false // such as a keep-alive
 	}
 	tx.persistResource(changes, part.shared)
@@ -261,6 +263,7 @@ func (l *loader) apply(stream *loading, events *storedEvents) {
 		stream.resource = events.resource
 	}
 	stream.merge(&events.Stream, l.limits.MaxChunksPerStream)
+	stream.Accepted = int32(min(int64(stream.Accepted)+int64(events.Accepted), math.MaxInt32))
 }
 
 // restore opens streams again, and returns the entries that are not in use.
@@ -285,6 +288,7 @@ func (s *Store) restore(entries []*journal.Entry, restored *Restored) (unused []
 			restored.Full++
 		default:
 			restored.Streams++
+			restored.Events += int64(stream.Accepted)
 			used[stream.resource] = true
 			continue
 		}
@@ -321,6 +325,7 @@ func (s *Store) reopen(stream *loading, of *resource, e *journal.Entry) bool {
 	reopened.client = s.clients.add(stream.client, 1)
 	s.streams.Add(1)
 	s.memory.Add(memory)
+	s.accepted.Add(int64(stream.Accepted))
 	shard.streams[reopened.ID] = reopened
 	shard.touch(reopened, s.now())
 	return true

@@ -98,7 +98,7 @@ func part(id string) int {
 // content is what a finished stream becomes a span of.
 func content(f Finished) string {
 	line := f.Chunks.Timeline()
-	return fmt.Sprintf("%s %+v %d %q %q %d %d %d %v %x", f.ID, f.Start, f.Scheduled, f.Attributes, f.Resource, f.Dropped(), f.Duplicates(), f.EndUnixNano(), f.Frames,
+	return fmt.Sprintf("%s %+v %d %q %q %d %d %d %v %x", f.ID, f.Start, f.Scheduled, f.Attributes, f.Resource, f.Dropped(), f.Duplicates(), f.EndUnixNano(), f.Chunks.Frames,
 		line.AppendBinary(nil, f.Start.UnixNano))
 }
 

@@ -31,6 +31,7 @@ type Store struct {
 	streams, memory atomic.Int64
 	expireFrom      atomic.Uint64 // shard with which the next call of Expire starts
 	requests        atomic.Int64  // see Reserve
+	accepted        atomic.Int64  // units of the open streams
 }
 
 // NewStore returns an empty store. now is a monotonic clock with any origin.
@@ -46,6 +47,9 @@ func NewStore(limits Limits, now func() time.Duration) *Store {
 
 // Streams returns the number of open streams, reservations included.
 func (s *Store) Streams() int64 { return s.streams.Load() }
+
+// Accepted returns the accepted units of all open streams.
+func (s *Store) Accepted() int64 { return s.accepted.Load() }
 
 // Memory returns the bytes that open streams and requests in progress hold.
 func (s *Store) Memory() int64 { return s.memory.Load() + s.requests.Load() }

@@ -36,6 +36,7 @@ const (
 	hasAttributes
 	hasDropped
 	hasDuplicates
+	hasAccepted
 	hasPacked   // chunks in order: latest time - last packed time, gaps if numbered, timeline
 	hasSequence // of packed chunks: first number; number of gaps; index and number of each
 	hasList     // chunks out of order: latest time, number of chunks, and each
@@ -93,6 +94,9 @@ func appendEvents(b []byte, s *Stream, resource *resource) []byte {
 	if has&hasDuplicates != 0 {
 		b = binary.AppendUvarint(b, uint64(s.Chunks.duplicates))
 	}
+	if has&hasAccepted != 0 {
+		b = binary.AppendUvarint(b, uint64(s.Accepted))
+	}
 	return s.Chunks.appendBinary(b, has)
 }
 
@@ -110,11 +114,12 @@ func (s *Stream) stored() (has uint64) {
 		{hasAttributes, len(s.Attributes) > 0},
 		{hasDropped, s.dropped > 0},
 		{hasDuplicates, s.Chunks.duplicates > 0},
+		{hasAccepted, s.Accepted > 0},
 		{hasPacked, !s.Chunks.spilled && s.Chunks.packed.Len() > 0},
 		{hasSequence, !s.Chunks.spilled && s.Chunks.packed.Len() > 0 && s.Chunks.numbered},
 		{hasList, s.Chunks.spilled && len(s.Chunks.list) > 0},
 		{isImplied, s.started() && s.Start.Implied},
-		{isFrames, s.Frames},
+		{isFrames, s.Chunks.Frames},
 	} {
 		if each.set {
 			has |= each.flag
@@ -275,7 +280,10 @@ func readEvents(r *reader) (*storedEvents, error) {
 	if has&hasDuplicates != 0 {
 		s.Chunks.duplicates = int32(r.atMost(math.MaxInt32))
 	}
-	s.Frames = has&isFrames != 0
+	if has&hasAccepted != 0 {
+		s.Accepted = int32(r.atMost(math.MaxInt32))
+	}
+	s.Chunks.Frames = has&isFrames != 0
 	s.Chunks.read(r, has)
 	if r.failed || len(r.b) > 0 {
 		return nil, errStored

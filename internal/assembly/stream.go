@@ -83,9 +83,8 @@ type Stream struct {
 	Start      Start // UnixNano is 0 if missing
 	Scheduled  int64 // Unix time in nanoseconds; 0 if missing
 	Chunks     Chunks
-	// Frames means that chunks are frames of the response, some of which may carry no
-	// token.
-	Frames bool
+	// Accepted counts the sender's units that were accepted, repeats included.
+	Accepted int32
 
 	dropped int32 // chunks beyond MaxChunksPerStream; see drop
 }
@@ -164,7 +163,7 @@ func (s *Stream) merge(part *Stream, maxChunks int) {
 		}
 	}
 	s.Chunks.keepLatest(&part.Chunks)
-	s.Frames = s.Frames || part.Frames
+	s.Chunks.Frames = s.Chunks.Frames || part.Chunks.Frames
 	s.drop(part.dropped)
 	s.Chunks.duplicates += part.Chunks.duplicates
 }

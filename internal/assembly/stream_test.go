@@ -38,7 +38,7 @@ func TestMerge_KeepsFirstValues(t *testing.T) {
 }
 
 func TestFrames_SetByAnyPart(t *testing.T) {
-	frames := func(_ testing.TB, p *Part) { p.Frames = true }
+	frames := func(_ testing.TB, p *Part) { p.Chunks.Frames = true }
 	for name, requests := range map[string][][]script{
 		"whole in one request": {{started, frames, ended}},
 		"in the first request": {{started, frames}, {chunks(1)}, {ended}},
@@ -52,7 +52,7 @@ func TestFrames_SetByAnyPart(t *testing.T) {
 				begin(t, s, batchOf(t, s, "s", scripts...)).Rollback() // must change nothing
 				last = apply(t, s, batchOf(t, s, "s", scripts...))
 			}
-			require.True(t, last.Finished[0].Frames)
+			require.True(t, last.Finished[0].Chunks.Frames)
 		})
 	}
 	t.Run("not set by a request that was rolled back", func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestFrames_SetByAnyPart(t *testing.T) {
 		apply(t, s, batchOf(t, s, "s", started))
 		begin(t, s, batchOf(t, s, "s", frames)).Rollback()
 		begin(t, s, batchOf(t, s, "s", frames, ended)).Rollback()
-		require.False(t, apply(t, s, batchOf(t, s, "s", ended)).Finished[0].Frames)
+		require.False(t, apply(t, s, batchOf(t, s, "s", ended)).Finished[0].Chunks.Frames)
 	})
 	t.Run("not set by the batch before", func(t *testing.T) {
 		s, _ := newStore(roomy)
@@ -68,7 +68,7 @@ func TestFrames_SetByAnyPart(t *testing.T) {
 		batch.Reset()
 		part, err := batch.Part([]byte("s"))
 		require.NoError(t, err)
-		require.False(t, part.Frames)
+		require.False(t, part.Chunks.Frames)
 	})
 }
 

@@ -13,6 +13,7 @@ type Transaction struct {
 	// Units is the number of the batch's units that a commit applies.
 	Units int
 
+	byEvent bool // of the batch
 	store   *Store
 	claim   *claim
 	parts   []*Part // parts with a claimed stream
@@ -32,7 +33,7 @@ type Transaction struct {
 type Rejection struct {
 	ID    string
 	Line  int // line of the first unit, or 0
-	Units int // units of the stream in the batch
+	Units int // rejected ones; 0 for some events of a message
 	// Events is 0 if all units were rejected. Otherwise it is the number of rejected
 	// events, such as chunks beyond a limit, and the rest of the units is applied.
 	Events int
@@ -56,7 +57,7 @@ func (tx *Transaction) Commit() error {
 }
 
 func (tx *Transaction) commit() {
-	var streams, memory int64
+	var streams, memory, accepted int64
 	now := tx.store.now()
 	for _, part := range tx.parts {
 		switch {
@@ -65,6 +66,7 @@ func (tx *Transaction) commit() {
 		case part.ended:
 			streams--
 			memory -= part.open.size()
+			accepted -= int64(part.open.Accepted)
 			tx.store.remove(part.shard, part.open)
 		default:
 			if part.created {
@@ -78,6 +80,8 @@ func (tx *Transaction) commit() {
 				part.open.resource, part.Resource = part.shared, part.shared.encoded
 			}
 			part.open.merge(part.accepted(), tx.store.limits.MaxChunksPerStream)
+			part.open.Accepted += part.Accepted
+			accepted += int64(part.Accepted)
 			memory += part.open.size()
 			part.shard.touch(part.open, now)
 		}
@@ -85,9 +89,11 @@ func (tx *Transaction) commit() {
 	for _, stream := range tx.expired {
 		streams--
 		memory -= stream.size()
+		accepted -= int64(stream.Accepted)
 		tx.store.remove(tx.store.shardOf(stream.ID), stream)
 	}
 	tx.settle(streams, memory)
+	tx.store.accepted.Add(accepted)
 	close(tx.claim.released)
 }
 

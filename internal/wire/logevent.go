@@ -151,7 +151,7 @@ func (l *logEvents) addChunk(part *assembly.Part, event logEvent, at int64) erro
 		return err
 	}
 	if event == frameEvent && chunk.Tokens > 0 {
-		part.Frames = true
+		part.Chunks.Frames = true
 	}
 	return nil
 }

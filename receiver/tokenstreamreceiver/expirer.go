@@ -123,7 +123,7 @@ func (e *expirer) send(ctx context.Context, begin func(limit int) *assembly.Tran
 			e.backoff.reset()
 		case consumererror.IsPermanent(err):
 			_ = tx.Commit()
-			e.ingester.lost(ctx, int64(len(tx.Finished)), "permanent_error")
+			e.ingester.lost(ctx, tx.Finished, "permanent_error")
 		default:
 			tx.Rollback()
 			e.limit = max(1, len(tx.Finished)/2)
@@ -141,12 +141,9 @@ func (e *expirer) drop(ctx context.Context, cause string, begin func() *assembly
 		tx := begin()
 		_ = tx.Commit()
 		if len(tx.Finished) == 0 {
-			break
+			return lost
 		}
+		e.ingester.lost(ctx, tx.Finished, cause)
 		lost += len(tx.Finished)
 	}
-	if lost > 0 {
-		e.ingester.lost(ctx, int64(lost), cause)
-	}
-	return lost
 }

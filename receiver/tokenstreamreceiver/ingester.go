@@ -101,22 +101,30 @@ func (in *ingester) refuseStarts(until time.Duration) {
 }
 
 func (in *ingester) count(ctx context.Context, finished []assembly.Finished) {
-	var dropped, duplicates int64
+	var dropped, duplicates, events int64
 	outcomes := map[string]int64{}
 	for _, stream := range finished {
 		outcomes[outcomeOf(stream.End)]++
 		dropped += int64(stream.Dropped())
 		duplicates += int64(stream.Duplicates())
+		events += int64(stream.Accepted)
 	}
 	for outcome, n := range outcomes {
 		in.telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, with("outcome", outcome))
 	}
 	in.telemetry.ReceiverTokenStreamChunksDropped.Add(ctx, dropped)
 	in.telemetry.ReceiverTokenStreamDuplicatesDropped.Add(ctx, duplicates)
+	in.telemetry.ReceiverTokenStreamEventsFinished.Add(ctx, events)
 }
 
-func (in *ingester) lost(ctx context.Context, streams int64, cause string) {
-	in.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, streams, with("cause", cause))
+// lost counts streams that are not sent to the pipeline again.
+func (in *ingester) lost(ctx context.Context, streams []assembly.Finished, cause string) {
+	var events int64
+	for _, stream := range streams {
+		events += int64(stream.Accepted)
+	}
+	in.telemetry.ReceiverTokenStreamEventsLost.Add(ctx, events, with("cause", cause))
+	in.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(len(streams)), with("cause", cause))
 }
 
 func with(key, value string) metric.MeasurementOption {

@@ -59,6 +59,7 @@ func (r *tokenStreamReceiver) observe() error {
 	return errors.Join(
 		r.telemetry.RegisterReceiverTokenStreamStreamsOpenCallback(gauge(r.ingester.store.Streams)),
 		r.telemetry.RegisterReceiverTokenStreamStreamsLimitCallback(gauge(func() int64 { return int64(limits.MaxStreams) })),
+		r.telemetry.RegisterReceiverTokenStreamEventsOpenCallback(gauge(r.ingester.store.Accepted)),
 		r.telemetry.RegisterReceiverTokenStreamLiveRequestsOpenCallback(gauge(r.liveRequests.open.Load)),
 		r.telemetry.RegisterReceiverTokenStreamLiveRequestsLimitCallback(gauge(func() int64 { return r.liveRequests.max })),
 		r.telemetry.RegisterReceiverTokenStreamStorageSizeCallback(gauge(r.ingester.store.Stored)),

@@ -170,6 +170,9 @@ func TestExpiry_WaitsForRefusingPipeline(t *testing.T) {
 	eventually(t, func() bool {
 		return metricValue(t, b, "streams_lost", map[string]string{"cause": "permanent_error"}) == 1
 	}, "and counted")
+	requireMetric(t, b, "events_lost", map[string]string{"cause": "permanent_error"}, 2)
+	requireMetric(t, b, "events_finished", nil, 2)
+	requireMetric(t, b, "events_accepted", nil, 4)
 }
 
 func TestShutdown(t *testing.T) {
@@ -203,6 +206,7 @@ func TestShutdown(t *testing.T) {
 		defer cancel()
 		require.ErrorContains(t, b.Shutdown(ctx), "1 open streams are lost")
 		requireMetric(t, b, "streams_lost", map[string]string{"cause": "shutdown"}, 1)
+		requireMetric(t, b, "events_lost", map[string]string{"cause": "shutdown"}, 1)
 	})
 	t.Run("without Start", func(t *testing.T) {
 		r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(NewFactory().Type()), &sink{})

@@ -110,6 +110,7 @@ func TestExpiry_BacksOffAndDropsRefusedStreams(t *testing.T) {
 	require.Zero(t, s.ingester.store.Streams())
 	require.Zero(t, s.ingester.store.Memory())
 	require.EqualValues(t, streams, s.lost(t, "refused"))
+	requireMetric(t, &s.bench, "events_lost", map[string]string{"cause": "refused"}, 2*streams)
 	require.Less(t, s.pipe.attempts, 15)
 	require.Greater(t, s.pipe.attempts, 5)
 	spans := 0

@@ -179,23 +179,15 @@ func (r *request) commit(ctx context.Context) *refusal {
 	if r.isEmpty() {
 		return nil
 	}
+	r.batch.ByEvent = r.byEvent
 	tx, refused := r.ingester.commit(ctx, r.report, r.batch)
 	if refused != nil {
 		return refused
 	}
-	accepted := tx.Units
 	for _, rejection := range tx.Rejected {
-		units := rejection.Units
-		if rejection.Events > 0 {
-			units = 0 // a message counts as accepted if only some of its chunks are rejected
-			if r.byEvent {
-				units = rejection.Events
-				accepted -= units
-			}
-		}
-		r.rejectUnits(units, rejection.Line, rejection.ID, rejection.Err)
+		r.rejectUnits(rejection.Units, rejection.Line, rejection.ID, rejection.Err)
 	}
-	r.apply(ctx, accepted)
+	r.apply(ctx, tx.Units)
 	r.batch.Reset()
 	return nil
 }

@@ -32,8 +32,9 @@ func (r *tokenStreamReceiver) openStorage(ctx context.Context, host component.Ho
 		return errors.Join(fmt.Errorf("`storage` %q cannot be read: %w (move its file away and start again)", id, err), client.Close(ctx))
 	}
 	r.telemetry.ReceiverTokenStreamStreamsRestored.Add(ctx, int64(restored.Streams))
-	r.ingester.lost(ctx, int64(restored.Damaged), "damaged")
-	r.ingester.lost(ctx, int64(restored.Full), "limit")
+	r.telemetry.ReceiverTokenStreamEventsRestored.Add(ctx, restored.Events)
+	r.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(restored.Damaged), with("cause", "damaged"))
+	r.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(restored.Full), with("cause", "limit"))
 	log := r.settings.Logger.Info
 	if restored.Err != nil || restored.Damaged > 0 || restored.Full > 0 {
 		log = r.settings.Logger.Error

@@ -66,7 +66,7 @@ func fillSpan(span ptrace.Span, stream assembly.Finished, resource *resource, sc
 	if stream.Cut {
 		attributes.PutStr(names.Cut, names.CutCollector)
 	}
-	if stream.Frames {
+	if stream.Chunks.Frames {
 		attributes.PutBool(names.Frames, true)
 	}
 	if dropped := stream.Dropped(); dropped > 0 {

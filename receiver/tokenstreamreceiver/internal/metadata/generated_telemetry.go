@@ -32,7 +32,11 @@ type TelemetryBuilder struct {
 	ReceiverTokenStreamChunksDropped     metric.Int64Counter
 	ReceiverTokenStreamDuplicatesDropped metric.Int64Counter
 	ReceiverTokenStreamEventsAccepted    metric.Int64Counter
+	ReceiverTokenStreamEventsFinished    metric.Int64Counter
+	ReceiverTokenStreamEventsLost        metric.Int64Counter
+	ReceiverTokenStreamEventsOpen        metric.Int64ObservableGauge
 	ReceiverTokenStreamEventsRejected    metric.Int64Counter
+	ReceiverTokenStreamEventsRestored    metric.Int64Counter
 	ReceiverTokenStreamLiveRequestsLimit metric.Int64ObservableGauge
 	ReceiverTokenStreamLiveRequestsOpen  metric.Int64ObservableGauge
 	ReceiverTokenStreamMemoryHeld        metric.Int64ObservableGauge
@@ -56,6 +60,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterReceiverTokenStreamEventsOpenCallback sets callback for observable ReceiverTokenStreamEventsOpen metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenStreamEventsOpenCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamEventsOpen, obs: o})
+		return nil
+	}, builder.ReceiverTokenStreamEventsOpen)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterReceiverTokenStreamLiveRequestsLimitCallback sets callback for observable ReceiverTokenStreamLiveRequestsLimit metric.
@@ -215,9 +234,33 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamEventsFinished, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_events_finished",
+		metric.WithDescription("Accepted events of finished streams whose span the pipeline accepted, duplicates included. [Alpha]"),
+		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamEventsLost, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_events_lost",
+		metric.WithDescription("Accepted events of streams lost because the pipeline did not accept them. [Alpha]"),
+		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamEventsOpen, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_token_stream_events_open",
+		metric.WithDescription("Accepted events of open streams. [Alpha]"),
+		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamEventsRejected, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_events_rejected",
 		metric.WithDescription("NDJSON lines, log records, and token_streams of JSON and protobuf that were permanently rejected. An unreadable body, or the unread rest of one, counts once. [Alpha]"),
+		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamEventsRestored, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_events_restored",
+		metric.WithDescription("Accepted events of the open streams restored from the storage at start. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)

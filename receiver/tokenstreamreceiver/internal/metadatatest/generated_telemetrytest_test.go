@@ -20,6 +20,10 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	require.NoError(t, tb.RegisterReceiverTokenStreamEventsOpenCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	require.NoError(t, tb.RegisterReceiverTokenStreamLiveRequestsLimitCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
@@ -52,7 +56,10 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverTokenStreamChunksDropped.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamDuplicatesDropped.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamEventsAccepted.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamEventsFinished.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamEventsLost.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamEventsRejected.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamEventsRestored.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStorageFailures.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStreamsFinished.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStreamsLost.Add(context.Background(), 1)
@@ -70,7 +77,19 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualReceiverTokenStreamEventsAccepted(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenStreamEventsFinished(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenStreamEventsLost(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenStreamEventsOpen(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenStreamEventsRejected(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenStreamEventsRestored(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenStreamLiveRequestsLimit(t, testTel,

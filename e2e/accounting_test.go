@@ -1,0 +1,247 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const accountingConfig = `
+receivers:
+  token_stream:
+    idle_timeout: 1s
+    first_token_timeout: 1s
+    max_streams: 300
+    max_streams_per_client: 300
+    max_memory_mib: 4
+    max_chunks_per_stream: 50
+    max_event_bytes: 65536
+processors:
+  token_latency:
+exporters:
+  token_sli:
+  otlp_http:
+    endpoint: ${env:BACKEND}
+    sending_queue: {enabled: false}
+    retry_on_failure: {enabled: false}
+service:
+  pipelines:
+    traces: {receivers: [token_stream], processors: [token_latency], exporters: [token_sli, otlp_http]}
+`
+
+// memoryPressure extends that with a memory_limiter that refuses all data.
+const memoryPressure = `
+processors:
+  memory_limiter: {check_interval: 100ms, limit_mib: 1}
+service:
+  pipelines:
+    traces: {processors: [memory_limiter, token_latency]}
+`
+
+// remainders returns the events and spans that the self-metrics do not account for. It is
+// the arithmetic of docs/operations.md.
+func (m selfMetrics) remainders() (events, spans int64) {
+	events = m.of("receiver_token_stream_events_accepted") -
+		m.of("receiver_token_stream_events_finished") -
+		m.of("receiver_token_stream_events_open") -
+		m.of("receiver_token_stream_events_lost")
+	spans = m.emitted() -
+		m.of("token_sli_requests") -
+		m.of("token_sli_requests_duplicate") -
+		m.of("token_sli_spans_ignored") -
+		m.of("processor_memory_limiter_refused_spans")
+	return events, spans
+}
+
+// emitted returns the spans that the receiver presented to the pipeline.
+func (m selfMetrics) emitted() int64 {
+	return m.of("receiver_accepted_spans") + m.of("receiver_refused_spans") + m.of("receiver_failed_spans")
+}
+
+// accounting compares the self-metrics of a Collector with what its senders and its trace
+// backend know.
+type accounting struct {
+	senders *faultySenders
+	backend *traceBackend
+	self    string // address of the self-metrics
+
+	settled, open int64 // at the last poll
+	polls         int
+}
+
+// poll checks a Collector in motion. Its self-metrics are not read at one instant, so the
+// events of requests in progress, and of streams that may expire, can be missing.
+func (a *accounting) poll(t *testing.T) {
+	t.Helper()
+	settled := a.senders.settled.Load()
+	m := scrapeSelf(t, a.self)
+	inFlight := a.senders.begun.Load() - settled
+	mayExpire := a.open + a.senders.begun.Load() - a.settled
+	events, spans := m.remainders()
+	require.LessOrEqual(t, max(events, -events), inFlight+mayExpire, "events without account")
+	require.LessOrEqual(t, max(spans, -spans), inFlight+mayExpire, "spans without account")
+	a.settled, a.open = settled, m.of("receiver_token_stream_events_open")
+	a.polls++
+}
+
+// requireBalance stops the senders and checks that nothing is missing. The backend may go
+// on to refuse, and streams to expire.
+func (a *accounting) requireBalance(t *testing.T, when string) selfMetrics {
+	t.Helper()
+	a.senders.gate.Lock()
+	defer a.senders.gate.Unlock()
+	var m selfMetrics
+	var problem string
+	if !assert.Eventually(t, func() bool {
+		before := a.backend.received(acceptedEvents)
+		m = scrapeSelf(t, a.self)
+		if before != a.backend.received(acceptedEvents) {
+			return false // an expired stream is on its way
+		}
+		problem = a.problem(m, before)
+		return problem == ""
+	}, patience, 20*time.Millisecond) {
+		t.Fatalf("%s: %s", when, problem)
+	}
+	return m
+}
+
+// problem returns why the self-metrics cannot be true.
+func (a *accounting) problem(m selfMetrics, got received) string {
+	events, spans := m.remainders()
+	accepted := m.of("receiver_token_stream_events_accepted")
+	type check struct {
+		what      string
+		got, want int64
+	}
+	for _, c := range []check{
+		{"events without account", events, 0},
+		{"spans without account", spans, 0},
+		{"finished streams", m.of("receiver_token_stream_streams_finished"), m.of("receiver_accepted_spans")},
+		// What the backend knows: it gets all spans that token_sli gets.
+		{"spans emitted", m.emitted(), got.presented},
+		{"requests recorded", m.of("token_sli_requests"), got.distinct},
+		{"duplicate requests", m.of("token_sli_requests_duplicate"), got.presented - got.distinct},
+		{"spans accepted", m.of("receiver_accepted_spans"), got.taken},
+		{"events of finished streams", m.of("receiver_token_stream_events_finished"), got.events},
+		// What the senders know.
+		{"events accepted, at least", min(accepted, a.senders.accepted.Load()), a.senders.accepted.Load()},
+		{"events accepted, at most", max(accepted, a.senders.accepted.Load()+a.senders.brokenOff.Load()), a.senders.accepted.Load() + a.senders.brokenOff.Load()},
+	} {
+		if c.got != c.want {
+			return fmt.Sprintf("%s: %d, want %d", c.what, c.got, c.want)
+		}
+	}
+	return ""
+}
+
+// Every accepted event is in an emitted span, in an open stream, or lost for a named
+// cause; every emitted span is recorded, recognised as a duplicate, or refused. The
+// self-metrics show that at any time, whatever goes wrong.
+func TestAccounting_SelfMetricsLeaveNoRemainderThroughFaults(t *testing.T) {
+	backend := startTraceBackend(t)
+	self := freeAddress(t)
+	_, port, err := net.SplitHostPort(self)
+	require.NoError(t, err)
+	t.Setenv("BACKEND", backend.server.URL)
+	t.Setenv("SELF_METRICS_PORT", port)
+	folder := t.TempDir()
+	pressure := writeFile(t, folder, "pressure.yaml", "")
+	c := startCollector(t, writeFile(t, folder, "config.yaml", accountingConfig),
+		"--config", writeFile(t, folder, "self.yaml", selfMetricsConfig), "--config", pressure)
+	senders := &faultySenders{collector: c, grpc: c.tokenStreams(t), stop: make(chan struct{})}
+	a := &accounting{senders: senders, backend: backend, self: self}
+	stop := senders.run(t)
+	var m selfMetrics
+	for _, phase := range []struct {
+		answer int
+		lasts  time.Duration
+	}{
+		{http.StatusOK, 2 * time.Second},
+		{http.StatusServiceUnavailable, 3 * time.Second},
+		{http.StatusOK, 2 * time.Second},
+		{http.StatusBadRequest, 2 * time.Second}, // a permanent error
+		{http.StatusOK, 2 * time.Second},
+	} {
+		backend.answer(phase.answer)
+		for end := time.Now().Add(phase.lasts); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			a.poll(t)
+			if a.polls%10 == 0 {
+				m = a.requireBalance(t, fmt.Sprintf("while the backend answers %d", phase.answer))
+			}
+		}
+	}
+	stop()
+	require.Eventually(t, func() bool {
+		m = a.requireBalance(t, "after the senders")
+		return m.of("receiver_token_stream_streams_open") == 0
+	}, patience, 100*time.Millisecond, "streams do not expire")
+	require.Zero(t, m.of("receiver_token_stream_events_open"))
+	requireEachFault(t, m)
+	t.Logf("%d polls; %d events accepted, %d finished, %d lost; %d spans emitted, %d recorded, %d duplicate",
+		a.polls, m.of("receiver_token_stream_events_accepted"), m.of("receiver_token_stream_events_finished"), m.of("receiver_token_stream_events_lost"),
+		m.emitted(), m.of("token_sli_requests"), m.of("token_sli_requests_duplicate"))
+
+	// A reload sends the open streams, and starts all counters again.
+	before := backend.received(acceptedEvents)
+	senders.stop = make(chan struct{})
+	for range 5 {
+		senders.sendAbandoned()
+	}
+	writeFile(t, folder, filepath.Base(pressure), memoryPressure)
+	c.signal(syscall.SIGHUP)
+	require.Eventually(t, func() bool { return strings.Count(c.output(t), "Everything is ready") == 2 }, patience, 50*time.Millisecond)
+	after := backend.received(acceptedEvents)
+	require.Equal(t, int64(5), after.taken-before.taken)
+	require.Equal(t, int64(5*3), after.events-before.events)
+
+	// Spans that the memory_limiter refuses reach neither token_sli nor the backend.
+	require.Eventually(t, func() bool {
+		senders.postOnce()
+		return scrapeSelf(t, self).of("processor_memory_limiter_refused_spans") >= 3
+	}, patience, 50*time.Millisecond, "the memory_limiter refuses nothing")
+	m = scrapeSelf(t, self)
+	events, spans := m.remainders()
+	require.Zero(t, events)
+	require.Zero(t, spans)
+	require.Equal(t, m.emitted()-m.of("processor_memory_limiter_refused_spans"), backend.received(acceptedEvents).presented-after.presented)
+}
+
+// postOnce sends a whole stream without a retry.
+func (s *faultySenders) postOnce() {
+	id := s.newID("once")
+	s.post("application/x-ndjson", eventLine("start", id, time.Now(), "")+"\n"+eventLine("end", id, time.Now(), "")+"\n", 2)
+}
+
+// requireEachFault checks that the faults did happen.
+func requireEachFault(t *testing.T, m selfMetrics) {
+	t.Helper()
+	for _, fault := range [][]string{
+		{"receiver_refused_spans"},
+		{"receiver_token_stream_chunks_dropped"},
+		{"receiver_token_stream_duplicates_dropped"},
+		{"receiver_token_stream_events_lost", "cause=permanent_error"},
+		{"receiver_token_stream_events_rejected", "reason=invalid"},
+		{"receiver_token_stream_events_rejected", "reason=limit"},
+		{"receiver_token_stream_events_rejected", "reason=malformed"},
+		{"receiver_token_stream_events_rejected", "reason=unknown_stream"},
+		{"receiver_token_stream_streams_finished", "outcome=incomplete"},
+		{"receiver_token_stream_streams_refused", "limit=max_memory_mib"},
+		{"receiver_token_stream_streams_refused", "limit=max_streams"},
+		{"receiver_token_stream_streams_refused", "limit=pipeline"},
+		{"token_sli_requests_duplicate"},
+	} {
+		require.Positive(t, m.of(fault[0], fault[1:]...), "%v", fault)
+	}
+}
