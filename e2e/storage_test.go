@@ -122,7 +122,7 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 					next = at[s][len(at[s])-1].Add(gap(s, n))
 				}
 				at[s] = append(at[s], next)
-				lines.WriteString(eventLine("chunk", fmt.Sprint("s", s), next, "")+"\n")
+				lines.WriteString(eventLine("chunk", fmt.Sprint("s", s), next, "") + "\n")
 			}
 			lines.WriteString(end)
 		}
@@ -131,7 +131,7 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 		require.Zero(t, rejected)
 	}
 	send(0, before, func(s int) bool { return !inPrefill(s) }, func(s int) (string, string) {
-		return eventLine("start", fmt.Sprint("s", s), t0, `,"resource":{"service.name":"chat"},"attributes":{"gen_ai.request.model":"small"}`)+"\n", ""
+		return eventLine("start", fmt.Sprint("s", s), t0, `,"resource":{"service.name":"chat"},"attributes":{"gen_ai.request.model":"small"}`) + "\n", ""
 	})
 	for reload := range 2 {
 		c.signal(syscall.SIGHUP)
@@ -146,7 +146,7 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 	}
 	require.Empty(t, get(t, c.metricsURL(), "text/plain"), "no request was judged")
 	send(before, before+after, func(int) bool { return true }, func(s int) (string, string) {
-		return "", eventLine("end", fmt.Sprint("s", s), t0.Add(time.Minute), "")+"\n"
+		return "", eventLine("end", fmt.Sprint("s", s), t0.Add(time.Minute), "") + "\n"
 	})
 	judged := verdicts()
 	for _, slo := range []string{"each", "first", "all"} {
@@ -218,7 +218,7 @@ func TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams(t *testing.T) 
 			for n := 0; !stopping.Load(); n++ {
 				if len(open) < 20 {
 					s := &storedStream{id: fmt.Sprintf("s%d-%d", sender, n)}
-					rejected, _ := deliver(eventLine("start", s.id, t0, fmt.Sprintf(`,"attributes":{"stream":%q}`, s.id))+"\n")
+					rejected, _ := deliver(eventLine("start", s.id, t0, fmt.Sprintf(`,"attributes":{"stream":%q}`, s.id)) + "\n")
 					s.rejected = rejected > 0
 					open, all[sender] = append(open, s), append(all[sender], s)
 				}
@@ -226,11 +226,11 @@ func TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams(t *testing.T) 
 				s := open[at]
 				if r.IntN(40) == 0 {
 					s.endSent = true
-					_, s.endTwice = deliver(eventLine("end", s.id, t0.Add(time.Minute), "")+"\n")
+					_, s.endTwice = deliver(eventLine("end", s.id, t0.Add(time.Minute), "") + "\n")
 					open = slices.Delete(open, at, at+1)
 					continue
 				}
-				line := eventLine("chunk", s.id, t0.Add(time.Duration(s.chunks+1)*10*time.Millisecond), fmt.Sprintf(`,"seq":%d,"tokens":2`, s.chunks))+"\n"
+				line := eventLine("chunk", s.id, t0.Add(time.Duration(s.chunks+1)*10*time.Millisecond), fmt.Sprintf(`,"seq":%d,"tokens":2`, s.chunks)) + "\n"
 				rejected, _ := deliver(line)
 				s.rejected = s.rejected || rejected > 0
 				s.chunks++
@@ -251,7 +251,7 @@ func TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams(t *testing.T) 
 	for _, ofSender := range all {
 		for _, s := range ofSender {
 			if !s.endSent {
-				rejected, _ := deliver(eventLine("end", s.id, t0.Add(time.Minute), "")+"\n")
+				rejected, _ := deliver(eventLine("end", s.id, t0.Add(time.Minute), "") + "\n")
 				require.Zero(t, rejected, s.id)
 			}
 		}

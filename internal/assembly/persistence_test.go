@@ -185,11 +185,11 @@ func TestJournal_StreamsThatDoNotFitAreCounted(t *testing.T) {
 	fewer.MaxStreams = 4
 	client = copyOf(client)
 	s, restored := withJournal(t, fewer, client)
-	require.Equal(t, Restored{Streams: 4, Full: 6}, *restored)
+	require.Equal(t, Restored{Streams: 4, Events: 4, Full: 6}, *restored)
 	require.Equal(t, int64(4), s.Streams())
 	apply(t, s, batchOf(t, s, "s0", chunks(4))) // the next write forgets the others
 	_, restored = withJournal(t, roomy, copyOf(client))
-	require.Equal(t, Restored{Streams: 4}, *restored)
+	require.Equal(t, Restored{Streams: 4, Events: 5}, *restored)
 
 	little := roomy
 	little.MaxMemory = 2000
@@ -225,7 +225,7 @@ func TestJournal_StreamsShareAResource(t *testing.T) {
 	require.Zero(t, s.Memory())
 	apply(t, s, batchOf(t, s, "last", started))
 	s, restored = withJournal(t, roomy, copyOf(client))
-	require.Equal(t, Restored{Streams: 1}, *restored)
+	require.Equal(t, Restored{Streams: 1, Events: 1}, *restored)
 	require.Empty(t, s.resources.shared)
 }
 
@@ -256,7 +256,7 @@ func TestJournal_ChangesNeedStorageAndWholeStreamsDoNot(t *testing.T) {
 		return err == nil && tx.Commit() == nil
 	}, 10*time.Second, 10*time.Millisecond)
 	s, restored := withJournal(t, roomy, copyOf(client))
-	require.Equal(t, Restored{Streams: 1}, *restored)
+	require.Equal(t, Restored{Streams: 1, Events: 2}, *restored)
 	require.Equal(t, []int{1, 3}, offsets(t, apply(t, s, batchOf(t, s, "a", ended)).Finished[0]))
 }
 
@@ -282,7 +282,7 @@ func TestJournal_RestoredStreamsExpireAfterTheirTimeout(t *testing.T) {
 	require.NoError(t, expired.Commit())
 	require.NoError(t, s.CloseJournal(t.Context()))
 	_, restored := withJournal(t, roomy, client)
-	require.Equal(t, Restored{Streams: 1}, *restored, "the expired one is finished")
+	require.Equal(t, Restored{Streams: 1, Events: 1}, *restored, "the expired one is finished")
 }
 
 // Streams change, end and expire while the journal rewrites all of them all the time.
@@ -309,7 +309,7 @@ func TestJournal_RewritesStreamsThatChange(t *testing.T) {
 	}
 	senders.Wait()
 	s, restored := withJournal(t, roomy, copyOf(client))
-	require.Equal(t, Restored{Streams: 8}, *restored)
+	require.Equal(t, Restored{Streams: 8, Events: 2400}, *restored)
 	for sender := range 8 {
 		f := apply(t, s, batchOf(t, s, fmt.Sprint("s", sender), ended)).Finished[0]
 		require.Equal(t, rounds, f.Chunks.Len())
@@ -360,5 +360,5 @@ func TestJournal_ForgetsResources(t *testing.T) {
 	}
 	require.Less(t, client.Size(), 6<<20, "20 MB were written")
 	_, restored := withJournal(t, roomy, copyOf(client))
-	require.Equal(t, Restored{Streams: 1}, *restored)
+	require.Equal(t, Restored{Streams: 1, Events: 1}, *restored)
 }
