@@ -111,6 +111,10 @@ $(PEERS): e2e/benchmark/peers/builder-config.yaml
 bench-peers: build $(PEERS) ## Run bench-e2e, also compared with spanmetrics, and measure spans and scrapes; writes docs/performance.md
 	go run ./e2e/benchmark -peers $(PEERS) -document docs/performance.md $(BENCH_ARGS)
 
+.PHONY: simulate
+simulate: ## Simulate SEEDS worlds (default 1000) from seed FIRST (default 1): faults of network, pipeline, disk and process
+	go test -count=1 -timeout=0 -run='^TestSimulation$$' ./internal/simulation -seeds=$(or $(SEEDS),1000) -first=$(or $(FIRST),1)
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 20s, about 10 minutes in total)
 	@set -e; for package in $$(go list ./...); do \

@@ -82,16 +82,17 @@ const (
 	flushLongestRetry = time.Second
 )
 
-// flush sends all open streams. While the pipeline temporarily refuses them, it retries
-// until the deadline of ctx or, if that has none, for flushTimeout. The others are lost,
-// which is an error.
+// flush sends all open streams. While the pipeline temporarily refuses them or blocks, it
+// tries until the deadline of ctx or, if that has none, for flushTimeout. The others are
+// lost, which is an error.
 func (e *expirer) flush(ctx context.Context) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, flushTimeout)
+		defer cancel()
+	}
 	now := e.ingester.now()
 	cut := func(limit int) *assembly.Transaction { return e.ingester.store.Cut(e.timeouts, now, limit) }
-	var giveUp <-chan time.Time
-	if _, ok := ctx.Deadline(); !ok {
-		giveUp = time.After(flushTimeout)
-	}
 	retry := backoff{first: flushFirstRetry, longest: flushLongestRetry}
 	for {
 		err := e.send(ctx, cut)
@@ -101,7 +102,6 @@ func (e *expirer) flush(ctx context.Context) error {
 		select {
 		case <-time.After(retry.next()):
 			continue
-		case <-giveUp:
 		case <-ctx.Done():
 		}
 		lost := e.drop(context.WithoutCancel(ctx), "shutdown", func() *assembly.Transaction { return cut(expireBatch) })

@@ -16,12 +16,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configtls"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"google.golang.org/protobuf/proto"
 
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
@@ -92,6 +95,22 @@ func TestShutdown_DoesNotWaitForStalledClients(t *testing.T) {
 			require.Equal(t, "incomplete", b.sink.one(t).Attributes["tokenpulse.outcome"])
 		})
 	}
+}
+
+// A pipeline that blocks must not hold up a shutdown that has no deadline.
+func TestShutdown_DoesNotWaitForBlockedPipeline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStill(t)
+		require.Equal(t, 200, s.send(startLine("open")))
+		var err error
+		s.ingester.next, err = consumer.NewTraces(func(ctx context.Context, _ ptrace.Traces) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		require.NoError(t, err)
+		require.ErrorContains(t, s.Shutdown(context.Background()), "1 open streams are lost")
+		requireMetric(t, &s.bench, "streams_lost", map[string]string{"cause": "shutdown"}, 1)
+	})
 }
 
 // Requests in progress get half of the time to the deadline.

@@ -1,0 +1,223 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// The model of token_sli: what it should show, computed from what was sent, by the formulas of
+// docs/definitions.md.
+
+// requestKey is what deduplication recognises a request by.
+type requestKey struct {
+	trace   [16]byte
+	span    [8]byte
+	vantage string
+}
+
+// seriesKey is the dimensions and the vantage of a series.
+type seriesKey struct{ service, model, vantage string }
+
+// metric returns the name of a time series as scrape returns it, with further labels.
+func (k seriesKey) metric(name string, labels ...string) string {
+	if k == (seriesKey{}) {
+		labels = append(labels, "otel_metric_overflow=true")
+	} else {
+		labels = append(labels, "gen_ai_request_model="+k.model, "service_name="+k.service, "vantage="+k.vantage)
+	}
+	slices.Sort(labels)
+	return name + "{" + strings.Join(labels, ",") + "}"
+}
+
+// group is what one series should show.
+type group struct {
+	values   map[string]float64
+	lastSeen time.Time
+}
+
+// budget counts the verdicts that an error budget is computed from.
+type budget struct{ good, bad int }
+
+// aggregate is the model of one output of token_sli: the exporter, or the connector.
+type aggregate struct {
+	series   map[seriesKey]*group
+	recorded map[requestKey]bool
+	requests int
+	repeated int
+	overflow int
+	budgets  map[seriesKey]budget
+	since    time.Time
+	interval time.Duration // of rounds, which expire series
+}
+
+func (w *world) newAggregate(budgets map[seriesKey]budget) *aggregate {
+	interval := 5 * time.Second
+	if w.expiration > 0 {
+		interval = min(interval, w.expiration/4)
+	}
+	if budgets == nil {
+		budgets = map[seriesKey]budget{}
+	}
+	return &aggregate{series: map[seriesKey]*group{}, recorded: map[requestKey]bool{}, budgets: budgets, interval: interval}
+}
+
+// record adds a request, unless it was recorded before.
+func (w *world) record(a *aggregate, key requestKey, c *content, outcome string, cut bool) {
+	if a.recorded[key] {
+		a.repeated++
+		return
+	}
+	a.recorded[key] = true
+	a.requests++
+	w.expireSeries(a)
+	k := seriesKey{c.service, c.model, c.vantage}
+	if a.series[k] == nil && !w.hasRoom(a, k) {
+		k = seriesKey{}
+		a.overflow++
+	}
+	s := a.series[k]
+	if s == nil {
+		s = &group{values: map[string]float64{}}
+		a.series[k] = s
+	}
+	s.lastSeen = time.Now()
+	for name, v := range valuesOf(k, c, outcome, cut) {
+		s.values[name] += v
+	}
+	if v := verdictsOf(c, outcome, cut)["ttft"]; v != "not_eligible" {
+		b := a.budgets[k]
+		if v == "good" {
+			b.good++
+		} else {
+			b.bad++
+		}
+		a.budgets[k] = b
+	}
+}
+
+// hasRoom reports whether a new series may be opened: a service may have half of them.
+func (w *world) hasRoom(a *aggregate, k seriesKey) bool {
+	held, ofService := 0, 0
+	for other := range a.series {
+		if other == (seriesKey{}) {
+			continue
+		}
+		held++
+		if other.service == k.service {
+			ofService++
+		}
+	}
+	return held < w.maxSeries && ofService < (w.maxSeries+1)/2
+}
+
+// expireSeries removes the series that a round since has expired.
+func (w *world) expireSeries(a *aggregate) {
+	if w.expiration == 0 {
+		return
+	}
+	for k, s := range a.series {
+		idle := s.lastSeen.Add(w.expiration).Sub(a.since)
+		round := a.since.Add((idle/a.interval + 1) * a.interval)
+		if !round.After(time.Now()) {
+			delete(a.series, k)
+		}
+	}
+}
+
+// valuesOf returns what one request adds to the metrics of its series.
+func valuesOf(k seriesKey, c *content, outcome string, cut bool) map[string]float64 {
+	v := map[string]float64{}
+	outcomeLabel := "outcome=" + outcome
+	observe := func(name string, count int, sum float64) {
+		v[k.metric("tokenpulse_"+name+"_seconds_count", outcomeLabel)] = float64(count)
+		v[k.metric("tokenpulse_"+name+"_seconds_sum", outcomeLabel)] = sum
+	}
+	v[k.metric("tokenpulse_requests_total", outcomeLabel)] = 1
+	m := measure(c)
+	observe("request_duration", 1, m.duration)
+	if m.ttftKnown {
+		observe("time_to_first_token", 1, m.ttft)
+	}
+	if m.tpotKnown {
+		observe("time_per_output_token", 1, m.tpot)
+	}
+	if m.gaps > 0 {
+		observe("inter_token_latency", m.gaps, m.decode)
+	}
+	if m.output > 0 {
+		v[k.metric("tokenpulse_tokens_total", "type=output")] = float64(m.output)
+	}
+	if c.ended && c.usage {
+		v[k.metric("tokenpulse_tokens_total", "type=input")] = inputTokens
+	}
+	for slo, verdict := range verdictsOf(c, outcome, cut) {
+		v[k.metric("tokenpulse_slo_requests_total", "slo="+slo, "verdict="+verdict)] = 1
+	}
+	return v
+}
+
+// measures are the latencies of one request, in seconds.
+type measures struct {
+	ttft, tpot, decode, duration float64
+	ttftKnown, tpotKnown         bool
+	gaps                         int // samples of inter-token latency
+	output                       int // tokens
+}
+
+func measure(c *content) (m measures) {
+	all := c.arrivals()
+	end := c.start
+	m.output = tokensOf(all)
+	if len(all) > 0 {
+		first, last := all[0].at, all[len(all)-1].at
+		end = last
+		m.ttftKnown, m.ttft = true, seconds(first-c.start)
+		m.decode = seconds(last - first)
+		m.gaps = m.output - all[0].tokens
+	}
+	if c.ended {
+		end = c.end
+		if c.usage {
+			m.output = tokensOf(c.stream.chunks)
+		}
+	}
+	m.duration = seconds(end - c.start)
+	if len(all) > 1 && m.output > 1 {
+		m.tpotKnown, m.tpot = true, m.decode/float64(m.output-1)
+	}
+	return m
+}
+
+func seconds(nanos int64) float64 { return float64(nanos) / 1e9 }
+
+// verdictsOf judges one request.
+func verdictsOf(c *content, outcome string, cut bool) map[string]string {
+	m := measure(c)
+	judge := func(known bool, value float64, threshold time.Duration) string {
+		switch {
+		case cut, !known && outcome == "success":
+			return "not_eligible"
+		case known && value <= threshold.Seconds():
+			return "good"
+		default:
+			return "bad"
+		}
+	}
+	v := map[string]string{
+		"ttft": judge(m.ttftKnown, m.ttft, ttftThreshold),
+		"tpot": judge(m.tpotKnown, m.tpot, tpotThreshold),
+	}
+	switch {
+	case v["ttft"] == "bad", v["tpot"] == "bad":
+		v["all"] = "bad"
+	case v["ttft"] == "good", v["tpot"] == "good":
+		v["all"] = "good"
+	default:
+		v["all"] = "not_eligible"
+	}
+	return v
+}
