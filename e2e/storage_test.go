@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,7 +136,7 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 	})
 	for reload := range 2 {
 		c.signal(syscall.SIGHUP)
-		require.Equal(t, fmt.Sprint(streams), c.restored(t, reload+2))
+		require.Equal(t, strconv.Itoa(streams), c.restored(t, reload+2))
 	}
 	verdicts := func() map[string]float64 {
 		counts := map[string]float64{}

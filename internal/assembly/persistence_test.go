@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -35,9 +36,7 @@ func withJournal(t testing.TB, limits Limits, client storage.Client) (*Store, *R
 // copyOf returns what a storage holds when the process dies.
 func copyOf(client *journaltest.Memory) *journaltest.Memory {
 	died := journaltest.NewMemory()
-	for key, value := range client.Stored() {
-		died.Values[key] = value
-	}
+	died.Values = client.Stored()
 	return died
 }
 
@@ -206,7 +205,7 @@ func TestJournal_StreamsShareAResource(t *testing.T) {
 	s, _ := withJournal(t, roomy, client)
 	batch := s.NewBatch()
 	for i := range 100 {
-		part, err := batch.Part([]byte(fmt.Sprint("s", i)))
+		part, err := batch.Part(fmt.Append(nil, "s", i))
 		require.NoError(t, err)
 		withResource(t, part)
 		part.Count(1)
@@ -327,7 +326,7 @@ func FuzzStored(f *testing.F) {
 		{started, numbered(2, 20, 1, 10)},
 	} {
 		batch := batchOf(f, s, "s", scripts...)
-		f.Add(appendStream(nil, &batch.parts[0].Stream, nil, Client{Subject: fmt.Sprint(i)}), appendEvents(nil, &batch.parts[0].Stream, nil))
+		f.Add(appendStream(nil, &batch.parts[0].Stream, nil, Client{Subject: strconv.Itoa(i)}), appendEvents(nil, &batch.parts[0].Stream, nil))
 	}
 	f.Fuzz(func(t *testing.T, base, change []byte) {
 		l := &loader{limits: &roomy}
@@ -354,7 +353,7 @@ func TestJournal_ForgetsResources(t *testing.T) {
 	s, _ := withJournal(t, roomy, client)
 	apply(t, s, batchOf(t, s, "waiting", started))
 	for i := range 500 {
-		resource := append([]byte(fmt.Sprint(i)), make([]byte, 40_000)...)
+		resource := append(fmt.Append(nil, i), make([]byte, 40_000)...)
 		apply(t, s, batchOf(t, s, "s", func(t testing.TB, part *Part) { require.NoError(t, part.AddStart(Start{UnixNano: t0}, nil, resource)) }))
 		apply(t, s, batchOf(t, s, "s", ended))
 	}

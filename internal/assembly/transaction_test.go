@@ -126,11 +126,10 @@ func TestBegin_WaitsForClaimedStream(t *testing.T) {
 	late := batchOf(t, s, "s", chunks(1))
 	go func() {
 		tx, err := s.Begin(context.Background(), late)
-		if err != nil {
+		if err != nil || tx.Commit() != nil {
 			rejected <- -1
 			return
 		}
-		require.NoError(t, tx.Commit())
 		rejected <- len(tx.Rejected)
 	}()
 	require.NoError(t, tx.Commit())

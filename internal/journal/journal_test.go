@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -213,7 +214,7 @@ func TestJournal_WritesConcurrentChangesTogether(t *testing.T) {
 	var all sync.WaitGroup
 	create := func(i int) {
 		all.Go(func() {
-			_, err := ts.create(fmt.Sprint(i))
+			_, err := ts.create(strconv.Itoa(i))
 			require.NoError(t, err)
 		})
 	}

@@ -5,6 +5,7 @@ package journal
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -127,7 +128,7 @@ func (j *Journal) encode(g *group) {
 	if cap(j.buffer) > keep {
 		j.buffer = nil
 	}
-	b := append(j.buffer[:0], make([]byte, headerLength)...)
+	b := slices.Grow(j.buffer[:0], headerLength)[:headerLength]
 	for _, changes := range g.changes {
 		content := changes.content
 		for _, r := range changes.records {
