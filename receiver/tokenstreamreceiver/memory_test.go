@@ -278,6 +278,27 @@ func TestMemory_ZstdWindow(t *testing.T) {
 	}
 }
 
+// A live body holds 4 KiB while it waits, also some time after a burst.
+func TestMemory_IdleLiveBodyHoldsFourKiB(t *testing.T) {
+	b := start(t)
+	body := b.live(t)
+	read := func(line string, streams int64) {
+		body.send(t, line)
+		eventually(t, func() bool { return b.ingester.store.Streams() == streams }, "the line was read")
+	}
+	idle := func() bool { return b.ingester.store.Memory() == minBuffer }
+	read(startLine("s"), 1)
+	read(endLine("s"), 0)
+	eventually(t, idle, "the buffer is small")
+	body.send(t, strings.Repeat(" ", 1<<20)) // one line
+	eventually(t, func() bool { return b.ingester.store.Memory() > 8*minBuffer }, "the buffer is large")
+	for range smallReads {
+		read(startLine("s"), 1)
+		read(endLine("s"), 0)
+	}
+	eventually(t, idle, "the buffer is small again")
+}
+
 func TestCompressedBody_TruncatedHeader(t *testing.T) {
 	b := start(t)
 	for _, encoding := range []string{"gzip", "zstd", "zlib"} {

@@ -80,8 +80,8 @@ func TestScrape_EscapesErrors(t *testing.T) {
 	require.ErrorContains(t, err, `answered 500 \x1b[2J`)
 	requirePrintable(t, err.Error())
 
-	_, err = parse(strings.NewReader("a{b=\"c\"} \x1b[2J\n"), "1m")
-	require.ErrorContains(t, err, `\x1b[2J`)
+	_, err = parse(strings.NewReader("a{b=\"\\\x1b\"} 1\n"), "1m")
+	require.ErrorContains(t, err, `invalid escape sequence '\\x1b'`)
 	requirePrintable(t, err.Error())
 }
 
