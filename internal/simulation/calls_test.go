@@ -193,9 +193,9 @@ func (w *world) leave(c *call, err error) {
 	}
 	switch {
 	case err == nil:
-		w.expired(c, "streams_finished incomplete")
+		w.expired(c, "streams_finished incomplete", "events_finished")
 	case isPermanent(err):
-		w.expired(c, "streams_lost permanent_error")
+		w.expired(c, "streams_lost permanent_error", "events_lost permanent_error")
 	}
 	w.notef("%d expired streams: %v", len(c.spans), err)
 }

@@ -72,6 +72,9 @@ func (w *world) checkCounters(ended bool) {
 		return
 	}
 	w.checkTokenSLI(got)
+	if open := got["receiver_token_stream_events_open"]; open != units {
+		w.failf("events_open is %d, want %d", open, units)
+	}
 	w.memoryHeld = got["receiver_token_stream_memory_held"]
 	held, _ := w.held(-1)
 	if open := got["receiver_token_stream_streams_open"]; open != held || open > w.maxStreams {

@@ -136,6 +136,7 @@ func (w *world) apply(d *prediction) {
 		case p.hasEnd():
 			delete(w.open, p.id)
 			w.emitted += d.finished[p.id].units
+			w.counters["events_finished"] += d.finished[p.id].units
 			w.counters["streams_finished "+p.outcome]++
 		default:
 			if open == nil {
@@ -242,7 +243,7 @@ func (w *world) mustRefuseStarts(d *prediction) bool {
 }
 
 // expired does to the model what an accepted or lost call of the expirer does.
-func (w *world) expired(c *call, counter string) {
+func (w *world) expired(c *call, counter, events string) {
 	for _, s := range c.spans {
 		open := w.open[s.content.id]
 		if open == nil {
@@ -252,6 +253,7 @@ func (w *world) expired(c *call, counter string) {
 		delete(w.open, s.content.id)
 		w.emitted += open.units
 		w.counters[counter]++
+		w.counters[events] += open.units
 	}
 }
 
@@ -272,6 +274,7 @@ func (w *world) drop(lost int, cause string, after time.Duration) {
 		delete(w.open, c.id)
 		w.emitted += c.units
 		w.counters["streams_lost "+cause]++
+		w.counters["events_lost "+cause] += c.units
 	}
 	if lost > len(all) {
 		w.failf("%d streams were dropped (%s), but only %d were open", lost, cause, len(all))
