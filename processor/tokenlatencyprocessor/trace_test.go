@@ -605,9 +605,9 @@ func TestPhases_AddedOnce(t *testing.T) {
 func TestJoinAndRollUp_StepsGrowWithTheSpans(t *testing.T) {
 	const engine, client, plain = "engine", "client", "plain"
 	kinds := map[string]func(i int) string{
-		"plain spans below an engine": func(i int) string { return plain },
-		"engines":                     func(i int) string { return engine },
-		"clients":                     func(i int) string { return client },
+		"plain spans below an engine": func(int) string { return plain },
+		"engines":                     func(int) string { return engine },
+		"clients":                     func(int) string { return client },
 		"engines under plain spans": func(i int) string {
 			if i%2 == 0 {
 				return engine

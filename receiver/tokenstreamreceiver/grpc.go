@@ -28,7 +28,7 @@ func (r *tokenStreamReceiver) startGRPC(ctx context.Context, host component.Host
 		return nil
 	}
 	metered := meteredCredentials{insecure.NewCredentials(), r.ingester.store, func(err error) {
-		r.ingester.memoryRefusal(context.Background(), err)
+		_ = r.ingester.memoryRefusal(context.Background(), err) // counts it
 	}}
 	if cfg.TLS.HasValue() {
 		tlsConfig, err := cfg.TLS.Get().LoadTLSConfig(ctx)
