@@ -69,7 +69,7 @@ func TestAccepted_UnitsAreOpenOrFinished(t *testing.T) {
 		s.Expire(minute, 1).Rollback()
 		require.EqualValues(t, 2, s.Accepted())
 		tx := s.Expire(minute, math.MaxInt)
-		tx.Commit()
+		require.NoError(t, tx.Commit())
 		require.EqualValues(t, 2, tx.Finished[0].Accepted)
 		require.Zero(t, s.Accepted())
 	})

@@ -333,10 +333,10 @@ func FuzzRestore(f *testing.F) {
 		e.Record(request("m", now))
 		seen := map[string]bool{}
 		e.Collect(now, func(s *Snapshot) {
-			identity := fmt.Sprintf("%+q %q %t", s.Identity.Dimensions, s.Identity.Vantage, s.Identity.Overflow)
+			identity := fmt.Sprintf("%+q %q %t", s.Dimensions, s.Vantage, s.Overflow)
 			require.False(t, seen[identity], "two series are %s", identity)
 			seen[identity] = true
-			for _, label := range append(s.Identity.Dimensions, s.Identity.Vantage) {
+			for _, label := range append(s.Dimensions, s.Vantage) {
 				require.Equal(t, CleanLabel(label), label)
 			}
 		})

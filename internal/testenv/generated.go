@@ -26,7 +26,7 @@ func Update() bool { return *update }
 func RequireTables(tb testing.TB, page string, tables map[string]string, ignored *regexp.Regexp) {
 	tb.Helper()
 	file := filepath.Join(Root(tb), filepath.FromSlash(page))
-	content, err := os.ReadFile(file)
+	content, err := os.ReadFile(file) //nolint:gosec // a page of the project
 	require.NoError(tb, err)
 	text := string(content)
 	for name, table := range tables {
@@ -41,7 +41,7 @@ func RequireTables(tb testing.TB, page string, tables map[string]string, ignored
 		text = before + begin + table + end + after
 	}
 	if Update() {
-		require.NoError(tb, os.WriteFile(file, []byte(text), 0o644))
+		require.NoError(tb, os.WriteFile(file, []byte(text), 0o644)) //nolint:gosec // as git stores it
 	}
 }
 

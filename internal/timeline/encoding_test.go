@@ -181,7 +181,7 @@ func requireRoundTrip(t *testing.T, stored []byte) {
 	}
 	again, err := decoded(line.AppendBinary(nil, start))
 	require.NoError(t, err)
-	require.Equal(t, len(chunks), len(again))
+	require.Len(t, again, len(chunks))
 	for i, c := range chunks {
 		off := c.offset - again[i].offset // later times are truncated to ticks of Unix time
 		require.True(t, off == 0 || i > 0 && 0 < off && off < Tick, "chunk %d: %v, then %v", i, c.offset, again[i].offset)
