@@ -34,6 +34,7 @@ const (
 	RequestTokenRate       = "tokenpulse.request_token_rate"
 	StallCount             = "tokenpulse.stall.count"
 	StallDuration          = "tokenpulse.stall.duration"
+	StalledAtEnd           = "tokenpulse.stall.at_end"
 	FluidityIndex          = "tokenpulse.fluidity_index"
 	ChunkCount             = "tokenpulse.chunk.count"
 	TokenCount             = "tokenpulse.token_count"

@@ -96,6 +96,7 @@ var SpanAttributes = []Attribute{
 	{RequestTokenRate, typeDouble, perSecond, byProcessor, "Output tokens / request duration."},
 	{StallCount, typeInt, "{stall}", byProcessor, "Gaps longer than `stall_threshold`."},
 	{StallDuration, typeDouble, seconds, byProcessor, "Sum of these gaps."},
+	{StalledAtEnd, typeBool, "", byProcessor, "True when the client cancelled during a stall: the request is bad for `all`. Missing otherwise."},
 	{FluidityIndex, typeDouble, ratio, byProcessor, "Share of the token deadlines that were met. Needs `fluidity`."},
 
 	{ChunkCount, typeInt, "{chunk}", byProcessor, "Chunks that carried a token, dropped chunks included."},
@@ -115,11 +116,11 @@ var SpanAttributes = []Attribute{
 
 // SLOAttributes documents the attributes with the verdicts on a model call.
 var SLOAttributes = []Attribute{
-	{SLOMet, typeStrings, "", byProcessor, "SLOs whose indicator is at or under the threshold."},
-	{SLOBreached, typeStrings, "", byProcessor, "SLOs whose indicator is over the threshold, or missing when the outcome is not `success`."},
-	{SLONotEligible, typeStrings, "", byProcessor, "SLOs whose indicator is missing from a `success`, and all SLOs of a request that the Collector cut."},
+	{SLOMet, typeStrings, "", byProcessor, "SLOs whose indicator is at or under the threshold. For `outcome`: on a `success`."},
+	{SLOBreached, typeStrings, "", byProcessor, "SLOs whose indicator is over the threshold, or missing when the outcome is not `success`. For `outcome`: on `error` and `incomplete`."},
+	{SLONotEligible, typeStrings, "", byProcessor, "SLOs whose indicator is missing from a `success`, SLOs of `outcome` on `cancelled`, and all SLOs of a request that the Collector cut."},
 	{SLOBreachedIndicator, typeStrings, "", byProcessor, "Indicator of each breached SLO: an attribute without `tokenpulse.`."},
-	{SLOBreachedThreshold, typeDoubles, "", byProcessor, "Threshold of each breached SLO for this request, in the indicator's unit."},
+	{SLOBreachedThreshold, typeDoubles, "", byProcessor, "Threshold of each breached SLO for this request, in the indicator's unit. Empty for `outcome`."},
 }
 
 // TraceAttributes documents the attributes of a trace's root span. They need `roll_up`.

@@ -19,6 +19,8 @@ type field struct {
 
 var fields = [...]field{
 	{names.Outcome, (*reader).outcome},
+	{names.StalledAtEnd, func(r *reader, v pcommon.Value) { r.stalledAtEnd = v.Bool() }},
+	{names.Cut, func(r *reader, v pcommon.Value) { r.cut = v.Str() == names.CutCollector }},
 	{names.Vantage, func(r *reader, v pcommon.Value) { r.request.Vantage = labelValue(v) }},
 	{names.SLOMet, func(r *reader, v pcommon.Value) { r.verdicts(slo.Good, v) }},
 	{names.SLOBreached, func(r *reader, v pcommon.Value) { r.verdicts(slo.Bad, v) }},

@@ -24,6 +24,7 @@ type reader struct {
 
 	ours                 bool // the span has an attribute of the token_latency processor
 	outcomeKnown         bool
+	stalledAtEnd, cut    bool
 	tokenCount           float64
 	clockAnomalies       float64
 	tokenGaps, chunkGaps series.Distribution
@@ -54,6 +55,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 		return false
 	}
 	r.deriveOutcome(span)
+	r.request.Verdicts.End(r.ending())
 	r.deriveOutputTokens()
 	r.distribute()
 	r.limitGaps(span)
@@ -156,6 +158,18 @@ func (r *reader) outcome(v pcommon.Value) {
 func (r *reader) deriveOutcome(span ptrace.Span) {
 	if !r.outcomeKnown && span.Status().Code() == ptrace.StatusCodeError {
 		r.request.Outcome = series.Error
+	}
+}
+
+// ending returns how the request ended. A forged stall counts only on a cancelled request.
+func (r *reader) ending() slo.Ending {
+	switch outcome := r.request.Outcome; {
+	case r.cut:
+		return slo.Cut
+	case outcome == series.Error, outcome == series.Incomplete, outcome == series.Cancelled && r.stalledAtEnd:
+		return slo.Failed
+	default:
+		return slo.Finished
 	}
 }
 

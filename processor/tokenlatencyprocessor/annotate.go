@@ -56,7 +56,7 @@ func newDistribution(name, sketch string) distribution {
 var derivedNames = func() map[string]bool {
 	derived := map[string]bool{
 		names.StallCount: true, names.ChunkCount: true, names.TokenCount: true, names.TokenCountMismatch: true,
-		names.ClockAnomalies: true, names.Estimated: true,
+		names.ClockAnomalies: true, names.Estimated: true, names.StalledAtEnd: true,
 	}
 	for _, name := range measureNames {
 		derived[name] = true
@@ -117,6 +117,9 @@ func putText(attributes pcommon.Map, name, text string) {
 func putCounts(attributes pcommon.Map, derived *latency.Latency) {
 	if derived.Measures[latency.StallDuration].Known {
 		attributes.PutInt(names.StallCount, derived.StallCount)
+	}
+	if derived.StalledAtEnd {
+		attributes.PutBool(names.StalledAtEnd, true)
 	}
 	if derived.ChunkCount.Known {
 		attributes.PutInt(names.ChunkCount, derived.ChunkCount.Value)
