@@ -42,12 +42,13 @@ var fields = [...]field{
 	{names.StallCount, count(series.Stalls, wholeNumber)},
 	{names.StallDuration, count(series.StallSeconds, number)},
 	{names.TokenCount, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.tokenCount, v) }},
+	{names.ChunkCount, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.chunkCount, v) }},
 	{names.ClockAnomalies, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.clockAnomalies, v) }},
 
 	{names.InterTokenLatencySketch, func(r *reader, v pcommon.Value) { r.sketch(&r.tokenGaps, v) }},
 	{names.InterChunkLatencySketch, (*reader).chunkSketch},
 	{names.InterTokenLatency + names.SuffixMax, func(r *reader, v pcommon.Value) { r.number(&r.tokenGaps.Max, v) }},
-	{names.InterChunkLatency + names.SuffixMax, func(r *reader, v pcommon.Value) { r.number(&r.chunkGaps.Max, v) }},
+	{names.InterChunkLatency + names.SuffixMax, (*reader).longestChunkGap},
 }
 
 // table finds fields by name. A span has about 35 attributes, most of them not ours,

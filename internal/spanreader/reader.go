@@ -26,9 +26,11 @@ type reader struct {
 	outcomeKnown         bool
 	stalledAtEnd, cut    bool
 	tokenCount           float64
+	chunkCount           float64
 	clockAnomalies       float64
 	tokenGaps, chunkGaps series.Distribution
 	ownChunkGaps         bool // the span has a sketch of its chunk gaps
+	chunkGapsLikeTokens  bool // without such a sketch, its chunk gaps equal its token gaps
 	sketches             int  // number of sketches that the span has
 	rejected             [Reasons]int64
 }
@@ -57,6 +59,8 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	r.deriveOutcome(span)
 	r.request.Verdicts.End(r.ending())
 	r.deriveOutputTokens()
+	r.deriveOutputTokenRate()
+	r.deriveStalls()
 	r.distribute()
 	r.limitGaps(span)
 	return true
@@ -180,10 +184,35 @@ func (r *reader) deriveOutputTokens() {
 	}
 }
 
-// distribute sets the distributions. The processor writes the chunk gaps only where they
-// differ from the token gaps: where a chunk after the first held several tokens.
+// deriveOutputTokenRate falls back to the definition of the rate. The processor writes the
+// rate with `detail: full` only.
+func (r *reader) deriveOutputTokenRate() {
+	perToken, _ := r.request.Value(series.TimePerOutputToken)
+	if _, written := r.request.Value(series.OutputTokenRate); !written && perToken*largest >= 1 {
+		r.request.SetValue(series.OutputTokenRate, 1/perToken)
+	}
+}
+
+// deriveStalls adds zero stalls, which the processor does not write, so that the counters
+// of a series start with its first stream.
+func (r *reader) deriveStalls() {
+	if _, stalled := r.request.Count(series.Stalls); !stalled && r.chunkCount > 1 {
+		r.request.SetCount(series.Stalls, 0)
+		r.request.SetCount(series.StallSeconds, 0)
+	}
+}
+
+// longestChunkGap reads the only statistic of chunk gaps that is used. Spans have it with
+// `detail: full`. The processor then also writes their sketch where it differs from that of
+// the token gaps: where a chunk after the first held several tokens.
+func (r *reader) longestChunkGap(v pcommon.Value) {
+	r.chunkGapsLikeTokens = true
+	r.number(&r.chunkGaps.Max, v)
+}
+
+// distribute sets the distributions.
 func (r *reader) distribute() {
-	if !r.ownChunkGaps {
+	if !r.ownChunkGaps && r.chunkGapsLikeTokens {
 		r.chunkGaps.Sketch = r.tokenGaps.Sketch
 		r.chunkGaps.Max = max(r.chunkGaps.Max, r.tokenGaps.Max)
 	}

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -66,8 +67,21 @@ func (r *rule) judge(attributes pcommon.Map, threshold float64) slo.Verdict {
 	if r.indicator == names.Outcome {
 		return slo.JudgeOutcome(outcome)
 	}
-	value := measured(attributes, r.indicator)
+	value := indicated(attributes, r.indicator)
 	return slo.Judge(value.Value, threshold, value.Known, outcome == names.OutcomeSuccess)
+}
+
+// indicated returns the value of an indicator. Stalls and anomalies are not written when there are
+// none: their value is then 0, if there were chunks that could have shown one.
+func indicated(attributes pcommon.Map, indicator string) latency.Measure {
+	value := measured(attributes, indicator)
+	switch indicator {
+	case names.StallCount, names.StallDuration:
+		value.Known = value.Known || measured(attributes, names.ChunkCount).Value > 1
+	case names.ClockAnomalies:
+		value.Known = true
+	}
+	return value
 }
 
 // applies reports whether the request matches every condition.
