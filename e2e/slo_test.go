@@ -215,6 +215,9 @@ func verdictOnAll(attributes pcommon.Map, verdicts map[string]string) string {
 	_, streamed := attributes.Get("tokenpulse.decode.duration")
 	wait := seconds("request.duration") - seconds("time_to_first_token") - seconds("decode.duration")
 	outcome, _ := attributes.Get("tokenpulse.outcome")
+	if _, cut := attributes.Get("tokenpulse.cut"); cut {
+		return "not_eligible"
+	}
 	switch outcome.Str() {
 	case "error", "incomplete":
 		return "bad"
