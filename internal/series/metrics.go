@@ -63,7 +63,7 @@ var Histograms = [quantities]Histogram{
 	{DecodeDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseDecode, durationBounds},
 	{OutputTokenRate, Metric{names.OutputTokenRate, "{token}/s", "Output tokens per second of a request, after its first token."}, "", rateBounds},
 	{InterTokenLatency, Metric{names.InterTokenLatency, seconds, "Time between tokens: one value per token, which is the gap before its chunk divided by the tokens of the chunk."}, "", gapBounds},
-	{InterChunkLatency, Metric{names.InterChunkLatency, seconds, "Time between chunks that hold tokens: one value per chunk."}, "", gapBounds},
+	{InterChunkLatency, Metric{names.InterChunkLatency, seconds, "Time between chunks that hold tokens: one value per chunk. Needs `detail: full` of token_latency."}, "", gapBounds},
 }
 
 const (

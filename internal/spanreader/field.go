@@ -51,7 +51,7 @@ var fields = [...]field{
 	{names.InterChunkLatency + names.SuffixMax, (*reader).longestChunkGap},
 }
 
-// table finds fields by name. A span has about 35 attributes, most of them not ours,
+// table finds fields by name. A span has about 30 attributes, many of them not ours,
 // so lookups are a large part of the cost of a span: this one reads three bytes of the
 // name and rarely compares. An entry is the index in fields plus one, or 0. Of two names
 // with the same entry, the second takes the next free one.
