@@ -4,6 +4,7 @@
 package spanreader
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -45,9 +46,7 @@ func TestRead_StallsAreZeroUnlessWritten(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			attributes := map[string]any{"tokenpulse.outcome": "success"}
-			for name, v := range test.span {
-				attributes[name] = v
-			}
+			maps.Copy(attributes, test.span)
 			r := readOne(t, attributes)
 			for _, c := range []series.Count{series.Stalls, series.StallSeconds} {
 				n, known := r.Count(c)
