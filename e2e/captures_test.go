@@ -116,14 +116,14 @@ var captures = []struct {
 				frame: "role", late: true,
 				recorded: func(_ *testing.T, span sentSpan) time.Duration { return span.after(span.Events[0].Time) },
 				attributes: slices.Concat(ofFirstToken, []string{
-					"chunk.count", "token_count.mismatch", "stall.count", "stall.duration", "inter_token_latency.sketch",
+					"chunk.count", "token_count.mismatch", "inter_token_latency.sketch",
 					"inter_token_latency.mean", "inter_token_latency.p50", "inter_token_latency.p95",
 					"inter_token_latency.p99", "inter_token_latency.max",
 					"inter_chunk_latency.mean", "inter_chunk_latency.p50", "inter_chunk_latency.p95",
 					"inter_chunk_latency.p99", "inter_chunk_latency.max",
 				}),
 				estimated: slices.Concat(untilTheEnd, []string{
-					"time_to_first_token", "stall.duration", "stall.count", "inter_token_latency", "inter_chunk_latency",
+					"time_to_first_token", "inter_token_latency", "inter_chunk_latency",
 				}),
 			},
 			{
@@ -194,7 +194,7 @@ func TestCaptures_ModelCallsGetTheRecordedTimes(t *testing.T) {
 func sendCaptures(t *testing.T) map[string][]ptrace.Span {
 	t.Helper()
 	spansFile := exampleEnvironment(t)
-	c := startCollector(t, example(t, "spans-to-file.yaml"))
+	c := startCollector(t, example(t, "spans-to-file.yaml"), fullDetail...)
 	endpoint := os.Getenv("OTLP_HTTP_ENDPOINT")
 	require.Eventually(t, func() bool { // receivers start last
 		connection, err := net.Dial("tcp", endpoint)

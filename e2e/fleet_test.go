@@ -23,6 +23,7 @@ import (
 const fleetSeries = `
 processors:
   token_latency:
+    detail: full # for inter-chunk latencies
     slos:
       - {name: chat-ttft, indicator: time_to_first_token, threshold: 500ms}
       - {name: chat-tpot, indicator: time_per_output_token, threshold: 20ms}

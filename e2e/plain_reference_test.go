@@ -131,6 +131,30 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 			answer.estimated = append(answer.estimated, "decode.share")
 		}
 	}
+	gaps := []int64{}
+	for i, c := range chunks[1:] {
+		gaps = append(gaps, c.at-chunks[i].at)
+	}
+	if answer.outcome == names.OutcomeCancelled && last.at >= s.start {
+		gaps = append(gaps, end-last.at) // the client waited for a token
+	}
+	var stalls, stalled, doubtful, doubted int64
+	for _, gap := range gaps {
+		if !accepted(gap, duration) {
+			continue
+		}
+		if gap > settings.stallThreshold {
+			stalls++
+			stalled += gap
+		}
+		if over := gap - settings.stallThreshold; blur > 0 && -microsecond < over && over <= microsecond {
+			doubtful++
+			doubted += gap
+		}
+	}
+	if stalls+doubtful > 0 && put(names.StallDuration, stalled, blur*float64(stalls+doubtful)+seconds(doubted, 1)) {
+		answer.numbers[names.StallCount] = plainNumber{float64(stalls), float64(doubtful)}
+	}
 	if len(chunks) == 1 {
 		answer.fluidity(settings, first.at-s.start, duration, chunks)
 		return answer
@@ -143,7 +167,6 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 		answer.pace(last.at-first.at, share, blur)
 	}
 
-	var stalls, stalled, doubtful, doubted int64
 	for i, c := range chunks[1:] {
 		gap := c.at - chunks[i].at
 		if !accepted(gap, duration) {
@@ -153,17 +176,6 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 		for range c.tokens {
 			answer.interToken = append(answer.interToken, plainNumber{seconds(gap, c.tokens), blur / float64(c.tokens)})
 		}
-		if gap > settings.stallThreshold {
-			stalls++
-			stalled += gap
-		}
-		if over := gap - settings.stallThreshold; blur > 0 && -microsecond < over && over <= microsecond {
-			doubtful++
-			doubted += gap
-		}
-	}
-	if put(names.StallDuration, stalled, blur*float64(stalls+doubtful)+seconds(doubted, 1)) {
-		answer.numbers[names.StallCount] = plainNumber{float64(stalls), float64(doubtful)}
 	}
 	answer.sumUp(names.InterTokenLatency, answer.interToken, blur)
 	answer.sumUp(names.InterChunkLatency, answer.interChunk, blur)

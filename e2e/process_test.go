@@ -157,6 +157,9 @@ func startCollector(t *testing.T, config string, more ...string) *collector {
 	return c
 }
 
+// fullDetail are arguments of startCollector that make the processor write every number.
+var fullDetail = []string{"--set", "processors.token_latency.detail=full"}
+
 func (c *collector) metricsURL() string { return fmt.Sprintf("http://%s/metrics", c.metrics) }
 
 // endpoint returns the address that a tokengen transport sends to.

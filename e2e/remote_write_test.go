@@ -24,6 +24,7 @@ import (
 const anObjective = `
 processors:
   token_latency:
+    detail: full # for inter-chunk latencies
     slos: [{name: tpot, indicator: time_per_output_token, threshold: 30ms}]
 connectors:
   token_sli:

@@ -303,7 +303,6 @@ func holding(t *testing.T, spans []judgedSpan) (hold map[condition]bool, burning
 	for _, span := range spans {
 		service, _ := span.resource.Get("service.name")
 		series := seriesNamed(t, service.Str(), span.Attributes())
-		overall := "not_eligible"
 		count := func(slo, verdict string) {
 			key := [2]string{series, slo}
 			if judged[key] == nil {
@@ -318,11 +317,8 @@ func holding(t *testing.T, spans []judgedSpan) (hold map[condition]bool, burning
 		}
 		for slo, verdict := range span.verdicts {
 			count(slo, verdict)
-			if verdict == "bad" || verdict == "good" && overall != "bad" {
-				overall = verdict
-			}
 		}
-		count("all", overall)
+		count("all", verdictOnAll(span.Attributes(), span.verdicts))
 	}
 	hold, burning = map[condition]bool{}, map[[2]string]float64{}
 	for key, n := range judged {

@@ -176,15 +176,11 @@ func requireAttainment(t *testing.T, metrics map[string]*dto.MetricFamily, spans
 	type key struct{ slo, verdict string }
 	want := map[key]float64{}
 	for _, span := range spans {
-		all := "not_eligible"
-		for slo, verdict := range recount(t, span) {
+		verdicts := recount(t, span)
+		for slo, verdict := range verdicts {
 			want[key{slo, verdict}]++
-			switch {
-			case verdict == "bad", verdict == "good" && all != "bad":
-				all = verdict
-			}
 		}
-		want[key{"all", all}]++
+		want[key{"all", verdictOnAll(span.Attributes(), verdicts)}]++
 	}
 	got := map[key]float64{}
 	for _, metric := range metrics["tokenpulse_slo_requests_total"].GetMetric() {
@@ -207,6 +203,36 @@ func requireAttainment(t *testing.T, metrics map[string]*dto.MetricFamily, spans
 		require.InDelta(t, objective, metric.GetGauge().GetValue(), 1e-12)
 	}
 	requireBurnRates(t, metrics)
+}
+
+// verdictOnAll returns the verdict on a request as a whole. The client of a cancelled one
+// waited for a stall if the time after decode is longer than half a second.
+func verdictOnAll(attributes pcommon.Map, verdicts map[string]string) string {
+	seconds := func(name string) float64 {
+		v, _ := attributes.Get("tokenpulse." + name)
+		return v.Double()
+	}
+	_, streamed := attributes.Get("tokenpulse.decode.duration")
+	wait := seconds("request.duration") - seconds("time_to_first_token") - seconds("decode.duration")
+	outcome, _ := attributes.Get("tokenpulse.outcome")
+	if _, cut := attributes.Get("tokenpulse.cut"); cut {
+		return "not_eligible"
+	}
+	switch outcome.Str() {
+	case "error", "incomplete":
+		return "bad"
+	case "cancelled":
+		if streamed && wait > 0.5 {
+			return "bad"
+		}
+	}
+	all := "not_eligible"
+	for _, verdict := range verdicts {
+		if verdict == "bad" || verdict == "good" && all != "bad" {
+			all = verdict
+		}
+	}
+	return all
 }
 
 // requireBurnRates compares each burn rate with the counters of its series. All requests

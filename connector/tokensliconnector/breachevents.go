@@ -137,6 +137,7 @@ type breach struct {
 	slo       string
 	indicator string // empty if the span does not carry it
 	threshold float64
+	limited   bool // threshold is set; the outcome has none
 	value     float64
 	measured  bool // value is set
 }
@@ -149,6 +150,7 @@ func breachOf(attributes pcommon.Map, name string, i int) (b breach) {
 	threshold, hasThreshold := entryOf(attributes, names.SLOBreachedThreshold, i)
 	if hasIndicator && hasThreshold && len(indicator.Str()) <= series.MaxLabelLength {
 		b.indicator, b.threshold = indicator.Str(), threshold.Double()
+		b.limited = threshold.Type() != pcommon.ValueTypeEmpty
 	}
 	if v, ok := attributes.Get(names.Prefix + b.indicator); ok && b.indicator != "" {
 		b.value, b.measured = attribute.Number(v)
@@ -171,7 +173,9 @@ func (b *breach) put(into pcommon.Map) {
 		return
 	}
 	into.PutStr(names.SLOIndicator, b.indicator)
-	into.PutDouble(names.SLOThreshold, b.threshold)
+	if b.limited {
+		into.PutDouble(names.SLOThreshold, b.threshold)
+	}
 	if b.measured {
 		into.PutDouble(names.SLOValue, b.value)
 	}
@@ -182,6 +186,8 @@ func (b *breach) String() string {
 	switch {
 	case b.indicator == "":
 		return b.slo + " breached"
+	case !b.limited:
+		return fmt.Sprintf("%s breached: bad %s", b.slo, b.indicator)
 	case b.measured:
 		return fmt.Sprintf("%s breached: %s is %v, over %v", b.slo, b.indicator, b.value, b.threshold)
 	default:

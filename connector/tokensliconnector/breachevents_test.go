@@ -64,6 +64,15 @@ func TestBreachEvent_LeavesOutMissingAndMalformedFields(t *testing.T) {
 		want       []any // nil: no event
 	}{
 		"names without indicators": {map[string]any{"tokenpulse.slo.breached": []any{"tpot"}}, []any{map[string]any{"slo": "tpot"}}},
+		"outcome, which has no threshold": {
+			map[string]any{
+				"tokenpulse.outcome":                "error",
+				"tokenpulse.slo.breached":           []any{"a"},
+				"tokenpulse.slo.breached.indicator": []any{"outcome"},
+				"tokenpulse.slo.breached.threshold": []any{nil},
+			},
+			[]any{map[string]any{"slo": "a", "indicator": "outcome"}},
+		},
 		"list of thresholds too short": {
 			map[string]any{
 				"tokenpulse.slo.breached":           []any{"a", "b"},

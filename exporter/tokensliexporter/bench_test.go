@@ -28,16 +28,21 @@ func typicalSpan(random *rand.Rand, model string) map[string]any {
 		"tokenpulse.time_to_first_token":        math.Exp(0.5 * random.NormFloat64()),
 		"tokenpulse.request.duration":           10 * math.Exp(0.1*random.NormFloat64()),
 		"tokenpulse.inter_token_latency.sketch": encoded(gaps...),
-		"tokenpulse.inter_chunk_latency.sketch": nil, // one token per chunk
+		"tokenpulse.inter_chunk_latency.sketch": nil, // standard detail
+		"tokenpulse.inter_chunk_latency.max":    nil,
+		"tokenpulse.output_token_rate":          nil,
+		"tokenpulse.request_token_rate":         nil,
+		"tokenpulse.stall.count":                nil, // zero
+		"tokenpulse.stall.duration":             nil,
+		"tokenpulse.chunk.count":                tokensPerRequest,
 		"gen_ai.usage.output_tokens":            tokensPerRequest,
 		"tokenpulse.token_count":                tokensPerRequest,
 		"tokenpulse.slo.met":                    nil, // no SLO by default
 		"tokenpulse.slo.breached":               nil,
 		"tokenpulse.slo.not_eligible":           nil,
 	})
-	for _, key := range []string{"mean", "p50", "p95", "p99"} { // written by the processor, ignored here
+	for _, key := range []string{"p50", "p95", "p99"} { // written by the processor, ignored here
 		attributes["tokenpulse.inter_token_latency."+key] = 0.02
-		attributes["tokenpulse.inter_chunk_latency."+key] = 0.02
 	}
 	return attributes
 }

@@ -108,12 +108,19 @@ func TestConsume_ReadsAttributes(t *testing.T) {
 			},
 		},
 		"chunk gaps fall back to token gaps": {
-			map[string]any{"tokenpulse.inter_chunk_latency.sketch": nil, "tokenpulse.inter_chunk_latency.max": nil},
+			map[string]any{"tokenpulse.inter_chunk_latency.sketch": nil, "tokenpulse.inter_chunk_latency.max": 0.7},
 			func(t *testing.T, families map[string]*dto.MetricFamily) {
 				icl := families["tokenpulse_inter_chunk_latency_seconds"].Metric[0].Histogram
 				require.EqualValues(t, 3, icl.GetSampleCount())
 				require.InDelta(t, 0.74, icl.GetSampleSum(), 1e-9)
 				require.Equal(t, 0.7, icl.Exemplars[0].GetValue())
+			},
+		},
+		"chunk gaps of a span of standard detail are missing": {
+			map[string]any{"tokenpulse.inter_chunk_latency.sketch": nil, "tokenpulse.inter_chunk_latency.max": nil},
+			func(t *testing.T, families map[string]*dto.MetricFamily) {
+				require.NotContains(t, families, "tokenpulse_inter_chunk_latency_seconds")
+				require.Contains(t, families, itl)
 			},
 		},
 		"chunk gaps of the wrong type do not fall back": {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -32,6 +33,7 @@ func (d *derivation) derive() {
 	d.phases(first)
 	d.rates()
 	d.gaps()
+	d.stalls()
 }
 
 // set stores a duration unless it is outside [0, request duration].
@@ -213,22 +215,41 @@ func (d *derivation) gaps() {
 	if gaps.bundled {
 		d.latency.InterChunk = gaps.summarize(&gaps.interChunk, partial)
 	}
-	if d.arrivals.chunks > 1 {
-		d.latency.StallCount = d.arrivals.stalls
-		d.set(StallDuration, d.stallTime(), partial)
-	}
 	if d.arrivals.fluidity.started && !d.request.StartUnknown && d.request.FirstChunksDropped == 0 {
 		d.latency.Measures[FluidityIndex] = Measure{d.arrivals.fluidity.index(), true, partial}
 	}
 }
 
-// stallTime returns the sum of all stalls. Gaps are rounded to ticks, so stalls that
-// span the whole request may exceed it by part of a tick, which is subtracted.
-func (d *derivation) stallTime() time.Duration {
-	if over := d.arrivals.stallTime - d.limit; 0 < over && over < timeline.Tick && d.limit >= 0 {
-		return d.limit
+// stalls sets the gaps longer than the threshold. The wait from the last token to the end
+// is one, too, if the client gave up during it. Other requests end for reasons such as an
+// idle timeout, which say nothing about the pace of the tokens.
+func (d *derivation) stalls() {
+	count, total := d.arrivals.stalls, d.arrivals.stallTime
+	if last, known := d.lastToken(); known && d.latency.Outcome == names.OutcomeCancelled {
+		if wait := d.request.Duration - last; wait > d.options.StallThreshold {
+			d.latency.StalledAtEnd = true
+			count, total = count+1, min(total, math.MaxInt64-wait)+wait
+		}
 	}
-	return d.arrivals.stallTime
+	if d.arrivals.chunks <= 1 && !d.latency.StalledAtEnd {
+		return
+	}
+	// Gaps are rounded to ticks, so stalls that span the whole request may exceed it by
+	// part of a tick.
+	if over := total - d.limit; 0 < over && over < timeline.Tick && d.limit >= 0 {
+		total = d.limit
+	}
+	d.latency.StallCount = count
+	d.set(StallDuration, total, d.partial() || d.arrivals.chunks == 0)
+}
+
+// lastToken returns ck, unless the last chunks were dropped.
+func (d *derivation) lastToken() (ck time.Duration, known bool) {
+	ck, known = d.request.LastToken.Value, d.request.LastToken.Known
+	if d.arrivals.chunks > 0 {
+		ck, known = d.arrivals.last, d.request.LastChunksDropped == 0
+	}
+	return ck, known && ck >= 0
 }
 
 // plausible returns the reported statistics without those outside [0, request

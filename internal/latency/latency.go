@@ -77,6 +77,9 @@ type Latency struct {
 	InterToken, InterChunk Distribution
 	// StallCount is known and estimated whenever the measure StallDuration is.
 	StallCount int64
+	// StalledAtEnd means that the client cancelled the request during a stall: the wait
+	// since the last token is longer than the stall threshold. StallCount includes it.
+	StalledAtEnd bool
 	// ChunkCount is the number of chunks that carried a token, dropped ones included.
 	// It is unknown if chunks were not observed.
 	ChunkCount optional.Value[int64]

@@ -660,6 +660,63 @@ func TestAnalyze_StallsLongerThanTheRequestAreRejected(t *testing.T) {
 	require.InDelta(t, 0.6, l.InterChunk[Max].Value, 1e-9, "each gap alone is plausible")
 }
 
+// Every stream starts at 0; the threshold is 500 ms.
+func TestAnalyze_WaitBeforeACancellationIsAStall(t *testing.T) {
+	for situation, test := range map[string]struct {
+		request Request
+		chunks  []chunk
+		hung    bool
+		count   int64
+		seconds float64
+		known   bool
+	}{
+		"longer than the threshold": {
+			Request{Outcome: names.OutcomeCancelled, Duration: 900 * ms}, contents(100, 150), true, 1, 0.75, true,
+		},
+		"equal to the threshold": {
+			Request{Outcome: names.OutcomeCancelled, Duration: 650 * ms}, contents(100, 150), false, 0, 0, true,
+		},
+		"after another stall": {
+			Request{Outcome: names.OutcomeCancelled, Duration: 2000 * ms}, contents(100, 700, 800), true, 2, 1.8, true,
+		},
+		"after the only token": {
+			Request{Outcome: names.OutcomeCancelled, Duration: 900 * ms}, contents(100), true, 1, 0.8, true,
+		},
+		"short, after the only token": {
+			Request{Outcome: names.OutcomeCancelled, Duration: 200 * ms}, contents(100), false, 0, 0, false,
+		},
+		"without a token": {
+			Request{Outcome: names.OutcomeCancelled, Duration: 9000 * ms}, nil, false, 0, 0, false,
+		},
+		"after a reported last token": {
+			Request{Outcome: names.OutcomeCancelled, Duration: 900 * ms, LastToken: optional.Of(200 * ms)}, nil, true, 1, 0.7, true,
+		},
+		"after dropped chunks": {
+			Request{Outcome: names.OutcomeCancelled, Duration: 900 * ms, LastChunksDropped: 1}, contents(100, 150), false, 0, 0, true,
+		},
+		"of a stream without an end": {
+			Request{Outcome: names.OutcomeIncomplete, Duration: 900 * ms}, contents(100, 150), false, 0, 0, true,
+		},
+		"of a failed request": {
+			Request{Failed: true, Duration: 900 * ms}, contents(100, 150), false, 0, 0, true,
+		},
+		"of a success": {
+			Request{Duration: 900 * ms}, contents(100, 150), false, 0, 0, true,
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			l := analyze(t, standard, test.request, test.chunks)
+			require.Equal(t, test.hung, l.StalledAtEnd)
+			require.Equal(t, test.known, l.Measures[StallDuration].Known)
+			require.InDelta(t, test.seconds, l.Measures[StallDuration].Value, 1e-12)
+			require.Equal(t, test.count, l.StallCount)
+			if len(test.chunks) > 0 {
+				require.LessOrEqual(t, l.InterChunk[Max].Value, 0.6, "the wait is not a gap between chunks")
+			}
+		})
+	}
+}
+
 // A negative duration of less than a tick gets no tolerance.
 func TestAnalyze_NoStallsIfTheEndIsBeforeTheStart(t *testing.T) {
 	l, err := NewAnalyzer(standard).Analyze(Request{Duration: -500}, arriving(t, 1_795_233_292_000_000_000, 0, 0))

@@ -34,6 +34,7 @@ const (
 	RequestTokenRate       = "tokenpulse.request_token_rate"
 	StallCount             = "tokenpulse.stall.count"
 	StallDuration          = "tokenpulse.stall.duration"
+	StalledAtEnd           = "tokenpulse.stall.at_end"
 	FluidityIndex          = "tokenpulse.fluidity_index"
 	ChunkCount             = "tokenpulse.chunk.count"
 	TokenCount             = "tokenpulse.token_count"
@@ -65,9 +66,10 @@ const (
 )
 
 // SpanAttributeCapacity is the number of attributes to allocate for a model-call
-// span: about ten from token_stream and up to 28 from token_latency. One allocation
-// is cheaper than two, and 38 is the largest count in its allocation size class.
-const SpanAttributeCapacity = 38
+// span: about ten from token_stream and up to 20 from token_latency with standard
+// detail. One allocation is cheaper than two, and 32 is the largest count in its
+// allocation size class.
+const SpanAttributeCapacity = 32
 
 // Suffixes that InterTokenLatency and InterChunkLatency need to be an attribute.
 const (

@@ -45,6 +45,8 @@ const (
 	byReceiver  = "token_stream"
 	byProcessor = "token_latency"
 	byBoth      = "token_stream, token_latency"
+	// byProcessorInFull marks what token_latency leaves out by default.
+	byProcessorInFull = "token_latency with `detail: full`"
 )
 
 // Values of Attribute.Where: the events that have an attribute.
@@ -77,25 +79,26 @@ var SpanAttributes = []Attribute{
 	{TimeToFirstToken, typeDouble, seconds, byProcessor, "Request start to first token, on any channel."},
 	{TimeToFirstOutputToken, typeDouble, seconds, byProcessor, "Request start to first token that is not reasoning."},
 	{TimePerOutputToken, typeDouble, seconds, byProcessor, "Mean time per output token after the first."},
-	{InterTokenLatency + SuffixMean, typeDouble, seconds, byProcessor, "Inter-token latency of this request: mean."},
+	{InterTokenLatency + SuffixMean, typeDouble, seconds, byProcessorInFull, "Inter-token latency of this request: mean."},
 	{InterTokenLatency + SuffixP50, typeDouble, seconds, byProcessor, "Its 50th percentile."},
 	{InterTokenLatency + SuffixP95, typeDouble, seconds, byProcessor, "Its 95th percentile."},
 	{InterTokenLatency + SuffixP99, typeDouble, seconds, byProcessor, "Its 99th percentile."},
 	{InterTokenLatency + SuffixMax, typeDouble, seconds, byProcessor, "Its maximum."},
-	{InterChunkLatency + SuffixMean, typeDouble, seconds, byProcessor, "Inter-chunk latency of this request: mean."},
-	{InterChunkLatency + SuffixP50, typeDouble, seconds, byProcessor, "Its 50th percentile."},
-	{InterChunkLatency + SuffixP95, typeDouble, seconds, byProcessor, "Its 95th percentile."},
-	{InterChunkLatency + SuffixP99, typeDouble, seconds, byProcessor, "Its 99th percentile."},
-	{InterChunkLatency + SuffixMax, typeDouble, seconds, byProcessor, "Its maximum."},
+	{InterChunkLatency + SuffixMean, typeDouble, seconds, byProcessorInFull, "Inter-chunk latency of this request: mean."},
+	{InterChunkLatency + SuffixP50, typeDouble, seconds, byProcessorInFull, "Its 50th percentile."},
+	{InterChunkLatency + SuffixP95, typeDouble, seconds, byProcessorInFull, "Its 95th percentile."},
+	{InterChunkLatency + SuffixP99, typeDouble, seconds, byProcessorInFull, "Its 99th percentile."},
+	{InterChunkLatency + SuffixMax, typeDouble, seconds, byProcessorInFull, "Its maximum."},
 	{QueueDuration, typeDouble, seconds, byBoth, "Request start to the engine's scheduling. Missing unless reported."},
 	{PrefillDuration, typeDouble, seconds, byProcessor, "Scheduling to first token. With an unknown queue: request start to first token, estimated."},
 	{DecodeDuration, typeDouble, seconds, byProcessor, "First token to last token."},
-	{DecodeShare, typeDouble, ratio, byProcessor, "Decode duration / (prefill duration + decode duration)."},
+	{DecodeShare, typeDouble, ratio, byProcessorInFull, "Decode duration / (prefill duration + decode duration)."},
 	{NetworkDuration, typeDouble, seconds, byProcessor, "Time to first token here minus time to first token at the engine. Needs `join`."},
-	{OutputTokenRate, typeDouble, perSecond, byProcessor, "1 / time per output token."},
-	{RequestTokenRate, typeDouble, perSecond, byProcessor, "Output tokens / request duration."},
-	{StallCount, typeInt, "{stall}", byProcessor, "Gaps longer than `stall_threshold`."},
-	{StallDuration, typeDouble, seconds, byProcessor, "Sum of these gaps."},
+	{OutputTokenRate, typeDouble, perSecond, byProcessorInFull, "1 / time per output token."},
+	{RequestTokenRate, typeDouble, perSecond, byProcessorInFull, "Output tokens / request duration."},
+	{StallCount, typeInt, "{stall}", byProcessor, "Gaps longer than `stall_threshold`. Missing when 0."},
+	{StallDuration, typeDouble, seconds, byProcessor, "Sum of these gaps. Missing when 0."},
+	{StalledAtEnd, typeBool, "", byProcessor, "True when the client cancelled during a stall: the request is bad for `all`. Missing otherwise."},
 	{FluidityIndex, typeDouble, ratio, byProcessor, "Share of the token deadlines that were met. Needs `fluidity`."},
 
 	{ChunkCount, typeInt, "{chunk}", byProcessor, "Chunks that carried a token, dropped chunks included."},
@@ -109,17 +112,17 @@ var SpanAttributes = []Attribute{
 	{Cut, typeString, "", byReceiver, "`collector` when a shutdown or reload of the Collector ended the stream. No SLO judges such a request. Missing otherwise."},
 
 	{Timeline, typeBytes, "", byReceiver, "Chunk arrivals, encoded by `internal/timeline`. token_latency removes it unless `timeline: keep`."},
-	{InterTokenLatencySketch, typeBytes, "", byProcessor, "Inter-token latencies as a mergeable histogram, encoded by `internal/sketch`."},
-	{InterChunkLatencySketch, typeBytes, "", byProcessor, "Inter-chunk latencies likewise. Missing where they equal the inter-token latencies."},
+	{InterTokenLatencySketch, typeBytes, "", byProcessor, "Inter-token latencies as a mergeable histogram, encoded by `internal/sketch`. Missing with `distribution: drop`."},
+	{InterChunkLatencySketch, typeBytes, "", byProcessorInFull, "Inter-chunk latencies likewise. Missing where they equal the inter-token latencies."},
 }
 
 // SLOAttributes documents the attributes with the verdicts on a model call.
 var SLOAttributes = []Attribute{
-	{SLOMet, typeStrings, "", byProcessor, "SLOs whose indicator is at or under the threshold."},
-	{SLOBreached, typeStrings, "", byProcessor, "SLOs whose indicator is over the threshold, or missing when the outcome is not `success`."},
-	{SLONotEligible, typeStrings, "", byProcessor, "SLOs whose indicator is missing from a `success`, and all SLOs of a request that the Collector cut."},
+	{SLOMet, typeStrings, "", byProcessor, "SLOs whose indicator is at or under the threshold. For `outcome`: on a `success`."},
+	{SLOBreached, typeStrings, "", byProcessor, "SLOs whose indicator is over the threshold, or missing when the outcome is not `success`. For `outcome`: on `error` and `incomplete`."},
+	{SLONotEligible, typeStrings, "", byProcessor, "SLOs whose indicator is missing from a `success`, SLOs of `outcome` on `cancelled`, and all SLOs of a request that the Collector cut."},
 	{SLOBreachedIndicator, typeStrings, "", byProcessor, "Indicator of each breached SLO: an attribute without `tokenpulse.`."},
-	{SLOBreachedThreshold, typeDoubles, "", byProcessor, "Threshold of each breached SLO for this request, in the indicator's unit."},
+	{SLOBreachedThreshold, typeDoubles, "", byProcessor, "Threshold of each breached SLO for this request, in the indicator's unit. Empty for `outcome`."},
 }
 
 // TraceAttributes documents the attributes of a trace's root span. They need `roll_up`.

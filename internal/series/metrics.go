@@ -35,7 +35,7 @@ type Metric struct{ Name, Unit, Description string }
 // could not serve scraped and pushed metrics.
 var (
 	Requests           = Metric{names.Requests, "{request}", "Finished requests."}
-	SLORequests        = Metric{names.SLORequests, "{request}", "Finished requests by SLO and verdict. The SLO `all` combines every SLO that applies (goodput)."}
+	SLORequests        = Metric{names.SLORequests, "{request}", "Finished requests by SLO and verdict. The SLO `all` combines every SLO that applies and the outcome (goodput)."}
 	SLOObjective       = Metric{names.SLOObjective, "", "Share of requests that must be good, as configured."}
 	SLOBurnRate        = Metric{names.SLOBurnRate, "", "Speed at which bad requests spend the error budget over a window: 1 spends exactly the budget."}
 	SLOBudgetRemaining = Metric{names.SLOBudgetRemaining, "", "Share of the error budget that is left in the objective's window. Negative when more requests were bad than the objective allows."}
@@ -63,7 +63,7 @@ var Histograms = [quantities]Histogram{
 	{DecodeDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseDecode, durationBounds},
 	{OutputTokenRate, Metric{names.OutputTokenRate, "{token}/s", "Output tokens per second of a request, after its first token."}, "", rateBounds},
 	{InterTokenLatency, Metric{names.InterTokenLatency, seconds, "Time between tokens: one value per token, which is the gap before its chunk divided by the tokens of the chunk."}, "", gapBounds},
-	{InterChunkLatency, Metric{names.InterChunkLatency, seconds, "Time between chunks that hold tokens: one value per chunk."}, "", gapBounds},
+	{InterChunkLatency, Metric{names.InterChunkLatency, seconds, "Time between chunks that hold tokens: one value per chunk. Needs `detail: full` of token_latency."}, "", gapBounds},
 }
 
 const (

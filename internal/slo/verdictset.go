@@ -23,11 +23,27 @@ func NamesOf(objectives []Objective) Names {
 	return all
 }
 
-// VerdictSet holds the verdicts on one request. The zero value is empty.
+// Ending is how a request ended, as far as the verdict on `all` depends on it.
+type Ending uint8
+
+// The endings.
+const (
+	// Finished is a success, or a request that its client cancelled while tokens arrived.
+	Finished Ending = iota
+	// Failed is an error, an incomplete stream, or a request that its client cancelled
+	// during a stall. It is bad, whatever its latencies.
+	Failed
+	// Cut is a stream that the Collector ended. It is not eligible.
+	Cut
+)
+
+// VerdictSet holds the verdicts on one request, which is Finished unless End is called.
+// The zero value is empty.
 type VerdictSet struct {
 	each    []namedVerdict // each SLO once
 	others  int            // SLOs among them that are limited by MaxSLOs
 	overall Verdict        // the largest verdict, dropped ones included
+	ending  Ending
 	any     bool
 	dropped int
 }
@@ -63,6 +79,21 @@ func (s *VerdictSet) add(slo string, verdict Verdict, reserved bool) {
 	s.each = append(s.each, namedVerdict{slo, verdict})
 }
 
+// End sets how the request ended, which `all` depends on.
+func (s *VerdictSet) End(ending Ending) { s.ending = ending }
+
+// all returns the verdict on `all`, if an SLO applies.
+func (s *VerdictSet) all() Verdict {
+	switch s.ending {
+	case Failed:
+		return Bad
+	case Cut:
+		return NotEligible
+	default:
+		return s.overall
+	}
+}
+
 // Drop counts n verdicts that the caller did not read.
 func (s *VerdictSet) Drop(n int) { s.dropped += n }
 
@@ -75,7 +106,7 @@ func (s *VerdictSet) Empty() bool { return !s.any }
 // All calls visit for `all` first, then for each SLO. It does nothing when no SLO
 // applies.
 func (s *VerdictSet) All(visit func(slo string, verdict Verdict) bool) {
-	if !s.any || !visit(names.SLOAll, s.overall) {
+	if !s.any || !visit(names.SLOAll, s.all()) {
 		return
 	}
 	for _, v := range s.each {

@@ -19,6 +19,8 @@ type field struct {
 
 var fields = [...]field{
 	{names.Outcome, (*reader).outcome},
+	{names.StalledAtEnd, func(r *reader, v pcommon.Value) { r.stalledAtEnd = v.Bool() }},
+	{names.Cut, func(r *reader, v pcommon.Value) { r.cut = v.Str() == names.CutCollector }},
 	{names.Vantage, func(r *reader, v pcommon.Value) { r.request.Vantage = labelValue(v) }},
 	{names.SLOMet, func(r *reader, v pcommon.Value) { r.verdicts(slo.Good, v) }},
 	{names.SLOBreached, func(r *reader, v pcommon.Value) { r.verdicts(slo.Bad, v) }},
@@ -40,15 +42,16 @@ var fields = [...]field{
 	{names.StallCount, count(series.Stalls, wholeNumber)},
 	{names.StallDuration, count(series.StallSeconds, number)},
 	{names.TokenCount, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.tokenCount, v) }},
+	{names.ChunkCount, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.chunkCount, v) }},
 	{names.ClockAnomalies, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.clockAnomalies, v) }},
 
 	{names.InterTokenLatencySketch, func(r *reader, v pcommon.Value) { r.sketch(&r.tokenGaps, v) }},
 	{names.InterChunkLatencySketch, (*reader).chunkSketch},
 	{names.InterTokenLatency + names.SuffixMax, func(r *reader, v pcommon.Value) { r.number(&r.tokenGaps.Max, v) }},
-	{names.InterChunkLatency + names.SuffixMax, func(r *reader, v pcommon.Value) { r.number(&r.chunkGaps.Max, v) }},
+	{names.InterChunkLatency + names.SuffixMax, (*reader).longestChunkGap},
 }
 
-// table finds fields by name. A span has about 35 attributes, most of them not ours,
+// table finds fields by name. A span has about 30 attributes, many of them not ours,
 // so lookups are a large part of the cost of a span: this one reads three bytes of the
 // name and rarely compares. An entry is the index in fields plus one, or 0. Of two names
 // with the same entry, the second takes the next free one.

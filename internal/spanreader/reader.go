@@ -24,10 +24,13 @@ type reader struct {
 
 	ours                 bool // the span has an attribute of the token_latency processor
 	outcomeKnown         bool
+	stalledAtEnd, cut    bool
 	tokenCount           float64
+	chunkCount           float64
 	clockAnomalies       float64
 	tokenGaps, chunkGaps series.Distribution
 	ownChunkGaps         bool // the span has a sketch of its chunk gaps
+	chunkGapsLikeTokens  bool // without such a sketch, its chunk gaps equal its token gaps
 	sketches             int  // number of sketches that the span has
 	rejected             [Reasons]int64
 }
@@ -54,7 +57,10 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 		return false
 	}
 	r.deriveOutcome(span)
+	r.request.Verdicts.End(r.ending())
 	r.deriveOutputTokens()
+	r.deriveOutputTokenRate()
+	r.deriveStalls()
 	r.distribute()
 	r.limitGaps(span)
 	return true
@@ -159,6 +165,18 @@ func (r *reader) deriveOutcome(span ptrace.Span) {
 	}
 }
 
+// ending returns how the request ended. A forged stall counts only on a cancelled request.
+func (r *reader) ending() slo.Ending {
+	switch outcome := r.request.Outcome; {
+	case r.cut:
+		return slo.Cut
+	case outcome == series.Error, outcome == series.Incomplete, outcome == series.Cancelled && r.stalledAtEnd:
+		return slo.Failed
+	default:
+		return slo.Finished
+	}
+}
+
 // deriveOutputTokens falls back to the counted tokens if the service reported no usage.
 func (r *reader) deriveOutputTokens() {
 	if _, reported := r.request.Count(series.OutputTokens); !reported && r.tokenCount > 0 {
@@ -166,10 +184,35 @@ func (r *reader) deriveOutputTokens() {
 	}
 }
 
-// distribute sets the distributions. The processor writes the chunk gaps only where they
-// differ from the token gaps: where a chunk after the first held several tokens.
+// deriveOutputTokenRate falls back to the definition of the rate. The processor writes the
+// rate with `detail: full` only.
+func (r *reader) deriveOutputTokenRate() {
+	perToken, _ := r.request.Value(series.TimePerOutputToken)
+	if _, written := r.request.Value(series.OutputTokenRate); !written && perToken*largest >= 1 {
+		r.request.SetValue(series.OutputTokenRate, 1/perToken)
+	}
+}
+
+// deriveStalls adds zero stalls, which the processor does not write, so that the counters
+// of a series start with its first stream.
+func (r *reader) deriveStalls() {
+	if _, stalled := r.request.Count(series.Stalls); !stalled && r.chunkCount > 1 {
+		r.request.SetCount(series.Stalls, 0)
+		r.request.SetCount(series.StallSeconds, 0)
+	}
+}
+
+// longestChunkGap reads the only statistic of chunk gaps that is used. Spans have it with
+// `detail: full`. The processor then also writes their sketch where it differs from that of
+// the token gaps: where a chunk after the first held several tokens.
+func (r *reader) longestChunkGap(v pcommon.Value) {
+	r.chunkGapsLikeTokens = true
+	r.number(&r.chunkGaps.Max, v)
+}
+
+// distribute sets the distributions.
 func (r *reader) distribute() {
-	if !r.ownChunkGaps {
+	if !r.ownChunkGaps && r.chunkGapsLikeTokens {
 		r.chunkGaps.Sketch = r.tokenGaps.Sketch
 		r.chunkGaps.Max = max(r.chunkGaps.Max, r.tokenGaps.Max)
 	}

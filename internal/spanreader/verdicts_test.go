@@ -97,6 +97,51 @@ func TestRead_CountsVerdictsOfAllLists(t *testing.T) {
 	}
 }
 
+// A request that failed is not good, however fast its tokens were.
+func TestRead_AllIsGoodOnlyForRequestsThatDidNotFail(t *testing.T) {
+	for situation, test := range map[string]struct {
+		span map[string]any
+		want [3]uint64
+	}{
+		"success":                         {map[string]any{"tokenpulse.outcome": "success"}, [3]uint64{0, 1, 0}},
+		"error":                           {map[string]any{"tokenpulse.outcome": "error"}, [3]uint64{0, 0, 1}},
+		"incomplete":                      {map[string]any{"tokenpulse.outcome": "incomplete"}, [3]uint64{0, 0, 1}},
+		"cut by the Collector":            {map[string]any{"tokenpulse.outcome": "incomplete", "tokenpulse.cut": "collector"}, [3]uint64{1, 0, 0}},
+		"cut by something else":           {map[string]any{"tokenpulse.outcome": "incomplete", "tokenpulse.cut": "other"}, [3]uint64{0, 0, 1}},
+		"cancelled":                       {map[string]any{"tokenpulse.outcome": "cancelled"}, [3]uint64{0, 1, 0}},
+		"cancelled during a stall":        {map[string]any{"tokenpulse.outcome": "cancelled", "tokenpulse.stall.at_end": true}, [3]uint64{0, 0, 1}},
+		"success with a stall at end":     {map[string]any{"tokenpulse.outcome": "success", "tokenpulse.stall.at_end": true}, [3]uint64{0, 1, 0}},
+		"stall at end that is not a bool": {map[string]any{"tokenpulse.outcome": "cancelled", "tokenpulse.stall.at_end": "true"}, [3]uint64{0, 1, 0}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			e := newEngine()
+			test.span["tokenpulse.slo.met"] = []any{"ttft"}
+			Read(spans(t, test.span), &Options{}, time.Now(), e.Record)
+			require.Equal(t, test.want, verdicts(e)["all"])
+			require.Equal(t, [3]uint64{0, 1, 0}, verdicts(e)["ttft"], "the verdict of the SLO itself stays")
+		})
+	}
+}
+
+// Of 400 requests, 111 fail and 57 of these were fast enough before they failed.
+func TestRead_GoodputOfATrafficWithErrors(t *testing.T) {
+	var all []map[string]any
+	for i := range 400 {
+		span := map[string]any{"tokenpulse.outcome": "success", "tokenpulse.slo.met": []any{"ttft"}}
+		if i < 111 {
+			span["tokenpulse.outcome"] = "error"
+		}
+		if i < 54 {
+			span["tokenpulse.slo.breached"] = span["tokenpulse.slo.met"]
+			delete(span, "tokenpulse.slo.met")
+		}
+		all = append(all, span)
+	}
+	e := newEngine()
+	Read(spans(t, all...), &Options{}, time.Now(), e.Record)
+	require.Equal(t, map[string][3]uint64{"all": {0, 289, 111}, "ttft": {0, 346, 54}}, verdicts(e))
+}
+
 func TestRead_LimitsTheVerdictsOfASpan(t *testing.T) {
 	e := newEngine()
 	tally := Read(spans(t, map[string]any{"tokenpulse.slo.breached": manyNames(1000), "tokenpulse.slo.met": []any{"one more"}}), &Options{}, time.Now(), e.Record)

@@ -56,7 +56,7 @@ func newDistribution(name, sketch string) distribution {
 var derivedNames = func() map[string]bool {
 	derived := map[string]bool{
 		names.StallCount: true, names.ChunkCount: true, names.TokenCount: true, names.TokenCountMismatch: true,
-		names.ClockAnomalies: true, names.Estimated: true,
+		names.ClockAnomalies: true, names.Estimated: true, names.StalledAtEnd: true,
 	}
 	for _, name := range measureNames {
 		derived[name] = true
@@ -74,7 +74,57 @@ var derivedNames = func() map[string]bool {
 type annotator struct {
 	dropTimeline bool
 	sources      []string // by reader
-	encoded      []byte   // buffer for one sketch
+	// The attributes that are written. Those left out are empty.
+	measures               [latency.NumQuantities]string
+	interToken, interChunk distribution
+	encoded                []byte // buffer for one sketch
+}
+
+func newAnnotator(cfg *Config, sources []string) annotator {
+	a := annotator{
+		dropTimeline: cfg.Timeline == timelineDrop, sources: sources,
+		measures: measureNames, interToken: interToken, interChunk: interChunk,
+	}
+	leaveOut := func(name *string) {
+		if !cfg.writes(*name) {
+			*name = ""
+		}
+	}
+	for quantity := range a.measures {
+		leaveOut(&a.measures[quantity])
+	}
+	for _, d := range []*distribution{&a.interToken, &a.interChunk} {
+		leaveOut(&d.sketch)
+		for statistic := range d.statistics {
+			leaveOut(&d.statistics[statistic])
+		}
+	}
+	return a
+}
+
+// writes reports whether a measure is written: it is known, not left out, and not zero stalls.
+func (a *annotator) writes(quantity latency.Quantity, derived *latency.Latency) bool {
+	return derived.Measures[quantity].Known && a.measures[quantity] != "" && (quantity != latency.StallDuration || derived.StallCount > 0)
+}
+
+// writes reports whether one of the statistics is written.
+func (d *distribution) writes(known *latency.Distribution) bool {
+	for statistic, m := range known {
+		if m.Known && d.statistics[statistic] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// isInSeconds reports whether a quantity is a duration.
+func isInSeconds(quantity latency.Quantity) bool {
+	switch quantity {
+	case latency.DecodeShare, latency.OutputTokenRate, latency.RequestTokenRate, latency.FluidityIndex:
+		return false
+	default:
+		return true
+	}
 }
 
 // annotate writes the latency that the analyzer derived last. It removes derived attributes that the
@@ -93,16 +143,19 @@ func (a *annotator) annotate(
 	putText(attributes, names.Source, a.sources[observed.Reader])
 	putText(attributes, names.Vantage, observed.Vantage.String())
 	putText(attributes, names.Outcome, derived.Outcome)
-	for quantity, m := range derived.Measures {
-		if m.Known {
-			attributes.PutDouble(measureNames[quantity], m.Value)
+	for i, m := range derived.Measures {
+		if quantity := latency.Quantity(i); a.writes(quantity, derived) {
+			if isInSeconds(quantity) {
+				m.Value = toNanosecond(m.Value)
+			}
+			attributes.PutDouble(a.measures[quantity], m.Value)
 		}
 	}
 	putCounts(attributes, derived)
-	putDistribution(attributes, &interToken, &derived.InterToken)
-	putDistribution(attributes, &interChunk, &derived.InterChunk)
+	putDistribution(attributes, &a.interToken, &derived.InterToken)
+	putDistribution(attributes, &a.interChunk, &derived.InterChunk)
 	a.putSketches(attributes, analyzer)
-	putEstimated(attributes, derived)
+	a.putEstimated(attributes, derived)
 	putStandard(attributes, observed)
 }
 
@@ -115,8 +168,11 @@ func putText(attributes pcommon.Map, name, text string) {
 }
 
 func putCounts(attributes pcommon.Map, derived *latency.Latency) {
-	if derived.Measures[latency.StallDuration].Known {
+	if derived.Measures[latency.StallDuration].Known && derived.StallCount > 0 {
 		attributes.PutInt(names.StallCount, derived.StallCount)
+	}
+	if derived.StalledAtEnd {
+		attributes.PutBool(names.StalledAtEnd, true)
 	}
 	if derived.ChunkCount.Known {
 		attributes.PutInt(names.ChunkCount, derived.ChunkCount.Value)
@@ -134,8 +190,8 @@ func putCounts(attributes pcommon.Map, derived *latency.Latency) {
 
 func putDistribution(attributes pcommon.Map, name *distribution, d *latency.Distribution) {
 	for statistic, m := range d {
-		if m.Known {
-			attributes.PutDouble(name.statistics[statistic], m.Value)
+		if m.Known && name.statistics[statistic] != "" {
+			attributes.PutDouble(name.statistics[statistic], toNanosecond(m.Value))
 		}
 	}
 }
@@ -147,9 +203,11 @@ func (a *annotator) putSketches(attributes pcommon.Map, analyzer *latency.Analyz
 	if tokens.Count() == 0 {
 		return
 	}
-	a.putSketch(attributes, interToken.sketch, tokens)
-	if chunks != tokens {
-		a.putSketch(attributes, interChunk.sketch, chunks)
+	if a.interToken.sketch != "" {
+		a.putSketch(attributes, a.interToken.sketch, tokens)
+	}
+	if a.interChunk.sketch != "" && chunks != tokens {
+		a.putSketch(attributes, a.interChunk.sketch, chunks)
 	}
 }
 
@@ -158,23 +216,23 @@ func (a *annotator) putSketch(attributes pcommon.Map, name string, s *sketch.Ske
 	attributes.PutEmptyBytes(name).FromRaw(a.encoded)
 }
 
-// putEstimated lists the attributes that are estimates or bounds.
-func putEstimated(attributes pcommon.Map, derived *latency.Latency) {
+// putEstimated lists the written attributes that are estimates or bounds.
+func (a *annotator) putEstimated(attributes pcommon.Map, derived *latency.Latency) {
 	var listed [int(latency.NumQuantities) + 3]string
 	estimated := listed[:0]
 	for quantity, m := range derived.Measures {
-		if m.Known && m.Estimated {
-			estimated = append(estimated, measureNames[quantity])
+		if m.Estimated && a.writes(latency.Quantity(quantity), derived) {
+			estimated = append(estimated, a.measures[quantity])
 		}
 	}
-	if stalls := derived.Measures[latency.StallDuration]; stalls.Known && stalls.Estimated {
+	if derived.Measures[latency.StallDuration].Estimated && a.writes(latency.StallDuration, derived) {
 		estimated = append(estimated, names.StallCount)
 	}
-	if derived.InterToken[latency.Mean].Estimated {
-		estimated = append(estimated, interToken.name)
+	if derived.InterToken[latency.Mean].Estimated && a.interToken.writes(&derived.InterToken) {
+		estimated = append(estimated, a.interToken.name)
 	}
-	if derived.InterChunk[latency.Mean].Estimated {
-		estimated = append(estimated, interChunk.name)
+	if derived.InterChunk[latency.Mean].Estimated && a.interChunk.writes(&derived.InterChunk) {
+		estimated = append(estimated, a.interChunk.name)
 	}
 	if len(estimated) == 0 {
 		return

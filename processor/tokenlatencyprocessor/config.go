@@ -33,6 +33,12 @@ type Config struct {
 	// Timeline is "drop" to remove tokenpulse.timeline from a span once it is read, or "keep" to
 	// leave it, at about three bytes per token.
 	Timeline string `mapstructure:"timeline"`
+	// Detail is "standard" to write the numbers that token_sli's default metrics and the SLOs of this
+	// processor need, or "full" to write every number.
+	Detail string `mapstructure:"detail"`
+	// Distribution is "keep" to write the sketches that token_sli merges, or "drop" for pipelines that
+	// only store traces.
+	Distribution string `mapstructure:"distribution"`
 	// TrustAnnotations keeps the numbers and verdicts that a token_latency processor in another
 	// Collector wrote on a span. If false, they are removed from every span before it is read, because
 	// a sender may have forged them.
@@ -78,6 +84,8 @@ var (
 func createDefaultConfig() *Config {
 	return &Config{
 		Timeline:         timelineDrop,
+		Detail:           detailStandard,
+		Distribution:     distributionKeep,
 		TrustAnnotations: true,
 		StallThreshold:   500 * time.Millisecond,
 		TPOTDenominator:  "standard",
@@ -111,6 +119,9 @@ const maxSLOs = 64
 func (c *Config) Validate() error {
 	var errs problems.List
 	errs.Unless(c.Timeline == timelineKeep || c.Timeline == timelineDrop, "timeline is %q; valid values: %s, %s", c.Timeline, timelineKeep, timelineDrop)
+	errs.Unless(c.Detail == detailStandard || c.Detail == detailFull, "detail is %q; valid values: %s, %s", c.Detail, detailStandard, detailFull)
+	errs.Unless(c.Distribution == distributionKeep || c.Distribution == distributionDrop,
+		"distribution is %q; valid values: %s, %s", c.Distribution, distributionKeep, distributionDrop)
 	errs.Unless(c.StallThreshold >= minDuration, "stall_threshold is %s; use at least %s, with a unit, such as 500ms", c.StallThreshold, minDuration)
 	_, known := denominators[c.TPOTDenominator]
 	errs.Unless(known, "tpot_denominator is %q; valid values: standard, after_first_chunk", c.TPOTDenominator)

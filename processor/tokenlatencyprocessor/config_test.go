@@ -26,19 +26,19 @@ func load(tb testing.TB, settings map[string]any) (*Config, error) {
 func TestConfig_Default(t *testing.T) {
 	cfg, err := load(t, nil)
 	require.NoError(t, err)
-	require.Equal(t, &Config{Timeline: "drop", TrustAnnotations: true, StallThreshold: 500 * time.Millisecond, TPOTDenominator: "standard"}, cfg)
+	require.Equal(t, &Config{Timeline: "drop", Detail: "standard", Distribution: "keep", TrustAnnotations: true, StallThreshold: 500 * time.Millisecond, TPOTDenominator: "standard"}, cfg)
 	require.Equal(t, latency.Options{StallThreshold: 500 * time.Millisecond, Denominator: latency.AllButFirst}, cfg.options())
 }
 
 func TestConfig_EverySetting(t *testing.T) {
 	cfg, err := load(t, map[string]any{
-		"timeline": "keep", "trust_annotations": false, "stall_threshold": "1s", "tpot_denominator": "after_first_chunk",
+		"timeline": "keep", "detail": "full", "distribution": "drop", "trust_annotations": false, "stall_threshold": "1s", "tpot_denominator": "after_first_chunk",
 		"phases": true, "join": true, "roll_up": true,
 		"fluidity": map[string]any{"time_to_first_token": "2s", "time_per_output_token": "50ms"},
 	})
 	require.NoError(t, err)
 	require.Equal(t, &Config{
-		Timeline: "keep", StallThreshold: time.Second, TPOTDenominator: "after_first_chunk",
+		Timeline: "keep", Detail: "full", Distribution: "drop", StallThreshold: time.Second, TPOTDenominator: "after_first_chunk",
 		Phases: true, Join: true, RollUp: true,
 		Fluidity: configoptional.Some(FluidityConfig{TimeToFirstToken: 2 * time.Second, TimePerOutputToken: 50 * time.Millisecond}),
 	}, cfg)
@@ -55,6 +55,12 @@ func TestConfig_Invalid(t *testing.T) {
 	}{
 		"unknown timeline": {
 			map[string]any{"timeline": "Keep"}, `timeline is "Keep"; valid values: keep, drop`,
+		},
+		"unknown detail": {
+			map[string]any{"detail": "all"}, `detail is "all"; valid values: standard, full`,
+		},
+		"unknown distribution": {
+			map[string]any{"distribution": "yes"}, `distribution is "yes"; valid values: keep, drop`,
 		},
 		"stall threshold without a unit": {
 			map[string]any{"stall_threshold": 500}, "stall_threshold is 500ns; use at least 100µs, with a unit, such as 500ms",

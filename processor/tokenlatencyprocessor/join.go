@@ -61,6 +61,7 @@ func (t *tree) join(counts *tally) {
 		}
 		counts.joined++
 		fillFromEngine(t.nodes[i].span.Attributes(), engines[e], counts)
+		t.updateDecodeShare(t.nodes[i].span.Attributes())
 	}
 }
 
@@ -113,13 +114,21 @@ func fillFromEngine(attributes pcommon.Map, engine *engineTimes, counts *tally) 
 			putMeasure(attributes, name, phase)
 		}
 	}
+	putNetwork(attributes, measured(attributes, names.TimeToFirstToken), engine.firstToken, counts)
+}
+
+// updateDecodeShare writes the decode share of the joined phases. With `detail: standard` it only
+// replaces one that the span already has.
+func (t *tree) updateDecodeShare(attributes pcommon.Map) {
+	if _, written := attributes.Get(names.DecodeShare); !written && !t.writesDecodeShare {
+		return
+	}
 	prefill, decode := measured(attributes, names.PrefillDuration), measured(attributes, names.DecodeDuration)
 	if sum := prefill.Value + decode.Value; prefill.Known && decode.Known && sum > 0 {
 		putMeasure(attributes, names.DecodeShare, latency.Measure{
 			Value: decode.Value / sum, Known: true, Estimated: prefill.Estimated || decode.Estimated,
 		})
 	}
-	putNetwork(attributes, measured(attributes, names.TimeToFirstToken), engine.firstToken, counts)
 }
 
 // putNetwork writes how much longer the first token took at the client than at the engine. The
@@ -131,7 +140,7 @@ func putNetwork(attributes pcommon.Map, client, engine latency.Measure, counts *
 		counts.rejected[latency.Negative]++
 	default:
 		putMeasure(attributes, names.NetworkDuration, latency.Measure{
-			Value: client.Value - engine.Value, Known: true, Estimated: client.Estimated || engine.Estimated,
+			Value: toNanosecond(client.Value - engine.Value), Known: true, Estimated: client.Estimated || engine.Estimated,
 		})
 	}
 }

@@ -54,6 +54,7 @@ type annotated struct{ attributes pcommon.Map }
 func annotateCall(t *testing.T, c call) annotated {
 	t.Helper()
 	cfg := createDefaultConfig()
+	cfg.Detail = detailFull
 	if c.deadlines != nil {
 		cfg.Fluidity = configoptional.Some(*c.deadlines)
 	}

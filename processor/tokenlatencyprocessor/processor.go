@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
@@ -52,7 +53,8 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 		workers: sync.Pool{New: func() any {
 			return &worker{
 				analyzer:  latency.NewAnalyzer(options),
-				annotator: annotator{dropTimeline: cfg.Timeline == timelineDrop, sources: sources},
+				annotator: newAnnotator(cfg, sources),
+				tree:      tree{writesDecodeShare: cfg.writes(names.DecodeShare)},
 				tally:     newTally(),
 			}
 		}},

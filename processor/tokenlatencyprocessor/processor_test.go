@@ -107,7 +107,7 @@ func TestProcessor_RemovesDerivedAttributesOfOthers(t *testing.T) {
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 	require.Equal(t, map[string]any{
 		names.Source: "token_stream", names.Vantage: "server", names.Outcome: "error",
-		names.RequestDuration: 1.0, names.RequestTokenRate: 0.0, names.ChunkCount: int64(0),
+		names.RequestDuration: 1.0, names.ChunkCount: int64(0),
 		"tokenpulse.slo.met": "verdict of another processor", "mine": "kept",
 	}, onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw())
 }

@@ -174,6 +174,7 @@ func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
 		counts.rejected[latency.LongerThanRequest]++
 		return
 	}
+	first.Value = toNanosecond(first.Value)
 	putMeasure(root.Attributes(), names.TraceTimeToAnswer, first)
 }
 

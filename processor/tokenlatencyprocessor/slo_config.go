@@ -20,13 +20,15 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// SLOConfig is a service level objective on single requests: an indicator and its upper threshold.
+// SLOConfig is a service level objective on single requests: an indicator and its upper threshold, or
+// the outcome.
 // Attributes are looked up on the span, then on its resource.
 type SLOConfig struct {
 	// Name identifies the SLO in verdicts. "all" is reserved for all SLOs together.
 	Name string `mapstructure:"name"`
 	// Indicator is an attribute of this processor without the prefix "tokenpulse.", such as
-	// time_per_output_token or inter_token_latency.p99.
+	// time_per_output_token or inter_token_latency.p99. The indicator outcome has no threshold: a
+	// success is good, a cancelled request is not eligible, and all others are bad.
 	Indicator string `mapstructure:"indicator"`
 	// Threshold is the largest good value: a duration with its unit, such as 50ms, or a number if
 	// the indicator is a count or a share.
@@ -85,6 +87,9 @@ func (c *SLOConfig) Validate() error {
 
 func (c *SLOConfig) validateIndicator() error {
 	name := names.Prefix + c.Indicator
+	if name == names.Outcome {
+		return c.validateNoThreshold()
+	}
 	if other := higherIsBetter[name]; other != "" {
 		return fmt.Errorf("indicator %q cannot have an upper threshold, because higher is better; use %s", c.Indicator, other)
 	}
@@ -97,8 +102,17 @@ func (c *SLOConfig) validateIndicator() error {
 }
 
 func indicatorNames() string {
-	all := strings.Join(slices.Sorted(maps.Keys(indicators)), ", ")
-	return strings.ReplaceAll(all, names.Prefix, "")
+	all := append(slices.Collect(maps.Keys(indicators)), names.Outcome)
+	slices.Sort(all)
+	return strings.ReplaceAll(strings.Join(all, ", "), names.Prefix, "")
+}
+
+// validateNoThreshold reports the settings that the outcome does not have.
+func (c *SLOConfig) validateNoThreshold() error {
+	var errs problems.List
+	errs.Unless(c.Threshold == nil, "threshold is %v, but %s has none: a success is good; remove threshold", c.Threshold, c.Indicator)
+	errs.Unless(c.ThresholdAttribute == "", "threshold_attribute is %q, but %s has no threshold; remove threshold_attribute", c.ThresholdAttribute, c.Indicator)
+	return errors.Join(errs...)
 }
 
 // threshold returns the threshold in the indicator's unit.
@@ -118,6 +132,10 @@ func (c *SLOConfig) threshold(inSeconds bool) (float64, error) {
 	switch {
 	case value > 0 && value <= maxNumber:
 		return value, nil
+	case c.Threshold == nil && inSeconds:
+		return 0, fmt.Errorf("threshold is missing; %s needs a positive duration with a unit, such as 50ms", c.Indicator)
+	case c.Threshold == nil:
+		return 0, fmt.Errorf("threshold is missing; %s needs a positive number", c.Indicator)
 	case inSeconds:
 		return 0, fmt.Errorf("threshold is %v; %s needs a positive duration with a unit, such as 50ms", c.Threshold, c.Indicator)
 	default:

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -19,8 +20,8 @@ import (
 // rule is an SLOConfig, ready to judge requests.
 type rule struct {
 	name               string
-	indicator          string // an attribute
-	threshold          float64
+	indicator          string  // an attribute
+	threshold          float64 // 0 for the outcome, which has none
 	thresholdAttribute string
 	matchers           []matcher
 }
@@ -38,11 +39,13 @@ func newRules(configs []SLOConfig) ([]rule, error) {
 	for i := range configs {
 		c := &configs[i]
 		indicator := names.Prefix + c.Indicator
-		threshold, err := c.threshold(indicators[indicator])
-		if err != nil {
-			return nil, err
+		r := rule{name: c.Name, indicator: indicator, thresholdAttribute: c.ThresholdAttribute}
+		if indicator != names.Outcome {
+			var err error
+			if r.threshold, err = c.threshold(indicators[indicator]); err != nil {
+				return nil, err
+			}
 		}
-		r := rule{name: c.Name, indicator: indicator, threshold: threshold, thresholdAttribute: c.ThresholdAttribute}
 		for _, name := range slices.Sorted(maps.Keys(c.Match)) {
 			r.matchers = append(r.matchers, matcher{attribute: name, equals: c.Match[name]})
 		}
@@ -60,8 +63,25 @@ func newRules(configs []SLOConfig) ([]rule, error) {
 
 // judge returns the verdict on a request that the SLO applies to.
 func (r *rule) judge(attributes pcommon.Map, threshold float64) slo.Verdict {
-	value := measured(attributes, r.indicator)
-	return slo.Judge(value.Value, threshold, value.Known, text(attributes, names.Outcome) == names.OutcomeSuccess)
+	outcome := text(attributes, names.Outcome)
+	if r.indicator == names.Outcome {
+		return slo.JudgeOutcome(outcome)
+	}
+	value := indicated(attributes, r.indicator)
+	return slo.Judge(value.Value, threshold, value.Known, outcome == names.OutcomeSuccess)
+}
+
+// indicated returns the value of an indicator. Stalls and anomalies are not written when there are
+// none: their value is then 0, if there were chunks that could have shown one.
+func indicated(attributes pcommon.Map, indicator string) latency.Measure {
+	value := measured(attributes, indicator)
+	switch indicator {
+	case names.StallCount, names.StallDuration:
+		value.Known = value.Known || measured(attributes, names.ChunkCount).Value > 1
+	case names.ClockAnomalies:
+		value.Known = true
+	}
+	return value
 }
 
 // applies reports whether the request matches every condition.

@@ -49,6 +49,7 @@ var (
 // Every stream starts at 0 and ends after a second.
 func TestVerdict_OfOneRequest(t *testing.T) {
 	tpot := map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms"}
+	availability := map[string]any{"name": "availability", "indicator": "outcome"}
 	with := func(slo map[string]any, key string, value any) map[string]any {
 		changed := maps.Clone(slo)
 		changed[key] = value
@@ -108,6 +109,14 @@ func TestVerdict_OfOneRequest(t *testing.T) {
 		},
 		"cut by something else": {
 			[]map[string]any{tpot}, nil, map[string]any{names.Outcome: "incomplete", names.Cut: "other"}, nil, false, bad("tpot"),
+		},
+		"outcome of a success":            {[]map[string]any{availability}, []int64{100, 120}, nil, nil, false, good("availability")},
+		"outcome of an error":             {[]map[string]any{availability}, []int64{100, 120}, nil, nil, true, bad("availability")},
+		"outcome of an empty stream":      {[]map[string]any{availability}, nil, nil, nil, false, bad("availability")},
+		"outcome of an incomplete stream": {[]map[string]any{availability}, []int64{100}, map[string]any{names.Outcome: "incomplete"}, nil, false, bad("availability")},
+		"outcome of a cancelled request":  {[]map[string]any{availability}, []int64{100}, map[string]any{names.Outcome: "cancelled"}, nil, false, ineligible("availability")},
+		"outcome of a stream that the Collector cut": {
+			[]map[string]any{availability}, []int64{100}, map[string]any{names.Outcome: "incomplete", names.Cut: "collector"}, nil, false, ineligible("availability"),
 		},
 		"another operation does not match": {
 			[]map[string]any{with(tpot, "match", map[string]any{"gen_ai.operation.name": "chat"})},
@@ -201,6 +210,39 @@ func TestVerdict_OfOneRequest(t *testing.T) {
 	}
 }
 
+// An outcome has no threshold, so the entry that keeps the lists parallel is empty.
+func TestVerdict_BreachOfTheOutcomeHasNoThreshold(t *testing.T) {
+	traces, spans := newSpans()
+	addStream(spans, 100, 200).Status().SetCode(ptrace.StatusCodeError)
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), judging(t,
+		map[string]any{"name": "availability", "indicator": "outcome"},
+		map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms"},
+	))
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	breached := onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw()
+	require.Equal(t, []any{"availability", "tpot"}, breached[names.SLOBreached])
+	require.Equal(t, []any{"outcome", "time_per_output_token"}, breached[names.SLOBreachedIndicator])
+	require.Equal(t, []any{nil, 0.05}, breached[names.SLOBreachedThreshold])
+}
+
+// A stream starts at 0, has its last token at 200 ms and ends at 1 s.
+func TestStalledAtEnd_IsWrittenOnlyWhenTheClientGaveUp(t *testing.T) {
+	for outcome, stalled := range map[string]any{"cancelled": true, "success": nil, "error": nil, "incomplete": nil} {
+		traces, spans := newSpans()
+		span := addStream(spans, 100, 200)
+		span.Attributes().PutStr(names.Outcome, outcome)
+		span.Attributes().PutBool(names.StalledAtEnd, true) // forged
+		p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+		require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+		written := onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw()
+		require.Equal(t, stalled, written[names.StalledAtEnd], outcome)
+		if stalled == true {
+			require.EqualValues(t, 1, written[names.StallCount])
+			require.InDelta(t, 0.8, written[names.StallDuration], 1e-12)
+		}
+	}
+}
+
 // A time per output token equal to the threshold is good: rounding must not push it over.
 func TestVerdict_AtThresholdIsGood(t *testing.T) {
 	for _, milliseconds := range []int64{1, 3, 7, 11, 23, 49, 50, 51, 333} {
@@ -253,13 +295,23 @@ func TestConfig_InvalidSLOs(t *testing.T) {
 		slos    []any
 		message string
 	}{
-		"no name":                  {[]any{valid("name", "")}, "slos::0: name is missing; give the SLO a name, such as chat-tpot"},
-		"reserved name":            {[]any{valid("name", "all")}, `slos::0: name "all" is reserved for all SLOs together; choose another`},
-		"duplicate name":           {[]any{valid("name", "a"), valid("name", "b"), valid("name", "a")}, `slos::0 and slos::2 are both named "a"; names must be unique`},
-		"unknown indicator":        {[]any{valid("indicator", "tpot")}, `unknown indicator "tpot"; valid indicators: chunk.count, clock.anomalies, decode.duration`},
-		"no indicator":             {[]any{valid("indicator", "")}, `unknown indicator ""; valid indicators:`},
-		"higher is better":         {[]any{valid("indicator", "output_token_rate")}, `indicator "output_token_rate" cannot have an upper threshold, because higher is better; use time_per_output_token`},
-		"no threshold":             {[]any{valid("threshold", nil)}, "needs a positive duration with a unit, such as 50ms"},
+		"no name":           {[]any{valid("name", "")}, "slos::0: name is missing; give the SLO a name, such as chat-tpot"},
+		"reserved name":     {[]any{valid("name", "all")}, `slos::0: name "all" is reserved for all SLOs together; choose another`},
+		"duplicate name":    {[]any{valid("name", "a"), valid("name", "b"), valid("name", "a")}, `slos::0 and slos::2 are both named "a"; names must be unique`},
+		"unknown indicator": {[]any{valid("indicator", "tpot")}, `unknown indicator "tpot"; valid indicators: chunk.count, clock.anomalies, decode.duration`},
+		"no indicator":      {[]any{valid("indicator", "")}, `unknown indicator ""; valid indicators:`},
+		"higher is better":  {[]any{valid("indicator", "output_token_rate")}, `indicator "output_token_rate" cannot have an upper threshold, because higher is better; use time_per_output_token`},
+		"no threshold":      {[]any{valid("threshold", nil)}, "threshold is missing; time_per_output_token needs a positive duration with a unit, such as 50ms"},
+		"no threshold of a count": {
+			[]any{map[string]any{"name": "stalls", "indicator": "stall.count"}}, "threshold is missing; stall.count needs a positive number",
+		},
+		"threshold of the outcome": {
+			[]any{map[string]any{"name": "availability", "indicator": "outcome", "threshold": 1}}, "threshold is 1, but outcome has none: a success is good; remove threshold",
+		},
+		"threshold attribute of the outcome": {
+			[]any{map[string]any{"name": "availability", "indicator": "outcome", "threshold_attribute": "tenant.outcome"}},
+			`threshold_attribute is "tenant.outcome", but outcome has no threshold; remove threshold_attribute`,
+		},
 		"threshold of 0":           {[]any{valid("threshold", "0s")}, "threshold is 0s; time_per_output_token needs a positive duration"},
 		"negative threshold":       {[]any{valid("threshold", "-5ms")}, "threshold is -5ms"},
 		"threshold without a unit": {[]any{valid("threshold", 50)}, "threshold is 50; time_per_output_token needs a positive duration"},

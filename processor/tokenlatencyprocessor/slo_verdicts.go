@@ -19,12 +19,15 @@ var verdictNames = [slo.Verdicts]string{slo.NotEligible: names.SLONotEligible, s
 var breachedNames = [...]string{names.SLOBreached, names.SLOBreachedIndicator, names.SLOBreachedThreshold}
 
 // putVerdict adds an SLO to the list of its verdict. For a breach it also adds the indicator and the
-// threshold.
+// threshold, which is empty for the outcome.
 func putVerdict(attributes pcommon.Map, verdict slo.Verdict, r *rule, threshold float64) {
 	list(attributes, verdictNames[verdict]).AppendEmpty().SetStr(r.name)
 	if verdict == slo.Bad {
 		list(attributes, names.SLOBreachedIndicator).AppendEmpty().SetStr(strings.TrimPrefix(r.indicator, names.Prefix))
-		list(attributes, names.SLOBreachedThreshold).AppendEmpty().SetDouble(threshold)
+		entry := list(attributes, names.SLOBreachedThreshold).AppendEmpty()
+		if r.indicator != names.Outcome {
+			entry.SetDouble(threshold)
+		}
 	}
 }
 

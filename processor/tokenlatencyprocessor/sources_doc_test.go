@@ -118,7 +118,9 @@ func summariesOf(t *testing.T, folder string) []summary {
 	for _, span := range spansOf(traces) {
 		packTimeline(t, span.Attributes())
 	}
-	p, sink := newProcessor(t, processortest.NewNopSettings(typ), readConfig(t, filepath.Join("testdata", folder)))
+	cfg := readConfig(t, filepath.Join("testdata", folder))
+	cfg.Detail = detailFull
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 	var all []summary
 	for _, span := range spansOf(sink.AllTraces()[0]) {

@@ -103,7 +103,7 @@ func allSpans(traces ptrace.Traces) (all []ptrace.Span) {
 
 func joining() *Config {
 	cfg := createDefaultConfig()
-	cfg.Join = true
+	cfg.Join, cfg.Detail = true, detailFull
 	return cfg
 }
 
@@ -153,6 +153,22 @@ func TestJoin_AddsPhasesAndNetworkToClient(t *testing.T) {
 	require.Equal(t, []any{"time_per_output_token", "output_token_rate"}, estimatesOf(spans[1]))
 	requireNumbers(t, map[string]float64{names.NetworkDuration: -1, names.TimePerOutputToken: -1}, spans[3])
 	requireNumbers(t, map[string]float64{names.QueueDuration: -1}, spans[2])
+}
+
+// A Collector at the edge may write every number, and the one that joins only the standard ones.
+func TestJoin_WithStandardDetailOnlyUpdatesTheDecodeShare(t *testing.T) {
+	for detail, share := range map[string]float64{detailFull: 0.7 / 0.79, detailStandard: -1} {
+		traces := traceOf(t,
+			clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2, names.GenAIOutputTokens: 11}),
+			engineSpan(2, 1, 20, 900, phasesOfEngine))
+		cfg := createDefaultConfig()
+		cfg.Detail = detail
+		edge, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
+		require.NoError(t, edge.ConsumeTraces(t.Context(), traces))
+		standard := joining()
+		standard.Detail = detailStandard
+		requireNumbers(t, map[string]float64{names.DecodeShare: share}, processTrace(t, standard, sink.AllTraces()[0])[1])
+	}
 }
 
 func TestJoin_ByShapeOfTrace(t *testing.T) {

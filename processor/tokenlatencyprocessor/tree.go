@@ -18,6 +18,8 @@ type tree struct {
 	calls []int // the nodes that are model calls
 	roots map[pcommon.TraceID]int
 	steps int // taken by walks; tests check that they grow with the spans only
+
+	writesDecodeShare bool // join adds it to spans
 }
 
 type node struct {
@@ -132,7 +134,7 @@ func isAgent(attributes pcommon.Map) bool {
 func (t *tree) reset() {
 	const maxKept = 10_000
 	if len(t.nodes) > maxKept {
-		*t = tree{}
+		*t = tree{writesDecodeShare: t.writesDecodeShare}
 		return
 	}
 	clear(t.nodes)

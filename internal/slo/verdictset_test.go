@@ -1,0 +1,59 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package slo
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// The table is the rule for `all` in docs/definitions.md, case by case.
+func TestVerdictSet_All(t *testing.T) {
+	for situation, test := range map[string]struct {
+		slos   []string
+		ending Ending
+		want   Verdict
+	}{
+		"finished, every SLO met":                {[]string{"ga", "gb"}, Finished, Good},
+		"finished, one SLO breached":             {[]string{"ga", "bb"}, Finished, Bad},
+		"finished, one SLO not eligible":         {[]string{"ga", "nb"}, Finished, Good},
+		"finished, no SLO eligible":              {[]string{"na", "nb"}, Finished, NotEligible},
+		"failed, every SLO met":                  {[]string{"ga"}, Failed, Bad},
+		"failed, no SLO eligible":                {[]string{"na"}, Failed, Bad},
+		"cut by the Collector":                   {[]string{"na"}, Cut, NotEligible},
+		"cut by the Collector, a breach claimed": {[]string{"ba"}, Cut, NotEligible},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			s := verdicts(test.slos...)
+			s.End(test.ending)
+			for slo, verdict := range s.All {
+				require.Equal(t, names.SLOAll, slo)
+				require.Equal(t, test.want, verdict)
+				break
+			}
+		})
+	}
+}
+
+func TestVerdictSet_NoSLOGivesNoVerdictOnAll(t *testing.T) {
+	var s VerdictSet
+	s.End(Failed)
+	for slo := range s.All {
+		t.Errorf("a verdict on %s although no SLO applies", slo)
+	}
+	require.True(t, s.Empty())
+}
+
+func TestVerdictSet_ResetForgetsTheEnding(t *testing.T) {
+	s := verdicts("ga")
+	s.End(Failed)
+	s.Reset()
+	s.Add("a", Good)
+	for _, verdict := range s.All {
+		require.Equal(t, Good, verdict)
+	}
+}

@@ -1,0 +1,101 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package spanreader
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+// readOne returns the only request of a span of one second.
+func readOne(t *testing.T, attributes map[string]any) series.Request {
+	t.Helper()
+	traces := spans(t, attributes)
+	span := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+	span.SetStartTimestamp(1e9)
+	span.SetEndTimestamp(2e9)
+	var read series.Request
+	tally := Read(traces, &Options{}, time.Now(), func(r *series.Request) series.Recorded {
+		read = *r
+		return series.Recorded{}
+	})
+	require.EqualValues(t, 1, tally.Requests)
+	require.Equal(t, [Reasons]int64{}, tally.Rejected)
+	return read
+}
+
+// The processor does not write zero stalls, but the counters of a series start with its
+// first stream: an increase from nothing to 1 is invisible to Prometheus.
+func TestRead_StallsAreZeroUnlessWritten(t *testing.T) {
+	for situation, test := range map[string]struct {
+		span  map[string]any
+		want  float64
+		known bool
+	}{
+		"several chunks":        {map[string]any{"tokenpulse.chunk.count": 2}, 0, true},
+		"one chunk":             {map[string]any{"tokenpulse.chunk.count": 1}, 0, false},
+		"chunks not observed":   {nil, 0, false},
+		"stalls":                {map[string]any{"tokenpulse.chunk.count": 2, "tokenpulse.stall.count": 1, "tokenpulse.stall.duration": 1}, 1, true},
+		"a stall after a chunk": {map[string]any{"tokenpulse.chunk.count": 1, "tokenpulse.stall.count": 1, "tokenpulse.stall.duration": 1}, 1, true},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			attributes := map[string]any{"tokenpulse.outcome": "success"}
+			maps.Copy(attributes, test.span)
+			r := readOne(t, attributes)
+			for _, c := range []series.Count{series.Stalls, series.StallSeconds} {
+				n, known := r.Count(c)
+				require.Equal(t, test.known, known)
+				require.InDelta(t, test.want, n, 0)
+			}
+		})
+	}
+}
+
+func TestRead_OutputTokenRateFollowsFromTimePerOutputToken(t *testing.T) {
+	for situation, test := range map[string]struct {
+		span map[string]any
+		want float64 // 0: missing
+	}{
+		"not written":                   {map[string]any{"tokenpulse.time_per_output_token": 0.02}, 50},
+		"written":                       {map[string]any{"tokenpulse.time_per_output_token": 0.02, "tokenpulse.output_token_rate": 51.0}, 51},
+		"no time per output token":      {map[string]any{"tokenpulse.outcome": "success"}, 0},
+		"time per output token of zero": {map[string]any{"tokenpulse.time_per_output_token": 0.0}, 0},
+		"an implausible rate":           {map[string]any{"tokenpulse.time_per_output_token": 1e-12}, 0},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			r := readOne(t, test.span)
+			rate, known := r.Value(series.OutputTokenRate)
+			require.Equal(t, test.want > 0, known)
+			require.InDelta(t, test.want, rate, 1e-12)
+		})
+	}
+}
+
+// A standard span does not say whether its chunks held one token each, so its token gaps
+// must not pass for chunk gaps.
+func TestRead_ChunkGapsNeedASpanOfFullDetail(t *testing.T) {
+	tokens, chunks := sketchOf(0.02, 3), sketchOf(0.06, 1)
+	for situation, test := range map[string]struct {
+		span map[string]any
+		want []byte
+	}{
+		"standard":                          {map[string]any{}, nil},
+		"full, one token in each chunk":     {map[string]any{"tokenpulse.inter_chunk_latency.max": 0.02}, tokens},
+		"full, several tokens in a chunk":   {map[string]any{"tokenpulse.inter_chunk_latency.max": 0.06, "tokenpulse.inter_chunk_latency.sketch": chunks}, chunks},
+		"full, all chunks at once":          {map[string]any{"tokenpulse.inter_chunk_latency.max": 0.0}, tokens},
+		"standard, an SLO of the chunk p99": {map[string]any{"tokenpulse.inter_chunk_latency.sketch": chunks}, chunks},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			test.span["tokenpulse.inter_token_latency.sketch"] = tokens
+			r := readOne(t, test.span)
+			require.Equal(t, tokens, r.Distribution(series.InterTokenLatency).Sketch)
+			require.Equal(t, test.want, r.Distribution(series.InterChunkLatency).Sketch)
+		})
+	}
+}

@@ -1,0 +1,60 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenlatencyprocessor
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// Values of Config.Detail.
+const (
+	detailStandard = "standard"
+	detailFull     = "full"
+)
+
+// Values of Config.Distribution.
+const (
+	distributionKeep = "keep"
+	distributionDrop = "drop"
+)
+
+// isFullOnly reports whether an attribute is left out with `detail: standard`. These numbers follow
+// from others, or are shown by metrics that token_sli does not enable by default.
+func isFullOnly(name string) bool {
+	return name == names.DecodeShare || name == names.OutputTokenRate || name == names.RequestTokenRate ||
+		name == names.InterTokenLatency+names.SuffixMean ||
+		name == interChunk.sketch || slices.Contains(interChunk.statistics[:], name)
+}
+
+// writes reports whether the attribute is written. SLOs of this processor get the attributes that
+// they need. token_sli falls back to the inter-token sketch where a span has inter-chunk statistics
+// and no inter-chunk sketch, so the statistics that an SLO needs come with the sketch.
+func (c *Config) writes(name string) bool {
+	switch {
+	case c.Distribution == distributionDrop && (name == interToken.sketch || name == interChunk.sketch):
+		return false
+	case c.Detail == detailFull || !isFullOnly(name):
+		return true
+	case name == interChunk.sketch:
+		return slices.ContainsFunc(interChunk.statistics[:], c.judges)
+	default:
+		return c.judges(name)
+	}
+}
+
+// judges reports whether an SLO reads the attribute.
+func (c *Config) judges(name string) bool {
+	return slices.ContainsFunc(c.SLOs, func(s SLOConfig) bool {
+		_, matched := s.Match[name]
+		_, matchedByPattern := s.MatchRegexp[name]
+		return names.Prefix+s.Indicator == name || s.ThresholdAttribute == name || matched || matchedByPattern
+	})
+}
+
+// toNanosecond rounds seconds to the nanosecond. Longer fractions are noise of the division, and cost
+// up to 20 characters in JSON.
+func toNanosecond(seconds float64) float64 { return math.Round(seconds*1e9) / 1e9 }
