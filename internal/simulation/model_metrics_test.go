@@ -163,6 +163,7 @@ func valuesOf(k seriesKey, c *content, outcome string, cut bool) map[string]floa
 // measures are the latencies of one request, in seconds.
 type measures struct {
 	ttft, tpot, decode, duration float64
+	waited                       float64 // from the last token to the end
 	ttftKnown, tpotKnown         bool
 	gaps                         int // samples of inter-token latency
 	output                       int // tokens
@@ -186,6 +187,9 @@ func measure(c *content) (m measures) {
 		}
 	}
 	m.duration = seconds(end - c.start)
+	if len(all) > 0 {
+		m.waited = seconds(end - all[len(all)-1].at)
+	}
 	if len(all) > 1 && m.output > 1 {
 		m.tpotKnown, m.tpot = true, m.decode/float64(m.output-1)
 	}
@@ -212,6 +216,10 @@ func verdictsOf(c *content, outcome string, cut bool) map[string]string {
 		"tpot": judge(m.tpotKnown, m.tpot, tpotThreshold),
 	}
 	switch {
+	case cut:
+		v["all"] = "not_eligible"
+	case outcome == "error", outcome == "incomplete", outcome == "cancelled" && m.waited > stallThreshold.Seconds():
+		v["all"] = "bad"
 	case v["ttft"] == "bad", v["tpot"] == "bad":
 		v["all"] = "bad"
 	case v["ttft"] == "good", v["tpot"] == "good":

@@ -172,11 +172,12 @@ func (w *world) startProcess() error {
 }
 
 const (
-	maxMemoryMiB  = 1
-	ttftThreshold = time.Second
-	tpotThreshold = 50 * time.Millisecond
-	sloTarget     = 0.9
-	budgetWindow  = 720 * time.Hour
+	maxMemoryMiB   = 1
+	ttftThreshold  = time.Second
+	stallThreshold = 500 * time.Millisecond // the default of token_latency
+	tpotThreshold  = 50 * time.Millisecond
+	sloTarget      = 0.9
+	budgetWindow   = 720 * time.Hour
 )
 
 // shared fills the settings that the exporter and the connector share.

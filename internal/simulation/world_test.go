@@ -171,21 +171,22 @@ func (w *world) saved(file string) {
 func (w *world) step(n int) {
 	r := rand.New(rand.NewPCG(w.seed, uint64(n)+1))
 	switch at := r.IntN(100); {
-	case at < 40:
+	case at < 38:
 		w.talk(r)
-	case at < 44 && !w.bulky: // a long line arrives in several pieces
+	case at < 42 && !w.bulky: // a long line arrives in several pieces
 		w.openLive(r)
-	case at < 55:
+	case at < 52:
 		w.useLive(r)
-	case at < 75:
-		w.pass(pick(r, 3*time.Millisecond, 300*time.Millisecond, time.Second, 2*time.Second, 7*time.Second, 20*time.Second, 90*time.Second))
-	case at < 84:
+	case at < 70:
+		w.pass(pick(r, 3*time.Millisecond, 3*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond,
+			time.Second, 2*time.Second, 7*time.Second, 20*time.Second, 90*time.Second))
+	case at < 79:
 		w.change(r)
-	case at < 88:
+	case at < 83:
 		state := pick(r, diskFine, diskFine, diskFull, diskStuck)
 		w.disk.set(state)
 		w.logf("the disk is %v", state)
-	case at < 93:
+	case at < 88:
 		w.releaseOne(r)
 	case at < 96:
 		w.deliverLate(r)
@@ -227,14 +228,17 @@ func (w *world) calm() {
 	w.pass(longestRetry + refusalHold)
 }
 
-// talk lets a client send its next message, or one of its last again.
+// talk lets a client send some of its messages.
 func (w *world) talk(r *rand.Rand) {
 	c := w.clients[r.IntN(len(w.clients))]
 	if len(c.pending) == 0 || len(c.pending) < 4 && chance(r, 60) {
 		w.newStreams(r, c)
 	}
-	i := r.IntN(len(c.pending))
-	w.send(r, c, i)
+	for range 1 + r.IntN(4) {
+		if len(c.pending) > 0 {
+			w.send(r, c, r.IntN(len(c.pending)))
+		}
+	}
 }
 
 // newStreams gives a client messages to send.
@@ -262,7 +266,7 @@ func (w *world) newStreams(r *rand.Rand, c *client) {
 		if chance(r, 10) { // the sender stops
 			continue
 		}
-		for cut < s.events()-2 && chance(r, 50) {
+		for cut < s.events()-2 && chance(r, 70) {
 			to := cut + 1 + r.IntN(s.events()-2-cut)
 			w.newMessage(c, r.IntN(encodings)).parts = []part{{s, cut, to}}
 			cut = to
@@ -321,23 +325,37 @@ func (w *world) send(r *rand.Rand, c *client, i int) {
 		return
 	}
 	fate := r.IntN(100)
+	middle := len(m.parts) == 1 && !m.parts[0].hasStart() && !m.parts[0].hasEnd()
 	switch {
 	case fate < 6:
 		w.logf("%v: lost", m)
 		return
-	case fate < 12 && len(w.late) < 10:
+	case (fate < 12 || middle && fate < 35) && len(w.late) < 10:
 		w.logf("%v: delayed", m)
 		w.late = append(w.late, m)
-		if p := m.parts[0]; len(m.parts) == 1 && !p.hasStart() && !p.hasEnd() {
+		if middle {
 			c.pending = slices.Delete(c.pending, i, i+1) // the client goes on, so it arrives out of order
 		}
 		return
-	case fate < 22 && len(w.late) < 10:
+	case (fate < 22 || middle) && len(w.late) < 10:
 		w.late = append(w.late, m)
 	}
 	f := w.deliver(m)
 	f.resend = fate >= 22 && fate < 32 // the answer is lost
 	w.poll()
+	if middle && chance(r, 60) {
+		w.overtaken(m)
+	}
+}
+
+// overtaken delivers what the network held of a stream after a later message.
+func (w *world) overtaken(by *message) {
+	for i, m := range w.late {
+		if m != by && len(m.parts) == 1 && m.parts[0].id == by.parts[0].id {
+			w.arriveLate(i)
+			return
+		}
+	}
 }
 
 // deliver brings a message to the receiver.
@@ -412,7 +430,10 @@ func (w *world) deliverLate(r *rand.Rand) {
 	if len(w.late) == 0 {
 		return
 	}
-	i := r.IntN(len(w.late))
+	w.arriveLate(r.IntN(len(w.late)))
+}
+
+func (w *world) arriveLate(i int) {
 	m := w.late[i]
 	for _, p := range m.parts {
 		if w.claimed(p.id) {
