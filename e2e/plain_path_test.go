@@ -166,6 +166,8 @@ func requirePlainSpan(t *testing.T, s *plainStream, want plainAnswer, span ptrac
 			require.Equal(t, reported, got.Int(), "%s %s", name, about)
 		}
 	}
+	_, buffered := attributes.Get(names.Buffered)
+	require.Equal(t, want.buffered, buffered, about)
 	var estimated []string
 	if list, ok := attributes.Get(names.Estimated); ok {
 		for _, listed := range list.Slice().All() {

@@ -51,6 +51,7 @@ type plainAnswer struct {
 	// interToken and interChunk hold all samples, in seconds.
 	interToken, interChunk []plainNumber
 	outputTokens           int64 // N
+	buffered               bool
 	estimated              []string
 }
 
@@ -131,11 +132,15 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 			answer.estimated = append(answer.estimated, "decode.share")
 		}
 	}
+	if total := last.at - s.start; decoded && answer.outputTokens >= 16 {
+		decode := (last.at - first.at) / microsecond * microsecond // as the Collector keeps it
+		answer.buffered = 100*decode <= total && decode < (answer.outputTokens-1)*1_000_000
+	}
 	if len(chunks) == 1 {
 		answer.fluidity(settings, first.at-s.start, duration, chunks)
 		return answer
 	}
-	if n := answer.outputTokens; n > 1 && decoded {
+	if n := answer.outputTokens; n > 1 && decoded && !answer.buffered {
 		share := n - 1
 		if settings.afterFirstChunk && first.tokens < n {
 			share = n - first.tokens
@@ -164,6 +169,9 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 	}
 	if put(names.StallDuration, stalled, blur*float64(stalls+doubtful)+seconds(doubted, 1)) {
 		answer.numbers[names.StallCount] = plainNumber{float64(stalls), float64(doubtful)}
+	}
+	if answer.buffered {
+		answer.interToken, answer.interChunk = nil, nil
 	}
 	answer.sumUp(names.InterTokenLatency, answer.interToken, blur)
 	answer.sumUp(names.InterChunkLatency, answer.interChunk, blur)

@@ -19,6 +19,7 @@ const (
 	Vantage   = "tokenpulse.vantage"
 	Outcome   = "tokenpulse.outcome"
 	Estimated = "tokenpulse.estimated"
+	Buffered  = "tokenpulse.stream.buffered"
 
 	TimeToFirstToken       = "tokenpulse.time_to_first_token"
 	TimeToFirstOutputToken = "tokenpulse.time_to_first_output_token"

@@ -56,7 +56,7 @@ func newDistribution(name, sketch string) distribution {
 var derivedNames = func() map[string]bool {
 	derived := map[string]bool{
 		names.StallCount: true, names.ChunkCount: true, names.TokenCount: true, names.TokenCountMismatch: true,
-		names.ClockAnomalies: true, names.Estimated: true,
+		names.ClockAnomalies: true, names.Estimated: true, names.Buffered: true,
 	}
 	for _, name := range measureNames {
 		derived[name] = true
@@ -97,6 +97,9 @@ func (a *annotator) annotate(
 		if m.Known {
 			attributes.PutDouble(measureNames[quantity], m.Value)
 		}
+	}
+	if derived.Buffered {
+		attributes.PutBool(names.Buffered, true)
 	}
 	putCounts(attributes, derived)
 	putDistribution(attributes, &interToken, &derived.InterToken)
