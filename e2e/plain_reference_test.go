@@ -55,6 +55,33 @@ type plainAnswer struct {
 	estimated              []string
 }
 
+// unmeasured lists the missing indicators with the reasons.
+func (a *plainAnswer) unmeasured() (entries []string) {
+	_, hasFirst := a.numbers[names.TimeToFirstToken]
+	_, hasPace := a.numbers[names.TimePerOutputToken]
+	_, decoded := a.numbers[names.DecodeDuration]
+	none := a.numbers[names.ChunkCount].value == 0
+	switch {
+	case hasFirst:
+	case none:
+		entries = append(entries, "time_to_first_token=no_token")
+	default:
+		entries = append(entries, "time_to_first_token=implausible")
+	}
+	switch {
+	case hasPace:
+	case none:
+		entries = append(entries, "time_per_output_token=no_token")
+	case !decoded:
+		entries = append(entries, "time_per_output_token=implausible")
+	case a.buffered:
+		entries = append(entries, "time_per_output_token=buffered")
+	default:
+		entries = append(entries, "time_per_output_token=one_token")
+	}
+	return entries
+}
+
 const microsecond = 1000 // in nanoseconds
 
 // seconds rounds once, to the float64 nearest to the quotient.

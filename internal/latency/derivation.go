@@ -37,6 +37,7 @@ func (d *derivation) derive() {
 	d.detectBuffering(first)
 	d.rates()
 	d.gaps()
+	d.explainAbsences(first)
 }
 
 // set stores a duration unless it is outside [0, request duration].
@@ -65,6 +66,7 @@ func (d *derivation) firstToken() Milestone {
 		if reported.Known && d.latency.accepts(reported.Offset, d.limit) {
 			return reported
 		}
+		d.request.FirstTokenRejected = d.request.FirstTokenRejected || reported.Known
 	}
 	if d.arrivals.chunks > 0 && d.request.FirstChunksDropped == 0 {
 		return Milestone{d.arrivals.first, true, true}

@@ -51,7 +51,7 @@ func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation,
 		return o, o.readTokenStream(span)
 	}
 	o.readEvents(r, span, observer.emptyFrames())
-	o.conclude(r)
+	o.conclude(r, c)
 	return o, nil
 }
 

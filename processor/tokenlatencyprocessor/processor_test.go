@@ -108,6 +108,7 @@ func TestProcessor_RemovesDerivedAttributesOfOthers(t *testing.T) {
 	require.Equal(t, map[string]any{
 		names.Source: "token_stream", names.Vantage: "server", names.Outcome: "error",
 		names.RequestDuration: 1.0, names.RequestTokenRate: 0.0, names.ChunkCount: int64(0),
+		names.Unmeasured:     []any{"time_to_first_token=no_token", "time_per_output_token=no_token"},
 		"tokenpulse.slo.met": "verdict of another processor", "mine": "kept",
 	}, onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw())
 }
