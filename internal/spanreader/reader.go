@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -28,7 +29,8 @@ type reader struct {
 	clockAnomalies       float64
 	tokenGaps, chunkGaps series.Distribution
 	ownChunkGaps         bool // the span has a sketch of its chunk gaps
-	sketches             int  // number of sketches that the span has
+	absent               [len(indicators)]optional.Value[int]
+	sketches             int // number of sketches that the span has
 	rejected             [Reasons]int64
 }
 
@@ -55,6 +57,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	}
 	r.deriveOutcome(span)
 	r.deriveOutputTokens()
+	r.countUnmeasured()
 	r.distribute()
 	r.limitGaps(span)
 	return true
