@@ -75,8 +75,10 @@ var hints = func() *table[[]hint] {
 // called for every span of every batch, so it is fast and does not allocate.
 func look(scope string, span ptrace.Span) (c candidate, seen uint64) {
 	var lengths uint64
+	var model bool
 	for key, v := range span.Attributes().All() {
 		lengths |= 1 << (len(key) % 64)
+		model = model || ofModel(key)
 		found := hints.get(key)
 		if found == nil {
 			continue
@@ -87,7 +89,7 @@ func look(scope string, span ptrace.Span) (c candidate, seen uint64) {
 			}
 		}
 	}
-	return candidate{scope, span, lengths}, seen
+	return candidate{scope, span, lengths, model}, seen
 }
 
 // match returns the index of the first reader in seen that claims the span, or noReader.
