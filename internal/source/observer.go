@@ -34,7 +34,7 @@ const maxKeptFrames = 64 << 10
 func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation, error) {
 	c, seen := look(scope, span)
 	i := match(c, seen)
-	observer.unclaimed = i == noReader && c.model && c.resemblesModelCall()
+	observer.unclaimed = i == noReader && c.resemblesModelCall()
 	if i == noReader || i != tokenStreamReader && wasDerived(c) {
 		return nil, nil //nolint:nilnil // most spans are not model calls, which is not an error
 	}
