@@ -177,6 +177,15 @@ func requirePlainSpan(t *testing.T, s *plainStream, want plainAnswer, span ptrac
 			require.Equal(t, reported, got.Int(), "%s %s", name, about)
 		}
 	}
+	_, buffered := attributes.Get(names.Buffered)
+	require.Equal(t, want.buffered, buffered, about)
+	var unmeasured []string
+	if list, ok := attributes.Get(names.Unmeasured); ok {
+		for _, entry := range list.Slice().All() {
+			unmeasured = append(unmeasured, entry.Str())
+		}
+	}
+	require.Equal(t, want.unmeasured(), unmeasured, about)
 	var estimated []string
 	if list, ok := attributes.Get(names.Estimated); ok {
 		for _, listed := range list.Slice().All() {

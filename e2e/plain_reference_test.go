@@ -51,7 +51,35 @@ type plainAnswer struct {
 	// interToken and interChunk hold all samples, in seconds.
 	interToken, interChunk []plainNumber
 	outputTokens           int64 // N
+	buffered               bool
 	estimated              []string
+}
+
+// unmeasured lists the missing indicators with the reasons.
+func (a *plainAnswer) unmeasured() (entries []string) {
+	_, hasFirst := a.numbers[names.TimeToFirstToken]
+	_, hasPace := a.numbers[names.TimePerOutputToken]
+	_, decoded := a.numbers[names.DecodeDuration]
+	none := a.numbers[names.ChunkCount].value == 0
+	switch {
+	case hasFirst:
+	case none:
+		entries = append(entries, "time_to_first_token=no_token")
+	default:
+		entries = append(entries, "time_to_first_token=implausible")
+	}
+	switch {
+	case hasPace:
+	case none:
+		entries = append(entries, "time_per_output_token=no_token")
+	case !decoded:
+		entries = append(entries, "time_per_output_token=implausible")
+	case a.buffered:
+		entries = append(entries, "time_per_output_token=buffered")
+	default:
+		entries = append(entries, "time_per_output_token=one_token")
+	}
+	return entries
 }
 
 const microsecond = 1000 // in nanoseconds
@@ -155,11 +183,15 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 	if stalls+doubtful > 0 && put(names.StallDuration, stalled, blur*float64(stalls+doubtful)+seconds(doubted, 1)) {
 		answer.numbers[names.StallCount] = plainNumber{float64(stalls), float64(doubtful)}
 	}
+	if total := last.at - s.start; decoded && answer.outputTokens >= 16 {
+		decode := (last.at - first.at) / microsecond * microsecond // as the Collector keeps it
+		answer.buffered = 100*decode <= total && decode < (answer.outputTokens-1)*1_000_000
+	}
 	if len(chunks) == 1 {
 		answer.fluidity(settings, first.at-s.start, duration, chunks)
 		return answer
 	}
-	if n := answer.outputTokens; n > 1 && decoded {
+	if n := answer.outputTokens; n > 1 && decoded && !answer.buffered {
 		share := n - 1
 		if settings.afterFirstChunk && first.tokens < n {
 			share = n - first.tokens
@@ -176,6 +208,9 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 		for range c.tokens {
 			answer.interToken = append(answer.interToken, plainNumber{seconds(gap, c.tokens), blur / float64(c.tokens)})
 		}
+	}
+	if answer.buffered {
+		answer.interToken, answer.interChunk = nil, nil
 	}
 	answer.sumUp(names.InterTokenLatency, answer.interToken, blur)
 	answer.sumUp(names.InterChunkLatency, answer.interChunk, blur)

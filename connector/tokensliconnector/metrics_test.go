@@ -123,6 +123,19 @@ func TestFlush_SendsRefusedDataAgain(t *testing.T) {
 	}
 }
 
+func TestFlush_SendsUnmeasuredByIndicatorAndReason(t *testing.T) {
+	h := newHarness(t, delta)
+	h.consume(t, 103, request(map[string]any{
+		"tokenpulse.outcome":    "success",
+		"tokenpulse.unmeasured": []any{"time_to_first_token=not_streamed", "time_per_output_token=not_streamed"},
+	}))
+	require.Equal(t, []string{
+		"tokenpulse.requests.unmeasured{indicator=time_per_output_token,reason=not_streamed,service.name=chat} 100..115 1",
+		"tokenpulse.requests.unmeasured{indicator=time_to_first_token,reason=not_streamed,service.name=chat} 100..115 1",
+		"tokenpulse.requests{outcome=success,service.name=chat} 100..115 1",
+	}, h.flushed(t, 115))
+}
+
 func TestFlush_SendsEveryMetric(t *testing.T) {
 	h := newHarness(t, delta)
 	h.consume(t, 103, request(map[string]any{

@@ -21,7 +21,9 @@ func (b *batch) series(s *series.Snapshot) {
 		if n, ok := s.Count(counter.Count); ok {
 			m := b.sum(counter.Metric)
 			m.whole = counter.Count != series.StallSeconds
-			sending.counts[i] = m.add(before.counts[i], n, s.Start, with(attributes, names.LabelType, counter.Type))
+			attributes := with(attributes, names.LabelType, counter.Type)
+			attributes = with(with(attributes, names.LabelIndicator, counter.Indicator), names.LabelReason, counter.Reason)
+			sending.counts[i] = m.add(before.counts[i], n, s.Start, attributes)
 		}
 	}
 	for i := range s.SLOs {

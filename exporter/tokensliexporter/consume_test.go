@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 
@@ -80,6 +81,17 @@ func TestConsume_MalformedAttributesKeepTheRest(t *testing.T) {
 	require.EqualValues(t, 16, value(theMetric(t, families["tokenpulse_tokens_total"], "type=reasoning")))
 	require.Len(t, families["tokenpulse_phase_duration_seconds"].Metric, 2)
 	require.EqualValues(t, 1, value(theMetric(t, families["tokenpulse_requests_total"], "outcome=success")))
+}
+
+func TestConsume_CountsUnmeasuredByIndicatorAndReason(t *testing.T) {
+	h := start(t, nil)
+	held := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
+	forged := with(map[string]any{"tokenpulse.unmeasured": []any{"time_per_output_token=" + strings.Repeat("x", 100)}})
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(held, held, forged)))
+	family := h.families(t, protobuf)["tokenpulse_requests_unmeasured_total"]
+	require.Len(t, family.Metric, 1)
+	require.EqualValues(t, 2, value(theMetric(t, family, "indicator=time_per_output_token", "reason=buffered")))
+	require.Equal(t, map[string]int64{"malformed_unmeasured": 1}, keepertest.Values(t, h.telemetry, "token_sli_values_rejected", "reason"))
 }
 
 func TestConsume_IgnoresOtherSpans(t *testing.T) {

@@ -69,7 +69,7 @@ func (s *scrape) counters(snapshot *series.Snapshot, labels []*dto.LabelPair) {
 	start := timestamppb.New(snapshot.Start)
 	for i, c := range series.Counters {
 		if n, ok := snapshot.Count(c.Count); ok {
-			s.counter(s.catalogue.counter[i], s.with(labels, s.labels.kind[i]), n, start)
+			s.counter(s.catalogue.counter[i], s.with(labels, s.labels.counter[i]...), n, start)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type labels struct {
 	dimensions []string // names only
 	outcome    [len(series.OutcomeNames)]*dto.LabelPair
 	phase      [len(series.Histograms)]*dto.LabelPair // nil if the metric has no such label
-	kind       [len(series.Counters)]*dto.LabelPair   // nil if the metric has no such label
+	counter    [len(series.Counters)][]*dto.LabelPair // those that the metric has
 	quantile   []*dto.LabelPair
 	window     []*dto.LabelPair
 	overflow   *dto.LabelPair
@@ -48,7 +48,7 @@ func newLabels(config *Config) (*labels, error) {
 		l.phase[i] = pair(names.LabelPhase, h.Phase)
 	}
 	for i, c := range series.Counters {
-		l.kind[i] = pair(names.LabelType, c.Type)
+		l.counter[i] = appendPresent(nil, pair(names.LabelType, c.Type), pair(names.LabelIndicator, c.Indicator), pair(names.LabelReason, c.Reason))
 	}
 	for _, q := range config.Quantiles {
 		l.quantile = append(l.quantile, pair(names.LabelQuantile, strconv.FormatFloat(q, 'g', -1, 64)))

@@ -57,7 +57,8 @@ func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {
 	h := start(t, func(c *Config) {
 		c.Shared.Objectives = []keeper.Objective{{SLO: names.SLOAll, Objective: 0.9, Window: time.Hour}}
 	})
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	withoutPace := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), withoutPace)))
 	seriesLabels := []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "service_name", "vantage"}
 	families := h.families(t, protobuf)
 	for _, row := range allRows() {
@@ -117,6 +118,9 @@ func counterRows() []metricRow {
 		row := metricRow{c.Metric, dto.MetricType_COUNTER, nil, bothComponents}
 		if c.Type != "" {
 			row.labels = append(row.labels, names.LabelType)
+		}
+		if c.Indicator != "" {
+			row.labels = append(row.labels, names.LabelIndicator, names.LabelReason)
 		}
 		rows = appendOnce(rows, row)
 	}
@@ -207,6 +211,8 @@ func labelValueTable() string {
 		{names.LabelOutcome, quoted(series.OutcomeNames[:])},
 		{names.LabelPhase, quoted(phases)},
 		{names.LabelType, quoted(types)},
+		{names.LabelIndicator, quoted(names.UnmeasuredIndicators[:])},
+		{names.LabelReason, quoted(names.UnmeasuredReasons[:])},
 		{names.LabelSLO, "names from `slos` of `token_latency`, and " + quoted([]string{names.SLOAll})},
 		{names.LabelVerdict, quoted(verdicts)},
 		{names.LabelQuantile, "`quantiles` of the exporter, by default " + quoted(quantiles)},

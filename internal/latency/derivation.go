@@ -20,6 +20,9 @@ type derivation struct {
 	arrivals *arrivals
 	options  *Options
 	latency  *Latency
+	// decodeTime is the decode duration from the first token to the last, as observed. It is unknown
+	// if the engine measured its decode itself.
+	decodeTime optional.Value[time.Duration]
 }
 
 func (d *derivation) derive() {
@@ -31,9 +34,12 @@ func (d *derivation) derive() {
 	d.countClockAnomalies(first)
 	d.milestones(first)
 	d.phases(first)
+	d.rejectNegativeTokens()
+	d.detectBuffering(first)
 	d.rates()
 	d.gaps()
 	d.stalls()
+	d.explainAbsences(first)
 }
 
 // set stores a duration unless it is outside [0, request duration].
@@ -62,6 +68,7 @@ func (d *derivation) firstToken() Milestone {
 		if reported.Known && d.latency.accepts(reported.Offset, d.limit) {
 			return reported
 		}
+		d.request.FirstTokenRejected = d.request.FirstTokenRejected || reported.Known
 	}
 	if d.arrivals.chunks > 0 && d.request.FirstChunksDropped == 0 {
 		return Milestone{d.arrivals.first, true, true}
@@ -136,11 +143,23 @@ func (d *derivation) decode(first Milestone) {
 		d.set(DecodeDuration, d.request.Decode.Value, d.request.DecodeEstimated)
 	case !first.Known:
 	case d.arrivals.chunks > 0 && d.request.LastChunksDropped == 0:
-		d.set(DecodeDuration, d.arrivals.last-first.Offset, d.request.Frames)
+		d.setDecode(d.arrivals.last-first.Offset, d.request.Frames)
 	case d.request.LastToken.Known:
-		d.set(DecodeDuration, d.request.LastToken.Value-first.Offset, first.Estimated)
+		d.setDecode(d.request.LastToken.Value-first.Offset, first.Estimated)
 	default:
-		d.set(DecodeDuration, d.request.Duration-first.Offset, true)
+		d.setDecode(d.request.Duration-first.Offset, true)
+	}
+}
+
+func (d *derivation) setDecode(v time.Duration, estimated bool) {
+	d.set(DecodeDuration, v, estimated)
+	d.decodeTime = optional.Value[time.Duration]{Value: v, Known: d.latency.Measures[DecodeDuration].Known}
+}
+
+func (d *derivation) rejectNegativeTokens() {
+	if d.request.OutputTokens.Known && d.request.OutputTokens.Value < 0 {
+		d.latency.Rejected[Negative]++
+		d.request.OutputTokens.Known = false
 	}
 }
 
@@ -154,10 +173,6 @@ func (d *derivation) outputTokens() (n int64, known, estimated bool) {
 }
 
 func (d *derivation) rates() {
-	if d.request.OutputTokens.Known && d.request.OutputTokens.Value < 0 {
-		d.latency.Rejected[Negative]++
-		d.request.OutputTokens.Known = false
-	}
 	if d.request.OutputTokens.Known && d.arrivals.chunks > 0 && d.dropped() == 0 {
 		d.latency.TokenCountMismatch = d.request.OutputTokens.Value - d.arrivals.tokens
 	}
@@ -180,7 +195,7 @@ func (d *derivation) rates() {
 // decodePace derives time per output token and its inverse.
 func (d *derivation) decodePace(tokens int64, estimated bool) {
 	decode := d.latency.Measures[DecodeDuration]
-	if !decode.Known || tokens <= 1 {
+	if !decode.Known || tokens <= 1 || d.latency.Buffered {
 		return
 	}
 	estimated = estimated || decode.Estimated
@@ -205,6 +220,10 @@ func (d *derivation) denominator(tokens int64) int64 {
 // covers only a part of the stream.
 func (d *derivation) gaps() {
 	gaps, partial := &d.arrivals.gaps, d.partial()
+	if d.latency.Buffered {
+		gaps.reset()
+		d.request.ReportedGaps = ReportedGaps{}
+	}
 	if d.arrivals.chunks == 0 {
 		d.latency.InterToken = d.plausible(d.request.ReportedGaps.InterToken)
 		d.latency.InterChunk = d.plausible(d.request.ReportedGaps.InterChunk)

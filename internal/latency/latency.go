@@ -93,6 +93,11 @@ type Latency struct {
 	// ClockAnomalies counts how often time goes back between start, first chunk, ...,
 	// last chunk and end.
 	ClockAnomalies int64
+	// Buffered means that something between the engine and the observer held the stream back, so
+	// that the times between its tokens are missing.
+	Buffered bool
+	// Absences holds the reason for each of Indicators that is missing.
+	Absences [len(Indicators)]Absence
 	// Rejected counts values outside [0, request duration], by reason.
 	Rejected [NumReasons]int64
 }

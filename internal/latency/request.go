@@ -45,6 +45,13 @@ type Request struct {
 	// TokensNotObserved means that the instrumentation does not observe single tokens, so
 	// a timeline without chunks does not mean that no token arrived.
 	TokensNotObserved bool
+	// NotStreamed means that the answer came as a whole, so that its tokens have no times.
+	NotStreamed bool
+	// EventsDropped means that events are missing from the span, so that the sender may have
+	// reported a first token.
+	EventsDropped bool
+	// FirstTokenRejected means that a reported time of the first token was outside the request.
+	FirstTokenRejected bool
 	// Outcome is the reported outcome: one of names.Outcome*, or empty.
 	Outcome string
 	// Failed means that the request's status is an error.

@@ -90,7 +90,7 @@ func TestAttributes_HaveAllFieldsAndUniqueKeys(t *testing.T) {
 var notAttributes = []string{
 	names.Prefix, names.SLOPrefix,
 	names.InterTokenLatency, names.InterChunkLatency, // need a suffix
-	names.PhaseDuration, names.Requests, names.Tokens, names.Stalls,
+	names.PhaseDuration, names.Requests, names.RequestsUnmeasured, names.Tokens, names.Stalls,
 	names.SLORequests, names.SLOBurnRate,
 }
 

@@ -19,6 +19,9 @@ const (
 	Vantage   = "tokenpulse.vantage"
 	Outcome   = "tokenpulse.outcome"
 	Estimated = "tokenpulse.estimated"
+	Buffered  = "tokenpulse.stream.buffered"
+	// Unmeasured lists entries made by UnmeasuredEntry.
+	Unmeasured = "tokenpulse.unmeasured"
 
 	TimeToFirstToken       = "tokenpulse.time_to_first_token"
 	TimeToFirstOutputToken = "tokenpulse.time_to_first_output_token"
@@ -88,6 +91,18 @@ const (
 	OutcomeIncomplete = "incomplete"
 )
 
+// UnmeasuredIndicators are the quantities that every request has, or a reason for their
+// absence: attributes without Prefix.
+var UnmeasuredIndicators = [...]string{TimeToFirstToken[len(Prefix):], TimePerOutputToken[len(Prefix):]}
+
+// UnmeasuredReasons are these reasons. Of several, the first counts.
+var UnmeasuredReasons = [...]string{
+	"implausible", "no_token", "not_streamed", "not_reported", "dropped_events", "buffered", "one_token",
+}
+
+// UnmeasuredEntry returns the entry of Unmeasured for an indicator without a value.
+func UnmeasuredEntry(indicator, reason string) string { return indicator + "=" + reason }
+
 // CutCollector is the value of Cut.
 const CutCollector = "collector"
 
@@ -135,8 +150,10 @@ const (
 const (
 	PhaseDuration = "tokenpulse.phase.duration"
 	Requests      = "tokenpulse.requests"
-	Tokens        = "tokenpulse.tokens"
-	Stalls        = "tokenpulse.stalls"
+	// RequestsUnmeasured counts requests without an indicator.
+	RequestsUnmeasured = "tokenpulse.requests.unmeasured"
+	Tokens             = "tokenpulse.tokens"
+	Stalls             = "tokenpulse.stalls"
 	// SuffixQuantile makes the name of a histogram that of its quantile gauge.
 	SuffixQuantile = ".quantile"
 )
@@ -149,6 +166,9 @@ const (
 	LabelType     = "type"
 	LabelQuantile = "quantile"
 	LabelWindow   = "window"
+	// Labels of RequestsUnmeasured.
+	LabelIndicator = "indicator"
+	LabelReason    = "reason"
 	// LabelOverflow marks the series of all requests beyond the series limit. The
 	// OpenTelemetry SDK specification defines it.
 	LabelOverflow = "otel.metric.overflow"

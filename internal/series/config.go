@@ -63,6 +63,7 @@ const maxDimensions = 32
 var ourLabels = []string{
 	names.LabelVantage, names.LabelOutcome, names.LabelPhase, names.LabelType,
 	names.LabelQuantile, names.LabelWindow, names.LabelSLO, names.LabelVerdict,
+	names.LabelIndicator, names.LabelReason,
 	names.LabelOverflow, "le",
 }
 

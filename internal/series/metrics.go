@@ -83,9 +83,16 @@ const (
 	CachedInputTokens
 	Stalls
 	StallSeconds
+	unmeasured // the first of those that Unmeasured returns
 
-	counts
+	counts = unmeasured + Count(len(names.UnmeasuredIndicators)*len(names.UnmeasuredReasons))
 )
+
+// Unmeasured returns the count of requests without an indicator for a reason: indices of
+// names.UnmeasuredIndicators and names.UnmeasuredReasons.
+func Unmeasured(indicator, reason int) Count {
+	return unmeasured + Count(indicator*len(names.UnmeasuredReasons)+reason)
+}
 
 // Counter describes the metric that publishes a Count.
 type Counter struct {
@@ -93,17 +100,31 @@ type Counter struct {
 	Metric
 	// Type is the value of the label `type`, or empty.
 	Type string
+	// Indicator and Reason are the values of these labels, or empty.
+	Indicator, Reason string
 }
 
 // Counters holds the metric of each Count.
-var Counters = [counts]Counter{
-	{InputTokens, Metric{names.Tokens, tokens, tokensDescription}, names.TokensInput},
-	{OutputTokens, Metric{names.Tokens, tokens, tokensDescription}, names.TokensOutput},
-	{ReasoningTokens, Metric{names.Tokens, tokens, tokensDescription}, names.TokensReasoning},
-	{CachedInputTokens, Metric{names.Tokens, tokens, tokensDescription}, names.TokensCachedInput},
-	{Stalls, Metric{names.Stalls, "{stall}", "Gaps between chunks that exceed the stall threshold."}, ""},
-	{StallSeconds, Metric{names.StallDuration, seconds, "Sum of the gaps that are stalls."}, ""},
-}
+var Counters = func() [counts]Counter {
+	all := [counts]Counter{
+		{Count: InputTokens, Metric: Metric{names.Tokens, tokens, tokensDescription}, Type: names.TokensInput},
+		{Count: OutputTokens, Metric: Metric{names.Tokens, tokens, tokensDescription}, Type: names.TokensOutput},
+		{Count: ReasoningTokens, Metric: Metric{names.Tokens, tokens, tokensDescription}, Type: names.TokensReasoning},
+		{Count: CachedInputTokens, Metric: Metric{names.Tokens, tokens, tokensDescription}, Type: names.TokensCachedInput},
+		{Count: Stalls, Metric: Metric{names.Stalls, "{stall}", "Gaps between chunks that exceed the stall threshold."}},
+		{Count: StallSeconds, Metric: Metric{names.StallDuration, seconds, "Sum of the gaps that are stalls."}},
+	}
+	for i, indicator := range names.UnmeasuredIndicators {
+		for j, reason := range names.UnmeasuredReasons {
+			c := Unmeasured(i, j)
+			all[c] = Counter{
+				Count: c, Metric: Metric{names.RequestsUnmeasured, "{request}", "Finished requests without an indicator, by the reason for its absence."},
+				Indicator: indicator, Reason: reason,
+			}
+		}
+	}
+	return all
+}()
 
 const tokensDescription = "Tokens. Output includes reasoning, input includes cached input."
 

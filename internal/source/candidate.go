@@ -18,6 +18,8 @@ type candidate struct {
 	span  ptrace.Span
 	// lengths has a bit for the length, modulo 64, of each attribute key of the span.
 	lengths uint64
+	// initials has a bit for the first byte, modulo 64, of each attribute key.
+	initials uint64
 }
 
 // get returns an attribute of the span. The lengths rule out most missing ones without a search.

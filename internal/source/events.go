@@ -62,6 +62,7 @@ func (o *Observation) readEvents(r *reader, span ptrace.Span, frames *timeline.T
 			}
 		}
 	}
+	o.Request.EventsDropped = span.DroppedEventsCount() > 0
 	if frames.Len() == 0 {
 		return
 	}

@@ -19,7 +19,11 @@ import (
 type Observer struct {
 	observation Observation
 	frames      timeline.Timeline
+	unclaimed   bool
 }
+
+// Unclaimed reports whether the last span looks like a model call, though no reader claimed it.
+func (observer *Observer) Unclaimed() bool { return observer.unclaimed }
 
 // maxKeptFrames is the maximum size in bytes of the frames buffer that is kept for the next span.
 const maxKeptFrames = 64 << 10
@@ -30,6 +34,7 @@ const maxKeptFrames = 64 << 10
 func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation, error) {
 	c, seen := look(scope, span)
 	i := match(c, seen)
+	observer.unclaimed = i == noReader && c.resemblesModelCall()
 	if i == noReader || i != tokenStreamReader && wasDerived(c) {
 		return nil, nil //nolint:nilnil // most spans are not model calls, which is not an error
 	}
@@ -51,7 +56,7 @@ func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation,
 		return o, o.readTokenStream(span)
 	}
 	o.readEvents(r, span, observer.emptyFrames())
-	o.conclude(r)
+	o.conclude(r, c)
 	return o, nil
 }
 

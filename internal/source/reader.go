@@ -29,6 +29,9 @@ type reader struct {
 	firstChunkIsFrame bool
 	// reportsStreaming is set if the instrumentation marks every call that streams.
 	reportsStreaming bool
+	// silentIsWhole reports whether a call does not stream if it reports neither streaming nor the time
+	// of a token. If nil, such a call may stream.
+	silentIsWhole func(c candidate) bool
 	// attribute reads an attribute that is particular to the instrumentation. It may be nil.
 	attribute func(o *Observation, key string, v pcommon.Value)
 	// event reads an event that readEvents does not know. It may be nil.

@@ -74,9 +74,12 @@ var hints = func() *table[[]hint] {
 // look returns a span as a candidate, with a bit for each reader that the span has a sign of. It is
 // called for every span of every batch, so it is fast and does not allocate.
 func look(scope string, span ptrace.Span) (c candidate, seen uint64) {
-	var lengths uint64
+	var lengths, initials uint64
 	for key, v := range span.Attributes().All() {
 		lengths |= 1 << (len(key) % 64)
+		if len(key) > 0 {
+			initials |= 1 << (key[0] % 64)
+		}
 		found := hints.get(key)
 		if found == nil {
 			continue
@@ -87,7 +90,7 @@ func look(scope string, span ptrace.Span) (c candidate, seen uint64) {
 			}
 		}
 	}
-	return candidate{scope, span, lengths}, seen
+	return candidate{scope, span, lengths, initials}, seen
 }
 
 // match returns the index of the first reader in seen that claims the span, or noReader.

@@ -22,6 +22,8 @@ var semconv = reader{
 	claims:    func(c candidate) bool { return !c.has(langSmithKind) },
 	vantageOf: conventionsVantage,
 	attribute: readConventions,
+
+	silentIsWhole: reportsStreaming,
 }
 
 // conventionsVantage derives the vantage from the span's kind.
@@ -40,3 +42,7 @@ func readConventions(o *Observation, key string, v pcommon.Value) {
 		o.Request.ReportedGaps.InterChunk[latency.Mean] = measure(time.Second, v, false, &o.Unusable)
 	}
 }
+
+// reportsStreaming reports whether the span's library marks calls that stream, as the conventions
+// require. The OpenAI instrumentation for JavaScript does not.
+func reportsStreaming(c candidate) bool { return c.scope != "@opentelemetry/instrumentation-openai" }

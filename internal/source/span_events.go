@@ -15,4 +15,6 @@ var spanEvents = reader{
 		return !c.has(langSmithKind) && (c.hasEvent(otherFrames) || c.hasEvent(firstTokens))
 	},
 	attribute: readConventions,
+
+	silentIsWhole: reportsStreaming,
 }

@@ -14,12 +14,15 @@ import (
 )
 
 // conclude completes the request once all attributes and events of the span are read.
-func (o *Observation) conclude(r *reader) {
+func (o *Observation) conclude(r *reader, c candidate) {
 	o.Request.TokensNotObserved = true
+	o.Request.FirstTokenRejected = o.Rejected != [latency.NumReasons]int64{}
 	if o.isWhole(r) {
+		o.Request.NotStreamed = true
 		o.discardTokenTimes()
 		return
 	}
+	o.Request.NotStreamed = r.silentIsWhole != nil && r.silentIsWhole(c) && o.isSilent()
 	chunk := &o.Standard[names.TimeToFirstChunk]
 	if chunk.Known && !o.Request.FirstToken[latency.RelativeTime].Known && chunk.Rank != absoluteRank {
 		o.Request.FirstToken[latency.RelativeTime] = latency.Milestone{
@@ -43,6 +46,13 @@ func (o *Observation) isWhole(r *reader) bool {
 		chunk := &o.Standard[names.TimeToFirstChunk]
 		return chunk.Known && o.Request.Duration-chunk.Duration <= atEnd
 	}
+}
+
+// isSilent reports whether the span has no sign of a stream. A time of the first token would be one,
+// too, but then it does not matter.
+func (o *Observation) isSilent() bool {
+	return !o.streaming.Known && o.Vantage != vantage.Engine && !o.Request.Frames && !o.Request.LastToken.Known &&
+		o.Request.ReportedGaps == latency.ReportedGaps{}
 }
 
 // discardTokenTimes removes every time of a token.

@@ -26,6 +26,8 @@ var fields = [...]field{
 	{names.SLOBreached, func(r *reader, v pcommon.Value) { r.verdicts(slo.Bad, v) }},
 	{names.SLONotEligible, func(r *reader, v pcommon.Value) { r.verdicts(slo.NotEligible, v) }},
 
+	{names.Unmeasured, (*reader).unmeasured},
+
 	{names.TimeToFirstToken, value(series.TimeToFirstToken)},
 	{names.TimeToFirstOutputToken, value(series.TimeToFirstOutputToken)},
 	{names.TimePerOutputToken, value(series.TimePerOutputToken)},

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -31,7 +32,8 @@ type reader struct {
 	tokenGaps, chunkGaps series.Distribution
 	ownChunkGaps         bool // the span has a sketch of its chunk gaps
 	chunkGapsLikeTokens  bool // without such a sketch, its chunk gaps equal its token gaps
-	sketches             int  // number of sketches that the span has
+	absent               [len(indicators)]optional.Value[int]
+	sketches             int // number of sketches that the span has
 	rejected             [Reasons]int64
 }
 
@@ -61,6 +63,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	r.deriveOutputTokens()
 	r.deriveOutputTokenRate()
 	r.deriveStalls()
+	r.countUnmeasured()
 	r.distribute()
 	r.limitGaps(span)
 	return true

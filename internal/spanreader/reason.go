@@ -29,6 +29,8 @@ const (
 	// MalformedSketch is a distribution that does not decode, or that the request cannot
 	// have.
 	MalformedSketch
+	// MalformedUnmeasured is a list of missing indicators that the processor cannot have written.
+	MalformedUnmeasured
 	// UnknownOutcome is an outcome that docs/definitions.md does not define.
 	UnknownOutcome
 
@@ -37,7 +39,7 @@ const (
 )
 
 // ReasonNames holds the value of the self-metric label `reason` of each Reason.
-var ReasonNames = [Reasons]string{"", "wrong_type", "not_finite", "negative", "out_of_range", "malformed_sketch", "unknown_outcome"}
+var ReasonNames = [Reasons]string{"", "wrong_type", "not_finite", "negative", "out_of_range", "malformed_sketch", "malformed_unmeasured", "unknown_outcome"}
 
 // largest limits the seconds, tokens and tokens per second of one request: 34 years,
 // or a billion tokens.

@@ -56,7 +56,7 @@ func newDistribution(name, sketch string) distribution {
 var derivedNames = func() map[string]bool {
 	derived := map[string]bool{
 		names.StallCount: true, names.ChunkCount: true, names.TokenCount: true, names.TokenCountMismatch: true,
-		names.ClockAnomalies: true, names.Estimated: true, names.StalledAtEnd: true,
+		names.ClockAnomalies: true, names.Estimated: true, names.StalledAtEnd: true, names.Buffered: true, names.Unmeasured: true,
 	}
 	for _, name := range measureNames {
 		derived[name] = true
@@ -151,11 +151,15 @@ func (a *annotator) annotate(
 			attributes.PutDouble(a.measures[quantity], m.Value)
 		}
 	}
+	if derived.Buffered {
+		attributes.PutBool(names.Buffered, true)
+	}
 	putCounts(attributes, derived)
 	putDistribution(attributes, &a.interToken, &derived.InterToken)
 	putDistribution(attributes, &a.interChunk, &derived.InterChunk)
 	a.putSketches(attributes, analyzer)
 	a.putEstimated(attributes, derived)
+	putUnmeasured(attributes, derived)
 	putStandard(attributes, observed)
 }
 
@@ -214,6 +218,30 @@ func (a *annotator) putSketches(attributes pcommon.Map, analyzer *latency.Analyz
 func (a *annotator) putSketch(attributes pcommon.Map, name string, s *sketch.Sketch) {
 	a.encoded = s.AppendBinary(a.encoded[:0])
 	attributes.PutEmptyBytes(name).FromRaw(a.encoded)
+}
+
+// unmeasuredEntries holds the entries of names.Unmeasured.
+var unmeasuredEntries = func() (entries [len(latency.Indicators)][latency.NumAbsences]string) {
+	for i, indicator := range names.UnmeasuredIndicators {
+		for reason := latency.Present + 1; reason < latency.NumAbsences; reason++ {
+			entries[i][reason] = names.UnmeasuredEntry(indicator, reason.String())
+		}
+	}
+	return entries
+}()
+
+// putUnmeasured lists the missing indicators with the reasons.
+func putUnmeasured(attributes pcommon.Map, derived *latency.Latency) {
+	if derived.Absences == [len(latency.Indicators)]latency.Absence{} {
+		return
+	}
+	list := attributes.PutEmptySlice(names.Unmeasured)
+	list.EnsureCapacity(len(latency.Indicators))
+	for i, reason := range derived.Absences {
+		if reason != latency.Present {
+			list.AppendEmpty().SetStr(unmeasuredEntries[i][reason])
+		}
+	}
 }
 
 // putEstimated lists the written attributes that are estimates or bounds.

@@ -68,6 +68,7 @@ func requireSane(t *testing.T, attributes pcommon.Map) {
 			require.Positive(t, s.Count())
 		}
 	}
+	requireReasons(t, attributes)
 	for _, share := range []string{names.DecodeShare, names.FluidityIndex} {
 		if v, ok := attributes.Get(share); ok {
 			require.LessOrEqual(t, v.Double(), 1.0, share)

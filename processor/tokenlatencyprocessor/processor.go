@@ -25,13 +25,15 @@ type tokenLatency struct {
 	workers   sync.Pool // of *worker
 	telemetry *telemetry
 	logger    *zap.Logger
+	notices   *notices
 }
 
 // worker is the memory that one batch needs.
 type worker struct {
 	observer  source.Observer
 	analyzer  *latency.Analyzer
-	derived   latency.Latency // of the last span
+	observed  *source.Observation // of the last span, if its latency is derived
+	derived   latency.Latency     // likewise
 	annotator annotator
 	tree      tree
 	tally     tally
@@ -46,7 +48,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	if err != nil {
 		return nil, err
 	}
-	options, sources := cfg.options(), source.Names()
+	options, sources, logger := cfg.options(), source.Names(), onceAMinute(set.Logger)
 	return &tokenLatency{
 		config: cfg,
 		rules:  rules,
@@ -59,7 +61,8 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 			}
 		}},
 		telemetry: telemetry,
-		logger:    onceAMinute(set.Logger),
+		logger:    logger,
+		notices:   newNotices(logger, sources),
 	}, nil
 }
 
@@ -75,7 +78,7 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 	w := p.workers.Get().(*worker)
 	defer p.workers.Put(w)
 	for _, resourceSpans := range traces.ResourceSpans().All() {
-		p.processResource(w, resourceSpans.ScopeSpans())
+		p.processResource(ctx, w, resourceSpans)
 	}
 	if p.config.Join || p.config.RollUp {
 		p.processTree(w, traces)
@@ -87,10 +90,12 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 	return traces, nil
 }
 
-func (p *tokenLatency) processResource(w *worker, scopes ptrace.ScopeSpansSlice) {
+func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceSpans ptrace.ResourceSpans) {
+	resource, scopes := resourceSpans.Resource().Attributes(), resourceSpans.ScopeSpans()
 	phases := phaseSpans{scopes: scopes}
 	for i := range scopes.Len() { // not over the scope that phases adds
 		scope := scopes.At(i).Scope().Name()
+		w.tally.unclaimed = 0
 		for _, span := range scopes.At(i).Spans().All() {
 			if !p.config.TrustAnnotations {
 				w.tally.untrusted += removeAnnotations(span.Attributes())
@@ -99,7 +104,9 @@ func (p *tokenLatency) processResource(w *worker, scopes ptrace.ScopeSpansSlice)
 			if derived := p.processSpan(w, scope, span); withPhases && derived != nil {
 				phases.addTo(span, derived)
 			}
+			p.notices.log(resource, scope, w)
 		}
+		p.telemetry.unclaimed.add(ctx, scope, w.tally.unclaimed)
 	}
 }
 
@@ -120,14 +127,19 @@ func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
 // that are not trusted.
 func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) *latency.Latency {
 	observed, err := w.observer.Observe(scope, span)
+	w.observed = observed
 	if observed == nil {
 		w.tally.foreign++
+		if w.observer.Unclaimed() {
+			w.tally.unclaimed++
+		}
 		return nil
 	}
 	if err == nil {
 		w.derived, err = w.analyzer.Analyze(observed.Request, observed.Timeline)
 	}
 	if err != nil {
+		w.observed = nil
 		w.tally.malformed[observed.Reader]++
 		p.logger.Warn("Cannot read the token timings of a span; it passes without latency. "+
 			"Check that its sender and every processor before this one run the same release of tokenpulse "+

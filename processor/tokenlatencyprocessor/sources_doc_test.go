@@ -55,7 +55,7 @@ func TestSourcesDocument_IsComplete(t *testing.T) {
 func systemsTable(t *testing.T) string {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| system | `tokenpulse.source` | `tokenpulse.vantage` | what you get | estimated | setting for more |\n|---|---|---|---|---|---|\n")
+	table.WriteString("| system | `tokenpulse.source` | `tokenpulse.vantage` | what you get | missing | estimated | setting for more |\n|---|---|---|---|---|---|---|\n")
 	for _, row := range sourceRows {
 		s := onlySummary(t, row.folders[0])
 		for _, folder := range row.folders[1:] {
@@ -67,7 +67,7 @@ func systemsTable(t *testing.T) string {
 			explained = append(explained, r.numbers...)
 		}
 		require.ElementsMatch(t, s.estimated, explained, "estimated numbers and their reasons: %s", row.system)
-		writeRow(&table, row.system, s.source, s.vantage, s.list(), strings.Join(because, "; "), row.more)
+		writeRow(&table, row.system, s.source, s.vantage, s.list(), strings.Join(s.unmeasured, ", "), strings.Join(because, "; "), row.more)
 	}
 	return table.String()
 }
@@ -75,10 +75,10 @@ func systemsTable(t *testing.T) string {
 func casesTable(t *testing.T) string {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| call | `tokenpulse.source` | `tokenpulse.vantage` | `tokenpulse.outcome` | what you get | estimated |\n|---|---|---|---|---|---|\n")
+	table.WriteString("| call | `tokenpulse.source` | `tokenpulse.vantage` | `tokenpulse.outcome` | what you get | missing | estimated |\n|---|---|---|---|---|---|---|\n")
 	for _, row := range caseRows {
 		s := onlySummary(t, row.folder)
-		writeRow(&table, row.situation, s.source, s.vantage, s.outcome, s.list(), strings.Join(s.estimated, ", "))
+		writeRow(&table, row.situation, s.source, s.vantage, s.outcome, s.list(), strings.Join(s.unmeasured, ", "), strings.Join(s.estimated, ", "))
 	}
 	return table.String()
 }
@@ -93,6 +93,8 @@ type summary struct {
 	// numbers lists the numbers on the span by their names in the document, and estimated those that
 	// are estimates.
 	numbers, estimated []string
+	// unmeasured lists the missing indicators with the reasons.
+	unmeasured []string
 }
 
 func (s summary) list() string {
@@ -148,6 +150,13 @@ func (s *summary) add(attributes pcommon.Map) {
 	addIf := func(name, attribute string) {
 		if has(attributes, attribute) {
 			add(name, attribute)
+		}
+	}
+	if all, ok := listed(attributes, names.Unmeasured); ok {
+		for _, v := range all.All() {
+			indicator, reason, _ := strings.Cut(v.Str(), "=")
+			short := map[string]string{"time_to_first_token": "TTFT", "time_per_output_token": "TPOT"}[indicator]
+			s.unmeasured = append(s.unmeasured, short+": `"+reason+"`")
 		}
 	}
 	addIf("TTFT", names.TimeToFirstToken)

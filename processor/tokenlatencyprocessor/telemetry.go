@@ -18,6 +18,7 @@ import (
 // tally counts within one batch, so that each counter is updated once per batch.
 type tally struct {
 	foreign, untrusted int64
+	unclaimed          int64   // of the current scope
 	derived, malformed []int64 // by reader
 	anomalies          int64
 	rejected           [latency.NumReasons]int64
@@ -50,9 +51,10 @@ func (t *tally) reset() {
 
 // telemetry adds tallies to the processor's own metrics.
 type telemetry struct {
-	builder *metadata.TelemetryBuilder
-	sources []metric.AddOption // by reader
-	reasons [latency.NumReasons]metric.AddOption
+	builder   *metadata.TelemetryBuilder
+	unclaimed unclaimed
+	sources   []metric.AddOption // by reader
+	reasons   [latency.NumReasons]metric.AddOption
 }
 
 var (
@@ -68,7 +70,7 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &telemetry{builder: builder}
+	t := &telemetry{builder: builder, unclaimed: unclaimed{counter: builder.ProcessorTokenLatencySpansUnclaimed}}
 	for _, name := range source.Names() {
 		t.sources = append(t.sources, with("source", name))
 	}

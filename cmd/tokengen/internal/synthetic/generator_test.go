@@ -210,6 +210,24 @@ func TestNext_IncompleteRatioKeepsOtherStreams(t *testing.T) {
 
 // The median of n samples of a lognormal has a relative standard error of about
 // exp(1.25 sigma / sqrt(n)) - 1. The test allows five of them.
+// A stream of 16 or more tokens within 1% of the time to the last one may count as buffered.
+func TestNext_StreamsDoNotLookBuffered(t *testing.T) {
+	config := plain()
+	config.Models = append(config.Models, Model{"small", 3})
+	config.CancelRatio, config.ErrorRatio, config.BundleRatio, config.StallRatio = 0.2, 0.2, 0.2, 0.01
+	for _, s := range all(t, config) {
+		tokens := uint64(0)
+		for _, c := range s.Chunks {
+			tokens += uint64(c.Tokens)
+		}
+		if tokens < 16 {
+			continue
+		}
+		first, last := s.Chunks[0].Time, s.Chunks[len(s.Chunks)-1].Time
+		require.Greater(t, 100*(last-first), last-s.Start, "%d tokens", tokens)
+	}
+}
+
 func TestPrefillTime_MedianGrowsWithPrompt(t *testing.T) {
 	const n = 20_000
 	tests := map[string]struct {

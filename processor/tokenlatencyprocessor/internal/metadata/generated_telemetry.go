@@ -33,6 +33,7 @@ type TelemetryBuilder struct {
 	ProcessorTokenLatencySpansDerived       metric.Int64Counter
 	ProcessorTokenLatencySpansForeign       metric.Int64Counter
 	ProcessorTokenLatencySpansMalformed     metric.Int64Counter
+	ProcessorTokenLatencySpansUnclaimed     metric.Int64Counter
 	ProcessorTokenLatencyValuesRejected     metric.Int64Counter
 }
 
@@ -104,6 +105,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.ProcessorTokenLatencySpansMalformed, err = builder.meter.Int64Counter(
 		"otelcol_processor_token_latency_spans_malformed",
 		metric.WithDescription("Spans whose token timings cannot be read. They pass unchanged. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorTokenLatencySpansUnclaimed, err = builder.meter.Int64Counter(
+		"otelcol_processor_token_latency_spans_unclaimed",
+		metric.WithDescription("Spans that look like model calls (gen_ai.* or llm.* attributes) and that no reader claimed, by scope name. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)

@@ -26,6 +26,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ProcessorTokenLatencySpansDerived.Add(context.Background(), 1)
 	tb.ProcessorTokenLatencySpansForeign.Add(context.Background(), 1)
 	tb.ProcessorTokenLatencySpansMalformed.Add(context.Background(), 1)
+	tb.ProcessorTokenLatencySpansUnclaimed.Add(context.Background(), 1)
 	tb.ProcessorTokenLatencyValuesRejected.Add(context.Background(), 1)
 	AssertEqualProcessorTokenLatencyAnnotationsRemoved(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
@@ -46,6 +47,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorTokenLatencySpansMalformed(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorTokenLatencySpansUnclaimed(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorTokenLatencyValuesRejected(t, testTel,

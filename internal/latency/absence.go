@@ -1,0 +1,92 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package latency
+
+import "github.com/tokenpulse/tokenpulse/internal/names"
+
+// Absence is the reason why a request has no value of an indicator. Of several, the first in this
+// order counts.
+type Absence uint8
+
+// The reasons, as definitions.md has them.
+const (
+	Present Absence = iota
+	Implausible
+	NoToken
+	NotStreamed
+	NotReported
+	DroppedEvents
+	Buffered
+	OneToken
+	NumAbsences // number of reasons, Present included
+)
+
+// String returns one of names.UnmeasuredReasons, or "" for Present.
+func (a Absence) String() string {
+	if a == Present {
+		return ""
+	}
+	return names.UnmeasuredReasons[a-1]
+}
+
+// Indicators are the quantities whose absence has a reason, in the order of
+// names.UnmeasuredIndicators.
+var Indicators = [len(names.UnmeasuredIndicators)]Quantity{TimeToFirstToken, TimePerOutputToken}
+
+// explainAbsences sets the reason for each missing indicator.
+func (d *derivation) explainAbsences(first Milestone) {
+	for i, q := range Indicators {
+		if !d.latency.Measures[q].Known {
+			d.latency.Absences[i] = d.absence(q, first)
+		}
+	}
+}
+
+func (d *derivation) absence(q Quantity, first Milestone) Absence {
+	decode := d.latency.Measures[DecodeDuration].Known
+	switch {
+	case d.implausible(q, first):
+		return Implausible
+	case !first.Known && d.noToken():
+		return NoToken
+	case !first.Known && d.request.NotStreamed:
+		return NotStreamed
+	case !first.Known && d.request.EventsDropped: // the sender may have reported a first token
+		return DroppedEvents
+	case q == TimePerOutputToken && d.latency.Buffered:
+		return Buffered
+	case q == TimePerOutputToken && decode && d.atMostOneToken():
+		return OneToken
+	default:
+		return NotReported
+	}
+}
+
+// implausible reports whether the indicator's value, or one that it is derived from, was rejected.
+func (d *derivation) implausible(q Quantity, first Milestone) bool {
+	if !first.Known && d.request.FirstTokenRejected {
+		return true
+	}
+	if q == TimeToFirstToken {
+		return first.Known && !d.request.StartUnknown
+	}
+	return (first.Known || d.request.Decode.Known) && !d.latency.Measures[DecodeDuration].Known
+}
+
+// noToken reports whether no token is known of. A request that did not succeed and reports no number
+// of tokens most likely had none.
+func (d *derivation) noToken() bool {
+	if d.arrivals.chunks > 0 || d.dropped() > 0 {
+		return false
+	}
+	if tokens := d.request.OutputTokens; tokens.Known {
+		return tokens.Value == 0 || !d.request.TokensNotObserved
+	}
+	return !d.request.TokensNotObserved || d.latency.Outcome != names.OutcomeSuccess
+}
+
+func (d *derivation) atMostOneToken() bool {
+	tokens, known, _ := d.outputTokens()
+	return known && tokens <= 1 || d.latency.ChunkCount.Known && d.latency.ChunkCount.Value <= 1
+}

@@ -1,0 +1,36 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"strings"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// kinds are attributes with which instrumentations that have a reader say what a span is. A span
+// with one of them that no reader claims is not a model call.
+var kinds = []string{names.OpenInferenceSpanKind, langSmithKind, langfuseType, mastraType, vercelOperation, "traceloop.span.kind"}
+
+// hasModelAttribute reports whether the span has an attribute that model calls have. The initials
+// rule out most other spans without a search.
+func (c candidate) hasModelAttribute() bool {
+	if c.initials&(1<<('g'%64)|1<<('l'%64)) == 0 {
+		return false
+	}
+	for key := range c.span.Attributes().All() {
+		if strings.HasPrefix(key, "gen_ai.") || strings.HasPrefix(key, "llm.") {
+			return true
+		}
+	}
+	return false
+}
+
+// resemblesModelCall reports whether a span that no reader claims may be a model call: it has an
+// attribute of one, and nothing on it says that it is an agent, a tool or another operation, and no
+// token_latency processor annotated it. LiteLLM writes the provider's answer on a span below the call.
+func (c candidate) resemblesModelCall() bool {
+	return c.hasModelAttribute() && c.text(names.GenAIOperationName) == "" && !c.has(kinds...) && !wasDerived(c) &&
+		!isLiteLLM(c) && c.span.Name() != "raw_gen_ai_request"
+}
