@@ -74,6 +74,9 @@ func (t *tree) requests() []request {
 // leader returns the first call of a call's request. An agent or a tool between two calls separates
 // their requests.
 func (t *tree) leader(i int) int {
+	if known := t.nodes[i].leader; known != noNode {
+		return known
+	}
 	leader := i
 	t.ancestors(i, func(above int) bool {
 		if n := &t.nodes[above]; n.call && n.vantage <= t.nodes[leader].vantage {
@@ -81,6 +84,7 @@ func (t *tree) leader(i int) int {
 		}
 		return !t.nodes[above].agent
 	})
+	t.nodes[i].leader = leader
 	return leader
 }
 
