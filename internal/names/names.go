@@ -56,6 +56,7 @@ const (
 const (
 	NetworkDuration = "tokenpulse.network.duration"
 
+	TracePrefix       = "tokenpulse.trace."
 	TraceCalls        = "tokenpulse.trace.model_call.count"
 	TraceCallDuration = "tokenpulse.trace.model_call.duration"
 	TraceCallShare    = "tokenpulse.trace.model_call.share"
@@ -157,6 +158,7 @@ const (
 	PhaseQueue   = "queue"
 	PhasePrefill = "prefill"
 	PhaseDecode  = "decode"
+	PhaseNetwork = "network"
 )
 
 // Values of LabelType.

@@ -56,7 +56,7 @@ func newDistribution(name, sketch string) distribution {
 var derivedNames = func() map[string]bool {
 	derived := map[string]bool{
 		names.StallCount: true, names.ChunkCount: true, names.TokenCount: true, names.TokenCountMismatch: true,
-		names.ClockAnomalies: true, names.Estimated: true,
+		names.ClockAnomalies: true, names.Estimated: true, names.NetworkDuration: true,
 	}
 	for _, name := range measureNames {
 		derived[name] = true

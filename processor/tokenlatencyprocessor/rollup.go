@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -88,9 +89,10 @@ func (t *tree) leader(i int) int {
 	return leader
 }
 
-// sumUp writes the sums of a trace's requests on its root span.
+// sumUp writes the sums of a trace's requests on its root span, in place of earlier ones.
 func sumUp(root ptrace.Span, requests []request, counts *tally) {
 	attributes := root.Attributes()
+	attributes.RemoveIf(func(name string, _ pcommon.Value) bool { return strings.HasPrefix(name, names.TracePrefix) })
 	attributes.PutInt(names.TraceCalls, int64(len(requests)))
 	putTokens(attributes, names.TraceInputTokens, requests, names.GenAIInputTokens)
 	putTokens(attributes, names.TraceOutputTokens, requests, names.GenAIOutputTokens, names.TokenCount)
