@@ -51,7 +51,8 @@ func (t *tree) join(counts *tally) {
 			if !t.nodes[i].call {
 				return !t.nodes[i].agent // an agent's or tool's request is not the client's above it
 			}
-			topmost, model = i, cmp.Or(t.model(i), model)
+			own, _ := t.model(i)
+			topmost, model = i, cmp.Or(own, model)
 			if _, taken := engineOf[i]; taken {
 				engineOf[i] = severalEngines
 			} else {
@@ -96,20 +97,22 @@ func (t *tree) engines() map[int]*engineTimes {
 	return engines
 }
 
-// model returns the requested model of a call, from its span or its resource, or "".
-func (t *tree) model(i int) string {
+// model returns the requested model of a call, from its span or its resource. known is also true for a
+// value that is not text.
+func (t *tree) model(i int) (model string, known bool) {
 	n := &t.nodes[i]
-	v, _ := lookUp(names.GenAIRequestModel, n.span.Attributes(), t.resources[n.resource].Resource().Attributes())
-	return v.Str()
+	v, known := lookUp(names.GenAIRequestModel, n.span.Attributes(), t.resources[n.resource].Resource().Attributes())
+	if known {
+		model = v.Str()
+	}
+	return model, known
 }
 
 // putModel writes a model on the spans that have none, neither themselves nor on their resource.
 func (t *tree) putModel(spans []int, model string) {
 	for _, i := range spans {
-		n := &t.nodes[i]
-		_, known := lookUp(names.GenAIRequestModel, n.span.Attributes(), t.resources[n.resource].Resource().Attributes())
-		if !known && model != "" {
-			n.span.Attributes().PutStr(names.GenAIRequestModel, model)
+		if _, known := t.model(i); !known && model != "" {
+			t.nodes[i].span.Attributes().PutStr(names.GenAIRequestModel, model)
 		}
 	}
 }
