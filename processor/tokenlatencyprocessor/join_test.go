@@ -130,15 +130,21 @@ func TestJoin_EachRequestHasOneSetOfPhases(t *testing.T) {
 		spans []placed
 		want  []phase
 	}{
-		"the client has those of its engine":            {[]placed{client, plainSpan(2, 1, 5, 995), engineSpan(3, 2, 20, 900, phasesOfEngine)}, ofEngine(1, 200)},
-		"the engine's span is first":                    {[]placed{engineSpan(3, 1, 20, 900, phasesOfEngine), client}, ofEngine(1, 200)},
-		"gateway in between":                            {[]placed{client, gatewaySpan(2, 1, 10, 990), engineSpan(3, 2, 20, 900, phasesOfEngine)}, ofEngine(1, 200)},
-		"gateway without a client":                      {[]placed{gatewaySpan(2, 0, 10, 990), engineSpan(3, 2, 20, 900, phasesOfEngine)}, ofEngine(2, 150)},
-		"client that does not stream":                   {[]placed{plain, engineSpan(3, 1, 20, 900, phasesOfEngine)}, []phase{{1, "queue", 0, 20}, {1, "prefill", 20, 110}, {1, "decode", 110, 810}}},
-		"two instrumentations of the client":            {[]placed{client, clientSpan(2, 1, 10, 990, nil), engineSpan(3, 2, 20, 900, phasesOfEngine)}, []phase{{2, "queue", 0, 20}, {2, "prefill", 20, 110}, {2, "decode", 110, 810}}},
-		"engine without a client":                       {[]placed{engineSpan(3, 9, 20, 900, phasesOfEngine)}, ofEngine(3, 120)},
-		"client and gateway without an engine":          {[]placed{client, gatewaySpan(2, 1, 10, 990)}, estimated},
-		"ambiguous engines":                             {[]placed{client, engineSpan(3, 1, 20, 400, phasesOfEngine), engineSpan(4, 1, 20, 900, phasesOfEngine)}, estimated},
+		"the client has those of its engine":   {[]placed{client, plainSpan(2, 1, 5, 995), engineSpan(3, 2, 20, 900, phasesOfEngine)}, ofEngine(1, 200)},
+		"the engine's span is first":           {[]placed{engineSpan(3, 1, 20, 900, phasesOfEngine), client}, ofEngine(1, 200)},
+		"gateway in between":                   {[]placed{client, gatewaySpan(2, 1, 10, 990), engineSpan(3, 2, 20, 900, phasesOfEngine)}, ofEngine(1, 200)},
+		"gateway without a client":             {[]placed{gatewaySpan(2, 0, 10, 990), engineSpan(3, 2, 20, 900, phasesOfEngine)}, ofEngine(2, 150)},
+		"client that does not stream":          {[]placed{plain, engineSpan(3, 1, 20, 900, phasesOfEngine)}, []phase{{1, "queue", 0, 20}, {1, "prefill", 20, 110}, {1, "decode", 110, 810}}},
+		"two instrumentations of the client":   {[]placed{client, clientSpan(2, 1, 10, 990, nil), engineSpan(3, 2, 20, 900, phasesOfEngine)}, []phase{{2, "queue", 0, 20}, {2, "prefill", 20, 110}, {2, "decode", 110, 810}}},
+		"engine without a client":              {[]placed{engineSpan(3, 9, 20, 900, phasesOfEngine)}, ofEngine(3, 120)},
+		"client and gateway without an engine": {[]placed{client, gatewaySpan(2, 1, 10, 990)}, estimated},
+		"ambiguous engines":                    {[]placed{client, engineSpan(3, 1, 20, 400, phasesOfEngine), engineSpan(4, 1, 20, 900, phasesOfEngine)}, estimated},
+		"ambiguous engines below two clients": {
+			[]placed{
+				client, clientSpan(2, 1, 10, 990, map[string]any{names.GenAITimeToFirstChunk: 0.1}),
+				engineSpan(3, 2, 20, 400, phasesOfEngine), engineSpan(4, 2, 20, 900, phasesOfEngine),
+			}, estimated,
+		},
 		"client and engine that report no phase":        {[]placed{plain, engineSpan(3, 1, 20, 900, nil)}, nil},
 		"an engine that a tool of the client calls":     {[]placed{client, {2, 1, "tool", 20, 900, map[string]any{"openinference.span.kind": "TOOL"}}, engineSpan(3, 2, 20, 900, phasesOfEngine)}, append(estimated, ofEngine(3, 120)...)},
 		"engine phase longer than the client's request": {[]placed{client, engineSpan(3, 1, 20, 2000, map[string]any{"time_in_model_decode": 1.5})}, estimated},
