@@ -148,6 +148,8 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 		"tokenpulse.queue.duration":             0.0,
 		"tokenpulse.prefill.duration":           0.5,
 		"tokenpulse.decode.duration":            2.0,
+		"tokenpulse.network.duration":           0.25,
+		"tokenpulse.trace.time_to_answer":       4.0,
 		"tokenpulse.output_token_rate":          4.0,
 		"tokenpulse.inter_token_latency.max":    2.0,
 		"tokenpulse.inter_token_latency.sketch": encoded(0.5, 0.5, 2),
@@ -171,6 +173,7 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 		"tokenpulse.inter_token_latency{" + histograms + "n=3 sum=3 -65:2 63:1" + exemplar + "2@103",
 		"tokenpulse.output_token_rate{" + histograms + "n=1 sum=4 127:1" + exemplar + "4@103",
 		"tokenpulse.phase.duration{" + series + "outcome=success,phase=decode," + rest + "n=1 sum=2 63:1" + exemplar + "2@103",
+		"tokenpulse.phase.duration{" + series + "outcome=success,phase=network," + rest + "n=1 sum=0.25 -129:1" + exemplar + "0.25@103",
 		"tokenpulse.phase.duration{" + series + "outcome=success,phase=prefill," + rest + "n=1 sum=0.5 -65:1" + exemplar + "0.5@103",
 		"tokenpulse.phase.duration{" + series + "outcome=success,phase=queue," + rest + "n=1 sum=0 zeros=1" + exemplar + "0@103",
 		"tokenpulse.request.duration{" + histograms + "n=1 sum=4 127:1" + exemplar + "4@103",
@@ -186,6 +189,7 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 		"tokenpulse.tokens{" + series + "service.name=chat,type=input,vantage=server} 100..115 100",
 		"tokenpulse.tokens{" + series + "service.name=chat,type=output,vantage=server} 100..115 9",
 		"tokenpulse.tokens{" + series + "service.name=chat,type=reasoning,vantage=server} 100..115 3",
+		"tokenpulse.trace.time_to_answer{" + histograms + "n=1 sum=4 127:1" + exemplar + "4@103",
 	}, "\n"), got)
 
 	units := map[string]string{}
@@ -204,7 +208,7 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 			}
 		}
 	})
-	require.Len(t, units, 13)
+	require.Len(t, units, 14)
 	page, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "metrics.md"))
 	require.NoError(t, err)
 	for name := range units {
@@ -381,4 +385,22 @@ func TestFlush_LeavesOutMetricsWithoutDataPoints(t *testing.T) {
 	metrics := h.to.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
 	require.Equal(t, 1, metrics.Len())
 	require.Equal(t, "tokenpulse.requests", metrics.At(0).Name())
+}
+
+// The root span of a trace is no request, also where it comes before one of the same series.
+func TestFlush_TimeToAnswerOfTraceIsNoRequest(t *testing.T) {
+	h := newHarness(t, nil)
+	h.consume(t, 103, map[string]any{"tokenpulse.trace.time_to_answer": 2.0})
+	answer := "tokenpulse.trace.time_to_answer{" + chat + "} "
+	require.Equal(t, []string{
+		answer + "102.999..102.999 n=0 sum=0",
+		answer + "102.999..115 n=1 sum=2 2..2 63:1 exemplar=2@103",
+	}, h.flushed(t, 115))
+
+	h.consume(t, 118, request(nil))
+	require.Equal(t, []string{
+		"tokenpulse.requests{" + chat + "} 115..115 0",
+		"tokenpulse.requests{" + chat + "} 115..130 1",
+		answer + "102.999..130 n=1 sum=2 2..2 63:1",
+	}, h.flushed(t, 130))
 }

@@ -35,12 +35,14 @@ func (b *batch) series(s *series.Snapshot) {
 	}
 	for i := range s.Outcomes {
 		o := &s.Outcomes[i]
-		if o.Requests == 0 {
+		if o.Empty() {
 			continue
 		}
 		attributes := with(attributes, names.LabelOutcome, series.OutcomeNames[i])
-		m := b.sum(series.Requests)
-		sending.requests[i] = m.add(before.requests[i], float64(o.Requests), o.Start, attributes)
+		if o.Requests > 0 {
+			m := b.sum(series.Requests)
+			sending.requests[i] = m.add(before.requests[i], float64(o.Requests), o.Start, attributes)
+		}
 		for q := range o.Distributions {
 			if d := &o.Distributions[q]; d.Sketch.Count() > 0 {
 				attributes := with(attributes, names.LabelPhase, series.Histograms[q].Phase)

@@ -59,7 +59,7 @@ func (s *scrape) series(snapshot *series.Snapshot) {
 		s.verdicts(&snapshot.SLOs[i], labels)
 	}
 	for i := range snapshot.Outcomes {
-		if outcome := &snapshot.Outcomes[i]; outcome.Requests > 0 {
+		if outcome := &snapshot.Outcomes[i]; !outcome.Empty() {
 			s.outcome(outcome, s.with(labels, s.labels.outcome[i]))
 		}
 	}
@@ -76,7 +76,9 @@ func (s *scrape) counters(snapshot *series.Snapshot, labels []*dto.LabelPair) {
 
 func (s *scrape) outcome(outcome *series.OutcomeSnapshot, labels []*dto.LabelPair) {
 	start := timestamppb.New(outcome.Start)
-	s.counter(s.catalogue.requests, labels, float64(outcome.Requests), start)
+	if outcome.Requests > 0 {
+		s.counter(s.catalogue.requests, labels, float64(outcome.Requests), start)
+	}
 	for i := range outcome.Distributions {
 		d := &outcome.Distributions[i]
 		if d.Sketch.Count() == 0 {

@@ -28,6 +28,7 @@ func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
 		"tokenpulse_inter_chunk_latency_seconds":        0.79,
 		"tokenpulse_request_duration_seconds":           2,
 		"tokenpulse_output_token_rate_per_second":       50,
+		"tokenpulse_trace_time_to_answer_seconds":       3,
 	}
 	counters := map[string]float64{
 		"tokenpulse_requests_total outcome=success": 1,
@@ -47,7 +48,7 @@ func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
 			counters["tokenpulse_slo_requests_total slo="+slo+" verdict="+v] = n
 		}
 	}
-	phases := map[string]float64{"queue": 0.1, "prefill": 0.4, "decode": 1.5}
+	phases := map[string]float64{"queue": 0.1, "prefill": 0.4, "decode": 1.5, "network": 0.05}
 	names := []string{"tokenpulse_phase_duration_seconds", "tokenpulse_phase_duration_quantile_seconds"}
 	for name := range histograms {
 		names = append(names, name, quantileOf(name))
@@ -173,4 +174,22 @@ func TestScrape_NoQuantileGaugesWithoutWindows(t *testing.T) {
 	for name := range h.families(t, text) {
 		require.NotContains(t, name, "quantile")
 	}
+}
+
+// The root span of a trace has no model and no vantage, and is no request.
+func TestScrape_TimeToAnswerOfTraceIsNoRequest(t *testing.T) {
+	h := start(t, nil)
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(map[string]any{
+		"tokenpulse.trace.time_to_answer": 3.5,
+		"tokenpulse.slo.breached":         []any{"answer"},
+		"tokenpulse.slo.of_trace":         []any{"answer"},
+	})))
+	families := h.families(t, text)
+	answer := theMetric(t, families["tokenpulse_trace_time_to_answer_seconds"])
+	require.Equal(t, []string{"outcome=success", "service_name=chat"}, labelsOf(answer))
+	require.EqualValues(t, 1, answer.Histogram.GetSampleCount())
+	require.InDelta(t, 3.5, answer.Histogram.GetSampleSum(), 0)
+	require.NotContains(t, families, "tokenpulse_requests_total")
+	require.Len(t, families["tokenpulse_slo_requests_total"].Metric, 3, "no verdict on all")
+	require.InDelta(t, 1, value(theMetric(t, families["tokenpulse_slo_requests_total"], "slo=answer", "verdict=bad")), 0)
 }

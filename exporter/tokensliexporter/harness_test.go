@@ -190,6 +190,8 @@ func everything() map[string]any {
 		"tokenpulse.queue.duration":             0.1,
 		"tokenpulse.prefill.duration":           0.4,
 		"tokenpulse.decode.duration":            1.5,
+		"tokenpulse.network.duration":           0.05,
+		"tokenpulse.trace.time_to_answer":       3.0,
 		"tokenpulse.output_token_rate":          50.0,
 		"tokenpulse.request_token_rate":         38.0,
 		"tokenpulse.token_count":                75, // ignored: the reported number counts

@@ -88,7 +88,7 @@ func TestAttributes_HaveAllFieldsAndUniqueKeys(t *testing.T) {
 // notAttributes lists the constants that are metrics, which docs/metrics.md lists, or
 // parts of names.
 var notAttributes = []string{
-	names.Prefix, names.SLOPrefix,
+	names.Prefix, names.SLOPrefix, names.TracePrefix,
 	names.InterTokenLatency, names.InterChunkLatency, // need a suffix
 	names.PhaseDuration, names.Requests, names.RequestsUnmeasured, names.Tokens, names.Stalls,
 	names.SLORequests, names.SLOBurnRate,

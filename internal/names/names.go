@@ -60,6 +60,7 @@ const (
 const (
 	NetworkDuration = "tokenpulse.network.duration"
 
+	TracePrefix       = "tokenpulse.trace."
 	TraceCalls        = "tokenpulse.trace.model_call.count"
 	TraceCallDuration = "tokenpulse.trace.model_call.duration"
 	TraceCallShare    = "tokenpulse.trace.model_call.share"
@@ -179,6 +180,7 @@ const (
 	PhaseQueue   = "queue"
 	PhasePrefill = "prefill"
 	PhaseDecode  = "decode"
+	PhaseNetwork = "network"
 )
 
 // Values of LabelType.

@@ -21,6 +21,10 @@ const (
 	SLOBreachedThreshold = "tokenpulse.slo.breached.threshold"
 )
 
+// SLOOfTrace is an attribute that lists those of the SLOs above that judge the trace of
+// a root span. They do not count toward SLOAll.
+const SLOOfTrace = "tokenpulse.slo.of_trace"
+
 // Log events of the token_sli connector: a request breached an SLO, and the condition
 // of a burn-rate alert starts or stops to hold.
 const (

@@ -125,6 +125,7 @@ var SLOAttributes = []Attribute{
 	{SLONotEligible, typeStrings, "", byProcessor, "SLOs whose indicator is missing from a `success`, SLOs of `outcome` on `cancelled`, and all SLOs of a request that the Collector cut."},
 	{SLOBreachedIndicator, typeStrings, "", byProcessor, "Indicator of each breached SLO: an attribute without `tokenpulse.`."},
 	{SLOBreachedThreshold, typeDoubles, "", byProcessor, "Threshold of each breached SLO for this request, in the indicator's unit. Empty for `outcome`."},
+	{SLOOfTrace, typeStrings, "", byProcessor, "SLOs among those above that judge the trace of a root span, by `trace.time_to_answer`. They do not count toward `all`."},
 }
 
 // TraceAttributes documents the attributes of a trace's root span. They need `roll_up`.

@@ -19,7 +19,9 @@ const (
 	QueueDuration
 	PrefillDuration
 	DecodeDuration
+	NetworkDuration
 	OutputTokenRate
+	TimeToAnswer // of a trace
 	InterTokenLatency
 	InterChunkLatency
 
@@ -61,7 +63,9 @@ var Histograms = [quantities]Histogram{
 	{QueueDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseQueue, durationBounds},
 	{PrefillDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhasePrefill, durationBounds},
 	{DecodeDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseDecode, durationBounds},
+	{NetworkDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseNetwork, durationBounds},
 	{OutputTokenRate, Metric{names.OutputTokenRate, "{token}/s", "Output tokens per second of a request, after its first token."}, "", rateBounds},
+	{TimeToAnswer, Metric{names.TraceTimeToAnswer, seconds, "Time from the start of a trace's root span to the first output token of its last request. Needs `roll_up`."}, "", durationBounds},
 	{InterTokenLatency, Metric{names.InterTokenLatency, seconds, "Time between tokens: one value per token, which is the gap before its chunk divided by the tokens of the chunk."}, "", gapBounds},
 	{InterChunkLatency, Metric{names.InterChunkLatency, seconds, "Time between chunks that hold tokens: one value per chunk. Needs `detail: full` of token_latency."}, "", gapBounds},
 }
@@ -69,7 +73,7 @@ var Histograms = [quantities]Histogram{
 const (
 	seconds          = "s"
 	tokens           = "{token}"
-	phaseDescription = "Time that a request spent in a phase: waiting for the engine (queue), until its first token (prefill), and from its first to its last token (decode)."
+	phaseDescription = "Time that a request spent in a phase: waiting for the engine (queue), until its first token (prefill), from its first to its last token (decode), and between an observer and the engine until the first token (network, needs `join`)."
 )
 
 // Count is one of the sums that each series has over all outcomes.

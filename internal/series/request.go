@@ -20,6 +20,9 @@ type Request struct {
 	Dimensions []string
 	Vantage    string
 	Outcome    Outcome
+	// TraceOnly is set for a trace's root span that is no request itself: it has
+	// TimeToAnswer and verdicts, and is not counted as a request.
+	TraceOnly bool
 
 	// Arrival is the time at which the Collector received the request. Windows follow
 	// it, whatever the clocks of the senders say.

@@ -55,7 +55,9 @@ func (s *series) record(r *Request) (result Recorded, ok bool) {
 	}
 	s.count(r)
 	o := s.outcome(r)
-	o.requests++
+	if !r.TraceOnly {
+		o.requests++
+	}
 	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
 	for q := range singleValues {
 		if v, ok := r.Value(q); ok {
@@ -185,7 +187,7 @@ func (s *series) snapshot(into *Snapshot, now time.Time, scratch *sketch.Sketch)
 
 func (o *outcomeSeries) snapshot(into *OutcomeSnapshot, quantiles []float64, scratch *sketch.Sketch) {
 	if o == nil {
-		into.Requests = 0
+		into.Start, into.Requests = time.Time{}, 0
 		return
 	}
 	into.Start, into.Requests = o.start, o.requests

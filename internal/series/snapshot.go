@@ -18,7 +18,8 @@ type Snapshot struct {
 	Identity
 	// Start is the arrival of the series' first request.
 	Start time.Time
-	// Outcomes holds the histograms by Outcome. An entry without requests is empty.
+	// Outcomes holds the histograms by Outcome. Skip an Empty entry: its distributions are
+	// those of another series.
 	Outcomes [outcomes]OutcomeSnapshot
 	// SLOs holds the verdict counters of each SLO and of `all`, in the order of their
 	// names.
@@ -43,11 +44,15 @@ type SLOSnapshot struct {
 
 // OutcomeSnapshot holds the histograms of one outcome.
 type OutcomeSnapshot struct {
-	// Start is the arrival of the first request with this outcome.
-	Start         time.Time
+	// Start is the arrival of the first request or trace with this outcome.
+	Start time.Time
+	// Requests is 0 if only traces had this outcome.
 	Requests      uint64
 	Distributions [quantities]DistributionSnapshot
 }
+
+// Empty reports whether neither a request nor a trace had this outcome.
+func (o *OutcomeSnapshot) Empty() bool { return o.Start.IsZero() }
 
 // DistributionSnapshot is the distribution of one quantity. Its sketch is empty if no
 // request had a value.

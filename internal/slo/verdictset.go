@@ -37,8 +37,8 @@ const (
 	Cut
 )
 
-// VerdictSet holds the verdicts on one request, which is Finished unless End is called.
-// The zero value is empty.
+// VerdictSet holds the verdicts on one request, which is Finished unless End is called, and
+// on the trace of a root span. The zero value is empty.
 type VerdictSet struct {
 	each    []namedVerdict // each SLO once
 	others  int            // SLOs among them that are limited by MaxSLOs
@@ -55,14 +55,27 @@ type namedVerdict struct {
 
 // Add adds the verdict of one SLO, whose name must be a clean label value. Verdicts
 // beyond MaxSLOs, and those of an SLO named `all`, count toward `all` only.
-func (s *VerdictSet) Add(slo string, verdict Verdict) { s.add(slo, verdict, false) }
+func (s *VerdictSet) Add(slo string, verdict Verdict) { s.count(verdict); s.add(slo, verdict, false) }
 
 // AddReserved adds the verdict of an SLO with an objective, which MaxSLOs does not limit.
-func (s *VerdictSet) AddReserved(slo string, verdict Verdict) { s.add(slo, verdict, true) }
+func (s *VerdictSet) AddReserved(slo string, verdict Verdict) {
+	s.count(verdict)
+	s.add(slo, verdict, true)
+}
 
-func (s *VerdictSet) add(slo string, verdict Verdict, reserved bool) {
+// AddOfTrace adds the verdict of an SLO on the trace, which does not count toward `all`.
+// reserved is true for an SLO with an objective.
+func (s *VerdictSet) AddOfTrace(slo string, verdict Verdict, reserved bool) {
+	s.add(slo, verdict, reserved)
+}
+
+// count adds a verdict to `all`.
+func (s *VerdictSet) count(verdict Verdict) {
 	s.overall = max(s.overall, verdict)
 	s.any = true
+}
+
+func (s *VerdictSet) add(slo string, verdict Verdict, reserved bool) {
 	for i := range s.each {
 		if known := &s.each[i]; known.slo == slo {
 			known.verdict = max(known.verdict, verdict)
@@ -103,10 +116,10 @@ func (s *VerdictSet) Dropped() int { return s.dropped }
 // Empty reports whether no SLO applies to the request.
 func (s *VerdictSet) Empty() bool { return !s.any }
 
-// All calls visit for `all` first, then for each SLO. It does nothing when no SLO
-// applies.
+// All calls visit for `all` first, unless no SLO applies to the request, then for each
+// SLO.
 func (s *VerdictSet) All(visit func(slo string, verdict Verdict) bool) {
-	if !s.any || !visit(names.SLOAll, s.all()) {
+	if s.any && !visit(names.SLOAll, s.all()) {
 		return
 	}
 	for _, v := range s.each {

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -22,9 +23,10 @@ var fields = [...]field{
 	{names.StalledAtEnd, func(r *reader, v pcommon.Value) { r.stalledAtEnd = v.Bool() }},
 	{names.Cut, func(r *reader, v pcommon.Value) { r.cut = v.Str() == names.CutCollector }},
 	{names.Vantage, func(r *reader, v pcommon.Value) { r.request.Vantage = labelValue(v) }},
-	{names.SLOMet, func(r *reader, v pcommon.Value) { r.verdicts(slo.Good, v) }},
-	{names.SLOBreached, func(r *reader, v pcommon.Value) { r.verdicts(slo.Bad, v) }},
-	{names.SLONotEligible, func(r *reader, v pcommon.Value) { r.verdicts(slo.NotEligible, v) }},
+	{names.SLOMet, func(r *reader, v pcommon.Value) { r.judged[slo.Good] = optional.Of(v) }},
+	{names.SLOBreached, func(r *reader, v pcommon.Value) { r.judged[slo.Bad] = optional.Of(v) }},
+	{names.SLONotEligible, func(r *reader, v pcommon.Value) { r.judged[slo.NotEligible] = optional.Of(v) }},
+	{names.SLOOfTrace, func(r *reader, v pcommon.Value) { r.ofTrace = optional.Of(v) }},
 
 	{names.Unmeasured, (*reader).unmeasured},
 
@@ -35,7 +37,9 @@ var fields = [...]field{
 	{names.QueueDuration, value(series.QueueDuration)},
 	{names.PrefillDuration, value(series.PrefillDuration)},
 	{names.DecodeDuration, value(series.DecodeDuration)},
+	{names.NetworkDuration, value(series.NetworkDuration)},
 	{names.OutputTokenRate, value(series.OutputTokenRate)},
+	{names.TraceTimeToAnswer, (*reader).timeToAnswer},
 
 	{names.GenAIInputTokens, count(series.InputTokens, wholeNumber)},
 	{names.GenAIOutputTokens, count(series.OutputTokens, wholeNumber)},

@@ -94,8 +94,8 @@ func FuzzRead(f *testing.F) {
 			read = append(read, copyOf(req))
 			return series.Recorded{}
 		})
-		require.EqualValues(t, 4, tally.Requests+tally.Ignored)
-		require.Len(t, read, int(tally.Requests))
+		require.EqualValues(t, 4, tally.Requests+tally.Traces+tally.Ignored)
+		require.Len(t, read, int(tally.Requests+tally.Traces))
 		alone := copyOf(&series.Request{Dimensions: []string{""}, Arrival: now})
 		alone.SetValue(series.TimeToFirstToken, 0.5)
 		alone.Gaps = read[len(read)-1].Gaps

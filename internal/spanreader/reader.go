@@ -23,7 +23,10 @@ type reader struct {
 
 	// The fields below are reset for each span.
 
-	ours                 bool // the span has an attribute of the token_latency processor
+	ours                 bool // the span has a latency or an outcome of the token_latency processor
+	rolledUp             bool // it is the root span of a trace and has a number of the trace
+	judged               [slo.Verdicts]optional.Value[pcommon.Value]
+	ofTrace              optional.Value[pcommon.Value] // the judged SLOs that judge the trace
 	outcomeKnown         bool
 	stalledAtEnd, cut    bool
 	tokenCount           float64
@@ -37,7 +40,8 @@ type reader struct {
 	rejected             [Reasons]int64
 }
 
-// read fills the request. It returns false if the span is not a model call.
+// read fills the request. It returns false if the span is neither a model call nor the root
+// span of a trace with numbers of its own.
 func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	values, verdicts := r.request.Dimensions, r.request.Verdicts
 	copy(values, resource)
@@ -55,9 +59,11 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 			f.read(r, v)
 		}
 	}
-	if !r.ours {
+	r.decide()
+	if !r.ours && !r.rolledUp {
 		return false
 	}
+	r.verdicts()
 	r.deriveOutcome(span)
 	r.request.Verdicts.End(r.ending())
 	r.deriveOutputTokens()
@@ -67,6 +73,26 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	r.distribute()
 	r.limitGaps(span)
 	return true
+}
+
+// decide finds out whether the span is a request. Verdicts alone make it one, unless they
+// can be those on a trace.
+func (r *reader) decide() {
+	r.rolledUp = r.rolledUp || r.ofTrace.Known
+	if !r.rolledUp {
+		for _, list := range r.judged {
+			r.ours = r.ours || list.Known
+		}
+	}
+	r.request.TraceOnly = !r.ours
+}
+
+// timeToAnswer reads a number of the trace, which does not make the span a request.
+func (r *reader) timeToAnswer(v pcommon.Value) {
+	r.rolledUp = true
+	if n, ok := r.accept(number(v)); ok {
+		r.request.SetValue(series.TimeToAnswer, n)
+	}
 }
 
 // accept counts a rejected value.
@@ -124,9 +150,17 @@ func (r *reader) sketch(into *series.Distribution, v pcommon.Value) {
 	r.sketches++
 }
 
-// verdicts reads the list of SLOs with one verdict.
-func (r *reader) verdicts(verdict slo.Verdict, v pcommon.Value) {
-	r.ours = true
+// verdicts reads the lists of SLOs with a verdict.
+func (r *reader) verdicts() {
+	for verdict, list := range r.judged {
+		if list.Known {
+			r.verdictsIn(list.Value, slo.Verdict(verdict))
+		}
+	}
+}
+
+// verdictsIn reads the list of SLOs with one verdict.
+func (r *reader) verdictsIn(v pcommon.Value, verdict slo.Verdict) {
 	if v.Type() != pcommon.ValueTypeSlice {
 		r.rejected[WrongType]++
 		return
@@ -134,13 +168,16 @@ func (r *reader) verdicts(verdict slo.Verdict, v pcommon.Value) {
 	list, wrong := v.Slice(), false
 	for i, entry := range list.All() {
 		name := series.CleanLabel(entry.Str()) // empty for other types
+		reserved := r.objectives[name]
 		switch {
-		case r.objectives[name]:
-			r.request.Verdicts.AddReserved(name, verdict)
-		case i >= slo.MaxSLOs:
+		case i >= slo.MaxSLOs && !reserved:
 			r.request.Verdicts.Drop(1)
 		case name == "":
 			wrong = true
+		case r.judgesTrace(entry.Str()):
+			r.request.Verdicts.AddOfTrace(name, verdict, reserved)
+		case reserved:
+			r.request.Verdicts.AddReserved(name, verdict)
 		default:
 			r.request.Verdicts.Add(name, verdict)
 		}
@@ -148,6 +185,24 @@ func (r *reader) verdicts(verdict slo.Verdict, v pcommon.Value) {
 	if wrong {
 		r.rejected[WrongType]++
 	}
+}
+
+// judgesTrace reports whether an SLO judges the trace instead of the request. It searches
+// the first slo.MaxSLOs entries of the list, so that a long list costs no more.
+func (r *reader) judgesTrace(name string) bool {
+	if r.request.TraceOnly {
+		return true
+	}
+	if !r.ofTrace.Known || r.ofTrace.Value.Type() != pcommon.ValueTypeSlice {
+		return false
+	}
+	list := r.ofTrace.Value.Slice()
+	for i := range min(list.Len(), slo.MaxSLOs) {
+		if list.At(i).Str() == name {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reader) outcome(v pcommon.Value) {

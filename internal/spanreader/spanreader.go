@@ -16,11 +16,13 @@ import (
 
 // Tally counts the spans of one batch by result.
 type Tally struct {
-	// Requests were recorded, Overflow of them in the overflow series.
-	Requests, Overflow int64
+	// Requests were recorded. So were Traces, from root spans that are no request.
+	Requests, Traces int64
+	// Overflow of both were recorded in the overflow series.
+	Overflow int64
 	// Duplicates were recorded before.
 	Duplicates int64
-	// Ignored spans have no attribute of the token_latency processor.
+	// Ignored spans have none of the attributes that are recorded.
 	Ignored int64
 	// DroppedVerdicts count toward `all` only, because there were too many SLOs.
 	DroppedVerdicts int64
@@ -37,8 +39,8 @@ type Options struct {
 	Objectives slo.Names
 }
 
-// Read calls record with the request of every span that carries latencies. The request
-// is valid during the call only. Arrival is set to now.
+// Read calls record with the request of every span that carries latencies, or the time to
+// answer of its trace. The request is valid during the call only. Arrival is set to now.
 func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.Request) series.Recorded) (t Tally) {
 	r := reader{dimensions: newDimensions(o.Dimensions), objectives: o.Objectives}
 	resource := make([]string, len(o.Dimensions))
@@ -66,7 +68,11 @@ func (t *Tally) add(recorded series.Recorded, r *reader) {
 		t.Duplicates++
 		return
 	}
-	t.Requests++
+	if r.request.TraceOnly {
+		t.Traces++
+	} else {
+		t.Requests++
+	}
 	if recorded.Overflow {
 		t.Overflow++
 	}

@@ -57,6 +57,7 @@ var derivedNames = func() map[string]bool {
 	derived := map[string]bool{
 		names.StallCount: true, names.ChunkCount: true, names.TokenCount: true, names.TokenCountMismatch: true,
 		names.ClockAnomalies: true, names.Estimated: true, names.StalledAtEnd: true, names.Buffered: true, names.Unmeasured: true,
+		names.NetworkDuration: true,
 	}
 	for _, name := range measureNames {
 		derived[name] = true

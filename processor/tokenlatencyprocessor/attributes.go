@@ -21,6 +21,13 @@ func isAnnotated(span ptrace.Span) bool {
 	return annotated
 }
 
+// isRolledUp reports whether a token_latency processor, this one or another, summed up a trace on
+// the span.
+func isRolledUp(span ptrace.Span) bool {
+	_, rolledUp := span.Attributes().Get(names.TraceCalls)
+	return rolledUp
+}
+
 // text returns a text attribute, or "".
 func text(attributes pcommon.Map, name string) string {
 	if v, ok := attributes.Get(name); ok {

@@ -4,6 +4,8 @@
 package tokenlatencyprocessor
 
 import (
+	"cmp"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
@@ -16,6 +18,7 @@ var enginePhases = [...]string{names.QueueDuration, names.PrefillDuration, names
 
 // engineTimes is what an engine measured of one request.
 type engineTimes struct {
+	spans      []int // of the engine
 	firstToken latency.Measure
 	phases     [len(enginePhases)]latency.Measure
 }
@@ -37,15 +40,19 @@ func (e *engineTimes) fill(attributes pcommon.Map) {
 const severalEngines = -2
 
 // join adds an engine's times to the client's span of the same request, and to the gateways and
-// servers in between. An engine's span belongs to the model calls above it.
+// servers in between. It adds the client's model to the engine's spans, also to those of a retry. An
+// engine's span belongs to the model calls above it.
 func (t *tree) join(counts *tally) {
 	engines := t.engines()
 	engineOf := map[int]int{}
-	for e := range engines {
+	for e, engine := range engines {
+		topmost, model := noNode, ""
 		t.ancestors(e, func(i int) bool {
 			if !t.nodes[i].call {
 				return !t.nodes[i].agent // an agent's or tool's request is not the client's above it
 			}
+			own, _ := t.model(i)
+			topmost, model = i, cmp.Or(own, model)
 			if _, taken := engineOf[i]; taken {
 				engineOf[i] = severalEngines
 			} else {
@@ -53,10 +60,15 @@ func (t *tree) join(counts *tally) {
 			}
 			return t.nodes[i].vantage != vantage.Client
 		})
+		if topmost != noNode {
+			t.nodes[topmost].topmost = true
+		}
+		t.putModel(engine.spans, model)
 	}
 	for i, e := range engineOf {
 		if e == severalEngines {
 			counts.ambiguous++
+			t.nodes[i].topmost = false
 			continue
 		}
 		counts.joined++
@@ -78,11 +90,32 @@ func (t *tree) engines() map[int]*engineTimes {
 	for _, i := range t.calls {
 		if t.nodes[i].vantage == vantage.Engine {
 			if outermost := engines[t.outermostEngine(i)]; outermost != nil {
+				outermost.spans = append(outermost.spans, i)
 				outermost.fill(t.nodes[i].span.Attributes())
 			}
 		}
 	}
 	return engines
+}
+
+// model returns the requested model of a call, from its span or its resource. known is also true for a
+// value that is not text.
+func (t *tree) model(i int) (model string, known bool) {
+	n := &t.nodes[i]
+	v, known := lookUp(names.GenAIRequestModel, n.span.Attributes(), t.resources[n.resource].Resource().Attributes())
+	if known {
+		model = v.Str()
+	}
+	return model, known
+}
+
+// putModel writes a model on the spans that have none, neither themselves nor on their resource.
+func (t *tree) putModel(spans []int, model string) {
+	for _, i := range spans {
+		if _, known := t.model(i); !known && model != "" {
+			t.nodes[i].span.Attributes().PutStr(names.GenAIRequestModel, model)
+		}
+	}
 }
 
 // outermostEngine returns the topmost of the engines above an engine, with no other model call and

@@ -23,27 +23,41 @@ type phaseSpans struct {
 	made   bool // whether the scope exists
 }
 
-// addTo adds a child span for each known phase of a model call. A phase begins at the end of the
-// previous one, decode at the first token.
-func (p *phaseSpans) addTo(call ptrace.Span, derived *latency.Latency) {
+// phases are the phases of a call in their order.
+var phases = [...]struct{ name, attribute string }{
+	{names.PhaseQueue, names.QueueDuration},
+	{names.PhasePrefill, names.PrefillDuration},
+	{names.PhaseDecode, names.DecodeDuration},
+}
+
+// longestPhase is 34 years in seconds. Timestamps of longer phases, which only a forged span has,
+// could wrap around.
+const longestPhase = 1 << 30
+
+// phaseDuration returns the duration of a phase from its attribute.
+func phaseDuration(attributes pcommon.Map, attribute string) latency.Measure {
+	m := measured(attributes, attribute)
+	m.Known = m.Known && m.Value <= longestPhase
+	return m
+}
+
+// addTo adds a child span for each phase that an annotated model call has. A phase begins at the end
+// of the previous one, decode at the first token.
+func (p *phaseSpans) addTo(call ptrace.Span) {
+	attributes := call.Attributes()
+	first := measured(attributes, names.TimeToFirstToken)
+	end := min(measured(attributes, names.RequestDuration).Value, longestPhase)
 	var at float64
-	for _, phase := range [...]struct {
-		name     string
-		quantity latency.Quantity
-	}{
-		{names.PhaseQueue, latency.QueueDuration},
-		{names.PhasePrefill, latency.PrefillDuration},
-		{names.PhaseDecode, latency.DecodeDuration},
-	} {
-		m := derived.Measures[phase.quantity]
+	for _, phase := range phases {
+		m := phaseDuration(attributes, phase.attribute)
 		if !m.Known {
 			continue
 		}
-		if first := derived.Measures[latency.TimeToFirstToken]; phase.quantity == latency.DecodeDuration && first.Known {
+		if phase.name == names.PhaseDecode && first.Known {
 			at = first.Value
 		}
 		// An engine measures phases with another clock than its span, so a phase may not fit.
-		at = max(0, min(at, derived.Measures[latency.RequestDuration].Value-m.Value))
+		at = max(0, min(at, end-m.Value))
 		p.add(call, phase.name, at, m)
 		at += m.Value
 	}
@@ -59,7 +73,7 @@ func (p *phaseSpans) add(call ptrace.Span, phase string, at float64, m latency.M
 	span.SetName(phase)
 	span.SetKind(ptrace.SpanKindInternal)
 	span.SetTraceID(call.TraceID())
-	span.SetSpanID(phaseID(call, phase))
+	span.SetSpanID(phaseID(spanKey{call.TraceID(), call.SpanID()}, phase))
 	span.SetParentSpanID(call.SpanID())
 	span.SetStartTimestamp(call.StartTimestamp() + nanoseconds(at))
 	span.SetEndTimestamp(call.StartTimestamp() + nanoseconds(at+m.Value))
@@ -74,9 +88,71 @@ func nanoseconds(seconds float64) pcommon.Timestamp {
 
 // phaseID derives the ID of a phase's span from its call's, so that a call that is sent again gets
 // the same phases.
-func phaseID(call ptrace.Span, phase string) (id pcommon.SpanID) {
-	trace, span := call.TraceID(), call.SpanID()
-	hash := sha256.Sum256(slices.Concat(trace[:], span[:], []byte(phase)))
+func phaseID(call spanKey, phase string) (id pcommon.SpanID) {
+	hash := sha256.Sum256(slices.Concat(call.trace[:], call.span[:], []byte(phase)))
 	copy(id[:], hash[:])
 	return id
+}
+
+// addPhases gives each request one set of phases, if it is to get phases or has some of an earlier
+// processor. They are those of the topmost span that join completed; in a request without one, those
+// of the first span that has phases.
+func (t *tree) addPhases(toAll bool) {
+	removed := t.removePhases()
+	wanted, carriers := map[int]bool{}, map[int]int{} // by leader
+	for _, i := range t.calls {
+		leader := t.leader(i)
+		if toAll || removed[i] {
+			wanted[leader] = true
+		}
+		if !t.hasPhases(i) {
+			continue
+		}
+		carrier, found := carriers[leader]
+		if !found || !t.nodes[carrier].topmost && (t.nodes[i].topmost || i == leader) {
+			carriers[leader] = i
+		}
+	}
+	byResource := map[int]*phaseSpans{}
+	for _, leader := range t.calls { // in the order of the batch
+		carrier, found := carriers[leader]
+		if !found || !wanted[leader] {
+			continue
+		}
+		resource := t.nodes[carrier].resource
+		if byResource[resource] == nil {
+			byResource[resource] = &phaseSpans{scopes: t.resources[resource].ScopeSpans()}
+		}
+		byResource[resource].addTo(t.nodes[carrier].span)
+	}
+}
+
+func (t *tree) hasPhases(i int) bool {
+	return slices.ContainsFunc(phases[:], func(p struct{ name, attribute string }) bool {
+		return phaseDuration(t.nodes[i].span.Attributes(), p.attribute).Known
+	})
+}
+
+// removePhases removes the phases of the batch's calls, and returns these calls.
+func (t *tree) removePhases() map[int]bool {
+	removed := map[int]bool{}
+	isPhase := func(span ptrace.Span) bool {
+		of := spanKey{span.TraceID(), span.ParentSpanID()}
+		call, found := t.index[of]
+		if !found || !t.nodes[call].call || isAnnotated(span) || span.SpanID() != phaseID(of, span.Name()) {
+			return false
+		}
+		removed[call] = true
+		return true
+	}
+	for _, resource := range t.resources {
+		resource.ScopeSpans().RemoveIf(func(scope ptrace.ScopeSpans) bool {
+			if scope.Scope().Name() != metadata.ScopeName {
+				return false
+			}
+			scope.Spans().RemoveIf(isPhase)
+			return scope.Spans().Len() == 0
+		})
+	}
+	return removed
 }

@@ -100,9 +100,10 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 			if !p.config.TrustAnnotations {
 				w.tally.untrusted += removeAnnotations(span.Attributes())
 			}
-			withPhases := p.config.Phases && !isAnnotated(span) // an annotated span already has its phases
+			// An annotated span already has its phases. With join, phases wait for the engine's.
+			withPhases := p.config.Phases && !p.config.Join && !isAnnotated(span)
 			if derived := p.processSpan(w, scope, span); withPhases && derived != nil {
-				phases.addTo(span, derived)
+				phases.addTo(span)
 			}
 			p.notices.log(resource, scope, w)
 		}
@@ -116,6 +117,7 @@ func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
 	defer w.tree.reset()
 	if p.config.Join {
 		w.tree.join(&w.tally)
+		w.tree.addPhases(p.config.Phases)
 	}
 	if p.config.RollUp {
 		w.tree.rollUp(&w.tally)

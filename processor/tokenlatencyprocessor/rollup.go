@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -74,6 +75,9 @@ func (t *tree) requests() []request {
 // leader returns the first call of a call's request. An agent or a tool between two calls separates
 // their requests.
 func (t *tree) leader(i int) int {
+	if known := t.nodes[i].leader; known != noNode {
+		return known
+	}
 	leader := i
 	t.ancestors(i, func(above int) bool {
 		if n := &t.nodes[above]; n.call && n.vantage <= t.nodes[leader].vantage {
@@ -81,12 +85,14 @@ func (t *tree) leader(i int) int {
 		}
 		return !t.nodes[above].agent
 	})
+	t.nodes[i].leader = leader
 	return leader
 }
 
-// sumUp writes the sums of a trace's requests on its root span.
+// sumUp writes the sums of a trace's requests on its root span, in place of earlier ones.
 func sumUp(root ptrace.Span, requests []request, counts *tally) {
 	attributes := root.Attributes()
+	attributes.RemoveIf(func(name string, _ pcommon.Value) bool { return strings.HasPrefix(name, names.TracePrefix) })
 	attributes.PutInt(names.TraceCalls, int64(len(requests)))
 	putTokens(attributes, names.TraceInputTokens, requests, names.GenAIInputTokens)
 	putTokens(attributes, names.TraceOutputTokens, requests, names.GenAIOutputTokens, names.TokenCount)

@@ -58,10 +58,11 @@ var higherIsBetter = map[string]string{
 // indicators lists the attributes that can be judged, and whether they are in seconds.
 var indicators = func() map[string]bool {
 	all := map[string]bool{
-		names.NetworkDuration: true,
-		names.StallCount:      false,
-		names.ChunkCount:      false,
-		names.ClockAnomalies:  false,
+		names.NetworkDuration:   true,
+		names.TraceTimeToAnswer: true,
+		names.StallCount:        false,
+		names.ChunkCount:        false,
+		names.ClockAnomalies:    false,
 	}
 	for quantity, name := range measureNames {
 		if higherIsBetter[name] == "" {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -60,6 +61,9 @@ func newRules(configs []SLOConfig) ([]rule, error) {
 	}
 	return rules, nil
 }
+
+// ofTrace reports whether the SLO judges traces instead of requests.
+func (r *rule) ofTrace() bool { return strings.HasPrefix(r.indicator, names.TracePrefix) }
 
 // judge returns the verdict on a request that the SLO applies to.
 func (r *rule) judge(attributes pcommon.Map, threshold float64) slo.Verdict {

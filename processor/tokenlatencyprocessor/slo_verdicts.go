@@ -34,7 +34,7 @@ func putVerdict(attributes pcommon.Map, verdict slo.Verdict, r *rule, threshold 
 // removeVerdicts removes the verdicts of earlier processors on SLOs that this one defines too. It
 // keeps the verdicts on other SLOs.
 func removeVerdicts(attributes pcommon.Map, defined map[string]bool) {
-	for _, name := range [...]string{names.SLOMet, names.SLONotEligible} {
+	for _, name := range [...]string{names.SLOMet, names.SLONotEligible, names.SLOOfTrace} {
 		if all, ok := listed(attributes, name); ok {
 			all.RemoveIf(func(v pcommon.Value) bool { return defined[v.Str()] })
 		}
@@ -72,7 +72,7 @@ func removeBreaches(attributes pcommon.Map, defined map[string]bool) {
 	}
 }
 
-// removeAllVerdicts removes every verdict from a span that is not a model call.
+// removeAllVerdicts removes every verdict from a span that is neither a model call nor rolled up.
 func removeAllVerdicts(attributes pcommon.Map) {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
 		return strings.HasPrefix(name, names.SLOPrefix)

@@ -673,6 +673,7 @@ func TestJoinAndRollUp_StepsGrowWithTheSpans(t *testing.T) {
 					tree.build(traces)
 					require.Len(t, tree.nodes, n)
 					tree.join(new(tally))
+					tree.addPhases(true)
 					tree.rollUp(new(tally))
 					require.LessOrEqual(t, tree.steps, perSpan*n)
 				}

@@ -13,22 +13,26 @@ import (
 
 // tree indexes the spans of one batch by their traces.
 type tree struct {
-	nodes []node
-	index map[spanKey]int
-	calls []int // the nodes that are model calls
-	roots map[pcommon.TraceID]int
-	steps int // taken by walks; tests check that they grow with the spans only
+	nodes     []node
+	resources []ptrace.ResourceSpans
+	index     map[spanKey]int
+	calls     []int // the nodes that are model calls
+	roots     map[pcommon.TraceID]int
+	steps     int // taken by walks; tests check that they grow with the spans only
 
 	writesDecodeShare bool // join adds it to spans
 }
 
 type node struct {
-	span    ptrace.Span
-	parent  int  // of a call or agent: the nearest call or agent above it; otherwise the parent; or noNode
-	skipped bool // parent of a span that is neither is like that of a call
-	call    bool // an annotated model call
-	agent   bool // an agent or a tool, whose calls are requests of their own
-	vantage vantage.Vantage
+	span     ptrace.Span
+	resource int  // index of its resource
+	parent   int  // of a call or agent: the nearest call or agent above it; otherwise the parent; or noNode
+	leader   int  // of a call: the first call of its request, or noNode before it is searched
+	skipped  bool // parent of a span that is neither is like that of a call
+	call     bool // an annotated model call
+	agent    bool // an agent or a tool, whose calls are requests of their own
+	topmost  bool // of the spans that one engine's span was joined with
+	vantage  vantage.Vantage
 }
 
 const noNode = -1
@@ -53,6 +57,7 @@ func (t *tree) build(traces ptrace.Traces) {
 		t.index, t.roots = map[spanKey]int{}, map[pcommon.TraceID]int{}
 	}
 	for _, resource := range traces.ResourceSpans().All() {
+		t.resources = append(t.resources, resource)
 		for _, scope := range resource.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
 				t.add(span)
@@ -98,7 +103,7 @@ func (t *tree) add(span ptrace.Span) {
 	if _, repeated := t.index[key]; repeated {
 		return // sent twice, for example by a retry
 	}
-	n := node{span: span, parent: noNode, call: isAnnotated(span)}
+	n := node{span: span, resource: len(t.resources) - 1, parent: noNode, leader: noNode, call: isAnnotated(span)}
 	if n.call {
 		n.vantage = vantageOf(span.Attributes())
 		t.calls = append(t.calls, len(t.nodes))
@@ -138,9 +143,10 @@ func (t *tree) reset() {
 		return
 	}
 	clear(t.nodes)
+	clear(t.resources)
 	clear(t.index)
 	clear(t.roots)
-	t.nodes, t.calls, t.steps = t.nodes[:0], t.calls[:0], 0
+	t.nodes, t.resources, t.calls, t.steps = t.nodes[:0], t.resources[:0], t.calls[:0], 0
 }
 
 // maxDepth bounds the model calls and agents on a walk to the root: a hostile trace may have

@@ -159,7 +159,9 @@ func TestTrust_ForgedSpansGiveTheSameAsHonestOnes(t *testing.T) {
 			}
 		}
 	}
-	p, sink := newProcessor(t, processortest.NewNopSettings(typ), untrusting(t))
+	cfg := untrusting(t)
+	cfg.SLOs = append(cfg.SLOs, judging(t, map[string]any{"name": "answer", "indicator": "trace.time_to_answer", "threshold": "1ms"}).SLOs...)
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
 	require.NoError(t, p.ConsumeTraces(t.Context(), honest))
 	require.NoError(t, p.ConsumeTraces(t.Context(), forged))
 	expected, actual := spansOf(sink.AllTraces()[0]), spansOf(sink.AllTraces()[1])

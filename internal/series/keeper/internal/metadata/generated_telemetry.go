@@ -40,6 +40,7 @@ type TelemetryBuilder struct {
 	TokenSliSeriesLimit          metric.Int64ObservableGauge
 	TokenSliSloVerdictsDropped   metric.Int64Counter
 	TokenSliSpansIgnored         metric.Int64Counter
+	TokenSliTraces               metric.Int64Counter
 	TokenSliValuesRejected       metric.Int64Counter
 }
 
@@ -227,6 +228,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_token_sli_spans_ignored",
 		metric.WithDescription("Spans without an attribute of the token_latency processor. [Alpha]"),
 		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TokenSliTraces, err = builder.meter.Int64Counter(
+		"otelcol_token_sli_traces",
+		metric.WithDescription("Traces that were recorded, each once, from root spans that are no model call. The token_latency processor writes their numbers if roll_up is on. [Alpha]"),
+		metric.WithUnit("{trace}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.TokenSliValuesRejected, err = builder.meter.Int64Counter(

@@ -47,6 +47,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.TokenSliSeriesExpired.Add(context.Background(), 1)
 	tb.TokenSliSloVerdictsDropped.Add(context.Background(), 1)
 	tb.TokenSliSpansIgnored.Add(context.Background(), 1)
+	tb.TokenSliTraces.Add(context.Background(), 1)
 	tb.TokenSliValuesRejected.Add(context.Background(), 1)
 	AssertEqualTokenSliBudgetsEvicted(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
@@ -82,6 +83,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualTokenSliSpansIgnored(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTokenSliTraces(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualTokenSliValuesRejected(t, testTel,
