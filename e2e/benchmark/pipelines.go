@@ -51,7 +51,7 @@ const (
       10s, 15s, 20s, 30s, 60s, 120s, 300s, 600s]}}, metrics_flush_interval: 5s`
 
 	// The prometheus exporter has no percentiles, so token_sli leaves them out.
-	histogramsOnly = `, windows: [], quantiles: []`
+	histogramsOnly = `, windows: [], percentiles: []`
 
 	withoutDeduplication = `, deduplication: {horizon: 0s}`
 )

@@ -135,18 +135,18 @@ const (
 	Requests      = "tokenpulse.requests"
 	Tokens        = "tokenpulse.tokens"
 	Stalls        = "tokenpulse.stalls"
-	// SuffixQuantile makes the name of a histogram that of its quantile gauge.
-	SuffixQuantile = ".quantile"
+	// SuffixPercentile makes the name of a histogram that of its percentile gauge.
+	SuffixPercentile = ".percentile"
 )
 
 // Labels of the metrics of token_sli, besides its dimensions.
 const (
-	LabelVantage  = "vantage"
-	LabelOutcome  = "outcome"
-	LabelPhase    = "phase"
-	LabelType     = "type"
-	LabelQuantile = "quantile"
-	LabelWindow   = "window"
+	LabelVantage    = "vantage"
+	LabelOutcome    = "outcome"
+	LabelPhase      = "phase"
+	LabelType       = "type"
+	LabelPercentile = "percentile"
+	LabelWindow     = "window"
 	// LabelOverflow marks the series of all requests beyond the series limit. The
 	// OpenTelemetry SDK specification defines it.
 	LabelOverflow = "otel.metric.overflow"
