@@ -85,7 +85,7 @@ func TestPlainPath_NumbersAreThoseOfTheDefinitions(t *testing.T) {
 	usualFile, strictFile := filepath.Join(folder, "usual.jsonl"), filepath.Join(folder, "strict.jsonl")
 	t.Setenv("SPANS_FILE", usualFile)
 	t.Setenv("STRICT_SPANS_FILE", strictFile)
-	c := startCollector(t, writeFile(t, folder, "config.yaml", plainConfig))
+	c := startCollector(t, writeFile(t, folder, "config.yaml", plainConfig), "--config", writeFile(t, folder, "every.yaml", everyMetric))
 	for _, transport := range plainTransports {
 		for group := range slices.Chunk(streams, 50) {
 			transport.send(t, random, c, transport.name, cutUp(random, group))

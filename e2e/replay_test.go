@@ -50,7 +50,7 @@ func TestReplay_SpansAndMetricsEqualTheRecording(t *testing.T) {
 			t.Setenv("SPANS_FILE", spansFile)
 			t.Setenv("OTLP_GRPC_ENDPOINT", freeAddress(t))
 			t.Setenv("OTLP_HTTP_ENDPOINT", freeAddress(t))
-			c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "spans-to-file.yaml"))
+			c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "spans-to-file.yaml"), "--config", writeFile(t, t.TempDir(), "every.yaml", everyMetric))
 			run(t, built(t, "tokengen"), "replay", testenv.UnzipRecording(t),
 				"--transport", transport, "--endpoint", c.endpoint(transport))
 			families := scrape(t, c)
