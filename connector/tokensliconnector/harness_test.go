@@ -176,7 +176,8 @@ func each(metrics pmetric.Metrics, visit func(pmetric.Metric, point)) {
 					if p.ValueType() == pmetric.NumberDataPointValueTypeDouble {
 						v = fmt.Sprintf("%gs", p.DoubleValue())
 					}
-					for _, e := range p.Exemplars().All() {
+					if p.Exemplars().Len() == 1 { // sums have one at most
+						e := p.Exemplars().At(0)
 						v += fmt.Sprintf(" exemplar=%d@%s %s", e.IntValue(), seconds(e.Timestamp()), e.TraceID())
 					}
 					visit(m, point{m.Name(), show(p.Attributes()), p.StartTimestamp(), p.Timestamp(), v})

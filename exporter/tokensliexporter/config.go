@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -134,14 +133,7 @@ func (c *Config) options() series.Options {
 	o := c.Shared.EngineOptions()
 	o.Windows, o.ClassicBounds = c.Windows, bounds
 	for _, p := range c.Percentiles {
-		o.Quantiles = append(o.Quantiles, quantile(p))
+		o.Quantiles = append(o.Quantiles, p/100)
 	}
 	return o
-}
-
-// quantile returns the float next to a hundredth of a percentile. Division is off by one
-// for some, such as 99.9, which shifts the rank of a thousand values by one.
-func quantile(percentile float64) float64 {
-	q, _ := strconv.ParseFloat(strconv.FormatFloat(percentile, 'f', -1, 64)+"e-2", 64) // cannot fail
-	return q
 }

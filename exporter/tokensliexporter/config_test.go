@@ -45,7 +45,7 @@ func TestConfig_ReadsKeys(t *testing.T) {
 	require.Equal(t, 50, config.Shared.Series.MaxSeries)
 	require.Equal(t, 10*time.Minute, config.Shared.Series.SeriesExpiration)
 	require.Equal(t, []float64{50, 99.9}, config.Percentiles)
-	require.Equal(t, []float64{0.5, 0.999}, config.options().Quantiles)
+	require.InDeltaSlice(t, []float64{0.5, 0.999}, config.options().Quantiles, 1e-12)
 	require.Equal(t, series.Selection{"tokenpulse.output_token_rate": true, "tokenpulse.phase.duration": false}, config.options().Metrics)
 	require.Equal(t, []time.Duration{30 * time.Second, 90 * time.Second}, config.Windows)
 	require.Equal(t, map[string][]float64{"inter_token_latency": {0.001, 0.01, 0.1}, "phase.duration": {1, 10}}, config.ClassicBuckets)

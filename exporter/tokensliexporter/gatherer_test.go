@@ -201,7 +201,7 @@ func TestScrape_DefaultMetrics(t *testing.T) {
 	require.Len(t, gauges.Metric, 3)
 }
 
-// Of 1000 values, the 99.9th percentile is the 999th: 99.9 / 100 in floats is above 0.999.
+// Of 1000 values, the 99.9th percentile is the 999th, and only the largest is above.
 func TestScrape_PercentileIsTheNearestRank(t *testing.T) {
 	h := start(t, func(c *Config) { c.Percentiles = []float64{99.9} })
 	for i := range 1000 {
