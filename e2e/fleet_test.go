@@ -30,6 +30,7 @@ processors:
 connectors:
   token_sli/otlp:
     metrics_flush_interval: 100ms
+    metrics: {tokenpulse.inter_chunk_latency: {enabled: true}}
 `
 
 // fleetMember extends that for a Collector that sends to a central one, with an

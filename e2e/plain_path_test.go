@@ -87,7 +87,7 @@ func TestPlainPath_NumbersAreThoseOfTheDefinitions(t *testing.T) {
 	usualFile, strictFile := filepath.Join(folder, "usual.jsonl"), filepath.Join(folder, "strict.jsonl")
 	t.Setenv("SPANS_FILE", usualFile)
 	t.Setenv("STRICT_SPANS_FILE", strictFile)
-	c := startCollector(t, writeFile(t, folder, "config.yaml", plainConfig))
+	c := startCollector(t, writeFile(t, folder, "config.yaml", plainConfig), "--config", writeFile(t, folder, "every.yaml", everyMetric))
 	for _, transport := range plainTransports {
 		for group := range slices.Chunk(streams, 50) {
 			transport.send(t, random, c, transport.name, cutUp(random, group))
@@ -323,7 +323,7 @@ func requirePlainMetrics(t *testing.T, streams []*plainStream, families map[stri
 			for outcome, samples := range byOutcome {
 				about := name + " of " + outcome + " " + about
 				requirePlainHistogram(t, samples, seen[outcome], !isPlainSketch(name), about)
-				requirePlainQuantiles(t, samples, of(quantileFamily(family)), phase, outcome, about)
+				requirePlainPercentiles(t, samples, of(percentileFamily(family)), phase, outcome, about)
 				delete(seen, outcome)
 			}
 			require.Empty(t, seen, "%s: unexpected outcomes", name)
@@ -337,10 +337,10 @@ func isPlainSketch(histogram string) bool {
 	return histogram == interTokenHistogram || histogram == interChunkHistogram
 }
 
-func quantileFamily(family string) string {
+func percentileFamily(family string) string {
 	for _, unit := range []string{"_seconds", "_per_second"} {
 		if before, found := strings.CutSuffix(family, unit); found {
-			return before + "_quantile" + unit
+			return before + "_percentile" + unit
 		}
 	}
 	return family
@@ -402,25 +402,25 @@ func requirePlainHistogram(t *testing.T, samples []plainNumber, h *dto.Histogram
 	require.InDelta(t, len(samples), count, 0, about)
 }
 
-func requirePlainQuantiles(t *testing.T, samples []plainNumber, gauges []*dto.Metric, phase, outcome, about string) {
+func requirePlainPercentiles(t *testing.T, samples []plainNumber, gauges []*dto.Metric, phase, outcome, about string) {
 	t.Helper()
 	values, off := plainValues(samples), 0.0
 	for _, s := range samples {
 		off = max(off, s.within)
 	}
-	missing := map[string]float64{"0.5": 0.5, "0.9": 0.9, "0.95": 0.95, "0.99": 0.99, "0.999": 0.999}
+	missing := map[string]float64{"50": 0.5, "90": 0.9, "95": 0.95, "99": 0.99, "99.9": 0.999}
 	for _, gauge := range gauges {
 		if label(gauge, names.LabelOutcome) != outcome || label(gauge, names.LabelPhase) != phase || label(gauge, names.LabelWindow) != "1h" {
 			continue
 		}
-		quantile := label(gauge, names.LabelQuantile)
+		percentile := label(gauge, names.LabelPercentile)
 		require.NotEmpty(t, values, about)
-		require.Contains(t, missing, quantile, about)
-		exact := nearestRank(values, missing[quantile])
-		requireNear(t, plainNumber{exact, exact*sketchError + off}, gauge.GetGauge().GetValue(), "quantile "+quantile+" of "+about)
-		delete(missing, quantile)
+		require.Contains(t, missing, percentile, about)
+		exact := nearestRank(values, missing[percentile])
+		requireNear(t, plainNumber{exact, exact*sketchError + off}, gauge.GetGauge().GetValue(), "percentile "+percentile+" of "+about)
+		delete(missing, percentile)
 	}
 	if len(samples) > 0 {
-		require.Empty(t, missing, "quantiles of %s are missing", about)
+		require.Empty(t, missing, "percentiles of %s are missing", about)
 	}
 }

@@ -23,7 +23,7 @@ import (
 func TestPrometheusScrape_QuantilesAreWithinOneBucket(t *testing.T) {
 	program := testenv.Program(t, "prometheus")
 	requests := testenv.Recording(t)
-	c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "quickstart.yaml"), fullDetail...)
+	c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "quickstart.yaml"), append([]string{"--config", writeFile(t, t.TempDir(), "every.yaml", everyMetric)}, fullDetail...)...)
 	run(t, built(t, "tokengen"), "replay", testenv.UnzipRecording(t), "--transport", "protobuf", "--endpoint", c.http)
 
 	native := startPrometheus(t, program, c.metrics, "native-histograms,exemplar-storage")

@@ -29,6 +29,7 @@ processors:
 connectors:
   token_sli:
     objectives: [{slo: tpot, objective: 0.95}]
+    metrics: {tokenpulse.inter_chunk_latency: {enabled: true}}
 `
 
 // The connector pushes every request of the recording into a real Prometheus, the

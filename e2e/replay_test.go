@@ -50,14 +50,14 @@ func TestReplay_SpansAndMetricsEqualTheRecording(t *testing.T) {
 			t.Setenv("SPANS_FILE", spansFile)
 			t.Setenv("OTLP_GRPC_ENDPOINT", freeAddress(t))
 			t.Setenv("OTLP_HTTP_ENDPOINT", freeAddress(t))
-			c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "spans-to-file.yaml"), fullDetail...)
+			c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "spans-to-file.yaml"), append([]string{"--config", writeFile(t, t.TempDir(), "every.yaml", everyMetric)}, fullDetail...)...)
 			run(t, built(t, "tokengen"), "replay", testenv.UnzipRecording(t),
 				"--transport", transport, "--endpoint", c.endpoint(transport))
 			families := scrape(t, c)
 			c.stop(t)
 
 			requireRecordedSpans(t, requests, readSpans(t, spansFile))
-			requireRecordedQuantiles(t, requests, families)
+			requireRecordedPercentiles(t, requests, families)
 			requireRecordedCounts(t, families)
 			histograms = append(histograms, successHistograms(families))
 		})
@@ -162,17 +162,17 @@ func gapsOf(t *testing.T, attributes pcommon.Map) []float64 {
 	return gaps
 }
 
-// requireRecordedQuantiles compares the quantile gauges with the exact nearest rank
+// requireRecordedPercentiles compares the percentile gauges with the exact nearest rank
 // among all requests.
-func requireRecordedQuantiles(t *testing.T, requests []*testenv.Recorded, families map[string]*dto.MetricFamily) {
+func requireRecordedPercentiles(t *testing.T, requests []*testenv.Recorded, families map[string]*dto.MetricFamily) {
 	t.Helper()
 	for name, values := range pooled(requests) {
-		family := families["tokenpulse_"+name+"_quantile_seconds"]
+		family := families["tokenpulse_"+name+"_percentile_seconds"]
 		require.NotNil(t, family, name)
 		for _, window := range []string{"1m", "5m", "1h"} {
 			for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
 				gauge := find(t, family, map[string]string{
-					"outcome": "success", "window": window, "quantile": strconv.FormatFloat(q, 'g', -1, 64),
+					"outcome": "success", "window": window, "percentile": strconv.Itoa(int(math.Round(100 * q))),
 				})
 				require.InEpsilon(t, nearestRank(values, q)/1e3, gauge.GetGauge().GetValue(), 0.01, "%s %v over %s", name, q, window)
 			}

@@ -38,7 +38,7 @@ func newWatchCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&w.url, "metrics", "http://localhost:9464/metrics", "`URL` of the exporter's metrics")
-	flags.StringVar(&w.window, "window", "1m", "window of the percentiles; one of the exporter's windows")
+	flags.StringVar(&w.window, "window", "5m", "window of the percentiles; one of the exporter's windows")
 	flags.BoolVar(&w.once, "once", false, "show the table once; fail if the metrics cannot be read")
 	return command
 }

@@ -18,6 +18,7 @@ import (
 // batch builds the metrics of one flush.
 type batch struct {
 	dimensions []string
+	selection  series.Selection
 	delta      bool
 
 	sent    sent              // what the next consumer has
@@ -36,6 +37,7 @@ type batch struct {
 func newBatch(config *Config, alreadySent sent, since, now pcommon.Timestamp) *batch {
 	b := &batch{
 		dimensions: config.Shared.Series.Dimensions,
+		selection:  config.Shared.Selection(),
 		delta:      config.Temporality == Delta,
 		sent:       alreadySent,
 		sending:    make(sent, len(alreadySent)),
@@ -103,9 +105,13 @@ func (b *batch) metric(metric series.Metric) (m pmetric.Metric, added bool) {
 	return m, true
 }
 
-// dropEmpty removes metrics without data points, which delta temporality produces.
-func (b *batch) dropEmpty() {
+// prune removes metrics that are off, and those without data points, which delta
+// temporality produces.
+func (b *batch) prune() {
 	b.into.RemoveIf(func(m pmetric.Metric) bool {
+		if !b.selection.Has(m.Name()) {
+			return true
+		}
 		switch m.Type() {
 		case pmetric.MetricTypeSum:
 			return m.Sum().DataPoints().Len() == 0

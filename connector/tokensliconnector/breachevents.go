@@ -24,6 +24,7 @@ import (
 // breaches builds the events of one batch of spans.
 type breaches struct {
 	dimensions []string
+	attributes []string // also copied, from the span or its resource
 	objectives slo.Names
 	// delivered holds the requests whose event the next consumer has, or is being sent.
 	delivered *dedup.Set
@@ -51,7 +52,7 @@ func (b *breaches) events(traces ptrace.Traces) plog.Logs {
 					records := recordsOf(resource)
 					into = &records
 				}
-				b.event(into.AppendEmpty(), span, breached.Slice())
+				b.event(into.AppendEmpty(), span, resourceSpans.Resource().Attributes(), breached.Slice())
 			}
 		}
 	}
@@ -85,7 +86,7 @@ func recordsOf(resource plog.ResourceLogs) plog.LogRecordSlice {
 	return scope.LogRecords()
 }
 
-func (b *breaches) event(event plog.LogRecord, span ptrace.Span, breached pcommon.Slice) {
+func (b *breaches) event(event plog.LogRecord, span ptrace.Span, resource pcommon.Map, breached pcommon.Slice) {
 	event.SetEventName(names.SLOBreachEvent)
 	event.SetSeverityNumber(plog.SeverityNumberWarn)
 	event.SetSeverityText(plog.SeverityNumberWarn.String())
@@ -97,8 +98,11 @@ func (b *breaches) event(event plog.LogRecord, span ptrace.Span, breached pcommo
 
 	from, to := span.Attributes(), event.Attributes()
 	for _, name := range append([]string{names.Vantage, names.Outcome}, b.dimensions...) {
-		if v, ok := from.Get(name); ok && v.Type() != pcommon.ValueTypeMap && v.Type() != pcommon.ValueTypeSlice && v.Type() != pcommon.ValueTypeBytes {
-			to.PutStr(name, series.CleanLabel(v.AsString()))
+		copyScalar(to, from, name)
+	}
+	for _, name := range b.attributes {
+		if !copyScalar(to, from, name) {
+			copyScalar(to, resource, name)
 		}
 	}
 	slos, maps := to.PutEmptySlice(names.SLOBreached), to.PutEmptySlice(names.SLOBreaches)
@@ -110,6 +114,17 @@ func (b *breaches) event(event plog.LogRecord, span ptrace.Span, breached pcommo
 		body = append(body, entry.String())
 	}
 	event.Body().SetStr(strings.Join(body, "; "))
+}
+
+// copyScalar copies an attribute as text of at most series.MaxLabelLength bytes. It
+// returns false if the attribute is missing, or a list, map or bytes.
+func copyScalar(to, from pcommon.Map, name string) bool {
+	v, ok := from.Get(name)
+	if !ok || v.Type() == pcommon.ValueTypeMap || v.Type() == pcommon.ValueTypeSlice || v.Type() == pcommon.ValueTypeBytes {
+		return false
+	}
+	to.PutStr(name, series.CleanLabel(v.AsString()))
+	return true
 }
 
 // listed yields the index and name of each breached SLO that an event lists: the first

@@ -127,3 +127,23 @@ func repeated(v any, n int) (all []any) {
 	}
 	return all
 }
+
+func TestBreachEvent_CopiesTheConfiguredAttributes(t *testing.T) {
+	h := newLogHarness(t, func(c *Config) {
+		c.EventAttributes = []string{"user.id", "tenant.id", "service.name", "absent", "list", "long"}
+	})
+	traces := batchOf(request(map[string]any{
+		"user.id": 42, "list": []any{"a"}, "long": strings.Repeat("x", 300), "gen_ai.input.messages": "secret", "session.id": "s",
+		"tokenpulse.slo.breached": []any{"tpot"},
+	}))
+	resource := traces.ResourceSpans().At(0).Resource().Attributes()
+	resource.PutStr("tenant.id", "acme")
+	resource.PutStr("user.id", "of the resource")
+	require.NoError(t, h.ConsumeTraces(t.Context(), traces))
+	events := h.events()
+	require.Len(t, events, 1)
+	require.Equal(t, map[string]any{
+		"tokenpulse.outcome": "success", "user.id": "42", "tenant.id": "acme", "service.name": "chat", "long": strings.Repeat("x", 256),
+		"tokenpulse.slo.breached": []any{"tpot"}, "tokenpulse.slo.breaches": []any{map[string]any{"slo": "tpot"}},
+	}, events[0].Attributes().AsRaw())
+}

@@ -6,10 +6,15 @@ package tokensliconnector
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
@@ -22,6 +27,8 @@ type Config struct {
 	FlushInterval time.Duration `mapstructure:"metrics_flush_interval"`
 	// Temporality of the metrics.
 	Temporality Temporality `mapstructure:"temporality"`
+	// EventAttributes are copied to breach events, from the span or else its resource.
+	EventAttributes []string `mapstructure:"event_attributes"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -48,6 +55,9 @@ func createDefaultConfig() component.Config {
 // minFlushInterval rejects a number without a unit, which would mean nanoseconds.
 const minFlushInterval = 10 * time.Millisecond
 
+// maxEventAttributes limits the attributes that are copied to an event.
+const maxEventAttributes = 16
+
 // Validate returns an error for each invalid key.
 func (c *Config) Validate() error {
 	errs := c.Shared.Problems()
@@ -58,5 +68,26 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("`series_expiration` is %v, but `metrics_flush_interval` is %v: series would expire before they are sent; raise `series_expiration`", expiration, c.FlushInterval))
 	}
 	errs.Unless(c.Temporality == Cumulative || c.Temporality == Delta, "`temporality` is %q: choose %s or %s", c.Temporality, Cumulative, Delta)
-	return errors.Join(errs...)
+	return errors.Join(slices.Concat(errs, c.validateMetrics(), c.validateEventAttributes())...)
+}
+
+// validateMetrics rejects the gauges that only the exporter has.
+func (c *Config) validateMetrics() (errs problems.List) {
+	for _, name := range slices.Sorted(maps.Keys(c.Shared.Metrics)) {
+		errs.Unless(!strings.HasSuffix(name, names.SuffixPercentile),
+			"`metrics` has %q: the connector sends no percentile gauges; remove it, or use the token_sli exporter", name)
+	}
+	return errs
+}
+
+func (c *Config) validateEventAttributes() (errs problems.List) {
+	all := c.EventAttributes
+	errs.Unless(len(all) <= maxEventAttributes, "`event_attributes` has %d entries: the maximum is %d", len(all), maxEventAttributes)
+	for i, name := range all {
+		errs.Unless(name != "", "`event_attributes` entry %d is empty: enter the name of an attribute, such as user.id", i+1)
+		errs.Unless(!names.HoldText(name), "`event_attributes` has %q, which may hold text of prompts or answers: events carry no text; remove it", name)
+		errs.Unless(!strings.HasPrefix(name, names.Prefix), "`event_attributes` has %q: events have the attributes of tokenpulse already; remove it", name)
+		errs.Unless(!slices.Contains(all[:i], name), "`event_attributes` has %q twice: remove one", name)
+	}
+	return errs
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 func load(t *testing.T, name string) (*Config, error) {
@@ -48,6 +49,9 @@ func TestConfig_ReadsKeys(t *testing.T) {
 	require.Equal(t, Delta, config.Temporality)
 	require.Equal(t, dedup.Config{Horizon: time.Hour, MaxSpans: 1_000_000}, config.Shared.Deduplication)
 
+	require.Equal(t, []string{"user.id", "tenant.id"}, config.EventAttributes)
+	require.Equal(t, series.Selection{"tokenpulse.stalls": false}, config.Shared.Selection())
+
 	_, err = load(t, "for_ever")
 	require.NoError(t, err)
 
@@ -67,6 +71,13 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 		"temporality_unknown":      "`temporality` is \"delta_only\": choose cumulative or delta",
 		"objective_too_high":       "`objectives::0::objective` is 95",
 		"unknown_key":              "max_serise",
+		"metric_unknown":           "`metrics` has the unknown metric \"tokenpulse.ttft\"; valid names: tokenpulse.inter_chunk_latency,",
+		"metric_of_the_exporter":   "the connector sends no percentile gauges",
+		"event_attribute_text":     "`event_attributes` has \"gen_ai.input.messages\", which may hold text of prompts",
+		"event_attribute_ours":     "`event_attributes` has \"tokenpulse.slo.breached\": events have the attributes of tokenpulse already",
+		"event_attribute_twice":    "`event_attributes` has \"user.id\" twice",
+		"event_attribute_empty":    "`event_attributes` entry 2 is empty",
+		"event_attributes_many":    "`event_attributes` has 17 entries: the maximum is 16",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(t, name)

@@ -23,6 +23,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -71,6 +73,17 @@ func newHarness(t testing.TB, change func(*Config)) *harness {
 		require.NoError(t, h.telemetry.Shutdown(context.Background()))
 	})
 	return h
+}
+
+// everyMetric switches all metrics on that the connector has.
+func everyMetric() map[string]keeper.Metric {
+	all := map[string]keeper.Metric{}
+	for _, name := range series.MetricNames() {
+		if !strings.HasSuffix(name, ".percentile") {
+			all[name] = keeper.Metric{Enabled: true}
+		}
+	}
+	return all
 }
 
 func delta(c *Config) { c.Temporality = Delta }
@@ -162,6 +175,10 @@ func each(metrics pmetric.Metrics, visit func(pmetric.Metric, point)) {
 					v := strconv.FormatInt(p.IntValue(), 10)
 					if p.ValueType() == pmetric.NumberDataPointValueTypeDouble {
 						v = fmt.Sprintf("%gs", p.DoubleValue())
+					}
+					if p.Exemplars().Len() == 1 { // sums have one at most
+						e := p.Exemplars().At(0)
+						v += fmt.Sprintf(" exemplar=%d@%s %s", e.IntValue(), seconds(e.Timestamp()), e.TraceID())
 					}
 					visit(m, point{m.Name(), show(p.Attributes()), p.StartTimestamp(), p.Timestamp(), v})
 				}

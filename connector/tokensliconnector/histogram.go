@@ -122,16 +122,26 @@ const maxExemplars = 5
 func (h histogram) exemplars(into pmetric.ExemplarSlice, all []series.Exemplar) {
 	var chosen []*series.Exemplar
 	for i := len(all) - 1; i >= 0 && len(chosen) < maxExemplars; i-- {
-		if e := &all[i]; e.Set() && pcommon.NewTimestampFromTime(e.Time()) > h.since {
+		if e := &all[i]; h.isNew(e) {
 			chosen = append(chosen, e)
 		}
 	}
 	slices.SortStableFunc(chosen, func(a, b *series.Exemplar) int { return a.Time().Compare(b.Time()) })
 	for _, e := range chosen {
-		exemplar := into.AppendEmpty()
-		exemplar.SetTraceID(e.TraceID)
-		exemplar.SetSpanID(e.SpanID)
-		exemplar.SetTimestamp(pcommon.NewTimestampFromTime(e.Time()))
-		exemplar.SetDoubleValue(e.Value)
+		putExemplar(into, e).SetDoubleValue(e.Value)
 	}
+}
+
+// isNew reports whether an exemplar is of a request since the last flush.
+func (b *batch) isNew(e *series.Exemplar) bool {
+	return e.Set() && pcommon.NewTimestampFromTime(e.Time()) > b.since
+}
+
+// putExemplar adds an exemplar without its value.
+func putExemplar(into pmetric.ExemplarSlice, e *series.Exemplar) pmetric.Exemplar {
+	exemplar := into.AppendEmpty()
+	exemplar.SetTraceID(e.TraceID)
+	exemplar.SetSpanID(e.SpanID)
+	exemplar.SetTimestamp(pcommon.NewTimestampFromTime(e.Time()))
+	return exemplar
 }

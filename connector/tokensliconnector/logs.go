@@ -66,7 +66,7 @@ func (*tracesToLogs) Capabilities() consumer.Capabilities { return consumer.Capa
 func (l *tracesToLogs) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error {
 	l.keeper.Record(ctx, traces)
 	b := breaches{
-		dimensions: l.config.Shared.Series.Dimensions, objectives: l.alerts.objectives,
+		dimensions: l.config.Shared.Series.Dimensions, attributes: l.config.EventAttributes, objectives: l.alerts.objectives,
 		delivered: l.delivered, now: l.now(),
 	}
 	logs := b.events(traces)

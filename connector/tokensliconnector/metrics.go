@@ -85,7 +85,7 @@ func (m *tracesToMetrics) flush(ctx context.Context) error {
 	b := newBatch(m.config, m.sent, m.since, pcommon.NewTimestampFromTime(now))
 	m.keeper.Engine.Collect(now, b.series)
 	m.keeper.Tracker.Visit(now, b.budgets)
-	b.dropEmpty()
+	b.prune()
 	if b.metrics.DataPointCount() > 0 {
 		if err := m.next.ConsumeMetrics(ctx, b.metrics); err != nil {
 			m.telemetry.ConnectorTokenSliFlushesRefused.Add(ctx, 1)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
@@ -137,7 +139,7 @@ func TestFlush_SendsUnmeasuredByIndicatorAndReason(t *testing.T) {
 }
 
 func TestFlush_SendsEveryMetric(t *testing.T) {
-	h := newHarness(t, delta)
+	h := newHarness(t, func(c *Config) { delta(c); c.Shared.Metrics = everyMetric() })
 	h.consume(t, 103, request(map[string]any{
 		"tokenpulse.vantage":                    "server",
 		"gen_ai.request.model":                  "llama",
@@ -403,4 +405,63 @@ func TestFlush_TimeToAnswerOfTraceIsNoRequest(t *testing.T) {
 		"tokenpulse.requests{" + chat + "} 115..130 1",
 		answer + "102.999..130 n=1 sum=2 2..2 63:1",
 	}, h.flushed(t, 130))
+}
+
+// The data point of bad requests links to the latest of them since the last flush.
+func TestFlush_BadVerdictsHaveAnExemplar(t *testing.T) {
+	for name, change := range map[string]func(*Config){"delta": delta, "cumulative": nil} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, change)
+			consume := func(id byte, at float64, verdict string) {
+				traces := batchOf(request(map[string]any{verdict: []any{"a"}}))
+				traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).SetTraceID([16]byte{15: id})
+				h.seconds = at
+				require.NoError(t, h.ConsumeTraces(t.Context(), traces))
+			}
+			linked := func(at float64) (all []string) {
+				for _, line := range h.flushed(t, at) {
+					if name, exemplar, found := strings.Cut(line, " exemplar="); found {
+						require.Contains(t, name, "verdict=bad} ")
+						all = append(all, exemplar)
+					}
+				}
+				return all
+			}
+			consume(1, 103, "tokenpulse.slo.breached")
+			consume(2, 104, "tokenpulse.slo.breached")
+			consume(3, 105, "tokenpulse.slo.met")
+			want := "1@104 00000000000000000000000000000002"
+			require.Equal(t, []string{want, want}, linked(115), "of the SLO and of `all`")
+			consume(4, 118, "tokenpulse.slo.met")
+			require.Empty(t, linked(130), "the last flush sent it")
+		})
+	}
+}
+
+// A metric that is off is not sent, and nothing else changes.
+func TestFlush_SwitchesEachMetric(t *testing.T) {
+	sent := func(off string) (names []string) {
+		h := newHarness(t, func(c *Config) {
+			delta(c)
+			c.Shared.Metrics = everyMetric()
+			c.Shared.Metrics[off] = keeper.Metric{}
+			c.Shared.Objectives = []keeper.Objective{{SLO: "a", Objective: 0.9, Window: time.Hour}}
+		})
+		h.now = time.Now // the tracker was created with the real clock
+		require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(request(map[string]any{
+			"tokenpulse.time_to_first_token": 0.5, "tokenpulse.time_to_first_output_token": 1.0, "tokenpulse.time_per_output_token": 0.25,
+			"tokenpulse.request.duration": 4.0, "tokenpulse.queue.duration": 0.1, "tokenpulse.output_token_rate": 4.0,
+			"tokenpulse.inter_token_latency.sketch": encoded(0.5), "tokenpulse.stall.count": 1, "tokenpulse.stall.duration": 0.5,
+			"gen_ai.usage.input_tokens": 3, "tokenpulse.slo.breached": []any{"a"},
+		}))))
+		require.NoError(t, h.flush(t.Context()))
+		each(h.to.AllMetrics()[0], func(m pmetric.Metric, _ point) { names = append(names, m.Name()) })
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+	all := sent("")
+	for name := range everyMetric() {
+		require.Contains(t, all, name)
+		require.Equal(t, slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == name }), sent(name))
+	}
 }

@@ -52,14 +52,19 @@ func (b *batch) series(s *series.Snapshot) {
 	}
 }
 
-// verdicts adds the verdict counters of one SLO. It returns what the next consumer has
+// verdicts adds the verdict counters of one SLO. The data point of bad requests has the
+// latest as its exemplar, if it came since the last flush. It returns what the next consumer has
 // of them afterwards.
 func (b *batch) verdicts(before [slo.Verdicts]sentSum, s *series.SLOSnapshot, attributes pcommon.Map) (sending [slo.Verdicts]sentSum) {
 	attributes = with(attributes, names.LabelSLO, s.Name)
 	m := b.sum(series.SLORequests)
 	for v, n := range s.Requests {
 		attributes := with(attributes, names.LabelVerdict, slo.Verdict(v).String())
+		points := m.points.Len()
 		sending[v] = m.add(before[v], float64(n), s.Start, attributes)
+		if last := m.points.Len() - 1; slo.Verdict(v) == slo.Bad && last >= points && b.isNew(&s.Bad) {
+			putExemplar(m.points.At(last).Exemplars(), &s.Bad).SetIntValue(1)
+		}
 	}
 	return sending
 }

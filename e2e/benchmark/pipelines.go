@@ -45,13 +45,12 @@ const (
 	// one, which is the cheapest case.
 	countEvents = `, histogram: {exponential: {max_size: 160}}, events: {enabled: true, dimensions: [{name: gen_ai.token.type}]}, metrics_flush_interval: 1s`
 	exponential = `, histogram: {exponential: {max_size: 160}}, metrics_flush_interval: 5s`
-	// classic has as many buckets as token_sli.
+	// classic has as many buckets as the histograms of token_sli on average.
 	classic = `, histogram: {unit: s, explicit: {buckets: [
-      1ms, 5ms, 10ms, 25ms, 50ms, 100ms, 150ms, 200ms, 300ms, 500ms, 750ms, 1s, 1500ms, 2s, 3s, 5s, 7500ms,
-      10s, 15s, 20s, 30s, 60s, 120s, 300s, 600s]}}, metrics_flush_interval: 5s`
+      1ms, 50ms, 100ms, 250ms, 500ms, 1s, 2s, 5s, 10s, 30s, 120s, 600s]}}, metrics_flush_interval: 5s`
 
 	// The prometheus exporter has no percentiles, so token_sli leaves them out.
-	histogramsOnly = `, windows: [], quantiles: []`
+	histogramsOnly = `, windows: [], percentiles: []`
 
 	withoutDeduplication = `, deduplication: {horizon: 0s}`
 )

@@ -7,9 +7,9 @@ import "fmt"
 
 const (
 	// histogramsPerModel is how many histograms token_sli publishes for the spans of one
-	// model: time to first token, time per output token, duration, rate, three phases.
-	histogramsPerModel = 7
-	scrapedModels      = 286
+	// model: time to first token, time per output token, duration, three phases.
+	histogramsPerModel = 6
+	scrapedModels      = 334
 	scrapedHistograms  = scrapedModels * histogramsPerModel // about 2,000
 
 	spansPerHistogram = 32

@@ -27,10 +27,10 @@ type Config struct {
 	Server confighttp.ServerConfig `mapstructure:",squash"`
 	// Shared holds the settings that the token_sli connector has, too.
 	Shared keeper.Config `mapstructure:",squash"`
-	// Quantiles are those of the quantile gauges, between 0 and 1. Empty turns the gauges
-	// off.
-	Quantiles []float64 `mapstructure:"quantiles"`
-	// Windows are the sliding windows of the quantile gauges. Empty turns the gauges off.
+	// Percentiles are those of the percentile gauges, between 0 and 100. Empty turns the
+	// gauges off.
+	Percentiles []float64 `mapstructure:"percentiles"`
+	// Windows are the sliding windows of the percentile gauges. Empty turns the gauges off.
 	Windows []time.Duration `mapstructure:"windows"`
 	// ClassicBuckets replaces the upper bounds of a histogram's classic buckets, by metric
 	// name without `tokenpulse.`. The native buckets are fixed.
@@ -44,17 +44,17 @@ func createDefaultConfig() component.Config {
 	server := confighttp.NewDefaultServerConfig()
 	server.NetAddr.Endpoint = "localhost:9464"
 	return &Config{
-		Server:    server,
-		Shared:    keeper.NewDefaultConfig(),
-		Quantiles: []float64{0.5, 0.9, 0.95, 0.99, 0.999},
-		Windows:   []time.Duration{time.Minute, 5 * time.Minute, time.Hour},
+		Server:      server,
+		Shared:      keeper.NewDefaultConfig(),
+		Percentiles: []float64{50, 95, 99},
+		Windows:     []time.Duration{5 * time.Minute},
 	}
 }
 
-// Limits of the configuration. Every quantile of every window is a time series of each
+// Limits of the configuration. Every percentile of every window is a time series of each
 // histogram.
 const (
-	maxQuantiles      = 20
+	maxPercentiles    = 20
 	maxWindows        = 6
 	minWindow         = 10 * time.Second
 	maxWindow         = 24 * time.Hour
@@ -66,14 +66,14 @@ func (c *Config) Validate() error {
 	var errs problems.List
 	errs.Unless(c.Server.NetAddr.Endpoint != "", "`endpoint` is empty: enter the address to serve metrics on, such as localhost:9464")
 	_, err := dimensionLabels(c.Shared.Series.Dimensions)
-	return errors.Join(slices.Concat(errs, problems.List{err}, c.Shared.Problems(), c.validateQuantiles(), c.validateWindows(), c.validateClassicBuckets())...)
+	return errors.Join(slices.Concat(errs, problems.List{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets())...)
 }
 
-func (c *Config) validateQuantiles() (errs problems.List) {
-	errs.Unless(len(c.Quantiles) <= maxQuantiles, "`quantiles` has %d entries: the maximum is %d", len(c.Quantiles), maxQuantiles)
-	for i, q := range c.Quantiles {
-		errs.Unless(q > 0 && q < 1, "`quantiles` has %v: a quantile is above 0 and below 1, such as 0.99", q)
-		errs.Unless(!slices.Contains(c.Quantiles[:i], q), "`quantiles` has %v twice: remove one", q)
+func (c *Config) validatePercentiles() (errs problems.List) {
+	errs.Unless(len(c.Percentiles) <= maxPercentiles, "`percentiles` has %d entries: the maximum is %d", len(c.Percentiles), maxPercentiles)
+	for i, p := range c.Percentiles {
+		errs.Unless(p >= 1 && p < 100, "`percentiles` has %v: a percentile is from 1 to below 100, such as 99 or 99.9", p)
+		errs.Unless(!slices.Contains(c.Percentiles[:i], p), "`percentiles` has %v twice: remove one", p)
 	}
 	return errs
 }
@@ -131,6 +131,9 @@ func (c *Config) options() series.Options {
 		bounds[names.Prefix+name] = b
 	}
 	o := c.Shared.EngineOptions()
-	o.Windows, o.Quantiles, o.ClassicBounds = c.Windows, c.Quantiles, bounds
+	o.Windows, o.ClassicBounds = c.Windows, bounds
+	for _, p := range c.Percentiles {
+		o.Quantiles = append(o.Quantiles, p/100)
+	}
 	return o
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
@@ -43,7 +44,9 @@ func TestConfig_ReadsKeys(t *testing.T) {
 	require.Equal(t, []string{"gen_ai.request.model", "deployment.environment.name"}, config.Shared.Series.Dimensions)
 	require.Equal(t, 50, config.Shared.Series.MaxSeries)
 	require.Equal(t, 10*time.Minute, config.Shared.Series.SeriesExpiration)
-	require.Equal(t, []float64{0.5, 0.99}, config.Quantiles)
+	require.Equal(t, []float64{50, 99.9}, config.Percentiles)
+	require.InDeltaSlice(t, []float64{0.5, 0.999}, config.options().Quantiles, 1e-12)
+	require.Equal(t, series.Selection{"tokenpulse.output_token_rate": true, "tokenpulse.phase.duration": false}, config.options().Metrics)
 	require.Equal(t, []time.Duration{30 * time.Second, 90 * time.Second}, config.Windows)
 	require.Equal(t, map[string][]float64{"inter_token_latency": {0.001, 0.01, 0.1}, "phase.duration": {1, 10}}, config.ClassicBuckets)
 
@@ -59,7 +62,7 @@ func TestConfig_ReadsKeys(t *testing.T) {
 
 	config, err = load(t, "no_gauges")
 	require.NoError(t, err)
-	require.Empty(t, config.Quantiles)
+	require.Empty(t, config.Percentiles)
 	require.Empty(t, config.Windows)
 }
 
@@ -72,9 +75,13 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 		"dimension_ours":               "sets the label \"vantage\" itself",
 		"max_series_zero":              "`max_series` is 0",
 		"expiration_too_short":         "`series_expiration` is 1ms",
-		"quantile_too_high":            "`quantiles` has 1:",
-		"quantile_percent":             "such as 0.99",
-		"quantile_twice":               "`quantiles` has 0.5 twice",
+		"percentile_too_high":          "`percentiles` has 100: a percentile is from 1 to below 100",
+		"percentile_fraction":          "`percentiles` has 0.99: a percentile is from 1 to below 100, such as 99",
+		"percentile_twice":             "`percentiles` has 50 twice",
+		"quantiles":                    "`quantiles` is now `percentiles`",
+		"metric_unknown":               "`metrics` has the unknown metric \"tokenpulse.ttft\"; valid names: tokenpulse.inter_chunk_latency,",
+		"metric_empty":                 "`enabled` is missing",
+		"metric_unknown_key":           "enabld",
 		"window_zero":                  "`windows` has 0s",
 		"window_too_long":              "`windows` has 48h0m0s",
 		"window_broken_second":         "whole seconds",

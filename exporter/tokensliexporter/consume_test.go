@@ -164,7 +164,7 @@ func TestConsume_ReadsAttributes(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			h := start(t, nil)
+			h := start(t, everyMetric)
 			require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(test.changes))))
 			test.check(t, h.families(t, protobuf))
 		})

@@ -122,6 +122,7 @@ const metricsPath = "/metrics"
 
 func (e *tokenSLI) handler() http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", links)
 	mux.Handle("GET "+metricsPath, promhttp.HandlerForTransactional(newSharedGatherer(e.gather), promhttp.HandlerOpts{
 		EnableOpenMetrics:                   true,
 		EnableOpenMetricsTextCreatedSamples: true,

@@ -5,6 +5,7 @@ package tokensliexporter
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -16,14 +17,15 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 )
 
-func TestServer_ServesOnlyMetrics(t *testing.T) {
+func TestServer_ServesMetricsAndLinks(t *testing.T) {
 	h := start(t, nil)
 	for _, test := range []struct {
 		method, path string
 		want         int
 	}{
 		{http.MethodGet, "/metrics", 200},
-		{http.MethodGet, "/", 404},
+		{http.MethodGet, "/", 200},
+		{http.MethodGet, "/other", 404},
 		{http.MethodGet, "/metrics/x", 404},
 		{http.MethodPost, "/metrics", 405},
 	} {
@@ -31,8 +33,11 @@ func TestServer_ServesOnlyMetrics(t *testing.T) {
 		require.NoError(t, err)
 		response, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, test.want, response.StatusCode, "%s %s", test.method, test.path)
+		require.Equal(t, test.path == "/", strings.Contains(string(body), `href="/metrics"`), test.path)
 	}
 }
 

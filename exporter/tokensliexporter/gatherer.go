@@ -26,7 +26,7 @@ type gatherer struct {
 }
 
 func newGatherer(k *keeper.Keeper, config *Config) (*gatherer, error) {
-	catalogue, err := newCatalogue()
+	catalogue, err := newCatalogue(config.Shared.Selection())
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (g *gatherer) Gather() ([]*dto.MetricFamily, error) {
 	g.keeper.Tracker.Visit(now, s.budgets)
 	var families []*dto.MetricFamily
 	for i, f := range g.catalogue.families {
-		if len(s.metrics[i]) > 0 {
+		if f.on && len(s.metrics[i]) > 0 {
 			families = append(families, &dto.MetricFamily{
 				Name: &f.name, Help: &f.help, Type: &f.kind, Unit: f.unit, Metric: s.metrics[i],
 			})
@@ -81,13 +81,15 @@ func (s *scrape) outcome(outcome *series.OutcomeSnapshot, labels []*dto.LabelPai
 	}
 	for i := range outcome.Distributions {
 		d := &outcome.Distributions[i]
-		if d.Sketch.Count() == 0 {
+		if d.Sketch.Count() == 0 && len(d.Quantiles) == 0 {
 			continue
 		}
 		labels := s.with(labels, s.labels.phase[i])
-		s.add(s.catalogue.histogram[i], labels).Histogram = s.histogram(d, s.keeper.Engine.Bounds(series.Quantity(i)), start)
+		if d.Sketch.Count() > 0 {
+			s.add(s.catalogue.histogram[i], labels).Histogram = s.histogram(d, s.keeper.Engine.Bounds(series.Quantity(i)), start)
+		}
 		for _, q := range d.Quantiles {
-			s.gauge(s.catalogue.quantile[i], s.with(labels, s.labels.quantile[q.Quantile], s.labels.window[q.Window]), q.Value)
+			s.gauge(s.catalogue.percentile[i], s.with(labels, s.labels.percentile[q.Quantile], s.labels.window[q.Window]), q.Value)
 		}
 	}
 }

@@ -27,6 +27,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -55,6 +57,16 @@ func start(t testing.TB, change func(*Config)) *harness {
 		require.NoError(t, h.telemetry.Shutdown(context.Background()))
 	})
 	return h
+}
+
+// everyMetric switches all metrics on, with percentiles of three windows.
+func everyMetric(c *Config) {
+	c.Shared.Metrics = map[string]keeper.Metric{}
+	for _, name := range series.MetricNames() {
+		c.Shared.Metrics[name] = keeper.Metric{Enabled: true}
+	}
+	c.Percentiles = []float64{50, 90, 95, 99, 99.9}
+	c.Windows = []time.Duration{time.Minute, 5 * time.Minute, time.Hour}
 }
 
 func newSettings(telemetry *componenttest.Telemetry) exporter.Settings {

@@ -97,7 +97,7 @@ func TestScrape_HasExemplarsAndStartTimes(t *testing.T) {
 	body, _ := h.scrape(t, openMetrics)
 	labels := fmt.Sprintf(`\{span_id="%s",trace_id="%s"\}`, hex.EncodeToString(spanID[:]), hex.EncodeToString(traceID[:]))
 	require.Regexp(t, `(?m)^`+ttft+`_bucket\{.*le="0.5"\} 1 # `+labels+` 0\.5 \d`, string(body))
-	require.Regexp(t, `(?m)^`+itl+`_bucket\{.*le="0.75"\} 3 # `+labels+` 0\.7 \d`, string(body), "the request's largest gap")
+	require.Regexp(t, `(?m)^`+itl+`_bucket\{.*le="1\.0"\} 3 # `+labels+` 0\.7 \d`, string(body), "the request's largest gap")
 	require.Regexp(t, `(?m)^`+ttft+`_created\{`, string(body))
 	require.Regexp(t, `(?m)^tokenpulse_requests_created\{`, string(body))
 	require.Regexp(t, `(?m)^# UNIT `+ttft+` seconds$`, string(body))

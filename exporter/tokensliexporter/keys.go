@@ -4,6 +4,7 @@
 package tokensliexporter
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -18,6 +19,10 @@ import (
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(c); err != nil {
 		return err
+	}
+	if conf.IsSet("quantiles") {
+		return errors.New("`quantiles` is now `percentiles`, in hundredths: replace `quantiles: [0.5, 0.99]` by `percentiles: [50, 99]`; " +
+			"the gauges' names end in `percentile` instead of `quantile`, and so does their label")
 	}
 	known := keysOf(reflect.TypeFor[Config]())
 	for _, key := range slices.Sorted(maps.Keys(conf.ToStringMap())) {

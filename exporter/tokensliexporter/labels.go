@@ -23,7 +23,7 @@ type labels struct {
 	outcome    [len(series.OutcomeNames)]*dto.LabelPair
 	phase      [len(series.Histograms)]*dto.LabelPair // nil if the metric has no such label
 	counter    [len(series.Counters)][]*dto.LabelPair // those that the metric has
-	quantile   []*dto.LabelPair
+	percentile []*dto.LabelPair
 	window     []*dto.LabelPair
 	overflow   *dto.LabelPair
 	verdict    [slo.Verdicts]*dto.LabelPair
@@ -50,8 +50,8 @@ func newLabels(config *Config) (*labels, error) {
 	for i, c := range series.Counters {
 		l.counter[i] = appendPresent(nil, pair(names.LabelType, c.Type), pair(names.LabelIndicator, c.Indicator), pair(names.LabelReason, c.Reason))
 	}
-	for _, q := range config.Quantiles {
-		l.quantile = append(l.quantile, pair(names.LabelQuantile, strconv.FormatFloat(q, 'g', -1, 64)))
+	for _, p := range config.Percentiles {
+		l.percentile = append(l.percentile, pair(names.LabelPercentile, strconv.FormatFloat(p, 'f', -1, 64)))
 	}
 	for _, w := range config.Windows {
 		l.window = append(l.window, pair(names.LabelWindow, model.Duration(w).String()))

@@ -32,7 +32,7 @@ func TestMetricsPage_IsUpToDate(t *testing.T) {
 		"histograms":   metricTable(t, histogramRows()),
 		"counters":     metricTable(t, counterRows()),
 		"slos":         metricTable(t, sloRows()),
-		"quantiles":    metricTable(t, quantileRows()),
+		"percentiles":  metricTable(t, percentileRows()),
 		"dimensions":   dimensionTable(t),
 		"label values": labelValueTable(),
 		"bounds":       boundsTable(),
@@ -40,7 +40,7 @@ func TestMetricsPage_IsUpToDate(t *testing.T) {
 }
 
 func TestMetricsPage_EveryFamilyHasARow(t *testing.T) {
-	c, err := newCatalogue()
+	c, err := newCatalogue(nil)
 	require.NoError(t, err)
 	documented := map[string]dto.MetricType{}
 	for _, row := range allRows() {
@@ -55,6 +55,7 @@ func TestMetricsPage_EveryFamilyHasARow(t *testing.T) {
 
 func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {
 	h := start(t, func(c *Config) {
+		everyMetric(c)
 		c.Shared.Objectives = []keeper.Objective{{SLO: names.SLOAll, Objective: 0.9, Window: time.Hour}}
 	})
 	withoutPace := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
@@ -86,7 +87,7 @@ type metricRow struct {
 const bothComponents = "exporter, connector"
 
 func allRows() []metricRow {
-	return slices.Concat(histogramRows(), counterRows(), sloRows(), quantileRows())
+	return slices.Concat(histogramRows(), counterRows(), sloRows(), percentileRows())
 }
 
 // histogramRows has one row for the quantities that share a metric.
@@ -101,12 +102,12 @@ func histogramRows() (rows []metricRow) {
 	return rows
 }
 
-func quantileRows() (rows []metricRow) {
+func percentileRows() (rows []metricRow) {
 	for _, row := range histogramRows() {
-		row.Name += names.SuffixQuantile
+		row.Name += names.SuffixPercentile
 		row.kind, row.emittedBy = dto.MetricType_GAUGE, "exporter"
-		row.labels = append(row.labels, names.LabelQuantile, names.LabelWindow)
-		row.Description = "Quantile over a sliding window."
+		row.labels = append(row.labels, names.LabelPercentile, names.LabelWindow)
+		row.Description = "Percentile over a sliding window."
 		rows = append(rows, row)
 	}
 	return rows
@@ -146,11 +147,15 @@ func appendOnce(rows []metricRow, row metricRow) []metricRow {
 func metricTable(t *testing.T, rows []metricRow) string {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| metric | Prometheus name | type | unit | labels | emitted by | meaning |\n|---|---|---|---|---|---|---|\n")
+	table.WriteString("| metric | Prometheus name | type | unit | labels | emitted by | default | meaning |\n|---|---|---|---|---|---|---|---|\n")
 	for _, row := range rows {
 		kind := strings.ToLower(row.kind.String())
-		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s | %s | %s | %s |\n",
-			row.Name, prometheusName(t, row), kind, row.Unit, quoted(row.labels), row.emittedBy, row.Description)
+		onOff := "off"
+		if (series.Selection{}).Has(row.Name) {
+			onOff = "on"
+		}
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s | %s | %s | %s | %s |\n",
+			row.Name, prometheusName(t, row), kind, row.Unit, quoted(row.labels), row.emittedBy, onOff, row.Description)
 	}
 	return table.String()
 }
@@ -184,7 +189,7 @@ func dimensionTable(t *testing.T) string {
 }
 
 func labelValueTable() string {
-	var phases, types, verdicts, burnWindows, quantiles, windows []string
+	var phases, types, verdicts, burnWindows, percentiles, windows []string
 	for _, h := range series.Histograms {
 		phases = append(phases, h.Phase)
 	}
@@ -198,8 +203,8 @@ func labelValueTable() string {
 		burnWindows = append(burnWindows, model.Duration(w).String())
 	}
 	config := createDefaultConfig().(*Config)
-	for _, q := range config.Quantiles {
-		quantiles = append(quantiles, number(q))
+	for _, p := range config.Percentiles {
+		percentiles = append(percentiles, number(p))
 	}
 	for _, w := range config.Windows {
 		windows = append(windows, model.Duration(w).String())
@@ -215,8 +220,8 @@ func labelValueTable() string {
 		{names.LabelReason, quoted(names.UnmeasuredReasons[:])},
 		{names.LabelSLO, "names from `slos` of `token_latency`, and " + quoted([]string{names.SLOAll})},
 		{names.LabelVerdict, quoted(verdicts)},
-		{names.LabelQuantile, "`quantiles` of the exporter, by default " + quoted(quantiles)},
-		{names.LabelWindow, "of quantiles: `windows` of the exporter, by default " + quoted(windows) + "; of burn rates: " + quoted(burnWindows)},
+		{names.LabelPercentile, "`percentiles` of the exporter, by default " + quoted(percentiles)},
+		{names.LabelWindow, "of percentiles: `windows` of the exporter, by default " + quoted(windows) + "; of burn rates: " + quoted(burnWindows)},
 	} {
 		fmt.Fprintf(&table, "| `%s` | %s |\n", row[0], row[1])
 	}

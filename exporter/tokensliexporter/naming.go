@@ -19,6 +19,7 @@ type family struct {
 	name, help string
 	unit       *string // OpenMetrics unit, the suffix of the name
 	kind       dto.MetricType
+	on         bool // published
 }
 
 // newFamily translates a metric by OpenTelemetry's rules for Prometheus.
@@ -40,22 +41,23 @@ func newFamily(m series.Metric, kind dto.MetricType) (family, error) {
 // catalogue holds the index of the family of every metric. Quantities that share a
 // family differ by a label.
 type catalogue struct {
-	families  []family // without duplicates
-	histogram [len(series.Histograms)]int
-	quantile  [len(series.Histograms)]int
-	counter   [len(series.Counters)]int
-	requests  int
+	families   []family // without duplicates
+	histogram  [len(series.Histograms)]int
+	percentile [len(series.Histograms)]int
+	counter    [len(series.Counters)]int
+	requests   int
 
 	sloRequests, sloObjective, sloBurnRate, sloBudget int
 }
 
-func newCatalogue() (c *catalogue, err error) {
+func newCatalogue(selection series.Selection) (c *catalogue, err error) {
 	c = &catalogue{}
 	add := func(m series.Metric, kind dto.MetricType) int {
 		f, failed := newFamily(m, kind)
 		if failed != nil {
 			err = failed
 		}
+		f.on = selection.Has(m.Name)
 		for i := range c.families {
 			if c.families[i].name == f.name {
 				return i
@@ -65,9 +67,9 @@ func newCatalogue() (c *catalogue, err error) {
 		return len(c.families) - 1
 	}
 	for i, h := range series.Histograms {
-		quantile := series.Metric{Name: h.Name + names.SuffixQuantile, Unit: h.Unit, Description: "Quantile over a sliding window. " + h.Description}
+		percentile := series.Metric{Name: h.Name + names.SuffixPercentile, Unit: h.Unit, Description: "Percentile over a sliding window. " + h.Description}
 		c.histogram[i] = add(h.Metric, dto.MetricType_HISTOGRAM)
-		c.quantile[i] = add(quantile, dto.MetricType_GAUGE)
+		c.percentile[i] = add(percentile, dto.MetricType_GAUGE)
 	}
 	for i, counter := range series.Counters {
 		c.counter[i] = add(counter.Metric, dto.MetricType_COUNTER)

@@ -37,8 +37,10 @@ func (s *scrape) with(labels []*dto.LabelPair, more ...*dto.LabelPair) []*dto.La
 	return sorted(appendPresent(all, more...))
 }
 
-func (s *scrape) counter(family int, labels []*dto.LabelPair, n float64, start *timestamppb.Timestamp) {
-	s.add(family, labels).Counter = &dto.Counter{Value: &n, CreatedTimestamp: start}
+func (s *scrape) counter(family int, labels []*dto.LabelPair, n float64, start *timestamppb.Timestamp) *dto.Counter {
+	counter := &dto.Counter{Value: &n, CreatedTimestamp: start}
+	s.add(family, labels).Counter = counter
+	return counter
 }
 
 func (s *scrape) gauge(family int, labels []*dto.LabelPair, v float64) {

@@ -13,12 +13,16 @@ import (
 )
 
 // verdicts adds the verdict counters of one SLO. All verdicts appear with the first
-// request: a counter that appears later would hide its first increase.
+// request: a counter that appears later would hide its first increase. The counter of bad
+// requests links to the trace of the latest.
 func (s *scrape) verdicts(snapshot *series.SLOSnapshot, labels []*dto.LabelPair) {
 	labels = s.with(labels, pair(names.LabelSLO, snapshot.Name))
 	start := timestamppb.New(snapshot.Start)
 	for verdict, n := range snapshot.Requests {
-		s.counter(s.catalogue.sloRequests, s.with(labels, s.labels.verdict[verdict]), float64(n), start)
+		counter := s.counter(s.catalogue.sloRequests, s.with(labels, s.labels.verdict[verdict]), float64(n), start)
+		if slo.Verdict(verdict) == slo.Bad && snapshot.Bad.Set() {
+			counter.Exemplar = exemplar(&snapshot.Bad)
+		}
 	}
 }
 

@@ -140,3 +140,36 @@ func TestREADME_SLOExample(t *testing.T) {
 		require.InDelta(t, want, got[name+"}"], 1e-9, line)
 	}
 }
+
+// The counter of bad requests links to the latest trace, in every format that has exemplars.
+func TestScrape_BadVerdictsHaveAnExemplar(t *testing.T) {
+	h := start(t, nil)
+	send := func(id byte, attributes map[string]any) {
+		traces := batch(attributes)
+		span := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+		span.SetTraceID([16]byte{0xab, 15: id})
+		span.SetSpanID([8]byte{0xcd, 7: id})
+		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), traces))
+	}
+	good := map[string]any{"tokenpulse.slo.breached": nil}
+	send(1, with(nil))
+	send(2, with(nil))
+	send(3, with(good))
+	const trace, span = "ab000000000000000000000000000002", "cd00000000000002"
+	body, _ := h.scrape(t, openMetrics)
+	require.Regexp(t, `(?m)^tokenpulse_slo_requests_total\{.*slo="chat-ttft",vantage="server",verdict="bad"\} 2\.0 # \{span_id="`+span+`",trace_id="`+trace+`"\} 1\.0 \d`, string(body))
+	counters := h.families(t, protobuf)["tokenpulse_slo_requests_total"]
+	require.Len(t, counters.Metric, 12, "four SLOs, three verdicts")
+	linked := 0
+	for _, m := range counters.Metric {
+		e := m.Counter.Exemplar
+		if e == nil {
+			continue
+		}
+		linked++
+		require.Contains(t, labelsOf(m), "verdict=bad")
+		require.Equal(t, trace, e.Label[1].GetValue())
+		require.Equal(t, 1.0, e.GetValue())
+	}
+	require.Equal(t, 2, linked, "chat-ttft and all")
+}

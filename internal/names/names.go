@@ -155,18 +155,18 @@ const (
 	RequestsUnmeasured = "tokenpulse.requests.unmeasured"
 	Tokens             = "tokenpulse.tokens"
 	Stalls             = "tokenpulse.stalls"
-	// SuffixQuantile makes the name of a histogram that of its quantile gauge.
-	SuffixQuantile = ".quantile"
+	// SuffixPercentile makes the name of a histogram that of its percentile gauge.
+	SuffixPercentile = ".percentile"
 )
 
 // Labels of the metrics of token_sli, besides its dimensions.
 const (
-	LabelVantage  = "vantage"
-	LabelOutcome  = "outcome"
-	LabelPhase    = "phase"
-	LabelType     = "type"
-	LabelQuantile = "quantile"
-	LabelWindow   = "window"
+	LabelVantage    = "vantage"
+	LabelOutcome    = "outcome"
+	LabelPhase      = "phase"
+	LabelType       = "type"
+	LabelPercentile = "percentile"
+	LabelWindow     = "window"
 	// Labels of RequestsUnmeasured.
 	LabelIndicator = "indicator"
 	LabelReason    = "reason"

@@ -69,14 +69,17 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// BenchmarkBytesPerSeries reports the memory of a series with full windows: 10 requests
+// byDefault has the metrics and the window that the exporter has by default.
+func byDefault(o *Options) { o.Metrics, o.Windows = nil, []time.Duration{5 * time.Minute} }
+
+// BenchmarkBytesPerSeries reports the memory of a series with a full window: 10 requests
 // per second, each with every quantity.
 func BenchmarkBytesPerSeries(b *testing.B) {
 	const held, perSecond = 4, 10
 	requests := typicals(997)
 	for range b.N {
 		before := heap()
-		e := newTestEngine(nil)
+		e := newTestEngine(byDefault)
 		for i := range perSecond * 3600 {
 			r := requests[i%len(requests)]
 			r.Arrival = e.at(time.Duration(i) * time.Second / perSecond)

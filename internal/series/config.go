@@ -58,13 +58,13 @@ func (c *Config) Problems() problems.List {
 // maxDimensions limits the labels of a series.
 const maxDimensions = 32
 
-// ourLabels are the labels that metrics have besides the dimensions. Prometheus sets
-// `le` on histograms.
+// ourLabels are the labels that metrics have besides the dimensions. Prometheus reserves
+// `le` for histograms and `quantile` for summaries.
 var ourLabels = []string{
 	names.LabelVantage, names.LabelOutcome, names.LabelPhase, names.LabelType,
-	names.LabelQuantile, names.LabelWindow, names.LabelSLO, names.LabelVerdict,
+	names.LabelPercentile, names.LabelWindow, names.LabelSLO, names.LabelVerdict,
 	names.LabelIndicator, names.LabelReason,
-	names.LabelOverflow, "le",
+	names.LabelOverflow, "le", "quantile",
 }
 
 func validateDimensions(dimensions []string) (errs problems.List) {

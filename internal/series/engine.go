@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -20,6 +21,8 @@ import (
 // Options configure an Engine.
 type Options struct {
 	Config Config
+	// Metrics selects what is recorded. Other metrics take no memory.
+	Metrics Selection
 	// Windows are the sliding windows of quantiles.
 	Windows []time.Duration
 	// Quantiles to compute over each window, between 0 and 1.
@@ -37,6 +40,9 @@ type Options struct {
 type Engine struct {
 	config    Config
 	quantiles []float64
+	published [quantities]published
+	counts    [counts]bool
+	verdicts  bool
 	bounds    [quantities][]float64
 	calendar  *calendar
 	scratch   sync.Pool // of *sketch.Sketch
@@ -53,6 +59,11 @@ type Engine struct {
 	heldBy map[string]int
 }
 
+// published says which metrics of a quantity are on.
+type published struct{ histogram, gauges bool }
+
+func (p published) any() bool { return p.histogram || p.gauges }
+
 // overflowKey is the key of the overflow series. Every other series has a longer key.
 const overflowKey = ""
 
@@ -67,8 +78,14 @@ func NewEngine(o Options) *Engine {
 		heldBy:    map[string]int{},
 
 		objectives: o.Objectives,
+		verdicts:   o.Metrics.Has(SLORequests.Name),
 	}
+	for _, c := range Counters {
+		e.counts[c.Count] = o.Metrics.Has(c.Name)
+	}
+	windowed := len(o.Windows) > 0 && len(o.Quantiles) > 0
 	for q, h := range Histograms {
+		e.published[q] = published{o.Metrics.Has(h.Name), windowed && o.Metrics.Has(h.Name+names.SuffixPercentile)}
 		e.bounds[q] = h.ClassicBounds
 		if bounds, ok := o.ClassicBounds[h.Name]; ok {
 			e.bounds[q] = bounds
@@ -128,6 +145,9 @@ func (e *Engine) Restore(key string, slos []string, lastSeen, now time.Time) {
 	defer s.mu.Unlock()
 	if lastSeen.Before(now) { // not so if the clock was ahead at the save
 		s.lastSeen = lastSeen
+	}
+	if !e.verdicts {
+		return
 	}
 	for _, slo := range slos {
 		s.verdicts.counter(slo, e.objectives, now)

@@ -25,6 +25,10 @@ func newTestEngine(change func(*Options)) *Engine {
 		Config:    NewDefaultConfig(),
 		Windows:   []time.Duration{time.Minute, 5 * time.Minute, time.Hour},
 		Quantiles: windowedQuantiles,
+		Metrics:   Selection{},
+	}
+	for _, name := range MetricNames() {
+		o.Metrics[name] = true
 	}
 	o.Config.Dimensions = []string{"model"}
 	if change != nil {

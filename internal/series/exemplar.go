@@ -5,8 +5,8 @@ package series
 
 import "time"
 
-// Exemplar is the latest request in a classic bucket. A request with many values in a
-// histogram counts with its largest value.
+// Exemplar is the latest request in a classic bucket, or the latest that breached an SLO.
+// A request with many values in a histogram counts with its largest value.
 type Exemplar struct {
 	TraceID [16]byte
 	SpanID  [8]byte

@@ -15,8 +15,10 @@ import "github.com/tokenpulse/tokenpulse/internal/sketch"
 type histogram struct {
 	pending sketch.Sketch
 	total   sketch.Sketch
-	windows windows
+	windows windows // empty if the gauges are off
 
+	// totals is false if only the gauges are on: then nothing but the windows is kept.
+	totals bool
 	bounds []float64
 	// classic counts single values by classic bucket, exactly. It is nil for
 	// distributions, which snapshot counts from the total.
@@ -25,10 +27,14 @@ type histogram struct {
 	exemplars []Exemplar
 }
 
-func newHistogram(q Quantity, bounds []float64, windowCount int) *histogram {
-	h := &histogram{bounds: bounds, windows: make(windows, windowCount)}
-	if q < singleValues {
-		h.classic = make([]uint64, len(bounds)+1)
+func newHistogram(q Quantity, e *Engine) *histogram {
+	on := e.published[q]
+	h := &histogram{bounds: e.bounds[q], totals: on.histogram}
+	if on.gauges {
+		h.windows = make(windows, len(e.calendar.widths))
+	}
+	if q < singleValues && on.histogram {
+		h.classic = make([]uint64, len(h.bounds)+1)
 	}
 	return h
 }
@@ -36,6 +42,9 @@ func newHistogram(q Quantity, bounds []float64, windowCount int) *histogram {
 // add counts a single value.
 func (h *histogram) add(v float64, exemplar *Exemplar) {
 	h.pending.Add(v, 1)
+	if !h.totals {
+		return
+	}
 	bucket := classicIndex(h.bounds, v)
 	h.classic[bucket]++
 	h.keep(exemplar, bucket, v)
@@ -44,7 +53,7 @@ func (h *histogram) add(v float64, exemplar *Exemplar) {
 // merge counts all values of a request's distribution.
 func (h *histogram) merge(values *sketch.Encoded, largest float64, exemplar *Exemplar) {
 	h.pending.MergeEncoded(values)
-	if largest > 0 {
+	if largest > 0 && h.totals {
 		h.keep(exemplar, classicIndex(h.bounds, largest), largest)
 	}
 }
@@ -68,7 +77,9 @@ func (h *histogram) fold(open []int64, scratch *sketch.Sketch) {
 		h.pending = sketch.Sketch{} // release the memory of an idle histogram
 		return
 	}
-	h.total.Merge(&h.pending)
+	if h.totals {
+		h.total.Merge(&h.pending)
+	}
 	h.windows.add(open, &h.pending, scratch)
 	h.pending.Reset()
 }

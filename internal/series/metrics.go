@@ -56,14 +56,14 @@ type Histogram struct {
 
 // Histograms holds the metric of each Quantity.
 var Histograms = [quantities]Histogram{
-	{TimeToFirstToken, Metric{names.TimeToFirstToken, seconds, "Time from the request's start to its first token, on any channel."}, "", durationBounds},
-	{TimeToFirstOutputToken, Metric{names.TimeToFirstOutputToken, seconds, "Time from the request's start to its first token that is not reasoning."}, "", durationBounds},
+	{TimeToFirstToken, Metric{names.TimeToFirstToken, seconds, "Time from the request's start to its first token, on any channel."}, "", firstTokenBounds},
+	{TimeToFirstOutputToken, Metric{names.TimeToFirstOutputToken, seconds, "Time from the request's start to its first token that is not reasoning."}, "", firstTokenBounds},
 	{TimePerOutputToken, Metric{names.TimePerOutputToken, seconds, "Mean time per output token of a request, after its first token."}, "", gapBounds},
 	{RequestDuration, Metric{names.RequestDuration, seconds, "Time from the request's start to its end."}, "", durationBounds},
-	{QueueDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseQueue, durationBounds},
-	{PrefillDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhasePrefill, durationBounds},
-	{DecodeDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseDecode, durationBounds},
-	{NetworkDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseNetwork, durationBounds},
+	{QueueDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseQueue, phaseBounds},
+	{PrefillDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhasePrefill, phaseBounds},
+	{DecodeDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseDecode, phaseBounds},
+	{NetworkDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseNetwork, phaseBounds},
 	{OutputTokenRate, Metric{names.OutputTokenRate, "{token}/s", "Output tokens per second of a request, after its first token."}, "", rateBounds},
 	{TimeToAnswer, Metric{names.TraceTimeToAnswer, seconds, "Time from the start of a trace's root span to the first output token of its last request. Needs `roll_up`."}, "", durationBounds},
 	{InterTokenLatency, Metric{names.InterTokenLatency, seconds, "Time between tokens: one value per token, which is the gap before its chunk divided by the tokens of the chunk."}, "", gapBounds},

@@ -60,15 +60,15 @@ func (s *series) record(r *Request) (result Recorded, ok bool) {
 	}
 	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
 	for q := range singleValues {
-		if v, ok := r.Value(q); ok {
+		if v, ok := r.Value(q); ok && s.engine.published[q].any() {
 			o.histogram(q, s.engine).add(v, &exemplar)
 		}
 	}
-	return Recorded{
-		Overflow:          s.key == overflowKey,
-		MalformedSketches: o.merge(r, &exemplar, s.engine),
-		DroppedVerdicts:   s.verdicts.add(&r.Verdicts, s.engine.objectives, r.Arrival),
-	}, true
+	result = Recorded{Overflow: s.key == overflowKey, MalformedSketches: o.merge(r, &exemplar, s.engine)}
+	if s.engine.verdicts {
+		result.DroppedVerdicts = s.verdicts.add(&r.Verdicts, s.engine.objectives, &exemplar, r.Arrival)
+	}
+	return result, true
 }
 
 // merge adds the request's distributions. It returns the number of those that are
@@ -79,7 +79,7 @@ func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malfor
 	var err error
 	for q := singleValues; q < quantities; q++ {
 		d := r.Distribution(q)
-		if len(d.Sketch) == 0 {
+		if len(d.Sketch) == 0 || !e.published[q].any() {
 			continue
 		}
 		if !bytes.Equal(d.Sketch, encoded) { // both quantities mostly share one sketch
@@ -97,7 +97,7 @@ func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malfor
 
 func (s *series) count(r *Request) {
 	for c := range counts {
-		if n, ok := r.Count(c); ok {
+		if n, ok := r.Count(c); ok && s.engine.counts[c] {
 			s.counts[c] = optional.Of(s.counts[c].Value + n)
 		}
 	}
@@ -114,7 +114,7 @@ func (s *series) outcome(r *Request) *outcomeSeries {
 
 func (o *outcomeSeries) histogram(q Quantity, e *Engine) *histogram {
 	if o.histograms[q] == nil {
-		o.histograms[q] = newHistogram(q, e.bounds[q], len(e.calendar.widths))
+		o.histograms[q] = newHistogram(q, e)
 	}
 	return o.histograms[q]
 }
@@ -193,7 +193,7 @@ func (o *outcomeSeries) snapshot(into *OutcomeSnapshot, quantiles []float64, scr
 	into.Start, into.Requests = o.start, o.requests
 	for q, h := range o.histograms {
 		if h == nil {
-			into.Distributions[q].Sketch.Reset()
+			into.Distributions[q].clear()
 			continue
 		}
 		h.snapshot(&into.Distributions[q], quantiles, scratch)

@@ -40,6 +40,8 @@ type SLOSnapshot struct {
 	Start time.Time
 	// Requests counts requests by verdict.
 	Requests [slo.Verdicts]uint64
+	// Bad is the latest bad request with a trace. It is unset if there was none.
+	Bad Exemplar
 }
 
 // OutcomeSnapshot holds the histograms of one outcome.
@@ -55,7 +57,7 @@ type OutcomeSnapshot struct {
 func (o *OutcomeSnapshot) Empty() bool { return o.Start.IsZero() }
 
 // DistributionSnapshot is the distribution of one quantity. Its sketch is empty if no
-// request had a value.
+// request had a value, or if the histogram is off.
 type DistributionSnapshot struct {
 	// Sketch holds all values since the series started.
 	Sketch sketch.Sketch
@@ -67,6 +69,11 @@ type DistributionSnapshot struct {
 	Exemplars []Exemplar
 	// Quantiles holds the quantiles of each window that is not empty.
 	Quantiles []Quantile
+}
+
+func (d *DistributionSnapshot) clear() {
+	d.Sketch.Reset()
+	d.Quantiles = d.Quantiles[:0]
 }
 
 // Quantile is a quantile over a window. Window and Quantile index Options.Windows and

@@ -22,15 +22,20 @@ type verdictCounters struct {
 type verdictCounter struct {
 	start    time.Time
 	requests [slo.Verdicts]uint64
+	bad      Exemplar // the latest bad request
 }
 
-// add counts the verdicts on a request. It returns the number of verdicts that only
+// add counts the verdicts on a request, whose exemplar the bad ones keep. It returns the number of verdicts that only
 // `all` counted.
-func (c *verdictCounters) add(verdicts *slo.VerdictSet, objectives slo.Names, now time.Time) (dropped int) {
+func (c *verdictCounters) add(verdicts *slo.VerdictSet, objectives slo.Names, exemplar *Exemplar, now time.Time) (dropped int) {
 	dropped = verdicts.Dropped()
 	for name, verdict := range verdicts.All {
 		if counter := c.counter(name, objectives, now); counter != nil {
 			counter.requests[verdict]++
+			if verdict == slo.Bad && exemplar.Set() {
+				counter.bad = *exemplar
+				counter.bad.Value = 1 // what the request adds to the counter
+			}
 		} else {
 			dropped++
 		}
@@ -60,7 +65,7 @@ func (c *verdictCounters) counter(name string, objectives slo.Names, now time.Ti
 // snapshot appends the counters in the order of their names.
 func (c *verdictCounters) snapshot(dst []SLOSnapshot) []SLOSnapshot {
 	for name, counter := range c.byName {
-		dst = append(dst, SLOSnapshot{Name: name, Start: counter.start, Requests: counter.requests})
+		dst = append(dst, SLOSnapshot{Name: name, Start: counter.start, Requests: counter.requests, Bad: counter.bad})
 	}
 	slices.SortFunc(dst, func(a, b SLOSnapshot) int { return strings.Compare(a.Name, b.Name) })
 	return dst

@@ -236,3 +236,29 @@ func TestRestore_SkipsIdleSeriesAndSeriesBeyondTheLimit(t *testing.T) {
 	})
 	require.Equal(t, 1, overflow)
 }
+
+// Each SLO of a series keeps one exemplar: its latest bad request with a trace.
+func TestRecord_KeepsTheLatestBadRequestOfEachSLO(t *testing.T) {
+	e := newTestEngine(nil)
+	for i, slos := range [][]string{{"bA", "gB"}, {"bA", "nB"}, {"gA", "gB"}, {"bB"}} {
+		r := judged(e.at(time.Duration(i)*time.Second), slos...)
+		r.TraceID[0], r.SpanID[0] = byte(i+1), byte(i+1)
+		e.Record(r)
+	}
+	e.Record(judged(e.at(9*time.Second), "bA", "bB")) // without a trace
+	want := func(i byte) Exemplar {
+		return Exemplar{TraceID: [16]byte{i}, SpanID: [8]byte{i}, Value: 1, UnixNano: e.at(time.Duration(i-1) * time.Second).UnixNano()}
+	}
+	got := e.slos(e.at(9*time.Second), "m")
+	require.Equal(t, want(2), got["A"].Bad)
+	require.Equal(t, want(4), got["B"].Bad)
+	require.Equal(t, want(4), got["all"].Bad)
+}
+
+func TestRecord_SLORequestsOffCountsNothing(t *testing.T) {
+	e := newTestEngine(allOff(names.Requests))
+	require.Zero(t, e.Record(judged(e.at(0), "bA", "ball")).DroppedVerdicts)
+	e.Restore("\x01r\x00", []string{"A"}, e.at(0), e.at(0))
+	require.Empty(t, e.slos(e.at(0), "m"))
+	require.Empty(t, e.slos(e.at(0), "r"))
+}

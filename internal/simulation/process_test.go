@@ -98,7 +98,7 @@ func (w *world) startProcess() error {
 	exporterConfig := exporterFactory.CreateDefaultConfig().(*tokensliexporter.Config)
 	p.shared(&exporterConfig.Shared)
 	// Quantiles and classic buckets are not compared, and make up most of a scrape.
-	exporterConfig.Windows, exporterConfig.Quantiles = nil, nil
+	exporterConfig.Windows, exporterConfig.Percentiles = nil, nil
 	exporterConfig.ClassicBuckets = map[string][]float64{}
 	for _, h := range series.Histograms {
 		exporterConfig.ClassicBuckets[strings.TrimPrefix(h.Name, names.Prefix)] = []float64{1}

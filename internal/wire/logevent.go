@@ -228,18 +228,7 @@ func isSpanAttribute(key []byte, value *Value) bool {
 		return isPlain(value)
 	}
 	request, ok := bytes.CutPrefix(key, []byte(names.PrefixGenAIRequest))
-	return ok && !namesText(request) && isPlain(value)
-}
-
-// namesText reports whether an attribute name has a word for text.
-func namesText(name []byte) bool {
-	for word := range bytes.SplitSeq(name, []byte(".")) {
-		switch string(word) {
-		case "text", "content", "delta", "message", "messages", "prompt", "prompts", "input", "instructions", "system_instructions":
-			return true
-		}
-	}
-	return false
+	return ok && !names.HoldText(string(request)) && isPlain(value)
 }
 
 // isPlain reports whether a value is a scalar or an array of scalars. Messages are

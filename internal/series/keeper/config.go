@@ -18,6 +18,8 @@ import (
 type Config struct {
 	// Series decides which requests share a series.
 	Series series.Config `mapstructure:",squash"`
+	// Metrics switches metrics on and off, by name.
+	Metrics map[string]Metric `mapstructure:"metrics"`
 	// Objectives are the SLO objectives to report burn rates and error budgets for.
 	Objectives []Objective `mapstructure:"objectives"`
 	// StorageID is the extension that keeps burn rates and error budgets across
@@ -38,12 +40,12 @@ func NewDefaultConfig() Config {
 // Problems returns an error for each invalid key. Like series.Config.Problems it is not
 // named Validate.
 func (c *Config) Problems() problems.List {
-	return slices.Concat(c.Series.Problems(), objectiveProblems(c.Objectives), c.Deduplication.Problems())
+	return slices.Concat(c.Series.Problems(), metricProblems(c.Metrics), objectiveProblems(c.Objectives), c.Deduplication.Problems())
 }
 
 // EngineOptions returns the options of an engine of these series.
 func (c *Config) EngineOptions() series.Options {
-	return series.Options{Config: c.Series, Objectives: c.ObjectiveNames()}
+	return series.Options{Config: c.Series, Metrics: c.Selection(), Objectives: c.ObjectiveNames()}
 }
 
 // ObjectiveNames returns the SLOs of the objectives, as verdicts have them.

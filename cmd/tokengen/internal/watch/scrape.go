@@ -26,15 +26,15 @@ const maxPageBytes = 256 << 20
 
 // indicators are the groups of columns, with the metric of each group.
 var indicators = []struct{ title, metric string }{
-	{"TTFT", prometheusName(names.TimeToFirstToken+names.SuffixQuantile, "s", otlptranslator.MetricTypeGauge)},
-	{"ITL", prometheusName(names.InterTokenLatency+names.SuffixQuantile, "s", otlptranslator.MetricTypeGauge)},
-	{"TPOT", prometheusName(names.TimePerOutputToken+names.SuffixQuantile, "s", otlptranslator.MetricTypeGauge)},
+	{"TTFT", prometheusName(names.TimeToFirstToken+names.SuffixPercentile, "s", otlptranslator.MetricTypeGauge)},
+	{"ITL", prometheusName(names.InterTokenLatency+names.SuffixPercentile, "s", otlptranslator.MetricTypeGauge)},
+	{"TPOT", prometheusName(names.TimePerOutputToken+names.SuffixPercentile, "s", otlptranslator.MetricTypeGauge)},
 }
 
 var requestsMetric = prometheusName(names.Requests, "{request}", otlptranslator.MetricTypeMonotonicCounter)
 
-// quantiles are the columns of each indicator, as values of the label.
-var quantiles = []string{"0.5", "0.95", "0.99"}
+// percentiles are the columns of each indicator, as values of the label.
+var percentiles = []string{"50", "95", "99"}
 
 func prometheusName(name, unit string, kind otlptranslator.MetricType) string {
 	namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
@@ -56,8 +56,8 @@ type Row struct {
 	Seconds map[Statistic]float64
 }
 
-// Statistic is a quantile of an indicator, such as "0.95" of "TTFT".
-type Statistic struct{ Indicator, Quantile string }
+// Statistic is a percentile of an indicator, such as "95" of "TTFT".
+type Statistic struct{ Indicator, Percentile string }
 
 // Scrape reads the rows of one window, such as "1m", from a scrape endpoint.
 func Scrape(ctx context.Context, client *http.Client, url, window string) ([]Row, error) {
@@ -95,7 +95,7 @@ func parse(page io.Reader, window string) ([]Row, error) {
 			if labels[names.LabelWindow] != window || labels[names.LabelOutcome] != names.OutcomeSuccess {
 				continue
 			}
-			byLabels.row(labels).Seconds[Statistic{indicator.title, labels[names.LabelQuantile]}] = m.GetGauge().GetValue()
+			byLabels.row(labels).Seconds[Statistic{indicator.title, labels[names.LabelPercentile]}] = m.GetGauge().GetValue()
 		}
 	}
 	return byLabels.sorted(), nil
@@ -117,7 +117,7 @@ func (r rows) row(labels map[string]string) *Row {
 	var key strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		switch name {
-		case names.LabelOutcome, names.LabelQuantile, names.LabelWindow:
+		case names.LabelOutcome, names.LabelPercentile, names.LabelWindow:
 		default:
 			fmt.Fprintf(&key, "%s=%q,", name, labels[name])
 		}

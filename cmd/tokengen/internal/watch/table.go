@@ -29,8 +29,8 @@ func Write(out io.Writer, rows []Row) error {
 	for _, row := range rows {
 		cells := []string{name(row.Model), name(row.Service), name(row.Vantage), requests(row.Requests)}
 		for _, indicator := range indicators {
-			for _, quantile := range quantiles {
-				seconds, known := row.Seconds[Statistic{indicator.title, quantile}]
+			for _, percentile := range percentiles {
+				seconds, known := row.Seconds[Statistic{indicator.title, percentile}]
 				cells = append(cells, duration(seconds, known))
 			}
 		}

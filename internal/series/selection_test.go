@@ -1,0 +1,117 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+func TestSelection_Defaults(t *testing.T) {
+	var off []string
+	for _, name := range MetricNames() {
+		if !(Selection{}).Has(name) {
+			off = append(off, name)
+		}
+	}
+	require.Equal(t, []string{
+		"tokenpulse.inter_chunk_latency",
+		"tokenpulse.inter_chunk_latency.percentile",
+		"tokenpulse.output_token_rate",
+		"tokenpulse.output_token_rate.percentile",
+		"tokenpulse.phase.duration.percentile",
+		"tokenpulse.time_to_first_output_token",
+		"tokenpulse.time_to_first_output_token.percentile",
+	}, off)
+	require.True(t, Selection{names.OutputTokenRate: true}.Has(names.OutputTokenRate))
+	require.False(t, Selection{names.Requests: false}.Has(names.Requests))
+}
+
+// allOff switches every metric off but these.
+func allOff(but ...string) func(*Options) {
+	return func(o *Options) {
+		for _, name := range MetricNames() {
+			o.Metrics[name] = slices.Contains(but, name)
+		}
+	}
+}
+
+func TestRecord_MetricsThatAreOffTakeNoMemory(t *testing.T) {
+	const held = 200
+	cost := func(change func(*Options), r *Request) uint64 {
+		before := heap()
+		e := newTestEngine(change)
+		r.Arrival = e.at(0)
+		for i := range held {
+			r.Dimensions = []string{fmt.Sprint("model-", i)}
+			e.Record(r)
+		}
+		e.Collect(e.at(0), func(*Snapshot) {})
+		after := heap()
+		require.Equal(t, held, e.Held())
+		return (after - before) / held
+	}
+	full := typical(rand.New(rand.NewPCG(1, 2)), "m")
+	full.Verdicts.Add("tpot", slo.Bad)
+	off := cost(allOff(), full)
+	bare := cost(nil, &Request{Vantage: full.Vantage})
+	on := cost(nil, full)
+	t.Logf("bytes per series: %d off, %d of a request without values, %d on", off, bare, on)
+	require.Less(t, off, bare+bare/4)
+	require.Greater(t, on, 4*bare, "the request has what takes memory")
+}
+
+// The gauges of a histogram that is off still follow their window, and the histogram
+// without its gauges keeps no window.
+func TestRecord_HistogramAndGaugesAreSwitchedApart(t *testing.T) {
+	for _, q := range []Quantity{TimeToFirstToken, InterTokenLatency} {
+		name := Histograms[q].Name
+		for _, on := range []string{name, name + names.SuffixPercentile} {
+			e := newTestEngine(allOff(on))
+			r := latency("m", e.at(0), 0.5)
+			r.SetDistribution(InterTokenLatency, distribution(0.5))
+			r.TraceID[0] = 1
+			e.Record(r)
+			got := e.snapshotOf(t, q)
+			if on == name {
+				require.EqualValues(t, 1, got.Sketch.Count(), on)
+				require.NotEmpty(t, got.Exemplars, on)
+				require.Empty(t, got.Quantiles, on)
+			} else {
+				require.Zero(t, got.Sketch.Count(), on)
+				require.Empty(t, got.Exemplars, on)
+				require.Len(t, got.Quantiles, 3*len(windowedQuantiles), on)
+				require.Equal(t, 0.5, got.Quantiles[0].Value, on)
+			}
+		}
+	}
+}
+
+func (e *Engine) snapshotOf(t *testing.T, q Quantity) (d DistributionSnapshot) {
+	t.Helper()
+	visited := 0
+	e.Collect(e.at(0), func(s *Snapshot) {
+		visited++
+		d = s.Outcomes[Success].Distributions[q]
+	})
+	require.Equal(t, 1, visited)
+	return d
+}
+
+// Collect reuses one snapshot for all series: gauges of the first must not stay.
+func TestCollect_GaugesDoNotLeakIntoTheNextSeries(t *testing.T) {
+	e := newTestEngine(allOff(names.TimeToFirstToken + names.SuffixPercentile))
+	e.Record(latency("a", e.at(0), 0.1))
+	e.Record(request("b", e.at(0)))
+	e.Collect(e.at(0), func(s *Snapshot) {
+		require.Equal(t, s.Dimensions[0] == "a", len(s.Outcomes[Success].Distributions[TimeToFirstToken].Quantiles) > 0)
+	})
+}
