@@ -57,7 +57,7 @@ func TestPage_OneSlowModelPagesOnceAndLinksToItsRunbookEntry(t *testing.T) {
 		"scrape_interval: 1s", "scrape_interval: 500ms", "- rules.yaml", "- "+scaledRules(t),
 		"localhost:9093", alertmanager, "localhost:9464", c.metrics, "localhost:8888", self))
 	require.NoError(t, err)
-	server := runPrometheus(t, prometheusProgram, string(config), "--rules.alert.resend-delay=1s", "--enable-feature=native-histograms,exemplar-storage")
+	server := runPrometheus(t, prometheusProgram, string(config), "--enable-feature=native-histograms,exemplar-storage")
 
 	traffic := func(model, timePerToken string) (stop func()) {
 		var senders []*process

@@ -82,7 +82,7 @@ func requestsOf(lanes []lane) []llmRequest {
 				r.version, r.perToken = "1.5", 250*time.Millisecond
 			}
 			if l.model == "llama-3-8b" {
-				r.oneToken, r.failed = i%5 == 0, i%15 == 1
+				r.oneToken, r.failed = i%5 == 0, i%5 == 1
 			}
 			all = append(all, r)
 			at = r.end()
