@@ -59,7 +59,7 @@ func TestAlert_FiresForTheSlowModelOnlyWhileItIsSlow(t *testing.T) {
 	require.Equal(t, "firing", alerts[0].State)
 	require.Equal(t, map[string]string{
 		"alertname": "TokenSLOFastBurn", "severity": "page", "slo": "tpot", "gen_ai_request_model": "slowed",
-		"gen_ai_provider_name": "vllm", "gen_ai_operation_name": "chat", "service_name": "tokengen", "vantage": "server", "job": "tokenpulse",
+		"gen_ai_provider_name": "vllm", "vantage": "server", "job": "tokenpulse",
 	}, alerts[0].Labels)
 	require.Regexp(t, `^SLO tpot burns its error budget [0-9.]+ times too fast, model slowed$`, alerts[0].Annotations["summary"])
 
@@ -90,11 +90,13 @@ func TestAlert_FiresForTheSlowModelOnlyWhileItIsSlow(t *testing.T) {
 
 // sendTraffic sends requests to a model until it is stopped or the test ends. All
 // succeed. Each has about 150 tokens, so its time per token is near the mean.
-func sendTraffic(t *testing.T, c *collector, model, timePerToken string) *process {
+func sendTraffic(t *testing.T, c *collector, model, timePerToken string, more ...string) *process {
 	t.Helper()
-	return start(t, built(t, "tokengen"), "generate", "--model", model, "--tpot", timePerToken, "--rate", "20", "--prefill", "10ms",
+	return start(t, built(t, "tokengen"), append([]string{
+		"generate", "--model", model, "--tpot", timePerToken, "--rate", "20", "--prefill", "10ms",
 		"--cancel-ratio", "0", "--error-ratio", "0", "--stall-ratio", "0", "--bundle-ratio", "0",
-		"--transport", "protobuf", "--endpoint", c.http)
+		"--transport", "protobuf", "--endpoint", c.http,
+	}, more...)...)
 }
 
 // shareOfBad returns the query for the share of bad requests to the slowed model.

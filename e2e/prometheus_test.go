@@ -51,7 +51,7 @@ func TestPrometheusScrape_QuantilesAreWithinOneBucket(t *testing.T) {
 		}
 	}
 	for _, server := range []*prometheus{native, classic} {
-		require.NotEmpty(t, server.exemplarTraces(t), "histograms have exemplars with trace ids")
+		require.NotEmpty(t, server.exemplarTraces(t, exemplarsOfTPOT), "histograms have exemplars with trace ids")
 	}
 }
 
@@ -76,11 +76,16 @@ scrape_configs:
 
 func runPrometheus(t *testing.T, program, config string, flags ...string) *prometheus {
 	t.Helper()
-	folder := t.TempDir()
+	return servePrometheus(t, program, t.TempDir(), config, flags...)
+}
+
+// servePrometheus runs Prometheus with the data in a folder.
+func servePrometheus(t *testing.T, program, data, config string, flags ...string) *prometheus {
+	t.Helper()
 	p := &prometheus{address: freeAddress(t)}
 	p.process = start(t, program, append([]string{
-		"--config.file", writeFile(t, folder, "prometheus.yml", config),
-		"--storage.tsdb.path", filepath.Join(folder, "data"), "--web.listen-address", p.address,
+		"--config.file", writeFile(t, t.TempDir(), "prometheus.yml", config),
+		"--storage.tsdb.path", data, "--web.listen-address", p.address,
 	}, flags...)...)
 	p.waitFor(t, "http://"+p.address+"/-/ready")
 	return p
@@ -169,7 +174,10 @@ func (p *prometheus) bucketAround(t *testing.T, metric string, value float64) (l
 	return low, bounds[above]
 }
 
-func (p *prometheus) exemplarTraces(t *testing.T) []string {
+const exemplarsOfTPOT = `{__name__=~"tokenpulse_time_per_output_token_seconds.*"}`
+
+// exemplarTraces returns the trace IDs of the exemplars that a query selects.
+func (p *prometheus) exemplarTraces(t *testing.T, query string) []string {
 	t.Helper()
 	var answer struct {
 		Data []struct {
@@ -179,7 +187,7 @@ func (p *prometheus) exemplarTraces(t *testing.T) []string {
 		}
 	}
 	p.ask(t, "query_exemplars", url.Values{
-		"query": {`{__name__=~"tokenpulse_time_per_output_token_seconds.*"}`},
+		"query": {query},
 		"start": {"1"}, "end": {strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)},
 	}, &answer)
 	var traces []string

@@ -80,7 +80,7 @@ func TestExampleRemoteWrite_PrometheusStoresEveryRequest(t *testing.T) {
 	require.EqualValues(t, 300, server.query(t, `sum(tokenpulse_slo_requests_total{slo="tpot"})`))
 	// Prometheus 2.42 drops exemplars of a native histogram's first samples, so these
 	// belong to the second replay.
-	require.NotEmpty(t, server.exemplarTraces(t), "histograms have exemplars with trace ids")
+	require.NotEmpty(t, server.exemplarTraces(t, exemplarsOfTPOT), "histograms have exemplars with trace ids")
 }
 
 // startPushing runs the Collector with a config without a scrape endpoint.

@@ -5,8 +5,8 @@ package e2e
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,14 +27,23 @@ var durations = regexp.MustCompile(`\b(?:[0-9]+(?:ms|[smhdwy]))+\b`)
 // of recorded metrics, and returns the file.
 func scaledRules(t *testing.T) string {
 	t.Helper()
-	rules, err := os.ReadFile(prometheusExample(t, "rules.yaml"))
+	return scaledExample(t, "rules.yaml")
+}
+
+// scaledExample writes a file of the Prometheus example with every duration scaled, and
+// returns its path. Each pair of further arguments is an old and a new text.
+func scaledExample(t *testing.T, name string, replacements ...string) string {
+	t.Helper()
+	content, err := os.ReadFile(prometheusExample(t, name))
 	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "rules.yaml")
-	faster := durations.ReplaceAllStringFunc(string(rules), func(duration string) string {
+	faster := durations.ReplaceAllStringFunc(string(content), func(duration string) string {
 		return scaled(t, duration).String()
 	})
-	require.NoError(t, os.WriteFile(file, []byte(faster), 0o600))
-	return file
+	for i := 0; i < len(replacements); i += 2 {
+		require.Contains(t, faster, replacements[i], name)
+		faster = strings.ReplaceAll(faster, replacements[i], replacements[i+1])
+	}
+	return writeFile(t, t.TempDir(), name, faster)
 }
 
 // scaled returns the length that a duration of the rules has in a test.

@@ -29,6 +29,40 @@ func TestPrometheusExample_IsValidAndRaisesTheExpectedAlerts(t *testing.T) {
 	}
 }
 
+// Links of an alert: the entry of the runbook has the alert's name.
+func TestRules_EveryAlertLinksToItsRunbookEntryAndADashboard(t *testing.T) {
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string
+				Annotations map[string]string
+			}
+		}
+	}
+	parse(t, prometheusExample(t, "rules.yaml"), &rules)
+	alerts := 0
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			if rule.Alert == "" {
+				continue
+			}
+			alerts++
+			requireRunbookEntry(t, rule.Alert, rule.Annotations["runbook_url"])
+			require.Regexp(t, "^https?://", rule.Annotations["dashboard_url"], rule.Alert)
+		}
+	}
+	require.Greater(t, alerts, 10)
+}
+
+// requireRunbookEntry checks that a link leads to the entry of an alert.
+func requireRunbookEntry(t *testing.T, alert, link string) {
+	t.Helper()
+	page, anchor, _ := strings.Cut(link, "#")
+	require.Equal(t, "https://github.com/tokenpulse/tokenpulse/blob/main/docs/runbook.md", page, alert)
+	require.Equal(t, strings.ToLower(alert), anchor)
+	require.Contains(t, anchors(readMarkdown(t, "docs/runbook.md")), anchor)
+}
+
 func TestAlertmanagerExample_RoutesEverySeverityToItsOwnReceiver(t *testing.T) {
 	var rules struct {
 		Groups []struct {

@@ -97,7 +97,7 @@ func (w *world) startProcess() error {
 	exporterFactory := tokensliexporter.NewFactory()
 	exporterConfig := exporterFactory.CreateDefaultConfig().(*tokensliexporter.Config)
 	p.shared(&exporterConfig.Shared)
-	// Quantiles and classic buckets are not compared, and make up most of a scrape.
+	// Percentiles and classic buckets are not compared, and make up most of a scrape.
 	exporterConfig.Windows, exporterConfig.Percentiles = nil, nil
 	exporterConfig.ClassicBuckets = map[string][]float64{}
 	for _, h := range series.Histograms {

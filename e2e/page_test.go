@@ -1,0 +1,138 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
+)
+
+// threeObjectives extends examples/quickstart.yaml. Slow tokens miss the first SLO, and
+// with it "all". The Collector's own metrics are on.
+const threeObjectives = `
+processors:
+  token_latency:
+    slos:
+      - {name: tpot, indicator: time_per_output_token, threshold: 3ms}
+      - {name: ttft, indicator: time_to_first_token, threshold: 10s}
+exporters:
+  token_sli:
+    objectives:
+      - {slo: tpot, objective: 0.99}
+      - {slo: ttft, objective: 0.99}
+      - {slo: all, objective: 0.99}
+service:
+  telemetry:
+    metrics:
+      level: normal
+      readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %s}}}}]
+`
+
+// The path of a new user: the Collector, Prometheus and Alertmanager with the files of
+// examples/prometheus. One of two models, which two services call, becomes slow. Only
+// durations and addresses of the files are changed.
+func TestPage_OneSlowModelPagesOnceAndLinksToItsRunbookEntry(t *testing.T) {
+	prometheusProgram, alertmanagerProgram := testenv.Program(t, "prometheus"), testenv.Program(t, "prometheus-alertmanager")
+	onCall := newOnCall(t)
+	self, alertmanager := freeAddress(t), freeAddress(t)
+	_, port, _ := strings.Cut(self, ":")
+	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "more.yaml", fmt.Sprintf(threeObjectives, port)))
+
+	start(t, alertmanagerProgram, "--config.file", scaledExample(t, "alertmanager.yaml", "localhost:9095", onCall.address),
+		"--storage.path", t.TempDir(), "--web.listen-address", alertmanager, "--cluster.listen-address=").
+		waitFor(t, "http://"+alertmanager+"/-/ready")
+	config, err := os.ReadFile(scaledExample(t, "prometheus.yaml",
+		"scrape_interval: 1s", "scrape_interval: 500ms", "- rules.yaml", "- "+scaledRules(t),
+		"localhost:9093", alertmanager, "localhost:9464", c.metrics, "localhost:8888", self))
+	require.NoError(t, err)
+	server := runPrometheus(t, prometheusProgram, string(config), "--enable-feature=native-histograms,exemplar-storage")
+
+	traffic := func(model, timePerToken string) (stop func()) {
+		var senders []*process
+		for _, service := range []string{"shop", "search"} {
+			senders = append(senders, sendTraffic(t, c, model, timePerToken, "--service", service))
+		}
+		return func() {
+			for _, sender := range senders {
+				sender.stop(t)
+			}
+		}
+	}
+	traffic("steady", "2ms")
+	stopHealthy := traffic("slowed", "2ms")
+	server.waitUntil(t, `count(count_over_time(tokenpulse_slo:fast_burn{slo="all"}[1h]) >= 5) == 2`)
+	server.waitUntil(t, `count(up == 1) == 2`)
+	server.requireHealthyRules(t)
+
+	stopHealthy()
+	stopSlow := traffic("slowed", "4ms")
+	require.Eventually(t, func() bool { return len(onCall.received("/page")) > 0 }, 2*patience, 100*time.Millisecond, "no page")
+	// Both windows of "all" are over the limit too, for longer than its alert waits.
+	server.waitUntil(t, `min_over_time(tokenpulse_slo:fast_burn{slo="all", gen_ai_request_model="slowed"}[10s]) > 1`)
+	time.Sleep(3 * time.Duration(scaled(t, "5m"))) // further alerts would be sent at the group's next intervals
+
+	stopSlow()
+	traffic("slowed", "2ms")
+	require.Eventually(t, func() bool { return onCall.received("/page")[len(onCall.received("/page"))-1].Status == "resolved" },
+		2*patience, 100*time.Millisecond, "the page is not resolved")
+	time.Sleep(3 * time.Duration(scaled(t, "5m")))
+
+	pages := onCall.received("/page")
+	require.Len(t, pages, 2, "one page, and its end: %v", pages)
+	require.Equal(t, "firing", pages[0].Status)
+	require.Len(t, pages[0].Alerts, 1)
+	require.Empty(t, onCall.received("/ticket"))
+	page := pages[0].Alerts[0]
+	require.Equal(t, map[string]string{
+		"alertname": "TokenSLOFastBurn", "severity": "page", "slo": "tpot", "gen_ai_request_model": "slowed",
+		"gen_ai_provider_name": "vllm", "vantage": "server", "job": "tokenpulse",
+	}, page.Labels)
+	requireRunbookEntry(t, "TokenSLOFastBurn", page.Annotations["runbook_url"])
+	require.NotEmpty(t, page.Annotations["dashboard_url"])
+}
+
+// onCall receives the notifications of Alertmanager.
+type onCall struct {
+	address       string
+	mutex         sync.Mutex
+	notifications map[string][]notification // by path
+}
+
+type notification struct {
+	Status string
+	Alerts []struct{ Labels, Annotations map[string]string }
+}
+
+func newOnCall(t *testing.T) *onCall {
+	t.Helper()
+	o := &onCall{notifications: map[string][]notification{}}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var n notification
+		if json.NewDecoder(r.Body).Decode(&n) == nil {
+			o.mutex.Lock()
+			o.notifications[r.URL.Path] = append(o.notifications[r.URL.Path], n)
+			o.mutex.Unlock()
+		}
+	}))
+	t.Cleanup(server.Close)
+	o.address = strings.TrimPrefix(server.URL, "http://")
+	return o
+}
+
+func (o *onCall) received(path string) []notification {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return o.notifications[path]
+}
