@@ -17,10 +17,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
-// tokenLatency annotates spans. It keeps no state between batches.
+// tokenLatency annotates spans. It keeps no state between batches, except to recognise
+// mistakes in the pipeline.
 type tokenLatency struct {
 	config    *Config
 	rules     []rule
+	unapplied *unapplied
+	pieces    *pieces
 	workers   sync.Pool // of *worker
 	telemetry *telemetry
 	logger    *zap.Logger
@@ -47,8 +50,10 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	}
 	options, sources := cfg.options(), source.Names()
 	return &tokenLatency{
-		config: cfg,
-		rules:  rules,
+		config:    cfg,
+		rules:     rules,
+		unapplied: &unapplied{logger: set.Logger, rules: rules, since: time.Now()},
+		pieces:    &pieces{logger: set.Logger},
 		workers: sync.Pool{New: func() any {
 			return &worker{
 				analyzer:  latency.NewAnalyzer(options),
@@ -80,6 +85,7 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 	}
 	if len(p.rules) > 0 {
 		judge(traces, p.rules)
+		p.unapplied.inspect()
 	}
 	p.telemetry.report(ctx, &w.tally)
 	return traces, nil
@@ -105,6 +111,7 @@ func (p *tokenLatency) processResource(w *worker, scopes ptrace.ScopeSpansSlice)
 func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
 	w.tree.build(traces)
 	defer w.tree.reset()
+	p.pieces.inspect(&w.tree)
 	if p.config.Join {
 		w.tree.join(&w.tally)
 	}

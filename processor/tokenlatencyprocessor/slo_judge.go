@@ -38,12 +38,15 @@ func judgeSpan(attributes, resource pcommon.Map, rules []rule) {
 	cut := text(attributes, names.Cut) == names.CutCollector
 	for i := range rules {
 		if r := &rules[i]; r.applies(attributes, resource) {
+			r.use.apply()
 			threshold := r.thresholdOf(attributes, resource)
 			verdict := slo.NotEligible
 			if !cut {
 				verdict = r.judge(attributes, threshold)
 			}
 			putVerdict(attributes, verdict, r, threshold)
+		} else {
+			r.use.miss()
 		}
 	}
 }

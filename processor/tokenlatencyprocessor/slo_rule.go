@@ -23,6 +23,7 @@ type rule struct {
 	threshold          float64
 	thresholdAttribute string
 	matchers           []matcher
+	use                *use
 }
 
 // matcher is a condition on an attribute: that it equals a value, or matches a pattern if there is one.
@@ -42,7 +43,7 @@ func newRules(configs []SLOConfig) ([]rule, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := rule{name: c.Name, indicator: indicator, threshold: threshold, thresholdAttribute: c.ThresholdAttribute}
+		r := rule{name: c.Name, indicator: indicator, threshold: threshold, thresholdAttribute: c.ThresholdAttribute, use: new(use)}
 		for _, name := range slices.Sorted(maps.Keys(c.Match)) {
 			r.matchers = append(r.matchers, matcher{attribute: name, equals: c.Match[name]})
 		}
