@@ -40,6 +40,22 @@ func TestExamples_AreValidConfigs(t *testing.T) {
 	}
 }
 
+// Without the Collector's own metrics, refused and dropped data stay unseen.
+func TestExamples_KeepOwnMetrics(t *testing.T) {
+	for _, pattern := range []string{"*.yaml", "*/*.yaml"} {
+		files, err := filepath.Glob(filepath.Join(testenv.Root(t), "examples", pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			require.NoError(t, err)
+			if filepath.Base(file) != "quickstart.yaml" { // several may run on the host of a first-time user
+				require.NotContains(t, string(content), "level: none", file)
+			}
+		}
+	}
+}
+
 func TestExampleQuickstart_CountsEveryRequest(t *testing.T) {
 	c := startCollector(t, example(t, "quickstart.yaml"))
 	run(t, built(t, "tokengen"), "replay", demoRecording(t), "--transport", "ndjson", "--endpoint", c.http)

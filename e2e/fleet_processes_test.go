@@ -23,7 +23,7 @@ import (
 // optional further arguments.
 func startFleetCollector(t *testing.T, config string, more ...string) *process {
 	t.Helper()
-	arguments := append([]string{"--config", example(t, filepath.Join("fleet", config))}, more...)
+	arguments := append([]string{"--config", example(t, filepath.Join("fleet", config)), ownMetricsOff}, more...)
 	return start(t, built(t, "fleet/otelcol-fleet"), arguments...)
 }
 

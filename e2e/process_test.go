@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -141,11 +142,17 @@ type collector struct {
 	http, grpc, metrics string
 }
 
+// ownMetricsOff turns off the Collector's own metrics, which examples have on a fixed port.
+const ownMetricsOff = "--set=service.telemetry.metrics.level=none"
+
 // startCollector runs the Collector with a config file, unused ports, and optional
 // further arguments.
 func startCollector(t *testing.T, config string, more ...string) *collector {
 	t.Helper()
 	c := &collector{http: freeAddress(t), grpc: freeAddress(t), metrics: freeAddress(t)}
+	if strings.HasPrefix(config, filepath.Join(testenv.Root(t), "examples")) {
+		more = append([]string{ownMetricsOff}, more...)
+	}
 	arguments := append([]string{
 		"--config", config,
 		"--set", "receivers.token_stream.protocols.http.endpoint=" + c.http,

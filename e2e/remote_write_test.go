@@ -88,7 +88,7 @@ func startPushing(t *testing.T, config string, more ...string) *collector {
 	t.Helper()
 	c := &collector{http: freeAddress(t), grpc: freeAddress(t)}
 	c.process = start(t, built(t, "otelcol-tokenpulse"), append([]string{
-		"--config", config,
+		"--config", config, ownMetricsOff,
 		"--set", "receivers.token_stream.protocols.http.endpoint=" + c.http,
 		"--set", "receivers.token_stream.protocols.grpc.endpoint=" + c.grpc,
 	}, more...)...)

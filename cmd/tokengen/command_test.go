@@ -6,7 +6,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -195,7 +196,11 @@ func TestCommand_ErrorNamesFlagAndRemedy(t *testing.T) {
 		"ratio above one":        {"generate --error-ratio 2", "--error-ratio is 2"},
 		"model without a name":   {"generate --model =2", "has no name"},
 		"output without a limit": {"generate --output x", "--output x needs a limit; set --requests or --duration"},
-		"rate and concurrency":   {"generate --rate 1 --concurrency 1", "[concurrency rate]"},
+		"rate and concurrency":   {"generate --rate 1 --concurrency 1", "--rate and --concurrency exclude each other; set one of them, or --queue-limit too"},
+		"negative queue":         {"generate --queue-limit -1", "--queue-limit is -1"},
+		"attribute without a =":  {"generate --attribute tenant", `--attribute "tenant" has no value; give key=value`},
+		"window without a unit":  {"watch --window 5", `invalid argument "5"`},
+		"window of a second":     {"watch --window 1s", "--window is 1s; give a duration from 10s to 24h0m0s"},
 		"not a metrics endpoint": {"watch --once --metrics http://" + endpoint, "answered 404 Not Found"},
 	}
 	for name, test := range tests {
@@ -207,9 +212,11 @@ func TestCommand_ErrorNamesFlagAndRemedy(t *testing.T) {
 }
 
 func TestWatch_ShowsTableOrError(t *testing.T) {
-	page, err := os.ReadFile("internal/watch/testdata/metrics.txt")
-	require.NoError(t, err)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(page) }))
+	registry := prometheus.NewRegistry()
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tokenpulse_requests_total", Help: "x"}, []string{"gen_ai_request_model"})
+	registry.MustRegister(requests)
+	requests.WithLabelValues("llama-70b").Inc()
+	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	defer server.Close()
 
 	out, err := run(t.Context(), "watch", "--once", "--metrics", server.URL)
@@ -222,6 +229,8 @@ func TestWatch_ShowsTableOrError(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, "waiting for metrics: ")
 	require.Contains(t, out, "refused")
+	require.Contains(t, out, "  failed scrapes: 1\nwaiting")
+	require.True(t, strings.HasSuffix(out, "\nfailed scrapes: 1\n"), out)
 }
 
 // Lines above the table, such as the hints of scripts/run, stay.

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -26,6 +27,7 @@ type generate struct {
 	target target
 	config synthetic.Config
 	models []string
+	pairs  []string // --attribute
 	fast   bool
 	output string
 }
@@ -42,10 +44,12 @@ func newGenerateCommand() *cobra.Command {
 	flags := command.Flags()
 	c := &g.config
 	flags.Float64Var(&c.Rate, "rate", 2, "mean `number` of requests started per second, at random times")
-	flags.IntVar(&c.Concurrency, "concurrency", 0, "`number` of requests in flight at any time; replaces --rate")
+	flags.IntVar(&c.Concurrency, "concurrency", 0, "`number` of requests in flight at any time; replaces --rate, unless --queue-limit is set")
+	flags.IntVar(&c.QueueLimit, "queue-limit", 0, "requests of --rate queue for one of --concurrency slots (default 8); a request that finds this `number` waiting fails; 0 means no queue")
 	flags.IntVar(&c.Requests, "requests", 0, "`number` of requests to send; 0 means no limit")
 	flags.DurationVar(&c.Duration, "duration", 0, "time during which requests start; requests in flight then finish; 0 means no limit")
 	flags.StringArrayVar(&g.models, "model", defaultModels, "model as `name[=speed]`; speed 2 halves --prefill and --tpot; repeatable")
+	flags.StringArrayVar(&g.pairs, "attribute", nil, "attribute of the streams as `key=value`; repeatable; each stream has one of the values of a repeated key")
 	flags.StringVar(&c.Service, "service", "tokengen", "service.name of the streams")
 	flags.StringVar(&c.Provider, "provider", "vllm", "gen_ai.provider.name of the streams")
 	flags.Uint64Var(&c.Seed, "seed", 0, "random seed; equal seeds and flags give equal streams; 0 picks a seed")
@@ -62,7 +66,6 @@ func newGenerateCommand() *cobra.Command {
 	flags.Float64Var(&c.BundleRatio, "bundle-ratio", 0.1, "`share` of decode steps that yield 2 to 8 tokens in one chunk")
 	flags.BoolVar(&g.fast, "fast", false, "send as fast as the receiver accepts; timestamps keep the planned intervals and end about now")
 	flags.StringVar(&g.output, "output", "", "write the events to this `file` instead of sending them; tokengen replay can send it")
-	command.MarkFlagsMutuallyExclusive("rate", "concurrency")
 	command.MarkFlagsMutuallyExclusive("output", "transport")
 	command.MarkFlagsMutuallyExclusive("output", "endpoint")
 	return command
@@ -75,6 +78,14 @@ func (g *generate) run(command *cobra.Command) error {
 			return err
 		}
 		g.config.Models = append(g.config.Models, model)
+	}
+	for _, pair := range g.pairs {
+		if err := g.config.AddAttribute(pair); err != nil {
+			return err
+		}
+	}
+	if flags := command.Flags(); g.config.QueueLimit == 0 && flags.Changed("rate") && flags.Changed("concurrency") {
+		return errors.New("--rate and --concurrency exclude each other; set one of them, or --queue-limit too")
 	}
 	if err := g.config.Validate(); err != nil {
 		return err
@@ -98,7 +109,7 @@ func (g *generate) plannedDuration() time.Duration {
 	switch {
 	case g.config.Duration > 0:
 		return g.config.Duration
-	case g.config.Concurrency == 0:
+	case !g.config.Closed():
 		return time.Duration(float64(g.config.Requests) / g.config.Rate * float64(time.Second))
 	default:
 		return 0

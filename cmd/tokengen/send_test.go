@@ -6,10 +6,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -186,6 +188,36 @@ func TestSend_ContinuesAfterProcessedLines(t *testing.T) {
 			require.NoError(t, sender.Close(t.Context()))
 			require.Equal(t, everything(), receiver.Streams())
 			require.EqualValues(t, 1, stats.Rejected.Load())
+		})
+	}
+}
+
+// An outage longer than all attempts costs its events; the traffic after it arrives.
+func TestSend_GoesOnAfterOutage(t *testing.T) {
+	for _, transport := range []send.Transport{send.GRPC, send.GRPCStream} { // their delay can be short
+		t.Run(string(transport), func(t *testing.T) {
+			t.Parallel()
+			receiver := startReceiver(t)
+			outage := slices.Repeat([]refusal{{Code: codes.Unavailable, RetryAfter: time.Millisecond}}, 8)
+			parts := wholeParts(everything())
+			deliver := func(sender send.Sender, p stream.Part) error {
+				return errors.Join(sender.Send(t.Context(), []stream.Part{p}), sender.Close(t.Context()))
+			}
+			stats := &send.Stats{}
+			connect := func() send.Sender {
+				sender, err := send.New(send.Config{Transport: transport, Endpoint: receiver.Endpoint(transport), Stats: stats})
+				require.NoError(t, err)
+				return sender
+			}
+			receiver.Refuse(outage...)
+			require.ErrorContains(t, deliver(connect(), parts[0]), "gave up after 8 attempts", "a wrong endpoint ends the run")
+			require.NoError(t, deliver(connect(), parts[1]))
+			receiver.Refuse(outage...)
+			require.NoError(t, deliver(connect(), parts[2]))
+			require.NoError(t, deliver(connect(), parts[3]))
+			require.Equal(t, []*stream.Stream{everything()[1], everything()[3]}, receiver.Streams())
+			require.EqualValues(t, parts[2].Events(), stats.Refused.Load())
+			require.Contains(t, stats.LastRefusal(), "not now")
 		})
 	}
 }

@@ -31,7 +31,7 @@ func (t *target) addFlags(command *cobra.Command) {
 }
 
 // play sends the streams of the source and shows the progress. It returns an error if
-// the receiver rejected anything.
+// the receiver rejected or refused anything.
 func (t *target) play(command *cobra.Command, source play.Source, realTime bool) error {
 	stats := &send.Stats{}
 	transport := send.Transport(t.transport)
@@ -48,6 +48,9 @@ func (t *target) play(command *cobra.Command, source play.Source, realTime bool)
 	}
 	if rejected := stats.Rejected.Load(); rejected > 0 {
 		return fmt.Errorf("the receiver rejected %d items; last message: %s", rejected, stats.LastRejection())
+	}
+	if refused := stats.Refused.Load(); refused > 0 {
+		return fmt.Errorf("the receiver refused %d events; last error: %s", refused, stats.LastRefusal())
 	}
 	return nil
 }

@@ -20,9 +20,10 @@ const refreshInterval = 2 * time.Second
 
 type watcher struct {
 	url    string
-	window string
+	window watch.Window
 	once   bool
 	client *http.Client
+	failed int // scrapes
 	lines  int // of the table on the terminal
 }
 
@@ -38,19 +39,25 @@ func newWatchCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&w.url, "metrics", "http://localhost:9464/metrics", "`URL` of the exporter's metrics")
-	flags.StringVar(&w.window, "window", "5m", "window of the percentiles; one of the exporter's windows")
-	flags.BoolVar(&w.once, "once", false, "show the table once; fail if the metrics cannot be read")
+	flags.DurationVar(&w.window.Length, "window", time.Minute, "window of all columns, from 10s to 24h")
+	flags.BoolVar(&w.once, "once", false, "show the table once, since the Collector started; fail if the metrics cannot be read")
 	return command
 }
 
+// Limits of --window.
+const minWindow, maxWindow = 10 * time.Second, 24 * time.Hour
+
 func (w *watcher) run(ctx context.Context, out io.Writer) error {
 	defer w.client.CloseIdleConnections()
+	if w.window.Length < minWindow || w.window.Length > maxWindow {
+		return fmt.Errorf("--window is %s; give a duration from %s to %s", w.window.Length, minWindow, maxWindow)
+	}
 	if w.once {
-		rows, err := watch.Scrape(ctx, w.client, w.url, w.window)
+		totals, err := watch.Scrape(ctx, w.client, w.url)
 		if err != nil {
 			return err
 		}
-		return watch.Write(out, rows)
+		return watch.Write(out, totals.Rows())
 	}
 	ticker := time.NewTicker(refreshInterval)
 	defer ticker.Stop()
@@ -59,20 +66,41 @@ func (w *watcher) run(ctx context.Context, out io.Writer) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
+			if w.failed > 0 {
+				fmt.Fprintf(out, "failed scrapes: %d\n", w.failed)
+			}
 			return nil
 		}
 	}
 }
 
-// show writes the table, or the error: the Collector may still be starting.
+// show writes the table. After an error, which a reload of the Collector causes, too,
+// the table has the scrapes before it.
 func (w *watcher) show(ctx context.Context, out io.Writer) {
+	totals, err := watch.Scrape(ctx, w.client, w.url)
+	if ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	if err == nil {
+		w.window.Add(now, totals)
+	} else {
+		w.failed++
+	}
+	rows, covers := w.window.Rows()
 	var page bytes.Buffer
-	fmt.Fprintf(&page, "%s  last %s  %s\n", w.url, w.window, time.Now().Format(time.TimeOnly))
-	rows, err := watch.Scrape(ctx, w.client, w.url, w.window)
+	fmt.Fprintf(&page, "%s  last %s  %s", w.url, covers.Round(time.Second), now.Format(time.TimeOnly))
+	if w.failed > 0 {
+		fmt.Fprintf(&page, "  failed scrapes: %d", w.failed)
+	}
+	fmt.Fprintln(&page)
 	if err != nil {
 		fmt.Fprintf(&page, "waiting for metrics: %v\n", err)
-	} else if err := watch.Write(&page, rows); err != nil { // cannot happen: the page is a buffer
-		panic(err)
+	}
+	if err == nil || len(rows) > 0 {
+		if err := watch.Write(&page, rows); err != nil { // cannot happen: the page is a buffer
+			panic(err)
+		}
 	}
 	if isTerminal(out) {
 		w.replace(out, page.Bytes())

@@ -37,6 +37,8 @@ type Options struct {
 	// Objectives are the SLOs whose verdicts are read wherever they are in a list. Of
 	// others, the first slo.MaxSLOs are.
 	Objectives slo.Names
+	// Inspect is called with each span, and whether it carries latencies. It may be nil.
+	Inspect func(span ptrace.Span, latencies bool)
 }
 
 // Read calls record with the request of every span that carries latencies, or the time to
@@ -52,7 +54,11 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.R
 		}
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
-				if !r.read(span, resource, now) {
+				latencies := r.read(span, resource, now)
+				if o.Inspect != nil {
+					o.Inspect(span, latencies)
+				}
+				if !latencies {
 					t.Ignored++
 					continue
 				}

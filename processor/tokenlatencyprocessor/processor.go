@@ -18,10 +18,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
-// tokenLatency annotates spans. It keeps no state between batches.
+// tokenLatency annotates spans. It keeps no state between batches, except to recognise
+// mistakes in the pipeline.
 type tokenLatency struct {
 	config    *Config
 	rules     []rule
+	unapplied *unapplied
+	pieces    *pieces
 	workers   sync.Pool // of *worker
 	telemetry *telemetry
 	logger    *zap.Logger
@@ -50,8 +53,10 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	}
 	options, sources, logger := cfg.options(), source.Names(), onceAMinute(set.Logger)
 	return &tokenLatency{
-		config: cfg,
-		rules:  rules,
+		config:    cfg,
+		rules:     rules,
+		unapplied: &unapplied{logger: set.Logger, rules: rules, since: time.Now()},
+		pieces:    &pieces{logger: set.Logger},
 		workers: sync.Pool{New: func() any {
 			return &worker{
 				analyzer:  latency.NewAnalyzer(options),
@@ -85,6 +90,7 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 	}
 	if len(p.rules) > 0 {
 		judge(traces, p.rules)
+		p.unapplied.inspect()
 	}
 	p.telemetry.report(ctx, &w.tally)
 	return traces, nil
@@ -115,6 +121,7 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
 	w.tree.build(traces)
 	defer w.tree.reset()
+	p.pieces.inspect(&w.tree)
 	if p.config.Join {
 		w.tree.join(&w.tally)
 		w.tree.addPhases(p.config.Phases)

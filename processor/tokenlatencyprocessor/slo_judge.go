@@ -45,12 +45,15 @@ func judgeSpan(attributes, resource pcommon.Map, rules []rule) {
 	cut := text(attributes, names.Cut) == names.CutCollector
 	for i := range rules {
 		if r := &rules[i]; !r.ofTrace() && r.applies(attributes, resource) {
+			r.use.apply()
 			threshold := r.thresholdOf(attributes, resource)
 			verdict := slo.NotEligible
 			if !cut {
 				verdict = r.judge(attributes, threshold)
 			}
 			putVerdict(attributes, verdict, r, threshold)
+		} else {
+			r.use.miss()
 		}
 	}
 }
@@ -64,6 +67,7 @@ func judgeTrace(root ptrace.Span, resource pcommon.Map, rules []rule) {
 		if !r.ofTrace() || !r.applies(attributes, resource) {
 			continue
 		}
+		r.use.apply()
 		threshold, verdict := r.thresholdOf(attributes, resource), slo.NotEligible
 		if !cut {
 			value := measured(attributes, r.indicator)

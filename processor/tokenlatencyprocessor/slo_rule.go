@@ -25,6 +25,7 @@ type rule struct {
 	threshold          float64 // 0 for the outcome, which has none
 	thresholdAttribute string
 	matchers           []matcher
+	use                *use
 }
 
 // matcher is a condition on an attribute: that it equals a value, or matches a pattern if there is one.
@@ -40,7 +41,7 @@ func newRules(configs []SLOConfig) ([]rule, error) {
 	for i := range configs {
 		c := &configs[i]
 		indicator := names.Prefix + c.Indicator
-		r := rule{name: c.Name, indicator: indicator, thresholdAttribute: c.ThresholdAttribute}
+		r := rule{name: c.Name, indicator: indicator, thresholdAttribute: c.ThresholdAttribute, use: new(use)}
 		if indicator != names.Outcome {
 			var err error
 			if r.threshold, err = c.threshold(indicators[indicator]); err != nil {

@@ -58,6 +58,7 @@ type Keeper struct {
 	recorded  *dedup.Set
 	logger    *zap.Logger
 	telemetry *telemetry
+	wiring    wiring
 
 	flushes, saves worker
 	patience       time.Duration      // of a round, with either
@@ -83,10 +84,12 @@ func New(set Settings) (*Keeper, error) {
 		options:  spanreader.Options{Dimensions: set.Config.Series.Dimensions, Objectives: set.Config.ObjectiveNames()},
 		recorded: dedup.NewSet(set.Config.Deduplication, now),
 		logger:   set.Telemetry.Logger,
+		wiring:   wiring{logger: set.Telemetry.Logger},
 		flushes:  newWorker(),
 		saves:    newWorker(),
 		patience: max(minPatience, set.Interval),
 	}
+	k.options.Inspect = k.wiring.inspect
 	k.admission = k.Engine
 	if k.Engine == nil {
 		k.admission = series.NewEngine(series.Options{Config: set.Config.Series})

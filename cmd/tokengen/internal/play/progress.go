@@ -45,6 +45,9 @@ func progress(stats *send.Stats, elapsed time.Duration) string {
 	rate := float64(tokens) / max(elapsed.Seconds(), 1e-3)
 	line := fmt.Sprintf("%6s  %d requests  %d tokens  %.0f tokens/s  %d rejected",
 		elapsed.Round(time.Second), stats.Requests.Load(), tokens, rate, stats.Rejected.Load())
+	if refused := stats.Refused.Load(); refused > 0 {
+		line += fmt.Sprintf("  %d refused", refused)
+	}
 	if retries := stats.Retries.Load(); retries > 0 {
 		line += fmt.Sprintf("  %d retries", retries)
 	}

@@ -48,7 +48,7 @@ func newGRPCClient(config Config) (*grpcClient, error) {
 
 func (c *grpcClient) Send(ctx context.Context, parts []stream.Part) error {
 	request := stream.ToProto(parts)
-	return retry(ctx, c.stats, func(ctx context.Context) (response, error) {
+	return sendAgain(ctx, c.stats, func() []stream.Part { return parts }, func(ctx context.Context) (response, error) {
 		message, err := c.client.Export(c.withHeaders(ctx), request)
 		if err != nil {
 			return response{}, classify(err)

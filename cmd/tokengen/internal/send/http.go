@@ -76,9 +76,14 @@ func (c *httpClient) post(ctx context.Context, contentType string, body io.Reade
 		// The receiver may have processed the first events of a long body.
 		r, _ := parseJSONResponse(text)
 		return r, &retryableError{cause: err, retryAfter: retryAfter(httpResponse.Header), processed: r.accepted + int(r.rejected)}
-	default:
-		return response{}, err
+	case http.StatusBadRequest:
+		// After a restart, a live request may have only events of streams that the
+		// receiver does not know any more. Traffic goes on with the next streams.
+		if r, _ := parseJSONResponse(text); r.rejected > 0 {
+			return r, nil
+		}
 	}
+	return response{}, err
 }
 
 // retryAfter reads the header in both of its forms, seconds and a date.

@@ -78,7 +78,7 @@ func (l *live) acknowledge(ctx context.Context) error {
 	if len(l.unacknowledged) == 0 {
 		return nil
 	}
-	err := retry(ctx, l.stats, func(ctx context.Context) (response, error) {
+	err := sendAgain(ctx, l.stats, func() []stream.Part { return l.unacknowledged }, func(ctx context.Context) (response, error) {
 		r, err := l.finish(ctx)
 		l.current = nil
 		var retryable *retryableError

@@ -24,7 +24,7 @@ func (s *messageSender) Send(ctx context.Context, parts []stream.Part) error {
 	if err != nil {
 		return err
 	}
-	return retry(ctx, s.stats, func(ctx context.Context) (response, error) {
+	return sendAgain(ctx, s.stats, func() []stream.Part { return parts }, func(ctx context.Context) (response, error) {
 		return s.post(ctx, s.contentType, bytes.NewReader(body))
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 )
 
 const (
@@ -30,6 +32,23 @@ type retryableError struct {
 func (e *retryableError) Error() string { return e.cause.Error() }
 func (e *retryableError) Unwrap() error { return e.cause }
 
+// sendAgain is retry for parts that attempt sends. If the receiver refuses them for good
+// although it acknowledged earlier requests, they are counted and dropped: traffic goes
+// on through a longer outage. parts is called after the last attempt.
+func sendAgain(ctx context.Context, stats *Stats, parts func() []stream.Part, attempt func(context.Context) (response, error)) error {
+	err := retry(ctx, stats, attempt)
+	if errors.Is(err, errGaveUp) && stats.acknowledged.Load() {
+		stats.addRefused(parts(), err)
+		return nil
+	}
+	if err == nil {
+		stats.acknowledged.Store(true)
+	}
+	return err
+}
+
+var errGaveUp = fmt.Errorf("gave up after %d attempts", maxAttempts)
+
 // retry calls attempt until it succeeds, fails with an error that is not retryable, or
 // has failed maxAttempts times.
 func retry(ctx context.Context, stats *Stats, attempt func(context.Context) (response, error)) error {
@@ -45,7 +64,7 @@ func retry(ctx context.Context, stats *Stats, attempt func(context.Context) (res
 			return err
 		}
 		if try == maxAttempts {
-			return fmt.Errorf("gave up after %d attempts: %w; check --endpoint and the receiver's log", try, err)
+			return fmt.Errorf("%w: %w; check --endpoint and the receiver's log", errGaveUp, err)
 		}
 		wait := min(retryable.retryAfter, maxRetryAfter)
 		if wait <= 0 {

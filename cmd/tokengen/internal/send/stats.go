@@ -3,7 +3,11 @@
 
 package send
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
+)
 
 // Stats counts what is sent. It may be read concurrently.
 type Stats struct {
@@ -12,10 +16,21 @@ type Stats struct {
 	Requests, Tokens atomic.Int64
 	// Rejected counts the events or streams that the receiver rejected.
 	Rejected atomic.Int64
+	// Refused counts the events that the receiver still refused at the last attempt.
+	Refused atomic.Int64
 	// Retries counts requests that were sent again.
 	Retries atomic.Int64
 
-	rejection atomic.Pointer[string]
+	rejection, refusal atomic.Pointer[string]
+	acknowledged       atomic.Bool // a request was
+}
+
+// LastRefusal returns the error of the last attempt to send refused events.
+func (s *Stats) LastRefusal() string {
+	if message := s.refusal.Load(); message != nil {
+		return *message
+	}
+	return ""
 }
 
 // LastRejection returns the receiver's message for its last rejection.
@@ -24,6 +39,14 @@ func (s *Stats) LastRejection() string {
 		return *message
 	}
 	return ""
+}
+
+func (s *Stats) addRefused(parts []stream.Part, err error) {
+	for _, p := range parts {
+		s.Refused.Add(int64(p.Events()))
+	}
+	message := err.Error()
+	s.refusal.Store(&message)
 }
 
 func (s *Stats) addRejected(n int64, message string) {

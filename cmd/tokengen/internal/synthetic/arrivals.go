@@ -17,7 +17,7 @@ type arrivals interface {
 }
 
 func newArrivals(config Config, random *rand.Rand) arrivals {
-	if config.Concurrency > 0 {
+	if config.Closed() {
 		users := make(users, config.Concurrency)
 		return &users
 	}

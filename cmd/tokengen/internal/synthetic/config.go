@@ -7,6 +7,7 @@ package synthetic
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,11 +21,14 @@ type Config struct {
 	Begin int64
 
 	// Rate is the mean number of requests that start per second (a Poisson process).
-	// It is ignored if Concurrency is set.
+	// It is ignored if Concurrency is set and QueueLimit is not.
 	Rate float64
 	// Concurrency is the number of requests in flight: the next one starts when one
 	// ends.
 	Concurrency int
+	// QueueLimit makes the requests of Rate queue for one of Concurrency slots, by default
+	// defaultSlots. A request that finds QueueLimit others waiting fails. 0 means no queue.
+	QueueLimit int
 	// Requests limits the number of streams. 0 means no limit.
 	Requests int
 	// Duration limits the time in which streams start. 0 means no limit.
@@ -32,6 +36,8 @@ type Config struct {
 
 	Service, Provider string
 	Models            []Model
+	// Attributes are added to each stream: of each key, one of the values at random.
+	Attributes []Attribute
 
 	// Prefill is the median prefill time of a prompt of median length, TPOT the mean
 	// time of a decode step. Both are for a model of speed 1.
@@ -47,6 +53,30 @@ type Config struct {
 	ToolCallRatio float64
 	// Shares of decode steps that stall, and that yield several tokens.
 	StallRatio, BundleRatio float64
+}
+
+// Closed reports whether a request starts when another one ends.
+func (c *Config) Closed() bool { return c.Concurrency > 0 && c.QueueLimit == 0 }
+
+// Attribute is a key with the values that streams can have.
+type Attribute struct {
+	Key    string
+	Values []string
+}
+
+// AddAttribute parses "key=value".
+func (c *Config) AddAttribute(text string) error {
+	key, value, found := strings.Cut(text, "=")
+	if key == "" || !found {
+		return fmt.Errorf("--attribute %q has no value; give key=value", text)
+	}
+	i := slices.IndexFunc(c.Attributes, func(a Attribute) bool { return a.Key == key })
+	if i < 0 {
+		i = len(c.Attributes)
+		c.Attributes = append(c.Attributes, Attribute{Key: key})
+	}
+	c.Attributes[i].Values = append(c.Attributes[i].Values, value)
+	return nil
 }
 
 // Model is a model name and its speed. Prefill and decode times are divided by Speed.
@@ -92,7 +122,9 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--reasoning-ratio, --reasoning-only-ratio and --one-token-ratio add up to %.6g; lower them to at most 1", answers)
 	case c.Concurrency < 0:
 		return fmt.Errorf("--concurrency is %d; give a positive number, or 0 to use --rate", c.Concurrency)
-	case c.Concurrency == 0 && !(c.Rate > 0 && c.Rate <= 1e6):
+	case c.QueueLimit < 0:
+		return fmt.Errorf("--queue-limit is %d; give a positive number, or 0 for no queue", c.QueueLimit)
+	case !c.Closed() && !(c.Rate > 0 && c.Rate <= 1e6):
 		return fmt.Errorf("--rate is %g; give a number above 0 and at most 1000000", c.Rate)
 	case c.Requests < 0:
 		return fmt.Errorf("--requests is %d; give a positive number, or 0 for no limit", c.Requests)

@@ -18,17 +18,22 @@ type Generator struct {
 	random   *rand.Rand
 	arrivals arrivals
 	resource *stream.Resource
+	queue    *queue // or nil
 }
 
 // New returns a generator for a valid config.
 func New(config Config) *Generator {
 	random := rand.New(rand.NewPCG(config.Seed, 0))
-	return &Generator{
+	g := &Generator{
 		config:   config,
 		random:   random,
 		arrivals: newArrivals(config, random),
 		resource: &stream.Resource{Attributes: stream.Attributes{names.ServiceName: config.Service}},
 	}
+	if config.QueueLimit > 0 {
+		g.queue = newQueue(config)
+	}
+	return g
 }
 
 // Streams yields the streams in the order of their starts.
@@ -39,6 +44,9 @@ func (g *Generator) Streams(yield func(*stream.Stream) bool) {
 			return
 		}
 		s := g.stream(start)
+		if g.queue != nil {
+			g.queue.ended(time.Duration(s.LastTime() - g.config.Begin))
+		}
 		g.arrivals.ended(time.Duration(s.LastTime() - g.config.Begin))
 		if !yield(s) {
 			return
@@ -62,7 +70,18 @@ func (g *Generator) stream(start time.Duration) *stream.Stream {
 	}
 	input := tokenCount(random, inputMedian, inputSigma, inputMax)
 	output := tokenCount(random, outputMedian, outputSigma, outputMax)
+	for _, a := range g.config.Attributes {
+		s.Attributes[a.Key] = a.Values[random.IntN(len(a.Values))]
+	}
 	scheduled := start + queueTime(random)
+	if g.queue != nil {
+		free, ok := g.queue.enter(start)
+		if !ok {
+			s.End = &stream.End{Time: s.Start + int64(finish), Error: "queue full"}
+			return s
+		}
+		scheduled = max(scheduled, free)
+	}
 	s.Scheduled = g.at(scheduled)
 	first := scheduled + model.divide(prefillTime(random, g.config.Prefill, input))
 

@@ -1,12 +1,13 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch scrapes the latencies that the token_sli exporter publishes and
-// formats them as a table.
+// Package watch scrapes the histograms that the token_sli exporter publishes and
+// formats what was added to them in a window as a table.
 package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,7 +17,6 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/otlptranslator"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -24,17 +24,14 @@ import (
 
 const maxPageBytes = 256 << 20
 
-// indicators are the groups of columns, with the metric of each group.
-var indicators = []struct{ title, metric string }{
-	{"TTFT", prometheusName(names.TimeToFirstToken+names.SuffixPercentile, "s", otlptranslator.MetricTypeGauge)},
-	{"ITL", prometheusName(names.InterTokenLatency+names.SuffixPercentile, "s", otlptranslator.MetricTypeGauge)},
-	{"TPOT", prometheusName(names.TimePerOutputToken+names.SuffixPercentile, "s", otlptranslator.MetricTypeGauge)},
+// indicators are the groups of columns, with the histogram of each group.
+var indicators = [...]struct{ title, metric string }{
+	{"TTFT", prometheusName(names.TimeToFirstToken, "s", otlptranslator.MetricTypeHistogram)},
+	{"ITL", prometheusName(names.InterTokenLatency, "s", otlptranslator.MetricTypeHistogram)},
+	{"TPOT", prometheusName(names.TimePerOutputToken, "s", otlptranslator.MetricTypeHistogram)},
 }
 
 var requestsMetric = prometheusName(names.Requests, "{request}", otlptranslator.MetricTypeMonotonicCounter)
-
-// percentiles are the columns of each indicator, as values of the label.
-var percentiles = []string{"50", "95", "99"}
 
 func prometheusName(name, unit string, kind otlptranslator.MetricType) string {
 	namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
@@ -47,25 +44,33 @@ func prometheusName(name, unit string, kind otlptranslator.MetricType) string {
 
 func prometheusLabel(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
-// Row holds one series: a model of a service, seen from one vantage.
-type Row struct {
-	Model, Service, Vantage string
-	// Requests is the count since the Collector started, by outcome.
-	Requests map[string]float64
-	// Seconds holds the known latencies of successful requests in the window.
-	Seconds map[Statistic]float64
+// Totals holds the series of one scrape: their values since the Collector started.
+// The keys are all labels that identify a series, so that series that differ only in
+// labels outside the table stay apart.
+type Totals map[string]*series
+
+type series struct {
+	model, service, vantage string
+	requests                map[string]float64 // by outcome
+	latencies               [len(indicators)]native
 }
 
-// Statistic is a percentile of an indicator, such as "95" of "TTFT".
-type Statistic struct{ Indicator, Percentile string }
+// native holds the native buckets of a histogram of successful requests.
+type native struct {
+	created int64 // Unix nanoseconds
+	schema  int32
+	zeros   uint64
+	buckets map[int32]uint64
+}
 
-// Scrape reads the rows of one window, such as "1m", from a scrape endpoint.
-func Scrape(ctx context.Context, client *http.Client, url, window string) ([]Row, error) {
+// Scrape reads the series of a scrape endpoint.
+func Scrape(ctx context.Context, client *http.Client, url string) (Totals, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept", "text/plain; version=0.0.4")
+	protobuf := expfmt.NewFormat(expfmt.TypeProtoDelim)
+	request.Header.Set("Accept", string(protobuf)) // only protobuf has native histograms
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("%w; check --metrics", err)
@@ -74,31 +79,64 @@ func Scrape(ctx context.Context, client *http.Client, url, window string) ([]Row
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answered %s; check --metrics", url, printable(response.Status))
 	}
-	return parse(io.LimitReader(response.Body, maxPageBytes), window)
+	if expfmt.ResponseFormat(response.Header).FormatType() != expfmt.TypeProtoDelim {
+		return nil, fmt.Errorf("%s does not answer in Prometheus' protobuf format; check that --metrics is a token_sli exporter", url)
+	}
+	return parse(expfmt.NewDecoder(io.LimitReader(response.Body, maxPageBytes), protobuf))
 }
 
-// parse reads the rows of one window from metrics in the Prometheus text format.
-func parse(page io.Reader, window string) ([]Row, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(page)
-	if err != nil {
-		return nil, fmt.Errorf("not Prometheus metrics: %s; check --metrics", printable(err.Error()))
+func parse(page expfmt.Decoder) (Totals, error) {
+	totals := Totals{}
+	for {
+		var family dto.MetricFamily
+		err := page.Decode(&family)
+		if errors.Is(err, io.EOF) {
+			return totals, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("not Prometheus metrics: %s; check --metrics", printable(err.Error()))
+		}
+		totals.add(&family)
 	}
-	byLabels := rows{}
-	for _, m := range families[requestsMetric].GetMetric() {
-		labels := labelsOf(m)
-		byLabels.row(labels).Requests[labels[names.LabelOutcome]] += m.GetCounter().GetValue()
-	}
-	for _, indicator := range indicators {
-		for _, m := range families[indicator.metric].GetMetric() {
+}
+
+// add adds a metric of the table. Other metrics are ignored.
+func (t Totals) add(family *dto.MetricFamily) {
+	if family.GetName() == requestsMetric {
+		for _, m := range family.GetMetric() {
 			labels := labelsOf(m)
-			if labels[names.LabelWindow] != window || labels[names.LabelOutcome] != names.OutcomeSuccess {
-				continue
-			}
-			byLabels.row(labels).Seconds[Statistic{indicator.title, labels[names.LabelPercentile]}] = m.GetGauge().GetValue()
+			t.series(labels).requests[labels[names.LabelOutcome]] += m.GetCounter().GetValue()
 		}
 	}
-	return byLabels.sorted(), nil
+	for i, indicator := range indicators {
+		if family.GetName() != indicator.metric {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			if labels := labelsOf(m); labels[names.LabelOutcome] == names.OutcomeSuccess {
+				t.series(labels).latencies[i] = nativeOf(m.GetHistogram())
+			}
+		}
+	}
+}
+
+func nativeOf(h *dto.Histogram) native {
+	n := native{
+		created: h.GetCreatedTimestamp().AsTime().UnixNano(), schema: h.GetSchema(), zeros: h.GetZeroCount(),
+		buckets: make(map[int32]uint64, len(h.GetPositiveDelta())),
+	}
+	index, count, deltas := int32(0), int64(0), h.GetPositiveDelta()
+	for _, span := range h.GetPositiveSpan() {
+		index += span.GetOffset()
+		length := min(int(span.GetLength()), len(deltas))
+		for _, delta := range deltas[:length] {
+			count += delta
+			n.buckets[index] = uint64(max(count, 0))
+			index++
+		}
+		deltas = deltas[length:]
+	}
+	return n
 }
 
 func labelsOf(m *dto.Metric) map[string]string {
@@ -109,45 +147,25 @@ func labelsOf(m *dto.Metric) map[string]string {
 	return labels
 }
 
-// rows are keyed by all labels that identify a series, so that series that differ
-// only in labels outside the table stay apart.
-type rows map[string]*Row
-
-func (r rows) row(labels map[string]string) *Row {
+func (t Totals) series(labels map[string]string) *series {
 	var key strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		switch name {
-		case names.LabelOutcome, names.LabelPercentile, names.LabelWindow:
-		default:
+		if name != names.LabelOutcome {
 			fmt.Fprintf(&key, "%s=%q,", name, labels[name])
 		}
 	}
-	row, ok := r[key.String()]
+	s, ok := t[key.String()]
 	if !ok {
-		row = &Row{
-			Model:    labels[prometheusLabel(names.GenAIRequestModel)],
-			Service:  labels[prometheusLabel(names.ServiceName)],
-			Vantage:  labels[names.LabelVantage],
-			Requests: map[string]float64{},
-			Seconds:  map[Statistic]float64{},
+		s = &series{
+			model:    labels[prometheusLabel(names.GenAIRequestModel)],
+			service:  labels[prometheusLabel(names.ServiceName)],
+			vantage:  labels[names.LabelVantage],
+			requests: map[string]float64{},
 		}
 		if labels[prometheusLabel(names.LabelOverflow)] == "true" {
-			row.Model = "(all others)"
+			s.model = "(all others)"
 		}
-		r[key.String()] = row
+		t[key.String()] = s
 	}
-	return row
-}
-
-// sorted returns the rows in the order of their visible labels, then of all labels.
-func (r rows) sorted() []Row {
-	keys := slices.SortedFunc(maps.Keys(r), func(a, b string) int {
-		x, y := r[a], r[b]
-		return slices.Compare([]string{x.Model, x.Service, x.Vantage, a}, []string{y.Model, y.Service, y.Vantage, b})
-	})
-	out := make([]Row, 0, len(keys))
-	for _, key := range keys {
-		out = append(out, *r[key])
-	}
-	return out
+	return s
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
+// percentiles are the columns of each indicator.
+var percentiles = []float64{50, 95, 99}
+
 // Write writes the rows as a table.
 func Write(out io.Writer, rows []Row) error {
 	if len(rows) == 0 {
@@ -23,28 +26,34 @@ func Write(out io.Writer, rows []Row) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	header := []string{"MODEL", "SERVICE", "VANTAGE", "REQUESTS"}
 	for _, indicator := range indicators {
-		header = append(header, indicator.title+" p50", "p95", "p99")
+		header = append(header, indicator.title+" p50", "p95", "p99", "n")
 	}
 	fmt.Fprintln(table, strings.Join(header, "\t"))
-	for _, row := range rows {
+	for i := range rows {
+		row := &rows[i]
 		cells := []string{name(row.Model), name(row.Service), name(row.Vantage), requests(row.Requests)}
-		for _, indicator := range indicators {
+		for i := range row.Latencies {
+			latencies := &row.Latencies[i]
 			for _, percentile := range percentiles {
-				seconds, known := row.Seconds[Statistic{indicator.title, percentile}]
-				cells = append(cells, duration(seconds, known))
+				cells = append(cells, duration(latencies.Quantile(percentile/100)))
 			}
+			cells = append(cells, strconv.FormatUint(latencies.Count(), 10))
 		}
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	return table.Flush()
 }
 
+func total(byOutcome map[string]float64) (sum float64) {
+	for _, n := range byOutcome {
+		sum += n
+	}
+	return sum
+}
+
 // requests formats the total, and in brackets the requests that did not succeed.
 func requests(byOutcome map[string]float64) string {
-	total := 0.0
-	for _, n := range byOutcome {
-		total += n
-	}
+	total := total(byOutcome)
 	var failed []string
 	for _, outcome := range []string{names.OutcomeError, names.OutcomeCancelled, names.OutcomeIncomplete} {
 		if n := byOutcome[outcome]; n > 0 {
@@ -57,10 +66,11 @@ func requests(byOutcome map[string]float64) string {
 	return fmt.Sprintf("%.0f (%s)", total, strings.Join(failed, ", "))
 }
 
-// duration formats a duration with three significant digits, in the fitting unit.
-func duration(s float64, known bool) string {
+// duration formats a duration with three significant digits, in the fitting unit. NaN is
+// unknown.
+func duration(s float64) string {
 	switch {
-	case !known || math.IsNaN(s):
+	case math.IsNaN(s):
 		return "-"
 	case s < 999.5e-6:
 		return digits(s*1e6) + "µs"

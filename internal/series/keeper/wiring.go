@@ -1,0 +1,93 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// wiring looks for pipelines that run without an error and lose numbers. It logs each
+// mistake once.
+type wiring struct {
+	logger *zap.Logger
+	// unmeasured counts model calls without latency until settled: after a request with
+	// latency, or after the warning.
+	unmeasured atomic.Int64
+	settled    atomic.Bool
+	sampled    atomic.Bool // warned about
+}
+
+// unmeasuredCalls is how many model calls without latency, and no request with one, are
+// taken for a missing processor. In a working pipeline, a few calls that no reader
+// claims may come first.
+const unmeasuredCalls = 20
+
+// inspect is called with each span. recorded is false if it carries no latency.
+func (w *wiring) inspect(span ptrace.Span, recorded bool) {
+	if recorded {
+		if !w.settled.Load() {
+			w.settled.Store(true)
+		}
+		if state := span.TraceState().AsRaw(); state != "" {
+			w.inspectSampling(state)
+		}
+		return
+	}
+	if w.settled.Load() || !looksLikeModelCall(span) || w.unmeasured.Add(1) < unmeasuredCalls || w.settled.Swap(true) {
+		return
+	}
+	w.logger.Warn("Spans of model calls arrive without latency, so no request is counted. " +
+		"Add a token_latency processor to the pipeline in front of token_sli; a processor in a later pipeline is too late")
+}
+
+// looksLikeModelCall knows the attributes that most model calls have before token_latency
+// reads them.
+func looksLikeModelCall(span ptrace.Span) bool {
+	for key := range span.Attributes().All() {
+		switch key {
+		case names.Timeline, names.GenAIRequestModel, "llm.model_name":
+			return true
+		}
+	}
+	return false
+}
+
+func (w *wiring) inspectSampling(state string) {
+	share, ok := samplingShare(state)
+	if !ok || share >= 1 || w.sampled.Load() || w.sampled.Swap(true) {
+		return
+	}
+	w.logger.Warn("Spans were sampled before they arrived (`ot=th` in tracestate), so token_sli counts only a share of the requests. "+
+		"Put token_sli before the sampler, for example in a pipeline of its own; sample in the Collector if an SDK samples",
+		zap.Float64("share", share))
+}
+
+// samplingShare returns the share of spans that a sampler kept: 1 - T / 2^56, where T is
+// the threshold `th` of the member `ot` of a tracestate, in hexadecimal digits of which
+// trailing zeros are omitted.
+func samplingShare(state string) (share float64, ok bool) {
+	const digits = 14
+	for member := range strings.SplitSeq(state, ",") {
+		fields, isOT := strings.CutPrefix(strings.TrimSpace(member), "ot=")
+		if !isOT {
+			continue
+		}
+		for field := range strings.SplitSeq(fields, ";") {
+			threshold, isThreshold := strings.CutPrefix(field, "th:")
+			if !isThreshold || len(threshold) > digits {
+				continue
+			}
+			t, err := strconv.ParseUint(threshold+strings.Repeat("0", digits-len(threshold)), 16, 64)
+			return 1 - float64(t)/(1<<56), err == nil && threshold != ""
+		}
+	}
+	return 0, false
+}

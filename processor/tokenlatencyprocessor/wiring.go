@@ -1,0 +1,124 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenlatencyprocessor
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
+)
+
+// pieces recognises traces that arrive in several batches, which join and roll_up cannot
+// put together. It logs them once.
+type pieces struct {
+	logger *zap.Logger
+	warned atomic.Bool
+
+	// mu guards everything declared below.
+	mu             sync.Mutex
+	batch          uint64
+	recent         [1024]piece // by hash of the trace ID; a later trace replaces an earlier one
+	traces, broken int64
+}
+
+// piece is what one batch had of a trace.
+type piece struct {
+	trace pcommon.TraceID
+	first pcommon.SpanID
+	batch uint64
+}
+
+// So many traces in pieces, and this share of all traces, are more than late spans.
+const (
+	minBroken   = 20
+	brokenShare = 0.1
+)
+
+// inspect is called with the tree of each batch.
+func (p *pieces) inspect(t *tree) {
+	if p.warned.Load() || !p.areCommon(t) || p.warned.Swap(true) {
+		return
+	}
+	p.logger.Warn("Traces arrive in pieces, so `join` and `roll_up` miss the spans in other batches. " +
+		"Put groupbytrace in front of token_latency, with no batch processor in between; " +
+		"if several Collectors share the traffic, send all spans of a trace to one of them")
+}
+
+func (p *pieces) areCommon(t *tree) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.batch++
+	for i := range t.nodes {
+		span := t.nodes[i].span
+		trace := span.TraceID()
+		if trace.IsEmpty() {
+			continue
+		}
+		slot := &p.recent[(int(trace[14])<<8|int(trace[15]))%len(p.recent)]
+		known := slot.trace == trace
+		if known && slot.batch == p.batch {
+			continue
+		}
+		if !known {
+			p.traces++
+			*slot = piece{trace: trace, first: span.SpanID()}
+		} else if slot.first != span.SpanID() { // otherwise a batch that is sent again
+			p.broken++
+		}
+		slot.batch = p.batch
+	}
+	return p.broken >= minBroken && float64(p.broken) >= brokenShare*float64(p.traces)
+}
+
+// use shows whether an SLO applies to any request.
+type use struct {
+	applied atomic.Bool
+	missed  atomic.Int64 // requests before the first that it applies to
+}
+
+func (u *use) apply() {
+	if !u.applied.Load() {
+		u.applied.Store(true)
+	}
+}
+
+func (u *use) miss() {
+	if !u.applied.Load() {
+		u.missed.Add(1)
+	}
+}
+
+// unapplied recognises SLOs that apply to no request. It logs them once.
+type unapplied struct {
+	logger *zap.Logger
+	rules  []rule
+	since  time.Time
+	warned atomic.Bool
+}
+
+// An SLO that applied to no request after both of these limits most likely has a mistake.
+const (
+	unappliedAfter         = 15 * time.Minute
+	unappliedAfterRequests = 100
+)
+
+// inspect is called after each batch.
+func (u *unapplied) inspect() {
+	if u.warned.Load() || time.Since(u.since) < unappliedAfter {
+		return
+	}
+	var slos []string
+	for i := range u.rules {
+		if use := u.rules[i].use; !use.applied.Load() && use.missed.Load() >= unappliedAfterRequests {
+			slos = append(slos, u.rules[i].name)
+		}
+	}
+	if slos != nil && !u.warned.Swap(true) {
+		u.logger.Warn("No request matched these SLOs, so they have no verdicts: compare their `match` and `match_regexp` "+
+			"with the attributes of the spans and resources", zap.Strings("slos", slos))
+	}
+}
