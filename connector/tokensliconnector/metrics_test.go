@@ -451,9 +451,9 @@ func TestFlush_SwitchesEachMetric(t *testing.T) {
 		require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(request(map[string]any{
 			"tokenpulse.time_to_first_token": 0.5, "tokenpulse.time_to_first_output_token": 1.0, "tokenpulse.time_per_output_token": 0.25,
 			"tokenpulse.request.duration": 4.0, "tokenpulse.queue.duration": 0.1, "tokenpulse.output_token_rate": 4.0,
-			"tokenpulse.inter_token_latency.sketch": encoded(0.5), "tokenpulse.stall.count": 1, "tokenpulse.stall.duration": 0.5,
-			"gen_ai.usage.input_tokens": 3, "tokenpulse.slo.breached": []any{"a"},
-		}))))
+			"tokenpulse.inter_token_latency.sketch": encoded(0.5), "tokenpulse.inter_chunk_latency.sketch": encoded(0.5), "tokenpulse.stall.count": 1, "tokenpulse.stall.duration": 0.5,
+			"gen_ai.usage.input_tokens": 3, "tokenpulse.slo.breached": []any{"a"}, "tokenpulse.trace.time_to_answer": 2.0,
+		}), request(map[string]any{"tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}}))))
 		require.NoError(t, h.flush(t.Context()))
 		each(h.to.AllMetrics()[0], func(m pmetric.Metric, _ point) { names = append(names, m.Name()) })
 		slices.Sort(names)

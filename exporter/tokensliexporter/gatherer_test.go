@@ -193,7 +193,7 @@ func TestScrape_DefaultMetrics(t *testing.T) {
 		"tokenpulse_stall_duration_seconds_total", "tokenpulse_stalls_total",
 		"tokenpulse_time_per_output_token_percentile_seconds", "tokenpulse_time_per_output_token_seconds",
 		"tokenpulse_time_to_first_token_percentile_seconds", "tokenpulse_time_to_first_token_seconds",
-		"tokenpulse_tokens_total",
+		"tokenpulse_tokens_total", "tokenpulse_trace_time_to_answer_seconds",
 	}, got)
 	gauges := families["tokenpulse_time_to_first_token_percentile_seconds"]
 	for _, percentile := range []string{"50", "95", "99"} {
@@ -223,7 +223,8 @@ func TestScrape_SwitchesEachMetric(t *testing.T) {
 			c.Shared.Metrics[name] = keeper.Metric{Enabled: enabled}
 			c.Shared.Objectives = []keeper.Objective{{SLO: "chat-tpot", Objective: 0.9, Window: time.Hour}}
 		})
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+		buffered := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
+		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), buffered)))
 		return h.families(t, text)
 	}
 	all := shown("tokenpulse.requests", true)

@@ -21,6 +21,8 @@ var (
 	firstTokenBounds = []float64{.001, .05, .1, .2, .3, .5, .75, 1, 2, 3, 5, 10, 30, 120}
 	// durationBounds are for whole requests, from cached answers to agents' long ones.
 	durationBounds = []float64{.001, .1, .25, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600}
+	// answerBounds are for agents, whose answers take several requests.
+	answerBounds = []float64{.001, .5, 1, 2, 5, 10, 30, 60, 120, 600}
 	// phaseBounds are few, because each series has them once per phase. They say which
 	// phase a request spent its time in.
 	phaseBounds = []float64{.001, .01, .05, .1, .5, 1, 2, 5, 20, 120}

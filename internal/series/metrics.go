@@ -65,7 +65,7 @@ var Histograms = [quantities]Histogram{
 	{DecodeDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseDecode, phaseBounds},
 	{NetworkDuration, Metric{names.PhaseDuration, seconds, phaseDescription}, names.PhaseNetwork, phaseBounds},
 	{OutputTokenRate, Metric{names.OutputTokenRate, "{token}/s", "Output tokens per second of a request, after its first token."}, "", rateBounds},
-	{TimeToAnswer, Metric{names.TraceTimeToAnswer, seconds, "Time from the start of a trace's root span to the first output token of its last request. Needs `roll_up`."}, "", durationBounds},
+	{TimeToAnswer, Metric{names.TraceTimeToAnswer, seconds, "Time from the start of a trace's root span to the first output token of its last request. Needs `roll_up`."}, "", answerBounds},
 	{InterTokenLatency, Metric{names.InterTokenLatency, seconds, "Time between tokens: one value per token, which is the gap before its chunk divided by the tokens of the chunk."}, "", gapBounds},
 	{InterChunkLatency, Metric{names.InterChunkLatency, seconds, "Time between chunks that hold tokens: one value per chunk. Needs `detail: full` of token_latency."}, "", gapBounds},
 }

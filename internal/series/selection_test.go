@@ -30,6 +30,7 @@ func TestSelection_Defaults(t *testing.T) {
 		"tokenpulse.phase.duration.percentile",
 		"tokenpulse.time_to_first_output_token",
 		"tokenpulse.time_to_first_output_token.percentile",
+		"tokenpulse.trace.time_to_answer.percentile",
 	}, off)
 	require.True(t, Selection{names.OutputTokenRate: true}.Has(names.OutputTokenRate))
 	require.False(t, Selection{names.Requests: false}.Has(names.Requests))
