@@ -54,6 +54,9 @@ func (w *world) arrive(traces ptrace.Traces) *call {
 	if c.weather == holding {
 		c.held = true
 		w.calls = append(w.calls, c)
+		if !c.expired {
+			w.logf("the pipeline holds a batch of %d spans", len(c.spans))
+		}
 	}
 	if !c.expired {
 		for _, f := range w.flights {

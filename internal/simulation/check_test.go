@@ -75,7 +75,7 @@ func (w *world) checkCounters(ended bool) {
 	if open := got["receiver_token_stream_events_open"]; open != units {
 		w.failf("events_open is %d, want %d", open, units)
 	}
-	w.memoryHeld = got["receiver_token_stream_memory_held"]
+	memory := got[memoryMetric]
 	held, _ := w.held(-1)
 	if open := got["receiver_token_stream_streams_open"]; open != held || open > w.maxStreams {
 		w.failf("streams_open is %d, want %d, at most %d", open, held, w.maxStreams)
@@ -84,12 +84,12 @@ func (w *world) checkCounters(ended bool) {
 		w.failf("live_requests_open is %d, want %d, at most %d", live, len(w.lives), w.maxLive)
 	}
 	switch {
-	case w.memoryHeld > maxMemoryMiB<<20:
-		w.failf("memory_held is %d, over the limit", w.memoryHeld)
-	case held == 0 && len(w.flights) == 0 && len(w.lives) == 0 && w.memoryHeld != 0:
-		w.failf("memory_held is %d without a stream or request", w.memoryHeld)
-	case w.memoryHeld < len(w.open)*w.padding():
-		w.failf("memory_held is %d, but %d open streams hold %d bytes each", w.memoryHeld, len(w.open), w.padding())
+	case memory > maxMemoryMiB<<20:
+		w.failf("memory_held is %d, over the limit", memory)
+	case held == 0 && len(w.flights) == 0 && len(w.lives) == 0 && memory != 0:
+		w.failf("memory_held is %d without a stream or request", memory)
+	case memory < len(w.open)*w.padding():
+		w.failf("memory_held is %d, but %d open streams hold %d bytes each", memory, len(w.open), w.padding())
 	}
 }
 
@@ -99,6 +99,8 @@ func (w *world) padding() int {
 	}
 	return 100
 }
+
+const memoryMetric = "receiver_token_stream_memory_held"
 
 const exporter = " exporter/token_sli scrape"
 

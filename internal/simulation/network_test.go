@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -64,6 +65,44 @@ type conn struct {
 
 func (c conn) RemoteAddr() net.Addr { return c.client }
 
+// buffered is a client's connection with a send buffer, as TCP has one. Without it, an answer
+// before the end of a body would race with the error of writing the rest.
+type buffered struct {
+	net.Conn
+	queue  chan []byte
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newBuffered(to net.Conn) *buffered {
+	b := &buffered{Conn: to, queue: make(chan []byte, 1024), closed: make(chan struct{})}
+	go func() {
+		for {
+			select {
+			case p := <-b.queue:
+				_, _ = to.Write(p) // the receiver may have closed: the client reads its answer
+			case <-b.closed:
+				return
+			}
+		}
+	}()
+	return b
+}
+
+func (b *buffered) Write(p []byte) (int, error) {
+	select {
+	case b.queue <- slices.Clone(p):
+		return len(p), nil
+	case <-b.closed:
+		return 0, net.ErrClosed
+	}
+}
+
+func (b *buffered) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.Conn.Close()
+}
+
 // dial connects a client.
 func (l *listener) dial(ctx context.Context, client int) (net.Conn, error) {
 	ours, theirs := net.Pipe()
@@ -73,7 +112,7 @@ func (l *listener) dial(ctx context.Context, client int) (net.Conn, error) {
 	l.mu.Unlock()
 	select {
 	case l.accepted <- server:
-		return ours, nil
+		return newBuffered(ours), nil
 	case <-l.closed:
 		return nil, net.ErrClosed
 	case <-ctx.Done():

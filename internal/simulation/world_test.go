@@ -54,16 +54,15 @@ type world struct {
 	releasedAt    time.Time // when a batch was last held
 
 	// The model.
-	open       map[string]*content
-	keys       map[string]requestKey // of all streams
-	counters   map[string]int        // of this process, as in the self-metrics
-	emitted    int                   // units of streams that are no longer open
-	presented  int
-	backend    int
-	exporter   *aggregate
-	onDisk     map[string]map[seriesKey]budget // by file: the budgets of the last save
-	breached   map[requestKey]bool
-	memoryHeld int
+	open      map[string]*content
+	keys      map[string]requestKey // of all streams
+	counters  map[string]int        // of this process, as in the self-metrics
+	emitted   int                   // units of streams that are no longer open
+	presented int
+	backend   int
+	exporter  *aggregate
+	onDisk    map[string]map[seriesKey]budget // by file: the budgets of the last save
+	breached  map[requestKey]bool
 
 	scrapedAt struct {
 		presented int
