@@ -44,6 +44,9 @@ type capturedCall struct {
 	// lists the estimates among them. Both are without prefix.
 	attributes []string
 	estimated  []string
+	// unmeasured is the reason why the call has neither a time to first token nor a time
+	// per output token, if it has none.
+	unmeasured string
 }
 
 // commonAttributes are written on every span of a model call.
@@ -87,6 +90,7 @@ var captures = []struct {
 		name: "openinference-openai",
 		calls: []capturedCall{{
 			span: "OpenAI Chat Completions", copies: 1, source: "openinference",
+			attributes: []string{"unmeasured"}, unmeasured: "not_reported",
 		}},
 	},
 	{
@@ -105,7 +109,7 @@ var captures = []struct {
 		name: "otel-openai-sdk6",
 		calls: []capturedCall{{
 			span: "chat mock-gpt", copies: 1, source: "semconv", usage: true,
-			attributes: []string{"request_token_rate"},
+			attributes: []string{"request_token_rate", "unmeasured"}, unmeasured: "not_reported",
 		}},
 	},
 	{
@@ -128,7 +132,7 @@ var captures = []struct {
 			},
 			{
 				span: "openai.response", copies: 1, source: "openllmetry", usage: true,
-				attributes: []string{"request_token_rate"},
+				attributes: []string{"request_token_rate", "unmeasured"}, unmeasured: "not_reported",
 			},
 		},
 	},
@@ -244,6 +248,10 @@ func (s capturedSpan) require(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, slices.Concat(commonAttributes, s.attributes), written)
+	if s.unmeasured != "" {
+		reasons, _ := attributes.Get("tokenpulse.unmeasured")
+		require.Equal(t, []any{"time_to_first_token=" + s.unmeasured, "time_per_output_token=" + s.unmeasured}, reasons.Slice().AsRaw())
+	}
 	var estimated []string
 	if list, found := attributes.Get("tokenpulse.estimated"); found {
 		for _, name := range list.Slice().All() {

@@ -48,7 +48,8 @@ func TestPage_OneSlowModelPagesOnceAndLinksToItsRunbookEntry(t *testing.T) {
 	onCall := newOnCall(t)
 	self, alertmanager := freeAddress(t), freeAddress(t)
 	_, port, _ := strings.Cut(self, ":")
-	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "more.yaml", fmt.Sprintf(threeObjectives, port)))
+	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "more.yaml", fmt.Sprintf(threeObjectives, port)),
+		"--set=service.telemetry.metrics.level=normal")
 
 	start(t, alertmanagerProgram, "--config.file", scaledExample(t, "alertmanager.yaml", "localhost:9095", onCall.address),
 		"--storage.path", t.TempDir(), "--web.listen-address", alertmanager, "--cluster.listen-address=").
