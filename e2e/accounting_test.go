@@ -171,7 +171,7 @@ func TestAccounting_SelfMetricsLeaveNoRemainderThroughFaults(t *testing.T) {
 		{http.StatusOK, 2 * time.Second},
 		{http.StatusServiceUnavailable, 3 * time.Second},
 		{http.StatusOK, 2 * time.Second},
-		{http.StatusBadRequest, 2 * time.Second}, // a permanent error
+		{http.StatusBadRequest, 5 * time.Second}, // a permanent error, also for expired streams, whose retry may wait 4 s
 		{http.StatusOK, 2 * time.Second},
 	} {
 		backend.answer(phase.answer)
