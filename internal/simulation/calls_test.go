@@ -157,6 +157,8 @@ func (w *world) checkIncomplete(id string, s *sent) {
 	expires := s.content.expires(&w.profile)
 	expired := !expires.After(time.Now())
 	switch {
+	case s.cut && w.durable:
+		w.failf("stream %s is marked as cut, although it is stored", id)
 	case s.cut && w.stopping.IsZero():
 		w.failf("stream %s is marked as cut, but the process goes on", id)
 	case w.stopping.IsZero() && !expired:

@@ -44,10 +44,11 @@ type diskOf struct {
 	component.StartFunc
 	component.ShutdownFunc
 	process *process
+	disk    *disk
 }
 
 func (d *diskOf) GetClient(_ context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
-	return &diskClient{process: d.process, disk: d.process.world.disk, file: kind.String() + "/" + id.String() + "/" + name}, nil
+	return &diskClient{process: d.process, disk: d.disk, file: kind.String() + "/" + id.String() + "/" + name}, nil
 }
 
 type diskClient struct {

@@ -66,6 +66,7 @@ func (p *process) isDead() bool {
 
 var (
 	diskID     = component.MustNewID("disk")
+	streamsID  = component.MustNewID("streams") // the disk of open streams
 	takeoverID = component.MustNewID("takeover")
 )
 
@@ -85,7 +86,7 @@ func (w *world) startProcess() error {
 	}
 	w.processes++
 	takeover := &takeover{}
-	extensions := host{takeoverID: takeover, diskID: &diskOf{process: p}}
+	extensions := host{takeoverID: takeover, diskID: &diskOf{process: p, disk: w.disk}, streamsID: &diskOf{process: p, disk: w.streamDisk}}
 	start := func(c component.Component, err error) error {
 		if err != nil {
 			return err
@@ -152,6 +153,9 @@ func (w *world) startProcess() error {
 	receiverConfig.MaxStreams, receiverConfig.MaxStreamsPerClient = w.maxStreams, w.maxStreamsPerClient
 	receiverConfig.IdleTimeout, receiverConfig.FirstTokenTimeout = w.idle, w.firstToken
 	receiverConfig.MaxMemoryMiB, receiverConfig.MaxLiveRequests = maxMemoryMiB, w.maxLive
+	if w.durable {
+		receiverConfig.StorageID = &streamsID
+	}
 	receiverConfig.Protocols.GRPC = configoptional.None[configgrpc.ServerConfig]()
 	server := receiverConfig.Protocols.HTTP.Get()
 	server.NetAddr = w.socket(p, "tokens")
@@ -160,7 +164,7 @@ func (w *world) startProcess() error {
 		return err
 	}
 	receiverSettings := receivertest.NewNopSettings(receiverFactory.Type())
-	receiverSettings.TelemetrySettings = p.telemetry.NewTelemetrySettings()
+	receiverSettings.ID, receiverSettings.TelemetrySettings = component.NewID(receiverFactory.Type()), p.telemetry.NewTelemetrySettings()
 	receiver, err := receiverFactory.CreateTraces(context.Background(), receiverSettings, receiverConfig, &gate{p, processor})
 	if err := start(receiver, err); err != nil {
 		return err

@@ -19,6 +19,7 @@ type profile struct {
 	expiration                      time.Duration // of series
 	maxSpans                        int           // of deduplication
 	storage                         bool
+	durable                         bool // the receiver has a storage, whose disk never fails
 	settle                          bool // outages end only after all retries with a random delay
 }
 
@@ -33,6 +34,8 @@ func newProfile(r *rand.Rand) profile {
 	p.maxStreamsPerClient = pick(r, max(1, p.maxStreams/4), p.maxStreams)
 	// With few series, which of the saved ones are restored depends on the order of the keys.
 	p.storage = p.maxSeries == 100 && r.IntN(4) > 0
+	// What a restart restores near the limit of memory is not modelled.
+	p.durable = !p.bulky && chance(r, 50)
 	return p
 }
 

@@ -29,15 +29,17 @@ type world struct {
 	temporality tokensliconnector.Temporality
 	began       time.Time
 
-	disk      *disk
-	process   *process // nil while none runs
-	processes int
-	clients   []*client
-	lives     []*live
-	late      []*message // copies that the network still holds
-	sinks     sinks
-	streams   int
-	messages  int
+	disk *disk
+	// streamDisk is that of open streams, if they are durable.
+	streamDisk *disk
+	process    *process // nil while none runs
+	processes  int
+	clients    []*client
+	lives      []*live
+	late       []*message // copies that the network still holds
+	sinks      sinks
+	streams    int
+	messages   int
 
 	trace   []string
 	failure string
@@ -94,6 +96,8 @@ func newWorld(seed uint64, folder string) *world {
 		seed: seed, folder: folder, profile: newProfile(r), began: time.Now(),
 		temporality: pick(r, tokensliconnector.Cumulative, tokensliconnector.Delta),
 		disk:        &disk{files: map[string]map[string][]byte{}},
+		streamDisk:  &disk{files: map[string]map[string][]byte{}},
+		open:        map[string]*content{},
 		onDisk:      map[string]map[seriesKey]budget{},
 		keys:        map[string]requestKey{}, breached: map[requestKey]bool{},
 	}
@@ -135,7 +139,10 @@ const exporterFile = "Exporter/token_sli/"
 
 // begin starts a process and the model of it.
 func (w *world) begin() {
-	w.open, w.counters, w.emitted, w.presented = map[string]*content{}, map[string]int{}, 0, 0
+	if !w.durable {
+		w.open = map[string]*content{}
+	}
+	w.counters, w.emitted, w.presented = map[string]int{}, 0, 0
 	w.startsRefused, w.refusedAt, w.releasedAt, w.stopping = false, time.Time{}, time.Time{}, time.Time{}
 	w.exporter = w.newAggregate(cloneBudgets(w.onDisk[exporterFile]))
 	w.breached = map[requestKey]bool{}
@@ -147,6 +154,11 @@ func (w *world) begin() {
 		return
 	}
 	w.exporter.since = w.process.since
+	for _, c := range w.open { // their timeouts start anew
+		c.lastActive = time.Now()
+		w.counters["streams_restored"]++
+		w.counters["events_restored"] += c.units
+	}
 	w.logf("process %d started", w.process.number)
 }
 
