@@ -96,9 +96,14 @@ func (c rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	raw.Buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+	raw.Buffer = data.MaterializeToBuffer(messageBuffers)
 	return nil
 }
+
+// messageBuffers has more sizes than gRPC's default pool, which takes and clears 1 MiB for
+// each message of more than 32 KiB. Larger messages than the last size get their own size.
+var messageBuffers = mem.NewTieredBufferPool(
+	4<<10, 8<<10, 16<<10, 32<<10, 64<<10, 128<<10, 256<<10, 512<<10, 1<<20, 2<<20, 4<<20)
 
 // The limits of what gRPC holds for a client. A message may exceed unreadBytes: its
 // window grows once the handler waits for it.

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 )
@@ -327,4 +328,16 @@ func TestMemory_EndsAreAcceptedAtTheLimit(t *testing.T) {
 	}
 	require.Equal(t, answer{Accepted: 10}, b.lines(t, ends...).answer)
 	require.Equal(t, 200, b.lines(t, startLine("next")).status)
+}
+
+// gRPC's default pool would take 1 MiB, of which only the message counts.
+func TestMemory_BufferOfMessageIsAtMostTwiceItsSize(t *testing.T) {
+	for _, size := range []int{5 << 10, 33 << 10, 100 << 10, 1<<20 + 1} {
+		frames := mem.BufferSlice{mem.SliceBuffer(make([]byte, size/2)), mem.SliceBuffer(make([]byte, size-size/2))}
+		var message rawMessage
+		require.NoError(t, rawCodec{}.Unmarshal(frames, &message))
+		require.Equal(t, size, message.Len())
+		require.LessOrEqual(t, cap(message.ReadOnlyData()), 2*size)
+		message.Free()
+	}
 }
