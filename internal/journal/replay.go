@@ -54,8 +54,9 @@ func Open(ctx context.Context, client storage.Client, loader Loader) (*Journal, 
 	if encoded != nil {
 		i, err := decodeIndex(encoded)
 		if err != nil {
-			// Nothing can be found. Numbers that no segment can have keep what is left from
-			// being mixed with new segments.
+			// Without the index, no stored segment can be found, but some may be left in the
+			// storage. New segments and entries get numbers that no old one has, so that a
+			// later start does not take old ones for new ones.
 			unused := uint64(time.Now().UnixNano())
 			i = index{unused, unused, unused}
 			r.fail("the index of open streams", err)
