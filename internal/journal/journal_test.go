@@ -103,6 +103,16 @@ func (ts *texts) close(t testing.TB) {
 	require.NoError(t, ts.Close(context.Background()))
 }
 
+// requireRestored closes the journal, and expects the same values in the next one.
+func (ts *texts) requireRestored(t testing.TB, client storage.Client) {
+	t.Helper()
+	want := ts.values()
+	ts.close(t)
+	next := opened(t, client)
+	require.Equal(t, want, next.values())
+	next.close(t)
+}
+
 // values returns the values of the open texts, sorted.
 func (ts *texts) values() []string {
 	all := []string{}
@@ -232,12 +242,8 @@ func TestJournal_WritesConcurrentChangesTogether(t *testing.T) {
 	close(release)
 	all.Wait()
 	require.Equal(t, before+1, m.Batches, "a hundred creations are one batch")
-	want := ts.values()
-	ts.close(t)
-	ts = opened(t, m)
-	require.Len(t, want, 101)
-	require.Equal(t, want, ts.values())
-	ts.close(t)
+	require.Len(t, ts.values(), 101)
+	ts.requireRestored(t, m)
 }
 
 func TestJournal_FailedWriteStoresNothing(t *testing.T) {
@@ -425,12 +431,8 @@ func TestJournal_StoredBytesAreBounded(t *testing.T) {
 	}
 	t.Logf("%d bytes written, at most %.1f times the memory stored, %d segments", written, most, len(ts.segments))
 	require.Greater(t, written, 4*int(4*ts.Size()+compactSlack), "the bound was never reached")
-	want := ts.values()
-	ts.close(t)
+	ts.requireRestored(t, m)
 	require.LessOrEqual(t, int64(m.Size()), ts.Stored())
-	ts = opened(t, m)
-	require.Equal(t, want, ts.values())
-	ts.close(t)
 }
 
 // The index covers all segments, however many are written.
