@@ -170,18 +170,12 @@ type reader struct {
 
 func (r *reader) fail() { r.b, r.failed = nil, true }
 
-func (r *reader) number() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
+func (r *reader) number() uint64 { return readVarint(r, binary.Uvarint) }
 
-func (r *reader) signed() int64 {
-	v, n := binary.Varint(r.b)
+func (r *reader) signed() int64 { return readVarint(r, binary.Varint) }
+
+func readVarint[T int64 | uint64](r *reader, decode func([]byte) (T, int)) T {
+	v, n := decode(r.b)
 	if n <= 0 {
 		r.fail()
 		return 0
