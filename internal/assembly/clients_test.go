@@ -16,12 +16,21 @@ func addr(i int) Client { return Client{Addr: netip.AddrFrom4([4]byte{10, 0, byt
 
 // openAs opens streams of a client in one batch.
 func openAs(t testing.TB, s *Store, client Client, ids ...string) error {
+	events := map[string]script{}
+	for _, id := range ids {
+		events[id] = started
+	}
+	return applyAs(t, s, client, events)
+}
+
+// applyAs applies events of streams of a client in one batch.
+func applyAs(t testing.TB, s *Store, client Client, events map[string]script) error {
 	batch := s.NewBatch()
 	batch.Client = client
-	for _, id := range ids {
+	for id, f := range events {
 		part, err := batch.Part([]byte(id))
 		require.NoError(t, err)
-		started(t, part)
+		f(t, part)
 		part.Count(0)
 	}
 	tx, err := s.Begin(context.Background(), batch)
@@ -92,19 +101,7 @@ func TestMaxStreamsPerClient_AllowsReplacement(t *testing.T) {
 	require.NoError(t, openAs(t, s, addr(0), "1", "2", "3", "4", "5"))
 	require.NoError(t, openAs(t, s, addr(1), "6"))
 	replace := func(client Client) error {
-		batch := s.NewBatch()
-		batch.Client = client
-		for id, f := range map[string]script{"6": ended, "7": started} {
-			part, err := batch.Part([]byte(id))
-			require.NoError(t, err)
-			f(t, part)
-			part.Count(0)
-		}
-		tx, err := s.Begin(context.Background(), batch)
-		if err == nil {
-			require.NoError(t, tx.Commit())
-		}
-		return err
+		return applyAs(t, s, client, map[string]script{"6": ended, "7": started})
 	}
 	requireFull(t, replace(addr(0)), SettingMaxStreamsPerClient)
 	require.NoError(t, replace(addr(1)))

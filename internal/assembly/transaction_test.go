@@ -60,20 +60,7 @@ func TestMaxStreams_RefusesNewStreams(t *testing.T) {
 	limits := roomy
 	limits.MaxStreams = 2
 	s, _ := newStore(limits)
-	open := func(ids ...string) error {
-		batch := s.NewBatch()
-		for _, id := range ids {
-			part, err := batch.Part([]byte(id))
-			require.NoError(t, err)
-			started(t, part)
-			part.Count(0)
-		}
-		tx, err := s.Begin(context.Background(), batch)
-		if err == nil {
-			require.NoError(t, tx.Commit())
-		}
-		return err
-	}
+	open := func(ids ...string) error { return openAs(t, s, Client{}, ids...) }
 	require.ErrorAs(t, open("a", "b", "c"), new(*FullError))
 	require.Zero(t, s.Streams(), "all or nothing")
 	require.NoError(t, open("a", "b"))
