@@ -5,6 +5,7 @@ package tokenstreamreceiver
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
 	"math/rand/v2"
 	"net"
@@ -44,6 +45,11 @@ func (b *bench) attacker(t *testing.T) *attacker {
 	t.Helper()
 	conn, err := net.Dial("tcp", b.addrGRPC.String())
 	require.NoError(t, err)
+	return newAttacker(t, conn)
+}
+
+func newAttacker(t *testing.T, conn net.Conn) *attacker {
+	t.Helper()
 	t.Cleanup(func() { _ = conn.Close() })
 	a := &attacker{Conn: conn, windows: map[uint32]int{0: 65535}}
 	a.changed = sync.NewCond(&a.mu)
@@ -260,6 +266,13 @@ func TestGRPC_MetersAboveTLS(t *testing.T) {
 	_, err = call.CloseAndRecv()
 	require.NoError(t, err)
 	require.Zero(t, b.ingester.store.Memory())
+
+	secured, err := tls.Dial("tcp", b.addrGRPC.String(), &tls.Config{RootCAs: roots, ServerName: "example.com", NextProtos: []string{"h2"}})
+	require.NoError(t, err)
+	a := newAttacker(t, secured)
+	require.True(t, a.call(t, 1, exportMethodName, 4<<20-1))
+	require.True(t, a.data(1, make([]byte, 16<<10)))
+	eventually(t, func() bool { return b.ingester.store.Memory() >= callMemory+16<<10 }, "the unfinished message counts")
 }
 
 // The meter holds the same, whatever the pieces in which frames arrive. Expected values
