@@ -74,7 +74,7 @@ var SpanAttributes = []Attribute{
 	{Vantage, typeString, "", byBoth, "Observer whose clock the times are from: `client`, `gateway`, `server` or `engine`."},
 	{Outcome, typeString, "", byBoth, "`success`, `error`, `cancelled` or `incomplete`."},
 	{Estimated, typeStrings, "", byProcessor, "Attributes of this span that are estimates or bounds, without `tokenpulse.`."},
-	{Unmeasured, typeStrings, "", byProcessor, "Why a time to first token or a time per output token is missing, such as `time_per_output_token=buffered`. [sources.md](sources.md#what-is-not-measured) has the reasons. Missing when both are known."},
+	{Unmeasured, typeStrings, "", byProcessor, "Why a time to first token or a time per output token is missing, such as `time_per_output_token=buffered`. [sources.md](sources.md#missing-latencies) has the reasons. Missing when both are known."},
 	{Buffered, typeBool, "", byProcessor, "True when something between engine and observer held the stream back. Time per output token and inter-token latency are then missing. Missing otherwise."},
 
 	{RequestDuration, typeDouble, seconds, byProcessor, "Request start to request end."},

@@ -11,6 +11,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
+func verdictsIn(s *VerdictSet) (all []namedVerdict) {
+	for slo, verdict := range s.All {
+		all = append(all, namedVerdict{slo, verdict})
+	}
+	return all
+}
+
 // The table is the rule for `all` in docs/definitions.md, case by case.
 func TestVerdictSet_All(t *testing.T) {
 	for situation, test := range map[string]struct {
@@ -30,11 +37,9 @@ func TestVerdictSet_All(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			s := verdicts(test.slos...)
 			s.End(test.ending)
-			for slo, verdict := range s.All {
-				require.Equal(t, names.SLOAll, slo)
-				require.Equal(t, test.want, verdict)
-				break
-			}
+			all := verdictsIn(s)
+			require.Len(t, all, 1+len(test.slos))
+			require.Equal(t, namedVerdict{names.SLOAll, test.want}, all[0])
 		})
 	}
 }
@@ -53,7 +58,5 @@ func TestVerdictSet_ResetForgetsTheEnding(t *testing.T) {
 	s.End(Failed)
 	s.Reset()
 	s.Add("a", Good)
-	for _, verdict := range s.All {
-		require.Equal(t, Good, verdict)
-	}
+	require.Equal(t, []namedVerdict{{names.SLOAll, Good}, {"a", Good}}, verdictsIn(s))
 }

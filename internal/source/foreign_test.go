@@ -4,6 +4,7 @@
 package source
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,9 @@ func foreignSpans(tb testing.TB) map[string]ptrace.Span {
 		"generation of Mastra around its inference": {"mastra.span.type": "model_generation", names.GenAIOperationName: "model_generation"},
 		"chain of OpenInference":                    {"openinference.span.kind": "CHAIN", "llm.token_count.total": 12},
 		"span of Langfuse":                          {"langfuse.observation.type": "span"},
+		"workflow of OpenLLMetry":                   {"traceloop.span.kind": "workflow", "gen_ai.agent.name": "travel"},
+		"provider's answer to LiteLLM":              {"llm.openai.model": "gpt"},
+		"model attribute with a long name":          {"gen_ai." + strings.Repeat("x", longestKey): 1},
 		"prompt of LangSmith":                       {"langsmith.span.kind": "prompt", names.GenAIOperationName: "chat"},
 		"generate, but not TGI's":                   {"name": "thumbnail", "width": 100},
 		"only the name of Dynamo's":                 {"uri": "/health", "method": "GET"},
@@ -62,6 +66,7 @@ func foreignSpans(tb testing.TB) map[string]ptrace.Span {
 		made[name] = span
 	}
 	made["generate, but not TGI's"].SetName("generate")
+	made["provider's answer to LiteLLM"].SetName("raw_gen_ai_request")
 	made["only the name of Dynamo's"].SetName("http-request")
 	return made
 }

@@ -95,6 +95,12 @@ func TestRead_NumbersOfATraceAreNoRequest(t *testing.T) {
 			counted{1, map[string]float64{}, 0, map[string][3]uint64{"all": {0, 0, 1}, "answer": {0, 0, 1}}},
 			Tally{Requests: 1},
 		},
+		"model call with more SLOs of the trace than are read": {
+			m{"tokenpulse.outcome": "success", "tokenpulse.slo.breached": []any{"answer"}, ofTrace: append(manyNames(64), "answer")},
+			false,
+			counted{1, map[string]float64{}, 0, map[string][3]uint64{"all": {0, 0, 1}, "answer": {0, 0, 1}}},
+			Tally{Requests: 1},
+		},
 		"forged time to answer": {
 			m{answer: -1.0},
 			false,

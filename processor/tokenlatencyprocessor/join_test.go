@@ -211,6 +211,23 @@ func TestJoin_KeepsPhasesOfOtherBatches(t *testing.T) {
 	require.Equal(t, 4, sink.SpanCount())
 }
 
+// A call that a sender gave the name and ID of a phase stays.
+func TestJoin_KeepsCallsThatPassForPhases(t *testing.T) {
+	edge := createDefaultConfig()
+	edge.Phases = true
+	before, sent := newProcessor(t, processortest.NewNopSettings(typ), edge)
+	require.NoError(t, before.ConsumeTraces(t.Context(), traceOf(t, engineSpan(3, 9, 20, 900, phasesOfEngine))))
+	traces := sent.AllTraces()[0]
+	for _, span := range allSpans(traces) {
+		if span.Name() == "queue" {
+			span.Attributes().PutStr(names.Source, "forged")
+		}
+	}
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), joiningWithPhases())
+	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	require.Equal(t, 1+1+3, sink.SpanCount())
+}
+
 // Numbers of another processor may be as large as maxNumber: they do not wrap a timestamp around.
 func TestJoin_PhasesOfForgedDurationsStayOrdered(t *testing.T) {
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), joiningWithPhases())

@@ -101,19 +101,23 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 	phases := phaseSpans{scopes: scopes}
 	for i := range scopes.Len() { // not over the scope that phases adds
 		scope := scopes.At(i).Scope().Name()
-		w.tally.unclaimed = 0
+		var unclaimed int64
 		for _, span := range scopes.At(i).Spans().All() {
 			if !p.config.TrustAnnotations {
 				w.tally.untrusted += removeAnnotations(span.Attributes())
 			}
 			// An annotated span already has its phases. With join, phases wait for the engine's.
 			withPhases := p.config.Phases && !p.config.Join && !isAnnotated(span)
-			if derived := p.processSpan(w, scope, span); withPhases && derived != nil {
+			p.processSpan(w, scope, span)
+			if withPhases && w.observed != nil {
 				phases.addTo(span)
+			}
+			if w.observer.Unclaimed() {
+				unclaimed++
 			}
 			p.notices.log(resource, scope, w)
 		}
-		p.telemetry.unclaimed.add(ctx, scope, w.tally.unclaimed)
+		p.telemetry.unclaimed.add(ctx, scope, unclaimed)
 	}
 }
 
@@ -131,18 +135,14 @@ func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
 	}
 }
 
-// processSpan writes the latency of a model call on its span, and returns it. It returns nil if the
-// span is not a model call or cannot be read. Such a span stays unchanged, apart from unread inputs
-// that are not trusted.
-func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) *latency.Latency {
+// processSpan writes the latency of a model call on its span, and keeps it in the worker. A span that
+// is not a model call or cannot be read stays unchanged, apart from unread inputs that are not trusted.
+func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
 	observed, err := w.observer.Observe(scope, span)
 	w.observed = observed
 	if observed == nil {
 		w.tally.foreign++
-		if w.observer.Unclaimed() {
-			w.tally.unclaimed++
-		}
-		return nil
+		return
 	}
 	if err == nil {
 		w.derived, err = w.analyzer.Analyze(observed.Request, observed.Timeline)
@@ -157,9 +157,8 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) *l
 		if !p.config.TrustAnnotations {
 			removeUnread(span.Attributes())
 		}
-		return nil
+		return
 	}
 	w.tally.add(observed, &w.derived)
 	w.annotator.annotate(span.Attributes(), observed, &w.derived, w.analyzer)
-	return &w.derived
 }

@@ -66,7 +66,7 @@ var indicators = func() map[string]bool {
 	}
 	for quantity, name := range measureNames {
 		if higherIsBetter[name] == "" {
-			all[name] = latency.Quantity(quantity) != latency.DecodeShare
+			all[name] = isInSeconds(latency.Quantity(quantity))
 		}
 	}
 	for _, d := range []distribution{interToken, interChunk} {

@@ -18,7 +18,6 @@ import (
 // tally counts within one batch, so that each counter is updated once per batch.
 type tally struct {
 	foreign, untrusted int64
-	unclaimed          int64   // of the current scope
 	derived, malformed []int64 // by reader
 	anomalies          int64
 	rejected           [latency.NumReasons]int64
