@@ -107,6 +107,21 @@ func (e *Engine) snapshotOf(t *testing.T, q Quantity) (d DistributionSnapshot) {
 	return d
 }
 
+func TestRecord_CountersThatAreOffAreMissing(t *testing.T) {
+	e := newTestEngine(allOff(names.Stalls))
+	r := request("m", e.at(0))
+	for c := range counts {
+		r.SetCount(c, 1)
+	}
+	e.Record(r)
+	e.Collect(e.at(0), func(s *Snapshot) {
+		for c := range counts {
+			_, ok := s.Count(c)
+			require.Equal(t, c == Stalls, ok, Counters[c])
+		}
+	})
+}
+
 // Collect reuses one snapshot for all series: gauges of the first must not stay.
 func TestCollect_GaugesDoNotLeakIntoTheNextSeries(t *testing.T) {
 	e := newTestEngine(allOff(names.TimeToFirstToken + names.SuffixPercentile))
