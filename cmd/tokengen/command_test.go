@@ -154,6 +154,16 @@ func TestGenerate_FastTrafficEndsAboutNow(t *testing.T) {
 	require.LessOrEqual(t, streams[len(streams)-1].Start, now.Add(time.Minute).UnixNano())
 }
 
+// With a queue, requests start at --rate, whatever --concurrency says.
+func TestGenerate_FastTrafficWithAQueueEndsAboutNow(t *testing.T) {
+	receiver := startReceiver(t)
+	now := time.Now()
+	_, err := run(t.Context(), "generate", "--fast", "--requests", "360", "--rate", "0.1", "--concurrency", "2", "--queue-limit", "5", "--seed", "1",
+		"--transport", "protobuf", "--endpoint", receiver.Endpoint(send.Protobuf))
+	require.NoError(t, err)
+	require.WithinDuration(t, now.Add(-time.Hour), time.Unix(0, receiver.Streams()[0].Start), time.Minute)
+}
+
 func TestGenerate_StopEndsStreamsAsCancelled(t *testing.T) {
 	for _, transport := range send.Transports {
 		t.Run(string(transport), func(t *testing.T) {

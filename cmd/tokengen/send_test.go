@@ -269,6 +269,19 @@ func TestSend_CountsRejections(t *testing.T) {
 	}
 }
 
+// A restarted receiver answers 400 to a live request that has only events of streams it
+// does not know any more.
+func TestSend_GoesOnAfterARequestThatIsRejectedWhole(t *testing.T) {
+	receiver := startReceiver(t)
+	receiver.Refuse(refusal{Status: http.StatusBadRequest, AfterLines: 1})
+	sender, stats := newSender(t, receiver, send.NDJSON)
+	require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))
+	require.NoError(t, sender.Close(t.Context()))
+	require.EqualValues(t, 1, stats.Rejected.Load())
+	require.Equal(t, "full", stats.LastRejection())
+	require.Zero(t, stats.Retries.Load())
+}
+
 // Nothing listens on the port: the sender retries until the context is done.
 func TestSend_StopsWhileWaitingForRetry(t *testing.T) {
 	for _, transport := range send.Transports {

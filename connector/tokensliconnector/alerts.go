@@ -25,7 +25,6 @@ import (
 // limits its entries.
 type alerts struct {
 	dimensions []string
-	objectives slo.Names
 	// limit is the largest number of active alerts that can have been saved.
 	limit int
 
@@ -38,7 +37,6 @@ type alerts struct {
 func newAlerts(config *keeper.Config) alerts {
 	return alerts{
 		dimensions: config.Series.Dimensions,
-		objectives: config.ObjectiveNames(),
 		limit:      (2*config.Series.MaxSeries + 1) * slo.MaxSLOs * len(slo.Alerts),
 	}
 }
@@ -147,11 +145,12 @@ func (a *alerts) decode(encoded []byte) error {
 		if len(active) >= a.limit {
 			return fmt.Errorf("more than %d saved alerts", a.limit)
 		}
-		if series.IsKey(key, len(a.dimensions)) && saved.SLO != "" && saved.SLO == series.CleanLabel(saved.SLO) &&
-			saved.Alert != "" && saved.Alert == series.CleanLabel(saved.Alert) {
+		if series.IsKey(key, len(a.dimensions)) && isName(saved.SLO) && isName(saved.Alert) {
 			active[alert{key, saved.SLO, saved.Alert}] = true
 		}
 	}
 	a.set(active)
 	return err
 }
+
+func isName(text string) bool { return text != "" && text == series.CleanLabel(text) }

@@ -16,6 +16,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // tracesToLogs sends an event for each request that breached an SLO, and an event when
@@ -27,7 +28,9 @@ type tracesToLogs struct {
 	logger    *zap.Logger
 	keeper    *keeper.Keeper
 	now       func() time.Time // replaced in tests
-	delivered *dedup.Set       // requests whose breach event the next consumer has
+
+	objectives slo.Names
+	delivered  *dedup.Set // requests whose breach event the next consumer has
 	// alerts is changed by flush, of which only one runs at a time.
 	alerts alerts
 }
@@ -39,8 +42,9 @@ func newTracesToLogs(set connector.Settings, config *Config, next consumer.Logs)
 	}
 	l := &tracesToLogs{
 		config: config, next: next, telemetry: telemetry, logger: set.Logger, now: time.Now,
-		delivered: dedup.NewSet(config.Shared.Deduplication, time.Now()),
-		alerts:    newAlerts(&config.Shared),
+		objectives: config.Shared.ObjectiveNames(),
+		delivered:  dedup.NewSet(config.Shared.Deduplication, time.Now()),
+		alerts:     newAlerts(&config.Shared),
 	}
 	l.keeper, err = keeper.New(keeper.Settings{
 		Config:    &config.Shared,
@@ -66,7 +70,7 @@ func (*tracesToLogs) Capabilities() consumer.Capabilities { return consumer.Capa
 func (l *tracesToLogs) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error {
 	l.keeper.Record(ctx, traces)
 	b := breaches{
-		dimensions: l.config.Shared.Series.Dimensions, attributes: l.config.EventAttributes, objectives: l.alerts.objectives,
+		dimensions: l.config.Shared.Series.Dimensions, attributes: l.config.EventAttributes, objectives: l.objectives,
 		delivered: l.delivered, now: l.now(),
 	}
 	logs := b.events(traces)

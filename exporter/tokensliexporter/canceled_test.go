@@ -16,6 +16,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // A client that breaks off a scrape, while the result is gathered or sent, leaves no
@@ -64,13 +66,7 @@ func TestCanceledScrapes_LeaveNothingBehind(t *testing.T) {
 	}
 	running.Wait()
 	client.CloseIdleConnections()
-	var err error
-	for range 20 { // Find itself retries for about a second
-		if err = goleak.Find(before); err == nil {
-			break
-		}
-	}
-	require.NoError(t, err)
+	testenv.RequireNoLeak(t, before)
 
 	require.NoError(t, e.consume(t.Context(), batch(typicalSpan(rand.New(rand.NewPCG(3, 4)), "model-afterwards"))))
 	response, err := server.Client().Get(server.URL + metricsPath)

@@ -72,6 +72,12 @@ func TestAdd_RemembersForAtLeastTheHorizon(t *testing.T) {
 	require.Zero(t, s.Evicted(), "nothing went before the horizon")
 }
 
+func TestAdd_ForgetsAfterTwoHorizonsWithoutRequests(t *testing.T) {
+	s := newSet(time.Minute, 1000)
+	require.True(t, s.Add(number(1), began))
+	require.True(t, s.Add(number(1), began.Add(2*time.Minute)))
+}
+
 // A batch that is refused for hours counts once.
 func TestAdd_RemembersARequestThatKeepsComing(t *testing.T) {
 	s := newSet(time.Minute, 1000)
@@ -89,6 +95,7 @@ func TestAdd_ForgetsEarlyBeyondTheLimit(t *testing.T) {
 	require.Zero(t, s.Evicted())
 	for n := range 1000 {
 		require.False(t, s.Add(number(n), began), "the limit holds")
+		require.LessOrEqual(t, s.newer.used, 500, "half of the limit")
 	}
 	for n := range 1000 {
 		require.True(t, s.Add(number(1000+n), began))

@@ -107,6 +107,34 @@ func (e *Engine) snapshotOf(t *testing.T, q Quantity) (d DistributionSnapshot) {
 	return d
 }
 
+func TestRecord_CountersThatAreOffAreMissing(t *testing.T) {
+	e := newTestEngine(allOff(names.Stalls))
+	r := request("m", e.at(0))
+	for c := range counts {
+		r.SetCount(c, 1)
+	}
+	e.Record(r)
+	e.Collect(e.at(0), func(s *Snapshot) {
+		for c := range counts {
+			_, ok := s.Count(c)
+			require.Equal(t, c == Stalls, ok, Counters[c])
+		}
+	})
+}
+
+// Collect reuses one snapshot for all series: an outcome that only the first has is empty
+// in the second.
+func TestCollect_OutcomesDoNotLeakIntoTheNextSeries(t *testing.T) {
+	e := newTestEngine(nil)
+	failed := latency("a", e.at(0), 0.1)
+	failed.Outcome = Error
+	e.Record(failed)
+	e.Record(request("b", e.at(0)))
+	e.Collect(e.at(0), func(s *Snapshot) {
+		require.Equal(t, s.Dimensions[0] == "b", s.Outcomes[Error].Empty())
+	})
+}
+
 // Collect reuses one snapshot for all series: gauges of the first must not stay.
 func TestCollect_GaugesDoNotLeakIntoTheNextSeries(t *testing.T) {
 	e := newTestEngine(allOff(names.TimeToFirstToken + names.SuffixPercentile))

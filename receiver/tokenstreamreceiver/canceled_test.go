@@ -19,20 +19,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
-
-// requireNoLeak waits until only goroutines from before are left.
-func requireNoLeak(t *testing.T, before goleak.Option) {
-	t.Helper()
-	var err error
-	for range 20 { // Find itself retries for about a second
-		if err = goleak.Find(before); err == nil {
-			return
-		}
-	}
-	require.NoError(t, err)
-}
 
 // canceler breaks off requests.
 type canceler struct {
@@ -227,7 +216,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			for _, connection := range connections {
 				_ = connection.Close()
 			}
-			requireNoLeak(t, before)
+			testenv.RequireNoLeak(t, before)
 			b.sink.failWith(nil)
 			eventually(t, func() bool { return b.ingester.store.Streams() == 0 }, "open streams expire")
 			require.Zero(t, b.liveRequests.open.Load())

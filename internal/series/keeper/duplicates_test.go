@@ -104,6 +104,18 @@ func TestRecord_HorizonOfZeroCountsEverything(t *testing.T) {
 	require.NoError(t, h.Shutdown(t.Context()))
 }
 
+func TestRound_ForgetsRequestsAfterTheHorizon(t *testing.T) {
+	h := newHarness(t, nil)
+	began := h.clock
+	h.Record(t.Context(), identified(t, 2, met))
+	h.clock = began.Add(time.Hour)
+	h.Round(t.Context())
+	h.clock = began // at which only the round, not the next requests, can have forgotten them
+	h.Record(t.Context(), identified(t, 2, met))
+	require.EqualValues(t, 4, h.counted(t, "token_sli_requests"))
+	require.NoError(t, h.Shutdown(t.Context()))
+}
+
 func TestRecord_ReportsRequestsForgottenEarly(t *testing.T) {
 	h := newHarness(t, func(s *Settings) { s.Config.Deduplication.MaxSpans = 10 })
 	for range 2 {

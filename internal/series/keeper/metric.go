@@ -5,7 +5,6 @@ package keeper
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -49,9 +48,7 @@ func (c *Config) Selection() series.Selection {
 func metricProblems(metrics map[string]Metric) (errs problems.List) {
 	valid := series.MetricNames()
 	for _, name := range slices.Sorted(maps.Keys(metrics)) {
-		if !slices.Contains(valid, name) {
-			errs = append(errs, fmt.Errorf("`metrics` has the unknown metric %q; valid names: %s", name, strings.Join(valid, ", ")))
-		}
+		errs.Unless(slices.Contains(valid, name), "`metrics` has the unknown metric %q; valid names: %s", name, strings.Join(valid, ", "))
 	}
 	return errs
 }

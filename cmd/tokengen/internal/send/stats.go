@@ -26,17 +26,15 @@ type Stats struct {
 }
 
 // LastRefusal returns the error of the last attempt to send refused events.
-func (s *Stats) LastRefusal() string {
-	if message := s.refusal.Load(); message != nil {
-		return *message
-	}
-	return ""
-}
+func (s *Stats) LastRefusal() string { return last(&s.refusal) }
 
 // LastRejection returns the receiver's message for its last rejection.
-func (s *Stats) LastRejection() string {
-	if message := s.rejection.Load(); message != nil {
-		return *message
+func (s *Stats) LastRejection() string { return last(&s.rejection) }
+
+// last returns a message, or "" if there was none.
+func last(message *atomic.Pointer[string]) string {
+	if text := message.Load(); text != nil {
+		return *text
 	}
 	return ""
 }

@@ -33,7 +33,7 @@ func all(t *testing.T, config Config) []*stream.Stream {
 	return slices.Collect(New(config).Streams)
 }
 
-func TestNext_EqualSeedsGiveEqualStreams(t *testing.T) {
+func TestStreams_EqualSeedsGiveEqualStreams(t *testing.T) {
 	config := plain()
 	config.CancelRatio, config.ErrorRatio, config.ReasoningRatio, config.ToolCallRatio = 0.1, 0.1, 0.5, 0.5
 	config.StallRatio, config.BundleRatio = 0.01, 0.2
@@ -45,7 +45,7 @@ func TestNext_EqualSeedsGiveEqualStreams(t *testing.T) {
 }
 
 // Times, sequence numbers and channels are in order, and usage matches the chunks.
-func TestNext_StreamsAreWellFormed(t *testing.T) {
+func TestStreams_AreWellFormed(t *testing.T) {
 	config := plain()
 	config.CancelRatio, config.ErrorRatio, config.IncompleteRatio = 0.2, 0.2, 0.2
 	config.ReasoningRatio, config.ReasoningOnlyRatio, config.OneTokenRatio, config.ToolCallRatio = 0.3, 0.2, 0.2, 0.5
@@ -88,7 +88,7 @@ func requireShare(t *testing.T, expected float64, hits, n int) {
 	require.InDelta(t, expected, float64(hits)/float64(n), 5*math.Sqrt(expected*(1-expected)/float64(n)))
 }
 
-func TestNext_RatiosOfOutcomesAndChunks(t *testing.T) {
+func TestStreams_RatiosOfOutcomesAndChunks(t *testing.T) {
 	config := plain()
 	config.CancelRatio, config.ErrorRatio, config.ReasoningRatio, config.ToolCallRatio = 0.15, 0.1, 0.4, 0.25
 	config.StallRatio, config.BundleRatio = 0.02, 0.3
@@ -138,7 +138,7 @@ func TestNext_RatiosOfOutcomesAndChunks(t *testing.T) {
 }
 
 // Also, the reported usage equals the tokens of the chunks.
-func TestNext_RatiosOfAnswers(t *testing.T) {
+func TestStreams_RatiosOfAnswers(t *testing.T) {
 	config := plain()
 	config.ReasoningRatio, config.ReasoningOnlyRatio, config.OneTokenRatio = 0.2, 0.1, 0.3
 	config.ToolCallRatio, config.BundleRatio = 0.5, 0.5
@@ -171,7 +171,7 @@ func TestNext_RatiosOfAnswers(t *testing.T) {
 
 // An incomplete stream is cut at a random chunk and has no end. With --concurrency, the
 // next request still starts.
-func TestNext_IncompleteStreamsHaveNoEnd(t *testing.T) {
+func TestStreams_IncompleteStreamsHaveNoEnd(t *testing.T) {
 	config := plain()
 	config.Concurrency = 7
 	complete := all(t, config)
@@ -193,7 +193,7 @@ func TestNext_IncompleteStreamsHaveNoEnd(t *testing.T) {
 }
 
 // A new kind of stream must not change the other streams of a seed.
-func TestNext_IncompleteRatioKeepsOtherStreams(t *testing.T) {
+func TestStreams_IncompleteRatioKeepsOtherStreams(t *testing.T) {
 	config := plain()
 	config.CancelRatio, config.ErrorRatio = 0.1, 0.1
 	before := all(t, config)
@@ -208,10 +208,8 @@ func TestNext_IncompleteRatioKeepsOtherStreams(t *testing.T) {
 	require.Greater(t, same, len(before)/2)
 }
 
-// The median of n samples of a lognormal has a relative standard error of about
-// exp(1.25 sigma / sqrt(n)) - 1. The test allows five of them.
 // A stream of 16 or more tokens within 1% of the time to the last one may count as buffered.
-func TestNext_StreamsDoNotLookBuffered(t *testing.T) {
+func TestStreams_DoNotLookBuffered(t *testing.T) {
 	config := plain()
 	config.Models = append(config.Models, Model{"small", 3})
 	config.CancelRatio, config.ErrorRatio, config.BundleRatio, config.StallRatio = 0.2, 0.2, 0.2, 0.01
@@ -228,6 +226,8 @@ func TestNext_StreamsDoNotLookBuffered(t *testing.T) {
 	}
 }
 
+// The median of n samples of a lognormal has a relative standard error of about
+// exp(1.25 sigma / sqrt(n)) - 1. The test allows five of them.
 func TestPrefillTime_MedianGrowsWithPrompt(t *testing.T) {
 	const n = 20_000
 	tests := map[string]struct {
@@ -267,7 +267,7 @@ func TestStepTime_HasRequestedMean(t *testing.T) {
 	require.InEpsilon(t, 25*time.Millisecond, sum/n, tolerance)
 }
 
-func TestNext_SpeedDividesPrefillAndSteps(t *testing.T) {
+func TestStreams_SpeedDividesPrefillAndSteps(t *testing.T) {
 	config := plain()
 	slow := all(t, config)
 	config.Models = []Model{{"big", 4}}
@@ -283,13 +283,13 @@ func TestNext_SpeedDividesPrefillAndSteps(t *testing.T) {
 }
 
 // n arrivals take n/rate, with a standard deviation of sqrt(n)/rate.
-func TestNext_RequestsPerSecond(t *testing.T) {
+func TestStreams_RequestsPerSecond(t *testing.T) {
 	streams := all(t, plain())
 	took := float64(streams[len(streams)-1].Start-begin) / 1e9
 	require.InDelta(t, 200, took, 5*math.Sqrt(2_000)/10)
 }
 
-func TestNext_ConcurrencyIsConstant(t *testing.T) {
+func TestStreams_ConcurrencyIsConstant(t *testing.T) {
 	config := plain()
 	config.Concurrency = 7
 	streams := all(t, config)
@@ -308,7 +308,7 @@ func TestNext_ConcurrencyIsConstant(t *testing.T) {
 	}
 }
 
-func TestNext_DurationLimitsStarts(t *testing.T) {
+func TestStreams_DurationLimitsStarts(t *testing.T) {
 	config := plain()
 	config.Requests, config.Duration = 0, 3*time.Second
 	streams := all(t, config)
