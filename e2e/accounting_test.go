@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -151,15 +150,11 @@ func (a *accounting) problem(m selfMetrics, got received) string {
 // self-metrics show that at any time, whatever goes wrong.
 func TestAccounting_SelfMetricsLeaveNoRemainderThroughFaults(t *testing.T) {
 	backend := startTraceBackend(t)
-	self := freeAddress(t)
-	_, port, err := net.SplitHostPort(self)
-	require.NoError(t, err)
+	self, reportSelf := withSelfMetrics(t)
 	t.Setenv("BACKEND", backend.server.URL)
-	t.Setenv("SELF_METRICS_PORT", port)
 	folder := t.TempDir()
 	pressure := writeFile(t, folder, "pressure.yaml", "")
-	c := startCollector(t, writeFile(t, folder, "config.yaml", accountingConfig),
-		"--config", writeFile(t, folder, "self.yaml", selfMetricsConfig), "--config", pressure)
+	c := startCollector(t, writeFile(t, folder, "config.yaml", accountingConfig), append(reportSelf, "--config", pressure)...)
 	senders := &faultySenders{collector: c, grpc: c.tokenStreams(t), stop: make(chan struct{})}
 	a := &accounting{senders: senders, backend: backend, self: self}
 	stop := senders.run(t)

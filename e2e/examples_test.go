@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
@@ -37,6 +38,17 @@ func TestExamples_AreValidConfigs(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			run(t, built(t, "otelcol-tokenpulse"), "validate", "--config", file)
 		})
+	}
+}
+
+// The Collector of make test does not have all components of these.
+func TestExamples_InFoldersAreReadable(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(testenv.Root(t), "examples", "*", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		_, err := confmaptest.LoadConf(file)
+		require.NoError(t, err, file)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestFleetExampleBalanced_KilledWorkerCostsAtMostWhatWasInFlightOrNotScraped
 
 	before := time.Now()
 	countedBefore := requests(t, f.workers[0])
-	victim := f.kill()
+	victim := f.kill(t)
 	after := time.Now()
 
 	// The gateway still has the dead worker in its list. The others go on.

@@ -80,10 +80,10 @@ func wholeStreams(t *testing.T, batch, streams, tokens int) []byte {
 		for token := 1; token < tokens; token++ {
 			run.TimeDeltas[token] = 20_000
 		}
-		model := &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: fmt.Sprint("model-", i%4)}}
+		model := keyValue("gen_ai.request.model", fmt.Sprint("model-", i%4))
 		all.TokenStreams = append(all.TokenStreams, &tokenpulsev1.TokenStream{
 			StreamId:  fmt.Sprintf("%d-%d", batch, i),
-			Start:     &tokenpulsev1.StreamStart{TimeUnixNano: begin, Attributes: []*commonpb.KeyValue{{Key: "gen_ai.request.model", Value: model}}},
+			Start:     &tokenpulsev1.StreamStart{TimeUnixNano: begin, Attributes: []*commonpb.KeyValue{model}},
 			ChunkRuns: []*tokenpulsev1.ChunkRun{run},
 			End:       &tokenpulsev1.StreamEnd{TimeUnixNano: begin + 2e8 + uint64(tokens)*2e7},
 		})

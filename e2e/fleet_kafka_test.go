@@ -55,7 +55,7 @@ func TestFleetExampleKafka_KilledWorkerCostsAtMostWhatWasUncommittedOrNotScraped
 		return len(history) > 10 && lastScrape.After(history[0].at)
 	}, patience, 50*time.Millisecond, "Prometheus does not scrape the worker")
 	beforeKill, countedBefore := broker.partitions(t), requests(t, workers[victim])
-	killNow(workers[victim])
+	workers[victim].kill(t)
 	atKill := broker.partitions(t)
 	load.waitFor(t, 200)
 	sent := load.finish(t)

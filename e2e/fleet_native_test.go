@@ -7,7 +7,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -67,12 +66,8 @@ type summed struct {
 func (p *prometheus) momentWhen(t *testing.T, query string) (at string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		var answer struct {
-			Data struct{ Result []any }
-		}
 		at = strconv.FormatInt(time.Now().Unix(), 10)
-		p.ask(t, "query", url.Values{"query": {query}, "time": {at}}, &answer)
-		return len(answer.Data.Result) > 0
+		return len(p.resultsAt(t, query, at)) > 0
 	}, 2*patience, 200*time.Millisecond, query)
 	return at
 }
@@ -80,23 +75,11 @@ func (p *prometheus) momentWhen(t *testing.T, query string) (at string) {
 // sums returns the sum of a metric over the members of a job, by its other labels.
 func (p *prometheus) sums(t *testing.T, metric, job, at string) map[string]summed {
 	t.Helper()
-	var answer struct {
-		Data struct {
-			Result []struct {
-				Metric    map[string]string
-				Value     [2]any
-				Histogram [2]any
-			}
-		}
-	}
-	p.ask(t, "query", url.Values{
-		"query": {fmt.Sprintf(`sum without (instance, job) (%s{job=%q})`, metric, job)}, "time": {at},
-	}, &answer)
 	all := map[string]summed{}
-	for _, series := range answer.Data.Result {
+	for _, series := range p.resultsAt(t, fmt.Sprintf(`sum without (instance, job) (%s{job=%q})`, metric, job), at) {
 		var s summed
-		if text, ok := series.Value[1].(string); ok {
-			s.value = parsed(t, text)
+		if series.Value[1] != nil {
+			s.value = number(t, series.Value)
 		}
 		if histogram, ok := series.Histogram[1].(map[string]any); ok {
 			s.count, s.sum = parsed(t, histogram["count"].(string)), parsed(t, histogram["sum"].(string))

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,16 +79,12 @@ func (f *fleet) writeList(t *testing.T) {
 
 // kill ends a worker without a chance to flush, and returns it. The gateway still has
 // it in its list.
-func (f *fleet) kill() *collector {
+func (f *fleet) kill(t *testing.T) *collector {
+	t.Helper()
 	victim := f.workers[0]
 	f.workers = f.workers[1:]
-	killNow(victim)
+	victim.kill(t)
 	return victim
-}
-
-func killNow(c *collector) {
-	c.signal(syscall.SIGKILL)
-	<-c.exited
 }
 
 // requests returns how many requests a worker has counted.

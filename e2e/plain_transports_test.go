@@ -400,8 +400,14 @@ func (c *collector) post(t *testing.T, contentType string, body io.Reader) {
 
 func (c *collector) tokenStreams(t *testing.T) tokenpulsev1.TokenStreamServiceClient {
 	t.Helper()
+	return tokenpulsev1.NewTokenStreamServiceClient(c.connect(t))
+}
+
+// connect returns a gRPC connection that lasts until the end of the test.
+func (c *collector) connect(t *testing.T) *grpc.ClientConn {
+	t.Helper()
 	connection, err := grpc.NewClient(c.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
-	return tokenpulsev1.NewTokenStreamServiceClient(connection)
+	return connection
 }

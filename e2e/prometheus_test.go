@@ -96,11 +96,7 @@ func servePrometheus(t *testing.T, program, data, config string, flags ...string
 func (p *prometheus) waitUntil(t *testing.T, query string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		var answer struct {
-			Data struct{ Result []any }
-		}
-		p.ask(t, "query", url.Values{"query": {query}}, &answer)
-		return len(answer.Data.Result) > 0
+		return len(p.resultsAt(t, query, "")) > 0
 	}, 2*patience, 100*time.Millisecond, query)
 }
 
@@ -110,21 +106,28 @@ func (p *prometheus) ask(t *testing.T, what string, parameters url.Values, answe
 	require.NoError(t, json.Unmarshal(body, answer))
 }
 
-// query returns the only sample of a query's result.
-func (p *prometheus) query(t *testing.T, query string) float64 {
+// result is one sample of a query's result: a time, and a number or a native histogram.
+type result struct {
+	Metric           map[string]string
+	Value, Histogram [2]any
+}
+
+// resultsAt returns the result of a query at a Unix time, or now if it is empty.
+func (p *prometheus) resultsAt(t *testing.T, query, at string) []result {
 	t.Helper()
 	var answer struct {
-		Data struct {
-			Result []struct {
-				Value [2]any `json:"value"`
-			}
-		}
+		Data struct{ Result []result }
 	}
-	p.ask(t, "query", url.Values{"query": {query}}, &answer)
-	require.Len(t, answer.Data.Result, 1, query)
-	value, err := strconv.ParseFloat(answer.Data.Result[0].Value[1].(string), 64)
-	require.NoError(t, err)
-	return value
+	p.ask(t, "query", url.Values{"query": {query}, "time": {at}}, &answer)
+	return answer.Data.Result
+}
+
+// query returns the only number of a query's result.
+func (p *prometheus) query(t *testing.T, query string) float64 {
+	t.Helper()
+	results := p.resultsAt(t, query, "")
+	require.Len(t, results, 1, query)
+	return number(t, results[0].Value)
 }
 
 // past is a series with the Unix times of its first and last sample.

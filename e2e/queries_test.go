@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -179,25 +178,14 @@ func (a answers) require(t *testing.T, want map[string]float64) {
 
 func (p *prometheus) answersAt(t *testing.T, query string, at time.Time) answers {
 	t.Helper()
-	var answer struct {
-		Data struct {
-			Result []struct {
-				Metric map[string]string
-				Value  [2]any
-			}
-		}
-	}
-	p.ask(t, "query", url.Values{"query": {query}, "time": {strconv.FormatInt(at.Unix(), 10)}}, &answer)
 	all := answers{}
-	for _, result := range answer.Data.Result {
+	for _, result := range p.resultsAt(t, query, strconv.FormatInt(at.Unix(), 10)) {
 		var labels []string
 		for name, value := range result.Metric {
 			labels = append(labels, name+"="+value)
 		}
 		slices.Sort(labels)
-		value, err := strconv.ParseFloat(result.Value[1].(string), 64)
-		require.NoError(t, err)
-		all[strings.Join(labels, " ")] = value
+		all[strings.Join(labels, " ")] = number(t, result.Value)
 	}
 	return all
 }
@@ -219,7 +207,7 @@ func scrapesOf(t *testing.T, c *collector, begin time.Time, requests []llmReques
 			requests[0].write(&events, begin)
 			requests = requests[1:]
 		}
-		postNDJSON(t, c, events.String())
+		c.post(t, "application/x-ndjson", strings.NewReader(events.String()))
 		for line := range strings.Lines(string(get(t, c.metricsURL(), "text/plain"))) {
 			name, _, _ := strings.Cut(line, "{")
 			if wanted[name] {

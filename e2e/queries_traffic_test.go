@@ -6,13 +6,8 @@ package e2e
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
-	"strings"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -111,15 +106,4 @@ func (r llmRequest) write(to io.Writer, begin time.Time) {
 		event("chunk", first+time.Duration(10*i)*r.perToken, `,"tokens":10`)
 	}
 	event("end", r.end(), "")
-}
-
-func postNDJSON(t *testing.T, c *collector, events string) {
-	t.Helper()
-	response, err := http.Post("http://"+c.http+"/v1/tokens", "application/x-ndjson", strings.NewReader(events))
-	require.NoError(t, err)
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, response.StatusCode, "%s", answer)
-	require.Contains(t, string(answer), `"rejected":0`)
 }

@@ -5,10 +5,12 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
 )
 
 // selfMetrics are the metrics that a Collector reports about itself.
@@ -25,6 +27,17 @@ service:
       readers:
         - pull: {exporter: {prometheus: {host: 127.0.0.1, port: "${env:SELF_METRICS_PORT}", without_type_suffix: true, without_units: true, without_scope_info: true}}}
 `
+
+// withSelfMetrics returns an address, and the arguments of a Collector that reports its
+// self-metrics there.
+func withSelfMetrics(t *testing.T) (address string, arguments []string) {
+	t.Helper()
+	address = freeAddress(t)
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	t.Setenv("SELF_METRICS_PORT", port)
+	return address, []string{"--config", writeFile(t, t.TempDir(), "self.yaml", selfMetricsConfig)}
+}
 
 func scrapeSelf(t *testing.T, address string) selfMetrics {
 	t.Helper()

@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
@@ -40,14 +39,18 @@ const abandonedFor = 3 * time.Second
 
 func newSoakLoad(t *testing.T, c *collector, maxStreams int) *soakLoad {
 	t.Helper()
-	connection, err := grpc.NewClient(c.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = connection.Close() })
-	return &soakLoad{
+	l := &soakLoad{
 		collector: c, maxStreams: maxStreams,
-		http:       &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}},
-		connection: connection, grpc: tokenpulsev1.NewTokenStreamServiceClient(connection),
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}},
 	}
+	l.connect(t)
+	return l
+}
+
+func (l *soakLoad) connect(t *testing.T) {
+	t.Helper()
+	l.connection = l.collector.connect(t)
+	l.grpc = tokenpulsev1.NewTokenStreamServiceClient(l.connection)
 }
 
 // saturate sends requests one after the other in a few senders, and returns the requests
@@ -257,8 +260,5 @@ func (l *soakLoad) disconnect(t *testing.T) {
 	t.Helper()
 	l.http.CloseIdleConnections()
 	require.NoError(t, l.connection.Close())
-	connection, err := grpc.NewClient(l.collector.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = connection.Close() })
-	l.connection, l.grpc = connection, tokenpulsev1.NewTokenStreamServiceClient(connection)
+	l.connect(t)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -79,17 +78,15 @@ type soak struct {
 
 func startSoak(t *testing.T, maxStreams int) *soak {
 	t.Helper()
-	s := &soak{maxStreams: maxStreams, self: freeAddress(t), pprof: freeAddress(t)}
-	_, port, err := net.SplitHostPort(s.self)
-	require.NoError(t, err)
+	self, reportSelf := withSelfMetrics(t)
+	s := &soak{maxStreams: maxStreams, self: self, pprof: freeAddress(t)}
 	for name, value := range map[string]string{
-		"SELF_METRICS_PORT": port, "PPROF": s.pprof, "IDLE_TIMEOUT": abandonedFor.String(),
+		"PPROF": s.pprof, "IDLE_TIMEOUT": abandonedFor.String(),
 		"MAX_STREAMS": strconv.Itoa(maxStreams), "MAX_MEMORY_MIB": strconv.Itoa(soakMemory),
 	} {
 		t.Setenv(name, value)
 	}
-	folder := t.TempDir()
-	c := startCollector(t, writeFile(t, folder, "config.yaml", soakConfig), "--config", writeFile(t, folder, "self.yaml", selfMetricsConfig))
+	c := startCollector(t, writeFile(t, t.TempDir(), "config.yaml", soakConfig), reportSelf...)
 	s.load = newSoakLoad(t, c, maxStreams)
 	return s
 }

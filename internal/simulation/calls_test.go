@@ -210,9 +210,7 @@ func (w *world) present(c *call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range c.spans {
-		for _, a := range w.aggregates() {
-			w.record(a, s.key, s.content, s.outcome, s.cut)
-		}
+		w.record(w.exporter, s.key, s.content, s.outcome, s.cut)
 		w.presented++
 		if v := verdictsOf(s.content, s.outcome, s.cut); v["ttft"] == "bad" || v["tpot"] == "bad" {
 			w.breached[s.key] = true

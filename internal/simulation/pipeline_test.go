@@ -106,26 +106,30 @@ func (b *backend) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error
 	return b.process.world.stored(traces)
 }
 
-// metricsSink is the consumer of the connector's metrics.
-type metricsSink struct{ process *process }
+// sink is the consumer of the connector's metrics and events.
+type sink struct{ process *process }
 
-func (*metricsSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+func (*sink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-func (s *metricsSink) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
-	if s.process.isDead() {
-		return errDead
-	}
-	return s.process.world.flushed(metrics)
+func (s *sink) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
+	return s.take(func(w *world) { w.flushed(metrics) })
 }
 
-// logsSink is the consumer of the connector's events.
-type logsSink struct{ process *process }
+func (s *sink) ConsumeLogs(_ context.Context, logs plog.Logs) error {
+	return s.take(func(w *world) { w.logged(logs) })
+}
 
-func (*logsSink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
-func (s *logsSink) ConsumeLogs(_ context.Context, logs plog.Logs) error {
+// take notes what the connector sent, unless the consumer refuses it.
+func (s *sink) take(note func(*world)) error {
 	if s.process.isDead() {
 		return errDead
 	}
-	return s.process.world.logged(logs)
+	w := s.process.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sinks.refuse {
+		return errSink
+	}
+	note(w)
+	return nil
 }

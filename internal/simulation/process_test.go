@@ -122,13 +122,13 @@ func (w *world) startProcess() error {
 	toMetrics := connectorFactory.CreateDefaultConfig().(*tokensliconnector.Config)
 	p.shared(&toMetrics.Shared)
 	toMetrics.Temporality = w.temporality
-	metricsConnector, err := connectorFactory.CreateTracesToMetrics(context.Background(), connectorSettings, toMetrics, &metricsSink{p})
+	metricsConnector, err := connectorFactory.CreateTracesToMetrics(context.Background(), connectorSettings, toMetrics, &sink{p})
 	if err := start(metricsConnector, err); err != nil {
 		return err
 	}
 	toLogs := connectorFactory.CreateDefaultConfig().(*tokensliconnector.Config)
 	p.shared(&toLogs.Shared)
-	logsConnector, err := connectorFactory.CreateTracesToLogs(context.Background(), connectorSettings, toLogs, &logsSink{p})
+	logsConnector, err := connectorFactory.CreateTracesToLogs(context.Background(), connectorSettings, toLogs, &sink{p})
 	if err := start(logsConnector, err); err != nil {
 		return err
 	}

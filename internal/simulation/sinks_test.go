@@ -23,13 +23,8 @@ type sinks struct {
 
 var errSink = errors.New("the consumer of the connector refuses")
 
-// flushed takes the metrics of the connector.
-func (w *world) flushed(metrics pmetric.Metrics) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.sinks.refuse {
-		return errSink
-	}
+// flushed notes the metrics of the connector.
+func (w *world) flushed(metrics pmetric.Metrics) {
 	for _, resource := range metrics.ResourceMetrics().All() {
 		for _, scope := range resource.ScopeMetrics().All() {
 			for _, metric := range scope.Metrics().All() {
@@ -39,7 +34,6 @@ func (w *world) flushed(metrics pmetric.Metrics) error {
 			}
 		}
 	}
-	return nil
 }
 
 func (w *world) addRequests(points pmetric.NumberDataPointSlice) {
@@ -60,13 +54,8 @@ func (w *world) addRequests(points pmetric.NumberDataPointSlice) {
 
 const requestsMetric = "tokenpulse_requests_total"
 
-// logged takes the events of the connector.
-func (w *world) logged(logs plog.Logs) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.sinks.refuse {
-		return errSink
-	}
+// logged notes the events of the connector.
+func (w *world) logged(logs plog.Logs) {
 	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
@@ -76,7 +65,6 @@ func (w *world) logged(logs plog.Logs) error {
 			}
 		}
 	}
-	return nil
 }
 
 func (w *world) addEvent(record plog.LogRecord) {

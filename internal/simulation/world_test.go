@@ -133,8 +133,6 @@ func (w *world) let(wait func()) {
 	wait()
 }
 
-func (w *world) aggregates() []*aggregate { return []*aggregate{w.exporter} }
-
 const exporterFile = "Exporter/token_sli/"
 
 // begin starts a process and the model of it.
