@@ -147,7 +147,7 @@ func TestGenerate_EqualSeedsGiveEqualStreams(t *testing.T) {
 func TestGenerate_FastTrafficEndsAboutNow(t *testing.T) {
 	receiver := startReceiver(t)
 	now := time.Now()
-	_, err := run(t.Context(), "generate", "--fast", "--duration", "1h", "--rate", "0.1", "--transport", "protobuf", "--endpoint", receiver.Endpoint(send.Protobuf))
+	_, err := run(t.Context(), "generate", "--fast", "--duration", "1h", "--rate", "0.1", "--seed", "1", "--transport", "protobuf", "--endpoint", receiver.Endpoint(send.Protobuf))
 	require.NoError(t, err)
 	streams := receiver.Streams()
 	require.WithinDuration(t, now.Add(-time.Hour), time.Unix(0, streams[0].Start), time.Minute)

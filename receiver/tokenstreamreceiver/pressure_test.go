@@ -123,6 +123,24 @@ func TestExpiry_BacksOffAndDropsRefusedStreams(t *testing.T) {
 	require.Empty(t, s.pipe.delivered)
 }
 
+// Dropped streams make room, so the others are sent again soon.
+func TestExpiry_RetriesWithin20SecondsOfADrop(t *testing.T) {
+	s := newStill(t)
+	s.pipe.refuse = refuseWith(errFull)
+	require.Equal(t, 200, s.send(startLine("early"), startLine("late"), chunkLine("early", time.Millisecond)))
+	s.advance(t, 3*time.Minute)
+	require.Equal(t, 200, s.send(chunkLine("late", time.Millisecond)), "it goes on meanwhile")
+	for deadline := s.clock + refusedTimeout + 2*longestRetry; s.lost(t, "refused") == 0; {
+		require.Less(t, s.clock, deadline)
+		s.advance(t, time.Second)
+	}
+	require.EqualValues(t, 1, s.ingester.store.Streams(), "the late one waits")
+	s.pipe.refuse = refuseWith(nil)
+	s.advance(t, 20*time.Second)
+	require.Zero(t, s.ingester.store.Streams())
+	require.EqualValues(t, 1, s.lost(t, "refused"))
+}
+
 func TestExpiry_DeliversOnceThePipelineAccepts(t *testing.T) {
 	s := newStill(t)
 	const streams = 3000

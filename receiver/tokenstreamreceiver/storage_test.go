@@ -10,12 +10,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/journal/journaltest"
@@ -181,4 +184,24 @@ func TestStorage_ShutdownDoesNotWaitForABlockedStorage(t *testing.T) {
 		require.Fail(t, "the shutdown waits for the storage")
 	}
 	close(release)
+}
+
+// A storage that fails all the time does not fill the log.
+func TestStorage_LogsFailuresOnceInAWhile(t *testing.T) {
+	b := prepare(t, stored)
+	core, logged := observer.New(zap.InfoLevel)
+	b.settings.Logger = zap.New(core)
+	synctest.Test(t, func(t *testing.T) {
+		failed := b.storageFailed()
+		for range 3 {
+			failed(storage.ErrStorageFull)
+			time.Sleep(storageLogInterval / 4)
+		}
+		require.Equal(t, 1, logged.Len())
+		require.Contains(t, logged.All()[0].Message, "raise the maximum size of the extension")
+		time.Sleep(storageLogInterval)
+		failed(storage.ErrStorageFull)
+		require.Equal(t, 2, logged.Len())
+	})
+	requireMetric(t, b, "storage_failures", map[string]string{"operation": "write"}, 4)
 }
