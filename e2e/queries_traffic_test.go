@@ -18,8 +18,9 @@ const (
 	// deployAt is when engine-2 gets version 1.5, which decodes at a fifth of the speed.
 	deployAt = 80 * time.Minute
 
-	queued    = 500 * time.Millisecond
-	prefilled = 1500 * time.Millisecond
+	queued = 500 * time.Millisecond
+	// beforeToken is the time of queue, prefill and network.
+	beforeToken = 2 * time.Second
 )
 
 // lane sends requests one after the other: one is in flight at any time.
@@ -53,18 +54,20 @@ func inFlight(model string, at time.Duration) float64 {
 }
 
 // llmRequest is a request of a lane, at a time since the beginning of the traffic. All take
-// queued and prefilled, then 40 tokens after the first in four chunks. Answers of one
-// token, and failures without a token, take as long.
+// beforeToken, then 40 tokens after the first in four chunks. Answers of one token, and
+// failures without a token, take as long. The network delays the request on its way to the
+// engine.
 type llmRequest struct {
 	lane
-	number           int // within all requests
-	version          string
-	start, perToken  time.Duration
-	failed, oneToken bool
+	number                   int // within all requests
+	version                  string
+	start, network, perToken time.Duration
+	failed, oneToken         bool
 }
 
-func (r llmRequest) end() time.Duration { return r.start + queued + prefilled + 40*r.perToken }
+func (r llmRequest) end() time.Duration { return r.start + beforeToken + 40*r.perToken }
 func (r llmRequest) traceID() string    { return fmt.Sprintf("%032x", r.number+1) }
+func (r llmRequest) slow() bool         { return r.perToken > 100*time.Millisecond }
 
 // requestsOf returns the requests of lanes by their end. The last ones may end later
 // than their lane.
@@ -72,9 +75,9 @@ func requestsOf(lanes []lane) []llmRequest {
 	var all []llmRequest
 	for _, l := range lanes {
 		for at, i := l.from, 0; at < l.until; i++ {
-			r := llmRequest{lane: l, number: len(all), version: "1.4", start: at, perToken: 50 * time.Millisecond}
+			r := llmRequest{lane: l, number: len(all), version: "1.4", start: at, network: 100 * time.Millisecond, perToken: 50 * time.Millisecond}
 			if l.engine == "engine-2" && at >= deployAt {
-				r.version, r.perToken = "1.5", 250*time.Millisecond
+				r.version, r.network, r.perToken = "1.5", 500*time.Millisecond, 250*time.Millisecond
 			}
 			if l.model == "llama-3-8b" {
 				r.oneToken, r.failed = i%5 == 0, i%5 == 1
@@ -87,23 +90,36 @@ func requestsOf(lanes []lane) []llmRequest {
 	return all
 }
 
-// write writes the events of a request as NDJSON.
+// write writes the events of a request as NDJSON: those of its client, and those of its
+// engine, which alone knows when it scheduled the request.
 func (r llmRequest) write(to io.Writer, begin time.Time) {
-	event := func(kind string, at time.Duration, more string) {
-		fmt.Fprintf(to, `{"event":%q,"stream_id":"r%d","time_unix_nano":%d%s}`+"\n", kind, r.number, begin.Add(at).UnixNano(), more)
-	}
-	event("start", r.start, fmt.Sprintf(`,"trace_id":%q,"vantage":"client","resource":{"service.name":"shop","service.version":%q},"attributes":{`+
+	id := fmt.Sprintf("%016x", r.number+1)
+	client := eventsOf(to, "client-"+id, begin)
+	client("start", r.start, fmt.Sprintf(`,"trace_id":%q,"span_id":%q,"vantage":"client","resource":{"service.name":"shop","service.version":%q},"attributes":{`+
 		`"gen_ai.request.model":%q,"gen_ai.provider.name":"vllm","gen_ai.operation.name":"chat","tenant.id":%q,"server.address":%q}`,
-		r.traceID(), r.version, r.model, r.tenant, r.engine))
-	event("scheduled", r.start+queued, "")
-	first := r.start + queued + prefilled
-	if r.failed {
-		event("end", r.end(), `,"error":"overloaded"`)
-		return
+		r.traceID(), id, r.version, r.model, r.tenant, r.engine))
+	engine, arrived := eventsOf(to, "engine-"+id, begin), r.start+r.network
+	engine("start", arrived, fmt.Sprintf(`,"trace_id":%q,"parent_span_id":%q,"vantage":"engine","resource":{"service.name":%q}`, r.traceID(), id, r.engine))
+	engine("scheduled", arrived+queued, "")
+	for _, event := range []eventWriter{client, engine} {
+		if r.failed {
+			event("end", r.end(), `,"error":"overloaded"`)
+			continue
+		}
+		first := r.start + beforeToken
+		event("chunk", first, "")
+		for i := 1; i <= 4 && !r.oneToken; i++ {
+			event("chunk", first+time.Duration(10*i)*r.perToken, `,"tokens":10`)
+		}
+		event("end", r.end(), "")
 	}
-	event("chunk", first, "")
-	for i := 1; i <= 4 && !r.oneToken; i++ {
-		event("chunk", first+time.Duration(10*i)*r.perToken, `,"tokens":10`)
+}
+
+// eventWriter writes an event of a stream, at a time since the beginning of the traffic.
+type eventWriter func(kind string, at time.Duration, more string)
+
+func eventsOf(to io.Writer, stream string, begin time.Time) eventWriter {
+	return func(kind string, at time.Duration, more string) {
+		fmt.Fprintf(to, `{"event":%q,"stream_id":%q,"time_unix_nano":%d%s}`+"\n", kind, stream, begin.Add(at).UnixNano(), more)
 	}
-	event("end", r.end(), "")
 }
