@@ -93,6 +93,18 @@ $(KAFKA): internal/tools/go.mod internal/tools/kafkabroker/main.go
 test-fleet: build $(FLEET) $(KAFKA) ## Run examples/fleet: several Collectors behind a gateway or Kafka, one of which is killed; needs prometheus
 	go test -count=1 -tags=fleet -v ./e2e -run='^TestFleetExample' | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
+# Built from the Go module. 3.5 is the long-term release, and among the last that enable
+# native histograms by a flag.
+PROMETHEUS := dist/prometheus/3.5/prometheus dist/prometheus/3.14/prometheus
+
+$(PROMETHEUS): dist/prometheus/%/prometheus: scripts/build-prometheus
+	scripts/build-prometheus $*
+	@touch $@
+
+.PHONY: test-prometheus
+test-prometheus: build $(PROMETHEUS) ## Let Prometheus 2 and 3 scrape the Collector with each setting of docs/prometheus.md; needs prometheus, and 5 minutes for the first build
+	go test -count=1 -tags=prometheus -v ./e2e -run='^TestPrometheus(Page|Example)' | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
+
 .PHONY: bench
 bench: ## Run the benchmarks of every package; BENCHTIME and COUNT as in go test
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(or $(BENCHTIME),1s) -count=$(or $(COUNT),1) $$(go list ./... | grep -v /e2e)

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,7 +46,9 @@ receivers:
     max_live_requests: 200
 processors:
   token_latency:
-    slos: [{name: first, indicator: time_to_first_token, threshold: 50ms}]
+    slos:
+      - {name: first, indicator: time_to_first_token, threshold: 50ms}
+      - {name: never, indicator: time_to_first_token, threshold: 50ms, match: {gen_ai.request.model: misspelt}}
 exporters:
   token_sli: &shared
     max_series: 50
@@ -207,7 +210,7 @@ func TestSoak_MemoryAndGoroutinesStayBounded(t *testing.T) {
 
 	// A quarter of the requests are broken off and leave a stream open. At half capacity,
 	// they take a quarter of all places, and streams without an end another quarter.
-	s := startSoak(t, int(capacity/2*abandonedFor.Seconds()))
+	s, started := startSoak(t, int(capacity/2*abandonedFor.Seconds())), time.Now()
 	start := s.goroutines(t)
 	for range 20 { // until closed connections are gone
 		time.Sleep(50 * time.Millisecond)
@@ -239,4 +242,10 @@ func TestSoak_MemoryAndGoroutinesStayBounded(t *testing.T) {
 
 	again := s.under(t, 2*time.Second, capacity/2, 0.25)
 	require.Equal(t, again.sent, again.accepted, "requests after the overload")
+
+	warnings := 0
+	if time.Since(started) > 15*time.Minute { // in the long form only
+		warnings = 1
+	}
+	require.Equal(t, warnings, strings.Count(s.load.collector.output(t), `No request matched these SLOs`), "warnings about the SLO that never applies")
 }

@@ -1,0 +1,77 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build prometheus
+
+package e2e
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
+)
+
+const everyRequestIsBad = `
+processors:
+  token_latency:
+    slos: [{name: impossible, indicator: time_to_first_token, threshold: 1ns}]
+`
+
+// Each row of docs/prometheus.md names a version, its feature flags, its scrape settings,
+// and what it stores of a histogram. With all of them, the verdict counter has exemplars.
+func TestPrometheusPage_EverySettingStoresWhatItSays(t *testing.T) {
+	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "slo.yaml", everyRequestIsBad))
+	run(t, built(t, "tokengen"), "replay", demoRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
+	values := 0.
+	for _, metric := range scrape(t, c)["tokenpulse_time_to_first_token_seconds"].GetMetric() {
+		values += float64(metric.GetHistogram().GetSampleCount())
+	}
+
+	rows := tableRows(readMarkdown(t, "docs/prometheus.md"))
+	require.NotEmpty(t, rows)
+	for _, row := range rows {
+		require.Len(t, row, 4)
+		for i := range row {
+			row[i] = strings.Trim(row[i], " `")
+		}
+		version, flags, settings, stored := row[0], strings.Split(row[1], " ")[0], row[2], row[3]
+		t.Run(strings.Join(row[:3], " "), func(t *testing.T) {
+			t.Parallel()
+			program := path.Join("prometheus", version, "prometheus")
+			if version == "2.42" {
+				program = testenv.Program(t, "prometheus")
+			} else {
+				program = built(t, program)
+			}
+			p := runPrometheus(t, program, fmt.Sprintf(`
+scrape_configs:
+  - {job_name: tokenpulse, scrape_interval: 500ms, scrape_timeout: 500ms, static_configs: [{targets: [%q]}], %s}
+`, c.metrics, settings), "--enable-feature", strings.Trim(flags+",exemplar-storage", ","))
+			p.waitUntil(t, "tokenpulse_requests_total")
+
+			classic := p.resultsAt(t, `sum(tokenpulse_time_to_first_token_seconds_bucket{le="+Inf"})`, "")
+			native := p.resultsAt(t, `histogram_count(sum(tokenpulse_time_to_first_token_seconds))`, "")
+			for kind, results := range map[string][]result{"classic": classic, "native": native} {
+				if !strings.Contains(stored, kind) {
+					require.Empty(t, results, kind)
+					continue
+				}
+				require.Len(t, results, 1, kind)
+				require.InDelta(t, values, number(t, results[0].Value), 0, kind)
+			}
+			require.NotEmpty(t, p.exemplarTraces(t, `tokenpulse_slo_requests_total{verdict="bad"}`))
+		})
+	}
+}
+
+// The rules and the config mean the same in Prometheus 3.
+func TestPrometheusExample_IsValidInPrometheus3(t *testing.T) {
+	tool := built(t, "prometheus/3.14/promtool")
+	run(t, tool, "check", "config", prometheusExample(t, "prometheus.yaml"))
+	run(t, tool, "test", "rules", prometheusExample(t, "rules_test.yaml"))
+}
