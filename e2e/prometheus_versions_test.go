@@ -70,7 +70,7 @@ scrape_configs:
 }
 
 // The rules and the config mean the same in Prometheus 3.
-func TestPrometheusExample_IsValidInPrometheus3(t *testing.T) {
+func TestPrometheus3_ExampleIsValidAndRaisesTheExpectedAlerts(t *testing.T) {
 	tool := built(t, "prometheus/3.14/promtool")
 	run(t, tool, "check", "config", prometheusExample(t, "prometheus.yaml"))
 	run(t, tool, "test", "rules", prometheusExample(t, "rules_test.yaml"))
