@@ -81,11 +81,11 @@ func bySeries(families map[string]*dto.MetricFamily) map[string]*dto.Metric {
 	all := map[string]*dto.Metric{}
 	for name, family := range families {
 		for _, metric := range family.GetMetric() {
-			series := name
+			series := []string{name}
 			for _, pair := range metric.GetLabel() {
-				series += " " + pair.GetName() + "=" + pair.GetValue()
+				series = append(series, pair.GetName()+"="+pair.GetValue())
 			}
-			all[series] = metric
+			all[strings.Join(series, " ")] = metric
 		}
 	}
 	return all
