@@ -29,6 +29,7 @@ type reader struct {
 	ofTrace              optional.Value[pcommon.Value] // the judged SLOs that judge the trace
 	outcomeKnown         bool
 	stalledAtEnd, cut    bool
+	aggregated           bool // another component has the request in its series
 	tokenCount           float64
 	chunkCount           float64
 	clockAnomalies       float64

@@ -75,6 +75,7 @@ func (t *telemetry) register(k *Keeper, owner []attribute.KeyValue) error {
 func (t *telemetry) recorded(ctx context.Context, tally *spanreader.Tally) {
 	t.TokenSliRequests.Add(ctx, tally.Requests, t.owner)
 	t.TokenSliTraces.Add(ctx, tally.Traces, t.owner)
+	t.TokenSliRequestsAggregated.Add(ctx, tally.Aggregated, t.owner)
 	t.TokenSliRequestsDuplicate.Add(ctx, tally.Duplicates, t.owner)
 	t.TokenSliRequestsOverflow.Add(ctx, tally.Overflow, t.owner)
 	t.TokenSliSpansIgnored.Add(ctx, tally.Ignored, t.owner)

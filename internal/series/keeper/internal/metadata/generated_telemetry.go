@@ -32,6 +32,7 @@ type TelemetryBuilder struct {
 	TokenSliDeduplicationEvicted metric.Int64ObservableCounter
 	TokenSliObjectivesUnseen     metric.Int64ObservableGauge
 	TokenSliRequests             metric.Int64Counter
+	TokenSliRequestsAggregated   metric.Int64Counter
 	TokenSliRequestsDuplicate    metric.Int64Counter
 	TokenSliRequestsOverflow     metric.Int64Counter
 	TokenSliSavesFailed          metric.Int64Counter
@@ -179,6 +180,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.TokenSliRequests, err = builder.meter.Int64Counter(
 		"otelcol_token_sli_requests",
 		metric.WithDescription("Requests that were recorded, each once. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TokenSliRequestsAggregated, err = builder.meter.Int64Counter(
+		"otelcol_token_sli_requests_aggregated",
+		metric.WithDescription("Spans with tokenpulse.aggregated, whose receiver adds the request to series itself. They are not recorded. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

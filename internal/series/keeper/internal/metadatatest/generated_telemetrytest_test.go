@@ -41,6 +41,7 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.TokenSliRequests.Add(context.Background(), 1)
+	tb.TokenSliRequestsAggregated.Add(context.Background(), 1)
 	tb.TokenSliRequestsDuplicate.Add(context.Background(), 1)
 	tb.TokenSliRequestsOverflow.Add(context.Background(), 1)
 	tb.TokenSliSavesFailed.Add(context.Background(), 1)
@@ -59,6 +60,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualTokenSliRequests(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTokenSliRequestsAggregated(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualTokenSliRequestsDuplicate(t, testTel,
