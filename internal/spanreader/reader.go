@@ -17,7 +17,7 @@ import (
 
 // reader reads spans one after the other into the same request.
 type reader struct {
-	dimensions dimensions
+	dimensions Dimensions
 	objectives slo.Names
 	request    series.Request
 
@@ -29,6 +29,7 @@ type reader struct {
 	ofTrace              optional.Value[pcommon.Value] // the judged SLOs that judge the trace
 	outcomeKnown         bool
 	stalledAtEnd, cut    bool
+	aggregated           bool // another component has the request in its series
 	tokenCount           float64
 	chunkCount           float64
 	clockAnomalies       float64
@@ -54,7 +55,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 		Verdicts:   verdicts,
 	}}
 	for key, v := range span.Attributes().All() {
-		r.dimensions.read(values, key, v)
+		r.dimensions.Read(values, key, v)
 		if f := fieldOf(key); f != nil {
 			f.read(r, v)
 		}

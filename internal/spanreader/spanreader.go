@@ -22,6 +22,8 @@ type Tally struct {
 	Overflow int64
 	// Duplicates were recorded before.
 	Duplicates int64
+	// Aggregated requests are in the series of their receiver.
+	Aggregated int64
 	// Ignored spans have none of the attributes that are recorded.
 	Ignored int64
 	// DroppedVerdicts count toward `all` only, because there were too many SLOs.
@@ -44,13 +46,13 @@ type Options struct {
 // Read calls record with the request of every span that carries latencies, or the time to
 // answer of its trace. The request is valid during the call only. Arrival is set to now.
 func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.Request) series.Recorded) (t Tally) {
-	r := reader{dimensions: newDimensions(o.Dimensions), objectives: o.Objectives}
+	r := reader{dimensions: NewDimensions(o.Dimensions), objectives: o.Objectives}
 	resource := make([]string, len(o.Dimensions))
 	r.request.Dimensions = make([]string, len(o.Dimensions))
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		clear(resource)
 		for key, v := range resourceSpans.Resource().Attributes().All() {
-			r.dimensions.read(resource, key, v)
+			r.dimensions.Read(resource, key, v)
 		}
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
@@ -58,11 +60,14 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.R
 				if o.Inspect != nil {
 					o.Inspect(span, latencies)
 				}
-				if !latencies {
+				switch {
+				case !latencies:
 					t.Ignored++
-					continue
+				case r.aggregated:
+					t.Aggregated++
+				default:
+					t.add(record(&r.request), &r)
 				}
-				t.add(record(&r.request), &r)
 			}
 		}
 	}

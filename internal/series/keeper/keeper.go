@@ -13,6 +13,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/budgetstore"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
+	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
@@ -29,6 +30,8 @@ type Settings struct {
 	Output string
 	// Engine aggregates the requests. Nil if the component needs only error budgets.
 	Engine *series.Engine
+	// Points is set if the component records metrics, too. Engine is set then.
+	Points bool
 	// Interval is the time between two rounds. A round flushes, expires and saves.
 	Interval time.Duration
 	// Flush sends what the next consumer does not have yet. Series expire only after a
@@ -56,9 +59,12 @@ type Keeper struct {
 	admission *series.Engine // decides which requests overflow: Engine, or one without values
 	options   spanreader.Options
 	recorded  *dedup.Set
-	logger    *zap.Logger
-	telemetry *telemetry
-	wiring    wiring
+	points    *metricreader.Reader // nil unless Settings.Points
+
+	pointWarnings pointWarnings
+	logger        *zap.Logger
+	telemetry     *telemetry
+	wiring        wiring
 
 	flushes, saves worker
 	patience       time.Duration      // of a round, with either
@@ -94,6 +100,9 @@ func New(set Settings) (*Keeper, error) {
 	if k.Engine == nil {
 		k.admission = series.NewEngine(series.Options{Config: set.Config.Series})
 	}
+	if set.Points {
+		k.points = newPoints(set.Config, now)
+	}
 	var err error
 	k.telemetry, err = newTelemetry(k)
 	return k, err
@@ -106,11 +115,13 @@ func (k *Keeper) Record(ctx context.Context, traces ptrace.Traces) {
 	if k.Engine == nil && len(config.Objectives) == 0 {
 		return
 	}
-	tally := spanreader.Read(traces, &k.options, k.settings.Now(), k.recordOne)
-	k.telemetry.recorded(ctx, &tally)
+	tally := spanreader.Read(traces, &k.options, k.settings.Now(), k.Add)
+	k.Count(ctx, &tally)
 }
 
-func (k *Keeper) recordOne(r *series.Request) (recorded series.Recorded) {
+// Add adds one request to its series and error budgets, unless it was added before. The
+// caller reports the results with Count.
+func (k *Keeper) Add(r *series.Request) (recorded series.Recorded) {
 	if !k.recorded.Add(&dedup.ID{TraceID: r.TraceID, SpanID: r.SpanID, Vantage: r.Vantage}, r.Arrival) {
 		return series.Recorded{Duplicate: true}
 	}
@@ -130,12 +141,17 @@ func (k *Keeper) recordOne(r *series.Request) (recorded series.Recorded) {
 	return recorded
 }
 
+// Count reports requests that Add added as self-metrics.
+func (k *Keeper) Count(ctx context.Context, tally *spanreader.Tally) {
+	k.telemetry.recorded(ctx, tally)
+}
+
 // Start restores the error budgets, and the series that had a verdict lately. It returns
 // the notes saved with the budgets. Rounds begin with Run.
 func (k *Keeper) Start(ctx context.Context, host component.Host) (notes []byte, err error) {
 	set := &k.settings
 	owner := budgetstore.Owner{Kind: set.Kind, ID: set.Component}
-	if set.Kind == component.KindConnector {
+	if set.Kind != component.KindExporter { // which stores nothing else
 		owner.Name = set.Output
 	}
 	k.store, notes, err = budgetstore.Open(ctx, host, set.Config.StorageID, owner, k.Tracker, set.Config.Series.Dimensions, k.logger)
