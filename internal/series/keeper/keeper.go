@@ -106,11 +106,13 @@ func (k *Keeper) Record(ctx context.Context, traces ptrace.Traces) {
 	if k.Engine == nil && len(config.Objectives) == 0 {
 		return
 	}
-	tally := spanreader.Read(traces, &k.options, k.settings.Now(), k.recordOne)
-	k.telemetry.recorded(ctx, &tally)
+	tally := spanreader.Read(traces, &k.options, k.settings.Now(), k.Add)
+	k.Count(ctx, &tally)
 }
 
-func (k *Keeper) recordOne(r *series.Request) (recorded series.Recorded) {
+// Add adds one request to its series and error budgets, unless it was added before. The
+// caller reports the results with Count.
+func (k *Keeper) Add(r *series.Request) (recorded series.Recorded) {
 	if !k.recorded.Add(&dedup.ID{TraceID: r.TraceID, SpanID: r.SpanID, Vantage: r.Vantage}, r.Arrival) {
 		return series.Recorded{Duplicate: true}
 	}
@@ -130,12 +132,17 @@ func (k *Keeper) recordOne(r *series.Request) (recorded series.Recorded) {
 	return recorded
 }
 
+// Count reports requests that Add added as self-metrics.
+func (k *Keeper) Count(ctx context.Context, tally *spanreader.Tally) {
+	k.telemetry.recorded(ctx, tally)
+}
+
 // Start restores the error budgets, and the series that had a verdict lately. It returns
 // the notes saved with the budgets. Rounds begin with Run.
 func (k *Keeper) Start(ctx context.Context, host component.Host) (notes []byte, err error) {
 	set := &k.settings
 	owner := budgetstore.Owner{Kind: set.Kind, ID: set.Component}
-	if set.Kind == component.KindConnector {
+	if set.Kind != component.KindExporter { // which stores nothing else
 		owner.Name = set.Output
 	}
 	k.store, notes, err = budgetstore.Open(ctx, host, set.Config.StorageID, owner, k.Tracker, set.Config.Series.Dimensions, k.logger)
