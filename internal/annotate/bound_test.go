@@ -48,7 +48,7 @@ func everyIndicator(t *testing.T) *Config {
 	conditional("outcome", map[string]any{"match_regexp": map[string]any{names.Outcome: "success|error"}})
 	conditional("chunks", map[string]any{"match": map[string]any{names.ChunkCount: "2"}})
 	conditional("tokens", map[string]any{"match_regexp": map[string]any{names.GenAIOutputTokens: "[0-9]"}})
-	conditional("stalls", map[string]any{"match_regexp": map[string]any{names.StallDuration: "0.*"}})
+	conditional("stalls", map[string]any{"match_regexp": map[string]any{names.StallDuration: "1[.].*"}})
 	conditional("threshold of the tenant", map[string]any{"threshold_attribute": "tenant.ttft"})
 	conditional("threshold of the request", map[string]any{"threshold_attribute": names.RequestDuration})
 	return judging(t, slos...)
