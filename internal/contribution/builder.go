@@ -34,6 +34,7 @@ type Builder struct {
 	ClockAnomalies     float64
 	TokenGaps          series.Distribution
 	ChunkGaps          series.Distribution
+	Sketches           int  // number of sketches that the request has
 	OwnChunkGaps       bool // ChunkGaps has a sketch
 	ChunkGapsLikeToken bool // without a sketch, the chunk gaps equal the token gaps
 	// Absent holds the reason for each of Indicators that the request lacks: an index of
@@ -84,6 +85,13 @@ func (b *Builder) SetCount(c series.Count, n float64) {
 
 // HasObjective reports whether an SLO has an objective.
 func (b *Builder) HasObjective(slo string) bool { return b.objectives[slo] }
+
+// SetNumber sets one of the numbers of the builder, such as TokenCount.
+func (b *Builder) SetNumber(into *float64, n float64) {
+	if b.accepts(n) {
+		*into = n
+	}
+}
 
 // AddVerdict adds the verdict of an SLO, whose name is a clean label value.
 func (b *Builder) AddVerdict(slo string, verdict slo.Verdict) {

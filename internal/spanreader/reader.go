@@ -19,7 +19,7 @@ import (
 // reader reads spans one after the other into the same request.
 type reader struct {
 	contribution.Builder
-	dimensions dimensions
+	dimensions Dimensions
 
 	// The fields below are reset for each span.
 
@@ -27,7 +27,6 @@ type reader struct {
 	rolledUp bool // it is the root span of a trace and has a number of the trace
 	judged   [slo.Verdicts]optional.Value[pcommon.Value]
 	ofTrace  optional.Value[pcommon.Value] // the judged SLOs that judge the trace
-	sketches int                           // number of sketches that the span has
 }
 
 // read fills the request. It returns false if the span is neither a model call nor the root
@@ -38,7 +37,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	copy(r.Request.Dimensions, resource)
 	r.Request.TraceID, r.Request.SpanID = span.TraceID(), span.SpanID()
 	for key, v := range span.Attributes().All() {
-		r.dimensions.read(r.Request.Dimensions, key, v)
+		r.dimensions.Read(r.Request.Dimensions, key, v)
 		if f := fieldOf(key); f != nil {
 			f.read(r, v)
 		}
@@ -132,7 +131,7 @@ func (r *reader) sketch(into *series.Distribution, v pcommon.Value) {
 		return
 	}
 	into.Sketch = encoded
-	r.sketches++
+	r.Sketches++
 }
 
 // verdicts reads the lists of SLOs with a verdict.

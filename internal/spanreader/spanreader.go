@@ -15,7 +15,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// Tally counts the spans of one batch by result.
+// Tally counts the requests of one batch by result.
 type Tally struct {
 	// Requests were recorded. So were Traces, from root spans that are no request.
 	Requests, Traces int64
@@ -45,12 +45,12 @@ type Options struct {
 // Read calls record with the request of every span that carries latencies, or the time to
 // answer of its trace. The request is valid during the call only. Arrival is set to now.
 func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.Request) series.Recorded) (t Tally) {
-	r := reader{Builder: contribution.NewBuilder(len(o.Dimensions), o.Objectives), dimensions: newDimensions(o.Dimensions)}
+	r := reader{Builder: contribution.NewBuilder(len(o.Dimensions), o.Objectives), dimensions: NewDimensions(o.Dimensions)}
 	resource := make([]string, len(o.Dimensions))
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		clear(resource)
 		for key, v := range resourceSpans.Resource().Attributes().All() {
-			r.dimensions.read(resource, key, v)
+			r.dimensions.Read(resource, key, v)
 		}
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
@@ -62,14 +62,15 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.R
 					t.Ignored++
 					continue
 				}
-				t.add(record(&r.Request), &r)
+				t.Add(record(&r.Request), &r.Builder)
 			}
 		}
 	}
 	return t
 }
 
-func (t *Tally) add(recorded series.Recorded, r *reader) {
+// Add counts a request by the result of recording it.
+func (t *Tally) Add(recorded series.Recorded, r *contribution.Builder) {
 	if recorded.Duplicate {
 		t.Duplicates++
 		return
@@ -87,5 +88,5 @@ func (t *Tally) add(recorded series.Recorded, r *reader) {
 		t.Rejected[reason] += n
 	}
 	// One attribute can serve two distributions and is rejected once.
-	t.Rejected[contribution.MalformedSketch] += int64(min(recorded.MalformedSketches, r.sketches))
+	t.Rejected[contribution.MalformedSketch] += int64(min(recorded.MalformedSketches, r.Sketches))
 }

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenlatencyprocessor
+package annotate
 
 import (
 	"math"
@@ -12,14 +12,14 @@ import (
 
 // Values of Config.Detail.
 const (
-	detailStandard = "standard"
-	detailFull     = "full"
+	DetailStandard = "standard"
+	DetailFull     = "full"
 )
 
 // Values of Config.Distribution.
 const (
-	distributionKeep = "keep"
-	distributionDrop = "drop"
+	DistributionKeep = "keep"
+	DistributionDrop = "drop"
 )
 
 // isFullOnly reports whether an attribute is left out with `detail: standard`. These numbers follow
@@ -30,14 +30,14 @@ func isFullOnly(name string) bool {
 		name == interChunk.sketch || slices.Contains(interChunk.statistics[:], name)
 }
 
-// writes reports whether the attribute is written. SLOs of this processor get the attributes that
+// Writes reports whether the attribute is written. SLOs of this processor get the attributes that
 // they need. token_sli falls back to the inter-token sketch where a span has inter-chunk statistics
 // and no inter-chunk sketch, so the statistics that an SLO needs come with the sketch.
-func (c *Config) writes(name string) bool {
+func (c *Config) Writes(name string) bool {
 	switch {
-	case c.Distribution == distributionDrop && (name == interToken.sketch || name == interChunk.sketch):
+	case c.Distribution == DistributionDrop && (name == interToken.sketch || name == interChunk.sketch):
 		return false
-	case c.Detail == detailFull || !isFullOnly(name):
+	case c.Detail == DetailFull || !isFullOnly(name):
 		return true
 	case name == interChunk.sketch:
 		return slices.ContainsFunc(interChunk.statistics[:], c.judges)
@@ -55,6 +55,6 @@ func (c *Config) judges(name string) bool {
 	})
 }
 
-// toNanosecond rounds seconds to the nanosecond. Longer fractions are noise of the division, and cost
+// ToNanosecond rounds seconds to the nanosecond. Longer fractions are noise of the division, and cost
 // up to 20 characters in JSON.
-func toNanosecond(seconds float64) float64 { return math.Round(seconds*1e9) / 1e9 }
+func ToNanosecond(seconds float64) float64 { return math.Round(seconds*1e9) / 1e9 }
