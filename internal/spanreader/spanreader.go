@@ -90,3 +90,16 @@ func (t *Tally) Add(recorded series.Recorded, r *contribution.Builder) {
 	// One attribute can serve two distributions and is rejected once.
 	t.Rejected[contribution.MalformedSketch] += int64(min(recorded.MalformedSketches, r.Sketches))
 }
+
+// Merge adds the counts of another tally.
+func (t *Tally) Merge(other *Tally) {
+	t.Requests += other.Requests
+	t.Traces += other.Traces
+	t.Overflow += other.Overflow
+	t.Duplicates += other.Duplicates
+	t.Ignored += other.Ignored
+	t.DroppedVerdicts += other.DroppedVerdicts
+	for reason, n := range other.Rejected {
+		t.Rejected[reason] += n
+	}
+}
