@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/wire"
 )
 
@@ -58,11 +59,12 @@ const maxEntry = 2 << 10
 const onceSlots = 1 << 12
 
 // New returns an empty cache of at most limit streams by their bytes, and as many by their
-// values. T depends on nothing but the vantage and the attributes of these names; resolve
-// derives it, and keeps no reference to the stream.
-func New[T any](names []string, limit int, resolve func(*Stream) *T) *Cache[T] {
+// values. T depends on nothing but the vantage, the attributes of these names, and the number
+// of attributes under `tokenpulse.`, which senders must not set; resolve derives it, and keeps
+// no reference to the stream.
+func New[T any](read []string, limit int, resolve func(*Stream) *T) *Cache[T] {
 	c := &Cache[T]{names: map[string]int{}, resolve: resolve, seed: maphash.MakeSeed()}
-	for _, name := range names {
+	for _, name := range read {
 		if _, known := c.names[name]; !known {
 			c.names[name] = len(c.names)
 		}
@@ -130,9 +132,9 @@ func (c *Cache[T]) appendValues(key []byte, s *Stream) []byte {
 	} else {
 		values = make([]wire.Value, n)
 	}
-	c.read(values[:len(c.names)], s.Resource)
-	c.read(values[len(c.names):], s.Attributes)
-	c.read(values[len(c.names):], s.EndAttributes)
+	ofResource := c.read(values[:len(c.names)], s.Resource)
+	own := c.read(values[len(c.names):], s.Attributes) + c.read(values[len(c.names):], s.EndAttributes)
+	key = binary.AppendUvarint(binary.AppendUvarint(key, ofResource), own)
 	for i := range values {
 		key = appendValue(key, &values[i])
 	}
@@ -142,13 +144,18 @@ func (c *Cache[T]) appendValues(key []byte, s *Stream) []byte {
 // missing is the kind of an attribute that the stream does not have.
 const missing = 0
 
-func (c *Cache[T]) read(values []wire.Value, list []byte) {
+// read reads the values of a list. It returns how many attributes are ours.
+func (c *Cache[T]) read(values []wire.Value, list []byte) (ours uint64) {
 	for a := wire.WalkAttributes(list); a.Next(); {
+		if bytes.HasPrefix(a.Key, []byte(names.Prefix)) {
+			ours++
+		}
 		if i, ok := c.names[string(a.Key)]; ok {
 			values[i] = a.Value
 			values[i].Kind++ // an empty value is not a missing one
 		}
 	}
+	return ours
 }
 
 func appendValue(key []byte, v *wire.Value) []byte {

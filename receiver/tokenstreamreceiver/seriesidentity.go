@@ -42,9 +42,6 @@ func (r *seriesRecorder) newIdentities() *identity.Cache[seriesIdentity] {
 	} {
 		read = append(read, names.Aliases[standard]...)
 	}
-	if slices.Contains(read, names.GenAITimeToFirstChunk) {
-		read = append(read, names.Aliases[names.TimeToFirstChunk]...)
-	}
 	return identity.New(read, identities, r.resolve)
 }
 
@@ -69,7 +66,7 @@ func (r *seriesRecorder) resolve(s *identity.Stream) *seriesIdentity {
 		_, reported := span.Attributes().Get(name)
 		id.onSpan = id.onSpan || reported
 	}
-	id.onSpan = id.onSpan || slices.ContainsFunc(r.config.dimensions, isOfRequest)
+	id.onSpan = id.onSpan || r.config.onSpan()
 	span.Attributes().RemoveIf(func(name string, _ pcommon.Value) bool {
 		return strings.HasPrefix(name, names.Prefix) && isOfRequest(name)
 	})
@@ -91,6 +88,14 @@ func (r *seriesRecorder) resolve(s *identity.Stream) *seriesIdentity {
 		id.removed -= id.removedFromResource
 	}
 	return id
+}
+
+// onSpan reports whether all streams are recorded by way of a span: a dimension, or an SLO,
+// reads what differs between streams with equal attributes.
+func (s *seriesSettings) onSpan() bool {
+	// A time to first chunk is filled in from other attributes, if it fits into the request.
+	return slices.ContainsFunc(s.dimensions, isOfRequest) ||
+		slices.Contains(s.dimensions, names.GenAITimeToFirstChunk) || slices.Contains(s.latency.AttributesRead(), names.GenAITimeToFirstChunk)
 }
 
 // isOfRequest reports whether an attribute differs between streams with equal attributes and
