@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 )
 
@@ -67,6 +68,10 @@ type Config struct {
 	// StorageID is the extension that keeps open streams across restarts. Without it they
 	// are lost.
 	StorageID *component.ID `mapstructure:"storage"`
+
+	// Latency has the settings of token_latency. With it, spans leave annotated, as if
+	// they had passed that processor.
+	Latency configoptional.Optional[annotate.Config] `mapstructure:"latency"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -152,6 +157,24 @@ func (c *Config) Validate() error {
 	} {
 		if limit.value < limit.minimum {
 			errs = append(errs, fmt.Errorf("%s: must be at least %d, is %d", limit.key, limit.minimum, limit.value))
+		}
+	}
+	return errors.Join(append(errs, c.validateLatency())...)
+}
+
+// validateLatency reports the settings that need other spans than those of the receiver.
+func (c *Config) validateLatency() error {
+	latency := c.Latency.Get()
+	if latency == nil {
+		return nil
+	}
+	var errs []error
+	for _, setting := range []struct {
+		key string
+		on  bool
+	}{{"join", latency.Join}, {"roll_up", latency.RollUp}, {"phases", latency.Phases}} {
+		if setting.on {
+			errs = append(errs, fmt.Errorf("latency::%s: works on the spans of whole traces, which a receiver does not have; remove it here, and set it in a token_latency processor behind the receiver", setting.key))
 		}
 	}
 	return errors.Join(errs...)

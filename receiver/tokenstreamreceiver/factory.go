@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
@@ -49,6 +50,7 @@ func createDefaultConfig() component.Config {
 		MaxEventBytes:      64 << 10,
 		MaxMemoryMiB:       defaultMemoryMiB(),
 		MaxLiveRequests:    10_000,
+		Latency:            configoptional.Default(*annotate.DefaultConfig()),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
@@ -72,6 +73,9 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Trac
 		telemetry: telemetry,
 		ingester:  &ingester{store: store, next: next, telemetry: telemetry, now: now, storageID: cfg.StorageID},
 	}
+	if err := r.annotate(); err != nil {
+		return nil, err
+	}
 	r.liveRequests.max = int64(cfg.MaxLiveRequests)
 	r.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
 	r.requests.New = func() any { return newRequest(r.ingester) }
@@ -94,6 +98,22 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Trac
 	}
 	r.expirer = newExpirer(r.ingester, r.reportExpiry, cfg.timeouts())
 	return r, nil
+}
+
+// annotate makes the receiver write annotated spans, if latency is configured.
+func (r *tokenStreamReceiver) annotate() error {
+	latency := r.cfg.Latency.Get()
+	if latency == nil {
+		r.ingester.writers.New = func() any { return &timelineWriter{} }
+		return nil
+	}
+	rules, err := annotate.NewRules(latency.SLOs)
+	if err != nil {
+		return err
+	}
+	r.ingester.writers.New = func() any { return newLatencyWriter(latency, rules, r.settings.Logger) }
+	r.ingester.unapplied = annotate.NewUnapplied(r.settings.Logger, rules)
+	return nil
 }
 
 // take returns a request from the pool.
