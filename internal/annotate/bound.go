@@ -50,7 +50,7 @@ func (r *rule) bind(attributes, resource pcommon.Map) (bound boundRule, applies 
 	}
 	differs := func(name string) bool {
 		_, common := attributes.Get(name)
-		return !common && isOfRequest(name)
+		return !common && IsOfRequest(name)
 	}
 	bound.rule = r
 	for _, m := range r.matchers {
@@ -66,9 +66,9 @@ func (r *rule) bind(attributes, resource pcommon.Map) (bound boundRule, applies 
 	return bound, true
 }
 
-// isOfRequest reports whether an attribute of a stream's span may be written, or depends on the end of
+// IsOfRequest reports whether an attribute of a stream's span may be written, or depends on the end of
 // the stream.
-func isOfRequest(name string) bool {
+func IsOfRequest(name string) bool {
 	switch name {
 	case names.GenAIInputTokens, names.GenAIOutputTokens, names.GenAIReasoningTokens, names.GenAICacheReadInputTokens,
 		names.GenAIFinishReasons:

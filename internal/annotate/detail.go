@@ -4,9 +4,11 @@
 package annotate
 
 import (
+	"maps"
 	"math"
 	"slices"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
@@ -58,3 +60,26 @@ func (c *Config) judges(name string) bool {
 // ToNanosecond rounds seconds to the nanosecond. Longer fractions are noise of the division, and cost
 // up to 20 characters in JSON.
 func ToNanosecond(seconds float64) float64 { return math.Round(seconds*1e9) / 1e9 }
+
+// AttributesRead returns the attributes that the conditions and thresholds of the SLOs read.
+func (c *Config) AttributesRead() (read []string) {
+	for i := range c.SLOs {
+		s := &c.SLOs[i]
+		read = append(read, s.ThresholdAttribute)
+		read = slices.AppendSeq(read, maps.Keys(s.Match))
+		read = slices.AppendSeq(read, maps.Keys(s.MatchRegexp))
+	}
+	return read
+}
+
+// ReadsPercentiles reports whether an SLO reads a percentile of the gaps of a request.
+func (c *Config) ReadsPercentiles() bool {
+	for _, d := range []*distribution{&interToken, &interChunk} {
+		for _, p := range []latency.Statistic{latency.P50, latency.P95, latency.P99} {
+			if c.judges(d.statistics[p]) {
+				return true
+			}
+		}
+	}
+	return false
+}

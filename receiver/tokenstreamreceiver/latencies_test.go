@@ -97,7 +97,7 @@ func withLatency(t *testing.T, latency map[string]any) *tokenStreamReceiver {
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{"latency": latency, "max_chunks_per_stream": 40}).Unmarshal(cfg))
 	require.NoError(t, confmap.Validate(cfg))
 	require.True(t, cfg.Latency.HasValue())
-	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
+	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type))
 	require.NoError(t, err)
 	return r
 }
@@ -304,7 +304,7 @@ func TestLatency_RejectsSettingsThatNeedWholeTraces(t *testing.T) {
 	for _, key := range []string{"join", "roll_up", "phases"} {
 		cfg := createDefaultConfig().(*Config)
 		require.NoError(t, confmap.NewFromStringMap(map[string]any{"latency": map[string]any{key: true}}).Unmarshal(cfg))
-		require.ErrorContains(t, confmap.Validate(cfg), "latency::"+key+": works on the spans of whole traces")
+		require.ErrorContains(t, confmap.Validate(cfg), "latency::"+key+": needs spans; remove it here")
 	}
 }
 

@@ -20,7 +20,7 @@ type timelineWriter struct {
 
 func (w *timelineWriter) write(span ptrace.Span, _ pcommon.Map, stream *assembly.Finished) {
 	attributes, line := span.Attributes(), stream.Chunks.Timeline()
-	attributes.PutStr(names.Vantage, vantageOf(&stream.Start).String())
+	attributes.PutStr(names.Vantage, vantageOf(stream.Start.Vantage).String())
 	attributes.PutStr(names.Outcome, outcomeOf(stream.End))
 	w.putTimeline(attributes, &line, stream)
 	observed := observedOf(stream, &line)
@@ -38,7 +38,7 @@ func (w *timelineWriter) putTimeline(attributes pcommon.Map, line *timeline.Time
 // observedOf returns what was observed of a stream.
 func observedOf(stream *assembly.Finished, line *timeline.Timeline) source.TokenStream {
 	return source.TokenStream{
-		Vantage:       vantageOf(&stream.Start),
+		Vantage:       vantageOf(stream.Start.Vantage),
 		Start:         stream.Start.UnixNano,
 		End:           stream.EndUnixNano(),
 		Scheduled:     stream.Scheduled,

@@ -55,16 +55,8 @@ func fillSpan(span ptrace.Span, stream *assembly.Finished, resource *resource) {
 	span.SetStartTimestamp(pcommon.Timestamp(stream.Start.UnixNano))
 	span.SetEndTimestamp(pcommon.Timestamp(stream.EndUnixNano()))
 	span.SetName(spanName(attributes))
-	setKind(span, vantageOf(&stream.Start))
+	setKind(span, vantageOf(stream.Start.Vantage))
 	setEnd(span, stream.End)
-}
-
-// vantageOf returns the vantage of a stream, by default server.
-func vantageOf(start *assembly.Start) vantage.Vantage {
-	if start.Vantage == vantage.Unspecified {
-		return vantage.Server
-	}
-	return start.Vantage
 }
 
 func spanName(attributes pcommon.Map) string {
@@ -138,22 +130,28 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 	}
 }
 
-// setIDs sets the IDs of the span. Missing IDs are derived from the stream, so that a
-// stream that is sent twice results in the same span twice.
+// setIDs sets the IDs of the span.
 func setIDs(span ptrace.Span, stream *assembly.Stream, resource *resource) {
-	start := stream.Start
-	if start.TraceID == [16]byte{} || start.SpanID == [8]byte{} {
+	traceID, spanID := idsOf(stream, resource)
+	span.SetTraceID(traceID)
+	span.SetSpanID(spanID)
+	span.SetParentSpanID(stream.Start.ParentSpanID)
+}
+
+// idsOf returns the IDs of a stream's span. Missing IDs are derived from the stream, so that a
+// stream that is sent twice results in the same span twice.
+func idsOf(stream *assembly.Stream, resource *resource) (traceID [16]byte, spanID [8]byte) {
+	traceID, spanID = stream.Start.TraceID, stream.Start.SpanID
+	if traceID == [16]byte{} || spanID == [8]byte{} {
 		derived := deriveIDs(stream, resource)
-		if start.TraceID == [16]byte{} {
-			copy(start.TraceID[:], derived[:16])
+		if traceID == [16]byte{} {
+			copy(traceID[:], derived[:16])
 		}
-		if start.SpanID == [8]byte{} {
-			copy(start.SpanID[:], derived[16:])
+		if spanID == [8]byte{} {
+			copy(spanID[:], derived[16:])
 		}
 	}
-	span.SetTraceID(start.TraceID)
-	span.SetSpanID(start.SpanID)
-	span.SetParentSpanID(start.ParentSpanID)
+	return traceID, spanID
 }
 
 // maxHashedResource is the size in bytes up to which each stream hashes its resource.
