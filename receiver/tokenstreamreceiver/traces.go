@@ -6,73 +6,80 @@ package tokenstreamreceiver
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/identity"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// toTraces converts each stream to a span. Streams with equal resources share one
-// ResourceSpans. removed is the number of attributes that senders must not set.
-func toTraces(finished []assembly.Finished) (traces ptrace.Traces, removed int) {
+// spanMaker makes the spans of finished streams. It is not safe for concurrent use.
+type spanMaker struct {
+	senders *identity.Cache[sender]
+	timings timingsWriter
+	stream  assembly.Finished // that is converted
+}
+
+// timingsWriter writes the timings of a finished stream into its span, which has everything else.
+type timingsWriter interface {
+	write(span ptrace.Span, resource pcommon.Map, stream *assembly.Finished)
+}
+
+// traces converts each stream to a span. Streams with equal resources share one ResourceSpans.
+// removed is the number of attributes that senders must not set.
+func (m *spanMaker) traces(finished []assembly.Finished) (traces ptrace.Traces, removed int) {
 	resources := newResources()
-	var timeline []byte
-	for _, stream := range finished {
-		resource := resources.of(stream.Resource)
+	for i := range finished {
+		m.stream = finished[i]
+		resource := resources.of(m.stream.Resource)
 		span := resource.spans.AppendEmpty()
-		resources.removed += fillSenderAttributes(span, stream)
-		timeline = fillSpan(span, stream, resource, timeline[:0])
+		resources.removed += m.fill(span, resource)
+		m.timings.write(span, resource.attributes, &m.stream)
 	}
+	m.stream = assembly.Finished{}
 	return resources.traces, resources.removed
 }
 
-// fillSenderAttributes writes the attributes that the sender set into an empty span, and
-// returns the number of those that it must not set.
-func fillSenderAttributes(span ptrace.Span, stream assembly.Finished) (removed int) {
-	attributes := span.Attributes()
-	attributes.EnsureCapacity(names.SpanAttributeCapacity)
-	removed = putSenderAttributes(attributes, stream.Attributes)
+// fill writes what does not depend on the timings into an empty span. It returns the number of
+// attributes that the sender must not set.
+func (m *spanMaker) fill(span ptrace.Span, resource *resource) (removed int) {
+	stream := &m.stream
+	from := identity.Stream{Attributes: stream.Attributes}
 	if stream.End != nil {
-		removed += putSenderAttributes(attributes, stream.End.Attributes)
+		from.EndAttributes = stream.End.Attributes
 	}
-	return removed
-}
-
-// fillSpan writes the rest of a stream into a span. It returns scratch, which may have grown, for
-// the next call.
-func fillSpan(span ptrace.Span, stream assembly.Finished, resource *resource, scratch []byte) []byte {
-	attributes := span.Attributes()
+	sender := m.senders.Find(&from)
+	span.Attributes().EnsureCapacity(names.SpanAttributeCapacity)
+	sender.attributes.CopyTo(span.Attributes())
+	span.SetName(sender.spanName)
 	setIDs(span, stream.Stream, resource)
 	span.SetStartTimestamp(pcommon.Timestamp(stream.Start.UnixNano))
 	span.SetEndTimestamp(pcommon.Timestamp(stream.EndUnixNano()))
-	span.SetName(spanName(attributes))
-	setVantage(span, stream.Start.Vantage)
+	setKind(span, vantageOf(stream.Start.Vantage))
 	setEnd(span, stream.End)
+	return sender.removed
+}
 
-	line := stream.Chunks.Timeline()
-	scratch = line.AppendBinary(scratch, stream.Start.UnixNano)
-	attributes.PutEmptyBytes(names.Timeline).FromRaw(scratch)
-	if stream.Start.Implied {
-		attributes.PutBool(names.StartUnseen, true)
-	} else if stream.Scheduled != 0 {
-		queued := time.Duration(stream.Scheduled - stream.Start.UnixNano)
-		attributes.PutDouble(names.QueueDuration, queued.Seconds())
-	}
-	if stream.Cut {
-		attributes.PutStr(names.Cut, names.CutCollector)
-	}
-	if stream.Chunks.Frames {
-		attributes.PutBool(names.Frames, true)
-	}
-	if dropped := stream.Dropped(); dropped > 0 {
-		attributes.PutInt(names.ChunksDropped, int64(dropped))
-	}
-	return scratch
+// sender holds what follows from the attributes that the sender of a stream set.
+type sender struct {
+	attributes pcommon.Map
+	spanName   string
+	removed    int // attributes that senders must not set
+}
+
+// maxSenders is the number of senders that are remembered, by the bytes of their attributes.
+const maxSenders = 1 << 12
+
+func newSenders() *identity.Cache[sender] {
+	return identity.New(nil, maxSenders, func(s *identity.Stream) *sender {
+		attributes := pcommon.NewMap()
+		removed := putSenderAttributes(attributes, s.Attributes) + putSenderAttributes(attributes, s.EndAttributes)
+		return &sender{attributes, spanName(attributes), removed}
+	})
 }
 
 func spanName(attributes pcommon.Map) string {
@@ -94,9 +101,7 @@ func attributeText(attributes pcommon.Map, key string) string {
 	return ""
 }
 
-func setVantage(span ptrace.Span, v vantage.Vantage) {
-	v = vantageOf(v)
-	span.Attributes().PutStr(names.Vantage, v.String())
+func setKind(span ptrace.Span, v vantage.Vantage) {
 	span.SetKind(ptrace.SpanKindServer)
 	if v == vantage.Client || v == vantage.Gateway {
 		span.SetKind(ptrace.SpanKindClient)
@@ -117,8 +122,6 @@ func outcomeOf(end *assembly.End) string {
 }
 
 func setEnd(span ptrace.Span, end *assembly.End) {
-	attributes := span.Attributes()
-	attributes.PutStr(names.Outcome, outcomeOf(end))
 	if end == nil {
 		return
 	}
@@ -126,6 +129,7 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 		span.Status().SetCode(ptrace.StatusCodeError)
 		span.Status().SetMessage(end.Error)
 	}
+	attributes := span.Attributes()
 	for _, count := range [...]struct {
 		key    string
 		tokens optional.Value[int64]
