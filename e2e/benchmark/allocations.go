@@ -16,7 +16,7 @@ const allocatingRequests = 200
 // allocationTable shows the allocations per stream of several lengths.
 func allocationTable(o options) (string, error) {
 	header, row := []string{"allocations per stream"}, []string{wire}
-	for _, l := range loads[:4] {
+	for _, l := range loads[:len(fixedLoads)] {
 		count, err := allocations(l.load, o)
 		if err != nil {
 			return "", err

@@ -93,7 +93,7 @@ func TestBodiesInTurn_ConnectionsAndTurnsHaveTheirOwnIDs(t *testing.T) {
 
 // The published means of the trace are 211 and 28 tokens, the medians 129 and 13.
 func TestMixes_KeepTheMeansOfTheTrace(t *testing.T) {
-	require.Equal(t, 50, len(conversationLengths))
+	require.Len(t, conversationLengths, 50)
 	require.InDelta(t, 211, float64(mix("", conversationLengths, 2).tokens())/100, 0.5)
 	require.InDelta(t, 28, float64(mix("", codeLengths, 10).tokens())/500, 0.5)
 }

@@ -17,7 +17,9 @@ type check struct {
 }
 
 // accepted and events check the Collector's own metrics.
-func accepted(spans float64) check { return check{metric: "otelcol_receiver_accepted_spans", perAction: spans} }
+func accepted(spans float64) check {
+	return check{metric: "otelcol_receiver_accepted_spans", perAction: spans}
+}
 
 func events(count int) check {
 	return check{metric: "otelcol_receiver_token_stream_events_accepted", perAction: float64(count)}

@@ -52,7 +52,9 @@ func document(o options, groups [][]*path, measured results) error {
 	page, err := template.New("performance").Funcs(template.FuncMap{
 		"micros": measured.micros,
 		"ratio":  measured.ratio,
-		"share":  func(load, part, whole string) string { return number(100 * measured.cost(load, part) / measured.cost(load, whole)) },
+		"share": func(load, part, whole string) string {
+			return number(100 * measured.cost(load, part) / measured.cost(load, whole))
+		},
 		"beyond": func() string {
 			cost := func(kind string) float64 { return measured.cost(foreignSpans, kind) }
 			return number((cost(foreign) - cost(nop)) / (cost(spanmetrics) - cost(peerNop)))

@@ -1,7 +1,6 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-
 // Command benchmark measures the CPU time of a whole Collector process.
 //
 // It sends the same token streams along several paths: to the token_stream receiver, to

@@ -114,6 +114,9 @@ func groups(o options) (groups [][]*path) {
 // tokenPath returns the path of a kind for a load of token streams.
 func tokenPath(l load, kind string, o options) *path {
 	k := kinds[kind]
+	if kind == nop || kind == nopGRPC || kind == spanmetrics {
+		l.parts, l.series = 1, len(models) // a span is sent whole, and nop has no series
+	}
 	streams := float64(len(l.lengths)) / float64(l.parts)
 	p := &path{key: key{l.name, kind}, arguments: collectorWith(o.binary(kind), k.config), units: streams}
 	bodies := l.bodies(k.encode)

@@ -8,7 +8,9 @@ import "strings"
 const protocols = `protocols: {http: {endpoint: "$http"}, grpc: {endpoint: "$grpc"}}`
 
 // collectorWith returns the arguments of a Collector with a config.
-func collectorWith(binary, config string) []string { return []string{binary, "--config", "yaml:" + config} }
+func collectorWith(binary, config string) []string {
+	return []string{binary, "--config", "yaml:" + config}
+}
 
 // collectorConfig returns the config of a Collector. The metrics about itself are on, as
 // by default, and the checks read them.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -111,11 +112,7 @@ func writeRatios(file string, groups [][]*path, measured results) error {
 	ratios := map[string]float64{}
 	for _, group := range groups {
 		for _, r := range ratiosOf(group) {
-			var value float64
-			if _, err := fmt.Sscan(number(median(r.each(measured))), &value); err != nil {
-				return err
-			}
-			ratios[r.String()] = value
+			ratios[r.String()] = math.Round(100*median(r.each(measured))) / 100
 		}
 	}
 	encoded, err := json.MarshalIndent(ratios, "", "  ")

@@ -79,19 +79,25 @@ func cores(value float64) string {
 	return "0"
 }
 
-// ratioTable shows how many times less paths cost than otlp and spanmetrics.
+// ratioTable shows how many times less paths cost than others.
 func (r results) ratioTable() string {
-	var rows [][]string
-	for _, ratio := range []ratio{
-		{"", wire, nop}, {"", wireSpans, nop}, {"", everySpan, nop}, {"", wireGRPC, nopGRPC}, {"", wireNDJSON, nop}, {"", wire, spanmetrics}, {"", everySpan, spanmetrics},
+	compared := map[string]ratio{}
+	var rows []string
+	for _, pair := range []ratio{
+		{kind: wire, than: nop},
+		{kind: wireSpans, than: nop},
+		{kind: everySpan, than: nop},
+		{kind: wireGRPC, than: nopGRPC},
+		{kind: wireNDJSON, than: nop},
+		{kind: wire, than: spanmetrics},
+		{kind: everySpan, than: spanmetrics},
 	} {
-		row := []string{ratio.kind + ", than " + ratio.than}
-		for _, load := range fixedLoads {
-			row = append(row, r.ratio(load, ratio.kind, ratio.than))
-		}
-		rows = append(rows, row)
+		name := pair.kind + ", than " + pair.than
+		rows, compared[name] = append(rows, name), pair
 	}
-	return table(append([]string{"times less CPU time"}, fixedLoads...), rows)
+	return matrix("times less CPU time", rows, fixedLoads, func(load, row string) string {
+		return r.ratio(load, compared[row].kind, compared[row].than)
+	})
 }
 
 // variationTable shows what makes a request more expensive.
@@ -136,16 +142,17 @@ func (r results) scrapeTable() string {
 
 // wireTable shows the sizes of the encodings. They are the same in each run.
 func wireTable() string {
-	encodings := map[string]func([]stream, int, int) []byte{"token_stream, protobuf": tokenStreams, "token_stream, NDJSON": tokenEvents, "OTLP span events, protobuf": spanEvents}
-	return matrix("bytes per token, uncompressed", []string{"token_stream, protobuf", "token_stream, NDJSON", "OTLP span events, protobuf"}, fixedLoads,
-		func(name, encoding string) string {
-			for _, l := range loads {
-				if l.name == name {
-					return number(float64(len(encodings[encoding](l.streams("request-0", 0), 0, 1))) / float64(l.tokens()))
-				}
-			}
-			return ""
-		})
+	var rows [][]string
+	for _, encoding := range []struct{ name, kind string }{
+		{"`token_stream`, protobuf", wire}, {"`token_stream`, NDJSON", wireNDJSON}, {"OTLP span events, protobuf", nop},
+	} {
+		row := []string{encoding.name}
+		for _, l := range loads[:len(fixedLoads)] {
+			row = append(row, number(float64(len(kinds[encoding.kind].encode(l.streams("request-0", 0), 0, 1)))/float64(l.tokens())))
+		}
+		rows = append(rows, row)
+	}
+	return table(append([]string{"bytes per token, uncompressed"}, fixedLoads...), rows)
 }
 
 // detailTable shows all measurements.

@@ -14,8 +14,8 @@ const (
 	// histogramsPerModel is how many histograms token_sli publishes for the spans of one
 	// model: time to first token, time per output token, duration, three phases.
 	histogramsPerModel = 6
-	scrapedModels      = 334
-	scrapedHistograms  = scrapedModels * histogramsPerModel // about 2,000
+	scrapedModels      = 84
+	scrapedHistograms  = scrapedModels * histogramsPerModel // about 500
 
 	spansPerHistogram = 32
 )
@@ -23,7 +23,7 @@ const (
 // scrapes is the load of the paths that publish.
 const scrapes = "scrapes"
 
-// scrapePaths returns the paths of a scrape of about 2,000 histograms. spanmetrics has
+// scrapePaths returns the paths of a scrape of about 500 histograms. spanmetrics has
 // one histogram per model, so it gets more models.
 func scrapePaths(o options) []*path {
 	scraping := func(kind, binary, config, format string, modelCount int, counter string) *path {
