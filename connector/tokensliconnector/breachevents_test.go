@@ -13,7 +13,7 @@ import (
 )
 
 func TestBreachEvent_DescribesTheRequest(t *testing.T) {
-	h := newLogHarness(t, func(c *Config) { c.Shared.Objectives = nil })
+	h := newLogHarness(t, func(c *Config) { c.Publish.Shared.Objectives = nil })
 	breached := request(map[string]any{
 		"gen_ai.request.model": "m", "tokenpulse.vantage": "server", "gen_ai.input.messages": "secret",
 		"tokenpulse.slo.breached":           []any{"tpot", "ttft", "stalls"},

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -33,7 +34,7 @@ func (a *alerts) event(into plog.LogRecordSlice, name string, at pcommon.Timesta
 
 	identity := series.IdentityOf(this.Series)
 	attributes := event.Attributes()
-	seriesAttributes(a.dimensions, names.Vantage, &identity).MoveTo(attributes)
+	publish.SeriesAttributes(a.dimensions, names.Vantage, &identity).MoveTo(attributes)
 	attributes.PutStr(names.SLOEventName, this.SLO)
 	attributes.PutStr(names.SLOAlertName, kind.Name)
 	attributes.PutStr(names.SLOAlertSeverity, severity)

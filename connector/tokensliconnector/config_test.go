@@ -15,6 +15,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -34,31 +35,31 @@ func load(t *testing.T, name string) (*Config, error) {
 func TestConfig_ReadsKeys(t *testing.T) {
 	config, err := load(t, "")
 	require.NoError(t, err)
-	require.Equal(t, []string{"service.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.operation.name"}, config.Shared.Series.Dimensions)
-	require.Equal(t, 2000, config.Shared.Series.MaxSeries)
-	require.Equal(t, time.Hour, config.Shared.Series.SeriesExpiration)
-	require.Equal(t, 15*time.Second, config.FlushInterval)
-	require.Equal(t, Cumulative, config.Temporality)
+	require.Equal(t, []string{"service.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.operation.name"}, config.Publish.Shared.Series.Dimensions)
+	require.Equal(t, 2000, config.Publish.Shared.Series.MaxSeries)
+	require.Equal(t, time.Hour, config.Publish.Shared.Series.SeriesExpiration)
+	require.Equal(t, 15*time.Second, config.Publish.FlushInterval)
+	require.Equal(t, publish.Cumulative, config.Publish.Temporality)
 
 	config, err = load(t, "full")
 	require.NoError(t, err)
-	require.Equal(t, []string{"gen_ai.request.model", "deployment.environment.name"}, config.Shared.Series.Dimensions)
-	require.Equal(t, 50, config.Shared.Series.MaxSeries)
-	require.Equal(t, 10*time.Minute, config.Shared.Series.SeriesExpiration)
-	require.Equal(t, time.Minute, config.FlushInterval)
-	require.Equal(t, Delta, config.Temporality)
-	require.Equal(t, dedup.Config{Horizon: time.Hour, MaxSpans: 1_000_000}, config.Shared.Deduplication)
+	require.Equal(t, []string{"gen_ai.request.model", "deployment.environment.name"}, config.Publish.Shared.Series.Dimensions)
+	require.Equal(t, 50, config.Publish.Shared.Series.MaxSeries)
+	require.Equal(t, 10*time.Minute, config.Publish.Shared.Series.SeriesExpiration)
+	require.Equal(t, time.Minute, config.Publish.FlushInterval)
+	require.Equal(t, publish.Delta, config.Publish.Temporality)
+	require.Equal(t, dedup.Config{Horizon: time.Hour, MaxSpans: 1_000_000}, config.Publish.Shared.Deduplication)
 
 	require.Equal(t, []string{"user.id", "tenant.id"}, config.EventAttributes)
-	require.Equal(t, series.Selection{"tokenpulse.stalls": false}, config.Shared.Selection())
+	require.Equal(t, series.Selection{"tokenpulse.stalls": false}, config.Publish.Shared.Selection())
 
 	_, err = load(t, "for_ever")
 	require.NoError(t, err)
 
 	config, err = load(t, "objectives")
 	require.NoError(t, err)
-	require.Len(t, config.Shared.Objectives, 1)
-	require.Equal(t, 720*time.Hour, config.Shared.Objectives[0].Window)
+	require.Len(t, config.Publish.Shared.Objectives, 1)
+	require.Equal(t, 720*time.Hour, config.Publish.Shared.Objectives[0].Window)
 }
 
 func TestConfig_RejectsInvalidKeys(t *testing.T) {
@@ -72,7 +73,7 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 		"objective_too_high":       "`objectives::0::objective` is 95",
 		"unknown_key":              "max_serise",
 		"metric_unknown":           "`metrics` has the unknown metric \"tokenpulse.ttft\"; valid names: tokenpulse.inter_chunk_latency,",
-		"metric_of_the_exporter":   "the connector sends no percentile gauges",
+		"metric_of_the_exporter":   "only the token_sli exporter has percentile gauges",
 		"event_attribute_text":     "`event_attributes` has \"gen_ai.input.messages\", which may hold text of prompts",
 		"event_attribute_ours":     "`event_attributes` has \"tokenpulse.slo.breached\": events have the attributes of tokenpulse already",
 		"event_attribute_twice":    "`event_attributes` has \"user.id\" twice",

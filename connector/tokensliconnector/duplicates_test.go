@@ -77,7 +77,7 @@ func TestConsumeTraces_ConcurrentDeliveriesHaveOneEvent(t *testing.T) {
 }
 
 func TestConsumeTraces_EventsAreSentAgainWithoutDeduplication(t *testing.T) {
-	h := newLogHarness(t, func(c *Config) { c.Shared.Deduplication.Horizon = 0 })
+	h := newLogHarness(t, func(c *Config) { c.Publish.Shared.Deduplication.Horizon = 0 })
 	traces := breached(3)
 	for range 2 {
 		require.NoError(t, h.ConsumeTraces(t.Context(), traces))
@@ -113,9 +113,9 @@ func TestBreachEvent_ListsObjectivesBeyondTheLimit(t *testing.T) {
 func TestAlerts_DecodeHostileNotes(t *testing.T) {
 	newTestAlerts := func() *alerts {
 		config := createDefaultConfig().(*Config)
-		config.Shared.Series.Dimensions = []string{"model"}
-		config.Shared.Series.MaxSeries = 1
-		a := newAlerts(&config.Shared)
+		config.Publish.Shared.Series.Dimensions = []string{"model"}
+		config.Publish.Shared.Series.MaxSeries = 1
+		a := newAlerts(&config.Publish.Shared)
 		return &a
 	}
 	valid := `{"series":"AWEA","slo":"tpot","alert":"fast_burn"}`
@@ -167,12 +167,12 @@ func FuzzAlertsDecode(f *testing.F) {
 	f.Add([]byte(`[{"series":"","slo":"a","alert":"b"},{}]`))
 	f.Fuzz(func(t *testing.T, notes []byte) {
 		config := createDefaultConfig().(*Config)
-		config.Shared.Series.Dimensions = []string{"model"}
-		a := newAlerts(&config.Shared)
+		config.Publish.Shared.Series.Dimensions = []string{"model"}
+		a := newAlerts(&config.Publish.Shared)
 		_ = a.decode(notes)
 		a.check(slo.NewTracker(slo.TrackerOptions{MaxSeries: 1}, time.Now()), time.Now())
 		saved := a.encode()
-		b := newAlerts(&config.Shared)
+		b := newAlerts(&config.Publish.Shared)
 		require.NoError(t, b.decode(saved))
 		require.True(t, bytes.Equal(saved, b.encode()))
 	})

@@ -42,17 +42,17 @@ func newTracesToLogs(set connector.Settings, config *Config, next consumer.Logs)
 	}
 	l := &tracesToLogs{
 		config: config, next: next, telemetry: telemetry, logger: set.Logger, now: time.Now,
-		objectives: config.Shared.ObjectiveNames(),
-		delivered:  dedup.NewSet(config.Shared.Deduplication, time.Now()),
-		alerts:     newAlerts(&config.Shared),
+		objectives: config.Publish.Shared.ObjectiveNames(),
+		delivered:  dedup.NewSet(config.Publish.Shared.Deduplication, time.Now()),
+		alerts:     newAlerts(&config.Publish.Shared),
 	}
 	l.keeper, err = keeper.New(keeper.Settings{
-		Config:    &config.Shared,
+		Config:    &config.Publish.Shared,
 		Telemetry: set.TelemetrySettings,
 		Component: set.ID,
 		Kind:      component.KindConnector,
 		Output:    "logs",
-		Interval:  config.FlushInterval,
+		Interval:  config.Publish.FlushInterval,
 		Flush:     l.flush,
 		Notes:     l.alerts.encode,
 		Delivered: l.delivered,
@@ -70,7 +70,7 @@ func (*tracesToLogs) Capabilities() consumer.Capabilities { return consumer.Capa
 func (l *tracesToLogs) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error {
 	l.keeper.Record(ctx, traces)
 	b := breaches{
-		dimensions: l.config.Shared.Series.Dimensions, attributes: l.config.EventAttributes, objectives: l.objectives,
+		dimensions: l.config.Publish.Shared.Series.Dimensions, attributes: l.config.EventAttributes, objectives: l.objectives,
 		delivered: l.delivered, now: l.now(),
 	}
 	logs := b.events(traces)

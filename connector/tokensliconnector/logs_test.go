@@ -50,8 +50,8 @@ type logHarness struct {
 func newLogHarness(t *testing.T, change func(*Config)) *logHarness {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
-	config.Shared.Series.Dimensions = []string{"service.name", "gen_ai.request.model"}
-	config.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.99, Window: 720 * time.Hour}}
+	config.Publish.Shared.Series.Dimensions = []string{"service.name", "gen_ai.request.model"}
+	config.Publish.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.99, Window: 720 * time.Hour}}
 	if change != nil {
 		change(config)
 	}
@@ -196,7 +196,7 @@ func TestRound_SendsRefusedAlertEventsAgain(t *testing.T) {
 
 // An idle series keeps its budget: alerts end when the requests leave the windows.
 func TestRound_AlertsOfIdleSeriesEndLater(t *testing.T) {
-	h := newLogHarness(t, func(c *Config) { c.Shared.Series.SeriesExpiration = time.Minute })
+	h := newLogHarness(t, func(c *Config) { c.Publish.Shared.Series.SeriesExpiration = time.Minute })
 	h.judged(t, "m", 60, 20)
 	require.Len(t, h.later(t, time.Second), 3)
 	require.Empty(t, h.later(t, 2*time.Minute), "the series is idle")
@@ -213,8 +213,8 @@ func TestStart_SendsEventsThatWereNotAcceptedBefore(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	start := func(objective float64, refuses bool) *logHarness {
 		h := newLogHarness(t, func(c *Config) {
-			c.Shared.StorageID, c.FlushInterval = &id, 24*time.Hour
-			c.Shared.Objectives[0].Objective = objective
+			c.Publish.Shared.StorageID, c.Publish.FlushInterval = &id, 24*time.Hour
+			c.Publish.Shared.Objectives[0].Objective = objective
 		})
 		h.to.refuses = refuses
 		require.NoError(t, h.Start(t.Context(), host))
@@ -238,7 +238,7 @@ func TestStart_SendsEventsThatWereNotAcceptedBefore(t *testing.T) {
 
 func TestRound_CountsFailedSaves(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 32<<10), budgetstoretest.FileStorage
-	h := newLogHarness(t, func(c *Config) { c.Shared.StorageID = &id; c.FlushInterval = time.Hour })
+	h := newLogHarness(t, func(c *Config) { c.Publish.Shared.StorageID = &id; c.Publish.FlushInterval = time.Hour })
 	require.NoError(t, h.Start(t.Context(), host))
 	for i := range 300 { // more than the storage has room for
 		h.judged(t, strconv.Itoa(i), 1, 0)
@@ -254,9 +254,9 @@ func TestRound_CountsFailedSaves(t *testing.T) {
 func TestStart_RestoresActiveAlerts(t *testing.T) {
 	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
 	withStorage := func(c *Config) {
-		c.Shared.StorageID = &id
-		c.FlushInterval = 24 * time.Hour
-		c.Shared.Series.SeriesExpiration = 0
+		c.Publish.Shared.StorageID = &id
+		c.Publish.FlushInterval = 24 * time.Hour
+		c.Publish.Shared.Series.SeriesExpiration = 0
 	}
 
 	first := newLogHarness(t, withStorage)

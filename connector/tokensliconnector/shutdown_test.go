@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -24,7 +25,7 @@ import (
 // exporters without a queue do while their backend hangs.
 type (
 	blockedMetrics struct {
-		destination
+		consumertest.MetricsSink
 		release chan struct{}
 	}
 	blockedLogs struct {
@@ -46,9 +47,9 @@ func (d *blockedLogs) ConsumeLogs(context.Context, plog.Logs) error {
 func TestShutdown_ReturnsWhileTheNextConsumerBlocks(t *testing.T) {
 	id := budgetstoretest.FileStorage
 	config := createDefaultConfig().(*Config)
-	config.FlushInterval = time.Hour
-	config.Shared.StorageID = &id
-	config.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
+	config.Publish.FlushInterval = time.Hour
+	config.Publish.Shared.StorageID = &id
+	config.Publish.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
 	for _, output := range []string{"metrics", "logs"} {
 		t.Run(output, func(t *testing.T) {
 			host, telemetry, release := budgetstoretest.NewHost(t, 0), componenttest.NewTelemetry(), make(chan struct{})
@@ -56,7 +57,7 @@ func TestShutdown_ReturnsWhileTheNextConsumerBlocks(t *testing.T) {
 				if output == "metrics" {
 					c, err := newTracesToMetrics(metadatatest.NewSettings(telemetry), config, &blockedMetrics{release: release})
 					require.NoError(t, err)
-					return c, c.keeper
+					return c, c.Keeper
 				}
 				c, err := newTracesToLogs(metadatatest.NewSettings(telemetry), config, &blockedLogs{release: release})
 				require.NoError(t, err)

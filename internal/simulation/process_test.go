@@ -120,14 +120,14 @@ func (w *world) startProcess() error {
 	connectorSettings := connectortest.NewNopSettings(connectorFactory.Type())
 	connectorSettings.ID, connectorSettings.TelemetrySettings = component.NewID(connectorFactory.Type()), p.telemetry.NewTelemetrySettings()
 	toMetrics := connectorFactory.CreateDefaultConfig().(*tokensliconnector.Config)
-	p.shared(&toMetrics.Shared)
-	toMetrics.Temporality = w.temporality
+	p.shared(&toMetrics.Publish.Shared)
+	toMetrics.Publish.Temporality = w.temporality
 	metricsConnector, err := connectorFactory.CreateTracesToMetrics(context.Background(), connectorSettings, toMetrics, &sink{p})
 	if err := start(metricsConnector, err); err != nil {
 		return err
 	}
 	toLogs := connectorFactory.CreateDefaultConfig().(*tokensliconnector.Config)
-	p.shared(&toLogs.Shared)
+	p.shared(&toLogs.Publish.Shared)
 	logsConnector, err := connectorFactory.CreateTracesToLogs(context.Background(), connectorSettings, toLogs, &sink{p})
 	if err := start(logsConnector, err); err != nil {
 		return err

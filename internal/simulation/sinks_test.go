@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
 )
 
 // sinks is what the consumers of the connector have.
@@ -45,7 +45,7 @@ func (w *world) addRequests(points pmetric.NumberDataPointSlice) {
 		}
 		name := k.metric(requestsMetric, "outcome="+attribute(p.Attributes(), "outcome"))
 		value := p.DoubleValue() + float64(p.IntValue())
-		if w.temporality == tokensliconnector.Delta {
+		if w.temporality == publish.Delta {
 			value += w.sinks.requests[name]
 		}
 		w.sinks.requests[name] = value

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
 )
 
 // world is everything around the components, and the model of what they should do.
@@ -26,7 +26,7 @@ type world struct {
 	profile
 	seed        uint64
 	folder      string // of sockets
-	temporality tokensliconnector.Temporality
+	temporality publish.Temporality
 	began       time.Time
 
 	disk *disk
@@ -94,7 +94,7 @@ func newWorld(seed uint64, folder string) *world {
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := &world{
 		seed: seed, folder: folder, profile: newProfile(r), began: time.Now(),
-		temporality: pick(r, tokensliconnector.Cumulative, tokensliconnector.Delta),
+		temporality: pick(r, publish.Cumulative, publish.Delta),
 		disk:        &disk{files: map[string]map[string][]byte{}},
 		streamDisk:  &disk{files: map[string]map[string][]byte{}},
 		open:        map[string]*content{},

@@ -9,25 +9,26 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
-// dimensions are the attributes that distinguish series.
-type dimensions struct {
+// Dimensions are the attributes that distinguish series.
+type Dimensions struct {
 	names []string
 	// lengths has a bit for the length of each name, modulo 64. Most attributes are
 	// excluded by it without a comparison.
 	lengths uint64
 }
 
-func newDimensions(names []string) dimensions {
-	d := dimensions{names: names}
+// NewDimensions returns the dimensions of these names.
+func NewDimensions(names []string) Dimensions {
+	d := Dimensions{names: names}
 	for _, name := range names {
 		d.lengths |= 1 << (len(name) % 64)
 	}
 	return d
 }
 
-// read stores the attribute in values if it is a dimension with a value that is not
+// Read stores the attribute in values if it is a dimension with a value that is not
 // empty.
-func (d *dimensions) read(values []string, key string, v pcommon.Value) {
+func (d *Dimensions) Read(values []string, key string, v pcommon.Value) {
 	if d.lengths>>(len(key)%64)&1 == 0 {
 		return
 	}

@@ -152,9 +152,10 @@ func prepare(t testing.TB, change ...func(*Config)) *bench {
 	settings.ID = component.NewID(metadata.Type) // the storage is found by it
 	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
 	b := &bench{sink: &sink{}, telemetry: telemetry}
-	r, err := newReceiver(cfg, settings, b.sink)
+	r, err := newReceiver(cfg, settings)
 	require.NoError(t, err)
 	b.tokenStreamReceiver = r
+	r.sendTraces(b.sink)
 	t.Cleanup(func() {
 		b.sink.failWith(nil) // so that the shutdown does not retry
 		_ = r.Shutdown(context.Background())

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"google.golang.org/protobuf/proto"
 
@@ -147,7 +146,7 @@ func TestResources_SharedOneIsHashedOnce(t *testing.T) {
 
 func finishedStreams(t testing.TB, message *tokenpulsev1.ExportTokenStreamsRequest) []assembly.Finished {
 	t.Helper()
-	r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
+	r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(metadata.Type))
 	require.NoError(t, err)
 	wire, err := proto.Marshal(message)
 	require.NoError(t, err)

@@ -19,14 +19,16 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
-// ingester applies batches to the store and sends the streams that they finish to the
-// pipeline as spans.
+// ingester applies batches to the store. It sends the streams that they finish to a traces
+// pipeline as spans, and adds them to the series of a metrics pipeline.
 type ingester struct {
 	store     *assembly.Store
-	next      consumer.Traces
+	next      consumer.Traces // nil without a traces pipeline
+	series    *seriesRecorder // nil without a metrics pipeline
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Duration // the clock of the store
 	storageID *component.ID        // nil without a storage
@@ -67,12 +69,13 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 	if tx.Commit() != nil { // a StorageError
 		return nil, in.notStored(ctx)
 	}
+	in.finish(ctx, tx.Finished)
 	return tx, nil
 }
 
-// deliver sends finished streams to the pipeline.
+// deliver sends finished streams to the traces pipeline, if there is one.
 func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) error {
-	if len(finished) == 0 {
+	if len(finished) == 0 || in.next == nil {
 		return nil
 	}
 	traces, removed := toTraces(finished)
@@ -81,7 +84,6 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 	report.EndTracesOp(operation, metadata.Type.String(), len(finished), err)
 	switch {
 	case err == nil:
-		in.count(ctx, finished)
 		in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
 		if in.refusedUntil.Load() != 0 { // usually not, and a store would contend
 			in.refusedUntil.Store(0)
@@ -100,17 +102,50 @@ func (in *ingester) refuseStarts(until time.Duration) {
 	}
 }
 
+// finish adds streams to their series and counts them. They are delivered, and their
+// transaction is committed.
+func (in *ingester) finish(ctx context.Context, finished []assembly.Finished) {
+	if len(finished) == 0 {
+		return
+	}
+	if in.series != nil {
+		removed := in.series.record(ctx, finished)
+		if in.next == nil { // otherwise the spans count them
+			in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
+		}
+	}
+	in.count(ctx, finished)
+}
+
+// outcomes are the outcomes of streams, each with its attribute.
+var outcomes = [...]struct {
+	name string
+	with metric.MeasurementOption
+}{
+	{names.OutcomeSuccess, with("outcome", names.OutcomeSuccess)},
+	{names.OutcomeError, with("outcome", names.OutcomeError)},
+	{names.OutcomeCancelled, with("outcome", names.OutcomeCancelled)},
+	{names.OutcomeIncomplete, with("outcome", names.OutcomeIncomplete)},
+}
+
 func (in *ingester) count(ctx context.Context, finished []assembly.Finished) {
 	var dropped, duplicates, events int64
-	outcomes := map[string]int64{}
+	var ended [len(outcomes)]int64
 	for _, stream := range finished {
-		outcomes[outcomeOf(stream.End)]++
+		outcome := outcomeOf(stream.End)
+		for i := range outcomes {
+			if outcomes[i].name == outcome {
+				ended[i]++
+			}
+		}
 		dropped += int64(stream.Dropped())
 		duplicates += int64(stream.Duplicates())
 		events += int64(stream.Accepted)
 	}
-	for outcome, n := range outcomes {
-		in.telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, with("outcome", outcome))
+	for i, n := range ended {
+		if n > 0 {
+			in.telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, outcomes[i].with)
+		}
 	}
 	in.telemetry.ReceiverTokenStreamChunksDropped.Add(ctx, dropped)
 	in.telemetry.ReceiverTokenStreamDuplicatesDropped.Add(ctx, duplicates)

@@ -20,17 +20,21 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
-// tokenStreamReceiver serves HTTP and gRPC and sends finished streams to the pipeline.
+// tokenStreamReceiver serves HTTP and gRPC. It sends finished streams to a traces pipeline as
+// spans, to a metrics pipeline as series, or to both.
 type tokenStreamReceiver struct {
 	cfg          *Config
 	settings     receiver.Settings
 	telemetry    *metadata.TelemetryBuilder
 	ingester     *ingester
 	expirer      *expirer
+	publisher    *publish.Publisher // nil without a metrics pipeline
 	liveRequests liveLimit
 	requests     sync.Pool // of *request
 	bodies       sync.Pool // of *messageBody
@@ -54,13 +58,14 @@ type tokenStreamReceiver struct {
 	running sync.WaitGroup
 }
 
-func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tokenStreamReceiver, error) {
+// newReceiver returns a receiver without a pipeline.
+func newReceiver(cfg *Config, set receiver.Settings) (*tokenStreamReceiver, error) {
 	epoch := time.Now()
-	return newReceiverWithClock(cfg, set, next, func() time.Duration { return time.Since(epoch) })
+	return newReceiverWithClock(cfg, set, func() time.Duration { return time.Since(epoch) })
 }
 
 // newReceiverWithClock expects a monotonic clock with any origin.
-func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Traces, now func() time.Duration) (*tokenStreamReceiver, error) {
+func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Duration) (*tokenStreamReceiver, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -70,7 +75,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Trac
 		cfg:       cfg,
 		settings:  set,
 		telemetry: telemetry,
-		ingester:  &ingester{store: store, next: next, telemetry: telemetry, now: now, storageID: cfg.StorageID},
+		ingester:  &ingester{store: store, telemetry: telemetry, now: now, storageID: cfg.StorageID},
 	}
 	r.liveRequests.max = int64(cfg.MaxLiveRequests)
 	r.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -94,6 +99,40 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Trac
 	}
 	r.expirer = newExpirer(r.ingester, r.reportExpiry, cfg.timeouts())
 	return r, nil
+}
+
+// sendTraces makes the receiver send spans.
+func (r *tokenStreamReceiver) sendTraces(next consumer.Traces) {
+	r.ingester.next = next
+	if r.ingester.series != nil {
+		r.ingester.series.exemplars = true
+	}
+}
+
+// sendMetrics makes the receiver aggregate streams into series, and send these.
+func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
+	config := r.cfg.seriesSettings()
+	rules, err := annotate.NewRules(config.latency.SLOs)
+	if err != nil {
+		return err
+	}
+	r.publisher, err = publish.New(publish.Settings{
+		Config:    config.publish,
+		Telemetry: r.settings.TelemetrySettings,
+		Component: r.settings.ID,
+		Kind:      component.KindReceiver,
+		Scope:     metadata.ScopeName,
+		Next:      next,
+		Refused:   r.telemetry.ReceiverTokenStreamFlushesRefused,
+		Now:       time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, rules, time.Now)
+	r.ingester.series.unapplied = annotate.NewUnapplied(r.settings.Logger, rules)
+	r.ingester.series.exemplars = r.ingester.next != nil
+	return nil
 }
 
 // take returns a request from the pool.

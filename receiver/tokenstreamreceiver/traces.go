@@ -95,9 +95,7 @@ func attributeText(attributes pcommon.Map, key string) string {
 }
 
 func setVantage(span ptrace.Span, v vantage.Vantage) {
-	if v == vantage.Unspecified {
-		v = vantage.Server
-	}
+	v = vantageOf(v)
 	span.Attributes().PutStr(names.Vantage, v.String())
 	span.SetKind(ptrace.SpanKindServer)
 	if v == vantage.Client || v == vantage.Gateway {
@@ -151,22 +149,28 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 	}
 }
 
-// setIDs sets the IDs of the span. Missing IDs are derived from the stream, so that a
-// stream that is sent twice results in the same span twice.
+// setIDs sets the IDs of the span.
 func setIDs(span ptrace.Span, stream *assembly.Stream, resource *resource) {
-	start := stream.Start
-	if start.TraceID == [16]byte{} || start.SpanID == [8]byte{} {
+	traceID, spanID := idsOf(stream, resource)
+	span.SetTraceID(traceID)
+	span.SetSpanID(spanID)
+	span.SetParentSpanID(stream.Start.ParentSpanID)
+}
+
+// idsOf returns the IDs of a stream's span. Missing IDs are derived from the stream, so that a
+// stream that is sent twice results in the same span twice.
+func idsOf(stream *assembly.Stream, resource *resource) (traceID [16]byte, spanID [8]byte) {
+	traceID, spanID = stream.Start.TraceID, stream.Start.SpanID
+	if traceID == [16]byte{} || spanID == [8]byte{} {
 		derived := deriveIDs(stream, resource)
-		if start.TraceID == [16]byte{} {
-			copy(start.TraceID[:], derived[:16])
+		if traceID == [16]byte{} {
+			copy(traceID[:], derived[:16])
 		}
-		if start.SpanID == [8]byte{} {
-			copy(start.SpanID[:], derived[16:])
+		if spanID == [8]byte{} {
+			copy(spanID[:], derived[16:])
 		}
 	}
-	span.SetTraceID(start.TraceID)
-	span.SetSpanID(start.SpanID)
-	span.SetParentSpanID(start.ParentSpanID)
+	return traceID, spanID
 }
 
 // maxHashedResource is the size in bytes up to which each stream hashes its resource.

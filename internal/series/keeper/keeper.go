@@ -106,28 +106,53 @@ func (k *Keeper) Record(ctx context.Context, traces ptrace.Traces) {
 	if k.Engine == nil && len(config.Objectives) == 0 {
 		return
 	}
-	tally := spanreader.Read(traces, &k.options, k.settings.Now(), k.recordOne)
-	k.telemetry.recorded(ctx, &tally)
+	tally := spanreader.Read(traces, &k.options, k.settings.Now(), k.Add)
+	k.Count(ctx, &tally)
 }
 
-func (k *Keeper) recordOne(r *series.Request) (recorded series.Recorded) {
+// Add adds one request to its series and error budgets, unless it was added before. The
+// caller reports the results with Count.
+func (k *Keeper) Add(r *series.Request) series.Recorded {
 	if !k.recorded.Add(&dedup.ID{TraceID: r.TraceID, SpanID: r.SpanID, Vantage: r.Vantage}, r.Arrival) {
 		return series.Recorded{Duplicate: true}
 	}
-	if k.Engine != nil {
-		recorded = k.Engine.Record(r)
-	} else {
+	return k.AddTo(nil, r)
+}
+
+// Recognised holds the requests that were added, so that callers of AddTo find those that
+// come again.
+func (k *Keeper) Recognised() *dedup.Set { return k.recorded }
+
+// AddTo adds a request without looking whether it was added before. The handle is that of its
+// series, or nil if the request has the dimensions.
+func (k *Keeper) AddTo(h *series.Handle, r *series.Request) (recorded series.Recorded) {
+	switch {
+	case k.Engine == nil:
 		recorded = k.admission.Admit(r)
+	case h != nil:
+		recorded = k.Engine.RecordTo(h, r)
+	default:
+		recorded = k.Engine.Record(r)
 	}
-	if len(k.settings.Config.Objectives) > 0 {
-		var buffer [512]byte
-		key := buffer[:0]
-		if !recorded.Overflow {
-			key = r.AppendKey(key)
-		}
-		k.Tracker.Record(key, &r.Verdicts, r.Arrival)
+	if len(k.settings.Config.Objectives) == 0 {
+		return recorded
 	}
+	var buffer [512]byte
+	key := buffer[:0]
+	switch {
+	case recorded.Overflow:
+	case h != nil:
+		key = append(key, h.Key...)
+	default:
+		key = r.AppendKey(key)
+	}
+	k.Tracker.Record(key, &r.Verdicts, r.Arrival)
 	return recorded
+}
+
+// Count reports requests that Add added as self-metrics.
+func (k *Keeper) Count(ctx context.Context, tally *spanreader.Tally) {
+	k.telemetry.recorded(ctx, tally)
 }
 
 // Start restores the error budgets, and the series that had a verdict lately. It returns
@@ -135,7 +160,7 @@ func (k *Keeper) recordOne(r *series.Request) (recorded series.Recorded) {
 func (k *Keeper) Start(ctx context.Context, host component.Host) (notes []byte, err error) {
 	set := &k.settings
 	owner := budgetstore.Owner{Kind: set.Kind, ID: set.Component}
-	if set.Kind == component.KindConnector {
+	if set.Kind != component.KindExporter { // which stores nothing else
 		owner.Name = set.Output
 	}
 	k.store, notes, err = budgetstore.Open(ctx, host, set.Config.StorageID, owner, k.Tracker, set.Config.Series.Dimensions, k.logger)

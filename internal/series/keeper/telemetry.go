@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
@@ -20,7 +21,7 @@ import (
 type telemetry struct {
 	*metadata.TelemetryBuilder
 	owner   metric.MeasurementOption
-	reasons [spanreader.Reasons]metric.MeasurementOption
+	reasons [contribution.Reasons]metric.MeasurementOption
 }
 
 func newTelemetry(k *Keeper) (*telemetry, error) {
@@ -33,7 +34,7 @@ func newTelemetry(k *Keeper) (*telemetry, error) {
 		attribute.String("output", k.settings.Output),
 	}
 	t := &telemetry{TelemetryBuilder: builder, owner: with(owner)}
-	for reason, name := range spanreader.ReasonNames {
+	for reason, name := range contribution.ReasonNames {
 		t.reasons[reason] = with(owner, attribute.String("reason", name))
 	}
 	return t, t.register(k, owner)

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokensliconnector
+package publish
 
 import (
 	"github.com/prometheus/common/model"
@@ -19,7 +19,7 @@ func (b *batch) budgets(of *slo.Budgets) {
 		return
 	}
 	identity := series.IdentityOf(of.Key)
-	ofSeries := seriesAttributes(b.dimensions, names.LabelVantage, &identity)
+	ofSeries := SeriesAttributes(b.dimensions, names.LabelVantage, &identity)
 	for i := range of.Each {
 		budget := &of.Each[i]
 		attributes := with(ofSeries, names.LabelSLO, budget.SLO)

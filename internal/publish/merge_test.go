@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokensliconnector
+package publish
 
 import (
 	"bytes"
@@ -91,19 +91,19 @@ func addUp(into map[string]*distribution, metrics pmetric.Metrics) {
 	}
 }
 
-// sentBy adds the data points that a connector sends for the batches.
+// sentBy adds the data points that a publisher sends for the batches.
 func sentBy(t *testing.T, into map[string]*distribution, batches ...ptrace.Traces) {
 	t.Helper()
 	h := newHarness(t, nil)
 	for _, batch := range batches {
-		require.NoError(t, h.ConsumeTraces(t.Context(), batch))
+		h.Keeper.Record(t.Context(), batch)
 	}
 	h.seconds += 15
 	require.NoError(t, h.flush(t.Context()))
 	addUp(into, h.to.AllMetrics()[0])
 }
 
-func TestFlush_TwoConnectorsMergeToOne(t *testing.T) {
+func TestFlush_TwoPublishersMergeToOne(t *testing.T) {
 	batches := randomBatches(200)
 	merged, whole := map[string]*distribution{}, map[string]*distribution{}
 	sentBy(t, merged, batches[:100]...)
@@ -122,7 +122,7 @@ func TestFlush_DeltasAddUpToCumulativeDespiteRefusals(t *testing.T) {
 	h := newHarness(t, delta)
 	for _, batch := range batches {
 		h.seconds++
-		require.NoError(t, h.ConsumeTraces(t.Context(), batch))
+		h.Keeper.Record(t.Context(), batch)
 		if random.IntN(3) == 0 {
 			h.to.refuses = random.IntN(2) == 0
 			_ = h.flush(t.Context())
@@ -141,7 +141,7 @@ func TestFlush_DeltasAddUpToCumulativeDespiteRefusals(t *testing.T) {
 	require.Equal(t, whole, added)
 }
 
-func TestConsumeTraces_ConcurrentFlushesLoseNothing(t *testing.T) {
+func TestFlush_ConcurrentRecordsAreNotLost(t *testing.T) {
 	const writers = 4
 	h := newHarness(t, func(c *Config) { delta(c); c.FlushInterval = minFlushInterval })
 	h.now = time.Now
@@ -151,7 +151,7 @@ func TestConsumeTraces_ConcurrentFlushesLoseNothing(t *testing.T) {
 		batches := randomBatches(100)
 		writing.Go(func() {
 			for _, batch := range batches {
-				_ = h.ConsumeTraces(t.Context(), batch)
+				h.Keeper.Record(t.Context(), batch)
 			}
 		})
 	}

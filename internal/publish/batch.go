@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokensliconnector
+package publish
 
 import (
 	"time"
@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -34,7 +33,8 @@ type batch struct {
 	before sketch.Sketch
 }
 
-func newBatch(config *Config, alreadySent sent, since, now pcommon.Timestamp) *batch {
+func newBatch(set *Settings, alreadySent sent, since, now pcommon.Timestamp) *batch {
+	config := set.Config
 	b := &batch{
 		dimensions: config.Shared.Series.Dimensions,
 		selection:  config.Shared.Selection(),
@@ -47,14 +47,14 @@ func newBatch(config *Config, alreadySent sent, since, now pcommon.Timestamp) *b
 		index:      map[string]int{},
 	}
 	scope := b.metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty()
-	scope.Scope().SetName(metadata.ScopeName)
+	scope.Scope().SetName(set.Scope)
 	b.into = scope.Metrics()
 	return b
 }
 
-// seriesAttributes returns the attributes of a series. Dimensions without a value are
-// left out.
-func seriesAttributes(dimensions []string, vantage string, of *series.Identity) pcommon.Map {
+// SeriesAttributes returns the attributes of a series, with the vantage under the given
+// name. Dimensions without a value are left out.
+func SeriesAttributes(dimensions []string, vantage string, of *series.Identity) pcommon.Map {
 	attributes := pcommon.NewMap()
 	attributes.EnsureCapacity(len(dimensions) + 3)
 	if of.Overflow {

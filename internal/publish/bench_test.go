@@ -1,19 +1,18 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokensliconnector
+package publish
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-
-	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
 )
 
 // typicalSpan returns the attributes of a stream of 500 tokens about 20 ms apart.
@@ -45,7 +44,7 @@ func BenchmarkFlush(b *testing.B) {
 	const series = 2000
 	for _, temporality := range []Temporality{Cumulative, Delta} {
 		b.Run(string(temporality), func(b *testing.B) {
-			config := createDefaultConfig().(*Config)
+			config := NewDefaultConfig()
 			config.Temporality = temporality
 			config.Shared.Series.MaxSeries = 2 * series // one service opens half of them
 			config.Shared.Deduplication.Horizon = 0     // the same spans count each time
@@ -53,10 +52,7 @@ func BenchmarkFlush(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			c, err := newTracesToMetrics(metadatatest.NewSettings(componenttest.NewTelemetry()), config, next)
-			if err != nil {
-				b.Fatal(err)
-			}
+			p := newPublisher(b, &config, componenttest.NewNopTelemetrySettings(), next, time.Now)
 			random := rand.New(rand.NewPCG(1, 2))
 			var spans []map[string]any
 			for i := range series {
@@ -66,17 +62,15 @@ func BenchmarkFlush(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
-				if err := c.ConsumeTraces(b.Context(), batch); err != nil {
-					b.Fatal(err)
-				}
+				p.Keeper.Record(b.Context(), batch)
 				b.StartTimer()
-				if err := c.flush(b.Context()); err != nil {
+				if err := p.flush(b.Context()); err != nil {
 					b.Fatal(err)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/series, "ns/series")
-			if len(c.sent) != series {
-				b.Fatalf("%d series sent, want %d", len(c.sent), series)
+			if len(p.sent) != series {
+				b.Fatalf("%d series sent, want %d", len(p.sent), series)
 			}
 		})
 	}

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokensliconnector
+package publish
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -16,7 +16,7 @@ func (b *batch) series(s *series.Snapshot) {
 	before, sending := b.sent.of(s), &sentSeries{began: s.Start}
 	b.sending[s.Key] = sending
 
-	attributes := seriesAttributes(b.dimensions, names.LabelVantage, &s.Identity)
+	attributes := SeriesAttributes(b.dimensions, names.LabelVantage, &s.Identity)
 	for i, counter := range series.Counters {
 		if n, ok := s.Count(counter.Count); ok {
 			m := b.sum(counter.Metric)
