@@ -13,7 +13,7 @@ const (
 
 // openRow measures the response times and the memory while streams without an end are open.
 func openRow(o options) ([]string, error) {
-	c, err := start(collectorWith(o.collector, wireConfig("max_streams: 2000000, max_memory_mib: 4096, idle_timeout: 1h, ", "", "")))
+	c, err := start(collectorWith(o.collector, wireConfig("max_streams: 2000000, max_memory_mib: 4096, idle_timeout: 1h, ", everySecond, "")))
 	if err != nil {
 		return nil, err
 	}

@@ -78,13 +78,13 @@ var kinds = map[string]struct {
 	encode func(streams []stream, part, parts int) []byte
 	send   func(c *collectorProcess, connection int, body []byte) error
 }{
-	wire:        {wireConfig("", "", ""), tokenStreams, postTokens},
-	wireSpans:   {wireConfig(spansOfOnePercent, "", toNop), tokenStreams, postTokens},
-	wireSLOs:    {wireConfig(threeSLOs, "", ""), tokenStreams, postTokens},
-	wireSeries:  {wireConfig("", ", max_series: 20000", ""), tokenStreams, postTokens},
-	wireGRPC:    {wireConfig("", "", ""), tokenStreams, call(tokensMethod + "Export")},
-	wireStream:  {wireConfig("", "", ""), tokenStreams, nil},
-	wireNDJSON:  {wireConfig("", "", ""), tokenEvents, post("/v1/tokens", "application/x-ndjson")},
+	wire:        {wireConfig("", everySecond, ""), tokenStreams, postTokens},
+	wireSpans:   {wireConfig(spansOfOnePercent, everySecond, toNop), tokenStreams, postTokens},
+	wireSLOs:    {wireConfig(threeSLOs, everySecond, ""), tokenStreams, postTokens},
+	wireSeries:  {wireConfig("", "max_series: 20000", ""), tokenStreams, postTokens},
+	wireGRPC:    {wireConfig("", everySecond, ""), tokenStreams, call(tokensMethod + "Export")},
+	wireStream:  {wireConfig("", everySecond, ""), tokenStreams, nil},
+	wireNDJSON:  {wireConfig("", everySecond, ""), tokenEvents, post("/v1/tokens", "application/x-ndjson")},
 	everySpan:   {spanConfig("token_stream", ""), tokenStreams, postTokens},
 	nop:         {nopConfig, spanEvents, post("/v1/traces", protobufType)},
 	nopGRPC:     {nopConfig, spanEvents, call(otlpMethod)},
@@ -139,6 +139,8 @@ func tokenPath(l load, kind string, o options) *path {
 		p.checks = append(counted(l), events(l.tokens()+2*len(l.lengths)))
 	case everySpan:
 		p.checks = append(counted(l), accepted(streams), events(len(l.lengths)))
+	case wireSeries:
+		p.checks = []check{{metric: "otelcol_token_sli_requests", perAction: float64(len(l.lengths))}} // published too rarely
 	default:
 		p.checks = []check{events(len(l.lengths))}
 		if l.parts == 1 {

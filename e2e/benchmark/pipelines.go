@@ -24,12 +24,10 @@ service:
 `
 }
 
-// wireConfig makes series in the receiver. The receiver's settings end with a comma, those
-// of the series begin with one. Series are published once a second instead of every 15 s,
-// so that the checks need not wait; spanmetrics does the same.
+// wireConfig makes series in the receiver, whose settings end with a comma.
 func wireConfig(receiver, series, pipelines string) string {
 	return collectorConfig(
-		`token_stream: {`+receiver+`series: {metrics_flush_interval: 1s`+series+`}, `+protocols+`}`,
+		`token_stream: {`+receiver+`series: {`+series+`}, `+protocols+`}`,
 		`exporters: {token_sli: {endpoint: "$scrape"}, nop: {}}`,
 		`metrics: {receivers: [token_stream], exporters: [token_sli]}`+pipelines)
 }
@@ -81,6 +79,9 @@ const (
 
 	// The prometheus exporter has no percentiles, so token_sli leaves them out.
 	histogramsOnly = `, windows: [], percentiles: []`
+
+	// The default is 15 s. The checks need not wait as long; spanmetrics has the same.
+	everySecond = `metrics_flush_interval: 1s`
 
 	spansOfOnePercent = `spans: {share: 0.01}, `
 	toNop             = `, traces: {receivers: [token_stream], exporters: [nop]}`
