@@ -20,6 +20,9 @@ import (
 	"github.com/shirou/gopsutil/v4/cpu"
 )
 
+// publishedSeries is how many series the cost of publishing is measured with.
+const publishedSeries = 10_000
+
 //go:embed performance.md.tmpl
 var documentTemplate string
 
@@ -45,7 +48,11 @@ func document(o options, groups [][]*path, measured results) error {
 	if err != nil {
 		return err
 	}
-	idle, err := idlePercent(o)
+	idle, err := idleCores(o, fixed("", 1, 10), everySecond)
+	if err != nil {
+		return err
+	}
+	publishing, err := idleCores(o, fixed("", 50, 10).ofSeries(publishedSeries), "max_series: 20000, "+everySecond)
 	if err != nil {
 		return err
 	}
@@ -73,7 +80,7 @@ func document(o options, groups [][]*path, measured results) error {
 		"tokens10": tokens10, "tokens500": tokens500, "tokens10000": tokens10000, "conversation": conversation,
 		"costs": measured.costTable(), "growth": measured.growthTable(), "needed": measured.coresNeededTable(), "ratios": measured.ratioTable(),
 		"variations": measured.variationTable(), "foreign": measured.foreignTable(), "scrapes": measured.scrapeTable(),
-		"details": measured.detailTable(groups), "sizes": wireTable(), "responses": responses, "twoCores": cores, "allocations": allocated, "idle": number(idle),
+		"details": measured.detailTable(groups), "sizes": wireTable(), "responses": responses, "twoCores": cores, "allocations": allocated, "idle": number(100 * idle), "publishing": number((publishing - idle) * 1e6 / publishedSeries),
 		"date": time.Now().UTC().Format(time.DateOnly), "processor": processors[0].ModelName, "cores": runtime.NumCPU(), "builds": builds,
 		"rounds": o.rounds, "turns": turns, "cpu": o.cpu, "connections": connections, "spans": spansPerRequest, "scraped": scrapedHistograms,
 	}); err != nil {

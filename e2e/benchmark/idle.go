@@ -8,18 +8,23 @@ import "time"
 // idleTime is how long an idle Collector is watched. The kernel counts in steps of 10 ms.
 const idleTime = 20 * time.Second
 
-// idlePercent returns how much of one core a Collector takes that gets no requests.
-func idlePercent(o options) (float64, error) {
-	c, err := start(collectorWith(o.collector, kinds[wire].config))
+// idleCores returns how many cores a Collector takes that has got the requests of one
+// turn and gets no more.
+func idleCores(o options, l load, series string) (float64, error) {
+	c, err := start(collectorWith(o.collector, wireConfig("", series, "")))
 	if err != nil {
 		return 0, err
 	}
 	defer c.stop()
+	bodies := l.bodies(tokenStreams)
+	if err := bodies.inTurn(postTokens).repeat(c, connections*len(bodies[0])); err != nil {
+		return 0, err
+	}
 	before, err := c.cpuTime()
 	if err != nil {
 		return 0, err
 	}
 	time.Sleep(idleTime)
 	after, err := c.cpuTime()
-	return 100 * float64(after-before) / float64(idleTime), err
+	return float64(after-before) / float64(idleTime), err
 }

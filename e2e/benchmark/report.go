@@ -5,7 +5,7 @@ package main
 
 import (
 	"fmt"
-	"strings"
+	"math"
 )
 
 var (
@@ -57,7 +57,7 @@ func (r results) growthTable() string {
 // coresNeededTable shows what a number of requests per second costs, in batches and alone.
 func (r results) coresNeededTable() string {
 	var rows [][]string
-	for _, kind := range mainKinds {
+	for _, kind := range []string{wire, everySpan, nop, spanmetrics} {
 		for _, load := range []struct{ name, sent string }{{conversation, "100 in each HTTP request"}, {alone, "each in its own HTTP request"}} {
 			row := []string{kind + ", " + load.sent}
 			for _, perSecond := range []float64{1, 100, 100_000} {
@@ -69,14 +69,9 @@ func (r results) coresNeededTable() string {
 	return table([]string{"cores for requests per second", "1", "100", "100,000"}, rows)
 }
 
-// cores formats a number of cores, which may be very small.
+// cores formats a number of cores, which may be very small, with two digits.
 func cores(value float64) string {
-	for digits := 1; digits < 7; digits++ {
-		if text := fmt.Sprintf("%.*f", digits, value); strings.Trim(text, "0.") != "" {
-			return text
-		}
-	}
-	return "0"
+	return fmt.Sprintf("%.*f", max(0, 1-int(math.Floor(math.Log10(value)))), value)
 }
 
 // ratioTable shows how many times less paths cost than others.
