@@ -87,7 +87,10 @@ func toSpan(resource pcommon.Map, s ptrace.Span) span {
 		Status: s.Status().Code().String(), Message: s.Status().Message(),
 		Attributes: s.Attributes().AsRaw(), Resource: resource.AsRaw(),
 	}
-	stored := out.Attributes[names.Timeline].([]byte)
+	stored, kept := out.Attributes[names.Timeline].([]byte)
+	if _, annotated := out.Attributes[names.Source]; annotated && !kept {
+		return out
+	}
 	delete(out.Attributes, names.Timeline)
 	walk, err := timeline.Decode(stored)
 	if err != nil {

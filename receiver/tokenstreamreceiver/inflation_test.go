@@ -161,7 +161,7 @@ func finishedStreams(t testing.TB, message *tokenpulsev1.ExportTokenStreamsReque
 func BenchmarkSharedResource(b *testing.B) {
 	finished := finishedStreams(b, manyStreams(1000, strings.Repeat("r", 60_000)))
 	for b.Loop() {
-		toTraces(finished)
+		toTraces(finished, &timelineWriter{})
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(finished)), "ns/stream")
 }

@@ -7,17 +7,20 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc/codes"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
@@ -32,6 +35,9 @@ type ingester struct {
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Duration // the clock of the store
 	storageID *component.ID        // nil without a storage
+	writers   sync.Pool            // of spanWriter
+	// unapplied warns of SLOs that apply to no stream. It is nil without latency.
+	unapplied *annotate.Unapplied
 
 	// refusedUntil is the time until which no streams are opened, because the pipeline
 	// has refused others. It is 0 once the pipeline accepts streams.
@@ -78,7 +84,7 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 	if len(finished) == 0 || in.next == nil {
 		return nil
 	}
-	traces, removed := toTraces(finished)
+	traces, removed := in.toTraces(finished)
 	operation := report.StartTracesOp(ctx)
 	err := in.next.ConsumeTraces(operation, traces)
 	report.EndTracesOp(operation, metadata.Type.String(), len(finished), err)
@@ -93,6 +99,12 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 		in.refuseStarts(in.now() + refusalHold)
 	}
 	return err
+}
+
+func (in *ingester) toTraces(finished []assembly.Finished) (traces ptrace.Traces, removed int) {
+	writer := in.writers.Get().(spanWriter)
+	defer in.writers.Put(writer)
+	return toTraces(finished, writer)
 }
 
 // refuseStarts refuses to open streams until a time, or until the pipeline accepts some.
@@ -113,6 +125,9 @@ func (in *ingester) finish(ctx context.Context, finished []assembly.Finished) {
 		if in.next == nil { // otherwise the spans count them
 			in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
 		}
+	}
+	if in.unapplied != nil {
+		in.unapplied.Inspect()
 	}
 	in.count(ctx, finished)
 }

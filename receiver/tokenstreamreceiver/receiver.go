@@ -77,6 +77,15 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 		telemetry: telemetry,
 		ingester:  &ingester{store: store, telemetry: telemetry, now: now, storageID: cfg.StorageID},
 	}
+	r.ingester.writers.New = func() any { return &timelineWriter{} }
+	if latency := cfg.Latency.Get(); latency != nil {
+		rules, err := annotate.NewRules(latency.SLOs)
+		if err != nil {
+			return nil, err
+		}
+		r.annotateSpans(latency, rules)
+		r.ingester.unapplied = annotate.NewUnapplied(set.Logger, rules)
+	}
 	r.liveRequests.max = int64(cfg.MaxLiveRequests)
 	r.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
 	r.requests.New = func() any { return newRequest(r.ingester) }
@@ -99,6 +108,11 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 	}
 	r.expirer = newExpirer(r.ingester, r.reportExpiry, cfg.timeouts())
 	return r, nil
+}
+
+// annotateSpans makes the receiver write latency and verdicts on spans in place of timelines.
+func (r *tokenStreamReceiver) annotateSpans(latency *annotate.Config, rules *annotate.Rules) {
+	r.ingester.writers.New = func() any { return newLatencyWriter(latency, rules, r.settings.Logger) }
 }
 
 // sendTraces makes the receiver send spans.
@@ -129,8 +143,9 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 	if err != nil {
 		return err
 	}
-	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, rules, time.Now)
-	r.ingester.series.unapplied = annotate.NewUnapplied(r.settings.Logger, rules)
+	r.annotateSpans(config.latency, rules)
+	r.ingester.unapplied = annotate.NewUnapplied(r.settings.Logger, rules)
+	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, rules, r.settings.Logger, time.Now)
 	r.ingester.series.exemplars = r.ingester.next != nil
 	return nil
 }

@@ -6,6 +6,7 @@ package tokenstreamreceiver
 import (
 	"crypto/sha256"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
@@ -29,8 +30,9 @@ type sharedResource struct {
 }
 
 type resource struct {
-	digest [sha256.Size]byte
-	spans  ptrace.SpanSlice
+	digest     [sha256.Size]byte
+	attributes pcommon.Map
+	spans      ptrace.SpanSlice
 }
 
 func newResources() *resources {
@@ -65,7 +67,7 @@ func (r *resources) add(digest [sha256.Size]byte, encoded []byte) *resource {
 	r.removed += putSenderAttributes(spans.Resource().Attributes(), encoded)
 	scope := spans.ScopeSpans().AppendEmpty()
 	scope.Scope().SetName(metadata.ScopeName)
-	added := &resource{digest: digest, spans: scope.Spans()}
+	added := &resource{digest: digest, attributes: spans.Resource().Attributes(), spans: scope.Spans()}
 	r.byDigest[digest] = added
 	return added
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
@@ -31,7 +33,6 @@ type seriesRecorder struct {
 	keeper     *keeper.Keeper
 	now        func() time.Time
 	rules      *annotate.Rules
-	unapplied  *annotate.Unapplied
 	identities *identity.Cache[seriesIdentity]
 	workers    sync.Pool // of *seriesWorker
 	// exemplars means that spans are sent for exemplars to refer to.
@@ -64,7 +65,7 @@ type seriesWorker struct {
 	*seriesRecorder
 	analyzer  *latency.Analyzer
 	annotator *annotate.Annotator
-	spans     annotatedSpans
+	spans     *latencyWriter
 	builder   contribution.Builder
 	keys      streamKeys
 	fresh     []bool
@@ -81,20 +82,19 @@ type seriesWorker struct {
 	large    resource
 }
 
-func newSeriesRecorder(config seriesSettings, k *keeper.Keeper, rules *annotate.Rules, now func() time.Time) *seriesRecorder {
+func newSeriesRecorder(config seriesSettings, k *keeper.Keeper, rules *annotate.Rules, logger *zap.Logger, now func() time.Time) *seriesRecorder {
 	r := &seriesRecorder{config: config, keeper: k, now: now, rules: rules}
 	options := config.latency.Options()
-	withoutPercentiles := options
-	withoutPercentiles.NoPercentiles = !config.latency.ReadsPercentiles()
+	options.NoPercentiles = !config.latency.ReadsPercentiles()
 	r.workers.New = func() any {
 		w := &seriesWorker{
 			seriesRecorder: r,
-			analyzer:       latency.NewAnalyzer(withoutPercentiles),
+			analyzer:       latency.NewAnalyzer(options),
 			annotator:      annotate.NewAnnotator(config.latency),
 			builder:        contribution.NewBuilder(len(config.dimensions), config.objectives),
 			keys:           streamKeys{set: k.Recognised()},
 		}
-		w.spans = annotatedSpans{analyzer: latency.NewAnalyzer(options), annotator: w.annotator, rules: rules}
+		w.spans = newLatencyWriter(config.latency, rules, logger)
 		w.judged.Attributes = w.attributes
 		return w
 	}
@@ -119,9 +119,6 @@ func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finishe
 	}
 	w.stream, w.digested = assembly.Finished{}, nil
 	r.keeper.Count(ctx, &w.tally)
-	if r.unapplied != nil {
-		r.unapplied.Inspect()
-	}
 	return w.removed.total
 }
 
@@ -218,7 +215,7 @@ func (w *seriesWorker) digest(encoded []byte) *resource {
 
 // recordSpan adds a stream by way of its span.
 func (w *seriesWorker) recordSpan() {
-	traces, _ := w.spans.traces(w.stream)
+	traces, _ := toTraces([]assembly.Finished{w.stream}, w.spans)
 	options := spanreader.Options{Dimensions: w.config.dimensions, Objectives: w.config.objectives}
 	tally := spanreader.Read(traces, &options, w.now, func(r *series.Request) series.Recorded {
 		if !w.exemplars {
@@ -231,8 +228,15 @@ func (w *seriesWorker) recordSpan() {
 
 // attributes returns those of the current stream's annotated span, and of its resource.
 func (w *seriesWorker) attributes() (pcommon.Map, pcommon.Map) {
-	span, resource, _ := w.spans.annotated(w.stream)
+	span, resource, _ := w.annotated(w.stream)
 	return span.Attributes(), resource
+}
+
+// annotated returns the annotated span of a stream, and its resource.
+func (w *seriesWorker) annotated(stream assembly.Finished) (span ptrace.Span, resource pcommon.Map, removed int) {
+	traces, removed := toTraces([]assembly.Finished{stream}, w.spans)
+	spans := traces.ResourceSpans().At(0)
+	return spans.ScopeSpans().At(0).Spans().At(0), spans.Resource().Attributes(), removed
 }
 
 // removedAttributes counts attributes that senders must not set, those of each resource once.

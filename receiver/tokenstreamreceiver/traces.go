@@ -6,7 +6,6 @@ package tokenstreamreceiver
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -17,23 +16,29 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// toTraces converts each stream to a span. Streams with equal resources share one
-// ResourceSpans. removed is the number of attributes that senders must not set.
-func toTraces(finished []assembly.Finished) (traces ptrace.Traces, removed int) {
+// spanWriter writes the timings of a finished stream into its span, which has everything else.
+type spanWriter interface {
+	write(span ptrace.Span, resource pcommon.Map, stream *assembly.Finished)
+}
+
+// toTraces converts each stream to a span. Streams with equal resources share one ResourceSpans.
+// removed is the number of attributes that senders must not set.
+func toTraces(finished []assembly.Finished, timings spanWriter) (traces ptrace.Traces, removed int) {
 	resources := newResources()
-	var timeline []byte
-	for _, stream := range finished {
+	for i := range finished {
+		stream := &finished[i]
 		resource := resources.of(stream.Resource)
 		span := resource.spans.AppendEmpty()
 		resources.removed += fillSenderAttributes(span, stream)
-		timeline = fillSpan(span, stream, resource, timeline[:0])
+		fillSpan(span, stream, resource)
+		timings.write(span, resource.attributes, stream)
 	}
 	return resources.traces, resources.removed
 }
 
 // fillSenderAttributes writes the attributes that the sender set into an empty span, and
 // returns the number of those that it must not set.
-func fillSenderAttributes(span ptrace.Span, stream assembly.Finished) (removed int) {
+func fillSenderAttributes(span ptrace.Span, stream *assembly.Finished) (removed int) {
 	attributes := span.Attributes()
 	attributes.EnsureCapacity(names.SpanAttributeCapacity)
 	removed = putSenderAttributes(attributes, stream.Attributes)
@@ -43,36 +48,15 @@ func fillSenderAttributes(span ptrace.Span, stream assembly.Finished) (removed i
 	return removed
 }
 
-// fillSpan writes the rest of a stream into a span. It returns scratch, which may have grown, for
-// the next call.
-func fillSpan(span ptrace.Span, stream assembly.Finished, resource *resource, scratch []byte) []byte {
+// fillSpan writes the rest of a span that does not depend on the timings.
+func fillSpan(span ptrace.Span, stream *assembly.Finished, resource *resource) {
 	attributes := span.Attributes()
 	setIDs(span, stream.Stream, resource)
 	span.SetStartTimestamp(pcommon.Timestamp(stream.Start.UnixNano))
 	span.SetEndTimestamp(pcommon.Timestamp(stream.EndUnixNano()))
 	span.SetName(spanName(attributes))
-	setVantage(span, stream.Start.Vantage)
+	setKind(span, vantageOf(stream.Start.Vantage))
 	setEnd(span, stream.End)
-
-	line := stream.Chunks.Timeline()
-	scratch = line.AppendBinary(scratch, stream.Start.UnixNano)
-	attributes.PutEmptyBytes(names.Timeline).FromRaw(scratch)
-	if stream.Start.Implied {
-		attributes.PutBool(names.StartUnseen, true)
-	} else if stream.Scheduled != 0 {
-		queued := time.Duration(stream.Scheduled - stream.Start.UnixNano)
-		attributes.PutDouble(names.QueueDuration, queued.Seconds())
-	}
-	if stream.Cut {
-		attributes.PutStr(names.Cut, names.CutCollector)
-	}
-	if stream.Chunks.Frames {
-		attributes.PutBool(names.Frames, true)
-	}
-	if dropped := stream.Dropped(); dropped > 0 {
-		attributes.PutInt(names.ChunksDropped, int64(dropped))
-	}
-	return scratch
 }
 
 func spanName(attributes pcommon.Map) string {
@@ -94,9 +78,7 @@ func attributeText(attributes pcommon.Map, key string) string {
 	return ""
 }
 
-func setVantage(span ptrace.Span, v vantage.Vantage) {
-	v = vantageOf(v)
-	span.Attributes().PutStr(names.Vantage, v.String())
+func setKind(span ptrace.Span, v vantage.Vantage) {
 	span.SetKind(ptrace.SpanKindServer)
 	if v == vantage.Client || v == vantage.Gateway {
 		span.SetKind(ptrace.SpanKindClient)
@@ -117,8 +99,6 @@ func outcomeOf(end *assembly.End) string {
 }
 
 func setEnd(span ptrace.Span, end *assembly.End) {
-	attributes := span.Attributes()
-	attributes.PutStr(names.Outcome, outcomeOf(end))
 	if end == nil {
 		return
 	}
@@ -126,6 +106,7 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 		span.Status().SetCode(ptrace.StatusCodeError)
 		span.Status().SetMessage(end.Error)
 	}
+	attributes := span.Attributes()
 	for _, count := range [...]struct {
 		key    string
 		tokens optional.Value[int64]
