@@ -34,34 +34,80 @@ func (do action) repeat(c *collectorProcess, times int) error {
 	return errors.Join(failures...)
 }
 
-// post sends each connection's body over HTTP, with new IDs each time.
-func post(target, contentType string, bodies [connections][]byte) action {
-	all := numbered(bodies)
+// bodySequence holds the bodies that each connection sends in turn.
+type bodySequence [connections][][]byte
+
+// inTurn returns an action that sends the bodies of each connection in turn, with new IDs
+// in each turn. Equal bodies of two connections get different IDs.
+func (bodies bodySequence) inTurn(send func(c *collectorProcess, connection int, body []byte) error) action {
+	var numbered [connections][]*numberedBody
+	for connection := range bodies {
+		for _, body := range bodies[connection] {
+			numbered[connection] = append(numbered[connection], newNumberedBody(body, connection*10_000_000))
+		}
+	}
+	var next [connections]int
 	return func(c *collectorProcess, connection int) error {
-		return postBody(c, target, contentType, all[connection].next())
+		body := numbered[connection][next[connection]%len(numbered[connection])]
+		next[connection]++
+		return send(c, connection, body.next())
 	}
 }
 
-func postBody(c *collectorProcess, target, contentType string, body []byte) error {
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+c.http+target, bytes.NewReader(body))
-	if err != nil {
-		return err
+// same returns the same body for all connections.
+func same(body []byte) (bodies bodySequence) {
+	for i := range bodies {
+		bodies[i] = [][]byte{body}
 	}
-	request.Header.Set("Content-Type", contentType)
-	response, err := c.client.Do(request)
-	if err != nil {
-		return err
-	}
-	_, err = readResponse(response)
-	return err
+	return bodies
 }
 
-// call sends each connection's body to a gRPC method, with new IDs each time.
-func call(method string, bodies [connections][]byte) action {
-	all := numbered(bodies)
-	return func(c *collectorProcess, connection int) error {
+// post sends a body over HTTP.
+func post(target, contentType string) func(c *collectorProcess, connection int, body []byte) error {
+	return func(c *collectorProcess, _ int, body []byte) error {
+		request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+c.http+target, bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Content-Type", contentType)
+		response, err := c.client.Do(request)
+		if err != nil {
+			return err
+		}
+		_, err = readResponse(response)
+		return err
+	}
+}
+
+// call sends a body to a gRPC method.
+func call(method string) func(c *collectorProcess, connection int, body []byte) error {
+	return func(c *collectorProcess, connection int, body []byte) error {
 		var response []byte
-		return c.calls[connection].Invoke(context.Background(), method, all[connection].next(), &response, grpc.ForceCodecV2(rawCodec{}))
+		return c.calls[connection].Invoke(context.Background(), method, body, &response, grpc.ForceCodecV2(rawCodec{}))
+	}
+}
+
+// overOneCall returns an action that sends a number of bodies in turn over one call of a
+// client-streaming gRPC method, and waits for the response.
+func (bodies bodySequence) overOneCall(method string, messages int) action {
+	var streams [connections]grpc.ClientStream
+	next := bodies.inTurn(func(_ *collectorProcess, connection int, body []byte) error {
+		// gRPC may still read the message when the next turn changes the IDs.
+		return streams[connection].SendMsg(bytes.Clone(body))
+	})
+	return func(c *collectorProcess, connection int) error {
+		stream, err := c.calls[connection].NewStream(context.Background(), &grpc.StreamDesc{ClientStreams: true}, method, grpc.ForceCodecV2(rawCodec{}))
+		if err != nil {
+			return err
+		}
+		streams[connection] = stream
+		for range messages {
+			if err := next(c, connection); err != nil {
+				break // the response has the reason
+			}
+		}
+		var response []byte
+		return errors.Join(stream.CloseSend(), stream.RecvMsg(&response))
 	}
 }
 
@@ -71,14 +117,6 @@ func scrape(accept string) action {
 		_, err := c.metrics(c.scrape, accept)
 		return err
 	}
-}
-
-// same returns the same body for all connections.
-func same(body []byte) (bodies [connections][]byte) {
-	for i := range bodies {
-		bodies[i] = body
-	}
-	return bodies
 }
 
 // rawCodec is a gRPC codec for messages that are already encoded.

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,35 +18,35 @@ func TestMedian_OddAndEven(t *testing.T) {
 	require.Equal(t, 2.5, median([]float64{3, 9, 1, 2}))
 }
 
-func TestComparison_RatioPerRound(t *testing.T) {
-	measured := map[string][]measurement{
-		"tokens": {{nanos: 10}, {nanos: 40}},
-		"nop":    {{nanos: 4}, {nanos: 20}},
-		"peer":   {{nanos: 16}, {nanos: 45}},
-		"empty":  {{nanos: 4}, {nanos: 5}},
+func TestRatio_EachRound(t *testing.T) {
+	measured := results{
+		{tokens10, wire}: {{nanos: 10}, {nanos: 40}},
+		{tokens10, nop}:  {{nanos: 40}, {nanos: 20}},
 	}
-	require.Equal(t, []float64{1.6, 1.125}, comparison{paths: []string{"peer", "tokens"}, ratio: quotient}.ratios(measured))
-	require.Equal(t, []float64{0.5, 0.5}, comparison{paths: []string{"tokens", "nop", "peer", "empty"}, ratio: quotientMinusNop}.ratios(measured))
-	require.Nil(t, comparison{paths: []string{"tokens", "left out"}, ratio: quotient}.ratios(measured))
-	require.Nil(t, comparison{paths: []string{"left out", "tokens"}, ratio: quotient}.ratios(measured))
+	r := ratio{tokens10, wire, nop}
+	require.Equal(t, []float64{4, 0.5}, r.each(measured))
+	require.Equal(t, "10 tokens: `otlp` → `nop` / metrics from the wire", r.String())
 }
 
-func TestGoal_Verdict(t *testing.T) {
+func TestCheckRatios_FailsUnderTwoThirdsOfBefore(t *testing.T) {
+	group := []*path{{key: key{tokens10, wire}}, {key: key{tokens10, nop}}}
+	file := filepath.Join(t.TempDir(), "measured.json")
+	require.NoError(t, writeRatios(file, [][]*path{group}, results{{tokens10, wire}: {{nanos: 10}}, {tokens10, nop}: {{nanos: 60}}}))
 	for name, test := range map[string]struct {
-		goal    goal
-		value   float64
-		text    string
-		verdict string
+		nop     float64
+		failure string
 	}{
-		"no goal":  {goal{}, 7, "", ""},
-		"equal":    {goal{atLeast: 25}, 25, "at least 25", "yes"},
-		"too low":  {goal{atLeast: 25}, 24.9, "at least 25", "no"},
-		"below":    {goal{atMost: 1.5}, 1.5, "at most 1.5", "yes"},
-		"too high": {goal{atMost: 1.5}, 1.51, "at most 1.5", "no"},
+		"at the limit":    {40, ""},
+		"under the limit": {39, "now 3.90, 3.90, 3.90, 3.90 (measured 4 times), before 6.00, limit 4.00"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, test.text, test.goal.String())
-			require.Equal(t, test.verdict, test.goal.verdict(test.value))
+			measured := results{{tokens10, wire}: {{nanos: 10}}, {tokens10, nop}: {{nanos: test.nop}}}
+			err := checkRatios(file, [][]*path{group}, measured, func([]*path) (results, error) { return measured, nil })
+			if test.failure == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, test.failure)
+			}
 		})
 	}
 }
@@ -65,7 +66,8 @@ func TestSum_IgnoresOtherMetrics(t *testing.T) {
 }
 
 func TestNumberedBody_EachRequestHasItsOwnIDs(t *testing.T) {
-	first := newNumberedBody(tokenStreams(planOf("a", 2, 1, models)))
+	l := fixed("", 2, 1)
+	first := newNumberedBody(tokenStreams(l.streams("a", 0), 0, 1), 0)
 	for _, number := range []string{"00000000", "00000001"} {
 		var request tokenpulsev1.ExportTokenStreamsRequest
 		require.NoError(t, proto.Unmarshal(first.next(), &request))
@@ -75,7 +77,23 @@ func TestNumberedBody_EachRequestHasItsOwnIDs(t *testing.T) {
 		}
 		require.Equal(t, []string{"a-" + number + "-0000", "a-" + number + "-0001"}, ids)
 	}
-	both := numbered(same([]byte("id " + idMark)))
-	require.Equal(t, "id 00000000", string(both[0].next()))
-	require.Equal(t, "id 10000000", string(both[1].next()))
+}
+
+func TestBodiesInTurn_ConnectionsAndTurnsHaveTheirOwnIDs(t *testing.T) {
+	var sent []string
+	do := same([]byte("id " + idMark)).inTurn(func(_ *collectorProcess, _ int, body []byte) error {
+		sent = append(sent, string(body))
+		return nil
+	})
+	for _, connection := range []int{0, 1, 0} {
+		require.NoError(t, do(nil, connection))
+	}
+	require.Equal(t, []string{"id 00000000", "id 10000000", "id 00000001"}, sent)
+}
+
+// The published means of the trace are 211 and 28 tokens, the medians 129 and 13.
+func TestMixes_KeepTheMeansOfTheTrace(t *testing.T) {
+	require.Len(t, conversationLengths, 50)
+	require.InDelta(t, 211, float64(mix("", conversationLengths, 2).tokens())/100, 0.5)
+	require.InDelta(t, 28, float64(mix("", codeLengths, 10).tokens())/500, 0.5)
 }

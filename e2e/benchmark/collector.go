@@ -27,7 +27,7 @@ const connections = 2
 // collectorProcess is a running Collector and the driver's connections to it.
 type collectorProcess struct {
 	// Addresses of the receivers, of its own metrics, and of the published metrics.
-	http, grpc, telemetry, scrape string
+	http, grpc, telemetry, scrape, pprof string
 
 	command *exec.Cmd
 	exited  chan struct{}
@@ -37,24 +37,24 @@ type collectorProcess struct {
 	calls   [connections]*grpc.ClientConn
 }
 
-// start runs a Collector until stop. It replaces $http, $grpc, $telemetry_port and $scrape
-// in the config by free addresses. Another process may take an address before the
-// Collector listens, so start tries again with other addresses.
-func start(binary, config string) (c *collectorProcess, err error) {
+// start runs a program until stop. It replaces $http, $grpc, $telemetry_port, $scrape and
+// $pprof in the arguments by free addresses. Another process may take an address before
+// the program listens, so start tries again with other addresses.
+func start(arguments []string) (c *collectorProcess, err error) {
 	for range 5 {
-		if c, err = startOnce(binary, config); err == nil {
+		if c, err = startOnce(arguments); err == nil {
 			return c, nil
 		}
 	}
 	return nil, err
 }
 
-func startOnce(binary, config string) (*collectorProcess, error) {
+func startOnce(arguments []string) (*collectorProcess, error) {
 	c := &collectorProcess{
 		exited: make(chan struct{}),
 		client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}},
 	}
-	for _, address := range []*string{&c.http, &c.grpc, &c.telemetry, &c.scrape} {
+	for _, address := range []*string{&c.http, &c.grpc, &c.telemetry, &c.scrape, &c.pprof} {
 		var err error
 		if *address, err = freeAddress(); err != nil {
 			return nil, err
@@ -64,8 +64,11 @@ func startOnce(binary, config string) (*collectorProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	config = strings.NewReplacer("$http", c.http, "$grpc", c.grpc, "$scrape", c.scrape, "$telemetry_port", telemetryPort).Replace(config)
-	c.command = exec.Command(binary, "--config", "yaml:"+config)
+	addresses := strings.NewReplacer("$http", c.http, "$grpc", c.grpc, "$scrape", c.scrape, "$telemetry_port", telemetryPort, "$pprof", c.pprof)
+	c.command = exec.Command(arguments[0]) //nolint:gosec // the driver starts what it is told to
+	for _, argument := range arguments[1:] {
+		c.command.Args = append(c.command.Args, addresses.Replace(argument))
+	}
 	c.command.Stdout, c.command.Stderr = &c.log, &c.log
 	if err := c.command.Start(); err != nil {
 		return nil, err
@@ -83,6 +86,9 @@ func startOnce(binary, config string) (*collectorProcess, error) {
 
 func (c *collectorProcess) connect() (err error) {
 	for _, address := range []string{c.http, c.grpc, c.telemetry} {
+		if _, port, _ := strings.Cut(address, ":"); !strings.Contains(strings.Join(c.command.Args, " "), port) {
+			continue // this program does not listen there
+		}
 		if err := c.waitFor(address); err != nil {
 			return err
 		}
@@ -123,7 +129,7 @@ func (c *collectorProcess) cpuTime() (time.Duration, error) {
 }
 
 // peakMemory returns the peak resident memory in bytes.
-func (c *collectorProcess) peakMemory() (int, error) {
+func (c *collectorProcess) peakMemory() (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.command.Process.Pid))
 	if err != nil {
 		return 0, err
@@ -134,7 +140,7 @@ func (c *collectorProcess) peakMemory() (int, error) {
 		return 0, errors.New("/proc has no VmHWM, the peak memory; run the benchmark on Linux")
 	}
 	kilobytes, err := strconv.Atoi(fields[0])
-	return kilobytes << 10, err
+	return float64(kilobytes) * 1024, err
 }
 
 func (c *collectorProcess) waitFor(address string) error {

@@ -6,9 +6,11 @@ package main
 import (
 	"debug/buildinfo"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	pathpkg "path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,15 +20,14 @@ import (
 	"github.com/shirou/gopsutil/v4/cpu"
 )
 
+// publishedSeries is how many series the cost of publishing is measured with.
+const publishedSeries = 10_000
+
 //go:embed performance.md.tmpl
 var documentTemplate string
 
-// document writes the results, the machine and the builds to the file of -document.
-func document(o options, results string) error {
-	parsed, err := template.New("performance").Parse(documentTemplate)
-	if err != nil {
-		return err
-	}
+// document takes the remaining measurements, and writes the page, its plot and the ratios.
+func document(o options, groups [][]*path, measured results) error {
 	processors, err := cpu.Info()
 	if err != nil {
 		return err
@@ -35,25 +36,61 @@ func document(o options, results string) error {
 	if err != nil {
 		return err
 	}
+	responses, err := responseTable(o)
+	if err != nil {
+		return err
+	}
+	cores, err := coresTable(o.rounds, o.cpu)
+	if err != nil {
+		return err
+	}
+	allocated, err := allocationTable(o)
+	if err != nil {
+		return err
+	}
+	idle, err := idleCores(o, fixed("", 1, 10), everySecond)
+	if err != nil {
+		return err
+	}
+	publishing, err := idleCores(o, fixed("", 50, 10).ofSeries(publishedSeries), "max_series: 20000, "+everySecond)
+	if err != nil {
+		return err
+	}
+	page, err := template.New("performance").Funcs(template.FuncMap{
+		"micros": measured.micros,
+		"ratio":  measured.ratio,
+		"share": func(load, part, whole string) string {
+			return number(100 * measured.cost(load, part) / measured.cost(load, whole))
+		},
+		"beyond": func() string {
+			cost := func(kind string) float64 { return measured.cost(foreignSpans, kind) }
+			return number((cost(foreign) - cost(nop)) / (cost(spanmetrics) - cost(peerNop)))
+		},
+	}).Parse(documentTemplate)
+	if err != nil {
+		return err
+	}
+	plot, err := measured.plot()
+	if err != nil {
+		return err
+	}
 	var text strings.Builder
-	if err := parsed.Execute(&text, map[string]any{
-		"results":     results,
-		"date":        time.Now().UTC().Format(time.DateOnly),
-		"processor":   processors[0].ModelName,
-		"cores":       runtime.NumCPU(),
-		"builds":      builds,
-		"rounds":      o.rounds,
-		"turns":       turns,
-		"cpu":         o.cpu,
-		"connections": connections,
-		"streams":     streamsPerRequest,
-		"tokens":      tokensPerStream,
-		"spans":       spansPerRequest,
-		"scraped":     scrapedHistograms,
+	if err := page.Execute(&text, map[string]any{
+		"wire": wire, "everySpan": everySpan, "nop": nop, "spanmetrics": spanmetrics, "floor": floor,
+		"tokens10": tokens10, "tokens500": tokens500, "tokens10000": tokens10000, "conversation": conversation,
+		"costs": measured.costTable(), "growth": measured.growthTable(), "needed": measured.coresNeededTable(), "ratios": measured.ratioTable(),
+		"variations": measured.variationTable(), "foreign": measured.foreignTable(), "scrapes": measured.scrapeTable(),
+		"details": measured.detailTable(groups), "sizes": wireTable(), "responses": responses, "twoCores": cores, "allocations": allocated, "idle": number(100 * idle), "publishing": number((publishing - idle) * 1e6 / publishedSeries),
+		"date": time.Now().UTC().Format(time.DateOnly), "processor": processors[0].ModelName, "cores": runtime.NumCPU(), "builds": builds,
+		"rounds": o.rounds, "turns": turns, "cpu": o.cpu, "connections": connections, "spans": spansPerRequest, "scraped": scrapedHistograms,
 	}); err != nil {
 		return err
 	}
-	return os.WriteFile(o.document, []byte(text.String()), 0o600)
+	return errors.Join(
+		os.WriteFile(filepath.Join(o.document, "performance.md"), []byte(text.String()), 0o600),
+		os.WriteFile(filepath.Join(o.document, "performance.svg"), []byte(plot), 0o600),
+		writeRatios(o.measured, groups, measured),
+	)
 }
 
 // measuredModules are the modules whose versions the document lists.
@@ -66,9 +103,6 @@ var measuredModules = []string{
 // buildsOf returns the Go version and the measured modules of each binary.
 func buildsOf(binaries ...string) (builds []string, err error) {
 	for _, binary := range binaries {
-		if binary == "" {
-			continue
-		}
 		info, err := buildinfo.ReadFile(binary)
 		if err != nil {
 			return nil, err

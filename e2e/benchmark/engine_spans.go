@@ -15,6 +15,24 @@ import (
 // spansPerRequest is the default batch size of the OpenTelemetry SDKs.
 const spansPerRequest = 512
 
+// foreignPaths returns the paths of spans without token events.
+func foreignPaths(o options) []*path {
+	body := same(engineSpans(0, len(models)))
+	through := func(kind, config string, checks ...check) *path {
+		return &path{
+			key: key{foreignSpans, kind}, arguments: collectorWith(o.binary(kind), config), units: spansPerRequest,
+			newAction: func() action { return body.inTurn(call(otlpMethod)) }, checks: append(checks, accepted(spansPerRequest)),
+		}
+	}
+	return []*path{
+		through(foreign, foreignConfig,
+			scraped("tokenpulse_requests_total", spansPerRequest), scraped("tokenpulse_time_to_first_token_seconds_count", spansPerRequest)),
+		through(nop, nopConfig),
+		through(spanmetrics, spanmetricsConfig(countEvents), scraped("traces_span_metrics_calls_total", spansPerRequest)),
+		through(peerNop, nopConfig),
+	}
+}
+
 // engineSpans encodes spans without token events, as an engine sends them: with about 20
 // attributes of the conventions and of vLLM. The spans cycle through the models.
 func engineSpans(first, modelCount int) []byte {

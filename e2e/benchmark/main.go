@@ -3,16 +3,16 @@
 
 // Command benchmark measures the CPU time of a whole Collector process.
 //
-// It sends the same token streams and the same spans along several paths: to the
-// token_stream receiver, to the otlp receiver with the nop exporter, and, with a second
-// build, to spanmetrics. docs/performance.md is its output and describes the method.
+// It sends the same token streams along several paths: to the token_stream receiver, to
+// the otlp receiver with the nop exporter, and, with a second build, to spanmetrics.
+// docs/performance.md is its output and describes the method.
 package main
 
 import (
 	"fmt"
 	"maps"
 	"os"
-	"strings"
+	"time"
 )
 
 func main() {
@@ -27,45 +27,33 @@ func main() {
 }
 
 func run(o options) error {
-	groups := [][]*path{tokenPaths(o.collector, o.peers)}
-	if o.peers != "" {
-		groups = append(groups, loadPaths(o.collector), spanPaths(o.collector, o.peers), scrapePaths(o.collector, o.peers))
+	if o.floor != "" {
+		return serveFloor(o.floor)
 	}
-	measured := map[string][]measurement{}
+	begin, groups, measured := time.Now(), groups(o), results{}
 	for _, group := range groups {
+		fmt.Printf("%s ... %s: %d paths\n", since(begin), group[0].load, len(group))
 		results, err := measure(group, o.rounds, o.cpu)
 		if err != nil {
 			return err
 		}
 		maps.Copy(measured, results)
 	}
-	tables := []string{ratioTable(measured), wireTable()}
-	if o.peers != "" {
-		for _, measure := range []func(collector string) (string, error){openTable, pauseTable} {
-			responses, err := measure(o.collector)
-			if err != nil {
-				return err
-			}
-			tables = append(tables, responses)
-		}
-		cores, err := coresTable(o.rounds, o.cpu)
-		if err != nil {
-			return err
-		}
-		tables = append(tables, cores)
-	}
+	fmt.Print(measured.detailTable(groups))
 	for _, group := range groups {
-		tables = append(tables, costTable(group, measured))
-	}
-	results := strings.Join(tables, "\n")
-	fmt.Print(results)
-	if o.document != "" {
-		if err := document(o, results); err != nil {
-			return err
+		for _, r := range ratiosOf(group) {
+			fmt.Printf("%s: %s (%s)\n", r, measured.ratio(r.load, r.kind, r.than), spread(r.each(measured)))
 		}
 	}
-	if ratio := median(againstNop.ratios(measured)); ratio < o.minRatio {
-		return fmt.Errorf("%s: the ratio is %.1f, expected at least %g", againstNop.name, ratio, o.minRatio)
+	defer func() { fmt.Println("measured for", since(begin)) }()
+	switch {
+	case o.check:
+		return checkRatios(o.measured, groups, measured, func(group []*path) (results, error) { return measure(group, o.rounds, o.cpu) })
+	case o.document != "":
+		return document(o, groups, measured)
+	default:
+		return nil
 	}
-	return nil
 }
+
+func since(begin time.Time) time.Duration { return time.Since(begin).Round(time.Second) }

@@ -17,8 +17,8 @@ const (
 
 // measure measures all paths of a group in a number of rounds. The paths take turns, so
 // that a noisy machine affects all of them.
-func measure(group []*path, rounds int, cpu time.Duration) (map[string][]measurement, error) {
-	measured := map[string][]measurement{}
+func measure(group []*path, rounds int, cpu time.Duration) (results, error) {
+	measured := results{}
 	for round := range rounds {
 		if err := measureRound(group, cpu, measured); err != nil {
 			return nil, fmt.Errorf("round %d: %w", round+1, err)
@@ -30,7 +30,7 @@ func measure(group []*path, rounds int, cpu time.Duration) (map[string][]measure
 // measureRound starts a Collector per path, so that no round inherits a heap and the
 // peak memory belongs to one path. Idle Collectors use no CPU. A warm-up lets
 // connections and the heap settle.
-func measureRound(group []*path, cpu time.Duration, measured map[string][]measurement) error {
+func measureRound(group []*path, cpu time.Duration, measured results) error {
 	var running []*pathRun
 	defer func() {
 		for _, r := range running {
@@ -38,29 +38,29 @@ func measureRound(group []*path, cpu time.Duration, measured map[string][]measur
 		}
 	}()
 	for _, p := range group {
-		c, err := start(p.binary, p.config)
+		c, err := start(p.arguments)
 		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+			return fmt.Errorf("%s: %w", p.key, err)
 		}
-		r := &pathRun{collectorProcess: c, path: p}
+		r := &pathRun{collectorProcess: c, path: p, do: p.newAction()}
 		running = append(running, r)
 		if err := r.warmUp(cpu / turns); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+			return fmt.Errorf("%s: %w", p.key, err)
 		}
 	}
 	for range turns {
 		for _, r := range running {
 			if err := r.measure(cpu / turns); err != nil {
-				return fmt.Errorf("%s: %w", r.path.name, err)
+				return fmt.Errorf("%s: %w", r.path.key, err)
 			}
 		}
 	}
 	for _, r := range running {
 		result, err := r.finish()
 		if err != nil {
-			return fmt.Errorf("%s: %w", r.path.name, err)
+			return fmt.Errorf("%s: %w", r.path.key, err)
 		}
-		measured[r.path.name] = append(measured[r.path.name], result)
+		measured[r.path.key] = append(measured[r.path.key], result)
 	}
 	return nil
 }
@@ -69,6 +69,7 @@ func measureRound(group []*path, cpu time.Duration, measured map[string][]measur
 type pathRun struct {
 	*collectorProcess
 	path *path
+	do   action
 
 	unmeasured int // actions
 	actions    int
@@ -81,6 +82,10 @@ func (r *pathRun) warmUp(cpu time.Duration) error {
 			return err
 		}
 	}
+	if err := r.do.repeat(r.collectorProcess, r.path.warm); err != nil {
+		return err
+	}
+	r.unmeasured = r.path.warm
 	err := r.measure(cpu)
 	r.unmeasured, r.actions, r.used = r.unmeasured+r.actions, 0, 0
 	return err
@@ -106,7 +111,7 @@ func (r *pathRun) measure(cpu time.Duration) error {
 // repeatUntil repeats the action until the CPU time reaches a value, and returns it.
 func (r *pathRun) repeatUntil(actions *int, until time.Duration) (now time.Duration, err error) {
 	for now < until && err == nil {
-		if err = r.path.do.repeat(r.collectorProcess, actionsPerRead); err != nil {
+		if err = r.do.repeat(r.collectorProcess, actionsPerRead); err != nil {
 			return 0, err
 		}
 		*actions += actionsPerRead
@@ -121,7 +126,7 @@ func (r *pathRun) finish() (result measurement, err error) {
 			return result, err
 		}
 	}
-	result.nanos = float64(r.used.Nanoseconds()) / float64(r.actions*r.path.units)
+	result.nanos = float64(r.used.Nanoseconds()) / (float64(r.actions) * r.path.units)
 	result.memory, err = r.peakMemory()
 	return result, err
 }

@@ -25,16 +25,20 @@ const (
 
 // metrics returns the metrics that an address of the Collector publishes.
 func (c *collectorProcess) metrics(address, accept string) ([]byte, error) {
-	response, err := c.openMetrics(address, accept)
+	return c.get(address, "/metrics", accept)
+}
+
+func (c *collectorProcess) get(address, target, accept string) ([]byte, error) {
+	response, err := c.open(address, target, accept)
 	if err != nil {
 		return nil, err
 	}
 	return readResponse(response)
 }
 
-// openMetrics requests metrics. The caller must read and close the body.
-func (c *collectorProcess) openMetrics(address, accept string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+// open sends a request. The caller must read and close the body.
+func (c *collectorProcess) open(address, target, accept string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+address+target, http.NoBody)
 	if err != nil {
 		return nil, err
 	}

@@ -6,30 +6,63 @@ package main
 import (
 	"flag"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
 type options struct {
 	collector, peers string
+	self             string // this program
 	rounds           int
 	cpu              time.Duration
-	minRatio         float64
+	only             string
+	check            bool
+	measured         string
 	document         string
+	floor            string
 }
 
 func parseOptions() (o options, err error) {
 	flag.StringVar(&o.collector, "collector", "dist/otelcol-tokenpulse", "`path` of the Collector with tokenpulse")
-	flag.StringVar(&o.peers, "peers", "", "`path` of a Collector with spanmetrics; without it, tokens are compared only with OTLP span events")
+	flag.StringVar(&o.peers, "peers", "", "`path` of a Collector with spanmetrics; without it, fewer loads and paths are measured")
 	flag.IntVar(&o.rounds, "rounds", 5, "number of rounds")
-	flag.DurationVar(&o.cpu, "cpu", time.Second, "minimum CPU time of each path in a round")
-	flag.Float64Var(&o.minRatio, "min-ratio", 0, "fail if OTLP span events → nop / tokenpulse, protobuf over HTTP, is below this ratio")
-	flag.StringVar(&o.document, "document", "", "`file` to write the results to, in addition to printing them")
+	flag.DurationVar(&o.cpu, "cpu", 750*time.Millisecond, "minimum CPU time of each path in a round")
+	flag.StringVar(&o.only, "only", "", "measure only loads with this `text` in their name")
+	flag.BoolVar(&o.check, "check", false, "fail if a ratio falls under two thirds of its value in the file of -measured")
+	flag.StringVar(&o.measured, "measured", "e2e/benchmark/measured.json", "`file` with the ratios of the last full run")
+	flag.StringVar(&o.document, "document", "", "`folder` to write performance.md and performance.svg to; also writes the file of -measured. Needs -peers")
+	flag.StringVar(&o.floor, "floor", "", "only receive HTTP requests on an `address`, and drop them")
 	flag.Parse()
 	switch {
 	case o.rounds < 1:
 		return o, fmt.Errorf("-rounds is %d; give at least 1", o.rounds)
 	case o.cpu < 250*time.Millisecond:
 		return o, fmt.Errorf("-cpu is %s; give at least 250ms, because the kernel counts in steps of 10ms", o.cpu)
+	case o.document != "" && (o.peers == "" || o.only != ""):
+		return o, fmt.Errorf("-document %s needs all paths; give -peers, and remove -only", o.document)
 	}
-	return o, nil
+	o.self, err = os.Executable()
+	return o, err
 }
+
+// binary returns the Collector for a kind of path.
+func (o options) binary(kind string) string {
+	if kind == spanmetrics || kind == peerNop {
+		return o.peers
+	}
+	return o.collector
+}
+
+// selects reports whether a path is measured. Without the peers, some loads are enough
+// to notice that tokenpulse became slower.
+func (o options) selects(k key) bool {
+	if o.peers == "" && (o.binary(k.kind) == "" || k.kind == floor || o.only == "" && !slices.Contains(shortLoads, k.load)) {
+		return false
+	}
+	return strings.Contains(k.load, o.only)
+}
+
+// shortLoads are measured without the peers.
+var shortLoads = []string{tokens10, tokens500, uniqueValues, inParts, foreignSpans}

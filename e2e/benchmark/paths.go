@@ -3,98 +3,149 @@
 
 package main
 
-// Names of the paths.
+import "slices"
+
+// Kinds of paths.
 const (
-	tokensHTTP        = "protobuf over HTTP → token_stream → token_latency → token_sli"
-	tokensRepeatable  = "the first path, without deduplication"
-	tokensGRPC        = "protobuf over gRPC → token_stream → token_latency → token_sli"
-	tokensNDJSON      = "NDJSON over HTTP → token_stream → token_latency → token_sli"
-	eventsHTTP        = "OTLP span events, protobuf over HTTP → otlp → nop"
-	eventsGRPC        = "OTLP span events, protobuf over gRPC → otlp → nop"
-	eventsJSON        = "OTLP span events, JSON over HTTP → otlp → nop"
-	eventsSpanmetrics = "OTLP span events, protobuf over HTTP → otlp → spanmetrics → prometheus"
-	spansSLI          = "OTLP over gRPC → otlp → token_latency → token_sli"
-	spansRepeatable   = "the first path, without deduplication, of spans"
-	spansNop          = "OTLP over gRPC → otlp → nop"
-	spansSpanmetrics  = "OTLP over gRPC → otlp → spanmetrics → prometheus"
-	spansPeerNop      = "OTLP over gRPC → otlp → nop, in the spanmetrics build"
-	scrapeSLI         = "token_sli: native and classic buckets, protobuf"
-	scrapeSLIText     = "token_sli: classic buckets, text"
-	scrapePeer        = "prometheus: native buckets, protobuf"
-	scrapePeerText    = "prometheus: classic buckets, text"
+	wire        = "metrics from the wire"
+	wireSpans   = "metrics from the wire, and spans of 1%"
+	wireSLOs    = "metrics from the wire, three SLOs"
+	wireSeries  = "metrics from the wire, `max_series` of 20,000"
+	wireGRPC    = "metrics from the wire, over gRPC"
+	wireStream  = "metrics from the wire, over gRPC `Stream`"
+	wireNDJSON  = "metrics from the wire, as NDJSON"
+	everySpan   = "a span per request"
+	nop         = "`otlp` → `nop`"
+	nopGRPC     = "`otlp` → `nop`, over gRPC"
+	spanmetrics = "`otlp` → `spanmetrics`"
+	floor       = "read and drop the bytes"
+
+	foreign = "`otlp` → `token_latency` → `token_sli`"
+	peerNop = "`otlp` → `nop`, in the build with `spanmetrics`"
+)
+
+// Names of the loads.
+const (
+	tokens10     = "10 tokens"
+	tokens100    = "100 tokens"
+	tokens500    = "500 tokens"
+	tokens10000  = "10,000 tokens"
+	code         = "code"
+	conversation = "conversation"
+	uniqueValues = "10 tokens, a unique attribute value each"
+	inParts      = "500 tokens in ten parts"
+	manySeries   = "500 tokens, 10,000 series"
+	alone        = "100 tokens, one stream per HTTP request"
+	foreignSpans = "spans of an engine"
 )
 
 const (
 	protobufType = "application/x-protobuf"
 	otlpMethod   = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+	tokensMethod = "/tokenpulse.v1.TokenStreamService/"
+
+	// messagesPerCall is how many requests one call of Stream carries: ten turns of streams
+	// in ten parts. Live senders keep a call open for longer.
+	messagesPerCall = 100
 )
 
-// tokenPaths returns the paths of tokens. The one through spanmetrics needs the peers
-// binary.
-func tokenPaths(collector, peers string) []*path {
-	var messages, lines [connections][]byte
-	for i, name := range [connections]string{"first", "second"} {
-		streams := plan(name, tokensPerStream)
-		messages[i], lines[i] = tokenStreams(streams), tokenEvents(streams)
-	}
-	events := spanEvents(plan("any", tokensPerStream))
-	protobufEvents, jsonEvents := same(must(events.MarshalProto())), same(must(events.MarshalJSON()))
+var (
+	everyKind = []string{wire, wireSpans, wireGRPC, wireNDJSON, everySpan, nop, nopGRPC, spanmetrics, floor}
+	mainKinds = []string{wire, wireSpans, everySpan, nop, spanmetrics, floor}
+)
 
-	toSLI := func(name, settings string, do action) *path {
-		return &path{
-			name: name, unit: "token", binary: collector, config: sliConfig("token_stream", "", settings), do: do, units: tokensPerRequest,
-			checks: []check{
-				accepted(streamsPerRequest),
-				scraped("tokenpulse_requests_total", streamsPerRequest),
-				scraped("tokenpulse_inter_token_latency_seconds_count", streamsPerRequest*(tokensPerStream-1)),
-			},
-		}
-	}
-	toNop := func(name string, do action) *path {
-		return &path{
-			name: name, unit: "token", binary: collector, config: nopConfig(), do: do, units: tokensPerRequest,
-			checks: []check{accepted(streamsPerRequest)},
-		}
-	}
-	paths := []*path{
-		toSLI(tokensHTTP, "", post("/v1/tokens", protobufType, messages)),
-		toSLI(tokensRepeatable, withoutDeduplication, post("/v1/tokens", protobufType, messages)),
-		toSLI(tokensGRPC, "", call("/tokenpulse.v1.TokenStreamService/Export", messages)),
-		toSLI(tokensNDJSON, "", post("/v1/tokens", "application/x-ndjson", lines)),
-		toNop(eventsHTTP, post("/v1/traces", protobufType, protobufEvents)),
-		toNop(eventsGRPC, call(otlpMethod, protobufEvents)),
-		toNop(eventsJSON, post("/v1/traces", "application/json", jsonEvents)),
-	}
-	if peers != "" {
-		paths = append(paths, &path{
-			name: eventsSpanmetrics, unit: "token", binary: peers, config: spanmetricsConfig(countEvents),
-			do: post("/v1/traces", protobufType, protobufEvents), units: tokensPerRequest,
-			checks: []check{
-				accepted(streamsPerRequest),
-				scraped("traces_span_metrics_calls_total", streamsPerRequest),
-				scraped("traces_span_metrics_events_total", tokensPerRequest),
-			},
-		})
-	}
-	return paths
+// loads are the streams that are sent, and the kinds of paths that each is sent along.
+// Requests with longer streams have fewer of them, as if senders collected for a while.
+var loads = []struct {
+	load
+	kinds []string
+}{
+	{fixed(tokens10, 500, 10), append([]string{wireSLOs}, everyKind...)},
+	{fixed(tokens100, 250, 100), everyKind},
+	{fixed(tokens500, 50, 500), everyKind},
+	{fixed(tokens10000, 2, 10_000), everyKind},
+	{mix(code, codeLengths, 10), mainKinds},
+	{mix(conversation, conversationLengths, 2), mainKinds},
+	{fixed(uniqueValues, 500, 10).withUniqueValues(), []string{wire, nop}},
+	{fixed(inParts, 50, 500).inParts(10), []string{wire, wireGRPC, wireStream, nop, nopGRPC}},
+	{fixed(manySeries, 50, 500).ofSeries(10_000), []string{wireSeries, nop}},
+	{fixed(alone, 1, 100), mainKinds},
 }
 
-// spanPaths returns the paths of spans without token events.
-func spanPaths(collector, peers string) []*path {
-	body := same(engineSpans(0, len(models)))
-	through := func(name, binary, config string, checks ...check) *path {
-		return &path{
-			name: name, unit: "span", binary: binary, config: config, do: call(otlpMethod, body), units: spansPerRequest,
-			checks: append(checks, accepted(spansPerRequest)),
+// kinds describes the paths of token streams.
+var kinds = map[string]struct {
+	config string
+	encode func(streams []stream, part, parts int) []byte
+	send   func(c *collectorProcess, connection int, body []byte) error
+}{
+	wire:        {wireConfig("", everySecond, ""), tokenStreams, postTokens},
+	wireSpans:   {wireConfig(spansOfOnePercent, everySecond, toNop), tokenStreams, postTokens},
+	wireSLOs:    {wireConfig(threeSLOs, everySecond, ""), tokenStreams, postTokens},
+	wireSeries:  {wireConfig("", "max_series: 20000", ""), tokenStreams, postTokens},
+	wireGRPC:    {wireConfig("", everySecond, ""), tokenStreams, call(tokensMethod + "Export")},
+	wireStream:  {wireConfig("", everySecond, ""), tokenStreams, nil},
+	wireNDJSON:  {wireConfig("", everySecond, ""), tokenEvents, post("/v1/tokens", "application/x-ndjson")},
+	everySpan:   {spanConfig("token_stream", ""), tokenStreams, postTokens},
+	nop:         {nopConfig, spanEvents, post("/v1/traces", protobufType)},
+	nopGRPC:     {nopConfig, spanEvents, call(otlpMethod)},
+	spanmetrics: {spanmetricsConfig(countEvents), spanEvents, post("/v1/traces", protobufType)},
+	floor:       {"", tokenStreams, postTokens},
+}
+
+var postTokens = post("/v1/tokens", protobufType)
+
+// groups returns the paths that take turns: one group per load.
+func groups(o options) (groups [][]*path) {
+	for _, l := range loads {
+		var group []*path
+		for _, kind := range l.kinds {
+			if o.selects(key{l.name, kind}) {
+				group = append(group, tokenPath(l.load, kind, o))
+			}
+		}
+		groups = append(groups, group)
+	}
+	for _, group := range [][]*path{foreignPaths(o), scrapePaths(o)} {
+		groups = append(groups, slices.DeleteFunc(group, func(p *path) bool { return !o.selects(p.key) }))
+	}
+	return slices.DeleteFunc(groups, func(group []*path) bool { return len(group) == 0 })
+}
+
+// tokenPath returns the path of a kind for a load of token streams.
+func tokenPath(l load, kind string, o options) *path {
+	k := kinds[kind]
+	if kind == nop || kind == nopGRPC || kind == spanmetrics {
+		l.parts, l.series = 1, len(models) // a span is sent whole, and nop has no series
+	}
+	streams := float64(len(l.lengths)) / float64(l.parts)
+	p := &path{key: key{l.name, kind}, arguments: collectorWith(o.binary(kind), k.config), units: streams}
+	bodies := l.bodies(k.encode)
+	p.warm = connections * len(bodies[0])
+	p.newAction = func() action { return bodies.inTurn(k.send) }
+	switch kind {
+	case floor:
+		p.arguments = []string{o.self, "-floor", "$http"}
+	case nop, nopGRPC:
+		p.checks = []check{accepted(streams)}
+	case spanmetrics:
+		p.checks = []check{
+			accepted(streams), scraped("traces_span_metrics_calls_total", streams), scraped("traces_span_metrics_events_total", float64(l.tokens())),
+		}
+	case wireStream:
+		p.newAction = func() action { return bodies.overOneCall(tokensMethod+"Stream", messagesPerCall) }
+		p.units *= messagesPerCall
+		p.checks = []check{events(messagesPerCall * len(l.lengths))}
+	case wireNDJSON:
+		p.checks = append(counted(l), events(l.tokens()+2*len(l.lengths)))
+	case everySpan:
+		p.checks = append(counted(l), accepted(streams), events(len(l.lengths)))
+	case wireSeries:
+		p.checks = []check{{metric: "otelcol_token_sli_requests", perAction: float64(len(l.lengths))}} // published too rarely
+	default:
+		p.checks = []check{events(len(l.lengths))}
+		if l.parts == 1 {
+			p.checks = append(p.checks, counted(l)...)
 		}
 	}
-	return []*path{
-		through(spansSLI, collector, sliConfig("otlp", "", ""),
-			scraped("tokenpulse_requests_total", spansPerRequest),
-			scraped("tokenpulse_time_to_first_token_seconds_count", spansPerRequest)),
-		through(spansRepeatable, collector, sliConfig("otlp", "", withoutDeduplication), scraped("tokenpulse_requests_total", spansPerRequest)),
-		through(spansNop, collector, nopConfig()),
-		through(spansSpanmetrics, peers, spanmetricsConfig(countEvents), scraped("traces_span_metrics_calls_total", spansPerRequest)),
-		through(spansPeerNop, peers, nopConfig()),
-	}
+	return p
 }

@@ -3,7 +3,14 @@
 
 package main
 
+import "strings"
+
 const protocols = `protocols: {http: {endpoint: "$http"}, grpc: {endpoint: "$grpc"}}`
+
+// collectorWith returns the arguments of a Collector with a config.
+func collectorWith(binary, config string) []string {
+	return []string{binary, "--config", "yaml:" + config}
+}
 
 // collectorConfig returns the config of a Collector. The metrics about itself are on, as
 // by default, and the checks read them.
@@ -17,18 +24,39 @@ service:
 `
 }
 
-// sliConfig is the pipeline of tokenpulse. The receiver's settings end with a comma, the
-// exporter's begin with one.
-func sliConfig(receiver, receiverSettings, exporterSettings string) string {
-	return collectorConfig(receiver+`: {`+receiverSettings+protocols+`}`, `
-processors: {token_latency: {}}
-exporters: {token_sli: {endpoint: "$scrape"`+exporterSettings+`}}`,
-		`traces: {receivers: [`+receiver+`], processors: [token_latency], exporters: [token_sli]}`)
+// wireConfig makes series in the receiver, whose settings end with a comma.
+func wireConfig(receiver, series, pipelines string) string {
+	return collectorConfig(
+		`token_stream: {`+receiver+`series: {`+series+`}, `+protocols+`}`,
+		`exporters: {token_sli: {endpoint: "$scrape"}, nop: {}}`,
+		`metrics: {receivers: [token_stream], exporters: [token_sli]}`+pipelines)
 }
 
-func nopConfig() string {
-	return collectorConfig(`otlp: {`+protocols+`}`, `exporters: {nop: {}}`, `traces: {receivers: [otlp], exporters: [nop]}`)
+// withPprof lets a Collector serve profiles.
+func withPprof(config string) string {
+	return "extensions: {pprof: {endpoint: \"$pprof\"}}" + strings.Replace(config, "service:", "service:\n  extensions: [pprof]", 1)
 }
+
+// spanConfig makes series of spans. Those of token_stream come annotated.
+func spanConfig(receiver, exporterSettings string) string {
+	latency, processors := "", "token_latency"
+	if receiver == "token_stream" {
+		latency, processors = "latency: {}, ", ""
+	}
+	return collectorConfig(receiver+`: {`+latency+protocols+`}`, `
+processors: {token_latency: {}}
+exporters: {token_sli: {endpoint: "$scrape"`+exporterSettings+`}}`,
+		`traces: {receivers: [`+receiver+`], processors: [`+processors+`], exporters: [token_sli]}`)
+}
+
+// foreignConfig makes series of other spans in the connector, as spanmetrics does.
+var foreignConfig = collectorConfig(`otlp: {`+protocols+`}`, `
+processors: {token_latency: {}}
+connectors: {token_sli: {metrics_flush_interval: 1s}}
+exporters: {token_sli: {endpoint: "$scrape"}}`,
+	`traces: {receivers: [otlp], processors: [token_latency], exporters: [token_sli]}, metrics: {receivers: [token_sli], exporters: [token_sli]}`)
+
+var nopConfig = collectorConfig(`otlp: {`+protocols+`}`, `exporters: {nop: {}}`, `traces: {receivers: [otlp], exporters: [nop]}`)
 
 // spanmetricsConfig has the default dimensions of token_sli.
 func spanmetricsConfig(settings string) string {
@@ -52,5 +80,14 @@ const (
 	// The prometheus exporter has no percentiles, so token_sli leaves them out.
 	histogramsOnly = `, windows: [], percentiles: []`
 
-	withoutDeduplication = `, deduplication: {horizon: 0s}`
+	// The default is 15 s. The checks need not wait as long; spanmetrics has the same.
+	everySecond = `metrics_flush_interval: 1s`
+
+	spansOfOnePercent = `spans: {share: 0.01}, `
+	toNop             = `, traces: {receivers: [token_stream], exporters: [nop]}`
+
+	threeSLOs = `latency: {slos: [
+    {name: ttft, indicator: time_to_first_token, threshold: 500ms},
+    {name: tpot, indicator: time_per_output_token, threshold: 50ms},
+    {name: duration, indicator: request.duration, threshold: 30s}]}, `
 )

@@ -3,38 +3,165 @@
 
 package main
 
-func ratioTable(measured map[string][]measurement) string {
+import (
+	"fmt"
+	"math"
+)
+
+var (
+	fixedLoads = []string{tokens10, tokens100, tokens500, tokens10000}
+	mainLoads  = append(fixedLoads[:4:4], code, conversation)
+)
+
+// matrix returns a table with a row per kind of path and a column per load.
+func matrix(corner string, kinds, loads []string, cell func(load, kind string) string) string {
 	var rows [][]string
-	for _, c := range comparisons {
-		if ratios := c.ratios(measured); ratios != nil {
-			rows = append(rows, c.goal.ratioRow(c.name, ratios))
+	for _, kind := range kinds {
+		row := []string{kind}
+		for _, load := range loads {
+			row = append(row, cell(load, kind))
 		}
+		rows = append(rows, row)
 	}
-	return table([]string{"ratio of CPU times", "median", "min .. max", "goal", "met"}, rows)
+	return table(append([]string{corner}, loads...), rows)
 }
 
-// wireTable shows the sizes of the encodings. They are the same in each round.
+// micros returns the CPU time per request in microseconds.
+func (r results) micros(load, kind string) string { return number(r.cost(load, kind) / 1000) }
+
+// ratio returns how many times less CPU time a path takes than another.
+func (r results) ratio(load, kind, than string) string {
+	return number(median(ratio{load, kind, than}.each(r)))
+}
+
+func (r results) costTable() string {
+	return matrix("CPU time per request, µs", mainKinds, mainLoads, r.micros)
+}
+
+// growth returns the cost of a request without its tokens, and of each token: the line
+// through the costs at 10 and 500 tokens.
+func (r results) growth(kind string) (request, token float64) {
+	token = (r.cost(tokens500, kind) - r.cost(tokens10, kind)) / (500 - 10)
+	return r.cost(tokens10, kind) - 10*token, token
+}
+
+func (r results) growthTable() string {
+	var rows [][]string
+	for _, kind := range mainKinds {
+		request, token := r.growth(kind)
+		rows = append(rows, []string{kind, number(request / 1000), number(token)})
+	}
+	return table([]string{"", "each request, µs", "each token, ns"}, rows)
+}
+
+// coresNeededTable shows what a number of requests per second costs, in batches and alone.
+func (r results) coresNeededTable() string {
+	var rows [][]string
+	for _, kind := range []string{wire, everySpan, nop, spanmetrics} {
+		for _, load := range []struct{ name, sent string }{{conversation, "100 in each HTTP request"}, {alone, "each in its own HTTP request"}} {
+			row := []string{kind + ", " + load.sent}
+			for _, perSecond := range []float64{1, 100, 100_000} {
+				row = append(row, cores(perSecond*r.cost(load.name, kind)/1e9))
+			}
+			rows = append(rows, row)
+		}
+	}
+	return table([]string{"cores for requests per second", "1", "100", "100,000"}, rows)
+}
+
+// cores formats a number of cores, which may be very small, with two digits.
+func cores(value float64) string {
+	return fmt.Sprintf("%.*f", max(0, 1-int(math.Floor(math.Log10(value)))), value)
+}
+
+// ratioTable shows how many times less paths cost than others.
+func (r results) ratioTable() string {
+	compared := map[string]ratio{}
+	var rows []string
+	for _, pair := range []ratio{
+		{kind: wire, than: nop},
+		{kind: wireSpans, than: nop},
+		{kind: everySpan, than: nop},
+		{kind: wireGRPC, than: nopGRPC},
+		{kind: wireNDJSON, than: nop},
+		{kind: wire, than: spanmetrics},
+		{kind: everySpan, than: spanmetrics},
+	} {
+		name := pair.kind + ", than " + pair.than
+		rows, compared[name] = append(rows, name), pair
+	}
+	return matrix("times less CPU time", rows, fixedLoads, func(load, row string) string {
+		return r.ratio(load, compared[row].kind, compared[row].than)
+	})
+}
+
+// variationTable shows what makes a request more expensive.
+func (r results) variationTable() string {
+	var rows [][]string
+	for _, v := range []struct {
+		load, kind, than, plain string
+	}{
+		{tokens10, wire, nop, tokens10},
+		{uniqueValues, wire, nop, tokens10},
+		{tokens10, wireSLOs, nop, tokens10},
+		{tokens500, wire, nop, tokens500},
+		{manySeries, wireSeries, nop, tokens500},
+		{inParts, wire, nop, tokens500},
+		{inParts, wireGRPC, nopGRPC, tokens500},
+		{inParts, wireStream, nopGRPC, tokens500},
+	} {
+		rows = append(rows, []string{
+			v.load + ": " + v.kind, r.micros(v.load, v.kind), number(r.cost(v.load, v.kind) / r.cost(v.plain, wire)), r.ratio(v.load, v.kind, v.than),
+		})
+	}
+	return table([]string{"", "CPU time per request, µs", "of the plain request", "times less than `nop`"}, rows)
+}
+
+// foreignTable shows the cost of a span, and what remains of it without receiving.
+func (r results) foreignTable() string {
+	var rows [][]string
+	for _, kinds := range [][2]string{{foreign, nop}, {spanmetrics, peerNop}} {
+		cost, receiving := r.cost(foreignSpans, kinds[0]), r.cost(foreignSpans, kinds[1])
+		rows = append(rows, []string{kinds[0], number(cost / 1000), number((cost - receiving) / 1000)})
+	}
+	return table([]string{"CPU time per span, µs", "whole process", "without receiving it"}, rows)
+}
+
+func (r results) scrapeTable() string {
+	var rows [][]string
+	for _, kind := range []string{scrapeSLI, scrapePeer, scrapeSLIText, scrapePeerText} {
+		rows = append(rows, []string{kind, number(r.cost(scrapes, kind) / 1000)})
+	}
+	return table([]string{"", "CPU time per histogram, µs"}, rows)
+}
+
+// wireTable shows the sizes of the encodings. They are the same in each run.
 func wireTable() string {
-	whole := len(tokenStreams(plan("first", tokensPerStream)))
-	half := len(tokenStreams(plan("first", tokensPerStream/2)))
-	events := len(must(spanEvents(plan("first", tokensPerStream)).MarshalProto()))
-	rows := [][]string{
-		goal{atMost: 3.2}.row("tokenpulse as protobuf, whole request", float64(whole)/tokensPerRequest),
-		goal{}.row("tokenpulse as protobuf, each additional chunk", float64(whole-half)/(tokensPerRequest/2)),
-		goal{}.row("OTLP span events as protobuf, whole request", float64(events)/tokensPerRequest),
+	var rows [][]string
+	for _, encoding := range []struct{ name, kind string }{
+		{"`token_stream`, protobuf", wire}, {"`token_stream`, NDJSON", wireNDJSON}, {"OTLP span events, protobuf", nop},
+	} {
+		row := []string{encoding.name}
+		for _, l := range loads[:len(fixedLoads)] {
+			row = append(row, number(float64(len(kinds[encoding.kind].encode(l.streams("request-0", 0), 0, 1)))/float64(l.tokens())))
+		}
+		rows = append(rows, row)
 	}
-	return table([]string{"bytes per one-token chunk, uncompressed", "bytes", "goal", "met"}, rows)
+	return table(append([]string{"bytes per token, uncompressed"}, fixedLoads...), rows)
 }
 
-func costTable(paths []*path, measured map[string][]measurement) string {
-	unit := paths[0].unit
+// detailTable shows all measurements.
+func (r results) detailTable(groups [][]*path) string {
 	var rows [][]string
-	for _, p := range paths {
-		var nanos, memory []float64
-		for _, m := range measured[p.name] {
-			nanos, memory = append(nanos, m.nanos), append(memory, float64(m.memory)/(1<<20))
+	for _, group := range groups {
+		for _, p := range group {
+			var memory []float64
+			for _, m := range r[p.key] {
+				memory = append(memory, m.memory/(1<<20))
+			}
+			nanos := r.nanos(p.key)
+			rows = append(rows, []string{p.String(), number(median(nanos)), spread(nanos), number(median(memory))})
 		}
-		rows = append(rows, []string{p.name, number(median(nanos)), spread(nanos), number(median(memory))})
 	}
-	return table([]string{"path", "CPU ns per " + unit, "min .. max", "peak RSS, MiB"}, rows)
+	return table([]string{"", "CPU time, ns", "min .. max", "peak RSS, MiB"}, rows)
 }

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -13,26 +12,38 @@ import (
 const timedRequests = 5_000
 
 // responseTimes sends requests of one whole stream, one after the other, and returns
-// the time until each response in milliseconds.
+// the sorted times until each response in milliseconds.
 func responseTimes(c *collectorProcess) (times []float64, err error) {
-	whole := post("/v1/tokens", protobufType, same(tokenStreams(planOf("whole", 1, tokensPerStream, models))))
+	do := fixed("", 1, 500).bodies(tokenStreams).inTurn(postTokens)
 	for range timedRequests {
 		begin := time.Now()
-		if err := whole(c, 0); err != nil {
+		if err := do(c, 0); err != nil {
 			return nil, err
 		}
 		times = append(times, float64(time.Since(begin))/float64(time.Millisecond))
 	}
+	slices.Sort(times)
 	return times, nil
 }
 
-// responseRows compares the longest time with the goal. The percentiles show whether it
-// is an outlier.
-func responseRows(prefix string, times []float64, g goal) [][]string {
-	sorted := slices.Sorted(slices.Values(times))
-	return [][]string{
-		g.row(fmt.Sprintf("%slongest of %d responses, ms", prefix, len(times)), sorted[len(sorted)-1]),
-		goal{}.row(prefix+"p99.9 of responses, ms", sorted[len(sorted)*999/1000]),
-		goal{}.row(prefix+"median response, ms", median(times)),
+// responseRow returns the cells of a situation. The percentiles show whether the longest
+// time is an outlier.
+func responseRow(situation string, times []float64, c *collectorProcess) ([]string, error) {
+	memory, err := c.peakMemory()
+	return []string{
+		situation, number(median(times)), number(times[len(times)*999/1000]), number(times[len(times)-1]), number(memory / (1 << 20)),
+	}, err
+}
+
+// responseTable measures the response times in each situation.
+func responseTable(o options) (string, error) {
+	rows, err := pauseRows(o)
+	if err != nil {
+		return "", err
 	}
+	open, err := openRow(o)
+	if err != nil {
+		return "", err
+	}
+	return table([]string{"response to one stream of 500 tokens, ms", "median", "p99.9", "longest of 5,000", "peak RSS, MiB"}, append(rows, open)), nil
 }

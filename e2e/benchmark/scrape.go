@@ -6,30 +6,39 @@ package main
 import "fmt"
 
 const (
+	scrapeSLI      = "`token_sli`, native and classic buckets, protobuf"
+	scrapeSLIText  = "`token_sli`, classic buckets, text"
+	scrapePeer     = "`prometheus` exporter, native buckets, protobuf"
+	scrapePeerText = "`prometheus` exporter, classic buckets, text"
+
 	// histogramsPerModel is how many histograms token_sli publishes for the spans of one
 	// model: time to first token, time per output token, duration, three phases.
 	histogramsPerModel = 6
-	scrapedModels      = 334
-	scrapedHistograms  = scrapedModels * histogramsPerModel // about 2,000
+	scrapedModels      = 84
+	scrapedHistograms  = scrapedModels * histogramsPerModel // about 500
 
 	spansPerHistogram = 32
 )
 
-// scrapePaths returns the paths of a scrape of about 2,000 histograms. spanmetrics has
+// scrapes is the load of the paths that publish.
+const scrapes = "scrapes"
+
+// scrapePaths returns the paths of a scrape of about 500 histograms. spanmetrics has
 // one histogram per model, so it gets more models.
-func scrapePaths(collector, peers string) []*path {
-	scraping := func(name, binary, config, format string, modelCount int, counter string) *path {
+func scrapePaths(o options) []*path {
+	scraping := func(kind, binary, config, format string, modelCount int, counter string) *path {
 		return &path{
-			name: name, unit: "histogram", binary: binary, config: config, do: scrape(format), units: scrapedHistograms,
-			prepare: func(c *collectorProcess) error { return fill(c, modelCount, counter) },
+			key: key{scrapes, kind}, arguments: collectorWith(binary, config), units: scrapedHistograms,
+			newAction: func() action { return scrape(format) },
+			prepare:   func(c *collectorProcess) error { return fill(c, modelCount, counter) },
 		}
 	}
 	const sliCounter, peerCounter = "tokenpulse_requests_total", "traces_span_metrics_calls_total"
 	return []*path{
-		scraping(scrapeSLI, collector, sliConfig("otlp", "", histogramsOnly), protobufFormat, scrapedModels, sliCounter),
-		scraping(scrapeSLIText, collector, sliConfig("otlp", "", histogramsOnly), textFormat, scrapedModels, sliCounter),
-		scraping(scrapePeer, peers, spanmetricsConfig(exponential), protobufFormat, scrapedHistograms, peerCounter),
-		scraping(scrapePeerText, peers, spanmetricsConfig(classic), textFormat, scrapedHistograms, peerCounter),
+		scraping(scrapeSLI, o.collector, spanConfig("otlp", histogramsOnly), protobufFormat, scrapedModels, sliCounter),
+		scraping(scrapeSLIText, o.collector, spanConfig("otlp", histogramsOnly), textFormat, scrapedModels, sliCounter),
+		scraping(scrapePeer, o.peers, spanmetricsConfig(exponential), protobufFormat, scrapedHistograms, peerCounter),
+		scraping(scrapePeerText, o.peers, spanmetricsConfig(classic), textFormat, scrapedHistograms, peerCounter),
 	}
 }
 
@@ -37,7 +46,7 @@ func scrapePaths(collector, peers string) []*path {
 func fill(c *collectorProcess, modelCount int, counter string) error {
 	requests := (modelCount*spansPerHistogram + spansPerRequest - 1) / spansPerRequest
 	for i := range requests {
-		if err := call(otlpMethod, same(engineSpans(i*spansPerRequest, modelCount)))(c, 0); err != nil {
+		if err := call(otlpMethod)(c, 0, engineSpans(i*spansPerRequest, modelCount)); err != nil {
 			return err
 		}
 	}

@@ -5,40 +5,44 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 )
 
 const scrapedSeries = 2_000
 
-// pauseTable measures the response times during continuous scrapes and without scrapes.
-func pauseTable(collector string) (string, error) {
-	c, err := start(collector, loadConfig)
+// pauseRows measures the response times during continuous scrapes and without scrapes.
+func pauseRows(o options) (rows [][]string, err error) {
+	c, err := start(collectorWith(o.collector, spanConfig("token_stream", "")))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer c.stop()
-	for _, bodies := range oneStreamPerSeries(scrapedSeries) {
-		for _, body := range bodies {
-			if err := postBody(c, "/v1/tokens", protobufType, body.next()); err != nil {
-				return "", err
-			}
-		}
+	bodies := fixed("", 50, 10).ofSeries(scrapedSeries).bodies(tokenStreams)
+	if err := bodies.inTurn(postTokens).repeat(c, connections*len(bodies[0])); err != nil {
+		return nil, err
 	}
 	without, err := responseTimes(c)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	scrapes, stop := scrapeContinuously(c)
 	during, err := responseTimes(c)
 	close(stop)
 	if err := errors.Join(err, <-scrapes); err != nil {
-		return "", err
+		return nil, err
 	}
-	rows := responseRows("during scrapes: ", during, goal{atMost: 5})
-	rows = append(rows, responseRows("without scrapes: ", without, goal{})...)
-	return table([]string{fmt.Sprintf("%d series", scrapedSeries), "measured", "goal", "met"}, rows), nil
+	for _, row := range []struct {
+		situation string
+		times     []float64
+	}{{"2,000 series", without}, {"2,000 series, during continuous scrapes", during}} {
+		cells, err := responseRow(row.situation, row.times, c)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, cells)
+	}
+	return rows, nil
 }
 
 // scrapeContinuously scrapes until stop is closed and then sends the error, or nil. It
@@ -53,7 +57,7 @@ func scrapeContinuously(c *collectorProcess) (result <-chan error, stop chan str
 				return
 			default:
 			}
-			response, err := c.openMetrics(c.scrape, protobufFormat)
+			response, err := c.open(c.scrape, "/metrics", protobufFormat)
 			if err == nil {
 				_, err = io.Copy(io.Discard, response.Body)
 				err = errors.Join(err, response.Body.Close())

@@ -10,8 +10,8 @@ import (
 )
 
 // spanEvents encodes the streams as spans with one event per chunk, under the event name
-// of OpenLLMetry.
-func spanEvents(streams []stream) ptraceotlp.ExportRequest {
+// of OpenLLMetry. A span cannot be sent in parts.
+func spanEvents(streams []stream, _, _ int) []byte {
 	traces, spans := newSpans()
 	for i, s := range streams {
 		span := spans.AppendEmpty()
@@ -24,13 +24,16 @@ func spanEvents(streams []stream) ptraceotlp.ExportRequest {
 		span.Attributes().PutStr("gen_ai.request.model", s.model)
 		span.Attributes().PutInt("gen_ai.usage.input_tokens", 550)
 		span.Attributes().PutInt("gen_ai.usage.output_tokens", int64(len(s.chunks)))
+		if s.unique != "" {
+			span.Attributes().PutStr("gen_ai.response.id", s.unique)
+		}
 		for _, at := range s.chunks {
 			event := span.Events().AppendEmpty()
 			event.SetName("gen_ai.content.completion.chunk")
 			event.SetTimestamp(pcommon.Timestamp(at))
 		}
 	}
-	return ptraceotlp.NewExportRequestFromTraces(traces)
+	return must(ptraceotlp.NewExportRequestFromTraces(traces).MarshalProto())
 }
 
 func newSpans() (ptrace.Traces, ptrace.SpanSlice) {

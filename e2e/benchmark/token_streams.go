@@ -15,12 +15,9 @@ import (
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
-// tokenStreams encodes a request of whole streams. Chunk times are deltas in microseconds.
-func tokenStreams(streams []stream) []byte { return tokenStreamParts(streams, 0, 1) }
-
-// tokenStreamParts encodes a request with one part of each stream. The first part has the
-// start, the last has the end.
-func tokenStreamParts(streams []stream, part, parts int) []byte {
+// tokenStreams encodes a request with one part of each stream. The first part has the
+// start, the last has the end. Chunk times are deltas in microseconds.
+func tokenStreams(streams []stream, part, parts int) []byte {
 	resource := &tokenpulsev1.ResourceTokenStreams{
 		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{attribute("service.name", "benchmark")}},
 	}
@@ -35,6 +32,9 @@ func tokenStreamParts(streams []stream, part, parts int) []byte {
 			encoded.Start = &tokenpulsev1.StreamStart{TimeUnixNano: uint64(s.start), Attributes: []*commonpb.KeyValue{
 				attribute("gen_ai.operation.name", "chat"), attribute("gen_ai.provider.name", "vllm"), attribute("gen_ai.request.model", s.model),
 			}}
+			if s.unique != "" {
+				encoded.Start.Attributes = append(encoded.Start.Attributes, attribute("gen_ai.response.id", s.unique))
+			}
 		}
 		if part == parts-1 {
 			encoded.End = &tokenpulsev1.StreamEnd{
@@ -51,8 +51,8 @@ func attribute(key, value string) *commonpb.KeyValue {
 	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
 }
 
-// tokenEvents encodes the streams as NDJSON: one event per token, in the order of time.
-func tokenEvents(streams []stream) []byte {
+// tokenEvents encodes whole streams as NDJSON: one event per token, in the order of time.
+func tokenEvents(streams []stream, _, _ int) []byte {
 	type event struct {
 		at   int64
 		line string

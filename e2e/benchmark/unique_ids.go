@@ -20,8 +20,8 @@ type numberedBody struct {
 	sent   int
 }
 
-func newNumberedBody(body []byte) *numberedBody {
-	n := &numberedBody{body: bytes.Clone(body)}
+func newNumberedBody(body []byte, first int) *numberedBody {
+	n := &numberedBody{body: bytes.Clone(body), sent: first}
 	for at := 0; ; at += len(idMark) {
 		i := bytes.Index(body[at:], []byte(idMark))
 		if i < 0 {
@@ -40,14 +40,4 @@ func (n *numberedBody) next() []byte {
 	}
 	n.sent++
 	return n.body
-}
-
-// numbered returns a numbered body for each connection. Equal bodies of two connections
-// get different numbers.
-func numbered(bodies [connections][]byte) (all [connections]*numberedBody) {
-	for connection, body := range bodies {
-		all[connection] = newNumberedBody(body)
-		all[connection].sent = connection * 10_000_000
-	}
-	return all
 }

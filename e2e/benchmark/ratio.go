@@ -1,0 +1,123 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+)
+
+// ratio is how many times less CPU time a path takes than another path of the same load.
+type ratio struct{ load, kind, than string }
+
+func (r ratio) String() string { return r.load + ": " + r.than + " / " + r.kind }
+
+// ratiosOf returns the ratios between the paths of tokenpulse and others of their group.
+func ratiosOf(group []*path) (ratios []ratio) {
+	for _, p := range group {
+		var others []string
+		switch p.kind {
+		case wire, wireSpans, everySpan, foreign:
+			others = []string{nop, spanmetrics}
+		case wireSLOs, wireSeries, wireNDJSON:
+			others = []string{nop}
+		case wireGRPC, wireStream:
+			others = []string{nopGRPC}
+		}
+		for _, than := range others {
+			if slices.ContainsFunc(group, func(p *path) bool { return p.kind == than }) {
+				ratios = append(ratios, ratio{p.load, p.kind, than})
+			}
+		}
+	}
+	return ratios
+}
+
+// each returns the ratio in each round.
+func (r ratio) each(measured results) (values []float64) {
+	others := measured.nanos(key{r.load, r.than})
+	for round, nanos := range measured.nanos(key{r.load, r.kind}) {
+		values = append(values, others[round]/nanos)
+	}
+	return values
+}
+
+// tolerated is the part of a ratio that must remain. Machines differ, and noisy ones
+// differ from themselves.
+const tolerated = 2.0 / 3
+
+// attempts is how often a ratio is measured before it counts as too low.
+const attempts = 4
+
+// checkRatios compares the ratios with those of the last full run. A ratio that is too
+// low is measured again, alone, because a noisy machine affects some paths more than others.
+func checkRatios(file string, groups [][]*path, measured results, again func(group []*path) (results, error)) error {
+	before, err := readRatios(file)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, group := range groups {
+		for _, r := range ratiosOf(group) {
+			expected, ok := before[r.String()]
+			if !ok {
+				failures = append(failures, fmt.Errorf("%s has no %q; write it with a full run: make bench-peers", file, r))
+				continue
+			}
+			values := []float64{median(r.each(measured))}
+			for len(values) < attempts && slices.Max(values) < expected*tolerated {
+				pair := slices.DeleteFunc(slices.Clone(group), func(p *path) bool { return p.kind != r.kind && p.kind != r.than })
+				repeated, err := again(pair)
+				if err != nil {
+					return err
+				}
+				values = append(values, median(r.each(repeated)))
+			}
+			if slices.Max(values) < expected*tolerated {
+				failures = append(failures, r.failure(values, expected))
+			}
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// failure says which ratio fell, and how to measure it again.
+func (r ratio) failure(values []float64, expected float64) error {
+	var now []string
+	for _, value := range values {
+		now = append(now, number(value))
+	}
+	return fmt.Errorf("%s\n  now %s (measured %d times), before %s, limit %s: two thirds of before\n"+
+		"  run again: make bench-e2e BENCH_ARGS='-check -only %q'\n"+
+		"  if the change is intended, a full run writes new values: make bench-peers",
+		r, strings.Join(now, ", "), len(values), number(expected), number(expected*tolerated), r.load)
+}
+
+func readRatios(file string) (ratios map[string]float64, err error) {
+	encoded, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return ratios, json.Unmarshal(encoded, &ratios)
+}
+
+// writeRatios writes the medians for later checks.
+func writeRatios(file string, groups [][]*path, measured results) error {
+	ratios := map[string]float64{}
+	for _, group := range groups {
+		for _, r := range ratiosOf(group) {
+			ratios[r.String()] = math.Round(100*median(r.each(measured))) / 100
+		}
+	}
+	encoded, err := json.MarshalIndent(ratios, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(encoded, '\n'), 0o600)
+}
