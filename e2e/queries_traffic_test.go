@@ -105,5 +105,9 @@ func (r llmRequest) write(to io.Writer, begin time.Time) {
 	for i := 1; i <= 4 && !r.oneToken; i++ {
 		event("chunk", first+time.Duration(10*i)*r.perToken, `,"tokens":10`)
 	}
-	event("end", r.end(), "")
+	output := 41
+	if r.oneToken {
+		output = 1
+	}
+	event("end", r.end(), fmt.Sprintf(`,"usage":{"input_tokens":1000,"cached_input_tokens":250,"output_tokens":%d}`, output))
 }
