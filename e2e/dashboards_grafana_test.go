@@ -19,11 +19,10 @@ import (
 )
 
 // grafana stands in for Grafana: it replaces the variables of a dashboard as Grafana
-// does when somebody opens it, and asks Prometheus at a time, over a window.
+// does when a user opens it, and asks Prometheus at a time, over the 5 minutes before.
 type grafana struct {
 	*prometheus
 	at     time.Time
-	window string
 	values map[string]string
 	texts  map[string]string
 	empty  []string // variables without values
@@ -33,20 +32,21 @@ var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
 
 // open resolves the variables of a dashboard from first to last. Those in chosen have
 // the given values.
-func (p *prometheus) open(t *testing.T, d grafanaDashboard, at time.Time, window string, chosen map[string]string) *grafana {
+func (p *prometheus) open(t *testing.T, d grafanaDashboard, at time.Time, chosen map[string]string) *grafana {
 	t.Helper()
 	g := &grafana{
-		prometheus: p, at: at, window: window,
-		values: map[string]string{"__rate_interval": window, "__range": window, "datasource": "prometheus"},
+		prometheus: p, at: at,
+		values: map[string]string{"__rate_interval": "5m", "__range": "5m", "datasource": "prometheus"},
 		texts:  map[string]string{},
 	}
 	for _, v := range d.Templating.List {
 		value, text := v.Current.Value, v.Current.Text
 		if v.Type == "query" {
 			found := g.labelValues(t, v)
-			if value == "$__all" {
+			switch value {
+			case "$__all":
 				value = v.AllValue
-			} else if value == "" {
+			case "":
 				value, text = found[0], found[0]
 			}
 		}

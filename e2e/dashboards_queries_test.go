@@ -85,7 +85,7 @@ scrape_configs:
 				if d.file == "compare" {
 					chosen["by"] = "service_version"
 				}
-				g := server.open(t, d, now, "5m", chosen)
+				g := server.open(t, d, now, chosen)
 				// There was no hour before: TestDashboards_ValuesFollowFromTheTraffic has one.
 				queries += g.requireData(t, d, "offset 1h")
 			}
@@ -121,7 +121,7 @@ func requireLatenciesOf(t *testing.T, server *prometheus, now time.Time, sent []
 		require.LessOrEqual(t, got, high)
 	}
 	all := dashboards(t)
-	overview := server.open(t, all["overview"], now, "5m", nil)
+	overview := server.open(t, all["overview"], now, nil)
 	for title, values := range map[string][]float64{"Time to first token": toFirst, "Time per output token": perToken} {
 		metric := "tokenpulse_" + strings.ReplaceAll(strings.ToLower(title), " ", "_") + "_seconds"
 		got := overview.panel(t, all["overview"].named(t, title))
@@ -136,7 +136,7 @@ func requireLatenciesOf(t *testing.T, server *prometheus, now time.Time, sent []
 	}
 
 	// Version 1.5 takes 250 ms per token, 1.4 takes 50 ms: four times more.
-	comparison := server.open(t, all["compare"], now, "5m", map[string]string{"by": "service_version"})
+	comparison := server.open(t, all["compare"], now, map[string]string{"by": "service_version"})
 	require.Equal(t, []string{"1.4", "1.5"}, []string{comparison.values["baseline"], comparison.values["candidate"]})
 	change := comparison.panel(t, all["compare"].named(t, "TPOT, ${percentile:text}"))["A"].only(t)
 	if buckets == "native" {
@@ -151,7 +151,7 @@ func requireLatenciesOf(t *testing.T, server *prometheus, now time.Time, sent []
 	}
 
 	// The engine's own numbers, beside ours.
-	engines := server.open(t, all["engines"], now, "5m", nil)
+	engines := server.open(t, all["engines"], now, nil)
 	beside := engines.panel(t, all["engines"].named(t, "In flight: observed and vLLM"))
 	require.InDelta(t, 6, beside["B"].only(t), 0)
 	require.InDelta(t, 2, beside["C"].only(t), 0)
@@ -171,7 +171,7 @@ func TestDashboards_ValuesFollowFromTheTraffic(t *testing.T) {
 	scrapes := scrapesOf(t, c, begin, requestsOf(incidentLanes), queries)
 	run(t, promtool, "tsdb", "create-blocks-from", "openmetrics", writeFile(t, t.TempDir(), "scrapes.txt", scrapes), data)
 	past := servePrometheus(t, program, data, "")
-	open := func(file string) *grafana { return past.open(t, all[file], begin.Add(incidentLength), "5m", nil) }
+	open := func(file string) *grafana { return past.open(t, all[file], begin.Add(incidentLength), nil) }
 
 	// In 300 seconds, a healthy lane ends 75 requests of 4 s, a slow one 25 of 12 s: of
 	// 70b's requests, 75 are good and 75 are slow. Of 8b's 150, a fifth fails and a fifth

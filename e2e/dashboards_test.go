@@ -187,7 +187,7 @@ func TestDashboards_ShowEveryDefaultMetric(t *testing.T) {
 		if strings.Contains(metric, "_percentile_") || strings.HasPrefix(metric, "tokenpulse_trace_") || metric == "tokenpulse_slo_burn_rate" {
 			continue // computed from histograms and counters, or for traces instead of requests
 		}
-		require.Regexp(t, regexp.MustCompile(`\b`+metric+`\b`), queries.String(), "no panel shows %s", metric)
+		require.Regexp(t, `\b`+metric+`\b`, queries.String(), "no panel shows %s", metric)
 	}
 }
 
@@ -201,4 +201,28 @@ func (d grafanaDashboard) named(t *testing.T, title string) grafanaPanel {
 	}
 	require.Fail(t, fmt.Sprintf("dashboard %s has no panel %q", d.file, title))
 	return grafanaPanel{}
+}
+
+// The files that provision Grafana link exemplars to a data source that exists.
+func TestDashboards_ProvisioningLinksExemplarsToTraces(t *testing.T) {
+	var sources struct {
+		Datasources []struct {
+			UID, Type string
+			JSONData  struct {
+				ExemplarTraceIdDestinations []struct{ Name, DatasourceUID string }
+			}
+		}
+	}
+	provisioning := filepath.Join(testenv.Root(t), "examples", "grafana", "provisioning")
+	parse(t, filepath.Join(provisioning, "datasources", "tokenpulse.yaml"), &sources)
+	require.Len(t, sources.Datasources, 2)
+	link := sources.Datasources[0].JSONData.ExemplarTraceIdDestinations[0]
+	require.Equal(t, "trace_id", link.Name)
+	require.Equal(t, sources.Datasources[1].UID, link.DatasourceUID)
+
+	var folders struct {
+		Providers []struct{ Options struct{ Path string } }
+	}
+	parse(t, filepath.Join(provisioning, "dashboards", "tokenpulse.yaml"), &folders)
+	require.Contains(t, readMarkdown(t, "docs/grafana.md"), "cp examples/grafana/*.json "+folders.Providers[0].Options.Path+"/\n")
 }

@@ -139,8 +139,7 @@ func cells(unit string) *heatmap.PanelBuilder {
 		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).Scheme("Blues").
 			Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.5).Steps(64)).
 		FilterValues(heatmap.NewFilterValueRangeBuilder().Le(1e-9)).
-		YAxis(heatmap.NewYAxisConfigBuilder().Unit(unit).AxisPlacement(common.AxisPlacementLeft).
-			ScaleDistribution(common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionLog).Log(2))).
+		YAxis(heatmap.NewYAxisConfigBuilder().Unit(unit).AxisPlacement(common.AxisPlacementLeft)).
 		Tooltip(heatmap.NewHeatmapTooltipBuilder().Mode(common.TooltipDisplayModeSingle).YHistogram(true))
 }
 
