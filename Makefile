@@ -136,8 +136,12 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 20s, about 10 minutes in tot
 		done; \
 	done
 
+.PHONY: dashboards
+dashboards: ## Write the Grafana dashboards of examples/grafana
+	cd internal/tools && go run ./dashboards ../../examples/grafana
+
 .PHONY: generate
-generate: ## Regenerate the files of mdatagen, protoc-gen-go and protoc-gen-go-grpc
+generate: dashboards ## Regenerate the files of mdatagen, protoc-gen-go and protoc-gen-go-grpc, and the dashboards
 	go generate ./...
 	cd internal/tools && go run ./protogen ../../proto tokenpulse/v1/token_stream.proto
 

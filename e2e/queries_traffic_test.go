@@ -101,18 +101,30 @@ func (r llmRequest) write(to io.Writer, begin time.Time) {
 	engine, arrived := eventsOf(to, "engine-"+id, begin), r.start+r.network
 	engine("start", arrived, fmt.Sprintf(`,"trace_id":%q,"parent_span_id":%q,"vantage":"engine","resource":{"service.name":%q}`, r.traceID(), id, r.engine))
 	engine("scheduled", arrived+queued, "")
-	for _, event := range []eventWriter{client, engine} {
+	for _, observer := range []struct {
+		write eventWriter
+		usage string
+	}{{client, r.usage()}, {engine, ""}} {
 		if r.failed {
-			event("end", r.end(), `,"error":"overloaded"`)
+			observer.write("end", r.end(), `,"error":"overloaded"`)
 			continue
 		}
 		first := r.start + beforeToken
-		event("chunk", first, "")
+		observer.write("chunk", first, "")
 		for i := 1; i <= 4 && !r.oneToken; i++ {
-			event("chunk", first+time.Duration(10*i)*r.perToken, `,"tokens":10`)
+			observer.write("chunk", first+time.Duration(10*i)*r.perToken, `,"tokens":10`)
 		}
-		event("end", r.end(), "")
+		observer.write("end", r.end(), observer.usage)
 	}
+}
+
+// usage is what the client reports at the end of a request that succeeded.
+func (r llmRequest) usage() string {
+	output := 41
+	if r.oneToken {
+		output = 1
+	}
+	return fmt.Sprintf(`,"usage":{"input_tokens":1000,"cached_input_tokens":250,"output_tokens":%d}`, output)
 }
 
 // eventWriter writes an event of a stream, at a time since the beginning of the traffic.

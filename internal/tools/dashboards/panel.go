@@ -1,0 +1,175 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
+	"github.com/grafana/grafana-foundation-sdk/go/table"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+)
+
+// Units of Grafana.
+const (
+	seconds           = "s"
+	ratio             = "percentunit"
+	number            = "short"
+	requestsPerSecond = "reqps"
+	tokensPerSecond   = "count:tokens/s"
+	tokenCount        = "count:tokens"
+)
+
+const docs = "https://github.com/tokenpulse/tokenpulse/blob/main/docs/"
+
+// panel is what all kinds of panels have. Its kind holds the rest.
+type panel struct {
+	title, about string
+	docs         string // page and anchor below docs/
+	unit         string
+	width        uint32
+	height       uint32
+	kind         cog.Builder[dashboard.Panel]
+	targets      []target
+}
+
+// target is a query of a panel. An instant query answers for the end of the time range.
+type target struct {
+	expression, legend string
+	instant            bool
+	exemplars          bool
+	format             prometheus.PromQueryFormat
+}
+
+var dataSource = common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
+
+func (p panel) Build() (dashboard.Panel, error) {
+	built, err := p.kind.Build()
+	if err != nil {
+		return built, fmt.Errorf("panel %q: %w", p.title, err)
+	}
+	link, err := dashboard.NewDashboardLinkBuilder("Documentation").Type(dashboard.DashboardLinkTypeLink).
+		Url(docs + p.docs).TargetBlank(true).Build()
+	if err != nil {
+		return built, err
+	}
+	link.Placement = nil
+	built.Title, built.Description, built.Links = &p.title, &p.about, []dashboard.DashboardLink{link}
+	built.Datasource = &dataSource
+	built.GridPos = &dashboard.GridPos{W: p.width, H: p.height}
+	if built.FieldConfig == nil {
+		built.FieldConfig = &dashboard.FieldConfigSource{}
+	}
+	built.FieldConfig.Defaults.Unit = &p.unit
+	for i, t := range p.targets {
+		query := prometheus.NewDataqueryBuilder().Expr(t.expression).LegendFormat(t.legend).
+			RefId(string(rune('A' + i))).EditorMode(prometheus.QueryEditorModeCode).Datasource(dataSource).Exemplar(t.exemplars)
+		if t.format != "" {
+			query.Format(t.format)
+		}
+		if t.instant {
+			query.Instant()
+		} else {
+			query.Range()
+		}
+		ready, err := query.Build()
+		if err != nil {
+			return built, fmt.Errorf("query of panel %q: %w", p.title, err)
+		}
+		built.Targets = append(built.Targets, ready)
+	}
+	return built, nil
+}
+
+// lines is a graph over time.
+func lines() *timeseries.PanelBuilder {
+	return timeseries.NewPanelBuilder().LineWidth(1).FillOpacity(8).ShowPoints(common.VisibilityModeNever).Min(0).
+		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeTable).Placement(common.LegendPlacementBottom).
+			ShowLegend(true).Calcs([]string{"lastNotNull", "max"})).
+		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
+}
+
+// stacked is a graph over time whose values add up.
+func stacked() *timeseries.PanelBuilder {
+	return lines().FillOpacity(30).Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
+}
+
+// onRightAxis draws the series of a query against an axis of its own.
+func onRightAxis(of *timeseries.PanelBuilder, refID, unit string) *timeseries.PanelBuilder {
+	return of.OverrideByQuery(refID, []dashboard.DynamicConfigValue{
+		{Id: "unit", Value: unit},
+		{Id: "custom.axisPlacement", Value: "right"},
+		{Id: "custom.lineStyle", Value: map[string]any{"fill": "dash", "dash": []int{8, 6}}},
+		{Id: "custom.fillOpacity", Value: 0},
+	})
+}
+
+// tile shows one number and its course. Without a value it shows the given text. Steps
+// color the number: a value at or above a step has its color.
+func tile(noValue string, steps ...dashboard.Threshold) *stat.PanelBuilder {
+	builder := stat.NewPanelBuilder().GraphMode(common.BigValueGraphModeArea).ColorMode(common.BigValueColorModeNone).Orientation(common.VizOrientationAuto).
+		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).NoValue(noValue)
+	if len(steps) > 0 {
+		builder.ColorMode(common.BigValueColorModeValue).Thresholds(thresholds(steps...)).
+			ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds))
+	}
+	return builder
+}
+
+func step(from float64, color string) dashboard.Threshold {
+	return dashboard.Threshold{Value: &from, Color: color}
+}
+
+// lowest colors values below the first step.
+func lowest(color string) dashboard.Threshold { return dashboard.Threshold{Color: color} }
+
+func thresholds(steps ...dashboard.Threshold) *dashboard.ThresholdsConfigBuilder {
+	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
+}
+
+// cells is a heatmap of buckets over time.
+func cells(unit string) *heatmap.PanelBuilder {
+	return heatmap.NewPanelBuilder().CellGap(0).ShowLegend().
+		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).Scheme("Blues").
+			Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.5).Steps(64)).
+		FilterValues(heatmap.NewFilterValueRangeBuilder().Le(1e-9)).
+		YAxis(heatmap.NewYAxisConfigBuilder().Unit(unit).AxisPlacement(common.AxisPlacementLeft)).
+		Tooltip(heatmap.NewHeatmapTooltipBuilder().Mode(common.TooltipDisplayModeSingle).YHistogram(true))
+}
+
+// column is a query whose values fill a column of a table.
+type column struct {
+	title, unit, expression string
+}
+
+// rows is a table with a row for each value of the labels that the queries group by. The
+// first column sorts it.
+func rows(columns ...column) (*table.PanelBuilder, []target) {
+	builder := table.NewPanelBuilder().ShowHeader(true).Filterable(true).NoValue("no requests").
+		Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{}))
+	names, order := map[string]any{}, map[string]any{}
+	var targets []target
+	for i, c := range columns {
+		value := "Value #" + string(rune('A'+i))
+		names[value], order[value] = c.title, len(columns)+i
+		builder.OverrideByName(c.title, []dashboard.DynamicConfigValue{{Id: "unit", Value: c.unit}})
+		targets = append(targets, target{expression: c.expression, instant: true, format: prometheus.PromQueryFormatTable})
+	}
+	if len(columns) == 1 {
+		names["Value"] = columns[0].title
+	}
+	return builder.
+		WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}}).
+		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
+			"excludeByName": map[string]any{"Time": true}, "indexByName": order, "renameByName": names,
+		}}).
+		SortBy([]cog.Builder[common.TableSortByFieldState]{
+			common.NewTableSortByFieldStateBuilder().DisplayName(columns[0].title).Desc(true),
+		}), targets
+}
