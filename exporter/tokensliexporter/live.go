@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -17,11 +18,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/historystore"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 
 // live is what the live page needs: the history of the series, the slowest requests, and the
@@ -30,7 +33,8 @@ type live struct {
 	history    *history.Store
 	slowest    *slowest.Store
 	thresholds page.Thresholds
-	page       *page.Page // set by open
+	page       *page.Page          // set by open
+	store      *historystore.Store // set by start
 
 	stop    context.CancelFunc // set by run
 	stopped sync.WaitGroup
@@ -64,6 +68,28 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) {
 	})
 }
 
+// start restores the history.
+func (l *live) start(ctx context.Context, host component.Host, e *tokenSLI) (err error) {
+	shared := &e.config.Shared
+	owner := storageclient.Owner{Kind: component.KindExporter, ID: e.id, Name: "history"}
+	l.store, err = historystore.Open(ctx, host, shared.StorageID, owner, l.history, shared.Series.Dimensions, e.telemetry.Logger)
+	return err
+}
+
+// Save implements keeper.Saver.
+func (l *live) Save(ctx context.Context) error {
+	if l.store != nil {
+		l.page.Engine.Fold(time.Now())
+	}
+	return l.store.Save(ctx)
+}
+
+// Close implements keeper.Saver.
+func (l *live) Close(ctx context.Context) error {
+	l.page.Engine.Fold(time.Now())
+	return l.store.Close(ctx)
+}
+
 // maintainInterval is the time between two rounds of maintenance.
 const maintainInterval = series.HistorySlot
 
@@ -86,8 +112,8 @@ func (l *live) run() {
 	})
 }
 
-// close ends the event streams and the maintenance.
-func (l *live) close() {
+// end ends the event streams and the maintenance.
+func (l *live) end() {
 	l.page.Close()
 	if l.stop != nil {
 		l.stop()
