@@ -71,7 +71,9 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 		return nil, err
 	}
 	if live != nil {
-		live.open(set, config, k)
+		if err := live.open(set, config, k); err != nil {
+			return nil, err
+		}
 	}
 	return &tokenSLI{
 		id: set.ID, config: config, telemetry: set.TelemetrySettings, keeper: k, live: live,

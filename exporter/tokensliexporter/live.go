@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/history"
@@ -33,8 +34,9 @@ type live struct {
 	history    *history.Store
 	slowest    *slowest.Store
 	thresholds page.Thresholds
-	page       *page.Page          // set by open
-	store      *historystore.Store // set by start
+	page       *page.Page                 // set by open
+	telemetry  *metadata.TelemetryBuilder // set by open
+	store      *historystore.Store        // set by start
 
 	stop    context.CancelFunc // set by run
 	stopped sync.WaitGroup
@@ -52,7 +54,7 @@ func newLive(config *Config) *live {
 }
 
 // open makes the page.
-func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) {
+func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) (err error) {
 	l.page = page.New(page.Options{
 		Version:    set.BuildInfo.Version,
 		Dimensions: config.Shared.Series.Dimensions,
@@ -66,6 +68,8 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) {
 		Thresholds: &l.thresholds,
 		Now:        time.Now,
 	})
+	l.telemetry, err = l.newTelemetry(set)
+	return err
 }
 
 // start restores the history.
@@ -112,9 +116,10 @@ func (l *live) run() {
 	})
 }
 
-// end ends the event streams and the maintenance.
+// end ends the event streams, the maintenance and the self-metrics.
 func (l *live) end() {
 	l.page.Close()
+	l.telemetry.Shutdown()
 	if l.stop != nil {
 		l.stop()
 		l.stopped.Wait()
