@@ -121,7 +121,7 @@ func requireLatenciesOf(t *testing.T, server *prometheus, now time.Time, sent []
 		require.LessOrEqual(t, got, high)
 	}
 	all := dashboards(t)
-	overview := server.open(t, all["overview"], now, nil)
+	overview := server.open(t, all["overview"], now, map[string]string{"vantage": "client"})
 	for title, values := range map[string][]float64{"Time to first token": toFirst, "Time per output token": perToken} {
 		metric := "tokenpulse_" + strings.ReplaceAll(strings.ToLower(title), " ", "_") + "_seconds"
 		got := overview.panel(t, all["overview"].named(t, title))

@@ -33,10 +33,12 @@ const (
 // tokenSLI aggregates spans, and metrics of other components, into series and serves them
 // to Prometheus.
 type tokenSLI struct {
+	id        component.ID
 	config    *Config
 	telemetry component.TelemetrySettings
 	keeper    *keeper.Keeper
 	gatherer  *gatherer
+	live      *live                               // nil if the page is off
 	gather    func() ([]*dto.MetricFamily, error) // replaced in tests
 	// scrapeTime limits the time of a response.
 	scrapeTime time.Duration
@@ -47,17 +49,23 @@ type tokenSLI struct {
 }
 
 func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
-	k, err := keeper.New(keeper.Settings{
+	options := config.options()
+	settings := keeper.Settings{
 		Config:    &config.Shared,
 		Telemetry: set.TelemetrySettings,
 		Component: set.ID,
 		Kind:      component.KindExporter,
 		Output:    "scrape",
-		Engine:    series.NewEngine(config.options()),
 		Points:    true,
 		Interval:  roundInterval(config.Shared.Series.SeriesExpiration),
 		Now:       time.Now,
-	})
+	}
+	live := newLive(config)
+	if live != nil {
+		options.History, settings.Watch, settings.Also = live.history, live.watch, live
+	}
+	settings.Engine = series.NewEngine(options)
+	k, err := keeper.New(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +73,13 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 	if err != nil {
 		return nil, err
 	}
+	if live != nil {
+		if err := live.open(set, config, k); err != nil {
+			return nil, err
+		}
+	}
 	return &tokenSLI{
-		config: config, telemetry: set.TelemetrySettings, keeper: k,
+		id: set.ID, config: config, telemetry: set.TelemetrySettings, keeper: k, live: live,
 		gatherer: gatherer, gather: gatherer.Gather, scrapeTime: scrapeTime(config),
 	}, nil
 }
@@ -96,11 +109,25 @@ func (e *tokenSLI) Start(ctx context.Context, host component.Host) error {
 	if _, err := e.keeper.Start(ctx, host); err != nil {
 		return err
 	}
-	if err := e.serve(ctx, host); err != nil {
+	err := e.startLive(ctx, host)
+	if err == nil {
+		err = e.serve(ctx, host)
+	}
+	if err != nil {
 		return errors.Join(err, e.keeper.Shutdown(ctx)) // closes the storage
 	}
 	e.keeper.Run()
+	if e.live != nil {
+		e.live.run()
+	}
 	return nil
+}
+
+func (e *tokenSLI) startLive(ctx context.Context, host component.Host) error {
+	if e.live == nil {
+		return nil
+	}
+	return e.live.start(ctx, host, e)
 }
 
 func (e *tokenSLI) serve(ctx context.Context, host component.Host) error {
@@ -126,7 +153,11 @@ const metricsPath = "/metrics"
 
 func (e *tokenSLI) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", links)
+	if e.live != nil {
+		mux.Handle("/", e.live.page.Handler())
+	} else {
+		mux.HandleFunc("GET /{$}", links)
+	}
 	mux.Handle("GET "+metricsPath, promhttp.HandlerForTransactional(newSharedGatherer(e.gather), promhttp.HandlerOpts{
 		EnableOpenMetrics:                   true,
 		EnableOpenMetricsTextCreatedSamples: true,
@@ -155,6 +186,9 @@ func (e *tokenSLI) consumeMetrics(ctx context.Context, metrics pmetric.Metrics) 
 // takes longer than keeper.ShutdownStep allows.
 func (e *tokenSLI) Shutdown(ctx context.Context) error {
 	e.keeper.Stop(ctx)
+	if e.live != nil {
+		e.live.end()
+	}
 	return errors.Join(e.stopServing(ctx), e.keeper.Shutdown(ctx))
 }
 

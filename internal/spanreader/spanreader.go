@@ -42,6 +42,9 @@ type Options struct {
 	Objectives slo.Names
 	// Inspect is called with each span, and whether it carries latencies. It may be nil.
 	Inspect func(span ptrace.Span, latencies bool)
+	// Watch is called with each request that is no duplicate, after it was recorded. It may
+	// be nil.
+	Watch func(r *series.Request, span ptrace.Span)
 }
 
 // Read calls record with the request of every span that carries latencies, or the time to
@@ -65,13 +68,24 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.R
 					t.Ignored++
 				case r.aggregated:
 					t.Aggregated++
+					o.watch(&r.Request, span)
 				default:
-					t.Add(record(&r.Request), &r.Builder)
+					recorded := record(&r.Request)
+					t.Add(recorded, &r.Builder)
+					if !recorded.Duplicate {
+						o.watch(&r.Request, span)
+					}
 				}
 			}
 		}
 	}
 	return t
+}
+
+func (o *Options) watch(r *series.Request, span ptrace.Span) {
+	if o.Watch != nil {
+		o.Watch(r, span)
+	}
 }
 
 // Add counts a request by the result of recording it.

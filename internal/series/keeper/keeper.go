@@ -32,6 +32,8 @@ type Settings struct {
 	Engine *series.Engine
 	// Points is set if the component records metrics, too. Engine is set then.
 	Points bool
+	// Watch is called with each request and its span, after it was recorded. It may be nil.
+	Watch func(r *series.Request, span ptrace.Span)
 	// Interval is the time between two rounds. A round flushes, expires and saves.
 	Interval time.Duration
 	// Flush sends what the next consumer does not have yet. Series expire only after a
@@ -40,11 +42,19 @@ type Settings struct {
 	// Notes returns what to save with the error budgets; Start returns it after a restart.
 	// Nil if there is nothing to save. It is called while Flush may be running.
 	Notes func() []byte
+	// Also is saved and closed with the error budgets. It may be nil.
+	Also Saver
 	// Delivered holds the requests whose events the next consumer has, or is nil. The
 	// keeper expires it.
 	Delivered *dedup.Set
 	// Now is the clock.
 	Now func() time.Time
+}
+
+// Saver saves something in the storage. Close saves a last time.
+type Saver interface {
+	Save(context.Context) error
+	Close(context.Context) error
 }
 
 // Keeper owns the series and the error budgets of one component output. It records
@@ -82,7 +92,7 @@ func New(set Settings) (*Keeper, error) {
 	k := &Keeper{
 		Engine: set.Engine,
 		Tracker: slo.NewTracker(slo.TrackerOptions{
-			Objectives: set.Config.objectives(),
+			Objectives: set.Config.SLOObjectives(),
 			MaxSeries:  2 * set.Config.Series.MaxSeries, // as many idle ones as the engine has series
 			IdleAfter:  set.Config.Series.SeriesExpiration,
 		}, now),
@@ -95,7 +105,7 @@ func New(set Settings) (*Keeper, error) {
 		saves:    newWorker(),
 		patience: max(minPatience, set.Interval),
 	}
-	k.options.Inspect = k.wiring.inspect
+	k.options.Inspect, k.options.Watch = k.wiring.inspect, set.Watch
 	k.admission = k.Engine
 	if k.Engine == nil {
 		k.admission = series.NewEngine(series.Options{Config: set.Config.Series})
