@@ -11,6 +11,7 @@ import {theme, toggleTheme, onTheme} from './theme';
 import {time} from './units';
 import type {View} from './view';
 
+const parts = [['now', 'Now'], ['trends', 'Over time'], ['heatmap', 'ITL'], ['phases', 'Phases'], ['load', 'Load'], ['prompts', 'Prompts'], ['slowest', 'Slowest'], ['compare', 'Compare']] as const;
 const all = '\u0000all'; // no label value contains it
 
 /** The bar at the top: connection, range, theme, and the filters. */
@@ -19,13 +20,13 @@ export class Header {
   private statusText = h('span', {}, 'Connecting');
   private range = segments('Range', ['5m', '1h', '24h'].map(value => ({value, name: value})), () => this.view.range, value => this.view.set({range: value === '5m' ? '' : value}));
   private themeButton = h('button', {type: 'button', class: 'button icon', onclick: toggleTheme});
-  private filters = h('div', {class: 'filters', role: 'group', 'aria-label': 'Filters'});
   private selects = new Map<string, ReturnType<typeof select>>();
+  private nav = h('nav', {'aria-label': 'Parts of the page'}, ...parts.map(([id, name]) => h('a', {href: `#${id}`}, name)));
   private clear = h('button', {type: 'button', class: 'button', onclick: () => this.view.clearFilters()}, 'Clear filters');
 
-  constructor(private element: HTMLElement, private view: View) {
+  constructor(element: HTMLElement, private filters: HTMLElement, private view: View) {
     const brand = h('h1', {class: 'brand'}, icon('pulse'), h('a', {class: 'brand', href: './'}, 'tokenpulse'));
-    fill(element, h('div', {class: 'bar'}, brand, this.status, h('span', {class: 'grow'}), this.range.element, this.themeButton), h('div', {class: 'bar filterbar'}, this.filters));
+    fill(element, h('div', {class: 'bar'}, brand, this.status, this.nav, h('span', {class: 'grow'}), this.range.element, this.themeButton));
     this.state('connecting', null);
     onTheme(() => this.nameTheme());
     this.nameTheme();
@@ -39,9 +40,14 @@ export class Header {
     this.status.firstElementChild?.replaceWith(icon(state === 'offline' ? 'cross' : 'dot'));
   }
 
+  /** Shows or hides what belongs to the numbers only. */
+  numbers(shown: boolean): void {
+    this.nav.hidden = !shown;
+    this.filters.hidden = !shown;
+  }
+
   /** Shows the filters that the Collector offers, with their current values. */
   update(meta: Meta): void {
-    this.element.classList.toggle('ready', true);
     this.range.update();
     const current = (values: string[]) => (values.length === 0 ? all : values.length === 1 ? values[0] ?? all : 'several');
     const options = (values: string[], chosen: string[]): Option[] => [

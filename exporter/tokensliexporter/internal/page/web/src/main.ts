@@ -29,7 +29,7 @@ const element = (id: string) => {
 
 class Page {
   private view = new View();
-  private header = new Header(element('header'), this.view);
+  private header = new Header(element('header'), element('filters'), this.view);
   private content = element('content');
   private banner = h('div', {role: 'alert'});
   private nomatch = h('div', {class: 'nomatch'});
@@ -81,6 +81,7 @@ class Page {
   private show(mode: string): void {
     if (mode === this.mode) return;
     this.mode = mode;
+    this.header.numbers(mode === 'numbers');
     scrollTo(0, 0);
     if (mode === 'empty') fill(this.content, this.banner, emptyPage(this.known.endpoints.tokens));
     else if (mode === 'numbers') fill(this.content, this.banner, this.nomatch, this.now.element, ...this.sections.map(section => section.element));

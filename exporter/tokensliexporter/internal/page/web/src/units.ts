@@ -9,10 +9,12 @@ type Maybe = number | null | undefined;
 
 const isMissing = (value: Maybe): value is null | undefined => value === null || value === undefined || !Number.isFinite(value);
 
-function digits(value: number, significant = 3): string {
+/** Formats a number with as many significant digits, and all digits before the point. */
+export function digits(value: number, significant = 3): string {
   if (value === 0) return '0';
   const decimals = Math.max(0, significant - 1 - Math.floor(Math.log10(Math.abs(value)) + 1e-12));
-  return value.toLocaleString('en-US', {minimumFractionDigits: Math.min(decimals, 4), maximumFractionDigits: Math.min(decimals, 4)});
+  const places = Math.min(decimals, 4);
+  return value.toLocaleString('en-US', {minimumFractionDigits: places, maximumFractionDigits: places}).replace('-', '−');
 }
 
 /** Formats seconds as ms below one second, as s up to 10 minutes, then as min or h. */

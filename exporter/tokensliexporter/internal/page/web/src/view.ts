@@ -12,6 +12,7 @@ export class View {
 
   constructor() {
     addEventListener('popstate', () => {
+      if (this.parameters.toString() === new URLSearchParams(location.search).toString()) return; // a link within the page
       this.parameters = new URLSearchParams(location.search);
       this.notify();
     });

@@ -6,7 +6,7 @@ import {cssColor} from '../dom';
 import {roundDuration} from '../units';
 import {Plot, axis, drawLabel, drawThreshold, timeAxis} from './plot';
 
-export interface Line { name: string; color: string; dash?: number[]; width?: number; values: (number | null | undefined)[]; points?: boolean; faded?: boolean }
+export interface Line { name: string; color: string; dash?: number[]; width?: number; values: (number | null | undefined)[]; points?: boolean; faded?: boolean; stepped?: boolean }
 export interface Threshold { label: string; value: number }
 export interface Mark { label: string; x: number }
 
@@ -66,6 +66,7 @@ export class LineChart {
         stroke: () => faded(cssColor(line.color), line.faded),
         width: line.width ?? 1.75,
         ...(line.dash ? {dash: line.dash} : {}),
+        ...(line.stepped && uPlot.paths.stepped ? {paths: uPlot.paths.stepped({align: -1})} : {}),
         spanGaps: true,
         points: line.points ? {show: true, size: 6} : {show: (u: uPlot, index: number) => alone(u.data[index] ?? [])},
       }))],

@@ -15,9 +15,9 @@ export class HeatmapSection implements Section {
   private nodata = h('div', {class: 'nodata'});
   private most = h('span', {}, 'many');
   private chart = new HeatChart('Heatmap of inter-token latency', 'time', (column, row) => this.point(column, row), () => setText(this.caption, this.summary()));
-  readonly element = frame('heatmap', 'Inter-token latency', 'Tokens by time and gap. Stalls and periodic preemption show as bands above the rest.', [
-    h('span', {class: 'keys'}, h('span', {}, 'few', h('span', {class: 'ramp', 'aria-hidden': 'true'}), this.most)),
-  ], h('div', {class: 'card chart'}, h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption));
+  readonly element = frame('heatmap', 'Inter-token latency', 'Tokens by time and gap. Stalls and periodic preemption show as bands above the rest.', [],
+    h('div', {class: 'card chart'}, h('p', {class: 'keys'}, h('span', {}, 'few', h('span', {class: 'ramp', 'aria-hidden': 'true'}), this.most)),
+      h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption));
 
   constructor(private view: View) {}
 

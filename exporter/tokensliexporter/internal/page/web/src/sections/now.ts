@@ -7,7 +7,7 @@ import {type Child, fill, h, setText} from '../dom';
 import {type IconName, icon} from '../icons';
 import {frame} from '../section';
 import {long, reason, short, type Term} from '../terms';
-import {amount, count, missing, percent, roundDuration} from '../units';
+import {amount, count, digits, missing, percent, roundDuration} from '../units';
 
 /** The tiles: rates, load, what could not be measured, and one card for each SLO. */
 export class NowSection {
@@ -96,7 +96,7 @@ function card(slo: SLONow): HTMLElement {
     h('div', {class: 'name'}, h('span', {title: slo.slo}, slo.slo), h('span', {class: 'verdict', 'data-level': level}, icon(name), word)),
     h('dl', {},
       fact('Attainment', percent(slo.attainment), `${count(slo.good)} good, ${count(slo.bad)} bad, ${count(slo.not_eligible)} not eligible over the range`),
-      fact(burn ? `Burn rate, ${window(burn.window_seconds)}` : 'Burn rate', burn?.rate == null ? missing : `${amount(burn.rate)}×`, shortest.map(({window_seconds, rate}) => `${window(window_seconds)}: ${amount(rate)}×`).join('\n')),
+      fact(burn ? `Burn rate, ${window(burn.window_seconds)}` : 'Burn rate', burn?.rate == null ? missing : `${digits(burn.rate, 2)}×`, shortest.map(({window_seconds, rate}) => `${window(window_seconds)}: ${rate === null ? missing : digits(rate, 2)}×`).join('\n')),
       fact('Budget left', percent(left), slo.budget_window_seconds ? `Error budget of ${window(slo.budget_window_seconds)}` : 'No objective, no budget')),
     h('div', {class: 'meter', 'data-level': level, 'aria-hidden': 'true'}, left !== null && bar),
     h('p', {class: 'rule'}, rule, slo.objective !== null && ` · objective ${percent(slo.objective)}`));

@@ -14,9 +14,8 @@ const phases: Phase[] = ['network', 'queue', 'prefill', 'decode'];
 export class PhasesSection implements Section {
   private bars = h('div', {class: 'bars', role: 'list'});
   private text = h('span');
-  readonly element = frame('phases', 'Where the time goes', this.text, [
-    h('span', {class: 'keys', 'aria-hidden': 'true'}, ...phases.map(phase => h('span', {}, swatch(phase), phase))),
-  ], h('div', {class: 'card'}, this.bars));
+  readonly element = frame('phases', 'Where the time goes', this.text, [],
+    h('div', {class: 'card'}, h('p', {class: 'keys', 'aria-hidden': 'true'}, ...phases.map(phase => h('span', {}, swatch(phase), phase))), this.bars));
 
   constructor(private view: View) {}
 
@@ -45,6 +44,7 @@ function row(group: Group, longest: number): HTMLElement {
     const text = `${phase} ${duration(mean(group, phase))}`;
     const segment = h('span', {title: text}, share > 0.12 ? text : '');
     segment.style.background = `var(--phase-${phase})`;
+    segment.style.color = `var(--phase-${phase}-text)`;
     segment.style.width = `${share * 100}%`;
     return segment;
   });

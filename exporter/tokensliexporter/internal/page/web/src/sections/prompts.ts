@@ -16,13 +16,12 @@ export class PromptsSection implements Section {
   private caption = h('p', {class: 'caption'});
   private nodata = h('div', {class: 'nodata'});
   private chart = new LineChart({label: 'TTFT by prompt length', x: {tick: roundNumber, log: 2}, onCursor: index => this.point(index)});
-  readonly element = frame('prompts', 'Time to first token by prompt length', 'p50 solid, p95 dashed; horizontally the input tokens, logarithmic.', [
-    h('span', {class: 'keys'}, ...kinds.map(({name, color}) => {
+  readonly element = frame('prompts', 'Time to first token by prompt length', 'By input tokens, on a logarithmic axis.', [], h('figure', {class: 'card chart'},
+    h('p', {class: 'keys'}, ...kinds.map(({name, color}) => {
       const line = h('span', {class: 'swatch', 'aria-hidden': 'true'});
       line.style.background = `var(${color})`;
       return h('span', {}, line, `${name} prompt`);
-    })),
-  ], h('figure', {class: 'card chart'}, h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption));
+    }), 'p50 solid · p95 dashed'), h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption));
 
   constructor(private view: View) {}
 

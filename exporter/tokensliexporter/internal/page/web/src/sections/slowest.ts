@@ -69,7 +69,7 @@ export class SlowestSection implements Section {
 export function because(request: RequestNumbers): HTMLElement[] {
   const tags: HTMLElement[] = [];
   if (request.outcome !== 'success') tags.push(h('span', {class: 'tag bad'}, request.outcome));
-  if (request.reason) tags.push(h('span', {class: 'tag'}, request.reason));
+  if (request.reason && !(request.reason === 'stalls' && request.stalls)) tags.push(h('span', {class: 'tag'}, request.reason));
   if (request.stalls) tags.push(h('span', {class: 'tag bad', title: `${duration(request.stall_duration)} in total`}, `${count(request.stalls)} ${request.stalls === 1 ? 'stall' : 'stalls'}`));
   return tags;
 }
