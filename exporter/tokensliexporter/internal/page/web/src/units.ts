@@ -12,7 +12,8 @@ const isMissing = (value: Maybe): value is null | undefined => value === null ||
 /** Formats a number with as many significant digits, and all digits before the point. */
 export function digits(value: number, significant = 3): string {
   if (value === 0) return '0';
-  const decimals = Math.max(0, significant - 1 - Math.floor(Math.log10(Math.abs(value)) + 1e-12));
+  const rounded = Math.abs(Number(value.toPrecision(significant)));
+  const decimals = Math.max(0, significant - 1 - Math.floor(Math.log10(rounded) + 1e-12));
   const places = Math.min(decimals, 4);
   return value.toLocaleString('en-US', {minimumFractionDigits: places, maximumFractionDigits: places}).replace('-', '−');
 }
