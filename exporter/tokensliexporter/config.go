@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,31 @@ type Config struct {
 	// ClassicBuckets replaces the upper bounds of a histogram's classic buckets, by metric
 	// name without `tokenpulse.`. The native buckets are fixed.
 	ClassicBuckets map[string][]float64 `mapstructure:"classic_buckets"`
+	// Page is the live page and its API.
+	Page PageConfig `mapstructure:"page"`
+	// History is what the page shows of the past.
+	History HistoryConfig `mapstructure:"history"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// PageConfig configures the live page.
+type PageConfig struct {
+	// Enabled is false to serve metrics only. Then there is no history either.
+	Enabled bool `mapstructure:"enabled"`
+	// TraceLink is the address of a trace, with `{trace_id}` and perhaps `{span_id}` to be
+	// filled in. Empty means no links.
+	TraceLink string `mapstructure:"trace_link"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// HistoryConfig configures the history of the page.
+type HistoryConfig struct {
+	// MaxMemoryMiB limits its memory. At the limit the history coarsens.
+	MaxMemoryMiB int `mapstructure:"max_memory_mib"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -48,6 +74,8 @@ func createDefaultConfig() component.Config {
 		Shared:      keeper.NewDefaultConfig(),
 		Percentiles: []float64{50, 95, 99},
 		Windows:     []time.Duration{5 * time.Minute},
+		Page:        PageConfig{Enabled: true},
+		History:     HistoryConfig{MaxMemoryMiB: 64},
 	}
 }
 
@@ -66,7 +94,7 @@ func (c *Config) Validate() error {
 	var errs problems.List
 	errs.Unless(c.Server.NetAddr.Endpoint != "", "`endpoint` is empty: enter the address to serve metrics on, such as localhost:9464")
 	_, err := dimensionLabels(c.Shared.Series.Dimensions)
-	return errors.Join(slices.Concat(errs, problems.List{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets())...)
+	return errors.Join(slices.Concat(errs, problems.List{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validatePage())...)
 }
 
 func (c *Config) validatePercentiles() (errs problems.List) {
@@ -101,6 +129,19 @@ func (c *Config) validateClassicBuckets() (errs problems.List) {
 			errs = append(errs, fmt.Errorf("`classic_buckets::%s` %w", name, err))
 		}
 	}
+	return errs
+}
+
+// maxHistoryMiB limits the memory of the history: queries read all of it.
+const maxHistoryMiB = 4096
+
+func (c *Config) validatePage() (errs problems.List) {
+	errs.Unless(1 <= c.History.MaxMemoryMiB && c.History.MaxMemoryMiB <= maxHistoryMiB,
+		"`history::max_memory_mib` is %d: it must be from 1 to %d; `page::enabled: false` turns the history off", c.History.MaxMemoryMiB, maxHistoryMiB)
+	link, err := url.Parse(strings.NewReplacer("{trace_id}", "0", "{span_id}", "0").Replace(c.Page.TraceLink))
+	valid := err == nil && (link.Scheme == "http" || link.Scheme == "https") && link.Host != "" && strings.Contains(c.Page.TraceLink, "{trace_id}")
+	errs.Unless(c.Page.TraceLink == "" || valid,
+		"`page::trace_link` is %q: it must be an http or https address with {trace_id}, such as http://localhost:16686/trace/{trace_id}", c.Page.TraceLink)
 	return errs
 }
 

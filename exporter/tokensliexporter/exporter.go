@@ -35,6 +35,7 @@ type tokenSLI struct {
 	telemetry component.TelemetrySettings
 	keeper    *keeper.Keeper
 	gatherer  *gatherer
+	live      *live                               // nil if the page is off
 	gather    func() ([]*dto.MetricFamily, error) // replaced in tests
 	// scrapeTime limits the time of a response.
 	scrapeTime time.Duration
@@ -45,13 +46,20 @@ type tokenSLI struct {
 }
 
 func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
+	options := config.options()
+	live := newLive(config)
+	var watch func(*series.Request, ptrace.Span)
+	if live != nil {
+		options.History, watch = live.history, live.watch
+	}
 	k, err := keeper.New(keeper.Settings{
 		Config:    &config.Shared,
 		Telemetry: set.TelemetrySettings,
 		Component: set.ID,
 		Kind:      component.KindExporter,
 		Output:    "scrape",
-		Engine:    series.NewEngine(config.options()),
+		Engine:    series.NewEngine(options),
+		Watch:     watch,
 		Interval:  roundInterval(config.Shared.Series.SeriesExpiration),
 		Now:       time.Now,
 	})
@@ -62,8 +70,11 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 	if err != nil {
 		return nil, err
 	}
+	if live != nil {
+		live.open(set, config, k)
+	}
 	return &tokenSLI{
-		config: config, telemetry: set.TelemetrySettings, keeper: k,
+		config: config, telemetry: set.TelemetrySettings, keeper: k, live: live,
 		gatherer: gatherer, gather: gatherer.Gather, scrapeTime: scrapeTime(config),
 	}, nil
 }
@@ -96,6 +107,9 @@ func (e *tokenSLI) start(ctx context.Context, host component.Host) error {
 		return errors.Join(err, e.keeper.Shutdown(ctx)) // closes the storage
 	}
 	e.keeper.Run()
+	if e.live != nil {
+		e.live.run()
+	}
 	return nil
 }
 
@@ -122,7 +136,11 @@ const metricsPath = "/metrics"
 
 func (e *tokenSLI) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", links)
+	if e.live != nil {
+		mux.Handle("/", e.live.page.Handler())
+	} else {
+		mux.HandleFunc("GET /{$}", links)
+	}
 	mux.Handle("GET "+metricsPath, promhttp.HandlerForTransactional(newSharedGatherer(e.gather), promhttp.HandlerOpts{
 		EnableOpenMetrics:                   true,
 		EnableOpenMetricsTextCreatedSamples: true,
@@ -146,6 +164,9 @@ func (e *tokenSLI) consume(ctx context.Context, traces ptrace.Traces) error {
 // takes longer than keeper.ShutdownStep allows.
 func (e *tokenSLI) shutdown(ctx context.Context) error {
 	e.keeper.Stop(ctx)
+	if e.live != nil {
+		e.live.close()
+	}
 	return errors.Join(e.stopServing(ctx), e.keeper.Shutdown(ctx))
 }
 

@@ -18,11 +18,12 @@ import (
 )
 
 func TestServer_ServesMetricsAndLinks(t *testing.T) {
-	h := start(t, nil)
+	h := start(t, func(c *Config) { c.Page.Enabled = false })
 	for _, test := range []struct {
 		method, path string
 		want         int
 	}{
+		{http.MethodGet, "/api/v1/now", 404},
 		{http.MethodGet, "/metrics", 200},
 		{http.MethodGet, "/", 200},
 		{http.MethodGet, "/other", 404},

@@ -33,6 +33,8 @@ type Options struct {
 	// Objectives are the SLOs that have a counter in each series, however many others
 	// there are.
 	Objectives slo.Names
+	// History takes what the series gain, or is nil.
+	History History
 }
 
 // Engine holds the series. It is safe for concurrent use: Record and Collect lock one
@@ -46,6 +48,9 @@ type Engine struct {
 	bounds    [quantities][]float64
 	calendar  *calendar
 	scratch   sync.Pool // of *sketch.Sketch
+	history   History
+	gaining   sync.Mutex // guards gain, which reportGain reuses
+	gain      Gain
 
 	objectives slo.Names
 
@@ -59,10 +64,10 @@ type Engine struct {
 	heldBy map[string]int
 }
 
-// published says which metrics of a quantity are on.
-type published struct{ histogram, gauges bool }
+// published says what a quantity is recorded for.
+type published struct{ histogram, gauges, history bool }
 
-func (p published) any() bool { return p.histogram || p.gauges }
+func (p published) any() bool { return p.histogram || p.gauges || p.history }
 
 // overflowKey is the key of the overflow series. Every other series has a longer key.
 const overflowKey = ""
@@ -72,20 +77,25 @@ func NewEngine(o Options) *Engine {
 	e := &Engine{
 		config:    o.Config,
 		quantiles: o.Quantiles,
-		calendar:  newCalendar(time.Now(), o.Windows),
+		calendar:  newCalendar(time.Now(), o.Windows, o.History != nil),
+		history:   o.History,
 		scratch:   sync.Pool{New: func() any { return new(sketch.Sketch) }},
 		series:    map[string]*series{},
 		heldBy:    map[string]int{},
 
 		objectives: o.Objectives,
-		verdicts:   o.Metrics.Has(SLORequests.Name),
+		verdicts:   o.Metrics.Has(SLORequests.Name) || o.History != nil,
 	}
 	for _, c := range Counters {
-		e.counts[c.Count] = o.Metrics.Has(c.Name)
+		e.counts[c.Count] = o.Metrics.Has(c.Name) || o.History != nil
 	}
 	windowed := len(o.Windows) > 0 && len(o.Quantiles) > 0
 	for q, h := range Histograms {
-		e.published[q] = published{o.Metrics.Has(h.Name), windowed && o.Metrics.Has(h.Name+names.SuffixPercentile)}
+		e.published[q] = published{
+			histogram: o.Metrics.Has(h.Name),
+			gauges:    windowed && o.Metrics.Has(h.Name+names.SuffixPercentile),
+			history:   o.History != nil && slices.Contains(HistoryQuantities[:], Quantity(q)),
+		}
 		e.bounds[q] = h.ClassicBounds
 		if bounds, ok := o.ClassicBounds[h.Name]; ok {
 			e.bounds[q] = bounds
@@ -245,6 +255,16 @@ func (e *Engine) Collect(now time.Time, visit func(*Snapshot)) {
 		}
 		snapshot.Key, snapshot.Identity = s.key, IdentityOf(s.key)
 		visit(&snapshot)
+	}
+}
+
+// Fold hands to the history what the series gained since they did so last.
+func (e *Engine) Fold(now time.Time) {
+	for _, s := range e.all() {
+		s.mu.Lock()
+		s.advance(now)
+		s.fold()
+		s.mu.Unlock()
 	}
 }
 

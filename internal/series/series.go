@@ -29,6 +29,7 @@ type series struct {
 	outcomes [outcomes]*outcomeSeries
 	counts   [counts]optional.Value[float64]
 	verdicts verdictCounters
+	reported [counts]float64 // of counts, to the history
 }
 
 // outcomeSeries is the part of a series for one outcome.
@@ -36,6 +37,9 @@ type outcomeSeries struct {
 	start      time.Time
 	requests   uint64
 	histograms [quantities]*histogram
+	// For the history: the requests that it has, and the prompts that it does not have.
+	reported uint64
+	prompts  []Prompt
 }
 
 func newSeries(key string, e *Engine, now time.Time) *series {
@@ -63,6 +67,9 @@ func (s *series) record(r *Request) (result Recorded, ok bool) {
 		if v, ok := r.Value(q); ok && s.engine.published[q].any() {
 			o.histogram(q, s.engine).add(v, &exemplar)
 		}
+	}
+	if s.engine.history != nil {
+		s.addPrompt(o, r)
 	}
 	result = Recorded{Overflow: s.key == overflowKey, MalformedSketches: o.merge(r, &exemplar, s.engine)}
 	if s.engine.verdicts {
@@ -132,8 +139,11 @@ func (s *series) advance(now time.Time) {
 	s.page = next
 }
 
-// fold moves all pending values to the totals and the windows. mu is held.
+// fold moves all pending values to the totals, the windows and the history. mu is held.
 func (s *series) fold() {
+	if s.engine.history != nil {
+		s.reportGain()
+	}
 	scratch := s.engine.scratch.Get().(*sketch.Sketch)
 	defer s.engine.scratch.Put(scratch)
 	for h := range s.histograms() {
@@ -162,7 +172,9 @@ func (s *series) expire(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expired = s.engine.config.isIdle(now.Sub(s.lastSeen))
-	if !s.expired {
+	if s.expired {
+		s.fold() // the history outlives the series
+	} else {
 		s.advance(now)
 	}
 	return s.expired

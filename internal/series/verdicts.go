@@ -22,7 +22,8 @@ type verdictCounters struct {
 type verdictCounter struct {
 	start    time.Time
 	requests [slo.Verdicts]uint64
-	bad      Exemplar // the latest bad request
+	reported [slo.Verdicts]uint64 // of requests, to the history
+	bad      Exemplar             // the latest bad request
 }
 
 // add counts the verdicts on a request, whose exemplar the bad ones keep. It returns the number of verdicts that only

@@ -18,10 +18,16 @@ const slotsPerWindow = 12
 type calendar struct {
 	epoch  time.Time
 	widths []time.Duration // of one slot, by window
+	// history is the start of a slot of the history at or before the epoch. It is zero
+	// without a history.
+	history time.Time
 }
 
-func newCalendar(epoch time.Time, windows []time.Duration) *calendar {
+func newCalendar(epoch time.Time, windows []time.Duration, history bool) *calendar {
 	c := &calendar{epoch: epoch}
+	if history {
+		c.history = epoch.Add(-time.Duration(epoch.UnixNano()) % HistorySlot) // keeps the monotonic clock
+	}
 	for _, window := range windows {
 		c.widths = append(c.widths, window/slotsPerWindow)
 	}
@@ -32,6 +38,8 @@ func newCalendar(epoch time.Time, windows []time.Duration) *calendar {
 type page struct {
 	slots []int64       // number of the open slot, by window
 	until time.Duration // time after the epoch at which the first of them closes
+	// history is the start of the open slot of the history.
+	history time.Time
 }
 
 func (c *calendar) page(now time.Time) page {
@@ -39,6 +47,11 @@ func (c *calendar) page(now time.Time) page {
 	for w, width := range c.widths {
 		p.slots[w] = int64(now.Sub(c.epoch) / width)
 		p.until = min(p.until, time.Duration(p.slots[w]+1)*width)
+	}
+	if !c.history.IsZero() {
+		open := now.Sub(c.history) / HistorySlot
+		p.history = c.history.Add(open * HistorySlot)
+		p.until = min(p.until, p.history.Add(HistorySlot).Sub(c.epoch))
 	}
 	return p
 }

@@ -39,6 +39,9 @@ type Options struct {
 	Objectives slo.Names
 	// Inspect is called with each span, and whether it carries latencies. It may be nil.
 	Inspect func(span ptrace.Span, latencies bool)
+	// Watch is called with each request that is no duplicate, after it was recorded. It may
+	// be nil.
+	Watch func(r *series.Request, span ptrace.Span)
 }
 
 // Read calls record with the request of every span that carries latencies, or the time to
@@ -62,7 +65,11 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.R
 					t.Ignored++
 					continue
 				}
-				t.add(record(&r.request), &r)
+				recorded := record(&r.request)
+				t.add(recorded, &r)
+				if o.Watch != nil && !recorded.Duplicate {
+					o.Watch(&r.request, span)
+				}
 			}
 		}
 	}

@@ -49,10 +49,10 @@ func (c *Config) EngineOptions() series.Options {
 }
 
 // ObjectiveNames returns the SLOs of the objectives, as verdicts have them.
-func (c *Config) ObjectiveNames() slo.Names { return slo.NamesOf(c.objectives()) }
+func (c *Config) ObjectiveNames() slo.Names { return slo.NamesOf(c.SLOObjectives()) }
 
-// objectives returns the objectives with clean SLO names, as verdicts have them.
-func (c *Config) objectives() []slo.Objective {
+// SLOObjectives returns the objectives with clean SLO names, as verdicts have them.
+func (c *Config) SLOObjectives() []slo.Objective {
 	var all []slo.Objective
 	for _, o := range c.Objectives {
 		o.SLO = series.CleanLabel(o.SLO)

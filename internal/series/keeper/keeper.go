@@ -29,6 +29,8 @@ type Settings struct {
 	Output string
 	// Engine aggregates the requests. Nil if the component needs only error budgets.
 	Engine *series.Engine
+	// Watch is called with each request and its span, after it was recorded. It may be nil.
+	Watch func(r *series.Request, span ptrace.Span)
 	// Interval is the time between two rounds. A round flushes, expires and saves.
 	Interval time.Duration
 	// Flush sends what the next consumer does not have yet. Series expire only after a
@@ -76,7 +78,7 @@ func New(set Settings) (*Keeper, error) {
 	k := &Keeper{
 		Engine: set.Engine,
 		Tracker: slo.NewTracker(slo.TrackerOptions{
-			Objectives: set.Config.objectives(),
+			Objectives: set.Config.SLOObjectives(),
 			MaxSeries:  2 * set.Config.Series.MaxSeries, // as many idle ones as the engine has series
 			IdleAfter:  set.Config.Series.SeriesExpiration,
 		}, now),
@@ -89,7 +91,7 @@ func New(set Settings) (*Keeper, error) {
 		saves:    newWorker(),
 		patience: max(minPatience, set.Interval),
 	}
-	k.options.Inspect = k.wiring.inspect
+	k.options.Inspect, k.options.Watch = k.wiring.inspect, set.Watch
 	k.admission = k.Engine
 	if k.Engine == nil {
 		k.admission = series.NewEngine(series.Options{Config: set.Config.Series})

@@ -1,0 +1,166 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// number is a number that may be missing: NaN is null in JSON.
+type number float64
+
+var missing = number(math.NaN())
+
+// MarshalJSON implements json.Marshaler.
+func (n number) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// failure is an error that the API reports, with the remedy.
+type failure struct {
+	Status  int    `json:"status"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy"`
+}
+
+func (f *failure) Error() string { return f.Message + ": " + f.Remedy }
+
+func invalid(remedy, format string, args ...any) error {
+	return &failure{http.StatusBadRequest, fmt.Sprintf(format, args...), remedy}
+}
+
+// Limits of the answers that are computed at a time. One that reads a day of 200 series
+// takes a few hundred milliseconds of CPU.
+const (
+	maxComputing = 2
+	maxWaiting   = 128
+	// maxAge is the time for which equal requests get one answer.
+	maxAge = 500 * time.Millisecond
+	// maxCached limits the answers that are kept for this.
+	maxCached = 64
+)
+
+// answers computes answers, few at a time, and those to equal requests once.
+type answers struct {
+	flights   *singleflight.Group
+	computing chan struct{}
+	waiting   chan struct{}
+
+	mu     sync.Mutex
+	recent map[string]answer
+}
+
+type answer struct {
+	body []byte
+	at   time.Time
+}
+
+func newAnswers() answers {
+	return answers{
+		flights:   new(singleflight.Group),
+		computing: make(chan struct{}, maxComputing), waiting: make(chan struct{}, maxWaiting),
+		recent: map[string]answer{},
+	}
+}
+
+// get returns the answer to a request.
+func (a *answers) get(request string, compute func() (any, error)) ([]byte, error) {
+	select {
+	case a.waiting <- struct{}{}:
+		defer func() { <-a.waiting }()
+	default:
+		return nil, &failure{http.StatusServiceUnavailable, fmt.Sprintf("%d requests wait for an answer already", maxWaiting), "ask again in a few seconds, or less often"}
+	}
+	body, err, _ := a.flights.Do(request, func() (any, error) {
+		if body, ok := a.cached(request); ok {
+			return body, nil
+		}
+		a.computing <- struct{}{}
+		defer func() { <-a.computing }()
+		content, err := compute()
+		if err != nil {
+			return nil, err
+		}
+		body, err := json.Marshal(content)
+		if err == nil {
+			a.keep(request, body)
+		}
+		return body, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return body.([]byte), nil
+}
+
+func (a *answers) cached(request string) ([]byte, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c, ok := a.recent[request]
+	return c.body, ok && time.Since(c.at) < maxAge
+}
+
+func (a *answers) keep(request string, body []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for old, c := range a.recent {
+		if time.Since(c.at) >= maxAge {
+			delete(a.recent, old)
+		}
+	}
+	if len(a.recent) < maxCached {
+		a.recent[request] = answer{body, time.Now()}
+	}
+}
+
+// serve returns the handler of an endpoint.
+func (p *Page) serve(name string, compute func(*query) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := p.answers.get(r.URL.Path+"?"+r.URL.RawQuery, func() (any, error) {
+			q, err := p.parse(name, r)
+			if err != nil {
+				return nil, err
+			}
+			p.fold()
+			return compute(q)
+		})
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body) // the client went away
+	}
+}
+
+// fail answers with an error.
+func fail(w http.ResponseWriter, err error) {
+	f := &failure{http.StatusInternalServerError, err.Error(), "report this as a bug"}
+	errors.As(err, &f)
+	if f.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(f.Status)
+	_ = json.NewEncoder(w).Encode(map[string]*failure{"error": f})
+}
+
+func unknownPath(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		fail(w, &failure{http.StatusMethodNotAllowed, "the API is read-only", "use GET"})
+		return
+	}
+	fail(w, &failure{http.StatusNotFound, "unknown path", "see " + root + "openapi.yaml for the endpoints"})
+}

@@ -1,0 +1,39 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import "github.com/tokenpulse/tokenpulse/internal/series"
+
+type distributions struct {
+	Range       string         `json:"range"`
+	By          string         `json:"by"`
+	GroupsTotal int            `json:"groups_total"`
+	Groups      []distribution `json:"groups"`
+}
+
+type distribution struct {
+	Value        string              `json:"value"`
+	Requests     uint64              `json:"requests"`
+	OutputTokens number              `json:"output_tokens"`
+	Indicators   map[string]*Summary `json:"indicators"`
+}
+
+func (p *Page) distributions(q *query) (any, error) {
+	withCDF, err := q.choice(paramCDF, []string{"false", "true"}, 0)
+	if err != nil {
+		return nil, err
+	}
+	view := p.view(q)
+	grouping := p.newGrouping(q)
+	for slot := range view.Slots() {
+		slot.AddTo(grouping.of, grouping.want(series.HistoryQuantities[:]...))
+	}
+	groups, count := grouping.groups()
+	answer := &distributions{Range: periods[q.period].name, By: q.by, GroupsTotal: count, Groups: []distribution{}}
+	for i := range groups {
+		g := &groups[i]
+		answer.Groups = append(answer.Groups, distribution{g.value, g.requests(), g.tokens(), summaries(g.part(), withCDF == 1)})
+	}
+	return answer, nil
+}

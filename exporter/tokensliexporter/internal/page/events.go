@@ -1,0 +1,110 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+// Limits of event streams.
+const (
+	// maxClients limits the streams that are open at a time.
+	maxClients = 64
+	// writeTime limits the time that a client takes to read an event. A slower one is
+	// dropped.
+	writeTime = 10 * time.Second
+
+	eventInterval = 2 * time.Second
+)
+
+// clients are those that read events.
+type clients struct {
+	closing context.Context // done when the page closes
+	close   context.CancelFunc
+	open    atomic.Int64
+	refused atomic.Int64
+}
+
+// Clients returns the number of open event streams, and how many were refused at the limit.
+func (p *Page) Clients() (open, refused int64) {
+	return min(p.clients.open.Load(), maxClients), p.clients.refused.Load()
+}
+
+// events streams the answers of `now` until the client or the page closes.
+func (p *Page) events(w http.ResponseWriter, r *http.Request) {
+	if _, err := p.parse("events", r); err != nil {
+		fail(w, err)
+		return
+	}
+	defer p.clients.open.Add(-1)
+	if p.clients.open.Add(1) > maxClients {
+		p.clients.refused.Add(1)
+		fail(w, &failure{http.StatusServiceUnavailable, fmt.Sprintf("%d clients read events already", maxClients), "close other pages, or ask " + root + "now instead"})
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	s := &stream{w: w, control: http.NewResponseController(w)}
+	s.send("retry: 2000\n\n")
+	ticker := time.NewTicker(eventInterval)
+	defer ticker.Stop()
+	for slot := p.slot(); s.err == nil; {
+		p.sendNow(s, r)
+		if open := p.slot(); open != slot {
+			s.send(fmt.Sprintf("event: history\ndata: %d\n\n", slot))
+			slot = open
+		}
+		select {
+		case <-ticker.C:
+		case <-r.Context().Done():
+			return
+		case <-p.clients.closing.Done():
+			return
+		}
+	}
+}
+
+// slot returns the start of the open slot of the history.
+func (p *Page) slot() int64 { return aligned(p.Now(), series.HistorySlot).Unix() }
+
+// sendNow sends the current answer. Clients with the same filter share it.
+func (p *Page) sendNow(s *stream, r *http.Request) {
+	body, err := p.answers.get(root+"now?"+r.URL.RawQuery, func() (any, error) {
+		q, err := p.parse("now", r)
+		if err != nil {
+			return nil, err
+		}
+		p.fold()
+		return p.now(q)
+	})
+	if err == nil { // else too many requests wait: the next event follows
+		s.send("event: now\ndata: " + string(body) + "\n\n")
+	}
+}
+
+// stream writes events to one client. It outlives the write timeout of the server.
+type stream struct {
+	w       io.Writer
+	control *http.ResponseController
+	err     error
+}
+
+func (s *stream) send(event string) {
+	if s.err == nil {
+		s.err = s.control.SetWriteDeadline(time.Now().Add(writeTime))
+	}
+	if s.err == nil {
+		_, s.err = io.WriteString(s.w, event)
+	}
+	if s.err == nil {
+		s.err = s.control.Flush()
+	}
+}

@@ -1,0 +1,117 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+type meta struct {
+	Version    string            `json:"version"`
+	Time       number            `json:"time"`
+	Dimensions []dimensionValues `json:"dimensions"`
+	Vantages   []string          `json:"vantages"`
+	Outcomes   []string          `json:"outcomes"`
+	GroupBy    string            `json:"group_by"`
+	SLOs       []sloMeta         `json:"slos"`
+	Series     seriesCount       `json:"series"`
+	History    historyMeta       `json:"history"`
+	Timelines  timelinesMeta     `json:"timelines"`
+	TraceLink  *string           `json:"trace_link"`
+	Endpoints  map[string]string `json:"endpoints"`
+}
+
+type dimensionValues struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+	More   int      `json:"more"`
+}
+
+type sloMeta struct {
+	SLO           string  `json:"slo"`
+	Objective     number  `json:"objective"`
+	WindowSeconds number  `json:"window_seconds"`
+	Indicator     *string `json:"indicator"`
+	Threshold     number  `json:"threshold"`
+}
+
+type historyMeta struct {
+	Since          number `json:"since"`
+	MemoryBytes    int    `json:"memory_bytes"`
+	MaxMemoryBytes int    `json:"max_memory_bytes"`
+	Coarsened      bool   `json:"coarsened"`
+}
+
+type timelinesMeta struct {
+	Kept    *bool  `json:"kept"`
+	Setting string `json:"setting"`
+}
+
+// maxDimensionValues limits the values of a dimension to filter by.
+const maxDimensionValues = 1000
+
+func (p *Page) meta(q *query) (any, error) {
+	q.period = len(periods) - 1
+	view := p.view(q)
+	answer := &meta{
+		Version: p.Version, Time: seconds(q.now), Outcomes: series.OutcomeNames[:], GroupBy: p.groupBy(), Series: p.seriesCount(),
+		History:   historyMeta{Since: missing, Coarsened: p.History.Coarsened()},
+		Timelines: timelinesMeta{Setting: "set `timeline: keep` under `token_latency`"},
+		Endpoints: map[string]string{"tokens": "http://localhost:4319/v1/tokens"}, // the default of token_stream
+	}
+	answer.setValues(p, view.Keys())
+	names := map[string]bool{}
+	for name := range p.newSelection(q).all(&view, q.filter.together()).SLOs {
+		names[name] = true
+	}
+	for i := range p.Objectives {
+		names[p.Objectives[i].SLO] = true
+	}
+	answer.SLOs = []sloMeta{}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		s := sloMeta{SLO: name, Objective: missing, WindowSeconds: missing}
+		s.Indicator, s.Threshold = p.Thresholds.of(name)
+		if o := p.objective(name); o != nil {
+			s.Objective, s.WindowSeconds = number(o.Objective), number(o.Window.Seconds())
+		}
+		answer.SLOs = append(answer.SLOs, s)
+	}
+	if !view.Since.IsZero() {
+		answer.History.Since = seconds(view.Since)
+	}
+	answer.History.MemoryBytes, answer.History.MaxMemoryBytes = p.History.Memory()
+	if kept, ok := p.Slowest.TimelinesKept(); ok {
+		answer.Timelines.Kept = &kept
+	}
+	if p.TraceLink != "" {
+		answer.TraceLink = &p.TraceLink
+	}
+	return answer, nil
+}
+
+// setValues sets the values that the series of the history have.
+func (m *meta) setValues(p *Page, keys []string) {
+	values := make([]map[string]bool, len(p.Dimensions))
+	for i := range values {
+		values[i] = map[string]bool{}
+	}
+	vantages := map[string]bool{}
+	for _, key := range keys {
+		id := series.IdentityOf(key)
+		vantages[id.Vantage] = true
+		for i := range values {
+			values[i][dimension(&id, i)] = true
+		}
+	}
+	m.Dimensions = []dimensionValues{}
+	for i, name := range p.Dimensions {
+		all := slices.Sorted(maps.Keys(values[i]))
+		shown := min(len(all), maxDimensionValues)
+		m.Dimensions = append(m.Dimensions, dimensionValues{name, append([]string{}, all[:shown]...), len(all) - shown})
+	}
+	m.Vantages = append([]string{}, slices.Sorted(maps.Keys(vantages))...)
+}

@@ -1,0 +1,116 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+type now struct {
+	Time                  number              `json:"time"`
+	Boot                  string              `json:"boot"`
+	Range                 string              `json:"range"`
+	WindowSeconds         number              `json:"window_seconds"`
+	RequestsPerSecond     number              `json:"requests_per_second"`
+	OutputTokensPerSecond number              `json:"output_tokens_per_second"`
+	InputTokensPerSecond  number              `json:"input_tokens_per_second"`
+	InFlight              number              `json:"in_flight"`
+	OpenStreams           *int64              `json:"open_streams"`
+	Requests              map[string]uint64   `json:"requests"`
+	Tokens                map[string]number   `json:"tokens"`
+	Stalls                stalls              `json:"stalls"`
+	Unmeasured            []unmeasured        `json:"unmeasured"`
+	Indicators            map[string]*Summary `json:"indicators"`
+	SLOs                  []sloNow            `json:"slos"`
+	Series                seriesCount         `json:"series"`
+}
+
+type stalls struct {
+	Count   number `json:"count"`
+	Seconds number `json:"seconds"`
+}
+
+type unmeasured struct {
+	Indicator string `json:"indicator"`
+	Reason    string `json:"reason"`
+	Requests  uint64 `json:"requests"`
+	Share     number `json:"share"`
+}
+
+type seriesCount struct {
+	Held  int `json:"held"`
+	Limit int `json:"limit"`
+}
+
+// rateWindow is the window of the current rates.
+const rateWindow = time.Minute
+
+func (p *Page) now(q *query) (any, error) {
+	view := p.view(q)
+	selection := p.newSelection(q)
+	answer := &now{
+		Time: seconds(q.now), Boot: p.boot, Range: periods[q.period].name,
+		RequestsPerSecond: missing, OutputTokensPerSecond: missing, InputTokensPerSecond: missing, InFlight: missing,
+		Series: p.seriesCount(),
+	}
+	answer.setRates(p, q, selection)
+	sum := selection.all(&view, q.filter.together(series.HistoryQuantities[:]...))
+	answer.Indicators = summaries(&sum.Parts[0], false)
+	answer.Requests = map[string]uint64{}
+	for outcome, name := range series.OutcomeNames {
+		answer.Requests[name] = sum.Requests[outcome]
+	}
+	answer.Tokens = map[string]number{}
+	for _, c := range series.Counters {
+		if c.Type != "" {
+			answer.Tokens[c.Type] = number(sum.Counts[c.Count])
+		}
+	}
+	answer.Stalls = stalls{number(sum.Counts[series.Stalls]), number(sum.Counts[series.StallSeconds])}
+	answer.SLOs = p.slosNow(q, sum)
+	answer.Unmeasured = unmeasuredOf(selection.all(&view, &history.Want{}))
+	return answer, nil
+}
+
+// setRates sets the rates of the last minute.
+func (n *now) setRates(p *Page, q *query, selection *selection) {
+	since := aligned(q.now.Add(-rateWindow), series.HistorySlot)
+	minute := p.History.View(since)
+	if minute.Since.IsZero() {
+		n.WindowSeconds = 0
+		return
+	}
+	if minute.Since.After(since) {
+		since = minute.Since
+	}
+	window := number(max(q.now.Sub(since).Seconds(), 1))
+	sum := selection.all(&minute, q.filter.together(series.RequestDuration))
+	n.WindowSeconds = window
+	n.RequestsPerSecond = number(total(sum)) / window
+	n.OutputTokensPerSecond = number(sum.Counts[series.OutputTokens]) / window
+	n.InputTokensPerSecond = number(sum.Counts[series.InputTokens]) / window
+	n.InFlight = number(sum.Parts[0].Of(series.RequestDuration).Sum()) / window // Little's law
+}
+
+// unmeasuredOf returns the requests without an indicator, as a share of those of all outcomes.
+func unmeasuredOf(sum *history.Sum) []unmeasured {
+	all := []unmeasured{}
+	requests := total(sum)
+	for _, c := range series.Counters {
+		if n := sum.Counts[c.Count]; c.Reason != "" && n > 0 {
+			all = append(all, unmeasured{c.Indicator, c.Reason, uint64(n), number(n) / number(requests)})
+		}
+	}
+	slices.SortFunc(all, func(a, b unmeasured) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Indicator+a.Reason, b.Indicator+b.Reason))
+	})
+	return all
+}
+
+func (p *Page) seriesCount() seriesCount { return seriesCount{p.Engine.Held(), p.MaxSeries} }

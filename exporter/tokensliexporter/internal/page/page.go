@@ -1,0 +1,111 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package page serves the live page and its API. openapi.yaml describes the API; every
+// number on the page comes from it.
+package page
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed" // for openapi.yaml
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/slowest"
+)
+
+// Options of a Page.
+type Options struct {
+	// Version is that of the Collector.
+	Version string
+	// Dimensions are those of the series.
+	Dimensions []string
+	Objectives []slo.Objective
+	MaxSeries  int
+	// TraceLink is a template with `{trace_id}` and perhaps `{span_id}`, or empty.
+	TraceLink string
+
+	Engine     *series.Engine
+	Tracker    *slo.Tracker
+	History    *history.Store
+	Slowest    *slowest.Store
+	Thresholds *Thresholds
+	Now        func() time.Time
+}
+
+// Page serves the live page and its API.
+type Page struct {
+	Options
+	boot    string
+	answers answers
+	clients clients
+
+	// folding guards folded: when the series last handed their gains to the history.
+	folding sync.Mutex
+	folded  time.Time
+}
+
+// New returns a page. Close it before the server that serves it.
+func New(o Options) *Page {
+	p := &Page{Options: o, boot: rand.Text(), answers: newAnswers()}
+	p.clients.closing, p.clients.close = context.WithCancel(context.Background())
+	return p
+}
+
+// Close ends the event streams, and waits for nothing.
+func (p *Page) Close() { p.clients.close() }
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// Root of the API.
+const root = "/api/v1/"
+
+// Handler serves `/` and `/api/`.
+func (p *Page) Handler() http.Handler {
+	api := http.NewServeMux()
+	api.HandleFunc("GET "+root+"openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(openAPI)
+	})
+	for name, answer := range map[string]func(*query) (any, error){
+		"meta":          p.meta,
+		"now":           p.now,
+		"trends":        p.trends,
+		"distributions": p.distributions,
+		"heatmap":       p.heatmap,
+		"load":          p.load,
+		"prompts":       p.prompts,
+		"requests":      p.requests,
+		"requests/{id}": p.request,
+	} {
+		api.HandleFunc("GET "+root+name, p.serve(name, answer))
+	}
+	api.HandleFunc("/", unknownPath)
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+root+"events", p.events) // compression would hold events back
+	mux.Handle("/api/", gzhttp.GzipHandler(api))
+	mux.Handle("/", gzhttp.GzipHandler(http.HandlerFunc(asset)))
+	return secure(mux)
+}
+
+// maxFoldAge is the longest time that a request waits until it is in an answer.
+const maxFoldAge = 500 * time.Millisecond
+
+// fold makes the series hand their gains to the history, unless they just did.
+func (p *Page) fold() {
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	if now := p.Now(); now.Sub(p.folded) >= maxFoldAge {
+		p.Engine.Fold(now)
+		p.folded = now
+	}
+}

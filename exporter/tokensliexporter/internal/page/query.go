@@ -1,0 +1,175 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+// period is a value of the parameter `range`.
+type period struct {
+	name   string
+	length time.Duration
+	step   time.Duration
+}
+
+// periods are in the order of slowest.Windows.
+var periods = [...]period{
+	{"5m", 5 * time.Minute, series.HistorySlot},
+	{"1h", time.Hour, time.Minute},
+	{"24h", 24 * time.Hour, 15 * time.Minute},
+}
+
+// query is a request to the API.
+type query struct {
+	now    time.Time
+	period int // index of periods
+	filter filter
+	values url.Values
+	id     string // of a request
+
+	by         string // the grouping: a dimension, vantage or outcome
+	wanted     []string
+	groupLimit int
+}
+
+// Names of parameters.
+const (
+	paramRange, paramWhere, paramVantage, paramOutcome = "range", "where", "vantage", "outcome"
+	paramBy, paramValue, paramGroups                   = "by", "value", "groups"
+	paramCDF, paramIndicator                           = "cdf", "indicator"
+	paramSlowest, paramLimit                           = "slowest", "limit"
+)
+
+var (
+	filterParams = []string{paramRange, paramWhere, paramVantage, paramOutcome}
+	groupParams  = append(slices.Clone(filterParams), paramBy, paramValue, paramGroups)
+)
+
+// params holds the parameters of each endpoint.
+var params = map[string][]string{
+	"meta": nil, "now": filterParams, "events": filterParams, "trends": groupParams,
+	"distributions": append(slices.Clone(groupParams), paramCDF),
+	"heatmap":       append(slices.Clone(filterParams), paramIndicator),
+	"load":          filterParams, "prompts": filterParams,
+	"requests": append(slices.Clone(filterParams), paramSlowest, paramLimit), "requests/{id}": nil,
+}
+
+// maxValues limits how often a parameter may be given.
+const maxValues = 50
+
+// repeatable parameters may be given more than once.
+var repeatable = []string{paramWhere, paramVantage, paramOutcome, paramValue}
+
+func (p *Page) parse(endpoint string, r *http.Request) (*query, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, invalid("encode the names and values of parameters as in a URL", "the query does not parse")
+	}
+	known := params[endpoint]
+	for name, given := range values {
+		switch {
+		case !slices.Contains(known, name):
+			return nil, invalid(remedyOf("valid parameters", known), "unknown parameter %q", name)
+		case len(given) > 1 && !slices.Contains(repeatable, name):
+			return nil, invalid("give it once", "parameter %q is given %d times", name, len(given))
+		case len(given) > maxValues:
+			return nil, invalid(fmt.Sprintf("give it at most %d times", maxValues), "parameter %q is given %d times", name, len(given))
+		}
+	}
+	q := &query{now: p.Now(), values: values, id: r.PathValue("id")}
+	if q.period, err = q.choice(paramRange, periodNames, 0); err != nil {
+		return nil, err
+	}
+	if q.filter, err = p.parseFilter(values); err != nil {
+		return nil, err
+	}
+	return q, p.parseGroups(q)
+}
+
+var periodNames = func() (all []string) {
+	for _, p := range periods {
+		all = append(all, p.name)
+	}
+	return all
+}()
+
+func remedyOf(what string, known []string) string {
+	if len(known) == 0 {
+		return what + ": none"
+	}
+	return what + ": " + strings.Join(known, ", ")
+}
+
+// choice returns the index of a parameter's value among the valid ones.
+func (q *query) choice(name string, valid []string, otherwise int) (int, error) {
+	if !q.values.Has(name) {
+		return otherwise, nil
+	}
+	i := slices.Index(valid, q.values.Get(name))
+	if i < 0 {
+		return 0, invalid(remedyOf("valid values", valid), "`%s` is %q", name, q.values.Get(name))
+	}
+	return i, nil
+}
+
+// number returns a parameter's value, from 1 to most.
+func (q *query) number(name string, otherwise, most int) (int, error) {
+	if !q.values.Has(name) {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(q.values.Get(name))
+	if err != nil || n < 1 || n > most {
+		return 0, invalid(fmt.Sprintf("give a whole number from 1 to %d", most), "`%s` is %q", name, q.values.Get(name))
+	}
+	return n, nil
+}
+
+func (p *Page) parseGroups(q *query) (err error) {
+	valid := append(slices.Clone(p.Dimensions), paramVantage, paramOutcome)
+	i, err := q.choice(paramBy, valid, slices.Index(valid, p.groupBy()))
+	if err != nil {
+		return err
+	}
+	q.by, q.wanted = valid[i], q.values[paramValue]
+	q.groupLimit, err = q.number(paramGroups, 10, maxValues)
+	return err
+}
+
+// groupBy returns the default of the parameter `by`.
+func (p *Page) groupBy() string {
+	switch {
+	case slices.Contains(p.Dimensions, names.GenAIRequestModel):
+		return names.GenAIRequestModel
+	case len(p.Dimensions) > 0:
+		return p.Dimensions[0]
+	default:
+		return paramVantage
+	}
+}
+
+// since returns the start of the range: that of a step, so that no slot is cut.
+func (q *query) since() time.Time {
+	return aligned(q.now.Add(-periods[q.period].length), periods[q.period].step)
+}
+
+// aligned returns the latest multiple of a step since the Unix epoch, at t or before.
+func aligned(t time.Time, step time.Duration) time.Time {
+	seconds := int64(step / time.Second)
+	unix := t.Unix()
+	return time.Unix(unix-unix%seconds, 0)
+}
+
+// view returns the history of the range.
+func (p *Page) view(q *query) history.View { return p.History.View(q.since()) }

@@ -1,0 +1,139 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"encoding/hex"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slowest"
+)
+
+type requests struct {
+	Range    string           `json:"range"`
+	Slowest  string           `json:"slowest"`
+	Requests []requestNumbers `json:"requests"`
+}
+
+type requestNumbers struct {
+	ID                 string            `json:"id"`
+	Time               number            `json:"time"`
+	Dimensions         map[string]string `json:"dimensions"`
+	Vantage            string            `json:"vantage"`
+	Outcome            string            `json:"outcome"`
+	TraceID            *string           `json:"trace_id"`
+	SpanID             *string           `json:"span_id"`
+	TraceLink          *string           `json:"trace_link"`
+	Reason             *string           `json:"reason"`
+	RequestDuration    number            `json:"request_duration"`
+	TimeToFirstToken   number            `json:"time_to_first_token"`
+	TimePerOutputToken number            `json:"time_per_output_token"`
+	Queue              number            `json:"queue"`
+	Prefill            number            `json:"prefill"`
+	Decode             number            `json:"decode"`
+	Network            number            `json:"network"`
+	InputTokens        number            `json:"input_tokens"`
+	CachedInputTokens  number            `json:"cached_input_tokens"`
+	OutputTokens       number            `json:"output_tokens"`
+	Stalls             number            `json:"stalls"`
+	StallDuration      number            `json:"stall_duration"`
+	LargestGap         number            `json:"largest_gap"`
+	SLOsBreached       []string          `json:"slos_breached"`
+	HasStrip           bool              `json:"has_strip"`
+}
+
+func (p *Page) requests(q *query) (any, error) {
+	var names []string
+	for _, quantity := range slowest.Quantities {
+		names = append(names, indicators[historyIndex(quantity)].name)
+	}
+	by, err := q.choice(paramSlowest, names, 0)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := q.number(paramLimit, 20, 100)
+	if err != nil {
+		return nil, err
+	}
+	answer := &requests{Range: periods[q.period].name, Slowest: names[by], Requests: []requestNumbers{}}
+	since := q.now.Add(-periods[q.period].length)
+	for _, r := range p.Slowest.Slowest(q.period, by, limit, func(r *slowest.Request) bool {
+		id := series.Identity{Dimensions: r.Dimensions, Vantage: r.Vantage}
+		return q.filter.outcomes[r.Outcome] && !r.Arrival.Before(since) && q.filter.selects(&id)
+	}) {
+		answer.Requests = append(answer.Requests, p.numbersOf(r))
+	}
+	return answer, nil
+}
+
+func (p *Page) request(q *query) (any, error) {
+	r := p.Slowest.Find(q.id)
+	if r == nil {
+		return nil, &failure{
+			http.StatusNotFound, "no request with this ID is held",
+			"take an ID from " + root + "requests: only the slowest requests of the last 24 hours are held, and none from before a restart",
+		}
+	}
+	return map[string]any{"request": p.numbersOf(r), "strip": stripOf(r)}, nil
+}
+
+func (p *Page) numbersOf(r *slowest.Request) requestNumbers {
+	value := func(q series.Quantity) number { return number(r.Value(q)) }
+	n := requestNumbers{
+		ID: r.ID(), Time: seconds(r.Arrival), Dimensions: map[string]string{}, Vantage: r.Vantage, Outcome: series.OutcomeNames[r.Outcome],
+		Reason: reasonOf(r), RequestDuration: value(series.RequestDuration),
+		TimeToFirstToken: value(series.TimeToFirstToken), TimePerOutputToken: value(series.TimePerOutputToken),
+		Queue: value(series.QueueDuration), Prefill: value(series.PrefillDuration), Decode: value(series.DecodeDuration), Network: value(series.NetworkDuration),
+		InputTokens: number(r.InputTokens), CachedInputTokens: number(r.CachedTokens), OutputTokens: number(r.OutputTokens),
+		Stalls: number(r.Stalls), StallDuration: number(r.StallSeconds), LargestGap: number(r.LargestGap),
+		SLOsBreached: append([]string{}, r.Breached...), HasStrip: len(r.Timeline) > 0,
+	}
+	for i, name := range p.Dimensions {
+		if r.Dimensions[i] != "" {
+			n.Dimensions[name] = r.Dimensions[i]
+		}
+	}
+	if r.TraceID != [16]byte{} {
+		trace, span := hex.EncodeToString(r.TraceID[:]), hex.EncodeToString(r.SpanID[:])
+		n.TraceID, n.SpanID = &trace, &span
+		if p.TraceLink != "" {
+			link := strings.NewReplacer("{trace_id}", url.QueryEscape(trace), "{span_id}", url.QueryEscape(span)).Replace(p.TraceLink)
+			n.TraceLink = &link
+		}
+	}
+	return n
+}
+
+// reasonStalls is the reason of a request that spent most of its time in stalls.
+const reasonStalls = "stalls"
+
+// reasonOf returns where most of a request's time went, or nil if no phase is known. Stalls
+// are part of decode.
+func reasonOf(r *slowest.Request) (reason *string) {
+	stalled := r.StallSeconds
+	if math.IsNaN(stalled) {
+		stalled = 0
+	}
+	most := math.Inf(-1)
+	for _, phase := range []struct {
+		name string
+		time float64
+	}{
+		{names.PhaseQueue, r.Value(series.QueueDuration)},
+		{names.PhasePrefill, r.Value(series.PrefillDuration)},
+		{reasonStalls, stalled},
+		{names.PhaseDecode, r.Value(series.DecodeDuration) - stalled},
+		{names.PhaseNetwork, r.Value(series.NetworkDuration)},
+	} {
+		if phase.time > most && (phase.name != reasonStalls || phase.time > 0) {
+			most, reason = phase.time, &phase.name
+		}
+	}
+	return reason
+}

@@ -1,0 +1,104 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+type sloNow struct {
+	SLO                 string     `json:"slo"`
+	Objective           number     `json:"objective"`
+	Indicator           *string    `json:"indicator"`
+	Threshold           number     `json:"threshold"`
+	Good                uint64     `json:"good"`
+	Bad                 uint64     `json:"bad"`
+	NotEligible         uint64     `json:"not_eligible"`
+	Attainment          number     `json:"attainment"`
+	BurnRates           []burnRate `json:"burn_rates"`
+	BudgetRemaining     number     `json:"budget_remaining"`
+	BudgetWindowSeconds number     `json:"budget_window_seconds"`
+}
+
+type burnRate struct {
+	WindowSeconds float64 `json:"window_seconds"`
+	Rate          number  `json:"rate"`
+}
+
+// slosNow returns the SLOs that have an objective or a verdict, in the order of their names.
+func (p *Page) slosNow(q *query, sum *history.Sum) []sloNow {
+	recent := p.recent(q)
+	names := maps.Clone(sum.SLOs)
+	if names == nil {
+		names = map[string]history.Verdicts{}
+	}
+	for i := range p.Objectives {
+		name := p.Objectives[i].SLO
+		names[name] = sum.SLOs[name]
+	}
+	all := []sloNow{}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		verdicts := names[name]
+		s := sloNow{
+			SLO: name, Objective: missing, BudgetRemaining: missing, BudgetWindowSeconds: missing,
+			Good: verdicts[slo.Good], Bad: verdicts[slo.Bad], NotEligible: verdicts[slo.NotEligible],
+			Attainment: share(verdicts), BurnRates: []burnRate{},
+		}
+		s.Indicator, s.Threshold = p.Thresholds.of(name)
+		if o := p.objective(name); o != nil {
+			s.setBudget(o, recent[name])
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func (p *Page) objective(name string) *slo.Objective {
+	for i := range p.Objectives {
+		if p.Objectives[i].SLO == name {
+			return &p.Objectives[i]
+		}
+	}
+	return nil
+}
+
+// recent returns the budgets of the selected series together, by SLO.
+func (p *Page) recent(q *query) map[string]slo.Recent {
+	all := map[string]slo.Recent{}
+	p.Tracker.Visit(q.now, func(b *slo.Budgets) {
+		if id := series.IdentityOf(b.Key); !q.filter.selects(&id) {
+			return
+		}
+		for i := range b.Each {
+			sum, more := all[b.Each[i].SLO], &b.Each[i].Recent
+			for w := range sum.Burn {
+				sum.Burn[w].Good += more.Burn[w].Good
+				sum.Burn[w].Bad += more.Burn[w].Bad
+			}
+			sum.Budget.Good += more.Budget.Good
+			sum.Budget.Bad += more.Budget.Bad
+			all[b.Each[i].SLO] = sum
+		}
+	})
+	return all
+}
+
+func (s *sloNow) setBudget(o *slo.Objective, recent slo.Recent) {
+	s.Objective, s.BudgetWindowSeconds = number(o.Objective), number(o.Window.Seconds())
+	for w, window := range slo.BurnWindows {
+		rate := burnRate{window.Seconds(), missing}
+		if r, ok := recent.Burn[w].BurnRate(o.Objective); ok {
+			rate.Rate = number(r)
+		}
+		s.BurnRates = append(s.BurnRates, rate)
+	}
+	if remaining, ok := recent.Budget.BudgetRemaining(o.Objective); ok {
+		s.BudgetRemaining = number(remaining)
+	}
+}

@@ -1,0 +1,100 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"slices"
+
+	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+// trended are the quantities that trends have percentiles of.
+var trended = []series.Quantity{series.TimeToFirstToken, series.TimePerOutputToken, series.InterTokenLatency, series.RequestDuration}
+
+type trends struct {
+	Range       string   `json:"range"`
+	StepSeconds float64  `json:"step_seconds"`
+	Times       []number `json:"times"`
+	Total       rates    `json:"total"`
+	By          string   `json:"by"`
+	GroupsTotal int      `json:"groups_total"`
+	Groups      []*trend `json:"groups"`
+}
+
+type trend struct {
+	Value    string `json:"value"`
+	Requests uint64 `json:"requests"`
+	rates
+	Indicators map[string]*percentiles[[]number] `json:"indicators"`
+}
+
+// rates holds a value for each step.
+type rates struct {
+	RequestsPerSecond     []number `json:"requests_per_second"`
+	OutputTokensPerSecond []number `json:"output_tokens_per_second"`
+	InFlight              []number `json:"in_flight"`
+}
+
+func newRates(axis *timeAxis) rates { return rates{axis.empty(), axis.empty(), axis.empty()} }
+
+// set sets the rates of a step, which follow from what was added up over it.
+func (r *rates) set(step int, axis *timeAxis, requests uint64, tokens number, part *history.Part) {
+	covered := axis.covered(step)
+	r.RequestsPerSecond[step] = number(float64(requests) / covered)
+	r.OutputTokensPerSecond[step] = tokens / number(covered)
+	r.InFlight[step] = number(part.Of(series.RequestDuration).Sum() / covered) // Little's law
+}
+
+func (p *Page) trends(q *query) (any, error) {
+	view := p.view(q)
+	axis := q.axis(&view)
+	grouping := p.newGrouping(q)
+	for slot := range view.Slots() {
+		slot.AddTo(grouping.of, grouping.want())
+	}
+	groups, count := grouping.groups()
+	answer := &trends{
+		Range: periods[q.period].name, StepSeconds: axis.step.Seconds(), Times: axis.times(), Total: newRates(&axis),
+		By: q.by, GroupsTotal: count, Groups: make([]*trend, len(groups)),
+	}
+	for i := range groups {
+		answer.Groups[i] = &trend{
+			Value: groups[i].value, Requests: groups[i].requests(),
+			rates: newRates(&axis), Indicators: map[string]*percentiles[[]number]{},
+		}
+	}
+	everything := p.newSelection(q)
+	grouping.keep(groups)
+	axis.each(&view, func(step int, slots []history.Slot) {
+		sum := everything.add(slots, series.RequestDuration)
+		answer.Total.set(step, &axis, total(sum), number(sum.Counts[series.OutputTokens]), &sum.Parts[0])
+		grouping.reset()
+		for _, slot := range slots {
+			slot.AddTo(grouping.of, grouping.want(trended...))
+		}
+		for i := range groups {
+			answer.Groups[i].add(step, &axis, &groups[i])
+		}
+	})
+	return answer, nil
+}
+
+// add adds what a group adds up to over one step.
+func (t *trend) add(step int, axis *timeAxis, g *group) {
+	part := g.part()
+	t.set(step, axis, g.requests(), g.tokens(), part)
+	for _, indicator := range indicators {
+		if !slices.Contains(trended, indicator.quantity) || part.Of(indicator.quantity).Count() == 0 {
+			continue
+		}
+		into := t.Indicators[indicator.name]
+		if into == nil {
+			into = &percentiles[[]number]{axis.empty(), axis.empty(), axis.empty()}
+			t.Indicators[indicator.name] = into
+		}
+		at := percentilesOf(part.Of(indicator.quantity))
+		into.P50[step], into.P95[step], into.P99[step] = at.P50, at.P95, at.P99
+	}
+}

@@ -1,0 +1,143 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokensliexporter
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
+	"github.com/tokenpulse/tokenpulse/internal/attribute"
+	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/slowest"
+)
+
+// live is what the live page needs: the history of the series, the slowest requests, and the
+// page itself.
+type live struct {
+	history    *history.Store
+	slowest    *slowest.Store
+	thresholds page.Thresholds
+	page       *page.Page // set by open
+
+	stop    context.CancelFunc // set by run
+	stopped sync.WaitGroup
+}
+
+// newLive returns nil if the page is off.
+func newLive(config *Config) *live {
+	if !config.Page.Enabled {
+		return nil
+	}
+	return &live{
+		history: history.New(config.History.MaxMemoryMiB << 20),
+		slowest: slowest.New(slices.Index(config.Shared.Series.Dimensions, names.GenAIRequestModel)),
+	}
+}
+
+// open makes the page.
+func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) {
+	l.page = page.New(page.Options{
+		Version:    set.BuildInfo.Version,
+		Dimensions: config.Shared.Series.Dimensions,
+		Objectives: config.Shared.SLOObjectives(),
+		MaxSeries:  config.Shared.Series.MaxSeries,
+		TraceLink:  config.Page.TraceLink,
+		Engine:     k.Engine,
+		Tracker:    k.Tracker,
+		History:    l.history,
+		Slowest:    l.slowest,
+		Thresholds: &l.thresholds,
+		Now:        time.Now,
+	})
+}
+
+// maintainInterval is the time between two rounds of maintenance.
+const maintainInterval = series.HistorySlot
+
+// run starts the maintenance of the history and of the slowest requests.
+func (l *live) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.stop = cancel
+	l.stopped.Go(func() {
+		ticker := time.NewTicker(maintainInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-ticker.C:
+				l.history.Maintain(now)
+				l.slowest.Maintain(now)
+			}
+		}
+	})
+}
+
+// close ends the event streams and the maintenance.
+func (l *live) close() {
+	l.page.Close()
+	if l.stop != nil {
+		l.stop()
+		l.stopped.Wait()
+	}
+}
+
+// watch offers a request to the slowest ones.
+func (l *live) watch(r *series.Request, span ptrace.Span) {
+	if l.slowest.Accepts(r) {
+		l.slowest.Add(r, timelineOf(span))
+	}
+	for name, verdict := range r.Verdicts.All {
+		if verdict == slo.Bad && name != names.SLOAll && !l.thresholds.Knows(name) {
+			l.learn(span)
+			return
+		}
+	}
+}
+
+func timelineOf(span ptrace.Span) []byte {
+	if v, ok := span.Attributes().Get(names.Timeline); ok && v.Type() == pcommon.ValueTypeBytes {
+		return v.Bytes().AsRaw()
+	}
+	return nil
+}
+
+// learn reads the thresholds of the SLOs that the span breached. An SLO without one, such as
+// on the outcome, is learned, too.
+func (l *live) learn(span ptrace.Span) {
+	indicators, thresholds := list(span, names.SLOBreachedIndicator), list(span, names.SLOBreachedThreshold)
+	for i, breached := range list(span, names.SLOBreached).All() {
+		name := series.CleanLabel(breached.Str())
+		if name == "" || l.thresholds.Knows(name) {
+			continue
+		}
+		indicator, threshold := "", math.NaN()
+		if i < indicators.Len() && i < thresholds.Len() {
+			indicator = series.CleanLabel(indicators.At(i).Str())
+			if n, ok := attribute.Number(thresholds.At(i)); ok && n >= 0 {
+				threshold = n
+			}
+		}
+		l.thresholds.Set(name, indicator, threshold)
+	}
+}
+
+func list(span ptrace.Span, name string) pcommon.Slice {
+	if v, ok := span.Attributes().Get(name); ok && v.Type() == pcommon.ValueTypeSlice {
+		return v.Slice()
+	}
+	return pcommon.NewSlice()
+}

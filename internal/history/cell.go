@@ -1,0 +1,184 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"errors"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+)
+
+// A cell is an encoded Sum whose parts are the outcomes: protobuf fields, of which empty
+// ones are left out. Encoded, the few values of a slot take a tenth of the memory.
+const (
+	sloField     protowire.Number = 1
+	countsField  protowire.Number = 1000 // and the following, by series.Count
+	outcomeField protowire.Number = 100  // times the outcome plus one: its requests
+	// Offsets from an outcome's field: its distributions by series.HistoryQuantities, and
+	// those of prompts by series.PromptClass.
+	quantityOffset = 1
+	promptOffset   = 20
+)
+
+// appendCell appends the sum as a cell.
+func (s *Sum) appendCell(dst []byte) []byte {
+	for i := range s.Parts {
+		base, part := outcomeField*protowire.Number(i+1), &s.Parts[i]
+		if n := s.Requests[i]; n > 0 {
+			dst = protowire.AppendVarint(protowire.AppendTag(dst, base, protowire.VarintType), n)
+		}
+		for j := range part.quantities {
+			dst = appendSketch(dst, base+quantityOffset+protowire.Number(j), &part.quantities[j])
+		}
+		for j := range part.prompts {
+			dst = appendSketch(dst, base+promptOffset+protowire.Number(j), &part.prompts[j])
+		}
+	}
+	for c, n := range s.Counts {
+		if n != 0 {
+			dst = protowire.AppendTag(dst, countsField+protowire.Number(c), protowire.Fixed64Type)
+			dst = protowire.AppendFixed64(dst, math.Float64bits(n))
+		}
+	}
+	var entry []byte
+	for name, verdicts := range s.SLOs {
+		entry = protowire.AppendString(entry[:0], name)
+		for _, n := range verdicts {
+			entry = protowire.AppendVarint(entry, n)
+		}
+		dst = protowire.AppendBytes(protowire.AppendTag(dst, sloField, protowire.BytesType), entry)
+	}
+	return dst
+}
+
+func appendSketch(dst []byte, field protowire.Number, s *sketch.Sketch) []byte {
+	if s.Count() == 0 {
+		return dst
+	}
+	var buffer [1024]byte
+	return protowire.AppendBytes(protowire.AppendTag(dst, field, protowire.BytesType), s.AppendBinary(buffer[:0]))
+}
+
+// Want selects what a Sum reads of a cell. Counts and SLOs are always read.
+type Want struct {
+	// Part is the index of the part that each outcome goes to. An outcome with Skip is left
+	// out.
+	Part [Outcomes]int
+	// Quantities has a bit for each series.Quantity to read.
+	Quantities uint32
+	// Prompts is set to read those.
+	Prompts bool
+}
+
+// Skip leaves an outcome out.
+const Skip = -1
+
+// everything keeps the outcomes apart.
+var everything = Want{Part: [Outcomes]int{0, 1, 2, 3}, Quantities: math.MaxUint32, Prompts: true}
+
+var errMalformed = errors.New("malformed cell of the history")
+
+// add adds a cell. After an error, part of the cell may have been added.
+func (s *Sum) add(cell []byte, want *Want) error {
+	for len(cell) > 0 {
+		field, kind, n := protowire.ConsumeTag(cell)
+		if n < 0 {
+			return errMalformed
+		}
+		cell = cell[n:]
+		switch kind {
+		case protowire.VarintType:
+			n = s.addRequests(field, cell, want)
+		case protowire.Fixed64Type:
+			n = s.addCount(field, cell)
+		case protowire.BytesType:
+			n = s.addBytes(field, cell, want)
+		default:
+			n = -1
+		}
+		if n < 0 {
+			return errMalformed
+		}
+		cell = cell[n:]
+	}
+	return nil
+}
+
+func (s *Sum) addRequests(field protowire.Number, cell []byte, want *Want) int {
+	requests, n := protowire.ConsumeVarint(cell)
+	outcome := int(field/outcomeField) - 1
+	if outcome < 0 || outcome >= Outcomes || field%outcomeField != 0 {
+		return -1
+	}
+	if want.Part[outcome] != Skip {
+		s.Requests[outcome] += requests
+	}
+	return n
+}
+
+func (s *Sum) addCount(field protowire.Number, cell []byte) int {
+	bits, n := protowire.ConsumeFixed64(cell)
+	if field < countsField || field >= countsField+protowire.Number(Counts) {
+		return -1
+	}
+	s.Counts[field-countsField] += math.Float64frombits(bits)
+	return n
+}
+
+func (s *Sum) addBytes(field protowire.Number, cell []byte, want *Want) int {
+	value, n := protowire.ConsumeBytes(cell)
+	if n < 0 {
+		return n
+	}
+	if field == sloField {
+		if !s.addSLO(value) {
+			return -1
+		}
+		return n
+	}
+	outcome, offset := int(field/outcomeField)-1, int(field%outcomeField)
+	if outcome < 0 || outcome >= Outcomes {
+		return -1
+	}
+	var into *sketch.Sketch
+	part := want.Part[outcome]
+	switch quantity, prompt := offset-quantityOffset, offset-promptOffset; {
+	case 0 <= quantity && quantity < Quantities:
+		if part == Skip || want.Quantities>>series.HistoryQuantities[quantity]&1 == 0 {
+			return n
+		}
+		into = &s.Parts[part].quantities[quantity]
+	case 0 <= prompt && prompt < series.PromptClasses:
+		if part == Skip || !want.Prompts {
+			return n
+		}
+		into = &s.Parts[part].prompts[prompt]
+	default:
+		return -1
+	}
+	if into.MergeBinary(value) != nil {
+		return -1
+	}
+	return n
+}
+
+func (s *Sum) addSLO(entry []byte) bool {
+	name, n := protowire.ConsumeString(entry)
+	if n < 0 {
+		return false
+	}
+	var verdicts Verdicts
+	for i := range verdicts {
+		entry = entry[n:]
+		if verdicts[i], n = protowire.ConsumeVarint(entry); n < 0 {
+			return false
+		}
+	}
+	s.addVerdicts(name, verdicts)
+	return true
+}

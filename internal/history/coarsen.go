@@ -1,0 +1,144 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"slices"
+	"time"
+)
+
+// tier is a width of slots, and the age up to which they are kept, in seconds.
+type tier struct{ width, age int64 }
+
+const (
+	minute = 60
+	hour   = 60 * minute
+	day    = 24 * hour
+)
+
+// maxLevel is the level at which a history ends after a few minutes.
+const maxLevel = 15
+
+// tiers returns the tiers of a level. Each level above 0 halves the ages; there, hours
+// follow quarters of an hour, and from level 4 on the whole history is shorter.
+func tiers(level int) []tier {
+	if level == 0 {
+		return []tier{{finest, 5 * minute}, {minute, hour}, {15 * minute, day}}
+	}
+	return []tier{{finest, 5 * minute >> level}, {minute, hour >> level}, {15 * minute, day >> level}, {hour, day >> max(0, level-4)}}
+}
+
+// Maintain widens the slots that are old enough, and drops those that are too old. Over the
+// memory limit it does so at a lower age. Call it every few seconds, from one goroutine.
+func (s *Store) Maintain(now time.Time) {
+	s.mu.Lock()
+	level := s.level
+	s.mu.Unlock()
+	s.coarsen(now.Unix(), level)
+	for s.over() && level < maxLevel {
+		level++
+		s.coarsen(now.Unix(), level)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.level = level; level > 0 && s.size < s.limit/4 {
+		s.level-- // a level halves the memory at most
+	}
+}
+
+func (s *Store) over() bool {
+	used, limit := s.Memory()
+	return used > limit
+}
+
+// coarsen brings all slots to the tiers of a level.
+func (s *Store) coarsen(now int64, level int) {
+	tiers := tiers(level)
+	for i, tier := range tiers {
+		if i+1 < len(tiers) {
+			s.widen(now-tier.age, tiers[i+1].width)
+		} else {
+			s.swap(s.before(now-tier.age), nil)
+		}
+	}
+}
+
+// widen merges slots into slots of a width, unless these end after a time.
+func (s *Store) widen(until, width int64) {
+	narrow := s.before(until - until%width)
+	for len(narrow) > 0 {
+		start := narrow[0].start - narrow[0].start%width
+		n := 1
+		for n < len(narrow) && narrow[n].start < start+width {
+			n++
+		}
+		if run := narrow[:n]; run[0].width < width {
+			s.swap(run, merged(run, start, width))
+		}
+		narrow = narrow[n:]
+	}
+}
+
+// before returns the slots that end at a time or before. They will not change.
+func (s *Store) before(until int64) (slots []*slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, slot := range s.slots {
+		if slot.end() > until {
+			break
+		}
+		slot.shared = true
+		slots = append(slots, slot)
+	}
+	return slots
+}
+
+// merged returns one slot with the cells of several.
+func merged(slots []*slot, start, width int64) *slot {
+	cells := map[Key][][]byte{}
+	for _, slot := range slots {
+		for key, cell := range slot.cells {
+			cells[key] = append(cells[key], cell)
+		}
+	}
+	into := &slot{start: start, width: width, cells: make(map[Key][]byte, len(cells))}
+	var sum Sum
+	var encoded []byte
+	for key, parts := range cells {
+		if len(parts) == 1 {
+			into.set(key, parts[0])
+			continue
+		}
+		sum.Reset()
+		for _, part := range parts {
+			_ = sum.add(part, &everything) // checked when it was restored, or appendCell wrote it
+		}
+		encoded = sum.appendCell(encoded[:0])
+		into.set(key, slices.Clone(encoded))
+	}
+	return into
+}
+
+// swap replaces slots by another one, or by none. If one of them was added to meanwhile, it
+// does nothing: the next call of Maintain tries again.
+func (s *Store) swap(old []*slot, by *slot) {
+	if len(old) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.Index(s.slots, old[0])
+	if at < 0 || at+len(old) > len(s.slots) || !slices.Equal(s.slots[at:at+len(old)], old) {
+		return
+	}
+	for _, slot := range old {
+		s.size -= slot.size
+	}
+	if by == nil {
+		s.slots = slices.Delete(s.slots, at, at+len(old))
+		return
+	}
+	s.size += by.size
+	s.slots = slices.Replace(s.slots, at, at+len(old), by)
+}

@@ -1,0 +1,99 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+// Sizes of the arrays of a Sum.
+const (
+	Outcomes   = len(series.OutcomeNames)
+	Quantities = len(series.HistoryQuantities)
+	Counts     = len(series.Counters)
+)
+
+// Sum is what a set of requests adds up to. The zero value is empty.
+type Sum struct {
+	// Requests by outcome.
+	Requests [Outcomes]uint64
+	// Parts holds the distributions. Want.Part says which outcomes each part has.
+	Parts [Outcomes]Part
+	// Counts and SLOs are those of all outcomes.
+	Counts [Counts]float64
+	SLOs   map[string]Verdicts
+}
+
+// Verdicts counts requests by slo.Verdict.
+type Verdicts [slo.Verdicts]uint64
+
+// Part holds distributions of a Sum.
+type Part struct {
+	quantities [Quantities]sketch.Sketch
+	prompts    [series.PromptClasses]sketch.Sketch
+}
+
+// quantityIndex holds the index in series.HistoryQuantities of each quantity.
+var quantityIndex = func() (index [len(series.Histograms)]int) {
+	for i, q := range series.HistoryQuantities {
+		index[q] = i
+	}
+	return index
+}()
+
+// Of returns the distribution of one of series.HistoryQuantities.
+func (p *Part) Of(q series.Quantity) *sketch.Sketch { return &p.quantities[quantityIndex[q]] }
+
+// Prompts returns the distribution of time to first token of a class of prompts.
+func (p *Part) Prompts(c series.PromptClass) *sketch.Sketch { return &p.prompts[c] }
+
+// Reset empties the sum and keeps its allocations.
+func (s *Sum) Reset() {
+	s.Requests, s.Counts = [Outcomes]uint64{}, [Counts]float64{}
+	clear(s.SLOs)
+	for i := range s.Parts {
+		part := &s.Parts[i]
+		for j := range part.quantities {
+			part.quantities[j].Reset()
+		}
+		for j := range part.prompts {
+			part.prompts[j].Reset()
+		}
+	}
+}
+
+func (s *Sum) addVerdicts(slo string, more Verdicts) {
+	if s.SLOs == nil {
+		s.SLOs = map[string]Verdicts{}
+	}
+	sum := s.SLOs[slo]
+	for verdict, n := range more {
+		sum[verdict] += n
+	}
+	s.SLOs[slo] = sum
+}
+
+// addGain adds what a series gained, each outcome to the part of its own.
+func (s *Sum) addGain(g *series.Gain) {
+	for i := range g.Outcomes {
+		outcome, part := &g.Outcomes[i], &s.Parts[i]
+		s.Requests[i] += outcome.Requests
+		for j, q := range series.HistoryQuantities {
+			if values := outcome.Distributions[q]; values != nil {
+				part.quantities[j].Merge(values)
+			}
+		}
+		for _, p := range outcome.Prompts {
+			part.prompts[p.Class].Add(p.TimeToFirstToken, 1)
+		}
+	}
+	for c, n := range g.Counts {
+		s.Counts[c] += n
+	}
+	for _, slo := range g.SLOs {
+		s.addVerdicts(slo.Name, slo.Requests)
+	}
+}

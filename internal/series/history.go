@@ -1,0 +1,160 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+// HistorySlot is the finest resolution of a history. Its slots begin at whole multiples
+// of it since the Unix epoch.
+const HistorySlot = 5 * time.Second
+
+// HistoryQuantities are the quantities that a history has.
+var HistoryQuantities = [...]Quantity{
+	TimeToFirstToken, TimePerOutputToken, RequestDuration, InterTokenLatency,
+	QueueDuration, PrefillDuration, DecodeDuration, NetworkDuration,
+}
+
+// History takes what a series gained within one slot, in one or several parts. The gain is
+// valid during the call only. The series is locked meanwhile.
+type History interface{ Add(*Gain) }
+
+// Gain is what a series gained since the gain before.
+type Gain struct {
+	Key string
+	// Slot is the start of the slot.
+	Slot     time.Time
+	Outcomes [outcomes]OutcomeGain
+	Counts   [counts]float64
+	SLOs     []SLOGain
+}
+
+// OutcomeGain is the part of a gain for one outcome.
+type OutcomeGain struct {
+	Requests uint64
+	// Distributions holds the new values of each quantity, nil where there are none.
+	Distributions [quantities]*sketch.Sketch
+	Prompts       []Prompt
+}
+
+// SLOGain is the part of a gain for one SLO.
+type SLOGain struct {
+	Name     string
+	Requests [slo.Verdicts]uint64
+}
+
+// Prompt is the time to first token of one request, with what its prompt says about it.
+type Prompt struct {
+	Class            PromptClass
+	TimeToFirstToken float64
+}
+
+// PromptClass is a range of prompt lengths, with or without cached tokens.
+type PromptClass uint8
+
+// PromptClasses is the number of classes: 12 lengths, from 1 to 128 tokens, then up to each
+// power of two, and last those over 131072 tokens; each without and with cached tokens.
+const (
+	PromptClasses = 2 * promptLengths
+	promptLengths = 12
+	shortest      = 7 // 2^7 = 128 tokens
+)
+
+// PromptClassOf returns the class of a prompt of that many tokens, at least 1.
+func PromptClassOf(tokens uint64, cached bool) PromptClass {
+	length := min(max(bits.Len64(tokens-1), shortest)-shortest, promptLengths-1)
+	if cached {
+		return PromptClass(2*length + 1)
+	}
+	return PromptClass(2 * length)
+}
+
+// Lengths returns the shortest and the longest prompt of the class, in tokens. longest is 0
+// for the last class, which has no limit.
+func (c PromptClass) Lengths() (first, last uint64) {
+	length := int(c) / 2
+	if length > 0 {
+		first = 1 << (length + shortest - 1)
+	}
+	if length < promptLengths-1 {
+		last = 1 << (length + shortest)
+	}
+	return first + 1, last
+}
+
+// Cached reports whether prompts of the class had cached tokens.
+func (c PromptClass) Cached() bool { return c%2 == 1 }
+
+// maxPrompts limits the prompts that wait for the history, per series and outcome.
+const maxPrompts = 256
+
+// addPrompt keeps the prompt of a request for the history. mu is held.
+func (s *series) addPrompt(o *outcomeSeries, r *Request) {
+	tokens, _ := r.Count(InputTokens)
+	ttft, ok := r.Value(TimeToFirstToken)
+	if !ok || tokens < 1 {
+		return
+	}
+	if len(o.prompts) == maxPrompts {
+		s.fold()
+	}
+	cached, _ := r.Count(CachedInputTokens)
+	o.prompts = append(o.prompts, Prompt{PromptClassOf(uint64(tokens), cached > 0), ttft})
+}
+
+// reportGain adds the gain since the last call to the history. mu is held.
+func (s *series) reportGain() {
+	g := &s.engine.gain
+	s.engine.gaining.Lock()
+	defer s.engine.gaining.Unlock()
+	*g = Gain{Key: s.key, Slot: s.page.history, SLOs: g.SLOs[:0]}
+	changed := false
+	for i, o := range s.outcomes {
+		if o != nil {
+			changed = o.gain(&g.Outcomes[i]) || changed
+		}
+	}
+	for c, n := range s.counts {
+		g.Counts[c] = n.Value - s.reported[c]
+		s.reported[c] = n.Value
+		changed = changed || g.Counts[c] != 0
+	}
+	g.SLOs = s.verdicts.gain(g.SLOs)
+	if changed || len(g.SLOs) > 0 {
+		s.engine.history.Add(g)
+	}
+}
+
+func (o *outcomeSeries) gain(into *OutcomeGain) (changed bool) {
+	into.Requests, o.reported = o.requests-o.reported, o.requests
+	changed = into.Requests > 0
+	for _, q := range HistoryQuantities {
+		if h := o.histograms[q]; h != nil && h.pending.Count() > 0 {
+			into.Distributions[q], changed = &h.pending, true
+		}
+	}
+	into.Prompts, o.prompts = o.prompts, o.prompts[:0]
+	return changed
+}
+
+// gain appends what each SLO gained since the last call.
+func (c *verdictCounters) gain(dst []SLOGain) []SLOGain {
+	for name, counter := range c.byName {
+		if counter.requests == counter.reported {
+			continue
+		}
+		gain := SLOGain{Name: name}
+		for verdict, n := range counter.requests {
+			gain.Requests[verdict] = n - counter.reported[verdict]
+		}
+		counter.reported = counter.requests
+		dst = append(dst, gain)
+	}
+	return dst
+}

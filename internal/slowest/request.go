@@ -1,0 +1,89 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package slowest
+
+import (
+	"encoding/hex"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+// Request is a finished request with all that is known of it. It is immutable. Numbers that
+// are missing are NaN.
+type Request struct {
+	Arrival         time.Time
+	TraceID         [16]byte
+	SpanID          [8]byte
+	Dimensions      []string // empty where the request has none
+	Vantage         string
+	Outcome         series.Outcome
+	InputTokens     float64
+	CachedTokens    float64
+	OutputTokens    float64
+	Stalls          float64
+	StallSeconds    float64
+	LargestGap      float64 // seconds
+	Breached        []string
+	Timeline        []byte // encoded by package timeline, nil without one
+	TimelineDropped bool   // at the limit of memory
+
+	values [len(series.Histograms)]float64
+	boards int // that the request is on
+}
+
+// ID identifies the request. It stays the same across restarts.
+func (r *Request) ID() string {
+	id := hex.EncodeToString(r.TraceID[:]) + "-" + hex.EncodeToString(r.SpanID[:])
+	if r.Vantage == "" {
+		return id
+	}
+	return id + "-" + r.Vantage
+}
+
+// Value returns a quantity that has one value per request.
+func (r *Request) Value(q series.Quantity) float64 { return r.values[q] }
+
+// newRequest copies a request, whose memory the caller reuses.
+func newRequest(r *series.Request) *Request {
+	c := &Request{
+		Arrival: r.Arrival, TraceID: r.TraceID, SpanID: r.SpanID,
+		Vantage: strings.Clone(r.Vantage), Outcome: r.Outcome,
+		InputTokens: count(r, series.InputTokens), CachedTokens: count(r, series.CachedInputTokens),
+		OutputTokens: count(r, series.OutputTokens),
+		Stalls:       count(r, series.Stalls), StallSeconds: count(r, series.StallSeconds),
+		LargestGap: math.NaN(),
+	}
+	for _, v := range r.Dimensions {
+		c.Dimensions = append(c.Dimensions, strings.Clone(v))
+	}
+	for _, q := range series.HistoryQuantities {
+		c.values[q] = math.NaN()
+		if q == series.InterTokenLatency {
+			if largest := r.Distribution(q).Max; largest > 0 {
+				c.LargestGap = largest
+			}
+		} else if v, ok := r.Value(q); ok {
+			c.values[q] = v
+		}
+	}
+	for name, verdict := range r.Verdicts.All {
+		if verdict == slo.Bad {
+			c.Breached = append(c.Breached, strings.Clone(name))
+		}
+	}
+	slices.Sort(c.Breached)
+	return c
+}
+
+func count(r *series.Request, c series.Count) float64 {
+	if n, ok := r.Count(c); ok {
+		return n
+	}
+	return math.NaN()
+}
