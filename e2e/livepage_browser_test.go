@@ -6,6 +6,7 @@ package e2e
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,14 +22,17 @@ import (
 
 // tab is a page in a headless Chromium of its own.
 type tab struct {
-	t       *testing.T
-	ctx     context.Context
+	t        *testing.T
+	ctx      context.Context
+	expected []string
+
+	// mu guards console.
 	mu      sync.Mutex
 	console []string
 }
 
 // openTab starts Chromium and opens an address. The test fails at its end if the page
-// wrote an error or a warning to the console, unless the test calls quiet.
+// wrote an error or a warning to the console that it does not expect.
 func openTab(t *testing.T, url string) *tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
@@ -60,8 +64,10 @@ func openTab(t *testing.T, url string) *tab {
 	t.Cleanup(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if len(p.console) > 0 {
-			t.Errorf("the page wrote to the console:\n%s", strings.Join(p.console, "\n"))
+		for _, message := range p.console {
+			if !slices.ContainsFunc(p.expected, func(text string) bool { return strings.Contains(message, text) }) {
+				t.Errorf("the page wrote to the console: %s", message)
+			}
 		}
 		if t.Failed() {
 			p.screenshot("failed-" + strings.ReplaceAll(t.Name(), "/", "-"))
@@ -76,12 +82,9 @@ func (p *tab) open(url string) {
 	require.NoError(p.t, chromedp.Do(p.ctx, chromedp.Navigate(url)))
 }
 
-// quiet forgets what the page wrote to the console: a lost connection is an error there.
-func (p *tab) quiet() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.console = nil
-}
+// expect ignores what the page writes to the console if it contains text: the browser
+// reports a lost connection there.
+func (p *tab) expect(text string) { p.expected = append(p.expected, text) }
 
 func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()

@@ -58,7 +58,7 @@ export class LineChart {
         y: {range: (_, __, max) => [0, y?.max ?? this.top(max)]},
       },
       axes: [
-        x ? axis({size: 24, space: 64, grid: {show: false}, values: (_, ticks) => ticks.map(value => value === null ? '' : x.tick(value))}) : timeAxis(),
+        x ? axis({size: 24, space: 64, grid: {show: false}, ...(x.log === 10 ? {filter: logTicks} : {}), values: (_, ticks) => ticks.map(value => value === null ? '' : x.tick(value))}) : timeAxis(),
         axis({size: 58, space: 34, values: (_, ticks) => ticks.map(tick)}),
       ],
       series: [{}, ...this.lines.map((line): uPlot.Series => ({
@@ -99,6 +99,13 @@ export class LineChart {
     }
   }
 }
+
+/** Keeps the labels 1, 2 and 5 of each decade, or 1 only if there are many decades. */
+const logTicks = (_: uPlot, ticks: (number | null)[]) => {
+  const decades = Math.log10((ticks.at(-1) ?? 1) / (ticks[0] ?? 1));
+  const kept = decades > 2.2 ? [1] : [1, 2, 5];
+  return ticks.map(tick => (tick !== null && kept.includes(Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9))) ? tick : null));
+};
 
 const faded = (color: string, fade?: boolean) => (fade ? `${color}30` : color);
 

@@ -86,17 +86,17 @@ function card(slo: SLONow): HTMLElement {
   const shortest = [...slo.burn_rates].sort((a, b) => a.window_seconds - b.window_seconds);
   const burn = shortest.find(({rate}) => rate !== null);
   const left = slo.budget_remaining;
-  const fact = (label: string, value: string, title: string): Child => h('div', {title}, h('dt', {}, label), h('dd', {}, value));
+  const fact = (label: string, value: string, title: string, unit = ''): Child => h('div', {title}, h('dt', {}, label), h('dd', {}, value, unit && h('small', {}, unit)));
   const bar = h('span');
   bar.style.width = `${Math.max(0, Math.min(1, left ?? 0)) * 100}%`;
   const indicator = slo.indicator?.replaceAll('.', '_') ?? '';
-  const rule = slo.indicator === null || slo.threshold === null ? (slo.slo === 'all' ? 'every SLO that applies to the request' : 'threshold known after the first breach')
+  const rule = slo.indicator === null || slo.threshold === null ? (slo.slo === 'all' ? 'every SLO that applies to the request' : slo.indicator === 'outcome' ? 'the request succeeds' : 'threshold not known before the first breach')
     : `${indicator in {time_to_first_token: 1, time_per_output_token: 1, inter_token_latency: 1, request_duration: 1} ? long(indicator as Term) : slo.indicator} ≤ ${roundDuration(slo.threshold)}`;
   return h('div', {class: 'card slo'},
     h('div', {class: 'name'}, h('span', {title: slo.slo}, slo.slo), h('span', {class: 'verdict', 'data-level': level}, icon(name), word)),
     h('dl', {},
       fact('Attainment', percent(slo.attainment), `${count(slo.good)} good, ${count(slo.bad)} bad, ${count(slo.not_eligible)} not eligible over the range`),
-      fact(burn ? `Burn rate, ${window(burn.window_seconds)}` : 'Burn rate', burn?.rate == null ? missing : `${digits(burn.rate, 2)}×`, shortest.map(({window_seconds, rate}) => `${window(window_seconds)}: ${rate === null ? missing : digits(rate, 2)}×`).join('\n')),
+      fact('Burn rate', burn?.rate == null ? missing : `${digits(burn.rate, 2)}×`, shortest.map(({window_seconds, rate}) => `${window(window_seconds)}: ${rate === null ? missing : digits(rate, 2)}×`).join('\n'), burn && window(burn.window_seconds)),
       fact('Budget left', percent(left), slo.budget_window_seconds ? `Error budget of ${window(slo.budget_window_seconds)}` : 'No objective, no budget')),
     h('div', {class: 'meter', 'data-level': level, 'aria-hidden': 'true'}, left !== null && bar),
     h('p', {class: 'rule'}, rule, slo.objective !== null && ` · objective ${percent(slo.objective)}`));

@@ -41,7 +41,7 @@ function content(request: RequestNumbers, strip: Strip | null, setting: string):
       fact('SLOs breached', request.slos_breached.join(', ') || 'none'))),
     h('div', {class: 'card bigstrip'}, h('div', {class: 'title'}, h('h3', {}, 'Chunks'),
       h('span', {class: 'muted'}, strip ? `${count(strip.at.length)} chunks${strip.dropped ? `, ${count(strip.dropped)} more left out` : ''} · queue, prefill, then one tick for each chunk; stalls hatched`
-        : `No timeline. Set ${setting} to keep one for the slowest requests.`)),
+        : `The request has no timeline: ${setting.replaceAll('`', '')}.`)),
     stripCanvas(request, strip, request.request_duration ?? strip?.at.at(-1) ?? 1)),
     strip && strip.at.length > 1 && gaps(strip),
     h('div', {class: 'card'}, h('dl', {class: 'facts text'},

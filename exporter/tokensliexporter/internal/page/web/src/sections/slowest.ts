@@ -43,7 +43,7 @@ export class SlowestSection implements Section {
     const span = Math.max(...requests.map(request => request.request_duration ?? 0));
     fill(this.body, ...requests.map(request => this.row(request, span)));
     fill(this.hint, requests.length === 0 && notice('No request in this range', 'Send one, or widen the range or the filters.'),
-      requests.length > 0 && this.meta().timelines.kept === false && h('p', {class: 'caption'}, 'Chunks are not shown because spans carry no timelines. Set ', h('code', {}, this.meta().timelines.setting), '.'));
+      requests.length > 0 && this.meta().timelines.kept === false && h('p', {class: 'caption'}, `Chunks are not shown because requests carry no timelines: ${this.meta().timelines.setting.replaceAll('`', '')}.`));
   }
 
   private row(request: RequestNumbers, span: number): HTMLElement {
