@@ -24,7 +24,8 @@ run: build ## Build and start the Collector, send demo traffic, show percentiles
 .PHONY: build
 build: $(COLLECTOR) $(TOKENGEN) ## Build the Collector and tokengen into dist/
 
-SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './dist/*' -not -path './internal/tools/*')
+SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './dist/*' -not -path './internal/tools/*') \
+	$(shell find exporter/tokensliexporter/internal/page -path '*/assets/*' -o -name openapi.yaml)
 
 # A binary depends on its sources and the Go version only: not on its folder (-trimpath,
 # which the builder sets too), the commit (-buildvcs) or the C library.
@@ -88,6 +89,24 @@ $(FLEET): examples/fleet/builder-config.yaml go.mod go.sum $(SOURCES)
 
 $(KAFKA): internal/tools/go.mod internal/tools/kafkabroker/main.go
 	cd internal/tools && go build -o ../../$@ ./kafkabroker
+
+# The live page of the exporter. Its built files are committed, so that go build needs no Node.js.
+PAGE := exporter/tokensliexporter/internal/page
+PAGE_MODULES := $(PAGE)/web/node_modules/.package-lock.json
+
+$(PAGE_MODULES): $(PAGE)/web/package-lock.json
+	npm ci --prefix $(PAGE)/web
+	@touch $@
+
+.PHONY: page
+page: $(PAGE_MODULES) ## Build the live page into the files that the exporter embeds; needs Node.js 20 and npm
+	npm --prefix $(PAGE)/web run --silent build
+
+.PHONY: check-page
+check-page: $(PAGE_MODULES) ## Check types, units and colours of the live page, and that its built files are those of its sources
+	npm --prefix $(PAGE)/web run --silent types
+	npm --prefix $(PAGE)/web run --silent test
+	@scripts/check-page $(PAGE)
 
 .PHONY: test-fleet
 test-fleet: build $(FLEET) $(KAFKA) ## Run examples/fleet: several Collectors behind a gateway or Kafka, one of which is killed; needs prometheus

@@ -20,7 +20,7 @@ func Program(tb testing.TB, name string) string {
 	tb.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		missing(tb, "needs the program "+name)
+		Missing(tb, "needs the program "+name)
 	}
 	return path
 }
@@ -44,7 +44,8 @@ func Root(tb testing.TB) string {
 	}
 }
 
-func missing(tb testing.TB, what string) {
+// Missing skips a test that lacks something, or fails it with TOKENPULSE_NO_SKIP.
+func Missing(tb testing.TB, what string) {
 	tb.Helper()
 	if os.Getenv("TOKENPULSE_NO_SKIP") != "" {
 		tb.Fatal(what)

@@ -1,0 +1,34 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Screenshots of the whole page for the eyes of whoever changes it: .cache/screenshots.
+func TestLivePage_ScreenshotsAtThreeWidthsInBothThemes(t *testing.T) {
+	c := startPageCollector(t)
+	for seed := range 4 {
+		sendBurst(t, c, 120, "--seed", fmt.Sprint(seed))
+		time.Sleep(3 * time.Second)
+	}
+	p := openTab(t, c.pageURL(""))
+	p.waitUntilLoaded()
+	for _, width := range []int64{390, 1280, 2560} {
+		for _, scheme := range []string{"light", "dark"} {
+			p.look(width, 9000, scheme)
+			p.waitUntil(`document.querySelector('#slowest tbody tr') && document.querySelector('#compare tbody tr') && document.documentElement.dataset.theme === '` + scheme + `'`)
+			height := evaluate[float64](p, `document.querySelector('footer').getBoundingClientRect().bottom`)
+			require.Less(t, height, 9000.)
+			p.look(width, int64(height), scheme)
+			time.Sleep(300 * time.Millisecond) // canvases are drawn after the next layout
+			p.screenshot(fmt.Sprintf("page-%d-%s", width, scheme))
+		}
+	}
+}

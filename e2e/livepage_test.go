@@ -1,0 +1,330 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+)
+
+// pageConfig extends examples/quickstart.yaml by what the page shows if it is configured.
+const pageConfig = `
+processors:
+  token_latency:
+    timeline: keep
+    slos:
+      - {name: chat-ttft, indicator: time_to_first_token, threshold: 100ms}
+      - {name: chat-tpot, indicator: time_per_output_token, threshold: 12ms}
+exporters:
+  token_sli:
+    page: {trace_link: "http://localhost:16686/trace/{trace_id}"}
+    objectives:
+      - {slo: chat-ttft, objective: 0.9}
+      - {slo: chat-tpot, objective: 0.5}
+      - {slo: all, objective: 0.5}
+`
+
+func startPageCollector(t *testing.T, more ...string) *collector {
+	t.Helper()
+	return startCollector(t, example(t, "quickstart.yaml"), append([]string{"--config", writeFile(t, t.TempDir(), "page.yaml", pageConfig)}, more...)...)
+}
+
+func (c *collector) pageURL(query string) string { return "http://" + c.metrics + "/" + query }
+
+// sendBurst sends finished requests to a fast and a slow model, at the same time.
+func sendBurst(t *testing.T, c *collector, requests int, more ...string) {
+	t.Helper()
+	run(t, built(t, "tokengen"), append([]string{
+		"generate", "--fast", "--requests", strconv.Itoa(requests), "--rate", "50", "--seed", "7", "--model", "slow=1", "--model", "fast=4",
+		"--stall-ratio", "0.003", "--transport", "protobuf", "--endpoint", c.http,
+	}, more...)...)
+}
+
+var durationText = regexp.MustCompile(`^([0-9.,]+) (ms|s|min|h)$`)
+
+// shownSeconds parses a duration as the page writes it.
+func shownSeconds(t *testing.T, text string) float64 {
+	t.Helper()
+	match := durationText.FindStringSubmatch(text)
+	require.Len(t, match, 3, "%q is not a duration", text)
+	value, err := strconv.ParseFloat(strings.ReplaceAll(match[1], ",", ""), 64)
+	require.NoError(t, err)
+	return value * map[string]float64{"ms": 1e-3, "s": 1, "min": 60, "h": 3600}[match[2]]
+}
+
+// rounding is the relative error of three significant digits.
+const rounding = 0.0051
+
+// legend returns JavaScript that reads the numbers of a group beside a chart.
+func legend(indicator, group string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll('#trend-%s .legend tbody tr')].filter(row => row.querySelector('button').textContent === %q).flatMap(row => [...row.querySelectorAll('.number')].map(cell => cell.textContent))`, indicator, group)
+}
+
+// A user opens the page before the first request. The command that the page shows makes
+// one, and the page shows it without a reload.
+func TestLivePage_ShowsTheFirstRequestThatItsOwnCommandSends(t *testing.T) {
+	c := startPageCollector(t)
+	p := openTab(t, c.pageURL(""))
+	p.waitUntil(`document.querySelector('#empty pre')`)
+	command := strings.ReplaceAll(p.text(`document.querySelector('#empty pre').textContent`), "localhost:4319", c.http)
+	require.Contains(t, command, c.http)
+	output, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput()
+	require.NoError(t, err, "%s", output)
+
+	p.waitUntil(`document.querySelector('#trend-time_to_first_token .legend button').textContent === 'my-model'`)
+	require.Equal(t, []string{"250 ms", "250 ms", "250 ms"}, evaluate[[]string](p, legend("time_to_first_token", "my-model")))
+	require.Equal(t, "22.5 ms", evaluate[[]string](p, legend("time_per_output_token", "my-model"))[0])
+}
+
+// sumOf adds up the samples of a counter or gauge that have all of the labels.
+func sumOf(t *testing.T, families map[string]*dto.MetricFamily, name string, labels map[string]string) (sum float64) {
+	t.Helper()
+	require.Contains(t, families, name)
+	found := false
+	for _, metric := range families[name].GetMetric() {
+		matching := 0
+		for _, label := range metric.GetLabel() {
+			if value, ok := labels[label.GetName()]; ok && value == label.GetValue() {
+				matching++
+			}
+		}
+		if matching == len(labels) {
+			found = true
+			sum += metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+		}
+	}
+	require.True(t, found, "no sample of %s with %v", name, labels)
+	return sum
+}
+
+// The page's numbers are those of /metrics, the charts are drawn, and the slower model's
+// line is above the faster one's.
+func TestLivePage_NumbersEqualMetricsAndChartsAreDrawn(t *testing.T) {
+	c := startPageCollector(t)
+	for seed := range 3 { // a line needs more than one point
+		sendBurst(t, c, 100, "--seed", strconv.Itoa(seed))
+		time.Sleep(5 * time.Second)
+	}
+	p := openTab(t, c.pageURL("?outcome=success"))
+	p.waitUntilLoaded()
+
+	metrics := scrape(t, c)
+	for _, indicator := range []string{"time_to_first_token", "time_per_output_token", "inter_token_latency", "request_duration"} {
+		for _, group := range []string{"slow", "fast"} {
+			shown := evaluate[[]string](p, legend(indicator, group))
+			require.Len(t, shown, 3)
+			for i, percentile := range []string{"50", "95", "99"} {
+				want := sumOf(t, metrics, "tokenpulse_"+indicator+"_percentile_seconds", map[string]string{"gen_ai_request_model": group, "outcome": "success", "percentile": percentile})
+				require.InEpsilon(t, want, shownSeconds(t, shown[i]), rounding, "%s of %s, p%s", indicator, group, percentile)
+			}
+		}
+		y := evaluate[map[string]float64](p, `(() => {
+			const canvas = document.querySelector('#trend-`+indicator+` canvas');
+			const {data, width} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+			const rows = {};
+			for (const row of document.querySelectorAll('#trend-`+indicator+` .legend tbody tr')) {
+				const [r, g, b] = getComputedStyle(row.querySelector('.swatch')).backgroundColor.match(/\d+/g).map(Number);
+				let sum = 0, n = 0;
+				for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200 && Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 12) { sum += Math.floor(i / 4 / width); n++ }
+				rows[row.querySelector('button').textContent] = n >= 10 ? sum / n : -1;
+			}
+			return rows;
+		})()`)
+		require.Positive(t, y["slow"], "%s: no line of the slow model", indicator)
+		require.Greater(t, y["fast"], y["slow"], "%s: pixels are counted from the top", indicator)
+	}
+
+	good := sumOf(t, metrics, "tokenpulse_slo_requests_total", map[string]string{"slo": "chat-tpot", "verdict": "good"})
+	bad := sumOf(t, metrics, "tokenpulse_slo_requests_total", map[string]string{"slo": "chat-tpot", "verdict": "bad"})
+	p.waitUntil(fmt.Sprintf(`[...document.querySelectorAll('.slo')].find(card => card.textContent.startsWith('chat-tpot')).querySelector('dd').textContent === '%.1f%%'`, 100*good/(good+bad)))
+	for _, part := range []string{"heatmap", "load", "prompts", "slowest", "compare"} {
+		p.show(part)
+		p.waitUntil(`[...document.querySelectorAll('#` + part + ` canvas')].every(canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(byte => byte > 0))`)
+	}
+	p.show("phases")
+	p.waitUntil(`document.querySelectorAll('#phases .stack span').length >= 4`)
+}
+
+// The crosshair shows the numbers that the API has for that time, in all charts at once.
+func TestLivePage_ArrowKeysMoveOneCrosshairThroughAllCharts(t *testing.T) {
+	c := startPageCollector(t)
+	sendBurst(t, c, 200)
+	p := openTab(t, c.pageURL("?range=1h"))
+	p.waitUntilLoaded()
+	var trends struct {
+		Times  []float64
+		Groups []struct {
+			Value      string
+			Indicators map[string]map[string][]*float64
+		}
+	}
+	require.NoError(t, json.Unmarshal(get(t, c.pageURL("api/v1/trends?range=1h"), "application/json"), &trends))
+	p.do(script(`document.querySelector('#trend-time_to_first_token .plot').focus()`))
+	p.press(keyEnd)
+	for _, group := range trends.Groups {
+		for indicator, percentiles := range group.Indicators {
+			shown := evaluate[[]string](p, legend(indicator, group.Value))
+			for i, percentile := range []string{"p50", "p95", "p99"} {
+				values := percentiles[percentile]
+				want := values[len(values)-1]
+				if want == nil {
+					require.Equal(t, "–", shown[i])
+				} else {
+					require.InEpsilon(t, *want, shownSeconds(t, shown[i]), rounding, "%s %s of %s", indicator, percentile, group.Value)
+				}
+			}
+		}
+	}
+	at := p.text(`document.querySelector('#trend-time_to_first_token .legend .caption').textContent`)
+	require.Equal(t, at, p.text(`document.querySelector('#trend-request_duration .legend .caption').textContent`))
+	p.press(keyLeft)
+	require.NotEqual(t, at, p.text(`document.querySelector('#trend-request_duration .legend .caption').textContent`))
+}
+
+// Filters are in the URL: a reload, a link and the back button keep them.
+func TestLivePage_FiltersSurviveReloadAndBackRemovesThem(t *testing.T) {
+	c := startPageCollector(t)
+	sendBurst(t, c, 200)
+	p := openTab(t, c.pageURL(""))
+	p.waitUntilLoaded()
+	const onlySlow = `[...document.querySelectorAll('#trend-time_to_first_token .legend button')].map(button => button.textContent).join() === 'slow'`
+	p.do(script(`{ const select = document.querySelector('[data-filter="gen_ai.request.model"] select'); select.value = 'slow'; select.dispatchEvent(new Event('change')) }`))
+	p.waitUntil(onlySlow)
+	require.Equal(t, []string{"gen_ai.request.model=slow"}, query(t, p)["where"])
+
+	p.do(script(`document.querySelector('[data-value="1h"]').click()`))
+	p.open(p.text("location.href"))
+	p.waitUntil(onlySlow)
+	require.Equal(t, "slow", p.text(`document.querySelector('[data-filter="gen_ai.request.model"] select').value`))
+	require.Equal(t, []string{"1h"}, query(t, p)["range"])
+
+	p.do(script(`document.querySelector('.filters > .button').click()`))
+	p.waitUntil(`document.querySelectorAll('#trend-time_to_first_token .legend button').length === 2`)
+	require.Empty(t, query(t, p)["where"])
+	p.do(script(`history.back()`))
+	p.waitUntil(onlySlow)
+}
+
+func query(t *testing.T, p *tab) url.Values {
+	t.Helper()
+	address, err := url.Parse(p.text("location.href"))
+	require.NoError(t, err)
+	return address.Query()
+}
+
+// The Collector is killed and starts again on the same port: the page says so, and then
+// shows new numbers without a reload.
+func TestLivePage_ShowsALostConnectionAndRecoversWithoutReload(t *testing.T) {
+	c := startPageCollector(t)
+	sendBurst(t, c, 50)
+	p := openTab(t, c.pageURL(""))
+	p.waitUntilLoaded()
+	p.do(script(`window.sameDocument = true`))
+	p.expect("net::ERR_")
+
+	c.signal(syscall.SIGKILL)
+	<-c.exited
+	p.waitUntil(`document.querySelector('[role=alert]').textContent.includes('Connection lost')`)
+	p.waitUntil(`document.querySelector('.status').textContent.startsWith('Disconnected since')`)
+	p.screenshot("disconnected")
+
+	again := c.again(t)
+	p.waitUntil(`document.querySelector('.status').textContent === 'Live'`)
+	sendBurst(t, again, 50, "--model", "after-restart=2")
+	p.waitUntil(`[...document.querySelectorAll('#trend-time_to_first_token .legend button')].some(button => button.textContent === 'after-restart')`)
+	require.Empty(t, p.text(`document.querySelector('[role=alert]').textContent`))
+	require.True(t, p.is("window.sameDocument"))
+}
+
+// Label values come from the wire. As text they are shown, as HTML they would run.
+func TestLivePage_MarkupInAModelNameIsText(t *testing.T) {
+	c := startPageCollector(t)
+	const name = `<script>window.ran=1</script><img src=x onerror=window.ran=1>"'&`
+	encoded, err := json.Marshal(name)
+	require.NoError(t, err)
+	now := time.Now().Unix()
+	c.post(t, "application/x-ndjson", strings.NewReader(fmt.Sprintf(`{"event":"start","stream_id":"s","time_unix_nano":"%[1]d000000000","attributes":{"gen_ai.request.model":%[2]s}}
+{"event":"chunk","stream_id":"s","time_unix_nano":"%[1]d100000000"}
+{"event":"chunk","stream_id":"s","time_unix_nano":"%[1]d200000000"}
+{"event":"end","stream_id":"s","time_unix_nano":"%[1]d300000000"}
+`, now, encoded)))
+	p := openTab(t, c.pageURL(""))
+	p.waitUntil(fmt.Sprintf(`[...document.querySelectorAll('#trends .legend button')].some(button => button.textContent === %q)`, name))
+	for _, part := range []string{"phases", "slowest", "compare"} {
+		p.show(part)
+		p.waitUntil(fmt.Sprintf(`document.querySelector('#%s').textContent.includes(%q)`, part, name))
+	}
+	p.do(script(`document.querySelector('[data-request]').click()`))
+	p.waitUntil(`document.querySelector('#request h2')`)
+	require.True(t, p.is(`window.ran === undefined && !document.querySelector('main script, main img')`))
+}
+
+// The page of one request: from the list, by its address, and for a request that is gone.
+func TestLivePage_SlowestRequestHasAPageWithItsChunks(t *testing.T) {
+	c := startPageCollector(t)
+	sendBurst(t, c, 100)
+	p := openTab(t, c.pageURL(""))
+	p.waitUntilLoaded()
+	p.show("slowest")
+	p.waitUntil(`document.querySelectorAll('#slowest tbody tr').length === 12`)
+	slowest := p.text(`document.querySelector('#slowest tbody tr').children[4].textContent`)
+	p.do(script(`document.querySelector('#slowest [data-request]').click()`))
+	p.waitUntil(`document.querySelector('#request .bigstrip canvas')`)
+	require.Equal(t, slowest, p.text(`[...document.querySelectorAll('#request dt')].find(name => name.textContent === 'Duration').nextSibling.textContent`))
+	require.Regexp(t, `^http://localhost:16686/trace/[0-9a-f]{32}$`, p.text(`[...document.querySelectorAll('#request a')].at(-1).href`))
+	p.open(p.text("location.href"))
+	p.waitUntil(`document.querySelector('#request .bigstrip canvas')`)
+	p.do(script(`document.querySelector('#request .back').click()`))
+	p.waitUntilLoaded()
+
+	p.expect("404")
+	p.open(c.pageURL("?request=gone"))
+	p.waitUntil(`document.querySelector('#request .notice')`)
+}
+
+// 200 series: the page stays fluid while live updates arrive.
+func TestLivePage_StaysFluidWith200Series(t *testing.T) {
+	c := startPageCollector(t)
+	models := make([]string, 0, 400)
+	for i := range 200 {
+		models = append(models, "--model", fmt.Sprintf("model-%03d=%.1f", i, 1+float64(i)/50))
+	}
+	run(t, built(t, "tokengen"), append([]string{
+		"generate", "--fast", "--requests", "2000", "--rate", "100", "--transport", "protobuf", "--endpoint", c.http,
+	}, models...)...)
+	live := start(t, built(t, "tokengen"), append([]string{"generate", "--rate", "10", "--endpoint", c.http}, models...)...)
+	defer live.stop(t)
+	p := openTab(t, c.pageURL(""))
+	p.waitUntilLoaded()
+	p.waitUntil(`document.querySelector('#trends .heading').textContent.includes('6 of 200')`)
+	for _, part := range []string{"compare", "slowest", "load", "heatmap", "now"} {
+		p.show(part)
+	}
+	p.do(script(`{
+		window.long = [];
+		new PerformanceObserver(list => window.long.push(...list.getEntries().map(entry => Math.round(entry.duration)))).observe({type: 'longtask'});
+	}`))
+	// A loaded machine interrupts any task, so that one quiet period out of several suffices.
+	var long []int
+	for range 6 {
+		p.do(script(`window.long.length = 0`))
+		time.Sleep(7 * time.Second) // more than one refresh of the charts
+		if long = evaluate[[]int](p, "window.long"); len(long) == 0 {
+			break
+		}
+		t.Logf("tasks over 50 ms: %v", long)
+	}
+	require.Empty(t, long, "durations of tasks in ms")
+}

@@ -1,0 +1,119 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The shapes of /api/v1, as openapi.yaml has them. null means unknown, never zero.
+
+export type Maybe = number | null;
+export type Range = '5m' | '1h' | '24h';
+export type Percentile = 'p50' | 'p95' | 'p99';
+export type Indicator = 'time_to_first_token' | 'time_per_output_token' | 'inter_token_latency' | 'request_duration';
+export type Phase = 'network' | 'queue' | 'prefill' | 'decode';
+
+export interface SLO { slo: string; objective: Maybe; window_seconds: Maybe; indicator: string | null; threshold: Maybe }
+
+export interface Meta {
+  version: string;
+  time: number;
+  dimensions: {name: string; values: string[]; more: number}[];
+  vantages: string[];
+  outcomes: string[];
+  group_by: string;
+  slos: SLO[];
+  series: {held: number; limit: number};
+  history: {since: Maybe; memory_bytes: number; max_memory_bytes: number; coarsened: boolean};
+  timelines: {kept: boolean | null; setting: string};
+  trace_link: string | null;
+  endpoints: {tokens: string};
+}
+
+export interface Unmeasured { indicator: string; reason: string; requests: number; share: number }
+
+export interface SLONow {
+  slo: string; objective: Maybe; indicator: string | null; threshold: Maybe;
+  good: number; bad: number; not_eligible: number; attainment: Maybe;
+  burn_rates: {window_seconds: number; rate: Maybe}[];
+  budget_remaining: Maybe; budget_window_seconds: Maybe;
+}
+
+export interface Summary {
+  count: number; mean: number; min: number; max: number; p50: number; p95: number; p99: number;
+  cdf?: {at: number[]; share: number[]};
+}
+
+export type Indicators = Partial<Record<Indicator | Phase, Summary>>;
+
+export interface Now {
+  time: number; range: Range; window_seconds: number;
+  requests_per_second: Maybe; output_tokens_per_second: Maybe; input_tokens_per_second: Maybe;
+  in_flight: Maybe; open_streams: Maybe;
+  requests: Record<string, number>;
+  tokens: Record<string, number>;
+  stalls: {count: number; seconds: number};
+  unmeasured: Unmeasured[];
+  indicators: Indicators;
+  slos: SLONow[];
+  series: {held: number; limit: number};
+}
+
+export interface Rates { requests_per_second: Maybe[]; output_tokens_per_second: Maybe[]; in_flight: Maybe[] }
+
+export interface TrendGroup extends Rates {
+  value: string; requests: number;
+  indicators: Partial<Record<Indicator, Record<Percentile, Maybe[]>>>;
+}
+
+export interface Trends {
+  range: Range; step_seconds: number; times: number[]; by: string; groups_total: number; groups: TrendGroup[]; total?: Rates;
+}
+
+export interface Group { value: string; requests: number; output_tokens: number; indicators: Indicators }
+export interface Distributions { range: Range; by: string; groups_total: number; groups: Group[] }
+
+export interface Heatmap { range: Range; step_seconds: number; times: number[]; indicator: string; bounds: number[]; counts: number[][] }
+
+export interface LoadPoint {
+  load: number; from: number; to: number; slots: number; requests: number;
+  time_to_first_token: Summary | null; time_per_output_token: Summary | null;
+  slos: {slo: string; good: number; bad: number; attainment: Maybe}[];
+}
+export interface LoadCurve { points: LoadPoint[]; slos: {slo: string; objective: number; largest_load: Maybe}[] }
+export interface Load { range: Range; slot_seconds: number; in_flight: LoadCurve; output_tokens_per_second: LoadCurve }
+
+export interface Prompts {
+  range: Range;
+  buckets: {from_tokens: number; to_tokens: Maybe; uncached: Summary | null; cached: Summary | null}[];
+}
+
+export interface RequestNumbers {
+  id: string; time: number; dimensions: Record<string, string>; vantage: string; outcome: string;
+  trace_id: string | null; span_id: string | null; trace_link: string | null; reason: string | null;
+  request_duration: Maybe; time_to_first_token: Maybe; time_per_output_token: Maybe;
+  queue: Maybe; prefill: Maybe; decode: Maybe; network: Maybe;
+  input_tokens: Maybe; cached_input_tokens: Maybe; output_tokens: Maybe;
+  stalls: Maybe; stall_duration: Maybe; largest_gap: Maybe;
+  slos_breached: string[]; has_strip: boolean;
+}
+export interface Requests { range: Range; slowest: string; requests: RequestNumbers[] }
+export interface Strip { at: number[]; tokens: number[]; channels: string[]; stalled: number[]; dropped: number }
+export interface RequestDetail { request: RequestNumbers; strip: Strip | null }
+
+/** An answer other than 200. The message and the remedy are the server's. */
+export class ApiError extends Error {
+  constructor(readonly status: number, message: string, readonly remedy: string) { super(message); }
+}
+
+export const apiURL = (path: string, query?: URLSearchParams) => `api/v1/${path}${query && query.size ? `?${query}` : ''}`;
+
+/** Reads JSON from the API. A connection that fails throws a TypeError, as fetch does. */
+export async function read<T>(path: string, query?: URLSearchParams, signal?: AbortSignal): Promise<T> {
+  const response = await fetch(apiURL(path, query), signal ? {signal} : {});
+  if (response.ok) return await response.json() as T;
+  const text = await response.text();
+  try {
+    const {error} = JSON.parse(text) as {error: {message: string; remedy: string}};
+    return Promise.reject(new ApiError(response.status, error.message, error.remedy));
+  } catch {
+    return Promise.reject(new ApiError(response.status, `${response.status} ${response.statusText}`,
+      response.status === 401 || response.status === 403 ? 'log in as the Collector\'s auth extension asks, then reload' : 'see the log of the Collector'));
+  }
+}

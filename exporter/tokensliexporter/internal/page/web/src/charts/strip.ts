@@ -1,0 +1,60 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import type {RequestNumbers, Strip} from '../api';
+import {cssColor} from '../dom';
+import {duration} from '../units';
+import {drawing} from './canvas';
+
+/** Draws a request from its start: queue, prefill, one tick for each chunk, stalls as hatched blocks. */
+export function stripCanvas(request: RequestNumbers, strip: Strip | null, span: number): HTMLCanvasElement {
+  return drawing((ctx, width, height) => {
+    const x = (seconds: number) => seconds / span * width;
+    const middle = Math.round(height * 0.28);
+    const block = (color: string, from: number, to: number) => {
+      ctx.fillStyle = cssColor(color);
+      ctx.fillRect(x(from), middle, Math.max(1, x(to) - x(from) - 1), height - 2 * middle);
+    };
+    ctx.fillStyle = cssColor('--sunken');
+    ctx.fillRect(0, middle, x(request.request_duration ?? 0), height - 2 * middle);
+    const first = strip?.at[0] ?? request.time_to_first_token ?? 0;
+    const queue = Math.min(request.queue ?? 0, first);
+    if (queue > 0) block('--phase-queue', 0, queue);
+    if (first > 0) block('--phase-prefill', queue, first);
+    if (!strip) {
+      if (request.decode) block('--phase-decode', first, first + request.decode);
+      return;
+    }
+    for (const index of strip.stalled) stall(ctx, x(strip.at[index - 1] ?? 0), x(strip.at[index] ?? 0), middle, height - 2 * middle);
+    ctx.fillStyle = cssColor('--phase-decode');
+    const tick = Math.max(0.6, Math.min(1.5, width / (strip.at.length * 2)));
+    for (const at of strip.at) ctx.fillRect(x(at) - tick / 2, 2, tick, height - 4);
+  }, describe(request, strip)).element;
+}
+
+function stall(ctx: CanvasRenderingContext2D, from: number, to: number, top: number, height: number): void {
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(from, top, Math.max(2, to - from), height);
+  ctx.clip();
+  ctx.fillStyle = cssColor('--bad-fill');
+  ctx.fillRect(from, top, Math.max(2, to - from), height);
+  ctx.strokeStyle = cssColor('--bad');
+  ctx.lineWidth = 1.2;
+  ctx.beginPath();
+  for (let x = from - height; x < to + height; x += 5) {
+    ctx.moveTo(x, top + height);
+    ctx.lineTo(x + height, top);
+  }
+  ctx.rect(from, top, Math.max(2, to - from), height);
+  ctx.stroke();
+  ctx.restore();
+}
+
+function describe(request: RequestNumbers, strip: Strip | null): string {
+  const parts = [];
+  if (request.queue) parts.push(`queue ${duration(request.queue)}`);
+  if (request.prefill) parts.push(`prefill ${duration(request.prefill)}`);
+  if (strip) parts.push(`${strip.at.length} chunks`, `${strip.stalled.length} stalls`);
+  return parts.join(', ') || 'no timeline';
+}

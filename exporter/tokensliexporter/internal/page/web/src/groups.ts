@@ -1,0 +1,22 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+export const maxGroups = 6; // the colours of the theme that stay apart for everybody
+
+/** Gives each group a colour that it keeps while it is shown. */
+export class Colors {
+  private taken = new Map<string, number>();
+
+  assign(values: string[]): void {
+    for (const value of this.taken.keys()) if (!values.includes(value)) this.taken.delete(value);
+    for (const value of values) {
+      if (this.taken.has(value)) continue;
+      const used = new Set(this.taken.values());
+      let free = 0;
+      while (used.has(free)) free++;
+      this.taken.set(value, free);
+    }
+  }
+
+  of(value: string): string { return `--series-${(this.taken.get(value) ?? 0) % maxGroups + 1}`; }
+}

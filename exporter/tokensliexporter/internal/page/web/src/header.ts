@@ -1,0 +1,93 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import type {Meta} from './api';
+import {type Option, segments, select} from './controls';
+import {fill, h, setText} from './dom';
+import {icon} from './icons';
+import type {State} from './live';
+import {dimensionName, valueName} from './terms';
+import {theme, toggleTheme, onTheme} from './theme';
+import {time} from './units';
+import type {View} from './view';
+
+const parts = [['now', 'Now'], ['trends', 'Over time'], ['heatmap', 'ITL'], ['phases', 'Phases'], ['load', 'Load'], ['prompts', 'Prompts'], ['slowest', 'Slowest'], ['compare', 'Compare']] as const;
+const all = '\u0000all'; // no label value contains it
+
+/** The bar at the top: connection, range, theme, and the filters. */
+export class Header {
+  private status = h('span', {class: 'status', role: 'status'});
+  private statusText = h('span', {}, 'Connecting');
+  private range = segments('Range', ['5m', '1h', '24h'].map(value => ({value, name: value})), () => this.view.range, value => this.view.set({range: value === '5m' ? '' : value}));
+  private themeButton = h('button', {type: 'button', class: 'button icon', onclick: toggleTheme});
+  private selects = new Map<string, ReturnType<typeof select>>();
+  private nav = h('nav', {'aria-label': 'Parts of the page'}, ...parts.map(([id, name]) => h('a', {href: `#${id}`}, name)));
+  private clear = h('button', {type: 'button', class: 'button', onclick: () => this.view.clearFilters()}, 'Clear filters');
+
+  constructor(element: HTMLElement, private filters: HTMLElement, private view: View) {
+    const brand = h('h1', {class: 'brand'}, icon('pulse'), h('a', {class: 'brand', href: './'}, 'tokenpulse'));
+    fill(element, h('div', {class: 'bar'}, brand, this.status, this.nav, h('span', {class: 'grow'}), this.range.element, this.themeButton));
+    this.state('connecting', null);
+    onTheme(() => this.nameTheme());
+    this.nameTheme();
+  }
+
+  state(state: State, last: number | null): void {
+    this.status.dataset.state = state;
+    const text = {connecting: 'Connecting', live: 'Live', offline: last === null ? 'Not connected' : `Disconnected since ${time(last)}`}[state];
+    if (!this.statusText.isConnected) fill(this.status, icon('dot'), this.statusText);
+    setText(this.statusText, text);
+    this.status.firstElementChild?.replaceWith(icon(state === 'offline' ? 'cross' : 'dot'));
+  }
+
+  /** Shows or hides what belongs to the numbers only. */
+  numbers(shown: boolean): void {
+    this.nav.hidden = !shown;
+    this.filters.hidden = !shown;
+  }
+
+  /** Shows the filters that the Collector offers, with their current values. */
+  update(meta: Meta): void {
+    this.range.update();
+    const current = (values: string[]) => (values.length === 0 ? all : values.length === 1 ? values[0] ?? all : 'several');
+    const options = (values: string[], chosen: string[]): Option[] => [
+      {value: all, name: 'All'},
+      ...(chosen.length > 1 ? [{value: 'several', name: `${chosen.length} values`}] : []),
+      ...[...new Set([...values, ...chosen])].map(value => ({value, name: valueName(value)})),
+    ];
+    for (const {name, values} of meta.dimensions) {
+      const chosen = this.view.dimension(name);
+      this.select(name, dimensionName(name), value => this.view.setDimension(name, value === all ? null : value)).update(options(values, chosen), current(chosen));
+      this.mark(name, chosen.length > 0);
+    }
+    for (const [name, values] of [['vantage', meta.vantages], ['outcome', meta.outcomes]] as const) {
+      const chosen = this.view.query().getAll(name);
+      this.select(name, name, value => this.view.set({[name]: value === all ? '' : value})).update(options(values, chosen), current(chosen));
+      this.mark(name, chosen.length > 0);
+    }
+    const dimensions = [...meta.dimensions.map(({name}) => name), 'vantage', 'outcome'].map(name => ({value: name === meta.group_by ? '' : name, name: dimensionName(name)}));
+    this.select('by', 'split by', value => this.view.set({by: value})).update([...dimensions.filter(({value}) => value === ''), ...dimensions.filter(({value}) => value !== '')], this.view.get('by'));
+    this.clear.hidden = !this.view.filtered;
+    if (!this.clear.isConnected) this.filters.append(this.clear);
+  }
+
+  private select(key: string, label: string, choose: (value: string) => void): ReturnType<typeof select> {
+    let known = this.selects.get(key);
+    if (!known) {
+      known = select(label, choose);
+      known.element.dataset.filter = key;
+      this.selects.set(key, known);
+      this.filters.insertBefore(known.element, this.clear.isConnected ? this.clear : null);
+    }
+    return known;
+  }
+
+  private mark(key: string, set: boolean): void { this.selects.get(key)?.element.classList.toggle('set', set); }
+
+  private nameTheme(): void {
+    const next = theme() === 'dark' ? 'light' : 'dark';
+    this.themeButton.ariaLabel = `Switch to the ${next} theme`;
+    this.themeButton.title = this.themeButton.ariaLabel;
+    fill(this.themeButton, icon(next === 'dark' ? 'moon' : 'sun'));
+  }
+}

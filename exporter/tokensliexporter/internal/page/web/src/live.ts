@@ -1,0 +1,73 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import {type Now, apiURL, read} from './api';
+
+export type State = 'connecting' | 'live' | 'offline';
+
+const silence = 10_000; // ms without an event after which the connection counts as lost
+const retryAfter = 2_000;
+
+/** Live tiles by server-sent events. Reconnects by itself, also after a restart of the Collector. */
+export class Live {
+  state: State = 'connecting';
+  private source: EventSource | null = null;
+  private timer = 0;
+  private generation = 0;
+  private query = new URLSearchParams();
+
+  constructor(private onNow: (now: Now) => void, private onState: (state: State, before: State) => void) {}
+
+  /** Starts, or starts again with other filters. */
+  connect(query: URLSearchParams): void {
+    this.query = query;
+    this.open();
+  }
+
+  private open(): void {
+    const generation = ++this.generation;
+    this.source?.close();
+    clearTimeout(this.timer);
+    const source = new EventSource(apiURL('events', this.query));
+    this.source = source;
+    const failed = () => {
+      if (generation !== this.generation) return;
+      source.close();
+      void this.poll(generation);
+    };
+    const alive = () => {
+      clearTimeout(this.timer);
+      this.timer = window.setTimeout(failed, silence);
+    };
+    alive();
+    source.addEventListener('now', event => {
+      if (generation !== this.generation) return;
+      alive();
+      this.become('live');
+      this.onNow(JSON.parse((event as MessageEvent<string>).data) as Now);
+    });
+    source.addEventListener('error', failed);
+  }
+
+  /** Without events, such as at the server's limit of clients, asks for the numbers once, then tries again. */
+  private async poll(generation: number): Promise<void> {
+    try {
+      const now = await read<Now>('now', this.query);
+      if (generation !== this.generation) return;
+      this.become('live');
+      this.onNow(now);
+    } catch {
+      if (generation !== this.generation) return;
+      this.become('offline');
+    }
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.open(), retryAfter);
+  }
+
+  private become(state: State): void {
+    if (state === this.state) return;
+    const before = this.state;
+    this.state = state;
+    this.onState(state, before);
+  }
+}

@@ -1,0 +1,148 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import {ApiError, type Meta, type Now, read} from './api';
+import {fill, h, setText} from './dom';
+import {Colors} from './groups';
+import {Header} from './header';
+import {Live, type State} from './live';
+import {Refresher, type Section, notice} from './section';
+import {CompareSection} from './sections/compare';
+import {emptyPage} from './sections/empty';
+import {HeatmapSection} from './sections/heatmap';
+import {LoadSection} from './sections/load';
+import {NowSection} from './sections/now';
+import {PhasesSection} from './sections/phases';
+import {PromptsSection} from './sections/prompts';
+import {requestPage} from './sections/request';
+import {SlowestSection} from './sections/slowest';
+import {TrendsSection} from './sections/trends';
+import {docs} from './terms';
+import {count, time} from './units';
+import {View} from './view';
+
+const element = (id: string) => {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`index.html has no #${id}`);
+  return found;
+};
+
+class Page {
+  private view = new View();
+  private header = new Header(element('header'), element('filters'), this.view);
+  private content = element('content');
+  private banner = h('div', {role: 'alert'});
+  private nomatch = h('div', {class: 'nomatch'});
+  private meta: Meta | null = null;
+  private last: Now | null = null;
+  private mode = '';
+  private colors = new Colors();
+  private now = new NowSection();
+  private trends = new TrendsSection(this.view, this.colors, total => this.now.sparklines(total));
+  private load = new LoadSection(this.view);
+  private sections: Section[] = [
+    this.trends, new HeatmapSection(this.view), new PhasesSection(this.view), this.load, new PromptsSection(this.view),
+    new SlowestSection(this.view, () => this.known), new CompareSection(this.view, () => this.known),
+  ];
+  private live = new Live(now => this.tick(now), (state, before) => this.connection(state, before));
+  private refresher = new Refresher(() => (this.mode === 'numbers' ? this.sections : []), () => this.view.range, () => this.live.state !== 'offline');
+
+  constructor() { this.view.onChange(() => this.changed()); }
+
+  async start(): Promise<void> {
+    if (!await this.loadMeta()) {
+      setTimeout(() => void this.start(), 2000);
+      return;
+    }
+    setInterval(() => void this.loadMeta(), 30_000);
+    this.live.connect(this.view.query());
+  }
+
+  private get known(): Meta {
+    if (!this.meta) throw new Error('meta is read before it is loaded');
+    return this.meta;
+  }
+
+  private async loadMeta(): Promise<boolean> {
+    try {
+      this.meta = await read<Meta>('meta');
+    } catch (error) {
+      if (!this.meta) this.failed(error);
+      return false;
+    }
+    this.header.update(this.meta);
+    this.footer(this.meta);
+    if (this.meta.history.since === null) this.show('empty');
+    else this.show(this.view.get('request') ? `request ${this.view.get('request')}` : 'numbers');
+    return true;
+  }
+
+  /** Shows the numbers, the page of a request, or how to send a first one. */
+  private show(mode: string): void {
+    if (mode === this.mode) return;
+    this.mode = mode;
+    this.header.numbers(mode === 'numbers');
+    scrollTo(0, 0);
+    if (mode === 'empty') fill(this.content, this.banner, emptyPage(this.known.endpoints.tokens));
+    else if (mode === 'numbers') fill(this.content, this.banner, this.nomatch, this.now.element, ...this.sections.map(section => section.element));
+    else void this.showRequest(mode);
+    this.refresher.watch();
+  }
+
+  private async showRequest(mode: string): Promise<void> {
+    const page = await requestPage(this.view, this.view.get('request'), this.known.timelines.setting);
+    if (mode !== this.mode) return;
+    fill(this.content, this.banner, page);
+    page.querySelector<HTMLElement>('h2')?.focus();
+  }
+
+  private changed(): void {
+    if (!this.meta) return;
+    this.header.update(this.meta);
+    if (this.mode !== 'empty') this.show(this.view.get('request') ? `request ${this.view.get('request')}` : 'numbers');
+    this.live.connect(this.view.query());
+    this.refresher.refresh();
+  }
+
+  private tick(now: Now): void {
+    this.last = now;
+    if (this.mode === 'empty' && Object.values(now.requests).some(requests => requests > 0)) void this.loadMeta();
+    this.now.update(now);
+    this.trends.thresholds(now);
+    this.load.thresholds(now);
+    const none = Object.values(now.requests).every(requests => requests === 0);
+    fill(this.nomatch, none && this.mode === 'numbers' && h('div', {class: 'banner'}, h('strong', {}, `No request in the last ${this.view.range}`),
+      h('p', {}, this.view.filtered ? 'Clear the filters or widen the range.' : 'Widen the range, or check that traffic reaches the Collector.')));
+  }
+
+  private connection(state: State, before: State): void {
+    this.header.state(state, this.last?.time ?? null);
+    if (state === 'offline') {
+      fill(this.banner, h('div', {class: 'banner bad'}, h('strong', {}, 'Connection lost'),
+        h('p', {}, `The numbers are ${this.last ? `those of ${time(this.last.time)}` : 'missing'}. Check that the Collector runs; the page connects again by itself.`)));
+    } else fill(this.banner);
+    if (state === 'live' && before === 'offline') {
+      void this.loadMeta();
+      this.refresher.refresh();
+    }
+  }
+
+  private failed(error: unknown): void {
+    this.header.state('offline', null);
+    const [what, todo] = error instanceof ApiError ? [error.message, `${error.remedy}.`]
+      : ['The Collector does not answer', 'Check that it runs and that this address is the endpoint of its token_sli exporter. The page tries again every two seconds.'];
+    fill(this.content, notice(what, todo));
+  }
+
+  private footer(meta: Meta): void {
+    const link = (name: string, href: string) => h('a', {href, ...(href.startsWith('http') ? {target: '_blank', rel: 'noopener'} : {})}, name);
+    const text = `${count(meta.series.held)} of ${count(meta.series.limit)} series${meta.history.coarsened ? ' · history is coarser than usual: its memory limit is reached' : ''}`;
+    const footer = element('footer');
+    if (!footer.firstChild) {
+      fill(footer, h('span', {}), link('Metrics', 'metrics'), link('API', 'api/v1/openapi.yaml'), link('What each number means', `${docs}/docs/definitions.md`), link('Licences', 'licenses.txt'), h('span', {}, `tokenpulse ${meta.version}`));
+    }
+    if (footer.firstElementChild) setText(footer.firstElementChild, text);
+  }
+}
+
+void new Page().start();

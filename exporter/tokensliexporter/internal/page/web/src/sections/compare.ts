@@ -1,0 +1,117 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import uPlot from 'uplot';
+import {type Distributions, type Group, type Indicator, type Meta, type Summary, read} from '../api';
+import {LineChart, type Line} from '../charts/lines';
+import {select} from '../controls';
+import {fill, h, setText} from '../dom';
+import {type Section, frame, notice} from '../section';
+import {dimensionName, short, type Term, termLink, valueName} from '../terms';
+import {count, duration, roundDuration, missing, percent} from '../units';
+import type {View} from '../view';
+
+const indicators: Indicator[] = ['time_to_first_token', 'time_per_output_token', 'inter_token_latency', 'request_duration'];
+const rows = ['p50', 'p95', 'p99', 'mean'] as const;
+const colors = ['--series-1', '--series-2'] as const;
+
+/** Two values of a dimension side by side, with their distributions drawn over one another. */
+export class CompareSection implements Section {
+  private dimension = select('Dimension', value => this.view.set({compare: value, a: '', b: ''}));
+  private sides = [select('First', value => this.view.set({compare: this.by, a: value, b: this.pair[1]})), select('Second', value => this.view.set({compare: this.by, a: this.pair[0], b: value}))] as const;
+  private cards = indicators.map(indicator => new CompareCard(indicator));
+  private hint = h('div');
+  readonly element = frame('compare', 'Compare', 'The share of values at or under each latency. The curve further left is faster.', [this.dimension.element, this.sides[0].element, this.sides[1].element],
+    this.hint, h('div', {class: 'grid'}, ...this.cards.map(({element}) => element)));
+
+  constructor(private view: View, private meta: () => Meta) {}
+
+  private get by(): string { return this.view.get('compare') || this.meta().group_by; }
+
+  private get values(): string[] {
+    const meta = this.meta();
+    if (this.by === 'vantage') return meta.vantages;
+    return this.by === 'outcome' ? meta.outcomes : meta.dimensions.find(({name}) => name === this.by)?.values ?? [];
+  }
+
+  private get pair(): [string, string] {
+    const {values} = this;
+    const a = this.view.get('a') || values[0] || '';
+    return [a, this.view.get('b') || values.find(value => value !== a) || ''];
+  }
+
+  async load(signal: AbortSignal): Promise<void> {
+    const [a, b] = this.pair;
+    this.dimension.update([...this.meta().dimensions.map(({name}) => name), 'vantage', 'outcome'].map(name => ({value: name, name: dimensionName(name)})), this.by);
+    this.sides.forEach((side, i) => side.update(this.values.map(value => ({value, name: valueName(value)})), (i === 0 ? a : b)));
+    const two = this.values.length > 1;
+    fill(this.hint, !two && notice(`Only one value of ${dimensionName(this.by)} so far`, 'Choose another dimension, or send requests with a second value.'));
+    for (const card of this.cards) card.element.hidden = !two;
+    if (!two) return;
+    const answer = await read<Distributions>('distributions', this.view.query({by: this.by, value: [a, b], cdf: 'true'}), signal);
+    const find = (value: string) => answer.groups.find(group => group.value === value);
+    for (const card of this.cards) card.update([a, b], [find(a), find(b)]);
+  }
+}
+
+class CompareCard {
+  private body = h('tbody');
+  private head = h('tr');
+  private caption = h('p', {class: 'caption'});
+  private nodata = h('div', {class: 'nodata'});
+  private x: number[] = [];
+  private lines: Line[] = [];
+  private chart: LineChart;
+  readonly element: HTMLElement;
+
+  constructor(private indicator: Indicator) {
+    this.chart = new LineChart({label: `Distribution of ${short(indicator)}`, x: {tick: roundDuration, log: 10}, y: {tick: value => `${Math.round(value * 100)}%`, max: 1}, onCursor: index => this.point(index)});
+    this.element = h('figure', {class: 'card chart'}, h('figcaption', {class: 'title'}, h('h3', {}, termLink(indicator as Term)), h('span', {class: 'muted'}, short(indicator as Term))),
+      h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption, h('div', {class: 'legend'}, h('table', {}, h('thead', {}, this.head), this.body)));
+  }
+
+  update(names: [string, string], groups: [Group | undefined, Group | undefined]): void {
+    const summaries = groups.map(group => group?.indicators[this.indicator]);
+    const [a, b] = summaries;
+    fill(this.head, h('th', {scope: 'col'}, ''), ...names.map((name, i) => h('th', {scope: 'col', class: 'number', title: valueName(name)}, swatch(colors[i] ?? ''), valueName(name))), h('th', {scope: 'col', class: 'number', title: 'Second compared with first'}, 'change'));
+    fill(this.body, ...rows.map(row => h('tr', {}, h('td', {}, row), h('td', {class: 'number'}, duration(a?.[row])), h('td', {class: 'number'}, duration(b?.[row])), h('td', {class: 'number'}, change(a?.[row], b?.[row])))),
+      h('tr', {}, h('td', {}, this.indicator === 'inter_token_latency' ? 'tokens' : 'requests'), h('td', {class: 'number'}, count(a?.count)), h('td', {class: 'number'}, count(b?.count)), h('td')));
+    this.draw(names, summaries);
+  }
+
+  private draw(names: [string, string], summaries: (Summary | undefined)[]): void {
+    const drawn = summaries.map((summary, i) => ({name: valueName(names[i] ?? ''), color: colors[i] ?? '', cdf: summary?.cdf})).filter(({cdf}) => cdf && cdf.at.length > 0);
+    fill(this.nodata, drawn.length === 0 && `No ${short(this.indicator)} in this range`);
+    const [x = [], ...values] = drawn.length > 0 ? uPlot.join(drawn.map(({cdf}) => [cdf?.at.map(at => Math.max(at, 1e-6)) ?? [], cdf?.share ?? []])) : [];
+    this.x = [...x];
+    this.lines = drawn.map(({name, color}, i) => ({name, color, width: 2, ...(color === colors[1] ? {dash: [8, 3]} : {}), values: [...values[i] ?? []]}));
+    this.chart.update(this.x, this.lines, {describe: `Distribution of ${short(this.indicator)} for ${drawn.map(({name}) => name).join(' and ')}. The table below has percentiles.`});
+    this.point(null);
+  }
+
+  private point(index: number | null): void {
+    const at = index === null ? undefined : this.x[index];
+    setText(this.caption, at === undefined ? '' : `${duration(at)}: ${this.lines.map(({name, values}) => `${percent(before(values, index ?? 0))} of ${name}`).join(' · ')}`);
+  }
+}
+
+/** Returns the last share at or before an index: a CDF keeps it until its next value. */
+function before(values: (number | null | undefined)[], index: number): number {
+  for (let i = index; i >= 0; i--) {
+    const value = values[i];
+    if (value !== null && value !== undefined) return value;
+  }
+  return 0;
+}
+
+function change(from: number | undefined, to: number | undefined): string {
+  if (!from || to === undefined) return missing;
+  const ratio = to / from - 1;
+  return `${ratio > 0 ? '+' : ratio < 0 ? '−' : ''}${percent(Math.abs(ratio))}`;
+}
+
+function swatch(color: string): HTMLElement {
+  const line = h('span', {class: 'swatch', 'aria-hidden': 'true'});
+  line.style.background = `var(${color})`;
+  return line;
+}

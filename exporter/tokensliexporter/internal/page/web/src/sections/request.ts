@@ -1,0 +1,68 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import {ApiError, type RequestDetail, type RequestNumbers, type Strip, read} from '../api';
+import {LineChart} from '../charts/lines';
+import {stripCanvas} from '../charts/strip';
+import {copyButton} from '../controls';
+import {type Child, h} from '../dom';
+import {notice} from '../section';
+import {dimensionName, valueName} from '../terms';
+import {count, duration, roundDuration, missing, time} from '../units';
+import type {View} from '../view';
+import {because} from './slowest';
+
+/** Returns the page of one request. */
+export async function requestPage(view: View, id: string, setting: string): Promise<HTMLElement> {
+  const back = h('a', {class: 'button back', href: view.href('request', ''), onclick: event => { event.preventDefault(); view.set({request: ''}); }}, '← All requests');
+  try {
+    const {request, strip} = await read<RequestDetail>(`requests/${encodeURIComponent(id)}`);
+    return h('section', {id: 'request', 'aria-labelledby': 'request-title'}, back, ...content(request, strip, setting));
+  } catch (error) {
+    const [what, todo] = error instanceof ApiError ? [error.message, `${error.remedy}.`] : ['The Collector does not answer', 'The page tries again when the connection is back.'];
+    return h('section', {id: 'request'}, back, notice(what, todo));
+  }
+}
+
+function content(request: RequestNumbers, strip: Strip | null, setting: string): Child[] {
+  const fact = (name: string, value: string): Child => h('div', {}, h('dt', {}, name), h('dd', {}, value));
+  const model = request.dimensions['gen_ai.request.model'] ?? 'Request';
+  return [
+    h('div', {class: 'heading'}, h('h2', {id: 'request-title', tabindex: -1}, `${valueName(model)}, ${time(request.time)}`),
+      h('p', {}, h('span', {class: 'tags'}, ...because(request)))),
+    h('div', {class: 'card'}, h('dl', {class: 'facts'},
+      fact('Duration', duration(request.request_duration)),
+      fact('TTFT', duration(request.time_to_first_token)), fact('TPOT', duration(request.time_per_output_token)),
+      fact('Network', duration(request.network)), fact('Queue', duration(request.queue)), fact('Prefill', duration(request.prefill)), fact('Decode', duration(request.decode)),
+      fact('Longest gap', duration(request.largest_gap)),
+      fact('Stalls', request.stalls ? `${count(request.stalls)}, ${duration(request.stall_duration)}` : count(request.stalls)),
+      fact('Input tokens', request.cached_input_tokens ? `${count(request.input_tokens)} (${count(request.cached_input_tokens)} cached)` : count(request.input_tokens)),
+      fact('Output tokens', count(request.output_tokens)),
+      fact('SLOs breached', request.slos_breached.join(', ') || 'none'))),
+    h('div', {class: 'card bigstrip'}, h('div', {class: 'title'}, h('h3', {}, 'Chunks'),
+      h('span', {class: 'muted'}, strip ? `${count(strip.at.length)} chunks${strip.dropped ? `, ${count(strip.dropped)} more left out` : ''} · queue, prefill, then one tick for each chunk; stalls hatched`
+        : `The request has no timeline: ${setting.replaceAll('`', '')}.`)),
+    stripCanvas(request, strip, request.request_duration ?? strip?.at.at(-1) ?? 1)),
+    strip && strip.at.length > 1 && gaps(strip),
+    h('div', {class: 'card'}, h('dl', {class: 'facts text'},
+      fact('trace id', request.trace_id ?? missing), fact('span id', request.span_id ?? missing),
+      fact('vantage', request.vantage), fact('outcome', request.outcome),
+      ...Object.entries(request.dimensions).map(([name, value]) => fact(dimensionName(name), valueName(value)))),
+    h('p', {class: 'caption'}, request.trace_id && copyButton(() => request.trace_id ?? '', 'Copy trace id'), ' ',
+      request.trace_link && /^https?:/.test(request.trace_link) && h('a', {class: 'button', href: request.trace_link, target: '_blank', rel: 'noopener'}, 'Open the trace'))),
+  ];
+}
+
+/** The gap before each chunk: where a request lost its time. */
+function gaps(strip: Strip): HTMLElement {
+  const caption = h('p', {class: 'caption'}, 'The gap before each chunk, over the time since the start of the request.');
+  const x = strip.at.slice(1);
+  const values = x.map((at, i) => at - (strip.at[i] ?? 0));
+  const chart = new LineChart({label: 'Gap before each chunk', x: {tick: roundDuration}, onCursor: index => {
+    if (index === null) return;
+    const tokens = strip.tokens[index + 1] ?? 0;
+    caption.textContent = `chunk ${index + 2} at ${duration(x[index])}: gap ${duration(values[index])}, ${count(tokens)} ${tokens === 1 ? 'token' : 'tokens'}, ${strip.channels[index + 1] ?? ''}`;
+  }});
+  chart.update(x, [{name: 'gap', color: '--series-1', width: 1.2, stepped: true, values}]);
+  return h('figure', {class: 'card chart'}, h('figcaption', {class: 'title'}, h('h3', {}, 'Gaps between chunks')), chart.element, caption);
+}

@@ -1,0 +1,140 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import {type Distributions, type Indicator, type Now, type Percentile, type Rates, type SLONow, type Trends, read} from '../api';
+import {LineChart} from '../charts/lines';
+import {segments} from '../controls';
+import {fill, h, setText} from '../dom';
+import {type Colors, maxGroups} from '../groups';
+import {type Section, frame} from '../section';
+import {dimensionName, short, termLink, valueName} from '../terms';
+import {count, duration, roundDuration, time} from '../units';
+import type {View} from '../view';
+
+const indicators: Indicator[] = ['time_to_first_token', 'time_per_output_token', 'inter_token_latency', 'request_duration'];
+const percentiles: Percentile[] = ['p50', 'p95', 'p99'];
+const crosshair = 'time';
+
+/** Percentiles of the four indicators over time, by group. */
+export class TrendsSection implements Section {
+  private charts = indicators.map(indicator => new TrendChart(indicator, this.view, this.colors, value => this.highlight(value)));
+  private shown = h('span');
+  private choice = segments('Percentile', percentiles.map(value => ({value, name: value})), () => this.percentile, value => this.view.set({percentile: value === 'p95' ? '' : value}));
+  readonly element = frame('trends', 'Over time', this.shown, [this.choice.element], h('div', {class: 'grid'}, ...this.charts.map(({element}) => element)));
+
+  constructor(private view: View, private colors: Colors, private onTotal: (total: Rates | undefined) => void) {}
+
+  private get percentile(): Percentile {
+    const chosen = this.view.get('percentile');
+    return chosen === 'p50' || chosen === 'p99' ? chosen : 'p95';
+  }
+
+  async load(signal: AbortSignal): Promise<void> {
+    const query = this.view.query({by: this.view.get('by'), groups: String(maxGroups)});
+    const [trends, whole] = await Promise.all([read<Trends>('trends', query, signal), read<Distributions>('distributions', query, signal)]);
+    this.colors.assign(trends.groups.map(({value}) => value));
+    this.choice.update();
+    const more = trends.groups_total > trends.groups.length ? ` Shown: the ${trends.groups.length} of ${count(trends.groups_total)} with the most requests; filter to see others.` : '';
+    setText(this.shown, `${this.percentile} by ${dimensionName(trends.by)}, one point every ${roundDuration(trends.step_seconds)}. Arrow keys move the crosshair.${more}`);
+    for (const chart of this.charts) chart.update(trends, whole, this.percentile);
+    this.onTotal(trends.total);
+  }
+
+  thresholds(now: Now): void { for (const chart of this.charts) chart.thresholds(now.slos); }
+
+  private highlight(value: string | null): void { for (const chart of this.charts) chart.highlight(value); }
+}
+
+class TrendChart {
+  private caption = h('p', {class: 'caption'});
+  private body = h('tbody');
+  private nodata = h('div', {class: 'nodata'});
+  private rows = new Map<string, HTMLElement[]>();
+  private index: number | null = null;
+  private faint: string | null = null;
+  private trends: Trends | null = null;
+  private whole: Distributions | null = null;
+  private percentile: Percentile = 'p95';
+  private slos: SLONow[] = [];
+  private chart: LineChart;
+  readonly element: HTMLElement;
+
+  constructor(private indicator: Indicator, private view: View, private colors: Colors, private onHighlight: (value: string | null) => void) {
+    this.chart = new LineChart({label: short(indicator), sync: crosshair, onCursor: index => { this.index = index; this.numbers(); }});
+    this.element = h('figure', {class: 'card chart', id: `trend-${indicator}`},
+      h('figcaption', {class: 'title'}, h('h3', {}, termLink(indicator)), h('span', {class: 'muted'}, short(indicator))),
+      h('div', {class: 'chart'}, this.chart.element, this.nodata),
+      h('div', {class: 'legend'}, h('table', {},
+        h('thead', {}, h('tr', {}, h('th', {scope: 'col'}, this.caption), ...percentiles.map(name => h('th', {scope: 'col', class: 'number'}, name)))),
+        this.body)));
+  }
+
+  update(trends: Trends, whole: Distributions, percentile: Percentile): void {
+    [this.trends, this.whole, this.percentile] = [trends, whole, percentile];
+    const values = trends.groups.filter(group => group.indicators[this.indicator]).map(({value}) => value);
+    if (values.join('\n') !== [...this.rows.keys()].join('\n')) this.legend(values);
+    fill(this.nodata, values.length === 0 && `No ${short(this.indicator)} in this range`);
+    this.draw();
+    this.numbers();
+  }
+
+  thresholds(slos: SLONow[]): void {
+    const own = slos.filter(slo => slo.threshold !== null && slo.indicator?.replaceAll('.', '_') === this.indicator);
+    if (JSON.stringify(own.map(slo => [slo.slo, slo.threshold])) === JSON.stringify(this.slos.map(slo => [slo.slo, slo.threshold]))) return;
+    this.slos = own;
+    this.draw();
+  }
+
+  highlight(value: string | null): void {
+    if (value === this.faint) return;
+    this.faint = value;
+    this.draw();
+  }
+
+  private draw(): void {
+    const {trends} = this;
+    if (!trends) return;
+    const groups = trends.groups.filter(({value}) => this.rows.has(value));
+    this.chart.update(trends.times, groups.map(({value, indicators: all}) => ({
+      name: value, color: this.colors.of(value), values: all[this.indicator]?.[this.percentile] ?? [], faded: this.faint !== null && this.faint !== value,
+    })), {
+      thresholds: this.slos.map(slo => ({label: `${slo.slo} ≤ ${roundDuration(slo.threshold ?? 0)}`, value: slo.threshold ?? 0})),
+      describe: `${short(this.indicator)} ${this.percentile} over time for ${groups.map(({value}) => valueName(value)).join(', ')}. The table below has the numbers at the crosshair.`,
+    });
+  }
+
+  private legend(values: string[]): void {
+    this.rows.clear();
+    fill(this.body, ...values.map(value => {
+      const cells = percentiles.map(() => h('td', {class: 'number'}));
+      this.rows.set(value, cells);
+      const swatch = h('span', {class: 'swatch', 'aria-hidden': 'true'});
+      swatch.style.background = `var(${this.colors.of(value)})`;
+      const on = () => this.onHighlight(value);
+      const off = () => this.onHighlight(null);
+      return h('tr', {onmouseenter: on, onmouseleave: off},
+        h('td', {}, h('button', {type: 'button', title: `Show only ${valueName(value)}`, onfocus: on, onblur: off, onclick: () => this.only(value)}, swatch, valueName(value))), ...cells);
+    }));
+  }
+
+  private only(value: string): void {
+    const by = this.trends?.by ?? '';
+    this.onHighlight(null);
+    if (by === 'vantage' || by === 'outcome') this.view.set({[by]: value});
+    else this.view.setDimension(by, value);
+  }
+
+  /** Fills the table: at the crosshair, or without one over the whole range. */
+  private numbers(): void {
+    const at = this.index === null ? undefined : this.trends?.times[this.index];
+    setText(this.caption, at === undefined ? 'whole range' : time(at));
+    for (const [value, cells] of this.rows) {
+      const group = this.trends?.groups.find(entry => entry.value === value)?.indicators[this.indicator];
+      const all = this.whole?.groups.find(entry => entry.value === value)?.indicators[this.indicator];
+      percentiles.forEach((name, i) => {
+        const cell = cells[i];
+        if (cell) setText(cell, duration(at === undefined ? all?.[name] : group?.[name]?.[this.index ?? 0]));
+      });
+    }
+  }
+}

@@ -1,0 +1,50 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import {h} from './dom';
+
+export const docs = 'https://github.com/tokenpulse/tokenpulse/blob/main';
+
+/** The terms of docs/definitions.md, with one sentence each. */
+const terms = {
+  time_to_first_token: ['Time to first token', 'TTFT', 'First token minus start of the request.'],
+  time_per_output_token: ['Time per output token', 'TPOT', '(last token - first token) / (output tokens - 1), one value per request.'],
+  inter_token_latency: ['Inter-token latency', 'ITL', 'Gap before a chunk / its tokens, one value per token.'],
+  request_duration: ['Request duration', 'E2E', 'End minus start of the request.'],
+} as const;
+
+export type Term = keyof typeof terms;
+
+export const short = (term: Term): string => terms[term][1];
+export const long = (term: Term): string => terms[term][0];
+
+/** Returns the name of a term as a link to its definition, with the formula as its title. */
+export function termLink(term: Term): HTMLElement {
+  const [name, , formula] = terms[term];
+  return h('a', {class: 'term', href: `${docs}/docs/definitions.md#numbers-of-one-request`, title: formula, target: '_blank', rel: 'noopener'}, name);
+}
+
+const reasons: Record<string, string> = {
+  implausible: 'implausible: negative, or longer than the request',
+  no_token: 'no token',
+  not_streamed: 'not streamed',
+  not_reported: 'first token not reported',
+  dropped_events: 'events dropped',
+  buffered: 'buffered between engine and observer',
+  one_token: 'one-token answer',
+};
+
+export const reason = (name: string): string => reasons[name] ?? name;
+
+/** Returns a value of a dimension, or a placeholder for requests without it. */
+export const valueName = (value: string): string => value || '(not set)';
+
+/** Returns what a dimension is called on the page: the last parts of its name. */
+export function dimensionName(name: string): string {
+  const known: Record<string, string> = {
+    'gen_ai.request.model': 'model', 'gen_ai.response.model': 'response model', 'gen_ai.provider.name': 'provider',
+    'gen_ai.operation.name': 'operation', 'service.name': 'service', 'service.version': 'version', 'host.name': 'host',
+    'deployment.environment.name': 'environment',
+  };
+  return known[name] ?? name;
+}

@@ -1,0 +1,76 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Every number on the page is formatted here, with three significant digits.
+
+export const missing = '–';
+
+type Maybe = number | null | undefined;
+
+const isMissing = (value: Maybe): value is null | undefined => value === null || value === undefined || !Number.isFinite(value);
+
+/** Formats a number with as many significant digits, and all digits before the point. */
+export function digits(value: number, significant = 3): string {
+  if (value === 0) return '0';
+  const rounded = Math.abs(Number(value.toPrecision(significant)));
+  const decimals = Math.max(0, significant - 1 - Math.floor(Math.log10(rounded) + 1e-12));
+  const places = Math.min(decimals, 4);
+  return value.toLocaleString('en-US', {minimumFractionDigits: places, maximumFractionDigits: places}).replace('-', '−');
+}
+
+/** Formats seconds as ms below one second, as s up to 10 minutes, then as min or h. */
+export function duration(seconds: Maybe): string {
+  if (isMissing(seconds)) return missing;
+  if (seconds === 0) return '0 s';
+  if (Math.abs(seconds) < 0.9995) return `${digits(seconds * 1000)} ms`;
+  if (Math.abs(seconds) < 600) return `${digits(seconds)} s`;
+  if (Math.abs(seconds) < 7200) return `${digits(seconds / 60)} min`;
+  return `${digits(seconds / 3600)} h`;
+}
+
+/** Formats a round duration, such as a tick of an axis or a setting: as short as possible. */
+export function roundDuration(seconds: number): string {
+  const short = (value: number) => String(Number(value.toPrecision(3)));
+  if (seconds === 0) return '0';
+  if (seconds < 0.001) return `${short(seconds * 1e6)} µs`;
+  if (seconds < 1) return `${short(seconds * 1000)} ms`;
+  return seconds < 120 ? `${short(seconds)} s` : `${short(seconds / 60)} min`;
+}
+
+export function count(value: Maybe): string {
+  if (isMissing(value)) return missing;
+  if (Math.abs(value) < 10_000) return value.toLocaleString('en-US', {maximumFractionDigits: 0});
+  if (Math.abs(value) < 1e6) return `${digits(value / 1e3)}k`;
+  return Math.abs(value) < 1e9 ? `${digits(value / 1e6)}M` : `${digits(value / 1e9)}G`;
+}
+
+/** Formats a tick of an axis of loads or lengths. */
+export function roundNumber(value: number): string {
+  const short = (scaled: number) => String(Number(scaled.toPrecision(3)));
+  if (value >= 1e6) return `${short(value / 1e6)}M`;
+  return value >= 10_000 ? `${short(value / 1e3)}k` : short(value);
+}
+
+/** Formats a rate or a mean. */
+export function amount(value: Maybe): string {
+  if (isMissing(value)) return missing;
+  return Math.abs(value) >= 1000 ? count(Math.round(value)) : digits(value);
+}
+
+/** Formats a share of one. Shares near 1 keep the digits in which they differ from 1. */
+export function percent(share: Maybe): string {
+  if (isMissing(share)) return missing;
+  const value = share * 100;
+  if (value === 0 || value === 100) return `${value}%`;
+  if (value > 99.9 && value < 100) return `${Math.min(value, 99.999).toFixed(3).replace(/0+$/, '')}%`;
+  return `${digits(value)}%`;
+}
+
+const clock = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit', second: '2-digit'});
+const day = new Intl.DateTimeFormat('en-GB', {weekday: 'short', hour: '2-digit', minute: '2-digit', second: '2-digit'});
+
+/** Formats a Unix time in seconds as local time, with the weekday if it is not of today. */
+export function time(unix: number): string {
+  const date = new Date(unix * 1000);
+  return (date.toDateString() === new Date().toDateString() ? clock : day).format(date);
+}

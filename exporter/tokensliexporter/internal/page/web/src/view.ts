@@ -1,0 +1,84 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import type {Range} from './api';
+
+const apiFilters = ['range', 'where', 'vantage', 'outcome'];
+
+/** What the page shows. All of it is in the URL, so that a link and a reload keep it. */
+export class View {
+  private parameters = new URLSearchParams(location.search);
+  private listeners: (() => void)[] = [];
+
+  constructor() {
+    addEventListener('popstate', () => {
+      if (this.parameters.toString() === new URLSearchParams(location.search).toString()) return; // a link within the page
+      this.parameters = new URLSearchParams(location.search);
+      this.notify();
+    });
+  }
+
+  onChange(listener: () => void): void { this.listeners.push(listener); }
+
+  get(name: string): string { return this.parameters.get(name) ?? ''; }
+
+  get range(): Range {
+    const range = this.get('range');
+    return range === '1h' || range === '24h' ? range : '5m';
+  }
+
+  /** Sets parameters. An empty value removes one, so that its default holds. */
+  set(changes: Record<string, string>): void {
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === '') this.parameters.delete(name);
+      else this.parameters.set(name, value);
+    }
+    this.push();
+  }
+
+  /** Returns the values that a dimension is filtered by; none means all. */
+  dimension(name: string): string[] {
+    return this.parameters.getAll('where').filter(pair => pair.startsWith(`${name}=`)).map(pair => pair.slice(name.length + 1));
+  }
+
+  setDimension(name: string, value: string | null): void {
+    const others = this.parameters.getAll('where').filter(pair => !pair.startsWith(`${name}=`));
+    this.parameters.delete('where');
+    for (const pair of others) this.parameters.append('where', pair);
+    if (value !== null) this.parameters.append('where', `${name}=${value}`);
+    this.push();
+  }
+
+  get filtered(): boolean { return ['where', 'vantage', 'outcome'].some(name => this.parameters.has(name)); }
+
+  clearFilters(): void {
+    for (const name of ['where', 'vantage', 'outcome']) this.parameters.delete(name);
+    this.push();
+  }
+
+  /** Returns the filters as parameters of the API, with further parameters. */
+  query(more: Record<string, string | string[]> = {}): URLSearchParams {
+    const query = new URLSearchParams();
+    for (const name of apiFilters) for (const value of this.parameters.getAll(name)) query.append(name, value);
+    query.set('range', this.range);
+    for (const [name, value] of Object.entries(more)) {
+      for (const one of Array.isArray(value) ? value : [value]) if (one !== '' || Array.isArray(value)) query.append(name, one);
+    }
+    return query;
+  }
+
+  /** Returns the address of this view with one parameter changed. */
+  href(name: string, value: string): string {
+    const parameters = new URLSearchParams(this.parameters);
+    if (value === '') parameters.delete(name);
+    else parameters.set(name, value);
+    return parameters.size ? `?${parameters}` : './';
+  }
+
+  private push(): void {
+    history.pushState(null, '', this.parameters.size ? `?${this.parameters}` : location.pathname);
+    this.notify();
+  }
+
+  private notify(): void { for (const listener of this.listeners) listener(); }
+}

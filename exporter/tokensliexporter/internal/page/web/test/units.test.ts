@@ -1,0 +1,18 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// @ts-nocheck: Node.js has no types here
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import {amount, count, duration, percent, roundDuration} from '../src/units';
+
+const cases = (name, format, rows) => test(name, () => rows.forEach(([value, text]) => assert.equal(format(value), text)));
+
+cases('durations have three digits and a unit that fits', duration, [
+  [0.00042, '0.420 ms'], [0.0072, '7.20 ms'], [0.2124, '212 ms'], [0.9994, '999 ms'], [0.9996, '1.00 s'], [1.294, '1.29 s'], [22, '22.0 s'], [599, '599 s'], [900, '15.0 min'], [9000, '2.50 h'],
+]);
+cases('a missing number is not zero', duration, [[null, '–'], [undefined, '–'], [NaN, '–'], [0, '0 s']]);
+cases('ticks are short', roundDuration, [[0, '0'], [0.25, '250 ms'], [0.00005, '50 µs'], [5, '5 s'], [300, '5 min']]);
+cases('counts', count, [[0, '0'], [7, '7'], [1234, '1,234'], [12345, '12.3k'], [2_880_000, '2.88M']]);
+cases('rates', amount, [[0.0314, '0.0314'], [8.54, '8.54'], [99.96, '100'], [2599.4, '2,599']]);
+cases('shares near one keep the digits that matter', percent, [[1, '100%'], [0, '0%'], [0.93, '93.0%'], [0.9993, '99.93%'], [0.999999, '99.999%'], [-0.12, '−12.0%'], [0.0004, '0.0400%']]);
