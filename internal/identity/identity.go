@@ -61,7 +61,8 @@ const onceSlots = 1 << 12
 // New returns an empty cache of at most limit streams by their bytes, and as many by their
 // values. T depends on nothing but the vantage, the attributes of these names, and the number
 // of attributes under `tokenpulse.`, which senders must not set; resolve derives it, and keeps
-// no reference to the stream.
+// no reference to the stream. Without names, T depends on every attribute: streams that differ in
+// one do not share a value.
 func New[T any](read []string, limit int, resolve func(*Stream) *T) *Cache[T] {
 	c := &Cache[T]{names: map[string]int{}, resolve: resolve, seed: maphash.MakeSeed()}
 	for _, name := range read {
@@ -93,6 +94,10 @@ func (c *Cache[T]) Find(s *Stream) *T {
 
 // find searches by values.
 func (c *Cache[T]) find(s *Stream, h uint64) *T {
+	if len(c.names) == 0 {
+		c.resolved.Add(1)
+		return c.remember(s, h, c.resolve(s))
+	}
 	var buffer [512]byte
 	key := c.appendValues(buffer[:0], s)
 	c.mu.Lock()
@@ -102,15 +107,27 @@ func (c *Cache[T]) find(s *Stream, h uint64) *T {
 		c.resolved.Add(1)
 		value = c.resolve(s)
 	}
+	if !ok && len(key) <= maxEntry {
+		value = c.share(string(key), value)
+	}
+	return c.remember(s, h, value)
+}
+
+// share adds a value, unless another goroutine did so first. It returns the value to use.
+func (c *Cache[T]) share(key string, value *T) *T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !ok && len(key) <= maxEntry {
-		if other, resolved := c.byValues.get(string(key)); resolved { // by another goroutine
-			value = other
-		} else {
-			c.evicted.Add(c.byValues.put(string(key), value))
-		}
+	if other, resolved := c.byValues.get(key); resolved {
+		return other
 	}
+	c.evicted.Add(c.byValues.put(key, value))
+	return value
+}
+
+// remember adds a value by its stream's bytes, if they come a second time.
+func (c *Cache[T]) remember(s *Stream, h uint64, value *T) *T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if s.size() > maxEntry {
 		return value
 	}

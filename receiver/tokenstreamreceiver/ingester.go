@@ -35,7 +35,7 @@ type ingester struct {
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Duration // the clock of the store
 	storageID *component.ID        // nil without a storage
-	writers   sync.Pool            // of spanWriter
+	makers    sync.Pool            // of *spanMaker
 	// unapplied warns of SLOs that apply to no stream. It is nil without latency.
 	unapplied *annotate.Unapplied
 
@@ -102,9 +102,9 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 }
 
 func (in *ingester) toTraces(finished []assembly.Finished) (traces ptrace.Traces, removed int) {
-	writer := in.writers.Get().(spanWriter)
-	defer in.writers.Put(writer)
-	return toTraces(finished, writer)
+	maker := in.makers.Get().(*spanMaker)
+	defer in.makers.Put(maker)
+	return maker.traces(finished)
 }
 
 // refuseStarts refuses to open streams until a time, or until the pipeline accepts some.

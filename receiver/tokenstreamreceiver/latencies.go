@@ -12,6 +12,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/source"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // latencyWriter writes the latency of streams, and the verdicts on them, in place of their timelines.
@@ -24,6 +25,11 @@ type latencyWriter struct {
 	annotator    *annotate.Annotator
 	rules        *annotate.Rules
 	logger       *zap.Logger
+
+	// Of the current stream.
+	line     timeline.Timeline
+	observed source.TokenStream
+	derived  latency.Latency
 }
 
 func newLatencyWriter(cfg *annotate.Config, rules *annotate.Rules, logger *zap.Logger) *latencyWriter {
@@ -37,20 +43,22 @@ func newLatencyWriter(cfg *annotate.Config, rules *annotate.Rules, logger *zap.L
 }
 
 func (w *latencyWriter) write(span ptrace.Span, resource pcommon.Map, stream *assembly.Finished) {
-	attributes, line := span.Attributes(), stream.Chunks.Timeline()
-	observed := observedOf(stream, &line)
-	observation := w.observer.ObserveTokenStream(&observed, attributes)
-	derived, err := w.analyzer.Analyze(observation.Request, observation.Timeline)
+	var err error
+	attributes := span.Attributes()
+	w.line = stream.Chunks.Timeline()
+	w.observed = observedOf(stream, &w.line)
+	observation := w.observer.ObserveTokenStream(&w.observed, attributes)
+	w.derived, err = w.analyzer.Analyze(observation.Request, observation.Timeline)
 	if err != nil { // chunks that are more than 142 years apart
 		w.logger.Warn("Cannot derive the latency of a stream; its span has a timeline only. Check the clock of its sender",
 			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
 		w.timelines.write(span, resource, stream)
 		return
 	}
-	w.annotator.Write(attributes, observation, &derived, w.analyzer)
+	w.annotator.Write(attributes, observation, &w.derived, w.analyzer)
 	putFlaws(attributes, stream)
 	if w.keepTimeline {
-		w.timelines.putTimeline(attributes, &line, stream)
+		w.timelines.putTimeline(attributes, &w.line, stream)
 	}
 	if w.rules.Any() {
 		w.rules.Judge(span, resource)

@@ -68,7 +68,7 @@ func TestLatency_SpansEqualThoseOfTokenLatency(t *testing.T) {
 			require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 			for range 60 {
 				for _, finished := range randomStreams(t, r, random) {
-					plain, removed := toTraces(finished, &timelineWriter{})
+					plain, removed := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).traces(finished)
 					require.NoError(t, p.ConsumeTraces(t.Context(), plain))
 					expected := sink.AllTraces()[0]
 					sink.Reset()

@@ -77,7 +77,8 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 		telemetry: telemetry,
 		ingester:  &ingester{store: store, telemetry: telemetry, now: now, storageID: cfg.StorageID},
 	}
-	r.ingester.writers.New = func() any { return &timelineWriter{} }
+	senders := newSenders()
+	r.ingester.makers.New = func() any { return &spanMaker{senders: senders, timings: &timelineWriter{}} }
 	if latency := cfg.Latency.Get(); latency != nil {
 		rules, err := annotate.NewRules(latency.SLOs)
 		if err != nil {
@@ -112,7 +113,10 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 
 // annotateSpans makes the receiver write latency and verdicts on spans in place of timelines.
 func (r *tokenStreamReceiver) annotateSpans(latency *annotate.Config, rules *annotate.Rules) {
-	r.ingester.writers.New = func() any { return newLatencyWriter(latency, rules, r.settings.Logger) }
+	senders := newSenders()
+	r.ingester.makers.New = func() any {
+		return &spanMaker{senders: senders, timings: newLatencyWriter(latency, rules, r.settings.Logger)}
+	}
 }
 
 // sendTraces makes the receiver send spans.

@@ -65,7 +65,7 @@ type throughSpans struct {
 }
 
 func (p *throughSpans) record(ctx context.Context, finished []assembly.Finished) {
-	traces, _ := toTraces(finished, &timelineWriter{})
+	traces, _ := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).traces(finished)
 	for _, resource := range traces.ResourceSpans().All() {
 		for _, scope := range resource.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
@@ -344,7 +344,7 @@ func checkEqualSeries(t *testing.T, seed uint64) {
 	direct.exemplars = true
 	for range 10 {
 		finished := r.next(t)
-		_, removed := toTraces(finished, &timelineWriter{})
+		_, removed := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).traces(finished)
 		require.Equal(t, removed, direct.record(t.Context(), finished), "removed attributes, seed %d", seed)
 		for i := range finished { // toTraces orders them by resource, and sums depend on the order
 			spans.record(t.Context(), finished[i:i+1])

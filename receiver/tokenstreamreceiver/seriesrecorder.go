@@ -65,7 +65,7 @@ type seriesWorker struct {
 	*seriesRecorder
 	analyzer  *latency.Analyzer
 	annotator *annotate.Annotator
-	spans     *latencyWriter
+	spans     spanMaker
 	builder   contribution.Builder
 	keys      streamKeys
 	fresh     []bool
@@ -86,6 +86,7 @@ func newSeriesRecorder(config seriesSettings, k *keeper.Keeper, rules *annotate.
 	r := &seriesRecorder{config: config, keeper: k, now: now, rules: rules}
 	options := config.latency.Options()
 	options.NoPercentiles = !config.latency.ReadsPercentiles()
+	senders := newSenders()
 	r.workers.New = func() any {
 		w := &seriesWorker{
 			seriesRecorder: r,
@@ -94,7 +95,7 @@ func newSeriesRecorder(config seriesSettings, k *keeper.Keeper, rules *annotate.
 			builder:        contribution.NewBuilder(len(config.dimensions), config.objectives),
 			keys:           streamKeys{set: k.Recognised()},
 		}
-		w.spans = newLatencyWriter(config.latency, rules, logger)
+		w.spans = spanMaker{senders: senders, timings: newLatencyWriter(config.latency, rules, logger)}
 		w.judged.Attributes = w.attributes
 		return w
 	}
@@ -215,7 +216,7 @@ func (w *seriesWorker) digest(encoded []byte) *resource {
 
 // recordSpan adds a stream by way of its span.
 func (w *seriesWorker) recordSpan() {
-	traces, _ := toTraces([]assembly.Finished{w.stream}, w.spans)
+	traces, _ := w.spans.traces([]assembly.Finished{w.stream})
 	options := spanreader.Options{Dimensions: w.config.dimensions, Objectives: w.config.objectives}
 	tally := spanreader.Read(traces, &options, w.now, func(r *series.Request) series.Recorded {
 		if !w.exemplars {
@@ -234,7 +235,7 @@ func (w *seriesWorker) attributes() (pcommon.Map, pcommon.Map) {
 
 // annotated returns the annotated span of a stream, and its resource.
 func (w *seriesWorker) annotated(stream assembly.Finished) (span ptrace.Span, resource pcommon.Map, removed int) {
-	traces, removed := toTraces([]assembly.Finished{stream}, w.spans)
+	traces, removed := w.spans.traces([]assembly.Finished{stream})
 	spans := traces.ResourceSpans().At(0)
 	return spans.ScopeSpans().At(0).Spans().At(0), spans.Resource().Attributes(), removed
 }

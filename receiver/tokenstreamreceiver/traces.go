@@ -11,52 +11,75 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/identity"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// spanWriter writes the timings of a finished stream into its span, which has everything else.
-type spanWriter interface {
+// spanMaker makes the spans of finished streams. It is not safe for concurrent use.
+type spanMaker struct {
+	senders *identity.Cache[sender]
+	timings timingsWriter
+	stream  assembly.Finished // that is converted
+}
+
+// timingsWriter writes the timings of a finished stream into its span, which has everything else.
+type timingsWriter interface {
 	write(span ptrace.Span, resource pcommon.Map, stream *assembly.Finished)
 }
 
-// toTraces converts each stream to a span. Streams with equal resources share one ResourceSpans.
+// traces converts each stream to a span. Streams with equal resources share one ResourceSpans.
 // removed is the number of attributes that senders must not set.
-func toTraces(finished []assembly.Finished, timings spanWriter) (traces ptrace.Traces, removed int) {
+func (m *spanMaker) traces(finished []assembly.Finished) (traces ptrace.Traces, removed int) {
 	resources := newResources()
 	for i := range finished {
-		stream := &finished[i]
-		resource := resources.of(stream.Resource)
+		m.stream = finished[i]
+		resource := resources.of(m.stream.Resource)
 		span := resource.spans.AppendEmpty()
-		resources.removed += fillSenderAttributes(span, stream)
-		fillSpan(span, stream, resource)
-		timings.write(span, resource.attributes, stream)
+		resources.removed += m.fill(span, resource)
+		m.timings.write(span, resource.attributes, &m.stream)
 	}
+	m.stream = assembly.Finished{}
 	return resources.traces, resources.removed
 }
 
-// fillSenderAttributes writes the attributes that the sender set into an empty span, and
-// returns the number of those that it must not set.
-func fillSenderAttributes(span ptrace.Span, stream *assembly.Finished) (removed int) {
-	attributes := span.Attributes()
-	attributes.EnsureCapacity(names.SpanAttributeCapacity)
-	removed = putSenderAttributes(attributes, stream.Attributes)
+// fill writes what does not depend on the timings into an empty span. It returns the number of
+// attributes that the sender must not set.
+func (m *spanMaker) fill(span ptrace.Span, resource *resource) (removed int) {
+	stream := &m.stream
+	from := identity.Stream{Attributes: stream.Attributes}
 	if stream.End != nil {
-		removed += putSenderAttributes(attributes, stream.End.Attributes)
+		from.EndAttributes = stream.End.Attributes
 	}
-	return removed
-}
-
-// fillSpan writes the rest of a span that does not depend on the timings.
-func fillSpan(span ptrace.Span, stream *assembly.Finished, resource *resource) {
-	attributes := span.Attributes()
+	sender := m.senders.Find(&from)
+	span.Attributes().EnsureCapacity(names.SpanAttributeCapacity)
+	sender.attributes.CopyTo(span.Attributes())
+	span.SetName(sender.spanName)
 	setIDs(span, stream.Stream, resource)
 	span.SetStartTimestamp(pcommon.Timestamp(stream.Start.UnixNano))
 	span.SetEndTimestamp(pcommon.Timestamp(stream.EndUnixNano()))
-	span.SetName(spanName(attributes))
 	setKind(span, vantageOf(stream.Start.Vantage))
 	setEnd(span, stream.End)
+	return sender.removed
+}
+
+// sender holds what follows from the attributes that the sender of a stream set.
+type sender struct {
+	attributes pcommon.Map
+	spanName   string
+	removed    int // attributes that senders must not set
+}
+
+// maxSenders is the number of senders that are remembered, by the bytes of their attributes.
+const maxSenders = 1 << 12
+
+func newSenders() *identity.Cache[sender] {
+	return identity.New(nil, maxSenders, func(s *identity.Stream) *sender {
+		attributes := pcommon.NewMap()
+		removed := putSenderAttributes(attributes, s.Attributes) + putSenderAttributes(attributes, s.EndAttributes)
+		return &sender{attributes, spanName(attributes), removed}
+	})
 }
 
 func spanName(attributes pcommon.Map) string {
