@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -68,29 +67,36 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 	if err != nil {
 		return nil, errCanceled
 	}
-	if err := in.deliver(ctx, report, tx.Finished); err != nil {
+	spans, err := in.deliver(ctx, report, tx.Finished)
+	if err != nil {
 		tx.Rollback()
 		return nil, pipelineRefusal(err)
 	}
 	if tx.Commit() != nil { // a StorageError
 		return nil, in.notStored(ctx)
 	}
-	in.finish(ctx, tx.Finished)
+	in.finish(ctx, tx.Finished, spans)
 	return tx, nil
 }
 
-// deliver sends finished streams to the traces pipeline, if there is one.
-func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) error {
+// deliver sends the spans of finished streams to the traces pipeline, if there is one. It returns
+// their IDs by stream.
+func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) ([]spanID, error) {
 	if len(finished) == 0 || in.next == nil {
-		return nil
+		return nil, nil
 	}
-	traces, removed := in.toTraces(finished)
+	spans := in.makeSpans(finished)
+	if spans.count == 0 {
+		return nil, nil
+	}
 	operation := report.StartTracesOp(ctx)
-	err := in.next.ConsumeTraces(operation, traces)
-	report.EndTracesOp(operation, metadata.Type.String(), len(finished), err)
+	err := in.next.ConsumeTraces(operation, spans.traces)
+	report.EndTracesOp(operation, metadata.Type.String(), spans.count, err)
 	switch {
 	case err == nil:
-		in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
+		if in.series == nil { // otherwise the series count them
+			in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(spans.removed))
+		}
 		if in.refusedUntil.Load() != 0 { // usually not, and a store would contend
 			in.refusedUntil.Store(0)
 		}
@@ -98,13 +104,13 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 	case ctx.Err() == nil: // not because the client has disconnected
 		in.refuseStarts(in.now() + refusalHold)
 	}
-	return err
+	return spans.ids, err
 }
 
-func (in *ingester) toTraces(finished []assembly.Finished) (traces ptrace.Traces, removed int) {
+func (in *ingester) makeSpans(finished []assembly.Finished) madeSpans {
 	maker := in.makers.Get().(*spanMaker)
 	defer in.makers.Put(maker)
-	return maker.traces(finished)
+	return maker.make(finished)
 }
 
 // refuseStarts refuses to open streams until a time, or until the pipeline accepts some.
@@ -114,17 +120,15 @@ func (in *ingester) refuseStarts(until time.Duration) {
 	}
 }
 
-// finish adds streams to their series and counts them. They are delivered, and their
-// transaction is committed.
-func (in *ingester) finish(ctx context.Context, finished []assembly.Finished) {
+// finish adds streams to their series and counts them. They are delivered as spans, unless there
+// are none, and their transaction is committed.
+func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []spanID) {
 	if len(finished) == 0 {
 		return
 	}
 	if in.series != nil {
-		removed := in.series.record(ctx, finished)
-		if in.next == nil { // otherwise the spans count them
-			in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
-		}
+		removed := in.series.record(ctx, finished, spans)
+		in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
 	}
 	if in.unapplied != nil {
 		in.unapplied.Inspect()

@@ -68,13 +68,13 @@ func TestLatency_SpansEqualThoseOfTokenLatency(t *testing.T) {
 			require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 			for range 60 {
 				for _, finished := range randomStreams(t, r, random) {
-					plain, removed := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).traces(finished)
-					require.NoError(t, p.ConsumeTraces(t.Context(), plain))
+					plain := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).make(finished)
+					require.NoError(t, p.ConsumeTraces(t.Context(), plain.traces))
 					expected := sink.AllTraces()[0]
 					sink.Reset()
-					actual, removedToo := r.ingester.toTraces(finished)
-					require.Equal(t, removed, removedToo)
-					requireSameSpans(t, expected, actual, outcomes)
+					actual := r.ingester.makeSpans(finished)
+					require.Equal(t, plain.removed, actual.removed)
+					requireSameSpans(t, expected, actual.traces, outcomes)
 				}
 			}
 			require.NoError(t, p.Shutdown(t.Context()))

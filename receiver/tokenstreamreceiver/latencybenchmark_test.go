@@ -46,7 +46,7 @@ func BenchmarkAnnotatedSpans(b *testing.B) {
 				maker := &spanMaker{senders: newSenders(), timings: w}
 				b.ReportAllocs()
 				for b.Loop() {
-					maker.traces(finished)
+					maker.make(finished)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(finished)), "ns/stream")
 			})

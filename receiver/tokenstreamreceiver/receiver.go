@@ -84,7 +84,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 		if err != nil {
 			return nil, err
 		}
-		r.annotateSpans(latency, rules)
+		r.annotateSpans(latency, rules, nil)
 		r.ingester.unapplied = annotate.NewUnapplied(set.Logger, rules)
 	}
 	r.liveRequests.max = int64(cfg.MaxLiveRequests)
@@ -112,19 +112,16 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 }
 
 // annotateSpans makes the receiver write latency and verdicts on spans in place of timelines.
-func (r *tokenStreamReceiver) annotateSpans(latency *annotate.Config, rules *annotate.Rules) {
+func (r *tokenStreamReceiver) annotateSpans(latency *annotate.Config, rules *annotate.Rules, selection *spanSelection) {
 	senders := newSenders()
 	r.ingester.makers.New = func() any {
-		return &spanMaker{senders: senders, timings: newLatencyWriter(latency, rules, r.settings.Logger)}
+		return &spanMaker{senders: senders, timings: newLatencyWriter(latency, rules, r.settings.Logger), selection: selection}
 	}
 }
 
 // sendTraces makes the receiver send spans.
 func (r *tokenStreamReceiver) sendTraces(next consumer.Traces) {
 	r.ingester.next = next
-	if r.ingester.series != nil {
-		r.ingester.series.exemplars = true
-	}
 }
 
 // sendMetrics makes the receiver aggregate streams into series, and send these.
@@ -147,10 +144,17 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 	if err != nil {
 		return err
 	}
-	r.annotateSpans(config.latency, rules)
 	r.ingester.unapplied = annotate.NewUnapplied(r.settings.Logger, rules)
 	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, rules, r.settings.Logger, time.Now)
-	r.ingester.series.exemplars = r.ingester.next != nil
+	breaches := r.ingester.series.breaches
+	if !rules.Any() {
+		breaches = nil
+	}
+	selection, err := newSpanSelection(&r.cfg.Spans, breaches)
+	if err != nil {
+		return err
+	}
+	r.annotateSpans(config.latency, rules, selection)
 	return nil
 }
 

@@ -61,7 +61,9 @@ func BenchmarkSeries(b *testing.B) {
 		})
 	}
 	b.Run("unique=10", func(b *testing.B) {
-		body := wholeStreams(b, 500, 10, func(i int) []*commonv1.KeyValue { return []*commonv1.KeyValue{str("user.id", fmt.Sprintf("%s-%d", idMark, i))} })
+		body := wholeStreams(b, 500, 10, func(i int) []*commonv1.KeyValue {
+			return []*commonv1.KeyValue{str("user.id", fmt.Sprintf("%s-%d", idMark, i))}
+		})
 		benchmarkSeries(b, body, 500, 10)
 	})
 }

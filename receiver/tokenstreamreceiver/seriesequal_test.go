@@ -65,7 +65,7 @@ type throughSpans struct {
 }
 
 func (p *throughSpans) record(ctx context.Context, finished []assembly.Finished) {
-	traces, _ := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).traces(finished)
+	traces := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).make(finished).traces
 	for _, resource := range traces.ResourceSpans().All() {
 		for _, scope := range resource.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
@@ -341,11 +341,10 @@ func checkEqualSeries(t *testing.T, seed uint64) {
 	}
 	now := func() time.Time { return arrival }
 	direct := newSeriesRecorder(settings, newTestKeeper(t, settings.publish), rules, zap.NewNop(), now)
-	direct.exemplars = true
 	for range 10 {
 		finished := r.next(t)
-		_, removed := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).traces(finished)
-		require.Equal(t, removed, direct.record(t.Context(), finished), "removed attributes, seed %d", seed)
+		made := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).make(finished)
+		require.Equal(t, made.removed, direct.record(t.Context(), finished, made.ids), "removed attributes, seed %d", seed)
 		for i := range finished { // toTraces orders them by resource, and sums depend on the order
 			spans.record(t.Context(), finished[i:i+1])
 		}

@@ -5,7 +5,7 @@ package tokenstreamreceiver
 
 import (
 	"context"
-	"crypto/sha256"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +18,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/identity"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -35,8 +36,6 @@ type seriesRecorder struct {
 	rules      *annotate.Rules
 	identities *identity.Cache[seriesIdentity]
 	workers    sync.Pool // of *seriesWorker
-	// exemplars means that spans are sent for exemplars to refer to.
-	exemplars bool
 }
 
 // seriesSettings are the settings that a recorder needs.
@@ -77,9 +76,7 @@ type seriesWorker struct {
 	tally   spanreader.Tally
 	removed removedAttributes
 	stream  assembly.Finished
-	// The last large resource, and its digest.
-	digested []byte
-	large    resource
+	span    spanID // of the stream, for exemplars
 }
 
 func newSeriesRecorder(config seriesSettings, k *keeper.Keeper, rules *annotate.Rules, logger *zap.Logger, now func() time.Time) *seriesRecorder {
@@ -103,9 +100,10 @@ func newSeriesRecorder(config seriesSettings, k *keeper.Keeper, rules *annotate.
 	return r
 }
 
-// record adds finished streams to their series. It returns the number of attributes that
-// senders must not set. The streams' transaction must be committed.
-func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finished) (removed int) {
+// record adds finished streams to their series. spans are those that were sent, by stream, for
+// exemplars to refer to, or nil. It returns the number of attributes that senders must not set. The
+// streams' transaction must be committed.
+func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finished, spans []spanID) (removed int) {
 	w := r.workers.Get().(*seriesWorker)
 	defer r.workers.Put(w)
 	w.now, w.tally = r.now(), spanreader.Tally{}
@@ -116,20 +114,19 @@ func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finishe
 	}
 	w.fresh = w.keys.set.AddAll(w.keys.keys, w.now, w.fresh[:0])
 	for i := range finished {
+		if w.span = (spanID{}); spans != nil {
+			w.span = spans[i]
+		}
 		w.record(finished[i], w.fresh[i])
 	}
-	w.stream, w.digested = assembly.Finished{}, nil
+	w.stream = assembly.Finished{}
 	r.keeper.Count(ctx, &w.tally)
 	return w.removed.total
 }
 
 // record adds a stream, unless it was added before.
 func (w *seriesWorker) record(stream assembly.Finished, fresh bool) {
-	of := identity.Stream{Resource: stream.Resource, Attributes: stream.Attributes, Vantage: byte(stream.Start.Vantage)}
-	if stream.End != nil {
-		of.EndAttributes = stream.End.Attributes
-	}
-	id := w.identities.Find(&of)
+	id := w.identityOf(&stream)
 	w.removed.add(id, stream.Resource)
 	w.stream = stream
 	switch {
@@ -148,6 +145,41 @@ func (w *seriesWorker) record(stream assembly.Finished, fresh bool) {
 		}
 		w.add(id, request.Duration, &derived)
 	}
+}
+
+func (r *seriesRecorder) identityOf(stream *assembly.Finished) *seriesIdentity {
+	of := identity.Stream{Resource: stream.Resource, Attributes: stream.Attributes, Vantage: byte(stream.Start.Vantage)}
+	if stream.End != nil {
+		of.EndAttributes = stream.End.Attributes
+	}
+	return r.identities.Find(&of)
+}
+
+// breaches reports whether a stream breaches an SLO.
+func (r *seriesRecorder) breaches(stream *assembly.Finished) bool {
+	id := r.identityOf(stream)
+	if !id.rules.Any() {
+		return false
+	}
+	w := r.workers.Get().(*seriesWorker)
+	defer r.workers.Put(w)
+	w.stream = *stream
+	defer func() { w.stream = assembly.Finished{} }()
+	line := stream.Chunks.Timeline()
+	derived, err := w.analyzer.Analyze(requestOf(*stream), line.WalkFrom(stream.Start.UnixNano))
+	if err != nil || id.onSpan {
+		span, _ := w.attributes()
+		_, breached := span.Get(names.SLOBreached)
+		return breached
+	}
+	w.judge(id, &derived)
+	return slices.ContainsFunc(w.verdicts, func(v annotate.Verdict) bool { return v.Verdict == slo.Bad })
+}
+
+// judge sets the verdicts on the current stream.
+func (w *seriesWorker) judge(id *seriesIdentity, derived *latency.Latency) {
+	w.judged.Derived, w.judged.Cut = derived, w.stream.Cut
+	w.verdicts = id.rules.Judge(w.verdicts[:0], &w.judged)
 }
 
 // requestOf returns what a stream reports, as the reader of token_stream's spans sees it.
@@ -173,9 +205,7 @@ func requestOf(stream assembly.Finished) latency.Request {
 func (w *seriesWorker) add(id *seriesIdentity, duration time.Duration, derived *latency.Latency) {
 	b := &w.builder
 	b.Begin(w.now)
-	if w.exemplars {
-		b.Request.TraceID, b.Request.SpanID = idsOf(w.stream.Stream, w.digest(w.stream.Resource))
-	}
+	b.Request.TraceID, b.Request.SpanID = w.span.trace, w.span.span
 	failed := false
 	if end := w.stream.End; end != nil {
 		failed = end.Error != ""
@@ -196,8 +226,7 @@ func (w *seriesWorker) add(id *seriesIdentity, duration time.Duration, derived *
 	w.annotator.Contribute(b, derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
 	b.Cut = w.stream.Cut
 	if id.rules.Any() {
-		w.judged.Derived, w.judged.Cut = derived, w.stream.Cut
-		w.verdicts = id.rules.Judge(w.verdicts[:0], &w.judged)
+		w.judge(id, derived)
 		for i := range w.verdicts {
 			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
@@ -206,22 +235,12 @@ func (w *seriesWorker) add(id *seriesIdentity, duration time.Duration, derived *
 	w.tally.Add(w.keeper.AddTo(id.series, &b.Request), b)
 }
 
-// digest returns the digest of a resource that is too large to be hashed by each stream.
-func (w *seriesWorker) digest(encoded []byte) *resource {
-	if len(encoded) > maxHashedResource && (len(encoded) != len(w.digested) || &encoded[0] != &w.digested[0]) {
-		w.digested, w.large.digest = encoded, sha256.Sum256(encoded)
-	}
-	return &w.large
-}
-
 // recordSpan adds a stream by way of its span.
 func (w *seriesWorker) recordSpan() {
-	traces, _ := w.spans.traces([]assembly.Finished{w.stream})
+	traces := w.spans.make([]assembly.Finished{w.stream}).traces
 	options := spanreader.Options{Dimensions: w.config.dimensions, Objectives: w.config.objectives}
 	tally := spanreader.Read(traces, &options, w.now, func(r *series.Request) series.Recorded {
-		if !w.exemplars {
-			r.TraceID, r.SpanID = [16]byte{}, [8]byte{}
-		}
+		r.TraceID, r.SpanID = w.span.trace, w.span.span
 		return w.keeper.AddTo(nil, r)
 	})
 	w.tally.Merge(&tally)
@@ -235,9 +254,9 @@ func (w *seriesWorker) attributes() (pcommon.Map, pcommon.Map) {
 
 // annotated returns the annotated span of a stream, and its resource.
 func (w *seriesWorker) annotated(stream assembly.Finished) (span ptrace.Span, resource pcommon.Map, removed int) {
-	traces, removed := w.spans.traces([]assembly.Finished{stream})
-	spans := traces.ResourceSpans().At(0)
-	return spans.ScopeSpans().At(0).Spans().At(0), spans.Resource().Attributes(), removed
+	made := w.spans.make([]assembly.Finished{stream})
+	spans := made.traces.ResourceSpans().At(0)
+	return spans.ScopeSpans().At(0).Spans().At(0), spans.Resource().Attributes(), made.removed
 }
 
 // removedAttributes counts attributes that senders must not set, those of each resource once.

@@ -19,9 +19,10 @@ import (
 
 // spanMaker makes the spans of finished streams. It is not safe for concurrent use.
 type spanMaker struct {
-	senders *identity.Cache[sender]
-	timings timingsWriter
-	stream  assembly.Finished // that is converted
+	senders   *identity.Cache[sender]
+	timings   timingsWriter
+	selection *spanSelection    // nil without series
+	stream    assembly.Finished // that is converted
 }
 
 // timingsWriter writes the timings of a finished stream into its span, which has everything else.
@@ -29,24 +30,48 @@ type timingsWriter interface {
 	write(span ptrace.Span, resource pcommon.Map, stream *assembly.Finished)
 }
 
-// traces converts each stream to a span. Streams with equal resources share one ResourceSpans.
-// removed is the number of attributes that senders must not set.
-func (m *spanMaker) traces(finished []assembly.Finished) (traces ptrace.Traces, removed int) {
+// spanID identifies the span of a stream. It is zero for a stream without one.
+type spanID struct {
+	trace [16]byte
+	span  [8]byte
+}
+
+// madeSpans are the spans of finished streams.
+type madeSpans struct {
+	traces ptrace.Traces
+	ids    []spanID // by stream
+	count  int
+	// removed is the number of attributes that senders must not set.
+	removed int
+}
+
+// make converts each selected stream to a span. Streams with equal resources share one
+// ResourceSpans.
+func (m *spanMaker) make(finished []assembly.Finished) madeSpans {
 	resources := newResources()
+	made := madeSpans{traces: resources.traces, ids: make([]spanID, len(finished))}
 	for i := range finished {
 		m.stream = finished[i]
 		resource := resources.of(m.stream.Resource)
-		span := resource.spans.AppendEmpty()
-		resources.removed += m.fill(span, resource)
+		id := idOf(m.stream.Stream, resource)
+		chosen := m.selection.choose(id, &m.stream)
+		if chosen == notChosen {
+			continue
+		}
+		span := resources.addSpan(resource)
+		resources.removed += m.fill(span, id)
 		m.timings.write(span, resource.attributes, &m.stream)
+		m.selection.mark(span, chosen)
+		made.ids[i] = id
+		made.count++
 	}
-	m.stream = assembly.Finished{}
-	return resources.traces, resources.removed
+	m.stream, made.removed = assembly.Finished{}, resources.removed
+	return made
 }
 
 // fill writes what does not depend on the timings into an empty span. It returns the number of
 // attributes that the sender must not set.
-func (m *spanMaker) fill(span ptrace.Span, resource *resource) (removed int) {
+func (m *spanMaker) fill(span ptrace.Span, id spanID) (removed int) {
 	stream := &m.stream
 	from := identity.Stream{Attributes: stream.Attributes}
 	if stream.End != nil {
@@ -56,7 +81,9 @@ func (m *spanMaker) fill(span ptrace.Span, resource *resource) (removed int) {
 	span.Attributes().EnsureCapacity(names.SpanAttributeCapacity)
 	sender.attributes.CopyTo(span.Attributes())
 	span.SetName(sender.spanName)
-	setIDs(span, stream.Stream, resource)
+	span.SetTraceID(id.trace)
+	span.SetSpanID(id.span)
+	span.SetParentSpanID(stream.Start.ParentSpanID)
 	span.SetStartTimestamp(pcommon.Timestamp(stream.Start.UnixNano))
 	span.SetEndTimestamp(pcommon.Timestamp(stream.EndUnixNano()))
 	setKind(span, vantageOf(stream.Start.Vantage))
@@ -153,28 +180,20 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 	}
 }
 
-// setIDs sets the IDs of the span.
-func setIDs(span ptrace.Span, stream *assembly.Stream, resource *resource) {
-	traceID, spanID := idsOf(stream, resource)
-	span.SetTraceID(traceID)
-	span.SetSpanID(spanID)
-	span.SetParentSpanID(stream.Start.ParentSpanID)
-}
-
-// idsOf returns the IDs of a stream's span. Missing IDs are derived from the stream, so that a
+// idOf returns the IDs of a stream's span. Missing IDs are derived from the stream, so that a
 // stream that is sent twice results in the same span twice.
-func idsOf(stream *assembly.Stream, resource *resource) (traceID [16]byte, spanID [8]byte) {
-	traceID, spanID = stream.Start.TraceID, stream.Start.SpanID
-	if traceID == [16]byte{} || spanID == [8]byte{} {
+func idOf(stream *assembly.Stream, resource *resource) spanID {
+	id := spanID{stream.Start.TraceID, stream.Start.SpanID}
+	if id.trace == [16]byte{} || id.span == [8]byte{} {
 		derived := deriveIDs(stream, resource)
-		if traceID == [16]byte{} {
-			copy(traceID[:], derived[:16])
+		if id.trace == [16]byte{} {
+			copy(id.trace[:], derived[:16])
 		}
-		if spanID == [8]byte{} {
-			copy(spanID[:], derived[16:])
+		if id.span == [8]byte{} {
+			copy(id.span[:], derived[16:])
 		}
 	}
-	return traceID, spanID
+	return id
 }
 
 // maxHashedResource is the size in bytes up to which each stream hashes its resource.
