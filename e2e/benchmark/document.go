@@ -62,10 +62,7 @@ func document(o options, groups [][]*path, measured results) error {
 		"share": func(load, part, whole string) string {
 			return number(100 * measured.cost(load, part) / measured.cost(load, whole))
 		},
-		"beyond": func() string {
-			cost := func(kind string) float64 { return measured.cost(foreignSpans, kind) }
-			return number((cost(foreign) - cost(nop)) / (cost(spanmetrics) - cost(peerNop)))
-		},
+		"beyond": measured.foreignRatio,
 	}).Parse(documentTemplate)
 	if err != nil {
 		return err

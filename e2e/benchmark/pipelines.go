@@ -52,9 +52,9 @@ exporters: {token_sli: {endpoint: "$scrape"`+exporterSettings+`}}`,
 // foreignConfig makes series of other spans in the connector, as spanmetrics does.
 var foreignConfig = collectorConfig(`otlp: {`+protocols+`}`, `
 processors: {token_latency: {}}
-connectors: {token_sli: {metrics_flush_interval: 1s}}
+connectors: {token_sli/spans: {`+everySecond+`}}
 exporters: {token_sli: {endpoint: "$scrape"}}`,
-	`traces: {receivers: [otlp], processors: [token_latency], exporters: [token_sli]}, metrics: {receivers: [token_sli], exporters: [token_sli]}`)
+	`traces: {receivers: [otlp], processors: [token_latency], exporters: [token_sli/spans]}, metrics: {receivers: [token_sli/spans], exporters: [token_sli]}`)
 
 var nopConfig = collectorConfig(`otlp: {`+protocols+`}`, `exporters: {nop: {}}`, `traces: {receivers: [otlp], exporters: [nop]}`)
 

@@ -117,14 +117,32 @@ func (r results) variationTable() string {
 	return table([]string{"", "CPU time per request, µs", "of the plain request", "times less than `nop`"}, rows)
 }
 
-// foreignTable shows the cost of a span, and what remains of it without receiving.
+// withoutReceiving returns what a span costs in each round beyond receiving it.
+func (r results) withoutReceiving(kind, receiving string) (nanos []float64) {
+	received := r.nanos(key{foreignSpans, receiving})
+	for round, whole := range r.nanos(key{foreignSpans, kind}) {
+		nanos = append(nanos, whole-received[round])
+	}
+	return nanos
+}
+
 func (r results) foreignTable() string {
 	var rows [][]string
 	for _, kinds := range [][2]string{{foreign, nop}, {spanmetrics, peerNop}} {
-		cost, receiving := r.cost(foreignSpans, kinds[0]), r.cost(foreignSpans, kinds[1])
-		rows = append(rows, []string{kinds[0], number(cost / 1000), number((cost - receiving) / 1000)})
+		beyond := median(r.withoutReceiving(kinds[0], kinds[1]))
+		rows = append(rows, []string{kinds[0], number(r.cost(foreignSpans, kinds[0]) / 1000), number(beyond / 1000)})
 	}
 	return table([]string{"CPU time per span, µs", "whole process", "without receiving it"}, rows)
+}
+
+// foreignRatio returns how many times more tokenpulse takes than spanmetrics, without
+// receiving the spans.
+func (r results) foreignRatio() string {
+	peer, ratios := r.withoutReceiving(spanmetrics, peerNop), []float64(nil)
+	for round, nanos := range r.withoutReceiving(foreign, nop) {
+		ratios = append(ratios, nanos/peer[round])
+	}
+	return number(median(ratios)) + " (" + spread(ratios) + ")"
 }
 
 func (r results) scrapeTable() string {
