@@ -19,6 +19,9 @@ import (
 
 // objectivesOfDashboards extends labelsOfQueries.
 const objectivesOfDashboards = `
+processors:
+  token_latency:
+    roll_up: true
 exporters:
   token_sli:
     objectives: [{slo: chat-tpot, objective: 0.99}, {slo: all, objective: 0.9}]
@@ -193,6 +196,7 @@ func TestDashboards_ValuesFollowFromTheTraffic(t *testing.T) {
 	} {
 		overview(title, "A").require(t, map[string]float64{"": want})
 	}
+	overview("Time to answer", "D").require(t, map[string]float64{"": (queued + prefilled).Seconds()})
 	overview("Tokens per request", "A").require(t, map[string]float64{"": 1000 * (requests - 30) / requests})
 	overview("Load against an hour before", "B").require(t, map[string]float64{"": (4 + 2) * 75 / seconds})
 	overview("Mean time by phase", "A").require(t, map[string]float64{

@@ -184,8 +184,8 @@ func TestDashboards_ShowEveryDefaultMetric(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile("(?m)^\\| `tokenpulse\\.[^|]*\\| `(tokenpulse_\\w+)`.*\\| on \\|").FindAllStringSubmatch(readMarkdown(t, "docs/metrics.md"), -1) {
 		metric := name[1]
-		if strings.Contains(metric, "_percentile_") || strings.HasPrefix(metric, "tokenpulse_trace_") || metric == "tokenpulse_slo_burn_rate" {
-			continue // computed from histograms and counters, or for traces instead of requests
+		if strings.Contains(metric, "_percentile_") || metric == "tokenpulse_slo_burn_rate" {
+			continue // panels compute these from histograms and counters
 		}
 		require.Regexp(t, `\b`+metric+`\b`, queries.String(), "no panel shows %s", metric)
 	}

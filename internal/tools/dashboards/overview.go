@@ -18,6 +18,7 @@ var overview = board{
 		{"Where the time goes", phasePanels(ofOutcome)},
 		{"Load", loadPanels()},
 		{"Traffic", trafficPanels()},
+		{"Agents", []panel{timeToAnswer()}},
 		{"Measurement", measurementPanels()},
 	},
 }
@@ -269,5 +270,16 @@ func measurementPanels() []panel {
 				legend:     "{{indicator}}: {{reason}}",
 			}},
 		},
+	}
+}
+
+// timeToAnswer selects by service and outcome only: a root span that is no model call
+// has neither model nor vantage.
+func timeToAnswer() panel {
+	traces := selection{matchers: []string{`service_name=~"$service"`, `outcome=~"$outcome"`}, window: perInterval}
+	return panel{
+		title: "Time to answer", docs: "definitions.md#numbers-of-a-trace", unit: seconds, width: 24, height: 9, kind: lines(),
+		about:   "Time from the start of a trace to the first output token of its last model call: what the user of an agent waits for. Needs roll_up.",
+		targets: traces.percentiles(answer, false),
 	}
 }
