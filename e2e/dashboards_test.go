@@ -45,6 +45,10 @@ type grafanaPanel struct {
 	FieldConfig              struct{ Defaults struct{ Unit string } }
 	Options                  struct{ YAxis struct{ Unit string } }
 	Targets                  []grafanaTarget
+	Transformations          []struct {
+		ID      string
+		Options struct{ IndexByName map[string]int }
+	}
 }
 
 type grafanaTarget struct {
@@ -55,6 +59,7 @@ type grafanaTarget struct {
 
 type grafanaVariable struct {
 	Name, Label, Description, Type, Query, AllValue string
+	Options                                         []struct{ Value string }
 	Sort                                            int
 	Current                                         struct{ Text, Value string }
 }
@@ -149,6 +154,40 @@ func requireDocumentation(t *testing.T, url string) {
 	if anchor != "" {
 		require.True(t, anchors(text)[anchor], "%s has no heading %q", page, anchor)
 	}
+}
+
+// Grafana moves columns without an index to the end: labels would follow the numbers.
+func TestDashboards_TablesBeginWithTheirLabels(t *testing.T) {
+	grouped, tables := regexp.MustCompile(`by \(([^)]*)\)`), 0
+	for _, d := range dashboards(t) {
+		var splits []string
+		for _, v := range d.Templating.List {
+			for _, o := range v.Options {
+				if v.Name == "by" {
+					splits = append(splits, o.Value)
+				}
+			}
+		}
+		for _, p := range d.Panels {
+			if p.Type != "table" {
+				continue
+			}
+			tables++
+			require.Equal(t, "organize", p.Transformations[1].ID, p.Title)
+			order := p.Transformations[1].Options.IndexByName
+			for _, target := range p.Targets {
+				for _, labels := range grouped.FindAllStringSubmatch(strings.ReplaceAll(target.Expr, "$by", strings.Join(splits, ", ")), -1) {
+					for label := range strings.SplitSeq(labels[1], ", ") {
+						if label != "le" {
+							require.Contains(t, order, label, p.Title)
+							require.Less(t, order[label], order["Value #A"], p.Title)
+						}
+					}
+				}
+			}
+		}
+	}
+	require.Greater(t, tables, 5)
 }
 
 func TestDashboards_EveryVariableIsDefinedAndUsed(t *testing.T) {
