@@ -248,14 +248,14 @@ func TestDashboards_ProvisioningLinksExemplarsToTraces(t *testing.T) {
 		Datasources []struct {
 			UID, Type string
 			JSONData  struct {
-				ExemplarTraceIdDestinations []struct{ Name, DatasourceUID string }
+				ExemplarTraceIDDestinations []struct{ Name, DatasourceUID string }
 			}
 		}
 	}
 	provisioning := filepath.Join(testenv.Root(t), "examples", "grafana", "provisioning")
 	parse(t, filepath.Join(provisioning, "datasources", "tokenpulse.yaml"), &sources)
 	require.Len(t, sources.Datasources, 2)
-	link := sources.Datasources[0].JSONData.ExemplarTraceIdDestinations[0]
+	link := sources.Datasources[0].JSONData.ExemplarTraceIDDestinations[0]
 	require.Equal(t, "trace_id", link.Name)
 	require.Equal(t, sources.Datasources[1].UID, link.DatasourceUID)
 

@@ -47,7 +47,7 @@ type target struct {
 	format             prometheus.PromQueryFormat
 }
 
-var dataSource = common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
+var dataSource = common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
 
 func (p panel) Build() (dashboard.Panel, error) {
 	built, err := p.kind.Build()
