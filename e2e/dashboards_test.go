@@ -82,7 +82,7 @@ func dashboards(t *testing.T) map[string]grafanaDashboard {
 }
 
 const (
-	row      = "row"
+	rowPanel = "row"
 	docsPage = "https://github.com/tokenpulse/tokenpulse/blob/main/"
 )
 
@@ -113,7 +113,7 @@ func TestDashboards_EveryPanelIsCompleteAndLinksToItsDocumentation(t *testing.T)
 						cells[[2]int{x, y}] = p.Title
 					}
 				}
-				if p.Type != row {
+				if p.Type != rowPanel {
 					requireComplete(t, p)
 				}
 			}
