@@ -64,7 +64,7 @@ func (p panel) Build() (dashboard.Panel, error) {
 	built.Datasource = &dataSource
 	built.GridPos = &dashboard.GridPos{W: p.width, H: p.height}
 	if built.FieldConfig == nil {
-		built.FieldConfig = &dashboard.FieldConfigSource{}
+		built.FieldConfig = dashboard.NewFieldConfigSource()
 	}
 	built.FieldConfig.Defaults.Unit = &p.unit
 	for i, t := range p.targets {
