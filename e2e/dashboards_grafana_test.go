@@ -78,12 +78,12 @@ func (g *grafana) labelValues(t *testing.T, v grafanaVariable) []string {
 	return answer.Data
 }
 
-var variable = regexp.MustCompile(`\$(?:(\w+)|\{(\w+)(:text)?\})`)
+var variableUse = regexp.MustCompile(`\$(?:(\w+)|\{(\w+)(:text)?\})`)
 
 // replace inserts the values of variables into a query.
 func (g *grafana) replace(query string) string {
-	return variable.ReplaceAllStringFunc(query, func(use string) string {
-		parts := variable.FindStringSubmatch(use)
+	return variableUse.ReplaceAllStringFunc(query, func(use string) string {
+		parts := variableUse.FindStringSubmatch(use)
 		if parts[3] != "" {
 			return g.texts[parts[2]]
 		}

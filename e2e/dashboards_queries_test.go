@@ -19,6 +19,9 @@ import (
 
 // objectivesOfDashboards extends labelsOfQueries.
 const objectivesOfDashboards = `
+processors:
+  token_latency:
+    roll_up: true
 exporters:
   token_sli:
     objectives: [{slo: chat-tpot, objective: 0.99}, {slo: all, objective: 0.9}]
@@ -70,7 +73,7 @@ scrape_configs:
 	ready := func(p *prometheus) bool {
 		return len(p.resultsAt(t, `ALERTS{alertstate="firing"} and on () (count_over_time(up{job="tokenpulse"}[5m]) > 12)`, "")) > 0
 	}
-	deadline := time.Now().Add(2 * patience)
+	deadline := time.Now().Add(4 * patience)
 	for i := 0; i < inOneRound || !ready(servers["native"]) || !ready(servers["classic"]); i++ {
 		require.True(t, time.Now().Before(deadline), "no alert fires")
 		c.post(t, "application/x-ndjson", strings.NewReader(batch(i)))
@@ -193,6 +196,7 @@ func TestDashboards_ValuesFollowFromTheTraffic(t *testing.T) {
 	} {
 		overview(title, "A").require(t, map[string]float64{"": want})
 	}
+	overview("Time to answer", "D").require(t, map[string]float64{"": (queued + prefilled).Seconds()})
 	overview("Tokens per request", "A").require(t, map[string]float64{"": 1000 * (requests - 30) / requests})
 	overview("Load against an hour before", "B").require(t, map[string]float64{"": (4 + 2) * 75 / seconds})
 	overview("Mean time by phase", "A").require(t, map[string]float64{
@@ -220,7 +224,7 @@ func TestDashboards_ValuesFollowFromTheTraffic(t *testing.T) {
 	engines := open("engines")
 	perEngine := engines.panel(t, all["engines"].named(t, "Engines, latencies at ${percentile:text}"))
 	perEngine["F"].require(t, map[string]float64{"server_address=engine-1": 1, "server_address=engine-2": 3, "server_address=engine-3": 2})
-	engines.panel(t, all["engines"].named(t, "Mean decode by $by"))["A"].require(t, map[string]float64{
+	engines.panel(t, all["engines"].named(t, "Mean decode by ${by:text}"))["A"].require(t, map[string]float64{
 		"server_address=engine-1": 2, "server_address=engine-2": 10, "server_address=engine-3": 90 * 2 / 120.,
 	})
 }

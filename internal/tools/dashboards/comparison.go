@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
@@ -66,6 +68,7 @@ func percentileTables() (panels []panel) {
 			return strings.Join(all, "\nor\n")
 		}
 		kind, targets := rows(column{"Baseline", seconds, of("baseline")}, column{"Candidate", seconds, of("candidate")})
+		kind.SortBy([]cog.Builder[common.TableSortByFieldState]{common.NewTableSortByFieldStateBuilder().DisplayName("Percentile")})
 		panels = append(panels, panel{
 			title: l.name + ", percentiles", about: l.about, docs: quantiles, unit: seconds, width: 6, height: 8, kind: kind, targets: targets,
 		})

@@ -24,8 +24,8 @@ var engines = board{
 			Sort(dashboard.VariableSortAlphabeticalAsc).Current(option("All", "$__all")),
 	}),
 	rows: []row{
-		{"By $by", byEnginePanels()},
-		{"Phases by $by", phasesByEngine()},
+		{"By ${by:text}", byEnginePanels()},
+		{"Phases by ${by:text}", phasesByEngine()},
 		{"Ours beside vLLM's", besideVLLM()},
 		{"vLLM", vllmPanels()},
 		{"Ours beside SGLang's", besideSGLang()},
@@ -57,7 +57,7 @@ func byEnginePanels() []panel {
 	}}
 	for _, l := range latencies {
 		panels = append(panels, panel{
-			title: l.name + " by $by", about: l.about + " At the chosen percentile.", docs: "queries.md#which-engine",
+			title: l.name + " by ${by:text}", about: l.about + " At the chosen percentile.", docs: "queries.md#which-engine",
 			unit: seconds, width: 6, height: 9, kind: lines(),
 			targets: []target{{expression: some.quantile("$percentile", l.histogram), legend: "{{$by}}"}},
 		})
@@ -68,7 +68,7 @@ func byEnginePanels() []panel {
 func phasesByEngine() (panels []panel) {
 	for _, name := range []string{"queue", "prefill", "decode"} {
 		panels = append(panels, panel{
-			title: fmt.Sprintf("Mean %s by $by", name), docs: "queries.md#queue-prefill-decode-or-network", unit: seconds, width: 8, height: 9, kind: lines(),
+			title: fmt.Sprintf("Mean %s by ${by:text}", name), docs: "queries.md#queue-prefill-decode-or-network", unit: seconds, width: 8, height: 9, kind: lines(),
 			about:   "Queue grows under load, prefill with longer prompts, decode with larger batches or a slower engine.",
 			targets: []target{{expression: ofOutcome.where(fmt.Sprintf("phase=%q", name)).by("$by").mean(phase), legend: "{{$by}}"}},
 		})

@@ -13,11 +13,12 @@ var overview = board{
 		{"Now", nowTiles()},
 		{"Models", []panel{modelTable()}},
 		{"Latency", latencyLines()},
-		{"Latency by $by", splitLines()},
+		{"Latency by ${by:text}", splitLines()},
 		{"Distribution", latencyHeatmaps()},
 		{"Where the time goes", phasePanels(ofOutcome)},
 		{"Load", loadPanels()},
 		{"Traffic", trafficPanels()},
+		{"Agents", []panel{timeToAnswer()}},
 		{"Measurement", measurementPanels()},
 	},
 }
@@ -128,7 +129,7 @@ func latencyLines() (panels []panel) {
 func splitLines() (panels []panel) {
 	for _, l := range latencies {
 		panels = append(panels, panel{
-			title: l.short + " at ${percentile:text}, by $by", about: l.about + " One line for each value of the chosen label.",
+			title: l.short + " at ${percentile:text}, by ${by:text}", about: l.about + " One line for each value of the chosen label.",
 			docs: quantiles, unit: seconds, width: 12, height: 9, kind: lines(),
 			targets: []target{{expression: ofOutcome.by("$by").quantile("$percentile", l.histogram), legend: "{{$by}}"}},
 		})
@@ -190,7 +191,7 @@ func loadPanels() []panel {
 		})
 	}
 	return append(panels, panel{
-		title: "Requests in flight, by $by", about: "Mean number over each interval, by Little's law. A request counts when it ends.",
+		title: "Requests in flight, by ${by:text}", about: "Mean number over each interval, by Little's law. A request counts when it ends.",
 		docs: inFlight, unit: number, width: 12, height: 9, kind: stacked(),
 		targets: []target{{expression: everyRequest.by("$by").total(duration), legend: "{{$by}}"}},
 	}, panel{
@@ -211,12 +212,12 @@ func trafficPanels() []panel {
 			targets: []target{{expression: everyRequest.by("outcome").sum(requests), legend: "{{outcome}}"}},
 		},
 		{
-			title: "Requests by $by", about: "Finished requests per second.", docs: "metrics.md#counters",
+			title: "Requests by ${by:text}", about: "Finished requests per second.", docs: "metrics.md#counters",
 			unit: requestsPerSecond, width: 8, height: 9, kind: stacked(),
 			targets: []target{{expression: everyRequest.by("$by").sum(requests), legend: "{{$by}}"}},
 		},
 		{
-			title: "Failed requests by $by", about: "Share of requests with the outcome error or incomplete.", docs: "queries.md#slow-or-failing",
+			title: "Failed requests by ${by:text}", about: "Share of requests with the outcome error or incomplete.", docs: "queries.md#slow-or-failing",
 			unit: ratio, width: 8, height: 9, kind: lines(),
 			targets: []target{{expression: everyRequest.by("$by").failed(), legend: "{{$by}}"}},
 		},
@@ -226,7 +227,7 @@ func trafficPanels() []panel {
 			targets: []target{{expression: everyRequest.by("type").sum(tokens), legend: "{{type}}"}},
 		},
 		{
-			title: "Output tokens per second by $by", about: "Output tokens of all requests together, reasoning included.",
+			title: "Output tokens per second by ${by:text}", about: "Output tokens of all requests together, reasoning included.",
 			docs: "definitions.md#counters-and-throughput", unit: tokensPerSecond, width: 8, height: 9, kind: stacked(),
 			targets: []target{{expression: everyRequest.by("$by").where(`type="output"`).sum(tokens), legend: "{{$by}}"}},
 		},
@@ -269,5 +270,16 @@ func measurementPanels() []panel {
 				legend:     "{{indicator}}: {{reason}}",
 			}},
 		},
+	}
+}
+
+// timeToAnswer selects by service and outcome only: a root span that is no model call
+// has neither model nor vantage.
+func timeToAnswer() panel {
+	traces := selection{matchers: []string{`service_name=~"$service"`, `outcome=~"$outcome"`}, window: perInterval}
+	return panel{
+		title: "Time to answer", docs: "definitions.md#numbers-of-a-trace", unit: seconds, width: 24, height: 9, kind: lines(),
+		about:   "Time from the start of a trace to the first output token of its last model call: what the user of an agent waits for. Needs roll_up.",
+		targets: traces.percentiles(answer, false),
 	}
 }

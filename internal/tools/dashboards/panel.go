@@ -47,7 +47,7 @@ type target struct {
 	format             prometheus.PromQueryFormat
 }
 
-var dataSource = common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
+var dataSource = common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
 
 func (p panel) Build() (dashboard.Panel, error) {
 	built, err := p.kind.Build()
@@ -64,7 +64,7 @@ func (p panel) Build() (dashboard.Panel, error) {
 	built.Datasource = &dataSource
 	built.GridPos = &dashboard.GridPos{W: p.width, H: p.height}
 	if built.FieldConfig == nil {
-		built.FieldConfig = &dashboard.FieldConfigSource{}
+		built.FieldConfig = dashboard.NewFieldConfigSource()
 	}
 	built.FieldConfig.Defaults.Unit = &p.unit
 	for i, t := range p.targets {
@@ -148,26 +148,46 @@ type column struct {
 	title, unit, expression string
 }
 
+// columnLabels are the labels that tables can have, in the order of their columns, and
+// the titles of these.
+var columnLabels = [][2]string{
+	{"alertname", "Alert"},
+	{"alertstate", "State"},
+	{"severity", "Severity"},
+	{"slo", "SLO"},
+	{"percentile", "Percentile"},
+	{"phase", "Phase"},
+	{"gen_ai_request_model", "Model"},
+	{"service_name", "Service"},
+	{"gen_ai_provider_name", "Provider"},
+	{"gen_ai_operation_name", "Operation"},
+	{"server_address", "Engine"},
+	{"service_version", "Version"},
+	{"host_name", "Host"},
+	{"instance", "Instance"},
+	{"vantage", "Vantage"},
+}
+
 // rows is a table with a row for each value of the labels that the queries group by. The
 // first column sorts it.
 func rows(columns ...column) (*table.PanelBuilder, []target) {
 	builder := table.NewPanelBuilder().ShowHeader(true).Filterable(true).NoValue("no requests").
 		Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{}))
 	names, order := map[string]any{}, map[string]any{}
+	for i, label := range columnLabels {
+		names[label[0]], order[label[0]] = label[1], i
+	}
 	var targets []target
 	for i, c := range columns {
 		value := "Value #" + string(rune('A'+i))
-		names[value], order[value] = c.title, len(columns)+i
+		names[value], order[value] = c.title, len(columnLabels)+i
 		builder.OverrideByName(c.title, []dashboard.DynamicConfigValue{{Id: "unit", Value: c.unit}})
 		targets = append(targets, target{expression: c.expression, instant: true, format: prometheus.PromQueryFormatTable})
-	}
-	if len(columns) == 1 {
-		names["Value"] = columns[0].title
 	}
 	return builder.
 		WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}}).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
-			"excludeByName": map[string]any{"Time": true}, "indexByName": order, "renameByName": names,
+			"excludeByName": map[string]any{"Time": true, "__name__": true, "job": true}, "indexByName": order, "renameByName": names,
 		}}).
 		SortBy([]cog.Builder[common.TableSortByFieldState]{
 			common.NewTableSortByFieldStateBuilder().DisplayName(columns[0].title).Desc(true),

@@ -16,6 +16,7 @@ const (
 	itl         = "tokenpulse_inter_token_latency_seconds"
 	duration    = "tokenpulse_request_duration_seconds"
 	phase       = "tokenpulse_phase_duration_seconds"
+	answer      = "tokenpulse_trace_time_to_answer_seconds"
 	requests    = "tokenpulse_requests_total"
 	tokens      = "tokenpulse_tokens_total"
 	stalls      = "tokenpulse_stalls_total"

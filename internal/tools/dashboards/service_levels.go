@@ -113,7 +113,7 @@ func attainmentPanels() []panel {
 			},
 		},
 		{
-			title: "Attainment by $by", about: "Share of judged requests that are good, for each value of the chosen label.",
+			title: "Attainment by ${by:text}", about: "Share of judged requests that are good, for each value of the chosen label.",
 			docs: "queries.md#which-engine", unit: ratio, width: 12, height: 9, kind: lines().Max(1),
 			targets: []target{{expression: judged.by("$by").attained(), legend: "{{slo}}: {{$by}}"}},
 		},
@@ -146,7 +146,7 @@ func budgetPanels() []panel {
 				ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeLine)),
 		},
 		{
-			title: "Burn rate, 1 hour, by $by", about: burnRateText, docs: "runbook.md#tokenslofastburn", unit: number, width: 12, height: 9, kind: lines(),
+			title: "Burn rate, 1 hour, by ${by:text}", about: burnRateText, docs: "runbook.md#tokenslofastburn", unit: number, width: 12, height: 9, kind: lines(),
 			targets: []target{{expression: judged.by("$by").burn("1h"), legend: "{{slo}}: {{$by}}"}},
 		},
 		{
@@ -167,7 +167,7 @@ func badPanels() []panel {
 			targets: []target{{expression: bad.sum(verdicts), legend: "{{slo}}"}},
 		},
 		{
-			title: "Bad requests by $by", about: "Requests per second that missed an SLO, for each value of the chosen label. If all values suffer alike, the cause is behind them.",
+			title: "Bad requests by ${by:text}", about: "Requests per second that missed an SLO, for each value of the chosen label. If all values suffer alike, the cause is behind them.",
 			docs: "runbook.md#from-page-to-trace", unit: requestsPerSecond, width: 12, height: 9, kind: lines(),
 			targets: []target{{expression: bad.by("$by").sum(verdicts), legend: "{{slo}}: {{$by}}"}},
 		},

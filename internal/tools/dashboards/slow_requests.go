@@ -3,11 +3,7 @@
 
 package main
 
-import (
-	"slices"
-
-	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
-)
+import "slices"
 
 // slowRequests leads from a percentile to single requests. Its histograms and counters
 // have exemplars: points that link to traces.
@@ -64,7 +60,7 @@ func whyTable() panel {
 	)
 	return panel{
 		title: "Phases over the time range", docs: "runbook.md#from-page-to-trace", unit: seconds, width: 24, height: 7,
-		kind: kind.OverrideByName("phase", []dashboard.DynamicConfigValue{{Id: "displayName", Value: "Phase"}}), targets: targets,
+		kind: kind, targets: targets,
 		about: "A phase whose p99 is far above its p50 makes single requests slow. In a trace, tokenpulse.queue.duration and the like have the values of one request.",
 	}
 }

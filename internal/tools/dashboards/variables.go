@@ -71,7 +71,7 @@ func choice(name, label, about string, selected int, options ...[2]string) varia
 	for i, o := range options {
 		values = append(values, o[0]+" : "+o[1])
 		built := option(o[0], o[1])
-		built.Selected = cog.ToPtr(i == selected)
+		built.Selected = new(i == selected)
 		all = append(all, built)
 	}
 	return dashboard.NewCustomVariableBuilder(name).Label(label).Description(about).Values(text(strings.Join(values, ", "))).
