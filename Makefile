@@ -18,7 +18,7 @@ help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: run
-run: build ## Build and start the Collector, send demo traffic, show percentiles; Ctrl-C stops everything
+run: build ## Build and start the Collector with its live page, send demo traffic, show percentiles; Ctrl-C stops everything
 	@scripts/run
 
 .PHONY: build
@@ -107,6 +107,21 @@ check-page: $(PAGE_MODULES) ## Check types, units and colours of the live page, 
 	npm --prefix $(PAGE)/web run --silent types
 	npm --prefix $(PAGE)/web run --silent test
 	@scripts/check-page $(PAGE)
+
+.PHONY: page-media
+page-media: build ## Rewrite the pictures of the live page in docs/images from a run of two minutes; needs chromium and webp
+	go test -count=1 -tags=media -v ./e2e -run='^TestLivePageMedia$$'
+
+# Lighthouse rates a page by simulating a slow computer.
+LIGHTHOUSE := e2e/lighthouse/node_modules/.package-lock.json
+
+$(LIGHTHOUSE): e2e/lighthouse/package-lock.json
+	npm ci --prefix e2e/lighthouse
+	@touch $@
+
+.PHONY: test-lighthouse
+test-lighthouse: build $(LIGHTHOUSE) ## Lighthouse rates performance and accessibility of the live page at 95 or more; needs chromium, Node.js 20 and npm
+	go test -count=1 -tags=lighthouse -v ./e2e -run='^TestLivePageLighthouse$$'
 
 .PHONY: test-fleet
 test-fleet: build $(FLEET) $(KAFKA) ## Run examples/fleet: several Collectors behind a gateway or Kafka, one of which is killed; needs prometheus

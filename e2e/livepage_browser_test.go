@@ -6,6 +6,7 @@ package e2e
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -159,14 +160,17 @@ func (p *tab) look(width, height int64, scheme string) {
 // screenshot writes what is in view to .cache/screenshots, which git ignores.
 func (p *tab) screenshot(name string) {
 	p.t.Helper()
-	image, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		p.t.Logf("no screenshot: %v", err)
-		return
-	}
-	folder := testenv.Root(p.t) + "/.cache/screenshots"
+	folder := filepath.Join(testenv.Root(p.t), ".cache", "screenshots")
 	require.NoError(p.t, os.MkdirAll(folder, 0o755))
-	require.NoError(p.t, os.WriteFile(folder+"/"+name+".png", image, 0o600))
+	require.NoError(p.t, os.WriteFile(filepath.Join(folder, name+".png"), p.image(), 0o600))
+}
+
+// image returns what is in view as PNG.
+func (p *tab) image() []byte {
+	p.t.Helper()
+	image, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	require.NoError(p.t, err)
+	return image
 }
 
 func script(expression string) chromedp.Action[chromedp.Void] {

@@ -271,6 +271,16 @@ func TestLivePage_MarkupInAModelNameIsText(t *testing.T) {
 	require.True(t, p.is(`window.ran === undefined && !document.querySelector('main script, main img')`))
 }
 
+// An address that the API refuses, such as an old link, says what to change.
+func TestLivePage_ShowsTheRemedyOfAnError(t *testing.T) {
+	c := startPageCollector(t)
+	sendBurst(t, c, 20)
+	p := openTab(t, c.pageURL("?by=host.name"))
+	p.expect("400")
+	p.waitUntil(`document.querySelector('#trends .problem').textContent.includes('gen_ai.request.model')`)
+	require.Contains(t, p.text(`document.querySelector('#trends .problem').textContent`), "host.name")
+}
+
 // The page of one request: from the list, by its address, and for a request that is gone.
 func TestLivePage_SlowestRequestHasAPageWithItsChunks(t *testing.T) {
 	c := startPageCollector(t)

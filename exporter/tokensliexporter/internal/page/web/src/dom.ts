@@ -40,6 +40,9 @@ export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Lets the browser paint and react to input between two pieces of work. */
+export const pause = (): Promise<void> => new Promise(resolve => { setTimeout(resolve); });
+
 export function cssColor(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

@@ -22,11 +22,16 @@ export class Header {
   private themeButton = h('button', {type: 'button', class: 'button icon', onclick: toggleTheme});
   private selects = new Map<string, ReturnType<typeof select>>();
   private nav = h('nav', {'aria-label': 'Parts of the page'}, ...parts.map(([id, name]) => h('a', {href: `#${id}`}, name)));
+  /** Opens the filters on narrow screens, where they would fill the first one. */
+  private toggle = h('button', {type: 'button', class: 'button toggle', 'aria-expanded': 'false', onclick: () => {
+    this.toggle.ariaExpanded = String(this.filters.classList.toggle('open'));
+  }}, 'Filters');
   private clear = h('button', {type: 'button', class: 'button', onclick: () => this.view.clearFilters()}, 'Clear filters');
 
   constructor(element: HTMLElement, private filters: HTMLElement, private view: View) {
     const brand = h('h1', {class: 'brand'}, icon('pulse'), h('a', {class: 'brand', href: './'}, 'tokenpulse'));
     fill(element, h('div', {class: 'bar'}, brand, this.status, this.nav, h('span', {class: 'grow'}), this.range.element, this.themeButton));
+    this.filters.append(this.toggle);
     this.state('connecting', null);
     onTheme(() => this.nameTheme());
     this.nameTheme();
@@ -67,6 +72,8 @@ export class Header {
     }
     const dimensions = [...meta.dimensions.map(({name}) => name), 'vantage', 'outcome'].map(name => ({value: name === meta.group_by ? '' : name, name: dimensionName(name)}));
     this.select('by', 'split by', value => this.view.set({by: value})).update([...dimensions.filter(({value}) => value === ''), ...dimensions.filter(({value}) => value !== '')], this.view.get('by'));
+    const active = [...this.selects.values()].filter(({element}) => element.classList.contains('set')).length;
+    setText(this.toggle, active > 0 ? `Filters (${active})` : 'Filters');
     this.clear.hidden = !this.view.filtered;
     if (!this.clear.isConnected) this.filters.append(this.clear);
   }

@@ -72,6 +72,8 @@ class Page {
     }
     this.header.update(this.meta);
     this.footer(this.meta);
+    this.now.reserve(this.meta.slos);
+    this.trends.reserve(this.meta);
     if (this.meta.history.since === null) this.show('empty');
     else this.show(this.view.get('request') ? `request ${this.view.get('request')}` : 'numbers');
     return true;

@@ -69,16 +69,19 @@ export class Refresher {
   private async run(): Promise<void> {
     if (this.running || document.hidden || !this.online()) return;
     this.running = true;
-    for (const section of this.sections()) {
-      if (!this.inView.has(section.element)) continue;
-      if (performance.now() - (this.loaded.get(section) ?? -Infinity) < every[this.range()]) continue;
-      const {signal} = this.abort;
-      this.loaded.set(section, performance.now());
-      await load(section, signal);
-      if (signal.aborted) this.loaded.delete(section);
+    try {
+      for (const section of this.sections()) {
+        if (!this.inView.has(section.element)) continue;
+        if (performance.now() - (this.loaded.get(section) ?? -Infinity) < every[this.range()]) continue;
+        const {signal} = this.abort;
+        this.loaded.set(section, performance.now());
+        await load(section, signal);
+        if (signal.aborted) this.loaded.delete(section);
+      }
+    } finally {
+      this.running = false;
     }
-    this.running = false;
-    if ([...this.sections()].some(section => this.inView.has(section.element) && !this.loaded.has(section))) void this.run();
+    if (this.sections().some(section => this.inView.has(section.element) && !this.loaded.has(section))) void this.run();
   }
 }
 

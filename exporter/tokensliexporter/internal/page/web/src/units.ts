@@ -46,9 +46,8 @@ export function count(value: Maybe): string {
 
 /** Formats a tick of an axis of loads or lengths. */
 export function roundNumber(value: number): string {
-  const short = (scaled: number) => String(Number(scaled.toPrecision(3)));
-  if (value >= 1e6) return `${short(value / 1e6)}M`;
-  return value >= 10_000 ? `${short(value / 1e3)}k` : short(value);
+  if (value >= 100_000) return count(value);
+  return String(value < 1000 ? Number(value.toPrecision(3)) : Math.round(value));
 }
 
 /** Formats a rate or a mean. */

@@ -29,7 +29,7 @@ export class HeatChart {
   private create(size: {width: number; height: number}, sync: string): uPlot.Options {
     return {
       ...size,
-      padding: [10, 18, 0, 0],
+      padding: [10, 26, 0, 0],
       legend: {show: false},
       cursor: {drag: {x: false, y: false}, points: {show: false}, sync: {key: sync, setSeries: false, scales: ['x', null]}},
       scales: {

@@ -47,14 +47,14 @@ export class LineChart {
     const tick = y?.tick ?? roundDuration;
     return {
       ...size,
-      padding: [10, 18, 0, 0],
+      padding: [10, 26, 0, 0],
       legend: {show: false},
       cursor: {
         y: false, drag: {x: false, y: false}, points: {size: 7},
         ...(sync ? {sync: {key: sync, setSeries: false}} : {}),
       },
       scales: {
-        x: x ? {time: false, ...(x.log ? {distr: 3 as const, log: x.log} : {}), ...(x.log ? {} : {range: (_, min, max) => [min > 0 && min < max / 4 ? 0 : min, max * 1.02]})} : {time: true},
+        x: x ? {time: false, ...(x.log ? {distr: 3 as const, log: x.log} : {}), ...(x.log ? {} : {range: (_, min, max) => [min > 0 && min < max / 4 ? 0 : min - (max - min || max) * 0.04, max + (max - min || max) * 0.02]})} : {time: true},
         y: {range: (_, __, max) => [0, y?.max ?? this.top(max)]},
       },
       axes: [

@@ -5,7 +5,7 @@ import uPlot from 'uplot';
 import {type Distributions, type Group, type Indicator, type Meta, type Summary, read} from '../api';
 import {LineChart, type Line} from '../charts/lines';
 import {select} from '../controls';
-import {fill, h, setText} from '../dom';
+import {fill, h, pause, setText} from '../dom';
 import {type Section, frame, notice} from '../section';
 import {dimensionName, short, type Term, termLink, valueName} from '../terms';
 import {count, duration, roundDuration, missing, percent} from '../units';
@@ -50,7 +50,10 @@ export class CompareSection implements Section {
     if (!two) return;
     const answer = await read<Distributions>('distributions', this.view.query({by: this.by, value: [a, b], cdf: 'true'}), signal);
     const find = (value: string) => answer.groups.find(group => group.value === value);
-    for (const card of this.cards) card.update([a, b], [find(a), find(b)]);
+    for (const card of this.cards) {
+      card.update([a, b], [find(a), find(b)]);
+      await pause();
+    }
   }
 }
 

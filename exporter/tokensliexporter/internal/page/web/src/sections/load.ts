@@ -4,7 +4,7 @@
 import {type Load, type LoadCurve, type Now, type Percentile, type SLONow, read} from '../api';
 import {LineChart, type Line, type Mark} from '../charts/lines';
 import {segments} from '../controls';
-import {fill, h, setText} from '../dom';
+import {fill, h, pause, setText} from '../dom';
 import {type Section, frame} from '../section';
 import {short, termLink} from '../terms';
 import {amount, count, duration, percent, roundDuration, roundNumber} from '../units';
@@ -43,12 +43,12 @@ export class LoadSection implements Section {
     const axis = this.axis === 'in_flight' ? 'requests in flight' : 'output tokens per second';
     const reached = this.curve?.slos.filter(slo => slo.largest_load !== null).map(slo => `${slo.slo} up to ${amount(slo.largest_load)}`) ?? [];
     setText(this.text, `Percentiles by ${axis}, in slots of ${roundDuration(this.answer.slot_seconds)}.${reached.length > 0 ? ` Objectives met: ${reached.join(', ')}.` : ''}`);
-    this.draw();
+    await this.draw();
   }
 
   thresholds(now: Now): void { this.slos = now.slos; }
 
-  private draw(): void {
+  private async draw(): Promise<void> {
     const {curve} = this;
     if (!curve) return;
     const x = curve.points.map(({load}) => load);
@@ -58,7 +58,7 @@ export class LoadSection implements Section {
       if (at) at.label += `, ${slo}`;
       else if (load !== null) marks.push({x: load, label: `largest load that met ${slo}`});
     }
-    indicators.forEach((indicator, i) => {
+    for (const [i, indicator] of indicators.entries()) {
       const lines = curves.map(({name, ...rest}): Line => ({name, color: '--series-1', points: true, ...rest, values: curve.points.map(point => point[indicator]?.[name] ?? null)}));
       const own = this.slos.filter(slo => slo.threshold !== null && slo.indicator === indicator);
       const none = this.nodata[i];
@@ -69,7 +69,8 @@ export class LoadSection implements Section {
         describe: `${short(indicator)} by load: ${curve.points.map(point => `at ${amount(point.load)} p95 ${duration(point[indicator]?.p95)}`).join('; ')}`,
       });
       this.caption(i, null);
-    });
+      await pause();
+    }
   }
 
   private caption(i: number, index: number | null): void {

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import type {Now, Rates, SLONow} from '../api';
+import type {Now, Rates, SLO, SLONow} from '../api';
 import {sparkline} from '../charts/sparkline';
 import {type Child, fill, h, setText} from '../dom';
 import {type IconName, icon} from '../icons';
@@ -23,6 +23,11 @@ export class NowSection {
   private slosKey = '';
   readonly element = frame('now', 'Now', 'Rates of the last minute; shares and SLOs over the selected range.', [],
     h('dl', {class: 'tiles'}, ...Object.values(this.tiles).map(({element}) => element)), this.slos);
+
+  /** Reserves the room of the cards before their numbers arrive. */
+  reserve(slos: SLO[]): void {
+    if (this.slosKey === '') fill(this.slos, ...slos.map(slo => card({...slo, good: 0, bad: 0, not_eligible: 0, attainment: null, burn_rates: [], budget_remaining: null, budget_window_seconds: slo.window_seconds})));
+  }
 
   update(now: Now): void {
     const {requests, tokens, flight, open, failed, unmeasured} = this.tiles;

@@ -1,10 +1,10 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import {type Distributions, type Indicator, type Now, type Percentile, type Rates, type SLONow, type Trends, read} from '../api';
+import {type Distributions, type Indicator, type Meta, type Now, type Percentile, type Rates, type SLONow, type Trends, read} from '../api';
 import {LineChart} from '../charts/lines';
 import {segments} from '../controls';
-import {fill, h, setText} from '../dom';
+import {fill, h, pause, setText} from '../dom';
 import {type Colors, maxGroups} from '../groups';
 import {type Section, frame} from '../section';
 import {dimensionName, short, termLink, valueName} from '../terms';
@@ -29,6 +29,12 @@ export class TrendsSection implements Section {
     return chosen === 'p50' || chosen === 'p99' ? chosen : 'p95';
   }
 
+  /** Reserves the room of the tables before their numbers arrive. */
+  reserve(meta: Meta): void {
+    const values = meta.dimensions.find(({name}) => name === (this.view.get('by') || meta.group_by))?.values.length ?? 4;
+    this.element.style.setProperty('--rows', String(Math.min(maxGroups, values)));
+  }
+
   async load(signal: AbortSignal): Promise<void> {
     const query = this.view.query({by: this.view.get('by'), groups: String(maxGroups)});
     const [trends, whole] = await Promise.all([read<Trends>('trends', query, signal), read<Distributions>('distributions', query, signal)]);
@@ -36,7 +42,10 @@ export class TrendsSection implements Section {
     this.choice.update();
     const more = trends.groups_total > trends.groups.length ? ` Shown: the ${trends.groups.length} of ${count(trends.groups_total)} with the most requests; filter to see others.` : '';
     setText(this.shown, `${this.percentile} by ${dimensionName(trends.by)}, one point every ${roundDuration(trends.step_seconds)}. Arrow keys move the crosshair.${more}`);
-    for (const chart of this.charts) chart.update(trends, whole, this.percentile);
+    for (const chart of this.charts) {
+      chart.update(trends, whole, this.percentile);
+      await pause();
+    }
     this.onTotal(trends.total);
   }
 

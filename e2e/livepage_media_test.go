@@ -1,0 +1,87 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build media
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
+)
+
+// TestLivePageMedia writes the pictures in docs/images: two screenshots and a recording of
+// two minutes of traffic, whose load doubles. Nothing in them is made up.
+func TestLivePageMedia(t *testing.T) {
+	images := filepath.Join(testenv.Root(t), "docs", "images")
+	require.NoError(t, os.MkdirAll(images, 0o755))
+	c := startCollector(t, example(t, "live-page.yaml"))
+	start(t, built(t, "tokengen"), "generate", "--rate", "10", "--endpoint", c.http)
+	time.Sleep(40 * time.Second)
+	start(t, built(t, "tokengen"), "generate", "--rate", "6", "--queue-limit", "60", "--concurrency", "18", "--endpoint", c.http)
+	time.Sleep(80 * time.Second)
+
+	p := openTab(t, c.pageURL(""))
+	p.look(1280, 800, "light")
+	p.waitUntilLoaded()
+	frames := recording{folder: t.TempDir(), p: p}
+	for range 8 {
+		frames.add(500 * time.Millisecond)
+	}
+	for _, part := range []string{"trends", "heatmap", "load", "slowest", "compare"} {
+		p.do(script(`document.getElementById('` + part + `').scrollIntoView({behavior: 'smooth'}); undefined`))
+		for range 5 {
+			frames.add(120 * time.Millisecond)
+		}
+		for range 3 {
+			frames.add(600 * time.Millisecond)
+		}
+	}
+	p.do(script(`scrollTo(0, 0)`))
+	for range 2 {
+		p.look(1280, 800, "dark")
+		frames.add(900 * time.Millisecond)
+	}
+	frames.write(filepath.Join(images, "live-page.webp"))
+
+	p.open(c.pageURL(""))
+	for _, scheme := range []string{"light", "dark"} {
+		p.look(1440, 7000, scheme)
+		p.waitUntil(`document.querySelector('#slowest tbody tr') && document.querySelector('#compare tbody tr')`)
+		p.look(1440, 1960, scheme)
+		time.Sleep(time.Second)
+		shot := filepath.Join(t.TempDir(), "shot.png")
+		require.NoError(t, os.WriteFile(shot, p.image(), 0o600))
+		run(t, testenv.Program(t, "cwebp"), "-quiet", "-lossless", "-near_lossless", "60", shot, "-o", filepath.Join(images, "live-page-"+scheme+".webp"))
+	}
+}
+
+// recording is a list of frames and how long each is shown.
+type recording struct {
+	folder string
+	p      *tab
+	files  []string
+}
+
+func (r *recording) add(shown time.Duration) {
+	r.p.t.Helper()
+	name := filepath.Join(r.folder, fmt.Sprintf("%03d.png", len(r.files)))
+	require.NoError(r.p.t, os.WriteFile(name, r.p.image(), 0o600))
+	r.files = append(r.files, "-d", fmt.Sprint(shown.Milliseconds()), name)
+}
+
+// write makes an animated WebP of the frames.
+func (r *recording) write(name string) {
+	r.p.t.Helper()
+	run(r.p.t, testenv.Program(r.p.t, "img2webp"), append(append([]string{"-loop", "0", "-lossy", "-q", "60", "-m", "4"}, r.files...), "-o", name)...)
+	info, err := os.Stat(name)
+	require.NoError(r.p.t, err)
+	require.Less(r.p.t, info.Size(), int64(2_000_000), "the recording is too large for the README")
+}
