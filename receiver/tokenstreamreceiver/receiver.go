@@ -129,7 +129,7 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 	if err != nil {
 		return err
 	}
-	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, rules, time.Now)
+	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, r.ingester.store, rules, time.Now)
 	r.ingester.series.unapplied = annotate.NewUnapplied(r.settings.Logger, rules)
 	r.ingester.series.exemplars = r.ingester.next != nil
 	return nil
@@ -145,6 +145,12 @@ func (r *tokenStreamReceiver) take(report *receiverhelper.ObsReport, byEvent boo
 // put returns a request to the pool.
 func (r *tokenStreamReceiver) put(req *request) {
 	req.applied = nil
+	req.wholes.reset()
+	if req.body != nil {
+		req.body.close()
+		r.bodies.Put(req.body)
+		req.body = nil
+	}
 	req.memory.free()
 	r.requests.Put(req)
 }

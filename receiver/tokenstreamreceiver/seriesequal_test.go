@@ -339,12 +339,12 @@ func checkEqualSeries(t *testing.T, seed uint64) {
 		annotator: annotate.NewAnnotator(settings.latency), rules: rules,
 	}
 	now := func() time.Time { return arrival }
-	direct := newSeriesRecorder(settings, newTestKeeper(t, settings.publish), rules, now)
+	direct := newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.store, rules, now)
 	direct.exemplars = true
 	for range 10 {
 		finished := r.next(t)
 		_, removed := toTraces(finished)
-		require.Equal(t, removed, direct.record(t.Context(), finished), "removed attributes, seed %d", seed)
+		require.Equal(t, removed, direct.record(t.Context(), finished, nil), "removed attributes, seed %d", seed)
 		for i := range finished { // toTraces orders them by resource, and sums depend on the order
 			spans.record(t.Context(), finished[i:i+1])
 		}
