@@ -30,8 +30,12 @@ type wholeStreams struct {
 	used  int
 	count int // without those that became parts
 	byID  indexTable
-	lists []byte // canonical attributes
 	err   error
+
+	// Of the current stream: what identifies it as it was sent, and as the batch would have it.
+	sent, canonical identity.Stream
+	lists           []byte
+	toLists         func(*identity.Stream) *identity.Stream
 }
 
 // wholeStream is a stream with its identity, which is nil once it is a part of the batch.
@@ -50,6 +54,7 @@ func (w *wholeStreams) reset() {
 	clear(w.all[:min(w.used+1, len(w.all))]) // they refer to the message
 	w.byID.reset()
 	w.used, w.count, w.err = 0, 0, nil
+	w.sent, w.canonical = identity.Stream{}, identity.Stream{}
 }
 
 // take takes a token_stream, or leaves it to the batch.
@@ -70,9 +75,8 @@ func (w *wholeStreams) take(message, resource []byte) bool {
 	if w.batch.Has(s.ID) || w.leave(s.ID, hash) {
 		return false
 	}
-	s.id = w.recorder.identities.FindAs(&identity.Stream{
-		Resource: resource, Attributes: s.Attributes, EndAttributes: s.EndAttributes, Vantage: byte(s.Start.Vantage),
-	}, w.canonical)
+	w.sent = identity.Stream{Resource: resource, Attributes: s.Attributes, EndAttributes: s.EndAttributes, Vantage: byte(s.Start.Vantage)}
+	s.id = w.recorder.identities.FindAs(&w.sent, w.toLists)
 	if s.id == nil || s.id.onSpan || !w.batch.GrowBy(1) {
 		return false
 	}
@@ -82,9 +86,9 @@ func (w *wholeStreams) take(message, resource []byte) bool {
 	return true
 }
 
-// canonical returns a stream with its attributes as the batch would have them, or nil if they
-// are not valid.
-func (w *wholeStreams) canonical(s *identity.Stream) *identity.Stream {
+// convert returns a stream with its attributes as the batch would have them, or nil if they are
+// not valid.
+func (w *wholeStreams) convert(s *identity.Stream) *identity.Stream {
 	var ok, okEnd bool
 	w.lists, ok = wire.AppendAttributes(w.lists[:0], s.Attributes)
 	end := len(w.lists)
@@ -92,7 +96,8 @@ func (w *wholeStreams) canonical(s *identity.Stream) *identity.Stream {
 	if !ok || !okEnd || wire.CheckAttributes(s.Resource) != nil {
 		return nil
 	}
-	return &identity.Stream{Resource: s.Resource, Attributes: w.lists[:end], EndAttributes: w.lists[end:], Vantage: s.Vantage}
+	w.canonical = identity.Stream{Resource: s.Resource, Attributes: w.lists[:end], EndAttributes: w.lists[end:], Vantage: s.Vantage}
+	return &w.canonical
 }
 
 // leave makes the stream of an ID a part of the batch, if there is one.
