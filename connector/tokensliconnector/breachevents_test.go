@@ -147,3 +147,17 @@ func TestBreachEvent_CopiesTheConfiguredAttributes(t *testing.T) {
 		"tokenpulse.slo.breached": []any{"tpot"}, "tokenpulse.slo.breaches": []any{map[string]any{"slo": "tpot"}},
 	}, events[0].Attributes().AsRaw())
 }
+
+// An event tells about its span, wherever the request counts. Its verdict spends the budget
+// where it counts, and nowhere else.
+func TestBreachEvent_IsSentForAggregatedRequests(t *testing.T) {
+	h := newLogHarness(t, nil)
+	traces := batchOf(map[string]any{"tokenpulse.slo.breached": []any{"tpot"}, "tokenpulse.aggregated": true})
+	for range 2 {
+		require.NoError(t, h.ConsumeTraces(t.Context(), traces))
+	}
+	events := h.events()
+	require.Len(t, events, 1)
+	require.Equal(t, "tokenpulse.slo.breach", events[0].EventName())
+	require.Zero(t, h.spent())
+}

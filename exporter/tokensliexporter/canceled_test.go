@@ -75,5 +75,5 @@ func TestCanceledScrapes_LeaveNothingBehind(t *testing.T) {
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Contains(t, string(body), "model-afterwards", "the result is not one of a scrape that was broken off")
-	require.NoError(t, e.shutdown(t.Context()))
+	require.NoError(t, e.Shutdown(t.Context()))
 }

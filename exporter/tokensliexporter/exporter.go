@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
@@ -29,7 +30,8 @@ const (
 	maxScrapeTime        = 10 * time.Second
 )
 
-// tokenSLI aggregates spans into series and serves them to Prometheus.
+// tokenSLI aggregates spans, and metrics of other components, into series and serves them
+// to Prometheus.
 type tokenSLI struct {
 	config    *Config
 	telemetry component.TelemetrySettings
@@ -52,6 +54,7 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 		Kind:      component.KindExporter,
 		Output:    "scrape",
 		Engine:    series.NewEngine(config.options()),
+		Points:    true,
 		Interval:  roundInterval(config.Shared.Series.SeriesExpiration),
 		Now:       time.Now,
 	})
@@ -88,7 +91,8 @@ func roundInterval(expiration time.Duration) time.Duration {
 	return min(maxRoundInterval, expiration/4)
 }
 
-func (e *tokenSLI) start(ctx context.Context, host component.Host) error {
+// Start restores the error budgets and serves metrics.
+func (e *tokenSLI) Start(ctx context.Context, host component.Host) error {
 	if _, err := e.keeper.Start(ctx, host); err != nil {
 		return err
 	}
@@ -142,9 +146,14 @@ func (e *tokenSLI) consume(ctx context.Context, traces ptrace.Traces) error {
 	return nil
 }
 
-// shutdown saves the error budgets before it waits for the scrapes in progress. No step
+func (e *tokenSLI) consumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	e.keeper.RecordMetrics(ctx, metrics)
+	return nil
+}
+
+// Shutdown saves the error budgets before it waits for the scrapes in progress. No step
 // takes longer than keeper.ShutdownStep allows.
-func (e *tokenSLI) shutdown(ctx context.Context) error {
+func (e *tokenSLI) Shutdown(ctx context.Context) error {
 	e.keeper.Stop(ctx)
 	return errors.Join(e.stopServing(ctx), e.keeper.Shutdown(ctx))
 }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/sharedcomponent"
 )
 
 // NewFactory creates a factory for the token_sli exporter.
@@ -19,19 +20,39 @@ func NewFactory() exporter.Factory {
 		metadata.Type,
 		createDefaultConfig,
 		exporter.WithTraces(createTraces, metadata.TracesStability),
+		exporter.WithMetrics(createMetrics, metadata.MetricsStability),
 	)
 }
 
-// createTraces creates the exporter without a queue and retries: recording a batch in
-// memory neither waits nor fails.
+// exporters holds one exporter for the traces and metrics pipelines of an ID: both add to
+// the same series.
+var exporters sharedcomponent.Map[*Config, *tokenSLI]
+
+func share(set exporter.Settings, config *Config) (*sharedcomponent.Handle[*tokenSLI], error) {
+	return exporters.Get(config, func() (*tokenSLI, error) { return newTokenSLI(set, config) })
+}
+
 func createTraces(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Traces, error) {
-	e, err := newTokenSLI(set, cfg.(*Config))
+	e, err := share(set, cfg.(*Config))
 	if err != nil {
 		return nil, err
 	}
-	return exporterhelper.NewTraces(ctx, set, cfg, e.consume,
+	return exporterhelper.NewTraces(ctx, set, cfg, e.Component.consume, options(e)...)
+}
+
+func createMetrics(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
+	e, err := share(set, cfg.(*Config))
+	if err != nil {
+		return nil, err
+	}
+	return exporterhelper.NewMetrics(ctx, set, cfg, e.Component.consumeMetrics, options(e)...)
+}
+
+// options add no queue and retries: recording a batch in memory neither waits nor fails.
+func options(e *sharedcomponent.Handle[*tokenSLI]) []exporterhelper.Option {
+	return []exporterhelper.Option{
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
-		exporterhelper.WithStart(e.start),
-		exporterhelper.WithShutdown(e.shutdown),
-	)
+		exporterhelper.WithStart(e.Start),
+		exporterhelper.WithShutdown(e.Shutdown),
+	}
 }

@@ -40,6 +40,7 @@ func (g *gatherer) Gather() ([]*dto.MetricFamily, error) {
 	now := time.Now()
 	g.keeper.Engine.Collect(now, s.series)
 	g.keeper.Tracker.Visit(now, s.budgets)
+	g.keeper.Gauges(now, s.producerGauge)
 	var families []*dto.MetricFamily
 	for i, f := range g.catalogue.families {
 		if f.on && len(s.metrics[i]) > 0 {

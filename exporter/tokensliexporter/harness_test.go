@@ -34,6 +34,7 @@ import (
 
 // harness is a started exporter and the URL of its server.
 type harness struct {
+	config    *Config
 	exporter  exporter.Traces
 	telemetry *componenttest.Telemetry
 	url       string
@@ -46,7 +47,7 @@ func start(t testing.TB, change func(*Config)) *harness {
 	if change != nil {
 		change(config)
 	}
-	h := &harness{telemetry: componenttest.NewTelemetry(), url: "http://" + config.Server.NetAddr.Endpoint}
+	h := &harness{config: config, telemetry: componenttest.NewTelemetry(), url: "http://" + config.Server.NetAddr.Endpoint}
 	var err error
 	h.exporter, err = createTraces(t.Context(), newSettings(h.telemetry), config)
 	require.NoError(t, err)

@@ -186,7 +186,7 @@ func TestScrape_ConcurrentScrapesGatherAFewTimes(t *testing.T) {
 	}
 	group.Wait()
 	require.LessOrEqual(t, gathers.Load(), int64(5))
-	require.NoError(t, e.shutdown(t.Context()))
+	require.NoError(t, e.Shutdown(t.Context()))
 }
 
 // slowReader sends a request and reads nothing of its response, which does not fit into
@@ -206,7 +206,7 @@ func slowReader(t *testing.T, address string) {
 func TestScrape_SlowReadersDoNotBlockOthers(t *testing.T) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	e := newServed(t, 200, nil)
-	require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 	for range 4 {
 		slowReader(t, e.config.Server.NetAddr.Endpoint)
 	}
@@ -218,18 +218,18 @@ func TestScrape_SlowReadersDoNotBlockOthers(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, e.shutdown(ctx), context.DeadlineExceeded)
+	require.ErrorIs(t, e.Shutdown(ctx), context.DeadlineExceeded)
 }
 
 func TestScrape_SlowReadersAreCutOff(t *testing.T) {
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	e := newServed(t, 200, nil)
 	e.scrapeTime = 500 * time.Millisecond
-	require.NoError(t, e.start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 	slowReader(t, e.config.Server.NetAddr.Endpoint)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	require.NoError(t, e.shutdown(ctx), "the server ends the scrape by itself")
+	require.NoError(t, e.Shutdown(ctx), "the server ends the scrape by itself")
 }
 
 func TestScrapeTime_IsLimitedByTheConfiguration(t *testing.T) {
@@ -266,7 +266,7 @@ func TestShutdown_SavesBudgetsBeforeItWaitsForScrapes(t *testing.T) {
 	id := budgetstoretest.FileStorage
 	backend := &watchingStorage{}
 	e := newServed(t, 200, func(c *Config) { c.Shared.StorageID = &id })
-	require.NoError(t, e.start(t.Context(), budgetstoretest.Host{id: backend}))
+	require.NoError(t, e.Start(t.Context(), budgetstoretest.Host{id: backend}))
 	slowReader(t, e.config.Server.NetAddr.Endpoint)
 
 	saves := 0
@@ -281,7 +281,7 @@ func TestShutdown_SavesBudgetsBeforeItWaitsForScrapes(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	require.ErrorIs(t, e.shutdown(ctx), context.DeadlineExceeded, "the scrape is cut off")
+	require.ErrorIs(t, e.Shutdown(ctx), context.DeadlineExceeded, "the scrape is cut off")
 	require.NoError(t, ctx.Err(), "the shutdown must end before its deadline")
 	require.Equal(t, 1, saves)
 }
@@ -296,9 +296,9 @@ func TestStart_ClosesTheStorageIfThePortIsTaken(t *testing.T) {
 		c.Shared.StorageID = &id
 		c.Server.NetAddr.Endpoint = taken.Addr().String()
 	})
-	require.ErrorContains(t, e.start(t.Context(), host), "address already in use")
+	require.ErrorContains(t, e.Start(t.Context(), host), "address already in use")
 	again := newServed(t, 1, func(c *Config) { c.Shared.StorageID = &id })
-	require.NoError(t, again.start(t.Context(), host))
-	require.NoError(t, again.shutdown(t.Context()))
-	require.NoError(t, e.shutdown(t.Context()), "after a failed start")
+	require.NoError(t, again.Start(t.Context(), host))
+	require.NoError(t, again.Shutdown(t.Context()))
+	require.NoError(t, e.Shutdown(t.Context()), "after a failed start")
 }

@@ -7,6 +7,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -46,5 +47,19 @@ func (s *scrape) budgets(b *slo.Budgets) {
 		if left, ok := budget.Recent.Budget.BudgetRemaining(budget.Objective.Objective); ok {
 			s.gauge(s.catalogue.sloBudget, labels, left)
 		}
+	}
+}
+
+// producerGauge adds a gauge of the objectives of those that sent metrics.
+func (s *scrape) producerGauge(g *metricreader.Gauge) {
+	identity := series.IdentityOf(g.Key)
+	labels := s.with(s.labels.of(&identity), pair(names.LabelSLO, g.SLO))
+	switch g.Metric {
+	case names.SLOObjective:
+		s.gauge(s.catalogue.sloObjective, labels, g.Value)
+	case names.SLOBurnRate:
+		s.gauge(s.catalogue.sloBurnRate, s.with(labels, s.labels.burnWindow[g.Window]), g.Value)
+	default:
+		s.gauge(s.catalogue.sloBudget, labels, g.Value)
 	}
 }

@@ -131,7 +131,13 @@ func (a *Annotator) Annotate(
 		return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || a.dropTimeline && name == names.Timeline)
 	})
 	attributes.EnsureCapacity(names.SpanAttributeCapacity)
+	a.Write(attributes, observed, derived, analyzer)
+}
 
+// Write is Annotate for a new span, which has none of the derived attributes.
+func (a *Annotator) Write(
+	attributes pcommon.Map, observed *source.Observation, derived *latency.Latency, analyzer *latency.Analyzer,
+) {
 	putText(attributes, names.Source, a.sources[observed.Reader])
 	putText(attributes, names.Vantage, observed.Vantage.String())
 	putText(attributes, names.Outcome, derived.Outcome)

@@ -61,7 +61,8 @@ const onceSlots = 1 << 12
 // New returns an empty cache of at most limit streams by their bytes, and as many by their
 // values. T depends on nothing but the vantage, the attributes of these names, and the number
 // of attributes under `tokenpulse.`, which senders must not set; resolve derives it, and keeps
-// no reference to the stream.
+// no reference to the stream. Without names, T depends on every attribute: streams that differ in
+// one do not share a value.
 func New[T any](read []string, limit int, resolve func(*Stream) *T) *Cache[T] {
 	c := &Cache[T]{names: map[string]int{}, resolve: resolve, seed: maphash.MakeSeed()}
 	for _, name := range read {
@@ -106,6 +107,10 @@ func (c *Cache[T]) FindAs(s *Stream, canonical func(*Stream) *Stream) *T {
 
 // find searches by values.
 func (c *Cache[T]) find(s *Stream) *T {
+	if len(c.names) == 0 {
+		c.resolved.Add(1)
+		return c.resolve(s)
+	}
 	var buffer [512]byte
 	key := c.appendValues(buffer[:0], s)
 	c.mu.Lock()
@@ -119,16 +124,21 @@ func (c *Cache[T]) find(s *Stream) *T {
 	if len(key) > maxEntry {
 		return value
 	}
+	return c.share(string(key), value)
+}
+
+// share adds a value, unless another goroutine did so first. It returns the value to use.
+func (c *Cache[T]) share(key string, value *T) *T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if other, resolved := c.byValues.get(string(key)); resolved { // by another goroutine
+	if other, resolved := c.byValues.get(key); resolved {
 		return other
 	}
-	c.evicted.Add(c.byValues.put(string(key), value))
+	c.evicted.Add(c.byValues.put(key, value))
 	return value
 }
 
-// remember remembers the bytes of a stream if they come a second time.
+// remember adds a value by its stream's bytes, if they come a second time.
 func (c *Cache[T]) remember(s *Stream, h uint64, value *T) {
 	if s.size() > maxEntry {
 		return

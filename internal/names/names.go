@@ -49,6 +49,7 @@ const (
 	StartUnseen   = "tokenpulse.start.unseen"
 	Frames        = "tokenpulse.chunk.frames"
 	Cut           = "tokenpulse.cut"
+	Aggregated    = "tokenpulse.aggregated"
 
 	// Encoded by package sketch.
 	InterTokenLatencySketch = "tokenpulse.inter_token_latency.sketch"

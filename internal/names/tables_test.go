@@ -112,6 +112,7 @@ var SpanAttributes = []Attribute{
 	{Frames, typeBool, "", byReceiver, "True when the chunks are frames, some of which may hold no token. Missing otherwise."},
 
 	{Cut, typeString, "", byReceiver, "`collector` when a shutdown or reload of the Collector ended the stream. No SLO judges such a request. Missing otherwise."},
+	{Aggregated, typeBool, "", byReceiver, "True when the receiver adds the request to series itself. `token_sli` then counts it nowhere: in no metric, verdict or budget. Missing otherwise."},
 
 	{Timeline, typeBytes, "", byReceiver, "Chunk arrivals, encoded by `internal/timeline`. token_latency removes it unless `timeline: keep`."},
 	{InterTokenLatencySketch, typeBytes, "", byProcessor, "Inter-token latencies as a mergeable histogram, encoded by `internal/sketch`. Missing with `distribution: drop`."},

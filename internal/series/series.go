@@ -55,7 +55,7 @@ func (s *series) record(r *Request) (result Recorded, ok bool) {
 		s.lastSeen = r.Arrival
 	}
 	s.count(r)
-	o := s.outcome(r)
+	o := s.outcomeAt(r.Outcome, r.Arrival)
 	if !r.TraceOnly {
 		o.requests++
 	}
@@ -121,11 +121,11 @@ func (s *series) count(r *Request) {
 	}
 }
 
-func (s *series) outcome(r *Request) *outcomeSeries {
-	o := s.outcomes[r.Outcome]
+func (s *series) outcomeAt(outcome Outcome, arrival time.Time) *outcomeSeries {
+	o := s.outcomes[outcome]
 	if o == nil {
-		o = &outcomeSeries{start: r.Arrival}
-		s.outcomes[r.Outcome] = o
+		o = &outcomeSeries{start: arrival}
+		s.outcomes[outcome] = o
 	}
 	return o
 }

@@ -31,12 +31,12 @@ type objectiveHistory struct {
 	*History
 }
 
-func (b *budgets) add(o *Objective, v Verdict, position time.Duration) {
+func (b *budgets) add(o *Objective, v Verdict, requests uint64, position time.Duration) {
 	h := b.history(o)
 	if v == NotEligible {
 		return
 	}
-	h.Add(position, v == Good)
+	h.Add(position, CountsOf(v, requests))
 	b.version++
 	b.counted = max(b.counted, position)
 }

@@ -6,6 +6,17 @@ package slo
 // Counts are eligible requests by verdict.
 type Counts struct{ Good, Bad uint64 }
 
+// CountsOf returns the counts of n requests with the same verdict.
+func CountsOf(v Verdict, n uint64) (c Counts) {
+	switch v {
+	case Good:
+		c.Good = n
+	case Bad:
+		c.Bad = n
+	}
+	return c
+}
+
 // BurnRate returns how fast bad requests spend the error budget: 1 spends exactly
 // the budget over its window. objective is the share of good requests, between 0
 // and 1, both excluded. ok is false without requests.

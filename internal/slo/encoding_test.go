@@ -24,8 +24,8 @@ func TestDecodeHistory_ContinuesASavedHistory(t *testing.T) {
 			for range 500 {
 				now += time.Duration(random.Int64N(int64(longest[random.IntN(len(longest)-random.IntN(2))])))
 				good := random.IntN(3) > 0
-				whole.Add(now, good)
-				saved.Add(now, good)
+				whole.Add(now, one(good))
+				saved.Add(now, one(good))
 				if random.IntN(10) == 0 {
 					now += time.Duration(random.Int64N(int64(time.Hour))) // downtime
 					encoded := saved.AppendBinary(nil)
@@ -42,7 +42,7 @@ func TestDecodeHistory_ContinuesASavedHistory(t *testing.T) {
 
 func TestDecodeHistory_OtherBudgetWindowStartsEmpty(t *testing.T) {
 	h := NewHistory(month)
-	h.Add(time.Hour, false)
+	h.Add(time.Hour, Counts{Bad: 1})
 	read, err := DecodeHistory(h.AppendBinary(nil), 2*month, time.Hour)
 	require.NoError(t, err)
 	bad := Counts{Bad: 1}
@@ -54,8 +54,8 @@ func TestDecodeHistory_OtherBudgetWindowStartsEmpty(t *testing.T) {
 func TestDecodeHistory_MovesFutureRequestsToNow(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Second, time.Minute, 100 * time.Hour, 20_000 * time.Hour} {
 		h := NewHistory(month)
-		h.Add(72*time.Hour+ahead-4*time.Minute, true)
-		h.Add(72*time.Hour+ahead, false)
+		h.Add(72*time.Hour+ahead-4*time.Minute, Counts{Good: 1})
+		h.Add(72*time.Hour+ahead, Counts{Bad: 1})
 		read, err := DecodeHistory(h.AppendBinary(nil), month, 72*time.Hour)
 		require.NoError(t, err)
 		both, bad := Counts{Good: 1, Bad: 1}, Counts{Bad: 1}
@@ -67,7 +67,7 @@ func TestDecodeHistory_MovesFutureRequestsToNow(t *testing.T) {
 
 func TestDecodeHistory_RejectsMalformedInput(t *testing.T) {
 	h := NewHistory(month)
-	h.Add(time.Hour, false)
+	h.Add(time.Hour, Counts{Bad: 1})
 	encoded := h.AppendBinary(nil)
 	for length := range encoded {
 		_, err := DecodeHistory(encoded[:length], month, time.Hour)
@@ -79,16 +79,23 @@ func TestDecodeHistory_RejectsMalformedInput(t *testing.T) {
 
 func FuzzDecodeHistory(f *testing.F) {
 	h := NewHistory(month)
-	h.Add(time.Hour, true)
+	h.Add(time.Hour, Counts{Good: 1})
 	f.Add(h.AppendBinary(nil))
 	f.Fuzz(func(t *testing.T, encoded []byte) {
 		read, err := DecodeHistory(encoded, month, 1000*time.Hour)
 		if err != nil {
 			return
 		}
-		read.Add(1000*time.Hour, false)
+		read.Add(1000*time.Hour, Counts{Bad: 1})
 		again, err := DecodeHistory(read.AppendBinary(nil), month, 1000*time.Hour)
 		require.NoError(t, err)
 		require.Equal(t, read.Recent(1000*time.Hour), again.Recent(1000*time.Hour))
 	})
+}
+
+func one(good bool) Counts {
+	if good {
+		return Counts{Good: 1}
+	}
+	return Counts{Bad: 1}
 }

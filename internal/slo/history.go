@@ -21,14 +21,14 @@ type History struct {
 // budget, at least a minute.
 func NewHistory(budgetLength time.Duration) *History { return &History{budgetLength: budgetLength} }
 
-// Add counts a request at a position, which is the time since an epoch that all
+// Add counts requests at a position, which is the time since an epoch that all
 // calls share. A position before the latest counts as the latest.
-func (h *History) Add(position time.Duration, good bool) {
+func (h *History) Add(position time.Duration, n Counts) {
 	h.advance(position)
 	for i := range h.burn {
-		h.burn[i].add(good)
+		h.burn[i].add(n)
 	}
-	h.budget.add(good)
+	h.budget.add(n)
 }
 
 // Recent holds the counts of every window at one moment.

@@ -19,8 +19,8 @@ const month = 720 * time.Hour
 // steps of 5 seconds, the 30-day window in steps of 12 hours.
 func TestHistory_RequestsLeaveTheirWindows(t *testing.T) {
 	h := NewHistory(month)
-	h.Add(9*time.Second, true) // slot 1 of the 5-minute window, slot 0 of the others
-	h.Add(10*time.Second, false)
+	h.Add(9*time.Second, Counts{Good: 1}) // slot 1 of the 5-minute window, slot 0 of the others
+	h.Add(10*time.Second, Counts{Bad: 1})
 	one, both := Counts{Good: 1}, Counts{Good: 1, Bad: 1}
 	bad := Counts{Bad: 1}
 	for _, test := range []struct {
@@ -43,15 +43,15 @@ func TestHistory_RequestsLeaveTheirWindows(t *testing.T) {
 	} {
 		require.Equal(t, test.want, h.Recent(test.at), test.at)
 	}
-	h.Add(2*month, true)
+	h.Add(2*month, Counts{Good: 1})
 	require.Equal(t, Recent{[5]Counts{one, one, one, one, one}, one}, h.Recent(2*month))
 }
 
 func TestHistory_BackwardClockLosesNothing(t *testing.T) {
 	h := NewHistory(time.Hour)
-	h.Add(10*time.Hour, true)
-	h.Add(5*time.Hour, false)
-	h.Add(-5*time.Hour, false)
+	h.Add(10*time.Hour, Counts{Good: 1})
+	h.Add(5*time.Hour, Counts{Bad: 1})
+	h.Add(-5*time.Hour, Counts{Bad: 1})
 	all := Counts{Good: 1, Bad: 2}
 	require.Equal(t, Recent{[5]Counts{all, all, all, all, all}, all}, h.Recent(-time.Hour))
 	require.Equal(t, all, h.Recent(10*time.Hour + 4*time.Minute).Burn[0])
@@ -77,7 +77,7 @@ func TestHistory_WindowsMatchAListOfRequests(t *testing.T) {
 			for range 2000 {
 				now += time.Duration(random.Int64N(int64(longest[random.IntN(len(longest)-random.IntN(2))])))
 				all = append(all, request{now, random.IntN(3) > 0})
-				h.Add(now, all[len(all)-1].good)
+				h.Add(now, one(all[len(all)-1].good))
 				if random.IntN(10) > 0 {
 					continue
 				}

@@ -22,7 +22,7 @@ const (
 // defined by a processor in another Collector, so only the spans can show its name.
 type sightings struct {
 	since    time.Time
-	requests int
+	requests uint64
 	unseen   map[string]bool // SLOs of objectives without a verdict
 	// seen holds SLO names of verdicts, at most MaxSLOs. It is filled while unseen has
 	// entries.

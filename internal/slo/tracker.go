@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
 // OverflowKey is the series key of the budgets that take the verdicts of series
@@ -84,7 +86,23 @@ func (t *Tracker) Record(key []byte, verdicts *VerdictSet, now time.Time) {
 		if of == nil {
 			of = t.of(key, position)
 		}
-		of.add(objective, verdict, position)
+		of.add(objective, verdict, 1, position)
+	}
+}
+
+// Add counts a verdict of one SLO on requests of a series. Unlike Record it does not know
+// which requests have the verdicts of other SLOs, too: those that an SLO judged are those
+// with a verdict on names.SLOAll.
+func (t *Tracker) Add(key []byte, slo string, verdict Verdict, requests uint64, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sightings.add(slo)
+	if slo == names.SLOAll {
+		t.sightings.requests += requests
+	}
+	if objective := t.objectives[slo]; objective != nil {
+		position := t.position(now)
+		t.of(key, position).add(objective, verdict, requests, position)
 	}
 }
 

@@ -405,3 +405,37 @@ func FuzzTrackerRestore(f *testing.F) {
 		require.Equal(t, next.recent("m", time.Minute), again.recent("m", time.Minute))
 	})
 }
+
+// Counts of many requests are those of each request.
+func TestAdd_EqualsRecordingEachRequest(t *testing.T) {
+	begin := time.Now()
+	o := TrackerOptions{Objectives: []Objective{{SLO: "a", Objective: 0.9, Window: time.Hour}, {SLO: "all", Objective: 0.9, Window: time.Hour}}, MaxSeries: 10}
+	added, recorded := NewTracker(o, begin), NewTracker(o, begin)
+	for range 150 {
+		var verdicts VerdictSet
+		verdicts.Add("a", Bad)
+		recorded.Record([]byte("key"), &verdicts, begin.Add(time.Minute))
+	}
+	added.Add([]byte("key"), "a", Bad, 150, begin.Add(time.Minute))
+	added.Add([]byte("key"), "all", Bad, 150, begin.Add(time.Minute))
+	added.Add([]byte("key"), "b", Bad, 150, begin.Add(time.Minute))
+	read := func(tracker *Tracker) (all []Counts) {
+		tracker.Visit(begin.Add(time.Minute), func(b *Budgets) {
+			for _, budget := range b.Each {
+				all = append(all, budget.Recent.Budget, budget.Recent.Burn[0])
+			}
+		})
+		return all
+	}
+	require.Equal(t, []Counts{{Bad: 150}, {Bad: 150}, {Bad: 150}, {Bad: 150}}, read(recorded))
+	require.Equal(t, read(recorded), read(added))
+
+	misspelled := NewTracker(TrackerOptions{Objectives: []Objective{{SLO: "A", Objective: 0.9, Window: time.Hour}}, MaxSeries: 10}, begin)
+	misspelled.Add([]byte("key"), "a", Bad, 150, begin)
+	unseen, _ := misspelled.Unseen(begin.Add(time.Hour))
+	require.Empty(t, unseen, "no request was judged yet")
+	misspelled.Add([]byte("key"), "all", Bad, 150, begin)
+	unseen, seen := misspelled.Unseen(begin.Add(time.Hour))
+	require.Equal(t, []string{"A"}, unseen)
+	require.Equal(t, []string{"a"}, seen)
+}

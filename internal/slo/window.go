@@ -30,13 +30,10 @@ func slotAt(position, length time.Duration) int64 {
 	return int64(position / (length / slotsPerWindow))
 }
 
-func (w *window) add(good bool) {
+func (w *window) add(n Counts) {
 	slot := &w.slots[w.open%slotsPerWindow]
-	if good {
-		slot.Good++
-	} else {
-		slot.Bad++
-	}
+	slot.Good += n.Good
+	slot.Bad += n.Bad
 }
 
 func (w *window) sum() (total Counts) {

@@ -17,7 +17,7 @@ type Dimensions struct {
 	lengths uint64
 }
 
-// NewDimensions returns the dimensions of these names.
+// NewDimensions returns the dimensions with these names.
 func NewDimensions(names []string) Dimensions {
 	d := Dimensions{names: names}
 	for _, name := range names {

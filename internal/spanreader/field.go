@@ -22,6 +22,7 @@ var fields = [...]field{
 	{names.Outcome, (*reader).outcome},
 	{names.StalledAtEnd, func(r *reader, v pcommon.Value) { r.StalledAtEnd = v.Bool() }},
 	{names.Cut, func(r *reader, v pcommon.Value) { r.Cut = v.Str() == names.CutCollector }},
+	{names.Aggregated, func(r *reader, v pcommon.Value) { r.aggregated = v.Bool() }},
 	{names.Vantage, func(r *reader, v pcommon.Value) { r.Request.Vantage = labelValue(v) }},
 	{names.SLOMet, func(r *reader, v pcommon.Value) { r.judged[slo.Good] = optional.Of(v) }},
 	{names.SLOBreached, func(r *reader, v pcommon.Value) { r.judged[slo.Bad] = optional.Of(v) }},

@@ -27,6 +27,8 @@ type reader struct {
 	rolledUp bool // it is the root span of a trace and has a number of the trace
 	judged   [slo.Verdicts]optional.Value[pcommon.Value]
 	ofTrace  optional.Value[pcommon.Value] // the judged SLOs that judge the trace
+
+	aggregated bool // another component has the request in its series
 }
 
 // read fills the request. It returns false if the span is neither a model call nor the root

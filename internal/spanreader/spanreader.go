@@ -23,6 +23,8 @@ type Tally struct {
 	Overflow int64
 	// Duplicates were recorded before.
 	Duplicates int64
+	// Aggregated requests are in the series of their receiver.
+	Aggregated int64
 	// Ignored spans have none of the attributes that are recorded.
 	Ignored int64
 	// DroppedVerdicts count toward `all` only, because there were too many SLOs.
@@ -58,11 +60,14 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.R
 				if o.Inspect != nil {
 					o.Inspect(span, latencies)
 				}
-				if !latencies {
+				switch {
+				case !latencies:
 					t.Ignored++
-					continue
+				case r.aggregated:
+					t.Aggregated++
+				default:
+					t.Add(record(&r.Request), &r.Builder)
 				}
-				t.Add(record(&r.Request), &r.Builder)
 			}
 		}
 	}

@@ -78,6 +78,9 @@ type Config struct {
 	// Series configures the series that a metrics pipeline gets.
 	Series configoptional.Optional[publish.Config] `mapstructure:"series"`
 
+	// Spans selects the streams that become spans, of a receiver in a metrics pipeline.
+	Spans SpansConfig `mapstructure:"spans"`
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
@@ -184,8 +187,13 @@ func (c *Config) validateSeries() (errs problems.List) {
 
 // checkPipelines reports settings without the pipeline that they are for.
 func (c *Config) checkPipelines(metrics bool) error {
-	if c.Series.HasValue() && !metrics {
+	switch {
+	case metrics:
+	case c.Series.HasValue():
 		return errors.New("series: the receiver is in no metrics pipeline; add it to one, or remove series")
+	case c.Spans.Share < 1:
+		return fmt.Errorf("spans::share is %v, but the receiver is in no metrics pipeline, so that the other requests would count nowhere; "+
+			"add it to a metrics pipeline, or remove share", c.Spans.Share)
 	}
 	return nil
 }

@@ -55,6 +55,7 @@ func createDefaultConfig() component.Config {
 		MaxLiveRequests:    10_000,
 		Latency:            configoptional.Default(*annotate.DefaultConfig()),
 		Series:             configoptional.Default(publish.NewDefaultConfig()),
+		Spans:              SpansConfig{Share: 1, Breached: true},
 	}
 }
 

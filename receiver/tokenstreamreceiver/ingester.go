@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc/codes"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
@@ -32,6 +34,9 @@ type ingester struct {
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Duration // the clock of the store
 	storageID *component.ID        // nil without a storage
+	makers    sync.Pool            // of *spanMaker
+	// unapplied warns of SLOs that apply to no stream. It is nil without latency.
+	unapplied *annotate.Unapplied
 
 	// refusedUntil is the time until which no streams are opened, because the pipeline
 	// has refused others. It is 0 once the pipeline accepts streams.
@@ -63,29 +68,36 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 	if err != nil {
 		return nil, errCanceled
 	}
-	if err := in.deliver(ctx, report, tx.Finished); err != nil {
+	spans, err := in.deliver(ctx, report, tx.Finished)
+	if err != nil {
 		tx.Rollback()
 		return nil, pipelineRefusal(err)
 	}
 	if tx.Commit() != nil { // a StorageError
 		return nil, in.notStored(ctx)
 	}
-	in.finish(ctx, tx.Finished, wholes.all[:wholes.used])
+	in.finish(ctx, tx.Finished, spans, wholes.all[:wholes.used])
 	return tx, nil
 }
 
-// deliver sends finished streams to the traces pipeline, if there is one.
-func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) error {
+// deliver sends the spans of finished streams to the traces pipeline, if there is one. It returns
+// their IDs by stream.
+func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) ([]spanID, error) {
 	if len(finished) == 0 || in.next == nil {
-		return nil
+		return nil, nil
 	}
-	traces, removed := toTraces(finished)
+	spans := in.makeSpans(finished)
+	if spans.count == 0 {
+		return nil, nil
+	}
 	operation := report.StartTracesOp(ctx)
-	err := in.next.ConsumeTraces(operation, traces)
-	report.EndTracesOp(operation, metadata.Type.String(), len(finished), err)
+	err := in.next.ConsumeTraces(operation, spans.traces)
+	report.EndTracesOp(operation, metadata.Type.String(), spans.count, err)
 	switch {
 	case err == nil:
-		in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
+		if in.series == nil { // otherwise the series count them
+			in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(spans.removed))
+		}
 		if in.refusedUntil.Load() != 0 { // usually not, and a store would contend
 			in.refusedUntil.Store(0)
 		}
@@ -93,7 +105,13 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 	case ctx.Err() == nil: // not because the client has disconnected
 		in.refuseStarts(in.now() + refusalHold)
 	}
-	return err
+	return spans.ids, err
+}
+
+func (in *ingester) makeSpans(finished []assembly.Finished) madeSpans {
+	maker := in.makers.Get().(*spanMaker)
+	defer in.makers.Put(maker)
+	return maker.make(finished)
 }
 
 // refuseStarts refuses to open streams until a time, or until the pipeline accepts some.
@@ -103,17 +121,18 @@ func (in *ingester) refuseStarts(until time.Duration) {
 	}
 }
 
-// finish adds streams to their series and counts them. They are delivered, and their
-// transaction is committed.
-func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, whole []wholeStream) {
+// finish adds streams to their series and counts them. Finished ones are delivered as spans, unless
+// there are none, and their transaction is committed.
+func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) {
 	if len(finished)+len(whole) == 0 {
 		return
 	}
 	if in.series != nil {
-		removed := in.series.record(ctx, finished, whole)
-		if in.next == nil { // otherwise the spans count them
-			in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
-		}
+		removed := in.series.record(ctx, finished, spans, whole)
+		in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
+	}
+	if in.unapplied != nil {
+		in.unapplied.Inspect()
 	}
 	in.count(ctx, finished, whole)
 }

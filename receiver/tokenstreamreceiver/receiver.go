@@ -77,6 +77,16 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 		telemetry: telemetry,
 		ingester:  &ingester{store: store, telemetry: telemetry, now: now, storageID: cfg.StorageID},
 	}
+	senders := newSenders()
+	r.ingester.makers.New = func() any { return &spanMaker{senders: senders, timings: &timelineWriter{}} }
+	if latency := cfg.Latency.Get(); latency != nil {
+		rules, err := annotate.NewRules(latency.SLOs)
+		if err != nil {
+			return nil, err
+		}
+		r.annotateSpans(latency, rules, nil)
+		r.ingester.unapplied = annotate.NewUnapplied(set.Logger, rules)
+	}
 	r.liveRequests.max = int64(cfg.MaxLiveRequests)
 	r.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
 	r.requests.New = func() any { return newRequest(r.ingester) }
@@ -101,12 +111,17 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 	return r, nil
 }
 
+// annotateSpans makes the receiver write latency and verdicts on spans in place of timelines.
+func (r *tokenStreamReceiver) annotateSpans(latency *annotate.Config, rules *annotate.Rules, selection *spanSelection) {
+	senders := newSenders()
+	r.ingester.makers.New = func() any {
+		return &spanMaker{senders: senders, timings: newLatencyWriter(latency, rules, r.settings.Logger), selection: selection}
+	}
+}
+
 // sendTraces makes the receiver send spans.
 func (r *tokenStreamReceiver) sendTraces(next consumer.Traces) {
 	r.ingester.next = next
-	if r.ingester.series != nil {
-		r.ingester.series.exemplars = true
-	}
 }
 
 // sendMetrics makes the receiver aggregate streams into series, and send these.
@@ -129,9 +144,17 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 	if err != nil {
 		return err
 	}
-	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, r.ingester.store, rules, time.Now)
-	r.ingester.series.unapplied = annotate.NewUnapplied(r.settings.Logger, rules)
-	r.ingester.series.exemplars = r.ingester.next != nil
+	r.ingester.unapplied = annotate.NewUnapplied(r.settings.Logger, rules)
+	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, r.ingester.store, rules, r.settings.Logger, time.Now)
+	breaches := r.ingester.series.breaches
+	if !rules.Any() {
+		breaches = nil
+	}
+	selection, err := newSpanSelection(&r.cfg.Spans, breaches)
+	if err != nil {
+		return err
+	}
+	r.annotateSpans(config.latency, rules, selection)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
@@ -64,7 +65,7 @@ type throughSpans struct {
 }
 
 func (p *throughSpans) record(ctx context.Context, finished []assembly.Finished) {
-	traces, _ := toTraces(finished)
+	traces := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).make(finished).traces
 	for _, resource := range traces.ResourceSpans().All() {
 		for _, scope := range resource.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
@@ -114,19 +115,19 @@ func collected(k *keeper.Keeper) (all []string) {
 	return all
 }
 
-// randomStreams makes streams of every kind.
-type randomStreams struct {
+// streamSource makes streams of every kind.
+type streamSource struct {
 	*rand.Rand
 	store *assembly.Store
 	sent  []assembly.Finished
 }
 
-func (r *randomStreams) one(of ...string) string { return of[r.IntN(len(of))] }
+func (r *streamSource) one(of ...string) string { return of[r.IntN(len(of))] }
 
-func (r *randomStreams) chance(percent int) bool { return r.IntN(100) < percent }
+func (r *streamSource) chance(percent int) bool { return r.IntN(100) < percent }
 
 // value returns an attribute value of any type.
-func (r *randomStreams) value() *commonv1.AnyValue {
+func (r *streamSource) value() *commonv1.AnyValue {
 	switch r.IntN(12) {
 	case 0:
 		return &commonv1.AnyValue{Value: &commonv1.AnyValue_IntValue{IntValue: int64(r.IntN(5)) - 1}}
@@ -148,7 +149,7 @@ func (r *randomStreams) value() *commonv1.AnyValue {
 }
 
 // attributes returns an encoded list. Keys may repeat.
-func (r *randomStreams) attributes(most int) []byte {
+func (r *streamSource) attributes(most int) []byte {
 	list := &commonv1.KeyValueList{}
 	for range r.IntN(most + 1) {
 		key := r.one("service.name", "gen_ai.request.model", "gen_ai.provider.name", "gen_ai.operation.name", "tenant", "limit", "user", "llm.model_name", "gen_ai.system")
@@ -167,7 +168,7 @@ func (r *randomStreams) attributes(most int) []byte {
 }
 
 // addEvents adds events to a part. They need not be valid.
-func (r *randomStreams) addEvents(part *assembly.Part, begin int64, first, last bool) {
+func (r *streamSource) addEvents(part *assembly.Part, begin int64, first, last bool) {
 	const micro = int64(time.Microsecond)
 	if first && r.chance(92) {
 		start := assembly.Start{UnixNano: begin, Vantage: vantage.Vantage(r.IntN(5))}
@@ -224,7 +225,7 @@ func (r *randomStreams) addEvents(part *assembly.Part, begin int64, first, last 
 
 // next returns finished streams: whole ones, those that end after several parts, expired and
 // cut ones, and some that were finished before.
-func (r *randomStreams) next(t testing.TB) []assembly.Finished {
+func (r *streamSource) next(t testing.TB) []assembly.Finished {
 	t.Helper()
 	for range 1 + r.IntN(3) {
 		batch := r.store.NewBatch()
@@ -254,13 +255,13 @@ func (r *randomStreams) next(t testing.TB) []assembly.Finished {
 	return batch
 }
 
-func (r *randomStreams) finished(tx *assembly.Transaction) {
+func (r *streamSource) finished(tx *assembly.Transaction) {
 	r.sent = append(r.sent, tx.Finished...)
 	_ = tx.Commit()
 }
 
 // randomSettings returns settings with and without SLOs, dimensions and details of all kinds.
-func (r *randomStreams) settings() *Config {
+func (r *streamSource) settings() *Config {
 	cfg := createDefaultConfig().(*Config)
 	settings, published := annotate.DefaultConfig(), publish.NewDefaultConfig()
 	settings.Detail = r.one(annotate.DetailStandard, annotate.DetailFull)
@@ -325,7 +326,7 @@ func TestSeriesRecorder_EqualsTheSpanPath(t *testing.T) {
 func checkEqualSeries(t *testing.T, seed uint64) {
 	t.Helper()
 	clock := time.Duration(0)
-	r := &randomStreams{Rand: rand.New(rand.NewPCG(seed, 1)), store: assembly.NewStore(assembly.Limits{
+	r := &streamSource{Rand: rand.New(rand.NewPCG(seed, 1)), store: assembly.NewStore(assembly.Limits{
 		MaxStreams: 1000, MaxChunksPerStream: 200, MaxStreamBytes: 64 << 10, MaxMemory: 1 << 30,
 	}, func() time.Duration { clock++; return clock })}
 	cfg := r.settings()
@@ -339,12 +340,11 @@ func checkEqualSeries(t *testing.T, seed uint64) {
 		annotator: annotate.NewAnnotator(settings.latency), rules: rules,
 	}
 	now := func() time.Time { return arrival }
-	direct := newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.store, rules, now)
-	direct.exemplars = true
+	direct := newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.store, rules, zap.NewNop(), now)
 	for range 10 {
 		finished := r.next(t)
-		_, removed := toTraces(finished)
-		require.Equal(t, removed, direct.record(t.Context(), finished, nil), "removed attributes, seed %d", seed)
+		made := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).make(finished)
+		require.Equal(t, made.removed, direct.record(t.Context(), finished, made.ids, nil), "removed attributes, seed %d", seed)
 		for i := range finished { // toTraces orders them by resource, and sums depend on the order
 			spans.record(t.Context(), finished[i:i+1])
 		}

@@ -60,7 +60,7 @@ func (r *seriesRecorder) resolve(s *identity.Stream) *seriesIdentity {
 	}
 	worker := r.workers.Get().(*seriesWorker)
 	defer r.workers.Put(worker)
-	span, resource, removed := worker.spans.annotated(stream)
+	span, resource, removed := worker.annotated(stream)
 	id := &seriesIdentity{removed: removed}
 	for _, name := range usageNames {
 		_, reported := span.Attributes().Get(name)

@@ -5,17 +5,20 @@ package tokenstreamreceiver
 
 import (
 	"context"
-	"crypto/sha256"
+	"slices"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/identity"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -33,11 +36,8 @@ type seriesRecorder struct {
 	store      *assembly.Store
 	now        func() time.Time
 	rules      *annotate.Rules
-	unapplied  *annotate.Unapplied
 	identities *identity.Cache[seriesIdentity]
 	workers    sync.Pool // of *seriesWorker
-	// exemplars means that spans are sent for exemplars to refer to.
-	exemplars bool
 }
 
 // seriesSettings are the settings that a recorder needs.
@@ -66,7 +66,7 @@ type seriesWorker struct {
 	*seriesRecorder
 	analyzer  *latency.Analyzer
 	annotator *annotate.Annotator
-	spans     annotatedSpans
+	spans     spanMaker
 	builder   contribution.Builder
 	keys      streamKeys
 	fresh     []bool
@@ -79,27 +79,27 @@ type seriesWorker struct {
 	removed removedAttributes
 	stream  assembly.Finished
 	whole   *wholeStream // in place of stream, or nil
+	span    spanID       // of the stream, for exemplars
 	request latency.Request
 	derived latency.Latency
-	// The last large resource, and its digest.
-	digested []byte
-	large    resource
 }
 
-func newSeriesRecorder(config seriesSettings, k *keeper.Keeper, store *assembly.Store, rules *annotate.Rules, now func() time.Time) *seriesRecorder {
+func newSeriesRecorder(
+	config seriesSettings, k *keeper.Keeper, store *assembly.Store, rules *annotate.Rules, logger *zap.Logger, now func() time.Time,
+) *seriesRecorder {
 	r := &seriesRecorder{config: config, keeper: k, add: k.AddTo, store: store, now: now, rules: rules}
 	options := config.latency.Options()
-	withoutPercentiles := options
-	withoutPercentiles.NoPercentiles = !config.latency.ReadsPercentiles()
+	options.NoPercentiles = !config.latency.ReadsPercentiles()
+	senders := newSenders()
 	r.workers.New = func() any {
 		w := &seriesWorker{
 			seriesRecorder: r,
-			analyzer:       latency.NewAnalyzer(withoutPercentiles),
+			analyzer:       latency.NewAnalyzer(options),
 			annotator:      annotate.NewAnnotator(config.latency),
 			builder:        contribution.NewBuilder(len(config.dimensions), config.objectives),
 			keys:           streamKeys{set: k.Recognised()},
 		}
-		w.spans = annotatedSpans{analyzer: latency.NewAnalyzer(options), annotator: w.annotator, rules: rules}
+		w.spans = spanMaker{senders: senders, timings: newLatencyWriter(config.latency, rules, logger)}
 		w.judged.Attributes = w.attributes
 		return w
 	}
@@ -108,8 +108,9 @@ func newSeriesRecorder(config seriesSettings, k *keeper.Keeper, store *assembly.
 }
 
 // record adds streams to their series: finished ones, whose transaction must be committed, and
-// whole ones. It returns the number of attributes that senders must not set.
-func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finished, whole []wholeStream) (removed int) {
+// whole ones. spans are those that were sent of the finished ones, for exemplars to refer to, or
+// nil. It returns the number of attributes that senders must not set.
+func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) (removed int) {
 	w := r.workers.Get().(*seriesWorker)
 	defer r.workers.Put(w)
 	w.now, w.tally = r.now(), spanreader.Tally{}
@@ -125,9 +126,12 @@ func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finishe
 	}
 	w.fresh = w.keys.set.AddAll(w.keys.keys, w.now, w.fresh[:0])
 	for i := range finished {
+		if w.span = (spanID{}); spans != nil {
+			w.span = spans[i]
+		}
 		w.record(finished[i], w.fresh[i])
 	}
-	w.stream, w.digested = assembly.Finished{}, nil
+	w.stream, w.span = assembly.Finished{}, spanID{}
 	fresh := w.fresh[len(finished):]
 	for i := range whole {
 		if whole[i].id != nil {
@@ -136,19 +140,12 @@ func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finishe
 		}
 	}
 	r.keeper.Count(ctx, &w.tally)
-	if r.unapplied != nil {
-		r.unapplied.Inspect()
-	}
 	return w.removed.total
 }
 
 // record adds a finished stream, unless it was added before.
 func (w *seriesWorker) record(stream assembly.Finished, fresh bool) {
-	of := identity.Stream{Resource: stream.Resource, Attributes: stream.Attributes, Vantage: byte(stream.Start.Vantage)}
-	if stream.End != nil {
-		of.EndAttributes = stream.End.Attributes
-	}
-	id := w.identities.Find(&of)
+	id := w.identityOf(&stream)
 	w.removed.add(id, stream.Resource)
 	w.stream = stream
 	switch {
@@ -189,6 +186,41 @@ func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
 	}
 	w.contribute(s.id, duration, &ended{usage: s.End.Usage, failed: s.End.Failed})
 	w.whole = nil
+}
+
+func (r *seriesRecorder) identityOf(stream *assembly.Finished) *seriesIdentity {
+	of := identity.Stream{Resource: stream.Resource, Attributes: stream.Attributes, Vantage: byte(stream.Start.Vantage)}
+	if stream.End != nil {
+		of.EndAttributes = stream.End.Attributes
+	}
+	return r.identities.Find(&of)
+}
+
+// breaches reports whether a stream breaches an SLO.
+func (r *seriesRecorder) breaches(stream *assembly.Finished) bool {
+	id := r.identityOf(stream)
+	if !id.rules.Any() {
+		return false
+	}
+	w := r.workers.Get().(*seriesWorker)
+	defer r.workers.Put(w)
+	w.stream = *stream
+	defer func() { w.stream = assembly.Finished{} }()
+	line := stream.Chunks.Timeline()
+	derived, err := w.analyzer.Analyze(requestOf(*stream), line.WalkFrom(stream.Start.UnixNano))
+	if err != nil || id.onSpan {
+		span, _ := w.attributes()
+		_, breached := span.Get(names.SLOBreached)
+		return breached
+	}
+	w.judge(id, &derived, stream.Cut)
+	return slices.ContainsFunc(w.verdicts, func(v annotate.Verdict) bool { return v.Verdict == slo.Bad })
+}
+
+// judge sets the verdicts on the current stream.
+func (w *seriesWorker) judge(id *seriesIdentity, derived *latency.Latency, cut bool) {
+	w.judged.Derived, w.judged.Cut = derived, cut
+	w.verdicts = id.rules.Judge(w.verdicts[:0], &w.judged)
 }
 
 // requestOf returns what a stream reports, as the reader of token_stream's spans sees it.
@@ -234,9 +266,7 @@ type ended struct {
 func (w *seriesWorker) contribute(id *seriesIdentity, duration time.Duration, ended *ended) {
 	b := &w.builder
 	b.Begin(w.now)
-	if w.exemplars {
-		b.Request.TraceID, b.Request.SpanID = idsOf(w.stream.Stream, w.digest(w.stream.Resource))
-	}
+	b.Request.TraceID, b.Request.SpanID = w.span.trace, w.span.span
 	for _, count := range [...]struct {
 		tokens optional.Value[int64]
 		to     series.Count
@@ -253,8 +283,7 @@ func (w *seriesWorker) contribute(id *seriesIdentity, duration time.Duration, en
 	w.annotator.Contribute(b, &w.derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
 	b.Cut = ended.cut
 	if id.rules.Any() {
-		w.judged.Derived, w.judged.Cut = &w.derived, ended.cut
-		w.verdicts = id.rules.Judge(w.verdicts[:0], &w.judged)
+		w.judge(id, &w.derived, ended.cut)
 		for i := range w.verdicts {
 			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
@@ -263,22 +292,12 @@ func (w *seriesWorker) contribute(id *seriesIdentity, duration time.Duration, en
 	w.tally.Add(w.seriesRecorder.add(id.series, &b.Request), b)
 }
 
-// digest returns the digest of a resource that is too large to be hashed by each stream.
-func (w *seriesWorker) digest(encoded []byte) *resource {
-	if len(encoded) > maxHashedResource && (len(encoded) != len(w.digested) || &encoded[0] != &w.digested[0]) {
-		w.digested, w.large.digest = encoded, sha256.Sum256(encoded)
-	}
-	return &w.large
-}
-
 // recordSpan adds a stream by way of its span.
 func (w *seriesWorker) recordSpan() {
-	traces, _ := w.spans.traces(w.stream)
+	traces := w.spans.make([]assembly.Finished{w.stream}).traces
 	options := spanreader.Options{Dimensions: w.config.dimensions, Objectives: w.config.objectives}
 	tally := spanreader.Read(traces, &options, w.now, func(r *series.Request) series.Recorded {
-		if !w.exemplars {
-			r.TraceID, r.SpanID = [16]byte{}, [8]byte{}
-		}
+		r.TraceID, r.SpanID = w.span.trace, w.span.span
 		return w.seriesRecorder.add(nil, r)
 	})
 	w.tally.Merge(&tally)
@@ -290,8 +309,15 @@ func (w *seriesWorker) attributes() (pcommon.Map, pcommon.Map) {
 	if w.whole != nil {
 		stream = w.whole.finished(w.store)
 	}
-	span, resource, _ := w.spans.annotated(stream)
+	span, resource, _ := w.annotated(stream)
 	return span.Attributes(), resource
+}
+
+// annotated returns the annotated span of a stream, and its resource.
+func (w *seriesWorker) annotated(stream assembly.Finished) (span ptrace.Span, resource pcommon.Map, removed int) {
+	made := w.spans.make([]assembly.Finished{stream})
+	spans := made.traces.ResourceSpans().At(0)
+	return spans.ScopeSpans().At(0).Spans().At(0), spans.Resource().Attributes(), made.removed
 }
 
 // removedAttributes counts attributes that senders must not set, those of each resource once.

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
+	"go.uber.org/zap"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -45,7 +46,7 @@ func newWirePath(t testing.TB, plain bool, change func(*Config)) *wirePath {
 	settings := cfg.seriesSettings()
 	rules, err := annotate.NewRules(settings.latency.SLOs)
 	require.NoError(t, err)
-	r.ingester.series = newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.ingester.store, rules, func() time.Time { return arrival })
+	r.ingester.series = newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.ingester.store, rules, zap.NewNop(), func() time.Time { return arrival })
 	p := &wirePath{tokenStreamReceiver: r, plain: plain}
 	add := r.ingester.series.add
 	r.ingester.series.add = func(h *series.Handle, r *series.Request) series.Recorded {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/budgetstore"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
+	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
@@ -29,6 +30,8 @@ type Settings struct {
 	Output string
 	// Engine aggregates the requests. Nil if the component needs only error budgets.
 	Engine *series.Engine
+	// Points is set if the component records metrics, too. Engine is set then.
+	Points bool
 	// Interval is the time between two rounds. A round flushes, expires and saves.
 	Interval time.Duration
 	// Flush sends what the next consumer does not have yet. Series expire only after a
@@ -56,9 +59,12 @@ type Keeper struct {
 	admission *series.Engine // decides which requests overflow: Engine, or one without values
 	options   spanreader.Options
 	recorded  *dedup.Set
-	logger    *zap.Logger
-	telemetry *telemetry
-	wiring    wiring
+	points    *metricreader.Reader // nil unless Settings.Points
+
+	pointWarnings pointWarnings
+	logger        *zap.Logger
+	telemetry     *telemetry
+	wiring        wiring
 
 	flushes, saves worker
 	patience       time.Duration      // of a round, with either
@@ -93,6 +99,9 @@ func New(set Settings) (*Keeper, error) {
 	k.admission = k.Engine
 	if k.Engine == nil {
 		k.admission = series.NewEngine(series.Options{Config: set.Config.Series})
+	}
+	if set.Points {
+		k.points = newPoints(set.Config, now)
 	}
 	var err error
 	k.telemetry, err = newTelemetry(k)

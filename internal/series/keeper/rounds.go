@@ -100,6 +100,9 @@ func (k *Keeper) expireRest() {
 	k.Tracker.Expire(now)
 	k.recorded.Expire(now)
 	k.settings.Delivered.Expire(now)
+	if k.points != nil {
+		k.points.Expire(now)
+	}
 }
 
 // warnOfUnseen logs objectives without a verdict, once.

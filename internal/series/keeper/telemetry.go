@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tokenpulse/tokenpulse/internal/contribution"
+	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
@@ -22,6 +23,7 @@ type telemetry struct {
 	*metadata.TelemetryBuilder
 	owner   metric.MeasurementOption
 	reasons [contribution.Reasons]metric.MeasurementOption
+	ignored [metricreader.Reasons]metric.MeasurementOption
 }
 
 func newTelemetry(k *Keeper) (*telemetry, error) {
@@ -36,6 +38,9 @@ func newTelemetry(k *Keeper) (*telemetry, error) {
 	t := &telemetry{TelemetryBuilder: builder, owner: with(owner)}
 	for reason, name := range contribution.ReasonNames {
 		t.reasons[reason] = with(owner, attribute.String("reason", name))
+	}
+	for reason, name := range metricreader.ReasonNames {
+		t.ignored[reason] = with(owner, attribute.String("reason", name))
 	}
 	return t, t.register(k, owner)
 }
@@ -67,6 +72,12 @@ func (t *telemetry) register(k *Keeper, owner []attribute.KeyValue) error {
 	if k.Engine == nil {
 		return err
 	}
+	if k.points != nil {
+		err = errors.Join(err,
+			t.RegisterTokenSliPointStreamsCallback(observe(func() int64 { return int64(k.points.Held()) })),
+			t.RegisterTokenSliPointStreamsLimitCallback(observe(func() int64 { return int64(maxStreams(k.settings.Config)) })),
+		)
+	}
 	return errors.Join(err,
 		t.RegisterTokenSliSeriesCallback(observe(func() int64 { return int64(k.Engine.Held()) })),
 		t.RegisterTokenSliSeriesLimitCallback(observe(func() int64 { return int64(k.settings.Config.Series.MaxSeries) })),
@@ -76,6 +87,7 @@ func (t *telemetry) register(k *Keeper, owner []attribute.KeyValue) error {
 func (t *telemetry) recorded(ctx context.Context, tally *spanreader.Tally) {
 	t.TokenSliRequests.Add(ctx, tally.Requests, t.owner)
 	t.TokenSliTraces.Add(ctx, tally.Traces, t.owner)
+	t.TokenSliRequestsAggregated.Add(ctx, tally.Aggregated, t.owner)
 	t.TokenSliRequestsDuplicate.Add(ctx, tally.Duplicates, t.owner)
 	t.TokenSliRequestsOverflow.Add(ctx, tally.Overflow, t.owner)
 	t.TokenSliSpansIgnored.Add(ctx, tally.Ignored, t.owner)
@@ -83,6 +95,17 @@ func (t *telemetry) recorded(ctx context.Context, tally *spanreader.Tally) {
 	for reason, n := range tally.Rejected {
 		if n > 0 {
 			t.TokenSliValuesRejected.Add(ctx, n, t.reasons[reason])
+		}
+	}
+}
+
+func (t *telemetry) read(ctx context.Context, tally *metricreader.Tally) {
+	t.TokenSliPoints.Add(ctx, tally.Points, t.owner)
+	t.TokenSliRequestsOverflow.Add(ctx, tally.Overflow, t.owner)
+	t.TokenSliSloVerdictsDropped.Add(ctx, tally.DroppedVerdicts, t.owner)
+	for reason, n := range tally.Ignored {
+		if n > 0 {
+			t.TokenSliPointsIgnored.Add(ctx, n, t.ignored[reason])
 		}
 	}
 }

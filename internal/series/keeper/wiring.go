@@ -36,7 +36,7 @@ func (w *wiring) inspect(span ptrace.Span, recorded bool) {
 		if !w.settled.Load() {
 			w.settled.Store(true)
 		}
-		if state := span.TraceState().AsRaw(); state != "" {
+		if state := span.TraceState().AsRaw(); state != "" && !isAggregated(span) {
 			w.inspectSampling(state)
 		}
 		return
@@ -58,6 +58,12 @@ func looksLikeModelCall(span ptrace.Span) bool {
 		}
 	}
 	return false
+}
+
+// isAggregated reports whether the receiver counted the request before it sampled the span.
+func isAggregated(span ptrace.Span) bool {
+	v, ok := span.Attributes().Get(names.Aggregated)
+	return ok && v.Bool()
 }
 
 func (w *wiring) inspectSampling(state string) {

@@ -31,7 +31,12 @@ type TelemetryBuilder struct {
 	TokenSliBudgetsEvicted       metric.Int64ObservableCounter
 	TokenSliDeduplicationEvicted metric.Int64ObservableCounter
 	TokenSliObjectivesUnseen     metric.Int64ObservableGauge
+	TokenSliPointStreams         metric.Int64ObservableGauge
+	TokenSliPointStreamsLimit    metric.Int64ObservableGauge
+	TokenSliPoints               metric.Int64Counter
+	TokenSliPointsIgnored        metric.Int64Counter
 	TokenSliRequests             metric.Int64Counter
+	TokenSliRequestsAggregated   metric.Int64Counter
 	TokenSliRequestsDuplicate    metric.Int64Counter
 	TokenSliRequestsOverflow     metric.Int64Counter
 	TokenSliSavesFailed          metric.Int64Counter
@@ -91,6 +96,36 @@ func (builder *TelemetryBuilder) RegisterTokenSliObjectivesUnseenCallback(cb met
 		cb(ctx, &observerInt64{inst: builder.TokenSliObjectivesUnseen, obs: o})
 		return nil
 	}, builder.TokenSliObjectivesUnseen)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterTokenSliPointStreamsCallback sets callback for observable TokenSliPointStreams metric.
+func (builder *TelemetryBuilder) RegisterTokenSliPointStreamsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.TokenSliPointStreams, obs: o})
+		return nil
+	}, builder.TokenSliPointStreams)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterTokenSliPointStreamsLimitCallback sets callback for observable TokenSliPointStreamsLimit metric.
+func (builder *TelemetryBuilder) RegisterTokenSliPointStreamsLimitCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.TokenSliPointStreamsLimit, obs: o})
+		return nil
+	}, builder.TokenSliPointStreamsLimit)
 	if err != nil {
 		return err
 	}
@@ -176,9 +211,39 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{objective}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.TokenSliPointStreams, err = builder.meter.Int64ObservableGauge(
+		"otelcol_token_sli_point_streams",
+		metric.WithDescription("Streams of data points, and gauges, of the producers of metrics that are remembered. [Alpha]"),
+		metric.WithUnit("{stream}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TokenSliPointStreamsLimit, err = builder.meter.Int64ObservableGauge(
+		"otelcol_token_sli_point_streams_limit",
+		metric.WithDescription("Limit of the remembered streams, 100 * max_series. [Alpha]"),
+		metric.WithUnit("{stream}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TokenSliPoints, err = builder.meter.Int64Counter(
+		"otelcol_token_sli_points",
+		metric.WithDescription("Data points of metrics that were read, whether or not their value changed. [Alpha]"),
+		metric.WithUnit("{point}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TokenSliPointsIgnored, err = builder.meter.Int64Counter(
+		"otelcol_token_sli_points_ignored",
+		metric.WithDescription("Data points of metrics that add to no series. [Alpha]"),
+		metric.WithUnit("{point}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.TokenSliRequests, err = builder.meter.Int64Counter(
 		"otelcol_token_sli_requests",
 		metric.WithDescription("Requests that were recorded, each once. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TokenSliRequestsAggregated, err = builder.meter.Int64Counter(
+		"otelcol_token_sli_requests_aggregated",
+		metric.WithDescription("Spans with tokenpulse.aggregated, whose receiver adds the request to series itself. They are not recorded. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

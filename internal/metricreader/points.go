@@ -1,0 +1,160 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package metricreader
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+)
+
+// point is what the data points of sums and histograms have in common.
+type point interface {
+	Attributes() pcommon.Map
+	StartTimestamp() pcommon.Timestamp
+	Timestamp() pcommon.Timestamp
+	Flags() pmetric.DataPointFlags
+}
+
+// begin reads all of a data point but its value. known is the period that it goes on with,
+// or nil.
+func (r *Reader) begin(name string, temporality pmetric.AggregationTemporality, p point) (id uint64, known *period, reason Reason) {
+	delta := temporality == pmetric.AggregationTemporalityDelta
+	switch {
+	case !delta && temporality != pmetric.AggregationTemporalityCumulative:
+		return 0, nil, UnknownTemporality
+	case p.Flags().NoRecordedValue():
+		return 0, nil, NoValue
+	case p.StartTimestamp() == 0:
+		return 0, nil, NoStart
+	case p.Timestamp() < p.StartTimestamp():
+		return 0, nil, Malformed
+	}
+	id, l := r.read(name, p.Attributes())
+	if !r.place(name, &l) {
+		return 0, nil, UnknownLabel
+	}
+	if delta {
+		id = ^id
+	}
+	known = r.streams.find(id, p.StartTimestamp())
+	if known != nil && p.Timestamp() <= known.last {
+		return 0, nil, Repeated
+	}
+	return id, known, accepted
+}
+
+// next returns the period that a valid data point goes on with or begins. With BeganBefore,
+// the data point only shows how far its stream has counted.
+func (r *Reader) next(id uint64, known *period, temporality pmetric.AggregationTemporality, p point) (next *period, reason Reason) {
+	next = known
+	if next == nil {
+		delta := temporality == pmetric.AggregationTemporalityDelta
+		next, reason = r.streams.open(id, period{start: p.StartTimestamp(), delta: delta})
+		if reason != accepted {
+			return nil, reason
+		}
+		if !delta && p.StartTimestamp() < r.streams.since {
+			reason = BeganBefore
+		}
+	}
+	next.last, next.seen = p.Timestamp(), r.increment.Arrival
+	return next, reason
+}
+
+// largestCount limits sums: whole numbers up to it are exact.
+const largestCount = 1 << 53
+
+// number reads a data point of a sum. A sum that falls was reset: it began again at zero.
+func (r *Reader) number(name string, temporality pmetric.AggregationTemporality, p pmetric.NumberDataPoint) Reason {
+	id, known, reason := r.begin(name, temporality, p)
+	if reason != accepted {
+		return reason
+	}
+	i, v := &r.increment, p.DoubleValue()
+	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		v = float64(p.IntValue())
+	}
+	whole := i.Part != series.PartCount || i.Count != series.StallSeconds
+	if !(v >= 0 && v <= largestCount) || whole && v != math.Trunc(v) {
+		return Malformed
+	}
+	now, reason := r.next(id, known, temporality, p)
+	if now == nil {
+		return reason
+	}
+	more := v - now.count
+	if more < 0 {
+		more = v
+	}
+	now.count = v
+	// A counter of tokens or stalls appears in its series even if it is 0.
+	if reason != accepted || more == 0 && (known != nil || i.Part != series.PartCount) {
+		return reason
+	}
+	i.Requests, i.Sum = uint64(more), more
+	r.exemplars(p.Exemplars())
+	r.emit()
+	return accepted
+}
+
+// histogram reads a data point of an exponential histogram. If a bucket falls, all were
+// reset.
+func (r *Reader) histogram(name string, temporality pmetric.AggregationTemporality, p pmetric.ExponentialHistogramDataPoint) Reason {
+	id, known, reason := r.begin(name, temporality, p)
+	switch {
+	case reason != accepted:
+		return reason
+	case p.Scale() != sketch.Scale || p.ZeroThreshold() > sketch.ZeroThreshold:
+		return WrongScale
+	case !r.load(p):
+		return Malformed
+	}
+	now, reason := r.next(id, known, temporality, p)
+	if now == nil {
+		return reason
+	}
+	count := float64(r.current.Count())
+	if known != nil && count == now.count {
+		return accepted // nothing was added
+	}
+	r.before.Reset()
+	if len(now.values) > 0 {
+		_ = r.before.MergeBinary(now.values) // it was encoded below
+	}
+	now.count, now.values = count, r.current.AppendBinary(now.values[:0])
+	if reason != accepted || r.current.Count() == 0 {
+		return reason
+	}
+	_ = r.current.Subtract(&r.before) // fails after a reset: then all values are new
+	r.increment.Values = &r.current
+	r.exemplars(p.Exemplars())
+	r.emit()
+	return accepted
+}
+
+// load reads the values of a histogram. It returns false if they cannot be those of a
+// sketch.
+func (r *Reader) load(p pmetric.ExponentialHistogramDataPoint) bool {
+	for _, n := range p.Negative().BucketCounts().All() {
+		if n > 0 {
+			return false
+		}
+	}
+	parts := sketch.Parts{
+		Zeros: p.ZeroCount(), Offset: p.Positive().Offset(), Counts: p.Positive().BucketCounts().All(),
+		Sum: p.Sum(), Min: math.NaN(), Max: math.NaN(),
+	}
+	if p.HasMin() {
+		parts.Min = p.Min()
+	}
+	if p.HasMax() {
+		parts.Max = p.Max()
+	}
+	return r.current.Load(&parts) == nil && r.current.Count() == p.Count()
+}

@@ -1,0 +1,144 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+import (
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+// Increment is what requests that another engine aggregated add to one metric of a series.
+// The engine keeps no reference to its memory.
+type Increment struct {
+	// Dimensions and Vantage are those of a Request.
+	Dimensions []string
+	Vantage    string
+	// Overflow is set for requests beyond the limit of the other engine, whose dimensions
+	// are unknown.
+	Overflow bool
+	// Arrival is the time at which the Collector received the increment. Windows follow it.
+	Arrival time.Time
+
+	// Part says which of the fields below are set.
+	Part Part
+	// Outcome is that of Requests and Values.
+	Outcome Outcome
+	// Requests is a number of requests: of PartRequests, or with a Verdict.
+	Requests uint64
+	// Quantity is that of Values, which are not empty.
+	Quantity Quantity
+	Values   *sketch.Sketch
+	// Count is increased by Sum, which may be 0.
+	Count Count
+	Sum   float64
+	// SLO, a clean label value, judged requests with a Verdict.
+	SLO     string
+	Verdict slo.Verdict
+	// Exemplars are some of the requests, each with its value. Those without a trace are
+	// unset.
+	Exemplars []Exemplar
+}
+
+// Part is a part of a series that an Increment adds to.
+type Part uint8
+
+// The parts.
+const (
+	PartRequests Part = iota
+	PartValues
+	PartCount
+	PartVerdicts
+)
+
+// AppendKey appends the key of the increment's series.
+func (i *Increment) AppendKey(key []byte) []byte {
+	if i.Overflow {
+		return append(key, overflowKey...)
+	}
+	r := Request{Dimensions: i.Dimensions, Vantage: i.Vantage}
+	return r.AppendKey(key)
+}
+
+// Increase adds an increment to its series. Of the result, MalformedSketches is not used.
+func (e *Engine) Increase(i *Increment) Recorded {
+	var buffer [512]byte
+	key := i.AppendKey(buffer[:0])
+	for {
+		s := e.find(key)
+		if s == nil {
+			s = e.open(key, i.Arrival)
+		}
+		if result, ok := s.increase(i); ok {
+			return result
+		}
+		e.remove(s) // it expired after find: open its successor
+	}
+}
+
+// increase adds an increment. ok is false if the series has expired.
+func (s *series) increase(i *Increment) (result Recorded, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.expired {
+		return Recorded{}, false
+	}
+	s.advance(i.Arrival)
+	if i.Arrival.After(s.lastSeen) {
+		s.lastSeen = i.Arrival
+	}
+	result.Overflow = s.key == overflowKey
+	switch i.Part {
+	case PartRequests:
+		s.outcomeAt(i.Outcome, i.Arrival).requests += i.Requests
+	case PartValues:
+		if s.engine.published[i.Quantity].any() {
+			s.outcomeAt(i.Outcome, i.Arrival).histogram(i.Quantity, s.engine).increase(i)
+		}
+	case PartCount:
+		if s.engine.counts[i.Count] {
+			s.counts[i.Count] = optional.Of(s.counts[i.Count].Value + i.Sum)
+		}
+	case PartVerdicts:
+		if s.engine.verdicts && !s.verdicts.increase(i, s.engine.objectives) {
+			result.DroppedVerdicts = int(i.Requests)
+		}
+	}
+	return result, true
+}
+
+// increase counts the values of many requests.
+func (h *histogram) increase(i *Increment) {
+	h.pending.Merge(i.Values)
+	if !h.totals {
+		return
+	}
+	if h.classic != nil {
+		countClassic(h.classic, h.bounds, i.Values)
+	}
+	for n := range i.Exemplars {
+		e := &i.Exemplars[n]
+		if bucket := classicIndex(h.bounds, e.Value); h.exemplars == nil || h.exemplars[bucket].UnixNano <= e.UnixNano {
+			h.keep(e, bucket, e.Value)
+		}
+	}
+}
+
+// increase counts the verdicts on many requests. It returns false at the limit.
+func (c *verdictCounters) increase(i *Increment, objectives slo.Names) bool {
+	counter := c.counter(i.SLO, objectives, i.Arrival)
+	if counter == nil {
+		return false
+	}
+	counter.requests[i.Verdict] += i.Requests
+	for n := range i.Exemplars {
+		if e := &i.Exemplars[n]; i.Verdict == slo.Bad && e.Set() && counter.bad.UnixNano <= e.UnixNano {
+			counter.bad = *e
+			counter.bad.Value = 1 // what one request adds to the counter
+		}
+	}
+	return true
+}

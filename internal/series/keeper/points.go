@@ -1,0 +1,81 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/metricreader"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+// streamsPerSeries is the number of data point streams that are remembered for each series
+// of max_series: about 20 per series and producer.
+const streamsPerSeries = 100
+
+func maxStreams(config *Config) int { return streamsPerSeries * config.Series.MaxSeries }
+
+func newPoints(config *Config, now time.Time) *metricreader.Reader {
+	return metricreader.New(metricreader.Options{
+		Dimensions: config.Series.Dimensions, OwnObjectives: len(config.Objectives) > 0, MaxStreams: maxStreams(config),
+	}, now)
+}
+
+// RecordMetrics adds the data points that a producer of series published to the same series
+// and error budgets here. Settings.Points is set.
+func (k *Keeper) RecordMetrics(ctx context.Context, metrics pmetric.Metrics) {
+	tally := k.points.Read(metrics, k.settings.Now(), k.increase)
+	k.telemetry.read(ctx, &tally)
+	k.pointWarnings.check(k.logger, &tally)
+}
+
+func (k *Keeper) increase(i *series.Increment) series.Recorded {
+	recorded := k.Engine.Increase(i)
+	if i.Part == series.PartVerdicts && len(k.settings.Config.Objectives) > 0 {
+		var buffer [512]byte
+		key := buffer[:0]
+		if !recorded.Overflow {
+			key = i.AppendKey(key)
+		}
+		k.Tracker.Add(key, i.SLO, i.Verdict, i.Requests, i.Arrival)
+	}
+	return recorded
+}
+
+// Gauges calls visit with the gauges of the producers' objectives. There are none if the
+// component has objectives of its own, or records no metrics.
+func (k *Keeper) Gauges(now time.Time, visit func(*metricreader.Gauge)) {
+	if k.points != nil {
+		k.points.Gauges(now, visit)
+	}
+}
+
+// pointWarnings are mistakes of pipelines that lose numbers. Each is logged once.
+type pointWarnings struct {
+	warned [metricreader.Reasons]atomic.Bool
+}
+
+var remedies = map[metricreader.Reason]string{
+	metricreader.WrongScale: "Histograms arrive with other buckets than scale 6, and are ignored. " +
+		"Let no processor or SDK lower their scale between the connector or receiver that sends them and token_sli",
+	metricreader.WrongType: "Metrics arrive as another type than tokenpulse sends, and are ignored. " +
+		"Send them to token_sli over OTLP without a conversion, such as one by Prometheus",
+	metricreader.OwnObjectives: "Both this exporter and a producer of its metrics have `objectives`; the gauges of the producer are ignored. " +
+		"Remove `objectives` from one of them: here, if it has this producer only, else there",
+	metricreader.Limit: "Metrics of new streams are ignored, because as many are remembered as 100 * `max_series` allows. " +
+		"Raise `max_series`, or lower the number of dimensions of the producers",
+}
+
+func (w *pointWarnings) check(logger *zap.Logger, tally *metricreader.Tally) {
+	for reason, remedy := range remedies {
+		if tally.Ignored[reason] > 0 && !w.warned[reason].Swap(true) {
+			logger.Warn(remedy, zap.String("reason", metricreader.ReasonNames[reason]))
+		}
+	}
+}
