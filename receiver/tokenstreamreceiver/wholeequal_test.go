@@ -39,7 +39,7 @@ type wirePath struct {
 func newWirePath(t testing.TB, plain bool, change func(*Config)) *wirePath {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
-	cfg.MaxStreams, cfg.MaxChunksPerStream, cfg.MaxEventBytes, cfg.MaxMemoryMiB = 6, 40, 1024, 64
+	cfg.MaxStreams, cfg.MaxChunksPerStream, cfg.MaxEventBytes, cfg.MaxMemoryMiB = 60, 40, 1024, 64
 	change(cfg)
 	r, err := newReceiverWithClock(cfg, receivertest.NewNopSettings(metadata.Type), func() time.Duration { return time.Hour })
 	require.NoError(t, err)
@@ -159,7 +159,7 @@ func (r randomMessages) stream() *tokenpulsev1.TokenStream {
 	s := &tokenpulsev1.TokenStream{StreamId: fmt.Sprint("s", r.IntN(40))}
 	begin := uint64(t0) + uint64(r.IntN(2))*1e9 + uint64(r.IntN(2)*1234)
 	if r.IntN(25) > 0 {
-		s.Start = &tokenpulsev1.StreamStart{TimeUnixNano: begin, Vantage: tokenpulsev1.Vantage(min(r.IntN(30), 5)), Attributes: r.attributes(3)}
+		s.Start = &tokenpulsev1.StreamStart{TimeUnixNano: begin, Vantage: tokenpulsev1.Vantage(max(0, r.IntN(60)-54)), Attributes: r.attributes(3)}
 		if r.IntN(3) == 0 {
 			s.Start.TraceId = make([]byte, 16)
 			s.Start.TraceId[0] = byte(r.IntN(3))
@@ -176,7 +176,7 @@ func (r randomMessages) stream() *tokenpulsev1.TokenStream {
 	for range []int{1, 1, 1, 1, 1, 1, 0, 2}[r.IntN(8)] {
 		run := &tokenpulsev1.ChunkRun{TimeUnixNano: at, DeltaUnitNanos: 1000, Channel: tokenpulsev1.Channel([]int32{0, 0, 0, 0, 0, 1, 2, 7}[r.IntN(8)])}
 		for i := range r.IntN(50) {
-			delta := r.Int64N([]int64{100, 10_000, 30_000, 3_000_000}[min(r.IntN(20), 3)])
+			delta := r.Int64N([]int64{30_000, 100, 700_000, 3_000_000}[max(0, r.IntN(400)-396)])
 			if i == 0 && r.IntN(10) > 0 {
 				delta = 0
 			}

@@ -32,8 +32,12 @@ type wholeStreams struct {
 	used  int
 	count int // without those that became parts
 	byID  indexTable
-	lists []byte // canonical attributes
 	err   error
+
+	// Of the current stream: what identifies it as it was sent, and as the batch would have it.
+	sent, canonical identity.Stream
+	lists           []byte
+	toLists         func(*identity.Stream) *identity.Stream
 
 	digested []byte // the last large resource
 	digest   [sha256.Size]byte
@@ -55,6 +59,7 @@ func (w *wholeStreams) reset() {
 	clear(w.all[:min(w.used+1, len(w.all))]) // they refer to the message
 	w.byID.reset()
 	w.used, w.count, w.err, w.digested = 0, 0, nil, nil
+	w.sent, w.canonical = identity.Stream{}, identity.Stream{}
 }
 
 // take takes a token_stream, or leaves it to the batch.
@@ -75,9 +80,8 @@ func (w *wholeStreams) take(message, resource []byte) bool {
 	if w.batch.Has(s.ID) || w.leave(s.ID, hash) {
 		return false
 	}
-	s.id = w.recorder.identities.FindAs(&identity.Stream{
-		Resource: resource, Attributes: s.Attributes, EndAttributes: s.EndAttributes, Vantage: byte(s.Start.Vantage),
-	}, w.canonical)
+	w.sent = identity.Stream{Resource: resource, Attributes: s.Attributes, EndAttributes: s.EndAttributes, Vantage: byte(s.Start.Vantage)}
+	s.id = w.recorder.identities.FindAs(&w.sent, w.toLists)
 	if s.id == nil || s.id.onSpan || w.mayBecomeSpan(s) || !w.batch.GrowBy(1) {
 		return false
 	}
@@ -103,9 +107,9 @@ func (w *wholeStreams) mayBecomeSpan(s *wholeStream) bool {
 	}))
 }
 
-// canonical returns a stream with its attributes as the batch would have them, or nil if they
-// are not valid.
-func (w *wholeStreams) canonical(s *identity.Stream) *identity.Stream {
+// convert returns a stream with its attributes as the batch would have them, or nil if they are
+// not valid.
+func (w *wholeStreams) convert(s *identity.Stream) *identity.Stream {
 	var ok, okEnd bool
 	w.lists, ok = wire.AppendAttributes(w.lists[:0], s.Attributes)
 	end := len(w.lists)
@@ -113,7 +117,8 @@ func (w *wholeStreams) canonical(s *identity.Stream) *identity.Stream {
 	if !ok || !okEnd || wire.CheckAttributes(s.Resource) != nil {
 		return nil
 	}
-	return &identity.Stream{Resource: s.Resource, Attributes: w.lists[:end], EndAttributes: w.lists[end:], Vantage: s.Vantage}
+	w.canonical = identity.Stream{Resource: s.Resource, Attributes: w.lists[:end], EndAttributes: w.lists[end:], Vantage: s.Vantage}
+	return &w.canonical
 }
 
 // leave makes the stream of an ID a part of the batch, if there is one.
