@@ -30,6 +30,7 @@ import (
 type ingester struct {
 	store     *assembly.Store
 	next      consumer.Traces // nil without a traces pipeline
+	selection *spanSelection  // nil without a metrics pipeline
 	series    *seriesRecorder // nil without a metrics pipeline
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Duration // the clock of the store
@@ -121,8 +122,8 @@ func (in *ingester) refuseStarts(until time.Duration) {
 	}
 }
 
-// finish adds streams to their series and counts them. Finished ones are delivered as spans, unless
-// there are none, and their transaction is committed.
+// finish adds streams to their series and counts them: finished ones, which are delivered as spans
+// unless there are none, and whose transaction is committed, and whole ones.
 func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) {
 	if len(finished)+len(whole) == 0 {
 		return

@@ -78,6 +78,7 @@ type seriesWorker struct {
 	tally   spanreader.Tally
 	removed removedAttributes
 	stream  assembly.Finished
+	span    spanID       // of the stream, for exemplars
 	whole   *wholeStream // in place of stream, or nil
 	span    spanID       // of the stream, for exemplars
 	request latency.Request
@@ -108,8 +109,8 @@ func newSeriesRecorder(
 }
 
 // record adds streams to their series: finished ones, whose transaction must be committed, and
-// whole ones. spans are those that were sent of the finished ones, for exemplars to refer to, or
-// nil. It returns the number of attributes that senders must not set.
+// whole ones. spans are those that were sent of the finished ones, for exemplars to refer to, or nil.
+// It returns the number of attributes that senders must not set.
 func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) (removed int) {
 	w := r.workers.Get().(*seriesWorker)
 	defer r.workers.Put(w)
@@ -171,23 +172,6 @@ func (w *seriesWorker) record(stream assembly.Finished, fresh bool) {
 	}
 }
 
-// recordWhole adds a whole stream, unless it was added before.
-func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
-	w.removed.add(s.id, s.Resource)
-	if !fresh {
-		w.tally.Duplicates++
-		return
-	}
-	w.whole = s
-	w.request = requestOfWhole(&s.Whole)
-	duration := w.request.Duration
-	if w.analyzer.AnalyzeInto(&w.derived, &w.request, s.Walk()) != nil {
-		return // cannot be: the gaps are checked
-	}
-	w.contribute(s.id, duration, &ended{usage: s.End.Usage, failed: s.End.Failed})
-	w.whole = nil
-}
-
 func (r *seriesRecorder) identityOf(stream *assembly.Finished) *seriesIdentity {
 	of := identity.Stream{Resource: stream.Resource, Attributes: stream.Attributes, Vantage: byte(stream.Start.Vantage)}
 	if stream.End != nil {
@@ -207,20 +191,38 @@ func (r *seriesRecorder) breaches(stream *assembly.Finished) bool {
 	w.stream = *stream
 	defer func() { w.stream = assembly.Finished{} }()
 	line := stream.Chunks.Timeline()
-	derived, err := w.analyzer.Analyze(requestOf(*stream), line.WalkFrom(stream.Start.UnixNano))
+	w.request = requestOf(*stream)
+	err := w.analyzer.AnalyzeInto(&w.derived, &w.request, line.WalkFrom(stream.Start.UnixNano))
 	if err != nil || id.onSpan {
 		span, _ := w.attributes()
 		_, breached := span.Get(names.SLOBreached)
 		return breached
 	}
-	w.judge(id, &derived, stream.Cut)
+	w.judge(id, stream.Cut)
 	return slices.ContainsFunc(w.verdicts, func(v annotate.Verdict) bool { return v.Verdict == slo.Bad })
 }
 
-// judge sets the verdicts on the current stream.
-func (w *seriesWorker) judge(id *seriesIdentity, derived *latency.Latency, cut bool) {
-	w.judged.Derived, w.judged.Cut = derived, cut
+// judge sets the verdicts on the stream whose latency was derived last.
+func (w *seriesWorker) judge(id *seriesIdentity, cut bool) {
+	w.judged.Derived, w.judged.Cut = &w.derived, cut
 	w.verdicts = id.rules.Judge(w.verdicts[:0], &w.judged)
+}
+
+// recordWhole adds a whole stream, unless it was added before.
+func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
+	w.removed.add(s.id, s.Resource)
+	if !fresh {
+		w.tally.Duplicates++
+		return
+	}
+	w.whole = s
+	w.request = requestOfWhole(&s.Whole)
+	duration := w.request.Duration
+	if w.analyzer.AnalyzeInto(&w.derived, &w.request, s.Walk()) != nil {
+		return // cannot be: the gaps are checked
+	}
+	w.contribute(s.id, duration, &ended{usage: s.End.Usage, failed: s.End.Failed})
+	w.whole = nil
 }
 
 // requestOf returns what a stream reports, as the reader of token_stream's spans sees it.
@@ -283,7 +285,7 @@ func (w *seriesWorker) contribute(id *seriesIdentity, duration time.Duration, en
 	w.annotator.Contribute(b, &w.derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
 	b.Cut = ended.cut
 	if id.rules.Any() {
-		w.judge(id, &w.derived, ended.cut)
+		w.judge(id, ended.cut)
 		for i := range w.verdicts {
 			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
