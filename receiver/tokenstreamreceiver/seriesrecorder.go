@@ -80,7 +80,6 @@ type seriesWorker struct {
 	stream  assembly.Finished
 	span    spanID       // of the stream, for exemplars
 	whole   *wholeStream // in place of stream, or nil
-	span    spanID       // of the stream, for exemplars
 	request latency.Request
 	derived latency.Latency
 }
