@@ -110,6 +110,27 @@ service:
 	}
 }
 
+// The exporter stands in both pipelines of this Collector: there is one /metrics. It shows each
+// request twice, because nothing says that the metrics are of the same requests.
+func TestMetricsPipeline_SharesTheExporterWithTheTracesPipeline(t *testing.T) {
+	c := startCollector(t, writeFile(t, t.TempDir(), "config.yaml", `
+receivers: {token_stream: }
+processors: {token_latency: }
+connectors:
+  token_sli/series: {metrics_flush_interval: 100ms}
+exporters: {token_sli: }
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [token_stream], processors: [token_latency], exporters: [token_sli, token_sli/series]}
+    metrics: {receivers: [token_sli/series], exporters: [token_sli]}
+`))
+	replay(t, c, demoRecording(t))
+	require.Eventually(t, func() bool { return requestCount(scrape(t, c)) == 2*demoRequests(t) }, patience, 50*time.Millisecond)
+	c.stop(t)
+	require.NotContains(t, c.output(t), "error")
+}
+
 // startAgent runs examples/metrics-agent.yaml in front of a gateway.
 func startAgent(t *testing.T, more ...string) *collector {
 	t.Helper()
