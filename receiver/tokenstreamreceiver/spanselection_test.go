@@ -4,6 +4,7 @@
 package tokenstreamreceiver
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -17,9 +18,14 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
 // ttftSLO is breached by streams whose first token takes more than a second.
@@ -109,6 +115,77 @@ func TestSpans_ShareOfDerivedTraceIDs(t *testing.T) {
 	}
 	require.Equal(t, 200, p.lines(t, lines...).status)
 	require.InDelta(t, streams/10, len(p.sink.all()), 5*math.Sqrt(streams*0.1*0.9))
+}
+
+// Whole streams, which bypass the store unless they become spans, become the same spans as in a
+// receiver that sends all, and count as often.
+func TestSpans_ShareOfWholeStreams(t *testing.T) {
+	group := &tokenpulsev1.ResourceTokenStreams{Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{
+		textAttribute(names.ServiceName, strings.Repeat("large ", 200)),
+	}}}
+	const streams = 1000
+	for i := range streams {
+		begin := uint64(t0) + uint64(i)
+		first := begin + 1e8
+		if i%50 == 0 {
+			first = begin + 2e9
+		}
+		s := &tokenpulsev1.TokenStream{
+			StreamId:  fmt.Sprint("whole-", i),
+			Start:     &tokenpulsev1.StreamStart{TimeUnixNano: begin, Attributes: []*commonpb.KeyValue{textAttribute(names.GenAIRequestModel, []string{"judged", "other"}[i%2])}},
+			ChunkRuns: []*tokenpulsev1.ChunkRun{{TimeUnixNano: first, DeltaUnitNanos: 1000, TimeDeltas: []int64{0, 20_000}}},
+			End:       &tokenpulsev1.StreamEnd{TimeUnixNano: first + 1e9},
+		}
+		if i%3 == 0 {
+			s.Start.TraceId = fmt.Appendf(nil, "%08d%c%c%c%c%c%c%c%c", i, i, i>>2, i*7, i*13, i*31, i*57, i*91, i*111)[:16]
+		}
+		group.TokenStreams = append(group.TokenStreams, s)
+	}
+	body, err := proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{group}})
+	require.NoError(t, err)
+	run := func(share float64, breached bool) (spans map[string]span, p *pipelines) {
+		p = inMetricsPipeline(t, new(sink), selecting(share, breached), ttftSLO, func(cfg *Config) {
+			cfg.Latency.Get().SLOs[0].Match = map[string]string{names.GenAIRequestModel: "judged"}
+			series := publish.NewDefaultConfig()
+			series.Shared.Series.Dimensions = nil
+			cfg.Series = configoptional.Some(series)
+		})
+		p.start(t)
+		for range 2 { // the second time as a sender that lost the answer
+			require.Equal(t, 200, p.post(t, typeProtobuf, bytes.NewReader(body)).status)
+		}
+		spans = map[string]span{}
+		for _, s := range p.sink.all() {
+			spans[s.ID] = s
+		}
+		p.stop(t)
+		require.Equal(t, map[string]int64{"success": streams}, p.requests())
+		return spans, p
+	}
+	all, _ := run(1, true)
+	require.Len(t, all, streams)
+	for _, breached := range []bool{true, false} {
+		sent, _ := run(0.25, breached)
+		outside := 0
+		for id, s := range all {
+			_, isBreach := s.Attributes[names.SLOBreached]
+			require.Equal(t, isBreach, s.Attributes[names.GenAIRequestModel] == "judged" && s.Attributes[names.TimeToFirstToken] == 2.0)
+			kept := !rejects(t, "c", s.Trace)
+			if isBreach && !kept && breached {
+				kept = true
+				outside++
+			}
+			got, ok := sent[id]
+			require.Equal(t, kept, ok, s.Trace)
+			if ok {
+				require.Equal(t, s.Attributes, got.Attributes)
+				require.Equal(t, s.Trace, got.Trace)
+			}
+		}
+		if breached {
+			require.Positive(t, outside)
+		}
+	}
 }
 
 func TestSpans_EveryBreachIsSent(t *testing.T) {
