@@ -54,12 +54,57 @@ func NewSet(c Config, now time.Time) *Set {
 // Add adds a request. It returns false if the set holds it already, and remembers it from
 // now on again. A request without a trace ID or span ID is never held.
 func (s *Set) Add(id *ID, now time.Time) bool {
-	if s == nil || !id.valid() {
+	key := s.KeyOf(id)
+	if key == None {
 		return true
 	}
-	h := s.hash(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.add(uint64(key), now)
+}
+
+// Key is the hash of a request in one set.
+type Key uint64
+
+// None is the key of a request that is never held.
+const None Key = 0
+
+// KeyOf returns the key of a request.
+func (s *Set) KeyOf(id *ID) Key {
+	if s == nil || !id.valid() {
+		return None
+	}
+	return Key(s.hash(id))
+}
+
+// KeyOfSeed returns the key of a request whose IDs are derived from a seed. It is cheaper
+// than deriving them.
+func (s *Set) KeyOfSeed(seed []byte) Key {
+	if s == nil {
+		return None
+	}
+	return Key(max(1, maphash.Bytes(s.seed, seed)))
+}
+
+// AddAll adds the requests of several keys, like Add. It appends to fresh whether the set did
+// not hold each.
+func (s *Set) AddAll(keys []Key, now time.Time, fresh []bool) []bool {
+	if s == nil {
+		for range keys {
+			fresh = append(fresh, true)
+		}
+		return fresh
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		fresh = append(fresh, key == None || s.add(uint64(key), now))
+	}
+	return fresh
+}
+
+// add adds a hash. mu is held.
+func (s *Set) add(h uint64, now time.Time) bool {
 	s.expire(now)
 	full := s.newer.used >= s.limit
 	switch {

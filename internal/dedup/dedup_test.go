@@ -281,3 +281,25 @@ func BenchmarkHash(b *testing.B) {
 		s.hash(&id)
 	}
 }
+
+func TestAddAll_EqualsAdd(t *testing.T) {
+	now := time.Now()
+	one, all := NewSet(NewDefaultConfig(), now), NewSet(NewDefaultConfig(), now)
+	all.seed = one.seed
+	ids := []ID{{TraceID: [16]byte{1}, SpanID: [8]byte{1}}, {TraceID: [16]byte{2}, SpanID: [8]byte{1}}, {TraceID: [16]byte{1}, SpanID: [8]byte{1}}, {}, {}}
+	var want []bool
+	var keys []Key
+	for i := range ids {
+		want = append(want, one.Add(&ids[i], now))
+		keys = append(keys, all.KeyOf(&ids[i]))
+	}
+	require.Equal(t, []bool{true, true, false, true, true}, want)
+	require.Equal(t, want, all.AddAll(keys, now, nil))
+	require.Equal(t, []bool{true, true, true, true, true}, (*Set)(nil).AddAll(keys, now, nil))
+}
+
+func TestKeyOfSeed_RecognisesASeedThatComesAgain(t *testing.T) {
+	s := NewSet(NewDefaultConfig(), time.Now())
+	require.Equal(t, []bool{true, true, false}, s.AddAll([]Key{s.KeyOfSeed([]byte("a")), s.KeyOfSeed([]byte("b")), s.KeyOfSeed([]byte("a"))}, time.Now(), nil))
+	require.Equal(t, None, (*Set)(nil).KeyOfSeed([]byte("a")))
+}

@@ -229,10 +229,10 @@ func (d *derivation) gaps() {
 		d.latency.InterChunk = d.plausible(d.request.ReportedGaps.InterChunk)
 		return
 	}
-	d.latency.InterToken = gaps.summarize(&gaps.interToken, partial)
+	d.latency.InterToken = gaps.summarize(&gaps.interToken, partial, !d.options.NoPercentiles)
 	d.latency.InterChunk = d.latency.InterToken
 	if gaps.bundled {
-		d.latency.InterChunk = gaps.summarize(&gaps.interChunk, partial)
+		d.latency.InterChunk = gaps.summarize(&gaps.interChunk, partial, !d.options.NoPercentiles)
 	}
 	if d.arrivals.fluidity.started && !d.request.StartUnknown && d.request.FirstChunksDropped == 0 {
 		d.latency.Measures[FluidityIndex] = Measure{d.arrivals.fluidity.index(), true, partial}

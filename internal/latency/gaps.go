@@ -53,18 +53,16 @@ func (g *gaps) chunkSketch() *sketch.Sketch {
 }
 
 // summarize returns the statistics of one of the sketches.
-func (g *gaps) summarize(s *sketch.Sketch, estimated bool) Distribution {
+func (g *gaps) summarize(s *sketch.Sketch, estimated, percentiles bool) (d Distribution) {
 	if s.Count() == 0 {
-		return Distribution{}
+		return d
 	}
-	percentiles := [...]float64{0.50, 0.95, 0.99}
-	s.Quantiles(percentiles[:])
 	known := func(v float64) Measure { return Measure{v, true, estimated} }
-	return Distribution{
-		Mean: known(g.total / (nanosPerSecond * float64(s.Count()))),
-		P50:  known(percentiles[0]),
-		P95:  known(percentiles[1]),
-		P99:  known(percentiles[2]),
-		Max:  known(s.Max()),
+	d[Mean], d[Max] = known(g.total/(nanosPerSecond*float64(s.Count()))), known(s.Max())
+	if percentiles {
+		quantiles := [...]float64{0.50, 0.95, 0.99}
+		s.Quantiles(quantiles[:])
+		d[P50], d[P95], d[P99] = known(quantiles[0]), known(quantiles[1]), known(quantiles[2])
 	}
+	return d
 }

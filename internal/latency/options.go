@@ -13,6 +13,9 @@ type Options struct {
 	Denominator Denominator
 	// Fluidity holds the deadlines of FluidityIndex. The zero value turns it off.
 	Fluidity Deadlines
+	// NoPercentiles leaves out the percentiles of the gaps, which cost as much as a
+	// hundred tokens. Mean and Max are always derived.
+	NoPercentiles bool
 }
 
 // Denominator is the number of tokens that TimePerOutputToken divides by.

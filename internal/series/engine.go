@@ -208,6 +208,7 @@ func (e *Engine) remove(s *series) {
 		return
 	}
 	delete(e.series, s.key)
+	s.release()
 	if s.key == overflowKey {
 		return
 	}

@@ -50,9 +50,9 @@ func (h *histogram) add(v float64, exemplar *Exemplar) {
 	h.keep(exemplar, bucket, v)
 }
 
-// merge counts all values of a request's distribution.
-func (h *histogram) merge(values *sketch.Encoded, largest float64, exemplar *Exemplar) {
-	h.pending.MergeEncoded(values)
+// keepLargest keeps the exemplar of a request whose distribution was merged, if its largest
+// value is known.
+func (h *histogram) keepLargest(largest float64, exemplar *Exemplar) {
 	if largest > 0 && h.totals {
 		h.keep(exemplar, classicIndex(h.bounds, largest), largest)
 	}

@@ -41,10 +41,13 @@ type Request struct {
 	counts        [counts]optional.Value[float64]
 }
 
-// Distribution is the distribution of one quantity within one request.
+// Distribution is the distribution of one quantity within one request: encoded, if a span
+// carried it, or as it was measured. The engine checks both in the same way.
 type Distribution struct {
 	// Sketch is encoded by package sketch.
 	Sketch []byte
+	// Values replaces Sketch, unless it is nil.
+	Values *sketch.Sketch
 	// Max is the largest value, for the exemplar. Without it the request has no exemplar.
 	Max float64
 }
@@ -61,11 +64,11 @@ type GapLimits struct {
 // maxValues limits the values of one request's distribution: a billion tokens.
 const maxValues = sketch.MaxValue
 
-func (l *GapLimits) allow(values *sketch.Encoded) bool {
-	return values.Count() <= maxValues &&
-		(l.Count == 0 || values.Count() <= l.Count) &&
-		(l.Longest == 0 || values.Max() <= l.Longest) &&
-		(l.Sum == 0 || values.Sum() <= l.Sum)
+func (l *GapLimits) allow(count uint64, sum, largest float64) bool {
+	return count <= maxValues &&
+		(l.Count == 0 || count <= l.Count) &&
+		(l.Longest == 0 || largest <= l.Longest) &&
+		(l.Sum == 0 || sum <= l.Sum)
 }
 
 // SetValue sets a quantity that has one value per request. v must be finite and not
@@ -83,8 +86,7 @@ func (r *Request) SetDistribution(q Quantity, d Distribution) {
 	r.distributions[q-singleValues] = d
 }
 
-// Distribution returns the distribution of a quantity. Its sketch is empty if it was
-// not set.
+// Distribution returns the distribution of a quantity. It is empty if it was not set.
 func (r *Request) Distribution(q Quantity) *Distribution {
 	return &r.distributions[q-singleValues]
 }

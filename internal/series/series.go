@@ -17,6 +17,7 @@ import (
 type series struct {
 	key    string
 	engine *Engine
+	holder *Handle // guarded by the engine's mu
 
 	// mu guards everything declared below.
 	mu       sync.Mutex
@@ -79,18 +80,35 @@ func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malfor
 	var err error
 	for q := singleValues; q < quantities; q++ {
 		d := r.Distribution(q)
-		if len(d.Sketch) == 0 || !e.published[q].any() {
+		if !e.published[q].any() {
 			continue
 		}
-		if !bytes.Equal(d.Sketch, encoded) { // both quantities mostly share one sketch
+		switch {
+		case d.Values != nil:
+			if d.Values.Count() == 0 {
+				continue
+			}
+			if !r.Gaps.allow(d.Values.Count(), d.Values.Sum(), d.Values.Max()) {
+				malformed++
+				continue
+			}
+			h := o.histogram(q, e)
+			h.pending.Merge(d.Values)
+			h.keepLargest(d.Max, exemplar)
+			continue
+		case len(d.Sketch) == 0:
+			continue
+		case !bytes.Equal(d.Sketch, encoded): // both quantities mostly share one sketch
 			encoded = d.Sketch
 			values, err = sketch.Parse(encoded)
 		}
-		if err != nil || !r.Gaps.allow(&values) {
+		if err != nil || !r.Gaps.allow(values.Count(), values.Sum(), values.Max()) {
 			malformed++
 			continue
 		}
-		o.histogram(q, e).merge(&values, d.Max, exemplar)
+		h := o.histogram(q, e)
+		h.pending.MergeEncoded(&values)
+		h.keepLargest(d.Max, exemplar)
 	}
 	return malformed
 }

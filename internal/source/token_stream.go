@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
@@ -32,6 +33,53 @@ var tokenStream = reader{
 			o.Request.Frames = v.Bool()
 		}
 	},
+}
+
+// TokenStream is a finished stream of the token_stream receiver. Its fields say what the attributes of
+// its span would say.
+type TokenStream struct {
+	Vantage vantage.Vantage
+	// Start and End are Unix times in nanoseconds.
+	Start, End int64
+	// Scheduled is the Unix time in nanoseconds at which the engine scheduled the request, or 0.
+	Scheduled int64
+	// StartUnseen means that Start is the time of the first chunk.
+	StartUnseen bool
+	Outcome     string // one of names.Outcome*
+	// ChunksDropped counts the chunks missing at the end of the timeline.
+	ChunksDropped int64
+	Frames        bool
+	Timeline      *timeline.Timeline
+}
+
+// Queue returns the time from start to scheduling, which is unknown if either is.
+func (s *TokenStream) Queue() optional.Value[time.Duration] {
+	if s.StartUnseen || s.Scheduled == 0 {
+		return optional.Value[time.Duration]{}
+	}
+	return optional.Of(time.Duration(s.Scheduled - s.Start))
+}
+
+// ObserveTokenStream returns the same as Observe does for the stream's span. attributes are those of
+// the span that do not begin with names.Prefix.
+func (observer *Observer) ObserveTokenStream(s *TokenStream, attributes pcommon.Map) *Observation {
+	o := &observer.observation
+	*o = Observation{
+		Reader: tokenStreamReader, Vantage: s.Vantage, start: pcommon.Timestamp(s.Start),
+		Timeline: s.Timeline.WalkFrom(s.Start),
+	}
+	o.Request.Duration = time.Duration(s.End - s.Start)
+	o.Request.Failed = s.Outcome == names.OutcomeError
+	for key, v := range attributes.All() {
+		o.readStandard(key, v)
+	}
+	o.Request.OutputTokens = o.Standard[names.OutputTokens].number()
+	o.Request.Outcome = s.Outcome
+	if queue := s.Queue(); queue.Known {
+		o.Request.Queue = durationOf(time.Second, queue.Value.Seconds(), &o.Unusable) // rounded as on the span
+	}
+	o.Request.LastChunksDropped, o.Request.Frames, o.Request.StartUnknown = s.ChunksDropped, s.Frames, s.StartUnseen
+	return o
 }
 
 // readTokenStream reads the attributes that only spans of token_stream have: the outcome, which

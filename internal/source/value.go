@@ -44,9 +44,16 @@ func count(v pcommon.Value, unusable *int64) int64 {
 // durationIn reads a number of units, rounded to the nanosecond.
 func durationIn(unit time.Duration, v pcommon.Value, unusable *int64) optional.Value[time.Duration] {
 	if f, ok := attribute.Number(v); ok {
-		if nanos := math.Round(f * float64(unit)); math.Abs(nanos) < 1<<63 {
-			return optional.Of(time.Duration(nanos))
-		}
+		return durationOf(unit, f, unusable)
+	}
+	*unusable++
+	return optional.Value[time.Duration]{}
+}
+
+// durationOf converts a number of units, rounded to the nanosecond.
+func durationOf(unit time.Duration, f float64, unusable *int64) optional.Value[time.Duration] {
+	if nanos := math.Round(f * float64(unit)); math.Abs(nanos) < 1<<63 {
+		return optional.Of(time.Duration(nanos))
 	}
 	*unusable++
 	return optional.Value[time.Duration]{}

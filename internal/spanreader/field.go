@@ -20,10 +20,10 @@ type field struct {
 
 var fields = [...]field{
 	{names.Outcome, (*reader).outcome},
-	{names.StalledAtEnd, func(r *reader, v pcommon.Value) { r.stalledAtEnd = v.Bool() }},
-	{names.Cut, func(r *reader, v pcommon.Value) { r.cut = v.Str() == names.CutCollector }},
+	{names.StalledAtEnd, func(r *reader, v pcommon.Value) { r.StalledAtEnd = v.Bool() }},
+	{names.Cut, func(r *reader, v pcommon.Value) { r.Cut = v.Str() == names.CutCollector }},
 	{names.Aggregated, func(r *reader, v pcommon.Value) { r.aggregated = v.Bool() }},
-	{names.Vantage, func(r *reader, v pcommon.Value) { r.request.Vantage = labelValue(v) }},
+	{names.Vantage, func(r *reader, v pcommon.Value) { r.Request.Vantage = labelValue(v) }},
 	{names.SLOMet, func(r *reader, v pcommon.Value) { r.judged[slo.Good] = optional.Of(v) }},
 	{names.SLOBreached, func(r *reader, v pcommon.Value) { r.judged[slo.Bad] = optional.Of(v) }},
 	{names.SLONotEligible, func(r *reader, v pcommon.Value) { r.judged[slo.NotEligible] = optional.Of(v) }},
@@ -48,13 +48,13 @@ var fields = [...]field{
 	{names.GenAICacheReadInputTokens, count(series.CachedInputTokens, wholeNumber)},
 	{names.StallCount, count(series.Stalls, wholeNumber)},
 	{names.StallDuration, count(series.StallSeconds, number)},
-	{names.TokenCount, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.tokenCount, v) }},
-	{names.ChunkCount, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.chunkCount, v) }},
-	{names.ClockAnomalies, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.clockAnomalies, v) }},
+	{names.TokenCount, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.TokenCount, v) }},
+	{names.ChunkCount, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.ChunkCount, v) }},
+	{names.ClockAnomalies, func(r *reader, v pcommon.Value) { r.wholeNumber(&r.ClockAnomalies, v) }},
 
-	{names.InterTokenLatencySketch, func(r *reader, v pcommon.Value) { r.sketch(&r.tokenGaps, v) }},
+	{names.InterTokenLatencySketch, func(r *reader, v pcommon.Value) { r.sketch(&r.TokenGaps, v) }},
 	{names.InterChunkLatencySketch, (*reader).chunkSketch},
-	{names.InterTokenLatency + names.SuffixMax, func(r *reader, v pcommon.Value) { r.number(&r.tokenGaps.Max, v) }},
+	{names.InterTokenLatency + names.SuffixMax, func(r *reader, v pcommon.Value) { r.number(&r.TokenGaps.Max, v) }},
 	{names.InterChunkLatency + names.SuffixMax, (*reader).longestChunkGap},
 }
 

@@ -9,63 +9,26 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
-	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/contribution"
 )
-
-// Reason is why an attribute was rejected.
-type Reason uint8
-
-// The reasons.
-const (
-	accepted Reason = iota
-	// WrongType is a value of the wrong type, or a fraction where a count is due.
-	WrongType
-	// NotFinite is NaN or infinite.
-	NotFinite
-	// Negative is a value below 0.
-	Negative
-	// OutOfRange is a value above the largest plausible one.
-	OutOfRange
-	// MalformedSketch is a distribution that does not decode, or that the request cannot
-	// have.
-	MalformedSketch
-	// MalformedUnmeasured is a list of missing indicators that the processor cannot have written.
-	MalformedUnmeasured
-	// UnknownOutcome is an outcome that docs/definitions.md does not define.
-	UnknownOutcome
-
-	// Reasons is the number of reasons.
-	Reasons
-)
-
-// ReasonNames holds the value of the self-metric label `reason` of each Reason.
-var ReasonNames = [Reasons]string{"", "wrong_type", "not_finite", "negative", "out_of_range", "malformed_sketch", "malformed_unmeasured", "unknown_outcome"}
-
-// largest limits the seconds, tokens and tokens per second of one request: 34 years,
-// or a billion tokens.
-const largest = sketch.MaxValue
 
 // number reads a quantity.
-func number(v pcommon.Value) (float64, Reason) {
+func number(v pcommon.Value) (float64, contribution.Reason) {
 	n, ok := attribute.Number(v)
-	switch {
-	case !ok:
-		return 0, WrongType
-	case math.IsNaN(n) || math.IsInf(n, 0):
-		return 0, NotFinite
-	case n < 0:
-		return 0, Negative
-	case n > largest:
-		return 0, OutOfRange
+	if !ok {
+		return 0, contribution.WrongType
 	}
-	return n, accepted
+	if reason := contribution.Check(n); reason != contribution.Accepted {
+		return 0, reason
+	}
+	return n, contribution.Accepted
 }
 
 // wholeNumber reads a count.
-func wholeNumber(v pcommon.Value) (float64, Reason) {
+func wholeNumber(v pcommon.Value) (float64, contribution.Reason) {
 	n, reason := number(v)
 	if n != math.Trunc(n) {
-		return 0, WrongType
+		return 0, contribution.WrongType
 	}
 	return n, reason
 }
@@ -74,12 +37,12 @@ func wholeNumber(v pcommon.Value) (float64, Reason) {
 // rejected without being copied.
 const largestSketch = 64 << 10
 
-func encodedSketch(v pcommon.Value) ([]byte, Reason) {
+func encodedSketch(v pcommon.Value) ([]byte, contribution.Reason) {
 	switch {
 	case v.Type() != pcommon.ValueTypeBytes:
-		return nil, WrongType
+		return nil, contribution.WrongType
 	case v.Bytes().Len() == 0 || v.Bytes().Len() > largestSketch:
-		return nil, MalformedSketch
+		return nil, contribution.MalformedSketch
 	}
-	return v.Bytes().AsRaw(), accepted
+	return v.Bytes().AsRaw(), contribution.Accepted
 }

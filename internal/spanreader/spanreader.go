@@ -10,11 +10,12 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// Tally counts the spans of one batch by result.
+// Tally counts the requests of one batch by result.
 type Tally struct {
 	// Requests were recorded. So were Traces, from root spans that are no request.
 	Requests, Traces int64
@@ -29,7 +30,7 @@ type Tally struct {
 	// DroppedVerdicts count toward `all` only, because there were too many SLOs.
 	DroppedVerdicts int64
 	// Rejected counts attributes that were left out of a recorded request.
-	Rejected [Reasons]int64
+	Rejected [contribution.Reasons]int64
 }
 
 // Options select what is read.
@@ -46,9 +47,8 @@ type Options struct {
 // Read calls record with the request of every span that carries latencies, or the time to
 // answer of its trace. The request is valid during the call only. Arrival is set to now.
 func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.Request) series.Recorded) (t Tally) {
-	r := reader{dimensions: NewDimensions(o.Dimensions), objectives: o.Objectives}
+	r := reader{Builder: contribution.NewBuilder(len(o.Dimensions), o.Objectives), dimensions: NewDimensions(o.Dimensions)}
 	resource := make([]string, len(o.Dimensions))
-	r.request.Dimensions = make([]string, len(o.Dimensions))
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		clear(resource)
 		for key, v := range resourceSpans.Resource().Attributes().All() {
@@ -66,7 +66,7 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.R
 				case r.aggregated:
 					t.Aggregated++
 				default:
-					t.add(record(&r.request), &r)
+					t.Add(record(&r.Request), &r.Builder)
 				}
 			}
 		}
@@ -74,12 +74,13 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.R
 	return t
 }
 
-func (t *Tally) add(recorded series.Recorded, r *reader) {
+// Add counts a request by the result of recording it.
+func (t *Tally) Add(recorded series.Recorded, r *contribution.Builder) {
 	if recorded.Duplicate {
 		t.Duplicates++
 		return
 	}
-	if r.request.TraceOnly {
+	if r.Request.TraceOnly {
 		t.Traces++
 	} else {
 		t.Requests++
@@ -88,9 +89,22 @@ func (t *Tally) add(recorded series.Recorded, r *reader) {
 		t.Overflow++
 	}
 	t.DroppedVerdicts += int64(recorded.DroppedVerdicts)
-	for reason, n := range r.rejected {
+	for reason, n := range r.Rejected {
 		t.Rejected[reason] += n
 	}
 	// One attribute can serve two distributions and is rejected once.
-	t.Rejected[MalformedSketch] += int64(min(recorded.MalformedSketches, r.sketches))
+	t.Rejected[contribution.MalformedSketch] += int64(min(recorded.MalformedSketches, r.Sketches))
+}
+
+// Merge adds the counts of another tally.
+func (t *Tally) Merge(other *Tally) {
+	t.Requests += other.Requests
+	t.Traces += other.Traces
+	t.Overflow += other.Overflow
+	t.Duplicates += other.Duplicates
+	t.Ignored += other.Ignored
+	t.DroppedVerdicts += other.DroppedVerdicts
+	for reason, n := range other.Rejected {
+		t.Rejected[reason] += n
+	}
 }

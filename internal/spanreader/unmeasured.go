@@ -6,9 +6,9 @@ package spanreader
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // absence is an entry of names.Unmeasured: indices of an indicator and a reason.
@@ -24,38 +24,21 @@ var absences = func() map[string]absence {
 	return all
 }()
 
-// indicators holds the quantity of each indicator.
-var indicators = [len(names.UnmeasuredIndicators)]series.Quantity{series.TimeToFirstToken, series.TimePerOutputToken}
-
 // unmeasured reads the list of missing indicators. An entry that is unknown, or the second of its
 // indicator, rejects the list.
 func (r *reader) unmeasured(v pcommon.Value) {
 	if v.Type() != pcommon.ValueTypeSlice {
-		r.rejected[WrongType]++
+		r.Reject(contribution.WrongType)
 		return
 	}
-	var reasons [len(indicators)]optional.Value[int]
+	var reasons [len(contribution.Indicators)]optional.Value[int]
 	for _, entry := range v.Slice().All() {
 		a, known := absences[entry.Str()]
 		if !known || reasons[a.indicator].Known {
-			r.rejected[MalformedUnmeasured]++
+			r.Reject(contribution.MalformedUnmeasured)
 			return
 		}
 		reasons[a.indicator] = optional.Of(a.reason)
 	}
-	r.absent = reasons
-}
-
-// countUnmeasured counts the missing indicators. It rejects a reason for one that the span has.
-func (r *reader) countUnmeasured() {
-	for i, reason := range r.absent {
-		if !reason.Known {
-			continue
-		}
-		if _, measured := r.request.Value(indicators[i]); measured {
-			r.rejected[MalformedUnmeasured]++
-			continue
-		}
-		r.request.SetCount(series.Unmeasured(i, reason.Value), 1)
-	}
+	r.Absent = reasons
 }

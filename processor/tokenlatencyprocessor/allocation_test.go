@@ -12,13 +12,15 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 )
 
 // A model call without events allocates for its eight numbers and texts, for the list of its three
 // estimates, and for one slice that holds all of them. The race detector makes a sync.Pool drop items
 // at random, so this test is built without it.
 func TestModelCallAllocations(t *testing.T) {
-	p, err := NewFactory().CreateTraces(t.Context(), processortest.NewNopSettings(typ), createDefaultConfig(), consumertest.NewNop())
+	p, err := NewFactory().CreateTraces(t.Context(), processortest.NewNopSettings(typ), annotate.DefaultConfig(), consumertest.NewNop())
 	require.NoError(t, err)
 	const spansEach = 100
 	ready := modelCalls(t, spansEach)["semconv"]

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
@@ -52,7 +53,7 @@ func BenchmarkModelCall(b *testing.B) {
 	const spansEach = 100
 	for source, ready := range modelCalls(b, spansEach) {
 		b.Run(source, func(b *testing.B) {
-			p, sink := newProcessor(b, processortest.NewNopSettings(typ), createDefaultConfig())
+			p, sink := newProcessor(b, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()

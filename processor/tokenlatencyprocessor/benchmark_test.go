@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
@@ -38,7 +39,7 @@ func BenchmarkProcessor(b *testing.B) {
 		attributes.PutInt(names.GenAIInputTokens, 200)
 		attributes.PutInt(names.GenAIOutputTokens, tokensEach)
 	}
-	p, sink := newProcessor(b, processortest.NewNopSettings(typ), createDefaultConfig())
+	p, sink := newProcessor(b, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 
 	var derived int
 	var bytes, allocations uint64

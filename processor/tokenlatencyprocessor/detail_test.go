@@ -6,9 +6,6 @@ package tokenlatencyprocessor
 import (
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,9 +15,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
-	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // annotatedBy returns the attributes under our prefix that a configuration gives a stream of one
@@ -152,21 +149,5 @@ func TestSeconds_AreRoundedToTheNanosecond(t *testing.T) {
 	var s sketch.Sketch
 	require.NoError(t, s.MergeBinary(written["tokenpulse.inter_token_latency.sketch"].([]byte)))
 	require.InDelta(t, s.Sum()/float64(s.Count()), written["tokenpulse.inter_token_latency.mean"], 0.5e-9+1e-12)
-	require.False(t, math.Signbit(toNanosecond(0)))
-}
-
-// docs/attributes.md marks the attributes that need full detail.
-func TestDetail_IsDocumented(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "attributes.md"))
-	require.NoError(t, err)
-	cfg, full := createDefaultConfig(), 0
-	for name := range derivedNames {
-		row := regexp.MustCompile("(?m)^\\| `" + regexp.QuoteMeta(name) + "` \\|.*$").FindString(string(page))
-		require.NotEmpty(t, row, name)
-		require.Equal(t, !cfg.writes(name), strings.Contains(row, "`detail: full`"), name)
-		if !cfg.writes(name) {
-			full++
-		}
-	}
-	require.Equal(t, 10, full)
+	require.False(t, math.Signbit(annotate.ToNanosecond(0)))
 }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadata"
 )
 
@@ -18,7 +19,7 @@ import (
 func NewFactory() processor.Factory {
 	return processor.NewFactory(
 		metadata.Type,
-		func() component.Config { return createDefaultConfig() },
+		func() component.Config { return annotate.DefaultConfig() },
 		processor.WithTraces(createTraces, metadata.TracesStability),
 	)
 }

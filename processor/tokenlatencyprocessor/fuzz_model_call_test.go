@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
@@ -164,11 +165,11 @@ func FuzzModelCall(f *testing.F) {
 			f.Add(kind, words.forgery(kind, bits))
 		}
 	}
-	cfg := createDefaultConfig()
+	cfg := annotate.DefaultConfig()
 	cfg.Fluidity = configoptional.Some(FluidityConfig{TimeToFirstToken: time.Second, TimePerOutputToken: time.Millisecond})
 	p, sink := newProcessor(f, processortest.NewNopSettings(typ), cfg)
 	edge := untrusting(f)
-	edge.Fluidity, edge.Timeline = cfg.Fluidity, timelineKeep
+	edge.Fluidity, edge.Timeline = cfg.Fluidity, annotate.TimelineKeep
 	edgeProcessor, edgeSink := newProcessor(f, processortest.NewNopSettings(typ), edge)
 	all := *edge
 	all.TrustAnnotations = true
@@ -242,7 +243,7 @@ func requireKept(t *testing.T, before, after ptrace.Span) {
 		require.True(t, ok && kept.Type() == v.Type() && kept.AsString() == v.AsString(), "%s was %q", key, v.AsString())
 	}
 	standard := map[string]names.Standard{}
-	for _, s := range filled {
+	for _, s := range append(filledAttributes, names.OperationName) {
 		standard[names.Aliases[s][0]] = s
 	}
 	for key, v := range after.Attributes().All() {

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor/processortest"
 
-	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
@@ -83,9 +83,9 @@ func requireSane(t *testing.T, attributes pcommon.Map) {
 				require.LessOrEqual(t, v.Double(), duration.Double(), name)
 			}
 		}
-		for _, d := range []distribution{interToken, interChunk} { // gaps are rounded to ticks
-			if v, ok := attributes.Get(d.statistics[latency.Max]); ok {
-				require.Less(t, v.Double(), duration.Double()+timeline.Tick.Seconds(), d.name)
+		for _, d := range []string{names.InterTokenLatency, names.InterChunkLatency} { // gaps are rounded to ticks
+			if v, ok := attributes.Get(d + names.SuffixMax); ok {
+				require.Less(t, v.Double(), duration.Double()+timeline.Tick.Seconds(), d)
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func FuzzProcessor(f *testing.F) {
 	f.Add([]byte{}, uint64(1), uint64(2), uint8(7), uint64(9), uint8(8), uint64(9), uint8(6), uint64(9))
 	f.Add(good[:len(good)-1], uint64(1), uint64(2), uint8(5), uint64(9), uint8(6), uint64(9), uint8(7), uint64(9))
 
-	cfg := createDefaultConfig()
+	cfg := annotate.DefaultConfig()
 	cfg.Fluidity = configoptional.Some(FluidityConfig{TimeToFirstToken: time.Second, TimePerOutputToken: 1})
 	f.Fuzz(func(
 		t *testing.T, stored []byte, start, end uint64,

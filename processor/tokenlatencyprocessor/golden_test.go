@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -64,7 +65,7 @@ func TestGolden(t *testing.T) {
 				actual := sink.AllTraces()[0]
 				require.Equal(t, expected.SpanCount(), actual.SpanCount())
 				for i, span := range spansOf(actual) {
-					if detail == "standard" && isAnnotated(span) && !isAnnotated(spansOf(traces)[i]) {
+					if detail == "standard" && annotate.IsAnnotated(span) && !annotate.IsAnnotated(spansOf(traces)[i]) {
 						removeFullOnly(spansOf(expected)[i].Attributes())
 					}
 					describeBytes(t, span.Attributes())
@@ -133,7 +134,7 @@ func TestGolden_CoversEverySource(t *testing.T) {
 
 func readConfig(t *testing.T, folder string) *Config {
 	t.Helper()
-	cfg := createDefaultConfig()
+	cfg := annotate.DefaultConfig()
 	file := filepath.Join(folder, "config.yaml")
 	if _, err := os.Stat(file); err != nil {
 		return cfg

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
@@ -26,11 +27,11 @@ type engineTimes struct {
 // fill adds the times that are still unknown from an engine's span.
 func (e *engineTimes) fill(attributes pcommon.Map) {
 	if !e.firstToken.Known {
-		e.firstToken = measured(attributes, names.TimeToFirstToken)
+		e.firstToken = annotate.Measured(attributes, names.TimeToFirstToken)
 	}
 	for i, name := range enginePhases {
 		if !e.phases[i].Known {
-			e.phases[i] = measured(attributes, name)
+			e.phases[i] = annotate.Measured(attributes, name)
 		}
 	}
 }
@@ -102,7 +103,7 @@ func (t *tree) engines() map[int]*engineTimes {
 // value that is not text.
 func (t *tree) model(i int) (model string, known bool) {
 	n := &t.nodes[i]
-	v, known := lookUp(names.GenAIRequestModel, n.span.Attributes(), t.resources[n.resource].Resource().Attributes())
+	v, known := annotate.LookUp(names.GenAIRequestModel, n.span.Attributes(), t.resources[n.resource].Resource().Attributes())
 	if known {
 		model = v.Str()
 	}
@@ -136,18 +137,18 @@ func (t *tree) outermostEngine(i int) int {
 // fillFromEngine writes the engine's phases on a span that lacks them or has estimates, and the
 // difference of their times to first token.
 func fillFromEngine(attributes pcommon.Map, engine *engineTimes, counts *tally) {
-	limit := measured(attributes, names.RequestDuration)
+	limit := annotate.Measured(attributes, names.RequestDuration)
 	for i, name := range enginePhases {
-		own, phase := measured(attributes, name), engine.phases[i]
+		own, phase := annotate.Measured(attributes, name), engine.phases[i]
 		switch {
 		case !phase.Known || own.Known && !own.Estimated:
 		case limit.Known && phase.Value > limit.Value:
 			counts.rejected[latency.LongerThanRequest]++
 		default:
-			putMeasure(attributes, name, phase)
+			annotate.PutMeasure(attributes, name, phase)
 		}
 	}
-	putNetwork(attributes, measured(attributes, names.TimeToFirstToken), engine.firstToken, counts)
+	putNetwork(attributes, annotate.Measured(attributes, names.TimeToFirstToken), engine.firstToken, counts)
 }
 
 // updateDecodeShare writes the decode share of the joined phases. With `detail: standard` it only
@@ -156,9 +157,9 @@ func (t *tree) updateDecodeShare(attributes pcommon.Map) {
 	if _, written := attributes.Get(names.DecodeShare); !written && !t.writesDecodeShare {
 		return
 	}
-	prefill, decode := measured(attributes, names.PrefillDuration), measured(attributes, names.DecodeDuration)
+	prefill, decode := annotate.Measured(attributes, names.PrefillDuration), annotate.Measured(attributes, names.DecodeDuration)
 	if sum := prefill.Value + decode.Value; prefill.Known && decode.Known && sum > 0 {
-		putMeasure(attributes, names.DecodeShare, latency.Measure{
+		annotate.PutMeasure(attributes, names.DecodeShare, latency.Measure{
 			Value: decode.Value / sum, Known: true, Estimated: prefill.Estimated || decode.Estimated,
 		})
 	}
@@ -172,8 +173,8 @@ func putNetwork(attributes pcommon.Map, client, engine latency.Measure, counts *
 	case client.Value < engine.Value:
 		counts.rejected[latency.Negative]++
 	default:
-		putMeasure(attributes, names.NetworkDuration, latency.Measure{
-			Value: toNanosecond(client.Value - engine.Value), Known: true, Estimated: client.Estimated || engine.Estimated,
+		annotate.PutMeasure(attributes, names.NetworkDuration, latency.Measure{
+			Value: annotate.ToNanosecond(client.Value - engine.Value), Known: true, Estimated: client.Estimated || engine.Estimated,
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
@@ -173,7 +174,7 @@ func requireConsistent(t *testing.T, traces ptrace.Traces) {
 
 // The Collectors of the services add phases, the one that has the whole trace joins.
 func TestJoin_ReplacesThePhasesOfEarlierProcessors(t *testing.T) {
-	edge := createDefaultConfig()
+	edge := annotate.DefaultConfig()
 	edge.Phases = true
 	want := []phase{{1, "queue", 0, 20}, {1, "prefill", 20, 110}, {1, "decode", 200, 900}}
 	for name, cfg := range map[string]*Config{"with phases": joiningWithPhases(), "without phases": joining()} {
@@ -194,7 +195,7 @@ func TestJoin_ReplacesThePhasesOfEarlierProcessors(t *testing.T) {
 
 // Phases whose call is in another batch, and spans that only look like phases, stay.
 func TestJoin_KeepsPhasesOfOtherBatches(t *testing.T) {
-	edge := createDefaultConfig()
+	edge := annotate.DefaultConfig()
 	edge.Phases = true
 	before, sent := newProcessor(t, processortest.NewNopSettings(typ), edge)
 	require.NoError(t, before.ConsumeTraces(t.Context(), traceOf(t, engineSpan(3, 9, 20, 900, phasesOfEngine))))
@@ -213,7 +214,7 @@ func TestJoin_KeepsPhasesOfOtherBatches(t *testing.T) {
 
 // A call that a sender gave the name and ID of a phase stays.
 func TestJoin_KeepsCallsThatPassForPhases(t *testing.T) {
-	edge := createDefaultConfig()
+	edge := annotate.DefaultConfig()
 	edge.Phases = true
 	before, sent := newProcessor(t, processortest.NewNopSettings(typ), edge)
 	require.NoError(t, before.ConsumeTraces(t.Context(), traceOf(t, engineSpan(3, 9, 20, 900, phasesOfEngine))))
@@ -228,12 +229,12 @@ func TestJoin_KeepsCallsThatPassForPhases(t *testing.T) {
 	require.Equal(t, 1+1+3, sink.SpanCount())
 }
 
-// Numbers of another processor may be as large as maxNumber: they do not wrap a timestamp around.
+// Numbers of another processor may be as large as annotate.MaxNumber: they do not wrap a timestamp around.
 func TestJoin_PhasesOfForgedDurationsStayOrdered(t *testing.T) {
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), joiningWithPhases())
 	require.NoError(t, p.ConsumeTraces(t.Context(), traceOf(t, placed{1, 0, "call", 0, 1000, map[string]any{
-		names.Source: "another", names.QueueDuration: float64(maxNumber), names.PrefillDuration: 0.1, names.DecodeDuration: 0.1,
-		names.TimeToFirstToken: float64(maxNumber), names.RequestDuration: float64(maxNumber),
+		names.Source: "another", names.QueueDuration: float64(annotate.MaxNumber), names.PrefillDuration: 0.1, names.DecodeDuration: 0.1,
+		names.TimeToFirstToken: float64(annotate.MaxNumber), names.RequestDuration: float64(annotate.MaxNumber),
 	}})))
 	require.Len(t, phasesIn(sink.AllTraces()[0]), 2)
 	for _, span := range allSpans(sink.AllTraces()[0]) {

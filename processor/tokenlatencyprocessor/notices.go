@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
@@ -76,6 +77,6 @@ func (n *notices) log(resource pcommon.Map, scope string, w *worker) {
 
 func (n *notices) write(level zapcore.Level, message string, resource pcommon.Map, scope string) {
 	if entry := n.logger.Check(level, message); entry != nil {
-		entry.Write(zap.String("service", text(resource, names.ServiceName)), zap.String("scope", scope))
+		entry.Write(zap.String("service", annotate.Text(resource, names.ServiceName)), zap.String("scope", scope))
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
@@ -44,7 +45,7 @@ func TestNotices_NameServiceScopeAndRemedyOncePerReasonAndSource(t *testing.T) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	settings := processortest.NewNopSettings(typ)
 	settings.Logger = zap.New(core)
-	p, _ := newProcessor(t, settings, createDefaultConfig())
+	p, _ := newProcessor(t, settings, annotate.DefaultConfig())
 	chat := func(more map[string]any) map[string]any {
 		more["gen_ai.operation.name"] = "chat"
 		return more
@@ -94,7 +95,7 @@ func TestUnclaimed_CountsByScopeUpToTheLimit(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.WithoutCancel(t.Context()))) })
 	settings := processortest.NewNopSettings(typ)
 	settings.TelemetrySettings = tel.NewTelemetrySettings()
-	p, _ := newProcessor(t, settings, createDefaultConfig())
+	p, _ := newProcessor(t, settings, annotate.DefaultConfig())
 	consume := func(scope string, attributes map[string]any) {
 		require.NoError(t, p.ConsumeTraces(t.Context(), oneSpan(t, "chat", scope, attributes)))
 	}

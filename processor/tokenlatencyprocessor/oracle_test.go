@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
@@ -53,8 +54,8 @@ type annotated struct{ attributes pcommon.Map }
 
 func annotateCall(t *testing.T, c call) annotated {
 	t.Helper()
-	cfg := createDefaultConfig()
-	cfg.Detail = detailFull
+	cfg := annotate.DefaultConfig()
+	cfg.Detail = annotate.DetailFull
 	if c.deadlines != nil {
 		cfg.Fluidity = configoptional.Some(*c.deadlines)
 	}

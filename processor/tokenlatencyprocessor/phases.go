@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadata"
@@ -36,7 +37,7 @@ const longestPhase = 1 << 30
 
 // phaseDuration returns the duration of a phase from its attribute.
 func phaseDuration(attributes pcommon.Map, attribute string) latency.Measure {
-	m := measured(attributes, attribute)
+	m := annotate.Measured(attributes, attribute)
 	m.Known = m.Known && m.Value <= longestPhase
 	return m
 }
@@ -45,8 +46,8 @@ func phaseDuration(attributes pcommon.Map, attribute string) latency.Measure {
 // of the previous one, decode at the first token.
 func (p *phaseSpans) addTo(call ptrace.Span) {
 	attributes := call.Attributes()
-	first := measured(attributes, names.TimeToFirstToken)
-	end := min(measured(attributes, names.RequestDuration).Value, longestPhase)
+	first := annotate.Measured(attributes, names.TimeToFirstToken)
+	end := min(annotate.Measured(attributes, names.RequestDuration).Value, longestPhase)
 	var at float64
 	for _, phase := range phases {
 		m := phaseDuration(attributes, phase.attribute)
@@ -139,7 +140,7 @@ func (t *tree) removePhases() map[int]bool {
 	isPhase := func(span ptrace.Span) bool {
 		of := spanKey{span.TraceID(), span.ParentSpanID()}
 		call, found := t.index[of]
-		if !found || !t.nodes[call].call || isAnnotated(span) || span.SpanID() != phaseID(of, span.Name()) {
+		if !found || !t.nodes[call].call || annotate.IsAnnotated(span) || span.SpanID() != phaseID(of, span.Name()) {
 			return false
 		}
 		removed[call] = true

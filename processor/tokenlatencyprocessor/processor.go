@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -22,8 +23,8 @@ import (
 // mistakes in the pipeline.
 type tokenLatency struct {
 	config    *Config
-	rules     []rule
-	unapplied *unapplied
+	rules     *annotate.Rules
+	unapplied *annotate.Unapplied
 	pieces    *pieces
 	workers   sync.Pool // of *worker
 	telemetry *telemetry
@@ -37,7 +38,7 @@ type worker struct {
 	analyzer  *latency.Analyzer
 	observed  *source.Observation // of the last span, if its latency is derived
 	derived   latency.Latency     // likewise
-	annotator annotator
+	annotator *annotate.Annotator
 	tree      tree
 	tally     tally
 }
@@ -47,21 +48,21 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	if err != nil {
 		return nil, err
 	}
-	rules, err := newRules(cfg.SLOs)
+	rules, err := annotate.NewRules(cfg.SLOs)
 	if err != nil {
 		return nil, err
 	}
-	options, sources, logger := cfg.options(), source.Names(), onceAMinute(set.Logger)
+	options, sources, logger := cfg.Options(), source.Names(), onceAMinute(set.Logger)
 	return &tokenLatency{
 		config:    cfg,
 		rules:     rules,
-		unapplied: &unapplied{logger: set.Logger, rules: rules, since: time.Now()},
+		unapplied: annotate.NewUnapplied(set.Logger, rules),
 		pieces:    &pieces{logger: set.Logger},
 		workers: sync.Pool{New: func() any {
 			return &worker{
 				analyzer:  latency.NewAnalyzer(options),
-				annotator: newAnnotator(cfg, sources),
-				tree:      tree{writesDecodeShare: cfg.writes(names.DecodeShare)},
+				annotator: annotate.NewAnnotator(cfg),
+				tree:      tree{writesDecodeShare: cfg.Writes(names.DecodeShare)},
 				tally:     newTally(),
 			}
 		}},
@@ -88,9 +89,9 @@ func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) 
 	if p.config.Join || p.config.RollUp {
 		p.processTree(w, traces)
 	}
-	if len(p.rules) > 0 {
-		judge(traces, p.rules)
-		p.unapplied.inspect()
+	if p.rules.Any() {
+		p.judge(traces)
+		p.unapplied.Inspect()
 	}
 	p.telemetry.report(ctx, &w.tally)
 	return traces, nil
@@ -104,10 +105,10 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 		var unclaimed int64
 		for _, span := range scopes.At(i).Spans().All() {
 			if !p.config.TrustAnnotations {
-				w.tally.untrusted += removeAnnotations(span.Attributes())
+				w.tally.untrusted += annotate.RemoveAnnotations(span.Attributes())
 			}
 			// An annotated span already has its phases. With join, phases wait for the engine's.
-			withPhases := p.config.Phases && !p.config.Join && !isAnnotated(span)
+			withPhases := p.config.Phases && !p.config.Join && !annotate.IsAnnotated(span)
 			p.processSpan(w, scope, span)
 			if withPhases && w.observed != nil {
 				phases.addTo(span)
@@ -135,6 +136,18 @@ func (p *tokenLatency) processTree(w *worker, traces ptrace.Traces) {
 	}
 }
 
+// judge writes the verdicts on every model call and every root span that was rolled up.
+func (p *tokenLatency) judge(traces ptrace.Traces) {
+	for _, resourceSpans := range traces.ResourceSpans().All() {
+		resource := resourceSpans.Resource().Attributes()
+		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
+			for _, span := range scopeSpans.Spans().All() {
+				p.rules.Judge(span, resource)
+			}
+		}
+	}
+}
+
 // processSpan writes the latency of a model call on its span, and keeps it in the worker. A span that
 // is not a model call or cannot be read stays unchanged, apart from unread inputs that are not trusted.
 func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
@@ -155,10 +168,10 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
 			"and leave the span's attributes unchanged",
 			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
 		if !p.config.TrustAnnotations {
-			removeUnread(span.Attributes())
+			annotate.RemoveUnread(span.Attributes())
 		}
 		return
 	}
 	w.tally.add(observed, &w.derived)
-	w.annotator.annotate(span.Attributes(), observed, &w.derived, w.analyzer)
+	w.annotator.Annotate(span.Attributes(), observed, &w.derived, w.analyzer)
 }

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadatatest"
@@ -62,16 +63,16 @@ func newSpans() (ptrace.Traces, ptrace.SpanSlice) {
 }
 
 func TestProcessor_Capabilities(t *testing.T) {
-	p, _ := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	p, _ := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	require.True(t, p.Capabilities().MutatesData, "the processor changes spans that other pipelines may share")
 }
 
 // A second processor derives the same numbers again if the timeline was kept, and leaves the span
 // unchanged if it was dropped.
 func TestProcessor_TwiceGivesTheSame(t *testing.T) {
-	for _, keep := range []string{timelineKeep, timelineDrop} {
+	for _, keep := range []string{annotate.TimelineKeep, annotate.TimelineDrop} {
 		t.Run(keep, func(t *testing.T) {
-			cfg := createDefaultConfig()
+			cfg := annotate.DefaultConfig()
 			cfg.Timeline = keep
 			p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
 			traces, spans := newSpans()
@@ -88,7 +89,7 @@ func TestProcessor_TwiceGivesTheSame(t *testing.T) {
 				second := twice.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(i).Attributes()
 				require.Equal(t, first.AsRaw(), second.AsRaw())
 				_, kept := first.Get(names.Timeline)
-				require.Equal(t, keep == timelineKeep, kept)
+				require.Equal(t, keep == annotate.TimelineKeep, kept)
 			}
 		})
 	}
@@ -96,7 +97,7 @@ func TestProcessor_TwiceGivesTheSame(t *testing.T) {
 
 // token_sli must read only numbers that this processor derived, so those of the service are removed.
 func TestProcessor_RemovesDerivedAttributesOfOthers(t *testing.T) {
-	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	traces, spans := newSpans()
 	attributes := addStream(spans).Attributes() // without a token
 	for name := range derivedNames {
@@ -114,7 +115,7 @@ func TestProcessor_RemovesDerivedAttributesOfOthers(t *testing.T) {
 }
 
 func TestProcessor_KeepsStandardAttributes(t *testing.T) {
-	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	traces, spans := newSpans()
 	attributes := addStream(spans, 100, 200).Attributes()
 	attributes.PutStr(names.GenAIOutputTokens, "11") // some instrumentations send a string
@@ -130,7 +131,7 @@ func TestProcessor_SelfTelemetry(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	set := metadatatest.NewSettings(reader)
 	set.Logger = zap.New(core)
-	p, sink := newProcessor(t, set, createDefaultConfig())
+	p, sink := newProcessor(t, set, annotate.DefaultConfig())
 
 	traces, spans := newSpans()
 	addStream(spans, 100, 200)
@@ -161,13 +162,13 @@ func TestProcessor_SelfTelemetry(t *testing.T) {
 }
 
 func TestProcessor_EmptyBatch(t *testing.T) {
-	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	require.NoError(t, p.ConsumeTraces(t.Context(), ptrace.NewTraces()))
 	require.Zero(t, sink.SpanCount())
 }
 
 func TestProcessor_ConcurrentBatches(t *testing.T) {
-	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	const batches, spansEach = 8, 50
 	done := make(chan error, batches)
 	for i := range int64(batches) {

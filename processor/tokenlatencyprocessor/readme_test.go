@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
@@ -27,7 +28,7 @@ func TestWorkedExample(t *testing.T) {
 	packTimeline(t, span.Attributes())
 	span.Attributes().PutDouble(names.QueueDuration, 0.030)
 
-	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 
 	var lines []string

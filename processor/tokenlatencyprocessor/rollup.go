@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
@@ -98,14 +99,14 @@ func sumUp(root ptrace.Span, requests []request, counts *tally) {
 	putTokens(attributes, names.TraceOutputTokens, requests, names.GenAIOutputTokens, names.TokenCount)
 
 	inCalls := union(requests)
-	putMeasure(attributes, names.TraceCallDuration, latency.Measure{Value: seconds(inCalls), Known: true})
+	annotate.PutMeasure(attributes, names.TraceCallDuration, latency.Measure{Value: seconds(inCalls), Known: true})
 	whole := root.EndTimestamp() - root.StartTimestamp()
 	switch {
 	case root.EndTimestamp() <= root.StartTimestamp():
 	case slices.ContainsFunc(requests, func(r request) bool { return !within(root, r.span()) }):
 		counts.rejected[latency.LongerThanRequest]++
 	default:
-		putMeasure(attributes, names.TraceCallShare, latency.Measure{Value: float64(inCalls) / float64(whole), Known: true})
+		annotate.PutMeasure(attributes, names.TraceCallShare, latency.Measure{Value: float64(inCalls) / float64(whole), Known: true})
 	}
 	putTimeToAnswer(root, requests, counts)
 }
@@ -134,7 +135,7 @@ func putTokens(attributes pcommon.Map, sum string, requests []request, reported 
 func firstMeasured(r request, attributes []string) latency.Measure {
 	for _, name := range attributes {
 		for _, span := range r {
-			if m := measured(span.Attributes(), name); m.Known {
+			if m := annotate.Measured(span.Attributes(), name); m.Known {
 				return m
 			}
 		}
@@ -163,9 +164,9 @@ func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
 	last := slices.MaxFunc(requests, func(a, b request) int {
 		return cmp.Compare(a.span().StartTimestamp(), b.span().StartTimestamp())
 	}).span()
-	first := measured(last.Attributes(), names.TimeToFirstOutputToken)
+	first := annotate.Measured(last.Attributes(), names.TimeToFirstOutputToken)
 	if !first.Known {
-		first = measured(last.Attributes(), names.TimeToFirstToken)
+		first = annotate.Measured(last.Attributes(), names.TimeToFirstToken)
 		first.Estimated = true
 	}
 	if !first.Known {
@@ -180,11 +181,11 @@ func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
 		counts.rejected[latency.LongerThanRequest]++
 		return
 	}
-	first.Value = toNanosecond(first.Value)
-	putMeasure(root.Attributes(), names.TraceTimeToAnswer, first)
+	first.Value = annotate.ToNanosecond(first.Value)
+	annotate.PutMeasure(root.Attributes(), names.TraceTimeToAnswer, first)
 }
 
-// fits reports whether a duration in seconds, of up to maxNumber, is at most that of the span.
+// fits reports whether a duration in seconds, of up to annotate.MaxNumber, is at most that of the span.
 func fits(duration float64, span ptrace.Span) bool {
 	start, end := span.StartTimestamp(), span.EndTimestamp()
 	return start <= end && duration <= seconds(math.MaxInt64) && nanoseconds(duration) <= end-start

@@ -5,7 +5,6 @@ package tokenlatencyprocessor
 
 import (
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -15,18 +14,29 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
 // verdictsOn returns the SLOs that a span lists, by the attribute of their verdict.
 func verdictsOn(span ptrace.Span) map[string][]any {
 	lists := map[string][]any{}
-	for _, name := range verdictNames {
+	for _, name := range [...]string{names.SLOMet, names.SLOBreached, names.SLONotEligible} {
 		if v, ok := span.Attributes().Get(name); ok {
 			lists[name] = v.Slice().AsRaw()
 		}
 	}
 	return lists
+}
+
+// load returns the settings, or the error that a user would see.
+func load(tb testing.TB, settings map[string]any) (*Config, error) {
+	tb.Helper()
+	cfg := annotate.DefaultConfig()
+	if err := confmap.NewFromStringMap(settings).Unmarshal(cfg); err != nil {
+		return nil, err
+	}
+	return cfg, confmap.Validate(cfg)
 }
 
 func judging(tb testing.TB, slos ...map[string]any) *Config {
@@ -232,7 +242,7 @@ func TestStalledAtEnd_IsWrittenOnlyWhenTheClientGaveUp(t *testing.T) {
 		span := addStream(spans, 100, 200)
 		span.Attributes().PutStr(names.Outcome, outcome)
 		span.Attributes().PutBool(names.StalledAtEnd, true) // forged
-		p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+		p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 		require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 		written := onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw()
 		require.Equal(t, stalled, written[names.StalledAtEnd], outcome)
@@ -268,7 +278,7 @@ func TestVerdict_IsGivenAfterJoin(t *testing.T) {
 	cfg.Join, cfg.Phases = true, true
 	traces := traceOf(t, plainSpan(9, 0, 0, 1000),
 		clientSpan(1, 9, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2}), engineSpan(3, 1, 20, 900, phasesOfEngine))
-	edge, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	edge, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	require.NoError(t, edge.ConsumeTraces(t.Context(), traces))
 
 	spans := processTrace(t, cfg, sink.AllTraces()[0])
@@ -280,161 +290,9 @@ func TestVerdict_IsGivenAfterJoin(t *testing.T) {
 func TestVerdict_NoneWithoutSLOs(t *testing.T) {
 	traces, spans := newSpans()
 	addStream(spans, 100, 120)
-	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 	require.Empty(t, verdictsOn(onlySpan(t, sink.AllTraces()[0])))
-}
-
-func TestConfig_InvalidSLOs(t *testing.T) {
-	valid := func(key string, value any) map[string]any {
-		slo := map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms"}
-		slo[key] = value
-		return slo
-	}
-	tests := map[string]struct {
-		slos    []any
-		message string
-	}{
-		"no name":           {[]any{valid("name", "")}, "slos::0: name is missing; give the SLO a name, such as chat-tpot"},
-		"reserved name":     {[]any{valid("name", "all")}, `slos::0: name "all" is reserved for all SLOs together; choose another`},
-		"duplicate name":    {[]any{valid("name", "a"), valid("name", "b"), valid("name", "a")}, `slos::0 and slos::2 are both named "a"; names must be unique`},
-		"unknown indicator": {[]any{valid("indicator", "tpot")}, `unknown indicator "tpot"; valid indicators: chunk.count, clock.anomalies, decode.duration`},
-		"no indicator":      {[]any{valid("indicator", "")}, `unknown indicator ""; valid indicators:`},
-		"higher is better":  {[]any{valid("indicator", "output_token_rate")}, `indicator "output_token_rate" cannot have an upper threshold, because higher is better; use time_per_output_token`},
-		"no threshold":      {[]any{valid("threshold", nil)}, "threshold is missing; time_per_output_token needs a positive duration with a unit, such as 50ms"},
-		"no threshold of a count": {
-			[]any{map[string]any{"name": "stalls", "indicator": "stall.count"}}, "threshold is missing; stall.count needs a positive number",
-		},
-		"threshold of the outcome": {
-			[]any{map[string]any{"name": "availability", "indicator": "outcome", "threshold": 1}}, "threshold is 1, but outcome has none: a success is good; remove threshold",
-		},
-		"threshold attribute of the outcome": {
-			[]any{map[string]any{"name": "availability", "indicator": "outcome", "threshold_attribute": "tenant.outcome"}},
-			`threshold_attribute is "tenant.outcome", but outcome has no threshold; remove threshold_attribute`,
-		},
-		"threshold of 0":           {[]any{valid("threshold", "0s")}, "threshold is 0s; time_per_output_token needs a positive duration"},
-		"negative threshold":       {[]any{valid("threshold", "-5ms")}, "threshold is -5ms"},
-		"threshold without a unit": {[]any{valid("threshold", 50)}, "threshold is 50; time_per_output_token needs a positive duration"},
-		"threshold is a list":      {[]any{valid("threshold", []any{"50ms"})}, "needs a positive duration"},
-		"duration of a count": {
-			[]any{map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": "1s"}}, "stall.count needs a positive number",
-		},
-		"count of 0": {[]any{map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": 0}}, "stall.count needs a positive number"},
-		"bad expression": {
-			[]any{valid("match_regexp", map[string]any{"gen_ai.request.model": "llama("})}, `match_regexp of gen_ai.request.model is "llama("; use a valid RE2 expression`,
-		},
-		"an expression that closes the surrounding group": {
-			[]any{valid("match_regexp", map[string]any{"m": "llama)|(?:qwen"})}, `match_regexp of m is "llama)|(?:qwen"; use a valid RE2 expression: error parsing regexp: unexpected )`,
-		},
-		"too many": {slices.Repeat([]any{valid("name", "a")}, 65), "slos has 65 entries; the maximum is 64"},
-		"attribute twice": {
-			[]any{func() map[string]any {
-				slo := valid("match", map[string]any{"a": "b"})
-				slo["match_regexp"] = map[string]any{"a": "c"}
-				return slo
-			}()}, "match and match_regexp both have a; remove one",
-		},
-		"unknown vantage": {
-			[]any{valid("match", map[string]any{names.Vantage: "moon"})}, `match of tokenpulse.vantage is "moon"; valid values: client, gateway, server, engine`,
-		},
-		"vantage, which was removed": {
-			[]any{valid("vantage", "client")}, "slos::0::vantage was removed: use match: {tokenpulse.vantage: client}",
-		},
-		"unknown key": {[]any{valid("treshold", "50ms")}, "treshold"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			_, err := load(t, map[string]any{"slos": test.slos})
-			require.ErrorContains(t, err, test.message)
-		})
-	}
-}
-
-func TestConfig_SLOOfTheContract(t *testing.T) {
-	conf := confmap.NewFromStringMap(map[string]any{"slos": []any{map[string]any{
-		"name": "chat-tpot", "indicator": "time_per_output_token", "threshold": "50ms", "match": map[string]any{"gen_ai.operation.name": "chat"},
-	}}})
-	cfg := createDefaultConfig()
-	require.NoError(t, conf.Unmarshal(cfg))
-	require.Equal(t, map[string]string{"gen_ai.operation.name": "chat"}, cfg.SLOs[0].Match)
-	rules, err := newRules(cfg.SLOs)
-	require.NoError(t, err)
-	require.Equal(t, 0.05, rules[0].threshold)
-}
-
-// Each breach comes with its indicator and with the threshold of this request.
-func TestVerdict_BreachCarriesIndicatorAndThreshold(t *testing.T) {
-	rules, err := newRules(judging(t,
-		map[string]any{"name": "ttft", "indicator": "time_to_first_token", "threshold": "1s"},
-		map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms", "threshold_attribute": "tenant.tpot"},
-		map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": 2},
-		map[string]any{"name": "duration", "indicator": "request.duration", "threshold": "10s"},
-	).SLOs)
-	require.NoError(t, err)
-	traces := ptrace.NewTraces()
-	span := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
-	require.NoError(t, span.Attributes().FromRaw(map[string]any{
-		names.Source: "tokenpulse", names.Outcome: "success", "tenant.tpot": "20ms",
-		names.TimeToFirstToken: 0.5, names.TimePerOutputToken: 0.03, names.StallCount: 3, names.RequestDuration: 11.0,
-		names.SLOBreachedIndicator: "of another type", // replaced
-	}))
-	for range 2 { // a second processor, with the same SLOs, changes nothing
-		judge(traces, rules)
-		require.Equal(t, []any{"ttft"}, verdictsOn(span)[names.SLOMet])
-		require.Equal(t, []any{"tpot", "stalls", "duration"}, verdictsOn(span)[names.SLOBreached])
-		attributes := span.Attributes().AsRaw()
-		require.Equal(t, []any{"time_per_output_token", "stall.count", "request.duration"}, attributes[names.SLOBreachedIndicator])
-		require.Equal(t, []any{0.02, 2.0, 10.0}, attributes[names.SLOBreachedThreshold])
-	}
-	span.Attributes().PutDouble(names.TimePerOutputToken, 0.01)
-	span.Attributes().PutInt(names.StallCount, 0)
-	span.Attributes().PutDouble(names.RequestDuration, 1)
-	judge(traces, rules)
-	for _, gone := range []string{names.SLOBreached, names.SLOBreachedIndicator, names.SLOBreachedThreshold} {
-		require.NotContains(t, span.Attributes().AsRaw(), gone)
-	}
-}
-
-// Verdicts on SLOs that this processor does not define come from another one, before it or in another
-// Collector.
-func TestVerdict_OnUndefinedSLOsIsKept(t *testing.T) {
-	rules, err := newRules(judging(t, map[string]any{"name": "ours", "indicator": "time_to_first_token", "threshold": "1s"}).SLOs)
-	require.NoError(t, err)
-	tests := map[string]struct {
-		before, expected map[string]any
-	}{
-		"met": {
-			map[string]any{names.SLOMet: []any{"theirs", "ours"}, names.SLONotEligible: []any{"others"}},
-			map[string]any{names.SLOMet: []any{"theirs"}, names.SLONotEligible: []any{"others"}},
-		},
-		"breached": {
-			map[string]any{names.SLOBreached: []any{"a", "ours", "b"}, names.SLOBreachedIndicator: []any{"x", "y", "z"}, names.SLOBreachedThreshold: []any{1.0, 2.0, 3.0}},
-			map[string]any{names.SLOBreached: []any{"a", "b"}, names.SLOBreachedIndicator: []any{"x", "z"}, names.SLOBreachedThreshold: []any{1.0, 3.0}},
-		},
-		"lists of different lengths": {
-			map[string]any{names.SLOBreached: []any{"a", "b"}, names.SLOBreachedIndicator: []any{"x"}, names.SLOBreachedThreshold: "y"},
-			map[string]any{names.SLOBreached: []any{"a", "b"}, names.SLOBreachedIndicator: []any{nil, nil}, names.SLOBreachedThreshold: []any{nil, nil}},
-		},
-		"not lists": {map[string]any{names.SLOMet: "theirs", names.SLOBreached: 7}, map[string]any{}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			traces := ptrace.NewTraces()
-			span := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
-			require.NoError(t, span.Attributes().FromRaw(test.before))
-			span.Attributes().PutStr(names.Source, "tokenpulse")
-			span.Attributes().PutDouble(names.TimeToFirstToken, 2)
-			judge(traces, rules)
-			for list, ours := range map[string]any{names.SLOBreached: "ours", names.SLOBreachedIndicator: "time_to_first_token", names.SLOBreachedThreshold: 1.0} {
-				before, _ := test.expected[list].([]any)
-				test.expected[list] = append(before, ours)
-			}
-			attributes := span.Attributes().AsRaw()
-			delete(attributes, names.Source)
-			delete(attributes, names.TimeToFirstToken)
-			require.Equal(t, test.expected, attributes)
-		})
-	}
 }
 
 func TestVerdict_IsRemovedFromOtherSpans(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
@@ -121,17 +122,17 @@ func summariesOf(t *testing.T, folder string) []summary {
 		packTimeline(t, span.Attributes())
 	}
 	cfg := readConfig(t, filepath.Join("testdata", folder))
-	cfg.Detail = detailFull
+	cfg.Detail = annotate.DetailFull
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 	var all []summary
 	for _, span := range spansOf(sink.AllTraces()[0]) {
 		attributes := span.Attributes()
-		if text(attributes, names.Source) == "" {
+		if annotate.Text(attributes, names.Source) == "" {
 			continue
 		}
 		s := summary{
-			source: text(attributes, names.Source), vantage: text(attributes, names.Vantage), outcome: text(attributes, names.Outcome),
+			source: annotate.Text(attributes, names.Source), vantage: annotate.Text(attributes, names.Vantage), outcome: annotate.Text(attributes, names.Outcome),
 		}
 		s.add(attributes)
 		all = append(all, s)
@@ -139,11 +140,21 @@ func summariesOf(t *testing.T, folder string) []summary {
 	return all
 }
 
+// listOn returns the texts of an attribute that is a list.
+func listOn(attributes pcommon.Map, name string) (texts []string) {
+	if list, ok := attributes.Get(name); ok {
+		for _, v := range list.Slice().All() {
+			texts = append(texts, v.Str())
+		}
+	}
+	return texts
+}
+
 // add lists the numbers of a span.
 func (s *summary) add(attributes pcommon.Map) {
 	add := func(name, attribute string) {
 		s.numbers = append(s.numbers, name)
-		if isEstimated(attributes, attribute) {
+		if slices.Contains(listOn(attributes, names.Estimated), strings.TrimPrefix(attribute, names.Prefix)) {
 			s.estimated = append(s.estimated, name)
 		}
 	}
@@ -152,12 +163,10 @@ func (s *summary) add(attributes pcommon.Map) {
 			add(name, attribute)
 		}
 	}
-	if all, ok := listed(attributes, names.Unmeasured); ok {
-		for _, v := range all.All() {
-			indicator, reason, _ := strings.Cut(v.Str(), "=")
-			short := map[string]string{"time_to_first_token": "TTFT", "time_per_output_token": "TPOT"}[indicator]
-			s.unmeasured = append(s.unmeasured, short+": `"+reason+"`")
-		}
+	for _, entry := range listOn(attributes, names.Unmeasured) {
+		indicator, reason, _ := strings.Cut(entry, "=")
+		short := map[string]string{"time_to_first_token": "TTFT", "time_per_output_token": "TPOT"}[indicator]
+		s.unmeasured = append(s.unmeasured, short+": `"+reason+"`")
 	}
 	addIf("TTFT", names.TimeToFirstToken)
 	addIf("TPOT", names.TimePerOutputToken)

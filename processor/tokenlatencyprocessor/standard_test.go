@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
 // annotateModelCall returns the attributes of a model call of one second after processing.
 func annotateModelCall(tb testing.TB, attributes map[string]any) map[string]any {
 	tb.Helper()
-	p, sink := newProcessor(tb, processortest.NewNopSettings(typ), createDefaultConfig())
+	p, sink := newProcessor(tb, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	traces, spans := newSpans()
 	span := spans.AppendEmpty()
 	span.SetStartTimestamp(epoch)
@@ -23,6 +24,12 @@ func annotateModelCall(tb testing.TB, attributes map[string]any) map[string]any 
 	require.NoError(tb, span.Attributes().FromRaw(attributes))
 	require.NoError(tb, p.ConsumeTraces(tb.Context(), traces))
 	return onlySpan(tb, sink.AllTraces()[0]).Attributes().AsRaw()
+}
+
+// filledAttributes are the attributes that are written if a span has them only under an alias.
+var filledAttributes = []names.Standard{
+	names.ProviderName, names.RequestModel, names.InputTokens, names.OutputTokens, names.ReasoningTokens,
+	names.CacheReadInputTokens, names.TimeToFirstChunk,
 }
 
 func TestStandardAttributes_FilledFromAlias(t *testing.T) {
@@ -80,7 +87,7 @@ func TestStandardAttributes_FilledFromAlias(t *testing.T) {
 			}
 		})
 	}
-	for _, standard := range filled[1:] { // the table holds every alias of the filled attributes
+	for _, standard := range filledAttributes { // the table holds every alias of the filled attributes
 		for _, alias := range names.Aliases[standard][1:] {
 			require.Contains(t, tests, alias)
 			require.Equal(t, names.Aliases[standard][0], tests[alias].standard)
@@ -93,7 +100,7 @@ func TestStandardAttributes_MostTrustedAliasWins(t *testing.T) {
 		{"gen_ai.usage.completion_tokens", "llm.usage.completion_tokens"}, {"llm.usage.completion_tokens", "gen_ai.usage.completion_tokens"},
 	} {
 		tokens := map[string]int64{"gen_ai.usage.completion_tokens": 12, "llm.usage.completion_tokens": 999}
-		p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+		p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 		traces, spans := newSpans()
 		attributes := spans.AppendEmpty().Attributes()
 		attributes.PutStr(names.GenAIOperationName, "chat")
@@ -121,13 +128,13 @@ func TestStandardAttributes_NotFilledFromUnusableValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			attributes[names.GenAIOperationName] = "chat"
 			out := annotateModelCall(t, attributes)
-			for _, standard := range filled[1:] {
+			for _, standard := range filledAttributes {
 				require.NotContains(t, out, names.Aliases[standard][0])
 			}
 		})
 	}
 	t.Run("a frontend's model of another type", func(t *testing.T) {
-		p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+		p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 		traces, spans := newSpans()
 		span := spans.AppendEmpty()
 		span.SetName("http-request")

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadatatest"
 )
@@ -102,8 +103,8 @@ func allSpans(traces ptrace.Traces) (all []ptrace.Span) {
 }
 
 func joining() *Config {
-	cfg := createDefaultConfig()
-	cfg.Join, cfg.Detail = true, detailFull
+	cfg := annotate.DefaultConfig()
+	cfg.Join, cfg.Detail = true, annotate.DetailFull
 	return cfg
 }
 
@@ -157,16 +158,16 @@ func TestJoin_AddsPhasesAndNetworkToClient(t *testing.T) {
 
 // A Collector at the edge may write every number, and the one that joins only the standard ones.
 func TestJoin_WithStandardDetailOnlyUpdatesTheDecodeShare(t *testing.T) {
-	for detail, share := range map[string]float64{detailFull: 0.7 / 0.79, detailStandard: -1} {
+	for detail, share := range map[string]float64{annotate.DetailFull: 0.7 / 0.79, annotate.DetailStandard: -1} {
 		traces := traceOf(t,
 			clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2, names.GenAIOutputTokens: 11}),
 			engineSpan(2, 1, 20, 900, phasesOfEngine))
-		cfg := createDefaultConfig()
+		cfg := annotate.DefaultConfig()
 		cfg.Detail = detail
 		edge, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
 		require.NoError(t, edge.ConsumeTraces(t.Context(), traces))
 		standard := joining()
-		standard.Detail = detailStandard
+		standard.Detail = annotate.DetailStandard
 		requireNumbers(t, map[string]float64{names.DecodeShare: share}, processTrace(t, standard, sink.AllTraces()[0])[1])
 	}
 }
@@ -277,14 +278,14 @@ func TestJoin_KeepsExactNumbersOfClient(t *testing.T) {
 func TestJoin_OfSpansAnnotatedByAnotherCollector(t *testing.T) {
 	traces := traceOf(t,
 		clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2}), engineSpan(3, 1, 20, 900, phasesOfEngine))
-	before, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	before, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	require.NoError(t, before.ConsumeTraces(t.Context(), traces))
 	client := processTrace(t, joining(), sink.AllTraces()[0])[1]
 	requireNumbers(t, map[string]float64{names.QueueDuration: 0.02, names.NetworkDuration: 0.08}, client)
 }
 
 func TestJoinAndRollUp_OffByDefault(t *testing.T) {
-	spans := processTrace(t, createDefaultConfig(), traceOf(t,
+	spans := processTrace(t, annotate.DefaultConfig(), traceOf(t,
 		clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2}), engineSpan(3, 1, 20, 900, phasesOfEngine)))
 	require.Len(t, spans, 2)
 	requireNumbers(t, map[string]float64{
@@ -293,7 +294,7 @@ func TestJoinAndRollUp_OffByDefault(t *testing.T) {
 }
 
 func rollingUp() *Config {
-	cfg := createDefaultConfig()
+	cfg := annotate.DefaultConfig()
 	cfg.RollUp = true
 	return cfg
 }
@@ -506,7 +507,7 @@ func TestRollUp_SumOfTokensDoesNotOverflow(t *testing.T) {
 		call.SetSpanID(pcommon.SpanID{2, byte(i), byte(i >> 8)})
 		call.SetParentSpanID(pcommon.SpanID{1})
 		call.Attributes().PutStr(names.GenAIOperationName, "chat")
-		call.Attributes().PutInt(names.GenAIOutputTokens, maxNumber)
+		call.Attributes().PutInt(names.GenAIOutputTokens, annotate.MaxNumber)
 	}
 	root := processTrace(t, rollingUp(), traces)[1]
 	requireNumbers(t, map[string]float64{names.TraceCalls: 1100}, root)
@@ -541,7 +542,7 @@ func TestRollUp_OfSeveralTracesInOneBatch(t *testing.T) {
 }
 
 func TestPhases_OfOneSpan(t *testing.T) {
-	cfg := createDefaultConfig()
+	cfg := annotate.DefaultConfig()
 	cfg.Phases = true
 	type phase struct {
 		name       string
@@ -604,8 +605,8 @@ func TestPhases_OfOneSpan(t *testing.T) {
 }
 
 func TestPhases_AddedOnce(t *testing.T) {
-	cfg := createDefaultConfig()
-	cfg.Phases, cfg.Timeline = true, timelineKeep
+	cfg := annotate.DefaultConfig()
+	cfg.Phases, cfg.Timeline = true, annotate.TimelineKeep
 	traces, spans := newSpans()
 	addStream(spans, 200, 500, 900)
 	traceOf(t, engineSpan(1, 0, 0, 900, phasesOfEngine)).ResourceSpans().MoveAndAppendTo(traces.ResourceSpans())

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -51,6 +52,20 @@ func documentedIn(table string) (rows []documented) {
 	}
 	return rows
 }
+
+// derivedNames are the attributes that the processor replaces or removes, whatever the span carries.
+var derivedNames = func() map[string]bool {
+	derived := map[string]bool{}
+	for _, a := range documentedIn("span") {
+		if strings.Contains(a.Where, "token_latency") {
+			derived[a.Key] = true
+		}
+	}
+	for _, either := range []string{names.Source, names.Vantage, names.Outcome} {
+		delete(derived, either)
+	}
+	return derived
+}()
 
 // forge sets an attribute to a valid value that the processor would not derive.
 func forge(attributes pcommon.Map, a documented) {
@@ -85,19 +100,17 @@ func untrusting(tb testing.TB) *Config {
 	return cfg
 }
 
+// inputs are the attributes under our prefix that the processor reads, by whether it reads them from
+// spans without a timeline, too.
+var inputs = map[string]bool{
+	names.Vantage: true, names.Timeline: false, names.Outcome: false, names.QueueDuration: false,
+	names.ChunksDropped: false, names.StartUnseen: false, names.Frames: false, names.Cut: false,
+}
+
 // Each attribute is an input, or the processor removes it.
 func TestTrust_RemovesEveryAttributeButInputs(t *testing.T) {
-	kept := map[string]bool{ // by whether token_latency reads it from spans without a timeline, too
-		names.Vantage: true, names.Timeline: false, names.Outcome: false, names.QueueDuration: false,
-		names.ChunksDropped: false, names.StartUnseen: false, names.Frames: false, names.Cut: false,
-	}
-	require.Greater(t, len(ourAttributes), len(derivedNames))
-	for key := range derivedNames {
-		require.True(t, slices.ContainsFunc(ourAttributes, func(a documented) bool { return a.Key == key }), "%s is not documented", key)
-	}
 	for _, a := range ourAttributes {
-		onAnySpan, input := kept[a.Key]
-		require.Equal(t, input, inputs[a.Key] != 0, a.Key)
+		onAnySpan, input := inputs[a.Key]
 		require.Equal(t, input, !strings.HasPrefix(a.Where, "token_latency"), a.Key)
 		for _, withTimeline := range []bool{true, false} {
 			attributes := pcommon.NewMap()
@@ -106,7 +119,7 @@ func TestTrust_RemovesEveryAttributeButInputs(t *testing.T) {
 			if withTimeline {
 				attributes.PutEmptyBytes(names.Timeline)
 			}
-			removed := removeAnnotations(attributes)
+			removed := annotate.RemoveAnnotations(attributes)
 			_, stays := attributes.Get(a.Key)
 			expected := input && withTimeline || onAnySpan || a.Key == names.Timeline
 			require.Equal(t, expected, stays, "%s, with a timeline: %v", a.Key, withTimeline)
@@ -118,7 +131,7 @@ func TestTrust_RemovesEveryAttributeButInputs(t *testing.T) {
 	for _, unknown := range []string{"tokenpulse.slo.name", "tokenpulse.of.a.later.release"} {
 		attributes := pcommon.NewMap()
 		attributes.PutBool(unknown, true)
-		require.EqualValues(t, 1, removeAnnotations(attributes))
+		require.EqualValues(t, 1, annotate.RemoveAnnotations(attributes))
 	}
 }
 
@@ -153,7 +166,8 @@ func TestTrust_ForgedSpansGiveTheSameAsHonestOnes(t *testing.T) {
 	for _, span := range spansOf(forged) {
 		_, stream := span.Attributes().Get(names.Timeline)
 		for _, a := range ourAttributes {
-			input := inputs[a.Key] != 0 && (stream || a.Key == names.Vantage || a.Key == names.Timeline)
+			_, isInput := inputs[a.Key]
+			input := isInput && (stream || a.Key == names.Vantage || a.Key == names.Timeline)
 			if !input {
 				forge(span.Attributes(), a)
 			}
@@ -187,7 +201,7 @@ func TestTrust_ForgedRequestsDoNotCount(t *testing.T) {
 			}
 		}
 		addStream(spans, 100, 120)
-		cfg := createDefaultConfig()
+		cfg := annotate.DefaultConfig()
 		cfg.TrustAnnotations = trust
 		p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
 		require.NoError(t, p.ConsumeTraces(t.Context(), traces))
@@ -274,7 +288,7 @@ func TestTrust_KeepsAnnotationsOfAnotherCollectorByDefault(t *testing.T) {
 	for _, span := range spansOf(traces) {
 		span.Attributes().Remove(names.Timeline)
 	}
-	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 	for i, span := range spansOf(sink.AllTraces()[0]) {
 		require.Equal(t, spansOf(before)[i].Attributes().AsRaw(), span.Attributes().AsRaw())

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
@@ -20,10 +21,8 @@ import (
 // It returns the entries.
 func requireReasons(t *testing.T, attributes pcommon.Map) (entries []string) {
 	t.Helper()
-	if all, ok := listed(attributes, names.Unmeasured); ok {
-		for _, v := range all.All() {
-			entries = append(entries, v.Str())
-		}
+	if _, ok := attributes.Get(names.Unmeasured); ok {
+		entries = listOn(attributes, names.Unmeasured)
 		require.NotEmpty(t, entries)
 	}
 	reasons := map[string][]string{}
@@ -51,7 +50,7 @@ func requireReasons(t *testing.T, attributes pcommon.Map) (entries []string) {
 // Every model call of every source has each indicator or one reason, however its span is distorted.
 func TestProcessor_EveryRequestHasIndicatorsOrOneReason(t *testing.T) {
 	words := readVocabulary(t)
-	p, sink := newProcessor(t, processortest.NewNopSettings(typ), createDefaultConfig())
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	random := rand.New(rand.NewPCG(13, 2))
 	seen := map[string]int{}
 	for range 10_000 {
@@ -71,7 +70,7 @@ func TestProcessor_EveryRequestHasIndicatorsOrOneReason(t *testing.T) {
 		sink.Reset()
 		require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 		attributes := spansOf(sink.AllTraces()[0])[0].Attributes()
-		if !isAnnotated(spansOf(sink.AllTraces()[0])[0]) {
+		if !annotate.IsAnnotated(spansOf(sink.AllTraces()[0])[0]) {
 			continue
 		}
 		for _, entry := range requireReasons(t, attributes) {

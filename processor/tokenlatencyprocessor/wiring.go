@@ -6,7 +6,6 @@ package tokenlatencyprocessor
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
@@ -72,53 +71,4 @@ func (p *pieces) areCommon(t *tree) bool {
 		slot.batch = p.batch
 	}
 	return p.broken >= minBroken && float64(p.broken) >= brokenShare*float64(p.traces)
-}
-
-// use shows whether an SLO applies to any request.
-type use struct {
-	applied atomic.Bool
-	missed  atomic.Int64 // requests before the first that it applies to
-}
-
-func (u *use) apply() {
-	if !u.applied.Load() {
-		u.applied.Store(true)
-	}
-}
-
-func (u *use) miss() {
-	if !u.applied.Load() {
-		u.missed.Add(1)
-	}
-}
-
-// unapplied recognises SLOs that apply to no request. It logs them once.
-type unapplied struct {
-	logger *zap.Logger
-	rules  []rule
-	since  time.Time
-	warned atomic.Bool
-}
-
-// An SLO that applied to no request after both of these limits most likely has a mistake.
-const (
-	unappliedAfter         = 15 * time.Minute
-	unappliedAfterRequests = 100
-)
-
-// inspect is called after each batch.
-func (u *unapplied) inspect() {
-	if u.warned.Load() || time.Since(u.since) < unappliedAfter {
-		return
-	}
-	var slos []string
-	for i := range u.rules {
-		if use := u.rules[i].use; !use.applied.Load() && use.missed.Load() >= unappliedAfterRequests {
-			slos = append(slos, u.rules[i].name)
-		}
-	}
-	if slos != nil && !u.warned.Swap(true) {
-		u.logger.Warn("No request matched these SLOs, so they have no verdicts: compare their `match` and `match_regexp` "+
-			"with the attributes of the spans and resources", zap.Strings("slos", slos))
-	}
 }

@@ -6,7 +6,6 @@ package tokenlatencyprocessor
 import (
 	"encoding/binary"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -15,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
@@ -55,7 +55,7 @@ func TestWiring_WarnsOnceOfTracesInPieces(t *testing.T) {
 		"roll_up": func(c *Config) { c.RollUp = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := createDefaultConfig()
+			cfg := annotate.DefaultConfig()
 			change(cfg)
 			p, logs := newObserved(t, cfg)
 			for trace := range uint64(100) {
@@ -71,7 +71,7 @@ func TestWiring_WarnsOnceOfTracesInPieces(t *testing.T) {
 }
 
 func TestWiring_IsSilentAboutWholeTraces(t *testing.T) {
-	cfg := createDefaultConfig()
+	cfg := annotate.DefaultConfig()
 	cfg.Join = true
 	p, logs := newObserved(t, cfg)
 	for trace := range uint64(2000) {
@@ -87,7 +87,7 @@ func TestWiring_IsSilentAboutWholeTraces(t *testing.T) {
 }
 
 func TestWiring_IsSilentAboutPiecesWithoutJoin(t *testing.T) {
-	p, logs := newObserved(t, createDefaultConfig())
+	p, logs := newObserved(t, annotate.DefaultConfig())
 	for trace := range uint64(100) {
 		process(t, p, part(trace, 1), part(trace, 2))
 	}
@@ -95,39 +95,11 @@ func TestWiring_IsSilentAboutPiecesWithoutJoin(t *testing.T) {
 }
 
 func slosOf(matches ...map[string]string) *Config {
-	cfg := createDefaultConfig()
+	cfg := annotate.DefaultConfig()
 	for i, match := range matches {
 		cfg.SLOs = append(cfg.SLOs, SLOConfig{Name: string(rune('a' + i)), Indicator: "time_to_first_token", Threshold: "1s", Match: match})
 	}
 	return cfg
-}
-
-func TestWiring_WarnsOnceOfSLOThatNeverApplies(t *testing.T) {
-	p, logs := newObserved(t, slosOf(nil, map[string]string{"gen_ai.request.model": "misspelt"}))
-	for range 100 {
-		process(t, p, part(1, 1))
-	}
-	require.Zero(t, logs.Len(), "before 15 minutes")
-	p.unapplied.since = time.Now().Add(-unappliedAfter)
-	process(t, p, part(1, 1), part(1, 1))
-	require.Equal(t, 1, logs.Len())
-	require.Contains(t, logs.All()[0].Message, "compare their `match`")
-	require.Equal(t, []any{"b"}, logs.All()[0].ContextMap()["slos"])
-}
-
-func TestWiring_IsSilentAboutSLOThatAppliedOnce(t *testing.T) {
-	p, logs := newObserved(t, slosOf(map[string]string{"gen_ai.request.model": "m"}))
-	p.unapplied.since = time.Now().Add(-unappliedAfter)
-	for range 99 { // fewer than 100
-		process(t, p, part(1, 1))
-	}
-	matching := part(1, 1)
-	onlySpan(t, matching).Attributes().PutStr("gen_ai.request.model", "m")
-	process(t, p, matching)
-	for range 200 {
-		process(t, p, part(1, 1))
-	}
-	require.Zero(t, logs.Len())
 }
 
 // docs/definitions.md says how to leave out requests that their clients cancelled.

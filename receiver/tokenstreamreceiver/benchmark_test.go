@@ -47,8 +47,9 @@ func benchmarkOn(b *testing.B, host component.Host, wire []byte, read func(r *re
 	if host != nil {
 		stored(cfg)
 	}
-	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), next)
+	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type))
 	require.NoError(b, err)
+	r.sendTraces(next)
 	require.NoError(b, r.openStorage(b.Context(), host))
 	b.Cleanup(func() { require.NoError(b, r.ingester.store.CloseJournal(context.Background())) })
 	var applied answer

@@ -15,7 +15,10 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/problems"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
 )
 
 // Protocols configures the servers. As in the otlp receiver, a section with one protocol
@@ -67,6 +70,16 @@ type Config struct {
 	// StorageID is the extension that keeps open streams across restarts. Without it they
 	// are lost.
 	StorageID *component.ID `mapstructure:"storage"`
+
+	// Latency has the settings of the token_latency processor that apply to a request by
+	// itself. Without it, a metrics pipeline uses the processor's defaults.
+	Latency configoptional.Optional[annotate.Config] `mapstructure:"latency"`
+
+	// Series configures the series that a metrics pipeline gets.
+	Series configoptional.Optional[publish.Config] `mapstructure:"series"`
+
+	// Spans selects the streams that become spans, of a receiver in a metrics pipeline.
+	Spans SpansConfig `mapstructure:"spans"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -154,7 +167,35 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: must be at least %d, is %d", limit.key, limit.minimum, limit.value))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.validateSeries()...)...)
+}
+
+// validateSeries reports the settings that a request by itself does not have.
+func (c *Config) validateSeries() (errs problems.List) {
+	if latency := c.Latency.Get(); latency != nil {
+		for key, on := range map[string]bool{"join": latency.Join, "roll_up": latency.RollUp, "phases": latency.Phases} {
+			errs.Unless(!on, "latency::%s: needs spans; remove it here, and set it in a token_latency processor of a traces pipeline", key)
+		}
+	}
+	if series := c.Series.Get(); series != nil {
+		for _, err := range series.Problems() {
+			errs = append(errs, fmt.Errorf("series: %w", err))
+		}
+	}
+	return errs
+}
+
+// checkPipelines reports settings without the pipeline that they are for.
+func (c *Config) checkPipelines(metrics bool) error {
+	switch {
+	case metrics:
+	case c.Series.HasValue():
+		return errors.New("series: the receiver is in no metrics pipeline; add it to one, or remove series")
+	case c.Spans.Share < 1:
+		return fmt.Errorf("spans::share is %v, but the receiver is in no metrics pipeline, so that the other requests would count nowhere; "+
+			"add it to a metrics pipeline, or remove share", c.Spans.Share)
+	}
+	return nil
 }
 
 func (c *Config) limits() assembly.Limits {

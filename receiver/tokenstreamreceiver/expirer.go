@@ -115,10 +115,11 @@ func (e *expirer) flush(ctx context.Context) error {
 func (e *expirer) send(ctx context.Context, begin func(limit int) *assembly.Transaction) error {
 	for {
 		tx := begin(e.limit)
-		err := e.ingester.deliver(ctx, e.report, tx.Finished)
+		spans, err := e.ingester.deliver(ctx, e.report, tx.Finished)
 		switch {
 		case err == nil:
 			_ = tx.Commit() // never fails, like those below: it only ends streams
+			e.ingester.finish(ctx, tx.Finished, spans, nil)
 			e.limit = min(2*e.limit, expireBatch)
 			e.backoff.reset()
 		case consumererror.IsPermanent(err):

@@ -15,6 +15,9 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/sharedcomponent"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
@@ -24,6 +27,7 @@ func NewFactory() receiver.Factory {
 		metadata.Type,
 		createDefaultConfig,
 		receiver.WithTraces(createTraces, metadata.TracesStability),
+		receiver.WithMetrics(createMetrics, metadata.MetricsStability),
 	)
 }
 
@@ -49,9 +53,32 @@ func createDefaultConfig() component.Config {
 		MaxEventBytes:      64 << 10,
 		MaxMemoryMiB:       defaultMemoryMiB(),
 		MaxLiveRequests:    10_000,
+		Latency:            configoptional.Default(*annotate.DefaultConfig()),
+		Series:             configoptional.Default(publish.NewDefaultConfig()),
+		Spans:              SpansConfig{Share: 1, Breached: true},
 	}
 }
 
+// receivers shares a receiver between its traces and its metrics pipelines.
+var receivers sharedcomponent.Map[*Config, *tokenStreamReceiver]
+
 func createTraces(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
-	return newReceiver(cfg.(*Config), set, next)
+	shared, err := share(set, cfg)
+	if err == nil {
+		shared.Component.sendTraces(next)
+	}
+	return shared, err
+}
+
+func createMetrics(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
+	shared, err := share(set, cfg)
+	if err == nil {
+		err = shared.Component.sendMetrics(next)
+	}
+	return shared, err
+}
+
+func share(set receiver.Settings, cfg component.Config) (*sharedcomponent.Handle[*tokenStreamReceiver], error) {
+	config := cfg.(*Config)
+	return receivers.Get(config, func() (*tokenStreamReceiver, error) { return newReceiver(config, set) })
 }

@@ -33,6 +33,7 @@ import (
 
 // span is the parts of a span that tests compare.
 type span struct {
+	State                string // tracestate
 	Name, Kind           string
 	Trace, ID, Parent    string
 	Start, End           uint64
@@ -84,10 +85,14 @@ func toSpan(resource pcommon.Map, s ptrace.Span) span {
 		Name: s.Name(), Kind: s.Kind().String(),
 		Trace: s.TraceID().String(), ID: s.SpanID().String(), Parent: s.ParentSpanID().String(),
 		Start: uint64(s.StartTimestamp()), End: uint64(s.EndTimestamp()),
+		State:  s.TraceState().AsRaw(),
 		Status: s.Status().Code().String(), Message: s.Status().Message(),
 		Attributes: s.Attributes().AsRaw(), Resource: resource.AsRaw(),
 	}
-	stored := out.Attributes[names.Timeline].([]byte)
+	stored, kept := out.Attributes[names.Timeline].([]byte)
+	if _, annotated := out.Attributes[names.Source]; annotated && !kept {
+		return out
+	}
 	delete(out.Attributes, names.Timeline)
 	walk, err := timeline.Decode(stored)
 	if err != nil {
@@ -152,9 +157,10 @@ func prepare(t testing.TB, change ...func(*Config)) *bench {
 	settings.ID = component.NewID(metadata.Type) // the storage is found by it
 	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
 	b := &bench{sink: &sink{}, telemetry: telemetry}
-	r, err := newReceiver(cfg, settings, b.sink)
+	r, err := newReceiver(cfg, settings)
 	require.NoError(t, err)
 	b.tokenStreamReceiver = r
+	r.sendTraces(b.sink)
 	t.Cleanup(func() {
 		b.sink.failWith(nil) // so that the shutdown does not retry
 		_ = r.Shutdown(context.Background())

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"google.golang.org/protobuf/proto"
 
@@ -139,15 +138,20 @@ func TestResources_SharedOneIsHashedOnce(t *testing.T) {
 	// Equal resources of other requests share a ResourceSpans, others do not.
 	equal := finishedStreams(t, manyStreams(1, strings.Repeat("r", 60_000)))[0].Resource
 	require.Same(t, first, groups.of(equal))
-	require.NotSame(t, first, groups.of(finishedStreams(t, manyStreams(1, "other"))[0].Resource))
-	require.NotSame(t, first, groups.of(nil))
+	other, none := groups.of(finishedStreams(t, manyStreams(1, "other"))[0].Resource), groups.of(nil)
+	require.NotSame(t, first, other)
+	require.NotSame(t, first, none)
 	require.Equal(t, 4, groups.digests)
-	require.Equal(t, 3, groups.traces.ResourceSpans().Len())
+	for _, used := range []*resource{first, other, first} {
+		groups.addSpan(used)
+	}
+	require.Equal(t, 2, groups.traces.ResourceSpans().Len(), "one without a span takes none")
+	require.Equal(t, 3, groups.traces.SpanCount())
 }
 
 func finishedStreams(t testing.TB, message *tokenpulsev1.ExportTokenStreamsRequest) []assembly.Finished {
 	t.Helper()
-	r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
+	r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(metadata.Type))
 	require.NoError(t, err)
 	wire, err := proto.Marshal(message)
 	require.NoError(t, err)
@@ -161,8 +165,9 @@ func finishedStreams(t testing.TB, message *tokenpulsev1.ExportTokenStreamsReque
 // BenchmarkSharedResource converts streams that share a resource of 60 kB.
 func BenchmarkSharedResource(b *testing.B) {
 	finished := finishedStreams(b, manyStreams(1000, strings.Repeat("r", 60_000)))
+	maker := &spanMaker{senders: newSenders(), timings: &timelineWriter{}}
 	for b.Loop() {
-		toTraces(finished)
+		maker.make(finished)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(finished)), "ns/stream")
 }

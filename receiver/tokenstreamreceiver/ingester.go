@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,18 +19,24 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc/codes"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
-// ingester applies batches to the store and sends the streams that they finish to the
-// pipeline as spans.
+// ingester applies batches to the store. It sends the streams that they finish to a traces
+// pipeline as spans, and adds them to the series of a metrics pipeline.
 type ingester struct {
 	store     *assembly.Store
-	next      consumer.Traces
+	next      consumer.Traces // nil without a traces pipeline
+	series    *seriesRecorder // nil without a metrics pipeline
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Duration // the clock of the store
 	storageID *component.ID        // nil without a storage
+	makers    sync.Pool            // of *spanMaker
+	// unapplied warns of SLOs that apply to no stream. It is nil without latency.
+	unapplied *annotate.Unapplied
 
 	// refusedUntil is the time until which no streams are opened, because the pipeline
 	// has refused others. It is 0 once the pipeline accepts streams.
@@ -40,8 +47,9 @@ type ingester struct {
 // longer while expired streams wait for a retry: see expirer.
 const refusalHold = 5 * time.Second
 
-// commit applies the whole batch, or nothing of it and returns a refusal.
-func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch) (*assembly.Transaction, *refusal) {
+// commit applies the whole batch and the whole streams beside it, or nothing of both and returns
+// a refusal.
+func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch, wholes *wholeStreams) (*assembly.Transaction, *refusal) {
 	if batch.HasStarts() {
 		batch.Client = clientOf(ctx)
 		batch.RefuseStarts = in.now() < time.Duration(in.refusedUntil.Load())
@@ -60,29 +68,36 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 	if err != nil {
 		return nil, errCanceled
 	}
-	if err := in.deliver(ctx, report, tx.Finished); err != nil {
+	spans, err := in.deliver(ctx, report, tx.Finished)
+	if err != nil {
 		tx.Rollback()
 		return nil, pipelineRefusal(err)
 	}
 	if tx.Commit() != nil { // a StorageError
 		return nil, in.notStored(ctx)
 	}
+	in.finish(ctx, tx.Finished, spans, wholes.all[:wholes.used])
 	return tx, nil
 }
 
-// deliver sends finished streams to the pipeline.
-func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) error {
-	if len(finished) == 0 {
-		return nil
+// deliver sends the spans of finished streams to the traces pipeline, if there is one. It returns
+// their IDs by stream.
+func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) ([]spanID, error) {
+	if len(finished) == 0 || in.next == nil {
+		return nil, nil
 	}
-	traces, removed := toTraces(finished)
+	spans := in.makeSpans(finished)
+	if spans.count == 0 {
+		return nil, nil
+	}
 	operation := report.StartTracesOp(ctx)
-	err := in.next.ConsumeTraces(operation, traces)
-	report.EndTracesOp(operation, metadata.Type.String(), len(finished), err)
+	err := in.next.ConsumeTraces(operation, spans.traces)
+	report.EndTracesOp(operation, metadata.Type.String(), spans.count, err)
 	switch {
 	case err == nil:
-		in.count(ctx, finished)
-		in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
+		if in.series == nil { // otherwise the series count them
+			in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(spans.removed))
+		}
 		if in.refusedUntil.Load() != 0 { // usually not, and a store would contend
 			in.refusedUntil.Store(0)
 		}
@@ -90,7 +105,13 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 	case ctx.Err() == nil: // not because the client has disconnected
 		in.refuseStarts(in.now() + refusalHold)
 	}
-	return err
+	return spans.ids, err
+}
+
+func (in *ingester) makeSpans(finished []assembly.Finished) madeSpans {
+	maker := in.makers.Get().(*spanMaker)
+	defer in.makers.Put(maker)
+	return maker.make(finished)
 }
 
 // refuseStarts refuses to open streams until a time, or until the pipeline accepts some.
@@ -100,17 +121,61 @@ func (in *ingester) refuseStarts(until time.Duration) {
 	}
 }
 
-func (in *ingester) count(ctx context.Context, finished []assembly.Finished) {
+// finish adds streams to their series and counts them. Finished ones are delivered as spans, unless
+// there are none, and their transaction is committed.
+func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) {
+	if len(finished)+len(whole) == 0 {
+		return
+	}
+	if in.series != nil {
+		removed := in.series.record(ctx, finished, spans, whole)
+		in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
+	}
+	if in.unapplied != nil {
+		in.unapplied.Inspect()
+	}
+	in.count(ctx, finished, whole)
+}
+
+// outcomes are the outcomes of streams, each with its attribute.
+var outcomes = [...]struct {
+	name string
+	with metric.MeasurementOption
+}{
+	{names.OutcomeSuccess, with("outcome", names.OutcomeSuccess)},
+	{names.OutcomeError, with("outcome", names.OutcomeError)},
+	{names.OutcomeCancelled, with("outcome", names.OutcomeCancelled)},
+	{names.OutcomeIncomplete, with("outcome", names.OutcomeIncomplete)},
+}
+
+func outcomeIndex(name string) int {
+	for i := range outcomes {
+		if outcomes[i].name == name {
+			return i
+		}
+	}
+	return len(outcomes) - 1
+}
+
+func (in *ingester) count(ctx context.Context, finished []assembly.Finished, whole []wholeStream) {
 	var dropped, duplicates, events int64
-	outcomes := map[string]int64{}
+	var ended [len(outcomes)]int64
 	for _, stream := range finished {
-		outcomes[outcomeOf(stream.End)]++
+		ended[outcomeIndex(outcomeOf(stream.End))]++
 		dropped += int64(stream.Dropped())
 		duplicates += int64(stream.Duplicates())
 		events += int64(stream.Accepted)
 	}
-	for outcome, n := range outcomes {
-		in.telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, with("outcome", outcome))
+	for i := range whole {
+		if whole[i].id != nil {
+			ended[outcomeIndex(outcomeOfEnd(whole[i].End.Failed, whole[i].End.Cancelled))]++
+			events++
+		}
+	}
+	for i, n := range ended {
+		if n > 0 {
+			in.telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, outcomes[i].with)
+		}
 	}
 	in.telemetry.ReceiverTokenStreamChunksDropped.Add(ctx, dropped)
 	in.telemetry.ReceiverTokenStreamDuplicatesDropped.Add(ctx, duplicates)

@@ -16,7 +16,13 @@ import (
 
 // Start starts the servers and the sweep for idle streams.
 func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) error {
-	err := r.openStorage(ctx, host)
+	err := r.cfg.checkPipelines(r.publisher != nil)
+	if err == nil && r.publisher != nil {
+		err = r.publisher.Start(ctx, host)
+	}
+	if err == nil {
+		err = r.openStorage(ctx, host)
+	}
 	if err == nil {
 		err = errors.Join(r.observe(), r.startGRPC(ctx, host), r.startHTTP(ctx, host))
 	}
@@ -29,8 +35,8 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 }
 
 // Shutdown stops the servers, gives requests in progress a short time to finish, and
-// sends all open streams to the pipeline as incomplete. With a storage, they stay there
-// instead.
+// ends all open streams as incomplete. With a storage, they stay there instead. The series
+// are flushed last.
 func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 	r.close()
 	timeout := requestTimeoutOf(ctx)
@@ -42,6 +48,9 @@ func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 		err = errors.Join(err, r.closeStorage(ctx))
 	} else {
 		err = errors.Join(err, r.expirer.flush(ctx))
+	}
+	if r.publisher != nil {
+		err = errors.Join(err, r.publisher.Shutdown(ctx))
 	}
 	r.telemetry.Shutdown()
 	return err
@@ -56,6 +65,15 @@ func (r *tokenStreamReceiver) observe() error {
 		}
 	}
 	limits := r.cfg.limits()
+	if r.ingester.series != nil {
+		err := errors.Join(
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(gauge(r.ingester.series.identities.Evicted)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(gauge(r.ingester.series.identities.Resolved)),
+		)
+		if err != nil {
+			return err
+		}
+	}
 	return errors.Join(
 		r.telemetry.RegisterReceiverTokenStreamStreamsOpenCallback(gauge(r.ingester.store.Streams)),
 		r.telemetry.RegisterReceiverTokenStreamStreamsLimitCallback(gauge(func() int64 { return int64(limits.MaxStreams) })),

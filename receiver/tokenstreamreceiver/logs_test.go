@@ -20,7 +20,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
@@ -535,7 +534,7 @@ func FuzzLogs(f *testing.F) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.MaxStreams, cfg.MaxChunksPerStream = 4, 8
 	// Not started: other goroutines would count as coverage.
-	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
+	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type))
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for i, read := range []func(*request, []byte) error{(*request).readLogsProtobuf, (*request).readLogsJSON} {

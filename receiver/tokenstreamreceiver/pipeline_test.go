@@ -209,7 +209,7 @@ func TestShutdown(t *testing.T) {
 		requireMetric(t, b, "events_lost", map[string]string{"cause": "shutdown"}, 1)
 	})
 	t.Run("without Start", func(t *testing.T) {
-		r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(NewFactory().Type()), &sink{})
+		r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(NewFactory().Type()))
 		require.NoError(t, err)
 		require.NoError(t, r.Shutdown(context.Background()))
 		require.NoError(t, r.Shutdown(context.Background()))
@@ -219,7 +219,7 @@ func TestShutdown(t *testing.T) {
 		cfg := createDefaultConfig().(*Config)
 		cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
 		cfg.Protocols.HTTP.Get().NetAddr.Endpoint = b.addrHTTP.String() // in use
-		r, err := newReceiver(cfg, receivertest.NewNopSettings(NewFactory().Type()), &sink{})
+		r, err := newReceiver(cfg, receivertest.NewNopSettings(NewFactory().Type()))
 		require.NoError(t, err)
 		require.ErrorContains(t, r.Start(context.Background(), componenttest.NewNopHost()), "address already in use")
 	})

@@ -64,8 +64,9 @@ func newStill(t testing.TB, change ...func(*Config)) *still {
 	t.Cleanup(func() { _ = s.telemetry.Shutdown(context.Background()) })
 	settings := receivertest.NewNopSettings(metadata.Type)
 	settings.TelemetrySettings = s.telemetry.NewTelemetrySettings()
-	r, err := newReceiverWithClock(cfg, settings, s.pipe, func() time.Duration { return s.clock })
+	r, err := newReceiverWithClock(cfg, settings, func() time.Duration { return s.clock })
 	require.NoError(t, err)
+	r.sendTraces(s.pipe)
 	s.tokenStreamReceiver = r
 	return s
 }

@@ -20,17 +20,21 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
-// tokenStreamReceiver serves HTTP and gRPC and sends finished streams to the pipeline.
+// tokenStreamReceiver serves HTTP and gRPC. It sends finished streams to a traces pipeline as
+// spans, to a metrics pipeline as series, or to both.
 type tokenStreamReceiver struct {
 	cfg          *Config
 	settings     receiver.Settings
 	telemetry    *metadata.TelemetryBuilder
 	ingester     *ingester
 	expirer      *expirer
+	publisher    *publish.Publisher // nil without a metrics pipeline
 	liveRequests liveLimit
 	requests     sync.Pool // of *request
 	bodies       sync.Pool // of *messageBody
@@ -54,13 +58,14 @@ type tokenStreamReceiver struct {
 	running sync.WaitGroup
 }
 
-func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tokenStreamReceiver, error) {
+// newReceiver returns a receiver without a pipeline.
+func newReceiver(cfg *Config, set receiver.Settings) (*tokenStreamReceiver, error) {
 	epoch := time.Now()
-	return newReceiverWithClock(cfg, set, next, func() time.Duration { return time.Since(epoch) })
+	return newReceiverWithClock(cfg, set, func() time.Duration { return time.Since(epoch) })
 }
 
 // newReceiverWithClock expects a monotonic clock with any origin.
-func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Traces, now func() time.Duration) (*tokenStreamReceiver, error) {
+func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Duration) (*tokenStreamReceiver, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -70,7 +75,17 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Trac
 		cfg:       cfg,
 		settings:  set,
 		telemetry: telemetry,
-		ingester:  &ingester{store: store, next: next, telemetry: telemetry, now: now, storageID: cfg.StorageID},
+		ingester:  &ingester{store: store, telemetry: telemetry, now: now, storageID: cfg.StorageID},
+	}
+	senders := newSenders()
+	r.ingester.makers.New = func() any { return &spanMaker{senders: senders, timings: &timelineWriter{}} }
+	if latency := cfg.Latency.Get(); latency != nil {
+		rules, err := annotate.NewRules(latency.SLOs)
+		if err != nil {
+			return nil, err
+		}
+		r.annotateSpans(latency, rules, nil)
+		r.ingester.unapplied = annotate.NewUnapplied(set.Logger, rules)
 	}
 	r.liveRequests.max = int64(cfg.MaxLiveRequests)
 	r.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -96,6 +111,53 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, next consumer.Trac
 	return r, nil
 }
 
+// annotateSpans makes the receiver write latency and verdicts on spans in place of timelines.
+func (r *tokenStreamReceiver) annotateSpans(latency *annotate.Config, rules *annotate.Rules, selection *spanSelection) {
+	senders := newSenders()
+	r.ingester.makers.New = func() any {
+		return &spanMaker{senders: senders, timings: newLatencyWriter(latency, rules, r.settings.Logger), selection: selection}
+	}
+}
+
+// sendTraces makes the receiver send spans.
+func (r *tokenStreamReceiver) sendTraces(next consumer.Traces) {
+	r.ingester.next = next
+}
+
+// sendMetrics makes the receiver aggregate streams into series, and send these.
+func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
+	config := r.cfg.seriesSettings()
+	rules, err := annotate.NewRules(config.latency.SLOs)
+	if err != nil {
+		return err
+	}
+	r.publisher, err = publish.New(publish.Settings{
+		Config:    config.publish,
+		Telemetry: r.settings.TelemetrySettings,
+		Component: r.settings.ID,
+		Kind:      component.KindReceiver,
+		Scope:     metadata.ScopeName,
+		Next:      next,
+		Refused:   r.telemetry.ReceiverTokenStreamFlushesRefused,
+		Now:       time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	r.ingester.unapplied = annotate.NewUnapplied(r.settings.Logger, rules)
+	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, r.ingester.store, rules, r.settings.Logger, time.Now)
+	breaches := r.ingester.series.breaches
+	if !rules.Any() {
+		breaches = nil
+	}
+	selection, err := newSpanSelection(&r.cfg.Spans, breaches)
+	if err != nil {
+		return err
+	}
+	r.annotateSpans(config.latency, rules, selection)
+	return nil
+}
+
 // take returns a request from the pool.
 func (r *tokenStreamReceiver) take(report *receiverhelper.ObsReport, byEvent bool, applied *answer) *request {
 	req := r.requests.Get().(*request)
@@ -106,6 +168,12 @@ func (r *tokenStreamReceiver) take(report *receiverhelper.ObsReport, byEvent boo
 // put returns a request to the pool.
 func (r *tokenStreamReceiver) put(req *request) {
 	req.applied = nil
+	req.wholes.reset()
+	if req.body != nil {
+		req.body.close()
+		r.bodies.Put(req.body)
+		req.body = nil
+	}
 	req.memory.free()
 	r.requests.Put(req)
 }

@@ -6,6 +6,7 @@ package tokenstreamreceiver
 import (
 	"crypto/sha256"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
@@ -29,8 +30,13 @@ type sharedResource struct {
 }
 
 type resource struct {
-	digest [sha256.Size]byte
-	spans  ptrace.SpanSlice
+	digest  [sha256.Size]byte
+	encoded []byte
+
+	// Set with the first span.
+	attributes pcommon.Map
+	spans      ptrace.SpanSlice
+	used       bool
 }
 
 func newResources() *resources {
@@ -54,18 +60,22 @@ func (r *resources) of(encoded []byte) *resource {
 	r.digests++
 	same, ok := r.byDigest[digest]
 	if !ok {
-		same = r.add(digest, encoded)
+		same = &resource{digest: digest, encoded: encoded}
+		r.byDigest[digest] = same
 	}
 	r.shared[key] = same
 	return same
 }
 
-func (r *resources) add(digest [sha256.Size]byte, encoded []byte) *resource {
-	spans := r.traces.ResourceSpans().AppendEmpty()
-	r.removed += putSenderAttributes(spans.Resource().Attributes(), encoded)
-	scope := spans.ScopeSpans().AppendEmpty()
-	scope.Scope().SetName(metadata.ScopeName)
-	added := &resource{digest: digest, spans: scope.Spans()}
-	r.byDigest[digest] = added
-	return added
+// addSpan appends an empty span to those of a resource.
+func (r *resources) addSpan(to *resource) ptrace.Span {
+	if !to.used {
+		spans := r.traces.ResourceSpans().AppendEmpty()
+		to.attributes = spans.Resource().Attributes()
+		r.removed += putSenderAttributes(to.attributes, to.encoded)
+		scope := spans.ScopeSpans().AppendEmpty()
+		scope.Scope().SetName(metadata.ScopeName)
+		to.spans, to.used = scope.Spans(), true
+	}
+	return to.spans.AppendEmpty()
 }

@@ -6,73 +6,107 @@ package tokenstreamreceiver
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/identity"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// toTraces converts each stream to a span. Streams with equal resources share one
-// ResourceSpans. removed is the number of attributes that senders must not set.
-func toTraces(finished []assembly.Finished) (traces ptrace.Traces, removed int) {
+// spanMaker makes the spans of finished streams. It is not safe for concurrent use.
+type spanMaker struct {
+	senders   *identity.Cache[sender]
+	timings   timingsWriter
+	selection *spanSelection    // nil without series
+	stream    assembly.Finished // that is converted
+}
+
+// timingsWriter writes the timings of a finished stream into its span, which has everything else.
+type timingsWriter interface {
+	write(span ptrace.Span, resource pcommon.Map, stream *assembly.Finished)
+}
+
+// spanID identifies the span of a stream. It is zero for a stream without one.
+type spanID struct {
+	trace [16]byte
+	span  [8]byte
+}
+
+// madeSpans are the spans of finished streams.
+type madeSpans struct {
+	traces ptrace.Traces
+	ids    []spanID // by stream
+	count  int
+	// removed is the number of attributes that senders must not set.
+	removed int
+}
+
+// make converts each selected stream to a span. Streams with equal resources share one
+// ResourceSpans.
+func (m *spanMaker) make(finished []assembly.Finished) madeSpans {
 	resources := newResources()
-	var timeline []byte
-	for _, stream := range finished {
-		resource := resources.of(stream.Resource)
-		span := resource.spans.AppendEmpty()
-		resources.removed += fillSenderAttributes(span, stream)
-		timeline = fillSpan(span, stream, resource, timeline[:0])
+	made := madeSpans{traces: resources.traces, ids: make([]spanID, len(finished))}
+	for i := range finished {
+		m.stream = finished[i]
+		resource := resources.of(m.stream.Resource)
+		id := idOf(m.stream.Stream, resource)
+		chosen := m.selection.choose(id, &m.stream)
+		if chosen == notChosen {
+			continue
+		}
+		span := resources.addSpan(resource)
+		resources.removed += m.fill(span, id)
+		m.timings.write(span, resource.attributes, &m.stream)
+		m.selection.mark(span, chosen)
+		made.ids[i] = id
+		made.count++
 	}
-	return resources.traces, resources.removed
+	m.stream, made.removed = assembly.Finished{}, resources.removed
+	return made
 }
 
-// fillSenderAttributes writes the attributes that the sender set into an empty span, and
-// returns the number of those that it must not set.
-func fillSenderAttributes(span ptrace.Span, stream assembly.Finished) (removed int) {
-	attributes := span.Attributes()
-	attributes.EnsureCapacity(names.SpanAttributeCapacity)
-	removed = putSenderAttributes(attributes, stream.Attributes)
+// fill writes what does not depend on the timings into an empty span. It returns the number of
+// attributes that the sender must not set.
+func (m *spanMaker) fill(span ptrace.Span, id spanID) (removed int) {
+	stream := &m.stream
+	from := identity.Stream{Attributes: stream.Attributes}
 	if stream.End != nil {
-		removed += putSenderAttributes(attributes, stream.End.Attributes)
+		from.EndAttributes = stream.End.Attributes
 	}
-	return removed
-}
-
-// fillSpan writes the rest of a stream into a span. It returns scratch, which may have grown, for
-// the next call.
-func fillSpan(span ptrace.Span, stream assembly.Finished, resource *resource, scratch []byte) []byte {
-	attributes := span.Attributes()
-	setIDs(span, stream.Stream, resource)
+	sender := m.senders.Find(&from)
+	span.Attributes().EnsureCapacity(names.SpanAttributeCapacity)
+	sender.attributes.CopyTo(span.Attributes())
+	span.SetName(sender.spanName)
+	span.SetTraceID(id.trace)
+	span.SetSpanID(id.span)
+	span.SetParentSpanID(stream.Start.ParentSpanID)
 	span.SetStartTimestamp(pcommon.Timestamp(stream.Start.UnixNano))
 	span.SetEndTimestamp(pcommon.Timestamp(stream.EndUnixNano()))
-	span.SetName(spanName(attributes))
-	setVantage(span, stream.Start.Vantage)
+	setKind(span, vantageOf(stream.Start.Vantage))
 	setEnd(span, stream.End)
+	return sender.removed
+}
 
-	line := stream.Chunks.Timeline()
-	scratch = line.AppendBinary(scratch, stream.Start.UnixNano)
-	attributes.PutEmptyBytes(names.Timeline).FromRaw(scratch)
-	if stream.Start.Implied {
-		attributes.PutBool(names.StartUnseen, true)
-	} else if stream.Scheduled != 0 {
-		queued := time.Duration(stream.Scheduled - stream.Start.UnixNano)
-		attributes.PutDouble(names.QueueDuration, queued.Seconds())
-	}
-	if stream.Cut {
-		attributes.PutStr(names.Cut, names.CutCollector)
-	}
-	if stream.Chunks.Frames {
-		attributes.PutBool(names.Frames, true)
-	}
-	if dropped := stream.Dropped(); dropped > 0 {
-		attributes.PutInt(names.ChunksDropped, int64(dropped))
-	}
-	return scratch
+// sender holds what follows from the attributes that the sender of a stream set.
+type sender struct {
+	attributes pcommon.Map
+	spanName   string
+	removed    int // attributes that senders must not set
+}
+
+// maxSenders is the number of senders that are remembered, by the bytes of their attributes.
+const maxSenders = 1 << 12
+
+func newSenders() *identity.Cache[sender] {
+	return identity.New(nil, maxSenders, func(s *identity.Stream) *sender {
+		attributes := pcommon.NewMap()
+		removed := putSenderAttributes(attributes, s.Attributes) + putSenderAttributes(attributes, s.EndAttributes)
+		return &sender{attributes, spanName(attributes), removed}
+	})
 }
 
 func spanName(attributes pcommon.Map) string {
@@ -94,11 +128,7 @@ func attributeText(attributes pcommon.Map, key string) string {
 	return ""
 }
 
-func setVantage(span ptrace.Span, v vantage.Vantage) {
-	if v == vantage.Unspecified {
-		v = vantage.Server
-	}
-	span.Attributes().PutStr(names.Vantage, v.String())
+func setKind(span ptrace.Span, v vantage.Vantage) {
 	span.SetKind(ptrace.SpanKindServer)
 	if v == vantage.Client || v == vantage.Gateway {
 		span.SetKind(ptrace.SpanKindClient)
@@ -109,9 +139,16 @@ func outcomeOf(end *assembly.End) string {
 	switch {
 	case end == nil:
 		return names.OutcomeIncomplete
-	case end.Error != "":
+	default:
+		return outcomeOfEnd(end.Error != "", end.Cancelled)
+	}
+}
+
+func outcomeOfEnd(failed, cancelled bool) string {
+	switch {
+	case failed:
 		return names.OutcomeError
-	case end.Cancelled:
+	case cancelled:
 		return names.OutcomeCancelled
 	default:
 		return names.OutcomeSuccess
@@ -119,8 +156,6 @@ func outcomeOf(end *assembly.End) string {
 }
 
 func setEnd(span ptrace.Span, end *assembly.End) {
-	attributes := span.Attributes()
-	attributes.PutStr(names.Outcome, outcomeOf(end))
 	if end == nil {
 		return
 	}
@@ -128,6 +163,7 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 		span.Status().SetCode(ptrace.StatusCodeError)
 		span.Status().SetMessage(end.Error)
 	}
+	attributes := span.Attributes()
 	for _, count := range [...]struct {
 		key    string
 		tokens optional.Value[int64]
@@ -151,22 +187,20 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 	}
 }
 
-// setIDs sets the IDs of the span. Missing IDs are derived from the stream, so that a
+// idOf returns the IDs of a stream's span. Missing IDs are derived from the stream, so that a
 // stream that is sent twice results in the same span twice.
-func setIDs(span ptrace.Span, stream *assembly.Stream, resource *resource) {
-	start := stream.Start
-	if start.TraceID == [16]byte{} || start.SpanID == [8]byte{} {
+func idOf(stream *assembly.Stream, resource *resource) spanID {
+	id := spanID{stream.Start.TraceID, stream.Start.SpanID}
+	if id.trace == [16]byte{} || id.span == [8]byte{} {
 		derived := deriveIDs(stream, resource)
-		if start.TraceID == [16]byte{} {
-			copy(start.TraceID[:], derived[:16])
+		if id.trace == [16]byte{} {
+			copy(id.trace[:], derived[:16])
 		}
-		if start.SpanID == [8]byte{} {
-			copy(start.SpanID[:], derived[16:])
+		if id.span == [8]byte{} {
+			copy(id.span[:], derived[16:])
 		}
 	}
-	span.SetTraceID(start.TraceID)
-	span.SetSpanID(start.SpanID)
-	span.SetParentSpanID(start.ParentSpanID)
+	return id
 }
 
 // maxHashedResource is the size in bytes up to which each stream hashes its resource.

@@ -121,23 +121,41 @@ func (k *Keeper) Record(ctx context.Context, traces ptrace.Traces) {
 
 // Add adds one request to its series and error budgets, unless it was added before. The
 // caller reports the results with Count.
-func (k *Keeper) Add(r *series.Request) (recorded series.Recorded) {
+func (k *Keeper) Add(r *series.Request) series.Recorded {
 	if !k.recorded.Add(&dedup.ID{TraceID: r.TraceID, SpanID: r.SpanID, Vantage: r.Vantage}, r.Arrival) {
 		return series.Recorded{Duplicate: true}
 	}
-	if k.Engine != nil {
-		recorded = k.Engine.Record(r)
-	} else {
+	return k.AddTo(nil, r)
+}
+
+// Recognised holds the requests that were added, so that callers of AddTo find those that
+// come again.
+func (k *Keeper) Recognised() *dedup.Set { return k.recorded }
+
+// AddTo adds a request without looking whether it was added before. The handle is that of its
+// series, or nil if the request has the dimensions.
+func (k *Keeper) AddTo(h *series.Handle, r *series.Request) (recorded series.Recorded) {
+	switch {
+	case k.Engine == nil:
 		recorded = k.admission.Admit(r)
+	case h != nil:
+		recorded = k.Engine.RecordTo(h, r)
+	default:
+		recorded = k.Engine.Record(r)
 	}
-	if len(k.settings.Config.Objectives) > 0 {
-		var buffer [512]byte
-		key := buffer[:0]
-		if !recorded.Overflow {
-			key = r.AppendKey(key)
-		}
-		k.Tracker.Record(key, &r.Verdicts, r.Arrival)
+	if len(k.settings.Config.Objectives) == 0 {
+		return recorded
 	}
+	var buffer [512]byte
+	key := buffer[:0]
+	switch {
+	case recorded.Overflow:
+	case h != nil:
+		key = append(key, h.Key...)
+	default:
+		key = r.AppendKey(key)
+	}
+	k.Tracker.Record(key, &r.Verdicts, r.Arrival)
 	return recorded
 }
 

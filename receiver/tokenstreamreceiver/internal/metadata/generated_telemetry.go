@@ -25,30 +25,33 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                metric.Meter
-	mu                                   sync.Mutex
-	registrations                        []metric.Registration
-	ReceiverTokenStreamAttributesRemoved metric.Int64Counter
-	ReceiverTokenStreamChunksDropped     metric.Int64Counter
-	ReceiverTokenStreamDuplicatesDropped metric.Int64Counter
-	ReceiverTokenStreamEventsAccepted    metric.Int64Counter
-	ReceiverTokenStreamEventsFinished    metric.Int64Counter
-	ReceiverTokenStreamEventsLost        metric.Int64Counter
-	ReceiverTokenStreamEventsOpen        metric.Int64ObservableGauge
-	ReceiverTokenStreamEventsRejected    metric.Int64Counter
-	ReceiverTokenStreamEventsRestored    metric.Int64Counter
-	ReceiverTokenStreamLiveRequestsLimit metric.Int64ObservableGauge
-	ReceiverTokenStreamLiveRequestsOpen  metric.Int64ObservableGauge
-	ReceiverTokenStreamMemoryHeld        metric.Int64ObservableGauge
-	ReceiverTokenStreamMemoryLimit       metric.Int64ObservableGauge
-	ReceiverTokenStreamStorageFailures   metric.Int64Counter
-	ReceiverTokenStreamStorageSize       metric.Int64ObservableGauge
-	ReceiverTokenStreamStreamsFinished   metric.Int64Counter
-	ReceiverTokenStreamStreamsLimit      metric.Int64ObservableGauge
-	ReceiverTokenStreamStreamsLost       metric.Int64Counter
-	ReceiverTokenStreamStreamsOpen       metric.Int64ObservableGauge
-	ReceiverTokenStreamStreamsRefused    metric.Int64Counter
-	ReceiverTokenStreamStreamsRestored   metric.Int64Counter
+	meter                                 metric.Meter
+	mu                                    sync.Mutex
+	registrations                         []metric.Registration
+	ReceiverTokenStreamAttributesRemoved  metric.Int64Counter
+	ReceiverTokenStreamChunksDropped      metric.Int64Counter
+	ReceiverTokenStreamDuplicatesDropped  metric.Int64Counter
+	ReceiverTokenStreamEventsAccepted     metric.Int64Counter
+	ReceiverTokenStreamEventsFinished     metric.Int64Counter
+	ReceiverTokenStreamEventsLost         metric.Int64Counter
+	ReceiverTokenStreamEventsOpen         metric.Int64ObservableGauge
+	ReceiverTokenStreamEventsRejected     metric.Int64Counter
+	ReceiverTokenStreamEventsRestored     metric.Int64Counter
+	ReceiverTokenStreamFlushesRefused     metric.Int64Counter
+	ReceiverTokenStreamIdentitiesEvicted  metric.Int64ObservableCounter
+	ReceiverTokenStreamIdentitiesResolved metric.Int64ObservableCounter
+	ReceiverTokenStreamLiveRequestsLimit  metric.Int64ObservableGauge
+	ReceiverTokenStreamLiveRequestsOpen   metric.Int64ObservableGauge
+	ReceiverTokenStreamMemoryHeld         metric.Int64ObservableGauge
+	ReceiverTokenStreamMemoryLimit        metric.Int64ObservableGauge
+	ReceiverTokenStreamStorageFailures    metric.Int64Counter
+	ReceiverTokenStreamStorageSize        metric.Int64ObservableGauge
+	ReceiverTokenStreamStreamsFinished    metric.Int64Counter
+	ReceiverTokenStreamStreamsLimit       metric.Int64ObservableGauge
+	ReceiverTokenStreamStreamsLost        metric.Int64Counter
+	ReceiverTokenStreamStreamsOpen        metric.Int64ObservableGauge
+	ReceiverTokenStreamStreamsRefused     metric.Int64Counter
+	ReceiverTokenStreamStreamsRestored    metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -68,6 +71,36 @@ func (builder *TelemetryBuilder) RegisterReceiverTokenStreamEventsOpenCallback(c
 		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamEventsOpen, obs: o})
 		return nil
 	}, builder.ReceiverTokenStreamEventsOpen)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverTokenStreamIdentitiesEvictedCallback sets callback for observable ReceiverTokenStreamIdentitiesEvicted metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenStreamIdentitiesEvictedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamIdentitiesEvicted, obs: o})
+		return nil
+	}, builder.ReceiverTokenStreamIdentitiesEvicted)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverTokenStreamIdentitiesResolvedCallback sets callback for observable ReceiverTokenStreamIdentitiesResolved metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenStreamIdentitiesResolvedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenStreamIdentitiesResolved, obs: o})
+		return nil
+	}, builder.ReceiverTokenStreamIdentitiesResolved)
 	if err != nil {
 		return err
 	}
@@ -236,7 +269,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamEventsFinished, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_events_finished",
-		metric.WithDescription("Accepted events of finished streams whose span the pipeline accepted, duplicates included. [Alpha]"),
+		metric.WithDescription("Accepted events of finished streams, duplicates included. A traces pipeline accepted their spans. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
@@ -262,6 +295,24 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_token_stream_events_restored",
 		metric.WithDescription("Accepted events of the open streams restored from the storage at start. [Alpha]"),
 		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamFlushesRefused, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_flushes_refused",
+		metric.WithDescription("Batches of metrics that the metrics pipeline refused. Their data is sent again. [Alpha]"),
+		metric.WithUnit("{flush}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamIdentitiesEvicted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_token_stream_identities_evicted",
+		metric.WithDescription("Combinations of attributes that were forgotten at the limit of those remembered. A stream that has them again takes longer to find its series. [Alpha]"),
+		metric.WithUnit("{identity}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamIdentitiesResolved, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_token_stream_identities_resolved",
+		metric.WithDescription("Combinations of attributes whose series and SLOs were searched, because they were not remembered. [Alpha]"),
+		metric.WithUnit("{identity}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamLiveRequestsLimit, err = builder.meter.Int64ObservableGauge(
@@ -302,7 +353,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamStreamsFinished, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_streams_finished",
-		metric.WithDescription("Finished streams whose span the pipeline accepted. [Alpha]"),
+		metric.WithDescription("Finished streams. A traces pipeline accepted their spans. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)

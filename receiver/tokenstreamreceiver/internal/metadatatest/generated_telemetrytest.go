@@ -88,7 +88,7 @@ func AssertEqualReceiverTokenStreamEventsAccepted(t *testing.T, tt *componenttes
 func AssertEqualReceiverTokenStreamEventsFinished(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_events_finished",
-		Description: "Accepted events of finished streams whose span the pipeline accepted, duplicates included. [Alpha]",
+		Description: "Accepted events of finished streams, duplicates included. A traces pipeline accepted their spans. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -159,6 +159,54 @@ func AssertEqualReceiverTokenStreamEventsRestored(t *testing.T, tt *componenttes
 		},
 	}
 	got, err := tt.GetMetric("otelcol_receiver_token_stream_events_restored")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualReceiverTokenStreamFlushesRefused(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_token_stream_flushes_refused",
+		Description: "Batches of metrics that the metrics pipeline refused. Their data is sent again. [Alpha]",
+		Unit:        "{flush}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_flushes_refused")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualReceiverTokenStreamIdentitiesEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_token_stream_identities_evicted",
+		Description: "Combinations of attributes that were forgotten at the limit of those remembered. A stream that has them again takes longer to find its series. [Alpha]",
+		Unit:        "{identity}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_identities_evicted")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualReceiverTokenStreamIdentitiesResolved(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_token_stream_identities_resolved",
+		Description: "Combinations of attributes whose series and SLOs were searched, because they were not remembered. [Alpha]",
+		Unit:        "{identity}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_token_stream_identities_resolved")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
@@ -252,7 +300,7 @@ func AssertEqualReceiverTokenStreamStorageSize(t *testing.T, tt *componenttest.T
 func AssertEqualReceiverTokenStreamStreamsFinished(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_streams_finished",
-		Description: "Finished streams whose span the pipeline accepted. [Alpha]",
+		Description: "Finished streams. A traces pipeline accepted their spans. [Alpha]",
 		Unit:        "{stream}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -24,6 +24,14 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	require.NoError(t, tb.RegisterReceiverTokenStreamIdentitiesEvictedCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
+	require.NoError(t, tb.RegisterReceiverTokenStreamIdentitiesResolvedCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	require.NoError(t, tb.RegisterReceiverTokenStreamLiveRequestsLimitCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
@@ -60,6 +68,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverTokenStreamEventsLost.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamEventsRejected.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamEventsRestored.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamFlushesRefused.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStorageFailures.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStreamsFinished.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStreamsLost.Add(context.Background(), 1)
@@ -90,6 +99,15 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenStreamEventsRestored(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenStreamFlushesRefused(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenStreamIdentitiesEvicted(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenStreamIdentitiesResolved(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenStreamLiveRequestsLimit(t, testTel,

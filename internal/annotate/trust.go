@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenlatencyprocessor
+package annotate
 
 import (
 	"strings"
@@ -17,11 +17,11 @@ var inputs = map[string]uint64{
 	names.ChunksDropped: 1 << 4, names.StartUnseen: 1 << 5, names.Frames: 1 << 6, names.Cut: 1 << 7,
 }
 
-// removeAnnotations removes the attributes under our prefix from a span, unless they are inputs, and
+// RemoveAnnotations removes the attributes under our prefix from a span, unless they are inputs, and
 // returns their number. Any span may carry a vantage; the other inputs belong to a timeline. Of
 // repeated keys, which a valid span does not have, the first stays: readers of the span differ in
 // which one they take.
-func removeAnnotations(attributes pcommon.Map) (removed int64) {
+func RemoveAnnotations(attributes pcommon.Map) (removed int64) {
 	_, withTimeline := attributes.Get(names.Timeline)
 	var seen uint64
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
@@ -39,8 +39,8 @@ func removeAnnotations(attributes pcommon.Map) (removed int64) {
 	return removed
 }
 
-// removeUnread removes what a span that cannot be read would still count with, such as its outcome.
-func removeUnread(attributes pcommon.Map) {
+// RemoveUnread removes what a span that cannot be read would still count with, such as its outcome.
+func RemoveUnread(attributes pcommon.Map) {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
 		return strings.HasPrefix(name, names.Prefix) && name != names.Timeline && name != names.Vantage
 	})

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenlatencyprocessor
+package annotate
 
 import (
 	"strings"
@@ -14,9 +14,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// isAnnotated reports whether a token_latency processor, this one or another, annotated the span as
+// IsAnnotated reports whether a token_latency processor, this one or another, annotated the span as
 // a model call.
-func isAnnotated(span ptrace.Span) bool {
+func IsAnnotated(span ptrace.Span) bool {
 	_, annotated := span.Attributes().Get(names.Source)
 	return annotated
 }
@@ -28,34 +28,34 @@ func isRolledUp(span ptrace.Span) bool {
 	return rolledUp
 }
 
-// text returns a text attribute, or "".
-func text(attributes pcommon.Map, name string) string {
+// Text returns a text attribute, or "".
+func Text(attributes pcommon.Map, name string) string {
 	if v, ok := attributes.Get(name); ok {
 		return v.Str()
 	}
 	return ""
 }
 
-// maxNumber is larger than any real duration in seconds and any real number of tokens, and small
+// MaxNumber is larger than any real duration in seconds and any real number of tokens, and small
 // enough that sums stay finite.
-const maxNumber = 1 << 53
+const MaxNumber = 1 << 53
 
-// measured returns a number that a token_latency processor wrote. It is unknown unless it is between
-// 0 and maxNumber.
-func measured(attributes pcommon.Map, name string) latency.Measure {
+// Measured returns a number that a token_latency processor wrote. It is unknown unless it is between
+// 0 and MaxNumber.
+func Measured(attributes pcommon.Map, name string) latency.Measure {
 	v, ok := attributes.Get(name)
 	if !ok {
 		return latency.Measure{}
 	}
 	n, ok := attribute.Number(v)
-	if !ok || !(n >= 0 && n <= maxNumber) {
+	if !ok || !(n >= 0 && n <= MaxNumber) {
 		return latency.Measure{}
 	}
 	return latency.Measure{Value: n, Known: true, Estimated: isEstimated(attributes, name)}
 }
 
-// putMeasure writes a number, and adds it to the list of estimates or removes it.
-func putMeasure(attributes pcommon.Map, name string, m latency.Measure) {
+// PutMeasure writes a number, and adds it to the list of estimates or removes it.
+func PutMeasure(attributes pcommon.Map, name string, m latency.Measure) {
 	attributes.PutDouble(name, m.Value)
 	if m.Estimated == isEstimated(attributes, name) {
 		return

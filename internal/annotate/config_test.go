@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenlatencyprocessor
+package annotate
 
 import (
 	"testing"
@@ -16,7 +16,7 @@ import (
 
 func load(tb testing.TB, settings map[string]any) (*Config, error) {
 	tb.Helper()
-	cfg := createDefaultConfig()
+	cfg := DefaultConfig()
 	if err := confmap.NewFromStringMap(settings).Unmarshal(cfg); err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func TestConfig_Default(t *testing.T) {
 	cfg, err := load(t, nil)
 	require.NoError(t, err)
 	require.Equal(t, &Config{Timeline: "drop", Detail: "standard", Distribution: "keep", TrustAnnotations: true, StallThreshold: 500 * time.Millisecond, TPOTDenominator: "standard"}, cfg)
-	require.Equal(t, latency.Options{StallThreshold: 500 * time.Millisecond, Denominator: latency.AllButFirst}, cfg.options())
+	require.Equal(t, latency.Options{StallThreshold: 500 * time.Millisecond, Denominator: latency.AllButFirst}, cfg.Options())
 }
 
 func TestConfig_EverySetting(t *testing.T) {
@@ -45,7 +45,7 @@ func TestConfig_EverySetting(t *testing.T) {
 	require.Equal(t, latency.Options{
 		StallThreshold: time.Second, Denominator: latency.AfterFirstChunk,
 		Fluidity: latency.Deadlines{FirstToken: 2 * time.Second, NextToken: 50 * time.Millisecond},
-	}, cfg.options())
+	}, cfg.Options())
 }
 
 func TestConfig_Invalid(t *testing.T) {

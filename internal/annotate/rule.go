@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenlatencyprocessor
+package annotate
 
 import (
 	"maps"
@@ -18,10 +18,17 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
+// Rules are SLOs, ready to judge requests. They are safe for concurrent use.
+type Rules struct {
+	all     []rule
+	defined map[string]bool // the names
+}
+
 // rule is an SLOConfig, ready to judge requests.
 type rule struct {
 	name               string
-	indicator          string  // an attribute
+	attribute          string // of the indicator
+	indicator          indicator
 	threshold          float64 // 0 for the outcome, which has none
 	thresholdAttribute string
 	matchers           []matcher
@@ -35,16 +42,16 @@ type matcher struct {
 	pattern   *regexp.Regexp
 }
 
-// newRules expects valid configurations.
-func newRules(configs []SLOConfig) ([]rule, error) {
-	var rules []rule
+// NewRules expects valid configurations.
+func NewRules(configs []SLOConfig) (*Rules, error) {
+	rules := &Rules{defined: map[string]bool{}}
 	for i := range configs {
 		c := &configs[i]
-		indicator := names.Prefix + c.Indicator
-		r := rule{name: c.Name, indicator: indicator, thresholdAttribute: c.ThresholdAttribute, use: new(use)}
-		if indicator != names.Outcome {
+		r := rule{name: c.Name, attribute: names.Prefix + c.Indicator, thresholdAttribute: c.ThresholdAttribute, use: new(use)}
+		r.indicator = indicators[r.attribute]
+		if r.attribute != names.Outcome {
 			var err error
-			if r.threshold, err = c.threshold(indicators[indicator]); err != nil {
+			if r.threshold, err = c.threshold(r.indicator.inSeconds); err != nil {
 				return nil, err
 			}
 		}
@@ -58,46 +65,46 @@ func newRules(configs []SLOConfig) ([]rule, error) {
 			}
 			r.matchers = append(r.matchers, matcher{attribute: name, pattern: pattern})
 		}
-		rules = append(rules, r)
+		rules.all, rules.defined[r.name] = append(rules.all, r), true
 	}
 	return rules, nil
 }
 
+// Any reports whether there is an SLO.
+func (r *Rules) Any() bool { return len(r.all) > 0 }
+
 // ofTrace reports whether the SLO judges traces instead of requests.
-func (r *rule) ofTrace() bool { return strings.HasPrefix(r.indicator, names.TracePrefix) }
+func (r *rule) ofTrace() bool { return strings.HasPrefix(r.attribute, names.TracePrefix) }
 
-// judge returns the verdict on a request that the SLO applies to.
-func (r *rule) judge(attributes pcommon.Map, threshold float64) slo.Verdict {
-	outcome := text(attributes, names.Outcome)
-	if r.indicator == names.Outcome {
+// judge returns the verdict on a request that the SLO applies to. value is that of the indicator's
+// attribute.
+func (r *rule) judge(outcome string, value latency.Measure, threshold float64, severalChunks bool) slo.Verdict {
+	switch r.attribute {
+	case names.Outcome:
 		return slo.JudgeOutcome(outcome)
-	}
-	value := indicated(attributes, r.indicator)
-	return slo.Judge(value.Value, threshold, value.Known, outcome == names.OutcomeSuccess)
-}
-
-// indicated returns the value of an indicator. Stalls and anomalies are not written when there are
-// none: their value is then 0, if there were chunks that could have shown one.
-func indicated(attributes pcommon.Map, indicator string) latency.Measure {
-	value := measured(attributes, indicator)
-	switch indicator {
+	// Stalls and anomalies are not written when there are none: their value is then 0, if there were
+	// chunks that could have shown one.
 	case names.StallCount, names.StallDuration:
-		value.Known = value.Known || measured(attributes, names.ChunkCount).Value > 1
+		value.Known = value.Known || severalChunks
 	case names.ClockAnomalies:
 		value.Known = true
 	}
-	return value
+	return slo.Judge(value.Value, threshold, value.Known, outcome == names.OutcomeSuccess)
 }
 
 // applies reports whether the request matches every condition.
 func (r *rule) applies(attributes, resource pcommon.Map) bool {
-	for _, m := range r.matchers {
-		v, ok := lookUp(m.attribute, attributes, resource)
-		if !ok || !m.matches(v.AsString()) {
+	for i := range r.matchers {
+		if !r.matchers[i].applies(attributes, resource) {
 			return false
 		}
 	}
 	return true
+}
+
+func (m *matcher) applies(attributes, resource pcommon.Map) bool {
+	v, ok := LookUp(m.attribute, attributes, resource)
+	return ok && m.matches(v.AsString())
 }
 
 func (m *matcher) matches(value string) bool {
@@ -113,7 +120,7 @@ func (r *rule) thresholdOf(attributes, resource pcommon.Map) float64 {
 	if r.thresholdAttribute == "" {
 		return r.threshold
 	}
-	v, ok := lookUp(r.thresholdAttribute, attributes, resource)
+	v, ok := LookUp(r.thresholdAttribute, attributes, resource)
 	if !ok {
 		return r.threshold
 	}
@@ -121,14 +128,14 @@ func (r *rule) thresholdOf(attributes, resource pcommon.Map) float64 {
 	if d, err := time.ParseDuration(v.Str()); !ok && err == nil {
 		own, ok = float64(d)/float64(time.Second), true
 	}
-	if !ok || !(own > 0 && own <= maxNumber) {
+	if !ok || !(own > 0 && own <= MaxNumber) {
 		return r.threshold
 	}
 	return own
 }
 
-// lookUp returns an attribute of the span, or else of its resource.
-func lookUp(name string, attributes, resource pcommon.Map) (pcommon.Value, bool) {
+// LookUp returns an attribute of the span, or else of its resource.
+func LookUp(name string, attributes, resource pcommon.Map) (pcommon.Value, bool) {
 	if v, ok := attributes.Get(name); ok {
 		return v, true
 	}

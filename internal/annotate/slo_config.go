@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenlatencyprocessor
+package annotate
 
 import (
 	"errors"
@@ -14,7 +14,6 @@ import (
 
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
@@ -47,36 +46,6 @@ type SLOConfig struct {
 
 var _ confmap.Validator = (*SLOConfig)(nil)
 
-// higherIsBetter lists the indicators for which an upper threshold makes no sense, and what to use
-// instead.
-var higherIsBetter = map[string]string{
-	names.OutputTokenRate:  "time_per_output_token",
-	names.RequestTokenRate: "request.duration",
-	names.FluidityIndex:    "inter_token_latency.p99",
-}
-
-// indicators lists the attributes that can be judged, and whether they are in seconds.
-var indicators = func() map[string]bool {
-	all := map[string]bool{
-		names.NetworkDuration:   true,
-		names.TraceTimeToAnswer: true,
-		names.StallCount:        false,
-		names.ChunkCount:        false,
-		names.ClockAnomalies:    false,
-	}
-	for quantity, name := range measureNames {
-		if higherIsBetter[name] == "" {
-			all[name] = isInSeconds(latency.Quantity(quantity))
-		}
-	}
-	for _, d := range []distribution{interToken, interChunk} {
-		for _, name := range d.statistics {
-			all[name] = true
-		}
-	}
-	return all
-}()
-
 // Validate reports every invalid setting.
 func (c *SLOConfig) Validate() error {
 	var errs problems.List
@@ -94,11 +63,11 @@ func (c *SLOConfig) validateIndicator() error {
 	if other := higherIsBetter[name]; other != "" {
 		return fmt.Errorf("indicator %q cannot have an upper threshold, because higher is better; use %s", c.Indicator, other)
 	}
-	inSeconds, known := indicators[name]
+	indicator, known := indicators[name]
 	if !known {
 		return fmt.Errorf("unknown indicator %q; valid indicators: %s", c.Indicator, indicatorNames())
 	}
-	_, err := c.threshold(inSeconds)
+	_, err := c.threshold(indicator.inSeconds)
 	return err
 }
 
@@ -131,7 +100,7 @@ func (c *SLOConfig) threshold(inSeconds bool) (float64, error) {
 		value = float64(d) / float64(time.Second)
 	}
 	switch {
-	case value > 0 && value <= maxNumber:
+	case value > 0 && value <= MaxNumber:
 		return value, nil
 	case c.Threshold == nil && inSeconds:
 		return 0, fmt.Errorf("threshold is missing; %s needs a positive duration with a unit, such as 50ms", c.Indicator)

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenlatencyprocessor
+package annotate
 
 import (
 	"strings"
@@ -71,8 +71,8 @@ var derivedNames = func() map[string]bool {
 	return derived
 }()
 
-// annotator writes latencies on spans. It is not safe for concurrent use.
-type annotator struct {
+// Annotator writes latencies on spans. It is not safe for concurrent use.
+type Annotator struct {
 	dropTimeline bool
 	sources      []string // by reader
 	// The attributes that are written. Those left out are empty.
@@ -81,13 +81,14 @@ type annotator struct {
 	encoded                []byte // buffer for one sketch
 }
 
-func newAnnotator(cfg *Config, sources []string) annotator {
-	a := annotator{
-		dropTimeline: cfg.Timeline == timelineDrop, sources: sources,
+// NewAnnotator returns an annotator that writes the attributes which the settings ask for.
+func NewAnnotator(cfg *Config) *Annotator {
+	a := &Annotator{
+		dropTimeline: cfg.Timeline == TimelineDrop, sources: source.Names(),
 		measures: measureNames, interToken: interToken, interChunk: interChunk,
 	}
 	leaveOut := func(name *string) {
-		if !cfg.writes(*name) {
+		if !cfg.Writes(*name) {
 			*name = ""
 		}
 	}
@@ -103,9 +104,9 @@ func newAnnotator(cfg *Config, sources []string) annotator {
 	return a
 }
 
-// writes reports whether a measure is written: it is known, not left out, and not zero stalls.
-func (a *annotator) writes(quantity latency.Quantity, derived *latency.Latency) bool {
-	return derived.Measures[quantity].Known && a.measures[quantity] != "" && (quantity != latency.StallDuration || derived.StallCount > 0)
+// writes reports whether a measure is written: it is known and not left out.
+func (a *Annotator) writes(quantity latency.Quantity, derived *latency.Latency) bool {
+	return a.measures[quantity] != "" && measure(derived, quantity).Known
 }
 
 // writes reports whether one of the statistics is written.
@@ -118,38 +119,31 @@ func (d *distribution) writes(known *latency.Distribution) bool {
 	return false
 }
 
-// isInSeconds reports whether a quantity is a duration.
-func isInSeconds(quantity latency.Quantity) bool {
-	switch quantity {
-	case latency.DecodeShare, latency.OutputTokenRate, latency.RequestTokenRate, latency.FluidityIndex:
-		return false
-	default:
-		return true
-	}
-}
-
-// annotate writes the latency that the analyzer derived last. It removes derived attributes that the
+// Annotate writes the latency that the analyzer derived last. It removes derived attributes that the
 // span already carries, so that a missing number stays missing.
 //
-// pdata searches the whole attribute list at each Put. So annotate does not rewrite attributes that
+// pdata searches the whole attribute list at each Put. So Annotate does not rewrite attributes that
 // are already right, and grows the list at most once.
-func (a *annotator) annotate(
+func (a *Annotator) Annotate(
 	attributes pcommon.Map, observed *source.Observation, derived *latency.Latency, analyzer *latency.Analyzer,
 ) {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
 		return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || a.dropTimeline && name == names.Timeline)
 	})
 	attributes.EnsureCapacity(names.SpanAttributeCapacity)
+	a.Write(attributes, observed, derived, analyzer)
+}
 
+// Write is Annotate for a new span, which has none of the derived attributes.
+func (a *Annotator) Write(
+	attributes pcommon.Map, observed *source.Observation, derived *latency.Latency, analyzer *latency.Analyzer,
+) {
 	putText(attributes, names.Source, a.sources[observed.Reader])
 	putText(attributes, names.Vantage, observed.Vantage.String())
 	putText(attributes, names.Outcome, derived.Outcome)
-	for i, m := range derived.Measures {
-		if quantity := latency.Quantity(i); a.writes(quantity, derived) {
-			if isInSeconds(quantity) {
-				m.Value = toNanosecond(m.Value)
-			}
-			attributes.PutDouble(a.measures[quantity], m.Value)
+	for quantity, name := range a.measures {
+		if m := measure(derived, latency.Quantity(quantity)); m.Known && name != "" {
+			attributes.PutDouble(name, m.Value)
 		}
 	}
 	if derived.Buffered {
@@ -173,7 +167,7 @@ func putText(attributes pcommon.Map, name, text string) {
 }
 
 func putCounts(attributes pcommon.Map, derived *latency.Latency) {
-	if derived.Measures[latency.StallDuration].Known && derived.StallCount > 0 {
+	if measure(derived, latency.StallDuration).Known {
 		attributes.PutInt(names.StallCount, derived.StallCount)
 	}
 	if derived.StalledAtEnd {
@@ -194,16 +188,16 @@ func putCounts(attributes pcommon.Map, derived *latency.Latency) {
 }
 
 func putDistribution(attributes pcommon.Map, name *distribution, d *latency.Distribution) {
-	for statistic, m := range d {
-		if m.Known && name.statistics[statistic] != "" {
-			attributes.PutDouble(name.statistics[statistic], toNanosecond(m.Value))
+	for i, name := range name.statistics {
+		if m := statistic(d, latency.Statistic(i)); m.Known && name != "" {
+			attributes.PutDouble(name, m.Value)
 		}
 	}
 }
 
 // putSketches writes the distributions, which token_sli merges across requests. It omits the
 // inter-chunk sketch if it equals the inter-token sketch.
-func (a *annotator) putSketches(attributes pcommon.Map, analyzer *latency.Analyzer) {
+func (a *Annotator) putSketches(attributes pcommon.Map, analyzer *latency.Analyzer) {
 	tokens, chunks := analyzer.InterTokenSketch(), analyzer.InterChunkSketch()
 	if tokens.Count() == 0 {
 		return
@@ -216,7 +210,7 @@ func (a *annotator) putSketches(attributes pcommon.Map, analyzer *latency.Analyz
 	}
 }
 
-func (a *annotator) putSketch(attributes pcommon.Map, name string, s *sketch.Sketch) {
+func (a *Annotator) putSketch(attributes pcommon.Map, name string, s *sketch.Sketch) {
 	a.encoded = s.AppendBinary(a.encoded[:0])
 	attributes.PutEmptyBytes(name).FromRaw(a.encoded)
 }
@@ -246,7 +240,7 @@ func putUnmeasured(attributes pcommon.Map, derived *latency.Latency) {
 }
 
 // putEstimated lists the written attributes that are estimates or bounds.
-func (a *annotator) putEstimated(attributes pcommon.Map, derived *latency.Latency) {
+func (a *Annotator) putEstimated(attributes pcommon.Map, derived *latency.Latency) {
 	var listed [int(latency.NumQuantities) + 3]string
 	estimated := listed[:0]
 	for quantity, m := range derived.Measures {

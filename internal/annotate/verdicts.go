@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenlatencyprocessor
+package annotate
 
 import (
 	"strings"
@@ -23,9 +23,9 @@ var breachedNames = [...]string{names.SLOBreached, names.SLOBreachedIndicator, n
 func putVerdict(attributes pcommon.Map, verdict slo.Verdict, r *rule, threshold float64) {
 	list(attributes, verdictNames[verdict]).AppendEmpty().SetStr(r.name)
 	if verdict == slo.Bad {
-		list(attributes, names.SLOBreachedIndicator).AppendEmpty().SetStr(strings.TrimPrefix(r.indicator, names.Prefix))
+		list(attributes, names.SLOBreachedIndicator).AppendEmpty().SetStr(strings.TrimPrefix(r.attribute, names.Prefix))
 		entry := list(attributes, names.SLOBreachedThreshold).AppendEmpty()
-		if r.indicator != names.Outcome {
+		if r.attribute != names.Outcome {
 			entry.SetDouble(threshold)
 		}
 	}

@@ -1,25 +1,27 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenlatencyprocessor
+package annotate
 
 import (
+	"maps"
 	"math"
 	"slices"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
 // Values of Config.Detail.
 const (
-	detailStandard = "standard"
-	detailFull     = "full"
+	DetailStandard = "standard"
+	DetailFull     = "full"
 )
 
 // Values of Config.Distribution.
 const (
-	distributionKeep = "keep"
-	distributionDrop = "drop"
+	DistributionKeep = "keep"
+	DistributionDrop = "drop"
 )
 
 // isFullOnly reports whether an attribute is left out with `detail: standard`. These numbers follow
@@ -30,14 +32,14 @@ func isFullOnly(name string) bool {
 		name == interChunk.sketch || slices.Contains(interChunk.statistics[:], name)
 }
 
-// writes reports whether the attribute is written. SLOs of this processor get the attributes that
+// Writes reports whether the attribute is written. SLOs of this processor get the attributes that
 // they need. token_sli falls back to the inter-token sketch where a span has inter-chunk statistics
 // and no inter-chunk sketch, so the statistics that an SLO needs come with the sketch.
-func (c *Config) writes(name string) bool {
+func (c *Config) Writes(name string) bool {
 	switch {
-	case c.Distribution == distributionDrop && (name == interToken.sketch || name == interChunk.sketch):
+	case c.Distribution == DistributionDrop && (name == interToken.sketch || name == interChunk.sketch):
 		return false
-	case c.Detail == detailFull || !isFullOnly(name):
+	case c.Detail == DetailFull || !isFullOnly(name):
 		return true
 	case name == interChunk.sketch:
 		return slices.ContainsFunc(interChunk.statistics[:], c.judges)
@@ -55,6 +57,29 @@ func (c *Config) judges(name string) bool {
 	})
 }
 
-// toNanosecond rounds seconds to the nanosecond. Longer fractions are noise of the division, and cost
+// ToNanosecond rounds seconds to the nanosecond. Longer fractions are noise of the division, and cost
 // up to 20 characters in JSON.
-func toNanosecond(seconds float64) float64 { return math.Round(seconds*1e9) / 1e9 }
+func ToNanosecond(seconds float64) float64 { return math.Round(seconds*1e9) / 1e9 }
+
+// AttributesRead returns the attributes that the conditions and thresholds of the SLOs read.
+func (c *Config) AttributesRead() (read []string) {
+	for i := range c.SLOs {
+		s := &c.SLOs[i]
+		read = append(read, s.ThresholdAttribute)
+		read = slices.AppendSeq(read, maps.Keys(s.Match))
+		read = slices.AppendSeq(read, maps.Keys(s.MatchRegexp))
+	}
+	return read
+}
+
+// ReadsPercentiles reports whether an SLO reads a percentile of the gaps of a request.
+func (c *Config) ReadsPercentiles() bool {
+	for _, d := range []*distribution{&interToken, &interChunk} {
+		for _, p := range []latency.Statistic{latency.P50, latency.P95, latency.P99} {
+			if c.judges(d.statistics[p]) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,154 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package annotate
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/source"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
+)
+
+// everyIndicator has SLOs on each indicator, with thresholds that some requests breach, and conditions
+// of every kind.
+func everyIndicator(t *testing.T) *Config {
+	t.Helper()
+	slos := []map[string]any{{"name": "availability", "indicator": "outcome"}}
+	for _, name := range slices.Sorted(maps.Keys(indicators)) {
+		threshold := any("40ms")
+		if !indicators[name].inSeconds {
+			threshold = 0.5
+		}
+		slos = append(slos, map[string]any{"name": name, "indicator": strings.TrimPrefix(name, names.Prefix), "threshold": threshold})
+	}
+	conditional := func(name string, settings map[string]any) {
+		slo := map[string]any{"name": name, "indicator": "time_to_first_token", "threshold": "40ms"}
+		maps.Copy(slo, settings)
+		slos = append(slos, slo)
+	}
+	conditional("model", map[string]any{"match": map[string]any{names.GenAIRequestModel: "a", names.ServiceName: "chat"}})
+	conditional("model by pattern", map[string]any{"match_regexp": map[string]any{names.GenAIRequestModel: "a|b"}})
+	conditional("vantage", map[string]any{"match": map[string]any{names.Vantage: "server"}})
+	conditional("source", map[string]any{"match": map[string]any{names.Source: "token_stream"}})
+	conditional("outcome", map[string]any{"match_regexp": map[string]any{names.Outcome: "success|error"}})
+	conditional("chunks", map[string]any{"match": map[string]any{names.ChunkCount: "2"}})
+	conditional("tokens", map[string]any{"match_regexp": map[string]any{names.GenAIOutputTokens: "[0-9]"}})
+	conditional("stalls", map[string]any{"match_regexp": map[string]any{names.StallDuration: "1[.].*"}})
+	conditional("threshold of the tenant", map[string]any{"threshold_attribute": "tenant.ttft"})
+	conditional("threshold of the request", map[string]any{"threshold_attribute": names.RequestDuration})
+	return judging(t, slos...)
+}
+
+// stream is a random finished stream: its span without our attributes, and what was observed.
+func stream(random *rand.Rand) (span ptrace.Span, resource pcommon.Map, observed *source.Observation, line *timeline.Timeline) {
+	span, resource, line = ptrace.NewSpan(), pcommon.NewMap(), &timeline.Timeline{}
+	at := int64(time.Hour)
+	span.SetStartTimestamp(pcommon.Timestamp(at))
+	observed = &source.Observation{}
+	for range random.IntN(5) {
+		at += random.Int64N(int64(80 * time.Millisecond))
+		if random.IntN(8) == 0 {
+			at += int64(time.Second) - random.Int64N(2)*int64(2*time.Second) // a stall, or the clock goes back
+		}
+		line.Append(max(at, 0), 1+uint32(random.IntN(2)), timeline.Channel(random.IntN(3)))
+	}
+	observed.Request.Duration = time.Duration(at-int64(time.Hour)) + time.Duration(random.Int64N(int64(50*time.Millisecond)))
+	observed.Request.Outcome = []string{"", "success", "error", "cancelled", "incomplete"}[random.IntN(5)]
+	observed.Request.StartUnknown = random.IntN(8) == 0
+	observed.Request.LastChunksDropped = int64(random.IntN(2) * random.IntN(3))
+	observed.Vantage = vantage.Server
+	if random.IntN(3) == 0 {
+		observed.Request.OutputTokens = optional.Of(random.Int64N(4))
+		span.Attributes().PutInt(names.GenAIOutputTokens, observed.Request.OutputTokens.Value)
+	}
+	if model := random.IntN(4); model > 0 {
+		span.Attributes().PutStr(names.GenAIRequestModel, string("abc"[model-1]))
+	}
+	if random.IntN(2) == 0 {
+		resource.PutStr(names.ServiceName, "chat")
+	}
+	switch random.IntN(4) {
+	case 0:
+		span.Attributes().PutStr("tenant.ttft", "10ms")
+	case 1:
+		resource.PutDouble("tenant.ttft", 0.07)
+	case 2:
+		span.Attributes().PutStr("tenant.ttft", "soon")
+	}
+	return span, resource, observed, line
+}
+
+// Rules that are bound to the sender's attributes give the verdicts of the annotated span.
+func TestBound_JudgesAsTheSpanIsJudged(t *testing.T) {
+	cfg := everyIndicator(t)
+	rules, err := NewRules(cfg.SLOs)
+	require.NoError(t, err)
+	annotator, analyzer := NewAnnotator(cfg), latency.NewAnalyzer(cfg.Options())
+	random := rand.New(rand.NewPCG(1, 2))
+	seen := map[string]map[slo.Verdict]int{}
+	for range 20_000 {
+		span, resource, observed, line := stream(random)
+		common := pcommon.NewMap()
+		span.Attributes().CopyTo(common)
+		common.Remove(names.GenAIOutputTokens)
+		common.PutStr(names.Vantage, observed.Vantage.String())
+		common.PutStr(names.Source, names.SourceTokenStream)
+		bound := rules.Bind(common, resource)
+
+		derived, err := analyzer.Analyze(observed.Request, line.WalkFrom(int64(span.StartTimestamp())))
+		require.NoError(t, err)
+		annotator.Annotate(span.Attributes(), observed, &derived, analyzer)
+		request := Request{Derived: &derived, Cut: random.IntN(10) == 0, Attributes: func() (pcommon.Map, pcommon.Map) { return span.Attributes(), resource }}
+		if request.Cut {
+			span.Attributes().PutStr(names.Cut, names.CutCollector)
+		}
+		verdicts := bound.Judge(nil, &request)
+		rules.Judge(span, resource)
+
+		actual := map[string][]any{}
+		for _, v := range verdicts {
+			if seen[v.SLO] == nil {
+				seen[v.SLO] = map[slo.Verdict]int{}
+			}
+			seen[v.SLO][v.Verdict]++
+			list := verdictNames[v.Verdict]
+			actual[list] = append(actual[list], v.SLO)
+			if v.Verdict == slo.Bad {
+				actual[names.SLOBreachedIndicator] = append(actual[names.SLOBreachedIndicator], v.Indicator)
+				threshold := any(v.Threshold)
+				if v.Indicator == "outcome" {
+					threshold = nil
+				}
+				actual[names.SLOBreachedThreshold] = append(actual[names.SLOBreachedThreshold], threshold)
+			}
+		}
+		expected := map[string][]any{}
+		for name, v := range span.Attributes().All() {
+			if strings.HasPrefix(name, names.SLOPrefix) {
+				expected[name] = v.Slice().AsRaw()
+			}
+		}
+		require.Equal(t, expected, actual, span.Attributes().AsRaw())
+	}
+	for i := range rules.all {
+		if rule := &rules.all[i]; !rule.ofTrace() && rule.name != names.NetworkDuration && rule.name != names.QueueDuration {
+			require.Positive(t, seen[rule.name][slo.Good], rule.name)
+			require.Positive(t, seen[rule.name][slo.Bad], rule.name)
+		}
+	}
+}

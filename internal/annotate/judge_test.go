@@ -1,0 +1,109 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package annotate
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+func judging(tb testing.TB, slos ...map[string]any) *Config {
+	tb.Helper()
+	all := make([]any, len(slos))
+	for i, s := range slos {
+		all[i] = s
+	}
+	cfg, err := load(tb, map[string]any{"slos": all})
+	require.NoError(tb, err)
+	return cfg
+}
+
+// verdictsOn returns the SLOs that a span lists, by the attribute of their verdict.
+func verdictsOn(span ptrace.Span) map[string][]any {
+	lists := map[string][]any{}
+	for _, name := range verdictNames {
+		if v, ok := span.Attributes().Get(name); ok {
+			lists[name] = v.Slice().AsRaw()
+		}
+	}
+	return lists
+}
+
+// Each breach comes with its indicator and with the threshold of this request.
+func TestVerdict_BreachCarriesIndicatorAndThreshold(t *testing.T) {
+	rules, err := NewRules(judging(t,
+		map[string]any{"name": "ttft", "indicator": "time_to_first_token", "threshold": "1s"},
+		map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms", "threshold_attribute": "tenant.tpot"},
+		map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": 2},
+		map[string]any{"name": "duration", "indicator": "request.duration", "threshold": "10s"},
+	).SLOs)
+	require.NoError(t, err)
+	span := ptrace.NewSpan()
+	require.NoError(t, span.Attributes().FromRaw(map[string]any{
+		names.Source: "tokenpulse", names.Outcome: "success", "tenant.tpot": "20ms",
+		names.TimeToFirstToken: 0.5, names.TimePerOutputToken: 0.03, names.StallCount: 3, names.RequestDuration: 11.0,
+		names.SLOBreachedIndicator: "of another type", // replaced
+	}))
+	for range 2 { // a second processor, with the same SLOs, changes nothing
+		rules.Judge(span, pcommon.NewMap())
+		require.Equal(t, []any{"ttft"}, verdictsOn(span)[names.SLOMet])
+		require.Equal(t, []any{"tpot", "stalls", "duration"}, verdictsOn(span)[names.SLOBreached])
+		attributes := span.Attributes().AsRaw()
+		require.Equal(t, []any{"time_per_output_token", "stall.count", "request.duration"}, attributes[names.SLOBreachedIndicator])
+		require.Equal(t, []any{0.02, 2.0, 10.0}, attributes[names.SLOBreachedThreshold])
+	}
+	span.Attributes().PutDouble(names.TimePerOutputToken, 0.01)
+	span.Attributes().PutInt(names.StallCount, 0)
+	span.Attributes().PutDouble(names.RequestDuration, 1)
+	rules.Judge(span, pcommon.NewMap())
+	for _, gone := range []string{names.SLOBreached, names.SLOBreachedIndicator, names.SLOBreachedThreshold} {
+		require.NotContains(t, span.Attributes().AsRaw(), gone)
+	}
+}
+
+// Verdicts on SLOs that this processor does not define come from another one, before it or in another
+// Collector.
+func TestVerdict_OnUndefinedSLOsIsKept(t *testing.T) {
+	rules, err := NewRules(judging(t, map[string]any{"name": "ours", "indicator": "time_to_first_token", "threshold": "1s"}).SLOs)
+	require.NoError(t, err)
+	tests := map[string]struct {
+		before, expected map[string]any
+	}{
+		"met": {
+			map[string]any{names.SLOMet: []any{"theirs", "ours"}, names.SLONotEligible: []any{"others"}},
+			map[string]any{names.SLOMet: []any{"theirs"}, names.SLONotEligible: []any{"others"}},
+		},
+		"breached": {
+			map[string]any{names.SLOBreached: []any{"a", "ours", "b"}, names.SLOBreachedIndicator: []any{"x", "y", "z"}, names.SLOBreachedThreshold: []any{1.0, 2.0, 3.0}},
+			map[string]any{names.SLOBreached: []any{"a", "b"}, names.SLOBreachedIndicator: []any{"x", "z"}, names.SLOBreachedThreshold: []any{1.0, 3.0}},
+		},
+		"lists of different lengths": {
+			map[string]any{names.SLOBreached: []any{"a", "b"}, names.SLOBreachedIndicator: []any{"x"}, names.SLOBreachedThreshold: "y"},
+			map[string]any{names.SLOBreached: []any{"a", "b"}, names.SLOBreachedIndicator: []any{nil, nil}, names.SLOBreachedThreshold: []any{nil, nil}},
+		},
+		"not lists": {map[string]any{names.SLOMet: "theirs", names.SLOBreached: 7}, map[string]any{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			span := ptrace.NewSpan()
+			require.NoError(t, span.Attributes().FromRaw(test.before))
+			span.Attributes().PutStr(names.Source, "tokenpulse")
+			span.Attributes().PutDouble(names.TimeToFirstToken, 2)
+			rules.Judge(span, pcommon.NewMap())
+			for list, ours := range map[string]any{names.SLOBreached: "ours", names.SLOBreachedIndicator: "time_to_first_token", names.SLOBreachedThreshold: 1.0} {
+				before, _ := test.expected[list].([]any)
+				test.expected[list] = append(before, ours)
+			}
+			attributes := span.Attributes().AsRaw()
+			delete(attributes, names.Source)
+			delete(attributes, names.TimeToFirstToken)
+			require.Equal(t, test.expected, attributes)
+		})
+	}
+}

@@ -1,0 +1,65 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package annotate
+
+import (
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// use shows whether an SLO applies to any request.
+type use struct {
+	applied atomic.Bool
+	missed  atomic.Int64 // requests before the first that it applies to
+}
+
+func (u *use) apply() {
+	if !u.applied.Load() {
+		u.applied.Store(true)
+	}
+}
+
+func (u *use) miss() {
+	if !u.applied.Load() {
+		u.missed.Add(1)
+	}
+}
+
+// Unapplied recognises SLOs that apply to no request. It logs them once.
+type Unapplied struct {
+	logger *zap.Logger
+	rules  *Rules
+	since  time.Time
+	warned atomic.Bool
+}
+
+// An SLO that applied to no request after both of these limits most likely has a mistake.
+const (
+	unappliedAfter         = 15 * time.Minute
+	unappliedAfterRequests = 100
+)
+
+// NewUnapplied returns a check of the rules, which counts time from now.
+func NewUnapplied(logger *zap.Logger, rules *Rules) *Unapplied {
+	return &Unapplied{logger: logger, rules: rules, since: time.Now()}
+}
+
+// Inspect is called after each batch.
+func (u *Unapplied) Inspect() {
+	if u.warned.Load() || time.Since(u.since) < unappliedAfter {
+		return
+	}
+	var slos []string
+	for i := range u.rules.all {
+		if use := u.rules.all[i].use; !use.applied.Load() && use.missed.Load() >= unappliedAfterRequests {
+			slos = append(slos, u.rules.all[i].name)
+		}
+	}
+	if slos != nil && !u.warned.Swap(true) {
+		u.logger.Warn("No request matched these SLOs, so they have no verdicts: compare their `match` and `match_regexp` "+
+			"with the attributes of the spans and resources", zap.Strings("slos", slos))
+	}
+}

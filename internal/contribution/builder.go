@@ -1,0 +1,206 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package contribution builds what a finished request adds to its series: a series.Request.
+// It checks the numbers that were derived of the request, and adds those that follow from
+// them, whether the numbers arrived as attributes of a span or from the wire.
+package contribution
+
+import (
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+// Indicators holds the quantity of each of names.UnmeasuredIndicators.
+var Indicators = [len(names.UnmeasuredIndicators)]series.Quantity{series.TimeToFirstToken, series.TimePerOutputToken}
+
+// Builder builds one request after the other: Begin, then what is known of the request, then
+// End. It is not safe for concurrent use.
+type Builder struct {
+	// Request is complete after End.
+	Request series.Request
+	// Rejected counts the values of the request that were left out.
+	Rejected [Reasons]int64
+
+	// Known of the request, besides its values and verdicts.
+	OutcomeKnown       bool
+	StalledAtEnd, Cut  bool
+	TokenCount         float64
+	ChunkCount         float64
+	ClockAnomalies     float64
+	TokenGaps          series.Distribution
+	ChunkGaps          series.Distribution
+	Sketches           int  // number of sketches that the request has
+	OwnChunkGaps       bool // ChunkGaps has a sketch
+	ChunkGapsLikeToken bool // without a sketch, the chunk gaps equal the token gaps
+	// Absent holds the reason for each of Indicators that the request lacks: an index of
+	// names.UnmeasuredReasons.
+	Absent [len(Indicators)]optional.Value[int]
+
+	objectives slo.Names
+}
+
+// NewBuilder returns a builder. The verdicts on SLOs with an objective are kept however many
+// others there are. A request has so many dimensions.
+func NewBuilder(dimensions int, objectives slo.Names) Builder {
+	return Builder{Request: series.Request{Dimensions: make([]string, dimensions)}, objectives: objectives}
+}
+
+// Begin begins a request. The values of its dimensions are those of the request before.
+func (b *Builder) Begin(now time.Time) {
+	values, verdicts := b.Request.Dimensions, b.Request.Verdicts
+	verdicts.Reset()
+	*b = Builder{Request: series.Request{Dimensions: values, Arrival: now, Verdicts: verdicts}, objectives: b.objectives}
+}
+
+// Reject counts a value that is left out.
+func (b *Builder) Reject(reason Reason) { b.Rejected[reason]++ }
+
+// accepts reports whether a number is plausible, and counts one that is not.
+func (b *Builder) accepts(n float64) bool {
+	reason := Check(n)
+	if reason != Accepted {
+		b.Reject(reason)
+	}
+	return reason == Accepted
+}
+
+// SetValue sets a quantity.
+func (b *Builder) SetValue(q series.Quantity, n float64) {
+	if b.accepts(n) {
+		b.Request.SetValue(q, n)
+	}
+}
+
+// SetCount sets what the request adds to a sum.
+func (b *Builder) SetCount(c series.Count, n float64) {
+	if b.accepts(n) {
+		b.Request.SetCount(c, n)
+	}
+}
+
+// HasObjective reports whether an SLO has an objective.
+func (b *Builder) HasObjective(slo string) bool { return b.objectives[slo] }
+
+// SetNumber sets one of the numbers of the builder, such as TokenCount.
+func (b *Builder) SetNumber(into *float64, n float64) {
+	if b.accepts(n) {
+		*into = n
+	}
+}
+
+// AddVerdict adds the verdict of an SLO, whose name is a clean label value.
+func (b *Builder) AddVerdict(slo string, verdict slo.Verdict) {
+	if b.objectives[slo] {
+		b.Request.Verdicts.AddReserved(slo, verdict)
+	} else {
+		b.Request.Verdicts.Add(slo, verdict)
+	}
+}
+
+// End completes the request. failed means that its status is an error, seconds is the time
+// from its start to its end.
+func (b *Builder) End(failed bool, seconds float64) {
+	if !b.OutcomeKnown && failed {
+		b.Request.Outcome = series.Error
+	}
+	b.Request.Verdicts.End(b.ending())
+	b.deriveOutputTokens()
+	b.deriveOutputTokenRate()
+	b.deriveStalls()
+	b.countUnmeasured()
+	b.distribute()
+	b.limitGaps(seconds)
+}
+
+// ending returns how the request ended. A forged stall counts only on a cancelled request.
+func (b *Builder) ending() slo.Ending {
+	switch outcome := b.Request.Outcome; {
+	case b.Cut:
+		return slo.Cut
+	case outcome == series.Error, outcome == series.Incomplete, outcome == series.Cancelled && b.StalledAtEnd:
+		return slo.Failed
+	default:
+		return slo.Finished
+	}
+}
+
+// deriveOutputTokens falls back to the counted tokens if the service reported no usage.
+func (b *Builder) deriveOutputTokens() {
+	if _, reported := b.Request.Count(series.OutputTokens); !reported && b.TokenCount > 0 {
+		b.Request.SetCount(series.OutputTokens, b.TokenCount)
+	}
+}
+
+// deriveOutputTokenRate falls back to the definition of the rate. The processor writes the
+// rate with `detail: full` only.
+func (b *Builder) deriveOutputTokenRate() {
+	perToken, _ := b.Request.Value(series.TimePerOutputToken)
+	if _, written := b.Request.Value(series.OutputTokenRate); !written && perToken*Largest >= 1 {
+		b.Request.SetValue(series.OutputTokenRate, 1/perToken)
+	}
+}
+
+// deriveStalls adds zero stalls, which the processor does not write, so that the counters
+// of a series start with its first stream.
+func (b *Builder) deriveStalls() {
+	if _, stalled := b.Request.Count(series.Stalls); !stalled && b.ChunkCount > 1 {
+		b.Request.SetCount(series.Stalls, 0)
+		b.Request.SetCount(series.StallSeconds, 0)
+	}
+}
+
+// countUnmeasured counts the missing indicators. It rejects a reason for one that the request has.
+func (b *Builder) countUnmeasured() {
+	for i, reason := range b.Absent {
+		if !reason.Known {
+			continue
+		}
+		if _, measured := b.Request.Value(Indicators[i]); measured {
+			b.Reject(MalformedUnmeasured)
+			continue
+		}
+		b.Request.SetCount(series.Unmeasured(i, reason.Value), 1)
+	}
+}
+
+// distribute sets the distributions.
+func (b *Builder) distribute() {
+	if !b.OwnChunkGaps && b.ChunkGapsLikeToken {
+		b.ChunkGaps.Sketch, b.ChunkGaps.Values = b.TokenGaps.Sketch, b.TokenGaps.Values
+		b.ChunkGaps.Max = max(b.ChunkGaps.Max, b.TokenGaps.Max)
+	}
+	b.Request.SetDistribution(series.InterTokenLatency, b.TokenGaps)
+	b.Request.SetDistribution(series.InterChunkLatency, b.ChunkGaps)
+}
+
+// Limits of a request's gaps. The processor rounds gaps to microseconds, and a bucket is
+// 1.1% wide.
+const (
+	gapTolerance = 1.011
+	gapRounding  = 10e-6
+	// maxGaps limits the gaps of a request without a token count: 16 million tokens.
+	maxGaps = 1 << 24
+	// maxSpread limits the sum of the gaps in seconds, whatever the span says: the events
+	// of a stream lie within 24 hours of its start, before or after.
+	maxSpread = 48 * 3600
+)
+
+// limitGaps sets what the gaps of the request cannot exceed, so that one forged span does
+// not outweigh all others. All gaps lie between the request's start and end, unless the
+// processor found clock anomalies: chunks outside the span, or backward steps, after
+// which the same time begins again. Each single gap still fits into the span.
+func (b *Builder) limitGaps(seconds float64) {
+	longest := min(seconds, maxSpread)*gapTolerance + gapRounding
+	b.Request.Gaps = series.GapLimits{Longest: longest, Sum: longest, Count: maxGaps}
+	if b.ClockAnomalies > 0 {
+		b.Request.Gaps.Sum = maxSpread * gapTolerance
+	}
+	if b.TokenCount > 0 {
+		b.Request.Gaps.Count = min(maxGaps, uint64(b.TokenCount))
+	}
+}

@@ -1,0 +1,66 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/source"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// latencyWriter writes the latency of streams, and the verdicts on them, in place of their timelines.
+// It gives the same spans as token_latency does. It is not safe for concurrent use.
+type latencyWriter struct {
+	timelines    timelineWriter
+	keepTimeline bool
+	observer     source.Observer
+	analyzer     *latency.Analyzer
+	annotator    *annotate.Annotator
+	rules        *annotate.Rules
+	logger       *zap.Logger
+
+	// Of the current stream.
+	line     timeline.Timeline
+	observed source.TokenStream
+	derived  latency.Latency
+}
+
+func newLatencyWriter(cfg *annotate.Config, rules *annotate.Rules, logger *zap.Logger) *latencyWriter {
+	return &latencyWriter{
+		keepTimeline: cfg.Timeline == annotate.TimelineKeep,
+		analyzer:     latency.NewAnalyzer(cfg.Options()),
+		annotator:    annotate.NewAnnotator(cfg),
+		rules:        rules,
+		logger:       logger,
+	}
+}
+
+func (w *latencyWriter) write(span ptrace.Span, resource pcommon.Map, stream *assembly.Finished) {
+	var err error
+	attributes := span.Attributes()
+	w.line = stream.Chunks.Timeline()
+	w.observed = observedOf(stream, &w.line)
+	observation := w.observer.ObserveTokenStream(&w.observed, attributes)
+	w.derived, err = w.analyzer.Analyze(observation.Request, observation.Timeline)
+	if err != nil { // chunks that are more than 142 years apart
+		w.logger.Warn("Cannot derive the latency of a stream; its span has a timeline only. Check the clock of its sender",
+			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
+		w.timelines.write(span, resource, stream)
+		return
+	}
+	w.annotator.Write(attributes, observation, &w.derived, w.analyzer)
+	putFlaws(attributes, stream)
+	if w.keepTimeline {
+		w.timelines.putTimeline(attributes, &w.line, stream)
+	}
+	if w.rules.Any() {
+		w.rules.Judge(span, resource)
+	}
+}

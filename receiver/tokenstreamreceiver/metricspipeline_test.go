@@ -1,0 +1,187 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+)
+
+// pipelines is a receiver that its factory made for a metrics pipeline and, if spans is not
+// nil, for a traces pipeline.
+type pipelines struct {
+	*bench
+	metrics    *consumertest.MetricsSink
+	components []component.Component
+}
+
+func inMetricsPipeline(t *testing.T, spans *sink, change ...func(*Config)) *pipelines {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	cfg.Protocols.HTTP.Get().NetAddr.Endpoint = "localhost:0"
+	cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
+	for _, f := range change {
+		f(cfg)
+	}
+	require.NoError(t, cfg.Validate())
+	telemetry := componenttest.NewTelemetry()
+	settings := receivertest.NewNopSettings(metadata.Type)
+	settings.ID = component.NewID(metadata.Type)
+	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
+	p := &pipelines{bench: &bench{sink: spans, telemetry: telemetry}, metrics: new(consumertest.MetricsSink)}
+	if spans != nil {
+		traces, err := createTraces(t.Context(), settings, cfg, spans)
+		require.NoError(t, err)
+		p.components = append(p.components, traces)
+	}
+	metrics, err := createMetrics(t.Context(), settings, cfg, p.metrics)
+	require.NoError(t, err)
+	p.components = append(p.components, metrics)
+	shared, err := share(settings, cfg)
+	require.NoError(t, err)
+	p.tokenStreamReceiver = shared.Component
+	require.NoError(t, shared.Shutdown(t.Context())) // not the last one
+	t.Cleanup(func() {
+		p.stop(t)
+		_ = telemetry.Shutdown(context.Background())
+	})
+	return p
+}
+
+func (p *pipelines) start(t *testing.T) {
+	t.Helper()
+	for _, c := range p.components {
+		require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
+	}
+}
+
+func (p *pipelines) stop(t *testing.T) {
+	t.Helper()
+	for _, c := range p.components {
+		require.NoError(t, c.Shutdown(context.Background()))
+	}
+}
+
+// requests returns the value of tokenpulse.requests by outcome, as sent last.
+func (p *pipelines) requests() map[string]int64 {
+	by := map[string]int64{}
+	for _, metrics := range p.metrics.AllMetrics() {
+		for _, resource := range metrics.ResourceMetrics().All() {
+			for _, scope := range resource.ScopeMetrics().All() {
+				for _, m := range scope.Metrics().All() {
+					if m.Name() != "tokenpulse.requests" {
+						continue
+					}
+					for _, point := range m.Sum().DataPoints().All() {
+						outcome, _ := point.Attributes().Get("outcome")
+						by[outcome.Str()] = int64(point.DoubleValue()) + point.IntValue()
+					}
+				}
+			}
+		}
+	}
+	return by
+}
+
+// lineOf returns the line of an event.
+func lineOf(event, id string, more string) string {
+	return fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d"%s}`, event, id, t0+int64(time.Second), more)
+}
+
+func TestMetricsPipeline_GetsSeriesWithoutSpans(t *testing.T) {
+	p := inMetricsPipeline(t, nil)
+	p.start(t)
+	p.lines(t, lineOf("start", "a", ""), lineOf("chunk", "a", ""), lineOf("end", "a", ""), lineOf("start", "open", ""))
+	p.lines(t, lineOf("start", "b", ""), lineOf("end", "b", `,"error":"failed"`))
+	p.stop(t)
+	require.Equal(t, map[string]int64{"success": 1, "error": 1, "incomplete": 1}, p.requests())
+	requireMetric(t, p.bench, "events_finished", nil, 6)
+	requireMetric(t, p.bench, "streams_finished", map[string]string{"outcome": "incomplete"}, 1)
+}
+
+func TestMetricsPipeline_SharesTheReceiverWithATracesPipeline(t *testing.T) {
+	p := inMetricsPipeline(t, new(sink))
+	p.start(t)
+	p.lines(t, lineOf("start", "a", ""), lineOf("chunk", "a", ""), lineOf("end", "a", ""))
+	require.Len(t, p.sink.all(), 1)
+	p.stop(t)
+	require.Equal(t, map[string]int64{"success": 1}, p.requests())
+	requireMetric(t, p.bench, "streams_finished", map[string]string{"outcome": "success"}, 1)
+}
+
+func TestMetricsPipeline_CountsAStreamOnceThatTheTracesPipelineRefusedFirst(t *testing.T) {
+	p := inMetricsPipeline(t, new(sink))
+	p.start(t)
+	lines := []string{lineOf("start", "a", ""), lineOf("chunk", "a", ""), lineOf("end", "a", "")}
+	p.sink.failWith(errors.New("full"))
+	require.Equal(t, 503, p.lines(t, lines...).status)
+	p.sink.mu.Lock()
+	p.sink.fail = nil
+	p.sink.mu.Unlock()
+	require.Equal(t, 200, p.lines(t, lines...).status)
+	require.Equal(t, 200, p.lines(t, lines...).status, "sent again, because the answer was lost")
+	p.stop(t)
+	require.Equal(t, map[string]int64{"success": 1}, p.requests())
+}
+
+func TestMetricsPipeline_RecordsExpiredStreams(t *testing.T) {
+	p := inMetricsPipeline(t, nil, func(c *Config) { c.IdleTimeout, c.FirstTokenTimeout = 10*time.Millisecond, 10*time.Millisecond })
+	p.start(t)
+	p.lines(t, lineOf("start", "a", ""), lineOf("chunk", "a", ""))
+	eventually(t, func() bool { return p.ingester.store.Streams() == 0 }, "the stream does not expire")
+	p.stop(t)
+	require.Equal(t, map[string]int64{"incomplete": 1}, p.requests())
+}
+
+func TestMetricsPipeline_FlushesAtItsInterval(t *testing.T) {
+	p := inMetricsPipeline(t, nil, func(c *Config) {
+		series := publish.NewDefaultConfig()
+		series.FlushInterval = 20 * time.Millisecond
+		c.Series = configoptional.Some(series)
+	})
+	p.start(t)
+	p.lines(t, lineOf("start", "a", ""), lineOf("end", "a", ""))
+	eventually(t, func() bool { return p.requests()["error"] == 1 }, "nothing is flushed")
+	p.stop(t)
+}
+
+func TestStart_RejectsSeriesWithoutAMetricsPipeline(t *testing.T) {
+	b := prepare(t, func(c *Config) { c.Series = configoptional.Some(publish.NewDefaultConfig()) })
+	require.EqualError(t, b.Start(t.Context(), componenttest.NewNopHost()),
+		"series: the receiver is in no metrics pipeline; add it to one, or remove series")
+}
+
+func TestValidate_RejectsWhatNeedsSpans(t *testing.T) {
+	for key, set := range map[string]func(*annotate.Config){
+		"join":    func(c *annotate.Config) { c.Join = true },
+		"roll_up": func(c *annotate.Config) { c.RollUp = true },
+		"phases":  func(c *annotate.Config) { c.Phases = true },
+	} {
+		cfg, latency := createDefaultConfig().(*Config), annotate.DefaultConfig()
+		set(latency)
+		cfg.Latency = configoptional.Some(*latency)
+		err := cfg.Validate()
+		require.ErrorContains(t, err, "latency::"+key+": needs spans")
+		require.Equal(t, 1, strings.Count(err.Error(), "needs spans"))
+	}
+	cfg, series := createDefaultConfig().(*Config), publish.NewDefaultConfig()
+	series.FlushInterval = 0
+	cfg.Series = configoptional.Some(series)
+	require.ErrorContains(t, cfg.Validate(), "series: `metrics_flush_interval` is 0s")
+}

@@ -1,0 +1,357 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/source"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
+)
+
+// arrival is the time at which all requests of these tests arrive.
+var arrival = time.Unix(1_795_300_000, 0)
+
+// newTestKeeper returns a keeper of its own, without a next consumer.
+func newTestKeeper(t testing.TB, config *publish.Config) *keeper.Keeper {
+	t.Helper()
+	telemetry := componenttest.NewTelemetry()
+	t.Cleanup(func() { _ = telemetry.Shutdown(context.Background()) })
+	options := config.Shared.EngineOptions()
+	options.Metrics = series.Selection{}
+	for _, name := range series.MetricNames() {
+		options.Metrics[name] = true
+	}
+	k, err := keeper.New(keeper.Settings{
+		Config: &config.Shared, Telemetry: telemetry.NewTelemetrySettings(), Component: component.MustNewID("test"), Kind: component.KindReceiver,
+		Output: "metrics", Engine: series.NewEngine(options), Interval: time.Minute, Now: func() time.Time { return arrival },
+	})
+	require.NoError(t, err)
+	return k
+}
+
+// throughSpans records streams in the way of a traces pipeline: as spans, which token_latency
+// annotates and token_sli reads.
+type throughSpans struct {
+	keeper    *keeper.Keeper
+	observer  source.Observer
+	analyzer  *latency.Analyzer
+	annotator *annotate.Annotator
+	rules     *annotate.Rules
+}
+
+func (p *throughSpans) record(ctx context.Context, finished []assembly.Finished) {
+	traces := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).make(finished).traces
+	for _, resource := range traces.ResourceSpans().All() {
+		for _, scope := range resource.ScopeSpans().All() {
+			for _, span := range scope.Spans().All() {
+				p.annotate(scope.Scope().Name(), span)
+				p.rules.Judge(span, resource.Resource().Attributes())
+			}
+		}
+	}
+	p.keeper.Record(ctx, traces)
+}
+
+func (p *throughSpans) annotate(scope string, span ptrace.Span) {
+	observed, err := p.observer.Observe(scope, span)
+	if err != nil {
+		return
+	}
+	derived, err := p.analyzer.Analyze(observed.Request, observed.Timeline)
+	if err == nil {
+		p.annotator.Annotate(span.Attributes(), observed, &derived, p.analyzer)
+	}
+}
+
+// collected describes all series and budgets of a keeper, bit by bit.
+func collected(k *keeper.Keeper) (all []string) {
+	note := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	k.Engine.Collect(arrival, func(s *series.Snapshot) {
+		note("%q %v %v %+v", s.Key, s.Identity, s.Start, s.SLOs)
+		for _, c := range series.Counters {
+			n, ok := s.Count(c.Count)
+			note("%q %v: %x %v", s.Key, c, math.Float64bits(n), ok)
+		}
+		for i := range s.Outcomes {
+			o := &s.Outcomes[i]
+			note("%q %v: %v %v", s.Key, series.OutcomeNames[i], o.Start, o.Requests)
+			for j := range o.Distributions {
+				if d := &o.Distributions[j]; !o.Empty() && d.Sketch.Count() > 0 {
+					note("%q %v %v: %x %v %v", s.Key, series.OutcomeNames[i], series.Histograms[j].Name, d.Sketch.AppendBinary(nil), d.Classic, d.Exemplars)
+				}
+			}
+		}
+	})
+	k.Tracker.Visit(arrival, func(b *slo.Budgets) {
+		for i := range b.Each {
+			note("%q %v: %+v", b.Key, b.Each[i].SLO, b.Each[i].Recent)
+		}
+	})
+	return all
+}
+
+// streamSource makes streams of every kind.
+type streamSource struct {
+	*rand.Rand
+	store *assembly.Store
+	sent  []assembly.Finished
+}
+
+func (r *streamSource) one(of ...string) string { return of[r.IntN(len(of))] }
+
+func (r *streamSource) chance(percent int) bool { return r.IntN(100) < percent }
+
+// value returns an attribute value of any type.
+func (r *streamSource) value() *commonv1.AnyValue {
+	switch r.IntN(12) {
+	case 0:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_IntValue{IntValue: int64(r.IntN(5)) - 1}}
+	case 1:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_DoubleValue{DoubleValue: []float64{0, 0.05, 1, math.NaN(), math.Inf(1), -1}[r.IntN(6)]}}
+	case 2:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_BoolValue{BoolValue: r.chance(50)}}
+	case 3:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_ArrayValue{ArrayValue: &commonv1.ArrayValue{Values: []*commonv1.AnyValue{r.value()}}}}
+	case 4:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_KvlistValue{KvlistValue: &commonv1.KeyValueList{Values: []*commonv1.KeyValue{{Key: "a", Value: r.value()}}}}}
+	case 5:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_BytesValue{BytesValue: []byte("bytes")}}
+	case 6:
+		return &commonv1.AnyValue{}
+	default:
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: r.one("", "chat", "gold", "llama", "50ms", "2", "0.03")}}
+	}
+}
+
+// attributes returns an encoded list. Keys may repeat.
+func (r *streamSource) attributes(most int) []byte {
+	list := &commonv1.KeyValueList{}
+	for range r.IntN(most + 1) {
+		key := r.one("service.name", "gen_ai.request.model", "gen_ai.provider.name", "gen_ai.operation.name", "tenant", "limit", "user", "llm.model_name", "gen_ai.system")
+		if r.chance(8) {
+			key = r.one("tokenpulse.outcome", "tokenpulse.vantage", "tokenpulse.stall.count", "gen_ai.usage.output_tokens", "gen_ai.usage.input_tokens",
+				"llm.usage.completion_tokens", "gen_ai.response.finish_reasons", "gen_ai.response.time_to_first_chunk", "ttft_ms", "error.type",
+				"gen_ai.latency.time_to_first_token", "openinference.span.kind", "gen_ai.request.stream", "")
+		}
+		list.Values = append(list.Values, &commonv1.KeyValue{Key: key, Value: r.value()})
+	}
+	encoded, err := proto.Marshal(list)
+	if err != nil {
+		panic(err)
+	}
+	return encoded
+}
+
+// addEvents adds events to a part. They need not be valid.
+func (r *streamSource) addEvents(part *assembly.Part, begin int64, first, last bool) {
+	const micro = int64(time.Microsecond)
+	if first && r.chance(92) {
+		start := assembly.Start{UnixNano: begin, Vantage: vantage.Vantage(r.IntN(5))}
+		if r.chance(20) {
+			start.TraceID[0] = byte(1 + r.IntN(3))
+		}
+		if r.chance(20) {
+			start.SpanID[0] = byte(1 + r.IntN(200))
+		}
+		_ = part.AddStart(start, r.attributes(6), r.attributes(2))
+	} else if !part.HasStart() && r.chance(70) {
+		_ = part.ImplyStart(assembly.Start{Vantage: vantage.Client}, r.attributes(3), r.attributes(2))
+	}
+	if r.chance(20) {
+		_ = part.AddScheduled(begin + r.Int64N(400)*1e6 - 50e6)
+	}
+	at := begin + r.Int64N(2e9) - 1e8
+	numbered, frames := r.chance(20), r.chance(5)
+	seq := uint64(r.IntN(3))
+	for range r.IntN([]int{3, 30, 300}[r.IntN(3)]) {
+		k := assembly.Chunk{UnixNano: at, Tokens: 1, Seq: seq, Numbered: numbered}
+		if r.chance(10) {
+			k.Channel = timeline.Channel(r.IntN(3))
+		}
+		if r.chance(5) {
+			k.Tokens = uint32(r.IntN(6))
+		}
+		_ = part.AddChunk(k)
+		seq++
+		at += []int64{0, r.Int64N(1000), r.Int64N(60_000) * micro, 20_000 * micro, r.Int64N(1e6), 50e6}[r.IntN(6)]
+		switch r.IntN(150) {
+		case 0:
+			at += r.Int64N(3e9) // a stall
+		case 1:
+			at -= r.Int64N(1e9) // a clock anomaly
+		case 2:
+			seq -= min(seq, 3) // repeats
+		}
+	}
+	part.Chunks.Frames = part.Chunks.Frames || frames
+	if last && r.chance(90) {
+		end := assembly.End{FinishReason: r.one("", "stop", "error"), Error: r.one("", "", "", "failed"), Cancelled: r.chance(15)}
+		if r.chance(70) {
+			end.UnixNano = at + r.Int64N(2e9) - 1e8
+		}
+		for _, tokens := range []*optional.Value[int64]{&end.Usage.Input, &end.Usage.Output, &end.Usage.Reasoning, &end.Usage.CachedInput} {
+			if r.chance(50) {
+				*tokens = optional.Of(r.Int64N(500))
+			}
+		}
+		_ = part.AddEnd(end, r.attributes(2))
+	}
+}
+
+// next returns finished streams: whole ones, those that end after several parts, expired and
+// cut ones, and some that were finished before.
+func (r *streamSource) next(t testing.TB) []assembly.Finished {
+	t.Helper()
+	for range 1 + r.IntN(3) {
+		batch := r.store.NewBatch()
+		for range 1 + r.IntN(8) {
+			part, err := batch.Part([]byte(fmt.Sprint("stream-", r.IntN(40))))
+			require.NoError(t, err)
+			before := batch.Events()
+			r.addEvents(part, 1_795_233_292_000_000_000+r.Int64N(3)*1e9+r.Int64N(1000), r.chance(70), r.chance(70))
+			if batch.Events() > before {
+				part.Count(0)
+			}
+		}
+		tx, err := r.store.Begin(t.Context(), batch)
+		require.NoError(t, err)
+		r.finished(tx)
+	}
+	switch r.IntN(4) {
+	case 0:
+		r.finished(r.store.Expire(assembly.Timeouts{}, 5))
+	case 1:
+		r.finished(r.store.Cut(assembly.Timeouts{Idle: time.Hour, FirstToken: time.Hour}, 0, 5))
+	}
+	batch := r.sent[max(0, len(r.sent)-12):]
+	if len(r.sent) > 0 && r.chance(20) {
+		batch = append(batch[:len(batch):len(batch)], r.sent[r.IntN(len(r.sent))])
+	}
+	return batch
+}
+
+func (r *streamSource) finished(tx *assembly.Transaction) {
+	r.sent = append(r.sent, tx.Finished...)
+	_ = tx.Commit()
+}
+
+// randomSettings returns settings with and without SLOs, dimensions and details of all kinds.
+func (r *streamSource) settings() *Config {
+	cfg := createDefaultConfig().(*Config)
+	settings, published := annotate.DefaultConfig(), publish.NewDefaultConfig()
+	settings.Detail = r.one(annotate.DetailStandard, annotate.DetailFull)
+	if r.chance(15) {
+		settings.Distribution = annotate.DistributionDrop
+	}
+	if r.chance(20) {
+		settings.TPOTDenominator = "after_first_chunk"
+	}
+	if r.chance(20) {
+		settings.Fluidity = configoptional.Some(annotate.FluidityConfig{TimeToFirstToken: time.Second, TimePerOutputToken: 30 * time.Millisecond})
+	}
+	slos := []annotate.SLOConfig{
+		{Name: "ttft", Indicator: "time_to_first_token", Threshold: "500ms"},
+		{Name: "tpot", Indicator: "time_per_output_token", Threshold: "20ms", Match: map[string]string{"gen_ai.operation.name": "chat"}},
+		{Name: "p99", Indicator: "inter_token_latency.p99", Threshold: "50ms", MatchRegexp: map[string]string{"gen_ai.request.model": "l.*|2"}},
+		{Name: "own", Indicator: "request.duration", Threshold: "3s", ThresholdAttribute: "limit"},
+		{Name: "available", Indicator: "outcome", Match: map[string]string{"tokenpulse.vantage": "server"}},
+		{Name: "stalls", Indicator: "stall.count", Threshold: 1, Match: map[string]string{"tokenpulse.outcome": "success"}},
+		{Name: "anomalies", Indicator: "clock.anomalies", Threshold: 1, Match: map[string]string{"tenant": "gold"}},
+		{Name: "odd", Indicator: "queue.duration", Threshold: "10ms", ThresholdAttribute: "tokenpulse.prefill.duration", MatchRegexp: map[string]string{"gen_ai.usage.output_tokens": ".*1.*"}},
+		{Name: "chunks", Indicator: "inter_chunk_latency.max", Threshold: "60ms"},
+		{Name: "network", Indicator: "network.duration", Threshold: "60ms"},
+	}
+	r.Shuffle(len(slos), func(i, j int) { slos[i], slos[j] = slos[j], slos[i] })
+	settings.SLOs = slos[:r.IntN(len(slos)+1)]
+	for _, s := range settings.SLOs {
+		if r.chance(40) {
+			published.Shared.Objectives = append(published.Shared.Objectives, keeper.Objective{SLO: s.Name, Objective: 0.9, Window: time.Hour})
+		}
+	}
+	if r.chance(60) {
+		all := []string{"gen_ai.request.model", "service.name", "tenant", "limit", "gen_ai.provider.name", "tokenpulse.source", "tokenpulse.vantage"}
+		if r.chance(20) {
+			all = append(all, r.one("gen_ai.usage.output_tokens", "tokenpulse.stall.count", "gen_ai.response.time_to_first_chunk"))
+		}
+		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		published.Shared.Series.Dimensions = all[:r.IntN(len(all)+1)]
+	}
+	if r.chance(30) {
+		published.Shared.Series.MaxSeries = 3
+	}
+	if r.chance(20) {
+		published.Shared.Deduplication.Horizon = 0
+	}
+	cfg.Latency, cfg.Series = configoptional.Some(*settings), configoptional.Some(published)
+	return cfg
+}
+
+// Series from the wire are those from annotated spans, bit by bit, whatever is sent and
+// configured.
+func TestSeriesRecorder_EqualsTheSpanPath(t *testing.T) {
+	rounds := 100
+	if testing.Short() {
+		rounds = 20
+	}
+	for seed := range uint64(rounds) {
+		checkEqualSeries(t, seed)
+	}
+}
+
+func checkEqualSeries(t *testing.T, seed uint64) {
+	t.Helper()
+	clock := time.Duration(0)
+	r := &streamSource{Rand: rand.New(rand.NewPCG(seed, 1)), store: assembly.NewStore(assembly.Limits{
+		MaxStreams: 1000, MaxChunksPerStream: 200, MaxStreamBytes: 64 << 10, MaxMemory: 1 << 30,
+	}, func() time.Duration { clock++; return clock })}
+	cfg := r.settings()
+	settings := cfg.seriesSettings()
+	require.NoError(t, settings.latency.Validate(), "seed %d", seed)
+	require.Empty(t, settings.publish.Problems(), "seed %d", seed)
+	rules, err := annotate.NewRules(settings.latency.SLOs)
+	require.NoError(t, err)
+	spans := &throughSpans{
+		keeper: newTestKeeper(t, settings.publish), analyzer: latency.NewAnalyzer(settings.latency.Options()),
+		annotator: annotate.NewAnnotator(settings.latency), rules: rules,
+	}
+	now := func() time.Time { return arrival }
+	direct := newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.store, rules, zap.NewNop(), now)
+	for range 10 {
+		finished := r.next(t)
+		made := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).make(finished)
+		require.Equal(t, made.removed, direct.record(t.Context(), finished, made.ids, nil), "removed attributes, seed %d", seed)
+		for i := range finished { // toTraces orders them by resource, and sums depend on the order
+			spans.record(t.Context(), finished[i:i+1])
+		}
+	}
+	want, got := collected(spans.keeper), collected(direct.keeper)
+	require.Len(t, got, len(want), "seed %d", seed)
+	for i := range want {
+		require.Equal(t, want[i], got[i], "seed %d", seed)
+	}
+}

@@ -1,0 +1,108 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/identity"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
+)
+
+// seriesIdentity is what follows from the attributes and the vantage of a stream.
+type seriesIdentity struct {
+	series *series.Handle
+	rules  *annotate.Bound
+	// onSpan means that the stream is recorded by way of a span: its attributes report token
+	// counts, or a dimension is a number of the request.
+	onSpan bool
+	// removed and removedFromResource are the attributes that senders must not set.
+	removed, removedFromResource int
+}
+
+// identities is the number of identities that are remembered. An identity takes about a
+// kilobyte, or less than ten with the largest attributes that are remembered.
+const identities = 1 << 13
+
+// newIdentities returns the cache of identities.
+func (r *seriesRecorder) newIdentities() *identity.Cache[seriesIdentity] {
+	read := slices.Concat(r.config.dimensions, r.config.latency.AttributesRead())
+	for _, standard := range [...]names.Standard{
+		names.OperationName, names.ProviderName, names.RequestModel,
+		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens,
+	} {
+		read = append(read, names.Aliases[standard]...)
+	}
+	return identity.New(read, identities, r.resolve)
+}
+
+// usageNames are the attributes that the usage of a stream becomes, unless the sender set them.
+var usageNames = [...]string{names.GenAIInputTokens, names.GenAIOutputTokens, names.GenAIReasoningTokens, names.GenAICacheReadInputTokens}
+
+// resolve derives the identity from the span that a stream without events would become, so
+// that spans and series agree about every attribute.
+func (r *seriesRecorder) resolve(s *identity.Stream) *seriesIdentity {
+	stream := assembly.Finished{
+		Stream: &assembly.Stream{
+			Resource: s.Resource, Attributes: s.Attributes,
+			Start: assembly.Start{UnixNano: 1, Vantage: vantage.Vantage(s.Vantage)},
+		},
+		End: &assembly.End{Attributes: s.EndAttributes},
+	}
+	worker := r.workers.Get().(*seriesWorker)
+	defer r.workers.Put(worker)
+	span, resource, removed := worker.annotated(stream)
+	id := &seriesIdentity{removed: removed}
+	for _, name := range usageNames {
+		_, reported := span.Attributes().Get(name)
+		id.onSpan = id.onSpan || reported
+	}
+	id.onSpan = id.onSpan || r.config.onSpan()
+	span.Attributes().RemoveIf(func(name string, _ pcommon.Value) bool {
+		return strings.HasPrefix(name, names.Prefix) && isOfRequest(name)
+	})
+	id.rules = r.rules.Bind(span.Attributes(), resource)
+
+	dimensions := spanreader.NewDimensions(r.config.dimensions)
+	request := series.Request{Dimensions: make([]string, len(r.config.dimensions))}
+	for name, v := range resource.All() {
+		dimensions.Read(request.Dimensions, name, v)
+	}
+	for name, v := range span.Attributes().All() {
+		dimensions.Read(request.Dimensions, name, v)
+	}
+	vantageName, _ := span.Attributes().Get(names.Vantage)
+	request.Vantage = vantageName.Str()
+	id.series = series.NewHandle(&request)
+	if len(s.Resource) > 0 {
+		id.removedFromResource = removedFrom(s.Resource)
+		id.removed -= id.removedFromResource
+	}
+	return id
+}
+
+// onSpan reports whether all streams are recorded by way of a span: a dimension, or an SLO,
+// reads what differs between streams with equal attributes.
+func (s *seriesSettings) onSpan() bool {
+	// A time to first chunk is filled in from other attributes, if it fits into the request.
+	return slices.ContainsFunc(s.dimensions, isOfRequest) ||
+		slices.Contains(s.dimensions, names.GenAITimeToFirstChunk) || slices.Contains(s.latency.AttributesRead(), names.GenAITimeToFirstChunk)
+}
+
+// isOfRequest reports whether an attribute differs between streams with equal attributes and
+// vantage.
+func isOfRequest(name string) bool {
+	return annotate.IsOfRequest(name) && name != names.Vantage && name != names.Source
+}
+
+// removedFrom returns the number of attributes that senders must not set.
+func removedFrom(list []byte) int { return putSenderAttributes(pcommon.NewMap(), list) }

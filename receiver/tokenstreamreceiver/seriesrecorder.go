@@ -1,0 +1,344 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/contribution"
+	"github.com/tokenpulse/tokenpulse/internal/identity"
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+)
+
+// seriesRecorder adds finished streams to series, without a span. The series are those that
+// the streams' spans would be added to behind a token_latency processor.
+type seriesRecorder struct {
+	config     seriesSettings
+	keeper     *keeper.Keeper
+	add        func(*series.Handle, *series.Request) series.Recorded // of the keeper; replaced in tests
+	store      *assembly.Store
+	now        func() time.Time
+	rules      *annotate.Rules
+	identities *identity.Cache[seriesIdentity]
+	workers    sync.Pool // of *seriesWorker
+}
+
+// seriesSettings are the settings that a recorder needs.
+type seriesSettings struct {
+	latency    *annotate.Config
+	publish    *publish.Config
+	dimensions []string
+	objectives slo.Names
+}
+
+// seriesSettings returns the settings of a metrics pipeline, or their defaults.
+func (c *Config) seriesSettings() seriesSettings {
+	s := seriesSettings{latency: c.Latency.Get(), publish: c.Series.Get()}
+	if s.latency == nil {
+		s.latency = annotate.DefaultConfig()
+	}
+	if s.publish == nil {
+		s.publish = new(publish.NewDefaultConfig())
+	}
+	s.dimensions, s.objectives = s.publish.Shared.Series.Dimensions, s.publish.Shared.ObjectiveNames()
+	return s
+}
+
+// seriesWorker is the memory that one batch needs.
+type seriesWorker struct {
+	*seriesRecorder
+	analyzer  *latency.Analyzer
+	annotator *annotate.Annotator
+	spans     spanMaker
+	builder   contribution.Builder
+	keys      streamKeys
+	fresh     []bool
+	verdicts  []annotate.Verdict
+	judged    annotate.Request
+
+	// Of the current batch and stream.
+	now     time.Time
+	tally   spanreader.Tally
+	removed removedAttributes
+	stream  assembly.Finished
+	whole   *wholeStream // in place of stream, or nil
+	span    spanID       // of the stream, for exemplars
+	request latency.Request
+	derived latency.Latency
+}
+
+func newSeriesRecorder(
+	config seriesSettings, k *keeper.Keeper, store *assembly.Store, rules *annotate.Rules, logger *zap.Logger, now func() time.Time,
+) *seriesRecorder {
+	r := &seriesRecorder{config: config, keeper: k, add: k.AddTo, store: store, now: now, rules: rules}
+	options := config.latency.Options()
+	options.NoPercentiles = !config.latency.ReadsPercentiles()
+	senders := newSenders()
+	r.workers.New = func() any {
+		w := &seriesWorker{
+			seriesRecorder: r,
+			analyzer:       latency.NewAnalyzer(options),
+			annotator:      annotate.NewAnnotator(config.latency),
+			builder:        contribution.NewBuilder(len(config.dimensions), config.objectives),
+			keys:           streamKeys{set: k.Recognised()},
+		}
+		w.spans = spanMaker{senders: senders, timings: newLatencyWriter(config.latency, rules, logger)}
+		w.judged.Attributes = w.attributes
+		return w
+	}
+	r.identities = r.newIdentities()
+	return r
+}
+
+// record adds streams to their series: finished ones, whose transaction must be committed, and
+// whole ones. spans are those that were sent of the finished ones, for exemplars to refer to, or
+// nil. It returns the number of attributes that senders must not set.
+func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) (removed int) {
+	w := r.workers.Get().(*seriesWorker)
+	defer r.workers.Put(w)
+	w.now, w.tally = r.now(), spanreader.Tally{}
+	w.removed.reset()
+	w.keys.reset()
+	for i := range finished {
+		w.keys.add(&finished[i].Start, finished[i].ID, finished[i].Resource)
+	}
+	for i := range whole {
+		if whole[i].id != nil { // otherwise it is a part, which may not be finished
+			w.keys.addBytes(&whole[i])
+		}
+	}
+	w.fresh = w.keys.set.AddAll(w.keys.keys, w.now, w.fresh[:0])
+	for i := range finished {
+		if w.span = (spanID{}); spans != nil {
+			w.span = spans[i]
+		}
+		w.record(finished[i], w.fresh[i])
+	}
+	w.stream, w.span = assembly.Finished{}, spanID{}
+	fresh := w.fresh[len(finished):]
+	for i := range whole {
+		if whole[i].id != nil {
+			w.recordWhole(&whole[i], fresh[0])
+			fresh = fresh[1:]
+		}
+	}
+	r.keeper.Count(ctx, &w.tally)
+	return w.removed.total
+}
+
+// record adds a finished stream, unless it was added before.
+func (w *seriesWorker) record(stream assembly.Finished, fresh bool) {
+	id := w.identityOf(&stream)
+	w.removed.add(id, stream.Resource)
+	w.stream = stream
+	switch {
+	case !fresh:
+		_ = stream.Chunks.Timeline() // counts repeated chunks
+		w.tally.Duplicates++
+	case id.onSpan:
+		w.recordSpan()
+	default:
+		line := stream.Chunks.Timeline()
+		w.request = requestOf(stream)
+		duration := w.request.Duration
+		err := w.analyzer.AnalyzeInto(&w.derived, &w.request, line.WalkFrom(stream.Start.UnixNano))
+		if err != nil { // restored from a damaged storage
+			w.recordSpan()
+			return
+		}
+		ended := ended{cut: stream.Cut}
+		if stream.End != nil {
+			ended.usage, ended.failed = stream.End.Usage, stream.End.Error != ""
+		}
+		w.contribute(id, duration, &ended)
+	}
+}
+
+// recordWhole adds a whole stream, unless it was added before.
+func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
+	w.removed.add(s.id, s.Resource)
+	if !fresh {
+		w.tally.Duplicates++
+		return
+	}
+	w.whole = s
+	w.request = requestOfWhole(&s.Whole)
+	duration := w.request.Duration
+	if w.analyzer.AnalyzeInto(&w.derived, &w.request, s.Walk()) != nil {
+		return // cannot be: the gaps are checked
+	}
+	w.contribute(s.id, duration, &ended{usage: s.End.Usage, failed: s.End.Failed})
+	w.whole = nil
+}
+
+func (r *seriesRecorder) identityOf(stream *assembly.Finished) *seriesIdentity {
+	of := identity.Stream{Resource: stream.Resource, Attributes: stream.Attributes, Vantage: byte(stream.Start.Vantage)}
+	if stream.End != nil {
+		of.EndAttributes = stream.End.Attributes
+	}
+	return r.identities.Find(&of)
+}
+
+// breaches reports whether a stream breaches an SLO.
+func (r *seriesRecorder) breaches(stream *assembly.Finished) bool {
+	id := r.identityOf(stream)
+	if !id.rules.Any() {
+		return false
+	}
+	w := r.workers.Get().(*seriesWorker)
+	defer r.workers.Put(w)
+	w.stream = *stream
+	defer func() { w.stream = assembly.Finished{} }()
+	line := stream.Chunks.Timeline()
+	derived, err := w.analyzer.Analyze(requestOf(*stream), line.WalkFrom(stream.Start.UnixNano))
+	if err != nil || id.onSpan {
+		span, _ := w.attributes()
+		_, breached := span.Get(names.SLOBreached)
+		return breached
+	}
+	w.judge(id, &derived, stream.Cut)
+	return slices.ContainsFunc(w.verdicts, func(v annotate.Verdict) bool { return v.Verdict == slo.Bad })
+}
+
+// judge sets the verdicts on the current stream.
+func (w *seriesWorker) judge(id *seriesIdentity, derived *latency.Latency, cut bool) {
+	w.judged.Derived, w.judged.Cut = derived, cut
+	w.verdicts = id.rules.Judge(w.verdicts[:0], &w.judged)
+}
+
+// requestOf returns what a stream reports, as the reader of token_stream's spans sees it.
+func requestOf(stream assembly.Finished) latency.Request {
+	request := latency.Request{
+		Duration:          time.Duration(stream.EndUnixNano() - stream.Start.UnixNano),
+		LastChunksDropped: int64(stream.Dropped()),
+		StartUnknown:      stream.Start.Implied,
+		Frames:            stream.Chunks.Frames,
+		Outcome:           outcomeOf(stream.End),
+	}
+	if stream.End != nil {
+		request.Failed = stream.End.Error != ""
+		request.OutputTokens = stream.End.Usage.Output
+	}
+	if !stream.Start.Implied && stream.Scheduled != 0 {
+		request.Queue = optional.Of(time.Duration(stream.Scheduled - stream.Start.UnixNano))
+	}
+	return request
+}
+
+// requestOfWhole is requestOf for a whole stream.
+func requestOfWhole(s *assembly.Whole) latency.Request {
+	request := latency.Request{
+		Duration:     time.Duration(s.End.UnixNano - s.Start.UnixNano),
+		Outcome:      outcomeOfEnd(s.End.Failed, s.End.Cancelled),
+		Failed:       s.End.Failed,
+		OutputTokens: s.End.Usage.Output,
+	}
+	if s.Scheduled != 0 {
+		request.Queue = optional.Of(time.Duration(s.Scheduled - s.Start.UnixNano))
+	}
+	return request
+}
+
+// ended is what else a series gets of a stream.
+type ended struct {
+	usage       assembly.Usage
+	failed, cut bool
+}
+
+// contribute adds the latency that was derived last.
+func (w *seriesWorker) contribute(id *seriesIdentity, duration time.Duration, ended *ended) {
+	b := &w.builder
+	b.Begin(w.now)
+	b.Request.TraceID, b.Request.SpanID = w.span.trace, w.span.span
+	for _, count := range [...]struct {
+		tokens optional.Value[int64]
+		to     series.Count
+	}{
+		{ended.usage.Input, series.InputTokens},
+		{ended.usage.Output, series.OutputTokens},
+		{ended.usage.Reasoning, series.ReasoningTokens},
+		{ended.usage.CachedInput, series.CachedInputTokens},
+	} {
+		if count.tokens.Known {
+			b.SetCount(count.to, float64(count.tokens.Value))
+		}
+	}
+	w.annotator.Contribute(b, &w.derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
+	b.Cut = ended.cut
+	if id.rules.Any() {
+		w.judge(id, &w.derived, ended.cut)
+		for i := range w.verdicts {
+			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
+		}
+	}
+	b.End(ended.failed, max(0, float64(duration))/1e9)
+	w.tally.Add(w.seriesRecorder.add(id.series, &b.Request), b)
+}
+
+// recordSpan adds a stream by way of its span.
+func (w *seriesWorker) recordSpan() {
+	traces := w.spans.make([]assembly.Finished{w.stream}).traces
+	options := spanreader.Options{Dimensions: w.config.dimensions, Objectives: w.config.objectives}
+	tally := spanreader.Read(traces, &options, w.now, func(r *series.Request) series.Recorded {
+		r.TraceID, r.SpanID = w.span.trace, w.span.span
+		return w.seriesRecorder.add(nil, r)
+	})
+	w.tally.Merge(&tally)
+}
+
+// attributes returns those of the current stream's annotated span, and of its resource.
+func (w *seriesWorker) attributes() (pcommon.Map, pcommon.Map) {
+	stream := w.stream
+	if w.whole != nil {
+		stream = w.whole.finished(w.store)
+	}
+	span, resource, _ := w.annotated(stream)
+	return span.Attributes(), resource
+}
+
+// annotated returns the annotated span of a stream, and its resource.
+func (w *seriesWorker) annotated(stream assembly.Finished) (span ptrace.Span, resource pcommon.Map, removed int) {
+	made := w.spans.make([]assembly.Finished{stream})
+	spans := made.traces.ResourceSpans().At(0)
+	return spans.ScopeSpans().At(0).Spans().At(0), spans.Resource().Attributes(), made.removed
+}
+
+// removedAttributes counts attributes that senders must not set, those of each resource once.
+type removedAttributes struct {
+	total     int
+	resources map[string]bool
+}
+
+func (r *removedAttributes) reset() {
+	r.total = 0
+	clear(r.resources)
+}
+
+func (r *removedAttributes) add(id *seriesIdentity, resource []byte) {
+	r.total += id.removed
+	if id.removedFromResource == 0 || r.resources[string(resource)] {
+		return
+	}
+	if r.resources == nil {
+		r.resources = map[string]bool{}
+	}
+	r.resources[string(resource)] = true
+	r.total += id.removedFromResource
+}

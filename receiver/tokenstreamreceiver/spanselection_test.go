@@ -1,0 +1,245 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// ttftSLO is breached by streams whose first token takes more than a second.
+func ttftSLO(cfg *Config) {
+	latency := annotate.DefaultConfig()
+	latency.SLOs = []annotate.SLOConfig{{Name: "ttft", Indicator: "time_to_first_token", Threshold: "1s"}}
+	cfg.Latency = configoptional.Some(*latency)
+}
+
+func selecting(share float64, breached bool) func(*Config) {
+	return func(cfg *Config) { cfg.Spans = SpansConfig{Share: share, Breached: breached} }
+}
+
+// sendStream sends a whole stream whose first token takes that long.
+func (b *bench) sendStream(t *testing.T, id, traceID string, firstToken time.Duration) {
+	t.Helper()
+	const at = t0 + int64(time.Second)
+	line := func(event string, after time.Duration, more string) string {
+		return fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d"%s}`, event, id, at+int64(after), more)
+	}
+	more := ""
+	if traceID != "" {
+		more = fmt.Sprintf(`,"trace_id":%q`, traceID)
+	}
+	require.Equal(t, 200, b.lines(t, line("start", 0, more), line("chunk", firstToken, ""), line("end", firstToken+time.Second, "")).status)
+}
+
+// rejects is the rule of the specification, for trace IDs in hexadecimal: a span is kept if the last 56
+// bits of its trace ID are at least the threshold, which lacks trailing zeros.
+func rejects(t *testing.T, threshold, traceID string) bool {
+	t.Helper()
+	th, err := strconv.ParseUint(threshold+strings.Repeat("0", 14-len(threshold)), 16, 64)
+	require.NoError(t, err)
+	randomness, err := strconv.ParseUint(traceID[len(traceID)-14:], 16, 64)
+	require.NoError(t, err)
+	return randomness < th
+}
+
+func TestSpans_ShareIsConsistentByTraceID(t *testing.T) {
+	for share, threshold := range map[float64]string{
+		1: "0", 0.5: "8", 0.25: "c", 0.01: "fd70a", 1. / 3: "aaab", 0.9: "199a", 1e-12: "ffffffffffee68",
+	} {
+		t.Run(fmt.Sprint(share), func(t *testing.T) {
+			p := inMetricsPipeline(t, new(sink), selecting(share, true), ttftSLO)
+			p.start(t)
+			random := rand.New(rand.NewPCG(1, 2))
+			const streams = 20_000
+			sent := map[string]bool{}
+			var lines []string
+			for i := range streams {
+				id := fmt.Sprintf("%016x%016x", random.Uint64(), random.Uint64())
+				sent[id] = true
+				lines = append(lines, lineOf("start", fmt.Sprint(i), fmt.Sprintf(`,"trace_id":%q`, id)), lineOf("chunk", fmt.Sprint(i), ""), lineOf("end", fmt.Sprint(i), ""))
+			}
+			require.Equal(t, 200, p.lines(t, lines...).status)
+			expected := 0
+			for id := range sent {
+				if !rejects(t, threshold, id) {
+					expected++
+				}
+			}
+			spans := p.sink.all()
+			require.Len(t, spans, expected)
+			for i := range spans {
+				require.True(t, sent[spans[i].Trace])
+				require.False(t, rejects(t, threshold, spans[i].Trace), "kept, though its randomness is under the threshold")
+				require.Equal(t, "ot=th:"+threshold, spans[i].State)
+				require.Equal(t, true, spans[i].Attributes[names.Aggregated])
+			}
+			deviation := math.Sqrt(streams * share * (1 - share))
+			require.InDelta(t, streams*share, expected, 5*deviation+1, "of %d", streams)
+			p.stop(t)
+			require.Equal(t, map[string]int64{"success": streams}, p.requests(), "every request counts, with or without a span")
+		})
+	}
+}
+
+// A trace ID that the receiver derives is as random as one of a sender.
+func TestSpans_ShareOfDerivedTraceIDs(t *testing.T) {
+	p := inMetricsPipeline(t, new(sink), selecting(0.1, true))
+	p.start(t)
+	const streams = 20_000
+	var lines []string
+	for i := range streams {
+		id := fmt.Sprint("stream-", i)
+		lines = append(lines, lineOf("start", id, ""), lineOf("chunk", id, ""), lineOf("end", id, ""))
+	}
+	require.Equal(t, 200, p.lines(t, lines...).status)
+	require.InDelta(t, streams/10, len(p.sink.all()), 5*math.Sqrt(streams*0.1*0.9))
+}
+
+func TestSpans_EveryBreachIsSent(t *testing.T) {
+	const inShare, outside = "0000000000000000ffffffffffffffff", "00000000000000010000000000000001"
+	p := inMetricsPipeline(t, new(sink), selecting(0.5, true), ttftSLO)
+	p.start(t)
+	p.sendStream(t, "fast, in the share", inShare, 100*time.Millisecond)
+	p.sendStream(t, "fast, outside", outside, 100*time.Millisecond)
+	p.sendStream(t, "slow, in the share", "0000000000000001ffffffffffffffff", 2*time.Second)
+	p.sendStream(t, "slow, outside", "00000000000000020000000000000001", 2*time.Second)
+	states := map[string]string{}
+	for _, span := range p.sink.all() {
+		breached, _ := span.Attributes[names.SLOBreached].([]any)
+		states[span.Trace] = fmt.Sprint(span.State, " ", len(breached))
+	}
+	require.Equal(t, map[string]string{
+		inShare:                            "ot=th:8 0",
+		"0000000000000001ffffffffffffffff": "ot=th:0 1", // certain to be sent, in the share or not
+		"00000000000000020000000000000001": "ot=th:0 1",
+	}, states)
+	p.stop(t)
+	require.Equal(t, map[string]int64{"success": 4}, p.requests())
+}
+
+func TestSpans_BreachesOnly(t *testing.T) {
+	p := inMetricsPipeline(t, new(sink), selecting(0, true), ttftSLO)
+	p.start(t)
+	p.sendStream(t, "fast", "0000000000000000ffffffffffffffff", 100*time.Millisecond)
+	p.sendStream(t, "slow", "0000000000000001ffffffffffffffff", 2*time.Second)
+	require.Len(t, p.sink.all(), 1)
+	require.Equal(t, "ot=th:0", p.sink.one(t).State)
+}
+
+func TestSpans_BreachesOutsideTheShareAreLeftOutOnRequest(t *testing.T) {
+	p := inMetricsPipeline(t, new(sink), selecting(0.5, false), ttftSLO)
+	p.start(t)
+	p.sendStream(t, "in the share", "0000000000000001ffffffffffffffff", 2*time.Second)
+	p.sendStream(t, "outside", "00000000000000020000000000000001", 2*time.Second)
+	require.Equal(t, "ot=th:8", p.sink.one(t).State)
+}
+
+// Rules that depend on what a request reports are judged before its span is made, too.
+func TestSpans_BreachOfARuleOnTheRequest(t *testing.T) {
+	p := inMetricsPipeline(t, new(sink), selecting(0, true), ttftSLO, func(cfg *Config) {
+		slo := &cfg.Latency.Get().SLOs[0]
+		slo.MatchRegexp = map[string]string{names.GenAITimeToFirstChunk: ".*", names.TokenCount: "1"}
+	})
+	p.start(t)
+	p.sendStream(t, "not matched", "", 2*time.Second)
+	line := func(event string, after time.Duration, more string) string {
+		return fmt.Sprintf(`{"event":%q,"stream_id":"matched","time_unix_nano":"%d"%s}`, event, t0+int64(after), more)
+	}
+	require.Equal(t, 200, p.lines(t, line("start", 0, `,"attributes":{"gen_ai.response.time_to_first_chunk":2}`), line("chunk", 2*time.Second, ""), line("end", 3*time.Second, "")).status)
+	require.Equal(t, []any{"ttft"}, p.sink.one(t).Attributes[names.SLOBreached])
+}
+
+// The spans are refused before anything is recorded, so that a retry counts once.
+func TestSpans_RefusalIsBeforeRecording(t *testing.T) {
+	p := inMetricsPipeline(t, new(sink), selecting(0.5, true), ttftSLO)
+	p.start(t)
+	lines := []string{
+		lineOf("start", "in the share", `,"trace_id":"0000000000000000ffffffffffffffff"`), lineOf("chunk", "in the share", ""), lineOf("end", "in the share", ""),
+		lineOf("start", "outside", `,"trace_id":"00000000000000010000000000000001"`), lineOf("chunk", "outside", ""), lineOf("end", "outside", ""),
+	}
+	p.sink.failWith(errors.New("full"))
+	for range 3 {
+		require.Equal(t, 503, p.lines(t, lines...).status)
+	}
+	p.sink.mu.Lock()
+	p.sink.fail = nil
+	p.sink.mu.Unlock()
+	for range 2 { // the second time, because the answer was lost
+		require.Equal(t, 200, p.lines(t, lines...).status)
+	}
+	require.Len(t, p.sink.all(), 2, "sent again with the same IDs")
+	p.stop(t)
+	require.Equal(t, map[string]int64{"success": 2}, p.requests())
+}
+
+// An exemplar points at a span that was sent.
+func TestSpans_ExemplarsAreOfSentSpans(t *testing.T) {
+	p := inMetricsPipeline(t, new(sink), selecting(0.2, true), ttftSLO)
+	p.start(t)
+	for i := range 60 {
+		firstToken := 100 * time.Millisecond
+		if i%10 == 0 {
+			firstToken = 2 * time.Second
+		}
+		p.sendStream(t, fmt.Sprint(i), "", firstToken)
+	}
+	spans := map[string]bool{}
+	for _, span := range p.sink.all() {
+		spans[span.Trace+span.ID] = true
+	}
+	require.Less(t, len(spans), 40)
+	p.stop(t)
+	exemplars := 0
+	for _, metrics := range p.metrics.AllMetrics() {
+		for _, resource := range metrics.ResourceMetrics().All() {
+			for _, scope := range resource.ScopeMetrics().All() {
+				for _, m := range scope.Metrics().All() {
+					if m.Type() != pmetric.MetricTypeExponentialHistogram {
+						continue
+					}
+					for _, point := range m.ExponentialHistogram().DataPoints().All() {
+						for _, e := range point.Exemplars().All() {
+							exemplars++
+							require.True(t, spans[e.TraceID().String()+e.SpanID().String()], "%s: %s", m.Name(), e.TraceID())
+						}
+					}
+				}
+			}
+		}
+	}
+	require.Positive(t, exemplars)
+}
+
+func TestSpans_ShareNeedsAMetricsPipeline(t *testing.T) {
+	b := prepare(t, selecting(0.01, true))
+	require.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()),
+		"spans::share is 0.01, but the receiver is in no metrics pipeline, so that the other requests would count nowhere; add it to a metrics pipeline, or remove share")
+}
+
+func TestSpans_InvalidSettings(t *testing.T) {
+	for message, spans := range map[string]SpansConfig{
+		"share is 1.01; use a number from 0 to 1, such as 0.01 for 1%": {Share: 1.01, Breached: true},
+		"share is -1; use a number from 0 to 1":                        {Share: -1},
+		"share is NaN; use a number from 0 to 1":                       {Share: math.NaN()},
+		"share is 0 and breached is false, which selects no span":      {},
+		"share is 1e-20; the smallest share is 1.387":                  {Share: 1e-20},
+	} {
+		require.ErrorContains(t, spans.Validate(), message)
+	}
+}
