@@ -131,6 +131,26 @@ service:
 	require.NotContains(t, c.output(t), "error")
 }
 
+// One Collector aggregates streams in the receiver, without spans; another has spans.
+func TestMetricsPipeline_OfTheReceiverEqualsTheTracesPipeline(t *testing.T) {
+	direct := startCollector(t, writeFile(t, t.TempDir(), "config.yaml", `
+receivers: {token_stream: {series: {metrics_flush_interval: 100ms}}}
+exporters: {token_sli: }
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    metrics: {receivers: [token_stream], exporters: [token_sli]}
+`))
+	ofSpans := startCollector(t, example(t, "quickstart.yaml"))
+	replay(t, direct, demoRecording(t))
+	replay(t, ofSpans, demoRecording(t))
+	require.Eventually(t, func() bool {
+		text := get(t, direct.metricsURL(), "text/plain")
+		return bytes.Contains(text, []byte("tokenpulse_requests_total")) && requestCount(scrape(t, direct)) == demoRequests(t)
+	}, patience, 50*time.Millisecond)
+	requireSameSeries(t, scrape(t, ofSpans), scrape(t, direct))
+}
+
 // startAgent runs examples/metrics-agent.yaml in front of a gateway.
 func startAgent(t *testing.T, more ...string) *collector {
 	t.Helper()
