@@ -30,6 +30,7 @@ type Batch struct {
 	store        *Store
 	parts        []*Part // entries beyond used are kept for reuse
 	used         int
+	wholes       int            // streams beside the parts: see GrowBy
 	index        map[string]int // from stream ID to index in parts
 	cache        partCache
 	tooManyParts bool
@@ -51,7 +52,7 @@ func (b *Batch) Reset() {
 		return
 	}
 	clear(b.index)
-	b.used, b.events, b.spilled, b.starts, b.tooManyParts, b.errMemory = 0, 0, 0, false, false, nil
+	b.used, b.wholes, b.events, b.spilled, b.starts, b.tooManyParts, b.errMemory = 0, 0, 0, 0, false, false, nil
 }
 
 // HasStarts reports whether start events or implied starts were added, so that the batch
@@ -76,7 +77,7 @@ func (b *Batch) Part(id []byte) (*Part, error) {
 			return nil, Errorf(Invalid, "stream_id is missing")
 		case len(id) > MaxIDBytes:
 			return nil, Errorf(Invalid, "stream_id has %d bytes; at most %d are allowed", len(id), MaxIDBytes)
-		case b.used == MaxParts:
+		case b.used+b.wholes >= MaxParts:
 			b.tooManyParts = true
 			return nil, ErrTooManyParts
 		case !b.grows(partMemory):

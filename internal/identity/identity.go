@@ -81,36 +81,50 @@ func (c *Cache[T]) Resolved() int64 { return c.resolved.Load() }
 func (c *Cache[T]) Evicted() int64 { return c.evicted.Load() }
 
 // Find returns the value of a stream. The cache keeps no reference to the stream's memory.
-func (c *Cache[T]) Find(s *Stream) *T {
+func (c *Cache[T]) Find(s *Stream) *T { return c.FindAs(s, nil) }
+
+// FindAs returns the value of a stream whose bytes are not KeyValueLists: canonical returns the
+// stream with these. It is called unless the bytes are remembered, and returns nil for a stream
+// that has no value.
+func (c *Cache[T]) FindAs(s *Stream, canonical func(*Stream) *Stream) *T {
 	h := s.hash(c.seed)
 	c.mu.Lock()
-	if known, ok := c.byBytes.get(h); ok && known.stream.equal(s) {
-		c.mu.Unlock()
+	known, ok := c.byBytes.get(h)
+	c.mu.Unlock()
+	if ok && known.stream.equal(s) {
 		return known.value
 	}
-	c.mu.Unlock()
-	return c.find(s, h)
+	lists := s
+	if canonical != nil {
+		if lists = canonical(s); lists == nil {
+			return nil
+		}
+	}
+	value := c.find(lists)
+	c.remember(s, h, value)
+	return value
 }
 
 // find searches by values.
-func (c *Cache[T]) find(s *Stream, h uint64) *T {
+func (c *Cache[T]) find(s *Stream) *T {
 	if len(c.names) == 0 {
 		c.resolved.Add(1)
-		return c.remember(s, h, c.resolve(s))
+		return c.resolve(s)
 	}
 	var buffer [512]byte
 	key := c.appendValues(buffer[:0], s)
 	c.mu.Lock()
 	value, ok := c.byValues.get(string(key))
 	c.mu.Unlock()
-	if !ok {
-		c.resolved.Add(1)
-		value = c.resolve(s)
+	if ok {
+		return value
 	}
-	if !ok && len(key) <= maxEntry {
-		value = c.share(string(key), value)
+	c.resolved.Add(1)
+	value = c.resolve(s)
+	if len(key) > maxEntry {
+		return value
 	}
-	return c.remember(s, h, value)
+	return c.share(string(key), value)
 }
 
 // share adds a value, unless another goroutine did so first. It returns the value to use.
@@ -125,64 +139,72 @@ func (c *Cache[T]) share(key string, value *T) *T {
 }
 
 // remember adds a value by its stream's bytes, if they come a second time.
-func (c *Cache[T]) remember(s *Stream, h uint64, value *T) *T {
+func (c *Cache[T]) remember(s *Stream, h uint64, value *T) {
+	if s.size() > maxEntry {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.size() > maxEntry {
-		return value
-	}
 	if slot := &c.once[h%onceSlots]; *slot == h {
 		c.evicted.Add(c.byBytes.put(h, &encoded[T]{s.clone(), value}))
 	} else {
 		*slot = h
 	}
-	return value
 }
 
-// appendValues appends the values of the attributes that T depends on, each with its length.
+// appendValues appends the values of the attributes that T depends on: those of the resource,
+// then those of the stream, and how many attributes are ours.
 func (c *Cache[T]) appendValues(key []byte, s *Stream) []byte {
+	var room [16]value
 	key = append(key, s.Vantage)
-	var room [2 * 16]wire.Value
-	values := room[:]
-	if n := 2 * len(c.names); n <= len(values) {
-		values = values[:n]
-	} else {
-		values = make([]wire.Value, n)
-	}
-	ofResource := c.read(values[:len(c.names)], s.Resource)
-	own := c.read(values[len(c.names):], s.Attributes) + c.read(values[len(c.names):], s.EndAttributes)
-	key = binary.AppendUvarint(binary.AppendUvarint(key, ofResource), own)
-	for i := range values {
-		key = appendValue(key, &values[i])
-	}
-	return key
+	read, ours := c.read(room[:0], s.Resource)
+	key = appendValues(key, read, ours)
+	read, ours = c.read(room[:0], s.Attributes)
+	read, more := c.read(read, s.EndAttributes)
+	return appendValues(key, read, ours+more)
 }
 
-// missing is the kind of an attribute that the stream does not have.
-const missing = 0
+// value is the value of one of the attributes that T depends on.
+type value struct {
+	name int
+	wire.Value
+}
 
-// read reads the values of a list. It returns how many attributes are ours.
-func (c *Cache[T]) read(values []wire.Value, list []byte) (ours uint64) {
+// read reads the values of a list, of which later ones replace earlier ones. It returns how
+// many attributes are ours.
+func (c *Cache[T]) read(values []value, list []byte) (_ []value, ours uint64) {
 	for a := wire.WalkAttributes(list); a.Next(); {
 		if bytes.HasPrefix(a.Key, []byte(names.Prefix)) {
 			ours++
 		}
-		if i, ok := c.names[string(a.Key)]; ok {
-			values[i] = a.Value
-			values[i].Kind++ // an empty value is not a missing one
+		if name, ok := c.names[string(a.Key)]; ok {
+			values = put(values, value{name, a.Value})
 		}
 	}
-	return ours
+	return values, ours
 }
 
-func appendValue(key []byte, v *wire.Value) []byte {
-	key = append(key, byte(v.Kind))
-	if v.Kind == missing {
-		return key
+func put(values []value, v value) []value {
+	for i := range values {
+		if values[i].name == v.name {
+			values[i] = v
+			return values
+		}
 	}
-	key = binary.AppendUvarint(key, v.Bits)
-	key = binary.AppendUvarint(key, uint64(len(v.Bytes)))
-	return append(key, v.Bytes...)
+	return append(values, v)
+}
+
+func appendValues(key []byte, values []value, ours uint64) []byte {
+	key = binary.AppendUvarint(key, ours)
+	key = binary.AppendUvarint(key, uint64(len(values)))
+	for i := range values {
+		v := &values[i]
+		key = binary.AppendUvarint(append(key, byte(v.Kind)), uint64(v.name))
+		key = binary.AppendUvarint(key, v.Bits)
+		key = binary.AppendUvarint(key, uint64(len(v.Bytes)))
+		key = append(key, v.Bytes...)
+	}
+	return key
 }
 
 func (s *Stream) hash(seed maphash.Seed) uint64 {

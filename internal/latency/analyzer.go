@@ -29,16 +29,24 @@ func NewAnalyzer(options Options) *Analyzer { return &Analyzer{options: options}
 
 // Analyze derives the latency of a request. The offsets of its timeline are relative
 // to the request's start. A malformed timeline is the only error.
-func (a *Analyzer) Analyze(request Request, walk timeline.Walk) (Latency, error) {
+func (a *Analyzer) Analyze(request Request, walk timeline.Walk) (latency Latency, err error) {
+	err = a.AnalyzeInto(&latency, &request, walk)
+	return latency, err
+}
+
+// AnalyzeInto is Analyze for callers that reuse the memory of the result, which is the zero value
+// after an error. It may change the request.
+func (a *Analyzer) AnalyzeInto(latency *Latency, request *Request, walk timeline.Walk) error {
 	a.arrivals.reset(a.options.Fluidity)
-	var latency Latency
+	*latency = Latency{}
 	limit := min(request.Duration, longestRequest)
-	if err := a.arrivals.read(walk, limit, a.options.StallThreshold, &latency); err != nil {
-		return Latency{}, err
+	if err := a.arrivals.read(walk, limit, a.options.StallThreshold, latency); err != nil {
+		*latency = Latency{}
+		return err
 	}
-	d := derivation{request: &request, limit: limit, arrivals: &a.arrivals, options: &a.options, latency: &latency}
+	d := derivation{request: request, limit: limit, arrivals: &a.arrivals, options: &a.options, latency: latency}
 	d.derive()
-	return latency, nil
+	return nil
 }
 
 // InterTokenSketch returns the inter-token latencies of the last analyzed request, in

@@ -56,6 +56,9 @@ type TokenStreams struct {
 	attributes []byte
 	resource   []byte // shared by the streams of one ResourceTokenStreams
 	runs       chunkRuns
+
+	// Whole takes a token_stream instead of the batch, if it is not nil and returns true.
+	Whole func(message, resource []byte) bool
 }
 
 // Decode adds a request to the batch. It returns an error if the request is
@@ -89,12 +92,22 @@ func (d *TokenStreams) resourceTokenStreams(message []byte, batch *assembly.Batc
 	d.resource = bytes.Clone(d.resource) // trims spare capacity
 	for f := range fields(&message) {
 		if f.is(resourceTokenStreamsTokenStreams, protowire.BytesType) {
+			if d.Whole != nil && d.Whole(f.bytes, d.resource) {
+				continue
+			}
 			if err := d.tokenStream(f.bytes, batch, reject); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// DecodeStream adds one token_stream to the batch, as Decode does. resource is that of the
+// streams around it.
+func (d *TokenStreams) DecodeStream(message, resource []byte, batch *assembly.Batch, reject Reject) error {
+	d.resource = resource
+	return d.tokenStream(message, batch, reject)
 }
 
 // tokenStream decodes the whole message even after an invalid value, because

@@ -119,7 +119,7 @@ func (e *expirer) send(ctx context.Context, begin func(limit int) *assembly.Tran
 		switch {
 		case err == nil:
 			_ = tx.Commit() // never fails, like those below: it only ends streams
-			e.ingester.finish(ctx, tx.Finished, spans)
+			e.ingester.finish(ctx, tx.Finished, spans, nil)
 			e.limit = min(2*e.limit, expireBatch)
 			e.backoff.reset()
 		case consumererror.IsPermanent(err):

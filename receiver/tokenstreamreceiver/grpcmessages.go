@@ -122,10 +122,7 @@ func (r *tokenStreamReceiver) readMessage(req *request, message []byte, read fun
 		return err
 	}
 	body := r.bodies.Get().(*messageBody)
-	defer func() {
-		body.close()
-		r.bodies.Put(body)
-	}()
+	req.body = body // until the request is committed
 	limit := r.maxMessageSize()
 	if err := body.readFrom(io.LimitReader(decompressed, limit+1), 0); err != nil {
 		return err

@@ -47,8 +47,9 @@ type ingester struct {
 // longer while expired streams wait for a retry: see expirer.
 const refusalHold = 5 * time.Second
 
-// commit applies the whole batch, or nothing of it and returns a refusal.
-func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch) (*assembly.Transaction, *refusal) {
+// commit applies the whole batch and the whole streams beside it, or nothing of both and returns
+// a refusal.
+func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch, wholes *wholeStreams) (*assembly.Transaction, *refusal) {
 	if batch.HasStarts() {
 		batch.Client = clientOf(ctx)
 		batch.RefuseStarts = in.now() < time.Duration(in.refusedUntil.Load())
@@ -75,7 +76,7 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 	if tx.Commit() != nil { // a StorageError
 		return nil, in.notStored(ctx)
 	}
-	in.finish(ctx, tx.Finished, spans)
+	in.finish(ctx, tx.Finished, spans, wholes.all[:wholes.used])
 	return tx, nil
 }
 
@@ -120,20 +121,20 @@ func (in *ingester) refuseStarts(until time.Duration) {
 	}
 }
 
-// finish adds streams to their series and counts them. They are delivered as spans, unless there
-// are none, and their transaction is committed.
-func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []spanID) {
-	if len(finished) == 0 {
+// finish adds streams to their series and counts them. Finished ones are delivered as spans, unless
+// there are none, and their transaction is committed.
+func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) {
+	if len(finished)+len(whole) == 0 {
 		return
 	}
 	if in.series != nil {
-		removed := in.series.record(ctx, finished, spans)
+		removed := in.series.record(ctx, finished, spans, whole)
 		in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
 	}
 	if in.unapplied != nil {
 		in.unapplied.Inspect()
 	}
-	in.count(ctx, finished)
+	in.count(ctx, finished, whole)
 }
 
 // outcomes are the outcomes of streams, each with its attribute.
@@ -147,19 +148,29 @@ var outcomes = [...]struct {
 	{names.OutcomeIncomplete, with("outcome", names.OutcomeIncomplete)},
 }
 
-func (in *ingester) count(ctx context.Context, finished []assembly.Finished) {
+func outcomeIndex(name string) int {
+	for i := range outcomes {
+		if outcomes[i].name == name {
+			return i
+		}
+	}
+	return len(outcomes) - 1
+}
+
+func (in *ingester) count(ctx context.Context, finished []assembly.Finished, whole []wholeStream) {
 	var dropped, duplicates, events int64
 	var ended [len(outcomes)]int64
 	for _, stream := range finished {
-		outcome := outcomeOf(stream.End)
-		for i := range outcomes {
-			if outcomes[i].name == outcome {
-				ended[i]++
-			}
-		}
+		ended[outcomeIndex(outcomeOf(stream.End))]++
 		dropped += int64(stream.Dropped())
 		duplicates += int64(stream.Duplicates())
 		events += int64(stream.Accepted)
+	}
+	for i := range whole {
+		if whole[i].id != nil {
+			ended[outcomeIndex(outcomeOfEnd(whole[i].End.Failed, whole[i].End.Cancelled))]++
+			events++
+		}
 	}
 	for i, n := range ended {
 		if n > 0 {

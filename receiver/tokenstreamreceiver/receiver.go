@@ -145,7 +145,7 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 		return err
 	}
 	r.ingester.unapplied = annotate.NewUnapplied(r.settings.Logger, rules)
-	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, rules, r.settings.Logger, time.Now)
+	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, r.ingester.store, rules, r.settings.Logger, time.Now)
 	breaches := r.ingester.series.breaches
 	if !rules.Any() {
 		breaches = nil
@@ -168,6 +168,12 @@ func (r *tokenStreamReceiver) take(report *receiverhelper.ObsReport, byEvent boo
 // put returns a request to the pool.
 func (r *tokenStreamReceiver) put(req *request) {
 	req.applied = nil
+	req.wholes.reset()
+	if req.body != nil {
+		req.body.close()
+		r.bodies.Put(req.body)
+		req.body = nil
+	}
 	req.memory.free()
 	r.requests.Put(req)
 }

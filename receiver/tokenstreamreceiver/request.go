@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 	"slices"
 
@@ -29,6 +30,8 @@ type request struct {
 	tokenStreams wire.TokenStreams
 	ndjson       wire.NDJSON
 	logs         wire.Logs
+	wholes       wholeStreams
+	body         *messageBody // that the whole streams refer to, if it is not the caller's
 	memory       reservation
 	byEvent      bool // units are events: lines or log records
 
@@ -47,12 +50,18 @@ func newRequest(in *ingester) *request {
 		rejected: map[assembly.Reason]int64{},
 	}
 	r.batch.LimitMemory(r.memory.add)
+	if in.series != nil && in.next == nil {
+		r.wholes = wholeStreams{recorder: in.series, batch: r.batch, store: in.store, reject: r.reject, seed: maphash.MakeSeed()}
+		r.wholes.toLists = r.wholes.convert
+		r.tokenStreams.Whole = r.wholes.take
+	}
 	return r
 }
 
 // reset begins a message, or more lines of a body, whose answer so far is applied.
 func (r *request) reset(report *receiverhelper.ObsReport, byEvent bool, applied *answer) {
 	r.batch.Reset()
+	r.wholes.reset()
 	r.report, r.byEvent = report, byEvent
 	r.applied, r.pending = applied, answer{}
 	clear(r.rejected)
@@ -92,7 +101,10 @@ func (r *request) readProtobuf(message []byte) error {
 	if err := r.memory.add(memoryPerPackedByte * int64(len(message))); err != nil {
 		return err
 	}
-	return r.tokenStreams.Decode(message, r.batch, r.reject)
+	if err := r.tokenStreams.Decode(message, r.batch, r.reject); err != nil {
+		return err
+	}
+	return r.wholes.err
 }
 
 func (r *request) readJSON(body []byte) error {
@@ -172,23 +184,29 @@ func (r *request) readLines(lines *lineReader) *refusal {
 }
 
 // isEmpty reports whether nothing was read since the last commit.
-func (r *request) isEmpty() bool { return r.batch.Events() == 0 && r.pending.Rejected == 0 }
+func (r *request) isEmpty() bool {
+	return r.batch.Events() == 0 && r.wholes.count == 0 && r.pending.Rejected == 0
+}
 
 // commit applies the whole batch and empties it, or returns a refusal.
 func (r *request) commit(ctx context.Context) *refusal {
+	if err := r.wholes.leaveOpen(); err != nil {
+		return &refusal{http.StatusBadRequest, codes.InvalidArgument, false, err.Error()} // cannot be: the streams are valid
+	}
 	if r.isEmpty() {
 		return nil
 	}
 	r.batch.ByEvent = r.byEvent
-	tx, refused := r.ingester.commit(ctx, r.report, r.batch)
+	tx, refused := r.ingester.commit(ctx, r.report, r.batch, &r.wholes)
 	if refused != nil {
 		return refused
 	}
 	for _, rejection := range tx.Rejected {
 		r.rejectUnits(rejection.Units, rejection.Line, rejection.ID, rejection.Err)
 	}
-	r.apply(ctx, tx.Units)
+	r.apply(ctx, tx.Units+r.wholes.count)
 	r.batch.Reset()
+	r.wholes.reset()
 	return nil
 }
 

@@ -23,8 +23,8 @@ import (
 // idMark is the text in stream IDs that differs from request to request.
 const idMark = "########"
 
-// wholeStreams encodes a request of whole streams, whose IDs have the idMark.
-func wholeStreams(tb testing.TB, streams, tokens int, more func(i int) []*commonv1.KeyValue) []byte {
+// encodeWhole encodes a request of whole streams, whose IDs have the idMark.
+func encodeWhole(tb testing.TB, streams, tokens int, more func(i int) []*commonv1.KeyValue) []byte {
 	tb.Helper()
 	resource := &tokenpulsev1.ResourceTokenStreams{
 		Resource: &resourcev1.Resource{Attributes: []*commonv1.KeyValue{str("service.name", "benchmark")}},
@@ -57,11 +57,11 @@ func wholeStreams(tb testing.TB, streams, tokens int, more func(i int) []*common
 func BenchmarkSeries(b *testing.B) {
 	for _, size := range []struct{ tokens, streams int }{{10, 500}, {100, 250}, {500, 50}, {10_000, 2}} {
 		b.Run(fmt.Sprintf("tokens=%d", size.tokens), func(b *testing.B) {
-			benchmarkSeries(b, wholeStreams(b, size.streams, size.tokens, func(int) []*commonv1.KeyValue { return nil }), size.streams, size.tokens)
+			benchmarkSeries(b, encodeWhole(b, size.streams, size.tokens, func(int) []*commonv1.KeyValue { return nil }), size.streams, size.tokens)
 		})
 	}
 	b.Run("unique=10", func(b *testing.B) {
-		body := wholeStreams(b, 500, 10, func(i int) []*commonv1.KeyValue {
+		body := encodeWhole(b, 500, 10, func(i int) []*commonv1.KeyValue {
 			return []*commonv1.KeyValue{str("user.id", fmt.Sprintf("%s-%d", idMark, i))}
 		})
 		benchmarkSeries(b, body, 500, 10)

@@ -340,11 +340,11 @@ func checkEqualSeries(t *testing.T, seed uint64) {
 		annotator: annotate.NewAnnotator(settings.latency), rules: rules,
 	}
 	now := func() time.Time { return arrival }
-	direct := newSeriesRecorder(settings, newTestKeeper(t, settings.publish), rules, zap.NewNop(), now)
+	direct := newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.store, rules, zap.NewNop(), now)
 	for range 10 {
 		finished := r.next(t)
 		made := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).make(finished)
-		require.Equal(t, made.removed, direct.record(t.Context(), finished, made.ids), "removed attributes, seed %d", seed)
+		require.Equal(t, made.removed, direct.record(t.Context(), finished, made.ids, nil), "removed attributes, seed %d", seed)
 		for i := range finished { // toTraces orders them by resource, and sums depend on the order
 			spans.record(t.Context(), finished[i:i+1])
 		}

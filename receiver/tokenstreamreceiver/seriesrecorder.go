@@ -32,6 +32,8 @@ import (
 type seriesRecorder struct {
 	config     seriesSettings
 	keeper     *keeper.Keeper
+	add        func(*series.Handle, *series.Request) series.Recorded // of the keeper; replaced in tests
+	store      *assembly.Store
 	now        func() time.Time
 	rules      *annotate.Rules
 	identities *identity.Cache[seriesIdentity]
@@ -76,11 +78,16 @@ type seriesWorker struct {
 	tally   spanreader.Tally
 	removed removedAttributes
 	stream  assembly.Finished
-	span    spanID // of the stream, for exemplars
+	whole   *wholeStream // in place of stream, or nil
+	span    spanID       // of the stream, for exemplars
+	request latency.Request
+	derived latency.Latency
 }
 
-func newSeriesRecorder(config seriesSettings, k *keeper.Keeper, rules *annotate.Rules, logger *zap.Logger, now func() time.Time) *seriesRecorder {
-	r := &seriesRecorder{config: config, keeper: k, now: now, rules: rules}
+func newSeriesRecorder(
+	config seriesSettings, k *keeper.Keeper, store *assembly.Store, rules *annotate.Rules, logger *zap.Logger, now func() time.Time,
+) *seriesRecorder {
+	r := &seriesRecorder{config: config, keeper: k, add: k.AddTo, store: store, now: now, rules: rules}
 	options := config.latency.Options()
 	options.NoPercentiles = !config.latency.ReadsPercentiles()
 	senders := newSenders()
@@ -100,17 +107,22 @@ func newSeriesRecorder(config seriesSettings, k *keeper.Keeper, rules *annotate.
 	return r
 }
 
-// record adds finished streams to their series. spans are those that were sent, by stream, for
-// exemplars to refer to, or nil. It returns the number of attributes that senders must not set. The
-// streams' transaction must be committed.
-func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finished, spans []spanID) (removed int) {
+// record adds streams to their series: finished ones, whose transaction must be committed, and
+// whole ones. spans are those that were sent of the finished ones, for exemplars to refer to, or
+// nil. It returns the number of attributes that senders must not set.
+func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) (removed int) {
 	w := r.workers.Get().(*seriesWorker)
 	defer r.workers.Put(w)
 	w.now, w.tally = r.now(), spanreader.Tally{}
 	w.removed.reset()
 	w.keys.reset()
 	for i := range finished {
-		w.keys.add(finished[i].Stream)
+		w.keys.add(&finished[i].Start, finished[i].ID, finished[i].Resource)
+	}
+	for i := range whole {
+		if whole[i].id != nil { // otherwise it is a part, which may not be finished
+			w.keys.addBytes(&whole[i])
+		}
 	}
 	w.fresh = w.keys.set.AddAll(w.keys.keys, w.now, w.fresh[:0])
 	for i := range finished {
@@ -119,12 +131,19 @@ func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finishe
 		}
 		w.record(finished[i], w.fresh[i])
 	}
-	w.stream = assembly.Finished{}
+	w.stream, w.span = assembly.Finished{}, spanID{}
+	fresh := w.fresh[len(finished):]
+	for i := range whole {
+		if whole[i].id != nil {
+			w.recordWhole(&whole[i], fresh[0])
+			fresh = fresh[1:]
+		}
+	}
 	r.keeper.Count(ctx, &w.tally)
 	return w.removed.total
 }
 
-// record adds a stream, unless it was added before.
+// record adds a finished stream, unless it was added before.
 func (w *seriesWorker) record(stream assembly.Finished, fresh bool) {
 	id := w.identityOf(&stream)
 	w.removed.add(id, stream.Resource)
@@ -137,14 +156,36 @@ func (w *seriesWorker) record(stream assembly.Finished, fresh bool) {
 		w.recordSpan()
 	default:
 		line := stream.Chunks.Timeline()
-		request := requestOf(stream)
-		derived, err := w.analyzer.Analyze(request, line.WalkFrom(stream.Start.UnixNano))
+		w.request = requestOf(stream)
+		duration := w.request.Duration
+		err := w.analyzer.AnalyzeInto(&w.derived, &w.request, line.WalkFrom(stream.Start.UnixNano))
 		if err != nil { // restored from a damaged storage
 			w.recordSpan()
 			return
 		}
-		w.add(id, request.Duration, &derived)
+		ended := ended{cut: stream.Cut}
+		if stream.End != nil {
+			ended.usage, ended.failed = stream.End.Usage, stream.End.Error != ""
+		}
+		w.contribute(id, duration, &ended)
 	}
+}
+
+// recordWhole adds a whole stream, unless it was added before.
+func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
+	w.removed.add(s.id, s.Resource)
+	if !fresh {
+		w.tally.Duplicates++
+		return
+	}
+	w.whole = s
+	w.request = requestOfWhole(&s.Whole)
+	duration := w.request.Duration
+	if w.analyzer.AnalyzeInto(&w.derived, &w.request, s.Walk()) != nil {
+		return // cannot be: the gaps are checked
+	}
+	w.contribute(s.id, duration, &ended{usage: s.End.Usage, failed: s.End.Failed})
+	w.whole = nil
 }
 
 func (r *seriesRecorder) identityOf(stream *assembly.Finished) *seriesIdentity {
@@ -172,13 +213,13 @@ func (r *seriesRecorder) breaches(stream *assembly.Finished) bool {
 		_, breached := span.Get(names.SLOBreached)
 		return breached
 	}
-	w.judge(id, &derived)
+	w.judge(id, &derived, stream.Cut)
 	return slices.ContainsFunc(w.verdicts, func(v annotate.Verdict) bool { return v.Verdict == slo.Bad })
 }
 
 // judge sets the verdicts on the current stream.
-func (w *seriesWorker) judge(id *seriesIdentity, derived *latency.Latency) {
-	w.judged.Derived, w.judged.Cut = derived, w.stream.Cut
+func (w *seriesWorker) judge(id *seriesIdentity, derived *latency.Latency, cut bool) {
+	w.judged.Derived, w.judged.Cut = derived, cut
 	w.verdicts = id.rules.Judge(w.verdicts[:0], &w.judged)
 }
 
@@ -201,38 +242,54 @@ func requestOf(stream assembly.Finished) latency.Request {
 	return request
 }
 
-// add adds the latency that the analyzer derived last.
-func (w *seriesWorker) add(id *seriesIdentity, duration time.Duration, derived *latency.Latency) {
+// requestOfWhole is requestOf for a whole stream.
+func requestOfWhole(s *assembly.Whole) latency.Request {
+	request := latency.Request{
+		Duration:     time.Duration(s.End.UnixNano - s.Start.UnixNano),
+		Outcome:      outcomeOfEnd(s.End.Failed, s.End.Cancelled),
+		Failed:       s.End.Failed,
+		OutputTokens: s.End.Usage.Output,
+	}
+	if s.Scheduled != 0 {
+		request.Queue = optional.Of(time.Duration(s.Scheduled - s.Start.UnixNano))
+	}
+	return request
+}
+
+// ended is what else a series gets of a stream.
+type ended struct {
+	usage       assembly.Usage
+	failed, cut bool
+}
+
+// contribute adds the latency that was derived last.
+func (w *seriesWorker) contribute(id *seriesIdentity, duration time.Duration, ended *ended) {
 	b := &w.builder
 	b.Begin(w.now)
 	b.Request.TraceID, b.Request.SpanID = w.span.trace, w.span.span
-	failed := false
-	if end := w.stream.End; end != nil {
-		failed = end.Error != ""
-		for _, count := range [...]struct {
-			tokens optional.Value[int64]
-			to     series.Count
-		}{
-			{end.Usage.Input, series.InputTokens},
-			{end.Usage.Output, series.OutputTokens},
-			{end.Usage.Reasoning, series.ReasoningTokens},
-			{end.Usage.CachedInput, series.CachedInputTokens},
-		} {
-			if count.tokens.Known {
-				b.SetCount(count.to, float64(count.tokens.Value))
-			}
+	for _, count := range [...]struct {
+		tokens optional.Value[int64]
+		to     series.Count
+	}{
+		{ended.usage.Input, series.InputTokens},
+		{ended.usage.Output, series.OutputTokens},
+		{ended.usage.Reasoning, series.ReasoningTokens},
+		{ended.usage.CachedInput, series.CachedInputTokens},
+	} {
+		if count.tokens.Known {
+			b.SetCount(count.to, float64(count.tokens.Value))
 		}
 	}
-	w.annotator.Contribute(b, derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
-	b.Cut = w.stream.Cut
+	w.annotator.Contribute(b, &w.derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
+	b.Cut = ended.cut
 	if id.rules.Any() {
-		w.judge(id, derived)
+		w.judge(id, &w.derived, ended.cut)
 		for i := range w.verdicts {
 			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
 	}
-	b.End(failed, max(0, float64(duration))/1e9)
-	w.tally.Add(w.keeper.AddTo(id.series, &b.Request), b)
+	b.End(ended.failed, max(0, float64(duration))/1e9)
+	w.tally.Add(w.seriesRecorder.add(id.series, &b.Request), b)
 }
 
 // recordSpan adds a stream by way of its span.
@@ -241,14 +298,18 @@ func (w *seriesWorker) recordSpan() {
 	options := spanreader.Options{Dimensions: w.config.dimensions, Objectives: w.config.objectives}
 	tally := spanreader.Read(traces, &options, w.now, func(r *series.Request) series.Recorded {
 		r.TraceID, r.SpanID = w.span.trace, w.span.span
-		return w.keeper.AddTo(nil, r)
+		return w.seriesRecorder.add(nil, r)
 	})
 	w.tally.Merge(&tally)
 }
 
 // attributes returns those of the current stream's annotated span, and of its resource.
 func (w *seriesWorker) attributes() (pcommon.Map, pcommon.Map) {
-	span, resource, _ := w.annotated(w.stream)
+	stream := w.stream
+	if w.whole != nil {
+		stream = w.whole.finished(w.store)
+	}
+	span, resource, _ := w.annotated(stream)
 	return span.Attributes(), resource
 }
 

@@ -26,21 +26,43 @@ type streamKeys struct {
 func (k *streamKeys) reset() { k.keys, k.resource = k.keys[:0], nil }
 
 // add appends the key of a stream.
-func (k *streamKeys) add(stream *assembly.Stream) {
-	start := &stream.Start
-	observer := vantageOf(start.Vantage)
-	if start.TraceID != [16]byte{} && start.SpanID != [8]byte{} {
-		k.keys = append(k.keys, k.set.KeyOf(&dedup.ID{TraceID: start.TraceID, SpanID: start.SpanID, Vantage: observer.String()}))
-		return
+func (k *streamKeys) add(start *assembly.Start, id string, resource []byte) {
+	if !k.addIDs(start) {
+		k.addSeed(append(k.seedOf(start, resource), id...))
 	}
-	k.seed = append(k.seed[:0], start.TraceID[:]...)
-	k.seed = append(k.seed, start.SpanID[:]...)
-	k.seed = append(k.seed, start.ParentSpanID[:]...)
-	k.seed = binary.BigEndian.AppendUint64(k.seed, uint64(start.UnixNano))
-	k.seed = binary.BigEndian.AppendUint64(k.seed, uint64(k.hash(stream.Resource)))
-	k.seed = append(k.seed, byte(observer))
-	k.seed = append(k.seed, stream.ID...)
-	k.keys = append(k.keys, k.set.KeyOfSeed(k.seed))
+}
+
+// addBytes appends the key of a whole stream, as add does.
+func (k *streamKeys) addBytes(s *wholeStream) {
+	if !k.addIDs(&s.Start) {
+		k.addSeed(append(k.seedOf(&s.Start, s.Resource), s.ID...))
+	}
+}
+
+// addIDs appends the key of a stream whose sender set the IDs of its span.
+func (k *streamKeys) addIDs(start *assembly.Start) bool {
+	if start.TraceID == [16]byte{} || start.SpanID == [8]byte{} {
+		return false
+	}
+	id := dedup.ID{TraceID: start.TraceID, SpanID: start.SpanID, Vantage: vantageOf(start.Vantage).String()}
+	k.keys = append(k.keys, k.set.KeyOf(&id))
+	return true
+}
+
+func (k *streamKeys) addSeed(seed []byte) {
+	k.seed = seed
+	k.keys = append(k.keys, k.set.KeyOfSeed(seed))
+}
+
+// seedOf returns what the IDs of a stream's span are derived from, without the stream's ID, and
+// its vantage.
+func (k *streamKeys) seedOf(start *assembly.Start, resource []byte) []byte {
+	seed := append(k.seed[:0], start.TraceID[:]...)
+	seed = append(seed, start.SpanID[:]...)
+	seed = append(seed, start.ParentSpanID[:]...)
+	seed = binary.BigEndian.AppendUint64(seed, uint64(start.UnixNano))
+	seed = binary.BigEndian.AppendUint64(seed, uint64(k.hash(resource)))
+	return append(seed, byte(vantageOf(start.Vantage)))
 }
 
 // hash returns the hash of a resource, which streams of a request mostly share.

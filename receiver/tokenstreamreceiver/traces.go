@@ -139,9 +139,16 @@ func outcomeOf(end *assembly.End) string {
 	switch {
 	case end == nil:
 		return names.OutcomeIncomplete
-	case end.Error != "":
+	default:
+		return outcomeOfEnd(end.Error != "", end.Cancelled)
+	}
+}
+
+func outcomeOfEnd(failed, cancelled bool) string {
+	switch {
+	case failed:
 		return names.OutcomeError
-	case end.Cancelled:
+	case cancelled:
 		return names.OutcomeCancelled
 	default:
 		return names.OutcomeSuccess

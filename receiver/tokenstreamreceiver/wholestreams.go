@@ -1,0 +1,193 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"bytes"
+	"hash/maphash"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/identity"
+	"github.com/tokenpulse/tokenpulse/internal/wire"
+)
+
+// wholeStreams are the streams of a request that go from its message to their series: neither
+// into the batch and its store, nor into a span. The message must not change until they are
+// recorded.
+//
+// A stream becomes a part of the batch after all if it is not alone: if the request has other
+// events of it, or if it is open.
+type wholeStreams struct {
+	recorder *seriesRecorder // nil if the receiver sends spans, or no series
+	batch    *assembly.Batch
+	store    *assembly.Store
+	reject   wire.Reject
+	decoder  wire.TokenStreams // of streams that become parts
+	seed     maphash.Seed
+
+	all   []wholeStream
+	used  int
+	count int // without those that became parts
+	byID  indexTable
+	err   error
+
+	// Of the current stream: what identifies it as it was sent, and as the batch would have it.
+	sent, canonical identity.Stream
+	lists           []byte
+	toLists         func(*identity.Stream) *identity.Stream
+}
+
+// wholeStream is a stream with its identity, which is nil once it is a part of the batch.
+type wholeStream struct {
+	assembly.Whole
+	id *seriesIdentity
+}
+
+// keepWholes is the number of streams whose memory is kept for the next request.
+const keepWholes = 4096
+
+func (w *wholeStreams) reset() {
+	if len(w.all) > keepWholes {
+		w.all, w.byID = nil, indexTable{}
+	}
+	clear(w.all[:min(w.used+1, len(w.all))]) // they refer to the message
+	w.byID.reset()
+	w.used, w.count, w.err = 0, 0, nil
+	w.sent, w.canonical = identity.Stream{}, identity.Stream{}
+}
+
+// take takes a token_stream, or leaves it to the batch.
+func (w *wholeStreams) take(message, resource []byte) bool {
+	if w.used == len(w.all) {
+		w.all = append(w.all, wholeStream{})
+	}
+	s := &w.all[w.used]
+	s.Resource = resource
+	if !wire.ReadWhole(message, &s.Whole) || !w.batch.Accepts(&s.Whole) {
+		if w.used > 0 {
+			id := wire.StreamID(message)
+			w.leave(id, maphash.Bytes(w.seed, id))
+		}
+		return false
+	}
+	hash := maphash.Bytes(w.seed, s.ID)
+	if w.batch.Has(s.ID) || w.leave(s.ID, hash) {
+		return false
+	}
+	w.sent = identity.Stream{Resource: resource, Attributes: s.Attributes, EndAttributes: s.EndAttributes, Vantage: byte(s.Start.Vantage)}
+	s.id = w.recorder.identities.FindAs(&w.sent, w.toLists)
+	if s.id == nil || s.id.onSpan || !w.batch.GrowBy(1) {
+		return false
+	}
+	w.byID.add(hash, w.used)
+	w.used++
+	w.count++
+	return true
+}
+
+// convert returns a stream with its attributes as the batch would have them, or nil if they are
+// not valid.
+func (w *wholeStreams) convert(s *identity.Stream) *identity.Stream {
+	var ok, okEnd bool
+	w.lists, ok = wire.AppendAttributes(w.lists[:0], s.Attributes)
+	end := len(w.lists)
+	w.lists, okEnd = wire.AppendAttributes(w.lists, s.EndAttributes)
+	if !ok || !okEnd || wire.CheckAttributes(s.Resource) != nil {
+		return nil
+	}
+	w.canonical = identity.Stream{Resource: s.Resource, Attributes: w.lists[:end], EndAttributes: w.lists[end:], Vantage: s.Vantage}
+	return &w.canonical
+}
+
+// leave makes the stream of an ID a part of the batch, if there is one.
+func (w *wholeStreams) leave(id []byte, hash uint64) (found bool) {
+	at := w.byID.find(hash, func(i int) bool { return w.all[i].id != nil && bytes.Equal(w.all[i].ID, id) })
+	if at < 0 {
+		return false
+	}
+	w.toPart(&w.all[at])
+	return true
+}
+
+// leaveOpen makes the streams that are open parts of the batch.
+func (w *wholeStreams) leaveOpen() error {
+	for i := range w.all[:w.used] {
+		if s := &w.all[i]; s.id != nil && w.store.IsOpen(s.ID) {
+			w.toPart(s)
+		}
+	}
+	return w.err
+}
+
+func (w *wholeStreams) toPart(s *wholeStream) {
+	if err := w.decoder.DecodeStream(s.Message, s.Resource, w.batch, w.reject); w.err == nil {
+		w.err = err
+	}
+	s.id = nil
+	w.count--
+}
+
+// indexTable finds indexes by a hash. It has open addressing and linear probing.
+type indexTable struct {
+	slots []indexSlot // a power of two of them, or none
+	used  int
+}
+
+type indexSlot struct {
+	hash  uint64
+	index int // plus one; 0 if the slot is empty
+}
+
+func (t *indexTable) reset() {
+	if t.used > 0 {
+		clear(t.slots)
+	}
+	t.used = 0
+}
+
+// add adds an index.
+func (t *indexTable) add(hash uint64, index int) {
+	if 2*t.used >= len(t.slots) {
+		old := t.slots
+		t.slots = make([]indexSlot, max(64, 2*len(old)))
+		for _, slot := range old {
+			if slot.index != 0 {
+				t.put(slot)
+			}
+		}
+	}
+	t.put(indexSlot{hash, index + 1})
+	t.used++
+}
+
+func (t *indexTable) put(slot indexSlot) {
+	mask := uint64(len(t.slots) - 1)
+	at := slot.hash & mask
+	for t.slots[at].index != 0 {
+		at = (at + 1) & mask
+	}
+	t.slots[at] = slot
+}
+
+// find returns the index with a hash that matches, or -1.
+func (t *indexTable) find(hash uint64, matches func(int) bool) int {
+	if t.used == 0 {
+		return -1
+	}
+	mask := uint64(len(t.slots) - 1)
+	for at := hash & mask; t.slots[at].index != 0; at = (at + 1) & mask {
+		if slot := t.slots[at]; slot.hash == hash && matches(slot.index-1) {
+			return slot.index - 1
+		}
+	}
+	return -1
+}
+
+// finished returns the stream as the store would have finished it.
+func (s *wholeStream) finished(store *assembly.Store) assembly.Finished {
+	batch := store.NewBatch()
+	var decoder wire.TokenStreams
+	_ = decoder.DecodeStream(s.Message, s.Resource, batch, func(int, string, error) {})
+	return batch.Whole(s.ID)
+}
