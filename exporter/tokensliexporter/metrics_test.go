@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -255,4 +256,43 @@ func TestPipelines_ShareOneExporter(t *testing.T) {
 	require.InDelta(t, 3, value(requests), 0)
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())), "the end of the metrics pipeline does not stop it")
 	require.InDelta(t, 4, value(theMetric(t, h.families(t, text)["tokenpulse_requests_total"])), 0)
+}
+
+// Run with the race detector: producers send while Prometheus scrapes.
+func TestConsumeMetrics_WhileScraped(t *testing.T) {
+	e, _ := unstarted(t, nil)
+	var writing, reading sync.WaitGroup
+	for i := range 4 {
+		p := newProducer(t, nil)
+		var batches []ptrace.Traces
+		for range 20 {
+			batches = append(batches, batch(everything()))
+		}
+		all := p.published(t, batches...)
+		for _, metrics := range all {
+			metrics.ResourceMetrics().At(0).Resource().Attributes().PutInt("producer", int64(i))
+		}
+		writing.Go(func() {
+			for _, metrics := range all {
+				_ = e.consumeMetrics(t.Context(), metrics)
+			}
+		})
+	}
+	done := make(chan struct{})
+	reading.Go(func() {
+		for {
+			_, _ = e.gatherer.Gather()
+			e.keeper.Round(t.Context())
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	writing.Wait()
+	close(done)
+	reading.Wait()
+	exact, _ := published(t, e)
+	require.InDelta(t, 80, exact["tokenpulse_requests_total{gen_ai_operation_name=chat,gen_ai_provider_name=vllm,gen_ai_request_model=llama,outcome=success,service_name=chat,vantage=server}"], 0)
 }

@@ -5,7 +5,9 @@ package metricreader
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,10 +66,11 @@ func (h *harness) got(metrics ...pmetric.Metrics) []string {
 			default:
 				at += fmt.Sprintf(" %s n=%d sum=%.6g %.3f..%.3f", series.Histograms[i.Quantity].Name, i.Values.Count(), i.Values.Sum(), i.Values.Min(), i.Values.Max())
 			}
+			var exemplars strings.Builder
 			for _, e := range i.Exemplars {
-				at += fmt.Sprintf(" exemplar=%g@%x", e.Value, e.TraceID[:1])
+				fmt.Fprintf(&exemplars, " exemplar=%g@%x", e.Value, e.TraceID[:1])
 			}
-			h.all = append(h.all, at)
+			h.all = append(h.all, at+exemplars.String())
 			return series.Recorded{}
 		})
 	}
@@ -117,9 +120,9 @@ func numberPoint(m pmetric.Metrics) pmetric.NumberDataPoint {
 	return m.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0)
 }
 
-// values returns metrics with one data point of a histogram with one value in bucket 0,
+// values returns metrics with one data point, at 15 seconds, of a histogram with one value in bucket 0,
 // which is (1, 2^(1/64)], and two in bucket 2.
-func values(start, at float64) (pmetric.Metrics, pmetric.ExponentialHistogramDataPoint) {
+func values(start float64) (pmetric.Metrics, pmetric.ExponentialHistogramDataPoint) {
 	metrics := pmetric.NewMetrics()
 	m := metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 	m.SetName("tokenpulse.time_to_first_token")
@@ -127,7 +130,7 @@ func values(start, at float64) (pmetric.Metrics, pmetric.ExponentialHistogramDat
 	h.SetAggregationTemporality(cumulative)
 	p := h.DataPoints().AppendEmpty()
 	p.SetStartTimestamp(second(start))
-	p.SetTimestamp(second(at))
+	p.SetTimestamp(second(15))
 	p.SetScale(6)
 	p.Positive().BucketCounts().FromRaw([]uint64{1, 0, 2})
 	p.SetCount(3)
@@ -164,7 +167,7 @@ func TestRead_ResetsBeginAgain(t *testing.T) {
 	h.got(requests(1, 15, 10))
 	require.Equal(t, []string{"[a]server requests success 12"}, h.got(requests(20, 30, 12)))
 	require.Equal(t, []string{"[a]server requests success 4"}, h.got(requests(20, 45, 4)))
-	m, p := values(1, 15)
+	m, p := values(1)
 	h.got(m)
 	p.SetTimestamp(second(30))
 	p.Positive().BucketCounts().FromRaw([]uint64{0, 0, 2})
@@ -229,7 +232,7 @@ func TestRead_ReadsEachKindOfSum(t *testing.T) {
 
 func TestRead_HistogramsAddTheirIncrease(t *testing.T) {
 	h := newHarness(t, Options{})
-	m, p := values(1, 15)
+	m, p := values(1)
 	p.SetMin(1.01)
 	p.SetMax(1.03)
 	e := p.Exemplars().AppendEmpty()
@@ -258,7 +261,7 @@ func TestRead_CumulativeStreamThatBeganBeforeCountsFromItsSecondPoint(t *testing
 	require.Empty(t, h.got(requests(-1, 15, 10)))
 	require.Equal(t, []string{"began_before"}, h.ignored())
 	require.Equal(t, []string{"[a]server requests success 2"}, h.got(requests(-1, 30, 12)))
-	m, p := values(-1, 15)
+	m, p := values(-1)
 	require.Empty(t, h.got(m))
 	p.SetTimestamp(second(30))
 	p.Positive().BucketCounts().SetAt(2, 3)
@@ -275,7 +278,7 @@ func TestRead_IgnoresWhatItCannotCount(t *testing.T) {
 		return m
 	}
 	histogram := func(change func(pmetric.ExponentialHistogramDataPoint)) pmetric.Metrics {
-		m, p := values(1, 15)
+		m, p := values(1)
 		change(p)
 		return m
 	}
@@ -288,14 +291,14 @@ func TestRead_IgnoresWhatItCannotCount(t *testing.T) {
 		"a sum that can decrease": {number(func(m pmetric.Metric, _ pmetric.NumberDataPoint) {
 			m.Sum().SetIsMonotonic(false)
 		}), "wrong_type"},
-		"a gauge": {number(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+		"a gauge": {number(func(m pmetric.Metric, _ pmetric.NumberDataPoint) {
 			m.SetEmptyGauge().DataPoints().AppendEmpty()
 		}), "wrong_type"},
-		"classic buckets": {number(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+		"classic buckets": {number(func(m pmetric.Metric, _ pmetric.NumberDataPoint) {
 			m.SetName("tokenpulse.time_to_first_token")
 			m.SetEmptyHistogram().DataPoints().AppendEmpty()
 		}), "wrong_type"},
-		"a summary": {number(func(m pmetric.Metric, p pmetric.NumberDataPoint) {
+		"a summary": {number(func(m pmetric.Metric, _ pmetric.NumberDataPoint) {
 			m.SetEmptySummary().DataPoints().AppendEmpty()
 		}), "wrong_type"},
 		"no temporality": {number(func(m pmetric.Metric, _ pmetric.NumberDataPoint) {
@@ -343,7 +346,7 @@ func TestRead_IgnoresWhatItCannotCount(t *testing.T) {
 }
 
 func histogramNamed(name string) pmetric.Metrics {
-	m, _ := values(1, 15)
+	m, _ := values(1)
 	m.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetName(name)
 	return m
 }
@@ -423,9 +426,7 @@ func TestGauges_AreThoseOfTheProducers(t *testing.T) {
 	h := newHarness(t, Options{})
 	of := func(more map[string]any) map[string]any {
 		all := map[string]any{"model": "a", "slo": "tpot"}
-		for key, v := range more {
-			all[key] = v
-		}
+		maps.Copy(all, more)
 		return all
 	}
 	require.Empty(t, h.got(

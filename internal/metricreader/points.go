@@ -13,57 +13,56 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
-// point is what the data points of sums and histograms have in common.
-type point interface {
-	Attributes() pcommon.Map
-	StartTimestamp() pcommon.Timestamp
-	Timestamp() pcommon.Timestamp
-	Flags() pmetric.DataPointFlags
+// header is what the data points of sums and histograms have in common.
+type header struct {
+	attributes  pcommon.Map
+	temporality pmetric.AggregationTemporality
+	start, time pcommon.Timestamp
+	flags       pmetric.DataPointFlags
 }
 
-// begin reads all of a data point but its value. known is the period that it goes on with,
-// or nil.
-func (r *Reader) begin(name string, temporality pmetric.AggregationTemporality, p point) (id uint64, known *period, reason Reason) {
-	delta := temporality == pmetric.AggregationTemporalityDelta
+// begin reads a header. known is the period that the data point goes on with, or nil.
+func (r *Reader) begin(name string, p *header) (id uint64, known *period, reason Reason) {
 	switch {
-	case !delta && temporality != pmetric.AggregationTemporalityCumulative:
+	case !p.isDelta() && p.temporality != pmetric.AggregationTemporalityCumulative:
 		return 0, nil, UnknownTemporality
-	case p.Flags().NoRecordedValue():
+	case p.flags.NoRecordedValue():
 		return 0, nil, NoValue
-	case p.StartTimestamp() == 0:
+	case p.start == 0:
 		return 0, nil, NoStart
-	case p.Timestamp() < p.StartTimestamp():
+	case p.time < p.start:
 		return 0, nil, Malformed
 	}
-	id, l := r.read(name, p.Attributes())
+	id, l := r.read(name, p.attributes)
 	if !r.place(name, &l) {
 		return 0, nil, UnknownLabel
 	}
-	if delta {
+	if p.isDelta() {
 		id = ^id
 	}
-	known = r.streams.find(id, p.StartTimestamp())
-	if known != nil && p.Timestamp() <= known.last {
+	known = r.streams.find(id, p.start)
+	if known != nil && p.time <= known.last {
 		return 0, nil, Repeated
 	}
 	return id, known, accepted
 }
 
+func (p *header) isDelta() bool { return p.temporality == pmetric.AggregationTemporalityDelta }
+
 // next returns the period that a valid data point goes on with or begins. With BeganBefore,
 // the data point only shows how far its stream has counted.
-func (r *Reader) next(id uint64, known *period, temporality pmetric.AggregationTemporality, p point) (next *period, reason Reason) {
+func (r *Reader) next(id uint64, known *period, p *header) (next *period, reason Reason) {
 	next = known
 	if next == nil {
-		delta := temporality == pmetric.AggregationTemporalityDelta
-		next, reason = r.streams.open(id, period{start: p.StartTimestamp(), delta: delta})
+		next, reason = r.streams.open(id, period{start: p.start, delta: p.isDelta()})
 		if reason != accepted {
 			return nil, reason
 		}
-		if !delta && p.StartTimestamp() < r.streams.since {
+		if !p.isDelta() && p.start < r.streams.since {
 			reason = BeganBefore
 		}
 	}
-	next.last, next.seen = p.Timestamp(), r.increment.Arrival
+	next.last, next.seen = p.time, r.increment.Arrival
 	return next, reason
 }
 
@@ -72,7 +71,8 @@ const largestCount = 1 << 53
 
 // number reads a data point of a sum. A sum that falls was reset: it began again at zero.
 func (r *Reader) number(name string, temporality pmetric.AggregationTemporality, p pmetric.NumberDataPoint) Reason {
-	id, known, reason := r.begin(name, temporality, p)
+	common := header{p.Attributes(), temporality, p.StartTimestamp(), p.Timestamp(), p.Flags()}
+	id, known, reason := r.begin(name, &common)
 	if reason != accepted {
 		return reason
 	}
@@ -84,7 +84,7 @@ func (r *Reader) number(name string, temporality pmetric.AggregationTemporality,
 	if !(v >= 0 && v <= largestCount) || whole && v != math.Trunc(v) {
 		return Malformed
 	}
-	now, reason := r.next(id, known, temporality, p)
+	now, reason := r.next(id, known, &common)
 	if now == nil {
 		return reason
 	}
@@ -106,22 +106,23 @@ func (r *Reader) number(name string, temporality pmetric.AggregationTemporality,
 // histogram reads a data point of an exponential histogram. If a bucket falls, all were
 // reset.
 func (r *Reader) histogram(name string, temporality pmetric.AggregationTemporality, p pmetric.ExponentialHistogramDataPoint) Reason {
-	id, known, reason := r.begin(name, temporality, p)
+	common := header{p.Attributes(), temporality, p.StartTimestamp(), p.Timestamp(), p.Flags()}
+	id, known, reason := r.begin(name, &common)
+	count := float64(p.Count())
 	switch {
 	case reason != accepted:
 		return reason
 	case p.Scale() != sketch.Scale || p.ZeroThreshold() > sketch.ZeroThreshold:
 		return WrongScale
+	case known != nil && known.count == count: // nothing was added
+		_, reason = r.next(id, known, &common)
+		return reason
 	case !r.load(p):
 		return Malformed
 	}
-	now, reason := r.next(id, known, temporality, p)
+	now, reason := r.next(id, known, &common)
 	if now == nil {
 		return reason
-	}
-	count := float64(r.current.Count())
-	if known != nil && count == now.count {
-		return accepted // nothing was added
 	}
 	r.before.Reset()
 	if len(now.values) > 0 {

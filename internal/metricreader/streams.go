@@ -45,9 +45,9 @@ const forgetAfter = time.Hour
 // find returns the period of a stream with a start time, or nil.
 func (s *streams) find(id uint64, start pcommon.Timestamp) *period {
 	all := s.all[id]
-	for i := len(all) - 1; i >= 0; i-- {
-		if p := &all[i]; p.start == start {
-			return p
+	for i := range slices.Backward(all) {
+		if all[i].start == start {
+			return &all[i]
 		}
 	}
 	return nil

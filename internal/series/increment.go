@@ -4,6 +4,7 @@
 package series
 
 import (
+	"math"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/optional"
@@ -104,7 +105,7 @@ func (s *series) increase(i *Increment) (result Recorded, ok bool) {
 		}
 	case PartVerdicts:
 		if s.engine.verdicts && !s.verdicts.increase(i, s.engine.objectives) {
-			result.DroppedVerdicts = int(i.Requests)
+			result.DroppedVerdicts = int(min(i.Requests, math.MaxInt32))
 		}
 	}
 	return result, true
