@@ -4,7 +4,9 @@
 package main
 
 import (
+	"encoding/xml"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,6 +51,28 @@ func TestCheckRatios_FailsUnderTwoThirdsOfBefore(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Errors of the templates would otherwise show at the end of a full run.
+func TestRender_FillsPageAndPlot(t *testing.T) {
+	all := groups(options{collector: "ours", peers: "theirs"})
+	measured := results{}
+	for _, group := range all {
+		for i, p := range group {
+			measured[p.key] = []measurement{{nanos: float64(1000 * (i + 1))}}
+		}
+	}
+	facts := map[string]any{"builds": []string{"build"}}
+	for _, name := range regexp.MustCompile(`{{\.(\w+)}}`).FindAllStringSubmatch(documentTemplate, -1) {
+		facts[name[1]] = "fact"
+	}
+	page, err := render(all, measured, facts)
+	require.NoError(t, err)
+	require.NotRegexp(t, `NaN|Inf|no value|{{`, page)
+	plot, err := measured.plot()
+	require.NoError(t, err)
+	require.NoError(t, xml.Unmarshal([]byte(plot), new(struct{})))
+	require.NotRegexp(t, `NaN|-9223372036854775808`, plot)
 }
 
 func TestTable_PadsColumns(t *testing.T) {

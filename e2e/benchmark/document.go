@@ -28,66 +28,78 @@ var documentTemplate string
 
 // document takes the remaining measurements, and writes the page, its plot and the ratios.
 func document(o options, groups [][]*path, measured results) error {
-	processors, err := cpu.Info()
+	facts, err := factsOf(o)
 	if err != nil {
 		return err
 	}
-	builds, err := buildsOf(o.collector, o.peers)
-	if err != nil {
-		return err
-	}
-	responses, err := responseTable(o)
-	if err != nil {
-		return err
-	}
-	cores, err := coresTable(o.rounds, o.cpu)
-	if err != nil {
-		return err
-	}
-	allocated, err := allocationTable(o)
-	if err != nil {
-		return err
-	}
-	idle, err := idleCores(o, fixed("", 1, 10), everySecond)
-	if err != nil {
-		return err
-	}
-	publishing, err := idleCores(o, fixed("", 50, 10).ofSeries(publishedSeries), "max_series: 20000, "+everySecond)
-	if err != nil {
-		return err
-	}
-	page, err := template.New("performance").Funcs(template.FuncMap{
-		"micros": measured.micros,
-		"ratio":  measured.ratio,
-		"share": func(load, part, whole string) string {
-			return number(100 * measured.cost(load, part) / measured.cost(load, whole))
-		},
-		"beyond": measured.foreignRatio,
-	}).Parse(documentTemplate)
+	page, err := render(groups, measured, facts)
 	if err != nil {
 		return err
 	}
 	plot, err := measured.plot()
-	if err != nil {
-		return err
-	}
-	var text strings.Builder
-	if err := page.Execute(&text, map[string]any{
-		"wire": wire, "everySpan": everySpan, "nop": nop, "spanmetrics": spanmetrics, "floor": floor,
-		"tokens10": tokens10, "tokens500": tokens500, "tokens10000": tokens10000, "conversation": conversation,
-		"costs": measured.costTable(), "growth": measured.growthTable(), "needed": measured.coresNeededTable(), "ratios": measured.ratioTable(),
-		"variations": measured.variationTable(), "foreign": measured.foreignTable(), "scrapes": measured.scrapeTable(),
-		"details": measured.detailTable(groups), "sizes": wireTable(), "responses": responses, "twoCores": cores, "allocations": allocated, "idle": number(100 * idle), "publishing": number((publishing - idle) * 1e6 / publishedSeries),
-		"date": time.Now().UTC().Format(time.DateOnly), "processor": processors[0].ModelName, "cores": runtime.NumCPU(), "builds": builds,
-		"rounds": o.rounds, "turns": turns, "cpu": o.cpu, "connections": connections, "spans": spansPerRequest, "scraped": scrapedHistograms,
-	}); err != nil {
-		return err
-	}
 	return errors.Join(
-		os.WriteFile(filepath.Join(o.document, "performance.md"), []byte(text.String()), 0o600),
+		err,
+		os.WriteFile(filepath.Join(o.document, "performance.md"), []byte(page), 0o600),
 		os.WriteFile(filepath.Join(o.document, "performance.svg"), []byte(plot), 0o600),
 		writeRatios(o.measured, groups, measured),
 	)
+}
+
+// factsOf returns what the page states beside the costs of paths.
+func factsOf(o options) (facts map[string]any, err error) {
+	facts = map[string]any{
+		"date": time.Now().UTC().Format(time.DateOnly), "cores": runtime.NumCPU(), "rounds": o.rounds, "turns": turns, "cpu": o.cpu,
+		"connections": connections, "spans": spansPerRequest, "scraped": scrapedHistograms,
+	}
+	var processors []cpu.InfoStat
+	var idle, publishing float64
+	for _, measure := range []func() error{
+		func() error { processors, err = cpu.Info(); return err },
+		func() error { facts["builds"], err = buildsOf(o.collector, o.peers); return err },
+		func() error { facts["responses"], err = responseTable(o); return err },
+		func() error { facts["twoCores"], err = coresTable(o.rounds, o.cpu); return err },
+		func() error { facts["allocations"], err = allocationTable(o); return err },
+		func() error { idle, err = idleCores(o, fixed("", 1, 10), everySecond); return err },
+		func() error {
+			publishing, err = idleCores(o, fixed("", 50, 10).ofSeries(publishedSeries), "max_series: 20000, "+everySecond)
+			return err
+		},
+	} {
+		if err := measure(); err != nil {
+			return nil, err
+		}
+	}
+	facts["processor"], facts["idle"] = processors[0].ModelName, number(100*idle)
+	facts["publishing"] = number((publishing - idle) * 1e6 / publishedSeries)
+	return facts, nil
+}
+
+// render returns the page.
+func render(groups [][]*path, measured results, facts map[string]any) (string, error) {
+	page, err := template.New("performance").Option("missingkey=error").Funcs(template.FuncMap{
+		"wire":        func() string { return wire },
+		"nop":         func() string { return nop },
+		"spanmetrics": func() string { return spanmetrics },
+		"micros":      measured.micros,
+		"ratio":       measured.ratio,
+		"floorShare":  func(load string) string { return number(100 * measured.cost(load, floor) / measured.cost(load, wire)) },
+		"beyond":      measured.foreignRatio,
+		"costs":       measured.costTable,
+		"growth":      measured.growthTable,
+		"needed":      measured.coresNeededTable,
+		"ratios":      measured.ratioTable,
+		"variations":  measured.variationTable,
+		"foreign":     measured.foreignTable,
+		"scrapes":     measured.scrapeTable,
+		"sizes":       wireTable,
+		"details":     func() string { return measured.detailTable(groups) },
+	}).Parse(documentTemplate)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	err = page.Execute(&text, facts)
+	return text.String(), err
 }
 
 // measuredModules are the modules whose versions the document lists.

@@ -133,7 +133,7 @@ func tokenPath(l load, kind string, o options) *path {
 		}
 	case wireStream:
 		p.newAction = func() action { return bodies.overOneCall(tokensMethod+"Stream", messagesPerCall) }
-		p.units *= messagesPerCall
+		p.units, p.warm = streams*messagesPerCall, connections
 		p.checks = []check{events(messagesPerCall * len(l.lengths))}
 	case wireNDJSON:
 		p.checks = append(counted(l), events(l.tokens()+2*len(l.lengths)))
