@@ -31,6 +31,7 @@ const (
 
 // tokenSLI aggregates spans into series and serves them to Prometheus.
 type tokenSLI struct {
+	id        component.ID
 	config    *Config
 	telemetry component.TelemetrySettings
 	keeper    *keeper.Keeper
@@ -47,22 +48,21 @@ type tokenSLI struct {
 
 func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 	options := config.options()
-	live := newLive(config)
-	var watch func(*series.Request, ptrace.Span)
-	if live != nil {
-		options.History, watch = live.history, live.watch
-	}
-	k, err := keeper.New(keeper.Settings{
+	settings := keeper.Settings{
 		Config:    &config.Shared,
 		Telemetry: set.TelemetrySettings,
 		Component: set.ID,
 		Kind:      component.KindExporter,
 		Output:    "scrape",
-		Engine:    series.NewEngine(options),
-		Watch:     watch,
 		Interval:  roundInterval(config.Shared.Series.SeriesExpiration),
 		Now:       time.Now,
-	})
+	}
+	live := newLive(config)
+	if live != nil {
+		options.History, settings.Watch, settings.Also = live.history, live.watch, live
+	}
+	settings.Engine = series.NewEngine(options)
+	k, err := keeper.New(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +71,12 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 		return nil, err
 	}
 	if live != nil {
-		live.open(set, config, k)
+		if err := live.open(set, config, k); err != nil {
+			return nil, err
+		}
 	}
 	return &tokenSLI{
-		config: config, telemetry: set.TelemetrySettings, keeper: k, live: live,
+		id: set.ID, config: config, telemetry: set.TelemetrySettings, keeper: k, live: live,
 		gatherer: gatherer, gather: gatherer.Gather, scrapeTime: scrapeTime(config),
 	}, nil
 }
@@ -103,7 +105,11 @@ func (e *tokenSLI) start(ctx context.Context, host component.Host) error {
 	if _, err := e.keeper.Start(ctx, host); err != nil {
 		return err
 	}
-	if err := e.serve(ctx, host); err != nil {
+	err := e.startLive(ctx, host)
+	if err == nil {
+		err = e.serve(ctx, host)
+	}
+	if err != nil {
 		return errors.Join(err, e.keeper.Shutdown(ctx)) // closes the storage
 	}
 	e.keeper.Run()
@@ -111,6 +117,13 @@ func (e *tokenSLI) start(ctx context.Context, host component.Host) error {
 		e.live.run()
 	}
 	return nil
+}
+
+func (e *tokenSLI) startLive(ctx context.Context, host component.Host) error {
+	if e.live == nil {
+		return nil
+	}
+	return e.live.start(ctx, host, e)
 }
 
 func (e *tokenSLI) serve(ctx context.Context, host component.Host) error {
@@ -165,7 +178,7 @@ func (e *tokenSLI) consume(ctx context.Context, traces ptrace.Traces) error {
 func (e *tokenSLI) shutdown(ctx context.Context) error {
 	e.keeper.Stop(ctx)
 	if e.live != nil {
-		e.live.close()
+		e.live.end()
 	}
 	return errors.Join(e.stopServing(ctx), e.keeper.Shutdown(ctx))
 }

@@ -10,18 +10,22 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/historystore"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 
 // live is what the live page needs: the history of the series, the slowest requests, and the
@@ -30,7 +34,9 @@ type live struct {
 	history    *history.Store
 	slowest    *slowest.Store
 	thresholds page.Thresholds
-	page       *page.Page // set by open
+	page       *page.Page                 // set by open
+	telemetry  *metadata.TelemetryBuilder // set by open
+	store      *historystore.Store        // set by start
 
 	stop    context.CancelFunc // set by run
 	stopped sync.WaitGroup
@@ -48,7 +54,7 @@ func newLive(config *Config) *live {
 }
 
 // open makes the page.
-func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) {
+func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) (err error) {
 	l.page = page.New(page.Options{
 		Version:    set.BuildInfo.Version,
 		Dimensions: config.Shared.Series.Dimensions,
@@ -62,6 +68,30 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) {
 		Thresholds: &l.thresholds,
 		Now:        time.Now,
 	})
+	l.telemetry, err = l.newTelemetry(set)
+	return err
+}
+
+// start restores the history.
+func (l *live) start(ctx context.Context, host component.Host, e *tokenSLI) (err error) {
+	shared := &e.config.Shared
+	owner := storageclient.Owner{Kind: component.KindExporter, ID: e.id, Name: "history"}
+	l.store, err = historystore.Open(ctx, host, shared.StorageID, owner, l.history, shared.Series.Dimensions, e.telemetry.Logger)
+	return err
+}
+
+// Save implements keeper.Saver.
+func (l *live) Save(ctx context.Context) error {
+	if l.store != nil {
+		l.page.Engine.Fold(time.Now())
+	}
+	return l.store.Save(ctx)
+}
+
+// Close implements keeper.Saver.
+func (l *live) Close(ctx context.Context) error {
+	l.page.Engine.Fold(time.Now())
+	return l.store.Close(ctx)
 }
 
 // maintainInterval is the time between two rounds of maintenance.
@@ -86,9 +116,10 @@ func (l *live) run() {
 	})
 }
 
-// close ends the event streams and the maintenance.
-func (l *live) close() {
+// end ends the event streams, the maintenance and the self-metrics.
+func (l *live) end() {
 	l.page.Close()
+	l.telemetry.Shutdown()
 	if l.stop != nil {
 		l.stop()
 		l.stopped.Wait()

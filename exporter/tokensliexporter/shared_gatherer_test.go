@@ -283,7 +283,7 @@ func TestShutdown_SavesBudgetsBeforeItWaitsForScrapes(t *testing.T) {
 	defer cancel()
 	require.ErrorIs(t, e.shutdown(ctx), context.DeadlineExceeded, "the scrape is cut off")
 	require.NoError(t, ctx.Err(), "the shutdown must end before its deadline")
-	require.Equal(t, 1, saves)
+	require.Equal(t, 2, saves, "the error budgets and the history")
 }
 
 // After a failed start the storage is free for the next try.

@@ -123,10 +123,11 @@ func (s *Sum) addRequests(field protowire.Number, cell []byte, want *Want) int {
 
 func (s *Sum) addCount(field protowire.Number, cell []byte) int {
 	bits, n := protowire.ConsumeFixed64(cell)
-	if field < countsField || field >= countsField+protowire.Number(Counts) {
+	count := math.Float64frombits(bits)
+	if field < countsField || field >= countsField+protowire.Number(Counts) || !(count >= 0) || math.IsInf(count, 0) {
 		return -1
 	}
-	s.Counts[field-countsField] += math.Float64frombits(bits)
+	s.Counts[field-countsField] += count
 	return n
 }
 

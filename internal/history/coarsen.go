@@ -17,20 +17,21 @@ const (
 	day    = 24 * hour
 )
 
-// maxLevel is the level at which a history ends after a few minutes.
-const maxLevel = 15
+// maxLevel is the coarsest level: minutes at once, hours after 22 minutes.
+const maxLevel = 6
 
 // tiers returns the tiers of a level. Each level above 0 halves the ages; there, hours
-// follow quarters of an hour, and from level 4 on the whole history is shorter.
+// follow quarters of an hour.
 func tiers(level int) []tier {
 	if level == 0 {
 		return []tier{{finest, 5 * minute}, {minute, hour}, {15 * minute, day}}
 	}
-	return []tier{{finest, 5 * minute >> level}, {minute, hour >> level}, {15 * minute, day >> level}, {hour, day >> max(0, level-4)}}
+	return []tier{{finest, 5 * minute >> level}, {minute, hour >> level}, {15 * minute, day >> level}, {hour, day}}
 }
 
 // Maintain widens the slots that are old enough, and drops those that are too old. Over the
-// memory limit it does so at a lower age. Call it every few seconds, from one goroutine.
+// memory limit it widens at a lower age. If that is not enough, it drops the oldest slots.
+// Call it every few seconds, from one goroutine.
 func (s *Store) Maintain(now time.Time) {
 	s.mu.Lock()
 	level := s.level
@@ -40,10 +41,21 @@ func (s *Store) Maintain(now time.Time) {
 		level++
 		s.coarsen(now.Unix(), level)
 	}
+	s.dropOldest()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.level = level; level > 0 && s.size < s.limit/4 {
 		s.level-- // a level halves the memory at most
+	}
+}
+
+// dropOldest drops slots while the history is over its limit, except the last one.
+func (s *Store) dropOldest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.size > s.limit && len(s.slots) > 1 {
+		s.size -= s.slots[0].size
+		s.slots = slices.Delete(s.slots, 0, 1)
 	}
 }
 

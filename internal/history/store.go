@@ -105,9 +105,9 @@ func (s *Store) Memory() (used, limit int) {
 	return s.size, s.limit
 }
 
-// Coarsened reports whether the memory limit made slots wider, or the history shorter.
-func (s *Store) Coarsened() bool {
+// Coarsening returns how often the memory limit halved the ages at which slots widen.
+func (s *Store) Coarsening() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.level > 0
+	return s.level
 }

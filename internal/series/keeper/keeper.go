@@ -39,11 +39,19 @@ type Settings struct {
 	// Notes returns what to save with the error budgets; Start returns it after a restart.
 	// Nil if there is nothing to save. It is called while Flush may be running.
 	Notes func() []byte
+	// Also is saved and closed with the error budgets. It may be nil.
+	Also Saver
 	// Delivered holds the requests whose events the next consumer has, or is nil. The
 	// keeper expires it.
 	Delivered *dedup.Set
 	// Now is the clock.
 	Now func() time.Time
+}
+
+// Saver saves something in the storage. Close saves a last time.
+type Saver interface {
+	Save(context.Context) error
+	Close(context.Context) error
 }
 
 // Keeper owns the series and the error budgets of one component output. It records

@@ -5,6 +5,7 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -63,7 +64,7 @@ func (k *Keeper) round(wait, tasks context.Context) {
 	err = within(wait, k.patience, func(wait context.Context) error { return k.save(wait, tasks) })
 	if err != nil && wait.Err() == nil {
 		k.telemetry.TokenSliSavesFailed.Add(tasks, 1, k.telemetry.owner)
-		k.logger.Warn("The storage refused the error budgets; the next save writes them again", zap.Error(err))
+		k.logger.Warn("The storage refused a save; the next one writes the same again", zap.Error(err))
 	}
 	k.warnOfUnseen()
 }
@@ -85,7 +86,13 @@ func (k *Keeper) flush(wait, task context.Context) error {
 
 // save saves the error budgets. It returns when wait is done at the latest.
 func (k *Keeper) save(wait, task context.Context) error {
-	return k.saves.do(wait, func() error { return k.store.Save(task, k.settings.Notes()) })
+	return k.saves.do(wait, func() error {
+		err := k.store.Save(task, k.settings.Notes())
+		if k.settings.Also != nil {
+			err = errors.Join(err, k.settings.Also.Save(task))
+		}
+		return err
+	})
 }
 
 func (k *Keeper) expireSeries() {

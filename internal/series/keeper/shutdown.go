@@ -66,7 +66,11 @@ func (k *Keeper) close(ctx context.Context) error {
 	err := k.saves.do(step, func() error {
 		store := k.store
 		k.store = nil
-		return store.Close(step, k.settings.Notes())
+		err := store.Close(step, k.settings.Notes())
+		if k.settings.Also != nil {
+			err = errors.Join(err, k.settings.Also.Close(step))
+		}
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("the error budgets since the last save are lost: %w", err)

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -52,11 +53,12 @@ const (
 	maxCached = 64
 )
 
-// answers computes answers, few at a time, and those to equal requests once.
+// answers is the state of the answers that are computed: few at a time, and those to equal requests once.
 type answers struct {
 	flights   *singleflight.Group
 	computing chan struct{}
 	waiting   chan struct{}
+	refused   atomic.Int64
 
 	mu     sync.Mutex
 	recent map[string]answer
@@ -67,21 +69,31 @@ type answer struct {
 	at   time.Time
 }
 
-func newAnswers() answers {
-	return answers{
+func newAnswers() *answers {
+	return &answers{
 		flights:   new(singleflight.Group),
 		computing: make(chan struct{}, maxComputing), waiting: make(chan struct{}, maxWaiting),
 		recent: map[string]answer{},
 	}
 }
 
+// refuse returns the error of a request over a limit.
+func (p *Page) refuse(remedy, format string, args ...any) error {
+	p.answers.refused.Add(1)
+	return &failure{http.StatusServiceUnavailable, fmt.Sprintf(format, args...), remedy}
+}
+
+// Refused returns the number of requests over a limit.
+func (p *Page) Refused() int64 { return p.answers.refused.Load() }
+
 // get returns the answer to a request.
-func (a *answers) get(request string, compute func() (any, error)) ([]byte, error) {
+func (p *Page) get(request string, compute func() (any, error)) ([]byte, error) {
+	a := p.answers
 	select {
 	case a.waiting <- struct{}{}:
 		defer func() { <-a.waiting }()
 	default:
-		return nil, &failure{http.StatusServiceUnavailable, fmt.Sprintf("%d requests wait for an answer already", maxWaiting), "ask again in a few seconds, or less often"}
+		return nil, p.refuse("ask again in a few seconds, or less often", "%d requests wait for an answer already", maxWaiting)
 	}
 	body, err, _ := a.flights.Do(request, func() (any, error) {
 		if body, ok := a.cached(request); ok {
@@ -128,7 +140,7 @@ func (a *answers) keep(request string, body []byte) {
 // serve returns the handler of an endpoint.
 func (p *Page) serve(name string, compute func(*query) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, err := p.answers.get(r.URL.Path+"?"+r.URL.RawQuery, func() (any, error) {
+		body, err := p.get(r.URL.Path+"?"+r.URL.RawQuery, func() (any, error) {
 			q, err := p.parse(name, r)
 			if err != nil {
 				return nil, err

@@ -30,13 +30,10 @@ type clients struct {
 	closing context.Context // done when the page closes
 	close   context.CancelFunc
 	open    atomic.Int64
-	refused atomic.Int64
 }
 
-// Clients returns the number of open event streams, and how many were refused at the limit.
-func (p *Page) Clients() (open, refused int64) {
-	return min(p.clients.open.Load(), maxClients), p.clients.refused.Load()
-}
+// Clients returns the number of open event streams.
+func (p *Page) Clients() int64 { return min(p.clients.open.Load(), maxClients) }
 
 // events streams the answers of `now` until the client or the page closes.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
@@ -46,8 +43,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer p.clients.open.Add(-1)
 	if p.clients.open.Add(1) > maxClients {
-		p.clients.refused.Add(1)
-		fail(w, &failure{http.StatusServiceUnavailable, fmt.Sprintf("%d clients read events already", maxClients), "close other pages, or ask " + root + "now instead"})
+		fail(w, p.refuse("close other pages, or ask "+root+"now instead", "%d clients read events already", maxClients))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -77,7 +73,7 @@ func (p *Page) slot() int64 { return aligned(p.Now(), series.HistorySlot).Unix()
 
 // sendNow sends the current answer. Clients with the same filter share it.
 func (p *Page) sendNow(s *stream, r *http.Request) {
-	body, err := p.answers.get(root+"now?"+r.URL.RawQuery, func() (any, error) {
+	body, err := p.get(root+"now?"+r.URL.RawQuery, func() (any, error) {
 		q, err := p.parse("now", r)
 		if err != nil {
 			return nil, err

@@ -59,7 +59,7 @@ func (p *Page) meta(q *query) (any, error) {
 	view := p.view(q)
 	answer := &meta{
 		Version: p.Version, Time: seconds(q.now), Outcomes: series.OutcomeNames[:], GroupBy: p.groupBy(), Series: p.seriesCount(),
-		History:   historyMeta{Since: missing, Coarsened: p.History.Coarsened()},
+		History:   historyMeta{Since: missing, Coarsened: p.History.Coarsening() > 0},
 		Timelines: timelinesMeta{Setting: "set `timeline: keep` under `token_latency`"},
 		Endpoints: map[string]string{"tokens": "http://localhost:4319/v1/tokens"}, // the default of token_stream
 	}

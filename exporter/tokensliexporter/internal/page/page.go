@@ -44,7 +44,7 @@ type Options struct {
 type Page struct {
 	Options
 	boot    string
-	answers answers
+	answers *answers
 	clients clients
 
 	// folding guards folded: when the series last handed their gains to the history.

@@ -1,0 +1,197 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokensliexporter
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The page and /metrics must have the same numbers at the same time.
+func TestPage_HasTheNumbersOfMetrics(t *testing.T) {
+	h := start(t, withObjective)
+	random := rand.New(rand.NewPCG(3, 4))
+	const requests = 300
+	for i := range requests {
+		verdict := []string{"tokenpulse.slo.met", "tokenpulse.slo.breached"}[i%5/4]
+		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{
+			"gen_ai.request.model":              fmt.Sprint("model-", i%3),
+			"tokenpulse.time_to_first_token":    random.ExpFloat64(),
+			"tokenpulse.time_per_output_token":  random.ExpFloat64() / 50,
+			"tokenpulse.slo.met":                []any{},
+			"tokenpulse.slo.breached":           []any{},
+			"tokenpulse.slo.not_eligible":       nil,
+			verdict:                             []any{"chat-tpot"},
+			"tokenpulse.slo.breached.indicator": []any{"time_per_output_token"},
+			"tokenpulse.slo.breached.threshold": []any{0.05},
+		}))))
+	}
+	now := answer(t, h, "now?where="+url.QueryEscape("gen_ai.request.model=model-1"), func(n *nowAnswer) bool { return n.total() == requests/3 })
+	families := h.families(t, protobuf)
+	const model = "gen_ai_request_model=model-1"
+	for name, family := range map[string]string{
+		"time_to_first_token": ttft, "time_per_output_token": "tokenpulse_time_per_output_token_seconds",
+		"inter_token_latency": itl, "request_duration": "tokenpulse_request_duration_seconds",
+	} {
+		m := theMetric(t, families[family], model, "outcome=success").Histogram
+		of := now.Indicators[name]
+		require.Equal(t, float64(m.GetSampleCount()), of["count"], name)
+		require.InEpsilon(t, m.GetSampleSum()/float64(m.GetSampleCount()), of["mean"], 1e-9, name)
+		for _, p := range []string{"50", "95", "99"} {
+			gauge := theMetric(t, families[family[:len(family)-len("_seconds")]+"_percentile_seconds"], model, "percentile="+p)
+			require.InEpsilon(t, value(gauge), of["p"+p], 1e-12, "%s p%s", name, p)
+		}
+	}
+	for _, phase := range []string{"queue", "prefill", "decode", "network"} {
+		m := theMetric(t, families["tokenpulse_phase_duration_seconds"], model, "phase="+phase).Histogram
+		require.InEpsilon(t, m.GetSampleSum(), now.Indicators[phase]["mean"]*now.Indicators[phase]["count"], 1e-9)
+	}
+	for kind, tokens := range now.Tokens {
+		require.InDelta(t, value(theMetric(t, families["tokenpulse_tokens_total"], model, "type="+kind)), tokens, 0, kind)
+	}
+	require.InDelta(t, value(theMetric(t, families["tokenpulse_requests_total"], model)), float64(now.Requests["success"]), 0)
+
+	slo := now.SLOs[slices.IndexFunc(now.SLOs, func(s sloAnswer) bool { return s.SLO == "chat-tpot" })]
+	require.Equal(t, 80, slo.Good)
+	require.Equal(t, 20, slo.Bad)
+	require.InDelta(t, 0.8, *slo.Attainment, 1e-12)
+	require.InDelta(t, 0.05, *slo.Threshold, 0)
+	require.Equal(t, "time_per_output_token", *slo.Indicator)
+	require.InEpsilon(t, value(theMetric(t, families["tokenpulse_slo_burn_rate"], model, "window=5m")), *slo.BurnRates[0].Rate, 1e-9)
+	require.InEpsilon(t, value(theMetric(t, families["tokenpulse_slo_error_budget_remaining"], model)), *slo.BudgetRemaining, 1e-9)
+	require.Equal(t, 3, now.Series.Held)
+}
+
+// The rates are those of the requests over the time that the history covers.
+func TestPage_RatesFollowFromTheHistory(t *testing.T) {
+	h := start(t, nil)
+	for range 30 {
+		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	}
+	now := answer(t, h, "now", func(n *nowAnswer) bool { return n.total() == 30 })
+	require.LessOrEqual(t, now.WindowSeconds, 65.0)
+	require.InEpsilon(t, 30, now.RequestsPerSecond*now.WindowSeconds, 1e-9)
+	require.InEpsilon(t, 30*76, now.OutputTokensPerSecond*now.WindowSeconds, 1e-9)
+	require.InEpsilon(t, 30*2.0, now.InFlight*now.WindowSeconds, 1e-9, "each takes 2 s")
+}
+
+func TestPage_UnmeasuredRequestsByReason(t *testing.T) {
+	h := start(t, nil)
+	for range 3 {
+		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	}
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{
+		"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=one_token"},
+	}))))
+	now := answer(t, h, "now?outcome=error", func(n *nowAnswer) bool { return len(n.Unmeasured) > 0 && n.Unmeasured[0].Share == 0.25 })
+	require.Len(t, now.Unmeasured, 1)
+	require.Equal(t, "one_token", now.Unmeasured[0].Reason)
+	require.Equal(t, 1, now.Unmeasured[0].Requests)
+}
+
+type trendsAnswer struct {
+	StepSeconds float64 `json:"step_seconds"`
+	Times       []float64
+	GroupsTotal int `json:"groups_total"`
+	Total       struct {
+		RequestsPerSecond []*float64 `json:"requests_per_second"`
+	}
+	Groups []struct {
+		Value      string
+		Requests   int
+		Indicators map[string]map[string][]*float64
+	}
+}
+
+func TestPage_TrendsByGroup(t *testing.T) {
+	h := start(t, nil)
+	for i := range 6 {
+		for range i + 1 {
+			require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{"gen_ai.request.model": fmt.Sprint("m", i)}))))
+		}
+	}
+	trends := answer(t, h, "trends?groups=2", func(a *trendsAnswer) bool {
+		return len(a.Groups) == 2 && a.Groups[0].Requests == 6 && a.GroupsTotal == 6
+	})
+	require.Equal(t, "m5", trends.Groups[0].Value)
+	require.Equal(t, "m4", trends.Groups[1].Value)
+	require.InDelta(t, 5, trends.StepSeconds, 0)
+	require.InDelta(t, 61, len(trends.Times), 1)
+	p99 := trends.Groups[0].Indicators["time_to_first_token"]["p99"]
+	require.Len(t, p99, len(trends.Times))
+	at := slices.IndexFunc(p99, func(v *float64) bool { return v != nil })
+	require.InDelta(t, 0.5, *p99[at], 0.5*0.0055)
+	require.InDelta(t, float64(time.Now().Unix()), trends.Times[at], 120)
+
+	chosen := answer(t, h, "trends?value=m2&value=m0", func(a *trendsAnswer) bool { return len(a.Groups) == 2 })
+	require.Equal(t, "m2", chosen.Groups[0].Value)
+	require.Equal(t, 1, chosen.Groups[1].Requests)
+}
+
+// A heatmap has each value once, and in the bucket with its bounds.
+func TestPage_HeatmapHasEveryValue(t *testing.T) {
+	h := start(t, nil)
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), with(map[string]any{"tokenpulse.inter_token_latency.sketch": encoded(0, 0.001)}))))
+	a := answer(t, h, "heatmap", func(a *struct {
+		Bounds []float64
+		Counts [][]int
+	},
+	) bool {
+		return len(a.Bounds) > 0
+	})
+	sum := map[int]int{}
+	for _, counts := range a.Counts {
+		for row, n := range counts {
+			sum[row] += n
+		}
+	}
+	row := func(v float64) int { return slices.IndexFunc(a.Bounds, func(b float64) bool { return v <= b }) - 1 }
+	require.Equal(t, 2, sum[row(0.02)])
+	require.Equal(t, 1, sum[row(0.7)])
+	require.Equal(t, 2, sum[0], "0.001, and 0 in the first row")
+	require.Equal(t, 0, row(0.001))
+}
+
+func TestPage_SlowestRequestWithItsStrip(t *testing.T) {
+	h := start(t, withObjective)
+	slow := batch(with(map[string]any{
+		"tokenpulse.request.duration": 9.0, "tokenpulse.stall.count": 1,
+		"tokenpulse.timeline": chunks(time.Second, 1100*time.Millisecond, 3*time.Second, 3100*time.Millisecond),
+	}))
+	span := slow.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), everything())))
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), slow))
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), slow), "again: a duplicate")
+	type numbers struct {
+		ID        string
+		TraceLink string  `json:"trace_link"`
+		Duration  float64 `json:"request_duration"`
+		HasStrip  bool    `json:"has_strip"`
+		Reason    string
+	}
+	all := answer(t, h, "requests", func(a *struct{ Requests []numbers }) bool { return len(a.Requests) == 3 }).Requests
+	require.InDelta(t, 9, all[0].Duration, 0)
+	require.Equal(t, "https://traces.example/"+span.TraceID().String()+"?span="+span.SpanID().String(), all[0].TraceLink)
+	require.Equal(t, "stalls", all[0].Reason, "0.75 s of stalls, 0.75 s of other decode, 0.4 s of prefill, 0.1 s of queue")
+	require.False(t, all[1].HasStrip)
+	one := answer(t, h, "requests/"+all[0].ID, func(a *struct {
+		Strip struct {
+			At      []float64
+			Tokens  []int
+			Stalled []int
+		}
+	},
+	) bool {
+		return len(a.Strip.At) == 4
+	})
+	require.Equal(t, []float64{1, 1.1, 3, 3.1}, one.Strip.At)
+	require.Equal(t, []int{1, 1, 1, 1}, one.Strip.Tokens)
+	require.Equal(t, []int{2}, one.Strip.Stalled)
+}

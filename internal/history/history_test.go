@@ -1,0 +1,265 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+func together() *Want { return &Want{Quantities: math.MaxUint32, Prompts: true} }
+
+func unlimited(t *testing.T) *world { t.Helper(); return newWorld(t, 1<<40) }
+
+func TestHistory_PercentilesOfEveryRangeAreExact(t *testing.T) {
+	w := unlimited(t)
+	w.run(26*time.Hour, 19*time.Second, 2, 1)
+	for _, length := range []time.Duration{5 * time.Minute, time.Hour, 24*time.Hour - 15*time.Minute} {
+		view := w.store.View(w.now.Add(-length))
+		var first Slot
+		for slot := range view.Slots() {
+			first = slot
+			break
+		}
+		values := w.expect(func(s *sample) bool { return !s.at.Before(first.Start) })
+		require.Greater(t, len(values), 10)
+		requireSame(t, values, w.sum(first.Start, together()).Parts[0].Of(series.TimeToFirstToken))
+		require.InDelta(t, length.Seconds(), w.now.Sub(first.Start).Seconds(), view.Step.Seconds()+20, "the view starts at the first whole slot")
+	}
+}
+
+func TestHistory_KeepsOutcomesApart(t *testing.T) {
+	w := unlimited(t)
+	w.run(2*time.Hour, 10*time.Second, 3, 2)
+	apart := w.sum(time.Time{}, &everything)
+	for outcome := range series.OutcomeNames {
+		values := w.expect(func(s *sample) bool { return int(s.outcome) == outcome })
+		require.Equal(t, uint64(len(values)), apart.Requests[outcome])
+		requireSame(t, values, apart.Parts[outcome].Of(series.TimeToFirstToken))
+	}
+	some := w.sum(time.Time{}, &Want{Part: [Outcomes]int{0, Skip, 0, Skip}, Quantities: 1 << series.TimeToFirstToken})
+	requireSame(t, w.expect(func(s *sample) bool { return s.outcome == series.Success || s.outcome == series.Cancelled }), some.Parts[0].Of(series.TimeToFirstToken))
+	require.Zero(t, some.Requests[series.Error])
+	require.Zero(t, some.Parts[0].Of(series.RequestDuration).Count(), "not wanted")
+}
+
+// Merging slots must equal merging requests: nothing is lost or counted twice, whatever the
+// slots went through.
+func TestHistory_WideningChangesNoSum(t *testing.T) {
+	fine, coarse := unlimited(t), unlimited(t)
+	coarse.random = nil
+	for range 2000 {
+		fine.now = fine.now.Add(time.Duration(fine.random.IntN(20000)) * time.Millisecond)
+		fine.request(fmt.Sprint("model-", fine.random.IntN(3)))
+	}
+	fine.engine.Fold(fine.now)
+	coarse.store.slots = append(coarse.store.slots, fine.store.slots...)
+	for i, level := range []int{0, 1, 3, 5} {
+		coarse.store.coarsen(fine.now.Unix(), level)
+		a, b := fine.sum(time.Time{}, &everything), sumOf(coarse.store)
+		require.Less(t, len(coarse.store.slots), len(fine.store.slots)/(i+1))
+		requireEqual(t, a, b)
+	}
+}
+
+// requireEqual compares sums exactly, but for the rounding of floats.
+func requireEqual(t *testing.T, a, b *Sum) {
+	t.Helper()
+	require.Equal(t, a.Requests, b.Requests)
+	require.Equal(t, a.SLOs, b.SLOs)
+	for c := range a.Counts {
+		require.InDelta(t, a.Counts[c], b.Counts[c], 1e-6)
+	}
+	for p := range a.Parts {
+		for q := range a.Parts[p].quantities {
+			require.Equal(t, buckets(&a.Parts[p].quantities[q]), buckets(&b.Parts[p].quantities[q]))
+		}
+		for c := range a.Parts[p].prompts {
+			require.Equal(t, buckets(&a.Parts[p].prompts[c]), buckets(&b.Parts[p].prompts[c]))
+		}
+	}
+}
+
+func sumOf(s *Store) *Sum {
+	sum, view := new(Sum), s.View(time.Time{})
+	for slot := range view.Slots() {
+		slot.AddTo(func(Key) *Sum { return sum }, &everything)
+	}
+	return sum
+}
+
+func buckets(s *sketch.Sketch) map[int]uint64 {
+	all := map[int]uint64{math.MinInt: s.Zeros()}
+	for index, n := range s.Buckets() {
+		all[index] = n
+	}
+	return all
+}
+
+func TestHistory_WidensWithAge(t *testing.T) {
+	w := unlimited(t)
+	w.run(26*time.Hour, 10*time.Second, 1, 1)
+	slots := w.store.slots
+	require.Less(t, len(slots), 75+61+96, "slots: 5 s for 5 minutes, 1 minute for an hour, 15 minutes for a day")
+	for i, slot := range slots {
+		require.Zero(t, slot.start%slot.width)
+		if i > 0 {
+			require.GreaterOrEqual(t, slot.start, slots[i-1].end(), "slots must not overlap")
+		}
+		switch age := w.now.Unix() - slot.end(); {
+		case age < 5*minute:
+			require.Equal(t, finest, slot.width)
+		case age < hour:
+			require.LessOrEqual(t, slot.width, int64(minute))
+		default:
+			require.LessOrEqual(t, slot.width, int64(15*minute))
+		}
+		if age := w.now.Unix() - slot.start; age > hour+15*minute {
+			require.Equal(t, int64(15*minute), slot.width)
+		}
+	}
+	require.LessOrEqual(t, w.now.Unix()-slots[0].end(), int64(day))
+	require.Zero(t, w.store.Coarsening())
+}
+
+func TestHistory_CoarsensAtTheMemoryLimit(t *testing.T) {
+	const limit = 3 << 20
+	w := newWorld(t, limit)
+	w.run(5*time.Hour, 30*time.Second, 20, 4)
+	used, _ := w.store.Memory()
+	require.LessOrEqual(t, used, limit)
+	require.Positive(t, w.store.Coarsening())
+	require.Greater(t, w.now.Sub(w.store.View(time.Time{}).Since), 3*time.Hour, "it coarsens before it forgets")
+	view := w.store.View(time.Time{})
+	requireSame(t, w.expect(func(s *sample) bool { return !s.at.Before(view.Since) }), w.sum(view.Since, together()).Parts[0].Of(series.TimeToFirstToken))
+
+	for range 50 { // without requests, the pressure goes
+		w.now = w.now.Add(30 * time.Minute)
+		w.maintain()
+	}
+	require.Zero(t, w.store.Coarsening())
+	used, _ = w.store.Memory()
+	require.Zero(t, used, "an empty history takes no memory")
+}
+
+// A limit that holds less than a minute leaves the open slot only.
+func TestHistory_ForgetsAtLast(t *testing.T) {
+	const limit = 50 << 10
+	w := newWorld(t, limit)
+	w.run(10*time.Minute, 5*time.Second, 100, 1)
+	used, _ := w.store.Memory()
+	require.LessOrEqual(t, used, limit)
+	require.Greater(t, w.now.Sub(w.store.View(time.Time{}).Since), 2*series.HistorySlot)
+	w.run(20*time.Second, 5*time.Second, 500, 1)
+	require.Len(t, w.store.slots, 1, "more than the limit, in one slot")
+}
+
+// The estimate must be close to what the heap has.
+func TestMemory_EqualsTheHeap(t *testing.T) {
+	heap := func() uint64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	w := unlimited(t)
+	w.run(90*time.Minute, 10*time.Second, 20, 1)
+	w.engine, w.ttfts = nil, nil
+	with := heap()
+	used, _ := w.store.Memory()
+	w.store.slots = nil
+	without := heap()
+	runtime.KeepAlive(w)
+	require.InEpsilon(t, with-without, used, 0.25)
+}
+
+func TestHistory_ViewsAreNotChanged(t *testing.T) {
+	w := unlimited(t)
+	w.request("a")
+	w.engine.Fold(w.now)
+	view := w.store.View(time.Time{})
+	w.request("a")
+	w.engine.Fold(w.now)
+	count := func(v *View) (n uint64) {
+		sum := new(Sum)
+		for slot := range v.Slots() {
+			slot.AddTo(func(Key) *Sum { return sum }, together())
+		}
+		return sum.Parts[0].Of(series.TimeToFirstToken).Count()
+	}
+	require.Equal(t, uint64(1), count(&view))
+	view = w.store.View(time.Time{})
+	require.Equal(t, uint64(2), count(&view))
+}
+
+func TestHistory_OutlivesExpiredSeries(t *testing.T) {
+	w := unlimited(t)
+	w.request("a")
+	w.now = w.now.Add(2 * time.Hour)
+	w.maintain()
+	require.Zero(t, w.engine.Held())
+	require.Equal(t, uint64(1), w.sum(time.Time{}, together()).Parts[0].Of(series.TimeToFirstToken).Count())
+}
+
+func TestHistory_PromptsByLengthAndCache(t *testing.T) {
+	w := unlimited(t)
+	w.run(10*time.Minute, time.Second, 1, 2) // more than wait for a fold
+	part := &w.sum(time.Time{}, together()).Parts[0]
+	count := uint64(0)
+	for c := range series.PromptClass(series.PromptClasses) {
+		count += part.Prompts(c).Count()
+		if first, _ := c.Lengths(); first > 5000 {
+			require.Zero(t, part.Prompts(c).Count())
+		}
+	}
+	require.Equal(t, uint64(len(w.ttfts)), count)
+}
+
+// Requests, queries and maintenance run at the same time.
+func TestHistory_Concurrently(t *testing.T) {
+	store := New(1 << 18)
+	engine := series.NewEngine(series.Options{Config: series.Config{Dimensions: []string{"m"}, MaxSeries: 100}, History: store})
+	start := time.Now()
+	const writers, each = 4, 2000
+	var group sync.WaitGroup
+	for i := range writers {
+		group.Go(func() {
+			for n := range each {
+				r := &series.Request{Dimensions: []string{fmt.Sprint(i)}, Arrival: start.Add(time.Duration(n) * time.Second)}
+				r.SetValue(series.TimeToFirstToken, 1)
+				r.Verdicts.Add("s", slo.Good)
+				engine.Record(r)
+			}
+		})
+	}
+	done := make(chan struct{})
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			default:
+				sumOf(store)
+				store.Maintain(start.Add(time.Duration(n) * time.Second))
+			}
+		}
+	})
+	group.Wait()
+	close(done)
+	reader.Wait()
+	engine.Fold(start.Add(each * time.Second))
+	require.Equal(t, uint64(writers*each), sumOf(store).Requests[series.Success])
+}

@@ -1,0 +1,94 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+type saved struct {
+	span    Span
+	encoded []byte
+}
+
+func (w *world) saved() (all []saved) {
+	w.engine.Fold(w.now)
+	w.store.Saved(func(span Span, _ Version, encode func() []byte) { all = append(all, saved{span, encode()}) })
+	return all
+}
+
+func TestRestore_ContinuesTheHistory(t *testing.T) {
+	w := unlimited(t)
+	w.run(2*time.Hour, 20*time.Second, 3, 1)
+	restored := New(1 << 40)
+	slots := w.saved()
+	for i := range slots { // in any order
+		slot := &slots[len(slots)-1-i]
+		require.NoError(t, restored.Restore(slot.span, slot.encoded, 1, w.now))
+	}
+	requireEqual(t, sumOf(w.store), sumOf(restored))
+	require.Len(t, restored.slots, len(w.store.slots))
+	usedBefore, _ := w.store.Memory()
+	used, _ := restored.Memory()
+	require.Equal(t, usedBefore, used)
+
+	restored.Restore(slots[0].span, slots[0].encoded, 1, w.now)
+	require.Len(t, restored.slots, len(w.store.slots), "a slot that is there already")
+}
+
+func TestRestore_LeavesOutWhatIsOldOrFromTheFuture(t *testing.T) {
+	w := unlimited(t)
+	w.request("a")
+	slot := w.saved()[0]
+	for _, now := range []time.Time{w.now.Add(25 * time.Hour), w.now.Add(-time.Hour)} {
+		restored := New(1 << 40)
+		require.NoError(t, restored.Restore(slot.span, slot.encoded, 1, now))
+		require.Empty(t, restored.slots)
+	}
+}
+
+func TestRestore_RejectsDamage(t *testing.T) {
+	w := unlimited(t)
+	w.request("a")
+	slot := w.saved()[0]
+	s := New(1 << 40)
+	require.Error(t, s.Restore(Span{slot.span.Start, 7}, slot.encoded, 1, w.now))
+	require.Error(t, s.Restore(Span{slot.span.Start + 1, slot.span.Width}, slot.encoded, 1, w.now))
+	require.Error(t, s.Restore(slot.span, slot.encoded[:len(slot.encoded)-1], 1, w.now))
+	require.Error(t, s.Restore(slot.span, slot.encoded, 2, w.now), "the keys have one dimension")
+	require.Empty(t, s.slots)
+}
+
+// Whatever a damaged storage holds, a restored slot can be read, widened and saved.
+func FuzzRestore(f *testing.F) {
+	w := newWorld(f, 1<<40)
+	w.request("a")
+	f.Add(w.saved()[0].encoded)
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, encoded []byte) {
+		now := time.Unix(1_800_000_000, 0)
+		s := New(1 << 40)
+		if s.Restore(Span{now.Unix() - 600, finest}, encoded, 1, now) != nil {
+			require.Empty(t, s.slots)
+			return
+		}
+		before := sumOf(s)
+		s.Maintain(now)
+		after := sumOf(s)
+		require.Equal(t, before.Requests, after.Requests)
+		require.Equal(t, before.SLOs, after.SLOs)
+		for span, encode := range s.all() {
+			require.NoError(t, New(1<<40).Restore(span, encode, 1, now))
+		}
+	})
+}
+
+func (s *Store) all() map[Span][]byte {
+	all := map[Span][]byte{}
+	s.Saved(func(span Span, _ Version, encode func() []byte) { all[span] = encode() })
+	return all
+}
