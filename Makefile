@@ -109,7 +109,7 @@ check-page: $(PAGE_MODULES) ## Check types, units and colours of the live page, 
 	@scripts/check-page $(PAGE)
 
 .PHONY: page-media
-page-media: build ## Rewrite the pictures of the live page in docs/images from a run of two minutes; needs chromium and webp
+page-media: build ## Rewrite the pictures of the live page in docs/images from a run of five minutes; needs chromium and webp
 	go test -count=1 -tags=media -v ./e2e -run='^TestLivePageMedia$$'
 
 # Lighthouse rates a page by simulating a slow computer.

@@ -18,14 +18,14 @@ import (
 )
 
 // TestLivePageMedia writes the pictures in docs/images: two screenshots and a recording of
-// two minutes of traffic, whose load doubles. Nothing in them is made up.
+// five minutes of traffic, in which a second, overloaded service starts. Nothing in them is made up.
 func TestLivePageMedia(t *testing.T) {
 	images := filepath.Join(testenv.Root(t), "docs", "images")
 	require.NoError(t, os.MkdirAll(images, 0o755))
 	c := startCollector(t, example(t, "live-page.yaml"))
 	start(t, built(t, "tokengen"), "generate", "--rate", "10", "--endpoint", c.http)
-	time.Sleep(40 * time.Second)
-	start(t, built(t, "tokengen"), "generate", "--rate", "6", "--queue-limit", "60", "--concurrency", "18", "--endpoint", c.http)
+	time.Sleep(210 * time.Second)
+	start(t, built(t, "tokengen"), "generate", "--service", "overloaded", "--rate", "6", "--queue-limit", "60", "--concurrency", "18", "--endpoint", c.http)
 	time.Sleep(80 * time.Second)
 
 	p := openTab(t, c.pageURL(""))

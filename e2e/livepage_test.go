@@ -210,7 +210,7 @@ func TestLivePage_FiltersSurviveReloadAndBackRemovesThem(t *testing.T) {
 	require.Equal(t, "slow", p.text(`document.querySelector('[data-filter="gen_ai.request.model"] select').value`))
 	require.Equal(t, []string{"1h"}, query(t, p)["range"])
 
-	p.do(script(`document.querySelector('.filters > .button').click()`))
+	p.do(script(`document.querySelector('.filters .clear').click()`))
 	p.waitUntil(`document.querySelectorAll('#trend-time_to_first_token .legend button').length === 2`)
 	require.Empty(t, query(t, p)["where"])
 	p.do(script(`history.back()`))

@@ -18,5 +18,7 @@ export class Colors {
     }
   }
 
+  knows(value: string): boolean { return this.taken.has(value); }
+
   of(value: string): string { return `--series-${(this.taken.get(value) ?? 0) % maxGroups + 1}`; }
 }

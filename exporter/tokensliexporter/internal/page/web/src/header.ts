@@ -26,7 +26,7 @@ export class Header {
   private toggle = h('button', {type: 'button', class: 'button toggle', 'aria-expanded': 'false', onclick: () => {
     this.toggle.ariaExpanded = String(this.filters.classList.toggle('open'));
   }}, 'Filters');
-  private clear = h('button', {type: 'button', class: 'button', onclick: () => this.view.clearFilters()}, 'Clear filters');
+  private clear = h('button', {type: 'button', class: 'button clear', onclick: () => this.view.clearFilters()}, 'Clear filters');
 
   constructor(element: HTMLElement, private filters: HTMLElement, private view: View) {
     const brand = h('h1', {class: 'brand'}, icon('pulse'), h('a', {class: 'brand', href: './'}, 'tokenpulse'));

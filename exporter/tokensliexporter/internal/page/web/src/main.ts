@@ -42,7 +42,7 @@ class Page {
   private load = new LoadSection(this.view);
   private sections: Section[] = [
     this.trends, new HeatmapSection(this.view), new PhasesSection(this.view), this.load, new PromptsSection(this.view),
-    new SlowestSection(this.view, () => this.known), new CompareSection(this.view, () => this.known),
+    new SlowestSection(this.view, () => this.known), new CompareSection(this.view, () => this.known, this.colors),
   ];
   private live = new Live(now => this.tick(now), (state, before) => this.connection(state, before));
   private refresher = new Refresher(() => (this.mode === 'numbers' ? this.sections : []), () => this.view.range, () => this.live.state !== 'offline');

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {h} from './dom';
+import {roundDuration} from './units';
 
 export const docs = 'https://github.com/tokenpulse/tokenpulse/blob/main';
 
@@ -22,6 +23,13 @@ export const long = (term: Term): string => terms[term][0];
 export function termLink(term: Term): HTMLElement {
   const [name, , formula] = terms[term];
   return h('a', {class: 'term', href: `${docs}/docs/definitions.md#numbers-of-one-request`, title: formula, target: '_blank', rel: 'noopener'}, name);
+}
+
+/** Returns an SLO's rule, such as "Time to first token ≤ 1 s". Counts and shares have no unit. */
+export function rule(indicator: string, threshold: number): string {
+  const name = indicator.replaceAll('.', '_');
+  const inSeconds = /duration|latency|time/.test(name);
+  return `${name in terms ? long(name as Term) : indicator} ≤ ${inSeconds ? roundDuration(threshold) : threshold}`;
 }
 
 const reasons: Record<string, string> = {

@@ -6,6 +6,7 @@ import {type Distributions, type Group, type Indicator, type Meta, type Summary,
 import {LineChart, type Line} from '../charts/lines';
 import {select} from '../controls';
 import {fill, h, pause, setText} from '../dom';
+import type {Colors} from '../groups';
 import {type Section, frame, notice} from '../section';
 import {dimensionName, short, type Term, termLink, valueName} from '../terms';
 import {count, duration, roundDuration, missing, percent} from '../units';
@@ -13,7 +14,6 @@ import type {View} from '../view';
 
 const indicators: Indicator[] = ['time_to_first_token', 'time_per_output_token', 'inter_token_latency', 'request_duration'];
 const rows = ['p50', 'p95', 'p99', 'mean'] as const;
-const colors = ['--series-1', '--series-2'] as const;
 
 /** Two values of a dimension side by side, with their distributions drawn over one another. */
 export class CompareSection implements Section {
@@ -24,7 +24,13 @@ export class CompareSection implements Section {
   readonly element = frame('compare', 'Compare', 'The share of values at or under each latency. The curve further left is faster.', [this.dimension.element, this.sides[0].element, this.sides[1].element],
     this.hint, h('div', {class: 'grid'}, ...this.cards.map(({element}) => element)));
 
-  constructor(private view: View, private meta: () => Meta) {}
+  constructor(private view: View, private meta: () => Meta, private colors: Colors) {}
+
+  /** Returns the colours that the values have in the charts above, if these show both. */
+  private palette(pair: [string, string]): [string, string] {
+    const above = (this.view.get('by') || this.meta().group_by) === this.by && pair.every(value => this.colors.knows(value));
+    return above ? [this.colors.of(pair[0]), this.colors.of(pair[1])] : ['--series-1', '--series-2'];
+  }
 
   private get by(): string { return this.view.get('compare') || this.meta().group_by; }
 
@@ -51,7 +57,7 @@ export class CompareSection implements Section {
     const answer = await read<Distributions>('distributions', this.view.query({by: this.by, value: [a, b], cdf: 'true'}), signal);
     const find = (value: string) => answer.groups.find(group => group.value === value);
     for (const card of this.cards) {
-      card.update([a, b], [find(a), find(b)]);
+      card.update([a, b], [find(a), find(b)], this.palette([a, b]));
       await pause();
     }
   }
@@ -73,16 +79,16 @@ class CompareCard {
       h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption, h('div', {class: 'legend'}, h('table', {}, h('thead', {}, this.head), this.body)));
   }
 
-  update(names: [string, string], groups: [Group | undefined, Group | undefined]): void {
+  update(names: [string, string], groups: [Group | undefined, Group | undefined], colors: [string, string]): void {
     const summaries = groups.map(group => group?.indicators[this.indicator]);
     const [a, b] = summaries;
     fill(this.head, h('th', {scope: 'col'}, ''), ...names.map((name, i) => h('th', {scope: 'col', class: 'number', title: valueName(name)}, swatch(colors[i] ?? ''), valueName(name))), h('th', {scope: 'col', class: 'number', title: 'Second compared with first'}, 'change'));
     fill(this.body, ...rows.map(row => h('tr', {}, h('td', {}, row), h('td', {class: 'number'}, duration(a?.[row])), h('td', {class: 'number'}, duration(b?.[row])), h('td', {class: 'number'}, change(a?.[row], b?.[row])))),
       h('tr', {}, h('td', {}, this.indicator === 'inter_token_latency' ? 'tokens' : 'requests'), h('td', {class: 'number'}, count(a?.count)), h('td', {class: 'number'}, count(b?.count)), h('td')));
-    this.draw(names, summaries);
+    this.draw(names, summaries, colors);
   }
 
-  private draw(names: [string, string], summaries: (Summary | undefined)[]): void {
+  private draw(names: [string, string], summaries: (Summary | undefined)[], colors: [string, string]): void {
     const drawn = summaries.map((summary, i) => ({name: valueName(names[i] ?? ''), color: colors[i] ?? '', cdf: summary?.cdf})).filter(({cdf}) => cdf && cdf.at.length > 0);
     fill(this.nodata, drawn.length === 0 && `No ${short(this.indicator)} in this range`);
     const [x = [], ...values] = drawn.length > 0 ? uPlot.join(drawn.map(({cdf}) => [cdf?.at.map(at => Math.max(at, 1e-6)) ?? [], cdf?.share ?? []])) : [];

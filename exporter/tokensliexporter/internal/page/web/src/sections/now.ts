@@ -6,8 +6,8 @@ import {sparkline} from '../charts/sparkline';
 import {type Child, fill, h, setText} from '../dom';
 import {type IconName, icon} from '../icons';
 import {frame} from '../section';
-import {long, reason, short, type Term} from '../terms';
-import {amount, count, digits, missing, percent, roundDuration} from '../units';
+import {reason, rule, short, type Term} from '../terms';
+import {amount, count, digits, duration, missing, percent} from '../units';
 
 /** The tiles: rates, load, what could not be measured, and one card for each SLO. */
 export class NowSection {
@@ -16,6 +16,7 @@ export class NowSection {
     tokens: tile('Output tokens', '/s'),
     flight: tile('In flight', 'mean', 'Mean number of requests in flight over the last minute, by Little\'s law'),
     open: tile('Open streams', '', 'Streams that have started and not ended in the receivers of this Collector'),
+    stalls: tile('Stalls', '', 'Gaps between chunks longer than stall_threshold'),
     failed: tile('Not successful', '', 'Requests that failed, were cancelled, or have no end'),
     unmeasured: tile('Unmeasured', '', 'Share of requests without TTFT or TPOT, by the more frequent of the two'),
   };
@@ -30,12 +31,14 @@ export class NowSection {
   }
 
   update(now: Now): void {
-    const {requests, tokens, flight, open, failed, unmeasured} = this.tiles;
+    const {requests, tokens, flight, open, stalls, failed, unmeasured} = this.tiles;
     requests.set(amount(now.requests_per_second));
     tokens.set(amount(now.output_tokens_per_second));
     flight.set(amount(now.in_flight));
     open.set(count(now.open_streams));
-    open.note(now.open_streams === null ? 'No receiver of token events in this Collector' : '');
+    open.element.hidden = now.open_streams === null; // not reported, as where only spans arrive
+    stalls.set(count(now.stalls.count));
+    stalls.note(now.stalls.count > 0 ? `${duration(now.stalls.seconds)} in total` : '');
     const total = Object.values(now.requests).reduce((a, b) => a + b, 0);
     const bad = total - (now.requests.success ?? 0);
     failed.set(total ? percent(bad / total) : missing);
@@ -94,9 +97,9 @@ function card(slo: SLONow): HTMLElement {
   const fact = (label: string, value: string, title: string, unit = ''): Child => h('div', {title}, h('dt', {}, label), h('dd', {}, value, unit && h('small', {}, unit)));
   const bar = h('span');
   bar.style.width = `${Math.max(0, Math.min(1, left ?? 0)) * 100}%`;
-  const indicator = slo.indicator?.replaceAll('.', '_') ?? '';
-  const rule = slo.indicator === null || slo.threshold === null ? (slo.slo === 'all' ? 'every SLO that applies to the request' : slo.indicator === 'outcome' ? 'the request succeeds' : 'threshold not known before the first breach')
-    : `${indicator in {time_to_first_token: 1, time_per_output_token: 1, inter_token_latency: 1, request_duration: 1} ? long(indicator as Term) : slo.indicator} ≤ ${roundDuration(slo.threshold)}`;
+  const text = slo.indicator === null || slo.threshold === null
+    ? slo.slo === 'all' ? 'every SLO that applies to the request' : slo.indicator === 'outcome' ? 'the request succeeds' : 'threshold not known before the first breach'
+    : rule(slo.indicator, slo.threshold);
   return h('div', {class: 'card slo'},
     h('div', {class: 'name'}, h('span', {title: slo.slo}, slo.slo), h('span', {class: 'verdict', 'data-level': level}, icon(name), word)),
     h('dl', {},
@@ -104,7 +107,7 @@ function card(slo: SLONow): HTMLElement {
       fact('Burn rate', burn?.rate == null ? missing : `${digits(burn.rate, 2)}×`, shortest.map(({window_seconds, rate}) => `${window(window_seconds)}: ${rate === null ? missing : digits(rate, 2)}×`).join('\n'), burn && window(burn.window_seconds)),
       fact('Budget left', percent(left), slo.budget_window_seconds ? `Error budget of ${window(slo.budget_window_seconds)}` : 'No objective, no budget')),
     h('div', {class: 'meter', 'data-level': level, 'aria-hidden': 'true'}, left !== null && bar),
-    h('p', {class: 'rule'}, rule, slo.objective !== null && ` · objective ${percent(slo.objective)}`));
+    h('p', {class: 'rule'}, text, slo.objective !== null && ` · objective ${percent(slo.objective)}`));
 }
 
 function window(seconds: number): string {

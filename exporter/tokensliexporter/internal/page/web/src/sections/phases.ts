@@ -15,13 +15,14 @@ export class PhasesSection implements Section {
   private bars = h('div', {class: 'bars', role: 'list'});
   private text = h('span');
   readonly element = frame('phases', 'Where the time goes', this.text, [],
-    h('div', {class: 'card'}, h('p', {class: 'keys', 'aria-hidden': 'true'}, ...phases.map(phase => h('span', {}, swatch(phase), phase))), this.bars));
+    h('div', {class: 'card'}, h('p', {class: 'keys', 'aria-hidden': 'true'}, ...phases.map(phase => h('span', {}, swatch(phase), phase))), this.bars,
+      h('p', {class: 'caption'}, 'Prefill contains the queue where no queue is reported.')));
 
   constructor(private view: View) {}
 
   async load(signal: AbortSignal): Promise<void> {
     const answer = await read<Distributions>('distributions', this.view.query({by: this.view.get('by'), groups: '12'}), signal);
-    setText(this.text, `Mean duration of each phase by ${dimensionName(answer.by)}. Prefill contains the queue where no queue is reported.`);
+    setText(this.text, `Mean duration of each phase by ${dimensionName(answer.by)}.`);
     const groups = answer.groups.filter(group => phases.some(phase => group.indicators[phase]));
     const longest = Math.max(...groups.map(total));
     fill(this.bars, ...groups.map(group => row(group, longest)));
