@@ -174,7 +174,11 @@ func TestDashboards_ValuesFollowFromTheTraffic(t *testing.T) {
 	scrapes := scrapesOf(t, c, begin, requestsOf(incidentLanes), queries)
 	run(t, promtool, "tsdb", "create-blocks-from", "openmetrics", writeFile(t, t.TempDir(), "scrapes.txt", scrapes), data)
 	past := servePrometheus(t, program, data, "")
-	open := func(file string) *grafana { return past.open(t, all[file], begin.Add(incidentLength), nil) }
+	// Client and engine report each request. The client alone knows model and usage, and
+	// with join the phases of its engine.
+	open := func(file string) *grafana {
+		return past.open(t, all[file], begin.Add(incidentLength), map[string]string{"vantage": "client"})
+	}
 
 	// In 300 seconds, a healthy lane ends 75 requests of 4 s, a slow one 25 of 12 s: of
 	// 70b's requests, 75 are good and 75 are slow. Of 8b's 150, a fifth fails and a fifth
@@ -196,15 +200,21 @@ func TestDashboards_ValuesFollowFromTheTraffic(t *testing.T) {
 	} {
 		overview(title, "A").require(t, map[string]float64{"": want})
 	}
-	overview("Time to answer", "D").require(t, map[string]float64{"": (queued + prefilled).Seconds()})
+	overview("Time to answer", "D").require(t, map[string]float64{"": beforeToken.Seconds()})
 	overview("Tokens per request", "A").require(t, map[string]float64{"": 1000 * (requests - 30) / requests})
 	overview("Load against an hour before", "B").require(t, map[string]float64{"": (4 + 2) * 75 / seconds})
-	overview("Mean time by phase", "A").require(t, map[string]float64{
-		"phase=queue": 0.5, "phase=prefill": 1.5, "phase=decode": (75*2 + 75*10 + 90*2) / (requests - 30),
-	})
-	overview("Share of time by phase", "A").require(t, map[string]float64{
-		"phase=queue": 0.5 / 6, "phase=prefill": 1.5 / 6, "phase=decode": 4. / 6,
-	})
+	// Slow requests are 0.5 s on their way to the engine, others 0.1 s. The engine prefills
+	// in what is left of the 2 s before the token after network and queue. Those that fail have no phases.
+	const answered, slow = requests - 30, 75
+	phases := map[string]float64{
+		"phase=queue": 0.5, "phase=network": (slow*0.5 + (answered-slow)*0.1) / answered,
+		"phase=prefill": (slow*1 + (answered-slow)*1.4) / answered, "phase=decode": (75*2 + slow*10 + 90*2) / answered,
+	}
+	overview("Mean time by phase", "A").require(t, phases)
+	for phase := range phases {
+		phases[phase] /= (75*4 + slow*12 + 90*4 + 30*2) / answered
+	}
+	overview("Share of time by phase", "A").require(t, phases)
 	overview("Requests that cannot be measured", "A").require(t, map[string]float64{
 		"indicator=time_to_first_token reason=no_token": 30 / requests, "indicator=time_per_output_token reason=no_token": 30 / requests,
 		"indicator=time_per_output_token reason=one_token": 30 / requests,
