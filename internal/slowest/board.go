@@ -18,9 +18,11 @@ type board struct {
 	requests []*Request
 }
 
-// accepts reports whether a request with a value would be on the board.
-func (b *board) accepts(value float64) bool {
-	return len(b.requests) < perBoard || value > b.requests[0].values[b.by]
+// accepts reports whether a request with a value would be new on the board. A request whose
+// span is delivered again is not.
+func (b *board) accepts(r *series.Request, value float64) bool {
+	return (len(b.requests) < perBoard || value > b.requests[0].values[b.by]) &&
+		!slices.ContainsFunc(b.requests, func(held *Request) bool { return held.is(r) })
 }
 
 // add adds a request that the board accepts. It returns the request that this displaced, or

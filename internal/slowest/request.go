@@ -46,6 +46,11 @@ func (r *Request) ID() string {
 	return id + "-" + r.Vantage
 }
 
+// is reports whether r is this request. One without IDs equals no other.
+func (r *Request) is(other *series.Request) bool {
+	return r.SpanID == other.SpanID && r.TraceID == other.TraceID && r.SpanID != [8]byte{} && r.Vantage == other.Vantage
+}
+
 // Value returns a quantity that has one value per request.
 func (r *Request) Value(q series.Quantity) float64 { return r.values[q] }
 

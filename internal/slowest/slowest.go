@@ -89,7 +89,7 @@ func (b *boards) accepting(r *series.Request) iter.Seq[*board] {
 		for q, quantity := range Quantities {
 			value, ok := r.Value(quantity)
 			for w := range b {
-				if ok && b[w][q].accepts(value) && !yield(&b[w][q]) {
+				if ok && b[w][q].accepts(r, value) && !yield(&b[w][q]) {
 					return
 				}
 			}

@@ -42,8 +42,8 @@ type Options struct {
 	Objectives slo.Names
 	// Inspect is called with each span, and whether it carries latencies. It may be nil.
 	Inspect func(span ptrace.Span, latencies bool)
-	// Watch is called with each request that is no duplicate, after it was recorded. It may
-	// be nil.
+	// Watch is called with each request that is no duplicate, after it was recorded, and with
+	// each aggregated one, also if its span is delivered again. It may be nil.
 	Watch func(r *series.Request, span ptrace.Span)
 }
 
@@ -116,6 +116,7 @@ func (t *Tally) Merge(other *Tally) {
 	t.Traces += other.Traces
 	t.Overflow += other.Overflow
 	t.Duplicates += other.Duplicates
+	t.Aggregated += other.Aggregated
 	t.Ignored += other.Ignored
 	t.DroppedVerdicts += other.DroppedVerdicts
 	for reason, n := range other.Rejected {

@@ -32,7 +32,8 @@ type Settings struct {
 	Engine *series.Engine
 	// Points is set if the component records metrics, too. Engine is set then.
 	Points bool
-	// Watch is called with each request and its span, after it was recorded. It may be nil.
+	// Watch is called with each request and its span, after it was recorded. Aggregated
+	// requests may come again. It may be nil.
 	Watch func(r *series.Request, span ptrace.Span)
 	// Interval is the time between two rounds. A round flushes, expires and saves.
 	Interval time.Duration
