@@ -289,7 +289,7 @@ func (w *seriesWorker) contribute(id *seriesIdentity, duration time.Duration, en
 		}
 	}
 	b.End(ended.failed, max(0, float64(duration))/1e9)
-	w.tally.Add(w.seriesRecorder.add(id.series, &b.Request), b)
+	w.tally.Add(w.add(id.series, &b.Request), b)
 }
 
 // recordSpan adds a stream by way of its span.
@@ -298,7 +298,7 @@ func (w *seriesWorker) recordSpan() {
 	options := spanreader.Options{Dimensions: w.config.dimensions, Objectives: w.config.objectives}
 	tally := spanreader.Read(traces, &options, w.now, func(r *series.Request) series.Recorded {
 		r.TraceID, r.SpanID = w.span.trace, w.span.span
-		return w.seriesRecorder.add(nil, r)
+		return w.add(nil, r)
 	})
 	w.tally.Merge(&tally)
 }
