@@ -64,3 +64,29 @@ func lastMetrics(t *testing.T, file string) map[string]pmetric.Metric {
 	}
 	return byName
 }
+
+// Series from the wire count what those of spans count.
+func TestExampleWireMetrics_EqualsTheSpanPath(t *testing.T) {
+	counts := map[string]map[string]uint64{}
+	for _, config := range []string{"otlp-metrics.yaml", "wire-metrics.yaml"} {
+		exampleEnvironment(t)
+		file := filepath.Join(t.TempDir(), "metrics.jsonl")
+		t.Setenv("METRICS_FILE", file)
+		c := startCollector(t, example(t, config))
+		run(t, built(t, "tokengen"), "replay", demoRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
+		c.stop(t) // flushes
+		counts[config] = map[string]uint64{}
+		for name, metric := range lastMetrics(t, file) {
+			if metric.Type() != pmetric.MetricTypeExponentialHistogram {
+				continue
+			}
+			for _, point := range metric.ExponentialHistogram().DataPoints().All() {
+				if point.Timestamp() > point.StartTimestamp() { // the other point is the zero that starts a series
+					counts[config][name+" "+text(t, point.Attributes(), "gen_ai.request.model")] += point.Count()
+				}
+			}
+		}
+	}
+	require.NotEmpty(t, counts["wire-metrics.yaml"])
+	require.Equal(t, counts["otlp-metrics.yaml"], counts["wire-metrics.yaml"])
+}

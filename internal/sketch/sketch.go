@@ -126,7 +126,7 @@ func (s *Sketch) Merge(other *Sketch) {
 	}
 	s.cover(other.lowest)
 	s.cover(other.lowest + len(other.counts) - 1)
-	into := s.counts[other.lowest-s.lowest:]
+	into := s.counts[other.lowest-s.lowest:][:len(other.counts)] // without bounds checks
 	for slot, n := range other.counts {
 		into[slot] += n
 	}
