@@ -32,9 +32,7 @@ func (g *generations[K, V]) put(key K, v V) (dropped int64) {
 	if g.newer == nil {
 		g.newer = map[K]V{}
 	}
-	if _, moved := g.older[key]; moved {
-		delete(g.older, key)
-	}
+	delete(g.older, key)
 	g.newer[key] = v
 	return dropped
 }

@@ -124,16 +124,21 @@ func (c *Cache[T]) find(s *Stream) *T {
 	if len(key) > maxEntry {
 		return value
 	}
+	return c.share(string(key), value)
+}
+
+// share adds a value, unless another goroutine did so first. It returns the value to use.
+func (c *Cache[T]) share(key string, value *T) *T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if other, resolved := c.byValues.get(string(key)); resolved { // by another goroutine
+	if other, resolved := c.byValues.get(key); resolved {
 		return other
 	}
-	c.evicted.Add(c.byValues.put(string(key), value))
+	c.evicted.Add(c.byValues.put(key, value))
 	return value
 }
 
-// remember remembers the bytes of a stream if they come a second time.
+// remember adds a value by its stream's bytes, if they come a second time.
 func (c *Cache[T]) remember(s *Stream, h uint64, value *T) {
 	if s.size() > maxEntry {
 		return

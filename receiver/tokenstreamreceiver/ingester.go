@@ -122,8 +122,8 @@ func (in *ingester) refuseStarts(until time.Duration) {
 	}
 }
 
-// finish adds streams to their series and counts them: finished ones, which are delivered as spans
-// unless there are none, and whose transaction is committed, and whole ones.
+// finish adds streams to their series and counts them. Finished ones are delivered as spans, unless
+// there are none, and their transaction is committed.
 func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) {
 	if len(finished)+len(whole) == 0 {
 		return

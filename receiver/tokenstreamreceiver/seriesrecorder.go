@@ -78,8 +78,8 @@ type seriesWorker struct {
 	tally   spanreader.Tally
 	removed removedAttributes
 	stream  assembly.Finished
-	span    spanID       // of the stream, for exemplars
 	whole   *wholeStream // in place of stream, or nil
+	span    spanID       // of the stream, for exemplars
 	request latency.Request
 	derived latency.Latency
 }
@@ -108,8 +108,8 @@ func newSeriesRecorder(
 }
 
 // record adds streams to their series: finished ones, whose transaction must be committed, and
-// whole ones. spans are those that were sent of the finished ones, for exemplars to refer to, or nil.
-// It returns the number of attributes that senders must not set.
+// whole ones. spans are those that were sent of the finished ones, for exemplars to refer to, or
+// nil. It returns the number of attributes that senders must not set.
 func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) (removed int) {
 	w := r.workers.Get().(*seriesWorker)
 	defer r.workers.Put(w)
@@ -171,6 +171,23 @@ func (w *seriesWorker) record(stream assembly.Finished, fresh bool) {
 	}
 }
 
+// recordWhole adds a whole stream, unless it was added before.
+func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
+	w.removed.add(s.id, s.Resource)
+	if !fresh {
+		w.tally.Duplicates++
+		return
+	}
+	w.whole = s
+	w.request = requestOfWhole(&s.Whole)
+	duration := w.request.Duration
+	if w.analyzer.AnalyzeInto(&w.derived, &w.request, s.Walk()) != nil {
+		return // cannot be: the gaps are checked
+	}
+	w.contribute(s.id, duration, &ended{usage: s.End.Usage, failed: s.End.Failed})
+	w.whole = nil
+}
+
 func (r *seriesRecorder) identityOf(stream *assembly.Finished) *seriesIdentity {
 	of := identity.Stream{Resource: stream.Resource, Attributes: stream.Attributes, Vantage: byte(stream.Start.Vantage)}
 	if stream.End != nil {
@@ -205,23 +222,6 @@ func (r *seriesRecorder) breaches(stream *assembly.Finished) bool {
 func (w *seriesWorker) judge(id *seriesIdentity, cut bool) {
 	w.judged.Derived, w.judged.Cut = &w.derived, cut
 	w.verdicts = id.rules.Judge(w.verdicts[:0], &w.judged)
-}
-
-// recordWhole adds a whole stream, unless it was added before.
-func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
-	w.removed.add(s.id, s.Resource)
-	if !fresh {
-		w.tally.Duplicates++
-		return
-	}
-	w.whole = s
-	w.request = requestOfWhole(&s.Whole)
-	duration := w.request.Duration
-	if w.analyzer.AnalyzeInto(&w.derived, &w.request, s.Walk()) != nil {
-		return // cannot be: the gaps are checked
-	}
-	w.contribute(s.id, duration, &ended{usage: s.End.Usage, failed: s.End.Failed})
-	w.whole = nil
 }
 
 // requestOf returns what a stream reports, as the reader of token_stream's spans sees it.
@@ -290,7 +290,7 @@ func (w *seriesWorker) contribute(id *seriesIdentity, duration time.Duration, en
 		}
 	}
 	b.End(ended.failed, max(0, float64(duration))/1e9)
-	w.tally.Add(w.seriesRecorder.add(id.series, &b.Request), b)
+	w.tally.Add(w.add(id.series, &b.Request), b)
 }
 
 // recordSpan adds a stream by way of its span.
@@ -299,7 +299,7 @@ func (w *seriesWorker) recordSpan() {
 	options := spanreader.Options{Dimensions: w.config.dimensions, Objectives: w.config.objectives}
 	tally := spanreader.Read(traces, &options, w.now, func(r *series.Request) series.Recorded {
 		r.TraceID, r.SpanID = w.span.trace, w.span.span
-		return w.seriesRecorder.add(nil, r)
+		return w.add(nil, r)
 	})
 	w.tally.Merge(&tally)
 }

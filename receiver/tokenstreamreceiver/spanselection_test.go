@@ -42,15 +42,16 @@ func selecting(share float64, breached bool) func(*Config) {
 // sendStream sends a whole stream whose first token takes that long.
 func (b *bench) sendStream(t *testing.T, id, traceID string, firstToken time.Duration) {
 	t.Helper()
-	const at = t0 + int64(time.Second)
-	line := func(event string, after time.Duration, more string) string {
-		return fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d"%s}`, event, id, at+int64(after), more)
-	}
 	more := ""
 	if traceID != "" {
 		more = fmt.Sprintf(`,"trace_id":%q`, traceID)
 	}
-	require.Equal(t, 200, b.lines(t, line("start", 0, more), line("chunk", firstToken, ""), line("end", firstToken+time.Second, "")).status)
+	require.Equal(t, 200, b.lines(t, lineAt("start", id, 0, more), lineAt("chunk", id, firstToken, ""), lineAt("end", id, firstToken+time.Second, "")).status)
+}
+
+// lineAt returns the line of an event, so long after the start of its stream.
+func lineAt(event, id string, after time.Duration, more string) string {
+	return fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d"%s}`, event, id, t0+int64(time.Second+after), more)
 }
 
 // rejects is the rule of the specification, for trace IDs in hexadecimal: a span is kept if the last 56
@@ -235,10 +236,8 @@ func TestSpans_BreachOfARuleOnTheRequest(t *testing.T) {
 	})
 	p.start(t)
 	p.sendStream(t, "not matched", "", 2*time.Second)
-	line := func(event string, after time.Duration, more string) string {
-		return fmt.Sprintf(`{"event":%q,"stream_id":"matched","time_unix_nano":"%d"%s}`, event, t0+int64(after), more)
-	}
-	require.Equal(t, 200, p.lines(t, line("start", 0, `,"attributes":{"gen_ai.response.time_to_first_chunk":2}`), line("chunk", 2*time.Second, ""), line("end", 3*time.Second, "")).status)
+	require.Equal(t, 200, p.lines(t, lineAt("start", "matched", 0, `,"attributes":{"gen_ai.response.time_to_first_chunk":2}`),
+		lineAt("chunk", "matched", 2*time.Second, ""), lineAt("end", "matched", 3*time.Second, "")).status)
 	require.Equal(t, []any{"ttft"}, p.sink.one(t).Attributes[names.SLOBreached])
 }
 
@@ -269,18 +268,23 @@ func TestSpans_RefusalIsBeforeRecording(t *testing.T) {
 func TestSpans_ExemplarsAreOfSentSpans(t *testing.T) {
 	p := inMetricsPipeline(t, new(sink), selecting(0.2, true), ttftSLO)
 	p.start(t)
-	for i := range 60 {
-		firstToken := 100 * time.Millisecond
-		if i%10 == 0 {
-			firstToken = 2 * time.Second
+	for request := range 20 { // with sent and other streams in each
+		var lines []string
+		for i := range 10 {
+			firstToken := time.Duration(1+i) * 100 * time.Millisecond
+			if i == 3 {
+				firstToken = 2 * time.Second
+			}
+			id := fmt.Sprint(request, "-", i)
+			lines = append(lines, lineAt("start", id, 0, ""), lineAt("chunk", id, firstToken, ""), lineAt("end", id, firstToken+time.Second, ""))
 		}
-		p.sendStream(t, fmt.Sprint(i), "", firstToken)
+		require.Equal(t, 200, p.lines(t, lines...).status)
 	}
 	spans := map[string]bool{}
 	for _, span := range p.sink.all() {
 		spans[span.Trace+span.ID] = true
 	}
-	require.Less(t, len(spans), 40)
+	require.Less(t, len(spans), 120)
 	p.stop(t)
 	exemplars := 0
 	for _, metrics := range p.metrics.AllMetrics() {

@@ -136,12 +136,10 @@ func setKind(span ptrace.Span, v vantage.Vantage) {
 }
 
 func outcomeOf(end *assembly.End) string {
-	switch {
-	case end == nil:
+	if end == nil {
 		return names.OutcomeIncomplete
-	default:
-		return outcomeOfEnd(end.Error != "", end.Cancelled)
 	}
+	return outcomeOfEnd(end.Error != "", end.Cancelled)
 }
 
 func outcomeOfEnd(failed, cancelled bool) string {
