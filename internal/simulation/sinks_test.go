@@ -25,6 +25,7 @@ var errSink = errors.New("the consumer of the connector refuses")
 
 // flushed notes the metrics of the connector.
 func (w *world) flushed(metrics pmetric.Metrics) {
+	defer w.gathered(metrics)
 	for _, resource := range metrics.ResourceMetrics().All() {
 		for _, scope := range resource.ScopeMetrics().All() {
 			for _, metric := range scope.Metrics().All() {

@@ -38,6 +38,7 @@ type world struct {
 	lives      []*live
 	late       []*message // copies that the network still holds
 	sinks      sinks
+	gateway    gateway
 	streams    int
 	messages   int
 
@@ -93,7 +94,7 @@ const clients = 3
 func newWorld(seed uint64, folder string) *world {
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := &world{
-		seed: seed, folder: folder, profile: newProfile(r), began: time.Now(),
+		seed: seed, folder: folder, profile: newProfile(r), began: time.Now(), gateway: newGateway(),
 		temporality: pick(r, publish.Cumulative, publish.Delta),
 		disk:        &disk{files: map[string]map[string][]byte{}},
 		streamDisk:  &disk{files: map[string]map[string][]byte{}},
@@ -144,6 +145,7 @@ func (w *world) begin() {
 	w.startsRefused, w.refusedAt, w.releasedAt, w.stopping = false, time.Time{}, time.Time{}, time.Time{}
 	w.exporter = w.newAggregate(cloneBudgets(w.onDisk[exporterFile]))
 	w.breached = map[requestKey]bool{}
+	w.gateway.before += w.sinks.total()
 	w.sinks = sinks{requests: map[string]float64{}, events: map[requestKey]int{}, owed: map[requestKey]bool{}}
 	var err error
 	w.let(func() { err = w.startProcess() })
