@@ -32,9 +32,19 @@ func (g *generations[K, V]) put(key K, v V) (dropped int64) {
 	if g.newer == nil {
 		g.newer = map[K]V{}
 	}
-	if _, moved := g.older[key]; moved {
-		delete(g.older, key)
-	}
+	delete(g.older, key)
 	g.newer[key] = v
 	return dropped
+}
+
+// getBytes is get for a key in a buffer, without an allocation.
+func getBytes[V any](g *generations[string, V], key []byte) (V, bool) {
+	if v, ok := g.newer[string(key)]; ok {
+		return v, true
+	}
+	if _, ok := g.older[string(key)]; !ok {
+		var none V
+		return none, false
+	}
+	return g.get(string(key))
 }

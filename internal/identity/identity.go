@@ -114,7 +114,7 @@ func (c *Cache[T]) find(s *Stream) *T {
 	var buffer [512]byte
 	key := c.appendValues(buffer[:0], s)
 	c.mu.Lock()
-	value, ok := c.byValues.get(string(key))
+	value, ok := getBytes(&c.byValues, key)
 	c.mu.Unlock()
 	if ok {
 		return value

@@ -6,6 +6,7 @@ package identity
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func TestFind_SharesTheValueOfStreamsThatDifferInOtherAttributes(t *testing.T) {
 	c := newTestCache(100)
 	first := c.Find(&Stream{Attributes: list("model", "a", "user", "0")})
 	for i := range 1000 {
-		require.Same(t, first, c.Find(&Stream{Attributes: list("model", "a", "user", fmt.Sprint(i))}))
+		require.Same(t, first, c.Find(&Stream{Attributes: list("model", "a", "user", strconv.Itoa(i))}))
 	}
 	require.Equal(t, int64(1), c.Resolved())
 	require.Zero(t, c.Evicted(), "streams that come once are remembered")
@@ -84,7 +85,7 @@ func TestFind_StaysWithinItsLimits(t *testing.T) {
 	c := newTestCache(limit)
 	for range 2 {
 		for i := range 10 * limit {
-			s := &Stream{Attributes: list("model", fmt.Sprint(i))}
+			s := &Stream{Attributes: list("model", strconv.Itoa(i))}
 			for range 3 {
 				require.Equal(t, *describe(s), *c.Find(s))
 			}

@@ -30,6 +30,7 @@ import (
 type ingester struct {
 	store     *assembly.Store
 	next      consumer.Traces // nil without a traces pipeline
+	selection *spanSelection  // nil without a metrics pipeline
 	series    *seriesRecorder // nil without a metrics pipeline
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Duration // the clock of the store

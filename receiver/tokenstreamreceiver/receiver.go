@@ -150,11 +150,11 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 	if !rules.Any() {
 		breaches = nil
 	}
-	selection, err := newSpanSelection(&r.cfg.Spans, breaches)
+	r.ingester.selection, err = newSpanSelection(&r.cfg.Spans, breaches)
 	if err != nil {
 		return err
 	}
-	r.annotateSpans(config.latency, rules, selection)
+	r.annotateSpans(config.latency, rules, r.ingester.selection)
 	return nil
 }
 

@@ -50,9 +50,12 @@ func newRequest(in *ingester) *request {
 		rejected: map[assembly.Reason]int64{},
 	}
 	r.batch.LimitMemory(r.memory.add)
-	if in.series != nil && in.next == nil {
+	if in.series != nil && (in.next == nil || in.selection.leavesOut()) {
 		r.wholes = wholeStreams{recorder: in.series, batch: r.batch, store: in.store, reject: r.reject, seed: maphash.MakeSeed()}
 		r.wholes.toLists = r.wholes.convert
+		if in.next != nil {
+			r.wholes.spans = in.selection
+		}
 		r.tokenStreams.Whole = r.wholes.take
 	}
 	return r

@@ -230,7 +230,7 @@ func (r *streamSource) next(t testing.TB) []assembly.Finished {
 	for range 1 + r.IntN(3) {
 		batch := r.store.NewBatch()
 		for range 1 + r.IntN(8) {
-			part, err := batch.Part([]byte(fmt.Sprint("stream-", r.IntN(40))))
+			part, err := batch.Part(fmt.Append(nil, "stream-", r.IntN(40)))
 			require.NoError(t, err)
 			before := batch.Events()
 			r.addEvents(part, 1_795_233_292_000_000_000+r.Int64N(3)*1e9+r.Int64N(1000), r.chance(70), r.chance(70))

@@ -207,19 +207,20 @@ func (r *seriesRecorder) breaches(stream *assembly.Finished) bool {
 	w.stream = *stream
 	defer func() { w.stream = assembly.Finished{} }()
 	line := stream.Chunks.Timeline()
-	derived, err := w.analyzer.Analyze(requestOf(*stream), line.WalkFrom(stream.Start.UnixNano))
+	w.request = requestOf(*stream)
+	err := w.analyzer.AnalyzeInto(&w.derived, &w.request, line.WalkFrom(stream.Start.UnixNano))
 	if err != nil || id.onSpan {
 		span, _ := w.attributes()
 		_, breached := span.Get(names.SLOBreached)
 		return breached
 	}
-	w.judge(id, &derived, stream.Cut)
+	w.judge(id, stream.Cut)
 	return slices.ContainsFunc(w.verdicts, func(v annotate.Verdict) bool { return v.Verdict == slo.Bad })
 }
 
-// judge sets the verdicts on the current stream.
-func (w *seriesWorker) judge(id *seriesIdentity, derived *latency.Latency, cut bool) {
-	w.judged.Derived, w.judged.Cut = derived, cut
+// judge sets the verdicts on the stream whose latency was derived last.
+func (w *seriesWorker) judge(id *seriesIdentity, cut bool) {
+	w.judged.Derived, w.judged.Cut = &w.derived, cut
 	w.verdicts = id.rules.Judge(w.verdicts[:0], &w.judged)
 }
 
@@ -283,13 +284,13 @@ func (w *seriesWorker) contribute(id *seriesIdentity, duration time.Duration, en
 	w.annotator.Contribute(b, &w.derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
 	b.Cut = ended.cut
 	if id.rules.Any() {
-		w.judge(id, &w.derived, ended.cut)
+		w.judge(id, ended.cut)
 		for i := range w.verdicts {
 			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
 	}
 	b.End(ended.failed, max(0, float64(duration))/1e9)
-	w.tally.Add(w.seriesRecorder.add(id.series, &b.Request), b)
+	w.tally.Add(w.add(id.series, &b.Request), b)
 }
 
 // recordSpan adds a stream by way of its span.
@@ -298,7 +299,7 @@ func (w *seriesWorker) recordSpan() {
 	options := spanreader.Options{Dimensions: w.config.dimensions, Objectives: w.config.objectives}
 	tally := spanreader.Read(traces, &options, w.now, func(r *series.Request) series.Recorded {
 		r.TraceID, r.SpanID = w.span.trace, w.span.span
-		return w.seriesRecorder.add(nil, r)
+		return w.add(nil, r)
 	})
 	w.tally.Merge(&tally)
 }

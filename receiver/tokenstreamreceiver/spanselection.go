@@ -75,22 +75,30 @@ func newSpanSelection(cfg *SpansConfig, breaches func(*assembly.Finished) bool) 
 	return s, nil
 }
 
+// inShare reports whether a span is in the share.
+func (s *spanSelection) inShare(id spanID) bool {
+	return s.threshold.ShouldSample(sampling.TraceIDToRandomness(id.trace))
+}
+
+// leavesOut reports whether streams without a breach may be left out.
+func (s *spanSelection) leavesOut() bool { return s.threshold != sampling.AlwaysSampleThreshold }
+
 // choice is why a stream becomes a span.
 type choice uint8
 
 const (
 	notChosen choice = iota
-	inShare
-	isBreach
+	ofShare
+	ofBreach
 )
 
 // choose decides whether a stream becomes a span. A nil selection selects every stream.
 func (s *spanSelection) choose(id spanID, stream *assembly.Finished) choice {
 	switch {
-	case s == nil || s.threshold.ShouldSample(sampling.TraceIDToRandomness(id.trace)):
-		return inShare
+	case s == nil || s.inShare(id):
+		return ofShare
 	case s.breaches != nil && s.breaches(stream):
-		return isBreach
+		return ofBreach
 	default:
 		return notChosen
 	}
@@ -103,12 +111,12 @@ func (s *spanSelection) mark(span ptrace.Span, chosen choice) {
 		return
 	}
 	span.Attributes().PutBool(names.Aggregated, true)
-	if s.breaches != nil && chosen == inShare {
+	if s.breaches != nil && chosen == ofShare {
 		if _, breached := span.Attributes().Get(names.SLOBreached); breached {
-			chosen = isBreach
+			chosen = ofBreach
 		}
 	}
-	if chosen == isBreach {
+	if chosen == ofBreach {
 		span.TraceState().FromRaw(certain)
 	} else {
 		span.TraceState().FromRaw(s.tracestate)

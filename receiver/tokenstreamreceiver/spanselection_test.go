@@ -4,6 +4,7 @@
 package tokenstreamreceiver
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -17,9 +18,14 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
 // ttftSLO is breached by streams whose first token takes more than a second.
@@ -36,15 +42,16 @@ func selecting(share float64, breached bool) func(*Config) {
 // sendStream sends a whole stream whose first token takes that long.
 func (b *bench) sendStream(t *testing.T, id, traceID string, firstToken time.Duration) {
 	t.Helper()
-	const at = t0 + int64(time.Second)
-	line := func(event string, after time.Duration, more string) string {
-		return fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d"%s}`, event, id, at+int64(after), more)
-	}
 	more := ""
 	if traceID != "" {
 		more = fmt.Sprintf(`,"trace_id":%q`, traceID)
 	}
-	require.Equal(t, 200, b.lines(t, line("start", 0, more), line("chunk", firstToken, ""), line("end", firstToken+time.Second, "")).status)
+	require.Equal(t, 200, b.lines(t, lineAt("start", id, 0, more), lineAt("chunk", id, firstToken, ""), lineAt("end", id, firstToken+time.Second, "")).status)
+}
+
+// lineAt returns the line of an event, so long after the start of its stream.
+func lineAt(event, id string, after time.Duration, more string) string {
+	return fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d"%s}`, event, id, t0+int64(time.Second+after), more)
 }
 
 // rejects is the rule of the specification, for trace IDs in hexadecimal: a span is kept if the last 56
@@ -111,6 +118,77 @@ func TestSpans_ShareOfDerivedTraceIDs(t *testing.T) {
 	require.InDelta(t, streams/10, len(p.sink.all()), 5*math.Sqrt(streams*0.1*0.9))
 }
 
+// Whole streams, which bypass the store unless they become spans, become the same spans as in a
+// receiver that sends all, and count as often.
+func TestSpans_ShareOfWholeStreams(t *testing.T) {
+	group := &tokenpulsev1.ResourceTokenStreams{Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{
+		textAttribute(names.ServiceName, strings.Repeat("large ", 200)),
+	}}}
+	const streams = 1000
+	for i := range streams {
+		begin := uint64(t0) + uint64(i)
+		first := begin + 1e8
+		if i%50 == 0 {
+			first = begin + 2e9
+		}
+		s := &tokenpulsev1.TokenStream{
+			StreamId:  fmt.Sprint("whole-", i),
+			Start:     &tokenpulsev1.StreamStart{TimeUnixNano: begin, Attributes: []*commonpb.KeyValue{textAttribute(names.GenAIRequestModel, []string{"judged", "other"}[i%2])}},
+			ChunkRuns: []*tokenpulsev1.ChunkRun{{TimeUnixNano: first, DeltaUnitNanos: 1000, TimeDeltas: []int64{0, 20_000}}},
+			End:       &tokenpulsev1.StreamEnd{TimeUnixNano: first + 1e9},
+		}
+		if i%3 == 0 {
+			s.Start.TraceId = fmt.Appendf(nil, "%08d%c%c%c%c%c%c%c%c", i, i, i>>2, i*7, i*13, i*31, i*57, i*91, i*111)[:16]
+		}
+		group.TokenStreams = append(group.TokenStreams, s)
+	}
+	body, err := proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{group}})
+	require.NoError(t, err)
+	run := func(share float64, breached bool) (spans map[string]span, p *pipelines) {
+		p = inMetricsPipeline(t, new(sink), selecting(share, breached), ttftSLO, func(cfg *Config) {
+			cfg.Latency.Get().SLOs[0].Match = map[string]string{names.GenAIRequestModel: "judged"}
+			series := publish.NewDefaultConfig()
+			series.Shared.Series.Dimensions = nil
+			cfg.Series = configoptional.Some(series)
+		})
+		p.start(t)
+		for range 2 { // the second time as a sender that lost the answer
+			require.Equal(t, 200, p.post(t, typeProtobuf, bytes.NewReader(body)).status)
+		}
+		spans = map[string]span{}
+		for _, s := range p.sink.all() {
+			spans[s.ID] = s
+		}
+		p.stop(t)
+		require.Equal(t, map[string]int64{"success": streams}, p.requests())
+		return spans, p
+	}
+	all, _ := run(1, true)
+	require.Len(t, all, streams)
+	for _, breached := range []bool{true, false} {
+		sent, _ := run(0.25, breached)
+		outside := 0
+		for id, s := range all {
+			_, isBreach := s.Attributes[names.SLOBreached]
+			require.Equal(t, isBreach, s.Attributes[names.GenAIRequestModel] == "judged" && s.Attributes[names.TimeToFirstToken] == 2.0)
+			kept := !rejects(t, "c", s.Trace)
+			if isBreach && !kept && breached {
+				kept = true
+				outside++
+			}
+			got, ok := sent[id]
+			require.Equal(t, kept, ok, s.Trace)
+			if ok {
+				require.Equal(t, s.Attributes, got.Attributes)
+				require.Equal(t, s.Trace, got.Trace)
+			}
+		}
+		if breached {
+			require.Positive(t, outside)
+		}
+	}
+}
+
 func TestSpans_EveryBreachIsSent(t *testing.T) {
 	const inShare, outside = "0000000000000000ffffffffffffffff", "00000000000000010000000000000001"
 	p := inMetricsPipeline(t, new(sink), selecting(0.5, true), ttftSLO)
@@ -158,10 +236,8 @@ func TestSpans_BreachOfARuleOnTheRequest(t *testing.T) {
 	})
 	p.start(t)
 	p.sendStream(t, "not matched", "", 2*time.Second)
-	line := func(event string, after time.Duration, more string) string {
-		return fmt.Sprintf(`{"event":%q,"stream_id":"matched","time_unix_nano":"%d"%s}`, event, t0+int64(after), more)
-	}
-	require.Equal(t, 200, p.lines(t, line("start", 0, `,"attributes":{"gen_ai.response.time_to_first_chunk":2}`), line("chunk", 2*time.Second, ""), line("end", 3*time.Second, "")).status)
+	require.Equal(t, 200, p.lines(t, lineAt("start", "matched", 0, `,"attributes":{"gen_ai.response.time_to_first_chunk":2}`),
+		lineAt("chunk", "matched", 2*time.Second, ""), lineAt("end", "matched", 3*time.Second, "")).status)
 	require.Equal(t, []any{"ttft"}, p.sink.one(t).Attributes[names.SLOBreached])
 }
 
@@ -192,18 +268,23 @@ func TestSpans_RefusalIsBeforeRecording(t *testing.T) {
 func TestSpans_ExemplarsAreOfSentSpans(t *testing.T) {
 	p := inMetricsPipeline(t, new(sink), selecting(0.2, true), ttftSLO)
 	p.start(t)
-	for i := range 60 {
-		firstToken := 100 * time.Millisecond
-		if i%10 == 0 {
-			firstToken = 2 * time.Second
+	for request := range 20 { // with sent and other streams in each
+		var lines []string
+		for i := range 10 {
+			firstToken := time.Duration(1+i) * 100 * time.Millisecond
+			if i == 3 {
+				firstToken = 2 * time.Second
+			}
+			id := fmt.Sprint(request, "-", i)
+			lines = append(lines, lineAt("start", id, 0, ""), lineAt("chunk", id, firstToken, ""), lineAt("end", id, firstToken+time.Second, ""))
 		}
-		p.sendStream(t, fmt.Sprint(i), "", firstToken)
+		require.Equal(t, 200, p.lines(t, lines...).status)
 	}
 	spans := map[string]bool{}
 	for _, span := range p.sink.all() {
 		spans[span.Trace+span.ID] = true
 	}
-	require.Less(t, len(spans), 40)
+	require.Less(t, len(spans), 120)
 	p.stop(t)
 	exemplars := 0
 	for _, metrics := range p.metrics.AllMetrics() {

@@ -5,7 +5,6 @@ package tokenstreamreceiver
 
 import (
 	"encoding/binary"
-	"unsafe"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
@@ -57,7 +56,8 @@ func (k *streamKeys) addSeed(seed []byte) {
 // seedOf returns what the IDs of a stream's span are derived from, without the stream's ID, and
 // its vantage.
 func (k *streamKeys) seedOf(start *assembly.Start, resource []byte) []byte {
-	seed := append(k.seed[:0], start.TraceID[:]...)
+	seed := k.seed[:0]
+	seed = append(seed, start.TraceID[:]...)
 	seed = append(seed, start.SpanID[:]...)
 	seed = append(seed, start.ParentSpanID[:]...)
 	seed = binary.BigEndian.AppendUint64(seed, uint64(start.UnixNano))
@@ -67,7 +67,7 @@ func (k *streamKeys) seedOf(start *assembly.Start, resource []byte) []byte {
 
 // hash returns the hash of a resource, which streams of a request mostly share.
 func (k *streamKeys) hash(resource []byte) dedup.Key {
-	if len(resource) != len(k.resource) || unsafe.SliceData(resource) != unsafe.SliceData(k.resource) || k.resource == nil {
+	if len(resource) == 0 || len(resource) != len(k.resource) || &resource[0] != &k.resource[0] {
 		k.resource, k.hashed = resource, k.set.KeyOfSeed(resource)
 	}
 	return k.hashed

@@ -53,7 +53,7 @@ func (m *spanMaker) make(finished []assembly.Finished) madeSpans {
 	for i := range finished {
 		m.stream = finished[i]
 		resource := resources.of(m.stream.Resource)
-		id := idOf(m.stream.Stream, resource)
+		id := idOf(&m.stream.Start, m.stream.ID, m.stream.Resource, func() *[sha256.Size]byte { return &resource.digest })
 		chosen := m.selection.choose(id, &m.stream)
 		if chosen == notChosen {
 			continue
@@ -136,12 +136,10 @@ func setKind(span ptrace.Span, v vantage.Vantage) {
 }
 
 func outcomeOf(end *assembly.End) string {
-	switch {
-	case end == nil:
+	if end == nil {
 		return names.OutcomeIncomplete
-	default:
-		return outcomeOfEnd(end.Error != "", end.Cancelled)
 	}
+	return outcomeOfEnd(end.Error != "", end.Cancelled)
 }
 
 func outcomeOfEnd(failed, cancelled bool) string {
@@ -188,11 +186,11 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 }
 
 // idOf returns the IDs of a stream's span. Missing IDs are derived from the stream, so that a
-// stream that is sent twice results in the same span twice.
-func idOf(stream *assembly.Stream, resource *resource) spanID {
-	id := spanID{stream.Start.TraceID, stream.Start.SpanID}
+// stream that is sent twice results in the same span twice. digest returns the digest of the resource.
+func idOf[ID string | []byte](start *assembly.Start, stream ID, resource []byte, digest func() *[sha256.Size]byte) spanID {
+	id := spanID{start.TraceID, start.SpanID}
 	if id.trace == [16]byte{} || id.span == [8]byte{} {
-		derived := deriveIDs(stream, resource)
+		derived := deriveIDs(start, stream, resource, digest)
 		if id.trace == [16]byte{} {
 			copy(id.trace[:], derived[:16])
 		}
@@ -207,18 +205,18 @@ func idOf(stream *assembly.Stream, resource *resource) spanID {
 // The streams of a larger one hash its digest.
 const maxHashedResource = 512
 
-func deriveIDs(stream *assembly.Stream, resource *resource) [sha256.Size]byte {
+func deriveIDs[ID string | []byte](start *assembly.Start, stream ID, resource []byte, digest func() *[sha256.Size]byte) [sha256.Size]byte {
 	var room [1024]byte // avoids an allocation
-	seed := append(room[:0], stream.Start.TraceID[:]...)
-	seed = append(seed, stream.Start.SpanID[:]...)
-	seed = append(seed, stream.Start.ParentSpanID[:]...)
-	seed = binary.BigEndian.AppendUint64(seed, uint64(stream.Start.UnixNano))
-	seed = append(seed, stream.ID...)
+	seed := append(room[:0], start.TraceID[:]...)
+	seed = append(seed, start.SpanID[:]...)
+	seed = append(seed, start.ParentSpanID[:]...)
+	seed = binary.BigEndian.AppendUint64(seed, uint64(start.UnixNano))
+	seed = append(seed, stream...)
 	seed = append(seed, 0)
-	if len(stream.Resource) > maxHashedResource {
-		seed = append(seed, resource.digest[:]...)
+	if len(resource) > maxHashedResource {
+		seed = append(seed, digest()[:]...)
 	} else {
-		seed = append(seed, stream.Resource...)
+		seed = append(seed, resource...)
 	}
 	return sha256.Sum256(seed)
 }

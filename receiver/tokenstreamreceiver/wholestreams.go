@@ -5,6 +5,7 @@ package tokenstreamreceiver
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"hash/maphash"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
@@ -19,7 +20,8 @@ import (
 // A stream becomes a part of the batch after all if it is not alone: if the request has other
 // events of it, or if it is open.
 type wholeStreams struct {
-	recorder *seriesRecorder // nil if the receiver sends spans, or no series
+	recorder *seriesRecorder // nil if the receiver sends all spans, or no series
+	spans    *spanSelection  // of the streams that become spans; nil if none do
 	batch    *assembly.Batch
 	store    *assembly.Store
 	reject   wire.Reject
@@ -36,6 +38,9 @@ type wholeStreams struct {
 	sent, canonical identity.Stream
 	lists           []byte
 	toLists         func(*identity.Stream) *identity.Stream
+
+	digested []byte // the last large resource
+	digest   [sha256.Size]byte
 }
 
 // wholeStream is a stream with its identity, which is nil once it is a part of the batch.
@@ -53,7 +58,7 @@ func (w *wholeStreams) reset() {
 	}
 	clear(w.all[:min(w.used+1, len(w.all))]) // they refer to the message
 	w.byID.reset()
-	w.used, w.count, w.err = 0, 0, nil
+	w.used, w.count, w.err, w.digested = 0, 0, nil, nil
 	w.sent, w.canonical = identity.Stream{}, identity.Stream{}
 }
 
@@ -77,13 +82,29 @@ func (w *wholeStreams) take(message, resource []byte) bool {
 	}
 	w.sent = identity.Stream{Resource: resource, Attributes: s.Attributes, EndAttributes: s.EndAttributes, Vantage: byte(s.Start.Vantage)}
 	s.id = w.recorder.identities.FindAs(&w.sent, w.toLists)
-	if s.id == nil || s.id.onSpan || !w.batch.GrowBy(1) {
+	if s.id == nil || s.id.onSpan || w.mayBecomeSpan(s) || !w.batch.GrowBy(1) {
 		return false
 	}
 	w.byID.add(hash, w.used)
 	w.used++
 	w.count++
 	return true
+}
+
+// mayBecomeSpan reports whether a stream is in the share of the spans, or may breach an SLO.
+func (w *wholeStreams) mayBecomeSpan(s *wholeStream) bool {
+	if w.spans == nil {
+		return false
+	}
+	if w.spans.breaches != nil && s.id.rules.Any() {
+		return true
+	}
+	return w.spans.inShare(idOf(&s.Start, s.ID, s.Resource, func() *[sha256.Size]byte {
+		if len(w.digested) != len(s.Resource) || &w.digested[0] != &s.Resource[0] {
+			w.digested, w.digest = s.Resource, sha256.Sum256(s.Resource)
+		}
+		return &w.digest
+	}))
 }
 
 // convert returns a stream with its attributes as the batch would have them, or nil if they are
