@@ -45,10 +45,15 @@ func newWorld(t testing.TB, limit int) *world {
 	return w
 }
 
-// request records a request of a model.
-func (w *world) request(model string) {
+// request records a request of a model, with any outcome.
+func (w *world) request(model string) { w.record(model, series.Outcome(w.random.IntN(4))) }
+
+// success records a successful request of a model.
+func (w *world) success(model string) { w.record(model, series.Success) }
+
+func (w *world) record(model string, outcome series.Outcome) {
 	ttft := math.Exp(w.random.NormFloat64())
-	r := &series.Request{Dimensions: []string{model}, Vantage: "server", Outcome: series.Outcome(w.random.IntN(4)), Arrival: w.now}
+	r := &series.Request{Dimensions: []string{model}, Vantage: "server", Outcome: outcome, Arrival: w.now}
 	r.SetValue(series.TimeToFirstToken, ttft)
 	r.SetValue(series.TimePerOutputToken, 0.02*math.Exp(0.3*w.random.NormFloat64()))
 	r.SetValue(series.RequestDuration, ttft+5*w.random.Float64())

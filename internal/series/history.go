@@ -92,7 +92,7 @@ func (c PromptClass) Lengths() (first, last uint64) {
 func (c PromptClass) Cached() bool { return c%2 == 1 }
 
 // maxPrompts limits the prompts that wait for the history, per series and outcome.
-const maxPrompts = 256
+const maxPrompts = 1024
 
 // addPrompt keeps the prompt of a request for the history. mu is held.
 func (s *series) addPrompt(o *outcomeSeries, r *Request) {

@@ -61,8 +61,14 @@ func New(model int) *Store { return &Store{model: model, models: map[string]*boa
 func (s *Store) Accepts(r *series.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for range s.of(r).accepting(r) {
-		return true
+	boards := s.of(r)
+	for q, quantity := range Quantities {
+		value, ok := r.Value(quantity)
+		for w := range boards { // without accepting: this runs for every request
+			if ok && boards[w][q].accepts(value) {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -1,0 +1,183 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/slowest"
+)
+
+// finished is what is known of a request from its span.
+type finished struct {
+	at             time.Time
+	duration, ttft float64
+	tokens         float64
+	good           bool
+}
+
+// curvePoint is a point of a load curve, computed without the code under test: each slot's
+// load is its sum of durations by its length, loads are binned by quarters of a doubling.
+type curvePoint struct {
+	loads    []float64
+	ttfts    []float64
+	good, of int
+}
+
+func expectedCurve(all []finished, width time.Duration, now time.Time, load func(slot []finished) float64) map[int]*curvePoint {
+	slots := map[int64][]finished{}
+	for _, r := range all {
+		start := r.at.Unix() / int64(width.Seconds())
+		slots[start] = append(slots[start], r)
+	}
+	curve := map[int]*curvePoint{}
+	for start, requests := range slots {
+		if end := (start + 1) * int64(width.Seconds()); end > now.Unix() {
+			continue
+		}
+		l := load(requests)
+		bin := 0
+		for math.Pow(2, float64(bin)/4) < l {
+			bin++
+		}
+		for math.Pow(2, float64(bin-1)/4) >= l {
+			bin--
+		}
+		p := curve[bin]
+		if p == nil {
+			p = &curvePoint{}
+			curve[bin] = p
+		}
+		p.loads = append(p.loads, l)
+		for _, r := range requests {
+			p.ttfts = append(p.ttfts, r.ttft)
+			p.of++
+			if r.good {
+				p.good++
+			}
+		}
+	}
+	return curve
+}
+
+func TestLoad_EqualsOneComputedFromTheRequests(t *testing.T) {
+	now := time.Now().Truncate(time.Minute).Add(30 * time.Second)
+	clock := now.Add(-55 * time.Minute)
+	store := history.New(1 << 30)
+	objective := slo.Objective{SLO: "fast", Objective: 0.9, Window: time.Hour}
+	engine := series.NewEngine(series.Options{
+		Config: series.Config{Dimensions: []string{"m"}, MaxSeries: 10}, History: store, Objectives: slo.Names{"fast": true},
+	})
+	page := New(Options{
+		Dimensions: []string{"m"}, Objectives: []slo.Objective{objective}, Engine: engine, History: store, Slowest: slowest.New(0),
+		Tracker: slo.NewTracker(slo.TrackerOptions{MaxSeries: 1}, now), Thresholds: new(Thresholds), Now: func() time.Time { return now },
+	})
+	random := rand.New(rand.NewPCG(5, 6))
+	var all []finished
+	first := true
+	for minute := 0; clock.Before(now); minute++ {
+		for range 1 + random.IntN(1+minute) { // more load, and then less good
+			at := clock.Add(time.Duration(random.IntN(5000)) * time.Millisecond).Truncate(5 * time.Second)
+			if first { // slots count from the first request on
+				at, first = clock.Truncate(time.Minute), false
+			}
+			r := finished{at: at, duration: 1 + 9*random.Float64(), ttft: random.ExpFloat64(), tokens: float64(random.IntN(500)), good: random.IntN(60) > minute}
+			all = append(all, r)
+		}
+		clock = clock.Add(time.Minute)
+	}
+	slices.SortFunc(all, func(a, b finished) int { return a.at.Compare(b.at) })
+	for _, r := range all {
+		request := &series.Request{Dimensions: []string{"llama"}, Arrival: r.at}
+		request.SetValue(series.RequestDuration, r.duration)
+		request.SetValue(series.TimeToFirstToken, r.ttft)
+		request.SetCount(series.OutputTokens, r.tokens)
+		verdict := slo.Bad
+		if r.good {
+			verdict = slo.Good
+		}
+		request.Verdicts.AddReserved("fast", verdict)
+		engine.Record(request)
+	}
+
+	w := httptest.NewRecorder()
+	page.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/load?range=1h", http.NoBody))
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	type curve struct {
+		Points []struct {
+			Load, From, To   float64
+			Slots, Requests  int
+			TimeToFirstToken struct{ P50, P99 float64 } `json:"time_to_first_token"`
+			SLOs             []struct {
+				SLO        string
+				Attainment float64
+			}
+		}
+		SLOs []struct {
+			LargestLoad *float64 `json:"largest_load"`
+		}
+	}
+	var answer struct {
+		InFlight   curve `json:"in_flight"`
+		Throughput curve `json:"output_tokens_per_second"`
+	}
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
+	sum := func(slot []finished, of func(finished) float64) (s float64) {
+		for _, r := range slot {
+			s += of(r)
+		}
+		return s / 60
+	}
+	for name, test := range map[string]struct {
+		got  curve
+		load func([]finished) float64
+	}{
+		"requests in flight": {answer.InFlight, func(slot []finished) float64 { return sum(slot, func(r finished) float64 { return r.duration }) }},
+		"tokens per second":  {answer.Throughput, func(slot []finished) float64 { return sum(slot, func(r finished) float64 { return r.tokens }) }},
+	} {
+		want := expectedCurve(all, time.Minute, now, test.load)
+		require.Len(t, test.got.Points, len(want), name)
+		require.Greater(t, len(want), 4)
+		largest, met := math.NaN(), true
+		for _, got := range test.got.Points {
+			point := want[int(math.Round(math.Log2(got.To)*4))]
+			require.NotNil(t, point, "%s: %v", name, got)
+			mean := 0.0
+			for _, l := range point.loads {
+				mean += l / float64(len(point.loads))
+			}
+			require.InEpsilon(t, mean, got.Load, 1e-9, name)
+			require.Equal(t, len(point.loads), got.Slots, name)
+			require.Equal(t, len(point.ttfts), got.Requests, name)
+			slices.Sort(point.ttfts)
+			rank := func(q float64) float64 { return point.ttfts[int(math.Ceil(q*float64(len(point.ttfts))-1e-9))-1] }
+			require.InEpsilon(t, rank(0.5), got.TimeToFirstToken.P50, 0.0055, name)
+			require.InEpsilon(t, rank(0.99), got.TimeToFirstToken.P99, 0.0055, name)
+			attainment := float64(point.good) / float64(point.of)
+			for _, s := range got.SLOs {
+				require.InDelta(t, attainment, s.Attainment, 1e-12, "%s: %s", name, s.SLO)
+			}
+			if met = met && attainment >= 0.9; met {
+				largest = got.Load
+			}
+		}
+		if math.IsNaN(largest) {
+			require.Nil(t, test.got.SLOs[0].LargestLoad, name)
+		} else {
+			require.InDelta(t, largest, *test.got.SLOs[0].LargestLoad, 1e-9, name)
+		}
+	}
+}

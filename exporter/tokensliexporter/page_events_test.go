@@ -1,0 +1,141 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokensliexporter
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+)
+
+// handlerOf returns a function that answers a query without a network.
+func handlerOf(t testing.TB) func(path, query string) (status int, contentType string, body []byte) {
+	t.Helper()
+	e, err := newTokenSLI(newSettings(componenttest.NewTelemetry()), createDefaultConfig().(*Config))
+	require.NoError(t, err)
+	require.NoError(t, e.consume(t.Context(), batch(everything())))
+	handler := e.live.page.Handler()
+	return func(path, query string) (int, string, []byte) {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
+		r.URL.RawQuery = query
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code, w.Header().Get("Content-Type"), w.Body.Bytes()
+	}
+}
+
+// events opens an event stream.
+func (h *harness) events(t testing.TB, query string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+"/api/v1/events"+query, http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	t.Cleanup(func() { response.Body.Close() })
+	return response
+}
+
+// next returns the data of the next event of a name.
+func next(t testing.TB, events *bufio.Reader, name string) string {
+	t.Helper()
+	for {
+		line, err := events.ReadString('\n')
+		require.NoError(t, err)
+		if line == "event: "+name+"\n" {
+			data, err := events.ReadString('\n')
+			require.NoError(t, err)
+			return strings.TrimPrefix(strings.TrimSpace(data), "data: ")
+		}
+	}
+}
+
+// Events must go on after the write timeout of the server, and show what arrives.
+func TestEvents_OutliveTheWriteTimeout(t *testing.T) {
+	h := start(t, func(c *Config) { c.Server.WriteTimeout = time.Second })
+	response := h.events(t, "?where=gen_ai.request.model%3Dllama")
+	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
+	_, content := h.api(t, "openapi.yaml")
+	d := parseDescription(t, content)
+	events := bufio.NewReader(response.Body)
+	requests := func() int {
+		data := next(t, events, "now")
+		d.check(t, "/api/v1/now", "200", "application/json", []byte(data))
+		var now nowAnswer
+		require.NoError(t, json.Unmarshal([]byte(data), &now))
+		return now.total()
+	}
+	require.Zero(t, requests())
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), with(map[string]any{"gen_ai.request.model": "other"}))))
+	require.Equal(t, 1, requests(), "after 2 s; the filter holds")
+	require.NotEmpty(t, next(t, events, "history"))
+}
+
+func TestEvents_AreLimited(t *testing.T) {
+	h := start(t, nil)
+	for range 64 {
+		require.Equal(t, http.StatusOK, h.events(t, "").StatusCode)
+	}
+	response := h.events(t, "")
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	require.Equal(t, "5", response.Header.Get("Retry-After"))
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(body), "64 clients read events already")
+	m, err := h.telemetry.GetMetric("otelcol_token_sli_page_refused")
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(strings.Fields(jsonOf(t, m)), ""), `"Value":1`)
+	m, err = h.telemetry.GetMetric("otelcol_token_sli_page_clients")
+	require.NoError(t, err)
+	require.Contains(t, jsonOf(t, m), `"Value":64`)
+}
+
+func jsonOf(t testing.TB, v any) string {
+	t.Helper()
+	encoded, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(encoded)
+}
+
+// A client that leaves makes room for another one.
+func TestEvents_EndWithTheClient(t *testing.T) {
+	h := start(t, nil)
+	response := h.events(t, "")
+	require.NoError(t, response.Body.Close())
+	clients := func() string {
+		m, err := h.telemetry.GetMetric("otelcol_token_sli_page_clients")
+		require.NoError(t, err)
+		return jsonOf(t, m)
+	}
+	require.Eventually(t, func() bool { return strings.Contains(clients(), `"Value":0`) }, time.Minute, 50*time.Millisecond)
+}
+
+// Event streams end at shutdown; they must not delay it to its deadline.
+func TestEvents_EndAtShutdown(t *testing.T) {
+	config := createDefaultConfig().(*Config)
+	config.Server.NetAddr.Endpoint = freeAddress(t)
+	e, err := createTraces(t.Context(), newSettings(componenttest.NewTelemetry()), config)
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	h := &harness{url: "http://" + config.Server.NetAddr.Endpoint}
+	body := bufio.NewReader(h.events(t, "").Body)
+	next(t, body, "now")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	require.NoError(t, e.Shutdown(ctx))
+	_, err = io.Copy(io.Discard, body)
+	require.NoError(t, err, "the stream ends as HTTP says")
+	_, err = net.Dial("tcp", config.Server.NetAddr.Endpoint)
+	require.Error(t, err)
+	http.DefaultClient.CloseIdleConnections()
+}

@@ -1,0 +1,156 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokensliexporter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configauth"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/extension/extensionauth"
+
+	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
+)
+
+// A sender chooses the model's name. It must reach the page as text: JSON that no browser
+// takes for a document, with every angle bracket escaped.
+func TestPage_LabelValuesAreNeverHTML(t *testing.T) {
+	h := start(t, nil)
+	const model = `<script>alert(1)</script>"'&`
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{"gen_ai.request.model": model}))))
+	type groups struct{ Groups []struct{ Value string } }
+	require.Equal(t, model, answer(t, h, "trends", func(a *groups) bool { return len(a.Groups) == 1 }).Groups[0].Value)
+	for _, path := range []string{"meta", "trends", "distributions", "requests", "now?where=" + "%3Cscript%3E"} {
+		response, body := h.api(t, path)
+		require.Equal(t, "application/json", response.Header.Get("Content-Type"))
+		require.Equal(t, "nosniff", response.Header.Get("X-Content-Type-Options"))
+		require.NotContains(t, string(body), "<", path)
+		require.Contains(t, string(body), `\u003cscript\u003e`, path)
+	}
+}
+
+func TestPage_HasStrictHeaders(t *testing.T) {
+	h := start(t, nil)
+	for _, path := range []string{"/", "/none", "/api/v1/now", "/api/v1/none"} {
+		response, err := http.Get(h.url + path)
+		require.NoError(t, err)
+		response.Body.Close()
+		policy := response.Header.Get("Content-Security-Policy")
+		require.Contains(t, policy, "default-src 'none'; script-src 'self'; style-src 'self';", path)
+		require.Contains(t, policy, "frame-ancestors 'none'", path)
+		require.NotContains(t, policy, "unsafe", path)
+		require.Equal(t, "nosniff", response.Header.Get("X-Content-Type-Options"), path)
+		require.Equal(t, "no-referrer", response.Header.Get("Referrer-Policy"), path)
+		require.Equal(t, "DENY", response.Header.Get("X-Frame-Options"), path)
+	}
+}
+
+func TestPage_AssetsAreCachedAndCompressed(t *testing.T) {
+	h := start(t, nil)
+	get := func(path string, header ...string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+path, http.NoBody)
+		require.NoError(t, err)
+		r.Header.Set(header[0], header[1])
+		response, err := http.DefaultTransport.RoundTrip(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response
+	}
+	first := get("/", "Accept", "*/*")
+	require.Equal(t, "text/html; charset=utf-8", first.Header.Get("Content-Type"))
+	require.Equal(t, http.StatusNotModified, get("/", "If-None-Match", first.Header.Get("ETag")).StatusCode)
+	require.Equal(t, http.StatusOK, get("/", "If-None-Match", `"other"`).StatusCode)
+	require.Equal(t, "gzip", get("/api/v1/openapi.yaml", "Accept-Encoding", "gzip").Header.Get("Content-Encoding"))
+	require.Empty(t, get("/api/v1/openapi.yaml", "Accept-Encoding", "identity").Header.Get("Content-Encoding"))
+}
+
+// gate is an auth extension that lets one token pass.
+type gate struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
+
+var _ extensionauth.Server = (*gate)(nil)
+
+func (*gate) Authenticate(ctx context.Context, headers map[string][]string) (context.Context, error) {
+	for name, values := range headers {
+		if strings.EqualFold(name, "Authorization") && values[0] == "Bearer secret" {
+			return ctx, nil
+		}
+	}
+	return ctx, errors.New("no token")
+}
+
+func TestPage_ObeysTheAuthExtension(t *testing.T) {
+	id := component.MustNewID("gate")
+	config := createDefaultConfig().(*Config)
+	config.Server.NetAddr.Endpoint = freeAddress(t)
+	config.Server.Auth = configoptional.Some(confighttp.AuthConfig{Config: configauth.Config{AuthenticatorID: id}})
+	e, err := createTraces(t.Context(), newSettings(componenttest.NewTelemetry()), config)
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context(), budgetstoretest.Host{id: &gate{}}))
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		require.NoError(t, e.Shutdown(context.Background()))
+	})
+	for _, path := range []string{"/", "/api/v1/now", "/api/v1/events", "/api/v1/meta", "/metrics"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+config.Server.NetAddr.Endpoint+path, http.NoBody)
+		require.NoError(t, err)
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusUnauthorized, response.StatusCode, path)
+		r.Header.Set("Authorization", "Bearer secret")
+		response, err = http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusOK, response.StatusCode, path)
+	}
+}
+
+func TestConfig_TraceLinkMustBeAWebAddress(t *testing.T) {
+	for link, valid := range map[string]bool{
+		"": true,
+		"http://localhost:16686/trace/{trace_id}":            true,
+		"https://g.example/explore?q={trace_id}&s={span_id}": true,
+		"javascript:alert('{trace_id}')":                     false,
+		"http://localhost:16686/trace":                       false,
+		"/trace/{trace_id}":                                  false,
+		"data:text/html,{trace_id}":                          false,
+	} {
+		c := createDefaultConfig().(*Config)
+		c.Page.TraceLink = link
+		require.Equal(t, valid, c.Validate() == nil, link)
+	}
+	c := createDefaultConfig().(*Config)
+	c.History.MaxMemoryMiB = 0
+	require.ErrorContains(t, c.Validate(), "`history::max_memory_mib` is 0: it must be from 1 to 4096")
+}
+
+// Whatever a query has, the API answers with JSON, and never with a fault of its own.
+func FuzzQuery(f *testing.F) {
+	handler := handlerOf(f)
+	for i, query := range []string{
+		"range=1h&where=gen_ai.request.model=llama", "by=outcome&value=success&value=x&groups=3", "indicator=queue", "cdf=true&by=vantage",
+		"slowest=time_to_first_token&limit=5", "where==&vantage=&outcome=", "%zz", "a;b", "range=24h&range=1h",
+	} {
+		f.Add(uint8(i), query)
+	}
+	endpoints := []string{"meta", "now", "trends", "distributions", "heatmap", "load", "prompts", "requests", "requests/x"}
+	f.Fuzz(func(t *testing.T, endpoint uint8, query string) {
+		status, contentType, body := handler("/api/v1/"+endpoints[int(endpoint)%len(endpoints)], query)
+		require.Contains(t, []int{200, 400, 404}, status, "%s", body)
+		require.Equal(t, "application/json", contentType)
+		require.True(t, json.Valid(body), "%s", body)
+	})
+}

@@ -1,0 +1,39 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// BenchmarkMemory reports what 200 busy series take after a day: 3 requests per second
+// together, each of 200 tokens.
+func BenchmarkMemory(b *testing.B) {
+	for range b.N {
+		w := newWorld(b, 1<<40)
+		at := 0
+		for end := w.now.Add(24 * time.Hour); w.now.Before(end); w.now = w.now.Add(20 * time.Second) {
+			for range 60 {
+				w.success(fmt.Sprint("model-", at%200))
+				at++
+			}
+			w.maintain()
+		}
+		w.engine.Fold(w.now)
+		used, _ := w.store.Memory()
+		b.ReportMetric(float64(used)/(1<<20), "MiB")
+		view := w.store.View(w.now.Add(-24 * time.Hour))
+		start := time.Now()
+		sum := new(Sum)
+		for slot := range view.Slots() {
+			slot.AddTo(func(Key) *Sum { return sum }, &Want{Quantities: 1<<32 - 1})
+		}
+		b.ReportMetric(time.Since(start).Seconds(), "s/query")
+		if sum.Requests[0] < 60*4000 {
+			b.Fatalf("%d requests in the view", sum.Requests[0])
+		}
+	}
+}
