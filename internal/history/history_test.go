@@ -20,7 +20,7 @@ import (
 
 func together() *Want { return &Want{Quantities: math.MaxUint32, Prompts: true} }
 
-func unlimited(t *testing.T) *world { t.Helper(); return newWorld(t, 1<<40) }
+func unlimited(t *testing.T) *world { t.Helper(); return newWorld(t, 1<<30) }
 
 func TestHistory_PercentilesOfEveryRangeAreExact(t *testing.T) {
 	w := unlimited(t)
@@ -48,6 +48,8 @@ func TestHistory_KeepsOutcomesApart(t *testing.T) {
 		require.Equal(t, uint64(len(values)), apart.Requests[outcome])
 		requireSame(t, values, apart.Parts[outcome].Of(series.TimeToFirstToken))
 	}
+	require.InDelta(t, 200*len(w.ttfts), apart.Counts[series.OutputTokens], 0, "each request has 200")
+	require.Equal(t, uint64(len(w.ttfts)), apart.SLOs["ttft"][slo.Good]+apart.SLOs["ttft"][slo.Bad]+apart.SLOs["ttft"][slo.NotEligible])
 	some := w.sum(time.Time{}, &Want{Part: [Outcomes]int{0, Skip, 0, Skip}, Quantities: 1 << series.TimeToFirstToken})
 	requireSame(t, w.expect(func(s *sample) bool { return s.outcome == series.Success || s.outcome == series.Cancelled }), some.Parts[0].Of(series.TimeToFirstToken))
 	require.Zero(t, some.Requests[series.Error])
