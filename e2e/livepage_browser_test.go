@@ -100,14 +100,14 @@ func (p *tab) press(keys ...string) {
 	}
 }
 
-// pressUntil presses a key until an expression is true, at most 200 times.
-func (p *tab) pressUntil(key, expression string) {
+// tabUntil presses Tab until an expression is true, at most 200 times.
+func (p *tab) tabUntil(expression string) {
 	p.t.Helper()
 	for range 200 {
 		if p.is(expression) {
 			return
 		}
-		p.press(key)
+		p.press(keyTab)
 	}
 	require.Fail(p.t, "keyboard does not get there", "%s; focus is on %s", expression, p.text("document.activeElement.outerHTML.slice(0, 200)"))
 }

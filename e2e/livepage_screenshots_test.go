@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 func TestLivePage_ScreenshotsAtThreeWidthsInBothThemes(t *testing.T) {
 	c := startPageCollector(t)
 	for seed := range 4 {
-		sendBurst(t, c, 120, "--seed", fmt.Sprint(seed))
+		sendBurst(t, c, 120, "--seed", strconv.Itoa(seed))
 		time.Sleep(3 * time.Second)
 	}
 	p := openTab(t, c.pageURL(""))

@@ -36,9 +36,9 @@ exporters:
       - {slo: all, objective: 0.5}
 `
 
-func startPageCollector(t *testing.T, more ...string) *collector {
+func startPageCollector(t *testing.T) *collector {
 	t.Helper()
-	return startCollector(t, example(t, "quickstart.yaml"), append([]string{"--config", writeFile(t, t.TempDir(), "page.yaml", pageConfig)}, more...)...)
+	return startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "page.yaml", pageConfig))
 }
 
 func (c *collector) pageURL(query string) string { return "http://" + c.metrics + "/" + query }

@@ -133,7 +133,7 @@ func (c *Config) validateClassicBuckets() (errs problems.List) {
 }
 
 // maxHistoryMiB limits the memory of the history: queries read all of it.
-const maxHistoryMiB = 4096
+const maxHistoryMiB = 1024
 
 func (c *Config) validatePage() (errs problems.List) {
 	errs.Unless(1 <= c.History.MaxMemoryMiB && c.History.MaxMemoryMiB <= maxHistoryMiB,

@@ -13,7 +13,7 @@ import (
 // together, each of 200 tokens.
 func BenchmarkMemory(b *testing.B) {
 	for range b.N {
-		w := newWorld(b, 1<<40)
+		w := newWorld(b, 1<<30)
 		at := 0
 		for end := w.now.Add(24 * time.Hour); w.now.Before(end); w.now = w.now.Add(20 * time.Second) {
 			for range 60 {

@@ -20,7 +20,7 @@ import (
 
 func together() *Want { return &Want{Quantities: math.MaxUint32, Prompts: true} }
 
-func unlimited(t *testing.T) *world { t.Helper(); return newWorld(t, 1<<40) }
+func unlimited(t *testing.T) *world { t.Helper(); return newWorld(t, 1<<30) }
 
 func TestHistory_PercentilesOfEveryRangeAreExact(t *testing.T) {
 	w := unlimited(t)

@@ -24,7 +24,7 @@ func (w *world) saved() (all []saved) {
 func TestRestore_ContinuesTheHistory(t *testing.T) {
 	w := unlimited(t)
 	w.run(2*time.Hour, 20*time.Second, 3, 1)
-	restored := New(1 << 40)
+	restored := New(1 << 30)
 	slots := w.saved()
 	for i := range slots { // in any order
 		slot := &slots[len(slots)-1-i]
@@ -45,7 +45,7 @@ func TestRestore_LeavesOutWhatIsOldOrFromTheFuture(t *testing.T) {
 	w.request("a")
 	slot := w.saved()[0]
 	for _, now := range []time.Time{w.now.Add(25 * time.Hour), w.now.Add(-time.Hour)} {
-		restored := New(1 << 40)
+		restored := New(1 << 30)
 		require.NoError(t, restored.Restore(slot.span, slot.encoded, 1, now))
 		require.Empty(t, restored.slots)
 	}
@@ -55,7 +55,7 @@ func TestRestore_RejectsDamage(t *testing.T) {
 	w := unlimited(t)
 	w.request("a")
 	slot := w.saved()[0]
-	s := New(1 << 40)
+	s := New(1 << 30)
 	require.Error(t, s.Restore(Span{slot.span.Start, 7}, slot.encoded, 1, w.now))
 	require.Error(t, s.Restore(Span{slot.span.Start + 1, slot.span.Width}, slot.encoded, 1, w.now))
 	require.Error(t, s.Restore(slot.span, slot.encoded[:len(slot.encoded)-1], 1, w.now))
@@ -65,13 +65,13 @@ func TestRestore_RejectsDamage(t *testing.T) {
 
 // Whatever a damaged storage holds, a restored slot can be read, widened and saved.
 func FuzzRestore(f *testing.F) {
-	w := newWorld(f, 1<<40)
+	w := newWorld(f, 1<<30)
 	w.request("a")
 	f.Add(w.saved()[0].encoded)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, encoded []byte) {
 		now := time.Unix(1_800_000_000, 0)
-		s := New(1 << 40)
+		s := New(1 << 30)
 		if s.Restore(Span{now.Unix() - 600, finest}, encoded, 1, now) != nil {
 			require.Empty(t, s.slots)
 			return
@@ -82,7 +82,7 @@ func FuzzRestore(f *testing.F) {
 		require.Equal(t, before.Requests, after.Requests)
 		require.Equal(t, before.SLOs, after.SLOs)
 		for span, encode := range s.all() {
-			require.NoError(t, New(1<<40).Restore(span, encode, 1, now))
+			require.NoError(t, New(1<<30).Restore(span, encode, 1, now))
 		}
 	})
 }
