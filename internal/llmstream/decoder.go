@@ -74,6 +74,10 @@ func (d *Decoder) End(time int64) {
 	if d.read == nil && o.Error == "" {
 		o.Format = ""
 	}
+	whole := o.Format != "" && !o.Streamed
+	if whole || finishEnds(o.Format) && d.record.allFinished() {
+		o.Ended = o.Ended || o.Events > 0 && !o.Unparsed.Tail
+	}
 	o.Counted = o.TokenChunks > 0 && d.record.uncounted == 0
 	readHeader(d.exchange.Header, o)
 }

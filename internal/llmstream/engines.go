@@ -95,7 +95,7 @@ func newSGLang() reader {
 			}
 			lengths[index] = length
 		}
-		r.noTotals = r.noTotals || index > 0
+		r.seen(index)
 		r.id(meta.get("id"))
 		r.model(v.get("model"))
 		if u := readUsage(meta); u != (Usage{}) {
@@ -137,6 +137,7 @@ func readTriton(_ event, v value, r *record) {
 		switch string(name) {
 		case "text_output":
 			r.tokenIf(Content, m)
+			r.end() // no event says that it is the last
 		case "model_name":
 			r.model(m)
 		case "id":

@@ -35,6 +35,17 @@ const (
 	notLLM Format = "-"
 )
 
+// finishEnds reports whether a finish reason ends an answer: not all servers of the
+// format send an end marker.
+func finishEnds(f Format) bool {
+	switch f {
+	case OpenAIChat, OpenAICompletions, SGLang, BedrockInvoke:
+		return true
+	default:
+		return false
+	}
+}
+
 // A reader turns an event's JSON into facts.
 type reader func(e event, v value, r *record)
 

@@ -14,7 +14,7 @@ func readGemini(_ event, v value, r *record) {
 				index := indexOf(candidate, position)
 				position++
 				r.choice()
-				r.noTotals = r.noTotals || index > 0
+				r.seen(index)
 				readGeminiParts(candidate.get("content"), r)
 				if reason := candidate.get("finishReason"); reason.name() != "" {
 					r.finish(index, reason)

@@ -144,7 +144,7 @@ func (v value) isNumber() bool {
 // float returns a number, or a number in a string.
 func (v value) float() (float64, bool) {
 	if v.isString() {
-		v = v[1 : len(v)-1]
+		v = v.raw()
 	}
 	if !v.isNumber() || len(v) > 32 {
 		return 0, false

@@ -26,6 +26,8 @@ func readOpenAIChat(_ event, v value, r *record) {
 			}
 		case "timings":
 			timings = m
+		case "latency_checkpoint":
+			r.observation.Timings.azure(m)
 		}
 	}
 	position, finished := 0, -1
@@ -36,7 +38,7 @@ func readOpenAIChat(_ event, v value, r *record) {
 			finished = index
 			r.finish(index, choice.get("finish_reason"))
 		}
-		r.noTotals = r.noTotals || index > 0
+		r.seen(index)
 	}
 	readChatUsage(usage, finished, position, r)
 	if timings != nil {
@@ -211,7 +213,7 @@ func readOpenAICompletions(_ event, v value, r *record) {
 			ids = logprobs
 		}
 		r.count(ids)
-		r.noTotals = r.noTotals || index > 0
+		r.seen(index)
 	}
 	readChatUsage(usage, finished, position, r)
 }

@@ -28,6 +28,7 @@ type record struct {
 	noTotals  bool
 
 	uncounted int64 // chunks without a reported count
+	choices   int   // the highest index of a choice that carried tokens, plus one
 	finished  []string
 	summed    []int // choices whose usage was added up
 }
@@ -38,6 +39,12 @@ func (r *record) begin() {
 
 // choice begins the next choice of the event.
 func (r *record) choice() { r.inChoice = false }
+
+// seen says that the choice exists. With several, running totals are not of all of them.
+func (r *record) seen(index int) {
+	r.choices = max(r.choices, index+1)
+	r.noTotals = r.noTotals || index > 0
+}
 
 // token says that the current choice carries tokens of a channel.
 func (r *record) token(c Channels) {
@@ -117,6 +124,11 @@ func (r *record) finish(choice int, reason value) {
 	}
 	r.finished[choice] = name
 	r.observation.FinishReasons = slices.DeleteFunc(slices.Clone(r.finished), func(s string) bool { return s == "" })
+}
+
+// allFinished reports whether every choice that was seen has a finish reason.
+func (r *record) allFinished() bool {
+	return len(r.observation.FinishReasons) >= max(r.choices, 1)
 }
 
 func (r *record) fail(kind string) {

@@ -52,6 +52,8 @@ type recording struct {
 	FinishReason  any                        `json:"finish_reason"`
 	Error         string                     `json:"error"`
 	IDs           []string                   `json:"ids"`
+	FirstSpan     *[2]int                    `json:"first_token_chunk_span"`
+	LastSpan      *[2]int                    `json:"last_token_chunk_span"`
 	ServerTimings map[string]json.RawMessage `json:"server_timings"`
 
 	body []byte // decoded

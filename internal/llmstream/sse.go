@@ -112,6 +112,7 @@ func (f *sseFramer) endLine(line []byte, out sink) {
 		// Older llama.cpp servers send an error as a field of its own.
 		if colon && !f.hasData && f.grow(rest) {
 			f.stray = true
+			f.name = append(f.name[:0], field...)
 		}
 	default:
 		if f.stray || !f.hasData && (line[0] == '{' || line[0] == '[') {
@@ -150,13 +151,24 @@ func (f *sseFramer) end(out sink) {
 		out.tooLong()
 		return
 	}
-	if f.hasData && !isDone(f.data.bytes) {
-		if _, ok := parse(f.data.bytes); !ok {
-			out.tail()
-			return
-		}
+	if f.hasData && !complete(f.data.bytes) {
+		out.tail()
+		return
 	}
 	f.dispatch(out)
+}
+
+// complete reports whether data ends with a whole JSON text or with the end marker.
+func complete(data []byte) bool {
+	last := data[bytes.LastIndexByte(data, '\n')+1:]
+	if isDone(last) {
+		return true
+	}
+	if _, ok := parse(data); ok {
+		return true
+	}
+	_, ok := parse(last)
+	return ok && last[0] == '{'
 }
 
 // isDone reports whether data is the end marker of OpenAI's streams.

@@ -21,8 +21,7 @@ func setDuration(d *optional.Value[time.Duration], v value, unit time.Duration) 
 	}
 }
 
-// usageTimings reads the times that Groq and GPUStack put into the usage, and Azure's
-// latency checkpoint.
+// usageTimings reads the times that Groq and GPUStack put into the usage.
 func (t *Timings) usageTimings(usage value) {
 	for name, v := range usage.members {
 		switch string(name) {
@@ -36,9 +35,6 @@ func (t *Timings) usageTimings(usage value) {
 			setDuration(&t.Total, v, time.Second)
 		case "time_to_first_token_ms":
 			setDuration(&t.FirstToken, v, time.Millisecond)
-		case "latency_checkpoint":
-			setDuration(&t.FirstToken, v.get("service_ttft_ms"), time.Millisecond)
-			setDuration(&t.Total, v.get("total_duration_ms"), time.Millisecond)
 		}
 	}
 }
@@ -47,6 +43,13 @@ func (t *Timings) usageTimings(usage value) {
 func (t *Timings) llamaCpp(timings value) {
 	setDuration(&t.Prefill, timings.get("prompt_ms"), time.Millisecond)
 	setDuration(&t.Decode, timings.get("predicted_ms"), time.Millisecond)
+}
+
+// azure reads the latency checkpoint of Azure OpenAI. The times of its engine leave out
+// what the service does before it.
+func (t *Timings) azure(checkpoint value) {
+	setDuration(&t.FirstToken, checkpoint.get("service_ttft_ms"), time.Millisecond)
+	setDuration(&t.Total, checkpoint.get("service_ttlt_ms"), time.Millisecond)
 }
 
 // bedrockMetrics reads amazon-bedrock-invocationMetrics.
@@ -59,7 +62,7 @@ func (t *Timings) bedrockMetrics(metrics value) {
 // precedence.
 func readHeader(h http.Header, o *Observation) {
 	var t Timings
-	number := func(name string) value { return value(h.Get(name)) }
+	number := func(name string) value { return value(strings.Trim(h.Get(name), `"`)) }
 	setDuration(&t.Queue, number("X-Queue-Time"), time.Millisecond)
 	setDuration(&t.Total, number("X-Total-Time"), time.Millisecond)
 	setDuration(&t.Total, number("X-Metrics-E2e-Ms"), time.Millisecond)

@@ -46,6 +46,7 @@ var indexed = []string{
 	"license", "commit", "content_type", "content_encoding", "status", "request_model", "chunk_unit", "total_chunks", "model",
 	"token_chunks", "channels", "first_token_chunk_index", "first_output_chunk_index", "last_token_chunk_index", "usage",
 	"usage_raw", "usage_is_final", "finish_reason", "error", "server_timings", "synthetic", "truncated", "source",
+	"first_token_chunk_span", "last_token_chunk_span",
 }
 
 func run(from, to string) error {
