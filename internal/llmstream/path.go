@@ -56,7 +56,7 @@ func pathFacts(path, rawQuery string) (i pathInfo) {
 	case ends(".BidiGenerateContent"):
 		i.format, i.streams, i.operation = GeminiLive, true, operationGenerate
 	case ends("/realtime"):
-		i.format, i.streams, i.model = OpenAIRealtime, true, query("model")
+		i.format, i.streams, i.model = OpenAIRealtime, true, cut([]byte(query("model")))
 	case ends("/converse-stream"), ends("/converse"):
 		i.format, i.model, i.streams = BedrockConverse, segmentBefore(path), ends("-stream")
 		i.unary = !i.streams

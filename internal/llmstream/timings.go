@@ -86,13 +86,16 @@ func readHeader(h http.Header, o *Observation) {
 	}
 }
 
+// merge takes over the durations that other knows.
 func (t *Timings) merge(other Timings) {
-	for mine, theirs := range map[*optional.Value[time.Duration]]optional.Value[time.Duration]{
-		&t.Queue: other.Queue, &t.Prefill: other.Prefill, &t.Decode: other.Decode,
-		&t.FirstToken: other.FirstToken, &t.Total: other.Total,
-	} {
+	keep := func(mine *optional.Value[time.Duration], theirs optional.Value[time.Duration]) {
 		if theirs.Known {
 			*mine = theirs
 		}
 	}
+	keep(&t.Queue, other.Queue)
+	keep(&t.Prefill, other.Prefill)
+	keep(&t.Decode, other.Decode)
+	keep(&t.FirstToken, other.FirstToken)
+	keep(&t.Total, other.Total)
 }

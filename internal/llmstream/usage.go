@@ -54,22 +54,26 @@ func setCount(n *optional.Value[int64], v value) {
 	}
 }
 
-func (u *Usage) each(other *Usage, do func(mine, theirs *optional.Value[int64])) {
-	do(&u.Input, &other.Input)
-	do(&u.Output, &other.Output)
-	do(&u.Reasoning, &other.Reasoning)
-	do(&u.CacheRead, &other.CacheRead)
-	do(&u.CacheCreation, &other.CacheCreation)
-	do(&u.toolInput, &other.toolInput)
-	do(&u.total, &other.total)
+type tokens = optional.Value[int64]
+
+// combine replaces each count by what choose makes of it and the other one.
+func (u *Usage) combine(other Usage, choose func(mine, theirs tokens) tokens) {
+	u.Input = choose(u.Input, other.Input)
+	u.Output = choose(u.Output, other.Output)
+	u.Reasoning = choose(u.Reasoning, other.Reasoning)
+	u.CacheRead = choose(u.CacheRead, other.CacheRead)
+	u.CacheCreation = choose(u.CacheCreation, other.CacheCreation)
+	u.toolInput = choose(u.toolInput, other.toolInput)
+	u.total = choose(u.total, other.total)
 }
 
 // merge takes over the counts that other knows.
 func (u *Usage) merge(other Usage) {
-	u.each(&other, func(mine, theirs *optional.Value[int64]) {
+	u.combine(other, func(mine, theirs tokens) tokens {
 		if theirs.Known {
-			*mine = *theirs
+			return theirs
 		}
+		return mine
 	})
 }
 
@@ -81,10 +85,8 @@ func (u *Usage) fill(other Usage) {
 
 // add adds the counts that other knows.
 func (u *Usage) add(other Usage) {
-	u.each(&other, func(mine, theirs *optional.Value[int64]) {
-		if theirs.Known {
-			*mine = optional.Of(mine.Value + theirs.Value)
-		}
+	u.combine(other, func(mine, theirs tokens) tokens {
+		return tokens{Value: mine.Value + theirs.Value, Known: mine.Known || theirs.Known}
 	})
 }
 
