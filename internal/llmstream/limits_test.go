@@ -32,15 +32,18 @@ func TestDecoder_SkipsALongEventInBoundedMemory(t *testing.T) {
 	}{
 		"SSE": {
 			Exchange{Path: "/v1/chat/completions"},
-			[3][]byte{[]byte(sse(string(chat("a")))), []byte("data: {\"choices\":\""), []byte("\"}\n\n" + sse(string(chat("b"))))}, long,
+			[3][]byte{[]byte(sse(string(chat("a")))), []byte("data: {\"choices\":\""), []byte("\"}\n\n" + sse(string(chat("b"))))},
+			long,
 		},
 		"JSON lines": {
 			Exchange{Path: "/v1/chat/completions", ContentType: "application/x-ndjson"},
-			[3][]byte{append(chat("a"), '\n'), []byte("{\"choices\":\""), append([]byte("\"}\n"), chat("b")...)}, long,
+			[3][]byte{append(chat("a"), '\n'), []byte("{\"choices\":\""), append([]byte("\"}\n"), chat("b")...)},
+			long,
 		},
 		"JSON array": {
 			Exchange{Path: "/v1/chat/completions", ContentType: "application/json"},
-			[3][]byte{append([]byte("["), chat("a")...), []byte(",{\"choices\":\""), append(append([]byte("\"},"), chat("b")...), ']')}, long,
+			[3][]byte{append([]byte("["), chat("a")...), []byte(",{\"choices\":\""), append(append([]byte("\"},"), chat("b")...), ']')},
+			long,
 		},
 		"WebSocket": {
 			Exchange{Path: "/v1/realtime", Status: 101},
@@ -48,11 +51,13 @@ func TestDecoder_SkipsALongEventInBoundedMemory(t *testing.T) {
 				appendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`)),
 				{0x81, 127, 0, 0, 0, 0, long >> 24 & 0xff, long >> 16 & 0xff, 0, 0},
 				appendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"b"}`)),
-			}, long,
+			},
+			long,
 		},
 		"AWS frames": { // which are at most 16 MiB
 			Exchange{Path: "/model/m/converse-stream", ContentType: "application/vnd.amazon.eventstream"},
-			[3][]byte{converse("a"), converse(strings.Repeat("x", 8<<20)), converse("b")}, 0,
+			[3][]byte{converse("a"), converse(strings.Repeat("x", 8<<20)), converse("b")},
+			0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
