@@ -97,6 +97,16 @@ func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 			), Gemini, "0t? 1t?", "STOP", "", -1, true,
 		},
 		{
+			"Gemini: thoughts and an error in an array", "/v1beta/models/m:streamGenerateContent", "[{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\",\"thought\":true}]}}]}\n,\r\n" +
+				"{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"]\",\"thought\":false},{\"text\":\"b\"}]}}]},\n{\"error\":{\"code\":503,\"status\":\"UNAVAILABLE\"}}]",
+			Gemini, "0r? 1c?", "", "503", -1, false,
+		},
+		{
+			"Ollama: generate with thinking", "/api/generate", `{"model":"m","response":"","thinking":"a","done":false}` + "\n" +
+				`{"model":"m","response":"b","done":false}` + "\n" + `{"model":"m","response":"","done":true,"done_reason":"stop","eval_count":2}` + "\n",
+			Ollama, "0r? 1c?", "stop", "", 2, true,
+		},
+		{
 			"Replicate: plain text", "/v1/predictions/x/stream", "event: output\nid: 1:0\ndata: a\ndata: b\n\nevent: output\nid: 2:0\ndata:  c\n\nevent: done\nid: 3:0\ndata: {}\n\n",
 			Replicate, "0c? 1c?", "", "", -1, true,
 		},
@@ -214,20 +224,22 @@ func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 	}
 }
 
+// describe prints index, channels and tokens of a chunk.
 func describe(c Chunk) string {
-	text := strconv.FormatInt(c.Index, 10)
+	var text strings.Builder
+	text.WriteString(strconv.FormatInt(c.Index, 10))
 	for i, letter := range "crtf" {
 		if c.Channels>>i&1 == 1 {
-			text += string(letter)
+			text.WriteRune(letter)
 		}
 	}
 	if !c.Counted {
-		text += "?"
+		text.WriteByte('?')
 	}
 	if c.Counted || c.Tokens > 1 {
-		text += strconv.FormatInt(c.Tokens, 10)
+		text.WriteString(strconv.FormatInt(c.Tokens, 10))
 	}
-	return text
+	return text.String()
 }
 
 func TestRequestOf(t *testing.T) {

@@ -24,14 +24,14 @@ type unit struct {
 }
 
 // referenceUnits cuts a whole body into events, with all of it in memory.
-func referenceUnits(t *testing.T, r recording) (units []unit) {
+func referenceUnits(r recording) (units []unit) {
 	switch r.ChunkUnit {
 	case "sse_event":
 		body := strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(string(r.body), "\ufeff"), "\r\n", "\n"), "\r", "\n")
-		for _, block := range strings.Split(body, "\n\n") {
+		for block := range strings.SplitSeq(body, "\n\n") {
 			u := unit{raw: []byte(block + "\n\n")}
 			var data []string
-			for _, line := range strings.Split(block, "\n") {
+			for line := range strings.SplitSeq(block, "\n") {
 				if rest, ok := strings.CutPrefix(line, "data:"); ok {
 					data = append(data, strings.TrimPrefix(rest, " "))
 				} else if rest, ok := strings.CutPrefix(line, "event:"); ok {
@@ -206,7 +206,7 @@ func TestDecoder_AgreesWithAPlainParser(t *testing.T) {
 		if name == "" || len(r.body) > 100_000 {
 			continue
 		}
-		units := referenceUnits(t, r)
+		units := referenceUnits(r)
 		require.Len(t, units, int(r.TotalChunks), r.File)
 		for range 8 {
 			stream := []unit{units[0]} // it shows the format
