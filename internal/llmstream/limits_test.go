@@ -5,6 +5,8 @@ package llmstream
 
 import (
 	"bytes"
+	"encoding/binary"
+	"hash/crc32"
 	"runtime"
 	"strings"
 	"testing"
@@ -91,8 +93,12 @@ func TestDecoder_StopsAtABrokenFraming(t *testing.T) {
 	copy(huge, "\x7f\xff\xff\xff")
 	flipped := bytes.Clone(good)
 	flipped[len(flipped)-8] ^= 1
+	prelude := bytes.Clone(good)
+	prelude[8] ^= 1
+	body := prelude[:len(prelude)-crcBytes]
+	binary.BigEndian.PutUint32(prelude[len(body):], crc32.ChecksumIEEE(body))
 	x := Exchange{Path: "/model/m/converse-stream", ContentType: "application/vnd.amazon.eventstream"}
-	for name, bad := range map[string][]byte{"message checksum": flipped, "absurd length": huge, "text": []byte("<html>not a frame</html>")} {
+	for name, bad := range map[string][]byte{"message checksum": flipped, "prelude checksum": prelude, "absurd length": huge, "text": []byte("<html>not a frame</html>")} {
 		s := decode(x, testLimits, append(append(bytes.Clone(good), bad...), good...))
 		assert.Equal(t, Unparsed{Corrupt: 1}, s.Unparsed, name)
 		assert.Len(t, s.Chunks, 1, name)

@@ -6,6 +6,7 @@ package llmstream
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -204,4 +206,54 @@ func TestRecordings_GiveTheExpectedValues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// written matches the names of members whose strings people or models wrote, or that
+// identify somebody.
+var written = regexp.MustCompile(`^(id|content|text|thinking|signature|delta|arguments|partial_json|generated_text|response|message|refusal|reasoning.*|url|title|instructions|text_output|outputText|generation|completion|encrypted_content|cited_text|value|obfuscation|code|.*_id)$`)
+
+var word = regexp.MustCompile(`[a-wy-zA-WY-Z1-9]`)
+
+func TestRecordings_HoldNoText(t *testing.T) {
+	checked := 0
+	var check func(file, name string, v any)
+	check = func(file, name string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, m := range v {
+				check(file, name, m)
+			}
+		case []any:
+			for _, m := range v {
+				check(file, name, m)
+			}
+		case string:
+			if written.MatchString(name) && name != "model_id" && (name != "code" || strings.Contains(v, " ")) {
+				checked++
+				require.NotRegexp(t, word, v, "%s: %s", file, name)
+			}
+		}
+	}
+	for _, r := range recordings(t) {
+		texts := [][]byte{r.body}
+		if units := referenceUnits(r); units != nil {
+			texts = nil
+			for _, u := range units {
+				texts = append(texts, u.text)
+			}
+		}
+		for _, text := range texts {
+			var v any
+			if json.Unmarshal(text, &v) != nil {
+				continue // [DONE], or a body that was cut
+			}
+			if frame, ok := v.(map[string]any); ok && frame["bytes"] != nil {
+				inner, err := base64.StdEncoding.DecodeString(frame["bytes"].(string))
+				require.NoError(t, err)
+				require.NoError(t, json.Unmarshal(inner, &v))
+			}
+			check(r.File, "", v)
+		}
+	}
+	assert.Greater(t, checked, 5000)
 }
