@@ -1,0 +1,74 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package llmstream
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestDecoder_ReportsTheSameForEveryCut(t *testing.T) {
+	cut := 0
+	for _, r := range recordings(t) {
+		if len(r.body) > 1500 {
+			continue
+		}
+		cut++
+		whole := decode(r.exchange(), testLimits, r.body)
+		for at := range r.body {
+			require.Equal(t, whole, decode(r.exchange(), testLimits, r.body, at), "%s cut at %d", r.File, at)
+		}
+	}
+	assert.Greater(t, cut, 25)
+}
+
+func TestDecoder_ReportsTheSameForSingleBytesAndRandomPieces(t *testing.T) {
+	random := rand.New(rand.NewPCG(16, 1))
+	for _, r := range recordings(t) {
+		whole := decode(r.exchange(), testLimits, r.body)
+		single := make([]int, len(r.body))
+		for i := range single {
+			single[i] = i
+		}
+		require.Equal(t, whole, decode(r.exchange(), testLimits, r.body, single...), "%s in single bytes", r.File)
+		for range 5 {
+			require.Equal(t, whole, decode(r.exchange(), testLimits, r.body, offsets(random, len(r.body))...), r.File)
+		}
+	}
+}
+
+// offsets returns random places to cut a body of n bytes.
+func offsets(random *rand.Rand, n int) (cuts []int) {
+	longest := 1 + random.IntN(600)
+	for at := random.IntN(longest); at < n; at += 1 + random.IntN(longest) {
+		cuts = append(cuts, at)
+	}
+	return cuts
+}
+
+// The places of the first and last chunk come from the index: the time of a chunk must
+// be that of the byte that completes its event.
+func TestDecoder_TakesTheTimeOfTheReadThatCompletesTheEvent(t *testing.T) {
+	checked := 0
+	for _, r := range recordings(t) {
+		if r.FirstSpan == nil || r.ChunkUnit == "json_document" {
+			continue
+		}
+		var times []int64
+		d := NewDecoder(r.exchange(), testLimits, func(c Chunk) { times = append(times, c.Time) })
+		for i := range r.body {
+			d.Write(r.body[i:i+1], int64(i+1))
+		}
+		d.End(int64(len(r.body)))
+		require.NotEmpty(t, times, r.File)
+		const framing = 4 // blank line
+		assert.InDelta(t, r.FirstSpan[1], times[0], framing, r.File)
+		assert.InDelta(t, r.LastSpan[1], times[len(times)-1], framing, r.File)
+		checked++
+	}
+	assert.Greater(t, checked, 60)
+}

@@ -1,0 +1,250 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package llmstream
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+)
+
+// Decoder reads one answer as it passes and reports each chunk that carries tokens.
+// It is not safe for concurrent use.
+type Decoder struct {
+	exchange Exchange
+	limits   Limits
+	chunk    func(Chunk)
+
+	head   []byte // the first bytes, until the framing is known
+	framer framer
+	record record
+	read   reader
+	time   int64
+	tried  int
+	given  bool // no format was recognised: nothing more is parsed
+	noBOM  bool
+}
+
+// maxHead is the number of first bytes that decide on the framing.
+const maxHead = 6
+
+// maxTries is the number of events that may pass before the format is recognised.
+const maxTries = 16
+
+// NewDecoder returns a decoder of one answer. It calls chunk, which may be nil, for each
+// chunk that carries tokens.
+func NewDecoder(exchange Exchange, limits Limits, chunk func(Chunk)) *Decoder {
+	d := &Decoder{exchange: exchange, limits: limits, chunk: chunk}
+	d.record.observation.Format = pathFacts(exchange.Path, exchange.RawQuery).format
+	if exchange.Status == http.StatusSwitchingProtocols {
+		d.framer = &webSocketFramer{message: buffer{limit: limits.EventBytes}}
+		d.record.observation.Streamed = true
+	}
+	return d
+}
+
+// Write takes the bytes of one read, which returned at the time in Unix nanoseconds.
+// The bytes are decoded content: without transfer and content encoding.
+func (d *Decoder) Write(p []byte, time int64) {
+	d.time = time
+	if d.framer == nil {
+		if p = d.sniff(p); d.framer == nil {
+			return
+		}
+	}
+	if !d.given {
+		d.framer.write(p, d)
+	}
+}
+
+// End says that the answer ended.
+func (d *Decoder) End(time int64) {
+	d.time = time
+	if d.framer == nil && len(d.head) > 0 {
+		d.choose()
+		if d.framer != nil && !d.given {
+			d.framer.write(d.head, d)
+		}
+	}
+	if d.framer != nil && !d.given {
+		d.framer.end(d)
+	}
+	o := &d.record.observation
+	if d.read == nil && o.Error == "" {
+		o.Format = ""
+	}
+	whole := o.Format != "" && !o.Streamed
+	if whole || finishEnds(o.Format) && d.record.allFinished() {
+		o.Ended = o.Ended || o.Events > 0 && !o.Unparsed.Tail
+	}
+	o.Counted = o.TokenChunks > 0 && d.record.uncounted == 0
+	readHeader(d.exchange.Header, o)
+}
+
+// Observation returns what the answer reported so far, and all of it after End.
+func (d *Decoder) Observation() Observation { return d.record.observation }
+
+// sniff collects the first bytes, without byte order mark and blanks, and chooses the
+// framer. It returns the bytes that the framer has to read.
+func (d *Decoder) sniff(p []byte) []byte {
+	for i, c := range p {
+		if len(d.head) == 0 && strings.IndexByte(" \t\r\n", c) >= 0 {
+			continue
+		}
+		if d.head = append(d.head, c); !d.noBOM && bytes.HasPrefix(d.head, []byte("\xef\xbb\xbf")) {
+			d.head, d.noBOM = d.head[:0], true
+			continue
+		}
+		if strings.IndexByte("{[:", d.head[0]) >= 0 || len(d.head) == maxHead {
+			d.choose()
+			if i++; i < len(p) {
+				return append(d.head, p[i:]...)
+			}
+			return d.head
+		}
+	}
+	return nil
+}
+
+var mediaTypeLines = []string{"ndjson", "jsonl", "json-lines", "stream+json", "json-seq"}
+
+// choose picks the framer by content type and first bytes. The content type alone says
+// little: there are SSE bodies under application/json and JSON errors under
+// text/event-stream.
+func (d *Decoder) choose() {
+	mediaType := strings.ToLower(d.exchange.ContentType)
+	limit := d.limits.EventBytes
+	o := &d.record.observation
+	switch first := d.head[0]; {
+	case strings.Contains(mediaType, "amazon.eventstream") && first != '{', first == 0 && len(d.head) > 1 && d.head[1] == 0:
+		o.Streamed = true
+		d.framer = &awsFramer{frame: buffer{limit: limit}}
+	case first == '{':
+		for _, lines := range mediaTypeLines {
+			if strings.Contains(mediaType, lines) {
+				d.framer = &linesFramer{line: buffer{limit: limit}}
+				o.Streamed = true
+				return
+			}
+		}
+		d.framer = &documentFramer{text: buffer{limit: limit}}
+	case first == '[':
+		// Only Gemini streams arrays.
+		o.Streamed = o.Format == Gemini
+		d.framer = &documentFramer{text: buffer{limit: limit}}
+	case strings.Contains(mediaType, "event-stream"), isSSE(d.head):
+		o.Streamed = true
+		d.framer = newSSEFramer(limit)
+	default:
+		d.framer, d.given = newSSEFramer(limit), true
+	}
+}
+
+// isSSE reports whether head is the beginning of an SSE field or comment.
+func isSSE(head []byte) bool {
+	for _, field := range []string{":", "data:", "event:", "id:", "retry:"} {
+		if bytes.HasPrefix(head, []byte(field[:min(len(field), len(head))])) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Decoder) tooLong() {
+	d.record.observation.Events++
+	d.record.observation.Unparsed.TooLong++
+}
+func (d *Decoder) invalid() { d.record.observation.Unparsed.Invalid++ }
+func (d *Decoder) corrupt() { d.record.observation.Unparsed.Corrupt++ }
+func (d *Decoder) tail()    { d.record.observation.Unparsed.Tail = true }
+
+// event reads one event and reports its chunk.
+func (d *Decoder) event(e event) {
+	r := &d.record
+	r.begin()
+	if e.stray {
+		// Only an error is believed outside the framing.
+		if v, ok := parse(e.data); ok {
+			d.error(e, v)
+		}
+		return
+	}
+	o := &r.observation
+	index := o.Events
+	o.Events++
+	if _, isDocument := d.framer.(*documentFramer); isDocument && index == 1 {
+		o.Streamed = true // JSON lines under another content type
+	}
+	d.parse(e)
+	if d.given {
+		return
+	}
+	if c, ok := r.take(); ok && d.chunk != nil {
+		c.Time, c.Index = d.time, index
+		d.chunk(c)
+	}
+}
+
+// parse reads an event's JSON. Lines of data that miss the blank line between them
+// arrive as one event of several JSON texts.
+func (d *Decoder) parse(e event) {
+	if isDone(e.data) {
+		d.record.observation.Ended = true
+		return
+	}
+	if e.exception {
+		d.record.fail(cut(e.name))
+		return
+	}
+	if v, ok := parse(e.data); ok {
+		d.value(e, v)
+		return
+	}
+	if d.read == nil && replicateEvent(e) || d.record.observation.Format == Replicate {
+		d.record.observation.Format, d.read = Replicate, readReplicate
+		d.read(e, nil, &d.record)
+		return
+	}
+	if lines := bytes.Split(e.data, []byte("\n")); len(lines) > 1 {
+		for _, line := range lines {
+			if v, ok := parse(line); ok {
+				d.record.choice()
+				d.value(e, v)
+			} else if !isDone(line) {
+				d.invalid()
+			}
+		}
+		return
+	}
+	d.invalid()
+}
+
+func (d *Decoder) value(e event, v value) {
+	d.error(e, v)
+	if d.read == nil {
+		d.recognise(e, v)
+	}
+	if d.read != nil {
+		d.read(e, v, &d.record)
+	}
+}
+
+// recognise decides on the format. What the answer looks like outweighs the path:
+// servers of different formats share paths.
+func (d *Decoder) recognise(e event, v value) {
+	o := &d.record.observation
+	format := shapeOf(e, v)
+	switch {
+	case format == notLLM:
+		d.given = true
+		return
+	case format != "" && o.Format != BedrockInvoke: // that holds the events of other formats
+		o.Format = format
+	case o.Format == "" || o.Error != "":
+		d.tried++
+		d.given = d.tried == maxTries
+		return
+	}
+	d.read = newReader(o.Format)
+}

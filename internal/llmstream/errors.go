@@ -1,0 +1,59 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package llmstream
+
+// error records the error that an event carries in one of the shapes that services
+// use. It may stand beside tokens, or be all that a document with an error status holds.
+func (d *Decoder) error(e event, v value) {
+	r := &d.record
+	var detail, flat, failed bool
+	var kind value
+	for name, m := range v.members {
+		switch string(name) {
+		case "error":
+			if !m.isNull() {
+				failed = true
+				if m.isObject() {
+					kind = errorType(m)
+				}
+			}
+		case "error_type":
+			flat, kind = true, m
+		case "object", "type":
+			flat = flat || m.is("error")
+		case "detail", "message", "errors":
+			detail = detail || !m.isNull()
+		}
+	}
+	switch {
+	case failed:
+		if kind.isNull() {
+			kind = v.get("error_type")
+		}
+	case flat || detail && d.exchange.Status >= 400 || string(e.name) == "error":
+		if kind.isNull() {
+			kind = errorType(v)
+		}
+	default:
+		return
+	}
+	if name := kind.name(); name != "" {
+		r.fail(name)
+	} else {
+		r.fail(ErrorMessageOnly)
+	}
+}
+
+// errorType returns the type, else the code, else the status of an error.
+func errorType(v value) value {
+	for _, name := range [...]string{"type", "code", "status"} {
+		if m := v.get(name); m.name() != "" && !m.is("error") {
+			return m
+		}
+	}
+	return nil
+}
+
+// cut returns at most maxName bytes as a string.
+func cut(text []byte) string { return string(text[:min(len(text), maxName)]) }

@@ -1,0 +1,67 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package llmstream
+
+// Limits bound the memory of a decoder.
+type Limits struct {
+	// EventBytes is the size of the longest event that is read. Longer ones are skipped.
+	EventBytes int
+}
+
+// event is one unit of the answer's framing. Its bytes are valid until the call returns.
+type event struct {
+	// name is the SSE event name, or the event or exception type of an AWS frame.
+	name []byte
+	data []byte
+	// stray marks SSE lines outside any field: no event, but they may hold an error.
+	stray bool
+	// exception marks an AWS exception or error frame.
+	exception bool
+}
+
+// A framer cuts a body into events. It holds at most Limits.EventBytes between writes.
+type framer interface {
+	write(p []byte, out sink)
+	// end flushes what the end of the body completes.
+	end(out sink)
+}
+
+// sink takes what a framer finds.
+type sink interface {
+	event(e event)
+	// tooLong counts an event that was skipped; it has an index like any other.
+	tooLong()
+	// invalid counts bytes between events that do not belong there.
+	invalid()
+	// corrupt says that the framing is broken: nothing after it can be read.
+	corrupt()
+	// tail says that the body ended inside an event.
+	tail()
+}
+
+// buffer collects bytes up to a limit.
+type buffer struct {
+	bytes []byte
+	limit int
+}
+
+// add appends p and reports whether it fitted. If not, the buffer is emptied.
+func (b *buffer) add(p []byte) bool {
+	if len(b.bytes)+len(p) > b.limit {
+		b.reset()
+		return false
+	}
+	b.bytes = append(b.bytes, p...)
+	return true
+}
+
+// keptCapacity is the capacity above which a buffer is not kept for the next event.
+const keptCapacity = 64 << 10
+
+func (b *buffer) reset() {
+	if cap(b.bytes) > keptCapacity {
+		b.bytes = nil
+	}
+	b.bytes = b.bytes[:0]
+}

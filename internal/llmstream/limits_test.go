@@ -1,0 +1,187 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package llmstream
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func chatEvent(text string) string {
+	return `{"object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"content":"` + text + `"}}]}`
+}
+
+// An event of 64 MiB between two short ones, in all framings.
+func TestDecoder_SkipsALongEventInBoundedMemory(t *testing.T) {
+	const long = 64 << 20
+	limits := Limits{EventBytes: 1 << 20}
+	chat := func(text string) []byte { return []byte(chatEvent(text)) }
+	converse := func(text string) []byte {
+		return frame([]byte("\x0b:event-type\x07\x00\x11contentBlockDelta"), []byte(`{"delta":{"text":"`+text+`"}}`))
+	}
+	for name, c := range map[string]struct {
+		x      Exchange
+		parts  [3][]byte // before the long event, its beginning, after it
+		length int
+	}{
+		"SSE": {
+			Exchange{Path: "/v1/chat/completions"},
+			[3][]byte{[]byte(sse(string(chat("a")))), []byte("data: {\"choices\":\""), []byte("\"}\n\n" + sse(string(chat("b"))))},
+			long,
+		},
+		"JSON lines": {
+			Exchange{Path: "/v1/chat/completions", ContentType: "application/x-ndjson"},
+			[3][]byte{append(chat("a"), '\n'), []byte("{\"choices\":\""), append([]byte("\"}\n"), chat("b")...)},
+			long,
+		},
+		"JSON array": {
+			Exchange{Path: "/v1/chat/completions", ContentType: "application/json"},
+			[3][]byte{append([]byte("["), chat("a")...), []byte(",{\"choices\":\""), append(append([]byte("\"},"), chat("b")...), ']')},
+			long,
+		},
+		"WebSocket": {
+			Exchange{Path: "/v1/realtime", Status: 101},
+			[3][]byte{
+				appendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`)),
+				{0x81, 127, 0, 0, 0, 0, long >> 24 & 0xff, long >> 16 & 0xff, 0, 0},
+				appendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"b"}`)),
+			},
+			long,
+		},
+		"AWS frames": { // which are at most 16 MiB
+			Exchange{Path: "/model/m/converse-stream", ContentType: "application/vnd.amazon.eventstream"},
+			[3][]byte{converse("a"), converse(strings.Repeat("x", 8<<20)), converse("b")},
+			0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			filler := bytes.Repeat([]byte("x"), 32<<10)
+			var chunks []Chunk
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			d := NewDecoder(c.x, limits, func(c Chunk) { chunks = append(chunks, c) })
+			d.Write(c.parts[0], 1)
+			d.Write(c.parts[1], 2)
+			for range c.length / len(filler) {
+				d.Write(filler, 3)
+			}
+			d.Write(c.parts[2], 4)
+			d.End(5)
+			runtime.ReadMemStats(&after)
+			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8*limits.EventBytes))
+			o := d.Observation()
+			require.Len(t, chunks, 2)
+			assert.Equal(t, []int64{0, 2}, []int64{chunks[0].Index, chunks[1].Index})
+			assert.Equal(t, Unparsed{TooLong: 1}, o.Unparsed)
+			assert.True(t, o.Unparsed.Any())
+			assert.Equal(t, int64(3), o.Events)
+		})
+	}
+}
+
+func TestDecoder_StopsAtABrokenFraming(t *testing.T) {
+	good := frame([]byte("\x0b:event-type\x07\x00\x11contentBlockDelta"), []byte(`{"delta":{"text":"a"}}`))
+	huge := frame(nil, nil)
+	copy(huge, "\x7f\xff\xff\xff")
+	flipped := bytes.Clone(good)
+	flipped[len(flipped)-8] ^= 1
+	prelude := bytes.Clone(good)
+	prelude[8] ^= 1
+	body := prelude[:len(prelude)-crcBytes]
+	binary.BigEndian.PutUint32(prelude[len(body):], crc32.ChecksumIEEE(body))
+	x := Exchange{Path: "/model/m/converse-stream", ContentType: "application/vnd.amazon.eventstream"}
+	for name, bad := range map[string][]byte{"message checksum": flipped, "prelude checksum": prelude, "absurd length": huge, "text": []byte("<html>not a frame</html>")} {
+		s := decode(x, testLimits, append(append(bytes.Clone(good), bad...), good...))
+		assert.Equal(t, Unparsed{Corrupt: 1}, s.Unparsed, name)
+		assert.Len(t, s.Chunks, 1, name)
+	}
+	message := appendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`))
+	for name, first := range map[string]byte{"compressed": 0xc1, "reserved opcode": 0x83, "continuation without a message": 0x80} {
+		s := decode(Exchange{Path: "/v1/realtime", Status: 101}, testLimits, append(appendFrame(message, first, []byte("x")), message...))
+		assert.Equal(t, Unparsed{Corrupt: 1}, s.Unparsed, name)
+		assert.Len(t, s.Chunks, 1, name)
+	}
+}
+
+func TestDecoder_BoundsWhatItKeeps(t *testing.T) {
+	name := strings.Repeat("é", maxName)
+	var events []string
+	for i := range 2 * maxChoices {
+		events = append(events, `{"object":"chat.completion.chunk","id":"`+name+`","model":"`+name+`","choices":[{"index":`+
+			strings.Repeat("9", i%20+1)+`,"delta":{},"finish_reason":"`+name+`"},{"index":`+string(rune('0'+i%10))+`,"finish_reason":"stop"}],"error":{"type":"`+name+`"}}`)
+	}
+	s := decode(Exchange{Path: "/v1/chat/completions"}, testLimits, []byte(sse(events...)))
+	assert.LessOrEqual(t, len(s.FinishReasons), maxChoices)
+	for _, kept := range append(s.FinishReasons, s.Model, s.ResponseID, s.Error) {
+		assert.LessOrEqual(t, len(kept), maxName)
+		assert.NotEmpty(t, kept)
+	}
+}
+
+func TestDecoder_TakesTheErrorTypeOfTheHeader(t *testing.T) {
+	for _, r := range recordings(t) {
+		if r.File == "bedrock_converse/error_400_validation.json" {
+			s := decode(r.exchange(), testLimits, r.body)
+			assert.Equal(t, "ValidationException", s.Error)
+			return
+		}
+	}
+	t.Fatal("no recording has x-amzn-errortype")
+}
+
+// tokenEvents are events as they arrive per token.
+var tokenEvents = map[string]struct {
+	x     Exchange
+	event string
+}{
+	"openai_chat": {Exchange{Path: "/v1/chat/completions"}, sse(`{"id":"chatcmpl-CxnYzKQqBhBBhYzjsz5DErNzC3OkT","object":"chat.completion.chunk","created":1768341245,"model":"gpt-4.1-nano-2025-04-14","service_tier":"default","system_fingerprint":"fp_7f8eb7d1f9","choices":[{"index":0,"delta":{"content":" can"},"logprobs":null,"finish_reason":null}],"obfuscation":"Fqzx3Q"}`)},
+	"openai_responses": {Exchange{Path: "/v1/responses"}, "event: response.output_text.delta\n" +
+		sse(`{"type":"response.output_text.delta","sequence_number":12,"item_id":"msg_0415a3de5d3015560069e2f3f4fb188192","output_index":0,"content_index":0,"delta":" test","logprobs":[],"obfuscation":"abcdefgh"}`)},
+	"anthropic_messages": {Exchange{Path: "/v1/messages"}, "event: content_block_delta\n" + sse(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" some text of a few tokens"}    }`)},
+	"gemini":             {Exchange{Path: "/v1/models/m:streamGenerateContent"}, sse(`{"candidates": [{"content": {"parts": [{"text": " text"}],"role": "model"},"index": 0}],"usageMetadata": {"promptTokenCount": 21,"candidatesTokenCount": 56,"totalTokenCount": 172,"promptTokensDetails": [{"modality": "TEXT","tokenCount": 21}]},"modelVersion": "gemini-2.5-flash","responseId": "RUy4aObyJcTujrEPqtKYKQ"}`)},
+	"ollama":             {Exchange{Path: "/api/chat", ContentType: "application/x-ndjson"}, `{"model":"gemma3:1b","created_at":"2025-08-20T13:47:54.495433Z","message":{"role":"assistant","content":","},"done":false}` + "\n"},
+	"bedrock_converse": {
+		Exchange{Path: "/model/m/converse-stream", ContentType: "application/vnd.amazon.eventstream"},
+		string(frame([]byte("\x0b:event-type\x07\x00\x11contentBlockDelta\x0d:content-type\x07\x00\x10application/json"), []byte(`{"contentBlockIndex":0,"delta":{"text":" text"},"p":"abcdefghijklm"}`))),
+	},
+	"bedrock_invoke": {
+		Exchange{Path: "/model/m/invoke-with-response-stream", ContentType: "application/vnd.amazon.eventstream"},
+		string(frame([]byte("\x0b:event-type\x07\x00\x05chunk"), []byte(`{"bytes":"eyJnZW5lcmF0aW9uIjoiIHRleHQiLCJwcm9tcHRfdG9rZW5fY291bnQiOm51bGwsImdlbmVyYXRpb25fdG9rZW5fY291bnQiOjMsInN0b3BfcmVhc29uIjpudWxsfQ==","p":"abcd"}`))),
+	},
+}
+
+func TestDecoder_DoesNotAllocatePerToken(t *testing.T) {
+	for name, c := range tokenEvents {
+		var chunks int
+		d := NewDecoder(c.x, testLimits, func(Chunk) { chunks++ })
+		event := []byte(c.event)
+		d.Write(event, 1)
+		allocations := testing.AllocsPerRun(100, func() { d.Write(event, 2) })
+		assert.Zero(t, allocations, name)
+		assert.Equal(t, 102, chunks, name)
+	}
+}
+
+func BenchmarkDecoder(b *testing.B) {
+	for name, c := range tokenEvents {
+		b.Run(name, func(b *testing.B) {
+			var chunks int
+			d := NewDecoder(c.x, testLimits, func(Chunk) { chunks++ })
+			event := []byte(c.event)
+			b.SetBytes(int64(len(event)))
+			b.ReportAllocs()
+			for b.Loop() {
+				d.Write(event, 1)
+			}
+			require.Equal(b, b.N, chunks)
+		})
+	}
+}

@@ -1,0 +1,124 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package llmstream reads the answers of LLM services as they pass: bytes in,
+// observations out. It is meant for token_tap, a proxy that is not built yet.
+//
+// A framer cuts the body into events (SSE, JSON lines, JSON array, AWS event stream,
+// WebSocket messages), holding at most Limits.EventBytes. One reader per format turns
+// an event into facts: the token-bearing channels, token counts, model, usage, finish
+// reasons, errors, server timings. The format is recognised from the request's path,
+// the content type, the first bytes and the first JSON object. Text is never kept.
+package llmstream
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// Exchange describes an answer's request and the head of the answer.
+type Exchange struct {
+	Method, Path, RawQuery string
+	// Request holds what RequestOf read from the request.
+	Request RequestFacts
+	// Status, ContentType and Header are those of the answer. Header is read once.
+	Status      int
+	ContentType string
+	Header      http.Header
+}
+
+// Channels is a set of the channels that a chunk carries tokens of.
+type Channels uint8
+
+// The channels of an answer.
+const (
+	Content Channels = 1 << iota
+	Reasoning
+	ToolCall
+	Refusal
+	numChannels = iota
+)
+
+// Timeline returns the channel under which a timeline records a chunk: the one that
+// the user waits for, if there are several.
+func (c Channels) Timeline() timeline.Channel {
+	switch {
+	case c&(Content|Refusal) != 0:
+		return timeline.Content
+	case c&ToolCall != 0:
+		return timeline.ToolCall
+	default:
+		return timeline.Reasoning
+	}
+}
+
+// Chunk is a part of the answer that carries tokens.
+type Chunk struct {
+	// Time is when the read that completed the chunk's event returned, in Unix nanoseconds.
+	Time int64
+	// Index counts all events of the answer from 0, with and without tokens.
+	Index    int64
+	Channels Channels
+	// Tokens is at least 1. It is a lower bound unless Counted is set.
+	Tokens  int64
+	Counted bool
+}
+
+// Observation is what an answer reported.
+type Observation struct {
+	// Format is empty if the answer was not recognised as an LLM's.
+	Format Format
+	// Streamed is false for an answer that came as one JSON document: its chunk is the
+	// whole answer and has no token times.
+	Streamed bool
+	// Model, ResponseID and Error are empty if not reported. Error is the error's type,
+	// code or status, or ErrorMessageOnly.
+	Model, ResponseID, Error string
+	// FinishReasons holds one reason per choice, in the order of the choices.
+	FinishReasons []string
+	// Reported is the usage in the provider's meaning; Usage normalises it.
+	Reported Usage
+	// UsageFinal is false if only a seed was reported, not the final count.
+	UsageFinal bool
+	Timings    Timings
+
+	// Events counts all events, TokenChunks those with tokens, by channel in ByChannel
+	// (index: bit of Channels). Tokens is the sum over the chunks.
+	Events, TokenChunks, Tokens int64
+	ByChannel                   [numChannels]int64
+	// Counted means that the provider reported the token count of every chunk.
+	Counted bool
+	// Ended means that the format's last event arrived. It is false for an answer that
+	// was cut or cancelled.
+	Ended bool
+	// Unparsed counts the parts that were skipped, by reason.
+	Unparsed Unparsed
+}
+
+// ErrorMessageOnly is the Error of an answer whose error has neither type nor code.
+const ErrorMessageOnly = "message_only"
+
+// Timings are the durations that the service measured itself.
+type Timings struct {
+	// Queue, Prefill and Decode are phases of the request in the engine.
+	Queue, Prefill, Decode optional.Value[time.Duration]
+	// FirstToken is the time to first token and Total the duration of the request, both
+	// as measured in the service.
+	FirstToken, Total optional.Value[time.Duration]
+}
+
+// Unparsed counts the parts of an answer that could not be read.
+type Unparsed struct {
+	// TooLong counts events above Limits.EventBytes; Invalid counts events that are not
+	// JSON; Corrupt counts breaks of the framing after which nothing more was read.
+	TooLong, Invalid, Corrupt int64
+	// Tail is set if the answer ended inside an event.
+	Tail bool
+}
+
+// Any reports whether any part was unreadable. An incomplete tail does not count: it
+// says that the answer was cut.
+func (u Unparsed) Any() bool { return u.TooLong+u.Invalid+u.Corrupt > 0 }

@@ -1,0 +1,219 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package llmstream
+
+// readOpenAIChat reads chat completions, as OpenAI and those compatible with it send
+// them. An event with `choices: []` may hold a filter result, progress or the usage.
+func readOpenAIChat(_ event, v value, r *record) {
+	var choices, usage, timings value
+	whole := false
+	for name, m := range v.members {
+		switch string(name) {
+		case "choices":
+			choices = m
+		case "model":
+			r.model(m)
+		case "id":
+			r.id(m)
+		case "object":
+			whole = m.is("chat.completion")
+		case "usage":
+			usage = m
+		case "x_groq":
+			if usage.isNull() {
+				usage = m.get("usage")
+			}
+		case "timings":
+			timings = m
+		case "latency_checkpoint":
+			r.observation.Timings.azure(m)
+		}
+	}
+	position, finished := 0, -1
+	for choice := range choices.elements {
+		index := indexOf(choice, position)
+		position++
+		if readChatChoice(choice, r) {
+			finished = index
+			r.finish(index, choice.get("finish_reason"))
+		}
+		r.seen(index)
+	}
+	readChatUsage(usage, finished, position, r)
+	if timings != nil {
+		r.observation.Timings.llamaCpp(timings)
+		if n, ok := timings.get("predicted_n").count(); ok && usage.isNull() {
+			r.running(n)
+		}
+	}
+	if whole {
+		r.end()
+	}
+}
+
+// indexOf returns a choice's index, or its position if it has none.
+func indexOf(choice value, position int) int {
+	if n, ok := choice.get("index").count(); ok && n < maxChoices {
+		return int(n)
+	}
+	return position
+}
+
+// readChatUsage reads the usage of an event with the given number of choices, of which
+// one finished, or -1. Usage after the last choice is for all. Usage on a finish event is
+// of that choice: TGI sends one per choice.
+func readChatUsage(usage value, finished, choices int, r *record) {
+	if !usage.isObject() {
+		return
+	}
+	u := readUsage(usage)
+	if choices == 1 && finished >= 0 {
+		r.usageOf(finished, u)
+	} else {
+		r.usage(u)
+	}
+	r.observation.Timings.usageTimings(usage)
+	if u.Output.Known && choices > 0 {
+		hidden := int64(0)
+		if r.observation.ByChannel[1] == 0 && r.channels&Reasoning == 0 {
+			hidden = u.Reasoning.Value
+		}
+		r.running(u.Output.Value - hidden)
+	}
+}
+
+// readChatChoice reads one choice and reports whether it has a finish reason.
+func readChatChoice(choice value, r *record) (finished bool) {
+	r.choice()
+	var delta, message value
+	var ids, logprobs int64
+	for name, m := range choice.members {
+		switch string(name) {
+		case "delta":
+			delta = m
+		case "message":
+			message = m
+		case "finish_reason":
+			finished = m.name() != ""
+		case "token_ids":
+			ids = m.len()
+		case "logprobs":
+			logprobs = m.get("content").len() + m.get("refusal").len()
+		}
+	}
+	if !delta.isObject() {
+		delta = message // Perplexity repeats the whole message beside the delta
+	}
+	if readChatDelta(delta, r) && ids == 0 {
+		ids = 1
+	}
+	if ids > 0 {
+		r.count(ids)
+	} else {
+		r.count(logprobs)
+	}
+	return finished
+}
+
+// readChatDelta reads the message or a part of it. The reasoning has three names, of
+// which several may stand side by side. It reports whether the delta is of one token ID.
+func readChatDelta(delta value, r *record) (tokenID bool) {
+	for name, m := range delta.members {
+		switch string(name) {
+		case "content":
+			r.tokenIf(Content, m)
+			for part := range m.elements {
+				readContentPart(part, r)
+			}
+		case "reasoning_content", "reasoning":
+			r.tokenIf(Reasoning, m)
+		case "reasoning_details":
+			for detail := range m.elements {
+				r.tokenIf(Reasoning, detail.get("text"))
+				r.tokenIf(Reasoning, detail.get("summary"))
+			}
+		case "refusal":
+			r.tokenIf(Refusal, m)
+		case "tool_calls":
+			for call := range m.elements {
+				readFunction(call.get("function"), r)
+			}
+			readFunction(m.get("function"), r) // some send one call without the array
+		case "function_call":
+			readFunction(m, r)
+		case "token_id":
+			tokenID = m.isNumber()
+		}
+	}
+	return tokenID
+}
+
+// readContentPart reads an element of a list of contents, as Mistral sends them.
+func readContentPart(part value, r *record) {
+	r.tokenIf(Content, part.get("text"))
+	thinking := part.get("thinking")
+	r.tokenIf(Reasoning, thinking)
+	for thought := range thinking.elements {
+		r.tokenIf(Reasoning, thought.get("text"))
+	}
+}
+
+// readFunction reads a call's name and arguments, which some send as an object.
+func readFunction(function value, r *record) {
+	for name, m := range function.members {
+		switch string(name) {
+		case "name":
+			r.tokenIf(ToolCall, m)
+		case "arguments":
+			if r.tokenIf(ToolCall, m); m.isObject() && len(m) > len("{}") {
+				r.token(ToolCall)
+			}
+		}
+	}
+}
+
+// readOpenAICompletions reads legacy completions.
+func readOpenAICompletions(_ event, v value, r *record) {
+	var choices, usage value
+	for name, m := range v.members {
+		switch string(name) {
+		case "choices":
+			choices = m
+		case "model":
+			r.model(m)
+		case "id":
+			r.id(m)
+		case "usage":
+			usage = m
+		}
+	}
+	position, finished := 0, -1
+	for choice := range choices.elements {
+		index := indexOf(choice, position)
+		position++
+		r.choice()
+		var ids, logprobs int64
+		for name, m := range choice.members {
+			switch string(name) {
+			case "text":
+				r.tokenIf(Content, m)
+			case "finish_reason":
+				if m.name() != "" {
+					finished = index
+					r.finish(index, m)
+				}
+			case "token_ids":
+				ids = m.len()
+			case "logprobs":
+				logprobs = m.get("tokens").len()
+			}
+		}
+		if ids == 0 {
+			ids = logprobs
+		}
+		r.count(ids)
+		r.seen(index)
+	}
+	readChatUsage(usage, finished, position, r)
+}

@@ -1,0 +1,178 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package llmstream
+
+import "bytes"
+
+// readOpenAIResponses reads the Responses API: events by type, or a whole response.
+func readOpenAIResponses(_ event, v value, r *record) {
+	var kind, item, response, delta, logprobs value
+	for name, m := range v.members {
+		switch string(name) {
+		case "type":
+			kind = m
+		case "item":
+			item = m
+		case "response":
+			response = m
+		case "delta":
+			delta = m
+		case "logprobs":
+			logprobs = m
+		case "object":
+			if m.is("response") {
+				readResponse(v, r)
+				readResponseOutput(v, r)
+				return
+			}
+		}
+	}
+	readResponseEvent(kind.raw(), item, delta, r)
+	r.count(logprobs.len())
+	if response.isObject() {
+		readResponse(response, r)
+	}
+}
+
+// readResponseEvent marks the tokens of an event of the Responses or Realtime API.
+func readResponseEvent(kind []byte, item, delta value, r *record) {
+	switch string(kind) {
+	case "response.output_text.delta":
+		r.tokenIf(Content, delta)
+	case "response.refusal.delta":
+		r.tokenIf(Refusal, delta)
+	case "response.reasoning_text.delta", "response.reasoning_summary_text.delta":
+		r.tokenIf(Reasoning, delta)
+	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta",
+		"response.mcp_call_arguments.delta", "response.code_interpreter_call_code.delta":
+		r.tokenIf(ToolCall, delta)
+	case "response.output_item.added":
+		if isNamedCall(item.get("type").raw()) {
+			r.tokenIf(ToolCall, item.get("name"))
+		}
+	}
+}
+
+func isNamedCall(kind []byte) bool {
+	return string(kind) == "function_call" || string(kind) == "custom_tool_call" || string(kind) == "mcp_call"
+}
+
+// readResponse reads a response object. A terminal status is the finish reason, or why
+// the response is incomplete.
+func readResponse(response value, r *record) {
+	var status, reason, usage, failure value
+	for name, m := range response.members {
+		switch string(name) {
+		case "model":
+			r.model(m)
+		case "id":
+			r.id(m)
+		case "status":
+			status = m
+		case "incomplete_details":
+			reason = m.get("reason")
+		case "usage":
+			usage = m
+		case "error":
+			failure = m
+		}
+	}
+	if usage.isObject() {
+		r.usage(readUsage(usage))
+		r.observation.Timings.usageTimings(usage)
+	}
+	if failure.isObject() {
+		if name := errorType(failure).name(); name != "" {
+			r.fail(name)
+		} else {
+			r.fail(ErrorMessageOnly)
+		}
+	}
+	switch string(status.raw()) {
+	case "completed", "incomplete", "failed", "cancelled":
+		if reason.hasText() {
+			status = reason
+		}
+		r.finish(0, status)
+		r.end()
+	}
+}
+
+// readResponseOutput marks the channels of a whole response.
+func readResponseOutput(response value, r *record) {
+	for item := range response.get("output").elements {
+		kind := item.get("type").raw()
+		switch {
+		case string(kind) == "message":
+			for part := range item.get("content").elements {
+				r.tokenIf(Content, part.get("text"))
+				r.tokenIf(Refusal, part.get("refusal"))
+			}
+		case string(kind) == "reasoning":
+			for _, list := range [...]string{"content", "summary"} {
+				for part := range item.get(list).elements {
+					r.tokenIf(Reasoning, part.get("text"))
+				}
+			}
+		case isNamedCall(kind):
+			r.tokenIf(ToolCall, item.get("name"))
+		case string(kind) == "code_interpreter_call":
+			r.tokenIf(ToolCall, item.get("code"))
+		}
+	}
+}
+
+// newOpenAIRealtime returns a reader of the Realtime API. The usage of several
+// responses of a connection adds up.
+func newOpenAIRealtime() reader {
+	responses := 0
+	return func(_ event, v value, r *record) {
+		kind := v.get("type").raw()
+		switch string(kind) {
+		case "session.created", "session.updated":
+			r.model(v.path("session", "model"))
+		case "response.text.delta", "response.audio_transcript.delta", "response.output_audio_transcript.delta":
+			r.tokenIf(Content, v.get("delta"))
+		case "response.done":
+			response := v.get("response")
+			u := readUsage(response.get("usage"))
+			if responses++; responses > 1 {
+				u.add(r.observation.Reported)
+			}
+			r.usage(u)
+			r.id(response.get("id"))
+			r.finish(0, response.get("status"))
+			if failure := response.path("status_details", "error"); failure.isObject() {
+				r.fail(errorType(failure).name())
+			}
+			r.end()
+		case "response.created":
+			r.id(v.path("response", "id"))
+		default:
+			if bytes.HasPrefix(kind, []byte("response.")) {
+				readResponseEvent(kind, v.get("item"), v.get("delta"), r)
+			}
+		}
+	}
+}
+
+// readOpenAIAssistants reads the run of an assistant.
+func readOpenAIAssistants(e event, v value, r *record) {
+	switch string(e.name) {
+	case "thread.message.delta":
+		for part := range v.path("delta", "content").elements {
+			r.tokenIf(Content, part.path("text", "value"))
+		}
+	case "thread.run.created", "thread.run.queued", "thread.run.in_progress":
+		r.model(v.get("model"))
+		r.id(v.get("id"))
+	case "thread.run.completed", "thread.run.incomplete", "thread.run.failed", "thread.run.cancelled",
+		"thread.run.expired", "thread.run.requires_action":
+		readResponse(v, r)
+		r.finish(0, v.get("status"))
+		if failure := v.get("last_error"); failure.isObject() {
+			r.fail(errorType(failure).name())
+		}
+	}
+}

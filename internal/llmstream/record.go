@@ -1,0 +1,157 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package llmstream
+
+import "slices"
+
+// maxChoices bounds the choices whose state is kept.
+const maxChoices = 128
+
+// A record collects the facts of an answer, one event after the other.
+type record struct {
+	observation Observation
+
+	// Of the current event: its channels, the choices that carry tokens (a lower bound of
+	// its tokens), the reported tokens and the choices that they were reported for.
+	channels               Channels
+	marks, counted, counts int64
+	inChoice               bool
+	total                  int64
+	hasTotal               bool
+
+	// carried counts reported tokens without visible text: they belong to the next chunk.
+	carried int64
+	// lastTotal is the running total at the last chunk, if that had one.
+	lastTotal int64
+	totalGap  bool
+	noTotals  bool
+
+	uncounted int64 // chunks without a reported count
+	choices   int   // the highest index of a choice that carried tokens, plus one
+	finished  []string
+	summed    []int // choices whose usage was added up
+}
+
+func (r *record) begin() {
+	r.channels, r.marks, r.counted, r.counts, r.inChoice, r.hasTotal = 0, 0, 0, 0, false, false
+}
+
+// choice begins the next choice of the event.
+func (r *record) choice() { r.inChoice = false }
+
+// seen says that the choice exists. With several, running totals are not of all of them.
+func (r *record) seen(index int) {
+	r.choices = max(r.choices, index+1)
+	r.noTotals = r.noTotals || index > 0
+}
+
+// token says that the current choice carries tokens of a channel.
+func (r *record) token(c Channels) {
+	if r.channels |= c; !r.inChoice {
+		r.inChoice = true
+		r.marks++
+	}
+}
+
+// tokenIf marks the channel if v is a string that is not empty.
+func (r *record) tokenIf(c Channels, v value) {
+	if v.hasText() {
+		r.token(c)
+	}
+}
+
+// count says how many tokens the current choice has.
+func (r *record) count(n int64) {
+	if n > 0 {
+		r.counts += n
+		r.counted++
+	}
+}
+
+// running says how many tokens the answer has so far.
+func (r *record) running(total int64) { r.total, r.hasTotal = total, true }
+
+// take returns the chunk of the event; ok is false if it carries no tokens.
+func (r *record) take() (c Chunk, ok bool) {
+	if r.channels == 0 {
+		r.carried += r.counts
+		return c, false
+	}
+	c = Chunk{Channels: r.channels, Tokens: r.marks}
+	if r.counts > 0 && r.counted >= r.marks {
+		c.Tokens, c.Counted = r.counts+r.carried, true
+	} else if grown := r.total - r.lastTotal; r.hasTotal && !r.totalGap && !r.noTotals && grown >= r.marks {
+		c.Tokens, c.Counted = grown, true
+	}
+	r.carried = 0
+	if r.totalGap = !r.hasTotal; r.hasTotal {
+		r.lastTotal = r.total
+	}
+	if !c.Counted {
+		r.uncounted++
+	}
+	o := &r.observation
+	o.TokenChunks++
+	o.Tokens += c.Tokens
+	for i := range o.ByChannel {
+		o.ByChannel[i] += int64(r.channels >> i & 1)
+	}
+	return c, true
+}
+
+// model and id keep the last name that is not empty: the first event may not know it.
+func (r *record) model(v value) { keepName(&r.observation.Model, v) }
+func (r *record) id(v value)    { keepName(&r.observation.ResponseID, v) }
+
+func keepName(name *string, v value) {
+	if raw := v.raw(); len(raw) > 0 && string(raw) != *name {
+		*name = v.name()
+	}
+}
+
+// finish records why a choice ended, once.
+func (r *record) finish(choice int, reason value) {
+	name := reason.name()
+	if name == "" || choice < 0 || choice >= maxChoices {
+		return
+	}
+	for len(r.finished) <= choice {
+		r.finished = append(r.finished, "")
+	}
+	if r.finished[choice] == name {
+		return
+	}
+	r.finished[choice] = name
+	r.observation.FinishReasons = slices.DeleteFunc(slices.Clone(r.finished), func(s string) bool { return s == "" })
+}
+
+// allFinished reports whether every choice that was seen has a finish reason.
+func (r *record) allFinished() bool {
+	return len(r.observation.FinishReasons) >= max(r.choices, 1)
+}
+
+func (r *record) fail(kind string) {
+	if r.observation.Error == "" || r.observation.Error == ErrorMessageOnly {
+		r.observation.Error = kind
+	}
+}
+
+// usage merges a report: what it leaves out stays.
+func (r *record) usage(u Usage) {
+	r.observation.Reported.merge(u)
+	r.observation.UsageFinal = r.observation.UsageFinal || u.Output.Known
+}
+
+// usageOf adds the usage of one choice to that of the others.
+func (r *record) usageOf(choice int, u Usage) {
+	if len(r.summed) > 0 && !slices.Contains(r.summed, choice) && len(r.summed) < maxChoices {
+		u.add(r.observation.Reported)
+	}
+	if !slices.Contains(r.summed, choice) && len(r.summed) < maxChoices {
+		r.summed = append(r.summed, choice)
+	}
+	r.usage(u)
+}
+
+func (r *record) end() { r.observation.Ended = true }

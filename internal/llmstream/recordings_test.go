@@ -1,0 +1,259 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package llmstream
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+)
+
+// A recording is an answer and what its recorder read from it, see testdata/README.md.
+type recording struct {
+	File            string            `json:"file"`
+	RequestPath     string            `json:"request_path"`
+	Request         json.RawMessage   `json:"request"`
+	RequestModel    string            `json:"request_model"`
+	ContentType     string            `json:"content_type"`
+	ContentEncoding string            `json:"content_encoding"`
+	Status          int               `json:"status"`
+	ResponseHeaders map[string]string `json:"response_headers"`
+	ChunkUnit       string            `json:"chunk_unit"`
+	TotalChunks     int64             `json:"total_chunks"`
+	Model           string            `json:"model"`
+	TokenChunks     int64             `json:"token_chunks"`
+	Channels        map[string]int64  `json:"channels"`
+	First           *int64            `json:"first_token_chunk_index"`
+	FirstOutput     *int64            `json:"first_output_chunk_index"`
+	Last            *int64            `json:"last_token_chunk_index"`
+	Usage           *struct {
+		Input     *int64 `json:"input_tokens"`
+		Output    *int64 `json:"output_tokens"`
+		Reasoning *int64 `json:"reasoning_tokens"`
+		Cached    *int64 `json:"cached_input_tokens"`
+	} `json:"usage"`
+	UsageIsFinal  *bool                      `json:"usage_is_final"`
+	UsageRaw      map[string]json.RawMessage `json:"usage_raw"`
+	FinishReason  any                        `json:"finish_reason"`
+	Error         string                     `json:"error"`
+	IDs           []string                   `json:"ids"`
+	FirstSpan     *[2]int                    `json:"first_token_chunk_span"`
+	LastSpan      *[2]int                    `json:"last_token_chunk_span"`
+	ServerTimings map[string]json.RawMessage `json:"server_timings"`
+
+	body []byte // decoded
+}
+
+func recordings(t testing.TB) (all []recording) {
+	text, err := os.ReadFile(filepath.Join("testdata", "INDEX.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &all))
+	require.Greater(t, len(all), 100)
+	for i := range all {
+		r := &all[i]
+		r.body, err = os.ReadFile(filepath.Join("testdata", filepath.FromSlash(r.File)))
+		require.NoError(t, err)
+		if r.ContentEncoding == "gzip" {
+			plain, err := gzip.NewReader(bytes.NewReader(r.body))
+			require.NoError(t, err)
+			r.body, err = io.ReadAll(plain)
+			require.NoError(t, err)
+		}
+		if r.ChunkUnit == "ws_message_received" {
+			var frames []byte
+			for line := range bytes.Lines(r.body) {
+				frames = appendFrame(frames, 0x81, bytes.TrimSpace(line))
+			}
+			r.body = frames
+		}
+	}
+	return all
+}
+
+// appendFrame appends a frame of a WebSocket server.
+func appendFrame(to []byte, first byte, payload []byte) []byte {
+	to = append(to, first)
+	switch n := len(payload); {
+	case n < 126:
+		to = append(to, byte(n))
+	case n < 1<<16:
+		to = binary.BigEndian.AppendUint16(append(to, 126), uint16(n))
+	default:
+		to = binary.BigEndian.AppendUint64(append(to, 127), uint64(n))
+	}
+	return append(to, payload...)
+}
+
+func (r *recording) exchange() Exchange {
+	path, query, _ := strings.Cut(r.RequestPath, "?")
+	header := http.Header{}
+	for name, v := range r.ResponseHeaders {
+		header.Set(name, v)
+	}
+	return Exchange{Path: path, RawQuery: query, Status: r.Status, ContentType: r.ContentType, Header: header}
+}
+
+var testLimits = Limits{EventBytes: 1 << 20}
+
+// seen is everything that a decoder reported.
+type seen struct {
+	Observation
+	Chunks []Chunk
+}
+
+// decode passes a body in pieces that end at the offsets.
+func decode(x Exchange, limits Limits, body []byte, offsets ...int) (s seen) {
+	d := NewDecoder(x, limits, func(c Chunk) {
+		c.Time = 0
+		s.Chunks = append(s.Chunks, c)
+	})
+	start := 0
+	for _, end := range append(offsets, len(body)) {
+		d.Write(bytes.Clone(body[start:end]), int64(end))
+		start = end
+	}
+	d.End(int64(len(body)) + 1)
+	s.Observation = d.Observation()
+	return s
+}
+
+func (s *seen) index(which func(Chunk) bool) *int64 {
+	if i := slices.IndexFunc(s.Chunks, which); i >= 0 {
+		return &s.Chunks[i].Index
+	}
+	return nil
+}
+
+func pointer(v optional.Value[int64]) *int64 {
+	if !v.Known {
+		return nil
+	}
+	return &v.Value
+}
+
+func TestRecordings_GiveTheExpectedValues(t *testing.T) {
+	for _, r := range recordings(t) {
+		t.Run(r.File, func(t *testing.T) {
+			x := r.exchange()
+			x.Header.Del("x-amzn-errortype") // the expected error is that of the body
+			s := decode(x, testLimits, r.body)
+			if r.File == "other/mcp_streamable_http_crlf.sse" {
+				assert.Empty(t, s.Format)
+				assert.Empty(t, s.Chunks)
+				return
+			}
+			assert.NotEmpty(t, s.Format)
+			assert.Equal(t, r.TotalChunks, s.Events, "events")
+			assert.Equal(t, r.TokenChunks, s.TokenChunks, "token chunks")
+			assert.Len(t, s.Chunks, int(r.TokenChunks))
+			channels := map[string]int64{
+				"content": s.ByChannel[0], "reasoning": s.ByChannel[1], "tool_call": s.ByChannel[2], "refusal": s.ByChannel[3],
+			}
+			assert.Equal(t, r.Channels, channels)
+			assert.Equal(t, r.First, s.index(func(Chunk) bool { return true }), "first")
+			assert.Equal(t, r.FirstOutput, s.index(func(c Chunk) bool { return c.Channels != Reasoning }), "first output")
+			if r.Last != nil && assert.NotEmpty(t, s.Chunks) {
+				assert.Equal(t, *r.Last, s.Chunks[len(s.Chunks)-1].Index, "last")
+			}
+			assert.Equal(t, r.Model, s.Model, "model")
+			assert.Equal(t, r.Error, s.Error, "error")
+			assert.Equal(t, r.ChunkUnit != "json_document", s.Streamed, "streamed")
+			if len(r.IDs) > 0 {
+				assert.Equal(t, r.IDs[len(r.IDs)-1], s.ResponseID)
+			}
+			if r.File == "tgi/hf_endpoint_unary_list.json" {
+				// Its recorder did not read the details of a list.
+				r.FinishReason = "eos_token"
+			}
+			var reasons []string
+			switch want := r.FinishReason.(type) {
+			case nil:
+			case []any:
+				for _, reason := range want {
+					reasons = append(reasons, fmt.Sprint(reason))
+				}
+			default:
+				reasons = []string{fmt.Sprint(want)}
+			}
+			assert.Equal(t, reasons, s.FinishReasons, "finish reasons")
+			if r.Usage == nil {
+				if _, header := r.ResponseHeaders["x-generated-tokens"]; !header {
+					assert.Equal(t, Usage{}, s.Reported, "usage")
+				}
+			} else {
+				assert.Equal(t, r.Usage.Input, pointer(s.Reported.Input), "input")
+				assert.Equal(t, r.Usage.Output, pointer(s.Reported.Output), "output")
+				assert.Equal(t, r.Usage.Reasoning, pointer(s.Reported.Reasoning), "reasoning")
+				assert.Equal(t, r.Usage.Cached, pointer(s.Reported.CacheRead), "cached")
+				assert.Equal(t, *r.UsageIsFinal, s.UsageFinal, "final")
+			}
+		})
+	}
+}
+
+// written matches the names of members whose strings people or models wrote, or that
+// identify somebody.
+var written = regexp.MustCompile(`^(id|content|text|thinking|signature|delta|arguments|partial_json|generated_text|response|message|refusal|reasoning.*|url|title|instructions|text_output|outputText|generation|completion|encrypted_content|cited_text|value|obfuscation|code|.*_id)$`)
+
+var word = regexp.MustCompile(`[a-wy-zA-WY-Z1-9]`)
+
+func TestRecordings_HoldNoText(t *testing.T) {
+	checked := 0
+	var check func(file, name string, v any)
+	check = func(file, name string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, m := range v {
+				check(file, name, m)
+			}
+		case []any:
+			for _, m := range v {
+				check(file, name, m)
+			}
+		case string:
+			if written.MatchString(name) && name != "model_id" && (name != "code" || strings.Contains(v, " ")) {
+				checked++
+				require.NotRegexp(t, word, v, "%s: %s", file, name)
+			}
+		}
+	}
+	for _, r := range recordings(t) {
+		texts := [][]byte{r.body}
+		if units := referenceUnits(r); units != nil {
+			texts = nil
+			for _, u := range units {
+				texts = append(texts, u.text)
+			}
+		}
+		for _, text := range texts {
+			var v any
+			if json.Unmarshal(text, &v) != nil {
+				continue // [DONE], or a body that was cut
+			}
+			if frame, ok := v.(map[string]any); ok && frame["bytes"] != nil {
+				inner, err := base64.StdEncoding.DecodeString(frame["bytes"].(string))
+				require.NoError(t, err)
+				require.NoError(t, json.Unmarshal(inner, &v))
+			}
+			check(r.File, "", v)
+		}
+	}
+	assert.Greater(t, checked, 5000)
+}

@@ -1,0 +1,86 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package llmstream
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxRequestBytes is how much of a request is worth copying for RequestOf.
+const MaxRequestBytes = 1 << 20
+
+// RequestFacts is what a request says about itself.
+type RequestFacts struct {
+	// Model is empty if only the answer names it.
+	Model string
+	// Stream is set if the request announces a stream.
+	Stream bool
+	// Operation is the value of gen_ai.operation.name, or empty.
+	Operation string
+	// Format is the path's guess.
+	Format Format
+}
+
+// RequestOf reads a request. The body may be cut: what was read of it counts.
+func RequestOf(path, rawQuery string, body []byte) RequestFacts {
+	i := pathFacts(path, rawQuery)
+	f := RequestFacts{Model: i.model, Operation: i.operation, Format: i.format}
+	model, stream := requestBody(body)
+	if f.Model == "" {
+		f.Model = model
+	}
+	switch {
+	case i.streams:
+		f.Stream = !stream.isFalse()
+	case i.always:
+		f.Stream = !stream.isFalse()
+	default:
+		f.Stream = stream.isTrue() && !i.unary
+	}
+	return f
+}
+
+func (v value) isFalse() bool { return len(v) > 0 && v[0] == 'f' }
+
+// requestBody returns the members model and stream of a JSON object that may be cut.
+// Triton's stream is a member of parameters.
+func requestBody(body []byte) (model string, stream value) {
+	d := jsontext.NewDecoder(bytes.NewReader(body), lenient...)
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return "", nil
+	}
+	for {
+		t, err := d.ReadToken()
+		if err != nil || t.Kind() != '"' {
+			return model, stream
+		}
+		name := t.String()
+		if name != "model" && name != "model_id" && name != "stream" && name != "parameters" {
+			if d.SkipValue() != nil {
+				return model, stream
+			}
+			continue
+		}
+		raw, err := d.ReadValue()
+		if err != nil {
+			return model, stream
+		}
+		switch v := value(raw); name {
+		case "stream":
+			stream = v.clone()
+		case "parameters":
+			if inner := v.get("stream"); inner != nil {
+				stream = inner.clone()
+			}
+		default:
+			if v.isString() {
+				model = v.name()
+			}
+		}
+	}
+}
+
+func (v value) clone() value { return value(bytes.Clone(v)) }
