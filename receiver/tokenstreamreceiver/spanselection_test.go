@@ -79,17 +79,18 @@ func TestSpans_ShareIsConsistentByTraceID(t *testing.T) {
 			for i := range streams {
 				id := fmt.Sprintf("%016x%016x", random.Uint64(), random.Uint64())
 				sent[id] = true
-				lines = append(lines, lineOf("start", fmt.Sprint(i), fmt.Sprintf(`,"trace_id":%q`, id)), lineOf("chunk", fmt.Sprint(i), ""), lineOf("end", fmt.Sprint(i), ""))
+				stream := strconv.Itoa(i)
+				lines = append(lines, lineOf("start", stream, fmt.Sprintf(`,"trace_id":%q`, id)), lineOf("chunk", stream, ""), lineOf("end", stream, ""))
 			}
 			require.Equal(t, 200, p.lines(t, lines...).status)
-			expected := 0
+			kept := 0
 			for id := range sent {
 				if !rejects(t, threshold, id) {
-					expected++
+					kept++
 				}
 			}
 			spans := p.sink.all()
-			require.Len(t, spans, expected)
+			require.Len(t, spans, kept)
 			for i := range spans {
 				require.True(t, sent[spans[i].Trace])
 				require.False(t, rejects(t, threshold, spans[i].Trace), "kept, though its randomness is under the threshold")
@@ -97,7 +98,7 @@ func TestSpans_ShareIsConsistentByTraceID(t *testing.T) {
 				require.Equal(t, true, spans[i].Attributes[names.Aggregated])
 			}
 			deviation := math.Sqrt(streams * share * (1 - share))
-			require.InDelta(t, streams*share, expected, 5*deviation+1, "of %d", streams)
+			require.InDelta(t, streams*share, kept, 5*deviation+1, "of %d", streams)
 			p.stop(t)
 			require.Equal(t, map[string]int64{"success": streams}, p.requests(), "every request counts, with or without a span")
 		})
@@ -144,8 +145,8 @@ func TestSpans_ShareOfWholeStreams(t *testing.T) {
 	}
 	body, err := proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{group}})
 	require.NoError(t, err)
-	run := func(share float64, breached bool) (spans map[string]span, p *pipelines) {
-		p = inMetricsPipeline(t, new(sink), selecting(share, breached), ttftSLO, func(cfg *Config) {
+	run := func(share float64, breached bool) map[string]span {
+		p := inMetricsPipeline(t, new(sink), selecting(share, breached), ttftSLO, func(cfg *Config) {
 			cfg.Latency.Get().SLOs[0].Match = map[string]string{names.GenAIRequestModel: "judged"}
 			series := publish.NewDefaultConfig()
 			series.Shared.Series.Dimensions = nil
@@ -155,18 +156,18 @@ func TestSpans_ShareOfWholeStreams(t *testing.T) {
 		for range 2 { // the second time as a sender that lost the answer
 			require.Equal(t, 200, p.post(t, typeProtobuf, bytes.NewReader(body)).status)
 		}
-		spans = map[string]span{}
+		spans := map[string]span{}
 		for _, s := range p.sink.all() {
 			spans[s.ID] = s
 		}
 		p.stop(t)
 		require.Equal(t, map[string]int64{"success": streams}, p.requests())
-		return spans, p
+		return spans
 	}
-	all, _ := run(1, true)
+	all := run(1, true)
 	require.Len(t, all, streams)
 	for _, breached := range []bool{true, false} {
-		sent, _ := run(0.25, breached)
+		sent := run(0.25, breached)
 		outside := 0
 		for id, s := range all {
 			_, isBreach := s.Attributes[names.SLOBreached]
