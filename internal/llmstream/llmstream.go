@@ -19,11 +19,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// Exchange describes an answer's request and the head of the answer.
+// Exchange describes the target of a request and the head of its answer.
 type Exchange struct {
-	Method, Path, RawQuery string
-	// Request holds what RequestOf read from the request.
-	Request RequestFacts
+	Path, RawQuery string
 	// Status, ContentType and Header are those of the answer. Header is read once.
 	Status      int
 	ContentType string
