@@ -78,6 +78,9 @@ func (d *Decoder) End(time int64) {
 	if whole || finishEnds(o.Format) && d.record.allFinished() {
 		o.Ended = o.Ended || o.Events > 0 && !o.Unparsed.Tail
 	}
+	if !o.Ended && len(o.FinishReasons) == 0 {
+		o.UsageFinal = false // a running total of an answer that was cut
+	}
 	o.Counted = o.TokenChunks > 0 && d.record.uncounted == 0
 	readHeader(d.exchange.Header, o)
 }

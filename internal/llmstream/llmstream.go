@@ -79,7 +79,7 @@ type Observation struct {
 	FinishReasons []string
 	// Reported is the usage in the provider's meaning; Usage normalises it.
 	Reported Usage
-	// UsageFinal is false if only a seed was reported, not the final count.
+	// UsageFinal is false if only a seed or a running total was reported.
 	UsageFinal bool
 	Timings    Timings
 
