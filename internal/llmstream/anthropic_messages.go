@@ -20,8 +20,6 @@ func readAnthropicMessages(_ event, v value, r *record) {
 			message = m
 		case "usage":
 			usage = m
-		case "amazon-bedrock-invocationMetrics":
-			readInvocationMetrics(m, r)
 		case "completion":
 			r.tokenIf(Content, m)
 		}
@@ -30,7 +28,8 @@ func readAnthropicMessages(_ event, v value, r *record) {
 	case "message_start":
 		r.model(message.get("model"))
 		r.id(message.get("id"))
-		r.observation.Reported = readUsage(message.get("usage"))
+		// A gateway that retries sends a second one.
+		r.observation.Reported, r.observation.UsageFinal = readUsage(message.get("usage")), false
 	case "content_block_start":
 		readAnthropicBlock(block, r)
 	case "content_block_delta":

@@ -30,8 +30,6 @@ func readBedrockConverse(e event, v value, r *record) {
 			r.finish(0, m)
 		case "usage", "metrics":
 			readConverseEvent([]byte("metadata"), v, r)
-		case "amazon-bedrock-invocationMetrics":
-			readInvocationMetrics(m, r)
 		default:
 			readConverseEvent(name, m, r)
 		}
@@ -101,6 +99,10 @@ func newBedrockInvoke() reader {
 			}
 		}
 		read(e, v, r)
+		if metrics := v.get("amazon-bedrock-invocationMetrics"); metrics.isObject() {
+			readInvocationMetrics(metrics, r)
+			r.end()
+		}
 	}
 }
 
@@ -129,9 +131,6 @@ func readBedrockModel(_ event, v value, r *record) {
 			if n, ok := m.count(); ok {
 				r.running(n)
 			}
-		case "amazon-bedrock-invocationMetrics":
-			readInvocationMetrics(m, r)
-			r.end()
 		}
 	}
 	u.merge(readUsage(v))

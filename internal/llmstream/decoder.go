@@ -22,7 +22,7 @@ type Decoder struct {
 	read   reader
 	time   int64
 	tried  int
-	given  bool // no format was recognised: nothing more is parsed
+	gaveUp bool // no format was recognised: nothing more is parsed
 	noBOM  bool
 }
 
@@ -53,7 +53,7 @@ func (d *Decoder) Write(p []byte, time int64) {
 			return
 		}
 	}
-	if !d.given {
+	if !d.gaveUp {
 		d.framer.write(p, d)
 	}
 }
@@ -63,11 +63,11 @@ func (d *Decoder) End(time int64) {
 	d.time = time
 	if d.framer == nil && len(d.head) > 0 {
 		d.choose()
-		if d.framer != nil && !d.given {
+		if d.framer != nil && !d.gaveUp {
 			d.framer.write(d.head, d)
 		}
 	}
-	if d.framer != nil && !d.given {
+	if d.framer != nil && !d.gaveUp {
 		d.framer.end(d)
 	}
 	o := &d.record.observation
@@ -77,6 +77,9 @@ func (d *Decoder) End(time int64) {
 	whole := o.Format != "" && !o.Streamed
 	if whole || finishEnds(o.Format) && d.record.allFinished() {
 		o.Ended = o.Ended || o.Events > 0 && !o.Unparsed.Tail
+	}
+	if !o.Ended && len(o.FinishReasons) == 0 {
+		o.UsageFinal = false // a running total of an answer that was cut
 	}
 	o.Counted = o.TokenChunks > 0 && d.record.uncounted == 0
 	readHeader(d.exchange.Header, o)
@@ -137,7 +140,7 @@ func (d *Decoder) choose() {
 		o.Streamed = true
 		d.framer = newSSEFramer(limit)
 	default:
-		d.framer, d.given = newSSEFramer(limit), true
+		d.framer, d.gaveUp = newSSEFramer(limit), true
 	}
 }
 
@@ -177,7 +180,7 @@ func (d *Decoder) event(e event) {
 		o.Streamed = true // JSON lines under another content type
 	}
 	d.parse(e)
-	if d.given {
+	if d.gaveUp {
 		return
 	}
 	if c, ok := r.take(); ok && d.chunk != nil {
@@ -237,13 +240,13 @@ func (d *Decoder) recognise(e event, v value) {
 	format := shapeOf(e, v)
 	switch {
 	case format == notLLM:
-		d.given = true
+		d.gaveUp = true
 		return
 	case format != "" && o.Format != BedrockInvoke: // that holds the events of other formats
 		o.Format = format
 	case o.Format == "" || o.Error != "":
 		d.tried++
-		d.given = d.tried == maxTries
+		d.gaveUp = d.tried == maxTries
 		return
 	}
 	d.read = newReader(o.Format)

@@ -4,6 +4,7 @@
 package llmstream
 
 import (
+	"encoding/base64"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +15,11 @@ import (
 // sse joins events to a stream.
 func sse(data ...string) string {
 	return "data: " + strings.Join(data, "\n\ndata: ") + "\n\n"
+}
+
+// jamba returns a frame of Bedrock's InvokeModel.
+func jamba(text string) []byte {
+	return frame([]byte("\x0b:event-type\x07\x00\x05chunk"), []byte(`{"bytes":"`+base64.StdEncoding.EncodeToString([]byte(text))+`"}`))
 }
 
 // The formats that no recording has, written by hand after tap-formats and the
@@ -188,6 +194,20 @@ func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 			"Ollama: thinking, a tool call, and an error after it", "/api/chat", `{"model":"m","message":{"role":"assistant","content":"","thinking":"a"},"done":false}` + "\n" +
 				`{"model":"m","message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]},"done":false}` + "\n" + `{"error":"boom"}` + "\n",
 			Ollama, "0r? 1t?", "", ErrorMessageOnly, -1, false,
+		},
+		{
+			"Bedrock: Jamba's events are OpenAI's, with metrics", "/model/ai21.jamba/invoke-with-response-stream", string(jamba(`{"id":"c","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}`)) +
+				string(jamba(`{"id":"c","choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}],"amazon-bedrock-invocationMetrics":{"inputTokenCount":3,"outputTokenCount":2}}`)),
+			BedrockInvoke, "0c?", "stop", "", 2, true,
+		},
+		{
+			"a gateway's retry begins the message again", "/v1/messages", sse(
+				`{"type":"message_start","message":{"id":"i","usage":{"input_tokens":5,"output_tokens":2}}}`,
+				`{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}`,
+				`{"type":"message_start","message":{"id":"j","usage":{"input_tokens":5,"output_tokens":1}}}`,
+				`{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}`,
+				`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}`, `{"type":"message_stop"}`,
+			), AnthropicMessages, "1c? 3c?", "end_turn", "", 9, true,
 		},
 		{
 			"an event that is no JSON is skipped", chat, sse(`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"}}]}`, `{"choices":`, `{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"b"}}]}`),

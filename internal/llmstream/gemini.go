@@ -39,7 +39,7 @@ func readGemini(_ event, v value, r *record) {
 		r.usage(u)
 	}
 	// Reasoning and output are counted apart.
-	if u.Output.Known && r.channels != 0 && r.channels&Reasoning == 0 && r.observation.ByChannel[1] == 0 {
+	if u.Output.Known && r.channels != 0 && !r.showedReasoning() {
 		r.running(u.Output.Value)
 	}
 }

@@ -19,11 +19,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// Exchange describes an answer's request and the head of the answer.
+// Exchange describes the target of a request and the head of its answer.
 type Exchange struct {
-	Method, Path, RawQuery string
-	// Request holds what RequestOf read from the request.
-	Request RequestFacts
+	Path, RawQuery string
 	// Status, ContentType and Header are those of the answer. Header is read once.
 	Status      int
 	ContentType string
@@ -81,7 +79,7 @@ type Observation struct {
 	FinishReasons []string
 	// Reported is the usage in the provider's meaning; Usage normalises it.
 	Reported Usage
-	// UsageFinal is false if only a seed was reported, not the final count.
+	// UsageFinal is false if only a seed or a running total was reported.
 	UsageFinal bool
 	Timings    Timings
 

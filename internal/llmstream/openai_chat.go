@@ -76,7 +76,7 @@ func readChatUsage(usage value, finished, choices int, r *record) {
 	r.observation.Timings.usageTimings(usage)
 	if u.Output.Known && choices > 0 {
 		hidden := int64(0)
-		if r.observation.ByChannel[1] == 0 && r.channels&Reasoning == 0 {
+		if !r.showedReasoning() {
 			hidden = u.Reasoning.Value
 		}
 		r.running(u.Output.Value - hidden)

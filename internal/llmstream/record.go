@@ -154,4 +154,9 @@ func (r *record) usageOf(choice int, u Usage) {
 	r.usage(u)
 }
 
+// showedReasoning reports whether the answer streamed reasoning.
+func (r *record) showedReasoning() bool {
+	return r.channels&Reasoning != 0 || r.observation.ByChannel[1] > 0
+}
+
 func (r *record) end() { r.observation.Ended = true }

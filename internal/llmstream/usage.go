@@ -94,7 +94,7 @@ func (u *Usage) add(other Usage) {
 // tokens, the output includes reasoning, cache and reasoning are subsets.
 func (o *Observation) Usage() Usage {
 	u := o.Reported
-	if !o.UsageFinal {
+	if !o.UsageFinal && (o.Format == AnthropicMessages || o.Format == BedrockInvoke) {
 		u.Output = optional.Value[int64]{} // a seed
 	}
 	if o.TokenChunks > 0 && u.Input.Value == 0 && u.Output.Known && u.Output.Value == 0 {

@@ -136,3 +136,11 @@ func TestTimings_OfTheRecordings(t *testing.T) {
 	}
 	assert.Len(t, want, checked)
 }
+
+func TestUsage_KeepsTheRunningTotalOfAnAnswerThatWasCut(t *testing.T) {
+	body := sse(`{"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":4,"candidatesTokenCount":3}}`)
+	s := decode(Exchange{Path: "/v1/models/m:streamGenerateContent"}, testLimits, []byte(body))
+	assert.False(t, s.UsageFinal)
+	assert.False(t, s.Ended)
+	assert.Equal(t, optional.Of(int64(3)), s.Usage().Output)
+}
