@@ -5,8 +5,10 @@ package history
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -103,9 +105,7 @@ func sumOf(s *Store) *Sum {
 
 func buckets(s *sketch.Sketch) map[int]uint64 {
 	all := map[int]uint64{math.MinInt: s.Zeros()}
-	for index, n := range s.Buckets() {
-		all[index] = n
-	}
+	maps.Insert(all, s.Buckets())
 	return all
 }
 
@@ -239,7 +239,7 @@ func TestHistory_Concurrently(t *testing.T) {
 	for i := range writers {
 		group.Go(func() {
 			for n := range each {
-				r := &series.Request{Dimensions: []string{fmt.Sprint(i)}, Arrival: start.Add(time.Duration(n) * time.Second)}
+				r := &series.Request{Dimensions: []string{strconv.Itoa(i)}, Arrival: start.Add(time.Duration(n) * time.Second)}
 				r.SetValue(series.TimeToFirstToken, 1)
 				r.Verdicts.Add("s", slo.Good)
 				engine.Record(r)

@@ -36,7 +36,7 @@ func TestRestore_ContinuesTheHistory(t *testing.T) {
 	used, _ := restored.Memory()
 	require.Equal(t, usedBefore, used)
 
-	restored.Restore(slots[0].span, slots[0].encoded, 1, w.now)
+	require.NoError(t, restored.Restore(slots[0].span, slots[0].encoded, 1, w.now))
 	require.Len(t, restored.slots, len(w.store.slots), "a slot that is there already")
 }
 

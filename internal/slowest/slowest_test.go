@@ -4,7 +4,7 @@
 package slowest
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -50,7 +50,7 @@ func TestSlowest_HoldsTheSlowestOfEachModelAndWindow(t *testing.T) {
 func TestSlowest_LimitsModels(t *testing.T) {
 	s := New(0)
 	for n := range 10 * maxModels {
-		offer(s, fmt.Sprint(n), n, time.Now(), nil)
+		offer(s, strconv.Itoa(n), n, time.Now(), nil)
 	}
 	require.Len(t, s.models, maxModels+1)
 	require.Len(t, s.Slowest(2, 0, 1000, all), maxModels+perBoard, "further models share boards")

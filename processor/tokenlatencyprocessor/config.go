@@ -5,9 +5,11 @@ package tokenlatencyprocessor
 
 import "github.com/tokenpulse/tokenpulse/internal/annotate"
 
-// Config is the configuration of the token_latency processor.
 type (
-	Config         = annotate.Config
-	SLOConfig      = annotate.SLOConfig
+	// Config is the configuration of the token_latency processor.
+	Config = annotate.Config
+	// SLOConfig is the configuration of one SLO.
+	SLOConfig = annotate.SLOConfig
+	// FluidityConfig holds the deadlines of the fluidity index.
 	FluidityConfig = annotate.FluidityConfig
 )

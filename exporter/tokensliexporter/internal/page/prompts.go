@@ -23,7 +23,7 @@ func (p *Page) prompts(q *query) (any, error) {
 	want.Prompts = true
 	part := &p.newSelection(q).all(&view, want).Parts[0]
 	answer := &prompts{Range: periods[q.period].name, Buckets: []promptBucket{}}
-	for c := series.PromptClass(0); c < series.PromptClasses; c++ {
+	for c := range series.PromptClass(series.PromptClasses) {
 		values := summarize(part.Prompts(c))
 		if values == nil {
 			continue
