@@ -40,7 +40,9 @@ type Cache[T any] struct {
 	mu       sync.Mutex
 	byBytes  generations[uint64, *encoded[T]]
 	byValues generations[string, *T]
-	once     [onceSlots]uint64 // hashes of bytes that came once
+	// once holds the hashes of bytes that came once. A hash takes the place of another one, so the
+	// cost of streams that never come again is bounded.
+	once []uint64
 
 	resolved, evicted atomic.Int64
 }
@@ -54,9 +56,9 @@ type encoded[T any] struct {
 // maxEntry limits the bytes of a stream, and of values, that are remembered.
 const maxEntry = 2 << 10
 
-// onceSlots is the number of remembered streams that came once. A stream takes the place of
-// another one, so the cost of streams that never come again is bounded.
-const onceSlots = 1 << 12
+// onceSlots is the number of hashes of bytes that came once, by entry of the limit. With fewer, as many
+// streams as the cache can hold would overwrite each other before they come a second time.
+const onceSlots = 4
 
 // New returns an empty cache of at most limit streams by their bytes, and as many by their
 // values. T depends on nothing but the vantage, the attributes of these names, and the number
@@ -64,7 +66,7 @@ const onceSlots = 1 << 12
 // no reference to the stream. Without names, T depends on every attribute: streams that differ in
 // one do not share a value.
 func New[T any](read []string, limit int, resolve func(*Stream) *T) *Cache[T] {
-	c := &Cache[T]{names: map[string]int{}, resolve: resolve, seed: maphash.MakeSeed()}
+	c := &Cache[T]{names: map[string]int{}, resolve: resolve, seed: maphash.MakeSeed(), once: make([]uint64, onceSlots*max(1, limit))}
 	for _, name := range read {
 		if _, known := c.names[name]; !known {
 			c.names[name] = len(c.names)
@@ -145,7 +147,7 @@ func (c *Cache[T]) remember(s *Stream, h uint64, value *T) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if slot := &c.once[h%onceSlots]; *slot == h {
+	if slot := &c.once[h%uint64(len(c.once))]; *slot == h {
 		c.evicted.Add(c.byBytes.put(h, &encoded[T]{s.clone(), value}))
 	} else {
 		*slot = h

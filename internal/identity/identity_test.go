@@ -70,6 +70,18 @@ func TestFind_RemembersBytesOnSecondSight(t *testing.T) {
 	require.Len(t, c.byBytes.newer, 1)
 }
 
+// Senders with as many combinations of attributes as the cache holds come in turn.
+func TestFind_RemembersBytesOfManySenders(t *testing.T) {
+	const limit = 10_000
+	c := newTestCache(limit)
+	for range 3 {
+		for i := range limit / 2 {
+			c.Find(&Stream{Attributes: list("model", strconv.Itoa(i))})
+		}
+	}
+	require.Greater(t, len(c.byBytes.newer), limit/2*8/10)
+}
+
 func TestFind_KeepsNoReferenceToTheStream(t *testing.T) {
 	c := newTestCache(100)
 	for range 3 {

@@ -29,8 +29,9 @@ type seriesIdentity struct {
 	removed, removedFromResource int
 }
 
-// identities is the number of identities that are remembered. An identity takes about a
-// kilobyte, or less than ten with the largest attributes that are remembered.
+// identities is the number of identities that are remembered, unless there may be more than half as
+// many series. An identity takes about a kilobyte, or less than ten with the largest attributes that
+// are remembered.
 const identities = 1 << 13
 
 // newIdentities returns the cache of identities.
@@ -42,7 +43,7 @@ func (r *seriesRecorder) newIdentities() *identity.Cache[seriesIdentity] {
 	} {
 		read = append(read, names.Aliases[standard]...)
 	}
-	return identity.New(read, identities, r.resolve)
+	return identity.New(read, max(identities, 2*r.config.publish.Shared.Series.MaxSeries), r.resolve)
 }
 
 // usageNames are the attributes that the usage of a stream becomes, unless the sender set them.
