@@ -123,6 +123,14 @@ func (ts *texts) values() []string {
 	return all
 }
 
+// latest returns the last segment that has a base of an open text. The writer may be at work.
+func (ts *texts) latest() (segment uint64) {
+	for t := range ts.open {
+		segment = max(segment, t.entry.base.Load())
+	}
+	return segment
+}
+
 func (ts *texts) create(value string) (*text, error) {
 	created := &text{value: value, writing: true}
 	created.entry = ts.NewEntry(created)
@@ -366,7 +374,7 @@ func TestJournal_SurvivesDeathAtAnyOperation(t *testing.T) {
 			for n := 0; err == nil; n++ {
 				all := slices.SortedFunc(maps.Keys(ts.open), func(a, b *text) int { return strings.Compare(a.value, b.value) })
 				if r.IntN(8) == 0 {
-					ts.threshold.Store(ts.next) // compact
+					ts.threshold.Store(ts.latest() + 1) // compact
 				}
 				switch do := r.IntN(4); {
 				case do == 0 || len(all) == 0:
