@@ -187,10 +187,22 @@ func TestLivePage_ArrowKeysMoveOneCrosshairThroughAllCharts(t *testing.T) {
 			}
 		}
 	}
-	at := p.text(`document.querySelector('#trend-time_to_first_token .legend .caption').textContent`)
-	require.Equal(t, at, p.text(`document.querySelector('#trend-request_duration .legend .caption').textContent`))
-	p.press(keyLeft)
-	require.NotEqual(t, at, p.text(`document.querySelector('#trend-request_duration .legend .caption').textContent`))
+	const wholeRange = "whole range" // without a crosshair
+	caption := func(indicator string) string {
+		return p.text(fmt.Sprintf(`document.querySelector('#trend-%s .legend .caption').textContent`, indicator))
+	}
+	at := wholeRange
+	require.Eventually(t, func() bool { // a refresh that adds a slot removes the crosshair
+		p.press(keyEnd)
+		at = caption("time_to_first_token")
+		return at != wholeRange && at == caption("request_duration")
+	}, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		p.press(keyEnd)
+		p.press(keyLeft)
+		before := caption("request_duration")
+		return before != wholeRange && before != at
+	}, 10*time.Second, 50*time.Millisecond)
 }
 
 // Filters are in the URL: a reload, a link and the back button keep them.

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -114,12 +115,21 @@ func run(t *testing.T, path string, args ...string) {
 }
 
 // freeAddress returns a loopback address with an unused port.
+// given holds the addresses that freeAddress returned. The system may give a port again as soon as it
+// is closed, and two servers of one test would then want the same.
+var given sync.Map
+
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
+	for {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		address := listener.Addr().String()
+		require.NoError(t, listener.Close())
+		if _, again := given.LoadOrStore(address, true); !again {
+			return address
+		}
+	}
 }
 
 func get(t *testing.T, url, accept string) []byte {
