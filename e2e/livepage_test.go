@@ -16,6 +16,7 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -55,8 +56,7 @@ func sendBurst(t *testing.T, c *collector, requests int, more ...string) {
 var durationText = regexp.MustCompile(`^([0-9.,]+) (ms|s|min|h)$`)
 
 // shownSeconds parses a duration as the page writes it.
-func shownSeconds(t *testing.T, text string) float64 {
-	t.Helper()
+func shownSeconds(t require.TestingT, text string) float64 {
 	match := durationText.FindStringSubmatch(text)
 	require.Len(t, match, 3, "%q is not a duration", text)
 	value, err := strconv.ParseFloat(strings.ReplaceAll(match[1], ",", ""), 64)
@@ -163,30 +163,33 @@ func TestLivePage_ArrowKeysMoveOneCrosshairThroughAllCharts(t *testing.T) {
 	sendBurst(t, c, 200)
 	p := openTab(t, c.pageURL("?range=1h"))
 	p.waitUntilLoaded()
-	var trends struct {
-		Times  []float64
+	type trends struct {
 		Groups []struct {
 			Value      string
 			Indicators map[string]map[string][]*float64
 		}
 	}
-	require.NoError(t, json.Unmarshal(get(t, c.pageURL("api/v1/trends?range=1h"), "application/json"), &trends))
 	p.do(script(`document.querySelector('#trend-time_to_first_token .plot').focus()`))
-	p.press(keyEnd)
-	for _, group := range trends.Groups {
-		for indicator, percentiles := range group.Indicators {
-			shown := evaluate[[]string](p, legend(indicator, group.Value))
-			for i, percentile := range []string{"p50", "p95", "p99"} {
-				values := percentiles[percentile]
-				want := values[len(values)-1]
-				if want == nil {
-					require.Equal(t, "–", shown[i])
-				} else {
-					require.InEpsilon(t, *want, shownSeconds(t, shown[i]), rounding, "%s %s of %s", indicator, percentile, group.Value)
+	// The page may have loaded before the last requests counted. It loads again after 15 seconds.
+	require.EventuallyWithT(t, func(try *assert.CollectT) {
+		var want trends
+		require.NoError(try, json.Unmarshal(get(t, c.pageURL("api/v1/trends?range=1h"), "application/json"), &want))
+		p.press(keyEnd)
+		for _, group := range want.Groups {
+			for indicator, percentiles := range group.Indicators {
+				shown := evaluate[[]string](p, legend(indicator, group.Value))
+				require.Len(try, shown, 3, "%s of %s", indicator, group.Value)
+				for i, percentile := range []string{"p50", "p95", "p99"} {
+					values := percentiles[percentile]
+					if last := values[len(values)-1]; last == nil {
+						require.Equal(try, "–", shown[i])
+					} else {
+						require.InEpsilon(try, *last, shownSeconds(try, shown[i]), rounding, "%s %s of %s", indicator, percentile, group.Value)
+					}
 				}
 			}
 		}
-	}
+	}, 40*time.Second, 200*time.Millisecond)
 	const wholeRange = "whole range" // without a crosshair
 	caption := func(indicator string) string {
 		return p.text(fmt.Sprintf(`document.querySelector('#trend-%s .legend .caption').textContent`, indicator))
