@@ -5,6 +5,8 @@ package llmstream
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -37,6 +39,26 @@ func TestDecoder_ReportsTheSameForSingleBytesAndRandomPieces(t *testing.T) {
 		require.Equal(t, whole, decode(r.exchange(), testLimits, r.body, single...), "%s in single bytes", r.File)
 		for range 5 {
 			require.Equal(t, whole, decode(r.exchange(), testLimits, r.body, offsets(random, len(r.body))...), r.File)
+		}
+	}
+}
+
+// Events after the one at which the decoder gives up must not count, even if they arrive
+// in the same read.
+func TestDecoder_ReportsTheSameForEveryCutAfterGivingUp(t *testing.T) {
+	unknown := slices.Repeat([]string{`{"a":1}`}, maxTries)
+	for name, body := range map[string]string{
+		"an answer of an LLM after too many other events": sse(append(unknown, chatEvent("a"), chatEvent("b"), "x", "[DONE]")...),
+		"more other events than are tried":                sse(append(unknown, `{"a":1}`, `{"a":1}`, chatEvent("a"))...),
+		"another protocol, then an LLM's":                 sse(`{"jsonrpc":"2.0"}`, chatEvent("a"), `{"a":"`+strings.Repeat("x", 500)+`"}`) + "data: {",
+	} {
+		x := Exchange{Path: "/x", ContentType: "text/event-stream"}
+		limits := Limits{EventBytes: 400}
+		whole := decode(x, limits, []byte(body))
+		assert.Empty(t, whole.Format, name)
+		assert.Empty(t, whole.Chunks, name)
+		for at := range body {
+			require.Equal(t, whole, decode(x, limits, []byte(body), at), "%s, cut at %d", name, at)
 		}
 	}
 }

@@ -155,15 +155,26 @@ func isSSE(head []byte) bool {
 }
 
 func (d *Decoder) tooLong() {
-	d.record.observation.Events++
-	d.record.observation.Unparsed.TooLong++
+	d.count(&d.record.observation.Events)
+	d.count(&d.record.observation.Unparsed.TooLong)
 }
-func (d *Decoder) invalid() { d.record.observation.Unparsed.Invalid++ }
-func (d *Decoder) corrupt() { d.record.observation.Unparsed.Corrupt++ }
+func (d *Decoder) invalid() { d.count(&d.record.observation.Unparsed.Invalid) }
+func (d *Decoder) corrupt() { d.count(&d.record.observation.Unparsed.Corrupt) }
 func (d *Decoder) tail()    { d.record.observation.Unparsed.Tail = true }
+
+// count adds one to a counter. The framer finishes the current read after the decoder
+// has given up: what it finds does not count, like that of later reads.
+func (d *Decoder) count(n *int64) {
+	if !d.gaveUp {
+		*n++
+	}
+}
 
 // event reads one event and reports its chunk.
 func (d *Decoder) event(e event) {
+	if d.gaveUp {
+		return
+	}
 	r := &d.record
 	r.begin()
 	if e.stray {
@@ -225,7 +236,7 @@ func (d *Decoder) parse(e event) {
 
 func (d *Decoder) value(e event, v value) {
 	d.error(e, v)
-	if d.read == nil {
+	if d.read == nil && !d.gaveUp {
 		d.recognise(e, v)
 	}
 	if d.read != nil {
