@@ -38,11 +38,7 @@ func (d *Decoder) error(e event, v value) {
 	default:
 		return
 	}
-	if name := kind.name(); name != "" {
-		r.fail(name)
-	} else {
-		r.fail(ErrorMessageOnly)
-	}
+	r.fail(kind.name())
 }
 
 // errorType returns the type, else the code, else the status of an error.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
 // sse joins events to a stream.
@@ -213,6 +215,11 @@ func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 			"an event that is no JSON is skipped", chat, sse(`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"}}]}`, `{"choices":`, `{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"b"}}]}`),
 			OpenAIChat, "0c? 2c?", "", "", -1, false,
 		},
+		{
+			"Assistants: a failed run", "/v1/threads/t/runs", "event: thread.run.created\ndata: {\"id\":\"r\",\"object\":\"thread.run\",\"status\":\"queued\",\"model\":\"m\"}\n\n" +
+				"event: thread.run.failed\ndata: {\"id\":\"r\",\"object\":\"thread.run\",\"status\":\"failed\",\"last_error\":{\"message\":\"m\"}}\n\n",
+			OpenAIAssistants, "", "failed", ErrorMessageOnly, -1, true,
+		},
 		{"MCP over SSE", "/mcp", sse(`{"jsonrpc":"2.0","id":1,"result":{"content":"a"}}`), "", "", "", "", -1, false},
 		{"embeddings", "/v1/embeddings", `{"object":"list","data":[{"embedding":[1]}],"usage":{"prompt_tokens":3}}`, "", "", "", "", -1, false},
 		{"HTML", chat, "<html><body>502</body></html>", "", "", "", "", -1, false},
@@ -260,6 +267,23 @@ func describe(c Chunk) string {
 		text.WriteString(strconv.FormatInt(c.Tokens, 10))
 	}
 	return text.String()
+}
+
+func TestDecoder_AddsUpTheResponsesOfARealtimeConnection(t *testing.T) {
+	var body []byte
+	for _, message := range []string{
+		`{"type":"session.created","event_id":"e1","session":{"model":"m"}}`,
+		`{"type":"response.done","event_id":"e2","response":{"id":"r1","status":"completed","usage":{"input_tokens":3,"output_tokens":2}}}`,
+		`{"type":"response.done","event_id":"e3","response":{"id":"r2","status":"failed","status_details":{"error":{}},"usage":{"input_tokens":30,"output_tokens":20}}}`,
+	} {
+		body = appendFrame(body, 0x81, []byte(message))
+	}
+	s := decode(Exchange{Path: "/v1/realtime", Status: 101}, testLimits, body)
+	assert.Equal(t, optional.Of(int64(33)), s.Reported.Input)
+	assert.Equal(t, optional.Of(int64(22)), s.Reported.Output)
+	assert.Equal(t, []string{"failed"}, s.FinishReasons)
+	assert.Equal(t, ErrorMessageOnly, s.Error)
+	assert.Equal(t, "r2", s.ResponseID)
 }
 
 func TestRequestOf(t *testing.T) {

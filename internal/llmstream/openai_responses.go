@@ -83,11 +83,7 @@ func readResponse(response value, r *record) {
 		r.observation.Timings.usageTimings(usage)
 	}
 	if failure.isObject() {
-		if name := errorType(failure).name(); name != "" {
-			r.fail(name)
-		} else {
-			r.fail(ErrorMessageOnly)
-		}
+		r.fail(errorType(failure).name())
 	}
 	switch string(status.raw()) {
 	case "completed", "incomplete", "failed", "cancelled":

@@ -131,7 +131,11 @@ func (r *record) allFinished() bool {
 	return len(r.observation.FinishReasons) >= max(r.choices, 1)
 }
 
+// fail records the kind of an error, which is empty if it has none. The first kind stays.
 func (r *record) fail(kind string) {
+	if kind == "" {
+		kind = ErrorMessageOnly
+	}
 	if r.observation.Error == "" || r.observation.Error == ErrorMessageOnly {
 		r.observation.Error = kind
 	}
