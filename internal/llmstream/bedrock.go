@@ -76,16 +76,17 @@ func readConverseBlock(block value, r *record) {
 // as base64 in the member bytes of each frame.
 func newBedrockInvoke() reader {
 	var read reader
-	var text []byte
+	var text buffer
 	return func(e event, v value, r *record) {
 		if wrapped := v.get("bytes"); wrapped.isString() {
+			text.reset()
 			var err error
-			if text, err = base64.StdEncoding.AppendDecode(text[:0], wrapped.raw()); err != nil {
+			if text.bytes, err = base64.StdEncoding.AppendDecode(text.bytes, wrapped.raw()); err != nil {
 				r.observation.Unparsed.Invalid++
 				return
 			}
 			var ok bool
-			if v, ok = parse(text); !ok {
+			if v, ok = parse(text.bytes); !ok {
 				r.observation.Unparsed.Invalid++
 				return
 			}

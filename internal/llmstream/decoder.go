@@ -204,20 +204,23 @@ func (d *Decoder) event(e event) {
 // arrive as one event of several JSON texts.
 func (d *Decoder) parse(e event) {
 	if isDone(e.data) {
-		d.record.observation.Ended = true
+		d.record.end()
 		return
 	}
 	if e.exception {
 		d.record.fail(cut(e.name))
 		return
 	}
-	if v, ok := parse(e.data); ok {
-		d.value(e, v)
+	o := &d.record.observation
+	if d.read == nil && replicateEvent(e) {
+		o.Format, d.read = Replicate, readReplicate
+	}
+	if o.Format == Replicate && string(e.name) != "error" {
+		d.read(e, nil, &d.record)
 		return
 	}
-	if d.read == nil && replicateEvent(e) || d.record.observation.Format == Replicate {
-		d.record.observation.Format, d.read = Replicate, readReplicate
-		d.read(e, nil, &d.record)
+	if v, ok := parse(e.data); ok {
+		d.value(e, v)
 		return
 	}
 	if lines := bytes.Split(e.data, []byte("\n")); len(lines) > 1 {

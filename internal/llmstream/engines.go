@@ -5,9 +5,6 @@ package llmstream
 
 import (
 	"time"
-	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
@@ -87,13 +84,10 @@ func newSGLang() reader {
 		meta := v.get("meta_info")
 		index := indexOf(v, 0)
 		if text := v.get("text"); text.isString() {
-			length := textLength(text)
-			if length != lengths[index] || length > 0 && grew(meta, r) {
-				if length > 0 {
-					r.token(Content)
-				}
+			if text.hasText() && (len(text) != lengths[index] || grew(meta, r)) {
+				r.token(Content)
 			}
-			lengths[index] = length
+			lengths[index] = len(text)
 		}
 		r.seen(index)
 		r.id(meta.get("id"))
@@ -118,15 +112,6 @@ func newSGLang() reader {
 func grew(meta value, r *record) bool {
 	n, ok := meta.get("completion_tokens").count()
 	return ok && n > r.observation.Reported.Output.Value && meta.get("finish_reason").isNull()
-}
-
-// textLength returns the number of code points of a string.
-func textLength(text value) int {
-	unquoted, err := jsontext.AppendUnquote(nil, []byte(text))
-	if err != nil && len(unquoted) == 0 {
-		return len(text)
-	}
-	return utf8.RuneCount(unquoted)
 }
 
 // readTriton reads Triton's generate extension, with the times of the TensorRT-LLM

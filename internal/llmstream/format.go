@@ -98,9 +98,6 @@ func shapeOf(e event, v value) Format {
 	if bytes.HasPrefix(e.name, []byte("thread.")) {
 		return OpenAIAssistants
 	}
-	if replicateEvent(e) {
-		return Replicate
-	}
 	// A unary answer of TGI on its root path is an array, whose elements come here.
 	var has struct{ kind, object, eventType value }
 	var choices, content, stop, done, message, response, text, finish bool

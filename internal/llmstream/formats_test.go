@@ -119,6 +119,10 @@ func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 			Replicate, "0c? 1c?", "", "", -1, true,
 		},
 		{
+			"Replicate: text that looks like an error, then an error", "/v1/predictions/x/stream", "event: output\ndata: {\"error\":{\"type\":\"text\"}}\n\nevent: error\ndata: {\"detail\":\"m\"}\n\n",
+			Replicate, "0c?", "", ErrorMessageOnly, -1, false,
+		},
+		{
 			"vLLM: token IDs", chat, sse(
 				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":""},"token_ids":null}],"prompt_token_ids":[1,2]}`,
 				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a b"},"token_ids":[1,2,3]}]}`,

@@ -116,24 +116,24 @@ const maxName = 256
 
 // name returns a string or a number as an identifier of at most maxName bytes. It is
 // empty for other values.
-func (v value) name() string {
+func (v value) name() string { return string(v.appendName(nil)) }
+
+// appendName appends the name to an empty slice.
+func (v value) appendName(to []byte) []byte {
 	switch {
 	case v.isString():
-		text, err := jsontext.AppendUnquote(nil, []byte(v[:min(len(v), 8*maxName)]))
-		if err != nil && len(text) == 0 {
-			return ""
-		}
+		text, _ := jsontext.AppendUnquote(to, []byte(v[:min(len(v), 8*maxName)]))
 		if len(text) > maxName {
 			text = text[:maxName]
 			for len(text) > 0 && !utf8.Valid(text) {
 				text = text[:len(text)-1]
 			}
 		}
-		return string(text)
+		return text
 	case v.isNumber() && len(v) <= 32:
-		return string(v)
+		return append(to, v...)
 	default:
-		return ""
+		return to
 	}
 }
 

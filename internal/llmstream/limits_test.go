@@ -158,6 +158,34 @@ var tokenEvents = map[string]struct {
 	},
 }
 
+// Events of formats that are less common, or whose text has escape sequences.
+var moreTokenEvents = map[string]struct {
+	x     Exchange
+	event string
+}{
+	"openai_completions": {Exchange{Path: "/v1/completions"}, sse(`{"id":"cmpl-1","object":"text_completion","model":"org\/m","choices":[{"text":" \u00e9","index":0,"logprobs":null,"finish_reason":null}]}`)},
+	"tgi":                {Exchange{Path: "/generate_stream"}, sse(`{"index":1,"token":{"id":1,"text":" a\n","logprob":-1,"special":false},"generated_text":null,"details":null}`)},
+	"sglang":             {Exchange{Path: "/generate"}, sse(`{"text":"a","meta_info":{"id":"x","prompt_tokens":3,"completion_tokens":1,"finish_reason":null}}`, `{"text":"\u00e9`+strings.Repeat(" b", 500)+`","meta_info":{"id":"x","prompt_tokens":3,"completion_tokens":4,"finish_reason":null}}`)},
+	"llamacpp":           {Exchange{Path: "/completion"}, sse(`{"index":0,"content":"a","tokens":[5],"stop":false,"tokens_predicted":1,"tokens_evaluated":7}`)},
+	"triton":             {Exchange{Path: "/v2/models/m/generate_stream"}, sse(`{"model_name":"m","text_output":"a"}`)},
+	"cohere":             {Exchange{Path: "/v2/chat"}, sse(`{"type":"content-delta","index":0,"delta":{"message":{"content":{"text":"a"}}}}`)},
+	"interactions":       {Exchange{Path: "/v1beta/interactions"}, sse(`{"event_type":"step.delta","index":1,"delta":{"type":"text","text":"a"}}`)},
+	"watsonx":            {Exchange{Path: "/ml/v1/text/generation_stream"}, sse(`{"model_id":"m","results":[{"generated_text":"a","generated_token_count":2,"input_token_count":0,"stop_reason":"not_finished"}]}`)},
+	"openai_realtime":    {Exchange{Path: "/v1/realtime", Status: 101}, string(appendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`)))},
+	"replicate":          {Exchange{Path: "/x"}, "event: output\nid: 1:0\ndata: a\ndata: b\n\n"},
+}
+
+func TestDecoder_DoesNotAllocatePerTokenOfLessCommonFormats(t *testing.T) {
+	for name, c := range moreTokenEvents {
+		var chunks int
+		d := NewDecoder(c.x, testLimits, func(Chunk) { chunks++ })
+		event := []byte(c.event)
+		d.Write(event, 1)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { d.Write(event, 2) }), name)
+		assert.GreaterOrEqual(t, chunks, 102, name)
+	}
+}
+
 func TestDecoder_DoesNotAllocatePerToken(t *testing.T) {
 	for name, c := range tokenEvents {
 		var chunks int

@@ -108,5 +108,5 @@ func readReplicate(e event, _ value, r *record) {
 	}
 }
 
-// replicateEvent reports whether an event without JSON is one of Replicate's.
+// replicateEvent reports whether an event is one of Replicate's, by its name.
 func replicateEvent(e event) bool { return string(e.name) == "output" }

@@ -31,6 +31,8 @@ type record struct {
 	choices   int   // the highest index of a choice that carried tokens, plus one
 	finished  []string
 	summed    []int // choices whose usage was added up
+
+	scratch []byte // a name that may be new
 }
 
 func (r *record) begin() {
@@ -101,12 +103,17 @@ func (r *record) take() (c Chunk, ok bool) {
 }
 
 // model and id keep the last name that is not empty: the first event may not know it.
-func (r *record) model(v value) { keepName(&r.observation.Model, v) }
-func (r *record) id(v value)    { keepName(&r.observation.ResponseID, v) }
+func (r *record) model(v value) { r.keepName(&r.observation.Model, v) }
+func (r *record) id(v value)    { r.keepName(&r.observation.ResponseID, v) }
 
-func keepName(name *string, v value) {
-	if raw := v.raw(); len(raw) > 0 && string(raw) != *name {
-		*name = v.name()
+// keepName allocates only if the name changes: most events repeat it.
+func (r *record) keepName(name *string, v value) {
+	raw := v.raw()
+	if len(raw) == 0 || string(raw) == *name {
+		return
+	}
+	if r.scratch = v.appendName(r.scratch[:0]); string(r.scratch) != *name {
+		*name = string(r.scratch)
 	}
 }
 
