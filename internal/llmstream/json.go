@@ -28,6 +28,7 @@ func parse(text []byte) (v value, ok bool) {
 func (v value) isObject() bool { return len(v) > 0 && v[0] == '{' }
 func (v value) isString() bool { return len(v) > 0 && v[0] == '"' }
 func (v value) isTrue() bool   { return len(v) > 0 && v[0] == 't' }
+func (v value) isFalse() bool  { return len(v) > 0 && v[0] == 'f' }
 func (v value) isNull() bool   { return len(v) == 0 || v[0] == 'n' }
 
 // hasText reports whether v is a string that is not empty.

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/optional"
-	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // Exchange describes the target of a request and the head of its answer.
@@ -39,19 +38,6 @@ const (
 	Refusal
 	numChannels = iota
 )
-
-// Timeline returns the channel under which a timeline records a chunk: the one that
-// the user waits for, if there are several.
-func (c Channels) Timeline() timeline.Channel {
-	switch {
-	case c&(Content|Refusal) != 0:
-		return timeline.Content
-	case c&ToolCall != 0:
-		return timeline.ToolCall
-	default:
-		return timeline.Reasoning
-	}
-}
 
 // Chunk is a part of the answer that carries tokens.
 type Chunk struct {

@@ -12,9 +12,8 @@ import (
 type pathInfo struct {
 	format    Format
 	model     string // if the path names it
-	streams   bool   // the path announces a stream
-	unary     bool   // the path announces one document
-	always    bool   // the request streams unless it says otherwise
+	streams   bool   // the request streams unless its body says otherwise
+	unary     bool   // the answer is one document, whatever the body says
 	operation string
 }
 
@@ -33,7 +32,10 @@ func pathFacts(path, rawQuery string) (i pathInfo) {
 		values, _ := url.ParseQuery(rawQuery)
 		return values.Get(name)
 	}
-	rest, verb, _ := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
+	resource, verb := path[strings.LastIndexByte(path, '/')+1:], ""
+	if at := strings.LastIndexByte(resource, ':'); at >= 0 {
+		resource, verb = resource[:at], resource[at+1:]
+	}
 	i.operation = operationChat
 	switch {
 	case ends("/chat/completions"):
@@ -44,13 +46,13 @@ func pathFacts(path, rawQuery string) (i pathInfo) {
 		i.format, i.streams = OpenAIResponses, query("stream") == "true"
 	case ends("/v1/messages"):
 		i.format = AnthropicMessages
-	case strings.HasSuffix(verb, "treamRawPredict"), strings.HasSuffix(verb, "rawPredict"):
-		i.format, i.model = AnthropicMessages, segmentAfter(path, "/models/")
-		i.streams = verb[0] == 's'
-	case strings.HasSuffix(verb, "streamGenerateContent"):
-		i.format, i.model, i.streams, i.operation = Gemini, unescape(rest), true, operationGenerate
-	case strings.HasSuffix(verb, "generateContent"):
-		i.format, i.model, i.unary, i.operation = Gemini, unescape(rest), true, operationGenerate
+	case verb == "streamRawPredict", verb == "rawPredict":
+		i.format, i.model = AnthropicMessages, segmentAfter(strings.TrimSuffix(path, ":"+verb), "/models/")
+		i.streams = verb == "streamRawPredict"
+	case verb == "streamGenerateContent":
+		i.format, i.model, i.streams, i.operation = Gemini, unescape(resource), true, operationGenerate
+	case verb == "generateContent":
+		i.format, i.model, i.unary, i.operation = Gemini, unescape(resource), true, operationGenerate
 	case ends("/interactions"):
 		i.format, i.operation = GeminiInteractions, operationGenerate
 	case ends(".BidiGenerateContent"):
@@ -64,9 +66,9 @@ func pathFacts(path, rawQuery string) (i pathInfo) {
 		i.format, i.model, i.streams = BedrockInvoke, segmentBefore(path), ends("-stream")
 		i.unary = !i.streams
 	case ends("/api/chat"):
-		i.format, i.always = Ollama, true
+		i.format, i.streams = Ollama, true
 	case ends("/api/generate"):
-		i.format, i.always, i.operation = Ollama, true, operationCompletion
+		i.format, i.streams, i.operation = Ollama, true, operationCompletion
 	case ends("/completion"), ends("/infill"):
 		i.format, i.operation = LlamaCpp, operationCompletion
 	case ends("/generate"), ends("/generate_stream"):
@@ -93,9 +95,6 @@ func segmentAfter(path, mark string) string {
 		return ""
 	}
 	segment, _, _ := strings.Cut(path[at+len(mark):], "/")
-	if name, verb, ok := cutLast(segment, ":"); ok && strings.HasSuffix(verb, "redict") {
-		segment = name
-	}
 	return unescape(segment)
 }
 
@@ -108,14 +107,6 @@ func segmentBefore(path string) string {
 		return ""
 	}
 	return unescape(path[at+len("/model/") : end])
-}
-
-func cutLast(s, mark string) (before, after string, ok bool) {
-	at := strings.LastIndex(s, mark)
-	if at < 0 {
-		return s, "", false
-	}
-	return s[:at], s[at+len(mark):], true
 }
 
 func unescape(segment string) string {

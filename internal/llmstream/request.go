@@ -9,9 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxRequestBytes is how much of a request is worth copying for RequestOf.
-const MaxRequestBytes = 1 << 20
-
 // RequestFacts is what a request says about itself.
 type RequestFacts struct {
 	// Model is empty if only the answer names it.
@@ -32,18 +29,13 @@ func RequestOf(path, rawQuery string, body []byte) RequestFacts {
 	if f.Model == "" {
 		f.Model = model
 	}
-	switch {
-	case i.streams:
+	if i.streams {
 		f.Stream = !stream.isFalse()
-	case i.always:
-		f.Stream = !stream.isFalse()
-	default:
+	} else {
 		f.Stream = stream.isTrue() && !i.unary
 	}
 	return f
 }
-
-func (v value) isFalse() bool { return len(v) > 0 && v[0] == 'f' }
 
 // requestBody returns the members model and stream of a JSON object that may be cut.
 // Triton's stream is a member of parameters.

@@ -101,10 +101,8 @@ func (o *Observation) Usage() Usage {
 		return Usage{} // zeros after real tokens: an interrupted answer
 	}
 	switch o.Format {
-	case AnthropicMessages, BedrockConverse:
-		addKnown(&u.Input, u.CacheRead, u.CacheCreation)
-	case BedrockInvoke:
-		// Only the models of Anthropic and Amazon report cached tokens there.
+	case AnthropicMessages, BedrockConverse, BedrockInvoke:
+		// Of the models on Bedrock, only those of Anthropic and Amazon report cached tokens.
 		addKnown(&u.Input, u.CacheRead, u.CacheCreation)
 	case Gemini, GeminiLive, GeminiInteractions:
 		addKnown(&u.Input, u.toolInput)
