@@ -24,8 +24,8 @@ func jamba(text string) []byte {
 	return frame([]byte("\x0b:event-type\x07\x00\x05chunk"), []byte(`{"bytes":"`+base64.StdEncoding.EncodeToString([]byte(text))+`"}`))
 }
 
-// The formats that no recording has, written by hand after tap-formats and the
-// providers' references: one event per element.
+// What no recording has, written by hand after the references of the providers: one
+// event per element.
 func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 	const chat = "/v1/chat/completions"
 	for _, c := range []struct {

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -58,7 +59,8 @@ type recording struct {
 	LastSpan      *[2]int                    `json:"last_token_chunk_span"`
 	ServerTimings map[string]json.RawMessage `json:"server_timings"`
 
-	body []byte // decoded
+	body     []byte   // decoded
+	messages [][]byte // of a WebSocket, which the body holds in frames
 }
 
 func recordings(t testing.TB) (all []recording) {
@@ -79,6 +81,7 @@ func recordings(t testing.TB) (all []recording) {
 		if r.ChunkUnit == "ws_message_received" {
 			var frames []byte
 			for line := range bytes.Lines(r.body) {
+				r.messages = append(r.messages, bytes.TrimSpace(line))
 				frames = appendFrame(frames, 0x81, bytes.TrimSpace(line))
 			}
 			r.body = frames
@@ -208,11 +211,19 @@ func TestRecordings_GiveTheExpectedValues(t *testing.T) {
 	}
 }
 
-// written matches the names of members whose strings people or models wrote, or that
-// identify somebody.
-var written = regexp.MustCompile(`^(id|content|text|thinking|signature|delta|arguments|partial_json|generated_text|response|message|refusal|reasoning.*|url|title|instructions|text_output|outputText|generation|completion|encrypted_content|cited_text|value|obfuscation|code|.*_id)$`)
+// identifying are the names of members that keep their values: identifiers of the
+// formats, models and times.
+var identifying = regexp.MustCompile(`^(type|object|role|model|modelVersion|model_name|model_id|status|code|error_type|event_type|created_at|` +
+	`finish_reason|native_finish_reason|finishReason|stop_reason|stopReason|completionReason|done_reason|.*_time_ns)$`)
 
-var word = regexp.MustCompile(`[a-wy-zA-WY-Z1-9]`)
+var identifier = regexp.MustCompile(`^[A-Za-z0-9_.:/@-]{0,50}$`)
+
+// isWritten reports whether text has a letter or digit that is no replacement.
+func isWritten(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return (unicode.IsLetter(r) || unicode.IsDigit(r)) && !strings.ContainsRune("xX0éあ", r)
+	})
+}
 
 func TestRecordings_HoldNoText(t *testing.T) {
 	checked := 0
@@ -228,25 +239,29 @@ func TestRecordings_HoldNoText(t *testing.T) {
 				check(file, name, m)
 			}
 		case string:
-			if written.MatchString(name) && name != "model_id" && (name != "code" || strings.Contains(v, " ")) {
-				checked++
-				require.NotRegexp(t, word, v, "%s: %s", file, name)
+			if isWritten(v) {
+				require.Regexp(t, identifying, name, "%s: %s", file, v)
+				require.Regexp(t, identifier, v, "%s: %s", file, name)
 			}
+			checked++
 		}
 	}
 	for _, r := range recordings(t) {
-		texts := [][]byte{r.body}
+		texts := r.messages
 		if units := referenceUnits(r); units != nil {
-			texts = nil
 			for _, u := range units {
 				texts = append(texts, u.text)
 			}
 		}
+		if texts == nil {
+			texts = [][]byte{r.body}
+		}
 		for _, text := range texts {
-			var v any
-			if json.Unmarshal(text, &v) != nil {
-				continue // [DONE], or a body that was cut
+			if string(text) == "[DONE]" {
+				continue
 			}
+			var v any
+			require.NoError(t, json.Unmarshal(text, &v), "%s: %s", r.File, text)
 			if frame, ok := v.(map[string]any); ok && frame["bytes"] != nil {
 				inner, err := base64.StdEncoding.DecodeString(frame["bytes"].(string))
 				require.NoError(t, err)
@@ -254,6 +269,28 @@ func TestRecordings_HoldNoText(t *testing.T) {
 			}
 			check(r.File, "", v)
 		}
+		if r.ChunkUnit == "sse_event" {
+			for line := range strings.FieldsFuncSeq(string(r.body), func(c rune) bool { return c == '\n' || c == '\r' }) {
+				field, rest, _ := strings.Cut(strings.TrimPrefix(line, "\ufeff"), ":")
+				switch field {
+				case "data":
+				case "event":
+					require.Regexp(t, identifier, strings.TrimSpace(rest), r.File)
+				case "": // a comment
+					require.Equal(t, " OPENROUTER PROCESSING", rest, r.File)
+				default:
+					require.False(t, isWritten(rest), "%s: %s", r.File, line)
+				}
+			}
+		}
+		for _, id := range r.IDs {
+			require.False(t, isWritten(id), r.File)
+		}
+		for name, text := range r.UsageRaw {
+			var v any
+			require.NoError(t, json.Unmarshal(text, &v))
+			check(r.File, name, v)
+		}
 	}
-	assert.Greater(t, checked, 5000)
+	assert.Greater(t, checked, 13_000)
 }

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command sanitise makes the test data of internal/llmstream from recorded answers of
-// LLM services. It reads a directory with INDEX.tsv, formats/name.ext and
-// formats/name.expected.json, and writes sanitised copies and one INDEX.json.
+// LLM services. It reads format/name.ext and format/name.expected.json of a directory,
+// and writes sanitised copies and one INDEX.json. Recordings without a clear licence are
+// left out.
 //
 // Every byte of structure stays. In JSON strings, except short identifiers under the
 // names in kept, letters become x, digits 0, and other characters one of the same size
@@ -45,7 +46,7 @@ func main() {
 var indexed = []string{
 	"license", "commit", "content_type", "content_encoding", "status", "request_model", "chunk_unit", "total_chunks", "model",
 	"token_chunks", "channels", "first_token_chunk_index", "first_output_chunk_index", "last_token_chunk_index", "usage",
-	"usage_raw", "usage_is_final", "finish_reason", "error", "server_timings", "synthetic", "truncated", "source",
+	"usage_is_final", "finish_reason", "error", "server_timings", "synthetic", "truncated", "source",
 	"first_token_chunk_span", "last_token_chunk_span",
 }
 
@@ -110,6 +111,14 @@ func recording(from, to, base string) (map[string]any, error) {
 		if v := expected[member]; v != nil {
 			entry[member] = v
 		}
+	}
+	if usage := expected["usage_raw"]; usage != nil {
+		text, err := json.Marshal(usage)
+		if err != nil {
+			return nil, err
+		}
+		sanitiseJSON(text)
+		entry["usage_raw"] = json.RawMessage(text)
 	}
 	if model, ok := entry["request_model"].(string); ok {
 		entry["request_model"] = path(model)
@@ -269,26 +278,22 @@ func sanitiseFrames(body []byte) error {
 	return nil
 }
 
-// kept are the names whose values stay if they are identifiers.
-var kept = map[string]bool{}
+var (
+	// kept are the names whose values stay if they are identifiers.
+	kept = names(`type object role finish_reason stop_reason finishReason stopReason status model modelVersion model_name model_id
+		event_type done_reason completionReason native_finish_reason stop_type reason error_type created_at`)
+	// users are the names of objects whose members the user defines.
+	users = names(`args arguments input properties parameters inputAssessment outputAssessments`)
+	// encoded are the names of numbers that encode text.
+	encoded = names(`bytes context token_ids prompt_token_ids token_id tokens input_ids output_ids`)
+)
 
-// users are the names of objects whose members the user defines.
-var users = map[string]bool{}
-
-// encoded are the names of numbers that encode text.
-var encoded = map[string]bool{}
-
-func init() {
-	for names, set := range map[string]map[string]bool{
-		`type object role finish_reason stop_reason finishReason stopReason status model modelVersion model_name model_id
-		event_type done_reason completionReason native_finish_reason stop_type reason error_type created_at`: kept,
-		`args arguments input properties parameters inputAssessment outputAssessments`:  users,
-		`bytes context token_ids prompt_token_ids token_id tokens input_ids output_ids`: encoded,
-	} {
-		for _, name := range strings.Fields(names) {
-			set[name] = true
-		}
+func names(list string) map[string]bool {
+	set := map[string]bool{}
+	for _, name := range strings.Fields(list) {
+		set[name] = true
 	}
+	return set
 }
 
 var identifier = regexp.MustCompile(`^[A-Za-z0-9_.:/@+-]{0,80}$`)
