@@ -162,7 +162,7 @@ simulate: ## Simulate SEEDS worlds (default 1000) from seed FIRST (default 1): f
 	go test -count=1 -timeout=0 -run='^TestSimulation$$' ./internal/simulation -seeds=$(or $(SEEDS),1000) -first=$(or $(FIRST),1)
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz target for FUZZTIME (default 20s, about 10 minutes in total)
+fuzz: ## Run each fuzz target for FUZZTIME (default 20s, about 15 minutes in total)
 	@set -e; for package in $$(go list ./...); do \
 		for target in $$(go test -list='^Fuzz' $$package | grep ^Fuzz || true); do \
 			echo "$$package $$target"; \
