@@ -132,6 +132,17 @@ func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 			), OpenAIChat, "1c3 3r2", "length", "", -1, true,
 		},
 		{
+			"tokens without text belong to the next chunk alone", chat, sse(
+				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":""},"token_ids":[1,2]}]}`,
+				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"},"token_ids":[3]}]}`,
+				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"b"},"token_ids":[4]}]}`,
+			), OpenAIChat, "1c3 2c1", "", "", -1, false,
+		},
+		{
+			"an error outside the framing, then an event without a blank line", chat, sse(chatEvent("a")) + "{\"error\":{\"type\":\"t\"}}\n" + sse(chatEvent("b")),
+			OpenAIChat, "0c? 1c?", "", "t", -1, false,
+		},
+		{
 			"vLLM: continuous usage", chat, sse(
 				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":""}}],"usage":{"prompt_tokens":9,"completion_tokens":0}}`,
 				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":9,"completion_tokens":2}}`,

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,6 +125,41 @@ func TestDecoder_BoundsWhatItKeeps(t *testing.T) {
 		assert.LessOrEqual(t, len(kept), maxName)
 		assert.NotEmpty(t, kept)
 	}
+}
+
+func TestDecoder_SkipsBrokenPayloadsOfBedrock(t *testing.T) {
+	headers := []byte("\x0b:event-type\x07\x00\x05chunk")
+	body := slices.Concat(
+		jamba(`{"generation":"a"}`),
+		frame(headers, []byte(`{"bytes":"no base64"}`)),
+		jamba(`{"generation":`),
+		jamba(`{"generation":"b"}`),
+	)
+	s := decode(Exchange{Path: "/model/m/invoke-with-response-stream", ContentType: "application/vnd.amazon.eventstream"}, testLimits, body)
+	assert.Equal(t, Unparsed{Invalid: 2}, s.Unparsed)
+	assert.Len(t, s.Chunks, 2)
+}
+
+// A header of each type stands before the one that names the event.
+func TestAWSFramer_ReadsHeadersOfAllTypes(t *testing.T) {
+	headers := []byte("\x01a\x00" + "\x01b\x01" + "\x01c\x02_" + "\x01d\x03__" + "\x01e\x04____" + "\x01f\x05________" +
+		"\x01g\x06\x00\x03___" + "\x01h\x08________" + "\x01i\x09________________" + "\x0b:event-type\x07\x00\x05chunk")
+	var out found
+	f := awsFramer{frame: buffer{limit: testLimits.EventBytes}}
+	f.write(frame(headers, []byte("{}")), &out)
+	assert.Equal(t, found{"event chunk {}"}, out)
+	out = nil
+	f.write(frame([]byte("\x01a\x0a"), []byte("{}")), &out)
+	assert.Equal(t, found{"invalid", "event  {}"}, out)
+}
+
+func TestFramers_ReleaseTheMemoryOfALongEvent(t *testing.T) {
+	var out found
+	f := newSSEFramer(testLimits.EventBytes)
+	f.write([]byte("data: "+strings.Repeat("x", 4*keptCapacity)), &out)
+	f.write([]byte("\n\n"), &out)
+	assert.Len(t, out, 1)
+	assert.LessOrEqual(t, cap(f.line.bytes)+cap(f.data.bytes), 2*keptCapacity)
 }
 
 func TestDecoder_TakesTheErrorTypeOfTheHeader(t *testing.T) {

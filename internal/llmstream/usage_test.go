@@ -6,6 +6,7 @@ package llmstream
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -135,6 +136,19 @@ func TestTimings_OfTheRecordings(t *testing.T) {
 		checked++
 	}
 	assert.Len(t, want, checked)
+}
+
+func TestTimings_OfTheHeader(t *testing.T) {
+	header := http.Header{
+		"X-Metrics-Ttft-Ms": {"150.5"}, "X-Metrics-E2e-Ms": {"900"}, "X-Queue-Time": {"7"}, "X-Prompt-Tokens": {"5"}, "X-Generated-Tokens": {"9"},
+	}
+	x := Exchange{Path: "/v1/chat/completions", Status: 200, ContentType: "application/json", Header: header}
+	s := decode(x, testLimits, []byte(`{"object":"chat.completion","choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"usage":{"completion_tokens":3,"queue_time":0.25}}`))
+	assert.Equal(t, optional.Of(150500*time.Microsecond), s.Timings.FirstToken)
+	assert.Equal(t, optional.Of(900*time.Millisecond), s.Timings.Total)
+	assert.Equal(t, optional.Of(250*time.Millisecond), s.Timings.Queue, "the body has precedence")
+	assert.Equal(t, optional.Of(int64(5)), s.Reported.Input)
+	assert.Equal(t, optional.Of(int64(3)), s.Reported.Output, "the body has precedence")
 }
 
 func TestUsage_KeepsTheRunningTotalOfAnAnswerThatWasCut(t *testing.T) {
