@@ -8,7 +8,8 @@
 // WebSocket messages), holding at most Limits.EventBytes. One reader per format turns
 // an event into facts: the token-bearing channels, token counts, model, usage, finish
 // reasons, errors, server timings. The format is recognised from the request's path,
-// the content type, the first bytes and the first JSON object. Text is never kept.
+// the content type, the first bytes and the first JSON objects. Text is held until its
+// event is read and never reported: chunks and observations have no field for it.
 package llmstream
 
 import (

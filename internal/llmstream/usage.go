@@ -8,7 +8,7 @@ import "github.com/tokenpulse/tokenpulse/internal/optional"
 // Usage holds token counts.
 type Usage struct {
 	Input, Output, Reasoning, CacheRead, CacheCreation optional.Value[int64]
-	// toolInput and total are reported by some; they are needed to normalise.
+	// toolInput and total serve to normalise; few providers report both.
 	toolInput, total optional.Value[int64]
 }
 
