@@ -9,7 +9,8 @@ export interface Data { x: number[]; lines: (number | null | undefined)[][] }
 
 /**
  * A uPlot chart that follows the size of its host and the theme, and has a crosshair that
- * arrow keys move. uPlot is created again only if `key` changes, otherwise data is replaced.
+ * arrow keys move. uPlot is created again only if `key` or the theme changes, otherwise data
+ * is replaced. The crosshair stays in either case.
  */
 export class Plot {
   readonly element: HTMLElement;
@@ -41,11 +42,13 @@ export class Plot {
 
   private rebuild(): void {
     if (!this.key) return;
+    const {left = -10, top = -10} = this.plot?.cursor ?? {}; // outside: no crosshair
     this.plot?.destroy();
     this.plot = null;
     const {clientWidth: width, clientHeight: height} = this.element;
     if (width === 0) return; // resize builds it
     const options = this.options({width, height});
+    options.cursor = {...options.cursor, left, top};
     options.hooks = {...options.hooks, setCursor: [u => this.onCursor(u.cursor.idx ?? null)]};
     this.plot = new uPlot(options, this.data, this.element);
   }
