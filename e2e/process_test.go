@@ -114,11 +114,11 @@ func run(t *testing.T, path string, args ...string) {
 	require.NoError(t, err, "%s %v:\n%s", path, args, output)
 }
 
-// freeAddress returns a loopback address with an unused port.
 // given holds the addresses that freeAddress returned. The system may give a port again as soon as it
 // is closed, and two servers of one test would then want the same.
 var given sync.Map
 
+// freeAddress returns a loopback address with an unused port, each time another one.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for {
