@@ -13,7 +13,7 @@ import (
 var engines = board{
 	file: "engines", title: "engines",
 	about: "Which engine is slow, and why: latencies and phases by engine, beside the engines' own metrics where Prometheus scrapes them. " +
-		"To tell engines apart, add server.address to the dimensions of token_sli.",
+		"To compare engines, add server.address to the dimensions of token_sli.",
 	variables: slices.Concat(filters, []variable{
 		outcome, percentile, splitBy(byEngine),
 		anyOf("engine", "Scraped engine", "Instances of vLLM and SGLang that Prometheus scrapes",
