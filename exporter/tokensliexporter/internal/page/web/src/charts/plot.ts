@@ -17,7 +17,6 @@ export class Plot {
   private plot: uPlot | null = null;
   private key = '';
   private data: uPlot.AlignedData = [[]];
-  private visible = true;
 
   constructor(private options: (size: {width: number; height: number}) => uPlot.Options, label: string, private onCursor: (index: number | null) => void, tall = false) {
     this.element = h('div', {class: tall ? 'plot tall' : 'plot', tabindex: 0, role: 'img', 'aria-label': label,
@@ -38,8 +37,6 @@ export class Plot {
     this.rebuild();
   }
 
-  redraw(): void { this.plot?.redraw(false); }
-
   private rebuild(): void {
     if (!this.key) return;
     const {left = -10, top = -10} = this.plot?.cursor ?? {}; // outside: no crosshair
@@ -55,8 +52,7 @@ export class Plot {
 
   private resize(): void {
     const {clientWidth: width, clientHeight: height} = this.element;
-    this.visible = width > 0;
-    if (!this.visible) return;
+    if (width === 0) return;
     if (!this.plot) this.rebuild();
     else if (this.plot.width !== width || this.plot.height !== height) this.plot.setSize({width, height});
   }
