@@ -152,7 +152,7 @@ func TestLivePage_NumbersEqualMetricsAndChartsAreDrawn(t *testing.T) {
 	p.waitUntil(fmt.Sprintf(`[...document.querySelectorAll('.slo')].find(card => card.textContent.startsWith('chat-tpot')).querySelector('dd').textContent === '%.1f%%'`, 100*good/(good+bad)))
 	for _, part := range []string{"heatmap", "load", "prompts", "slowest", "compare"} {
 		p.show(part)
-		p.waitUntil(`[...document.querySelectorAll('#` + part + ` canvas')].every(canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(byte => byte > 0))`)
+		p.waitUntil(`document.querySelector('#` + part + ` canvas') && [...document.querySelectorAll('#` + part + ` canvas')].every(canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(byte => byte > 0))`)
 	}
 	p.show("phases")
 	p.waitUntil(`document.querySelectorAll('#phases .stack span').length >= 4`)

@@ -99,6 +99,15 @@ func (p *process) waitFor(t *testing.T, url string) {
 	}, patience, 50*time.Millisecond, "%s does not answer with 200", url)
 }
 
+// waitUntilReady waits until all parts of a Collector have started. Exporters start first, so
+// that /metrics answers before a receiver listens.
+func (p *process) waitUntilReady(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return strings.Contains(p.output(t), "Everything is ready")
+	}, patience, 10*time.Millisecond, "%s does not get ready", p.command.Path)
+}
+
 func built(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(testenv.Root(t), "dist", name)
@@ -171,6 +180,7 @@ func startCollector(t *testing.T, config string, more ...string) *collector {
 	}, more...)
 	c.process = start(t, built(t, "otelcol-tokenpulse"), arguments...)
 	c.waitFor(t, c.metricsURL())
+	c.waitUntilReady(t)
 	return c
 }
 
