@@ -19,7 +19,7 @@ func TestExampleOTLPMetrics_ConnectorEqualsExporter(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "metrics.jsonl")
 	t.Setenv("METRICS_FILE", file)
 	c := startCollector(t, example(t, "otlp-metrics.yaml"))
-	run(t, built(t, "tokengen"), "replay", demoRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
+	replay(t, c, demoRecording(t))
 	scraped := scrape(t, c)
 	c.stop(t) // flushes
 
@@ -73,7 +73,7 @@ func TestExampleWireMetrics_EqualsTheSpanPath(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "metrics.jsonl")
 		t.Setenv("METRICS_FILE", file)
 		c := startCollector(t, example(t, config))
-		run(t, built(t, "tokengen"), "replay", demoRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
+		replay(t, c, demoRecording(t))
 		c.stop(t) // flushes
 		counts[config] = map[string]uint64{}
 		for name, metric := range lastMetrics(t, file) {

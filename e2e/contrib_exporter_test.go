@@ -35,7 +35,7 @@ func TestContribPrometheusExporter_KeepsNativeBucketsOnly(t *testing.T) {
 	address := freeAddress(t)
 	t.Setenv("CONTRIB", address)
 	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "contrib.yaml", behindConnector))
-	run(t, built(t, "tokengen"), "replay", demoRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
+	replay(t, c, demoRecording(t))
 	url := "http://" + address + "/metrics"
 	require.Eventually(t, func() bool {
 		requests := 0

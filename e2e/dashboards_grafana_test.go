@@ -120,11 +120,6 @@ func (g *grafana) samples(t *testing.T, target grafanaTarget) answers {
 	g.ask(t, what, parameters, &answer)
 	all := answers{}
 	for _, series := range answer.Data.Result {
-		var labels []string
-		for name, value := range series.Metric {
-			labels = append(labels, name+"="+value)
-		}
-		slices.Sort(labels)
 		value := math.NaN()
 		switch {
 		case len(series.Values) > 0:
@@ -132,22 +127,15 @@ func (g *grafana) samples(t *testing.T, target grafanaTarget) answers {
 		case len(series.Histograms) > 0:
 			var histogram struct{ Count string }
 			require.NoError(t, json.Unmarshal(series.Histograms[len(series.Histograms)-1][1], &histogram))
-			value = parsedFloat(t, histogram.Count)
+			value = parsed(t, histogram.Count)
 		case series.Value[1] != nil:
 			value = number(t, series.Value)
 		}
 		if !math.IsNaN(value) && !math.IsInf(value, 0) {
-			all[strings.Join(labels, " ")] = value
+			all[labelText(series.Metric)] = value
 		}
 	}
 	return all
-}
-
-func parsedFloat(t *testing.T, text string) float64 {
-	t.Helper()
-	value, err := strconv.ParseFloat(text, 64)
-	require.NoError(t, err)
-	return value
 }
 
 // panel returns the answers of a panel's queries by RefID.

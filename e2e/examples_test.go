@@ -93,7 +93,7 @@ func replayThrough(t *testing.T, name string) []ptrace.Span {
 	t.Helper()
 	spansFile := exampleEnvironment(t)
 	c := startCollector(t, example(t, name))
-	run(t, built(t, "tokengen"), "replay", demoRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
+	replay(t, c, demoRecording(t))
 	c.stop(t)
 	return readSpans(t, spansFile)
 }

@@ -95,13 +95,6 @@ func (p *prometheus) sums(t *testing.T, metric, job, at string) map[string]summe
 	return all
 }
 
-func parsed(t *testing.T, text string) float64 {
-	t.Helper()
-	value, err := strconv.ParseFloat(text, 64)
-	require.NoError(t, err)
-	return value
-}
-
 // requireSameSums compares counts and buckets exactly. Sums add floats in another order.
 func requireSameSums(t *testing.T, metric string, want, got map[string]summed) {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Screenshots of the whole page for the eyes of whoever changes it: .cache/screenshots.
+// Writes screenshots of the whole page to .cache/screenshots, for review of a change of the page.
 func TestLivePage_ScreenshotsAtThreeWidthsInBothThemes(t *testing.T) {
 	c := startPageCollector(t)
 	for seed := range 4 {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -149,9 +150,20 @@ func TestLivePage_NumbersEqualMetricsAndChartsAreDrawn(t *testing.T) {
 	good := sumOf(t, metrics, "tokenpulse_slo_requests_total", map[string]string{"slo": "chat-tpot", "verdict": "good"})
 	bad := sumOf(t, metrics, "tokenpulse_slo_requests_total", map[string]string{"slo": "chat-tpot", "verdict": "bad"})
 	p.waitUntil(fmt.Sprintf(`[...document.querySelectorAll('.slo')].find(card => card.textContent.startsWith('chat-tpot')).querySelector('dd').textContent === '%.1f%%'`, 100*good/(good+bad)))
-	for _, part := range []string{"heatmap", "load", "prompts", "slowest", "compare"} {
+	// Each part has pixels in the colour of its data: axes alone do not suffice.
+	for part, color := range map[string]string{"heatmap": "--heat-4", "load": "--series-1", "prompts": "--series-1", "slowest": "--phase-prefill", "compare": "--series-1"} {
 		p.show(part)
-		p.waitUntil(`[...document.querySelectorAll('#` + part + ` canvas')].every(canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(byte => byte > 0))`)
+		p.waitUntil(`(() => {
+			const hex = getComputedStyle(document.documentElement).getPropertyValue('` + color + `').trim();
+			const [r, g, b] = [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16));
+			const drawn = canvas => {
+				const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+				for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200 && Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 12) return true;
+				return false;
+			};
+			const canvases = [...document.querySelectorAll('#` + part + ` canvas')];
+			return canvases.length > 0 && canvases.every(drawn);
+		})()`)
 	}
 	p.show("phases")
 	p.waitUntil(`document.querySelectorAll('#phases .stack span').length >= 4`)
@@ -190,22 +202,30 @@ func TestLivePage_ArrowKeysMoveOneCrosshairThroughAllCharts(t *testing.T) {
 			}
 		}
 	}, 40*time.Second, 200*time.Millisecond)
-	const wholeRange = "whole range" // without a crosshair
-	caption := func(indicator string) string {
-		return p.text(fmt.Sprintf(`document.querySelector('#trend-%s .legend .caption').textContent`, indicator))
+	// captions returns the time at the crosshair in each of the four charts.
+	captions := func() []string {
+		return evaluate[[]string](p, `[...document.querySelectorAll('#trends .legend .caption')].map(caption => caption.textContent)`)
 	}
-	at := wholeRange
-	require.Eventually(t, func() bool { // a refresh that adds a slot removes the crosshair
+	const wholeRange = "whole range" // without a crosshair
+	same := func() bool {
+		all := captions()
+		return len(all) == 4 && all[0] != wholeRange && len(slices.Compact(all)) == 1
+	}
+	p.press(keyEnd)
+	require.Eventually(t, same, patience, 50*time.Millisecond)
+
+	// A further model needs a further line, so the page builds its charts again.
+	sendBurst(t, c, 50, "--seed", "8", "--model", "other=1")
+	p.waitUntil(`[...document.querySelectorAll('#trends .legend tbody')].every(group => [...group.querySelectorAll('button')].some(button => button.textContent === 'other'))`)
+	require.Eventually(t, same, patience, 50*time.Millisecond, "the crosshair is gone")
+
+	require.Eventually(t, func() bool { // a refresh may add a slot between the keys
 		p.press(keyEnd)
-		at = caption("time_to_first_token")
-		return at != wholeRange && at == caption("request_duration")
-	}, 10*time.Second, 50*time.Millisecond)
-	require.Eventually(t, func() bool {
-		p.press(keyEnd)
+		end := captions()
 		p.press(keyLeft)
-		before := caption("request_duration")
-		return before != wholeRange && before != at
-	}, 10*time.Second, 50*time.Millisecond)
+		before := captions()
+		return same() && before[3] != wholeRange && before[3] != end[3]
+	}, patience, 50*time.Millisecond)
 }
 
 // Filters are in the URL: a reload, a link and the back button keep them.

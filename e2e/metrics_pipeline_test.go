@@ -6,7 +6,6 @@ package e2e
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"testing"
 	"time"
@@ -55,7 +54,7 @@ func requestCount(families map[string]*dto.MetricFamily) (total int) {
 	return total
 }
 
-// replay sends a recording.
+// replay sends a recording over gRPC.
 func replay(t *testing.T, c *collector, file string) {
 	t.Helper()
 	run(t, built(t, "tokengen"), "replay", file, "--transport", "grpc", "--endpoint", c.grpc)
@@ -160,13 +159,7 @@ func startAgent(t *testing.T, more ...string) *collector {
 		"--set", "receivers.token_stream.protocols.http.endpoint=" + c.http,
 		"--set", "receivers.token_stream.protocols.grpc.endpoint=" + c.grpc,
 	}, more...)...)
-	require.Eventually(t, func() bool {
-		connection, err := net.Dial("tcp", c.grpc)
-		if err == nil {
-			_ = connection.Close()
-		}
-		return err == nil
-	}, patience, 50*time.Millisecond)
+	c.waitForListener(t, c.grpc)
 	return c
 }
 

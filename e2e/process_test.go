@@ -99,6 +99,15 @@ func (p *process) waitFor(t *testing.T, url string) {
 	}, patience, 50*time.Millisecond, "%s does not answer with 200", url)
 }
 
+// waitUntilReady waits until all parts of a Collector have started. Exporters start first, so
+// that /metrics answers before a receiver listens.
+func (p *process) waitUntilReady(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return strings.Contains(p.output(t), "Everything is ready")
+	}, patience, 10*time.Millisecond, "%s does not get ready", p.command.Path)
+}
+
 func built(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(testenv.Root(t), "dist", name)
@@ -114,11 +123,11 @@ func run(t *testing.T, path string, args ...string) {
 	require.NoError(t, err, "%s %v:\n%s", path, args, output)
 }
 
-// freeAddress returns a loopback address with an unused port.
 // given holds the addresses that freeAddress returned. The system may give a port again as soon as it
 // is closed, and two servers of one test would then want the same.
 var given sync.Map
 
+// freeAddress returns a loopback address with an unused port, each time another one.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for {
@@ -171,6 +180,7 @@ func startCollector(t *testing.T, config string, more ...string) *collector {
 	}, more...)
 	c.process = start(t, built(t, "otelcol-tokenpulse"), arguments...)
 	c.waitFor(t, c.metricsURL())
+	c.waitUntilReady(t)
 	return c
 }
 

@@ -165,9 +165,7 @@ func (p *prometheus) bucketAround(t *testing.T, metric string, value float64) (l
 	p.ask(t, "label/le/values", url.Values{"match[]": {metric + "_bucket"}}, &answer)
 	var bounds []float64
 	for _, text := range answer.Data {
-		bound, err := strconv.ParseFloat(text, 64)
-		require.NoError(t, err)
-		bounds = append(bounds, bound)
+		bounds = append(bounds, parsed(t, text))
 	}
 	slices.Sort(bounds)
 	above, _ := slices.BinarySearch(bounds, value)

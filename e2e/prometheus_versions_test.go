@@ -26,7 +26,7 @@ processors:
 // and what it stores of a histogram. With all of them, the verdict counter has exemplars.
 func TestPrometheusPage_EverySettingStoresWhatItSays(t *testing.T) {
 	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "slo.yaml", everyRequestIsBad))
-	run(t, built(t, "tokengen"), "replay", demoRecording(t), "--transport", "grpc", "--endpoint", c.grpc)
+	replay(t, c, demoRecording(t))
 	values := 0.
 	for _, metric := range scrape(t, c)["tokenpulse_time_to_first_token_seconds"].GetMetric() {
 		values += float64(metric.GetHistogram().GetSampleCount())

@@ -198,14 +198,19 @@ func (p *prometheus) answersAt(t *testing.T, query string, at time.Time) answers
 	t.Helper()
 	all := answers{}
 	for _, result := range p.resultsAt(t, query, strconv.FormatInt(at.Unix(), 10)) {
-		var labels []string
-		for name, value := range result.Metric {
-			labels = append(labels, name+"="+value)
-		}
-		slices.Sort(labels)
-		all[strings.Join(labels, " ")] = number(t, result.Value)
+		all[labelText(result.Metric)] = number(t, result.Value)
 	}
 	return all
+}
+
+// labelText writes labels as the keys of answers have them: sorted, as name=value.
+func labelText(labels map[string]string) string {
+	var pairs []string
+	for name, value := range labels {
+		pairs = append(pairs, name+"="+value)
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, " ")
 }
 
 // scrapesOf sends the requests to the Collector in the order in which they end, and

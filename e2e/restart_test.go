@@ -559,7 +559,12 @@ func (s *series) increase(t *testing.T) (first, increase float64, resets int) {
 
 func number(t *testing.T, sample [2]any) float64 {
 	t.Helper()
-	v, err := strconv.ParseFloat(sample[1].(string), 64)
+	return parsed(t, sample[1].(string))
+}
+
+func parsed(t *testing.T, text string) float64 {
+	t.Helper()
+	value, err := strconv.ParseFloat(text, 64)
 	require.NoError(t, err)
-	return v
+	return value
 }

@@ -6,8 +6,6 @@ package e2e
 import (
 	"encoding/hex"
 	"fmt"
-	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,7 +13,6 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
 // Metrics count every request, though only 1% of the spans and those of breaches are sent; token_sli
@@ -28,40 +25,28 @@ func TestExampleWireSampledTraces_MetricsAreOfAllRequests(t *testing.T) {
 	var lines strings.Builder
 	begin := time.Now().Add(-time.Minute)
 	for i := range streams {
-		at := begin
-		line := func(event, more string, after time.Duration) {
-			at = at.Add(after)
-			fmt.Fprintf(&lines, `{"event":%q,"stream_id":"sampled-%d","time_unix_nano":"%d"%s}`+"\n", event, i, at.UnixNano(), more)
-		}
-		line("start", `,"attributes":{"gen_ai.operation.name":"chat","gen_ai.request.model":"m"}`, 0)
-		first := 200 * time.Millisecond
+		event := eventsOf(&lines, fmt.Sprint("sampled-", i), begin)
+		event("start", 0, `,"attributes":{"gen_ai.operation.name":"chat","gen_ai.request.model":"m"}`)
+		at := 200 * time.Millisecond
 		if i%slowEvery == 0 {
-			first = 3 * time.Second
+			at = 3 * time.Second
 		}
-		line("chunk", "", first)
+		event("chunk", at, "")
 		for range tokens - 1 {
-			line("chunk", "", 20*time.Millisecond)
+			at += 20 * time.Millisecond
+			event("chunk", at, "")
 		}
-		line("end", "", time.Millisecond)
+		event("end", at+time.Millisecond, "")
 	}
 	body := lines.String()
 	for range 2 { // the second time as a sender that lost the answer
-		response, err := http.Post("http://"+c.http+"/v1/tokens", "application/x-ndjson", strings.NewReader(body))
-		require.NoError(t, err)
-		_ = response.Body.Close()
-		require.Equal(t, http.StatusOK, response.StatusCode)
+		c.post(t, "application/x-ndjson", strings.NewReader(body))
 	}
 
-	total := func(families map[string]*dto.MetricFamily) (n float64) {
-		for _, metric := range families["tokenpulse_requests_total"].GetMetric() {
-			n += metric.GetCounter().GetValue()
-		}
-		return n
-	}
 	require.Eventually(t, func() bool {
 		return strings.Contains(string(get(t, c.metricsURL(), "text/plain")), "tokenpulse_requests_total{")
 	}, patience, 100*time.Millisecond, "the receiver flushes its series")
-	require.Eventually(t, func() bool { return total(scrape(t, c)) == streams }, patience, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return requestCount(scrape(t, c)) == streams }, patience, 100*time.Millisecond)
 	families := scrape(t, c)
 	gaps, exemplars := uint64(0), []*dto.Exemplar(nil)
 	for name, family := range families {
@@ -80,7 +65,7 @@ func TestExampleWireSampledTraces_MetricsAreOfAllRequests(t *testing.T) {
 	}
 	require.EqualValues(t, streams*(tokens-1), gaps)
 	time.Sleep(2500 * time.Millisecond) // two more flushes count nothing again
-	require.EqualValues(t, streams, total(scrape(t, c)))
+	require.Equal(t, streams, requestCount(scrape(t, c)))
 	c.stop(t)
 
 	sent, breached := sampledSpans(t, spansFile)
@@ -100,33 +85,27 @@ func TestExampleWireSampledTraces_MetricsAreOfAllRequests(t *testing.T) {
 // checks that each was kept by the rule of the specification.
 func sampledSpans(t *testing.T, file string) (sent map[string]bool, breached int) {
 	t.Helper()
-	written, err := os.ReadFile(file)
-	require.NoError(t, err)
 	sent = map[string]bool{}
-	for line := range strings.Lines(string(written)) {
-		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces([]byte(line))
-		require.NoError(t, err)
-		for _, span := range traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
-			trace, id := span.TraceID(), span.SpanID()
-			key := hex.EncodeToString(trace[:]) + hex.EncodeToString(id[:])
-			if sent[key] {
-				continue
-			}
-			sent[key] = true
-			aggregated, _ := span.Attributes().Get("tokenpulse.aggregated")
-			require.True(t, aggregated.Bool())
-			_, firstToken := span.Attributes().Get("tokenpulse.time_to_first_token")
-			require.True(t, firstToken, "annotated")
-			if _, breach := span.Attributes().Get("tokenpulse.slo.breached"); breach {
-				breached++
-				require.Equal(t, "ot=th:0", span.TraceState().AsRaw())
-				continue
-			}
-			require.Equal(t, "ot=th:fd70a", span.TraceState().AsRaw())
-			randomness, err := strconv.ParseUint(hex.EncodeToString(trace[9:]), 16, 64)
-			require.NoError(t, err)
-			require.GreaterOrEqual(t, randomness, uint64(0xfd70a000000000))
+	for _, span := range readSpans(t, file) {
+		trace, id := span.TraceID(), span.SpanID()
+		key := hex.EncodeToString(trace[:]) + hex.EncodeToString(id[:])
+		if sent[key] {
+			continue
 		}
+		sent[key] = true
+		aggregated, _ := span.Attributes().Get("tokenpulse.aggregated")
+		require.True(t, aggregated.Bool())
+		_, firstToken := span.Attributes().Get("tokenpulse.time_to_first_token")
+		require.True(t, firstToken, "annotated")
+		if _, breach := span.Attributes().Get("tokenpulse.slo.breached"); breach {
+			breached++
+			require.Equal(t, "ot=th:0", span.TraceState().AsRaw())
+			continue
+		}
+		require.Equal(t, "ot=th:fd70a", span.TraceState().AsRaw())
+		randomness, err := strconv.ParseUint(hex.EncodeToString(trace[9:]), 16, 64)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, randomness, uint64(0xfd70a000000000))
 	}
 	require.NotEmpty(t, sent)
 	return sent, breached

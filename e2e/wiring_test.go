@@ -54,7 +54,7 @@ func TestMiswiredPipelines_WarnOnceWithTheRemedy(t *testing.T) {
 	t.Setenv("OTLP", endpoint)
 	t.Setenv("METRICS", metrics)
 	c := start(t, built(t, "otelcol-tokenpulse"), "--config", writeFile(t, t.TempDir(), "config.yaml", miswired), ownMetricsOff)
-	c.waitFor(t, "http://"+metrics+"/metrics")
+	c.waitUntilReady(t)
 
 	const traces = 50
 	for trace := 1; trace <= traces; trace++ {

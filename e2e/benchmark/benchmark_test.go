@@ -121,3 +121,41 @@ func TestMixes_KeepTheMeansOfTheTrace(t *testing.T) {
 	require.InDelta(t, 211, float64(mix("", conversationLengths, 2).tokens())/100, 0.5)
 	require.InDelta(t, 28, float64(mix("", codeLengths, 10).tokens())/500, 0.5)
 }
+
+// Without all series, the load of many series would measure few.
+func TestBodies_NameEverySeriesInEachPart(t *testing.T) {
+	l := fixed("", 50, 4).ofSeries(200).inParts(2)
+	named, chunks := map[string]int{}, 0
+	for _, bodies := range l.bodies(tokenStreams) {
+		require.Len(t, bodies, 4, "half of the four requests, in two parts")
+		for _, body := range bodies {
+			var request tokenpulsev1.ExportTokenStreamsRequest
+			require.NoError(t, proto.Unmarshal(body, &request))
+			for _, s := range request.ResourceTokenStreams[0].TokenStreams {
+				chunks += len(s.ChunkRuns[0].TimeDeltas)
+				if s.Start != nil {
+					named[s.Start.Attributes[2].Value.GetStringValue()]++
+				}
+			}
+		}
+	}
+	require.Len(t, named, 200)
+	require.Equal(t, 200*4, chunks)
+}
+
+// A request of 3 µs and 20 ns for each token.
+func TestGrowth_IsTheLineThroughTwoLengths(t *testing.T) {
+	measured := results{{tokens10, wire}: {{nanos: 3200}}, {tokens500, wire}: {{nanos: 13_000}}}
+	request, token := measured.growth(wire)
+	require.InDelta(t, 3000, request, 1e-9)
+	require.InDelta(t, 20, token, 1e-9)
+}
+
+// Ours takes 400 ns beyond receiving, spanmetrics 100 ns. Each is measured in its own build.
+func TestForeignRatio_LeavesOutReceiving(t *testing.T) {
+	measured := results{
+		{foreignSpans, foreign}: {{nanos: 1000}}, {foreignSpans, nop}: {{nanos: 600}},
+		{foreignSpans, spanmetrics}: {{nanos: 800}}, {foreignSpans, peerNop}: {{nanos: 700}},
+	}
+	require.Equal(t, "4.00 (4.00 .. 4.00)", measured.foreignRatio())
+}

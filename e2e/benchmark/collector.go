@@ -65,7 +65,7 @@ func startOnce(arguments []string) (*collectorProcess, error) {
 		return nil, err
 	}
 	addresses := strings.NewReplacer("$http", c.http, "$grpc", c.grpc, "$scrape", c.scrape, "$telemetry_port", telemetryPort, "$pprof", c.pprof)
-	c.command = exec.Command(arguments[0]) //nolint:gosec // the driver starts what it is told to
+	c.command = exec.Command(arguments[0]) //nolint:gosec // the options name the program to measure
 	for _, argument := range arguments[1:] {
 		c.command.Args = append(c.command.Args, addresses.Replace(argument))
 	}

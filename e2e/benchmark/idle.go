@@ -8,8 +8,8 @@ import "time"
 // idleTime is how long an idle Collector is watched. The kernel counts in steps of 10 ms.
 const idleTime = 20 * time.Second
 
-// idleCores returns how many cores a Collector takes that has got the requests of one
-// turn and gets no more.
+// idleCores returns how many cores a Collector takes after the requests of one turn, while
+// it receives no more.
 func idleCores(o options, l load, series string) (float64, error) {
 	c, err := start(collectorWith(o.collector, wireConfig("", series, "")))
 	if err != nil {

@@ -6,8 +6,6 @@ package main
 import (
 	"fmt"
 	"slices"
-
-	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
 // engines compares engines with each other, and what users see with what vLLM and SGLang
@@ -15,13 +13,11 @@ import (
 var engines = board{
 	file: "engines", title: "engines",
 	about: "Which engine is slow, and why: latencies and phases by engine, beside the engines' own metrics where Prometheus scrapes them. " +
-		"To tell engines apart, add server.address to the dimensions of token_sli.",
+		"To compare engines, add server.address to the dimensions of token_sli.",
 	variables: slices.Concat(filters, []variable{
 		outcome, percentile, splitBy(byEngine),
-		dashboard.NewQueryVariableBuilder("engine").Label("Scraped engine").Description("Instances of vLLM and SGLang that Prometheus scrapes").
-			Query(text(`label_values({__name__=~"vllm:num_requests_running|sglang:num_running_reqs"}, instance)`)).Datasource(dataSource).
-			Multi(true).IncludeAll(true).AllValue(".*").Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
-			Sort(dashboard.VariableSortAlphabeticalAsc).Current(option("All", "$__all")),
+		anyOf("engine", "Scraped engine", "Instances of vLLM and SGLang that Prometheus scrapes",
+			`label_values({__name__=~"vllm:num_requests_running|sglang:num_running_reqs"}, instance)`, allValues),
 	}),
 	rows: []row{
 		{"By ${by:text}", byEnginePanels()},
@@ -100,7 +96,10 @@ func inFlightBeside(engine, running, waiting string, width uint32) panel {
 	}
 }
 
-func gauge(operator, metric string) string { return operator + " (" + scraped.series(metric) + ")" }
+// gauge aggregates a gauge of the scraped engines, such as by "sum by (instance)".
+func gauge(aggregation, metric string) string {
+	return aggregation + " (" + scraped.series(metric) + ")"
+}
 
 func besideVLLM() []panel {
 	return []panel{
@@ -118,13 +117,13 @@ func vllmPanels() []panel {
 		{
 			title: "vLLM scheduler", about: "Requests that run and that wait to be scheduled, by engine.", unit: number,
 			targets: []target{
-				{expression: scrapedByInstance("vllm:num_requests_running"), legend: "{{instance}} running"},
-				{expression: scrapedByInstance("vllm:num_requests_waiting"), legend: "{{instance}} waiting"},
+				{expression: gauge("sum by (instance)", "vllm:num_requests_running"), legend: "{{instance}} running"},
+				{expression: gauge("sum by (instance)", "vllm:num_requests_waiting"), legend: "{{instance}} waiting"},
 			},
 		},
 		{
 			title: "vLLM KV cache in use", about: "Share of KV cache blocks in use. Near 100%, new requests wait and running ones are preempted.", unit: ratio,
-			targets: []target{{expression: "max by (instance) (" + scraped.series("vllm:kv_cache_usage_perc") + ")", legend: "{{instance}}"}},
+			targets: []target{{expression: gauge("max by (instance)", "vllm:kv_cache_usage_perc"), legend: "{{instance}}"}},
 		},
 		{
 			title: "vLLM preemptions per second", about: "Running requests that lost their place in the KV cache. They stall, then prefill again.", unit: number,
@@ -186,10 +185,6 @@ func vllmPanels() []panel {
 	return ofEngine(panels)
 }
 
-func scrapedByInstance(metric string) string {
-	return "sum by (instance) (" + scraped.series(metric) + ")"
-}
-
 func besideSGLang() []panel {
 	return []panel{
 		beside(latencies[0], "SGLang", "sglang:time_to_first_token_seconds"),
@@ -204,17 +199,17 @@ func sglangPanels() []panel {
 		{
 			title: "SGLang scheduler", about: "Requests that run and that wait in the queue, by engine.", unit: number,
 			targets: []target{
-				{expression: scrapedByInstance("sglang:num_running_reqs"), legend: "{{instance}} running"},
-				{expression: scrapedByInstance("sglang:num_queue_reqs"), legend: "{{instance}} waiting"},
+				{expression: gauge("sum by (instance)", "sglang:num_running_reqs"), legend: "{{instance}} running"},
+				{expression: gauge("sum by (instance)", "sglang:num_queue_reqs"), legend: "{{instance}} waiting"},
 			},
 		},
 		{
 			title: "SGLang KV cache in use", about: "Share of the KV cache's tokens in use.", unit: ratio,
-			targets: []target{{expression: "max by (instance) (" + scraped.series("sglang:token_usage") + ")", legend: "{{instance}}"}},
+			targets: []target{{expression: gauge("max by (instance)", "sglang:token_usage"), legend: "{{instance}}"}},
 		},
 		{
 			title: "SGLang prefix cache hits", about: "Share of prompt tokens that were in the prefix cache, in the latest prefill.", unit: ratio,
-			targets: []target{{expression: "avg by (instance) (" + scraped.series("sglang:cache_hit_rate") + ")", legend: "{{instance}}"}},
+			targets: []target{{expression: gauge("avg by (instance)", "sglang:cache_hit_rate"), legend: "{{instance}}"}},
 		},
 		{
 			title: "SGLang tokens per second", about: "Prompt and generated tokens of the engines.", unit: tokensPerSecond,

@@ -102,12 +102,16 @@ func stacked() *timeseries.PanelBuilder {
 
 // onRightAxis draws the series of a query against an axis of its own.
 func onRightAxis(of *timeseries.PanelBuilder, refID, unit string) *timeseries.PanelBuilder {
-	return of.OverrideByQuery(refID, []dashboard.DynamicConfigValue{
+	return of.OverrideByQuery(refID, append([]dashboard.DynamicConfigValue{
 		{Id: "unit", Value: unit},
 		{Id: "custom.axisPlacement", Value: "right"},
-		{Id: "custom.lineStyle", Value: map[string]any{"fill": "dash", "dash": []int{8, 6}}},
-		{Id: "custom.fillOpacity", Value: 0},
-	})
+	}, dashed...))
+}
+
+// dashed draws lines that others are compared with.
+var dashed = []dashboard.DynamicConfigValue{
+	{Id: "custom.lineStyle", Value: map[string]any{"fill": "dash", "dash": []int{8, 6}}},
+	{Id: "custom.fillOpacity", Value: 0},
 }
 
 // tile shows one number and its course. Without a value it shows the given text. Steps

@@ -17,9 +17,7 @@ var serviceLevels = board{
 	file: "slo", title: "SLOs",
 	about: "Attainment, burn rates and error budgets of the SLOs that token_latency judges. Burn rates and budgets need objectives in token_sli.",
 	variables: slices.Concat(filters, []variable{
-		dashboard.NewQueryVariableBuilder("slo").Label("SLO").Description("SLOs of token_latency, and all: every SLO that applies").
-			Query(text("label_values(" + verdicts + ", slo)")).Datasource(dataSource).Multi(true).IncludeAll(true).AllValue(".*").
-			Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc).Current(option("All", "$__all")),
+		anyOf("slo", "SLO", "SLOs of token_latency, and all: every SLO that applies", "label_values("+verdicts+", slo)", allValues),
 		splitBy(byModel),
 	}),
 	rows: []row{
@@ -104,9 +102,7 @@ func attainmentPanels() []panel {
 		{
 			title: "Attainment over time", about: "Share of judged requests that are good, beside the objective (dashed).",
 			docs: sharesAndRates, unit: ratio, width: 12, height: 9,
-			kind: lines().Max(1).OverrideByQuery("B", []dashboard.DynamicConfigValue{
-				{Id: "custom.lineStyle", Value: map[string]any{"fill": "dash", "dash": []int{8, 6}}}, {Id: "custom.fillOpacity", Value: 0},
-			}),
+			kind: lines().Max(1).OverrideByQuery("B", dashed),
 			targets: []target{
 				{expression: judged.attained(), legend: "{{slo}}"},
 				{expression: objectives, legend: "{{slo}}: objective"},

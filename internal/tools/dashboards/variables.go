@@ -30,15 +30,13 @@ var filters = []variable{
 		"label_values("+requests+", vantage)", dashboard.VariableSortAlphabeticalAsc),
 }
 
-var outcome = dashboard.NewQueryVariableBuilder("outcome").Label("Outcome").Description("Outcome of the requests, for latencies").
-	Query(text("label_values(" + requests + ", outcome)")).Datasource(dataSource).Multi(true).IncludeAll(true).AllValue(".*").
-	Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc).Current(option("success", "success"))
+var outcome = anyOf("outcome", "Outcome", "Outcome of the requests, for latencies", "label_values("+requests+", outcome)", option("success", "success"))
 
 var percentile = choice("percentile", "Percentile", "Percentile of panels with one line per series", 2,
 	[2]string{"p50", "0.5"}, [2]string{"p90", "0.9"}, [2]string{"p95", "0.95"}, [2]string{"p99", "0.99"}, [2]string{"p99.9", "0.999"})
 
-// splitBy chooses the label by which panels split. The last three need dimensions that
-// are not there by default.
+// splitBy chooses the label by which panels split. Engine, version and host need
+// dimensions that token_sli does not have by default.
 func splitBy(selected int) variable {
 	return choice("by", "Split by", "Label by which panels split. Engine, host and version need these dimensions in token_sli.", selected,
 		[2]string{"model", "gen_ai_request_model"}, [2]string{"service", "service_name"}, [2]string{"provider", "gen_ai_provider_name"},
@@ -51,11 +49,18 @@ const (
 	byEngine = 4
 )
 
-// dimension selects any number of values of a label. All includes series without it.
 func dimension(name, label, key string) variable {
-	return dashboard.NewQueryVariableBuilder(name).Label(label).Description("Values of the label " + key).
-		Query(text(fmt.Sprintf("label_values(%s, %s)", requests, key))).Datasource(dataSource).Multi(true).IncludeAll(true).AllValue(".*").
-		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc).Current(option("All", "$__all"))
+	return anyOf(name, label, "Values of the label "+key, fmt.Sprintf("label_values(%s, %s)", requests, key), allValues)
+}
+
+// allValues selects every series, also those without the label.
+var allValues = option("All", "$__all")
+
+// anyOf selects any number of values: at first those of an option.
+func anyOf(name, label, about, query string, first dashboard.VariableOption) variable {
+	return dashboard.NewQueryVariableBuilder(name).Label(label).Description(about).Query(text(query)).Datasource(dataSource).
+		Multi(true).IncludeAll(true).AllValue(".*").
+		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc).Current(first)
 }
 
 // oneOf selects one value: at first that which is first in the given order.

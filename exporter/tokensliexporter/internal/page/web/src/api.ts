@@ -6,7 +6,8 @@
 export type Maybe = number | null;
 export type Range = '5m' | '1h' | '24h';
 export type Percentile = 'p50' | 'p95' | 'p99';
-export type Indicator = 'time_to_first_token' | 'time_per_output_token' | 'inter_token_latency' | 'request_duration';
+export const indicators = ['time_to_first_token', 'time_per_output_token', 'inter_token_latency', 'request_duration'] as const;
+export type Indicator = typeof indicators[number];
 export type Phase = 'network' | 'queue' | 'prefill' | 'decode';
 
 export interface SLO { slo: string; objective: Maybe; window_seconds: Maybe; indicator: string | null; threshold: Maybe }

@@ -43,6 +43,13 @@ export function setText(element: Element, text: string): void {
 /** Lets the browser paint and react to input between two pieces of work. */
 export const pause = (): Promise<void> => new Promise(resolve => { setTimeout(resolve); });
 
+/** Creates the line, or the box, that shows a colour of the theme in a legend. */
+export function swatch(color: string, shape: 'line' | 'box' = 'line'): HTMLElement {
+  const element = h('span', {class: shape === 'box' ? 'swatch box' : 'swatch', 'aria-hidden': 'true'});
+  element.style.background = `var(${color})`;
+  return element;
+}
+
 export function cssColor(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

@@ -9,14 +9,14 @@ export interface Data { x: number[]; lines: (number | null | undefined)[][] }
 
 /**
  * A uPlot chart that follows the size of its host and the theme, and has a crosshair that
- * arrow keys move. uPlot is created again only if `key` changes, otherwise data is replaced.
+ * arrow keys move. uPlot is created again only if `key` or the theme changes, otherwise data
+ * is replaced. The crosshair stays in either case.
  */
 export class Plot {
   readonly element: HTMLElement;
   private plot: uPlot | null = null;
   private key = '';
   private data: uPlot.AlignedData = [[]];
-  private visible = true;
 
   constructor(private options: (size: {width: number; height: number}) => uPlot.Options, label: string, private onCursor: (index: number | null) => void, tall = false) {
     this.element = h('div', {class: tall ? 'plot tall' : 'plot', tabindex: 0, role: 'img', 'aria-label': label,
@@ -37,23 +37,22 @@ export class Plot {
     this.rebuild();
   }
 
-  redraw(): void { this.plot?.redraw(false); }
-
   private rebuild(): void {
     if (!this.key) return;
+    const {left = -10, top = -10} = this.plot?.cursor ?? {}; // outside: no crosshair
     this.plot?.destroy();
     this.plot = null;
     const {clientWidth: width, clientHeight: height} = this.element;
     if (width === 0) return; // resize builds it
     const options = this.options({width, height});
+    options.cursor = {...options.cursor, left, top};
     options.hooks = {...options.hooks, setCursor: [u => this.onCursor(u.cursor.idx ?? null)]};
     this.plot = new uPlot(options, this.data, this.element);
   }
 
   private resize(): void {
     const {clientWidth: width, clientHeight: height} = this.element;
-    this.visible = width > 0;
-    if (!this.visible) return;
+    if (width === 0) return;
     if (!this.plot) this.rebuild();
     else if (this.plot.width !== width || this.plot.height !== height) this.plot.setSize({width, height});
   }

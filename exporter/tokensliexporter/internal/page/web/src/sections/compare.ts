@@ -2,17 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import uPlot from 'uplot';
-import {type Distributions, type Group, type Indicator, type Meta, type Summary, read} from '../api';
+import {type Distributions, type Group, type Indicator, type Meta, type Summary, indicators, read} from '../api';
 import {LineChart, type Line} from '../charts/lines';
 import {select} from '../controls';
-import {fill, h, pause, setText} from '../dom';
+import {fill, h, pause, setText, swatch} from '../dom';
 import type {Colors} from '../groups';
 import {type Section, frame, notice} from '../section';
-import {dimensionName, short, type Term, termLink, valueName} from '../terms';
+import {dimensionName, short, termLink, valueName} from '../terms';
 import {count, duration, roundDuration, missing, percent} from '../units';
 import type {View} from '../view';
 
-const indicators: Indicator[] = ['time_to_first_token', 'time_per_output_token', 'inter_token_latency', 'request_duration'];
 const rows = ['p50', 'p95', 'p99', 'mean'] as const;
 
 /** Two values of a dimension side by side, with their distributions drawn over one another. */
@@ -75,7 +74,7 @@ class CompareCard {
 
   constructor(private indicator: Indicator) {
     this.chart = new LineChart({label: `Distribution of ${short(indicator)}`, x: {tick: roundDuration, log: 10}, y: {tick: value => `${Math.round(value * 100)}%`, max: 1}, onCursor: index => this.point(index)});
-    this.element = h('figure', {class: 'card chart'}, h('figcaption', {class: 'title'}, h('h3', {}, termLink(indicator as Term)), h('span', {class: 'muted'}, short(indicator as Term))),
+    this.element = h('figure', {class: 'card chart'}, h('figcaption', {class: 'title'}, h('h3', {}, termLink(indicator)), h('span', {class: 'muted'}, short(indicator))),
       h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption, h('div', {class: 'legend'}, h('table', {}, h('thead', {}, this.head), this.body)));
   }
 
@@ -117,10 +116,4 @@ function change(from: number | undefined, to: number | undefined): string {
   if (!from || to === undefined) return missing;
   const ratio = to / from - 1;
   return `${ratio > 0 ? '+' : ratio < 0 ? '−' : ''}${percent(Math.abs(ratio))}`;
-}
-
-function swatch(color: string): HTMLElement {
-  const line = h('span', {class: 'swatch', 'aria-hidden': 'true'});
-  line.style.background = `var(${color})`;
-  return line;
 }

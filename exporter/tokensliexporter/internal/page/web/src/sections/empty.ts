@@ -5,6 +5,8 @@ import {copyButton} from '../controls';
 import {h} from '../dom';
 import {docs} from '../terms';
 
+const demo = 'go run github.com/tokenpulse/tokenpulse/cmd/tokengen@latest generate --rate 8';
+
 /** What the page shows before the first request: how to make one. */
 export function emptyPage(endpoint: string): HTMLElement {
   const command = firstStream(endpoint);
@@ -15,7 +17,7 @@ export function emptyPage(endpoint: string): HTMLElement {
       h('li', {class: 'card'}, h('div', {class: 'title'}, h('h3', {}, 'Send a stream of three tokens')),
         h('div', {class: 'code'}, h('pre', {tabindex: 0, role: 'region', 'aria-label': 'Command'}, h('code', {}, command)), copyButton(() => command))),
       h('li', {class: 'card'}, h('div', {class: 'title'}, h('h3', {}, 'Or see it with demo traffic')),
-        h('div', {class: 'code'}, h('pre', {}, h('code', {}, 'go run github.com/tokenpulse/tokenpulse/cmd/tokengen@latest generate --rate 8')), copyButton(() => 'go run github.com/tokenpulse/tokenpulse/cmd/tokengen@latest generate --rate 8'))),
+        h('div', {class: 'code'}, h('pre', {}, h('code', {}, demo)), copyButton(() => demo))),
       h('li', {class: 'card'}, h('div', {class: 'title'}, h('h3', {}, 'Or send the spans you have')),
         h('p', {}, 'Spans of OpenTelemetry, OpenLLMetry, OpenInference, vLLM, LiteLLM and others work as they are, over OTLP. ',
           h('a', {href: `${docs}/docs/sources.md`, target: '_blank', rel: 'noopener'}, 'What each of them gives'), '. Traffic flows, but nothing appears? ',

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {type Distributions, type Group, type Phase, read} from '../api';
-import {fill, h, setText} from '../dom';
+import {fill, h, setText, swatch} from '../dom';
 import {type Section, frame, notice} from '../section';
 import {dimensionName, valueName} from '../terms';
 import {duration} from '../units';
@@ -15,7 +15,7 @@ export class PhasesSection implements Section {
   private bars = h('div', {class: 'bars', role: 'list'});
   private text = h('span');
   readonly element = frame('phases', 'Where the time goes', this.text, [],
-    h('div', {class: 'card'}, h('p', {class: 'keys', 'aria-hidden': 'true'}, ...phases.map(phase => h('span', {}, swatch(phase), phase))), this.bars,
+    h('div', {class: 'card'}, h('p', {class: 'keys', 'aria-hidden': 'true'}, ...phases.map(phase => h('span', {}, swatch(`--phase-${phase}`, 'box'), phase))), this.bars,
       h('p', {class: 'caption'}, 'Prefill contains the queue where no queue is reported.')));
 
   constructor(private view: View) {}
@@ -32,12 +32,6 @@ export class PhasesSection implements Section {
 
 const mean = (group: Group, phase: Phase) => group.indicators[phase]?.mean ?? 0;
 const total = (group: Group) => phases.reduce((sum, phase) => sum + mean(group, phase), 0);
-
-function swatch(phase: Phase): HTMLElement {
-  const box = h('span', {class: 'swatch box'});
-  box.style.background = `var(--phase-${phase})`;
-  return box;
-}
 
 function row(group: Group, longest: number): HTMLElement {
   const segments = phases.filter(phase => mean(group, phase) > 0).map(phase => {

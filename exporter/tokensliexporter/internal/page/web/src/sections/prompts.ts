@@ -3,7 +3,7 @@
 
 import {type Prompts, type Summary, read} from '../api';
 import {LineChart, type Line} from '../charts/lines';
-import {fill, h, setText} from '../dom';
+import {fill, h, setText, swatch} from '../dom';
 import {type Section, frame} from '../section';
 import {count, duration, roundNumber} from '../units';
 import type {View} from '../view';
@@ -17,11 +17,7 @@ export class PromptsSection implements Section {
   private nodata = h('div', {class: 'nodata'});
   private chart = new LineChart({label: 'TTFT by prompt length', x: {tick: roundNumber, log: 2}, onCursor: index => this.point(index)});
   readonly element = frame('prompts', 'Time to first token by prompt length', 'By input tokens, on a logarithmic axis.', [], h('figure', {class: 'card chart'},
-    h('p', {class: 'keys'}, ...kinds.map(({name, color}) => {
-      const line = h('span', {class: 'swatch', 'aria-hidden': 'true'});
-      line.style.background = `var(${color})`;
-      return h('span', {}, line, `${name} prompt`);
-    }), 'p50 solid · p95 dashed'), h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption));
+    h('p', {class: 'keys'}, ...kinds.map(({name, color}) => h('span', {}, swatch(color), `${name} prompt`)), 'p50 solid · p95 dashed'), h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption));
 
   constructor(private view: View) {}
 

@@ -1,17 +1,16 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import {type Distributions, type Indicator, type Meta, type Now, type Percentile, type Rates, type SLONow, type Trends, read} from '../api';
+import {type Distributions, type Indicator, type Meta, type Now, type Percentile, type Rates, type SLONow, type Trends, indicators, read} from '../api';
 import {LineChart} from '../charts/lines';
 import {segments} from '../controls';
-import {fill, h, pause, setText} from '../dom';
+import {fill, h, pause, setText, swatch} from '../dom';
 import {type Colors, maxGroups} from '../groups';
 import {type Section, frame} from '../section';
 import {dimensionName, short, termLink, valueName} from '../terms';
 import {count, duration, roundDuration, time} from '../units';
 import type {View} from '../view';
 
-const indicators: Indicator[] = ['time_to_first_token', 'time_per_output_token', 'inter_token_latency', 'request_duration'];
 const percentiles: Percentile[] = ['p50', 'p95', 'p99'];
 const crosshair = 'time';
 
@@ -117,12 +116,10 @@ class TrendChart {
     fill(this.body, ...values.map(value => {
       const cells = percentiles.map(() => h('td', {class: 'number'}));
       this.rows.set(value, cells);
-      const swatch = h('span', {class: 'swatch', 'aria-hidden': 'true'});
-      swatch.style.background = `var(${this.colors.of(value)})`;
       const on = () => this.onHighlight(value);
       const off = () => this.onHighlight(null);
       return h('tr', {onmouseenter: on, onmouseleave: off},
-        h('td', {}, h('button', {type: 'button', title: `Show only ${valueName(value)}`, onfocus: on, onblur: off, onclick: () => this.only(value)}, swatch, valueName(value))), ...cells);
+        h('td', {}, h('button', {type: 'button', title: `Show only ${valueName(value)}`, onfocus: on, onblur: off, onclick: () => this.only(value)}, swatch(this.colors.of(value)), valueName(value))), ...cells);
     }));
   }
 
