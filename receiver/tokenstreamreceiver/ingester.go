@@ -122,8 +122,8 @@ func (in *ingester) refuseStarts(until time.Duration) {
 	}
 }
 
-// finish adds streams to their series and counts them. Finished ones are delivered as spans, unless
-// there are none, and their transaction is committed.
+// finish adds streams to their series and counts them. It is called after the finished streams are
+// delivered as spans and their transaction is committed. spans is nil if no span was sent.
 func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) {
 	if len(finished)+len(whole) == 0 {
 		return
