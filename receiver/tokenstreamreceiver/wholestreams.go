@@ -39,8 +39,7 @@ type wholeStreams struct {
 	lists           []byte
 	toLists         func(*identity.Stream) *identity.Stream
 
-	digested []byte // the last large resource
-	digest   [sha256.Size]byte
+	large resource // the last one beyond maxHashedResource
 }
 
 // wholeStream is a stream with its identity, which is nil once it is a part of the batch.
@@ -58,7 +57,7 @@ func (w *wholeStreams) reset() {
 	}
 	clear(w.all[:min(w.used+1, len(w.all))]) // they refer to the message
 	w.byID.reset()
-	w.used, w.count, w.err, w.digested = 0, 0, nil, nil
+	w.used, w.count, w.err, w.large = 0, 0, nil, resource{}
 	w.sent, w.canonical = identity.Stream{}, identity.Stream{}
 }
 
@@ -99,12 +98,19 @@ func (w *wholeStreams) mayBecomeSpan(s *wholeStream) bool {
 	if w.spans.breaches != nil && s.id.rules.Any() {
 		return true
 	}
-	return w.spans.inShare(idOf(&s.Start, s.ID, s.Resource, func() *[sha256.Size]byte {
-		if len(w.digested) != len(s.Resource) || &w.digested[0] != &s.Resource[0] {
-			w.digested, w.digest = s.Resource, sha256.Sum256(s.Resource)
-		}
-		return &w.digest
-	}))
+	return w.spans.inShare(idOf(&s.Start, s.ID, w.seedOf(s.Resource)))
+}
+
+// seedOf returns the seed of an encoded resource. It computes the digest of a large one once for
+// the consecutive streams that share it.
+func (w *wholeStreams) seedOf(encoded []byte) []byte {
+	if len(encoded) <= maxHashedResource {
+		return encoded
+	}
+	if len(w.large.encoded) != len(encoded) || &w.large.encoded[0] != &encoded[0] {
+		w.large = resource{encoded: encoded, digest: sha256.Sum256(encoded)}
+	}
+	return w.large.seed()
 }
 
 // convert returns a stream with its attributes as the batch would have them, or nil if they are
