@@ -198,6 +198,14 @@ func (c *Config) checkPipelines(metrics bool) error {
 	return nil
 }
 
+// latency returns the settings of latency, or their defaults.
+func (c *Config) latency() *annotate.Config {
+	if latency := c.Latency.Get(); latency != nil {
+		return latency
+	}
+	return annotate.DefaultConfig()
+}
+
 func (c *Config) limits() assembly.Limits {
 	perClient := c.MaxStreamsPerClient
 	if perClient == 0 {

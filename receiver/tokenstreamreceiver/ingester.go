@@ -36,7 +36,7 @@ type ingester struct {
 	now       func() time.Duration // the clock of the store
 	storageID *component.ID        // nil without a storage
 	makers    sync.Pool            // of *spanMaker
-	// unapplied warns of SLOs that apply to no stream. It is nil without latency.
+	// unapplied warns of SLOs that apply to no stream. It is nil without SLOs.
 	unapplied *annotate.Unapplied
 
 	// refusedUntil is the time until which no streams are opened, because the pipeline

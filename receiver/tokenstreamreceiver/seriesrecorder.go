@@ -51,10 +51,7 @@ type seriesSettings struct {
 
 // seriesSettings returns the settings of a metrics pipeline, or their defaults.
 func (c *Config) seriesSettings() seriesSettings {
-	s := seriesSettings{latency: c.Latency.Get(), publish: c.Series.Get()}
-	if s.latency == nil {
-		s.latency = annotate.DefaultConfig()
-	}
+	s := seriesSettings{latency: c.latency(), publish: c.Series.Get()}
 	if s.publish == nil {
 		s.publish = new(publish.NewDefaultConfig())
 	}
