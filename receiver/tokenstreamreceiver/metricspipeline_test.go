@@ -180,6 +180,11 @@ func TestValidate_RejectsWhatNeedsSpans(t *testing.T) {
 		require.ErrorContains(t, err, "latency::"+key+": needs spans")
 		require.Equal(t, 1, strings.Count(err.Error(), "needs spans"))
 	}
+	cfg, latency := createDefaultConfig().(*Config), annotate.DefaultConfig()
+	latency.Join, latency.RollUp, latency.Phases = true, true, true
+	cfg.Latency = configoptional.Some(*latency)
+	require.Regexp(t, "(?s)join: needs.*roll_up: needs.*phases: needs", cfg.Validate().Error(), "errors are in the order of the settings")
+
 	cfg, series := createDefaultConfig().(*Config), publish.NewDefaultConfig()
 	series.FlushInterval = 0
 	cfg.Series = configoptional.Some(series)
