@@ -125,6 +125,19 @@ func TestMetricsPipeline_SharesTheReceiverWithATracesPipeline(t *testing.T) {
 	requireMetric(t, p.bench, "streams_finished", map[string]string{"outcome": "success"}, 1)
 }
 
+// Two streams of one resource lose an attribute each, and their resource loses one.
+func TestMetricsPipeline_CountsRemovedAttributesOnce(t *testing.T) {
+	const forged = `,"resource":{"tokenpulse.slo.met":["a"]},"attributes":{"tokenpulse.time_to_first_token":1}`
+	for name, spans := range map[string]*sink{"without spans": nil, "with spans": new(sink)} {
+		t.Run(name, func(t *testing.T) {
+			p := inMetricsPipeline(t, spans)
+			p.start(t)
+			p.lines(t, lineOf("start", "a", forged), lineOf("end", "a", ""), lineOf("start", "b", forged), lineOf("end", "b", ""))
+			requireMetric(t, p.bench, "attributes_removed", nil, 3)
+		})
+	}
+}
+
 func TestMetricsPipeline_CountsAStreamOnceThatTheTracesPipelineRefusedFirst(t *testing.T) {
 	p := inMetricsPipeline(t, new(sink))
 	p.start(t)
