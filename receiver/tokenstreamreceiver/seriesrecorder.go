@@ -182,7 +182,7 @@ func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
 // analyze derives the latency of the current stream.
 func (w *seriesWorker) analyze() error {
 	line := w.stream.Chunks.Timeline()
-	observed := observedOf(&w.stream, &line)
+	observed := observedOf(&w.stream, nil) // &line would be moved to the heap
 	w.request = requestOf(&observed, usageOf(&w.stream).Output)
 	return w.analyzer.AnalyzeInto(&w.derived, &w.request, line.WalkFrom(observed.Start))
 }
