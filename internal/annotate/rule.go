@@ -82,8 +82,8 @@ func (r *rule) judge(outcome string, value latency.Measure, threshold float64, s
 	switch r.attribute {
 	case names.Outcome:
 		return slo.JudgeOutcome(outcome)
-	// Stalls and anomalies are not written when there are none: their value is then 0, if there were
-	// chunks that could have shown one.
+	// Zero stalls and zero clock anomalies are not written. A missing stall value counts as 0 if the
+	// request has at least two chunks, and missing clock anomalies always do.
 	case names.StallCount, names.StallDuration:
 		value.Known = value.Known || severalChunks
 	case names.ClockAnomalies:

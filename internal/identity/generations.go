@@ -42,9 +42,9 @@ func getBytes[V any](g *generations[string, V], key []byte) (V, bool) {
 	if v, ok := g.newer[string(key)]; ok {
 		return v, true
 	}
-	if _, ok := g.older[string(key)]; !ok {
-		var none V
-		return none, false
+	v, ok := g.older[string(key)]
+	if ok {
+		return g.get(string(key)) // moves the entry to the newer generation
 	}
-	return g.get(string(key))
+	return v, ok
 }

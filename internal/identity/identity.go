@@ -47,7 +47,8 @@ type Cache[T any] struct {
 	resolved, evicted atomic.Int64
 }
 
-// encoded is the value of encoded bytes. Two streams of a hash are told apart by the bytes.
+// encoded is the value of a stream by its encoded bytes. The bytes are compared on each hit, because
+// different bytes may have the same hash.
 type encoded[T any] struct {
 	stream Stream
 	value  *T

@@ -114,6 +114,34 @@ func TestFind_StaysWithinItsLimits(t *testing.T) {
 	require.Len(t, c.byBytes.newer, before, "a large stream is remembered")
 }
 
+// A hash has 64 bits, so the collision is made by hand.
+func TestFind_ComparesTheBytesOfAHit(t *testing.T) {
+	c := newTestCache(100)
+	s, other := &Stream{Attributes: list("model", "a")}, &Stream{Attributes: list("model", "b")}
+	c.byBytes.put(s.hash(c.seed), &encoded[string]{other.clone(), describe(other)})
+	require.Equal(t, *describe(s), *c.Find(s))
+}
+
+func TestFind_DoesNotRememberLargeValues(t *testing.T) {
+	c := newTestCache(100)
+	large := &Stream{Attributes: list("model", strings.Repeat("x", maxEntry))}
+	require.Equal(t, *describe(large), *c.Find(large))
+	require.Empty(t, c.byValues.newer)
+}
+
+// A sender that stays is resolved once, however many others come and go.
+func TestFind_KeepsValuesThatAreUsed(t *testing.T) {
+	const limit = 64
+	c := newTestCache(limit)
+	attributes := func(user string) *Stream { return &Stream{Attributes: list("model", "stays", "user", user)} }
+	first := c.Find(attributes(""))
+	for i := range 10 * limit {
+		c.Find(&Stream{Attributes: list("model", strconv.Itoa(i))})
+		require.Same(t, first, c.Find(attributes(strconv.Itoa(i))), "after %d others", i+1)
+	}
+	require.Positive(t, c.Evicted())
+}
+
 // Values are what they are without a cache, whatever came before.
 func TestFind_EqualsResolve(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

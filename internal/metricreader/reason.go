@@ -23,7 +23,7 @@ const (
 	UnknownLabel
 	// NoStart is a data point without a start time, which distinguishes producers.
 	NoStart
-	// NoValue is a data point that says that there is none.
+	// NoValue is a data point whose flag marks its value as missing.
 	NoValue
 	// Malformed is a number that is negative, no number, too large, or no whole number of
 	// requests, and a histogram that contradicts itself.

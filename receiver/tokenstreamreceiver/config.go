@@ -173,8 +173,11 @@ func (c *Config) Validate() error {
 // validateSeries reports the settings that a request by itself does not have.
 func (c *Config) validateSeries() (errs problems.List) {
 	if latency := c.Latency.Get(); latency != nil {
-		for key, on := range map[string]bool{"join": latency.Join, "roll_up": latency.RollUp, "phases": latency.Phases} {
-			errs.Unless(!on, "latency::%s: needs spans; remove it here, and set it in a token_latency processor of a traces pipeline", key)
+		for _, setting := range [...]struct {
+			key string
+			on  bool
+		}{{"join", latency.Join}, {"roll_up", latency.RollUp}, {"phases", latency.Phases}} {
+			errs.Unless(!setting.on, "latency::%s: needs spans; remove it here, and set it in a token_latency processor of a traces pipeline", setting.key)
 		}
 	}
 	if series := c.Series.Get(); series != nil {
@@ -196,6 +199,14 @@ func (c *Config) checkPipelines(metrics bool) error {
 			"add it to a metrics pipeline, or remove share", c.Spans.Share)
 	}
 	return nil
+}
+
+// latency returns the settings of latency, or their defaults.
+func (c *Config) latency() *annotate.Config {
+	if latency := c.Latency.Get(); latency != nil {
+		return latency
+	}
+	return annotate.DefaultConfig()
 }
 
 func (c *Config) limits() assembly.Limits {

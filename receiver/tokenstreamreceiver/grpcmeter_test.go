@@ -38,6 +38,7 @@ type attacker struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	windows map[uint32]int
+	ended   map[uint32]bool // calls that the server has answered
 	closed  bool
 }
 
@@ -51,7 +52,7 @@ func (b *bench) attacker(t *testing.T) *attacker {
 func newAttacker(t *testing.T, conn net.Conn) *attacker {
 	t.Helper()
 	t.Cleanup(func() { _ = conn.Close() })
-	a := &attacker{Conn: conn, windows: map[uint32]int{0: 65535}}
+	a := &attacker{Conn: conn, windows: map[uint32]int{0: 65535}, ended: map[uint32]bool{}}
 	a.changed = sync.NewCond(&a.mu)
 	a.framer = http2.NewFramer(&a.out, conn)
 	a.out.WriteString(http2.ClientPreface)
@@ -65,8 +66,13 @@ func (a *attacker) drain() {
 	for {
 		frame, err := a.framer.ReadFrame()
 		a.mu.Lock()
-		if update, ok := frame.(*http2.WindowUpdateFrame); ok {
-			a.windows[update.StreamID] += int(update.Increment)
+		switch frame := frame.(type) {
+		case *http2.WindowUpdateFrame:
+			a.windows[frame.StreamID] += int(frame.Increment)
+		case *http2.HeadersFrame:
+			a.ended[frame.StreamID] = a.ended[frame.StreamID] || frame.StreamEnded()
+		case *http2.RSTStreamFrame:
+			a.ended[frame.StreamID] = true
 		}
 		a.closed = err != nil
 		a.changed.Broadcast()
@@ -93,19 +99,21 @@ func (a *attacker) call(t *testing.T, id uint32, method string, size int) bool {
 	return a.data(id, binary.BigEndian.AppendUint32([]byte{0}, uint32(size)))
 }
 
-// data sends one frame. It returns false if the server has closed the connection.
+// data sends one frame. It returns false if the server has closed the connection, or has ended the
+// call and grants it no further window.
 func (a *attacker) data(id uint32, data []byte) bool {
 	a.mu.Lock()
-	for (a.windows[0] < len(data) || a.windows[id] < len(data)) && !a.closed {
+	waits := func() bool { return a.windows[0] < len(data) || a.windows[id] < len(data) }
+	for waits() && !a.closed && !a.ended[id] {
 		a.changed.Wait()
+	}
+	if waits() || a.closed {
+		a.mu.Unlock()
+		return false
 	}
 	a.windows[0] -= len(data)
 	a.windows[id] -= len(data)
-	closed := a.closed
 	a.mu.Unlock()
-	if closed {
-		return false
-	}
 	_ = a.framer.WriteData(id, false, data)
 	return a.flush()
 }

@@ -36,7 +36,7 @@ type ingester struct {
 	now       func() time.Duration // the clock of the store
 	storageID *component.ID        // nil without a storage
 	makers    sync.Pool            // of *spanMaker
-	// unapplied warns of SLOs that apply to no stream. It is nil without latency.
+	// unapplied warns of SLOs that apply to no stream. It is nil without SLOs.
 	unapplied *annotate.Unapplied
 
 	// refusedUntil is the time until which no streams are opened, because the pipeline
@@ -122,8 +122,8 @@ func (in *ingester) refuseStarts(until time.Duration) {
 	}
 }
 
-// finish adds streams to their series and counts them. Finished ones are delivered as spans, unless
-// there are none, and their transaction is committed.
+// finish adds streams to their series and counts them. It is called after the finished streams are
+// delivered as spans and their transaction is committed. spans is nil if no span was sent.
 func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) {
 	if len(finished)+len(whole) == 0 {
 		return

@@ -125,6 +125,19 @@ func TestMetricsPipeline_SharesTheReceiverWithATracesPipeline(t *testing.T) {
 	requireMetric(t, p.bench, "streams_finished", map[string]string{"outcome": "success"}, 1)
 }
 
+// Two streams of one resource lose an attribute each, and their resource loses one.
+func TestMetricsPipeline_CountsRemovedAttributesOnce(t *testing.T) {
+	const forged = `,"resource":{"tokenpulse.slo.met":["a"]},"attributes":{"tokenpulse.time_to_first_token":1}`
+	for name, spans := range map[string]*sink{"without spans": nil, "with spans": new(sink)} {
+		t.Run(name, func(t *testing.T) {
+			p := inMetricsPipeline(t, spans)
+			p.start(t)
+			p.lines(t, lineOf("start", "a", forged), lineOf("end", "a", ""), lineOf("start", "b", forged), lineOf("end", "b", ""))
+			requireMetric(t, p.bench, "attributes_removed", nil, 3)
+		})
+	}
+}
+
 func TestMetricsPipeline_CountsAStreamOnceThatTheTracesPipelineRefusedFirst(t *testing.T) {
 	p := inMetricsPipeline(t, new(sink))
 	p.start(t)
@@ -180,6 +193,11 @@ func TestValidate_RejectsWhatNeedsSpans(t *testing.T) {
 		require.ErrorContains(t, err, "latency::"+key+": needs spans")
 		require.Equal(t, 1, strings.Count(err.Error(), "needs spans"))
 	}
+	cfg, latency := createDefaultConfig().(*Config), annotate.DefaultConfig()
+	latency.Join, latency.RollUp, latency.Phases = true, true, true
+	cfg.Latency = configoptional.Some(*latency)
+	require.Regexp(t, "(?s)join: needs.*roll_up: needs.*phases: needs", cfg.Validate().Error(), "errors are in the order of the settings")
+
 	cfg, series := createDefaultConfig().(*Config), publish.NewDefaultConfig()
 	series.FlushInterval = 0
 	cfg.Series = configoptional.Some(series)

@@ -32,6 +32,7 @@ type tokenStreamReceiver struct {
 	cfg          *Config
 	settings     receiver.Settings
 	telemetry    *metadata.TelemetryBuilder
+	rules        *annotate.Rules // of the SLOs in latency
 	ingester     *ingester
 	expirer      *expirer
 	publisher    *publish.Publisher // nil without a metrics pipeline
@@ -70,21 +71,24 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 	if err != nil {
 		return nil, err
 	}
+	rules, err := annotate.NewRules(cfg.latency().SLOs)
+	if err != nil {
+		return nil, err
+	}
 	store := assembly.NewStore(cfg.limits(), now)
 	r := &tokenStreamReceiver{
 		cfg:       cfg,
 		settings:  set,
 		telemetry: telemetry,
+		rules:     rules,
 		ingester:  &ingester{store: store, telemetry: telemetry, now: now, storageID: cfg.StorageID},
 	}
 	senders := newSenders()
 	r.ingester.makers.New = func() any { return &spanMaker{senders: senders, timings: &timelineWriter{}} }
-	if latency := cfg.Latency.Get(); latency != nil {
-		rules, err := annotate.NewRules(latency.SLOs)
-		if err != nil {
-			return nil, err
-		}
-		r.annotateSpans(latency, rules, nil)
+	if cfg.Latency.HasValue() {
+		r.annotateSpans(nil)
+	}
+	if rules.Any() {
 		r.ingester.unapplied = annotate.NewUnapplied(set.Logger, rules)
 	}
 	r.liveRequests.max = int64(cfg.MaxLiveRequests)
@@ -112,10 +116,11 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 }
 
 // annotateSpans makes the receiver write latency and verdicts on spans in place of timelines.
-func (r *tokenStreamReceiver) annotateSpans(latency *annotate.Config, rules *annotate.Rules, selection *spanSelection) {
-	senders := newSenders()
+// A nil selection sends all spans.
+func (r *tokenStreamReceiver) annotateSpans(selection *spanSelection) {
+	senders, latency := newSenders(), r.cfg.latency()
 	r.ingester.makers.New = func() any {
-		return &spanMaker{senders: senders, timings: newLatencyWriter(latency, rules, r.settings.Logger), selection: selection}
+		return &spanMaker{senders: senders, timings: newLatencyWriter(latency, r.rules, r.settings.Logger), selection: selection}
 	}
 }
 
@@ -125,12 +130,8 @@ func (r *tokenStreamReceiver) sendTraces(next consumer.Traces) {
 }
 
 // sendMetrics makes the receiver aggregate streams into series, and send these.
-func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
+func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) (err error) {
 	config := r.cfg.seriesSettings()
-	rules, err := annotate.NewRules(config.latency.SLOs)
-	if err != nil {
-		return err
-	}
 	r.publisher, err = publish.New(publish.Settings{
 		Config:    config.publish,
 		Telemetry: r.settings.TelemetrySettings,
@@ -144,17 +145,16 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 	if err != nil {
 		return err
 	}
-	r.ingester.unapplied = annotate.NewUnapplied(r.settings.Logger, rules)
-	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, r.ingester.store, rules, r.settings.Logger, time.Now)
+	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, r.ingester.store, r.rules, r.settings.Logger, time.Now)
 	breaches := r.ingester.series.breaches
-	if !rules.Any() {
+	if !r.rules.Any() {
 		breaches = nil
 	}
 	r.ingester.selection, err = newSpanSelection(&r.cfg.Spans, breaches)
 	if err != nil {
 		return err
 	}
-	r.annotateSpans(config.latency, rules, r.ingester.selection)
+	r.annotateSpans(r.ingester.selection)
 	return nil
 }
 

@@ -64,7 +64,6 @@ func newRequest(in *ingester) *request {
 // reset begins a message, or more lines of a body, whose answer so far is applied.
 func (r *request) reset(report *receiverhelper.ObsReport, byEvent bool, applied *answer) {
 	r.batch.Reset()
-	r.wholes.reset()
 	r.report, r.byEvent = report, byEvent
 	r.applied, r.pending = applied, answer{}
 	clear(r.rejected)

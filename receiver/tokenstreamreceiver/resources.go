@@ -39,6 +39,18 @@ type resource struct {
 	used       bool
 }
 
+// maxHashedResource is the size in bytes up to which each stream hashes its resource.
+// The streams of a larger one hash its digest.
+const maxHashedResource = 512
+
+// seed returns the bytes that the IDs of spans with this resource are derived from.
+func (r *resource) seed() []byte {
+	if len(r.encoded) > maxHashedResource {
+		return r.digest[:]
+	}
+	return r.encoded
+}
+
 func newResources() *resources {
 	return &resources{
 		traces:   ptrace.NewTraces(),

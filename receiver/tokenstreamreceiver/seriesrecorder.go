@@ -24,6 +24,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
@@ -50,10 +51,7 @@ type seriesSettings struct {
 
 // seriesSettings returns the settings of a metrics pipeline, or their defaults.
 func (c *Config) seriesSettings() seriesSettings {
-	s := seriesSettings{latency: c.Latency.Get(), publish: c.Series.Get()}
-	if s.latency == nil {
-		s.latency = annotate.DefaultConfig()
-	}
+	s := seriesSettings{latency: c.latency(), publish: c.Series.Get()}
 	if s.publish == nil {
 		s.publish = new(publish.NewDefaultConfig())
 	}
@@ -155,19 +153,11 @@ func (w *seriesWorker) record(stream assembly.Finished, fresh bool) {
 	case id.onSpan:
 		w.recordSpan()
 	default:
-		line := stream.Chunks.Timeline()
-		w.request = requestOf(stream)
-		duration := w.request.Duration
-		err := w.analyzer.AnalyzeInto(&w.derived, &w.request, line.WalkFrom(stream.Start.UnixNano))
-		if err != nil { // restored from a damaged storage
+		if w.analyze() != nil { // restored from a damaged storage
 			w.recordSpan()
 			return
 		}
-		ended := ended{cut: stream.Cut}
-		if stream.End != nil {
-			ended.usage, ended.failed = stream.End.Usage, stream.End.Error != ""
-		}
-		w.contribute(id, duration, &ended)
+		w.contribute(id, usageOf(&stream), stream.Cut)
 	}
 }
 
@@ -178,14 +168,31 @@ func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
 		w.tally.Duplicates++
 		return
 	}
-	w.whole = s
-	w.request = requestOfWhole(&s.Whole)
-	duration := w.request.Duration
+	w.request = requestOf(&source.TokenStream{
+		Start: s.Start.UnixNano, End: s.End.UnixNano, Scheduled: s.Scheduled, Outcome: outcomeOfEnd(s.End.Failed, s.End.Cancelled),
+	}, s.End.Usage.Output)
 	if w.analyzer.AnalyzeInto(&w.derived, &w.request, s.Walk()) != nil {
 		return // cannot be: the gaps are checked
 	}
-	w.contribute(s.id, duration, &ended{usage: s.End.Usage, failed: s.End.Failed})
+	w.whole = s
+	w.contribute(s.id, s.End.Usage, false)
 	w.whole = nil
+}
+
+// analyze derives the latency of the current stream.
+func (w *seriesWorker) analyze() error {
+	line := w.stream.Chunks.Timeline()
+	observed := observedOf(&w.stream, nil) // &line would be moved to the heap
+	w.request = requestOf(&observed, usageOf(&w.stream).Output)
+	return w.analyzer.AnalyzeInto(&w.derived, &w.request, line.WalkFrom(observed.Start))
+}
+
+// usageOf returns the token counts that the end of a stream reports.
+func usageOf(stream *assembly.Finished) assembly.Usage {
+	if stream.End == nil {
+		return assembly.Usage{}
+	}
+	return stream.End.Usage
 }
 
 func (r *seriesRecorder) identityOf(stream *assembly.Finished) *seriesIdentity {
@@ -206,10 +213,7 @@ func (r *seriesRecorder) breaches(stream *assembly.Finished) bool {
 	defer r.workers.Put(w)
 	w.stream = *stream
 	defer func() { w.stream = assembly.Finished{} }()
-	line := stream.Chunks.Timeline()
-	w.request = requestOf(*stream)
-	err := w.analyzer.AnalyzeInto(&w.derived, &w.request, line.WalkFrom(stream.Start.UnixNano))
-	if err != nil || id.onSpan {
+	if id.onSpan || w.analyze() != nil {
 		span, _ := w.attributes()
 		_, breached := span.Get(names.SLOBreached)
 		return breached
@@ -225,46 +229,21 @@ func (w *seriesWorker) judge(id *seriesIdentity, cut bool) {
 }
 
 // requestOf returns what a stream reports, as the reader of token_stream's spans sees it.
-func requestOf(stream assembly.Finished) latency.Request {
-	request := latency.Request{
-		Duration:          time.Duration(stream.EndUnixNano() - stream.Start.UnixNano),
-		LastChunksDropped: int64(stream.Dropped()),
-		StartUnknown:      stream.Start.Implied,
-		Frames:            stream.Chunks.Frames,
-		Outcome:           outcomeOf(stream.End),
+func requestOf(s *source.TokenStream, outputTokens optional.Value[int64]) latency.Request {
+	return latency.Request{
+		Duration:          time.Duration(s.End - s.Start),
+		Queue:             s.Queue(),
+		OutputTokens:      outputTokens,
+		LastChunksDropped: s.ChunksDropped,
+		StartUnknown:      s.StartUnseen,
+		Frames:            s.Frames,
+		Outcome:           s.Outcome,
+		Failed:            s.Outcome == names.OutcomeError,
 	}
-	if stream.End != nil {
-		request.Failed = stream.End.Error != ""
-		request.OutputTokens = stream.End.Usage.Output
-	}
-	if !stream.Start.Implied && stream.Scheduled != 0 {
-		request.Queue = optional.Of(time.Duration(stream.Scheduled - stream.Start.UnixNano))
-	}
-	return request
 }
 
-// requestOfWhole is requestOf for a whole stream.
-func requestOfWhole(s *assembly.Whole) latency.Request {
-	request := latency.Request{
-		Duration:     time.Duration(s.End.UnixNano - s.Start.UnixNano),
-		Outcome:      outcomeOfEnd(s.End.Failed, s.End.Cancelled),
-		Failed:       s.End.Failed,
-		OutputTokens: s.End.Usage.Output,
-	}
-	if s.Scheduled != 0 {
-		request.Queue = optional.Of(time.Duration(s.Scheduled - s.Start.UnixNano))
-	}
-	return request
-}
-
-// ended is what else a series gets of a stream.
-type ended struct {
-	usage       assembly.Usage
-	failed, cut bool
-}
-
-// contribute adds the latency that was derived last.
-func (w *seriesWorker) contribute(id *seriesIdentity, duration time.Duration, ended *ended) {
+// contribute adds the request whose latency was derived last.
+func (w *seriesWorker) contribute(id *seriesIdentity, usage assembly.Usage, cut bool) {
 	b := &w.builder
 	b.Begin(w.now)
 	b.Request.TraceID, b.Request.SpanID = w.span.trace, w.span.span
@@ -272,24 +251,24 @@ func (w *seriesWorker) contribute(id *seriesIdentity, duration time.Duration, en
 		tokens optional.Value[int64]
 		to     series.Count
 	}{
-		{ended.usage.Input, series.InputTokens},
-		{ended.usage.Output, series.OutputTokens},
-		{ended.usage.Reasoning, series.ReasoningTokens},
-		{ended.usage.CachedInput, series.CachedInputTokens},
+		{usage.Input, series.InputTokens},
+		{usage.Output, series.OutputTokens},
+		{usage.Reasoning, series.ReasoningTokens},
+		{usage.CachedInput, series.CachedInputTokens},
 	} {
 		if count.tokens.Known {
 			b.SetCount(count.to, float64(count.tokens.Value))
 		}
 	}
 	w.annotator.Contribute(b, &w.derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
-	b.Cut = ended.cut
+	b.Cut = cut
 	if id.rules.Any() {
-		w.judge(id, ended.cut)
+		w.judge(id, cut)
 		for i := range w.verdicts {
 			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
 	}
-	b.End(ended.failed, max(0, float64(duration))/1e9)
+	b.End(w.request.Failed, max(0, float64(w.request.Duration))/1e9)
 	w.tally.Add(w.add(id.series, &b.Request), b)
 }
 

@@ -122,9 +122,12 @@ func TestSpans_ShareOfDerivedTraceIDs(t *testing.T) {
 // Whole streams, which bypass the store unless they become spans, become the same spans as in a
 // receiver that sends all, and count as often.
 func TestSpans_ShareOfWholeStreams(t *testing.T) {
-	group := &tokenpulsev1.ResourceTokenStreams{Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{
-		textAttribute(names.ServiceName, strings.Repeat("large ", 200)),
-	}}}
+	var groups []*tokenpulsev1.ResourceTokenStreams
+	for _, service := range []string{"large ", "other "} {
+		groups = append(groups, &tokenpulsev1.ResourceTokenStreams{Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{
+			textAttribute(names.ServiceName, strings.Repeat(service, 200)),
+		}}})
+	}
 	const streams = 1000
 	for i := range streams {
 		begin := uint64(t0) + uint64(i)
@@ -141,9 +144,10 @@ func TestSpans_ShareOfWholeStreams(t *testing.T) {
 		if i%3 == 0 {
 			s.Start.TraceId = fmt.Appendf(nil, "%08d%c%c%c%c%c%c%c%c", i, i, i>>2, i*7, i*13, i*31, i*57, i*91, i*111)[:16]
 		}
+		group := groups[2*i/streams]
 		group.TokenStreams = append(group.TokenStreams, s)
 	}
-	body, err := proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{group}})
+	body, err := proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: groups})
 	require.NoError(t, err)
 	run := func(share float64, breached bool) map[string]span {
 		p := inMetricsPipeline(t, new(sink), selecting(share, breached), ttftSLO, func(cfg *Config) {

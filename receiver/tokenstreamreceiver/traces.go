@@ -53,7 +53,7 @@ func (m *spanMaker) make(finished []assembly.Finished) madeSpans {
 	for i := range finished {
 		m.stream = finished[i]
 		resource := resources.of(m.stream.Resource)
-		id := idOf(&m.stream.Start, m.stream.ID, m.stream.Resource, func() *[sha256.Size]byte { return &resource.digest })
+		id := idOf(&m.stream.Start, m.stream.ID, resource.seed())
 		chosen := m.selection.choose(id, &m.stream)
 		if chosen == notChosen {
 			continue
@@ -186,11 +186,11 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 }
 
 // idOf returns the IDs of a stream's span. Missing IDs are derived from the stream, so that a
-// stream that is sent twice results in the same span twice. digest returns the digest of the resource.
-func idOf[ID string | []byte](start *assembly.Start, stream ID, resource []byte, digest func() *[sha256.Size]byte) spanID {
+// stream that is sent twice results in the same span twice. resourceSeed is resource.seed.
+func idOf[ID string | []byte](start *assembly.Start, stream ID, resourceSeed []byte) spanID {
 	id := spanID{start.TraceID, start.SpanID}
 	if id.trace == [16]byte{} || id.span == [8]byte{} {
-		derived := deriveIDs(start, stream, resource, digest)
+		derived := deriveIDs(start, stream, resourceSeed)
 		if id.trace == [16]byte{} {
 			copy(id.trace[:], derived[:16])
 		}
@@ -201,11 +201,7 @@ func idOf[ID string | []byte](start *assembly.Start, stream ID, resource []byte,
 	return id
 }
 
-// maxHashedResource is the size in bytes up to which each stream hashes its resource.
-// The streams of a larger one hash its digest.
-const maxHashedResource = 512
-
-func deriveIDs[ID string | []byte](start *assembly.Start, stream ID, resource []byte, digest func() *[sha256.Size]byte) [sha256.Size]byte {
+func deriveIDs[ID string | []byte](start *assembly.Start, stream ID, resourceSeed []byte) [sha256.Size]byte {
 	var room [1024]byte // avoids an allocation
 	seed := append(room[:0], start.TraceID[:]...)
 	seed = append(seed, start.SpanID[:]...)
@@ -213,10 +209,6 @@ func deriveIDs[ID string | []byte](start *assembly.Start, stream ID, resource []
 	seed = binary.BigEndian.AppendUint64(seed, uint64(start.UnixNano))
 	seed = append(seed, stream...)
 	seed = append(seed, 0)
-	if len(resource) > maxHashedResource {
-		seed = append(seed, digest()[:]...)
-	} else {
-		seed = append(seed, resource...)
-	}
+	seed = append(seed, resourceSeed...)
 	return sha256.Sum256(seed)
 }

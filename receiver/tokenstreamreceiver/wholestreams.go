@@ -4,7 +4,6 @@
 package tokenstreamreceiver
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"hash/maphash"
 
@@ -30,8 +29,8 @@ type wholeStreams struct {
 
 	all   []wholeStream
 	used  int
-	count int // without those that became parts
-	byID  indexTable
+	count int            // without those that became parts
+	byID  map[uint64]int // index in all, by the hash of the ID
 	err   error
 
 	// Of the current stream: what identifies it as it was sent, and as the batch would have it.
@@ -39,8 +38,7 @@ type wholeStreams struct {
 	lists           []byte
 	toLists         func(*identity.Stream) *identity.Stream
 
-	digested []byte // the last large resource
-	digest   [sha256.Size]byte
+	large resource // the last one beyond maxHashedResource
 }
 
 // wholeStream is a stream with its identity, which is nil once it is a part of the batch.
@@ -54,11 +52,11 @@ const keepWholes = 4096
 
 func (w *wholeStreams) reset() {
 	if len(w.all) > keepWholes {
-		w.all, w.byID = nil, indexTable{}
+		w.all, w.byID = nil, nil
 	}
 	clear(w.all[:min(w.used+1, len(w.all))]) // they refer to the message
-	w.byID.reset()
-	w.used, w.count, w.err, w.digested = 0, 0, nil, nil
+	clear(w.byID)
+	w.used, w.count, w.err, w.large = 0, 0, nil, resource{}
 	w.sent, w.canonical = identity.Stream{}, identity.Stream{}
 }
 
@@ -71,13 +69,12 @@ func (w *wholeStreams) take(message, resource []byte) bool {
 	s.Resource = resource
 	if !wire.ReadWhole(message, &s.Whole) || !w.batch.Accepts(&s.Whole) {
 		if w.used > 0 {
-			id := wire.StreamID(message)
-			w.leave(id, maphash.Bytes(w.seed, id))
+			w.leave(maphash.Bytes(w.seed, wire.StreamID(message)))
 		}
 		return false
 	}
 	hash := maphash.Bytes(w.seed, s.ID)
-	if w.batch.Has(s.ID) || w.leave(s.ID, hash) {
+	if w.batch.Has(s.ID) || w.leave(hash) {
 		return false
 	}
 	w.sent = identity.Stream{Resource: resource, Attributes: s.Attributes, EndAttributes: s.EndAttributes, Vantage: byte(s.Start.Vantage)}
@@ -85,7 +82,10 @@ func (w *wholeStreams) take(message, resource []byte) bool {
 	if s.id == nil || s.id.onSpan || w.mayBecomeSpan(s) || !w.batch.GrowBy(1) {
 		return false
 	}
-	w.byID.add(hash, w.used)
+	if w.byID == nil {
+		w.byID = map[uint64]int{}
+	}
+	w.byID[hash] = w.used
 	w.used++
 	w.count++
 	return true
@@ -99,12 +99,19 @@ func (w *wholeStreams) mayBecomeSpan(s *wholeStream) bool {
 	if w.spans.breaches != nil && s.id.rules.Any() {
 		return true
 	}
-	return w.spans.inShare(idOf(&s.Start, s.ID, s.Resource, func() *[sha256.Size]byte {
-		if len(w.digested) != len(s.Resource) || &w.digested[0] != &s.Resource[0] {
-			w.digested, w.digest = s.Resource, sha256.Sum256(s.Resource)
-		}
-		return &w.digest
-	}))
+	return w.spans.inShare(idOf(&s.Start, s.ID, w.seedOf(s.Resource)))
+}
+
+// seedOf returns the seed of an encoded resource. It computes the digest of a large one once for
+// the consecutive streams that share it.
+func (w *wholeStreams) seedOf(encoded []byte) []byte {
+	if len(encoded) <= maxHashedResource {
+		return encoded
+	}
+	if len(w.large.encoded) != len(encoded) || &w.large.encoded[0] != &encoded[0] {
+		w.large = resource{encoded: encoded, digest: sha256.Sum256(encoded)}
+	}
+	return w.large.seed()
 }
 
 // convert returns a stream with its attributes as the batch would have them, or nil if they are
@@ -121,10 +128,11 @@ func (w *wholeStreams) convert(s *identity.Stream) *identity.Stream {
 	return &w.canonical
 }
 
-// leave makes the stream of an ID a part of the batch, if there is one.
-func (w *wholeStreams) leave(id []byte, hash uint64) (found bool) {
-	at := w.byID.find(hash, func(i int) bool { return w.all[i].id != nil && bytes.Equal(w.all[i].ID, id) })
-	if at < 0 {
+// leave makes the whole stream whose ID has a hash a part of the batch. It does not compare the IDs:
+// if another one has the same hash, both streams become parts, which is right for any stream.
+func (w *wholeStreams) leave(hash uint64) (found bool) {
+	at, found := w.byID[hash]
+	if !found || w.all[at].id == nil {
 		return false
 	}
 	w.toPart(&w.all[at])
@@ -147,62 +155,6 @@ func (w *wholeStreams) toPart(s *wholeStream) {
 	}
 	s.id = nil
 	w.count--
-}
-
-// indexTable finds indexes by a hash. It has open addressing and linear probing.
-type indexTable struct {
-	slots []indexSlot // a power of two of them, or none
-	used  int
-}
-
-type indexSlot struct {
-	hash  uint64
-	index int // plus one; 0 if the slot is empty
-}
-
-func (t *indexTable) reset() {
-	if t.used > 0 {
-		clear(t.slots)
-	}
-	t.used = 0
-}
-
-// add adds an index.
-func (t *indexTable) add(hash uint64, index int) {
-	if 2*t.used >= len(t.slots) {
-		old := t.slots
-		t.slots = make([]indexSlot, max(64, 2*len(old)))
-		for _, slot := range old {
-			if slot.index != 0 {
-				t.put(slot)
-			}
-		}
-	}
-	t.put(indexSlot{hash, index + 1})
-	t.used++
-}
-
-func (t *indexTable) put(slot indexSlot) {
-	mask := uint64(len(t.slots) - 1)
-	at := slot.hash & mask
-	for t.slots[at].index != 0 {
-		at = (at + 1) & mask
-	}
-	t.slots[at] = slot
-}
-
-// find returns the index with a hash that matches, or -1.
-func (t *indexTable) find(hash uint64, matches func(int) bool) int {
-	if t.used == 0 {
-		return -1
-	}
-	mask := uint64(len(t.slots) - 1)
-	for at := hash & mask; t.slots[at].index != 0; at = (at + 1) & mask {
-		if slot := t.slots[at]; slot.hash == hash && matches(slot.index-1) {
-			return slot.index - 1
-		}
-	}
-	return -1
 }
 
 // finished returns the stream as the store would have finished it.
