@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 )
 
 func TestBreachEvent_DescribesTheRequest(t *testing.T) {
 	h := newLogHarness(t, func(c *Config) { c.Publish.Shared.Objectives = nil })
-	breached := request(map[string]any{
+	breached := keepertest.Request(map[string]any{
 		"gen_ai.request.model": "m", "tokenpulse.vantage": "server", "gen_ai.input.messages": "secret",
 		"tokenpulse.slo.breached":           []any{"tpot", "ttft", "stalls"},
 		"tokenpulse.slo.breached.indicator": []any{"time_per_output_token", "time_to_first_token", "stall.count"},
@@ -22,7 +24,7 @@ func TestBreachEvent_DescribesTheRequest(t *testing.T) {
 		"tokenpulse.time_per_output_token":  0.0625, "tokenpulse.stall.count": 4,
 		"tokenpulse.slo.met": []any{"other"},
 	})
-	traces := batchOf(request(map[string]any{"tokenpulse.slo.met": []any{"tpot"}}), breached)
+	traces := keepertest.Batch(keepertest.Request(map[string]any{"tokenpulse.slo.met": []any{"tpot"}}), breached)
 	span := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(1)
 	span.SetEndTimestamp(12345)
 	span.SetFlags(0x301)
@@ -108,7 +110,7 @@ func TestBreachEvent_LeavesOutMissingAndMalformedFields(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			h := newLogHarness(t, nil)
-			require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(test.attributes)))
+			require.NoError(t, h.ConsumeTraces(t.Context(), keepertest.Batch(test.attributes)))
 			events := h.events()
 			if test.want == nil {
 				require.Empty(t, events)
@@ -132,7 +134,7 @@ func TestBreachEvent_CopiesTheConfiguredAttributes(t *testing.T) {
 	h := newLogHarness(t, func(c *Config) {
 		c.EventAttributes = []string{"user.id", "tenant.id", "service.name", "absent", "list", "long"}
 	})
-	traces := batchOf(request(map[string]any{
+	traces := keepertest.Batch(keepertest.Request(map[string]any{
 		"user.id": 42, "list": []any{"a"}, "long": strings.Repeat("x", 300), "gen_ai.input.messages": "secret", "session.id": "s",
 		"tokenpulse.slo.breached": []any{"tpot"},
 	}))
@@ -152,7 +154,7 @@ func TestBreachEvent_CopiesTheConfiguredAttributes(t *testing.T) {
 // where it counts, and nowhere else.
 func TestBreachEvent_IsSentForAggregatedRequests(t *testing.T) {
 	h := newLogHarness(t, nil)
-	traces := batchOf(map[string]any{"tokenpulse.slo.breached": []any{"tpot"}, "tokenpulse.aggregated": true})
+	traces := keepertest.Batch(map[string]any{"tokenpulse.slo.breached": []any{"tpot"}, "tokenpulse.aggregated": true})
 	for range 2 {
 		require.NoError(t, h.ConsumeTraces(t.Context(), traces))
 	}

@@ -28,7 +28,7 @@ func breached(n int) ptrace.Traces {
 	for range n {
 		all = append(all, map[string]any{"tokenpulse.slo.breached": []any{"tpot"}})
 	}
-	return batchOf(all...)
+	return keepertest.Batch(all...)
 }
 
 func (h *logHarness) spent() (bad uint64) {
@@ -101,7 +101,7 @@ func TestBreachEvent_ListsObjectivesBeyondTheLimit(t *testing.T) {
 	names = append(names, "tpot", "other", "tpot")
 	thresholds := repeated(1.0, 1003)
 	thresholds[1000] = 2.0
-	require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(map[string]any{
+	require.NoError(t, h.ConsumeTraces(t.Context(), keepertest.Batch(map[string]any{
 		"tokenpulse.slo.breached": names, "tokenpulse.slo.breached.indicator": repeated("x", 1003), "tokenpulse.slo.breached.threshold": thresholds,
 	})))
 	breaches, _ := h.events()[0].Attributes().Get("tokenpulse.slo.breaches")

@@ -5,6 +5,7 @@ package tokensliconnector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -24,6 +25,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 )
+
+var errRefused = errors.New("refused")
 
 // logDestination accepts logs, or refuses them if refuses is set.
 type logDestination struct {
@@ -100,7 +103,7 @@ func (h *logHarness) judged(t *testing.T, model string, good, bad int) {
 	t.Helper()
 	for verdict, n := range map[string]int{"met": good, "breached": bad} {
 		for range n {
-			require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(request(map[string]any{
+			require.NoError(t, h.ConsumeTraces(t.Context(), keepertest.Batch(keepertest.Request(map[string]any{
 				"gen_ai.request.model": model, "tokenpulse.slo." + verdict: []any{"tpot"},
 			}))))
 		}
@@ -113,7 +116,7 @@ func TestConsumeTraces_CountsRefusedBreachEvents(t *testing.T) {
 	h := newLogHarness(t, nil)
 	h.to.refuses = true
 	breached := map[string]any{"tokenpulse.slo.breached": []any{"tpot"}}
-	require.NoError(t, h.ConsumeTraces(t.Context(), batchOf(breached, breached)))
+	require.NoError(t, h.ConsumeTraces(t.Context(), keepertest.Batch(breached, breached)))
 	h.to.refuses = false
 	metadatatest.AssertEqualConnectorTokenSliEventsLost(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
 	require.EqualValues(t, 2, keepertest.Value(t, h.telemetry, "token_sli_requests"))

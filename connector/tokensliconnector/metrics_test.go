@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 )
 
 func TestConsumeTraces_SendsSeriesAtShutdown(t *testing.T) {
@@ -20,7 +21,7 @@ func TestConsumeTraces_SendsSeriesAtShutdown(t *testing.T) {
 	c, err := newTracesToMetrics(metadatatest.NewSettings(telemetry), createDefaultConfig().(*Config), sink)
 	require.NoError(t, err)
 	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
-	require.NoError(t, c.ConsumeTraces(t.Context(), batchOf(request(nil))))
+	require.NoError(t, c.ConsumeTraces(t.Context(), keepertest.Batch(keepertest.Request(nil))))
 	require.NoError(t, c.Shutdown(t.Context()))
 	require.Len(t, sink.AllMetrics(), 1)
 	scope := sink.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0)
@@ -34,7 +35,7 @@ func TestConsumeTraces_CountsRefusedFlushes(t *testing.T) {
 	c, err := newTracesToMetrics(metadatatest.NewSettings(telemetry), createDefaultConfig().(*Config), consumertest.NewErr(errRefused))
 	require.NoError(t, err)
 	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
-	require.NoError(t, c.ConsumeTraces(t.Context(), batchOf(request(nil))))
+	require.NoError(t, c.ConsumeTraces(t.Context(), keepertest.Batch(keepertest.Request(nil))))
 	require.ErrorIs(t, c.Shutdown(t.Context()), errRefused)
 	metadatatest.AssertEqualConnectorTokenSliFlushesRefused(t, telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp())
 	require.NoError(t, telemetry.Shutdown(t.Context()))

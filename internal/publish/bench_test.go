@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 )
 
 // typicalSpan returns the attributes of a stream of 500 tokens about 20 ms apart.
@@ -22,7 +24,7 @@ func typicalSpan(random *rand.Rand, model string) map[string]any {
 		gaps[i] = 0.02 * math.Exp(0.3*random.NormFloat64())
 	}
 	around := func(v float64) float64 { return v * math.Exp(0.3*random.NormFloat64()) }
-	return request(map[string]any{
+	return keepertest.Request(map[string]any{
 		"gen_ai.request.model":                  model,
 		"tokenpulse.time_to_first_token":        around(0.5),
 		"tokenpulse.time_to_first_output_token": around(0.5),
@@ -58,7 +60,7 @@ func BenchmarkFlush(b *testing.B) {
 			for i := range series {
 				spans = append(spans, typicalSpan(random, fmt.Sprint("model-", i)))
 			}
-			batch := batchOf(spans...)
+			batch := keepertest.Batch(spans...)
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()

@@ -7,11 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,11 +20,11 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/goleak"
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -106,7 +104,7 @@ func delta(c *Config) { c.Temporality = Delta }
 func (h *harness) consume(t testing.TB, seconds float64, spans ...map[string]any) {
 	t.Helper()
 	h.seconds = seconds
-	h.Keeper.Record(t.Context(), batchOf(spans...))
+	h.Keeper.Record(t.Context(), keepertest.Batch(spans...))
 }
 
 // flushed flushes at a time and returns one line for each data point.
@@ -120,35 +118,6 @@ func (h *harness) flushed(t testing.TB, seconds float64) []string {
 	}
 	require.Len(t, h.to.AllMetrics(), 1)
 	return lines(h.to.AllMetrics()[0])
-}
-
-var batches atomic.Uint32
-
-// batchOf returns one span with each of these attributes, all of one service.
-func batchOf(spans ...map[string]any) ptrace.Traces {
-	traces := ptrace.NewTraces()
-	resource := traces.ResourceSpans().AppendEmpty()
-	resource.Resource().Attributes().PutStr("service.name", "chat")
-	scope := resource.ScopeSpans().AppendEmpty()
-	for i, attributes := range spans {
-		span := scope.Spans().AppendEmpty()
-		n := batches.Add(1) // no two spans share their IDs
-		span.SetTraceID([16]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24), 15: byte(i + 1)})
-		span.SetSpanID([8]byte{7: byte(i + 1)})
-		span.SetStartTimestamp(1)
-		span.SetEndTimestamp(pcommon.Timestamp(24 * time.Hour))
-		if err := span.Attributes().FromRaw(attributes); err != nil {
-			panic(err)
-		}
-	}
-	return traces
-}
-
-// request returns the attributes of a successful request.
-func request(more map[string]any) map[string]any {
-	attributes := map[string]any{"tokenpulse.outcome": "success"}
-	maps.Copy(attributes, more)
-	return attributes
 }
 
 func encoded(values ...float64) []byte {

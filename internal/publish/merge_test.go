@@ -27,6 +27,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 )
 
 // distribution is a histogram, or a counter as its sum.
@@ -56,7 +57,7 @@ func randomSpan(random *rand.Rand) map[string]any {
 func randomBatches(n int) (all []ptrace.Traces) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range n {
-		all = append(all, batchOf(randomSpan(random), randomSpan(random), randomSpan(random)))
+		all = append(all, keepertest.Batch(randomSpan(random), randomSpan(random), randomSpan(random)))
 	}
 	return all
 }

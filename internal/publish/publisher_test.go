@@ -24,8 +24,8 @@ import (
 // half and two are requests whose time to first token is the upper bound of bucket -65 and
 // of bucket 63: 2^((i+1)/64).
 var (
-	half = request(map[string]any{"tokenpulse.time_to_first_token": 0.5})
-	two  = request(map[string]any{"tokenpulse.time_to_first_token": 2.0})
+	half = keepertest.Request(map[string]any{"tokenpulse.time_to_first_token": 0.5})
+	two  = keepertest.Request(map[string]any{"tokenpulse.time_to_first_token": 2.0})
 )
 
 // chat holds the attributes of their data points.
@@ -57,7 +57,7 @@ func TestFlush_CumulativePointsCoverTheTimeSinceTheSeriesStarted(t *testing.T) {
 // older points.
 func TestFlush_LaterStreamStartsAtTheLastFlush(t *testing.T) {
 	h := newHarness(t, nil)
-	h.consume(t, 103, request(nil))
+	h.consume(t, 103, keepertest.Request(nil))
 	h.flushed(t, 115)
 	h.consume(t, 116, half)
 	require.Equal(t, []string{
@@ -107,7 +107,7 @@ func TestFlush_SendsRefusedDataAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, test.change)
-			h.consume(t, 103, request(nil))
+			h.consume(t, 103, keepertest.Request(nil))
 			h.flushed(t, 115)
 			h.consume(t, 118, half)
 			h.to.refuses = true
@@ -123,7 +123,7 @@ func TestFlush_SendsRefusedDataAgain(t *testing.T) {
 
 func TestFlush_SendsUnmeasuredByIndicatorAndReason(t *testing.T) {
 	h := newHarness(t, delta)
-	h.consume(t, 103, request(map[string]any{
+	h.consume(t, 103, keepertest.Request(map[string]any{
 		"tokenpulse.outcome":    "success",
 		"tokenpulse.unmeasured": []any{"time_to_first_token=not_streamed", "time_per_output_token=not_streamed"},
 	}))
@@ -136,7 +136,7 @@ func TestFlush_SendsUnmeasuredByIndicatorAndReason(t *testing.T) {
 
 func TestFlush_SendsEveryMetric(t *testing.T) {
 	h := newHarness(t, func(c *Config) { delta(c); c.Shared.Metrics = everyMetric() })
-	h.consume(t, 103, request(map[string]any{
+	h.consume(t, 103, keepertest.Request(map[string]any{
 		"tokenpulse.vantage":                    "server",
 		"gen_ai.request.model":                  "llama",
 		"tokenpulse.time_to_first_token":        0.5,
@@ -234,10 +234,10 @@ func TestFlush_SendsBurnRatesAndBudgets(t *testing.T) {
 		if i < 2 {
 			verdict = "tokenpulse.slo.breached"
 		}
-		spans = append(spans, request(map[string]any{verdict: []any{"chat-tpot"}}))
+		spans = append(spans, keepertest.Request(map[string]any{verdict: []any{"chat-tpot"}}))
 	}
 	h.now = time.Now // the tracker was created with the real clock
-	h.Keeper.Record(t.Context(), batchOf(spans...))
+	h.Keeper.Record(t.Context(), keepertest.Batch(spans...))
 	require.NoError(t, h.flush(t.Context()))
 	values := map[string]float64{}
 	each(h.to.AllMetrics()[0], func(m pmetric.Metric, _ point) {
@@ -256,9 +256,9 @@ func TestFlush_SendsBurnRatesAndBudgets(t *testing.T) {
 func TestFlush_SendsTheOverflowSeries(t *testing.T) {
 	h := newHarness(t, func(c *Config) { delta(c); c.Shared.Series.MaxSeries = 1 })
 	h.consume(t, 103,
-		request(map[string]any{"gen_ai.request.model": "a"}),
-		request(map[string]any{"gen_ai.request.model": "b"}),
-		request(map[string]any{"gen_ai.request.model": "c"}))
+		keepertest.Request(map[string]any{"gen_ai.request.model": "a"}),
+		keepertest.Request(map[string]any{"gen_ai.request.model": "b"}),
+		keepertest.Request(map[string]any{"gen_ai.request.model": "c"}))
 	require.Equal(t, []string{
 		"tokenpulse.requests{gen_ai.request.model=a,outcome=success,service.name=chat} 100..115 1",
 		"tokenpulse.requests{otel.metric.overflow=true,outcome=success} 100..115 2",
@@ -326,13 +326,13 @@ func TestRun_FlushesAtEveryIntervalAndAtShutdown(t *testing.T) {
 	h := newHarness(t, func(c *Config) { delta(c); c.FlushInterval = minFlushInterval })
 	h.now = time.Now
 	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
-	h.Keeper.Record(t.Context(), batchOf(half))
+	h.Keeper.Record(t.Context(), keepertest.Batch(half))
 	require.Eventually(t, func() bool { return len(h.to.AllMetrics()) == 1 }, 10*time.Second, time.Millisecond)
 
 	last := newHarness(t, delta) // flushes every 15 s
 	last.now = time.Now
 	require.NoError(t, last.Start(t.Context(), componenttest.NewNopHost()))
-	last.Keeper.Record(t.Context(), batchOf(half))
+	last.Keeper.Record(t.Context(), keepertest.Batch(half))
 	require.NoError(t, last.Shutdown(t.Context()))
 	require.Len(t, last.to.AllMetrics(), 1)
 	require.NoError(t, last.Shutdown(t.Context()))
@@ -343,7 +343,7 @@ func TestShutdown_ReturnsTheErrorOfTheLastFlush(t *testing.T) {
 	h := newHarness(t, nil)
 	h.now = time.Now
 	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
-	h.Keeper.Record(t.Context(), batchOf(half))
+	h.Keeper.Record(t.Context(), keepertest.Batch(half))
 	h.to.refuses = true
 	require.ErrorIs(t, h.Shutdown(t.Context()), errRefused)
 }
@@ -366,7 +366,7 @@ func TestShutdown_InterruptsAFlushWhenItsContextIsDone(t *testing.T) {
 	next := &hanging{entered: make(chan struct{}, 2)}
 	h.settings.Next = next
 	require.NoError(t, h.Start(t.Context(), componenttest.NewNopHost()))
-	h.Keeper.Record(t.Context(), batchOf(half))
+	h.Keeper.Record(t.Context(), keepertest.Batch(half))
 	<-next.entered
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -376,9 +376,9 @@ func TestShutdown_InterruptsAFlushWhenItsContextIsDone(t *testing.T) {
 // With delta temporality, a stream without new values has no data point.
 func TestFlush_LeavesOutMetricsWithoutDataPoints(t *testing.T) {
 	h := newHarness(t, delta)
-	h.consume(t, 103, half, request(map[string]any{"tokenpulse.stall.count": 1, "tokenpulse.slo.met": []any{"a"}}))
+	h.consume(t, 103, half, keepertest.Request(map[string]any{"tokenpulse.stall.count": 1, "tokenpulse.slo.met": []any{"a"}}))
 	h.flushed(t, 115)
-	h.consume(t, 120, request(nil))
+	h.consume(t, 120, keepertest.Request(nil))
 	h.flushed(t, 130)
 	metrics := h.to.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
 	require.Equal(t, 1, metrics.Len())
@@ -395,7 +395,7 @@ func TestFlush_TimeToAnswerOfTraceIsNoRequest(t *testing.T) {
 		answer + "102.999..115 n=1 sum=2 2..2 63:1 exemplar=2@103",
 	}, h.flushed(t, 115))
 
-	h.consume(t, 118, request(nil))
+	h.consume(t, 118, keepertest.Request(nil))
 	require.Equal(t, []string{
 		"tokenpulse.requests{" + chat + "} 115..115 0",
 		"tokenpulse.requests{" + chat + "} 115..130 1",
@@ -409,7 +409,7 @@ func TestFlush_BadVerdictsHaveAnExemplar(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, change)
 			consume := func(id byte, at float64, verdict string) {
-				traces := batchOf(request(map[string]any{verdict: []any{"a"}}))
+				traces := keepertest.Batch(keepertest.Request(map[string]any{verdict: []any{"a"}}))
 				traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).SetTraceID([16]byte{15: id})
 				h.seconds = at
 				h.Keeper.Record(t.Context(), traces)
@@ -444,12 +444,12 @@ func TestFlush_SwitchesEachMetric(t *testing.T) {
 			c.Shared.Objectives = []keeper.Objective{{SLO: "a", Objective: 0.9, Window: time.Hour}}
 		})
 		h.now = time.Now // the tracker was created with the real clock
-		h.Keeper.Record(t.Context(), batchOf(request(map[string]any{
+		h.Keeper.Record(t.Context(), keepertest.Batch(keepertest.Request(map[string]any{
 			"tokenpulse.time_to_first_token": 0.5, "tokenpulse.time_to_first_output_token": 1.0, "tokenpulse.time_per_output_token": 0.25,
 			"tokenpulse.request.duration": 4.0, "tokenpulse.queue.duration": 0.1, "tokenpulse.output_token_rate": 4.0,
 			"tokenpulse.inter_token_latency.sketch": encoded(0.5), "tokenpulse.inter_chunk_latency.sketch": encoded(0.5), "tokenpulse.stall.count": 1, "tokenpulse.stall.duration": 0.5,
 			"gen_ai.usage.input_tokens": 3, "tokenpulse.slo.breached": []any{"a"}, "tokenpulse.trace.time_to_answer": 2.0,
-		}), request(map[string]any{"tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})))
+		}), keepertest.Request(map[string]any{"tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})))
 		require.NoError(t, h.flush(t.Context()))
 		each(h.to.AllMetrics()[0], func(m pmetric.Metric, _ point) { names = append(names, m.Name()) })
 		slices.Sort(names)

@@ -1,7 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keepertest reads the self-metrics of package keeper in the tests of components.
+// Package keepertest makes annotated spans for the tests of components, and reads the self-metrics
+// of package keeper.
 package keepertest
 
 import (

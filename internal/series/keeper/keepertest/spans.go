@@ -1,10 +1,9 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokensliconnector
+package keepertest
 
 import (
-	"errors"
 	"maps"
 	"sync/atomic"
 	"time"
@@ -13,19 +12,18 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-var errRefused = errors.New("refused")
-
 var batches atomic.Uint32
 
-// batchOf returns one span with each of these attributes, all of one service.
-func batchOf(spans ...map[string]any) ptrace.Traces {
+// Batch returns one span with each of these attributes, all of one service. No two spans have the
+// same IDs, also not those of different batches.
+func Batch(spans ...map[string]any) ptrace.Traces {
 	traces := ptrace.NewTraces()
 	resource := traces.ResourceSpans().AppendEmpty()
 	resource.Resource().Attributes().PutStr("service.name", "chat")
 	scope := resource.ScopeSpans().AppendEmpty()
 	for i, attributes := range spans {
 		span := scope.Spans().AppendEmpty()
-		n := batches.Add(1) // no two spans share their IDs
+		n := batches.Add(1)
 		span.SetTraceID([16]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24), 15: byte(i + 1)})
 		span.SetSpanID([8]byte{7: byte(i + 1)})
 		span.SetStartTimestamp(1)
@@ -37,8 +35,8 @@ func batchOf(spans ...map[string]any) ptrace.Traces {
 	return traces
 }
 
-// request returns the attributes of a successful request.
-func request(more map[string]any) map[string]any {
+// Request returns the attributes of a successful request.
+func Request(more map[string]any) map[string]any {
 	attributes := map[string]any{"tokenpulse.outcome": "success"}
 	maps.Copy(attributes, more)
 	return attributes
