@@ -49,11 +49,7 @@ func ReadWhole(message []byte, w *assembly.Whole) bool {
 
 func readWholeStart(message []byte, w *assembly.Whole) bool {
 	for len(message) > 0 {
-		rest := message
-		var f field
-		for f = range fields(&message) {
-			break
-		}
+		rest, f := message, firstField(&message)
 		ok := false
 		switch {
 		case f.is(startTime, protowire.Fixed64Type):
@@ -122,11 +118,7 @@ func readWholeRun(message []byte, w *assembly.Whole) bool {
 func readWholeEnd(message []byte, w *assembly.Whole) bool {
 	var finish, failure bool
 	for len(message) > 0 {
-		rest := message
-		var f field
-		for f = range fields(&message) {
-			break
-		}
+		rest, f := message, firstField(&message)
 		ok := false
 		switch {
 		case f.is(endTime, protowire.Fixed64Type):
