@@ -33,7 +33,7 @@ func startFleetWorker(t *testing.T, config string, more ...string) *collector {
 	t.Setenv("OTLP_GRPC_ENDPOINT", c.grpc)
 	t.Setenv("METRICS_ENDPOINT", c.metrics)
 	c.process = startFleetCollector(t, config, more...)
-	c.waitFor(t, c.metricsURL())
+	c.process.waitUntilReady(t) // the exporter answers before the receivers listen
 	return c
 }
 
