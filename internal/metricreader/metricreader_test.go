@@ -182,7 +182,7 @@ func TestRead_LatePointsOfAnEarlierStartAddTheirIncrease(t *testing.T) {
 	require.Equal(t, []string{"[a]server requests success 2"}, h.got(requests(1, 19, 12)), "the last flush before the restart")
 }
 
-func TestRead_ProducersAreToldApartByResource(t *testing.T) {
+func TestRead_ResourcesDistinguishProducers(t *testing.T) {
 	h := newHarness(t, Options{})
 	first, second, swapped := requests(1, 15, 10), requests(1, 15, 4), requests(1, 30, 11)
 	attributes := first.ResourceMetrics().At(0).Resource().Attributes()
@@ -195,7 +195,7 @@ func TestRead_ProducersAreToldApartByResource(t *testing.T) {
 	require.Equal(t, []string{"[a]server requests success 10", "[a]server requests success 4", "[a]server requests success 1"}, h.got(first, second, swapped))
 }
 
-// Two streams of one series differ in an attribute that is no dimension here.
+// Two streams of one series differ in an attribute that is not a dimension here.
 func TestRead_StreamsOfOneSeriesAddUp(t *testing.T) {
 	h := newHarness(t, Options{})
 	other := sum("tokenpulse.requests", cumulative, 1, 15, 4, map[string]any{"outcome": "success", "model": "a", "vantage": "server", "user": "u"})
@@ -330,7 +330,7 @@ func TestRead_IgnoresWhatItCannotCount(t *testing.T) {
 		"huge zeros":           {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetZeroCount(math.MaxUint64) }), "malformed"},
 		"another count":        {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetCount(4) }), "malformed"},
 		"a sum of others":      {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetSum(100) }), "malformed"},
-		"a sum that is none":   {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetSum(math.NaN()) }), "malformed"},
+		"a sum of NaN":         {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetSum(math.NaN()) }), "malformed"},
 		"an infinite sum":      {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetSum(math.Inf(1)) }), "malformed"},
 		"a maximum of others":  {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetMax(100) }), "malformed"},
 		"a minimum of others":  {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetMin(-1) }), "malformed"},
