@@ -71,12 +71,13 @@ func TestPage_HasTheNumbersOfMetrics(t *testing.T) {
 
 // The rates are those of the requests over the time that the history covers.
 func TestPage_RatesFollowFromTheHistory(t *testing.T) {
+	begin := time.Now()
 	h := start(t, nil)
 	for range 30 {
 		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
 	}
 	now := answer(t, h, "now", func(n *nowAnswer) bool { return n.total() == 30 })
-	require.LessOrEqual(t, now.WindowSeconds, 65.0)
+	require.LessOrEqual(t, now.WindowSeconds, min(65, time.Since(begin).Seconds()+5+1), "the history begins with the slot of 5 s of the first request")
 	require.InEpsilon(t, 30, now.RequestsPerSecond*now.WindowSeconds, 1e-9)
 	require.InEpsilon(t, 30*76, now.OutputTokensPerSecond*now.WindowSeconds, 1e-9)
 	require.InEpsilon(t, 30*2.0, now.InFlight*now.WindowSeconds, 1e-9, "each takes 2 s")
@@ -130,6 +131,15 @@ func TestPage_TrendsByGroup(t *testing.T) {
 	require.InDelta(t, 0.5, *p99[at], 0.5*0.0055)
 	require.InDelta(t, float64(time.Now().Unix()), trends.Times[at], 120)
 
+	sum := 0.0
+	for _, rate := range trends.Total.RequestsPerSecond {
+		if rate != nil {
+			sum += *rate
+		}
+	}
+	require.GreaterOrEqual(t, sum, 21/5.0-1e-9, "21 requests, over 1 to 5 s for each step")
+	require.LessOrEqual(t, sum, 21.0)
+
 	chosen := answer(t, h, "trends?value=m2&value=m0", func(a *trendsAnswer) bool { return len(a.Groups) == 2 })
 	require.Equal(t, "m2", chosen.Groups[0].Value)
 	require.Equal(t, 1, chosen.Groups[1].Requests)
@@ -181,6 +191,9 @@ func TestPage_SlowestRequestWithItsStrip(t *testing.T) {
 	require.Equal(t, "https://traces.example/"+span.TraceID().String()+"?span="+span.SpanID().String(), all[0].TraceLink)
 	require.Equal(t, "stalls", all[0].Reason, "0.75 s of stalls, 0.75 s of other decode, 0.4 s of prefill, 0.1 s of queue")
 	require.False(t, all[1].HasStrip)
+	for filter, count := range map[string]int{"where=gen_ai.request.model%3Dllama": 3, "where=gen_ai.request.model%3Dother": 0, "outcome=error": 0} {
+		answer(t, h, "requests?"+filter, func(a *struct{ Requests []numbers }) bool { return len(a.Requests) == count })
+	}
 	one := answer(t, h, "requests/"+all[0].ID, func(a *struct {
 		Strip struct {
 			At      []float64

@@ -167,6 +167,26 @@ func TestHistory_ForgetsAtLast(t *testing.T) {
 	require.Len(t, w.store.slots, 1, "more than the limit, in one slot")
 }
 
+// Maintenance merges slots without the lock. A request may arrive meanwhile.
+func TestSwap_KeepsWhatWasAddedMeanwhile(t *testing.T) {
+	w := unlimited(t)
+	w.now = w.now.Truncate(time.Minute).Add(time.Minute)
+	w.success("a")
+	w.now = w.now.Add(series.HistorySlot)
+	w.success("a")
+	w.engine.Fold(w.now)
+	old := w.store.before(math.MaxInt64)
+	wide := merged(old, old[0].start, minute)
+	w.success("a") // in the last of two slots
+	w.engine.Fold(w.now)
+	w.store.swap(old, wide)
+	require.Equal(t, uint64(3), sumOf(w.store).Requests[series.Success])
+	old = w.store.before(math.MaxInt64)
+	w.store.swap(old, merged(old, old[0].start, minute))
+	require.Len(t, w.store.slots, 1, "the next call merges all")
+	require.Equal(t, uint64(3), sumOf(w.store).Requests[series.Success])
+}
+
 // The estimate must be close to what the heap has.
 func TestMemory_EqualsTheHeap(t *testing.T) {
 	heap := func() uint64 {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package metricreader reads metrics that package publish sends into increments for a
-// series.Engine. It adds up all producers: a stream of data points is told apart by its
-// resource, attributes and start time.
+// series.Engine. It adds up all producers: resource, attributes and start time identify a
+// stream of data points.
 package metricreader
 
 import (

@@ -182,7 +182,7 @@ func TestRead_LatePointsOfAnEarlierStartAddTheirIncrease(t *testing.T) {
 	require.Equal(t, []string{"[a]server requests success 2"}, h.got(requests(1, 19, 12)), "the last flush before the restart")
 }
 
-func TestRead_ProducersAreToldApartByResource(t *testing.T) {
+func TestRead_ResourcesDistinguishProducers(t *testing.T) {
 	h := newHarness(t, Options{})
 	first, second, swapped := requests(1, 15, 10), requests(1, 15, 4), requests(1, 30, 11)
 	attributes := first.ResourceMetrics().At(0).Resource().Attributes()
@@ -195,11 +195,26 @@ func TestRead_ProducersAreToldApartByResource(t *testing.T) {
 	require.Equal(t, []string{"[a]server requests success 10", "[a]server requests success 4", "[a]server requests success 1"}, h.got(first, second, swapped))
 }
 
-// Two streams of one series differ in an attribute that is no dimension here.
+// Two streams of one series differ in an attribute that is not a dimension here.
 func TestRead_StreamsOfOneSeriesAddUp(t *testing.T) {
 	h := newHarness(t, Options{})
 	other := sum("tokenpulse.requests", cumulative, 1, 15, 4, map[string]any{"outcome": "success", "model": "a", "vantage": "server", "user": "u"})
 	require.Equal(t, []string{"[a]server requests success 10", "[a]server requests success 4"}, h.got(requests(1, 15, 10), other))
+}
+
+// One has the attribute on its resource, the other on its data points.
+func TestRead_AnAttributeOfThePointIsNotOneOfTheResource(t *testing.T) {
+	h := newHarness(t, Options{})
+	first := requests(1, 15, 10)
+	first.ResourceMetrics().At(0).Resource().Attributes().PutStr("user", "u")
+	other := sum("tokenpulse.requests", cumulative, 1, 16, 12, map[string]any{"outcome": "success", "model": "a", "vantage": "server", "user": "u"})
+	require.Equal(t, []string{"[a]server requests success 10", "[a]server requests success 12"}, h.got(first, other))
+}
+
+func TestRead_CumulativeAndDeltaStreamsAddUp(t *testing.T) {
+	h := newHarness(t, Options{})
+	require.Equal(t, []string{"[a]server requests success 10", "[a]server requests success 12"},
+		h.got(requests(1, 15, 10), sum("tokenpulse.requests", delta, 1, 16, 12, success)))
 }
 
 func TestRead_DimensionsComeFromThePointThenItsResource(t *testing.T) {
@@ -228,6 +243,25 @@ func TestRead_ReadsEachKindOfSum(t *testing.T) {
 	}
 	require.Equal(t, []string{"[] tokenpulse.tokens input 0"}, h.got(sum("tokenpulse.tokens", cumulative, 1, 15, 0, map[string]any{"type": "input"})),
 		"a counter appears at 0, so that its first increase is visible")
+}
+
+func TestRead_ExemplarsAreLimited(t *testing.T) {
+	h := newHarness(t, Options{})
+	m, p := values(1)
+	for _, v := range []float64{-1, math.NaN(), 1 << 40} { // no value of a request
+		e := p.Exemplars().AppendEmpty()
+		e.SetTraceID([16]byte{1})
+		e.SetDoubleValue(v)
+	}
+	for range 2 * maxExemplars {
+		e := p.Exemplars().AppendEmpty()
+		e.SetTraceID([16]byte{0xab})
+		e.SetIntValue(1)
+	}
+	got := h.got(m)
+	require.Len(t, got, 1)
+	require.Equal(t, maxExemplars, strings.Count(got[0], " exemplar="))
+	require.Equal(t, maxExemplars, strings.Count(got[0], " exemplar=1@ab"))
 }
 
 func TestRead_HistogramsAddTheirIncrease(t *testing.T) {
@@ -330,7 +364,7 @@ func TestRead_IgnoresWhatItCannotCount(t *testing.T) {
 		"huge zeros":           {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetZeroCount(math.MaxUint64) }), "malformed"},
 		"another count":        {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetCount(4) }), "malformed"},
 		"a sum of others":      {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetSum(100) }), "malformed"},
-		"a sum that is none":   {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetSum(math.NaN()) }), "malformed"},
+		"a sum of NaN":         {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetSum(math.NaN()) }), "malformed"},
 		"an infinite sum":      {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetSum(math.Inf(1)) }), "malformed"},
 		"a maximum of others":  {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetMax(100) }), "malformed"},
 		"a minimum of others":  {histogram(func(p pmetric.ExponentialHistogramDataPoint) { p.SetMin(-1) }), "malformed"},

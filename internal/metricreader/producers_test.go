@@ -77,7 +77,7 @@ func newWorld(t testing.TB, seed uint64, temporality publish.Temporality) *world
 			p.resource = fmt.Sprint("collector-", i)
 		}
 		if i == 2 {
-			p.resource = "collector-1" // told apart by start times only
+			p.resource = "collector-1" // only start times distinguish them
 		}
 		p.config.Temporality = temporality
 		p.config.Shared.Series.Dimensions = dimensions

@@ -23,10 +23,10 @@ const (
 	UnknownLabel
 	// NoStart is a data point without a start time, which distinguishes producers.
 	NoStart
-	// NoValue is a data point whose flag marks its value as missing.
+	// NoValue is a data point with the flag that no value was recorded.
 	NoValue
-	// Malformed is a number that is negative, no number, too large, or no whole number of
-	// requests, and a histogram that contradicts itself.
+	// Malformed is a number that is negative, NaN, too large, or a fraction of a request, and
+	// a histogram that contradicts itself.
 	Malformed
 	// Repeated is a data point that is not newer than the last of its stream.
 	Repeated

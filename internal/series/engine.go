@@ -259,7 +259,7 @@ func (e *Engine) Collect(now time.Time, visit func(*Snapshot)) {
 	}
 }
 
-// Fold hands to the history what the series gained since they did so last.
+// Fold adds what each series gained since its last fold to the history.
 func (e *Engine) Fold(now time.Time) {
 	for _, s := range e.all() {
 		s.mu.Lock()

@@ -88,6 +88,17 @@ func TestHandle_CountsEachRequestOnceFromTwoHandlesWhileSeriesAreRemoved(t *test
 	require.Equal(t, uint64(4000), removed+countOf(e, "m"))
 }
 
+// Else an expired series would stay in the memory of its other handles.
+func TestHandle_ASeriesIsInOneHandleOnly(t *testing.T) {
+	e := newTestEngine(nil)
+	first, second := NewHandle(request("m", e.at(0))), NewHandle(request("m", e.at(0)))
+	e.RecordTo(first, latency("m", e.at(0), 1))
+	e.RecordTo(second, latency("m", e.at(0), 1))
+	require.Nil(t, first.series.Load())
+	require.NotNil(t, second.series.Load())
+	require.Equal(t, uint64(2), countOf(e, "m"))
+}
+
 func TestRecord_MeasuredDistributionEqualsItsEncoding(t *testing.T) {
 	gaps := []float64{0, 0.01, 0.02, 0.5, 3}
 	var measured sketch.Sketch

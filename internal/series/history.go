@@ -38,7 +38,7 @@ type Gain struct {
 // OutcomeGain is the part of a gain for one outcome.
 type OutcomeGain struct {
 	Requests uint64
-	// Distributions holds the new values of each quantity, nil where there are none.
+	// Distributions holds the new values of each quantity, nil for a quantity without new values.
 	Distributions [quantities]*sketch.Sketch
 	Prompts       []Prompt
 }

@@ -52,6 +52,13 @@ type Distribution struct {
 	Max float64
 }
 
+func (d *Distribution) empty() bool {
+	if d.Values != nil {
+		return d.Values.Count() == 0
+	}
+	return len(d.Sketch) == 0
+}
+
 // GapLimits bounds the gaps between tokens, or chunks, of a request by what else is known
 // of it. A distribution beyond them cannot be true. Zero means no limit.
 type GapLimits struct {

@@ -87,35 +87,27 @@ func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malfor
 	var err error
 	for q := singleValues; q < quantities; q++ {
 		d := r.Distribution(q)
-		if !e.published[q].any() {
+		if d.empty() || !e.published[q].any() {
 			continue
 		}
-		switch {
-		case d.Values != nil:
-			if d.Values.Count() == 0 {
-				continue
-			}
+		if d.Values != nil {
 			if !r.Gaps.allow(d.Values.Count(), d.Values.Sum(), d.Values.Max()) {
 				malformed++
 				continue
 			}
-			h := o.histogram(q, e)
-			h.pending.Merge(d.Values)
-			h.keepLargest(d.Max, exemplar)
-			continue
-		case len(d.Sketch) == 0:
-			continue
-		case !bytes.Equal(d.Sketch, encoded): // both quantities mostly share one sketch
-			encoded = d.Sketch
-			values, err = sketch.Parse(encoded)
+			o.histogram(q, e).pending.Merge(d.Values)
+		} else {
+			if !bytes.Equal(d.Sketch, encoded) { // both quantities mostly share one sketch
+				encoded = d.Sketch
+				values, err = sketch.Parse(encoded)
+			}
+			if err != nil || !r.Gaps.allow(values.Count(), values.Sum(), values.Max()) {
+				malformed++
+				continue
+			}
+			o.histogram(q, e).pending.MergeEncoded(&values)
 		}
-		if err != nil || !r.Gaps.allow(values.Count(), values.Sum(), values.Max()) {
-			malformed++
-			continue
-		}
-		h := o.histogram(q, e)
-		h.pending.MergeEncoded(&values)
-		h.keepLargest(d.Max, exemplar)
+		o.histogram(q, e).keepLargest(d.Max, exemplar)
 	}
 	return malformed
 }

@@ -62,7 +62,8 @@ func (s *Sketch) load(p *Parts) error {
 	if math.IsNaN(p.Max) {
 		s.max = highest
 	}
-	if s.min < 0 || !s.consistent() {
+	e := Encoded{summary: *s, first: bucketOf(lowest), last: bucketOf(highest)}
+	if s.min < 0 || !e.consistent() {
 		return errInconsistent
 	}
 	return nil
@@ -85,13 +86,6 @@ func (s *Sketch) extremes() (lowest, highest float64) {
 		highest = min(UpperBound(last), MaxValue)
 	}
 	return lowest, highest
-}
-
-// consistent reports whether sum, min and max can belong to the values in the buckets.
-func (s *Sketch) consistent() bool {
-	lowest, highest := s.extremes()
-	e := Encoded{summary: *s, first: bucketOf(lowest), last: bucketOf(highest)}
-	return e.consistent()
 }
 
 var errNoSubset = errors.New("sketch does not contain the other: a bucket has fewer values")

@@ -19,7 +19,7 @@ func request(trace, span byte, vantage string) *series.Request {
 	return r
 }
 
-// Requests without IDs cannot be told apart, so all are held.
+// Requests without IDs cannot be recognised, so the store holds all of them.
 func TestAdd_HoldsARequestOnce(t *testing.T) {
 	s := slowest.New(-1)
 	for range 3 {

@@ -73,8 +73,8 @@ func (s *Store) Accepts(r *series.Request) bool {
 	return false
 }
 
-// Add adds a request if it is among the slowest, with its encoded chunk arrivals, nil without
-// any. The store keeps the timeline, and no other memory of the request.
+// Add adds a request if it is among the slowest, with its encoded chunk arrivals, or nil if
+// they are unknown. The store keeps the timeline, and no other memory of the request.
 func (s *Store) Add(r *series.Request, timeline []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +209,7 @@ func (s *Store) Find(id string) *Request {
 }
 
 // TimelinesKept reports whether the latest held request that has a first token has a
-// timeline. ok is false if there was none.
+// timeline. ok is false before the first such request.
 func (s *Store) TimelinesKept() (kept, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -47,6 +47,21 @@ func TestSlowest_HoldsTheSlowestOfEachModelAndWindow(t *testing.T) {
 	require.Empty(t, s.models)
 }
 
+func TestTimelinesKept_FollowsTheLatestStreamedRequest(t *testing.T) {
+	s := New(-1)
+	offer(s, "", 1, time.Now(), []byte{1}) // not streamed: it has no time to first token
+	_, ok := s.TimelinesKept()
+	require.False(t, ok)
+	for n, timeline := range [][]byte{{1}, nil, {1}} {
+		r := &series.Request{Arrival: time.Now(), SpanID: [8]byte{byte(n + 1)}}
+		r.SetValue(series.TimeToFirstToken, 1)
+		s.Add(r, timeline)
+		kept, ok := s.TimelinesKept()
+		require.True(t, ok)
+		require.Equal(t, timeline != nil, kept)
+	}
+}
+
 func TestSlowest_LimitsModels(t *testing.T) {
 	s := New(0)
 	for n := range 10 * maxModels {

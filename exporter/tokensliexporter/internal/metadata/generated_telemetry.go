@@ -167,7 +167,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.TokenSliHistoryCoarsening, err = builder.meter.Int64ObservableGauge(
 		"otelcol_token_sli_history_coarsening",
-		metric.WithDescription("How often the memory limit halved the ages at which the slots of the history widen. 0 is none. [Alpha]"),
+		metric.WithDescription("How often the memory limit halved the ages at which the slots of the history widen. At 0, they widen at the default ages. [Alpha]"),
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) exporter.Settings {
 func AssertEqualTokenSliHistoryCoarsening(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_token_sli_history_coarsening",
-		Description: "How often the memory limit halved the ages at which the slots of the history widen. 0 is none. [Alpha]",
+		Description: "How often the memory limit halved the ages at which the slots of the history widen. At 0, they widen at the default ages. [Alpha]",
 		Unit:        "1",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,

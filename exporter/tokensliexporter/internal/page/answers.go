@@ -137,17 +137,22 @@ func (a *answers) keep(request string, body []byte) {
 	}
 }
 
+// answer returns what an endpoint at a path answers to a request.
+func (p *Page) answer(name, path string, r *http.Request, compute func(*query) (any, error)) ([]byte, error) {
+	return p.get(path+"?"+r.URL.RawQuery, func() (any, error) {
+		q, err := p.parse(name, r)
+		if err != nil {
+			return nil, err
+		}
+		p.fold()
+		return compute(q)
+	})
+}
+
 // serve returns the handler of an endpoint.
 func (p *Page) serve(name string, compute func(*query) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, err := p.get(r.URL.Path+"?"+r.URL.RawQuery, func() (any, error) {
-			q, err := p.parse(name, r)
-			if err != nil {
-				return nil, err
-			}
-			p.fold()
-			return compute(q)
-		})
+		body, err := p.answer(name, r.URL.Path, r, compute)
 		if err != nil {
 			fail(w, err)
 			return

@@ -73,14 +73,7 @@ func (p *Page) slot() int64 { return aligned(p.Now(), series.HistorySlot).Unix()
 
 // sendNow sends the current answer. Clients with the same filter share it.
 func (p *Page) sendNow(s *stream, r *http.Request) {
-	body, err := p.get(root+"now?"+r.URL.RawQuery, func() (any, error) {
-		q, err := p.parse("now", r)
-		if err != nil {
-			return nil, err
-		}
-		p.fold()
-		return p.now(q)
-	})
+	body, err := p.answer("now", root+"now", r, p.now)
 	if err == nil { // else too many requests wait: the next event follows
 		s.send("event: now\ndata: " + string(body) + "\n\n")
 	}

@@ -5,6 +5,7 @@ package page
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -40,9 +41,9 @@ func (p *Page) heatmap(q *query) (any, error) {
 	axis := q.axis(&view)
 	rows := make([]map[int]uint64, axis.steps()) // by row, for each step
 	lowest, highest := math.MaxInt, math.MinInt
-	selection := p.newSelection(q)
+	selection, want := p.newSelection(q), q.filter.together(quantity)
 	axis.each(&view, func(step int, slots []history.Slot) {
-		values := selection.add(slots, quantity).Parts[0].Of(quantity)
+		values := selection.add(slices.Values(slots), want).Parts[0].Of(quantity)
 		rows[step] = map[int]uint64{}
 		for index, n := range values.Buckets() {
 			row := floorDiv(index, perRow)

@@ -75,9 +75,9 @@ func (p *Page) load(q *query) (any, error) {
 	axis := q.axis(&view)
 	inFlight, throughput := bins{}, bins{}
 	selection := p.newSelection(q)
-	want := q.filter.together(series.TimeToFirstToken, series.TimePerOutputToken)
+	duration, latency := q.filter.together(series.RequestDuration), q.filter.together(series.TimeToFirstToken, series.TimePerOutputToken)
 	axis.each(&view, func(step int, slots []history.Slot) {
-		sum := selection.add(slots, series.RequestDuration)
+		sum := selection.add(slices.Values(slots), duration)
 		if total(sum) == 0 || axis.start(step+1).After(axis.now) { // an open slot has no load yet
 			return
 		}
@@ -85,7 +85,7 @@ func (p *Page) load(q *query) (any, error) {
 		of.set(step, &axis, total(sum), number(sum.Counts[series.OutputTokens]), &sum.Parts[0])
 		for _, bin := range []*bin{inFlight.of(float64(of.InFlight[step])), throughput.of(float64(of.OutputTokensPerSecond[step]))} {
 			for _, slot := range slots {
-				slot.AddTo(selection.into(&bin.sum), want)
+				slot.AddTo(selection.into(&bin.sum), latency)
 			}
 		}
 	})

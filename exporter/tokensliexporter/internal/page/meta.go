@@ -64,15 +64,8 @@ func (p *Page) meta(q *query) (any, error) {
 		Endpoints: map[string]string{"tokens": "http://localhost:4319/v1/tokens"}, // the default of token_stream
 	}
 	answer.setValues(p, view.Keys())
-	names := map[string]bool{}
-	for name := range p.newSelection(q).all(&view, q.filter.together()).SLOs {
-		names[name] = true
-	}
-	for i := range p.Objectives {
-		names[p.Objectives[i].SLO] = true
-	}
 	answer.SLOs = []sloMeta{}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range p.sloNames(p.newSelection(q).add(view.Slots(), q.filter.together())) {
 		s := sloMeta{SLO: name, Objective: missing, WindowSeconds: missing}
 		s.Indicator, s.Threshold = p.Thresholds.of(name)
 		if o := p.objective(name); o != nil {

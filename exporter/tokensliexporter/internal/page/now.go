@@ -60,7 +60,7 @@ func (p *Page) now(q *query) (any, error) {
 		Series: p.seriesCount(),
 	}
 	answer.setRates(p, q, selection)
-	sum := selection.all(&view, q.filter.together(series.HistoryQuantities[:]...))
+	sum := selection.add(view.Slots(), q.filter.together(series.HistoryQuantities[:]...))
 	answer.Indicators = summaries(&sum.Parts[0], false)
 	answer.Requests = map[string]uint64{}
 	for outcome, name := range series.OutcomeNames {
@@ -74,7 +74,7 @@ func (p *Page) now(q *query) (any, error) {
 	}
 	answer.Stalls = stalls{number(sum.Counts[series.Stalls]), number(sum.Counts[series.StallSeconds])}
 	answer.SLOs = p.slosNow(q, sum)
-	answer.Unmeasured = unmeasuredOf(selection.all(&view, &history.Want{}))
+	answer.Unmeasured = unmeasuredOf(selection.add(view.Slots(), &history.Want{}))
 	return answer, nil
 }
 
@@ -90,7 +90,7 @@ func (n *now) setRates(p *Page, q *query, selection *selection) {
 		since = minute.Since
 	}
 	window := number(max(q.now.Sub(since).Seconds(), 1))
-	sum := selection.all(&minute, q.filter.together(series.RequestDuration))
+	sum := selection.add(minute.Slots(), q.filter.together(series.RequestDuration))
 	n.WindowSeconds = window
 	n.RequestsPerSecond = number(total(sum)) / window
 	n.OutputTokensPerSecond = number(sum.Counts[series.OutputTokens]) / window

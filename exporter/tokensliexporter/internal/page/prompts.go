@@ -21,7 +21,7 @@ func (p *Page) prompts(q *query) (any, error) {
 	view := p.view(q)
 	want := q.filter.together()
 	want.Prompts = true
-	part := &p.newSelection(q).all(&view, want).Parts[0]
+	part := &p.newSelection(q).add(view.Slots(), want).Parts[0]
 	answer := &prompts{Range: periods[q.period].name, Buckets: []promptBucket{}}
 	for c := range series.PromptClass(series.PromptClasses) {
 		values := summarize(part.Prompts(c))

@@ -4,6 +4,8 @@
 package page
 
 import (
+	"iter"
+
 	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
@@ -36,20 +38,11 @@ func (s *selection) into(sum *history.Sum) func(history.Key) *history.Sum {
 }
 
 // add returns the sum over some slots, which is valid until the next call.
-func (s *selection) add(slots []history.Slot, quantities ...series.Quantity) *history.Sum {
+func (s *selection) add(slots iter.Seq[history.Slot], want *history.Want) *history.Sum {
 	s.sum.Reset()
-	want := s.filter.together(quantities...)
-	for _, slot := range slots {
-		slot.AddTo(s.into(&s.sum), want)
-	}
-	return &s.sum
-}
-
-// all returns the sum over a view.
-func (s *selection) all(v *history.View, want *history.Want) *history.Sum {
-	s.sum.Reset()
-	for slot := range v.Slots() {
-		slot.AddTo(s.into(&s.sum), want)
+	into := s.into(&s.sum)
+	for slot := range slots {
+		slot.AddTo(into, want)
 	}
 	return &s.sum
 }

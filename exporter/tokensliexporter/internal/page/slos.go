@@ -31,20 +31,22 @@ type burnRate struct {
 	Rate          number  `json:"rate"`
 }
 
+// sloNames returns the SLOs that have an objective, or a verdict in a sum, sorted.
+func (p *Page) sloNames(sum *history.Sum) []string {
+	names := slices.Collect(maps.Keys(sum.SLOs))
+	for i := range p.Objectives {
+		names = append(names, p.Objectives[i].SLO)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // slosNow returns the SLOs that have an objective or a verdict, in the order of their names.
 func (p *Page) slosNow(q *query, sum *history.Sum) []sloNow {
 	recent := p.recent(q)
-	names := maps.Clone(sum.SLOs)
-	if names == nil {
-		names = map[string]history.Verdicts{}
-	}
-	for i := range p.Objectives {
-		name := p.Objectives[i].SLO
-		names[name] = sum.SLOs[name]
-	}
 	all := []sloNow{}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		verdicts := names[name]
+	for _, name := range p.sloNames(sum) {
+		verdicts := sum.SLOs[name]
 		s := sloNow{
 			SLO: name, Objective: missing, BudgetRemaining: missing, BudgetWindowSeconds: missing,
 			Good: verdicts[slo.Good], Bad: verdicts[slo.Bad], NotEligible: verdicts[slo.NotEligible],

@@ -65,10 +65,10 @@ func (p *Page) trends(q *query) (any, error) {
 			rates: newRates(&axis), Indicators: map[string]*percentiles[[]number]{},
 		}
 	}
-	everything := p.newSelection(q)
+	everything, duration := p.newSelection(q), q.filter.together(series.RequestDuration)
 	grouping.keep(groups)
 	axis.each(&view, func(step int, slots []history.Slot) {
-		sum := everything.add(slots, series.RequestDuration)
+		sum := everything.add(slices.Values(slots), duration)
 		answer.Total.set(step, &axis, total(sum), number(sum.Counts[series.OutputTokens]), &sum.Parts[0])
 		grouping.reset()
 		for _, slot := range slots {
