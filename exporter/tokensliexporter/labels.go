@@ -59,8 +59,8 @@ func newLabels(config *Config) (*labels, error) {
 	for v := range slo.Verdicts {
 		l.verdict[v] = pair(names.LabelVerdict, v.String())
 	}
-	for i, w := range slo.BurnWindows {
-		l.burnWindow[i] = pair(names.LabelWindow, model.Duration(w).String())
+	for i, window := range slo.BurnWindowLabels {
+		l.burnWindow[i] = pair(names.LabelWindow, window)
 	}
 	return l, nil
 }

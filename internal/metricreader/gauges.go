@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -58,7 +57,7 @@ func (r *Reader) gauge(name string, p pmetric.NumberDataPoint) Reason {
 	id, l := r.read(name, p.Attributes())
 	window := 0
 	if name == names.SLOBurnRate {
-		window = slices.Index(burnWindows[:], l.window)
+		window = slices.Index(slo.BurnWindowLabels[:], l.window)
 	}
 	if l.slo == "" || window < 0 {
 		return UnknownLabel
@@ -77,14 +76,6 @@ func (r *Reader) gauge(name string, p pmetric.NumberDataPoint) Reason {
 	g.Value, g.time, g.seen = v, p.Timestamp(), r.increment.Arrival
 	return accepted
 }
-
-// burnWindows holds the label of each of slo.BurnWindows.
-var burnWindows = func() (all [len(slo.BurnWindows)]string) {
-	for i, w := range slo.BurnWindows {
-		all[i] = model.Duration(w).String()
-	}
-	return all
-}()
 
 // Gauges calls visit with the gauges of the producers' objectives. Of several producers
 // with the same gauge, it takes the worst value: the highest burn rate, and the smallest

@@ -4,7 +4,6 @@
 package publish
 
 import (
-	"github.com/prometheus/common/model"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -26,8 +25,7 @@ func (b *batch) budgets(of *slo.Budgets) {
 		b.gauge(series.SLOObjective, budget.Objective.Objective, attributes)
 		for w, counts := range budget.Recent.Burn {
 			if rate, ok := counts.BurnRate(budget.Objective.Objective); ok {
-				window := model.Duration(slo.BurnWindows[w]).String()
-				b.gauge(series.SLOBurnRate, rate, with(attributes, names.LabelWindow, window))
+				b.gauge(series.SLOBurnRate, rate, with(attributes, names.LabelWindow, slo.BurnWindowLabels[w]))
 			}
 		}
 		if left, ok := budget.Recent.Budget.BudgetRemaining(budget.Objective.Objective); ok {

@@ -3,11 +3,23 @@
 
 package slo
 
-import "time"
+import (
+	"time"
+
+	"github.com/prometheus/common/model"
+)
 
 // BurnWindows are the windows of burn rates: short ones and the long ones that
 // multi-window alerts pair them with.
 var BurnWindows = [5]time.Duration{5 * time.Minute, 30 * time.Minute, time.Hour, 6 * time.Hour, 3 * 24 * time.Hour}
+
+// BurnWindowLabels holds the label of each of BurnWindows, such as `5m`.
+var BurnWindowLabels = func() (all [len(BurnWindows)]string) {
+	for i, w := range BurnWindows {
+		all[i] = model.Duration(w).String()
+	}
+	return all
+}()
 
 // History counts the requests of one objective over the windows of its burn rates
 // and of its error budget. It is not safe for concurrent use.
