@@ -211,29 +211,6 @@ var moreTokenEvents = map[string]struct {
 	"replicate":          {Exchange{Path: "/x"}, "event: output\nid: 1:0\ndata: a\ndata: b\n\n"},
 }
 
-func TestDecoder_DoesNotAllocatePerTokenOfLessCommonFormats(t *testing.T) {
-	for name, c := range moreTokenEvents {
-		var chunks int
-		d := NewDecoder(c.x, testLimits, func(Chunk) { chunks++ })
-		event := []byte(c.event)
-		d.Write(event, 1)
-		assert.Zero(t, testing.AllocsPerRun(100, func() { d.Write(event, 2) }), name)
-		assert.GreaterOrEqual(t, chunks, 102, name)
-	}
-}
-
-func TestDecoder_DoesNotAllocatePerToken(t *testing.T) {
-	for name, c := range tokenEvents {
-		var chunks int
-		d := NewDecoder(c.x, testLimits, func(Chunk) { chunks++ })
-		event := []byte(c.event)
-		d.Write(event, 1)
-		allocations := testing.AllocsPerRun(100, func() { d.Write(event, 2) })
-		assert.Zero(t, allocations, name)
-		assert.Equal(t, 102, chunks, name)
-	}
-}
-
 func BenchmarkDecoder(b *testing.B) {
 	for name, c := range tokenEvents {
 		b.Run(name, func(b *testing.B) {

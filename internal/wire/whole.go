@@ -49,7 +49,8 @@ func ReadWhole(message []byte, w *assembly.Whole) bool {
 
 func readWholeStart(message []byte, w *assembly.Whole) bool {
 	for len(message) > 0 {
-		rest, f := message, firstField(&message)
+		rest := message // its own statement: Go may evaluate a call before a variable beside it
+		f := firstField(&message)
 		ok := false
 		switch {
 		case f.is(startTime, protowire.Fixed64Type):
@@ -118,7 +119,8 @@ func readWholeRun(message []byte, w *assembly.Whole) bool {
 func readWholeEnd(message []byte, w *assembly.Whole) bool {
 	var finish, failure bool
 	for len(message) > 0 {
-		rest, f := message, firstField(&message)
+		rest := message
+		f := firstField(&message)
 		ok := false
 		switch {
 		case f.is(endTime, protowire.Fixed64Type):

@@ -10,6 +10,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
 var batches atomic.Uint32
@@ -19,7 +21,7 @@ var batches atomic.Uint32
 func Batch(spans ...map[string]any) ptrace.Traces {
 	traces := ptrace.NewTraces()
 	resource := traces.ResourceSpans().AppendEmpty()
-	resource.Resource().Attributes().PutStr("service.name", "chat")
+	resource.Resource().Attributes().PutStr(names.ServiceName, "chat")
 	scope := resource.ScopeSpans().AppendEmpty()
 	for i, attributes := range spans {
 		span := scope.Spans().AppendEmpty()
@@ -37,7 +39,7 @@ func Batch(spans ...map[string]any) ptrace.Traces {
 
 // Request returns the attributes of a successful request.
 func Request(more map[string]any) map[string]any {
-	attributes := map[string]any{"tokenpulse.outcome": "success"}
+	attributes := map[string]any{names.Outcome: names.OutcomeSuccess}
 	maps.Copy(attributes, more)
 	return attributes
 }

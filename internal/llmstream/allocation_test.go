@@ -1,0 +1,35 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package llmstream
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestDecoder_DoesNotAllocatePerTokenOfLessCommonFormats(t *testing.T) {
+	for name, c := range moreTokenEvents {
+		var chunks int
+		d := NewDecoder(c.x, testLimits, func(Chunk) { chunks++ })
+		event := []byte(c.event)
+		d.Write(event, 1)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { d.Write(event, 2) }), name)
+		assert.GreaterOrEqual(t, chunks, 102, name)
+	}
+}
+
+func TestDecoder_DoesNotAllocatePerToken(t *testing.T) {
+	for name, c := range tokenEvents {
+		var chunks int
+		d := NewDecoder(c.x, testLimits, func(Chunk) { chunks++ })
+		event := []byte(c.event)
+		d.Write(event, 1)
+		allocations := testing.AllocsPerRun(100, func() { d.Write(event, 2) })
+		assert.Zero(t, allocations, name)
+		assert.Equal(t, 102, chunks, name)
+	}
+}
