@@ -22,6 +22,7 @@ type Decoder struct {
 	read   reader
 	time   int64
 	tried  int
+	shared bool // the path does not decide on the format
 	gaveUp bool // no format was recognised: nothing more is parsed
 	noBOM  bool
 }
@@ -36,7 +37,8 @@ const maxTries = 16
 // chunk that carries tokens.
 func NewDecoder(exchange Exchange, limits Limits, chunk func(Chunk)) *Decoder {
 	d := &Decoder{exchange: exchange, limits: limits, chunk: chunk}
-	d.record.observation.Format = pathFacts(exchange.Path, exchange.RawQuery).format
+	i := pathFacts(exchange.Path, exchange.RawQuery)
+	d.record.observation.Format, d.record.observation.Replayed, d.shared = i.format, i.replays, i.shared
 	if exchange.Status == http.StatusSwitchingProtocols {
 		d.framer = &webSocketFramer{message: buffer{limit: limits.EventBytes}}
 		d.record.observation.Streamed = true
@@ -133,8 +135,6 @@ func (d *Decoder) choose() {
 		}
 		d.framer = &documentFramer{text: buffer{limit: limit}}
 	case first == '[':
-		// Only Gemini streams arrays.
-		o.Streamed = o.Format == Gemini
 		d.framer = &documentFramer{text: buffer{limit: limit}}
 	case strings.Contains(mediaType, "event-stream"), isSSE(d.head):
 		o.Streamed = true
@@ -187,12 +187,16 @@ func (d *Decoder) event(e event) {
 	o := &r.observation
 	index := o.Events
 	o.Events++
-	if _, isDocument := d.framer.(*documentFramer); isDocument && index == 1 {
-		o.Streamed = true // JSON lines under another content type
-	}
 	d.parse(e)
 	if d.gaveUp {
 		return
+	}
+	if f, ok := d.framer.(*documentFramer); ok {
+		if f.array {
+			o.Streamed = o.Format == Gemini // the others send their whole choices
+		} else if index == 1 {
+			o.Streamed = true // JSON lines under another content type
+		}
 	}
 	if c, ok := r.take(); ok && d.chunk != nil {
 		c.Time, c.Index = d.time, index
@@ -258,7 +262,7 @@ func (d *Decoder) recognise(e event, v value) {
 		return
 	case format != "" && o.Format != BedrockInvoke: // that holds the events of other formats
 		o.Format = format
-	case o.Format == "" || o.Error != "":
+	case o.Format == "" || o.Error != "" || d.shared:
 		d.tried++
 		d.gaveUp = d.tried == maxTries
 		return

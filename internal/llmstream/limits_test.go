@@ -162,6 +162,14 @@ func TestFramers_ReleaseTheMemoryOfALongEvent(t *testing.T) {
 	assert.LessOrEqual(t, cap(f.line.bytes)+cap(f.data.bytes), 2*keptCapacity)
 }
 
+func TestBuffer_ReservesNoMoreThanItsLimit(t *testing.T) {
+	const limit = 100_000
+	b := buffer{limit: limit}
+	for b.add(make([]byte, 700)) {
+		assert.LessOrEqual(t, cap(b.bytes), limit)
+	}
+}
+
 func TestDecoder_TakesTheErrorTypeOfTheHeader(t *testing.T) {
 	for _, r := range recordings(t) {
 		if r.File == "bedrock_converse/error_400_validation.json" {

@@ -94,7 +94,8 @@ func TestUsage_Normalises(t *testing.T) {
 }
 
 func TestUsage_IgnoresASeedAndZerosAfterTokens(t *testing.T) {
-	seed := Observation{Format: AnthropicMessages, Reported: readUsage(value(`{"input_tokens":16,"output_tokens":1}`))}
+	start := sse(`{"type":"message_start","message":{"usage":{"input_tokens":16,"output_tokens":1}}}`)
+	seed := decode(Exchange{Path: "/v1/messages"}, testLimits, []byte(start))
 	assert.Equal(t, optional.Of(int64(16)), seed.Usage().Input)
 	assert.False(t, seed.Usage().Output.Known)
 	zeros := Observation{Format: OpenAIResponses, TokenChunks: 3, UsageFinal: true, Reported: readUsage(value(`{"input_tokens":0,"output_tokens":0}`))}
@@ -157,4 +158,18 @@ func TestUsage_KeepsTheRunningTotalOfAnAnswerThatWasCut(t *testing.T) {
 	assert.False(t, s.UsageFinal)
 	assert.False(t, s.Ended)
 	assert.Equal(t, optional.Of(int64(3)), s.Usage().Output)
+}
+
+// Llama and Titan on Bedrock report running totals, Claude a seed.
+func TestUsage_OfBedrockAnswersThatWereCut(t *testing.T) {
+	x := Exchange{Path: "/model/m/invoke-with-response-stream", ContentType: "application/vnd.amazon.eventstream"}
+	llama := decode(x, testLimits, jamba(`{"generation":"a","prompt_token_count":4,"generation_token_count":3}`))
+	assert.Equal(t, optional.Of(int64(3)), llama.Usage().Output)
+	assert.False(t, llama.UsageFinal)
+	start := jamba(`{"type":"message_start","message":{"usage":{"input_tokens":16,"output_tokens":1}}}`)
+	seed := decode(x, testLimits, start)
+	assert.False(t, seed.Usage().Output.Known)
+	metrics := jamba(`{"type":"message_stop","amazon-bedrock-invocationMetrics":{"inputTokenCount":16,"outputTokenCount":9}}`)
+	whole := decode(x, testLimits, append(start, metrics...))
+	assert.Equal(t, optional.Of(int64(9)), whole.Usage().Output)
 }
