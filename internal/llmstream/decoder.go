@@ -5,11 +5,10 @@ package llmstream
 
 import (
 	"bytes"
-	"net/http"
 	"strings"
 )
 
-// Decoder reads one answer as it passes and reports each chunk that carries tokens.
+// Decoder reads the body of one answer as it passes and reports each chunk that carries tokens.
 // It is not safe for concurrent use.
 type Decoder struct {
 	exchange Exchange
@@ -39,10 +38,6 @@ func NewDecoder(exchange Exchange, limits Limits, chunk func(Chunk)) *Decoder {
 	d := &Decoder{exchange: exchange, limits: limits, chunk: chunk}
 	i := pathFacts(exchange.Path, exchange.RawQuery)
 	d.record.observation.Format, d.record.observation.Replayed, d.shared = i.format, i.replays, i.shared
-	if exchange.Status == http.StatusSwitchingProtocols {
-		d.framer = &webSocketFramer{message: buffer{limit: limits.EventBytes}}
-		d.record.observation.Streamed = true
-	}
 	return d
 }
 
@@ -80,10 +75,7 @@ func (d *Decoder) End(time int64) {
 	if whole || finishEnds(o.Format) && d.record.allFinished() {
 		o.Ended = o.Ended || o.Events > 0 && !o.Unparsed.Tail
 	}
-	if !o.Ended && len(o.FinishReasons) == 0 {
-		o.UsageFinal = false // a running total of an answer that was cut
-	}
-	o.Counted = o.TokenChunks > 0 && d.record.uncounted == 0
+	d.record.close()
 	readHeader(d.exchange.Header, o)
 }
 

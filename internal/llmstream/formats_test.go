@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
 // sse joins events to a stream.
@@ -303,6 +301,12 @@ func describe(c Chunk) string {
 	return text.String()
 }
 
+func TestDecoder_MarksAReplay(t *testing.T) {
+	body := sse(`{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.completed","response":{"id":"r","status":"completed"}}`)
+	assert.True(t, decode(Exchange{Path: "/v1/responses/r", RawQuery: "stream=true&starting_after=0"}, testLimits, []byte(body)).Replayed)
+	assert.False(t, decode(Exchange{Path: "/v1/responses"}, testLimits, []byte(body)).Replayed)
+}
+
 // Only Gemini streams the elements of an array; several JSON texts in a row are a stream.
 func TestDecoder_TellsStreamsFromDocuments(t *testing.T) {
 	const candidate = `{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`
@@ -315,23 +319,6 @@ func TestDecoder_TellsStreamsFromDocuments(t *testing.T) {
 	} {
 		assert.Equal(t, streamed, decode(Exchange{Path: "/", Status: 200}, testLimits, []byte(body)).Streamed, body)
 	}
-}
-
-func TestDecoder_AddsUpTheResponsesOfARealtimeConnection(t *testing.T) {
-	var body []byte
-	for _, message := range []string{
-		`{"type":"session.created","event_id":"e1","session":{"model":"m"}}`,
-		`{"type":"response.done","event_id":"e2","response":{"id":"r1","status":"completed","usage":{"input_tokens":3,"output_tokens":2}}}`,
-		`{"type":"response.done","event_id":"e3","response":{"id":"r2","status":"failed","status_details":{"error":{}},"usage":{"input_tokens":30,"output_tokens":20}}}`,
-	} {
-		body = appendFrame(body, 0x81, []byte(message))
-	}
-	s := decode(Exchange{Path: "/v1/realtime", Status: 101}, testLimits, body)
-	assert.Equal(t, optional.Of(int64(33)), s.Reported.Input)
-	assert.Equal(t, optional.Of(int64(22)), s.Reported.Output)
-	assert.Equal(t, []string{"failed"}, s.FinishReasons)
-	assert.Equal(t, ErrorMessageOnly, s.Error)
-	assert.Equal(t, "r2", s.ResponseID)
 }
 
 func TestRequestOf(t *testing.T) {

@@ -115,12 +115,17 @@ func FuzzAWSEvents(f *testing.F) {
 	})
 }
 
+func serverFramer(extensions string) framer {
+	f := newWebSocketFramer(limitInFuzz, false, extensions)
+	return &f
+}
+
 func FuzzWebSocket(f *testing.F) {
 	f.Add([]byte("\x01\x02{}\x89\x00\x80\x01x\x81\x7e\x00\x02{}"), []byte{0})
 	f.Add(appendFrame(nil, 0x82, make([]byte, 1<<16)), []byte{255})
 	f.Add([]byte("\xc1\x01a\x81\x81"), []byte{2})
 	f.Fuzz(func(t *testing.T, body, sizes []byte) {
-		checkFramer(t, func() framer { return &webSocketFramer{message: buffer{limit: limitInFuzz}} }, body, sizes)
+		checkFramer(t, func() framer { return serverFramer("") }, body, sizes)
 	})
 }
 

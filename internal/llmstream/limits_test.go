@@ -68,7 +68,7 @@ func TestDecoder_SkipsALongEventInBoundedMemory(t *testing.T) {
 			var chunks []Chunk
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			d := NewDecoder(c.x, limits, func(c Chunk) { chunks = append(chunks, c) })
+			d := newAnswerDecoder(c.x, limits, func(c Chunk) { chunks = append(chunks, c) })
 			d.Write(c.parts[0], 1)
 			d.Write(c.parts[1], 2)
 			for range c.length / len(filler) {
@@ -223,7 +223,7 @@ func BenchmarkDecoder(b *testing.B) {
 	for name, c := range tokenEvents {
 		b.Run(name, func(b *testing.B) {
 			var chunks int
-			d := NewDecoder(c.x, testLimits, func(Chunk) { chunks++ })
+			d := newAnswerDecoder(c.x, testLimits, func(Chunk) { chunks++ })
 			event := []byte(c.event)
 			b.SetBytes(int64(len(event)))
 			b.ReportAllocs()

@@ -174,3 +174,12 @@ func (r *record) showedReasoning() bool {
 }
 
 func (r *record) end() { r.observation.Ended = true }
+
+// close completes the observation of an answer that ended or was cut.
+func (r *record) close() {
+	o := &r.observation
+	if !o.Ended && len(o.FinishReasons) == 0 {
+		o.UsageFinal = false // a running total
+	}
+	o.Counted = o.TokenChunks > 0 && r.uncounted == 0
+}

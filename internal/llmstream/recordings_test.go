@@ -121,9 +121,45 @@ type seen struct {
 	Chunks []Chunk
 }
 
+// answerDecoder is a Decoder, or a Connection with one response.
+type answerDecoder interface {
+	Write(p []byte, time int64)
+	End(time int64)
+	Observation() Observation
+}
+
+func newAnswerDecoder(x Exchange, limits Limits, chunk func(Chunk)) answerDecoder {
+	if x.Status != http.StatusSwitchingProtocols {
+		return NewDecoder(x, limits, chunk)
+	}
+	s := &serverSide{chunk: chunk}
+	s.Connection = NewConnection(x, limits, func(int64, bool) Response { return (*lastResponse)(s) })
+	return s
+}
+
+type serverSide struct {
+	*Connection
+	chunk func(Chunk)
+	last  Observation
+}
+
+func (s *serverSide) Write(p []byte, time int64) { s.WriteServer(p, time) }
+
+// Observation returns that of the last response, with all messages of the server.
+func (s *serverSide) Observation() Observation {
+	o := s.last
+	o.Events = s.index
+	return o
+}
+
+type lastResponse serverSide
+
+func (l *lastResponse) Chunk(c Chunk)              { l.chunk(c) }
+func (l *lastResponse) End(o Observation, _ int64) { l.last = o }
+
 // decode passes a body in pieces that end at the offsets.
 func decode(x Exchange, limits Limits, body []byte, offsets ...int) (s seen) {
-	d := NewDecoder(x, limits, func(c Chunk) {
+	d := newAnswerDecoder(x, limits, func(c Chunk) {
 		c.Time = 0
 		s.Chunks = append(s.Chunks, c)
 	})

@@ -98,6 +98,8 @@ func TestUsage_IgnoresASeedAndZerosAfterTokens(t *testing.T) {
 	seed := decode(Exchange{Path: "/v1/messages"}, testLimits, []byte(start))
 	assert.Equal(t, optional.Of(int64(16)), seed.Usage().Input)
 	assert.False(t, seed.Usage().Output.Known)
+	final := decode(Exchange{Path: "/v1/messages"}, testLimits, []byte(start+sse(`{"type":"message_delta","usage":{"output_tokens":9}}`)))
+	assert.Equal(t, optional.Of(int64(9)), final.Usage().Output)
 	zeros := Observation{Format: OpenAIResponses, TokenChunks: 3, UsageFinal: true, Reported: readUsage(value(`{"input_tokens":0,"output_tokens":0}`))}
 	assert.Equal(t, Usage{}, zeros.Usage())
 }
