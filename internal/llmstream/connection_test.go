@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
@@ -43,7 +44,7 @@ func converse(x Exchange, limits Limits, bits byte, encode func(client bool, tex
 		if text, client := strings.CutPrefix(text, ">"); client {
 			c.WriteClient(maskedFrame(0x81|bits, encode(true, text)), int64(i))
 		} else {
-			c.WriteServer(appendFrame(nil, 0x81|bits, encode(false, text)), int64(i))
+			c.WriteServer(recorded.AppendFrame(nil, 0x81|bits, encode(false, text)), int64(i))
 		}
 	}
 	c.End(int64(len(messages)))
@@ -53,7 +54,7 @@ func converse(x Exchange, limits Limits, bits byte, encode func(client bool, tex
 // maskedFrame returns a frame of a client.
 func maskedFrame(first byte, payload []byte) []byte {
 	mask := []byte{0x5a, 0x01, 0xff, 0x80}
-	whole := appendFrame(nil, first, payload)
+	whole := recorded.AppendFrame(nil, first, payload)
 	head := whole[:len(whole)-len(payload)]
 	masked := append(bytes.Clone(head), mask...)
 	masked[1] |= 0x80
@@ -265,12 +266,12 @@ func TestConnection_OfAnotherServiceHasNoResponses(t *testing.T) {
 func FuzzConnection(f *testing.F) {
 	var body []byte
 	for _, text := range []string{created("a"), created("b"), delta("a"), `{"type":"error"}`, done("a", 1)} {
-		body = appendFrame(body, 0x81, []byte(text))
+		body = recorded.AppendFrame(body, 0x81, []byte(text))
 	}
 	request := maskedFrame(0x81, []byte(`{"type":"response.create"}`))
 	f.Add("/v1/realtime", "", request, body, []byte{3})
-	f.Add("/v1/realtime", "permessage-deflate", request, appendFrame(nil, 0xc1, []byte("\xabV*J-.\xc8\xcf+N\x05\x00")), []byte{0})
-	f.Add("/x.BidiGenerateContent", "", maskedFrame(0x81, []byte(`{"clientContent":{"turnComplete":true}}`)), appendFrame(nil, 0x82, []byte(`{"toolCall":{}}`)), []byte{9})
+	f.Add("/v1/realtime", "permessage-deflate", request, recorded.AppendFrame(nil, 0xc1, []byte("\xabV*J-.\xc8\xcf+N\x05\x00")), []byte{0})
+	f.Add("/x.BidiGenerateContent", "", maskedFrame(0x81, []byte(`{"clientContent":{"turnComplete":true}}`)), recorded.AppendFrame(nil, 0x82, []byte(`{"toolCall":{}}`)), []byte{9})
 	f.Fuzz(func(t *testing.T, path, extensions string, client, server, sizes []byte) {
 		x := Exchange{Path: path, Status: 101, Header: map[string][]string{"Sec-Websocket-Extensions": {extensions}}}
 		limits := Limits{EventBytes: 400}

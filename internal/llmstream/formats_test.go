@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 )
 
 // sse joins events to a stream.
@@ -357,8 +359,8 @@ func TestRequestOf(t *testing.T) {
 }
 
 func TestRequestOf_FindsTheModelsOfTheRecordings(t *testing.T) {
-	for _, r := range recordings(t) {
-		x := r.exchange()
+	for _, r := range recorded.Answers(t) {
+		x := exchangeOf(&r)
 		if facts := RequestOf(x.Path, x.RawQuery, r.Request); r.RequestModel != "" {
 			assert.Equal(t, strings.TrimPrefix(r.RequestModel, "models/"), facts.Model, r.File)
 		}

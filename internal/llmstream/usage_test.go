@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
@@ -19,7 +20,7 @@ import (
 // what the normalised counts have to add up to.
 func TestUsage_AddsUpToTheReportedTotal(t *testing.T) {
 	checked := 0
-	for _, r := range recordings(t) {
+	for _, r := range recorded.Answers(t) {
 		if r.File == "openai_realtime/gemini_live_audio.ndjson" || r.File == "gemini/unary_thinking_vertex_express.json" {
 			continue // these totals leave out the thoughts and the answer's single token
 		}
@@ -28,7 +29,7 @@ func TestUsage_AddsUpToTheReportedTotal(t *testing.T) {
 			if json.Unmarshal(r.UsageRaw[name], &total) != nil {
 				continue
 			}
-			s := decode(r.exchange(), testLimits, r.body)
+			s := decode(exchangeOf(&r), testLimits, r.Body)
 			u := s.Usage()
 			assert.Equal(t, total, u.Input.Value+u.Output.Value, r.File)
 			assert.LessOrEqual(t, u.Reasoning.Value, u.Output.Value, r.File)
@@ -122,12 +123,12 @@ func TestTimings_OfTheRecordings(t *testing.T) {
 		"openai_chat/derived_cr_only.sse":                      {unknown, unknown, unknown, unknown, unknown},
 	}
 	checked := 0
-	for _, r := range recordings(t) {
+	for _, r := range recorded.Answers(t) {
 		times, ok := want[r.File]
 		if !ok {
 			continue
 		}
-		s := decode(r.exchange(), testLimits, r.body)
+		s := decode(exchangeOf(&r), testLimits, r.Body)
 		for i, got := range []optional.Value[time.Duration]{s.Timings.Queue, s.Timings.Prefill, s.Timings.Decode, s.Timings.FirstToken, s.Timings.Total} {
 			if name := fmt.Sprint(r.File, " ", i); times[i] == unknown {
 				assert.False(t, got.Known, name)
