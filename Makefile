@@ -157,6 +157,10 @@ $(PEERS): e2e/benchmark/peers/builder-config.yaml
 bench-peers: build $(PEERS) ## Measure everything in about 15 minutes, also compared with spanmetrics; writes docs/performance.md and the ratios that -check expects
 	go run ./e2e/benchmark -peers $(PEERS) -document docs $(BENCH_ARGS)
 
+.PHONY: bench-tap
+bench-tap: build ## Measure what the token_tap receiver adds to streams, in about 5 minutes, compared with nginx and Go's reverse proxy; needs nginx
+	go run ./e2e/benchmark -tap $(BENCH_ARGS)
+
 .PHONY: simulate
 simulate: ## Simulate SEEDS worlds (default 1000) from seed FIRST (default 1): faults of network, pipeline, disk and process
 	go test -count=1 -timeout=0 -run='^TestSimulation$$' ./internal/simulation -seeds=$(or $(SEEDS),1000) -first=$(or $(FIRST),1)
