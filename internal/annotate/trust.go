@@ -15,6 +15,7 @@ import (
 var inputs = map[string]uint64{
 	names.Vantage: 1 << 0, names.Timeline: 1 << 1, names.Outcome: 1 << 2, names.QueueDuration: 1 << 3,
 	names.ChunksDropped: 1 << 4, names.StartUnseen: 1 << 5, names.Frames: 1 << 6, names.Cut: 1 << 7,
+	names.Source: 1 << 8, names.PrefillDuration: 1 << 9, names.DecodeDuration: 1 << 10,
 }
 
 // RemoveAnnotations removes the attributes under our prefix from a span, unless they are inputs, and
