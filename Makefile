@@ -64,7 +64,7 @@ test: build ## Unit tests, golden files, fuzz seeds, then end-to-end tests of th
 	go test -count=1 -timeout=20m -v ./e2e/... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
 .PHONY: test-soak
-test-soak: build ## Load for 40 minutes, at half and twice the Collector's capacity: memory and goroutines stay bounded. SOAK_WARMUP, SOAK_HALF and SOAK_DOUBLE as in 30m
+test-soak: build ## Load for 50 minutes: token events at half and twice the Collector's capacity, and a proxy whose clients break off: memory, goroutines and connections stay bounded. SOAK_WARMUP, SOAK_HALF and SOAK_DOUBLE as in 30m
 	go test -count=1 -timeout=24h -v ./e2e -run='^TestSoak' -soak-growth=0.05 \
 		-soak-warmup=$(or $(SOAK_WARMUP),2m) -soak-half=$(or $(SOAK_HALF),30m) -soak-double=$(or $(SOAK_DOUBLE),10m)
 
