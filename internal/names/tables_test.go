@@ -99,7 +99,7 @@ var SpanAttributes = []Attribute{
 	{PrefillDuration, typeDouble, seconds, byTapToo, "Scheduling to first token. With an unknown queue: request start to first token, estimated. From token_tap: as the service reported it."},
 	{DecodeDuration, typeDouble, seconds, byTapToo, "First token to last token. From token_tap: as the service reported it, if it did."},
 	{DecodeShare, typeDouble, ratio, byProcessorInFull, "Decode duration / (prefill duration + decode duration)."},
-	{NetworkDuration, typeDouble, seconds, byProcessor, "Time to first token here minus time to first token at the engine. Needs `join`."},
+	{NetworkDuration, typeDouble, seconds, byTapToo, "Time to first token here minus time to first token at the engine. Needs `join`, or a service that reports its own to token_tap."},
 	{OutputTokenRate, typeDouble, perSecond, byProcessorInFull, "1 / time per output token."},
 	{RequestTokenRate, typeDouble, perSecond, byProcessorInFull, "Output tokens / request duration."},
 	{StallCount, typeInt, "{stall}", byProcessor, "Gaps longer than `stall_threshold`. Missing when 0."},

@@ -28,6 +28,8 @@ var tokenTap = reader{
 			o.Request.Prefill = durationIn(time.Second, v, &o.Unusable)
 		case names.DecodeDuration:
 			o.Request.Decode = durationIn(time.Second, v, &o.Unusable)
+		case names.NetworkDuration:
+			o.Network = durationIn(time.Second, v, &o.Unusable)
 		default:
 			tokenStream.attribute(o, key, v)
 		}
@@ -45,7 +47,7 @@ func (o *Observation) readTokenTap(span ptrace.Span) error {
 	err := o.readTokenStream(span)
 	o.Request.NotStreamed = o.streaming.Known && !o.streaming.Value
 	o.Request.TokensNotObserved = o.Request.NotStreamed
-	if estimated, ok := span.Attributes().Get(names.Estimated); ok {
+	if estimated, ok := span.Attributes().Get(names.Estimated); ok && estimated.Type() == pcommon.ValueTypeSlice {
 		for _, name := range estimated.Slice().All() {
 			switch names.Prefix + name.Str() {
 			case names.PrefillDuration:

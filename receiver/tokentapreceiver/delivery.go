@@ -41,6 +41,7 @@ type delivery struct {
 	context context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	closing sync.Once
 }
 
 func newDelivery(capacity int, set receiver.Settings, telemetry *metadata.TelemetryBuilder, next consumer.Traces) (*delivery, error) {
@@ -75,13 +76,12 @@ func (d *delivery) send(span ptrace.Span) {
 
 // stop sends what is queued. It drops what is left when ctx ends. send must not be called
 // any more.
-func (d *delivery) stop(ctx context.Context) error {
-	close(d.queue)
+func (d *delivery) stop(ctx context.Context) {
+	d.closing.Do(func() { close(d.queue) })
 	stop := context.AfterFunc(ctx, d.cancel)
 	d.running.Wait()
 	stop()
 	d.cancel()
-	return nil
 }
 
 // maxBatch limits the spans that are handed over at a time.

@@ -127,7 +127,7 @@ const exchangeTimeout = 5 * time.Second
 func (r *tokenTapReceiver) Shutdown(ctx context.Context) error {
 	err := r.stopServer(ctx)
 	r.serving.Wait()
-	err = errors.Join(err, r.delivery.stop(ctx))
+	r.delivery.stop(ctx)
 	r.routes.closeIdle()
 	r.telemetry.Shutdown()
 	return err

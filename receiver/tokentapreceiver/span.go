@@ -130,6 +130,21 @@ func (x *exchange) putTimings(attributes pcommon.Map, o *llmstream.Observation, 
 	putDuration(attributes, names.QueueDuration, o.Timings.Queue)
 	putDuration(attributes, names.PrefillDuration, o.Timings.Prefill)
 	putDuration(attributes, names.DecodeDuration, o.Timings.Decode)
+	if x.line.Len() > 0 {
+		putDuration(attributes, names.NetworkDuration, networkOf(time.Duration(x.line.First()-x.start.UnixNano()), &o.Timings))
+	}
+}
+
+// networkOf returns the part of the time to first token that the service did not see.
+func networkOf(firstToken time.Duration, service *llmstream.Timings) (network optional.Value[time.Duration]) {
+	inService := service.FirstToken
+	if !inService.Known && service.Queue.Known && service.Prefill.Known {
+		inService = optional.Of(service.Queue.Value + service.Prefill.Value)
+	}
+	if inService.Known && inService.Value <= firstToken {
+		network = optional.Of(firstToken - inService.Value)
+	}
+	return network
 }
 
 func putText(attributes pcommon.Map, key, text string) {
