@@ -146,6 +146,9 @@ func (a *Annotator) Write(
 			attributes.PutDouble(name, m.Value)
 		}
 	}
+	if observed.Network.Known {
+		attributes.PutDouble(names.NetworkDuration, observed.Network.Value.Seconds())
+	}
 	if derived.Buffered {
 		attributes.PutBool(names.Buffered, true)
 	}

@@ -17,7 +17,12 @@ import (
 // IsAnnotated reports whether a token_latency processor, this one or another, annotated the span as
 // a model call.
 func IsAnnotated(span ptrace.Span) bool {
-	_, annotated := span.Attributes().Get(names.Source)
+	source, annotated := span.Attributes().Get(names.Source)
+	if annotated && source.Str() == names.SourceTokenTap { // written by token_tap, too
+		_, measured := span.Attributes().Get(names.RequestDuration)
+		_, unmeasured := span.Attributes().Get(names.Unmeasured)
+		return measured || unmeasured
+	}
 	return annotated
 }
 

@@ -17,18 +17,28 @@ var inputs = map[string]uint64{
 	names.ChunksDropped: 1 << 4, names.StartUnseen: 1 << 5, names.Frames: 1 << 6, names.Cut: 1 << 7,
 }
 
+// tapInputs holds those that it reads only from spans of token_tap, or leaves as they are there.
+var tapInputs = map[string]uint64{
+	names.Source: 1 << 8, names.PrefillDuration: 1 << 9, names.DecodeDuration: 1 << 10, names.NetworkDuration: 1 << 11,
+	names.Unparsed: 1 << 12,
+}
+
 // RemoveAnnotations removes the attributes under our prefix from a span, unless they are inputs, and
 // returns their number. Any span may carry a vantage; the other inputs belong to a timeline. Of
 // repeated keys, which a valid span does not have, the first stays: readers of the span differ in
 // which one they take.
 func RemoveAnnotations(attributes pcommon.Map) (removed int64) {
 	_, withTimeline := attributes.Get(names.Timeline)
+	fromTap := withTimeline && Text(attributes, names.Source) == names.SourceTokenTap
 	var seen uint64
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
 		if !strings.HasPrefix(name, names.Prefix) {
 			return false
 		}
 		input := inputs[name]
+		if fromTap {
+			input |= tapInputs[name]
+		}
 		if input&^seen != 0 && (withTimeline || name == names.Vantage) {
 			seen |= input
 			return false

@@ -21,8 +21,10 @@ type derivation struct {
 	options  *Options
 	latency  *Latency
 	// decodeTime is the decode duration from the first token to the last, as observed. It is unknown
-	// if the engine measured its decode itself.
+	// if only the engine measured its decode.
 	decodeTime optional.Value[time.Duration]
+	// pace is the decode duration that time per output token is derived from.
+	pace Measure
 }
 
 func (d *derivation) derive() {
@@ -135,20 +137,33 @@ func (d *derivation) queueAndPrefill(first Milestone) {
 	}
 }
 
-// decode sets the decode duration. Without the time of the last token, it ends with
-// the request.
+// decode sets the decode duration. What the engine measured has precedence, except for the pace of
+// tokens whose arrivals are known.
 func (d *derivation) decode(first Milestone) {
-	switch {
-	case d.request.Decode.Known:
+	d.observedDecode(first)
+	if d.request.Decode.Known {
 		d.set(DecodeDuration, d.request.Decode.Value, d.request.DecodeEstimated)
+	}
+	if !d.pace.Known {
+		d.pace = d.latency.Measures[DecodeDuration]
+	}
+}
+
+// observedDecode sets the decode duration from the token times. Without the time of the last token, it
+// ends with the request.
+func (d *derivation) observedDecode(first Milestone) {
+	reported := d.request.Decode.Known
+	switch {
 	case !first.Known:
-	case d.arrivals.chunks > 0 && d.request.LastChunksDropped == 0:
+	case d.arrivals.chunks > 0 && d.request.LastChunksDropped == 0 && !(reported && d.request.Frames):
 		d.setDecode(d.arrivals.last-first.Offset, d.request.Frames)
+	case reported:
 	case d.request.LastToken.Known:
 		d.setDecode(d.request.LastToken.Value-first.Offset, first.Estimated)
 	default:
 		d.setDecode(d.request.Duration-first.Offset, true)
 	}
+	d.pace = d.latency.Measures[DecodeDuration]
 }
 
 func (d *derivation) setDecode(v time.Duration, estimated bool) {
@@ -194,7 +209,7 @@ func (d *derivation) rates() {
 
 // decodePace derives time per output token and its inverse.
 func (d *derivation) decodePace(tokens int64, estimated bool) {
-	decode := d.latency.Measures[DecodeDuration]
+	decode := d.pace
 	if !decode.Known || tokens <= 1 || d.latency.Buffered {
 		return
 	}

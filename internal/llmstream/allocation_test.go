@@ -14,7 +14,7 @@ import (
 func TestDecoder_DoesNotAllocatePerTokenOfLessCommonFormats(t *testing.T) {
 	for name, c := range moreTokenEvents {
 		var chunks int
-		d := NewDecoder(c.x, testLimits, func(Chunk) { chunks++ })
+		d := newAnswerDecoder(c.x, testLimits, func(Chunk) { chunks++ })
 		event := []byte(c.event)
 		d.Write(event, 1)
 		assert.Zero(t, testing.AllocsPerRun(100, func() { d.Write(event, 2) }), name)
@@ -25,7 +25,7 @@ func TestDecoder_DoesNotAllocatePerTokenOfLessCommonFormats(t *testing.T) {
 func TestDecoder_DoesNotAllocatePerToken(t *testing.T) {
 	for name, c := range tokenEvents {
 		var chunks int
-		d := NewDecoder(c.x, testLimits, func(Chunk) { chunks++ })
+		d := newAnswerDecoder(c.x, testLimits, func(Chunk) { chunks++ })
 		event := []byte(c.event)
 		d.Write(event, 1)
 		allocations := testing.AllocsPerRun(100, func() { d.Write(event, 2) })

@@ -29,7 +29,8 @@ func readAnthropicMessages(_ event, v value, r *record) {
 		r.model(message.get("model"))
 		r.id(message.get("id"))
 		// A gateway that retries sends a second one.
-		r.observation.Reported, r.observation.UsageFinal = readUsage(message.get("usage")), false
+		o := &r.observation
+		o.Reported, o.UsageFinal, o.seed = readUsage(message.get("usage")), false, true
 	case "content_block_start":
 		readAnthropicBlock(block, r)
 	case "content_block_delta":

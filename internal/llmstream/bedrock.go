@@ -157,7 +157,13 @@ func readBedrockChoices(choices value, r *record) {
 // reports none, and its times.
 func readInvocationMetrics(metrics value, r *record) {
 	u := readUsage(metrics)
-	r.observation.UsageFinal = r.observation.UsageFinal || u.Output.Known
-	r.observation.Reported.fill(u)
-	r.observation.Timings.bedrockMetrics(metrics)
+	o := &r.observation
+	if u.Output.Known {
+		if o.seed {
+			o.Reported.Output = u.Output
+		}
+		o.UsageFinal, o.seed = true, false
+	}
+	o.Reported.fill(u)
+	o.Timings.bedrockMetrics(metrics)
 }

@@ -11,18 +11,20 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 )
 
 func TestDecoder_ReportsTheSameForEveryCut(t *testing.T) {
 	cut := 0
-	for _, r := range recordings(t) {
-		if len(r.body) > 1500 {
+	for _, r := range recorded.Answers(t) {
+		if len(r.Body) > 1500 {
 			continue
 		}
 		cut++
-		whole := decode(r.exchange(), testLimits, r.body)
-		for at := range r.body {
-			require.Equal(t, whole, decode(r.exchange(), testLimits, r.body, at), "%s cut at %d", r.File, at)
+		whole := decode(exchangeOf(&r), testLimits, r.Body)
+		for at := range r.Body {
+			require.Equal(t, whole, decode(exchangeOf(&r), testLimits, r.Body, at), "%s cut at %d", r.File, at)
 		}
 	}
 	assert.Greater(t, cut, 25)
@@ -30,15 +32,15 @@ func TestDecoder_ReportsTheSameForEveryCut(t *testing.T) {
 
 func TestDecoder_ReportsTheSameForSingleBytesAndRandomPieces(t *testing.T) {
 	random := rand.New(rand.NewPCG(16, 1))
-	for _, r := range recordings(t) {
-		whole := decode(r.exchange(), testLimits, r.body)
-		single := make([]int, len(r.body))
+	for _, r := range recorded.Answers(t) {
+		whole := decode(exchangeOf(&r), testLimits, r.Body)
+		single := make([]int, len(r.Body))
 		for i := range single {
 			single[i] = i
 		}
-		require.Equal(t, whole, decode(r.exchange(), testLimits, r.body, single...), "%s in single bytes", r.File)
+		require.Equal(t, whole, decode(exchangeOf(&r), testLimits, r.Body, single...), "%s in single bytes", r.File)
 		for range 5 {
-			require.Equal(t, whole, decode(r.exchange(), testLimits, r.body, offsets(random, len(r.body))...), r.File)
+			require.Equal(t, whole, decode(exchangeOf(&r), testLimits, r.Body, offsets(random, len(r.Body))...), r.File)
 		}
 	}
 }
@@ -76,16 +78,16 @@ func offsets(random *rand.Rand, n int) (cuts []int) {
 // be that of the byte that completes its event.
 func TestDecoder_TakesTheTimeOfTheReadThatCompletesTheEvent(t *testing.T) {
 	checked := 0
-	for _, r := range recordings(t) {
+	for _, r := range recorded.Answers(t) {
 		if r.FirstSpan == nil || r.ChunkUnit == "json_document" {
 			continue
 		}
 		var times []int64
-		d := NewDecoder(r.exchange(), testLimits, func(c Chunk) { times = append(times, c.Time) })
-		for i := range r.body {
-			d.Write(r.body[i:i+1], int64(i+1))
+		d := NewDecoder(exchangeOf(&r), testLimits, func(c Chunk) { times = append(times, c.Time) })
+		for i := range r.Body {
+			d.Write(r.Body[i:i+1], int64(i+1))
 		}
-		d.End(int64(len(r.body)))
+		d.End(int64(len(r.Body)))
 		require.NotEmpty(t, times, r.File)
 		const framing = 4 // blank line
 		assert.InDelta(t, r.FirstSpan[1], times[0], framing, r.File)

@@ -5,11 +5,10 @@ package llmstream
 
 import (
 	"bytes"
-	"net/http"
 	"strings"
 )
 
-// Decoder reads one answer as it passes and reports each chunk that carries tokens.
+// Decoder reads the body of one answer as it passes and reports each chunk that carries tokens.
 // It is not safe for concurrent use.
 type Decoder struct {
 	exchange Exchange
@@ -22,6 +21,7 @@ type Decoder struct {
 	read   reader
 	time   int64
 	tried  int
+	shared bool // the path does not decide on the format
 	gaveUp bool // no format was recognised: nothing more is parsed
 	noBOM  bool
 }
@@ -36,11 +36,8 @@ const maxTries = 16
 // chunk that carries tokens.
 func NewDecoder(exchange Exchange, limits Limits, chunk func(Chunk)) *Decoder {
 	d := &Decoder{exchange: exchange, limits: limits, chunk: chunk}
-	d.record.observation.Format = pathFacts(exchange.Path, exchange.RawQuery).format
-	if exchange.Status == http.StatusSwitchingProtocols {
-		d.framer = &webSocketFramer{message: buffer{limit: limits.EventBytes}}
-		d.record.observation.Streamed = true
-	}
+	i := pathFacts(exchange.Path, exchange.RawQuery)
+	d.record.observation.Format, d.record.observation.Replayed, d.shared = i.format, i.replays, i.shared
 	return d
 }
 
@@ -78,10 +75,7 @@ func (d *Decoder) End(time int64) {
 	if whole || finishEnds(o.Format) && d.record.allFinished() {
 		o.Ended = o.Ended || o.Events > 0 && !o.Unparsed.Tail
 	}
-	if !o.Ended && len(o.FinishReasons) == 0 {
-		o.UsageFinal = false // a running total of an answer that was cut
-	}
-	o.Counted = o.TokenChunks > 0 && d.record.uncounted == 0
+	d.record.close()
 	readHeader(d.exchange.Header, o)
 }
 
@@ -133,8 +127,6 @@ func (d *Decoder) choose() {
 		}
 		d.framer = &documentFramer{text: buffer{limit: limit}}
 	case first == '[':
-		// Only Gemini streams arrays.
-		o.Streamed = o.Format == Gemini
 		d.framer = &documentFramer{text: buffer{limit: limit}}
 	case strings.Contains(mediaType, "event-stream"), isSSE(d.head):
 		o.Streamed = true
@@ -187,12 +179,16 @@ func (d *Decoder) event(e event) {
 	o := &r.observation
 	index := o.Events
 	o.Events++
-	if _, isDocument := d.framer.(*documentFramer); isDocument && index == 1 {
-		o.Streamed = true // JSON lines under another content type
-	}
 	d.parse(e)
 	if d.gaveUp {
 		return
+	}
+	if f, ok := d.framer.(*documentFramer); ok {
+		if f.array {
+			o.Streamed = o.Format == Gemini // the others send their whole choices
+		} else if index == 1 {
+			o.Streamed = true // JSON lines under another content type
+		}
 	}
 	if c, ok := r.take(); ok && d.chunk != nil {
 		c.Time, c.Index = d.time, index
@@ -258,7 +254,7 @@ func (d *Decoder) recognise(e event, v value) {
 		return
 	case format != "" && o.Format != BedrockInvoke: // that holds the events of other formats
 		o.Format = format
-	case o.Format == "" || o.Error != "":
+	case o.Format == "" || o.Error != "" || d.shared:
 		d.tried++
 		d.gaveUp = d.tried == maxTries
 		return

@@ -58,7 +58,7 @@ func newReader(format Format) reader {
 	case OpenAIResponses:
 		return readOpenAIResponses
 	case OpenAIRealtime:
-		return newOpenAIRealtime()
+		return readOpenAIRealtime
 	case OpenAIAssistants:
 		return readOpenAIAssistants
 	case AnthropicMessages:

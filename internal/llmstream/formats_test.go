@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 )
 
 // sse joins events to a stream.
@@ -235,6 +235,25 @@ func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 				"event: thread.run.failed\ndata: {\"id\":\"r\",\"object\":\"thread.run\",\"status\":\"failed\",\"last_error\":{\"message\":\"m\"}}\n\n",
 			OpenAIAssistants, "", "failed", ErrorMessageOnly, -1, true,
 		},
+		{
+			"TGI on the root path: two answers in one document", "/", `[{"generated_text":"a"},{"generated_text":"b"}]`, TGI, "0c? 1c?", "", "", -1, true,
+		},
+		{
+			"TGI on the root path: an error", "/", `{"error":"overloaded","error_type":"overloaded"}`, TGI, "", "", "overloaded", -1, true,
+		},
+		{
+			"Bedrock: a Llama answer that was cut keeps its running count", "/model/llama/invoke-with-response-stream",
+			string(jamba(`{"generation":"a","prompt_token_count":4,"generation_token_count":1}`)) + string(jamba(`{"generation":" b","generation_token_count":3}`)),
+			BedrockInvoke, "0c1 1c2", "", "", 3, false,
+		},
+		{
+			"Groq: usage beside a null one", chat, sse(
+				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"}}]}`,
+				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"completion_tokens":7}},"usage":null}`,
+				`[DONE]`,
+			), OpenAIChat, "0c?", "stop", "", 7, true,
+		},
+		{"another service on the root path", "/", `{"message":"hello","usage":3}`, "", "", "", "", -1, false},
 		{"MCP over SSE", "/mcp", sse(`{"jsonrpc":"2.0","id":1,"result":{"content":"a"}}`), "", "", "", "", -1, false},
 		{"embeddings", "/v1/embeddings", `{"object":"list","data":[{"embedding":[1]}],"usage":{"prompt_tokens":3}}`, "", "", "", "", -1, false},
 		{"HTML", chat, "<html><body>502</body></html>", "", "", "", "", -1, false},
@@ -284,21 +303,24 @@ func describe(c Chunk) string {
 	return text.String()
 }
 
-func TestDecoder_AddsUpTheResponsesOfARealtimeConnection(t *testing.T) {
-	var body []byte
-	for _, message := range []string{
-		`{"type":"session.created","event_id":"e1","session":{"model":"m"}}`,
-		`{"type":"response.done","event_id":"e2","response":{"id":"r1","status":"completed","usage":{"input_tokens":3,"output_tokens":2}}}`,
-		`{"type":"response.done","event_id":"e3","response":{"id":"r2","status":"failed","status_details":{"error":{}},"usage":{"input_tokens":30,"output_tokens":20}}}`,
+func TestDecoder_MarksAReplay(t *testing.T) {
+	body := sse(`{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.completed","response":{"id":"r","status":"completed"}}`)
+	assert.True(t, decode(Exchange{Path: "/v1/responses/r", RawQuery: "stream=true&starting_after=0"}, testLimits, []byte(body)).Replayed)
+	assert.False(t, decode(Exchange{Path: "/v1/responses"}, testLimits, []byte(body)).Replayed)
+}
+
+// Only Gemini streams the elements of an array; several JSON texts in a row are a stream.
+func TestDecoder_TellsStreamsFromDocuments(t *testing.T) {
+	const candidate = `{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`
+	for body, streamed := range map[string]bool{
+		`[{"generated_text":"a"}]`:                                  false,
+		`[{"generated_text":"a"},{"generated_text":"b"}]`:           false,
+		"[" + candidate + "," + candidate + "]":                     true,
+		`{"response":"a","done":false}{"response":"b","done":true}`: true,
+		chatEvent("a"): false,
 	} {
-		body = appendFrame(body, 0x81, []byte(message))
+		assert.Equal(t, streamed, decode(Exchange{Path: "/", Status: 200}, testLimits, []byte(body)).Streamed, body)
 	}
-	s := decode(Exchange{Path: "/v1/realtime", Status: 101}, testLimits, body)
-	assert.Equal(t, optional.Of(int64(33)), s.Reported.Input)
-	assert.Equal(t, optional.Of(int64(22)), s.Reported.Output)
-	assert.Equal(t, []string{"failed"}, s.FinishReasons)
-	assert.Equal(t, ErrorMessageOnly, s.Error)
-	assert.Equal(t, "r2", s.ResponseID)
 }
 
 func TestRequestOf(t *testing.T) {
@@ -306,28 +328,30 @@ func TestRequestOf(t *testing.T) {
 		target, body string
 		want         RequestFacts
 	}{
-		{"/openai/v1/chat/completions", `{"messages":[{"role":"user"}],"model":"gpt","stream":true}`, RequestFacts{"gpt", true, "chat", OpenAIChat}},
-		{"/v1/chat/completions", `{"model":"gpt","stream":true,"messages":[{"content":"cut he`, RequestFacts{"gpt", true, "chat", OpenAIChat}},
-		{"/openai/deployments/my%20gpt/chat/completions", `{"model":"ignored"}`, RequestFacts{"my gpt", false, "chat", OpenAIChat}},
-		{"/together/v1/completions", `{"model":"m","stream":false}`, RequestFacts{"m", false, "text_completion", OpenAICompletions}},
-		{"/v1/responses/resp_1?stream=true&starting_after=3", ``, RequestFacts{"", true, "chat", OpenAIResponses}},
-		{"/v1/messages", `{"model":"claude","stream":true}`, RequestFacts{"claude", true, "chat", AnthropicMessages}},
-		{"/v1/projects/p/locations/l/publishers/anthropic/models/claude@1:streamRawPredict", `{"stream":true}`, RequestFacts{"claude@1", true, "chat", AnthropicMessages}},
-		{"/v1/projects/p/publishers/anthropic/models/claude@1:rawPredict", `{}`, RequestFacts{"claude@1", false, "chat", AnthropicMessages}},
-		{"/v1beta/models/gemini-2:streamGenerateContent?alt=sse", `{}`, RequestFacts{"gemini-2", true, "generate_content", Gemini}},
-		{"/v1/projects/p/endpoints/7:rawPredict", `{"model":"claude"}`, RequestFacts{"claude", false, "chat", AnthropicMessages}},
-		{"/v1beta/models/gemini-2:generateContent", `{"stream":true}`, RequestFacts{"gemini-2", false, "generate_content", Gemini}},
-		{"/v1beta/openai/chat/completions", `{"model":"gemini","stream":true}`, RequestFacts{"gemini", true, "chat", OpenAIChat}},
-		{"/model/us.anthropic.claude-v1%3A0/converse-stream", `{}`, RequestFacts{"us.anthropic.claude-v1:0", true, "chat", BedrockConverse}},
-		{"/model/arn:aws:bedrock:us-east-1:1:inference-profile/x/invoke", `{}`, RequestFacts{"arn:aws:bedrock:us-east-1:1:inference-profile/x", false, "chat", BedrockInvoke}},
-		{"/api/chat", `{"model":"llama"}`, RequestFacts{"llama", true, "chat", Ollama}},
-		{"/api/generate", `{"model":"llama","stream":false}`, RequestFacts{"llama", false, "text_completion", Ollama}},
-		{"/v2/models/ensemble/versions/1/generate_stream", `{"text_input":"a","parameters":{"stream":false}}`, RequestFacts{"ensemble", false, "text_completion", Triton}},
-		{"/generate_stream", `{"inputs":"a"}`, RequestFacts{"", true, "text_completion", TGI}},
-		{"/v2/chat", `{"model":"command","stream":true}`, RequestFacts{"command", true, "chat", Cohere}},
-		{"/v1/realtime?model=gpt-realtime", ``, RequestFacts{"gpt-realtime", true, "chat", OpenAIRealtime}},
+		{"/openai/v1/chat/completions", `{"messages":[{"role":"user"}],"model":"gpt","stream":true}`, RequestFacts{"gpt", true, "chat", OpenAIChat, false}},
+		{"/v1/chat/completions", `{"model":"gpt","stream":true,"messages":[{"content":"cut he`, RequestFacts{"gpt", true, "chat", OpenAIChat, false}},
+		{"/openai/deployments/my%20gpt/chat/completions", `{"model":"ignored"}`, RequestFacts{"my gpt", false, "chat", OpenAIChat, false}},
+		{"/together/v1/completions", `{"model":"m","stream":false}`, RequestFacts{"m", false, "text_completion", OpenAICompletions, false}},
+		{"/v1/responses/resp_1?stream=true&starting_after=3", ``, RequestFacts{"", true, "chat", OpenAIResponses, true}},
+		{"/v1/messages", `{"model":"claude","stream":true}`, RequestFacts{"claude", true, "chat", AnthropicMessages, false}},
+		{"/v1/projects/p/locations/l/publishers/anthropic/models/claude@1:streamRawPredict", `{"stream":true}`, RequestFacts{"claude@1", true, "chat", AnthropicMessages, false}},
+		{"/v1/projects/p/publishers/anthropic/models/claude@1:rawPredict", `{}`, RequestFacts{"claude@1", false, "chat", AnthropicMessages, false}},
+		{"/v1beta/models/gemini-2:streamGenerateContent?alt=sse", `{}`, RequestFacts{"gemini-2", true, "generate_content", Gemini, false}},
+		{"/v1/projects/p/endpoints/7:rawPredict", `{"model":"claude"}`, RequestFacts{"claude", false, "chat", AnthropicMessages, false}},
+		{"/v1beta/models/gemini-2:generateContent", `{"stream":true}`, RequestFacts{"gemini-2", false, "generate_content", Gemini, false}},
+		{"/v1beta/openai/chat/completions", `{"model":"gemini","stream":true}`, RequestFacts{"gemini", true, "chat", OpenAIChat, false}},
+		{"/model/us.anthropic.claude-v1%3A0/converse-stream", `{}`, RequestFacts{"us.anthropic.claude-v1:0", true, "chat", BedrockConverse, false}},
+		{"/model/arn:aws:bedrock:us-east-1:1:inference-profile/x/invoke", `{}`, RequestFacts{"arn:aws:bedrock:us-east-1:1:inference-profile/x", false, "chat", BedrockInvoke, false}},
+		{"/api/chat", `{"model":"llama"}`, RequestFacts{"llama", true, "chat", Ollama, false}},
+		{"/api/generate", `{"model":"llama","stream":false}`, RequestFacts{"llama", false, "text_completion", Ollama, false}},
+		{"/v2/models/ensemble/versions/1/generate_stream", `{"text_input":"a","parameters":{"stream":false}}`, RequestFacts{"ensemble", false, "text_completion", Triton, false}},
+		{"/generate_stream", `{"inputs":"a"}`, RequestFacts{"", true, "text_completion", TGI, false}},
+		{"/v2/chat", `{"model":"command","stream":true}`, RequestFacts{"command", true, "chat", Cohere, false}},
+		{"/v1/realtime?model=gpt-realtime", ``, RequestFacts{"gpt-realtime", true, "chat", OpenAIRealtime, false}},
+		{"/", `{"inputs":"a","stream":true}`, RequestFacts{"", true, "text_completion", TGI, false}},
+		{"/invocations", `{"inputs":"a"}`, RequestFacts{"", false, "text_completion", TGI, false}},
 		{"/mcp", `{"jsonrpc":"2.0"}`, RequestFacts{}},
-		{"/v1/chat/completions", `[1,2`, RequestFacts{"", false, "chat", OpenAIChat}},
+		{"/v1/chat/completions", `[1,2`, RequestFacts{"", false, "chat", OpenAIChat, false}},
 	} {
 		path, query, _ := strings.Cut(c.target, "?")
 		assert.Equal(t, c.want, RequestOf(path, query, []byte(c.body)), c.target)
@@ -335,8 +359,8 @@ func TestRequestOf(t *testing.T) {
 }
 
 func TestRequestOf_FindsTheModelsOfTheRecordings(t *testing.T) {
-	for _, r := range recordings(t) {
-		x := r.exchange()
+	for _, r := range recorded.Answers(t) {
+		x := exchangeOf(&r)
 		if facts := RequestOf(x.Path, x.RawQuery, r.Request); r.RequestModel != "" {
 			assert.Equal(t, strings.TrimPrefix(r.RequestModel, "models/"), facts.Model, r.File)
 		}

@@ -52,6 +52,10 @@ func (b *buffer) add(p []byte) bool {
 		b.reset()
 		return false
 	}
+	if need := len(b.bytes) + len(p); need > cap(b.bytes) {
+		// append alone may reserve more than the limit.
+		b.bytes = append(make([]byte, 0, min(max(2*cap(b.bytes), need), b.limit)), b.bytes...)
+	}
 	b.bytes = append(b.bytes, p...)
 	return true
 }

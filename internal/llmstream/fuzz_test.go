@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 )
 
 // found records what a framer reports.
@@ -115,12 +117,17 @@ func FuzzAWSEvents(f *testing.F) {
 	})
 }
 
+func serverFramer(extensions string) framer {
+	f := newWebSocketFramer(limitInFuzz, false, extensions)
+	return &f
+}
+
 func FuzzWebSocket(f *testing.F) {
 	f.Add([]byte("\x01\x02{}\x89\x00\x80\x01x\x81\x7e\x00\x02{}"), []byte{0})
-	f.Add(appendFrame(nil, 0x82, make([]byte, 1<<16)), []byte{255})
+	f.Add(recorded.AppendFrame(nil, 0x82, make([]byte, 1<<16)), []byte{255})
 	f.Add([]byte("\xc1\x01a\x81\x81"), []byte{2})
 	f.Fuzz(func(t *testing.T, body, sizes []byte) {
-		checkFramer(t, func() framer { return &webSocketFramer{message: buffer{limit: limitInFuzz}} }, body, sizes)
+		checkFramer(t, func() framer { return serverFramer("") }, body, sizes)
 	})
 }
 
@@ -133,13 +140,13 @@ var formats = []Format{
 // bounded and plausible.
 func FuzzReaders(f *testing.F) {
 	seen := map[string]bool{}
-	for _, r := range recordings(f) {
-		if r.ChunkUnit == "json_document" && len(r.body) < 2000 {
+	for _, r := range recorded.Answers(f) {
+		if r.ChunkUnit == "json_document" && len(r.Body) < 2000 {
 			for i := range formats {
-				f.Add(uint8(i), "", r.body, r.body)
+				f.Add(uint8(i), "", r.Body, r.Body)
 			}
 		}
-		for line := range bytes.Lines(r.body) {
+		for line := range bytes.Lines(r.Body) {
 			if _, text, ok := bytes.Cut(line, []byte("data: ")); ok && len(text) < 600 && !seen[r.File] {
 				seen[r.File] = true
 				for i := range formats {
@@ -179,9 +186,9 @@ func FuzzReaders(f *testing.F) {
 // FuzzDecoder passes any body under any head: the observations do not depend on the
 // pieces in which it arrives.
 func FuzzDecoder(f *testing.F) {
-	for _, r := range recordings(f) {
-		if len(r.body) < 2000 {
-			f.Add(r.RequestPath, r.ContentType, uint16(r.Status), r.body, []byte{9, 2})
+	for _, r := range recorded.Answers(f) {
+		if len(r.Body) < 2000 {
+			f.Add(r.RequestPath, r.ContentType, uint16(r.Status), r.Body, []byte{9, 2})
 		}
 	}
 	f.Add("/v1/chat/completions", "", uint16(200), []byte("\xef\xbb\xbf \n: x\n\ndata: {\"choices\":[]}"), []byte{0})

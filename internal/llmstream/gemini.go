@@ -109,6 +109,8 @@ func readGeminiLive(_ event, v value, r *record) {
 			for call := range m.get("functionCalls").elements {
 				readGeminiCall(call, r)
 			}
+			r.finish(0, value(`"toolCall"`))
+			r.end() // what follows answers the client's toolResponse
 		case "usageMetadata":
 			r.usage(readUsage(m))
 		}

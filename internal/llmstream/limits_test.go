@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 )
 
 func chatEvent(text string) string {
@@ -51,9 +53,9 @@ func TestDecoder_SkipsALongEventInBoundedMemory(t *testing.T) {
 		"WebSocket": {
 			Exchange{Path: "/v1/realtime", Status: 101},
 			[3][]byte{
-				appendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`)),
+				recorded.AppendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`)),
 				{0x81, 127, 0, 0, 0, 0, long >> 24 & 0xff, long >> 16 & 0xff, 0, 0},
-				appendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"b"}`)),
+				recorded.AppendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"b"}`)),
 			},
 			long,
 		},
@@ -68,7 +70,7 @@ func TestDecoder_SkipsALongEventInBoundedMemory(t *testing.T) {
 			var chunks []Chunk
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			d := NewDecoder(c.x, limits, func(c Chunk) { chunks = append(chunks, c) })
+			d := newAnswerDecoder(c.x, limits, func(c Chunk) { chunks = append(chunks, c) })
 			d.Write(c.parts[0], 1)
 			d.Write(c.parts[1], 2)
 			for range c.length / len(filler) {
@@ -104,9 +106,9 @@ func TestDecoder_StopsAtABrokenFraming(t *testing.T) {
 		assert.Equal(t, Unparsed{Corrupt: 1}, s.Unparsed, name)
 		assert.Len(t, s.Chunks, 1, name)
 	}
-	message := appendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`))
+	message := recorded.AppendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`))
 	for name, first := range map[string]byte{"compressed": 0xc1, "reserved opcode": 0x83, "continuation without a message": 0x80} {
-		s := decode(Exchange{Path: "/v1/realtime", Status: 101}, testLimits, append(appendFrame(message, first, []byte("x")), message...))
+		s := decode(Exchange{Path: "/v1/realtime", Status: 101}, testLimits, append(recorded.AppendFrame(message, first, []byte("x")), message...))
 		assert.Equal(t, Unparsed{Corrupt: 1}, s.Unparsed, name)
 		assert.Len(t, s.Chunks, 1, name)
 	}
@@ -162,10 +164,18 @@ func TestFramers_ReleaseTheMemoryOfALongEvent(t *testing.T) {
 	assert.LessOrEqual(t, cap(f.line.bytes)+cap(f.data.bytes), 2*keptCapacity)
 }
 
+func TestBuffer_ReservesNoMoreThanItsLimit(t *testing.T) {
+	const limit = 100_000
+	b := buffer{limit: limit}
+	for b.add(make([]byte, 700)) {
+		assert.LessOrEqual(t, cap(b.bytes), limit)
+	}
+}
+
 func TestDecoder_TakesTheErrorTypeOfTheHeader(t *testing.T) {
-	for _, r := range recordings(t) {
+	for _, r := range recorded.Answers(t) {
 		if r.File == "bedrock_converse/error_400_validation.json" {
-			s := decode(r.exchange(), testLimits, r.body)
+			s := decode(exchangeOf(&r), testLimits, r.Body)
 			assert.Equal(t, "ValidationException", s.Error)
 			return
 		}
@@ -207,7 +217,7 @@ var moreTokenEvents = map[string]struct {
 	"cohere":             {Exchange{Path: "/v2/chat"}, sse(`{"type":"content-delta","index":0,"delta":{"message":{"content":{"text":"a"}}}}`)},
 	"interactions":       {Exchange{Path: "/v1beta/interactions"}, sse(`{"event_type":"step.delta","index":1,"delta":{"type":"text","text":"a"}}`)},
 	"watsonx":            {Exchange{Path: "/ml/v1/text/generation_stream"}, sse(`{"model_id":"m","results":[{"generated_text":"a","generated_token_count":2,"input_token_count":0,"stop_reason":"not_finished"}]}`)},
-	"openai_realtime":    {Exchange{Path: "/v1/realtime", Status: 101}, string(appendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`)))},
+	"openai_realtime":    {Exchange{Path: "/v1/realtime", Status: 101}, string(recorded.AppendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`)))},
 	"replicate":          {Exchange{Path: "/x"}, "event: output\nid: 1:0\ndata: a\ndata: b\n\n"},
 }
 
@@ -215,7 +225,7 @@ func BenchmarkDecoder(b *testing.B) {
 	for name, c := range tokenEvents {
 		b.Run(name, func(b *testing.B) {
 			var chunks int
-			d := NewDecoder(c.x, testLimits, func(Chunk) { chunks++ })
+			d := newAnswerDecoder(c.x, testLimits, func(Chunk) { chunks++ })
 			event := []byte(c.event)
 			b.SetBytes(int64(len(event)))
 			b.ReportAllocs()

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package llmstream reads the answers of LLM services as they pass: bytes in,
-// observations out. It is meant for token_tap, a proxy that is not built yet.
+// observations out. The token_tap receiver feeds it.
 //
 // A framer cuts the body into events (SSE, JSON lines, JSON array, AWS event stream,
 // WebSocket messages), holding at most Limits.EventBytes. One reader per format turns
@@ -59,6 +59,9 @@ type Observation struct {
 	// Streamed is false for an answer that came as one JSON document: its chunk is the
 	// whole answer and has no token times.
 	Streamed bool
+	// Replayed is set for a response that was generated before and is read again: its
+	// chunks have no token times either.
+	Replayed bool
 	// Model, ResponseID and Error are empty if not reported. Error is the error's type,
 	// code or status, or ErrorMessageOnly.
 	Model, ResponseID, Error string
@@ -81,6 +84,9 @@ type Observation struct {
 	Ended bool
 	// Unparsed counts the parts that were skipped, by reason.
 	Unparsed Unparsed
+
+	// seed means that the reported output is a guess made before the first token.
+	seed bool
 }
 
 // ErrorMessageOnly is the Error of an answer whose error has neither type nor code.

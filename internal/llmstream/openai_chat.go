@@ -6,7 +6,7 @@ package llmstream
 // readOpenAIChat reads chat completions, as OpenAI and those compatible with it send
 // them. An event with `choices: []` may hold a filter result, progress or the usage.
 func readOpenAIChat(_ event, v value, r *record) {
-	var choices, usage, timings value
+	var choices, usage, groq, timings value
 	whole := false
 	for name, m := range v.members {
 		switch string(name) {
@@ -21,14 +21,15 @@ func readOpenAIChat(_ event, v value, r *record) {
 		case "usage":
 			usage = m
 		case "x_groq":
-			if usage.isNull() {
-				usage = m.get("usage")
-			}
+			groq = m.get("usage")
 		case "timings":
 			timings = m
 		case "latency_checkpoint":
 			r.observation.Timings.azure(m)
 		}
+	}
+	if usage.isNull() {
+		usage = groq
 	}
 	position, finished := 0, -1
 	for choice := range choices.elements {

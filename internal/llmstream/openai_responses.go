@@ -3,8 +3,6 @@
 
 package llmstream
 
-import "bytes"
-
 // readOpenAIResponses reads the Responses API: events by type, or a whole response.
 func readOpenAIResponses(_ event, v value, r *record) {
 	var kind, item, response, delta, logprobs value
@@ -119,37 +117,25 @@ func readResponseOutput(response value, r *record) {
 	}
 }
 
-// newOpenAIRealtime returns a reader of the Realtime API. The usage of several
-// responses of a connection adds up.
-func newOpenAIRealtime() reader {
-	responses := 0
-	return func(_ event, v value, r *record) {
-		kind := v.get("type").raw()
-		switch string(kind) {
-		case "session.created", "session.updated":
-			r.model(v.path("session", "model"))
-		case "response.text.delta", "response.audio_transcript.delta", "response.output_audio_transcript.delta":
-			r.tokenIf(Content, v.get("delta"))
-		case "response.done":
-			response := v.get("response")
-			u := readUsage(response.get("usage"))
-			if responses++; responses > 1 {
-				u.add(r.observation.Reported)
-			}
-			r.usage(u)
-			r.id(response.get("id"))
-			r.finish(0, response.get("status"))
-			if failure := response.path("status_details", "error"); failure.isObject() {
-				r.fail(errorType(failure).name())
-			}
-			r.end()
-		case "response.created":
-			r.id(v.path("response", "id"))
-		default:
-			if bytes.HasPrefix(kind, []byte("response.")) {
-				readResponseEvent(kind, v.get("item"), v.get("delta"), r)
-			}
+// readOpenAIRealtime reads the messages of one response of the Realtime API.
+func readOpenAIRealtime(_ event, v value, r *record) {
+	kind := v.get("type").raw()
+	switch string(kind) {
+	case "response.text.delta", "response.audio_transcript.delta", "response.output_audio_transcript.delta":
+		r.tokenIf(Content, v.get("delta"))
+	case "response.done":
+		response := v.get("response")
+		r.usage(readUsage(response.get("usage")))
+		r.id(response.get("id"))
+		r.finish(0, response.get("status"))
+		if failure := response.path("status_details", "error"); failure.isObject() {
+			r.fail(errorType(failure).name())
 		}
+		r.end()
+	case "response.created":
+		r.id(v.path("response", "id"))
+	default:
+		readResponseEvent(kind, v.get("item"), v.get("delta"), r)
 	}
 }
 

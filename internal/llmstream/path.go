@@ -14,6 +14,8 @@ type pathInfo struct {
 	model     string // if the path names it
 	streams   bool   // the request streams unless its body says otherwise
 	unary     bool   // the answer is one document, whatever the body says
+	replays   bool   // the answer was generated before
+	shared    bool   // answers of other formats and of other services have this path, too
 	operation string
 }
 
@@ -42,8 +44,10 @@ func pathFacts(path, rawQuery string) (i pathInfo) {
 		i.format, i.model = OpenAIChat, segmentAfter(path, "/deployments/")
 	case ends("/completions"):
 		i.format, i.model, i.operation = OpenAICompletions, segmentAfter(path, "/deployments/"), operationCompletion
-	case ends("/responses"), strings.Contains(path, "/responses/"):
-		i.format, i.streams = OpenAIResponses, query("stream") == "true"
+	case ends("/responses"):
+		i.format = OpenAIResponses
+	case strings.Contains(path, "/responses/"):
+		i.format, i.replays, i.streams = OpenAIResponses, true, query("stream") == "true"
 	case ends("/v1/messages"):
 		i.format = AnthropicMessages
 	case verb == "streamRawPredict", verb == "rawPredict":
@@ -76,6 +80,8 @@ func pathFacts(path, rawQuery string) (i pathInfo) {
 		if i.model = segmentAfter(path, "/models/"); i.model != "" {
 			i.format = Triton
 		}
+	case path == "", ends("/invocations"):
+		i.format, i.shared, i.operation = TGI, true, operationCompletion
 	case ends("/v1/chat"), ends("/v2/chat"):
 		i.format = Cohere
 	case ends("/text/generation_stream"), ends("/generation/text_stream"), ends("/text/chat_stream"):

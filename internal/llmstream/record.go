@@ -150,8 +150,11 @@ func (r *record) fail(kind string) {
 
 // usage merges a report: what it leaves out stays.
 func (r *record) usage(u Usage) {
-	r.observation.Reported.merge(u)
-	r.observation.UsageFinal = r.observation.UsageFinal || u.Output.Known
+	o := &r.observation
+	o.Reported.merge(u)
+	if u.Output.Known {
+		o.UsageFinal, o.seed = true, false
+	}
 }
 
 // usageOf adds the usage of one choice to that of the others.
@@ -171,3 +174,12 @@ func (r *record) showedReasoning() bool {
 }
 
 func (r *record) end() { r.observation.Ended = true }
+
+// close completes the observation of an answer that ended or was cut.
+func (r *record) close() {
+	o := &r.observation
+	if !o.Ended && len(o.FinishReasons) == 0 {
+		o.UsageFinal = false // a running total
+	}
+	o.Counted = o.TokenChunks > 0 && r.uncounted == 0
+}

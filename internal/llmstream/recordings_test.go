@@ -5,15 +5,10 @@ package llmstream
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,88 +18,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
-// A recording is an answer and what its recorder read from it, see testdata/README.md.
-type recording struct {
-	File            string            `json:"file"`
-	RequestPath     string            `json:"request_path"`
-	Request         json.RawMessage   `json:"request"`
-	RequestModel    string            `json:"request_model"`
-	ContentType     string            `json:"content_type"`
-	ContentEncoding string            `json:"content_encoding"`
-	Status          int               `json:"status"`
-	ResponseHeaders map[string]string `json:"response_headers"`
-	ChunkUnit       string            `json:"chunk_unit"`
-	TotalChunks     int64             `json:"total_chunks"`
-	Model           string            `json:"model"`
-	TokenChunks     int64             `json:"token_chunks"`
-	Channels        map[string]int64  `json:"channels"`
-	First           *int64            `json:"first_token_chunk_index"`
-	FirstOutput     *int64            `json:"first_output_chunk_index"`
-	Last            *int64            `json:"last_token_chunk_index"`
-	Usage           *struct {
-		Input     *int64 `json:"input_tokens"`
-		Output    *int64 `json:"output_tokens"`
-		Reasoning *int64 `json:"reasoning_tokens"`
-		Cached    *int64 `json:"cached_input_tokens"`
-	} `json:"usage"`
-	UsageIsFinal  *bool                      `json:"usage_is_final"`
-	UsageRaw      map[string]json.RawMessage `json:"usage_raw"`
-	FinishReason  any                        `json:"finish_reason"`
-	Error         string                     `json:"error"`
-	IDs           []string                   `json:"ids"`
-	FirstSpan     *[2]int                    `json:"first_token_chunk_span"`
-	LastSpan      *[2]int                    `json:"last_token_chunk_span"`
-	ServerTimings map[string]json.RawMessage `json:"server_timings"`
-
-	body     []byte   // decoded
-	messages [][]byte // of a WebSocket, which the body holds in frames
-}
-
-func recordings(t testing.TB) (all []recording) {
-	text, err := os.ReadFile(filepath.Join("testdata", "INDEX.json"))
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &all))
-	require.Greater(t, len(all), 100)
-	for i := range all {
-		r := &all[i]
-		r.body, err = os.ReadFile(filepath.Join("testdata", filepath.FromSlash(r.File)))
-		require.NoError(t, err)
-		if r.ContentEncoding == "gzip" {
-			plain, err := gzip.NewReader(bytes.NewReader(r.body))
-			require.NoError(t, err)
-			r.body, err = io.ReadAll(plain)
-			require.NoError(t, err)
-		}
-		if r.ChunkUnit == "ws_message_received" {
-			var frames []byte
-			for line := range bytes.Lines(r.body) {
-				r.messages = append(r.messages, bytes.TrimSpace(line))
-				frames = appendFrame(frames, 0x81, bytes.TrimSpace(line))
-			}
-			r.body = frames
-		}
-	}
-	return all
-}
-
-// appendFrame appends a frame of a WebSocket server.
-func appendFrame(to []byte, first byte, payload []byte) []byte {
-	to = append(to, first)
-	switch n := len(payload); {
-	case n < 126:
-		to = append(to, byte(n))
-	case n < 1<<16:
-		to = binary.BigEndian.AppendUint16(append(to, 126), uint16(n))
-	default:
-		to = binary.BigEndian.AppendUint64(append(to, 127), uint64(n))
-	}
-	return append(to, payload...)
-}
-
-func (r *recording) exchange() Exchange {
+func exchangeOf(r *recorded.Answer) Exchange {
 	path, query, _ := strings.Cut(r.RequestPath, "?")
 	header := http.Header{}
 	for name, v := range r.ResponseHeaders {
@@ -121,9 +39,45 @@ type seen struct {
 	Chunks []Chunk
 }
 
+// answerDecoder is a Decoder, or a Connection with one response.
+type answerDecoder interface {
+	Write(p []byte, time int64)
+	End(time int64)
+	Observation() Observation
+}
+
+func newAnswerDecoder(x Exchange, limits Limits, chunk func(Chunk)) answerDecoder {
+	if x.Status != http.StatusSwitchingProtocols {
+		return NewDecoder(x, limits, chunk)
+	}
+	s := &serverSide{chunk: chunk}
+	s.Connection = NewConnection(x, limits, func(int64, bool) Response { return (*lastResponse)(s) })
+	return s
+}
+
+type serverSide struct {
+	*Connection
+	chunk func(Chunk)
+	last  Observation
+}
+
+func (s *serverSide) Write(p []byte, time int64) { s.WriteServer(p, time) }
+
+// Observation returns that of the last response, with all messages of the server.
+func (s *serverSide) Observation() Observation {
+	o := s.last
+	o.Events = s.index
+	return o
+}
+
+type lastResponse serverSide
+
+func (l *lastResponse) Chunk(c Chunk)              { l.chunk(c) }
+func (l *lastResponse) End(o Observation, _ int64) { l.last = o }
+
 // decode passes a body in pieces that end at the offsets.
 func decode(x Exchange, limits Limits, body []byte, offsets ...int) (s seen) {
-	d := NewDecoder(x, limits, func(c Chunk) {
+	d := newAnswerDecoder(x, limits, func(c Chunk) {
 		c.Time = 0
 		s.Chunks = append(s.Chunks, c)
 	})
@@ -152,11 +106,11 @@ func pointer(v optional.Value[int64]) *int64 {
 }
 
 func TestRecordings_GiveTheExpectedValues(t *testing.T) {
-	for _, r := range recordings(t) {
+	for _, r := range recorded.Answers(t) {
 		t.Run(r.File, func(t *testing.T) {
-			x := r.exchange()
+			x := exchangeOf(&r)
 			x.Header.Del("x-amzn-errortype") // the expected error is that of the body
-			s := decode(x, testLimits, r.body)
+			s := decode(x, testLimits, r.Body)
 			if r.File == "other/mcp_streamable_http_crlf.sse" {
 				assert.Empty(t, s.Format)
 				assert.Empty(t, s.Chunks)
@@ -246,15 +200,15 @@ func TestRecordings_HoldNoText(t *testing.T) {
 			checked++
 		}
 	}
-	for _, r := range recordings(t) {
-		texts := r.messages
-		if units := referenceUnits(r); units != nil {
+	for _, r := range recorded.Answers(t) {
+		texts := r.Messages
+		if units := r.Units(); units != nil {
 			for _, u := range units {
-				texts = append(texts, u.text)
+				texts = append(texts, u.Text)
 			}
 		}
 		if texts == nil {
-			texts = [][]byte{r.body}
+			texts = [][]byte{r.Body}
 		}
 		for _, text := range texts {
 			if string(text) == "[DONE]" {
@@ -270,7 +224,7 @@ func TestRecordings_HoldNoText(t *testing.T) {
 			check(r.File, "", v)
 		}
 		if r.ChunkUnit == "sse_event" {
-			for line := range strings.FieldsFuncSeq(string(r.body), func(c rune) bool { return c == '\n' || c == '\r' }) {
+			for line := range strings.FieldsFuncSeq(string(r.Body), func(c rune) bool { return c == '\n' || c == '\r' }) {
 				field, rest, _ := strings.Cut(strings.TrimPrefix(line, "\ufeff"), ":")
 				switch field {
 				case "data":

@@ -19,12 +19,14 @@ type RequestFacts struct {
 	Operation string
 	// Format is the path's guess.
 	Format Format
+	// Replayed is set for a request that reads an earlier response again.
+	Replayed bool
 }
 
 // RequestOf reads a request. The body may be cut: what was read of it counts.
 func RequestOf(path, rawQuery string, body []byte) RequestFacts {
 	i := pathFacts(path, rawQuery)
-	f := RequestFacts{Model: i.model, Operation: i.operation, Format: i.format}
+	f := RequestFacts{Model: i.model, Operation: i.operation, Format: i.format, Replayed: i.replays}
 	model, stream := requestBody(body)
 	if f.Model == "" {
 		f.Model = model

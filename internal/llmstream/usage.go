@@ -94,8 +94,8 @@ func (u *Usage) add(other Usage) {
 // tokens, the output includes reasoning, cache and reasoning are subsets.
 func (o *Observation) Usage() Usage {
 	u := o.Reported
-	if !o.UsageFinal && (o.Format == AnthropicMessages || o.Format == BedrockInvoke) {
-		u.Output = optional.Value[int64]{} // a seed
+	if o.seed {
+		u.Output = optional.Value[int64]{}
 	}
 	if o.TokenChunks > 0 && u.Input.Value == 0 && u.Output.Known && u.Output.Value == 0 {
 		return Usage{} // zeros after real tokens: an interrupted answer

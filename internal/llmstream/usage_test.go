@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
@@ -19,7 +20,7 @@ import (
 // what the normalised counts have to add up to.
 func TestUsage_AddsUpToTheReportedTotal(t *testing.T) {
 	checked := 0
-	for _, r := range recordings(t) {
+	for _, r := range recorded.Answers(t) {
 		if r.File == "openai_realtime/gemini_live_audio.ndjson" || r.File == "gemini/unary_thinking_vertex_express.json" {
 			continue // these totals leave out the thoughts and the answer's single token
 		}
@@ -28,7 +29,7 @@ func TestUsage_AddsUpToTheReportedTotal(t *testing.T) {
 			if json.Unmarshal(r.UsageRaw[name], &total) != nil {
 				continue
 			}
-			s := decode(r.exchange(), testLimits, r.body)
+			s := decode(exchangeOf(&r), testLimits, r.Body)
 			u := s.Usage()
 			assert.Equal(t, total, u.Input.Value+u.Output.Value, r.File)
 			assert.LessOrEqual(t, u.Reasoning.Value, u.Output.Value, r.File)
@@ -94,9 +95,12 @@ func TestUsage_Normalises(t *testing.T) {
 }
 
 func TestUsage_IgnoresASeedAndZerosAfterTokens(t *testing.T) {
-	seed := Observation{Format: AnthropicMessages, Reported: readUsage(value(`{"input_tokens":16,"output_tokens":1}`))}
+	start := sse(`{"type":"message_start","message":{"usage":{"input_tokens":16,"output_tokens":1}}}`)
+	seed := decode(Exchange{Path: "/v1/messages"}, testLimits, []byte(start))
 	assert.Equal(t, optional.Of(int64(16)), seed.Usage().Input)
 	assert.False(t, seed.Usage().Output.Known)
+	final := decode(Exchange{Path: "/v1/messages"}, testLimits, []byte(start+sse(`{"type":"message_delta","usage":{"output_tokens":9}}`)))
+	assert.Equal(t, optional.Of(int64(9)), final.Usage().Output)
 	zeros := Observation{Format: OpenAIResponses, TokenChunks: 3, UsageFinal: true, Reported: readUsage(value(`{"input_tokens":0,"output_tokens":0}`))}
 	assert.Equal(t, Usage{}, zeros.Usage())
 }
@@ -119,12 +123,12 @@ func TestTimings_OfTheRecordings(t *testing.T) {
 		"openai_chat/derived_cr_only.sse":                      {unknown, unknown, unknown, unknown, unknown},
 	}
 	checked := 0
-	for _, r := range recordings(t) {
+	for _, r := range recorded.Answers(t) {
 		times, ok := want[r.File]
 		if !ok {
 			continue
 		}
-		s := decode(r.exchange(), testLimits, r.body)
+		s := decode(exchangeOf(&r), testLimits, r.Body)
 		for i, got := range []optional.Value[time.Duration]{s.Timings.Queue, s.Timings.Prefill, s.Timings.Decode, s.Timings.FirstToken, s.Timings.Total} {
 			if name := fmt.Sprint(r.File, " ", i); times[i] == unknown {
 				assert.False(t, got.Known, name)
@@ -157,4 +161,18 @@ func TestUsage_KeepsTheRunningTotalOfAnAnswerThatWasCut(t *testing.T) {
 	assert.False(t, s.UsageFinal)
 	assert.False(t, s.Ended)
 	assert.Equal(t, optional.Of(int64(3)), s.Usage().Output)
+}
+
+// Llama and Titan on Bedrock report running totals, Claude a seed.
+func TestUsage_OfBedrockAnswersThatWereCut(t *testing.T) {
+	x := Exchange{Path: "/model/m/invoke-with-response-stream", ContentType: "application/vnd.amazon.eventstream"}
+	llama := decode(x, testLimits, jamba(`{"generation":"a","prompt_token_count":4,"generation_token_count":3}`))
+	assert.Equal(t, optional.Of(int64(3)), llama.Usage().Output)
+	assert.False(t, llama.UsageFinal)
+	start := jamba(`{"type":"message_start","message":{"usage":{"input_tokens":16,"output_tokens":1}}}`)
+	seed := decode(x, testLimits, start)
+	assert.False(t, seed.Usage().Output.Known)
+	metrics := jamba(`{"type":"message_stop","amazon-bedrock-invocationMetrics":{"inputTokenCount":16,"outputTokenCount":9}}`)
+	whole := decode(x, testLimits, append(start, metrics...))
+	assert.Equal(t, optional.Of(int64(9)), whole.Usage().Output)
 }

@@ -3,7 +3,11 @@
 
 package llmstream
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+)
 
 // The opcodes and bits of RFC 6455.
 const (
@@ -12,23 +16,43 @@ const (
 	opcodeBinary       = 0x2
 	firstControlOpcode = 0x8
 	bitFinal           = 0x80
+	bitCompressed      = 0x40
 	bitsReserved       = 0x70
 	bitMasked          = 0x80
+	maskBytes          = 4
 )
 
-// webSocketFramer reads the messages that a WebSocket server sends. Masked frames are
-// errors of the server; reserved bits mean an extension such as compression, which is
-// not read. Both end the reading.
+// webSocketFramer reads the messages that one side of a connection sends. Only a client
+// masks its frames. Reserved bits mean an extension; permessage-deflate is read if it was
+// agreed on. Anything else ends the reading.
 type webSocketFramer struct {
-	message  buffer
-	head     [10]byte
-	have     int // bytes of the frame's head
-	need     int // its size
-	left     uint64
-	control  bool // the frame is a control frame
-	open     bool // a message has begun
-	skipping bool
-	dead     bool
+	message    buffer
+	head       [14]byte
+	have       int // bytes of the frame's head
+	need       int // its size
+	left       uint64
+	masks      byte      // bitMasked if this side masks its frames
+	masked     int       // bytes of the frame that were unmasked
+	inflater   *inflater // nil without permessage-deflate
+	control    bool      // the frame is a control frame
+	open       bool      // a message has begun
+	compressed bool      // and is compressed
+	skipping   bool
+	dead       bool
+}
+
+// newWebSocketFramer returns a framer of the client's or the server's side. extensions is
+// the server's Sec-WebSocket-Extensions.
+func newWebSocketFramer(limit int, client bool, extensions string) webSocketFramer {
+	f := webSocketFramer{message: buffer{limit: limit}}
+	forgets := "server_no_context_takeover"
+	if client {
+		f.masks, forgets = bitMasked, "client_no_context_takeover"
+	}
+	if strings.Contains(extensions, "permessage-deflate") {
+		f.inflater = &inflater{text: buffer{limit: limit}, keeps: !strings.Contains(extensions, forgets)}
+	}
+	return f
 }
 
 func (f *webSocketFramer) write(p []byte, out sink) {
@@ -47,7 +71,9 @@ func (f *webSocketFramer) write(p []byte, out sink) {
 		}
 		n := int(min(f.left, uint64(len(p))))
 		if !f.control && !f.skipping {
-			f.skipping = !f.message.add(p[:n])
+			if f.skipping = !f.message.add(p[:n]); f.masks != 0 && !f.skipping {
+				f.unmask(f.message.bytes[len(f.message.bytes)-n:])
+			}
 		}
 		f.left -= uint64(n)
 		p = p[n:]
@@ -59,32 +85,49 @@ func (f *webSocketFramer) write(p []byte, out sink) {
 
 // headBytes returns the size of a frame's head by its second byte.
 func headBytes(second byte) int {
+	n := 2
 	switch second &^ bitMasked {
 	case 126:
-		return 4
+		n = 4
 	case 127:
-		return 10
-	default:
-		return 2
+		n = 10
+	}
+	if second&bitMasked != 0 {
+		n += maskBytes
+	}
+	return n
+}
+
+// unmask removes the mask from the next bytes of a frame.
+func (f *webSocketFramer) unmask(p []byte) {
+	mask := f.head[f.need-maskBytes : f.need]
+	for i := range p {
+		p[i] ^= mask[f.masked%maskBytes]
+		f.masked++
 	}
 }
 
 func (f *webSocketFramer) begin(out sink) {
-	switch f.need {
-	case 4:
+	switch length := f.head[1] &^ bitMasked; length {
+	case 126:
 		f.left = uint64(binary.BigEndian.Uint16(f.head[2:]))
-	case 10:
+	case 127:
 		f.left = binary.BigEndian.Uint64(f.head[2:])
 	default:
-		f.left = uint64(f.head[1] &^ bitMasked)
+		f.left = uint64(length)
 	}
+	f.masked = 0
 	opcode := f.head[0] & 0xf
 	f.control = opcode >= firstControlOpcode
 	begins := opcode == opcodeText || opcode == opcodeBinary
-	if f.head[0]&bitsReserved != 0 || f.head[1]&bitMasked != 0 ||
+	reserved := f.head[0] & bitsReserved
+	if begins && f.inflater != nil {
+		f.compressed = reserved == bitCompressed
+		reserved &^= bitCompressed
+	}
+	if reserved != 0 || f.head[1]&bitMasked != f.masks ||
 		!f.control && (begins == f.open || !begins && opcode != opcodeContinuation) {
-		f.dead = true
-		out.corrupt()
+		f.fail(out)
 		return
 	}
 	f.open = f.open || begins
@@ -93,16 +136,37 @@ func (f *webSocketFramer) begin(out sink) {
 	}
 }
 
+func (f *webSocketFramer) fail(out sink) {
+	f.dead = true
+	f.message.reset()
+	out.corrupt()
+}
+
 func (f *webSocketFramer) finish(out sink) {
 	f.have, f.need = 0, 0
 	if f.control || f.head[0]&bitFinal == 0 {
 		return
 	}
 	f.open = false
+	text := f.message.bytes
+	if f.compressed && !f.skipping {
+		if f.skipping = !f.message.add([]byte(messageTail)); !f.skipping {
+			var err error
+			text, err = f.inflater.inflate(f.message.bytes)
+			if f.skipping = errors.Is(err, errTooLong); err != nil && !f.skipping {
+				f.fail(out)
+				return
+			}
+		}
+	}
 	if f.skipping {
 		out.tooLong()
+		if f.compressed && f.inflater.keeps {
+			f.fail(out) // later messages refer to what was not read
+			return
+		}
 	} else {
-		out.event(event{data: f.message.bytes})
+		out.event(event{data: text})
 	}
 	f.skipping = false
 	f.message.reset()

@@ -50,6 +50,7 @@ const (
 	Frames        = "tokenpulse.chunk.frames"
 	Cut           = "tokenpulse.cut"
 	Aggregated    = "tokenpulse.aggregated"
+	Unparsed      = "tokenpulse.tap.unparsed"
 
 	// Encoded by package sketch.
 	InterTokenLatencySketch = "tokenpulse.inter_token_latency.sketch"
@@ -111,6 +112,7 @@ const CutCollector = "collector"
 // Values of Source.
 const (
 	SourceTokenStream    = "token_stream"
+	SourceTokenTap       = "token_tap"
 	SourceSpanEvents     = "span_events"
 	SourceSemconv        = "semconv"
 	SourceOpenLLMetry    = "openllmetry"
@@ -132,19 +134,26 @@ const (
 
 // Attributes of the OpenTelemetry conventions.
 const (
-	ServiceName               = "service.name"
-	GenAIOperationName        = "gen_ai.operation.name"
-	GenAIProviderName         = "gen_ai.provider.name"
-	GenAIRequestModel         = "gen_ai.request.model"
-	GenAIRequestStream        = "gen_ai.request.stream"
-	GenAIFinishReasons        = "gen_ai.response.finish_reasons"
-	GenAITimeToFirstChunk     = "gen_ai.response.time_to_first_chunk"
-	GenAIInputTokens          = "gen_ai.usage.input_tokens"
-	GenAIOutputTokens         = "gen_ai.usage.output_tokens"
-	GenAIReasoningTokens      = "gen_ai.usage.reasoning.output_tokens"
-	GenAICacheReadInputTokens = "gen_ai.usage.cache_read.input_tokens"
-	ErrorType                 = "error.type"
-	OpenInferenceSpanKind     = "openinference.span.kind"
+	ServiceName                   = "service.name"
+	GenAIOperationName            = "gen_ai.operation.name"
+	GenAIProviderName             = "gen_ai.provider.name"
+	GenAIRequestModel             = "gen_ai.request.model"
+	GenAIRequestStream            = "gen_ai.request.stream"
+	GenAIResponseModel            = "gen_ai.response.model"
+	GenAIResponseID               = "gen_ai.response.id"
+	GenAIFinishReasons            = "gen_ai.response.finish_reasons"
+	GenAITimeToFirstChunk         = "gen_ai.response.time_to_first_chunk"
+	GenAIInputTokens              = "gen_ai.usage.input_tokens"
+	GenAIOutputTokens             = "gen_ai.usage.output_tokens"
+	GenAIReasoningTokens          = "gen_ai.usage.reasoning.output_tokens"
+	GenAICacheReadInputTokens     = "gen_ai.usage.cache_read.input_tokens"
+	GenAICacheCreationInputTokens = "gen_ai.usage.cache_creation.input_tokens"
+	HTTPRequestMethod             = "http.request.method"
+	HTTPResponseStatusCode        = "http.response.status_code"
+	ServerAddress                 = "server.address"
+	ServerPort                    = "server.port"
+	ErrorType                     = "error.type"
+	OpenInferenceSpanKind         = "openinference.span.kind"
 )
 
 // Metrics of the token_sli exporter and connector that share no name with a span

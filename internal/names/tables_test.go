@@ -43,8 +43,12 @@ const (
 // Values of Attribute.Where.
 const (
 	byReceiver  = "token_stream"
+	byTap       = "token_tap"
+	byReceivers = "token_stream, token_tap"
 	byProcessor = "token_latency"
 	byBoth      = "token_stream, token_latency"
+	byAll       = "token_stream, token_tap, token_latency"
+	byTapToo    = "token_tap, token_latency"
 	// byProcessorInFull marks what token_latency leaves out by default.
 	byProcessorInFull = "token_latency with `detail: full`"
 )
@@ -70,9 +74,9 @@ type Event struct {
 // SpanAttributes documents the attributes of a model call's span, without those of
 // SLOAttributes.
 var SpanAttributes = []Attribute{
-	{Source, typeString, "", byProcessor, "Reader that recognised the span, such as `token_stream` or `vllm`."},
-	{Vantage, typeString, "", byBoth, "Observer whose clock the times are from: `client`, `gateway`, `server` or `engine`."},
-	{Outcome, typeString, "", byBoth, "`success`, `error`, `cancelled` or `incomplete`."},
+	{Source, typeString, "", byTapToo, "Reader that recognised the span, such as `token_stream` or `vllm`."},
+	{Vantage, typeString, "", byAll, "Observer whose clock the times are from: `client`, `gateway`, `server` or `engine`."},
+	{Outcome, typeString, "", byAll, "`success`, `error`, `cancelled` or `incomplete`."},
 	{Estimated, typeStrings, "", byProcessor, "Attributes of this span that are estimates or bounds, without `tokenpulse.`."},
 	{Unmeasured, typeStrings, "", byProcessor, "Why a time to first token or a time per output token is missing, such as `time_per_output_token=buffered`. [sources.md](sources.md#missing-latencies) has the reasons. Missing when both are known."},
 	{Buffered, typeBool, "", byProcessor, "True when something between engine and observer held the stream back. Time per output token and inter-token latency are then missing. Missing otherwise."},
@@ -91,11 +95,11 @@ var SpanAttributes = []Attribute{
 	{InterChunkLatency + SuffixP95, typeDouble, seconds, byProcessorInFull, "Its 95th percentile."},
 	{InterChunkLatency + SuffixP99, typeDouble, seconds, byProcessorInFull, "Its 99th percentile."},
 	{InterChunkLatency + SuffixMax, typeDouble, seconds, byProcessorInFull, "Its maximum."},
-	{QueueDuration, typeDouble, seconds, byBoth, "Request start to the engine's scheduling. Missing unless reported."},
-	{PrefillDuration, typeDouble, seconds, byProcessor, "Scheduling to first token. With an unknown queue: request start to first token, estimated."},
-	{DecodeDuration, typeDouble, seconds, byProcessor, "First token to last token."},
+	{QueueDuration, typeDouble, seconds, byAll, "Request start to the engine's scheduling. Missing unless reported."},
+	{PrefillDuration, typeDouble, seconds, byTapToo, "Scheduling to first token. With an unknown queue: request start to first token, estimated. From token_tap: as the service reported it."},
+	{DecodeDuration, typeDouble, seconds, byTapToo, "First token to last token. From token_tap: as the service reported it, if it did."},
 	{DecodeShare, typeDouble, ratio, byProcessorInFull, "Decode duration / (prefill duration + decode duration)."},
-	{NetworkDuration, typeDouble, seconds, byProcessor, "Time to first token here minus time to first token at the engine. Needs `join`."},
+	{NetworkDuration, typeDouble, seconds, byTapToo, "Time to first token here minus time to first token at the engine. Needs `join`, or a service that reports its own to token_tap."},
 	{OutputTokenRate, typeDouble, perSecond, byProcessorInFull, "1 / time per output token."},
 	{RequestTokenRate, typeDouble, perSecond, byProcessorInFull, "Output tokens / request duration."},
 	{StallCount, typeInt, "{stall}", byProcessor, "Gaps longer than `stall_threshold`. Missing when 0."},
@@ -107,14 +111,15 @@ var SpanAttributes = []Attribute{
 	{TokenCount, typeInt, tokens, byProcessor, "Counted output tokens. Missing where a number was reported or chunks are frames."},
 	{TokenCountMismatch, typeInt, tokens, byProcessor, "Reported output tokens minus counted ones. Missing when 0."},
 	{ClockAnomalies, typeInt, "{step}", byProcessor, "Backward steps between request start, chunks and request end. Missing when 0."},
-	{ChunksDropped, typeInt, "{chunk}", byReceiver, "Chunks beyond `max_chunks_per_stream`. Missing when 0."},
+	{ChunksDropped, typeInt, "{chunk}", byReceivers, "Chunks beyond `max_chunks_per_stream`. Missing when 0."},
 	{StartUnseen, typeBool, "", byReceiver, "True when the stream had no start event: its start is the first chunk. Missing otherwise."},
 	{Frames, typeBool, "", byReceiver, "True when the chunks are frames, some of which may hold no token. Missing otherwise."},
 
-	{Cut, typeString, "", byReceiver, "`collector` when a shutdown or reload of the Collector ended the stream. No SLO judges such a request. Missing otherwise."},
+	{Cut, typeString, "", byReceivers, "`collector` when a shutdown or reload of the Collector ended the stream. No SLO judges such a request. Missing otherwise."},
+	{Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `invalid` or `too_long`. It was forwarded. Missing otherwise."},
 	{Aggregated, typeBool, "", byReceiver, "True when the receiver adds the request to series itself. `token_sli` then counts it nowhere: in no metric, verdict or budget. Missing otherwise."},
 
-	{Timeline, typeBytes, "", byReceiver, "Chunk arrivals, encoded by `internal/timeline`. token_latency removes it unless `timeline: keep`."},
+	{Timeline, typeBytes, "", byReceivers, "Chunk arrivals, encoded by `internal/timeline`. token_latency removes it unless `timeline: keep`."},
 	{InterTokenLatencySketch, typeBytes, "", byProcessor, "Inter-token latencies as a mergeable histogram, encoded by `internal/sketch`. Missing with `distribution: drop`."},
 	{InterChunkLatencySketch, typeBytes, "", byProcessorInFull, "Inter-chunk latencies likewise. Missing where they equal the inter-token latencies."},
 }
@@ -142,15 +147,15 @@ var TraceAttributes = []Attribute{
 // StandardAttributes documents the attributes of the OpenTelemetry conventions that
 // tokenpulse writes.
 var StandardAttributes = []Attribute{
-	{GenAIOperationName, typeString, "", byProcessor, "Operation, such as `chat`."},
-	{GenAIProviderName, typeString, "", byProcessor, "Provider of the model."},
-	{GenAIRequestModel, typeString, "", byProcessor, "Requested model."},
-	{GenAIInputTokens, typeInt, tokens, byBoth, "Reported input tokens."},
-	{GenAIOutputTokens, typeInt, tokens, byBoth, "Reported output tokens, reasoning included."},
-	{GenAIReasoningTokens, typeInt, tokens, byBoth, "Reported reasoning tokens."},
-	{GenAICacheReadInputTokens, typeInt, tokens, byBoth, "Reported input tokens that were read from a cache."},
+	{GenAIOperationName, typeString, "", byTapToo, "Operation, such as `chat`."},
+	{GenAIProviderName, typeString, "", byTapToo, "Provider of the model."},
+	{GenAIRequestModel, typeString, "", byTapToo, "Requested model."},
+	{GenAIInputTokens, typeInt, tokens, byAll, "Reported input tokens."},
+	{GenAIOutputTokens, typeInt, tokens, byAll, "Reported output tokens, reasoning included."},
+	{GenAIReasoningTokens, typeInt, tokens, byAll, "Reported reasoning tokens."},
+	{GenAICacheReadInputTokens, typeInt, tokens, byAll, "Reported input tokens that were read from a cache."},
 	{GenAITimeToFirstChunk, typeDouble, seconds, byProcessor, "Time to first chunk, as the instrumentation reported it."},
-	{GenAIFinishReasons, typeStrings, "", byReceiver, "The finish reason of the stream's end event."},
+	{GenAIFinishReasons, typeStrings, "", byReceivers, "The finish reason of the stream's end event, or those of the answer."},
 }
 
 // StreamEvents documents the log events with which a service reports a token stream.

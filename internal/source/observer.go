@@ -35,7 +35,7 @@ func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation,
 	c, seen := look(scope, span)
 	i := match(c, seen)
 	observer.unclaimed = i == noReader && c.resemblesModelCall()
-	if i == noReader || i != tokenStreamReader && wasDerived(c) {
+	if i == noReader || readers[i].read == nil && wasDerived(c) {
 		return nil, nil //nolint:nilnil // most spans are not model calls, which is not an error
 	}
 	r, o := &readers[i], &observer.observation
@@ -52,8 +52,8 @@ func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation,
 		}
 	}
 	o.Request.OutputTokens = o.Standard[names.OutputTokens].number()
-	if i == tokenStreamReader {
-		return o, o.readTokenStream(span)
+	if r.read != nil {
+		return o, r.read(o, span)
 	}
 	o.readEvents(r, span, observer.emptyFrames())
 	o.conclude(r, c)

@@ -14,6 +14,7 @@ import (
 // last two: they claim any remaining model call that follows the OpenTelemetry conventions.
 var readers = []reader{
 	tokenStream,
+	tokenTap,
 	vllm,
 	sglang,
 	tensorRTLLM,

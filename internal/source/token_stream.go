@@ -21,6 +21,8 @@ var tokenStream = reader{
 	name:    names.SourceTokenStream,
 	vantage: vantage.Server,
 	signs:   []*sign{{key: names.Timeline}},
+	claims:  func(c candidate) bool { return !isTokenTap(c) },
+	read:    (*Observation).readTokenStream,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
 		case names.QueueDuration:
@@ -82,7 +84,7 @@ func (observer *Observer) ObserveTokenStream(s *TokenStream, attributes pcommon.
 	return o
 }
 
-// readTokenStream reads the attributes that only spans of token_stream have: the outcome, which
+// readTokenStream reads the attributes that only spans with a timeline have: the outcome, which
 // replaces one derived from finish reasons, and the timeline.
 func (o *Observation) readTokenStream(span ptrace.Span) (err error) {
 	outcome, ok := span.Attributes().Get(names.Outcome)

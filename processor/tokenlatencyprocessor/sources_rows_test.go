@@ -42,6 +42,7 @@ var sourceRows = []sourceRow{
 		more:    "the event `scheduled`, for queue and an exact prefill",
 	},
 	{system: "`token_stream`, with `scheduled`", folders: []string{"queue_known"}},
+	{system: "`token_tap`, with timings of the service", folders: []string{"token_tap_service_timings"}},
 	{
 		system: "OpenTelemetry conventions: .NET (Microsoft.Extensions.AI)", folders: []string{"semconv_dotnet"},
 		reasons: []reason{prefillHoldsQueue, untilTheEnd},
@@ -184,6 +185,7 @@ var sourceRows = []sourceRow{
 }
 
 var caseRows = []caseRow{
+	{"`token_tap`, not streamed", "token_tap_not_streaming"},
 	{"OpenLLMetry, Python, not streamed", "openllmetry_not_streaming"},
 	{"OpenLLMetry, Python, aborted by the client", "openllmetry_old_names"},
 	{"Vercel AI SDK v6, not streamed", "vercel_ai_generate"},

@@ -107,12 +107,32 @@ var inputs = map[string]bool{
 	names.ChunksDropped: false, names.StartUnseen: false, names.Frames: false, names.Cut: false,
 }
 
+// tapInputs are those that only spans of token_tap may carry.
+var tapInputs = []string{names.Source, names.PrefillDuration, names.DecodeDuration, names.NetworkDuration, names.Unparsed}
+
+func TestTrust_KeepsWhatTokenTapWrites(t *testing.T) {
+	for _, a := range ourAttributes {
+		if a.Key == names.Source || a.Key == names.Timeline {
+			continue
+		}
+		attributes := pcommon.NewMap()
+		attributes.PutEmptyBytes(names.Timeline)
+		attributes.PutStr(names.Source, names.SourceTokenTap)
+		forge(attributes, a)
+		annotate.RemoveAnnotations(attributes)
+		_, stays := attributes.Get(a.Key)
+		_, input := inputs[a.Key]
+		require.Equal(t, input || slices.Contains(tapInputs, a.Key), stays, a.Key)
+		require.Equal(t, names.SourceTokenTap, annotate.Text(attributes, names.Source))
+	}
+}
+
 // Each attribute is an input, or the processor removes it.
 func TestTrust_RemovesEveryAttributeButInputs(t *testing.T) {
 	for _, a := range ourAttributes {
 		onAnySpan, input := inputs[a.Key]
 		// The mark of a receiver that publishes series is for token_sli only.
-		require.Equal(t, input, !strings.HasPrefix(a.Where, "token_latency") && a.Key != names.Aggregated, a.Key)
+		require.Equal(t, input, strings.HasPrefix(a.Where, "token_stream") && a.Key != names.Aggregated, a.Key)
 		for _, withTimeline := range []bool{true, false} {
 			attributes := pcommon.NewMap()
 			attributes.PutStr("mine", "kept")

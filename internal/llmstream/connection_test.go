@@ -1,0 +1,294 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package llmstream
+
+import (
+	"bytes"
+	"compress/flate"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+)
+
+// A call is one response of a connection, as it was reported.
+type call struct {
+	Start, Ended int64
+	Seen         bool
+	Times        []int64
+	Observation
+}
+
+func (c *call) Chunk(chunk Chunk)             { c.Times = append(c.Times, chunk.Time) }
+func (c *call) End(o Observation, time int64) { c.Observation, c.Ended = o, time }
+
+// converse passes messages, one a second: those that begin with ">" are the client's.
+// The connection ends at the second after the last. bits are added to the first byte of
+// every frame, and encode, if not nil, makes its payload.
+func converse(x Exchange, limits Limits, bits byte, encode func(client bool, text string) []byte, messages ...string) (calls []*call) {
+	c := NewConnection(x, limits, func(start int64, seen bool) Response {
+		calls = append(calls, &call{Start: start, Seen: seen})
+		return calls[len(calls)-1]
+	})
+	if encode == nil {
+		encode = func(_ bool, text string) []byte { return []byte(text) }
+	}
+	for i, text := range messages {
+		if text, client := strings.CutPrefix(text, ">"); client {
+			c.WriteClient(maskedFrame(0x81|bits, encode(true, text)), int64(i))
+		} else {
+			c.WriteServer(recorded.AppendFrame(nil, 0x81|bits, encode(false, text)), int64(i))
+		}
+	}
+	c.End(int64(len(messages)))
+	return calls
+}
+
+// maskedFrame returns a frame of a client.
+func maskedFrame(first byte, payload []byte) []byte {
+	mask := []byte{0x5a, 0x01, 0xff, 0x80}
+	whole := recorded.AppendFrame(nil, first, payload)
+	head := whole[:len(whole)-len(payload)]
+	masked := append(bytes.Clone(head), mask...)
+	masked[1] |= 0x80
+	for i, b := range payload {
+		masked = append(masked, b^mask[i%4])
+	}
+	return masked
+}
+
+func created(id string) string {
+	return `{"type":"response.created","event_id":"e","response":{"id":"` + id + `","status":"in_progress"}}`
+}
+
+func delta(id string) string {
+	return `{"type":"response.output_text.delta","event_id":"e","response_id":"` + id + `","delta":"a"}`
+}
+
+func done(id string, output int) string {
+	return fmt.Sprintf(`{"type":"response.done","event_id":"e","response":{"id":"%s","status":"completed","usage":{"output_tokens":%d}}}`, id, output)
+}
+
+var realtime = Exchange{Path: "/v1/realtime", Status: 101}
+
+func TestConnection_StartsAResponseWithItsRequest(t *testing.T) {
+	got := converse(realtime, testLimits, 0, nil,
+		`{"type":"session.created","event_id":"e","session":{"model":"m"}}`,
+		`>{"type":"input_audio_buffer.append","audio":"xxxx"}`,
+		`>{"type":"response.create"}`, // 2
+		created("r1"), delta("r1"), done("r1", 5),
+		`{"type":"input_audio_buffer.committed","event_id":"e","item_id":"i"}`, // 6
+		created("r2"), delta("r2"), delta("r2"), done("r2", 7), // 10
+		created("r3"), delta("r3"), // nothing asked for it
+	)
+	require.Len(t, got, 3)
+	assert.Equal(t, []int64{2, 6, 11}, []int64{got[0].Start, got[1].Start, got[2].Start})
+	assert.Equal(t, []int64{5, 10, 13}, []int64{got[0].Ended, got[1].Ended, got[2].Ended})
+	assert.Equal(t, []bool{true, true, false}, []bool{got[0].Seen, got[1].Seen, got[2].Seen})
+	assert.Equal(t, []int64{8, 9}, got[1].Times)
+	for i, want := range []struct {
+		id     string
+		output optional.Value[int64]
+		ended  bool
+	}{{"r1", optional.Of(int64(5)), true}, {"r2", optional.Of(int64(7)), true}, {"r3", optional.Value[int64]{}, false}} {
+		assert.Equal(t, want.id, got[i].ResponseID)
+		assert.Equal(t, "m", got[i].Model)
+		assert.Equal(t, want.output, got[i].Reported.Output)
+		assert.Equal(t, want.ended, got[i].Observation.Ended)
+		assert.Equal(t, OpenAIRealtime, got[i].Format)
+		assert.True(t, got[i].Streamed)
+	}
+}
+
+func TestConnection_TellsResponsesApartThatInterleave(t *testing.T) {
+	got := converse(realtime, testLimits, 0, nil,
+		`>{"type":"response.create"}`, `>{"type":"response.create"}`,
+		created("a"), created("b"), delta("a"), delta("b"), delta("a"), done("b", 1), delta("a"), done("a", 3),
+	)
+	require.Len(t, got, 2)
+	assert.Equal(t, []int64{4, 6, 8}, got[0].Times)
+	assert.Equal(t, []int64{5}, got[1].Times)
+	assert.Equal(t, []int64{0, 1}, []int64{got[0].Start, got[1].Start})
+	assert.Equal(t, []int64{9, 7}, []int64{got[0].Ended, got[1].Ended})
+	assert.Equal(t, []string{"completed"}, got[0].FinishReasons)
+}
+
+func TestConnection_ReportsARefusedRequest(t *testing.T) {
+	got := converse(realtime, testLimits, 0, nil,
+		`>{"type":"response.create","event_id":"mine"}`,
+		`{"type":"error","event_id":"e","error":{"type":"invalid_request_error","event_id":"another"}}`,
+		`{"type":"error","event_id":"e","error":{"type":"server_error","code":"c","event_id":"mine"}}`,
+		`{"type":"error","event_id":"e","error":{"type":"invalid_request_error"}}`, // answers nothing
+		`>{"type":"response.create"}`, // never answered
+	)
+	require.Len(t, got, 2)
+	assert.Equal(t, "server_error", got[0].Error)
+	assert.Equal(t, []int64{0, 2}, []int64{got[0].Start, got[0].Ended})
+	assert.Empty(t, got[1].Error)
+	assert.Equal(t, []int64{4, 5}, []int64{got[1].Start, got[1].Ended})
+	assert.False(t, got[1].Observation.Ended)
+}
+
+func TestConnection_ReadsTheResponsesAPI(t *testing.T) {
+	got := converse(Exchange{Path: "/v1/responses", Status: 101}, testLimits, 0, nil,
+		`>{"type":"response.create","model":"m"}`,
+		`{"type":"response.created","response":{"id":"r","model":"m","status":"in_progress"}}`,
+		`{"type":"response.output_text.delta","item_id":"i","delta":"a"}`,
+		`{"type":"response.completed","response":{"id":"r","model":"m","status":"completed","usage":{"input_tokens":2,"output_tokens":1}}}`,
+	)
+	require.Len(t, got, 1)
+	assert.Equal(t, []int64{2}, got[0].Times)
+	assert.Equal(t, optional.Of(int64(1)), got[0].Reported.Output)
+	assert.True(t, got[0].Observation.Ended)
+	assert.Equal(t, int64(3), got[0].Ended)
+}
+
+func TestConnection_ReadsTurnsOfGeminiLive(t *testing.T) {
+	for _, path := range []string{"/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent", "/unknown"} {
+		got := converse(Exchange{Path: path, Status: 101}, testLimits, 0, nil,
+			`>{"setup":{"model":"models/gemini-live"}}`, `{"setupComplete":{}}`,
+			`>{"clientContent":{"turns":[],"turnComplete":false}}`,
+			`>{"clientContent":{"turns":[],"turnComplete":true}}`, // 3
+			`{"toolCall":{"functionCalls":[{"name":"f","args":{}}]}}`,
+			`>{"toolResponse":{"functionResponses":[]}}`, // 5
+			`{"serverContent":{"modelTurn":{"parts":[{"text":"a"}]}}}`,
+			`{"serverContent":{"turnComplete":true},"usageMetadata":{"responseTokenCount":4}}`, // 7
+			`>{"realtimeInput":{"audio":{"data":"xxxx"}}}`,
+			`{"serverContent":{"outputTranscription":{"text":"a"}}}`, // the server noticed a pause
+			`{"serverContent":{"interrupted":true}}`, `{"serverContent":{"turnComplete":true}}`,
+		)
+		require.Len(t, got, 3, path)
+		assert.Equal(t, []int64{3, 5, 9}, []int64{got[0].Start, got[1].Start, got[2].Start})
+		assert.Equal(t, []int64{4, 7, 11}, []int64{got[0].Ended, got[1].Ended, got[2].Ended})
+		assert.False(t, got[2].Seen)
+		assert.Equal(t, int64(1), got[0].ByChannel[2], "a tool call")
+		assert.Equal(t, optional.Of(int64(4)), got[1].Reported.Output)
+		assert.Equal(t, "models/gemini-live", got[2].Model)
+	}
+}
+
+// deflate compresses the messages of both sides, as a peer of RFC 7692 does.
+func deflate(t *testing.T, keeps bool) func(bool, string) []byte {
+	var sides [2]struct {
+		out    bytes.Buffer
+		writer *flate.Writer
+	}
+	return func(client bool, text string) []byte {
+		side := &sides[0]
+		if client {
+			side = &sides[1]
+		}
+		side.out.Reset()
+		if side.writer == nil {
+			side.writer, _ = flate.NewWriter(&side.out, flate.BestCompression)
+		} else if !keeps {
+			side.writer.Reset(&side.out)
+		}
+		_, err := side.writer.Write([]byte(text))
+		require.NoError(t, err)
+		require.NoError(t, side.writer.Flush())
+		return bytes.Clone(bytes.TrimSuffix(side.out.Bytes(), []byte("\x00\x00\xff\xff")))
+	}
+}
+
+func TestConnection_InflatesMessages(t *testing.T) {
+	random := rand.New(rand.NewPCG(16, 4))
+	noise := make([]byte, 50_000)
+	for i := range noise {
+		noise[i] = 'a' + byte(random.IntN(26))
+	}
+	messages := []string{
+		`{"type":"session.created","event_id":"e","session":{"model":"m","instructions":"` + string(noise) + `"}}`,
+		`>{"type":"response.create"}`, created("r"), delta("r"),
+		`{"type":"session.updated","event_id":"e","session":{"instructions":"` + string(noise[20_000:]) + `"}}`, // from the window
+		delta("r"), `>{"type":"response.create"}`, done("r", 2), created("r2"), done("r2", 3),
+	}
+	want := converse(realtime, testLimits, 0, nil, messages...)
+	require.Len(t, want, 2)
+	for parameters, keeps := range map[string]bool{"": true, "; server_no_context_takeover; client_no_context_takeover": false} {
+		x := realtime
+		x.Header = map[string][]string{"Sec-Websocket-Extensions": {"permessage-deflate" + parameters}}
+		assert.Equal(t, want, converse(x, testLimits, bitCompressed, deflate(t, keeps), messages...), parameters)
+		assert.Equal(t, want, converse(x, testLimits, 0, nil, messages...), "not compressed, though agreed on")
+	}
+}
+
+// A message that inflates beyond the limit is skipped. Later ones refer to it unless the
+// peers agreed that they do not.
+func TestConnection_SkipsADeflateBomb(t *testing.T) {
+	messages := []string{created("r"), delta("r"), `{"x":"` + strings.Repeat("x", 8<<20) + `"}`, delta("r"), done("r", 2)}
+	x := realtime
+	x.Header = map[string][]string{"Sec-Websocket-Extensions": {"permessage-deflate"}}
+	got := converse(x, testLimits, bitCompressed, deflate(t, true), messages...)
+	require.Len(t, got, 1)
+	assert.Equal(t, []int64{1}, got[0].Times)
+	assert.Equal(t, Unparsed{TooLong: 1, Corrupt: 1}, got[0].Unparsed)
+	x.Header.Set("Sec-WebSocket-Extensions", "permessage-deflate; server_no_context_takeover")
+	got = converse(x, testLimits, bitCompressed, deflate(t, false), messages...)
+	require.Len(t, got, 1)
+	assert.Equal(t, []int64{1, 3}, got[0].Times)
+	assert.Equal(t, Unparsed{TooLong: 1}, got[0].Unparsed)
+	assert.True(t, got[0].Observation.Ended)
+}
+
+func TestConnection_BoundsResponsesAndRequests(t *testing.T) {
+	var messages []string
+	for range 2 * maxRequests {
+		messages = append(messages, `>{"type":"response.create"}`)
+	}
+	for i := range 2 * maxResponses {
+		messages = append(messages, created(fmt.Sprint("r", i)))
+	}
+	got := converse(realtime, testLimits, 0, nil, messages...)
+	require.Len(t, got, 2*maxResponses)
+	assert.Equal(t, int64(maxRequests), got[0].Start, "older requests gave way")
+	assert.Equal(t, int64(2*maxRequests+maxResponses), got[0].Ended, "the oldest gave way")
+	assert.Equal(t, int64(len(messages)), got[len(got)-1].Ended)
+}
+
+func TestConnection_OfAnotherServiceHasNoResponses(t *testing.T) {
+	messages := []string{`>{"type":"hello"}`, "no JSON"}
+	for range 2 * maxTries {
+		messages = append(messages, `{"a":1}`)
+	}
+	assert.Empty(t, converse(Exchange{Path: "/chat", Status: 101}, testLimits, 0, nil, append(messages, created("r"))...))
+}
+
+// FuzzConnection passes any bytes of both sides: what is reported does not depend on the
+// pieces in which the server's arrive.
+func FuzzConnection(f *testing.F) {
+	var body []byte
+	for _, text := range []string{created("a"), created("b"), delta("a"), `{"type":"error"}`, done("a", 1)} {
+		body = recorded.AppendFrame(body, 0x81, []byte(text))
+	}
+	request := maskedFrame(0x81, []byte(`{"type":"response.create"}`))
+	f.Add("/v1/realtime", "", request, body, []byte{3})
+	f.Add("/v1/realtime", "permessage-deflate", request, recorded.AppendFrame(nil, 0xc1, []byte("\xabV*J-.\xc8\xcf+N\x05\x00")), []byte{0})
+	f.Add("/x.BidiGenerateContent", "", maskedFrame(0x81, []byte(`{"clientContent":{"turnComplete":true}}`)), recorded.AppendFrame(nil, 0x82, []byte(`{"toolCall":{}}`)), []byte{9})
+	f.Fuzz(func(t *testing.T, path, extensions string, client, server, sizes []byte) {
+		x := Exchange{Path: path, Status: 101, Header: map[string][]string{"Sec-Websocket-Extensions": {extensions}}}
+		limits := Limits{EventBytes: 400}
+		pass := func(sizes []byte) (all []*call) {
+			c := NewConnection(x, limits, func(start int64, seen bool) Response {
+				all = append(all, &call{Start: start, Seen: seen})
+				return all[len(all)-1]
+			})
+			c.WriteClient(client, 1)
+			pieces(server, sizes, func(p []byte) { c.WriteServer(p, 2) })
+			c.End(3)
+			require.LessOrEqual(t, cap(c.server.message.bytes), limits.EventBytes)
+			for _, one := range all {
+				require.NotZero(t, one.Ended)
+			}
+			return all
+		}
+		require.Equal(t, pass(nil), pass(sizes))
+	})
+}

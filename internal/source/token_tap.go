@@ -1,0 +1,61 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
+)
+
+// tokenTap reads the spans of the token_tap receiver. They carry a timeline like those of
+// token_stream, and phases that the service measured itself.
+var tokenTap = reader{
+	name:    names.SourceTokenTap,
+	vantage: vantage.Gateway,
+	signs:   []*sign{{names.Source, oneOf(names.SourceTokenTap)}},
+	claims:  isTokenTap,
+	read:    (*Observation).readTokenTap,
+	attribute: func(o *Observation, key string, v pcommon.Value) {
+		switch key {
+		case names.PrefillDuration:
+			o.Request.Prefill = durationIn(time.Second, v, &o.Unusable)
+		case names.DecodeDuration:
+			o.Request.Decode = durationIn(time.Second, v, &o.Unusable)
+		case names.NetworkDuration:
+			o.Network = durationIn(time.Second, v, &o.Unusable)
+		default:
+			tokenStream.attribute(o, key, v)
+		}
+	},
+}
+
+func isTokenTap(c candidate) bool {
+	return c.text(names.Source) == names.SourceTokenTap && c.has(names.Timeline)
+}
+
+// readTokenTap reads what the order of attributes must not decide. If token_latency kept the
+// timeline of a span that it derived, estimated phases on it are those of token_latency, not of
+// the service: they are derived anew.
+func (o *Observation) readTokenTap(span ptrace.Span) error {
+	err := o.readTokenStream(span)
+	o.Request.NotStreamed = o.streaming.Known && !o.streaming.Value
+	o.Request.TokensNotObserved = o.Request.NotStreamed
+	if estimated, ok := span.Attributes().Get(names.Estimated); ok && estimated.Type() == pcommon.ValueTypeSlice {
+		for _, name := range estimated.Slice().All() {
+			switch names.Prefix + name.Str() {
+			case names.PrefillDuration:
+				o.Request.Prefill = optional.Value[time.Duration]{}
+			case names.DecodeDuration:
+				o.Request.Decode = optional.Value[time.Duration]{}
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,146 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"errors"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/problems"
+)
+
+// Config is the configuration of the token_tap receiver.
+type Config struct {
+	Server confighttp.ServerConfig `mapstructure:",squash"`
+
+	// Upstream serves the requests that no route takes. Without an endpoint, they are
+	// answered with 404.
+	Upstream confighttp.ClientConfig `mapstructure:"upstream"`
+
+	// Routes select an upstream by the beginning of the path.
+	Routes []RouteConfig `mapstructure:"routes"`
+
+	// AttributesFromHeaders maps request headers to span attributes.
+	AttributesFromHeaders map[string]string `mapstructure:"attributes_from_headers"`
+
+	// Propagate makes the span of the exchange the parent of the upstream's spans.
+	// Otherwise the client's trace context passes unchanged.
+	Propagate bool `mapstructure:"propagate"`
+
+	// MaxStreams limits the exchanges that are observed at a time. Further ones are
+	// forwarded without a span.
+	MaxStreams int `mapstructure:"max_streams"`
+
+	// MaxChunksPerStream limits the chunks in the timeline of an exchange.
+	MaxChunksPerStream int `mapstructure:"max_chunks_per_stream"`
+
+	// MaxEventBytes limits the size of an event that is parsed. Longer ones are skipped.
+	MaxEventBytes int `mapstructure:"max_event_bytes"`
+
+	// MaxStreamDuration limits how long an exchange is observed. It is forwarded to its end.
+	MaxStreamDuration time.Duration `mapstructure:"max_stream_duration"`
+
+	// MaxQueuedSpans limits the spans that wait for the pipeline. Further ones are dropped.
+	MaxQueuedSpans int `mapstructure:"max_queued_spans"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// RouteConfig is an upstream for the paths that begin with a prefix.
+type RouteConfig struct {
+	// Prefix consists of whole segments of the path. It is removed from the path.
+	Prefix string `mapstructure:"prefix"`
+
+	Upstream confighttp.ClientConfig `mapstructure:"upstream"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+var _ component.Config = (*Config)(nil)
+
+// Unmarshal reads a route over the defaults of an upstream.
+func (r *RouteConfig) Unmarshal(conf *confmap.Conf) error {
+	r.Upstream = defaultUpstream()
+	return conf.Unmarshal(r)
+}
+
+// maxIdleConnections replaces the two per host of net/http, with which a proxy would open
+// nearly a connection per request.
+const maxIdleConnections = 1024
+
+func defaultUpstream() confighttp.ClientConfig {
+	upstream := confighttp.NewDefaultClientConfig()
+	upstream.MaxIdleConns, upstream.MaxIdleConnsPerHost = 0, maxIdleConnections
+	return upstream
+}
+
+// credentialHeaders may not become attributes.
+var credentialHeaders = []string{
+	"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Amz-Security-Token",
+	"Ocp-Apim-Subscription-Key",
+}
+
+// Validate checks the configuration.
+func (c *Config) Validate() error {
+	var errs problems.List
+	errs.Unless(c.Upstream.Endpoint != "" || len(c.Routes) > 0, "upstream::endpoint: missing; set it, or add routes")
+	if c.Upstream.Endpoint != "" {
+		checkUpstream(&errs, "upstream", &c.Upstream)
+	}
+	for i, route := range c.Routes {
+		errs.Unless(strings.HasPrefix(route.Prefix, "/") && len(route.Prefix) > 1 && !strings.HasSuffix(route.Prefix, "/"),
+			"routes::%d::prefix: must begin with a slash, not end with one and have a segment, such as /openai; is %q", i, route.Prefix)
+		same := func(other RouteConfig) bool { return other.Prefix == route.Prefix }
+		errs.Unless(slices.IndexFunc(c.Routes, same) == i, "routes::%d::prefix: %q is the prefix of another route; remove one", i, route.Prefix)
+		checkUpstream(&errs, "routes::"+route.Prefix+"::upstream", &c.Routes[i].Upstream)
+	}
+	for header, attribute := range c.AttributesFromHeaders {
+		errs.Unless(!slices.Contains(credentialHeaders, textproto.CanonicalMIMEHeaderKey(header)),
+			"attributes_from_headers: %q holds a credential; remove it", header)
+		errs.Unless(attribute != "" && !strings.HasPrefix(attribute, names.Prefix),
+			"attributes_from_headers: %q must name an attribute that does not begin with %s; is %q", header, names.Prefix, attribute)
+	}
+	for _, limit := range []struct {
+		key            string
+		value, minimum int
+	}{
+		{"max_streams", c.MaxStreams, 1},
+		{"max_chunks_per_stream", c.MaxChunksPerStream, 1},
+		{"max_event_bytes", c.MaxEventBytes, 1024},
+		{"max_queued_spans", c.MaxQueuedSpans, 1},
+	} {
+		errs.Unless(limit.value >= limit.minimum, "%s: must be at least %d, is %d", limit.key, limit.minimum, limit.value)
+	}
+	// YAML numbers without a unit are nanoseconds.
+	errs.Unless(c.MaxStreamDuration >= time.Millisecond,
+		"max_stream_duration: must be at least 1ms and have a unit, such as 1h; is %s", c.MaxStreamDuration)
+	return errors.Join(errs...)
+}
+
+// checkUpstream reports an endpoint that cannot be forwarded to, and settings that would
+// change or cut what passes.
+func checkUpstream(errs *problems.List, key string, upstream *confighttp.ClientConfig) {
+	endpoint, err := url.Parse(upstream.Endpoint)
+	valid := err == nil && (endpoint.Scheme == "http" || endpoint.Scheme == "https") && endpoint.Host != ""
+	// The endpoint is not repeated: it may hold a password.
+	errs.Unless(valid, "%s::endpoint: must be a URL such as https://api.openai.com", key)
+	if valid {
+		errs.Unless(endpoint.User == nil, "%s::endpoint: must not hold a user or password; set headers or auth instead", key)
+		errs.Unless(endpoint.RawQuery == "" && endpoint.Fragment == "", "%s::endpoint: must not have a query or fragment", key)
+	}
+	errs.Unless(!upstream.Compression.IsCompressed(), "%s::compression: would change requests; remove it", key)
+	errs.Unless(upstream.Timeout == 0, "%s::timeout: would cut answers; remove it", key)
+	errs.Unless(!upstream.Cookies.HasValue(), "%s::cookies: would mix the cookies of all clients; remove it", key)
+}

@@ -1,0 +1,129 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
+)
+
+// Values of the attribute cause of dropped spans.
+const (
+	causeQueueFull      = "queue_full"
+	causeRefused        = "refused"
+	causePermanentError = "permanent_error"
+	causeShutdown       = "shutdown"
+)
+
+// delivery hands spans to the pipeline, apart from the goroutines that forward. If the
+// pipeline is slow or refuses, spans are dropped, because traffic must not wait.
+type delivery struct {
+	queue     chan ptrace.Span
+	next      consumer.Traces
+	report    *receiverhelper.ObsReport
+	telemetry *metadata.TelemetryBuilder
+	logger    *zap.Logger
+
+	context context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	closing sync.Once
+}
+
+func newDelivery(capacity int, set receiver.Settings, telemetry *metadata.TelemetryBuilder, next consumer.Traces) (*delivery, error) {
+	report, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "http", ReceiverCreateSettings: set})
+	if err != nil {
+		return nil, err
+	}
+	d := &delivery{
+		queue: make(chan ptrace.Span, capacity), next: next, report: report, telemetry: telemetry, logger: onceAMinute(set.Logger),
+	}
+	d.context, d.cancel = context.WithCancel(context.Background())
+	return d, nil
+}
+
+// onceAMinute returns a logger that logs each message once a minute.
+func onceAMinute(logger *zap.Logger) *zap.Logger {
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
+	}))
+}
+
+func (d *delivery) start() { d.running.Go(d.run) }
+
+// send queues a span, or drops it if the queue is full. It does not block.
+func (d *delivery) send(span ptrace.Span) {
+	select {
+	case d.queue <- span:
+	default:
+		d.drop(1, causeQueueFull)
+	}
+}
+
+// stop sends what is queued. It drops what is left when ctx ends. send must not be called
+// any more.
+func (d *delivery) stop(ctx context.Context) {
+	d.closing.Do(func() { close(d.queue) })
+	stop := context.AfterFunc(ctx, d.cancel)
+	d.running.Wait()
+	stop()
+	d.cancel()
+}
+
+// maxBatch limits the spans that are handed over at a time.
+const maxBatch = 512
+
+func (d *delivery) run() {
+	for span := range d.queue {
+		traces := ptrace.NewTraces()
+		scope := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty()
+		scope.Scope().SetName(metadata.ScopeName)
+		span.MoveTo(scope.Spans().AppendEmpty())
+		for scope.Spans().Len() < min(maxBatch, 1+len(d.queue)) {
+			next, ok := <-d.queue
+			if !ok {
+				break
+			}
+			next.MoveTo(scope.Spans().AppendEmpty())
+		}
+		d.deliver(traces)
+	}
+}
+
+func (d *delivery) deliver(traces ptrace.Traces) {
+	spans := traces.SpanCount()
+	if d.context.Err() != nil {
+		d.drop(spans, causeShutdown)
+		return
+	}
+	ctx := d.report.StartTracesOp(d.context)
+	err := d.next.ConsumeTraces(ctx, traces)
+	d.report.EndTracesOp(ctx, "llm", spans, err)
+	switch {
+	case err == nil:
+		return
+	case consumererror.IsPermanent(err):
+		d.drop(spans, causePermanentError)
+	default:
+		d.drop(spans, causeRefused)
+	}
+	d.logger.Warn("Dropped spans that the pipeline did not accept", zap.Error(err))
+}
+
+func (d *delivery) drop(spans int, cause string) {
+	d.telemetry.ReceiverTokenTapSpansDropped.Add(context.Background(), int64(spans), metric.WithAttributeSet(attribute.NewSet(attribute.String("cause", cause))))
+}

@@ -1,0 +1,169 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+)
+
+// handle forwards one exchange and observes it.
+func (r *tokenTapReceiver) handle(w http.ResponseWriter, req *http.Request) {
+	r.handling.RLock()
+	defer r.handling.RUnlock()
+	if refused := refusalOf(req); refused != nil {
+		r.refuse(w, req, refused)
+		return
+	}
+	route := r.routes.find(req.URL.EscapedPath())
+	if route == nil {
+		r.refuse(w, req, &refusal{"no_route", http.StatusNotFound, "no upstream for this path; configure upstream, or a route with its prefix"})
+		return
+	}
+	dropForeignUpgrade(req.Header)
+	w.Header()["Content-Type"] = nil // the server would guess one if the upstream sends none
+	x := r.begin(route, req)
+	defer x.finish()
+	proxy := httputil.ReverseProxy{
+		Transport:      route.upstream,
+		FlushInterval:  -1, // after every read
+		BufferPool:     &buffers,
+		ErrorLog:       silent, // failed logs
+		Rewrite:        x.rewrite,
+		ModifyResponse: x.answer,
+		ErrorHandler:   x.failed,
+	}
+	proxy.ServeHTTP(&answerWriter{w, x}, req)
+}
+
+var silent = log.New(io.Discard, "", 0)
+
+// refusal is a request that is not forwarded.
+type refusal struct {
+	reason  string
+	status  int
+	message string
+}
+
+// refusalOf returns why a request cannot be forwarded, or nil.
+func refusalOf(req *http.Request) *refusal {
+	switch {
+	case req.Method == http.MethodConnect:
+		return &refusal{"connect", http.StatusMethodNotAllowed, "CONNECT is not supported: this is a reverse proxy"}
+	case req.URL.Host != "" || req.URL.Scheme != "":
+		return &refusal{"absolute_form", http.StatusBadRequest, "the request target must be a path: this is a reverse proxy"}
+	case !strings.HasPrefix(req.URL.Path, "/"):
+		return &refusal{"malformed_path", http.StatusBadRequest, "the request target must be a path that begins with a slash"}
+	case slices.ContainsFunc(strings.FieldsFunc(req.URL.Path, isSlash), isDotSegment):
+		// The upstream would resolve it, past the path of the configured endpoint.
+		return &refusal{"malformed_path", http.StatusBadRequest, "the path must not have . or .. segments"}
+	}
+	return nil
+}
+
+func isSlash(c rune) bool              { return c == '/' || c == '\\' }
+func isDotSegment(segment string) bool { return segment == "." || segment == ".." }
+
+// refuse answers like the services do, in JSON.
+func (r *tokenTapReceiver) refuse(w http.ResponseWriter, req *http.Request, refused *refusal) {
+	r.telemetry.ReceiverTokenTapExchangesRejected.Add(req.Context(), 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", refused.reason))))
+	writeError(w, refused.status, refused.reason, refused.message)
+}
+
+func writeError(w http.ResponseWriter, status int, kind, message string) {
+	body, _ := json.Marshal(map[string]any{"error": map[string]string{"type": kind, "message": "token_tap: " + message}}) // encodes always
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// dropForeignUpgrade removes an upgrade to another protocol than WebSocket. Over such a
+// connection, requests could pass the routes by.
+func dropForeignUpgrade(header http.Header) {
+	if upgrade := header.Get("Upgrade"); upgrade != "" && !strings.EqualFold(upgrade, "websocket") {
+		header.Del("Upgrade")
+	}
+}
+
+// forwardedHeaders are removed by httputil.ReverseProxy, for use with proxies that add
+// their own. This one adds none, so those of the client pass.
+var forwardedHeaders = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
+
+// rewrite makes the request to the upstream.
+func (x *exchange) rewrite(proxied *httputil.ProxyRequest) {
+	out := proxied.Out
+	out.Host = "" // that of the upstream
+	out.URL.RawQuery = proxied.In.URL.RawQuery
+	x.route.rewrite(out.URL)
+	for _, name := range forwardedHeaders {
+		if values := proxied.In.Header[name]; values != nil {
+			out.Header[name] = values
+		}
+	}
+	out.Trailer = proxied.In.Trailer // the server fills it once the body is read
+	if x.receiver.cfg.Propagate {
+		x.trace.inject(out.Header)
+	}
+}
+
+// failed answers a request that the upstream did not.
+func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
+	x.upstreamError = err
+	if req.Context().Err() != nil {
+		panic(http.ErrAbortHandler) // the client is gone, or the receiver stops
+	}
+	x.receiver.upstreamLog.Warn("Failed to reach an upstream", zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
+	writeError(w, http.StatusBadGateway, errorUpstreamUnreachable, "the upstream "+x.route.endpoint.Host+" did not answer")
+}
+
+// answerWriter observes the bytes of an answer after they are sent, so that decoding
+// delays nothing.
+type answerWriter struct {
+	http.ResponseWriter
+	exchange *exchange
+}
+
+// Unwrap gives access to the methods of the server's writer.
+func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Write implements http.ResponseWriter. p is unchanged until the next read of the answer.
+func (w *answerWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	w.exchange.sent(p, err)
+	return n, err
+}
+
+// FlushError is called after each write.
+func (w *answerWriter) FlushError() error {
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	w.exchange.flushed(err)
+	return err
+}
+
+// buffers holds the buffers of answers that are being copied. They are small because
+// there is one for each open stream.
+var buffers bufferPool
+
+const bufferSize = 8 << 10
+
+type bufferPool struct{ pool sync.Pool }
+
+func (p *bufferPool) Get() []byte {
+	if buffer, ok := p.pool.Get().(*[bufferSize]byte); ok {
+		return buffer[:]
+	}
+	return make([]byte, bufferSize)
+}
+
+func (p *bufferPool) Put(buffer []byte) { p.pool.Put((*[bufferSize]byte)(buffer)) }

@@ -1,0 +1,158 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
+)
+
+// tokenTapReceiver forwards exchanges between clients and LLM services, and sends a span of
+// each to a traces pipeline.
+type tokenTapReceiver struct {
+	cfg         *Config
+	settings    receiver.Settings
+	telemetry   *metadata.TelemetryBuilder
+	routes      routes
+	delivery    *delivery
+	upstreamLog *zap.Logger
+	open        atomic.Int64 // observed exchanges
+
+	server   *http.Server
+	address  net.Addr
+	handling sync.RWMutex // handlers hold the read lock
+	cutOff   context.CancelFunc
+	closing  atomic.Bool
+	serving  sync.WaitGroup
+}
+
+func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tokenTapReceiver, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	deliver, err := newDelivery(cfg.MaxQueuedSpans, set, telemetry, next)
+	if err != nil {
+		return nil, err
+	}
+	return &tokenTapReceiver{cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, upstreamLog: onceAMinute(set.Logger)}, nil
+}
+
+// Start starts the server and the delivery of spans.
+func (r *tokenTapReceiver) Start(ctx context.Context, host component.Host) error {
+	err := r.observe()
+	if err == nil {
+		r.routes, err = newRoutes(ctx, r.cfg, host.GetExtensions(), r.settings.TelemetrySettings)
+	}
+	if err == nil {
+		r.delivery.start()
+		err = r.serve(ctx, host)
+	}
+	if err != nil {
+		// Stop whatever did start.
+		return errors.Join(err, r.Shutdown(ctx))
+	}
+	return nil
+}
+
+func (r *tokenTapReceiver) serve(ctx context.Context, host component.Host) error {
+	cfg := r.cfg.Server
+	if cfg.MaxRequestBodySize <= 0 {
+		cfg.MaxRequestBodySize = math.MaxInt64 // instead of 20 MiB
+	}
+	server, err := cfg.ToServer(ctx, host.GetExtensions(), r.settings.TelemetrySettings, http.HandlerFunc(r.handle))
+	if err != nil {
+		return err
+	}
+	base, cutOff := context.WithCancel(context.WithoutCancel(ctx))
+	server.BaseContext = func(net.Listener) context.Context { return base }
+	server.DisableGeneralOptionsHandler = true
+	if !cfg.TLS.HasValue() {
+		server.Protocols = &http.Protocols{}
+		server.Protocols.SetHTTP1(true)
+		server.Protocols.SetUnencryptedHTTP2(true)
+	}
+	listener, err := cfg.ToListener(ctx)
+	if err != nil {
+		cutOff()
+		return err
+	}
+	r.server, r.address, r.cutOff = server, listener.Addr(), cutOff
+	r.settings.Logger.Info("Starting HTTP server", zap.Stringer("endpoint", r.address))
+	r.serving.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
+		}
+	})
+	return nil
+}
+
+// observe registers the gauges.
+func (r *tokenTapReceiver) observe() error {
+	gauge := func(value func() int) metric.Int64Callback {
+		return func(_ context.Context, observer metric.Int64Observer) error {
+			observer.Observe(int64(value()))
+			return nil
+		}
+	}
+	return errors.Join(
+		r.telemetry.RegisterReceiverTokenTapStreamsOpenCallback(gauge(func() int { return int(r.open.Load()) })),
+		r.telemetry.RegisterReceiverTokenTapStreamsLimitCallback(gauge(func() int { return r.cfg.MaxStreams })),
+		r.telemetry.RegisterReceiverTokenTapQueueSizeCallback(gauge(func() int { return len(r.delivery.queue) })),
+		r.telemetry.RegisterReceiverTokenTapQueueCapacityCallback(gauge(func() int { return cap(r.delivery.queue) })),
+	)
+}
+
+// exchangeTimeout limits exchanges in progress at shutdown. Answers may take minutes.
+const exchangeTimeout = 5 * time.Second
+
+// Shutdown lets exchanges in progress finish for a short time and cuts the others, whose
+// spans are incomplete. Queued spans are sent until ctx ends.
+func (r *tokenTapReceiver) Shutdown(ctx context.Context) error {
+	err := r.stopServer(ctx)
+	r.serving.Wait()
+	r.delivery.stop(ctx)
+	r.routes.closeIdle()
+	r.telemetry.Shutdown()
+	return err
+}
+
+func (r *tokenTapReceiver) stopServer(ctx context.Context) error {
+	if r.server == nil {
+		return nil
+	}
+	timeout := exchangeTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, time.Until(deadline)/2) // the rest is for the queue
+	}
+	wait, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := r.server.Shutdown(wait)
+	r.closing.Store(true)
+	if wait.Err() != nil {
+		err = nil
+		r.settings.Logger.Warn("Cut exchanges that did not finish before the shutdown timeout")
+	}
+	r.cutOff() // also ends upgraded connections, which the server does not know
+	err = errors.Join(err, r.server.Close())
+	r.handling.Lock() // Close does not wait for handlers
+	defer r.handling.Unlock()
+	r.server = nil
+	return err
+}

@@ -1,0 +1,116 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configmiddleware"
+	"go.opentelemetry.io/collector/extension/extensionmiddleware"
+)
+
+// route is an upstream and the paths that it serves.
+type route struct {
+	prefix   string
+	endpoint *url.URL
+	upstream http.RoundTripper
+}
+
+// routes are sorted by prefix, the longest first.
+type routes []*route
+
+func newRoutes(ctx context.Context, cfg *Config, extensions map[component.ID]component.Component, set component.TelemetrySettings) (routes, error) {
+	configs := slices.Clone(cfg.Routes)
+	if cfg.Upstream.Endpoint != "" {
+		configs = append(configs, RouteConfig{Upstream: cfg.Upstream})
+	}
+	var all routes
+	for _, config := range configs {
+		endpoint, err := url.Parse(config.Upstream.Endpoint)
+		if err != nil {
+			return nil, err
+		}
+		upstream, err := newTransport(ctx, config.Upstream, extensions, set)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &route{config.Prefix, endpoint, upstream})
+	}
+	slices.SortFunc(all, func(a, b *route) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
+	return all, nil
+}
+
+// find returns the route of an escaped path, or nil.
+func (r routes) find(path string) *route {
+	for _, route := range r {
+		if rest, ok := strings.CutPrefix(path, route.prefix); ok && (rest == "" || rest[0] == '/') {
+			return route
+		}
+	}
+	return nil
+}
+
+func (r routes) closeIdle() {
+	for _, route := range r {
+		(&http.Client{Transport: route.upstream}).CloseIdleConnections()
+	}
+}
+
+// rewrite directs a URL to the upstream: without the prefix, with the path of the endpoint.
+func (r *route) rewrite(u *url.URL) error {
+	path := strings.TrimSuffix(r.endpoint.EscapedPath(), "/") + strings.TrimPrefix(u.EscapedPath(), r.prefix)
+	if path == "" {
+		path = "/"
+	}
+	unescaped, err := url.PathUnescape(path)
+	u.Scheme, u.Host, u.Path, u.RawPath = r.endpoint.Scheme, r.endpoint.Host, unescaped, path
+	return err
+}
+
+// newTransport returns the transport of an upstream. It uses only the transport of the
+// client: no redirects are followed.
+func newTransport(ctx context.Context, cfg confighttp.ClientConfig, extensions map[component.ID]component.Component, set component.TelemetrySettings) (http.RoundTripper, error) {
+	// Without providers, the client is not instrumented: it would replace the trace context.
+	set.TracerProvider, set.MeterProvider = nil, nil
+	withTap := map[component.ID]component.Component{rawTransportID: rawTransport{}}
+	maps.Copy(withTap, extensions)
+	cfg.Middlewares = append(slices.Clone(cfg.Middlewares), configmiddleware.Config{ID: rawTransportID})
+	client, err := cfg.ToClient(ctx, withTap, set)
+	if err != nil {
+		return nil, err
+	}
+	return client.Transport, nil
+}
+
+// rawTransport is the innermost middleware of the client. It is the only way to the
+// settings of net/http's transport that confighttp does not have.
+type rawTransport struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
+
+var (
+	_ extensionmiddleware.HTTPClient = rawTransport{}
+
+	rawTransportID = component.MustNewID("token_tap_transport")
+)
+
+// GetHTTPRoundTripper keeps the transport from asking for compression on its own, and
+// from decompressing the answer.
+func (rawTransport) GetHTTPRoundTripper(context.Context) (extensionmiddleware.WrapHTTPRoundTripperFunc, error) {
+	return func(_ context.Context, base http.RoundTripper) (http.RoundTripper, error) {
+		if transport, ok := base.(*http.Transport); ok {
+			transport.DisableCompression = true
+		}
+		return base, nil
+	}, nil
+}

@@ -1,0 +1,174 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/llmstream"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
+)
+
+// span returns the span of the exchange.
+func (x *exchange) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
+	span := ptrace.NewSpan()
+	span.SetKind(ptrace.SpanKindClient)
+	span.SetTraceID(x.trace.traceID())
+	span.SetSpanID(x.trace.spanID())
+	span.SetParentSpanID(x.trace.parentID())
+	span.SetFlags(uint32(x.trace.flags))
+	span.TraceState().FromRaw(x.trace.state.String())
+	span.SetStartTimestamp(pcommon.NewTimestampFromTime(x.start))
+	span.SetEndTimestamp(pcommon.Timestamp(end))
+	if e.kind != "" {
+		span.Status().SetCode(ptrace.StatusCodeError)
+	}
+
+	attributes := span.Attributes()
+	attributes.EnsureCapacity(names.SpanAttributeCapacity)
+	x.putHeaders(attributes)
+	x.putHTTP(attributes, e)
+	x.putModelCall(attributes, o)
+	x.putTimings(attributes, o, e)
+	span.SetName(spanName(attributes))
+	return span
+}
+
+// maxHeaderAttribute limits the bytes of a header that becomes an attribute.
+const maxHeaderAttribute = 256
+
+func (x *exchange) putHeaders(attributes pcommon.Map) {
+	for header, attribute := range x.receiver.cfg.AttributesFromHeaders {
+		if value := x.request.Header.Get(header); value != "" {
+			attributes.PutStr(attribute, value[:min(len(value), maxHeaderAttribute)])
+		}
+	}
+}
+
+func (x *exchange) putHTTP(attributes pcommon.Map, e ending) {
+	attributes.PutStr(names.HTTPRequestMethod, x.request.Method)
+	if x.status != 0 {
+		attributes.PutInt(names.HTTPResponseStatusCode, int64(x.status))
+	}
+	attributes.PutStr(names.ServerAddress, x.route.endpoint.Hostname())
+	attributes.PutInt(names.ServerPort, portOf(x.route.endpoint))
+	putText(attributes, names.ErrorType, e.kind)
+}
+
+func portOf(endpoint *url.URL) int64 {
+	if port, err := strconv.ParseInt(endpoint.Port(), 10, 64); err == nil {
+		return port
+	}
+	if endpoint.Scheme == "http" {
+		return 80
+	}
+	return 443
+}
+
+func (x *exchange) putModelCall(attributes pcommon.Map, o *llmstream.Observation) {
+	format := o.Format
+	if format == "" {
+		format = x.facts.Format
+	}
+	operation, model := x.facts.Operation, x.facts.Model
+	if operation == "" {
+		operation = "chat"
+	}
+	if model == "" {
+		model = o.Model
+	}
+	attributes.PutStr(names.GenAIOperationName, operation)
+	putText(attributes, names.GenAIProviderName, providerOf(x.route.endpoint.Hostname(), format))
+	putText(attributes, names.GenAIRequestModel, model)
+	putText(attributes, names.GenAIResponseModel, o.Model)
+	putText(attributes, names.GenAIResponseID, o.ResponseID)
+	attributes.PutBool(names.GenAIRequestStream, o.Streamed || o.Format == "" && x.facts.Stream)
+
+	usage := o.Usage()
+	putCount(attributes, names.GenAIInputTokens, usage.Input)
+	putCount(attributes, names.GenAIOutputTokens, usage.Output)
+	putCount(attributes, names.GenAIReasoningTokens, usage.Reasoning)
+	putCount(attributes, names.GenAICacheReadInputTokens, usage.CacheRead)
+	putCount(attributes, names.GenAICacheCreationInputTokens, usage.CacheCreation)
+	if len(o.FinishReasons) > 0 {
+		reasons := attributes.PutEmptySlice(names.GenAIFinishReasons)
+		for _, reason := range o.FinishReasons {
+			reasons.AppendEmpty().SetStr(reason)
+		}
+	}
+}
+
+// putTimings writes what token_latency reads.
+func (x *exchange) putTimings(attributes pcommon.Map, o *llmstream.Observation, e ending) {
+	attributes.PutStr(names.Source, names.SourceTokenTap)
+	attributes.PutStr(names.Vantage, vantage.Gateway.String())
+	attributes.PutStr(names.Outcome, e.outcome)
+	if !o.Streamed {
+		x.line.Reset() // the only chunk is the whole answer
+	}
+	attributes.PutEmptyBytes(names.Timeline).FromRaw(x.line.AppendBinary(nil, x.start.UnixNano()))
+	if x.dropped > 0 {
+		attributes.PutInt(names.ChunksDropped, x.dropped)
+	}
+	if e.cut {
+		attributes.PutStr(names.Cut, names.CutCollector)
+	}
+	if reasons := x.unparsed(o); reasons != nil {
+		list := attributes.PutEmptySlice(names.Unparsed)
+		for _, reason := range reasons {
+			list.AppendEmpty().SetStr(reason)
+		}
+	}
+	putDuration(attributes, names.QueueDuration, o.Timings.Queue)
+	putDuration(attributes, names.PrefillDuration, o.Timings.Prefill)
+	putDuration(attributes, names.DecodeDuration, o.Timings.Decode)
+	if x.line.Len() > 0 {
+		putDuration(attributes, names.NetworkDuration, networkOf(time.Duration(x.line.First()-x.start.UnixNano()), &o.Timings))
+	}
+}
+
+// networkOf returns the part of the time to first token that the service did not see.
+func networkOf(firstToken time.Duration, service *llmstream.Timings) (network optional.Value[time.Duration]) {
+	inService := service.FirstToken
+	if !inService.Known && service.Queue.Known && service.Prefill.Known {
+		inService = optional.Of(service.Queue.Value + service.Prefill.Value)
+	}
+	if inService.Known && inService.Value <= firstToken {
+		network = optional.Of(firstToken - inService.Value)
+	}
+	return network
+}
+
+func putText(attributes pcommon.Map, key, text string) {
+	if text != "" {
+		attributes.PutStr(key, text)
+	}
+}
+
+func putCount(attributes pcommon.Map, key string, count optional.Value[int64]) {
+	if count.Known {
+		attributes.PutInt(key, count.Value)
+	}
+}
+
+func putDuration(attributes pcommon.Map, key string, d optional.Value[time.Duration]) {
+	if d.Known {
+		attributes.PutDouble(key, d.Value.Seconds())
+	}
+}
+
+func spanName(attributes pcommon.Map) string {
+	operation, _ := attributes.Get(names.GenAIOperationName)
+	if model, ok := attributes.Get(names.GenAIRequestModel); ok {
+		return operation.Str() + " " + model.Str()
+	}
+	return operation.Str()
+}
