@@ -168,7 +168,7 @@ func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
 		w.tally.Duplicates++
 		return
 	}
-	w.request = requestOf(&source.TokenStream{
+	setRequest(&w.request, &source.TokenStream{
 		Start: s.Start.UnixNano, End: s.End.UnixNano, Scheduled: s.Scheduled, Outcome: outcomeOfEnd(s.End.Failed, s.End.Cancelled),
 	}, s.End.Usage.Output)
 	if w.analyzer.AnalyzeInto(&w.derived, &w.request, s.Walk()) != nil {
@@ -183,7 +183,7 @@ func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
 func (w *seriesWorker) analyze() error {
 	line := w.stream.Chunks.Timeline()
 	observed := observedOf(&w.stream, nil) // &line would be moved to the heap
-	w.request = requestOf(&observed, usageOf(&w.stream).Output)
+	setRequest(&w.request, &observed, usageOf(&w.stream).Output)
 	return w.analyzer.AnalyzeInto(&w.derived, &w.request, line.WalkFrom(observed.Start))
 }
 
@@ -228,18 +228,17 @@ func (w *seriesWorker) judge(id *seriesIdentity, cut bool) {
 	w.verdicts = id.rules.Judge(w.verdicts[:0], &w.judged)
 }
 
-// requestOf returns what a stream reports, as the reader of token_stream's spans sees it.
-func requestOf(s *source.TokenStream, outputTokens optional.Value[int64]) latency.Request {
-	return latency.Request{
-		Duration:          time.Duration(s.End - s.Start),
-		Queue:             s.Queue(),
-		OutputTokens:      outputTokens,
-		LastChunksDropped: s.ChunksDropped,
-		StartUnknown:      s.StartUnseen,
-		Frames:            s.Frames,
-		Outcome:           s.Outcome,
-		Failed:            s.Outcome == names.OutcomeError,
-	}
+// setRequest sets what a stream reports, as the reader of token_stream's spans sees it.
+func setRequest(r *latency.Request, s *source.TokenStream, outputTokens optional.Value[int64]) {
+	*r = latency.Request{} // in its place; a literal would be copied
+	r.Duration = time.Duration(s.End - s.Start)
+	r.Queue = s.Queue()
+	r.OutputTokens = outputTokens
+	r.LastChunksDropped = s.ChunksDropped
+	r.StartUnknown = s.StartUnseen
+	r.Frames = s.Frames
+	r.Outcome = s.Outcome
+	r.Failed = s.Outcome == names.OutcomeError
 }
 
 // contribute adds the request whose latency was derived last.
@@ -247,19 +246,10 @@ func (w *seriesWorker) contribute(id *seriesIdentity, usage assembly.Usage, cut 
 	b := &w.builder
 	b.Begin(w.now)
 	b.Request.TraceID, b.Request.SpanID = w.span.trace, w.span.span
-	for _, count := range [...]struct {
-		tokens optional.Value[int64]
-		to     series.Count
-	}{
-		{usage.Input, series.InputTokens},
-		{usage.Output, series.OutputTokens},
-		{usage.Reasoning, series.ReasoningTokens},
-		{usage.CachedInput, series.CachedInputTokens},
-	} {
-		if count.tokens.Known {
-			b.SetCount(count.to, float64(count.tokens.Value))
-		}
-	}
+	setCount(b, series.InputTokens, usage.Input)
+	setCount(b, series.OutputTokens, usage.Output)
+	setCount(b, series.ReasoningTokens, usage.Reasoning)
+	setCount(b, series.CachedInputTokens, usage.CachedInput)
 	w.annotator.Contribute(b, &w.derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
 	b.Cut = cut
 	if id.rules.Any() {
@@ -270,6 +260,12 @@ func (w *seriesWorker) contribute(id *seriesIdentity, usage assembly.Usage, cut 
 	}
 	b.End(w.request.Failed, max(0, float64(w.request.Duration))/1e9)
 	w.tally.Add(w.add(id.series, &b.Request), b)
+}
+
+func setCount(b *contribution.Builder, c series.Count, tokens optional.Value[int64]) {
+	if tokens.Known {
+		b.SetCount(c, float64(tokens.Value))
+	}
 }
 
 // recordSpan adds a stream by way of its span.
