@@ -5,7 +5,6 @@ package tokenstreamreceiver
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -64,7 +63,8 @@ type seriesWorker struct {
 	*seriesRecorder
 	analyzer  *latency.Analyzer
 	annotator *annotate.Annotator
-	spans     spanMaker
+	spans     spanMaker // of streams that are recorded by way of a span
+	previews  spanMaker // of streams that are recorded by another way, or later
 	builder   contribution.Builder
 	keys      streamKeys
 	fresh     []bool
@@ -88,7 +88,7 @@ func newSeriesRecorder(
 	r := &seriesRecorder{config: config, keeper: k, add: k.AddTo, store: store, now: now, rules: rules}
 	options := config.latency.Options()
 	options.NoPercentiles = !config.latency.ReadsPercentiles()
-	senders := newSenders()
+	senders, uncounted := newSenders(), rules.Uncounted()
 	r.workers.New = func() any {
 		w := &seriesWorker{
 			seriesRecorder: r,
@@ -98,6 +98,7 @@ func newSeriesRecorder(
 			keys:           streamKeys{set: k.Recognised()},
 		}
 		w.spans = spanMaker{senders: senders, timings: newLatencyWriter(config.latency, rules, logger)}
+		w.previews = spanMaker{senders: senders, timings: newLatencyWriter(config.latency, uncounted, logger)}
 		w.judged.Attributes = w.attributes
 		return w
 	}
@@ -218,14 +219,13 @@ func (r *seriesRecorder) breaches(stream *assembly.Finished) bool {
 		_, breached := span.Get(names.SLOBreached)
 		return breached
 	}
-	w.judge(id, stream.Cut)
-	return slices.ContainsFunc(w.verdicts, func(v annotate.Verdict) bool { return v.Verdict == slo.Bad })
+	return id.rules.Breaches(w.toJudge(stream.Cut))
 }
 
-// judge sets the verdicts on the stream whose latency was derived last.
-func (w *seriesWorker) judge(id *seriesIdentity, cut bool) {
+// toJudge returns the stream whose latency was derived last, to judge it.
+func (w *seriesWorker) toJudge(cut bool) *annotate.Request {
 	w.judged.Derived, w.judged.Cut = &w.derived, cut
-	w.verdicts = id.rules.Judge(w.verdicts[:0], &w.judged)
+	return &w.judged
 }
 
 // setRequest sets what a stream reports, as the reader of token_stream's spans sees it.
@@ -252,8 +252,8 @@ func (w *seriesWorker) contribute(id *seriesIdentity, usage assembly.Usage, cut 
 	setCount(b, series.CachedInputTokens, usage.CachedInput)
 	w.annotator.Contribute(b, &w.derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
 	b.Cut = cut
-	if id.rules.Any() {
-		w.judge(id, cut)
+	if w.rules.Any() {
+		w.verdicts = id.rules.Judge(w.verdicts[:0], w.toJudge(cut))
 		for i := range w.verdicts {
 			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
@@ -289,9 +289,9 @@ func (w *seriesWorker) attributes() (pcommon.Map, pcommon.Map) {
 	return span.Attributes(), resource
 }
 
-// annotated returns the annotated span of a stream, and its resource.
+// annotated returns the annotated span of a stream that is not recorded by way of it, and its resource.
 func (w *seriesWorker) annotated(stream assembly.Finished) (span ptrace.Span, resource pcommon.Map, removed int) {
-	made := w.spans.make([]assembly.Finished{stream})
+	made := w.previews.make([]assembly.Finished{stream})
 	spans := made.traces.ResourceSpans().At(0)
 	return spans.ScopeSpans().At(0).Spans().At(0), spans.Resource().Attributes(), made.removed
 }
