@@ -96,9 +96,11 @@ func (x *exchange) answer(res *http.Response) error {
 	return nil
 }
 
-// asks reports whether the request may be one for a model call. Requests of other methods
-// list models or fetch files.
-func (x *exchange) asks() bool { return x.request.Method == http.MethodPost || x.facts.Replayed }
+// asks reports whether the request may be one for a model call. Others list models or fetch
+// files.
+func (x *exchange) asks() bool {
+	return x.request.Method == http.MethodPost || x.facts.Replayed || x.request.Header.Get("Upgrade") != ""
+}
 
 // readRequest inspects what has passed of the request.
 func (x *exchange) readRequest() {
