@@ -80,6 +80,20 @@ func TestLimits_RequestCopy(t *testing.T) {
 	require.EqualValues(t, 1, p.counter("requests_truncated"))
 }
 
+// Beyond the limit of all requests together, a request passes whole, too.
+func TestLimits_CopiesOfAllRequests(t *testing.T) {
+	p := start(t, answerChat)
+	p.receiver.copied.Store(maxCopiedBytes)
+	p.post(chatPath, chatRequest)
+	require.Equal(t, "m-1", attributes(p.span())["gen_ai.request.model"])
+	require.EqualValues(t, 1, p.counter("requests_truncated"))
+	require.EqualValues(t, maxCopiedBytes, p.receiver.copied.Load())
+	p.receiver.copied.Store(0)
+	p.post(chatPath, chatRequest)
+	require.Equal(t, "gpt-x", attributes(p.spansAfter(2)[1])["gen_ai.request.model"])
+	require.Zero(t, p.receiver.copied.Load())
+}
+
 // blockingConsumer waits until it is released.
 type blockingConsumer struct {
 	consumertest.Consumer
