@@ -17,6 +17,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
+// usualAttributes is about the number of attributes of an answer with everything.
+const usualAttributes = 24
+
 // span returns the span of the exchange.
 func (x *exchange) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
 	span := ptrace.NewSpan()
@@ -33,7 +36,7 @@ func (x *exchange) span(o *llmstream.Observation, e ending, end int64) ptrace.Sp
 	}
 
 	attributes := span.Attributes()
-	attributes.EnsureCapacity(names.SpanAttributeCapacity)
+	attributes.EnsureCapacity(len(x.receiver.cfg.AttributesFromHeaders) + usualAttributes)
 	x.putHeaders(attributes)
 	x.putHTTP(attributes, e)
 	x.putModelCall(attributes, o)
