@@ -298,18 +298,7 @@ func channelOf(c recorded.Channel) timeline.Channel {
 // long after the write each was.
 func (r *tapReplay) requireChunks(t *testing.T, span ptrace.Span) (lags []time.Duration) {
 	t.Helper()
-	stored, ok := span.Attributes().Get(names.Timeline)
-	require.True(t, ok)
-	walk, err := timeline.Decode(stored.Bytes().AsRaw())
-	require.NoError(t, err)
-	var times []int64
-	var channels []timeline.Channel
-	for walk.Next() {
-		times = append(times, int64(span.StartTimestamp())+int64(walk.Offset()))
-		channels = append(channels, walk.Channel())
-	}
-	require.NoError(t, walk.Err())
-
+	times, channels := chunksOf(t, span)
 	between := func(at int64, from, to int) { // offsets of bytes
 		written := r.stamps[min(r.pieceOf(from), len(r.stamps)-1)]
 		require.GreaterOrEqual(t, at, written-int64(timeline.Tick), "a chunk before its piece was written")

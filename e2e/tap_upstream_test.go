@@ -22,6 +22,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // A play is an exchange of a client with an upstream through a tap. The upstream writes
@@ -267,6 +270,21 @@ func byTrace(t *testing.T, spans []ptrace.Span) map[pcommon.TraceID]ptrace.Span 
 		all[span.TraceID()] = span
 	}
 	return all
+}
+
+// chunksOf returns the Unix times in nanoseconds and the channels of a span's timeline.
+func chunksOf(t *testing.T, span ptrace.Span) (times []int64, channels []timeline.Channel) {
+	t.Helper()
+	stored, ok := span.Attributes().Get(names.Timeline)
+	require.True(t, ok)
+	walk, err := timeline.Decode(stored.Bytes().AsRaw())
+	require.NoError(t, err)
+	for walk.Next() {
+		times = append(times, int64(span.StartTimestamp())+int64(walk.Offset()))
+		channels = append(channels, walk.Channel())
+	}
+	require.NoError(t, walk.Err())
+	return times, channels
 }
 
 // traceOf returns a trace ID that no other number has.
