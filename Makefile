@@ -64,7 +64,7 @@ test: build ## Unit tests, golden files, fuzz seeds, then end-to-end tests of th
 	go test -count=1 -timeout=20m -v ./e2e/... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
 .PHONY: test-soak
-test-soak: build ## Load for 40 minutes, at half and twice the Collector's capacity: memory and goroutines stay bounded. SOAK_WARMUP, SOAK_HALF and SOAK_DOUBLE as in 30m
+test-soak: build ## Load for 55 minutes: token events at half and twice the Collector's capacity, and a proxy whose clients break off: memory, goroutines and connections stay bounded. SOAK_WARMUP, SOAK_HALF and SOAK_DOUBLE as in 30m
 	go test -count=1 -timeout=24h -v ./e2e -run='^TestSoak' -soak-growth=0.05 \
 		-soak-warmup=$(or $(SOAK_WARMUP),2m) -soak-half=$(or $(SOAK_HALF),30m) -soak-double=$(or $(SOAK_DOUBLE),10m)
 
@@ -79,6 +79,18 @@ $(CLIENTS): e2e/clients/package-lock.json
 .PHONY: test-clients
 test-clients: build $(CLIENTS) ## Run real client libraries against the built Collector; needs Node.js 20 and npm. CLIENTS_ARGS=-update rewrites the client table in docs/sources.md
 	go test -count=1 -tags=clients -v ./e2e -run='^Test(Tap)?Clients$$' $(CLIENTS_ARGS)
+
+# llama.cpp, as the package for Linux on x86-64 ships it. Packages for GPUs and other
+# systems are optional dependencies, and left out.
+ENGINE := e2e/engine/node_modules/.package-lock.json
+
+$(ENGINE): e2e/engine/package-lock.json
+	npm ci --omit=optional --ignore-scripts --prefix e2e/engine
+	@touch $@
+
+.PHONY: test-engine
+test-engine: build $(ENGINE) ## Compare what the token_tap receiver sees with the timings of llama.cpp, which runs a model with random weights; needs Linux on x86-64, Node.js 20 and npm
+	go test -count=1 -tags=engine -v ./e2e -run='^TestEngine_'
 
 # The Collector of examples/fleet, and the Kafka broker of its tests.
 FLEET := dist/fleet/otelcol-fleet
@@ -156,6 +168,10 @@ $(PEERS): e2e/benchmark/peers/builder-config.yaml
 .PHONY: bench-peers
 bench-peers: build $(PEERS) ## Measure everything in about 15 minutes, also compared with spanmetrics; writes docs/performance.md and the ratios that -check expects
 	go run ./e2e/benchmark -peers $(PEERS) -document docs $(BENCH_ARGS)
+
+.PHONY: bench-tap
+bench-tap: build ## Measure what the token_tap receiver adds to streams, in about 5 minutes, compared with nginx and Go's reverse proxy; needs nginx
+	go run ./e2e/benchmark -tap $(BENCH_ARGS)
 
 .PHONY: simulate
 simulate: ## Simulate SEEDS worlds (default 1000) from seed FIRST (default 1): faults of network, pipeline, disk and process

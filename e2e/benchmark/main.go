@@ -27,8 +27,15 @@ func main() {
 }
 
 func run(o options) error {
-	if o.floor != "" {
+	switch {
+	case o.floor != "":
 		return serveFloor(o.floor)
+	case o.streams != "":
+		return serveStreams(o.streams)
+	case o.reverseProxy != "":
+		return serveReverseProxy(o.reverseProxy, o.upstream)
+	case o.tap:
+		return measureTap(o)
 	}
 	begin, groups, measured := time.Now(), groups(o), results{}
 	for _, group := range groups {

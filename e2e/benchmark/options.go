@@ -22,6 +22,10 @@ type options struct {
 	measured         string
 	document         string
 	floor            string
+	tap              bool
+	streams          string
+	reverseProxy     string
+	upstream         string
 }
 
 func parseOptions() (o options, err error) {
@@ -34,6 +38,10 @@ func parseOptions() (o options, err error) {
 	flag.StringVar(&o.measured, "measured", "e2e/benchmark/measured.json", "`file` with the ratios of the last full run")
 	flag.StringVar(&o.document, "document", "", "`folder` to write performance.md and performance.svg to; also writes the file of -measured. Needs -peers")
 	flag.StringVar(&o.floor, "floor", "", "only receive HTTP requests on an `address`, and drop them")
+	flag.BoolVar(&o.tap, "tap", false, "measure only what the token_tap receiver adds to streams, compared with nginx and Go's reverse proxy")
+	flag.StringVar(&o.streams, "streams", "", "only serve streams on an `address`, for -tap")
+	flag.StringVar(&o.reverseProxy, "reverse-proxy", "", "only run Go's reverse proxy on an `address`, for -tap")
+	flag.StringVar(&o.upstream, "upstream", "", "`URL` behind -reverse-proxy")
 	flag.Parse()
 	switch {
 	case o.rounds < 1:
