@@ -71,7 +71,10 @@ func replayOf(r *recorded.Answer, number int, body []byte, offsets ...int) *tapR
 		request = append(request, '}')
 	}
 	if r.Status == http.StatusSwitchingProtocols {
-		method, request = http.MethodGet, nil
+		method, request = http.MethodGet, recorded.MaskedFrame(0x81, []byte(`{"type":"response.create"}`))
+		if strings.HasSuffix(target, "BidiGenerateContent") {
+			request = recorded.MaskedFrame(0x81, []byte(`{"clientContent":{"turnComplete":true}}`))
+		}
 	}
 	if strings.Contains(target, "?") {
 		target += "&key=" + secret
@@ -173,6 +176,13 @@ func TestTap_Recordings(t *testing.T) {
 				return
 			}
 			require.True(t, ok, "no span")
+			require.GreaterOrEqual(t, int64(span.StartTimestamp()), r.begun)
+			require.LessOrEqual(t, int64(span.StartTimestamp()), r.stamps[0], "the start of the request")
+			complete := r.stamps[len(r.stamps)-1]
+			if r.status == http.StatusSwitchingProtocols {
+				complete = r.stamps[len(r.stamps)-2] // a response ends with its last message
+			}
+			require.GreaterOrEqual(t, int64(span.EndTimestamp()), complete, "the end of the answer")
 			lags = append(lags, r.requireChunks(t, span)...)
 			if !r.made {
 				r.requireReported(t, span)

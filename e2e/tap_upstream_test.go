@@ -96,18 +96,20 @@ func (u *scriptedUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p := found.(*play)
 	defer close(p.ended)
-	p.asked, _ = io.ReadAll(r.Body)
 	p.sent = r.Header.Clone()
 	if p.status == http.StatusSwitchingProtocols {
-		connection, _, err := http.NewResponseController(w).Hijack()
+		connection, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return
 		}
 		defer connection.Close()
 		_, _ = io.WriteString(connection, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+		p.asked = make([]byte, len(p.request))
+		_, _ = io.ReadFull(buffered, p.asked)
 		p.writePieces(r.Context(), connection, func() {})
 		return
 	}
+	p.asked, _ = io.ReadAll(r.Body)
 	maps.Copy(w.Header(), p.header)
 	w.WriteHeader(p.status)
 	_ = http.NewResponseController(w).Flush()
@@ -171,16 +173,22 @@ func (u *scriptedUpstream) perform(ctx context.Context, tap string, p *play) {
 // content encoding.
 var passThrough = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16}
 
-// ask sends the request. The answer to an upgrade has the rest of the connection as body.
+// ask sends the request. That of an upgrade is the client's first message: the answer has
+// the rest of the connection as body.
 func (p *play) ask(ctx context.Context, tap string) (answer *http.Response, closeConnection func(), err error) {
-	request, err := http.NewRequestWithContext(ctx, p.method, "http://"+tap+p.target, bytes.NewReader(p.request))
+	upgrades := p.status == http.StatusSwitchingProtocols
+	var body io.Reader
+	if !upgrades {
+		body = bytes.NewReader(p.request)
+	}
+	request, err := http.NewRequestWithContext(ctx, p.method, "http://"+tap+p.target, body)
 	if err != nil {
 		return nil, nil, err
 	}
 	maps.Copy(request.Header, p.requestHeader)
 	request.Header.Set(playHeader, p.name)
 	request.Header.Set("Traceparent", fmt.Sprintf("00-%s-00f067aa0ba902b7-01", p.trace))
-	if p.status != http.StatusSwitchingProtocols {
+	if !upgrades {
 		if answer, err = passThrough.RoundTrip(request); err != nil {
 			return nil, nil, err
 		}
@@ -203,8 +211,9 @@ func (p *play) ask(ctx context.Context, tap string) (answer *http.Response, clos
 	}
 	if answer.StatusCode == http.StatusSwitchingProtocols {
 		answer.Body = io.NopCloser(reader)
+		_, err = connection.Write(p.request)
 	}
-	return answer, func() { _ = connection.Close() }, nil
+	return answer, func() { _ = connection.Close() }, err
 }
 
 // requirePassed requires that both sides received what the other one sent.
