@@ -144,7 +144,7 @@ func (p *play) writePieces(ctx context.Context, w io.Writer, flush func()) {
 func (u *scriptedUpstream) perform(ctx context.Context, tap string, p *play) {
 	p.progress, p.ended = make(chan int, len(p.body())+1), make(chan struct{})
 	u.plays.Store(p.name, p)
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	p.begun = now()
 	answer, closeConnection, err := p.ask(ctx, tap)
