@@ -17,7 +17,7 @@ type RequestFacts struct {
 	Stream bool
 	// Operation is the value of gen_ai.operation.name, or empty.
 	Operation string
-	// Format is the path's guess.
+	// Format is what the path stands for. It is empty if other services use the path, too.
 	Format Format
 	// Replayed is set for a request that reads an earlier response again.
 	Replayed bool
@@ -27,6 +27,9 @@ type RequestFacts struct {
 func RequestOf(path, rawQuery string, body []byte) RequestFacts {
 	i := pathFacts(path, rawQuery)
 	f := RequestFacts{Model: i.model, Operation: i.operation, Format: i.format, Replayed: i.replays}
+	if i.shared {
+		f.Format = ""
+	}
 	model, stream := requestBody(body)
 	if f.Model == "" {
 		f.Model = model

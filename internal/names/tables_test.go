@@ -112,11 +112,11 @@ var SpanAttributes = []Attribute{
 	{TokenCountMismatch, typeInt, tokens, byProcessor, "Reported output tokens minus counted ones. Missing when 0."},
 	{ClockAnomalies, typeInt, "{step}", byProcessor, "Backward steps between request start, chunks and request end. Missing when 0."},
 	{ChunksDropped, typeInt, "{chunk}", byReceivers, "Chunks beyond `max_chunks_per_stream`. Missing when 0."},
-	{StartUnseen, typeBool, "", byReceiver, "True when the stream had no start event: its start is the first chunk. Missing otherwise."},
+	{StartUnseen, typeBool, "", byReceivers, "True when the stream had no start event: its start is the first chunk. Missing otherwise."},
 	{Frames, typeBool, "", byReceiver, "True when the chunks are frames, some of which may hold no token. Missing otherwise."},
 
 	{Cut, typeString, "", byReceivers, "`collector` when a shutdown or reload of the Collector ended the stream. No SLO judges such a request. Missing otherwise."},
-	{Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `invalid` or `too_long`. It was forwarded. Missing otherwise."},
+	{Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `format`, `invalid` or `too_long`. It was forwarded. Missing otherwise."},
 	{Aggregated, typeBool, "", byReceiver, "True when the receiver adds the request to series itself. `token_sli` then counts it nowhere: in no metric, verdict or budget. Missing otherwise."},
 
 	{Timeline, typeBytes, "", byReceivers, "Chunk arrivals, encoded by `internal/timeline`. token_latency removes it unless `timeline: keep`."},

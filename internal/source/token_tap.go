@@ -28,6 +28,8 @@ var tokenTap = reader{
 			o.Request.Prefill = durationIn(time.Second, v, &o.Unusable)
 		case names.DecodeDuration:
 			o.Request.Decode = durationIn(time.Second, v, &o.Unusable)
+		case names.Unparsed:
+			o.Request.TokensNotObserved = true // they may be in what could not be read
 		case names.NetworkDuration:
 			o.Network = durationIn(time.Second, v, &o.Unusable)
 		default:
@@ -46,7 +48,7 @@ func isTokenTap(c candidate) bool {
 func (o *Observation) readTokenTap(span ptrace.Span) error {
 	err := o.readTokenStream(span)
 	o.Request.NotStreamed = o.streaming.Known && !o.streaming.Value
-	o.Request.TokensNotObserved = o.Request.NotStreamed
+	o.Request.TokensNotObserved = o.Request.TokensNotObserved || o.Request.NotStreamed
 	if estimated, ok := span.Attributes().Get(names.Estimated); ok && estimated.Type() == pcommon.ValueTypeSlice {
 		for _, name := range estimated.Slice().All() {
 			switch names.Prefix + name.Str() {

@@ -147,6 +147,3 @@ func (r *suspendingReader) Read(p []byte) (int, error) {
 	d.input = d.input[n:]
 	return n, nil
 }
-
-// failed reports whether the rest of the answer cannot be decoded.
-func (d *contentDecoder) failed() bool { return d.err != nil }

@@ -13,8 +13,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -125,5 +123,5 @@ func (d *delivery) deliver(traces ptrace.Traces) {
 }
 
 func (d *delivery) drop(spans int, cause string) {
-	d.telemetry.ReceiverTokenTapSpansDropped.Add(context.Background(), int64(spans), metric.WithAttributeSet(attribute.NewSet(attribute.String("cause", cause))))
+	d.telemetry.ReceiverTokenTapSpansDropped.Add(context.Background(), int64(spans), label("cause", cause))
 }

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 )
 
@@ -39,7 +37,7 @@ func (r *tokenTapReceiver) handle(w http.ResponseWriter, req *http.Request) {
 		Transport:      route.upstream,
 		FlushInterval:  -1, // after every read
 		BufferPool:     &buffers,
-		ErrorLog:       silent, // failed logs
+		ErrorLog:       silent, // the exchange reports errors
 		Rewrite:        x.rewrite,
 		ModifyResponse: x.answer,
 		ErrorHandler:   x.failed,
@@ -77,7 +75,7 @@ func isDotSegment(segment string) bool { return segment == "." || segment == "..
 
 // refuse answers like the services do, in JSON.
 func (r *tokenTapReceiver) refuse(w http.ResponseWriter, req *http.Request, refused *refusal) {
-	r.telemetry.ReceiverTokenTapExchangesRejected.Add(req.Context(), 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", refused.reason))))
+	r.telemetry.ReceiverTokenTapExchangesRejected.Add(req.Context(), 1, label("reason", refused.reason))
 	writeError(w, refused.status, refused.reason, refused.message)
 }
 
@@ -112,7 +110,8 @@ func (x *exchange) rewrite(proxied *httputil.ProxyRequest) {
 		}
 	}
 	out.Trailer = proxied.In.Trailer // the server fills it once the body is read
-	if x.receiver.cfg.Propagate {
+	// An upgraded connection has a span for each response, none of which exists yet.
+	if x.observed && x.receiver.cfg.Propagate && out.Header.Get("Upgrade") == "" {
 		x.trace.inject(out.Header)
 	}
 }
@@ -123,7 +122,7 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	if req.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client is gone, or the receiver stops
 	}
-	x.receiver.upstreamLog.Warn("Failed to reach an upstream", zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
+	x.receiver.logger.Warn("Failed to reach an upstream", zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
 	writeError(w, http.StatusBadGateway, errorUpstreamUnreachable, "the upstream "+x.route.endpoint.Host+" did not answer")
 }
 

@@ -26,13 +26,13 @@ import (
 // tokenTapReceiver forwards exchanges between clients and LLM services, and sends a span of
 // each to a traces pipeline.
 type tokenTapReceiver struct {
-	cfg         *Config
-	settings    receiver.Settings
-	telemetry   *metadata.TelemetryBuilder
-	routes      routes
-	delivery    *delivery
-	upstreamLog *zap.Logger
-	open        atomic.Int64 // observed exchanges
+	cfg       *Config
+	settings  receiver.Settings
+	telemetry *metadata.TelemetryBuilder
+	routes    routes
+	delivery  *delivery
+	logger    *zap.Logger  // once a minute per message
+	open      atomic.Int64 // observed exchanges
 
 	server   *http.Server
 	address  net.Addr
@@ -51,7 +51,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tok
 	if err != nil {
 		return nil, err
 	}
-	return &tokenTapReceiver{cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, upstreamLog: onceAMinute(set.Logger)}, nil
+	return &tokenTapReceiver{cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, logger: onceAMinute(set.Logger)}, nil
 }
 
 // Start starts the server and the delivery of spans.

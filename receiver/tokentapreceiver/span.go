@@ -17,16 +17,12 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// span returns the span of the exchange.
-func (x *exchange) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
+// span returns the span of the call.
+func (c *call) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
 	span := ptrace.NewSpan()
 	span.SetKind(ptrace.SpanKindClient)
-	span.SetTraceID(x.trace.traceID())
-	span.SetSpanID(x.trace.spanID())
-	span.SetParentSpanID(x.trace.parentID())
-	span.SetFlags(uint32(x.trace.flags))
-	span.TraceState().FromRaw(x.trace.state.String())
-	span.SetStartTimestamp(pcommon.NewTimestampFromTime(x.start))
+	c.trace.put(span)
+	span.SetStartTimestamp(pcommon.Timestamp(c.start))
 	span.SetEndTimestamp(pcommon.Timestamp(end))
 	if e.kind != "" {
 		span.Status().SetCode(ptrace.StatusCodeError)
@@ -34,10 +30,10 @@ func (x *exchange) span(o *llmstream.Observation, e ending, end int64) ptrace.Sp
 
 	attributes := span.Attributes()
 	attributes.EnsureCapacity(names.SpanAttributeCapacity)
-	x.putHeaders(attributes)
-	x.putHTTP(attributes, e)
-	x.putModelCall(attributes, o)
-	x.putTimings(attributes, o, e)
+	c.exchange.putHeaders(attributes)
+	c.exchange.putHTTP(attributes, e)
+	c.exchange.putModelCall(attributes, o)
+	c.putTimings(attributes, o, e)
 	span.SetName(spanName(attributes))
 	return span
 }
@@ -90,7 +86,7 @@ func (x *exchange) putModelCall(attributes pcommon.Map, o *llmstream.Observation
 	putText(attributes, names.GenAIRequestModel, model)
 	putText(attributes, names.GenAIResponseModel, o.Model)
 	putText(attributes, names.GenAIResponseID, o.ResponseID)
-	attributes.PutBool(names.GenAIRequestStream, o.Streamed || o.Format == "" && x.facts.Stream)
+	attributes.PutBool(names.GenAIRequestStream, hasTokenTimes(o) || o.Format == "" && x.facts.Stream)
 
 	usage := o.Usage()
 	putCount(attributes, names.GenAIInputTokens, usage.Input)
@@ -98,42 +94,39 @@ func (x *exchange) putModelCall(attributes pcommon.Map, o *llmstream.Observation
 	putCount(attributes, names.GenAIReasoningTokens, usage.Reasoning)
 	putCount(attributes, names.GenAICacheReadInputTokens, usage.CacheRead)
 	putCount(attributes, names.GenAICacheCreationInputTokens, usage.CacheCreation)
-	if len(o.FinishReasons) > 0 {
-		reasons := attributes.PutEmptySlice(names.GenAIFinishReasons)
-		for _, reason := range o.FinishReasons {
-			reasons.AppendEmpty().SetStr(reason)
-		}
-	}
+	putTexts(attributes, names.GenAIFinishReasons, o.FinishReasons)
 }
 
 // putTimings writes what token_latency reads.
-func (x *exchange) putTimings(attributes pcommon.Map, o *llmstream.Observation, e ending) {
+func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e ending) {
 	attributes.PutStr(names.Source, names.SourceTokenTap)
 	attributes.PutStr(names.Vantage, vantage.Gateway.String())
 	attributes.PutStr(names.Outcome, e.outcome)
-	if !o.Streamed {
-		x.line.Reset() // the only chunk is the whole answer
+	if !hasTokenTimes(o) {
+		c.line.Reset()
 	}
-	attributes.PutEmptyBytes(names.Timeline).FromRaw(x.line.AppendBinary(nil, x.start.UnixNano()))
-	if x.dropped > 0 {
-		attributes.PutInt(names.ChunksDropped, x.dropped)
+	attributes.PutEmptyBytes(names.Timeline).FromRaw(c.line.AppendBinary(nil, c.start))
+	if c.dropped > 0 {
+		attributes.PutInt(names.ChunksDropped, c.dropped)
+	}
+	if c.startUnseen {
+		attributes.PutBool(names.StartUnseen, true)
 	}
 	if e.cut {
 		attributes.PutStr(names.Cut, names.CutCollector)
 	}
-	if reasons := x.unparsed(o); reasons != nil {
-		list := attributes.PutEmptySlice(names.Unparsed)
-		for _, reason := range reasons {
-			list.AppendEmpty().SetStr(reason)
-		}
-	}
+	putTexts(attributes, names.Unparsed, e.unparsed)
 	putDuration(attributes, names.QueueDuration, o.Timings.Queue)
 	putDuration(attributes, names.PrefillDuration, o.Timings.Prefill)
 	putDuration(attributes, names.DecodeDuration, o.Timings.Decode)
-	if x.line.Len() > 0 {
-		putDuration(attributes, names.NetworkDuration, networkOf(time.Duration(x.line.First()-x.start.UnixNano()), &o.Timings))
+	if c.line.Len() > 0 && !c.startUnseen {
+		putDuration(attributes, names.NetworkDuration, networkOf(time.Duration(c.line.First()-c.start), &o.Timings))
 	}
 }
+
+// hasTokenTimes is false for an answer whose chunks say nothing about when its tokens were
+// generated: one that came as a whole, or one that was generated before.
+func hasTokenTimes(o *llmstream.Observation) bool { return o.Streamed && !o.Replayed }
 
 // networkOf returns the part of the time to first token that the service did not see.
 func networkOf(firstToken time.Duration, service *llmstream.Timings) (network optional.Value[time.Duration]) {
@@ -150,6 +143,16 @@ func networkOf(firstToken time.Duration, service *llmstream.Timings) (network op
 func putText(attributes pcommon.Map, key, text string) {
 	if text != "" {
 		attributes.PutStr(key, text)
+	}
+}
+
+func putTexts(attributes pcommon.Map, key string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	list := attributes.PutEmptySlice(key)
+	for _, text := range texts {
+		list.AppendEmpty().SetStr(text)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -44,6 +45,18 @@ func (id *traceIdentity) inject(header http.Header) {
 	w3c.Inject(context, propagation.HeaderCarrier(header))
 }
 
-func (id *traceIdentity) traceID() pcommon.TraceID { return pcommon.TraceID(id.trace) }
-func (id *traceIdentity) spanID() pcommon.SpanID   { return pcommon.SpanID(id.span) }
-func (id *traceIdentity) parentID() pcommon.SpanID { return pcommon.SpanID(id.parent) }
+// sibling returns the identity of another span with the same parent.
+func (id *traceIdentity) sibling() traceIdentity {
+	other := *id
+	_, _ = rand.Read(other.span[:])
+	return other
+}
+
+// put writes the identity of a span.
+func (id *traceIdentity) put(span ptrace.Span) {
+	span.SetTraceID(pcommon.TraceID(id.trace))
+	span.SetSpanID(pcommon.SpanID(id.span))
+	span.SetParentSpanID(pcommon.SpanID(id.parent))
+	span.SetFlags(uint32(id.flags))
+	span.TraceState().FromRaw(id.state.String())
+}

@@ -1,0 +1,139 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/tokenpulse/tokenpulse/internal/llmstream"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// call is one model call: an exchange, or a response on a connection.
+type call struct {
+	exchange    *exchange
+	trace       traceIdentity
+	start       int64 // Unix time in nanoseconds
+	startUnseen bool
+	line        timeline.Timeline
+	dropped     int64 // chunks beyond max_chunks_per_stream
+}
+
+// Values of error.type for failures that neither side reports.
+const (
+	errorUpstreamUnreachable = "upstream_unreachable"
+	errorUpstreamCut         = "upstream_cut"
+	errorEmptyAnswer         = "empty_answer"
+)
+
+// Chunk records a chunk that carries tokens.
+func (c *call) Chunk(chunk llmstream.Chunk) {
+	if c.line.Len() >= c.exchange.receiver.cfg.MaxChunksPerStream {
+		c.dropped++
+		return
+	}
+	c.line.Append(chunk.Time, uint32(min(max(chunk.Tokens, 1), timeline.MaxTokensPerChunk)), channelOf(chunk.Channels))
+}
+
+// channelOf returns the channel of a chunk in a timeline. Of several, the one counts that
+// the user waits for.
+func channelOf(c llmstream.Channels) timeline.Channel {
+	switch {
+	case c&(llmstream.Content|llmstream.Refusal) != 0:
+		return timeline.Content
+	case c&llmstream.ToolCall != 0:
+		return timeline.ToolCall
+	default:
+		return timeline.Reasoning
+	}
+}
+
+// End sends the span of the call.
+func (c *call) End(o llmstream.Observation, end int64) {
+	x := c.exchange
+	telemetry, background := x.receiver.telemetry, context.Background()
+	e := x.ending(&o)
+	telemetry.ReceiverTokenTapExchangesFinished.Add(background, 1, label("outcome", e.outcome))
+	if c.dropped > 0 {
+		telemetry.ReceiverTokenTapChunksDropped.Add(background, c.dropped)
+	}
+	for _, part := range e.unparsed {
+		telemetry.ReceiverTokenTapUnparsed.Add(background, 1, label("part", part))
+	}
+	x.receiver.delivery.send(c.span(&o, e, end))
+}
+
+// ending is how a call ended.
+type ending struct {
+	outcome string
+	// kind is the error.type, or empty.
+	kind string
+	// cut is set if the receiver ended the call or its observation.
+	cut bool
+	// unparsed says what could not be read.
+	unparsed []string
+}
+
+func (x *exchange) ending(o *llmstream.Observation) (e ending) {
+	e.unparsed = x.unparsed(o)
+	failed := x.status >= http.StatusBadRequest
+	switch {
+	case o.Error != "" && !(failed && o.Error == llmstream.ErrorMessageOnly):
+		e.outcome, e.kind = names.OutcomeError, o.Error
+	case failed:
+		e.outcome, e.kind = names.OutcomeError, strconv.Itoa(x.status)
+	case o.Ended:
+		e.outcome = names.OutcomeSuccess
+	case x.expired, x.receiver.closing.Load():
+		e.outcome, e.cut = names.OutcomeIncomplete, true
+	case x.clientGone():
+		e.outcome = names.OutcomeCancelled
+	case x.status == 0:
+		e.outcome, e.kind = names.OutcomeError, errorUpstreamUnreachable
+	case x.complete && e.unparsed != nil: // the end may be among what could not be read
+		e.outcome = names.OutcomeSuccess
+	case x.complete && !x.received && x.upgraded == nil:
+		e.outcome, e.kind = names.OutcomeError, errorEmptyAnswer
+	default:
+		e.outcome, e.kind = names.OutcomeIncomplete, errorUpstreamCut
+	}
+	return e
+}
+
+// clientGone reports whether the client closed first.
+func (x *exchange) clientGone() bool {
+	return x.clientClosed ||
+		x.request.Context().Err() != nil && (x.upstreamError == nil || errors.Is(x.upstreamError, context.Canceled))
+}
+
+// unparsed returns what could not be read of an answer.
+func (x *exchange) unparsed(o *llmstream.Observation) (parts []string) {
+	for _, part := range []struct {
+		name  string
+		found bool
+	}{
+		{"content_encoding", x.unknownContent},
+		{"corrupt", o.Unparsed.Corrupt > 0},
+		{"format", x.received && o.Format == "" && o.Error == "" && !o.Unparsed.Any() && !x.unknownContent},
+		{"invalid", o.Unparsed.Invalid > 0},
+		{"too_long", o.Unparsed.TooLong > 0},
+	} {
+		if part.found {
+			parts = append(parts, part.name)
+		}
+	}
+	return parts
+}
+
+// label returns the only label of a self-metric.
+func label(key, value string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
+}
