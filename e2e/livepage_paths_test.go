@@ -125,6 +125,10 @@ type livePageAnswer struct {
 		Good, Bad            int
 		NotEligible          int     `json:"not_eligible"`
 		BudgetRemaining      float64 `json:"budget_remaining"`
+		BurnRates            []struct {
+			WindowSeconds float64 `json:"window_seconds"`
+			Rate          float64
+		} `json:"burn_rates"`
 	}
 }
 

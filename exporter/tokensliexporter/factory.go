@@ -5,6 +5,7 @@ package tokensliexporter
 
 import (
 	"context"
+	"errors"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/exporter"
@@ -37,7 +38,11 @@ func createTraces(ctx context.Context, set exporter.Settings, cfg component.Conf
 	if err != nil {
 		return nil, err
 	}
-	return exporterhelper.NewTraces(ctx, set, cfg, e.Component.consume, options(e)...)
+	traces, err := exporterhelper.NewTraces(ctx, set, cfg, e.Component.consume, options(e)...)
+	if err != nil {
+		return nil, errors.Join(err, e.Shutdown(ctx))
+	}
+	return traces, nil
 }
 
 func createMetrics(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
@@ -45,7 +50,11 @@ func createMetrics(ctx context.Context, set exporter.Settings, cfg component.Con
 	if err != nil {
 		return nil, err
 	}
-	return exporterhelper.NewMetrics(ctx, set, cfg, e.Component.consumeMetrics, options(e)...)
+	metrics, err := exporterhelper.NewMetrics(ctx, set, cfg, e.Component.consumeMetrics, options(e)...)
+	if err != nil {
+		return nil, errors.Join(err, e.Shutdown(ctx))
+	}
+	return metrics, nil
 }
 
 // options add no queue and retries: recording a batch in memory neither waits nor fails.

@@ -13,10 +13,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"google.golang.org/grpc/test/bufconn"
 )
 
 // handlerOf returns a function that answers a query without a network.
@@ -118,6 +120,29 @@ func TestEvents_EndWithTheClient(t *testing.T) {
 		return jsonOf(t, m)
 	}
 	require.Eventually(t, func() bool { return strings.Contains(clients(), `"Value":0`) }, time.Minute, 50*time.Millisecond)
+}
+
+// A client that connects and reads nothing must not hold its place: it is dropped after 10 s.
+func TestEvents_DropAClientThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := newTokenSLI(newSettings(componenttest.NewTelemetry()), createDefaultConfig().(*Config))
+		require.NoError(t, err)
+		listener := bufconn.Listen(1) // byte: a write ends when it is read
+		server := &http.Server{Handler: e.live.page.Handler()}
+		go func() { _ = server.Serve(listener) }()
+		client, err := listener.Dial()
+		require.NoError(t, err)
+		_, err = io.WriteString(client, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		require.NoError(t, err)
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		require.EqualValues(t, 1, e.live.page.Clients())
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Zero(t, e.live.page.Clients())
+		require.NoError(t, client.Close())
+		require.NoError(t, server.Close())
+	})
 }
 
 // Event streams end at shutdown; they must not delay it to its deadline.

@@ -97,6 +97,69 @@ func TestPage_UnmeasuredRequestsByReason(t *testing.T) {
 	require.Equal(t, 1, now.Unmeasured[0].Requests)
 }
 
+// Each prompt is in the bucket of its length, cached ones apart.
+func TestPage_PromptsByLengthWithCachedOnesApart(t *testing.T) {
+	h := start(t, nil)
+	for _, prompt := range []struct {
+		tokens  int
+		cached  any
+		toFirst float64
+	}{{128, nil, 0.1}, {1, nil, 0.1}, {128, 64, 0.2}, {129, nil, 0.3}, {131073, 1, 0.4}} {
+		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{
+			"gen_ai.usage.input_tokens": prompt.tokens, "gen_ai.usage.cache_read.input_tokens": prompt.cached,
+			"tokenpulse.time_to_first_token": prompt.toFirst,
+		}))))
+	}
+	type summary struct {
+		Count int
+		Mean  float64
+	}
+	type bucket struct {
+		From             int  `json:"from_tokens"`
+		To               *int `json:"to_tokens"`
+		Uncached, Cached *summary
+	}
+	answer := answer(t, h, "prompts", func(a *struct{ Buckets []bucket }) bool { return len(a.Buckets) == 3 })
+	to := func(n int) *int { return &n }
+	require.Equal(t, []bucket{
+		{1, to(128), &summary{2, 0.1}, &summary{1, 0.2}}, {129, to(256), &summary{1, 0.3}, nil}, {131073, nil, nil, &summary{1, 0.4}},
+	}, answer.Buckets)
+}
+
+func TestPage_MetaHasObjectivesAndDimensions(t *testing.T) {
+	h := start(t, withObjective)
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	meta := answer(t, h, "meta", func(a *struct {
+		GroupBy    string `json:"group_by"`
+		Dimensions []struct {
+			Name   string
+			Values []string
+		}
+		SLOs []struct {
+			SLO           string
+			Objective     *float64
+			WindowSeconds *float64 `json:"window_seconds"`
+			Threshold     *float64
+		}
+	},
+	) bool {
+		return len(a.SLOs) == 4
+	})
+	require.Equal(t, "gen_ai.request.model", meta.GroupBy)
+	require.Equal(t, "service.name", meta.Dimensions[0].Name)
+	require.Equal(t, []string{"llama"}, meta.Dimensions[2].Values)
+	for _, s := range meta.SLOs {
+		if s.SLO != "chat-tpot" {
+			require.Nil(t, s.Objective, s.SLO)
+			require.Nil(t, s.WindowSeconds, s.SLO)
+			continue
+		}
+		require.InDelta(t, 0.75, *s.Objective, 0)
+		require.InDelta(t, 3600, *s.WindowSeconds, 0)
+		require.Nil(t, s.Threshold, "it was met")
+	}
+}
+
 type trendsAnswer struct {
 	StepSeconds float64 `json:"step_seconds"`
 	Times       []float64

@@ -136,7 +136,7 @@ func TestAPI_AnswersAsItsDescriptionSays(t *testing.T) {
 		d.check(t, "/api/v1/requests/{id}", "200", "application/json", body)
 	}
 	asked["/api/v1/requests/{id}"], asked["/api/v1/events"] = true, true // TestEvents_ checks that one
-	for _, endpoint := range d.endpoints(t) {
+	for _, endpoint := range d.endpoints() {
 		require.True(t, asked[endpoint], "%s is not checked", endpoint)
 	}
 }
@@ -157,7 +157,7 @@ func TestAPI_ErrorsHaveARemedy(t *testing.T) {
 		"trends?by=x": 400, "trends?groups=0": 400, "trends?groups=51": 400, "distributions?cdf=maybe": 400, "heatmap?indicator=x": 400,
 		"requests?limit=x": 400, "requests?slowest=x": 400, "requests/unknown": 404, "unknown": 404, "now?" + strings.Repeat("vantage=x&", 51): 400,
 	}
-	for _, endpoint := range d.endpoints(t) {
+	for _, endpoint := range d.endpoints() {
 		if endpoint != "/api/v1/openapi.yaml" {
 			failing[strings.TrimPrefix(endpoint, "/api/v1/")+"?nonsense=1"] = 400
 		}

@@ -79,6 +79,9 @@ type Annotator struct {
 	measures               [latency.NumQuantities]string
 	interToken, interChunk distribution
 	encoded                []byte // buffer for one sketch
+	// added is the largest number of attributes that Annotate added to a span, and verdicts how
+	// many the rules usually add. Slots for all of them are allocated at once.
+	added, verdicts int
 }
 
 // NewAnnotator returns an annotator that writes the attributes which the settings ask for.
@@ -86,6 +89,7 @@ func NewAnnotator(cfg *Config) *Annotator {
 	a := &Annotator{
 		dropTimeline: cfg.Timeline == TimelineDrop, sources: source.Names(),
 		measures: measureNames, interToken: interToken, interChunk: interChunk,
+		verdicts: min(len(cfg.SLOs), len(verdictNames)),
 	}
 	leaveOut := func(name *string) {
 		if !cfg.Writes(*name) {
@@ -130,8 +134,10 @@ func (a *Annotator) Annotate(
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
 		return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || a.dropTimeline && name == names.Timeline)
 	})
-	attributes.EnsureCapacity(names.SpanAttributeCapacity)
+	before := attributes.Len()
+	attributes.EnsureCapacity(before + a.added + a.verdicts)
 	a.Write(attributes, observed, derived, analyzer)
+	a.added = max(a.added, attributes.Len()-before)
 }
 
 // Write is Annotate for a new span, which has none of the derived attributes.

@@ -100,28 +100,44 @@ type Verdict struct {
 	Threshold float64 // 0 for the outcome, which has none
 }
 
-// Judge appends the verdict of each rule that applies to the request.
+// Judge appends the verdict of each rule that applies to the request, and counts the request for
+// Unapplied.
 func (b *Bound) Judge(verdicts []Verdict, request *Request) []Verdict {
 	for _, missed := range b.missed {
 		missed.miss()
 	}
 	for i := range b.rules {
 		rule := &b.rules[i]
-		if !rule.appliesTo(request) {
+		if rule.appliesTo(request) {
+			rule.use.apply()
+			verdicts = append(verdicts, rule.judge(request))
+		} else {
 			rule.use.miss()
-			continue
 		}
-		rule.use.apply()
-		threshold, verdict := rule.threshold, slo.NotEligible
-		if rule.openThreshold {
-			threshold = rule.thresholdOf(request.Attributes())
-		}
-		if !request.Cut {
-			verdict = rule.judge(request.Derived.Outcome, rule.indicator.in(request.Derived), threshold, request.Derived.ChunkCount.Value > 1)
-		}
-		verdicts = append(verdicts, Verdict{rule.name, verdict, strings.TrimPrefix(rule.attribute, names.Prefix), threshold})
 	}
 	return verdicts
+}
+
+// Breaches reports whether the request breaches an SLO. It does not count the request.
+func (b *Bound) Breaches(request *Request) bool {
+	for i := range b.rules {
+		if r := &b.rules[i]; r.appliesTo(request) && r.judge(request).Verdict == slo.Bad {
+			return true
+		}
+	}
+	return false
+}
+
+// judge returns the verdict on a request that the rule applies to.
+func (r *boundRule) judge(request *Request) Verdict {
+	threshold, verdict := r.threshold, slo.NotEligible
+	if r.openThreshold {
+		threshold = r.thresholdOf(request.Attributes())
+	}
+	if !request.Cut {
+		verdict = r.rule.judge(request.Derived.Outcome, r.indicator.in(request.Derived), threshold, request.Derived.ChunkCount.Value > 1)
+	}
+	return Verdict{r.name, verdict, strings.TrimPrefix(r.attribute, names.Prefix), threshold}
 }
 
 // appliesTo reports whether the request matches the open conditions.

@@ -57,9 +57,16 @@ func (c *Config) judges(name string) bool {
 	})
 }
 
-// ToNanosecond rounds seconds to the nanosecond. Longer fractions are noise of the division, and cost
-// up to 20 characters in JSON.
-func ToNanosecond(seconds float64) float64 { return math.Round(seconds*1e9) / 1e9 }
+// ToNanosecond rounds seconds, which are not negative, to the nanosecond. Longer fractions are noise of
+// the division, and cost up to 20 characters in JSON. It is math.Round at a third of its cost.
+func ToNanosecond(seconds float64) float64 {
+	nanos := float64(seconds * 1e9) // rounded: arm64 would fuse it with the subtraction
+	whole := math.Trunc(nanos)
+	if nanos-whole >= 0.5 {
+		whole++
+	}
+	return whole / 1e9
+}
 
 // AttributesRead returns the attributes that the conditions and thresholds of the SLOs read.
 func (c *Config) AttributesRead() (read []string) {

@@ -70,6 +70,16 @@ func NewRules(configs []SLOConfig) (*Rules, error) {
 	return rules, nil
 }
 
+// Uncounted returns the same rules for requests that others of these rules judge, too. Unapplied does
+// not count what they judge.
+func (r *Rules) Uncounted() *Rules {
+	rules := &Rules{all: slices.Clone(r.all), defined: r.defined}
+	for i := range rules.all {
+		rules.all[i].use = new(use)
+	}
+	return rules
+}
+
 // Any reports whether there is an SLO.
 func (r *Rules) Any() bool { return len(r.all) > 0 }
 

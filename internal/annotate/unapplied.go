@@ -22,8 +22,9 @@ func (u *use) apply() {
 	}
 }
 
+// miss stops to count where Unapplied does: a counter that every request writes would contend.
 func (u *use) miss() {
-	if !u.applied.Load() {
+	if !u.applied.Load() && u.missed.Load() < unappliedAfterRequests {
 		u.missed.Add(1)
 	}
 }

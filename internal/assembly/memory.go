@@ -41,8 +41,9 @@ func (s *Store) maxStreamMemory() int64 {
 
 const (
 	// partMemory is about the memory of a part in a batch until its stream is in the
-	// pipeline: the part, its index, and a span without attributes of the sender.
-	partMemory = int64(unsafe.Sizeof(Part{})) + 2048
+	// pipeline: the part, its index, and a span without attributes of the sender. A span with
+	// latencies takes a little more, one with a timeline less.
+	partMemory = int64(unsafe.Sizeof(Part{})) + 1400
 	// spilledMemory is the memory of a chunk out of order, in a slice with spare
 	// capacity.
 	spilledMemory = 2 * int64(unsafe.Sizeof(Chunk{}))

@@ -72,11 +72,12 @@ func (b *Batch) Accepts(w *Whole) bool {
 	return w.Chunks == 0 || w.acceptsChunks(within, b.limits.MaxChunksPerStream)
 }
 
-// acceptsChunks checks the chunks, and counts them.
+// acceptsChunks checks the chunks, and counts them. It does not add up their gaps: a stream whose
+// chunks might last too long becomes a part.
 func (w *Whole) acceptsChunks(within func(int64) bool, limit int) bool {
-	chunks, ticks, ok := timeline.ScanGaps(w.Gaps)
+	chunks, ok := timeline.CountGaps(w.Gaps)
 	w.Chunks = chunks
-	return ok && chunks <= limit && w.Gaps[0] == 0 && within(w.FirstChunk) && within(w.FirstChunk+ticks*int64(timeline.Tick))
+	return ok && chunks <= limit && w.Gaps[0] == 0 && within(w.FirstChunk) && within(w.FirstChunk+int64(chunks)*int64(timeline.MaxShortGap))
 }
 
 // IsOpen reports whether a stream is open.

@@ -26,7 +26,13 @@ type Builder struct {
 	// Rejected counts the values of the request that were left out.
 	Rejected [Reasons]int64
 
-	// Known of the request, besides its values and verdicts.
+	Known
+
+	objectives slo.Names
+}
+
+// Known is what is known of a request, besides its values and verdicts.
+type Known struct {
 	OutcomeKnown       bool
 	StalledAtEnd, Cut  bool
 	TokenCount         float64
@@ -40,8 +46,6 @@ type Builder struct {
 	// Absent holds the reason for each of Indicators that the request lacks: an index of
 	// names.UnmeasuredReasons.
 	Absent [len(Indicators)]optional.Value[int]
-
-	objectives slo.Names
 }
 
 // NewBuilder returns a builder. The verdicts on SLOs with an objective are kept however many
@@ -52,9 +56,8 @@ func NewBuilder(dimensions int, objectives slo.Names) Builder {
 
 // Begin begins a request. The values of its dimensions are those of the request before.
 func (b *Builder) Begin(now time.Time) {
-	values, verdicts := b.Request.Dimensions, b.Request.Verdicts
-	verdicts.Reset()
-	*b = Builder{Request: series.Request{Dimensions: values, Arrival: now, Verdicts: verdicts}, objectives: b.objectives}
+	b.Request.Reset(now)
+	b.Known, b.Rejected = Known{}, [Reasons]int64{}
 }
 
 // Reject counts a value that is left out.

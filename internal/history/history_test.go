@@ -112,6 +112,7 @@ func buckets(s *sketch.Sketch) map[int]uint64 {
 func TestHistory_WidensWithAge(t *testing.T) {
 	w := unlimited(t)
 	w.run(26*time.Hour, 10*time.Second, 1, 1)
+	w.maintain()
 	slots := w.store.slots
 	require.Less(t, len(slots), 75+61+96, "slots: 5 s for 5 minutes, 1 minute for an hour, 15 minutes for a day")
 	for i, slot := range slots {

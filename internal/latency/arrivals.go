@@ -13,12 +13,17 @@ import (
 
 // arrivals is the result of one walk over a timeline.
 type arrivals struct {
+	gaps gaps // reuses memory
+	moments
+}
+
+// moments are the arrivals without the gaps.
+type moments struct {
 	chunks, tokens int64
 	first, last    time.Duration // times of the first and last chunk
 	firstTokens    int64         // tokens in the first chunk
 	firstOutput    optional.Value[time.Duration]
 
-	gaps      gaps
 	stalls    int64
 	stallTime time.Duration
 	fluidity  fluidity
@@ -26,7 +31,7 @@ type arrivals struct {
 
 func (a *arrivals) reset(deadlines Deadlines) {
 	a.gaps.reset()
-	*a = arrivals{gaps: a.gaps, fluidity: fluidity{deadlines: deadlines}}
+	a.moments = moments{fluidity: fluidity{deadlines: deadlines}}
 }
 
 // runLength is the number of gaps read at a time. They fit into the CPU's L1 cache.

@@ -71,12 +71,6 @@ const (
 	TraceTimeToAnswer = "tokenpulse.trace.time_to_answer"
 )
 
-// SpanAttributeCapacity is the number of attributes to allocate for a model-call
-// span: about ten from token_stream and up to 20 from token_latency with standard
-// detail. One allocation is cheaper than two, and 32 is the largest count in its
-// allocation size class.
-const SpanAttributeCapacity = 32
-
 // Suffixes that InterTokenLatency and InterChunkLatency need to be an attribute.
 const (
 	SuffixMean = ".mean"

@@ -121,13 +121,16 @@ func (s *Sketch) Merge(other *Sketch) {
 	}
 	s.summarize(other.count, other.sum, other.min, other.max)
 	s.zeros += other.zeros
-	if len(other.counts) == 0 {
+	if other.max <= ZeroThreshold {
 		return
 	}
-	s.cover(other.lowest)
-	s.cover(other.lowest + len(other.counts) - 1)
-	into := s.counts[other.lowest-s.lowest:][:len(other.counts)] // without bounds checks
-	for slot, n := range other.counts {
+	// Buckets below that of the smallest value and above that of the largest one are empty.
+	first, last := max(other.lowest, bucketOf(other.min)), bucketOf(other.max)
+	s.cover(first)
+	s.cover(last)
+	counts := other.counts[first-other.lowest : last-other.lowest+1]
+	into := s.counts[first-s.lowest:][:len(counts)] // without bounds checks
+	for slot, n := range counts {
 		into[slot] += n
 	}
 }

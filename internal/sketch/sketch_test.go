@@ -131,6 +131,19 @@ func TestAdd_ExtremeAndInvalidValues(t *testing.T) {
 	require.InDelta(t, 1.75, s.Sum(), 1e-12)
 }
 
+// Subtract leaves empty buckets, which a merge of the zeros must skip.
+func TestMerge_OfZerosThatASubtractionLeft(t *testing.T) {
+	var positive, s, into Sketch
+	positive.Add(1, 1)
+	s.Add(0, 2)
+	s.Merge(&positive)
+	require.NoError(t, s.Subtract(&positive))
+	into.Merge(&s)
+	require.EqualValues(t, 2, into.Count())
+	require.EqualValues(t, 2, into.Zeros())
+	require.Empty(t, buckets(&into))
+}
+
 func TestMergeBinary_MalformedInputChangesNothing(t *testing.T) {
 	var s Sketch
 	s.Add(0.02, 5)

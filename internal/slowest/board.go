@@ -5,6 +5,7 @@ package slowest
 
 import (
 	"container/heap"
+	"math"
 	"slices"
 	"time"
 
@@ -16,19 +17,32 @@ import (
 type board struct {
 	by       series.Quantity
 	requests []*Request
+	// over is what the value of a further request must exceed. It is here because most requests are
+	// compared with nothing else.
+	over float64
 }
+
+func newBoard(by series.Quantity) board { return board{by: by, over: math.Inf(-1)} }
 
 // accepts reports whether a request with a value would be new on the board. A request whose
 // span is delivered again is not.
 func (b *board) accepts(r *series.Request, value float64) bool {
-	return (len(b.requests) < perBoard || value > b.requests[0].values[b.by]) &&
-		!slices.ContainsFunc(b.requests, func(held *Request) bool { return held.is(r) })
+	return value > b.over && !slices.ContainsFunc(b.requests, func(held *Request) bool { return held.is(r) })
+}
+
+// setOver follows a change of the requests.
+func (b *board) setOver() {
+	b.over = math.Inf(-1)
+	if len(b.requests) == perBoard {
+		b.over = b.requests[0].values[b.by]
+	}
 }
 
 // add adds a request that the board accepts. It returns the request that this displaced, or
 // nil.
 func (b *board) add(r *Request) (displaced *Request) {
 	r.boards++
+	defer b.setOver()
 	if len(b.requests) < perBoard {
 		heap.Push(b, r)
 		return nil
@@ -53,6 +67,7 @@ func (b *board) expire(before time.Time, removed func(*Request)) {
 	})
 	if len(b.requests) < held {
 		heap.Init(b)
+		b.setOver()
 	}
 }
 

@@ -57,17 +57,15 @@ var otherModels = strings.Repeat("x", series.MaxLabelLength+1)
 // negative if none does.
 func New(model int) *Store { return &Store{model: model, models: map[string]*boards{}} }
 
-// Accepts reports whether a request is among the slowest.
+// Accepts reports whether a request is among the slowest. It asks the boards of the shortest
+// window only: what is not among the slowest there is not in a longer window, either.
 func (s *Store) Accepts(r *series.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	boards := s.of(r)
+	shortest := &s.of(r)[0]
 	for q, quantity := range Quantities {
-		value, ok := r.Value(quantity)
-		for w := range boards { // without accepting: this runs for every request
-			if ok && boards[w][q].accepts(r, value) {
-				return true
-			}
+		if value, ok := r.Value(quantity); ok && shortest[q].accepts(r, value) {
+			return true
 		}
 	}
 	return false
@@ -121,7 +119,7 @@ func (s *Store) of(r *series.Request) *boards {
 	b := new(boards)
 	for w := range b {
 		for q := range b[w] {
-			b[w][q].by = Quantities[q]
+			b[w][q] = newBoard(Quantities[q])
 		}
 	}
 	s.models[strings.Clone(model)] = b

@@ -71,6 +71,8 @@ func FuzzRead(f *testing.F) {
 		}
 		f.Add(every, "success", encoded)
 	}
+	aggregated := byte(slices.IndexFunc(fields[:], func(f field) bool { return f.name == names.Aggregated }))
+	f.Add(step(aggregated, 4, 1), "success", encoded)
 	f.Add(slices.Concat(step(0, 2, 0), step(5, 1, math.Float64bits(math.NaN())), step(6, 3, math.Float64bits(math.Inf(1))), step(13, 0, math.MaxUint64)), "\xff", []byte{1})
 	o := &Options{Dimensions: []string{names.GenAIRequestModel}, Objectives: slo.Names{"a0": true}}
 	f.Fuzz(func(t *testing.T, steps []byte, text string, raw []byte) {
@@ -95,7 +97,7 @@ func FuzzRead(f *testing.F) {
 			read = append(read, copyOf(req))
 			return series.Recorded{}
 		})
-		require.EqualValues(t, 4, tally.Requests+tally.Traces+tally.Ignored)
+		require.EqualValues(t, 4, tally.Requests+tally.Traces+tally.Aggregated+tally.Ignored)
 		require.Len(t, read, int(tally.Requests+tally.Traces))
 		alone := copyOf(&series.Request{Dimensions: []string{""}, Arrival: now})
 		alone.SetValue(series.TimeToFirstToken, 0.5)

@@ -4,6 +4,7 @@
 package timeline
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 )
@@ -77,6 +78,16 @@ func BenchmarkScanGaps(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; i < b.N; i += 1000 {
 		if _, _, ok := ScanGaps(packed); !ok {
+			b.Fatal()
+		}
+	}
+}
+
+func BenchmarkCountGaps(b *testing.B) {
+	packed := bytes.Repeat(binary.AppendUvarint(nil, 40_000), 1000)
+	b.ReportAllocs()
+	for i := 0; i < b.N; i += 1000 {
+		if _, ok := CountGaps(packed); !ok {
 			b.Fatal()
 		}
 	}

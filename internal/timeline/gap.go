@@ -35,6 +35,42 @@ func ScanGaps(gaps []byte) (chunks int, ticks int64, ok bool) {
 	return chunks, ticks, all&1 == 0
 }
 
+// CountGaps returns the number of gaps if ScanGaps would accept them, at a third of its cost. Their
+// sum is at most MaxShortGap times their number.
+func CountGaps(gaps []byte) (chunks int, ok bool) {
+	if len(gaps) == 0 {
+		return 0, true
+	}
+	invalid := uint64(gaps[len(gaps)-1]) & tops // a gap is truncated
+	var before uint64
+	for ; len(gaps) >= 8; gaps = gaps[8:] {
+		n, wrong := countGaps(binary.LittleEndian.Uint64(gaps), &before)
+		chunks += n
+		invalid |= wrong
+	}
+	var last [8]byte // its zeros are gaps, too
+	chunks -= len(last) - copy(last[:], gaps)
+	n, wrong := countGaps(binary.LittleEndian.Uint64(last[:]), &before)
+	return chunks + n, invalid|wrong == 0
+}
+
+// tops has the highest bit of each byte, which says that the gap continues in the next one.
+const tops uint64 = 0x80_80_80_80_80_80_80_80
+
+// countGaps returns how many gaps end in eight bytes. invalid is not 0 if one of their gaps is
+// negative or takes over three bytes. before has the top bits of the eight bytes before.
+func countGaps(word uint64, before *uint64) (chunks int, invalid uint64) {
+	// The top bit of each byte that another one follows, that follows another one, that follows two.
+	continued := word & tops
+	second := continued<<8 | *before>>56
+	third := second & (continued<<16 | *before>>48)
+	*before = continued
+	return bits.OnesCount64(^continued & tops), continued&third | word&(^second&tops>>7)
+}
+
+// MaxShortGap is the longest gap that CountGaps accepts.
+const MaxShortGap = (1<<(7*shortWidth-1) - 1) * Tick
+
 // shortWidth is the largest encoded length of a short gap, one under about a second.
 const shortWidth = 3
 

@@ -27,6 +27,8 @@ func TestScanGaps_RejectsNegativeLongAndTruncatedGaps(t *testing.T) {
 	} {
 		_, _, ok := ScanGaps(packed)
 		require.False(t, ok, name)
+		_, ok = CountGaps(packed)
+		require.False(t, ok, name)
 	}
 	chunks, ticks, ok := ScanGaps(uvarints(0, 2, 1<<21-2, 254, 256, 16_382, 16_384))
 	require.True(t, ok)
@@ -51,7 +53,11 @@ func FuzzScanGaps(f *testing.F) {
 			}
 		}
 		require.Equal(t, plain, ok)
+		counted, ok := CountGaps(packed)
+		require.Equal(t, plain, ok)
 		if ok {
+			require.Equal(t, plainChunks, counted)
+			require.LessOrEqual(t, plainTicks*int64(Tick), int64(counted)*int64(MaxShortGap))
 			require.Equal(t, plainChunks, chunks)
 			require.Equal(t, plainTicks, ticks)
 		}

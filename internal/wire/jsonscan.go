@@ -4,21 +4,24 @@
 package wire
 
 import (
+	"bytes"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A JSON scanner for short flat objects that does not allocate. It is strict about
-// what it reads (RFC 8259, and RFC 7493 for UTF-8). Nested objects and arrays are
-// left to package jsontext: their syntax is checked when they are scanned, everything
-// else, such as duplicate names, when they are used.
+// A JSON scanner for short objects that does not allocate. It is strict about what it
+// reads (RFC 8259, and RFC 7493 for UTF-8). Nested objects that are short and flat are
+// scanned, too. Others, and arrays, are left to package jsontext: their syntax is
+// checked when they are scanned, everything else, such as duplicate names, when they
+// are used.
 
 // jsonValue is an encoded JSON value.
 type jsonValue struct {
 	raw     []byte
 	kind    byte // '"', '0' for numbers, '{', '[', 't', 'f' or 'n'
 	escaped bool // a string with escape sequences
+	strict  bool // an object that is known to conform to RFC 7493
 }
 
 // jsonObject walks over the members of a JSON object:
@@ -32,6 +35,7 @@ type jsonObject struct {
 	first bool
 	// trusted is set when the text is part of a value that was already checked.
 	trusted bool
+	flat    bool // without nested values
 	key     jsonValue
 	value   jsonValue
 	bad     bool
@@ -122,13 +126,13 @@ func (o *jsonObject) scan(v *jsonValue) bool {
 		return false
 	}
 	start := o.at
-	v.kind, v.escaped = o.text[o.at], false
+	v.kind, v.escaped, v.strict = o.text[o.at], false, false
 	ok := false
 	switch v.kind {
 	case '"':
 		ok = o.scanString(v)
 	case '{', '[':
-		ok = o.scanNested()
+		ok = !o.flat && o.scanNested(v)
 	case 't':
 		ok = o.scanLiteral("true")
 	case 'f':
@@ -222,8 +226,41 @@ func (o *jsonObject) scanDigits() bool {
 	return o.at > start
 }
 
+// maxFlatMembers bounds the comparisons of names in a flat object.
+const maxFlatMembers = 16
+
+// scanFlat scans an object with few members, with different names, and without nested
+// values and escape sequences. It returns its length, or 0 for any other text.
+func scanFlat(text []byte) int {
+	var names [maxFlatMembers][]byte
+	o := openObject(text)
+	o.flat = true
+	for count := 0; o.next(); count++ {
+		if count == maxFlatMembers || o.key.escaped || o.value.escaped {
+			return 0
+		}
+		for _, name := range names[:count] {
+			if bytes.Equal(name, o.key.raw) {
+				return 0
+			}
+		}
+		names[count] = o.key.raw
+	}
+	if o.bad {
+		return 0
+	}
+	return o.at
+}
+
 // scanNested finds the end of an object or array and checks its syntax.
-func (o *jsonObject) scanNested() bool {
+func (o *jsonObject) scanNested(v *jsonValue) bool {
+	if !o.trusted {
+		if length := scanFlat(o.text[o.at:]); length > 0 {
+			o.at += length
+			v.strict = true
+			return true
+		}
+	}
 	start, depth := o.at, 0
 	for o.at < len(o.text) {
 		switch o.text[o.at] {
@@ -253,7 +290,7 @@ func (v *jsonValue) isNested() bool { return v.kind == '{' || v.kind == '[' }
 
 // isStrict reports whether an object or array with valid syntax also conforms to
 // RFC 7493 (UTF-8, unique names).
-func (v *jsonValue) isStrict() bool { return jsontext.Value(v.raw).IsValid() }
+func (v *jsonValue) isStrict() bool { return v.strict || jsontext.Value(v.raw).IsValid() }
 
 // unquote returns the text of a string. Escape sequences are decoded into scratch.
 // ok is false for other kinds of values and invalid strings.

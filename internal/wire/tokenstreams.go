@@ -285,20 +285,23 @@ func (e *endMessage) add(part *assembly.Part, attributes []byte) error {
 
 func readUsage(usage *assembly.Usage, message []byte) error {
 	for f := range fields(&message) {
-		if f.kind != protowire.VarintType {
-			continue
-		}
-		count := optional.Of(int64(min(f.number, math.MaxInt64)))
-		switch f.num {
-		case usageInput:
-			usage.Input = count
-		case usageOutput:
-			usage.Output = count
-		case usageReasoning:
-			usage.Reasoning = count
-		case usageCachedInput:
-			usage.CachedInput = count
+		if f.kind == protowire.VarintType {
+			setUsage(usage, f.num, f.number)
 		}
 	}
 	return truncated(message, "usage")
+}
+
+func setUsage(usage *assembly.Usage, num protowire.Number, number uint64) {
+	count := optional.Of(int64(min(number, math.MaxInt64)))
+	switch num {
+	case usageInput:
+		usage.Input = count
+	case usageOutput:
+		usage.Output = count
+	case usageReasoning:
+		usage.Reasoning = count
+	case usageCachedInput:
+		usage.CachedInput = count
+	}
 }

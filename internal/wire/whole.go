@@ -18,71 +18,66 @@ import (
 // a time. It reports false for every other one, which TokenStreams decodes.
 //
 // The attributes are not checked: see Whole.Attributes.
-func ReadWhole(message []byte, w *assembly.Whole) bool {
+func ReadWhole(message, resource []byte, w *assembly.Whole) bool {
 	var start, end, run bool
-	*w = assembly.Whole{Message: message, Resource: w.Resource}
-	for f := range fields(&message) {
+	*w = assembly.Whole{}
+	w.Message, w.Resource = message, resource
+	for r := (usualFields{rest: message}); ; {
 		ok := false
-		switch {
-		case f.is(streamID, protowire.BytesType):
-			ok = w.ID == nil && utf8.Valid(f.bytes)
-			w.ID = f.bytes
-		case f.is(streamStart, protowire.BytesType):
-			ok = !start && readWholeStart(f.bytes, w)
+		switch r.tag() {
+		case streamID<<3 | bytesType:
+			ok = w.ID == nil
+			w.ID = r.bytes()
+			ok = ok && utf8.Valid(w.ID)
+		case streamStart<<3 | bytesType:
+			ok = !start && readWholeStart(r.bytes(), w)
 			start = true
-		case f.is(streamScheduled, protowire.Fixed64Type):
+		case streamScheduled<<3 | fixed64Type:
 			ok = w.Scheduled == 0
-			w.Scheduled = int64(f.number)
-		case f.is(streamChunkRuns, protowire.BytesType):
-			ok = !run && readWholeRun(f.bytes, w)
+			w.Scheduled = int64(r.fixed64())
+		case streamChunkRuns<<3 | bytesType:
+			ok = !run && readWholeRun(r.bytes(), w)
 			run = true
-		case f.is(streamEnd, protowire.BytesType):
-			ok = !end && readWholeEnd(f.bytes, w)
+		case streamEnd<<3 | bytesType:
+			ok = !end && readWholeEnd(r.bytes(), w)
 			end = true
+		case noTag:
+			return r.complete() && start && end
 		}
 		if !ok {
 			return false
 		}
 	}
-	return len(message) == 0 && start && end
 }
 
 func readWholeStart(message []byte, w *assembly.Whole) bool {
-	for len(message) > 0 {
-		rest := message // its own statement: Go may evaluate a call before a variable beside it
-		f := firstField(&message)
-		ok := false
-		switch {
-		case f.is(startTime, protowire.Fixed64Type):
-			w.Start.UnixNano, ok = int64(f.number), true
-		case f.is(startTraceID, protowire.BytesType):
-			ok = readID(w.Start.TraceID[:], f.bytes)
-		case f.is(startSpanID, protowire.BytesType):
-			ok = readID(w.Start.SpanID[:], f.bytes)
-		case f.is(startParentSpanID, protowire.BytesType):
-			ok = readID(w.Start.ParentSpanID[:], f.bytes)
-		case f.is(startVantage, protowire.VarintType):
-			ok = f.number <= uint64(vantage.Engine)
-			w.Start.Vantage = vantage.Vantage(f.number)
-		case f.is(startAttributes, protowire.BytesType):
-			w.Attributes = rest
-			return onlyAttributes(rest, startAttributes)
+	for r := (usualFields{rest: message}); ; {
+		ok, at := true, r.rest
+		switch r.tag() {
+		case startTime<<3 | fixed64Type:
+			w.Start.UnixNano = int64(r.fixed64())
+		case startTraceID<<3 | bytesType:
+			ok = readID(w.Start.TraceID[:], r.bytes())
+		case startSpanID<<3 | bytesType:
+			ok = readID(w.Start.SpanID[:], r.bytes())
+		case startParentSpanID<<3 | bytesType:
+			ok = readID(w.Start.ParentSpanID[:], r.bytes())
+		case startVantage<<3 | varintType:
+			number := r.varint()
+			ok = number <= uint64(vantage.Engine)
+			w.Start.Vantage = vantage.Vantage(number)
+		case startAttributes<<3 | bytesType:
+			w.Attributes = at
+			return true
+		case noTag:
+			return r.complete()
+		default:
+			return false
 		}
 		if !ok {
 			return false
 		}
 	}
-	return true
-}
-
-// onlyAttributes reports whether a message consists of a repeated field.
-func onlyAttributes(message []byte, num protowire.Number) bool {
-	for f := range fields(&message) {
-		if !f.is(num, protowire.BytesType) {
-			return false
-		}
-	}
-	return len(message) == 0
 }
 
 // readID reads an ID that is set once.
@@ -96,64 +91,86 @@ func readID(into, id []byte) bool {
 
 func readWholeRun(message []byte, w *assembly.Whole) bool {
 	var unit, channel uint64
-	var deltas []byte
-	for f := range fields(&message) {
-		switch {
-		case f.is(runChannel, protowire.VarintType):
-			channel = f.number
-		case f.is(runTime, protowire.Fixed64Type):
-			w.FirstChunk = int64(f.number)
-		case f.is(runUnit, protowire.VarintType):
-			unit = f.number
-		case f.is(runDeltas, protowire.BytesType) && deltas == nil:
-			deltas = f.bytes
+	for r := (usualFields{rest: message}); ; {
+		switch r.tag() {
+		case runChannel<<3 | varintType:
+			channel = r.varint()
+		case runTime<<3 | fixed64Type:
+			w.FirstChunk = int64(r.fixed64())
+		case runUnit<<3 | varintType:
+			unit = r.varint()
+		case runDeltas<<3 | bytesType:
+			if w.Gaps != nil {
+				return false
+			}
+			w.Gaps = r.bytes()
+		case noTag:
+			w.Chunks = len(w.Gaps) // counted by Batch.Accepts
+			w.Channel = timeline.Channel(channel & 0xff)
+			return r.complete() && unit == uint64(timeline.Tick) && channel <= uint64(timeline.ToolCall) && len(w.Gaps) > 0
 		default:
 			return false
 		}
 	}
-	w.Gaps, w.Channel = deltas, timeline.Channel(channel&0xff)
-	w.Chunks = len(deltas) // counted by Batch.Accepts
-	return len(message) == 0 && unit == uint64(timeline.Tick) && channel <= uint64(timeline.ToolCall) && len(deltas) > 0
 }
 
 func readWholeEnd(message []byte, w *assembly.Whole) bool {
 	var finish, failure bool
-	for len(message) > 0 {
-		rest := message
-		f := firstField(&message)
-		ok := false
-		switch {
-		case f.is(endTime, protowire.Fixed64Type):
-			w.End.UnixNano, ok = int64(f.number), true
-		case f.is(endUsage, protowire.BytesType):
-			ok = readUsage(&w.End.Usage, f.bytes) == nil
-		case f.is(endFinish, protowire.BytesType):
-			ok = !finish && utf8.Valid(f.bytes)
+	for r := (usualFields{rest: message}); ; {
+		ok, at := true, r.rest
+		switch r.tag() {
+		case endTime<<3 | fixed64Type:
+			w.End.UnixNano = int64(r.fixed64())
+		case endUsage<<3 | bytesType:
+			ok = readWholeUsage(r.bytes(), &w.End.Usage)
+		case endFinish<<3 | bytesType:
+			text := r.bytes()
+			ok = !finish && utf8.Valid(text)
 			finish = true
-			w.End.Text += len(f.bytes)
-		case f.is(endError, protowire.BytesType):
-			ok = !failure && utf8.Valid(f.bytes)
+			w.End.Text += len(text)
+		case endError<<3 | bytesType:
+			text := r.bytes()
+			ok = !failure && utf8.Valid(text)
 			failure = true
-			w.End.Text += len(f.bytes)
-			w.End.Failed = len(f.bytes) > 0
-		case f.is(endCancelled, protowire.VarintType):
-			w.End.Cancelled, ok = f.number != 0, true
-		case f.is(endAttribute, protowire.BytesType):
-			w.EndAttributes = rest
-			return onlyAttributes(rest, endAttribute)
+			w.End.Text += len(text)
+			w.End.Failed = len(text) > 0
+		case endCancelled<<3 | varintType:
+			w.End.Cancelled = r.varint() != 0
+		case endAttribute<<3 | bytesType:
+			w.EndAttributes = at
+			return true
+		case noTag:
+			return r.complete()
+		default:
+			return false
 		}
 		if !ok {
 			return false
 		}
 	}
-	return true
+}
+
+func readWholeUsage(message []byte, usage *assembly.Usage) bool {
+	for r := (usualFields{rest: message}); ; {
+		switch tag := r.tag(); tag {
+		case usageInput<<3 | varintType, usageOutput<<3 | varintType, usageReasoning<<3 | varintType, usageCachedInput<<3 | varintType:
+			setUsage(usage, protowire.Number(tag>>3), r.varint())
+		case noTag:
+			return r.complete()
+		default:
+			return false
+		}
+	}
 }
 
 // AppendAttributes appends attributes of a whole stream to a KeyValueList, in the form in which
-// a part has them. It reports false if they are not valid.
+// a part has them. It reports false if they are not valid, or other fields are between them.
 func AppendAttributes(list, attributes []byte) (_ []byte, ok bool) {
 	before := len(list)
 	for f := range fields(&attributes) {
+		if !f.is(startAttributes, protowire.BytesType) { // endAttribute has the same number
+			return list, false
+		}
 		var err error
 		if list, err = appendKeyValue(list, f.bytes); err != nil {
 			return list, false

@@ -170,7 +170,7 @@ func (c *Config) Validate() error {
 	return errors.Join(append(errs, c.validateSeries()...)...)
 }
 
-// validateSeries reports the settings that a request by itself does not have.
+// validateSeries reports settings that a request by itself does not have, and a selection of no span.
 func (c *Config) validateSeries() (errs problems.List) {
 	if latency := c.Latency.Get(); latency != nil {
 		for _, setting := range [...]struct {
@@ -180,6 +180,9 @@ func (c *Config) validateSeries() (errs problems.List) {
 			errs.Unless(!setting.on, "latency::%s: needs spans; remove it here, and set it in a token_latency processor of a traces pipeline", setting.key)
 		}
 	}
+	errs.Unless(c.Spans.Share > 0 || !c.Spans.Breached || len(c.latency().SLOs) > 0,
+		"spans::share is 0 and latency has no slos to breach, which selects no span; set latency::slos or a share, "+
+			"or remove the receiver from its traces pipelines and spans from its settings")
 	if series := c.Series.Get(); series != nil {
 		for _, err := range series.Problems() {
 			errs = append(errs, fmt.Errorf("series: %w", err))

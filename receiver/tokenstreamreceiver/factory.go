@@ -5,6 +5,7 @@ package tokenstreamreceiver
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -64,18 +65,22 @@ var receivers sharedcomponent.Map[*Config, *tokenStreamReceiver]
 
 func createTraces(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
 	shared, err := share(set, cfg)
-	if err == nil {
-		shared.Component.sendTraces(next)
+	if err != nil {
+		return nil, err
 	}
-	return shared, err
+	shared.Component.sendTraces(next)
+	return shared, nil
 }
 
-func createMetrics(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
+func createMetrics(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
 	shared, err := share(set, cfg)
-	if err == nil {
-		err = shared.Component.sendMetrics(next)
+	if err != nil {
+		return nil, err
 	}
-	return shared, err
+	if err := shared.Component.sendMetrics(next); err != nil {
+		return nil, errors.Join(err, shared.Shutdown(ctx))
+	}
+	return shared, nil
 }
 
 func share(set receiver.Settings, cfg component.Config) (*sharedcomponent.Handle[*tokenStreamReceiver], error) {

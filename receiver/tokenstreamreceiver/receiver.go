@@ -118,9 +118,12 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 // annotateSpans makes the receiver write latency and verdicts on spans in place of timelines.
 // A nil selection sends all spans.
 func (r *tokenStreamReceiver) annotateSpans(selection *spanSelection) {
-	senders, latency := newSenders(), r.cfg.latency()
+	senders, latency, rules := newSenders(), r.cfg.latency(), r.rules
+	if selection != nil { // the series count the requests
+		rules = rules.Uncounted()
+	}
 	r.ingester.makers.New = func() any {
-		return &spanMaker{senders: senders, timings: newLatencyWriter(latency, r.rules, r.settings.Logger), selection: selection}
+		return &spanMaker{senders: senders, timings: newLatencyWriter(latency, rules, r.settings.Logger), selection: selection}
 	}
 }
 
@@ -130,9 +133,9 @@ func (r *tokenStreamReceiver) sendTraces(next consumer.Traces) {
 }
 
 // sendMetrics makes the receiver aggregate streams into series, and send these.
-func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) (err error) {
+func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 	config := r.cfg.seriesSettings()
-	r.publisher, err = publish.New(publish.Settings{
+	publisher, err := publish.New(publish.Settings{
 		Config:    config.publish,
 		Telemetry: r.settings.TelemetrySettings,
 		Component: r.settings.ID,
@@ -145,7 +148,8 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) (err error) {
 	if err != nil {
 		return err
 	}
-	r.ingester.series = newSeriesRecorder(config, r.publisher.Keeper, r.ingester.store, r.rules, r.settings.Logger, time.Now)
+	r.publisher = publisher
+	r.ingester.series = newSeriesRecorder(config, publisher.Keeper, r.ingester.store, r.rules, r.settings.Logger, time.Now)
 	breaches := r.ingester.series.breaches
 	if !r.rules.Any() {
 		breaches = nil

@@ -5,7 +5,6 @@ package tokenstreamreceiver
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -64,7 +63,8 @@ type seriesWorker struct {
 	*seriesRecorder
 	analyzer  *latency.Analyzer
 	annotator *annotate.Annotator
-	spans     spanMaker
+	spans     spanMaker // of streams that are recorded by way of a span
+	previews  spanMaker // of streams that are recorded by another way, or later
 	builder   contribution.Builder
 	keys      streamKeys
 	fresh     []bool
@@ -88,7 +88,7 @@ func newSeriesRecorder(
 	r := &seriesRecorder{config: config, keeper: k, add: k.AddTo, store: store, now: now, rules: rules}
 	options := config.latency.Options()
 	options.NoPercentiles = !config.latency.ReadsPercentiles()
-	senders := newSenders()
+	senders, uncounted := newSenders(), rules.Uncounted()
 	r.workers.New = func() any {
 		w := &seriesWorker{
 			seriesRecorder: r,
@@ -98,6 +98,7 @@ func newSeriesRecorder(
 			keys:           streamKeys{set: k.Recognised()},
 		}
 		w.spans = spanMaker{senders: senders, timings: newLatencyWriter(config.latency, rules, logger)}
+		w.previews = spanMaker{senders: senders, timings: newLatencyWriter(config.latency, uncounted, logger)}
 		w.judged.Attributes = w.attributes
 		return w
 	}
@@ -168,7 +169,7 @@ func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
 		w.tally.Duplicates++
 		return
 	}
-	w.request = requestOf(&source.TokenStream{
+	setRequest(&w.request, &source.TokenStream{
 		Start: s.Start.UnixNano, End: s.End.UnixNano, Scheduled: s.Scheduled, Outcome: outcomeOfEnd(s.End.Failed, s.End.Cancelled),
 	}, s.End.Usage.Output)
 	if w.analyzer.AnalyzeInto(&w.derived, &w.request, s.Walk()) != nil {
@@ -183,7 +184,7 @@ func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
 func (w *seriesWorker) analyze() error {
 	line := w.stream.Chunks.Timeline()
 	observed := observedOf(&w.stream, nil) // &line would be moved to the heap
-	w.request = requestOf(&observed, usageOf(&w.stream).Output)
+	setRequest(&w.request, &observed, usageOf(&w.stream).Output)
 	return w.analyzer.AnalyzeInto(&w.derived, &w.request, line.WalkFrom(observed.Start))
 }
 
@@ -218,28 +219,26 @@ func (r *seriesRecorder) breaches(stream *assembly.Finished) bool {
 		_, breached := span.Get(names.SLOBreached)
 		return breached
 	}
-	w.judge(id, stream.Cut)
-	return slices.ContainsFunc(w.verdicts, func(v annotate.Verdict) bool { return v.Verdict == slo.Bad })
+	return id.rules.Breaches(w.toJudge(stream.Cut))
 }
 
-// judge sets the verdicts on the stream whose latency was derived last.
-func (w *seriesWorker) judge(id *seriesIdentity, cut bool) {
+// toJudge returns the stream whose latency was derived last, to judge it.
+func (w *seriesWorker) toJudge(cut bool) *annotate.Request {
 	w.judged.Derived, w.judged.Cut = &w.derived, cut
-	w.verdicts = id.rules.Judge(w.verdicts[:0], &w.judged)
+	return &w.judged
 }
 
-// requestOf returns what a stream reports, as the reader of token_stream's spans sees it.
-func requestOf(s *source.TokenStream, outputTokens optional.Value[int64]) latency.Request {
-	return latency.Request{
-		Duration:          time.Duration(s.End - s.Start),
-		Queue:             s.Queue(),
-		OutputTokens:      outputTokens,
-		LastChunksDropped: s.ChunksDropped,
-		StartUnknown:      s.StartUnseen,
-		Frames:            s.Frames,
-		Outcome:           s.Outcome,
-		Failed:            s.Outcome == names.OutcomeError,
-	}
+// setRequest sets what a stream reports, as the reader of token_stream's spans sees it.
+func setRequest(r *latency.Request, s *source.TokenStream, outputTokens optional.Value[int64]) {
+	*r = latency.Request{} // in its place; a literal would be copied
+	r.Duration = time.Duration(s.End - s.Start)
+	r.Queue = s.Queue()
+	r.OutputTokens = outputTokens
+	r.LastChunksDropped = s.ChunksDropped
+	r.StartUnknown = s.StartUnseen
+	r.Frames = s.Frames
+	r.Outcome = s.Outcome
+	r.Failed = s.Outcome == names.OutcomeError
 }
 
 // contribute adds the request whose latency was derived last.
@@ -247,29 +246,26 @@ func (w *seriesWorker) contribute(id *seriesIdentity, usage assembly.Usage, cut 
 	b := &w.builder
 	b.Begin(w.now)
 	b.Request.TraceID, b.Request.SpanID = w.span.trace, w.span.span
-	for _, count := range [...]struct {
-		tokens optional.Value[int64]
-		to     series.Count
-	}{
-		{usage.Input, series.InputTokens},
-		{usage.Output, series.OutputTokens},
-		{usage.Reasoning, series.ReasoningTokens},
-		{usage.CachedInput, series.CachedInputTokens},
-	} {
-		if count.tokens.Known {
-			b.SetCount(count.to, float64(count.tokens.Value))
-		}
-	}
+	setCount(b, series.InputTokens, usage.Input)
+	setCount(b, series.OutputTokens, usage.Output)
+	setCount(b, series.ReasoningTokens, usage.Reasoning)
+	setCount(b, series.CachedInputTokens, usage.CachedInput)
 	w.annotator.Contribute(b, &w.derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
 	b.Cut = cut
-	if id.rules.Any() {
-		w.judge(id, cut)
+	if w.rules.Any() {
+		w.verdicts = id.rules.Judge(w.verdicts[:0], w.toJudge(cut))
 		for i := range w.verdicts {
 			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
 	}
 	b.End(w.request.Failed, max(0, float64(w.request.Duration))/1e9)
 	w.tally.Add(w.add(id.series, &b.Request), b)
+}
+
+func setCount(b *contribution.Builder, c series.Count, tokens optional.Value[int64]) {
+	if tokens.Known {
+		b.SetCount(c, float64(tokens.Value))
+	}
 }
 
 // recordSpan adds a stream by way of its span.
@@ -293,9 +289,9 @@ func (w *seriesWorker) attributes() (pcommon.Map, pcommon.Map) {
 	return span.Attributes(), resource
 }
 
-// annotated returns the annotated span of a stream, and its resource.
+// annotated returns the annotated span of a stream that is not recorded by way of it, and its resource.
 func (w *seriesWorker) annotated(stream assembly.Finished) (span ptrace.Span, resource pcommon.Map, removed int) {
-	made := w.spans.make([]assembly.Finished{stream})
+	made := w.previews.make([]assembly.Finished{stream})
 	spans := made.traces.ResourceSpans().At(0)
 	return spans.ScopeSpans().At(0).Spans().At(0), spans.Resource().Attributes(), made.removed
 }

@@ -25,7 +25,8 @@ type SpansConfig struct {
 	_ struct{}
 }
 
-// Validate reports a share that cannot be, and a selection of nothing.
+// Validate reports a share that cannot be, and a selection of nothing. Config reports a selection of
+// breaches without SLOs.
 func (c *SpansConfig) Validate() error {
 	switch {
 	case !(c.Share >= 0 && c.Share <= 1):

@@ -318,6 +318,18 @@ func TestSpans_ShareNeedsAMetricsPipeline(t *testing.T) {
 		"spans::share is 0.01, but the receiver is in no metrics pipeline, so that the other requests would count nowhere; add it to a metrics pipeline, or remove share")
 }
 
+func TestSpans_BreachesOnlyNeedSLOs(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	selecting(0, true)(cfg)
+	require.EqualError(t, cfg.Validate(), "spans::share is 0 and latency has no slos to breach, which selects no span; "+
+		"set latency::slos or a share, or remove the receiver from its traces pipelines and spans from its settings")
+	ttftSLO(cfg)
+	require.NoError(t, cfg.Validate())
+	cfg.Latency.Get().SLOs = nil
+	selecting(0.01, true)(cfg) // breached is the default
+	require.NoError(t, cfg.Validate())
+}
+
 func TestSpans_InvalidSettings(t *testing.T) {
 	for message, spans := range map[string]SpansConfig{
 		"share is 1.01; use a number from 0 to 1, such as 0.01 for 1%": {Share: 1.01, Breached: true},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
@@ -22,6 +23,9 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/journal/journaltest"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // stored configures the storage of a host.
@@ -204,4 +208,37 @@ func TestStorage_LogsFailuresOnceInAWhile(t *testing.T) {
 		require.Equal(t, 2, logged.Len())
 	})
 	requireMetric(t, b, "storage_failures", map[string]string{"operation": "write"}, 4)
+}
+
+// One extension holds both the open streams and the error budgets.
+func TestStorage_OfStreamsAndOfBudgetsMayBeTheSame(t *testing.T) {
+	host := budgetstoretest.NewHost(t, 0)
+	run := func() *pipelines {
+		p := inMetricsPipeline(t, nil, stored, ttftSLO, func(c *Config) {
+			series := publish.NewDefaultConfig()
+			series.Shared.StorageID = &budgetstoretest.FileStorage
+			series.Shared.Objectives = []keeper.Objective{{SLO: "ttft", Objective: 0.9, Window: 720 * time.Hour}}
+			c.Series = configoptional.Some(series)
+		})
+		require.NoError(t, p.components[0].Start(t.Context(), host))
+		return p
+	}
+	budget := func(p *pipelines) (counts slo.Counts) {
+		p.publisher.Keeper.Tracker.Visit(time.Now(), func(b *slo.Budgets) { counts = b.Each[0].Recent.Budget })
+		return counts
+	}
+	p := run()
+	p.sendStream(t, "slow", "", 2*time.Second)
+	for i := range 3 {
+		p.sendStream(t, fmt.Sprint("fast ", i), "", 100*time.Millisecond)
+	}
+	require.Equal(t, 200, p.lines(t, startLine("open")).status)
+	require.Equal(t, slo.Counts{Good: 3, Bad: 1}, budget(p))
+	p.stop(t)
+
+	p = run()
+	requireMetric(t, p.bench, "streams_restored", nil, 1)
+	require.Equal(t, slo.Counts{Good: 3, Bad: 1}, budget(p))
+	require.Equal(t, 200, p.lines(t, endLine("open")).status)
+	p.stop(t)
 }

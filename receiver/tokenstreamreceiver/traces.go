@@ -23,6 +23,9 @@ type spanMaker struct {
 	timings   timingsWriter
 	selection *spanSelection    // nil without series
 	stream    assembly.Finished // that is converted
+	from      identity.Stream   // its attributes
+	// added is the largest number of attributes that a span had besides those of its sender.
+	added int
 }
 
 // timingsWriter writes the timings of a finished stream into its span, which has everything else.
@@ -58,27 +61,32 @@ func (m *spanMaker) make(finished []assembly.Finished) madeSpans {
 		if chosen == notChosen {
 			continue
 		}
-		span := resources.addSpan(resource)
-		resources.removed += m.fill(span, id)
+		span, sender := resources.addSpan(resource), m.sender()
+		resources.removed += sender.removed
+		span.Attributes().EnsureCapacity(sender.attributes.Len() + m.added)
+		m.fill(span, id, sender)
 		m.timings.write(span, resource.attributes, &m.stream)
 		m.selection.mark(span, chosen)
+		m.added = max(m.added, span.Attributes().Len()-sender.attributes.Len())
 		made.ids[i] = id
 		made.count++
 	}
-	m.stream, made.removed = assembly.Finished{}, resources.removed
+	m.stream, m.from, made.removed = assembly.Finished{}, identity.Stream{}, resources.removed
 	return made
 }
 
-// fill writes what does not depend on the timings into an empty span. It returns the number of
-// attributes that the sender must not set.
-func (m *spanMaker) fill(span ptrace.Span, id spanID) (removed int) {
-	stream := &m.stream
-	from := identity.Stream{Attributes: stream.Attributes}
-	if stream.End != nil {
-		from.EndAttributes = stream.End.Attributes
+// sender returns what follows from the attributes of the stream.
+func (m *spanMaker) sender() *sender {
+	m.from = identity.Stream{Attributes: m.stream.Attributes}
+	if m.stream.End != nil {
+		m.from.EndAttributes = m.stream.End.Attributes
 	}
-	sender := m.senders.Find(&from)
-	span.Attributes().EnsureCapacity(names.SpanAttributeCapacity)
+	return m.senders.Find(&m.from)
+}
+
+// fill writes what does not depend on the timings into an empty span.
+func (m *spanMaker) fill(span ptrace.Span, id spanID, sender *sender) {
+	stream := &m.stream
 	sender.attributes.CopyTo(span.Attributes())
 	span.SetName(sender.spanName)
 	span.SetTraceID(id.trace)
@@ -88,7 +96,6 @@ func (m *spanMaker) fill(span ptrace.Span, id spanID) (removed int) {
 	span.SetEndTimestamp(pcommon.Timestamp(stream.EndUnixNano()))
 	setKind(span, vantageOf(stream.Start.Vantage))
 	setEnd(span, stream.End)
-	return sender.removed
 }
 
 // sender holds what follows from the attributes that the sender of a stream set.

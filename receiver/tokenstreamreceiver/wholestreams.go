@@ -66,8 +66,7 @@ func (w *wholeStreams) take(message, resource []byte) bool {
 		w.all = append(w.all, wholeStream{})
 	}
 	s := &w.all[w.used]
-	s.Resource = resource
-	if !wire.ReadWhole(message, &s.Whole) || !w.batch.Accepts(&s.Whole) {
+	if !wire.ReadWhole(message, resource, &s.Whole) || !w.batch.Accepts(&s.Whole) {
 		if w.used > 0 {
 			w.leave(maphash.Bytes(w.seed, wire.StreamID(message)))
 		}

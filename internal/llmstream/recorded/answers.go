@@ -65,13 +65,13 @@ type Answer struct {
 func Answers(tb testing.TB) (all []Answer) {
 	tb.Helper()
 	folder := filepath.Join(testenv.Root(tb), "internal", "llmstream", "testdata")
-	text, err := os.ReadFile(filepath.Join(folder, "INDEX.json"))
+	text, err := os.ReadFile(filepath.Join(folder, "INDEX.json")) //nolint:gosec // of the project
 	require.NoError(tb, err)
 	require.NoError(tb, json.Unmarshal(text, &all))
 	require.Greater(tb, len(all), 100)
 	for i := range all {
 		r := &all[i]
-		r.Raw, err = os.ReadFile(filepath.Join(folder, filepath.FromSlash(r.File)))
+		r.Raw, err = os.ReadFile(filepath.Join(folder, filepath.FromSlash(r.File))) //nolint:gosec // of the project
 		require.NoError(tb, err)
 		r.Body = r.Raw
 		if r.ContentEncoding == "gzip" {

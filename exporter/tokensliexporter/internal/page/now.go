@@ -21,7 +21,6 @@ type now struct {
 	OutputTokensPerSecond number              `json:"output_tokens_per_second"`
 	InputTokensPerSecond  number              `json:"input_tokens_per_second"`
 	InFlight              number              `json:"in_flight"`
-	OpenStreams           *int64              `json:"open_streams"`
 	Requests              map[string]uint64   `json:"requests"`
 	Tokens                map[string]number   `json:"tokens"`
 	Stalls                stalls              `json:"stalls"`

@@ -1,7 +1,13 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
+import type {Meta} from './api';
+
 export const maxGroups = 6; // the colours of the theme that stay apart for everybody
+
+/** Returns what requests are filtered and grouped by, with its values: each dimension, vantage and outcome. */
+export const groupings = ({dimensions, vantages, outcomes}: Meta): {name: string; values: string[]}[] =>
+  [...dimensions, {name: 'vantage', values: vantages}, {name: 'outcome', values: outcomes}];
 
 /** Gives each group a colour that it keeps while it is shown. */
 export class Colors {

@@ -4,6 +4,7 @@
 import type {Meta} from './api';
 import {type Option, segments, select} from './controls';
 import {fill, h, setText} from './dom';
+import {groupings} from './groups';
 import {icon} from './icons';
 import type {State} from './live';
 import {dimensionName, valueName} from './terms';
@@ -60,18 +61,15 @@ export class Header {
       ...(chosen.length > 1 ? [{value: 'several', name: `${chosen.length} values`}] : []),
       ...[...new Set([...values, ...chosen])].map(value => ({value, name: valueName(value)})),
     ];
-    for (const {name, values} of meta.dimensions) {
-      const chosen = this.view.dimension(name);
-      this.select(name, dimensionName(name), value => this.view.setDimension(name, value === all ? null : value)).update(options(values, chosen), current(chosen));
+    const by: Option[] = [];
+    for (const {name, values} of groupings(meta)) {
+      const chosen = this.view.filter(name);
+      this.select(name, dimensionName(name), value => this.view.setFilter(name, value === all ? null : value)).update(options(values, chosen), current(chosen));
       this.mark(name, chosen.length > 0);
+      if (name === meta.group_by) by.unshift({value: '', name: dimensionName(name)});
+      else by.push({value: name, name: dimensionName(name)});
     }
-    for (const [name, values] of [['vantage', meta.vantages], ['outcome', meta.outcomes]] as const) {
-      const chosen = this.view.query().getAll(name);
-      this.select(name, name, value => this.view.set({[name]: value === all ? '' : value})).update(options(values, chosen), current(chosen));
-      this.mark(name, chosen.length > 0);
-    }
-    const dimensions = [...meta.dimensions.map(({name}) => name), 'vantage', 'outcome'].map(name => ({value: name === meta.group_by ? '' : name, name: dimensionName(name)}));
-    this.select('by', 'split by', value => this.view.set({by: value})).update([...dimensions.filter(({value}) => value === ''), ...dimensions.filter(({value}) => value !== '')], this.view.get('by'));
+    this.select('by', 'split by', value => this.view.set({by: value})).update(by, this.view.get('by'));
     const active = [...this.selects.values()].filter(({element}) => element.classList.contains('set')).length;
     setText(this.toggle, active > 0 ? `Filters (${active})` : 'Filters');
     this.clear.hidden = !this.view.filtered;

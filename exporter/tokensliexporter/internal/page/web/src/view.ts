@@ -3,7 +3,8 @@
 
 import type {Range} from './api';
 
-const apiFilters = ['range', 'where', 'vantage', 'outcome'];
+const ownFilters = ['vantage', 'outcome']; // parameters of their own; dimensions share `where`
+const filters = ['where', ...ownFilters];
 
 /** What the page shows. All of it is in the URL, so that a link and a reload keep it. */
 export class View {
@@ -36,12 +37,17 @@ export class View {
     this.push();
   }
 
-  /** Returns the values that a dimension is filtered by; none means all. */
-  dimension(name: string): string[] {
+  /** Returns the values of a grouping that are shown; none means all. */
+  filter(name: string): string[] {
+    if (ownFilters.includes(name)) return this.parameters.getAll(name);
     return this.parameters.getAll('where').filter(pair => pair.startsWith(`${name}=`)).map(pair => pair.slice(name.length + 1));
   }
 
-  setDimension(name: string, value: string | null): void {
+  setFilter(name: string, value: string | null): void {
+    if (ownFilters.includes(name)) {
+      this.set({[name]: value ?? ''});
+      return;
+    }
     const others = this.parameters.getAll('where').filter(pair => !pair.startsWith(`${name}=`));
     this.parameters.delete('where');
     for (const pair of others) this.parameters.append('where', pair);
@@ -49,17 +55,17 @@ export class View {
     this.push();
   }
 
-  get filtered(): boolean { return ['where', 'vantage', 'outcome'].some(name => this.parameters.has(name)); }
+  get filtered(): boolean { return filters.some(name => this.parameters.has(name)); }
 
   clearFilters(): void {
-    for (const name of ['where', 'vantage', 'outcome']) this.parameters.delete(name);
+    for (const name of filters) this.parameters.delete(name);
     this.push();
   }
 
   /** Returns the filters as parameters of the API, with further parameters. */
   query(more: Record<string, string | string[]> = {}): URLSearchParams {
     const query = new URLSearchParams();
-    for (const name of apiFilters) for (const value of this.parameters.getAll(name)) query.append(name, value);
+    for (const name of filters) for (const value of this.parameters.getAll(name)) query.append(name, value);
     query.set('range', this.range);
     for (const [name, value] of Object.entries(more)) {
       for (const one of Array.isArray(value) ? value : [value]) if (one !== '' || Array.isArray(value)) query.append(name, one);

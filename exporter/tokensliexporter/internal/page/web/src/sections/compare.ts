@@ -6,7 +6,7 @@ import {type Distributions, type Group, type Indicator, type Meta, type Summary,
 import {LineChart, type Line} from '../charts/lines';
 import {select} from '../controls';
 import {fill, h, pause, setText, swatch} from '../dom';
-import type {Colors} from '../groups';
+import {type Colors, groupings} from '../groups';
 import {type Section, frame, notice} from '../section';
 import {dimensionName, short, termLink, valueName} from '../terms';
 import {count, duration, roundDuration, missing, percent} from '../units';
@@ -33,11 +33,7 @@ export class CompareSection implements Section {
 
   private get by(): string { return this.view.get('compare') || this.meta().group_by; }
 
-  private get values(): string[] {
-    const meta = this.meta();
-    if (this.by === 'vantage') return meta.vantages;
-    return this.by === 'outcome' ? meta.outcomes : meta.dimensions.find(({name}) => name === this.by)?.values ?? [];
-  }
+  private get values(): string[] { return groupings(this.meta()).find(({name}) => name === this.by)?.values ?? []; }
 
   private get pair(): [string, string] {
     const {values} = this;
@@ -47,7 +43,7 @@ export class CompareSection implements Section {
 
   async load(signal: AbortSignal): Promise<void> {
     const [a, b] = this.pair;
-    this.dimension.update([...this.meta().dimensions.map(({name}) => name), 'vantage', 'outcome'].map(name => ({value: name, name: dimensionName(name)})), this.by);
+    this.dimension.update(groupings(this.meta()).map(({name}) => ({value: name, name: dimensionName(name)})), this.by);
     this.sides.forEach((side, i) => side.update(this.values.map(value => ({value, name: valueName(value)})), (i === 0 ? a : b)));
     const two = this.values.length > 1;
     fill(this.hint, !two && notice(`Only one value of ${dimensionName(this.by)} so far`, 'Choose another dimension, or send requests with a second value.'));

@@ -15,7 +15,6 @@ export class NowSection {
     requests: tile('Requests', '/s'),
     tokens: tile('Output tokens', '/s'),
     flight: tile('In flight', 'mean', 'Mean number of requests in flight over the last minute, by Little\'s law'),
-    open: tile('Open streams', '', 'Streams that have started and not ended in the receivers of this Collector'),
     stalls: tile('Stalls', '', 'Gaps between chunks longer than stall_threshold'),
     failed: tile('Not successful', '', 'Requests that failed, were cancelled, or have no end'),
     unmeasured: tile('Unmeasured', '', 'Share of requests without TTFT or TPOT, by the more frequent of the two'),
@@ -31,12 +30,10 @@ export class NowSection {
   }
 
   update(now: Now): void {
-    const {requests, tokens, flight, open, stalls, failed, unmeasured} = this.tiles;
+    const {requests, tokens, flight, stalls, failed, unmeasured} = this.tiles;
     requests.set(amount(now.requests_per_second));
     tokens.set(amount(now.output_tokens_per_second));
     flight.set(amount(now.in_flight));
-    open.set(count(now.open_streams));
-    open.element.hidden = now.open_streams === null; // not reported, as where only spans arrive
     stalls.set(count(now.stalls.count));
     stalls.note(now.stalls.count > 0 ? `${duration(now.stalls.seconds)} in total` : '');
     const total = Object.values(now.requests).reduce((a, b) => a + b, 0);
@@ -98,7 +95,7 @@ function card(slo: SLONow): HTMLElement {
   const bar = h('span');
   bar.style.width = `${Math.max(0, Math.min(1, left ?? 0)) * 100}%`;
   const text = slo.indicator === null || slo.threshold === null
-    ? slo.slo === 'all' ? 'every SLO that applies to the request' : slo.indicator === 'outcome' ? 'the request succeeds' : 'threshold not known before the first breach'
+    ? slo.slo === 'all' ? 'every SLO that applies to the request' : slo.indicator === 'outcome' ? 'the request succeeds' : 'threshold appears after the first breach: only its span has it'
     : rule(slo.indicator, slo.threshold);
   return h('div', {class: 'card slo'},
     h('div', {class: 'name'}, h('span', {title: slo.slo}, slo.slo), h('span', {class: 'verdict', 'data-level': level}, icon(name), word)),

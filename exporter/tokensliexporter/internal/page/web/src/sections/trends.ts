@@ -126,8 +126,7 @@ class TrendChart {
   private only(value: string): void {
     const by = this.trends?.by ?? '';
     this.onHighlight(null);
-    if (by === 'vantage' || by === 'outcome') this.view.set({[by]: value});
-    else this.view.setDimension(by, value);
+    this.view.setFilter(by, value);
   }
 
   /** Fills the table: at the crosshair, or without one over the whole range. */

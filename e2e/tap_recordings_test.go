@@ -1,0 +1,468 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// secret replaces a run of letters of the recordings. It must appear nowhere but in what
+// client and upstream receive.
+const (
+	sanitised = "xxxx"
+	secret    = "zqzq"
+)
+
+// tapReplay is a play of a recording, or of a stream made of its events.
+type tapReplay struct {
+	play
+	answer recorded.Answer
+	// tokens holds the end of each event with tokens, and its channel, of a made stream.
+	tokens []tokenEvent
+	made   bool
+}
+
+type tokenEvent struct {
+	end     int // offset after its last byte
+	channel timeline.Channel
+}
+
+// replayOf returns a play of the body in pieces that end at the offsets.
+func replayOf(r *recorded.Answer, number int, body []byte, offsets ...int) *tapReplay {
+	header := http.Header{"Content-Type": {r.ContentType}}
+	for name, value := range r.ResponseHeaders {
+		header.Set(name, value)
+	}
+	if r.ContentEncoding != "" {
+		header.Set("Content-Encoding", r.ContentEncoding)
+	}
+	method, target := http.MethodPost, r.RequestPath
+	request := fmt.Appendf(nil, `{"prompt":"%s?","request":0`, secret)
+	if members, ok := bytes.CutPrefix(bytes.TrimSpace(r.Request), []byte("{")); ok && len(members) > 1 {
+		request = append(append(request, ','), members...)
+	} else {
+		request = append(request, '}')
+	}
+	if r.Status == http.StatusSwitchingProtocols {
+		method, request = http.MethodGet, nil
+	}
+	if strings.Contains(target, "?") {
+		target += "&key=" + secret
+	} else {
+		target += "?key=" + secret
+	}
+	return &tapReplay{answer: *r, play: play{
+		name: strconv.Itoa(number), trace: traceOf(number), method: method, target: target, request: request,
+		requestHeader: http.Header{"Authorization": {"Bearer " + secret}, "X-Api-Key": {secret}},
+		status:        r.Status, header: header, pieces: splitAt(body, offsets...), breaks: r.Truncated,
+	}}
+}
+
+// privateAnswers returns the recordings, with a secret in their text.
+func privateAnswers(t *testing.T) []recorded.Answer {
+	t.Helper()
+	answers := recorded.Answers(t)
+	for i := range answers {
+		r := &answers[i]
+		if r.ChunkUnit == "eventstream_frame" || r.ContentEncoding != "" {
+			continue // checksums, and text in base64
+		}
+		r.Raw = bytes.ReplaceAll(r.Raw, []byte(sanitised), []byte(secret))
+		r.Body = r.Raw
+		for i, id := range r.IDs {
+			r.IDs[i] = strings.ReplaceAll(id, sanitised, secret)
+		}
+	}
+	return answers
+}
+
+// The recorded answers of all formats pass through the built Collector from an upstream
+// that writes them in pieces at known times.
+func TestTap_Recordings(t *testing.T) {
+	random := rand.New(rand.NewPCG(16, 5))
+	var replays []*tapReplay
+	add := func(r *recorded.Answer, body []byte, offsets ...int) *tapReplay {
+		replays = append(replays, replayOf(r, len(replays), body, offsets...))
+		return replays[len(replays)-1]
+	}
+	everyOffset := 0
+	for _, r := range privateAnswers(t) {
+		add(&r, r.Raw)
+		add(&r, r.Raw, awkwardOffsets(random, r.Raw)...)
+		if len(r.Raw) <= 1200 {
+			add(&r, r.Raw, every(len(r.Raw))...)
+		}
+		if len(r.Raw) <= 500 && r.TokenChunks > 0 {
+			everyOffset++
+			for _, at := range every(len(r.Raw)) {
+				add(&r, r.Raw, at)
+			}
+		}
+		if r.Family() != "" && r.ContentEncoding == "" && len(r.Body) < 100_000 {
+			for _, encoding := range []string{"", "", slices.Sorted(maps.Keys(encoders))[len(replays)%len(encoders)]} {
+				body, events, tokens := madeStream(t, random, &r, encoding)
+				offsets := awkwardOffsets(random, body)
+				if encoding != "" {
+					offsets = events // where inside an encoded event its end becomes readable is unknown
+				}
+				made := add(&r, body, offsets...)
+				made.made, made.tokens, made.breaks = true, tokens, false
+				if encoding != "" {
+					made.header.Set("Content-Encoding", encoding)
+				}
+			}
+		}
+	}
+	require.GreaterOrEqual(t, everyOffset, 3)
+
+	upstream := startScriptedUpstream(t)
+	c := startTap(t, upstream.URL)
+	var wait sync.WaitGroup
+	next := make(chan *tapReplay)
+	for range 4 {
+		wait.Go(func() {
+			for r := range next {
+				upstream.perform(t.Context(), c.address, &r.play)
+			}
+		})
+	}
+	for _, r := range replays {
+		next <- r
+	}
+	close(next)
+	wait.Wait()
+
+	log, metrics := &strings.Builder{}, string(get(t, c.metricsURL(), "text/plain"))+string(get(t, "http://"+c.self+"/metrics", "text/plain"))
+	c.stop(t)
+	log.WriteString(c.output(t))
+	sent, derived := byTrace(t, readSpans(t, c.sent)), byTrace(t, readSpans(t, c.derived))
+	var lags []time.Duration
+	for _, r := range replays {
+		t.Run(r.answer.File+"/"+r.name, func(t *testing.T) {
+			r.requirePassed(t)
+			span, ok := sent[r.trace]
+			if r.answer.File == "other/mcp_streamable_http_crlf.sse" {
+				require.False(t, ok, "no answer of an LLM")
+				return
+			}
+			require.True(t, ok, "no span")
+			lags = append(lags, r.requireChunks(t, span)...)
+			if !r.made {
+				r.requireReported(t, span)
+				r.requireDerived(t, derived[r.trace])
+			}
+		})
+	}
+	slices.Sort(lags)
+	t.Logf("%d exchanges, %d chunks with known pieces; from a piece's write to its time: median %s, p99 %s",
+		len(replays), len(lags), lags[len(lags)/2], lags[len(lags)*99/100])
+
+	for where, text := range map[string]string{
+		"the spans of the tap": withoutIDs(t, c.sent), "the spans of the processor": withoutIDs(t, c.derived), "the log": log.String(), "the metrics": metrics,
+	} {
+		assert.NotContains(t, text, secret, "text or credentials in %s", where)
+		assert.NotEmpty(t, text)
+	}
+}
+
+// withoutIDs returns a file of spans without the IDs of answers.
+func withoutIDs(t *testing.T, file string) string {
+	t.Helper()
+	written, err := os.ReadFile(file)
+	require.NoError(t, err)
+	traces := strings.Builder{}
+	for span := range spansOfResources(t, file) {
+		span.Attributes().Remove(names.GenAIResponseID)
+		fmt.Fprintln(&traces, span.Name(), span.Status().Message(), span.TraceState().AsRaw(), span.Attributes().AsRaw())
+		for _, event := range span.Events().All() {
+			fmt.Fprintln(&traces, event.Name(), event.Attributes().AsRaw())
+		}
+	}
+	require.NotEmpty(t, written)
+	return traces.String()
+}
+
+func every(n int) (offsets []int) {
+	for i := 1; i < n; i++ {
+		offsets = append(offsets, i)
+	}
+	return offsets
+}
+
+// awkwardOffsets returns random places to cut a body, and some inside of characters and
+// of line ends.
+func awkwardOffsets(random *rand.Rand, body []byte) (offsets []int) {
+	for i := 1; i < len(body); i++ {
+		inside := body[i]&0xc0 == 0x80 || body[i-1] == '\r' && body[i] == '\n'
+		if inside && len(offsets) < 10 && random.IntN(3) == 0 {
+			offsets = append(offsets, i)
+		}
+	}
+	for range min(20, len(body)/20) {
+		offsets = append(offsets, 1+random.IntN(len(body)-1))
+	}
+	return offsets
+}
+
+// flushWriter is an encoder of content.
+type flushWriter interface {
+	io.WriteCloser
+	Flush() error
+}
+
+var encoders = map[string]func(io.Writer) flushWriter{
+	"gzip":    func(w io.Writer) flushWriter { return gzip.NewWriter(w) },
+	"deflate": func(w io.Writer) flushWriter { return zlib.NewWriter(w) },
+	"br":      func(w io.Writer) flushWriter { return brotli.NewWriter(w) },
+	"zstd": func(w io.Writer) flushWriter {
+		encoder, _ := zstd.NewWriter(w)
+		return encoder
+	},
+}
+
+// plain is an encoder that changes nothing.
+type plain struct{ io.Writer }
+
+func (plain) Flush() error { return nil }
+func (plain) Close() error { return nil }
+
+// madeStream returns a stream that no one recorded: events of an answer dropped, repeated
+// and in another order. events are the offsets of their ends. A plain parser says which
+// have tokens.
+func madeStream(t *testing.T, random *rand.Rand, r *recorded.Answer, encoding string) (body []byte, events []int, tokens []tokenEvent) {
+	t.Helper()
+	var out bytes.Buffer
+	var encoder flushWriter = plain{&out}
+	if encoding != "" {
+		encoder = encoders[encoding](&out)
+	}
+	units := r.Units()
+	add := func(u recorded.Unit) {
+		_, err := encoder.Write(u.Raw)
+		require.NoError(t, err)
+		require.NoError(t, encoder.Flush())
+		events = append(events, out.Len())
+		if channels := recorded.ChannelsOf(t, r.Family(), u); channels != 0 {
+			tokens = append(tokens, tokenEvent{out.Len(), channelOf(channels)})
+		}
+	}
+	add(units[0]) // it shows the format
+	for range random.IntN(2 * len(units)) {
+		add(units[random.IntN(len(units))])
+	}
+	require.NoError(t, encoder.Close())
+	return out.Bytes(), events, tokens
+}
+
+// channelOf returns the channel that a timeline has for a chunk of several.
+func channelOf(c recorded.Channel) timeline.Channel {
+	switch {
+	case c&(recorded.Content|recorded.Refusal) != 0:
+		return timeline.Content
+	case c&recorded.ToolCall != 0:
+		return timeline.ToolCall
+	default:
+		return timeline.Reasoning
+	}
+}
+
+// requireChunks requires the chunks of the answer in the span's timeline, each between
+// the time at which the upstream wrote its piece and that of the next one. It returns how
+// long after the write each was.
+func (r *tapReplay) requireChunks(t *testing.T, span ptrace.Span) (lags []time.Duration) {
+	t.Helper()
+	stored, ok := span.Attributes().Get(names.Timeline)
+	require.True(t, ok)
+	walk, err := timeline.Decode(stored.Bytes().AsRaw())
+	require.NoError(t, err)
+	var times []int64
+	var channels []timeline.Channel
+	for walk.Next() {
+		times = append(times, int64(span.StartTimestamp())+int64(walk.Offset()))
+		channels = append(channels, walk.Channel())
+	}
+	require.NoError(t, walk.Err())
+
+	between := func(at int64, from, to int) { // offsets of bytes
+		written := r.stamps[min(r.pieceOf(from), len(r.stamps)-1)]
+		require.GreaterOrEqual(t, at, written-int64(timeline.Tick), "a chunk before its piece was written")
+		if after := r.pieceOf(to) + 1; after < len(r.stamps)-1 {
+			require.LessOrEqual(t, at, r.stamps[after], "a chunk after the next piece was written")
+		}
+		lags = append(lags, time.Duration(at-written))
+	}
+	switch {
+	case r.made:
+		require.Len(t, times, len(r.tokens))
+		for i, token := range r.tokens {
+			require.Equal(t, token.channel, channels[i])
+			between(times[i], token.end-1, token.end-1)
+		}
+	case r.answer.ChunkUnit == "json_document":
+		require.Empty(t, times, "a whole answer has no token times")
+	default:
+		require.Len(t, times, int(r.answer.TokenChunks))
+		if r.answer.FirstSpan != nil && r.answer.ContentEncoding == "" {
+			const framing = 4 // the blank line after an event
+			first, last := r.answer.FirstSpan[1]-1, r.answer.LastSpan[1]-1
+			between(times[0], first-framing, first+framing)
+			between(times[len(times)-1], last-framing, last+framing)
+		}
+	}
+	require.True(t, slices.IsSorted(times))
+	return lags
+}
+
+// requireReported requires what the answer reported.
+func (r *tapReplay) requireReported(t *testing.T, span ptrace.Span) {
+	t.Helper()
+	a, attributes := r.answer, span.Attributes()
+	require.Equal(t, ptrace.SpanKindClient, span.Kind())
+	require.Equal(t, names.SourceTokenTap, text(t, attributes, names.Source))
+	require.Equal(t, "gateway", text(t, attributes, names.Vantage))
+	require.Equal(t, a.Model, optionalText(attributes, "gen_ai.response.model"))
+	if a.RequestModel != "" {
+		require.Equal(t, strings.TrimPrefix(a.RequestModel, "models/"), strings.TrimPrefix(optionalText(attributes, "gen_ai.request.model"), "models/"))
+	}
+	if len(a.IDs) > 0 {
+		require.Equal(t, a.IDs[len(a.IDs)-1], optionalText(attributes, "gen_ai.response.id"))
+	}
+	var reasons []any
+	switch want := a.FinishReason.(type) {
+	case nil:
+	case []any:
+		for _, reason := range want {
+			reasons = append(reasons, fmt.Sprint(reason))
+		}
+	default:
+		reasons = []any{fmt.Sprint(want)}
+	}
+	if a.File == "tgi/hf_endpoint_unary_list.json" {
+		reasons = []any{"eos_token"} // its recorder did not read the details of a list
+	}
+	if found, ok := attributes.Get("gen_ai.response.finish_reasons"); ok {
+		require.Equal(t, reasons, found.Slice().AsRaw())
+	} else {
+		require.Empty(t, reasons)
+	}
+	status, _ := attributes.Get("http.response.status_code")
+	require.Equal(t, int64(a.Status), status.Int())
+
+	outcome := "success"
+	kind := optionalText(attributes, "error.type")
+	switch {
+	case a.Error != "":
+		outcome = "error"
+		if a.Error != "message_only" {
+			require.Equal(t, a.Error, kind)
+		}
+		require.NotEmpty(t, kind)
+		require.Equal(t, ptrace.StatusCodeError, span.Status().Code())
+	case a.Truncated:
+		outcome = "incomplete"
+	default:
+		require.Empty(t, kind)
+	}
+	require.Equal(t, outcome, text(t, attributes, names.Outcome))
+
+	input, output := normalised(t, &a)
+	require.Equal(t, input, optionalInt(attributes, "gen_ai.usage.input_tokens"), "input")
+	require.Equal(t, output, optionalInt(attributes, "gen_ai.usage.output_tokens"), "output")
+}
+
+// requireDerived requires that token_latency read the times.
+func (r *tapReplay) requireDerived(t *testing.T, span ptrace.Span) {
+	t.Helper()
+	_, ok := span.Attributes().Get(names.TimeToFirstToken)
+	require.Equal(t, r.answer.TokenChunks > 0 && r.answer.ChunkUnit != "json_document", ok, "time to first token")
+}
+
+func optionalText(attributes pcommon.Map, name string) string {
+	value, _ := attributes.Get(name)
+	return value.Str()
+}
+
+// optionalInt returns -1 for a missing attribute.
+func optionalInt(attributes pcommon.Map, name string) int64 {
+	if value, ok := attributes.Get(name); ok {
+		return value.Int()
+	}
+	return -1
+}
+
+// normalised returns the usage that the provider reported in OpenTelemetry's meaning, by
+// the provider's documentation: input with cached tokens, output with reasoning. Unknown
+// counts are -1.
+func normalised(t *testing.T, a *recorded.Answer) (input, output int64) {
+	t.Helper()
+	header := func(name string) int64 {
+		if n, err := strconv.ParseInt(a.ResponseHeaders[name], 10, 64); err == nil {
+			return n
+		}
+		return -1
+	}
+	if a.Usage == nil {
+		return header("x-prompt-tokens"), header("x-generated-tokens")
+	}
+	raw := func(names ...string) (n int64) {
+		for _, name := range names {
+			if text := a.UsageRaw[name]; text != nil && json.Unmarshal(text, &n) == nil {
+				return n
+			}
+		}
+		return 0
+	}
+	count := func(n *int64) int64 {
+		if n == nil {
+			return -1
+		}
+		return *n
+	}
+	input, output = count(a.Usage.Input), count(a.Usage.Output)
+	if !*a.UsageIsFinal && a.File == "bedrock_invoke/derived_model_stream_error.bin" {
+		output = -1 // Claude's guess at the start
+	}
+	switch {
+	case hasPrefixIn(a.File, "anthropic_messages/", "bedrock_"):
+		if input >= 0 {
+			input += max(0, count(a.Usage.Cached)) + raw("cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount")
+		}
+	case hasPrefixIn(a.File, "gemini/", "openai_realtime/gemini_live"):
+		input += raw("toolUsePromptTokenCount", "total_tool_use_tokens")
+		output += max(0, count(a.Usage.Reasoning))
+	case a.File == "tgi/hf_endpoint_unary_list.json":
+		input = header("x-prompt-tokens") // the body has only the output
+	default:
+		if total := raw("total_tokens"); total > 0 {
+			output = total - input // xAI counts reasoning in the total alone
+		}
+	}
+	return input, output
+}

@@ -1,0 +1,71 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+)
+
+// ReadWhole takes no message that the generated code would not read, wherever a byte is missing or
+// one too many, and whether or not a length includes it.
+func TestReadWhole_LeavesDamagedMessages(t *testing.T) {
+	message, err := proto.Marshal(&tokenpulsev1.TokenStream{
+		StreamId: "s", ScheduledTimeUnixNano: 3,
+		Start:     &tokenpulsev1.StreamStart{TimeUnixNano: 1, TraceId: slices.Repeat([]byte{1}, 16), Vantage: 1},
+		ChunkRuns: []*tokenpulsev1.ChunkRun{{Channel: 1, TimeUnixNano: 2, DeltaUnitNanos: 1000, TimeDeltas: []int64{0, 200}}},
+		End:       &tokenpulsev1.StreamEnd{TimeUnixNano: 4, Usage: &tokenpulsev1.Usage{InputTokens: new(uint64(300))}, FinishReason: "stop", Error: "e", Cancelled: true},
+	})
+	require.NoError(t, err)
+	taken := 0
+	check := func(damaged []byte) {
+		var whole assembly.Whole
+		if !ReadWhole(damaged, nil, &whole) {
+			return
+		}
+		taken++
+		var plain tokenpulsev1.TokenStream
+		require.NoError(t, proto.Unmarshal(damaged, &plain), "%x", damaged)
+		require.Equal(t, plain.GetStreamId(), string(whole.ID))
+		require.EqualValues(t, plain.GetStart().GetTimeUnixNano(), whole.Start.UnixNano)
+		require.EqualValues(t, plain.GetEnd().GetTimeUnixNano(), whole.End.UnixNano)
+		require.EqualValues(t, plain.GetEnd().GetUsage().GetInputTokens(), whole.End.Usage.Input.Value)
+	}
+	check(message)
+	require.Equal(t, 1, taken)
+	for at := range len(message) + 1 {
+		check(message[:at])
+		for length := range at {
+			for _, more := range []byte{0x00, 0x07, 0x08, 0x80, 0xff} {
+				damaged := slices.Insert(slices.Clone(message), at, more)
+				check(damaged)
+				damaged[length]++
+				check(damaged)
+			}
+		}
+	}
+	require.Greater(t, taken, 2, "no change leaves a valid message")
+}
+
+func TestAppendAttributes_RejectsOtherFieldsBetween(t *testing.T) {
+	attributes := func(start *tokenpulsev1.StreamStart) []byte {
+		encoded, err := proto.Marshal(start)
+		require.NoError(t, err)
+		return encoded
+	}
+	one := attributes(&tokenpulsev1.StreamStart{Attributes: []*commonv1.KeyValue{{Key: "a"}}})
+	_, ok := AppendAttributes(nil, slices.Concat(one, one))
+	require.True(t, ok)
+	for _, other := range [][]byte{attributes(&tokenpulsev1.StreamStart{TimeUnixNano: 1}), attributes(&tokenpulsev1.StreamStart{TraceId: []byte{1}})} {
+		_, ok = AppendAttributes(nil, slices.Concat(one, other, one))
+		require.False(t, ok)
+	}
+}
