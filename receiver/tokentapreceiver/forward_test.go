@@ -1,0 +1,310 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+)
+
+// requestTo sends a request as raw bytes and returns the answer as raw bytes, up to the end of the
+// connection.
+func requestTo(t *testing.T, p *tap, raw string) string {
+	t.Helper()
+	connection, err := net.Dial("tcp", p.receiver.address.String())
+	require.NoError(t, err)
+	defer connection.Close()
+	require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
+	_, err = io.WriteString(connection, raw)
+	require.NoError(t, err)
+	answer, err := io.ReadAll(connection)
+	require.NoError(t, err)
+	return string(answer)
+}
+
+// Nothing is added to a request but trace context, and nothing is taken away.
+func TestForward_LeavesRequestsUntouched(t *testing.T) {
+	var seen *http.Request
+	var body []byte
+	p := start(t, func(_ http.ResponseWriter, req *http.Request) {
+		seen = req
+		body, _ = io.ReadAll(req.Body)
+	}, func(cfg *Config) { cfg.Propagate = false })
+	requestTo(t, p, "PUT //v1/a%2Fb/%7Ec;x?b=1&&a=%zz;x&key=secret HTTP/1.1\r\nHost: client.example\r\nContent-Length: 5\r\n"+
+		"X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: h\r\n"+
+		"Authorization: Bearer secret\r\nContent-Encoding: gzip\r\nX-Many: 1\r\nX-Many: 2\r\n"+
+		"Connection: close, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\n\r\n\x1f\x8b123")
+	require.Equal(t, "//v1/a%2Fb/%7Ec;x?b=1&&a=%zz;x&key=secret", seen.RequestURI)
+	require.Equal(t, "PUT", seen.Method)
+	require.Equal(t, "\x1f\x8b123", string(body))
+	require.Equal(t, p.receiver.cfg.Upstream.Endpoint, "http://"+seen.Host)
+	require.Equal(t, http.Header{
+		"Content-Length": {"5"}, "X-Forwarded-For": {"192.0.2.1"}, "Forwarded": {"for=192.0.2.1"}, "X-Forwarded-Proto": {"https"},
+		"X-Forwarded-Host": {"h"}, "Authorization": {"Bearer secret"}, "Content-Encoding": {"gzip"}, "X-Many": {"1", "2"},
+	}, seen.Header, "without the fields of the connection")
+}
+
+func TestForward_LeavesAnswersUntouched(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = nil
+		w.Header()["Date"] = []string{"Mon, 02 Jan 2006 15:04:05 GMT"}
+		w.Header()["X-Many"] = []string{"1", "2"}
+		w.Header().Set("Location", "http://elsewhere.example/")
+		w.Header().Set("Set-Cookie", "a=b")
+		w.Header().Set("Trailer", "X-Announced")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		_, _ = io.WriteString(w, "<html>")
+		w.Header().Set("X-Announced", "1")
+		w.Header().Set(http.TrailerPrefix+"X-Not-Announced", "2")
+	})
+	answer := requestTo(t, p, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTE: trailers\r\n\r\n")
+	head, rest, _ := strings.Cut(answer, "\r\n\r\n")
+	lines := strings.Split(head, "\r\n")
+	require.ElementsMatch(t, []string{
+		"HTTP/1.1 307 Temporary Redirect", "Date: Mon, 02 Jan 2006 15:04:05 GMT", "X-Many: 1", "X-Many: 2", "Set-Cookie: a=b",
+		"Location: http://elsewhere.example/", "Trailer: X-Announced", "Transfer-Encoding: chunked", "Connection: close",
+	}, lines)
+	require.Equal(t, "6\r\n<html>\r\n0\r\nX-Announced: 1\r\nX-Not-Announced: 2\r\n\r\n", rest)
+}
+
+func TestForward_AddsNoContentType(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = nil
+		_, _ = io.WriteString(w, "<html>")
+	})
+	response, body := p.post("/x", "")
+	require.NotContains(t, response.Header, "Content-Type")
+	require.Equal(t, "<html>", body)
+}
+
+// 24 MiB is more than confighttp's limit, and each MiB differs.
+func TestForward_LargeBodiesPass(t *testing.T) {
+	request := numbered(24 << 20)
+	p := start(t, func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		_, _ = w.Write(bytes.ToUpper(body))
+	})
+	_, answer := p.post(chatPath, request)
+	require.Equal(t, hash(request), hash(answer)) // digits and commas have no upper case
+	require.EqualValues(t, 1, p.counter("requests_truncated"))
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// A compressed answer to a client that did not ask for one stays compressed.
+func TestForward_DoesNotDecompress(t *testing.T) {
+	var compressed bytes.Buffer
+	zip := gzip.NewWriter(&compressed)
+	_, _ = io.WriteString(zip, "text")
+	require.NoError(t, zip.Close())
+	var asked []string
+	p := start(t, func(w http.ResponseWriter, req *http.Request) {
+		asked = req.Header.Values("Accept-Encoding")
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(compressed.Bytes())
+	})
+	response, body := p.post("/x", "")
+	require.Empty(t, asked)
+	require.Equal(t, "gzip", response.Header.Get("Content-Encoding"))
+	require.Equal(t, compressed.String(), body)
+}
+
+func TestForward_DoesNotFollowRedirects(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, "/again", http.StatusFound) })
+	no := client(t)
+	no.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	response, err := no.Get(p.url)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusFound, response.StatusCode)
+}
+
+// Each piece reaches the client before the upstream sends the next one.
+func TestForward_BuffersNothing(t *testing.T) {
+	next := make(chan string)
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		send := stream(w)
+		for piece := range next {
+			send(piece)
+		}
+	})
+	response, err := client(t).Post(p.url+chatPath, "application/json", strings.NewReader(chatRequest))
+	if err != nil {
+		close(next)
+	}
+	require.NoError(t, err)
+	defer response.Body.Close()
+	for _, piece := range []string{"d", "ata: ", "\xc3", "\xa9\n\n", doneEvent} {
+		next <- piece
+		got := make([]byte, len(piece))
+		_, err := io.ReadFull(response.Body, got)
+		require.NoError(t, err)
+		require.Equal(t, piece, string(got))
+	}
+	close(next)
+}
+
+// The head of an answer does not wait for its body.
+func TestForward_SendsHeadersAtOnce(t *testing.T) {
+	release := make(chan struct{})
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		stream(w)
+		<-release
+	})
+	response, err := client(t).Post(p.url+chatPath, "application/json", strings.NewReader(chatRequest))
+	close(release)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+}
+
+func TestForward_ExpectContinue(t *testing.T) {
+	for name, refuse := range map[string]bool{"accepted": false, "refused": true} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, func(w http.ResponseWriter, req *http.Request) {
+				if refuse {
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				body, _ := io.ReadAll(req.Body)
+				_, _ = w.Write(body)
+			})
+			connection, err := net.Dial("tcp", p.receiver.address.String())
+			require.NoError(t, err)
+			defer connection.Close()
+			require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
+			fmt.Fprint(connection, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n")
+			reader := bufio.NewReader(connection)
+			first, err := reader.ReadString('\n')
+			require.NoError(t, err)
+			if refuse {
+				require.Equal(t, "HTTP/1.1 401 Unauthorized\r\n", first)
+				return
+			}
+			require.Equal(t, "HTTP/1.1 100 Continue\r\n", first)
+			fmt.Fprint(connection, "body")
+			rest, err := io.ReadAll(reader)
+			require.NoError(t, err)
+			require.Contains(t, string(rest), "HTTP/1.1 200 OK")
+			require.True(t, strings.HasSuffix(string(rest), "\r\n\r\nbody"), string(rest))
+		})
+	}
+}
+
+func TestForward_EarlyHints(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "</a>")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusOK)
+	})
+	var hints []string
+	trace := &httptrace.ClientTrace{Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
+		hints = append(hints, fmt.Sprint(code, header.Get("Link")))
+		return nil
+	}}
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, p.url, http.NoBody)
+	require.NoError(t, err)
+	response, err := client(t).Do(request)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, []string{"103</a>"}, hints)
+}
+
+func TestForward_RequestTrailers(t *testing.T) {
+	var trailer http.Header
+	p := start(t, func(_ http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body)
+		trailer = req.Trailer
+	})
+	requestTo(t, p, "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\nConnection: close\r\n\r\n4\r\nbody\r\n0\r\nX-Sum: 7\r\n\r\n")
+	require.Equal(t, http.Header{"X-Sum": {"7"}}, trailer)
+}
+
+func TestForward_HTTP2OnBothSides(t *testing.T) {
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("X-Protocol", req.Proto)
+		answerChat(w, req)
+	}))
+	upstream.EnableHTTP2 = true
+	upstream.StartTLS()
+	t.Cleanup(upstream.Close)
+	p := startAt(t, new(consumertest.TracesSink), func(cfg *Config) {
+		cfg.Upstream.Endpoint = upstream.URL
+		cfg.Upstream.TLS.InsecureSkipVerify = true
+	})
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(transport.CloseIdleConnections)
+	response, err := (&http.Client{Transport: transport}).Post(p.url+chatPath, "application/json", strings.NewReader(chatRequest))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, 2, response.ProtoMajor)
+	require.Equal(t, "HTTP/2.0", response.Header.Get("X-Protocol"))
+	require.Equal(t, chatAnswer(3), string(body))
+	times, _ := arrivals(t, p.span())
+	require.Len(t, times, 3)
+}
+
+// A client that does not read keeps the upstream from sending, and one that leaves ends its request.
+func TestForward_BackPressureAndCancellation(t *testing.T) {
+	sent, gone := make(chan int), make(chan struct{})
+	p := start(t, func(w http.ResponseWriter, req *http.Request) {
+		send := stream(w)
+		piece := strings.Repeat(": x\n", 1<<18) // 1 MiB
+		total := 0
+		for ; total < 1<<10; total++ {
+			select {
+			case <-req.Context().Done():
+				close(gone)
+				return
+			case sent <- total:
+			}
+			send(piece)
+		}
+		t.Error("a GiB was sent to a client that does not read")
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+chatPath, strings.NewReader(chatRequest))
+	require.NoError(t, err)
+	response, err := client(t).Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	// Buffers of the system take a few MiB.
+	for stalled := false; !stalled; {
+		select {
+		case <-sent:
+		case <-time.After(time.Second):
+			stalled = true
+		}
+	}
+	leave()
+	select {
+	case <-gone:
+	case <-time.After(time.Minute):
+		t.Fatal("the upstream's request was not cancelled")
+	}
+	require.Equal(t, "cancelled", attributes(p.span())["tokenpulse.outcome"])
+}

@@ -1,0 +1,187 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
+)
+
+// tap is a running receiver in front of an upstream.
+type tap struct {
+	t         *testing.T
+	receiver  *tokenTapReceiver
+	url       string
+	spans     *consumertest.TracesSink
+	logs      *observer.ObservedLogs
+	telemetry *componenttest.Telemetry
+}
+
+// start starts a receiver. Its upstream answers with handle.
+func start(t *testing.T, handle http.HandlerFunc, change ...func(*Config)) *tap {
+	t.Helper()
+	upstream := httptest.NewServer(handle)
+	t.Cleanup(upstream.Close)
+	return startAt(t, new(consumertest.TracesSink), append([]func(*Config){func(cfg *Config) { cfg.Upstream.Endpoint = upstream.URL }}, change...)...)
+}
+
+// startAt starts a receiver that sends its spans to next.
+func startAt(t *testing.T, next consumer.Traces, change ...func(*Config)) *tap {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	cfg.Server.NetAddr.Endpoint = "localhost:0"
+	for _, f := range change {
+		f(cfg)
+	}
+	require.NoError(t, cfg.Validate())
+	core, logs := observer.New(zap.DebugLevel)
+	telemetry := componenttest.NewTelemetry()
+	settings := receiver.Settings{
+		ID: receivertest.NewNopSettings(metadata.Type).ID, TelemetrySettings: telemetry.NewTelemetrySettings(),
+	}
+	settings.Logger = zap.New(core)
+	r, err := newReceiver(cfg, settings, next)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() {
+		require.NoError(t, r.Shutdown(context.Background()))
+		require.NoError(t, telemetry.Shutdown(context.Background()))
+	})
+	sink, _ := next.(*consumertest.TracesSink)
+	return &tap{t, r, "http://" + r.address.String(), sink, logs, telemetry}
+}
+
+// client is a client that adds nothing to requests.
+func client(t *testing.T) *http.Client {
+	t.Helper()
+	transport := &http.Transport{DisableCompression: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// post sends a request for a completion and returns the answer with its whole body.
+func (p *tap) post(path, body string) (*http.Response, string) {
+	p.t.Helper()
+	response, err := client(p.t).Post(p.url+path, "application/json", strings.NewReader(body))
+	require.NoError(p.t, err)
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	require.NoError(p.t, err)
+	return response, string(answer)
+}
+
+// span waits for the only span.
+func (p *tap) span() ptrace.Span {
+	p.t.Helper()
+	return p.spansAfter(1)[0]
+}
+
+// spansAfter waits for a number of spans.
+func (p *tap) spansAfter(n int) (all []ptrace.Span) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return p.spans.SpanCount() >= n }, time.Minute, time.Millisecond)
+	for _, traces := range p.spans.AllTraces() {
+		for _, span := range traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
+			all = append(all, span)
+		}
+	}
+	require.Len(p.t, all, n)
+	return all
+}
+
+// attributes returns those of a span, without the timeline.
+func attributes(span ptrace.Span) map[string]any {
+	all := span.Attributes().AsRaw()
+	delete(all, "tokenpulse.timeline")
+	return all
+}
+
+// arrivals returns the Unix times in nanoseconds at which chunks arrived, truncated to microseconds.
+func arrivals(t *testing.T, span ptrace.Span) (times []int64, tokens int) {
+	t.Helper()
+	encoded, ok := span.Attributes().Get("tokenpulse.timeline")
+	require.True(t, ok)
+	walk, err := timeline.Decode(encoded.Bytes().AsRaw())
+	require.NoError(t, err)
+	for walk.Next() {
+		times = append(times, int64(span.StartTimestamp())+int64(walk.Offset()))
+		tokens += int(walk.Tokens())
+	}
+	require.NoError(t, walk.Err())
+	return times, tokens
+}
+
+// counter returns the sum of a self-metric over its data points.
+func (p *tap) counter(name string) (sum int64) {
+	p.t.Helper()
+	metric, err := p.telemetry.GetMetric("otelcol_receiver_token_tap_" + name)
+	if err != nil {
+		return 0
+	}
+	return total(metric)
+}
+
+const (
+	chatPath    = "/v1/chat/completions"
+	chatRequest = `{"model":"gpt-x","stream":true,"messages":[]}`
+	roleEvent   = `data: {"id":"r1","object":"chat.completion.chunk","model":"m-1","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}` + "\n\n"
+	tokenEvent  = `data: {"id":"r1","object":"chat.completion.chunk","model":"m-1","choices":[{"index":0,"delta":{"content":"hi"}}]}` + "\n\n"
+	finishEvent = `data: {"id":"r1","object":"chat.completion.chunk","model":"m-1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	usageEvent  = `data: {"id":"r1","object":"chat.completion.chunk","model":"m-1","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}` + "\n\n"
+	doneEvent   = "data: [DONE]\n\n"
+)
+
+func chatAnswer(tokens int) string {
+	return roleEvent + strings.Repeat(tokenEvent, tokens) + finishEvent + usageEvent + doneEvent
+}
+
+// stream sends the head of a streamed answer and returns a function that sends a piece at once.
+func stream(w http.ResponseWriter) func(piece string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(piece string) {
+		_, _ = io.WriteString(w, piece)
+		_ = http.NewResponseController(w).Flush()
+	}
+	send("")
+	return send
+}
+
+// answerChat answers any request with a stream of three tokens.
+func answerChat(w http.ResponseWriter, _ *http.Request) { stream(w)(chatAnswer(3)) }
+
+// numbered is text that differs at each position.
+func numbered(bytes int) string {
+	var text strings.Builder
+	for i := 0; text.Len() < bytes; i++ {
+		fmt.Fprintf(&text, "%d,", i)
+	}
+	return text.String()[:bytes]
+}
+
+func total(metric metricdata.Metrics) (sum int64) {
+	for _, point := range metric.Data.(metricdata.Sum[int64]).DataPoints {
+		sum += point.Value
+	}
+	return sum
+}
