@@ -14,6 +14,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
@@ -29,7 +30,7 @@ func (c *call) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
 	}
 
 	attributes := span.Attributes()
-	attributes.EnsureCapacity(names.SpanAttributeCapacity)
+	attributes.EnsureCapacity(usualAttributes)
 	c.exchange.putHeaders(attributes)
 	c.exchange.putHTTP(attributes, e)
 	c.exchange.putModelCall(attributes, o)
@@ -38,14 +39,12 @@ func (c *call) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
 	return span
 }
 
-// maxHeaderAttribute limits the bytes of a header that becomes an attribute.
-const maxHeaderAttribute = 256
+// usualAttributes is the number of attributes of most spans.
+const usualAttributes = 24
 
 func (x *exchange) putHeaders(attributes pcommon.Map) {
 	for header, attribute := range x.receiver.cfg.AttributesFromHeaders {
-		if value := x.request.Header.Get(header); value != "" {
-			attributes.PutStr(attribute, value[:min(len(value), maxHeaderAttribute)])
-		}
+		putText(attributes, attribute, x.request.Header.Get(header))
 	}
 }
 
@@ -140,9 +139,11 @@ func networkOf(firstToken time.Duration, service *llmstream.Timings) (network op
 	return network
 }
 
+// putText puts a text from outside, which may be long and not UTF-8: exporters refuse a
+// whole batch for that.
 func putText(attributes pcommon.Map, key, text string) {
 	if text != "" {
-		attributes.PutStr(key, text)
+		attributes.PutStr(key, series.CleanLabel(text))
 	}
 }
 
@@ -152,7 +153,7 @@ func putTexts(attributes pcommon.Map, key string, texts []string) {
 	}
 	list := attributes.PutEmptySlice(key)
 	for _, text := range texts {
-		list.AppendEmpty().SetStr(text)
+		list.AppendEmpty().SetStr(series.CleanLabel(text))
 	}
 }
 
