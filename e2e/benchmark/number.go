@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -24,10 +25,10 @@ func spread(values []float64) string {
 
 // number formats a number with about three significant digits.
 func number(value float64) string {
-	switch {
-	case value < 10:
+	switch magnitude := math.Abs(value); {
+	case magnitude < 10:
 		return fmt.Sprintf("%.2f", value)
-	case value < 100:
+	case magnitude < 100:
 		return fmt.Sprintf("%.1f", value)
 	default:
 		return fmt.Sprintf("%.0f", value)

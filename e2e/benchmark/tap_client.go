@@ -19,17 +19,13 @@ import (
 // tapLoad is a number of concurrent streams, each with chunks at a rate.
 type tapLoad struct {
 	streams   int
-	perSecond int // chunks of a stream
+	perSecond int           // chunks of a stream
+	each      time.Duration // of a stream; another one follows it
 }
 
 func (l tapLoad) String() string {
 	return fmt.Sprintf("%d streams of %d chunks per second", l.streams, l.perSecond)
 }
-
-const (
-	streamLasts = 4 * time.Second
-	tapWarmUp   = streamLasts + time.Second // each stream has begun, and each connection is open
-)
 
 // tapSample holds what the clients saw, in seconds.
 type tapSample struct {
@@ -52,9 +48,9 @@ type streamer struct {
 func (l tapLoad) run(address string, lasts time.Duration, begin func() error) (all tapSample, err error) {
 	every := time.Second / time.Duration(l.perSecond)
 	s := streamer{
-		url:    fmt.Sprintf("http://%s%s?chunks=%d&every=%s", address, streamPath, int(streamLasts/every), every),
+		url:    fmt.Sprintf("http://%s%s?chunks=%d&every=%s", address, streamPath, int(l.each/every), every),
 		client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.streams, DisableCompression: true}},
-		from:   time.Now().Add(tapWarmUp),
+		from:   time.Now().Add(l.each + time.Second), // each stream has begun, and each connection is open
 	}
 	s.to = s.from.Add(lasts)
 	defer s.client.CloseIdleConnections()
@@ -64,7 +60,7 @@ func (l tapLoad) run(address string, lasts time.Duration, begin func() error) (a
 	var running sync.WaitGroup
 	for i := range l.streams {
 		running.Go(func() {
-			time.Sleep(rand.N(streamLasts)) //nolint:gosec // spreads the streams
+			time.Sleep(rand.N(l.each)) //nolint:gosec // spreads the streams
 			for ctx.Err() == nil && failures[i] == nil {
 				failures[i] = s.read(ctx, &samples[i])
 			}
