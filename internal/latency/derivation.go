@@ -155,7 +155,7 @@ func (d *derivation) observedDecode(first Milestone) {
 	reported := d.request.Decode.Known
 	switch {
 	case !first.Known:
-	case d.arrivals.chunks > 0 && d.request.LastChunksDropped == 0 && !(reported && d.request.Frames):
+	case d.arrivals.chunks > 0 && d.request.LastChunksDropped == 0 && (!reported || !d.request.Frames):
 		d.setDecode(d.arrivals.last-first.Offset, d.request.Frames)
 	case reported:
 	case d.request.LastToken.Known:

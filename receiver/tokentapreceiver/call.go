@@ -86,7 +86,7 @@ func (x *exchange) ending(o *llmstream.Observation) (e ending) {
 	e.unparsed = x.unparsed(o)
 	failed := x.status >= http.StatusBadRequest
 	switch {
-	case o.Error != "" && !(failed && o.Error == llmstream.ErrorMessageOnly):
+	case o.Error != "" && (!failed || o.Error != llmstream.ErrorMessageOnly):
 		e.outcome, e.kind = names.OutcomeError, o.Error
 	case failed:
 		e.outcome, e.kind = names.OutcomeError, strconv.Itoa(x.status)

@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -82,7 +83,9 @@ const maxIdleConnections = 1024
 
 func defaultUpstream() confighttp.ClientConfig {
 	upstream := confighttp.NewDefaultClientConfig()
-	upstream.MaxIdleConns, upstream.MaxIdleConnsPerHost = 0, maxIdleConnections
+	keepalive := confighttp.NewDefaultKeepaliveClientConfig()
+	keepalive.MaxIdleConns, keepalive.MaxIdleConnsPerHost = 0, maxIdleConnections
+	upstream.Keepalive = configoptional.Some(keepalive)
 	return upstream
 }
 

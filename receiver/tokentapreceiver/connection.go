@@ -36,7 +36,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	defer c.mutex.Unlock()
 	c.observe(p[:n], c.decoder.WriteServer)
 	x := c.exchange
-	x.complete = x.complete || err == io.EOF && !x.clientClosed
+	x.complete = x.complete || errors.Is(err, io.EOF) && !x.clientClosed
 	return n, err
 }
 

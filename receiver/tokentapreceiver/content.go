@@ -39,7 +39,7 @@ var openDecoders = map[string]func(io.Reader) (io.Reader, error){
 	"gzip":    openGzip,
 	"x-gzip":  openGzip,
 	"deflate": openDeflate,
-	"br":      func(r io.Reader) (io.Reader, error) { return brotli.NewReader(r), nil },
+	"br":      func(r io.Reader) (io.Reader, error) { return brotli.NewReader(r), nil }, //nolint:unparam // as the others
 	"zstd": func(r io.Reader) (io.Reader, error) {
 		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	},

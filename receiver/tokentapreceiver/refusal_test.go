@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 )
 
@@ -103,7 +105,11 @@ func TestConfig_Defaults(t *testing.T) {
 	require.Zero(t, cfg.Server.WriteTimeout)
 	require.True(t, cfg.Propagate)
 	require.Equal(t, "http://localhost:8000", cfg.Upstream.Endpoint)
-	require.Equal(t, maxIdleConnections, cfg.Routes[0].Upstream.MaxIdleConnsPerHost)
+	for _, upstream := range []confighttp.ClientConfig{cfg.Upstream, cfg.Routes[0].Upstream, createDefaultConfig().(*Config).Upstream} {
+		transport, err := newTransport(t.Context(), upstream, nil, componenttest.NewNopTelemetrySettings())
+		require.NoError(t, err)
+		require.Equal(t, 1024, transport.(*http.Transport).MaxIdleConnsPerHost)
+	}
 	require.True(t, cfg.Routes[0].Upstream.ForceAttemptHTTP2)
 }
 

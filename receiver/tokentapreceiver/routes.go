@@ -66,14 +66,13 @@ func (r routes) closeIdle() {
 }
 
 // rewrite directs a URL to the upstream: without the prefix, with the path of the endpoint.
-func (r *route) rewrite(u *url.URL) error {
+func (r *route) rewrite(u *url.URL) {
 	path := strings.TrimSuffix(r.endpoint.EscapedPath(), "/") + strings.TrimPrefix(u.EscapedPath(), r.prefix)
 	if path == "" {
 		path = "/"
 	}
-	unescaped, err := url.PathUnescape(path)
+	unescaped, _ := url.PathUnescape(path) // both parts are escaped
 	u.Scheme, u.Host, u.Path, u.RawPath = r.endpoint.Scheme, r.endpoint.Host, unescaped, path
-	return err
 }
 
 // newTransport returns the transport of an upstream. It uses only the transport of the
