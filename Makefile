@@ -59,8 +59,8 @@ vulncheck: build ## Look up known vulnerabilities in the code that the binaries 
 .PHONY: test
 test: build ## Unit tests, golden files, fuzz seeds, then end-to-end tests of the built Collector; uses the race detector if a C compiler exists
 	@$(if $(RACE),,echo "no C compiler found: tests run without the race detector";)
-	go test $(RACE) $$(go list ./... | grep -v /e2e)
-	$(if $(RACE),go test -run=Alloc ./internal/... ./processor/...) # the race detector allocates
+	go test -timeout=20m $(RACE) $$(go list ./... | grep -v /e2e)
+	$(if $(RACE),go test -run='Alloc|Equal' ./internal/... ./processor/... ./receiver/...) # the race detector allocates, and is slow
 	go test -count=1 -timeout=20m -v ./e2e/... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
 .PHONY: test-soak

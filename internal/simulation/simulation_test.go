@@ -25,11 +25,13 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 var (
 	oneSeed = flag.Uint64("seed", 0, "run only this seed, and print its steps")
-	seeds   = flag.Int("seeds", 160/slowdown, "number of seeds to run")
+	seeds   = flag.Int("seeds", 160/testenv.RaceSlowdown, "number of seeds to run")
 	first   = flag.Uint64("first", 1, "first seed to run")
 	steps   = flag.Int("steps", 100, "decisions of the world in one seed")
 )
@@ -63,7 +65,7 @@ func TestSimulation(t *testing.T) {
 // the size of pooled buffers decides which request is refused.
 func TestSimulation_SameSeedSameTrace(t *testing.T) {
 	folder := socketFolder(t)
-	for seed := *first; seed < *first+20/slowdown; seed++ {
+	for seed := *first; seed < *first+20/testenv.RaceSlowdown; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			one := simulateIn(t, seed, folder)

@@ -29,6 +29,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/source"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
@@ -314,7 +315,7 @@ func (r *streamSource) settings() *Config {
 // Series from the wire are those from annotated spans, bit by bit, whatever is sent and
 // configured.
 func TestSeriesRecorder_EqualsTheSpanPath(t *testing.T) {
-	rounds := 100
+	rounds := 100 / testenv.RaceSlowdown
 	if testing.Short() {
 		rounds = 20
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
@@ -73,7 +74,7 @@ func TestSpans_ShareIsConsistentByTraceID(t *testing.T) {
 			p := inMetricsPipeline(t, new(sink), selecting(share, true), ttftSLO)
 			p.start(t)
 			random := rand.New(rand.NewPCG(1, 2))
-			const streams = 20_000
+			const streams = 20_000 / testenv.RaceSlowdown
 			sent := map[string]bool{}
 			var lines []string
 			for i := range streams {
@@ -109,7 +110,7 @@ func TestSpans_ShareIsConsistentByTraceID(t *testing.T) {
 func TestSpans_ShareOfDerivedTraceIDs(t *testing.T) {
 	p := inMetricsPipeline(t, new(sink), selecting(0.1, true))
 	p.start(t)
-	const streams = 20_000
+	const streams = 20_000 / testenv.RaceSlowdown
 	var lines []string
 	for i := range streams {
 		id := fmt.Sprint("stream-", i)

@@ -25,6 +25,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
@@ -243,7 +244,7 @@ func (r randomMessages) message(tb testing.TB) []byte {
 // streams, and series bit by bit.
 func TestWholeStreams_EqualThePlainPath(t *testing.T) {
 	whole := 0
-	for seed := range uint64(150) {
+	for seed := range uint64(150 / testenv.RaceSlowdown) {
 		r := randomMessages{rand.New(rand.NewPCG(seed, 2)), new(byte)}
 		change := func(*Config) {}
 		if seed%2 == 0 {
@@ -262,7 +263,7 @@ func TestWholeStreams_EqualThePlainPath(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, whole, 2000, "whole streams are not recognised")
+	require.Greater(t, whole, 2000/testenv.RaceSlowdown, "whole streams are not recognised")
 }
 
 // Without deduplication: of two streams with the same IDs in one message, each path could take
