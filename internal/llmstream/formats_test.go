@@ -348,8 +348,8 @@ func TestRequestOf(t *testing.T) {
 		{"/generate_stream", `{"inputs":"a"}`, RequestFacts{"", true, "text_completion", TGI, false}},
 		{"/v2/chat", `{"model":"command","stream":true}`, RequestFacts{"command", true, "chat", Cohere, false}},
 		{"/v1/realtime?model=gpt-realtime", ``, RequestFacts{"gpt-realtime", true, "chat", OpenAIRealtime, false}},
-		{"/", `{"inputs":"a","stream":true}`, RequestFacts{"", true, "text_completion", TGI, false}},
-		{"/invocations", `{"inputs":"a"}`, RequestFacts{"", false, "text_completion", TGI, false}},
+		{"/", `{"inputs":"a","stream":true}`, RequestFacts{"", true, "text_completion", "", false}},
+		{"/invocations", `{"inputs":"a"}`, RequestFacts{"", false, "text_completion", "", false}},
 		{"/mcp", `{"jsonrpc":"2.0"}`, RequestFacts{}},
 		{"/v1/chat/completions", `[1,2`, RequestFacts{"", false, "chat", OpenAIChat, false}},
 	} {
