@@ -166,7 +166,11 @@ func (u *scriptedUpstream) perform(ctx context.Context, tap string, p *play) {
 			break
 		}
 	}
-	<-p.ended
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+		p.err = ctx.Err() // the upstream did not get the request
+	}
 }
 
 // passThrough has no connections in common with other clients, and does not ask for a
