@@ -22,6 +22,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // A play is an exchange of a client with an upstream through a tap. The upstream writes
@@ -93,18 +96,20 @@ func (u *scriptedUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p := found.(*play)
 	defer close(p.ended)
-	p.asked, _ = io.ReadAll(r.Body)
 	p.sent = r.Header.Clone()
 	if p.status == http.StatusSwitchingProtocols {
-		connection, _, err := http.NewResponseController(w).Hijack()
+		connection, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return
 		}
 		defer connection.Close()
 		_, _ = io.WriteString(connection, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+		p.asked = make([]byte, len(p.request))
+		_, _ = io.ReadFull(buffered, p.asked)
 		p.writePieces(r.Context(), connection, func() {})
 		return
 	}
+	p.asked, _ = io.ReadAll(r.Body)
 	maps.Copy(w.Header(), p.header)
 	w.WriteHeader(p.status)
 	_ = http.NewResponseController(w).Flush()
@@ -139,7 +144,7 @@ func (p *play) writePieces(ctx context.Context, w io.Writer, flush func()) {
 func (u *scriptedUpstream) perform(ctx context.Context, tap string, p *play) {
 	p.progress, p.ended = make(chan int, len(p.body())+1), make(chan struct{})
 	u.plays.Store(p.name, p)
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	p.begun = now()
 	answer, closeConnection, err := p.ask(ctx, tap)
@@ -168,16 +173,22 @@ func (u *scriptedUpstream) perform(ctx context.Context, tap string, p *play) {
 // content encoding.
 var passThrough = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16}
 
-// ask sends the request. The answer to an upgrade has the rest of the connection as body.
+// ask sends the request. That of an upgrade is the client's first message: the answer has
+// the rest of the connection as body.
 func (p *play) ask(ctx context.Context, tap string) (answer *http.Response, closeConnection func(), err error) {
-	request, err := http.NewRequestWithContext(ctx, p.method, "http://"+tap+p.target, bytes.NewReader(p.request))
+	upgrades := p.status == http.StatusSwitchingProtocols
+	var body io.Reader
+	if !upgrades {
+		body = bytes.NewReader(p.request)
+	}
+	request, err := http.NewRequestWithContext(ctx, p.method, "http://"+tap+p.target, body)
 	if err != nil {
 		return nil, nil, err
 	}
 	maps.Copy(request.Header, p.requestHeader)
 	request.Header.Set(playHeader, p.name)
 	request.Header.Set("Traceparent", fmt.Sprintf("00-%s-00f067aa0ba902b7-01", p.trace))
-	if p.status != http.StatusSwitchingProtocols {
+	if !upgrades {
 		if answer, err = passThrough.RoundTrip(request); err != nil {
 			return nil, nil, err
 		}
@@ -200,8 +211,9 @@ func (p *play) ask(ctx context.Context, tap string) (answer *http.Response, clos
 	}
 	if answer.StatusCode == http.StatusSwitchingProtocols {
 		answer.Body = io.NopCloser(reader)
+		_, err = connection.Write(p.request)
 	}
-	return answer, func() { _ = connection.Close() }, nil
+	return answer, func() { _ = connection.Close() }, err
 }
 
 // requirePassed requires that both sides received what the other one sent.
@@ -267,6 +279,21 @@ func byTrace(t *testing.T, spans []ptrace.Span) map[pcommon.TraceID]ptrace.Span 
 		all[span.TraceID()] = span
 	}
 	return all
+}
+
+// chunksOf returns the Unix times in nanoseconds and the channels of a span's timeline.
+func chunksOf(t *testing.T, span ptrace.Span) (times []int64, channels []timeline.Channel) {
+	t.Helper()
+	stored, ok := span.Attributes().Get(names.Timeline)
+	require.True(t, ok)
+	walk, err := timeline.Decode(stored.Bytes().AsRaw())
+	require.NoError(t, err)
+	for walk.Next() {
+		times = append(times, int64(span.StartTimestamp())+int64(walk.Offset()))
+		channels = append(channels, walk.Channel())
+	}
+	require.NoError(t, walk.Err())
+	return times, channels
 }
 
 // traceOf returns a trace ID that no other number has.

@@ -42,26 +42,13 @@ func converse(x Exchange, limits Limits, bits byte, encode func(client bool, tex
 	}
 	for i, text := range messages {
 		if text, client := strings.CutPrefix(text, ">"); client {
-			c.WriteClient(maskedFrame(0x81|bits, encode(true, text)), int64(i))
+			c.WriteClient(recorded.MaskedFrame(0x81|bits, encode(true, text)), int64(i))
 		} else {
 			c.WriteServer(recorded.AppendFrame(nil, 0x81|bits, encode(false, text)), int64(i))
 		}
 	}
 	c.End(int64(len(messages)))
 	return calls
-}
-
-// maskedFrame returns a frame of a client.
-func maskedFrame(first byte, payload []byte) []byte {
-	mask := []byte{0x5a, 0x01, 0xff, 0x80}
-	whole := recorded.AppendFrame(nil, first, payload)
-	head := whole[:len(whole)-len(payload)]
-	masked := append(bytes.Clone(head), mask...)
-	masked[1] |= 0x80
-	for i, b := range payload {
-		masked = append(masked, b^mask[i%4])
-	}
-	return masked
 }
 
 func created(id string) string {
@@ -268,10 +255,10 @@ func FuzzConnection(f *testing.F) {
 	for _, text := range []string{created("a"), created("b"), delta("a"), `{"type":"error"}`, done("a", 1)} {
 		body = recorded.AppendFrame(body, 0x81, []byte(text))
 	}
-	request := maskedFrame(0x81, []byte(`{"type":"response.create"}`))
+	request := recorded.MaskedFrame(0x81, []byte(`{"type":"response.create"}`))
 	f.Add("/v1/realtime", "", request, body, []byte{3})
 	f.Add("/v1/realtime", "permessage-deflate", request, recorded.AppendFrame(nil, 0xc1, []byte("\xabV*J-.\xc8\xcf+N\x05\x00")), []byte{0})
-	f.Add("/x.BidiGenerateContent", "", maskedFrame(0x81, []byte(`{"clientContent":{"turnComplete":true}}`)), recorded.AppendFrame(nil, 0x82, []byte(`{"toolCall":{}}`)), []byte{9})
+	f.Add("/x.BidiGenerateContent", "", recorded.MaskedFrame(0x81, []byte(`{"clientContent":{"turnComplete":true}}`)), recorded.AppendFrame(nil, 0x82, []byte(`{"toolCall":{}}`)), []byte{9})
 	f.Fuzz(func(t *testing.T, path, extensions string, client, server, sizes []byte) {
 		x := Exchange{Path: path, Status: 101, Header: map[string][]string{"Sec-Websocket-Extensions": {extensions}}}
 		limits := Limits{EventBytes: 400}

@@ -50,10 +50,11 @@ func (c *connection) Write(p []byte) (int, error) {
 
 func (c *connection) observe(p []byte, write func(p []byte, time int64)) {
 	x := c.exchange
-	if len(p) == 0 || x.stopped || x.expire() {
+	now := x.now()
+	if len(p) == 0 || x.stopped || x.expire(now) {
 		return
 	}
-	x.guard(func() { write(p, x.now()) })
+	x.guard(func() { write(p, now) })
 }
 
 // CloseWrite is called when the client has closed its side.

@@ -72,9 +72,14 @@ func (d *delivery) send(span ptrace.Span) {
 	}
 }
 
+// stopTimeout limits the wait for the pipeline at shutdown. The Collector has no such limit.
+const stopTimeout = 5 * time.Second
+
 // stop sends what is queued. It drops what is left when ctx ends. send must not be called
 // any more.
 func (d *delivery) stop(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
 	d.closing.Do(func() { close(d.queue) })
 	stop := context.AfterFunc(ctx, d.cancel)
 	d.running.Wait()

@@ -60,7 +60,7 @@ func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 	x.trace = newTraceIdentity(req.Header)
 	x.call = &call{exchange: x, trace: x.trace, start: x.start.UnixNano()}
 	if req.Body != nil && req.Body != http.NoBody {
-		x.copied.ReadCloser = req.Body
+		x.copied.ReadCloser, x.copied.total = req.Body, &r.copied
 		req.Body = &x.copied
 	}
 	return x
@@ -96,9 +96,11 @@ func (x *exchange) answer(res *http.Response) error {
 	return nil
 }
 
-// asks reports whether the request may be one for a model call. Requests of other methods
-// list models or fetch files.
-func (x *exchange) asks() bool { return x.request.Method == http.MethodPost || x.facts.Replayed }
+// asks reports whether the request may be one for a model call. Others list models or fetch
+// files.
+func (x *exchange) asks() bool {
+	return x.request.Method == http.MethodPost || x.facts.Replayed || x.request.Header.Get("Upgrade") != ""
+}
 
 // readRequest inspects what has passed of the request.
 func (x *exchange) readRequest() {
@@ -128,7 +130,7 @@ func (x *exchange) flushed(err error) {
 func (x *exchange) decode() {
 	p := x.pending
 	x.pending = nil
-	if len(p) == 0 || x.stopped || x.decoder == nil || x.expire() {
+	if len(p) == 0 || x.stopped || x.decoder == nil || x.expire(x.readAt) {
 		return
 	}
 	x.guard(func() {
@@ -141,8 +143,8 @@ func (x *exchange) decode() {
 }
 
 // expire stops the observation of an exchange that takes too long.
-func (x *exchange) expire() bool {
-	if time.Since(x.start) > x.receiver.cfg.MaxStreamDuration {
+func (x *exchange) expire(now int64) bool {
+	if now-x.start.UnixNano() > int64(x.receiver.cfg.MaxStreamDuration) {
 		x.stopped, x.expired = true, true
 		x.receiver.telemetry.ReceiverTokenTapStreamsExpired.Add(context.Background(), 1)
 	}

@@ -33,6 +33,7 @@ type tokenTapReceiver struct {
 	delivery  *delivery
 	logger    *zap.Logger  // once a minute per message
 	open      atomic.Int64 // observed exchanges
+	copied    atomic.Int64 // bytes of requests
 
 	server   *http.Server
 	address  net.Addr

@@ -18,6 +18,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
+// usualAttributes is about the number of attributes of an answer with everything.
+const usualAttributes = 24
+
 // span returns the span of the call.
 func (c *call) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
 	span := ptrace.NewSpan()
@@ -30,7 +33,7 @@ func (c *call) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
 	}
 
 	attributes := span.Attributes()
-	attributes.EnsureCapacity(usualAttributes)
+	attributes.EnsureCapacity(len(c.exchange.receiver.cfg.AttributesFromHeaders) + usualAttributes)
 	c.exchange.putHeaders(attributes)
 	c.exchange.putHTTP(attributes, e)
 	c.exchange.putModelCall(attributes, o)
@@ -38,9 +41,6 @@ func (c *call) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
 	span.SetName(spanName(attributes))
 	return span
 }
-
-// usualAttributes is the number of attributes of most spans.
-const usualAttributes = 24
 
 func (x *exchange) putHeaders(attributes pcommon.Map) {
 	for header, attribute := range x.receiver.cfg.AttributesFromHeaders {

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,4 +105,16 @@ func AppendFrame(to []byte, first byte, payload []byte) []byte {
 		to = binary.BigEndian.AppendUint64(append(to, 127), uint64(n))
 	}
 	return append(to, payload...)
+}
+
+// MaskedFrame returns a frame of a WebSocket client.
+func MaskedFrame(first byte, payload []byte) []byte {
+	mask := []byte{0x5a, 0x01, 0xff, 0x80}
+	frame := AppendFrame(nil, first, payload)
+	frame = slices.Insert(frame, len(frame)-len(payload), mask...)
+	frame[1] |= 0x80
+	for i := range payload {
+		frame[len(frame)-len(payload)+i] ^= mask[i%len(mask)]
+	}
+	return frame
 }

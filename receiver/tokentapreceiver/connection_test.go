@@ -1,0 +1,146 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// frame is a WebSocket frame with a text of less than 64 KiB. That of a client is masked with zeros.
+func frame(text string, masked bool) []byte {
+	head, mask := []byte{0x81, 126}, []byte(nil)
+	if masked {
+		head[1] |= 0x80
+		mask = make([]byte, 4)
+	}
+	head = binary.BigEndian.AppendUint16(head, uint16(len(text)))
+	return append(append(head, mask...), text...)
+}
+
+const (
+	responseCreate  = `{"type":"response.create"}`
+	responseCreated = `{"type":"response.created","event_id":"e","response":{"id":"resp_1","object":"realtime.response"}}`
+	responseDelta   = `{"type":"response.output_text.delta","event_id":"e","response_id":"resp_1","delta":"hi"}`
+	responseDone    = `{"type":"response.done","event_id":"e","response":{"id":"resp_1","status":"completed","usage":{"input_tokens":4,"output_tokens":2}}}`
+)
+
+// upgrade answers with an upgrade to WebSocket and serves the connection.
+func upgrade(serve func(connection net.Conn, reader *bufio.Reader)) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		connection, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer connection.Close()
+		fmt.Fprint(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n")
+		serve(connection, buffered.Reader)
+	}
+}
+
+// connect opens a WebSocket connection through the tap.
+func connect(t *testing.T, p *tap) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	connection, err := net.Dial("tcp", p.receiver.address.String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = connection.Close() })
+	require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
+	fmt.Fprint(connection, "GET /v1/realtime?model=gpt-r HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nTraceparent: "+traceparent+"\r\n\r\n")
+	reader := bufio.NewReader(connection)
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+	return connection, reader
+}
+
+// Each response on a connection has a span, which starts with the client's request for it.
+func TestConnection_EachResponseHasASpan(t *testing.T) {
+	request := frame(responseCreate, true)
+	var received []byte
+	p := start(t, upgrade(func(connection net.Conn, reader *bufio.Reader) {
+		for range 2 {
+			got := make([]byte, len(request))
+			_, _ = io.ReadFull(reader, got)
+			received = append(received, got...)
+			for _, message := range []string{responseCreated, responseDelta, responseDelta, responseDone} {
+				_, _ = connection.Write(frame(message, false))
+			}
+		}
+		_, _ = io.Copy(io.Discard, reader)
+	}))
+	connection, reader := connect(t, p)
+	expected := append(append(frame(responseCreated, false), append(frame(responseDelta, false), frame(responseDelta, false)...)...), frame(responseDone, false)...)
+	var sentAt [2]int64
+	for i := range sentAt {
+		time.Sleep(2 * time.Millisecond)
+		sentAt[i] = time.Now().UnixNano()
+		_, err := connection.Write(request)
+		require.NoError(t, err)
+		got := make([]byte, len(expected))
+		_, err = io.ReadFull(reader, got)
+		require.NoError(t, err)
+		require.Equal(t, expected, got)
+	}
+	for i, span := range p.spansAfter(2) { // while the connection is open
+		all := attributes(span)
+		require.Equal(t, "success", all["tokenpulse.outcome"])
+		require.Equal(t, "gpt-r", all["gen_ai.request.model"])
+		require.EqualValues(t, 2, all["gen_ai.usage.output_tokens"])
+		require.Equal(t, "b7ad6b7169203331", span.ParentSpanID().String())
+		require.GreaterOrEqual(t, int64(span.StartTimestamp()), sentAt[i])
+		times, _ := arrivals(t, span)
+		require.Len(t, times, 2)
+	}
+	require.Equal(t, append(request, request...), received)
+}
+
+func TestConnection_EndsOpenResponses(t *testing.T) {
+	for name, c := range map[string]struct {
+		clientCloses bool
+		outcome      string
+	}{
+		"the client closes":   {true, "cancelled"},
+		"the upstream closes": {false, "incomplete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, upgrade(func(connection net.Conn, reader *bufio.Reader) {
+				_, _ = connection.Write(frame(responseCreated, false))
+				_, _ = connection.Write(frame(responseDelta, false))
+				if c.clientCloses {
+					_, _ = io.Copy(io.Discard, reader) // until the close of the client arrives
+				}
+			}))
+			connection, reader := connect(t, p)
+			_, err := io.ReadFull(reader, make([]byte, len(frame(responseCreated, false))+len(frame(responseDelta, false))))
+			require.NoError(t, err)
+			if c.clientCloses {
+				require.NoError(t, connection.Close())
+			} else {
+				_, err := reader.ReadByte()
+				require.ErrorIs(t, err, io.EOF)
+				require.NoError(t, connection.Close())
+			}
+			span := p.span()
+			require.Equal(t, c.outcome, attributes(span)["tokenpulse.outcome"])
+			times, _ := arrivals(t, span)
+			require.Len(t, times, 1)
+			require.Equal(t, true, attributes(span)["tokenpulse.start.unseen"])
+		})
+	}
+}
+
+func TestConnection_RefusedUpgradeIsAnError(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	answer := requestTo(t, p, "GET /v1/realtime?model=gpt-r HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n")
+	require.Contains(t, answer, "HTTP/1.1 401")
+	require.Equal(t, "401", attributes(p.span())["error.type"])
+}

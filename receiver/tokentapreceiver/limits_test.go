@@ -1,0 +1,163 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
+)
+
+// Beyond max_streams, exchanges are forwarded without a span.
+func TestLimits_Streams(t *testing.T) {
+	release := make(chan struct{})
+	p := start(t, func(w http.ResponseWriter, req *http.Request) {
+		send := stream(w)
+		if req.URL.Path == "/slow"+chatPath {
+			<-release
+		}
+		send(chatAnswer(1))
+	}, func(cfg *Config) { cfg.MaxStreams = 1 })
+	slow, err := client(t).Post(p.url+"/slow"+chatPath, "application/json", strings.NewReader(chatRequest))
+	require.NoError(t, err)
+	defer slow.Body.Close()
+	_, body := p.post(chatPath, chatRequest)
+	require.Equal(t, chatAnswer(1), body)
+	require.EqualValues(t, 1, p.counter("exchanges_unobserved"))
+	require.Zero(t, p.spans.SpanCount())
+	close(release)
+	_, err = io.Copy(io.Discard, slow.Body)
+	require.NoError(t, err)
+	p.spansAfter(1)
+	p.post(chatPath, chatRequest)
+	p.spansAfter(2)
+}
+
+func TestLimits_ChunksPerStream(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) { stream(w)(chatAnswer(10)) }, func(cfg *Config) { cfg.MaxChunksPerStream = 4 })
+	_, body := p.post(chatPath, chatRequest)
+	require.Equal(t, chatAnswer(10), body)
+	span := p.span()
+	times, _ := arrivals(t, span)
+	require.Len(t, times, 4)
+	require.EqualValues(t, 6, attributes(span)["tokenpulse.chunk.dropped"])
+	require.EqualValues(t, 6, p.counter("chunks_dropped"))
+}
+
+func TestLimits_StreamDuration(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		send := stream(w)
+		time.Sleep(20 * time.Millisecond)
+		send(chatAnswer(2))
+	}, func(cfg *Config) { cfg.MaxStreamDuration = 10 * time.Millisecond })
+	_, body := p.post(chatPath, chatRequest)
+	require.Equal(t, chatAnswer(2), body)
+	all := attributes(p.span())
+	require.Equal(t, "incomplete", all["tokenpulse.outcome"])
+	require.Equal(t, "collector", all["tokenpulse.cut"])
+	require.EqualValues(t, 1, p.counter("streams_expired"))
+}
+
+// A request above a MiB passes whole; the model comes from the answer.
+func TestLimits_RequestCopy(t *testing.T) {
+	p := start(t, answerChat)
+	p.post(chatPath, `{"messages":"`+strings.Repeat("x", maxRequestCopy)+`","model":"gpt-x","stream":true}`)
+	require.Equal(t, "m-1", attributes(p.span())["gen_ai.request.model"])
+	require.EqualValues(t, 1, p.counter("requests_truncated"))
+}
+
+// Beyond the limit of all requests together, a request passes whole, too.
+func TestLimits_CopiesOfAllRequests(t *testing.T) {
+	p := start(t, answerChat)
+	p.receiver.copied.Store(maxCopiedBytes)
+	p.post(chatPath, chatRequest)
+	require.Equal(t, "m-1", attributes(p.span())["gen_ai.request.model"])
+	require.EqualValues(t, 1, p.counter("requests_truncated"))
+	require.EqualValues(t, maxCopiedBytes, p.receiver.copied.Load())
+	p.receiver.copied.Store(0)
+	p.post(chatPath, chatRequest)
+	require.Equal(t, "gpt-x", attributes(p.spansAfter(2)[1])["gen_ai.request.model"])
+	require.Zero(t, p.receiver.copied.Load())
+}
+
+// blockingConsumer waits until it is released.
+type blockingConsumer struct {
+	consumertest.Consumer
+	entered, release chan struct{}
+}
+
+func (c *blockingConsumer) ConsumeTraces(context.Context, ptrace.Traces) error {
+	c.entered <- struct{}{}
+	<-c.release
+	return nil
+}
+
+// A pipeline that blocks does not slow traffic: spans beyond the queue are dropped.
+func TestLimits_QueuedSpans(t *testing.T) {
+	next := &blockingConsumer{consumertest.NewNop(), make(chan struct{}, 10), make(chan struct{})}
+	p := start(t, answerChat)
+	upstream := p.receiver.cfg.Upstream.Endpoint
+	p = startAt(t, next, func(cfg *Config) { cfg.Upstream.Endpoint, cfg.MaxQueuedSpans = upstream, 2 })
+	p.post(chatPath, chatRequest)
+	<-next.entered
+	for range 5 {
+		p.post(chatPath, chatRequest)
+	}
+	require.Eventually(t, func() bool { return p.counter("spans_dropped") == 3 }, time.Minute, time.Millisecond)
+	close(next.release)
+}
+
+func TestDelivery_CountsRefusedSpans(t *testing.T) {
+	for name, err := range map[string]error{"refused": errRefused, "permanently refused": consumererror.NewPermanent(errRefused)} {
+		t.Run(name, func(t *testing.T) {
+			upstream := start(t, answerChat).receiver.cfg.Upstream.Endpoint
+			p := startAt(t, consumertest.NewErr(err), func(cfg *Config) { cfg.Upstream.Endpoint = upstream })
+			_, body := p.post(chatPath, chatRequest)
+			require.Equal(t, chatAnswer(3), body)
+			require.Eventually(t, func() bool { return p.counter("spans_dropped") == 1 }, time.Minute, time.Millisecond)
+		})
+	}
+}
+
+// A shutdown cuts exchanges that do not finish in time. Their spans are sent.
+func TestShutdown_CutsExchanges(t *testing.T) {
+	sink := new(consumertest.TracesSink)
+	upstream := start(t, func(w http.ResponseWriter, req *http.Request) {
+		stream(w)(roleEvent + tokenEvent)
+		<-req.Context().Done()
+	}).receiver.cfg.Upstream.Endpoint
+	cfg := createDefaultConfig().(*Config)
+	cfg.Server.NetAddr.Endpoint, cfg.Upstream.Endpoint = "localhost:0", upstream
+	r, err := newReceiver(cfg, receiver.Settings{
+		ID: receivertest.NewNopSettings(metadata.Type).ID, TelemetrySettings: componenttest.NewNopTelemetrySettings(),
+	}, sink)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	response, err := client(t).Post("http://"+r.address.String()+chatPath, "application/json", strings.NewReader(chatRequest))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	_, err = io.ReadFull(response.Body, make([]byte, len(roleEvent+tokenEvent)))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.NoError(t, r.Shutdown(ctx))
+	require.NoError(t, r.Shutdown(ctx))
+	require.Equal(t, 1, sink.SpanCount())
+	all := attributes(sink.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0))
+	require.Equal(t, "incomplete", all["tokenpulse.outcome"])
+	require.Equal(t, "collector", all["tokenpulse.cut"])
+}

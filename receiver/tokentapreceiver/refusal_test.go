@@ -1,0 +1,147 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// None of these requests reaches the upstream.
+func TestRefusal_IsNoOpenProxy(t *testing.T) {
+	var reached atomic.Int64
+	p := start(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
+	host := p.receiver.address.String()
+	for name, c := range map[string]struct{ head, status string }{
+		"CONNECT":                     {"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443", "405"},
+		"an absolute target":          {"GET http://example.com/ HTTP/1.1\r\nHost: example.com", "400"},
+		"an absolute target, this":    {"GET http://" + host + "/ HTTP/1.1\r\nHost: " + host, "400"},
+		"another scheme":              {"GET file:///etc/passwd HTTP/1.1\r\nHost: h", "400"},
+		"dot segments":                {"GET /a/../b HTTP/1.1\r\nHost: h", "400"},
+		"encoded dot segments":        {"GET /a/%2e%2E/b HTTP/1.1\r\nHost: h", "400"},
+		"dot segments, backslashes":   {`GET /a\..\b HTTP/1.1` + "\r\nHost: h", "400"},
+		"an asterisk":                 {"OPTIONS * HTTP/1.1\r\nHost: h", "400"},
+		"two lengths":                 {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2", "400"},
+		"an unknown transfer coding":  {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked", "501"},
+		"a space before a colon":      {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding : chunked", "400"},
+		"a line feed in a field name": {"GET / HTTP/1.1\r\nHost: h\r\nX\n: y", "400"},
+		"no host":                     {"GET / HTTP/1.1", "400"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := requestTo(t, p, c.head+"\r\nConnection: close\r\n\r\n")
+			require.True(t, strings.HasPrefix(answer, "HTTP/1.1 "+c.status), answer)
+		})
+	}
+	require.Zero(t, reached.Load())
+}
+
+// A request with both a length and chunks is read as chunks by this proxy, which sends only these on.
+func TestRefusal_LengthAndChunksCannotSmuggleARequest(t *testing.T) {
+	var paths []string
+	p := start(t, func(_ http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		paths = append(paths, req.URL.Path+" "+string(body)+strings.Join(req.Header["Content-Length"], ","))
+	})
+	requestTo(t, p, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 35\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"+
+		"1\r\nx\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n")
+	require.Equal(t, []string{"/a x"}, paths)
+}
+
+// Only WebSocket upgrades pass: over another protocol, requests could pass the routes by.
+func TestRefusal_OtherUpgradesAreDropped(t *testing.T) {
+	var header http.Header
+	p := start(t, func(_ http.ResponseWriter, req *http.Request) { header = req.Header }, func(cfg *Config) { cfg.Propagate = false })
+	requestTo(t, p, "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n")
+	require.Empty(t, header)
+}
+
+func TestRoutes_LongestPrefixWins(t *testing.T) {
+	var path string
+	p := start(t, func(_ http.ResponseWriter, req *http.Request) { path = req.RequestURI }, func(cfg *Config) {
+		base := cfg.Upstream
+		cfg.Upstream.Endpoint = ""
+		for _, prefix := range []string{"/a", "/a/b", "/c"} {
+			upstream := base
+			upstream.Endpoint += "/at" + prefix + "/"
+			cfg.Routes = append(cfg.Routes, RouteConfig{Prefix: prefix, Upstream: upstream})
+		}
+	})
+	for request, expected := range map[string]string{
+		"/a/x":           "/at/a/x",
+		"/a":             "/at/a",
+		"/a/":            "/at/a/",
+		"/a/b":           "/at/a/b",
+		"/a/b/x%2Fy?q=1": "/at/a/b/x%2Fy?q=1",
+		"/a/bc":          "/at/a/bc",
+		"/c?q":           "/at/c?q",
+		"/ab":            "",
+		"/":              "",
+	} {
+		path = ""
+		response, _ := p.post(request, "")
+		require.Equal(t, expected, path, request)
+		require.Equal(t, expected == "", response.StatusCode == http.StatusNotFound, request)
+	}
+	require.EqualValues(t, 2, p.counter("exchanges_rejected"))
+}
+
+func TestConfig_Defaults(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{
+		"upstream": map[string]any{"endpoint": "http://localhost:8000"},
+		"routes":   []any{map[string]any{"prefix": "/openai", "upstream": map[string]any{"endpoint": "https://api.openai.com"}}},
+	}).Unmarshal(cfg))
+	require.NoError(t, cfg.Validate())
+	require.Equal(t, "localhost:4321", cfg.Server.NetAddr.Endpoint)
+	require.Zero(t, cfg.Server.WriteTimeout)
+	require.True(t, cfg.Propagate)
+	require.Equal(t, "http://localhost:8000", cfg.Upstream.Endpoint)
+	require.Equal(t, maxIdleConnections, cfg.Routes[0].Upstream.MaxIdleConnsPerHost)
+	require.True(t, cfg.Routes[0].Upstream.ForceAttemptHTTP2)
+}
+
+func TestConfig_ErrorsNameTheSetting(t *testing.T) {
+	for message, settings := range map[string]map[string]any{
+		"upstream::endpoint: missing; set it, or add routes":                                                       {"upstream": map[string]any{"endpoint": ""}},
+		"upstream::endpoint: must be a URL such as https://api.openai.com":                                         {"upstream": map[string]any{"endpoint": "localhost:8000"}},
+		"upstream::endpoint: must not hold a user or password; set headers or auth instead":                        {"upstream": map[string]any{"endpoint": "http://u:SECRET@h"}},
+		"upstream::endpoint: must not have a query or fragment":                                                    {"upstream": map[string]any{"endpoint": "http://h?SECRET"}},
+		"upstream::timeout: would cut answers; remove it":                                                          {"upstream": map[string]any{"endpoint": "http://h", "timeout": "1s"}},
+		"upstream::compression: would change requests; remove it":                                                  {"upstream": map[string]any{"endpoint": "http://h", "compression": "gzip"}},
+		"upstream::cookies: would mix the cookies of all clients; remove it":                                       {"upstream": map[string]any{"endpoint": "http://h", "cookies": map[string]any{}}},
+		`routes::0::prefix: must begin with a slash, not end with one and have a segment, such as /openai; is "a"`: {"routes": []any{map[string]any{"prefix": "a", "upstream": map[string]any{"endpoint": "http://h"}}}},
+		`routes::1::prefix: "/a" is the prefix of another route; remove one`: {"routes": []any{
+			map[string]any{"prefix": "/a", "upstream": map[string]any{"endpoint": "http://h"}}, map[string]any{"prefix": "/a", "upstream": map[string]any{"endpoint": "http://i"}},
+		}},
+		`attributes_from_headers: "authorization" holds a credential; remove it`:                                              {"attributes_from_headers": map[string]any{"authorization": "a"}},
+		`attributes_from_headers: "x-a" must name an attribute that does not begin with tokenpulse.; is "tokenpulse.outcome"`: {"attributes_from_headers": map[string]any{"x-a": "tokenpulse.outcome"}},
+		"max_streams: must be at least 1, is 0":                                                                               {"max_streams": 0},
+		"max_stream_duration: must be at least 1ms and have a unit, such as 1h; is 60ns":                                      {"max_stream_duration": 60},
+	} {
+		t.Run(message, func(t *testing.T) {
+			cfg := createDefaultConfig().(*Config)
+			cfg.Upstream.Endpoint = "http://h"
+			require.NoError(t, confmap.NewFromStringMap(settings).Unmarshal(cfg))
+			err := cfg.Validate()
+			require.EqualError(t, err, message)
+			require.NotContains(t, err.Error(), "SECRET")
+		})
+	}
+}
+
+func TestProviderOf(t *testing.T) {
+	for host, expected := range map[string]string{
+		"api.openai.com": "openai", "x.openai.azure.com": "azure.ai.openai", "api.x.ai": "x_ai", "openai.com.example": "openai",
+		"bedrock-runtime.us-east-1.amazonaws.com": "aws.bedrock", "API.GROQ.COM": "groq", "notgroq.com": "openai", "localhost": "openai",
+	} {
+		require.Equal(t, expected, providerOf(host, "openai_chat"), host)
+	}
+	require.Equal(t, "ollama", providerOf("localhost", "ollama"))
+}

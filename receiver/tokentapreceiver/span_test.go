@@ -1,0 +1,374 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+func TestSpan_HasWhatRequestAndAnswerSay(t *testing.T) {
+	var upstreamParent string
+	p := start(t, func(w http.ResponseWriter, req *http.Request) {
+		upstreamParent = req.Header.Get("Traceparent")
+		answerChat(w, req)
+	}, func(cfg *Config) {
+		cfg.Routes = []RouteConfig{{Prefix: "/team", Upstream: cfg.Upstream}}
+		cfg.AttributesFromHeaders = map[string]string{"x-tenant-id": "tenant.id", "x-missing": "missing"}
+	})
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/team"+chatPath, strings.NewReader(chatRequest))
+	require.NoError(t, err)
+	request.Header.Set("Traceparent", traceparent)
+	request.Header.Set("Tracestate", "a=b")
+	request.Header.Set("X-Tenant-Id", "t\xff9")
+	response, err := client(t).Do(request)
+	require.NoError(t, err)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, chatAnswer(3), string(body))
+
+	span := p.span()
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(p.receiver.cfg.Upstream.Endpoint, "http://"))
+	require.NoError(t, err)
+	all := attributes(span)
+	require.Equal(t, port, fmt.Sprint(all["server.port"]))
+	delete(all, "server.port")
+	require.Equal(t, map[string]any{
+		"tenant.id": "t?9", "http.request.method": "POST", "http.response.status_code": int64(200), "server.address": host,
+		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-x", "gen_ai.request.stream": true,
+		"gen_ai.response.model": "m-1", "gen_ai.response.id": "r1", "gen_ai.response.finish_reasons": []any{"stop"},
+		"gen_ai.usage.input_tokens": int64(3), "gen_ai.usage.output_tokens": int64(5),
+		"tokenpulse.source": "token_tap", "tokenpulse.vantage": "gateway", "tokenpulse.outcome": "success",
+	}, all)
+	require.Equal(t, "chat gpt-x", span.Name())
+	require.Equal(t, ptrace.SpanKindClient, span.Kind())
+	require.Equal(t, ptrace.StatusCodeUnset, span.Status().Code())
+	require.Equal(t, "0af7651916cd43dd8448eb211c80319c", span.TraceID().String())
+	require.Equal(t, "b7ad6b7169203331", span.ParentSpanID().String())
+	require.Equal(t, "a=b", span.TraceState().AsRaw())
+	require.Equal(t, fmt.Sprintf("00-0af7651916cd43dd8448eb211c80319c-%s-01", span.SpanID()), upstreamParent)
+}
+
+func TestSpan_StartsATraceAndLeavesContextUnlessPropagating(t *testing.T) {
+	for name, propagate := range map[string]bool{"propagating": true, "not propagating": false} {
+		t.Run(name, func(t *testing.T) {
+			var parent []string
+			p := start(t, func(w http.ResponseWriter, req *http.Request) {
+				parent = req.Header.Values("Traceparent")
+				answerChat(w, req)
+			}, func(cfg *Config) { cfg.Propagate = propagate })
+			p.post(chatPath, chatRequest)
+			span := p.span()
+			require.False(t, span.TraceID().IsEmpty())
+			require.True(t, span.ParentSpanID().IsEmpty())
+			if propagate {
+				require.Equal(t, []string{fmt.Sprintf("00-%s-%s-01", span.TraceID(), span.SpanID())}, parent)
+			} else {
+				require.Empty(t, parent)
+			}
+		})
+	}
+}
+
+// The time of a chunk lies between the moments before the upstream sent it and before it sent the
+// next one, whether the answer is compressed or not.
+func TestSpan_TimesEachChunk(t *testing.T) {
+	type flusher interface {
+		io.Writer
+		Flush() error
+	}
+	encoders := map[string]func(io.Writer) flusher{
+		"":        func(w io.Writer) flusher { return struct{ flushingWriter }{flushingWriter{w}} },
+		"gzip":    func(w io.Writer) flusher { return gzip.NewWriter(w) },
+		"deflate": func(w io.Writer) flusher { return zlib.NewWriter(w) },
+		"Deflate": func(w io.Writer) flusher { raw, _ := flate.NewWriter(w, 5); return raw },
+		"br":      func(w io.Writer) flusher { return brotli.NewWriter(w) },
+		"zstd":    func(w io.Writer) flusher { encoder, _ := zstd.NewWriter(w); return encoder },
+	}
+	for encoding, open := range encoders {
+		t.Run("encoding "+encoding, func(t *testing.T) {
+			received, stamps := make(chan struct{}), []int64(nil)
+			p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", encoding)
+				send := stream(w)
+				var encoded bytes.Buffer
+				encoder := open(&encoded)
+				for _, piece := range []string{roleEvent, tokenEvent, tokenEvent, ": ping\n\n", tokenEvent, finishEvent + usageEvent + doneEvent} {
+					_, _ = io.WriteString(encoder, piece)
+					_ = encoder.Flush()
+					stamps = append(stamps, time.Now().UnixNano())
+					send(encoded.String())
+					encoded.Reset()
+					<-received
+					time.Sleep(2 * time.Millisecond)
+				}
+				if closer, ok := encoder.(io.Closer); ok {
+					_ = closer.Close()
+					send(encoded.String())
+				}
+			})
+			response, err := client(t).Post(p.url+chatPath, "application/json", strings.NewReader(chatRequest))
+			require.NoError(t, err)
+			defer response.Body.Close()
+			buffer := make([]byte, 64<<10)
+			for range 6 {
+				_, err := response.Body.Read(buffer)
+				require.NoError(t, err)
+				received <- struct{}{}
+			}
+			_, err = io.Copy(io.Discard, response.Body)
+			require.NoError(t, err)
+
+			span := p.span()
+			require.Equal(t, "success", attributes(span)["tokenpulse.outcome"])
+			require.NotContains(t, attributes(span), "tokenpulse.tap.unparsed")
+			times, tokens := arrivals(t, span)
+			require.Equal(t, 3, tokens)
+			require.Len(t, times, 3)
+			for i, piece := range []int{1, 2, 4} {
+				require.LessOrEqual(t, stamps[piece]-1000, times[i], "chunk %d; the timeline is truncated to microseconds", i)
+				require.Less(t, times[i], stamps[piece+1], "chunk %d", i)
+			}
+		})
+	}
+}
+
+// flushingWriter is an encoder that does not encode.
+type flushingWriter struct{ io.Writer }
+
+func (flushingWriter) Flush() error { return nil }
+
+func TestSpan_Outcomes(t *testing.T) {
+	abort := func() { panic(http.ErrAbortHandler) }
+	for _, c := range []struct {
+		name           string
+		answer         http.HandlerFunc
+		outcome, error string
+		chunks         int
+	}{
+		{"success", answerChat, "success", "", 3},
+		{"an error status with a type", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, `{"error":{"message":"slow down","type":"rate_limit"}}`)
+		}, "error", "rate_limit", 0},
+		{"an error status without a body", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, "error", "503", 0},
+		{"an error inside of a stream", func(w http.ResponseWriter, _ *http.Request) {
+			stream(w)(roleEvent + tokenEvent + `data: {"error":{"message":"broke","type":"server_error"}}` + "\n\n" + doneEvent)
+		}, "error", "server_error", 1},
+		{"an empty answer", func(http.ResponseWriter, *http.Request) {}, "error", "empty_answer", 0},
+		{"a stream without its end", func(w http.ResponseWriter, _ *http.Request) { stream(w)(roleEvent + tokenEvent) }, "incomplete", "upstream_cut", 1},
+		{"a connection that breaks", func(w http.ResponseWriter, _ *http.Request) {
+			stream(w)(roleEvent + tokenEvent + tokenEvent)
+			abort()
+		}, "incomplete", "upstream_cut", 2},
+		{"a connection that breaks after the end of the stream", func(w http.ResponseWriter, _ *http.Request) {
+			stream(w)(chatAnswer(2))
+			abort()
+		}, "success", "", 2},
+		{"a connection that breaks before the answer", func(http.ResponseWriter, *http.Request) { abort() }, "error", "upstream_unreachable", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := start(t, c.answer)
+			response, err := client(t).Post(p.url+chatPath, "application/json", strings.NewReader(chatRequest))
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, response.Body)
+			require.Equal(t, strings.HasPrefix(c.name, "a connection that breaks") && c.error != "upstream_unreachable", err != nil, "the client sees the break")
+			require.NoError(t, response.Body.Close())
+			span := p.span()
+			all := attributes(span)
+			require.Equal(t, c.outcome, all["tokenpulse.outcome"])
+			kind, _ := all["error.type"].(string)
+			require.Equal(t, c.error, kind)
+			require.Equal(t, c.error != "", span.Status().Code() == ptrace.StatusCodeError)
+			times, _ := arrivals(t, span)
+			require.Len(t, times, c.chunks)
+			require.EqualValues(t, 1, p.counter("exchanges_finished"))
+		})
+	}
+}
+
+func TestSpan_ClientThatLeavesCancels(t *testing.T) {
+	for name, pieces := range map[string]string{"before the answer": "", "after a token": roleEvent + tokenEvent} {
+		t.Run(name, func(t *testing.T) {
+			asked := make(chan struct{})
+			p := start(t, func(w http.ResponseWriter, req *http.Request) {
+				_, _ = io.Copy(io.Discard, req.Body) // or the server would not notice that its client leaves
+				if pieces != "" {
+					stream(w)(pieces)
+				}
+				close(asked)
+				<-req.Context().Done() // the upstream learns of it
+			})
+			ctx, leave := context.WithCancel(t.Context())
+			go func() { <-asked; leave() }()
+			request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+chatPath, strings.NewReader(chatRequest))
+			require.NoError(t, err)
+			if response, err := client(t).Do(request); err == nil {
+				_, err = io.Copy(io.Discard, response.Body)
+				require.ErrorIs(t, err, context.Canceled)
+				require.NoError(t, response.Body.Close())
+			}
+			all := attributes(p.span())
+			require.Equal(t, "cancelled", all["tokenpulse.outcome"])
+			require.NotContains(t, all, "error.type")
+		})
+	}
+}
+
+func TestSpan_WholeAnswerHasUsageButNoTokenTimes(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id":"r","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],`+
+			`"usage":{"prompt_tokens":7,"completion_tokens":9}}`)
+	})
+	p.post(chatPath, `{"model":"gpt-x"}`)
+	span := p.span()
+	all := attributes(span)
+	require.EqualValues(t, 9, all["gen_ai.usage.output_tokens"])
+	require.Equal(t, false, all["gen_ai.request.stream"])
+	require.Equal(t, "success", all["tokenpulse.outcome"])
+	times, _ := arrivals(t, span)
+	require.Empty(t, times)
+}
+
+// Groq reports 10 ms of queue and 20 ms of prompt processing. The network is what is left of the
+// time to first token.
+func TestSpan_TimingsOfTheService(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(40 * time.Millisecond)
+		stream(w)(roleEvent + tokenEvent + finishEvent +
+			`data: {"id":"r1","object":"chat.completion.chunk","choices":[],"x_groq":{"usage":{"queue_time":0.01,"prompt_time":0.02,"completion_time":0.03,"prompt_tokens":1,"completion_tokens":1}}}` + "\n\n" + doneEvent)
+	})
+	p.post(chatPath, chatRequest)
+	span := p.span()
+	all := attributes(span)
+	require.InDelta(t, 0.01, all["tokenpulse.queue.duration"], 1e-9)
+	require.InDelta(t, 0.02, all["tokenpulse.prefill.duration"], 1e-9)
+	require.InDelta(t, 0.03, all["tokenpulse.decode.duration"], 1e-9)
+	times, _ := arrivals(t, span)
+	firstToken := float64(times[0]-int64(span.StartTimestamp())) / 1e9
+	require.InDelta(t, firstToken-0.03, all["tokenpulse.network.duration"], 2e-6)
+}
+
+func TestSpan_OtherTrafficHasNone(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"object":"list","data":[{"embedding":[1,2]}],"usage":{"prompt_tokens":3}}`)
+	})
+	_, body := p.post("/v1/embeddings", `{"model":"e"}`)
+	require.Contains(t, body, "embedding")
+	response, err := client(t).Get(p.url + "/v1/models")
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Eventually(t, func() bool { return p.counter("exchanges_unrecognised") == 2 }, time.Minute, time.Millisecond)
+	require.Zero(t, p.spans.SpanCount())
+}
+
+func TestSpan_SaysWhatCouldNotBeRead(t *testing.T) {
+	bomb := func(w io.Writer) {
+		zip := gzip.NewWriter(w)
+		_, _ = io.WriteString(zip, roleEvent+tokenEvent+"data: ")
+		zeros := make([]byte, 1<<20)
+		for range 64 {
+			_, _ = zip.Write(zeros)
+		}
+		_ = zip.Close()
+	}
+	for _, c := range []struct {
+		name, encoding, contentType, part string
+		answer                            func(io.Writer)
+	}{
+		{"garbage", "", "text/event-stream", "format", func(w io.Writer) { fmt.Fprint(w, strings.Repeat("\x00\xff garbage\n", 100)) }},
+		{"JSON that is damaged", "", "text/event-stream", "invalid", func(w io.Writer) { fmt.Fprint(w, roleEvent, "data: {\"a\n\n", tokenEvent) }},
+		{"an event above the limit", "", "text/event-stream", "too_long", func(w io.Writer) { fmt.Fprint(w, roleEvent, "data: ", numbered(2<<20), "\n\n", tokenEvent) }},
+		{"an unknown content encoding", "rot13", "text/event-stream", "content_encoding", func(w io.Writer) { fmt.Fprint(w, chatAnswer(1)) }},
+		{"a damaged content encoding", "gzip", "text/event-stream", "content_encoding", func(w io.Writer) { fmt.Fprint(w, chatAnswer(1)) }},
+		{"a bomb", "gzip", "text/event-stream", "content_encoding", bomb},
+		{"a frame with a bad checksum", "", "application/vnd.amazon.eventstream", "corrupt", func(w io.Writer) { fmt.Fprint(w, "\x00\x00\x00\x20\x00\x00\x00\x04\x00\x00\x00\x00", numbered(100)) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var sent bytes.Buffer
+			c.answer(&sent)
+			p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.contentType)
+				w.Header().Set("Content-Encoding", c.encoding)
+				_, _ = w.Write(sent.Bytes())
+			})
+			_, body := p.post(chatPath, chatRequest)
+			require.Equal(t, hash(sent.String()), hash(body))
+			require.Contains(t, attributes(p.span())["tokenpulse.tap.unparsed"], c.part)
+			require.Positive(t, p.counter("unparsed"))
+		})
+	}
+}
+
+// Neither spans nor logs have anything of a credential or of a text, whatever fails.
+func TestSpan_HoldsNoSecretAndNoText(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"success": func(w http.ResponseWriter, _ *http.Request) {
+			stream(w)(strings.ReplaceAll(chatAnswer(2), "hi", "TOPSECRET"))
+		},
+		"an error with a text": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":{"message":"key TOPSECRET is wrong"}}`)
+		},
+		"no answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, answer)
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+chatPath+"?key=TOPSECRET",
+				strings.NewReader(`{"model":"gpt-x","stream":true,"messages":[{"role":"user","content":"TOPSECRET"}]}`))
+			require.NoError(t, err)
+			for _, header := range credentialHeaders {
+				request.Header.Set(header, "TOPSECRET")
+			}
+			response, err := client(t).Do(request)
+			require.NoError(t, err)
+			body, err := io.ReadAll(response.Body)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			p.span()
+			encoded, err := new(ptrace.JSONMarshaler).MarshalTraces(p.spans.AllTraces()[0])
+			require.NoError(t, err)
+			require.NotContains(t, string(encoded), "TOPSECRET")
+			if name == "no answer" {
+				require.NotContains(t, string(body), "TOPSECRET")
+			}
+			for _, entry := range p.logs.All() {
+				require.NotContains(t, fmt.Sprint(entry.Message, entry.ContextMap()), "TOPSECRET")
+			}
+		})
+	}
+}
+
+func TestSpan_UpstreamThatIsDown(t *testing.T) {
+	p := startAt(t, new(consumertest.TracesSink), func(cfg *Config) { cfg.Upstream.Endpoint = "http://127.0.0.1:1" })
+	response, body := p.post(chatPath, chatRequest)
+	require.Equal(t, http.StatusBadGateway, response.StatusCode)
+	require.JSONEq(t, `{"error":{"type":"upstream_unreachable","message":"token_tap: the upstream 127.0.0.1:1 did not answer"}}`, body)
+	require.Equal(t, "upstream_unreachable", attributes(p.span())["error.type"])
+	require.Len(t, p.logs.FilterMessage("Failed to reach an upstream").All(), 1)
+}
+
+var errRefused = errors.New("refused")
