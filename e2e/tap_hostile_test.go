@@ -176,8 +176,9 @@ func TestTapHostile_BlockedPipelineDoesNotDelayTraffic(t *testing.T) {
 	t.Setenv("BACKEND", backend.URL)
 	settings := fmt.Sprintf("max_queued_spans: %d", queued)
 	c := startTapCollector(t, upstream.URL, settings, "token_sli, otlp_http", blockingExporter)
+	client := http.Client{Timeout: patience}
 	for range exchanges {
-		answer, err := http.Post(c.url(chatPath), "application/json", strings.NewReader(chatAsked))
+		answer, err := client.Post(c.url(chatPath), "application/json", strings.NewReader(chatAsked))
 		require.NoError(t, err)
 		body, err := io.ReadAll(answer.Body)
 		require.NoError(t, err)
