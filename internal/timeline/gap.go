@@ -88,6 +88,15 @@ func shortGap(word uint32) (gap uint32, width int) {
 	return word&0x7f | word>>1&0x3f80 | word>>2&0x1fc000, (bits.TrailingZeros32(ends|1<<31) + 1) / 8 % 4
 }
 
+// Nearly all gaps take three bytes: between 8 ms and a second. Two of them in eight bytes have these top bits.
+const (
+	threeAndThree     = 0x80_80_80_80_80_80
+	twoContinuedTwice = 0x00_80_80_00_80_80
+)
+
+// threeBytes reads a varint of three bytes.
+func threeBytes(word uint64) uint64 { return word&0x7f | word>>1&0x3f80 | word>>2&0x1fc000 }
+
 // appendGap is binary.AppendUvarint with a single append for the common widths.
 func appendGap(gaps []byte, gap uint64) []byte {
 	switch {
