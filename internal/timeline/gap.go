@@ -88,14 +88,14 @@ func shortGap(word uint32) (gap uint32, width int) {
 	return word&0x7f | word>>1&0x3f80 | word>>2&0x1fc000, (bits.TrailingZeros32(ends|1<<31) + 1) / 8 % 4
 }
 
-// Nearly all gaps take three bytes: between 8 ms and a second. Two of them in eight bytes have these top bits.
-const (
-	threeAndThree     = 0x80_80_80_80_80_80
-	twoContinuedTwice = 0x00_80_80_00_80_80
-)
-
-// threeBytes reads a varint of three bytes.
-func threeBytes(word uint64) uint64 { return word&0x7f | word>>1&0x3f80 | word>>2&0x1fc000 }
+// gapPair reads two gaps of three bytes, which nearly all gaps take: those between 8 ms and a second.
+// They are the halves of pair, in ticks. ok is false for others, and if one of them is negative.
+func gapPair(word uint64) (pair uint64, ok bool) {
+	const both = 1<<32 | 1
+	pair = word&0xff_ff_ff | word&0xff_ff_ff_00_00_00<<8
+	ok = pair&(0x80_80_81*both) == 0x80_80*both
+	return (pair&(0x7f*both) | pair>>1&(0x3f80*both) | pair>>2&(0x1fc000*both)) >> 1, ok
+}
 
 // appendGap is binary.AppendUvarint with a single append for the common widths.
 func appendGap(gaps []byte, gap uint64) []byte {

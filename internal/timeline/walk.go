@@ -113,8 +113,8 @@ func (w *Walk) unpack(gaps []int64) (n int, sum, all int64) {
 	packed, at := w.gaps, 0
 	for n < len(gaps) {
 		if n+1 < len(gaps) && len(packed)-at >= 8 {
-			if word := binary.LittleEndian.Uint64(packed[at:]); word&threeAndThree == twoContinuedTwice {
-				first, second := unzigzag(threeBytes(word)), unzigzag(threeBytes(word>>24))
+			if pair, ok := gapPair(binary.LittleEndian.Uint64(packed[at:])); ok {
+				first, second := int64(uint32(pair)), int64(pair>>32)
 				gaps[n], gaps[n+1] = first, second
 				n += 2
 				at += 6
