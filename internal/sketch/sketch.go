@@ -58,13 +58,13 @@ func (s *Sketch) AddMicroseconds(values []int64) (sum int64) {
 	for _, v := range values {
 		sum += v
 		lowest, highest = min(lowest, v), max(highest, v)
-		offset := microsecondsTable.offset(float64(v))
-		if slot := offset - first; uint(slot) < uint(len(counts)) { // never for 0, whose exponent is the lowest
-			counts[slot]++
-			continue
-		}
 		if v == 0 {
 			s.zeros++
+			continue
+		}
+		offset := microsecondsTable.offset(float64(v))
+		if slot := offset - first; uint(slot) < uint(len(counts)) {
+			counts[slot]++
 			continue
 		}
 		s.add(min(offset+microsecondsTable.base(), lastIndex), 1)

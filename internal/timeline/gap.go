@@ -35,8 +35,8 @@ func ScanGaps(gaps []byte) (chunks int, ticks int64, ok bool) {
 	return chunks, ticks, all&1 == 0
 }
 
-// CountGaps returns the number of gaps if ScanGaps would accept them, at a third of its cost. Their
-// sum is at most MaxShortGap times their number.
+// CountGaps returns the number of gaps if ScanGaps would accept them, at less than half of its cost.
+// Their sum is at most MaxShortGap times their number.
 func CountGaps(gaps []byte) (chunks int, ok bool) {
 	if len(gaps) == 0 {
 		return 0, true

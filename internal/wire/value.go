@@ -59,7 +59,7 @@ func WalkAttributes(list []byte) Attributes { return Attributes{rest: list} }
 
 // Next moves to the next attribute and reports whether there is one.
 func (a *Attributes) Next() bool {
-	if n := usualLength(a.rest, keyValueListValues<<3|bytesType); n > 0 {
+	if n := usualLength(a.rest, keyValueListValues<<3|bytesType); n > 0 { // fast path
 		a.Key, a.Value = readKeyValue(a.rest[2:n])
 		a.rest = a.rest[n:]
 		return true
