@@ -4,6 +4,8 @@
 package annotate
 
 import (
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -29,4 +31,14 @@ func TestDetail_IsDocumented(t *testing.T) {
 		}
 	}
 	require.Equal(t, 10, full)
+}
+
+func TestToNanosecond_RoundsAsRoundDoes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 100_000 {
+		nanos := float64(random.IntN(1<<20)) / 2
+		for _, seconds := range []float64{nanos / 1e9, math.Nextafter(nanos/1e9, 0), random.ExpFloat64(), 1e9 * random.ExpFloat64()} {
+			require.Equal(t, math.Float64bits(math.Round(seconds*1e9)/1e9), math.Float64bits(ToNanosecond(seconds)), "%v", seconds)
+		}
+	}
 }

@@ -112,6 +112,17 @@ func (w *Walk) NextRun(gaps []int64) (n int, first time.Duration, all int64) {
 func (w *Walk) unpack(gaps []int64) (n int, sum, all int64) {
 	packed, at := w.gaps, 0
 	for n < len(gaps) {
+		if n+1 < len(gaps) && len(packed)-at >= 8 {
+			if pair, ok := gapPair(binary.LittleEndian.Uint64(packed[at:])); ok {
+				first, second := int64(uint32(pair)), int64(pair>>32)
+				gaps[n], gaps[n+1] = first, second
+				n += 2
+				at += 6
+				sum += first + second
+				all |= first | second
+				continue
+			}
+		}
 		var zigzagged uint64
 		width := 0
 		if len(packed)-at >= 4 {

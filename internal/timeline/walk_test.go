@@ -4,6 +4,7 @@
 package timeline
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -65,4 +66,34 @@ func requireRunsAgree(t *testing.T, stored []byte) {
 	}
 	require.False(t, walk.Next())
 	require.Equal(t, walk.Err(), runs.Err())
+}
+
+func TestNextRun_ReadsGapsOfAllWidthsAndSigns(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var packed []byte
+		want := []int64{0}
+		for range random.IntN(40) {
+			want = append(want, random.Int64N([]int64{60, 8_000, 30_000, 30_000, 30_000, 3_000_000}[random.IntN(6)]))
+			if random.IntN(10) == 0 {
+				want[len(want)-1] *= -1
+			}
+		}
+		for _, gap := range want {
+			packed = binary.AppendVarint(packed, gap)
+		}
+		var got []int64
+		var run [16]int64
+		walk := WalkGaps(start, start, packed, len(want), Content)
+		for n, _, all := walk.NextRun(run[:]); n > 0; n, _, all = walk.NextRun(run[:]) {
+			or := int64(0)
+			for _, gap := range run[:n] {
+				or |= gap
+			}
+			require.Equal(t, or, all)
+			got = append(got, run[:n]...)
+		}
+		require.NoError(t, walk.Err())
+		require.Equal(t, want, got)
+	}
 }

@@ -69,6 +69,9 @@ func appendKeyValue(list, keyValue []byte) ([]byte, error) {
 }
 
 func checkKeyValue(message []byte, depth int) error {
+	if key, text, ok := usualText(message); ok && depth < maxAttributeDepth && utf8.Valid(key) && utf8.Valid(text) {
+		return nil
+	}
 	for f := range fields(&message) {
 		switch {
 		case f.is(keyValueKey, protowire.BytesType) && !utf8.Valid(f.bytes):

@@ -60,14 +60,6 @@ func fields(message *[]byte) func(yield func(field) bool) {
 	}
 }
 
-// firstField reads one field. It returns the zero field, and reads nothing, if the message is malformed.
-func firstField(message *[]byte) (f field) {
-	for f = range fields(message) {
-		break
-	}
-	return f
-}
-
 // openMessage appends the tag of a length-delimited field whose length is not
 // known yet. Pass start to closeMessage once the content is appended.
 func openMessage(dst []byte, num protowire.Number) (opened []byte, start int) {

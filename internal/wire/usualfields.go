@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// usualFields reads a message in the usual encoding, with tags of one byte, field by field. It is
-// several times faster than fields, and has no fields at all of any other message.
+// usualFields reads the fields of a message in the usual encoding, whose tags take one byte, at half the
+// cost of fields. Callers leave messages with any other tag to fields.
 type usualFields struct {
 	rest   []byte
 	failed bool
@@ -82,4 +82,31 @@ func (u *usualFields) bytes() []byte {
 	content := u.rest[:length]
 	u.rest = u.rest[length:]
 	return content
+}
+
+// usualText returns the key and the value of a KeyValue whose value is text, in the usual encoding: the
+// key first, and lengths of one byte. ok is false for any other KeyValue.
+func usualText(message []byte) (key, text []byte, ok bool) {
+	end := usualLength(message, keyValueKey<<3|bytesType)
+	if end == 0 {
+		return nil, nil, false
+	}
+	key, value := message[2:end], message[end:]
+	if usualLength(value, keyValueValue<<3|bytesType) != len(value) || len(value) == 0 {
+		return nil, nil, false
+	}
+	value = value[2:]
+	if usualLength(value, byte(StringValue)<<3|bytesType) != len(value) || len(value) == 0 {
+		return nil, nil, false
+	}
+	return key, value[2:], true
+}
+
+// usualLength returns the length of the first field of a message, if it has this tag and a length of one
+// byte. Otherwise it returns 0.
+func usualLength(message []byte, tag byte) int {
+	if len(message) < 2 || message[0] != tag || message[1] >= 0x80 || 2+int(message[1]) > len(message) {
+		return 0
+	}
+	return 2 + int(message[1])
 }

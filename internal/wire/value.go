@@ -59,6 +59,11 @@ func WalkAttributes(list []byte) Attributes { return Attributes{rest: list} }
 
 // Next moves to the next attribute and reports whether there is one.
 func (a *Attributes) Next() bool {
+	if n := usualLength(a.rest, keyValueListValues<<3|bytesType); n > 0 { // fast path
+		a.Key, a.Value = readKeyValue(a.rest[2:n])
+		a.rest = a.rest[n:]
+		return true
+	}
 	for f := range fields(&a.rest) {
 		if f.is(keyValueListValues, protowire.BytesType) {
 			a.Key, a.Value = readKeyValue(f.bytes)
@@ -96,6 +101,9 @@ func (e *Elements) Next() bool {
 }
 
 func readKeyValue(message []byte) (key []byte, value Value) {
+	if key, text, ok := usualText(message); ok {
+		return key, Value{Kind: StringValue, Bytes: text}
+	}
 	for f := range fields(&message) {
 		switch {
 		case f.is(keyValueKey, protowire.BytesType):

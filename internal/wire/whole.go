@@ -167,16 +167,19 @@ func readWholeUsage(message []byte, usage *assembly.Usage) bool {
 // a part has them. It reports false if they are not valid, or other fields are between them.
 func AppendAttributes(list, attributes []byte) (_ []byte, ok bool) {
 	before := len(list)
-	for f := range fields(&attributes) {
-		if !f.is(startAttributes, protowire.BytesType) { // endAttribute has the same number
-			return list, false
-		}
-		var err error
-		if list, err = appendKeyValue(list, f.bytes); err != nil {
+	for r := (usualFields{rest: attributes}); ; {
+		switch r.tag() {
+		case startAttributes<<3 | bytesType: // endAttribute has the same number
+			var err error
+			if list, err = appendKeyValue(list, r.bytes()); err != nil {
+				return list, false
+			}
+		case noTag:
+			return list, r.complete() && checkCount(list[before:]) == nil
+		default:
 			return list, false
 		}
 	}
-	return list, len(attributes) == 0 && checkCount(list[before:]) == nil
 }
 
 // CheckAttributes returns an error if a well-formed KeyValueList has too many attributes.

@@ -4,7 +4,9 @@
 package wire
 
 import (
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +70,36 @@ func TestAppendAttributes_RejectsOtherFieldsBetween(t *testing.T) {
 		_, ok = AppendAttributes(nil, slices.Concat(one, other, one))
 		require.False(t, ok)
 	}
+}
+
+// An unknown field leaves the meaning of a KeyValue, but not its usual encoding.
+func TestReadKeyValue_EqualsThatWithAnUnknownField(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	usual := 0
+	for range 20_000 {
+		message, err := proto.Marshal(&commonv1.KeyValue{
+			Key:   strings.Repeat("k", random.IntN(4)*random.IntN(50)),
+			Value: &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: strings.Repeat("v", random.IntN(4)*random.IntN(50))}},
+		})
+		require.NoError(t, err)
+		switch random.IntN(3) {
+		case 0:
+			message[random.IntN(len(message))] = byte(random.Uint32())
+		case 1:
+			message = message[:random.IntN(len(message))]
+		}
+		if _, _, ok := usualText(message); ok {
+			usual++
+		} else {
+			continue
+		}
+		other := append(slices.Clone(message), 3<<3, 0)
+		require.Equal(t, checkKeyValue(other, 0), checkKeyValue(message, 0), "%x", message)
+		key, value := readKeyValue(message)
+		wantKey, wantValue := readKeyValue(other)
+		require.Equal(t, string(wantKey), string(key), "%x", message)
+		require.Equal(t, wantValue.Kind, value.Kind)
+		require.Equal(t, string(wantValue.Bytes), string(value.Bytes))
+	}
+	require.Greater(t, usual, 2000)
 }
