@@ -72,8 +72,11 @@ type impliedStart struct {
 
 // reset empties the part, keeps its buffers, and assigns it to a batch.
 func (p *Part) reset(batch *batchState) {
-	p.Stream.reset()
-	*p = Part{Stream: p.Stream, batch: batch, times: rangeAround(0), end: End{Attributes: p.end.Attributes[:0]}}
+	attributes, chunks, endAttributes := p.Attributes[:0], p.Chunks, p.end.Attributes[:0]
+	*p = Part{} // in place, which is faster than to copy a large value
+	p.Attributes, p.Chunks, p.end.Attributes = attributes, chunks, endAttributes
+	p.Chunks.reset()
+	p.batch, p.times = batch, rangeAround(0)
 }
 
 // Count adds a unit of the request. line is its line number, or 0 for a message.

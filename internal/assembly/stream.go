@@ -191,12 +191,6 @@ func (s *Stream) fork() *Stream {
 	return &c
 }
 
-// reset empties the stream and keeps its buffers.
-func (s *Stream) reset() {
-	s.Chunks.reset()
-	*s = Stream{Attributes: s.Attributes[:0], Chunks: s.Chunks}
-}
-
 // estimate returns roughly the bytes that a copy would hold, without openOverhead and the
 // resource.
 func (s *Stream) estimate() int64 { return int64(len(s.ID) + len(s.Attributes) + s.Chunks.estimate()) }

@@ -20,9 +20,11 @@ import (
 type reader struct {
 	contribution.Builder
 	dimensions Dimensions
+	findings
+}
 
-	// The fields below are reset for each span.
-
+// findings are what the reader finds on one span, besides the numbers of the request.
+type findings struct {
 	ours       bool // the span has a latency or an outcome of the token_latency processor
 	rolledUp   bool // it is the root span of a trace and has a number of the trace
 	judged     [slo.Verdicts]optional.Value[pcommon.Value]
@@ -34,7 +36,7 @@ type reader struct {
 // span of a trace with numbers of its own.
 func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	r.Begin(now)
-	*r = reader{Builder: r.Builder, dimensions: r.dimensions}
+	r.findings = findings{}
 	copy(r.Request.Dimensions, resource)
 	r.Request.TraceID, r.Request.SpanID = span.TraceID(), span.SpanID()
 	for key, v := range span.Attributes().All() {

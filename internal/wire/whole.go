@@ -13,9 +13,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// ReadWhole reads a token_stream that is a whole stream in the usual form: a start, at most one
-// run of chunks of one token each, in microseconds and without sequence numbers, and an end with
-// a time. It reports false for every other one, which TokenStreams decodes.
+// ReadWhole reads a token_stream that is a whole stream in the usual form: a start, then at most
+// one run of chunks of one token each, in microseconds and without sequence numbers, and an end
+// with a time. It reports false for every other one, which TokenStreams decodes.
 //
 // The attributes are not checked: see Whole.Attributes.
 func ReadWhole(message, resource []byte, w *assembly.Whole) bool {
@@ -36,7 +36,7 @@ func ReadWhole(message, resource []byte, w *assembly.Whole) bool {
 			ok = w.Scheduled == 0
 			w.Scheduled = int64(r.fixed64())
 		case streamChunkRuns<<3 | bytesType:
-			ok = !run && readWholeRun(r.bytes(), w)
+			ok = start && !run && readWholeRun(r.bytes(), w)
 			run = true
 		case streamEnd<<3 | bytesType:
 			ok = !end && readWholeEnd(r.bytes(), w)

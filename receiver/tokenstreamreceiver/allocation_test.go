@@ -1,0 +1,28 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package tokenstreamreceiver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+)
+
+// Each span here has 5 attributes with one value and a list of two values. It allocates itself,
+// the slots of all attributes at once, 5 values, and for the list 3 objects and 2 values.
+func TestMake_AllocatesTheSlotsOfAttributesOnce(t *testing.T) {
+	const streams, each, perRequest = 100, 1 + 1 + 5 + 3 + 2, 40
+	finished := finishedStreams(t, manyStreams(streams, "chat"))
+	rules, err := annotate.NewRules(nil)
+	require.NoError(t, err)
+	maker := &spanMaker{senders: newSenders(), timings: newLatencyWriter(annotate.DefaultConfig(), rules, zap.NewNop())}
+	span := maker.make(finished).traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+	require.Equal(t, 6, span.Attributes().Len())
+	require.LessOrEqual(t, testing.AllocsPerRun(10, func() { maker.make(finished) }), float64(streams*each+perRequest))
+}
