@@ -19,10 +19,10 @@ import (
 
 // sinks is what the consumers of the series, and of the connector's events, have.
 type sinks struct {
-	refuse   bool
-	values   map[string]float64  // of the metrics that are compared, named as a scrape does
-	events   map[requestKey]int  // breach events
-	owed     map[requestKey]bool // breaches that were presented while the consumer accepted
+	refuse bool
+	values map[string]float64  // of the metrics that are compared, named as a scrape does
+	events map[requestKey]int  // breach events
+	owed   map[requestKey]bool // breaches that were presented while the consumer accepted
 }
 
 var errSink = errors.New("the consumer of the series refuses")
