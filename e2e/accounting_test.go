@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -190,10 +191,11 @@ func testAccounting(t *testing.T, series bool) {
 	t.Setenv("BACKEND", backend.server.URL)
 	folder := t.TempDir()
 	pressure := writeFile(t, folder, "pressure.yaml", "")
-	configs := append(reportSelf, "--config", pressure)
+	more := ""
 	if series {
-		configs = append([]string{"--config", writeFile(t, folder, "series.yaml", seriesConfig)}, configs...)
+		more = seriesConfig
 	}
+	configs := slices.Concat(reportSelf, []string{"--config", writeFile(t, folder, "more.yaml", more), "--config", pressure})
 	c := startCollector(t, writeFile(t, folder, "config.yaml", accountingConfig), configs...)
 	senders := &faultySenders{collector: c, grpc: c.tokenStreams(t), stop: make(chan struct{})}
 	a := &accounting{senders: senders, backend: backend, self: self, series: series}
