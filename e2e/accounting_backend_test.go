@@ -75,19 +75,22 @@ func (b *traceBackend) answer(status int) {
 }
 
 // received is what the backend knows about the pipeline.
-type received struct{ presented, distinct, taken, events int64 }
+type received struct{ presented, distinct, taken, distinctTaken, events int64 }
 
 // received counts the spans. eventsOf returns the accepted events of a taken span.
 func (b *traceBackend) received(eventsOf func(ptrace.Span) int64) received {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := received{presented: int64(b.presented), distinct: int64(len(b.distinct))}
+	distinct := map[pcommon.SpanID]bool{}
 	for _, spans := range b.taken {
 		for _, span := range spans.All() {
 			r.taken++
+			distinct[span.SpanID()] = true
 			r.events += eventsOf(span)
 		}
 	}
+	r.distinctTaken = int64(len(distinct))
 	return r
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,7 +40,19 @@ service:
     traces: {receivers: [token_stream], processors: [token_latency], exporters: [token_sli, otlp_http]}
 `
 
-// memoryPressure extends that with a memory_limiter that refuses all data.
+// seriesConfig extends that with a metrics pipeline of the receiver, which then annotates its
+// spans itself.
+const seriesConfig = `
+receivers:
+  token_stream:
+    series: {metrics_flush_interval: 200ms}
+service:
+  pipelines:
+    traces: {processors: []}
+    metrics: {receivers: [token_stream], exporters: [token_sli]}
+`
+
+// memoryPressure extends them with a memory_limiter that refuses all data.
 const memoryPressure = `
 processors:
   memory_limiter: {check_interval: 100ms, limit_mib: 1}
@@ -58,9 +71,17 @@ func (m selfMetrics) remainders() (events, spans int64) {
 	spans = m.emitted() -
 		m.of("token_sli_requests") -
 		m.of("token_sli_requests_duplicate") -
+		m.of("token_sli_requests_aggregated") -
 		m.of("token_sli_spans_ignored") -
-		m.of("processor_memory_limiter_refused_spans")
+		m.of("processor_memory_limiter_refused_spans") +
+		m.ofSeries()
 	return events, spans
+}
+
+// ofSeries returns the requests that a receiver counts itself, repeats included.
+func (m selfMetrics) ofSeries() int64 {
+	const receiver = "component=receiver/token_stream"
+	return m.of("token_sli_requests", receiver) + m.of("token_sli_requests_duplicate", receiver)
 }
 
 // emitted returns the spans that the receiver presented to the pipeline.
@@ -74,6 +95,7 @@ type accounting struct {
 	senders *faultySenders
 	backend *traceBackend
 	self    string // address of the self-metrics
+	series  bool   // the receiver counts the requests
 
 	settled, open int64 // at the last poll
 	polls         int
@@ -124,20 +146,29 @@ func (a *accounting) problem(m selfMetrics, got received) string {
 		what      string
 		got, want int64
 	}
-	for _, c := range []check{
+	checks := []check{
 		{"events without account", events, 0},
 		{"spans without account", spans, 0},
 		{"finished streams", m.of("receiver_token_stream_streams_finished"), m.of("receiver_accepted_spans")},
 		// What the backend knows: it gets all spans that token_sli gets.
 		{"spans emitted", m.emitted(), got.presented},
-		{"requests recorded", m.of("token_sli_requests"), got.distinct},
-		{"duplicate requests", m.of("token_sli_requests_duplicate"), got.presented - got.distinct},
 		{"spans accepted", m.of("receiver_accepted_spans"), got.taken},
 		{"events of finished streams", m.of("receiver_token_stream_events_finished"), got.events},
 		// What the senders know.
 		{"events accepted, at least", min(accepted, a.senders.accepted.Load()), a.senders.accepted.Load()},
 		{"events accepted, at most", max(accepted, a.senders.accepted.Load()+a.senders.brokenOff.Load()), a.senders.accepted.Load() + a.senders.brokenOff.Load()},
-	} {
+	}
+	if a.series { // only requests whose spans are accepted count
+		checks = append(checks,
+			check{"requests recorded", m.of("token_sli_requests"), got.distinctTaken},
+			check{"duplicate requests", m.of("token_sli_requests_duplicate"), got.taken - got.distinctTaken},
+			check{"requests counted elsewhere", m.of("token_sli_requests_aggregated"), got.presented})
+	} else {
+		checks = append(checks,
+			check{"requests recorded", m.of("token_sli_requests"), got.distinct},
+			check{"duplicate requests", m.of("token_sli_requests_duplicate"), got.presented - got.distinct})
+	}
+	for _, c := range checks {
 		if c.got != c.want {
 			return fmt.Sprintf("%s: %d, want %d", c.what, c.got, c.want)
 		}
@@ -149,14 +180,25 @@ func (a *accounting) problem(m selfMetrics, got received) string {
 // cause; every emitted span is recorded, recognised as a duplicate, or refused. The
 // self-metrics show that at any time, whatever goes wrong.
 func TestAccounting_SelfMetricsLeaveNoRemainderThroughFaults(t *testing.T) {
+	t.Run("spans", func(t *testing.T) { testAccounting(t, false) })
+	t.Run("series", func(t *testing.T) { testAccounting(t, true) })
+}
+
+func testAccounting(t *testing.T, series bool) {
+	t.Helper()
 	backend := startTraceBackend(t)
 	self, reportSelf := withSelfMetrics(t)
 	t.Setenv("BACKEND", backend.server.URL)
 	folder := t.TempDir()
 	pressure := writeFile(t, folder, "pressure.yaml", "")
-	c := startCollector(t, writeFile(t, folder, "config.yaml", accountingConfig), append(reportSelf, "--config", pressure)...)
+	more := ""
+	if series {
+		more = seriesConfig
+	}
+	configs := slices.Concat(reportSelf, []string{"--config", writeFile(t, folder, "more.yaml", more), "--config", pressure})
+	c := startCollector(t, writeFile(t, folder, "config.yaml", accountingConfig), configs...)
 	senders := &faultySenders{collector: c, grpc: c.tokenStreams(t), stop: make(chan struct{})}
-	a := &accounting{senders: senders, backend: backend, self: self}
+	a := &accounting{senders: senders, backend: backend, self: self, series: series}
 	stop := senders.run(t)
 	var m selfMetrics
 	for _, phase := range []struct {
@@ -184,6 +226,8 @@ func TestAccounting_SelfMetricsLeaveNoRemainderThroughFaults(t *testing.T) {
 	}, patience, 100*time.Millisecond, "streams do not expire")
 	require.Zero(t, m.of("receiver_token_stream_events_open"))
 	requireEachFault(t, m)
+	require.Eventually(t, func() bool { return int64(requestCount(scrape(t, c))) == m.of("token_sli_requests") }, patience, 50*time.Millisecond,
+		"the scraped requests are not those recorded")
 	t.Logf("%d polls; %d events accepted, %d finished, %d lost; %d spans emitted, %d recorded, %d duplicate",
 		a.polls, m.of("receiver_token_stream_events_accepted"), m.of("receiver_token_stream_events_finished"), m.of("receiver_token_stream_events_lost"),
 		m.emitted(), m.of("token_sli_requests"), m.of("token_sli_requests_duplicate"))

@@ -24,6 +24,8 @@ type call struct {
 	held    bool
 	err     error
 	expired bool // the streams have no end
+	// beside are the other streams of the transaction, which become no spans.
+	beside []*content
 }
 
 // sent is one span of a batch.
@@ -51,6 +53,14 @@ func (w *world) arrive(traces ptrace.Traces) *call {
 			}
 		}
 	}
+	if c.expired && w.path == withSample {
+		if c.weather != rejecting { // see together
+			c.weather = fair
+		}
+		c.beside = slices.DeleteFunc(w.together(), func(other *content) bool {
+			return slices.ContainsFunc(c.spans, func(s sent) bool { return s.content == other })
+		})
+	}
 	if c.weather == holding {
 		c.held = true
 		w.calls = append(w.calls, c)
@@ -60,7 +70,7 @@ func (w *world) arrive(traces ptrace.Traces) *call {
 	}
 	if !c.expired {
 		for _, f := range w.flights {
-			if f.predicted.finishes(c) {
+			if w.finishes(f.predicted, c) {
 				f.predicted.calls = append(f.predicted.calls, c)
 				return c
 			}
@@ -70,9 +80,9 @@ func (w *world) arrive(traces ptrace.Traces) *call {
 	return c
 }
 
-// finishes reports whether a batch holds the streams that a message ends.
-func (d *prediction) finishes(c *call) bool {
-	if len(d.finished) != len(c.spans) || len(d.calls) > 0 {
+// finishes reports whether a batch holds the streams that a message ends, as far as they become spans.
+func (w *world) finishes(d *prediction, c *call) bool {
+	if w.path == viaSpans && len(d.finished) != len(c.spans) || len(d.calls) > 0 {
 		return false
 	}
 	for _, s := range c.spans {
@@ -114,6 +124,7 @@ func (w *world) identify(span ptrace.Span, resource pcommon.Resource) (s sent, o
 	}
 	w.checkIDs(&s)
 	w.checkChunks(span, c)
+	w.checkSelected(span, &s)
 	return s, true
 }
 
@@ -196,11 +207,13 @@ func (w *world) leave(c *call, err error) {
 	if !c.expired {
 		return
 	}
-	switch {
-	case err == nil:
-		w.expired(c, "streams_finished incomplete", "events_finished")
-	case isPermanent(err):
-		w.expired(c, "streams_lost permanent_error", "events_lost permanent_error")
+	counter, events := "streams_finished incomplete", "events_finished"
+	if isPermanent(err) {
+		counter, events = "streams_lost permanent_error", "events_lost permanent_error"
+	}
+	if err == nil || isPermanent(err) {
+		w.expired(c, counter, events)
+		w.leaveBeside(c, counter, events)
 	}
 	w.notef("%d expired streams: %v", len(c.spans), err)
 }
@@ -210,7 +223,9 @@ func (w *world) present(c *call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range c.spans {
-		w.record(w.exporter, s.key, s.content, s.outcome, s.cut)
+		if w.path == viaSpans {
+			w.record(w.exporter, s.key, s.content, s.outcome, s.cut)
+		}
 		w.presented++
 		if v := verdictsOf(s.content, s.outcome, s.cut); v["ttft"] == "bad" || v["tpot"] == "bad" {
 			w.breached[s.key] = true

@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -12,12 +13,12 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
-// gateway adds up what the connectors of all processes sent, one after the other. It outlives
+// gateway adds up what the connectors, or receivers, of all processes sent, one after the other. It outlives
 // crashes and restarts.
 type gateway struct {
 	reader   *metricreader.Reader
 	requests float64
-	// before is what the connectors of earlier processes sent.
+	// before is what those of earlier processes sent.
 	before float64
 }
 
@@ -43,8 +44,10 @@ func (w *world) gathered(metrics pmetric.Metrics) {
 }
 
 func (s *sinks) total() (n float64) {
-	for _, v := range s.requests {
-		n += v
+	for name, v := range s.values {
+		if strings.HasPrefix(name, requestsMetric) {
+			n += v
+		}
 	}
 	return n
 }

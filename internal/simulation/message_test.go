@@ -144,6 +144,12 @@ func (p part) message() *tokenpulsev1.TokenStream {
 			run.Tokens = append(run.Tokens, uint32(c.tokens))
 			before = c.at
 		}
+		if p.usual {
+			run.FirstSequenceNumber, run.Tokens, run.DeltaUnitNanos = nil, nil, 1000
+			for i := range run.TimeDeltas {
+				run.TimeDeltas[i] /= 1000
+			}
+		}
 		m.ChunkRuns = append(m.ChunkRuns, run)
 	}
 	if p.hasEnd() {

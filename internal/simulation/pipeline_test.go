@@ -106,21 +106,38 @@ func (b *backend) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error
 	return b.process.world.stored(traces)
 }
 
-// sink is the consumer of the connector's metrics and events.
+// metricsFanOut is a fanOut for metrics.
+type metricsFanOut []consumer.Metrics
+
+func (metricsFanOut) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (f metricsFanOut) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	var errs error
+	for _, next := range f {
+		errs = errors.Join(errs, next.ConsumeMetrics(ctx, metrics))
+	}
+	return errs
+}
+
+// sink is the consumer of the series, and of the connector's events.
 type sink struct{ process *process }
 
 func (*sink) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 func (s *sink) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
-	return s.take(func(w *world) { w.flushed(metrics) })
+	return s.take(func(w *world) { w.flushed(metrics) }, func(w *world) {
+		if w.path != viaSpans {
+			w.counters["flushes_refused"]++
+		}
+	})
 }
 
 func (s *sink) ConsumeLogs(_ context.Context, logs plog.Logs) error {
-	return s.take(func(w *world) { w.logged(logs) })
+	return s.take(func(w *world) { w.logged(logs) }, func(*world) {})
 }
 
-// take notes what the connector sent, unless the consumer refuses it.
-func (s *sink) take(note func(*world)) error {
+// take notes what the connector or the receiver sent, unless the consumer refuses it.
+func (s *sink) take(note, refused func(*world)) error {
 	if s.process.isDead() {
 		return errDead
 	}
@@ -128,6 +145,7 @@ func (s *sink) take(note func(*world)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sinks.refuse {
+		refused(w)
 		return errSink
 	}
 	note(w)

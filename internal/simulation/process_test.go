@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/extension/extensionmiddleware"
 	"go.opentelemetry.io/collector/processor/processortest"
@@ -30,6 +31,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter"
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
@@ -40,6 +42,11 @@ import (
 // process is one life of a Collector: its components, made by their factories.
 //
 //	receiver -> gate -> processor -> fan-out -> exporter, connector (metrics, logs), backend
+//
+// If the receiver sends series, it writes the latency on its spans itself:
+//
+//	receiver -> gate -> fan-out -> exporter, connector (logs), backend
+//	         -> fan-out -> exporter, sink
 type process struct {
 	world     *world
 	number    int
@@ -98,6 +105,9 @@ func (w *world) startProcess() error {
 	exporterFactory := tokensliexporter.NewFactory()
 	exporterConfig := exporterFactory.CreateDefaultConfig().(*tokensliexporter.Config)
 	p.shared(&exporterConfig.Shared)
+	if w.path != viaSpans { // the receiver has them
+		exporterConfig.Shared.Objectives = nil
+	}
 	// Percentiles and classic buckets are not compared, and make up most of a scrape.
 	exporterConfig.Windows, exporterConfig.Percentiles = nil, nil
 	exporterConfig.ClassicBuckets = map[string][]float64{}
@@ -112,6 +122,10 @@ func (w *world) startProcess() error {
 	if err := start(exporter, err); err != nil {
 		return err
 	}
+	series, err := exporterFactory.CreateMetrics(context.Background(), exporterSettings, exporterConfig)
+	if err := start(series, err); err != nil {
+		return err
+	}
 	p.since = time.Now()
 	p.metrics = takeover.take(exporterConfig.Server.NetAddr.Endpoint).Handler
 
@@ -119,12 +133,16 @@ func (w *world) startProcess() error {
 	connectorFactory := tokensliconnector.NewFactory()
 	connectorSettings := connectortest.NewNopSettings(connectorFactory.Type())
 	connectorSettings.ID, connectorSettings.TelemetrySettings = component.NewID(connectorFactory.Type()), p.telemetry.NewTelemetrySettings()
-	toMetrics := connectorFactory.CreateDefaultConfig().(*tokensliconnector.Config)
-	p.shared(&toMetrics.Publish.Shared)
-	toMetrics.Publish.Temporality = w.temporality
-	metricsConnector, err := connectorFactory.CreateTracesToMetrics(context.Background(), connectorSettings, toMetrics, &sink{p})
-	if err := start(metricsConnector, err); err != nil {
-		return err
+	consumers := fanOut{exporter, &backend{p}}
+	if w.path == viaSpans {
+		toMetrics := connectorFactory.CreateDefaultConfig().(*tokensliconnector.Config)
+		p.shared(&toMetrics.Publish.Shared)
+		toMetrics.Publish.Temporality = w.temporality
+		metricsConnector, err := connectorFactory.CreateTracesToMetrics(context.Background(), connectorSettings, toMetrics, &sink{p})
+		if err := start(metricsConnector, err); err != nil {
+			return err
+		}
+		consumers = slices.Insert(consumers, 1, consumer.Traces(metricsConnector))
 	}
 	toLogs := connectorFactory.CreateDefaultConfig().(*tokensliconnector.Config)
 	p.shared(&toLogs.Publish.Shared)
@@ -132,17 +150,14 @@ func (w *world) startProcess() error {
 	if err := start(logsConnector, err); err != nil {
 		return err
 	}
+	consumers = slices.Insert(consumers, len(consumers)-1, consumer.Traces(logsConnector))
 
 	processorFactory := tokenlatencyprocessor.NewFactory()
 	processorConfig := processorFactory.CreateDefaultConfig().(*tokenlatencyprocessor.Config)
-	processorConfig.SLOs = []tokenlatencyprocessor.SLOConfig{
-		{Name: "ttft", Indicator: "time_to_first_token", Threshold: ttftThreshold.String()},
-		{Name: "tpot", Indicator: "time_per_output_token", Threshold: tpotThreshold.String()},
-	}
+	processorConfig.SLOs = slos()
 	processorSettings := processortest.NewNopSettings(processorFactory.Type())
 	processorSettings.TelemetrySettings = p.telemetry.NewTelemetrySettings()
-	processor, err := processorFactory.CreateTraces(context.Background(), processorSettings, processorConfig,
-		fanOut{exporter, metricsConnector, logsConnector, &backend{p}})
+	processor, err := processorFactory.CreateTraces(context.Background(), processorSettings, processorConfig, consumers)
 	if err := start(processor, err); err != nil {
 		return err
 	}
@@ -160,19 +175,47 @@ func (w *world) startProcess() error {
 	server := receiverConfig.Protocols.HTTP.Get()
 	server.NetAddr = w.socket(p, "tokens")
 	server.Middlewares = []configmiddleware.Config{{ID: takeoverID}}
+	p.configureSeries(receiverConfig)
 	if err := receiverConfig.Validate(); err != nil {
 		return err
 	}
 	receiverSettings := receivertest.NewNopSettings(receiverFactory.Type())
 	receiverSettings.ID, receiverSettings.TelemetrySettings = component.NewID(receiverFactory.Type()), p.telemetry.NewTelemetrySettings()
-	receiver, err := receiverFactory.CreateTraces(context.Background(), receiverSettings, receiverConfig, &gate{p, processor})
-	if err := start(receiver, err); err != nil {
+	ctx := context.Background()
+	if w.path == viaSpans {
+		err = start(receiverFactory.CreateTraces(ctx, receiverSettings, receiverConfig, &gate{p, processor}))
+	} else {
+		// All are created before one of them is started, as the Collector does.
+		receivers := []component.Component{must(receiverFactory.CreateMetrics(ctx, receiverSettings, receiverConfig, metricsFanOut{series, &sink{p}}))}
+		if w.path == withSample {
+			receivers = append(receivers, must(receiverFactory.CreateTraces(ctx, receiverSettings, receiverConfig, &gate{p, consumers})))
+		}
+		for _, c := range receivers {
+			err = errors.Join(err, start(c, nil))
+		}
+	}
+	if err != nil {
 		return err
 	}
 	p.tokens = takeover.take(server.NetAddr.Endpoint)
 	go func() { _ = p.tokens.Serve(p.network) }()
 	w.process = p
 	return nil
+}
+
+func must[C component.Component](c C, err error) C {
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// slos are those that the model judges requests by.
+func slos() []annotate.SLOConfig {
+	return []annotate.SLOConfig{
+		{Name: "ttft", Indicator: "time_to_first_token", Threshold: ttftThreshold.String()},
+		{Name: "tpot", Indicator: "time_per_output_token", Threshold: tpotThreshold.String()},
+	}
 }
 
 const (

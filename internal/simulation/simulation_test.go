@@ -9,6 +9,9 @@
 // replaces the clock. Stand-ins are the connections (net.Pipe), the disk (in memory), the
 // Collector's fan-out, and all other components. gRPC and OTLP log events are not simulated.
 //
+// In three fifths of the seeds, the receiver sends series, and spans of no stream, of a share, or of
+// breaches. The streams that expire without a span are not seen, only counted.
+//
 // A seed decides everything that the world does. It does not decide random numbers of the
 // components, such as the delay before expired streams are sent again: lines of the trace that
 // depend on them are marked with "~". In a quarter of the seeds (profile.settle is false), later

@@ -5,7 +5,11 @@ package simulation
 
 import (
 	"errors"
+	"maps"
+	"math"
+	"strings"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -13,44 +17,63 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 )
 
-// sinks is what the consumers of the connector have.
+// sinks is what the consumers of the series, and of the connector's events, have.
 type sinks struct {
-	refuse   bool
-	requests map[string]float64  // as requestsMetric names them
-	events   map[requestKey]int  // breach events
-	owed     map[requestKey]bool // breaches that were presented while the consumer accepted
+	refuse bool
+	values map[string]float64  // of the metrics that are compared, named as a scrape does
+	events map[requestKey]int  // breach events
+	owed   map[requestKey]bool // breaches that were presented while the consumer accepted
 }
 
-var errSink = errors.New("the consumer of the connector refuses")
+var errSink = errors.New("the consumer of the series refuses")
 
-// flushed notes the metrics of the connector.
+// flushed notes the metrics of the connector, or of the receiver.
 func (w *world) flushed(metrics pmetric.Metrics) {
 	defer w.gathered(metrics)
 	for _, resource := range metrics.ResourceMetrics().All() {
 		for _, scope := range resource.ScopeMetrics().All() {
 			for _, metric := range scope.Metrics().All() {
-				if metric.Name() == "tokenpulse.requests" {
-					w.addRequests(metric.Sum().DataPoints())
-				}
+				w.addMetric(metric)
 			}
 		}
 	}
 }
 
-func (w *world) addRequests(points pmetric.NumberDataPointSlice) {
-	for _, p := range points.All() {
-		k := seriesKey{
-			service: attribute(p.Attributes(), names.ServiceName),
-			model:   attribute(p.Attributes(), names.GenAIRequestModel),
-			vantage: attribute(p.Attributes(), "vantage"),
+func (w *world) addMetric(metric pmetric.Metric) {
+	name := strings.ReplaceAll(metric.Name(), ".", "_")
+	switch metric.Type() {
+	case pmetric.MetricTypeSum:
+		for _, p := range metric.Sum().DataPoints().All() {
+			w.addValue(name+"_total", p.Attributes(), p.DoubleValue()+float64(p.IntValue()))
 		}
-		name := k.metric(requestsMetric, "outcome="+attribute(p.Attributes(), "outcome"))
-		value := p.DoubleValue() + float64(p.IntValue())
-		if w.temporality == publish.Delta {
-			value += w.sinks.requests[name]
+	case pmetric.MetricTypeExponentialHistogram:
+		for _, p := range metric.ExponentialHistogram().DataPoints().All() {
+			w.addValue(name+"_seconds_count", p.Attributes(), float64(p.Count()))
+			w.addValue(name+"_seconds_sum", p.Attributes(), p.Sum())
 		}
-		w.sinks.requests[name] = value
 	}
+}
+
+func (w *world) addValue(metric string, attributes pcommon.Map, value float64) {
+	if !compared[metric] {
+		return
+	}
+	k := seriesKey{
+		service: attribute(attributes, names.ServiceName),
+		model:   attribute(attributes, names.GenAIRequestModel),
+		vantage: attribute(attributes, "vantage"),
+	}
+	var labels []string
+	for _, label := range []string{"outcome", "type", "slo", "verdict"} {
+		if v, ok := attributes.Get(label); ok {
+			labels = append(labels, label+"="+v.Str())
+		}
+	}
+	name := k.metric(metric, labels...)
+	if w.temporality == publish.Delta {
+		value += w.sinks.values[name]
+	}
+	w.sinks.values[name] = value
 }
 
 const requestsMetric = "tokenpulse_requests_total"
@@ -79,7 +102,7 @@ func (w *world) addEvent(record plog.LogRecord) {
 	}
 }
 
-// checkSinks compares what the consumers of the connector have with the model. drained is set
+// checkSinks compares what the consumers of series and events have with the model. drained is set
 // after a flush that follows the last request.
 func (w *world) checkSinks(drained bool) {
 	if !w.remembersAll() {
@@ -94,23 +117,27 @@ func (w *world) checkSinks(drained bool) {
 		return
 	}
 	want := map[string]float64{}
-	for k, s := range w.exporter.series {
-		for _, outcome := range []string{"success", "error", "cancelled", "incomplete"} {
-			name := k.metric(requestsMetric, "outcome="+outcome)
-			want[name] = s.values[name]
-		}
+	for _, s := range w.exporter.series {
+		maps.Copy(want, s.values)
 	}
-	for name, v := range w.sinks.requests {
-		if v > want[name] {
-			w.failf("the connector sent %v for %s, want at most %v", v, name, want[name])
+	for name, v := range w.sinks.values {
+		if v > want[name]+tolerance(v) {
+			w.failf("the consumer of the series has %v for %s, want at most %v", v, name, want[name])
 		}
 	}
 	for name, v := range want {
-		if got := w.sinks.requests[name]; drained && got != v {
-			w.failf("the connector sent %v for %s, want %v", got, name, v)
+		metric, _, _ := strings.Cut(name, "{")
+		if got := w.sinks.values[name]; drained && compared[metric] && math.Abs(got-v) > tolerance(v) {
+			w.failf("the consumer of the series has %v for %s, want %v", got, name, v)
 		}
 	}
+	if drained && w.path != viaSpans && w.process != nil && w.stopping.IsZero() {
+		w.checkMetrics() // the exporter adds the same metrics up
+	}
 }
+
+// tolerance is for sums, whose additions round in another order.
+func tolerance(v float64) float64 { return 1e-6 * max(1, math.Abs(v)) }
 
 // remembersAll reports whether deduplication forgets nothing in this run.
 func (w *world) remembersAll() bool { return w.maxSpans > 100 }

@@ -58,6 +58,7 @@ type stream struct {
 	outcome        string
 	usage          bool // the end reports the tokens
 	padding        int  // bytes of an attribute
+	usual          bool // it is sent whole, and in protobuf in the form that skips the store
 }
 
 type chunk struct {
@@ -98,6 +99,14 @@ func newStream(r *rand.Rand, p *profile, id string, now time.Time) *stream {
 	}
 	s.end = at + micros(r, 0, 900_000)
 	return s
+}
+
+// makeUsual gives the stream chunks of one token each, without sequence numbers.
+func (s *stream) makeUsual() {
+	s.usual = true
+	for i := range s.chunks {
+		s.chunks[i].tokens = 1
+	}
 }
 
 // twin returns the same request as another observer sees it, with the same trace and span ID.

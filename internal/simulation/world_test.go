@@ -24,6 +24,7 @@ import (
 type world struct {
 	mu sync.Mutex
 	profile
+	sampling
 	seed        uint64
 	folder      string // of sockets
 	temporality publish.Temporality
@@ -94,7 +95,7 @@ const clients = 3
 func newWorld(seed uint64, folder string) *world {
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := &world{
-		seed: seed, folder: folder, profile: newProfile(r), began: time.Now(), gateway: newGateway(),
+		seed: seed, folder: folder, profile: newProfile(r), sampling: newSampling(seed), began: time.Now(), gateway: newGateway(),
 		temporality: pick(r, publish.Cumulative, publish.Delta),
 		disk:        &disk{files: map[string]map[string][]byte{}},
 		streamDisk:  &disk{files: map[string]map[string][]byte{}},
@@ -105,7 +106,7 @@ func newWorld(seed uint64, folder string) *world {
 	for i := range clients {
 		w.clients = append(w.clients, &client{number: i})
 	}
-	w.logf("profile %+v", w.profile)
+	w.logf("profile %+v %+v", w.profile, w.sampling)
 	return w
 }
 
@@ -134,7 +135,8 @@ func (w *world) let(wait func()) {
 	wait()
 }
 
-const exporterFile = "Exporter/token_sli/"
+// budgetsFile is where the budgets are stored that the model knows.
+const budgetsFile = "Exporter/token_sli/"
 
 // begin starts a process and the model of it.
 func (w *world) begin() {
@@ -143,10 +145,10 @@ func (w *world) begin() {
 	}
 	w.counters, w.emitted, w.presented = map[string]int{}, 0, 0
 	w.startsRefused, w.refusedAt, w.releasedAt, w.stopping = false, time.Time{}, time.Time{}, time.Time{}
-	w.exporter = w.newAggregate(cloneBudgets(w.onDisk[exporterFile]))
+	w.exporter = w.newAggregate(cloneBudgets(w.onDisk[budgetsFile]))
 	w.breached = map[requestKey]bool{}
 	w.gateway.before += w.sinks.total()
-	w.sinks = sinks{requests: map[string]float64{}, events: map[requestKey]int{}, owed: map[requestKey]bool{}}
+	w.sinks = sinks{values: map[string]float64{}, events: map[requestKey]int{}, owed: map[requestKey]bool{}}
 	var err error
 	w.let(func() { err = w.startProcess() })
 	if err != nil {
@@ -160,6 +162,9 @@ func (w *world) begin() {
 		w.counters["events_restored"] += c.units
 	}
 	w.logf("process %d started", w.process.number)
+	if w.path != viaSpans {
+		w.let(func() { time.Sleep(phase) }) // no data point covers a time of 0
+	}
 }
 
 func cloneBudgets(from map[seriesKey]budget) map[seriesKey]budget {
@@ -172,7 +177,7 @@ func cloneBudgets(from map[seriesKey]budget) map[seriesKey]budget {
 func (w *world) saved(file string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if file == exporterFile && w.exporter != nil {
+	if file == budgetsFile && w.exporter != nil {
 		w.onDisk[file] = cloneBudgets(w.exporter.budgets)
 	}
 }
@@ -258,6 +263,9 @@ func (w *world) newStreams(r *rand.Rand, c *client) {
 	for range 1 + r.IntN(3) {
 		w.streams++
 		s := newStream(r, &w.profile, fmt.Sprintf("s%d", w.streams), time.Now())
+		if w.path != viaSpans && chance(r, 30) {
+			s.makeUsual()
+		}
 		streams = append(streams, s)
 		if s.traceID != [16]byte{} && chance(r, 30) {
 			streams = append(streams, s.twin())
@@ -268,7 +276,7 @@ func (w *world) newStreams(r *rand.Rand, c *client) {
 		if next == nil || chance(r, 50) {
 			next = w.newMessage(c, r.IntN(encodings))
 		}
-		if chance(r, 40) {
+		if chance(r, 40) || s.usual {
 			next.parts = append(next.parts, part{s, 0, s.events()})
 			continue
 		}
@@ -549,6 +557,9 @@ func (w *world) shutdown() {
 	w.pollLives()
 	if !p.isDead() {
 		w.checkCounters(true)
+		if !w.sinks.refuse {
+			w.checkSinks(true)
+		}
 	}
 	w.endFlights()
 }

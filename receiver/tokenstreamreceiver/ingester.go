@@ -53,7 +53,7 @@ const refusalHold = 5 * time.Second
 func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch, wholes *wholeStreams) (*assembly.Transaction, *refusal) {
 	if batch.HasStarts() {
 		batch.Client = clientOf(ctx)
-		batch.RefuseStarts = in.now() < time.Duration(in.refusedUntil.Load())
+		batch.RefuseStarts = wholes.count == 0 && in.now() < time.Duration(in.refusedUntil.Load())
 	}
 	tx, err := in.store.Begin(ctx, batch)
 	if full, ok := errors.AsType[*assembly.FullError](err); ok {

@@ -342,6 +342,22 @@ func TestWholeStreams_OpenedBetweenDecodeAndCommitAreMerged(t *testing.T) {
 	require.EqualValues(t, 1, requestsOf(p))
 }
 
+// A request that ends streams may open others while the pipeline refuses data, however the ended ones
+// are read.
+func TestWholeStreams_BesideAStartWhileThePipelineRefuses(t *testing.T) {
+	for _, plain := range []bool{true, false} {
+		p := newWirePath(t, plain, func(*Config) {})
+		p.ingester.refuseStarts(p.ingester.now() + time.Hour)
+		opening := aWhole("open")
+		opening.End = nil
+		answered, _ := p.send(t, requestOfStreams(t, opening))
+		require.Contains(t, answered, "the pipeline temporarily refuses data")
+		answered, _ = p.send(t, requestOfStreams(t, aWhole("a"), opening))
+		require.Contains(t, answered, "Accepted:2")
+		require.EqualValues(t, 1, p.ingester.store.Streams())
+	}
+}
+
 func TestWholeStreams_OfARequestThatIsUnreadableLaterAreNotRecorded(t *testing.T) {
 	p := newWirePath(t, false, func(*Config) {})
 	damaged := protowire.AppendTag(requestOfStreams(t, aWhole("a")), 1, protowire.BytesType)
