@@ -119,6 +119,7 @@ func TestLivePage_NumbersEqualMetricsAndChartsAreDrawn(t *testing.T) {
 		time.Sleep(5 * time.Second)
 	}
 	p := openTab(t, c.pageURL("?outcome=success"))
+	p.expect("willReadFrequently") // the test reads pixels, the page does not
 	p.waitUntilLoaded()
 
 	metrics := scrape(t, c)
