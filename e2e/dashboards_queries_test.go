@@ -80,23 +80,28 @@ scrape_configs:
 		time.Sleep(500 * time.Millisecond)
 	}
 
+	// There was no hour before: TestDashboards_ValuesFollowFromTheTraffic has one.
+	const withoutData = "offset 1h"
+	chosen := map[string]map[string]string{"compare": {"by": "service_version"}}
+	now := time.Now()
 	for buckets, server := range servers {
 		t.Run(buckets, func(t *testing.T) {
-			now, queries := time.Now(), 0
+			queries := 0
 			for _, d := range dashboards(t) {
-				chosen := map[string]string{}
-				if d.file == "compare" {
-					chosen["by"] = "service_version"
-				}
-				g := server.open(t, d, now, chosen)
-				// There was no hour before: TestDashboards_ValuesFollowFromTheTraffic has one.
-				queries += g.requireData(t, d, "offset 1h")
+				queries += server.open(t, d, now, chosen[d.file]).requireData(t, d, withoutData)
 			}
 			t.Logf("%d queries returned data", queries)
 			require.Greater(t, queries, 200)
 			requireLatenciesOf(t, server, now, afterDeploy, buckets)
 		})
 	}
+	t.Run("in Grafana", func(t *testing.T) {
+		g, queries := startGrafana(t, servers["native"]), 0
+		for _, d := range dashboards(t) {
+			queries += g.requireImport(t, d, servers["native"].open(t, d, now, chosen[d.file]), withoutData)
+		}
+		require.Greater(t, queries, 180)
+	})
 }
 
 // requireLatenciesOf compares percentiles on dashboards with those of the requests, by

@@ -32,12 +32,19 @@ type tab struct {
 	console []string
 }
 
+// chromium returns the path of Chromium or Chrome. The machines of CI services have one of these
+// names; what Ubuntu calls chromium-browser may only say how to install it.
+func chromium(t *testing.T) string {
+	t.Helper()
+	return testenv.Program(t, "chromium", "google-chrome", "google-chrome-stable", "chromium-browser")
+}
+
 // openTab starts Chromium and opens an address. The test fails at its end if the page
 // wrote an error or a warning to the console that it does not expect.
 func openTab(t *testing.T, url string) *tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(testenv.Program(t, "chromium")), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 900))
 	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
 	t.Cleanup(cancel)

@@ -29,7 +29,7 @@ func TestLivePageLighthouse(t *testing.T) {
 		command := exec.CommandContext(t.Context(), filepath.Join(folder, "node_modules", ".bin", "lighthouse"), c.pageURL(""),
 			"--preset=desktop", "--only-categories=performance,accessibility,best-practices", "--output=json", "--output-path="+report, "--quiet",
 			"--chrome-flags=--headless=new --no-sandbox --disable-dev-shm-usage")
-		command.Env = append(os.Environ(), "CHROME_PATH="+testenv.Program(t, "chromium"))
+		command.Env = append(os.Environ(), "CHROME_PATH="+chromium(t))
 		output, err := command.CombinedOutput()
 		require.NoError(t, err, "%s", output)
 		content, err := os.ReadFile(report)

@@ -6,6 +6,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/url"
@@ -245,9 +246,7 @@ func TestLivePage_EveryTileEqualsMetrics(t *testing.T) {
 		}
 		with := func(more ...string) map[string]string {
 			all := map[string]string{}
-			for name, value := range labels {
-				all[name] = value
-			}
+			maps.Copy(all, labels)
 			for i := 0; i < len(more); i += 2 {
 				all[more[i]] = more[i+1]
 			}
@@ -268,8 +267,8 @@ func TestLivePage_EveryTileEqualsMetrics(t *testing.T) {
 				require.InDelta(t, sumOf(t, families, done, with("outcome", outcome)), n, 0, outcome)
 			}
 		}
-		require.Greater(t, now.Requests["success"], 0)
-		require.Greater(t, now.Requests["cancelled"], 0)
+		require.Positive(t, now.Requests["success"])
+		require.Positive(t, now.Requests["cancelled"])
 		for kind, n := range now.Tokens {
 			if n > 0 {
 				require.InDelta(t, sumOf(t, families, "tokenpulse_tokens_total", with("type", kind)), n, 0, kind)

@@ -288,3 +288,22 @@ func TestLivePage_IsTheSameFromSpansAndFromMetrics(t *testing.T) {
 		})
 	}
 }
+
+// Where only metrics and few spans arrive, the page names what its empty parts need.
+func TestLivePage_SaysWhatFillsThePartsThatMetricsLeaveEmpty(t *testing.T) {
+	backend := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer backend.Close()
+	c := startCollector(t, writeFile(t, t.TempDir(), "metrics.yaml", fmt.Sprintf(pageOfMetrics, 0.01, false, backend.URL)))
+	var body strings.Builder
+	for _, s := range pageStreams() {
+		s.write(&body, time.Now().Add(-time.Minute))
+	}
+	c.post(t, "application/x-ndjson", strings.NewReader(body.String()))
+	p := openTab(t, c.pageURL(""))
+	p.waitUntilLoaded()
+	p.show("prompts")
+	p.waitUntil(`document.querySelector('#prompts .nodata').textContent.includes('take token_stream out of metrics pipelines')`)
+	p.screenshot("metrics-only")
+	p.do(script(`scrollTo(0, 0)`))
+	p.waitUntil(`[...document.querySelectorAll('.slo')].some(card => card.textContent.startsWith('chat-ttft') && card.textContent.includes('threshold appears after the first breach'))`)
+}

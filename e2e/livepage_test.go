@@ -119,6 +119,7 @@ func TestLivePage_NumbersEqualMetricsAndChartsAreDrawn(t *testing.T) {
 		time.Sleep(5 * time.Second)
 	}
 	p := openTab(t, c.pageURL("?outcome=success"))
+	p.expect("willReadFrequently") // the test reads pixels, the page does not
 	p.waitUntilLoaded()
 
 	metrics := scrape(t, c)
@@ -150,19 +151,24 @@ func TestLivePage_NumbersEqualMetricsAndChartsAreDrawn(t *testing.T) {
 	good := sumOf(t, metrics, "tokenpulse_slo_requests_total", map[string]string{"slo": "chat-tpot", "verdict": "good"})
 	bad := sumOf(t, metrics, "tokenpulse_slo_requests_total", map[string]string{"slo": "chat-tpot", "verdict": "bad"})
 	p.waitUntil(fmt.Sprintf(`[...document.querySelectorAll('.slo')].find(card => card.textContent.startsWith('chat-tpot')).querySelector('dd').textContent === '%.1f%%'`, 100*good/(good+bad)))
-	// Each part has pixels in the colour of its data: axes alone do not suffice.
+	// Each part has pixels in the colour of its data: axes alone do not suffice. No canvas is
+	// blank, but of the slowest requests, some have a prefill narrower than a pixel.
 	for part, color := range map[string]string{"heatmap": "--heat-4", "load": "--series-1", "prompts": "--series-1", "slowest": "--phase-prefill", "compare": "--series-1"} {
 		p.show(part)
+		quantifier := "every"
+		if part == "slowest" {
+			quantifier = "some"
+		}
 		p.waitUntil(`(() => {
 			const hex = getComputedStyle(document.documentElement).getPropertyValue('` + color + `').trim();
 			const [r, g, b] = [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16));
-			const drawn = canvas => {
+			const has = (canvas, distance) => {
 				const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-				for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200 && Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 12) return true;
+				for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200 && Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < distance) return true;
 				return false;
 			};
 			const canvases = [...document.querySelectorAll('#` + part + ` canvas')];
-			return canvases.length > 0 && canvases.every(drawn);
+			return canvases.length > 0 && canvases.every(canvas => has(canvas, Infinity)) && canvases.` + quantifier + `(canvas => has(canvas, 12));
 		})()`)
 	}
 	p.show("phases")
@@ -357,19 +363,8 @@ func TestLivePage_StaysFluidWith200Series(t *testing.T) {
 	for _, part := range []string{"compare", "slowest", "load", "heatmap", "now"} {
 		p.show(part)
 	}
-	p.do(script(`{
-		window.long = [];
-		new PerformanceObserver(list => window.long.push(...list.getEntries().map(entry => Math.round(entry.duration)))).observe({type: 'longtask'});
-	}`))
-	// A loaded machine interrupts any task, so that one quiet period out of several suffices.
-	var long []int
-	for range 6 {
-		p.do(script(`window.long.length = 0`))
-		time.Sleep(7 * time.Second) // more than one refresh of the charts
-		if long = evaluate[[]int](p, "window.long"); len(long) == 0 {
-			break
-		}
-		t.Logf("tasks over 50 ms: %v", long)
-	}
-	require.Empty(t, long, "durations of tasks in ms")
+	tasks := p.tasks(func() { time.Sleep(20 * time.Second) }) // several refreshes of the charts
+	require.Greater(t, len(tasks), 100, "the page does its work meanwhile")
+	t.Logf("CPU time of the longest task: %v", tasks[0].cpu)
+	require.Less(t, tasks[0].cpu, 50*time.Millisecond, "CPU time of the longest of %d tasks", len(tasks))
 }

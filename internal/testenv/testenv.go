@@ -14,15 +14,17 @@ import (
 	"testing"
 )
 
-// Program returns the path of a program. The test skips, or fails with
-// TOKENPULSE_NO_SKIP, if the program is not installed.
-func Program(tb testing.TB, name string) string {
+// Program returns the path of a program, or of the first of other programs that do as well. The
+// test skips, or fails with TOKENPULSE_NO_SKIP, if none is installed.
+func Program(tb testing.TB, name string, others ...string) string {
 	tb.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		Missing(tb, "needs the program "+name)
+	for _, candidate := range append([]string{name}, others...) {
+		if path, err := exec.LookPath(candidate); err == nil {
+			return path
+		}
 	}
-	return path
+	Missing(tb, "needs the program "+name)
+	return ""
 }
 
 // Root returns the project's root folder, which holds builder-config.yaml.

@@ -1,0 +1,132 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/tracing"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// task is one of the tasks of the page's main thread.
+type task struct {
+	cpu         time.Duration
+	beforePaint bool // it began before the first paint
+}
+
+// tasks returns the tasks of the page while a function runs, that with the most CPU time
+// first. Unlike the time that passes, CPU time hardly grows if the machine is loaded.
+func (p *tab) tasks(during func()) (all []task) {
+	p.t.Helper()
+	ctx, stop := context.WithCancel(p.ctx)
+	defer stop()
+	var collected []jsonv2.Value
+	done, once := make(chan struct{}), sync.Once{}
+	require.NoError(p.t, chromedp.Listen(ctx, func(event any) {
+		switch e := event.(type) {
+		case *tracing.EventDataCollected:
+			collected = append(collected, e.Value...)
+		case *tracing.EventTracingComplete:
+			once.Do(func() { close(done) })
+		}
+	}))
+	_, err := chromedp.Call(ctx, tracing.Start, tracing.StartParams{TraceConfig: &tracing.TraceConfig{
+		ExcludedCategories: []string{"*"}, IncludedCategories: []string{"__metadata", "loading", "disabled-by-default-devtools.timeline"},
+	}})
+	require.NoError(p.t, err)
+	during()
+	_, err = chromedp.Call(ctx, tracing.End, cdp.Empty{})
+	require.NoError(p.t, err)
+	select {
+	case <-done:
+	case <-time.After(patience):
+		require.Fail(p.t, "the browser does not end its trace")
+	}
+
+	type thread struct{ PID, TID int }
+	type traced struct {
+		thread
+		Name  string
+		Start int64         `json:"ts"`
+		CPU   time.Duration `json:"tdur"` // in microseconds
+		Args  struct{ Name string }
+	}
+	var events []traced
+	pages, painted := map[thread]bool{}, map[thread]int64{}
+	for _, value := range collected {
+		var e traced
+		require.NoError(p.t, json.Unmarshal(value, &e))
+		events = append(events, e)
+		switch {
+		case e.Name == "thread_name" && e.Args.Name == "CrRendererMain":
+			pages[e.thread] = true
+		case e.Name == "firstContentfulPaint":
+			painted[e.thread] = e.Start
+		}
+	}
+	for _, e := range events {
+		if e.Name == "RunTask" && pages[e.thread] {
+			all = append(all, task{e.CPU * time.Microsecond, e.Start < painted[e.thread]})
+		}
+	}
+	slices.SortFunc(all, func(a, b task) int { return cmp.Compare(b.cpu, a.cpu) })
+	require.NotEmpty(p.t, all, "no task traced")
+	require.Positive(p.t, all[0].cpu, "tasks have no CPU time")
+	return all
+}
+
+// slowdown is how much slower than this computer that of Lighthouse's mobile user is.
+const slowdown = 4
+
+// On a slow computer, the page paints within a second, and its charts are drawn within two. It
+// loads little before it paints.
+func TestLivePage_PaintsWithinASecondOnASlowComputer(t *testing.T) {
+	c := startPageCollector(t)
+	sendBurst(t, c, 300)
+	p := openTab(t, "about:blank")
+	var first, all time.Duration
+	for _, task := range p.tasks(func() {
+		p.open(c.pageURL(""))
+		p.waitUntilLoaded()
+	}) {
+		all += task.cpu
+		if task.beforePaint {
+			first += task.cpu
+		}
+	}
+	t.Logf("CPU time before the first paint %v, until the charts are drawn %v", first, all)
+	require.Positive(t, first)
+	require.Less(t, slowdown*first, time.Second)
+	require.Less(t, slowdown*all, 2*time.Second)
+
+	type loaded struct {
+		Name  string
+		Bytes int
+	}
+	files := evaluate[[]loaded](p, `(() => {
+		const painted = performance.getEntriesByName('first-contentful-paint')[0].startTime;
+		return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+			.filter(({startTime}) => startTime < painted).map(({name, encodedBodySize}) => ({name, bytes: encodedBodySize}));
+	})()`)
+	bytes := 0
+	for _, file := range files {
+		require.True(t, strings.HasPrefix(file.Name, c.pageURL("")), "%s is not of the Collector", file.Name)
+		require.Positive(t, file.Bytes, file.Name)
+		bytes += file.Bytes
+	}
+	t.Logf("loaded before the first paint: %v", files)
+	require.LessOrEqual(t, len(files), 5, "each further request delays the first paint: %v", files)
+	require.Less(t, bytes, 100_000, "%v", files)
+}
