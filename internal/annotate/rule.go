@@ -70,8 +70,8 @@ func NewRules(configs []SLOConfig) (*Rules, error) {
 	return rules, nil
 }
 
-// Uncounted returns the same rules for requests that others of these rules judge, too. Unapplied does
-// not count what they judge.
+// Uncounted returns a copy of the rules with counters of its own, for requests that the receiver judges
+// by the original, too. Unapplied reads the counters of the original, so each request counts once.
 func (r *Rules) Uncounted() *Rules {
 	rules := &Rules{all: slices.Clone(r.all), defined: r.defined}
 	for i := range rules.all {

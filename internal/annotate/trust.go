@@ -17,7 +17,7 @@ var inputs = map[string]uint64{
 	names.ChunksDropped: 1 << 4, names.StartUnseen: 1 << 5, names.Frames: 1 << 6, names.Cut: 1 << 7,
 }
 
-// tapInputs holds those that it reads only from spans of token_tap, or leaves as they are there.
+// tapInputs holds further inputs of spans of token_tap, and attributes that stay on them unchanged.
 var tapInputs = map[string]uint64{
 	names.Source: 1 << 8, names.PrefillDuration: 1 << 9, names.DecodeDuration: 1 << 10, names.NetworkDuration: 1 << 11,
 	names.Unparsed: 1 << 12,

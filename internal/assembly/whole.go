@@ -19,8 +19,8 @@ type Whole struct {
 	Start     Start
 	Scheduled int64 // 0 if missing
 	End       WholeEnd
-	// Attributes and EndAttributes are encoded as repeated fields of the start and the end,
-	// and their content is not checked.
+	// Attributes and EndAttributes are the rest of the encoded start and end from their first
+	// attribute on. They are not checked: other fields may be between the attributes.
 	Attributes, EndAttributes []byte
 
 	// FirstChunk is the time of the first chunk, 0 without chunks. Gaps are packed as in a

@@ -6,6 +6,7 @@ package series
 import (
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -35,24 +36,18 @@ type Request struct {
 	// Gaps are the limits of the distributions.
 	Gaps GapLimits
 
-	values        [singleValues]float64
-	counts        [counts]float64
-	hasValue      bitset // of Quantity
-	hasCount      bitset // of Count
+	values        [singleValues]optional.Value[float64]
 	distributions [quantities - singleValues]Distribution
+	counts        [counts]optional.Value[float64]
 }
 
 // Reset begins a new request with the dimensions of the one before, and the memory of its
-// verdicts. It is cheaper than to assign a new Request, which is large.
+// verdicts.
 func (r *Request) Reset(arrival time.Time) {
-	r.Vantage, r.Outcome, r.TraceOnly, r.Arrival = "", 0, false, arrival
-	r.TraceID, r.SpanID = [16]byte{}, [8]byte{}
-	r.Verdicts.Reset()
-	r.Gaps = GapLimits{}
-	clear(r.values[:])
-	clear(r.counts[:])
-	r.hasValue, r.hasCount = 0, 0
-	clear(r.distributions[:])
+	dimensions, verdicts := r.Dimensions, r.Verdicts
+	verdicts.Reset()
+	*r = Request{} // in place, which is faster than to copy a large value
+	r.Dimensions, r.Verdicts, r.Arrival = dimensions, verdicts, arrival
 }
 
 // Distribution is the distribution of one quantity within one request: encoded, if a span
@@ -94,14 +89,11 @@ func (l *GapLimits) allow(count uint64, sum, largest float64) bool {
 
 // SetValue sets a quantity that has one value per request. v must be finite and not
 // negative.
-func (r *Request) SetValue(q Quantity, v float64) {
-	r.values[q] = v
-	r.hasValue.add(uint8(q))
-}
+func (r *Request) SetValue(q Quantity, v float64) { r.values[q] = optional.Of(v) }
 
 // Value returns the value of a quantity. ok is false if it was not set.
 func (r *Request) Value(q Quantity) (v float64, ok bool) {
-	return r.values[q], r.hasValue.has(uint8(q))
+	return r.values[q].Value, r.values[q].Known
 }
 
 // SetDistribution sets a quantity that has many values per request: InterTokenLatency
@@ -117,12 +109,9 @@ func (r *Request) Distribution(q Quantity) *Distribution {
 
 // SetCount sets what the request adds to a sum of its series: a whole number of tokens
 // or stalls, or seconds. n must be finite and not negative.
-func (r *Request) SetCount(c Count, n float64) {
-	r.counts[c] = n
-	r.hasCount.add(uint8(c))
-}
+func (r *Request) SetCount(c Count, n float64) { r.counts[c] = optional.Of(n) }
 
 // Count returns what the request adds to a sum. ok is false if it was not set.
 func (r *Request) Count(c Count) (n float64, ok bool) {
-	return r.counts[c], r.hasCount.has(uint8(c))
+	return r.counts[c].Value, r.counts[c].Known
 }

@@ -64,9 +64,9 @@ func (s *series) record(r *Request) (result Recorded, ok bool) {
 		o.requests++
 	}
 	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
-	for q := range r.hasValue.all() {
-		if s.engine.published[q].any() {
-			o.histogram(Quantity(q), s.engine).add(r.values[q], &exemplar)
+	for q := range singleValues {
+		if v, ok := r.Value(q); ok && s.engine.published[q].any() {
+			o.histogram(q, s.engine).add(v, &exemplar)
 		}
 	}
 	if s.engine.history != nil {
@@ -113,9 +113,9 @@ func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malfor
 }
 
 func (s *series) count(r *Request) {
-	for c := range r.hasCount.all() {
-		if s.engine.counts[c] {
-			s.counts[c] = optional.Of(s.counts[c].Value + r.counts[c])
+	for c := range counts {
+		if n, ok := r.Count(c); ok && s.engine.counts[c] {
+			s.counts[c] = optional.Of(s.counts[c].Value + n)
 		}
 	}
 }

@@ -122,9 +122,9 @@ func (w *world) aggregated(c *content, outcome string, cut bool) {
 	}
 }
 
-// together returns the expired streams that are in one transaction with those of a batch. Spans that
-// are refused for a while would delay them, so the pipeline of these worlds does not: which ones are
-// sent next could not be told.
+// together returns the expired streams that are in one transaction with those of a batch. The pipeline
+// of these worlds does not refuse expired streams temporarily: it would delay some of them, and the
+// model could not know which ones the receiver sends next.
 func (w *world) together() []*content {
 	w.settleUnseen(w.selfMetrics())
 	return w.expirable()

@@ -5,6 +5,7 @@ package timeline
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,28 +39,56 @@ func TestScanGaps_RejectsNegativeLongAndTruncatedGaps(t *testing.T) {
 	require.True(t, ok)
 }
 
+// Gaps of each width, and bits that turn them into negative, longer and truncated ones, lie at each
+// place in the words that are read at once.
+func TestScanGaps_DamagedGapsAtEachPlace(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	accepted := 0
+	const rounds = 20_000
+	for range rounds {
+		var packed []byte
+		for range random.IntN(12) {
+			packed = binary.AppendUvarint(packed, random.Uint64N(1<<random.IntN(22))&^1)
+		}
+		if len(packed) > 0 && random.IntN(2) == 0 {
+			packed[random.IntN(len(packed))] ^= []byte{0x01, 0x80}[random.IntN(2)]
+		}
+		if requireScanned(t, packed) {
+			accepted++
+		}
+	}
+	require.Greater(t, accepted, rounds/2)
+	require.Less(t, accepted, rounds*9/10, "too little damage")
+}
+
 func FuzzScanGaps(f *testing.F) {
 	f.Add([]byte{0, 0x80, 0x01, 0xa0, 0x9c, 0x01, 0xa0, 0x9c, 0x01, 0xa0, 0x9c, 0x01})
-	f.Fuzz(func(t *testing.T, packed []byte) {
-		chunks, ticks, ok := ScanGaps(packed)
-		var plainChunks int
-		var plainTicks int64
-		plain := true
-		for rest := packed; len(rest) > 0 && plain; plainChunks++ {
-			v, n := binary.Uvarint(rest)
-			if plain = n > 0 && n <= 3 && v&1 == 0; plain {
-				plainTicks += int64(v / 2)
-				rest = rest[n:]
-			}
+	f.Fuzz(func(t *testing.T, packed []byte) { requireScanned(t, packed) })
+}
+
+// requireScanned compares ScanGaps and CountGaps with a plain loop. It reports whether they accept the
+// gaps.
+func requireScanned(t *testing.T, packed []byte) bool {
+	t.Helper()
+	chunks, ticks, ok := ScanGaps(packed)
+	var plainChunks int
+	var plainTicks int64
+	plain := true
+	for rest := packed; len(rest) > 0 && plain; plainChunks++ {
+		v, n := binary.Uvarint(rest)
+		if plain = n > 0 && n <= 3 && v&1 == 0; plain {
+			plainTicks += int64(v / 2)
+			rest = rest[n:]
 		}
-		require.Equal(t, plain, ok)
-		counted, ok := CountGaps(packed)
-		require.Equal(t, plain, ok)
-		if ok {
-			require.Equal(t, plainChunks, counted)
-			require.LessOrEqual(t, plainTicks*int64(Tick), int64(counted)*int64(MaxShortGap))
-			require.Equal(t, plainChunks, chunks)
-			require.Equal(t, plainTicks, ticks)
-		}
-	})
+	}
+	require.Equal(t, plain, ok, "%x", packed)
+	counted, ok := CountGaps(packed)
+	require.Equal(t, plain, ok, "%x", packed)
+	if ok {
+		require.Equal(t, plainChunks, counted, "%x", packed)
+		require.LessOrEqual(t, plainTicks*int64(Tick), int64(counted)*int64(MaxShortGap))
+		require.Equal(t, plainChunks, chunks, "%x", packed)
+		require.Equal(t, plainTicks, ticks, "%x", packed)
+	}
+	return plain
 }

@@ -74,7 +74,7 @@ func TestNextRun_ReadsGapsOfAllWidthsAndSigns(t *testing.T) {
 		var packed []byte
 		want := []int64{0}
 		for range random.IntN(40) {
-			want = append(want, random.Int64N([]int64{60, 8_000, 30_000, 30_000, 30_000, 3_000_000}[random.IntN(6)]))
+			want = append(want, random.Int64N([]int64{60, 8_000, 30_000, 30_000, 30_000, 30_000, 3_000_000, 1 << (10 + random.IntN(40))}[random.IntN(8)]))
 			if random.IntN(10) == 0 {
 				want[len(want)-1] *= -1
 			}

@@ -62,12 +62,11 @@ func (r *seriesRecorder) resolve(s *identity.Stream) *seriesIdentity {
 	worker := r.workers.Get().(*seriesWorker)
 	defer r.workers.Put(worker)
 	span, resource, removed := worker.annotated(stream)
-	id := &seriesIdentity{removed: removed}
+	id := &seriesIdentity{removed: removed, onSpan: r.config.onSpan}
 	for _, name := range usageNames {
 		_, reported := span.Attributes().Get(name)
 		id.onSpan = id.onSpan || reported
 	}
-	id.onSpan = id.onSpan || r.config.onSpan()
 	span.Attributes().RemoveIf(func(name string, _ pcommon.Value) bool {
 		return strings.HasPrefix(name, names.Prefix) && isOfRequest(name)
 	})
@@ -91,12 +90,12 @@ func (r *seriesRecorder) resolve(s *identity.Stream) *seriesIdentity {
 	return id
 }
 
-// onSpan reports whether all streams are recorded by way of a span: a dimension, or an SLO,
-// reads what differs between streams with equal attributes.
-func (s *seriesSettings) onSpan() bool {
+// dependsOnRequest reports whether a dimension differs between streams with equal attributes, or an
+// attribute that an SLO reads differs in a way that annotate.Bound does not cover.
+func dependsOnRequest(dimensions, ofSLOs []string) bool {
 	// A time to first chunk is filled in from other attributes, if it fits into the request.
-	return slices.ContainsFunc(s.dimensions, isOfRequest) ||
-		slices.Contains(s.dimensions, names.GenAITimeToFirstChunk) || slices.Contains(s.latency.AttributesRead(), names.GenAITimeToFirstChunk)
+	return slices.ContainsFunc(dimensions, isOfRequest) ||
+		slices.Contains(dimensions, names.GenAITimeToFirstChunk) || slices.Contains(ofSLOs, names.GenAITimeToFirstChunk)
 }
 
 // isOfRequest reports whether an attribute differs between streams with equal attributes and

@@ -46,6 +46,8 @@ type seriesSettings struct {
 	publish    *publish.Config
 	dimensions []string
 	objectives slo.Names
+	// onSpan means that all streams are recorded by way of a span.
+	onSpan bool
 }
 
 // seriesSettings returns the settings of a metrics pipeline, or their defaults.
@@ -55,6 +57,7 @@ func (c *Config) seriesSettings() seriesSettings {
 		s.publish = new(publish.NewDefaultConfig())
 	}
 	s.dimensions, s.objectives = s.publish.Shared.Series.Dimensions, s.publish.Shared.ObjectiveNames()
+	s.onSpan = dependsOnRequest(s.dimensions, s.latency.AttributesRead())
 	return s
 }
 

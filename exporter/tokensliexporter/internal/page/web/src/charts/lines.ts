@@ -70,7 +70,8 @@ export class LineChart {
         spanGaps: true,
         points: line.points ? {show: true, size: 6} : {show: (u: uPlot, index: number) => alone(u.data[index] ?? [])},
       }))],
-      hooks: {draw: [u => this.decorate(u)]},
+      // Thresholds are below the lines: a label must not hide data.
+      hooks: {drawAxes: [u => this.drawThresholds(u)], draw: [u => this.drawMarks(u)]},
     };
   }
 
@@ -81,8 +82,11 @@ export class LineChart {
     return (top || 1) * 1.08;
   }
 
-  private decorate(u: uPlot): void {
+  private drawThresholds(u: uPlot): void {
     for (const {label, value} of this.thresholds) drawThreshold(u, value, label);
+  }
+
+  private drawMarks(u: uPlot): void {
     const {ctx, bbox} = u;
     for (const {label, x} of this.marks) {
       const at = u.valToPos(x, 'x', true);

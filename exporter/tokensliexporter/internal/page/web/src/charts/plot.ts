@@ -96,7 +96,7 @@ export function timeAxis(): uPlot.Axis {
   });
 }
 
-/** Draws a dashed line across the chart with a label at its right end, and reports its position. */
+/** Draws a dashed line across the chart with a label at its right end. Above the scale, it draws the label only. */
 export function drawThreshold(u: uPlot, value: number, label: string, scale = 'y'): void {
   const {ctx, bbox} = u;
   const ratio = devicePixelRatio;
