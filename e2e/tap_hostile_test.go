@@ -55,7 +55,8 @@ func repeated(w io.Writer, text string, size int) {
 }
 
 // hostileAnswers are answers that a decoder must not hold in memory. encoding is the
-// header Content-Encoding, part what the tap reports as unparsed.
+// header Content-Encoding, part what the tap reports as unparsed. Each has one chunk that
+// can be read, apart from the last.
 var hostileAnswers = []struct {
 	name, encoding, part string
 	write                func(w io.Writer)
@@ -128,7 +129,7 @@ func TestTapHostile_PassesUnchangedInBoundedMemory(t *testing.T) {
 				}
 				hostile.write(hashed{w, sent})
 			})
-			c := startTapCollector(t, upstream.URL, "", "token_sli, file")
+			c := startTapCollector(t, upstream.URL, "", "token_sli, file", "processors: {token_latency: {timeline: keep}}")
 			client := http.Client{Transport: &http.Transport{DisableCompression: true}}
 			defer client.CloseIdleConnections()
 			ask := func(query string) [sha256.Size]byte {
@@ -155,6 +156,15 @@ func TestTapHostile_PassesUnchangedInBoundedMemory(t *testing.T) {
 				}
 			}, patience, 100*time.Millisecond)
 			ask("") // the tap goes on
+			c.stop(t)
+			spans := readSpans(t, c.file)
+			require.Len(t, spans, 3)
+			chunks := 1
+			if hostile.part == "content_encoding" {
+				chunks = 0
+			}
+			times, _ := chunksOf(t, spans[1])
+			require.Len(t, times, chunks)
 		})
 	}
 }

@@ -85,9 +85,9 @@ func (s *tapSoak) run(ctx context.Context) {
 	s.client.CloseIdleConnections()
 }
 
-// ask reads an answer, at most for a time.
-func (s *tapSoak) ask(fate string, patience time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// ask reads an answer, and breaks it off after a time.
+func (s *tapSoak) ask(fate string, within time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.address+chatPath+"?fate="+fate, strings.NewReader(chatAsked))
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Writes a model of llama.cpp (GGUF) with random weights. It says nothing of sense, at the
-// speed of a model with a sense.
+// Writes a model of llama.cpp (GGUF) with random weights. Its output is meaningless, but takes
+// as long to compute as that of a trained model of this size.
 import {randomFillSync} from 'node:crypto'
 import {closeSync, openSync, writeSync} from 'node:fs'
 

@@ -77,6 +77,9 @@ func NewConnection(exchange Exchange, limits Limits, begin func(start int64, see
 	return c
 }
 
+// Recognised reports whether the connection is one of a known service.
+func (c *Connection) Recognised() bool { return c.format != "" }
+
 // hasResponses reports whether a format is one of connections.
 func hasResponses(format Format) bool {
 	return format == OpenAIRealtime || format == OpenAIResponses || format == GeminiLive
@@ -161,11 +164,13 @@ func (c *Connection) responseOf(v value) int {
 	kind, id := v.get("type"), v.get("response_id")
 	switch {
 	case c.format == GeminiLive:
-		if v.get("serverContent") == nil && v.get("toolCall") == nil {
-			return -1
-		}
-		if len(c.open) > 0 {
+		content, call := v.get("serverContent"), v.get("toolCall")
+		if len(c.open) > 0 && (content != nil || call != nil || v.get("usageMetadata") != nil) {
 			return 0
+		}
+		output := call != nil || content.get("modelTurn") != nil || content.get("outputTranscription") != nil
+		if !output && (content == nil || !c.waiting()) {
+			return -1 // such as a transcription of what the user said
 		}
 	case bytes.HasPrefix(kind.raw(), []byte("response.")):
 		if id == nil {
@@ -237,6 +242,13 @@ func (c *Connection) end(at int) {
 	r.observation.Unparsed, c.unparsed = c.unparsed, Unparsed{}
 	r.close()
 	r.out.End(r.observation, c.time)
+}
+
+// waiting reports whether a request has no response yet.
+func (c *Connection) waiting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.requests) > 0
 }
 
 // take removes the oldest request, which must not have another ID than the given one.

@@ -94,7 +94,7 @@ func TestConnection_StartsAResponseWithItsRequest(t *testing.T) {
 	}
 }
 
-func TestConnection_TellsResponsesApartThatInterleave(t *testing.T) {
+func TestConnection_SeparatesInterleavedResponses(t *testing.T) {
 	got := converse(realtime, testLimits, 0, nil,
 		`>{"type":"response.create"}`, `>{"type":"response.create"}`,
 		created("a"), created("b"), delta("a"), delta("b"), delta("a"), done("b", 1), delta("a"), done("a", 3),
@@ -159,6 +159,27 @@ func TestConnection_ReadsTurnsOfGeminiLive(t *testing.T) {
 		assert.Equal(t, optional.Of(int64(4)), got[1].Reported.Output)
 		assert.Equal(t, "models/gemini-live", got[2].Model)
 	}
+}
+
+// Only the model's output begins a response, unless a request waits for one.
+func TestConnection_WhatTheUserSaidBeginsNoTurnOfGeminiLive(t *testing.T) {
+	live := Exchange{Path: "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent", Status: 101}
+	got := converse(live, testLimits, 0, nil,
+		`{"serverContent":{"inputTranscription":{"text":"a"}}}`, `{"serverContent":{"interrupted":true}}`,
+		`{"usageMetadata":{"responseTokenCount":9}}`,
+		`{"serverContent":{"modelTurn":{"parts":[{"text":"a"}]}}}`, // 3
+		`{"usageMetadata":{"responseTokenCount":4}}`, `{"sessionResumptionUpdate":{}}`,
+		`{"serverContent":{"turnComplete":true}}`,  // 6
+		`>{"clientContent":{"turnComplete":true}}`, // 7
+		`{"usageMetadata":{"responseTokenCount":9}}`,
+		`{"serverContent":{"turnComplete":true}}`, // an answer without output
+	)
+	require.Len(t, got, 2)
+	assert.Equal(t, []int64{3, 7}, []int64{got[0].Start, got[1].Start})
+	assert.Equal(t, []int64{6, 9}, []int64{got[0].Ended, got[1].Ended})
+	assert.Equal(t, optional.Of(int64(4)), got[0].Reported.Output)
+	assert.False(t, got[1].Reported.Output.Known)
+	assert.Equal(t, []string{"turnComplete"}, got[0].FinishReasons)
 }
 
 // deflate compresses the messages of both sides, as a peer of RFC 7692 does.

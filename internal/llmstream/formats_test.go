@@ -310,7 +310,7 @@ func TestDecoder_MarksAReplay(t *testing.T) {
 }
 
 // Only Gemini streams the elements of an array; several JSON texts in a row are a stream.
-func TestDecoder_TellsStreamsFromDocuments(t *testing.T) {
+func TestDecoder_DistinguishesStreamsFromDocuments(t *testing.T) {
 	const candidate = `{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`
 	for body, streamed := range map[string]bool{
 		`[{"generated_text":"a"}]`:                                  false,

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package llmstream reads the answers of LLM services as they pass: bytes in,
-// observations out. The token_tap receiver feeds it.
+// observations out. The token_tap receiver feeds it with a copy of what it forwards.
+// A Decoder reads the body of one answer, and a Connection both directions of a WebSocket
+// connection, which has many responses. RequestOf reads a request.
 //
 // A framer cuts the body into events (SSE, JSON lines, JSON array, AWS event stream,
 // WebSocket messages), holding at most Limits.EventBytes. One reader per format turns

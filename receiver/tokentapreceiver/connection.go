@@ -4,6 +4,7 @@
 package tokentapreceiver
 
 import (
+	"context"
 	"errors"
 	"io"
 	"sync"
@@ -77,4 +78,7 @@ func (c *connection) finish() {
 	x.clientClosed = x.clientClosed || !x.complete
 	x.guard(func() { c.decoder.End(x.now()) })
 	x.stopped = true
+	if !c.decoder.Recognised() {
+		x.receiver.telemetry.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
+	}
 }

@@ -144,3 +144,16 @@ func TestConnection_RefusedUpgradeIsAnError(t *testing.T) {
 	require.Contains(t, answer, "HTTP/1.1 401")
 	require.Equal(t, "401", attributes(p.span())["error.type"])
 }
+
+func TestConnection_OfAnotherServiceIsCounted(t *testing.T) {
+	for path, unrecognised := range map[string]int64{"/chat": 1, "/v1/realtime": 0} {
+		p := start(t, upgrade(func(connection net.Conn, _ *bufio.Reader) { _, _ = connection.Write(frame(`{"a":1}`, false)) }))
+		answer := requestTo(t, p, "GET "+path+" HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		require.Contains(t, answer, `{"a":1}`)
+		p.receiver.handling.Lock() // waits for the handler
+		counted := p.counter("exchanges_unrecognised")
+		p.receiver.handling.Unlock()
+		require.Equal(t, unrecognised, counted, path)
+		require.Zero(t, p.spans.SpanCount())
+	}
+}

@@ -110,7 +110,7 @@ func filled(v any, places ...string) bool {
 }
 
 // paths are the places of the text of a format, by channel: a declarative
-// restatement of the rules. A path may begin with the values that `type` must have.
+// restatement of the rules.
 var paths = map[string]map[Channel][]string{
 	"chat": {
 		Content:   {"choices.*.delta.content", "choices.*.delta.content.*.text"},
