@@ -4,8 +4,10 @@
 package tokentapreceiver
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net"
 	"sync"
 
 	"github.com/tokenpulse/tokenpulse/internal/llmstream"
@@ -16,14 +18,16 @@ import (
 type connection struct {
 	io.ReadWriteCloser
 
-	mutex    sync.Mutex // guards the exchange
-	exchange *exchange
-	decoder  *llmstream.Connection
+	mutex      sync.Mutex // guards the exchange
+	exchange   *exchange
+	decoder    *llmstream.Connection
+	recognised bool // a response has begun
 }
 
 func newConnection(x *exchange, body io.ReadWriteCloser, facts llmstream.Exchange, limits llmstream.Limits) *connection {
 	c := &connection{ReadWriteCloser: body, exchange: x}
 	c.decoder = llmstream.NewConnection(facts, limits, func(start int64, seen bool) llmstream.Response {
+		c.recognised = true
 		return &call{exchange: x, trace: x.trace.sibling(), start: start, startUnseen: !seen}
 	})
 	return c
@@ -36,7 +40,9 @@ func (c *connection) Read(p []byte) (int, error) {
 	defer c.mutex.Unlock()
 	c.observe(p[:n], c.decoder.WriteServer)
 	x := c.exchange
-	x.complete = x.complete || errors.Is(err, io.EOF) && !x.clientClosed
+	// net.ErrClosed is from the tap's own Close. After any other error, or the end, the
+	// upstream sends nothing more.
+	x.complete = x.complete || err != nil && !errors.Is(err, net.ErrClosed) && !x.clientClosed
 	return n, err
 }
 
@@ -51,7 +57,7 @@ func (c *connection) Write(p []byte) (int, error) {
 func (c *connection) observe(p []byte, write func(p []byte, time int64)) {
 	x := c.exchange
 	now := x.now()
-	if len(p) == 0 || x.stopped || x.expire(now) {
+	if len(p) == 0 || x.stopped || x.expired.Load() {
 		return
 	}
 	x.guard(func() { write(p, now) })
@@ -77,4 +83,7 @@ func (c *connection) finish() {
 	x.clientClosed = x.clientClosed || !x.complete
 	x.guard(func() { c.decoder.End(x.now()) })
 	x.stopped = true
+	if !c.recognised && x.facts.Format == "" {
+		x.receiver.telemetry.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
+	}
 }
