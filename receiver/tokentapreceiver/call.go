@@ -92,7 +92,7 @@ func (x *exchange) ending(o *llmstream.Observation) (e ending) {
 		e.outcome, e.kind = names.OutcomeError, strconv.Itoa(x.status)
 	case o.Ended:
 		e.outcome = names.OutcomeSuccess
-	case x.expired, x.receiver.closing.Load():
+	case x.expired.Load(), x.receiver.closing.Load():
 		e.outcome, e.cut = names.OutcomeIncomplete, true
 	case x.clientGone():
 		e.outcome = names.OutcomeCancelled
@@ -122,7 +122,7 @@ func (x *exchange) unparsed(o *llmstream.Observation) (parts []string) {
 	}{
 		{"content_encoding", x.unknownContent},
 		{"corrupt", o.Unparsed.Corrupt > 0},
-		{"format", x.received && o.Format == "" && o.Error == "" && !o.Unparsed.Any() && !x.unknownContent},
+		{"format", x.received && x.complete && !x.expired.Load() && o.Format == "" && o.Error == "" && !o.Unparsed.Any() && !x.unknownContent},
 		{"invalid", o.Unparsed.Invalid > 0},
 		{"too_long", o.Unparsed.TooLong > 0},
 	} {

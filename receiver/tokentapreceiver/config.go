@@ -5,6 +5,7 @@ package tokentapreceiver
 
 import (
 	"errors"
+	"fmt"
 	"net/textproto"
 	"net/url"
 	"slices"
@@ -107,7 +108,7 @@ func (c *Config) Validate() error {
 			"routes::%d::prefix: must begin with a slash, not end with one and have a segment, such as /openai; is %q", i, route.Prefix)
 		same := func(other RouteConfig) bool { return other.Prefix == route.Prefix }
 		errs.Unless(slices.IndexFunc(c.Routes, same) == i, "routes::%d::prefix: %q is the prefix of another route; remove one", i, route.Prefix)
-		checkUpstream(&errs, "routes::"+route.Prefix+"::upstream", &c.Routes[i].Upstream)
+		checkUpstream(&errs, fmt.Sprintf("routes::%d::upstream", i), &c.Routes[i].Upstream)
 	}
 	for header, attribute := range c.AttributesFromHeaders {
 		errs.Unless(!slices.Contains(credentialHeaders, textproto.CanonicalMIMEHeaderKey(header)),

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"sync"
 
 	"github.com/tokenpulse/tokenpulse/internal/llmstream"
@@ -37,7 +38,9 @@ func (c *connection) Read(p []byte) (int, error) {
 	defer c.mutex.Unlock()
 	c.observe(p[:n], c.decoder.WriteServer)
 	x := c.exchange
-	x.complete = x.complete || errors.Is(err, io.EOF) && !x.clientClosed
+	// net.ErrClosed is from the tap's own Close. After any other error, or the end, the
+	// upstream sends nothing more.
+	x.complete = x.complete || err != nil && !errors.Is(err, net.ErrClosed) && !x.clientClosed
 	return n, err
 }
 
@@ -52,7 +55,7 @@ func (c *connection) Write(p []byte) (int, error) {
 func (c *connection) observe(p []byte, write func(p []byte, time int64)) {
 	x := c.exchange
 	now := x.now()
-	if len(p) == 0 || x.stopped || x.expire(now) {
+	if len(p) == 0 || x.stopped || x.expired.Load() {
 		return
 	}
 	x.guard(func() { write(p, now) })

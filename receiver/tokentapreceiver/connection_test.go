@@ -47,14 +47,19 @@ func upgrade(serve func(connection net.Conn, reader *bufio.Reader)) http.Handler
 	}
 }
 
-// connect opens a WebSocket connection through the tap.
+// connect opens a WebSocket connection to OpenAI's API through the tap.
 func connect(t *testing.T, p *tap) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	return connectTo(t, p, "/v1/realtime?model=gpt-r")
+}
+
+func connectTo(t *testing.T, p *tap, path string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	connection, err := net.Dial("tcp", p.receiver.address.String())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
 	require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
-	fmt.Fprint(connection, "GET /v1/realtime?model=gpt-r HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nTraceparent: "+traceparent+"\r\n\r\n")
+	fmt.Fprint(connection, "GET "+path+" HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nTraceparent: "+traceparent+"\r\n\r\n")
 	reader := bufio.NewReader(connection)
 	response, err := http.ReadResponse(reader, nil)
 	require.NoError(t, err)
@@ -105,30 +110,39 @@ func TestConnection_EachResponseHasASpan(t *testing.T) {
 
 func TestConnection_EndsOpenResponses(t *testing.T) {
 	for name, c := range map[string]struct {
-		clientCloses bool
-		outcome      string
+		clientCloses, resets bool
+		outcome              string
 	}{
-		"the client closes":   {true, "cancelled"},
-		"the upstream closes": {false, "incomplete"},
+		"the client closes":   {true, false, "cancelled"},
+		"the client resets":   {true, true, "cancelled"},
+		"the upstream closes": {false, false, "incomplete"},
+		"the upstream resets": {false, true, "incomplete"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			arrived := make(chan struct{})
 			p := start(t, upgrade(func(connection net.Conn, reader *bufio.Reader) {
 				_, _ = connection.Write(frame(responseCreated, false))
 				_, _ = connection.Write(frame(responseDelta, false))
+				<-arrived // a reset would overtake the frames
 				if c.clientCloses {
 					_, _ = io.Copy(io.Discard, reader) // until the close of the client arrives
+				} else if c.resets {
+					_ = connection.(*net.TCPConn).SetLinger(0)
 				}
 			}))
 			connection, reader := connect(t, p)
 			_, err := io.ReadFull(reader, make([]byte, len(frame(responseCreated, false))+len(frame(responseDelta, false))))
+			close(arrived)
 			require.NoError(t, err)
 			if c.clientCloses {
-				require.NoError(t, connection.Close())
+				if c.resets {
+					require.NoError(t, connection.(*net.TCPConn).SetLinger(0))
+				}
 			} else {
 				_, err := reader.ReadByte()
 				require.ErrorIs(t, err, io.EOF)
-				require.NoError(t, connection.Close())
 			}
+			require.NoError(t, connection.Close())
 			span := p.span()
 			require.Equal(t, c.outcome, attributes(span)["tokenpulse.outcome"])
 			times, _ := arrivals(t, span)

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/andybalholm/brotli"
@@ -61,20 +62,30 @@ func openDeflate(r io.Reader) (io.Reader, error) {
 	return flate.NewReader(buffered), nil
 }
 
-// newContentDecoder returns nil for an answer without content encoding. ok is false if
-// the encoding is unknown.
-func newContentDecoder(encoding string, output func(p []byte)) (d *contentDecoder, ok bool) {
-	encoding = strings.ToLower(strings.TrimSpace(encoding))
-	if encoding == "" || encoding == "identity" {
-		return nil, true
+// maxEncodings is the number of content encodings of one answer that are decoded.
+const maxEncodings = 2
+
+// newContentDecoder returns nil for an answer without content encoding. encodings is in the
+// order in which they were applied. ok is false if one is unknown, or if there are too many.
+func newContentDecoder(encodings string, output func(p []byte)) (d *contentDecoder, ok bool) {
+	var applied []func(io.Reader) (io.Reader, error)
+	for encoding := range strings.SplitSeq(encodings, ",") {
+		encoding = strings.ToLower(strings.TrimSpace(encoding))
+		if encoding == "" || encoding == "identity" {
+			continue
+		}
+		open, ok := openDecoders[encoding]
+		if !ok || len(applied) == maxEncodings {
+			return nil, false
+		}
+		applied = append(applied, open)
 	}
-	open, ok := openDecoders[encoding]
-	if !ok {
-		return nil, false
+	if len(applied) == 0 {
+		return nil, true
 	}
 	d = &contentDecoder{output: output}
 	d.resume, d.stop = iter.Pull(func(yield func(struct{}) bool) {
-		d.err = d.decode(open, &suspendingReader{d, yield})
+		d.err = d.decode(applied, &suspendingReader{d, yield})
 	})
 	return d, true
 }
@@ -88,13 +99,15 @@ const (
 	maxInflation = 250
 )
 
-func (d *contentDecoder) decode(open func(io.Reader) (io.Reader, error), input io.Reader) error {
-	decoded, err := open(input)
-	if err != nil {
-		return err
-	}
-	if closer, ok := decoded.(interface{ Close() }); ok { // zstd
-		defer closer.Close()
+func (d *contentDecoder) decode(applied []func(io.Reader) (io.Reader, error), decoded io.Reader) error {
+	for _, open := range slices.Backward(applied) {
+		var err error
+		if decoded, err = open(decoded); err != nil {
+			return err
+		}
+		if closer, ok := decoded.(interface{ Close() }); ok { // zstd
+			defer closer.Close()
+		}
 	}
 	buffer := make([]byte, bufferSize)
 	for {

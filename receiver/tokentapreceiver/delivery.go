@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
+	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
 
@@ -48,17 +48,10 @@ func newDelivery(capacity int, set receiver.Settings, telemetry *metadata.Teleme
 		return nil, err
 	}
 	d := &delivery{
-		queue: make(chan ptrace.Span, capacity), next: next, report: report, telemetry: telemetry, logger: onceAMinute(set.Logger),
+		queue: make(chan ptrace.Span, capacity), next: next, report: report, telemetry: telemetry, logger: logging.OnceAMinute(set.Logger),
 	}
 	d.context, d.cancel = context.WithCancel(context.Background())
 	return d, nil
-}
-
-// onceAMinute returns a logger that logs each message once a minute.
-func onceAMinute(logger *zap.Logger) *zap.Logger {
-	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
-	}))
 }
 
 func (d *delivery) start() { d.running.Go(d.run) }
@@ -96,12 +89,9 @@ func (d *delivery) run() {
 		scope := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty()
 		scope.Scope().SetName(metadata.ScopeName)
 		span.MoveTo(scope.Spans().AppendEmpty())
-		for scope.Spans().Len() < min(maxBatch, 1+len(d.queue)) {
-			next, ok := <-d.queue
-			if !ok {
-				break
-			}
-			next.MoveTo(scope.Spans().AppendEmpty())
+		for len(d.queue) > 0 && scope.Spans().Len() < maxBatch {
+			span = <-d.queue
+			span.MoveTo(scope.Spans().AppendEmpty())
 		}
 		d.deliver(traces)
 	}

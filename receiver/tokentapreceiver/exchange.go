@@ -7,6 +7,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,7 +22,7 @@ type exchange struct {
 	receiver *tokenTapReceiver
 	route    *route
 	request  *http.Request
-	path     string // escaped
+	path     string // as the client sent it
 	copied   requestCopy
 	start    time.Time
 	trace    traceIdentity
@@ -41,10 +43,12 @@ type exchange struct {
 
 	received       bool // the answer has a body
 	complete       bool // the body was read to its end
-	expired        bool // stopped by max_stream_duration
 	unknownContent bool // the content encoding is unknown or damaged
 	upstreamError  error
 	clientClosed   bool // before the upstream
+
+	expiry  *time.Timer
+	expired atomic.Bool // at max_stream_duration: nothing more is observed
 }
 
 // begin starts an exchange.
@@ -56,7 +60,8 @@ func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 		return x
 	}
 	x.observed = true
-	x.path = req.URL.EscapedPath()
+	x.expiry = time.AfterFunc(r.cfg.MaxStreamDuration, x.expire)
+	x.path = sentPath(req.URL)
 	x.trace = newTraceIdentity(req.Header)
 	x.call = &call{exchange: x, trace: x.trace, start: x.start.UnixNano()}
 	if req.Body != nil && req.Body != http.NoBody {
@@ -88,7 +93,7 @@ func (x *exchange) answer(res *http.Response) error {
 	}
 	if x.asks() {
 		x.decoder = llmstream.NewDecoder(facts, limits, x.call.Chunk)
-		content, ok := newContentDecoder(res.Header.Get("Content-Encoding"), func(p []byte) { x.decoder.Write(p, x.readAt) })
+		content, ok := newContentDecoder(strings.Join(res.Header["Content-Encoding"], ","), func(p []byte) { x.decoder.Write(p, x.readAt) })
 		x.content = content
 		x.stopped, x.unknownContent = !ok, !ok
 	}
@@ -130,7 +135,7 @@ func (x *exchange) flushed(err error) {
 func (x *exchange) decode() {
 	p := x.pending
 	x.pending = nil
-	if len(p) == 0 || x.stopped || x.decoder == nil || x.expire(x.readAt) {
+	if len(p) == 0 || x.stopped || x.decoder == nil || x.expired.Load() {
 		return
 	}
 	x.guard(func() {
@@ -142,13 +147,12 @@ func (x *exchange) decode() {
 	})
 }
 
-// expire stops the observation of an exchange that takes too long.
-func (x *exchange) expire(now int64) bool {
-	if now-x.start.UnixNano() > int64(x.receiver.cfg.MaxStreamDuration) {
-		x.stopped, x.expired = true, true
-		x.receiver.telemetry.ReceiverTokenTapStreamsExpired.Add(context.Background(), 1)
-	}
-	return x.expired
+// expire stops the observation of an exchange that takes too long, and gives way to
+// another one. A timer calls it.
+func (x *exchange) expire() {
+	x.expired.Store(true)
+	x.receiver.open.Add(-1)
+	x.receiver.telemetry.ReceiverTokenTapStreamsExpired.Add(context.Background(), 1)
 }
 
 // guard stops the observation if f panics: forwarding goes on.
@@ -167,7 +171,9 @@ func (x *exchange) finish() {
 	if !x.observed {
 		return
 	}
-	x.receiver.open.Add(-1)
+	if x.expiry.Stop() {
+		x.receiver.open.Add(-1)
+	}
 	if x.upgraded != nil {
 		x.upgraded.finish()
 		return

@@ -6,17 +6,20 @@ package tokentapreceiver
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
 	"net/textproto"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +65,29 @@ func TestForward_LeavesRequestsUntouched(t *testing.T) {
 	}, seen.Header, "without the fields of the connection")
 }
 
+// A path may have bytes that it should not have: unescaped UTF-8, quotes, a mere byte.
+func TestForward_LeavesPathsUntouched(t *testing.T) {
+	var seen string
+	p := start(t, func(_ http.ResponseWriter, req *http.Request) { seen = req.RequestURI }, func(cfg *Config) {
+		route := RouteConfig{Prefix: "/route", Upstream: cfg.Upstream}
+		route.Upstream.Endpoint += "/at"
+		cfg.Routes = []RouteConfig{route}
+	})
+	for path, expected := range map[string]string{
+		"/v1/m\u00e9/\"x\"|^`{}<>[]":    "",
+		"/v1/%e9\u00e9%2f?q=\u00e9":     "",
+		"/v1/\xff":                      "",
+		"/v1/a#b?":                      "",
+		"//v1/%41":                      "",
+		"/route/m\u00e9%2f?\u00e9":      "/at/m\u00e9%2f?\u00e9",
+		"/route//v1/\u00e9":             "/at//v1/\u00e9",
+		"//evil.example/m\u00e9?\u00e9": "//evil.example/m%C3%A9?\u00e9", // without the escapes, a host would follow
+	} {
+		requestTo(t, p, "GET "+path+" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+		require.Equal(t, cmp.Or(expected, path), seen)
+	}
+}
+
 func TestForward_LeavesAnswersUntouched(t *testing.T) {
 	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Content-Type"] = nil
@@ -87,12 +113,17 @@ func TestForward_LeavesAnswersUntouched(t *testing.T) {
 
 func TestForward_AddsNoContentType(t *testing.T) {
 	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
 		w.Header()["Content-Type"] = nil
 		_, _ = io.WriteString(w, "<html>")
 	})
 	response, body := p.post("/x", "")
 	require.NotContains(t, response.Header, "Content-Type")
 	require.Equal(t, "<html>", body)
+	// The server guesses only if the body arrives before the header is flushed.
+	w := &answerWriter{httptest.NewRecorder(), nil}
+	w.WriteHeader(http.StatusOK)
+	require.Contains(t, w.Header(), "Content-Type")
 }
 
 // 24 MiB is more than confighttp's limit, and each MiB differs.
@@ -140,29 +171,76 @@ func TestForward_DoesNotFollowRedirects(t *testing.T) {
 	require.Equal(t, http.StatusFound, response.StatusCode)
 }
 
-// Each piece reaches the client before the upstream sends the next one.
+// Each piece reaches the client before the upstream sends the next one, also of an answer
+// of known length, which httputil.ReverseProxy does not take for a stream.
 func TestForward_BuffersNothing(t *testing.T) {
-	next := make(chan string)
-	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+	pieces := []string{"d", "ata: ", "\xc3", "\xa9\n\n", doneEvent}
+	for name, head := range map[string]http.Header{
+		"a stream":                  {"Content-Type": {"text/event-stream"}},
+		"an answer of known length": {"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(strings.Join(pieces, "")))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := make(chan string)
+			p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+				maps.Copy(w.Header(), head)
+				_ = http.NewResponseController(w).Flush()
+				for piece := range next {
+					_, _ = io.WriteString(w, piece)
+					_ = http.NewResponseController(w).Flush()
+				}
+			})
+			defer close(next)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+chatPath, strings.NewReader(chatRequest))
+			require.NoError(t, err)
+			response, err := client(t).Do(request)
+			require.NoError(t, err)
+			defer response.Body.Close()
+			for _, piece := range pieces {
+				next <- piece
+				got := make([]byte, len(piece))
+				_, err := io.ReadFull(response.Body, got)
+				require.NoError(t, err)
+				require.Equal(t, piece, string(got))
+			}
+		})
+	}
+}
+
+// The upstream may answer while the client still sends.
+func TestForward_BothDirectionsAtOnce(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, req *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
 		send := stream(w)
-		for piece := range next {
-			send(piece)
+		buffer := make([]byte, 1)
+		for {
+			n, err := req.Body.Read(buffer)
+			send(string(buffer[:n]))
+			if err != nil {
+				return
+			}
 		}
 	})
-	response, err := client(t).Post(p.url+chatPath, "application/json", strings.NewReader(chatRequest))
-	if err != nil {
-		close(next)
-	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	body, pieces := io.Pipe()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/x", body)
+	require.NoError(t, err)
+	response, err := client(t).Do(request)
 	require.NoError(t, err)
 	defer response.Body.Close()
-	for _, piece := range []string{"d", "ata: ", "\xc3", "\xa9\n\n", doneEvent} {
-		next <- piece
-		got := make([]byte, len(piece))
-		_, err := io.ReadFull(response.Body, got)
+	for _, piece := range []string{"a", "b"} {
+		_, err := io.WriteString(pieces, piece)
+		require.NoError(t, err)
+		got := make([]byte, 1)
+		_, err = io.ReadFull(response.Body, got)
 		require.NoError(t, err)
 		require.Equal(t, piece, string(got))
 	}
-	close(next)
+	require.NoError(t, pieces.Close())
+	_, err = response.Body.Read(make([]byte, 1))
+	require.Equal(t, io.EOF, err)
 }
 
 // The head of an answer does not wait for its body.

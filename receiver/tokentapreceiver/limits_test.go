@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,32 @@ func TestLimits_StreamDuration(t *testing.T) {
 	require.EqualValues(t, 1, p.counter("streams_expired"))
 }
 
+// A silent exchange gives its place to another one at max_stream_duration.
+func TestLimits_StreamDurationOfASilentExchange(t *testing.T) {
+	release := make(chan struct{})
+	p := start(t, func(w http.ResponseWriter, req *http.Request) {
+		send := stream(w)
+		if req.URL.Path == "/slow"+chatPath {
+			<-release
+		}
+		send(chatAnswer(1))
+	}, func(cfg *Config) { cfg.MaxStreams, cfg.MaxStreamDuration = 1, 500*time.Millisecond })
+	slow, err := client(t).Post(p.url+"/slow"+chatPath, "application/json", strings.NewReader(chatRequest))
+	require.NoError(t, err)
+	defer slow.Body.Close()
+	require.Eventually(t, func() bool { return p.counter("streams_expired") == 1 }, time.Minute, time.Millisecond)
+	p.post(chatPath, chatRequest)
+	require.Equal(t, "success", attributes(p.span())["tokenpulse.outcome"])
+	close(release)
+	body, err := io.ReadAll(slow.Body)
+	require.NoError(t, err)
+	require.Equal(t, chatAnswer(1), string(body))
+	all := attributes(p.spansAfter(2)[1])
+	require.Equal(t, "incomplete", all["tokenpulse.outcome"])
+	require.NotContains(t, all, "tokenpulse.tap.unparsed")
+	require.Zero(t, p.receiver.open.Load())
+}
+
 // A request above a MiB passes whole; the model comes from the answer.
 func TestLimits_RequestCopy(t *testing.T) {
 	p := start(t, answerChat)
@@ -131,6 +158,15 @@ func TestDelivery_CountsRefusedSpans(t *testing.T) {
 			require.Eventually(t, func() bool { return p.counter("spans_dropped") == 1 }, time.Minute, time.Millisecond)
 		})
 	}
+}
+
+// The server may have read a request before it is closed.
+func TestShutdown_AbortsLateRequests(t *testing.T) {
+	p := start(t, answerChat)
+	require.NoError(t, p.receiver.Shutdown(t.Context()))
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() {
+		p.receiver.handle(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, chatPath, strings.NewReader(chatRequest)))
+	})
 }
 
 // A shutdown cuts exchanges that do not finish in time. Their spans are sent.

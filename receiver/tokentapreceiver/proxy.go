@@ -5,6 +5,7 @@ package tokentapreceiver
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -20,17 +21,22 @@ import (
 func (r *tokenTapReceiver) handle(w http.ResponseWriter, req *http.Request) {
 	r.handling.RLock()
 	defer r.handling.RUnlock()
+	if r.closing.Load() { // the server read this request as it was closed
+		panic(http.ErrAbortHandler)
+	}
 	if refused := refusalOf(req); refused != nil {
 		r.refuse(w, req, refused)
 		return
 	}
-	route := r.routes.find(req.URL.EscapedPath())
+	route := r.routes.find(sentPath(req.URL))
 	if route == nil {
 		r.refuse(w, req, &refusal{"no_route", http.StatusNotFound, "no upstream for this path; configure upstream, or a route with its prefix"})
 		return
 	}
 	dropForeignUpgrade(req.Header)
-	w.Header()["Content-Type"] = nil // the server would guess one if the upstream sends none
+	// Over HTTP/1.1, the server would read what is left of a request before it sends the
+	// answer. Over HTTP/2, this is not supported, and not needed.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	x := r.begin(route, req)
 	defer x.finish()
 	proxy := httputil.ReverseProxy{
@@ -63,6 +69,9 @@ func refusalOf(req *http.Request) *refusal {
 		return &refusal{"absolute_form", http.StatusBadRequest, "the request target must be a path: this is a reverse proxy"}
 	case !strings.HasPrefix(req.URL.Path, "/"):
 		return &refusal{"malformed_path", http.StatusBadRequest, "the request target must be a path that begins with a slash"}
+	case strings.Contains(req.RequestURI, " "):
+		// HTTP/2 allows it. In HTTP/1.1, a space ends the request target.
+		return &refusal{"malformed_path", http.StatusBadRequest, "the request target must not have spaces"}
 	case slices.ContainsFunc(strings.FieldsFunc(req.URL.Path, isSlash), isDotSegment):
 		// The upstream would resolve it, past the path of the configured endpoint.
 		return &refusal{"malformed_path", http.StatusBadRequest, "the path must not have . or .. segments"}
@@ -116,11 +125,16 @@ func (x *exchange) rewrite(proxied *httputil.ProxyRequest) {
 	}
 }
 
+var errMalformed = errors.New("the answer is not valid HTTP; check the scheme and port of the endpoint")
+
 // failed answers a request that the upstream did not.
 func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	x.upstreamError = err
 	if req.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client is gone, or the receiver stops
+	}
+	if strings.Contains(err.Error(), "malformed") { // net/http quotes the answer, which may be its text
+		err = errMalformed
 	}
 	x.receiver.logger.Warn("Failed to reach an upstream", zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
 	writeError(w, http.StatusBadGateway, errorUpstreamUnreachable, "the upstream "+x.route.endpoint.Host+" did not answer")
@@ -135,6 +149,15 @@ type answerWriter struct {
 
 // Unwrap gives access to the methods of the server's writer.
 func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter. The server would guess a content type if the
+// upstream sends none. Informational answers clear the header, so it is set with each.
+func (w *answerWriter) WriteHeader(status int) {
+	if header := w.Header(); header["Content-Type"] == nil {
+		header["Content-Type"] = nil
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
 
 // Write implements http.ResponseWriter. p is unchanged until the next read of the answer.
 func (w *answerWriter) Write(p []byte) (int, error) {

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
 
@@ -52,7 +53,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tok
 	if err != nil {
 		return nil, err
 	}
-	return &tokenTapReceiver{cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, logger: onceAMinute(set.Logger)}, nil
+	return &tokenTapReceiver{cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, logger: logging.OnceAMinute(set.Logger)}, nil
 }
 
 // Start starts the server and the delivery of spans.

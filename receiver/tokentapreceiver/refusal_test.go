@@ -44,6 +44,24 @@ func TestRefusal_IsNoOpenProxy(t *testing.T) {
 	require.Zero(t, reached.Load())
 }
 
+// HTTP/2 allows a space in the target, which ends it in HTTP/1.1.
+func TestRefusal_SpacesInTheTarget(t *testing.T) {
+	p := start(t, func(_ http.ResponseWriter, req *http.Request) { t.Error("the upstream was reached: " + req.RequestURI) })
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(transport.CloseIdleConnections)
+	for _, target := range []string{"/a?b HTTP/1.1", "/a b"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url, http.NoBody)
+		require.NoError(t, err)
+		request.URL.Opaque = target
+		response, err := transport.RoundTrip(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusBadRequest, response.StatusCode)
+	}
+	require.EqualValues(t, 2, p.counter("exchanges_rejected"), "not by the upstream's server")
+}
+
 // A request with both a length and chunks is read as chunks by this proxy, which sends only these on.
 func TestRefusal_LengthAndChunksCannotSmuggleARequest(t *testing.T) {
 	var paths []string

@@ -49,7 +49,7 @@ func newRoutes(ctx context.Context, cfg *Config, extensions map[component.ID]com
 	return all, nil
 }
 
-// find returns the route of an escaped path, or nil.
+// find returns the route of a path as the client sent it, or nil.
 func (r routes) find(path string) *route {
 	for _, route := range r {
 		if rest, ok := strings.CutPrefix(path, route.prefix); ok && (rest == "" || rest[0] == '/') {
@@ -65,14 +65,27 @@ func (r routes) closeIdle() {
 	}
 }
 
+// sentPath returns the path of a request as the client sent it. url.URL.EscapedPath would
+// escape bytes that a path should not have, such as those of unescaped UTF-8.
+func sentPath(u *url.URL) string {
+	if unescaped, err := url.PathUnescape(u.RawPath); err == nil && unescaped == u.Path {
+		return u.RawPath
+	}
+	return u.EscapedPath()
+}
+
 // rewrite directs a URL to the upstream: without the prefix, with the path of the endpoint.
 func (r *route) rewrite(u *url.URL) {
-	path := strings.TrimSuffix(r.endpoint.EscapedPath(), "/") + strings.TrimPrefix(u.EscapedPath(), r.prefix)
+	path := strings.TrimSuffix(r.endpoint.EscapedPath(), "/") + strings.TrimPrefix(sentPath(u), r.prefix)
 	if path == "" {
 		path = "/"
 	}
-	unescaped, _ := url.PathUnescape(path) // both parts are escaped
+	unescaped, _ := url.PathUnescape(path) // each part was unescaped before
 	u.Scheme, u.Host, u.Path, u.RawPath = r.endpoint.Scheme, r.endpoint.Host, unescaped, path
+	// Opaque is sent without escaping. After two slashes, it would begin with a host.
+	if u.EscapedPath() != path && !strings.HasPrefix(path, "//") {
+		u.Opaque = path
+	}
 }
 
 // newTransport returns the transport of an upstream. It uses only the transport of the

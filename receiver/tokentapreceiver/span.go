@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
@@ -38,7 +39,7 @@ func (c *call) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
 	c.exchange.putHTTP(attributes, e)
 	c.exchange.putModelCall(attributes, o)
 	c.putTimings(attributes, o, e)
-	span.SetName(spanName(attributes))
+	span.SetName(attribute.SpanName(attributes))
 	return span
 }
 
@@ -167,12 +168,4 @@ func putDuration(attributes pcommon.Map, key string, d optional.Value[time.Durat
 	if d.Known {
 		attributes.PutDouble(key, d.Value.Seconds())
 	}
-}
-
-func spanName(attributes pcommon.Map) string {
-	operation, _ := attributes.Get(names.GenAIOperationName)
-	if model, ok := attributes.Get(names.GenAIRequestModel); ok {
-		return operation.Str() + " " + model.Str()
-	}
-	return operation.Str()
 }

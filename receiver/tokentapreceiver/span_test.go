@@ -105,6 +105,10 @@ func TestSpan_TimesEachChunk(t *testing.T) {
 		"Deflate": func(w io.Writer) flusher { raw, _ := flate.NewWriter(w, 5); return raw },
 		"br":      func(w io.Writer) flusher { return brotli.NewWriter(w) },
 		"zstd":    func(w io.Writer) flusher { encoder, _ := zstd.NewWriter(w); return encoder },
+		"gzip, br": func(w io.Writer) flusher {
+			outer := brotli.NewWriter(w)
+			return twice{gzip.NewWriter(outer), outer}
+		},
 	}
 	for encoding, open := range encoders {
 		t.Run("encoding "+encoding, func(t *testing.T) {
@@ -153,6 +157,20 @@ func TestSpan_TimesEachChunk(t *testing.T) {
 		})
 	}
 }
+
+func TestContentDecoder_RefusesManyEncodings(t *testing.T) {
+	_, ok := newContentDecoder("br, gzip, br", nil)
+	require.False(t, ok)
+}
+
+// twice is an encoder whose output another one encodes.
+type twice struct {
+	*gzip.Writer
+	outer *brotli.Writer
+}
+
+func (e twice) Flush() error { return errors.Join(e.Writer.Flush(), e.outer.Flush()) }
+func (e twice) Close() error { return errors.Join(e.Writer.Close(), e.outer.Close()) }
 
 // flushingWriter is an encoder that does not encode.
 type flushingWriter struct{ io.Writer }
@@ -209,7 +227,7 @@ func TestSpan_Outcomes(t *testing.T) {
 }
 
 func TestSpan_ClientThatLeavesCancels(t *testing.T) {
-	for name, pieces := range map[string]string{"before the answer": "", "after a token": roleEvent + tokenEvent} {
+	for name, pieces := range map[string]string{"before the answer": "", "after a comment": ": wait\n\n", "after a token": roleEvent + tokenEvent} {
 		t.Run(name, func(t *testing.T) {
 			asked := make(chan struct{})
 			p := start(t, func(w http.ResponseWriter, req *http.Request) {
@@ -232,6 +250,7 @@ func TestSpan_ClientThatLeavesCancels(t *testing.T) {
 			all := attributes(p.span())
 			require.Equal(t, "cancelled", all["tokenpulse.outcome"])
 			require.NotContains(t, all, "error.type")
+			require.NotContains(t, all, "tokenpulse.tap.unparsed")
 		})
 	}
 }
@@ -334,6 +353,20 @@ func TestSpan_HoldsNoSecretAndNoText(t *testing.T) {
 			_, _ = io.WriteString(w, `{"error":{"message":"key TOPSECRET is wrong"}}`)
 		},
 		"no answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"an answer that is not HTTP": func(w http.ResponseWriter, _ *http.Request) {
+			connection, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(connection, "TOPSECRET\r\n\r\n")
+				_ = connection.Close()
+			}
+		},
+		"a header that is not HTTP": func(w http.ResponseWriter, _ *http.Request) {
+			connection, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(connection, "HTTP/1.1 200 OK\r\nTOPSECRET\r\n\r\n")
+				_ = connection.Close()
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, answer)
