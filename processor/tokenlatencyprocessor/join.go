@@ -143,7 +143,7 @@ func fillFromEngine(attributes pcommon.Map, engine *engineTimes, counts *tally) 
 		switch {
 		case !phase.Known || own.Known && !own.Estimated:
 		case limit.Known && phase.Value > limit.Value:
-			counts.rejected[latency.LongerThanRequest]++
+			counts.ignored.Rejected[latency.LongerThanRequest]++
 		default:
 			annotate.PutMeasure(attributes, name, phase)
 		}
@@ -171,7 +171,7 @@ func putNetwork(attributes pcommon.Map, client, engine latency.Measure, counts *
 	switch {
 	case !client.Known || !engine.Known:
 	case client.Value < engine.Value:
-		counts.rejected[latency.Negative]++
+		counts.ignored.Rejected[latency.Negative]++
 	default:
 		annotate.PutMeasure(attributes, names.NetworkDuration, latency.Measure{
 			Value: annotate.ToNanosecond(client.Value - engine.Value), Known: true, Estimated: client.Estimated || engine.Estimated,

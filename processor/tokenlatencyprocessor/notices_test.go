@@ -6,9 +6,6 @@ package tokenlatencyprocessor
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -22,8 +19,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
-	"github.com/tokenpulse/tokenpulse/internal/source"
-	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // oneSpan returns a span of a service and a scope.
@@ -71,23 +66,6 @@ func TestNotices_NameServiceScopeAndRemedyOncePerReasonAndSource(t *testing.T) {
 	require.Equal(t, []string{"warn not_reported", "info not_streamed", "warn not_reported", "warn unclaimed"}, found)
 	require.Contains(t, logs.All()[0].Message, "source semconv")
 	require.Contains(t, logs.All()[2].Message, "source openinference")
-}
-
-// Every log line leads to an anchor of docs/sources.md.
-func TestNotices_LinkToTheRemedies(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "sources.md"))
-	require.NoError(t, err)
-	messages := []string{unclaimedMessage}
-	for _, ofSource := range newNotices(zap.NewNop(), source.Names()).messages {
-		messages = append(messages, ofSource[1:]...)
-	}
-	require.Len(t, messages, 1+7*len(source.Names()))
-	link := regexp.MustCompile(`docs/sources\.md#(\w+)$`)
-	for _, message := range messages {
-		anchor := link.FindStringSubmatch(message)
-		require.NotNil(t, anchor, message)
-		require.Contains(t, string(page), `<a id="`+anchor[1]+`"></a>`, message)
-	}
 }
 
 func TestUnclaimed_CountsByScopeUpToTheLimit(t *testing.T) {

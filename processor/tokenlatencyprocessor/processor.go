@@ -6,12 +6,11 @@ package tokenlatencyprocessor
 import (
 	"context"
 	"sync"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
@@ -29,7 +28,7 @@ type tokenLatency struct {
 	workers   sync.Pool // of *worker
 	telemetry *telemetry
 	logger    *zap.Logger
-	notices   *notices
+	notices   *annotate.Notices
 }
 
 // worker is the memory that one batch needs.
@@ -52,7 +51,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	if err != nil {
 		return nil, err
 	}
-	options, sources, logger := cfg.Options(), source.Names(), onceAMinute(set.Logger)
+	options := cfg.Options()
 	return &tokenLatency{
 		config:    cfg,
 		rules:     rules,
@@ -67,17 +66,9 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 			}
 		}},
 		telemetry: telemetry,
-		logger:    logger,
-		notices:   newNotices(logger, sources),
+		logger:    annotate.OnceAMinute(set.Logger),
+		notices:   annotate.NewNotices(set.Logger),
 	}, nil
-}
-
-// onceAMinute logs each message at most once a minute: a problem with one span is usually a problem
-// with all spans of its sender.
-func onceAMinute(logger *zap.Logger) *zap.Logger {
-	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
-	}))
 }
 
 func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) (ptrace.Traces, error) {
@@ -116,9 +107,25 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 			if w.observer.Unclaimed() {
 				unclaimed++
 			}
-			p.notices.log(resource, scope, w)
+			p.explain(resource, scope, w)
 		}
 		p.telemetry.unclaimed.add(ctx, scope, unclaimed)
+	}
+}
+
+// explain logs why the worker's last span has no latency.
+func (p *tokenLatency) explain(resource pcommon.Map, scope string, w *worker) {
+	service := func() string { return annotate.Text(resource, names.ServiceName) }
+	if w.observed == nil {
+		if w.observer.Unclaimed() {
+			p.notices.Unclaimed(service, scope)
+		}
+		return
+	}
+	for _, reason := range w.derived.Absences {
+		if reason != latency.Present {
+			p.notices.Unmeasured(w.observed.Reader, reason, service, scope)
+		}
 	}
 }
 

@@ -104,7 +104,7 @@ func sumUp(root ptrace.Span, requests []request, counts *tally) {
 	switch {
 	case root.EndTimestamp() <= root.StartTimestamp():
 	case slices.ContainsFunc(requests, func(r request) bool { return !within(root, r.span()) }):
-		counts.rejected[latency.LongerThanRequest]++
+		counts.ignored.Rejected[latency.LongerThanRequest]++
 	default:
 		annotate.PutMeasure(attributes, names.TraceCallShare, latency.Measure{Value: float64(inCalls) / float64(whole), Known: true})
 	}
@@ -173,12 +173,12 @@ func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
 		return
 	}
 	if last.StartTimestamp() < root.StartTimestamp() {
-		counts.rejected[latency.Negative]++
+		counts.ignored.Rejected[latency.Negative]++
 		return
 	}
 	first.Value += seconds(last.StartTimestamp() - root.StartTimestamp())
 	if !fits(first.Value, root) {
-		counts.rejected[latency.LongerThanRequest]++
+		counts.ignored.Rejected[latency.LongerThanRequest]++
 		return
 	}
 	first.Value = annotate.ToNanosecond(first.Value)

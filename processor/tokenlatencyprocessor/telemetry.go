@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadata"
@@ -19,9 +20,7 @@ import (
 type tally struct {
 	foreign, untrusted int64
 	derived, malformed []int64 // by reader
-	anomalies          int64
-	rejected           [latency.NumReasons]int64
-	unusable           int64
+	ignored            annotate.Tally
 	// Results of joining a client's or gateway's span with the engine's span below it.
 	joined, ambiguous int64
 	// Results of rolling up a trace with model calls.
@@ -35,11 +34,7 @@ func newTally() tally {
 
 func (t *tally) add(observed *source.Observation, derived *latency.Latency) {
 	t.derived[observed.Reader]++
-	t.unusable += observed.Unusable
-	t.anomalies += derived.ClockAnomalies
-	for reason := range latency.NumReasons {
-		t.rejected[reason] += derived.Rejected[reason] + observed.Rejected[reason]
-	}
+	t.ignored.Add(observed, derived)
 }
 
 func (t *tally) reset() {
@@ -53,11 +48,9 @@ type telemetry struct {
 	builder   *metadata.TelemetryBuilder
 	unclaimed unclaimed
 	sources   []metric.AddOption // by reader
-	reasons   [latency.NumReasons]metric.AddOption
 }
 
 var (
-	withUnusable    = with("reason", "unusable")
 	withJoined      = with("result", "joined")
 	withAmbiguous   = with("result", "ambiguous")
 	withRolledUp    = with("result", "rolled_up")
@@ -73,9 +66,6 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	for _, name := range source.Names() {
 		t.sources = append(t.sources, with("source", name))
 	}
-	for reason := range latency.NumReasons {
-		t.reasons[reason] = with("reason", reason.String())
-	}
 	return t, nil
 }
 
@@ -87,15 +77,11 @@ func with(key, value string) metric.AddOption {
 func (t *telemetry) report(ctx context.Context, batch *tally) {
 	add(ctx, t.builder.ProcessorTokenLatencySpansForeign, batch.foreign)
 	add(ctx, t.builder.ProcessorTokenLatencyAnnotationsRemoved, batch.untrusted)
-	add(ctx, t.builder.ProcessorTokenLatencyClockAnomalies, batch.anomalies)
+	batch.ignored.Report(ctx, t.builder.ProcessorTokenLatencyClockAnomalies, t.builder.ProcessorTokenLatencyValuesRejected)
 	for reader, option := range t.sources {
 		add(ctx, t.builder.ProcessorTokenLatencySpansDerived, batch.derived[reader], option)
 		add(ctx, t.builder.ProcessorTokenLatencySpansMalformed, batch.malformed[reader], option)
 	}
-	for reason, option := range t.reasons {
-		add(ctx, t.builder.ProcessorTokenLatencyValuesRejected, batch.rejected[reason], option)
-	}
-	add(ctx, t.builder.ProcessorTokenLatencyValuesRejected, batch.unusable, withUnusable)
 	add(ctx, t.builder.ProcessorTokenLatencyJoins, batch.joined, withJoined)
 	add(ctx, t.builder.ProcessorTokenLatencyJoins, batch.ambiguous, withAmbiguous)
 	add(ctx, t.builder.ProcessorTokenLatencyRollUps, batch.rolledUp, withRolledUp)

@@ -33,6 +33,7 @@ type ingester struct {
 	selection *spanSelection  // nil without a metrics pipeline
 	series    *seriesRecorder // nil without a metrics pipeline
 	telemetry *metadata.TelemetryBuilder
+	reporter  *latencyReporter
 	now       func() time.Duration // the clock of the store
 	storageID *component.ID        // nil without a storage
 	makers    sync.Pool            // of *spanMaker
@@ -99,6 +100,7 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 		if in.series == nil { // otherwise the series count them
 			in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(spans.removed))
 		}
+		in.reporter.report(ctx, &spans.latencies)
 		if in.refusedUntil.Load() != 0 { // usually not, and a store would contend
 			in.refusedUntil.Store(0)
 		}

@@ -25,6 +25,7 @@ type latencyWriter struct {
 	annotator    *annotate.Annotator
 	rules        *annotate.Rules
 	logger       *zap.Logger
+	tally        *latencyTally // nil unless the latencies are to be reported
 
 	// Of the current stream.
 	line     timeline.Timeline
@@ -54,6 +55,10 @@ func (w *latencyWriter) write(span ptrace.Span, resource pcommon.Map, stream *as
 			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
 		w.timelines.write(span, resource, stream)
 		return
+	}
+	if w.tally != nil {
+		w.tally.Add(observation, &w.derived)
+		w.tally.explain(&w.derived, stream.Resource)
 	}
 	w.annotator.Write(attributes, observation, &w.derived, w.analyzer)
 	putFlaws(attributes, stream)

@@ -81,7 +81,9 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 		settings:  set,
 		telemetry: telemetry,
 		rules:     rules,
-		ingester:  &ingester{store: store, telemetry: telemetry, now: now, storageID: cfg.StorageID},
+		ingester: &ingester{
+			store: store, telemetry: telemetry, reporter: newLatencyReporter(telemetry, set.Logger), now: now, storageID: cfg.StorageID,
+		},
 	}
 	senders := newSenders()
 	r.ingester.makers.New = func() any { return &spanMaker{senders: senders, timings: &timelineWriter{}} }
@@ -123,7 +125,12 @@ func (r *tokenStreamReceiver) annotateSpans(selection *spanSelection) {
 		rules = rules.Uncounted()
 	}
 	r.ingester.makers.New = func() any {
-		return &spanMaker{senders: senders, timings: newLatencyWriter(latency, rules, r.settings.Logger), selection: selection}
+		writer := newLatencyWriter(latency, rules, r.settings.Logger)
+		maker := &spanMaker{senders: senders, timings: writer, selection: selection}
+		if selection == nil { // otherwise the series report them
+			writer.tally = &maker.latencies
+		}
+		return maker
 	}
 }
 
@@ -149,7 +156,7 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 		return err
 	}
 	r.publisher = publisher
-	r.ingester.series = newSeriesRecorder(config, publisher.Keeper, r.ingester.store, r.rules, r.settings.Logger, time.Now)
+	r.ingester.series = newSeriesRecorder(config, publisher.Keeper, r.ingester.store, r.rules, r.ingester.reporter, r.settings.Logger, time.Now)
 	breaches := r.ingester.series.breaches
 	if !r.rules.Any() {
 		breaches = nil

@@ -32,6 +32,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
 // arrival is the time at which all requests of these tests arrive.
@@ -341,7 +342,10 @@ func checkEqualSeries(t *testing.T, seed uint64) {
 		annotator: annotate.NewAnnotator(settings.latency), rules: rules,
 	}
 	now := func() time.Time { return arrival }
-	direct := newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.store, rules, zap.NewNop(), now)
+	telemetry, err := metadata.NewTelemetryBuilder(componenttest.NewNopTelemetrySettings())
+	require.NoError(t, err)
+	reporter := newLatencyReporter(telemetry, zap.NewNop())
+	direct := newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.store, rules, reporter, zap.NewNop(), now)
 	for range 10 {
 		finished := r.next(t)
 		made := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).make(finished)

@@ -14,7 +14,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/identity"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
@@ -27,6 +29,8 @@ type seriesIdentity struct {
 	onSpan bool
 	// removed and removedFromResource are the attributes that senders must not set.
 	removed, removedFromResource int
+	// unusable is the number of token counts whose value has the wrong type or form.
+	unusable int64
 }
 
 // identities is the number of identities that are remembered, unless there may be more than half as
@@ -87,7 +91,17 @@ func (r *seriesRecorder) resolve(s *identity.Stream) *seriesIdentity {
 		id.removedFromResource = removedFrom(s.Resource)
 		id.removed -= id.removedFromResource
 	}
+	id.unusable = unusableCounts(span.Attributes())
 	return id
+}
+
+// unusableCounts returns the number of attributes that are token counts with a value of the wrong type
+// or form. It removes times to first chunk, in which streams with the same identity may differ.
+func unusableCounts(attributes pcommon.Map) int64 {
+	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
+		return slices.Contains(names.Aliases[names.TimeToFirstChunk], name)
+	})
+	return new(source.Observer).ObserveTokenStream(&source.TokenStream{Timeline: new(timeline.Timeline)}, attributes).Unusable
 }
 
 // dependsOnRequest reports whether a dimension differs between streams with equal attributes, or an

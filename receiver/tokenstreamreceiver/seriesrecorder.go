@@ -36,6 +36,7 @@ type seriesRecorder struct {
 	store      *assembly.Store
 	now        func() time.Time
 	rules      *annotate.Rules
+	reporter   *latencyReporter
 	identities *identity.Cache[seriesIdentity]
 	workers    sync.Pool // of *seriesWorker
 }
@@ -75,20 +76,22 @@ type seriesWorker struct {
 	judged    annotate.Request
 
 	// Of the current batch and stream.
-	now     time.Time
-	tally   spanreader.Tally
-	removed removedAttributes
-	stream  assembly.Finished
-	whole   *wholeStream // in place of stream, or nil
-	span    spanID       // of the stream, for exemplars
-	request latency.Request
-	derived latency.Latency
+	now       time.Time
+	tally     spanreader.Tally
+	latencies latencyTally
+	removed   removedAttributes
+	stream    assembly.Finished
+	whole     *wholeStream // in place of stream, or nil
+	span      spanID       // of the stream, for exemplars
+	request   latency.Request
+	derived   latency.Latency
 }
 
 func newSeriesRecorder(
-	config seriesSettings, k *keeper.Keeper, store *assembly.Store, rules *annotate.Rules, logger *zap.Logger, now func() time.Time,
+	config seriesSettings, k *keeper.Keeper, store *assembly.Store, rules *annotate.Rules, reporter *latencyReporter, logger *zap.Logger,
+	now func() time.Time,
 ) *seriesRecorder {
-	r := &seriesRecorder{config: config, keeper: k, add: k.AddTo, store: store, now: now, rules: rules}
+	r := &seriesRecorder{config: config, keeper: k, add: k.AddTo, store: store, now: now, rules: rules, reporter: reporter}
 	options := config.latency.Options()
 	options.NoPercentiles = !config.latency.ReadsPercentiles()
 	senders, uncounted := newSenders(), rules.Uncounted()
@@ -100,8 +103,10 @@ func newSeriesRecorder(
 			builder:        contribution.NewBuilder(len(config.dimensions), config.objectives),
 			keys:           streamKeys{set: k.Recognised()},
 		}
-		w.spans = spanMaker{senders: senders, timings: newLatencyWriter(config.latency, rules, logger)}
-		w.previews = spanMaker{senders: senders, timings: newLatencyWriter(config.latency, uncounted, logger)}
+		recorded := newLatencyWriter(config.latency, rules, logger)
+		recorded.tally = &w.latencies
+		w.spans = spanMaker{senders: senders, timings: recorded}
+		w.previews = spanMaker{senders: senders, timings: newLatencyWriter(config.latency, uncounted, zap.NewNop())}
 		w.judged.Attributes = w.attributes
 		return w
 	}
@@ -142,6 +147,7 @@ func (r *seriesRecorder) record(ctx context.Context, finished []assembly.Finishe
 		}
 	}
 	r.keeper.Count(ctx, &w.tally)
+	r.reporter.report(ctx, &w.latencies)
 	return w.removed.total
 }
 
@@ -161,6 +167,7 @@ func (w *seriesWorker) record(stream assembly.Finished, fresh bool) {
 			w.recordSpan()
 			return
 		}
+		w.count(id, stream.Resource)
 		w.contribute(id, usageOf(&stream), stream.Cut)
 	}
 }
@@ -178,6 +185,7 @@ func (w *seriesWorker) recordWhole(s *wholeStream, fresh bool) {
 	if w.analyzer.AnalyzeInto(&w.derived, &w.request, s.Walk()) != nil {
 		return // cannot be: the gaps are checked
 	}
+	w.count(s.id, s.Resource)
 	w.whole = s
 	w.contribute(s.id, s.End.Usage, false)
 	w.whole = nil
@@ -242,6 +250,12 @@ func setRequest(r *latency.Request, s *source.TokenStream, outputTokens optional
 	r.Frames = s.Frames
 	r.Outcome = s.Outcome
 	r.Failed = s.Outcome == names.OutcomeError
+}
+
+// count adds the request whose latency was derived last to what is reported of the batch.
+func (w *seriesWorker) count(id *seriesIdentity, resource []byte) {
+	w.latencies.AddDerived(&w.derived, id.unusable)
+	w.latencies.explain(&w.derived, resource)
 }
 
 // contribute adds the request whose latency was derived last.

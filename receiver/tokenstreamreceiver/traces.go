@@ -22,6 +22,7 @@ type spanMaker struct {
 	senders   *identity.Cache[sender]
 	timings   timingsWriter
 	selection *spanSelection    // nil without series
+	latencies latencyTally      // of the spans that are made
 	stream    assembly.Finished // that is converted
 	from      identity.Stream   // its attributes
 	// added is the largest number of attributes that a span had besides those of its sender.
@@ -45,7 +46,8 @@ type madeSpans struct {
 	ids    []spanID // by stream
 	count  int
 	// removed is the number of attributes that senders must not set.
-	removed int
+	removed   int
+	latencies latencyTally
 }
 
 // make converts each selected stream to a span. Streams with equal resources share one
@@ -72,6 +74,7 @@ func (m *spanMaker) make(finished []assembly.Finished) madeSpans {
 		made.count++
 	}
 	m.stream, m.from, made.removed = assembly.Finished{}, identity.Stream{}, resources.removed
+	made.latencies, m.latencies = m.latencies, latencyTally{}
 	return made
 }
 

@@ -49,7 +49,7 @@ func newWirePath(t testing.TB, plain bool, change func(*Config)) *wirePath {
 	settings := cfg.seriesSettings()
 	rules, err := annotate.NewRules(settings.latency.SLOs)
 	require.NoError(t, err)
-	r.ingester.series = newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.ingester.store, rules, zap.NewNop(), func() time.Time { return arrival })
+	r.ingester.series = newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.ingester.store, rules, r.ingester.reporter, zap.NewNop(), func() time.Time { return arrival })
 	p := &wirePath{tokenStreamReceiver: r, plain: plain}
 	add := r.ingester.series.add
 	r.ingester.series.add = func(h *series.Handle, r *series.Request) series.Recorded {

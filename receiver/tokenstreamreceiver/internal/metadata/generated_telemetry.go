@@ -30,6 +30,7 @@ type TelemetryBuilder struct {
 	registrations                         []metric.Registration
 	ReceiverTokenStreamAttributesRemoved  metric.Int64Counter
 	ReceiverTokenStreamChunksDropped      metric.Int64Counter
+	ReceiverTokenStreamClockAnomalies     metric.Int64Counter
 	ReceiverTokenStreamDuplicatesDropped  metric.Int64Counter
 	ReceiverTokenStreamEventsAccepted     metric.Int64Counter
 	ReceiverTokenStreamEventsFinished     metric.Int64Counter
@@ -52,6 +53,7 @@ type TelemetryBuilder struct {
 	ReceiverTokenStreamStreamsOpen        metric.Int64ObservableGauge
 	ReceiverTokenStreamStreamsRefused     metric.Int64Counter
 	ReceiverTokenStreamStreamsRestored    metric.Int64Counter
+	ReceiverTokenStreamValuesRejected     metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -255,6 +257,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{chunk}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamClockAnomalies, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_clock_anomalies",
+		metric.WithDescription("Backward steps of the clock within one stream, if the receiver derives latencies. Gaps across such a step are ignored. [Alpha]"),
+		metric.WithUnit("{step}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamDuplicatesDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_duplicates_dropped",
 		metric.WithDescription("Duplicate events of finished streams that were dropped. [Alpha]"),
@@ -385,6 +393,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_token_stream_streams_restored",
 		metric.WithDescription("Open streams restored from the storage at start. [Alpha]"),
 		metric.WithUnit("{stream}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenStreamValuesRejected, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_stream_values_rejected",
+		metric.WithDescription("Implausible or unreadable values that were ignored, by reason, if the receiver derives latencies. [Alpha]"),
+		metric.WithUnit("{value}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -62,6 +62,7 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.ReceiverTokenStreamAttributesRemoved.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamChunksDropped.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamClockAnomalies.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamDuplicatesDropped.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamEventsAccepted.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamEventsFinished.Add(context.Background(), 1)
@@ -74,10 +75,14 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverTokenStreamStreamsLost.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStreamsRefused.Add(context.Background(), 1)
 	tb.ReceiverTokenStreamStreamsRestored.Add(context.Background(), 1)
+	tb.ReceiverTokenStreamValuesRejected.Add(context.Background(), 1)
 	AssertEqualReceiverTokenStreamAttributesRemoved(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenStreamChunksDropped(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenStreamClockAnomalies(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenStreamDuplicatesDropped(t, testTel,
@@ -144,6 +149,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenStreamStreamsRestored(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenStreamValuesRejected(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

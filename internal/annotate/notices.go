@@ -1,18 +1,18 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenlatencyprocessor
+package annotate
 
 import (
 	"fmt"
+	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // remedies has, for each reason, what to do about it. docs/sources.md explains each. Reasons that
@@ -34,22 +34,32 @@ var remedies = [latency.NumAbsences]struct {
 const unclaimedMessage = "no reader claims a span that looks like a model call, so it has no latency; " +
 	"remedy: set gen_ai.operation.name on it; see docs/sources.md#unclaimed"
 
-// notices logs why requests have no latency. The logger drops repeated messages. There is one
+// Notices logs why requests have no latency. The logger drops repeated messages. There is one
 // message per source and reason, so this needs no state of its own.
-type notices struct {
+type Notices struct {
 	logger   *zap.Logger
 	messages [][latency.NumAbsences]string // by reader
 }
 
-func newNotices(logger *zap.Logger, sources []string) *notices {
-	n := &notices{logger: logger, messages: make([][latency.NumAbsences]string, len(sources))}
-	for reader, source := range sources {
+// NewNotices returns notices that log each message at most once a minute.
+func NewNotices(logger *zap.Logger) *Notices {
+	sources := source.Names()
+	n := &Notices{logger: OnceAMinute(logger), messages: make([][latency.NumAbsences]string, len(sources))}
+	for reader, name := range sources {
 		for reason := latency.Present + 1; reason < latency.NumAbsences; reason++ {
 			n.messages[reader][reason] = fmt.Sprintf("requests of source %s have no %s: %s; remedy: %s; see docs/sources.md#%s",
-				source, missing(reason), reason, remedies[reason].remedy, reason)
+				name, missing(reason), reason, remedies[reason].remedy, reason)
 		}
 	}
 	return n
+}
+
+// OnceAMinute logs each message at most once a minute: a problem with one span is usually a problem
+// with all spans of its sender.
+func OnceAMinute(logger *zap.Logger) *zap.Logger {
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
+	}))
 }
 
 // missing names the indicators that can be missing for a reason.
@@ -60,23 +70,19 @@ func missing(reason latency.Absence) string {
 	return names.UnmeasuredIndicators[0] + " or " + names.UnmeasuredIndicators[1]
 }
 
-// log logs the reasons of the worker's last span.
-func (n *notices) log(resource pcommon.Map, scope string, w *worker) {
-	if w.observed == nil {
-		if w.observer.Unclaimed() {
-			n.write(zapcore.WarnLevel, unclaimedMessage, resource, scope)
-		}
-		return
-	}
-	for _, reason := range w.derived.Absences {
-		if reason != latency.Present {
-			n.write(remedies[reason].level, n.messages[w.observed.Reader][reason], resource, scope)
-		}
-	}
+// Unmeasured logs the reason for which a request of a reader has no latency. service returns the
+// name of its service; it is called only if the message is logged.
+func (n *Notices) Unmeasured(reader int, reason latency.Absence, service func() string, scope string) {
+	n.write(remedies[reason].level, n.messages[reader][reason], service, scope)
 }
 
-func (n *notices) write(level zapcore.Level, message string, resource pcommon.Map, scope string) {
+// Unclaimed logs that no reader claims a span that looks like a model call.
+func (n *Notices) Unclaimed(service func() string, scope string) {
+	n.write(zapcore.WarnLevel, unclaimedMessage, service, scope)
+}
+
+func (n *Notices) write(level zapcore.Level, message string, service func() string, scope string) {
 	if entry := n.logger.Check(level, message); entry != nil {
-		entry.Write(zap.String("service", annotate.Text(resource, names.ServiceName)), zap.String("scope", scope))
+		entry.Write(zap.String("service", service()), zap.String("scope", scope))
 	}
 }

@@ -1,0 +1,34 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package annotate
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/source"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
+)
+
+// Every log line leads to an anchor of docs/sources.md.
+func TestNotices_LinkToTheRemedies(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(testenv.Root(t), "docs", "sources.md"))
+	require.NoError(t, err)
+	messages := []string{unclaimedMessage}
+	for _, ofSource := range NewNotices(zap.NewNop()).messages {
+		messages = append(messages, ofSource[1:]...)
+	}
+	require.Len(t, messages, 1+7*len(source.Names()))
+	link := regexp.MustCompile(`docs/sources\.md#(\w+)$`)
+	for _, message := range messages {
+		anchor := link.FindStringSubmatch(message)
+		require.NotNil(t, anchor, message)
+		require.Contains(t, string(page), `<a id="`+anchor[1]+`"></a>`, message)
+	}
+}

@@ -1,0 +1,70 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package annotate
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/source"
+)
+
+// Tally counts the clock anomalies and the rejected values of the requests in one batch, so that each
+// counter is updated once per batch.
+type Tally struct {
+	ClockAnomalies int64
+	Rejected       [latency.NumReasons]int64
+	Unusable       int64
+}
+
+// Add counts a request.
+func (t *Tally) Add(observed *source.Observation, derived *latency.Latency) {
+	t.AddDerived(derived, observed.Unusable)
+	for reason, n := range observed.Rejected {
+		t.Rejected[reason] += n
+	}
+}
+
+// AddDerived counts a request without an observation. unusable is the number of its attributes whose
+// value has the wrong type or form.
+func (t *Tally) AddDerived(derived *latency.Latency, unusable int64) {
+	t.ClockAnomalies += derived.ClockAnomalies
+	t.Unusable += unusable
+	for reason, n := range derived.Rejected {
+		t.Rejected[reason] += n
+	}
+}
+
+var (
+	withUnusable = withReason("unusable")
+	withReasons  = func() (options [latency.NumReasons]metric.AddOption) {
+		for reason := range latency.NumReasons {
+			options[reason] = withReason(reason.String())
+		}
+		return options
+	}()
+)
+
+func withReason(reason string) metric.AddOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", reason)))
+}
+
+// Report adds the counts to a component's own metrics, and resets them.
+func (t *Tally) Report(ctx context.Context, clockAnomalies, valuesRejected metric.Int64Counter) {
+	if t.ClockAnomalies > 0 {
+		clockAnomalies.Add(ctx, t.ClockAnomalies)
+	}
+	for reason, n := range t.Rejected {
+		if n > 0 {
+			valuesRejected.Add(ctx, n, withReasons[reason])
+		}
+	}
+	if t.Unusable > 0 {
+		valuesRejected.Add(ctx, t.Unusable, withUnusable)
+	}
+	*t = Tally{}
+}
