@@ -5,12 +5,12 @@ package annotate
 
 import (
 	"fmt"
-	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
@@ -44,7 +44,7 @@ type Notices struct {
 // NewNotices returns notices that log each message at most once a minute.
 func NewNotices(logger *zap.Logger) *Notices {
 	sources := source.Names()
-	n := &Notices{logger: OnceAMinute(logger), messages: make([][latency.NumAbsences]string, len(sources))}
+	n := &Notices{logger: logging.OnceAMinute(logger), messages: make([][latency.NumAbsences]string, len(sources))}
 	for reader, name := range sources {
 		for reason := latency.Present + 1; reason < latency.NumAbsences; reason++ {
 			n.messages[reader][reason] = fmt.Sprintf("requests of source %s have no %s: %s; remedy: %s; see docs/sources.md#%s",
@@ -52,14 +52,6 @@ func NewNotices(logger *zap.Logger) *Notices {
 		}
 	}
 	return n
-}
-
-// OnceAMinute logs each message at most once a minute: a problem with one span is usually a problem
-// with all spans of its sender.
-func OnceAMinute(logger *zap.Logger) *zap.Logger {
-	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
-	}))
 }
 
 // missing names the indicators that can be missing for a reason.

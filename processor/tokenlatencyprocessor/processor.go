@@ -14,6 +14,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
@@ -66,7 +67,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 			}
 		}},
 		telemetry: telemetry,
-		logger:    annotate.OnceAMinute(set.Logger),
+		logger:    logging.OnceAMinute(set.Logger),
 		notices:   annotate.NewNotices(set.Logger),
 	}, nil
 }

@@ -4,6 +4,7 @@
 package tokenstreamreceiver
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 
@@ -11,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/identity"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
@@ -115,27 +117,8 @@ func newSenders() *identity.Cache[sender] {
 	return identity.New(nil, maxSenders, func(s *identity.Stream) *sender {
 		attributes := pcommon.NewMap()
 		removed := putSenderAttributes(attributes, s.Attributes) + putSenderAttributes(attributes, s.EndAttributes)
-		return &sender{attributes, spanName(attributes), removed}
+		return &sender{attributes, cmp.Or(attribute.SpanName(attributes), names.SourceTokenStream), removed}
 	})
-}
-
-func spanName(attributes pcommon.Map) string {
-	operation, model := attributeText(attributes, names.GenAIOperationName), attributeText(attributes, names.GenAIRequestModel)
-	switch {
-	case operation == "" && model == "":
-		return names.SourceTokenStream
-	case operation == "" || model == "":
-		return operation + model
-	default:
-		return operation + " " + model
-	}
-}
-
-func attributeText(attributes pcommon.Map, key string) string {
-	if value, ok := attributes.Get(key); ok {
-		return value.AsString()
-	}
-	return ""
 }
 
 func setKind(span ptrace.Span, v vantage.Vantage) {
