@@ -99,6 +99,8 @@ var credentialHeaders = []string{
 // Validate checks the configuration.
 func (c *Config) Validate() error {
 	var errs problems.List
+	errs.Unless(c.Server.WriteTimeout == 0, "write_timeout: would cut answers; remove it")
+	errs.Unless(len(c.Server.CompressionAlgorithms) == 0, "compression_algorithms: would change requests; remove it")
 	errs.Unless(c.Upstream.Endpoint != "" || len(c.Routes) > 0, "upstream::endpoint: missing; set it, or add routes")
 	if c.Upstream.Endpoint != "" {
 		checkUpstream(&errs, "upstream", &c.Upstream)

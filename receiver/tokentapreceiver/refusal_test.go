@@ -137,6 +137,8 @@ func TestConfig_ErrorsNameTheSetting(t *testing.T) {
 		"upstream::endpoint: must be a URL such as https://api.openai.com":                                         {"upstream": map[string]any{"endpoint": "localhost:8000"}},
 		"upstream::endpoint: must not hold a user or password; set headers or auth instead":                        {"upstream": map[string]any{"endpoint": "http://u:SECRET@h"}},
 		"upstream::endpoint: must not have a query or fragment":                                                    {"upstream": map[string]any{"endpoint": "http://h?SECRET"}},
+		"write_timeout: would cut answers; remove it":                                                              {"write_timeout": "30s"},
+		"compression_algorithms: would change requests; remove it":                                                 {"compression_algorithms": []any{"gzip"}},
 		"upstream::timeout: would cut answers; remove it":                                                          {"upstream": map[string]any{"endpoint": "http://h", "timeout": "1s"}},
 		"upstream::compression: would change requests; remove it":                                                  {"upstream": map[string]any{"endpoint": "http://h", "compression": "gzip"}},
 		"upstream::cookies: would mix the cookies of all clients; remove it":                                       {"upstream": map[string]any{"endpoint": "http://h", "cookies": map[string]any{}}},
