@@ -58,7 +58,8 @@ var otherModels = strings.Repeat("x", series.MaxLabelLength+1)
 func New(model int) *Store { return &Store{model: model, models: map[string]*boards{}} }
 
 // Accepts reports whether a request is among the slowest. It asks the boards of the shortest
-// window only: what is not among the slowest there is not in a longer window, either.
+// window only. If a request is not among the slowest there, that window is full of slower ones,
+// and each longer window has them, too.
 func (s *Store) Accepts(r *series.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

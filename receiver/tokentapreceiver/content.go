@@ -134,7 +134,7 @@ func (d *contentDecoder) write(p []byte) {
 	d.input = nil
 }
 
-// end decodes what is left.
+// end says that there is no more input. It decodes the rest and returns the error of the decoder.
 func (d *contentDecoder) end() error {
 	d.ended = true
 	d.resume()

@@ -68,8 +68,8 @@ func (d *delivery) send(span ptrace.Span) {
 // stopTimeout limits the wait for the pipeline at shutdown. The Collector has no such limit.
 const stopTimeout = 5 * time.Second
 
-// stop sends what is queued. It drops what is left when ctx ends. send must not be called
-// any more.
+// stop sends the queued spans. When ctx ends, it drops those that are still queued. send must
+// not be called after it.
 func (d *delivery) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()

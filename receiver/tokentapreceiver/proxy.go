@@ -34,8 +34,8 @@ func (r *tokenTapReceiver) handle(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	dropForeignUpgrade(req.Header)
-	// Over HTTP/1.1, the server would read what is left of a request before it sends the
-	// answer. Over HTTP/2, this is not supported, and not needed.
+	// By default, an HTTP/1.1 server reads the whole request before it sends the answer. Full
+	// duplex lets the answer begin earlier. HTTP/2 always works like this, and returns an error.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	x := r.begin(route, req)
 	defer x.finish()
