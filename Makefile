@@ -6,6 +6,8 @@ LINT := go tool -modfile=internal/tools/lint/go.mod golangci-lint
 # addlicense skips generated files and files that have a header.
 LICENSE := $(TOOL) addlicense -c "The tokenpulse Authors" -y "" -l Apache-2.0 -s=only
 LICENSED := git ls-files '*.go' '*.proto'
+# Runs go test, and ends with the output of the failed tests.
+TESTSUM := $(TOOL) gotestsum --format=standard-quiet --hide-summary=skipped
 
 COLLECTOR := dist/otelcol-tokenpulse
 TOKENGEN := dist/tokengen
@@ -59,9 +61,9 @@ vulncheck: build ## Look up known vulnerabilities in the code that the binaries 
 .PHONY: test
 test: build ## Unit tests, golden files, fuzz seeds, then end-to-end tests of the built Collector; uses the race detector if a C compiler exists
 	@$(if $(RACE),,echo "no C compiler found: tests run without the race detector";)
-	go test -timeout=20m $(RACE) $$(go list ./... | grep -v /e2e)
-	$(if $(RACE),go test -run='Alloc|Equal' ./internal/... ./processor/... ./receiver/...) # the race detector allocates, and is slow
-	go test -count=1 -timeout=20m -v ./e2e/... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
+	$(TESTSUM) -- -timeout=20m $(RACE) $$(go list ./... | grep -v /e2e)
+	$(if $(RACE),$(TESTSUM) -- -run='Alloc|Equal' ./internal/... ./processor/... ./receiver/...) # the race detector allocates, and is slow
+	$(TESTSUM) --format=standard-verbose -- -count=1 -timeout=20m ./e2e/... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
 .PHONY: test-soak
 test-soak: build ## Load for 55 minutes: token events at half and twice the Collector's capacity, and a proxy whose clients break off: memory, goroutines and connections stay bounded. SOAK_WARMUP, SOAK_HALF and SOAK_DOUBLE as in 30m
