@@ -24,15 +24,15 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-var plainSeed = flag.Uint64("plain-seed", 0, "seed of the random streams of TestPlainPath; 0 takes a new one")
+var plainSeed = flag.Uint64("plain-seed", 1, "seed of the random streams of TestPlainPath; 0 takes a new one")
 
 // plainConfig derives every stream twice: with the usual settings, which take the fast
 // paths, and with settings that make the processor visit each chunk.
 const plainConfig = `
 receivers:
   token_stream:
-    idle_timeout: 4s
-    first_token_timeout: 4s
+    idle_timeout: 10s # for streams without an end; others have parts in up to three requests
+    first_token_timeout: 10s
 processors:
   token_latency:
     timeline: keep
@@ -139,9 +139,6 @@ func requirePlainSpans(t *testing.T, streams []*plainStream, file string, settin
 	}
 }
 
-// notSeconds are the doubles that are no durations.
-var notSeconds = []string{names.DecodeShare, names.FluidityIndex, names.OutputTokenRate, names.RequestTokenRate}
-
 func requirePlainSpan(t *testing.T, s *plainStream, want plainAnswer, span ptrace.Span, about string) {
 	t.Helper()
 	attributes := span.Attributes()
@@ -157,9 +154,6 @@ func requirePlainSpan(t *testing.T, s *plainStream, want plainAnswer, span ptrac
 			continue // zero stalls are not written
 		}
 		require.True(t, ok, "%s is missing, want %v; %s", name, number.value, about)
-		if v := got.Double(); v != 0 && !slices.Contains(notSeconds, name) { // rounded to the nanosecond
-			number.within += 0.5e-9
-		}
 		requireNear(t, number, plainDouble(got), name+" "+about)
 	}
 	for name, v := range attributes.All() {

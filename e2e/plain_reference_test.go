@@ -44,6 +44,10 @@ type plainSettings struct {
 // truncates the time of each chunk but the first to a microsecond.
 type plainNumber struct{ value, within float64 }
 
+// rounded is the tolerance of a quotient in seconds, which the Collector writes in whole nanoseconds. Other
+// durations are differences of whole nanoseconds.
+const rounded = 0.5e-9
+
 // plainAnswer holds the numbers of a stream by definition. Absent numbers have no key.
 type plainAnswer struct {
 	outcome string
@@ -296,7 +300,7 @@ func blurOf(chunks []plainChunk) float64 {
 }
 
 func (a *plainAnswer) pace(decode, share int64, blur float64) {
-	a.numbers[names.TimePerOutputToken] = plainNumber{seconds(decode, share), blur / float64(share)}
+	a.numbers[names.TimePerOutputToken] = plainNumber{seconds(decode, share), blur/float64(share) + rounded}
 	if decode > 0 {
 		rate := float64(1_000_000_000*share) / float64(decode)
 		a.numbers[names.OutputTokenRate] = plainNumber{rate, rate * blur / (seconds(decode, 1) - blur)}
@@ -311,11 +315,11 @@ func (a *plainAnswer) sumUp(name string, samples []plainNumber, blur float64) {
 		return
 	}
 	values := plainValues(samples)
-	a.numbers[name+names.SuffixMean] = plainNumber{mean(values), blur}
-	a.numbers[name+names.SuffixMax] = plainNumber{slices.Max(values), blur}
+	a.numbers[name+names.SuffixMean] = plainNumber{mean(values), blur + rounded}
+	a.numbers[name+names.SuffixMax] = plainNumber{slices.Max(values), blur + rounded}
 	for suffix, q := range map[string]float64{names.SuffixP50: 0.50, names.SuffixP95: 0.95, names.SuffixP99: 0.99} {
 		exact := nearestRank(values, q)
-		a.numbers[name+suffix] = plainNumber{exact, exact*sketchError + blur}
+		a.numbers[name+suffix] = plainNumber{exact, exact*sketchError + blur + rounded}
 	}
 }
 

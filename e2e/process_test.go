@@ -9,13 +9,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -123,23 +121,8 @@ func run(t *testing.T, path string, args ...string) {
 	require.NoError(t, err, "%s %v:\n%s", path, args, output)
 }
 
-// given holds the addresses that freeAddress returned. The system may give a port again as soon as it
-// is closed, and two servers of one test would then want the same.
-var given sync.Map
-
-// freeAddress returns a loopback address with an unused port, each time another one.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		address := listener.Addr().String()
-		require.NoError(t, listener.Close())
-		if _, again := given.LoadOrStore(address, true); !again {
-			return address
-		}
-	}
-}
+// freeAddress returns a loopback address on which nothing listens, each time another one.
+var freeAddress = testenv.FreeAddress
 
 func get(t *testing.T, url, accept string) []byte {
 	t.Helper()

@@ -34,6 +34,9 @@ type soakLoad struct {
 	number         atomic.Int64
 }
 
+// soakSenders is the number of requests in flight at most.
+const soakSenders = 64
+
 // abandonedFor is the lifetime of streams without an end: idle_timeout.
 const abandonedFor = 3 * time.Second
 
@@ -77,10 +80,9 @@ func (l *soakLoad) saturate(lasts time.Duration) (capacity float64) {
 // ctx ends. A Collector that is too slow gets as many requests at a time as there are
 // senders.
 func (l *soakLoad) run(ctx context.Context, rate, share float64) {
-	const senders = 64
-	due := make(chan struct{}, senders)
+	due := make(chan struct{}, soakSenders)
 	var running sync.WaitGroup
-	for range senders {
+	for range soakSenders {
 		running.Go(func() {
 			for range due {
 				if ctx.Err() == nil {

@@ -150,8 +150,9 @@ func (s *soak) under(t *testing.T, lasts time.Duration, rate, share float64) (go
 		m := scrapeSelf(t, s.self)
 		got.rss = append(got.rss, m.of("process_memory_rss"))
 		got.refused = m.of("receiver_token_stream_streams_refused") - refused
-		// Reservations of requests that are about to be refused are included.
-		require.LessOrEqual(t, m.of("receiver_token_stream_streams_open"), int64(s.maxStreams*3/2))
+		// Reservations of requests that are about to be refused are included: two streams of
+		// each sender, and those of a request of abandon.
+		require.LessOrEqual(t, m.of("receiver_token_stream_streams_open"), int64(s.maxStreams*3/2+2*soakSenders))
 		require.LessOrEqual(t, m.of("receiver_token_stream_memory_held"), m.of("receiver_token_stream_memory_limit"))
 		require.LessOrEqual(t, m.of("receiver_token_stream_live_requests_open"), m.of("receiver_token_stream_live_requests_limit"))
 		require.LessOrEqual(t, m.of("token_sli_series"), m.of("token_sli_series_limit"))
@@ -232,7 +233,9 @@ func TestSoak_MemoryAndGoroutinesStayBounded(t *testing.T) {
 	t.Logf("the live heap grew by %d bytes; a leak of %.1f bytes per request is an error", rested.heap-warm.heap, float64(allowed)/float64(half.requests))
 	require.LessOrEqual(t, rested.heap, warm.heap+allowed, "live heap")
 
-	double := s.under(t, *soakDouble, 2*capacity, 2)
+	// The machine may be slower now than when the capacity was measured. Streams without an end
+	// alone fill all places.
+	double := s.under(t, *soakDouble, 2*capacity, 4)
 	t.Logf("twice capacity: %d requests, %d refused, RSS at most %.1f MiB", double.requests, double.refused, mebi(slices.Max(double.rss)))
 	require.Positive(t, double.refused)
 	// What is held may be garbage as often as it is live.

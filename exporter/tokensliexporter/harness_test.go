@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -30,6 +29,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // harness is a started exporter and the URL of its server.
@@ -77,13 +77,7 @@ func newSettings(telemetry *componenttest.Telemetry) exporter.Settings {
 	return settings
 }
 
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "localhost:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
-}
+var freeAddress = testenv.FreeAddress
 
 // Accept headers of scrapers.
 const (
