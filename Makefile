@@ -81,11 +81,12 @@ test-clients: build $(CLIENTS) ## Run real client libraries against the built Co
 	go test -count=1 -tags=clients -v ./e2e -run='^Test(Tap)?Clients$$' $(CLIENTS_ARGS)
 
 # llama.cpp, as the package for Linux on x86-64 ships it. Packages for GPUs and other
-# systems are optional dependencies, and left out.
+# systems are optional dependencies, and left out. npm ci refuses a lock file without them;
+# npm install takes the same versions from it.
 ENGINE := e2e/engine/node_modules/.package-lock.json
 
 $(ENGINE): e2e/engine/package-lock.json
-	npm ci --omit=optional --ignore-scripts --prefix e2e/engine
+	npm install --no-save --omit=optional --ignore-scripts --prefix e2e/engine
 	@touch $@
 
 .PHONY: test-engine
