@@ -61,7 +61,7 @@ func TestEngine_LlamaTimingsAgreeWithTheTap(t *testing.T) {
 	listening := regexp.MustCompile(`listening on (\d+)`)
 	require.Eventually(t, func() bool { return listening.MatchString(engine.output(t)) }, 2*patience, 100*time.Millisecond, "the engine does not start")
 	upstream := "http://127.0.0.1:" + listening.FindStringSubmatch(engine.output(t))[1]
-	c := startTapCollector(t, upstream, "", "token_sli, file", "processors: {token_latency: {detail: full}}")
+	c := startTap(t, upstream)
 	complete(t, c.url(""), prompt, 2) // the first one allocates
 
 	var server, counted []engineTimings
@@ -71,7 +71,7 @@ func TestEngine_LlamaTimingsAgreeWithTheTap(t *testing.T) {
 	}
 	var spans []ptrace.Span
 	require.Eventually(t, func() bool {
-		spans = readSpans(t, c.file)
+		spans = readSpans(t, c.derived)
 		return len(spans) == requests+1
 	}, patience, 50*time.Millisecond, "a span for each request")
 

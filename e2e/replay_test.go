@@ -283,10 +283,10 @@ func linear(sorted []float64, q float64) float64 {
 	return sorted[low] + (rank-float64(low))*(sorted[high]-sorted[low])
 }
 
-func mean(values []float64) float64 {
+func mean[T int64 | float64](values []T) float64 {
 	sum := 0.0
 	for _, v := range values {
-		sum += v
+		sum += float64(v)
 	}
 	return sum / float64(len(values))
 }

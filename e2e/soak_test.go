@@ -193,14 +193,6 @@ func (s *soak) rest(t *testing.T, when string, start int64) rested {
 
 func mebi(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-func average(values []int64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += float64(v)
-	}
-	return sum / float64(len(values))
-}
-
 // Half of its capacity costs a Collector no more memory after half an hour than after the
 // warm-up, with clients that break off requests, ever new series, and streams that never
 // end. Twice its capacity is refused, at bounded memory, and leaves nothing behind.
@@ -224,7 +216,7 @@ func TestSoak_MemoryAndGoroutinesStayBounded(t *testing.T) {
 
 	half := s.under(t, *soakHalf, capacity/2, 0.25)
 	window := max(1, len(half.rss)/5)
-	before, after := average(half.rss[:window]), average(half.rss[len(half.rss)-window:])
+	before, after := mean(half.rss[:window]), mean(half.rss[len(half.rss)-window:])
 	t.Logf("half capacity: %d requests, RSS %.1f MiB, then %.1f MiB (%+.1f%%)", half.requests, before/(1<<20), after/(1<<20), 100*(after/before-1))
 	require.LessOrEqual(t, after, before*(1+*soakGrowth), "RSS")
 	require.Equal(t, half.sent, half.accepted, "requests at half capacity")

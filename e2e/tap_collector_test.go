@@ -4,54 +4,58 @@
 package e2e
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"testing"
 )
 
-// tapCollectorConfig has the tap, and everything behind it that shows what it did.
-const tapCollectorConfig = `
+// tapConfig writes the spans of the tap as they are, and with the numbers derived from them.
+const tapConfig = `
 extensions:
   pprof: {endpoint: "${env:PPROF}"}
 receivers:
   token_tap:
-    endpoint: ${env:TAP}
+    endpoint: ${env:TAP_ENDPOINT}
     upstream: {endpoint: "${env:TAP_UPSTREAM}"}
-    %s
-processors: {token_latency: }
+processors:
+  token_latency: {detail: full}
 exporters:
   token_sli:
-  file: {path: "${env:SPANS_FILE}", flush_interval: 100ms}
+  file/sent: {path: "${env:SENT_SPANS_FILE}", flush_interval: 100ms}
+  file/derived: {path: "${env:SPANS_FILE}", flush_interval: 100ms}
 service:
   extensions: [pprof]
   pipelines:
-    traces: {receivers: [token_tap], processors: [token_latency], exporters: [%s]}
+    traces/sent: {receivers: [token_tap], exporters: [file/sent]}
+    traces: {receivers: [token_tap], processors: [token_latency], exporters: [token_sli, file/derived]}
 `
 
 // tapCollector is a Collector with the tap in front of an upstream of the test.
 type tapCollector struct {
 	*collector
-	address           string // of the tap
-	self, pprof, file string
+	address       string // of the tap
+	self, pprof   string
+	sent, derived string // files of spans
 }
 
-// startTapCollector starts a tap with further settings in front of an upstream. more are
-// further configs.
-func startTapCollector(t *testing.T, upstream, settings, exporters string, more ...string) *tapCollector {
+// startTap starts a tap in front of an upstream. more are configs that are merged into
+// tapConfig.
+func startTap(t *testing.T, upstream string, more ...string) *tapCollector {
 	t.Helper()
-	self, reportSelf := withSelfMetrics(t)
-	c := &tapCollector{address: freeAddress(t), self: self, pprof: freeAddress(t), file: filepath.Join(t.TempDir(), "spans.jsonl")}
-	for name, value := range map[string]string{"PPROF": c.pprof, "TAP": c.address, "TAP_UPSTREAM": upstream, "SPANS_FILE": c.file} {
+	folder := t.TempDir()
+	self, arguments := withSelfMetrics(t)
+	c := &tapCollector{
+		address: freeAddress(t), self: self, pprof: freeAddress(t), sent: folder + "/sent.jsonl", derived: folder + "/derived.jsonl",
+	}
+	for name, value := range map[string]string{
+		"PPROF": c.pprof, "TAP_ENDPOINT": c.address, "TAP_UPSTREAM": upstream, "SENT_SPANS_FILE": c.sent, "SPANS_FILE": c.derived,
+	} {
 		t.Setenv(name, value)
 	}
-	config := fmt.Sprintf(tapCollectorConfig, settings, exporters)
 	for _, config := range more {
-		reportSelf = append(reportSelf, "--config", "yaml:"+config)
+		arguments = append(arguments, "--config", "yaml:"+config)
 	}
-	c.collector = startCollector(t, writeFile(t, t.TempDir(), "config.yaml", config), reportSelf...)
-	c.waitForListener(t, c.address)
+	c.collector = startCollector(t, writeFile(t, folder, "tap.yaml", tapConfig), arguments...)
 	return c
 }
 

@@ -129,7 +129,7 @@ func TestTapHostile_PassesUnchangedInBoundedMemory(t *testing.T) {
 				}
 				hostile.write(hashed{w, sent})
 			})
-			c := startTapCollector(t, upstream.URL, "", "token_sli, file", "processors: {token_latency: {timeline: keep}}")
+			c := startTap(t, upstream.URL)
 			client := http.Client{Transport: &http.Transport{DisableCompression: true}}
 			defer client.CloseIdleConnections()
 			ask := func(query string) [sha256.Size]byte {
@@ -157,7 +157,7 @@ func TestTapHostile_PassesUnchangedInBoundedMemory(t *testing.T) {
 			}, patience, 100*time.Millisecond)
 			ask("") // the tap goes on
 			c.stop(t)
-			spans := readSpans(t, c.file)
+			spans := readSpans(t, c.sent)
 			require.Len(t, spans, 3)
 			chunks := 1
 			if hostile.part == "content_encoding" {
@@ -184,8 +184,7 @@ func TestTapHostile_BlockedPipelineDoesNotDelayTraffic(t *testing.T) {
 	})
 	const queued, exchanges = 5, 50
 	t.Setenv("BACKEND", backend.URL)
-	settings := fmt.Sprintf("max_queued_spans: %d", queued)
-	c := startTapCollector(t, upstream.URL, settings, "token_sli, otlp_http", blockingExporter)
+	c := startTap(t, upstream.URL, fmt.Sprintf("receivers: {token_tap: {max_queued_spans: %d}}", queued), blockingExporter)
 	client := http.Client{Timeout: patience}
 	for range exchanges {
 		answer, err := client.Post(c.url(chatPath), "application/json", strings.NewReader(chatAsked))
@@ -204,4 +203,8 @@ func TestTapHostile_BlockedPipelineDoesNotDelayTraffic(t *testing.T) {
 	require.EqualValues(t, queued, m.of("receiver_token_tap_queue_size"))
 }
 
-const blockingExporter = `exporters: {otlp_http: {endpoint: "${env:BACKEND}", timeout: 10m, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}`
+const blockingExporter = `
+exporters:
+  otlp_http: {endpoint: "${env:BACKEND}", timeout: 10m, sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}
+service: {pipelines: {traces: {exporters: [token_sli, otlp_http]}}}
+`

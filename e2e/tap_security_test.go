@@ -78,7 +78,7 @@ func (c *tapCollector) exchangeRaw(t *testing.T, request string) (statuses []int
 // by RFC 9112 may pass, and the upstream sees as many requests as the tap.
 func TestTapSecurity_RequestsAreNotSmuggled(t *testing.T) {
 	upstream := startRecordedUpstream(t)
-	c := startTapCollector(t, upstream.URL, "", "token_sli")
+	c := startTap(t, upstream.URL)
 	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: tap\r\n\r\n"
 	post := func(headers, body string) string {
 		return "POST /v1/chat/completions HTTP/1.1\r\nHost: tap\r\nConnection: close\r\n" + headers + "\r\n" + body
@@ -125,7 +125,7 @@ func TestTapSecurity_RequestsAreNotSmuggled(t *testing.T) {
 // The tap connects to no other host than the configured one, whatever a request asks for.
 func TestTapSecurity_IsNoOpenProxy(t *testing.T) {
 	upstream, elsewhere := startRecordedUpstream(t), startRecordedUpstream(t)
-	c := startTapCollector(t, upstream.URL, `routes: [{prefix: /routed, upstream: {endpoint: "`+upstream.URL+`/inside"}}]`, "token_sli")
+	c := startTap(t, upstream.URL, `receivers: {token_tap: {routes: [{prefix: /routed, upstream: {endpoint: "`+upstream.URL+`/inside"}}]}}`)
 	other := elsewhere.Listener.Addr().String()
 	for name, test := range map[string]struct {
 		request string
@@ -179,9 +179,12 @@ func TestTapSecurity_CredentialsAreNeitherKeptNorLogged(t *testing.T) {
 		writeChunks(w, 2)
 		_, _ = io.WriteString(w, chatEnd)
 	})
-	dead := freeAddress(t)
-	c := startTapCollector(t, upstream.URL,
-		`routes: [{prefix: /dead, upstream: {endpoint: "http://`+dead+`"}}]`+"\n    attributes_from_headers: {x-tenant-id: tenant.id}", "token_sli, file")
+	c := startTap(t, upstream.URL, `
+receivers:
+  token_tap:
+    routes: [{prefix: /dead, upstream: {endpoint: "http://`+freeAddress(t)+`"}}]
+    attributes_from_headers: {x-tenant-id: tenant.id}
+`)
 	ask := func(path string) (status int, body string) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url(path+"key="+secret), strings.NewReader(chatAsked))
 		require.NoError(t, err)
@@ -208,7 +211,7 @@ func TestTapSecurity_CredentialsAreNeitherKeptNorLogged(t *testing.T) {
 
 	var spans string
 	require.Eventually(t, func() bool {
-		written, err := os.ReadFile(c.file)
+		written, err := os.ReadFile(c.derived)
 		spans = string(written)
 		return err == nil && strings.Count(spans, `"spanId"`) >= 3
 	}, patience, 50*time.Millisecond, "a span for each exchange")

@@ -136,6 +136,12 @@ func (p *process) descriptors(t *testing.T) int {
 	return len(open)
 }
 
+// withoutSpanFiles keeps a long run from filling the disk.
+const withoutSpanFiles = `
+exporters: {nop: }
+service: {pipelines: {traces/sent: {exporters: [nop]}, traces: {exporters: [token_sli]}}}
+`
+
 // Clients and upstreams that break off at any point leave no goroutine, connection or open
 // stream in the tap, each exchange ends in one span, and the upstream notices each client
 // that has gone.
@@ -147,7 +153,7 @@ func TestSoak_TapLeavesNothingBehind(t *testing.T) {
 		defer answering.Add(-1)
 		sendFate(w, r)
 	})
-	c := startTapCollector(t, upstream.URL, "", "token_sli")
+	c := startTap(t, upstream.URL, withoutSpanFiles)
 	profiles := &soak{self: c.self, pprof: c.pprof}
 	load := &tapSoak{address: c.address, client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
 

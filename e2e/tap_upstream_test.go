@@ -234,46 +234,6 @@ func (p *play) requirePassed(t *testing.T) {
 	}
 }
 
-// tapConfig makes a Collector write the spans of a tap as they are, and derive numbers.
-const tapConfig = `
-receivers:
-  token_tap:
-    endpoint: ${env:TAP_ENDPOINT}
-    upstream: {endpoint: "${env:TAP_UPSTREAM}"}
-  token_stream:
-processors:
-  token_latency: {detail: full}
-exporters:
-  token_sli:
-  file: {path: "${env:SPANS_FILE}"}
-  file/sent: {path: "${env:SENT_SPANS_FILE}"}
-service:
-  pipelines:
-    traces: {receivers: [token_tap, token_stream], processors: [token_latency], exporters: [token_sli, file]}
-    traces/sent: {receivers: [token_tap], exporters: [file/sent]}
-`
-
-// tapped is a Collector with a tap.
-type tapped struct {
-	*collector
-	address, self, sent, derived string
-}
-
-func startTap(t *testing.T, upstream string) *tapped {
-	t.Helper()
-	folder := t.TempDir()
-	c := &tapped{address: freeAddress(t), sent: folder + "/sent.jsonl", derived: folder + "/derived.jsonl"}
-	for name, value := range map[string]string{
-		"TAP_ENDPOINT": c.address, "TAP_UPSTREAM": upstream, "SPANS_FILE": c.derived, "SENT_SPANS_FILE": c.sent,
-	} {
-		t.Setenv(name, value)
-	}
-	self, arguments := withSelfMetrics(t)
-	c.self = self
-	c.collector = startCollector(t, writeFile(t, folder, "tap.yaml", tapConfig), arguments...)
-	return c
-}
-
 // byTrace returns spans by their trace.
 func byTrace(t *testing.T, spans []ptrace.Span) map[pcommon.TraceID]ptrace.Span {
 	t.Helper()

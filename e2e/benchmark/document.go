@@ -51,10 +51,9 @@ func factsOf(o options) (facts map[string]any, err error) {
 		"date": time.Now().UTC().Format(time.DateOnly), "cores": runtime.NumCPU(), "rounds": o.rounds, "turns": turns, "cpu": o.cpu,
 		"connections": connections, "spans": spansPerRequest, "scraped": scrapedHistograms,
 	}
-	var processors []cpu.InfoStat
 	var idle, publishing float64
 	for _, measure := range []func() error{
-		func() error { processors, err = cpu.Info(); return err },
+		func() error { facts["processor"], err = processorName(); return err },
 		func() error { facts["builds"], err = buildsOf(o.collector, o.peers); return err },
 		func() error { facts["responses"], err = responseTable(o); return err },
 		func() error { facts["twoCores"], err = coresTable(o.rounds, o.cpu); return err },
@@ -69,9 +68,17 @@ func factsOf(o options) (facts map[string]any, err error) {
 			return nil, err
 		}
 	}
-	facts["processor"], facts["idle"] = processors[0].ModelName, number(100*idle)
+	facts["idle"] = number(100 * idle)
 	facts["publishing"] = number((publishing - idle) * 1e6 / publishedSeries)
 	return facts, nil
+}
+
+func processorName() (string, error) {
+	processors, err := cpu.Info()
+	if err != nil {
+		return "", err
+	}
+	return processors[0].ModelName, nil
 }
 
 // render returns the page.

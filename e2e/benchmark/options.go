@@ -36,7 +36,7 @@ func parseOptions() (o options, err error) {
 	flag.StringVar(&o.only, "only", "", "measure only loads with this `text` in their name")
 	flag.BoolVar(&o.check, "check", false, "fail if a ratio falls under two thirds of its value in the file of -measured")
 	flag.StringVar(&o.measured, "measured", "e2e/benchmark/measured.json", "`file` with the ratios of the last full run")
-	flag.StringVar(&o.document, "document", "", "`folder` to write performance.md and performance.svg to; also writes the file of -measured. Needs -peers")
+	flag.StringVar(&o.document, "document", "", "`folder` to write performance.md and performance.svg to; also writes the file of -measured. Needs -peers. With -tap, only the section on cost of its README.md is written")
 	flag.StringVar(&o.floor, "floor", "", "only receive HTTP requests on an `address`, and drop them")
 	flag.BoolVar(&o.tap, "tap", false, "measure only what the token_tap receiver adds to streams, compared with nginx and Go's reverse proxy")
 	flag.StringVar(&o.streams, "streams", "", "only serve streams on an `address`, for -tap")
@@ -48,8 +48,8 @@ func parseOptions() (o options, err error) {
 		return o, fmt.Errorf("-rounds is %d; give at least 1", o.rounds)
 	case o.cpu < 250*time.Millisecond:
 		return o, fmt.Errorf("-cpu is %s; give at least 250ms, because the kernel counts in steps of 10ms", o.cpu)
-	case o.document != "" && (o.peers == "" || o.only != ""):
-		return o, fmt.Errorf("-document %s needs all paths; give -peers, and remove -only", o.document)
+	case o.document != "" && (o.peers == "" && !o.tap || o.only != ""):
+		return o, fmt.Errorf("-document %s needs all paths; give -peers or -tap, and remove -only", o.document)
 	}
 	o.self, err = os.Executable()
 	return o, err

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
 )
 
 const (
@@ -18,9 +21,14 @@ const (
 	tapLasts   = 6 * time.Second // each turn of a proxy, without the warm-up
 )
 
-// tapLoads are a usual load, for latency, and very many slow streams, for memory. A proxy
-// needs two connections for each.
-var tapLoads = []tapLoad{{streams: 200, perSecond: 50, each: 4 * time.Second}, {streams: 9500, perSecond: 2, each: 20 * time.Second}}
+// tapLoads are a usual load, for latency, and as many streams as 20,000 open files allow, for
+// memory. A proxy has a connection per stream to the upstream. To the proxy, clients have a
+// connection each, or share some.
+var tapLoads = []tapLoad{
+	{streams: 200, perSecond: 50, each: 4 * time.Second},
+	{streams: 9500, perSecond: 3, each: 20 * time.Second},
+	{streams: maxStreams, perSecond: 3, each: 20 * time.Second, http2: true},
+}
 
 // tapProxy is one way from the client to the upstream.
 type tapProxy struct {
@@ -35,16 +43,17 @@ const (
 	tapPath    = "`token_tap` → `token_latency` → `token_sli`"
 )
 
-// One worker, so that one process has all CPU time.
-const nginxConfig = `daemon off; master_process off; error_log stderr; pid FOLDER/pid;
-events { worker_connections 20100; }
+// One worker, so that one process has all CPU time. It closes idle connections that a client is
+// about to use again when less than a sixteenth of worker_connections is free.
+const nginxConfig = `daemon off; master_process off; error_log stderr warn; pid FOLDER/pid;
+events { worker_connections 30000; }
 http {
   access_log off;
   client_body_temp_path FOLDER; proxy_temp_path FOLDER; fastcgi_temp_path FOLDER; uwsgi_temp_path FOLDER; scgi_temp_path FOLDER;
-  keepalive_requests 1000000;
+  keepalive_requests 1000000; http2_max_concurrent_streams 250;
   upstream llm { server UPSTREAM; keepalive 10000; keepalive_requests 1000000; }
   server {
-    listen $http backlog=4096;
+    listen $http backlog=4096 PROTOCOL;
     location / {
       proxy_pass http://llm; proxy_http_version 1.1; proxy_set_header Connection "";
       proxy_buffering off; proxy_request_buffering off; proxy_read_timeout 1h;
@@ -64,8 +73,12 @@ service:
   pipelines: {traces: {receivers: [token_tap], processors: [token_latency], exporters: [token_sli]}}
 `
 
-func tapProxies(o options, folder, upstream string) []tapProxy {
-	replace := strings.NewReplacer("FOLDER", folder, "UPSTREAM", upstream).Replace
+func tapProxies(o options, l tapLoad, folder, upstream string) []tapProxy {
+	protocol := ""
+	if l.http2 {
+		protocol = "http2"
+	}
+	replace := strings.NewReplacer("FOLDER", folder, "UPSTREAM", upstream, "PROTOCOL", protocol).Replace
 	writeAndRun := `printf %s "$1" >"$2" && exec nginx -c "$2"` // the config has the address that start chooses
 	return []tapProxy{
 		{name: noProxy},
@@ -80,6 +93,15 @@ type tapResult struct {
 	chunk50, chunk99, first50, first99 float64 // microseconds
 	cpu                                float64 // microseconds per chunk
 	memory                             float64 // peak, MiB
+	perStream                          float64 // growth of the peak memory for each stream, KiB
+	busy                               float64 // cores, by clients, upstream and proxy together
+}
+
+// tapMeasured is what each proxy cost under one load, in each round.
+type tapMeasured struct {
+	load    tapLoad
+	proxies []tapProxy
+	results map[string][]tapResult // by name of the proxy
 }
 
 // measureTap compares the tap with other proxies: the same streams through each, in turn.
@@ -94,85 +116,79 @@ func measureTap(o options) error {
 		return err
 	}
 	defer upstream.stop()
+	var all []tapMeasured
 	for _, l := range tapLoads {
 		if !strings.Contains(l.String(), o.only) {
 			continue
 		}
-		measured := map[string][]tapResult{}
-		proxies := tapProxies(o, folder, upstream.http)
+		measured := tapMeasured{l, tapProxies(o, l, folder, upstream.http), map[string][]tapResult{}}
 		for range o.rounds {
-			for _, p := range proxies {
+			for _, p := range measured.proxies {
 				result, err := p.measure(l, upstream)
 				if err != nil {
 					return fmt.Errorf("%s: %s: %w", l, p.name, err)
 				}
-				measured[p.name] = append(measured[p.name], result)
+				measured.results[p.name] = append(measured.results[p.name], result)
 			}
 		}
-		fmt.Printf("\n%s, %d rounds:\n%s", l, o.rounds, tapTable(proxies, measured))
+		fmt.Printf("\n%s, %d rounds:\n%s", l, o.rounds, measured.table())
+		all = append(all, measured)
 	}
-	return nil
+	if o.document == "" {
+		return nil
+	}
+	return documentTap(o, all)
 }
 
 func (p tapProxy) measure(l tapLoad, upstream *collectorProcess) (result tapResult, err error) {
-	measured := upstream
+	clients, err := process.NewProcess(int32(os.Getpid()))
+	if err != nil {
+		return result, err
+	}
+	measured, processes := upstream, []*collectorProcess{{usage: clients}, upstream}
 	if p.arguments != nil {
 		if measured, err = start(p.arguments); err != nil {
 			return result, err
 		}
 		defer measured.stop()
+		processes = append(processes, measured)
 	}
-	var before time.Duration
-	sample, err := l.run(measured.http, tapLasts, func() (err error) {
-		before, err = measured.cpuTime()
-		return err
-	})
-	if err != nil {
-		return result, fmt.Errorf("%w; log:\n%s", err, measured.log.String())
-	}
-	after, err := measured.cpuTime()
+	idle, err := measured.peakMemory()
 	if err != nil {
 		return result, err
 	}
-	result = tapResult{
+	streams := l.start(measured.http, tapLasts)
+	time.Sleep(time.Until(streams.from))
+	before, allBefore, err := cpuTimes(processes)
+	time.Sleep(time.Until(streams.to))
+	after, allAfter, errAfter := cpuTimes(processes)
+	peak, errPeak := measured.peakMemory()
+	sample, errStreams := streams.stop()
+	if err := errors.Join(err, errAfter, errPeak, errStreams); err != nil {
+		return result, fmt.Errorf("%w; log:\n%s", err, measured.log.String())
+	}
+	return tapResult{
 		chunk50: 1e6 * quantile(sample.chunk, 0.5), chunk99: 1e6 * quantile(sample.chunk, 0.99),
 		first50: 1e6 * quantile(sample.first, 0.5), first99: 1e6 * quantile(sample.first, 0.99),
+		cpu:    float64((after - before).Microseconds()) / float64(len(sample.chunk)),
+		memory: peak / (1 << 20), perStream: (peak - idle) / float64(l.streams) / (1 << 10),
+		busy: float64(allAfter-allBefore) / float64(tapLasts),
+	}, nil
+}
+
+// cpuTimes returns the CPU time of the last process, and that of all.
+func cpuTimes(processes []*collectorProcess) (last, all time.Duration, err error) {
+	for _, p := range processes {
+		if last, err = p.cpuTime(); err != nil {
+			return 0, 0, err
+		}
+		all += last
 	}
-	if p.arguments != nil {
-		result.cpu = float64((after - before).Microseconds()) / float64(len(sample.chunk))
-		result.memory, err = measured.peakMemory()
-		result.memory /= 1 << 20
-	}
-	return result, err
+	return last, all, nil
 }
 
 // quantile returns the value of the nearest rank.
 func quantile(values []float64, q float64) float64 {
 	slices.Sort(values)
 	return values[max(0, int(math.Ceil(q*float64(len(values))))-1)]
-}
-
-// tapTable shows what each proxy adds to the latency without a proxy in the same round.
-func tapTable(proxies []tapProxy, measured map[string][]tapResult) string {
-	cell := func(p tapProxy, value func(tapResult) float64) string {
-		var values []float64
-		for round, result := range measured[p.name] {
-			added := value(result)
-			if p.arguments != nil {
-				added -= value(measured[noProxy][round])
-			}
-			values = append(values, added)
-		}
-		return number(median(values)) + " (" + spread(values) + ")"
-	}
-	var rows [][]string
-	for _, p := range proxies {
-		rows = append(rows, []string{
-			p.name,
-			cell(p, func(r tapResult) float64 { return r.chunk50 }), cell(p, func(r tapResult) float64 { return r.chunk99 }),
-			cell(p, func(r tapResult) float64 { return r.first50 }), cell(p, func(r tapResult) float64 { return r.first99 }),
-			cell(p, func(r tapResult) float64 { return r.cpu }), cell(p, func(r tapResult) float64 { return r.memory }),
-		})
-	}
-	return table([]string{"added to no proxy, µs", "chunk p50", "chunk p99", "first chunk p50", "first chunk p99", "CPU per chunk", "peak RSS, MiB"}, rows)
 }

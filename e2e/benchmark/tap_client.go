@@ -21,10 +21,15 @@ type tapLoad struct {
 	streams   int
 	perSecond int           // chunks of a stream
 	each      time.Duration // of a stream; another one follows it
+	http2     bool          // clients share connections to the proxy
 }
 
 func (l tapLoad) String() string {
-	return fmt.Sprintf("%d streams of %d chunks per second", l.streams, l.perSecond)
+	protocol := "HTTP/1.1"
+	if l.http2 {
+		protocol = "HTTP/2"
+	}
+	return fmt.Sprintf("%d streams of %d chunks per second, %s", l.streams, l.perSecond, protocol)
 }
 
 // tapSample holds what the clients saw, in seconds.
@@ -37,45 +42,59 @@ func (s *tapSample) add(other tapSample) {
 	s.chunk, s.first = append(s.chunk, other.chunk...), append(s.first, other.first...)
 }
 
-// streamer reads streams through one proxy.
+// streamer keeps streams through one proxy open.
 type streamer struct {
 	url      string
 	client   http.Client
 	from, to time.Time // what is read between them counts
+
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+	samples  []tapSample
+	failures []error
 }
 
-// run keeps a load of streams open until s.to. At s.from, it calls begin.
-func (l tapLoad) run(address string, lasts time.Duration, begin func() error) (all tapSample, err error) {
+// start opens the streams of a load one after the other during the length of a stream, so
+// that neither connections nor chunks come in bursts. Every proxy gets the same schedule.
+func (l tapLoad) start(address string, lasts time.Duration) *streamer {
 	every := time.Second / time.Duration(l.perSecond)
-	s := streamer{
-		url:    fmt.Sprintf("http://%s%s?chunks=%d&every=%s", address, streamPath, int(l.each/every), every),
-		client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.streams, DisableCompression: true}},
-		from:   time.Now().Add(l.each + time.Second), // each stream has begun, and each connection is open
+	transport := &http.Transport{MaxIdleConnsPerHost: l.streams, DisableCompression: true, Protocols: &http.Protocols{}}
+	transport.Protocols.SetHTTP1(!l.http2)
+	transport.Protocols.SetUnencryptedHTTP2(l.http2)
+	s := &streamer{
+		url:     fmt.Sprintf("http://%s%s?chunks=%d&every=%s", address, streamPath, int(l.each/every), every),
+		client:  http.Client{Transport: transport},
+		from:    time.Now().Add(l.each + time.Second), // each stream has begun, and each connection is open
+		samples: make([]tapSample, l.streams), failures: make([]error, l.streams),
 	}
 	s.to = s.from.Add(lasts)
-	defer s.client.CloseIdleConnections()
-	ctx, cancel := context.WithDeadline(context.Background(), s.to)
-	defer cancel()
-	samples, failures := make([]tapSample, l.streams), make([]error, l.streams)
-	var running sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	random := rand.New(rand.NewPCG(16, 4)) //nolint:gosec // spreads the streams
 	for i := range l.streams {
-		running.Go(func() {
-			time.Sleep(rand.N(l.each)) //nolint:gosec // spreads the streams
-			for ctx.Err() == nil && failures[i] == nil {
-				failures[i] = s.read(ctx, &samples[i])
+		wait := time.Duration(random.Int64N(int64(l.each)))
+		s.running.Go(func() {
+			time.Sleep(wait)
+			for ctx.Err() == nil && s.failures[i] == nil {
+				s.failures[i] = s.read(ctx, &s.samples[i])
 			}
 		})
 	}
-	time.Sleep(time.Until(s.from))
-	err = begin()
-	running.Wait()
-	for _, sample := range samples {
-		all.add(sample)
-	}
-	return all, errors.Join(err, errors.Join(failures...))
+	return s
 }
 
-// read reads one stream. One that the deadline cuts is no error.
+// stop breaks the streams off, and returns what they saw.
+func (s *streamer) stop() (all tapSample, err error) {
+	s.cancel()
+	s.running.Wait()
+	s.client.CloseIdleConnections()
+	for _, sample := range s.samples {
+		all.add(sample)
+	}
+	return all, errors.Join(s.failures...)
+}
+
+// read reads one stream. One that stop breaks off is no error.
 func (s *streamer) read(ctx context.Context, sample *tapSample) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(`{"model":"bench","stream":true,"messages":[{"role":"user","content":"go"}]}`))
 	if err != nil {

@@ -8,6 +8,9 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +50,7 @@ func TestStreamer_MeasuresTheDelayOfAProxy(t *testing.T) {
 		proxy.ServeHTTP(slowly{w, perChunk}, r)
 	}))
 	defer slow.Close()
-	s := streamer{url: slow.URL + streamPath + "?chunks=10&every=40ms", from: time.Now(), to: time.Now().Add(time.Hour)}
+	s := &streamer{url: slow.URL + streamPath + "?chunks=10&every=40ms", from: time.Now(), to: time.Now().Add(time.Hour)}
 	var sample tapSample
 	require.NoError(t, s.read(t.Context(), &sample))
 	require.Len(t, sample.chunk, chunks)
@@ -60,4 +63,45 @@ func TestStreamer_MeasuresTheDelayOfAProxy(t *testing.T) {
 	s.from = time.Now().Add(time.Hour) // during the warm-up
 	require.NoError(t, s.read(t.Context(), &sample))
 	require.Len(t, sample.chunk, chunks)
+}
+
+// Errors of the template or the page would otherwise show at the end of a full run.
+func TestDocumentTap_RewritesOnlyTheCost(t *testing.T) {
+	old, err := os.ReadFile("../../receiver/tokentapreceiver/README.md")
+	require.NoError(t, err)
+	folder := t.TempDir()
+	page := filepath.Join(folder, "README.md")
+	require.NoError(t, os.WriteFile(page, old, 0o600))
+	measured := tapMeasured{tapLoads[2], tapProxies(options{}, tapLoads[2], "", ""), map[string][]tapResult{}}
+	for i, p := range measured.proxies {
+		measured.results[p.name] = []tapResult{{chunk50: 100, cpu: 1}, {chunk50: 100 + float64(i), cpu: 10 * float64(i)}, {chunk50: 1000, cpu: 100}}
+	}
+	var rewritten string
+	for range 2 { // what it wrote can be written again
+		require.NoError(t, documentTap(options{document: folder, rounds: 3}, []tapMeasured{measured}))
+		content, err := os.ReadFile(page)
+		require.NoError(t, err)
+		rewritten = string(content)
+	}
+	before, _, _ := strings.Cut(string(old), "<!-- cost:begin -->")
+	_, after, _ := strings.Cut(string(old), "<!-- cost:end -->")
+	require.True(t, strings.HasPrefix(rewritten, before) && strings.HasSuffix(rewritten, after))
+	cells := func(row string) (cells []string) {
+		for line := range strings.Lines(rewritten) {
+			if strings.HasPrefix(line, "| "+row) {
+				for cell := range strings.SplitSeq(strings.Trim(line, "| \n"), "|") {
+					cells = append(cells, strings.TrimSpace(cell))
+				}
+			}
+		}
+		return cells
+	}
+	// The latencies added are 0, 3 and 0. The median of the CPU times is 30 µs: 15 cores for 500,000 chunks per second.
+	tap := cells(tapPath)
+	require.Equal(t, []string{tapPath, "0.00 (0.00 .. 3.00)"}, tap[:2])
+	require.Equal(t, "30.0 (1.00 .. 100)", tap[5])
+	require.Equal(t, []string{tapPath, "15.0"}, tap[len(tap)-2:])
+	none := cells(noProxy)
+	require.Equal(t, []string{noProxy, "100 (100 .. 1000)"}, none[:2])
+	require.Equal(t, "-", none[5])
 }

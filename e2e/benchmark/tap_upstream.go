@@ -28,7 +28,14 @@ const (
 )
 
 func serveStreams(address string) error {
-	server := http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(answerWithStream)}
+	return serve(address, http.HandlerFunc(answerWithStream))
+}
+
+// serve answers HTTP/1.1 and HTTP/2, both without TLS, as the tap does.
+func serve(address string, handler http.Handler) error {
+	server := http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: handler, Protocols: &http.Protocols{}}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
 	return server.ListenAndServe()
 }
 
@@ -66,10 +73,8 @@ func serveReverseProxy(address, upstream string) error {
 		return err
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: maxStreams, DisableCompression: true}
-	proxy := &httputil.ReverseProxy{
+	return serve(address, &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport: transport, FlushInterval: -1,
-	}
-	server := http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: proxy}
-	return server.ListenAndServe()
+	})
 }

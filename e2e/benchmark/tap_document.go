@@ -1,0 +1,130 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"text/template"
+	"time"
+)
+
+//go:embed tap.md.tmpl
+var tapTemplate string
+
+// The cost of the tap stands between these lines of its README.
+const costBegin, costEnd = "<!-- cost:begin -->\n", "<!-- cost:end -->"
+
+// documentTap writes the measured cost into the README of the tap.
+func documentTap(o options, measured []tapMeasured) error {
+	processor, err := processorName()
+	if err != nil {
+		return err
+	}
+	var tables []string
+	for _, m := range measured {
+		tables = append(tables, m.table())
+	}
+	var cost strings.Builder
+	err = template.Must(template.New("tap").Parse(tapTemplate)).Execute(&cost, map[string]any{
+		"date": time.Now().UTC().Format(time.DateOnly), "processor": processor, "cores": runtime.NumCPU(), "rounds": o.rounds,
+		"tables": tables, "needed": measured[len(measured)-1].neededTable(),
+	})
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(o.document, "README.md")
+	page, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(page), costBegin)
+	_, after, ends := strings.Cut(rest, costEnd)
+	if !begins || !ends {
+		return errors.New(file + " lacks the line " + costBegin + "or, after it, the line " + costEnd)
+	}
+	return os.WriteFile(file, []byte(before+costBegin+cost.String()+costEnd+after), 0o600)
+}
+
+// What a number of a proxy is compared with.
+const (
+	addedToNone = iota // the same without a proxy is subtracted
+	ofProxy            // it has no meaning without a proxy
+	ofAll
+)
+
+// tapColumn is a number of each proxy.
+type tapColumn struct {
+	name  string
+	kind  int
+	value func(tapResult) float64
+}
+
+var tapColumns = []tapColumn{
+	{"chunk p50, µs", addedToNone, func(r tapResult) float64 { return r.chunk50 }},
+	{"chunk p99, µs", addedToNone, func(r tapResult) float64 { return r.chunk99 }},
+	{"first chunk p50, µs", addedToNone, func(r tapResult) float64 { return r.first50 }},
+	{"first chunk p99, µs", addedToNone, func(r tapResult) float64 { return r.first99 }},
+	{"CPU per chunk, µs", ofProxy, func(r tapResult) float64 { return r.cpu }},
+	{"peak RSS, MiB", ofProxy, func(r tapResult) float64 { return r.memory }},
+	{"RSS per stream, KiB", ofProxy, func(r tapResult) float64 { return r.perStream }},
+	{"busy cores", ofAll, func(r tapResult) float64 { return r.busy }},
+}
+
+func (m tapMeasured) values(p tapProxy, c tapColumn) (values []float64) {
+	for round, result := range m.results[p.name] {
+		value := c.value(result)
+		if c.kind == addedToNone && p.arguments != nil {
+			value -= c.value(m.results[noProxy][round])
+		}
+		values = append(values, value)
+	}
+	return values
+}
+
+// table shows the median and the range of each number.
+func (m tapMeasured) table() string {
+	header := []string{m.load.String()}
+	for _, c := range tapColumns {
+		header = append(header, c.name)
+	}
+	var rows [][]string
+	for _, p := range m.proxies {
+		row := []string{p.name}
+		for _, c := range tapColumns {
+			cell := "-"
+			if c.kind != ofProxy || p.arguments != nil {
+				values := m.values(p, c)
+				cell = number(median(values)) + " (" + spread(values) + ")"
+			}
+			row = append(row, cell)
+		}
+		rows = append(rows, row)
+	}
+	return table(header, rows)
+}
+
+// wantedRate is the chunks per second of maxStreams fast streams. No two cores carry them.
+const wantedRate = 50 * maxStreams
+
+// neededTable extrapolates from the CPU time per chunk.
+func (m tapMeasured) neededTable() string {
+	var rows [][]string
+	for _, p := range m.proxies {
+		if p.arguments == nil {
+			continue
+		}
+		var cores []float64
+		for _, r := range m.results[p.name] {
+			cores = append(cores, r.cpu/1e6*wantedRate)
+		}
+		rows = append(rows, []string{p.name, number(median(cores))})
+	}
+	return table([]string{fmt.Sprintf("%d streams of 50 chunks per second, extrapolated", maxStreams), "cores"}, rows)
+}
