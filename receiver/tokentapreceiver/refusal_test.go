@@ -146,10 +146,10 @@ func TestConfig_ErrorsNameTheSetting(t *testing.T) {
 		`routes::1::prefix: "/a" is the prefix of another route; remove one`: {"routes": []any{
 			map[string]any{"prefix": "/a", "upstream": map[string]any{"endpoint": "http://h"}}, map[string]any{"prefix": "/a", "upstream": map[string]any{"endpoint": "http://i"}},
 		}},
-		`attributes_from_headers: "authorization" holds a credential; remove it`:                                              {"attributes_from_headers": map[string]any{"authorization": "a"}},
-		`attributes_from_headers: "x-a" must name an attribute that does not begin with tokenpulse.; is "tokenpulse.outcome"`: {"attributes_from_headers": map[string]any{"x-a": "tokenpulse.outcome"}},
-		"max_streams: must be at least 1, is 0":                                                                               {"max_streams": 0},
-		"max_stream_duration: must be at least 1ms and have a unit, such as 1h; is 60ns":                                      {"max_stream_duration": 60},
+		`attributes_from_headers: "Helicone-Auth" may carry a credential, by its name; use one that names the caller, such as x-tenant-id`: {"attributes_from_headers": map[string]any{"Helicone-Auth": "a"}},
+		`attributes_from_headers: "x-a" must name an attribute that does not begin with tokenpulse.; is "tokenpulse.outcome"`:              {"attributes_from_headers": map[string]any{"x-a": "tokenpulse.outcome"}},
+		"max_streams: must be at least 1, is 0":                                          {"max_streams": 0},
+		"max_stream_duration: must be at least 1ms and have a unit, such as 1h; is 60ns": {"max_stream_duration": 60},
 	} {
 		t.Run(message, func(t *testing.T) {
 			cfg := createDefaultConfig().(*Config)

@@ -337,7 +337,7 @@ func TestSpan_HoldsNoSecretAndNoText(t *testing.T) {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+chatPath+"?key=TOPSECRET",
 				strings.NewReader(`{"model":"gpt-x","stream":true,"messages":[{"role":"user","content":"TOPSECRET"}]}`))
 			require.NoError(t, err)
-			for _, header := range credentialHeaders {
+			for _, header := range []string{"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
 				request.Header.Set(header, "TOPSECRET")
 			}
 			response, err := client(t).Do(request)
