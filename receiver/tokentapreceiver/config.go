@@ -6,7 +6,6 @@ package tokentapreceiver
 import (
 	"errors"
 	"fmt"
-	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
@@ -90,12 +89,6 @@ func defaultUpstream() confighttp.ClientConfig {
 	return upstream
 }
 
-// credentialHeaders may not become attributes.
-var credentialHeaders = []string{
-	"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Amz-Security-Token",
-	"Ocp-Apim-Subscription-Key",
-}
-
 // Validate checks the configuration.
 func (c *Config) Validate() error {
 	var errs problems.List
@@ -113,8 +106,8 @@ func (c *Config) Validate() error {
 		checkUpstream(&errs, fmt.Sprintf("routes::%d::upstream", i), &c.Routes[i].Upstream)
 	}
 	for header, attribute := range c.AttributesFromHeaders {
-		errs.Unless(!slices.Contains(credentialHeaders, textproto.CanonicalMIMEHeaderKey(header)),
-			"attributes_from_headers: %q holds a credential; remove it", header)
+		errs.Unless(!isCredentialHeader(header),
+			"attributes_from_headers: %q may carry a credential, by its name; use one that names the caller, such as x-tenant-id", header)
 		errs.Unless(attribute != "" && !strings.HasPrefix(attribute, names.Prefix),
 			"attributes_from_headers: %q must name an attribute that does not begin with %s; is %q", header, names.Prefix, attribute)
 	}

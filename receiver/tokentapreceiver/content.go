@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -22,14 +23,13 @@ import (
 // input, while an answer is pushed: the decoder runs as a coroutine that is suspended
 // whenever it needs more input. So all of a read is decoded before write returns.
 type contentDecoder struct {
-	input   []byte // not yet decoded
-	ended   bool   // there is no further input
-	resume  func() (struct{}, bool)
-	stop    func()
-	output  func(p []byte)
-	read    int64 // encoded bytes
-	written int64 // decoded bytes
-	err     error
+	input  []byte // not yet decoded
+	ended  bool   // there is no further input
+	resume func() (struct{}, bool)
+	stop   func()
+	output func(p []byte)
+	read   int64 // encoded bytes
+	err    error
 }
 
 // maxWindow is the largest window of zstd that HTTP allows, by RFC 9659.
@@ -62,14 +62,18 @@ func openDeflate(r io.Reader) (io.Reader, error) {
 	return flate.NewReader(buffered), nil
 }
 
-// maxEncodings is the number of content encodings of one answer that are decoded.
-const maxEncodings = 2
+// maxEncodings is the number of content encodings of one body that are decoded. It is that
+// of curl.
+const maxEncodings = 5
 
-// newContentDecoder returns nil for an answer without content encoding. encodings is in the
-// order in which they were applied. ok is false if one is unknown, or if there are too many.
-func newContentDecoder(encodings string, output func(p []byte)) (d *contentDecoder, ok bool) {
-	var applied []func(io.Reader) (io.Reader, error)
-	for encoding := range strings.SplitSeq(encodings, ",") {
+// contentEncodings are the decoders of the encodings of a body, in the order in which the
+// encodings were applied.
+type contentEncodings []func(io.Reader) (io.Reader, error)
+
+// encodingsOf reads the header Content-Encoding. ok is false if an encoding is unknown, or
+// if there are too many.
+func encodingsOf(header http.Header) (applied contentEncodings, ok bool) {
+	for encoding := range strings.SplitSeq(strings.Join(header["Content-Encoding"], ","), ",") {
 		encoding = strings.ToLower(strings.TrimSpace(encoding))
 		if encoding == "" || encoding == "identity" {
 			continue
@@ -80,17 +84,59 @@ func newContentDecoder(encodings string, output func(p []byte)) (d *contentDecod
 		}
 		applied = append(applied, open)
 	}
-	if len(applied) == 0 {
-		return nil, true
+	return applied, true
+}
+
+// open returns a reader of the decoded bytes of encoded. It fails once tooLarge is true of
+// the bytes that any of the decoders returned: a small body can keep them busy without end,
+// and return nothing. The caller calls release after the last read.
+func (applied contentEncodings) open(encoded io.Reader, tooLarge func(written int64) bool) (decoded io.Reader, release func(), err error) {
+	var closers []func()
+	release = func() {
+		for _, closer := range closers {
+			closer()
+		}
 	}
-	d = &contentDecoder{output: output}
+	decoded = encoded
+	for _, open := range slices.Backward(applied) {
+		if decoded, err = open(decoded); err != nil {
+			release()
+			return nil, nil, err
+		}
+		if closer, ok := decoded.(interface{ Close() }); ok { // zstd
+			closers = append(closers, closer.Close)
+		}
+		decoded = &outputLimit{Reader: decoded, tooLarge: tooLarge}
+	}
+	return decoded, release, nil
+}
+
+var errInflation = errors.New("the decoded body is too large")
+
+// outputLimit limits the output of a decoder.
+type outputLimit struct {
+	io.Reader
+	written  int64
+	tooLarge func(written int64) bool
+}
+
+// Read implements io.Reader.
+func (l *outputLimit) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if l.written += int64(n); err == nil && l.tooLarge(l.written) {
+		err = errInflation
+	}
+	return n, err
+}
+
+// newContentDecoder returns a decoder of an answer with encodings.
+func newContentDecoder(applied contentEncodings, output func(p []byte)) *contentDecoder {
+	d := &contentDecoder{output: output}
 	d.resume, d.stop = iter.Pull(func(yield func(struct{}) bool) {
 		d.err = d.decode(applied, &suspendingReader{d, yield})
 	})
-	return d, true
+	return d
 }
-
-var errInflation = errors.New("the decoded answer is too large for its encoded size")
 
 // Above minInflation bytes, an answer may inflate to maxInflation times its size. Events
 // that are nearly equal compress far less.
@@ -99,29 +145,21 @@ const (
 	maxInflation = 250
 )
 
-func (d *contentDecoder) decode(applied []func(io.Reader) (io.Reader, error), decoded io.Reader) error {
-	for _, open := range slices.Backward(applied) {
-		var err error
-		if decoded, err = open(decoded); err != nil {
-			return err
-		}
-		if closer, ok := decoded.(interface{ Close() }); ok { // zstd
-			defer closer.Close()
-		}
+func (d *contentDecoder) decode(applied contentEncodings, encoded io.Reader) error {
+	decoded, release, err := applied.open(encoded, func(written int64) bool { return written > minInflation && written > maxInflation*d.read })
+	if err != nil {
+		return err
 	}
+	defer release()
 	buffer := make([]byte, bufferSize)
 	for {
 		n, err := decoded.Read(buffer)
-		d.written += int64(n)
 		d.output(buffer[:n])
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return err
-		}
-		if d.written > minInflation && d.written > maxInflation*d.read {
-			return errInflation
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,11 +28,12 @@ type exchange struct {
 	// observed is false beyond max_streams: the exchange is only forwarded.
 	observed bool
 
-	facts   llmstream.RequestFacts
-	status  int // 0 without an answer
-	call    *call
-	decoder *llmstream.Decoder // nil if the answer is of no model call
-	content *contentDecoder    // nil without content encoding
+	facts     llmstream.RequestFacts
+	inspected bool // the facts have those of the request's body
+	status    int  // 0 without an answer
+	call      *call
+	decoder   *llmstream.Decoder // nil if the answer is of no model call
+	content   *contentDecoder    // nil without content encoding
 	// upgraded is set while the answer is a connection, which has calls of its own.
 	upgraded *connection
 
@@ -62,6 +62,7 @@ func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 	x.observed = true
 	x.expiry = time.AfterFunc(r.cfg.MaxStreamDuration, x.expire)
 	x.path = sentPath(req.URL)
+	x.guard(func() { x.facts = llmstream.RequestOf(x.path, req.URL.RawQuery, nil) })
 	x.trace = newTraceIdentity(req.Header)
 	x.call = &call{exchange: x, trace: x.trace, start: x.start.UnixNano()}
 	if req.Body != nil && req.Body != http.NoBody {
@@ -80,22 +81,24 @@ func (x *exchange) answer(res *http.Response) error {
 		return nil
 	}
 	x.status = res.StatusCode
-	x.readRequest()
 	facts := llmstream.Exchange{
 		Path: x.path, RawQuery: x.request.URL.RawQuery,
 		Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), Header: res.Header,
 	}
 	limits := llmstream.Limits{EventBytes: x.receiver.cfg.MaxEventBytes}
 	if body, ok := res.Body.(io.ReadWriteCloser); ok && res.StatusCode == http.StatusSwitchingProtocols {
+		x.readRequest()
 		x.upgraded = newConnection(x, body, facts, limits)
 		res.Body = x.upgraded
 		return nil
 	}
 	if x.asks() {
 		x.decoder = llmstream.NewDecoder(facts, limits, x.call.Chunk)
-		content, ok := newContentDecoder(strings.Join(res.Header["Content-Encoding"], ","), func(p []byte) { x.decoder.Write(p, x.readAt) })
-		x.content = content
+		encodings, ok := encodingsOf(res.Header)
 		x.stopped, x.unknownContent = !ok, !ok
+		if len(encodings) > 0 {
+			x.content = newContentDecoder(encodings, func(p []byte) { x.decoder.Write(p, x.readAt) })
+		}
 	}
 	res.Body = &answerBody{res.Body, x}
 	return nil
@@ -107,13 +110,21 @@ func (x *exchange) asks() bool {
 	return x.request.Method == http.MethodPost || x.facts.Replayed || x.request.Header.Get("Upgrade") != ""
 }
 
-// readRequest inspects what has passed of the request.
+// readRequest inspects what has passed of the request's body.
 func (x *exchange) readRequest() {
-	body, truncated := x.copied.take()
+	if x.inspected {
+		return
+	}
+	x.inspected = true
+	copied, truncated := x.copied.take()
+	x.guard(func() {
+		body, decoded := decodeRequest(x.request.Header, copied)
+		truncated = truncated || !decoded
+		x.facts = llmstream.RequestOf(x.path, x.request.URL.RawQuery, body)
+	})
 	if truncated {
 		x.receiver.telemetry.ReceiverTokenTapRequestsTruncated.Add(context.Background(), 1)
 	}
-	x.guard(func() { x.facts = llmstream.RequestOf(x.path, x.request.URL.RawQuery, body) })
 }
 
 // sent is called when bytes of the answer were written, but perhaps not sent yet.
@@ -125,9 +136,12 @@ func (x *exchange) sent(p []byte, err error) {
 	}
 }
 
-// flushed is called when the written bytes were sent.
+// flushed is called when the written bytes were sent, or the header alone.
 func (x *exchange) flushed(err error) {
 	x.clientClosed = x.clientClosed || err != nil
+	if x.observed {
+		x.readRequest()
+	}
 	x.decode()
 }
 
@@ -178,10 +192,8 @@ func (x *exchange) finish() {
 		x.upgraded.finish()
 		return
 	}
-	if x.status == 0 {
-		x.readRequest()
-	}
 	end := x.now()
+	x.readRequest()
 	var o llmstream.Observation
 	x.guard(func() {
 		if x.content != nil {

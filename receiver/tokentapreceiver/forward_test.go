@@ -88,6 +88,21 @@ func TestForward_LeavesPathsUntouched(t *testing.T) {
 	}
 }
 
+// A forward proxy needs the whole URL: the path alone names no host.
+func TestForward_ThroughAForwardProxy(t *testing.T) {
+	var target string
+	forward := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { target = req.RequestURI }))
+	t.Cleanup(forward.Close)
+	p := startAt(t, new(consumertest.TracesSink), func(cfg *Config) {
+		cfg.Upstream.Endpoint = "http://llm.example:8000/at"
+		cfg.Upstream.ProxyURL = forward.URL
+	})
+	for _, path := range []string{"/v1/a?q=1", "/v1/m\u00e9?\u00e9", "/v1/%e9\u00e9%2f", "//evil.example/m\u00e9"} {
+		requestTo(t, p, "GET "+path+" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+		require.Equal(t, "http://llm.example:8000/at"+path, target)
+	}
+}
+
 func TestForward_LeavesAnswersUntouched(t *testing.T) {
 	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Content-Type"] = nil

@@ -79,8 +79,14 @@ func refusalOf(req *http.Request) *refusal {
 	return nil
 }
 
-func isSlash(c rune) bool              { return c == '/' || c == '\\' }
-func isDotSegment(segment string) bool { return segment == "." || segment == ".." }
+func isSlash(c rune) bool { return c == '/' || c == '\\' }
+
+// isDotSegment also recognises segments with parameters, such as "..;a=b": servers of
+// servlets remove these before they resolve the path.
+func isDotSegment(segment string) bool {
+	name, _, _ := strings.Cut(segment, ";")
+	return name == "." || name == ".."
+}
 
 // refuse answers like the services do, in JSON.
 func (r *tokenTapReceiver) refuse(w http.ResponseWriter, req *http.Request, refused *refusal) {

@@ -29,6 +29,10 @@ func TestRefusal_IsNoOpenProxy(t *testing.T) {
 		"dot segments":                {"GET /a/../b HTTP/1.1\r\nHost: h", "400"},
 		"encoded dot segments":        {"GET /a/%2e%2E/b HTTP/1.1\r\nHost: h", "400"},
 		"dot segments, backslashes":   {`GET /a\..\b HTTP/1.1` + "\r\nHost: h", "400"},
+		"dot segments, parameters":    {"GET /a/..;/b HTTP/1.1\r\nHost: h", "400"},
+		"dot segments, a parameter":   {"GET /a/..;x=y/b HTTP/1.1\r\nHost: h", "400"},
+		"dot segments, encoded all":   {"GET /a%2f%2e.%3bx/b HTTP/1.1\r\nHost: h", "400"},
+		"a dot and a parameter":       {"GET /.;/a HTTP/1.1\r\nHost: h", "400"},
 		"an asterisk":                 {"OPTIONS * HTTP/1.1\r\nHost: h", "400"},
 		"two lengths":                 {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2", "400"},
 		"an unknown transfer coding":  {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked", "501"},
@@ -124,7 +128,7 @@ func TestConfig_Defaults(t *testing.T) {
 	require.True(t, cfg.Propagate)
 	require.Equal(t, "http://localhost:8000", cfg.Upstream.Endpoint)
 	for _, upstream := range []confighttp.ClientConfig{cfg.Upstream, cfg.Routes[0].Upstream, createDefaultConfig().(*Config).Upstream} {
-		transport, err := newTransport(t.Context(), upstream, nil, componenttest.NewNopTelemetrySettings())
+		transport, _, err := newTransport(t.Context(), upstream, nil, componenttest.NewNopTelemetrySettings())
 		require.NoError(t, err)
 		require.Equal(t, 1024, transport.(*http.Transport).MaxIdleConnsPerHost)
 	}
@@ -146,10 +150,10 @@ func TestConfig_ErrorsNameTheSetting(t *testing.T) {
 		`routes::1::prefix: "/a" is the prefix of another route; remove one`: {"routes": []any{
 			map[string]any{"prefix": "/a", "upstream": map[string]any{"endpoint": "http://h"}}, map[string]any{"prefix": "/a", "upstream": map[string]any{"endpoint": "http://i"}},
 		}},
-		`attributes_from_headers: "authorization" holds a credential; remove it`:                                              {"attributes_from_headers": map[string]any{"authorization": "a"}},
-		`attributes_from_headers: "x-a" must name an attribute that does not begin with tokenpulse.; is "tokenpulse.outcome"`: {"attributes_from_headers": map[string]any{"x-a": "tokenpulse.outcome"}},
-		"max_streams: must be at least 1, is 0":                                                                               {"max_streams": 0},
-		"max_stream_duration: must be at least 1ms and have a unit, such as 1h; is 60ns":                                      {"max_stream_duration": 60},
+		`attributes_from_headers: "Helicone-Auth" may carry a credential, by its name; use one that names the caller, such as x-tenant-id`: {"attributes_from_headers": map[string]any{"Helicone-Auth": "a"}},
+		`attributes_from_headers: "x-a" must name an attribute that does not begin with tokenpulse.; is "tokenpulse.outcome"`:              {"attributes_from_headers": map[string]any{"x-a": "tokenpulse.outcome"}},
+		"max_streams: must be at least 1, is 0":                                          {"max_streams": 0},
+		"max_stream_duration: must be at least 1ms and have a unit, such as 1h; is 60ns": {"max_stream_duration": 60},
 	} {
 		t.Run(message, func(t *testing.T) {
 			cfg := createDefaultConfig().(*Config)

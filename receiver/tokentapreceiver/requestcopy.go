@@ -4,7 +4,10 @@
 package tokentapreceiver
 
 import (
+	"bytes"
+	"errors"
 	"io"
+	"net/http"
 	"sync"
 	"sync/atomic"
 )
@@ -45,13 +48,33 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 }
 
 // take returns what has passed, and ends the copying.
-func (c *requestCopy) take() (bytes []byte, truncated bool) {
+func (c *requestCopy) take() (body []byte, truncated bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.taken || c.total == nil {
 		return nil, false
 	}
 	c.total.Add(-int64(len(c.bytes)))
-	bytes, c.bytes, c.taken = c.bytes, nil, true
-	return bytes, c.truncated
+	body, c.bytes, c.taken = c.bytes, nil, true
+	return body, c.truncated
+}
+
+// decodeRequest returns the decoded body of a request of which copied has passed. ok is false
+// if more than maxRequestCopy bytes follow from it, or if the content encoding is unknown or
+// damaged: the body then holds what was decoded before.
+func decodeRequest(header http.Header, copied []byte) (body []byte, ok bool) {
+	encodings, ok := encodingsOf(header)
+	switch {
+	case len(copied) == 0 || ok && len(encodings) == 0:
+		return copied, true
+	case !ok:
+		return nil, false
+	}
+	decoded, release, err := encodings.open(bytes.NewReader(copied), func(written int64) bool { return written > maxRequestCopy })
+	if err == nil {
+		defer release()
+		body, err = io.ReadAll(decoded)
+	}
+	// The rest may not have passed yet, or is beyond the copy.
+	return body, err == nil || err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF)
 }

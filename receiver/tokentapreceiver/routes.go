@@ -23,6 +23,8 @@ type route struct {
 	prefix   string
 	endpoint *url.URL
 	upstream http.RoundTripper
+	// proxied is set if a forward proxy needs the whole URL in each request.
+	proxied bool
 }
 
 // routes are sorted by prefix, the longest first.
@@ -39,11 +41,11 @@ func newRoutes(ctx context.Context, cfg *Config, extensions map[component.ID]com
 		if err != nil {
 			return nil, err
 		}
-		upstream, err := newTransport(ctx, config.Upstream, extensions, set)
+		upstream, raw, err := newTransport(ctx, config.Upstream, extensions, set)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, &route{config.Prefix, endpoint, upstream})
+		all = append(all, &route{config.Prefix, endpoint, upstream, isProxied(raw, endpoint)})
 	}
 	slices.SortFunc(all, func(a, b *route) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
 	return all, nil
@@ -82,25 +84,44 @@ func (r *route) rewrite(u *url.URL) {
 	}
 	unescaped, _ := url.PathUnescape(path) // each part was unescaped before
 	u.Scheme, u.Host, u.Path, u.RawPath = r.endpoint.Scheme, r.endpoint.Host, unescaped, path
-	// Opaque is sent without escaping. After two slashes, it would begin with a host.
-	if u.EscapedPath() != path && !strings.HasPrefix(path, "//") {
+	if u.EscapedPath() == path {
+		return
+	}
+	// Opaque is sent without escaping. After two slashes, it begins with a host.
+	switch {
+	case r.proxied:
+		u.Opaque = "//" + u.Host + path
+	case !strings.HasPrefix(path, "//"):
 		u.Opaque = path
 	}
 }
 
-// newTransport returns the transport of an upstream. It uses only the transport of the
-// client: no redirects are followed.
-func newTransport(ctx context.Context, cfg confighttp.ClientConfig, extensions map[component.ID]component.Component, set component.TelemetrySettings) (http.RoundTripper, error) {
+// newTransport returns the transport of an upstream, and the innermost one, which it may wrap.
+// It uses only the transport of the client: no redirects are followed.
+func newTransport(ctx context.Context, cfg confighttp.ClientConfig, extensions map[component.ID]component.Component, set component.TelemetrySettings) (
+	upstream http.RoundTripper, raw *http.Transport, err error,
+) {
 	// Without providers, the client is not instrumented: it would replace the trace context.
 	set.TracerProvider, set.MeterProvider = nil, nil
-	withTap := map[component.ID]component.Component{rawTransportID: rawTransport{}}
+	var innermost rawTransport
+	withTap := map[component.ID]component.Component{rawTransportID: &innermost}
 	maps.Copy(withTap, extensions)
 	cfg.Middlewares = append(slices.Clone(cfg.Middlewares), configmiddleware.Config{ID: rawTransportID})
 	client, err := cfg.ToClient(ctx, withTap, set)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return client.Transport, nil
+	return client.Transport, innermost.transport, nil
+}
+
+// isProxied reports whether a transport sends requests to a forward proxy that needs the
+// whole URL in them. Over https or SOCKS, it tunnels them to the endpoint instead.
+func isProxied(transport *http.Transport, endpoint *url.URL) bool {
+	if transport == nil || transport.Proxy == nil || endpoint.Scheme != "http" {
+		return false
+	}
+	proxy, err := transport.Proxy(&http.Request{URL: endpoint})
+	return err == nil && proxy != nil && !strings.HasPrefix(proxy.Scheme, "socks5")
 }
 
 // rawTransport is the innermost middleware of the client. It is the only way to the
@@ -108,20 +129,23 @@ func newTransport(ctx context.Context, cfg confighttp.ClientConfig, extensions m
 type rawTransport struct {
 	component.StartFunc
 	component.ShutdownFunc
+
+	transport *http.Transport
 }
 
 var (
-	_ extensionmiddleware.HTTPClient = rawTransport{}
+	_ extensionmiddleware.HTTPClient = (*rawTransport)(nil)
 
 	rawTransportID = component.MustNewID("token_tap_transport")
 )
 
 // GetHTTPRoundTripper keeps the transport from asking for compression on its own, and
 // from decompressing the answer.
-func (rawTransport) GetHTTPRoundTripper(context.Context) (extensionmiddleware.WrapHTTPRoundTripperFunc, error) {
+func (r *rawTransport) GetHTTPRoundTripper(context.Context) (extensionmiddleware.WrapHTTPRoundTripperFunc, error) {
 	return func(_ context.Context, base http.RoundTripper) (http.RoundTripper, error) {
 		if transport, ok := base.(*http.Transport); ok {
 			transport.DisableCompression = true
+			r.transport = transport
 		}
 		return base, nil
 	}, nil

@@ -186,7 +186,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenTapRequestsTruncated, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_tap_requests_truncated",
-		metric.WithDescription("Requests of which only the beginning was inspected. The model may then come from the answer. [Alpha]"),
+		metric.WithDescription("Requests of which only the beginning was inspected, or nothing. The model may then come from the answer. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

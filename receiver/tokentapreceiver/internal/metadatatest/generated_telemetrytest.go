@@ -132,7 +132,7 @@ func AssertEqualReceiverTokenTapQueueSize(t *testing.T, tt *componenttest.Teleme
 func AssertEqualReceiverTokenTapRequestsTruncated(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_tap_requests_truncated",
-		Description: "Requests of which only the beginning was inspected. The model may then come from the answer. [Alpha]",
+		Description: "Requests of which only the beginning was inspected, or nothing. The model may then come from the answer. [Alpha]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

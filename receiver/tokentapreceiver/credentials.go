@@ -1,0 +1,67 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokentapreceiver
+
+import (
+	"slices"
+	"strings"
+)
+
+// isCredentialHeader reports whether the values of a header are likely credentials, by its
+// name. Gateways have their own names for keys and tokens, so the words of the name decide.
+func isCredentialHeader(name string) bool {
+	name = strings.ToLower(name)
+	if slices.Contains(credentialHeaders, name) {
+		return true
+	}
+	words := strings.FieldsFunc(name, func(c rune) bool { return c == '-' || c == '_' || c == '.' })
+	if len(words) == 0 || slices.Contains(subjectWords, words[len(words)-1]) {
+		return false
+	}
+	for i, word := range words {
+		switch {
+		case slices.Contains(harmlessWords, word):
+		case strings.HasSuffix(word, "key"), strings.HasSuffix(word, "keys"):
+			// The key of an entry, such as that of a cache, is none to a door.
+			if i == 0 || !slices.Contains(entryWords, words[i-1]) {
+				return true
+			}
+		case strings.HasSuffix(word, "token"), strings.HasSuffix(word, "tokens"):
+			// Numbers of tokens, such as those of x-max-tokens, are no credentials.
+			if !slices.ContainsFunc(words, isCountWord) {
+				return true
+			}
+		case slices.ContainsFunc(credentialParts, func(part string) bool { return strings.Contains(word, part) }), slices.Contains(credentialWords, word):
+			return true
+		}
+	}
+	return false
+}
+
+// credentialHeaders are headers whose names do not tell that they carry a credential.
+var credentialHeaders = []string{
+	"sec-websocket-protocol", // in browsers, it has the key for OpenAI
+	"dpop", "x-bf-vk",
+}
+
+// credentialParts are credentials wherever they stand in a word, credentialWords as words.
+var (
+	credentialParts = []string{"auth", "bearer", "cookie", "credential", "jwt", "passphrase", "passwd", "password", "secret", "signature"}
+	credentialWords = []string{"assertion", "cred", "creds", "hmac", "otp", "pass", "passcode", "pwd", "saml", "sig"}
+)
+
+// subjectWords end the names of headers that say whose a credential is, or of which kind,
+// such as x-auth-request-email and x-api-key-id.
+var subjectWords = []string{
+	"alias", "email", "group", "groups", "id", "method", "name", "org", "owner", "project", "provider", "role", "roles",
+	"scheme", "scope", "scopes", "status", "team", "tenant", "type", "user", "userid", "username",
+}
+
+var (
+	harmlessWords = []string{"author", "authority", "authors"}
+	entryWords    = []string{"cache", "dedup", "idempotency", "partition", "routing", "shard", "sort"}
+	countWords    = []string{"budget", "completion", "count", "input", "limit", "max", "min", "num", "output", "prompt", "remaining", "total", "usage", "used"}
+)
+
+func isCountWord(word string) bool { return slices.Contains(countWords, word) }
