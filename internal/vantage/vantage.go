@@ -40,3 +40,11 @@ func (v Vantage) String() string {
 
 // Valid reports whether v is one of the constants above.
 func (v Vantage) Valid() bool { return int(v) < len(names) }
+
+// OrDefault returns Server, which a sender means that leaves the vantage out, for Unspecified.
+func (v Vantage) OrDefault() Vantage {
+	if v == Unspecified {
+		return Server
+	}
+	return v
+}

@@ -212,6 +212,14 @@ func (c *Config) latency() *annotate.Config {
 	return annotate.DefaultConfig()
 }
 
+// series returns the settings of series, or their defaults.
+func (c *Config) series() *publish.Config {
+	if series := c.Series.Get(); series != nil {
+		return series
+	}
+	return new(publish.NewDefaultConfig())
+}
+
 func (c *Config) limits() assembly.Limits {
 	perClient := c.MaxStreamsPerClient
 	if perClient == 0 {

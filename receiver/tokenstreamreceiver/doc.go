@@ -1,8 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tokenstreamreceiver receives the token events of streams over HTTP and gRPC
-// and emits one span per finished stream.
+// Package tokenstreamreceiver receives the token events of streams over HTTP and gRPC, and
+// emits finished streams as spans, as series or as both.
 package tokenstreamreceiver
 
 //go:generate go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml

@@ -13,12 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/receiver/receivertest"
-	"google.golang.org/protobuf/proto"
-
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
-	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
 func TestLiveBody_InflationIsLimited(t *testing.T) {
@@ -124,50 +118,4 @@ func TestLines_RejectedOnesEndBody(t *testing.T) {
 		require.Equal(t, 2, got.answer.Accepted)
 		require.Equal(t, 3000, got.answer.Rejected)
 	})
-}
-
-func TestResources_SharedOneIsHashedOnce(t *testing.T) {
-	finished := finishedStreams(t, manyStreams(1000, strings.Repeat("r", 60_000)))
-	groups := newResources()
-	first := groups.of(finished[0].Resource)
-	for _, stream := range finished {
-		require.Same(t, first, groups.of(stream.Resource))
-	}
-	require.Equal(t, 1, groups.digests)
-
-	// Equal resources of other requests share a ResourceSpans, others do not.
-	equal := finishedStreams(t, manyStreams(1, strings.Repeat("r", 60_000)))[0].Resource
-	require.Same(t, first, groups.of(equal))
-	other, none := groups.of(finishedStreams(t, manyStreams(1, "other"))[0].Resource), groups.of(nil)
-	require.NotSame(t, first, other)
-	require.NotSame(t, first, none)
-	require.Equal(t, 4, groups.digests)
-	for _, used := range []*resource{first, other, first} {
-		groups.addSpan(used)
-	}
-	require.Equal(t, 2, groups.traces.ResourceSpans().Len(), "one without a span takes none")
-	require.Equal(t, 3, groups.traces.SpanCount())
-}
-
-func finishedStreams(t testing.TB, message *tokenpulsev1.ExportTokenStreamsRequest) []assembly.Finished {
-	t.Helper()
-	r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(metadata.Type))
-	require.NoError(t, err)
-	wire, err := proto.Marshal(message)
-	require.NoError(t, err)
-	req := r.take(r.reportHTTP, false, new(answer))
-	require.NoError(t, req.readProtobuf(wire))
-	tx, err := r.ingester.store.Begin(t.Context(), req.batch)
-	require.NoError(t, err)
-	return tx.Finished
-}
-
-// BenchmarkSharedResource converts streams that share a resource of 60 kB.
-func BenchmarkSharedResource(b *testing.B) {
-	finished := finishedStreams(b, manyStreams(1000, strings.Repeat("r", 60_000)))
-	maker := &spanMaker{senders: newSenders(), timings: &timelineWriter{}}
-	for b.Loop() {
-		maker.make(finished)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(finished)), "ns/stream")
 }

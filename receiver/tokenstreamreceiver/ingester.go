@@ -22,21 +22,24 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamseries"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 )
 
 // ingester applies batches to the store. It sends the streams that they finish to a traces
 // pipeline as spans, and adds them to the series of a metrics pipeline.
 type ingester struct {
 	store     *assembly.Store
-	next      consumer.Traces // nil without a traces pipeline
-	selection *spanSelection  // nil without a metrics pipeline
-	series    *seriesRecorder // nil without a metrics pipeline
+	next      consumer.Traces        // nil without a traces pipeline
+	selection *streamspan.Selection  // nil without a metrics pipeline
+	series    *streamseries.Recorder // nil without a metrics pipeline
 	telemetry *metadata.TelemetryBuilder
-	reporter  *latencyReporter
+	reporter  *latencyreport.Reporter
 	now       func() time.Duration // the clock of the store
 	storageID *component.ID        // nil without a storage
-	makers    sync.Pool            // of *spanMaker
+	makers    sync.Pool            // of *streamspan.Maker
 	// unapplied warns of SLOs that apply to no stream. It is nil without SLOs.
 	unapplied *annotate.Unapplied
 
@@ -51,10 +54,10 @@ const refusalHold = 5 * time.Second
 
 // commit applies the whole batch and the whole streams beside it, or nothing of both and returns
 // a refusal.
-func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch, wholes *wholeStreams) (*assembly.Transaction, *refusal) {
+func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch, wholes *streamseries.Wholes) (*assembly.Transaction, *refusal) {
 	if batch.HasStarts() {
 		batch.Client = clientOf(ctx)
-		batch.RefuseStarts = wholes.count == 0 && in.now() < time.Duration(in.refusedUntil.Load())
+		batch.RefuseStarts = wholes.Len() == 0 && in.now() < time.Duration(in.refusedUntil.Load())
 	}
 	tx, err := in.store.Begin(ctx, batch)
 	if full, ok := errors.AsType[*assembly.FullError](err); ok {
@@ -78,29 +81,30 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 	if tx.Commit() != nil { // a StorageError
 		return nil, in.notStored(ctx)
 	}
-	in.finish(ctx, tx.Finished, spans, wholes.all[:wholes.used])
+	in.finish(ctx, tx.Finished, spans, wholes)
 	return tx, nil
 }
 
 // deliver sends the spans of finished streams to the traces pipeline, if there is one. It returns
 // their IDs by stream.
-func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) ([]spanID, error) {
+func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsReport, finished []assembly.Finished) ([]streamspan.ID, error) {
 	if len(finished) == 0 || in.next == nil {
 		return nil, nil
 	}
-	spans := in.makeSpans(finished)
-	if spans.count == 0 {
+	var latencies latencyreport.Tally
+	spans := in.makeSpans(finished, &latencies)
+	if spans.Count == 0 {
 		return nil, nil
 	}
 	operation := report.StartTracesOp(ctx)
-	err := in.next.ConsumeTraces(operation, spans.traces)
-	report.EndTracesOp(operation, metadata.Type.String(), spans.count, err)
+	err := in.next.ConsumeTraces(operation, spans.Traces)
+	report.EndTracesOp(operation, metadata.Type.String(), spans.Count, err)
 	switch {
 	case err == nil:
 		if in.series == nil { // otherwise the series count them
-			in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(spans.removed))
+			in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(spans.Removed))
+			in.reporter.Report(ctx, &latencies)
 		}
-		in.reporter.report(ctx, &spans.latencies)
 		if in.refusedUntil.Load() != 0 { // usually not, and a store would contend
 			in.refusedUntil.Store(0)
 		}
@@ -108,13 +112,13 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 	case ctx.Err() == nil: // not because the client has disconnected
 		in.refuseStarts(in.now() + refusalHold)
 	}
-	return spans.ids, err
+	return spans.IDs, err
 }
 
-func (in *ingester) makeSpans(finished []assembly.Finished) madeSpans {
-	maker := in.makers.Get().(*spanMaker)
+func (in *ingester) makeSpans(finished []assembly.Finished, latencies *latencyreport.Tally) streamspan.Made {
+	maker := in.makers.Get().(*streamspan.Maker)
 	defer in.makers.Put(maker)
-	return maker.make(finished)
+	return maker.Make(finished, latencies)
 }
 
 // refuseStarts refuses to open streams until a time, or until the pipeline accepts some.
@@ -126,18 +130,18 @@ func (in *ingester) refuseStarts(until time.Duration) {
 
 // finish adds streams to their series and counts them. It is called after the finished streams are
 // delivered as spans and their transaction is committed. spans is nil if no span was sent.
-func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []spanID, whole []wholeStream) {
-	if len(finished)+len(whole) == 0 {
+func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, spans []streamspan.ID, wholes *streamseries.Wholes) {
+	if len(finished)+wholes.Len() == 0 {
 		return
 	}
 	if in.series != nil {
-		removed := in.series.record(ctx, finished, spans, whole)
+		removed := in.series.Record(ctx, finished, spans, wholes)
 		in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(removed))
 	}
 	if in.unapplied != nil {
 		in.unapplied.Inspect()
 	}
-	in.count(ctx, finished, whole)
+	in.count(ctx, finished, wholes)
 }
 
 // outcomes are the outcomes of streams, each with its attribute.
@@ -160,20 +164,18 @@ func outcomeIndex(name string) int {
 	return len(outcomes) - 1
 }
 
-func (in *ingester) count(ctx context.Context, finished []assembly.Finished, whole []wholeStream) {
+func (in *ingester) count(ctx context.Context, finished []assembly.Finished, wholes *streamseries.Wholes) {
 	var dropped, duplicates, events int64
 	var ended [len(outcomes)]int64
 	for _, stream := range finished {
-		ended[outcomeIndex(outcomeOf(stream.End))]++
+		ended[outcomeIndex(stream.Outcome())]++
 		dropped += int64(stream.Dropped())
 		duplicates += int64(stream.Duplicates())
 		events += int64(stream.Accepted)
 	}
-	for i := range whole {
-		if whole[i].id != nil {
-			ended[outcomeIndex(outcomeOfEnd(whole[i].End.Failed, whole[i].End.Cancelled))]++
-			events++
-		}
+	for outcome := range wholes.Outcomes() {
+		ended[outcomeIndex(outcome)]++
+		events++
 	}
 	for i, n := range ended {
 		if n > 0 {

@@ -27,7 +27,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 )
 
 // A receiver with `latency` sends the spans of a plain receiver and token_latency behind it, bit by
@@ -68,13 +70,13 @@ func TestLatency_SpansEqualThoseOfTokenLatency(t *testing.T) {
 			require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 			for range 60 {
 				for _, finished := range randomStreams(t, r, random) {
-					plain := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).make(finished)
-					require.NoError(t, p.ConsumeTraces(t.Context(), plain.traces))
+					plain := streamspan.New(&streamspan.Settings{Senders: streamspan.NewSenders()}).Make(finished, nil)
+					require.NoError(t, p.ConsumeTraces(t.Context(), plain.Traces))
 					expected := sink.AllTraces()[0]
 					sink.Reset()
-					actual := r.ingester.makeSpans(finished)
-					require.Equal(t, plain.removed, actual.removed)
-					requireSameSpans(t, expected, actual.traces, outcomes)
+					actual := r.ingester.makeSpans(finished, new(latencyreport.Tally))
+					require.Equal(t, plain.Removed, actual.Removed)
+					requireSameSpans(t, expected, actual.Traces, outcomes)
 				}
 			}
 			require.NoError(t, p.Shutdown(t.Context()))

@@ -67,8 +67,8 @@ func (r *tokenStreamReceiver) observe() error {
 	limits := r.cfg.limits()
 	if r.ingester.series != nil {
 		err := errors.Join(
-			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(gauge(r.ingester.series.identities.Evicted)),
-			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(gauge(r.ingester.series.identities.Resolved)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(gauge(r.ingester.series.IdentitiesEvicted)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(gauge(r.ingester.series.IdentitiesResolved)),
 		)
 		if err != nil {
 			return err

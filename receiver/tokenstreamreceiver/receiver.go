@@ -6,6 +6,7 @@ package tokenstreamreceiver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"runtime"
@@ -23,7 +24,10 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamseries"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 )
 
 // tokenStreamReceiver serves HTTP and gRPC. It sends finished streams to a traces pipeline as
@@ -82,11 +86,11 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 		telemetry: telemetry,
 		rules:     rules,
 		ingester: &ingester{
-			store: store, telemetry: telemetry, reporter: newLatencyReporter(telemetry, set.Logger), now: now, storageID: cfg.StorageID,
+			store: store, telemetry: telemetry, reporter: latencyreport.New(telemetry, set.Logger), now: now, storageID: cfg.StorageID,
 		},
 	}
-	senders := newSenders()
-	r.ingester.makers.New = func() any { return &spanMaker{senders: senders, timings: &timelineWriter{}} }
+	spans := streamspan.Settings{Senders: streamspan.NewSenders()}
+	r.ingester.makers.New = func() any { return streamspan.New(&spans) }
 	if cfg.Latency.HasValue() {
 		r.annotateSpans(nil)
 	}
@@ -119,19 +123,15 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 
 // annotateSpans makes the receiver write latency and verdicts on spans in place of timelines.
 // A nil selection sends all spans.
-func (r *tokenStreamReceiver) annotateSpans(selection *spanSelection) {
-	senders, latency, rules := newSenders(), r.cfg.latency(), r.rules
+func (r *tokenStreamReceiver) annotateSpans(selection *streamspan.Selection) {
+	rules := r.rules
 	if selection != nil { // the series count the requests
 		rules = rules.Uncounted()
 	}
-	r.ingester.makers.New = func() any {
-		writer := newLatencyWriter(latency, rules, r.settings.Logger)
-		maker := &spanMaker{senders: senders, timings: writer, selection: selection}
-		if selection == nil { // otherwise the series report them
-			writer.tally = &maker.latencies
-		}
-		return maker
+	spans := streamspan.Settings{
+		Senders: streamspan.NewSenders(), Latency: r.cfg.latency(), Rules: rules, Logger: r.settings.Logger, Selection: selection,
 	}
+	r.ingester.makers.New = func() any { return streamspan.New(&spans) }
 }
 
 // sendTraces makes the receiver send spans.
@@ -141,9 +141,9 @@ func (r *tokenStreamReceiver) sendTraces(next consumer.Traces) {
 
 // sendMetrics makes the receiver aggregate streams into series, and send these.
 func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
-	config := r.cfg.seriesSettings()
+	config := r.cfg.series()
 	publisher, err := publish.New(publish.Settings{
-		Config:    config.publish,
+		Config:    config,
 		Telemetry: r.settings.TelemetrySettings,
 		Component: r.settings.ID,
 		Kind:      component.KindReceiver,
@@ -156,17 +156,25 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 		return err
 	}
 	r.publisher = publisher
-	r.ingester.series = newSeriesRecorder(config, publisher.Keeper, r.ingester.store, r.rules, r.ingester.reporter, r.settings.Logger, time.Now)
-	breaches := r.ingester.series.breaches
-	if !r.rules.Any() {
-		breaches = nil
+	r.ingester.series = r.newRecorder(publisher.Keeper, time.Now)
+	var breaches func(*assembly.Finished) bool
+	if r.cfg.Spans.Breached && r.rules.Any() {
+		breaches = r.ingester.series.Breaches
 	}
-	r.ingester.selection, err = newSpanSelection(&r.cfg.Spans, breaches)
+	r.ingester.selection, err = streamspan.NewSelection(r.cfg.Spans.Share, breaches)
 	if err != nil {
-		return err
+		return fmt.Errorf("spans::share: %w", err)
 	}
 	r.annotateSpans(r.ingester.selection)
 	return nil
+}
+
+// newRecorder returns a recorder of the streams that the receiver finishes.
+func (r *tokenStreamReceiver) newRecorder(keeper streamseries.Keeper, now func() time.Time) *streamseries.Recorder {
+	return streamseries.New(&streamseries.Settings{
+		Latency: r.cfg.latency(), Rules: r.rules, Series: r.cfg.series(), Keeper: keeper,
+		Store: r.ingester.store, Reporter: r.ingester.reporter, Logger: r.settings.Logger, Now: now,
+	})
 }
 
 // take returns a request from the pool.
@@ -179,7 +187,7 @@ func (r *tokenStreamReceiver) take(report *receiverhelper.ObsReport, byEvent boo
 // put returns a request to the pool.
 func (r *tokenStreamReceiver) put(req *request) {
 	req.applied = nil
-	req.wholes.reset()
+	req.wholes.Reset()
 	if req.body != nil {
 		req.body.close()
 		r.bodies.Put(req.body)

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/maphash"
 	"net/http"
 	"slices"
 
@@ -18,6 +17,8 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/wire"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamseries"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 )
 
 // request decodes and commits one message, or lines of a body. Requests are pooled for
@@ -30,7 +31,7 @@ type request struct {
 	tokenStreams wire.TokenStreams
 	ndjson       wire.NDJSON
 	logs         wire.Logs
-	wholes       wholeStreams
+	wholes       *streamseries.Wholes
 	body         *messageBody // that the whole streams refer to, if it is not the caller's
 	memory       reservation
 	byEvent      bool // units are events: lines or log records
@@ -46,17 +47,18 @@ func newRequest(in *ingester) *request {
 	r := &request{
 		ingester: in,
 		batch:    in.store.NewBatch(),
+		wholes:   new(streamseries.Wholes),
 		memory:   reservation{store: in.store},
 		rejected: map[assembly.Reason]int64{},
 	}
 	r.batch.LimitMemory(r.memory.add)
-	if in.series != nil && (in.next == nil || in.selection.leavesOut()) {
-		r.wholes = wholeStreams{recorder: in.series, batch: r.batch, store: in.store, reject: r.reject, seed: maphash.MakeSeed()}
-		r.wholes.toLists = r.wholes.convert
+	if in.series != nil && (in.next == nil || in.selection.LeavesOut()) {
+		var spans *streamspan.Selection
 		if in.next != nil {
-			r.wholes.spans = in.selection
+			spans = in.selection
 		}
-		r.tokenStreams.Whole = r.wholes.take
+		r.wholes = streamseries.NewWholes(in.series, spans, r.batch, r.reject)
+		r.tokenStreams.Whole = r.wholes.Take
 	}
 	return r
 }
@@ -106,7 +108,7 @@ func (r *request) readProtobuf(message []byte) error {
 	if err := r.tokenStreams.Decode(message, r.batch, r.reject); err != nil {
 		return err
 	}
-	return r.wholes.err
+	return r.wholes.Err()
 }
 
 func (r *request) readJSON(body []byte) error {
@@ -187,28 +189,28 @@ func (r *request) readLines(lines *lineReader) *refusal {
 
 // isEmpty reports whether nothing was read since the last commit.
 func (r *request) isEmpty() bool {
-	return r.batch.Events() == 0 && r.wholes.count == 0 && r.pending.Rejected == 0
+	return r.batch.Events() == 0 && r.wholes.Len() == 0 && r.pending.Rejected == 0
 }
 
 // commit applies the whole batch and empties it, or returns a refusal.
 func (r *request) commit(ctx context.Context) *refusal {
-	if err := r.wholes.leaveOpen(); err != nil {
+	if err := r.wholes.LeaveOpen(); err != nil {
 		return &refusal{http.StatusBadRequest, codes.InvalidArgument, false, err.Error()} // cannot be: the streams are valid
 	}
 	if r.isEmpty() {
 		return nil
 	}
 	r.batch.ByEvent = r.byEvent
-	tx, refused := r.ingester.commit(ctx, r.report, r.batch, &r.wholes)
+	tx, refused := r.ingester.commit(ctx, r.report, r.batch, r.wholes)
 	if refused != nil {
 		return refused
 	}
 	for _, rejection := range tx.Rejected {
 		r.rejectUnits(rejection.Units, rejection.Line, rejection.ID, rejection.Err)
 	}
-	r.apply(ctx, tx.Units+r.wholes.count)
+	r.apply(ctx, tx.Units+r.wholes.Len())
 	r.batch.Reset()
-	r.wholes.reset()
+	r.wholes.Reset()
 	return nil
 }
 

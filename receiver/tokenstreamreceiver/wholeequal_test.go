@@ -15,24 +15,29 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
-	"go.uber.org/zap"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
+// arrival is the time at which all requests of these tests arrive.
+var arrival = time.Unix(1_795_300_000, 0)
+
 // wirePath is a receiver that records series with a clock that stands still.
 type wirePath struct {
 	*tokenStreamReceiver
+	*keeper.Keeper
 	plain bool // whole streams go through the store, too
 	// added describes the requests of the last message, sorted: both paths take the streams of a
 	// message in another order.
@@ -46,17 +51,16 @@ func newWirePath(t testing.TB, plain bool, change func(*Config)) *wirePath {
 	change(cfg)
 	r, err := newReceiverWithClock(cfg, receivertest.NewNopSettings(metadata.Type), func() time.Duration { return time.Hour })
 	require.NoError(t, err)
-	settings := cfg.seriesSettings()
-	rules, err := annotate.NewRules(settings.latency.SLOs)
-	require.NoError(t, err)
-	r.ingester.series = newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.ingester.store, rules, r.ingester.reporter, zap.NewNop(), func() time.Time { return arrival })
-	p := &wirePath{tokenStreamReceiver: r, plain: plain}
-	add := r.ingester.series.add
-	r.ingester.series.add = func(h *series.Handle, r *series.Request) series.Recorded {
-		p.added = append(p.added, describe(h, r))
-		return add(h, r)
-	}
+	require.NoError(t, r.sendMetrics(consumertest.NewNop()))
+	p := &wirePath{tokenStreamReceiver: r, Keeper: r.publisher.Keeper, plain: plain}
+	r.ingester.series = r.newRecorder(p, func() time.Time { return arrival })
 	return p
+}
+
+// AddTo describes a request, and adds it.
+func (p *wirePath) AddTo(h *series.Handle, r *series.Request) series.Recorded {
+	p.added = append(p.added, describe(h, r))
+	return p.Keeper.AddTo(h, r)
 }
 
 // describe describes a request bit by bit.
@@ -98,7 +102,7 @@ func (p *wirePath) send(t testing.TB, message []byte) (answered string, whole in
 	if err := req.readProtobuf(message); err != nil {
 		return fmt.Sprintf("unreadable: %v", err), 0
 	}
-	whole = req.wholes.count
+	whole = req.wholes.Len()
 	if refused := req.commit(t.Context()); refused != nil {
 		return fmt.Sprintf("refused: %v", refused), 0
 	}
@@ -307,7 +311,7 @@ func aWhole(id string) *tokenpulsev1.TokenStream {
 }
 
 func requestsOf(p *wirePath) (n uint64) {
-	p.ingester.series.keeper.Engine.Collect(arrival, func(s *series.Snapshot) {
+	p.Engine.Collect(arrival, func(s *series.Snapshot) {
 		for i := range s.Outcomes {
 			n += s.Outcomes[i].Requests
 		}
@@ -329,7 +333,7 @@ func TestWholeStreams_OpenedBetweenDecodeAndCommitAreMerged(t *testing.T) {
 	req := p.take(p.reportHTTP, false, &applied)
 	defer p.put(req)
 	require.NoError(t, req.readProtobuf(requestOfStreams(t, aWhole("a"))))
-	require.Equal(t, 1, req.wholes.count)
+	require.Equal(t, 1, req.wholes.Len())
 
 	opening := aWhole("a")
 	opening.End, opening.ChunkRuns[0].TimeUnixNano = nil, uint64(t0)+5e8

@@ -1,28 +1,28 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package streamseries
 
 import (
-	"crypto/sha256"
 	"hash/maphash"
+	"iter"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/identity"
 	"github.com/tokenpulse/tokenpulse/internal/wire"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 )
 
-// wholeStreams are the streams of a request that go from its message to their series: neither
+// Wholes are the streams of a request that go from its message to their series: neither
 // into the batch and its store, nor into a span. The message must not change until they are
-// recorded.
+// recorded. The zero value holds none, and cannot take any. Wholes are not safe for concurrent use.
 //
 // A stream becomes a part of the batch after all if it is not alone: if the request has other
 // events of it, or if it is open.
-type wholeStreams struct {
-	recorder *seriesRecorder // nil if the receiver sends all spans, or no series
-	spans    *spanSelection  // of the streams that become spans; nil if none do
+type Wholes struct {
+	recorder *Recorder
+	spans    *streamspan.Selection // of the streams that become spans; nil if none do
 	batch    *assembly.Batch
-	store    *assembly.Store
 	reject   wire.Reject
 	decoder  wire.TokenStreams // of streams that become parts
 	seed     maphash.Seed
@@ -38,30 +38,57 @@ type wholeStreams struct {
 	lists           []byte
 	toLists         func(*identity.Stream) *identity.Stream
 
-	large resource // the last one beyond maxHashedResource
+	ids streamspan.WholeIDs
 }
 
 // wholeStream is a stream with its identity, which is nil once it is a part of the batch.
 type wholeStream struct {
 	assembly.Whole
-	id *seriesIdentity
+	id *streamIdentity
 }
 
 // keepWholes is the number of streams whose memory is kept for the next request.
 const keepWholes = 4096
 
-func (w *wholeStreams) reset() {
+// NewWholes returns Wholes that leave streams to a batch of the recorder's store. The streams in
+// spans become spans; nil means that none do. reject gets what is rejected of streams that become
+// parts of the batch.
+func NewWholes(recorder *Recorder, spans *streamspan.Selection, batch *assembly.Batch, reject wire.Reject) *Wholes {
+	w := &Wholes{recorder: recorder, spans: spans, batch: batch, reject: reject, seed: maphash.MakeSeed()}
+	w.toLists = w.convert
+	return w
+}
+
+// Len returns the number of streams, without those that became parts of the batch.
+func (w *Wholes) Len() int { return w.count }
+
+// Err returns the error of a stream that became a part of the batch, which would refuse the message.
+func (w *Wholes) Err() error { return w.err }
+
+// Outcomes returns the outcome of each stream.
+func (w *Wholes) Outcomes() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range w.all[:w.used] {
+			if w.all[i].id != nil && !yield(w.all[i].End.Outcome()) {
+				return
+			}
+		}
+	}
+}
+
+// Reset removes all streams. The next ones may be of another message.
+func (w *Wholes) Reset() {
 	if len(w.all) > keepWholes {
 		w.all, w.byID = nil, nil
 	}
 	clear(w.all[:min(w.used+1, len(w.all))]) // they refer to the message
 	clear(w.byID)
-	w.used, w.count, w.err, w.large = 0, 0, nil, resource{}
+	w.used, w.count, w.err, w.ids = 0, 0, nil, streamspan.WholeIDs{}
 	w.sent, w.canonical = identity.Stream{}, identity.Stream{}
 }
 
-// take takes a token_stream, or leaves it to the batch.
-func (w *wholeStreams) take(message, resource []byte) bool {
+// Take takes a token_stream, or leaves it to the batch.
+func (w *Wholes) Take(message, resource []byte) bool {
 	if w.used == len(w.all) {
 		w.all = append(w.all, wholeStream{})
 	}
@@ -91,31 +118,19 @@ func (w *wholeStreams) take(message, resource []byte) bool {
 }
 
 // mayBecomeSpan reports whether a stream is in the share of the spans, or may breach an SLO.
-func (w *wholeStreams) mayBecomeSpan(s *wholeStream) bool {
+func (w *Wholes) mayBecomeSpan(s *wholeStream) bool {
 	if w.spans == nil {
 		return false
 	}
-	if w.spans.breaches != nil && s.id.rules.Any() {
+	if w.spans.SelectsBreaches() && s.id.rules.Any() {
 		return true
 	}
-	return w.spans.inShare(idOf(&s.Start, s.ID, w.seedOf(s.Resource)))
-}
-
-// seedOf returns the seed of an encoded resource. It computes the digest of a large one once for
-// the consecutive streams that share it.
-func (w *wholeStreams) seedOf(encoded []byte) []byte {
-	if len(encoded) <= maxHashedResource {
-		return encoded
-	}
-	if len(w.large.encoded) != len(encoded) || &w.large.encoded[0] != &encoded[0] {
-		w.large = resource{encoded: encoded, digest: sha256.Sum256(encoded)}
-	}
-	return w.large.seed()
+	return w.spans.InShare(w.ids.Of(&s.Whole))
 }
 
 // convert returns a stream with its attributes as the batch would have them, or nil if they are
 // not valid.
-func (w *wholeStreams) convert(s *identity.Stream) *identity.Stream {
+func (w *Wholes) convert(s *identity.Stream) *identity.Stream {
 	var ok, okEnd bool
 	w.lists, ok = wire.AppendAttributes(w.lists[:0], s.Attributes)
 	end := len(w.lists)
@@ -129,7 +144,7 @@ func (w *wholeStreams) convert(s *identity.Stream) *identity.Stream {
 
 // leave makes the whole stream whose ID has a hash a part of the batch. It does not compare the IDs:
 // if another one has the same hash, both streams become parts, which is right for any stream.
-func (w *wholeStreams) leave(hash uint64) (found bool) {
+func (w *Wholes) leave(hash uint64) (found bool) {
 	at, found := w.byID[hash]
 	if !found || w.all[at].id == nil {
 		return false
@@ -138,17 +153,17 @@ func (w *wholeStreams) leave(hash uint64) (found bool) {
 	return true
 }
 
-// leaveOpen makes the streams that are open parts of the batch.
-func (w *wholeStreams) leaveOpen() error {
+// LeaveOpen makes the streams that are open parts of the batch.
+func (w *Wholes) LeaveOpen() error {
 	for i := range w.all[:w.used] {
-		if s := &w.all[i]; s.id != nil && w.store.IsOpen(s.ID) {
+		if s := &w.all[i]; s.id != nil && w.recorder.store.IsOpen(s.ID) {
 			w.toPart(s)
 		}
 	}
 	return w.err
 }
 
-func (w *wholeStreams) toPart(s *wholeStream) {
+func (w *Wholes) toPart(s *wholeStream) {
 	if err := w.decoder.DecodeStream(s.Message, s.Resource, w.batch, w.reject); w.err == nil {
 		w.err = err
 	}

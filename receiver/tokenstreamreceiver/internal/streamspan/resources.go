@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package streamspan
 
 import (
 	"crypto/sha256"
@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/senderattributes"
 )
 
 // resources groups the spans of a request by resource. A large resource may be shared by
@@ -37,18 +38,6 @@ type resource struct {
 	attributes pcommon.Map
 	spans      ptrace.SpanSlice
 	used       bool
-}
-
-// maxHashedResource is the size in bytes up to which each stream hashes its resource.
-// The streams of a larger one hash its digest.
-const maxHashedResource = 512
-
-// seed returns the bytes that the IDs of spans with this resource are derived from.
-func (r *resource) seed() []byte {
-	if len(r.encoded) > maxHashedResource {
-		return r.digest[:]
-	}
-	return r.encoded
 }
 
 func newResources() *resources {
@@ -84,7 +73,7 @@ func (r *resources) addSpan(to *resource) ptrace.Span {
 	if !to.used {
 		spans := r.traces.ResourceSpans().AppendEmpty()
 		to.attributes = spans.Resource().Attributes()
-		r.removed += putSenderAttributes(to.attributes, to.encoded)
+		r.removed += senderattributes.Put(to.attributes, to.encoded)
 		scope := spans.ScopeSpans().AppendEmpty()
 		scope.Scope().SetName(metadata.ScopeName)
 		to.spans, to.used = scope.Spans(), true

@@ -3,7 +3,7 @@
 
 //go:build !race
 
-package tokenstreamreceiver
+package streamspan
 
 import (
 	"testing"
@@ -21,8 +21,8 @@ func TestMake_AllocatesTheSlotsOfAttributesOnce(t *testing.T) {
 	finished := finishedStreams(t, manyStreams(streams, "chat"))
 	rules, err := annotate.NewRules(nil)
 	require.NoError(t, err)
-	maker := &spanMaker{senders: newSenders(), timings: newLatencyWriter(annotate.DefaultConfig(), rules, zap.NewNop())}
-	span := maker.make(finished).traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+	maker := New(&Settings{Senders: NewSenders(), Latency: annotate.DefaultConfig(), Rules: rules, Logger: zap.NewNop()})
+	span := maker.Make(finished, nil).Traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	require.Equal(t, 6, span.Attributes().Len())
-	require.LessOrEqual(t, testing.AllocsPerRun(10, func() { maker.make(finished) }), float64(streams*each+perRequest))
+	require.LessOrEqual(t, testing.AllocsPerRun(10, func() { maker.Make(finished, nil) }), float64(streams*each+perRequest))
 }

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package streamseries
 
 import (
 	"slices"
@@ -18,10 +18,11 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/senderattributes"
 )
 
-// seriesIdentity is what follows from the attributes and the vantage of a stream.
-type seriesIdentity struct {
+// streamIdentity is what follows from the attributes and the vantage of a stream.
+type streamIdentity struct {
 	series *series.Handle
 	rules  *annotate.Bound
 	// onSpan means that the stream is recorded by way of a span: its attributes report token
@@ -39,15 +40,15 @@ type seriesIdentity struct {
 const identities = 1 << 13
 
 // newIdentities returns the cache of identities.
-func (r *seriesRecorder) newIdentities() *identity.Cache[seriesIdentity] {
-	read := slices.Concat(r.config.dimensions, r.config.latency.AttributesRead())
+func (r *Recorder) newIdentities(maxSeries int) *identity.Cache[streamIdentity] {
+	read := slices.Concat(r.dimensions, r.latency.AttributesRead())
 	for _, standard := range [...]names.Standard{
 		names.OperationName, names.ProviderName, names.RequestModel,
 		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens,
 	} {
 		read = append(read, names.Aliases[standard]...)
 	}
-	return identity.New(read, max(identities, 2*r.config.publish.Shared.Series.MaxSeries), r.resolve)
+	return identity.New(read, max(identities, 2*maxSeries), r.resolve)
 }
 
 // usageNames are the attributes that the usage of a stream becomes, unless the sender set them.
@@ -55,7 +56,7 @@ var usageNames = [...]string{names.GenAIInputTokens, names.GenAIOutputTokens, na
 
 // resolve derives the identity from the span that a stream without events would become, so
 // that spans and series agree about every attribute.
-func (r *seriesRecorder) resolve(s *identity.Stream) *seriesIdentity {
+func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 	stream := assembly.Finished{
 		Stream: &assembly.Stream{
 			Resource: s.Resource, Attributes: s.Attributes,
@@ -63,10 +64,10 @@ func (r *seriesRecorder) resolve(s *identity.Stream) *seriesIdentity {
 		},
 		End: &assembly.End{Attributes: s.EndAttributes},
 	}
-	worker := r.workers.Get().(*seriesWorker)
-	defer r.workers.Put(worker)
-	span, resource, removed := worker.annotated(stream)
-	id := &seriesIdentity{removed: removed, onSpan: r.config.onSpan}
+	w := r.workers.Get().(*worker)
+	defer r.workers.Put(w)
+	span, resource, removed := w.annotated(stream)
+	id := &streamIdentity{removed: removed, onSpan: r.onSpan}
 	for _, name := range usageNames {
 		_, reported := span.Attributes().Get(name)
 		id.onSpan = id.onSpan || reported
@@ -76,8 +77,8 @@ func (r *seriesRecorder) resolve(s *identity.Stream) *seriesIdentity {
 	})
 	id.rules = r.rules.Bind(span.Attributes(), resource)
 
-	dimensions := spanreader.NewDimensions(r.config.dimensions)
-	request := series.Request{Dimensions: make([]string, len(r.config.dimensions))}
+	dimensions := spanreader.NewDimensions(r.dimensions)
+	request := series.Request{Dimensions: make([]string, len(r.dimensions))}
 	for name, v := range resource.All() {
 		dimensions.Read(request.Dimensions, name, v)
 	}
@@ -119,4 +120,4 @@ func isOfRequest(name string) bool {
 }
 
 // removedFrom returns the number of attributes that senders must not set.
-func removedFrom(list []byte) int { return putSenderAttributes(pcommon.NewMap(), list) }
+func removedFrom(list []byte) int { return senderattributes.Put(pcommon.NewMap(), list) }

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package streamspan
 
 import (
 	"fmt"
@@ -22,31 +22,31 @@ import (
 func BenchmarkAnnotatedSpans(b *testing.B) {
 	for _, tokens := range []int{10, 500} {
 		group := &tokenpulsev1.ResourceTokenStreams{Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{textAttribute(names.ServiceName, "benchmark")}}}
-		const start = 1_795_233_292_000_000_000
 		for i := range 500 {
-			run := &tokenpulsev1.ChunkRun{TimeUnixNano: start + 400e6, DeltaUnitNanos: 1000, TimeDeltas: make([]int64, tokens)}
+			run := &tokenpulsev1.ChunkRun{TimeUnixNano: t0 + 400e6, DeltaUnitNanos: 1000, TimeDeltas: make([]int64, tokens)}
 			for j := 1; j < tokens; j++ {
 				run.TimeDeltas[j] = 15_000 + int64(i*j*7919%10_000)
 			}
 			group.TokenStreams = append(group.TokenStreams, &tokenpulsev1.TokenStream{
 				StreamId: fmt.Sprint("stream-", i),
-				Start: &tokenpulsev1.StreamStart{TimeUnixNano: start, Attributes: []*commonpb.KeyValue{
+				Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, Attributes: []*commonpb.KeyValue{
 					textAttribute(names.GenAIOperationName, "chat"), textAttribute(names.GenAIProviderName, "vllm"), textAttribute(names.GenAIRequestModel, []string{"a", "b", "c", "d"}[i%4]),
 				}},
 				ChunkRuns: []*tokenpulsev1.ChunkRun{run},
-				End:       &tokenpulsev1.StreamEnd{TimeUnixNano: start + 60e9, Usage: &tokenpulsev1.Usage{InputTokens: new(uint64(550)), OutputTokens: new(uint64(tokens))}},
+				End:       &tokenpulsev1.StreamEnd{TimeUnixNano: t0 + 60e9, Usage: &tokenpulsev1.Usage{InputTokens: new(uint64(550)), OutputTokens: new(uint64(tokens))}},
 			})
 		}
 		finished := finishedStreams(b, &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{group}})
 		require.Len(b, finished, 500)
 		rules, err := annotate.NewRules(nil)
 		require.NoError(b, err)
-		for name, w := range map[string]timingsWriter{"annotated": newLatencyWriter(annotate.DefaultConfig(), rules, zap.NewNop()), "plain": &timelineWriter{}} {
+		for name, settings := range map[string]Settings{"annotated": {Latency: annotate.DefaultConfig(), Rules: rules, Logger: zap.NewNop()}, "plain": {}} {
 			b.Run(fmt.Sprint(name, "/tokens=", tokens), func(b *testing.B) {
-				maker := &spanMaker{senders: newSenders(), timings: w}
+				settings.Senders = NewSenders()
+				maker := New(&settings)
 				b.ReportAllocs()
 				for b.Loop() {
-					maker.make(finished)
+					maker.Make(finished, nil)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(finished)), "ns/stream")
 			})

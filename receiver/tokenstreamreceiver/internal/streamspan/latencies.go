@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package streamspan
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -13,19 +13,19 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 )
 
 // latencyWriter writes the latency of streams, and the verdicts on them, in place of their timelines.
 // It gives the same spans as token_latency does. It is not safe for concurrent use.
 type latencyWriter struct {
-	timelines    timelineWriter
+	timelines    *timelineWriter
 	keepTimeline bool
 	observer     source.Observer
 	analyzer     *latency.Analyzer
 	annotator    *annotate.Annotator
 	rules        *annotate.Rules
 	logger       *zap.Logger
-	tally        *latencyTally // nil unless the latencies are to be reported
 
 	// Of the current stream.
 	line     timeline.Timeline
@@ -33,8 +33,9 @@ type latencyWriter struct {
 	derived  latency.Latency
 }
 
-func newLatencyWriter(cfg *annotate.Config, rules *annotate.Rules, logger *zap.Logger) *latencyWriter {
+func newLatencyWriter(cfg *annotate.Config, rules *annotate.Rules, logger *zap.Logger, timelines *timelineWriter) *latencyWriter {
 	return &latencyWriter{
+		timelines:    timelines,
 		keepTimeline: cfg.Timeline == annotate.TimelineKeep,
 		analyzer:     latency.NewAnalyzer(cfg.Options()),
 		annotator:    annotate.NewAnnotator(cfg),
@@ -43,22 +44,23 @@ func newLatencyWriter(cfg *annotate.Config, rules *annotate.Rules, logger *zap.L
 	}
 }
 
-func (w *latencyWriter) write(span ptrace.Span, resource pcommon.Map, stream *assembly.Finished) {
+// write writes into a span that has everything else.
+func (w *latencyWriter) write(span ptrace.Span, resource pcommon.Map, stream *assembly.Finished, tally *latencyreport.Tally) {
 	var err error
 	attributes := span.Attributes()
 	w.line = stream.Chunks.Timeline()
-	w.observed = observedOf(stream, &w.line)
+	w.observed = Observed(stream, &w.line)
 	observation := w.observer.ObserveTokenStream(&w.observed, attributes)
 	w.derived, err = w.analyzer.Analyze(observation.Request, observation.Timeline)
 	if err != nil { // chunks that are more than 142 years apart
 		w.logger.Warn("Cannot derive the latency of a stream; its span has a timeline only. Check the clock of its sender",
 			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
-		w.timelines.write(span, resource, stream)
+		w.timelines.write(attributes, stream)
 		return
 	}
-	if w.tally != nil {
-		w.tally.Add(observation, &w.derived)
-		w.tally.explain(&w.derived, stream.Resource)
+	if tally != nil {
+		tally.Add(observation, &w.derived)
+		tally.Explain(&w.derived, stream.Resource)
 	}
 	w.annotator.Write(attributes, observation, &w.derived, w.analyzer)
 	putFlaws(attributes, stream)

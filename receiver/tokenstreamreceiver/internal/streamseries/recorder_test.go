@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package streamseries
 
 import (
 	"context"
@@ -32,7 +32,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 )
 
 // arrival is the time at which all requests of these tests arrive.
@@ -67,7 +69,7 @@ type throughSpans struct {
 }
 
 func (p *throughSpans) record(ctx context.Context, finished []assembly.Finished) {
-	traces := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).make(finished).traces
+	traces := plainSpans(finished).Traces
 	for _, resource := range traces.ResourceSpans().All() {
 		for _, scope := range resource.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
@@ -77,6 +79,11 @@ func (p *throughSpans) record(ctx context.Context, finished []assembly.Finished)
 		}
 	}
 	p.keeper.Record(ctx, traces)
+}
+
+// plainSpans returns the spans of streams, with timelines.
+func plainSpans(finished []assembly.Finished) streamspan.Made {
+	return streamspan.New(&streamspan.Settings{Senders: streamspan.NewSenders()}).Make(finished, nil)
 }
 
 func (p *throughSpans) annotate(scope string, span ptrace.Span) {
@@ -262,9 +269,8 @@ func (r *streamSource) finished(tx *assembly.Transaction) {
 	_ = tx.Commit()
 }
 
-// randomSettings returns settings with and without SLOs, dimensions and details of all kinds.
-func (r *streamSource) settings() *Config {
-	cfg := createDefaultConfig().(*Config)
+// settings returns settings with and without SLOs, dimensions and details of all kinds.
+func (r *streamSource) settings() (*annotate.Config, *publish.Config) {
 	settings, published := annotate.DefaultConfig(), publish.NewDefaultConfig()
 	settings.Detail = r.one(annotate.DetailStandard, annotate.DetailFull)
 	if r.chance(15) {
@@ -309,8 +315,7 @@ func (r *streamSource) settings() *Config {
 	if r.chance(20) {
 		published.Shared.Deduplication.Horizon = 0
 	}
-	cfg.Latency, cfg.Series = configoptional.Some(*settings), configoptional.Some(published)
-	return cfg
+	return settings, &published
 }
 
 // Series from the wire are those from annotated spans, bit by bit, whatever is sent and
@@ -331,30 +336,31 @@ func checkEqualSeries(t *testing.T, seed uint64) {
 	r := &streamSource{Rand: rand.New(rand.NewPCG(seed, 1)), store: assembly.NewStore(assembly.Limits{
 		MaxStreams: 1000, MaxChunksPerStream: 200, MaxStreamBytes: 64 << 10, MaxMemory: 1 << 30,
 	}, func() time.Duration { clock++; return clock })}
-	cfg := r.settings()
-	settings := cfg.seriesSettings()
-	require.NoError(t, settings.latency.Validate(), "seed %d", seed)
-	require.Empty(t, settings.publish.Problems(), "seed %d", seed)
-	rules, err := annotate.NewRules(settings.latency.SLOs)
+	settings, published := r.settings()
+	require.NoError(t, settings.Validate(), "seed %d", seed)
+	require.Empty(t, published.Problems(), "seed %d", seed)
+	rules, err := annotate.NewRules(settings.SLOs)
 	require.NoError(t, err)
 	spans := &throughSpans{
-		keeper: newTestKeeper(t, settings.publish), analyzer: latency.NewAnalyzer(settings.latency.Options()),
-		annotator: annotate.NewAnnotator(settings.latency), rules: rules,
+		keeper: newTestKeeper(t, published), analyzer: latency.NewAnalyzer(settings.Options()),
+		annotator: annotate.NewAnnotator(settings), rules: rules,
 	}
-	now := func() time.Time { return arrival }
 	telemetry, err := metadata.NewTelemetryBuilder(componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
-	reporter := newLatencyReporter(telemetry, zap.NewNop())
-	direct := newSeriesRecorder(settings, newTestKeeper(t, settings.publish), r.store, rules, reporter, zap.NewNop(), now)
+	k := newTestKeeper(t, published)
+	direct := New(&Settings{
+		Latency: settings, Rules: rules, Series: published, Keeper: k, Store: r.store, Reporter: latencyreport.New(telemetry, zap.NewNop()),
+		Logger: zap.NewNop(), Now: func() time.Time { return arrival },
+	})
 	for range 10 {
 		finished := r.next(t)
-		made := (&spanMaker{senders: newSenders(), timings: &timelineWriter{}}).make(finished)
-		require.Equal(t, made.removed, direct.record(t.Context(), finished, made.ids, nil), "removed attributes, seed %d", seed)
-		for i := range finished { // toTraces orders them by resource, and sums depend on the order
+		made := plainSpans(finished)
+		require.Equal(t, made.Removed, direct.Record(t.Context(), finished, made.IDs, new(Wholes)), "removed attributes, seed %d", seed)
+		for i := range finished { // Make orders them by resource, and sums depend on the order
 			spans.record(t.Context(), finished[i:i+1])
 		}
 	}
-	want, got := collected(spans.keeper), collected(direct.keeper)
+	want, got := collected(spans.keeper), collected(k)
 	require.Len(t, got, len(want), "seed %d", seed)
 	for i := range want {
 		require.Equal(t, want[i], got[i], "seed %d", seed)

@@ -1,11 +1,10 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package streamspan
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -18,12 +17,12 @@ type timelineWriter struct {
 	encoded []byte // buffer for one timeline
 }
 
-func (w *timelineWriter) write(span ptrace.Span, _ pcommon.Map, stream *assembly.Finished) {
-	attributes, line := span.Attributes(), stream.Chunks.Timeline()
-	attributes.PutStr(names.Vantage, vantageOf(stream.Start.Vantage).String())
-	attributes.PutStr(names.Outcome, outcomeOf(stream.End))
+func (w *timelineWriter) write(attributes pcommon.Map, stream *assembly.Finished) {
+	line := stream.Chunks.Timeline()
+	attributes.PutStr(names.Vantage, stream.Start.Vantage.OrDefault().String())
+	attributes.PutStr(names.Outcome, stream.Outcome())
 	w.putTimeline(attributes, &line, stream)
-	observed := observedOf(stream, &line)
+	observed := Observed(stream, &line)
 	if queue := observed.Queue(); queue.Known {
 		attributes.PutDouble(names.QueueDuration, queue.Value.Seconds())
 	}
@@ -35,15 +34,15 @@ func (w *timelineWriter) putTimeline(attributes pcommon.Map, line *timeline.Time
 	attributes.PutEmptyBytes(names.Timeline).FromRaw(w.encoded)
 }
 
-// observedOf returns what was observed of a stream.
-func observedOf(stream *assembly.Finished, line *timeline.Timeline) source.TokenStream {
+// Observed returns what was observed of a stream. line is its timeline, or nil if that is not read.
+func Observed(stream *assembly.Finished, line *timeline.Timeline) source.TokenStream {
 	return source.TokenStream{
-		Vantage:       vantageOf(stream.Start.Vantage),
+		Vantage:       stream.Start.Vantage.OrDefault(),
 		Start:         stream.Start.UnixNano,
 		End:           stream.EndUnixNano(),
 		Scheduled:     stream.Scheduled,
 		StartUnseen:   stream.Start.Implied,
-		Outcome:       outcomeOf(stream.End),
+		Outcome:       stream.Outcome(),
 		ChunksDropped: int64(stream.Dropped()),
 		Frames:        stream.Chunks.Frames,
 		Timeline:      line,

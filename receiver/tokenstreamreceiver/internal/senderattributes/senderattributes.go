@@ -1,7 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+// Package senderattributes converts the attributes that senders of token events set.
+package senderattributes
 
 import (
 	"bytes"
@@ -32,18 +33,18 @@ func keyOf(encoded []byte) string {
 	return string(encoded)
 }
 
-// putAttributes puts the attributes of an encoded KeyValueList into a map. The last
-// one of a key wins.
-func putAttributes(dst pcommon.Map, list []byte) {
+// putAll puts all attributes of an encoded KeyValueList into a map. The last one of a key
+// wins.
+func putAll(dst pcommon.Map, list []byte) {
 	for a := wire.WalkAttributes(list); a.Next(); {
 		setValue(dst.PutEmpty(keyOf(a.Key)), &a.Value)
 	}
 }
 
-// putSenderAttributes puts the attributes of a stream or resource into a map, without
-// those that only tokenpulse writes: a sender could forge latencies and verdicts. It
-// returns the number of these.
-func putSenderAttributes(dst pcommon.Map, list []byte) (removed int) {
+// Put puts the attributes of a stream or resource, an encoded KeyValueList, into a map. The
+// last one of a key wins. It leaves out the attributes that only tokenpulse writes, because a
+// sender could forge latencies and verdicts, and returns their number.
+func Put(dst pcommon.Map, list []byte) (removed int) {
 	for a := wire.WalkAttributes(list); a.Next(); {
 		if bytes.HasPrefix(a.Key, []byte(names.Prefix)) {
 			removed++
@@ -71,7 +72,7 @@ func setValue(dst pcommon.Value, value *wire.Value) {
 			setValue(array.AppendEmpty(), &e.Value)
 		}
 	case wire.MapValue:
-		putAttributes(dst.SetEmptyMap(), value.Bytes)
+		putAll(dst.SetEmptyMap(), value.Bytes)
 	case wire.BytesValue:
 		dst.SetEmptyBytes().FromRaw(value.Bytes)
 	}

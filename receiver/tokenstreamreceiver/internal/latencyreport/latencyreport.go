@@ -1,7 +1,9 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+// Package latencyreport reports on the latencies that the token_stream receiver derives: rejected
+// values and clock anomalies as self-metrics, missing latencies as log lines.
+package latencyreport
 
 import (
 	"context"
@@ -15,11 +17,12 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/senderattributes"
 )
 
-// latencyTally is what a batch of streams has to report about the latencies that the receiver
+// Tally is what a batch of streams has to report about the latencies that the receiver
 // derived. The zero value is empty.
-type latencyTally struct {
+type Tally struct {
 	annotate.Tally
 	// unmeasured holds, by reason, one of the streams that lack an indicator.
 	unmeasured [latency.NumAbsences]unmeasuredStream
@@ -30,8 +33,8 @@ type unmeasuredStream struct {
 	resource []byte // as encoded
 }
 
-// explain notes why a stream lacks indicators.
-func (t *latencyTally) explain(derived *latency.Latency, resource []byte) {
+// Explain notes why a stream lacks indicators.
+func (t *Tally) Explain(derived *latency.Latency, resource []byte) {
 	for _, reason := range derived.Absences {
 		if reason != latency.Present && !t.unmeasured[reason].found {
 			t.unmeasured[reason] = unmeasuredStream{true, resource}
@@ -39,20 +42,21 @@ func (t *latencyTally) explain(derived *latency.Latency, resource []byte) {
 	}
 }
 
-// latencyReporter reports tallies: counts as self-metrics, and missing latencies as log lines. It is
+// Reporter reports tallies: counts as self-metrics, and missing latencies as log lines. It is
 // safe for concurrent use.
-type latencyReporter struct {
+type Reporter struct {
 	telemetry *metadata.TelemetryBuilder
 	notices   *annotate.Notices
 	reader    int // of this receiver's spans
 }
 
-func newLatencyReporter(telemetry *metadata.TelemetryBuilder, logger *zap.Logger) *latencyReporter {
-	return &latencyReporter{telemetry, annotate.NewNotices(logger), slices.Index(source.Names(), names.SourceTokenStream)}
+// New returns a reporter to a component's self-metrics and logger.
+func New(telemetry *metadata.TelemetryBuilder, logger *zap.Logger) *Reporter {
+	return &Reporter{telemetry, annotate.NewNotices(logger), slices.Index(source.Names(), names.SourceTokenStream)}
 }
 
-// report reports the tally of a batch, whose resources must not have changed, and resets it.
-func (r *latencyReporter) report(ctx context.Context, batch *latencyTally) {
+// Report reports the tally of a batch, whose resources must not have changed, and resets it.
+func (r *Reporter) Report(ctx context.Context, batch *Tally) {
 	batch.Report(ctx, r.telemetry.ReceiverTokenStreamClockAnomalies, r.telemetry.ReceiverTokenStreamValuesRejected)
 	for reason, stream := range batch.unmeasured {
 		if stream.found {
@@ -60,12 +64,12 @@ func (r *latencyReporter) report(ctx context.Context, batch *latencyTally) {
 			r.notices.Unmeasured(r.reader, latency.Absence(reason), service, metadata.ScopeName)
 		}
 	}
-	*batch = latencyTally{}
+	*batch = Tally{}
 }
 
 // serviceOf returns the name of the service in an encoded resource.
 func serviceOf(resource []byte) string {
 	attributes := pcommon.NewMap()
-	putSenderAttributes(attributes, resource)
+	senderattributes.Put(attributes, resource)
 	return annotate.Text(attributes, names.ServiceName)
 }

@@ -1,14 +1,13 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package streamseries
 
 import (
 	"encoding/binary"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // streamKeys are the keys that recognise streams that come again. Two streams have the same
@@ -43,7 +42,7 @@ func (k *streamKeys) addIDs(start *assembly.Start) bool {
 	if start.TraceID == [16]byte{} || start.SpanID == [8]byte{} {
 		return false
 	}
-	id := dedup.ID{TraceID: start.TraceID, SpanID: start.SpanID, Vantage: vantageOf(start.Vantage).String()}
+	id := dedup.ID{TraceID: start.TraceID, SpanID: start.SpanID, Vantage: start.Vantage.OrDefault().String()}
 	k.keys = append(k.keys, k.set.KeyOf(&id))
 	return true
 }
@@ -62,7 +61,7 @@ func (k *streamKeys) seedOf(start *assembly.Start, resource []byte) []byte {
 	seed = append(seed, start.ParentSpanID[:]...)
 	seed = binary.BigEndian.AppendUint64(seed, uint64(start.UnixNano))
 	seed = binary.BigEndian.AppendUint64(seed, uint64(k.hash(resource)))
-	return append(seed, byte(vantageOf(start.Vantage)))
+	return append(seed, byte(start.Vantage.OrDefault()))
 }
 
 // hash returns the hash of a resource, which streams of a request mostly share.
@@ -71,12 +70,4 @@ func (k *streamKeys) hash(resource []byte) dedup.Key {
 		k.resource, k.hashed = resource, k.set.KeyOfSeed(resource)
 	}
 	return k.hashed
-}
-
-// vantageOf returns the vantage of a stream's span.
-func vantageOf(v vantage.Vantage) vantage.Vantage {
-	if v == vantage.Unspecified {
-		return vantage.Server
-	}
-	return v
 }

@@ -1,0 +1,168 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package streamseries adds finished streams to their series.
+package streamseries
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/contribution"
+	"github.com/tokenpulse/tokenpulse/internal/dedup"
+	"github.com/tokenpulse/tokenpulse/internal/identity"
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
+)
+
+// Settings are what a Recorder needs.
+type Settings struct {
+	// Latency has the settings by which latencies are derived and judged.
+	Latency *annotate.Config
+	// Rules are those of the SLOs in Latency.
+	Rules *annotate.Rules
+	// Series has the dimensions, the objectives and the limit of the series.
+	Series *publish.Config
+	// Keeper holds the series.
+	Keeper Keeper
+	// Store is where the streams are finished.
+	Store    *assembly.Store
+	Reporter *latencyreport.Reporter
+	Logger   *zap.Logger
+	Now      func() time.Time
+}
+
+// Keeper is the part of a keeper.Keeper that a Recorder uses.
+type Keeper interface {
+	Recognised() *dedup.Set
+	AddTo(h *series.Handle, r *series.Request) series.Recorded
+	Count(ctx context.Context, tally *spanreader.Tally)
+}
+
+// Recorder adds finished streams to series, without a span. The series are those that
+// the streams' spans would be added to behind a token_latency processor. It is safe for concurrent
+// use.
+type Recorder struct {
+	latency    *annotate.Config
+	dimensions []string
+	objectives slo.Names
+	// onSpan means that all streams are recorded by way of a span.
+	onSpan     bool
+	keeper     Keeper
+	store      *assembly.Store
+	now        func() time.Time
+	rules      *annotate.Rules
+	reporter   *latencyreport.Reporter
+	identities *identity.Cache[streamIdentity]
+	workers    sync.Pool // of *worker
+}
+
+// New returns a Recorder.
+func New(s *Settings) *Recorder {
+	r := &Recorder{
+		latency: s.Latency, dimensions: s.Series.Shared.Series.Dimensions, objectives: s.Series.Shared.ObjectiveNames(),
+		keeper: s.Keeper, store: s.Store, now: s.Now, rules: s.Rules, reporter: s.Reporter,
+	}
+	r.onSpan = dependsOnRequest(r.dimensions, r.latency.AttributesRead())
+	options := r.latency.Options()
+	options.NoPercentiles = !r.latency.ReadsPercentiles()
+	recorded := streamspan.Settings{Senders: streamspan.NewSenders(), Latency: r.latency, Rules: r.rules, Logger: s.Logger}
+	previewed := recorded
+	previewed.Rules, previewed.Logger = r.rules.Uncounted(), zap.NewNop()
+	r.workers.New = func() any {
+		w := &worker{
+			Recorder:  r,
+			analyzer:  latency.NewAnalyzer(options),
+			annotator: annotate.NewAnnotator(r.latency),
+			spans:     streamspan.New(&recorded),
+			previews:  streamspan.New(&previewed),
+			builder:   contribution.NewBuilder(len(r.dimensions), r.objectives),
+			keys:      streamKeys{set: r.keeper.Recognised()},
+		}
+		w.judged.Attributes = w.attributes
+		return w
+	}
+	r.identities = r.newIdentities(s.Series.Shared.Series.MaxSeries)
+	return r
+}
+
+// IdentitiesResolved returns how often the series of a stream were not remembered.
+func (r *Recorder) IdentitiesResolved() int64 { return r.identities.Resolved() }
+
+// IdentitiesEvicted returns how many streams' series were forgotten at the limit.
+func (r *Recorder) IdentitiesEvicted() int64 { return r.identities.Evicted() }
+
+// Record adds streams to their series: finished ones, whose transaction must be committed, and
+// whole ones. spans are those that were sent of the finished ones, for exemplars to refer to, or
+// nil. It returns the number of attributes that senders must not set.
+func (r *Recorder) Record(ctx context.Context, finished []assembly.Finished, spans []streamspan.ID, wholes *Wholes) (removed int) {
+	whole := wholes.all[:wholes.used]
+	w := r.workers.Get().(*worker)
+	defer r.workers.Put(w)
+	w.now, w.tally = r.now(), spanreader.Tally{}
+	w.removed.reset()
+	w.keys.reset()
+	for i := range finished {
+		w.keys.add(&finished[i].Start, finished[i].ID, finished[i].Resource)
+	}
+	for i := range whole {
+		if whole[i].id != nil { // otherwise it is a part, which may not be finished
+			w.keys.addBytes(&whole[i])
+		}
+	}
+	w.fresh = w.keys.set.AddAll(w.keys.keys, w.now, w.fresh[:0])
+	for i := range finished {
+		if w.span = (streamspan.ID{}); spans != nil {
+			w.span = spans[i]
+		}
+		w.record(finished[i], w.fresh[i])
+	}
+	w.stream, w.span = assembly.Finished{}, streamspan.ID{}
+	fresh := w.fresh[len(finished):]
+	for i := range whole {
+		if whole[i].id != nil {
+			w.recordWhole(&whole[i], fresh[0])
+			fresh = fresh[1:]
+		}
+	}
+	r.keeper.Count(ctx, &w.tally)
+	r.reporter.Report(ctx, &w.latencies)
+	return w.removed.total
+}
+
+// Breaches reports whether a stream breaches an SLO.
+func (r *Recorder) Breaches(stream *assembly.Finished) bool {
+	id := r.identityOf(stream)
+	if !id.rules.Any() {
+		return false
+	}
+	w := r.workers.Get().(*worker)
+	defer r.workers.Put(w)
+	w.stream = *stream
+	defer func() { w.stream = assembly.Finished{} }()
+	if id.onSpan || w.analyze() != nil {
+		span, _ := w.attributes()
+		_, breached := span.Get(names.SLOBreached)
+		return breached
+	}
+	return id.rules.Breaches(w.toJudge(stream.Cut))
+}
+
+func (r *Recorder) identityOf(stream *assembly.Finished) *streamIdentity {
+	of := identity.Stream{Resource: stream.Resource, Attributes: stream.Attributes, Vantage: byte(stream.Start.Vantage)}
+	if stream.End != nil {
+		of.EndAttributes = stream.End.Attributes
+	}
+	return r.identities.Find(&of)
+}

@@ -1,0 +1,78 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package streamspan
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+)
+
+// ID identifies the span of a stream. It is zero for a stream without one.
+type ID struct {
+	Trace [16]byte
+	Span  [8]byte
+}
+
+// idOf returns the IDs of a stream's span. Missing IDs are derived from the stream, so that a
+// stream that is sent twice results in the same span twice. resourceSeed is resource.seed.
+func idOf[S string | []byte](start *assembly.Start, stream S, resourceSeed []byte) ID {
+	id := ID{start.TraceID, start.SpanID}
+	if id.Trace == [16]byte{} || id.Span == [8]byte{} {
+		derived := deriveIDs(start, stream, resourceSeed)
+		if id.Trace == [16]byte{} {
+			copy(id.Trace[:], derived[:16])
+		}
+		if id.Span == [8]byte{} {
+			copy(id.Span[:], derived[16:])
+		}
+	}
+	return id
+}
+
+func deriveIDs[S string | []byte](start *assembly.Start, stream S, resourceSeed []byte) [sha256.Size]byte {
+	var room [1024]byte // avoids an allocation
+	seed := append(room[:0], start.TraceID[:]...)
+	seed = append(seed, start.SpanID[:]...)
+	seed = append(seed, start.ParentSpanID[:]...)
+	seed = binary.BigEndian.AppendUint64(seed, uint64(start.UnixNano))
+	seed = append(seed, stream...)
+	seed = append(seed, 0)
+	seed = append(seed, resourceSeed...)
+	return sha256.Sum256(seed)
+}
+
+// maxHashedResource is the size in bytes up to which each stream hashes its resource.
+// The streams of a larger one hash its digest.
+const maxHashedResource = 512
+
+// seed returns the bytes that the IDs of spans with this resource are derived from.
+func (r *resource) seed() []byte {
+	if len(r.encoded) > maxHashedResource {
+		return r.digest[:]
+	}
+	return r.encoded
+}
+
+// WholeIDs derives the IDs that the spans of whole streams would have. The zero value is ready to
+// use. It refers to the message of the last stream, and is not safe for concurrent use.
+type WholeIDs struct {
+	large resource // the last one beyond maxHashedResource
+}
+
+// Of returns the IDs of a whole stream's span.
+func (w *WholeIDs) Of(s *assembly.Whole) ID { return idOf(&s.Start, s.ID, w.seedOf(s.Resource)) }
+
+// seedOf returns the seed of an encoded resource. It computes the digest of a large one once for
+// the consecutive streams that share it.
+func (w *WholeIDs) seedOf(encoded []byte) []byte {
+	if len(encoded) <= maxHashedResource {
+		return encoded
+	}
+	if len(w.large.encoded) != len(encoded) || &w.large.encoded[0] != &encoded[0] {
+		w.large = resource{encoded: encoded, digest: sha256.Sum256(encoded)}
+	}
+	return w.large.seed()
+}

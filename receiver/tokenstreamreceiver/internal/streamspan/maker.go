@@ -1,0 +1,159 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package streamspan turns finished streams into spans.
+package streamspan
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/identity"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
+)
+
+// Settings are what a Maker needs.
+type Settings struct {
+	// Senders is shared by the makers of a receiver.
+	Senders *Senders
+	// Latency makes a Maker write latencies and verdicts into its spans, as token_latency would.
+	// Without it, spans get a timeline for token_latency to read, and Rules and Logger are unused.
+	Latency *annotate.Config
+	// Rules are those of the SLOs in Latency.
+	Rules *annotate.Rules
+	// Logger warns of streams whose latency cannot be derived.
+	Logger *zap.Logger
+	// Selection selects the streams that become spans. Nil selects all.
+	Selection *Selection
+}
+
+// Maker makes the spans of finished streams. It is not safe for concurrent use.
+type Maker struct {
+	senders   *Senders
+	timelines timelineWriter
+	latencies *latencyWriter // nil if spans get timelines
+	selection *Selection
+	stream    assembly.Finished // that is converted
+	from      identity.Stream   // its attributes
+	// added is the largest number of attributes that a span had besides those of its sender.
+	added int
+}
+
+// New returns a Maker.
+func New(s *Settings) *Maker {
+	m := &Maker{senders: s.Senders, selection: s.Selection}
+	if s.Latency != nil {
+		m.latencies = newLatencyWriter(s.Latency, s.Rules, s.Logger, &m.timelines)
+	}
+	return m
+}
+
+// Made is the spans of finished streams.
+type Made struct {
+	Traces ptrace.Traces
+	// IDs are those of the spans by stream, zero for a stream that was not selected.
+	IDs []ID
+	// Count is the number of spans.
+	Count int
+	// Removed is the number of attributes that senders must not set.
+	Removed int
+}
+
+// Make converts each selected stream to a span. Streams with equal resources share one
+// ResourceSpans. Derived latencies are added to the tally, unless that is nil.
+func (m *Maker) Make(finished []assembly.Finished, tally *latencyreport.Tally) Made {
+	resources := newResources()
+	made := Made{Traces: resources.traces, IDs: make([]ID, len(finished))}
+	for i := range finished {
+		m.stream = finished[i]
+		resource := resources.of(m.stream.Resource)
+		id := idOf(&m.stream.Start, m.stream.ID, resource.seed())
+		chosen := m.selection.choose(id, &m.stream)
+		if chosen == notChosen {
+			continue
+		}
+		span, sender := resources.addSpan(resource), m.sender()
+		resources.removed += sender.removed
+		span.Attributes().EnsureCapacity(sender.attributes.Len() + m.added)
+		m.fill(span, id, sender)
+		if m.latencies != nil {
+			m.latencies.write(span, resource.attributes, &m.stream, tally)
+		} else {
+			m.timelines.write(span.Attributes(), &m.stream)
+		}
+		m.selection.mark(span, chosen)
+		m.added = max(m.added, span.Attributes().Len()-sender.attributes.Len())
+		made.IDs[i] = id
+		made.Count++
+	}
+	m.stream, m.from, made.Removed = assembly.Finished{}, identity.Stream{}, resources.removed
+	return made
+}
+
+// sender returns what follows from the attributes of the stream.
+func (m *Maker) sender() *sender {
+	m.from = identity.Stream{Attributes: m.stream.Attributes}
+	if m.stream.End != nil {
+		m.from.EndAttributes = m.stream.End.Attributes
+	}
+	return m.senders.cache.Find(&m.from)
+}
+
+// fill writes what does not depend on the timings into an empty span.
+func (m *Maker) fill(span ptrace.Span, id ID, sender *sender) {
+	stream := &m.stream
+	sender.attributes.CopyTo(span.Attributes())
+	span.SetName(sender.spanName)
+	span.SetTraceID(id.Trace)
+	span.SetSpanID(id.Span)
+	span.SetParentSpanID(stream.Start.ParentSpanID)
+	span.SetStartTimestamp(pcommon.Timestamp(stream.Start.UnixNano))
+	span.SetEndTimestamp(pcommon.Timestamp(stream.EndUnixNano()))
+	setKind(span, stream.Start.Vantage.OrDefault())
+	setEnd(span, stream.End)
+}
+
+func setKind(span ptrace.Span, v vantage.Vantage) {
+	span.SetKind(ptrace.SpanKindServer)
+	if v == vantage.Client || v == vantage.Gateway {
+		span.SetKind(ptrace.SpanKindClient)
+	}
+}
+
+func setEnd(span ptrace.Span, end *assembly.End) {
+	if end == nil {
+		return
+	}
+	if end.Error != "" {
+		span.Status().SetCode(ptrace.StatusCodeError)
+		span.Status().SetMessage(end.Error)
+	}
+	attributes := span.Attributes()
+	for _, count := range [...]struct {
+		key    string
+		tokens optional.Value[int64]
+	}{
+		{names.GenAIInputTokens, end.Usage.Input},
+		{names.GenAIOutputTokens, end.Usage.Output},
+		{names.GenAIReasoningTokens, end.Usage.Reasoning},
+		{names.GenAICacheReadInputTokens, end.Usage.CachedInput},
+	} {
+		if !count.tokens.Known {
+			continue
+		}
+		if value, exists := attributes.GetOrPutEmpty(count.key); !exists {
+			value.SetInt(count.tokens.Value)
+		}
+	}
+	if end.FinishReason != "" {
+		if value, exists := attributes.GetOrPutEmpty(names.GenAIFinishReasons); !exists {
+			value.SetEmptySlice().AppendEmpty().SetStr(end.FinishReason)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package streamspan
+
+import (
+	"cmp"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/attribute"
+	"github.com/tokenpulse/tokenpulse/internal/identity"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/senderattributes"
+)
+
+// sender holds what follows from the attributes that the sender of a stream set.
+type sender struct {
+	attributes pcommon.Map
+	spanName   string
+	removed    int // attributes that senders must not set
+}
+
+// Senders remembers what follows from the attributes of streams. It is safe for concurrent use.
+type Senders struct{ cache *identity.Cache[sender] }
+
+// maxSenders is the number of senders that are remembered, by the bytes of their attributes.
+const maxSenders = 1 << 12
+
+// NewSenders returns Senders that remember none yet.
+func NewSenders() *Senders {
+	return &Senders{identity.New(nil, maxSenders, func(s *identity.Stream) *sender {
+		attributes := pcommon.NewMap()
+		removed := senderattributes.Put(attributes, s.Attributes) + senderattributes.Put(attributes, s.EndAttributes)
+		return &sender{attributes, cmp.Or(attribute.SpanName(attributes), names.SourceTokenStream), removed}
+	})}
+}
