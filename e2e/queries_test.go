@@ -84,7 +84,7 @@ func TestQueriesPage_EveryQueryAnswersRight(t *testing.T) {
 			// In 300 seconds, a healthy lane ends 75 requests of 4 s, a slow one 25 of 12 s.
 			at(query).require(t, map[string]float64{"tenant_id=acme": 1, "tenant_id=globex": 25. / (25 + 75)})
 		},
-		"How many users": func(t *testing.T, query string) {
+		"How many tenants": func(t *testing.T, query string) {
 			at(query).require(t, map[string]float64{"": 2})
 		},
 		"Queue, prefill, decode or network": func(t *testing.T, query string) {
