@@ -87,6 +87,33 @@ func (p *tab) tasks(during func()) (all []task) {
 	return all
 }
 
+// referenceTask sorts and copies rows. It took usualReference of CPU time on the computer on which
+// the limits of CPU time were set.
+const (
+	referenceTask = `for (let i = 0; i < 40; i++) {
+		const rows = Array.from({length: 5000}, (_, n) => ({n: n * 7919 % 5003, text: 'row ' + n}));
+		JSON.parse(JSON.stringify(rows.sort((a, b) => a.n - b.n)));
+	}`
+	usualReference = 150 * time.Millisecond
+)
+
+// requireCPU measures CPU time until it is less than a limit, up to five times: other processes
+// add to it, and take nothing away. measure also returns the tab that it measured. The limit is
+// higher on a computer that is slower than the usual one.
+func requireCPU(t *testing.T, limit time.Duration, measure func() (*tab, time.Duration)) *tab {
+	t.Helper()
+	for attempt := 1; ; attempt++ {
+		p, measured := measure()
+		p.do(script(referenceTask)) // compiles it
+		slower := max(1, float64(p.tasks(func() { p.do(script(referenceTask)) })[0].cpu)/float64(usualReference))
+		t.Logf("CPU time: %v; this computer is %.2f times slower than the usual one", measured, slower)
+		if allowed := time.Duration(slower * float64(limit)); attempt == 5 || measured < allowed {
+			require.Less(t, measured, allowed, "CPU time")
+			return p
+		}
+	}
+}
+
 // slowdown is how much slower than this computer that of Lighthouse's mobile user is.
 const slowdown = 4
 
@@ -95,21 +122,22 @@ const slowdown = 4
 func TestLivePage_PaintsWithinASecondOnASlowComputer(t *testing.T) {
 	c := startPageCollector(t)
 	sendBurst(t, c, 300)
-	p := openTab(t, "about:blank")
-	var first, all time.Duration
-	for _, task := range p.tasks(func() {
-		p.open(c.pageURL(""))
-		p.waitUntilLoaded()
-	}) {
-		all += task.cpu
-		if task.beforePaint {
-			first += task.cpu
+	p := requireCPU(t, time.Second, func() (*tab, time.Duration) {
+		p := openTab(t, "about:blank") // a browser without a cache
+		var first, all time.Duration
+		for _, task := range p.tasks(func() {
+			p.open(c.pageURL(""))
+			p.waitUntilLoaded()
+		}) {
+			all += task.cpu
+			if task.beforePaint {
+				first += task.cpu
+			}
 		}
-	}
-	t.Logf("CPU time before the first paint %v, until the charts are drawn %v", first, all)
-	require.Positive(t, first)
-	require.Less(t, slowdown*first, time.Second)
-	require.Less(t, slowdown*all, 2*time.Second)
+		t.Logf("CPU time before the first paint %v, until the charts are drawn %v", first, all)
+		require.Positive(t, first)
+		return p, max(slowdown*first, slowdown*all/2)
+	})
 
 	type loaded struct {
 		Name  string

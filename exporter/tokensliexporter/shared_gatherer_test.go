@@ -155,16 +155,24 @@ func newServed(t *testing.T, series int, change func(*Config)) *tokenSLI {
 func TestScrape_ConcurrentScrapesGatherAFewTimes(t *testing.T) {
 	e := newServed(t, 3, nil)
 	e.scrapeTime = time.Minute // the race detector slows encoders down
-	gather, gathers := e.gather, atomic.Int64{}
+	const scrapes = 50
+	gather, gathers, arrived := e.gather, atomic.Int64{}, atomic.Int64{}
 	e.gather = func() ([]*dto.MetricFamily, error) {
 		gathers.Add(1)
-		time.Sleep(100 * time.Millisecond) // all scrapes arrive meanwhile
+		for arrived.Load() < scrapes {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(100 * time.Millisecond) // the last ones wait for this gathering meanwhile
 		return gather()
 	}
-	server := httptest.NewServer(e.handler())
+	handler := e.handler()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived.Add(1)
+		handler.ServeHTTP(w, r)
+	}))
 	defer server.Close()
 	var group sync.WaitGroup
-	for i := range 50 {
+	for i := range scrapes {
 		group.Go(func() {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+metricsPath, http.NoBody)
 			if err != nil {

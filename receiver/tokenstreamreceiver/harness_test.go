@@ -267,7 +267,7 @@ func (l *live) wait(t testing.TB) reply {
 // eventually waits until other goroutines fulfill the condition.
 func eventually(t testing.TB, condition func() bool, what string) {
 	t.Helper()
-	require.Eventually(t, condition, 10*time.Second, time.Millisecond, what)
+	require.Eventually(t, condition, time.Minute, time.Millisecond, what)
 }
 
 func requireMetric(t *testing.T, b *bench, name string, attributes map[string]string, want int64) {

@@ -162,12 +162,12 @@ func TestStalledBody_IsClosed(t *testing.T) {
 
 // idle_timeout limits the pauses of a message, not its duration.
 func TestSlowMessage_IsAccepted(t *testing.T) {
-	b := start(t, func(c *Config) { c.IdleTimeout = 500 * time.Millisecond })
+	b := start(t, func(c *Config) { c.IdleTimeout = 3 * time.Second })
 	encoded, err := proto.Marshal(wholeMessage(t))
 	require.NoError(t, err)
 	l := open(t, http.DefaultClient, b.url(), typeProtobuf)
 	for part := range slices.Chunk(encoded, len(encoded)/8) {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(400 * time.Millisecond)
 		_, err := l.Write(part)
 		require.NoError(t, err)
 	}

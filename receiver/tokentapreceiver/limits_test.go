@@ -82,7 +82,7 @@ func TestLimits_StreamDurationOfASilentExchange(t *testing.T) {
 			<-release
 		}
 		send(chatAnswer(1))
-	}, func(cfg *Config) { cfg.MaxStreams, cfg.MaxStreamDuration = 1, 500*time.Millisecond })
+	}, func(cfg *Config) { cfg.MaxStreams, cfg.MaxStreamDuration = 1, 3*time.Second })
 	slow, err := client(t).Post(p.url+"/slow"+chatPath, "application/json", strings.NewReader(chatRequest))
 	require.NoError(t, err)
 	defer slow.Body.Close()
