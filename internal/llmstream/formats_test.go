@@ -281,6 +281,7 @@ func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 				single[i] = i
 			}
 			assert.Equal(t, s, decode(Exchange{Path: c.path, Status: 200}, testLimits, []byte(c.body), single...), "in single bytes")
+			checkTruncations(t, Exchange{Path: c.path, Status: 200}, []byte(c.body), 0)
 		})
 	}
 }
