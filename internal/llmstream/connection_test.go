@@ -319,9 +319,9 @@ func TestConnection_OfAnotherServiceIsNotBuffered(t *testing.T) {
 			c.WriteServer(recorded.AppendFrame(nil, 0x81, []byte(message)), 1)
 		}
 		unfinished := []byte{0x81, 127, 0, 0, 0, 0, 0, 0xf, 0, 0}
-		c.WriteServer(append(unfinished, message...), 2)
+		c.WriteServer(append(unfinished, "{"...), 2)
 		unfinished[1] |= bitMasked
-		c.WriteClient(append(unfinished, "mask"+message...), 2)
+		c.WriteClient(append(unfinished, "mask{"...), 2)
 		for side, f := range map[string]*webSocketFramer{"server": &c.server, "client": &c.client.framer} {
 			assert.Zero(t, cap(f.message.bytes), "%s of the %s", name, side)
 			assert.Nil(t, f.inflater, "%s of the %s", name, side)
