@@ -5,8 +5,10 @@ package llmstream
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
-	"sync"
+	"strings"
+	"sync/atomic"
 )
 
 // Response takes what one response of a connection reports.
@@ -16,8 +18,8 @@ type Response interface {
 	End(o Observation, time int64)
 }
 
-// The responses of a connection that are open, and the requests that wait for one, are
-// bounded: the oldest gives way.
+// maxResponses limits the open responses of a connection: the oldest is evicted. maxRequests
+// limits the requests that wait for a response: the starts of further ones are not kept.
 const (
 	maxResponses = 16
 	maxRequests  = 16
@@ -28,25 +30,24 @@ const (
 // the client's request for it, or when the server commits what the client said.
 //
 // WriteServer and End must not be called concurrently. WriteClient may be called beside
-// them; for a start before its response, call it before the bytes are forwarded.
+// them, and neither side waits while the other parses. For a start before its response,
+// call it before the bytes are forwarded.
 type Connection struct {
-	begin          func(start int64, seen bool) Response
-	server, client webSocketFramer
+	begin  func(start int64, seen bool) Response
+	server webSocketFramer
+	client clientMessages
 
 	format    Format
 	read      reader
 	tried     int
+	model     string
 	index     int64 // of the server's next message
 	time      int64
 	committed int64 // when the server last committed the client's input, or 0
 	open      []*response
 	unparsed  Unparsed // since the last response ended
 
-	clientTime int64
-
-	mu       sync.Mutex // guards what the client's side says
-	model    string
-	requests []request
+	stopped atomic.Bool // neither side is read any more
 }
 
 // response is an open response.
@@ -55,21 +56,15 @@ type response struct {
 	out Response
 }
 
-// request is a client's request for a response.
-type request struct {
-	time int64
-	id   string // of the client's event, or empty
-}
-
 // NewConnection returns a decoder of a connection whose upgrade was accepted. It calls
 // begin for each response, with the Unix time in nanoseconds at which it started. If seen
 // is false, the start is unknown, and start is the time of the response's first message.
 func NewConnection(exchange Exchange, limits Limits, begin func(start int64, seen bool) Response) *Connection {
-	extensions := exchange.Header.Get("Sec-WebSocket-Extensions")
+	extensions := strings.Join(exchange.Header.Values("Sec-WebSocket-Extensions"), ",")
 	c := &Connection{
 		begin:  begin,
 		server: newWebSocketFramer(limits.EventBytes, false, extensions),
-		client: newWebSocketFramer(limits.EventBytes, true, extensions),
+		client: clientMessages{framer: newWebSocketFramer(limits.EventBytes, true, extensions)},
 	}
 	if format := pathFacts(exchange.Path, exchange.RawQuery).format; hasResponses(format) {
 		c.format, c.read = format, newReader(format)
@@ -92,18 +87,26 @@ func (c *Connection) WriteServer(p []byte, time int64) {
 	c.server.write(p, (*serverMessages)(c))
 }
 
-// WriteClient takes bytes that the client sent.
-func (c *Connection) WriteClient(p []byte, time int64) {
-	c.clientTime = time
-	c.client.write(p, (*clientMessages)(c))
+// WriteClient takes bytes that the client sent. It returns the number of requests whose
+// start was not kept, because too many wait for a response.
+func (c *Connection) WriteClient(p []byte, time int64) (unobserved int) {
+	m := &c.client
+	if c.stopped.Load() {
+		m.framer.stop()
+		return 0
+	}
+	m.time, m.unobserved = time, 0
+	m.framer.write(p, m)
+	return m.unobserved
 }
 
-// End says that the connection ended, and with it all open responses.
-func (c *Connection) End(time int64) {
+// End says that the connection ended, and with it all open responses. It returns what could
+// not be read and belongs to no response.
+func (c *Connection) End(time int64) Unparsed {
 	c.time = time
 	c.server.end((*serverMessages)(c))
 	for c.format != "" {
-		asked, ok := c.take(nil)
+		asked, ok := c.client.take(nil)
 		if !ok {
 			break
 		}
@@ -112,34 +115,43 @@ func (c *Connection) End(time int64) {
 	for len(c.open) > 0 {
 		c.end(0)
 	}
+	return c.unparsed
 }
 
 // serverMessages takes what the server sent.
 type serverMessages Connection
 
-func (s *serverMessages) tooLong() { s.index++; s.unparsed.TooLong++ }
 func (s *serverMessages) invalid() { s.unparsed.Invalid++ }
-func (s *serverMessages) corrupt() { s.unparsed.Corrupt++ }
 func (s *serverMessages) tail()    { s.unparsed.Tail = true }
+
+func (s *serverMessages) tooLong() {
+	s.index++
+	s.unparsed.TooLong++
+	(*Connection)(s).unknown()
+}
+
+func (s *serverMessages) corrupt() {
+	s.unparsed.Corrupt++
+	(*Connection)(s).stop()
+}
 
 func (s *serverMessages) event(e event) {
 	c := (*Connection)(s)
 	index := c.index
 	c.index++
-	if c.read == nil && c.tried == maxTries {
-		return
-	}
 	v, ok := parse(e.data)
 	if !ok {
 		c.unparsed.Invalid++
+		c.unknown()
 		return
 	}
 	if c.read == nil {
-		if c.tried++; !hasResponses(shapeOf(e, v)) {
+		format := shapeOf(e, v)
+		if !hasResponses(format) {
+			c.unknown()
 			return
 		}
-		c.format = shapeOf(e, v)
-		c.read = newReader(c.format)
+		c.format, c.read = format, newReader(format)
 	}
 	at := c.responseOf(v)
 	if at < 0 {
@@ -158,6 +170,23 @@ func (s *serverMessages) event(e event) {
 	}
 }
 
+// unknown counts a message that says nothing about the format. After maxTries of them, the
+// connection is one of another service.
+func (c *Connection) unknown() {
+	if c.read != nil {
+		return
+	}
+	if c.tried++; c.tried == maxTries {
+		c.stop()
+	}
+}
+
+// stop ends the reading of both sides. The client's side releases its memory in its next write.
+func (c *Connection) stop() {
+	c.server.stop()
+	c.stopped.Store(true)
+}
+
 // responseOf returns the position of the response that a message belongs to, which it
 // may begin, or -1.
 func (c *Connection) responseOf(v value) int {
@@ -169,7 +198,7 @@ func (c *Connection) responseOf(v value) int {
 			return 0
 		}
 		output := call != nil || content.get("modelTurn") != nil || content.get("outputTranscription") != nil
-		if !output && (content == nil || !c.waiting()) {
+		if !output && (content == nil || !c.client.waiting()) {
 			return -1 // such as a transcription of what the user said
 		}
 	case bytes.HasPrefix(kind.raw(), []byte("response.")):
@@ -181,7 +210,7 @@ func (c *Connection) responseOf(v value) int {
 		}
 	case kind.is("error"):
 		failure := v.get("error")
-		asked, ok := c.take(failure.get("event_id"))
+		asked, ok := c.client.take(failure.get("event_id"))
 		if !ok {
 			return -1 // it answers no request for a response
 		}
@@ -194,14 +223,19 @@ func (c *Connection) responseOf(v value) int {
 		return -1
 	default:
 		if model := v.path("session", "model"); model.hasText() {
-			c.mu.Lock()
 			c.model = model.name()
-			c.mu.Unlock()
 		}
 		return -1
 	}
+	if len(c.open) == maxResponses {
+		if !kind.is("response.created") {
+			return -1 // a later message of an evicted response
+		}
+		c.open[0].observation.Evicted = true
+		c.end(0)
+	}
 	start, seen := c.time, false
-	if asked, ok := c.take(nil); ok {
+	if asked, ok := c.client.take(nil); ok {
 		start, seen = asked.time, true
 	} else if c.committed > 0 {
 		start, seen = c.committed, true
@@ -223,13 +257,8 @@ func (c *Connection) find(id value) int {
 
 // start opens a response and returns its position.
 func (c *Connection) start(start int64, seen bool) int {
-	if len(c.open) == maxResponses {
-		c.end(0)
-	}
 	r := &response{out: c.begin(start, seen)}
-	c.mu.Lock()
-	r.observation.Model = c.model
-	c.mu.Unlock()
+	r.observation.Model = cmp.Or(c.model, c.client.sessionModel())
 	r.observation.Format, r.observation.Streamed = c.format, true
 	c.open = append(c.open, r)
 	return len(c.open) - 1
@@ -242,64 +271,4 @@ func (c *Connection) end(at int) {
 	r.observation.Unparsed, c.unparsed = c.unparsed, Unparsed{}
 	r.close()
 	r.out.End(r.observation, c.time)
-}
-
-// waiting reports whether a request has no response yet.
-func (c *Connection) waiting() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.requests) > 0
-}
-
-// take removes the oldest request, which must not have another ID than the given one.
-func (c *Connection) take(id value) (asked request, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.requests) == 0 || id.hasText() && c.requests[0].id != "" && id.name() != c.requests[0].id {
-		return request{}, false
-	}
-	asked = c.requests[0]
-	c.requests = slices.Delete(c.requests, 0, 1)
-	return asked, true
-}
-
-// clientMessages takes what the client sent. What cannot be read of it is no part of an
-// answer, and does not count.
-type clientMessages Connection
-
-func (*clientMessages) tooLong() {}
-func (*clientMessages) invalid() {}
-func (*clientMessages) corrupt() {}
-func (*clientMessages) tail()    {}
-
-func (m *clientMessages) event(e event) {
-	v, ok := parse(e.data)
-	if !ok {
-		return
-	}
-	c := (*Connection)(m)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if v.get("type").is("response.create") {
-		if len(c.requests) == maxRequests {
-			c.requests = slices.Delete(c.requests, 0, 1)
-		}
-		c.requests = append(c.requests, request{m.clientTime, v.get("event_id").name()})
-	}
-	for name, part := range v.members {
-		switch string(name) {
-		case "setup":
-			c.model = part.get("model").name()
-		case "clientContent":
-			if part.get("turnComplete").isTrue() {
-				c.requests = append(c.requests[:0], request{time: m.clientTime})
-			}
-		case "toolResponse":
-			c.requests = append(c.requests[:0], request{time: m.clientTime})
-		case "realtimeInput": // one response answers all of it
-			if part.get("text") != nil || part.get("activityEnd") != nil {
-				c.requests = append(c.requests[:0], request{time: m.clientTime})
-			}
-		}
-	}
 }

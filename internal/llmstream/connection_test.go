@@ -8,8 +8,10 @@ import (
 	"compress/flate"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -224,6 +226,8 @@ func TestConnection_InflatesMessages(t *testing.T) {
 		x := realtime
 		x.Header = map[string][]string{"Sec-Websocket-Extensions": {"permessage-deflate" + parameters}}
 		assert.Equal(t, want, converse(x, testLimits, bitCompressed, deflate(t, keeps), messages...), parameters)
+		x.Header["Sec-Websocket-Extensions"] = []string{"x-other", "permessage-deflate" + parameters}
+		assert.Equal(t, want, converse(x, testLimits, bitCompressed, deflate(t, keeps), messages...), "%s, in the second header line", parameters)
 		assert.Equal(t, want, converse(x, testLimits, 0, nil, messages...), "not compressed, though agreed on")
 	}
 }
@@ -246,27 +250,108 @@ func TestConnection_SkipsADeflateBomb(t *testing.T) {
 	assert.True(t, got[0].Observation.Ended)
 }
 
-func TestConnection_BoundsResponsesAndRequests(t *testing.T) {
-	var messages []string
-	for range 2 * maxRequests {
-		messages = append(messages, `>{"type":"response.create"}`)
+func TestConnection_KeepsTheStartsOfSixteenRequests(t *testing.T) {
+	var calls []*call
+	c := NewConnection(realtime, testLimits, func(start int64, seen bool) Response {
+		calls = append(calls, &call{Start: start, Seen: seen})
+		return calls[len(calls)-1]
+	})
+	var unobserved int
+	for i := range 20 {
+		unobserved += c.WriteClient(recorded.MaskedFrame(0x81, []byte(`{"type":"response.create"}`)), int64(i))
 	}
-	for i := range 2 * maxResponses {
+	assert.Equal(t, 4, unobserved)
+	for i := range 20 {
+		id := fmt.Sprint("r", i)
+		c.WriteServer(recorded.AppendFrame(recorded.AppendFrame(nil, 0x81, []byte(created(id))), 0x81, []byte(done(id, 1))), int64(100+i))
+	}
+	require.Len(t, calls, 20)
+	for i, call := range calls {
+		assert.Equal(t, i < 16, call.Seen, i)
+		if i < 16 {
+			assert.Equal(t, int64(i), call.Start)
+		}
+	}
+}
+
+func TestConnection_EvictsTheOldestOfSixteenOpenResponses(t *testing.T) {
+	var messages []string
+	for i := range 18 {
 		messages = append(messages, created(fmt.Sprint("r", i)))
 	}
+	messages = append(messages, delta("r0"), delta("r17"), done("r1", 1), `>{"type":"response.create"}`, `{"type":"error","error":{"type":"t"}}`)
 	got := converse(realtime, testLimits, 0, nil, messages...)
-	require.Len(t, got, 2*maxResponses)
-	assert.Equal(t, int64(maxRequests), got[0].Start, "older requests gave way")
-	assert.Equal(t, int64(2*maxRequests+maxResponses), got[0].Ended, "the oldest gave way")
-	assert.Equal(t, int64(len(messages)), got[len(got)-1].Ended)
+	require.Len(t, got, 19)
+	for i, call := range got {
+		assert.Equal(t, i < 2, call.Evicted, i)
+	}
+	assert.Equal(t, []int64{16, 17, 23}, []int64{got[0].Ended, got[1].Ended, got[2].Ended})
+	assert.Equal(t, []int64{19}, got[17].Times)
+	assert.Equal(t, "t", got[18].Error, "a refused request evicts no response")
+}
+
+// One side parses its messages without the lock under which requests are handed over.
+func TestConnection_ReadsTheClientWithoutALock(t *testing.T) {
+	c := NewConnection(realtime, testLimits, func(int64, bool) Response { return &call{} })
+	c.client.mu.Lock()
+	defer c.client.mu.Unlock()
+	read := make(chan struct{})
+	go func() {
+		c.WriteClient(recorded.MaskedFrame(0x81, []byte(`{"type":"input_audio_buffer.append","audio":"`+strings.Repeat("x", 60_000)+`"}`)), 1)
+		c.WriteClient(recorded.MaskedFrame(0x81, []byte(`{"type":"session.update","session":{}}`)), 1)
+		close(read)
+	}()
+	select {
+	case <-read:
+	case <-time.After(30 * time.Second):
+		t.Error("the client's messages wait for the lock")
+	}
+}
+
+// After as many messages of another service as are tried, nothing is kept of either side.
+func TestConnection_OfAnotherServiceIsNotBuffered(t *testing.T) {
+	x := Exchange{Path: "/chat", Status: 101, Header: map[string][]string{"Sec-Websocket-Extensions": {"permessage-deflate"}}}
+	for name, message := range map[string]string{
+		"JSON": `{"a":1}`, "no JSON": "hello", "too long": strings.Repeat("x", testLimits.EventBytes+1),
+	} {
+		c := NewConnection(x, testLimits, func(int64, bool) Response { return &call{} })
+		for range maxTries {
+			c.WriteServer(recorded.AppendFrame(nil, 0x81, []byte(message)), 1)
+		}
+		unfinished := []byte{0x81, 127, 0, 0, 0, 0, 0, 0xf, 0, 0}
+		c.WriteServer(append(unfinished, "{"...), 2)
+		unfinished[1] |= bitMasked
+		c.WriteClient(append(unfinished, "mask{"...), 2)
+		for side, f := range map[string]*webSocketFramer{"server": &c.server, "client": &c.client.framer} {
+			assert.Zero(t, cap(f.message.bytes), "%s of the %s", name, side)
+			assert.Nil(t, f.inflater, "%s of the %s", name, side)
+		}
+		assert.False(t, c.Recognised())
+	}
+}
+
+func TestConnection_ReleasesTheMemoryOfALongMessage(t *testing.T) {
+	x := realtime
+	x.Header = map[string][]string{"Sec-Websocket-Extensions": {"permessage-deflate"}}
+	c := NewConnection(x, testLimits, func(int64, bool) Response { return &call{} })
+	c.WriteServer(recorded.AppendFrame(nil, 0xc1, deflate(t, true)(false, `{"x":"`+strings.Repeat("x", 4*keptCapacity)+`"}`)), 1)
+	require.Equal(t, int64(1), c.index)
+	assert.LessOrEqual(t, cap(c.server.message.bytes)+cap(c.server.inflater.text.bytes), 2*keptCapacity)
+}
+
+// What could not be read of a connection without responses is not lost.
+func TestConnection_ReturnsWhatBelongsToNoResponse(t *testing.T) {
+	c := NewConnection(realtime, testLimits, func(int64, bool) Response { return &call{} })
+	c.WriteServer(recorded.AppendFrame(recorded.AppendFrame(nil, 0x81, []byte("no JSON")), 0xc1, []byte("compressed")), 1)
+	assert.Equal(t, Unparsed{Invalid: 1, Corrupt: 1}, c.End(2))
 }
 
 func TestConnection_OfAnotherServiceHasNoResponses(t *testing.T) {
-	messages := []string{`>{"type":"hello"}`, "no JSON"}
-	for range 2 * maxTries {
-		messages = append(messages, `{"a":1}`)
+	for _, unknown := range []string{`{"a":1}`, "no JSON"} {
+		messages := append([]string{`>{"type":"hello"}`}, slices.Repeat([]string{unknown}, maxTries)...)
+		assert.Empty(t, converse(Exchange{Path: "/chat", Status: 101}, testLimits, 0, nil, append(messages, created("r"))...))
+		assert.NotEmpty(t, converse(Exchange{Path: "/chat", Status: 101}, testLimits, 0, nil, append(messages[1:maxTries], created("r"))...))
 	}
-	assert.Empty(t, converse(Exchange{Path: "/chat", Status: 101}, testLimits, 0, nil, append(messages, created("r"))...))
 }
 
 // FuzzConnection passes any bytes of both sides: what is reported does not depend on the

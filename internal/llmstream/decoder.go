@@ -71,8 +71,9 @@ func (d *Decoder) End(time int64) {
 	if d.read == nil && o.Error == "" {
 		o.Format = ""
 	}
-	whole := o.Format != "" && !o.Streamed
-	if whole || finishEnds(o.Format) && d.record.allFinished() {
+	if o.Format != "" && !o.Streamed {
+		o.Ended = o.Events > 0 && !o.Unparsed.Tail
+	} else if finishEnds(o.Format) && d.record.allFinished() {
 		o.Ended = o.Ended || o.Events > 0 && !o.Unparsed.Tail
 	}
 	d.record.close()

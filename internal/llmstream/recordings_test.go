@@ -62,6 +62,7 @@ type serverSide struct {
 }
 
 func (s *serverSide) Write(p []byte, time int64) { s.WriteServer(p, time) }
+func (s *serverSide) End(time int64)             { s.Connection.End(time) }
 
 // Observation returns that of the last response, with all messages of the server.
 func (s *serverSide) Observation() Observation {

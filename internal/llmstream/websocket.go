@@ -137,9 +137,13 @@ func (f *webSocketFramer) begin(out sink) {
 }
 
 func (f *webSocketFramer) fail(out sink) {
-	f.dead = true
-	f.message.reset()
+	f.stop()
 	out.corrupt()
+}
+
+// stop ends the reading and releases the memory.
+func (f *webSocketFramer) stop() {
+	f.dead, f.message, f.inflater = true, buffer{}, nil
 }
 
 func (f *webSocketFramer) finish(out sink) {
@@ -161,7 +165,7 @@ func (f *webSocketFramer) finish(out sink) {
 	}
 	if f.skipping {
 		out.tooLong()
-		if f.compressed && f.inflater.keeps {
+		if f.inflater != nil && f.compressed && f.inflater.keeps {
 			f.fail(out) // later messages refer to what was not read
 			return
 		}
@@ -170,6 +174,9 @@ func (f *webSocketFramer) finish(out sink) {
 	}
 	f.skipping = false
 	f.message.reset()
+	if f.inflater != nil {
+		f.inflater.text.reset()
+	}
 }
 
 func (f *webSocketFramer) end(out sink) {

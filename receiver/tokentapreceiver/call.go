@@ -65,9 +65,10 @@ func (c *call) End(o llmstream.Observation, end int64) {
 	if c.dropped > 0 {
 		telemetry.ReceiverTokenTapChunksDropped.Add(background, c.dropped)
 	}
-	for _, part := range e.unparsed {
-		telemetry.ReceiverTokenTapUnparsed.Add(background, 1, label("part", part))
+	if o.Evicted {
+		telemetry.ReceiverTokenTapResponsesEvicted.Add(background, 1)
 	}
+	x.count(e.unparsed)
 	x.receiver.delivery.send(c.span(&o, e, end))
 }
 
@@ -92,7 +93,7 @@ func (x *exchange) ending(o *llmstream.Observation) (e ending) {
 		e.outcome, e.kind = names.OutcomeError, strconv.Itoa(x.status)
 	case o.Ended:
 		e.outcome = names.OutcomeSuccess
-	case x.expired.Load(), x.receiver.closing.Load():
+	case o.Evicted, x.expired, x.receiver.closing.Load():
 		e.outcome, e.cut = names.OutcomeIncomplete, true
 	case x.clientGone():
 		e.outcome = names.OutcomeCancelled
@@ -122,7 +123,7 @@ func (x *exchange) unparsed(o *llmstream.Observation) (parts []string) {
 	}{
 		{"content_encoding", x.unknownContent},
 		{"corrupt", o.Unparsed.Corrupt > 0},
-		{"format", x.received && x.complete && !x.expired.Load() && o.Format == "" && o.Error == "" && !o.Unparsed.Any() && !x.unknownContent},
+		{"format", !x.expired && x.received && x.complete && o.Format == "" && o.Error == "" && !o.Unparsed.Any() && !x.unknownContent},
 		{"invalid", o.Unparsed.Invalid > 0},
 		{"too_long", o.Unparsed.TooLong > 0},
 	} {
@@ -131,6 +132,13 @@ func (x *exchange) unparsed(o *llmstream.Observation) (parts []string) {
 		}
 	}
 	return parts
+}
+
+// count counts what could not be read of an answer.
+func (x *exchange) count(unparsed []string) {
+	for _, part := range unparsed {
+		x.receiver.telemetry.ReceiverTokenTapUnparsed.Add(context.Background(), 1, label("part", part))
+	}
 }
 
 // label returns the only label of a self-metric.

@@ -8,80 +8,98 @@ import (
 	"errors"
 	"io"
 	"net"
-	"sync"
+	"sync/atomic"
 
 	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 )
 
 // connection is the connection to the upstream after an upgrade to WebSocket. Each
-// direction is copied by a goroutine of its own, unlike the answer to a plain request.
+// direction is copied by a goroutine of its own, unlike the answer to a plain request. So
+// that neither waits while the other decodes, only the server's side uses the mutex of the
+// exchange.
 type connection struct {
 	io.ReadWriteCloser
 
-	mutex    sync.Mutex // guards the exchange
 	exchange *exchange
-	decoder  *llmstream.Connection
+	server   *llmstream.Connection // until the exchange is ended
+	// client is the same decoder, for the goroutine that copies what the client sends.
+	client atomic.Pointer[llmstream.Connection]
+	// closedBy is the side that closed first.
+	closedBy atomic.Int32
 }
 
+// Values of closedBy.
+const (
+	closedByUpstream = 1 + iota
+	closedByClient
+)
+
+// newConnection is called with the mutex of the exchange.
 func newConnection(x *exchange, body io.ReadWriteCloser, facts llmstream.Exchange, limits llmstream.Limits) *connection {
 	c := &connection{ReadWriteCloser: body, exchange: x}
-	c.decoder = llmstream.NewConnection(facts, limits, func(start int64, seen bool) llmstream.Response {
+	c.server = llmstream.NewConnection(facts, limits, func(start int64, seen bool) llmstream.Response {
 		return &call{exchange: x, trace: x.trace.sibling(), start: start, startUnseen: !seen}
 	})
+	c.client.Store(c.server)
 	return c
 }
 
-// Read reads what the server sends.
+// Read reads what the server sends. It first decodes what the last read returned, which has
+// been sent since, and which p still holds.
 func (c *connection) Read(p []byte) (int, error) {
-	n, err := c.ReadWriteCloser.Read(p)
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.observe(p[:n], c.decoder.WriteServer)
 	x := c.exchange
+	x.decode()
+	n, err := c.ReadWriteCloser.Read(p)
+	x.mutex.Lock()
+	x.pending, x.readAt = p[:n], x.now()
+	x.mutex.Unlock()
 	// net.ErrClosed is from the tap's own Close. After any other error, or the end, the
 	// upstream sends nothing more.
-	x.complete = x.complete || err != nil && !errors.Is(err, net.ErrClosed) && !x.clientClosed
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		c.closedBy.CompareAndSwap(0, closedByUpstream)
+	}
 	return n, err
 }
 
-// Write forwards what the client sends.
+// Write forwards what the client sends. It decodes it before, so that a request is known
+// before its response.
 func (c *connection) Write(p []byte) (int, error) {
-	c.mutex.Lock()
-	c.observe(p, c.decoder.WriteClient)
-	c.mutex.Unlock()
-	return c.ReadWriteCloser.Write(p)
-}
-
-func (c *connection) observe(p []byte, write func(p []byte, time int64)) {
-	x := c.exchange
-	now := x.now()
-	if len(p) == 0 || x.stopped || x.expired.Load() {
-		return
+	if decoder := c.client.Load(); decoder != nil {
+		x := c.exchange
+		ok := x.try(func() {
+			if n := decoder.WriteClient(p, x.now()); n > 0 {
+				x.receiver.telemetry.ReceiverTokenTapRequestsUnobserved.Add(context.Background(), int64(n))
+			}
+		})
+		if !ok {
+			c.client.Store(nil)
+		}
 	}
-	x.guard(func() { write(p, now) })
+	return c.ReadWriteCloser.Write(p)
 }
 
 // CloseWrite is called when the client has closed its side.
 func (c *connection) CloseWrite() error {
-	c.mutex.Lock()
-	x := c.exchange
-	x.clientClosed = x.clientClosed || !x.complete
-	c.mutex.Unlock()
+	c.closedBy.CompareAndSwap(0, closedByClient)
 	if half, ok := c.ReadWriteCloser.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported // then both sides are closed
 }
 
-// finish ends the calls that are still open.
-func (c *connection) finish() {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
+// end ends the calls that are still open, and releases the decoder. It is called with the
+// mutex of the exchange.
+func (c *connection) end(time int64) {
 	x := c.exchange
-	x.clientClosed = x.clientClosed || !x.complete
-	x.guard(func() { c.decoder.End(x.now()) })
-	x.stopped = true
-	if !c.decoder.Recognised() {
+	x.complete = c.closedBy.Load() == closedByUpstream
+	x.clientClosed = !x.complete
+	var left llmstream.Observation
+	x.guard(func() { left.Unparsed = c.server.End(time) })
+	if c.server.Recognised() {
+		x.count(x.unparsed(&left))
+	} else {
 		x.receiver.telemetry.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
 	}
+	c.server = nil
+	c.client.Store(nil)
 }

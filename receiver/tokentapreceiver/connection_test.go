@@ -10,8 +10,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 )
@@ -170,4 +173,173 @@ func TestConnection_OfAnotherServiceIsCounted(t *testing.T) {
 		require.Equal(t, unrecognised, counted, path)
 		require.Zero(t, p.spans.SpanCount())
 	}
+}
+
+// numberedResponse is a message of the response with the number.
+func numberedResponse(message string, number int) []byte {
+	return frame(strings.ReplaceAll(message, "resp_1", fmt.Sprint("resp_", number)), false)
+}
+
+// The start of a request is not kept while 16 others wait, and the oldest of 16 open
+// responses is evicted. Both are counted while the connection is open.
+func TestConnection_CountsWhatIsBeyondItsLimits(t *testing.T) {
+	const requests = 18
+	p := start(t, upgrade(func(connection net.Conn, reader *bufio.Reader) {
+		_, _ = io.ReadFull(reader, make([]byte, requests*len(frame(responseCreate, true))))
+		for _, message := range []string{responseCreated, responseDelta, responseDone} {
+			for i := range requests {
+				_, _ = connection.Write(numberedResponse(message, i))
+			}
+		}
+		_, _ = io.Copy(io.Discard, reader)
+	}))
+	connection, reader := connect(t, p)
+	for range requests {
+		_, err := connection.Write(frame(responseCreate, true))
+		require.NoError(t, err)
+	}
+	for _, message := range []string{responseCreated, responseDelta, responseDone} {
+		for i := range requests {
+			expected := numberedResponse(message, i)
+			got := make([]byte, len(expected))
+			_, err := io.ReadFull(reader, got)
+			require.NoError(t, err)
+			require.Equal(t, expected, got)
+		}
+	}
+	for i, span := range p.spansAfter(requests) {
+		all := attributes(span)
+		if i < 2 {
+			require.Equal(t, "incomplete", all["tokenpulse.outcome"])
+			require.Equal(t, "collector", all["tokenpulse.cut"])
+			require.NotContains(t, all, "error.type")
+		} else {
+			require.Equal(t, "success", all["tokenpulse.outcome"])
+		}
+		require.Equal(t, i >= 16, all["tokenpulse.start.unseen"] != nil, i)
+	}
+	require.EqualValues(t, 2, p.counter("requests_unobserved"))
+	require.EqualValues(t, 2, p.counter("responses_evicted"))
+}
+
+// upgraded returns an exchange whose answer is an upgrade, its connection to the upstream, and
+// the upstream's end of that.
+func upgraded(t *testing.T, p *tap) (x *exchange, connection io.ReadWriteCloser, upstream net.Conn) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/v1/realtime", http.NoBody)
+	require.NoError(t, err)
+	request.Header.Set("Upgrade", "websocket")
+	x = p.receiver.begin(p.receiver.routes[0], request)
+	t.Cleanup(x.finish)
+	tapSide, upstream := net.Pipe()
+	t.Cleanup(func() { _, _ = tapSide.Close(), upstream.Close() })
+	require.NoError(t, upstream.SetDeadline(time.Now().Add(time.Minute)))
+	response := &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: http.Header{"Upgrade": {"websocket"}}, Body: tapSide, Request: request}
+	require.NoError(t, x.answer(response))
+	return x, response.Body.(io.ReadWriteCloser), upstream
+}
+
+// While the server's side is decoded, which the mutex of the exchange stands for here, what
+// the client sends is forwarded.
+func TestConnection_ForwardsTheClientWhileTheServerIsDecoded(t *testing.T) {
+	p := start(t, answerChat)
+	x, connection, upstream := upgraded(t, p)
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	request := frame(responseCreate, true)
+	go func() {
+		_, _ = connection.Write(request)
+		_ = connection.(interface{ CloseWrite() error }).CloseWrite()
+		_ = connection.Close()
+	}()
+	got, err := io.ReadAll(upstream)
+	require.NoError(t, err)
+	require.Equal(t, request, got)
+}
+
+// What the server sent is forwarded before it is decoded.
+func TestConnection_ForwardsTheServerBeforeItIsDecoded(t *testing.T) {
+	p := start(t, answerChat)
+	_, connection, upstream := upgraded(t, p)
+	go func() {
+		_, _ = upstream.Write(frame(responseCreated, false))
+		_, _ = upstream.Write(frame(responseDone, false))
+		_ = upstream.Close()
+	}()
+	buffer := make([]byte, bufferSize)
+	for range 2 {
+		_, err := connection.Read(buffer)
+		require.NoError(t, err)
+	}
+	require.Zero(t, p.counter("exchanges_finished"))
+	_, err := connection.Read(buffer)
+	require.ErrorIs(t, err, io.EOF)
+	require.EqualValues(t, 1, p.counter("exchanges_finished"))
+}
+
+// At max_stream_duration, the open responses are sent as spans, and nothing is kept.
+func TestConnection_ReleasesItsMemoryAtTheLimitOfTime(t *testing.T) {
+	p := start(t, answerChat, func(cfg *Config) { cfg.MaxStreamDuration = time.Second })
+	x, connection, upstream := upgraded(t, p)
+	decoder := weak.Make(x.upgraded.client.Load())
+	go func() { _, _ = upstream.Write(append(frame(responseCreated, false), frame(responseDelta, false)...)) }()
+	buffer := make([]byte, bufferSize)
+	_, err := connection.Read(buffer)
+	require.NoError(t, err)
+	go func() { _, _ = connection.Read(buffer) }() // decodes, and blocks
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return decoder.Value() == nil
+	}, time.Minute, time.Millisecond)
+	all := attributes(p.span())
+	require.Equal(t, "incomplete", all["tokenpulse.outcome"])
+	require.Equal(t, "collector", all["tokenpulse.cut"])
+	go func() { _, _ = connection.Write(frame(responseCreate, true)) }()
+	got := make([]byte, len(frame(responseCreate, true)))
+	_, err = io.ReadFull(upstream, got)
+	require.NoError(t, err)
+	require.Equal(t, frame(responseCreate, true), got)
+}
+
+// An upgrade that cannot be forwarded is an error, and its connection is closed.
+func TestConnection_ClosesTheUpstreamAfterAnUpgradeToAnotherProtocol(t *testing.T) {
+	for name, c := range map[string]struct{ asked, given string }{
+		"another protocol": {"Connection: Upgrade, close\r\nUpgrade: websocket\r\n", "other"},
+		"not asked for":    {"Connection: close\r\n", "websocket"},
+	} {
+		for _, streams := range []int{0, 1} { // not observed, observed
+			t.Run(fmt.Sprint(name, ", max_streams ", streams), func(t *testing.T) {
+				closed := make(chan error, 1)
+				p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+					connection, buffered, err := http.NewResponseController(w).Hijack()
+					if err != nil {
+						closed <- err
+						return
+					}
+					defer connection.Close()
+					fmt.Fprintf(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", c.given)
+					_ = connection.SetReadDeadline(time.Now().Add(30 * time.Second))
+					_, err = buffered.ReadByte()
+					closed <- err
+				})
+				p.receiver.cfg.MaxStreams = streams
+				answer := requestTo(t, p, "GET /v1/realtime HTTP/1.1\r\nHost: h\r\n"+c.asked+"\r\n")
+				require.Contains(t, answer, "HTTP/1.1 502")
+				require.ErrorIs(t, <-closed, io.EOF)
+				if streams > 0 && c.given == "other" {
+					all := attributes(p.span())
+					require.Equal(t, "error", all["tokenpulse.outcome"])
+				}
+			})
+		}
+	}
+}
+
+// What cannot be read is counted, even if it belongs to no response.
+func TestConnection_CountsWhatCannotBeRead(t *testing.T) {
+	p := start(t, upgrade(func(connection net.Conn, _ *bufio.Reader) { _, _ = connection.Write(frame("no JSON", false)) }))
+	answer := requestTo(t, p, "GET /v1/realtime HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	require.Contains(t, answer, "no JSON")
+	require.Eventually(t, func() bool { return p.counter("unparsed") == 1 }, time.Minute, time.Millisecond)
+	require.Zero(t, p.spans.SpanCount())
 }

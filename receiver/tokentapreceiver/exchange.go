@@ -5,9 +5,10 @@ package tokentapreceiver
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,8 +16,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 )
 
-// exchange observes a request and its answer as they are forwarded. Its methods are called
-// by the handler's goroutine. After an upgrade, the connection's mutex guards them.
+// exchange observes a request and its answer as they are forwarded. The handler's goroutine
+// calls its methods, and after an upgrade those that copy the connection. A timer ends the
+// observation at max_stream_duration.
 type exchange struct {
 	receiver *tokenTapReceiver
 	route    *route
@@ -27,57 +29,75 @@ type exchange struct {
 	trace    traceIdentity
 	// observed is false beyond max_streams: the exchange is only forwarded.
 	observed bool
+	expiry   *time.Timer
 
+	// mutex guards what is decoded. Only the timer, and the end of a connection, contend for it.
+	mutex     sync.Mutex
 	facts     llmstream.RequestFacts
 	inspected bool // the facts have those of the request's body
 	status    int  // 0 without an answer
 	call      *call
 	decoder   *llmstream.Decoder // nil if the answer is of no model call
 	content   *contentDecoder    // nil without content encoding
-	// upgraded is set while the answer is a connection, which has calls of its own.
-	upgraded *connection
+	// upgraded is set if the answer is a connection, which has calls of its own.
+	upgraded       *connection
+	decodedAt      int64 // readAt of what is being decoded
+	stopped        bool  // nothing more is decoded
+	ended          bool  // its spans are sent, and its memory is released
+	expired        bool  // it was ended by the timer
+	unknownContent bool  // the content encoding is unknown or damaged
 
-	readAt  int64  // Unix time in nanoseconds of the last read of the answer
-	pending []byte // what it read, until it is decoded
-	stopped bool   // nothing more is observed
-
-	received       bool // the answer has a body
-	complete       bool // the body was read to its end
-	unknownContent bool // the content encoding is unknown or damaged
-	upstreamError  error
-	clientClosed   bool // before the upstream
-
-	expiry  *time.Timer
-	expired atomic.Bool // at max_stream_duration: nothing more is observed
+	// The following belong to the handler. After an upgrade, the mutex guards them, too.
+	readAt        int64  // Unix time in nanoseconds of the last read of the answer
+	pending       []byte // what it read, until it is decoded
+	received      bool   // the answer has a body
+	complete      bool   // the body was read to its end
+	upstreamError error
+	clientClosed  bool // before the upstream
 }
 
 // begin starts an exchange.
 func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 	x := &exchange{receiver: r, route: route, request: req, start: time.Now()}
+	if req.Body != nil && req.Body != http.NoBody {
+		x.copied.ReadCloser = req.Body
+		req.Body = &x.copied
+	}
 	if r.open.Add(1) > int64(r.cfg.MaxStreams) {
 		r.open.Add(-1)
 		r.telemetry.ReceiverTokenTapExchangesUnobserved.Add(context.Background(), 1)
 		return x
 	}
 	x.observed = true
-	x.expiry = time.AfterFunc(r.cfg.MaxStreamDuration, x.expire)
 	x.path = sentPath(req.URL)
 	x.guard(func() { x.facts = llmstream.RequestOf(x.path, req.URL.RawQuery, nil) })
 	x.trace = newTraceIdentity(req.Header)
 	x.call = &call{exchange: x, trace: x.trace, start: x.start.UnixNano()}
-	if req.Body != nil && req.Body != http.NoBody {
-		x.copied.ReadCloser, x.copied.total = req.Body, &r.copied
-		req.Body = &x.copied
-	}
+	x.copied.total = &r.copied
+	x.expiry = time.AfterFunc(r.cfg.MaxStreamDuration, x.expire)
 	return x
 }
 
 // now returns the Unix time in nanoseconds, on a clock that does not jump.
 func (x *exchange) now() int64 { return x.start.UnixNano() + int64(time.Since(x.start)) }
 
-// answer begins to observe the answer. It never returns an error.
+var errForeignUpgrade = errors.New("the upstream switched protocols without being asked for WebSocket, or to another protocol; check its endpoint")
+
+// answer begins to observe the answer. It returns an error for an upgrade that cannot be
+// forwarded: httputil.ReverseProxy finds it later, and would leave the connection open.
 func (x *exchange) answer(res *http.Response) error {
+	body, upgraded := res.Body.(io.ReadWriteCloser)
+	if res.StatusCode != http.StatusSwitchingProtocols {
+		upgraded = false
+	} else if !upgraded || !isWebSocket(res.Header) || !isWebSocket(res.Request.Header) {
+		return errForeignUpgrade
+	}
 	if !x.observed {
+		return nil
+	}
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	if x.ended {
 		return nil
 	}
 	x.status = res.StatusCode
@@ -86,7 +106,7 @@ func (x *exchange) answer(res *http.Response) error {
 		Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), Header: res.Header,
 	}
 	limits := llmstream.Limits{EventBytes: x.receiver.cfg.MaxEventBytes}
-	if body, ok := res.Body.(io.ReadWriteCloser); ok && res.StatusCode == http.StatusSwitchingProtocols {
+	if upgraded {
 		x.readRequest()
 		x.upgraded = newConnection(x, body, facts, limits)
 		res.Body = x.upgraded
@@ -97,7 +117,7 @@ func (x *exchange) answer(res *http.Response) error {
 		encodings, ok := encodingsOf(res.Header)
 		x.stopped, x.unknownContent = !ok, !ok
 		if len(encodings) > 0 {
-			x.content = newContentDecoder(encodings, func(p []byte) { x.decoder.Write(p, x.readAt) })
+			x.content = newContentDecoder(encodings, func(p []byte) { x.decoder.Write(p, x.decodedAt) })
 		}
 	}
 	res.Body = &answerBody{res.Body, x}
@@ -110,7 +130,7 @@ func (x *exchange) asks() bool {
 	return x.request.Method == http.MethodPost || x.facts.Replayed || x.request.Header.Get("Upgrade") != ""
 }
 
-// readRequest inspects what has passed of the request's body.
+// readRequest inspects what has passed of the request's body. It is called with the mutex.
 func (x *exchange) readRequest() {
 	if x.inspected {
 		return
@@ -139,66 +159,107 @@ func (x *exchange) sent(p []byte, err error) {
 // flushed is called when the written bytes were sent, or the header alone.
 func (x *exchange) flushed(err error) {
 	x.clientClosed = x.clientClosed || err != nil
-	if x.observed {
-		x.readRequest()
-	}
 	x.decode()
 }
 
 // decode decodes what the last read returned.
 func (x *exchange) decode() {
-	p := x.pending
-	x.pending = nil
-	if len(p) == 0 || x.stopped || x.decoder == nil || x.expired.Load() {
+	if !x.observed {
 		return
 	}
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	p := x.pending
+	x.pending = nil
+	if x.ended {
+		return
+	}
+	x.readRequest()
+	if len(p) == 0 || x.stopped {
+		return
+	}
+	x.decodedAt = x.readAt
 	x.guard(func() {
-		if x.content == nil {
-			x.decoder.Write(p, x.readAt)
-		} else if x.content.write(p); x.content.err != nil {
-			x.stopped, x.unknownContent = true, true
+		switch {
+		case x.upgraded != nil:
+			x.upgraded.server.WriteServer(p, x.decodedAt)
+		case x.decoder == nil:
+		case x.content == nil:
+			x.decoder.Write(p, x.decodedAt)
+		default:
+			if x.content.write(p); x.content.err != nil {
+				x.stopped, x.unknownContent = true, true
+			}
 		}
 	})
 }
 
-// expire stops the observation of an exchange that takes too long, and gives way to
-// another one. A timer calls it.
-func (x *exchange) expire() {
-	x.expired.Store(true)
-	x.receiver.open.Add(-1)
-	x.receiver.telemetry.ReceiverTokenTapStreamsExpired.Add(context.Background(), 1)
+// guard stops the decoding if f panics: forwarding goes on.
+func (x *exchange) guard(f func()) {
+	if !x.try(f) {
+		x.stopped = true
+	}
 }
 
-// guard stops the observation if f panics: forwarding goes on.
-func (x *exchange) guard(f func()) {
+// try calls f, and reports whether it returned instead of panicking.
+func (x *exchange) try(f func()) (ok bool) {
 	defer func() {
 		if recover() != nil { // the value is not logged: it may hold text of the exchange
-			x.stopped = true
 			x.receiver.logger.Error("Failed to decode an exchange; it is forwarded", zap.String("format", string(x.facts.Format)), zap.Stack("stack"))
 		}
 	}()
 	f()
+	return true
 }
 
-// finish sends the spans of the exchange.
+// expire ends the observation of an exchange that takes too long, and gives way to another
+// one. The exchange is forwarded to its end.
+func (x *exchange) expire() {
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	if x.ended {
+		return
+	}
+	x.expired = true
+	x.receiver.telemetry.ReceiverTokenTapStreamsExpired.Add(context.Background(), 1)
+	x.end()
+}
+
+// finish is called when the exchange was forwarded.
 func (x *exchange) finish() {
 	if !x.observed {
 		return
 	}
-	if x.expiry.Stop() {
-		x.receiver.open.Add(-1)
-	}
+	x.expiry.Stop()
 	if x.upgraded != nil {
-		x.upgraded.finish()
-		return
+		x.decode()
 	}
-	end := x.now()
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	if !x.ended {
+		x.end()
+	}
+}
+
+// end sends the spans of the exchange, and releases its memory. It is called once, with the mutex.
+func (x *exchange) end() {
+	x.ended = true
+	x.receiver.open.Add(-1)
+	if x.upgraded != nil {
+		x.upgraded.end(x.now())
+	} else {
+		x.endCall(x.now())
+	}
+	x.call, x.decoder, x.content = nil, nil, nil
+}
+
+func (x *exchange) endCall(end int64) {
 	x.readRequest()
 	var o llmstream.Observation
 	x.guard(func() {
 		if x.content != nil {
 			damaged := x.content.end() != nil
-			x.unknownContent = x.unknownContent || damaged && x.complete
+			x.unknownContent = x.unknownContent || damaged && !x.expired && x.complete
 		}
 		if x.decoder != nil {
 			x.decoder.End(end)

@@ -8,9 +8,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -20,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
 
@@ -59,44 +63,67 @@ func TestLimits_ChunksPerStream(t *testing.T) {
 	require.EqualValues(t, 6, p.counter("chunks_dropped"))
 }
 
+// At max_stream_duration, a silent exchange is sent as a span, gives its place to another one
+// and releases its memory. It is forwarded to its end.
 func TestLimits_StreamDuration(t *testing.T) {
-	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
-		send := stream(w)
-		time.Sleep(20 * time.Millisecond)
-		send(chatAnswer(2))
-	}, func(cfg *Config) { cfg.MaxStreamDuration = 10 * time.Millisecond })
-	_, body := p.post(chatPath, chatRequest)
-	require.Equal(t, chatAnswer(2), body)
-	all := attributes(p.span())
-	require.Equal(t, "incomplete", all["tokenpulse.outcome"])
-	require.Equal(t, "collector", all["tokenpulse.cut"])
-	require.EqualValues(t, 1, p.counter("streams_expired"))
+	for name, sent := range map[string]string{"before the answer": "", "within the answer": roleEvent + tokenEvent} {
+		t.Run(name, func(t *testing.T) {
+			release := make(chan struct{})
+			end := sync.OnceFunc(func() { close(release) })
+			p := start(t, func(w http.ResponseWriter, req *http.Request) {
+				if req.URL.Path == "/slow"+chatPath {
+					if sent != "" {
+						stream(w)(sent)
+					}
+					<-release
+				}
+				stream(w)(chatAnswer(1))
+			}, func(cfg *Config) { cfg.MaxStreams, cfg.MaxStreamDuration = 1, 3*time.Second })
+			t.Cleanup(end)
+			answer, slow := make(chan string, 1), client(t)
+			go func() {
+				var body []byte
+				if response, err := slow.Post(p.url+"/slow"+chatPath, "application/json", strings.NewReader(chatRequest)); err == nil {
+					body, _ = io.ReadAll(response.Body)
+					_ = response.Body.Close()
+				}
+				answer <- string(body)
+			}()
+			all := attributes(p.span())
+			require.Equal(t, "incomplete", all["tokenpulse.outcome"])
+			require.Equal(t, "collector", all["tokenpulse.cut"])
+			require.Equal(t, "gpt-x", all["gen_ai.request.model"])
+			require.NotContains(t, all, "tokenpulse.tap.unparsed")
+			require.EqualValues(t, 1, p.counter("streams_expired"))
+			require.Zero(t, p.receiver.open.Load())
+			end()
+			require.Equal(t, sent+chatAnswer(1), <-answer)
+			p.receiver.handling.Lock() // waits for the handler
+			p.receiver.handling.Unlock()
+			require.Zero(t, p.receiver.open.Load())
+			require.Zero(t, p.receiver.copied.Load())
+			p.spansAfter(1)
+		})
+	}
 }
 
-// A silent exchange gives its place to another one at max_stream_duration.
-func TestLimits_StreamDurationOfASilentExchange(t *testing.T) {
-	release := make(chan struct{})
-	p := start(t, func(w http.ResponseWriter, req *http.Request) {
-		send := stream(w)
-		if req.URL.Path == "/slow"+chatPath {
-			<-release
-		}
-		send(chatAnswer(1))
-	}, func(cfg *Config) { cfg.MaxStreams, cfg.MaxStreamDuration = 1, 3*time.Second })
-	slow, err := client(t).Post(p.url+"/slow"+chatPath, "application/json", strings.NewReader(chatRequest))
+func TestLimits_StreamDurationReleasesMemory(t *testing.T) {
+	p := start(t, answerChat, func(cfg *Config) { cfg.MaxStreamDuration = 3 * time.Second })
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+chatPath, http.NoBody)
 	require.NoError(t, err)
-	defer slow.Body.Close()
-	require.Eventually(t, func() bool { return p.counter("streams_expired") == 1 }, time.Minute, time.Millisecond)
-	p.post(chatPath, chatRequest)
-	require.Equal(t, "success", attributes(p.span())["tokenpulse.outcome"])
-	close(release)
-	body, err := io.ReadAll(slow.Body)
-	require.NoError(t, err)
-	require.Equal(t, chatAnswer(1), string(body))
-	all := attributes(p.spansAfter(2)[1])
-	require.Equal(t, "incomplete", all["tokenpulse.outcome"])
-	require.NotContains(t, all, "tokenpulse.tap.unparsed")
-	require.Zero(t, p.receiver.open.Load())
+	x := p.receiver.begin(p.receiver.routes[0], request)
+	defer x.finish()
+	x.decoder = llmstream.NewDecoder(llmstream.Exchange{Path: chatPath, Status: 200}, llmstream.Limits{EventBytes: 1 << 20}, x.call.Chunk)
+	decoder := weak.Make(x.decoder)
+	x.sent([]byte(tokenEvent), nil)
+	x.flushed(nil)
+	p.span()
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return decoder.Value() == nil
+	}, time.Minute, time.Millisecond)
+	x.sent([]byte(tokenEvent), nil)
+	x.flushed(nil)
 }
 
 // A request above a MiB passes whole; the model comes from the answer.

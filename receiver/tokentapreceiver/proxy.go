@@ -104,9 +104,13 @@ func writeError(w http.ResponseWriter, status int, kind, message string) {
 // dropForeignUpgrade removes an upgrade to another protocol than WebSocket. Over such a
 // connection, requests could pass the routes by.
 func dropForeignUpgrade(header http.Header) {
-	if upgrade := header.Get("Upgrade"); upgrade != "" && !strings.EqualFold(upgrade, "websocket") {
+	if !isWebSocket(header) {
 		header.Del("Upgrade")
 	}
+}
+
+func isWebSocket(header http.Header) bool {
+	return strings.EqualFold(header.Get("Upgrade"), "websocket")
 }
 
 // forwardedHeaders are removed by httputil.ReverseProxy, for use with proxies that add
@@ -146,8 +150,9 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	writeError(w, http.StatusBadGateway, errorUpstreamUnreachable, "the upstream "+x.route.endpoint.Host+" did not answer")
 }
 
-// answerWriter observes the bytes of an answer after they are sent, so that decoding
-// delays nothing.
+// answerWriter observes the bytes of an answer after they are sent. Decoding delays only the
+// next read: bytes that arrive meanwhile wait in the socket. An upstream that sends faster
+// than its answer is decoded is slowed down to that.
 type answerWriter struct {
 	http.ResponseWriter
 	exchange *exchange

@@ -36,6 +36,8 @@ type TelemetryBuilder struct {
 	ReceiverTokenTapQueueCapacity         metric.Int64ObservableGauge
 	ReceiverTokenTapQueueSize             metric.Int64ObservableGauge
 	ReceiverTokenTapRequestsTruncated     metric.Int64Counter
+	ReceiverTokenTapRequestsUnobserved    metric.Int64Counter
+	ReceiverTokenTapResponsesEvicted      metric.Int64Counter
 	ReceiverTokenTapSpansDropped          metric.Int64Counter
 	ReceiverTokenTapStreamsExpired        metric.Int64Counter
 	ReceiverTokenTapStreamsLimit          metric.Int64ObservableGauge
@@ -190,6 +192,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ReceiverTokenTapRequestsUnobserved, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_tap_requests_unobserved",
+		metric.WithDescription("Requests on WebSocket connections whose start was not kept, because 16 others waited for their response. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenTapResponsesEvicted, err = builder.meter.Int64Counter(
+		"otelcol_receiver_token_tap_responses_evicted",
+		metric.WithDescription("Responses on WebSocket connections whose span was sent before their end, because 16 others were open. [Alpha]"),
+		metric.WithUnit("{response}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverTokenTapSpansDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_tap_spans_dropped",
 		metric.WithDescription("Spans dropped because the queue was full, or because the pipeline did not accept them. [Alpha]"),
@@ -198,7 +212,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenTapStreamsExpired, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_tap_streams_expired",
-		metric.WithDescription("Exchanges that were no longer observed at max_stream_duration. [Alpha]"),
+		metric.WithDescription("Exchanges whose span was sent at max_stream_duration, before their end. [Alpha]"),
 		metric.WithUnit("{exchange}"),
 	)
 	errs = errors.Join(errs, err)

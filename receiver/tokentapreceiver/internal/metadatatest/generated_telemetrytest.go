@@ -145,6 +145,38 @@ func AssertEqualReceiverTokenTapRequestsTruncated(t *testing.T, tt *componenttes
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualReceiverTokenTapRequestsUnobserved(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_token_tap_requests_unobserved",
+		Description: "Requests on WebSocket connections whose start was not kept, because 16 others waited for their response. [Alpha]",
+		Unit:        "{request}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_token_tap_requests_unobserved")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualReceiverTokenTapResponsesEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_token_tap_responses_evicted",
+		Description: "Responses on WebSocket connections whose span was sent before their end, because 16 others were open. [Alpha]",
+		Unit:        "{response}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_token_tap_responses_evicted")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualReceiverTokenTapSpansDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_tap_spans_dropped",
@@ -164,7 +196,7 @@ func AssertEqualReceiverTokenTapSpansDropped(t *testing.T, tt *componenttest.Tel
 func AssertEqualReceiverTokenTapStreamsExpired(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_tap_streams_expired",
-		Description: "Exchanges that were no longer observed at max_stream_duration. [Alpha]",
+		Description: "Exchanges whose span was sent at max_stream_duration, before their end. [Alpha]",
 		Unit:        "{exchange}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

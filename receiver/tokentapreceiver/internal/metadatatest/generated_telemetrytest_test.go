@@ -42,6 +42,8 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverTokenTapExchangesUnobserved.Add(context.Background(), 1)
 	tb.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
 	tb.ReceiverTokenTapRequestsTruncated.Add(context.Background(), 1)
+	tb.ReceiverTokenTapRequestsUnobserved.Add(context.Background(), 1)
+	tb.ReceiverTokenTapResponsesEvicted.Add(context.Background(), 1)
 	tb.ReceiverTokenTapSpansDropped.Add(context.Background(), 1)
 	tb.ReceiverTokenTapStreamsExpired.Add(context.Background(), 1)
 	tb.ReceiverTokenTapUnparsed.Add(context.Background(), 1)
@@ -67,6 +69,12 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenTapRequestsTruncated(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenTapRequestsUnobserved(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverTokenTapResponsesEvicted(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverTokenTapSpansDropped(t, testTel,
