@@ -5,8 +5,10 @@ package tokentapreceiver
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +56,10 @@ type exchange struct {
 // begin starts an exchange.
 func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 	x := &exchange{receiver: r, route: route, request: req, start: time.Now()}
+	if req.Body != nil && req.Body != http.NoBody {
+		x.copied.ReadCloser = req.Body
+		req.Body = &x.copied
+	}
 	if r.open.Add(1) > int64(r.cfg.MaxStreams) {
 		r.open.Add(-1)
 		r.telemetry.ReceiverTokenTapExchangesUnobserved.Add(context.Background(), 1)
@@ -65,18 +71,20 @@ func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 	x.guard(func() { x.facts = llmstream.RequestOf(x.path, req.URL.RawQuery, nil) })
 	x.trace = newTraceIdentity(req.Header)
 	x.call = &call{exchange: x, trace: x.trace, start: x.start.UnixNano()}
-	if req.Body != nil && req.Body != http.NoBody {
-		x.copied.ReadCloser, x.copied.total = req.Body, &r.copied
-		req.Body = &x.copied
-	}
+	x.copied.total = &r.copied
 	return x
 }
 
 // now returns the Unix time in nanoseconds, on a clock that does not jump.
 func (x *exchange) now() int64 { return x.start.UnixNano() + int64(time.Since(x.start)) }
 
-// answer begins to observe the answer. It never returns an error.
+var errUpgrade = errors.New("the answer upgrades the connection to a protocol that the request did not ask for")
+
+// answer begins to observe the answer.
 func (x *exchange) answer(res *http.Response) error {
+	if res.StatusCode == http.StatusSwitchingProtocols && !strings.EqualFold(res.Header.Get("Upgrade"), x.request.Header.Get("Upgrade")) {
+		return errUpgrade // httputil.ReverseProxy would not close the connection
+	}
 	if !x.observed {
 		return nil
 	}
