@@ -99,6 +99,9 @@ func (x *exchange) ending(o *llmstream.Observation) (e ending) {
 		e.outcome = names.OutcomeCancelled
 	case x.status == 0:
 		e.outcome, e.kind = names.OutcomeError, errorUpstreamUnreachable
+		if _, broken := x.copied.state(); broken != nil {
+			e.kind = refusalOfBody(broken).reason
+		}
 	case x.complete && e.unparsed != nil: // the end may be among what could not be read
 		e.outcome = names.OutcomeSuccess
 	case x.complete && !x.received && x.upgraded == nil:

@@ -136,7 +136,7 @@ func TestForward_AddsNoContentType(t *testing.T) {
 	require.NotContains(t, response.Header, "Content-Type")
 	require.Equal(t, "<html>", body)
 	// The server guesses only if the body arrives before the header is flushed.
-	w := &answerWriter{httptest.NewRecorder(), nil}
+	w := &answerWriter{httptest.NewRecorder(), &exchange{request: httptest.NewRequest(http.MethodGet, "/", http.NoBody)}}
 	w.WriteHeader(http.StatusOK)
 	require.Contains(t, w.Header(), "Content-Type")
 }
@@ -302,6 +302,56 @@ func TestForward_ExpectContinue(t *testing.T) {
 			require.True(t, strings.HasSuffix(string(rest), "\r\n\r\nbody"), string(rest))
 		})
 	}
+}
+
+// An upstream may refuse a body and keep the connection. The client must not be asked for the body.
+func TestForward_ExpectContinueRefusedOnAKeptConnection(t *testing.T) {
+	upstream := answerRaw(t, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+	p := startAt(t, new(consumertest.TracesSink), func(cfg *Config) { cfg.Upstream.Endpoint = upstream })
+	connection, err := net.Dial("tcp", p.receiver.address.String())
+	require.NoError(t, err)
+	defer connection.Close()
+	require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
+	fmt.Fprint(connection, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
+	status, err := bufio.NewReader(connection).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "HTTP/1.1 401 Unauthorized\r\n", status)
+}
+
+// answerRaw starts an upstream that answers each connection with the same bytes once it has read the
+// head of a request. It keeps the connection until the test ends.
+func answerRaw(t *testing.T, answer string) (url string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = connection.Close() })
+			go func() {
+				reader := bufio.NewReader(connection)
+				for line := ""; line != "\r\n" && err == nil; {
+					line, err = reader.ReadString('\n')
+				}
+				_, _ = io.WriteString(connection, answer)
+			}()
+		}
+	}()
+	return "http://" + listener.Addr().String()
+}
+
+// HTTP/1.0 has no informational answers: its clients take them for the answer.
+func TestForward_NoInformationalAnswersToHTTP10(t *testing.T) {
+	upstream := answerRaw(t, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+	p := startAt(t, new(consumertest.TracesSink), func(cfg *Config) { cfg.Upstream.Endpoint = upstream })
+	answer := requestTo(t, p, "GET / HTTP/1.0\r\n\r\n")
+	require.True(t, strings.HasPrefix(answer, "HTTP/1.0 200 OK\r\n"), answer)
+	require.NotContains(t, answer, "Link")
+	require.True(t, strings.HasSuffix(answer, "\r\n\r\nhi"), answer)
 }
 
 func TestForward_EarlyHints(t *testing.T) {

@@ -6,6 +6,7 @@ package tokentapreceiver
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -79,6 +80,14 @@ func refusalOf(req *http.Request) *refusal {
 	return nil
 }
 
+// refusalOfBody returns how a request is answered whose body cannot be read on.
+func refusalOfBody(err error) *refusal {
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return &refusal{"request_too_large", http.StatusRequestEntityTooLarge, fmt.Sprintf("the body of the request exceeds max_request_body_size (%d bytes)", tooLarge.Limit)}
+	}
+	return &refusal{"malformed_body", http.StatusBadRequest, "the body of the request is not valid HTTP"}
+}
+
 func isSlash(c rune) bool { return c == '/' || c == '\\' }
 
 // isDotSegment also recognises segments with parameters, such as "..;a=b": servers of
@@ -129,6 +138,9 @@ func (x *exchange) rewrite(proxied *httputil.ProxyRequest) {
 		}
 	}
 	out.Trailer = proxied.In.Trailer // the server fills it once the body is read
+	// If the upstream refuses a body that waits for 100 Continue, net/http sends it all the
+	// same to use the connection again, and the client would be asked for it.
+	out.Close = strings.EqualFold(out.Header.Get("Expect"), "100-continue")
 	// An upgraded connection has a span for each response, none of which exists yet.
 	if x.observed && x.receiver.cfg.Propagate && out.Header.Get("Upgrade") == "" {
 		x.trace.inject(out.Header)
@@ -142,6 +154,11 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	x.upstreamError = err
 	if req.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client is gone, or the receiver stops
+	}
+	if _, broken := x.copied.state(); broken != nil {
+		refused := refusalOfBody(broken)
+		writeError(w, refused.status, refused.reason, refused.message)
+		return
 	}
 	if strings.Contains(err.Error(), "malformed") { // net/http quotes the answer, which may be its text
 		err = errMalformed
@@ -164,8 +181,18 @@ func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // WriteHeader implements http.ResponseWriter. The server would guess a content type if the
 // upstream sends none. Informational answers clear the header, so it is set with each.
 func (w *answerWriter) WriteHeader(status int) {
-	if header := w.Header(); header["Content-Type"] == nil {
+	request, header := w.exchange.request, w.Header()
+	informational := status < http.StatusOK && status != http.StatusSwitchingProtocols
+	if informational && !request.ProtoAtLeast(1, 1) {
+		return // HTTP/1.0 has none
+	}
+	if header["Content-Type"] == nil {
 		header["Content-Type"] = nil
+	}
+	// The server does not check the rest of a body that the answer overtakes. After a damaged
+	// one, it would take what follows for a request.
+	if ended, _ := w.exchange.copied.state(); !ended && !informational && request.ProtoMajor == 1 {
+		header.Set("Connection", "close")
 	}
 	w.ResponseWriter.WriteHeader(status)
 }

@@ -4,12 +4,16 @@
 package tokentapreceiver
 
 import (
+	"bufio"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -76,6 +80,68 @@ func TestRefusal_LengthAndChunksCannotSmuggleARequest(t *testing.T) {
 	requestTo(t, p, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 35\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"+
 		"1\r\nx\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n")
 	require.Equal(t, []string{"/a x"}, paths)
+}
+
+// A damaged body is the fault of the client, and nothing after it is a request.
+func TestRefusal_DamagedBodies(t *testing.T) {
+	for name, c := range map[string]struct{ body, status, kind string }{
+		"chunks":             {"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\nzz\r\n", "400", "malformed_body"},
+		"chunks of any size": {"Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\n", "400", "malformed_body"},
+		"a large body":       {"Content-Length: 2000\r\n\r\n" + strings.Repeat(" ", 2000), "413", "request_too_large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, func(_ http.ResponseWriter, req *http.Request) {
+				_, err := io.Copy(io.Discard, req.Body)
+				assert.Error(t, err, req.URL.Path)
+			}, func(cfg *Config) { cfg.Server.MaxRequestBodySize = 1000 })
+			answer := requestTo(t, p, "POST "+chatPath+" HTTP/1.1\r\nHost: h\r\n"+c.body+"GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n")
+			require.True(t, strings.HasPrefix(answer, "HTTP/1.1 "+c.status+" "), answer)
+			require.Equal(t, 1, strings.Count(answer, "HTTP/1.1"), answer)
+			require.Contains(t, answer, c.kind)
+			require.Equal(t, c.kind, attributes(p.span())["error.type"])
+			require.Empty(t, p.logs.FilterMessage("Failed to reach an upstream").All())
+		})
+	}
+}
+
+// The rest of a body that the answer overtakes may be damaged. What follows it is no request.
+func TestRefusal_NoRequestAfterAnAnswerThatOvertakesItsRequest(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, req *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		_, _ = io.WriteString(w, req.URL.Path)
+		_ = http.NewResponseController(w).Flush()
+	})
+	connection, err := net.Dial("tcp", p.receiver.address.String())
+	require.NoError(t, err)
+	defer connection.Close()
+	require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
+	_, err = io.WriteString(connection, "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
+	require.NoError(t, err)
+	reader := bufio.NewReader(connection)
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	body := make([]byte, 2)
+	_, err = io.ReadFull(response.Body, body)
+	require.NoError(t, err)
+	require.Equal(t, "/a", string(body))
+	_, _ = io.WriteString(connection, "zz\r\nGET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n") // perhaps after the end of the connection
+	rest, _ := io.ReadAll(reader)
+	require.NotContains(t, string(rest), "HTTP/1.1")
+	require.True(t, response.Close)
+}
+
+// An upgrade that the client did not ask for is an error of the upstream.
+func TestRefusal_UnaskedUpgrade(t *testing.T) {
+	closed := make(chan error, 1)
+	p := start(t, upgrade(func(connection net.Conn, reader *bufio.Reader) {
+		_ = connection.SetDeadline(time.Now().Add(time.Minute))
+		_, err := io.Copy(io.Discard, reader)
+		closed <- err
+	}))
+	response, _ := p.post(chatPath, chatRequest)
+	require.NoError(t, <-closed, "the tap must close the connection")
+	require.Equal(t, http.StatusBadGateway, response.StatusCode)
+	require.Equal(t, "upstream_unreachable", attributes(p.span())["error.type"])
 }
 
 // Only WebSocket upgrades pass: over another protocol, requests could pass the routes by.

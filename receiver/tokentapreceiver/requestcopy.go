@@ -19,15 +19,18 @@ const (
 	maxCopiedBytes = 256 << 20
 )
 
-// requestCopy keeps the beginning of a request's body as it passes, until it is taken.
+// requestCopy watches a request's body as it passes, and keeps its beginning until it is
+// taken.
 type requestCopy struct {
 	io.ReadCloser
 
-	total     *atomic.Int64 // copied bytes of all requests
+	total     *atomic.Int64 // copied bytes of all requests; nil to copy nothing
 	mutex     sync.Mutex
 	bytes     []byte
 	truncated bool
 	taken     bool
+	ended     bool  // the body passed whole
+	broken    error // why the body cannot be read on
 }
 
 // Read implements io.Reader.
@@ -35,7 +38,14 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if n > 0 && !c.taken && !c.truncated {
+	switch err {
+	case nil:
+	case io.EOF:
+		c.ended = true
+	default:
+		c.broken = err
+	}
+	if n > 0 && c.total != nil && !c.taken && !c.truncated {
 		kept := min(n, maxRequestCopy-len(c.bytes))
 		if c.total.Add(int64(kept)) > maxCopiedBytes {
 			c.total.Add(-int64(kept))
@@ -45,6 +55,13 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 		c.truncated = c.truncated || kept < n
 	}
 	return n, err
+}
+
+// state reports whether the body passed whole, and why it cannot be read on.
+func (c *requestCopy) state() (ended bool, broken error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.ended || c.ReadCloser == nil, c.broken
 }
 
 // take returns what has passed, and ends the copying.
