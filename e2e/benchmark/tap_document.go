@@ -34,7 +34,7 @@ func documentTap(o options, measured []tapMeasured) error {
 	var cost strings.Builder
 	err = template.Must(template.New("tap").Parse(tapTemplate)).Execute(&cost, map[string]any{
 		"date": time.Now().UTC().Format(time.DateOnly), "processor": processor, "cores": runtime.NumCPU(), "rounds": o.rounds,
-		"tables": tables, "needed": measured[len(measured)-1].neededTable(),
+		"tables": tables, "needed": neededTable(measured[0], measured[len(measured)-1]),
 	})
 	if err != nil {
 		return err
@@ -110,21 +110,21 @@ func (m tapMeasured) table() string {
 	return table(header, rows)
 }
 
-// wantedRate is the chunks per second of maxStreams fast streams. No two cores carry them.
-const wantedRate = 50 * maxStreams
-
-// neededTable extrapolates from the CPU time per chunk.
-func (m tapMeasured) neededTable() string {
+// neededTable extrapolates to as many streams as many has, at the rate of few: two cores do
+// not carry them. Chunks that a busy proxy reads together cost less, so those of few count.
+func neededTable(few, many tapMeasured) string {
 	var rows [][]string
-	for _, p := range m.proxies {
+	for _, p := range few.proxies {
 		if p.arguments == nil {
 			continue
 		}
-		var cores []float64
-		for _, r := range m.results[p.name] {
-			cores = append(cores, r.cpu/1e6*wantedRate)
+		var cores, memory []float64
+		for round, r := range few.results[p.name] {
+			cores = append(cores, r.cpu/1e6*float64(many.load.streams*few.load.perSecond))
+			memory = append(memory, many.results[p.name][round].memory)
 		}
-		rows = append(rows, []string{p.name, number(median(cores))})
+		rows = append(rows, []string{p.name, number(median(cores)), number(median(memory))})
 	}
-	return table([]string{fmt.Sprintf("%d streams of 50 chunks per second, extrapolated", maxStreams), "cores"}, rows)
+	title := fmt.Sprintf("extrapolated to %d streams of %d chunks per second", many.load.streams, few.load.perSecond)
+	return table([]string{title, "cores", "peak RSS, MiB"}, rows)
 }

@@ -3,9 +3,15 @@
 
 package llmstream
 
+import "bytes"
+
 // error records the error that an event carries in one of the shapes that services
 // use. It may stand beside tokens, or be all that a document with an error status holds.
 func (d *Decoder) error(e event, v value) {
+	// Most events say nothing of errors, and are searched faster than read.
+	if d.exchange.Status < 400 && string(e.name) != "error" && !bytes.Contains(v, []byte("error")) {
+		return
+	}
 	r := &d.record
 	var detail, flat, failed bool
 	var kind value
