@@ -81,16 +81,14 @@ type callKey struct{}
 
 // fanOut stands in for the Collector's fan-out, which other modules cannot import: it calls
 // all consumers, whatever the others return. None of these changes the data.
-type fanOut []consumer.Traces
-
-func (fanOut) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
-func (f fanOut) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error {
-	var errs error
-	for _, next := range f {
-		errs = errors.Join(errs, next.ConsumeTraces(ctx, traces))
+func fanOut[Consumer, Data any](consume func(Consumer, context.Context, Data) error, all []Consumer) func(context.Context, Data) error {
+	return func(ctx context.Context, data Data) error {
+		var errs error
+		for _, next := range all {
+			errs = errors.Join(errs, consume(next, ctx, data))
+		}
+		return errs
 	}
-	return errs
 }
 
 // backend is a trace backend beside token_sli.
@@ -104,19 +102,6 @@ func (b *backend) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error
 		return errRefused
 	}
 	return b.process.world.stored(traces)
-}
-
-// metricsFanOut is a fanOut for metrics.
-type metricsFanOut []consumer.Metrics
-
-func (metricsFanOut) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
-
-func (f metricsFanOut) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
-	var errs error
-	for _, next := range f {
-		errs = errors.Join(errs, next.ConsumeMetrics(ctx, metrics))
-	}
-	return errs
 }
 
 // sink is the consumer of the series, and of the connector's events.

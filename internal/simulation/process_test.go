@@ -133,7 +133,7 @@ func (w *world) startProcess() error {
 	connectorFactory := tokensliconnector.NewFactory()
 	connectorSettings := connectortest.NewNopSettings(connectorFactory.Type())
 	connectorSettings.ID, connectorSettings.TelemetrySettings = component.NewID(connectorFactory.Type()), p.telemetry.NewTelemetrySettings()
-	consumers := fanOut{exporter, &backend{p}}
+	all := []consumer.Traces{exporter, &backend{p}}
 	if w.path == viaSpans {
 		toMetrics := connectorFactory.CreateDefaultConfig().(*tokensliconnector.Config)
 		p.shared(&toMetrics.Publish.Shared)
@@ -142,7 +142,7 @@ func (w *world) startProcess() error {
 		if err := start(metricsConnector, err); err != nil {
 			return err
 		}
-		consumers = slices.Insert(consumers, 1, consumer.Traces(metricsConnector))
+		all = slices.Insert(all, 1, consumer.Traces(metricsConnector))
 	}
 	toLogs := connectorFactory.CreateDefaultConfig().(*tokensliconnector.Config)
 	p.shared(&toLogs.Publish.Shared)
@@ -150,7 +150,8 @@ func (w *world) startProcess() error {
 	if err := start(logsConnector, err); err != nil {
 		return err
 	}
-	consumers = slices.Insert(consumers, len(consumers)-1, consumer.Traces(logsConnector))
+	all = slices.Insert(all, len(all)-1, consumer.Traces(logsConnector))
+	consumers := must(consumer.NewTraces(fanOut(consumer.Traces.ConsumeTraces, all)))
 
 	processorFactory := tokenlatencyprocessor.NewFactory()
 	processorConfig := processorFactory.CreateDefaultConfig().(*tokenlatencyprocessor.Config)
@@ -186,7 +187,8 @@ func (w *world) startProcess() error {
 		err = start(receiverFactory.CreateTraces(ctx, receiverSettings, receiverConfig, &gate{p, processor}))
 	} else {
 		// All are created before one of them is started, as the Collector does.
-		receivers := []component.Component{must(receiverFactory.CreateMetrics(ctx, receiverSettings, receiverConfig, metricsFanOut{series, &sink{p}}))}
+		toMetrics := must(consumer.NewMetrics(fanOut(consumer.Metrics.ConsumeMetrics, []consumer.Metrics{series, &sink{p}})))
+		receivers := []component.Component{must(receiverFactory.CreateMetrics(ctx, receiverSettings, receiverConfig, toMetrics))}
 		if w.path == withSample {
 			receivers = append(receivers, must(receiverFactory.CreateTraces(ctx, receiverSettings, receiverConfig, &gate{p, consumers})))
 		}
@@ -203,11 +205,11 @@ func (w *world) startProcess() error {
 	return nil
 }
 
-func must[C component.Component](c C, err error) C {
+func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return c
+	return v
 }
 
 // slos are those that the model judges requests by.
