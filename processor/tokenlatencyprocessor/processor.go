@@ -166,7 +166,7 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
 		return
 	}
 	if err == nil {
-		w.derived, err = w.analyzer.Analyze(observed.Request, observed.Timeline)
+		err = w.analyzer.AnalyzeInto(&w.derived, &observed.Request, observed.Timeline)
 	}
 	if err != nil {
 		w.observed = nil
