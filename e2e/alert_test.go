@@ -35,7 +35,6 @@ func TestAlert_FiresForTheSlowModelOnlyWhileItIsSlow(t *testing.T) {
 	c := startCollector(t, example(t, "quickstart.yaml"), "--config", objective)
 	server := startPrometheus(t, program, c.metrics, "native-histograms,exemplar-storage", scaledRules(t))
 	long, short := scaled(t, "1h").String(), scaled(t, "5m").String()
-	interval := time.Duration(scaled(t, "30s")).Seconds()
 
 	// After 25 healthy evaluations, the long window reaches a burn rate of 14.4 after
 	// four seconds of slow requests only. It reaches 6 two and a half evaluations
@@ -46,8 +45,7 @@ func TestAlert_FiresForTheSlowModelOnlyWhileItIsSlow(t *testing.T) {
 	server.requireHealthyRules(t)
 	require.InDelta(t, 2*5, server.query(t, `count({__name__=~"tokenpulse_slo:burn_rate:.+"})`), 0, "two models, five windows")
 	require.InDelta(t, 0, server.query(t, `max({__name__=~"tokenpulse_slo:burn_rate:.+"})`), 0)
-	require.Empty(t, server.alerts(t, ""))
-	require.Empty(t, server.history(t, "ALERTS[5m]"))
+	require.Empty(t, server.history(t, onRequests+"[5m]"))
 
 	healthy.stop(t)
 	slow := sendTraffic(t, c, "slowed", "4ms")
@@ -72,20 +70,38 @@ func TestAlert_FiresForTheSlowModelOnlyWhileItIsSlow(t *testing.T) {
 	// By the counters alone, the alert is due while more than 14.4 times 1% of the
 	// requests in both windows are bad. A scrape is visible only after it has ended.
 	burns := server.history(t, fmt.Sprintf("(%s > 0.144 and %s > 0.144)[5m:20ms]", shareOfBad(long), shareOfBad(short)))
-	fired := server.history(t, `ALERTS{alertname="TokenSLOFastBurn", alertstate="firing"}[5m]`)
+	const firing = `ALERTS{alertname="TokenSLOFastBurn", alertstate="firing"}`
+	fired := server.history(t, firing+"[5m]")
 	require.Len(t, burns, 1)
 	require.Len(t, fired, 1)
 	scrape := server.query(t, `max_over_time(scrape_duration_seconds[5m])`)
+	// A busy machine leaves evaluations out.
+	interval := max(server.longestStep(t, `tokenpulse_slo:error_budget{slo="tpot"}`), server.longestStep(t, firing))
 	late, tooLong := fired[0].first-burns[0].first, fired[0].last-burns[0].last
-	t.Logf("fired %.2f s after it was due, and stopped %.2f s late; scrapes took up to %.3f s", late, tooLong, scrape)
+	t.Logf("fired %.2f s after it was due, and stopped %.2f s late; scrapes took up to %.3f s, evaluations were up to %.2f s apart", late, tooLong, scrape, interval)
 	require.GreaterOrEqual(t, late, -0.02, "the alert fired before it was due")
 	require.LessOrEqual(t, late, scrape+2*interval)
 	require.LessOrEqual(t, tooLong, 2*interval)
 
 	// Other alerts, at any time, are about the slow model too.
-	for _, alert := range server.history(t, "ALERTS[5m]") {
+	for _, alert := range server.history(t, onRequests+"[5m]") {
 		require.Equal(t, "slowed", alert.labels["gen_ai_request_model"], "%v", alert.labels)
 	}
+}
+
+// onRequests selects the alerts on requests. Another one is pending after a scrape that took too
+// long, as on a busy machine.
+const onRequests = `ALERTS{alertname!="TokenMetricsLost"}`
+
+// longestStep returns the longest time between two samples of a series, in seconds.
+func (p *prometheus) longestStep(t *testing.T, selector string) (longest float64) {
+	t.Helper()
+	samples := p.series(t, selector).Values
+	require.NotEmpty(t, samples, selector)
+	for i := range samples[1:] {
+		longest = max(longest, samples[i+1][0].(float64)-samples[i][0].(float64))
+	}
+	return longest
 }
 
 // sendTraffic sends requests to a model until it is stopped or the test ends. All
@@ -110,7 +126,7 @@ type alert struct {
 	Labels, Annotations map[string]string
 }
 
-// alerts returns the pending and firing alerts with a name. An empty name selects all.
+// alerts returns the pending and firing alerts with a name.
 func (p *prometheus) alerts(t *testing.T, name string) []alert {
 	t.Helper()
 	var answer struct {
@@ -119,7 +135,7 @@ func (p *prometheus) alerts(t *testing.T, name string) []alert {
 	p.ask(t, "alerts", nil, &answer)
 	var named []alert
 	for _, alert := range answer.Data.Alerts {
-		if name == "" || alert.Labels["alertname"] == name {
+		if alert.Labels["alertname"] == name {
 			named = append(named, alert)
 		}
 	}

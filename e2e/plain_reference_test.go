@@ -44,8 +44,8 @@ type plainSettings struct {
 // truncates the time of each chunk but the first to a microsecond.
 type plainNumber struct{ value, within float64 }
 
-// rounded is the tolerance of a quotient in seconds, which the Collector writes in whole nanoseconds. Other
-// durations are differences of whole nanoseconds.
+// rounded is the tolerance of a quotient in seconds, which the Collector writes in whole
+// nanoseconds. Other durations are differences of whole nanoseconds.
 const rounded = 0.5e-9
 
 // plainAnswer holds the numbers of a stream by definition. Absent numbers have no key.

@@ -92,12 +92,12 @@ func servePrometheus(t *testing.T, program, data, config string, flags ...string
 }
 
 // waitUntil repeats a query until it returns a result. Rules may need samples of half
-// a minute.
+// a minute, and a busy machine leaves evaluations out.
 func (p *prometheus) waitUntil(t *testing.T, query string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return len(p.resultsAt(t, query, "")) > 0
-	}, 2*patience, 100*time.Millisecond, query)
+	}, 4*patience, 100*time.Millisecond, query)
 }
 
 func (p *prometheus) ask(t *testing.T, what string, parameters url.Values, answer any) {

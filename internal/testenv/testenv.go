@@ -4,7 +4,8 @@
 // Package testenv says what a test needs besides Go, make and git: a program, or
 // a file in the testdata folder at the project's root. A test that lacks a program
 // skips and names it. With TOKENPULSE_NO_SKIP set, as in CI, it fails instead. It also
-// compares generated tables in docs with their source, and waits for goroutines to end.
+// compares generated tables in docs with their source, waits for goroutines to end, and
+// finds free ports.
 package testenv
 
 import (
