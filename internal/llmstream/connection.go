@@ -45,6 +45,7 @@ type Connection struct {
 	time      int64
 	committed int64 // when the server last committed the client's input, or 0
 	open      []*response
+	evicted   bool     // a response was evicted
 	unparsed  Unparsed // since the last response ended
 
 	stopped atomic.Bool // neither side is read any more
@@ -227,11 +228,12 @@ func (c *Connection) responseOf(v value) int {
 		}
 		return -1
 	}
-	if len(c.open) == maxResponses {
-		if !kind.is("response.created") {
-			return -1 // a later message of an evicted response
-		}
-		c.open[0].observation.Evicted = true
+	full := len(c.open) == maxResponses
+	if (full || c.evicted) && !kind.is("response.created") {
+		return -1 // perhaps a later message of an evicted response
+	}
+	if full {
+		c.evicted, c.open[0].observation.Evicted = true, true
 		c.end(0)
 	}
 	start, seen := c.time, false

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -279,13 +280,13 @@ func TestConnection_EvictsTheOldestOfSixteenOpenResponses(t *testing.T) {
 	for i := range 18 {
 		messages = append(messages, created(fmt.Sprint("r", i)))
 	}
-	messages = append(messages, delta("r0"), delta("r17"), done("r1", 1), `>{"type":"response.create"}`, `{"type":"error","error":{"type":"t"}}`)
+	messages = append(messages, delta("r0"), delta("r17"), done("r1", 1), done("r2", 1), delta("r0"), `>{"type":"response.create"}`, `{"type":"error","error":{"type":"t"}}`)
 	got := converse(realtime, testLimits, 0, nil, messages...)
 	require.Len(t, got, 19)
 	for i, call := range got {
 		assert.Equal(t, i < 2, call.Evicted, i)
 	}
-	assert.Equal(t, []int64{16, 17, 23}, []int64{got[0].Ended, got[1].Ended, got[2].Ended})
+	assert.Equal(t, []int64{16, 17, 21}, []int64{got[0].Ended, got[1].Ended, got[2].Ended})
 	assert.Equal(t, []int64{19}, got[17].Times)
 	assert.Equal(t, "t", got[18].Error, "a refused request evicts no response")
 }
@@ -305,6 +306,31 @@ func TestConnection_ReadsTheClientWithoutALock(t *testing.T) {
 	case <-read:
 	case <-time.After(30 * time.Second):
 		t.Error("the client's messages wait for the lock")
+	}
+}
+
+// For the race detector: the sides share only requests and the model.
+func TestConnection_ReadsBothSidesAtOnce(t *testing.T) {
+	const responses = 200
+	var calls []*call
+	c := NewConnection(realtime, testLimits, func(start int64, seen bool) Response {
+		calls = append(calls, &call{Start: start, Seen: seen})
+		return calls[len(calls)-1]
+	})
+	var client sync.WaitGroup
+	client.Go(func() {
+		for range responses {
+			c.WriteClient(recorded.MaskedFrame(0x81, []byte(`{"type":"response.create","setup":{"model":"m"}}`)), 1)
+		}
+	})
+	for i := range responses {
+		id := fmt.Sprint("r", i)
+		c.WriteServer(recorded.AppendFrame(recorded.AppendFrame(nil, 0x81, []byte(created(id))), 0x81, []byte(done(id, 1))), 2)
+	}
+	client.Wait()
+	require.GreaterOrEqual(t, len(calls), responses)
+	for _, call := range calls[:responses] {
+		assert.True(t, call.Observation.Ended)
 	}
 }
 

@@ -279,7 +279,7 @@ func TestConnection_ForwardsTheServerBeforeItIsDecoded(t *testing.T) {
 
 // At max_stream_duration, the open responses are sent as spans, and nothing is kept.
 func TestConnection_ReleasesItsMemoryAtTheLimitOfTime(t *testing.T) {
-	p := start(t, answerChat, func(cfg *Config) { cfg.MaxStreamDuration = time.Second })
+	p := start(t, answerChat)
 	x, connection, upstream := upgraded(t, p)
 	decoder := weak.Make(x.upgraded.client.Load())
 	go func() { _, _ = upstream.Write(append(frame(responseCreated, false), frame(responseDelta, false)...)) }()
@@ -287,6 +287,12 @@ func TestConnection_ReleasesItsMemoryAtTheLimitOfTime(t *testing.T) {
 	_, err := connection.Read(buffer)
 	require.NoError(t, err)
 	go func() { _, _ = connection.Read(buffer) }() // decodes, and blocks
+	require.Eventually(t, func() bool {
+		x.mutex.Lock()
+		defer x.mutex.Unlock()
+		return x.pending == nil
+	}, time.Minute, time.Millisecond)
+	x.expire()
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return decoder.Value() == nil
