@@ -119,8 +119,12 @@ func (s *modelServer) answer(api api) http.HandlerFunc {
 	}
 }
 
+// abortedAfter is how many tokens the client of an aborted stream gets, see clients/calls.mjs.
+const abortedAfter = 6
+
 // stream sends each frame at its time, until the client goes away. The headers are sent
-// at once, or with the first frame if the model's name ends in -held.
+// at once, or with the first frame if the model's name ends in -held. If it ends in
+// -aborted, the client goes away after some tokens, and the server waits for that.
 func (s *served) stream(w http.ResponseWriter, r *http.Request, frames []frame) {
 	flusher := http.NewResponseController(w)
 	if !strings.HasSuffix(s.model, "-held") {
@@ -128,6 +132,10 @@ func (s *served) stream(w http.ResponseWriter, r *http.Request, frames []frame) 
 		_ = flusher.Flush()
 	}
 	for _, frame := range frames {
+		if strings.HasSuffix(s.model, "-aborted") && len(s.times(contentFrame)) == abortedAfter {
+			<-r.Context().Done()
+			return
+		}
 		select {
 		case <-r.Context().Done():
 			return

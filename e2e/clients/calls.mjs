@@ -32,7 +32,7 @@ export async function makeCalls({ stream, answer, partsBeforeTokens = 0 }) {
   await abort((signal) => stream(model('aborted'), signal), partsBeforeTokens + 6);
 }
 
-// abort cancels a stream after some parts, before the server's longest pause. Some
+// abort cancels a stream after some parts. The server sends no more before that. Some
 // libraries throw an error then.
 async function abort(stream, after) {
   const controller = new AbortController();
