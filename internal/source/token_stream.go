@@ -51,7 +51,9 @@ type TokenStream struct {
 	// ChunksDropped counts the chunks missing at the end of the timeline.
 	ChunksDropped int64
 	Frames        bool
-	Timeline      *timeline.Timeline
+	// Cut means that the receiver ended the stream when it shut down.
+	Cut      bool
+	Timeline *timeline.Timeline
 }
 
 // Queue returns the time from start to scheduling, which is unknown if either is.
@@ -60,6 +62,34 @@ func (s *TokenStream) Queue() optional.Value[time.Duration] {
 		return optional.Value[time.Duration]{}
 	}
 	return optional.Of(time.Duration(s.Scheduled - s.Start))
+}
+
+// Write writes the attributes that are read from a span with a timeline. The span has the times of
+// start and end itself.
+func (s *TokenStream) Write(attributes pcommon.Map, encodedTimeline []byte) {
+	attributes.PutStr(names.Vantage, s.Vantage.String())
+	attributes.PutStr(names.Outcome, s.Outcome)
+	attributes.PutEmptyBytes(names.Timeline).FromRaw(encodedTimeline)
+	if queue := s.Queue(); queue.Known {
+		attributes.PutDouble(names.QueueDuration, queue.Value.Seconds())
+	}
+	s.WriteFlaws(attributes)
+}
+
+// WriteFlaws writes what is incomplete about the timings, with or without a timeline.
+func (s *TokenStream) WriteFlaws(attributes pcommon.Map) {
+	if s.StartUnseen {
+		attributes.PutBool(names.StartUnseen, true)
+	}
+	if s.Cut {
+		attributes.PutStr(names.Cut, names.CutCollector)
+	}
+	if s.Frames {
+		attributes.PutBool(names.Frames, true)
+	}
+	if s.ChunksDropped > 0 {
+		attributes.PutInt(names.ChunksDropped, s.ChunksDropped)
+	}
 }
 
 // ObserveTokenStream returns the same as Observe does for the stream's span. attributes are those of
