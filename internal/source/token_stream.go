@@ -37,8 +37,8 @@ var tokenStream = reader{
 	},
 }
 
-// TokenStream is a finished stream of the token_stream receiver. Its fields say what the attributes of
-// its span would say.
+// TokenStream is a finished stream of the token_stream or the token_tap receiver. Its fields say what
+// the attributes of its span would say.
 type TokenStream struct {
 	Vantage vantage.Vantage
 	// Start and End are Unix times in nanoseconds.
@@ -51,7 +51,7 @@ type TokenStream struct {
 	// ChunksDropped counts the chunks missing at the end of the timeline.
 	ChunksDropped int64
 	Frames        bool
-	// Cut means that the receiver ended the stream when it shut down.
+	// Cut means that the receiver ended the stream before it was over.
 	Cut      bool
 	Timeline *timeline.Timeline
 }
