@@ -37,8 +37,8 @@ var tokenStream = reader{
 	},
 }
 
-// TokenStream is a finished stream of the token_stream receiver. Its fields say what the attributes of
-// its span would say.
+// TokenStream is a finished stream of the token_stream or the token_tap receiver. Its fields say what
+// the attributes of its span would say.
 type TokenStream struct {
 	Vantage vantage.Vantage
 	// Start and End are Unix times in nanoseconds.
@@ -51,7 +51,9 @@ type TokenStream struct {
 	// ChunksDropped counts the chunks missing at the end of the timeline.
 	ChunksDropped int64
 	Frames        bool
-	Timeline      *timeline.Timeline
+	// Cut means that the receiver ended the stream before it was over.
+	Cut      bool
+	Timeline *timeline.Timeline
 }
 
 // Queue returns the time from start to scheduling, which is unknown if either is.
@@ -60,6 +62,34 @@ func (s *TokenStream) Queue() optional.Value[time.Duration] {
 		return optional.Value[time.Duration]{}
 	}
 	return optional.Of(time.Duration(s.Scheduled - s.Start))
+}
+
+// Write writes the attributes that are read from a span with a timeline. The span has the times of
+// start and end itself.
+func (s *TokenStream) Write(attributes pcommon.Map, encodedTimeline []byte) {
+	attributes.PutStr(names.Vantage, s.Vantage.String())
+	attributes.PutStr(names.Outcome, s.Outcome)
+	attributes.PutEmptyBytes(names.Timeline).FromRaw(encodedTimeline)
+	if queue := s.Queue(); queue.Known {
+		attributes.PutDouble(names.QueueDuration, queue.Value.Seconds())
+	}
+	s.WriteFlaws(attributes)
+}
+
+// WriteFlaws writes what is incomplete about the timings, with or without a timeline.
+func (s *TokenStream) WriteFlaws(attributes pcommon.Map) {
+	if s.StartUnseen {
+		attributes.PutBool(names.StartUnseen, true)
+	}
+	if s.Cut {
+		attributes.PutStr(names.Cut, names.CutCollector)
+	}
+	if s.Frames {
+		attributes.PutBool(names.Frames, true)
+	}
+	if s.ChunksDropped > 0 {
+		attributes.PutInt(names.ChunksDropped, s.ChunksDropped)
+	}
 }
 
 // ObserveTokenStream returns the same as Observe does for the stream's span. attributes are those of

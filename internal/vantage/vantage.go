@@ -41,7 +41,7 @@ func (v Vantage) String() string {
 // Valid reports whether v is one of the constants above.
 func (v Vantage) Valid() bool { return int(v) < len(names) }
 
-// OrDefault returns Server, which a sender means that leaves the vantage out, for Unspecified.
+// OrDefault returns v, or Server if v is Unspecified.
 func (v Vantage) OrDefault() Vantage {
 	if v == Unspecified {
 		return Server

@@ -16,6 +16,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
@@ -100,21 +101,13 @@ func (x *exchange) putModelCall(attributes pcommon.Map, o *llmstream.Observation
 // putTimings writes what token_latency reads.
 func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e ending) {
 	attributes.PutStr(names.Source, names.SourceTokenTap)
-	attributes.PutStr(names.Vantage, vantage.Gateway.String())
-	attributes.PutStr(names.Outcome, e.outcome)
 	if !hasTokenTimes(o) {
 		c.line.Reset()
 	}
-	attributes.PutEmptyBytes(names.Timeline).FromRaw(c.line.AppendBinary(nil, c.start))
-	if c.dropped > 0 {
-		attributes.PutInt(names.ChunksDropped, c.dropped)
+	observed := source.TokenStream{
+		Vantage: vantage.Gateway, Outcome: e.outcome, StartUnseen: c.startUnseen, ChunksDropped: c.dropped, Cut: e.cut,
 	}
-	if c.startUnseen {
-		attributes.PutBool(names.StartUnseen, true)
-	}
-	if e.cut {
-		attributes.PutStr(names.Cut, names.CutCollector)
-	}
+	observed.Write(attributes, c.line.AppendBinary(nil, c.start))
 	putTexts(attributes, names.Unparsed, e.unparsed)
 	putDuration(attributes, names.QueueDuration, o.Timings.Queue)
 	putDuration(attributes, names.PrefillDuration, o.Timings.Prefill)

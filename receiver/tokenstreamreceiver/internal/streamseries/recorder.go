@@ -37,10 +37,13 @@ type Settings struct {
 	// Keeper holds the series.
 	Keeper Keeper
 	// Store is where the streams are finished.
-	Store    *assembly.Store
+	Store *assembly.Store
+	// Reporter gets the tally of each batch.
 	Reporter *latencyreport.Reporter
-	Logger   *zap.Logger
-	Now      func() time.Time
+	// Logger warns of streams whose latency cannot be derived.
+	Logger *zap.Logger
+	// Now returns the time of arrival of a batch.
+	Now func() time.Time
 }
 
 // Keeper is the part of a keeper.Keeper that a Recorder uses.

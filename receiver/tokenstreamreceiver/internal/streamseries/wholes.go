@@ -50,9 +50,9 @@ type wholeStream struct {
 // keepWholes is the number of streams whose memory is kept for the next request.
 const keepWholes = 4096
 
-// NewWholes returns Wholes that leave streams to a batch of the recorder's store. The streams in
-// spans become spans; nil means that none do. reject gets what is rejected of streams that become
-// parts of the batch.
+// NewWholes returns Wholes beside a batch of the recorder's store. They leave streams to the batch
+// that the selection may make spans; a nil selection makes none. reject is called for each rejected
+// event of a stream that becomes a part of the batch.
 func NewWholes(recorder *Recorder, spans *streamspan.Selection, batch *assembly.Batch, reject wire.Reject) *Wholes {
 	w := &Wholes{recorder: recorder, spans: spans, batch: batch, reject: reject, seed: maphash.MakeSeed()}
 	w.toLists = w.convert
@@ -62,7 +62,8 @@ func NewWholes(recorder *Recorder, spans *streamspan.Selection, batch *assembly.
 // Len returns the number of streams, without those that became parts of the batch.
 func (w *Wholes) Len() int { return w.count }
 
-// Err returns the error of a stream that became a part of the batch, which would refuse the message.
+// Err returns the error of a stream that could not become a part of the batch. The request must then
+// be refused.
 func (w *Wholes) Err() error { return w.err }
 
 // Outcomes returns the outcome of each stream.
@@ -87,7 +88,8 @@ func (w *Wholes) Reset() {
 	w.sent, w.canonical = identity.Stream{}, identity.Stream{}
 }
 
-// Take takes a token_stream, or leaves it to the batch.
+// Take takes an encoded token_stream, or returns false to leave it to the batch. resource is its
+// encoded resource.
 func (w *Wholes) Take(message, resource []byte) bool {
 	if w.used == len(w.all) {
 		w.all = append(w.all, wholeStream{})
@@ -153,7 +155,7 @@ func (w *Wholes) leave(hash uint64) (found bool) {
 	return true
 }
 
-// LeaveOpen makes the streams that are open parts of the batch.
+// LeaveOpen makes the streams that are open in the store parts of the batch. It returns Err.
 func (w *Wholes) LeaveOpen() error {
 	for i := range w.all[:w.used] {
 		if s := &w.all[i]; s.id != nil && w.recorder.store.IsOpen(s.ID) {

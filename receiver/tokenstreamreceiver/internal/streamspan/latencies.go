@@ -11,6 +11,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
@@ -63,9 +64,9 @@ func (w *latencyWriter) write(span ptrace.Span, resource pcommon.Map, stream *as
 		tally.Explain(&w.derived, stream.Resource)
 	}
 	w.annotator.Write(attributes, observation, &w.derived, w.analyzer)
-	putFlaws(attributes, stream)
+	w.observed.WriteFlaws(attributes)
 	if w.keepTimeline {
-		w.timelines.putTimeline(attributes, &w.line, stream)
+		attributes.PutEmptyBytes(names.Timeline).FromRaw(w.timelines.encode(&w.line, stream))
 	}
 	if w.rules.Any() {
 		w.rules.Judge(span, resource)
