@@ -13,8 +13,8 @@ import (
 
 // Config decides for how long a Set remembers a request.
 type Config struct {
-	// Horizon is the time for which a request is remembered after it was last presented.
-	// Zero turns deduplication off.
+	// Horizon is the time for which a request is remembered after it last arrived. Zero turns
+	// deduplication off.
 	Horizon time.Duration `mapstructure:"horizon"`
 	// MaxSpans limits the requests that are remembered at a time.
 	MaxSpans int `mapstructure:"max_spans"`

@@ -44,9 +44,9 @@ func (c *Config) isIdle(d time.Duration) bool {
 	return c.SeriesExpiration > 0 && d > c.SeriesExpiration
 }
 
-// Problems returns an error for each invalid key. It is not named Validate, because
-// the Collector would then prefix errors with the path of a squashed key that does not
-// exist in the user's YAML.
+// Problems returns an error for each invalid key. It is not named Validate: the Collector would
+// call it, too, and prefix its errors with the path of a squashed key, which the user's YAML does
+// not have.
 func (c *Config) Problems() problems.List {
 	errs := validateDimensions(c.Dimensions)
 	errs.Unless(c.MaxSeries > 0, "`max_series` is %d; use at least 1; requests of further series go to the overflow series", c.MaxSeries)
