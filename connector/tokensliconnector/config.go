@@ -40,12 +40,12 @@ func (c *Config) Validate() error {
 
 func (c *Config) validateEventAttributes() (errs problems.List) {
 	all := c.EventAttributes
-	errs.Unless(len(all) <= maxEventAttributes, "`event_attributes` has %d entries: the maximum is %d", len(all), maxEventAttributes)
+	errs.Unless(len(all) <= maxEventAttributes, "`event_attributes` has %d entries; the maximum is %d", len(all), maxEventAttributes)
 	for i, name := range all {
-		errs.Unless(name != "", "`event_attributes` entry %d is empty: enter the name of an attribute, such as user.id", i+1)
-		errs.Unless(!names.HoldText(name), "`event_attributes` has %q, which may hold text of prompts or answers: events carry no text; remove it", name)
-		errs.Unless(!strings.HasPrefix(name, names.Prefix), "`event_attributes` has %q: events have the attributes of tokenpulse already; remove it", name)
-		errs.Unless(!slices.Contains(all[:i], name), "`event_attributes` has %q twice: remove one", name)
+		errs.Unless(name != "", "`event_attributes` entry %d is empty; enter the name of an attribute, such as user.id", i+1)
+		errs.Unless(!names.HoldText(name), "`event_attributes` has %q, which may hold text of prompts or answers, which events never carry; remove it", name)
+		errs.Unless(!strings.HasPrefix(name, names.Prefix), "`event_attributes` has %q, but events have the attributes of tokenpulse already; remove it", name)
+		errs.Unless(!slices.Contains(all[:i], name), "`event_attributes` has %q twice; remove one", name)
 	}
 	return errs
 }

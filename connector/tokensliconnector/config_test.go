@@ -64,21 +64,21 @@ func TestConfig_ReadsKeys(t *testing.T) {
 
 func TestConfig_RejectsInvalidKeys(t *testing.T) {
 	for name, want := range map[string]string{
-		"deduplication_too_long":   "`deduplication::horizon` is 25h0m0s: it must be from 1s to 24h",
+		"deduplication_too_long":   "`deduplication::horizon` is 25h0m0s; use 1s to 24h",
 		"dimension_ours":           "sets the label \"vantage\" itself",
 		"max_series_zero":          "`max_series` is 0",
 		"interval_without_unit":    "`metrics_flush_interval` is 15ns",
 		"interval_over_expiration": "series would expire before they are sent",
-		"temporality_unknown":      "`temporality` is \"delta_only\": choose cumulative or delta",
+		"temporality_unknown":      "`temporality` is \"delta_only\"; choose cumulative or delta",
 		"objective_too_high":       "`objectives::0::objective` is 95",
 		"unknown_key":              "max_serise",
 		"metric_unknown":           "`metrics` has the unknown metric \"tokenpulse.ttft\"; valid names: tokenpulse.inter_chunk_latency,",
 		"metric_of_the_exporter":   "only the token_sli exporter has percentile gauges",
 		"event_attribute_text":     "`event_attributes` has \"gen_ai.input.messages\", which may hold text of prompts",
-		"event_attribute_ours":     "`event_attributes` has \"tokenpulse.slo.breached\": events have the attributes of tokenpulse already",
+		"event_attribute_ours":     "`event_attributes` has \"tokenpulse.slo.breached\", but events have the attributes of tokenpulse already",
 		"event_attribute_twice":    "`event_attributes` has \"user.id\" twice",
 		"event_attribute_empty":    "`event_attributes` entry 2 is empty",
-		"event_attributes_many":    "`event_attributes` has 17 entries: the maximum is 16",
+		"event_attributes_many":    "`event_attributes` has 17 entries; the maximum is 16",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(t, name)

@@ -92,26 +92,26 @@ const (
 // Validate returns an error for each invalid key.
 func (c *Config) Validate() error {
 	var errs problems.List
-	errs.Unless(c.Server.NetAddr.Endpoint != "", "`endpoint` is empty: enter the address to serve metrics on, such as localhost:9464")
+	errs.Unless(c.Server.NetAddr.Endpoint != "", "`endpoint` is empty; enter the address to serve metrics on, such as localhost:9464")
 	_, err := dimensionLabels(c.Shared.Series.Dimensions)
 	return errors.Join(slices.Concat(errs, problems.List{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validatePage())...)
 }
 
 func (c *Config) validatePercentiles() (errs problems.List) {
-	errs.Unless(len(c.Percentiles) <= maxPercentiles, "`percentiles` has %d entries: the maximum is %d", len(c.Percentiles), maxPercentiles)
+	errs.Unless(len(c.Percentiles) <= maxPercentiles, "`percentiles` has %d entries; the maximum is %d", len(c.Percentiles), maxPercentiles)
 	for i, p := range c.Percentiles {
-		errs.Unless(p >= 1 && p < 100, "`percentiles` has %v: a percentile is from 1 to below 100, such as 99 or 99.9", p)
-		errs.Unless(!slices.Contains(c.Percentiles[:i], p), "`percentiles` has %v twice: remove one", p)
+		errs.Unless(p >= 1 && p < 100, "`percentiles` has %v; use 1 to below 100, such as 99 or 99.9", p)
+		errs.Unless(!slices.Contains(c.Percentiles[:i], p), "`percentiles` has %v twice; remove one", p)
 	}
 	return errs
 }
 
 func (c *Config) validateWindows() (errs problems.List) {
-	errs.Unless(len(c.Windows) <= maxWindows, "`windows` has %d entries: the maximum is %d", len(c.Windows), maxWindows)
+	errs.Unless(len(c.Windows) <= maxWindows, "`windows` has %d entries; the maximum is %d", len(c.Windows), maxWindows)
 	for i, w := range c.Windows {
 		errs.Unless(minWindow <= w && w <= maxWindow && w%time.Second == 0,
-			"`windows` has %v: a window must be whole seconds, from %v to %v", w, minWindow, maxWindow)
-		errs.Unless(!slices.Contains(c.Windows[:i], w), "`windows` has %v twice: remove one", w)
+			"`windows` has %v; use whole seconds from %v to %v", w, minWindow, maxWindow)
+		errs.Unless(!slices.Contains(c.Windows[:i], w), "`windows` has %v twice; remove one", w)
 	}
 	return errs
 }
@@ -137,28 +137,28 @@ const maxHistoryMiB = 1024
 
 func (c *Config) validatePage() (errs problems.List) {
 	errs.Unless(1 <= c.History.MaxMemoryMiB && c.History.MaxMemoryMiB <= maxHistoryMiB,
-		"`history::max_memory_mib` is %d: it must be from 1 to %d; `page::enabled: false` turns the history off", c.History.MaxMemoryMiB, maxHistoryMiB)
+		"`history::max_memory_mib` is %d; use 1 to %d, or turn the history off with `page::enabled: false`", c.History.MaxMemoryMiB, maxHistoryMiB)
 	link, err := url.Parse(strings.NewReplacer("{trace_id}", "0", "{span_id}", "0").Replace(c.Page.TraceLink))
 	valid := err == nil && (link.Scheme == "http" || link.Scheme == "https") && link.Host != "" && strings.Contains(c.Page.TraceLink, "{trace_id}")
 	errs.Unless(c.Page.TraceLink == "" || valid,
-		"`page::trace_link` is %q: it must be an http or https address with {trace_id}, such as http://localhost:16686/trace/{trace_id}", c.Page.TraceLink)
+		"`page::trace_link` is %q; use an http or https address with {trace_id}, such as http://localhost:16686/trace/{trace_id}", c.Page.TraceLink)
 	return errs
 }
 
 func validateBounds(bounds []float64) error {
 	if len(bounds) == 0 {
-		return errors.New("is empty: list upper bounds, or remove the key to use the defaults")
+		return errors.New("is empty; list upper bounds, or remove the key to use the defaults")
 	}
 	if len(bounds) > maxClassicBuckets {
-		return fmt.Errorf("has %d bounds: the maximum is %d", len(bounds), maxClassicBuckets)
+		return fmt.Errorf("has %d bounds; the maximum is %d", len(bounds), maxClassicBuckets)
 	}
 	below := 0.0
 	for _, bound := range bounds {
 		if !(bound > 0) || math.IsInf(bound, 0) {
-			return fmt.Errorf("has the bound %v: bounds must be above 0 and finite; the +Inf bucket is always present", bound)
+			return fmt.Errorf("has the bound %v; use finite bounds above 0: the +Inf bucket is always present", bound)
 		}
 		if bound <= below {
-			return fmt.Errorf("has %v after %v: list bounds in ascending order, without duplicates", bound, below)
+			return fmt.Errorf("has %v after %v; list bounds in ascending order, without duplicates", bound, below)
 		}
 		below = bound
 	}

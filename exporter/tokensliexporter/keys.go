@@ -21,7 +21,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 		return err
 	}
 	if conf.IsSet("quantiles") {
-		return errors.New("`quantiles` is now `percentiles`, in hundredths: replace `quantiles: [0.5, 0.99]` by `percentiles: [50, 99]`; " +
+		return errors.New("`quantiles` is now `percentiles`, in hundredths; replace `quantiles: [0.5, 0.99]` by `percentiles: [50, 99]`; " +
 			"the gauges' names end in `percentile` instead of `quantile`, and so does their label")
 	}
 	known := keysOf(reflect.TypeFor[Config]())

@@ -92,7 +92,7 @@ func dimensionLabels(dimensions []string) ([]string, error) {
 			return nil, fmt.Errorf("`dimensions` has %q, which cannot become a label: %w", dimension, err)
 		}
 		if strings.HasPrefix(label, "__") {
-			return nil, fmt.Errorf("`dimensions` has %q: Prometheus reserves labels that start with two underscores; rename the attribute", dimension)
+			return nil, fmt.Errorf("`dimensions` has %q, but Prometheus reserves labels that start with two underscores; rename the attribute", dimension)
 		}
 		labels = append(labels, label)
 	}

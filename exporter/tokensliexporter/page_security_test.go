@@ -134,7 +134,7 @@ func TestConfig_TraceLinkMustBeAWebAddress(t *testing.T) {
 	}
 	c := createDefaultConfig().(*Config)
 	c.History.MaxMemoryMiB = 0
-	require.ErrorContains(t, c.Validate(), "`history::max_memory_mib` is 0: it must be from 1 to 1024")
+	require.ErrorContains(t, c.Validate(), "`history::max_memory_mib` is 0; use 1 to 1024")
 }
 
 // Whatever a query has, the API answers with JSON, and never with a fault of its own.

@@ -1,9 +1,9 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contribution builds what a finished request adds to its series: a series.Request.
-// It checks the numbers that were derived of the request, and adds those that follow from
-// them, whether the numbers arrived as attributes of a span or from the wire.
+// Package contribution builds a series.Request: the values that a finished request adds to its
+// series. It checks the derived numbers of the request, and adds the numbers that follow from
+// them. The numbers come from the attributes of a span, or straight from the wire.
 package contribution
 
 import (
@@ -18,8 +18,8 @@ import (
 // Indicators holds the quantity of each of names.UnmeasuredIndicators.
 var Indicators = [len(names.UnmeasuredIndicators)]series.Quantity{series.TimeToFirstToken, series.TimePerOutputToken}
 
-// Builder builds one request after the other: Begin, then what is known of the request, then
-// End. It is not safe for concurrent use.
+// Builder builds one request after the other: call Begin, set the known values, then call End. It
+// is not safe for concurrent use.
 type Builder struct {
 	// Request is complete after End.
 	Request series.Request
@@ -48,8 +48,8 @@ type Known struct {
 	Absent [len(Indicators)]optional.Value[int]
 }
 
-// NewBuilder returns a builder. The verdicts on SLOs with an objective are kept however many
-// others there are. A request has so many dimensions.
+// NewBuilder returns a builder of requests with the given number of dimensions. It keeps the
+// verdicts on SLOs of objectives, and on slo.MaxSLOs others.
 func NewBuilder(dimensions int, objectives slo.Names) Builder {
 	return Builder{Request: series.Request{Dimensions: make([]string, dimensions)}, objectives: objectives}
 }

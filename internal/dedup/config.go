@@ -13,8 +13,8 @@ import (
 
 // Config decides for how long a Set remembers a request.
 type Config struct {
-	// Horizon is the time for which a request is remembered after it was last presented.
-	// Zero turns deduplication off.
+	// Horizon is the time for which a request is remembered after it last arrived. Zero turns
+	// deduplication off.
 	Horizon time.Duration `mapstructure:"horizon"`
 	// MaxSpans limits the requests that are remembered at a time.
 	MaxSpans int `mapstructure:"max_spans"`
@@ -40,9 +40,9 @@ const (
 // Problems returns an error for each invalid key.
 func (c *Config) Problems() (errs problems.List) {
 	errs.Unless(c.Horizon == 0 || minHorizon <= c.Horizon && c.Horizon <= maxHorizon,
-		"`deduplication::horizon` is %v: it must be from 1s to 24h, such as 10m, or 0 to count resent requests again", c.Horizon)
+		"`deduplication::horizon` is %v; use 1s to 24h, such as 10m, or 0 to count repeated requests again", c.Horizon)
 	errs.Unless(minMaxSpans <= c.MaxSpans && c.MaxSpans <= maxMaxSpans,
-		"`deduplication::max_spans` is %d: it must be from %d to %d, each taking about 16 bytes; to turn deduplication off, set `deduplication::horizon` to 0",
+		"`deduplication::max_spans` is %d; use %d to %d, each taking about 16 bytes; to turn deduplication off, set `deduplication::horizon` to 0",
 		c.MaxSpans, minMaxSpans, maxMaxSpans)
 	return errs
 }

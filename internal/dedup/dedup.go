@@ -1,8 +1,9 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dedup recognises requests that were presented before. A batch that one
-// consumer refuses is delivered again to all of them, and would count again.
+// Package dedup recognises requests that arrived before. If one consumer refuses a batch, the
+// pipeline delivers it again to all consumers: without deduplication, its requests would count
+// again.
 package dedup
 
 import (
@@ -144,8 +145,8 @@ func (s *Set) Remove(id *ID) {
 	_ = s.newer.remove(h) || s.older.remove(h)
 }
 
-// Expire forgets the requests that the horizon is over for. Add does so, too: Expire
-// releases the memory of a set that is no longer used.
+// Expire forgets the requests that are older than the horizon. Add does so, too: Expire releases
+// the memory of a set to which nothing is added.
 func (s *Set) Expire(now time.Time) {
 	if s == nil {
 		return

@@ -196,11 +196,11 @@ func TestConfig_Problems(t *testing.T) {
 	require.Empty(t, defaults.Problems())
 	require.Empty(t, (&Config{MaxSpans: 2}).Problems(), "a horizon of 0 turns it off")
 	for want, c := range map[string]Config{
-		"`deduplication::horizon` is 10ns: it must be from 1s to 24h, such as 10m, or 0 to count resent requests again":                                                     {Horizon: 10, MaxSpans: 2},
-		"`deduplication::horizon` is -1s: it must be from 1s to 24h, such as 10m, or 0 to count resent requests again":                                                      {Horizon: -time.Second, MaxSpans: 2},
-		"`deduplication::horizon` is 25h0m0s: it must be from 1s to 24h, such as 10m, or 0 to count resent requests again":                                                  {Horizon: 25 * time.Hour, MaxSpans: 2},
-		"`deduplication::max_spans` is 0: it must be from 2 to 100000000, each taking about 16 bytes; to turn deduplication off, set `deduplication::horizon` to 0":         {Horizon: time.Minute},
-		"`deduplication::max_spans` is 100000001: it must be from 2 to 100000000, each taking about 16 bytes; to turn deduplication off, set `deduplication::horizon` to 0": {Horizon: time.Minute, MaxSpans: 100_000_001},
+		"`deduplication::horizon` is 10ns; use 1s to 24h, such as 10m, or 0 to count repeated requests again":                                                   {Horizon: 10, MaxSpans: 2},
+		"`deduplication::horizon` is -1s; use 1s to 24h, such as 10m, or 0 to count repeated requests again":                                                    {Horizon: -time.Second, MaxSpans: 2},
+		"`deduplication::horizon` is 25h0m0s; use 1s to 24h, such as 10m, or 0 to count repeated requests again":                                                {Horizon: 25 * time.Hour, MaxSpans: 2},
+		"`deduplication::max_spans` is 0; use 2 to 100000000, each taking about 16 bytes; to turn deduplication off, set `deduplication::horizon` to 0":         {Horizon: time.Minute},
+		"`deduplication::max_spans` is 100000001; use 2 to 100000000, each taking about 16 bytes; to turn deduplication off, set `deduplication::horizon` to 0": {Horizon: time.Minute, MaxSpans: 100_000_001},
 	} {
 		errs := c.Problems()
 		require.Len(t, errs, 1)

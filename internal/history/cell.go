@@ -71,7 +71,7 @@ type Want struct {
 	Part [Outcomes]int
 	// Quantities has a bit for each series.Quantity to read.
 	Quantities uint32
-	// Prompts is set to read those.
+	// Prompts is set to read the times to first token by PromptClass.
 	Prompts bool
 }
 

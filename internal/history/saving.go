@@ -17,7 +17,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
-// Span is the place of a slot in time, in seconds: since the Unix epoch, and its width.
+// Span is the place of a slot in time: its start in seconds since the Unix epoch, and its width
+// in seconds.
 type Span struct{ Start, Width int64 }
 
 // Version identifies a state of a slot: equal versions mean equal slots.

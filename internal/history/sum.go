@@ -16,7 +16,7 @@ const (
 	Counts     = len(series.Counters)
 )
 
-// Sum is what a set of requests adds up to. The zero value is empty.
+// Sum adds up the increments of several series and slots. The zero value is empty.
 type Sum struct {
 	// Requests by outcome.
 	Requests [Outcomes]uint64

@@ -54,8 +54,8 @@ func (v *View) Slots() iter.Seq[Slot] {
 	}
 }
 
-// AddTo adds what each series gained in the slot to the sum that of returns for it, or
-// nowhere if that is nil.
+// AddTo adds the increments of each series in the slot to the sum that of returns for it. It
+// skips a series for which of returns nil.
 func (s Slot) AddTo(of func(Key) *Sum, want *Want) {
 	for key, cell := range s.cells {
 		if sum := of(key); sum != nil {

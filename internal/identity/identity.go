@@ -1,9 +1,9 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity remembers what follows from the attributes of a stream: its series and
-// the SLOs that apply to it. Senders repeat their attributes from stream to stream, so it is
-// mostly found by comparing encoded bytes.
+// Package identity caches what follows from the attributes of a stream: its series and the SLOs
+// that apply to it. Senders repeat their attributes from stream to stream, so a comparison of
+// encoded bytes finds most of them.
 package identity
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/wire"
 )
 
-// Stream is what identifies a stream: encoded KeyValueLists, of which later attributes
-// replace earlier ones of the same key, and the vantage.
+// Stream holds the attributes of a stream as encoded KeyValueLists, and the vantage. If a key
+// occurs in several lists, the later list wins.
 type Stream struct {
 	Resource, Attributes, EndAttributes []byte
 	Vantage                             byte

@@ -25,7 +25,8 @@ type Options struct {
 	// Dimensions are the attributes that distinguish series, of the data point or else its
 	// resource.
 	Dimensions []string
-	// OwnObjectives is set if the gauges of the producers' objectives are not wanted.
+	// OwnObjectives is set if the component has objectives: the reader then ignores the gauges of
+	// the producers' objectives.
 	OwnObjectives bool
 	// MaxStreams limits the streams of data points, and gauges, that are remembered.
 	MaxStreams int
@@ -33,9 +34,9 @@ type Options struct {
 
 // Tally counts the data points of one batch by result.
 type Tally struct {
-	// Points were read, whether or not their value changed.
+	// Points is the number of data points that were read, whether or not their value changed.
 	Points int64
-	// Ignored data points, by reason.
+	// Ignored is the number of ignored data points, by reason.
 	Ignored [Reasons]int64
 	// Overflow is the number of requests that went to the overflow series.
 	Overflow int64
@@ -75,7 +76,7 @@ func New(o Options, now time.Time) *Reader {
 	}
 }
 
-// Read calls add with what each data point adds to its series. The increment is valid
+// Read calls add with the increment of each data point to its series. The increment is valid
 // during the call only. Arrival is set to now.
 func (r *Reader) Read(metrics pmetric.Metrics, now time.Time, add func(*series.Increment) series.Recorded) Tally {
 	r.mu.Lock()

@@ -1,7 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package optional holds values that may be unknown.
+// Package optional holds values that may be unknown, so that a missing number is never taken for
+// 0.
 package optional
 
 // Value is a value that may be unknown. Its zero value is unknown.

@@ -57,11 +57,11 @@ func (c *Config) Problems() problems.List {
 	errs := c.Shared.Problems()
 	switch expiration := c.Shared.Series.SeriesExpiration; {
 	case c.FlushInterval < minFlushInterval:
-		errs = append(errs, fmt.Errorf("`metrics_flush_interval` is %v: it must be at least %v, such as 15s", c.FlushInterval, minFlushInterval))
+		errs = append(errs, fmt.Errorf("`metrics_flush_interval` is %v; use at least %v, such as 15s", c.FlushInterval, minFlushInterval))
 	case expiration >= time.Second && expiration <= c.FlushInterval:
-		errs = append(errs, fmt.Errorf("`series_expiration` is %v, but `metrics_flush_interval` is %v: series would expire before they are sent; raise `series_expiration`", expiration, c.FlushInterval))
+		errs = append(errs, fmt.Errorf("`series_expiration` is %v, but `metrics_flush_interval` is %v, so series would expire before they are sent; raise `series_expiration`", expiration, c.FlushInterval))
 	}
-	errs.Unless(c.Temporality == Cumulative || c.Temporality == Delta, "`temporality` is %q: choose %s or %s", c.Temporality, Cumulative, Delta)
+	errs.Unless(c.Temporality == Cumulative || c.Temporality == Delta, "`temporality` is %q; choose %s or %s", c.Temporality, Cumulative, Delta)
 	return append(errs, c.metricProblems()...)
 }
 
@@ -69,7 +69,7 @@ func (c *Config) Problems() problems.List {
 func (c *Config) metricProblems() (errs problems.List) {
 	for _, name := range slices.Sorted(maps.Keys(c.Shared.Metrics)) {
 		errs.Unless(!strings.HasSuffix(name, names.SuffixPercentile),
-			"`metrics` has %q: only the token_sli exporter has percentile gauges; remove it here, and set it there", name)
+			"`metrics` has %q, but only the token_sli exporter has percentile gauges; remove it here, and set it there", name)
 	}
 	return errs
 }

@@ -44,14 +44,14 @@ func (c *Config) isIdle(d time.Duration) bool {
 	return c.SeriesExpiration > 0 && d > c.SeriesExpiration
 }
 
-// Problems returns an error for each invalid key. It is not named Validate, because
-// the Collector would then prefix errors with the path of a squashed key that does not
-// exist in the user's YAML.
+// Problems returns an error for each invalid key. It is not named Validate: the Collector would
+// call it, too, and prefix its errors with the path of a squashed key, which the user's YAML does
+// not have.
 func (c *Config) Problems() problems.List {
 	errs := validateDimensions(c.Dimensions)
-	errs.Unless(c.MaxSeries > 0, "`max_series` is %d: it must be at least 1; requests of further series go to the overflow series", c.MaxSeries)
+	errs.Unless(c.MaxSeries > 0, "`max_series` is %d; use at least 1; requests of further series go to the overflow series", c.MaxSeries)
 	errs.Unless(c.SeriesExpiration == 0 || c.SeriesExpiration >= time.Second,
-		"`series_expiration` is %v: it must be at least 1s, or 0 to keep series forever", c.SeriesExpiration)
+		"`series_expiration` is %v; use at least 1s, or 0 to keep series forever", c.SeriesExpiration)
 	return errs
 }
 
@@ -68,7 +68,7 @@ var ourLabels = []string{
 }
 
 func validateDimensions(dimensions []string) (errs problems.List) {
-	errs.Unless(len(dimensions) <= maxDimensions, "`dimensions` has %d entries: the maximum is %d", len(dimensions), maxDimensions)
+	errs.Unless(len(dimensions) <= maxDimensions, "`dimensions` has %d entries; the maximum is %d", len(dimensions), maxDimensions)
 	labels := map[string]string{}
 	for _, own := range ourLabels {
 		labels[normalized(own)] = own
@@ -77,11 +77,11 @@ func validateDimensions(dimensions []string) (errs problems.List) {
 		label := normalized(dimension)
 		switch taken, ok := labels[label]; {
 		case strings.Trim(label, "_") == "":
-			errs = append(errs, fmt.Errorf("`dimensions` entry %d is %q: enter the name of an attribute, such as %s", i+1, dimension, names.GenAIRequestModel))
+			errs = append(errs, fmt.Errorf("`dimensions` entry %d is %q; enter the name of an attribute, such as %s", i+1, dimension, names.GenAIRequestModel))
 		case ok && slices.Contains(ourLabels, taken):
-			errs = append(errs, fmt.Errorf("`dimensions` has %q, but tokenpulse sets the label %q itself: remove it", dimension, taken))
+			errs = append(errs, fmt.Errorf("`dimensions` has %q, but tokenpulse sets the label %q itself; remove it", dimension, taken))
 		case ok:
-			errs = append(errs, fmt.Errorf("`dimensions` has both %q and %q, which become the same label: remove one", taken, dimension))
+			errs = append(errs, fmt.Errorf("`dimensions` has both %q and %q, which become the same label; remove one", taken, dimension))
 		default:
 			labels[label] = dimension
 		}

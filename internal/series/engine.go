@@ -33,7 +33,7 @@ type Options struct {
 	// Objectives are the SLOs that have a counter in each series, however many others
 	// there are.
 	Objectives slo.Names
-	// History takes what the series gain, or is nil.
+	// History receives the increments of the series. It may be nil.
 	History History
 }
 
@@ -259,7 +259,7 @@ func (e *Engine) Collect(now time.Time, visit func(*Snapshot)) {
 	}
 }
 
-// Fold adds what each series gained since its last fold to the history.
+// Fold adds the increments of each series since its last fold to the history.
 func (e *Engine) Fold(now time.Time) {
 	for _, s := range e.all() {
 		s.mu.Lock()

@@ -21,11 +21,11 @@ var HistoryQuantities = [...]Quantity{
 	QueueDuration, PrefillDuration, DecodeDuration, NetworkDuration,
 }
 
-// History takes what a series gained within one slot, in one or several parts. The gain is
-// valid during the call only. The series is locked meanwhile.
+// History receives the increments of a series within one slot, in one or several calls. The Gain
+// is valid during the call only. The series is locked meanwhile.
 type History interface{ Add(*Gain) }
 
-// Gain is what a series gained since the gain before.
+// Gain holds the increments of a series since its previous Gain.
 type Gain struct {
 	Key string
 	// Slot is the start of the slot.
@@ -35,7 +35,7 @@ type Gain struct {
 	SLOs     []SLOGain
 }
 
-// OutcomeGain is the part of a gain for one outcome.
+// OutcomeGain is the part of a Gain for one outcome.
 type OutcomeGain struct {
 	Requests uint64
 	// Distributions holds the new values of each quantity, nil for a quantity without new values.
@@ -43,13 +43,13 @@ type OutcomeGain struct {
 	Prompts       []Prompt
 }
 
-// SLOGain is the part of a gain for one SLO.
+// SLOGain is the part of a Gain for one SLO: the new requests by verdict.
 type SLOGain struct {
 	Name     string
 	Requests [slo.Verdicts]uint64
 }
 
-// Prompt is the time to first token of one request, with what its prompt says about it.
+// Prompt is the time to first token of one request, in seconds, with the class of its prompt.
 type Prompt struct {
 	Class            PromptClass
 	TimeToFirstToken float64
@@ -75,8 +75,8 @@ func PromptClassOf(tokens uint64, cached bool) PromptClass {
 	return PromptClass(2 * length)
 }
 
-// Lengths returns the shortest and the longest prompt of the class, in tokens. longest is 0
-// for the last class, which has no limit.
+// Lengths returns the shortest and the longest prompt of the class, in tokens. last is 0 for the
+// last class, which has no limit.
 func (c PromptClass) Lengths() (first, last uint64) {
 	length := int(c) / 2
 	if length > 0 {

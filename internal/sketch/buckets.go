@@ -115,7 +115,7 @@ var (
 // lastIndex is the highest bucket.
 const lastIndex = lowestIndex + indexCount - 1
 
-// Index returns the bucket of v, which must exceed ZeroThreshold. Values over
+// Index returns the index of the bucket of v, which must exceed ZeroThreshold. Values over
 // MaxValue belong to the last bucket.
 func Index(v float64) int {
 	if v > MaxValue {

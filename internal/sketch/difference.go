@@ -9,8 +9,7 @@ import (
 	"math"
 )
 
-// Parts are what a sketch consists of, as an exponential histogram of OpenTelemetry with
-// the same scale has them.
+// Parts are the fields of an OpenTelemetry exponential histogram of the same scale.
 type Parts struct {
 	Zeros uint64
 	// Counts yields the counts of adjacent buckets, from the index Offset on.

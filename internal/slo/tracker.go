@@ -23,9 +23,8 @@ type TrackerOptions struct {
 	Objectives []Objective
 	// MaxSeries limits the series with budgets, at least 1.
 	MaxSeries int
-	// IdleAfter is the time without a verdict after which a series is idle. Zero means
-	// never. Budgets outlive it: they are for weeks, and a model without requests for
-	// an hour has still spent what it has spent.
+	// IdleAfter is the time without a verdict after which a series is idle. Zero means never.
+	// Budgets of idle series stay: their windows can be weeks long.
 	IdleAfter time.Duration
 }
 

@@ -23,7 +23,7 @@ func NamesOf(objectives []Objective) Names {
 	return all
 }
 
-// Ending is how a request ended, as far as the verdict on `all` depends on it.
+// Ending is the part of a request's outcome that the verdict on `all` depends on.
 type Ending uint8
 
 // The endings.

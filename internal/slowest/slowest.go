@@ -29,7 +29,7 @@ const (
 	maxTimelines = 16 << 20
 )
 
-// Windows are the windows that have boards of their own.
+// Windows are the ranges of time that have lists of slowest requests of their own.
 var Windows = [...]time.Duration{5 * time.Minute, time.Hour, 24 * time.Hour}
 
 // Quantities are those by which requests are ranked.

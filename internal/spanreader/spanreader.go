@@ -17,15 +17,16 @@ import (
 
 // Tally counts the requests of one batch by result.
 type Tally struct {
-	// Requests were recorded. So were Traces, from root spans that are no request.
+	// Requests is the number of recorded requests. Traces is that of recorded root spans that are
+	// not requests.
 	Requests, Traces int64
-	// Overflow of both were recorded in the overflow series.
+	// Overflow is the number of both that went to the overflow series.
 	Overflow int64
-	// Duplicates were recorded before.
+	// Duplicates is the number of requests that were recorded before, and not again.
 	Duplicates int64
-	// Aggregated requests are in the series of their receiver.
+	// Aggregated is the number of requests that their receiver adds to series itself.
 	Aggregated int64
-	// Ignored spans have none of the attributes that are recorded.
+	// Ignored is the number of spans without any attribute to record.
 	Ignored int64
 	// DroppedVerdicts count toward `all` only, because there were too many SLOs.
 	DroppedVerdicts int64

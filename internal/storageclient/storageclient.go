@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// Owner identifies what a component stores among what others store.
+// Owner identifies the data of one component among those of others.
 type Owner struct {
 	Kind component.Kind
 	ID   component.ID

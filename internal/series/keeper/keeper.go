@@ -52,14 +52,14 @@ type Settings struct {
 	Now func() time.Time
 }
 
-// Saver saves something in the storage. Close saves a last time.
+// Saver saves data in the storage, such as the history of the live page. Close saves a last time.
 type Saver interface {
 	Save(context.Context) error
 	Close(context.Context) error
 }
 
-// Keeper owns the series and the error budgets of one component output. It records
-// spans, expires series, saves budgets, and closes both.
+// Keeper owns the series and the error budgets of one output of a component. It records spans,
+// expires series, saves budgets, and closes the storage at shutdown.
 type Keeper struct {
 	// Engine holds the series. It is nil if the component needs only error budgets.
 	Engine *series.Engine
@@ -119,8 +119,8 @@ func New(set Settings) (*Keeper, error) {
 	return k, err
 }
 
-// Record adds the spans that carry latencies to their series and error budgets. A request
-// that is presented again counts once.
+// Record adds the spans that carry latencies to their series and error budgets. A request that
+// arrives again counts once.
 func (k *Keeper) Record(ctx context.Context, traces ptrace.Traces) {
 	config := k.settings.Config
 	if k.Engine == nil && len(config.Objectives) == 0 {
@@ -139,11 +139,11 @@ func (k *Keeper) Add(r *series.Request) series.Recorded {
 	return k.AddTo(nil, r)
 }
 
-// Recognised holds the requests that were added, so that callers of AddTo find those that
-// come again.
+// Recognised returns the set of added requests, so that callers of AddTo can recognise repeated
+// ones.
 func (k *Keeper) Recognised() *dedup.Set { return k.recorded }
 
-// AddTo adds a request without looking whether it was added before. The handle is that of its
+// AddTo adds a request without checking whether it was added before. The handle is that of its
 // series, or nil if the request has the dimensions.
 func (k *Keeper) AddTo(h *series.Handle, r *series.Request) (recorded series.Recorded) {
 	switch {

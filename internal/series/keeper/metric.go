@@ -30,7 +30,7 @@ func (m *Metric) Unmarshal(conf *confmap.Conf) error {
 		return err
 	}
 	if !conf.IsSet("enabled") {
-		return errors.New("`enabled` is missing: set it to true or false")
+		return errors.New("`enabled` is missing; set it to true or false")
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (o *Objective) Unmarshal(conf *confmap.Conf) error {
 	o.Window = defaultObjectiveWindow
 	if window, ok := conf.Get("window").(string); ok {
 		if _, err := time.ParseDuration(window); err != nil { // mostly days, which Go durations lack
-			return fmt.Errorf("`window` is %q: give hours, such as 720h for 30 days", window)
+			return fmt.Errorf("`window` is %q; give hours, such as 720h for 30 days", window)
 		}
 	}
 	return conf.Unmarshal(o)
@@ -39,23 +39,23 @@ func (o *Objective) Unmarshal(conf *confmap.Conf) error {
 
 // objectiveProblems returns an error for each invalid key.
 func objectiveProblems(objectives []Objective) (errs problems.List) {
-	errs.Unless(len(objectives) <= slo.MaxSLOs, "`objectives` has %d entries: the maximum is %d", len(objectives), slo.MaxSLOs)
+	errs.Unless(len(objectives) <= slo.MaxSLOs, "`objectives` has %d entries; the maximum is %d", len(objectives), slo.MaxSLOs)
 	used := map[string]int{}
 	for i, o := range objectives {
 		name := series.CleanLabel(o.SLO)
 		first, duplicate := used[name]
 		switch {
 		case name == "":
-			errs = append(errs, fmt.Errorf("`objectives::%d::slo` is empty: enter a name from `slos` of token_latency, or %q for all SLOs combined", i, names.SLOAll))
+			errs = append(errs, fmt.Errorf("`objectives::%d::slo` is empty; enter a name from `slos` of token_latency, or %q for all SLOs combined", i, names.SLOAll))
 		case duplicate:
-			errs = append(errs, fmt.Errorf("`objectives::%d::slo` is %q, which already has an objective at `objectives::%d`: remove one", i, o.SLO, first))
+			errs = append(errs, fmt.Errorf("`objectives::%d::slo` is %q, which already has an objective at `objectives::%d`; remove one", i, o.SLO, first))
 		default:
 			used[name] = i
 		}
 		errs.Unless(o.Objective > 0 && o.Objective < 1,
-			"`objectives::%d::objective` is %v: it is the share of good requests, above 0 and below 1, such as 0.95", i, o.Objective)
+			"`objectives::%d::objective` is %v; use the share of good requests, above 0 and below 1, such as 0.95", i, o.Objective)
 		errs.Unless(minObjectiveWindow <= o.Window && o.Window <= maxObjectiveWindow,
-			"`objectives::%d::window` is %v: it must be from 1h to 2160h, such as 720h for 30 days", i, o.Window)
+			"`objectives::%d::window` is %v; use 1h to 2160h, such as 720h for 30 days", i, o.Window)
 	}
 	return errs
 }

@@ -22,13 +22,13 @@ func TestObjectiveProblems_NameKeyAndRemedy(t *testing.T) {
 		"all":                  {Objective{SLO: "all", Objective: 0.95, Window: 720 * time.Hour}, ""},
 		"shortest window":      {Objective{SLO: "B", Objective: 0.95, Window: time.Hour}, ""},
 		"longest window":       {Objective{SLO: "B", Objective: 0.95, Window: 2160 * time.Hour}, ""},
-		"no name":              {Objective{Objective: 0.95, Window: time.Hour}, "`objectives::1::slo` is empty: enter a name from `slos`"},
-		"duplicate name":       {Objective{SLO: "A", Objective: 0.95, Window: time.Hour}, "`objectives::1::slo` is \"A\", which already has an objective at `objectives::0`: remove one"},
-		"objective 0":          {Objective{SLO: "B", Window: time.Hour}, "`objectives::1::objective` is 0: it is the share"},
-		"objective 1":          {Objective{SLO: "B", Objective: 1, Window: time.Hour}, "`objectives::1::objective` is 1:"},
-		"objective in percent": {Objective{SLO: "B", Objective: 95, Window: time.Hour}, "`objectives::1::objective` is 95: it is the share of good requests, above 0 and below 1, such as 0.95"},
+		"no name":              {Objective{Objective: 0.95, Window: time.Hour}, "`objectives::1::slo` is empty; enter a name from `slos`"},
+		"duplicate name":       {Objective{SLO: "A", Objective: 0.95, Window: time.Hour}, "`objectives::1::slo` is \"A\", which already has an objective at `objectives::0`; remove one"},
+		"objective 0":          {Objective{SLO: "B", Window: time.Hour}, "`objectives::1::objective` is 0; use the share"},
+		"objective 1":          {Objective{SLO: "B", Objective: 1, Window: time.Hour}, "`objectives::1::objective` is 1;"},
+		"objective in percent": {Objective{SLO: "B", Objective: 95, Window: time.Hour}, "`objectives::1::objective` is 95; use the share of good requests, above 0 and below 1, such as 0.95"},
 		"objective NaN":        {Objective{SLO: "B", Objective: math.NaN(), Window: time.Hour}, "`objectives::1::objective` is NaN"},
-		"window too short":     {Objective{SLO: "B", Objective: 0.95, Window: time.Hour - 1}, "`objectives::1::window` is 59m59.999999999s: it must be from 1h to 2160h"},
+		"window too short":     {Objective{SLO: "B", Objective: 0.95, Window: time.Hour - 1}, "`objectives::1::window` is 59m59.999999999s; use 1h to 2160h"},
 		"window too long":      {Objective{SLO: "B", Objective: 0.95, Window: 2160*time.Hour + 1}, "`objectives::1::window` is 2160h0m0.000000001s"},
 	}
 	for name, test := range tests {
@@ -41,7 +41,7 @@ func TestObjectiveProblems_NameKeyAndRemedy(t *testing.T) {
 			require.ErrorContains(t, err, test.want)
 		})
 	}
-	require.ErrorContains(t, errors.Join(objectiveProblems(make([]Objective, 65))...), "`objectives` has 65 entries: the maximum is 64")
+	require.ErrorContains(t, errors.Join(objectiveProblems(make([]Objective, 65))...), "`objectives` has 65 entries; the maximum is 64")
 }
 
 func TestObjectiveUnmarshal_WindowInDaysNamesTheRemedy(t *testing.T) {
@@ -52,7 +52,7 @@ func TestObjectiveUnmarshal_WindowInDaysNamesTheRemedy(t *testing.T) {
 	unmarshal := func() error {
 		return confmap.NewFromStringMap(map[string]any{"objectives": []any{objective}}).Unmarshal(&c)
 	}
-	require.ErrorContains(t, unmarshal(), "`window` is \"30d\": give hours, such as 720h for 30 days")
+	require.ErrorContains(t, unmarshal(), "`window` is \"30d\"; give hours, such as 720h for 30 days")
 	objective["window"] = "48h"
 	require.NoError(t, unmarshal())
 	require.Equal(t, 48*time.Hour, c.Objectives[0].Window)

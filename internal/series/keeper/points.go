@@ -61,21 +61,22 @@ type pointWarnings struct {
 	warned [metricreader.Reasons]atomic.Bool
 }
 
-var remedies = map[metricreader.Reason]string{
-	metricreader.WrongScale: "Histograms arrive with other buckets than scale 6, and are ignored. " +
+// pointProblems has the message for each reason: what happens, and the remedy.
+var pointProblems = map[metricreader.Reason]string{
+	metricreader.WrongScale: "Histograms arrive with other buckets than those of scale 6; token_sli ignores them. " +
 		"Let no processor or SDK lower their scale between the connector or receiver that sends them and token_sli",
-	metricreader.WrongType: "Metrics arrive as another type than tokenpulse sends, and are ignored. " +
+	metricreader.WrongType: "Metrics arrive with another type than tokenpulse sends; token_sli ignores them. " +
 		"Send them to token_sli over OTLP without a conversion, such as one by Prometheus",
-	metricreader.OwnObjectives: "Both this exporter and a producer of its metrics have `objectives`; the gauges of the producer are ignored. " +
-		"Remove `objectives` from one of them: here, if it has this producer only, else there",
-	metricreader.Limit: "Metrics of new streams are ignored, because as many are remembered as 100 * `max_series` allows. " +
-		"Raise `max_series`, or lower the number of dimensions of the producers",
+	metricreader.OwnObjectives: "This exporter and a producer of its metrics both have `objectives`; the exporter ignores the gauges of the producer. " +
+		"Remove `objectives` from one of them: from the exporter if it has only this producer, else from the producer",
+	metricreader.Limit: "The exporter remembers 100 * `max_series` streams of data points, and ignores new ones. " +
+		"Raise `max_series`, or use fewer dimensions at the producers",
 }
 
 func (w *pointWarnings) check(logger *zap.Logger, tally *metricreader.Tally) {
-	for reason, remedy := range remedies {
+	for reason, message := range pointProblems {
 		if tally.Ignored[reason] > 0 && !w.warned[reason].Swap(true) {
-			logger.Warn(remedy, zap.String("reason", metricreader.ReasonNames[reason]))
+			logger.Warn(message, zap.String("reason", metricreader.ReasonNames[reason]))
 		}
 	}
 }

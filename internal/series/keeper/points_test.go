@@ -73,5 +73,5 @@ func TestRecordMetrics_WarnsOnceOfOtherBuckets(t *testing.T) {
 		h.RecordMetrics(t.Context(), metrics)
 	}
 	require.Equal(t, map[string]int64{"wrong_scale": 3}, keepertest.Values(t, h.telemetry, "token_sli_points_ignored", "reason"))
-	require.Equal(t, 1, h.logs.FilterMessageSnippet("other buckets than scale 6").Len())
+	require.Equal(t, 1, h.logs.FilterMessageSnippet("other buckets than those of scale 6").Len())
 }

@@ -64,7 +64,7 @@ func (k *Keeper) round(wait, tasks context.Context) {
 	err = within(wait, k.patience, func(wait context.Context) error { return k.save(wait, tasks) })
 	if err != nil && wait.Err() == nil {
 		k.telemetry.TokenSliSavesFailed.Add(tasks, 1, k.telemetry.owner)
-		k.logger.Warn("The storage refused a save; the next one writes the same again", zap.Error(err))
+		k.logger.Warn("The storage refused a save; the next save writes the same changes again. Check the storage extension and its disk", zap.Error(err))
 	}
 	k.warnOfUnseen()
 }

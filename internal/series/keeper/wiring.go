@@ -45,7 +45,7 @@ func (w *wiring) inspect(span ptrace.Span, recorded bool) {
 		return
 	}
 	w.logger.Warn("Spans of model calls arrive without latency, so no request is counted. " +
-		"Add a token_latency processor to the pipeline in front of token_sli; a processor in a later pipeline is too late")
+		"Add a token_latency processor to the pipeline in front of token_sli, or to an earlier pipeline")
 }
 
 // looksLikeModelCall knows the attributes that most model calls have before token_latency

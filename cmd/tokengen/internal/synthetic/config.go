@@ -1,7 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package synthetic generates streams with realistic times.
+// Package synthetic generates streams with realistic times: lognormal prefill, decode steps with
+// jitter, stalls and bundled chunks.
 package synthetic
 
 import (

@@ -68,7 +68,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ProcessorTokenLatencyAnnotationsRemoved, err = builder.meter.Int64Counter(
 		"otelcol_processor_token_latency_annotations_removed",
-		metric.WithDescription("Attributes tokenpulse.* that spans arrived with and that are not input, removed with trust_annotations false. [Alpha]"),
+		metric.WithDescription("Attributes tokenpulse.* removed from spans because trust_annotations is false. Inputs are kept. [Alpha]"),
 		metric.WithUnit("{attribute}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 func AssertEqualProcessorTokenLatencyAnnotationsRemoved(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_token_latency_annotations_removed",
-		Description: "Attributes tokenpulse.* that spans arrived with and that are not input, removed with trust_annotations false. [Alpha]",
+		Description: "Attributes tokenpulse.* removed from spans because trust_annotations is false. Inputs are kept. [Alpha]",
 		Unit:        "{attribute}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

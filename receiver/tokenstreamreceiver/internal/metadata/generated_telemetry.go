@@ -247,13 +247,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverTokenStreamAttributesRemoved, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_attributes_removed",
-		metric.WithDescription("Attributes tokenpulse.* that senders put on finished streams and their resources, and that only tokenpulse may write. [Alpha]"),
+		metric.WithDescription("Attributes tokenpulse.* removed from finished streams and their resources. Senders must not write them. [Alpha]"),
 		metric.WithUnit("{attribute}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamChunksDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_stream_chunks_dropped",
-		metric.WithDescription("Chunks of finished streams dropped at max_chunks_per_stream. [Alpha]"),
+		metric.WithDescription("Chunks of finished streams that were dropped because they exceed max_chunks_per_stream. [Alpha]"),
 		metric.WithUnit("{chunk}"),
 	)
 	errs = errors.Join(errs, err)
@@ -313,13 +313,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamIdentitiesEvicted, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_token_stream_identities_evicted",
-		metric.WithDescription("Combinations of attributes that were forgotten at the limit of those remembered. A stream that has them again takes longer to find its series. [Alpha]"),
+		metric.WithDescription("Combinations of attributes that were evicted from the cache at its limit. The next stream with them takes more CPU time. [Alpha]"),
 		metric.WithUnit("{identity}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenStreamIdentitiesResolved, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_token_stream_identities_resolved",
-		metric.WithDescription("Combinations of attributes whose series and SLOs were searched, because they were not remembered. [Alpha]"),
+		metric.WithDescription("Combinations of attributes whose series and SLOs the receiver looked up, because they were not in its cache. [Alpha]"),
 		metric.WithUnit("{identity}"),
 	)
 	errs = errors.Join(errs, err)

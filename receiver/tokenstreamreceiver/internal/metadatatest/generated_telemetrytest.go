@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverTokenStreamAttributesRemoved(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_attributes_removed",
-		Description: "Attributes tokenpulse.* that senders put on finished streams and their resources, and that only tokenpulse may write. [Alpha]",
+		Description: "Attributes tokenpulse.* removed from finished streams and their resources. Senders must not write them. [Alpha]",
 		Unit:        "{attribute}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualReceiverTokenStreamAttributesRemoved(t *testing.T, tt *component
 func AssertEqualReceiverTokenStreamChunksDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_chunks_dropped",
-		Description: "Chunks of finished streams dropped at max_chunks_per_stream. [Alpha]",
+		Description: "Chunks of finished streams that were dropped because they exceed max_chunks_per_stream. [Alpha]",
 		Unit:        "{chunk}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -198,7 +198,7 @@ func AssertEqualReceiverTokenStreamFlushesRefused(t *testing.T, tt *componenttes
 func AssertEqualReceiverTokenStreamIdentitiesEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_identities_evicted",
-		Description: "Combinations of attributes that were forgotten at the limit of those remembered. A stream that has them again takes longer to find its series. [Alpha]",
+		Description: "Combinations of attributes that were evicted from the cache at its limit. The next stream with them takes more CPU time. [Alpha]",
 		Unit:        "{identity}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -214,7 +214,7 @@ func AssertEqualReceiverTokenStreamIdentitiesEvicted(t *testing.T, tt *component
 func AssertEqualReceiverTokenStreamIdentitiesResolved(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_stream_identities_resolved",
-		Description: "Combinations of attributes whose series and SLOs were searched, because they were not remembered. [Alpha]",
+		Description: "Combinations of attributes whose series and SLOs the receiver looked up, because they were not in its cache. [Alpha]",
 		Unit:        "{identity}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -146,7 +146,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverTokenTapChunksDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_tap_chunks_dropped",
-		metric.WithDescription("Chunks of exchanges dropped at max_chunks_per_stream. [Alpha]"),
+		metric.WithDescription("Chunks left out of the timeline because they exceed max_chunks_per_stream. They were forwarded. [Alpha]"),
 		metric.WithUnit("{chunk}"),
 	)
 	errs = errors.Join(errs, err)
@@ -164,7 +164,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenTapExchangesUnobserved, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_tap_exchanges_unobserved",
-		metric.WithDescription("Exchanges that were forwarded without a span at max_streams. [Alpha]"),
+		metric.WithDescription("Exchanges that were forwarded without a span, because max_streams was reached. [Alpha]"),
 		metric.WithUnit("{exchange}"),
 	)
 	errs = errors.Join(errs, err)
@@ -224,7 +224,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenTapStreamsOpen, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_token_tap_streams_open",
-		metric.WithDescription("Exchanges that are observed at the moment. [Alpha]"),
+		metric.WithDescription("Exchanges that the receiver observes at the moment. [Alpha]"),
 		metric.WithUnit("{exchange}"),
 	)
 	errs = errors.Join(errs, err)

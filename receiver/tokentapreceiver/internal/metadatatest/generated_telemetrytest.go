@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverTokenTapChunksDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_tap_chunks_dropped",
-		Description: "Chunks of exchanges dropped at max_chunks_per_stream. [Alpha]",
+		Description: "Chunks left out of the timeline because they exceed max_chunks_per_stream. They were forwarded. [Alpha]",
 		Unit:        "{chunk}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualReceiverTokenTapExchangesRejected(t *testing.T, tt *componenttes
 func AssertEqualReceiverTokenTapExchangesUnobserved(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_tap_exchanges_unobserved",
-		Description: "Exchanges that were forwarded without a span at max_streams. [Alpha]",
+		Description: "Exchanges that were forwarded without a span, because max_streams was reached. [Alpha]",
 		Unit:        "{exchange}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -226,7 +226,7 @@ func AssertEqualReceiverTokenTapStreamsLimit(t *testing.T, tt *componenttest.Tel
 func AssertEqualReceiverTokenTapStreamsOpen(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_tap_streams_open",
-		Description: "Exchanges that are observed at the moment. [Alpha]",
+		Description: "Exchanges that the receiver observes at the moment. [Alpha]",
 		Unit:        "{exchange}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,

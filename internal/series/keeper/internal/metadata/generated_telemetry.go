@@ -213,7 +213,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.TokenSliPointStreams, err = builder.meter.Int64ObservableGauge(
 		"otelcol_token_sli_point_streams",
-		metric.WithDescription("Streams of data points, and gauges, of the producers of metrics that are remembered. [Alpha]"),
+		metric.WithDescription("Streams of data points of the producers, and their gauges, that the exporter remembers. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
@@ -231,7 +231,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.TokenSliPointsIgnored, err = builder.meter.Int64Counter(
 		"otelcol_token_sli_points_ignored",
-		metric.WithDescription("Data points of metrics that add to no series. [Alpha]"),
+		metric.WithDescription("Data points of metrics that were ignored, by reason. [Alpha]"),
 		metric.WithUnit("{point}"),
 	)
 	errs = errors.Join(errs, err)

@@ -60,7 +60,7 @@ func AssertEqualTokenSliObjectivesUnseen(t *testing.T, tt *componenttest.Telemet
 func AssertEqualTokenSliPointStreams(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_token_sli_point_streams",
-		Description: "Streams of data points, and gauges, of the producers of metrics that are remembered. [Alpha]",
+		Description: "Streams of data points of the producers, and their gauges, that the exporter remembers. [Alpha]",
 		Unit:        "{stream}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -104,7 +104,7 @@ func AssertEqualTokenSliPoints(t *testing.T, tt *componenttest.Telemetry, dps []
 func AssertEqualTokenSliPointsIgnored(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_token_sli_points_ignored",
-		Description: "Data points of metrics that add to no series. [Alpha]",
+		Description: "Data points of metrics that were ignored, by reason. [Alpha]",
 		Unit:        "{point}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

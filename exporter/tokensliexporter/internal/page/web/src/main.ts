@@ -138,7 +138,7 @@ class Page {
 
   private footer(meta: Meta): void {
     const link = (name: string, href: string) => h('a', {href, ...(href.startsWith('http') ? {target: '_blank', rel: 'noopener'} : {})}, name);
-    const text = `${count(meta.series.held)} of ${count(meta.series.limit)} series${meta.history.coarsened ? ' · history is coarser than usual: its memory limit is reached' : ''}`;
+    const text = `${count(meta.series.held)} of ${count(meta.series.limit)} series${meta.history.coarsened ? ' · history is coarser than usual: it has reached history::max_memory_mib' : ''}`;
     const footer = element('footer');
     if (!footer.firstChild) {
       fill(footer, h('span', {}), link('Metrics', 'metrics'), link('API', 'api/v1/openapi.yaml'), link('What each number means', `${docs}/docs/definitions.md`), link('Licences', 'licenses.txt'), h('span', {}, `tokenpulse ${meta.version}`));

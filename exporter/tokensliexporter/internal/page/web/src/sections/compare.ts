@@ -20,7 +20,7 @@ export class CompareSection implements Section {
   private sides = [select('First', value => this.view.set({compare: this.by, a: value, b: this.pair[1]})), select('Second', value => this.view.set({compare: this.by, a: this.pair[0], b: value}))] as const;
   private cards = indicators.map(indicator => new CompareCard(indicator));
   private hint = h('div');
-  readonly element = frame('compare', 'Compare', 'The share of values at or under each latency. The curve further left is faster.', [this.dimension.element, this.sides[0].element, this.sides[1].element],
+  readonly element = frame('compare', 'Compare', 'The share of values at or under each latency. The curve further to the left is the faster one.', [this.dimension.element, this.sides[0].element, this.sides[1].element],
     this.hint, h('div', {class: 'grid'}, ...this.cards.map(({element}) => element)));
 
   constructor(private view: View, private meta: () => Meta, private colors: Colors) {}

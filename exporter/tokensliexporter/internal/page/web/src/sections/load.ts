@@ -62,7 +62,7 @@ export class LoadSection implements Section {
       const lines = curves.map(({name, ...rest}): Line => ({name, color: '--series-1', points: true, ...rest, values: curve.points.map(point => point[indicator]?.[name] ?? null)}));
       const own = this.slos.filter(slo => slo.threshold !== null && slo.indicator === indicator);
       const none = this.nodata[i];
-      if (none) fill(none, x.length === 0 && 'The curve needs traffic in this range');
+      if (none) fill(none, x.length === 0 && 'No traffic in this range');
       this.charts[i]?.update(x, lines, {
         thresholds: own.map(slo => ({label: `${slo.slo} ≤ ${roundDuration(slo.threshold ?? 0)}`, value: slo.threshold ?? 0})),
         marks: marks.filter(mark => own.length === 0 || own.some(slo => mark.label.includes(slo.slo)) || mark.label.endsWith(' all')),

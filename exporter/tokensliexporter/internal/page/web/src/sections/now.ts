@@ -17,7 +17,7 @@ export class NowSection {
     flight: tile('In flight', 'mean', 'Mean number of requests in flight over the last minute, by Little\'s law'),
     stalls: tile('Stalls', '', 'Gaps between chunks longer than stall_threshold'),
     failed: tile('Not successful', '', 'Requests that failed, were cancelled, or have no end'),
-    unmeasured: tile('Unmeasured', '', 'Share of requests without TTFT or TPOT, by the more frequent of the two'),
+    unmeasured: tile('Unmeasured', '', 'Share of requests without TTFT, or without TPOT: the larger of the two'),
   };
   private slos = h('div', {class: 'slos'});
   private slosKey = '';
@@ -95,7 +95,7 @@ function card(slo: SLONow): HTMLElement {
   const bar = h('span');
   bar.style.width = `${Math.max(0, Math.min(1, left ?? 0)) * 100}%`;
   const text = slo.indicator === null || slo.threshold === null
-    ? slo.slo === 'all' ? 'every SLO that applies to the request' : slo.indicator === 'outcome' ? 'the request succeeds' : 'threshold appears after the first breach: only its span has it'
+    ? slo.slo === 'all' ? 'every SLO that applies to the request' : slo.indicator === 'outcome' ? 'the request succeeds' : 'threshold appears after the first breach of the SLO'
     : rule(slo.indicator, slo.threshold);
   return h('div', {class: 'card slo'},
     h('div', {class: 'name'}, h('span', {title: slo.slo}, slo.slo), h('span', {class: 'verdict', 'data-level': level}, icon(name), word)),

@@ -27,7 +27,7 @@ export class PromptsSection implements Section {
       {name: `${name} p50`, color, points: true, values: buckets.map(bucket => bucket[name]?.p50 ?? null)},
       {name: `${name} p95`, color, points: true, dash: [8, 4], values: buckets.map(bucket => bucket[name]?.p95 ?? null)},
     ]).filter(({values}) => values.some(value => value !== null));
-    fill(this.nodata, buckets.length === 0 && h('p', {}, 'No span in this range has input tokens and a TTFT. Metrics do not pair the two: take ', h('code', {}, 'token_stream'),
+    fill(this.nodata, buckets.length === 0 && h('p', {}, 'No span in this range has input tokens and a TTFT. Metrics do not have the two as a pair: take ', h('code', {}, 'token_stream'),
       ' out of metrics pipelines, so that its spans count.'));
     this.chart.update(buckets.map(({from_tokens: from, to_tokens: to}) => Math.max(1, Math.sqrt(Math.max(1, from) * (to ?? from * 2)))), lines, {
       describe: `TTFT by prompt length: ${buckets.map(bucket => `${length(bucket)} ${words(bucket)}`).join('; ')}`,
