@@ -189,6 +189,25 @@ func TestLatencyReport_EqualsThatOfTokenLatency(t *testing.T) {
 	}
 }
 
+// Requests share a pool of writers. All of them together log a message once a minute.
+func TestLatencyWriters_LogOnceAMinuteTogether(t *testing.T) {
+	for name, write := range map[string]struct {
+		route  latencyRoute
+		writer func(r *reporting) timingsWriter
+	}{
+		"spans":  {latencyRoute{spans: true}, func(r *reporting) timingsWriter { return r.ingester.makers.New().(*spanMaker).timings }},
+		"series": {latencyRoute{metrics: true}, func(r *reporting) timingsWriter { return r.ingester.series.workers.New().(*seriesWorker).spans.timings }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := startReporting(t, &write.route)
+			for range 3 {
+				write.writer(r).(*latencyWriter).logger.Warn("a stream without a latency")
+			}
+			require.Len(t, r.logs.FilterMessage("a stream without a latency").All(), 1)
+		})
+	}
+}
+
 // removeTimesToFirstChunk removes the attributes that are not read for series.
 func removeTimesToFirstChunk(stream *tokenpulsev1.TokenStream) {
 	is := func(a *commonpb.KeyValue) bool { return slices.Contains(names.Aliases[names.TimeToFirstChunk], a.Key) }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
@@ -124,8 +125,9 @@ func (r *tokenStreamReceiver) annotateSpans(selection *spanSelection) {
 	if selection != nil { // the series count the requests
 		rules = rules.Uncounted()
 	}
+	logger := logging.OnceAMinute(r.settings.Logger)
 	r.ingester.makers.New = func() any {
-		writer := newLatencyWriter(latency, rules, r.settings.Logger)
+		writer := newLatencyWriter(latency, rules, logger)
 		maker := &spanMaker{senders: senders, timings: writer, selection: selection}
 		if selection == nil { // otherwise the series report them
 			writer.tally = &maker.latencies

@@ -17,6 +17,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/identity"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
@@ -95,6 +96,7 @@ func newSeriesRecorder(
 	options := config.latency.Options()
 	options.NoPercentiles = !config.latency.ReadsPercentiles()
 	senders, uncounted := newSenders(), rules.Uncounted()
+	logger = logging.OnceAMinute(logger)
 	r.workers.New = func() any {
 		w := &seriesWorker{
 			seriesRecorder: r,
