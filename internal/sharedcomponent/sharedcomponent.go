@@ -8,7 +8,6 @@ package sharedcomponent
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 
 	"go.opentelemetry.io/collector/component"
 )
@@ -30,27 +29,34 @@ func (m *Map[Config, C]) Get(config Config, create func() (C, error)) (*Handle[C
 		if err != nil {
 			return nil, err
 		}
-		s = &shared[C]{component: component, forget: func() {
+		s = &shared[C]{component: component}
+		s.release = func() (last bool) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			delete(m.all, config)
-		}}
+			s.handles--
+			if s.handles == 0 {
+				delete(m.all, config)
+			}
+			return s.handles == 0
+		}
 		if m.all == nil {
 			m.all = map[Config]*shared[C]{}
 		}
 		m.all[config] = s
 	}
-	s.handles.Add(1)
+	s.handles++
 	return &Handle[C]{Component: s.component, shared: s}, nil
 }
 
 // shared is a component with what its handles share.
 type shared[C component.Component] struct {
 	component C
-	handles   atomic.Int32
+	handles   int // guarded by the map's mutex
 	start     sync.Once
 	startErr  error
-	forget    func()
+	// release gives up a handle. With the last one it also removes the component from the
+	// map, so that no caller gets a component that is about to stop.
+	release func() (last bool)
 }
 
 // Handle is a component as one signal has it.
@@ -70,8 +76,7 @@ func (h *Handle[C]) Start(ctx context.Context, host component.Host) error {
 // later may still send its last data.
 func (h *Handle[C]) Shutdown(ctx context.Context) (err error) {
 	h.shutdown.Do(func() {
-		if h.shared.handles.Add(-1) == 0 {
-			h.shared.forget()
+		if h.shared.release() {
 			err = h.Component.Shutdown(ctx)
 		}
 	})

@@ -6,6 +6,8 @@ package sharedcomponent
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,6 +48,34 @@ func TestGet_SharesAComponentUntilTheLastShutdown(t *testing.T) {
 	again, err := all.Get(config, create)
 	require.NoError(t, err)
 	require.NotSame(t, c, again.Component, "a stopped component cannot be used again")
+}
+
+// A component that stops while another signal asks for one is not the one that it gets.
+func TestGet_NeverReturnsAComponentThatStops(t *testing.T) {
+	create := func() (*lasting, error) { return &lasting{}, nil }
+	for range 20_000 {
+		var all Map[int, *lasting]
+		last, err := all.Get(1, create)
+		require.NoError(t, err)
+		var stopping sync.WaitGroup
+		stopping.Go(func() { _ = last.Shutdown(context.Background()) })
+		next, err := all.Get(1, create)
+		require.NoError(t, err)
+		stopping.Wait()
+		require.False(t, next.Component.stopped.Load())
+		require.NoError(t, next.Shutdown(t.Context()))
+		require.True(t, next.Component.stopped.Load())
+	}
+}
+
+type lasting struct {
+	component.StartFunc
+	stopped atomic.Bool
+}
+
+func (l *lasting) Shutdown(context.Context) error {
+	l.stopped.Store(true)
+	return nil
 }
 
 func TestGet_ForgetsAComponentThatCannotBeCreated(t *testing.T) {

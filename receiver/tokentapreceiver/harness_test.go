@@ -72,19 +72,19 @@ func startAt(t *testing.T, next consumer.Traces, change ...func(*Config)) *tap {
 	return &tap{t, r, "http://" + r.address.String(), sink, logs, telemetry}
 }
 
-// client is a client that adds nothing to requests.
+// client is a client that adds nothing to requests, and waits for a limited time.
 func client(t *testing.T) *http.Client {
 	t.Helper()
 	transport := &http.Transport{DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
+	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
 // post sends a request for a completion and returns the answer with its whole body.
 func (p *tap) post(path, body string) (*http.Response, string) {
 	p.t.Helper()
 	response, err := client(p.t).Post(p.url+path, "application/json", strings.NewReader(body))
-	require.NoError(p.t, err)
+	require.NoError(p.t, err, "the tap must answer at once, whatever limit is reached")
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	require.NoError(p.t, err)

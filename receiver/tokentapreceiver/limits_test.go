@@ -37,6 +37,8 @@ func TestLimits_Streams(t *testing.T) {
 		}
 		send(chatAnswer(1))
 	}, func(cfg *Config) { cfg.MaxStreams = 1 })
+	end := sync.OnceFunc(func() { close(release) })
+	defer end() // or a failed test would wait for the upstream
 	slow, err := client(t).Post(p.url+"/slow"+chatPath, "application/json", strings.NewReader(chatRequest))
 	require.NoError(t, err)
 	defer slow.Body.Close()
@@ -44,7 +46,7 @@ func TestLimits_Streams(t *testing.T) {
 	require.Equal(t, chatAnswer(1), body)
 	require.EqualValues(t, 1, p.counter("exchanges_unobserved"))
 	require.Zero(t, p.spans.SpanCount())
-	close(release)
+	end()
 	_, err = io.Copy(io.Discard, slow.Body)
 	require.NoError(t, err)
 	p.spansAfter(1)
@@ -166,13 +168,17 @@ func TestLimits_QueuedSpans(t *testing.T) {
 	p := start(t, answerChat)
 	upstream := p.receiver.cfg.Upstream.Endpoint
 	p = startAt(t, next, func(cfg *Config) { cfg.Upstream.Endpoint, cfg.MaxQueuedSpans = upstream, 2 })
+	defer close(next.release) // before the receiver stops
 	p.post(chatPath, chatRequest)
-	<-next.entered
+	select {
+	case <-next.entered:
+	case <-time.After(time.Minute):
+		t.Fatal("the pipeline got no span")
+	}
 	for range 5 {
-		p.post(chatPath, chatRequest)
+		p.post(chatPath, chatRequest) // fails if the tap waits for the pipeline
 	}
 	require.Eventually(t, func() bool { return p.counter("spans_dropped") == 3 }, time.Minute, time.Millisecond)
-	close(next.release)
 }
 
 func TestDelivery_CountsRefusedSpans(t *testing.T) {
