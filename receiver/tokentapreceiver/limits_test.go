@@ -100,7 +100,7 @@ func TestLimits_StreamDuration(t *testing.T) {
 			end()
 			require.Equal(t, sent+chatAnswer(1), <-answer)
 			p.receiver.handling.Lock() // waits for the handler
-			p.receiver.handling.Unlock()
+			defer p.receiver.handling.Unlock()
 			require.Zero(t, p.receiver.open.Load())
 			require.Zero(t, p.receiver.copied.Load())
 			p.spansAfter(1)
