@@ -43,8 +43,8 @@ const (
 	tapPath    = "`token_tap` → `token_latency` → `token_sli`"
 )
 
-// One worker, so that one process has all CPU time. It closes idle connections that a client is
-// about to use again when less than a sixteenth of worker_connections is free.
+// One worker, so that one process has all CPU time. If less than a sixteenth of
+// worker_connections is free, nginx closes idle connections, which a client may use at that moment.
 const nginxConfig = `daemon off; master_process off; error_log stderr warn; pid FOLDER/pid;
 events { worker_connections 30000; }
 http {

@@ -5,7 +5,6 @@ package main
 
 import (
 	_ "embed"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,7 +18,7 @@ import (
 var tapTemplate string
 
 // The cost of the tap stands between these lines of its README.
-const costBegin, costEnd = "<!-- cost:begin -->\n", "<!-- cost:end -->"
+const costBegin, costEnd = "<!-- cost:begin -->", "<!-- cost:end -->"
 
 // documentTap writes the measured cost into the README of the tap.
 func documentTap(o options, measured []tapMeasured) error {
@@ -47,16 +46,16 @@ func documentTap(o options, measured []tapMeasured) error {
 	before, rest, begins := strings.Cut(string(page), costBegin)
 	_, after, ends := strings.Cut(rest, costEnd)
 	if !begins || !ends {
-		return errors.New(file + " lacks the line " + costBegin + "or, after it, the line " + costEnd)
+		return fmt.Errorf("%s has no lines %s and %s; add them where the tables belong", file, costBegin, costEnd)
 	}
-	return os.WriteFile(file, []byte(before+costBegin+cost.String()+costEnd+after), 0o600)
+	return os.WriteFile(file, []byte(before+costBegin+"\n"+cost.String()+costEnd+after), 0o600)
 }
 
-// What a number of a proxy is compared with.
+// Kinds of numbers.
 const (
-	addedToNone = iota // the same without a proxy is subtracted
-	ofProxy            // it has no meaning without a proxy
-	ofAll
+	addedToNone = iota // the number without a proxy is subtracted
+	ofProxy            // there is none without a proxy
+	ofAll              // of clients, upstream and proxy together
 )
 
 // tapColumn is a number of each proxy.
