@@ -84,7 +84,7 @@ func encoded(encodings, text string) string {
 // The model and the stream flag of a compressed request are read from a copy. Of one that
 // cannot be read, the answer names the model.
 func TestRequest_IsDecodedForInspection(t *testing.T) {
-	padding := strings.Repeat(" ", 8<<20)
+	padding := strings.Repeat(" ", 2<<20)
 	for name, c := range map[string]struct {
 		encodings, body, model string
 		truncated              int64
@@ -123,7 +123,7 @@ func TestRequest_IsDecodedForInspection(t *testing.T) {
 
 // The decoded copy of a request is limited, as its copy is.
 func TestDecodeRequest_LimitsWhatItReturns(t *testing.T) {
-	bomb := encoded("zstd", strings.Repeat(" ", 64<<20))
+	bomb := encoded("zstd", strings.Repeat(" ", 8<<20))
 	body, ok := decodeRequest(http.Header{"Content-Encoding": {"zstd"}}, []byte(bomb))
 	require.False(t, ok)
 	require.LessOrEqual(t, cap(body), 4*maxRequestCopy)

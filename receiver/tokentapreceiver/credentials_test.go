@@ -12,7 +12,7 @@ import (
 
 // The names are those of services, gateways and identity proxies.
 func TestIsCredentialHeader(t *testing.T) {
-	for _, credential := range strings.Fields(`
+	for credential := range strings.FieldsSeq(`
 		Authorization Proxy-Authorization Cookie Set-Cookie Signature Signature-Input WWW-Authenticate DPoP Sec-WebSocket-Protocol
 		X-Api-Key Api-Key apikey X-ApiKey X-Goog-Api-Key Ocp-Apim-Subscription-Key X-Amz-Security-Token X-Amz-Signature
 		X-Goog-Iap-Jwt-Assertion X-Vault-Token PRIVATE-TOKEN X-CSRF-Token X-XSRF-TOKEN X-Hub-Signature-256 X-Access-Key
@@ -23,7 +23,7 @@ func TestIsCredentialHeader(t *testing.T) {
 		assert.True(t, isCredentialHeader(credential), credential)
 		assert.True(t, isCredentialHeader(strings.ToLower(credential)), credential)
 	}
-	for _, harmless := range strings.Fields(`
+	for harmless := range strings.FieldsSeq(`
 		X-Tenant-Id X-User-Id X-Request-Id X-Session-Id X-Team X-Org-Id X-Correlation-Id X-Client-Name User-Agent X-Environment
 		X-Max-Tokens X-Token-Count X-Token-Budget X-Prompt-Tokens X-Tokenizer X-Keyword X-Author X-Authority X-Passenger
 		Idempotency-Key X-Cache-Key X-Partition-Key X-Api-Key-Id X-Api-Key-Name X-Litellm-Key-Alias X-Auth-Type

@@ -93,5 +93,5 @@ func decodeRequest(header http.Header, copied []byte) (body []byte, ok bool) {
 		body, err = io.ReadAll(decoded)
 	}
 	// The rest may not have passed yet, or is beyond the copy.
-	return body, err == nil || err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF)
+	return body, err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
