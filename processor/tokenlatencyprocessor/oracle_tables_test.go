@@ -11,7 +11,7 @@ type difference struct {
 }
 
 const (
-	sentenceOneToken    = "A one-token answer, for example, has no TPOT."
+	sentenceOneToken    = "A one-token answer has no TPOT: writing 0, as two serving engines do, lowers every percentile and makes a breached SLO look met."
 	sentenceEnd         = "`t0` request start; `E` request end; `c1..ck` arrival times of chunks that carry at least one token."
 	sentenceITL         = "| inter-token latency (ITL) | chunk i (i>=2) gives `n_i` samples of `(c_i - c_{i-1}) / n_i` | s | `k <= 1` |"
 	sentenceTTFT        = "| time to first token (TTFT) | `c1 - t0`, any channel | s | no token seen |"
