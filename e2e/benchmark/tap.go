@@ -26,8 +26,8 @@ const (
 // connection each, or share some.
 var tapLoads = []tapLoad{
 	{streams: 200, perSecond: 50, each: 4 * time.Second},
-	{streams: 9500, perSecond: 3, each: 20 * time.Second},
-	{streams: maxStreams, perSecond: 3, each: 20 * time.Second, http2: true},
+	{streams: 9500, perSecond: 2, each: 20 * time.Second},
+	{streams: maxStreams, perSecond: 2, each: 20 * time.Second, http2: true},
 }
 
 // tapProxy is one way from the client to the upstream.
@@ -131,7 +131,7 @@ func measureTap(o options) error {
 				measured.results[p.name] = append(measured.results[p.name], result)
 			}
 		}
-		fmt.Printf("\n%s, %d rounds:\n%s", l, o.rounds, measured.table())
+		fmt.Printf("\n%d rounds:\n%s\n%s", o.rounds, measured.table(latencyColumns), measured.table(loadColumns))
 		all = append(all, measured)
 	}
 	if o.document == "" {

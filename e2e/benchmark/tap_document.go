@@ -26,9 +26,10 @@ func documentTap(o options, measured []tapMeasured) error {
 	if err != nil {
 		return err
 	}
-	var tables []string
-	for _, m := range measured {
-		tables = append(tables, m.table())
+	// Only few streams leave cores idle, so that latencies are those of the proxies.
+	tables := []string{measured[0].table(latencyColumns)}
+	for _, m := range measured[1:] {
+		tables = append(tables, m.table(loadColumns))
 	}
 	var cost strings.Builder
 	err = template.Must(template.New("tap").Parse(tapTemplate)).Execute(&cost, map[string]any{
@@ -65,12 +66,18 @@ type tapColumn struct {
 	value func(tapResult) float64
 }
 
-var tapColumns = []tapColumn{
+var cpuPerChunk = tapColumn{"CPU per chunk, µs", ofProxy, func(r tapResult) float64 { return r.cpu }}
+
+var latencyColumns = []tapColumn{
 	{"chunk p50, µs", addedToNone, func(r tapResult) float64 { return r.chunk50 }},
 	{"chunk p99, µs", addedToNone, func(r tapResult) float64 { return r.chunk99 }},
 	{"first chunk p50, µs", addedToNone, func(r tapResult) float64 { return r.first50 }},
 	{"first chunk p99, µs", addedToNone, func(r tapResult) float64 { return r.first99 }},
-	{"CPU per chunk, µs", ofProxy, func(r tapResult) float64 { return r.cpu }},
+	cpuPerChunk,
+}
+
+var loadColumns = []tapColumn{
+	cpuPerChunk,
 	{"peak RSS, MiB", ofProxy, func(r tapResult) float64 { return r.memory }},
 	{"RSS per stream, KiB", ofProxy, func(r tapResult) float64 { return r.perStream }},
 	{"busy cores", ofAll, func(r tapResult) float64 { return r.busy }},
@@ -88,15 +95,15 @@ func (m tapMeasured) values(p tapProxy, c tapColumn) (values []float64) {
 }
 
 // table shows the median and the range of each number.
-func (m tapMeasured) table() string {
+func (m tapMeasured) table(columns []tapColumn) string {
 	header := []string{m.load.String()}
-	for _, c := range tapColumns {
+	for _, c := range columns {
 		header = append(header, c.name)
 	}
 	var rows [][]string
 	for _, p := range m.proxies {
 		row := []string{p.name}
-		for _, c := range tapColumns {
+		for _, c := range columns {
 			cell := "-"
 			if c.kind != ofProxy || p.arguments != nil {
 				values := m.values(p, c)
