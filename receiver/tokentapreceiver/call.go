@@ -114,8 +114,9 @@ func (x *exchange) ending(o *llmstream.Observation) (e ending) {
 
 // clientGone reports whether the client closed first.
 func (x *exchange) clientGone() bool {
+	_, broken := x.copied.state() // then the upstream's error may be that of the request's body
 	return x.clientClosed ||
-		x.request.Context().Err() != nil && (x.upstreamError == nil || errors.Is(x.upstreamError, context.Canceled))
+		x.request.Context().Err() != nil && (x.upstreamError == nil || broken != nil || errors.Is(x.upstreamError, context.Canceled))
 }
 
 // unparsed returns what could not be read of an answer.

@@ -53,12 +53,16 @@ func (c *connection) Read(p []byte) (int, error) {
 	x.mutex.Lock()
 	x.pending, x.readAt = p[:n], x.now()
 	x.mutex.Unlock()
-	// net.ErrClosed is from the tap's own Close. After any other error, or the end, the
-	// upstream sends nothing more.
+	c.noteClose(err)
+	return n, err
+}
+
+// noteClose records that the upstream closed the connection: any error or end of it says so,
+// except net.ErrClosed, which is from the tap's own Close.
+func (c *connection) noteClose(err error) {
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		c.closedBy.CompareAndSwap(0, closedByUpstream)
 	}
-	return n, err
 }
 
 // Write forwards what the client sends. It decodes it before, so that a request is known
@@ -75,7 +79,9 @@ func (c *connection) Write(p []byte) (int, error) {
 			c.client.Store(nil)
 		}
 	}
-	return c.ReadWriteCloser.Write(p)
+	n, err := c.ReadWriteCloser.Write(p)
+	c.noteClose(err)
+	return n, err
 }
 
 // CloseWrite is called when the client has closed its side.

@@ -277,6 +277,22 @@ func TestConnection_ForwardsTheServerBeforeItIsDecoded(t *testing.T) {
 	require.EqualValues(t, 1, p.counter("exchanges_finished"))
 }
 
+// An upstream that accepts nothing more has closed the connection.
+func TestConnection_FailedWriteIsTheCloseOfTheUpstream(t *testing.T) {
+	p := start(t, answerChat)
+	x, connection, upstream := upgraded(t, p)
+	go func() { _, _ = upstream.Write(append(frame(responseCreated, false), frame(responseDelta, false)...)) }()
+	_, err := connection.Read(make([]byte, bufferSize))
+	require.NoError(t, err)
+	require.NoError(t, upstream.Close())
+	_, err = connection.Write(frame(responseCreate, true))
+	require.Error(t, err)
+	x.finish()
+	all := attributes(p.span())
+	require.Equal(t, "incomplete", all["tokenpulse.outcome"])
+	require.Equal(t, "upstream_cut", all["error.type"])
+}
+
 // At max_stream_duration, the open responses are sent as spans, and nothing is kept.
 func TestConnection_ReleasesItsMemoryAtTheLimitOfTime(t *testing.T) {
 	p := start(t, answerChat)

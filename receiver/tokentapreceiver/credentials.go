@@ -23,7 +23,7 @@ func isCredentialHeader(name string) bool {
 		switch {
 		case slices.Contains(harmlessWords, word):
 		case strings.HasSuffix(word, "key"), strings.HasSuffix(word, "keys"):
-			// The key of an entry, such as that of a cache, is none to a door.
+			// The key of a cache entry, or the like, is no credential.
 			if i == 0 || !slices.Contains(entryWords, words[i-1]) {
 				return true
 			}
@@ -39,13 +39,13 @@ func isCredentialHeader(name string) bool {
 	return false
 }
 
-// credentialHeaders are headers whose names do not tell that they carry a credential.
+// credentialHeaders carry credentials, though no word of their names says so.
 var credentialHeaders = []string{
-	"sec-websocket-protocol", // in browsers, it has the key for OpenAI
+	"sec-websocket-protocol", // browsers send the key for OpenAI in it
 	"dpop", "x-bf-vk",
 }
 
-// credentialParts are credentials wherever they stand in a word, credentialWords as words.
+// credentialParts mark a credential anywhere in a word, credentialWords only as whole words.
 var (
 	credentialParts = []string{"auth", "bearer", "cookie", "credential", "jwt", "passphrase", "passwd", "password", "secret", "signature"}
 	credentialWords = []string{"assertion", "cred", "creds", "hmac", "otp", "pass", "passcode", "pwd", "saml", "sig"}

@@ -59,7 +59,7 @@ type exchange struct {
 // begin starts an exchange.
 func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 	x := &exchange{receiver: r, route: route, request: req, start: time.Now()}
-	if req.Body != nil && req.Body != http.NoBody {
+	if req.ContentLength != 0 { // confighttp wraps the body of a request without one, too
 		x.copied.ReadCloser = req.Body
 		req.Body = &x.copied
 	}
@@ -156,7 +156,8 @@ func (x *exchange) sent(p []byte, err error) {
 	}
 }
 
-// flushed is called when the written bytes were sent, or the header alone.
+// flushed is called when the written bytes were sent, or the header alone. A timer of
+// httputil.ReverseProxy flushes the header, never at the same time as a write.
 func (x *exchange) flushed(err error) {
 	x.clientClosed = x.clientClosed || err != nil
 	x.decode()
@@ -267,7 +268,7 @@ func (x *exchange) endCall(end int64) {
 		}
 	})
 	if x.recognised(&o) {
-		x.call.End(o, end)
+		x.guard(func() { x.call.End(o, end) }) // a panic in the timer would end the Collector
 	} else {
 		x.receiver.telemetry.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
 	}

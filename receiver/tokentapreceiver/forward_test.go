@@ -344,6 +344,30 @@ func answerRaw(t *testing.T, answer string) (url string) {
 	return "http://" + listener.Addr().String()
 }
 
+// The connection of a client is kept after an answer that does not overtake its request.
+func TestForward_KeepsTheConnectionOfTheClient(t *testing.T) {
+	p := start(t, func(_ http.ResponseWriter, req *http.Request) { _, _ = io.Copy(io.Discard, req.Body) })
+	connection, err := net.Dial("tcp", p.receiver.address.String())
+	require.NoError(t, err)
+	defer connection.Close()
+	require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
+	reader := bufio.NewReader(connection)
+	for _, request := range []string{
+		"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: h\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody",
+		"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
+	} {
+		_, err := io.WriteString(connection, request)
+		require.NoError(t, err)
+		response, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+		require.False(t, response.Close, request)
+	}
+}
+
 // HTTP/1.0 has no informational answers: its clients take them for the answer.
 func TestForward_NoInformationalAnswersToHTTP10(t *testing.T) {
 	upstream := answerRaw(t, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")

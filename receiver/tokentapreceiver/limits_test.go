@@ -128,6 +128,19 @@ func TestLimits_StreamDurationReleasesMemory(t *testing.T) {
 	x.flushed(nil)
 }
 
+// A panic in the timer would end the Collector.
+func TestLimits_StreamDurationSurvivesAPanic(t *testing.T) {
+	p := start(t, answerChat)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+chatPath, http.NoBody)
+	require.NoError(t, err)
+	x := p.receiver.begin(p.receiver.routes[0], request)
+	defer x.finish()
+	x.call = nil // makes its end panic
+	x.expire()
+	require.Len(t, p.logs.FilterMessage("Failed to decode an exchange; it is forwarded").All(), 1)
+	require.Zero(t, p.receiver.open.Load())
+}
+
 // A request above a MiB passes whole; the model comes from the answer.
 func TestLimits_RequestCopy(t *testing.T) {
 	p := start(t, answerChat)

@@ -111,7 +111,7 @@ func writeError(w http.ResponseWriter, status int, kind, message string) {
 }
 
 // dropForeignUpgrade removes an upgrade to another protocol than WebSocket. Over such a
-// connection, requests could pass the routes by.
+// connection, requests could bypass the routes.
 func dropForeignUpgrade(header http.Header) {
 	if !isWebSocket(header) {
 		header.Del("Upgrade")

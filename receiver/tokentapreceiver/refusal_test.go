@@ -144,7 +144,7 @@ func TestRefusal_UnaskedUpgrade(t *testing.T) {
 	require.Equal(t, "upstream_unreachable", attributes(p.span())["error.type"])
 }
 
-// Only WebSocket upgrades pass: over another protocol, requests could pass the routes by.
+// Only WebSocket upgrades pass: over another protocol, requests could bypass the routes.
 func TestRefusal_OtherUpgradesAreDropped(t *testing.T) {
 	var header http.Header
 	p := start(t, func(_ http.ResponseWriter, req *http.Request) { header = req.Header }, func(cfg *Config) { cfg.Propagate = false })

@@ -214,6 +214,58 @@ func TestSpan_ClientThatLeavesCancels(t *testing.T) {
 	}
 }
 
+// A client may leave before it has sent its whole request. The body is not malformed, and the
+// upstream did not cut the answer.
+func TestSpan_ClientThatLeavesBeforeItsRequestEndsCancels(t *testing.T) {
+	for name, c := range map[string]struct {
+		head   string
+		pieces string // of the answer
+		resets bool
+	}{
+		"a body with a length":          {"Content-Length: 1000000\r\n\r\n", "", false},
+		"a body of chunks":              {"Transfer-Encoding: chunked\r\n\r\nfffff\r\n", "", false},
+		"a reset":                       {"Content-Length: 1000000\r\n\r\n", "", true},
+		"an answer that has begun":      {"Content-Length: 1000000\r\n\r\n", roleEvent + tokenEvent, false},
+		"a reset after an answer began": {"Content-Length: 1000000\r\n\r\n", roleEvent + tokenEvent, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := make(chan struct{})
+			p := start(t, func(w http.ResponseWriter, req *http.Request) {
+				_ = http.NewResponseController(w).EnableFullDuplex()
+				_, _ = req.Body.Read(make([]byte, 1))
+				if c.pieces != "" {
+					stream(w)(c.pieces)
+				}
+				close(asked)
+				_, _ = io.Copy(io.Discard, req.Body)
+			})
+			connection, err := net.Dial("tcp", p.receiver.address.String())
+			require.NoError(t, err)
+			defer connection.Close()
+			require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
+			_, err = io.WriteString(connection, "POST "+chatPath+" HTTP/1.1\r\nHost: h\r\n"+c.head+strings.Repeat(" ", 100_000))
+			require.NoError(t, err)
+			<-asked
+			if c.pieces != "" {
+				var answer strings.Builder
+				for buffer := make([]byte, 1<<10); !strings.Contains(answer.String(), tokenEvent); {
+					n, err := connection.Read(buffer)
+					require.NoError(t, err)
+					answer.Write(buffer[:n])
+				}
+			}
+			if c.resets {
+				require.NoError(t, connection.(*net.TCPConn).SetLinger(0))
+			}
+			require.NoError(t, connection.Close())
+			all := attributes(p.span())
+			require.Equal(t, "cancelled", all["tokenpulse.outcome"])
+			require.NotContains(t, all, "error.type")
+			require.Empty(t, p.logs.FilterMessage("Failed to reach an upstream").All())
+		})
+	}
+}
+
 func TestSpan_WholeAnswerHasUsageButNoTokenTimes(t *testing.T) {
 	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
