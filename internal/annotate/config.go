@@ -101,7 +101,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	for i, entry := range slos {
 		settings, _ := entry.(map[string]any)
 		if v, ok := settings["vantage"]; ok {
-			errs = errors.Join(errs, fmt.Errorf("slos::%d::vantage was removed: use match: {%s: %v}", i, names.Vantage, v))
+			errs = errors.Join(errs, fmt.Errorf("`slos::%d::vantage` was removed; use `match: {%s: %v}`", i, names.Vantage, v))
 		}
 	}
 	if errs != nil {
@@ -120,19 +120,19 @@ const maxSLOs = 64
 // Validate reports every invalid setting.
 func (c *Config) Validate() error {
 	var errs problems.List
-	errs.Unless(c.Timeline == TimelineKeep || c.Timeline == TimelineDrop, "timeline is %q; valid values: %s, %s", c.Timeline, TimelineKeep, TimelineDrop)
-	errs.Unless(c.Detail == DetailStandard || c.Detail == DetailFull, "detail is %q; valid values: %s, %s", c.Detail, DetailStandard, DetailFull)
+	errs.Unless(c.Timeline == TimelineKeep || c.Timeline == TimelineDrop, "`timeline` is %q; valid values: %s, %s", c.Timeline, TimelineKeep, TimelineDrop)
+	errs.Unless(c.Detail == DetailStandard || c.Detail == DetailFull, "`detail` is %q; valid values: %s, %s", c.Detail, DetailStandard, DetailFull)
 	errs.Unless(c.Distribution == DistributionKeep || c.Distribution == DistributionDrop,
-		"distribution is %q; valid values: %s, %s", c.Distribution, DistributionKeep, DistributionDrop)
-	errs.Unless(c.StallThreshold >= minDuration, "stall_threshold is %s; use at least %s, with a unit, such as 500ms", c.StallThreshold, minDuration)
+		"`distribution` is %q; valid values: %s, %s", c.Distribution, DistributionKeep, DistributionDrop)
+	errs.Unless(c.StallThreshold >= minDuration, "`stall_threshold` is %s; use at least %s, with a unit, such as 500ms", c.StallThreshold, minDuration)
 	_, known := denominators[c.TPOTDenominator]
-	errs.Unless(known, "tpot_denominator is %q; valid values: standard, after_first_chunk", c.TPOTDenominator)
-	errs.Unless(len(c.SLOs) <= maxSLOs, "slos has %d entries; the maximum is %d", len(c.SLOs), maxSLOs)
+	errs.Unless(known, "`tpot_denominator` is %q; valid values: standard, after_first_chunk", c.TPOTDenominator)
+	errs.Unless(len(c.SLOs) <= maxSLOs, "`slos` has %d entries; the maximum is %d", len(c.SLOs), maxSLOs)
 	seen := map[string]int{}
 	for i := range c.SLOs {
 		name := c.SLOs[i].Name
 		first, taken := seen[name]
-		errs.Unless(!taken || name == "", "slos::%d and slos::%d are both named %q; names must be unique", first, i, name)
+		errs.Unless(!taken || name == "", "`slos::%d` and `slos::%d` are both named %q; rename one", first, i, name)
 		seen[name] = i
 	}
 	return errors.Join(errs...)
@@ -148,8 +148,8 @@ func (c *FluidityConfig) Validate() error {
 
 func validateDeadline(key string, deadline time.Duration) error {
 	if deadline < minDuration || deadline > latency.MaxDeadline {
-		return fmt.Errorf("%s is %s; fluidity needs both deadlines, each from %s to %s, with a unit; "+
-			"remove fluidity to turn the index off", key, deadline, minDuration, latency.MaxDeadline)
+		return fmt.Errorf("`%s` is %s; `fluidity` needs both deadlines, each from %s to %s, with a unit; "+
+			"remove `fluidity` to turn the index off", key, deadline, minDuration, latency.MaxDeadline)
 	}
 	return nil
 }

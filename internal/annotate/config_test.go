@@ -54,34 +54,34 @@ func TestConfig_Invalid(t *testing.T) {
 		message  string
 	}{
 		"unknown timeline": {
-			map[string]any{"timeline": "Keep"}, `timeline is "Keep"; valid values: keep, drop`,
+			map[string]any{"timeline": "Keep"}, "`timeline` is \"Keep\"; valid values: keep, drop",
 		},
 		"unknown detail": {
-			map[string]any{"detail": "all"}, `detail is "all"; valid values: standard, full`,
+			map[string]any{"detail": "all"}, "`detail` is \"all\"; valid values: standard, full",
 		},
 		"unknown distribution": {
-			map[string]any{"distribution": "yes"}, `distribution is "yes"; valid values: keep, drop`,
+			map[string]any{"distribution": "yes"}, "`distribution` is \"yes\"; valid values: keep, drop",
 		},
 		"stall threshold without a unit": {
-			map[string]any{"stall_threshold": 500}, "stall_threshold is 500ns; use at least 100µs, with a unit, such as 500ms",
+			map[string]any{"stall_threshold": 500}, "`stall_threshold` is 500ns; use at least 100µs, with a unit, such as 500ms",
 		},
 		"stall threshold of zero": {
-			map[string]any{"stall_threshold": "0s"}, "stall_threshold is 0s; use at least 100µs, with a unit, such as 500ms",
+			map[string]any{"stall_threshold": "0s"}, "`stall_threshold` is 0s; use at least 100µs, with a unit, such as 500ms",
 		},
 		"unknown denominator": {
-			map[string]any{"tpot_denominator": "n-1"}, `tpot_denominator is "n-1"; valid values: standard, after_first_chunk`,
+			map[string]any{"tpot_denominator": "n-1"}, "`tpot_denominator` is \"n-1\"; valid values: standard, after_first_chunk",
 		},
 		"only one deadline": {
 			map[string]any{"fluidity": map[string]any{"time_to_first_token": "2s"}},
-			"fluidity: time_per_output_token is 0s; fluidity needs both deadlines, each from 100µs to 1h0m0s, with a unit; remove fluidity to turn the index off",
+			"fluidity: `time_per_output_token` is 0s; `fluidity` needs both deadlines, each from 100µs to 1h0m0s, with a unit; remove `fluidity` to turn the index off",
 		},
 		"negative deadline": {
 			map[string]any{"fluidity": map[string]any{"time_to_first_token": "-1s", "time_per_output_token": "1s"}},
-			"fluidity: time_to_first_token is -1s",
+			"fluidity: `time_to_first_token` is -1s",
 		},
 		"deadline of a day": {
 			map[string]any{"fluidity": map[string]any{"time_to_first_token": "24h", "time_per_output_token": "1s"}},
-			"fluidity: time_to_first_token is 24h0m0s",
+			"fluidity: `time_to_first_token` is 24h0m0s",
 		},
 		"trust that is not a boolean": {
 			map[string]any{"trust_annotations": "sometimes"}, "trust_annotations",

@@ -31,8 +31,12 @@ var remedies = [latency.NumAbsences]struct {
 }
 
 // unclaimedMessage is logged for spans that look like model calls.
-const unclaimedMessage = "no reader claims a span that looks like a model call, so it has no latency; " +
+const unclaimedMessage = "No reader claims a span that looks like a model call, so it has no latency; " +
 	"remedy: set gen_ai.operation.name on it; see docs/sources.md#unclaimed"
+
+// noStartRemedy replaces the remedy for latency.NotReported in streams of token_stream, whose senders
+// already send token events.
+const noStartRemedy = "send a start event for each stream, with the time of the request"
 
 // Notices logs why requests have no latency. The logger drops repeated messages. There is one
 // message per source and reason, so this needs no state of its own.
@@ -47,8 +51,12 @@ func NewNotices(logger *zap.Logger) *Notices {
 	n := &Notices{logger: logging.OnceAMinute(logger), messages: make([][latency.NumAbsences]string, len(sources))}
 	for reader, name := range sources {
 		for reason := latency.Present + 1; reason < latency.NumAbsences; reason++ {
-			n.messages[reader][reason] = fmt.Sprintf("requests of source %s have no %s: %s; remedy: %s; see docs/sources.md#%s",
-				name, missing(reason), reason, remedies[reason].remedy, reason)
+			remedy := remedies[reason].remedy
+			if name == names.SourceTokenStream && reason == latency.NotReported {
+				remedy = noStartRemedy
+			}
+			n.messages[reader][reason] = fmt.Sprintf("Requests of source %s have no %s: %s; remedy: %s; see docs/sources.md#%s",
+				name, missing(reason), reason, remedy, reason)
 		}
 	}
 	return n

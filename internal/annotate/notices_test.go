@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
@@ -30,5 +32,15 @@ func TestNotices_LinkToTheRemedies(t *testing.T) {
 		anchor := link.FindStringSubmatch(message)
 		require.NotNil(t, anchor, message)
 		require.Contains(t, string(page), `<a id="`+anchor[1]+`"></a>`, message)
+	}
+}
+
+// A sender of token events is not advised to send token events.
+func TestNotices_AdviseToSendTheMissingStartEvent(t *testing.T) {
+	messages := NewNotices(zap.NewNop()).messages
+	for reader, name := range source.Names() {
+		message := messages[reader][latency.NotReported]
+		require.Equal(t, name == "token_stream", strings.Contains(message, "remedy: send a start event"), message)
+		require.Equal(t, name != "token_stream", strings.Contains(message, "send token events to token_stream"), message)
 	}
 }

@@ -49,8 +49,8 @@ var _ confmap.Validator = (*SLOConfig)(nil)
 // Validate reports every invalid setting.
 func (c *SLOConfig) Validate() error {
 	var errs problems.List
-	errs.Unless(c.Name != "", "name is missing; give the SLO a name, such as chat-tpot")
-	errs.Unless(c.Name != names.SLOAll, "name %q is reserved for all SLOs together; choose another", c.Name)
+	errs.Unless(c.Name != "", "`name` is missing; give the SLO a name, such as chat-tpot")
+	errs.Unless(c.Name != names.SLOAll, "`name` is %q, which is reserved for all SLOs together; choose another", c.Name)
 	errs = append(errs, c.validateIndicator())
 	return errors.Join(append(errs, c.validateMatch()...)...)
 }
@@ -61,7 +61,7 @@ func (c *SLOConfig) validateIndicator() error {
 		return c.validateNoThreshold()
 	}
 	if other := higherIsBetter[name]; other != "" {
-		return fmt.Errorf("indicator %q cannot have an upper threshold, because higher is better; use %s", c.Indicator, other)
+		return fmt.Errorf("`indicator` is %q, which cannot have an upper threshold, because higher is better; use %s", c.Indicator, other)
 	}
 	indicator, known := indicators[name]
 	if !known {
@@ -80,8 +80,8 @@ func indicatorNames() string {
 // validateNoThreshold reports the settings that the outcome does not have.
 func (c *SLOConfig) validateNoThreshold() error {
 	var errs problems.List
-	errs.Unless(c.Threshold == nil, "threshold is %v, but %s has none: a success is good; remove threshold", c.Threshold, c.Indicator)
-	errs.Unless(c.ThresholdAttribute == "", "threshold_attribute is %q, but %s has no threshold; remove threshold_attribute", c.ThresholdAttribute, c.Indicator)
+	errs.Unless(c.Threshold == nil, "`threshold` is %v, but %s has none: a success is good; remove `threshold`", c.Threshold, c.Indicator)
+	errs.Unless(c.ThresholdAttribute == "", "`threshold_attribute` is %q, but %s has no threshold; remove `threshold_attribute`", c.ThresholdAttribute, c.Indicator)
 	return errors.Join(errs...)
 }
 
@@ -103,26 +103,26 @@ func (c *SLOConfig) threshold(inSeconds bool) (float64, error) {
 	case value > 0 && value <= MaxNumber:
 		return value, nil
 	case c.Threshold == nil && inSeconds:
-		return 0, fmt.Errorf("threshold is missing; %s needs a positive duration with a unit, such as 50ms", c.Indicator)
+		return 0, fmt.Errorf("`threshold` is missing; %s needs a positive duration with a unit, such as 50ms", c.Indicator)
 	case c.Threshold == nil:
-		return 0, fmt.Errorf("threshold is missing; %s needs a positive number", c.Indicator)
+		return 0, fmt.Errorf("`threshold` is missing; %s needs a positive number", c.Indicator)
 	case inSeconds:
-		return 0, fmt.Errorf("threshold is %v; %s needs a positive duration with a unit, such as 50ms", c.Threshold, c.Indicator)
+		return 0, fmt.Errorf("`threshold` is %v; %s needs a positive duration with a unit, such as 50ms", c.Threshold, c.Indicator)
 	default:
-		return 0, fmt.Errorf("threshold is %v; %s needs a positive number", c.Threshold, c.Indicator)
+		return 0, fmt.Errorf("`threshold` is %v; %s needs a positive number", c.Threshold, c.Indicator)
 	}
 }
 
 func (c *SLOConfig) validateMatch() (errs problems.List) {
 	for attribute, pattern := range c.MatchRegexp {
 		_, err := compile(pattern)
-		errs.Unless(err == nil, "match_regexp of %s is %q; use a valid RE2 expression: %w", attribute, pattern, err)
+		errs.Unless(err == nil, "`match_regexp` of %s is %q; use a valid RE2 expression: %w", attribute, pattern, err)
 		_, both := c.Match[attribute]
-		errs.Unless(!both, "match and match_regexp both have %s; remove one", attribute)
+		errs.Unless(!both, "`match` and `match_regexp` both have %s; remove one", attribute)
 	}
 	if name, ok := c.Match[names.Vantage]; ok {
 		v, _ := vantage.Parse(name)
-		errs.Unless(v != vantage.Unspecified, "match of %s is %q; valid values: client, gateway, server, engine", names.Vantage, name)
+		errs.Unless(v != vantage.Unspecified, "`match` of %s is %q; valid values: client, gateway, server, engine", names.Vantage, name)
 	}
 	return errs
 }

@@ -23,50 +23,50 @@ func TestConfig_InvalidSLOs(t *testing.T) {
 		slos    []any
 		message string
 	}{
-		"no name":           {[]any{valid("name", "")}, "slos::0: name is missing; give the SLO a name, such as chat-tpot"},
-		"reserved name":     {[]any{valid("name", "all")}, `slos::0: name "all" is reserved for all SLOs together; choose another`},
-		"duplicate name":    {[]any{valid("name", "a"), valid("name", "b"), valid("name", "a")}, `slos::0 and slos::2 are both named "a"; names must be unique`},
+		"no name":           {[]any{valid("name", "")}, "slos::0: `name` is missing; give the SLO a name, such as chat-tpot"},
+		"reserved name":     {[]any{valid("name", "all")}, "slos::0: `name` is \"all\", which is reserved for all SLOs together; choose another"},
+		"duplicate name":    {[]any{valid("name", "a"), valid("name", "b"), valid("name", "a")}, "`slos::0` and `slos::2` are both named \"a\"; rename one"},
 		"unknown indicator": {[]any{valid("indicator", "tpot")}, `unknown indicator "tpot"; valid indicators: chunk.count, clock.anomalies, decode.duration`},
 		"no indicator":      {[]any{valid("indicator", "")}, `unknown indicator ""; valid indicators:`},
-		"higher is better":  {[]any{valid("indicator", "output_token_rate")}, `indicator "output_token_rate" cannot have an upper threshold, because higher is better; use time_per_output_token`},
-		"no threshold":      {[]any{valid("threshold", nil)}, "threshold is missing; time_per_output_token needs a positive duration with a unit, such as 50ms"},
+		"higher is better":  {[]any{valid("indicator", "output_token_rate")}, "`indicator` is \"output_token_rate\", which cannot have an upper threshold, because higher is better; use time_per_output_token"},
+		"no threshold":      {[]any{valid("threshold", nil)}, "`threshold` is missing; time_per_output_token needs a positive duration with a unit, such as 50ms"},
 		"no threshold of a count": {
-			[]any{map[string]any{"name": "stalls", "indicator": "stall.count"}}, "threshold is missing; stall.count needs a positive number",
+			[]any{map[string]any{"name": "stalls", "indicator": "stall.count"}}, "`threshold` is missing; stall.count needs a positive number",
 		},
 		"threshold of the outcome": {
-			[]any{map[string]any{"name": "availability", "indicator": "outcome", "threshold": 1}}, "threshold is 1, but outcome has none: a success is good; remove threshold",
+			[]any{map[string]any{"name": "availability", "indicator": "outcome", "threshold": 1}}, "`threshold` is 1, but outcome has none: a success is good; remove `threshold`",
 		},
 		"threshold attribute of the outcome": {
 			[]any{map[string]any{"name": "availability", "indicator": "outcome", "threshold_attribute": "tenant.outcome"}},
-			`threshold_attribute is "tenant.outcome", but outcome has no threshold; remove threshold_attribute`,
+			"`threshold_attribute` is \"tenant.outcome\", but outcome has no threshold; remove `threshold_attribute`",
 		},
-		"threshold of 0":           {[]any{valid("threshold", "0s")}, "threshold is 0s; time_per_output_token needs a positive duration"},
-		"negative threshold":       {[]any{valid("threshold", "-5ms")}, "threshold is -5ms"},
-		"threshold without a unit": {[]any{valid("threshold", 50)}, "threshold is 50; time_per_output_token needs a positive duration"},
+		"threshold of 0":           {[]any{valid("threshold", "0s")}, "`threshold` is 0s; time_per_output_token needs a positive duration"},
+		"negative threshold":       {[]any{valid("threshold", "-5ms")}, "`threshold` is -5ms"},
+		"threshold without a unit": {[]any{valid("threshold", 50)}, "`threshold` is 50; time_per_output_token needs a positive duration"},
 		"threshold is a list":      {[]any{valid("threshold", []any{"50ms"})}, "needs a positive duration"},
 		"duration of a count": {
 			[]any{map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": "1s"}}, "stall.count needs a positive number",
 		},
 		"count of 0": {[]any{map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": 0}}, "stall.count needs a positive number"},
 		"bad expression": {
-			[]any{valid("match_regexp", map[string]any{"gen_ai.request.model": "llama("})}, `match_regexp of gen_ai.request.model is "llama("; use a valid RE2 expression`,
+			[]any{valid("match_regexp", map[string]any{"gen_ai.request.model": "llama("})}, "`match_regexp` of gen_ai.request.model is \"llama(\"; use a valid RE2 expression",
 		},
 		"an expression that closes the surrounding group": {
-			[]any{valid("match_regexp", map[string]any{"m": "llama)|(?:qwen"})}, `match_regexp of m is "llama)|(?:qwen"; use a valid RE2 expression: error parsing regexp: unexpected )`,
+			[]any{valid("match_regexp", map[string]any{"m": "llama)|(?:qwen"})}, "`match_regexp` of m is \"llama)|(?:qwen\"; use a valid RE2 expression: error parsing regexp: unexpected )",
 		},
-		"too many": {slices.Repeat([]any{valid("name", "a")}, 65), "slos has 65 entries; the maximum is 64"},
+		"too many": {slices.Repeat([]any{valid("name", "a")}, 65), "`slos` has 65 entries; the maximum is 64"},
 		"attribute twice": {
 			[]any{func() map[string]any {
 				slo := valid("match", map[string]any{"a": "b"})
 				slo["match_regexp"] = map[string]any{"a": "c"}
 				return slo
-			}()}, "match and match_regexp both have a; remove one",
+			}()}, "`match` and `match_regexp` both have a; remove one",
 		},
 		"unknown vantage": {
-			[]any{valid("match", map[string]any{names.Vantage: "moon"})}, `match of tokenpulse.vantage is "moon"; valid values: client, gateway, server, engine`,
+			[]any{valid("match", map[string]any{names.Vantage: "moon"})}, "`match` of tokenpulse.vantage is \"moon\"; valid values: client, gateway, server, engine",
 		},
 		"vantage, which was removed": {
-			[]any{valid("vantage", "client")}, "slos::0::vantage was removed: use match: {tokenpulse.vantage: client}",
+			[]any{valid("vantage", "client")}, "`slos::0::vantage` was removed; use `match: {tokenpulse.vantage: client}`",
 		},
 		"unknown key": {[]any{valid("treshold", "50ms")}, "treshold"},
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
-// opened sets an implied start with a recognizable attribute.
+// opened sets an implied start with a recognisable attribute.
 func opened(t testing.TB, part *Part) {
 	require.NoError(t, part.ImplyStart(Start{TraceID: [16]byte{7}}, []byte("implied "), []byte("resource")))
 }
@@ -97,9 +97,9 @@ func TestImpliedStart_IsUndoneOnRetry(t *testing.T) {
 	require.NoError(t, err)
 	chunks(2)(t, part)
 	part.Count(2)
-	canceled, cancel := context.WithCancel(context.Background())
+	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = s.Begin(canceled, batch)
+	_, err = s.Begin(cancelled, batch)
 	require.ErrorIs(t, err, context.Canceled)
 	require.EqualValues(t, 1, s.Streams())
 

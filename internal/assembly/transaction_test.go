@@ -94,7 +94,7 @@ func TestMaxMemory_RefusesBatch(t *testing.T) {
 }
 
 // While a transaction has claimed a stream, other transactions wait until it ends or
-// their context is canceled.
+// their context is cancelled.
 func TestBegin_WaitsForClaimedStream(t *testing.T) {
 	s, c := newStore(roomy)
 	apply(t, s, batchOf(t, s, "s", started))

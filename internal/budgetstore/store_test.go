@@ -282,7 +282,7 @@ func TestOpen_RejectsUnusableExtensions(t *testing.T) {
 	h := newHost(t)
 	missing, nop := component.MustNewIDWithName("file_storage", "x"), component.NewID(extensiontest.NopType)
 	_, _, err := Open(t.Context(), h, &missing, owner, newTracker(), dimensions, zap.NewNop())
-	require.ErrorContains(t, err, "`storage` is \"file_storage/x\", which is not an extension of this Collector: list it under `extensions` and under `service::extensions`")
+	require.ErrorContains(t, err, "`storage` is \"file_storage/x\", which is not an extension of this Collector; list it under `extensions` and under `service::extensions`")
 	_, _, err = Open(t.Context(), h, &nop, owner, newTracker(), dimensions, zap.NewNop())
 	require.ErrorContains(t, err, "which is not a storage extension")
 }

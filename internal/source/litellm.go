@@ -24,7 +24,7 @@ var liteLLM = reader{
 	},
 }
 
-// isLiteLLM recognizes LiteLLM's spans even if they carry attributes of OpenInference or Langfuse,
+// isLiteLLM recognises LiteLLM's spans even if they carry attributes of OpenInference or Langfuse,
 // which LiteLLM can add.
 func isLiteLLM(c candidate) bool {
 	return c.scope == "litellm" || c.span.Name() == "litellm_request" ||

@@ -53,7 +53,7 @@ func isOpenLLMetryCall(c candidate) bool {
 	return false
 }
 
-// isOpenLLMetry recognizes the spans by their names, such as openai.chat, or by what they carry.
+// isOpenLLMetry recognises the spans by their names, such as openai.chat, or by what they carry.
 func isOpenLLMetry(c candidate) bool {
 	for _, call := range [...]string{".chat", ".completion", ".response"} {
 		if strings.HasSuffix(c.span.Name(), call) {

@@ -25,7 +25,7 @@ var sglang = reader{
 	},
 }
 
-// isSGLang recognizes a request by its span's name, "{role} Req {id}". The role is empty if one
+// isSGLang recognises a request by its span's name, "{role} Req {id}". The role is empty if one
 // process does both prefill and decode.
 func isSGLang(c candidate) bool {
 	role, id, ok := strings.Cut(c.span.Name(), "Req ")

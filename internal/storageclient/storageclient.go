@@ -25,11 +25,11 @@ type Owner struct {
 func Open(ctx context.Context, host component.Host, extension component.ID, owner Owner) (storage.Client, error) {
 	found, ok := host.GetExtensions()[extension]
 	if !ok {
-		return nil, fmt.Errorf("`storage` is %q, which is not an extension of this Collector: list it under `extensions` and under `service::extensions`", extension)
+		return nil, fmt.Errorf("`storage` is %q, which is not an extension of this Collector; list it under `extensions` and under `service::extensions`", extension)
 	}
 	backend, ok := found.(storage.Extension)
 	if !ok {
-		return nil, fmt.Errorf("`storage` is %q, which is not a storage extension: name one, such as file_storage", extension)
+		return nil, fmt.Errorf("`storage` is %q, which is not a storage extension; name one, such as file_storage", extension)
 	}
 	client, err := backend.GetClient(ctx, owner.Kind, owner.ID, owner.Name)
 	if err != nil {

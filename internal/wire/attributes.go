@@ -22,8 +22,8 @@ const (
 )
 
 var (
-	errTooManyAttributes  = invalid("more than %d attributes in one list", maxAttributes)
-	errAttributeTooNested = invalid("an attribute is nested more than %d deep", maxAttributeDepth)
+	errTooManyAttributes  = invalid("more than %d attributes in one list; send fewer", maxAttributes)
+	errAttributeTooNested = invalid("an attribute is nested more than %d deep; send a flatter value", maxAttributeDepth)
 )
 
 // checkCount checks the number of attributes in a well-formed KeyValueList.

@@ -48,6 +48,10 @@ func (n *NDJSON) decodeSlow(line []byte, number int, batch *assembly.Batch) erro
 	if err := n.scan(line); err != nil {
 		return err
 	}
+	addTo, err := n.event()
+	if err != nil {
+		return err
+	}
 	var id []byte
 	if n.has(fieldStreamID) {
 		var ok bool
@@ -59,7 +63,7 @@ func (n *NDJSON) decodeSlow(line []byte, number int, batch *assembly.Batch) erro
 	if err != nil {
 		return err
 	}
-	if err := n.event(part); err != nil {
+	if err := addTo(n, part); err != nil {
 		return err
 	}
 	part.Count(number)
@@ -101,27 +105,32 @@ func (n *NDJSON) has(index fieldIndex) bool {
 	return n.present&(1<<index) != 0 && n.fields[index].kind != 'n'
 }
 
-func (n *NDJSON) event(part *assembly.Part) error {
+// event returns the function that adds an event of this name to its part.
+func (n *NDJSON) event() (addTo func(*NDJSON, *assembly.Part) error, err error) {
 	var name []byte
 	if n.has(fieldEvent) {
 		name, _ = n.fields[fieldEvent].unquote(&n.scratch)
 	}
 	switch string(name) {
 	case "chunk":
-		return n.chunk(part)
+		return (*NDJSON).chunk, nil
 	case "start":
-		return n.start(part)
+		return (*NDJSON).start, nil
 	case "scheduled":
-		at, err := n.time()
-		if err != nil {
-			return err
-		}
-		return part.AddScheduled(at)
+		return (*NDJSON).scheduled, nil
 	case "end":
-		return n.end(part)
+		return (*NDJSON).end, nil
 	default:
-		return invalid("event must be start, scheduled, chunk or end")
+		return nil, invalid("event must be start, scheduled, chunk or end")
 	}
+}
+
+func (n *NDJSON) scheduled(part *assembly.Part) error {
+	at, err := n.time()
+	if err != nil {
+		return err
+	}
+	return part.AddScheduled(at)
 }
 
 func (n *NDJSON) chunk(part *assembly.Part) error {

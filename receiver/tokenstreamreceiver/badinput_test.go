@@ -60,6 +60,7 @@ func TestNDJSON_RejectsOnlyBadLine(t *testing.T) {
 		"the same key twice":          {`{"event":"chunk","event":"start"}`, "duplicate field event", "malformed"},
 		"the same attribute twice":    {`{"event":"start","stream_id":"bad","time_unix_nano":1,"attributes":{"a":1,"a":2}}`, "not a valid JSON object", "malformed"},
 		"unknown event":               {`{"event":"chunck","stream_id":"bad","time_unix_nano":1}`, "event must be start, scheduled, chunk or end", "invalid"},
+		"unknown event, no stream id": {`{"event":"strt"}`, "event must be start, scheduled, chunk or end", "invalid"},
 		"no event":                    {`{"stream_id":"bad","time_unix_nano":1}`, "event must be start", "invalid"},
 		"no stream id":                {`{"event":"chunk","time_unix_nano":1}`, "stream_id is missing", "invalid"},
 		"stream id is a number":       {`{"event":"chunk","stream_id":7,"time_unix_nano":1}`, "stream_id must be a string", "invalid"},

@@ -79,12 +79,12 @@ func (c *canceler) liveBody(client *http.Client, i int) (cancel func()) {
 // behind while the receiver runs on.
 func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 	cases := map[string]func(t *testing.T, c *canceler){
-		"live bodies canceled": func(_ *testing.T, c *canceler) {
+		"live bodies cancelled": func(_ *testing.T, c *canceler) {
 			client := &http.Client{Transport: new(http.Transport)}
 			c.repeat(func(i int) { c.liveBody(client, i)() })
 			client.CloseIdleConnections()
 		},
-		"live bodies over HTTP/2 canceled": func(_ *testing.T, c *canceler) {
+		"live bodies over HTTP/2 cancelled": func(_ *testing.T, c *canceler) {
 			transport := &http.Transport{Protocols: new(http.Protocols)}
 			transport.Protocols.SetUnencryptedHTTP2(true)
 			client := &http.Client{Transport: transport}
@@ -115,7 +115,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			}
 			client.CloseIdleConnections()
 		},
-		"whole bodies canceled in the middle": func(_ *testing.T, c *canceler) {
+		"whole bodies cancelled in the middle": func(_ *testing.T, c *canceler) {
 			c.repeat(func(int) {
 				conn, err := net.Dial("tcp", c.addrHTTP.String())
 				if err != nil {
@@ -125,7 +125,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 				_ = conn.Close()
 			})
 		},
-		"whole bodies canceled in the pipeline": func(_ *testing.T, c *canceler) {
+		"whole bodies cancelled in the pipeline": func(_ *testing.T, c *canceler) {
 			c.block()
 			client := &http.Client{Transport: new(http.Transport)}
 			ctx, cancel := context.WithCancel(context.Background())
@@ -146,7 +146,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			})
 			client.CloseIdleConnections()
 		},
-		"Export canceled in the pipeline, and behind it": func(t *testing.T, c *canceler) {
+		"Export cancelled in the pipeline, and behind it": func(t *testing.T, c *canceler) {
 			// All have the same stream, so that one is in the pipeline and the others wait.
 			require.Equal(t, 200, c.lines(t, startLine("shared")).status)
 			http.DefaultClient.CloseIdleConnections()
@@ -165,7 +165,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 				}}})
 			})
 		},
-		"Stream canceled": func(t *testing.T, c *canceler) {
+		"Stream cancelled": func(t *testing.T, c *canceler) {
 			client := c.connect()
 			c.repeat(func(i int) {
 				ctx, cancel := context.WithCancel(context.Background())
@@ -175,7 +175,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 				}
 			})
 		},
-		"Stream canceled in the pipeline": func(t *testing.T, c *canceler) {
+		"Stream cancelled in the pipeline": func(t *testing.T, c *canceler) {
 			c.block()
 			client := c.connect()
 			ctx, cancel := context.WithCancel(context.Background())

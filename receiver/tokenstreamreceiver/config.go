@@ -130,12 +130,12 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 func (c *Config) Validate() error {
 	var errs []error
 	if !c.Protocols.HTTP.HasValue() && !c.Protocols.GRPC.HasValue() {
-		errs = append(errs, errors.New("protocols: at least one of http and grpc must be enabled"))
+		errs = append(errs, errors.New("`protocols` has neither http nor grpc enabled; enable at least one"))
 	}
 	if http := c.Protocols.HTTP.Get(); http != nil {
 		for _, algorithm := range http.CompressionAlgorithms {
 			if !slices.Contains(compressionAlgorithms, algorithm) {
-				errs = append(errs, fmt.Errorf("protocols::http::compression_algorithms: %q is decompressed outside of max_memory_mib; use gzip, zstd, zlib or deflate", algorithm))
+				errs = append(errs, fmt.Errorf("`protocols::http::compression_algorithms` has %q, which is decompressed outside of `max_memory_mib`; use gzip, zstd, zlib or deflate", algorithm))
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func (c *Config) Validate() error {
 		{"first_token_timeout", c.FirstTokenTimeout, "10m"},
 	} {
 		if timeout.value < time.Millisecond {
-			errs = append(errs, fmt.Errorf("%s: must be at least 1ms and have a unit, such as %s; is %s", timeout.key, timeout.example, timeout.value))
+			errs = append(errs, fmt.Errorf("`%s` is %s; use at least 1ms, with a unit, such as %s", timeout.key, timeout.value, timeout.example))
 		}
 	}
 	for _, limit := range []struct {
@@ -164,7 +164,7 @@ func (c *Config) Validate() error {
 		{settingMaxLiveRequests, c.MaxLiveRequests, 1},
 	} {
 		if limit.value < limit.minimum {
-			errs = append(errs, fmt.Errorf("%s: must be at least %d, is %d", limit.key, limit.minimum, limit.value))
+			errs = append(errs, fmt.Errorf("`%s` is %d; use at least %d", limit.key, limit.value, limit.minimum))
 		}
 	}
 	return errors.Join(append(errs, c.validateSeries()...)...)
@@ -177,12 +177,12 @@ func (c *Config) validateSeries() (errs problems.List) {
 			key string
 			on  bool
 		}{{"join", latency.Join}, {"roll_up", latency.RollUp}, {"phases", latency.Phases}} {
-			errs.Unless(!setting.on, "latency::%s: needs spans; remove it here, and set it in a token_latency processor of a traces pipeline", setting.key)
+			errs.Unless(!setting.on, "`latency::%s` needs spans; remove it here, and set it in a token_latency processor of a traces pipeline", setting.key)
 		}
 	}
 	errs.Unless(c.Spans.Share > 0 || !c.Spans.Breached || len(c.latency().SLOs) > 0,
-		"spans::share is 0 and latency has no slos to breach, which selects no span; set latency::slos or a share, "+
-			"or remove the receiver from its traces pipelines and spans from its settings")
+		"`spans::share` is 0 and `latency` has no `slos` to breach, which selects no span; set `latency::slos` or a share, "+
+			"or remove the receiver from its traces pipelines and `spans` from its settings")
 	if series := c.Series.Get(); series != nil {
 		for _, err := range series.Problems() {
 			errs = append(errs, fmt.Errorf("series: %w", err))
@@ -196,10 +196,10 @@ func (c *Config) checkPipelines(metrics bool) error {
 	switch {
 	case metrics:
 	case c.Series.HasValue():
-		return errors.New("series: the receiver is in no metrics pipeline; add it to one, or remove series")
+		return errors.New("`series` is set, but the receiver is in no metrics pipeline; add it to one, or remove `series`")
 	case c.Spans.Share < 1:
-		return fmt.Errorf("spans::share is %v, but the receiver is in no metrics pipeline, so that the other requests would count nowhere; "+
-			"add it to a metrics pipeline, or remove share", c.Spans.Share)
+		return fmt.Errorf("`spans::share` is %v, but the receiver is in no metrics pipeline, so that the other requests would count nowhere; "+
+			"add it to a metrics pipeline, or remove `share`", c.Spans.Share)
 	}
 	return nil
 }

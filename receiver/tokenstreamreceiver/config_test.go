@@ -97,19 +97,19 @@ func TestConfig_RejectsUnknownProtocol(t *testing.T) {
 func TestConfig_RejectsInvalidSettings(t *testing.T) {
 	off := map[string]any{"enabled": false}
 	for want, settings := range map[string]map[string]any{
-		"protocols: at least one of http and grpc must be enabled":                         {"protocols": map[string]any{"http": off, "grpc": off}},
-		"idle_timeout: must be at least 1ms and have a unit, such as 60s; is -1s":          {"idle_timeout": "-1s"},
-		"idle_timeout: must be at least 1ms and have a unit, such as 60s; is 60ns":         {"idle_timeout": 60},
-		"first_token_timeout: must be at least 1ms and have a unit, such as 10m; is 600ns": {"first_token_timeout": 600},
-		"max_streams_per_client: must be at least 0, is -1":                                {"max_streams_per_client": -1},
-		"max_streams: must be at least 1, is 0":                                            {"max_streams": 0},
-		"max_chunks_per_stream: must be at least 1, is -4":                                 {"max_chunks_per_stream": -4},
-		"max_event_bytes: must be at least 1024, is 10":                                    {"max_event_bytes": 10},
-		"max_memory_mib: must be at least 1, is 0":                                         {"max_memory_mib": 0},
-		"max_live_requests: must be at least 1, is 0":                                      {"max_live_requests": 0},
-		`compression_algorithms: "snappy" is decompressed outside of max_memory_mib; use`:  {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"gzip", "snappy"}}}},
-		`compression_algorithms: "lz4" is decompressed`:                                    {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"lz4"}}}},
-		`compression_algorithms: "x-snappy-framed" is decompressed`:                        {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"x-snappy-framed"}}}},
+		"`protocols` has neither http nor grpc enabled; enable at least one":                                  {"protocols": map[string]any{"http": off, "grpc": off}},
+		"`idle_timeout` is -1s; use at least 1ms, with a unit, such as 60s":                                   {"idle_timeout": "-1s"},
+		"`idle_timeout` is 60ns; use at least 1ms, with a unit, such as 60s":                                  {"idle_timeout": 60},
+		"`first_token_timeout` is 600ns; use at least 1ms, with a unit, such as 10m":                          {"first_token_timeout": 600},
+		"`max_streams_per_client` is -1; use at least 0":                                                      {"max_streams_per_client": -1},
+		"`max_streams` is 0; use at least 1":                                                                  {"max_streams": 0},
+		"`max_chunks_per_stream` is -4; use at least 1":                                                       {"max_chunks_per_stream": -4},
+		"`max_event_bytes` is 10; use at least 1024":                                                          {"max_event_bytes": 10},
+		"`max_memory_mib` is 0; use at least 1":                                                               {"max_memory_mib": 0},
+		"`max_live_requests` is 0; use at least 1":                                                            {"max_live_requests": 0},
+		"compression_algorithms` has \"snappy\", which is decompressed outside of `max_memory_mib`; use gzip": {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"gzip", "snappy"}}}},
+		"compression_algorithms` has \"lz4\", which is decompressed":                                          {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"lz4"}}}},
+		"compression_algorithms` has \"x-snappy-framed\", which is decompressed":                              {"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []string{"x-snappy-framed"}}}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			_, err := load(t, settings)

@@ -76,7 +76,7 @@ func (m *messages) next() (*rawMessage, error) {
 	case <-m.ctx.Done():
 		return nil, status.FromContextError(m.ctx.Err()).Err()
 	case <-idle.C:
-		return nil, status.Errorf(codes.DeadlineExceeded, "no message for %s (idle_timeout)", m.idle)
+		return nil, status.Errorf(codes.DeadlineExceeded, "no message for %s (idle_timeout); open a new call", m.idle)
 	case received := <-m.received:
 		return received.message, received.err
 	}
@@ -128,7 +128,7 @@ func (r *tokenStreamReceiver) readMessage(req *request, message []byte, read fun
 		return err
 	}
 	if int64(len(body.buffer)) > limit {
-		return assembly.Errorf(assembly.Limit, "the message is larger than %d bytes after decompression (max_recv_msg_size_mib)", limit)
+		return assembly.Errorf(assembly.Limit, "the message is larger than %d bytes after decompression (max_recv_msg_size_mib); send smaller messages", limit)
 	}
 	return r.decode(req, body.buffer, read)
 }

@@ -77,7 +77,7 @@ func (r *tokenStreamReceiver) handler(handle func(w http.ResponseWriter, httpReq
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		if httpReq.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
-			r.writeError(w, httpReq, http.StatusMethodNotAllowed, "use POST")
+			r.writeError(w, httpReq, http.StatusMethodNotAllowed, "the method is not supported; use POST")
 			return
 		}
 		if limit := r.maxBodySize(); httpReq.ContentLength > limit {

@@ -71,7 +71,7 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 		return nil, &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
 	}
 	if err != nil {
-		return nil, errCanceled
+		return nil, errCancelled
 	}
 	spans, err := in.deliver(ctx, report, tx.Finished)
 	if err != nil {

@@ -306,12 +306,12 @@ func TestLatency_RejectsSettingsThatNeedWholeTraces(t *testing.T) {
 	for _, key := range []string{"join", "roll_up", "phases"} {
 		cfg := createDefaultConfig().(*Config)
 		require.NoError(t, confmap.NewFromStringMap(map[string]any{"latency": map[string]any{key: true}}).Unmarshal(cfg))
-		require.ErrorContains(t, confmap.Validate(cfg), "latency::"+key+": needs spans; remove it here")
+		require.ErrorContains(t, confmap.Validate(cfg), "`latency::"+key+"` needs spans; remove it here")
 	}
 }
 
 func TestLatency_ReportsErrorsOfTokenLatency(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{"latency": map[string]any{"detail": "all"}}).Unmarshal(cfg))
-	require.ErrorContains(t, confmap.Validate(cfg), `latency: detail is "all"; valid values: standard, full`)
+	require.ErrorContains(t, confmap.Validate(cfg), "latency: `detail` is \"all\"; valid values: standard, full")
 }

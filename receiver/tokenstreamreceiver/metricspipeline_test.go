@@ -177,7 +177,7 @@ func TestMetricsPipeline_FlushesAtItsInterval(t *testing.T) {
 func TestStart_RejectsSeriesWithoutAMetricsPipeline(t *testing.T) {
 	b := prepare(t, func(c *Config) { c.Series = configoptional.Some(publish.NewDefaultConfig()) })
 	require.EqualError(t, b.Start(t.Context(), componenttest.NewNopHost()),
-		"series: the receiver is in no metrics pipeline; add it to one, or remove series")
+		"`series` is set, but the receiver is in no metrics pipeline; add it to one, or remove `series`")
 }
 
 func TestValidate_RejectsWhatNeedsSpans(t *testing.T) {
@@ -190,13 +190,13 @@ func TestValidate_RejectsWhatNeedsSpans(t *testing.T) {
 		set(latency)
 		cfg.Latency = configoptional.Some(*latency)
 		err := cfg.Validate()
-		require.ErrorContains(t, err, "latency::"+key+": needs spans")
+		require.ErrorContains(t, err, "`latency::"+key+"` needs spans")
 		require.Equal(t, 1, strings.Count(err.Error(), "needs spans"))
 	}
 	cfg, latency := createDefaultConfig().(*Config), annotate.DefaultConfig()
 	latency.Join, latency.RollUp, latency.Phases = true, true, true
 	cfg.Latency = configoptional.Some(*latency)
-	require.Regexp(t, "(?s)join: needs.*roll_up: needs.*phases: needs", cfg.Validate().Error(), "errors are in the order of the settings")
+	require.Regexp(t, "(?s)join` needs.*roll_up` needs.*phases` needs", cfg.Validate().Error(), "errors are in the order of the settings")
 
 	cfg, series := createDefaultConfig().(*Config), publish.NewDefaultConfig()
 	series.FlushInterval = 0

@@ -33,8 +33,8 @@ type refusal struct {
 func (r *refusal) Error() string { return r.message }
 
 var (
-	errShutdown = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the receiver is shutting down: retry with the events that were not accepted"}
-	errCanceled = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the request was canceled while it waited for another request with the same streams"}
+	errShutdown  = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the receiver is shutting down: retry with the events that were not accepted"}
+	errCancelled = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the request was cancelled while it waited for another request with the same streams; send it again"}
 )
 
 // full counts a request that a limit leaves no room for.

@@ -172,7 +172,7 @@ func (r *request) readLines(lines *lineReader) *refusal {
 		}
 		var err error
 		if line == nil {
-			err = assembly.Errorf(assembly.Limit, "the line is longer than %d bytes (max_event_bytes)", lines.longest)
+			err = assembly.Errorf(assembly.Limit, "the line is longer than %d bytes (max_event_bytes); send less in one event, or raise max_event_bytes", lines.longest)
 		} else {
 			err = r.ndjson.Decode(line, lines.number, r.batch)
 		}

@@ -26,11 +26,11 @@ type SpansConfig struct {
 func (c *SpansConfig) Validate() error {
 	switch {
 	case !(c.Share >= 0 && c.Share <= 1):
-		return fmt.Errorf("share is %v; use a number from 0 to 1, such as 0.01 for 1%%", c.Share)
+		return fmt.Errorf("`share` is %v; use a number from 0 to 1, such as 0.01 for 1%%", c.Share)
 	case c.Share == 0 && !c.Breached:
-		return errors.New("share is 0 and breached is false, which selects no span; set one of them, or remove the receiver from its traces pipelines")
+		return errors.New("`share` is 0 and `breached` is false, which selects no span; set one of them, or remove the receiver from its traces pipelines")
 	case c.Share > 0 && c.Share < sampling.MinSamplingProbability:
-		return fmt.Errorf("share is %v; the smallest share is %v", c.Share, sampling.MinSamplingProbability)
+		return fmt.Errorf("`share` is %v; use at least %v, or 0 for none", c.Share, sampling.MinSamplingProbability)
 	}
 	return nil
 }

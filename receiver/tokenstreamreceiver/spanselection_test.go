@@ -316,14 +316,14 @@ func TestSpans_ExemplarsAreOfSentSpans(t *testing.T) {
 func TestSpans_ShareNeedsAMetricsPipeline(t *testing.T) {
 	b := prepare(t, selecting(0.01, true))
 	require.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()),
-		"spans::share is 0.01, but the receiver is in no metrics pipeline, so that the other requests would count nowhere; add it to a metrics pipeline, or remove share")
+		"`spans::share` is 0.01, but the receiver is in no metrics pipeline, so that the other requests would count nowhere; add it to a metrics pipeline, or remove `share`")
 }
 
 func TestSpans_BreachesOnlyNeedSLOs(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	selecting(0, true)(cfg)
-	require.EqualError(t, cfg.Validate(), "spans::share is 0 and latency has no slos to breach, which selects no span; "+
-		"set latency::slos or a share, or remove the receiver from its traces pipelines and spans from its settings")
+	require.EqualError(t, cfg.Validate(), "`spans::share` is 0 and `latency` has no `slos` to breach, which selects no span; "+
+		"set `latency::slos` or a share, or remove the receiver from its traces pipelines and `spans` from its settings")
 	ttftSLO(cfg)
 	require.NoError(t, cfg.Validate())
 	cfg.Latency.Get().SLOs = nil
@@ -333,11 +333,11 @@ func TestSpans_BreachesOnlyNeedSLOs(t *testing.T) {
 
 func TestSpans_InvalidSettings(t *testing.T) {
 	for message, spans := range map[string]SpansConfig{
-		"share is 1.01; use a number from 0 to 1, such as 0.01 for 1%": {Share: 1.01, Breached: true},
-		"share is -1; use a number from 0 to 1":                        {Share: -1},
-		"share is NaN; use a number from 0 to 1":                       {Share: math.NaN()},
-		"share is 0 and breached is false, which selects no span":      {},
-		"share is 1e-20; the smallest share is 1.387":                  {Share: 1e-20},
+		"`share` is 1.01; use a number from 0 to 1, such as 0.01 for 1%": {Share: 1.01, Breached: true},
+		"`share` is -1; use a number from 0 to 1":                        {Share: -1},
+		"`share` is NaN; use a number from 0 to 1":                       {Share: math.NaN()},
+		"`share` is 0 and `breached` is false, which selects no span":    {},
+		"`share` is 1e-20; use at least 1.387":                           {Share: 1e-20},
 	} {
 		require.ErrorContains(t, spans.Validate(), message)
 	}

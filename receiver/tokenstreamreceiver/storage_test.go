@@ -149,8 +149,8 @@ func TestStorage_WrongExtensionFailsTheStart(t *testing.T) {
 	require.NoError(t, err)
 	host[component.NewID(extensiontest.NopType)] = other
 	for name, want := range map[string]string{
-		"redis_storage": "`storage` is \"redis_storage\", which is not an extension of this Collector: list it under `extensions` and under `service::extensions`",
-		"nop":           "`storage` is \"nop\", which is not a storage extension: name one, such as file_storage",
+		"redis_storage": "`storage` is \"redis_storage\", which is not an extension of this Collector; list it under `extensions` and under `service::extensions`",
+		"nop":           "`storage` is \"nop\", which is not a storage extension; name one, such as file_storage",
 	} {
 		id := component.MustNewID(name)
 		b := prepare(t, func(c *Config) { c.StorageID = &id })

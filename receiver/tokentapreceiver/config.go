@@ -92,24 +92,24 @@ func defaultUpstream() confighttp.ClientConfig {
 // Validate checks the configuration.
 func (c *Config) Validate() error {
 	var errs problems.List
-	errs.Unless(c.Server.WriteTimeout == 0, "write_timeout: would cut answers; remove it")
-	errs.Unless(len(c.Server.CompressionAlgorithms) == 0, "compression_algorithms: would change requests; remove it")
-	errs.Unless(c.Upstream.Endpoint != "" || len(c.Routes) > 0, "upstream::endpoint: missing; set it, or add routes")
+	errs.Unless(c.Server.WriteTimeout == 0, "`write_timeout` would cut answers; remove it")
+	errs.Unless(len(c.Server.CompressionAlgorithms) == 0, "`compression_algorithms` would change requests; remove it")
+	errs.Unless(c.Upstream.Endpoint != "" || len(c.Routes) > 0, "`upstream::endpoint` is missing; set it, or add `routes`")
 	if c.Upstream.Endpoint != "" {
 		checkUpstream(&errs, "upstream", &c.Upstream)
 	}
 	for i, route := range c.Routes {
 		errs.Unless(strings.HasPrefix(route.Prefix, "/") && len(route.Prefix) > 1 && !strings.HasSuffix(route.Prefix, "/"),
-			"routes::%d::prefix: must begin with a slash, not end with one and have a segment, such as /openai; is %q", i, route.Prefix)
+			"`routes::%d::prefix` is %q; use one or more path segments, with a slash before each and none at the end, such as /openai", i, route.Prefix)
 		same := func(other RouteConfig) bool { return other.Prefix == route.Prefix }
-		errs.Unless(slices.IndexFunc(c.Routes, same) == i, "routes::%d::prefix: %q is the prefix of another route; remove one", i, route.Prefix)
+		errs.Unless(slices.IndexFunc(c.Routes, same) == i, "`routes::%d::prefix` is %q, the prefix of another route; remove one", i, route.Prefix)
 		checkUpstream(&errs, fmt.Sprintf("routes::%d::upstream", i), &c.Routes[i].Upstream)
 	}
 	for header, attribute := range c.AttributesFromHeaders {
 		errs.Unless(!isCredentialHeader(header),
-			"attributes_from_headers: %q may carry a credential, by its name; use one that names the caller, such as x-tenant-id", header)
+			"`attributes_from_headers` has %q, which may carry a credential, by its name; use a header that names the caller, such as x-tenant-id", header)
 		errs.Unless(attribute != "" && !strings.HasPrefix(attribute, names.Prefix),
-			"attributes_from_headers: %q must name an attribute that does not begin with %s; is %q", header, names.Prefix, attribute)
+			"`attributes_from_headers::%s` is %q; use the name of an attribute that does not begin with %s", header, attribute, names.Prefix)
 	}
 	for _, limit := range []struct {
 		key            string
@@ -120,11 +120,11 @@ func (c *Config) Validate() error {
 		{"max_event_bytes", c.MaxEventBytes, 1024},
 		{"max_queued_spans", c.MaxQueuedSpans, 1},
 	} {
-		errs.Unless(limit.value >= limit.minimum, "%s: must be at least %d, is %d", limit.key, limit.minimum, limit.value)
+		errs.Unless(limit.value >= limit.minimum, "`%s` is %d; use at least %d", limit.key, limit.value, limit.minimum)
 	}
 	// YAML numbers without a unit are nanoseconds.
 	errs.Unless(c.MaxStreamDuration >= time.Millisecond,
-		"max_stream_duration: must be at least 1ms and have a unit, such as 1h; is %s", c.MaxStreamDuration)
+		"`max_stream_duration` is %s; use at least 1ms, with a unit, such as 1h", c.MaxStreamDuration)
 	return errors.Join(errs...)
 }
 
@@ -134,12 +134,12 @@ func checkUpstream(errs *problems.List, key string, upstream *confighttp.ClientC
 	endpoint, err := url.Parse(upstream.Endpoint)
 	valid := err == nil && (endpoint.Scheme == "http" || endpoint.Scheme == "https") && endpoint.Host != ""
 	// The endpoint is not repeated: it may hold a password.
-	errs.Unless(valid, "%s::endpoint: must be a URL such as https://api.openai.com", key)
+	errs.Unless(valid, "`%s::endpoint` is not a valid URL; use one such as https://api.openai.com", key)
 	if valid {
-		errs.Unless(endpoint.User == nil, "%s::endpoint: must not hold a user or password; set headers or auth instead", key)
-		errs.Unless(endpoint.RawQuery == "" && endpoint.Fragment == "", "%s::endpoint: must not have a query or fragment", key)
+		errs.Unless(endpoint.User == nil, "`%s::endpoint` has a user or password; set `headers` or `auth` instead", key)
+		errs.Unless(endpoint.RawQuery == "" && endpoint.Fragment == "", "`%s::endpoint` has a query or fragment; remove it", key)
 	}
-	errs.Unless(!upstream.Compression.IsCompressed(), "%s::compression: would change requests; remove it", key)
-	errs.Unless(upstream.Timeout == 0, "%s::timeout: would cut answers; remove it", key)
-	errs.Unless(!upstream.Cookies.HasValue(), "%s::cookies: would mix the cookies of all clients; remove it", key)
+	errs.Unless(!upstream.Compression.IsCompressed(), "`%s::compression` would change requests; remove it", key)
+	errs.Unless(upstream.Timeout == 0, "`%s::timeout` would cut answers; remove it", key)
+	errs.Unless(!upstream.Cookies.HasValue(), "`%s::cookies` would mix the cookies of all clients; remove it", key)
 }

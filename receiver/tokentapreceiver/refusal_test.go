@@ -203,23 +203,23 @@ func TestConfig_Defaults(t *testing.T) {
 
 func TestConfig_ErrorsNameTheSetting(t *testing.T) {
 	for message, settings := range map[string]map[string]any{
-		"upstream::endpoint: missing; set it, or add routes":                                                       {"upstream": map[string]any{"endpoint": ""}},
-		"upstream::endpoint: must be a URL such as https://api.openai.com":                                         {"upstream": map[string]any{"endpoint": "localhost:8000"}},
-		"upstream::endpoint: must not hold a user or password; set headers or auth instead":                        {"upstream": map[string]any{"endpoint": "http://u:SECRET@h"}},
-		"upstream::endpoint: must not have a query or fragment":                                                    {"upstream": map[string]any{"endpoint": "http://h?SECRET"}},
-		"write_timeout: would cut answers; remove it":                                                              {"write_timeout": "30s"},
-		"compression_algorithms: would change requests; remove it":                                                 {"compression_algorithms": []any{"gzip"}},
-		"upstream::timeout: would cut answers; remove it":                                                          {"upstream": map[string]any{"endpoint": "http://h", "timeout": "1s"}},
-		"upstream::compression: would change requests; remove it":                                                  {"upstream": map[string]any{"endpoint": "http://h", "compression": "gzip"}},
-		"upstream::cookies: would mix the cookies of all clients; remove it":                                       {"upstream": map[string]any{"endpoint": "http://h", "cookies": map[string]any{}}},
-		`routes::0::prefix: must begin with a slash, not end with one and have a segment, such as /openai; is "a"`: {"routes": []any{map[string]any{"prefix": "a", "upstream": map[string]any{"endpoint": "http://h"}}}},
-		`routes::1::prefix: "/a" is the prefix of another route; remove one`: {"routes": []any{
+		"`upstream::endpoint` is missing; set it, or add `routes`":                                                                   {"upstream": map[string]any{"endpoint": ""}},
+		"`upstream::endpoint` is not a valid URL; use one such as https://api.openai.com":                                            {"upstream": map[string]any{"endpoint": "localhost:8000"}},
+		"`upstream::endpoint` has a user or password; set `headers` or `auth` instead":                                               {"upstream": map[string]any{"endpoint": "http://u:SECRET@h"}},
+		"`upstream::endpoint` has a query or fragment; remove it":                                                                    {"upstream": map[string]any{"endpoint": "http://h?SECRET"}},
+		"`write_timeout` would cut answers; remove it":                                                                               {"write_timeout": "30s"},
+		"`compression_algorithms` would change requests; remove it":                                                                  {"compression_algorithms": []any{"gzip"}},
+		"`upstream::timeout` would cut answers; remove it":                                                                           {"upstream": map[string]any{"endpoint": "http://h", "timeout": "1s"}},
+		"`upstream::compression` would change requests; remove it":                                                                   {"upstream": map[string]any{"endpoint": "http://h", "compression": "gzip"}},
+		"`upstream::cookies` would mix the cookies of all clients; remove it":                                                        {"upstream": map[string]any{"endpoint": "http://h", "cookies": map[string]any{}}},
+		"`routes::0::prefix` is \"a\"; use one or more path segments, with a slash before each and none at the end, such as /openai": {"routes": []any{map[string]any{"prefix": "a", "upstream": map[string]any{"endpoint": "http://h"}}}},
+		"`routes::1::prefix` is \"/a\", the prefix of another route; remove one": {"routes": []any{
 			map[string]any{"prefix": "/a", "upstream": map[string]any{"endpoint": "http://h"}}, map[string]any{"prefix": "/a", "upstream": map[string]any{"endpoint": "http://i"}},
 		}},
-		`attributes_from_headers: "Helicone-Auth" may carry a credential, by its name; use one that names the caller, such as x-tenant-id`: {"attributes_from_headers": map[string]any{"Helicone-Auth": "a"}},
-		`attributes_from_headers: "x-a" must name an attribute that does not begin with tokenpulse.; is "tokenpulse.outcome"`:              {"attributes_from_headers": map[string]any{"x-a": "tokenpulse.outcome"}},
-		"max_streams: must be at least 1, is 0":                                          {"max_streams": 0},
-		"max_stream_duration: must be at least 1ms and have a unit, such as 1h; is 60ns": {"max_stream_duration": 60},
+		"`attributes_from_headers` has \"Helicone-Auth\", which may carry a credential, by its name; use a header that names the caller, such as x-tenant-id": {"attributes_from_headers": map[string]any{"Helicone-Auth": "a"}},
+		"`attributes_from_headers::x-a` is \"tokenpulse.outcome\"; use the name of an attribute that does not begin with tokenpulse.":                         {"attributes_from_headers": map[string]any{"x-a": "tokenpulse.outcome"}},
+		"`max_streams` is 0; use at least 1":                                       {"max_streams": 0},
+		"`max_stream_duration` is 60ns; use at least 1ms, with a unit, such as 1h": {"max_stream_duration": 60},
 	} {
 		t.Run(message, func(t *testing.T) {
 			cfg := createDefaultConfig().(*Config)
