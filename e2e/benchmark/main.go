@@ -5,7 +5,8 @@
 //
 // It sends the same token streams along several paths: to the token_stream receiver, to
 // the otlp receiver with the nop exporter, and, with a second build, to spanmetrics.
-// docs/performance.md is its output and describes the method.
+// docs/performance.md is its output and describes the method. With -tap, it compares the
+// token_tap receiver with other proxies instead, for the README of that receiver.
 package main
 
 import (

@@ -36,7 +36,7 @@ func parseOptions() (o options, err error) {
 	flag.StringVar(&o.only, "only", "", "measure only loads with this `text` in their name")
 	flag.BoolVar(&o.check, "check", false, "fail if a ratio falls under two thirds of its value in the file of -measured")
 	flag.StringVar(&o.measured, "measured", "e2e/benchmark/measured.json", "`file` with the ratios of the last full run")
-	flag.StringVar(&o.document, "document", "", "`folder` to write performance.md and performance.svg to; also writes the file of -measured. Needs -peers. With -tap, only the section on cost of its README.md is written")
+	flag.StringVar(&o.document, "document", "", "`folder` to write performance.md and performance.svg to; also writes the file of -measured. Needs -peers. With -tap, writes only the tables of cost into the README.md of the folder")
 	flag.StringVar(&o.floor, "floor", "", "only receive HTTP requests on an `address`, and drop them")
 	flag.BoolVar(&o.tap, "tap", false, "measure only what the token_tap receiver adds to streams, compared with nginx and Go's reverse proxy")
 	flag.StringVar(&o.streams, "streams", "", "only serve streams on an `address`, for -tap")

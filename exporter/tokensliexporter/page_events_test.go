@@ -79,7 +79,12 @@ func TestEvents_OutliveTheWriteTimeout(t *testing.T) {
 	}
 	require.Zero(t, requests())
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), with(map[string]any{"gen_ai.request.model": "other"}))))
-	require.Equal(t, 1, requests(), "after 2 s; the filter holds")
+	// The next event comes 2 s after the first one. On a busy machine, the requests count later.
+	seen := 0
+	for i := 0; seen == 0 && i < 30; i++ {
+		seen = requests()
+	}
+	require.Equal(t, 1, seen, "the filter holds")
 	require.NotEmpty(t, next(t, events, "history"))
 }
 

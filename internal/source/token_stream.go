@@ -64,8 +64,8 @@ func (s *TokenStream) Queue() optional.Value[time.Duration] {
 	return optional.Of(time.Duration(s.Scheduled - s.Start))
 }
 
-// Write writes the attributes that are read from a span with a timeline. The span has the times of
-// start and end itself.
+// Write writes the attributes of a span with a timeline. Observe reads the stream from them, and from
+// the span's own times of start and end. The encoded timeline is copied.
 func (s *TokenStream) Write(attributes pcommon.Map, encodedTimeline []byte) {
 	attributes.PutStr(names.Vantage, s.Vantage.String())
 	attributes.PutStr(names.Outcome, s.Outcome)

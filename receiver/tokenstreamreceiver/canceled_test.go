@@ -203,7 +203,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 	for name, breakOff := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, func(cfg *Config) {
-				cfg.IdleTimeout, cfg.FirstTokenTimeout = 300*time.Millisecond, 300*time.Millisecond
+				cfg.IdleTimeout, cfg.FirstTokenTimeout = time.Second, time.Second
 			})
 			before := goleak.IgnoreCurrent()
 			var connections []*grpc.ClientConn

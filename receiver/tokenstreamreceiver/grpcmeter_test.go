@@ -203,7 +203,7 @@ func TestMemory_DeclaredMessagesOfGRPC(t *testing.T) {
 
 // A client cannot hold a call of Export without a message.
 func TestExport_UnfinishedMessageEndsAfterIdleTimeout(t *testing.T) {
-	b := start(t, func(c *Config) { c.IdleTimeout = 300 * time.Millisecond })
+	b := start(t, func(c *Config) { c.IdleTimeout = 3 * time.Second })
 	a := b.attacker(t)
 	for call := range uint32(10) {
 		require.True(t, a.call(t, 2*call+1, exportMethodName, 4<<20-1))
@@ -245,8 +245,8 @@ func TestMemory_CompressedMessagesOfGRPC(t *testing.T) {
 
 	release := b.block(t)
 	message := manyStreams(15_000, "chat")
-	go func() { _, _ = client.Export(t.Context(), message, grpc.UseCompressor("gzip")) }()
 	calls := b.requests()
+	go func() { _, _ = client.Export(t.Context(), message, grpc.UseCompressor("gzip")) }()
 	eventually(t, func() bool { return b.requests() > calls }, "a request is in the pipeline")
 	_, err = client.Export(t.Context(), message, grpc.UseCompressor("gzip"))
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))

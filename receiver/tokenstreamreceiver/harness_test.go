@@ -258,7 +258,7 @@ func (l *live) wait(t testing.TB) reply {
 	select {
 	case r := <-l.answered:
 		return r
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "no answer to the live body")
 		return reply{}
 	}

@@ -127,7 +127,9 @@ func TestStream_ResetFloodIsBounded(t *testing.T) {
 	}()
 	calls := b.flood(t, 2*time.Second)
 	close(stop)
-	t.Logf("%d calls, at most %d goroutines", calls, <-peak)
+	most := <-peak
+	t.Logf("%d calls, at most %d goroutines", calls, most)
+	require.Less(t, most, 5000, "max_concurrent_streams is 1000")
 	eventually(t, func() bool { return b.liveRequests.open.Load() == 0 && runtime.NumGoroutine() <= before+5 }, "handlers end")
 }
 
@@ -135,11 +137,9 @@ func TestStream_IdleCallEnds(t *testing.T) {
 	b := start(t, func(c *Config) { c.IdleTimeout = 3 * time.Second })
 	client := b.grpc(t)
 	silent, _ := b.openCall(t, client)
-	began := time.Now()
 	err := silent.RecvMsg(new(tokenpulsev1.ExportTokenStreamsResponse))
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 	require.ErrorContains(t, err, "no message for 3s (idle_timeout)")
-	require.Less(t, time.Since(began), 30*time.Second, "half of the default")
 
 	// Messages keep the call open, whether or not they have events.
 	busy, _ := b.openCall(t, client)

@@ -120,7 +120,7 @@ func TestShutdown_WithDeadline(t *testing.T) {
 	b.half(t, "text/plain", "")
 	time.Sleep(50 * time.Millisecond)
 	b.sink.fail = func(ctx context.Context) error { return ctx.Err() }
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	require.NoError(t, b.Shutdown(ctx))
 	require.Len(t, b.sink.all(), 1)
@@ -153,7 +153,7 @@ func TestStalledBody_IsClosed(t *testing.T) {
 		t.Run(name+", shutdown", func(t *testing.T) {
 			b := start(t)
 			l := stall(t, b)
-			time.Sleep(100 * time.Millisecond)
+			eventually(t, func() bool { return b.ingester.store.Memory() > 0 }, "the body is read")
 			shutdown(t, b)
 			require.Contains(t, l.wait(t).answer.Errors[0].Message, "the receiver is shutting down")
 		})
@@ -246,13 +246,13 @@ func TestHTTP2_BodyOutlivesServerTimeouts(t *testing.T) {
 		t.Run(contentType, func(t *testing.T) {
 			secure, client := withTLS(t)
 			b := start(t, secure, func(c *Config) {
-				c.Protocols.HTTP.Get().ReadTimeout = 100 * time.Millisecond
-				c.Protocols.HTTP.Get().WriteTimeout = 100 * time.Millisecond
+				c.Protocols.HTTP.Get().ReadTimeout = time.Second // also of the TLS handshake
+				c.Protocols.HTTP.Get().WriteTimeout = time.Second
 			})
 			l := open(t, client, strings.Replace(b.url(), "http:", "https:", 1), contentType)
 			_, err := l.Write([]byte(body[:100]))
 			require.NoError(t, err)
-			time.Sleep(400 * time.Millisecond)
+			time.Sleep(2 * time.Second)
 			_, err = l.Write([]byte(body[100:]))
 			require.NoError(t, err)
 			require.NoError(t, l.Close())
@@ -292,7 +292,7 @@ func TestErrors_RefusalReplacesTenth(t *testing.T) {
 	require.Len(t, got.answer.Errors, 10)
 	require.Contains(t, got.answer.Errors[9].Message, "queue is full")
 
-	b = start(t, func(c *Config) { c.IdleTimeout = 100 * time.Millisecond })
+	b = start(t, func(c *Config) { c.IdleTimeout = 2 * time.Second })
 	l = b.live(t)
 	l.send(t, strings.Split(strings.Repeat("nonsense\n", 12)+startLine("s"), "\n")...)
 	got = l.wait(t)

@@ -234,7 +234,7 @@ func TestShutdown_CutsExchanges(t *testing.T) {
 	defer response.Body.Close()
 	_, err = io.ReadFull(response.Body, make([]byte, len(roleEvent+tokenEvent)))
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // half of it is for the queue
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // half of it is for the queue
 	defer cancel()
 	require.NoError(t, r.Shutdown(ctx))
 	require.NoError(t, r.Shutdown(ctx))

@@ -34,9 +34,9 @@ type streamIdentity struct {
 	unusable int64
 }
 
-// identities is the number of identities that are remembered, unless there may be more than half as
-// many series. An identity takes about a kilobyte, or less than ten with the largest attributes that
-// are remembered.
+// identities is the number of identities in the cache, unless there may be more than half as many
+// series. An identity takes about a kilobyte, or less than ten with the largest attributes that are
+// cached.
 const identities = 1 << 13
 
 // newIdentities returns the cache of identities.

@@ -100,15 +100,16 @@ func New(s *Settings) *Recorder {
 	return r
 }
 
-// IdentitiesResolved returns how often the series of a stream were not remembered.
+// IdentitiesResolved returns the number of lookups of an identity that the cache did not have.
 func (r *Recorder) IdentitiesResolved() int64 { return r.identities.Resolved() }
 
-// IdentitiesEvicted returns how many streams' series were forgotten at the limit.
+// IdentitiesEvicted returns the number of identities that were evicted from the cache at its limit.
 func (r *Recorder) IdentitiesEvicted() int64 { return r.identities.Evicted() }
 
 // Record adds streams to their series: finished ones, whose transaction must be committed, and
-// whole ones. spans are those that were sent of the finished ones, for exemplars to refer to, or
-// nil. It returns the number of attributes that senders must not set.
+// whole ones. spans are the IDs of the spans that were sent of the finished ones, by stream, for
+// exemplars to refer to; nil if no span was sent. It returns the number of attributes that senders
+// must not set.
 func (r *Recorder) Record(ctx context.Context, finished []assembly.Finished, spans []streamspan.ID, wholes *Wholes) (removed int) {
 	whole := wholes.all[:wholes.used]
 	w := r.workers.Get().(*worker)
@@ -125,6 +126,7 @@ func (r *Recorder) Record(ctx context.Context, finished []assembly.Finished, spa
 		}
 	}
 	w.fresh = w.keys.set.AddAll(w.keys.keys, w.now, w.fresh[:0])
+	w.keys.resource = nil // it refers to the message
 	for i := range finished {
 		if w.span = (streamspan.ID{}); spans != nil {
 			w.span = spans[i]

@@ -34,7 +34,8 @@ const thresholdPrecision = 4
 const certain = "ot=th:0"
 
 // NewSelection returns a selection of a share, between 0 and 1, of the streams and of those that
-// breach an SLO. breaches is nil if breaches are not selected.
+// breach an SLO. breaches is nil if breaches are not selected. It returns an error if the share is
+// positive, but smaller than the smallest probability of the specification.
 func NewSelection(share float64, breaches func(*assembly.Finished) bool) (*Selection, error) {
 	s := &Selection{threshold: sampling.NeverSampleThreshold}
 	if share > 0 {

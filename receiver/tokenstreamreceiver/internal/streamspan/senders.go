@@ -21,13 +21,13 @@ type sender struct {
 	removed    int // attributes that senders must not set
 }
 
-// Senders remembers what follows from the attributes of streams. It is safe for concurrent use.
+// Senders caches what follows from the attributes of streams. It is safe for concurrent use.
 type Senders struct{ cache *identity.Cache[sender] }
 
-// maxSenders is the number of senders that are remembered, by the bytes of their attributes.
+// maxSenders is the number of senders in the cache, by the bytes of their attributes.
 const maxSenders = 1 << 12
 
-// NewSenders returns Senders that remember none yet.
+// NewSenders returns an empty cache.
 func NewSenders() *Senders {
 	return &Senders{identity.New(nil, maxSenders, func(s *identity.Stream) *sender {
 		attributes := pcommon.NewMap()
