@@ -173,7 +173,7 @@ bench-peers: build $(PEERS) ## Measure everything in about 15 minutes, also comp
 	go run ./e2e/benchmark -peers $(PEERS) -document docs $(BENCH_ARGS)
 
 .PHONY: bench-tap
-bench-tap: build ## Measure what the token_tap receiver adds to streams, in about 14 minutes, compared with nginx and Go's reverse proxy; needs nginx and 20,000 open files; writes the cost in the README of the receiver
+bench-tap: build ## Measure what the token_tap receiver adds to streams, in about 9 minutes, compared with nginx and Go's reverse proxy; needs nginx and 20,000 open files; writes the cost in the README of the receiver
 	go run ./e2e/benchmark -tap -rounds 3 -document receiver/tokentapreceiver $(BENCH_ARGS)
 
 .PHONY: simulate

@@ -73,7 +73,7 @@ func TestDocumentTap_RewritesOnlyTheCost(t *testing.T) {
 	page := filepath.Join(folder, "README.md")
 	require.NoError(t, os.WriteFile(page, old, 0o600))
 	few := tapMeasured{tapLoads[0], tapProxies(options{}, tapLoads[0], "", ""), map[string][]tapResult{}}
-	many := tapMeasured{tapLoads[2], few.proxies, map[string][]tapResult{}}
+	many := tapMeasured{tapLoads[1], few.proxies, map[string][]tapResult{}}
 	for i, p := range few.proxies {
 		few.results[p.name] = []tapResult{{chunk50: 100, cpu: 1}, {chunk50: 100 + float64(i), cpu: 10 * float64(i)}, {chunk50: 1000, cpu: 100}}
 		many.results[p.name] = []tapResult{{memory: 500}, {memory: 600}, {memory: 900}}
