@@ -55,7 +55,7 @@ func documentTap(o options, measured []tapMeasured) error {
 // Kinds of numbers.
 const (
 	addedToNone = iota // the number without a proxy is subtracted
-	ofProxy            // there is none without a proxy
+	ofProxy            // a connection without a proxy has no such number
 	ofAll              // of clients, upstream and proxy together
 )
 

@@ -91,8 +91,11 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 	if len(finished) == 0 || in.next == nil {
 		return nil, nil
 	}
-	var latencies latencyreport.Tally
-	spans := in.makeSpans(finished, &latencies)
+	var latencies *latencyreport.Tally // nil if the series report the latencies
+	if in.series == nil {
+		latencies = new(latencyreport.Tally)
+	}
+	spans := in.makeSpans(finished, latencies)
 	if spans.Count == 0 {
 		return nil, nil
 	}
@@ -103,7 +106,7 @@ func (in *ingester) deliver(ctx context.Context, report *receiverhelper.ObsRepor
 	case err == nil:
 		if in.series == nil { // otherwise the series count them
 			in.telemetry.ReceiverTokenStreamAttributesRemoved.Add(ctx, int64(spans.Removed))
-			in.reporter.Report(ctx, &latencies)
+			in.reporter.Report(ctx, latencies)
 		}
 		if in.refusedUntil.Load() != 0 { // usually not, and a store would contend
 			in.refusedUntil.Store(0)
