@@ -108,6 +108,23 @@ func TestLimits_StreamDuration(t *testing.T) {
 	}
 }
 
+// The copy of a request is released when its answer begins, not when it ends.
+func TestLimits_RequestCopyEndsWhenTheAnswerBegins(t *testing.T) {
+	release := make(chan struct{})
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		send := stream(w)
+		send(tokenEvent)
+		<-release
+	})
+	defer close(release)
+	answer, err := client(t).Post(p.url+chatPath, "application/json", strings.NewReader(chatRequest))
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	_, err = io.ReadFull(answer.Body, make([]byte, len(tokenEvent)))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return p.receiver.copied.Load() == 0 }, time.Minute, time.Millisecond)
+}
+
 func TestLimits_StreamDurationReleasesMemory(t *testing.T) {
 	p := start(t, answerChat)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+chatPath, http.NoBody)
