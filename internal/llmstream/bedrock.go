@@ -65,6 +65,10 @@ func readConverseBlock(block value, r *record) {
 			if m.get("redactedContent").hasText() {
 				r.token(Reasoning)
 			}
+		case "citationsContent":
+			for part := range m.get("content").elements {
+				r.tokenIf(Content, part.get("text"))
+			}
 		case "toolUse":
 			r.tokenIf(ToolCall, m.get("name"))
 			r.tokenIf(ToolCall, m.get("input"))
@@ -91,6 +95,7 @@ func newBedrockInvoke() reader {
 				return
 			}
 			e = event{}
+			readError(e, v, 0, r)
 		}
 		if read == nil {
 			if format := shapeOf(e, v); format != "" && format != notLLM {
@@ -122,6 +127,12 @@ func readBedrockModel(_ event, v value, r *record) {
 				r.tokenIf(Content, result.get("outputText"))
 				r.finish(0, result.get("completionReason"))
 				u.merge(readUsage(result))
+			}
+		case "completions": // of AI21's Jurassic
+			for completion := range m.elements {
+				r.choice()
+				r.tokenIf(Content, completion.path("data", "text"))
+				r.finish(0, completion.path("finishReason", "reason"))
 			}
 		case "text":
 			r.tokenIf(Content, m)

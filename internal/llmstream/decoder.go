@@ -173,7 +173,7 @@ func (d *Decoder) event(e event) {
 	if e.stray {
 		// Only an error is believed outside the framing.
 		if v, ok := parse(e.data); ok {
-			d.error(e, v)
+			readError(e, v, d.exchange.Status, r)
 		}
 		return
 	}
@@ -204,6 +204,9 @@ func (d *Decoder) parse(e event) {
 		d.record.end()
 		return
 	}
+	if len(e.data) == 0 {
+		return // some keep a connection alive with an empty event
+	}
 	if e.exception {
 		d.record.fail(cut(e.name))
 		return
@@ -231,11 +234,15 @@ func (d *Decoder) parse(e event) {
 		}
 		return
 	}
+	if string(e.name) == "error" {
+		d.record.fail("") // as plain text
+		return
+	}
 	d.invalid()
 }
 
 func (d *Decoder) value(e event, v value) {
-	d.error(e, v)
+	readError(e, v, d.exchange.Status, &d.record)
 	if d.read == nil && !d.gaveUp {
 		d.recognise(e, v)
 	}

@@ -5,20 +5,19 @@ package llmstream
 
 import "bytes"
 
-// error records the error that an event carries in one of the shapes that services
+// readError records the error that an event carries in one of the shapes that services
 // use. It may stand beside tokens, or be all that a document with an error status holds.
-func (d *Decoder) error(e event, v value) {
+func readError(e event, v value, status int, r *record) {
 	// Most events say nothing of errors, and are searched faster than read.
-	if d.exchange.Status < 400 && string(e.name) != "error" && !bytes.Contains(v, []byte("error")) {
+	if status < 400 && string(e.name) != "error" && !bytes.Contains(v, []byte("error")) {
 		return
 	}
-	r := &d.record
 	var detail, flat, failed bool
 	var kind value
 	for name, m := range v.members {
 		switch string(name) {
 		case "error":
-			if !m.isNull() {
+			if !m.isNull() && !m.isFalse() && !m.is("") {
 				failed = true
 				if m.isObject() {
 					kind = errorType(m)
@@ -37,7 +36,7 @@ func (d *Decoder) error(e event, v value) {
 		if kind.isNull() {
 			kind = v.get("error_type")
 		}
-	case flat || detail && d.exchange.Status >= 400 || string(e.name) == "error":
+	case flat || detail && status >= 400 || string(e.name) == "error":
 		if kind.isNull() {
 			kind = errorType(v)
 		}

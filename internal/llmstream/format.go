@@ -100,7 +100,7 @@ func shapeOf(e event, v value) Format {
 	}
 	// A unary answer of TGI on its root path is an array, whose elements come here.
 	var has struct{ kind, object, eventType value }
-	var choices, content, stop, done, message, response, text, finish bool
+	var choices, legacy, content, stop, done, message, response, text, finish bool
 	for name, m := range v.members {
 		switch string(name) {
 		case "jsonrpc":
@@ -115,7 +115,10 @@ func shapeOf(e event, v value) Format {
 			choices = true
 			for choice := range m.elements {
 				if choice.get("text").isString() {
-					return OpenAICompletions
+					if choice.get("delta") == nil && choice.get("message") == nil {
+						return OpenAICompletions
+					}
+					legacy = true // Together AI sends both in chat and in completions
 				}
 			}
 		case "candidates", "promptFeedback", "usageMetadata":
@@ -124,9 +127,9 @@ func shapeOf(e event, v value) Format {
 			return GeminiLive
 		case "interaction", "steps":
 			return GeminiInteractions
-		case "generated_text", "details":
+		case "generated_text":
 			return TGI
-		case "token":
+		case "token", "details":
 			if m.isObject() {
 				return TGI
 			}
@@ -162,7 +165,7 @@ func shapeOf(e event, v value) Format {
 	switch {
 	case bytes.HasPrefix(object, []byte("chat.completion")):
 		return OpenAIChat
-	case string(object) == "text_completion":
+	case string(object) == "text_completion", legacy:
 		return OpenAICompletions
 	case string(object) == "response", bytes.HasPrefix(kind, []byte("response.")):
 		if bytes.HasPrefix(kind, []byte("response.")) && len(e.name) == 0 && v.get("event_id") != nil {

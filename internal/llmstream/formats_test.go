@@ -24,18 +24,51 @@ func jamba(text string) []byte {
 	return frame([]byte("\x0b:event-type\x07\x00\x05chunk"), []byte(`{"bytes":"`+base64.StdEncoding.EncodeToString([]byte(text))+`"}`))
 }
 
+// answer is the body of an answer and what it reports.
+type answer struct {
+	name, path, body string
+	format           Format
+	// chunks: index, channel and tokens, "?" if not counted
+	chunks, finish, err string
+	output              int64 // reported; -1: unknown
+	ended               bool
+}
+
+// check decodes the answer at once, in single bytes and cut off at each place.
+func (c answer) check(t *testing.T) {
+	x := Exchange{Path: c.path, Status: 200}
+	s := decode(x, testLimits, []byte(c.body))
+	assert.Equal(t, c.format, s.Format)
+	var chunks []string
+	for _, chunk := range s.Chunks {
+		chunks = append(chunks, describe(chunk))
+	}
+	assert.Equal(t, c.chunks, strings.Join(chunks, " "))
+	assert.Equal(t, c.finish, strings.Join(s.FinishReasons, " "))
+	assert.Equal(t, c.err, s.Error)
+	assert.Equal(t, c.ended, s.Ended, "ended")
+	if c.output < 0 {
+		assert.False(t, s.Reported.Output.Known)
+	} else {
+		assert.Equal(t, c.output, s.Reported.Output.Value)
+	}
+	single := make([]int, len(c.body))
+	for i := range single {
+		single[i] = i
+	}
+	assert.Equal(t, s, decode(x, testLimits, []byte(c.body), single...), "in single bytes")
+	lastToken := 0
+	if strings.HasPrefix(c.body, "[") {
+		lastToken = len(c.body) // an array ends with its bracket
+	}
+	checkTruncations(t, x, []byte(c.body), lastToken)
+}
+
 // What no recording has, written by hand after the references of the providers: one
 // event per element.
 func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 	const chat = "/v1/chat/completions"
-	for _, c := range []struct {
-		name, path, body string
-		format           Format
-		// chunks: index, channel and tokens, "?" if not counted
-		chunks, finish, err string
-		output              int64 // reported; -1: unknown
-		ended               bool
-	}{
+	for _, c := range []answer{
 		{
 			"TGI: special tokens are not visible", "/generate_stream", strings.ReplaceAll(sse(
 				`{"index":1,"token":{"id":1,"text":" a","logprob":-1,"special":false},"generated_text":null,"details":null}`,
@@ -260,33 +293,7 @@ func TestDecoder_ReadsFormatsWithoutRecordings(t *testing.T) {
 		{"an empty body", chat, "", "", "", "", "", -1, false},
 		{"an unknown path", "/x", sse(`{"object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"content":"a"}}]}`, `[DONE]`), OpenAIChat, "0c?", "", "", -1, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := decode(Exchange{Path: c.path, Status: 200}, testLimits, []byte(c.body))
-			assert.Equal(t, c.format, s.Format)
-			var chunks []string
-			for _, chunk := range s.Chunks {
-				chunks = append(chunks, describe(chunk))
-			}
-			assert.Equal(t, c.chunks, strings.Join(chunks, " "))
-			assert.Equal(t, c.finish, strings.Join(s.FinishReasons, " "))
-			assert.Equal(t, c.err, s.Error)
-			assert.Equal(t, c.ended, s.Ended, "ended")
-			if c.output < 0 {
-				assert.False(t, s.Reported.Output.Known)
-			} else {
-				assert.Equal(t, c.output, s.Reported.Output.Value)
-			}
-			single := make([]int, len(c.body))
-			for i := range single {
-				single[i] = i
-			}
-			assert.Equal(t, s, decode(Exchange{Path: c.path, Status: 200}, testLimits, []byte(c.body), single...), "in single bytes")
-			lastToken := 0
-			if strings.HasPrefix(c.body, "[") {
-				lastToken = len(c.body) // an array ends with its bracket
-			}
-			checkTruncations(t, Exchange{Path: c.path, Status: 200}, []byte(c.body), lastToken)
-		})
+		t.Run(c.name, c.check)
 	}
 }
 

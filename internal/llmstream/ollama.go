@@ -23,6 +23,8 @@ func readOllama(_ event, v value, r *record) {
 			for call := range m.get("tool_calls").elements {
 				readFunction(call.get("function"), r)
 			}
+		case "logprobs":
+			r.count(m.len())
 		case "done":
 			if m.isTrue() {
 				r.end()

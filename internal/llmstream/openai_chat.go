@@ -3,11 +3,13 @@
 
 package llmstream
 
+import "bytes"
+
 // readOpenAIChat reads chat completions, as OpenAI and those compatible with it send
 // them. An event with `choices: []` may hold a filter result, progress or the usage.
 func readOpenAIChat(_ event, v value, r *record) {
 	var choices, usage, groq, timings value
-	whole := false
+	whole, summary := false, false
 	for name, m := range v.members {
 		switch string(name) {
 		case "choices":
@@ -17,7 +19,7 @@ func readOpenAIChat(_ event, v value, r *record) {
 		case "id":
 			r.id(m)
 		case "object":
-			whole = m.is("chat.completion")
+			whole, summary = m.is("chat.completion"), bytes.HasSuffix(m.raw(), []byte(".done"))
 		case "usage":
 			usage = m
 		case "x_groq":
@@ -35,9 +37,13 @@ func readOpenAIChat(_ event, v value, r *record) {
 	for choice := range choices.elements {
 		index := indexOf(choice, position)
 		position++
-		if readChatChoice(choice, r) {
+		reason, own := readChatChoice(choice, summary, r)
+		if reason.name() != "" {
 			finished = index
-			r.finish(index, choice.get("finish_reason"))
+			r.finish(index, reason)
+		}
+		if usage.isNull() {
+			usage = own
 		}
 		r.seen(index)
 	}
@@ -84,10 +90,11 @@ func readChatUsage(usage value, finished, choices int, r *record) {
 	}
 }
 
-// readChatChoice reads one choice and reports whether it has a finish reason.
-func readChatChoice(choice value, r *record) (finished bool) {
+// readChatChoice reads one choice, and returns its finish reason and its own usage, which
+// Moonshot sends. A summary repeats the message.
+func readChatChoice(choice value, summary bool, r *record) (reason, usage value) {
 	r.choice()
-	var delta, message value
+	var delta, message, stop value
 	var ids, logprobs int64
 	for name, m := range choice.members {
 		switch string(name) {
@@ -96,14 +103,25 @@ func readChatChoice(choice value, r *record) (finished bool) {
 		case "message":
 			message = m
 		case "finish_reason":
-			finished = m.name() != ""
+			reason = m
+		case "stop_reason":
+			stop = m
+		case "usage":
+			usage = m
+		case "error":
+			if m.isObject() {
+				r.fail(errorType(m).name())
+			}
 		case "token_ids":
 			ids = m.len()
 		case "logprobs":
-			logprobs = m.get("content").len() + m.get("refusal").len()
+			logprobs = m.get("content").len() + m.get("refusal").len() + m.get("reasoning_content").len()
 		}
 	}
-	if !delta.isObject() {
+	if reason == nil {
+		reason = stop // of Mistral on Bedrock; others send both
+	}
+	if !delta.isObject() && !summary {
 		delta = message // Perplexity repeats the whole message beside the delta
 	}
 	if readChatDelta(delta, r) && ids == 0 {
@@ -114,7 +132,7 @@ func readChatChoice(choice value, r *record) (finished bool) {
 	} else {
 		r.count(logprobs)
 	}
-	return finished
+	return reason, usage
 }
 
 // readChatDelta reads the message or a part of it. The reasoning has three names, of
@@ -134,8 +152,14 @@ func readChatDelta(delta value, r *record) (tokenID bool) {
 				r.tokenIf(Reasoning, detail.get("text"))
 				r.tokenIf(Reasoning, detail.get("summary"))
 			}
+		case "reasoning_steps": // of Perplexity
+			for step := range m.elements {
+				r.tokenIf(Reasoning, step.get("thought"))
+			}
 		case "refusal":
 			r.tokenIf(Refusal, m)
+		case "audio":
+			r.tokenIf(Content, m.get("transcript"))
 		case "tool_calls":
 			for call := range m.elements {
 				readFunction(call.get("function"), r)
@@ -150,9 +174,17 @@ func readChatDelta(delta value, r *record) (tokenID bool) {
 	return tokenID
 }
 
-// readContentPart reads an element of a list of contents, as Mistral sends them.
+// readContentPart reads an element of a list of contents, as Mistral and Databricks send
+// them.
 func readContentPart(part value, r *record) {
-	r.tokenIf(Content, part.get("text"))
+	if part.get("type").is("reasoning") {
+		r.tokenIf(Reasoning, part.get("text"))
+	} else {
+		r.tokenIf(Content, part.get("text"))
+	}
+	for summary := range part.get("summary").elements {
+		r.tokenIf(Reasoning, summary.get("text"))
+	}
 	thinking := part.get("thinking")
 	r.tokenIf(Reasoning, thinking)
 	for thought := range thinking.elements {
@@ -194,21 +226,28 @@ func readOpenAICompletions(_ event, v value, r *record) {
 		index := indexOf(choice, position)
 		position++
 		r.choice()
+		var reason, stop value
 		var ids, logprobs int64
 		for name, m := range choice.members {
 			switch string(name) {
 			case "text":
 				r.tokenIf(Content, m)
 			case "finish_reason":
-				if m.name() != "" {
-					finished = index
-					r.finish(index, m)
-				}
+				reason = m
+			case "stop_reason":
+				stop = m
 			case "token_ids":
 				ids = m.len()
 			case "logprobs":
 				logprobs = m.get("tokens").len()
 			}
+		}
+		if reason == nil {
+			reason = stop // of DeepSeek on Bedrock
+		}
+		if reason.name() != "" {
+			finished = index
+			r.finish(index, reason)
 		}
 		if ids == 0 {
 			ids = logprobs

@@ -40,7 +40,8 @@ func readResponseEvent(kind []byte, item, delta value, r *record) {
 		r.tokenIf(Content, delta)
 	case "response.refusal.delta":
 		r.tokenIf(Refusal, delta)
-	case "response.reasoning_text.delta", "response.reasoning_summary_text.delta":
+	case "response.reasoning_text.delta", "response.reasoning_summary_text.delta",
+		"response.reasoning.delta", "response.reasoning_summary.delta": // of earlier versions
 		r.tokenIf(Reasoning, delta)
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta",
 		"response.mcp_call_arguments.delta", "response.code_interpreter_call_code.delta":

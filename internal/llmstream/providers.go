@@ -19,6 +19,12 @@ func readCohere(_ event, v value, r *record) {
 		r.tokenIf(ToolCall, delta.get("name"))
 		r.tokenIf(ToolCall, delta.get("parameters"))
 		return
+	case "tool-calls-generation":
+		if r.observation.ByChannel[2] == 0 { // else it repeats the chunks
+			r.tokenIf(Reasoning, v.get("text"))
+			readCohereCalls(v, r)
+		}
+		return
 	case "stream-end":
 		response := v.get("response")
 		r.finish(0, v.get("finish_reason"))
@@ -39,6 +45,9 @@ func readCohere(_ event, v value, r *record) {
 	case "message-end":
 		r.finish(0, delta.get("finish_reason"))
 		readCohereUsage(delta.get("usage"), r)
+		if delta.get("error").hasText() {
+			r.fail("")
+		}
 		r.end()
 	case "":
 		readCohereAnswer(v, r)
@@ -57,10 +66,18 @@ func readCohereAnswer(v value, r *record) {
 	for call := range message.get("tool_calls").elements {
 		readFunction(call.get("function"), r)
 	}
+	readCohereCalls(v, r)
 	r.finish(0, v.get("finish_reason"))
 	readCohereUsage(v.get("usage"), r)
 	readCohereUsage(v.get("meta"), r)
 	r.end()
+}
+
+// readCohereCalls reads the whole tool calls of version 1.
+func readCohereCalls(v value, r *record) {
+	for call := range v.get("tool_calls").elements {
+		r.tokenIf(ToolCall, call.get("name"))
+	}
 }
 
 // readCohereUsage reads the tokens that were processed, or those that are billed.

@@ -152,7 +152,7 @@ func (r *record) fail(kind string) {
 func (r *record) usage(u Usage) {
 	o := &r.observation
 	o.Reported.merge(u)
-	if u.Output.Known {
+	if u.Output.Known || u.Reasoning.Known {
 		o.UsageFinal, o.seed = true, false
 	}
 }

@@ -36,6 +36,11 @@ func readUsage(v value) (u Usage) {
 			setCount(&u.CacheCreation, m)
 		case "prompt_tokens_details", "input_tokens_details":
 			setCount(&u.CacheRead, m.get("cached_tokens"))
+			setCount(&u.CacheCreation, m.get("cache_write_tokens"))
+		case "input_token_details": // of the Realtime API, which sends a 0 to all
+			if n, ok := m.get("cached_tokens").count(); ok && n > 0 {
+				u.CacheRead = optional.Of(n)
+			}
 		case "completion_tokens_details", "output_tokens_details":
 			setCount(&u.Reasoning, m.get("reasoning_tokens"))
 			setCount(&u.Reasoning, m.get("thinking_tokens"))
@@ -106,6 +111,9 @@ func (o *Observation) Usage() Usage {
 		addKnown(&u.Input, u.CacheRead, u.CacheCreation)
 	case Gemini, GeminiLive, GeminiInteractions:
 		addKnown(&u.Input, u.toolInput)
+		if u.Reasoning.Known && !u.Output.Known {
+			u.Output = optional.Of[int64](0) // all output was thoughts
+		}
 		addKnown(&u.Output, u.Reasoning)
 	default:
 		// xAI's total shows that its output excludes reasoning; Grok on Azure has more
