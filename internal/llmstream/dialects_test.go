@@ -6,6 +6,7 @@ package llmstream
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -33,6 +34,21 @@ func TestDecoder_ReadsDialects(t *testing.T) {
 				`{"object":"completion.chunk","choices":[{"index":0,"text":"a","delta":{"token_id":5,"content":"a"}}]}`,
 				`{"object":"completion.chunk","choices":[{"index":0,"text":"b","finish_reason":"length","delta":{"token_id":6,"content":"b"}}]}`,
 			), OpenAICompletions, "0c? 1c?", "length", "", -1, true,
+		},
+		{
+			"Azure: a filter result before the completions", "/openai/deployments/d/completions", sse(
+				`{"id":"","object":"","model":"","choices":[],"prompt_filter_results":[{"prompt_index":0}]}`,
+				`{"object":"text_completion","choices":[{"index":0,"text":"a","finish_reason":"stop"}]}`,
+				`[DONE]`,
+			), OpenAICompletions, "1c?", "stop", "", -1, true,
+		},
+		{
+			"Azure: filter results after the answer", chat, sse(
+				`{"id":"","object":"","model":"","choices":[],"prompt_filter_results":[{"prompt_index":0}]}`,
+				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"}}]}`,
+				`{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
+				`{"id":"","object":"","choices":[{"index":0,"finish_reason":null,"content_filter_results":{},"content_filter_offsets":{"check_offset":44}}],"usage":null}`,
+			), OpenAIChat, "1c?", "stop", "", -1, true,
 		},
 		{
 			"Moonshot: usage in the choice", chat, sse(
@@ -153,6 +169,17 @@ func TestDecoder_ReadsDialects(t *testing.T) {
 			), Cohere, "1c?", "ERROR", ErrorMessageOnly, -1, true,
 		},
 		{
+			"Gemini interactions: the start of a step holds its first part", "/v1beta/interactions", sse(
+				`{"event_type":"interaction.created","interaction":{"id":"i","model":"m","status":"in_progress"}}`,
+				`{"event_type":"step.start","index":0,"step":{"type":"thought","signature":"","summary":[{"type":"text","text":"a"}]}}`,
+				`{"event_type":"step.start","index":1,"step":{"type":"model_output","content":[{"type":"text","text":"b"}]}}`,
+				`{"event_type":"step.delta","index":1,"delta":{"type":"text","text":"c"}}`,
+				`{"event_type":"step.start","index":2,"step":{"type":"model_output"}}`,
+				`{"event_type":"step.start","index":3,"step":{"type":"function_call","name":"f","arguments":{}}}`,
+				`{"event_type":"interaction.completed","interaction":{"id":"i","status":"completed"}}`,
+			), GeminiInteractions, "1r? 2c? 3c? 5t?", "completed", "", -1, true,
+		},
+		{
 			"Responses: earlier names of reasoning", "/v1/responses", sse(
 				`{"type":"response.reasoning.delta","delta":"a"}`, `{"type":"response.reasoning_summary.delta","delta":"b"}`, `{"type":"response.reasoning_summary.done","text":"b"}`,
 			), OpenAIResponses, "0r? 1r?", "", "", -1, false,
@@ -182,6 +209,14 @@ func TestUsage_OfCaches(t *testing.T) {
 	assert.Equal(t, optional.Of[int64](4), realtime.CacheRead)
 	chat := readUsage(value(`{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":3}}`))
 	assert.Equal(t, optional.Of[int64](3), chat.CacheCreation)
+}
+
+func TestTimings_OfAzureInTheUsage(t *testing.T) {
+	s := decode(Exchange{Path: "/v1/chat/completions"}, testLimits, []byte(sse(
+		chatEvent("a"), `{"object":"chat.completion.chunk","choices":[],"usage":{"completion_tokens":1,"latency_checkpoint":{"service_ttft_ms":501,"service_ttlt_ms":528}}}`,
+	)))
+	assert.Equal(t, optional.Of(501*time.Millisecond), s.Timings.FirstToken)
+	assert.Equal(t, optional.Of(528*time.Millisecond), s.Timings.Total)
 }
 
 // Whole texts that are no JSON are reported as unreadable, and empty events are not.

@@ -100,7 +100,7 @@ func shapeOf(e event, v value) Format {
 	}
 	// A unary answer of TGI on its root path is an array, whose elements come here.
 	var has struct{ kind, object, eventType value }
-	var choices, legacy, content, stop, done, message, response, text, finish bool
+	var chat, legacy, content, stop, done, message, response, text, finish bool
 	for name, m := range v.members {
 		switch string(name) {
 		case "jsonrpc":
@@ -112,14 +112,12 @@ func shapeOf(e event, v value) Format {
 		case "event_type":
 			has.eventType = m
 		case "choices":
-			choices = true
 			for choice := range m.elements {
-				if choice.get("text").isString() {
-					if choice.get("delta") == nil && choice.get("message") == nil {
-						return OpenAICompletions
-					}
-					legacy = true // Together AI sends both in chat and in completions
+				isChat, isLegacy := choice.get("delta") != nil || choice.get("message") != nil, choice.get("text").isString()
+				if isLegacy && !isChat {
+					return OpenAICompletions
 				}
+				chat, legacy = chat || isChat, legacy || isLegacy // Together AI sends both
 			}
 		case "candidates", "promptFeedback", "usageMetadata":
 			return Gemini
@@ -184,7 +182,7 @@ func shapeOf(e event, v value) Format {
 		return GeminiInteractions
 	case has.eventType.is("stream-start"), finish && (message || text && v.get("generation_id") != nil):
 		return Cohere
-	case choices:
+	case chat:
 		return OpenAIChat
 	case done && (message || response):
 		return Ollama

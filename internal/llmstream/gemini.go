@@ -124,7 +124,9 @@ func readGeminiInteractions(_ event, v value, r *record) {
 	case "step.delta", "content.delta":
 		readInteractionContent(v.get("delta"), r)
 	case "step.start", "content.start":
-		r.tokenIf(ToolCall, v.path("step", "name"))
+		step := v.get("step")
+		r.tokenIf(ToolCall, step.get("name"))
+		readInteractionStep(step, r)
 	case "interaction.completed", "interaction.complete", "interaction.failed", "interaction.cancelled":
 		readInteraction(v.get("interaction"), r)
 		r.end()
@@ -132,10 +134,7 @@ func readGeminiInteractions(_ event, v value, r *record) {
 		readInteraction(v, r)
 		for _, list := range [...]string{"outputs", "steps"} {
 			for output := range v.get(list).elements {
-				readInteractionContent(output, r)
-				for content := range output.get("content").elements {
-					readInteractionContent(content, r)
-				}
+				readInteractionStep(output, r)
 			}
 		}
 		r.end()
@@ -144,6 +143,14 @@ func readGeminiInteractions(_ event, v value, r *record) {
 	}
 	if usage := v.path("metadata", "usage"); usage.isObject() {
 		r.usage(readUsage(usage))
+	}
+}
+
+// readInteractionStep reads a whole step, or the first part of one.
+func readInteractionStep(step value, r *record) {
+	readInteractionContent(step, r)
+	for content := range step.get("content").elements {
+		readInteractionContent(content, r)
 	}
 }
 

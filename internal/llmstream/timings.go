@@ -21,7 +21,7 @@ func setDuration(d *optional.Value[time.Duration], v value, unit time.Duration) 
 	}
 }
 
-// usageTimings reads the times that Groq and GPUStack put into the usage.
+// usageTimings reads the times that Groq, GPUStack and Azure put into the usage.
 func (t *Timings) usageTimings(usage value) {
 	for name, v := range usage.members {
 		switch string(name) {
@@ -35,6 +35,8 @@ func (t *Timings) usageTimings(usage value) {
 			setDuration(&t.Total, v, time.Second)
 		case "time_to_first_token_ms":
 			setDuration(&t.FirstToken, v, time.Millisecond)
+		case "latency_checkpoint":
+			t.azure(v)
 		}
 	}
 }
