@@ -204,9 +204,6 @@ func (d *Decoder) parse(e event) {
 		d.record.end()
 		return
 	}
-	if len(e.data) == 0 {
-		return // some keep a connection alive with an empty event
-	}
 	if e.exception {
 		d.record.fail(cut(e.name))
 		return
@@ -223,6 +220,13 @@ func (d *Decoder) parse(e event) {
 		d.value(e, v)
 		return
 	}
+	switch {
+	case string(e.name) == "error":
+		d.record.fail("") // in plain text
+		return
+	case len(bytes.TrimSpace(e.data)) == 0:
+		return // some keep a connection alive with an empty event
+	}
 	if lines := bytes.Split(e.data, []byte("\n")); len(lines) > 1 {
 		for _, line := range lines {
 			if v, ok := parse(line); ok {
@@ -232,10 +236,6 @@ func (d *Decoder) parse(e event) {
 				d.invalid()
 			}
 		}
-		return
-	}
-	if string(e.name) == "error" {
-		d.record.fail("") // as plain text
 		return
 	}
 	d.invalid()

@@ -101,11 +101,11 @@ func TestDecoder_ReadsDialects(t *testing.T) {
 			), OpenAIChat, "0c? 1c?", "stop", "", -1, true,
 		},
 		{
-			"an error event in plain text", chat, sse(chatEvent("a")) + "event: error\ndata: out of memory\n\n",
+			"an error event in plain text", chat, sse(chatEvent("a")) + "event: error\ndata: out of memory\ndata: on device 0\n\n",
 			OpenAIChat, "0c?", "", ErrorMessageOnly, -1, false,
 		},
 		{
-			"empty events keep the connection alive", chat, "data:\n\nevent: ping\ndata: \n\n" + sse(chatEvent("a"), "[DONE]"),
+			"empty events keep the connection alive", chat, "data:\n\nevent: ping\ndata:  \n\n" + sse(chatEvent("a"), "[DONE]"),
 			OpenAIChat, "2c?", "", "", -1, true,
 		},
 		{
@@ -127,6 +127,10 @@ func TestDecoder_ReadsDialects(t *testing.T) {
 			"Bedrock: Anthropic's error inside of a chunk", invoke,
 			string(jamba(`{"type":"message_start","message":{"usage":{"input_tokens":3,"output_tokens":1}}}`)) + string(jamba(`{"type":"error","error":{"type":"overloaded_error","message":"m"}}`)),
 			BedrockInvoke, "", "", "overloaded_error", 1, false,
+		},
+		{
+			"Bedrock: an exception without a payload", invoke, string(frame([]byte("\x0d:message-type\x07\x00\x09exception\x0f:exception-type\x07\x00\x13throttlingException"), nil)),
+			BedrockInvoke, "", "", "throttlingException", -1, false,
 		},
 		{
 			"Bedrock: two generations of Cohere in a frame", invoke,
@@ -221,6 +225,6 @@ func TestTimings_OfAzureInTheUsage(t *testing.T) {
 
 // Whole texts that are no JSON are reported as unreadable, and empty events are not.
 func TestDecoder_DoesNotReportEmptyEventsAsUnreadable(t *testing.T) {
-	s := decode(Exchange{Path: "/v1/chat/completions"}, testLimits, []byte("data:\n\ndata: \n\n"+sse(chatEvent("a"), "x")))
+	s := decode(Exchange{Path: "/v1/chat/completions"}, testLimits, []byte("data:\n\ndata:  \ndata:\n\n"+sse(chatEvent("a"), "x")))
 	assert.Equal(t, Unparsed{Invalid: 1}, s.Unparsed)
 }

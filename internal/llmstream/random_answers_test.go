@@ -342,15 +342,15 @@ func (g *generator) cohere1(steps int) {
 }
 
 func (g *generator) sglang(steps int) {
-	whole := ""
+	var whole strings.Builder
 	meta := func(more ...string) string { return g.object(append(more, "id", `"i"`, "prompt_tokens", "3")...) }
 	for range steps {
 		text, c := g.text(Content)
-		whole += text[1 : len(text)-1]
-		g.add(c, "text", `"`+whole+`"`, "meta_info", meta("finish_reason", "null"))
+		whole.WriteString(text[1 : len(text)-1])
+		g.add(c, "text", `"`+whole.String()+`"`, "meta_info", meta("finish_reason", "null"))
 	}
 	reason, output := g.end("stop", "length")
-	g.add(0, "text", `"`+whole+`"`, "meta_info", meta("finish_reason", g.object("type", reason), "completion_tokens", output))
+	g.add(0, "text", `"`+whole.String()+`"`, "meta_info", meta("finish_reason", g.object("type", reason), "completion_tokens", output))
 	g.events = append(g.events, drafted{"", "[DONE]", 0})
 }
 

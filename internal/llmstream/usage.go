@@ -37,7 +37,7 @@ func readUsage(v value) (u Usage) {
 		case "prompt_tokens_details", "input_tokens_details":
 			setCount(&u.CacheRead, m.get("cached_tokens"))
 			setCount(&u.CacheCreation, m.get("cache_write_tokens"))
-		case "input_token_details": // of the Realtime API, which sends a 0 to all
+		case "input_token_details": // of the Realtime API, which reports 0 without caching, too
 			if n, ok := m.get("cached_tokens").count(); ok && n > 0 {
 				u.CacheRead = optional.Of(n)
 			}
