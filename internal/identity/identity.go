@@ -176,7 +176,8 @@ type value struct {
 // read reads the values of a list, of which later ones replace earlier ones. It returns how
 // many attributes are ours.
 func (c *Cache[T]) read(values []value, list []byte) (_ []value, ours uint64) {
-	for a := wire.WalkAttributes(list); a.Next(); {
+	a := wire.WalkAttributes(list)
+	for a.Next() {
 		if bytes.HasPrefix(a.Key, []byte(names.Prefix)) {
 			ours++
 		}

@@ -35,45 +35,43 @@ var bounds = func() (b [perOctave + 1]float64) {
 	return b
 }()
 
-// bucketTable maps the mantissa of a float64 to its bucket within one octave. A
-// logarithm would cost ten times as much.
+// bucketTable maps a float64 to its bucket. A logarithm would cost ten times as much.
+//
+// The bits of a float64 above linearBits number 64 steps per octave, all of the same width. The
+// table moves the bits of a value, so that they number its bucket.
 type bucketTable struct {
 	// first is the bucket of the value 1.
 	first int
-	// lasts[i] is the mantissa of the largest value in bucket first+i that is below 2.
-	// perOctave+1 entries are used: an octave that begins inside a bucket also ends
-	// inside one. The array has 256 entries so that a byte indexes it without a bounds
-	// check.
-	lasts [1 << 8]uint64
-	// candidates maps the top bits of a mantissa to the lowest possible bucket. Buckets
-	// are wider than the step between entries, so the value is in that bucket or the
-	// next, and one comparison decides.
-	candidates [1 << candidateBits]uint8
+	// moves holds what to add to the bits of a value, by the top bits of its mantissa. The values of
+	// an entry are in at most two buckets, because the step between entries is narrower than any
+	// bucket. A value in the higher one carries into the bits above linearBits.
+	moves [1 << entryBits]uint64
 }
 
 const (
-	candidateBits = 7 // steps of 1/128; the narrowest bucket is 1/92 wide
-	mantissaBits  = 52
-	mantissaMask  = 1<<mantissaBits - 1
-	exponentBias  = 1023
+	mantissaBits = 52
+	linearBits   = mantissaBits - Scale
+	entryBits    = 7 // steps of 1/128; the narrowest bucket is 1/92 wide
+	belowEntry   = mantissaBits - entryBits
+	exponentBias = 1023
 )
 
 // newBucketTable builds a table from a function that returns the bucket of a value.
 // The bucket of twice the value must be perOctave higher.
 func newBucketTable(bucketOf func(float64) int) bucketTable {
 	t := bucketTable{first: bucketOf(1)}
-	for i := range perOctave + 1 {
-		t.lasts[i] = lastMantissa(func(v float64) bool { return bucketOf(v) <= t.first+i })
-	}
-	bucket := uint8(0)
-	for i := range t.candidates {
-		lowest := uint64(i) << (mantissaBits - candidateBits)
-		for lowest > t.lasts[bucket] {
-			bucket++
-		}
-		t.candidates[i] = bucket
+	for i := range uint64(len(t.moves)) {
+		lowest, highest := i<<belowEntry, (i+1)<<belowEntry-1
+		bucket := bucketOf(withMantissa(lowest))
+		last := lastMantissa(func(v float64) bool { return bucketOf(v) <= bucket })
+		t.moves[i] = uint64(bucket-t.first+1)<<linearBits - min(last, highest) - 1
 	}
 	return t
+}
+
+// withMantissa returns the value in [1, 2) with a mantissa.
+func withMantissa(mantissa uint64) float64 {
+	return math.Float64frombits(exponentBias<<mantissaBits | mantissa)
 }
 
 // lastMantissa returns the mantissa of the largest value in [1, 2) for which holds
@@ -81,7 +79,7 @@ func newBucketTable(bucketOf func(float64) int) bucketTable {
 func lastMantissa(holds func(v float64) bool) uint64 {
 	var last uint64
 	for bit := uint64(1) << (mantissaBits - 1); bit > 0; bit >>= 1 {
-		if holds(math.Float64frombits(exponentBias<<mantissaBits | last | bit)) {
+		if holds(withMantissa(last | bit)) {
 			last |= bit
 		}
 	}
@@ -91,11 +89,7 @@ func lastMantissa(holds func(v float64) bool) uint64 {
 // offset returns the bucket of v relative to base.
 func (t *bucketTable) offset(v float64) int {
 	bits := math.Float64bits(v)
-	mantissa := bits & mantissaMask
-	candidate := t.candidates[mantissa>>(mantissaBits-candidateBits)]
-	// The sign bit of the difference replaces a branch that the CPU could not predict.
-	next := (t.lasts[candidate] - mantissa) >> 63
-	return int(bits>>mantissaBits)<<Scale + int(candidate) + int(next)
+	return int((bits + t.moves[bits>>belowEntry%(1<<entryBits)]) >> linearBits)
 }
 
 // base returns the bucket of the smallest exponent and mantissa 0.

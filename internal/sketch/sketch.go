@@ -58,16 +58,16 @@ func (s *Sketch) AddMicroseconds(values []int64) (sum int64) {
 	for _, v := range values {
 		sum += v
 		lowest, highest = min(lowest, v), max(highest, v)
+		slot := microsecondsTable.offset(float64(v)) - first // negative if v is 0
+		if uint(slot) < uint(len(counts)) {
+			counts[slot]++
+			continue
+		}
 		if v == 0 {
 			s.zeros++
 			continue
 		}
-		offset := microsecondsTable.offset(float64(v))
-		if slot := offset - first; uint(slot) < uint(len(counts)) {
-			counts[slot]++
-			continue
-		}
-		s.add(min(offset+microsecondsTable.base(), lastIndex), 1)
+		s.add(min(slot+s.lowest, lastIndex), 1)
 		first, counts = s.lowest-microsecondsTable.base(), s.counts
 	}
 	s.summarize(uint64(len(values)), float64(sum)/perSecond, float64(lowest)/perSecond, float64(highest)/perSecond)

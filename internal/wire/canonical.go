@@ -62,13 +62,15 @@ func appendValue(dst []byte, num protowire.Number, value *Value) []byte {
 		dst = protowire.AppendFixed64(dst, value.Bits)
 	case ArrayValue:
 		opened, nested := openMessage(dst, ArrayValue)
-		for e := value.Elements(); e.Next(); {
+		e := value.Elements()
+		for e.Next() {
 			opened = appendValue(opened, arrayValues, &e.Value)
 		}
 		dst = closeMessage(opened, nested)
 	case MapValue:
 		opened, nested := openMessage(dst, MapValue)
-		for a := WalkAttributes(value.Bytes); a.Next(); {
+		a := WalkAttributes(value.Bytes)
+		for a.Next() {
 			opened = appendAttribute(opened, a.Key, &a.Value)
 		}
 		dst = closeMessage(opened, nested)

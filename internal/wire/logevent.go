@@ -234,7 +234,8 @@ func isSpanAttribute(key []byte, value *Value) bool {
 // isPlain reports whether a value is a scalar or an array of scalars. Messages are
 // maps.
 func isPlain(value *Value) bool {
-	for e := value.Elements(); e.Next(); {
+	e := value.Elements()
+	for e.Next() {
 		if e.Value.Kind == MapValue || e.Value.Kind == ArrayValue {
 			return false
 		}

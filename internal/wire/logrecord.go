@@ -164,7 +164,8 @@ func (r *logRecord) usage(usage *assembly.Usage) error {
 // lookup returns the first value of a key in a KeyValueList. The value is empty if the
 // key is missing.
 func lookup(list []byte, name string) Value {
-	for a := WalkAttributes(list); a.Next(); {
+	a := WalkAttributes(list)
+	for a.Next() {
 		if string(a.Key) == name {
 			return a.Value
 		}

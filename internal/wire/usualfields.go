@@ -10,7 +10,8 @@ import (
 )
 
 // usualFields reads the fields of a message in the usual encoding, whose tags take one byte, at half the
-// cost of fields. Callers leave messages with any other tag to fields.
+// cost of fields. Callers leave messages with any other tag to fields. Like Attributes, it is declared
+// before its loop.
 type usualFields struct {
 	rest   []byte
 	failed bool

@@ -45,9 +45,13 @@ type Value struct {
 
 // Attributes walks over an encoded KeyValueList:
 //
-//	for a := WalkAttributes(list); a.Next(); { use(a.Key, a.Value) }
+//	a := WalkAttributes(list)
+//	for a.Next() {
+//		use(a.Key, a.Value)
+//	}
 //
-// It ends at malformed bytes.
+// It ends at malformed bytes. Declare it before the loop: a variable of the loop would be copied in
+// each iteration.
 type Attributes struct {
 	Key   []byte
 	Value Value

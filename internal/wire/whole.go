@@ -22,7 +22,8 @@ func ReadWhole(message, resource []byte, w *assembly.Whole) bool {
 	var start, end, run bool
 	*w = assembly.Whole{}
 	w.Message, w.Resource = message, resource
-	for r := (usualFields{rest: message}); ; {
+	r := usualFields{rest: message}
+	for {
 		ok := false
 		switch r.tag() {
 		case streamID<<3 | bytesType:
@@ -51,7 +52,8 @@ func ReadWhole(message, resource []byte, w *assembly.Whole) bool {
 }
 
 func readWholeStart(message []byte, w *assembly.Whole) bool {
-	for r := (usualFields{rest: message}); ; {
+	r := usualFields{rest: message}
+	for {
 		ok, at := true, r.rest
 		switch r.tag() {
 		case startTime<<3 | fixed64Type:
@@ -91,7 +93,8 @@ func readID(into, id []byte) bool {
 
 func readWholeRun(message []byte, w *assembly.Whole) bool {
 	var unit, channel uint64
-	for r := (usualFields{rest: message}); ; {
+	r := usualFields{rest: message}
+	for {
 		switch r.tag() {
 		case runChannel<<3 | varintType:
 			channel = r.varint()
@@ -116,7 +119,8 @@ func readWholeRun(message []byte, w *assembly.Whole) bool {
 
 func readWholeEnd(message []byte, w *assembly.Whole) bool {
 	var finish, failure bool
-	for r := (usualFields{rest: message}); ; {
+	r := usualFields{rest: message}
+	for {
 		ok, at := true, r.rest
 		switch r.tag() {
 		case endTime<<3 | fixed64Type:
@@ -151,7 +155,8 @@ func readWholeEnd(message []byte, w *assembly.Whole) bool {
 }
 
 func readWholeUsage(message []byte, usage *assembly.Usage) bool {
-	for r := (usualFields{rest: message}); ; {
+	r := usualFields{rest: message}
+	for {
 		switch tag := r.tag(); tag {
 		case usageInput<<3 | varintType, usageOutput<<3 | varintType, usageReasoning<<3 | varintType, usageCachedInput<<3 | varintType:
 			setUsage(usage, protowire.Number(tag>>3), r.varint())
@@ -167,7 +172,8 @@ func readWholeUsage(message []byte, usage *assembly.Usage) bool {
 // a part has them. It reports false if they are not valid, or other fields are between them.
 func AppendAttributes(list, attributes []byte) (_ []byte, ok bool) {
 	before := len(list)
-	for r := (usualFields{rest: attributes}); ; {
+	r := usualFields{rest: attributes}
+	for {
 		switch r.tag() {
 		case startAttributes<<3 | bytesType: // endAttribute has the same number
 			var err error

@@ -36,7 +36,8 @@ func keyOf(encoded []byte) string {
 // putAll puts all attributes of an encoded KeyValueList into a map. The last one of a key
 // wins.
 func putAll(dst pcommon.Map, list []byte) {
-	for a := wire.WalkAttributes(list); a.Next(); {
+	a := wire.WalkAttributes(list)
+	for a.Next() {
 		setValue(dst.PutEmpty(keyOf(a.Key)), &a.Value)
 	}
 }
@@ -45,7 +46,8 @@ func putAll(dst pcommon.Map, list []byte) {
 // last one of a key wins. It leaves out the attributes that only tokenpulse writes, because a
 // sender could forge latencies and verdicts, and returns their number.
 func Put(dst pcommon.Map, list []byte) (removed int) {
-	for a := wire.WalkAttributes(list); a.Next(); {
+	a := wire.WalkAttributes(list)
+	for a.Next() {
 		if bytes.HasPrefix(a.Key, []byte(names.Prefix)) {
 			removed++
 		} else {
@@ -68,7 +70,8 @@ func setValue(dst pcommon.Value, value *wire.Value) {
 		dst.SetDouble(math.Float64frombits(value.Bits))
 	case wire.ArrayValue:
 		array := dst.SetEmptySlice()
-		for e := value.Elements(); e.Next(); {
+		e := value.Elements()
+		for e.Next() {
 			setValue(array.AppendEmpty(), &e.Value)
 		}
 	case wire.MapValue:
