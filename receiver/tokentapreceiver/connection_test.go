@@ -222,19 +222,26 @@ func TestConnection_CountsWhatIsBeyondItsLimits(t *testing.T) {
 	require.EqualValues(t, 2, p.counter("responses_evicted"))
 }
 
-// upgraded returns an exchange whose answer is an upgrade, its connection to the upstream, and
-// the upstream's end of that.
-func upgraded(t *testing.T, p *tap) (x *exchange, connection io.ReadWriteCloser, upstream net.Conn) {
+// observeUpgrade returns an exchange that asks for an upgrade.
+func (p *tap) observeUpgrade(t *testing.T) *exchange {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/v1/realtime", http.NoBody)
 	require.NoError(t, err)
 	request.Header.Set("Upgrade", "websocket")
-	x = p.receiver.begin(p.receiver.routes[0], request)
+	x := p.receiver.begin(p.receiver.routes[0], request)
 	t.Cleanup(x.finish)
+	return x
+}
+
+// upgraded returns an exchange whose answer is an upgrade, its connection to the upstream, and
+// the upstream's end of that.
+func upgraded(t *testing.T, p *tap) (x *exchange, connection io.ReadWriteCloser, upstream net.Conn) {
+	t.Helper()
+	x = p.observeUpgrade(t)
 	tapSide, upstream := net.Pipe()
 	t.Cleanup(func() { _, _ = tapSide.Close(), upstream.Close() })
 	require.NoError(t, upstream.SetDeadline(time.Now().Add(time.Minute)))
-	response := &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: http.Header{"Upgrade": {"websocket"}}, Body: tapSide, Request: request}
+	response := &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: http.Header{"Upgrade": {"websocket"}}, Body: tapSide, Request: x.request}
 	require.NoError(t, x.answer(response))
 	return x, response.Body.(io.ReadWriteCloser), upstream
 }

@@ -143,7 +143,7 @@ func (x *exchange) rewrite(proxied *httputil.ProxyRequest) {
 	out.Close = strings.EqualFold(out.Header.Get("Expect"), "100-continue")
 	// An upgraded connection has a span for each response, none of which exists yet.
 	if x.observed && x.receiver.cfg.Propagate && out.Header.Get("Upgrade") == "" {
-		x.trace.inject(out.Header)
+		x.try(func() { x.trace.inject(out.Header) })
 	}
 }
 
