@@ -5,13 +5,19 @@ package tokentapreceiver
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 )
 
 // transportFunc is a transport to an upstream.
@@ -109,4 +115,90 @@ func TestFailOpen_ForwardsAClientWhoseRequestsPanic(t *testing.T) {
 	for _, span := range p.spansAfter(16) {
 		require.Equal(t, []any{"panic"}, attributes(span)["tokenpulse.tap.unparsed"])
 	}
+}
+
+// Traffic does not wait for the decoder: the client has a part of an answer while that is still being decoded.
+func TestFailOpen_ForwardsAPartBeforeItIsDecoded(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	openDecoders["stalls"] = func(r io.Reader, _ func(int) error) (io.Reader, error) {
+		close(entered)
+		<-release
+		return r, nil
+	}
+	t.Cleanup(func() { delete(openDecoders, "stalls") })
+	p := start(t, func(w http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body)
+		w.Header().Set("Content-Encoding", "stalls")
+		send := stream(w)
+		send(tokenEvent)
+		select {
+		case <-release:
+			send(finishEvent + doneEvent)
+		case <-req.Context().Done():
+		}
+	})
+	unblock := sync.OnceFunc(func() { close(release) })
+	defer unblock()
+	response, err := client(t).Post(p.url+chatPath, "application/json", strings.NewReader(chatRequest))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	part := make([]byte, len(tokenEvent))
+	_, err = io.ReadFull(response.Body, part)
+	require.NoError(t, err)
+	require.Equal(t, tokenEvent, string(part))
+	<-entered
+	require.Zero(t, p.spans.SpanCount())
+	unblock()
+	rest, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, finishEvent+doneEvent, string(rest))
+	times, _ := arrivals(t, p.span())
+	require.Len(t, times, 1)
+}
+
+// stallingCounter is a self-metric that blocks.
+type stallingCounter struct {
+	noop.Int64Counter
+	entered, release chan struct{}
+}
+
+func (c stallingCounter) Add(context.Context, int64, ...metric.AddOption) {
+	close(c.entered)
+	<-c.release
+}
+
+// While what the client sent is being decoded, the answers of the server are forwarded and timed.
+func TestFailOpen_ForwardsTheServerWhileTheClientIsDecoded(t *testing.T) {
+	p := start(t, answerChat)
+	stalled := stallingCounter{entered: make(chan struct{}), release: make(chan struct{})}
+	p.receiver.telemetry.ReceiverTokenTapRequestsUnobserved = stalled // for requests beyond 16
+	_, connection, upstream := upgraded(t, p)
+	sent := bytes.Repeat(frame(responseCreate, true), 17)
+	go func() { _, _ = connection.Write(sent) }()
+	<-stalled.entered
+	release := sync.OnceFunc(func() { close(stalled.release) })
+	defer time.AfterFunc(time.Minute, func() {
+		t.Error("the answers waited for the decoder of the client")
+		release()
+	}).Stop()
+	answers := [][]byte{frame(responseCreated, false), frame(responseDelta, false), frame(responseDone, false)}
+	go func() {
+		for _, answer := range answers {
+			_, _ = upstream.Write(answer)
+		}
+	}()
+	for _, answer := range answers {
+		got := make([]byte, len(answer))
+		_, err := io.ReadFull(connection, got)
+		require.NoError(t, err)
+		require.Equal(t, answer, got)
+	}
+	go func() { _, _ = connection.Read(make([]byte, 1)) }() // decodes the last one
+	require.Equal(t, "success", attributes(p.span())["tokenpulse.outcome"])
+	release()
+	got := make([]byte, len(sent))
+	_, err := io.ReadFull(upstream, got)
+	require.NoError(t, err)
+	require.Equal(t, sent, got)
+	require.NoError(t, connection.Close())
 }

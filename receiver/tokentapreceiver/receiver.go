@@ -56,7 +56,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tok
 	}
 	return &tokenTapReceiver{
 		cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, logger: logging.OnceAMinute(set.Logger),
-		memory: llmstream.NewMemory(int64(cfg.MaxMemoryMiB)<<20),
+		memory: llmstream.NewMemory(int64(cfg.MaxMemoryMiB) << 20),
 	}, nil
 }
 
