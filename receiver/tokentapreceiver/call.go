@@ -36,6 +36,7 @@ const (
 // Values of error.type for failures that neither side reports.
 const (
 	errorUpstreamUnreachable = "upstream_unreachable"
+	errorForeignUpgrade      = "unexpected_upgrade"
 	errorUpstreamCut         = "upstream_cut"
 	errorEmptyAnswer         = "empty_answer"
 )
@@ -118,6 +119,8 @@ func (x *exchange) ending(o *llmstream.Observation) (e ending) {
 		e.outcome, e.kind = names.OutcomeError, errorUpstreamUnreachable
 		if _, broken := x.copied.state(); broken != nil {
 			e.kind = refusalOfBody(broken).reason
+		} else if errors.Is(x.upstreamError, errForeignUpgrade) {
+			e.kind = errorForeignUpgrade
 		}
 	case x.complete && (e.unparsed != nil || x.panicked.Load()): // the end may be among what could not be read
 		e.outcome = names.OutcomeSuccess

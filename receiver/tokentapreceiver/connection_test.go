@@ -354,10 +354,13 @@ func TestConnection_ClosesTheUpstreamAfterAnUpgradeToAnotherProtocol(t *testing.
 				p.receiver.cfg.MaxStreams = streams
 				answer := requestTo(t, p, "GET /v1/realtime HTTP/1.1\r\nHost: h\r\n"+c.asked+"\r\n")
 				require.Contains(t, answer, "HTTP/1.1 502")
+				require.Contains(t, answer, `{"error":{"message":"token_tap: the upstream switched to a protocol that the request does not ask for; check its endpoint","type":"unexpected_upgrade"}}`)
+				require.Empty(t, p.logs.FilterMessageSnippet("reach").All())
 				require.ErrorIs(t, <-closed, io.EOF)
 				if streams > 0 && c.given == "other" {
 					all := attributes(p.span())
 					require.Equal(t, "error", all["tokenpulse.outcome"])
+					require.Equal(t, "unexpected_upgrade", all["error.type"])
 				}
 			})
 		}

@@ -88,7 +88,7 @@ func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 // now returns the Unix time in nanoseconds, on a clock that does not jump.
 func (x *exchange) now() int64 { return x.start.UnixNano() + int64(time.Since(x.start)) }
 
-var errForeignUpgrade = errors.New("the upstream switched protocols without being asked for WebSocket, or to another protocol; check its endpoint")
+var errForeignUpgrade = errors.New("the upstream switched to a protocol that the request does not ask for; check its endpoint")
 
 // answer begins to observe the answer. It returns an error for an upgrade that cannot be
 // forwarded: httputil.ReverseProxy finds it later, and would leave the connection open.

@@ -160,6 +160,11 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 		writeError(w, refused.status, refused.reason, refused.message)
 		return
 	}
+	if errors.Is(err, errForeignUpgrade) {
+		x.receiver.logger.Warn("refused an upgrade by an upstream", zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
+		writeError(w, http.StatusBadGateway, errorForeignUpgrade, err.Error())
+		return
+	}
 	if strings.Contains(err.Error(), "malformed") { // net/http quotes the answer, which may be its text
 		err = errMalformed
 	}
