@@ -109,6 +109,8 @@ func (x *exchange) ending(o *llmstream.Observation) (e ending) {
 		e.outcome, e.kind = names.OutcomeError, o.Error
 	case failed:
 		e.outcome, e.kind = names.OutcomeError, strconv.Itoa(x.status)
+	case o.Cancelled:
+		e.outcome = names.OutcomeCancelled
 	case o.Ended:
 		e.outcome = names.OutcomeSuccess
 	case o.Evicted, x.expired, x.receiver.closing.Load():

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,38 @@ func TestConnection_EndsOpenResponses(t *testing.T) {
 			times, _ := arrivals(t, span)
 			require.Len(t, times, 1)
 			require.Equal(t, true, attributes(span)["tokenpulse.start.unseen"])
+		})
+	}
+}
+
+// The status of response.done is the outcome: an incomplete response reached a limit of its own, but its end.
+func TestConnection_OutcomeOfEachStatus(t *testing.T) {
+	for name, c := range map[string]struct{ status, outcome, kind, finish string }{
+		"completed":              {`"status":"completed","status_details":null`, "success", "", "completed"},
+		"cancelled by a client":  {`"status":"cancelled","status_details":{"type":"cancelled","reason":"client_cancelled"}`, "cancelled", "", "cancelled"},
+		"cancelled by speech":    {`"status":"cancelled","status_details":{"type":"cancelled","reason":"turn_detected"}`, "cancelled", "", "cancelled"},
+		"incomplete":             {`"status":"incomplete","status_details":{"type":"incomplete","reason":"max_output_tokens"}`, "success", "", "incomplete"},
+		"failed":                 {`"status":"failed","status_details":{"type":"failed","error":{"type":"server_error","code":"c"}}`, "error", "server_error", "failed"},
+		"failed without details": {`"status":"failed","status_details":null`, "error", "message_only", "failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			done := frame(strings.Replace(responseDone, `"status":"completed"`, c.status, 1), false)
+			p := start(t, upgrade(func(connection net.Conn, _ *bufio.Reader) {
+				_, _ = connection.Write(slices.Concat(frame(responseCreated, false), frame(responseDelta, false), done))
+			}))
+			_, reader := connect(t, p)
+			_, err := io.Copy(io.Discard, reader)
+			require.NoError(t, err)
+			all := attributes(p.span())
+			require.Equal(t, c.outcome, all["tokenpulse.outcome"])
+			require.Equal(t, []any{c.finish}, all["gen_ai.response.finish_reasons"])
+			if c.kind == "" {
+				require.NotContains(t, all, "error.type")
+			} else {
+				require.Equal(t, c.kind, all["error.type"])
+			}
+			times, _ := arrivals(t, p.span())
+			require.Len(t, times, 1)
 		})
 	}
 }
