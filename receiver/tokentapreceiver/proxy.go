@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"go.uber.org/zap"
+	"golang.org/x/net/http/httpguts"
 )
 
 // handle forwards one exchange and observes it.
@@ -133,7 +134,7 @@ func (x *exchange) rewrite(proxied *httputil.ProxyRequest) {
 	out.URL.RawQuery = proxied.In.URL.RawQuery
 	x.route.rewrite(out.URL)
 	for _, name := range forwardedHeaders {
-		if values := proxied.In.Header[name]; values != nil {
+		if values := proxied.In.Header[name]; values != nil && !httpguts.HeaderValuesContainsToken(proxied.In.Header["Connection"], name) {
 			out.Header[name] = values
 		}
 	}
