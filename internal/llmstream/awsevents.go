@@ -40,7 +40,7 @@ func (f *awsFramer) write(p []byte, out sink) {
 		}
 		n := min(f.left, len(p))
 		if !f.skipping {
-			f.frame.add(p[:n])
+			f.skipping = !f.frame.add(p[:n])
 		}
 		f.left -= n
 		p = p[n:]

@@ -64,8 +64,8 @@ func NewConnection(exchange Exchange, limits Limits, begin func(start int64, see
 	extensions := strings.Join(exchange.Header.Values("Sec-WebSocket-Extensions"), ",")
 	c := &Connection{
 		begin:  begin,
-		server: newWebSocketFramer(limits.EventBytes, false, extensions),
-		client: clientMessages{framer: newWebSocketFramer(limits.EventBytes, true, extensions)},
+		server: newWebSocketFramer(limits, false, extensions),
+		client: clientMessages{framer: newWebSocketFramer(limits, true, extensions)},
 	}
 	if format := pathFacts(exchange.Path, exchange.RawQuery).format; hasResponses(format) {
 		c.format, c.read = format, newReader(format)

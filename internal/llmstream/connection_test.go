@@ -97,6 +97,20 @@ func TestConnection_StartsAResponseWithItsRequest(t *testing.T) {
 	}
 }
 
+// The Responses API says in the same words how a response ended, with and without a connection.
+func TestResponses_CancelledAndFailed(t *testing.T) {
+	for status, want := range map[string]struct {
+		cancelled bool
+		failure   string
+	}{"completed": {}, "incomplete": {}, "cancelled": {true, ""}, "failed": {false, ErrorMessageOnly}} {
+		last := `{"type":"response.` + status + `","response":{"id":"r","status":"` + status + `"}}`
+		s := decode(Exchange{Path: "/v1/responses"}, testLimits, []byte(sse(last)))
+		assert.Equal(t, want.cancelled, s.Cancelled, status)
+		assert.Equal(t, want.failure, s.Error, status)
+		assert.True(t, s.Ended, status)
+	}
+}
+
 func TestConnection_SeparatesInterleavedResponses(t *testing.T) {
 	got := converse(realtime, testLimits, 0, nil,
 		`>{"type":"response.create"}`, `>{"type":"response.create"}`,

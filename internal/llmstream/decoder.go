@@ -112,28 +112,27 @@ var mediaTypeLines = []string{"ndjson", "jsonl", "json-lines", "stream+json", "j
 // text/event-stream.
 func (d *Decoder) choose() {
 	mediaType := strings.ToLower(d.exchange.ContentType)
-	limit := d.limits.EventBytes
 	o := &d.record.observation
 	switch first := d.head[0]; {
 	case strings.Contains(mediaType, "amazon.eventstream") && first != '{', first == 0 && len(d.head) > 1 && d.head[1] == 0:
 		o.Streamed = true
-		d.framer = &awsFramer{frame: buffer{limit: limit}}
+		d.framer = &awsFramer{frame: d.limits.buffer()}
 	case first == '{':
 		for _, lines := range mediaTypeLines {
 			if strings.Contains(mediaType, lines) {
-				d.framer = &linesFramer{line: buffer{limit: limit}}
+				d.framer = &linesFramer{line: d.limits.buffer()}
 				o.Streamed = true
 				return
 			}
 		}
-		d.framer = &documentFramer{text: buffer{limit: limit}}
+		d.framer = &documentFramer{text: d.limits.buffer()}
 	case first == '[':
-		d.framer = &documentFramer{text: buffer{limit: limit}}
+		d.framer = &documentFramer{text: d.limits.buffer()}
 	case strings.Contains(mediaType, "event-stream"), isSSE(d.head):
 		o.Streamed = true
-		d.framer = newSSEFramer(limit)
+		d.framer = newSSEFramer(d.limits)
 	default:
-		d.framer, d.gaveUp = newSSEFramer(limit), true
+		d.framer, d.gaveUp = newSSEFramer(d.limits), true
 	}
 }
 

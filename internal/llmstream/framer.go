@@ -7,7 +7,12 @@ package llmstream
 type Limits struct {
 	// EventBytes is the size of the longest event that is read. Longer ones are skipped.
 	EventBytes int
+	// Memory is charged with what the decoder holds. Events that it has no room for are
+	// skipped as too long. It may be nil.
+	Memory *Account
 }
+
+func (l Limits) buffer() buffer { return buffer{limit: l.EventBytes, memory: l.Memory} }
 
 // event is one unit of the answer's framing. Its bytes are valid until the call returns.
 type event struct {
@@ -42,8 +47,9 @@ type sink interface {
 
 // buffer collects bytes up to a limit.
 type buffer struct {
-	bytes []byte
-	limit int
+	bytes  []byte
+	limit  int
+	memory *Account
 }
 
 // add appends p and reports whether it fitted. If not, the buffer is emptied.
@@ -54,7 +60,12 @@ func (b *buffer) add(p []byte) bool {
 	}
 	if need := len(b.bytes) + len(p); need > cap(b.bytes) {
 		// append alone may reserve more than the limit.
-		b.bytes = append(make([]byte, 0, min(max(2*cap(b.bytes), need), b.limit)), b.bytes...)
+		size := min(max(2*cap(b.bytes), need), b.limit)
+		if !b.memory.Take(size - cap(b.bytes)) {
+			b.reset()
+			return false
+		}
+		b.bytes = append(make([]byte, 0, size), b.bytes...)
 	}
 	b.bytes = append(b.bytes, p...)
 	return true
@@ -65,7 +76,12 @@ const keptCapacity = 64 << 10
 
 func (b *buffer) reset() {
 	if cap(b.bytes) > keptCapacity {
-		b.bytes = nil
+		b.release()
 	}
 	b.bytes = b.bytes[:0]
+}
+
+func (b *buffer) release() {
+	b.memory.Give(cap(b.bytes))
+	b.bytes = nil
 }

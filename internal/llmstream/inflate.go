@@ -13,6 +13,10 @@ import (
 // windowBytes is the longest distance of a reference in deflated data.
 const windowBytes = 32 << 10
 
+// inflaterBytes is about what an inflater holds beside the text: the window here, and that
+// and the tables of its reader.
+const inflaterBytes = 2*windowBytes + 16<<10
+
 // messageTail is what a sender cuts off a deflated message, and an empty last block.
 const messageTail = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
 
@@ -34,6 +38,9 @@ func (f *inflater) inflate(message []byte) ([]byte, error) {
 	f.source.Reset(message)
 	f.text.reset()
 	if f.reader == nil {
+		if !f.text.memory.Take(inflaterBytes) {
+			return nil, errTooLong
+		}
 		f.reader = flate.NewReader(&f.source)
 	} else if err := f.reader.(flate.Resetter).Reset(&f.source, f.window); err != nil {
 		return nil, err
@@ -49,6 +56,14 @@ func (f *inflater) inflate(message []byte) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		}
+	}
+}
+
+// release ends the use of the inflater.
+func (f *inflater) release() {
+	f.text.release()
+	if f.reader != nil {
+		f.text.memory.Give(inflaterBytes)
 	}
 }
 

@@ -157,7 +157,7 @@ func TestAWSFramer_ReadsHeadersOfAllTypes(t *testing.T) {
 
 func TestFramers_ReleaseTheMemoryOfALongEvent(t *testing.T) {
 	var out found
-	f := newSSEFramer(testLimits.EventBytes)
+	f := newSSEFramer(testLimits)
 	f.write([]byte("data: "+strings.Repeat("x", 4*keptCapacity)), &out)
 	f.write([]byte("\n\n"), &out)
 	assert.Len(t, out, 1)

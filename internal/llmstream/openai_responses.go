@@ -86,11 +86,23 @@ func readResponse(response value, r *record) {
 	}
 	switch string(status.raw()) {
 	case "completed", "incomplete", "failed", "cancelled":
+		readStatus(status, r)
 		if reason.hasText() {
 			status = reason
 		}
 		r.finish(0, status)
 		r.end()
+	}
+}
+
+// readStatus reads the terminal status of a response. An incomplete one reached a limit, but
+// its end.
+func readStatus(status value, r *record) {
+	switch string(status.raw()) {
+	case "cancelled":
+		r.observation.Cancelled = true
+	case "failed":
+		r.fail("") // keeps the kind of an error
 	}
 }
 
@@ -132,6 +144,7 @@ func readOpenAIRealtime(_ event, v value, r *record) {
 		if failure := response.path("status_details", "error"); failure.isObject() {
 			r.fail(errorType(failure).name())
 		}
+		readStatus(response.get("status"), r)
 		r.end()
 	case "response.created":
 		r.id(v.path("response", "id"))

@@ -18,8 +18,8 @@ type sseFramer struct {
 	inLine     bool // the line that is skipped has bytes
 }
 
-func newSSEFramer(limit int) *sseFramer {
-	return &sseFramer{line: buffer{limit: limit}, data: buffer{limit: limit}}
+func newSSEFramer(limits Limits) *sseFramer {
+	return &sseFramer{line: limits.buffer(), data: limits.buffer()}
 }
 
 func (f *sseFramer) write(p []byte, out sink) {
@@ -68,10 +68,8 @@ func (f *sseFramer) keep(p []byte) {
 	case len(p) == 0:
 	case f.skipping:
 		f.inLine = true
-	case len(f.line.bytes)+len(f.data.bytes)+len(p) > f.line.limit:
+	case len(f.line.bytes)+len(f.data.bytes)+len(p) > f.line.limit, !f.line.add(p):
 		f.skip(true)
-	default:
-		f.line.add(p)
 	}
 }
 

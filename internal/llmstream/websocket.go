@@ -43,14 +43,14 @@ type webSocketFramer struct {
 
 // newWebSocketFramer returns a framer of the client's or the server's side. extensions is
 // the server's Sec-WebSocket-Extensions.
-func newWebSocketFramer(limit int, client bool, extensions string) webSocketFramer {
-	f := webSocketFramer{message: buffer{limit: limit}}
+func newWebSocketFramer(limits Limits, client bool, extensions string) webSocketFramer {
+	f := webSocketFramer{message: limits.buffer()}
 	forgets := "server_no_context_takeover"
 	if client {
 		f.masks, forgets = bitMasked, "client_no_context_takeover"
 	}
 	if strings.Contains(extensions, "permessage-deflate") {
-		f.inflater = &inflater{text: buffer{limit: limit}, keeps: !strings.Contains(extensions, forgets)}
+		f.inflater = &inflater{text: limits.buffer(), keeps: !strings.Contains(extensions, forgets)}
 	}
 	return f
 }
@@ -143,7 +143,12 @@ func (f *webSocketFramer) fail(out sink) {
 
 // stop ends the reading and releases the memory.
 func (f *webSocketFramer) stop() {
-	f.dead, f.message, f.inflater = true, buffer{}, nil
+	f.dead = true
+	f.message.release()
+	if f.inflater != nil {
+		f.inflater.release()
+		f.inflater = nil
+	}
 }
 
 func (f *webSocketFramer) finish(out sink) {

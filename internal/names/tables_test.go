@@ -116,7 +116,7 @@ var SpanAttributes = []Attribute{
 	{Frames, typeBool, "", byReceiver, "True when the chunks are frames, some of which may hold no token. Missing otherwise."},
 
 	{Cut, typeString, "", byReceivers, "`collector` when the Collector ended the stream: at a shutdown, a reload, or a limit of token_tap. No SLO judges such a request. Missing otherwise."},
-	{Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `format`, `invalid` or `too_long`. It was forwarded. Missing otherwise."},
+	{Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `format`, `invalid`, `memory` (beyond `max_memory_mib`), `panic` or `too_long`. It was forwarded. Missing otherwise."},
 	{Aggregated, typeBool, "", byReceiver, "True when the receiver adds the request to series itself. `token_sli` then counts it nowhere: in no metric, verdict or budget. Missing otherwise."},
 
 	{Timeline, typeBytes, "", byReceivers, "Chunk arrivals, encoded by `internal/timeline`. token_latency removes it unless `timeline: keep`."},

@@ -24,19 +24,33 @@ type call struct {
 	start       int64 // Unix time in nanoseconds
 	startUnseen bool
 	line        timeline.Timeline
-	dropped     int64 // chunks beyond max_chunks_per_stream
+	dropped     int64 // chunks beyond max_chunks_per_stream or max_memory_mib
 }
+
+// Memory for the timeline is reserved for many chunks at a time.
+const (
+	blockChunks = 512
+	blockBytes  = 4 << 10 // about what their times and channels take
+)
 
 // Values of error.type for failures that neither side reports.
 const (
 	errorUpstreamUnreachable = "upstream_unreachable"
+	errorForeignUpgrade      = "unexpected_upgrade"
 	errorUpstreamCut         = "upstream_cut"
 	errorEmptyAnswer         = "empty_answer"
 )
 
+// Parts that could not be read for a reason of the tap.
+const (
+	partMemory = "memory" // max_memory_mib was reached
+	partPanic  = "panic"
+)
+
 // Chunk records a chunk that carries tokens.
 func (c *call) Chunk(chunk llmstream.Chunk) {
-	if c.line.Len() >= c.exchange.receiver.cfg.MaxChunksPerStream {
+	x, chunks := c.exchange, c.line.Len()
+	if chunks >= x.receiver.cfg.MaxChunksPerStream || chunks%blockChunks == 0 && !x.memory.Take(blockBytes) {
 		c.dropped++
 		return
 	}
@@ -59,6 +73,7 @@ func channelOf(c llmstream.Channels) timeline.Channel {
 // End sends the span of the call.
 func (c *call) End(o llmstream.Observation, end int64) {
 	x := c.exchange
+	defer x.memory.Give((c.line.Len() + blockChunks - 1) / blockChunks * blockBytes)
 	telemetry, background := x.receiver.telemetry, context.Background()
 	e := x.ending(&o)
 	telemetry.ReceiverTokenTapExchangesFinished.Add(background, 1, label("outcome", e.outcome))
@@ -69,6 +84,9 @@ func (c *call) End(o llmstream.Observation, end int64) {
 		telemetry.ReceiverTokenTapResponsesEvicted.Add(background, 1)
 	}
 	x.count(e.unparsed)
+	if x.panicked.Load() { // which is counted once for the exchange
+		e.unparsed = append(e.unparsed, partPanic)
+	}
 	x.receiver.delivery.send(c.span(&o, e, end))
 }
 
@@ -91,6 +109,8 @@ func (x *exchange) ending(o *llmstream.Observation) (e ending) {
 		e.outcome, e.kind = names.OutcomeError, o.Error
 	case failed:
 		e.outcome, e.kind = names.OutcomeError, strconv.Itoa(x.status)
+	case o.Cancelled:
+		e.outcome = names.OutcomeCancelled
 	case o.Ended:
 		e.outcome = names.OutcomeSuccess
 	case o.Evicted, x.expired, x.receiver.closing.Load():
@@ -101,8 +121,10 @@ func (x *exchange) ending(o *llmstream.Observation) (e ending) {
 		e.outcome, e.kind = names.OutcomeError, errorUpstreamUnreachable
 		if _, broken := x.copied.state(); broken != nil {
 			e.kind = refusalOfBody(broken).reason
+		} else if errors.Is(x.upstreamError, errForeignUpgrade) {
+			e.kind = errorForeignUpgrade
 		}
-	case x.complete && e.unparsed != nil: // the end may be among what could not be read
+	case x.complete && (e.unparsed != nil || x.panicked.Load()): // the end may be among what could not be read
 		e.outcome = names.OutcomeSuccess
 	case x.complete && !x.received && x.upgraded == nil:
 		e.outcome, e.kind = names.OutcomeError, errorEmptyAnswer
@@ -121,15 +143,17 @@ func (x *exchange) clientGone() bool {
 
 // unparsed returns what could not be read of an answer.
 func (x *exchange) unparsed(o *llmstream.Observation) (parts []string) {
+	refused := x.memory.Refused()
 	for _, part := range []struct {
 		name  string
 		found bool
 	}{
 		{"content_encoding", x.unknownContent},
 		{"corrupt", o.Unparsed.Corrupt > 0},
-		{"format", !x.expired && x.received && x.complete && o.Format == "" && o.Error == "" && !o.Unparsed.Any() && !x.unknownContent},
+		{"format", !x.expired && x.received && x.complete && o.Format == "" && o.Error == "" && !o.Unparsed.Any() && !x.unknownContent && !refused && !x.panicked.Load()},
 		{"invalid", o.Unparsed.Invalid > 0},
-		{"too_long", o.Unparsed.TooLong > 0},
+		{partMemory, refused},
+		{"too_long", o.Unparsed.TooLong > 0 && !refused},
 	} {
 		if part.found {
 			parts = append(parts, part.name)

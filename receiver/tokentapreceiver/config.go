@@ -48,6 +48,10 @@ type Config struct {
 	// MaxEventBytes limits the size of an event that is parsed. Longer ones are skipped.
 	MaxEventBytes int `mapstructure:"max_event_bytes"`
 
+	// MaxMemoryMiB limits what is held for all exchanges together: copies of requests, events
+	// that have not ended, timelines, and the windows of decompression.
+	MaxMemoryMiB int `mapstructure:"max_memory_mib"`
+
 	// MaxStreamDuration limits how long an exchange is observed. It is forwarded to its end.
 	MaxStreamDuration time.Duration `mapstructure:"max_stream_duration"`
 
@@ -118,6 +122,7 @@ func (c *Config) Validate() error {
 		{"max_streams", c.MaxStreams, 1},
 		{"max_chunks_per_stream", c.MaxChunksPerStream, 1},
 		{"max_event_bytes", c.MaxEventBytes, 1024},
+		{"max_memory_mib", c.MaxMemoryMiB, 1},
 		{"max_queued_spans", c.MaxQueuedSpans, 1},
 	} {
 		errs.Unless(limit.value >= limit.minimum, "`%s` is %d; use at least %d", limit.key, limit.value, limit.minimum)

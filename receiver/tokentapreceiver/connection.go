@@ -96,6 +96,10 @@ func (c *connection) CloseWrite() error {
 // end ends the calls that are still open, and releases the decoder. It is called with the
 // mutex of the exchange.
 func (c *connection) end(time int64) {
+	defer func() {
+		c.server = nil
+		c.client.Store(nil)
+	}()
 	x := c.exchange
 	x.complete = c.closedBy.Load() == closedByUpstream
 	x.clientClosed = !x.complete
@@ -106,6 +110,4 @@ func (c *connection) end(time int64) {
 	} else {
 		x.receiver.telemetry.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
 	}
-	c.server = nil
-	c.client.Store(nil)
 }

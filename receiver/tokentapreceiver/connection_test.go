@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,6 +156,38 @@ func TestConnection_EndsOpenResponses(t *testing.T) {
 	}
 }
 
+// The status of response.done is the outcome: an incomplete response reached a limit of its own, but its end.
+func TestConnection_OutcomeOfEachStatus(t *testing.T) {
+	for name, c := range map[string]struct{ status, outcome, kind, finish string }{
+		"completed":              {`"status":"completed","status_details":null`, "success", "", "completed"},
+		"cancelled by a client":  {`"status":"cancelled","status_details":{"type":"cancelled","reason":"client_cancelled"}`, "cancelled", "", "cancelled"},
+		"cancelled by speech":    {`"status":"cancelled","status_details":{"type":"cancelled","reason":"turn_detected"}`, "cancelled", "", "cancelled"},
+		"incomplete":             {`"status":"incomplete","status_details":{"type":"incomplete","reason":"max_output_tokens"}`, "success", "", "incomplete"},
+		"failed":                 {`"status":"failed","status_details":{"type":"failed","error":{"type":"server_error","code":"c"}}`, "error", "server_error", "failed"},
+		"failed without details": {`"status":"failed","status_details":null`, "error", "message_only", "failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			done := frame(strings.Replace(responseDone, `"status":"completed"`, c.status, 1), false)
+			p := start(t, upgrade(func(connection net.Conn, _ *bufio.Reader) {
+				_, _ = connection.Write(slices.Concat(frame(responseCreated, false), frame(responseDelta, false), done))
+			}))
+			_, reader := connect(t, p)
+			_, err := io.Copy(io.Discard, reader)
+			require.NoError(t, err)
+			all := attributes(p.span())
+			require.Equal(t, c.outcome, all["tokenpulse.outcome"])
+			require.Equal(t, []any{c.finish}, all["gen_ai.response.finish_reasons"])
+			if c.kind == "" {
+				require.NotContains(t, all, "error.type")
+			} else {
+				require.Equal(t, c.kind, all["error.type"])
+			}
+			times, _ := arrivals(t, p.span())
+			require.Len(t, times, 1)
+		})
+	}
+}
+
 func TestConnection_RefusedUpgradeIsAnError(t *testing.T) {
 	p := start(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	answer := requestTo(t, p, "GET /v1/realtime?model=gpt-r HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n")
@@ -222,19 +255,26 @@ func TestConnection_CountsWhatIsBeyondItsLimits(t *testing.T) {
 	require.EqualValues(t, 2, p.counter("responses_evicted"))
 }
 
-// upgraded returns an exchange whose answer is an upgrade, its connection to the upstream, and
-// the upstream's end of that.
-func upgraded(t *testing.T, p *tap) (x *exchange, connection io.ReadWriteCloser, upstream net.Conn) {
+// observeUpgrade returns an exchange that asks for an upgrade.
+func (p *tap) observeUpgrade(t *testing.T) *exchange {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/v1/realtime", http.NoBody)
 	require.NoError(t, err)
 	request.Header.Set("Upgrade", "websocket")
-	x = p.receiver.begin(p.receiver.routes[0], request)
+	x := p.receiver.begin(p.receiver.routes[0], request)
 	t.Cleanup(x.finish)
+	return x
+}
+
+// upgraded returns an exchange whose answer is an upgrade, its connection to the upstream, and
+// the upstream's end of that.
+func upgraded(t *testing.T, p *tap) (x *exchange, connection io.ReadWriteCloser, upstream net.Conn) {
+	t.Helper()
+	x = p.observeUpgrade(t)
 	tapSide, upstream := net.Pipe()
 	t.Cleanup(func() { _, _ = tapSide.Close(), upstream.Close() })
 	require.NoError(t, upstream.SetDeadline(time.Now().Add(time.Minute)))
-	response := &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: http.Header{"Upgrade": {"websocket"}}, Body: tapSide, Request: request}
+	response := &http.Response{StatusCode: http.StatusSwitchingProtocols, Header: http.Header{"Upgrade": {"websocket"}}, Body: tapSide, Request: x.request}
 	require.NoError(t, x.answer(response))
 	return x, response.Body.(io.ReadWriteCloser), upstream
 }
@@ -326,8 +366,9 @@ func TestConnection_ReleasesItsMemoryAtTheLimitOfTime(t *testing.T) {
 // An upgrade that cannot be forwarded is an error, and its connection is closed.
 func TestConnection_ClosesTheUpstreamAfterAnUpgradeToAnotherProtocol(t *testing.T) {
 	for name, c := range map[string]struct{ asked, given string }{
-		"another protocol": {"Connection: Upgrade, close\r\nUpgrade: websocket\r\n", "other"},
-		"not asked for":    {"Connection: close\r\n", "websocket"},
+		"another protocol":    {"Connection: Upgrade, close\r\nUpgrade: websocket\r\n", "Connection: Upgrade\r\nUpgrade: other\r\n"},
+		"not asked for":       {"Connection: close\r\n", "Connection: Upgrade\r\nUpgrade: websocket\r\n"},
+		"not of the next hop": {"Connection: Upgrade, close\r\nUpgrade: websocket\r\n", "Upgrade: websocket\r\n"},
 	} {
 		for _, streams := range []int{0, 1} { // not observed, observed
 			t.Run(fmt.Sprint(name, ", max_streams ", streams), func(t *testing.T) {
@@ -339,7 +380,7 @@ func TestConnection_ClosesTheUpstreamAfterAnUpgradeToAnotherProtocol(t *testing.
 						return
 					}
 					defer connection.Close()
-					fmt.Fprintf(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", c.given)
+					fmt.Fprint(connection, "HTTP/1.1 101 Switching Protocols\r\n"+c.given+"\r\n")
 					_ = connection.SetReadDeadline(time.Now().Add(30 * time.Second))
 					_, err = buffered.ReadByte()
 					closed <- err
@@ -347,10 +388,13 @@ func TestConnection_ClosesTheUpstreamAfterAnUpgradeToAnotherProtocol(t *testing.
 				p.receiver.cfg.MaxStreams = streams
 				answer := requestTo(t, p, "GET /v1/realtime HTTP/1.1\r\nHost: h\r\n"+c.asked+"\r\n")
 				require.Contains(t, answer, "HTTP/1.1 502")
+				require.Contains(t, answer, `{"error":{"message":"token_tap: the upstream switched to a protocol that the request does not ask for; check its endpoint","type":"unexpected_upgrade"}}`)
+				require.Empty(t, p.logs.FilterMessageSnippet("reach").All())
 				require.ErrorIs(t, <-closed, io.EOF)
-				if streams > 0 && c.given == "other" {
+				if streams > 0 && name != "not asked for" {
 					all := attributes(p.span())
 					require.Equal(t, "error", all["tokenpulse.outcome"])
+					require.Equal(t, "unexpected_upgrade", all["error.type"])
 				}
 			})
 		}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 )
 
 // contentDecoder decodes the content encoding of an answer's copy. Decoders pull their
@@ -32,25 +34,40 @@ type contentDecoder struct {
 	err    error
 }
 
-// maxWindow is the largest window of zstd that HTTP allows, by RFC 9659.
-const maxWindow = 8 << 20
+// openDecoder opens a decoder of a content encoding. Before, it calls hold with about the
+// bytes that the decoder will hold, and returns its error.
+type openDecoder func(r io.Reader, hold func(n int) error) (io.Reader, error)
 
 // openDecoders has a decoder for each supported content encoding.
-var openDecoders = map[string]func(io.Reader) (io.Reader, error){
+var openDecoders = map[string]openDecoder{
 	"gzip":    openGzip,
 	"x-gzip":  openGzip,
 	"deflate": openDeflate,
-	"br":      func(r io.Reader) (io.Reader, error) { return brotli.NewReader(r), nil }, //nolint:unparam // as the others
-	"zstd": func(r io.Reader) (io.Reader, error) {
-		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-	},
+	"br":      openBrotli,
+	"zstd":    openZstd,
 }
 
-func openGzip(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
+// About the bytes that decoders hold: those of gzip and deflate, and those of the others
+// beside their window.
+const (
+	flateBytes  = 48 << 10
+	brotliBytes = 256 << 10
+	zstdBytes   = 512 << 10
+)
+
+func openGzip(r io.Reader, hold func(n int) error) (io.Reader, error) {
+	if err := hold(flateBytes); err != nil {
+		return nil, err
+	}
+	return gzip.NewReader(r)
+}
 
 // openDeflate accepts a zlib stream, as HTTP says, and a bare deflate stream, which some
 // servers send.
-func openDeflate(r io.Reader) (io.Reader, error) {
+func openDeflate(r io.Reader, hold func(n int) error) (io.Reader, error) {
+	if err := hold(flateBytes); err != nil {
+		return nil, err
+	}
 	buffered := bufio.NewReader(r)
 	head, err := buffered.Peek(2)
 	if err != nil {
@@ -62,13 +79,68 @@ func openDeflate(r io.Reader) (io.Reader, error) {
 	return flate.NewReader(buffered), nil
 }
 
+func openBrotli(r io.Reader, hold func(n int) error) (io.Reader, error) {
+	buffered := bufio.NewReader(r)
+	head, err := buffered.Peek(1)
+	if err == nil {
+		err = hold(brotliBytes + 1<<brotliWindowBits(head[0]))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return brotli.NewReader(buffered), nil
+}
+
+// brotliWindowBits returns the base 2 logarithm of the window that a stream declares in its
+// first byte (RFC 7932, section 9.1).
+func brotliWindowBits(first byte) int {
+	switch low, high := int(first>>1&7), int(first>>4&7); {
+	case first&1 == 0:
+		return 16
+	case low != 0:
+		return 17 + low
+	case high != 0:
+		return 8 + high
+	default:
+		return 17
+	}
+}
+
+// maxZstdWindow is the largest window of zstd that HTTP allows, by RFC 9659. The smallest
+// one here leaves room for frames after the first, which may have larger windows than it.
+const (
+	maxZstdWindow = 8 << 20
+	minZstdWindow = 256 << 10
+)
+
+func openZstd(r io.Reader, hold func(n int) error) (io.Reader, error) {
+	buffered := bufio.NewReader(r)
+	if _, err := buffered.Peek(1); err != nil {
+		return nil, err
+	}
+	var header zstd.Header
+	window := uint64(maxZstdWindow)
+	head, _ := buffered.Peek(buffered.Buffered()) // has them
+	if err := header.Decode(head); err == nil && !header.Skippable {
+		window = header.WindowSize
+		if header.SingleSegment {
+			window = header.FrameContentSize
+		}
+		window = min(max(window, minZstdWindow), maxZstdWindow)
+	}
+	if err := hold(zstdBytes + int(min(2*window, window+2<<20))); err != nil {
+		return nil, err
+	}
+	return zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+}
+
 // maxEncodings is the number of content encodings of one body that are decoded. It is that
 // of curl.
 const maxEncodings = 5
 
 // contentEncodings are the decoders of the encodings of a body, in the order in which the
 // encodings were applied.
-type contentEncodings []func(io.Reader) (io.Reader, error)
+type contentEncodings []openDecoder
 
 // encodingsOf reads the header Content-Encoding. ok is false if an encoding is unknown, or
 // if there are too many.
@@ -90,16 +162,25 @@ func encodingsOf(header http.Header) (applied contentEncodings, ok bool) {
 // open returns a reader of the decoded bytes of encoded. It fails once tooLarge is true of
 // the bytes that any of the decoders returned: a small body can keep them busy without end,
 // and return nothing. The caller calls release after the last read.
-func (applied contentEncodings) open(encoded io.Reader, tooLarge func(written int64) bool) (decoded io.Reader, release func(), err error) {
+func (applied contentEncodings) open(encoded io.Reader, memory *llmstream.Account, tooLarge func(written int64) bool) (decoded io.Reader, release func(), err error) {
 	var closers []func()
+	held := 0
+	hold := func(n int) error {
+		if !memory.Take(n) {
+			return errNoMemory
+		}
+		held += n
+		return nil
+	}
 	release = func() {
 		for _, closer := range closers {
 			closer()
 		}
+		memory.Give(held)
 	}
 	decoded = encoded
 	for _, open := range slices.Backward(applied) {
-		if decoded, err = open(decoded); err != nil {
+		if decoded, err = open(decoded, hold); err != nil {
 			release()
 			return nil, nil, err
 		}
@@ -111,7 +192,10 @@ func (applied contentEncodings) open(encoded io.Reader, tooLarge func(written in
 	return decoded, release, nil
 }
 
-var errInflation = errors.New("the decoded body is too large")
+var (
+	errInflation = errors.New("the decoded body is too large")
+	errNoMemory  = errors.New("the decoders of all exchanges hold too many bytes; raise max_memory_mib")
+)
 
 // outputLimit limits the output of a decoder.
 type outputLimit struct {
@@ -130,10 +214,10 @@ func (l *outputLimit) Read(p []byte) (int, error) {
 }
 
 // newContentDecoder returns a decoder of an answer with encodings.
-func newContentDecoder(applied contentEncodings, output func(p []byte)) *contentDecoder {
+func newContentDecoder(applied contentEncodings, memory *llmstream.Account, output func(p []byte)) *contentDecoder {
 	d := &contentDecoder{output: output}
 	d.resume, d.stop = iter.Pull(func(yield func(struct{}) bool) {
-		d.err = d.decode(applied, &suspendingReader{d, yield})
+		d.err = d.decode(applied, memory, &suspendingReader{d, yield})
 	})
 	return d
 }
@@ -145,8 +229,8 @@ const (
 	maxInflation = 250
 )
 
-func (d *contentDecoder) decode(applied contentEncodings, encoded io.Reader) error {
-	decoded, release, err := applied.open(encoded, func(written int64) bool { return written > minInflation && written > maxInflation*d.read })
+func (d *contentDecoder) decode(applied contentEncodings, memory *llmstream.Account, encoded io.Reader) error {
+	decoded, release, err := applied.open(encoded, memory, func(written int64) bool { return written > minInflation && written > maxInflation*d.read })
 	if err != nil {
 		return err
 	}

@@ -121,10 +121,45 @@ func TestRequest_IsDecodedForInspection(t *testing.T) {
 	}
 }
 
+// What is reserved for a decoder is at least the window that a stream declares.
+func TestOpenDecoders_ReserveTheirWindow(t *testing.T) {
+	reserved := func(encoding, body string) (bytes int) {
+		decoder, err := openDecoders[encoding](strings.NewReader(body), func(n int) error {
+			bytes += n
+			return nil
+		})
+		require.NoError(t, err)
+		text, err := io.ReadAll(decoder)
+		require.NoError(t, err)
+		require.Equal(t, "text", string(text))
+		return bytes
+	}
+	for bits := 10; bits <= 24; bits++ {
+		var body bytes.Buffer
+		w := brotli.NewWriterOptions(&body, brotli.WriterOptions{Quality: 5, LGWin: bits})
+		_, _ = io.WriteString(w, "text")
+		require.NoError(t, w.Close())
+		require.Equal(t, brotliBytes+1<<bits, reserved("br", body.String()), bits)
+	}
+	for bits := 10; bits <= 23; bits++ {
+		var body bytes.Buffer
+		w, err := zstd.NewWriter(&body, zstd.WithWindowSize(1<<bits))
+		require.NoError(t, err)
+		_, _ = io.WriteString(w, "te")
+		require.NoError(t, w.Flush()) // or the frame would have no window
+		_, _ = io.WriteString(w, "xt")
+		require.NoError(t, w.Close())
+		window := max(1<<bits, minZstdWindow)
+		require.GreaterOrEqual(t, reserved("zstd", body.String()), window+window/8)
+		require.LessOrEqual(t, reserved("zstd", body.String()), zstdBytes+2*window)
+	}
+	require.Equal(t, zstdBytes+2*minZstdWindow, reserved("zstd", encoded("zstd", "text")), "a frame of known size")
+}
+
 // The decoded copy of a request is limited, as its copy is.
 func TestDecodeRequest_LimitsWhatItReturns(t *testing.T) {
 	bomb := encoded("zstd", strings.Repeat(" ", 8<<20))
-	body, ok := decodeRequest(http.Header{"Content-Encoding": {"zstd"}}, []byte(bomb))
+	body, ok := decodeRequest(http.Header{"Content-Encoding": {"zstd"}}, []byte(bomb), nil)
 	require.False(t, ok)
 	require.LessOrEqual(t, cap(body), 4*maxRequestCopy)
 }

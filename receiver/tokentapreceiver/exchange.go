@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -29,6 +30,7 @@ type exchange struct {
 	trace    traceIdentity
 	// observed is false beyond max_streams: the exchange is only forwarded.
 	observed bool
+	memory   *llmstream.Account // nil if not observed
 	expiry   *time.Timer
 
 	// mutex guards what is decoded. Only the timer, and the end of a connection, contend for it.
@@ -46,6 +48,7 @@ type exchange struct {
 	ended          bool  // its spans are sent, and its memory is released
 	expired        bool  // it was ended by the timer
 	unknownContent bool  // the content encoding is unknown or damaged
+	panicked       atomic.Bool
 
 	// The following belong to the handler. After an upgrade, the mutex guards them, too.
 	readAt        int64  // Unix time in nanoseconds of the last read of the answer
@@ -70,10 +73,14 @@ func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 	}
 	x.observed = true
 	x.path = sentPath(req.URL)
-	x.guard(func() { x.facts = llmstream.RequestOf(x.path, req.URL.RawQuery, nil) })
-	x.trace = newTraceIdentity(req.Header)
+	x.trace = newTraceIdentity(nil)
+	x.guard(func() {
+		x.trace = newTraceIdentity(req.Header)
+		x.facts = llmstream.RequestOf(x.path, req.URL.RawQuery, nil)
+	})
 	x.call = &call{exchange: x, trace: x.trace, start: x.start.UnixNano()}
-	x.copied.total = &r.copied
+	x.memory = r.memory.NewAccount()
+	x.copied.memory = x.memory
 	x.expiry = time.AfterFunc(r.cfg.MaxStreamDuration, x.expire)
 	return x
 }
@@ -81,7 +88,7 @@ func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 // now returns the Unix time in nanoseconds, on a clock that does not jump.
 func (x *exchange) now() int64 { return x.start.UnixNano() + int64(time.Since(x.start)) }
 
-var errForeignUpgrade = errors.New("the upstream switched protocols without being asked for WebSocket, or to another protocol; check its endpoint")
+var errForeignUpgrade = errors.New("the upstream switched to a protocol that the request does not ask for; check its endpoint")
 
 // answer begins to observe the answer. It returns an error for an upgrade that cannot be
 // forwarded: httputil.ReverseProxy finds it later, and would leave the connection open.
@@ -92,36 +99,33 @@ func (x *exchange) answer(res *http.Response) error {
 	} else if !upgraded || !isWebSocket(res.Header) || !isWebSocket(res.Request.Header) {
 		return errForeignUpgrade
 	}
-	if !x.observed {
-		return nil
-	}
-	x.mutex.Lock()
-	defer x.mutex.Unlock()
-	if x.ended {
-		return nil
-	}
-	x.status = res.StatusCode
-	facts := llmstream.Exchange{
-		Path: x.path, RawQuery: x.request.URL.RawQuery,
-		Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), Header: res.Header,
-	}
-	limits := llmstream.Limits{EventBytes: x.receiver.cfg.MaxEventBytes}
-	if upgraded {
-		x.readRequest()
-		x.upgraded = newConnection(x, body, facts, limits)
-		res.Body = x.upgraded
-		return nil
-	}
-	if x.asks() {
-		x.decoder = llmstream.NewDecoder(facts, limits, x.call.Chunk)
-		encodings, ok := encodingsOf(res.Header)
-		x.stopped, x.unknownContent = !ok, !ok
-		if len(encodings) > 0 {
-			x.content = newContentDecoder(encodings, func(p []byte) { x.decoder.Write(p, x.decodedAt) })
+	x.observe(func() {
+		x.status = res.StatusCode
+		facts := llmstream.Exchange{
+			Path: x.path, RawQuery: x.request.URL.RawQuery,
+			Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), Header: res.Header,
 		}
-	}
-	res.Body = &answerBody{res.Body, x}
+		if upgraded {
+			x.readRequest()
+			x.upgraded = newConnection(x, body, facts, x.limits())
+			res.Body = x.upgraded
+			return
+		}
+		res.Body = &answerBody{res.Body, x}
+		if x.asks() {
+			x.decoder = llmstream.NewDecoder(facts, x.limits(), x.call.Chunk)
+			encodings, ok := encodingsOf(res.Header)
+			x.stopped, x.unknownContent = !ok, !ok
+			if len(encodings) > 0 {
+				x.content = newContentDecoder(encodings, x.memory, func(p []byte) { x.decoder.Write(p, x.decodedAt) })
+			}
+		}
+	})
 	return nil
+}
+
+func (x *exchange) limits() llmstream.Limits {
+	return llmstream.Limits{EventBytes: x.receiver.cfg.MaxEventBytes, Memory: x.memory}
 }
 
 // asks reports whether the request may be one for a model call. Others list models or fetch
@@ -138,10 +142,11 @@ func (x *exchange) readRequest() {
 	x.inspected = true
 	copied, truncated := x.copied.take()
 	x.guard(func() {
-		body, decoded := decodeRequest(x.request.Header, copied)
+		body, decoded := decodeRequest(x.request.Header, copied, x.memory)
 		truncated = truncated || !decoded
 		x.facts = llmstream.RequestOf(x.path, x.request.URL.RawQuery, body)
 	})
+	x.memory.Refused() // which is counted as truncated
 	if truncated {
 		x.receiver.telemetry.ReceiverTokenTapRequestsTruncated.Add(context.Background(), 1)
 	}
@@ -165,22 +170,14 @@ func (x *exchange) flushed(err error) {
 
 // decode decodes what the last read returned.
 func (x *exchange) decode() {
-	if !x.observed {
-		return
-	}
-	x.mutex.Lock()
-	defer x.mutex.Unlock()
-	p := x.pending
-	x.pending = nil
-	if x.ended {
-		return
-	}
-	x.readRequest()
-	if len(p) == 0 || x.stopped {
-		return
-	}
-	x.decodedAt = x.readAt
-	x.guard(func() {
+	x.observe(func() {
+		p := x.pending
+		x.pending = nil
+		x.readRequest()
+		if len(p) == 0 || x.stopped {
+			return
+		}
+		x.decodedAt = x.readAt
 		switch {
 		case x.upgraded != nil:
 			x.upgraded.server.WriteServer(p, x.decodedAt)
@@ -189,13 +186,25 @@ func (x *exchange) decode() {
 			x.decoder.Write(p, x.decodedAt)
 		default:
 			if x.content.write(p); x.content.err != nil {
-				x.stopped, x.unknownContent = true, true
+				x.stopped, x.unknownContent = true, !errors.Is(x.content.err, errNoMemory)
 			}
 		}
 	})
 }
 
-// guard stops the decoding if f panics: forwarding goes on.
+// observe calls f with the mutex, unless the exchange has ended. If f panics, forwarding goes on.
+func (x *exchange) observe(f func()) {
+	if !x.observed {
+		return
+	}
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	if !x.ended {
+		x.guard(f)
+	}
+}
+
+// guard stops the decoding if f panics.
 func (x *exchange) guard(f func()) {
 	if !x.try(f) {
 		x.stopped = true
@@ -206,6 +215,7 @@ func (x *exchange) guard(f func()) {
 func (x *exchange) try(f func()) (ok bool) {
 	defer func() {
 		if recover() != nil { // the value is not logged: it may hold text of the exchange
+			x.panicked.Store(true)
 			x.receiver.logger.Error("Failed to decode an exchange; it is forwarded", zap.String("format", string(x.facts.Format)), zap.Stack("stack"))
 		}
 	}()
@@ -216,14 +226,11 @@ func (x *exchange) try(f func()) (ok bool) {
 // expire ends the observation of an exchange that takes too long, and gives way to another
 // one. The exchange is forwarded to its end.
 func (x *exchange) expire() {
-	x.mutex.Lock()
-	defer x.mutex.Unlock()
-	if x.ended {
-		return
-	}
-	x.expired = true
-	x.receiver.telemetry.ReceiverTokenTapStreamsExpired.Add(context.Background(), 1)
-	x.end()
+	x.observe(func() {
+		x.expired = true
+		x.receiver.telemetry.ReceiverTokenTapStreamsExpired.Add(context.Background(), 1)
+		x.end()
+	})
 }
 
 // finish is called when the exchange was forwarded.
@@ -235,23 +242,28 @@ func (x *exchange) finish() {
 	if x.upgraded != nil {
 		x.decode()
 	}
-	x.mutex.Lock()
-	defer x.mutex.Unlock()
-	if !x.ended {
-		x.end()
-	}
+	x.observe(x.end)
 }
 
 // end sends the spans of the exchange, and releases its memory. It is called once, with the mutex.
 func (x *exchange) end() {
 	x.ended = true
 	x.receiver.open.Add(-1)
+	defer func() {
+		x.call, x.decoder, x.content = nil, nil, nil
+		x.memory.Close()
+	}()
 	if x.upgraded != nil {
 		x.upgraded.end(x.now())
 	} else {
 		x.endCall(x.now())
 	}
-	x.call, x.decoder, x.content = nil, nil, nil
+	if x.memory.Refused() { // not for a call
+		x.count([]string{partMemory})
+	}
+	if x.panicked.Load() {
+		x.count([]string{partPanic})
+	}
 }
 
 func (x *exchange) endCall(end int64) {
@@ -259,7 +271,8 @@ func (x *exchange) endCall(end int64) {
 	var o llmstream.Observation
 	x.guard(func() {
 		if x.content != nil {
-			damaged := x.content.end() != nil
+			err := x.content.end()
+			damaged := err != nil && !errors.Is(err, errNoMemory)
 			x.unknownContent = x.unknownContent || damaged && !x.expired && x.complete
 		}
 		if x.decoder != nil {
@@ -268,7 +281,7 @@ func (x *exchange) endCall(end int64) {
 		}
 	})
 	if x.recognised(&o) {
-		x.guard(func() { x.call.End(o, end) }) // a panic in the timer would end the Collector
+		x.guard(func() { x.call.End(o, end) })
 	} else {
 		x.receiver.telemetry.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
 	}

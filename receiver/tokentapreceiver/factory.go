@@ -32,6 +32,7 @@ func createDefaultConfig() component.Config {
 		MaxStreams:         20_000,
 		MaxChunksPerStream: 1_000_000,
 		MaxEventBytes:      1 << 20,
+		MaxMemoryMiB:       512,
 		MaxStreamDuration:  time.Hour,
 		MaxQueuedSpans:     10_000,
 	}

@@ -65,6 +65,15 @@ func TestForward_LeavesRequestsUntouched(t *testing.T) {
 	}, seen.Header, "without the fields of the connection")
 }
 
+// A field that Connection names is for the next hop only, whatever its name is.
+func TestForward_DropsTheFieldsOfTheConnection(t *testing.T) {
+	var seen http.Header
+	p := start(t, func(_ http.ResponseWriter, req *http.Request) { seen = req.Header }, func(cfg *Config) { cfg.Propagate = false })
+	requestTo(t, p, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close, x-forwarded-for\r\nConnection: X-Hop,,Forwarded\r\nX-Hop: 1\r\n"+
+		"X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\nX-Forwarded-Proto: https\r\nProxy-Authorization: Basic x\r\nTE: gzip, trailers\r\n\r\n")
+	require.Equal(t, http.Header{"X-Forwarded-Proto": {"https"}, "Te": {"trailers"}}, seen)
+}
+
 // A path may have bytes that it should not have: unescaped UTF-8, quotes, a mere byte.
 func TestForward_LeavesPathsUntouched(t *testing.T) {
 	var seen string

@@ -4,11 +4,14 @@
 package tokentapreceiver
 
 import (
+	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,7 +105,7 @@ func TestLimits_StreamDuration(t *testing.T) {
 			p.receiver.handling.Lock() // waits for the handler
 			defer p.receiver.handling.Unlock()
 			require.Zero(t, p.receiver.open.Load())
-			require.Zero(t, p.receiver.copied.Load())
+			require.Zero(t, p.receiver.memory.Held())
 			p.spansAfter(1)
 		})
 	}
@@ -117,12 +120,13 @@ func TestLimits_RequestCopyEndsWhenTheAnswerBegins(t *testing.T) {
 		<-release
 	})
 	defer close(release)
-	answer, err := client(t).Post(p.url+chatPath, "application/json", strings.NewReader(chatRequest))
+	request := numbered(100 << 10)
+	answer, err := client(t).Post(p.url+chatPath, "application/json", strings.NewReader(request))
 	require.NoError(t, err)
 	defer answer.Body.Close()
 	_, err = io.ReadFull(answer.Body, make([]byte, len(tokenEvent)))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return p.receiver.copied.Load() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return p.receiver.memory.Held() < int64(len(request)) }, time.Minute, time.Millisecond)
 }
 
 func TestLimits_StreamDurationReleasesMemory(t *testing.T) {
@@ -166,18 +170,101 @@ func TestLimits_RequestCopy(t *testing.T) {
 	require.EqualValues(t, 1, p.counter("requests_truncated"))
 }
 
-// Beyond the limit of all requests together, a request passes whole, too.
-func TestLimits_CopiesOfAllRequests(t *testing.T) {
+// Without room for its copy, a request passes whole, too.
+func TestLimits_MemoryOfRequests(t *testing.T) {
 	p := start(t, answerChat)
-	p.receiver.copied.Store(maxCopiedBytes)
-	p.post(chatPath, chatRequest)
-	require.Equal(t, "m-1", attributes(p.span())["gen_ai.request.model"])
+	others := p.receiver.memory.NewAccount()
+	require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<20-blockBytes-1000)) // leaves room for a timeline and events
+	p.post(chatPath, `{"messages":"`+numbered(blockBytes+1000)+`","model":"gpt-x","stream":true}`)
+	all := attributes(p.span())
+	require.Equal(t, "m-1", all["gen_ai.request.model"])
+	require.NotContains(t, all, "tokenpulse.tap.unparsed")
 	require.EqualValues(t, 1, p.counter("requests_truncated"))
-	require.EqualValues(t, maxCopiedBytes, p.receiver.copied.Load())
-	p.receiver.copied.Store(0)
+	others.Close()
 	p.post(chatPath, chatRequest)
 	require.Equal(t, "gpt-x", attributes(p.spansAfter(2)[1])["gen_ai.request.model"])
-	require.Zero(t, p.receiver.copied.Load())
+	require.Zero(t, p.held())
+}
+
+// held returns the bytes that exchanges hold once all are over.
+func (p *tap) held() int64 {
+	p.receiver.handling.Lock() // waits for the handlers
+	defer p.receiver.handling.Unlock()
+	return p.receiver.memory.Held()
+}
+
+// Without room in max_memory_mib, an answer passes whole: the span says that parts could not be read, and a
+// self-metric counts it. Once there is room again, the next answer is read.
+func TestLimits_MemoryOfAnswers(t *testing.T) {
+	long := strings.Replace(tokenEvent, "hi", strings.Repeat("x", 2*bufferSize), 1) // not in one read
+	answer := tokenEvent + long + finishEvent + doneEvent
+	for name, c := range map[string]struct {
+		encoding string
+		free     int
+		tokens   int // without room
+	}{
+		"an event":             {"", 2 * blockBytes, 1},
+		"a timeline":           {"", blockBytes / 2, 0},
+		"a window of gzip":     {"gzip", 2 * blockBytes, 0},
+		"a window of zlib":     {"deflate", 2 * blockBytes, 0},
+		"a window of br":       {"br", 1 << 20, 0},
+		"a window of zstd":     {"zstd", 1 << 20, 0},
+		"one of two encodings": {"gzip, zstd", zstdBytes + 2*minZstdWindow + flateBytes/2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := encoded(c.encoding, answer)
+			p := start(t, func(w http.ResponseWriter, req *http.Request) {
+				_, _ = io.Copy(io.Discard, req.Body)
+				w.Header().Set("Content-Encoding", c.encoding)
+				stream(w)(body)
+			})
+			others := p.receiver.memory.NewAccount()
+			require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<20-c.free))
+			_, got := p.post(chatPath, chatRequest)
+			require.Equal(t, body, got)
+			span := p.span()
+			require.Equal(t, []any{"memory"}, attributes(span)["tokenpulse.tap.unparsed"])
+			times, _ := arrivals(t, span)
+			require.Len(t, times, c.tokens)
+			require.Equal(t, "success", attributes(span)["tokenpulse.outcome"])
+			require.EqualValues(t, 1, p.counter("unparsed"))
+			others.Close()
+			require.Zero(t, p.held())
+			p.post(chatPath, chatRequest)
+			span = p.spansAfter(2)[1]
+			require.NotContains(t, attributes(span), "tokenpulse.tap.unparsed")
+			times, _ = arrivals(t, span)
+			require.Len(t, times, 2)
+			require.Zero(t, p.held())
+		})
+	}
+}
+
+// A message without room passes, too. What a connection holds is released at its end.
+func TestLimits_MemoryOfConnections(t *testing.T) {
+	delta := frame(strings.Replace(responseDelta, "hi", numbered(2*bufferSize), 1), false)
+	answer := slices.Concat(frame(responseCreated, false), delta, frame(responseDelta, false), frame(responseDone, false))
+	p := start(t, upgrade(func(connection net.Conn, reader *bufio.Reader) {
+		_, _ = io.ReadFull(reader, make([]byte, len(frame(responseCreate, true))))
+		_, _ = connection.Write(answer)
+	}))
+	others := p.receiver.memory.NewAccount()
+	require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<20-blockBytes-2000))
+	connection, reader := connect(t, p)
+	_, err := connection.Write(frame(responseCreate, true))
+	require.NoError(t, err)
+	got, err := io.ReadAll(reader)
+	require.NoError(t, err)
+	require.Equal(t, answer, got)
+	span := p.span()
+	require.Equal(t, []any{"memory"}, attributes(span)["tokenpulse.tap.unparsed"])
+	require.Equal(t, "success", attributes(span)["tokenpulse.outcome"])
+	times, _ := arrivals(t, span)
+	require.Len(t, times, 1)
+	require.NoError(t, connection.Close())
+	others.Close()
+	require.Zero(t, p.held())
+	require.EqualValues(t, 1, p.counter("unparsed"))
 }
 
 // blockingConsumer waits until it is released.

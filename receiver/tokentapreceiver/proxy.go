@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"go.uber.org/zap"
+	"golang.org/x/net/http/httpguts"
 )
 
 // handle forwards one exchange and observes it.
@@ -133,7 +134,7 @@ func (x *exchange) rewrite(proxied *httputil.ProxyRequest) {
 	out.URL.RawQuery = proxied.In.URL.RawQuery
 	x.route.rewrite(out.URL)
 	for _, name := range forwardedHeaders {
-		if values := proxied.In.Header[name]; values != nil {
+		if values := proxied.In.Header[name]; values != nil && !httpguts.HeaderValuesContainsToken(proxied.In.Header["Connection"], name) {
 			out.Header[name] = values
 		}
 	}
@@ -143,7 +144,7 @@ func (x *exchange) rewrite(proxied *httputil.ProxyRequest) {
 	out.Close = strings.EqualFold(out.Header.Get("Expect"), "100-continue")
 	// An upgraded connection has a span for each response, none of which exists yet.
 	if x.observed && x.receiver.cfg.Propagate && out.Header.Get("Upgrade") == "" {
-		x.trace.inject(out.Header)
+		x.try(func() { x.trace.inject(out.Header) })
 	}
 }
 
@@ -158,6 +159,11 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	if _, broken := x.copied.state(); broken != nil {
 		refused := refusalOfBody(broken)
 		writeError(w, refused.status, refused.reason, refused.message)
+		return
+	}
+	if errors.Is(err, errForeignUpgrade) {
+		x.receiver.logger.Warn("refused an upgrade by an upstream", zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
+		writeError(w, http.StatusBadGateway, errorForeignUpgrade, err.Error())
 		return
 	}
 	if strings.Contains(err.Error(), "malformed") { // net/http quotes the answer, which may be its text

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
@@ -34,7 +35,7 @@ type tokenTapReceiver struct {
 	delivery  *delivery
 	logger    *zap.Logger  // once a minute per message
 	open      atomic.Int64 // observed exchanges
-	copied    atomic.Int64 // bytes of requests
+	memory    *llmstream.Memory
 
 	server   *http.Server
 	address  net.Addr
@@ -53,7 +54,10 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tok
 	if err != nil {
 		return nil, err
 	}
-	return &tokenTapReceiver{cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, logger: logging.OnceAMinute(set.Logger)}, nil
+	return &tokenTapReceiver{
+		cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, logger: logging.OnceAMinute(set.Logger),
+		memory: llmstream.NewMemory(int64(cfg.MaxMemoryMiB) << 20),
+	}, nil
 }
 
 // Start starts the server and the delivery of spans.
@@ -107,17 +111,19 @@ func (r *tokenTapReceiver) serve(ctx context.Context, host component.Host) error
 
 // observe registers the gauges.
 func (r *tokenTapReceiver) observe() error {
-	gauge := func(value func() int) metric.Int64Callback {
+	gauge := func(value func() int64) metric.Int64Callback {
 		return func(_ context.Context, observer metric.Int64Observer) error {
-			observer.Observe(int64(value()))
+			observer.Observe(value())
 			return nil
 		}
 	}
 	return errors.Join(
-		r.telemetry.RegisterReceiverTokenTapStreamsOpenCallback(gauge(func() int { return int(r.open.Load()) })),
-		r.telemetry.RegisterReceiverTokenTapStreamsLimitCallback(gauge(func() int { return r.cfg.MaxStreams })),
-		r.telemetry.RegisterReceiverTokenTapQueueSizeCallback(gauge(func() int { return len(r.delivery.queue) })),
-		r.telemetry.RegisterReceiverTokenTapQueueCapacityCallback(gauge(func() int { return cap(r.delivery.queue) })),
+		r.telemetry.RegisterReceiverTokenTapMemoryHeldCallback(gauge(r.memory.Held)),
+		r.telemetry.RegisterReceiverTokenTapMemoryLimitCallback(gauge(func() int64 { return int64(r.cfg.MaxMemoryMiB) << 20 })),
+		r.telemetry.RegisterReceiverTokenTapStreamsOpenCallback(gauge(r.open.Load)),
+		r.telemetry.RegisterReceiverTokenTapStreamsLimitCallback(gauge(func() int64 { return int64(r.cfg.MaxStreams) })),
+		r.telemetry.RegisterReceiverTokenTapQueueSizeCallback(gauge(func() int64 { return int64(len(r.delivery.queue)) })),
+		r.telemetry.RegisterReceiverTokenTapQueueCapacityCallback(gauge(func() int64 { return int64(cap(r.delivery.queue)) })),
 	)
 }
 

@@ -141,7 +141,7 @@ func TestRefusal_UnaskedUpgrade(t *testing.T) {
 	response, _ := p.post(chatPath, chatRequest)
 	require.NoError(t, <-closed, "the tap must close the connection")
 	require.Equal(t, http.StatusBadGateway, response.StatusCode)
-	require.Equal(t, "upstream_unreachable", attributes(p.span())["error.type"])
+	require.Equal(t, "unexpected_upgrade", attributes(p.span())["error.type"])
 }
 
 // Only WebSocket upgrades pass: over another protocol, requests could bypass the routes.

@@ -9,22 +9,19 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"sync/atomic"
+
+	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 )
 
-// maxRequestCopy limits the bytes of a request that are inspected, and maxCopiedBytes those
-// of all requests together that wait for an answer.
-const (
-	maxRequestCopy = 1 << 20
-	maxCopiedBytes = 256 << 20
-)
+// maxRequestCopy limits the bytes of a request that are inspected.
+const maxRequestCopy = 1 << 20
 
 // requestCopy watches a request's body as it passes, and keeps its beginning until it is
 // taken.
 type requestCopy struct {
 	io.ReadCloser
 
-	total     *atomic.Int64 // copied bytes of all requests; nil to copy nothing
+	memory    *llmstream.Account // nil to copy nothing
 	mutex     sync.Mutex
 	bytes     []byte
 	truncated bool
@@ -45,10 +42,9 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 	default:
 		c.broken = err
 	}
-	if n > 0 && c.total != nil && !c.taken && !c.truncated {
+	if n > 0 && c.memory != nil && !c.taken && !c.truncated {
 		kept := min(n, maxRequestCopy-len(c.bytes))
-		if c.total.Add(int64(kept)) > maxCopiedBytes {
-			c.total.Add(-int64(kept))
+		if !c.memory.Take(kept) {
 			kept = 0
 		}
 		c.bytes = append(c.bytes, p[:kept]...)
@@ -68,10 +64,10 @@ func (c *requestCopy) state() (ended bool, broken error) {
 func (c *requestCopy) take() (body []byte, truncated bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.taken || c.total == nil {
+	if c.taken || c.memory == nil {
 		return nil, false
 	}
-	c.total.Add(-int64(len(c.bytes)))
+	c.memory.Give(len(c.bytes))
 	body, c.bytes, c.taken = c.bytes, nil, true
 	return body, c.truncated
 }
@@ -79,7 +75,7 @@ func (c *requestCopy) take() (body []byte, truncated bool) {
 // decodeRequest returns the decoded body of a request of which copied has passed. ok is false
 // if more than maxRequestCopy bytes follow from it, or if the content encoding is unknown or
 // damaged: the body then holds what was decoded before.
-func decodeRequest(header http.Header, copied []byte) (body []byte, ok bool) {
+func decodeRequest(header http.Header, copied []byte, memory *llmstream.Account) (body []byte, ok bool) {
 	encodings, ok := encodingsOf(header)
 	switch {
 	case len(copied) == 0 || ok && len(encodings) == 0:
@@ -87,7 +83,7 @@ func decodeRequest(header http.Header, copied []byte) (body []byte, ok bool) {
 	case !ok:
 		return nil, false
 	}
-	decoded, release, err := encodings.open(bytes.NewReader(copied), func(written int64) bool { return written > maxRequestCopy })
+	decoded, release, err := encodings.open(bytes.NewReader(copied), memory, func(written int64) bool { return written > maxRequestCopy })
 	if err == nil {
 		defer release()
 		body, err = io.ReadAll(decoded)

@@ -33,6 +33,8 @@ type TelemetryBuilder struct {
 	ReceiverTokenTapExchangesRejected     metric.Int64Counter
 	ReceiverTokenTapExchangesUnobserved   metric.Int64Counter
 	ReceiverTokenTapExchangesUnrecognised metric.Int64Counter
+	ReceiverTokenTapMemoryHeld            metric.Int64ObservableGauge
+	ReceiverTokenTapMemoryLimit           metric.Int64ObservableGauge
 	ReceiverTokenTapQueueCapacity         metric.Int64ObservableGauge
 	ReceiverTokenTapQueueSize             metric.Int64ObservableGauge
 	ReceiverTokenTapRequestsTruncated     metric.Int64Counter
@@ -54,6 +56,36 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterReceiverTokenTapMemoryHeldCallback sets callback for observable ReceiverTokenTapMemoryHeld metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenTapMemoryHeldCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenTapMemoryHeld, obs: o})
+		return nil
+	}, builder.ReceiverTokenTapMemoryHeld)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterReceiverTokenTapMemoryLimitCallback sets callback for observable ReceiverTokenTapMemoryLimit metric.
+func (builder *TelemetryBuilder) RegisterReceiverTokenTapMemoryLimitCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverTokenTapMemoryLimit, obs: o})
+		return nil
+	}, builder.ReceiverTokenTapMemoryLimit)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterReceiverTokenTapQueueCapacityCallback sets callback for observable ReceiverTokenTapQueueCapacity metric.
@@ -146,7 +178,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverTokenTapChunksDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_token_tap_chunks_dropped",
-		metric.WithDescription("Chunks left out of the timeline because they exceed max_chunks_per_stream. They were forwarded. [Alpha]"),
+		metric.WithDescription("Chunks left out of the timeline because they exceed max_chunks_per_stream or max_memory_mib. They were forwarded. [Alpha]"),
 		metric.WithUnit("{chunk}"),
 	)
 	errs = errors.Join(errs, err)
@@ -172,6 +204,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_token_tap_exchanges_unrecognised",
 		metric.WithDescription("Exchanges that were forwarded without a span because they are in no known format of an LLM. [Alpha]"),
 		metric.WithUnit("{exchange}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenTapMemoryHeld, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_token_tap_memory_held",
+		metric.WithDescription("Memory of requests, unfinished events, timelines and decompression of all exchanges. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverTokenTapMemoryLimit, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_token_tap_memory_limit",
+		metric.WithDescription("Limit of that memory (max_memory_mib). [Alpha]"),
+		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverTokenTapQueueCapacity, err = builder.meter.Int64ObservableGauge(

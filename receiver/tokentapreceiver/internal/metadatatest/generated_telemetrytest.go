@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverTokenTapChunksDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_token_tap_chunks_dropped",
-		Description: "Chunks left out of the timeline because they exceed max_chunks_per_stream. They were forwarded. [Alpha]",
+		Description: "Chunks left out of the timeline because they exceed max_chunks_per_stream or max_memory_mib. They were forwarded. [Alpha]",
 		Unit:        "{chunk}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -97,6 +97,34 @@ func AssertEqualReceiverTokenTapExchangesUnrecognised(t *testing.T, tt *componen
 		},
 	}
 	got, err := tt.GetMetric("otelcol_receiver_token_tap_exchanges_unrecognised")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualReceiverTokenTapMemoryHeld(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_token_tap_memory_held",
+		Description: "Memory of requests, unfinished events, timelines and decompression of all exchanges. [Alpha]",
+		Unit:        "By",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_token_tap_memory_held")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualReceiverTokenTapMemoryLimit(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_receiver_token_tap_memory_limit",
+		Description: "Limit of that memory (max_memory_mib). [Alpha]",
+		Unit:        "By",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_receiver_token_tap_memory_limit")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
