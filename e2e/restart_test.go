@@ -307,9 +307,9 @@ func (c *collector) again(t *testing.T) *collector {
 	return next
 }
 
-// committed returns the number of transactions that a storage file holds. The file is a bbolt
-// database: each of its first two pages has a header of 16 bytes, then the number of the
-// transaction that wrote it after 48 more.
+// committed returns the number of the last transaction in a storage file. The file is a bbolt
+// database: each of its first two pages has the number of the transaction that wrote it after a
+// header of 16 bytes and 48 more bytes.
 func committed(t *testing.T, file string) (transactions uint64) {
 	t.Helper()
 	open, err := os.Open(file)
@@ -324,22 +324,22 @@ func committed(t *testing.T, file string) (transactions uint64) {
 	return transactions
 }
 
-// waitForCommit waits until a storage file holds a number of transactions.
-func waitForCommit(t *testing.T, file string, transactions uint64) {
+// waitForCommit waits until a storage file holds a transaction.
+func waitForCommit(t *testing.T, file string, transaction uint64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return committed(t, file) >= transactions }, 4*patience, 50*time.Millisecond, "%s is not written", file)
+	require.Eventually(t, func() bool { return committed(t, file) >= transaction }, 4*patience, 50*time.Millisecond, "%s is not written", file)
 }
 
 // waitUntilSaved waits until a storage file has not changed for three intervals between saves,
 // which means that everything is saved.
 func waitUntilSaved(t *testing.T, every time.Duration, file string) {
 	t.Helper()
-	transactions, since := committed(t, file), time.Now()
+	last, since := committed(t, file), time.Now()
 	require.Eventually(t, func() bool {
-		if now := committed(t, file); now != transactions {
-			transactions, since = now, time.Now()
+		if transaction := committed(t, file); transaction != last {
+			last, since = transaction, time.Now()
 		}
-		return transactions > 0 && time.Since(since) > 3*every
+		return time.Since(since) > 3*every
 	}, 4*patience, 50*time.Millisecond, "%s does not stop changing", file)
 }
 
