@@ -200,32 +200,18 @@ func testAccounting(t *testing.T, series bool) {
 	senders := &faultySenders{collector: c, grpc: c.tokenStreams(t), stop: make(chan struct{})}
 	a := &accounting{senders: senders, backend: backend, self: self, series: series}
 	stop := senders.run(t)
-	var m selfMetrics
-	for _, phase := range []struct {
-		answer int
-		lasts  time.Duration
-	}{
-		{http.StatusOK, 2 * time.Second},
-		{http.StatusServiceUnavailable, 3 * time.Second},
-		{http.StatusOK, 2 * time.Second},
-		{http.StatusBadRequest, 5 * time.Second}, // a permanent error, also for expired streams, whose retry may wait 4 s
-		{http.StatusOK, 2 * time.Second},
-	} {
-		backend.answer(phase.answer)
-		for end := time.Now().Add(phase.lasts); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-			a.poll(t)
-			if a.polls%10 == 0 {
-				m = a.requireBalance(t, fmt.Sprintf("while the backend answers %d", phase.answer))
-			}
-		}
+	a.throughFaults(t)
+	for attempt := 1; attempt < 5 && faultsMissing(scrapeSelf(t, self)) != nil; attempt++ {
+		a.throughFaults(t) // a busy machine may send too little for each fault to happen
 	}
 	stop()
+	var m selfMetrics
 	require.Eventually(t, func() bool {
 		m = a.requireBalance(t, "after the senders")
 		return m.of("receiver_token_stream_streams_open") == 0
 	}, patience, 100*time.Millisecond, "streams do not expire")
 	require.Zero(t, m.of("receiver_token_stream_events_open"))
-	requireEachFault(t, m)
+	require.Empty(t, faultsMissing(m), "faults that did not happen")
 	require.Eventually(t, func() bool { return int64(requestCount(scrape(t, c))) == m.of("token_sli_requests") }, patience, 50*time.Millisecond,
 		"the scraped requests are not those recorded")
 	t.Logf("%d polls; %d events accepted, %d finished, %d lost; %d spans emitted, %d recorded, %d duplicate",
@@ -257,15 +243,37 @@ func testAccounting(t *testing.T, series bool) {
 	require.Equal(t, m.emitted()-m.of("processor_memory_limiter_refused_spans"), backend.received(acceptedEvents).presented-after.presented)
 }
 
+// throughFaults checks the Collector while the backend fails in each way.
+func (a *accounting) throughFaults(t *testing.T) {
+	t.Helper()
+	for _, phase := range []struct {
+		answer int
+		lasts  time.Duration
+	}{
+		{http.StatusOK, 2 * time.Second},
+		{http.StatusServiceUnavailable, 3 * time.Second},
+		{http.StatusOK, 2 * time.Second},
+		{http.StatusBadRequest, 5 * time.Second}, // a permanent error, also for expired streams, whose retry may wait 4 s
+		{http.StatusOK, 2 * time.Second},
+	} {
+		a.backend.answer(phase.answer)
+		for end := time.Now().Add(phase.lasts); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			a.poll(t)
+			if a.polls%10 == 0 {
+				a.requireBalance(t, fmt.Sprintf("while the backend answers %d", phase.answer))
+			}
+		}
+	}
+}
+
 // postOnce sends a whole stream without a retry.
 func (s *faultySenders) postOnce() {
 	id := s.newID("once")
 	s.post("application/x-ndjson", eventLine("start", id, time.Now(), "")+"\n"+eventLine("end", id, time.Now(), "")+"\n", 2)
 }
 
-// requireEachFault checks that the faults did happen.
-func requireEachFault(t *testing.T, m selfMetrics) {
-	t.Helper()
+// faultsMissing returns the faults that did not happen yet.
+func faultsMissing(m selfMetrics) (missing [][]string) {
 	for _, fault := range [][]string{
 		{"receiver_refused_spans"},
 		{"receiver_token_stream_chunks_dropped"},
@@ -281,6 +289,9 @@ func requireEachFault(t *testing.T, m selfMetrics) {
 		{"receiver_token_stream_streams_refused", "limit=pipeline"},
 		{"token_sli_requests_duplicate"},
 	} {
-		require.Positive(t, m.of(fault[0], fault[1:]...), "%v", fault)
+		if m.of(fault[0], fault[1:]...) == 0 {
+			missing = append(missing, fault)
+		}
 	}
+	return missing
 }

@@ -59,9 +59,11 @@ func TestLivePage_HistorySurvivesStopAndKillWithStorage(t *testing.T) {
 	send(50)
 	certain := sent
 	// The first save from now on may have begun before the last request. The second did not.
+	saved := filepath.Join(storage, "exporter_token_sli__history")
 	for range 2 {
+		before := committed(t, saved)
 		send(10)
-		waitForSave(t, filepath.Join(storage, "exporter_token_sli__history"))
+		waitForCommit(t, saved, before+1)
 	}
 	c.kill(t)
 	c = c.again(t)

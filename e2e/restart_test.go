@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
@@ -69,12 +70,10 @@ service:
   extensions: [file_storage]
 `
 
-// Intervals between saves of error budgets. The margin allows for the save itself and a
-// busy machine.
+// Intervals between saves of error budgets.
 const (
 	exporterSaves  = 5 * time.Second
 	connectorSaves = time.Second
-	saveMargin     = 1500 * time.Millisecond
 )
 
 // sendingPace is the time between two requests.
@@ -308,25 +307,40 @@ func (c *collector) again(t *testing.T) *collector {
 	return next
 }
 
-// waitForSave waits until a storage file is written the next time.
-func waitForSave(t *testing.T, file string) {
+// committed returns the number of the last transaction in a storage file. The file is a bbolt
+// database: each of its first two pages has the number of the transaction that wrote it after a
+// header of 16 bytes and 48 more bytes.
+func committed(t *testing.T, file string) (transactions uint64) {
 	t.Helper()
-	before := modified(t, file)
-	require.Eventually(t, func() bool { return modified(t, file).After(before) }, patience, 50*time.Millisecond, "%s is not written", file)
+	open, err := os.Open(file)
+	require.NoError(t, err)
+	defer open.Close()
+	for page := range 2 {
+		var number [8]byte
+		_, err = open.ReadAt(number[:], int64(page*os.Getpagesize()+16+48))
+		require.NoError(t, err)
+		transactions = max(transactions, binary.NativeEndian.Uint64(number[:]))
+	}
+	return transactions
 }
 
-// waitUntilSaved waits until a storage file has not changed for longer than the interval
-// between saves, which means that everything is saved.
+// waitForCommit waits until a storage file holds a transaction.
+func waitForCommit(t *testing.T, file string, transaction uint64) {
+	t.Helper()
+	require.Eventually(t, func() bool { return committed(t, file) >= transaction }, 4*patience, 50*time.Millisecond, "%s is not written", file)
+}
+
+// waitUntilSaved waits until a storage file has not changed for three intervals between saves,
+// which means that everything is saved.
 func waitUntilSaved(t *testing.T, every time.Duration, file string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return time.Since(modified(t, file)) > every+saveMargin }, patience, 50*time.Millisecond, "%s does not stop changing", file)
-}
-
-func modified(t *testing.T, file string) time.Time {
-	t.Helper()
-	info, err := os.Stat(file)
-	require.NoError(t, err)
-	return info.ModTime()
+	last, since := committed(t, file), time.Now()
+	require.Eventually(t, func() bool {
+		if transaction := committed(t, file); transaction != last {
+			last, since = transaction, time.Now()
+		}
+		return time.Since(since) > 3*every
+	}, 4*patience, 50*time.Millisecond, "%s does not stop changing", file)
 }
 
 // waitForNextScrape waits until Prometheus has a sample of each verdict counter from a
@@ -378,8 +392,7 @@ func TestKilledCollector_RestoresErrorBudgetsFromStorage(t *testing.T) {
 	server.waitForNextScrape(t)
 
 	// Second kill: during traffic. All requests are of one kind, which is good for one SLO
-	// and bad for another, so each one changes every gauge. The kill comes so long after
-	// the observed save that the Collector must have saved again.
+	// and bad for another, so each one changes every gauge.
 	stopped := make(chan []sentRequest, 1)
 	go func() {
 		var all []sentRequest
@@ -392,11 +405,12 @@ func TestKilledCollector_RestoresErrorBudgetsFromStorage(t *testing.T) {
 			}
 		}
 	}()
-	waitForSave(t, ofExporter)
-	saved := from.accepted.Load()
-	enough := saved + int64((exporterSaves+2*saveMargin)/sendingPace)
-	require.Eventually(t, func() bool { return from.accepted.Load() >= enough }, patience, sendingPace)
-	killed := time.Now()
+	require.Eventually(t, func() bool { return from.accepted.Load() >= int64(len(rounds[0]))+100 }, patience, sendingPace)
+	acceptedBefore := time.Now()
+	for _, file := range []string{ofExporter, ofConnector} { // each save is one transaction
+		waitForCommit(t, file, committed(t, file)+2) // the first one may have begun before
+	}
+	server.waitForNextScrape(t)
 	c.kill(t)
 	rounds[1] = <-stopped
 	t.Setenv("METRICS_FILE", filepath.Join(t.TempDir(), "third.jsonl"))
@@ -405,8 +419,8 @@ func TestKilledCollector_RestoresErrorBudgetsFromStorage(t *testing.T) {
 	before := slices.Concat(rounds[0], rounds[1])
 	var restored []sentRequest
 	for _, model := range restartModels {
-		restored = append(restored, requestsBehind(t, before, model, scraped, killed.Add(-exporterSaves-saveMargin))...)
-		requestsBehind(t, before, model, sent, killed.Add(-connectorSaves-saveMargin))
+		restored = append(restored, requestsBehind(t, before, model, scraped, acceptedBefore)...)
+		requestsBehind(t, before, model, sent, acceptedBefore)
 	}
 	require.Greater(t, len(restored), len(rounds[0]), "no request since the first kill was saved")
 	requireZeroCounters(t, c)
@@ -416,7 +430,7 @@ func TestKilledCollector_RestoresErrorBudgetsFromStorage(t *testing.T) {
 	rounds[2] = from.sendAll(t, 60, fine, slowTokens, fine)
 	requireGauges(t, gaugesOf(slices.Concat(restored, rounds[2])), scrapedGauges(t, c), "after the third round")
 	server.waitForNextScrape(t)
-	requireCountersInPrometheus(t, server, rounds, killed)
+	requireCountersInPrometheus(t, server, rounds, acceptedBefore)
 }
 
 func TestKilledCollector_StartsWithNewBudgetsWithoutStorage(t *testing.T) {
@@ -452,15 +466,16 @@ func requireZeroCounters(t *testing.T, c *collector) {
 }
 
 // requireCountersInPrometheus compares the increase of each counter in Prometheus with
-// the number of accepted requests.
-func requireCountersInPrometheus(t *testing.T, server *prometheus, rounds [3][]sentRequest, killed time.Time) {
+// the number of accepted requests. Those of the second round that were accepted before a time
+// were scraped before the kill.
+func requireCountersInPrometheus(t *testing.T, server *prometheus, rounds [3][]sentRequest, scrapedBefore time.Time) {
 	t.Helper()
 	// No request counts twice. A request is lost only if the Collector was killed before
-	// the next scrape; scrapes are half a second apart.
+	// the next scrape.
 	most := countVerdicts(slices.Concat(rounds[:]...))
 	var scraped []sentRequest
 	for _, r := range rounds[1] {
-		if !r.at.IsZero() && r.at.Before(killed.Add(-time.Second-saveMargin)) {
+		if !r.at.IsZero() && r.at.Before(scrapedBefore) {
 			scraped = append(scraped, r)
 		}
 	}

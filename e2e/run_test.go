@@ -5,8 +5,10 @@ package e2e
 
 import (
 	"net"
+	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,11 +18,39 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// The script of `make run` uses the default ports, as a first-time user does.
+// runScript returns a copy of the script of `make run` that uses free ports in place of the
+// default ones, and the addresses on which its Collector listens.
+func runScript(t *testing.T) (script string, addresses []string) {
+	t.Helper()
+	http, grpc, metrics := freeAddress(t), freeAddress(t), freeAddress(t)
+	content, err := os.ReadFile(filepath.Join(testenv.Root(t), "scripts", "run"))
+	require.NoError(t, err)
+	text := string(content)
+	for old, replacement := range map[string]string{
+		"--config examples/live-page.yaml ": "--config examples/live-page.yaml --set=receivers.token_stream.protocols.http.endpoint=" + http +
+			" --set=receivers.token_stream.protocols.grpc.endpoint=" + grpc + " --set=exporters.token_sli.endpoint=" + metrics + " ",
+		"metrics=http://localhost:9464/metrics": "metrics=http://" + metrics + "/metrics",
+		"dist/tokengen generate ":               "dist/tokengen generate --endpoint " + http + " ",
+	} {
+		require.Equal(t, 1, strings.Count(text, old), old)
+		text = strings.ReplaceAll(text, old, replacement)
+	}
+	// The script changes to the folder above its own, and writes logs to dist.
+	folder := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "dist"), 0o750))
+	for _, name := range []string{"examples", "dist/otelcol-tokenpulse", "dist/tokengen"} {
+		require.NoError(t, os.Symlink(filepath.Join(testenv.Root(t), name), filepath.Join(folder, name)))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "scripts"), 0o750))
+	script = filepath.Join(folder, "scripts", "run")
+	require.NoError(t, os.WriteFile(script, []byte(text), 0o700)) //nolint:gosec // the test runs it
+	return script, []string{http, grpc, metrics}
+}
+
 func TestRunScript_ShowsPercentilesAndStopsOnCtrlC(t *testing.T) {
 	built(t, "otelcol-tokenpulse")
-	script := start(t, filepath.Join(testenv.Root(t), "scripts", "run"))
-	addresses := []string{"localhost:4319", "localhost:4320", "localhost:9464"}
+	path, addresses := runScript(t)
+	script := start(t, path)
 	row := regexp.MustCompile(`(?m)^\S+.*\d(\.\d+)? ?m?s.*\d(\.\d+)? ?m?s`)
 	require.Eventually(t, func() bool { return row.MatchString(script.output(t)) },
 		patience, 200*time.Millisecond, "no percentiles after %s:\n%s", patience, script.output(t))

@@ -48,7 +48,8 @@ service:
 `
 
 // Each mistake is a single warning of the component that sees it, with the remedy. (The
-// fourth, an SLO that never applies, takes 15 minutes: see the soak test.)
+// fourth, an SLO that never applies, takes 15 minutes: see the processor's
+// TestWiring_WarnsOnceOfAnSLOThatNeverApplies, and the long form of TestSoak.)
 func TestMiswiredPipelines_WarnOnceWithTheRemedy(t *testing.T) {
 	endpoint, metrics := freeAddress(t), freeAddress(t)
 	t.Setenv("OTLP", endpoint)

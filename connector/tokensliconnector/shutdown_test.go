@@ -6,6 +6,7 @@ package tokensliconnector
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -52,34 +53,36 @@ func TestShutdown_ReturnsWhileTheNextConsumerBlocks(t *testing.T) {
 	config.Publish.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
 	for _, output := range []string{"metrics", "logs"} {
 		t.Run(output, func(t *testing.T) {
-			host, telemetry, release := budgetstoretest.NewHost(t, 0), componenttest.NewTelemetry(), make(chan struct{})
-			create := func() (connector.Traces, *keeper.Keeper) {
-				if output == "metrics" {
-					c, err := newTracesToMetrics(metadatatest.NewSettings(telemetry), config, &blockedMetrics{release: release})
+			synctest.Test(t, func(t *testing.T) { // its clock stands still while the connector computes
+				host, telemetry, release := budgetstoretest.NewHost(t, 0), componenttest.NewTelemetry(), make(chan struct{})
+				create := func() (connector.Traces, *keeper.Keeper) {
+					if output == "metrics" {
+						c, err := newTracesToMetrics(metadatatest.NewSettings(telemetry), config, &blockedMetrics{release: release})
+						require.NoError(t, err)
+						return c, c.Keeper
+					}
+					c, err := newTracesToLogs(metadatatest.NewSettings(telemetry), config, &blockedLogs{release: release})
 					require.NoError(t, err)
-					return c, c.Keeper
+					return c, c.keeper
 				}
-				c, err := newTracesToLogs(metadatatest.NewSettings(telemetry), config, &blockedLogs{release: release})
-				require.NoError(t, err)
-				return c, c.keeper
-			}
-			c, k := create()
-			require.NoError(t, c.Start(t.Context(), host))
-			k.Record(t.Context(), breached(20)) // not ConsumeTraces, which would block on breach events
+				c, k := create()
+				require.NoError(t, c.Start(t.Context(), host))
+				k.Record(t.Context(), breached(20)) // not ConsumeTraces, which would block on breach events
 
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			require.ErrorIs(t, c.Shutdown(ctx), context.DeadlineExceeded)
-			require.NoError(t, ctx.Err(), "the shutdown must end before its deadline")
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				require.ErrorIs(t, c.Shutdown(ctx), context.DeadlineExceeded)
+				require.NoError(t, ctx.Err(), "the shutdown must end before its deadline")
 
-			second, k := create()
-			require.NoError(t, second.Start(t.Context(), host), "the storage is closed")
-			bad := uint64(0)
-			k.Tracker.Visit(time.Now(), func(b *slo.Budgets) { bad += b.Each[0].Recent.Budget.Bad })
-			require.EqualValues(t, 20, bad)
-			close(release)
-			require.NoError(t, second.Shutdown(t.Context()))
-			require.NoError(t, telemetry.Shutdown(t.Context()))
+				second, k := create()
+				require.NoError(t, second.Start(t.Context(), host), "the storage is closed")
+				bad := uint64(0)
+				k.Tracker.Visit(time.Now(), func(b *slo.Budgets) { bad += b.Each[0].Recent.Budget.Bad })
+				require.EqualValues(t, 20, bad)
+				close(release)
+				require.NoError(t, second.Shutdown(t.Context()))
+				require.NoError(t, telemetry.Shutdown(t.Context()))
+			})
 		})
 	}
 }

@@ -49,6 +49,11 @@ func TestVerdict_OfATrace(t *testing.T) {
 			map[string][]any{names.SLOMet: {"answer"}, names.SLOBreached: {"ttft"}},
 			nil,
 		},
+		"root span that the Collector cut": {
+			[]placed{clientSpan(1, 0, 0, 2000, map[string]any{names.GenAITimeToFirstChunk: 0.25, "tokenpulse.cut": "collector"})},
+			[]map[string]any{ttft, answer, tight},
+			false, ineligible("ttft", "answer", "tight"), nil,
+		},
 		"another threshold on the root": {
 			[]placed{{1, 0, "work", 0, 3000, map[string]any{"tenant.answer": "1s"}}, agent[1]},
 			[]map[string]any{{"name": "answer", "indicator": "trace.time_to_answer", "threshold": "5s", "threshold_attribute": "tenant.answer"}},

@@ -6,6 +6,8 @@ package tokenlatencyprocessor
 import (
 	"encoding/binary"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -115,4 +117,23 @@ func TestSLO_WithoutCancelledRequests(t *testing.T) {
 		require.Equal(t, outcome, span.Attributes().AsRaw()[names.Outcome])
 		require.Equal(t, verdicts, span.Attributes().AsRaw()["tokenpulse.slo.met"], outcome)
 	}
+}
+
+// The fake clock of a bubble lets the 15 minutes pass at once.
+func TestWiring_WarnsOnceOfAnSLOThatNeverApplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		misspelt := map[string]any{"name": "misspelt", "indicator": "time_to_first_token", "threshold": "1s", "match": map[string]any{names.GenAIRequestModel: "none"}}
+		every := map[string]any{"name": "every", "indicator": "time_to_first_token", "threshold": "1s"}
+		p, logs := newObserved(t, judging(t, misspelt, every))
+		for request := range uint64(100) {
+			process(t, p, part(request+1, 1))
+		}
+		time.Sleep(15*time.Minute - time.Nanosecond)
+		process(t, p, part(101, 1))
+		require.Zero(t, logs.Len(), "before 15 minutes")
+		time.Sleep(time.Nanosecond)
+		process(t, p, part(102, 1), part(103, 1))
+		require.Equal(t, 1, logs.Len())
+		require.Equal(t, []any{"misspelt"}, logs.All()[0].ContextMap()["slos"])
+	})
 }

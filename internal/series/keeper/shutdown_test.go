@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -97,7 +98,8 @@ func startJournaled(t *testing.T, change func(*Settings)) *journaledHarness {
 	return h
 }
 
-// shutdownInTime requires that a shutdown ends before its deadline.
+// shutdownInTime requires that a shutdown ends before its deadline. The test runs in a bubble,
+// whose clock stands still while the keeper computes.
 func (h *journaledHarness) shutdownInTime(t *testing.T) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -108,76 +110,85 @@ func (h *journaledHarness) shutdownInTime(t *testing.T) error {
 }
 
 func TestShutdown_AbandonsAFlushThatBlocks(t *testing.T) {
-	h := startJournaled(t, nil)
-	h.during = func() { h.Record(t.Context(), spans(t, 1, met)) }
-	h.Run()
-	h.Record(t.Context(), spans(t, 1, met))
-	err := h.shutdownInTime(t)
-	require.ErrorContains(t, err, "the data of the last flush is lost: it has not ended")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Equal(t, []string{"save", "flush", "save", "close"}, h.all())
-	close(h.release)
+	synctest.Test(t, func(t *testing.T) {
+		h := startJournaled(t, nil)
+		h.during = func() { h.Record(t.Context(), spans(t, 1, met)) }
+		h.Run()
+		h.Record(t.Context(), spans(t, 1, met))
+		err := h.shutdownInTime(t)
+		require.ErrorContains(t, err, "the data of the last flush is lost: it has not ended")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, []string{"save", "flush", "save", "close"}, h.all())
+		close(h.release)
+	})
 }
 
 func TestShutdown_SavesOnceIfNothingChanged(t *testing.T) {
-	h := startJournaled(t, nil)
-	close(h.release)
-	h.Run()
-	h.Record(t.Context(), spans(t, 1, met))
-	require.NoError(t, h.shutdownInTime(t))
-	require.Equal(t, []string{"save", "flush", "close"}, h.all())
-	require.NoError(t, h.shutdownInTime(t), "a second shutdown does nothing")
-	require.Equal(t, []string{"save", "flush", "close"}, h.all())
+	synctest.Test(t, func(t *testing.T) {
+		h := startJournaled(t, nil)
+		close(h.release)
+		h.Run()
+		h.Record(t.Context(), spans(t, 1, met))
+		require.NoError(t, h.shutdownInTime(t))
+		require.Equal(t, []string{"save", "flush", "close"}, h.all())
+		require.NoError(t, h.shutdownInTime(t), "a second shutdown does nothing")
+		require.Equal(t, []string{"save", "flush", "close"}, h.all())
+	})
 }
 
 // A round is stuck in a flush. Rounds go on: they save, and do not flush a second time.
 func TestRun_SavesWhileAFlushBlocks(t *testing.T) {
-	h := startJournaled(t, func(s *Settings) { s.Interval = time.Millisecond })
-	h.patience = 5 * time.Millisecond
-	h.Run()
-	saves := func() (n int) {
-		for _, entry := range h.all() {
-			if entry == "save" {
-				n++
+	synctest.Test(t, func(t *testing.T) {
+		h := startJournaled(t, func(s *Settings) { s.Interval = time.Millisecond })
+		h.patience = 5 * time.Millisecond
+		h.Run()
+		saves := func() (n int) {
+			for _, entry := range h.all() {
+				if entry == "save" {
+					n++
+				}
 			}
+			return n
 		}
-		return n
-	}
-	for want := range 3 {
-		h.Record(t.Context(), spans(t, 1, met))
-		require.Eventually(t, func() bool { return saves() > want }, 10*time.Second, time.Millisecond)
-	}
-	err := h.shutdownInTime(t)
-	require.ErrorContains(t, err, "the data of the last flush is lost: the one before has not ended")
-	all := h.all()
-	require.Len(t, slices.DeleteFunc(slices.Clone(all), func(entry string) bool { return entry != "flush" }), 1)
-	require.Equal(t, "close", all[len(all)-1])
-	require.Positive(t, h.logs.FilterMessageSnippet("refused or blocks a flush").Len())
-	close(h.release)
+		for want := range 3 {
+			h.Record(t.Context(), spans(t, 1, met))
+			require.Eventually(t, func() bool { return saves() > want }, 10*time.Second, time.Millisecond)
+		}
+		err := h.shutdownInTime(t)
+		require.ErrorContains(t, err, "the data of the last flush is lost: the one before has not ended")
+		all := h.all()
+		require.Len(t, slices.DeleteFunc(slices.Clone(all), func(entry string) bool { return entry != "flush" }), 1)
+		require.Equal(t, "close", all[len(all)-1])
+		require.Positive(t, h.logs.FilterMessageSnippet("refused or blocks a flush").Len())
+		close(h.release)
+	})
 }
 
 func TestShutdown_ReturnsIfTheStorageBlocks(t *testing.T) {
-	h := startJournaled(t, nil)
-	close(h.release)
-	h.storage.blocks = make(chan struct{})
-	h.Run()
-	h.Record(t.Context(), spans(t, 1, met))
-	err := h.shutdownInTime(t)
-	require.ErrorContains(t, err, "the error budgets since the last save are lost: the one before has not ended")
-	close(h.storage.blocks)
+	synctest.Test(t, func(t *testing.T) {
+		h := startJournaled(t, nil)
+		close(h.release)
+		h.storage.blocks = make(chan struct{})
+		h.Run()
+		h.Record(t.Context(), spans(t, 1, met))
+		err := h.shutdownInTime(t)
+		require.ErrorContains(t, err, "the error budgets since the last save are lost: the one before has not ended")
+		close(h.storage.blocks)
+	})
 }
 
 func TestShutdownStep_LeavesTimeForTheNext(t *testing.T) {
-	step, cancel := ShutdownStep(t.Context())
-	defer cancel()
-	deadline, _ := step.Deadline()
-	require.LessOrEqual(t, time.Until(deadline), stepTimeout)
-	require.Greater(t, time.Until(deadline), stepTimeout/2)
+	synctest.Test(t, func(t *testing.T) {
+		step, cancel := ShutdownStep(t.Context())
+		defer cancel()
+		deadline, _ := step.Deadline()
+		require.Equal(t, stepTimeout, time.Until(deadline))
 
-	ctx, cancelAll := context.WithTimeout(t.Context(), time.Hour)
-	defer cancelAll()
-	step, cancelStep := ShutdownStep(ctx)
-	defer cancelStep()
-	deadline, _ = step.Deadline()
-	require.InDelta(t, (30 * time.Minute).Seconds(), time.Until(deadline).Seconds(), 60)
+		ctx, cancelAll := context.WithTimeout(t.Context(), time.Hour)
+		defer cancelAll()
+		step, cancelStep := ShutdownStep(ctx)
+		defer cancelStep()
+		deadline, _ = step.Deadline()
+		require.Equal(t, 30*time.Minute, time.Until(deadline))
+	})
 }
