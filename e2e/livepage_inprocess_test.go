@@ -136,10 +136,10 @@ func TestLivePage_ShowsOpenStreamsAndThresholdsOfItsCollector(t *testing.T) {
 			c.postEach(t, "end", begin, 200*time.Millisecond, 1, 2)
 			c.waitForOpenStreams(t, 3+test.taps)
 
-			var before components // any breach
-			c.askPage(t, "now", &before)
-			requireThreshold(before)
-			require.Zero(t, before.chatTTFT(t).Bad)
+			var beforeBreach components
+			c.askPage(t, "now", &beforeBreach)
+			requireThreshold(beforeBreach)
+			require.Zero(t, beforeBreach.chatTTFT(t).Bad)
 			p := openTab(t, c.pageURL(""))
 			p.waitUntil(shownTile("Open streams") + ` === '` + fmt.Sprint(3+test.taps) + `'`)
 			p.waitUntil(`[...document.querySelectorAll('.slo')].some(card => card.textContent.startsWith('chat-ttft') && card.textContent.includes('Time to first token ≤ 1 s'))`)

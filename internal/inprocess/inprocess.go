@@ -1,8 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inprocess has what the components of one Collector process report to its live page:
-// what an exporter cannot read from spans and metrics. Nothing that is counted, judged or exported
+// Package inprocess holds what the components of one Collector process report to its live page,
+// because an exporter cannot read it from spans and metrics. Nothing that is counted, judged or exported
 // depends on it. Two Collectors in one process, as in tests, share the registries.
 package inprocess
 

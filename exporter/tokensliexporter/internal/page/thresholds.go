@@ -15,8 +15,8 @@ import (
 // maxThresholds limits the SLOs whose threshold is known.
 const maxThresholds = 128
 
-// Thresholds holds the indicator and threshold of SLOs that another Collector defines. Only a
-// request that breaches an SLO says what they are. The zero value is empty.
+// Thresholds holds the indicator and threshold of SLOs as requests that breached them reported
+// it. The page needs them for SLOs that another Collector defines. The zero value is empty.
 type Thresholds struct {
 	mu    sync.Mutex
 	bySLO map[string]threshold
@@ -59,7 +59,8 @@ func (t *Thresholds) of(slo string) (indicator *string, value number) {
 // definitions are the SLOs that components of this process define, by their names in the series.
 type definitions map[string]slo.Definition
 
-// definitions leaves out an SLO that two components define differently: either may have judged a request.
+// definitions returns the SLOs that components of this process define. It leaves out an SLO that two
+// components define differently, because either may have judged a request.
 func (p *Page) definitions() definitions {
 	all, ambiguous := definitions{}, map[string]bool{}
 	for _, component := range p.SLOs.All() {
@@ -76,11 +77,11 @@ func (p *Page) definitions() definitions {
 }
 
 // threshold returns the indicator and threshold of an SLO: as it is defined, or else as a breach reported it.
-func (p *Page) threshold(defined definitions, slo string) (indicator *string, value number) {
-	d, ok := defined[slo]
+func (p *Page) threshold(defined definitions, name string) (indicator *string, value number) {
+	d, ok := defined[name]
 	switch {
 	case !ok:
-		return p.Thresholds.of(slo)
+		return p.Thresholds.of(name)
 	case d.Threshold == 0:
 		return &d.Indicator, missing
 	default:
