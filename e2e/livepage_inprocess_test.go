@@ -141,10 +141,10 @@ func TestLivePage_ShowsOpenStreamsAndThresholdsOfItsCollector(t *testing.T) {
 			requireThreshold(beforeBreach)
 			require.Zero(t, beforeBreach.chatTTFT(t).Bad)
 			p := openTab(t, c.pageURL(""))
-			p.waitUntil(shownTile("Open streams") + ` === '` + fmt.Sprint(3+test.taps) + `'`)
+			p.waitUntil(fmt.Sprintf("%s === '%d'", shownTile("Open streams"), 3+test.taps))
 			p.waitUntil(`[...document.querySelectorAll('.slo')].some(card => card.textContent.startsWith('chat-ttft') && card.textContent.includes('Time to first token ≤ 1 s'))`)
 			c.postEach(t, "end", begin, 200*time.Millisecond, 3, 4, 5)
-			p.waitUntil(shownTile("Open streams") + ` === '` + fmt.Sprint(test.taps) + `'`)
+			p.waitUntil(fmt.Sprintf("%s === '%d'", shownTile("Open streams"), test.taps))
 			if test.taps > 0 {
 				end()
 			}
