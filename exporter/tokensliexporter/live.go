@@ -20,6 +20,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/historystore"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
@@ -56,17 +57,19 @@ func newLive(config *Config) *live {
 // open makes the page.
 func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) (err error) {
 	l.page = page.New(page.Options{
-		Version:    set.BuildInfo.Version,
-		Dimensions: config.Shared.Series.Dimensions,
-		Objectives: config.Shared.SLOObjectives(),
-		MaxSeries:  config.Shared.Series.MaxSeries,
-		TraceLink:  config.Page.TraceLink,
-		Engine:     k.Engine,
-		Tracker:    k.Tracker,
-		History:    l.history,
-		Slowest:    l.slowest,
-		Thresholds: &l.thresholds,
-		Now:        time.Now,
+		Version:     set.BuildInfo.Version,
+		Dimensions:  config.Shared.Series.Dimensions,
+		Objectives:  config.Shared.SLOObjectives(),
+		MaxSeries:   config.Shared.Series.MaxSeries,
+		TraceLink:   config.Page.TraceLink,
+		Engine:      k.Engine,
+		Tracker:     k.Tracker,
+		History:     l.history,
+		Slowest:     l.slowest,
+		Thresholds:  &l.thresholds,
+		OpenStreams: &inprocess.OpenStreams,
+		SLOs:        &inprocess.SLOs,
+		Now:         time.Now,
 	})
 	l.telemetry, err = l.newTelemetry(set)
 	return err

@@ -80,6 +80,16 @@ func (r *Rules) Uncounted() *Rules {
 	return rules
 }
 
+// Definitions returns the SLOs with their configured thresholds.
+func (r *Rules) Definitions() []slo.Definition {
+	all := make([]slo.Definition, len(r.all))
+	for i := range r.all {
+		rule := &r.all[i]
+		all[i] = slo.Definition{Name: rule.name, Indicator: strings.TrimPrefix(rule.attribute, names.Prefix), Threshold: rule.threshold}
+	}
+	return all
+}
+
 // Any reports whether there is an SLO.
 func (r *Rules) Any() bool { return len(r.all) > 0 }
 

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -70,6 +71,17 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 		logger:    logging.OnceAMinute(set.Logger),
 		notices:   annotate.NewNotices(set.Logger),
 	}, nil
+}
+
+// start reports the SLOs to the live page.
+func (p *tokenLatency) start(context.Context, component.Host) error {
+	inprocess.SLOs.Set(p, p.rules.Definitions())
+	return nil
+}
+
+func (p *tokenLatency) shutdown(context.Context) error {
+	inprocess.SLOs.Remove(p)
+	return nil
 }
 
 func (p *tokenLatency) processTraces(ctx context.Context, traces ptrace.Traces) (ptrace.Traces, error) {

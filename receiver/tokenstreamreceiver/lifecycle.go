@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 )
 
 // Start starts the servers and the sweep for idle streams.
@@ -31,6 +33,8 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 		return errors.Join(err, r.Shutdown(ctx))
 	}
 	r.running.Go(r.sweep)
+	inprocess.OpenStreams.Set(r, r.ingester.store.Streams)
+	inprocess.SLOs.Set(r, r.rules.Definitions())
 	return nil
 }
 
@@ -52,6 +56,8 @@ func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 	if r.publisher != nil {
 		err = errors.Join(err, r.publisher.Shutdown(ctx))
 	}
+	inprocess.OpenStreams.Remove(r)
+	inprocess.SLOs.Remove(r)
 	r.telemetry.Shutdown()
 	return err
 }

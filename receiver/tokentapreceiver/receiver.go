@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
@@ -74,6 +75,7 @@ func (r *tokenTapReceiver) Start(ctx context.Context, host component.Host) error
 		// Stop whatever did start.
 		return errors.Join(err, r.Shutdown(ctx))
 	}
+	inprocess.OpenStreams.Set(r, r.open.Load)
 	return nil
 }
 
@@ -137,6 +139,7 @@ func (r *tokenTapReceiver) Shutdown(ctx context.Context) error {
 	r.serving.Wait()
 	r.delivery.stop(ctx)
 	r.routes.closeIdle()
+	inprocess.OpenStreams.Remove(r)
 	r.telemetry.Shutdown()
 	return err
 }

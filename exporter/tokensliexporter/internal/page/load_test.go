@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/slowest"
@@ -83,7 +84,8 @@ func TestLoad_EqualsOneComputedFromTheRequests(t *testing.T) {
 	})
 	page := New(Options{
 		Dimensions: []string{"m"}, Objectives: []slo.Objective{objective}, Engine: engine, History: store, Slowest: slowest.New(0),
-		Tracker: slo.NewTracker(slo.TrackerOptions{MaxSeries: 1}, now), Thresholds: new(Thresholds), Now: func() time.Time { return now },
+		Tracker: slo.NewTracker(slo.TrackerOptions{MaxSeries: 1}, now), Thresholds: new(Thresholds),
+		OpenStreams: new(inprocess.Registry[func() int64]), SLOs: new(inprocess.Registry[[]slo.Definition]), Now: func() time.Time { return now },
 	})
 	random := rand.New(rand.NewPCG(5, 6))
 	var all []finished

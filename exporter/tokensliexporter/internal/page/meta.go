@@ -65,9 +65,10 @@ func (p *Page) meta(q *query) (any, error) {
 	}
 	answer.setValues(p, view.Keys())
 	answer.SLOs = []sloMeta{}
+	defined := p.definitions()
 	for _, name := range p.sloNames(p.newSelection(q).add(view.Slots(), q.filter.together())) {
 		s := sloMeta{SLO: name, Objective: missing, WindowSeconds: missing}
-		s.Indicator, s.Threshold = p.Thresholds.of(name)
+		s.Indicator, s.Threshold = p.threshold(defined, name)
 		if o := p.objective(name); o != nil {
 			s.Objective, s.WindowSeconds = number(o.Objective), number(o.Window.Seconds())
 		}

@@ -21,6 +21,7 @@ type now struct {
 	OutputTokensPerSecond number              `json:"output_tokens_per_second"`
 	InputTokensPerSecond  number              `json:"input_tokens_per_second"`
 	InFlight              number              `json:"in_flight"`
+	OpenStreams           *int64              `json:"open_streams"`
 	Requests              map[string]uint64   `json:"requests"`
 	Tokens                map[string]number   `json:"tokens"`
 	Stalls                stalls              `json:"stalls"`
@@ -56,7 +57,7 @@ func (p *Page) now(q *query) (any, error) {
 	answer := &now{
 		Time: seconds(q.now), Boot: p.boot, Range: periods[q.period].name,
 		RequestsPerSecond: missing, OutputTokensPerSecond: missing, InputTokensPerSecond: missing, InFlight: missing,
-		Series: p.seriesCount(),
+		OpenStreams: p.openStreams(), Series: p.seriesCount(),
 	}
 	answer.setRates(p, q, selection)
 	sum := selection.add(view.Slots(), q.filter.together(series.HistoryQuantities[:]...))
@@ -95,6 +96,19 @@ func (n *now) setRates(p *Page, q *query, selection *selection) {
 	n.OutputTokensPerSecond = number(sum.Counts[series.OutputTokens]) / window
 	n.InputTokensPerSecond = number(sum.Counts[series.InputTokens]) / window
 	n.InFlight = number(sum.Parts[0].Of(series.RequestDuration).Sum()) / window // Little's law
+}
+
+// openStreams returns the sum over the receivers of this process, or nil if there is none.
+func (p *Page) openStreams() *int64 {
+	receivers := p.OpenStreams.All()
+	if len(receivers) == 0 {
+		return nil
+	}
+	var sum int64
+	for _, open := range receivers {
+		sum += open()
+	}
+	return &sum
 }
 
 // unmeasuredOf returns the requests without an indicator, as a share of those of all outcomes.

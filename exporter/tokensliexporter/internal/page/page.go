@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/slowest"
@@ -37,7 +38,10 @@ type Options struct {
 	History    *history.Store
 	Slowest    *slowest.Store
 	Thresholds *Thresholds
-	Now        func() time.Time
+	// OpenStreams and SLOs are those of the components of this process.
+	OpenStreams *inprocess.Registry[func() int64]
+	SLOs        *inprocess.Registry[[]slo.Definition]
+	Now         func() time.Time
 }
 
 // Page serves the live page and its API.

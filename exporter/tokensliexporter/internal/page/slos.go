@@ -43,7 +43,7 @@ func (p *Page) sloNames(sum *history.Sum) []string {
 
 // slosNow returns the SLOs that have an objective or a verdict, in the order of their names.
 func (p *Page) slosNow(q *query, sum *history.Sum) []sloNow {
-	recent := p.recent(q)
+	recent, defined := p.recent(q), p.definitions()
 	all := []sloNow{}
 	for _, name := range p.sloNames(sum) {
 		verdicts := sum.SLOs[name]
@@ -52,7 +52,7 @@ func (p *Page) slosNow(q *query, sum *history.Sum) []sloNow {
 			Good: verdicts[slo.Good], Bad: verdicts[slo.Bad], NotEligible: verdicts[slo.NotEligible],
 			Attainment: share(verdicts), BurnRates: []burnRate{},
 		}
-		s.Indicator, s.Threshold = p.Thresholds.of(name)
+		s.Indicator, s.Threshold = p.threshold(defined, name)
 		if o := p.objective(name); o != nil {
 			s.setBudget(o, recent[name])
 		}

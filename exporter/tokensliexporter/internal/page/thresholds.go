@@ -4,15 +4,19 @@
 package page
 
 import (
+	"maps"
 	"strings"
 	"sync"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // maxThresholds limits the SLOs whose threshold is known.
 const maxThresholds = 128
 
-// Thresholds holds the indicator and threshold of SLOs. Only a request that breaches an SLO
-// says what they are. The zero value is empty.
+// Thresholds holds the indicator and threshold of SLOs as requests that breached them reported
+// it. The page needs them for SLOs that another Collector defines. The zero value is empty.
 type Thresholds struct {
 	mu    sync.Mutex
 	bySLO map[string]threshold
@@ -50,4 +54,37 @@ func (t *Thresholds) of(slo string) (indicator *string, value number) {
 		return &of.indicator, number(of.value)
 	}
 	return nil, missing
+}
+
+// definitions are the SLOs that components of this process define, by their names in the series.
+type definitions map[string]slo.Definition
+
+// definitions returns the SLOs that components of this process define. It leaves out an SLO that two
+// components define differently, because either may have judged a request.
+func (p *Page) definitions() definitions {
+	all, ambiguous := definitions{}, map[string]bool{}
+	for _, component := range p.SLOs.All() {
+		for _, d := range component {
+			d.Name = series.CleanLabel(d.Name)
+			if other, ok := all[d.Name]; ok && other != d {
+				ambiguous[d.Name] = true
+			}
+			all[d.Name] = d
+		}
+	}
+	maps.DeleteFunc(all, func(name string, _ slo.Definition) bool { return ambiguous[name] })
+	return all
+}
+
+// threshold returns the indicator and threshold of an SLO: as it is defined, or else as a breach reported it.
+func (p *Page) threshold(defined definitions, name string) (indicator *string, value number) {
+	d, ok := defined[name]
+	switch {
+	case !ok:
+		return p.Thresholds.of(name)
+	case d.Threshold == 0:
+		return &d.Indicator, missing
+	default:
+		return &d.Indicator, number(d.Threshold)
+	}
 }

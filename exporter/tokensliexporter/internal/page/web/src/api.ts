@@ -47,6 +47,7 @@ export interface Now {
   time: number; range: Range; window_seconds: number;
   requests_per_second: Maybe; output_tokens_per_second: Maybe; input_tokens_per_second: Maybe;
   in_flight: Maybe;
+  open_streams: Maybe;
   requests: Record<string, number>;
   tokens: Record<string, number>;
   stalls: {count: number; seconds: number};

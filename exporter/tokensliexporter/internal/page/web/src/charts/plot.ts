@@ -112,7 +112,7 @@ export function drawThreshold(u: uPlot, value: number, label: string, scale = 'y
     ctx.lineTo(bbox.left + bbox.width, y);
     ctx.stroke();
   }
-  drawLabel(u, above ? `${label} ↑` : label, bbox.left + bbox.width - 4 * ratio, above || y < bbox.top + 18 * ratio ? y + 13 * ratio : y - 5 * ratio, 'right');
+  drawLabel(u, above ? `${label} ↑` : label, bbox.left + bbox.width - 4 * ratio, above || y < bbox.top + 18 * ratio ? y + 15 * ratio : y - 8 * ratio, 'right');
   ctx.restore();
 }
 

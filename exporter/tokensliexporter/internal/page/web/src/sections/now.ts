@@ -15,6 +15,7 @@ export class NowSection {
     requests: tile('Requests', '/s'),
     tokens: tile('Output tokens', '/s'),
     flight: tile('In flight', 'mean', 'Mean number of requests in flight over the last minute, by Little\'s law'),
+    open: tile('Open streams', '', 'Streams that have begun and not ended, of the token_stream and token_tap receivers in this Collector'),
     stalls: tile('Stalls', '', 'Gaps between chunks longer than stall_threshold'),
     failed: tile('Not successful', '', 'Requests that failed, were cancelled, or have no end'),
     unmeasured: tile('Unmeasured', '', 'Share of requests without TTFT, or without TPOT: the larger of the two'),
@@ -30,10 +31,13 @@ export class NowSection {
   }
 
   update(now: Now): void {
-    const {requests, tokens, flight, stalls, failed, unmeasured} = this.tiles;
+    const {requests, tokens, flight, open, stalls, failed, unmeasured} = this.tiles;
     requests.set(amount(now.requests_per_second));
     tokens.set(amount(now.output_tokens_per_second));
     flight.set(amount(now.in_flight));
+    open.element.hidden = now.open_streams === null;
+    open.set(count(now.open_streams));
+    open.note('now, without filters');
     stalls.set(count(now.stalls.count));
     stalls.note(now.stalls.count > 0 ? `${duration(now.stalls.seconds)} in total` : '');
     const total = Object.values(now.requests).reduce((a, b) => a + b, 0);
@@ -95,7 +99,7 @@ function card(slo: SLONow): HTMLElement {
   const bar = h('span');
   bar.style.width = `${Math.max(0, Math.min(1, left ?? 0)) * 100}%`;
   const text = slo.indicator === null || slo.threshold === null
-    ? slo.slo === 'all' ? 'every SLO that applies to the request' : slo.indicator === 'outcome' ? 'the request succeeds' : 'threshold appears after the first breach of the SLO'
+    ? slo.slo === 'all' ? 'every SLO that applies to the request' : slo.indicator === 'outcome' ? 'the request succeeds' : 'no single definition in this Collector: threshold appears after the first breach'
     : rule(slo.indicator, slo.threshold);
   return h('div', {class: 'card slo'},
     h('div', {class: 'name'}, h('span', {title: slo.slo}, slo.slo), h('span', {class: 'verdict', 'data-level': level}, icon(name), word)),

@@ -1,0 +1,54 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inprocess holds what the components of one Collector process report to its live page,
+// because an exporter cannot read it from spans and metrics. Nothing that is counted, judged or exported
+// depends on it. Two Collectors in one process, as in tests, share the registries.
+package inprocess
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+var (
+	// OpenStreams has a function of each started receiver that returns its number of open streams.
+	// It may be called while the receiver shuts down.
+	OpenStreams Registry[func() int64]
+	// SLOs has the definitions of each started component that judges requests.
+	SLOs Registry[[]slo.Definition]
+)
+
+// Registry holds one value for each owner, so the components of the configuration limit its size.
+// The zero value is empty and ready to use. It is safe for concurrent use.
+type Registry[V any] struct {
+	mu      sync.Mutex
+	byOwner map[any]V
+}
+
+// Set sets the value of an owner, which is a pointer to a component. Remove it at the component's shutdown.
+func (r *Registry[V]) Set(owner any, value V) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byOwner == nil {
+		r.byOwner = map[any]V{}
+	}
+	r.byOwner[owner] = value
+}
+
+// Remove removes the value of an owner, if there is one.
+func (r *Registry[V]) Remove(owner any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byOwner, owner)
+}
+
+// All returns the values in any order.
+func (r *Registry[V]) All() []V {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.byOwner))
+}
