@@ -107,7 +107,7 @@ func TestStorage_RefusesChangesThatCannotBeStored(t *testing.T) {
 		got := b.lines(t, chunkLine("s", time.Millisecond))
 		require.Equal(t, 503, got.status)
 		require.NotEmpty(t, got.header.Get("Retry-After"))
-		require.Contains(t, got.answer.Errors[0].Message, `open streams cannot be stored, so nothing of the request was applied: send it again later, and check the storage "file_storage"`)
+		require.Contains(t, got.answer.Errors[0].Message, `open streams cannot be stored, so nothing of the request was applied; send it again later, and check the storage "file_storage"`)
 	}
 	require.Equal(t, 503, b.lines(t, startLine("new")).status)
 	require.Equal(t, 200, b.lines(t, startLine("whole"), chunkLine("whole", time.Millisecond), endLine("whole")).status)
