@@ -67,8 +67,8 @@ func (r *tokenStreamReceiver) observe() error {
 	limits := r.cfg.limits()
 	if r.ingester.series != nil {
 		err := errors.Join(
-			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(gauge(r.ingester.series.IdentitiesEvicted)),
-			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(gauge(r.ingester.series.IdentitiesResolved)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(gauge(r.ingester.series.Identities.Evicted)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(gauge(r.ingester.series.Identities.Resolved)),
 		)
 		if err != nil {
 			return err
