@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// MaxCount bounds reported token counts.
-	MaxCount = 1_000_000_000
+	// maxCount bounds reported token counts.
+	maxCount = 1_000_000_000
 	// maxSpilled bounds the chunks out of order in one batch. They take ten times the
 	// memory of chunks in order.
 	maxSpilled = 1 << 20
@@ -24,7 +24,7 @@ func ErrTokens(got any) *EventError {
 
 // ErrUsage returns the error of a reported token count, got, that is out of range.
 func ErrUsage(name string, got any) *EventError {
-	return Errorf(Invalid, "`usage.%s` is %v; send an integer from 0 to %d", name, got, MaxCount)
+	return Errorf(Invalid, "`usage.%s` is %v; send an integer from 0 to %d", name, got, maxCount)
 }
 
 // batchState is the state of a batch that its parts share.
@@ -238,7 +238,7 @@ func (p *Part) AddEnd(end End, attributes []byte) error {
 		{"reasoning_tokens", end.Usage.Reasoning},
 		{"cached_input_tokens", end.Usage.CachedInput},
 	} {
-		if count.tokens.Value < 0 || count.tokens.Value > MaxCount {
+		if count.tokens.Value < 0 || count.tokens.Value > maxCount {
 			return ErrUsage(count.name, count.tokens.Value)
 		}
 	}

@@ -31,7 +31,7 @@ type piece struct {
 	batch uint64
 }
 
-// So many traces in pieces, and this share of all traces, are more than late spans.
+// The warning needs this many traces in pieces, and this share of all traces. Fewer may be late spans.
 const (
 	minBroken   = 20
 	brokenShare = 0.1

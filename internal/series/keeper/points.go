@@ -56,7 +56,7 @@ func (k *Keeper) Gauges(now time.Time, visit func(*metricreader.Gauge)) {
 	}
 }
 
-// pointWarnings are mistakes of pipelines that lose numbers. Each is logged once.
+// pointWarnings logs mistakes of pipelines that lose numbers, each once.
 type pointWarnings struct {
 	warned [metricreader.Reasons]atomic.Bool
 }

@@ -50,8 +50,8 @@ func (k *Keeper) Round(ctx context.Context) { k.round(ctx, ctx) }
 // blocks.
 const minPatience = 5 * time.Second
 
-// round ends when wait is done, or when it has been patient. A flush that blocks holds up
-// neither the saves nor the next round; there is no second one beside it.
+// round ends when wait is done, or after k.patience for each of its tasks. A flush that blocks delays
+// neither the saves nor the next round. The next flush waits for it.
 func (k *Keeper) round(wait, tasks context.Context) {
 	err := within(wait, k.patience, func(wait context.Context) error { return k.flush(wait, tasks) })
 	switch {

@@ -48,8 +48,8 @@ func (w *wiring) inspect(span ptrace.Span, recorded bool) {
 		"add a token_latency processor to the pipeline in front of token_sli, or to an earlier pipeline")
 }
 
-// looksLikeModelCall knows the attributes that most model calls have before token_latency
-// reads them.
+// looksLikeModelCall reports whether a span has one of the attributes that most model calls have before
+// token_latency reads them.
 func looksLikeModelCall(span ptrace.Span) bool {
 	for key := range span.Attributes().All() {
 		switch key {
