@@ -51,7 +51,7 @@ func (r *timeRange) check(unixNano int64, id string) error {
 func checkPlausible(unixNano int64) error {
 	switch {
 	case unixNano <= 0:
-		return Errorf(Invalid, "`time` is %d; send nanoseconds since 1970", unixNano)
+		return Errorf(Invalid, "`time` is %d; send nanoseconds since 1970", uint64(unixNano)) // as the sender encoded it
 	case unixNano < earliestTime || unixNano > latestTime:
 		return Errorf(Invalid, "`time` is %s, outside the years 2000 to 2199; send nanoseconds since 1970, not seconds or milliseconds",
 			time.Unix(0, unixNano).UTC().Format(time.RFC3339))

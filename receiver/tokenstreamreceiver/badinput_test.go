@@ -146,7 +146,7 @@ func TestNDJSON_ChunkBeforeStart(t *testing.T) {
 	require.Contains(t, got.answer.Errors[0].Message, "`time` is 48 hours after the start")
 }
 
-// Errors contain only IDs and names of fields.
+// Errors contain names of fields and numbers. Of strings, they contain IDs only.
 func TestErrors_DoNotEchoValues(t *testing.T) {
 	b := start(t)
 	secret := "my-secret-prompt"

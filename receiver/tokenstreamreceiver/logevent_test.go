@@ -214,7 +214,7 @@ func TestLogEvents_Time(t *testing.T) {
 		"time wins":            {times(t0, t0+500), ""},
 		"observed as fallback": {times(0, t0), ""},
 		"both zero":            {times(0, 0), "`time_unix_nano` and `observed_time_unix_nano` are missing"},
-		"out of range":         {times(1<<63, 0), "`time` is -9223372036854775808; send nanoseconds since 1970"},
+		"out of range":         {times(1<<63, 0), "`time` is 9223372036854775808; send nanoseconds since 1970"},
 		"seconds":              {times(1_795_233_292, 0), "send nanoseconds since 1970, not seconds or milliseconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
