@@ -162,6 +162,17 @@ func TestErrors_DoNotEchoValues(t *testing.T) {
 			require.NotContains(t, e.Message, "secret")
 		}
 	}
+	for _, field := range []string{
+		`"event":"chunk","time_unix_nano":"secret"`, `"event":"chunk","time":"secret"`, `"event":"chunk","time_unix_nano":1,"tokens":"secret"`,
+		`"event":"chunk","time_unix_nano":1,"channel":"secret"`, `"event":"chunk","time_unix_nano":1,"seq":"secret"`,
+		`"event":"start","time_unix_nano":1,"trace_id":"secret"`, `"event":"start","time_unix_nano":1,"vantage":["secret"]`,
+		`"event":"start","time_unix_nano":1,"attributes":"secret"`, `"event":"end","usage":"secret"`, `"event":"end","usage":{"input_tokens":"secret"}`,
+		`"event":"end","cancelled":"secret"`, `"event":"end","finish_reason":{"secret":1}`, `"event":"end","error":["secret"]`,
+	} {
+		got := b.lines(t, `{"stream_id":"a",`+field+`}`)
+		require.Equal(t, 400, got.status, field)
+		require.NotContains(t, got.answer.Errors[0].Message, "secret", field)
+	}
 }
 
 func TestErrors_ListsAtMostTen(t *testing.T) {
