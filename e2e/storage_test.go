@@ -76,7 +76,7 @@ func startStored(t *testing.T, more ...string) *collector {
 // streams it restored then.
 func (c *collector) restored(t *testing.T, nth int) (streams string) {
 	t.Helper()
-	const line = "Restored open streams from the storage"
+	const line = "restored open streams from the storage"
 	require.Eventually(t, func() bool {
 		starts := strings.Split(c.output(t), line)
 		if len(starts) <= nth {

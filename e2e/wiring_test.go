@@ -76,9 +76,9 @@ func TestMiswiredPipelines_WarnOnceWithTheRemedy(t *testing.T) {
 	c.stop(t)
 
 	remedies := map[string]string{
-		"token_sli/unmeasured": "Add a token_latency processor to the pipeline in front of token_sli",
-		"token_latency/pieces": "Put groupbytrace in front of token_latency",
-		"token_sli/sampled":    "Put token_sli before the sampler",
+		"token_sli/unmeasured": "add a token_latency processor to the pipeline in front of token_sli",
+		"token_latency/pieces": "put groupbytrace in front of token_latency",
+		"token_sli/sampled":    "put token_sli before the sampler",
 	}
 	warnings := regexp.MustCompile(`(?m)^.*\twarn\t.*"otelcol.component.id": "(.*?)".*$`).FindAllStringSubmatch(c.output(t), -1)
 	require.Len(t, warnings, len(remedies))

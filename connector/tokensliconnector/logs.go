@@ -78,7 +78,7 @@ func (l *tracesToLogs) ConsumeTraces(ctx context.Context, traces ptrace.Traces) 
 		if err := l.next.ConsumeLogs(ctx, logs); err != nil {
 			b.refused()
 			l.telemetry.ConnectorTokenSliEventsLost.Add(ctx, int64(events))
-			l.logger.Warn("The next consumer refused breach events; they are lost unless their traces are sent again",
+			l.logger.Warn("the next consumer refused breach events, which are lost unless their traces are sent again; check the exporters of the logs pipeline",
 				zap.Int("events", events), zap.Error(err))
 		}
 	}
@@ -93,7 +93,7 @@ func (l *tracesToLogs) Start(ctx context.Context, host component.Host) error {
 		return err
 	}
 	if err := l.alerts.decode(notes); err != nil {
-		l.logger.Error("The active alerts could not be restored; their start events may be sent again", zap.Error(err))
+		l.logger.Error("cannot restore the active alerts, so their start events may be sent again; if this repeats, check the storage extension and its disk", zap.Error(err))
 	}
 	l.keeper.Run()
 	return nil

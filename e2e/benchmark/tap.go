@@ -129,7 +129,7 @@ func measureTap(o options) error {
 				measured.results[p.name] = append(measured.results[p.name], result)
 			}
 		}
-		fmt.Printf("\n%d rounds:\n%s\n%s", o.rounds, measured.table(latencyColumns), measured.table(loadColumns))
+		fmt.Printf("\n%d rounds:\n%s\n%s", o.rounds, measured.table(chunkColumns), measured.table(processColumns))
 		all = append(all, measured)
 	}
 	if o.document == "" {

@@ -27,9 +27,9 @@ func documentTap(o options, measured []tapMeasured) error {
 		return err
 	}
 	// Only few streams leave cores idle, so that latencies are those of the proxies.
-	tables := []string{measured[0].table(latencyColumns)}
+	tables := []string{measured[0].table(chunkColumns)}
 	for _, m := range measured[1:] {
-		tables = append(tables, m.table(loadColumns))
+		tables = append(tables, m.table(processColumns))
 	}
 	var cost strings.Builder
 	err = template.Must(template.New("tap").Parse(tapTemplate)).Execute(&cost, map[string]any{
@@ -66,18 +66,15 @@ type tapColumn struct {
 	value func(tapResult) float64
 }
 
-var cpuPerChunk = tapColumn{"CPU per chunk, µs", ofProxy, func(r tapResult) float64 { return r.cpu }}
-
-var latencyColumns = []tapColumn{
+var chunkColumns = []tapColumn{
 	{"chunk p50, µs", addedToNone, func(r tapResult) float64 { return r.chunk50 }},
 	{"chunk p99, µs", addedToNone, func(r tapResult) float64 { return r.chunk99 }},
 	{"first chunk p50, µs", addedToNone, func(r tapResult) float64 { return r.first50 }},
 	{"first chunk p99, µs", addedToNone, func(r tapResult) float64 { return r.first99 }},
-	cpuPerChunk,
+	{"CPU per chunk, µs", ofProxy, func(r tapResult) float64 { return r.cpu }},
 }
 
-var loadColumns = []tapColumn{
-	cpuPerChunk,
+var processColumns = []tapColumn{
 	{"peak RSS, MiB", ofProxy, func(r tapResult) float64 { return r.memory }},
 	{"RSS per stream, KiB", ofProxy, func(r tapResult) float64 { return r.perStream }},
 	{"busy cores", ofAll, func(r tapResult) float64 { return r.busy }},

@@ -101,6 +101,6 @@ func TestDocumentTap_RewritesOnlyTheCost(t *testing.T) {
 	require.Equal(t, "-", rows[noProxy][0][4])
 	require.Equal(t, "0.00 (0.00 .. 3.00)", rows[tapPath][0][0])
 	require.Equal(t, "30.0 (1.00 .. 100)", rows[tapPath][0][4])
-	require.Equal(t, "600 (500 .. 900)", rows[tapPath][1][1])
+	require.Equal(t, "600 (500 .. 900)", rows[tapPath][1][0])
 	require.Equal(t, []string{"15.0", "600"}, rows[tapPath][2])
 }

@@ -38,7 +38,7 @@ type Config struct {
 	ClassicBuckets map[string][]float64 `mapstructure:"classic_buckets"`
 	// Page is the live page and its API.
 	Page PageConfig `mapstructure:"page"`
-	// History is what the page shows of the past.
+	// History limits the past that the page shows.
 	History HistoryConfig `mapstructure:"history"`
 
 	// prevent unkeyed literal initialization

@@ -140,7 +140,7 @@ func (e *tokenSLI) serve(ctx context.Context, host component.Host) error {
 		return errors.Join(err, listener.Close())
 	}
 	e.server = server
-	e.telemetry.Logger.Info("Serving metrics", zap.Stringer("address", listener.Addr()), zap.String("path", metricsPath))
+	e.telemetry.Logger.Info("serving metrics", zap.Stringer("address", listener.Addr()), zap.String("path", metricsPath))
 	e.serving.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
@@ -166,7 +166,7 @@ func (e *tokenSLI) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A client that reads slowly must not hold its response for long.
 		if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(e.scrapeTime)); err != nil {
-			e.telemetry.Logger.Debug("A response has no write deadline", zap.Error(err))
+			e.telemetry.Logger.Debug("cannot set the write deadline of a response, so a slow client may hold it for long", zap.Error(err))
 		}
 		mux.ServeHTTP(w, r)
 	})

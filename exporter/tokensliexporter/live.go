@@ -129,7 +129,7 @@ func (l *live) end() {
 	}
 }
 
-// watch offers a request to the slowest ones.
+// watch adds a request to the slowest ones if it is one of them.
 func (l *live) watch(r *series.Request, span ptrace.Span) {
 	if l.slowest.Accepts(r) {
 		l.slowest.Add(r, timelineOf(span))

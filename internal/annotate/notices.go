@@ -31,7 +31,7 @@ var remedies = [latency.NumAbsences]struct {
 }
 
 // unclaimedMessage is logged for spans that look like model calls.
-const unclaimedMessage = "No reader claims a span that looks like a model call, so it has no latency; " +
+const unclaimedMessage = "no reader claims a span that looks like a model call, so it has no latency; " +
 	"remedy: set gen_ai.operation.name on it; see docs/sources.md#unclaimed"
 
 // noStartRemedy replaces the remedy for latency.NotReported in streams of token_stream, whose senders
@@ -55,7 +55,7 @@ func NewNotices(logger *zap.Logger) *Notices {
 			if name == names.SourceTokenStream && reason == latency.NotReported {
 				remedy = noStartRemedy
 			}
-			n.messages[reader][reason] = fmt.Sprintf("Requests of source %s have no %s: %s; remedy: %s; see docs/sources.md#%s",
+			n.messages[reader][reason] = fmt.Sprintf("requests of source %s have no %s: %s; remedy: %s; see docs/sources.md#%s",
 				name, missing(reason), reason, remedy, reason)
 		}
 	}

@@ -60,7 +60,7 @@ func (u *Unapplied) Inspect() {
 		}
 	}
 	if slos != nil && !u.warned.Swap(true) {
-		u.logger.Warn("No request matched these SLOs, so they have no verdicts: compare their `match` and `match_regexp` "+
+		u.logger.Warn("no request matched these SLOs, so they have no verdicts; compare their `match` and `match_regexp` "+
 			"with the attributes of the spans and resources", zap.Strings("slos", slos))
 	}
 }

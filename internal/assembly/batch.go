@@ -74,9 +74,9 @@ func (b *Batch) Part(id []byte) (*Part, error) {
 	if !ok {
 		switch {
 		case len(id) == 0:
-			return nil, Errorf(Invalid, "stream_id is missing; send one that is unique among all senders")
+			return nil, Errorf(Invalid, "`stream_id` is missing; send one that is unique among all senders")
 		case len(id) > MaxIDBytes:
-			return nil, Errorf(Invalid, "stream_id has %d bytes; at most %d are allowed", len(id), MaxIDBytes)
+			return nil, Errorf(Invalid, "`stream_id` has %d bytes; send at most %d", len(id), MaxIDBytes)
 		case b.used+b.wholes >= MaxParts:
 			b.tooManyParts = true
 			return nil, ErrTooManyParts

@@ -22,7 +22,7 @@ const (
 )
 
 // EventError is the reason for a rejection, sent back to the sender. Its message
-// contains field names, stream IDs, times and counts, but no other part of the input.
+// contains field names, stream IDs and numbers, but no other part of the input.
 type EventError struct {
 	Reason  Reason
 	Message string

@@ -10,15 +10,22 @@ import (
 )
 
 const (
-	// MaxCount bounds reported token counts.
-	MaxCount = 1_000_000_000
+	// maxCount bounds reported token counts.
+	maxCount = 1_000_000_000
 	// maxSpilled bounds the chunks out of order in one batch. They take ten times the
 	// memory of chunks in order.
 	maxSpilled = 1 << 20
 )
 
-// ErrTokens is the error of a chunk whose token count is out of range.
-var ErrTokens = Errorf(Invalid, "tokens must be an integer between 0 and %d", timeline.MaxTokensPerChunk)
+// ErrTokens returns the error of a chunk whose token count, got, is out of range.
+func ErrTokens(got any) *EventError {
+	return Errorf(Invalid, "`tokens` is %v; send an integer from 0 to %d", got, timeline.MaxTokensPerChunk)
+}
+
+// ErrUsage returns the error of a reported token count, got, that is out of range.
+func ErrUsage(name string, got any) *EventError {
+	return Errorf(Invalid, "`usage.%s` is %v; send an integer from 0 to %d", name, got, maxCount)
+}
 
 // batchState is the state of a batch that its parts share.
 type batchState struct {
@@ -141,10 +148,10 @@ func (p *Part) AddChunk(k Chunk) error {
 		return p.times.check(k.UnixNano, p.ID)
 	}
 	if k.Tokens > timeline.MaxTokensPerChunk {
-		return ErrTokens
+		return ErrTokens(k.Tokens)
 	}
 	if k.Numbered && k.Seq > maxSeq {
-		return Errorf(Invalid, "seq must be between 0 and %d", uint64(maxSeq))
+		return Errorf(Invalid, "`seq` is %d; send an integer from 0 to %d", k.Seq, uint64(maxSeq))
 	}
 	p.batch.events++
 	if k.Tokens == 0 {
@@ -231,8 +238,8 @@ func (p *Part) AddEnd(end End, attributes []byte) error {
 		{"reasoning_tokens", end.Usage.Reasoning},
 		{"cached_input_tokens", end.Usage.CachedInput},
 	} {
-		if count.tokens.Value < 0 || count.tokens.Value > MaxCount {
-			return Errorf(Invalid, "usage.%s must be between 0 and %d; got %d", count.name, MaxCount, count.tokens.Value)
+		if count.tokens.Value < 0 || count.tokens.Value > maxCount {
+			return ErrUsage(count.name, count.tokens.Value)
 		}
 	}
 	if err := p.checkRoom(len(attributes) + len(end.FinishReason) + len(end.Error)); err != nil {

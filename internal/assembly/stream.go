@@ -47,7 +47,7 @@ func (s *Start) checkRepeat(other *Start, id string) error {
 
 func (s *Start) checkVantage() error {
 	if !s.Vantage.Valid() {
-		return Errorf(Invalid, "vantage must be client, gateway, server or engine")
+		return Errorf(Invalid, "`vantage` is unknown; send client, gateway, server or engine")
 	}
 	return nil
 }

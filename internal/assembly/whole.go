@@ -62,7 +62,7 @@ func (b *Batch) Accepts(w *Whole) bool {
 		return false
 	}
 	for _, tokens := range [...]int64{w.End.Usage.Input.Value, w.End.Usage.Output.Value, w.End.Usage.Reasoning.Value, w.End.Usage.CachedInput.Value} {
-		if tokens < 0 || tokens > MaxCount {
+		if tokens < 0 || tokens > maxCount {
 			return false
 		}
 	}

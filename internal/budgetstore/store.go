@@ -64,7 +64,7 @@ func Open(ctx context.Context, host component.Host, extension *component.ID, own
 	s := &Store{client: client, tracker: tracker, dimensions: dimensions, stored: map[string]slo.Version{}}
 	notes, err := s.restore(ctx)
 	if err != nil {
-		logger.Error("Some error budgets could not be restored and start empty", zap.Error(err))
+		logger.Error("cannot restore some error budgets, which start empty; if this repeats, check the storage extension and its disk", zap.Error(err))
 	}
 	return s, notes, nil
 }

@@ -207,7 +207,7 @@ func TestOpen_OtherDimensionsStartEmpty(t *testing.T) {
 
 	s, tracker, _, logged := opened(t, h, []string{"service"})
 	require.Empty(t, spent(tracker, now))
-	require.Equal(t, 1, logged.FilterMessage("Some error budgets could not be restored and start empty").Len())
+	require.Equal(t, 1, logged.FilterMessage("cannot restore some error budgets, which start empty; if this repeats, check the storage extension and its disk").Len())
 	require.NoError(t, s.Close(t.Context(), nil))
 
 	s, tracker, _, logged = opened(t, h, dimensions)

@@ -54,7 +54,7 @@ func Open(ctx context.Context, host component.Host, extension *component.ID, own
 	}
 	s := &Store{client: client, history: h, dimensions: dimensions, stored: map[history.Span]history.Version{}}
 	if err := s.restore(ctx); err != nil {
-		logger.Error("Part of the history of the live page could not be restored", zap.Error(err))
+		logger.Error("cannot restore a part of the live page's history; if this repeats, check the storage extension and its disk", zap.Error(err))
 	}
 	return s, nil
 }

@@ -67,7 +67,7 @@ func (r Reason) String() string {
 	return [NumReasons]string{"negative", "longer_than_request"}[r]
 }
 
-// Latency is what a request's timings mean.
+// Latency is the result of analyzing one request.
 type Latency struct {
 	// Outcome is one of names.Outcome*.
 	Outcome  string

@@ -23,7 +23,7 @@ var (
 	durationBounds = []float64{.001, .1, .25, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600}
 	// answerBounds are for agents, whose answers take several requests.
 	answerBounds = []float64{.001, .5, 1, 2, 5, 10, 30, 60, 120, 600}
-	// phaseBounds are few, because each series has them once per phase. They say which
+	// phaseBounds are few, because each series has them once per phase. They show which
 	// phase a request spent its time in.
 	phaseBounds = []float64{.001, .01, .05, .1, .5, 1, 2, 5, 20, 120}
 	// rateBounds are in tokens per second.

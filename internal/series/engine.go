@@ -64,7 +64,7 @@ type Engine struct {
 	heldBy map[string]int
 }
 
-// published says what a quantity is recorded for.
+// published is what a quantity is recorded for.
 type published struct{ histogram, gauges, history bool }
 
 func (p published) any() bool { return p.histogram || p.gauges || p.history }

@@ -60,7 +60,8 @@ const tops uint64 = 0x80_80_80_80_80_80_80_80
 // countGaps returns how many gaps end in eight bytes. invalid is not 0 if one of their gaps is
 // negative or takes over three bytes. before has the top bits of the eight bytes before.
 func countGaps(word uint64, before *uint64) (chunks int, invalid uint64) {
-	// The top bit of each byte that another one follows, that follows another one, that follows two.
+	// Each has the top bit of some bytes: continued of those whose gap goes on in the next byte, second of
+	// the second and further bytes of a gap, and third of the third and further ones.
 	continued := word & tops
 	second := continued<<8 | *before>>56
 	third := second & (continued<<16 | *before>>48)

@@ -76,15 +76,15 @@ func (c *chunkRuns) decode(message []byte, part *assembly.Part) error {
 	}
 	switch {
 	case at < 0:
-		return invalid("time must be a positive count of nanoseconds since 1970")
+		return invalid("`time_unix_nano` is %d; send nanoseconds since 1970", uint64(at))
 	case channel > uint64(timeline.ToolCall):
 		return errChannel
 	case unit > uint64(assembly.MaxDuration):
-		return invalid("delta_unit_nanos is more than a day")
+		return invalid("`delta_unit_nanos` is %d, more than a day; send the unit in nanoseconds, such as 1000", unit)
 	case tokenCount != 0 && tokenCount != count:
-		return invalid("tokens has %d entries for %d time_deltas; send one for each chunk, or no tokens field if each chunk is one token", tokenCount, count)
+		return invalid("`tokens` has %d entries for %d `time_deltas`; send one for each chunk, or no `tokens` if each chunk is one token", tokenCount, count)
 	case firstSeq > math.MaxInt64-uint64(count):
-		return invalid("first_sequence_number is too large")
+		return invalid("`first_sequence_number` is %d; send at most %d for this run", firstSeq, math.MaxInt64-uint64(count))
 	}
 	chunk := assembly.Chunk{
 		UnixNano: at, Seq: firstSeq, Tokens: 1, Numbered: numbered,
@@ -171,7 +171,7 @@ func (r *runTimes) next(times []int64) (n int, err error) {
 			encoded, width = binary.Uvarint(deltas)
 		}
 		if encoded > limit {
-			return n, invalid("a time_delta is more than 73 years")
+			return n, invalid("`time_deltas` has a delta of more than 73 years; check `delta_unit_nanos`, and that all times are nanoseconds since 1970")
 		}
 		deltas = deltas[width:]
 		at += protowire.DecodeZigZag(encoded) * r.unit

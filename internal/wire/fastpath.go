@@ -18,7 +18,7 @@ import (
 // because that is one machine instruction, and reads strings and digits eight bytes
 // at a time (swar.go).
 //
-// It reports no errors. It leaves every line it is not sure of to the slow path,
+// It reports no errors. It leaves all other lines to the slow path,
 // which starts over, so that errors and rare forms are handled in one place.
 type fastChunk struct {
 	id    []byte // of the stream

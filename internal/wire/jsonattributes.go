@@ -19,7 +19,7 @@ func appendObject(list, text []byte, scratch *[]byte, depth int) ([]byte, error)
 	for o := openTrusted(text); o.next(); count++ {
 		key, ok := o.key.unquote(scratch)
 		if !ok {
-			return list, malformed("an attribute's key is not valid JSON")
+			return list, malformed("an attribute's key is not a valid JSON string; encode it as UTF-8")
 		}
 		var start int
 		list, start = openMessage(list, keyValueListValues)
@@ -42,7 +42,7 @@ func appendJSON(dst []byte, num protowire.Number, v *jsonValue, scratch *[]byte,
 	if !v.isNested() {
 		value, ok := v.scalar(scratch)
 		if !ok {
-			return dst, malformed("an attribute's value is not valid JSON")
+			return dst, malformed("an attribute's value is not a valid JSON string; encode it as UTF-8")
 		}
 		return appendValue(dst, num, &value), nil
 	}

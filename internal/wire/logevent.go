@@ -78,7 +78,7 @@ func (l *logEvents) add(batch *assembly.Batch) error {
 		at = l.record.observed
 	}
 	if at == 0 {
-		return invalid("time_unix_nano and observed_time_unix_nano are missing; set one of them")
+		return invalid("`time_unix_nano` and `observed_time_unix_nano` are missing; set one of them")
 	}
 	part, err := batch.Part(id)
 	if err != nil {
@@ -116,7 +116,7 @@ func (l *logEvents) streamID(event logEvent) ([]byte, error) {
 	}
 	id, err := r.text(names.LogStreamID)
 	if err == nil && len(id) == 0 {
-		err = invalid("record %s has no trace_id and span_id to identify its stream; log it in the span of its request, or set the attribute %s",
+		err = invalid("record %s has no trace_id and span_id to identify its stream; log it in the span of its request, or set the attribute `%s`",
 			r.name, names.LogStreamID)
 	}
 	return id, err
@@ -250,7 +250,7 @@ func (l *logEvents) chunk(event logEvent) (assembly.Chunk, error) {
 		case ok && tokens >= 0 && tokens <= timeline.MaxTokensPerChunk:
 			chunk.Tokens = uint32(tokens)
 		case ok || event.isOwn(): // in other events, a value that is not a number has another meaning
-			return chunk, assembly.ErrTokens
+			return chunk, assembly.ErrTokens(value.describe())
 		}
 	}
 	if !event.isOwn() {
@@ -269,7 +269,7 @@ func (l *logEvents) chunk(event logEvent) (assembly.Chunk, error) {
 	if value := l.record.field(names.LogSeq); value.Kind != EmptyValue {
 		seq, ok := value.integer()
 		if !ok || seq < 0 {
-			return chunk, invalid("seq must be an integer, zero or more")
+			return chunk, invalid("`seq` is %s; send an integer from 0", value.describe())
 		}
 		chunk.Seq, chunk.Numbered = uint64(seq), true
 	}
@@ -294,7 +294,7 @@ func (l *logEvents) addEnd(part *assembly.Part, at int64) error {
 func (l *logEvents) appendAttributesField() (err error) {
 	value := l.record.field(names.LogAttributes)
 	if value.Kind != EmptyValue && value.Kind != MapValue {
-		return invalid("attributes must be a map")
+		return invalid("`attributes` is %s; send a map", value.describe())
 	}
 	l.attributes, err = appendAttributes(l.attributes, value.Bytes)
 	return err

@@ -128,7 +128,7 @@ func (r *logRecord) cancelled(cancelled *bool) (err error) {
 			return nil
 		}
 	}
-	return invalid("cancelled must be true or false")
+	return invalid("`cancelled` is %s; send true or false", value.describe())
 }
 
 // usage reads the token counts: from the map usage, or else from attributes such as
@@ -136,7 +136,7 @@ func (r *logRecord) cancelled(cancelled *bool) (err error) {
 func (r *logRecord) usage(usage *assembly.Usage) error {
 	reported := r.field(names.LogUsage)
 	if reported.Kind != EmptyValue && reported.Kind != MapValue {
-		return invalid("usage must be a map of token counts")
+		return invalid("`usage` is %s; send a map of token counts", reported.describe())
 	}
 	for _, count := range [...]struct {
 		name string
@@ -155,7 +155,7 @@ func (r *logRecord) usage(usage *assembly.Usage) error {
 			continue
 		}
 		if count.to.Value, count.to.Known = value.integer(); !count.to.Known {
-			return invalid("usage.%s must be between 0 and %d", count.name, assembly.MaxCount)
+			return assembly.ErrUsage(count.name, value.describe())
 		}
 	}
 	return nil
@@ -184,7 +184,7 @@ func (r *logRecord) hexID(dst []byte, name string) error {
 
 func textOf(value *Value, name string) ([]byte, error) {
 	if value.Kind != StringValue || !utf8.Valid(value.Bytes) {
-		return nil, invalid("%s must be a UTF-8 string", name)
+		return nil, invalid("`%s` is %s; send a UTF-8 string", name, value.describe())
 	}
 	return value.Bytes, nil
 }

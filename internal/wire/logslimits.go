@@ -47,11 +47,11 @@ const (
 )
 
 // ErrNotLogs is the error of a body that is not an ExportLogsServiceRequest.
-var ErrNotLogs = malformed("the body is not an OTLP ExportLogsServiceRequest")
+var ErrNotLogs = malformed("the body is not an OTLP ExportLogsServiceRequest; check the sender's exporter, and over HTTP its Content-Type")
 
 var (
 	errTooManyValues = assembly.Errorf(assembly.Limit, "the request has more than %d records, attributes and values; send smaller requests", maxLogValues)
-	errTooDeep       = invalid("the request has a value that is nested too deep")
+	errTooDeep       = invalid("the request has a value that is nested too deep, in more than %d messages; send flatter values", maxLogDepth)
 )
 
 // messageType lists the fields of a message that are messages themselves.
@@ -119,7 +119,7 @@ func CheckLogsJSON(body []byte) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return malformed("not valid JSON, at byte %d", decoder.InputOffset()+1)
+			return malformed("the body is not valid JSON at byte %d; check the encoder of the sender", decoder.InputOffset()+1)
 		}
 		depth := decoder.StackDepth()
 		if within, _ := decoder.StackIndex(depth); token.Kind() == '{' || within == '[' {
@@ -131,7 +131,7 @@ func CheckLogsJSON(body []byte) error {
 		case depth > maxLogDepth:
 			return errTooDeep
 		case depth == 0 && len(bytes.TrimSpace(body[decoder.InputOffset():])) > 0:
-			return malformed("more than one JSON value")
+			return malformed("the body has more than one JSON value; send one for each request")
 		}
 	}
 }

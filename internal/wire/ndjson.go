@@ -56,7 +56,7 @@ func (n *NDJSON) decodeSlow(line []byte, number int, batch *assembly.Batch) erro
 	if n.has(fieldStreamID) {
 		var ok bool
 		if id, ok = n.fields[fieldStreamID].unquote(&n.scratch); !ok {
-			return invalid("stream_id must be a string")
+			return invalid("`stream_id` is %s; send a string", n.fields[fieldStreamID].describe())
 		}
 	}
 	part, err := batch.Part(id)
@@ -85,7 +85,7 @@ func (n *NDJSON) scan(line []byte) error {
 			continue
 		}
 		if n.present&(1<<index) != 0 {
-			return malformed("duplicate field %s; send it once", name)
+			return malformed("`%s` is set twice; send it once", name)
 		}
 		if o.value.isNested() && !o.value.isStrict() {
 			o.bad = true
@@ -95,7 +95,7 @@ func (n *NDJSON) scan(line []byte) error {
 		n.fields[index] = o.value
 	}
 	if !o.end() {
-		return malformed("not a valid JSON object, at byte %d", o.at+1)
+		return malformed("the line is not a valid JSON object at byte %d; send one object a line, as UTF-8", o.at+1)
 	}
 	return nil
 }
@@ -107,10 +107,10 @@ func (n *NDJSON) has(index fieldIndex) bool {
 
 // event returns the function that adds an event of this name to its part.
 func (n *NDJSON) event() (addTo func(*NDJSON, *assembly.Part) error, err error) {
-	var name []byte
-	if n.has(fieldEvent) {
-		name, _ = n.fields[fieldEvent].unquote(&n.scratch)
+	if !n.has(fieldEvent) {
+		return nil, invalid("`event` is missing; send start, scheduled, chunk or end")
 	}
+	name, _ := n.fields[fieldEvent].unquote(&n.scratch)
 	switch string(name) {
 	case "chunk":
 		return (*NDJSON).chunk, nil
@@ -121,7 +121,7 @@ func (n *NDJSON) event() (addTo func(*NDJSON, *assembly.Part) error, err error) 
 	case "end":
 		return (*NDJSON).end, nil
 	default:
-		return nil, invalid("event must be start, scheduled, chunk or end")
+		return nil, invalid("`event` is unknown; send start, scheduled, chunk or end")
 	}
 }
 
@@ -142,7 +142,7 @@ func (n *NDJSON) chunk(part *assembly.Part) error {
 	if n.has(fieldTokens) {
 		tokens, ok := n.fields[fieldTokens].uint()
 		if !ok || tokens > math.MaxUint32 {
-			return assembly.ErrTokens
+			return assembly.ErrTokens(n.fields[fieldTokens].describe())
 		}
 		chunk.Tokens = uint32(tokens)
 	}
@@ -155,7 +155,7 @@ func (n *NDJSON) chunk(part *assembly.Part) error {
 	}
 	if n.has(fieldSeq) {
 		if chunk.Seq, chunk.Numbered = n.fields[fieldSeq].uint(); !chunk.Numbered {
-			return invalid("seq must be an integer, zero or more")
+			return invalid("`seq` is %s; send an integer from 0", n.fields[fieldSeq].describe())
 		}
 	}
 	return part.AddChunk(chunk)
@@ -211,7 +211,7 @@ func (n *NDJSON) cancelled(cancelled *bool) error {
 	kind := n.fields[fieldCancelled].kind
 	*cancelled = kind == 't'
 	if kind != 't' && kind != 'f' {
-		return invalid("cancelled must be true or false")
+		return invalid("`cancelled` is %s; send true or false", n.fields[fieldCancelled].describe())
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (n *NDJSON) usage(usage *assembly.Usage) error {
 		return nil
 	}
 	if n.fields[fieldUsage].kind != '{' {
-		return invalid("usage must be an object of token counts")
+		return invalid("`usage` is %s; send an object of token counts", n.fields[fieldUsage].describe())
 	}
 	for o := openTrusted(n.fields[fieldUsage].raw); o.next(); {
 		var count *optional.Value[int64]
@@ -241,7 +241,7 @@ func (n *NDJSON) usage(usage *assembly.Usage) error {
 		}
 		reported, ok := o.value.uint()
 		if !ok {
-			return invalid("usage.%s must be between 0 and %d", name, assembly.MaxCount)
+			return assembly.ErrUsage(string(name), o.value.describe())
 		}
 		*count = optional.Of(int64(min(reported, math.MaxInt64)))
 	}
@@ -252,11 +252,11 @@ func (n *NDJSON) usage(usage *assembly.Usage) error {
 func (n *NDJSON) time() (int64, error) {
 	switch unix, text := n.has(fieldTimeUnixNano), n.has(fieldTime); {
 	case unix && text:
-		return 0, invalid("time and time_unix_nano are both set; send one of them")
+		return 0, invalid("`time` and `time_unix_nano` are both set; send one of them")
 	case unix:
 		at, ok := n.fields[fieldTimeUnixNano].uint()
 		if !ok || at > math.MaxInt64 {
-			return 0, invalid("time_unix_nano must be a positive integer, or a string of its decimal digits")
+			return 0, invalid("`time_unix_nano` is %s; send a positive integer, or a string of its decimal digits", n.fields[fieldTimeUnixNano].describe())
 		}
 		return int64(at), nil
 	case text:
@@ -266,7 +266,7 @@ func (n *NDJSON) time() (int64, error) {
 		}
 		return parseTime(text)
 	default:
-		return 0, invalid("time_unix_nano is missing; send it, or time as RFC 3339 text")
+		return 0, invalid("`time_unix_nano` is missing; send it, or `time` as RFC 3339 text")
 	}
 }
 
@@ -276,7 +276,7 @@ func (n *NDJSON) hexID(dst []byte, index fieldIndex, name string) error {
 	}
 	text, ok := n.fields[index].unquote(&n.scratch)
 	if !ok {
-		return invalid("%s must be a string of %d hexadecimal digits", name, 2*len(dst))
+		return invalid("`%s` is %s; send a string of %d hexadecimal digits", name, n.fields[index].describe(), 2*len(dst))
 	}
 	return hexID(dst, text, name)
 }
@@ -287,7 +287,7 @@ func (n *NDJSON) text(into *string, index fieldIndex, name string) error {
 	}
 	text, ok := n.fields[index].unquote(&n.scratch)
 	if !ok {
-		return invalid("%s must be a string", name)
+		return invalid("`%s` is %s; send a string", name, n.fields[index].describe())
 	}
 	*into = string(text)
 	return nil
@@ -299,7 +299,7 @@ func (n *NDJSON) keyValues(list *[]byte, index fieldIndex, name string) (err err
 		return nil
 	}
 	if n.fields[index].kind != '{' {
-		return invalid("%s must be an object", name)
+		return invalid("`%s` is %s; send an object", name, n.fields[index].describe())
 	}
 	*list, err = appendObject(*list, n.fields[index].raw, &n.scratch, 0)
 	return err

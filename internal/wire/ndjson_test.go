@@ -67,11 +67,15 @@ func TestNDJSON_AttributesOfEveryType(t *testing.T) {
 }
 
 func TestNDJSON_RejectsOtherNumbers(t *testing.T) {
-	for _, number := range []string{`""`, `" "`, `"1 "`, `"-1"`, `"1x"`, `-1`, `1.0`, `1e3`, `12345678901234567890`, `"00000000000000000001"`} {
-		for name, want := range map[string]string{
-			"time_unix_nano": "time_unix_nano must be a positive integer, or a string of its decimal digits",
-			"tokens":         assembly.ErrTokens.Error(),
-			"seq":            "seq must be an integer, zero or more",
+	for number, described := range map[string]string{
+		`""`: "a 0-byte string", `" "`: "a 1-byte string", `"1 "`: "a 2-byte string", `"-1"`: "a 2-byte string", `"1x"`: "a 2-byte string",
+		`-1`: "-1", `1.0`: "1.0", `1e3`: "1e3", `12345678901234567890`: "12345678901234567890", `"00000000000000000001"`: "a 20-byte string",
+		`-` + strings.Repeat("1", 40): "-" + strings.Repeat("1", 31) + "...", `true`: "true", `{"a":1}`: "an object", `["a"]`: "an array",
+	} {
+		for name, remedy := range map[string]string{
+			"time_unix_nano": "send a positive integer, or a string of its decimal digits",
+			"tokens":         "send an integer from 0 to 1048576",
+			"seq":            "send an integer from 0",
 		} {
 			line := `{"event":"chunk","stream_id":"s"`
 			if name != "time_unix_nano" {
@@ -80,7 +84,7 @@ func TestNDJSON_RejectsOtherNumbers(t *testing.T) {
 			line += `,"` + name + `":` + number + `}`
 			var decoder NDJSON
 			err := decoder.Decode([]byte(line), 1, newStore().NewBatch())
-			require.EqualError(t, err, want, "%s %s", name, number)
+			require.EqualError(t, err, "`"+name+"` is "+described+"; "+remedy, number)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func JSONToProtobuf(body []byte) ([]byte, error) {
 	}
 	var request tokenpulsev1.ExportTokenStreamsRequest
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, &request); err != nil {
-		return nil, malformed("the body is not the JSON mapping of tokenpulse.v1.ExportTokenStreamsRequest%s", where(err))
+		return nil, malformed("the body is not the JSON mapping of tokenpulse.v1.ExportTokenStreamsRequest%s; compare it with token_stream.proto", where(err))
 	}
 	for _, resource := range request.GetResourceTokenStreams() {
 		for _, stream := range resource.GetTokenStreams() {

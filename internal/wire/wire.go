@@ -4,8 +4,8 @@
 // Package wire decodes token events from every wire format into an
 // assembly.Batch. It checks the form of the bytes; the batch checks the events.
 //
-// No format has a field for text. Unknown fields are skipped, and error messages
-// contain the names and positions of fields, never their values.
+// No format has a field for text. Unknown fields are skipped. Error messages contain
+// the names and positions of fields, and numbers, but no strings of the sender except IDs.
 package wire
 
 import (
@@ -30,12 +30,12 @@ func invalid(format string, args ...any) error {
 	return assembly.Errorf(assembly.Invalid, format, args...)
 }
 
-func errUTF8(name string) error { return malformed("%s is not valid UTF-8", name) }
+func errUTF8(name string) error { return malformed("%s is not valid UTF-8; encode it as UTF-8", name) }
 
 // errTruncated is the error of a malformed message inside of a request of token
 // streams.
 func errTruncated(name string) error {
-	return malformed("%s is truncated or not a protobuf message of tokenpulse.v1.ExportTokenStreamsRequest", name)
+	return malformed("%s is truncated or not a protobuf message of tokenpulse.v1.ExportTokenStreamsRequest; check the encoder of the sender, and proxies that cut bodies", name)
 }
 
 // truncated returns an error if a walk over the fields of a message left bytes over.
@@ -52,11 +52,11 @@ func copyID(dst, id []byte, field string) error {
 		return nil
 	}
 	if len(id) != len(dst) {
-		return invalid("%s has %d bytes instead of %d (%d hexadecimal digits)", field, len(id), len(dst), 2*len(dst))
+		return invalid("`%s` has %d bytes; send %d (%d hexadecimal digits)", field, len(id), len(dst), 2*len(dst))
 	}
 	copy(dst, id)
 	if isZero(id) {
-		return invalid("%s is all zeros; omit the field if the ID is unknown", field)
+		return invalid("`%s` is all zeros; omit the field if the ID is unknown", field)
 	}
 	return nil
 }
@@ -65,11 +65,11 @@ func copyID(dst, id []byte, field string) error {
 func hexID(dst, text []byte, field string) error {
 	var id [16]byte
 	if len(text) != 0 && len(text) != 2*len(dst) {
-		return invalid("%s has %d characters instead of %d hexadecimal digits", field, len(text), 2*len(dst))
+		return invalid("`%s` has %d characters; send %d hexadecimal digits", field, len(text), 2*len(dst))
 	}
 	n, err := hex.Decode(id[:], text)
 	if err != nil {
-		return invalid("%s must be a string of %d hexadecimal digits", field, 2*len(dst))
+		return invalid("`%s` has characters that are not hexadecimal digits; send %d hexadecimal digits", field, 2*len(dst))
 	}
 	return copyID(dst, id[:n], field)
 }
@@ -99,16 +99,16 @@ func vantageOf(name []byte) vantage.Vantage {
 	return vantage.Engine + 1
 }
 
-var errChannel = invalid("channel must be content, reasoning or tool_call")
+var errChannel = invalid("`channel` is unknown; send content, reasoning or tool_call")
 
 // parseTime returns an RFC 3339 time in nanoseconds since 1970.
 func parseTime(text []byte) (int64, error) {
 	var at time.Time
 	if at.UnmarshalText(text) != nil {
-		return 0, invalid("time must be RFC 3339, as in 2026-11-21T05:48:12.181556Z")
+		return 0, invalid("`time` is not RFC 3339; send it as in 2026-11-21T05:48:12.181556Z")
 	}
 	if at.Year() < 1970 || at.Year() > 2261 {
-		return 0, invalid("time must be between 1970 and 2261")
+		return 0, invalid("`time` is in the year %d; send one from 1970 to 2261", at.Year())
 	}
 	return at.UnixNano(), nil
 }

@@ -183,8 +183,8 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
 	if err != nil {
 		w.observed = nil
 		w.tally.malformed[observed.Reader]++
-		p.logger.Warn("Cannot read the token timings of a span; it passes without latency. "+
-			"Check that its sender and every processor before this one run the same release of tokenpulse "+
+		p.logger.Warn("cannot read the token timings of a span, which passes without latency; "+
+			"check that its sender and every processor before this one run the same release of tokenpulse "+
 			"and leave the span's attributes unchanged",
 			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
 		if !p.config.TrustAnnotations {

@@ -156,9 +156,9 @@ func TestProcessor_SelfTelemetry(t *testing.T) {
 	metadatatest.AssertEqualProcessorTokenLatencyValuesRejected(t, reader, append(append(
 		one("reason", "negative", 1), one("reason", "longer_than_request", 3)...), one("reason", "unusable", 1)...), ignore)
 
-	unread := logs.FilterMessageSnippet("Cannot read the token timings").All()
+	unread := logs.FilterMessageSnippet("cannot read the token timings").All()
 	require.Len(t, unread, 1, "a repeated message is logged once")
-	require.Contains(t, unread[0].Message, "Check that")
+	require.Contains(t, unread[0].Message, "check that")
 }
 
 func TestProcessor_EmptyBatch(t *testing.T) {

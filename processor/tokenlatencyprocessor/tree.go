@@ -29,7 +29,7 @@ type node struct {
 	resource int  // index of its resource
 	parent   int  // of a call or agent: the nearest call or agent above it; otherwise the parent; or noNode
 	leader   int  // of a call: the first call of its request, or noNode before it is searched
-	skipped  bool // parent of a span that is neither is like that of a call
+	skipped  bool // of a span that is neither: parent is the nearest call or agent above it, too
 	call     bool // an annotated model call
 	agent    bool // an agent or a tool, whose calls are requests of their own
 	topmost  bool // of the spans that one engine's span was joined with

@@ -46,7 +46,7 @@ func (u *unclaimed) option(scope string) metric.AddOption {
 	if u.scopes == nil {
 		u.scopes = map[string]metric.AddOption{}
 	}
-	scope = strings.Clone(scope) // part of a batch
+	scope = strings.Clone(scope) // it refers to the memory of the batch
 	option := with("scope", scope)
 	u.scopes[scope] = option
 	return option

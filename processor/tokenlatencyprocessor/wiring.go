@@ -31,7 +31,7 @@ type piece struct {
 	batch uint64
 }
 
-// So many traces in pieces, and this share of all traces, are more than late spans.
+// The warning needs this many traces in pieces, and this share of all traces. Fewer may be late spans.
 const (
 	minBroken   = 20
 	brokenShare = 0.1
@@ -42,8 +42,8 @@ func (p *pieces) inspect(t *tree) {
 	if p.warned.Load() || !p.areCommon(t) || p.warned.Swap(true) {
 		return
 	}
-	p.logger.Warn("Traces arrive in pieces, so `join` and `roll_up` miss the spans in other batches. " +
-		"Put groupbytrace in front of token_latency, with no batch processor in between; " +
+	p.logger.Warn("traces arrive in pieces, so `join` and `roll_up` miss the spans in other batches; " +
+		"put groupbytrace in front of token_latency, with no batch processor in between; " +
 		"if several Collectors share the traffic, send all spans of a trace to one of them")
 }
 

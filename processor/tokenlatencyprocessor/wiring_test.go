@@ -67,7 +67,7 @@ func TestWiring_WarnsOnceOfTracesInPieces(t *testing.T) {
 				}
 			}
 			require.Equal(t, 1, logs.Len())
-			require.Contains(t, logs.All()[0].Message, "Put groupbytrace in front of token_latency")
+			require.Contains(t, logs.All()[0].Message, "put groupbytrace in front of token_latency")
 		})
 	}
 }

@@ -51,49 +51,49 @@ func TestNDJSON_RejectsOnlyBadLine(t *testing.T) {
 		message string // substring
 		reason  string
 	}{
-		"malformed JSON":              {`{"event":"chunk",`, "not a valid JSON object, at byte 18", "malformed"},
+		"malformed JSON":              {`{"event":"chunk",`, "the line is not a valid JSON object at byte 18; send one object a line", "malformed"},
 		"not an object":               {`[1,2]`, "not a valid JSON object", "malformed"},
 		"two objects":                 {startLine("x") + startLine("y"), "not a valid JSON object", "malformed"},
-		"NaN":                         {`{"event":"chunk","stream_id":"bad","time_unix_nano":NaN}`, "not a valid JSON object, at byte 53", "malformed"},
+		"NaN":                         {`{"event":"chunk","stream_id":"bad","time_unix_nano":NaN}`, "not a valid JSON object at byte 53", "malformed"},
 		"tokens is NaN":               {chunkLine("bad", 0, `"tokens":NaN`), "not a valid JSON object", "malformed"},
 		"invalid UTF-8":               {"{\"event\":\"chunk\",\"stream_id\":\"b\xffd\"}", "not a valid JSON object", "malformed"},
-		"the same key twice":          {`{"event":"chunk","event":"start"}`, "duplicate field event", "malformed"},
+		"the same key twice":          {`{"event":"chunk","event":"start"}`, "`event` is set twice; send it once", "malformed"},
 		"the same attribute twice":    {`{"event":"start","stream_id":"bad","time_unix_nano":1,"attributes":{"a":1,"a":2}}`, "not a valid JSON object", "malformed"},
-		"unknown event":               {`{"event":"chunck","stream_id":"bad","time_unix_nano":1}`, "event must be start, scheduled, chunk or end", "invalid"},
-		"unknown event, no stream id": {`{"event":"strt"}`, "event must be start, scheduled, chunk or end", "invalid"},
-		"no event":                    {`{"stream_id":"bad","time_unix_nano":1}`, "event must be start", "invalid"},
-		"no stream id":                {`{"event":"chunk","time_unix_nano":1}`, "stream_id is missing", "invalid"},
-		"stream id is a number":       {`{"event":"chunk","stream_id":7,"time_unix_nano":1}`, "stream_id must be a string", "invalid"},
-		"a very long stream id":       {startLine(strings.Repeat("x", 257)), "stream_id has 257 bytes; at most 256", "invalid"},
+		"unknown event":               {`{"event":"chunck","stream_id":"bad","time_unix_nano":1}`, "`event` is unknown; send start, scheduled, chunk or end", "invalid"},
+		"unknown event, no stream id": {`{"event":"strt"}`, "`event` is unknown; send start", "invalid"},
+		"no event":                    {`{"stream_id":"bad","time_unix_nano":1}`, "`event` is missing; send start, scheduled, chunk or end", "invalid"},
+		"no stream id":                {`{"event":"chunk","time_unix_nano":1}`, "`stream_id` is missing; send one", "invalid"},
+		"stream id is a number":       {`{"event":"chunk","stream_id":7,"time_unix_nano":1}`, "`stream_id` is 7; send a string", "invalid"},
+		"a very long stream id":       {startLine(strings.Repeat("x", 257)), "`stream_id` has 257 bytes; send at most 256", "invalid"},
 		"unknown stream":              {chunkLine("who", 0), `stream "who" is not open`, "unknown_stream"},
 		"end of an unknown stream":    {endLine("who"), `stream "who" is not open`, "unknown_stream"},
-		"no time":                     {`{"event":"chunk","stream_id":"bad"}`, "time_unix_nano is missing", "invalid"},
-		"negative time":               {`{"event":"chunk","stream_id":"bad","time_unix_nano":-5}`, "time_unix_nano must be a positive integer", "invalid"},
-		"zero time":                   {`{"event":"chunk","stream_id":"bad","time_unix_nano":0}`, "time must be a positive count", "invalid"},
-		"170 years late":              {chunkLine("healthy", 170*365*24*time.Hour), `time is 170 years after the start of stream "healthy"`, "invalid"},
-		"two days early":              {chunkLine("healthy", -48*time.Hour), `time is 48 hours before the start of stream "healthy"`, "invalid"},
+		"no time":                     {`{"event":"chunk","stream_id":"bad"}`, "`time_unix_nano` is missing; send it, or `time` as RFC 3339 text", "invalid"},
+		"negative time":               {`{"event":"chunk","stream_id":"bad","time_unix_nano":-5}`, "`time_unix_nano` is -5; send a positive integer", "invalid"},
+		"zero time":                   {`{"event":"chunk","stream_id":"bad","time_unix_nano":0}`, "`time` is 0; send nanoseconds since 1970", "invalid"},
+		"170 years late":              {chunkLine("healthy", 170*365*24*time.Hour), "`time` is 170 years after the start of stream \"healthy\"", "invalid"},
+		"two days early":              {chunkLine("healthy", -48*time.Hour), "`time` is 48 hours before the start of stream \"healthy\"", "invalid"},
 		"seconds for nanoseconds":     {`{"event":"chunk","stream_id":"healthy","time_unix_nano":1795233292}`, "before the start of stream", "invalid"},
-		"time overflows":              {`{"event":"chunk","stream_id":"bad","time_unix_nano":"99999999999999999999"}`, "time_unix_nano must be", "invalid"},
-		"time is not RFC 3339":        {`{"event":"chunk","stream_id":"bad","time":"yesterday"}`, "time must be RFC 3339", "invalid"},
-		"time in the year 9999":       {`{"event":"chunk","stream_id":"bad","time":"9999-01-01T00:00:00Z"}`, "time must be between 1970 and 2261", "invalid"},
+		"time overflows":              {`{"event":"chunk","stream_id":"bad","time_unix_nano":"99999999999999999999"}`, "`time_unix_nano` is a 20-byte string; send", "invalid"},
+		"time is not RFC 3339":        {`{"event":"chunk","stream_id":"bad","time":"yesterday"}`, "`time` is not RFC 3339; send it as in 2026-11-21T05:48:12.181556Z", "invalid"},
+		"time in the year 9999":       {`{"event":"chunk","stream_id":"bad","time":"9999-01-01T00:00:00Z"}`, "`time` is in the year 9999; send one from 1970 to 2261", "invalid"},
 		"both times":                  {`{"event":"chunk","stream_id":"bad","time":"2026-01-01T00:00:00Z","time_unix_nano":1}`, "both set", "invalid"},
-		"tokens is -1":                {chunkLine("healthy", 0, `"tokens":-1`), "tokens must be an integer between 0 and 1048576", "invalid"},
-		"tokens is 1e12":              {chunkLine("healthy", 0, `"tokens":1e12`), "tokens must be an integer between 0 and 1048576", "invalid"},
-		"tokens is 1000000000000":     {chunkLine("healthy", 0, `"tokens":1000000000000`), "tokens must be an integer between 0 and 1048576", "invalid"},
-		"tokens is 1.5":               {chunkLine("healthy", 0, `"tokens":1.5`), "tokens must be an integer", "invalid"},
-		"unknown channel":             {chunkLine("healthy", 0, `"channel":"thoughts"`), "channel must be content, reasoning or tool_call", "invalid"},
-		"seq is negative":             {chunkLine("healthy", 0, `"seq":-1`), "seq must be an integer", "invalid"},
-		"seq is enormous":             {chunkLine("healthy", 0, `"seq":"9999999999999999999"`), "seq must be between 0 and", "invalid"},
-		"trace id of 31 digits":       {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + traceHex[1:] + `"}`, "trace_id has 31 characters instead of 32", "invalid"},
-		"trace id is not hexadecimal": {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + strings.Repeat("z", 32) + `"}`, "trace_id must be a string of 32 hexadecimal digits", "invalid"},
-		"trace id is zero":            {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + strings.Repeat("0", 32) + `"}`, "trace_id is all zeros", "invalid"},
-		"span id of 18 digits":        {`{"event":"start","stream_id":"bad","time_unix_nano":1,"span_id":"` + spanHex + `00"}`, "span_id has 18 characters instead of 16", "invalid"},
-		"parent id is a number":       {`{"event":"start","stream_id":"bad","time_unix_nano":1,"parent_span_id":12}`, "parent_span_id must be a string of 16", "invalid"},
-		"unknown vantage":             {`{"event":"start","stream_id":"bad","time_unix_nano":1795233292181556000,"vantage":"moon"}`, "vantage must be client, gateway, server or engine", "invalid"},
-		"attributes is a list":        {`{"event":"start","stream_id":"bad","time_unix_nano":1,"attributes":[1]}`, "attributes must be an object", "invalid"},
-		"negative usage":              {`{"event":"end","stream_id":"healthy","usage":{"output_tokens":-3}}`, "usage.output_tokens must be between 0 and", "invalid"},
-		"absurd usage":                {`{"event":"end","stream_id":"healthy","usage":{"input_tokens":1000000000001}}`, "usage.input_tokens must be between 0 and", "invalid"},
-		"cancelled is a string":       {`{"event":"end","stream_id":"healthy","cancelled":"yes"}`, "cancelled must be true or false", "invalid"},
+		"tokens is -1":                {chunkLine("healthy", 0, `"tokens":-1`), "`tokens` is -1; send an integer from 0 to 1048576", "invalid"},
+		"tokens is 1e12":              {chunkLine("healthy", 0, `"tokens":1e12`), "`tokens` is 1e12; send an integer from 0 to 1048576", "invalid"},
+		"tokens is 1000000000000":     {chunkLine("healthy", 0, `"tokens":1000000000000`), "`tokens` is 1000000000000; send an integer from 0 to 1048576", "invalid"},
+		"tokens is 1.5":               {chunkLine("healthy", 0, `"tokens":1.5`), "`tokens` is 1.5; send an integer from 0 to 1048576", "invalid"},
+		"unknown channel":             {chunkLine("healthy", 0, `"channel":"thoughts"`), "`channel` is unknown; send content, reasoning or tool_call", "invalid"},
+		"seq is negative":             {chunkLine("healthy", 0, `"seq":-1`), "`seq` is -1; send an integer from 0", "invalid"},
+		"seq is enormous":             {chunkLine("healthy", 0, `"seq":"9999999999999999999"`), "`seq` is 9999999999999999999; send an integer from 0 to ", "invalid"},
+		"trace id of 31 digits":       {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + traceHex[1:] + `"}`, "`trace_id` has 31 characters; send 32 hexadecimal digits", "invalid"},
+		"trace id is not hexadecimal": {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + strings.Repeat("z", 32) + `"}`, "`trace_id` has characters that are not hexadecimal digits; send 32", "invalid"},
+		"trace id is zero":            {`{"event":"start","stream_id":"bad","time_unix_nano":1,"trace_id":"` + strings.Repeat("0", 32) + `"}`, "`trace_id` is all zeros", "invalid"},
+		"span id of 18 digits":        {`{"event":"start","stream_id":"bad","time_unix_nano":1,"span_id":"` + spanHex + `00"}`, "`span_id` has 18 characters; send 16 hexadecimal digits", "invalid"},
+		"parent id is a number":       {`{"event":"start","stream_id":"bad","time_unix_nano":1,"parent_span_id":12}`, "`parent_span_id` is 12; send a string of 16 hexadecimal digits", "invalid"},
+		"unknown vantage":             {`{"event":"start","stream_id":"bad","time_unix_nano":1795233292181556000,"vantage":"moon"}`, "`vantage` is unknown; send client, gateway, server or engine", "invalid"},
+		"attributes is a list":        {`{"event":"start","stream_id":"bad","time_unix_nano":1,"attributes":[1]}`, "`attributes` is an array; send an object", "invalid"},
+		"negative usage":              {`{"event":"end","stream_id":"healthy","usage":{"output_tokens":-3}}`, "`usage.output_tokens` is -3; send an integer from 0 to 1000000000", "invalid"},
+		"absurd usage":                {`{"event":"end","stream_id":"healthy","usage":{"input_tokens":1000000000001}}`, "`usage.input_tokens` is 1000000000001; send an integer from 0 to 1000000000", "invalid"},
+		"cancelled is a string":       {`{"event":"end","stream_id":"healthy","cancelled":"yes"}`, "`cancelled` is a 3-byte string; send true or false", "invalid"},
 		"an oversized line":           {`{"event":"chunk","stream_id":"bad","text":"` + strings.Repeat("t", 100_000) + `"}`, "the line is longer than 65536 bytes (max_event_bytes)", "limit"},
 		"1025 attributes":             {`{"event":"start","stream_id":"bad","time_unix_nano":1,"attributes":{` + manyAttributes(1025) + `}}`, "more than 1024 attributes", "invalid"},
 		"nested 65 deep":              {`{"event":"start","stream_id":"bad","time_unix_nano":1,"attributes":{"a":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + `}}`, "nested more than 64 deep", "invalid"},
@@ -143,10 +143,10 @@ func TestNDJSON_ChunkBeforeStart(t *testing.T) {
 	got = b.lines(t, chunkLine("absurd", 48*time.Hour), startLine("absurd"))
 	require.Equal(t, 1, got.answer.Accepted, "the start is accepted")
 	require.Equal(t, 1, got.answer.Errors[0].Line)
-	require.Contains(t, got.answer.Errors[0].Message, "time is 48 hours after the start")
+	require.Contains(t, got.answer.Errors[0].Message, "`time` is 48 hours after the start")
 }
 
-// Errors contain only IDs and names of fields.
+// Errors contain names of fields and numbers. Of strings, they contain IDs only.
 func TestErrors_DoNotEchoValues(t *testing.T) {
 	b := start(t)
 	secret := "my-secret-prompt"
@@ -161,6 +161,17 @@ func TestErrors_DoNotEchoValues(t *testing.T) {
 		for _, e := range got.answer.Errors {
 			require.NotContains(t, e.Message, "secret")
 		}
+	}
+	for _, field := range []string{
+		`"event":"chunk","time_unix_nano":"secret"`, `"event":"chunk","time":"secret"`, `"event":"chunk","time_unix_nano":1,"tokens":"secret"`,
+		`"event":"chunk","time_unix_nano":1,"channel":"secret"`, `"event":"chunk","time_unix_nano":1,"seq":"secret"`,
+		`"event":"start","time_unix_nano":1,"trace_id":"secret"`, `"event":"start","time_unix_nano":1,"vantage":["secret"]`,
+		`"event":"start","time_unix_nano":1,"attributes":"secret"`, `"event":"end","usage":"secret"`, `"event":"end","usage":{"input_tokens":"secret"}`,
+		`"event":"end","cancelled":"secret"`, `"event":"end","finish_reason":{"secret":1}`, `"event":"end","error":["secret"]`,
+	} {
+		got := b.lines(t, `{"stream_id":"a",`+field+`}`)
+		require.Equal(t, 400, got.status, field)
+		require.NotContains(t, got.answer.Errors[0].Message, "secret", field)
 	}
 }
 
@@ -207,21 +218,21 @@ func TestProtobuf_RejectsOnlyBadTokenStream(t *testing.T) {
 		stream  *tokenpulsev1.TokenStream
 		message string
 	}{
-		"tokens beyond the maximum": {run(func(r *tokenpulsev1.ChunkRun) { r.Tokens = []uint32{1, 1 << 31, 1} }), "tokens must be an integer between 0 and 1048576"},
-		"fewer tokens than times":   {run(func(r *tokenpulsev1.ChunkRun) { r.Tokens = []uint32{1} }), "tokens has 1 entries for 3 time_deltas"},
-		"a channel of 9":            {run(func(r *tokenpulsev1.ChunkRun) { r.Channel = 9 }), "channel must be"},
-		"no time":                   {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 0 }), "time must be a positive"},
-		"time after 2262":           {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 1 << 63 }), "time must be a positive"},
-		"a delta of 170 years":      {run(func(r *tokenpulsev1.ChunkRun) { r.TimeDeltas[1] = 170 * 365 * 86400e9 }), "time_delta is more than 73 years"},
+		"tokens beyond the maximum": {run(func(r *tokenpulsev1.ChunkRun) { r.Tokens = []uint32{1, 1 << 31, 1} }), "`tokens` is 2147483648; send an integer from 0 to 1048576"},
+		"fewer tokens than times":   {run(func(r *tokenpulsev1.ChunkRun) { r.Tokens = []uint32{1} }), "`tokens` has 1 entries for 3 `time_deltas`"},
+		"a channel of 9":            {run(func(r *tokenpulsev1.ChunkRun) { r.Channel = 9 }), "`channel` is unknown"},
+		"no time":                   {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 0 }), "`time` is 0; send nanoseconds since 1970"},
+		"time after 2262":           {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 1 << 63 }), "`time_unix_nano` is 9223372036854775808; send nanoseconds since 1970"},
+		"a delta of 170 years":      {run(func(r *tokenpulsev1.ChunkRun) { r.TimeDeltas[1] = 170 * 365 * 86400e9 }), "`time_deltas` has a delta of more than 73 years"},
 		"a delta of two days":       {run(func(r *tokenpulsev1.ChunkRun) { r.TimeDeltas[1] = 2 * 86400e9 }), "after the start of stream \"bad\""},
-		"a unit of two days":        {run(func(r *tokenpulsev1.ChunkRun) { r.DeltaUnitNanos = 2 * 86400e9 }), "delta_unit_nanos"},
-		"sequence numbers overflow": {run(func(r *tokenpulsev1.ChunkRun) { r.FirstSequenceNumber = proto.Uint64(1<<63 - 1) }), "first_sequence_number"},
-		"no stream id":              {&tokenpulsev1.TokenStream{Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0}}, "stream_id is missing"},
+		"a unit of two days":        {run(func(r *tokenpulsev1.ChunkRun) { r.DeltaUnitNanos = 2 * 86400e9 }), "`delta_unit_nanos` is 172800000000000, more than a day; send"},
+		"sequence numbers overflow": {run(func(r *tokenpulsev1.ChunkRun) { r.FirstSequenceNumber = proto.Uint64(1<<63 - 1) }), "`first_sequence_number` is 9223372036854775807; send at most 9223372036854775804"},
+		"no stream id":              {&tokenpulsev1.TokenStream{Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0}}, "`stream_id` is missing; send one"},
 		"unknown stream":            {&tokenpulsev1.TokenStream{StreamId: "bad", End: &tokenpulsev1.StreamEnd{}}, "is not open"},
-		"start without a time":      {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{}}, "time must be a positive"},
-		"trace id of 15 bytes":      {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, TraceId: make([]byte, 15)}}, "trace_id has 15 bytes instead of 16"},
-		"span id of zeros":          {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, SpanId: make([]byte, 8)}}, "span_id is all zeros"},
-		"a vantage of 261":          {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, Vantage: 261}}, "vantage must be"},
+		"start without a time":      {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{}}, "`time` is 0; send nanoseconds since 1970"},
+		"trace id of 15 bytes":      {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, TraceId: make([]byte, 15)}}, "`trace_id` has 15 bytes; send 16 (32 hexadecimal digits)"},
+		"span id of zeros":          {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, SpanId: make([]byte, 8)}}, "`span_id` is all zeros"},
+		"a vantage of 261":          {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, Vantage: 261}}, "`vantage` is unknown"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

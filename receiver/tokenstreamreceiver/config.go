@@ -170,7 +170,8 @@ func (c *Config) Validate() error {
 	return errors.Join(append(errs, c.validateSeries()...)...)
 }
 
-// validateSeries reports settings that a request by itself does not have, and a selection of no span.
+// validateSeries reports settings of latency that need spans, settings that select no span, and invalid
+// settings of the series.
 func (c *Config) validateSeries() (errs problems.List) {
 	if latency := c.Latency.Get(); latency != nil {
 		for _, setting := range [...]struct {
@@ -191,7 +192,7 @@ func (c *Config) validateSeries() (errs problems.List) {
 	return errs
 }
 
-// checkPipelines reports settings without the pipeline that they are for.
+// checkPipelines reports settings for a metrics pipeline that the receiver is not in.
 func (c *Config) checkPipelines(metrics bool) error {
 	switch {
 	case metrics:

@@ -5,6 +5,7 @@ package tokenstreamreceiver
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net"
 	"net/http"
@@ -100,7 +101,7 @@ func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, httpReq *http.
 		r.handleMessage(w, httpReq, false, (*request).readProtobuf)
 	default:
 		r.writeError(w, httpReq, http.StatusUnsupportedMediaType,
-			"Content-Type must be "+typeNDJSON+", "+typeJSON+" or "+typeProtobuf)
+			unsupported(mediaType, typeNDJSON+", "+typeJSON+" or "+typeProtobuf))
 	}
 }
 
@@ -112,6 +113,11 @@ func (r *tokenStreamReceiver) handleLogs(w http.ResponseWriter, httpReq *http.Re
 	case typeProtobuf:
 		r.handleMessage(w, httpReq, true, (*request).readLogsProtobuf)
 	default:
-		r.writeError(w, httpReq, http.StatusUnsupportedMediaType, "Content-Type must be "+typeProtobuf+" or "+typeJSON)
+		r.writeError(w, httpReq, http.StatusUnsupportedMediaType, unsupported(mediaType, typeProtobuf+" or "+typeJSON))
 	}
+}
+
+// unsupported is the message for a body of another media type.
+func unsupported(mediaType, supported string) string {
+	return fmt.Sprintf("`Content-Type` is %.64q; send %s", mediaType, supported)
 }

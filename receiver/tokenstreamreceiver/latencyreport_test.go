@@ -236,7 +236,7 @@ func TestLatencyReport_CountsEachStreamOnceAndLogsOnceAMinute(t *testing.T) {
 				var reasons []string
 				for line, n := range r.noticed() {
 					require.Equal(t, 2, n, line)
-					require.Contains(t, line, "Requests of source token_stream have no ")
+					require.Contains(t, line, "requests of source token_stream have no ")
 					require.Contains(t, line, "service:chat")
 					level, rest, _ := strings.Cut(line, " ")
 					_, rest, _ = strings.Cut(rest, "docs/sources.md#")

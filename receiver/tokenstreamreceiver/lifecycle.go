@@ -73,8 +73,8 @@ func (r *tokenStreamReceiver) observe() error {
 	limits := r.cfg.limits()
 	if r.ingester.series != nil {
 		err := errors.Join(
-			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(gauge(r.ingester.series.IdentitiesEvicted)),
-			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(gauge(r.ingester.series.IdentitiesResolved)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(gauge(r.ingester.series.Identities.Evicted)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(gauge(r.ingester.series.Identities.Resolved)),
 		)
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func (r *tokenStreamReceiver) stopServers(ctx context.Context, timeout time.Dura
 	err := r.stopHTTP(ctx)
 	stopping.Wait()
 	if ctx.Err() != nil {
-		r.settings.Logger.Warn("Aborted requests that did not finish before the shutdown timeout")
+		r.settings.Logger.Warn("aborted requests that did not finish before the shutdown timeout; senders have to send them again")
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func (r *tokenStreamReceiver) sweep() {
 			return
 		case <-ticker.C:
 			if err := r.expirer.expire(r.closing); err != nil {
-				r.settings.Logger.Warn("Failed to send expired streams to the pipeline", zap.Error(err))
+				r.settings.Logger.Warn("failed to send expired streams to the pipeline; check its exporters", zap.Error(err))
 			}
 		}
 	}

@@ -213,8 +213,8 @@ func TestLogEvents_Time(t *testing.T) {
 	}{
 		"time wins":            {times(t0, t0+500), ""},
 		"observed as fallback": {times(0, t0), ""},
-		"both zero":            {times(0, 0), "time_unix_nano and observed_time_unix_nano are missing"},
-		"out of range":         {times(1<<63, 0), "time must be a positive count"},
+		"both zero":            {times(0, 0), "`time_unix_nano` and `observed_time_unix_nano` are missing"},
+		"out of range":         {times(1<<63, 0), "`time` is 9223372036854775808; send nanoseconds since 1970"},
 		"seconds":              {times(1_795_233_292, 0), "send nanoseconds since 1970, not seconds or milliseconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,44 +255,44 @@ func TestLogEvents_RejectsOnlyBadEvent(t *testing.T) {
 	}{
 		"other, without span":         {generated(0, attrs{"stream_id": "s"}, nowhere), "record gen_ai.token.generated has no trace_id and span_id to identify its stream; log it in the span of its request", "invalid"},
 		"other, without span ID":      {generated(0, nil, half), "has no trace_id and span_id", "invalid"},
-		"own, without span":           {event(own+"chunk", 0, nil, nowhere), "log it in the span of its request, or set the attribute stream_id", "invalid"},
-		"own, without span ID":        {event(own+"start", 0, nil, half), "or set the attribute stream_id", "invalid"},
-		"a stream id of a number":     {event(own+"chunk", 0, attrs{"stream_id": 7}, nowhere), "stream_id must be a UTF-8 string", "invalid"},
-		"a very long stream id":       {event(own+"chunk", 0, attrs{"stream_id": strings.Repeat("x", 257)}, nowhere), "stream_id has 257 bytes", "invalid"},
+		"own, without span":           {event(own+"chunk", 0, nil, nowhere), "log it in the span of its request, or set the attribute `stream_id`", "invalid"},
+		"own, without span ID":        {event(own+"start", 0, nil, half), "or set the attribute `stream_id`", "invalid"},
+		"a stream id of a number":     {event(own+"chunk", 0, attrs{"stream_id": 7}, nowhere), "`stream_id` is 7; send a UTF-8 string", "invalid"},
+		"a very long stream id":       {event(own+"chunk", 0, attrs{"stream_id": strings.Repeat("x", 257)}, nowhere), "`stream_id` has 257 bytes; send at most 256", "invalid"},
 		"scheduled, unknown stream":   {event(own+"scheduled", 0, nil), `stream "` + streamOfSpan + `" is not open`, "unknown_stream"},
 		"end, unknown stream":         {event(own+"end", 0, nil), "is not open", "unknown_stream"},
 		"zero tokens, unknown stream": {generated(0, attrs{"tokens": 0}), "is not open", "unknown_stream"},
-		"tokens is -1":                {generated(0, attrs{"tokens": -1}), "tokens must be an integer between 0 and 1048576", "invalid"},
-		"tokens is 1e12":              {generated(0, attrs{"tokens": 1e12}), "tokens must be an integer between 0 and 1048576", "invalid"},
-		"own, tokens is 1.5":          {event(own+"chunk", 0, attrs{"tokens": 1.5}), "tokens must be an integer", "invalid"},
-		"own, tokens is text":         {event(own+"chunk", 0, attrs{"tokens": "my-secret"}), "tokens must be an integer", "invalid"},
-		"unknown channel":             {event(own+"chunk", 0, attrs{"channel": "my-secret"}), "channel must be content, reasoning or tool_call", "invalid"},
-		"channel is a number":         {event(own+"chunk", 0, attrs{"channel": 1}), "channel must be a UTF-8 string", "invalid"},
-		"seq is negative":             {event(own+"chunk", 0, attrs{"seq": -1}), "seq must be an integer, zero or more", "invalid"},
-		"unknown vantage":             {event(own+"start", 0, attrs{"vantage": "my-secret"}), "vantage must be client, gateway, server or engine", "invalid"},
-		"vantage is a number":         {event(own+"start", 0, attrs{"vantage": 1}), "vantage must be a UTF-8 string", "invalid"},
-		"unknown vantage of a chunk":  {event(own+"chunk", 0, attrs{"vantage": "my-secret"}), "vantage must be client, gateway, server or engine", "invalid"},
-		"span id of 15 digits":        {event(own+"start", 0, attrs{"span_id": spanHex[1:]}), "span_id has 15 characters instead of 16 hexadecimal digits", "invalid"},
-		"parent id is not hex":        {event(own+"start", 0, attrs{"parent_span_id": "my-secret-text!!"}), "parent_span_id must be a string of 16 hexadecimal", "invalid"},
-		"trace id is zero":            {event(own+"start", 0, attrs{"stream_id": "s", "trace_id": strings.Repeat("0", 32)}, nowhere), "trace_id is all zeros", "invalid"},
-		"attributes is a list":        {event(own+"start", 0, attrs{"attributes": []any{1}}), "attributes must be a map", "invalid"},
-		"attributes is text":          {event(own+"end", 0, attrs{"attributes": "my-secret"}), "attributes must be a map", "invalid"},
+		"tokens is -1":                {generated(0, attrs{"tokens": -1}), "`tokens` is -1; send an integer from 0 to 1048576", "invalid"},
+		"tokens is 1e12":              {generated(0, attrs{"tokens": 1e12}), "`tokens` is 1e+12; send an integer from 0 to 1048576", "invalid"},
+		"own, tokens is 1.5":          {event(own+"chunk", 0, attrs{"tokens": 1.5}), "`tokens` is 1.5; send an integer from 0 to 1048576", "invalid"},
+		"own, tokens is text":         {event(own+"chunk", 0, attrs{"tokens": "my-secret"}), "`tokens` is a 9-byte string; send an integer from 0 to 1048576", "invalid"},
+		"unknown channel":             {event(own+"chunk", 0, attrs{"channel": "my-secret"}), "`channel` is unknown; send content, reasoning or tool_call", "invalid"},
+		"channel is a number":         {event(own+"chunk", 0, attrs{"channel": 1}), "`channel` is 1; send a UTF-8 string", "invalid"},
+		"seq is negative":             {event(own+"chunk", 0, attrs{"seq": -1}), "`seq` is -1; send an integer from 0", "invalid"},
+		"unknown vantage":             {event(own+"start", 0, attrs{"vantage": "my-secret"}), "`vantage` is unknown; send client, gateway, server or engine", "invalid"},
+		"vantage is a number":         {event(own+"start", 0, attrs{"vantage": 1}), "`vantage` is 1; send a UTF-8 string", "invalid"},
+		"unknown vantage of a chunk":  {event(own+"chunk", 0, attrs{"vantage": "my-secret"}), "`vantage` is unknown; send client, gateway, server or engine", "invalid"},
+		"span id of 15 digits":        {event(own+"start", 0, attrs{"span_id": spanHex[1:]}), "`span_id` has 15 characters; send 16 hexadecimal digits", "invalid"},
+		"parent id is not hex":        {event(own+"start", 0, attrs{"parent_span_id": "my-secret-text!!"}), "`parent_span_id` has characters that are not hexadecimal digits; send 16", "invalid"},
+		"trace id is zero":            {event(own+"start", 0, attrs{"stream_id": "s", "trace_id": strings.Repeat("0", 32)}, nowhere), "`trace_id` is all zeros; omit the field", "invalid"},
+		"attributes is a list":        {event(own+"start", 0, attrs{"attributes": []any{1}}), "`attributes` is an array; send a map", "invalid"},
+		"attributes is text":          {event(own+"end", 0, attrs{"attributes": "my-secret"}), "`attributes` is a 9-byte string; send a map", "invalid"},
 		"nested 66 deep":              {event(own+"start", 0, attrs{"attributes": map[string]any{"a": deep}}), "nested more than 64 deep", "invalid"},
 		"1025 in a list":              {event(own+"start", 0, attrs{"attributes": map[string]any{"a": wide}}), "more than 1024 attributes in one list", "invalid"},
 		"1025 gen_ai.request.*":       {event(own+"start", 0, many), "more than 1024 attributes in one list", "invalid"},
-		"a value that is not UTF-8":   {event(own+"start", 0, attrs{"attributes": map[string]any{"a": "\xff"}}), "value is not valid UTF-8", "malformed"},
-		"a key that is not UTF-8":     {event(own+"start", 0, attrs{"attributes": map[string]any{"\xff": 1}}), "key is not valid UTF-8", "malformed"},
-		"a reason that is not UTF-8":  {event(own+"end", 0, attrs{"finish_reason": "\xff"}), "finish_reason must be a UTF-8 string", "invalid"},
-		"a list without text":         {event(own+"end", 0, attrs{"finish_reason": []any{7}}), "finish_reason must be a UTF-8 string", "invalid"},
-		"a reason that is a map":      {event(own+"end", 0, attrs{"finish_reason": map[string]any{"a": "stop"}}), "finish_reason must be a UTF-8 string", "invalid"},
+		"a value that is not UTF-8":   {event(own+"start", 0, attrs{"attributes": map[string]any{"a": "\xff"}}), "value is not valid UTF-8; encode it as UTF-8", "malformed"},
+		"a key that is not UTF-8":     {event(own+"start", 0, attrs{"attributes": map[string]any{"\xff": 1}}), "key is not valid UTF-8; encode it as UTF-8", "malformed"},
+		"a reason that is not UTF-8":  {event(own+"end", 0, attrs{"finish_reason": "\xff"}), "`finish_reason` is a 1-byte string; send a UTF-8 string", "invalid"},
+		"a list without text":         {event(own+"end", 0, attrs{"finish_reason": []any{7}}), "`finish_reason` is 7; send a UTF-8 string", "invalid"},
+		"a reason that is a map":      {event(own+"end", 0, attrs{"finish_reason": map[string]any{"a": "stop"}}), "`finish_reason` is a map; send a UTF-8 string", "invalid"},
 		"attributes too large":        {event(own+"start", 0, attrs{"attributes": map[string]any{"a": strings.Repeat("x", 70_000)}}), "take more than 65536 bytes; send fewer or shorter values, or raise max_event_bytes", "limit"},
 		"a chunk's are too large":     {generated(0, attrs{"gen_ai.request.model": strings.Repeat("x", 70_000)}), "take more than 65536 bytes; send fewer or shorter values, or raise max_event_bytes", "limit"},
-		"usage is a list":             {event(own+"end", 0, attrs{"usage": []any{1}}), "usage must be a map of token counts", "invalid"},
-		"negative usage":              {event(own+"end", 0, attrs{"usage": map[string]any{"output_tokens": -3}}), "usage.output_tokens must be between 0 and 1000000000", "invalid"},
-		"usage is text":               {event(own+"end", 0, attrs{"usage.input_tokens": "my-secret"}), "usage.input_tokens must be between 0 and 1000000000", "invalid"},
-		"cancelled is a number":       {event(own+"end", 0, attrs{"cancelled": 1}), "cancelled must be true or false", "invalid"},
-		"cancelled is text":           {event(own+"end", 0, attrs{"cancelled": "yes"}), "cancelled must be true or false", "invalid"},
-		"error is a number":           {event(own+"end", 0, attrs{"error": 7}), "error must be a UTF-8 string", "invalid"},
+		"usage is a list":             {event(own+"end", 0, attrs{"usage": []any{1}}), "`usage` is an array; send a map of token counts", "invalid"},
+		"negative usage":              {event(own+"end", 0, attrs{"usage": map[string]any{"output_tokens": -3}}), "`usage.output_tokens` is -3; send an integer from 0 to 1000000000", "invalid"},
+		"usage is text":               {event(own+"end", 0, attrs{"usage.input_tokens": "my-secret"}), "`usage.input_tokens` is a 9-byte string; send an integer from 0 to 1000000000", "invalid"},
+		"cancelled is a number":       {event(own+"end", 0, attrs{"cancelled": 1}), "`cancelled` is 1; send true or false", "invalid"},
+		"cancelled is text":           {event(own+"end", 0, attrs{"cancelled": "yes"}), "`cancelled` is a 3-byte string; send true or false", "invalid"},
+		"error is a number":           {event(own+"end", 0, attrs{"error": 7}), "`error` is 7; send a UTF-8 string", "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
@@ -441,8 +441,8 @@ func TestLogEvents_ImpliedStart(t *testing.T) {
 	})
 	t.Run("rejects chunks more than a day away", func(t *testing.T) {
 		b := start(t)
-		b.logs(t, typeProtobuf, generated(0, nil), generated(25*time.Hour, nil)).partly(t, 1, "time is 25 hours after the start of stream")
-		b.logs(t, typeProtobuf, generated(26*time.Hour, nil)).partly(t, 1, "time is 26 hours after the start of stream")
+		b.logs(t, typeProtobuf, generated(0, nil), generated(25*time.Hour, nil)).partly(t, 1, "`time` is 25 hours after the start of stream")
+		b.logs(t, typeProtobuf, generated(26*time.Hour, nil)).partly(t, 1, "`time` is 26 hours after the start of stream")
 		b.logs(t, typeProtobuf, event("tokenpulse.stream.start", -25*time.Hour, nil)).partly(t, 1, "is more than 24 hours from its chunks")
 		b.logs(t, typeProtobuf, event("tokenpulse.stream.end", time.Hour, nil)).whole(t)
 		require.Len(t, b.sink.one(t).Chunks, 1)

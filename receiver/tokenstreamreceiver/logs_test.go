@@ -290,13 +290,13 @@ func TestLogs_ListsErrorsOfTokenEvents(t *testing.T) {
 		records := slices.Repeat([]record{ordinary}, 20)
 		records = append(records, event("tokenpulse.stream.chunk", 0, attrs{"channel": "thoughts"}), event("gen_ai.token.generated", 0, nil))
 		got := b.logs(t, how, records...)
-		require.Equal(t, logsReply{status: 200, rejected: 21, message: notForLogs + " (20 records); channel must be content, reasoning or tool_call"}, got)
+		require.Equal(t, logsReply{status: 200, rejected: 21, message: notForLogs + " (20 records); `channel` is unknown; send content, reasoning or tool_call"}, got)
 	})
 	t.Run("each error once, at most ten", func(t *testing.T) {
 		b := start(t)
 		channel, seq := event("tokenpulse.stream.chunk", 0, attrs{"channel": "thoughts"}), event("tokenpulse.stream.chunk", 0, attrs{"seq": -1})
 		records := append(slices.Repeat([]record{channel, ordinary}, 1000), seq)
-		want := []string{"channel must be content, reasoning or tool_call (1000 records)", notForLogs + " (1000 records)", "seq must be an integer, zero or more"}
+		want := []string{"`channel` is unknown; send content, reasoning or tool_call (1000 records)", notForLogs + " (1000 records)", "`seq` is -1; send an integer from 0"}
 		for i := range 20 {
 			id := fmt.Sprintf("%016x", i+1)
 			end := event("tokenpulse.stream.end", 0, nil, inSpan(id))
@@ -330,7 +330,7 @@ func TestLogs_RejectsUnreadableRequests(t *testing.T) {
 		"nested in old scope logs":          {typeProtobuf, string(nestedIn(300, 5, 2, 1000, 1)), 400, "nested too deep"},
 		"nested beyond the size of a stack": {typeProtobuf, string(nestedValue(1_900_000)), 400, "nested too deep"},
 		"more records than bytes":           {typeProtobuf, string(manyRecords(2_000_000)), 413, "more than 1048576 records, attributes and values"},
-		"not JSON":                          {typeJSON, "my-secret-prompt", 400, "not valid JSON, at byte 1"},
+		"not JSON":                          {typeJSON, "my-secret-prompt", 400, "the body is not valid JSON at byte 1; check the encoder"},
 		"empty JSON":                        {typeJSON, "", 400, "not an OTLP ExportLogsServiceRequest"},
 		"a list":                            {typeJSON, "[]", 400, "not an OTLP ExportLogsServiceRequest"},
 		"two JSON objects":                  {typeJSON, "{}\n{}", 400, "more than one JSON value"},
@@ -339,8 +339,8 @@ func TestLogs_RejectsUnreadableRequests(t *testing.T) {
 		"nested JSON":                       {typeJSON, deepJSON, 400, "nested too deep"},
 		"many JSON objects":                 {typeJSON, `{"resourceLogs":[{}` + strings.Repeat(",{}", 1<<20) + `]}`, 413, "more than 1048576 records"},
 		"many nulls in JSON":                {typeJSON, `{"resourceLogs":[null` + strings.Repeat(",null", 1<<20) + `]}`, 413, "more than 1048576 records"},
-		"another content type":              {"text/plain", "x", 415, "Content-Type must be application/x-protobuf or application/json"},
-		"NDJSON":                            {typeNDJSON, "{}", 415, "Content-Type must be"},
+		"another content type":              {"text/plain", "x", 415, "`Content-Type` is \"text/plain\"; send application/x-protobuf or application/json"},
+		"NDJSON":                            {typeNDJSON, "{}", 415, "send application/x-protobuf or application/json"},
 	}
 	b := start(t)
 	for name, tt := range tests {
@@ -442,7 +442,7 @@ func TestLogs_CommonLimits(t *testing.T) {
 
 		b.sink.failWith(errFull)
 		refused := b.logs(t, typeProtobuf, append(wholeLogs(), ordinary)...)
-		require.Equal(t, logsReply{status: 503, retryAfter: "1", message: "the pipeline temporarily refuses data: queue is full"}, refused)
+		require.Equal(t, logsReply{status: 503, retryAfter: "1", message: "the pipeline temporarily refuses data: queue is full; send the request again later"}, refused)
 		requireRetryInfo(t, b.logs(t, "grpc", wholeLogs()...).err, codes.Unavailable)
 		requireMetric(t, b, "events_rejected", map[string]string{"reason": "not_token_event"}, 0)
 

@@ -213,7 +213,7 @@ func (r *tokenStreamReceiver) decode(req *request, message []byte, read func(*re
 
 // serve runs a server until it is stopped.
 func (r *tokenStreamReceiver) serve(host component.Host, name string, listener net.Listener, serve func(net.Listener) error, stopped error) {
-	r.settings.Logger.Info("Starting "+name+" server", zap.String("endpoint", listener.Addr().String()))
+	r.settings.Logger.Info("starting "+name+" server", zap.String("endpoint", listener.Addr().String()))
 	r.running.Go(func() {
 		if err := serve(listener); err != nil && !errors.Is(err, stopped) {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))

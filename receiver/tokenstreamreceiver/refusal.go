@@ -33,7 +33,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.message }
 
 var (
-	errShutdown  = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the receiver is shutting down: retry with the events that were not accepted"}
+	errShutdown  = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the receiver is shutting down; retry with the events that were not accepted"}
 	errCancelled = &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the request was cancelled while it waited for another request with the same streams; send it again"}
 )
 
@@ -47,7 +47,7 @@ func (in *ingester) full(ctx context.Context, err *assembly.FullError) *refusal 
 func (in *ingester) notStored(ctx context.Context) *refusal {
 	in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, with("limit", "storage"))
 	return &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, fmt.Sprintf(
-		"open streams cannot be stored, so nothing of the request was applied: send it again later, and check the storage %q of the Collector, whose log has the cause", in.storageID)}
+		"open streams cannot be stored, so nothing of the request was applied; send it again later, and check the storage %q of the Collector, whose log has the cause", in.storageID)}
 }
 
 // memoryRefusal returns the refusal of a request without memory, or nil for other errors.
@@ -69,9 +69,9 @@ func (in *ingester) unreadable(ctx context.Context, reason assembly.Reason) {
 
 func pipelineRefusal(err error) *refusal {
 	if consumererror.IsPermanent(err) {
-		return &refusal{http.StatusBadRequest, codes.InvalidArgument, false, "the pipeline permanently rejects the completed streams: " + err.Error()}
+		return &refusal{http.StatusBadRequest, codes.InvalidArgument, false, "the pipeline permanently rejects the completed streams: " + err.Error() + "; check the pipeline, and do not send them again"}
 	}
-	return &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the pipeline temporarily refuses data: " + err.Error()}
+	return &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, "the pipeline temporarily refuses data: " + err.Error() + "; send the request again later"}
 }
 
 // status returns the gRPC status, with RetryInfo if the client should retry.

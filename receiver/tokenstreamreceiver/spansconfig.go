@@ -21,8 +21,8 @@ type SpansConfig struct {
 	_ struct{}
 }
 
-// Validate reports a share that cannot be, and a selection of nothing. Config reports a selection of
-// breaches without SLOs.
+// Validate reports a share out of range, and settings that select no span. Config reports breaches
+// without SLOs.
 func (c *SpansConfig) Validate() error {
 	switch {
 	case !(c.Share >= 0 && c.Share <= 1):

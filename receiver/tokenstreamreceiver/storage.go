@@ -35,12 +35,13 @@ func (r *tokenStreamReceiver) openStorage(ctx context.Context, host component.Ho
 	r.telemetry.ReceiverTokenStreamEventsRestored.Add(ctx, restored.Events)
 	r.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(restored.Damaged), with("cause", "damaged"))
 	r.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(restored.Full), with("cause", "limit"))
-	log := r.settings.Logger.Info
+	log, message := r.settings.Logger.Info, "restored open streams from the storage"
 	if restored.Err != nil || restored.Damaged > 0 || restored.Full > 0 {
 		log = r.settings.Logger.Error
+		message += ", but lost some; raise the limits for those lost_at_limit, and check the extension and its disk for lost_damaged"
 		r.telemetry.ReceiverTokenStreamStorageFailures.Add(ctx, int64(restored.Failures), with("operation", "read"))
 	}
-	log("Restored open streams from the storage", zap.Int("streams", restored.Streams), zap.Int("lost_damaged", restored.Damaged),
+	log(message, zap.Int("streams", restored.Streams), zap.Int("lost_damaged", restored.Damaged),
 		zap.Int("lost_at_limit", restored.Full), zap.Duration("took", time.Since(began)), zap.NamedError("damage", restored.Err))
 	return nil
 }
@@ -61,7 +62,7 @@ func (r *tokenStreamReceiver) storageFailed() func(error) {
 		if errors.Is(err, storage.ErrStorageFull) {
 			remedy = "raise the maximum size of the extension, or lower max_memory_mib"
 		}
-		r.settings.Logger.Error("Failed to store open streams: requests that change them are refused; "+remedy,
+		r.settings.Logger.Error("failed to store open streams, so requests that change them are refused; "+remedy,
 			zap.Stringer("storage", r.cfg.StorageID), zap.Error(err))
 	}
 }

@@ -107,7 +107,7 @@ func TestStorage_RefusesChangesThatCannotBeStored(t *testing.T) {
 		got := b.lines(t, chunkLine("s", time.Millisecond))
 		require.Equal(t, 503, got.status)
 		require.NotEmpty(t, got.header.Get("Retry-After"))
-		require.Contains(t, got.answer.Errors[0].Message, `open streams cannot be stored, so nothing of the request was applied: send it again later, and check the storage "file_storage"`)
+		require.Contains(t, got.answer.Errors[0].Message, `open streams cannot be stored, so nothing of the request was applied; send it again later, and check the storage "file_storage"`)
 	}
 	require.Equal(t, 503, b.lines(t, startLine("new")).status)
 	require.Equal(t, 200, b.lines(t, startLine("whole"), chunkLine("whole", time.Millisecond), endLine("whole")).status)
@@ -135,7 +135,11 @@ func TestStorage_CountsWhatCannotBeRestored(t *testing.T) {
 	require.Equal(t, 200, b.lines(t, chunkLine("s0", time.Millisecond)).status)
 	require.NoError(t, b.Shutdown(t.Context()))
 	client.Values["segment/1"][10] ^= 1 // the start of s0
-	b = startOn(t, host, func(c *Config) { c.MaxStreams = 3 })
+	b = prepare(t, stored, func(c *Config) { c.MaxStreams = 3 })
+	core, logged := observer.New(zap.ErrorLevel)
+	b.settings.Logger = zap.New(core)
+	require.NoError(t, b.Start(t.Context(), host))
+	require.Equal(t, 1, logged.FilterMessageSnippet("restored open streams from the storage, but lost some; raise the limits").Len())
 	requireMetric(t, b, "streams_restored", nil, 3)
 	requireMetric(t, b, "streams_lost", map[string]string{"cause": "damaged"}, 1)
 	requireMetric(t, b, "streams_lost", map[string]string{"cause": "limit"}, 1)

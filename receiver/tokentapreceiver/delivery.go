@@ -114,7 +114,7 @@ func (d *delivery) deliver(traces ptrace.Traces) {
 	default:
 		d.drop(spans, causeRefused)
 	}
-	d.logger.Warn("Dropped spans that the pipeline did not accept", zap.Error(err))
+	d.logger.Warn("dropped spans that the pipeline did not accept; check its exporters", zap.Error(err))
 }
 
 func (d *delivery) drop(spans int, cause string) {

@@ -216,7 +216,7 @@ func (x *exchange) try(f func()) (ok bool) {
 	defer func() {
 		if recover() != nil { // the value is not logged: it may hold text of the exchange
 			x.panicked.Store(true)
-			x.receiver.logger.Error("Failed to decode an exchange; it is forwarded", zap.String("format", string(x.facts.Format)), zap.Stack("stack"))
+			x.receiver.logger.Error("failed to decode an exchange, which is forwarded all the same; report this bug with the stack", zap.String("format", string(x.facts.Format)), zap.Stack("stack"))
 		}
 	}()
 	f()

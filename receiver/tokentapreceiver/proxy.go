@@ -150,6 +150,9 @@ func (x *exchange) rewrite(proxied *httputil.ProxyRequest) {
 
 var errMalformed = errors.New("the answer is not valid HTTP; check the scheme and port of the endpoint")
 
+// unreachableMessage is logged if an upstream fails for another reason than the client.
+const unreachableMessage = "failed to reach an upstream; check its endpoint, and that it runs"
+
 // failed answers a request that the upstream did not.
 func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	x.upstreamError = err
@@ -169,7 +172,7 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	if strings.Contains(err.Error(), "malformed") { // net/http quotes the answer, which may be its text
 		err = errMalformed
 	}
-	x.receiver.logger.Warn("Failed to reach an upstream", zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
+	x.receiver.logger.Warn(unreachableMessage, zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
 	writeError(w, http.StatusBadGateway, errorUpstreamUnreachable, "the upstream "+x.route.endpoint.Host+" did not answer")
 }
 

@@ -102,7 +102,7 @@ func (r *tokenTapReceiver) serve(ctx context.Context, host component.Host) error
 		return err
 	}
 	r.server, r.address, r.cutOff = server, listener.Addr(), cutOff
-	r.settings.Logger.Info("Starting HTTP server", zap.Stringer("endpoint", r.address))
+	r.settings.Logger.Info("starting HTTP server", zap.Stringer("endpoint", r.address))
 	r.serving.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err))
@@ -158,7 +158,7 @@ func (r *tokenTapReceiver) stopServer(ctx context.Context) error {
 	r.closing.Store(true)
 	if wait.Err() != nil {
 		err = nil
-		r.settings.Logger.Warn("Cut exchanges that did not finish before the shutdown timeout")
+		r.settings.Logger.Warn("cut exchanges that did not finish before the shutdown timeout; their spans are incomplete")
 	}
 	r.cutOff() // also ends upgraded connections, which the server does not know
 	err = errors.Join(err, r.server.Close())

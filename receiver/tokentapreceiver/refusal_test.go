@@ -99,7 +99,7 @@ func TestRefusal_DamagedBodies(t *testing.T) {
 			require.Equal(t, 1, strings.Count(answer, "HTTP/1.1"), answer)
 			require.Contains(t, answer, c.kind)
 			require.Equal(t, c.kind, attributes(p.span())["error.type"])
-			require.Empty(t, p.logs.FilterMessage("Failed to reach an upstream").All())
+			require.Empty(t, p.logs.FilterMessage(unreachableMessage).All())
 		})
 	}
 }

@@ -261,7 +261,7 @@ func TestSpan_ClientThatLeavesBeforeItsRequestEndsCancels(t *testing.T) {
 			all := attributes(p.span())
 			require.Equal(t, "cancelled", all["tokenpulse.outcome"])
 			require.NotContains(t, all, "error.type")
-			require.Empty(t, p.logs.FilterMessage("Failed to reach an upstream").All())
+			require.Empty(t, p.logs.FilterMessage(unreachableMessage).All())
 		})
 	}
 }
@@ -417,7 +417,7 @@ func TestSpan_UpstreamThatIsDown(t *testing.T) {
 	require.Equal(t, http.StatusBadGateway, response.StatusCode)
 	require.JSONEq(t, `{"error":{"type":"upstream_unreachable","message":"token_tap: the upstream 127.0.0.1:1 did not answer"}}`, body)
 	require.Equal(t, "upstream_unreachable", attributes(p.span())["error.type"])
-	require.Len(t, p.logs.FilterMessage("Failed to reach an upstream").All(), 1)
+	require.Len(t, p.logs.FilterMessage(unreachableMessage).All(), 1)
 }
 
 var errRefused = errors.New("refused")

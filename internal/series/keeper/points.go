@@ -56,21 +56,21 @@ func (k *Keeper) Gauges(now time.Time, visit func(*metricreader.Gauge)) {
 	}
 }
 
-// pointWarnings are mistakes of pipelines that lose numbers. Each is logged once.
+// pointWarnings logs mistakes of pipelines that lose numbers, each once.
 type pointWarnings struct {
 	warned [metricreader.Reasons]atomic.Bool
 }
 
 // pointProblems has the message for each reason: what happens, and the remedy.
 var pointProblems = map[metricreader.Reason]string{
-	metricreader.WrongScale: "Histograms arrive with other buckets than those of scale 6; token_sli ignores them. " +
-		"Let no processor or SDK lower their scale between the connector or receiver that sends them and token_sli",
-	metricreader.WrongType: "Metrics arrive with another type than tokenpulse sends; token_sli ignores them. " +
-		"Send them to token_sli over OTLP without a conversion, such as one by Prometheus",
-	metricreader.OwnObjectives: "This exporter and a producer of its metrics both have `objectives`; the exporter ignores the gauges of the producer. " +
-		"Remove `objectives` from one of them: from the exporter if it has only this producer, else from the producer",
-	metricreader.Limit: "The exporter remembers 100 * `max_series` streams of data points, and ignores new ones. " +
-		"Raise `max_series`, or use fewer dimensions at the producers",
+	metricreader.WrongScale: "histograms arrive with other buckets than those of scale 6, so token_sli ignores them; " +
+		"let no processor or SDK lower their scale between the connector or receiver that sends them and token_sli",
+	metricreader.WrongType: "metrics arrive with another type than tokenpulse sends, so token_sli ignores them; " +
+		"send them to token_sli over OTLP without a conversion, such as one by Prometheus",
+	metricreader.OwnObjectives: "this exporter and a producer of its metrics both have `objectives`, so the exporter ignores the gauges of the producer; " +
+		"remove `objectives` from one of them: from the exporter if it has only this producer, else from the producer",
+	metricreader.Limit: "the exporter remembers 100 * `max_series` streams of data points, and ignores new ones; " +
+		"raise `max_series`, or use fewer dimensions at the producers",
 }
 
 func (w *pointWarnings) check(logger *zap.Logger, tally *metricreader.Tally) {

@@ -51,7 +51,7 @@ func TestRecordMetrics_LimitsAreCounted(t *testing.T) {
 	require.EqualValues(t, 200, keepertest.Value(t, h.telemetry, "token_sli_points"))
 	require.EqualValues(t, 198*3, keepertest.Value(t, h.telemetry, "token_sli_requests_overflow"))
 	require.Equal(t, map[string]int64{"limit": 1}, keepertest.Values(t, h.telemetry, "token_sli_points_ignored", "reason"))
-	require.Equal(t, 1, h.logs.FilterMessageSnippet("Raise `max_series`").Len())
+	require.Equal(t, 1, h.logs.FilterMessageSnippet("raise `max_series`").Len())
 
 	h.clock = h.clock.Add(2 * time.Hour)
 	h.Round(t.Context())

@@ -50,21 +50,21 @@ func (k *Keeper) Round(ctx context.Context) { k.round(ctx, ctx) }
 // blocks.
 const minPatience = 5 * time.Second
 
-// round ends when wait is done, or when it has been patient. A flush that blocks holds up
-// neither the saves nor the next round; there is no second one beside it.
+// round ends when wait is done, or after k.patience for each of its tasks. A flush that blocks delays
+// neither the saves nor the next round. The next flush waits for it.
 func (k *Keeper) round(wait, tasks context.Context) {
 	err := within(wait, k.patience, func(wait context.Context) error { return k.flush(wait, tasks) })
 	switch {
 	case err == nil:
 		k.expireSeries()
 	case wait.Err() == nil:
-		k.logger.Warn("The next consumer refused or blocks a flush; the next flush sends its data again", zap.Error(err))
+		k.logger.Warn("the next consumer refused or blocks a flush, whose data the next flush sends again; check the exporters of the pipeline", zap.Error(err))
 	}
 	k.expireRest()
 	err = within(wait, k.patience, func(wait context.Context) error { return k.save(wait, tasks) })
 	if err != nil && wait.Err() == nil {
 		k.telemetry.TokenSliSavesFailed.Add(tasks, 1, k.telemetry.owner)
-		k.logger.Warn("The storage refused a save; the next save writes the same changes again. Check the storage extension and its disk", zap.Error(err))
+		k.logger.Warn("the storage refused a save, whose changes the next save writes again; check the storage extension and its disk", zap.Error(err))
 	}
 	k.warnOfUnseen()
 }
@@ -119,7 +119,7 @@ func (k *Keeper) warnOfUnseen() {
 	}
 	if objectives, seen := k.Tracker.Unseen(k.settings.Now()); len(objectives) > 0 {
 		k.warned = true
-		k.logger.Warn("No request had a verdict for these objectives: check the spelling of `objectives::slo` against `slos` of token_latency",
+		k.logger.Warn("no request had a verdict for these objectives; check the spelling of `objectives::slo` against `slos` of token_latency",
 			zap.Strings("objectives", objectives), zap.Strings("slos_seen", seen))
 	}
 }

@@ -44,12 +44,12 @@ func (w *wiring) inspect(span ptrace.Span, recorded bool) {
 	if w.settled.Load() || !looksLikeModelCall(span) || w.unmeasured.Add(1) < unmeasuredCalls || w.settled.Swap(true) {
 		return
 	}
-	w.logger.Warn("Spans of model calls arrive without latency, so no request is counted. " +
-		"Add a token_latency processor to the pipeline in front of token_sli, or to an earlier pipeline")
+	w.logger.Warn("spans of model calls arrive without latency, so no request is counted; " +
+		"add a token_latency processor to the pipeline in front of token_sli, or to an earlier pipeline")
 }
 
-// looksLikeModelCall knows the attributes that most model calls have before token_latency
-// reads them.
+// looksLikeModelCall reports whether a span has one of the attributes that most model calls have before
+// token_latency reads them.
 func looksLikeModelCall(span ptrace.Span) bool {
 	for key := range span.Attributes().All() {
 		switch key {
@@ -71,8 +71,8 @@ func (w *wiring) inspectSampling(state string) {
 	if !ok || share >= 1 || w.sampled.Load() || w.sampled.Swap(true) {
 		return
 	}
-	w.logger.Warn("Spans were sampled before they arrived (`ot=th` in tracestate), so token_sli counts only a share of the requests. "+
-		"Put token_sli before the sampler, for example in a pipeline of its own; sample in the Collector if an SDK samples",
+	w.logger.Warn("spans were sampled before they arrived (`ot=th` in tracestate), so token_sli counts only a share of the requests; "+
+		"put token_sli before the sampler, for example in a pipeline of its own; sample in the Collector if an SDK samples",
 		zap.Float64("share", share))
 }
 

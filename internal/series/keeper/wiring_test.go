@@ -25,7 +25,7 @@ func TestWiring_WarnsOnceOfMissingProcessor(t *testing.T) {
 			h.Record(t.Context(), spans(t, 100, attributes))
 			h.Record(t.Context(), spans(t, 100, attributes))
 			require.Equal(t, 1, h.logs.Len())
-			require.Contains(t, h.logs.All()[0].Message, "Add a token_latency processor")
+			require.Contains(t, h.logs.All()[0].Message, "add a token_latency processor")
 		})
 	}
 }
@@ -64,7 +64,7 @@ func TestWiring_WarnsOnceOfSampledSpans(t *testing.T) {
 				h.Record(t.Context(), batch)
 			}
 			require.Equal(t, 1, h.logs.Len())
-			require.Contains(t, h.logs.All()[0].Message, "Put token_sli before the sampler")
+			require.Contains(t, h.logs.All()[0].Message, "put token_sli before the sampler")
 			require.InDelta(t, share, h.logs.All()[0].ContextMap()["share"], 1e-6)
 		})
 	}

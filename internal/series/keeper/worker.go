@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// worker runs one task at a time, each in a goroutine of its own: nothing waits longer
-// than it wants for a consumer or a storage that blocks.
+// worker runs one task at a time, each in a goroutine of its own, so that callers can stop
+// waiting for a consumer or a storage that blocks.
 type worker chan struct{}
 
 func newWorker() worker { return make(worker, 1) }

@@ -57,18 +57,20 @@ type Keeper interface {
 // the streams' spans would be added to behind a token_latency processor. It is safe for concurrent
 // use.
 type Recorder struct {
+	// Identities caches the series and the SLOs of streams by their attributes.
+	Identities *identity.Cache[streamIdentity]
+
 	latency    *annotate.Config
 	dimensions []string
 	objectives slo.Names
 	// onSpan means that all streams are recorded by way of a span.
-	onSpan     bool
-	keeper     Keeper
-	store      *assembly.Store
-	now        func() time.Time
-	rules      *annotate.Rules
-	reporter   *latencyreport.Reporter
-	identities *identity.Cache[streamIdentity]
-	workers    sync.Pool // of *worker
+	onSpan   bool
+	keeper   Keeper
+	store    *assembly.Store
+	now      func() time.Time
+	rules    *annotate.Rules
+	reporter *latencyreport.Reporter
+	workers  sync.Pool // of *worker
 }
 
 // New returns a Recorder.
@@ -96,15 +98,9 @@ func New(s *Settings) *Recorder {
 		w.judged.Attributes = w.attributes
 		return w
 	}
-	r.identities = r.newIdentities(s.Series.Shared.Series.MaxSeries)
+	r.Identities = r.newIdentities(s.Series.Shared.Series.MaxSeries)
 	return r
 }
-
-// IdentitiesResolved returns the number of lookups of an identity that the cache did not have.
-func (r *Recorder) IdentitiesResolved() int64 { return r.identities.Resolved() }
-
-// IdentitiesEvicted returns the number of identities that were evicted from the cache at its limit.
-func (r *Recorder) IdentitiesEvicted() int64 { return r.identities.Evicted() }
 
 // Record adds streams to their series: finished ones, whose transaction must be committed, and
 // whole ones. spans are the IDs of the spans that were sent of the finished ones, by stream, for
@@ -169,5 +165,5 @@ func (r *Recorder) identityOf(stream *assembly.Finished) *streamIdentity {
 	if stream.End != nil {
 		of.EndAttributes = stream.End.Attributes
 	}
-	return r.identities.Find(&of)
+	return r.Identities.Find(&of)
 }

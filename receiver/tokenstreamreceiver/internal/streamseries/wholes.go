@@ -106,7 +106,7 @@ func (w *Wholes) Take(message, resource []byte) bool {
 		return false
 	}
 	w.sent = identity.Stream{Resource: resource, Attributes: s.Attributes, EndAttributes: s.EndAttributes, Vantage: byte(s.Start.Vantage)}
-	s.id = w.recorder.identities.FindAs(&w.sent, w.toLists)
+	s.id = w.recorder.Identities.FindAs(&w.sent, w.toLists)
 	if s.id == nil || s.id.onSpan || w.mayBecomeSpan(s) || !w.batch.GrowBy(1) {
 		return false
 	}

@@ -54,7 +54,7 @@ func (w *latencyWriter) write(span ptrace.Span, resource pcommon.Map, stream *as
 	observation := w.observer.ObserveTokenStream(&w.observed, attributes)
 	w.derived, err = w.analyzer.Analyze(observation.Request, observation.Timeline)
 	if err != nil { // chunks that are more than 142 years apart
-		w.logger.Warn("Cannot derive the latency of a stream; its span has a timeline only. Check the clock of its sender",
+		w.logger.Warn("cannot derive the latency of a stream, whose span has a timeline only; check the clock of its sender",
 			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
 		w.timelines.write(attributes, stream)
 		return
