@@ -290,7 +290,7 @@ func TestHTTP_RejectsWrongRequest(t *testing.T) {
 	requireHealthy(t, b)
 }
 
-// An SDK that sends its spans to this port, say.
+// For instance, an SDK sends its spans to this port.
 func TestHTTP_UnknownPathNamesTheKnownOnes(t *testing.T) {
 	b := start(t)
 	for _, path := range []string{"/v1/traces", "/v1/metrics", "/v1/tokens/", "/"} {
