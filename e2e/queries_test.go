@@ -92,6 +92,13 @@ func TestQueriesPage_EveryQueryAnswersRight(t *testing.T) {
 			// on their way to the engine, which prefills in what is left before the token.
 			at(query).require(t, map[string]float64{"phase=queue": 0, "phase=prefill": -0.2, "phase=decode": 4, "phase=network": 0.2})
 		},
+		"Slow tokens or stalls": func(t *testing.T, query string) {
+			// The gaps of slow requests are 2.5 s: all of their 10 s of decode are stalls. Those
+			// of the others, 0.5 s, do not exceed the threshold.
+			at(query).require(t, map[string]float64{
+				"gen_ai_request_model=llama-3-70b": 10 * 75. / (10*75 + 2*75), "gen_ai_request_model=llama-3-8b": 0,
+			})
+		},
 		"Which engine": func(t *testing.T, query string) {
 			at(query).require(t, map[string]float64{"server_address=engine-1": 0.05, "server_address=engine-2": 0.25})
 		},

@@ -60,6 +60,17 @@ func TestRunScript_ShowsPercentilesAndStopsOnCtrlC(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, connection.Close())
 	}
+
+	// It does not show the numbers of a Collector that it did not start.
+	second := start(t, script.command.Path)
+	select {
+	case <-second.exited:
+	case <-time.After(patience):
+		t.Fatal("the script starts beside another Collector")
+	}
+	require.Equal(t, 1, second.command.ProcessState.ExitCode())
+	require.Equal(t, "Another Collector already serves http://localhost:9464/metrics: stop it first.\n", second.output(t))
+
 	script.signal(syscall.SIGINT)
 	select {
 	case <-script.exited:

@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -297,6 +299,20 @@ func TestHTTP_RejectsWrongRequest(t *testing.T) {
 	}
 	require.Equal(t, 200, b.lines(t, startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond), endLine("healthy")).status)
 	requireHealthy(t, b)
+}
+
+// For instance, an SDK sends its spans to this port.
+func TestHTTP_UnknownPathNamesTheKnownOnes(t *testing.T) {
+	b := start(t)
+	for _, path := range []string{"/v1/traces", "/v1/metrics", "/v1/tokens/", "/"} {
+		resp, err := http.Post("http://"+b.addrHTTP.String()+path, typeProtobuf, strings.NewReader("x"))
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, 404, resp.StatusCode, path)
+		require.Contains(t, string(body), "unknown path; send token events to /v1/tokens and OTLP log events to /v1/logs; for spans, use the otlp receiver")
+	}
 }
 
 func TestLiveBody_HasNoSizeLimit(t *testing.T) {

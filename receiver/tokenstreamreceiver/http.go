@@ -25,6 +25,10 @@ func (r *tokenStreamReceiver) startHTTP(ctx context.Context, host component.Host
 	mux := http.NewServeMux()
 	mux.HandleFunc(tokensPath, r.handler(r.handleTokens))
 	mux.HandleFunc(logsPath, r.handler(r.handleLogs))
+	mux.HandleFunc("/", func(w http.ResponseWriter, httpReq *http.Request) {
+		r.writeError(w, httpReq, http.StatusNotFound,
+			"unknown path; send token events to "+tokensPath+" and OTLP log events to "+logsPath+"; for spans, use the otlp receiver")
+	})
 
 	// Live bodies have no size limit, so the handlers apply it to the others.
 	unlimited := *cfg
