@@ -4,8 +4,10 @@
 package tokentapreceiver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -100,14 +102,14 @@ func (c *Config) Validate() error {
 	errs.Unless(len(c.Server.CompressionAlgorithms) == 0, "`compression_algorithms` would change requests; remove it")
 	errs.Unless(c.Upstream.Endpoint != "" || len(c.Routes) > 0, "`upstream::endpoint` is missing; set it, or add `routes`")
 	if c.Upstream.Endpoint != "" {
-		checkUpstream(&errs, "upstream", &c.Upstream)
+		checkUpstream(&errs, "upstream", &c.Upstream, c.Server.NetAddr.Endpoint)
 	}
 	for i, route := range c.Routes {
 		errs.Unless(strings.HasPrefix(route.Prefix, "/") && len(route.Prefix) > 1 && !strings.HasSuffix(route.Prefix, "/"),
 			"`routes::%d::prefix` is %q; use one or more path segments, with a slash before each and none at the end, such as /openai", i, route.Prefix)
 		same := func(other RouteConfig) bool { return other.Prefix == route.Prefix }
 		errs.Unless(slices.IndexFunc(c.Routes, same) == i, "`routes::%d::prefix` is %q, the prefix of another route; remove one", i, route.Prefix)
-		checkUpstream(&errs, fmt.Sprintf("routes::%d::upstream", i), &c.Routes[i].Upstream)
+		checkUpstream(&errs, fmt.Sprintf("routes::%d::upstream", i), &c.Routes[i].Upstream, c.Server.NetAddr.Endpoint)
 	}
 	for header, attribute := range c.AttributesFromHeaders {
 		errs.Unless(!isCredentialHeader(header),
@@ -134,8 +136,8 @@ func (c *Config) Validate() error {
 }
 
 // checkUpstream reports an endpoint that cannot be forwarded to, and settings that would
-// change or cut what passes.
-func checkUpstream(errs *problems.List, key string, upstream *confighttp.ClientConfig) {
+// change or cut what passes. own is the endpoint of the receiver.
+func checkUpstream(errs *problems.List, key string, upstream *confighttp.ClientConfig, own string) {
 	endpoint, err := url.Parse(upstream.Endpoint)
 	valid := err == nil && (endpoint.Scheme == "http" || endpoint.Scheme == "https") && endpoint.Host != ""
 	// The endpoint is not repeated: it may hold a password.
@@ -143,8 +145,29 @@ func checkUpstream(errs *problems.List, key string, upstream *confighttp.ClientC
 	if valid {
 		errs.Unless(endpoint.User == nil, "`%s::endpoint` has a user or password; set `headers` or `auth` instead", key)
 		errs.Unless(endpoint.RawQuery == "" && endpoint.Fragment == "", "`%s::endpoint` has a query or fragment; remove it", key)
+		errs.Unless(!isOwn(own, endpoint), "`%s::endpoint` is the address of this receiver, so each request would be forwarded without end; use the address of the service", key)
 	}
 	errs.Unless(!upstream.Compression.IsCompressed(), "`%s::compression` would change requests; remove it", key)
 	errs.Unless(upstream.Timeout == 0, "`%s::timeout` would cut answers; remove it", key)
 	errs.Unless(!upstream.Cookies.HasValue(), "`%s::cookies` would mix the cookies of all clients; remove it", key)
+}
+
+// isOwn reports whether an upstream is the receiver itself, as far as their addresses show.
+func isOwn(own string, upstream *url.URL) bool {
+	host, port, err := net.SplitHostPort(own)
+	if err != nil || port != cmp.Or(upstream.Port(), map[string]string{"http": "80", "https": "443"}[upstream.Scheme]) {
+		return false
+	}
+	other := upstream.Hostname()
+	switch {
+	case host == "" || net.ParseIP(host).IsUnspecified(), host == "localhost", other == "localhost":
+		return isLocal(host) && isLocal(other)
+	default:
+		return strings.EqualFold(host, other)
+	}
+}
+
+func isLocal(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || host == "localhost" || ip.IsLoopback() || ip.IsUnspecified()
 }

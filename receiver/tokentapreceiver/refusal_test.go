@@ -232,6 +232,34 @@ func TestConfig_ErrorsNameTheSetting(t *testing.T) {
 	}
 }
 
+func TestConfig_RejectsAnUpstreamThatIsTheReceiverItself(t *testing.T) {
+	for _, c := range []struct {
+		receiver, upstream string
+		rejected           bool
+	}{
+		{"localhost:4321", "http://localhost:4321/v1", true},
+		{"localhost:4321", "http://127.0.0.1:4321", true},
+		{"127.0.0.1:4321", "http://localhost:4321", true},
+		{"0.0.0.0:4321", "http://[::1]:4321", true},
+		{":443", "https://localhost", true},
+		{"10.0.0.7:80", "http://10.0.0.7", true},
+		{"localhost:4321", "http://localhost:8000", false},
+		{"localhost:443", "https://api.openai.com", false},
+		{"0.0.0.0:443", "https://api.openai.com", false},
+		{"127.0.0.1:8000", "http://127.0.0.2:8000", false},
+		{"[::1]:8000", "http://127.0.0.1:8000", false},
+	} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Server.NetAddr.Endpoint, cfg.Routes = c.receiver, []RouteConfig{{Prefix: "/a", Upstream: defaultUpstream()}}
+		cfg.Routes[0].Upstream.Endpoint = c.upstream
+		if err := cfg.Validate(); c.rejected {
+			require.ErrorContains(t, err, "`routes::0::upstream::endpoint` is the address of this receiver", "%+v", c)
+		} else {
+			require.NoError(t, err, "%+v", c)
+		}
+	}
+}
+
 func TestProviderOf(t *testing.T) {
 	for host, expected := range map[string]string{
 		"api.openai.com": "openai", "x.openai.azure.com": "azure.ai.openai", "api.x.ai": "x_ai", "openai.com.example": "openai",
