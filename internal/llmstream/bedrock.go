@@ -98,13 +98,18 @@ func newBedrockInvoke() reader {
 			readError(e, v, 0, r)
 		}
 		if read == nil {
-			if format := shapeOf(e, v); format != "" && format != notLLM {
+			switch format := shapeOf(e, v); {
+			case format != "" && format != notLLM:
 				read = newReader(format)
-			} else {
+			case v.get("choices") != nil:
+				readBedrockModel(e, v, r) // a later event shows which choices they are
+			default:
 				read = readBedrockModel
 			}
 		}
-		read(e, v, r)
+		if read != nil {
+			read(e, v, r)
+		}
 		if metrics := v.get("amazon-bedrock-invocationMetrics"); metrics.isObject() {
 			readInvocationMetrics(metrics, r)
 			r.end()

@@ -219,25 +219,22 @@ func (d *Decoder) parse(e event) {
 		d.value(e, v)
 		return
 	}
+	isError := string(e.name) == "error"
 	switch {
-	case string(e.name) == "error":
-		d.record.fail("") // in plain text
-		return
+	case isError:
+		d.record.fail("") // it may be plain text, or one of the lines may have its type
 	case len(bytes.TrimSpace(e.data)) == 0:
 		return // some keep a connection alive with an empty event
 	}
-	if lines := bytes.Split(e.data, []byte("\n")); len(lines) > 1 {
-		for _, line := range lines {
-			if v, ok := parse(line); ok {
-				d.record.choice()
-				d.value(e, v)
-			} else if !isDone(line) {
-				d.invalid()
-			}
+	lines := bytes.Split(e.data, []byte("\n"))
+	for _, line := range lines {
+		if v, ok := parse(line); ok {
+			d.record.choice()
+			d.value(e, v)
+		} else if !isError && (len(lines) == 1 || !isDone(line)) {
+			d.invalid()
 		}
-		return
 	}
-	d.invalid()
 }
 
 func (d *Decoder) value(e event, v value) {

@@ -189,6 +189,19 @@ func TestDecoder_ReadsDialects(t *testing.T) {
 			), OpenAIResponses, "0r? 1r?", "", "", -1, false,
 		},
 		{
+			"Gemini: what the user and a tool contributed is no output", "/v1beta/interactions", sse(
+				`{"event_type":"step.start","index":0,"step":{"type":"user_input","content":[{"type":"text","text":"q"}]}}`,
+				`{"event_type":"step.start","index":1,"step":{"type":"function_result","content":[{"type":"text","text":"r"}]}}`,
+				`{"event_type":"step.delta","index":2,"delta":{"type":"text","text":"a"}}`,
+				`{"event_type":"interaction.completed","interaction":{"id":"i","status":"completed"}}`,
+			), GeminiInteractions, "2c?", "completed", "", -1, true,
+		},
+		{
+			"Cohere 1: a citation does not end the answer", "/v1/chat",
+			`{"event_type":"text-generation","text":"a"}` + "\n" + `{"event_type":"citation-generation","citations":[{"text":"a"}]}` + "\n",
+			Cohere, "0c?", "", "", -1, false,
+		},
+		{
 			"Ollama: logprobs give the tokens", "/api/chat", `{"model":"m","message":{"content":"a b"},"done":false,"logprobs":[{"token":"a"},{"token":" b"}]}` + "\n" +
 				`{"model":"m","message":{"content":""},"done":true,"done_reason":"stop","eval_count":2}` + "\n",
 			Ollama, "0c2", "stop", "", 2, true,
@@ -206,6 +219,10 @@ func TestUsage_OfThoughtsAlone(t *testing.T) {
 	assert.Equal(t, optional.Of[int64](60), s.Usage().Reasoning)
 	assert.False(t, s.Reported.Output.Known)
 	assert.True(t, s.UsageFinal)
+
+	cut := sse(`{"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":3,"thoughtsTokenCount":60}}`)
+	s = decode(Exchange{Path: "/v1beta/models/m:streamGenerateContent"}, testLimits, []byte(cut))
+	assert.False(t, s.Usage().Output.Known, "the text was not counted yet")
 }
 
 func TestUsage_OfCaches(t *testing.T) {
@@ -227,4 +244,20 @@ func TestTimings_OfAzureInTheUsage(t *testing.T) {
 func TestDecoder_DoesNotReportEmptyEventsAsUnreadable(t *testing.T) {
 	s := decode(Exchange{Path: "/v1/chat/completions"}, testLimits, []byte("data:\n\ndata:  \ndata:\n\n"+sse(chatEvent("a"), "x")))
 	assert.Equal(t, Unparsed{Invalid: 1}, s.Unparsed)
+}
+
+func TestDecoder_ReadsAnErrorAmongOtherLines(t *testing.T) {
+	body := "event: error\ndata: {\"error\":{\"type\":\"overloaded_error\"}}\ndata: [DONE]\n\n"
+	s := decode(Exchange{Path: "/v1/chat/completions"}, testLimits, []byte(body))
+	assert.Equal(t, "overloaded_error", s.Error)
+	assert.Zero(t, s.Unparsed)
+}
+
+// The first event of a model on Bedrock may not show yet what its choices are.
+func TestBedrockInvoke_RecognisesALaterEvent(t *testing.T) {
+	var r record
+	read := newBedrockInvoke()
+	read(event{}, value(`{"choices":[]}`), &r)
+	read(event{}, value(`{"choices":[{"index":0,"delta":{"content":"a"}}]}`), &r)
+	assert.Equal(t, Content, r.channels)
 }

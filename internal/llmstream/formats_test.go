@@ -321,6 +321,13 @@ func TestDecoder_MarksAReplay(t *testing.T) {
 	assert.False(t, decode(Exchange{Path: "/v1/responses"}, testLimits, []byte(body)).Replayed)
 }
 
+// A response that was cancelled earlier can still be read.
+func TestDecoder_ReadsTheStatusOnlyOfAFirstReading(t *testing.T) {
+	body := sse(`{"type":"response.cancelled","response":{"id":"r","status":"cancelled"}}`)
+	assert.False(t, decode(Exchange{Path: "/v1/responses/r", RawQuery: "stream=true"}, testLimits, []byte(body)).Cancelled)
+	assert.True(t, decode(Exchange{Path: "/v1/responses"}, testLimits, []byte(body)).Cancelled)
+}
+
 // Only Gemini streams the elements of an array; several JSON texts in a row are a stream.
 func TestDecoder_DistinguishesStreamsFromDocuments(t *testing.T) {
 	const candidate = `{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`

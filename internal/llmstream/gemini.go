@@ -3,6 +3,8 @@
 
 package llmstream
 
+import "bytes"
+
 // readGemini reads GenerateContentResponse objects. The usage is a running total.
 func readGemini(_ event, v value, r *record) {
 	var usage value
@@ -146,8 +148,12 @@ func readGeminiInteractions(_ event, v value, r *record) {
 	}
 }
 
-// readInteractionStep reads a whole step, or the first part of one.
+// readInteractionStep reads a whole step, or the first part of one. What the user or a tool
+// contributed was not generated.
 func readInteractionStep(step value, r *record) {
+	if kind := step.get("type").raw(); string(kind) == "user_input" || bytes.HasSuffix(kind, []byte("_result")) {
+		return
+	}
 	readInteractionContent(step, r)
 	for content := range step.get("content").elements {
 		readInteractionContent(content, r)

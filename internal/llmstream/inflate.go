@@ -13,8 +13,8 @@ import (
 // windowBytes is the longest distance of a reference in deflated data.
 const windowBytes = 32 << 10
 
-// inflaterBytes is about what an inflater holds beside the text: the window here, and that
-// and the tables of its reader.
+// inflaterBytes is about what an inflater holds beside the text: its own window, and the
+// window and the tables of its reader.
 const inflaterBytes = 2*windowBytes + 16<<10
 
 // messageTail is what a sender cuts off a deflated message, and an empty last block.

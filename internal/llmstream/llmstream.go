@@ -84,8 +84,8 @@ type Observation struct {
 	// Ended means that the format's last event arrived. It is false for an answer that
 	// was cut or cancelled.
 	Ended bool
-	// Cancelled means that the last event says so: the client cancelled the response, or the
-	// user interrupted it.
+	// Cancelled means that the last event of OpenAI's Responses or Realtime API says so: the
+	// client cancelled the response, or the user interrupted it.
 	Cancelled bool
 	// Evicted is set for a response of a connection that gave way to a newer one, because
 	// too many were open.

@@ -23,15 +23,28 @@ func (m *Memory) Held() int64 { return m.held.Load() }
 // NewAccount returns the account of an exchange, which holds nothing yet.
 func (m *Memory) NewAccount() *Account { return &Account{memory: m} }
 
-// Account is what one exchange holds of a Memory. It is safe for concurrent use. A nil
-// Account has no limit.
-type Account struct {
-	memory *Memory
+// take reserves n bytes if no more than limit are then held.
+func (m *Memory) take(n, limit int64) bool {
+	for {
+		held := m.held.Load()
+		if held+n > limit {
+			return false
+		}
+		if m.held.CompareAndSwap(held, held+n) {
+			return true
+		}
+	}
+}
 
-	mutex   sync.Mutex
-	held    int64
-	refused bool
-	closed  bool
+// Account is what one exchange holds of a Memory. It is safe for concurrent use. A nil
+// Account may take any number of bytes.
+type Account struct {
+	memory   *Memory
+	refusals atomic.Int64
+
+	mutex  sync.Mutex
+	held   int64
+	closed bool
 }
 
 // Take reserves n bytes. It returns false, and reserves nothing, if that exceeds the limit or
@@ -45,9 +58,20 @@ func (a *Account) Take(n int) bool {
 	if a.closed {
 		return false
 	}
-	if a.memory.held.Add(int64(n)) > a.memory.limit {
-		a.memory.held.Add(-int64(n))
-		a.refused = true
+	if !a.memory.take(int64(n), a.memory.limit) {
+		a.refusals.Add(1)
+		return false
+	}
+	a.held += int64(n)
+	return true
+}
+
+// TakeSpare is Take for bytes that others need more: it leaves half of the limit to Take.
+// Refusals does not count it.
+func (a *Account) TakeSpare(n int) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.closed || !a.memory.take(int64(n), a.memory.limit/2) {
 		return false
 	}
 	a.held += int64(n)
@@ -67,14 +91,8 @@ func (a *Account) Give(n int) {
 	}
 }
 
-// Refused reports whether Take exceeded the limit since the last call of Refused.
-func (a *Account) Refused() bool {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	refused := a.refused
-	a.refused = false
-	return refused
-}
+// Refusals returns how often Take would have exceeded the limit.
+func (a *Account) Refusals() int64 { return a.refusals.Load() }
 
 // Close returns what is held, for good.
 func (a *Account) Close() {

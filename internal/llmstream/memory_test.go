@@ -5,6 +5,7 @@ package llmstream
 
 import (
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,20 +21,45 @@ func TestAccount_SharesALimit(t *testing.T) {
 	require.True(t, other.Take(6))
 	require.False(t, one.Take(1))
 	require.EqualValues(t, 10, memory.Held())
-	require.True(t, one.Refused())
-	require.False(t, one.Refused(), "it is asked once")
-	require.False(t, other.Refused())
+	require.EqualValues(t, 1, one.Refusals())
+	require.Zero(t, other.Refusals())
 	other.Give(2)
 	require.True(t, one.Take(2))
 	one.Close()
 	require.EqualValues(t, 4, memory.Held())
 	require.False(t, one.Take(1), "it is closed")
-	require.False(t, one.Refused(), "not for the limit")
+	require.EqualValues(t, 1, one.Refusals(), "not for the limit")
 	one.Give(1)
 	one.Close()
 	require.EqualValues(t, 4, memory.Held())
+	require.True(t, other.TakeSpare(1))
+	require.False(t, other.TakeSpare(1), "half of the limit is for Take")
+	require.True(t, other.Take(1))
+	require.Zero(t, other.Refusals())
 	other.Close()
+	require.False(t, other.TakeSpare(1), "it is closed")
 	require.Zero(t, memory.Held())
+}
+
+// A refused request for many bytes must not take the room of one for few, not even for a moment.
+func TestAccount_ManyBytesThatAreRefusedCostNobodyElse(t *testing.T) {
+	memory := NewMemory(1000)
+	greedy, modest := memory.NewAccount(), memory.NewAccount()
+	require.True(t, modest.Take(500))
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 10_000 {
+				greedy.Take(900)
+			}
+		})
+	}
+	for range 10_000 {
+		require.True(t, modest.Take(1))
+		modest.Give(1)
+	}
+	all.Wait()
+	require.EqualValues(t, 40_000, greedy.Refusals())
 }
 
 // capacities returns the bytes of a decoder's buffers.
@@ -96,7 +122,7 @@ func TestDecoder_HoldsNoMoreThanItsMemory(t *testing.T) {
 			assert.LessOrEqual(t, o.TokenChunks, whole.TokenChunks, r.File)
 			assert.LessOrEqual(t, o.Unparsed.Corrupt, whole.Unparsed.Corrupt, "%s at %d bytes", r.File, limit)
 			if o.TokenChunks < whole.TokenChunks {
-				assert.True(t, account.Refused(), r.File)
+				assert.True(t, account.Refusals() > 0, r.File)
 				skipped++
 			}
 			account.Close()

@@ -95,9 +95,12 @@ func readResponse(response value, r *record) {
 	}
 }
 
-// readStatus reads the terminal status of a response. An incomplete one reached a limit, but
-// its end.
+// readStatus reads the terminal status of a response. An incomplete response still ended: it
+// reached a limit. The status of a replayed response is not that of the reading.
 func readStatus(status value, r *record) {
+	if r.observation.Replayed {
+		return
+	}
 	switch string(status.raw()) {
 	case "cancelled":
 		r.observation.Cancelled = true

@@ -31,6 +31,9 @@ func readCohere(_ event, v value, r *record) {
 		readCohereUsage(response.get("meta"), r)
 		r.end()
 		return
+	case "":
+	default:
+		return // such as a citation
 	}
 	delta := v.get("delta")
 	message := delta.get("message")

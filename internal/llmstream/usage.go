@@ -111,7 +111,7 @@ func (o *Observation) Usage() Usage {
 		addKnown(&u.Input, u.CacheRead, u.CacheCreation)
 	case Gemini, GeminiLive, GeminiInteractions:
 		addKnown(&u.Input, u.toolInput)
-		if u.Reasoning.Known && !u.Output.Known {
+		if u.Reasoning.Known && !u.Output.Known && o.ByChannel[0]+o.ByChannel[2] == 0 {
 			u.Output = optional.Of[int64](0) // all output was thoughts
 		}
 		addKnown(&u.Output, u.Reasoning)

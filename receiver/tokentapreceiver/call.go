@@ -25,6 +25,7 @@ type call struct {
 	startUnseen bool
 	line        timeline.Timeline
 	dropped     int64 // chunks beyond max_chunks_per_stream or max_memory_mib
+	refusals    int64 // of the exchange's memory before the call
 }
 
 // Memory for the timeline is reserved for many chunks at a time.
@@ -41,21 +42,26 @@ const (
 	errorEmptyAnswer         = "empty_answer"
 )
 
-// Parts that could not be read for a reason of the tap.
+// Values of part for failures of the tap itself.
 const (
 	partMemory = "memory" // max_memory_mib was reached
 	partPanic  = "panic"
 )
 
-// Chunk records a chunk that carries tokens.
+// Chunk records a chunk that carries tokens. After the first chunk or event without room, it
+// drops all: a timeline with a hole would show a false first token or a false stall.
 func (c *call) Chunk(chunk llmstream.Chunk) {
 	x, chunks := c.exchange, c.line.Len()
-	if chunks >= x.receiver.cfg.MaxChunksPerStream || chunks%blockChunks == 0 && !x.memory.Take(blockBytes) {
+	if chunks >= x.receiver.cfg.MaxChunksPerStream || c.refused() ||
+		chunks%blockChunks == 0 && !x.memory.Take(blockBytes) {
 		c.dropped++
 		return
 	}
 	c.line.Append(chunk.Time, uint32(min(max(chunk.Tokens, 1), timeline.MaxTokensPerChunk)), channelOf(chunk.Channels))
 }
+
+// refused reports whether data of the exchange found no room during the call.
+func (c *call) refused() bool { return c.exchange.memory.Refusals() > c.refusals }
 
 // channelOf returns the channel of a chunk in a timeline. Of several, the one counts that
 // the user waits for.
@@ -75,7 +81,9 @@ func (c *call) End(o llmstream.Observation, end int64) {
 	x := c.exchange
 	defer x.memory.Give((c.line.Len() + blockChunks - 1) / blockChunks * blockBytes)
 	telemetry, background := x.receiver.telemetry, context.Background()
-	e := x.ending(&o)
+	refused := c.refused()
+	x.refusals = x.memory.Refusals()
+	e := x.ending(&o, refused)
 	telemetry.ReceiverTokenTapExchangesFinished.Add(background, 1, label("outcome", e.outcome))
 	if c.dropped > 0 {
 		telemetry.ReceiverTokenTapChunksDropped.Add(background, c.dropped)
@@ -101,8 +109,8 @@ type ending struct {
 	unparsed []string
 }
 
-func (x *exchange) ending(o *llmstream.Observation) (e ending) {
-	e.unparsed = x.unparsed(o)
+func (x *exchange) ending(o *llmstream.Observation, refused bool) (e ending) {
+	e.unparsed = x.unparsed(o, refused)
 	failed := x.status >= http.StatusBadRequest
 	switch {
 	case o.Error != "" && (!failed || o.Error != llmstream.ErrorMessageOnly):
@@ -141,9 +149,8 @@ func (x *exchange) clientGone() bool {
 		x.request.Context().Err() != nil && (x.upstreamError == nil || broken != nil || errors.Is(x.upstreamError, context.Canceled))
 }
 
-// unparsed returns what could not be read of an answer.
-func (x *exchange) unparsed(o *llmstream.Observation) (parts []string) {
-	refused := x.memory.Refused()
+// unparsed returns what could not be read of an answer. refused says whether data found no room.
+func (x *exchange) unparsed(o *llmstream.Observation, refused bool) (parts []string) {
 	for _, part := range []struct {
 		name  string
 		found bool

@@ -38,7 +38,7 @@ const (
 func newConnection(x *exchange, body io.ReadWriteCloser, facts llmstream.Exchange, limits llmstream.Limits) *connection {
 	c := &connection{ReadWriteCloser: body, exchange: x}
 	c.server = llmstream.NewConnection(facts, limits, func(start int64, seen bool) llmstream.Response {
-		return &call{exchange: x, trace: x.trace.sibling(), start: start, startUnseen: !seen}
+		return &call{exchange: x, trace: x.trace.sibling(), start: start, startUnseen: !seen, refusals: x.memory.Refusals()}
 	})
 	c.client.Store(c.server)
 	return c
@@ -106,7 +106,7 @@ func (c *connection) end(time int64) {
 	var left llmstream.Observation
 	x.guard(func() { left.Unparsed = c.server.End(time) })
 	if c.server.Recognised() {
-		x.count(x.unparsed(&left))
+		x.count(x.unparsed(&left, false))
 	} else {
 		x.receiver.telemetry.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
 	}

@@ -47,8 +47,7 @@ var openDecoders = map[string]openDecoder{
 	"zstd":    openZstd,
 }
 
-// About the bytes that decoders hold: those of gzip and deflate, and those of the others
-// beside their window.
+// About the bytes that a decoder holds. Those of brotli and zstd hold a window as well.
 const (
 	flateBytes  = 48 << 10
 	brotliBytes = 256 << 10
@@ -82,13 +81,40 @@ func openDeflate(r io.Reader, hold func(n int) error) (io.Reader, error) {
 func openBrotli(r io.Reader, hold func(n int) error) (io.Reader, error) {
 	buffered := bufio.NewReader(r)
 	head, err := buffered.Peek(1)
-	if err == nil {
-		err = hold(brotliBytes + 1<<brotliWindowBits(head[0]))
-	}
 	if err != nil {
 		return nil, err
 	}
-	return brotli.NewReader(buffered), nil
+	window := 1 << brotliWindowBits(head[0])
+	first := min(window, firstWindow)
+	if err := hold(brotliBytes + first); err != nil {
+		return nil, err
+	}
+	return &growingWindow{Reader: brotli.NewReader(buffered), left: first, rest: window - first, hold: hold}, nil
+}
+
+// firstWindow is what is held of a window of brotli at first. Most answers are shorter than
+// their windows, and the decoder reserves no more than the text needs.
+const firstWindow = 512 << 10
+
+// growingWindow reads a decoder whose window grows with the text.
+type growingWindow struct {
+	io.Reader
+	left int // bytes until the rest of the window is needed
+	rest int // bytes of the window that are not held yet
+	hold func(n int) error
+}
+
+// Read implements io.Reader.
+func (g *growingWindow) Read(p []byte) (int, error) {
+	if g.left <= 0 && g.rest > 0 {
+		if err := g.hold(g.rest); err != nil {
+			return 0, err
+		}
+		g.rest = 0
+	}
+	n, err := g.Reader.Read(p)
+	g.left -= n
+	return n, err
 }
 
 // brotliWindowBits returns the base 2 logarithm of the window that a stream declares in its
@@ -106,8 +132,8 @@ func brotliWindowBits(first byte) int {
 	}
 }
 
-// maxZstdWindow is the largest window of zstd that HTTP allows, by RFC 9659. The smallest
-// one here leaves room for frames after the first, which may have larger windows than it.
+// maxZstdWindow is the largest window of zstd that HTTP allows, by RFC 9659. minZstdWindow is
+// for later frames, whose windows may be larger than that of the first.
 const (
 	maxZstdWindow = 8 << 20
 	minZstdWindow = 256 << 10
@@ -120,7 +146,7 @@ func openZstd(r io.Reader, hold func(n int) error) (io.Reader, error) {
 	}
 	var header zstd.Header
 	window := uint64(maxZstdWindow)
-	head, _ := buffered.Peek(buffered.Buffered()) // has them
+	head, _ := buffered.Peek(buffered.Buffered()) // no error: these bytes are there
 	if err := header.Decode(head); err == nil && !header.Skippable {
 		window = header.WindowSize
 		if header.SingleSegment {
@@ -128,7 +154,7 @@ func openZstd(r io.Reader, hold func(n int) error) (io.Reader, error) {
 		}
 		window = min(max(window, minZstdWindow), maxZstdWindow)
 	}
-	if err := hold(zstdBytes + int(min(2*window, window+2<<20))); err != nil {
+	if err := hold(zstdBytes + int(window+min(window, 1<<20))); err != nil {
 		return nil, err
 	}
 	return zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))

@@ -46,6 +46,7 @@ type exchange struct {
 	decodedAt      int64 // readAt of what is being decoded
 	stopped        bool  // nothing more is decoded
 	ended          bool  // its spans are sent, and its memory is released
+	refusals       int64 // of the memory that spans report
 	expired        bool  // it was ended by the timer
 	unknownContent bool  // the content encoding is unknown or damaged
 	panicked       atomic.Bool
@@ -146,7 +147,11 @@ func (x *exchange) readRequest() {
 		truncated = truncated || !decoded
 		x.facts = llmstream.RequestOf(x.path, x.request.URL.RawQuery, body)
 	})
-	x.memory.Refused() // which is counted as truncated
+	// What found no room so far is counted as a truncated request.
+	x.refusals = x.memory.Refusals()
+	if x.call != nil {
+		x.call.refusals = x.refusals
+	}
 	if truncated {
 		x.receiver.telemetry.ReceiverTokenTapRequestsTruncated.Add(context.Background(), 1)
 	}
@@ -258,7 +263,7 @@ func (x *exchange) end() {
 	} else {
 		x.endCall(x.now())
 	}
-	if x.memory.Refused() { // not for a call
+	if x.memory.Refusals() > x.refusals { // none of the spans says so
 		x.count([]string{partMemory})
 	}
 	if x.panicked.Load() {

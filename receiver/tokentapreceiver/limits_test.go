@@ -194,10 +194,11 @@ func (p *tap) held() int64 {
 }
 
 // Without room in max_memory_mib, an answer passes whole: the span says that parts could not be read, and a
-// self-metric counts it. Once there is room again, the next answer is read.
+// self-metric counts it. The timeline ends before the first part without room: it has no hole. Once there is room
+// again, the next answer is read.
 func TestLimits_MemoryOfAnswers(t *testing.T) {
 	long := strings.Replace(tokenEvent, "hi", strings.Repeat("x", 2*bufferSize), 1) // not in one read
-	answer := tokenEvent + long + finishEvent + doneEvent
+	answer := tokenEvent + long + tokenEvent + finishEvent + doneEvent
 	for name, c := range map[string]struct {
 		encoding string
 		free     int
@@ -207,7 +208,7 @@ func TestLimits_MemoryOfAnswers(t *testing.T) {
 		"a timeline":           {"", blockBytes / 2, 0},
 		"a window of gzip":     {"gzip", 2 * blockBytes, 0},
 		"a window of zlib":     {"deflate", 2 * blockBytes, 0},
-		"a window of br":       {"br", 1 << 20, 0},
+		"a window of br":       {"br", firstWindow, 0},
 		"a window of zstd":     {"zstd", 1 << 20, 0},
 		"one of two encodings": {"gzip, zstd", zstdBytes + 2*minZstdWindow + flateBytes/2, 0},
 	} {
@@ -234,7 +235,7 @@ func TestLimits_MemoryOfAnswers(t *testing.T) {
 			span = p.spansAfter(2)[1]
 			require.NotContains(t, attributes(span), "tokenpulse.tap.unparsed")
 			times, _ = arrivals(t, span)
-			require.Len(t, times, 2)
+			require.Len(t, times, 3)
 			require.Zero(t, p.held())
 		})
 	}
@@ -243,7 +244,7 @@ func TestLimits_MemoryOfAnswers(t *testing.T) {
 // A message without room passes, too. What a connection holds is released at its end.
 func TestLimits_MemoryOfConnections(t *testing.T) {
 	delta := frame(strings.Replace(responseDelta, "hi", numbered(2*bufferSize), 1), false)
-	answer := slices.Concat(frame(responseCreated, false), delta, frame(responseDelta, false), frame(responseDone, false))
+	answer := slices.Concat(frame(responseCreated, false), frame(responseDelta, false), delta, frame(responseDelta, false), frame(responseDone, false))
 	p := start(t, upgrade(func(connection net.Conn, reader *bufio.Reader) {
 		_, _ = io.ReadFull(reader, make([]byte, len(frame(responseCreate, true))))
 		_, _ = connection.Write(answer)
@@ -265,6 +266,22 @@ func TestLimits_MemoryOfConnections(t *testing.T) {
 	others.Close()
 	require.Zero(t, p.held())
 	require.EqualValues(t, 1, p.counter("unparsed"))
+	require.EqualValues(t, 1, p.counter("chunks_dropped"))
+}
+
+// A timeline that found no room stays as it is when there is room again: a later chunk would look like the first one.
+func TestLimits_MemoryFreedDuringAnAnswer(t *testing.T) {
+	p := start(t, answerChat)
+	others := p.receiver.memory.NewAccount()
+	require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<20))
+	x := p.observeUpgrade(t)
+	c := &call{exchange: x}
+	for i := range 3 {
+		c.Chunk(llmstream.Chunk{Time: int64(i + 1)})
+		others.Close()
+	}
+	require.Zero(t, c.line.Len())
+	require.EqualValues(t, 3, c.dropped)
 }
 
 // blockingConsumer waits until it is released.

@@ -44,7 +44,7 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 	}
 	if n > 0 && c.memory != nil && !c.taken && !c.truncated {
 		kept := min(n, maxRequestCopy-len(c.bytes))
-		if !c.memory.Take(kept) {
+		if !c.memory.TakeSpare(kept) {
 			kept = 0
 		}
 		c.bytes = append(c.bytes, p[:kept]...)
