@@ -172,6 +172,9 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	if strings.Contains(err.Error(), "malformed") { // net/http quotes the answer, which may be its text
 		err = errMalformed
 	}
+	if x.observed && isDiscarded(x.request) {
+		_, _ = io.Copy(io.Discard, &x.copied) // so that the span names the model that fails
+	}
 	x.receiver.logger.Warn(unreachableMessage, zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
 	writeError(w, http.StatusBadGateway, errorUpstreamUnreachable, "the upstream "+x.route.endpoint.Host+" did not answer")
 }

@@ -53,6 +53,15 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// maxDiscarded is up to how many bytes of a body net/http reads after an answer, to use the
+// connection again.
+const maxDiscarded = 256 << 10
+
+// isDiscarded reports whether net/http would read the body of a request that did not pass.
+func isDiscarded(req *http.Request) bool {
+	return req.ProtoMajor == 1 && !req.Close && req.ContentLength > 0 && req.ContentLength <= maxDiscarded && req.Header.Get("Expect") == ""
+}
+
 // state reports whether the body passed whole, and why it cannot be read on.
 func (c *requestCopy) state() (ended bool, broken error) {
 	c.mutex.Lock()

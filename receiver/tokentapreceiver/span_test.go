@@ -416,8 +416,14 @@ func TestSpan_UpstreamThatIsDown(t *testing.T) {
 	response, body := p.post(chatPath, chatRequest)
 	require.Equal(t, http.StatusBadGateway, response.StatusCode)
 	require.JSONEq(t, `{"error":{"type":"upstream_unreachable","message":"token_tap: the upstream 127.0.0.1:1 did not answer"}}`, body)
-	require.Equal(t, "upstream_unreachable", attributes(p.span())["error.type"])
+	all := attributes(p.span())
+	require.Equal(t, "upstream_unreachable", all["error.type"])
+	require.Equal(t, "gpt-x", all["gen_ai.request.model"], "an alert on errors names the model")
+	require.Equal(t, true, all["gen_ai.request.stream"])
 	require.Len(t, p.logs.FilterMessage(unreachableMessage).All(), 1)
+
+	_, _ = p.post(chatPath, `{"model":"gpt-x","messages":"`+numbered(maxDiscarded)+`"}`)
+	require.NotContains(t, attributes(p.spansAfter(2)[1]), "gen_ai.request.model", "a long body is not waited for")
 }
 
 var errRefused = errors.New("refused")
