@@ -104,7 +104,7 @@ func TestLivePage_ShowsOpenStreamsAndThresholdsOfItsCollector(t *testing.T) {
 		"metrics": {fmt.Sprintf(pageOfMetrics, 1.0, false, backend.URL), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := startCollector(t, writeFile(t, t.TempDir(), "page.yaml", test.config))
+			c := startCollector(t, writeFile(t, t.TempDir(), "page.yaml", test.config), "--set", "receivers.token_stream.idle_timeout=10m")
 			requireThreshold := func(now components) {
 				t.Helper()
 				slo := now.chatTTFT(t)

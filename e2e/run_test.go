@@ -69,7 +69,7 @@ func TestRunScript_ShowsPercentilesAndStopsOnCtrlC(t *testing.T) {
 		t.Fatal("the script starts beside another Collector")
 	}
 	require.Equal(t, 1, second.command.ProcessState.ExitCode())
-	require.Equal(t, "Another Collector already serves http://localhost:9464/metrics: stop it first.\n", second.output(t))
+	require.Equal(t, "Another Collector already serves http://"+addresses[2]+"/metrics: stop it first.\n", second.output(t))
 
 	script.signal(syscall.SIGINT)
 	select {

@@ -33,6 +33,9 @@ var (
 // soakMemory is max_memory_mib.
 const soakMemory = 32
 
+// soakStreams bounds max_streams, so that one request can open them all within soakMemory.
+const soakStreams = 8000
+
 // soakConfig has low limits and short times, so that each map and each window is full
 // before the first measurement, and empty after a rest.
 const soakConfig = `
@@ -233,7 +236,7 @@ func TestSoak_MemoryAndGoroutinesStayBounded(t *testing.T) {
 
 	// A quarter of the requests are broken off and leave a stream open. At half capacity,
 	// they take a quarter of all places, and streams without an end another quarter.
-	s, started := startSoak(t, int(capacity/2*abandonedFor.Seconds())), time.Now()
+	s, started := startSoak(t, min(int(capacity/2*abandonedFor.Seconds()), soakStreams)), time.Now()
 	start := s.goroutines(t)
 	for range 20 { // until closed connections are gone
 		time.Sleep(50 * time.Millisecond)

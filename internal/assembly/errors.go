@@ -26,13 +26,27 @@ const (
 type EventError struct {
 	Reason  Reason
 	Message string
+	mistake string
 }
 
 func (e *EventError) Error() string { return e.Message }
 
 // Errorf returns an EventError with a formatted message.
 func Errorf(reason Reason, format string, args ...any) *EventError {
-	return &EventError{reason, fmt.Sprintf(format, args...)}
+	message := fmt.Sprintf(format, args...)
+	if reason == UnknownStream {
+		return &EventError{reason, message, message}
+	}
+	return &EventError{reason, message, format}
+}
+
+// MistakeOf returns a text that is equal for errors that differ only in the values in their
+// messages. Each unknown stream is a mistake of its own.
+func MistakeOf(err error) string {
+	if event, ok := errors.AsType[*EventError](err); ok {
+		return event.mistake
+	}
+	return err.Error()
 }
 
 // ReasonOf returns the reason of an EventError, and Malformed for other errors.

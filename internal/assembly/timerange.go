@@ -51,9 +51,9 @@ func (r *timeRange) check(unixNano int64, id string) error {
 func checkPlausible(unixNano int64) error {
 	switch {
 	case unixNano <= 0:
-		return Errorf(Invalid, "`time` is %d; send nanoseconds since 1970", uint64(unixNano)) // as the sender encoded it
+		return Errorf(Invalid, "the time is %d; send time_unix_nano in nanoseconds since 1970", unixNano)
 	case unixNano < earliestTime || unixNano > latestTime:
-		return Errorf(Invalid, "`time` is %s, outside the years 2000 to 2199; send nanoseconds since 1970, not seconds or milliseconds",
+		return Errorf(Invalid, "the time is %s, outside the years 2000 to 2199; send time_unix_nano in nanoseconds since 1970, not seconds or milliseconds",
 			time.Unix(0, unixNano).UTC().Format(time.RFC3339))
 	default:
 		return nil
@@ -61,7 +61,7 @@ func checkPlausible(unixNano int64) error {
 }
 
 func tooFar(gap time.Duration, side, id string) *EventError {
-	return Errorf(Invalid, "`time` is %s %s the start of stream %s, at most 24 hours are allowed; check that all times are nanoseconds since 1970",
+	return Errorf(Invalid, "the time is %s %s the start of stream %s, at most 24 hours are allowed; check that all times are nanoseconds since 1970",
 		inWords(gap), side, quoteID(id))
 }
 

@@ -122,7 +122,7 @@ func TestDecoder_HoldsNoMoreThanItsMemory(t *testing.T) {
 			assert.LessOrEqual(t, o.TokenChunks, whole.TokenChunks, r.File)
 			assert.LessOrEqual(t, o.Unparsed.Corrupt, whole.Unparsed.Corrupt, "%s at %d bytes", r.File, limit)
 			if o.TokenChunks < whole.TokenChunks {
-				assert.True(t, account.Refusals() > 0, r.File)
+				assert.Positive(t, account.Refusals(), r.File)
 				skipped++
 			}
 			account.Close()

@@ -20,8 +20,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// A message starts in lower case, and has no full stop: neither at its end nor before a remedy.
-func TestMessages_AreLowerCaseWithoutFullStop(t *testing.T) {
+// A message in a call of a logger starts in lower case, and has no full stop: neither at its end nor before a remedy.
+// Only literal messages are checked, not constants or the values of maps.
+func TestLiteralMessages_AreLowerCaseWithoutFullStop(t *testing.T) {
 	levels := []string{"Debug", "Info", "Warn", "Error"}
 	loggers := regexp.MustCompile(`(?i)logger$`)
 	sentence := regexp.MustCompile(`^[A-Z]|\.( |$)`)

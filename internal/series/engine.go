@@ -64,7 +64,7 @@ type Engine struct {
 	heldBy map[string]int
 }
 
-// published is what a quantity is recorded for.
+// published lists the uses of a quantity.
 type published struct{ histogram, gauges, history bool }
 
 func (p published) any() bool { return p.histogram || p.gauges || p.history }

@@ -3,7 +3,7 @@
 
 package slo
 
-// Definition is what an SLO demands of a request.
+// Definition is the indicator and threshold of an SLO.
 type Definition struct {
 	Name string
 	// Indicator is an attribute without the prefix "tokenpulse.", such as time_to_first_token.

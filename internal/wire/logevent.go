@@ -73,12 +73,15 @@ func (l *logEvents) add(batch *assembly.Batch) error {
 	if err != nil {
 		return err
 	}
-	at := l.record.unixNano
+	at, field := l.record.unixNano, "time_unix_nano"
 	if at == 0 {
-		at = l.record.observed
+		at, field = l.record.observed, "observed_time_unix_nano"
 	}
-	if at == 0 {
+	switch {
+	case at == 0:
 		return invalid("`time_unix_nano` and `observed_time_unix_nano` are missing; set one of them")
+	case at < 0: // beyond the int64 range
+		return invalid("`%s` is %d; send nanoseconds since 1970", field, uint64(at))
 	}
 	part, err := batch.Part(id)
 	if err != nil {

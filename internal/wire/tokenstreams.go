@@ -167,7 +167,7 @@ func (d *TokenStreams) events(message []byte, part *assembly.Part, filter func(e
 		case f.is(streamStart, protowire.BytesType):
 			err = start.read(f.bytes, &d.attributes)
 		case f.is(streamScheduled, protowire.Fixed64Type):
-			scheduled = int64(f.number)
+			scheduled = int64(min(f.number, math.MaxInt64))
 		}
 		if err := filter(err); err != nil {
 			return err
@@ -213,7 +213,7 @@ func (s *startMessage) read(message []byte, attributes *[]byte) error {
 	for f := range fields(&message) {
 		switch {
 		case f.is(startTime, protowire.Fixed64Type):
-			s.UnixNano = int64(f.number)
+			s.UnixNano = int64(min(f.number, math.MaxInt64))
 		case f.is(startTraceID, protowire.BytesType):
 			s.traceID = f.bytes
 		case f.is(startSpanID, protowire.BytesType):
@@ -257,7 +257,7 @@ func (e *endMessage) read(message []byte, attributes *[]byte) error {
 		var err error
 		switch {
 		case f.is(endTime, protowire.Fixed64Type):
-			e.UnixNano = int64(f.number)
+			e.UnixNano = int64(min(f.number, math.MaxInt64))
 		case f.is(endUsage, protowire.BytesType):
 			err = readUsage(&e.Usage, f.bytes)
 		case f.is(endFinish, protowire.BytesType):

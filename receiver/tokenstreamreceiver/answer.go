@@ -40,14 +40,15 @@ type answerError struct {
 	Line     int    `json:"line,omitempty"`
 	StreamID string `json:"stream_id,omitempty"`
 	Message  string `json:"message"`
+	mistake  string // as assembly.MistakeOf returns it
 	units    int
 }
 
-// add lists an error, or adds its units to an equal one.
+// add lists an error, or adds its units to that of the same mistake. The first message stays.
 func (a *answer) add(e answerError) {
 	for i := range a.Errors {
 		same := &a.Errors[i]
-		if same.Line == e.Line && same.StreamID == e.StreamID && same.Message == e.Message {
+		if same.Line == e.Line && same.StreamID == e.StreamID && same.mistake == e.mistake {
 			same.units += e.units
 			return
 		}
@@ -89,7 +90,7 @@ func (a *answer) logsResponse() plogotlp.ExportResponse {
 	return response
 }
 
-// messages joins the messages, with the number of records of each.
+// messages joins the messages, which contain semicolons, with the number of records of each.
 func (a *answer) messages() string {
 	var messages []string
 	for _, e := range a.Errors {
@@ -99,7 +100,7 @@ func (a *answer) messages() string {
 		}
 		messages = append(messages, message)
 	}
-	return strings.Join(messages, "; ")
+	return strings.Join(messages, " | ")
 }
 
 // The encoders below ignore errors, because answers have only types that encode.

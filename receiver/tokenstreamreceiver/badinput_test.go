@@ -71,9 +71,9 @@ func TestNDJSON_RejectsOnlyBadLine(t *testing.T) {
 		"end of an unknown stream":    {endLine("who"), `stream "who" is not open`, "unknown_stream"},
 		"no time":                     {`{"event":"chunk","stream_id":"bad"}`, "`time_unix_nano` is missing; send it, or `time` as RFC 3339 text", "invalid"},
 		"negative time":               {`{"event":"chunk","stream_id":"bad","time_unix_nano":-5}`, "`time_unix_nano` is -5; send a positive integer", "invalid"},
-		"zero time":                   {`{"event":"chunk","stream_id":"bad","time_unix_nano":0}`, "`time` is 0; send nanoseconds since 1970", "invalid"},
-		"170 years late":              {chunkLine("healthy", 170*365*24*time.Hour), "`time` is 170 years after the start of stream \"healthy\"", "invalid"},
-		"two days early":              {chunkLine("healthy", -48*time.Hour), "`time` is 48 hours before the start of stream \"healthy\"", "invalid"},
+		"zero time":                   {`{"event":"chunk","stream_id":"bad","time_unix_nano":0}`, "the time is 0; send time_unix_nano in nanoseconds since 1970", "invalid"},
+		"170 years late":              {chunkLine("healthy", 170*365*24*time.Hour), "the time is 170 years after the start of stream \"healthy\"", "invalid"},
+		"two days early":              {chunkLine("healthy", -48*time.Hour), "the time is 48 hours before the start of stream \"healthy\"", "invalid"},
 		"seconds for nanoseconds":     {`{"event":"chunk","stream_id":"healthy","time_unix_nano":1795233292}`, "before the start of stream", "invalid"},
 		"time overflows":              {`{"event":"chunk","stream_id":"bad","time_unix_nano":"99999999999999999999"}`, "`time_unix_nano` is a 20-byte string; send", "invalid"},
 		"time is not RFC 3339":        {`{"event":"chunk","stream_id":"bad","time":"yesterday"}`, "`time` is not RFC 3339; send it as in 2026-11-21T05:48:12.181556Z", "invalid"},
@@ -145,7 +145,7 @@ func TestNDJSON_ChunkBeforeStart(t *testing.T) {
 	got = b.lines(t, chunkLine("absurd", 48*time.Hour), startLine("absurd"))
 	require.Equal(t, 1, got.answer.Accepted, "the start is accepted")
 	require.Equal(t, 1, got.answer.Errors[0].Line)
-	require.Contains(t, got.answer.Errors[0].Message, "`time` is 48 hours after the start")
+	require.Contains(t, got.answer.Errors[0].Message, "the time is 48 hours after the start")
 }
 
 // Errors contain names of fields and numbers. Of strings, they contain IDs only.
@@ -164,15 +164,24 @@ func TestErrors_DoNotEchoValues(t *testing.T) {
 			require.NotContains(t, e.Message, "secret")
 		}
 	}
-	for _, field := range []string{
-		`"event":"chunk","time_unix_nano":"secret"`, `"event":"chunk","time":"secret"`, `"event":"chunk","time_unix_nano":1,"tokens":"secret"`,
-		`"event":"chunk","time_unix_nano":1,"channel":"secret"`, `"event":"chunk","time_unix_nano":1,"seq":"secret"`,
-		`"event":"start","time_unix_nano":1,"trace_id":"secret"`, `"event":"start","time_unix_nano":1,"vantage":["secret"]`,
-		`"event":"start","time_unix_nano":1,"attributes":"secret"`, `"event":"end","usage":"secret"`, `"event":"end","usage":{"input_tokens":"secret"}`,
-		`"event":"end","cancelled":"secret"`, `"event":"end","finish_reason":{"secret":1}`, `"event":"end","error":["secret"]`,
+	for field, event := range map[string]string{
+		"time_unix_nano":     `"event":"chunk","time_unix_nano":"secret"`,
+		"time":               `"event":"chunk","time":"secret"`,
+		"tokens":             `"event":"chunk","time_unix_nano":1795233292181556000,"tokens":"secret"`,
+		"channel":            `"event":"chunk","time_unix_nano":1795233292181556000,"channel":"secret"`,
+		"seq":                `"event":"chunk","time_unix_nano":1795233292181556000,"seq":"secret"`,
+		"trace_id":           `"event":"start","time_unix_nano":1795233292181556000,"trace_id":"secret"`,
+		"vantage":            `"event":"start","time_unix_nano":1795233292181556000,"vantage":["secret"]`,
+		"attributes":         `"event":"start","time_unix_nano":1795233292181556000,"attributes":"secret"`,
+		"usage":              `"event":"end","usage":"secret"`,
+		"usage.input_tokens": `"event":"end","usage":{"input_tokens":"secret"}`,
+		"cancelled":          `"event":"end","cancelled":"secret"`,
+		"finish_reason":      `"event":"end","finish_reason":{"secret":1}`,
+		"error":              `"event":"end","error":["secret"]`,
 	} {
-		got := b.lines(t, `{"stream_id":"a",`+field+`}`)
+		got := b.lines(t, `{"stream_id":"a",`+event+`}`)
 		require.Equal(t, 400, got.status, field)
+		require.Contains(t, got.answer.Errors[0].Message, "`"+field+"`")
 		require.NotContains(t, got.answer.Errors[0].Message, "secret", field)
 	}
 }
@@ -223,15 +232,17 @@ func TestProtobuf_RejectsOnlyBadTokenStream(t *testing.T) {
 		"tokens beyond the maximum": {run(func(r *tokenpulsev1.ChunkRun) { r.Tokens = []uint32{1, 1 << 31, 1} }), "`tokens` is 2147483648; send an integer from 0 to 1048576"},
 		"fewer tokens than times":   {run(func(r *tokenpulsev1.ChunkRun) { r.Tokens = []uint32{1} }), "`tokens` has 1 entries for 3 `time_deltas`"},
 		"a channel of 9":            {run(func(r *tokenpulsev1.ChunkRun) { r.Channel = 9 }), "`channel` is unknown"},
-		"no time":                   {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 0 }), "`time` is 0; send nanoseconds since 1970"},
+		"no time":                   {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 0 }), "the time is 0; send time_unix_nano in nanoseconds since 1970"},
 		"time after 2262":           {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano = 1 << 63 }), "`time_unix_nano` is 9223372036854775808; send nanoseconds since 1970"},
 		"a delta of 170 years":      {run(func(r *tokenpulsev1.ChunkRun) { r.TimeDeltas[1] = 170 * 365 * 86400e9 }), "`time_deltas` has a delta of more than 73 years"},
+		"a time before 1970":        {run(func(r *tokenpulsev1.ChunkRun) { r.TimeUnixNano, r.TimeDeltas[0] = 1, -5 }), "the time is -4; send time_unix_nano in nanoseconds since 1970"},
+		"start after 2262":          {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: 1 << 63}}, "the time is 2262-04-11T23:47:16Z, outside the years 2000 to 2199"},
 		"a delta of two days":       {run(func(r *tokenpulsev1.ChunkRun) { r.TimeDeltas[1] = 2 * 86400e9 }), "after the start of stream \"bad\""},
 		"a unit of two days":        {run(func(r *tokenpulsev1.ChunkRun) { r.DeltaUnitNanos = 2 * 86400e9 }), "`delta_unit_nanos` is 172800000000000, more than a day; send"},
 		"sequence numbers overflow": {run(func(r *tokenpulsev1.ChunkRun) { r.FirstSequenceNumber = proto.Uint64(1<<63 - 1) }), "`first_sequence_number` is 9223372036854775807; send at most 9223372036854775804"},
 		"no stream id":              {&tokenpulsev1.TokenStream{Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0}}, "`stream_id` is missing; send one"},
 		"unknown stream":            {&tokenpulsev1.TokenStream{StreamId: "bad", End: &tokenpulsev1.StreamEnd{}}, "is not open"},
-		"start without a time":      {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{}}, "`time` is 0; send nanoseconds since 1970"},
+		"start without a time":      {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{}}, "the time is 0; send time_unix_nano in nanoseconds since 1970"},
 		"trace id of 15 bytes":      {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, TraceId: make([]byte, 15)}}, "`trace_id` has 15 bytes; send 16 (32 hexadecimal digits)"},
 		"span id of zeros":          {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, SpanId: make([]byte, 8)}}, "`span_id` is all zeros"},
 		"a vantage of 261":          {&tokenpulsev1.TokenStream{StreamId: "bad", Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, Vantage: 261}}, "`vantage` is unknown"},

@@ -71,7 +71,7 @@ func (r *tokenStreamReceiver) stopHTTP(ctx context.Context) error {
 	return err
 }
 
-// handler wraps the handlers of all paths. It checks the request and leaves the body to
+// handler wraps the handlers of the known paths. It checks the request and leaves the body to
 // handle.
 func (r *tokenStreamReceiver) handler(handle func(w http.ResponseWriter, httpReq *http.Request, mediaType string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, httpReq *http.Request) {

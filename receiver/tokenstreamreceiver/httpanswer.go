@@ -59,7 +59,7 @@ func (r *tokenStreamReceiver) writeReadError(w http.ResponseWriter, httpReq *htt
 			"the body is larger than %d bytes (max_request_body_size); %s", tooLarge.Limit, advice))
 		return
 	}
-	r.writeError(w, httpReq, http.StatusBadRequest, "the body cannot be read: "+err.Error()+"; send the whole body, as its Content-Encoding says")
+	r.writeError(w, httpReq, http.StatusBadRequest, "the body cannot be read: "+err.Error()+"; check that the body is complete and matches its Content-Encoding")
 }
 
 func (r *tokenStreamReceiver) writeError(w http.ResponseWriter, httpReq *http.Request, status int, message string) {

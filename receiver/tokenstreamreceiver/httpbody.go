@@ -154,7 +154,7 @@ func (r *tokenStreamReceiver) handleLines(w http.ResponseWriter, httpReq *http.R
 		r.finish(w, httpReq, &applied, nil)
 		return
 	case refused == nil:
-		applied.conclude("the body ended early: " + err.Error() + "; send the events that were not accepted again")
+		applied.conclude("the body ended early: " + err.Error() + "; send again the events that were not accepted")
 	}
 	r.breakOff(w, httpReq, &applied, refused)
 }

@@ -214,8 +214,9 @@ func TestLogEvents_Time(t *testing.T) {
 		"time wins":            {times(t0, t0+500), ""},
 		"observed as fallback": {times(0, t0), ""},
 		"both zero":            {times(0, 0), "`time_unix_nano` and `observed_time_unix_nano` are missing"},
-		"out of range":         {times(1<<63, 0), "`time` is 9223372036854775808; send nanoseconds since 1970"},
-		"seconds":              {times(1_795_233_292, 0), "send nanoseconds since 1970, not seconds or milliseconds"},
+		"out of range":         {times(1<<63, 0), "`time_unix_nano` is 9223372036854775808; send nanoseconds since 1970"},
+		"observed is too big":  {times(0, 1<<63+1), "`observed_time_unix_nano` is 9223372036854775809; send nanoseconds since 1970"},
+		"seconds":              {times(1_795_233_292, 0), "send time_unix_nano in nanoseconds since 1970, not seconds or milliseconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
@@ -441,8 +442,8 @@ func TestLogEvents_ImpliedStart(t *testing.T) {
 	})
 	t.Run("rejects chunks more than a day away", func(t *testing.T) {
 		b := start(t)
-		b.logs(t, typeProtobuf, generated(0, nil), generated(25*time.Hour, nil)).partly(t, 1, "`time` is 25 hours after the start of stream")
-		b.logs(t, typeProtobuf, generated(26*time.Hour, nil)).partly(t, 1, "`time` is 26 hours after the start of stream")
+		b.logs(t, typeProtobuf, generated(0, nil), generated(25*time.Hour, nil)).partly(t, 1, "the time is 25 hours after the start of stream")
+		b.logs(t, typeProtobuf, generated(26*time.Hour, nil)).partly(t, 1, "the time is 26 hours after the start of stream")
 		b.logs(t, typeProtobuf, event("tokenpulse.stream.start", -25*time.Hour, nil)).partly(t, 1, "is more than 24 hours from its chunks")
 		b.logs(t, typeProtobuf, event("tokenpulse.stream.end", time.Hour, nil)).whole(t)
 		require.Len(t, b.sink.one(t).Chunks, 1)

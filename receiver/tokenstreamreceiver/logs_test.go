@@ -290,7 +290,17 @@ func TestLogs_ListsErrorsOfTokenEvents(t *testing.T) {
 		records := slices.Repeat([]record{ordinary}, 20)
 		records = append(records, event("tokenpulse.stream.chunk", 0, attrs{"channel": "thoughts"}), event("gen_ai.token.generated", 0, nil))
 		got := b.logs(t, how, records...)
-		require.Equal(t, logsReply{status: 200, rejected: 21, message: notForLogs + " (20 records); `channel` is unknown; send content, reasoning or tool_call"}, got)
+		require.Equal(t, logsReply{status: 200, rejected: 21, message: notForLogs + " (20 records) | `channel` is unknown; send content, reasoning or tool_call"}, got)
+	})
+	t.Run("one error for a mistake with different values", func(t *testing.T) {
+		b := start(t)
+		var records []record
+		for i := range 20 {
+			records = append(records, event("tokenpulse.stream.chunk", 0, attrs{"seq": -1 - i}, inSpan(fmt.Sprintf("%016x", i+1))))
+		}
+		records = append(records, event("tokenpulse.stream.chunk", 0, attrs{"channel": "thoughts"}))
+		require.Equal(t, logsReply{status: 200, rejected: 21, message: "`seq` is -1; send an integer from 0 (20 records) | `channel` is unknown; send content, reasoning or tool_call"},
+			b.logs(t, typeProtobuf, records...))
 	})
 	t.Run("each error once, at most ten", func(t *testing.T) {
 		b := start(t)
@@ -303,7 +313,7 @@ func TestLogs_ListsErrorsOfTokenEvents(t *testing.T) {
 			records = append(records, end, end, end)
 			want = append(want, `stream "`+traceHex+"/"+id+`" is not open: it has not started, or it has ended; send its start event first, or in the same request (3 records)`)
 		}
-		require.Equal(t, logsReply{status: 200, rejected: 2061, message: strings.Join(want[:10], "; ")}, b.logs(t, typeProtobuf, records...))
+		require.Equal(t, logsReply{status: 200, rejected: 2061, message: strings.Join(want[:10], " | ")}, b.logs(t, typeProtobuf, records...))
 	})
 }
 

@@ -80,7 +80,7 @@ func (r *request) reject(line int, id string, err error) {
 func (r *request) rejectUnits(units, line int, id string, err error) {
 	r.pending.Rejected += units
 	r.rejected[assembly.ReasonOf(err)] += int64(units)
-	e := answerError{Line: line, Message: err.Error(), units: units}
+	e := answerError{Line: line, Message: err.Error(), mistake: assembly.MistakeOf(err), units: units}
 	if !r.byEvent {
 		e.StreamID = id[:min(len(id), assembly.MaxIDBytes)]
 	}

@@ -108,10 +108,10 @@ func TestStart_RejectsImplausibleTimes(t *testing.T) {
 		unixNano int64
 		message  string
 	}{
-		"seconds":           {1_795_233_292, "`time` is 1970-01-01T00:00:01Z, outside the years 2000 to 2199; send nanoseconds since 1970, not seconds or milliseconds"},
-		"milliseconds":      {1_795_233_292_181, "`time` is 1970-01-01T00:29:55Z, outside the years 2000 to 2199; send nanoseconds since 1970, not seconds or milliseconds"},
-		"before 2000":       {946_684_799_999_999_999, "`time` is 1999-12-31T23:59:59Z"},
-		"close to overflow": {math.MaxInt64 - 5, "`time` is 2262-04-11T23:47:16Z"},
+		"seconds":           {1_795_233_292, "the time is 1970-01-01T00:00:01Z, outside the years 2000 to 2199; send time_unix_nano in nanoseconds since 1970, not seconds or milliseconds"},
+		"milliseconds":      {1_795_233_292_181, "the time is 1970-01-01T00:29:55Z, outside the years 2000 to 2199; send time_unix_nano in nanoseconds since 1970, not seconds or milliseconds"},
+		"before 2000":       {946_684_799_999_999_999, "the time is 1999-12-31T23:59:59Z"},
+		"close to overflow": {math.MaxInt64 - 5, "the time is 2262-04-11T23:47:16Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t)
@@ -138,7 +138,7 @@ func TestStart_AfterEventsTooFarFromIt(t *testing.T) {
 			got := b.lines(t, far(event), startLine("healthy"), chunkLine("healthy", time.Millisecond), chunkLine("healthy", 2*time.Millisecond), endLine("healthy"))
 			require.Equal(t, 200, got.status)
 			require.Equal(t, answer{Accepted: 4, Rejected: 1, Errors: []answerError{{
-				Line: 1, Message: "`time` is 48 hours after the start of stream \"healthy\", at most 24 hours are allowed; check that all times are nanoseconds since 1970",
+				Line: 1, Message: "the time is 48 hours after the start of stream \"healthy\", at most 24 hours are allowed; check that all times are nanoseconds since 1970",
 			}}}, got.answer)
 			requireHealthy(t, b)
 			requireMetric(t, b, "events_rejected", map[string]string{"reason": "invalid"}, 1)
