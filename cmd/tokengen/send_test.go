@@ -269,17 +269,29 @@ func TestSend_CountsRejections(t *testing.T) {
 	}
 }
 
-// A restarted receiver answers 400 to a live request that has only events of streams it
-// does not know any more.
+// A restarted receiver answers 400 or INVALID_ARGUMENT to a live request that has only events
+// of streams it does not know any more.
 func TestSend_GoesOnAfterARequestThatIsRejectedWhole(t *testing.T) {
-	receiver := startReceiver(t)
-	receiver.Refuse(refusal{Status: http.StatusBadRequest, AfterLines: 1})
-	sender, stats := newSender(t, receiver, send.NDJSON)
-	require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))
-	require.NoError(t, sender.Close(t.Context()))
-	require.EqualValues(t, 1, stats.Rejected.Load())
-	require.Equal(t, "full", stats.LastRejection())
-	require.Zero(t, stats.Retries.Load())
+	parts := wholeParts(everything())
+	for transport, expected := range map[send.Transport]struct {
+		rejected int
+		message  string
+	}{
+		send.NDJSON:     {1, "full"},
+		send.GRPC:       {len(parts), "not now"},
+		send.GRPCStream: {len(parts), "not now"},
+	} {
+		t.Run(string(transport), func(t *testing.T) {
+			receiver := startReceiver(t)
+			receiver.Refuse(refusal{Status: http.StatusBadRequest, Code: codes.InvalidArgument, AfterLines: 1})
+			sender, stats := newSender(t, receiver, transport)
+			require.NoError(t, sender.Send(t.Context(), parts))
+			require.NoError(t, sender.Close(t.Context()))
+			require.EqualValues(t, expected.rejected, stats.Rejected.Load())
+			require.Equal(t, expected.message, stats.LastRejection())
+			require.Zero(t, stats.Retries.Load())
+		})
+	}
 }
 
 // Nothing listens on the port: the sender retries until the context is done.

@@ -51,7 +51,7 @@ func (c *grpcClient) Send(ctx context.Context, parts []stream.Part) error {
 	return sendAgain(ctx, c.stats, func() []stream.Part { return parts }, func(ctx context.Context) (response, error) {
 		message, err := c.client.Export(c.withHeaders(ctx), request)
 		if err != nil {
-			return response{}, classify(err)
+			return failed(err, len(parts))
 		}
 		return protoResponse(message), nil
 	})
@@ -61,6 +61,16 @@ func (c *grpcClient) Close(context.Context) error { return c.connection.Close() 
 
 func (c *grpcClient) withHeaders(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, c.headers)
+}
+
+// failed returns the response to a call that failed. INVALID_ARGUMENT says that nothing of the
+// call was accepted. After a restart, a live call may have only events of streams that the
+// receiver does not know any more. Traffic goes on with the next streams.
+func failed(err error, parts int) (response, error) {
+	if s := status.Convert(err); s.Code() == codes.InvalidArgument {
+		return response{rejected: int64(parts), message: s.Message()}, nil
+	}
+	return response{}, classify(err)
 }
 
 // classify makes errors with a temporary status retryable.

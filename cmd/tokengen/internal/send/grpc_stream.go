@@ -14,7 +14,8 @@ import (
 
 // grpcStream is an open client-streaming call.
 type grpcStream struct {
-	call grpc.ClientStreamingClient[tokenpulsev1.ExportTokenStreamsRequest, tokenpulsev1.ExportTokenStreamsResponse]
+	call  grpc.ClientStreamingClient[tokenpulsev1.ExportTokenStreamsRequest, tokenpulsev1.ExportTokenStreamsResponse]
+	parts int // that were sent
 }
 
 func (c *grpcClient) openStream(ctx context.Context) (openRequest, error) {
@@ -25,12 +26,15 @@ func (c *grpcClient) openStream(ctx context.Context) (openRequest, error) {
 	return &grpcStream{call: call}, nil
 }
 
-func (s *grpcStream) send(parts []stream.Part) error { return s.call.Send(stream.ToProto(parts)) }
+func (s *grpcStream) send(parts []stream.Part) error {
+	s.parts += len(parts)
+	return s.call.Send(stream.ToProto(parts))
+}
 
 func (s *grpcStream) finish() (response, error) {
 	message, err := s.call.CloseAndRecv()
 	if err != nil {
-		return response{}, classify(err)
+		return failed(err, s.parts)
 	}
 	return protoResponse(message), nil
 }
