@@ -4,7 +4,6 @@
 package tokensliexporter
 
 import (
-	"context"
 	"errors"
 
 	"go.opentelemetry.io/collector/exporter"
@@ -12,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 )
 
 // newTelemetry reports the self-metrics of the live page.
@@ -21,18 +21,13 @@ func (l *live) newTelemetry(set exporter.Settings) (*metadata.TelemetryBuilder, 
 		return nil, err
 	}
 	owner := metric.WithAttributes(attribute.String("component", "exporter/"+set.ID.String()))
-	observe := func(read func() int64) metric.Int64Callback {
-		return func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(read(), owner)
-			return nil
-		}
-	}
+	gauge := func(read func() int64) metric.Int64Callback { return selfmetrics.Gauge(read, owner) }
 	return builder, errors.Join(
-		builder.RegisterTokenSliHistoryCoarseningCallback(observe(func() int64 { return int64(l.history.Coarsening()) })),
-		builder.RegisterTokenSliHistoryMemoryCallback(observe(func() int64 { used, _ := l.history.Memory(); return int64(used) })),
-		builder.RegisterTokenSliHistoryMemoryLimitCallback(observe(func() int64 { _, limit := l.history.Memory(); return int64(limit) })),
-		builder.RegisterTokenSliPageClientsCallback(observe(l.page.Clients)),
-		builder.RegisterTokenSliPageRefusedCallback(observe(l.page.Refused)),
-		builder.RegisterTokenSliTimelinesDroppedCallback(observe(l.slowest.TimelinesDropped)),
+		builder.RegisterTokenSliHistoryCoarseningCallback(gauge(func() int64 { return int64(l.history.Coarsening()) })),
+		builder.RegisterTokenSliHistoryMemoryCallback(gauge(func() int64 { used, _ := l.history.Memory(); return int64(used) })),
+		builder.RegisterTokenSliHistoryMemoryLimitCallback(gauge(func() int64 { _, limit := l.history.Memory(); return int64(limit) })),
+		builder.RegisterTokenSliPageClientsCallback(gauge(l.page.Clients)),
+		builder.RegisterTokenSliPageRefusedCallback(gauge(l.page.Refused)),
+		builder.RegisterTokenSliTimelinesDroppedCallback(gauge(l.slowest.TimelinesDropped)),
 	)
 }

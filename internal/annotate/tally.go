@@ -6,10 +6,10 @@ package annotate
 import (
 	"context"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
@@ -40,18 +40,14 @@ func (t *Tally) AddDerived(derived *latency.Latency, unusable int64) {
 }
 
 var (
-	withUnusable = withReason("unusable")
+	withUnusable = selfmetrics.Label("reason", "unusable")
 	withReasons  = func() (options [latency.NumReasons]metric.AddOption) {
 		for reason := range latency.NumReasons {
-			options[reason] = withReason(reason.String())
+			options[reason] = selfmetrics.Label("reason", reason.String())
 		}
 		return options
 	}()
 )
-
-func withReason(reason string) metric.AddOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", reason)))
-}
 
 // Report adds the counts to a component's own metrics, and resets them.
 func (t *Tally) Report(ctx context.Context, clockAnomalies, valuesRejected metric.Int64Counter) {

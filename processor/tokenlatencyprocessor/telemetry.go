@@ -7,11 +7,11 @@ import (
 	"context"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadata"
 )
@@ -51,10 +51,10 @@ type telemetry struct {
 }
 
 var (
-	withJoined      = with("result", "joined")
-	withAmbiguous   = with("result", "ambiguous")
-	withRolledUp    = with("result", "rolled_up")
-	withRootMissing = with("result", "root_missing")
+	withJoined      = selfmetrics.Label("result", "joined")
+	withAmbiguous   = selfmetrics.Label("result", "ambiguous")
+	withRolledUp    = selfmetrics.Label("result", "rolled_up")
+	withRootMissing = selfmetrics.Label("result", "root_missing")
 )
 
 func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
@@ -64,13 +64,9 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	}
 	t := &telemetry{builder: builder, unclaimed: unclaimed{counter: builder.ProcessorTokenLatencySpansUnclaimed}}
 	for _, name := range source.Names() {
-		t.sources = append(t.sources, with("source", name))
+		t.sources = append(t.sources, selfmetrics.Label("source", name))
 	}
 	return t, nil
-}
-
-func with(key, value string) metric.AddOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
 }
 
 // report adds a batch's tally to the metrics and resets it.

@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -47,9 +48,9 @@ func (u *unclaimed) option(scope string) metric.AddOption {
 		u.scopes = map[string]metric.AddOption{}
 	}
 	scope = strings.Clone(scope) // it refers to the memory of the batch
-	option := with("scope", scope)
+	option := selfmetrics.Label("scope", scope)
 	u.scopes[scope] = option
 	return option
 }
 
-var withOverflowScope = with("scope", overflowScope)
+var withOverflowScope = selfmetrics.Label("scope", overflowScope)

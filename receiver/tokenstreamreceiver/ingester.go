@@ -15,13 +15,13 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc/codes"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamseries"
@@ -67,7 +67,7 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 		return nil, in.notStored(ctx)
 	}
 	if assembly.ReasonOf(err) == assembly.Limit {
-		in.telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, 1, with("reason", string(assembly.Limit)))
+		in.telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, 1, selfmetrics.Label("reason", string(assembly.Limit)))
 		return nil, &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
 	}
 	if err != nil {
@@ -152,10 +152,10 @@ var outcomes = [...]struct {
 	name string
 	with metric.MeasurementOption
 }{
-	{names.OutcomeSuccess, with("outcome", names.OutcomeSuccess)},
-	{names.OutcomeError, with("outcome", names.OutcomeError)},
-	{names.OutcomeCancelled, with("outcome", names.OutcomeCancelled)},
-	{names.OutcomeIncomplete, with("outcome", names.OutcomeIncomplete)},
+	{names.OutcomeSuccess, selfmetrics.Label("outcome", names.OutcomeSuccess)},
+	{names.OutcomeError, selfmetrics.Label("outcome", names.OutcomeError)},
+	{names.OutcomeCancelled, selfmetrics.Label("outcome", names.OutcomeCancelled)},
+	{names.OutcomeIncomplete, selfmetrics.Label("outcome", names.OutcomeIncomplete)},
 }
 
 func outcomeIndex(name string) int {
@@ -196,10 +196,6 @@ func (in *ingester) lost(ctx context.Context, streams []assembly.Finished, cause
 	for _, stream := range streams {
 		events += int64(stream.Accepted)
 	}
-	in.telemetry.ReceiverTokenStreamEventsLost.Add(ctx, events, with("cause", cause))
-	in.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(len(streams)), with("cause", cause))
-}
-
-func with(key, value string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
+	in.telemetry.ReceiverTokenStreamEventsLost.Add(ctx, events, selfmetrics.Label("cause", cause))
+	in.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(len(streams)), selfmetrics.Label("cause", cause))
 }

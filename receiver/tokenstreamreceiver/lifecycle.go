@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 )
 
 // Start starts the servers and the sweep for idle streams.
@@ -64,31 +64,25 @@ func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 
 // observe registers the gauges.
 func (r *tokenStreamReceiver) observe() error {
-	gauge := func(value func() int64) metric.Int64Callback {
-		return func(_ context.Context, observer metric.Int64Observer) error {
-			observer.Observe(value())
-			return nil
-		}
-	}
 	limits := r.cfg.limits()
 	if r.ingester.series != nil {
 		err := errors.Join(
-			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(gauge(r.ingester.series.Identities.Evicted)),
-			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(gauge(r.ingester.series.Identities.Resolved)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(selfmetrics.Gauge(r.ingester.series.Identities.Evicted)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(selfmetrics.Gauge(r.ingester.series.Identities.Resolved)),
 		)
 		if err != nil {
 			return err
 		}
 	}
 	return errors.Join(
-		r.telemetry.RegisterReceiverTokenStreamStreamsOpenCallback(gauge(r.ingester.store.Streams)),
-		r.telemetry.RegisterReceiverTokenStreamStreamsLimitCallback(gauge(func() int64 { return int64(limits.MaxStreams) })),
-		r.telemetry.RegisterReceiverTokenStreamEventsOpenCallback(gauge(r.ingester.store.Accepted)),
-		r.telemetry.RegisterReceiverTokenStreamLiveRequestsOpenCallback(gauge(r.liveRequests.open.Load)),
-		r.telemetry.RegisterReceiverTokenStreamLiveRequestsLimitCallback(gauge(func() int64 { return r.liveRequests.max })),
-		r.telemetry.RegisterReceiverTokenStreamStorageSizeCallback(gauge(r.ingester.store.Stored)),
-		r.telemetry.RegisterReceiverTokenStreamMemoryHeldCallback(gauge(r.ingester.store.Memory)),
-		r.telemetry.RegisterReceiverTokenStreamMemoryLimitCallback(gauge(func() int64 { return limits.MaxMemory })),
+		r.telemetry.RegisterReceiverTokenStreamStreamsOpenCallback(selfmetrics.Gauge(r.ingester.store.Streams)),
+		r.telemetry.RegisterReceiverTokenStreamStreamsLimitCallback(selfmetrics.Gauge(func() int64 { return int64(limits.MaxStreams) })),
+		r.telemetry.RegisterReceiverTokenStreamEventsOpenCallback(selfmetrics.Gauge(r.ingester.store.Accepted)),
+		r.telemetry.RegisterReceiverTokenStreamLiveRequestsOpenCallback(selfmetrics.Gauge(r.liveRequests.open.Load)),
+		r.telemetry.RegisterReceiverTokenStreamLiveRequestsLimitCallback(selfmetrics.Gauge(func() int64 { return r.liveRequests.max })),
+		r.telemetry.RegisterReceiverTokenStreamStorageSizeCallback(selfmetrics.Gauge(r.ingester.store.Stored)),
+		r.telemetry.RegisterReceiverTokenStreamMemoryHeldCallback(selfmetrics.Gauge(r.ingester.store.Memory)),
+		r.telemetry.RegisterReceiverTokenStreamMemoryLimitCallback(selfmetrics.Gauge(func() int64 { return limits.MaxMemory })),
 	)
 }
 

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/wire"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamseries"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
@@ -229,7 +230,7 @@ func (r *request) apply(ctx context.Context, accepted int) {
 	}
 	for reason, n := range r.rejected {
 		if n > 0 {
-			telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, n, with("reason", string(reason)))
+			telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, n, selfmetrics.Label("reason", string(reason)))
 		}
 	}
 	clear(r.rejected)

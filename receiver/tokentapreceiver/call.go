@@ -9,11 +9,9 @@ import (
 	"net/http"
 	"strconv"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -84,7 +82,7 @@ func (c *call) End(o llmstream.Observation, end int64) {
 	refused := c.refused()
 	x.refusals = x.memory.Refusals()
 	e := x.ending(&o, refused)
-	telemetry.ReceiverTokenTapExchangesFinished.Add(background, 1, label("outcome", e.outcome))
+	telemetry.ReceiverTokenTapExchangesFinished.Add(background, 1, selfmetrics.Label("outcome", e.outcome))
 	if c.dropped > 0 {
 		telemetry.ReceiverTokenTapChunksDropped.Add(background, c.dropped)
 	}
@@ -172,11 +170,6 @@ func (x *exchange) unparsed(o *llmstream.Observation, refused bool) (parts []str
 // count counts what could not be read of an answer.
 func (x *exchange) count(unparsed []string) {
 	for _, part := range unparsed {
-		x.receiver.telemetry.ReceiverTokenTapUnparsed.Add(context.Background(), 1, label("part", part))
+		x.receiver.telemetry.ReceiverTokenTapUnparsed.Add(context.Background(), 1, selfmetrics.Label("part", part))
 	}
-}
-
-// label returns the only label of a self-metric.
-func label(key, value string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
 }

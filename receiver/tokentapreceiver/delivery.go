@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/logging"
+	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
 
@@ -118,5 +119,5 @@ func (d *delivery) deliver(traces ptrace.Traces) {
 }
 
 func (d *delivery) drop(spans int, cause string) {
-	d.telemetry.ReceiverTokenTapSpansDropped.Add(context.Background(), int64(spans), label("cause", cause))
+	d.telemetry.ReceiverTokenTapSpansDropped.Add(context.Background(), int64(spans), selfmetrics.Label("cause", cause))
 }

@@ -17,6 +17,8 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 )
 
 // handle forwards one exchange and observes it.
@@ -100,7 +102,7 @@ func isDotSegment(segment string) bool {
 
 // refuse answers like the services do, in JSON.
 func (r *tokenTapReceiver) refuse(w http.ResponseWriter, req *http.Request, refused *refusal) {
-	r.telemetry.ReceiverTokenTapExchangesRejected.Add(req.Context(), 1, label("reason", refused.reason))
+	r.telemetry.ReceiverTokenTapExchangesRejected.Add(req.Context(), 1, selfmetrics.Label("reason", refused.reason))
 	writeError(w, refused.status, refused.reason, refused.message)
 }
 

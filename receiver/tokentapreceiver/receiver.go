@@ -17,12 +17,12 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/internal/logging"
+	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
 
@@ -113,19 +113,13 @@ func (r *tokenTapReceiver) serve(ctx context.Context, host component.Host) error
 
 // observe registers the gauges.
 func (r *tokenTapReceiver) observe() error {
-	gauge := func(value func() int64) metric.Int64Callback {
-		return func(_ context.Context, observer metric.Int64Observer) error {
-			observer.Observe(value())
-			return nil
-		}
-	}
 	return errors.Join(
-		r.telemetry.RegisterReceiverTokenTapMemoryHeldCallback(gauge(r.memory.Held)),
-		r.telemetry.RegisterReceiverTokenTapMemoryLimitCallback(gauge(func() int64 { return int64(r.cfg.MaxMemoryMiB) << 20 })),
-		r.telemetry.RegisterReceiverTokenTapStreamsOpenCallback(gauge(r.open.Load)),
-		r.telemetry.RegisterReceiverTokenTapStreamsLimitCallback(gauge(func() int64 { return int64(r.cfg.MaxStreams) })),
-		r.telemetry.RegisterReceiverTokenTapQueueSizeCallback(gauge(func() int64 { return int64(len(r.delivery.queue)) })),
-		r.telemetry.RegisterReceiverTokenTapQueueCapacityCallback(gauge(func() int64 { return int64(cap(r.delivery.queue)) })),
+		r.telemetry.RegisterReceiverTokenTapMemoryHeldCallback(selfmetrics.Gauge(r.memory.Held)),
+		r.telemetry.RegisterReceiverTokenTapMemoryLimitCallback(selfmetrics.Gauge(func() int64 { return int64(r.cfg.MaxMemoryMiB) << 20 })),
+		r.telemetry.RegisterReceiverTokenTapStreamsOpenCallback(selfmetrics.Gauge(r.open.Load)),
+		r.telemetry.RegisterReceiverTokenTapStreamsLimitCallback(selfmetrics.Gauge(func() int64 { return int64(r.cfg.MaxStreams) })),
+		r.telemetry.RegisterReceiverTokenTapQueueSizeCallback(selfmetrics.Gauge(func() int64 { return int64(len(r.delivery.queue)) })),
+		r.telemetry.RegisterReceiverTokenTapQueueCapacityCallback(selfmetrics.Gauge(func() int64 { return int64(cap(r.delivery.queue)) })),
 	)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
+	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
@@ -50,15 +51,10 @@ func with(owner []attribute.KeyValue, more ...attribute.KeyValue) metric.Measure
 }
 
 func (t *telemetry) register(k *Keeper, owner []attribute.KeyValue) error {
-	observe := func(read func() int64) metric.Int64Callback {
-		return func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(read(), t.owner)
-			return nil
-		}
-	}
+	gauge := func(read func() int64) metric.Int64Callback { return selfmetrics.Gauge(read, t.owner) }
 	err := errors.Join(
-		t.RegisterTokenSliBudgetsEvictedCallback(observe(k.Tracker.Evicted)),
-		t.RegisterTokenSliDeduplicationEvictedCallback(observe(func() int64 {
+		t.RegisterTokenSliBudgetsEvictedCallback(gauge(k.Tracker.Evicted)),
+		t.RegisterTokenSliDeduplicationEvictedCallback(gauge(func() int64 {
 			return k.recorded.Evicted() + k.settings.Delivered.Evicted()
 		})),
 		t.RegisterTokenSliObjectivesUnseenCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -74,13 +70,13 @@ func (t *telemetry) register(k *Keeper, owner []attribute.KeyValue) error {
 	}
 	if k.points != nil {
 		err = errors.Join(err,
-			t.RegisterTokenSliPointStreamsCallback(observe(func() int64 { return int64(k.points.Held()) })),
-			t.RegisterTokenSliPointStreamsLimitCallback(observe(func() int64 { return int64(maxStreams(k.settings.Config)) })),
+			t.RegisterTokenSliPointStreamsCallback(gauge(func() int64 { return int64(k.points.Held()) })),
+			t.RegisterTokenSliPointStreamsLimitCallback(gauge(func() int64 { return int64(maxStreams(k.settings.Config)) })),
 		)
 	}
 	return errors.Join(err,
-		t.RegisterTokenSliSeriesCallback(observe(func() int64 { return int64(k.Engine.Held()) })),
-		t.RegisterTokenSliSeriesLimitCallback(observe(func() int64 { return int64(k.settings.Config.Series.MaxSeries) })),
+		t.RegisterTokenSliSeriesCallback(gauge(func() int64 { return int64(k.Engine.Held()) })),
+		t.RegisterTokenSliSeriesLimitCallback(gauge(func() int64 { return int64(k.settings.Config.Series.MaxSeries) })),
 	)
 }
 
