@@ -33,15 +33,15 @@ func (e *EventError) Error() string { return e.Message }
 
 // Errorf returns an EventError with a formatted message.
 func Errorf(reason Reason, format string, args ...any) *EventError {
-	message := fmt.Sprintf(format, args...)
+	e := &EventError{reason, fmt.Sprintf(format, args...), format}
 	if reason == UnknownStream {
-		return &EventError{reason, message, message}
+		e.mistake = e.Message // another stream is another mistake
 	}
-	return &EventError{reason, message, format}
+	return e
 }
 
 // MistakeOf returns a text that is equal for errors that differ only in the values in their
-// messages. Each unknown stream is a mistake of its own.
+// messages. It is not equal for different unknown streams.
 func MistakeOf(err error) string {
 	if event, ok := errors.AsType[*EventError](err); ok {
 		return event.mistake

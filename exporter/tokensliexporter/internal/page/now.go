@@ -98,7 +98,8 @@ func (n *now) setRates(p *Page, q *query, selection *selection) {
 	n.InFlight = number(sum.Parts[0].Of(series.RequestDuration).Sum()) / window // Little's law
 }
 
-// openStreams returns the sum over the receivers of this process, or nil if there is none.
+// openStreams returns the number of open streams of all receivers in this process. Without a
+// receiver, it returns nil.
 func (p *Page) openStreams() *int64 {
 	receivers := p.OpenStreams.All()
 	if len(receivers) == 0 {

@@ -15,8 +15,8 @@ import (
 // maxThresholds limits the SLOs whose threshold is known.
 const maxThresholds = 128
 
-// Thresholds holds the indicator and threshold of SLOs as requests that breached them reported
-// it. The page needs them for SLOs that another Collector defines. The zero value is empty.
+// Thresholds holds the indicator and threshold of SLOs. It learns them from requests that breached
+// the SLO. The page needs them for SLOs that another Collector defines. The zero value is empty.
 type Thresholds struct {
 	mu    sync.Mutex
 	bySLO map[string]threshold
