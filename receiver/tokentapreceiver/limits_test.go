@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
@@ -184,6 +185,37 @@ func TestLimits_MemoryOfRequests(t *testing.T) {
 	p.post(chatPath, chatRequest)
 	require.Equal(t, "gpt-x", attributes(p.spansAfter(2)[1])["gen_ai.request.model"])
 	require.Zero(t, p.held())
+}
+
+// Copies of requests leave half of the memory to answers.
+func TestLimits_RequestsTakeHalfOfTheMemory(t *testing.T) {
+	p := start(t, answerChat)
+	others := p.receiver.memory.NewAccount()
+	require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<19))
+	p.post(chatPath, chatRequest)
+	span := p.span()
+	require.Equal(t, "m-1", attributes(span)["gen_ai.request.model"])
+	times, _ := arrivals(t, span)
+	require.Len(t, times, 3)
+	require.EqualValues(t, 1, p.counter("requests_truncated"))
+}
+
+// The alert on limits compares these gauges.
+func TestLimits_AreReportedBesideWhatIsUsed(t *testing.T) {
+	p := start(t, answerChat)
+	x := p.observeUpgrade(t)
+	require.True(t, x.memory.Take(1000))
+	for name, expected := range map[string]int{
+		"memory_held": 1000, "memory_limit": p.receiver.cfg.MaxMemoryMiB << 20,
+		"streams_open": 1, "streams_limit": p.receiver.cfg.MaxStreams,
+		"queue_size": 0, "queue_capacity": p.receiver.cfg.MaxQueuedSpans,
+	} {
+		metric, err := p.telemetry.GetMetric("otelcol_receiver_token_tap_" + name)
+		require.NoError(t, err)
+		points := metric.Data.(metricdata.Gauge[int64]).DataPoints
+		require.Len(t, points, 1, name)
+		require.EqualValues(t, expected, points[0].Value, name)
+	}
 }
 
 // held returns the bytes that exchanges hold once all are over.
