@@ -21,9 +21,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 var errRefused = errors.New("refused")
@@ -213,7 +213,7 @@ func TestRound_AlertsOfIdleSeriesEndLater(t *testing.T) {
 // After a restart the connector sends start events that were refused before, and those of
 // alerts that a stricter objective causes.
 func TestStart_SendsEventsThatWereNotAcceptedBefore(t *testing.T) {
-	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
+	host, id := storagetest.NewHost(t, 0), storagetest.FileStorage
 	start := func(objective float64, refuses bool) *logHarness {
 		h := newLogHarness(t, func(c *Config) {
 			c.Publish.Shared.StorageID, c.Publish.FlushInterval = &id, 24*time.Hour
@@ -240,7 +240,7 @@ func TestStart_SendsEventsThatWereNotAcceptedBefore(t *testing.T) {
 }
 
 func TestRound_CountsFailedSaves(t *testing.T) {
-	host, id := budgetstoretest.NewHost(t, 32<<10), budgetstoretest.FileStorage
+	host, id := storagetest.NewHost(t, 32<<10), storagetest.FileStorage
 	h := newLogHarness(t, func(c *Config) { c.Publish.Shared.StorageID = &id; c.Publish.FlushInterval = time.Hour })
 	require.NoError(t, h.Start(t.Context(), host))
 	for i := range 300 { // more than the storage has room for
@@ -255,7 +255,7 @@ func TestRound_CountsFailedSaves(t *testing.T) {
 // After a restart the connector repeats no event. It sends the end of alerts that ended
 // in between.
 func TestStart_RestoresActiveAlerts(t *testing.T) {
-	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
+	host, id := storagetest.NewHost(t, 0), storagetest.FileStorage
 	withStorage := func(c *Config) {
 		c.Publish.Shared.StorageID = &id
 		c.Publish.FlushInterval = 24 * time.Hour

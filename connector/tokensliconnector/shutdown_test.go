@@ -17,9 +17,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 // blockedMetrics and blockedLogs block until released, whatever their context says, as
@@ -46,7 +46,7 @@ func (d *blockedLogs) ConsumeLogs(context.Context, plog.Logs) error {
 }
 
 func TestShutdown_ReturnsWhileTheNextConsumerBlocks(t *testing.T) {
-	id := budgetstoretest.FileStorage
+	id := storagetest.FileStorage
 	config := createDefaultConfig().(*Config)
 	config.Publish.FlushInterval = time.Hour
 	config.Publish.Shared.StorageID = &id
@@ -54,7 +54,7 @@ func TestShutdown_ReturnsWhileTheNextConsumerBlocks(t *testing.T) {
 	for _, output := range []string{"metrics", "logs"} {
 		t.Run(output, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // its clock stands still while the connector computes
-				host, telemetry, release := budgetstoretest.NewHost(t, 0), componenttest.NewTelemetry(), make(chan struct{})
+				host, telemetry, release := storagetest.NewHost(t, 0), componenttest.NewTelemetry(), make(chan struct{})
 				create := func() (connector.Traces, *keeper.Keeper) {
 					if output == "metrics" {
 						c, err := newTracesToMetrics(metadatatest.NewSettings(telemetry), config, &blockedMetrics{release: release})

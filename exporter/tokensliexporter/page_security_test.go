@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/extension/extensionauth"
 
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 // A sender chooses the model's name. It must reach the page as text: JSON that no browser
@@ -98,7 +98,7 @@ func TestPage_ObeysTheAuthExtension(t *testing.T) {
 	config.Server.Auth = configoptional.Some(confighttp.AuthConfig{Config: configauth.Config{AuthenticatorID: id}})
 	e, err := createTraces(t.Context(), newSettings(componenttest.NewTelemetry()), config)
 	require.NoError(t, err)
-	require.NoError(t, e.Start(t.Context(), budgetstoretest.Host{id: &gate{}}))
+	require.NoError(t, e.Start(t.Context(), storagetest.Host{id: &gate{}}))
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		require.NoError(t, e.Shutdown(context.Background()))

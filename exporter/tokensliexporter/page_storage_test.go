@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 // startStored starts an exporter whose storage a test keeps.
@@ -20,7 +20,7 @@ func startStored(t *testing.T, host component.Host, dimensions ...string) (h *ha
 	t.Helper()
 	config := createDefaultConfig().(*Config)
 	config.Server.NetAddr.Endpoint = freeAddress(t)
-	config.Shared.StorageID = &budgetstoretest.FileStorage
+	config.Shared.StorageID = &storagetest.FileStorage
 	if dimensions != nil {
 		config.Shared.Series.Dimensions = dimensions
 	}
@@ -34,7 +34,7 @@ func startStored(t *testing.T, host component.Host, dimensions ...string) (h *ha
 }
 
 func TestHistory_SurvivesARestart(t *testing.T) {
-	host := budgetstoretest.NewHost(t, 0)
+	host := storagetest.NewHost(t, 0)
 	for run := 1; run <= 3; run++ {
 		h, stop := startStored(t, host)
 		for range 10 {

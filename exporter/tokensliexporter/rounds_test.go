@@ -20,8 +20,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 // newExporter returns an exporter with an objective and the URL of its metrics. It is not
@@ -66,7 +66,7 @@ func sloLines(t *testing.T, url string) (lines []string) {
 
 // After a restart the budget continues, and the counters start at zero.
 func TestStart_RestoresBudgetsAndSeries(t *testing.T) {
-	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
+	host, id := storagetest.NewHost(t, 0), storagetest.FileStorage
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	first, url := newExporter(t, func(c *Config) { c.Shared.StorageID = &id })
 	require.NoError(t, first.Start(t.Context(), host))
@@ -85,7 +85,7 @@ func TestStart_RestoresBudgetsAndSeries(t *testing.T) {
 }
 
 func TestRounds_ExpireSeries(t *testing.T) {
-	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
+	host, id := storagetest.NewHost(t, 0), storagetest.FileStorage
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	short := func(c *Config) { c.Shared.StorageID = &id; c.Shared.Series.SeriesExpiration = 5 * time.Second }
 	first, url := newExporter(t, short)
@@ -106,7 +106,7 @@ func TestRoundInterval_IsAQuarterOfTheExpiration(t *testing.T) {
 }
 
 func TestRounds_CountFailedSaves(t *testing.T) {
-	host, id := budgetstoretest.NewHost(t, 32<<10), budgetstoretest.FileStorage
+	host, id := storagetest.NewHost(t, 32<<10), storagetest.FileStorage
 	telemetry := componenttest.NewTelemetry()
 	config := createDefaultConfig().(*Config)
 	config.Server.NetAddr.Endpoint = freeAddress(t)

@@ -23,8 +23,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 // numbered gathers one family, whose name is the number of the gather.
@@ -277,12 +277,12 @@ func (*watchingClient) Close(context.Context) error { return nil }
 
 // A reader of /metrics must not delay the save, nor the shutdown beyond its deadline.
 func TestShutdown_SavesBudgetsBeforeItWaitsForScrapes(t *testing.T) {
-	id := budgetstoretest.FileStorage
+	id := storagetest.FileStorage
 	var mu sync.Mutex // saves run in a worker, and on a slow machine before the shutdown, too
 	saved := map[string]bool{}
 	e := newServed(t, 200, func(c *Config) { c.Shared.StorageID = &id })
 	e.scrapeTime = time.Hour // the scrape does not end by itself
-	require.NoError(t, e.Start(t.Context(), budgetstoretest.Host{id: &watchingStorage{saving: func(name string) {
+	require.NoError(t, e.Start(t.Context(), storagetest.Host{id: &watchingStorage{saving: func(name string) {
 		connection, err := net.Dial("tcp", e.config.Server.NetAddr.Endpoint)
 		if err != nil {
 			t.Errorf("the server stopped before the save: %v", err)
@@ -311,7 +311,7 @@ func TestStart_ClosesTheStorageIfThePortIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "localhost:0")
 	require.NoError(t, err)
 	defer taken.Close()
-	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
+	host, id := storagetest.NewHost(t, 0), storagetest.FileStorage
 	e := newServed(t, 1, func(c *Config) {
 		c.Shared.StorageID = &id
 		c.Server.NetAddr.Endpoint = taken.Addr().String()

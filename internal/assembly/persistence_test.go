@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
-	"github.com/tokenpulse/tokenpulse/internal/journal/journaltest"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
@@ -34,8 +34,8 @@ func withJournal(t testing.TB, limits Limits, client storage.Client) (*Store, *R
 }
 
 // copyOf returns what a storage holds when the process dies.
-func copyOf(client *journaltest.Memory) *journaltest.Memory {
-	died := journaltest.NewMemory()
+func copyOf(client *storagetest.Memory) *storagetest.Memory {
+	died := storagetest.NewMemory()
 	died.Values = client.Stored()
 	return died
 }
@@ -114,7 +114,7 @@ func testRestoredStreams(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		clear(parts)
 		plain, _ := newStore(limits)
-		client := journaltest.NewMemory()
+		client := storagetest.NewMemory()
 		s, _ := withJournal(t, limits, client)
 		finished := map[string]string{}
 		for i := range 200 {
@@ -175,7 +175,7 @@ func testRestoredStreams(t *testing.T) {
 }
 
 func TestJournal_StreamsThatDoNotFitAreCounted(t *testing.T) {
-	client := journaltest.NewMemory()
+	client := storagetest.NewMemory()
 	s, _ := withJournal(t, roomy, client)
 	for i := range 10 {
 		apply(t, s, batchOf(t, s, fmt.Sprint("s", i), started, chunks(1, 2, 3)))
@@ -201,7 +201,7 @@ func TestJournal_StreamsThatDoNotFitAreCounted(t *testing.T) {
 func TestJournal_StreamsShareAResource(t *testing.T) {
 	large := []byte(strings.Repeat("resource", 5000))
 	withResource := func(t testing.TB, part *Part) { require.NoError(t, part.AddStart(Start{UnixNano: t0}, nil, large)) }
-	client := journaltest.NewMemory()
+	client := storagetest.NewMemory()
 	s, _ := withJournal(t, roomy, client)
 	batch := s.NewBatch()
 	for i := range 100 {
@@ -229,7 +229,7 @@ func TestJournal_StreamsShareAResource(t *testing.T) {
 }
 
 func TestJournal_ChangesNeedStorageAndWholeStreamsDoNot(t *testing.T) {
-	client := journaltest.NewMemory()
+	client := storagetest.NewMemory()
 	s, _ := withJournal(t, roomy, client)
 	apply(t, s, batchOf(t, s, "a", started, chunks(1)))
 	apply(t, s, batchOf(t, s, "b", started, chunks(1)))
@@ -260,7 +260,7 @@ func TestJournal_ChangesNeedStorageAndWholeStreamsDoNot(t *testing.T) {
 }
 
 func TestJournal_RestoredStreamsExpireAfterTheirTimeout(t *testing.T) {
-	client := journaltest.NewMemory()
+	client := storagetest.NewMemory()
 	s, c := newStore(roomy)
 	_, err := s.OpenJournal(t.Context(), client, func(error) {})
 	require.NoError(t, err)
@@ -286,7 +286,7 @@ func TestJournal_RestoredStreamsExpireAfterTheirTimeout(t *testing.T) {
 
 // Streams change, end and expire while the journal rewrites all of them all the time.
 func TestJournal_RewritesStreamsThatChange(t *testing.T) {
-	client := journaltest.NewMemory()
+	client := storagetest.NewMemory()
 	s, _ := withJournal(t, roomy, client)
 	s.memory.Add(-1 << 40) // compacts all the time
 	var senders sync.WaitGroup
@@ -349,7 +349,7 @@ func FuzzStored(f *testing.F) {
 
 // Resources of streams that have ended do not stay in the storage.
 func TestJournal_ForgetsResources(t *testing.T) {
-	client := journaltest.NewMemory()
+	client := storagetest.NewMemory()
 	s, _ := withJournal(t, roomy, client)
 	apply(t, s, batchOf(t, s, "waiting", started))
 	for i := range 500 {

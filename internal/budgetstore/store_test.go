@@ -18,9 +18,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,9 +31,9 @@ var (
 )
 
 // newHost returns a Collector with a file_storage and an extension that is not a storage.
-func newHost(t *testing.T) budgetstoretest.Host {
+func newHost(t *testing.T) storagetest.Host {
 	t.Helper()
-	host := budgetstoretest.NewHost(t, 0)
+	host := storagetest.NewHost(t, 0)
 	other, err := extensiontest.NewNopFactory().Create(t.Context(), extensiontest.NewNopSettings(extensiontest.NopType), nil)
 	require.NoError(t, err)
 	host[component.NewID(extensiontest.NopType)] = other
@@ -68,11 +68,11 @@ func spent(tracker *slo.Tracker, now time.Time) map[string]uint64 {
 }
 
 // opened returns a store, the tracker that it restored, the notes, and the log.
-func opened(t *testing.T, h budgetstoretest.Host, dimensions []string) (*Store, *slo.Tracker, []byte, *observer.ObservedLogs) {
+func opened(t *testing.T, h storagetest.Host, dimensions []string) (*Store, *slo.Tracker, []byte, *observer.ObservedLogs) {
 	t.Helper()
 	core, logged := observer.New(zapcore.InfoLevel)
 	tracker := newTracker()
-	s, notes, err := Open(t.Context(), h, &budgetstoretest.FileStorage, owner, tracker, dimensions, zap.New(core))
+	s, notes, err := Open(t.Context(), h, &storagetest.FileStorage, owner, tracker, dimensions, zap.New(core))
 	require.NoError(t, err)
 	return s, tracker, notes, logged
 }
@@ -271,7 +271,7 @@ func TestOpen_OwnersDoNotShareBudgets(t *testing.T) {
 		{Kind: component.KindExporter, ID: owner.ID, Name: "logs"},
 	} {
 		tracker := newTracker()
-		s, _, err := Open(t.Context(), h, &budgetstoretest.FileStorage, other, tracker, dimensions, zap.NewNop())
+		s, _, err := Open(t.Context(), h, &storagetest.FileStorage, other, tracker, dimensions, zap.NewNop())
 		require.NoError(t, err)
 		require.Empty(t, spent(tracker, now))
 		require.NoError(t, s.Close(t.Context(), nil))
@@ -288,7 +288,7 @@ func TestOpen_RejectsUnusableExtensions(t *testing.T) {
 }
 
 func TestOpen_WithoutExtensionSavesNothing(t *testing.T) {
-	s, _, err := Open(t.Context(), budgetstoretest.Host{}, nil, owner, newTracker(), dimensions, zap.NewNop())
+	s, _, err := Open(t.Context(), storagetest.Host{}, nil, owner, newTracker(), dimensions, zap.NewNop())
 	require.NoError(t, err)
 	require.Nil(t, s)
 	require.NoError(t, s.Save(t.Context(), nil))

@@ -15,11 +15,10 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/history"
-	"github.com/tokenpulse/tokenpulse/internal/journal/journaltest"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 var dimensions = []string{"gen_ai.request.model"}
@@ -27,9 +26,9 @@ var dimensions = []string{"gen_ai.request.model"}
 // open opens a store of a new history on a backend.
 func open(t *testing.T, backend component.Component) (*Store, *history.Store, *series.Engine) {
 	t.Helper()
-	id := budgetstoretest.FileStorage
+	id := storagetest.FileStorage
 	h := history.New(1 << 30)
-	s, err := Open(t.Context(), budgetstoretest.Host{id: backend}, &id, storageclient.Owner{}, h, dimensions, zap.NewNop())
+	s, err := Open(t.Context(), storagetest.Host{id: backend}, &id, storageclient.Owner{}, h, dimensions, zap.NewNop())
 	require.NoError(t, err)
 	return s, h, series.NewEngine(series.Options{Config: series.Config{Dimensions: dimensions, MaxSeries: 10}, History: h})
 }
@@ -48,7 +47,7 @@ func requests(h *history.Store) (n uint64) {
 }
 
 func TestSave_WritesOnlyChanges(t *testing.T) {
-	memory := journaltest.NewMemory()
+	memory := storagetest.NewMemory()
 	s, h, engine := open(t, memory)
 	now := time.Now().Add(-20 * time.Minute).Truncate(15 * time.Minute)
 	for i := range 5 {
@@ -77,7 +76,7 @@ func TestSave_WritesOnlyChanges(t *testing.T) {
 }
 
 func TestSave_IsTriedAgainAfterAFailure(t *testing.T) {
-	memory := journaltest.NewMemory()
+	memory := storagetest.NewMemory()
 	s, _, engine := open(t, memory)
 	record(engine, time.Now())
 	memory.Fail = func(*storage.Operation) error { return errors.New("disk full") }
@@ -89,7 +88,7 @@ func TestSave_IsTriedAgainAfterAFailure(t *testing.T) {
 }
 
 func TestOpen_SkipsDamagedSlots(t *testing.T) {
-	memory := journaltest.NewMemory()
+	memory := storagetest.NewMemory()
 	s, _, engine := open(t, memory)
 	for i := range 3 {
 		record(engine, time.Now().Add(-time.Duration(3-i)*10*time.Second))
@@ -114,10 +113,10 @@ func TestOpen_SkipsDamagedSlots(t *testing.T) {
 }
 
 func TestOpen_WithoutExtensionSavesNothing(t *testing.T) {
-	s, err := Open(t.Context(), budgetstoretest.Host{}, nil, storageclient.Owner{}, history.New(1), nil, zap.NewNop())
+	s, err := Open(t.Context(), storagetest.Host{}, nil, storageclient.Owner{}, history.New(1), nil, zap.NewNop())
 	require.NoError(t, err)
 	require.NoError(t, s.Save(t.Context()))
 	require.NoError(t, s.Close(t.Context()))
-	_, err = Open(t.Context(), budgetstoretest.Host{}, &budgetstoretest.FileStorage, storageclient.Owner{}, history.New(1), nil, zap.NewNop())
+	_, err = Open(t.Context(), storagetest.Host{}, &storagetest.FileStorage, storageclient.Owner{}, history.New(1), nil, zap.NewNop())
 	require.ErrorContains(t, err, "`storage` is")
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
-	"github.com/tokenpulse/tokenpulse/internal/journal/journaltest"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 // damaged returns a storage after these writes, one segment each: creation of a; creation of
 // b; a change of a; creation of c; a change of a; a change of b.
 func damaged(t *testing.T, damage func(values map[string][]byte)) *texts {
 	t.Helper()
-	m := journaltest.NewMemory()
+	m := storagetest.NewMemory()
 	ts := opened(t, m)
 	a, err := ts.create("a")
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestOpen_SkipsWhatIsDamaged(t *testing.T) {
 			// What is left is not mixed with what follows.
 			_, err := ts.create("new")
 			require.NoError(t, err)
-			m := ts.client.(*journaltest.Memory)
+			m := ts.client.(*storagetest.Memory)
 			ts.close(t)
 			ts = opened(t, m)
 			require.ElementsMatch(t, append(c.want, "new"), ts.values())
@@ -88,7 +88,7 @@ func TestOpen_SkipsWhatIsDamaged(t *testing.T) {
 }
 
 func TestOpen_FailsWithoutStorage(t *testing.T) {
-	m := journaltest.NewMemory()
+	m := storagetest.NewMemory()
 	m.Fail = func(*storage.Operation) error { return errors.New("unreachable") }
 	_, _, err := Open(context.Background(), m, &texts{})
 	require.EqualError(t, err, "unreachable")
@@ -101,7 +101,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(append(record, appendRecord(nil, 1, 2, change, []byte("b"))...), appendRecord(nil, 1, 3, finish, nil))
 	f.Add([]byte{0xff}, []byte{1, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		m := journaltest.NewMemory()
+		m := storagetest.NewMemory()
 		m.Values[indexKey] = index{1, 4, 100}.encode()
 		m.Values[segmentKey(1)] = seal(append(make([]byte, headerLength), first...))
 		m.Values[segmentKey(2)] = seal(append(make([]byte, headerLength), second...))

@@ -21,8 +21,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/goleak"
 
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
-	"github.com/tokenpulse/tokenpulse/internal/journal/journaltest"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -181,9 +180,9 @@ func (ts *texts) finish(t *text) error {
 
 // fileStorage returns a function that opens the same file_storage each time.
 func fileStorage(t testing.TB, maxSize int64) func() storage.Client {
-	host := budgetstoretest.NewHost(t, maxSize)
+	host := storagetest.NewHost(t, maxSize)
 	return func() storage.Client {
-		client, err := host[budgetstoretest.FileStorage].(storage.Extension).GetClient(context.Background(), component.KindReceiver, component.MustNewID("token_stream"), "")
+		client, err := host[storagetest.FileStorage].(storage.Extension).GetClient(context.Background(), component.KindReceiver, component.MustNewID("token_stream"), "")
 		require.NoError(t, err)
 		return client
 	}
@@ -220,7 +219,7 @@ func TestJournal_EntriesSurviveRestartsInFileStorage(t *testing.T) {
 }
 
 func TestJournal_WritesConcurrentChangesTogether(t *testing.T) {
-	m := journaltest.NewMemory()
+	m := storagetest.NewMemory()
 	ts := opened(t, m)
 	blocked, release := make(chan struct{}), make(chan struct{})
 	m.Fail = func(*storage.Operation) error {
@@ -255,7 +254,7 @@ func TestJournal_WritesConcurrentChangesTogether(t *testing.T) {
 }
 
 func TestJournal_FailedWriteStoresNothing(t *testing.T) {
-	m := journaltest.NewMemory()
+	m := storagetest.NewMemory()
 	ts := opened(t, m)
 	a, err := ts.create("a")
 	require.NoError(t, err)
@@ -314,7 +313,7 @@ func TestJournal_RecoversFromFullFileStorage(t *testing.T) {
 }
 
 func TestClose_DoesNotWaitForBlockedStorage(t *testing.T) {
-	m := journaltest.NewMemory()
+	m := storagetest.NewMemory()
 	ts := opened(t, m)
 	blocked, release := make(chan struct{}), make(chan struct{})
 	m.Fail = func(*storage.Operation) error {
@@ -342,7 +341,7 @@ func TestClose_DoesNotWaitForBlockedStorage(t *testing.T) {
 func TestJournal_SurvivesDeathAtAnyOperation(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		m := journaltest.NewMemory()
+		m := storagetest.NewMemory()
 		acknowledged := map[string]bool{}
 		var inFlight [2]string // before and after
 		for range 4 {
@@ -411,7 +410,7 @@ func TestJournal_SurvivesDeathAtAnyOperation(t *testing.T) {
 // Old entries do not keep the segments of all that followed: the stored bytes stay within the
 // documented multiple of the memory.
 func TestJournal_StoredBytesAreBounded(t *testing.T) {
-	m := journaltest.NewMemory()
+	m := storagetest.NewMemory()
 	ts := opened(t, m)
 	r := rand.New(rand.NewPCG(1, 2))
 	var old, short []*text
@@ -445,7 +444,7 @@ func TestJournal_StoredBytesAreBounded(t *testing.T) {
 
 // The index covers all segments, however many are written.
 func TestJournal_ReadsMoreSegmentsThanTheIndexReserves(t *testing.T) {
-	m := journaltest.NewMemory()
+	m := storagetest.NewMemory()
 	ts := opened(t, m)
 	a, err := ts.create("a")
 	require.NoError(t, err)

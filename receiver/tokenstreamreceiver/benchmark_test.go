@@ -25,7 +25,7 @@ import (
 
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
 
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
@@ -111,7 +111,7 @@ func BenchmarkStorage(b *testing.B) {
 	for _, parts := range []int{10, 100} {
 		for name, host := range map[string]func() component.Host{
 			"none":         func() component.Host { return nil },
-			"file_storage": func() component.Host { return budgetstoretest.NewHost(b, 0) },
+			"file_storage": func() component.Host { return storagetest.NewHost(b, 0) },
 		} {
 			b.Run(fmt.Sprintf("parts=%d/storage=%s", parts, name), func(b *testing.B) { benchmarkParts(b, parts, host()) })
 		}

@@ -21,18 +21,17 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
-	"github.com/tokenpulse/tokenpulse/internal/journal/journaltest"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 // stored configures the storage of a host.
-func stored(c *Config) { c.StorageID = &budgetstoretest.FileStorage }
+func stored(c *Config) { c.StorageID = &storagetest.FileStorage }
 
 // startOn starts a receiver with a storage.
-func startOn(t *testing.T, host budgetstoretest.Host, change ...func(*Config)) *bench {
+func startOn(t *testing.T, host storagetest.Host, change ...func(*Config)) *bench {
 	t.Helper()
 	b := prepare(t, append(change, stored)...)
 	require.NoError(t, b.Start(t.Context(), host))
@@ -40,13 +39,13 @@ func startOn(t *testing.T, host budgetstoretest.Host, change ...func(*Config)) *
 }
 
 // inMemory returns a host whose storage fails on request.
-func inMemory() (budgetstoretest.Host, *journaltest.Memory) {
-	client := journaltest.NewMemory()
-	return budgetstoretest.Host{budgetstoretest.FileStorage: client}, client
+func inMemory() (storagetest.Host, *storagetest.Memory) {
+	client := storagetest.NewMemory()
+	return storagetest.Host{storagetest.FileStorage: client}, client
 }
 
 func TestStorage_OpenStreamsSurviveARestart(t *testing.T) {
-	host := budgetstoretest.NewHost(t, 0)
+	host := storagetest.NewHost(t, 0)
 	b := startOn(t, host)
 	start := strings.Replace(startLine("s"), "{", `{"trace_id":"0123456789abcdef0123456789abcdef","resource":{"service.name":"chat"},"attributes":{"gen_ai.request.model":"small"},`, 1)
 	require.Equal(t, 200, b.lines(t, start, startLine("ended"), startLine("prefill")).status)
@@ -86,7 +85,7 @@ func TestStorage_OpenStreamsSurviveARestart(t *testing.T) {
 }
 
 func TestStorage_RestoredStreamsExpire(t *testing.T) {
-	host := budgetstoretest.NewHost(t, 0)
+	host := storagetest.NewHost(t, 0)
 	b := startOn(t, host)
 	require.Equal(t, 200, b.lines(t, startLine("s"), chunkLine("s", time.Millisecond)).status)
 	require.NoError(t, b.Shutdown(t.Context()))
@@ -148,7 +147,7 @@ func TestStorage_CountsWhatCannotBeRestored(t *testing.T) {
 }
 
 func TestStorage_WrongExtensionFailsTheStart(t *testing.T) {
-	host := budgetstoretest.NewHost(t, 0)
+	host := storagetest.NewHost(t, 0)
 	other, err := extensiontest.NewNopFactory().Create(t.Context(), extensiontest.NewNopSettings(extensiontest.NopType), nil)
 	require.NoError(t, err)
 	host[component.NewID(extensiontest.NopType)] = other
@@ -216,11 +215,11 @@ func TestStorage_LogsFailuresOnceInAWhile(t *testing.T) {
 
 // One extension holds both the open streams and the error budgets.
 func TestStorage_OfStreamsAndOfBudgetsMayBeTheSame(t *testing.T) {
-	host := budgetstoretest.NewHost(t, 0)
+	host := storagetest.NewHost(t, 0)
 	run := func() *pipelines {
 		p := inMetricsPipeline(t, nil, stored, ttftSLO, func(c *Config) {
 			series := publish.NewDefaultConfig()
-			series.Shared.StorageID = &budgetstoretest.FileStorage
+			series.Shared.StorageID = &storagetest.FileStorage
 			series.Shared.Objectives = []keeper.Objective{{SLO: "ttft", Objective: 0.9, Window: 720 * time.Hour}}
 			c.Series = configoptional.Some(series)
 		})

@@ -21,11 +21,11 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper/internal/metadatatest"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 // harness is a keeper with a clock that the test sets.
@@ -216,7 +216,7 @@ func TestRecord_OneValueOfTheFirstDimensionHasHalfOfTheBudgets(t *testing.T) {
 }
 
 func TestStart_RestoresRecentSeries(t *testing.T) {
-	host, id := budgetstoretest.NewHost(t, 0), budgetstoretest.FileStorage
+	host, id := storagetest.NewHost(t, 0), storagetest.FileStorage
 	withStorage := func(s *Settings) { s.Config.StorageID = &id }
 	first := newHarness(t, withStorage)
 	first.clock = first.clock.Add(-2 * time.Hour)

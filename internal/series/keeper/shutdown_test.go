@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore/budgetstoretest"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 // journal records what a keeper does, in order.
@@ -78,7 +78,7 @@ type journaledHarness struct {
 
 func startJournaled(t *testing.T, change func(*Settings)) *journaledHarness {
 	t.Helper()
-	id := budgetstoretest.FileStorage
+	id := storagetest.FileStorage
 	h := &journaledHarness{journal: &journal{}, release: make(chan struct{}), during: func() {}}
 	h.storage = &journaled{journal: h.journal}
 	h.harness = newHarness(t, func(s *Settings) {
@@ -93,7 +93,7 @@ func startJournaled(t *testing.T, change func(*Settings)) *journaledHarness {
 			change(s)
 		}
 	})
-	_, err := h.Start(t.Context(), budgetstoretest.Host{id: h.storage})
+	_, err := h.Start(t.Context(), storagetest.Host{id: h.storage})
 	require.NoError(t, err)
 	return h
 }

@@ -1,8 +1,9 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budgetstoretest gives tests a Collector with a real file_storage.
-package budgetstoretest
+// Package storagetest gives tests a Collector with a real file_storage, and a storage in memory that
+// fails on request.
+package storagetest
 
 import (
 	"context"

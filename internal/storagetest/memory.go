@@ -1,8 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journaltest has a storage that fails on request.
-package journaltest
+package storagetest
 
 import (
 	"context"
