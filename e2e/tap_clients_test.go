@@ -23,9 +23,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
 )
 
 // tapLibraries are client libraries with the recordings that answer their calls. A call

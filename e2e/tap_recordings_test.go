@@ -28,8 +28,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream"
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
 // What a chunk needs between its read and the next one allocates only as the timeline grows.

@@ -9,10 +9,10 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
 // call is one model call: an exchange, or a response on a connection.

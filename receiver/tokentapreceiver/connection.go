@@ -10,7 +10,7 @@ import (
 	"net"
 	"sync/atomic"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream"
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
 // connection is the connection to the upstream after an upgrade to WebSocket. Each

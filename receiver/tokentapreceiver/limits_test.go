@@ -27,7 +27,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream"
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
 

@@ -6,7 +6,7 @@ package tokentapreceiver
 import (
 	"strings"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream"
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
 // hostProviders has the gen_ai.provider.name of services by the end of their host names.

@@ -20,9 +20,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
-	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
 

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream"
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
 // maxRequestCopy limits the bytes of a request that are inspected.

@@ -12,12 +12,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
-	"github.com/tokenpulse/tokenpulse/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
 // usualAttributes is about the number of attributes of an answer with everything.

@@ -65,7 +65,7 @@ type Answer struct {
 // Answers returns all recorded answers.
 func Answers(tb testing.TB) (all []Answer) {
 	tb.Helper()
-	folder := filepath.Join(testenv.Root(tb), "internal", "llmstream", "testdata")
+	folder := filepath.Join(testenv.Root(tb), "receiver", "tokentapreceiver", "internal", "llmstream", "testdata")
 	text, err := os.ReadFile(filepath.Join(folder, "INDEX.json")) //nolint:gosec // of the project
 	require.NoError(tb, err)
 	require.NoError(tb, json.Unmarshal(text, &all))

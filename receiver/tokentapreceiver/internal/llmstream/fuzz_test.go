@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
 )
 
 // found records what a framer reports.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
 )
 
 func TestAccount_SharesALimit(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
 )
 
 // Streams that no one recorded: events of a recording dropped, repeated and in another

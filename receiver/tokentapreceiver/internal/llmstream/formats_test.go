@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
 )
 
 // sse joins events to a stream.

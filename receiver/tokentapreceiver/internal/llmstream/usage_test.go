@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
 )
 
 // Providers that report a total do so over all tokens of input and output, which is

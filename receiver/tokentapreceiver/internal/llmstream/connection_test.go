@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
 )
 
 // A call is one response of a connection, as it was reported.

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/llmstream/recorded"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
 )
 
 func exchangeOf(r *recorded.Answer) Exchange {
