@@ -11,7 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/client"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // subjectAttributes are the names that the Collector's authenticators use for the

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 func (r *tokenStreamReceiver) startGRPC(ctx context.Context, host component.Host) error {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // gRPC holds the frames of a message until the message is complete, and has no hook that

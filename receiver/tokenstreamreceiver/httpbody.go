@@ -8,7 +8,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 func (r *tokenStreamReceiver) maxBodySize() int64 {

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // lineReader splits a body into lines. next returns lines that are already in the

@@ -15,11 +15,11 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"google.golang.org/grpc/codes"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
-	"github.com/tokenpulse/tokenpulse/internal/wire"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamseries"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/wire"
 )
 
 // request decodes and commits one message, or lines of a body. Requests are pooled for

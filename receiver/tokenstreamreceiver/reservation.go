@@ -3,7 +3,7 @@
 
 package tokenstreamreceiver
 
-import "github.com/tokenpulse/tokenpulse/internal/assembly"
+import "github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 
 // reservation is the memory of a request in progress that counts toward
 // max_memory_mib. It is not safe for concurrent use.

@@ -6,8 +6,8 @@ package streamseries
 import (
 	"encoding/binary"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // streamKeys are the keys that recognise streams that come again. Two streams have the same

@@ -7,10 +7,10 @@ import (
 	"hash/maphash"
 	"iter"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
-	"github.com/tokenpulse/tokenpulse/internal/identity"
-	"github.com/tokenpulse/tokenpulse/internal/wire"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/identity"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/wire"
 )
 
 // Wholes are the streams of a request that go from its message to their series: neither

@@ -6,9 +6,9 @@ package streamspan
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // timelineWriter writes the timings of streams as they are, for token_latency to read.

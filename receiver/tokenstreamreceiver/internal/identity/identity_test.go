@@ -14,7 +14,7 @@ import (
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tokenpulse/tokenpulse/internal/wire"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/wire"
 )
 
 // list encodes attributes of text: key, value, key, value.

@@ -8,9 +8,9 @@ import (
 	"cmp"
 	"math"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // NDJSON decodes events that are one JSON object each. It reuses its buffers and is

@@ -6,8 +6,8 @@ package wire
 import (
 	"bytes"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // fastChunk is the fast path of NDJSON. It parses chunk lines in the usual form: a

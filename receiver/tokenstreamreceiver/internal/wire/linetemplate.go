@@ -7,8 +7,8 @@ import (
 	"bytes"
 	"math"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // lineTemplate is the text of the last chunk line without its stream ID and time. A

@@ -12,7 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
-	"github.com/tokenpulse/tokenpulse/internal/journal"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/journal"
 )
 
 // StorageError means that changes of open streams could not be stored. Nothing was applied,

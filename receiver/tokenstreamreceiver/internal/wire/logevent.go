@@ -10,9 +10,9 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // logEvent is the kind of token event that a log record is.

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/wire"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/wire"
 )
 
 // Stream holds the attributes of a stream as encoded KeyValueLists, and the vantage. If a key

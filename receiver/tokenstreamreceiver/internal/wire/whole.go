@@ -8,9 +8,9 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/tokenpulse/tokenpulse/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // ReadWhole reads a token_stream that is a whole stream in the usual form: a start, then at most

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/tokenpulse/tokenpulse/internal/journal"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/journal"
 )
 
 const shards = 64

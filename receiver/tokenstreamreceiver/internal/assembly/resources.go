@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/tokenpulse/tokenpulse/internal/journal"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/journal"
 )
 
 // resources holds the resources of the open streams. Streams with equal resources share
