@@ -15,17 +15,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/historystore"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/attribute"
-	"github.com/tokenpulse/tokenpulse/internal/history"
-	"github.com/tokenpulse/tokenpulse/internal/historystore"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
-	"github.com/tokenpulse/tokenpulse/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 

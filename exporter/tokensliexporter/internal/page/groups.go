@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tokenpulse/tokenpulse/internal/history"
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 

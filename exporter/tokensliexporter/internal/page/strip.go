@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tokenpulse/tokenpulse/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 

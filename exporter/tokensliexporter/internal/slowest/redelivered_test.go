@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/series"
-	"github.com/tokenpulse/tokenpulse/internal/slowest"
 )
 
 func request(trace, span byte, vantage string) *series.Request {
