@@ -15,7 +15,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
-	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 

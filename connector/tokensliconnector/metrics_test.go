@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
-	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
+	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
 )
 
 func TestConsumeTraces_SendsSeriesAtShutdown(t *testing.T) {

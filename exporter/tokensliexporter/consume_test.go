@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
+	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
 )
 
 func TestConsume_ManyModelsGoToTheOverflowSeries(t *testing.T) {

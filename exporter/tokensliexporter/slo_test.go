@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
-	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
-	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
 )
 
 // sloMetrics scrapes the metrics of SLOs. The keys have the labels `slo`, `verdict` and

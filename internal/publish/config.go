@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/problems"
-	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 )
 
 // Config holds the settings of every component that sends series as metrics.

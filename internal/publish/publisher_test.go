@@ -16,8 +16,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
-	"github.com/tokenpulse/tokenpulse/internal/series/keeper/keepertest"
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 

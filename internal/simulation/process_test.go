@@ -32,9 +32,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter"
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
-	"github.com/tokenpulse/tokenpulse/internal/series/keeper"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver"
 )

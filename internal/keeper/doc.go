@@ -5,4 +5,4 @@
 // self-metrics, and the life of their series and error budgets.
 package keeper
 
-//go:generate go tool -modfile=../../tools/go.mod mdatagen metadata.yaml
+//go:generate go tool -modfile=../tools/go.mod mdatagen metadata.yaml

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
-	"github.com/tokenpulse/tokenpulse/internal/series/keeper/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/keeper/internal/metadata"
 	"go.opentelemetry.io/collector/component/componenttest"
 )
 

@@ -12,9 +12,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tokenpulse/tokenpulse/internal/contribution"
+	"github.com/tokenpulse/tokenpulse/internal/keeper/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
-	"github.com/tokenpulse/tokenpulse/internal/series/keeper/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
