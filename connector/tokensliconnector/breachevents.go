@@ -14,11 +14,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadata"
-	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // breaches builds the events of one batch of spans.
@@ -168,7 +168,7 @@ func breachOf(attributes pcommon.Map, name string, i int) (b breach) {
 		b.limited = threshold.Type() != pcommon.ValueTypeEmpty
 	}
 	if v, ok := attributes.Get(names.Prefix + b.indicator); ok && b.indicator != "" {
-		b.value, b.measured = attribute.Number(v)
+		b.value, b.measured = source.Number(v)
 	}
 	return b
 }

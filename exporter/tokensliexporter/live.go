@@ -20,12 +20,12 @@ import (
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
-	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 
@@ -161,7 +161,7 @@ func (l *live) learn(span ptrace.Span) {
 		indicator, threshold := "", math.NaN()
 		if i < indicators.Len() && i < thresholds.Len() {
 			indicator = series.CleanLabel(indicators.At(i).Str())
-			if n, ok := attribute.Number(thresholds.At(i)); ok && n >= 0 {
+			if n, ok := source.Number(thresholds.At(i)); ok && n >= 0 {
 				threshold = n
 			}
 		}

@@ -9,9 +9,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // IsAnnotated reports whether a token_latency processor, this one or another, annotated the span as
@@ -52,7 +52,7 @@ func Measured(attributes pcommon.Map, name string) latency.Measure {
 	if !ok {
 		return latency.Measure{}
 	}
-	n, ok := attribute.Number(v)
+	n, ok := source.Number(v)
 	if !ok || !(n >= 0 && n <= MaxNumber) {
 		return latency.Measure{}
 	}

@@ -12,10 +12,10 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // Rules are SLOs, ready to judge requests. They are safe for concurrent use.
@@ -144,7 +144,7 @@ func (r *rule) thresholdOf(attributes, resource pcommon.Map) float64 {
 	if !ok {
 		return r.threshold
 	}
-	own, ok := attribute.Number(v)
+	own, ok := source.Number(v)
 	if d, err := time.ParseDuration(v.Str()); !ok && err == nil {
 		own, ok = float64(d)/float64(time.Second), true
 	}

@@ -11,7 +11,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
@@ -21,7 +20,7 @@ import (
 
 // integer reads a whole number.
 func integer(v pcommon.Value, unusable *int64) optional.Value[int64] {
-	n, ok := attribute.Integer(v)
+	n, ok := Integer(v)
 	if !ok {
 		*unusable++
 	}
@@ -43,7 +42,7 @@ func count(v pcommon.Value, unusable *int64) int64 {
 
 // durationIn reads a number of units, rounded to the nanosecond.
 func durationIn(unit time.Duration, v pcommon.Value, unusable *int64) optional.Value[time.Duration] {
-	if f, ok := attribute.Number(v); ok {
+	if f, ok := Number(v); ok {
 		return durationOf(unit, f, unusable)
 	}
 	*unusable++
@@ -65,7 +64,7 @@ func measure(unit time.Duration, v pcommon.Value, estimated bool, unusable *int6
 	if !d.Known {
 		return latency.Measure{}
 	}
-	f, _ := attribute.Number(v)
+	f, _ := Number(v)
 	return latency.Measure{Value: f * unit.Seconds(), Known: true, Estimated: estimated}
 }
 

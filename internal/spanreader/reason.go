@@ -8,13 +8,13 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/contribution"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // number reads a quantity.
 func number(v pcommon.Value) (float64, contribution.Reason) {
-	n, ok := attribute.Number(v)
+	n, ok := source.Number(v)
 	if !ok {
 		return 0, contribution.WrongType
 	}

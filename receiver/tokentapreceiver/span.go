@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -40,7 +39,7 @@ func (c *call) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
 	c.exchange.putHTTP(attributes, e)
 	c.exchange.putModelCall(attributes, o)
 	c.putTimings(attributes, o, e)
-	span.SetName(attribute.SpanName(attributes))
+	span.SetName(source.SpanName(attributes))
 	return span
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/attribute"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/identity"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/senderattributes"
 )
@@ -32,6 +32,6 @@ func NewSenders() *Senders {
 	return &Senders{identity.New(nil, maxSenders, func(s *identity.Stream) *sender {
 		attributes := pcommon.NewMap()
 		removed := senderattributes.Put(attributes, s.Attributes) + senderattributes.Put(attributes, s.EndAttributes)
-		return &sender{attributes, cmp.Or(attribute.SpanName(attributes), names.SourceTokenStream), removed}
+		return &sender{attributes, cmp.Or(source.SpanName(attributes), names.SourceTokenStream), removed}
 	})}
 }

@@ -1,10 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attribute reads attributes: numbers from their values, and the name of a span.
-// Instrumentations and span encodings write the same number as an integer, a double or a
-// string.
-package attribute
+package source
 
 import (
 	"strconv"
