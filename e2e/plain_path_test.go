@@ -21,7 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 var plainSeed = flag.Uint64("plain-seed", 1, "seed of the random streams of TestPlainPath; 0 takes a new one")
@@ -145,7 +145,7 @@ func requirePlainSpan(t *testing.T, s *plainStream, want plainAnswer, span ptrac
 	require.EqualValues(t, s.start, span.StartTimestamp(), about)
 	require.EqualValues(t, s.lastKnown(s.arrivals()), span.EndTimestamp(), about)
 	require.Equal(t, want.outcome, text(t, attributes, names.Outcome), about)
-	require.Equal(t, cmp.Or(s.vantage, vantage.Server.String()), text(t, attributes, names.Vantage), about)
+	require.Equal(t, cmp.Or(s.vantage, timeline.VantageServer.String()), text(t, attributes, names.Vantage), about)
 	require.Equal(t, want.outcome == names.OutcomeError && s.failure != "", span.Status().Code() == ptrace.StatusCodeError, about)
 
 	for name, number := range want.numbers {
@@ -246,7 +246,7 @@ const (
 func addUpPlainly(streams []*plainStream) map[string]*plainSeries {
 	all := map[string]*plainSeries{}
 	for _, s := range streams {
-		observer := cmp.Or(s.vantage, vantage.Server.String())
+		observer := cmp.Or(s.vantage, timeline.VantageServer.String())
 		series := all[observer]
 		if series == nil {
 			series = &plainSeries{requests: map[string]float64{}, tokens: map[string]float64{}, samples: map[string]map[string][]plainNumber{}}

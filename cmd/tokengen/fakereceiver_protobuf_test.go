@@ -10,7 +10,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
@@ -37,7 +36,7 @@ func (r *fakeReceiver) acceptPart(group *tokenpulsev1.ResourceTokenStreams, part
 		s = &stream.Stream{
 			ID: part.GetStreamId(), Start: int64(start.GetTimeUnixNano()),
 			TraceID: start.GetTraceId(), SpanID: start.GetSpanId(), ParentSpanID: start.GetParentSpanId(),
-			Vantage: vantage.Vantage(start.GetVantage()), Attributes: attributesOf(start.GetAttributes()),
+			Vantage: timeline.Vantage(start.GetVantage()), Attributes: attributesOf(start.GetAttributes()),
 			Resource: &stream.Resource{Attributes: attributesOf(group.GetResource().GetAttributes())},
 		}
 		r.streams[s.ID] = s

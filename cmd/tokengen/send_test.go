@@ -22,7 +22,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/send"
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 const begin = int64(1_795_233_292_181_556_789)
@@ -33,7 +32,7 @@ var resource = &stream.Resource{Attributes: stream.Attributes{"service.name": "c
 func everything() []*stream.Stream {
 	return []*stream.Stream{
 		{
-			ID: `quo"ted ☃`, Resource: resource, Vantage: vantage.Gateway,
+			ID: `quo"ted ☃`, Resource: resource, Vantage: timeline.VantageGateway,
 			TraceID: []byte("0123456789abcdef"), SpanID: []byte("01234567"), ParentSpanID: []byte("89abcdef"),
 			Attributes: stream.Attributes{
 				"gen_ai.request.model": "m", "stream": true, "temperature": 0.7, "tries": int64(1) << 60,

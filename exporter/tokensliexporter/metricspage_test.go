@@ -21,7 +21,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // The tables in docs/metrics.md are generated. To rewrite them:
@@ -212,7 +212,7 @@ func labelValueTable() string {
 	var table strings.Builder
 	table.WriteString("| label | values |\n|---|---|\n")
 	for _, row := range [][2]string{
-		{names.LabelVantage, quoted([]string{vantage.Client.String(), vantage.Gateway.String(), vantage.Server.String(), vantage.Engine.String()})},
+		{names.LabelVantage, quoted([]string{timeline.VantageClient.String(), timeline.VantageGateway.String(), timeline.VantageServer.String(), timeline.VantageEngine.String()})},
 		{names.LabelOutcome, quoted(series.OutcomeNames[:])},
 		{names.LabelPhase, quoted(phases)},
 		{names.LabelType, quoted(types)},

@@ -21,7 +21,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // everyIndicator has SLOs on each indicator, with thresholds that some requests breach, and conditions
@@ -71,7 +70,7 @@ func stream(random *rand.Rand) (span ptrace.Span, resource pcommon.Map, observed
 	observed.Request.Outcome = []string{"", "success", "error", "cancelled", "incomplete"}[random.IntN(5)]
 	observed.Request.StartUnknown = random.IntN(8) == 0
 	observed.Request.LastChunksDropped = int64(random.IntN(2) * random.IntN(3))
-	observed.Vantage = vantage.Server
+	observed.Vantage = timeline.VantageServer
 	if random.IntN(3) == 0 {
 		observed.Request.OutputTokens = optional.Of(random.Int64N(4))
 		span.Attributes().PutInt(names.GenAIOutputTokens, observed.Request.OutputTokens.Value)

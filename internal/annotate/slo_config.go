@@ -16,7 +16,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/problems"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // SLOConfig is a service level objective on single requests: an indicator and its upper threshold, or
@@ -121,8 +121,8 @@ func (c *SLOConfig) validateMatch() (errs problems.List) {
 		errs.Unless(!both, "`match` and `match_regexp` both have %s; remove one", attribute)
 	}
 	if name, ok := c.Match[names.Vantage]; ok {
-		v, _ := vantage.Parse(name)
-		errs.Unless(v != vantage.Unspecified, "`match` of %s is %q; valid values: client, gateway, server, engine", names.Vantage, name)
+		v, _ := timeline.ParseVantage(name)
+		errs.Unless(v != timeline.VantageUnspecified, "`match` of %s is %q; valid values: client, gateway, server, engine", names.Vantage, name)
 	}
 	return errs
 }

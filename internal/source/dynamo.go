@@ -12,7 +12,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // dynamoWorker is the name of the spans of Dynamo's workers. The frontend's spans have other names.
@@ -39,15 +39,15 @@ var dynamo = reader{
 		}
 		return false
 	},
-	vantageOf: func(span ptrace.Span) vantage.Vantage {
+	vantageOf: func(span ptrace.Span) timeline.Vantage {
 		if span.Name() == dynamoWorker {
-			return vantage.Engine
+			return timeline.VantageEngine
 		}
-		return vantage.Gateway
+		return timeline.VantageGateway
 	},
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		gaps := &o.Request.ReportedGaps.InterToken
-		perChunk := o.Vantage == vantage.Engine // the frontend divides a gap by its chunk's tokens
+		perChunk := o.Vantage == timeline.VantageEngine // the frontend divides a gap by its chunk's tokens
 		switch key {
 		case "ttft_ms":
 			o.streaming = optional.Of(true) // Dynamo times the tokens of every answer

@@ -5,14 +5,14 @@ package source
 
 import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // envoyAIGateway reads the spans of Envoy AI Gateway, which follow OpenInference or the OpenTelemetry
 // conventions. Most releases stamp the first-token event when the span ends; it is then ignored.
 var envoyAIGateway = reader{
 	name:              names.SourceEnvoyAIGateway,
-	vantage:           vantage.Gateway,
+	vantage:           timeline.VantageGateway,
 	signs:             []*sign{openInferenceLLM, modelCall},
 	claims:            isEnvoyAIGateway,
 	firstChunkIsFrame: true,

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 // langfuse reads the spans of Langfuse. Its values are JSON texts.
 var langfuse = reader{
 	name:    names.SourceLangfuse,
-	vantage: vantage.Client,
+	vantage: timeline.VantageClient,
 	signs:   []*sign{{langfuseType, oneOf("generation")}, {key: langfuseFirstChunk}},
 	claims: func(c candidate) bool {
 		return !isLiteLLM(c) && (c.text(langfuseType) == "generation" || !c.has(langfuseType) && c.isModelCall())

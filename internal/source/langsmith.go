@@ -5,7 +5,7 @@ package source
 
 import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 const langSmithKind = "langsmith.span.kind"
@@ -14,7 +14,7 @@ const langSmithKind = "langsmith.span.kind"
 // LangSmith's own kind identifies a model call.
 var langSmith = reader{
 	name:              names.SourceLangSmith,
-	vantage:           vantage.Client,
+	vantage:           timeline.VantageClient,
 	signs:             []*sign{{langSmithKind, oneOf("llm")}},
 	firstChunkIsFrame: true,
 }

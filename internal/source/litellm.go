@@ -7,14 +7,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // liteLLM reads the spans of LiteLLM, which names operations after its own functions. It writes on
 // the span of the incoming request, or on a span of its own if there is no incoming request.
 var liteLLM = reader{
 	name:    names.SourceLiteLLM,
-	vantage: vantage.Gateway,
+	vantage: timeline.VantageGateway,
 	signs:   []*sign{modelCall, {names.GenAIOperationName, isLiteLLMCall}, {requestType, isLiteLLMCall}},
 	claims:  isLiteLLM,
 	attribute: func(o *Observation, key string, v pcommon.Value) {

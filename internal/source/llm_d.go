@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // llmD reads the request spans of llm-d's sidecar, which sends a request to one engine for prefill
@@ -17,7 +17,7 @@ import (
 // request. The phases are estimates: whole HTTP requests, including queue and network.
 var llmD = reader{
 	name:    names.SourceLLMD,
-	vantage: vantage.Gateway,
+	vantage: timeline.VantageGateway,
 	signs: []*sign{
 		{key: "llm_d.pd_proxy.total_duration_ms"}, {key: "llm_d.pd_proxy.true_ttft_ms"}, {key: "llm_d.pd_proxy.decode_duration_ms"},
 	},

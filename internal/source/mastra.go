@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 // spans of agents and steps above a call, and of its chunks below, are not model calls.
 var mastra = reader{
 	name:    names.SourceMastra,
-	vantage: vantage.Client,
+	vantage: timeline.VantageClient,
 	signs:   []*sign{{mastraType, oneOf("model_inference", "model_generation")}, {key: mastraFirstChunk}},
 	claims:  func(c candidate) bool { return c.isModelCall() || c.text(mastraType) == "model_inference" },
 	attribute: func(o *Observation, key string, v pcommon.Value) {

@@ -12,7 +12,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // Observation is what a span reports about one model call.
@@ -20,7 +19,7 @@ type Observation struct {
 	// Reader is the reader that claimed the span: an index into Names.
 	Reader int
 	// Vantage is the observer whose clock the times come from.
-	Vantage vantage.Vantage
+	Vantage timeline.Vantage
 	Request latency.Request
 	// Timeline walks the arrivals of tokens, or of frames. It is empty if the span has none, and
 	// valid until the observer reads its next span.

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // openInferenceLLM is the sign of a model call by OpenInference's conventions.
@@ -17,7 +17,7 @@ var openInferenceLLM = &sign{names.OpenInferenceSpanKind, oneOf("LLM")}
 // holds the role or reports that the response was created.
 var openInference = reader{
 	name:              names.SourceOpenInference,
-	vantage:           vantage.Client,
+	vantage:           timeline.VantageClient,
 	signs:             []*sign{openInferenceLLM},
 	claims:            func(c candidate) bool { return !isEnvoyAIGateway(c) && !isLiteLLM(c) },
 	firstChunkIsFrame: true,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 // frames, and are also set on calls that do not stream.
 var openLIT = reader{
 	name:              names.SourceOpenLIT,
-	vantage:           vantage.Client,
+	vantage:           timeline.VantageClient,
 	signs:             []*sign{modelCall},
 	claims:            isOpenLIT,
 	firstChunkIsFrame: true,

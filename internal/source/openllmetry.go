@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 // times.
 var openLLMetry = reader{
 	name:    names.SourceOpenLLMetry,
-	vantage: vantage.Client,
+	vantage: timeline.VantageClient,
 	signs:   []*sign{modelCall, {requestType, oneOf("chat", "completion")}, {key: openLLMetryStream}},
 	claims: func(c candidate) bool {
 		return !isLiteLLM(c) && isOpenLLMetry(c) && isOpenLLMetryCall(c)

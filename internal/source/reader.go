@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // reader reads the model calls of one instrumentation.
@@ -16,9 +16,9 @@ type reader struct {
 	// name is the value of the attribute names.Source.
 	name string
 	// vantage is the vantage of the instrumentation, unless the span carries its own.
-	vantage vantage.Vantage
+	vantage timeline.Vantage
 	// vantageOf replaces vantage for an instrumentation whose spans differ.
-	vantageOf func(span ptrace.Span) vantage.Vantage
+	vantageOf func(span ptrace.Span) timeline.Vantage
 	// signs are attributes that hint at this instrumentation. The reader ignores a span without any.
 	signs []*sign
 	// claims reports whether a span with a sign is a model call of this instrumentation. If nil,
@@ -41,8 +41,8 @@ type reader struct {
 }
 
 // vantageIn returns the vantage that the span carries, or else the vantage of the instrumentation.
-func (r *reader) vantageIn(c candidate) vantage.Vantage {
-	if carried, _ := vantage.Parse(c.text(names.Vantage)); carried != vantage.Unspecified {
+func (r *reader) vantageIn(c candidate) timeline.Vantage {
+	if carried, _ := timeline.ParseVantage(c.text(names.Vantage)); carried != timeline.VantageUnspecified {
 		return carried
 	}
 	if r.vantageOf != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // semconv reads model calls that follow the OpenTelemetry conventions, whichever library sent them:
@@ -27,11 +27,11 @@ var semconv = reader{
 }
 
 // conventionsVantage derives the vantage from the span's kind.
-func conventionsVantage(span ptrace.Span) vantage.Vantage {
+func conventionsVantage(span ptrace.Span) timeline.Vantage {
 	if span.Kind() == ptrace.SpanKindServer {
-		return vantage.Server
+		return timeline.VantageServer
 	}
-	return vantage.Client
+	return timeline.VantageClient
 }
 
 // readConventions reads names that the conventions define for metrics and some libraries write on

@@ -9,14 +9,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // sglang reads the request spans of SGLang, not the spans of its threads below them. Its prefill
 // includes the queue, which it does not report separately.
 var sglang = reader{
 	name:    names.SourceSGLang,
-	vantage: vantage.Engine,
+	vantage: timeline.VantageEngine,
 	signs:   engineSigns,
 	claims:  isSGLang,
 	attribute: func(o *Observation, key string, v pcommon.Value) {

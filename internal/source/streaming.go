@@ -10,7 +10,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // conclude completes the request once all attributes and events of the span are read.
@@ -36,7 +35,7 @@ func (o *Observation) conclude(r *reader, c candidate) {
 // instrumentations never set it. Such a call streams if its first chunk came before its end.
 func (o *Observation) isWhole(r *reader) bool {
 	switch {
-	case o.Vantage == vantage.Engine: // generates token by token, whatever the client asked for
+	case o.Vantage == timeline.VantageEngine: // generates token by token, whatever the client asked for
 		return false
 	case o.streaming.Known:
 		return !o.streaming.Value
@@ -51,7 +50,7 @@ func (o *Observation) isWhole(r *reader) bool {
 // isSilent reports whether the span has no sign of a stream. A time of the first token would be one,
 // too, but then it does not matter.
 func (o *Observation) isSilent() bool {
-	return !o.streaming.Known && o.Vantage != vantage.Engine && !o.Request.Frames && !o.Request.LastToken.Known &&
+	return !o.streaming.Known && o.Vantage != timeline.VantageEngine && !o.Request.Frames && !o.Request.LastToken.Known &&
 		o.Request.ReportedGaps == latency.ReportedGaps{}
 }
 

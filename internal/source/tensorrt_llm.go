@@ -7,14 +7,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // tensorRTLLM reads the request spans of TensorRT-LLM, whose only phase is the queue. It also claims
 // the spans of unknown engines that report a time to first token and a duration under the same names.
 var tensorRTLLM = reader{
 	name:    names.SourceTensorRTLLM,
-	vantage: vantage.Engine,
+	vantage: timeline.VantageEngine,
 	signs:   engineSigns,
 	claims: func(c candidate) bool {
 		if isTensorRT(c) {

@@ -7,14 +7,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // tgi reads the spans of Text Generation Inference. Its durations are texts with a unit. It ignores
 // time_per_token, which includes the prefill and so is not the time per output token.
 var tgi = reader{
 	name:    names.SourceTGI,
-	vantage: vantage.Engine,
+	vantage: timeline.VantageEngine,
 	signs:   []*sign{{key: "total_time"}, {key: "queue_time"}, {key: "inference_time"}, {key: "time_per_token"}},
 	claims: func(c candidate) bool {
 		return c.span.Name() == "generate" || c.span.Name() == "generate_stream"

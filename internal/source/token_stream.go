@@ -13,13 +13,12 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // tokenStream reads the spans of the token_stream receiver, which carry a timeline.
 var tokenStream = reader{
 	name:    names.SourceTokenStream,
-	vantage: vantage.Server,
+	vantage: timeline.VantageServer,
 	signs:   []*sign{{key: names.Timeline}},
 	claims:  func(c candidate) bool { return !isTokenTap(c) },
 	read:    (*Observation).readTokenStream,
@@ -40,7 +39,7 @@ var tokenStream = reader{
 // TokenStream is a finished stream of the token_stream or the token_tap receiver. Its fields say what
 // the attributes of its span would say.
 type TokenStream struct {
-	Vantage vantage.Vantage
+	Vantage timeline.Vantage
 	// Start and End are Unix times in nanoseconds.
 	Start, End int64
 	// Scheduled is the Unix time in nanoseconds at which the engine scheduled the request, or 0.

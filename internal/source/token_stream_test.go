@@ -16,7 +16,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // tokenStreamSpan returns the span of a stream that lasts a second and has two tokens.
@@ -45,7 +44,7 @@ func TestTokenStream_AllAttributes(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, o)
 	require.Equal(t, "token_stream", Names()[o.Reader])
-	require.Equal(t, vantage.Client, o.Vantage)
+	require.Equal(t, timeline.VantageClient, o.Vantage)
 	require.Equal(t, latency.Request{
 		Duration:          time.Second,
 		Queue:             optional.Of(12_300 * time.Microsecond),
@@ -65,14 +64,14 @@ func TestTokenStream_TimelineOnly(t *testing.T) {
 	o, err := new(Observer).Observe("", tokenStreamSpan())
 	require.NoError(t, err)
 	require.NotNil(t, o)
-	require.Equal(t, vantage.Server, o.Vantage)
+	require.Equal(t, timeline.VantageServer, o.Vantage)
 	require.Equal(t, latency.Request{Duration: time.Second}, o.Request)
 }
 
 func TestVantage_CarriedBySpan(t *testing.T) {
-	for carried, expected := range map[string]vantage.Vantage{
-		"client": vantage.Client, "gateway": vantage.Gateway, "server": vantage.Server, "engine": vantage.Engine,
-		"": vantage.Server, "the moon": vantage.Server,
+	for carried, expected := range map[string]timeline.Vantage{
+		"client": timeline.VantageClient, "gateway": timeline.VantageGateway, "server": timeline.VantageServer, "engine": timeline.VantageEngine,
+		"": timeline.VantageServer, "the moon": timeline.VantageServer,
 	} {
 		span := tokenStreamSpan()
 		span.Attributes().PutStr(names.Vantage, carried)

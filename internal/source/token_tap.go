@@ -11,14 +11,14 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // tokenTap reads the spans of the token_tap receiver. They carry a timeline like those of
 // token_stream, and phases that the service measured itself.
 var tokenTap = reader{
 	name:    names.SourceTokenTap,
-	vantage: vantage.Gateway,
+	vantage: timeline.VantageGateway,
 	signs:   []*sign{{names.Source, oneOf(names.SourceTokenTap)}},
 	claims:  isTokenTap,
 	read:    (*Observation).readTokenTap,

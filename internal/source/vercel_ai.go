@@ -11,7 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // except on OpenAI's Responses API.
 var vercelAI = reader{
 	name:    names.SourceVercelAI,
-	vantage: vantage.Client,
+	vantage: timeline.VantageClient,
 	signs:   []*sign{{vercelOperation, isVercelCall}, modelCall},
 	claims:  func(c candidate) bool { return c.scope == "gen_ai" || c.has(vercelOperation) },
 	attribute: func(o *Observation, key string, v pcommon.Value) {

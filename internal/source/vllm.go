@@ -5,13 +5,13 @@ package source
 
 import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // vllm reads the request spans of vLLM. They begin when the request arrives.
 var vllm = reader{
 	name:      names.SourceVLLM,
-	vantage:   vantage.Engine,
+	vantage:   timeline.VantageEngine,
 	signs:     engineSigns,
 	claims:    isVLLM,
 	attribute: readEngine,

@@ -11,7 +11,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // enginePhases are the phases that only an engine measures. A client can at best estimate them.
@@ -59,7 +59,7 @@ func (t *tree) join(counts *tally) {
 			} else {
 				engineOf[i] = e
 			}
-			return t.nodes[i].vantage != vantage.Client
+			return t.nodes[i].vantage != timeline.VantageClient
 		})
 		if topmost != noNode {
 			t.nodes[topmost].topmost = true
@@ -83,13 +83,13 @@ func (t *tree) join(counts *tally) {
 func (t *tree) engines() map[int]*engineTimes {
 	engines := map[int]*engineTimes{}
 	for _, i := range t.calls {
-		if t.nodes[i].vantage == vantage.Engine && t.outermostEngine(i) == i {
+		if t.nodes[i].vantage == timeline.VantageEngine && t.outermostEngine(i) == i {
 			engines[i] = new(engineTimes)
 			engines[i].fill(t.nodes[i].span.Attributes())
 		}
 	}
 	for _, i := range t.calls {
-		if t.nodes[i].vantage == vantage.Engine {
+		if t.nodes[i].vantage == timeline.VantageEngine {
 			if outermost := engines[t.outermostEngine(i)]; outermost != nil {
 				outermost.spans = append(outermost.spans, i)
 				outermost.fill(t.nodes[i].span.Attributes())
@@ -124,7 +124,7 @@ func (t *tree) putModel(spans []int, model string) {
 func (t *tree) outermostEngine(i int) int {
 	outermost := i
 	t.ancestors(i, func(above int) bool {
-		if n := &t.nodes[above]; n.call && n.vantage != vantage.Engine {
+		if n := &t.nodes[above]; n.call && n.vantage != timeline.VantageEngine {
 			return false
 		} else if n.call {
 			outermost = above

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // tree indexes the spans of one batch by their traces.
@@ -33,7 +33,7 @@ type node struct {
 	call     bool // an annotated model call
 	agent    bool // an agent or a tool, whose calls are requests of their own
 	topmost  bool // of the spans that one engine's span was joined with
-	vantage  vantage.Vantage
+	vantage  timeline.Vantage
 }
 
 const noNode = -1
@@ -45,11 +45,11 @@ type spanKey struct {
 
 // vantageOf returns the vantage of a model call, by default client. Vantages are ordered by their
 // distance from the user.
-func vantageOf(attributes pcommon.Map) vantage.Vantage {
-	if v, _ := vantage.Parse(annotate.Text(attributes, names.Vantage)); v != vantage.Unspecified {
+func vantageOf(attributes pcommon.Map) timeline.Vantage {
+	if v, _ := timeline.ParseVantage(annotate.Text(attributes, names.Vantage)); v != timeline.VantageUnspecified {
 		return v
 	}
-	return vantage.Client
+	return timeline.VantageClient
 }
 
 // build fills an empty tree with the spans of a batch.

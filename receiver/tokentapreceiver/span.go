@@ -15,7 +15,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/source"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
@@ -104,7 +104,7 @@ func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e en
 		c.line.Reset()
 	}
 	observed := source.TokenStream{
-		Vantage: vantage.Gateway, Outcome: e.outcome, StartUnseen: c.startUnseen, ChunksDropped: c.dropped, Cut: e.cut,
+		Vantage: timeline.VantageGateway, Outcome: e.outcome, StartUnseen: c.startUnseen, ChunksDropped: c.dropped, Cut: e.cut,
 	}
 	observed.Write(attributes, c.line.AppendBinary(nil, c.start))
 	putTexts(attributes, names.Unparsed, e.unparsed)

@@ -15,7 +15,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // aiperf reads AIPerf's profile_export.jsonl, one request per line.
@@ -80,7 +79,7 @@ func (r *aiperf) read(line []byte) error {
 	}
 	r.requests = append(r.requests, &stream.Stream{
 		ID:         record.Metadata.RequestID,
-		Vantage:    vantage.Client,
+		Vantage:    timeline.VantageClient,
 		Attributes: stream.Attributes{names.GenAIOperationName: "chat"},
 		Start:      record.Metadata.TimestampNs,
 		Chunks:     chunks,

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // events reads NDJSON token events strictly: the events of a stream must come after
@@ -100,7 +99,7 @@ func (r *events) start(e *stream.Event, at int64) error {
 		Resource:   r.resource(e.Resource),
 	}
 	var ok bool
-	if s.Vantage, ok = vantage.Parse(e.Vantage); !ok {
+	if s.Vantage, ok = timeline.ParseVantage(e.Vantage); !ok {
 		return fmt.Errorf("unknown vantage %q; valid vantages: client, gateway, server, engine", e.Vantage)
 	}
 	var errs [3]error

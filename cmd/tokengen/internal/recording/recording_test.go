@@ -20,7 +20,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,7 +47,7 @@ func TestRead_NDJSONEvents(t *testing.T) {
 	require.Equal(t, []*stream.Stream{
 		{ID: "s0", Resource: chat, Start: time.Date(2026, 11, 21, 3, 0, 0, 1, time.UTC).UnixNano(), End: &stream.End{Cancelled: true}},
 		{
-			ID: "s1", Resource: chat, Vantage: vantage.Server,
+			ID: "s1", Resource: chat, Vantage: timeline.VantageServer,
 			TraceID:      []byte{0x0a, 0xf7, 0x65, 0x19, 0x16, 0xcd, 0x43, 0xdd, 0x84, 0x48, 0xeb, 0x21, 0x1c, 0x80, 0x31, 0x9c},
 			ParentSpanID: []byte{0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31},
 			Attributes:   stream.Attributes{"gen_ai.request.model": "llama-3-70b", "n": int64(3), "t": 0.5},
@@ -174,7 +173,7 @@ func TestRead_AIPerfRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := read(t, head+test.record)[0]
 			require.Equal(t, "r", s.ID)
-			require.Equal(t, vantage.Client, s.Vantage)
+			require.Equal(t, timeline.VantageClient, s.Vantage)
 			require.Equal(t, at, s.Start)
 			require.Equal(t, test.chunks, s.Chunks)
 			require.Equal(t, &test.end, s.End)

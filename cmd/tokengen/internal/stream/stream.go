@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
@@ -20,7 +19,7 @@ type Stream struct {
 	Resource *Resource
 	// TraceID has 16 bytes, SpanID and ParentSpanID have 8; each may be empty.
 	TraceID, SpanID, ParentSpanID []byte
-	Vantage                       vantage.Vantage
+	Vantage                       timeline.Vantage
 	Attributes                    Attributes
 	Start                         int64
 	// Scheduled is when the engine started to work on the request; 0 means unknown.

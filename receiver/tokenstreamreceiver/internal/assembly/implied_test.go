@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // opened sets an implied start with a recognisable attribute.
@@ -151,7 +151,7 @@ func TestImpliedStart_IsBoundedByMaxStreamBytes(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, part.ImplyStart(Start{}, many(500), many(500)), "more than 1000 bytes")
 	require.False(t, part.HasStart())
-	require.ErrorContains(t, part.ImplyStart(Start{Vantage: vantage.Engine + 1}, nil, nil), "`vantage` is unknown")
+	require.ErrorContains(t, part.ImplyStart(Start{Vantage: timeline.VantageEngine + 1}, nil, nil), "`vantage` is unknown")
 
 	// End attributes are dropped, but the stream is finished.
 	tx := apply(t, s, batchOf(t, s, "s", chunks(1), func(t testing.TB, p *Part) {

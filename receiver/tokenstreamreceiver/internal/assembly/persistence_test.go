@@ -20,7 +20,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // withJournal returns a store that has restored the streams of a storage.
@@ -49,7 +48,7 @@ func randomEvents(r *rand.Rand, id string) script {
 	for range 1 + r.IntN(4) {
 		at, n := t0+r.Int64N(1e12), r.IntN(6)
 		channel := timeline.Channel(r.IntN(3))
-		start := Start{UnixNano: t0 + int64(len(id)), Vantage: vantage.Client, TraceID: [16]byte{byte(len(id) % 2)}, SpanID: [8]byte{byte(len(id) % 3)}}
+		start := Start{UnixNano: t0 + int64(len(id)), Vantage: timeline.VantageClient, TraceID: [16]byte{byte(len(id) % 2)}, SpanID: [8]byte{byte(len(id) % 3)}}
 		attributes := fmt.Appendf(nil, "attributes %d", r.IntN(4))
 		switch r.IntN(8) {
 		case 0:

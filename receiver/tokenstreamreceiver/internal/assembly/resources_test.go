@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 func startedWith(resource []byte) script {
@@ -89,7 +89,7 @@ func TestResource_CountsTowardMaxMemory(t *testing.T) {
 func TestResource_OfImpliedStartIsReplaced(t *testing.T) {
 	s, _ := newStore(roomy)
 	implied := func(t testing.TB, part *Part) {
-		require.NoError(t, part.ImplyStart(Start{Vantage: vantage.Server}, nil, []byte("implied")))
+		require.NoError(t, part.ImplyStart(Start{Vantage: timeline.VantageServer}, nil, []byte("implied")))
 	}
 	apply(t, s, batchOf(t, s, "s", chunks(1), implied))
 	require.Len(t, s.resources.shared, 1)

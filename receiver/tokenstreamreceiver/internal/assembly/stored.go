@@ -9,7 +9,6 @@ import (
 	"math"
 
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // The stored form of streams and resources. The content of an entry of the journal begins
@@ -246,7 +245,7 @@ func readEvents(r *reader) (*storedEvents, error) {
 	has := r.atMost(flags - 1)
 	if has&hasStart != 0 {
 		s.Start.UnixNano = r.time(int64(r.number()))
-		s.Start.Vantage = vantage.Vantage(r.atMost(math.MaxUint8))
+		s.Start.Vantage = timeline.Vantage(r.atMost(math.MaxUint8))
 		s.resource = r.number()
 		s.Start.Implied = has&isImplied != 0
 		if s.Start.checkVantage() != nil {

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/internal/optional"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // Start is the start event of a stream.
@@ -18,7 +18,7 @@ type Start struct {
 	TraceID      [16]byte // zero if missing, like the other IDs
 	SpanID       [8]byte
 	ParentSpanID [8]byte
-	Vantage      vantage.Vantage
+	Vantage      timeline.Vantage
 	// Implied means that no start event has arrived: UnixNano is the time of the
 	// first chunk. A start event that arrives later replaces it.
 	Implied bool

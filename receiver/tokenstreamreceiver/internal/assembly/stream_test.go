@@ -11,25 +11,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 func TestMerge_KeepsFirstValues(t *testing.T) {
 	s, _ := newStore(roomy)
 	first := func(t testing.TB, p *Part) {
-		require.NoError(t, p.AddStart(Start{UnixNano: t0, Vantage: vantage.Engine}, []byte("a"), []byte("r")))
+		require.NoError(t, p.AddStart(Start{UnixNano: t0, Vantage: timeline.VantageEngine}, []byte("a"), []byte("r")))
 		require.NoError(t, p.AddScheduled(t0+5))
 	}
 	second := func(t testing.TB, p *Part) {
-		require.NoError(t, p.AddStart(Start{UnixNano: t0, Vantage: vantage.Client}, []byte("b"), []byte("q")))
+		require.NoError(t, p.AddStart(Start{UnixNano: t0, Vantage: timeline.VantageClient}, []byte("b"), []byte("q")))
 		require.NoError(t, p.AddScheduled(t0+7))
 	}
 	apply(t, s, batchOf(t, s, "s", first))
 	apply(t, s, batchOf(t, s, "s", second))
 	tx := apply(t, s, batchOf(t, s, "s", func(t testing.TB, p *Part) { require.NoError(t, p.AddEnd(End{Cancelled: true}, []byte("c"))) }))
 	got := tx.Finished[0]
-	require.Equal(t, Start{UnixNano: t0, Vantage: vantage.Engine}, got.Start)
+	require.Equal(t, Start{UnixNano: t0, Vantage: timeline.VantageEngine}, got.Start)
 	require.Equal(t, t0+5, got.Scheduled)
 	require.Equal(t, "abc", string(got.Attributes)+string(got.End.Attributes), "attributes are merged")
 	require.Equal(t, "r", string(got.Resource))

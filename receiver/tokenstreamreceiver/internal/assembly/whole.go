@@ -5,7 +5,6 @@ package assembly
 
 import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 )
 
 // Whole is a stream that one message holds from its start to its end, in the order of time.
@@ -52,7 +51,7 @@ func (w *Whole) Walk() timeline.Walk {
 // is not is decoded into a part, which finds out what is wrong with it.
 func (b *Batch) Accepts(w *Whole) bool {
 	start := w.Start.UnixNano
-	if len(w.ID) == 0 || len(w.ID) > MaxIDBytes || checkPlausible(start) != nil || w.Start.Vantage > vantage.Engine {
+	if len(w.ID) == 0 || len(w.ID) > MaxIDBytes || checkPlausible(start) != nil || w.Start.Vantage > timeline.VantageEngine {
 		return false
 	}
 	within := func(unixNano int64) bool {

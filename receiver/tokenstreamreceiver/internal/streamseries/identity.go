@@ -15,7 +15,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/identity"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/senderattributes"
@@ -60,7 +59,7 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 	stream := assembly.Finished{
 		Stream: &assembly.Stream{
 			Resource: s.Resource, Attributes: s.Attributes,
-			Start: assembly.Start{UnixNano: 1, Vantage: vantage.Vantage(s.Vantage)},
+			Start: assembly.Start{UnixNano: 1, Vantage: timeline.Vantage(s.Vantage)},
 		},
 		End: &assembly.End{Attributes: s.EndAttributes},
 	}

@@ -30,7 +30,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
@@ -180,7 +179,7 @@ func (r *streamSource) attributes(most int) []byte {
 func (r *streamSource) addEvents(part *assembly.Part, begin int64, first, last bool) {
 	const micro = int64(time.Microsecond)
 	if first && r.chance(92) {
-		start := assembly.Start{UnixNano: begin, Vantage: vantage.Vantage(r.IntN(5))}
+		start := assembly.Start{UnixNano: begin, Vantage: timeline.Vantage(r.IntN(5))}
 		if r.chance(20) {
 			start.TraceID[0] = byte(1 + r.IntN(3))
 		}
@@ -189,7 +188,7 @@ func (r *streamSource) addEvents(part *assembly.Part, begin int64, first, last b
 		}
 		_ = part.AddStart(start, r.attributes(6), r.attributes(2))
 	} else if !part.HasStart() && r.chance(70) {
-		_ = part.ImplyStart(assembly.Start{Vantage: vantage.Client}, r.attributes(3), r.attributes(2))
+		_ = part.ImplyStart(assembly.Start{Vantage: timeline.VantageClient}, r.attributes(3), r.attributes(2))
 	}
 	if r.chance(20) {
 		_ = part.AddScheduled(begin + r.Int64N(400)*1e6 - 50e6)

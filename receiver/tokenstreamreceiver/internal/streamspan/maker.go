@@ -12,7 +12,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/identity"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
@@ -119,9 +119,9 @@ func (m *Maker) fill(span ptrace.Span, id ID, sender *sender) {
 	setEnd(span, stream.End)
 }
 
-func setKind(span ptrace.Span, v vantage.Vantage) {
+func setKind(span ptrace.Span, v timeline.Vantage) {
 	span.SetKind(ptrace.SpanKindServer)
-	if v == vantage.Client || v == vantage.Gateway {
+	if v == timeline.VantageClient || v == timeline.VantageGateway {
 		span.SetKind(ptrace.SpanKindClient)
 	}
 }

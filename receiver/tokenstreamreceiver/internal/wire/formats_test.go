@@ -21,7 +21,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
@@ -49,7 +48,7 @@ func converse(id, reason, failure string, steps []byte) *conversation {
 			"event": "start", "stream_id": s.StreamId, "time_unix_nano": at,
 			"resource": event{"service.name": "chat"}, "attributes": event{"gen_ai.request.model": id},
 		}
-		if v := vantage.Vantage(s.Start.Vantage); v != vantage.Unspecified {
+		if v := timeline.Vantage(s.Start.Vantage); v != timeline.VantageUnspecified {
 			start["vantage"] = v.String()
 		}
 		if i == 1 {

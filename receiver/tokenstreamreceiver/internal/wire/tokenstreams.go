@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tokenpulse/tokenpulse/internal/optional"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
@@ -221,7 +221,7 @@ func (s *startMessage) read(message []byte, attributes *[]byte) error {
 		case f.is(startParentSpanID, protowire.BytesType):
 			s.parentSpanID = f.bytes
 		case f.is(startVantage, protowire.VarintType):
-			s.Vantage = vantage.Vantage(min(uint64(uint32(f.number)), math.MaxUint8))
+			s.Vantage = timeline.Vantage(min(uint64(uint32(f.number)), math.MaxUint8))
 		case f.is(startAttributes, protowire.BytesType):
 			var err error
 			if *attributes, err = appendKeyValue(*attributes, f.bytes); err != nil {

@@ -22,7 +22,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
@@ -69,7 +68,7 @@ var errTest = errors.New("invalid")
 
 func referenceStream(t *testing.T, resource *resourcev1.Resource, stream *tokenpulsev1.TokenStream, part *assembly.Part) error {
 	if s := stream.GetStart(); s != nil {
-		start := assembly.Start{UnixNano: int64(s.GetTimeUnixNano()), Vantage: vantage.Vantage(min(uint32(s.GetVantage()), 255))}
+		start := assembly.Start{UnixNano: int64(s.GetTimeUnixNano()), Vantage: timeline.Vantage(min(uint32(s.GetVantage()), 255))}
 		for _, id := range []struct{ dst, src []byte }{{start.TraceID[:], s.GetTraceId()}, {start.SpanID[:], s.GetSpanId()}, {start.ParentSpanID[:], s.GetParentSpanId()}} {
 			if len(id.src) == 0 {
 				continue

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
@@ -66,8 +65,8 @@ func readWholeStart(message []byte, w *assembly.Whole) bool {
 			ok = readID(w.Start.ParentSpanID[:], r.bytes())
 		case startVantage<<3 | varintType:
 			number := r.varint()
-			ok = number <= uint64(vantage.Engine)
-			w.Start.Vantage = vantage.Vantage(number)
+			ok = number <= uint64(timeline.VantageEngine)
+			w.Start.Vantage = timeline.Vantage(number)
 		case startAttributes<<3 | bytesType:
 			w.Attributes = at
 			return true

@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tokenpulse/tokenpulse/internal/vantage"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
@@ -92,11 +92,11 @@ func text(b []byte, name string) (string, error) {
 
 // vantageOf returns an invalid vantage, which the batch rejects, for an empty or
 // unknown name.
-func vantageOf(name []byte) vantage.Vantage {
-	if v, ok := vantage.Parse(name); ok && v != vantage.Unspecified {
+func vantageOf(name []byte) timeline.Vantage {
+	if v, ok := timeline.ParseVantage(name); ok && v != timeline.VantageUnspecified {
 		return v
 	}
-	return vantage.Engine + 1
+	return timeline.VantageEngine + 1
 }
 
 var errChannel = invalid("`channel` is unknown; send content, reasoning or tool_call")
