@@ -6,11 +6,11 @@ package annotate
 import (
 	"slices"
 
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
 // contributed maps quantities of a request to those of its series.
@@ -31,7 +31,7 @@ var contributed = [...]struct {
 // Contribute gives a request's latency to the builder of what it adds to its series: the numbers
 // that Annotate writes on a span, as the reader of spans reads them. tokens and chunks are the
 // sketches of the analyzer, which the builder refers to.
-func (a *Annotator) Contribute(b *contribution.Builder, derived *latency.Latency, tokens, chunks *sketch.Sketch) {
+func (a *Annotator) Contribute(b *spanreader.Builder, derived *latency.Latency, tokens, chunks *sketch.Sketch) {
 	b.Request.Outcome = series.Outcome(slices.Index(series.OutcomeNames[:], derived.Outcome))
 	b.OutcomeKnown = true
 	for _, q := range contributed {
@@ -55,7 +55,7 @@ func (a *Annotator) Contribute(b *contribution.Builder, derived *latency.Latency
 	a.contributeGaps(b, derived, tokens, chunks)
 }
 
-func (a *Annotator) contributeGaps(b *contribution.Builder, derived *latency.Latency, tokens, chunks *sketch.Sketch) {
+func (a *Annotator) contributeGaps(b *spanreader.Builder, derived *latency.Latency, tokens, chunks *sketch.Sketch) {
 	if derived.InterToken[latency.Max].Known {
 		b.SetNumber(&b.TokenGaps.Max, statistic(&derived.InterToken, latency.Max).Value)
 	}

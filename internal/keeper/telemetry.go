@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
@@ -23,7 +22,7 @@ import (
 type telemetry struct {
 	*metadata.TelemetryBuilder
 	owner   metric.MeasurementOption
-	reasons [contribution.Reasons]metric.MeasurementOption
+	reasons [spanreader.Reasons]metric.MeasurementOption
 	ignored [metricreader.Reasons]metric.MeasurementOption
 }
 
@@ -37,7 +36,7 @@ func newTelemetry(k *Keeper) (*telemetry, error) {
 		attribute.String("output", k.settings.Output),
 	}
 	t := &telemetry{TelemetryBuilder: builder, owner: with(owner)}
-	for reason, name := range contribution.ReasonNames {
+	for reason, name := range spanreader.ReasonNames {
 		t.reasons[reason] = with(owner, attribute.String("reason", name))
 	}
 	for reason, name := range metricreader.ReasonNames {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -27,7 +26,7 @@ func readOne(t *testing.T, attributes map[string]any) series.Request {
 		return series.Recorded{}
 	})
 	require.EqualValues(t, 1, tally.Requests)
-	require.Equal(t, [contribution.Reasons]int64{}, tally.Rejected)
+	require.Equal(t, [Reasons]int64{}, tally.Rejected)
 	return read
 }
 

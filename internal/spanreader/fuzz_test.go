@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -126,16 +125,16 @@ func requirePlausible(t *testing.T, req *series.Request) {
 	t.Helper()
 	for q := range series.InterTokenLatency {
 		v, _ := req.Value(q)
-		require.True(t, v >= 0 && v <= contribution.Largest, "quantity %d is %v", q, v)
+		require.True(t, v >= 0 && v <= Largest, "quantity %d is %v", q, v)
 	}
 	for c := series.InputTokens; c <= series.StallSeconds; c++ {
 		v, _ := req.Count(c)
-		require.True(t, v >= 0 && v <= contribution.Largest && (v == math.Trunc(v) || c == series.StallSeconds), "count %d is %v", c, v)
+		require.True(t, v >= 0 && v <= Largest && (v == math.Trunc(v) || c == series.StallSeconds), "count %d is %v", c, v)
 	}
 	for _, q := range []series.Quantity{series.InterTokenLatency, series.InterChunkLatency} {
 		d := req.Distribution(q)
 		require.LessOrEqual(t, len(d.Sketch), largestSketch)
-		require.True(t, d.Max >= 0 && d.Max <= contribution.Largest, "the longest gap is %v", d.Max)
+		require.True(t, d.Max >= 0 && d.Max <= Largest, "the longest gap is %v", d.Max)
 	}
 	for _, label := range append([]string{req.Vantage}, req.Dimensions...) {
 		require.Equal(t, series.CleanLabel(label), label)

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
@@ -64,7 +63,7 @@ func TestRead_LeavesOutGapsThatTheSpanCannotHave(t *testing.T) {
 			span.SetEndTimestamp(pcommon.Timestamp(int64(100e9) + int64(test.seconds*1e9)))
 			tally := Read(traces, &Options{}, time.Now(), e.Record)
 			require.EqualValues(t, 1, tally.Requests)
-			require.Equal(t, test.malformed, tally.Rejected[contribution.MalformedSketch])
+			require.Equal(t, test.malformed, tally.Rejected[MalformedSketch])
 			e.Collect(time.Now(), func(s *series.Snapshot) {
 				o := &s.Outcomes[series.Success]
 				require.Equal(t, test.want, o.Distributions[series.InterTokenLatency].Sketch.Count())

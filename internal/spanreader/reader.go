@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -18,7 +17,7 @@ import (
 
 // reader reads spans one after the other into the same request.
 type reader struct {
-	contribution.Builder
+	Builder
 	dimensions Dimensions
 	findings
 }
@@ -83,11 +82,11 @@ func (r *reader) timeToAnswer(v pcommon.Value) {
 }
 
 // accept counts a rejected value.
-func (r *reader) accept(n float64, reason contribution.Reason) (float64, bool) {
-	if reason != contribution.Accepted {
+func (r *reader) accept(n float64, reason Reason) (float64, bool) {
+	if reason != Accepted {
 		r.Reject(reason)
 	}
-	return n, reason == contribution.Accepted
+	return n, reason == Accepted
 }
 
 // value returns a function that reads a quantity.
@@ -113,7 +112,7 @@ func (r *reader) wholeNumber(into *float64, v pcommon.Value) {
 }
 
 // count returns a function that reads what the request adds to a sum.
-func count(c series.Count, parse func(pcommon.Value) (float64, contribution.Reason)) func(*reader, pcommon.Value) {
+func count(c series.Count, parse func(pcommon.Value) (float64, Reason)) func(*reader, pcommon.Value) {
 	return func(r *reader, v pcommon.Value) {
 		if n, ok := r.accept(parse(v)); ok {
 			r.Request.SetCount(c, n)
@@ -129,7 +128,7 @@ func (r *reader) chunkSketch(v pcommon.Value) {
 func (r *reader) sketch(into *series.Distribution, v pcommon.Value) {
 	r.ours = true
 	encoded, reason := encodedSketch(v)
-	if reason != contribution.Accepted {
+	if reason != Accepted {
 		r.Reject(reason)
 		return
 	}
@@ -149,7 +148,7 @@ func (r *reader) verdicts() {
 // verdictsIn reads the list of SLOs with one verdict.
 func (r *reader) verdictsIn(v pcommon.Value, verdict slo.Verdict) {
 	if v.Type() != pcommon.ValueTypeSlice {
-		r.Reject(contribution.WrongType)
+		r.Reject(WrongType)
 		return
 	}
 	list, wrong := v.Slice(), false
@@ -167,7 +166,7 @@ func (r *reader) verdictsIn(v pcommon.Value, verdict slo.Verdict) {
 		}
 	}
 	if wrong {
-		r.Reject(contribution.WrongType)
+		r.Reject(WrongType)
 	}
 }
 
@@ -193,7 +192,7 @@ func (r *reader) outcome(v pcommon.Value) {
 	r.ours = true
 	outcome := slices.Index(series.OutcomeNames[:], scalar(v))
 	if outcome < 0 {
-		r.Reject(contribution.UnknownOutcome)
+		r.Reject(UnknownOutcome)
 		return
 	}
 	r.Request.Outcome = series.Outcome(outcome)

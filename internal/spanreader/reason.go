@@ -8,27 +8,26 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // number reads a quantity.
-func number(v pcommon.Value) (float64, contribution.Reason) {
+func number(v pcommon.Value) (float64, Reason) {
 	n, ok := source.Number(v)
 	if !ok {
-		return 0, contribution.WrongType
+		return 0, WrongType
 	}
-	if reason := contribution.Check(n); reason != contribution.Accepted {
+	if reason := Check(n); reason != Accepted {
 		return 0, reason
 	}
-	return n, contribution.Accepted
+	return n, Accepted
 }
 
 // wholeNumber reads a count.
-func wholeNumber(v pcommon.Value) (float64, contribution.Reason) {
+func wholeNumber(v pcommon.Value) (float64, Reason) {
 	n, reason := number(v)
 	if n != math.Trunc(n) {
-		return 0, contribution.WrongType
+		return 0, WrongType
 	}
 	return n, reason
 }
@@ -37,12 +36,12 @@ func wholeNumber(v pcommon.Value) (float64, contribution.Reason) {
 // rejected without being copied.
 const largestSketch = 64 << 10
 
-func encodedSketch(v pcommon.Value) ([]byte, contribution.Reason) {
+func encodedSketch(v pcommon.Value) ([]byte, Reason) {
 	switch {
 	case v.Type() != pcommon.ValueTypeBytes:
-		return nil, contribution.WrongType
+		return nil, WrongType
 	case v.Bytes().Len() == 0 || v.Bytes().Len() > largestSketch:
-		return nil, contribution.MalformedSketch
+		return nil, MalformedSketch
 	}
-	return v.Bytes().AsRaw(), contribution.Accepted
+	return v.Bytes().AsRaw(), Accepted
 }

@@ -10,7 +10,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -31,7 +30,7 @@ type Tally struct {
 	// DroppedVerdicts count toward `all` only, because there were too many SLOs.
 	DroppedVerdicts int64
 	// Rejected counts attributes that were left out of a recorded request.
-	Rejected [contribution.Reasons]int64
+	Rejected [Reasons]int64
 }
 
 // Options select what is read.
@@ -51,7 +50,7 @@ type Options struct {
 // Read calls record with the request of every span that carries latencies, or the time to
 // answer of its trace. The request is valid during the call only. Arrival is set to now.
 func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.Request) series.Recorded) (t Tally) {
-	r := reader{Builder: contribution.NewBuilder(len(o.Dimensions), o.Objectives), dimensions: NewDimensions(o.Dimensions)}
+	r := reader{Builder: NewBuilder(len(o.Dimensions), o.Objectives), dimensions: NewDimensions(o.Dimensions)}
 	resource := make([]string, len(o.Dimensions))
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		clear(resource)
@@ -90,7 +89,7 @@ func (o *Options) watch(r *series.Request, span ptrace.Span) {
 }
 
 // Add counts a request by the result of recording it.
-func (t *Tally) Add(recorded series.Recorded, r *contribution.Builder) {
+func (t *Tally) Add(recorded series.Recorded, r *Builder) {
 	if recorded.Duplicate {
 		t.Duplicates++
 		return
@@ -108,7 +107,7 @@ func (t *Tally) Add(recorded series.Recorded, r *contribution.Builder) {
 		t.Rejected[reason] += n
 	}
 	// One attribute can serve two distributions and is rejected once.
-	t.Rejected[contribution.MalformedSketch] += int64(min(recorded.MalformedSketches, r.Sketches))
+	t.Rejected[MalformedSketch] += int64(min(recorded.MalformedSketches, r.Sketches))
 }
 
 // Merge adds the counts of another tally.

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -106,7 +105,7 @@ func TestRead_NumbersOfATraceAreNoRequest(t *testing.T) {
 			m{answer: -1.0},
 			false,
 			counted{answers: map[string]float64{}, verdicts: map[string][3]uint64{}},
-			Tally{Traces: 1, Rejected: [contribution.Reasons]int64{contribution.Negative: 1}},
+			Tally{Traces: 1, Rejected: [Reasons]int64{Negative: 1}},
 		},
 	}
 	for name, test := range tests {

@@ -6,7 +6,6 @@ package spanreader
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
@@ -28,14 +27,14 @@ var absences = func() map[string]absence {
 // indicator, rejects the list.
 func (r *reader) unmeasured(v pcommon.Value) {
 	if v.Type() != pcommon.ValueTypeSlice {
-		r.Reject(contribution.WrongType)
+		r.Reject(WrongType)
 		return
 	}
-	var reasons [len(contribution.Indicators)]optional.Value[int]
+	var reasons [len(Indicators)]optional.Value[int]
 	for _, entry := range v.Slice().All() {
 		a, known := absences[entry.Str()]
 		if !known || reasons[a.indicator].Known {
-			r.Reject(contribution.MalformedUnmeasured)
+			r.Reject(MalformedUnmeasured)
 			return
 		}
 		reasons[a.indicator] = optional.Of(a.reason)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -73,8 +72,8 @@ func TestRead_CountsUnmeasured(t *testing.T) {
 				tt.want = map[string]float64{}
 			}
 			require.Equal(t, tt.want, unmeasured(engine))
-			require.Equal(t, tt.malformed, tally.Rejected[contribution.MalformedUnmeasured])
-			require.Equal(t, tt.wrongType, tally.Rejected[contribution.WrongType])
+			require.Equal(t, tt.malformed, tally.Rejected[MalformedUnmeasured])
+			require.Equal(t, tt.wrongType, tally.Rejected[WrongType])
 		})
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -94,7 +93,7 @@ func TestRead_CountsVerdictsOfAllLists(t *testing.T) {
 			e := newEngine()
 			tally := Read(spans(t, test.span), &Options{}, time.Now(), e.Record)
 			require.EqualValues(t, 1, tally.Requests)
-			require.Equal(t, test.wrong, tally.Rejected[contribution.WrongType])
+			require.Equal(t, test.wrong, tally.Rejected[WrongType])
 			require.Zero(t, tally.DroppedVerdicts)
 			require.Equal(t, test.want, verdicts(e))
 		})

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -92,7 +91,7 @@ func New(s *Settings) *Recorder {
 			annotator: annotate.NewAnnotator(r.latency),
 			spans:     streamspan.New(&recorded),
 			previews:  streamspan.New(&previewed),
-			builder:   contribution.NewBuilder(len(r.dimensions), r.objectives),
+			builder:   spanreader.NewBuilder(len(r.dimensions), r.objectives),
 			keys:      streamKeys{set: r.keeper.Recognised()},
 		}
 		w.judged.Attributes = w.attributes

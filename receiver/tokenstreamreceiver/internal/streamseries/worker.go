@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
-	"github.com/tokenpulse/tokenpulse/internal/contribution"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
@@ -29,7 +28,7 @@ type worker struct {
 	annotator *annotate.Annotator
 	spans     *streamspan.Maker // of streams that are recorded by way of a span
 	previews  *streamspan.Maker // of streams that are recorded by another way, or later
-	builder   contribution.Builder
+	builder   spanreader.Builder
 	keys      streamKeys
 	fresh     []bool
 	verdicts  []annotate.Verdict
@@ -149,7 +148,7 @@ func (w *worker) contribute(id *streamIdentity, usage assembly.Usage, cut bool) 
 	w.tally.Add(w.keeper.AddTo(id.series, &b.Request), b)
 }
 
-func setCount(b *contribution.Builder, c series.Count, tokens optional.Value[int64]) {
+func setCount(b *spanreader.Builder, c series.Count, tokens optional.Value[int64]) {
 	if tokens.Known {
 		b.SetCount(c, float64(tokens.Value))
 	}

@@ -1,10 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contribution builds a series.Request: the values that a finished request adds to its
-// series. It checks the derived numbers of the request, and adds the numbers that follow from
-// them. The numbers come from the attributes of a span, or straight from the wire.
-package contribution
+package spanreader
 
 import (
 	"time"
