@@ -4,7 +4,6 @@
 package timeline
 
 import (
-	"bytes"
 	"encoding/binary"
 	"testing"
 )
@@ -38,19 +37,6 @@ func BenchmarkWalk(b *testing.B) {
 	}
 }
 
-func BenchmarkAppendEach(b *testing.B) {
-	var line Timeline
-	times := make([]int64, 1000)
-	for i := range times {
-		times[i] = start + int64(i)*20_000_000
-	}
-	b.ReportAllocs()
-	for i := 0; i < b.N; i += len(times) {
-		line.Reset()
-		line.AppendEach(times, Content)
-	}
-}
-
 func BenchmarkNextRun(b *testing.B) {
 	var line Timeline
 	for i := range int64(1000) {
@@ -78,16 +64,6 @@ func BenchmarkScanGaps(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; i < b.N; i += 1000 {
 		if _, _, ok := ScanGaps(packed); !ok {
-			b.Fatal()
-		}
-	}
-}
-
-func BenchmarkCountGaps(b *testing.B) {
-	packed := bytes.Repeat(binary.AppendUvarint(nil, 40_000), 1000)
-	b.ReportAllocs()
-	for i := 0; i < b.N; i += 1000 {
-		if _, ok := CountGaps(packed); !ok {
 			b.Fatal()
 		}
 	}

@@ -13,7 +13,10 @@
 //     before the stream's end.
 package timeline
 
-import "time"
+import (
+	"encoding/binary"
+	"time"
+)
 
 // Tick is the resolution of all times in a timeline except the first.
 const Tick = time.Microsecond
@@ -90,25 +93,8 @@ func (t *Timeline) Append(unixNano int64, tokens uint32, channel Channel) {
 	t.begin(unixNano)
 	t.extend(1, metaOf(tokens, channel))
 	tick := toTick(unixNano)
-	t.gaps = appendGap(t.gaps, zigzag(tick-t.tick))
+	t.gaps = binary.AppendUvarint(t.gaps, zigzag(tick-t.tick))
 	t.tick = tick
-}
-
-// AppendEach adds one chunk of one token for each time. It costs half as much as
-// Append.
-func (t *Timeline) AppendEach(unixNanos []int64, channel Channel) {
-	if len(unixNanos) == 0 {
-		return
-	}
-	t.begin(unixNanos[0])
-	t.extend(len(unixNanos), metaOf(1, channel))
-	gaps, last := t.gaps, t.tick
-	for _, unixNano := range unixNanos {
-		tick := toTick(unixNano)
-		gaps = appendGap(gaps, zigzag(tick-last))
-		last = tick
-	}
-	t.gaps, t.tick = gaps, last
 }
 
 // AppendGaps adds a chunk of one token that arrived at unixNano, and after it one
@@ -126,7 +112,7 @@ func (t *Timeline) AppendTimeline(other *Timeline) {
 		return
 	}
 	t.begin(other.first)
-	t.gaps = appendGap(t.gaps, zigzag(toTick(other.first)-t.tick))
+	t.gaps = binary.AppendUvarint(t.gaps, zigzag(toTick(other.first)-t.tick))
 	t.gaps = append(t.gaps, other.gaps[1:]...) // without the first gap, a zero of one byte
 	t.tick = other.tick
 	for runs := other.runs; len(runs) > 0; {

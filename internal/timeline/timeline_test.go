@@ -97,29 +97,6 @@ func TestTimeline_FirstLastAndReset(t *testing.T) {
 	require.Equal(t, []chunk{{0, 1, Content}}, unpack(t, line.Walk()))
 }
 
-func TestAppendEach_EqualsAppend(t *testing.T) {
-	random := rand.New(rand.NewPCG(7, 8))
-	for range 200 {
-		var one, each Timeline
-		at := start
-		for range 4 {
-			channel := Channel(random.IntN(int(channels)))
-			times := make([]int64, random.IntN(20))
-			for i := range times {
-				at += random.Int64N(1 << random.IntN(50))
-				times[i] = at
-				one.Append(at, 1, channel)
-			}
-			each.AppendEach(times, channel)
-			at++
-			one.Append(at, 2, channel)
-			each.Append(at, 2, channel)
-		}
-		require.Equal(t, one.AppendBinary(nil, start), each.AppendBinary(nil, start))
-		require.Equal(t, one.Last(), each.Last())
-	}
-}
-
 func TestAppendAndWalk_DoNotAllocate(t *testing.T) {
 	line := pack([]chunk{{0, 1, Content}, {time.Second, 300, Reasoning}})
 	require.Zero(t, testing.AllocsPerRun(100, func() {

@@ -112,29 +112,17 @@ func (w *Walk) NextRun(gaps []int64) (n int, first time.Duration, all int64) {
 func (w *Walk) unpack(gaps []int64) (n int, sum, all int64) {
 	packed, at := w.gaps, 0
 	for n < len(gaps) {
-		if n+1 < len(gaps) && len(packed)-at >= 8 {
-			if pair, ok := gapPair(binary.LittleEndian.Uint64(packed[at:])); ok {
-				first, second := int64(uint32(pair)), int64(pair>>32)
-				gaps[n], gaps[n+1] = first, second
-				n += 2
-				at += 6
-				sum += first + second
-				all |= first | second
-				continue
-			}
+		if first, second, ok := gapPair(packed, at); ok && n+1 < len(gaps) {
+			gaps[n], gaps[n+1] = first, second
+			n += 2
+			at += pairWidth
+			sum += first + second
+			all |= first | second
+			continue
 		}
-		var zigzagged uint64
-		width := 0
-		if len(packed)-at >= 4 {
-			var short uint32
-			short, width = shortGap(binary.LittleEndian.Uint32(packed[at:]))
-			zigzagged = uint64(short)
-		}
-		if width == 0 {
-			zigzagged, width = binary.Uvarint(packed[at:])
-			if width <= 0 || width > shortWidth && !w.reaches(sum, zigzagged) {
-				break
-			}
+		zigzagged, width := binary.Uvarint(packed[at:])
+		if width <= 0 || width > shortWidth && !w.reaches(sum, zigzagged) {
+			break
 		}
 		at += width
 		gap := unzigzag(zigzagged)

@@ -89,7 +89,9 @@ func (c *Chunks) appendEach(unixNanos []int64, channel timeline.Channel) bool {
 	if c.spilled || !slices.IsSorted(unixNanos) || !c.continues(&Chunk{UnixNano: first}) {
 		return false
 	}
-	c.packed.AppendEach(unixNanos, channel)
+	for _, unixNano := range unixNanos {
+		c.packed.Append(unixNano, 1, channel)
+	}
 	c.advance(last)
 	return true
 }

@@ -71,12 +71,11 @@ func (b *Batch) Accepts(w *Whole) bool {
 	return w.Chunks == 0 || w.acceptsChunks(within, b.limits.MaxChunksPerStream)
 }
 
-// acceptsChunks checks the chunks, and counts them. It does not add up their gaps: a stream whose
-// chunks might last too long becomes a part.
+// acceptsChunks checks the chunks, and counts them.
 func (w *Whole) acceptsChunks(within func(int64) bool, limit int) bool {
-	chunks, ok := timeline.CountGaps(w.Gaps)
+	chunks, ticks, ok := timeline.ScanGaps(w.Gaps)
 	w.Chunks = chunks
-	return ok && chunks <= limit && w.Gaps[0] == 0 && within(w.FirstChunk) && within(w.FirstChunk+int64(chunks)*int64(timeline.MaxShortGap))
+	return ok && chunks <= limit && w.Gaps[0] == 0 && within(w.FirstChunk) && within(w.FirstChunk+ticks*int64(timeline.Tick))
 }
 
 // IsOpen reports whether a stream is open.
