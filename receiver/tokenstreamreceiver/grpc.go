@@ -11,15 +11,12 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/status"
 
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 func (r *tokenStreamReceiver) startGRPC(ctx context.Context, host component.Host) error {
@@ -122,7 +119,7 @@ var tokenStreamService = grpc.ServiceDesc{
 	ServiceName: tokenpulsev1.TokenStreamService_ServiceDesc.ServiceName,
 	HandlerType: (*any)(nil),
 	Streams: []grpc.StreamDesc{
-		exportMethod((*tokenStreamReceiver).export),
+		exportMethod(false, (*request).readProtobuf, func(a *answer) (any, error) { return a.tokensResponse() }),
 		{StreamName: "Stream", Handler: handleStream, ClientStreams: true},
 	},
 	Metadata: tokenpulsev1.TokenStreamService_ServiceDesc.Metadata,
@@ -134,17 +131,17 @@ const logsServiceName = "opentelemetry.proto.collector.logs.v1.LogsService"
 var logsService = grpc.ServiceDesc{
 	ServiceName: logsServiceName,
 	HandlerType: (*any)(nil),
-	Streams:     []grpc.StreamDesc{exportMethod((*tokenStreamReceiver).exportLogs)},
+	Streams:     []grpc.StreamDesc{exportMethod(true, (*request).readLogsProtobuf, func(a *answer) (any, error) { return a.logsResponse(), nil })},
 	Metadata:    "opentelemetry/proto/collector/logs/v1/logs_service.proto",
 }
 
-// exportMethod returns the method Export of a service.
-func exportMethod(export func(*tokenStreamReceiver, context.Context, *rawMessage) (any, error)) grpc.StreamDesc {
+// exportMethod returns the method Export of a service, which applies one message as a whole.
+func exportMethod(byEvent bool, read func(*request, []byte) error, respond func(*answer) (any, error)) grpc.StreamDesc {
 	return grpc.StreamDesc{StreamName: "Export", ClientStreams: true, Handler: func(server any, stream grpc.ServerStream) error {
-		r := server.(*tokenStreamReceiver)
+		r, ctx := server.(*tokenStreamReceiver), stream.Context()
 		memory := reservation{store: r.ingester.store}
 		if err := memory.add(callMemory); err != nil {
-			return r.ingester.memoryRefusal(stream.Context(), err).status().Err()
+			return r.ingester.memoryRefusal(ctx, err).status().Err()
 		}
 		defer memory.free()
 		messages, err := r.receive(stream)
@@ -156,7 +153,11 @@ func exportMethod(export func(*tokenStreamReceiver, context.Context, *rawMessage
 			return err
 		}
 		defer message.Free()
-		response, err := export(r, stream.Context(), message)
+		var applied answer
+		if err := r.commitMessage(ctx, message, byEvent, read, &applied); err != nil {
+			return err
+		}
+		response, err := respond(&applied)
 		if err != nil {
 			return err
 		}
@@ -166,24 +167,6 @@ func exportMethod(export func(*tokenStreamReceiver, context.Context, *rawMessage
 
 func handleStream(server any, stream grpc.ServerStream) error {
 	return server.(*tokenStreamReceiver).stream(stream)
-}
-
-// export applies the whole message.
-func (r *tokenStreamReceiver) export(ctx context.Context, message *rawMessage) (any, error) {
-	var applied answer
-	if err := r.commitMessage(ctx, message, false, (*request).readProtobuf, &applied); err != nil {
-		return nil, err
-	}
-	return applied.tokensResponse()
-}
-
-// exportLogs applies the whole message.
-func (r *tokenStreamReceiver) exportLogs(ctx context.Context, message *rawMessage) (any, error) {
-	var applied answer
-	if err := r.commitMessage(ctx, message, true, (*request).readLogsProtobuf, &applied); err != nil {
-		return nil, err
-	}
-	return applied.logsResponse(), nil
 }
 
 // stream applies each message as a whole when it arrives.
@@ -227,19 +210,8 @@ func (r *tokenStreamReceiver) commitMessage(ctx context.Context, message *rawMes
 	if err == nil {
 		err = r.readMessage(req, message.ReadOnlyData(), read)
 	}
-	if err == nil {
-		if refused := req.commit(ctx); refused != nil {
-			return refused.status().Err()
-		}
-		return nil
-	}
-	if refused := r.ingester.memoryRefusal(ctx, err); refused != nil {
+	if refused := req.commitRead(ctx, err); refused != nil {
 		return refused.status().Err()
 	}
-	r.ingester.unreadable(ctx, assembly.Malformed)
-	code := codes.InvalidArgument
-	if assembly.ReasonOf(err) == assembly.Limit {
-		code = codes.ResourceExhausted
-	}
-	return status.Error(code, err.Error())
+	return nil
 }

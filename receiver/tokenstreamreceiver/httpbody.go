@@ -100,20 +100,7 @@ func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, httpReq *http
 	var applied answer
 	req := r.take(r.reportHTTP, byEvent, &applied)
 	defer r.put(req)
-	if err := r.decode(req, body.buffer, read); err != nil {
-		if refused := r.ingester.memoryRefusal(httpReq.Context(), err); refused != nil {
-			r.finish(w, httpReq, &applied, refused)
-			return
-		}
-		r.ingester.unreadable(httpReq.Context(), assembly.Malformed)
-		status := http.StatusBadRequest
-		if assembly.ReasonOf(err) == assembly.Limit {
-			status = http.StatusRequestEntityTooLarge
-		}
-		r.writeError(w, httpReq, status, err.Error())
-		return
-	}
-	r.finish(w, httpReq, &applied, req.commit(httpReq.Context()))
+	r.finish(w, httpReq, &applied, req.commitRead(httpReq.Context(), r.decode(req, body.buffer, read)))
 }
 
 // readRefusal returns the refusal that is the cause of an error of reading a body, or nil

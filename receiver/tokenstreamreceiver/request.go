@@ -193,6 +193,21 @@ func (r *request) isEmpty() bool {
 	return r.batch.Events() == 0 && r.wholes.Len() == 0 && r.pending.Rejected == 0
 }
 
+// commitRead commits a message. err is that of reading it, which counts as unreadable.
+func (r *request) commitRead(ctx context.Context, err error) *refusal {
+	if err == nil {
+		return r.commit(ctx)
+	}
+	if refused := r.ingester.memoryRefusal(ctx, err); refused != nil {
+		return refused
+	}
+	r.ingester.unreadable(ctx, assembly.Malformed)
+	if assembly.ReasonOf(err) == assembly.Limit {
+		return &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
+	}
+	return &refusal{http.StatusBadRequest, codes.InvalidArgument, false, err.Error()}
+}
+
 // commit applies the whole batch and empties it, or returns a refusal.
 func (r *request) commit(ctx context.Context) *refusal {
 	if err := r.wholes.LeaveOpen(); err != nil {
