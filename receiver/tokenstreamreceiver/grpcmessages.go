@@ -5,7 +5,6 @@ package tokenstreamreceiver
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"io"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tokenpulse/tokenpulse/internal/inflate"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
@@ -114,10 +114,7 @@ func (r *tokenStreamReceiver) readMessage(req *request, message []byte, read fun
 	if !bytes.HasPrefix(message, gzipHeader) {
 		return r.decode(req, message, read)
 	}
-	if err := req.memory.add(deflateMemory); err != nil {
-		return err
-	}
-	decompressed, err := gzip.NewReader(bytes.NewReader(message))
+	decompressed, err := inflate.Gzip(bytes.NewReader(message), req.memory.add)
 	if err != nil {
 		return err
 	}

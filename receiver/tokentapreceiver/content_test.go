@@ -121,44 +121,6 @@ func TestRequest_IsDecodedForInspection(t *testing.T) {
 	}
 }
 
-// What is reserved for a decoder is at least the window that a stream declares, or the part of it that the text of
-// a brotli stream needs.
-func TestOpenDecoders_ReserveTheirWindow(t *testing.T) {
-	reserved := func(encoding, body, expected string) (bytes int) {
-		decoder, err := openDecoders[encoding](strings.NewReader(body), func(n int) error {
-			bytes += n
-			return nil
-		})
-		require.NoError(t, err)
-		text, err := io.ReadAll(decoder)
-		require.NoError(t, err)
-		require.Equal(t, hash(expected), hash(string(text)))
-		return bytes
-	}
-	long := numbered(1 << 20)
-	for bits := 10; bits <= 24; bits++ {
-		for text, window := range map[string]int{"text": min(1<<bits, 512<<10), long: 1 << bits} {
-			var body bytes.Buffer
-			w := brotli.NewWriterOptions(&body, brotli.WriterOptions{Quality: 5, LGWin: bits})
-			_, _ = io.WriteString(w, text)
-			require.NoError(t, w.Close())
-			require.Equal(t, brotliBytes+window, reserved("br", body.String(), text), "%d bits, %d bytes", bits, len(text))
-		}
-	}
-	for bits := 10; bits <= 23; bits++ {
-		var body bytes.Buffer
-		w, err := zstd.NewWriter(&body, zstd.WithWindowSize(1<<bits))
-		require.NoError(t, err)
-		_, _ = io.WriteString(w, "te")
-		require.NoError(t, w.Flush()) // or the frame would have no window
-		_, _ = io.WriteString(w, "xt")
-		require.NoError(t, w.Close())
-		window := max(1<<bits, minZstdWindow)
-		require.Equal(t, zstdBytes+window+min(window, 1<<20), reserved("zstd", body.String(), "text"))
-	}
-	require.Equal(t, zstdBytes+2*minZstdWindow, reserved("zstd", encoded("zstd", "text"), "text"), "a frame of known size")
-}
-
 // The decoded copy of a request is limited, as its copy is.
 func TestDecodeRequest_LimitsWhatItReturns(t *testing.T) {
 	bomb := encoded("zstd", strings.Repeat(" ", 8<<20))

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -38,7 +37,7 @@ func (b bodyFunc) Read(p []byte) (int, error) {
 
 // Whatever part of the observation panics, the exchange is forwarded. The span and a self-metric say that it was not read.
 func TestFailOpen_ForwardsWhatPanics(t *testing.T) {
-	openDecoders["panics"] = func(io.Reader, func(int) error) (io.Reader, error) { panic("text of the answer") }
+	openDecoders["panics"] = func(io.Reader, func(int64) error) (io.ReadCloser, error) { panic("text of the answer") }
 	t.Cleanup(func() { delete(openDecoders, "panics") })
 	for name, c := range map[string]struct {
 		encoding string
@@ -120,10 +119,10 @@ func TestFailOpen_ForwardsAClientWhoseRequestsPanic(t *testing.T) {
 // Traffic does not wait for the decoder: the client has a part of an answer while that is still being decoded.
 func TestFailOpen_ForwardsAPartBeforeItIsDecoded(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
-	openDecoders["stalls"] = func(r io.Reader, _ func(int) error) (io.Reader, error) {
+	openDecoders["stalls"] = func(r io.Reader, _ func(int64) error) (io.ReadCloser, error) {
 		close(entered)
 		<-release
-		return r, nil
+		return io.NopCloser(r), nil
 	}
 	t.Cleanup(func() { delete(openDecoders, "stalls") })
 	p := start(t, func(w http.ResponseWriter, req *http.Request) {
@@ -139,11 +138,9 @@ func TestFailOpen_ForwardsAPartBeforeItIsDecoded(t *testing.T) {
 	})
 	unblock := sync.OnceFunc(func() { close(release) })
 	defer unblock()
-	response, err := client(t).Post(p.url+chatPath, "application/json", strings.NewReader(chatRequest))
-	require.NoError(t, err)
-	defer response.Body.Close()
+	response := p.open(chatPath, chatRequest)
 	part := make([]byte, len(tokenEvent))
-	_, err = io.ReadFull(response.Body, part)
+	_, err := io.ReadFull(response.Body, part)
 	require.NoError(t, err)
 	require.Equal(t, tokenEvent, string(part))
 	<-entered

@@ -32,11 +32,9 @@ import (
 // connection.
 func requestTo(t *testing.T, p *tap, raw string) string {
 	t.Helper()
-	connection, err := net.Dial("tcp", p.receiver.address.String())
-	require.NoError(t, err)
+	connection := p.dial()
 	defer connection.Close()
-	require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
-	_, err = io.WriteString(connection, raw)
+	_, err := io.WriteString(connection, raw)
 	require.NoError(t, err)
 	answer, err := io.ReadAll(connection)
 	require.NoError(t, err)
@@ -291,10 +289,7 @@ func TestForward_ExpectContinue(t *testing.T) {
 				body, _ := io.ReadAll(req.Body)
 				_, _ = w.Write(body)
 			})
-			connection, err := net.Dial("tcp", p.receiver.address.String())
-			require.NoError(t, err)
-			defer connection.Close()
-			require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
+			connection := p.dial()
 			fmt.Fprint(connection, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n")
 			reader := bufio.NewReader(connection)
 			first, err := reader.ReadString('\n')
@@ -317,10 +312,7 @@ func TestForward_ExpectContinue(t *testing.T) {
 func TestForward_ExpectContinueRefusedOnAKeptConnection(t *testing.T) {
 	upstream := answerRaw(t, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
 	p := startAt(t, new(consumertest.TracesSink), func(cfg *Config) { cfg.Upstream.Endpoint = upstream })
-	connection, err := net.Dial("tcp", p.receiver.address.String())
-	require.NoError(t, err)
-	defer connection.Close()
-	require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
+	connection := p.dial()
 	fmt.Fprint(connection, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
 	status, err := bufio.NewReader(connection).ReadString('\n')
 	require.NoError(t, err)
@@ -356,10 +348,7 @@ func answerRaw(t *testing.T, answer string) (url string) {
 // The connection of a client is kept after an answer that does not overtake its request.
 func TestForward_KeepsTheConnectionOfTheClient(t *testing.T) {
 	p := start(t, func(_ http.ResponseWriter, req *http.Request) { _, _ = io.Copy(io.Discard, req.Body) })
-	connection, err := net.Dial("tcp", p.receiver.address.String())
-	require.NoError(t, err)
-	defer connection.Close()
-	require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
+	connection := p.dial()
 	reader := bufio.NewReader(connection)
 	for _, request := range []string{
 		"GET / HTTP/1.1\r\nHost: h\r\n\r\n",

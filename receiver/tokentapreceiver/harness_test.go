@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -80,12 +81,39 @@ func client(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
-// post sends a request for a completion and returns the answer with its whole body.
-func (p *tap) post(path, body string) (*http.Response, string) {
+// open sends a request for a completion and returns the answer once it begins.
+func (p *tap) open(path, body string) *http.Response {
 	p.t.Helper()
 	response, err := client(p.t).Post(p.url+path, "application/json", strings.NewReader(body))
 	require.NoError(p.t, err, "the tap must answer at once, whatever limit is reached")
-	defer response.Body.Close()
+	p.t.Cleanup(func() { _ = response.Body.Close() })
+	return response
+}
+
+// dial opens a connection to the tap, which ends with the test.
+func (p *tap) dial() net.Conn {
+	p.t.Helper()
+	connection, err := net.Dial("tcp", p.receiver.address.String())
+	require.NoError(p.t, err)
+	p.t.Cleanup(func() { _ = connection.Close() })
+	require.NoError(p.t, connection.SetDeadline(time.Now().Add(time.Minute)))
+	return connection
+}
+
+// begin begins an exchange that the test forwards.
+func (p *tap) begin(method, path string) *exchange {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, http.NoBody)
+	require.NoError(p.t, err)
+	x := p.receiver.begin(p.receiver.routes[0], request)
+	p.t.Cleanup(x.finish)
+	return x
+}
+
+// post sends a request for a completion and returns the answer with its whole body.
+func (p *tap) post(path, body string) (*http.Response, string) {
+	p.t.Helper()
+	response := p.open(path, body)
 	answer, err := io.ReadAll(response.Body)
 	require.NoError(p.t, err)
 	return response, string(answer)
