@@ -5,6 +5,7 @@ package tokensliexporter
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -16,7 +17,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/historystore"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
@@ -25,6 +25,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/snapshots"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
@@ -37,7 +38,7 @@ type live struct {
 	thresholds page.Thresholds
 	page       *page.Page                 // set by open
 	telemetry  *metadata.TelemetryBuilder // set by open
-	store      *historystore.Store        // set by start
+	store      *historyStore              // set by start
 
 	stop    context.CancelFunc // set by run
 	stopped sync.WaitGroup
@@ -75,11 +76,25 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) (er
 	return err
 }
 
+type historyStore = snapshots.Store[history.Span, history.Version]
+
+// savedHistory returns the slots of a history for a historyStore.
+func savedHistory(h *history.Store, dimensions []string) snapshots.Values[history.Span, history.Version] {
+	now := time.Now()
+	return snapshots.Values[history.Span, history.Version]{
+		Name: "history", Keys: "slots", Dimensions: dimensions,
+		Entry:      func(span history.Span) string { return fmt.Sprintf("slot/%d/%d", span.Start, span.Width) },
+		Saved:      h.Saved,
+		Restore:    func(span history.Span, encoded []byte) error { return h.Restore(span, encoded, len(dimensions), now) },
+		Unreadable: "cannot restore a part of the live page's history",
+	}
+}
+
 // start restores the history.
 func (l *live) start(ctx context.Context, host component.Host, e *tokenSLI) (err error) {
 	shared := &e.config.Shared
 	owner := storageclient.Owner{Kind: component.KindExporter, ID: e.id, Name: "history"}
-	l.store, err = historystore.Open(ctx, host, shared.StorageID, owner, l.history, shared.Series.Dimensions, e.telemetry.Logger)
+	l.store, _, err = snapshots.Open(ctx, host, shared.StorageID, owner, savedHistory(l.history, shared.Series.Dimensions), e.telemetry.Logger)
 	return err
 }
 
@@ -88,13 +103,13 @@ func (l *live) Save(ctx context.Context) error {
 	if l.store != nil {
 		l.page.Engine.Fold(time.Now())
 	}
-	return l.store.Save(ctx)
+	return l.store.Save(ctx, nil)
 }
 
 // Close implements keeper.Saver.
 func (l *live) Close(ctx context.Context) error {
 	l.page.Engine.Fold(time.Now())
-	return l.store.Close(ctx)
+	return l.store.Close(ctx, nil)
 }
 
 // maintainInterval is the time between two rounds of maintenance.

@@ -11,12 +11,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
-	"github.com/tokenpulse/tokenpulse/internal/budgetstore"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/snapshots"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 
 // Settings of a Keeper.
@@ -78,10 +79,10 @@ type Keeper struct {
 	wiring        wiring
 
 	flushes, saves worker
-	patience       time.Duration      // of a round, with either
-	store          *budgetstore.Store // set by Start
-	rounds         *rounds            // set by Run
-	warned         bool               // about objectives without verdicts
+	patience       time.Duration // of a round, with either
+	store          *budgetStore  // set by Start
+	rounds         *rounds       // set by Run
+	warned         bool          // about objectives without verdicts
 }
 
 // New returns a keeper without series.
@@ -179,11 +180,11 @@ func (k *Keeper) Count(ctx context.Context, tally *spanreader.Tally) {
 // the notes saved with the budgets. Rounds begin with Run.
 func (k *Keeper) Start(ctx context.Context, host component.Host) (notes []byte, err error) {
 	set := &k.settings
-	owner := budgetstore.Owner{Kind: set.Kind, ID: set.Component}
+	owner := storageclient.Owner{Kind: set.Kind, ID: set.Component}
 	if set.Kind != component.KindExporter { // which stores nothing else
 		owner.Name = set.Output
 	}
-	k.store, notes, err = budgetstore.Open(ctx, host, set.Config.StorageID, owner, k.Tracker, set.Config.Series.Dimensions, k.logger)
+	k.store, notes, err = snapshots.Open(ctx, host, set.Config.StorageID, owner, savedBudgets(k.Tracker, set.Config.Series.Dimensions), k.logger)
 	if err == nil && k.Engine != nil {
 		k.restoreSeries()
 	}
