@@ -20,7 +20,7 @@ func TestDecode_DoesNotAllocatePerChunk(t *testing.T) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+chatPath, http.NoBody)
 	require.NoError(t, err)
 	x := p.receiver.begin(p.receiver.routes[0], request)
-	x.decoder = llmstream.NewDecoder(llmstream.Exchange{Path: chatPath, Status: 200, ContentType: "text/event-stream"}, llmstream.Limits{EventBytes: 1 << 20}, x.call.Chunk)
+	x.decoder = llmstream.NewDecoder(llmstream.AnswerHead{Path: chatPath, Status: 200, ContentType: "text/event-stream"}, llmstream.Limits{EventBytes: 1 << 20}, x.call.Chunk)
 	defer x.finish()
 	event := []byte(tokenEvent)
 	allocated := testing.AllocsPerRun(1000, func() {

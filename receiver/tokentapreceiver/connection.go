@@ -35,7 +35,7 @@ const (
 )
 
 // newConnection is called with the mutex of the exchange.
-func newConnection(x *exchange, body io.ReadWriteCloser, facts llmstream.Exchange, limits llmstream.Limits) *connection {
+func newConnection(x *exchange, body io.ReadWriteCloser, facts llmstream.AnswerHead, limits llmstream.Limits) *connection {
 	c := &connection{ReadWriteCloser: body, exchange: x}
 	c.server = llmstream.NewConnection(facts, limits, func(start int64, seen bool) llmstream.Response {
 		return &call{exchange: x, trace: x.trace.sibling(), start: start, startUnseen: !seen, refusals: x.memory.Refusals()}

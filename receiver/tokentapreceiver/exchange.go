@@ -102,7 +102,7 @@ func (x *exchange) answer(res *http.Response) error {
 	}
 	x.observe(func() {
 		x.status = res.StatusCode
-		facts := llmstream.Exchange{
+		facts := llmstream.AnswerHead{
 			Path: x.path, RawQuery: x.request.URL.RawQuery,
 			Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), Header: res.Header,
 		}

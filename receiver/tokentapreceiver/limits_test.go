@@ -136,7 +136,7 @@ func TestLimits_StreamDurationReleasesMemory(t *testing.T) {
 	require.NoError(t, err)
 	x := p.receiver.begin(p.receiver.routes[0], request)
 	defer x.finish()
-	x.decoder = llmstream.NewDecoder(llmstream.Exchange{Path: chatPath, Status: 200}, llmstream.Limits{EventBytes: 1 << 20}, x.call.Chunk)
+	x.decoder = llmstream.NewDecoder(llmstream.AnswerHead{Path: chatPath, Status: 200}, llmstream.Limits{EventBytes: 1 << 20}, x.call.Chunk)
 	decoder := weak.Make(x.decoder)
 	x.sent([]byte(tokenEvent), nil)
 	x.flushed(nil)

@@ -30,26 +30,8 @@ var hostProviders = []struct{ suffix, provider string }{
 	{"ml.cloud.ibm.com", "ibm.watsonx.ai"},
 }
 
-// formatProviders has the provider of formats on other hosts. Many servers speak OpenAI's
-// formats; the conventions call them openai, too.
-var formatProviders = map[llmstream.Format]string{
-	llmstream.OpenAIChat:         "openai",
-	llmstream.OpenAICompletions:  "openai",
-	llmstream.OpenAIResponses:    "openai",
-	llmstream.OpenAIRealtime:     "openai",
-	llmstream.OpenAIAssistants:   "openai",
-	llmstream.AnthropicMessages:  "anthropic",
-	llmstream.Gemini:             "gcp.gemini",
-	llmstream.GeminiInteractions: "gcp.gemini",
-	llmstream.GeminiLive:         "gcp.gemini",
-	llmstream.BedrockConverse:    "aws.bedrock",
-	llmstream.BedrockInvoke:      "aws.bedrock",
-	llmstream.Cohere:             "cohere",
-	llmstream.Watsonx:            "ibm.watsonx.ai",
-}
-
 // providerOf returns the provider of an answer. Servers without a well-known name have
-// that of their format, such as ollama.
+// that of their format.
 func providerOf(host string, format llmstream.Format) string {
 	host = strings.ToLower(host)
 	for _, known := range hostProviders {
@@ -57,8 +39,5 @@ func providerOf(host string, format llmstream.Format) string {
 			return known.provider
 		}
 	}
-	if provider := formatProviders[format]; provider != "" {
-		return provider
-	}
-	return string(format)
+	return format.Provider()
 }

@@ -11,25 +11,15 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestDecoder_DoesNotAllocatePerTokenOfLessCommonFormats(t *testing.T) {
-	for name, c := range moreTokenEvents {
-		var chunks int
-		d := newAnswerDecoder(c.x, testLimits, func(Chunk) { chunks++ })
-		event := []byte(c.event)
-		d.Write(event, 1)
-		assert.Zero(t, testing.AllocsPerRun(100, func() { d.Write(event, 2) }), name)
-		assert.GreaterOrEqual(t, chunks, 102, name)
-	}
-}
-
 func TestDecoder_DoesNotAllocatePerToken(t *testing.T) {
 	for name, c := range tokenEvents {
 		var chunks int
 		d := newAnswerDecoder(c.x, testLimits, func(Chunk) { chunks++ })
 		event := []byte(c.event)
 		d.Write(event, 1)
-		allocations := testing.AllocsPerRun(100, func() { d.Write(event, 2) })
-		assert.Zero(t, allocations, name)
-		assert.Equal(t, 102, chunks, name)
+		inOne := chunks // the event of SGLang is two
+		assert.Positive(t, inOne, name)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { d.Write(event, 2) }), name)
+		assert.Equal(t, 102*inOne, chunks, name)
 	}
 }

@@ -3,6 +3,33 @@
 
 package llmstream
 
+import "strings"
+
+// AnthropicMessages is the format of the Messages API.
+const AnthropicMessages Format = "anthropic_messages"
+
+var anthropicMessages = &answerFormat{
+	name:     AnthropicMessages,
+	provider: "anthropic",
+	paths: []pathRule{
+		{suffix: "/v1/messages"},
+		{suffix: ":streamRawPredict", model: vertexModel, streams: true},
+		{suffix: ":rawPredict", model: vertexModel},
+	},
+	hints: []string{"type"},
+	shape: func(first firstObject) bool {
+		kind := first.hints["type"]
+		return kind.is("message_start") || kind.is("message") || kind.is("completion")
+	},
+	newReader: stateless(readAnthropicMessages),
+	normalise: addCached,
+}
+
+// vertexModel returns the model of the paths of Vertex AI.
+func vertexModel(path, _ string) string {
+	return segmentAfter(path[:strings.LastIndexByte(path, ':')], "/models/")
+}
+
 // readAnthropicMessages reads the Messages API, on Bedrock and Vertex as well, and the
 // completions that came before it. The output count of message_start is a seed.
 func readAnthropicMessages(_ event, v value, r *record) {
@@ -21,7 +48,7 @@ func readAnthropicMessages(_ event, v value, r *record) {
 		case "usage":
 			usage = m
 		case "completion":
-			r.tokenIf(Content, m)
+			r.text(Content, m)
 		}
 	}
 	switch string(kind.raw()) {
@@ -36,11 +63,11 @@ func readAnthropicMessages(_ event, v value, r *record) {
 	case "content_block_delta":
 		switch string(delta.get("type").raw()) {
 		case "text_delta":
-			r.tokenIf(Content, delta.get("text"))
+			r.text(Content, delta, "text")
 		case "thinking_delta":
-			r.tokenIf(Reasoning, delta.get("thinking"))
+			r.text(Reasoning, delta, "thinking")
 		case "input_json_delta":
-			r.tokenIf(ToolCall, delta.get("partial_json"))
+			r.text(ToolCall, delta, "partial_json")
 		}
 	case "message_delta":
 		r.usage(readUsage(usage))
@@ -69,12 +96,12 @@ func readAnthropicMessages(_ event, v value, r *record) {
 func readAnthropicBlock(block value, r *record) {
 	switch string(block.get("type").raw()) {
 	case "text":
-		r.tokenIf(Content, block.get("text"))
+		r.text(Content, block, "text")
 	case "thinking":
-		r.tokenIf(Reasoning, block.get("thinking"))
+		r.text(Reasoning, block, "thinking")
 	case "redacted_thinking":
 		r.token(Reasoning)
 	case "tool_use", "server_tool_use", "mcp_tool_use":
-		r.tokenIf(ToolCall, block.get("name"))
+		r.text(ToolCall, block, "name")
 	}
 }

@@ -17,13 +17,20 @@ type clientMessages struct {
 
 	mu       sync.Mutex // guards the following; held only to read or change them
 	model    string
-	requests []request
+	requests []responseRequest
 }
 
-// request is a client's request for a response.
-type request struct {
+// responseRequest is a client's request for a response.
+type responseRequest struct {
 	time int64
 	id   string // of the client's event, or empty
+}
+
+// clientMessage is what a message of the client says.
+type clientMessage struct {
+	id, model value // nil if it has none
+	asks      bool  // for a response
+	endsTurn  bool  // asks for one response to all that the client sent
 }
 
 // What cannot be read of the client's side is no part of an answer, and does not count.
@@ -37,42 +44,31 @@ func (m *clientMessages) event(e event) {
 	if !ok {
 		return
 	}
-	var kind, id, model value
-	var endsTurn bool // of Gemini Live: one response answers all that the client sent
-	for name, part := range v.members {
-		switch string(name) {
-		case "type":
-			kind = part
-		case "event_id":
-			id = part
-		case "setup":
-			model = part.get("model")
-		case "clientContent":
-			endsTurn = endsTurn || part.get("turnComplete").isTrue()
-		case "toolResponse":
-			endsTurn = true
-		case "realtimeInput":
-			endsTurn = endsTurn || part.get("text") != nil || part.get("activityEnd") != nil
+	var said clientMessage
+	for name, member := range v.members {
+		for _, f := range formats {
+			if f.connection != nil {
+				f.connection.clientMember(name, member, &said)
+			}
 		}
 	}
-	asks := kind.is("response.create")
-	if !asks && !endsTurn && model == nil {
+	if !said.asks && !said.endsTurn && said.model == nil {
 		return
 	}
-	asked := request{m.time, id.name()}
-	named := model.name()
+	asked := responseRequest{m.time, said.id.name()}
+	model := said.model.name()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case endsTurn:
+	case said.endsTurn:
 		m.requests = append(m.requests[:0], asked)
-	case asks && len(m.requests) < maxRequests:
+	case said.asks && len(m.requests) < maxRequests:
 		m.requests = append(m.requests, asked)
-	case asks:
+	case said.asks:
 		m.unobserved++
 	}
-	if model != nil {
-		m.model = named
+	if said.model != nil {
+		m.model = model
 	}
 }
 
@@ -84,12 +80,12 @@ func (m *clientMessages) waiting() bool {
 }
 
 // take removes the oldest request, which must not have another ID than the given one.
-func (m *clientMessages) take(id value) (asked request, ok bool) {
+func (m *clientMessages) take(id value) (asked responseRequest, ok bool) {
 	name := id.name()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.requests) == 0 || name != "" && m.requests[0].id != "" && name != m.requests[0].id {
-		return request{}, false
+		return responseRequest{}, false
 	}
 	asked = m.requests[0]
 	m.requests = slices.Delete(m.requests, 0, 1)

@@ -4,7 +4,6 @@
 package llmstream
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -37,8 +36,8 @@ type Connection struct {
 	server webSocketFramer
 	client clientMessages
 
-	format    Format
-	read      reader
+	format    *answerFormat
+	read      eventReader
 	tried     int
 	model     string
 	index     int64 // of the server's next message
@@ -60,25 +59,36 @@ type response struct {
 // NewConnection returns a decoder of a connection whose upgrade was accepted. It calls
 // begin for each response, with the Unix time in nanoseconds at which it started. If seen
 // is false, the start is unknown, and start is the time of the response's first message.
-func NewConnection(exchange Exchange, limits Limits, begin func(start int64, seen bool) Response) *Connection {
-	extensions := strings.Join(exchange.Header.Values("Sec-WebSocket-Extensions"), ",")
+func NewConnection(head AnswerHead, limits Limits, begin func(start int64, seen bool) Response) *Connection {
+	extensions := strings.Join(head.Header.Values("Sec-WebSocket-Extensions"), ",")
 	c := &Connection{
 		begin:  begin,
+		format: noFormat,
 		server: newWebSocketFramer(limits, false, extensions),
 		client: clientMessages{framer: newWebSocketFramer(limits, true, extensions)},
 	}
-	if format := pathFacts(exchange.Path, exchange.RawQuery).format; hasResponses(format) {
-		c.format, c.read = format, newReader(format)
-	}
+	c.readAs(pathFacts(head.Path, head.RawQuery).format)
 	return c
 }
 
-// Recognised reports whether the connection is one of a known service.
-func (c *Connection) Recognised() bool { return c.format != "" }
+// readAs reads the connection as one of a format, unless that does not come over connections.
+func (c *Connection) readAs(f *answerFormat) {
+	if f.connection != nil {
+		c.format, c.read = f, f.newReader()
+	}
+}
 
-// hasResponses reports whether a format is one of connections.
-func hasResponses(format Format) bool {
-	return format == OpenAIRealtime || format == OpenAIResponses || format == GeminiLive
+// Recognised reports whether the connection is one of a known service.
+func (c *Connection) Recognised() bool { return c.format != noFormat }
+
+// connectionFormat describes how a format tells the responses of a connection apart.
+type connectionFormat struct {
+	// responseOf returns the position of the open response that a message of the server
+	// belongs to, which it may begin, or -1.
+	responseOf func(c *Connection, v value) int
+	// clientMember reads a member of what the client sent. The format may not be known yet, so
+	// those of all formats read it.
+	clientMember func(name []byte, m value, said *clientMessage)
 }
 
 // WriteServer takes bytes that the server sent after its upgrade, which were read at the
@@ -106,7 +116,7 @@ func (c *Connection) WriteClient(p []byte, time int64) (unobserved int) {
 func (c *Connection) End(time int64) Unparsed {
 	c.time = time
 	c.server.end((*serverMessages)(c))
-	for c.format != "" {
+	for c.Recognised() {
 		asked, ok := c.client.take(nil)
 		if !ok {
 			break
@@ -147,14 +157,12 @@ func (s *serverMessages) event(e event) {
 		return
 	}
 	if c.read == nil {
-		format := shapeOf(e, v)
-		if !hasResponses(format) {
+		if c.readAs(formatOf(e, v)); c.read == nil {
 			c.unknown()
 			return
 		}
-		c.format, c.read = format, newReader(format)
 	}
-	at := c.responseOf(v)
+	at := c.format.connection.responseOf(c, v)
 	if at < 0 {
 		return
 	}
@@ -188,49 +196,12 @@ func (c *Connection) stop() {
 	c.stopped.Store(true)
 }
 
-// responseOf returns the position of the response that a message belongs to, which it
-// may begin, or -1.
-func (c *Connection) responseOf(v value) int {
-	kind, id := v.get("type"), v.get("response_id")
-	switch {
-	case c.format == GeminiLive:
-		content, call := v.get("serverContent"), v.get("toolCall")
-		if len(c.open) > 0 && (content != nil || call != nil || v.get("usageMetadata") != nil) {
-			return 0
-		}
-		output := call != nil || content.get("modelTurn") != nil || content.get("outputTranscription") != nil
-		if !output && (content == nil || !c.client.waiting()) {
-			return -1 // such as a transcription of what the user said
-		}
-	case bytes.HasPrefix(kind.raw(), []byte("response.")):
-		if id == nil {
-			id = v.path("response", "id")
-		}
-		if at := c.find(id); at >= 0 {
-			return at
-		}
-	case kind.is("error"):
-		failure := v.get("error")
-		asked, ok := c.client.take(failure.get("event_id"))
-		if !ok {
-			return -1 // it answers no request for a response
-		}
-		at := c.start(asked.time, true)
-		c.open[at].fail(errorType(failure).name())
-		c.open[at].end()
-		return at
-	case kind.is("input_audio_buffer.committed"):
-		c.committed = c.time
-		return -1
-	default:
-		if model := v.path("session", "model"); model.hasText() {
-			c.model = model.name()
-		}
-		return -1
-	}
+// next opens the next response and returns its position, or -1 if the message may be a later
+// one of an evicted response.
+func (c *Connection) next(id value, created bool) int {
 	full := len(c.open) == maxResponses
-	if (full || c.evicted) && !kind.is("response.created") {
-		return -1 // perhaps a later message of an evicted response
+	if (full || c.evicted) && !created {
+		return -1
 	}
 	if full {
 		c.evicted, c.open[0].observation.Evicted = true, true
@@ -261,7 +232,7 @@ func (c *Connection) find(id value) int {
 func (c *Connection) start(start int64, seen bool) int {
 	r := &response{out: c.begin(start, seen)}
 	r.observation.Model = cmp.Or(c.model, c.client.sessionModel())
-	r.observation.Format, r.observation.Streamed = c.format, true
+	r.observation.Format, r.observation.Streamed = c.format.name, true
 	c.open = append(c.open, r)
 	return len(c.open) - 1
 }

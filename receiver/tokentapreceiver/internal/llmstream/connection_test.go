@@ -32,14 +32,20 @@ type call struct {
 func (c *call) Chunk(chunk Chunk)             { c.Times = append(c.Times, chunk.Time) }
 func (c *call) End(o Observation, time int64) { c.Observation, c.Ended = o, time }
 
+// connect decodes a connection and collects its responses.
+func connect(x AnswerHead, limits Limits, calls *[]*call) *Connection {
+	return NewConnection(x, limits, func(start int64, seen bool) Response {
+		one := &call{Start: start, Seen: seen}
+		*calls = append(*calls, one)
+		return one
+	})
+}
+
 // converse passes messages, one a second: those that begin with ">" are the client's.
 // The connection ends at the second after the last. bits are added to the first byte of
 // every frame, and encode, if not nil, makes its payload.
-func converse(x Exchange, limits Limits, bits byte, encode func(client bool, text string) []byte, messages ...string) (calls []*call) {
-	c := NewConnection(x, limits, func(start int64, seen bool) Response {
-		calls = append(calls, &call{Start: start, Seen: seen})
-		return calls[len(calls)-1]
-	})
+func converse(x AnswerHead, limits Limits, bits byte, encode func(client bool, text string) []byte, messages ...string) (calls []*call) {
+	c := connect(x, limits, &calls)
 	if encode == nil {
 		encode = func(_ bool, text string) []byte { return []byte(text) }
 	}
@@ -66,7 +72,7 @@ func done(id string, output int) string {
 	return fmt.Sprintf(`{"type":"response.done","event_id":"e","response":{"id":"%s","status":"completed","usage":{"output_tokens":%d}}}`, id, output)
 }
 
-var realtime = Exchange{Path: "/v1/realtime", Status: 101}
+var realtime = AnswerHead{Path: "/v1/realtime", Status: 101}
 
 func TestConnection_StartsAResponseWithItsRequest(t *testing.T) {
 	got := converse(realtime, testLimits, 0, nil,
@@ -104,7 +110,7 @@ func TestResponses_CancelledAndFailed(t *testing.T) {
 		failure   string
 	}{"completed": {}, "incomplete": {}, "cancelled": {true, ""}, "failed": {false, ErrorMessageOnly}} {
 		last := `{"type":"response.` + status + `","response":{"id":"r","status":"` + status + `"}}`
-		s := decode(Exchange{Path: "/v1/responses"}, testLimits, []byte(sse(last)))
+		s := decode(AnswerHead{Path: "/v1/responses"}, testLimits, []byte(sse(last)))
 		assert.Equal(t, want.cancelled, s.Cancelled, status)
 		assert.Equal(t, want.failure, s.Error, status)
 		assert.True(t, s.Ended, status)
@@ -141,7 +147,7 @@ func TestConnection_ReportsARefusedRequest(t *testing.T) {
 }
 
 func TestConnection_ReadsTheResponsesAPI(t *testing.T) {
-	got := converse(Exchange{Path: "/v1/responses", Status: 101}, testLimits, 0, nil,
+	got := converse(AnswerHead{Path: "/v1/responses", Status: 101}, testLimits, 0, nil,
 		`>{"type":"response.create","model":"m"}`,
 		`{"type":"response.created","response":{"id":"r","model":"m","status":"in_progress"}}`,
 		`{"type":"response.output_text.delta","item_id":"i","delta":"a"}`,
@@ -156,7 +162,7 @@ func TestConnection_ReadsTheResponsesAPI(t *testing.T) {
 
 func TestConnection_ReadsTurnsOfGeminiLive(t *testing.T) {
 	for _, path := range []string{"/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent", "/unknown"} {
-		got := converse(Exchange{Path: path, Status: 101}, testLimits, 0, nil,
+		got := converse(AnswerHead{Path: path, Status: 101}, testLimits, 0, nil,
 			`>{"setup":{"model":"models/gemini-live"}}`, `{"setupComplete":{}}`,
 			`>{"clientContent":{"turns":[],"turnComplete":false}}`,
 			`>{"clientContent":{"turns":[],"turnComplete":true}}`, // 3
@@ -180,7 +186,7 @@ func TestConnection_ReadsTurnsOfGeminiLive(t *testing.T) {
 
 // Only the model's output begins a response, unless a request waits for one.
 func TestConnection_WhatTheUserSaidBeginsNoTurnOfGeminiLive(t *testing.T) {
-	live := Exchange{Path: "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent", Status: 101}
+	live := AnswerHead{Path: "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent", Status: 101}
 	got := converse(live, testLimits, 0, nil,
 		`{"serverContent":{"inputTranscription":{"text":"a"}}}`, `{"serverContent":{"interrupted":true}}`,
 		`{"usageMetadata":{"responseTokenCount":9}}`,
@@ -267,10 +273,7 @@ func TestConnection_SkipsADeflateBomb(t *testing.T) {
 
 func TestConnection_KeepsTheStartsOfSixteenRequests(t *testing.T) {
 	var calls []*call
-	c := NewConnection(realtime, testLimits, func(start int64, seen bool) Response {
-		calls = append(calls, &call{Start: start, Seen: seen})
-		return calls[len(calls)-1]
-	})
+	c := connect(realtime, testLimits, &calls)
 	var unobserved int
 	for i := range 20 {
 		unobserved += c.WriteClient(recorded.MaskedFrame(0x81, []byte(`{"type":"response.create"}`)), int64(i))
@@ -327,10 +330,7 @@ func TestConnection_ReadsTheClientWithoutALock(t *testing.T) {
 func TestConnection_ReadsBothSidesAtOnce(t *testing.T) {
 	const responses = 200
 	var calls []*call
-	c := NewConnection(realtime, testLimits, func(start int64, seen bool) Response {
-		calls = append(calls, &call{Start: start, Seen: seen})
-		return calls[len(calls)-1]
-	})
+	c := connect(realtime, testLimits, &calls)
 	var client sync.WaitGroup
 	client.Go(func() {
 		for range responses {
@@ -350,7 +350,7 @@ func TestConnection_ReadsBothSidesAtOnce(t *testing.T) {
 
 // After as many messages of another service as are tried, nothing is kept of either side.
 func TestConnection_OfAnotherServiceIsNotBuffered(t *testing.T) {
-	x := Exchange{Path: "/chat", Status: 101, Header: map[string][]string{"Sec-Websocket-Extensions": {"permessage-deflate"}}}
+	x := AnswerHead{Path: "/chat", Status: 101, Header: map[string][]string{"Sec-Websocket-Extensions": {"permessage-deflate"}}}
 	for name, message := range map[string]string{
 		"JSON": `{"a":1}`, "no JSON": "hello", "too long": strings.Repeat("x", testLimits.EventBytes+1),
 	} {
@@ -389,8 +389,8 @@ func TestConnection_ReturnsWhatBelongsToNoResponse(t *testing.T) {
 func TestConnection_OfAnotherServiceHasNoResponses(t *testing.T) {
 	for _, unknown := range []string{`{"a":1}`, "no JSON"} {
 		messages := append([]string{`>{"type":"hello"}`}, slices.Repeat([]string{unknown}, maxTries)...)
-		assert.Empty(t, converse(Exchange{Path: "/chat", Status: 101}, testLimits, 0, nil, append(messages, created("r"))...))
-		assert.NotEmpty(t, converse(Exchange{Path: "/chat", Status: 101}, testLimits, 0, nil, append(messages[1:maxTries], created("r"))...))
+		assert.Empty(t, converse(AnswerHead{Path: "/chat", Status: 101}, testLimits, 0, nil, append(messages, created("r"))...))
+		assert.NotEmpty(t, converse(AnswerHead{Path: "/chat", Status: 101}, testLimits, 0, nil, append(messages[1:maxTries], created("r"))...))
 	}
 }
 
@@ -406,13 +406,10 @@ func FuzzConnection(f *testing.F) {
 	f.Add("/v1/realtime", "permessage-deflate", request, recorded.AppendFrame(nil, 0xc1, []byte("\xabV*J-.\xc8\xcf+N\x05\x00")), []byte{0})
 	f.Add("/x.BidiGenerateContent", "", recorded.MaskedFrame(0x81, []byte(`{"clientContent":{"turnComplete":true}}`)), recorded.AppendFrame(nil, 0x82, []byte(`{"toolCall":{}}`)), []byte{9})
 	f.Fuzz(func(t *testing.T, path, extensions string, client, server, sizes []byte) {
-		x := Exchange{Path: path, Status: 101, Header: map[string][]string{"Sec-Websocket-Extensions": {extensions}}}
+		x := AnswerHead{Path: path, Status: 101, Header: map[string][]string{"Sec-Websocket-Extensions": {extensions}}}
 		limits := Limits{EventBytes: 400}
 		pass := func(sizes []byte) (all []*call) {
-			c := NewConnection(x, limits, func(start int64, seen bool) Response {
-				all = append(all, &call{Start: start, Seen: seen})
-				return all[len(all)-1]
-			})
+			c := connect(x, limits, &all)
 			c.WriteClient(client, 1)
 			pieces(server, sizes, func(p []byte) { c.WriteServer(p, 2) })
 			c.End(3)

@@ -22,9 +22,9 @@ func TestDecoder_ReportsTheSameForEveryCut(t *testing.T) {
 			continue
 		}
 		cut++
-		whole := decode(exchangeOf(&r), testLimits, r.Body)
+		whole := decode(headOf(&r), testLimits, r.Body)
 		for at := range r.Body {
-			require.Equal(t, whole, decode(exchangeOf(&r), testLimits, r.Body, at), "%s cut at %d", r.File, at)
+			require.Equal(t, whole, decode(headOf(&r), testLimits, r.Body, at), "%s cut at %d", r.File, at)
 		}
 	}
 	assert.Greater(t, cut, 25)
@@ -33,14 +33,14 @@ func TestDecoder_ReportsTheSameForEveryCut(t *testing.T) {
 func TestDecoder_ReportsTheSameForSingleBytesAndRandomPieces(t *testing.T) {
 	random := rand.New(rand.NewPCG(16, 1))
 	for _, r := range recorded.Answers(t) {
-		whole := decode(exchangeOf(&r), testLimits, r.Body)
+		whole := decode(headOf(&r), testLimits, r.Body)
 		single := make([]int, len(r.Body))
 		for i := range single {
 			single[i] = i
 		}
-		require.Equal(t, whole, decode(exchangeOf(&r), testLimits, r.Body, single...), "%s in single bytes", r.File)
+		require.Equal(t, whole, decode(headOf(&r), testLimits, r.Body, single...), "%s in single bytes", r.File)
 		for range 5 {
-			require.Equal(t, whole, decode(exchangeOf(&r), testLimits, r.Body, offsets(random, len(r.Body))...), r.File)
+			require.Equal(t, whole, decode(headOf(&r), testLimits, r.Body, offsets(random, len(r.Body))...), r.File)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestDecoder_ReportsTheSameForEveryCutAfterGivingUp(t *testing.T) {
 		"more other events than are tried":                sse(append(unknown, `{"a":1}`, `{"a":1}`, chatEvent("a"))...),
 		"another protocol, then an LLM's":                 sse(`{"jsonrpc":"2.0"}`, chatEvent("a"), `{"a":"`+strings.Repeat("x", 500)+`"}`) + "data: {",
 	} {
-		x := Exchange{Path: "/x", ContentType: "text/event-stream"}
+		x := AnswerHead{Path: "/x", ContentType: "text/event-stream"}
 		limits := Limits{EventBytes: 400}
 		whole := decode(x, limits, []byte(body))
 		assert.Empty(t, whole.Format, name)
@@ -83,7 +83,7 @@ func TestDecoder_TakesTheTimeOfTheReadThatCompletesTheEvent(t *testing.T) {
 			continue
 		}
 		var times []int64
-		d := NewDecoder(exchangeOf(&r), testLimits, func(c Chunk) { times = append(times, c.Time) })
+		d := NewDecoder(headOf(&r), testLimits, func(c Chunk) { times = append(times, c.Time) })
 		for i := range r.Body {
 			d.Write(r.Body[i:i+1], int64(i+1))
 		}

@@ -11,14 +11,15 @@ import (
 // Decoder reads the body of one answer as it passes and reports each chunk that carries tokens.
 // It is not safe for concurrent use.
 type Decoder struct {
-	exchange Exchange
-	limits   Limits
-	chunk    func(Chunk)
+	head   AnswerHead
+	limits Limits
+	chunk  func(Chunk)
 
-	head   []byte // the first bytes, until the framing is known
+	start  []byte // the first bytes, until the framing is known
 	framer framer
 	record record
-	read   reader
+	format *answerFormat
+	read   eventReader // nil until an event shows the format
 	time   int64
 	tried  int
 	shared bool // the path does not decide on the format
@@ -26,20 +27,23 @@ type Decoder struct {
 	noBOM  bool
 }
 
-// maxHead is the number of first bytes that decide on the framing.
-const maxHead = 6
+// maxStart is the number of first bytes that decide on the framing.
+const maxStart = 6
 
 // maxTries is the number of events that may pass before the format is recognised.
 const maxTries = 16
 
 // NewDecoder returns a decoder of one answer. It calls chunk, which may be nil, for each
 // chunk that carries tokens.
-func NewDecoder(exchange Exchange, limits Limits, chunk func(Chunk)) *Decoder {
-	d := &Decoder{exchange: exchange, limits: limits, chunk: chunk}
-	i := pathFacts(exchange.Path, exchange.RawQuery)
-	d.record.observation.Format, d.record.observation.Replayed, d.shared = i.format, i.replays, i.shared
+func NewDecoder(head AnswerHead, limits Limits, chunk func(Chunk)) *Decoder {
+	d := &Decoder{head: head, limits: limits, chunk: chunk}
+	i := pathFacts(head.Path, head.RawQuery)
+	d.record.observation.Replayed, d.shared = i.replays, i.shared
+	d.setFormat(i.format)
 	return d
 }
+
+func (d *Decoder) setFormat(f *answerFormat) { d.format, d.record.observation.Format = f, f.name }
 
 // Write takes the bytes of one read, which returned at the time in Unix nanoseconds.
 // The bytes are decoded content: without transfer and content encoding.
@@ -58,10 +62,10 @@ func (d *Decoder) Write(p []byte, time int64) {
 // End says that the answer ended.
 func (d *Decoder) End(time int64) {
 	d.time = time
-	if d.framer == nil && len(d.head) > 0 {
+	if d.framer == nil && len(d.start) > 0 {
 		d.choose()
 		if d.framer != nil && !d.gaveUp {
-			d.framer.write(d.head, d)
+			d.framer.write(d.start, d)
 		}
 	}
 	if d.framer != nil && !d.gaveUp {
@@ -69,15 +73,15 @@ func (d *Decoder) End(time int64) {
 	}
 	o := &d.record.observation
 	if d.read == nil && o.Error == "" {
-		o.Format = ""
+		d.setFormat(noFormat)
 	}
 	if o.Format != "" && !o.Streamed {
 		o.Ended = o.Events > 0 && !o.Unparsed.Tail
-	} else if finishEnds(o.Format) && d.record.allFinished() {
+	} else if d.format.finishEnds && d.record.allFinished() {
 		o.Ended = o.Ended || o.Events > 0 && !o.Unparsed.Tail
 	}
 	d.record.close()
-	readHeader(d.exchange.Header, o)
+	readHeader(d.head.Header, o)
 }
 
 // Observation returns what the answer reported so far, and all of it after End.
@@ -87,19 +91,19 @@ func (d *Decoder) Observation() Observation { return d.record.observation }
 // framer. It returns the bytes that the framer has to read.
 func (d *Decoder) sniff(p []byte) []byte {
 	for i, c := range p {
-		if len(d.head) == 0 && strings.IndexByte(" \t\r\n", c) >= 0 {
+		if len(d.start) == 0 && strings.IndexByte(" \t\r\n", c) >= 0 {
 			continue
 		}
-		if d.head = append(d.head, c); !d.noBOM && bytes.HasPrefix(d.head, []byte("\xef\xbb\xbf")) {
-			d.head, d.noBOM = d.head[:0], true
+		if d.start = append(d.start, c); !d.noBOM && bytes.HasPrefix(d.start, []byte("\xef\xbb\xbf")) {
+			d.start, d.noBOM = d.start[:0], true
 			continue
 		}
-		if strings.IndexByte("{[:", d.head[0]) >= 0 || len(d.head) == maxHead {
+		if strings.IndexByte("{[:", d.start[0]) >= 0 || len(d.start) == maxStart {
 			d.choose()
 			if i++; i < len(p) {
-				return append(d.head, p[i:]...)
+				return append(d.start, p[i:]...)
 			}
-			return d.head
+			return d.start
 		}
 	}
 	return nil
@@ -111,10 +115,10 @@ var mediaTypeLines = []string{"ndjson", "jsonl", "json-lines", "stream+json", "j
 // little: there are SSE bodies under application/json and JSON errors under
 // text/event-stream.
 func (d *Decoder) choose() {
-	mediaType := strings.ToLower(d.exchange.ContentType)
+	mediaType := strings.ToLower(d.head.ContentType)
 	o := &d.record.observation
-	switch first := d.head[0]; {
-	case strings.Contains(mediaType, "amazon.eventstream") && first != '{', first == 0 && len(d.head) > 1 && d.head[1] == 0:
+	switch first := d.start[0]; {
+	case strings.Contains(mediaType, "amazon.eventstream") && first != '{', first == 0 && len(d.start) > 1 && d.start[1] == 0:
 		o.Streamed = true
 		d.framer = &awsFramer{frame: d.limits.buffer()}
 	case first == '{':
@@ -128,7 +132,7 @@ func (d *Decoder) choose() {
 		d.framer = &documentFramer{text: d.limits.buffer()}
 	case first == '[':
 		d.framer = &documentFramer{text: d.limits.buffer()}
-	case strings.Contains(mediaType, "event-stream"), isSSE(d.head):
+	case strings.Contains(mediaType, "event-stream"), isSSE(d.start):
 		o.Streamed = true
 		d.framer = newSSEFramer(d.limits)
 	default:
@@ -136,10 +140,10 @@ func (d *Decoder) choose() {
 	}
 }
 
-// isSSE reports whether head is the beginning of an SSE field or comment.
-func isSSE(head []byte) bool {
+// isSSE reports whether start is the beginning of an SSE field or comment.
+func isSSE(start []byte) bool {
 	for _, field := range []string{":", "data:", "event:", "id:", "retry:"} {
-		if bytes.HasPrefix(head, []byte(field[:min(len(field), len(head))])) {
+		if bytes.HasPrefix(start, []byte(field[:min(len(field), len(start))])) {
 			return true
 		}
 	}
@@ -172,7 +176,7 @@ func (d *Decoder) event(e event) {
 	if e.stray {
 		// Only an error is believed outside the framing.
 		if v, ok := parse(e.data); ok {
-			readError(e, v, d.exchange.Status, r)
+			readError(e, v, d.head.Status, r)
 		}
 		return
 	}
@@ -185,7 +189,7 @@ func (d *Decoder) event(e event) {
 	}
 	if f, ok := d.framer.(*documentFramer); ok {
 		if f.array {
-			o.Streamed = o.Format == Gemini // the others send their whole choices
+			o.Streamed = d.format.arrayStreams
 		} else if index == 1 {
 			o.Streamed = true // JSON lines under another content type
 		}
@@ -207,11 +211,14 @@ func (d *Decoder) parse(e event) {
 		d.record.fail(cut(e.name))
 		return
 	}
-	o := &d.record.observation
-	if d.read == nil && replicateEvent(e) {
-		o.Format, d.read = Replicate, readReplicate
+	if d.read == nil {
+		for _, f := range formats {
+			if f.plainText != nil && f.plainText(e) {
+				d.readAs(f)
+			}
+		}
 	}
-	if o.Format == Replicate && string(e.name) != "error" {
+	if d.format.plainText != nil && string(e.name) != "error" {
 		d.read(e, nil, &d.record)
 		return
 	}
@@ -238,7 +245,7 @@ func (d *Decoder) parse(e event) {
 }
 
 func (d *Decoder) value(e event, v value) {
-	readError(e, v, d.exchange.Status, &d.record)
+	readError(e, v, d.head.Status, &d.record)
 	if d.read == nil && !d.gaveUp {
 		d.recognise(e, v)
 	}
@@ -250,18 +257,20 @@ func (d *Decoder) value(e event, v value) {
 // recognise decides on the format. What the answer looks like outweighs the path:
 // servers of different formats share paths.
 func (d *Decoder) recognise(e event, v value) {
-	o := &d.record.observation
-	format := shapeOf(e, v)
-	switch {
-	case format == notLLM:
+	switch f := formatOf(e, v); {
+	case f == notLLM:
 		d.gaveUp = true
-		return
-	case format != "" && o.Format != BedrockInvoke: // that holds the events of other formats
-		o.Format = format
-	case o.Format == "" || o.Error != "" || d.shared:
+	case f != noFormat && !d.format.wraps:
+		d.readAs(f)
+	case d.format == noFormat || d.record.observation.Error != "" || d.shared:
 		d.tried++
 		d.gaveUp = d.tried == maxTries
-		return
+	default:
+		d.readAs(d.format)
 	}
-	d.read = newReader(o.Format)
+}
+
+func (d *Decoder) readAs(f *answerFormat) {
+	d.setFormat(f)
+	d.read = f.newReader()
 }

@@ -214,14 +214,14 @@ func TestDecoder_ReadsDialects(t *testing.T) {
 // An answer that spent its limit on hidden reasoning reports no output beside it.
 func TestUsage_OfThoughtsAlone(t *testing.T) {
 	body := sse(`{"candidates":[{"finishReason":"MAX_TOKENS"}],"usageMetadata":{"promptTokenCount":3,"thoughtsTokenCount":60,"totalTokenCount":63}}`)
-	s := decode(Exchange{Path: "/v1beta/models/m:streamGenerateContent"}, testLimits, []byte(body))
+	s := decode(AnswerHead{Path: "/v1beta/models/m:streamGenerateContent"}, testLimits, []byte(body))
 	assert.Equal(t, optional.Of[int64](60), s.Usage().Output)
 	assert.Equal(t, optional.Of[int64](60), s.Usage().Reasoning)
 	assert.False(t, s.Reported.Output.Known)
 	assert.True(t, s.UsageFinal)
 
 	cut := sse(`{"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":3,"thoughtsTokenCount":60}}`)
-	s = decode(Exchange{Path: "/v1beta/models/m:streamGenerateContent"}, testLimits, []byte(cut))
+	s = decode(AnswerHead{Path: "/v1beta/models/m:streamGenerateContent"}, testLimits, []byte(cut))
 	assert.False(t, s.Usage().Output.Known, "the text was not counted yet")
 }
 
@@ -233,7 +233,7 @@ func TestUsage_OfCaches(t *testing.T) {
 }
 
 func TestTimings_OfAzureInTheUsage(t *testing.T) {
-	s := decode(Exchange{Path: "/v1/chat/completions"}, testLimits, []byte(sse(
+	s := decode(AnswerHead{Path: "/v1/chat/completions"}, testLimits, []byte(sse(
 		chatEvent("a"), `{"object":"chat.completion.chunk","choices":[],"usage":{"completion_tokens":1,"latency_checkpoint":{"service_ttft_ms":501,"service_ttlt_ms":528}}}`,
 	)))
 	assert.Equal(t, optional.Of(501*time.Millisecond), s.Timings.FirstToken)
@@ -242,13 +242,13 @@ func TestTimings_OfAzureInTheUsage(t *testing.T) {
 
 // Whole texts that are no JSON are reported as unreadable, and empty events are not.
 func TestDecoder_DoesNotReportEmptyEventsAsUnreadable(t *testing.T) {
-	s := decode(Exchange{Path: "/v1/chat/completions"}, testLimits, []byte("data:\n\ndata:  \ndata:\n\n"+sse(chatEvent("a"), "x")))
+	s := decode(AnswerHead{Path: "/v1/chat/completions"}, testLimits, []byte("data:\n\ndata:  \ndata:\n\n"+sse(chatEvent("a"), "x")))
 	assert.Equal(t, Unparsed{Invalid: 1}, s.Unparsed)
 }
 
 func TestDecoder_ReadsAnErrorAmongOtherLines(t *testing.T) {
 	body := "event: error\ndata: {\"error\":{\"type\":\"overloaded_error\"}}\ndata: [DONE]\n\n"
-	s := decode(Exchange{Path: "/v1/chat/completions"}, testLimits, []byte(body))
+	s := decode(AnswerHead{Path: "/v1/chat/completions"}, testLimits, []byte(body))
 	assert.Equal(t, "overloaded_error", s.Error)
 	assert.Zero(t, s.Unparsed)
 }

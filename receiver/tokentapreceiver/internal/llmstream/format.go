@@ -5,190 +5,157 @@ package llmstream
 
 import "bytes"
 
-// Format is the format of an answer.
+// Format is the name of the format of an answer. Servers that speak OpenAI's formats, such as
+// Azure OpenAI, vLLM, Mistral and llama.cpp's chat, are of those formats.
 type Format string
 
-// The formats that are read. Servers that speak OpenAI's formats, such as Azure OpenAI,
-// vLLM, Mistral and llama.cpp's chat, are of those formats.
-const (
-	OpenAIChat         Format = "openai_chat"
-	OpenAICompletions  Format = "openai_completions"
-	OpenAIResponses    Format = "openai_responses"
-	OpenAIRealtime     Format = "openai_realtime"
-	OpenAIAssistants   Format = "openai_assistants"
-	AnthropicMessages  Format = "anthropic_messages"
-	Gemini             Format = "gemini"
-	GeminiInteractions Format = "gemini_interactions"
-	GeminiLive         Format = "gemini_live"
-	BedrockConverse    Format = "bedrock_converse"
-	BedrockInvoke      Format = "bedrock_invoke"
-	Ollama             Format = "ollama"
-	LlamaCpp           Format = "llamacpp"
-	TGI                Format = "tgi"
-	SGLang             Format = "sglang"
-	Triton             Format = "triton"
-	Cohere             Format = "cohere"
-	Watsonx            Format = "watsonx"
-	Replicate          Format = "replicate"
+// answerFormat describes a format: all that the rest of the package knows of it. The file of
+// a format declares it, and formats lists it.
+type answerFormat struct {
+	name Format
+	// provider is the gen_ai.provider.name on a host that is not well known. Without one, it
+	// is the name of the format. The conventions call all that speaks OpenAI's formats openai.
+	provider string
+	paths    []pathRule
 
-	// notLLM is what is known not to be an answer of an LLM.
-	notLLM Format = "-"
+	// marks are the members of an object that no other format has, with what their values
+	// have to be.
+	marks map[string]func(value) bool
+	// shape decides by several members of an answer's first object, and guess does so if no
+	// shape fits. Both may be nil. They get the members that are listed in hints.
+	shape, guess func(firstObject) bool
+	hints        []string
+
+	// newReader returns the reader of one answer.
+	newReader func() eventReader
+	// plainText reports whether an event shows the format, whose data is not JSON. It is nil
+	// for the others.
+	plainText func(event) bool
+	// connection is nil for a format that does not come over WebSocket.
+	connection *connectionFormat
+
+	// finishEnds is set if a finish reason ends an answer: not all servers of the format send
+	// an end marker.
+	finishEnds bool
+	// arrayStreams is set if an array holds the chunks of a stream. The elements of others
+	// are whole choices.
+	arrayStreams bool
+	// wraps is set if the events hold those of other formats.
+	wraps bool
+	// normalise brings token counts into OpenTelemetry's meaning. It is nil for those that
+	// count like OpenAI.
+	normalise func(*Observation, *Usage)
+}
+
+// An eventReader turns an event's JSON into facts.
+type eventReader func(e event, v value, r *record)
+
+// stateless returns an answerFormat.newReader of a reader that keeps nothing between events.
+func stateless(read eventReader) func() eventReader {
+	return func() eventReader { return read }
+}
+
+// formats has every format. Of several that a path or an object may be of, the first counts.
+var formats []*answerFormat
+
+// noFormat stands for a format that is not known.
+var noFormat = &answerFormat{}
+
+// notLLM is known not to be an answer of an LLM: it is JSON-RPC, such as that of MCP.
+var notLLM = &answerFormat{marks: map[string]func(value) bool{"jsonrpc": anyValue}}
+
+var (
+	formatNames = map[Format]*answerFormat{}
+	formatMarks = map[string]*answerFormat{"jsonrpc": notLLM}
+	formatHints = map[string]bool{}
 )
 
-// finishEnds reports whether a finish reason ends an answer: not all servers of the
-// format send an end marker.
-func finishEnds(f Format) bool {
-	switch f {
-	case OpenAIChat, OpenAICompletions, SGLang, BedrockInvoke:
-		return true
-	default:
-		return false
+// An initialiser breaks a cycle: the reader of a format that wraps others looks for them.
+func init() {
+	formats = []*answerFormat{
+		openAIChat,
+		openAICompletions,
+		openAIResponses,
+		openAIRealtime,
+		openAIAssistants,
+		anthropicMessages,
+		gemini,
+		geminiInteractions,
+		geminiLive,
+		bedrockConverse,
+		bedrockInvoke,
+		cohere,
+		ollama,
+		llamaCpp,
+		triton,
+		tgi,
+		sgLang,
+		watsonx,
+		replicate,
+	}
+	for _, f := range formats {
+		formatNames[f.name] = f
+		for mark := range f.marks {
+			formatMarks[mark] = f
+		}
+		for _, hint := range f.hints {
+			formatHints[hint] = true
+		}
 	}
 }
 
-// A reader turns an event's JSON into facts.
-type reader func(e event, v value, r *record)
-
-func newReader(format Format) reader {
-	switch format {
-	case OpenAIChat:
-		return readOpenAIChat
-	case OpenAICompletions:
-		return readOpenAICompletions
-	case OpenAIResponses:
-		return readOpenAIResponses
-	case OpenAIRealtime:
-		return readOpenAIRealtime
-	case OpenAIAssistants:
-		return readOpenAIAssistants
-	case AnthropicMessages:
-		return readAnthropicMessages
-	case Gemini:
-		return readGemini
-	case GeminiInteractions:
-		return readGeminiInteractions
-	case GeminiLive:
-		return readGeminiLive
-	case BedrockConverse:
-		return readBedrockConverse
-	case BedrockInvoke:
-		return newBedrockInvoke()
-	case Ollama:
-		return readOllama
-	case LlamaCpp:
-		return readLlamaCpp
-	case TGI:
-		return readTGI
-	case SGLang:
-		return newSGLang()
-	case Triton:
-		return readTriton
-	case Cohere:
-		return readCohere
-	case Watsonx:
-		return readWatsonx
-	default:
-		return readReplicate
+// formatNamed returns the format with the name, or noFormat.
+func formatNamed(name Format) *answerFormat {
+	if f, ok := formatNames[name]; ok {
+		return f
 	}
+	return noFormat
 }
 
-// shapeOf recognises a format by its first JSON object. It returns an empty format if
-// the object may be of several.
-func shapeOf(e event, v value) Format {
-	if bytes.HasPrefix(e.name, []byte("thread.")) {
-		return OpenAIAssistants
+// Provider returns the gen_ai.provider.name of the format's service.
+func (f Format) Provider() string {
+	if provider := formatNamed(f).provider; provider != "" {
+		return provider
 	}
-	// A unary answer of TGI on its root path is an array, whose elements come here.
-	var has struct{ kind, object, eventType value }
-	var chat, legacy, content, stop, done, message, response, text, finish bool
+	return string(f)
+}
+
+// firstObject holds what the first JSON object of an answer shows of its format.
+type firstObject struct {
+	event event
+	hints map[string]value
+}
+
+func (o firstObject) text(hint string) []byte { return o.hints[hint].raw() }
+
+func (o firstObject) begins(hint, with string) bool {
+	return bytes.HasPrefix(o.text(hint), []byte(with))
+}
+
+// formatOf recognises a format by its first JSON object. It returns noFormat if the object
+// may be of several.
+func formatOf(e event, v value) *answerFormat {
+	first := firstObject{e, map[string]value{}}
 	for name, m := range v.members {
-		switch string(name) {
-		case "jsonrpc":
-			return notLLM
-		case "object":
-			has.object = m
-		case "type":
-			has.kind = m
-		case "event_type":
-			has.eventType = m
-		case "choices":
-			for choice := range m.elements {
-				isChat, isLegacy := choice.get("delta") != nil || choice.get("message") != nil, choice.get("text").isString()
-				if isLegacy && !isChat {
-					return OpenAICompletions
-				}
-				chat, legacy = chat || isChat, legacy || isLegacy // Together AI sends both
-			}
-		case "candidates", "promptFeedback", "usageMetadata":
-			return Gemini
-		case "serverContent", "setupComplete", "toolCall":
-			return GeminiLive
-		case "interaction", "steps":
-			return GeminiInteractions
-		case "generated_text":
-			return TGI
-		case "token", "details":
-			if m.isObject() {
-				return TGI
-			}
-		case "meta_info":
-			return SGLang
-		case "text_output":
-			return Triton
-		case "results":
-			for result := range m.elements {
-				if result.get("generated_text").isString() {
-					return Watsonx
-				}
-			}
-		case "content":
-			content = m.isString()
-		case "stop":
-			stop = true
-		case "done":
-			done = true
-		case "message":
-			message = m.isObject()
-		case "response":
-			response = m.isString()
-		case "text":
-			text = m.isString()
-		case "finish_reason":
-			finish = true
-		case "messageStart", "contentBlockStart", "contentBlockDelta", "stopReason":
-			return BedrockConverse
+		if f := formatMarks[string(name)]; f != nil && f.marks[string(name)](m) {
+			return f
+		}
+		if formatHints[string(name)] {
+			first.hints[string(name)] = m
 		}
 	}
-	kind, object := has.kind.raw(), has.object.raw()
-	switch {
-	case bytes.HasPrefix(object, []byte("chat.completion")):
-		return OpenAIChat
-	case string(object) == "text_completion", legacy:
-		return OpenAICompletions
-	case string(object) == "response", bytes.HasPrefix(kind, []byte("response.")):
-		if bytes.HasPrefix(kind, []byte("response.")) && len(e.name) == 0 && v.get("event_id") != nil {
-			return OpenAIRealtime
+	for _, f := range formats {
+		if f.shape != nil && f.shape(first) {
+			return f
 		}
-		return OpenAIResponses
-	case bytes.HasPrefix(kind, []byte("session.")):
-		return OpenAIRealtime
-	case bytes.HasPrefix(object, []byte("thread.")):
-		return OpenAIAssistants
-	case string(kind) == "message_start", string(kind) == "message", string(kind) == "completion":
-		return AnthropicMessages
-	case string(kind) == "message-start":
-		return Cohere
-	case bytes.HasPrefix(has.eventType.raw(), []byte("interaction.")):
-		return GeminiInteractions
-	case has.eventType.is("stream-start"), finish && (message || text && v.get("generation_id") != nil):
-		return Cohere
-	case chat:
-		return OpenAIChat
-	case done && (message || response):
-		return Ollama
-	case content && stop:
-		return LlamaCpp
-	default:
-		return ""
 	}
+	for _, f := range formats {
+		if f.guess != nil && f.guess(first) {
+			return f
+		}
+	}
+	return noFormat
 }
+
+// anyValue is the test of a mark that only has to exist.
+func anyValue(value) bool { return true }

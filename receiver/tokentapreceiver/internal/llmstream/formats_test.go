@@ -36,7 +36,7 @@ type answer struct {
 
 // check decodes the answer at once, in single bytes and cut off at each place.
 func (c answer) check(t *testing.T) {
-	x := Exchange{Path: c.path, Status: 200}
+	x := AnswerHead{Path: c.path, Status: 200}
 	s := decode(x, testLimits, []byte(c.body))
 	assert.Equal(t, c.format, s.Format)
 	var chunks []string
@@ -317,15 +317,15 @@ func describe(c Chunk) string {
 
 func TestDecoder_MarksAReplay(t *testing.T) {
 	body := sse(`{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.completed","response":{"id":"r","status":"completed"}}`)
-	assert.True(t, decode(Exchange{Path: "/v1/responses/r", RawQuery: "stream=true&starting_after=0"}, testLimits, []byte(body)).Replayed)
-	assert.False(t, decode(Exchange{Path: "/v1/responses"}, testLimits, []byte(body)).Replayed)
+	assert.True(t, decode(AnswerHead{Path: "/v1/responses/r", RawQuery: "stream=true&starting_after=0"}, testLimits, []byte(body)).Replayed)
+	assert.False(t, decode(AnswerHead{Path: "/v1/responses"}, testLimits, []byte(body)).Replayed)
 }
 
 // A response that was cancelled earlier can still be read.
 func TestDecoder_ReadsTheStatusOnlyOfAFirstReading(t *testing.T) {
 	body := sse(`{"type":"response.cancelled","response":{"id":"r","status":"cancelled"}}`)
-	assert.False(t, decode(Exchange{Path: "/v1/responses/r", RawQuery: "stream=true"}, testLimits, []byte(body)).Cancelled)
-	assert.True(t, decode(Exchange{Path: "/v1/responses"}, testLimits, []byte(body)).Cancelled)
+	assert.False(t, decode(AnswerHead{Path: "/v1/responses/r", RawQuery: "stream=true"}, testLimits, []byte(body)).Cancelled)
+	assert.True(t, decode(AnswerHead{Path: "/v1/responses"}, testLimits, []byte(body)).Cancelled)
 }
 
 // Only Gemini streams the elements of an array; several JSON texts in a row are a stream.
@@ -338,7 +338,7 @@ func TestDecoder_DistinguishesStreamsFromDocuments(t *testing.T) {
 		`{"response":"a","done":false}{"response":"b","done":true}`: true,
 		chatEvent("a"): false,
 	} {
-		assert.Equal(t, streamed, decode(Exchange{Path: "/", Status: 200}, testLimits, []byte(body)).Streamed, body)
+		assert.Equal(t, streamed, decode(AnswerHead{Path: "/", Status: 200}, testLimits, []byte(body)).Streamed, body)
 	}
 }
 
@@ -379,7 +379,7 @@ func TestRequestOf(t *testing.T) {
 
 func TestRequestOf_FindsTheModelsOfTheRecordings(t *testing.T) {
 	for _, r := range recorded.Answers(t) {
-		x := exchangeOf(&r)
+		x := headOf(&r)
 		if facts := RequestOf(x.Path, x.RawQuery, r.Request); r.RequestModel != "" {
 			assert.Equal(t, strings.TrimPrefix(r.RequestModel, "models/"), facts.Model, r.File)
 		}

@@ -131,11 +131,6 @@ func FuzzWebSocket(f *testing.F) {
 	})
 }
 
-var formats = []Format{
-	OpenAIChat, OpenAICompletions, OpenAIResponses, OpenAIRealtime, OpenAIAssistants, AnthropicMessages, Gemini, GeminiInteractions,
-	GeminiLive, BedrockConverse, BedrockInvoke, Ollama, LlamaCpp, TGI, SGLang, Triton, Cohere, Watsonx, Replicate,
-}
-
 // FuzzReaders passes any two JSON texts to the reader of any format: what it keeps is
 // bounded and plausible.
 func FuzzReaders(f *testing.F) {
@@ -157,14 +152,14 @@ func FuzzReaders(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, format uint8, name string, first, second []byte) {
 		chosen := formats[int(format)%len(formats)]
-		read := newReader(chosen)
-		r := &record{observation: Observation{Format: chosen}}
+		read := chosen.newReader()
+		r := &record{observation: Observation{Format: chosen.name}}
 		for _, text := range [][]byte{first, second, first} {
 			v, ok := parse(text)
 			if !ok {
 				continue
 			}
-			shapeOf(event{name: []byte(name)}, v)
+			formatOf(event{name: []byte(name)}, v)
 			r.begin()
 			read(event{name: []byte(name), data: text}, v, r)
 			if c, ok := r.take(); ok {
@@ -193,7 +188,7 @@ func FuzzDecoder(f *testing.F) {
 	}
 	f.Add("/v1/chat/completions", "", uint16(200), []byte("\xef\xbb\xbf \n: x\n\ndata: {\"choices\":[]}"), []byte{0})
 	f.Fuzz(func(t *testing.T, path, contentType string, status uint16, body, sizes []byte) {
-		x := Exchange{Path: path, Status: int(status), ContentType: contentType}
+		x := AnswerHead{Path: path, Status: int(status), ContentType: contentType}
 		limits := Limits{EventBytes: 400}
 		whole := decode(x, limits, body)
 		var cuts []int

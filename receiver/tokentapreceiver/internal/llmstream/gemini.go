@@ -3,7 +3,21 @@
 
 package llmstream
 
-import "bytes"
+// Gemini is the format of Gemini's generateContent.
+const Gemini Format = "gemini"
+
+var gemini = &answerFormat{
+	name:     Gemini,
+	provider: "gcp.gemini",
+	paths: []pathRule{
+		{suffix: ":streamGenerateContent", model: modelWithVerb, streams: true, operation: operationGenerate},
+		{suffix: ":generateContent", model: modelWithVerb, unary: true, operation: operationGenerate},
+	},
+	marks:        map[string]func(value) bool{"candidates": anyValue, "promptFeedback": anyValue, "usageMetadata": anyValue},
+	newReader:    stateless(readGemini),
+	arrayStreams: true,
+	normalise:    addThoughts,
+}
 
 // readGemini reads GenerateContentResponse objects. The usage is a running total.
 func readGemini(_ event, v value, r *record) {
@@ -65,8 +79,8 @@ func readGeminiParts(content value, r *record) {
 				code = m
 			}
 		}
-		r.tokenIf(channel, text)
-		r.tokenIf(ToolCall, code.get("code"))
+		r.text(channel, text)
+		r.text(ToolCall, code, "code")
 		readGeminiCall(call, r)
 	}
 }
@@ -76,7 +90,7 @@ func readGeminiCall(call value, r *record) {
 	for name, m := range call.members {
 		switch string(name) {
 		case "name":
-			r.tokenIf(ToolCall, m)
+			r.text(ToolCall, m)
 		case "args":
 			for range m.members {
 				r.token(ToolCall)
@@ -84,107 +98,11 @@ func readGeminiCall(call value, r *record) {
 			}
 		case "partialArgs":
 			for argument := range m.elements {
-				r.tokenIf(ToolCall, argument.get("stringValue"))
+				r.text(ToolCall, argument, "stringValue")
 				if argument.get("numberValue") != nil || argument.get("boolValue") != nil {
 					r.token(ToolCall)
 				}
 			}
 		}
-	}
-}
-
-// readGeminiLive reads the messages of a Live connection.
-func readGeminiLive(_ event, v value, r *record) {
-	for name, m := range v.members {
-		switch string(name) {
-		case "serverContent":
-			readGeminiParts(m.get("modelTurn"), r)
-			r.tokenIf(Content, m.path("outputTranscription", "text"))
-			if m.get("turnComplete").isTrue() {
-				r.finish(0, value(`"turnComplete"`))
-				r.end()
-			}
-			if m.get("interrupted").isTrue() {
-				r.finish(0, value(`"interrupted"`))
-			}
-		case "toolCall":
-			for call := range m.get("functionCalls").elements {
-				readGeminiCall(call, r)
-			}
-			r.finish(0, value(`"toolCall"`))
-			r.end() // what follows answers the client's toolResponse
-		case "usageMetadata":
-			r.usage(readUsage(m))
-		}
-	}
-}
-
-// readGeminiInteractions reads the Interactions API: steps by event type, or a whole
-// interaction.
-func readGeminiInteractions(_ event, v value, r *record) {
-	switch kind := v.get("event_type"); string(kind.raw()) {
-	case "step.delta", "content.delta":
-		readInteractionContent(v.get("delta"), r)
-	case "step.start", "content.start":
-		step := v.get("step")
-		r.tokenIf(ToolCall, step.get("name"))
-		readInteractionStep(step, r)
-	case "interaction.completed", "interaction.complete", "interaction.failed", "interaction.cancelled":
-		readInteraction(v.get("interaction"), r)
-		r.end()
-	case "":
-		readInteraction(v, r)
-		for _, list := range [...]string{"outputs", "steps"} {
-			for output := range v.get(list).elements {
-				readInteractionStep(output, r)
-			}
-		}
-		r.end()
-	default:
-		readInteraction(v.get("interaction"), r)
-	}
-	if usage := v.path("metadata", "usage"); usage.isObject() {
-		r.usage(readUsage(usage))
-	}
-}
-
-// readInteractionStep reads a whole step, or the first part of one. What the user or a tool
-// contributed was not generated.
-func readInteractionStep(step value, r *record) {
-	if kind := step.get("type").raw(); string(kind) == "user_input" || bytes.HasSuffix(kind, []byte("_result")) {
-		return
-	}
-	readInteractionContent(step, r)
-	for content := range step.get("content").elements {
-		readInteractionContent(content, r)
-	}
-}
-
-func readInteractionContent(content value, r *record) {
-	switch string(content.get("type").raw()) {
-	case "text":
-		r.tokenIf(Content, content.get("text"))
-	case "thought_summary":
-		r.tokenIf(Reasoning, content.path("content", "text"))
-	case "thought":
-		for part := range content.get("summary").elements {
-			r.tokenIf(Reasoning, part.get("text"))
-		}
-	case "function_call":
-		r.tokenIf(ToolCall, content.get("name"))
-	case "arguments", "arguments_delta":
-		r.tokenIf(ToolCall, content.get("arguments"))
-		r.tokenIf(ToolCall, content.get("partial_arguments"))
-	}
-}
-
-func readInteraction(interaction value, r *record) {
-	r.model(interaction.get("model"))
-	r.id(interaction.get("id"))
-	if usage := interaction.get("usage"); usage.isObject() {
-		r.usage(readUsage(usage))
-	}
-	if status := interaction.get("status"); status != nil && !status.is("in_progress") {
-		r.finish(0, status)
 	}
 }

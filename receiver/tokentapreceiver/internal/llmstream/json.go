@@ -72,6 +72,16 @@ func (v value) elements(yield func(value) bool) {
 	}
 }
 
+// any reports whether an array has an element that passes the test.
+func (v value) any(test func(value) bool) bool {
+	for element := range v.elements {
+		if test(element) {
+			return true
+		}
+	}
+	return false
+}
+
 // get returns the member with the name, or a missing value.
 func (v value) get(name string) value {
 	for n, member := range v.members {

@@ -31,27 +31,27 @@ func TestDecoder_SkipsALongEventInBoundedMemory(t *testing.T) {
 		return frame([]byte("\x0b:event-type\x07\x00\x11contentBlockDelta"), []byte(`{"delta":{"text":"`+text+`"}}`))
 	}
 	for name, c := range map[string]struct {
-		x      Exchange
+		x      AnswerHead
 		parts  [3][]byte // before the long event, its beginning, after it
 		length int
 	}{
 		"SSE": {
-			Exchange{Path: "/v1/chat/completions"},
+			AnswerHead{Path: "/v1/chat/completions"},
 			[3][]byte{[]byte(sse(string(chat("a")))), []byte("data: {\"choices\":\""), []byte("\"}\n\n" + sse(string(chat("b"))))},
 			long,
 		},
 		"JSON lines": {
-			Exchange{Path: "/v1/chat/completions", ContentType: "application/x-ndjson"},
+			AnswerHead{Path: "/v1/chat/completions", ContentType: "application/x-ndjson"},
 			[3][]byte{append(chat("a"), '\n'), []byte("{\"choices\":\""), append([]byte("\"}\n"), chat("b")...)},
 			long,
 		},
 		"JSON array": {
-			Exchange{Path: "/v1/chat/completions", ContentType: "application/json"},
+			AnswerHead{Path: "/v1/chat/completions", ContentType: "application/json"},
 			[3][]byte{append([]byte("["), chat("a")...), []byte(",{\"choices\":\""), append(append([]byte("\"},"), chat("b")...), ']')},
 			long,
 		},
 		"WebSocket": {
-			Exchange{Path: "/v1/realtime", Status: 101},
+			AnswerHead{Path: "/v1/realtime", Status: 101},
 			[3][]byte{
 				recorded.AppendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`)),
 				{0x81, 127, 0, 0, 0, 0, long >> 24 & 0xff, long >> 16 & 0xff, 0, 0},
@@ -60,7 +60,7 @@ func TestDecoder_SkipsALongEventInBoundedMemory(t *testing.T) {
 			long,
 		},
 		"AWS frames": { // which are at most 16 MiB
-			Exchange{Path: "/model/m/converse-stream", ContentType: "application/vnd.amazon.eventstream"},
+			AnswerHead{Path: "/model/m/converse-stream", ContentType: "application/vnd.amazon.eventstream"},
 			[3][]byte{converse("a"), converse(strings.Repeat("x", 8<<20)), converse("b")},
 			0,
 		},
@@ -100,7 +100,7 @@ func TestDecoder_StopsAtABrokenFraming(t *testing.T) {
 	prelude[8] ^= 1
 	body := prelude[:len(prelude)-crcBytes]
 	binary.BigEndian.PutUint32(prelude[len(body):], crc32.ChecksumIEEE(body))
-	x := Exchange{Path: "/model/m/converse-stream", ContentType: "application/vnd.amazon.eventstream"}
+	x := AnswerHead{Path: "/model/m/converse-stream", ContentType: "application/vnd.amazon.eventstream"}
 	for name, bad := range map[string][]byte{"message checksum": flipped, "prelude checksum": prelude, "absurd length": huge, "text": []byte("<html>not a frame</html>")} {
 		s := decode(x, testLimits, append(append(bytes.Clone(good), bad...), good...))
 		assert.Equal(t, Unparsed{Corrupt: 1}, s.Unparsed, name)
@@ -108,7 +108,7 @@ func TestDecoder_StopsAtABrokenFraming(t *testing.T) {
 	}
 	message := recorded.AppendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`))
 	for name, first := range map[string]byte{"compressed": 0xc1, "reserved opcode": 0x83, "continuation without a message": 0x80} {
-		s := decode(Exchange{Path: "/v1/realtime", Status: 101}, testLimits, append(recorded.AppendFrame(message, first, []byte("x")), message...))
+		s := decode(AnswerHead{Path: "/v1/realtime", Status: 101}, testLimits, append(recorded.AppendFrame(message, first, []byte("x")), message...))
 		assert.Equal(t, Unparsed{Corrupt: 1}, s.Unparsed, name)
 		assert.Len(t, s.Chunks, 1, name)
 	}
@@ -121,7 +121,7 @@ func TestDecoder_BoundsWhatItKeeps(t *testing.T) {
 		events = append(events, `{"object":"chat.completion.chunk","id":"`+name+`","model":"`+name+`","choices":[{"index":`+
 			strings.Repeat("9", i%20+1)+`,"delta":{},"finish_reason":"`+name+`"},{"index":`+string(rune('0'+i%10))+`,"finish_reason":"stop"}],"error":{"type":"`+name+`"}}`)
 	}
-	s := decode(Exchange{Path: "/v1/chat/completions"}, testLimits, []byte(sse(events...)))
+	s := decode(AnswerHead{Path: "/v1/chat/completions"}, testLimits, []byte(sse(events...)))
 	assert.LessOrEqual(t, len(s.FinishReasons), maxChoices)
 	for _, kept := range append(s.FinishReasons, s.Model, s.ResponseID, s.Error) {
 		assert.LessOrEqual(t, len(kept), maxName)
@@ -137,7 +137,7 @@ func TestDecoder_SkipsBrokenPayloadsOfBedrock(t *testing.T) {
 		jamba(`{"generation":`),
 		jamba(`{"generation":"b"}`),
 	)
-	s := decode(Exchange{Path: "/model/m/invoke-with-response-stream", ContentType: "application/vnd.amazon.eventstream"}, testLimits, body)
+	s := decode(AnswerHead{Path: "/model/m/invoke-with-response-stream", ContentType: "application/vnd.amazon.eventstream"}, testLimits, body)
 	assert.Equal(t, Unparsed{Invalid: 2}, s.Unparsed)
 	assert.Len(t, s.Chunks, 2)
 }
@@ -175,7 +175,7 @@ func TestBuffer_ReservesNoMoreThanItsLimit(t *testing.T) {
 func TestDecoder_TakesTheErrorTypeOfTheHeader(t *testing.T) {
 	for _, r := range recorded.Answers(t) {
 		if r.File == "bedrock_converse/error_400_validation.json" {
-			s := decode(exchangeOf(&r), testLimits, r.Body)
+			s := decode(headOf(&r), testLimits, r.Body)
 			assert.Equal(t, "ValidationException", s.Error)
 			return
 		}
@@ -185,40 +185,33 @@ func TestDecoder_TakesTheErrorTypeOfTheHeader(t *testing.T) {
 
 // tokenEvents are events as they arrive per token.
 var tokenEvents = map[string]struct {
-	x     Exchange
+	x     AnswerHead
 	event string
 }{
-	"openai_chat": {Exchange{Path: "/v1/chat/completions"}, sse(`{"id":"chatcmpl-CxnYzKQqBhBBhYzjsz5DErNzC3OkT","object":"chat.completion.chunk","created":1768341245,"model":"gpt-4.1-nano-2025-04-14","service_tier":"default","system_fingerprint":"fp_7f8eb7d1f9","choices":[{"index":0,"delta":{"content":" can"},"logprobs":null,"finish_reason":null}],"obfuscation":"Fqzx3Q"}`)},
-	"openai_responses": {Exchange{Path: "/v1/responses"}, "event: response.output_text.delta\n" +
+	"openai_chat": {AnswerHead{Path: "/v1/chat/completions"}, sse(`{"id":"chatcmpl-CxnYzKQqBhBBhYzjsz5DErNzC3OkT","object":"chat.completion.chunk","created":1768341245,"model":"gpt-4.1-nano-2025-04-14","service_tier":"default","system_fingerprint":"fp_7f8eb7d1f9","choices":[{"index":0,"delta":{"content":" can"},"logprobs":null,"finish_reason":null}],"obfuscation":"Fqzx3Q"}`)},
+	"openai_responses": {AnswerHead{Path: "/v1/responses"}, "event: response.output_text.delta\n" +
 		sse(`{"type":"response.output_text.delta","sequence_number":12,"item_id":"msg_0415a3de5d3015560069e2f3f4fb188192","output_index":0,"content_index":0,"delta":" test","logprobs":[],"obfuscation":"abcdefgh"}`)},
-	"anthropic_messages": {Exchange{Path: "/v1/messages"}, "event: content_block_delta\n" + sse(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" some text of a few tokens"}    }`)},
-	"gemini":             {Exchange{Path: "/v1/models/m:streamGenerateContent"}, sse(`{"candidates": [{"content": {"parts": [{"text": " text"}],"role": "model"},"index": 0}],"usageMetadata": {"promptTokenCount": 21,"candidatesTokenCount": 56,"totalTokenCount": 172,"promptTokensDetails": [{"modality": "TEXT","tokenCount": 21}]},"modelVersion": "gemini-2.5-flash","responseId": "RUy4aObyJcTujrEPqtKYKQ"}`)},
-	"ollama":             {Exchange{Path: "/api/chat", ContentType: "application/x-ndjson"}, `{"model":"gemma3:1b","created_at":"2025-08-20T13:47:54.495433Z","message":{"role":"assistant","content":","},"done":false}` + "\n"},
+	"anthropic_messages": {AnswerHead{Path: "/v1/messages"}, "event: content_block_delta\n" + sse(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" some text of a few tokens"}    }`)},
+	"gemini":             {AnswerHead{Path: "/v1/models/m:streamGenerateContent"}, sse(`{"candidates": [{"content": {"parts": [{"text": " text"}],"role": "model"},"index": 0}],"usageMetadata": {"promptTokenCount": 21,"candidatesTokenCount": 56,"totalTokenCount": 172,"promptTokensDetails": [{"modality": "TEXT","tokenCount": 21}]},"modelVersion": "gemini-2.5-flash","responseId": "RUy4aObyJcTujrEPqtKYKQ"}`)},
+	"ollama":             {AnswerHead{Path: "/api/chat", ContentType: "application/x-ndjson"}, `{"model":"gemma3:1b","created_at":"2025-08-20T13:47:54.495433Z","message":{"role":"assistant","content":","},"done":false}` + "\n"},
 	"bedrock_converse": {
-		Exchange{Path: "/model/m/converse-stream", ContentType: "application/vnd.amazon.eventstream"},
+		AnswerHead{Path: "/model/m/converse-stream", ContentType: "application/vnd.amazon.eventstream"},
 		string(frame([]byte("\x0b:event-type\x07\x00\x11contentBlockDelta\x0d:content-type\x07\x00\x10application/json"), []byte(`{"contentBlockIndex":0,"delta":{"text":" text"},"p":"abcdefghijklm"}`))),
 	},
 	"bedrock_invoke": {
-		Exchange{Path: "/model/m/invoke-with-response-stream", ContentType: "application/vnd.amazon.eventstream"},
+		AnswerHead{Path: "/model/m/invoke-with-response-stream", ContentType: "application/vnd.amazon.eventstream"},
 		string(frame([]byte("\x0b:event-type\x07\x00\x05chunk"), []byte(`{"bytes":"eyJnZW5lcmF0aW9uIjoiIHRleHQiLCJwcm9tcHRfdG9rZW5fY291bnQiOm51bGwsImdlbmVyYXRpb25fdG9rZW5fY291bnQiOjMsInN0b3BfcmVhc29uIjpudWxsfQ==","p":"abcd"}`))),
 	},
-}
-
-// Events of formats that are less common, or whose text has escape sequences.
-var moreTokenEvents = map[string]struct {
-	x     Exchange
-	event string
-}{
-	"openai_completions": {Exchange{Path: "/v1/completions"}, sse(`{"id":"cmpl-1","object":"text_completion","model":"org\/m","choices":[{"text":" \u00e9","index":0,"logprobs":null,"finish_reason":null}]}`)},
-	"tgi":                {Exchange{Path: "/generate_stream"}, sse(`{"index":1,"token":{"id":1,"text":" a\n","logprob":-1,"special":false},"generated_text":null,"details":null}`)},
-	"sglang":             {Exchange{Path: "/generate"}, sse(`{"text":"a","meta_info":{"id":"x","prompt_tokens":3,"completion_tokens":1,"finish_reason":null}}`, `{"text":"\u00e9`+strings.Repeat(" b", 500)+`","meta_info":{"id":"x","prompt_tokens":3,"completion_tokens":4,"finish_reason":null}}`)},
-	"llamacpp":           {Exchange{Path: "/completion"}, sse(`{"index":0,"content":"a","tokens":[5],"stop":false,"tokens_predicted":1,"tokens_evaluated":7}`)},
-	"triton":             {Exchange{Path: "/v2/models/m/generate_stream"}, sse(`{"model_name":"m","text_output":"a"}`)},
-	"cohere":             {Exchange{Path: "/v2/chat"}, sse(`{"type":"content-delta","index":0,"delta":{"message":{"content":{"text":"a"}}}}`)},
-	"interactions":       {Exchange{Path: "/v1beta/interactions"}, sse(`{"event_type":"step.delta","index":1,"delta":{"type":"text","text":"a"}}`)},
-	"watsonx":            {Exchange{Path: "/ml/v1/text/generation_stream"}, sse(`{"model_id":"m","results":[{"generated_text":"a","generated_token_count":2,"input_token_count":0,"stop_reason":"not_finished"}]}`)},
-	"openai_realtime":    {Exchange{Path: "/v1/realtime", Status: 101}, string(recorded.AppendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`)))},
-	"replicate":          {Exchange{Path: "/x"}, "event: output\nid: 1:0\ndata: a\ndata: b\n\n"},
+	"openai_completions": {AnswerHead{Path: "/v1/completions"}, sse(`{"id":"cmpl-1","object":"text_completion","model":"org\/m","choices":[{"text":" \u00e9","index":0,"logprobs":null,"finish_reason":null}]}`)},
+	"tgi":                {AnswerHead{Path: "/generate_stream"}, sse(`{"index":1,"token":{"id":1,"text":" a\n","logprob":-1,"special":false},"generated_text":null,"details":null}`)},
+	"sglang":             {AnswerHead{Path: "/generate"}, sse(`{"text":"a","meta_info":{"id":"x","prompt_tokens":3,"completion_tokens":1,"finish_reason":null}}`, `{"text":"\u00e9`+strings.Repeat(" b", 500)+`","meta_info":{"id":"x","prompt_tokens":3,"completion_tokens":4,"finish_reason":null}}`)},
+	"llamacpp":           {AnswerHead{Path: "/completion"}, sse(`{"index":0,"content":"a","tokens":[5],"stop":false,"tokens_predicted":1,"tokens_evaluated":7}`)},
+	"triton":             {AnswerHead{Path: "/v2/models/m/generate_stream"}, sse(`{"model_name":"m","text_output":"a"}`)},
+	"cohere":             {AnswerHead{Path: "/v2/chat"}, sse(`{"type":"content-delta","index":0,"delta":{"message":{"content":{"text":"a"}}}}`)},
+	"interactions":       {AnswerHead{Path: "/v1beta/interactions"}, sse(`{"event_type":"step.delta","index":1,"delta":{"type":"text","text":"a"}}`)},
+	"watsonx":            {AnswerHead{Path: "/ml/v1/text/generation_stream"}, sse(`{"model_id":"m","results":[{"generated_text":"a","generated_token_count":2,"input_token_count":0,"stop_reason":"not_finished"}]}`)},
+	"openai_realtime":    {AnswerHead{Path: "/v1/realtime", Status: 101}, string(recorded.AppendFrame(nil, 0x81, []byte(`{"type":"response.output_text.delta","event_id":"e","delta":"a"}`)))},
+	"replicate":          {AnswerHead{Path: "/x"}, "event: output\nid: 1:0\ndata: a\ndata: b\n\n"},
 }
 
 func BenchmarkDecoder(b *testing.B) {
@@ -232,7 +225,7 @@ func BenchmarkDecoder(b *testing.B) {
 			for b.Loop() {
 				d.Write(event, 1)
 			}
-			require.Equal(b, b.N, chunks)
+			require.Zero(b, chunks%b.N, "the event of SGLang is two")
 		})
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
-// Exchange describes the target of a request and the head of its answer.
-type Exchange struct {
+// AnswerHead describes the target of a request and the head of its answer.
+type AnswerHead struct {
 	Path, RawQuery string
 	// Status, ContentType and Header are those of the answer. Header is read once.
 	Status      int

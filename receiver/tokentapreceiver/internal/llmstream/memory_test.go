@@ -102,7 +102,7 @@ func framerCapacity(f framer) (bytes int) {
 func TestDecoder_HoldsNoMoreThanItsMemory(t *testing.T) {
 	skipped := 0
 	for _, r := range recorded.Answers(t) {
-		x := exchangeOf(&r)
+		x := headOf(&r)
 		whole := decode(x, testLimits, r.Body)
 		for _, limit := range []int64{0, 300, 2000, 1 << 30} {
 			seed := uint64(len(r.Body)) + uint64(limit)

@@ -5,6 +5,22 @@ package llmstream
 
 import "time"
 
+// Ollama is the own format of Ollama.
+const Ollama Format = "ollama"
+
+var ollama = &answerFormat{
+	name: Ollama,
+	paths: []pathRule{
+		{suffix: "/api/chat", streams: true},
+		{suffix: "/api/generate", streams: true, operation: operationCompletion},
+	},
+	hints: []string{"done", "message", "response"},
+	guess: func(first firstObject) bool {
+		return first.hints["done"] != nil && (first.hints["message"].isObject() || first.hints["response"].isString())
+	},
+	newReader: stateless(readOllama),
+}
+
 // readOllama reads chat and generate: one line per chunk, the last with counts and
 // times. The load of the model is part of the time to first token, not of the prefill.
 func readOllama(_ event, v value, r *record) {
@@ -14,12 +30,12 @@ func readOllama(_ event, v value, r *record) {
 		case "model":
 			r.model(m)
 		case "response":
-			r.tokenIf(Content, m)
+			r.text(Content, m)
 		case "thinking":
-			r.tokenIf(Reasoning, m)
+			r.text(Reasoning, m)
 		case "message":
-			r.tokenIf(Content, m.get("content"))
-			r.tokenIf(Reasoning, m.get("thinking"))
+			r.text(Content, m, "content")
+			r.text(Reasoning, m, "thinking")
 			for call := range m.get("tool_calls").elements {
 				readFunction(call.get("function"), r)
 			}

@@ -5,6 +5,24 @@ package llmstream
 
 import "bytes"
 
+// OpenAIChat is the format of chat completions.
+const OpenAIChat Format = "openai_chat"
+
+var openAIChat = &answerFormat{
+	name:       OpenAIChat,
+	provider:   "openai",
+	paths:      []pathRule{{suffix: "/chat/completions", model: deployment}},
+	hints:      []string{"choices", "object"},
+	shape:      func(first firstObject) bool { return first.begins("object", "chat.completion") },
+	guess:      func(first firstObject) bool { return first.hints["choices"].any(isChatChoice) },
+	newReader:  stateless(readOpenAIChat),
+	finishEnds: true,
+}
+
+func isChatChoice(choice value) bool {
+	return choice.get("delta") != nil || choice.get("message") != nil
+}
+
 // readOpenAIChat reads chat completions, as OpenAI and those compatible with it send
 // them. An event with `choices: []` may hold a filter result, progress or the usage.
 func readOpenAIChat(_ event, v value, r *record) {
@@ -33,21 +51,14 @@ func readOpenAIChat(_ event, v value, r *record) {
 	if usage.isNull() {
 		usage = groq
 	}
-	position, finished := 0, -1
-	for choice := range choices.elements {
-		index := indexOf(choice, position)
-		position++
+	read, finished := readChoices(choices, r, func(choice value) value {
 		reason, own := readChatChoice(choice, summary, r)
-		if reason.name() != "" {
-			finished = index
-			r.finish(index, reason)
-		}
 		if usage.isNull() {
 			usage = own
 		}
-		r.seen(index)
-	}
-	readChatUsage(usage, finished, position, r)
+		return reason
+	})
+	readChatUsage(usage, finished, read, r)
 	if timings != nil {
 		r.observation.Timings.llamaCpp(timings)
 		if n, ok := timings.get("predicted_n").count(); ok && usage.isNull() {
@@ -57,6 +68,23 @@ func readOpenAIChat(_ event, v value, r *record) {
 	if whole {
 		r.end()
 	}
+}
+
+// readChoices reads each choice with a function that returns its finish reason. It returns the
+// number of choices, and the index of one that finished, or -1.
+func readChoices(choices value, r *record, read func(choice value) (reason value)) (n, finished int) {
+	finished = -1
+	for choice := range choices.elements {
+		index := indexOf(choice, n)
+		n++
+		r.choice()
+		if reason := read(choice); reason.name() != "" {
+			finished = index
+			r.finish(index, reason)
+		}
+		r.seen(index)
+	}
+	return n, finished
 }
 
 // indexOf returns a choice's index, or its position if it has none.
@@ -93,7 +121,6 @@ func readChatUsage(usage value, finished, choices int, r *record) {
 // readChatChoice reads one choice, and returns its finish reason and its own usage, which
 // Moonshot sends. A summary repeats the message.
 func readChatChoice(choice value, summary bool, r *record) (reason, usage value) {
-	r.choice()
 	var delta, message, stop value
 	var ids, logprobs int64
 	for name, m := range choice.members {
@@ -141,25 +168,21 @@ func readChatDelta(delta value, r *record) (tokenID bool) {
 	for name, m := range delta.members {
 		switch string(name) {
 		case "content":
-			r.tokenIf(Content, m)
+			r.text(Content, m)
 			for part := range m.elements {
 				readContentPart(part, r)
 			}
 		case "reasoning_content", "reasoning":
-			r.tokenIf(Reasoning, m)
+			r.text(Reasoning, m)
 		case "reasoning_details":
-			for detail := range m.elements {
-				r.tokenIf(Reasoning, detail.get("text"))
-				r.tokenIf(Reasoning, detail.get("summary"))
-			}
+			r.text(Reasoning, m, "*", "text")
+			r.text(Reasoning, m, "*", "summary")
 		case "reasoning_steps": // of Perplexity
-			for step := range m.elements {
-				r.tokenIf(Reasoning, step.get("thought"))
-			}
+			r.text(Reasoning, m, "*", "thought")
 		case "refusal":
-			r.tokenIf(Refusal, m)
+			r.text(Refusal, m)
 		case "audio":
-			r.tokenIf(Content, m.get("transcript"))
+			r.text(Content, m, "transcript")
 		case "tool_calls":
 			for call := range m.elements {
 				readFunction(call.get("function"), r)
@@ -178,18 +201,13 @@ func readChatDelta(delta value, r *record) (tokenID bool) {
 // them.
 func readContentPart(part value, r *record) {
 	if part.get("type").is("reasoning") {
-		r.tokenIf(Reasoning, part.get("text"))
+		r.text(Reasoning, part, "text")
 	} else {
-		r.tokenIf(Content, part.get("text"))
+		r.text(Content, part, "text")
 	}
-	for summary := range part.get("summary").elements {
-		r.tokenIf(Reasoning, summary.get("text"))
-	}
-	thinking := part.get("thinking")
-	r.tokenIf(Reasoning, thinking)
-	for thought := range thinking.elements {
-		r.tokenIf(Reasoning, thought.get("text"))
-	}
+	r.text(Reasoning, part, "summary", "*", "text")
+	r.text(Reasoning, part, "thinking")
+	r.text(Reasoning, part, "thinking", "*", "text")
 }
 
 // readFunction reads a call's name and arguments, which some send as an object.
@@ -197,63 +215,11 @@ func readFunction(function value, r *record) {
 	for name, m := range function.members {
 		switch string(name) {
 		case "name":
-			r.tokenIf(ToolCall, m)
+			r.text(ToolCall, m)
 		case "arguments":
-			if r.tokenIf(ToolCall, m); m.isObject() && len(m) > len("{}") {
+			if r.text(ToolCall, m); m.isObject() && len(m) > len("{}") {
 				r.token(ToolCall)
 			}
 		}
 	}
-}
-
-// readOpenAICompletions reads legacy completions.
-func readOpenAICompletions(_ event, v value, r *record) {
-	var choices, usage value
-	for name, m := range v.members {
-		switch string(name) {
-		case "choices":
-			choices = m
-		case "model":
-			r.model(m)
-		case "id":
-			r.id(m)
-		case "usage":
-			usage = m
-		}
-	}
-	position, finished := 0, -1
-	for choice := range choices.elements {
-		index := indexOf(choice, position)
-		position++
-		r.choice()
-		var reason, stop value
-		var ids, logprobs int64
-		for name, m := range choice.members {
-			switch string(name) {
-			case "text":
-				r.tokenIf(Content, m)
-			case "finish_reason":
-				reason = m
-			case "stop_reason":
-				stop = m
-			case "token_ids":
-				ids = m.len()
-			case "logprobs":
-				logprobs = m.get("tokens").len()
-			}
-		}
-		if reason == nil {
-			reason = stop // of DeepSeek on Bedrock
-		}
-		if reason.name() != "" {
-			finished = index
-			r.finish(index, reason)
-		}
-		if ids == 0 {
-			ids = logprobs
-		}
-		r.count(ids)
-		r.seen(index)
-	}
-	readChatUsage(usage, finished, position, r)
 }

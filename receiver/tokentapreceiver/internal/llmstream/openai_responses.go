@@ -3,6 +3,21 @@
 
 package llmstream
 
+// OpenAIResponses is the format of the Responses API, over HTTP and WebSocket.
+const OpenAIResponses Format = "openai_responses"
+
+var openAIResponses = &answerFormat{
+	name:     OpenAIResponses,
+	provider: "openai",
+	paths:    []pathRule{{suffix: "/responses"}, {within: "/responses/", replays: true}},
+	hints:    []string{"object", "type"},
+	shape: func(first firstObject) bool {
+		return first.hints["object"].is("response") || first.begins("type", "response.") && !openAIRealtime.shape(first)
+	},
+	newReader:  stateless(readOpenAIResponses),
+	connection: openAIConnection,
+}
+
 // readOpenAIResponses reads the Responses API: events by type, or a whole response.
 func readOpenAIResponses(_ event, v value, r *record) {
 	var kind, item, response, delta, logprobs value
@@ -37,18 +52,18 @@ func readOpenAIResponses(_ event, v value, r *record) {
 func readResponseEvent(kind []byte, item, delta value, r *record) {
 	switch string(kind) {
 	case "response.output_text.delta":
-		r.tokenIf(Content, delta)
+		r.text(Content, delta)
 	case "response.refusal.delta":
-		r.tokenIf(Refusal, delta)
+		r.text(Refusal, delta)
 	case "response.reasoning_text.delta", "response.reasoning_summary_text.delta",
 		"response.reasoning.delta", "response.reasoning_summary.delta": // of earlier versions
-		r.tokenIf(Reasoning, delta)
+		r.text(Reasoning, delta)
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta",
 		"response.mcp_call_arguments.delta", "response.code_interpreter_call_code.delta":
-		r.tokenIf(ToolCall, delta)
+		r.text(ToolCall, delta)
 	case "response.output_item.added":
 		if isNamedCall(item.get("type").raw()) {
-			r.tokenIf(ToolCall, item.get("name"))
+			r.text(ToolCall, item, "name")
 		}
 	}
 }
@@ -115,63 +130,15 @@ func readResponseOutput(response value, r *record) {
 		kind := item.get("type").raw()
 		switch {
 		case string(kind) == "message":
-			for part := range item.get("content").elements {
-				r.tokenIf(Content, part.get("text"))
-				r.tokenIf(Refusal, part.get("refusal"))
-			}
+			r.text(Content, item, "content", "*", "text")
+			r.text(Refusal, item, "content", "*", "refusal")
 		case string(kind) == "reasoning":
-			for _, list := range [...]string{"content", "summary"} {
-				for part := range item.get(list).elements {
-					r.tokenIf(Reasoning, part.get("text"))
-				}
-			}
+			r.text(Reasoning, item, "content", "*", "text")
+			r.text(Reasoning, item, "summary", "*", "text")
 		case isNamedCall(kind):
-			r.tokenIf(ToolCall, item.get("name"))
+			r.text(ToolCall, item, "name")
 		case string(kind) == "code_interpreter_call":
-			r.tokenIf(ToolCall, item.get("code"))
-		}
-	}
-}
-
-// readOpenAIRealtime reads the messages of one response of the Realtime API.
-func readOpenAIRealtime(_ event, v value, r *record) {
-	kind := v.get("type").raw()
-	switch string(kind) {
-	case "response.text.delta", "response.audio_transcript.delta", "response.output_audio_transcript.delta":
-		r.tokenIf(Content, v.get("delta"))
-	case "response.done":
-		response := v.get("response")
-		r.usage(readUsage(response.get("usage")))
-		r.id(response.get("id"))
-		r.finish(0, response.get("status"))
-		if failure := response.path("status_details", "error"); failure.isObject() {
-			r.fail(errorType(failure).name())
-		}
-		readStatus(response.get("status"), r)
-		r.end()
-	case "response.created":
-		r.id(v.path("response", "id"))
-	default:
-		readResponseEvent(kind, v.get("item"), v.get("delta"), r)
-	}
-}
-
-// readOpenAIAssistants reads the run of an assistant.
-func readOpenAIAssistants(e event, v value, r *record) {
-	switch string(e.name) {
-	case "thread.message.delta":
-		for part := range v.path("delta", "content").elements {
-			r.tokenIf(Content, part.path("text", "value"))
-		}
-	case "thread.run.created", "thread.run.queued", "thread.run.in_progress":
-		r.model(v.get("model"))
-		r.id(v.get("id"))
-	case "thread.run.completed", "thread.run.incomplete", "thread.run.failed", "thread.run.cancelled",
-		"thread.run.expired", "thread.run.requires_action":
-		readResponse(v, r)
-		r.finish(0, v.get("status"))
-		if failure := v.get("last_error"); failure.isObject() {
-			r.fail(errorType(failure).name())
+			r.text(ToolCall, item, "code")
 		}
 	}
 }

@@ -451,7 +451,7 @@ func TestDecoder_AgreesWithTheGeneratorOfRandomAnswers(t *testing.T) {
 						carrying++
 					}
 				}
-				x := Exchange{Path: c.path, Status: 200, ContentType: c.contentType}
+				x := AnswerHead{Path: c.path, Status: 200, ContentType: c.contentType}
 				s := decode(x, testLimits, body, offsets(g.Rand, len(body))...)
 				got := make([]Channels, s.Events)
 				for _, chunk := range s.Chunks {

@@ -56,8 +56,18 @@ func (r *record) token(c Channels) {
 	}
 }
 
-// tokenIf marks the channel if v is a string that is not empty.
-func (r *record) tokenIf(c Channels, v value) {
+// text marks the channel if a string at the path is not empty. In a path, "*" stands for every
+// element of an array.
+func (r *record) text(c Channels, v value, path ...string) {
+	for i, name := range path {
+		if name == "*" {
+			for element := range v.elements {
+				r.text(c, element, path[i+1:]...)
+			}
+			return
+		}
+		v = v.get(name)
+	}
 	if v.hasText() {
 		r.token(c)
 	}

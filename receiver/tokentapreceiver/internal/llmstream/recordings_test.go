@@ -22,13 +22,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
 )
 
-func exchangeOf(r *recorded.Answer) Exchange {
+func headOf(r *recorded.Answer) AnswerHead {
 	path, query, _ := strings.Cut(r.RequestPath, "?")
 	header := http.Header{}
 	for name, v := range r.ResponseHeaders {
 		header.Set(name, v)
 	}
-	return Exchange{Path: path, RawQuery: query, Status: r.Status, ContentType: r.ContentType, Header: header}
+	return AnswerHead{Path: path, RawQuery: query, Status: r.Status, ContentType: r.ContentType, Header: header}
 }
 
 var testLimits = Limits{EventBytes: 1 << 20}
@@ -46,7 +46,7 @@ type answerDecoder interface {
 	Observation() Observation
 }
 
-func newAnswerDecoder(x Exchange, limits Limits, chunk func(Chunk)) answerDecoder {
+func newAnswerDecoder(x AnswerHead, limits Limits, chunk func(Chunk)) answerDecoder {
 	if x.Status != http.StatusSwitchingProtocols {
 		return NewDecoder(x, limits, chunk)
 	}
@@ -77,7 +77,7 @@ func (l *lastResponse) Chunk(c Chunk)              { l.chunk(c) }
 func (l *lastResponse) End(o Observation, _ int64) { l.last = o }
 
 // decode passes a body in pieces that end at the offsets.
-func decode(x Exchange, limits Limits, body []byte, offsets ...int) (s seen) {
+func decode(x AnswerHead, limits Limits, body []byte, offsets ...int) (s seen) {
 	d := newAnswerDecoder(x, limits, func(c Chunk) {
 		c.Time = 0
 		s.Chunks = append(s.Chunks, c)
@@ -109,7 +109,7 @@ func pointer(v optional.Value[int64]) *int64 {
 func TestRecordings_GiveTheExpectedValues(t *testing.T) {
 	for _, r := range recorded.Answers(t) {
 		t.Run(r.File, func(t *testing.T) {
-			x := exchangeOf(&r)
+			x := headOf(&r)
 			x.Header.Del("x-amzn-errortype") // the expected error is that of the body
 			s := decode(x, testLimits, r.Body)
 			if r.File == "other/mcp_streamable_http_crlf.sse" {

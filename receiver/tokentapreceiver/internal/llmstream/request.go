@@ -26,7 +26,7 @@ type RequestFacts struct {
 // RequestOf reads a request. The body may be cut: what was read of it counts.
 func RequestOf(path, rawQuery string, body []byte) RequestFacts {
 	i := pathFacts(path, rawQuery)
-	f := RequestFacts{Model: i.model, Operation: i.operation, Format: i.format, Replayed: i.replays}
+	f := RequestFacts{Model: i.modelID, Operation: i.operation, Format: i.format.name, Replayed: i.replays}
 	if i.shared {
 		f.Format = ""
 	}

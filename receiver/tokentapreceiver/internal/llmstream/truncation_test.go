@@ -16,7 +16,7 @@ import (
 
 // checkTruncations cuts an answer off at each place. The rest must report a part of what the
 // whole answer reports, and it must not have ended if the cut is before the byte at lastToken.
-func checkTruncations(t *testing.T, x Exchange, body []byte, lastToken int) {
+func checkTruncations(t *testing.T, x AnswerHead, body []byte, lastToken int) {
 	t.Helper()
 	whole := decode(x, testLimits, body)
 	for at := range body {
@@ -44,7 +44,7 @@ func isPart(cut, whole Chunk) bool {
 
 // checkMemory requires that a decoder keeps, after each byte, to a limit below the size of
 // many events.
-func checkMemory(t *testing.T, x Exchange, body []byte) {
+func checkMemory(t *testing.T, x AnswerHead, body []byte) {
 	t.Helper()
 	limits := Limits{EventBytes: 300}
 	d := newAnswerDecoder(x, limits, func(Chunk) {})
@@ -76,7 +76,7 @@ func TestDecoder_ReportsAPartOfATruncatedAnswer(t *testing.T) {
 	}
 	checked := map[kind]bool{}
 	for _, r := range answers {
-		x := exchangeOf(&r)
+		x := headOf(&r)
 		whole := decode(x, testLimits, r.Body)
 		k := kind{whole.Format, whole.Streamed}
 		if r.Truncated || checked[k] && len(r.Body) > 1000 || len(r.Body) > 8000 {

@@ -105,30 +105,39 @@ func (o *Observation) Usage() Usage {
 	if o.TokenChunks > 0 && u.Input.Value == 0 && u.Output.Known && u.Output.Value == 0 {
 		return Usage{} // zeros after real tokens: an interrupted answer
 	}
-	switch o.Format {
-	case AnthropicMessages, BedrockConverse, BedrockInvoke:
-		// Of the models on Bedrock, only those of Anthropic and Amazon report cached tokens.
-		addKnown(&u.Input, u.CacheRead, u.CacheCreation)
-	case Gemini, GeminiLive, GeminiInteractions:
-		addKnown(&u.Input, u.toolInput)
-		if u.Reasoning.Known && !u.Output.Known && o.ByChannel[0]+o.ByChannel[2] == 0 {
-			u.Output = optional.Of[int64](0) // all output was thoughts
-		}
-		addKnown(&u.Output, u.Reasoning)
-	default:
-		// xAI's total shows that its output excludes reasoning; Grok on Azure has more
-		// cached than prompt tokens, so its prompt excludes them.
-		if u.total.Known && u.Input.Known && u.Reasoning.Value > 0 && u.total.Value == u.Input.Value+u.Output.Value+u.Reasoning.Value {
-			addKnown(&u.Output, u.Reasoning)
-		}
-		if u.CacheRead.Value > u.Input.Value {
-			addKnown(&u.Input, u.CacheRead)
-		}
+	if normalise := formatNamed(o.Format).normalise; normalise != nil {
+		normalise(o, &u)
+	} else {
+		likeOpenAI(&u)
 	}
 	if u.Output.Known {
 		u.Reasoning.Value = min(u.Reasoning.Value, u.Output.Value)
 	}
 	return u
+}
+
+// likeOpenAI normalises counts that include cached and reasoning tokens. xAI's total shows that
+// its output excludes reasoning. Grok on Azure has more cached than prompt tokens, so its prompt
+// excludes them.
+func likeOpenAI(u *Usage) {
+	if u.total.Known && u.Input.Known && u.Reasoning.Value > 0 && u.total.Value == u.Input.Value+u.Output.Value+u.Reasoning.Value {
+		addKnown(&u.Output, u.Reasoning)
+	}
+	if u.CacheRead.Value > u.Input.Value {
+		addKnown(&u.Input, u.CacheRead)
+	}
+}
+
+// addCached normalises an input without cached tokens.
+func addCached(_ *Observation, u *Usage) { addKnown(&u.Input, u.CacheRead, u.CacheCreation) }
+
+// addThoughts normalises an output without reasoning, and an input without the results of tools.
+func addThoughts(o *Observation, u *Usage) {
+	addKnown(&u.Input, u.toolInput)
+	if u.Reasoning.Known && !u.Output.Known && o.ByChannel[0]+o.ByChannel[2] == 0 {
+		u.Output = optional.Of[int64](0) // all output was thoughts
+	}
+	addKnown(&u.Output, u.Reasoning)
 }
 
 // addKnown adds counts to one that is known.

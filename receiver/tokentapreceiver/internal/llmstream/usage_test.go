@@ -29,7 +29,7 @@ func TestUsage_AddsUpToTheReportedTotal(t *testing.T) {
 			if json.Unmarshal(r.UsageRaw[name], &total) != nil {
 				continue
 			}
-			s := decode(exchangeOf(&r), testLimits, r.Body)
+			s := decode(headOf(&r), testLimits, r.Body)
 			u := s.Usage()
 			assert.Equal(t, total, u.Input.Value+u.Output.Value, r.File)
 			assert.LessOrEqual(t, u.Reasoning.Value, u.Output.Value, r.File)
@@ -96,10 +96,10 @@ func TestUsage_Normalises(t *testing.T) {
 
 func TestUsage_IgnoresASeedAndZerosAfterTokens(t *testing.T) {
 	start := sse(`{"type":"message_start","message":{"usage":{"input_tokens":16,"output_tokens":1}}}`)
-	seed := decode(Exchange{Path: "/v1/messages"}, testLimits, []byte(start))
+	seed := decode(AnswerHead{Path: "/v1/messages"}, testLimits, []byte(start))
 	assert.Equal(t, optional.Of(int64(16)), seed.Usage().Input)
 	assert.False(t, seed.Usage().Output.Known)
-	final := decode(Exchange{Path: "/v1/messages"}, testLimits, []byte(start+sse(`{"type":"message_delta","usage":{"output_tokens":9}}`)))
+	final := decode(AnswerHead{Path: "/v1/messages"}, testLimits, []byte(start+sse(`{"type":"message_delta","usage":{"output_tokens":9}}`)))
 	assert.Equal(t, optional.Of(int64(9)), final.Usage().Output)
 	zeros := Observation{Format: OpenAIResponses, TokenChunks: 3, UsageFinal: true, Reported: readUsage(value(`{"input_tokens":0,"output_tokens":0}`))}
 	assert.Equal(t, Usage{}, zeros.Usage())
@@ -128,7 +128,7 @@ func TestTimings_OfTheRecordings(t *testing.T) {
 		if !ok {
 			continue
 		}
-		s := decode(exchangeOf(&r), testLimits, r.Body)
+		s := decode(headOf(&r), testLimits, r.Body)
 		for i, got := range []optional.Value[time.Duration]{s.Timings.Queue, s.Timings.Prefill, s.Timings.Decode, s.Timings.FirstToken, s.Timings.Total} {
 			if name := fmt.Sprint(r.File, " ", i); times[i] == unknown {
 				assert.False(t, got.Known, name)
@@ -146,7 +146,7 @@ func TestTimings_OfTheHeader(t *testing.T) {
 	header := http.Header{
 		"X-Metrics-Ttft-Ms": {"150.5"}, "X-Metrics-E2e-Ms": {"900"}, "X-Queue-Time": {"7"}, "X-Prompt-Tokens": {"5"}, "X-Generated-Tokens": {"9"},
 	}
-	x := Exchange{Path: "/v1/chat/completions", Status: 200, ContentType: "application/json", Header: header}
+	x := AnswerHead{Path: "/v1/chat/completions", Status: 200, ContentType: "application/json", Header: header}
 	s := decode(x, testLimits, []byte(`{"object":"chat.completion","choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"usage":{"completion_tokens":3,"queue_time":0.25}}`))
 	assert.Equal(t, optional.Of(150500*time.Microsecond), s.Timings.FirstToken)
 	assert.Equal(t, optional.Of(900*time.Millisecond), s.Timings.Total)
@@ -157,7 +157,7 @@ func TestTimings_OfTheHeader(t *testing.T) {
 
 func TestUsage_KeepsTheRunningTotalOfAnAnswerThatWasCut(t *testing.T) {
 	body := sse(`{"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":4,"candidatesTokenCount":3}}`)
-	s := decode(Exchange{Path: "/v1/models/m:streamGenerateContent"}, testLimits, []byte(body))
+	s := decode(AnswerHead{Path: "/v1/models/m:streamGenerateContent"}, testLimits, []byte(body))
 	assert.False(t, s.UsageFinal)
 	assert.False(t, s.Ended)
 	assert.Equal(t, optional.Of(int64(3)), s.Usage().Output)
@@ -165,7 +165,7 @@ func TestUsage_KeepsTheRunningTotalOfAnAnswerThatWasCut(t *testing.T) {
 
 // Llama and Titan on Bedrock report running totals, Claude a seed.
 func TestUsage_OfBedrockAnswersThatWereCut(t *testing.T) {
-	x := Exchange{Path: "/model/m/invoke-with-response-stream", ContentType: "application/vnd.amazon.eventstream"}
+	x := AnswerHead{Path: "/model/m/invoke-with-response-stream", ContentType: "application/vnd.amazon.eventstream"}
 	llama := decode(x, testLimits, jamba(`{"generation":"a","prompt_token_count":4,"generation_token_count":3}`))
 	assert.Equal(t, optional.Of(int64(3)), llama.Usage().Output)
 	assert.False(t, llama.UsageFinal)

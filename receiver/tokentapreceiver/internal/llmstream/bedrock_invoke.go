@@ -3,83 +3,28 @@
 
 package llmstream
 
-import (
-	"encoding/base64"
-	"time"
-)
+import "encoding/base64"
 
-// readBedrockConverse reads the Converse API: one frame per event, whose type is a frame
-// header, or a whole answer. Models that are invoked with this format wrap the event in
-// an object of that name.
-func readBedrockConverse(e event, v value, r *record) {
-	switch string(e.name) {
-	case "contentBlockStart", "contentBlockDelta", "messageStop", "metadata":
-		readConverseEvent(e.name, v, r)
-		return
-	case "messageStart":
-		return
-	}
-	for name, m := range v.members {
-		switch string(name) {
-		case "output":
-			for block := range m.path("message", "content").elements {
-				readConverseBlock(block, r)
-			}
-			r.end()
-		case "stopReason":
-			r.finish(0, m)
-		case "usage", "metrics":
-			readConverseEvent([]byte("metadata"), v, r)
-		default:
-			readConverseEvent(name, m, r)
-		}
-	}
-}
+// BedrockInvoke is the format of Bedrock's InvokeModel.
+const BedrockInvoke Format = "bedrock_invoke"
 
-func readConverseEvent(name []byte, v value, r *record) {
-	switch string(name) {
-	case "contentBlockStart":
-		readConverseBlock(v.get("start"), r)
-	case "contentBlockDelta":
-		readConverseBlock(v.get("delta"), r)
-	case "messageStop":
-		r.finish(0, v.get("stopReason"))
-		r.end()
-	case "metadata":
-		if usage := v.get("usage"); usage.isObject() {
-			r.usage(readUsage(usage))
-		}
-		setDuration(&r.observation.Timings.Total, v.path("metrics", "latencyMs"), time.Millisecond)
-	}
-}
-
-// readConverseBlock reads a block, or the start or delta of one.
-func readConverseBlock(block value, r *record) {
-	for name, m := range block.members {
-		switch string(name) {
-		case "text":
-			r.tokenIf(Content, m)
-		case "reasoningContent":
-			r.tokenIf(Reasoning, m.get("text"))
-			r.tokenIf(Reasoning, m.path("reasoningText", "text"))
-			if m.get("redactedContent").hasText() {
-				r.token(Reasoning)
-			}
-		case "citationsContent":
-			for part := range m.get("content").elements {
-				r.tokenIf(Content, part.get("text"))
-			}
-		case "toolUse":
-			r.tokenIf(ToolCall, m.get("name"))
-			r.tokenIf(ToolCall, m.get("input"))
-		}
-	}
+var bedrockInvoke = &answerFormat{
+	name:     BedrockInvoke,
+	provider: "aws.bedrock",
+	paths: []pathRule{
+		{suffix: "/invoke-with-response-stream", model: bedrockModel, streams: true},
+		{suffix: "/invoke", model: bedrockModel, unary: true},
+	},
+	newReader:  newBedrockInvoke,
+	finishEnds: true,
+	wraps:      true,
+	normalise:  addCached, // of the models, only those of Anthropic and Amazon report cached tokens
 }
 
 // newBedrockInvoke returns a reader of InvokeModel: the model's own format, in a stream
 // as base64 in the member bytes of each frame.
-func newBedrockInvoke() reader {
-	var read reader
+func newBedrockInvoke() eventReader {
+	var read eventReader
 	var text buffer
 	return func(e event, v value, r *record) {
 		if wrapped := v.get("bytes"); wrapped.isString() {
@@ -98,9 +43,9 @@ func newBedrockInvoke() reader {
 			readError(e, v, 0, r)
 		}
 		if read == nil {
-			switch format := shapeOf(e, v); {
-			case format != "" && format != notLLM:
-				read = newReader(format)
+			switch f := formatOf(e, v); {
+			case f.newReader != nil:
+				read = f.newReader()
 			case v.get("choices") != nil:
 				readBedrockModel(e, v, r) // a later event shows which choices they are
 			default:
@@ -124,23 +69,23 @@ func readBedrockModel(_ event, v value, r *record) {
 	for name, m := range v.members {
 		switch string(name) {
 		case "outputText", "generation", "completion":
-			r.tokenIf(Content, m)
+			r.text(Content, m)
 		case "outputs", "generations":
 			readBedrockChoices(m, r)
 		case "results":
 			for result := range m.elements {
-				r.tokenIf(Content, result.get("outputText"))
+				r.text(Content, result, "outputText")
 				r.finish(0, result.get("completionReason"))
 				u.merge(readUsage(result))
 			}
 		case "completions": // of AI21's Jurassic
 			for completion := range m.elements {
 				r.choice()
-				r.tokenIf(Content, completion.path("data", "text"))
+				r.text(Content, completion, "data", "text")
 				r.finish(0, completion.path("finishReason", "reason"))
 			}
 		case "text":
-			r.tokenIf(Content, m)
+			r.text(Content, m)
 		case "completionReason", "stop_reason", "finish_reason":
 			index, _ := v.get("index").count()
 			r.finish(int(min(index, maxChoices)), m)
@@ -161,7 +106,7 @@ func readBedrockChoices(choices value, r *record) {
 	position := 0
 	for choice := range choices.elements {
 		r.choice()
-		r.tokenIf(Content, choice.get("text"))
+		r.text(Content, choice, "text")
 		for _, name := range [...]string{"stop_reason", "finish_reason"} {
 			r.finish(indexOf(choice, position), choice.get(name))
 		}

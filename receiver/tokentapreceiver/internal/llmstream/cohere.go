@@ -3,6 +3,22 @@
 
 package llmstream
 
+// Cohere is the format of both versions of Cohere's chat.
+const Cohere Format = "cohere"
+
+var cohere = &answerFormat{
+	name:     Cohere,
+	provider: "cohere",
+	paths:    []pathRule{{suffix: "/v1/chat"}, {suffix: "/v2/chat"}},
+	hints:    []string{"event_type", "finish_reason", "generation_id", "message", "text", "type"},
+	shape: func(first firstObject) bool {
+		o := first.hints
+		whole := o["message"].isObject() || o["text"].isString() && o["generation_id"] != nil
+		return o["type"].is("message-start") || o["event_type"].is("stream-start") || o["finish_reason"] != nil && whole
+	},
+	newReader: stateless(readCohere),
+}
+
 // readCohere reads both versions of Cohere's chat. A tool plan is reasoning.
 func readCohere(_ event, v value, r *record) {
 	r.id(v.get("id"))
@@ -11,18 +27,18 @@ func readCohere(_ event, v value, r *record) {
 	case "stream-start":
 		return
 	case "text-generation":
-		r.tokenIf(Content, v.get("text"))
+		r.text(Content, v, "text")
 		return
 	case "tool-calls-chunk":
 		delta := v.get("tool_call_delta")
-		r.tokenIf(Reasoning, v.get("text"))
-		r.tokenIf(ToolCall, delta.get("name"))
-		r.tokenIf(ToolCall, delta.get("parameters"))
+		r.text(Reasoning, v, "text")
+		r.text(ToolCall, delta, "name")
+		r.text(ToolCall, delta, "parameters")
 		return
 	case "tool-calls-generation":
 		if r.observation.ByChannel[2] == 0 { // else it repeats the chunks
-			r.tokenIf(Reasoning, v.get("text"))
-			readCohereCalls(v, r)
+			r.text(Reasoning, v, "text")
+			r.text(ToolCall, v, "tool_calls", "*", "name")
 		}
 		return
 	case "stream-end":
@@ -39,10 +55,10 @@ func readCohere(_ event, v value, r *record) {
 	message := delta.get("message")
 	switch string(v.get("type").raw()) {
 	case "content-start", "content-delta":
-		r.tokenIf(Content, message.path("content", "text"))
-		r.tokenIf(Reasoning, message.path("content", "thinking"))
+		r.text(Content, message, "content", "text")
+		r.text(Reasoning, message, "content", "thinking")
 	case "tool-plan-delta":
-		r.tokenIf(Reasoning, message.get("tool_plan"))
+		r.text(Reasoning, message, "tool_plan")
 	case "tool-call-start", "tool-call-delta":
 		readFunction(message.path("tool_calls", "function"), r)
 	case "message-end":
@@ -60,27 +76,18 @@ func readCohere(_ event, v value, r *record) {
 // readCohereAnswer reads an answer that is one document.
 func readCohereAnswer(v value, r *record) {
 	message := v.get("message")
-	r.tokenIf(Content, v.get("text"))
-	r.tokenIf(Reasoning, message.get("tool_plan"))
-	for part := range message.get("content").elements {
-		r.tokenIf(Content, part.get("text"))
-		r.tokenIf(Reasoning, part.get("thinking"))
-	}
+	r.text(Content, v, "text")
+	r.text(Reasoning, message, "tool_plan")
+	r.text(Content, message, "content", "*", "text")
+	r.text(Reasoning, message, "content", "*", "thinking")
 	for call := range message.get("tool_calls").elements {
 		readFunction(call.get("function"), r)
 	}
-	readCohereCalls(v, r)
+	r.text(ToolCall, v, "tool_calls", "*", "name")
 	r.finish(0, v.get("finish_reason"))
 	readCohereUsage(v.get("usage"), r)
 	readCohereUsage(v.get("meta"), r)
 	r.end()
-}
-
-// readCohereCalls reads the whole tool calls of version 1.
-func readCohereCalls(v value, r *record) {
-	for call := range v.get("tool_calls").elements {
-		r.tokenIf(ToolCall, call.get("name"))
-	}
 }
 
 // readCohereUsage reads the tokens that were processed, or those that are billed.
@@ -94,39 +101,3 @@ func readCohereUsage(usage value, r *record) {
 		r.usage(u)
 	}
 }
-
-// readWatsonx reads IBM's text generation. The count of output tokens is cumulative,
-// that of the input stands in the first event alone.
-func readWatsonx(_ event, v value, r *record) {
-	r.model(v.get("model_id"))
-	for result := range v.get("results").elements {
-		r.tokenIf(Content, result.get("generated_text"))
-		u := readUsage(result)
-		if u.Input.Value == 0 {
-			u.Input.Known = false
-		}
-		r.usage(u)
-		if u.Output.Known {
-			r.running(u.Output.Value)
-		}
-		if reason := result.get("stop_reason"); !reason.is("not_finished") {
-			r.finish(0, reason)
-			r.end()
-		}
-	}
-}
-
-// readReplicate reads Replicate's streams, whose data is plain text.
-func readReplicate(e event, _ value, r *record) {
-	switch string(e.name) {
-	case "output":
-		if len(e.data) > 0 {
-			r.token(Content)
-		}
-	case "done":
-		r.end()
-	}
-}
-
-// replicateEvent reports whether an event is one of Replicate's, by its name.
-func replicateEvent(e event) bool { return string(e.name) == "output" }
