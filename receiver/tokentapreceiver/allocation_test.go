@@ -20,14 +20,14 @@ func TestDecode_DoesNotAllocatePerChunk(t *testing.T) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+chatPath, http.NoBody)
 	require.NoError(t, err)
 	x := p.receiver.begin(p.receiver.routes[0], request)
-	x.decoder = llmstream.NewDecoder(llmstream.AnswerHead{Path: chatPath, Status: 200, ContentType: "text/event-stream"}, llmstream.Limits{EventBytes: 1 << 20}, x.call.Chunk)
+	x.decoding.decoder = llmstream.NewDecoder(llmstream.AnswerHead{Path: chatPath, Status: 200, ContentType: "text/event-stream"}, llmstream.Limits{EventBytes: 1 << 20}, x.decoding.call.Chunk)
 	defer x.finish()
 	event := []byte(tokenEvent)
 	allocated := testing.AllocsPerRun(1000, func() {
-		x.readAt = x.now()
+		x.readAt = x.decoding.now()
 		x.sent(event, nil)
 		x.flushed(nil)
 	})
 	require.Zero(t, allocated) // rounded down: the buffers of the timeline double
-	require.Equal(t, 1001, x.call.line.Len())
+	require.Equal(t, 1001, x.decoding.call.line.Len())
 }

@@ -17,13 +17,13 @@ import (
 
 // call is one model call: an exchange, or a response on a connection.
 type call struct {
-	exchange    *exchange
+	decoding    *decoding
 	trace       traceIdentity
 	start       int64 // Unix time in nanoseconds
 	startUnseen bool
 	line        timeline.Timeline
 	dropped     int64 // chunks beyond max_chunks_per_stream or max_memory_mib
-	refusals    int64 // of the exchange's memory before the call
+	refusals    int64 // of the memory before the call
 }
 
 // Memory for the timeline is reserved for many chunks at a time.
@@ -49,9 +49,9 @@ const (
 // Chunk records a chunk that carries tokens. After the first chunk or event without room, it
 // drops all: a timeline with a hole would show a false first token or a false stall.
 func (c *call) Chunk(chunk llmstream.Chunk) {
-	x, chunks := c.exchange, c.line.Len()
-	if chunks >= x.receiver.cfg.MaxChunksPerStream || c.refused() ||
-		chunks%blockChunks == 0 && !x.memory.Take(blockBytes) {
+	d, chunks := c.decoding, c.line.Len()
+	if chunks >= d.receiver.cfg.MaxChunksPerStream || c.refused() ||
+		chunks%blockChunks == 0 && !d.memory.Take(blockBytes) {
 		c.dropped++
 		return
 	}
@@ -59,7 +59,7 @@ func (c *call) Chunk(chunk llmstream.Chunk) {
 }
 
 // refused reports whether data of the exchange found no room during the call.
-func (c *call) refused() bool { return c.exchange.memory.Refusals() > c.refusals }
+func (c *call) refused() bool { return c.decoding.memory.Refusals() > c.refusals }
 
 // channelOf returns the channel of a chunk in a timeline. Of several, the one counts that
 // the user waits for.
@@ -76,12 +76,12 @@ func channelOf(c llmstream.Channels) timeline.Channel {
 
 // End sends the span of the call.
 func (c *call) End(o llmstream.Observation, end int64) {
-	x := c.exchange
-	defer x.memory.Give((c.line.Len() + blockChunks - 1) / blockChunks * blockBytes)
-	telemetry, background := x.receiver.telemetry, context.Background()
+	d := c.decoding
+	defer d.memory.Give((c.line.Len() + blockChunks - 1) / blockChunks * blockBytes)
+	telemetry, background := d.receiver.telemetry, context.Background()
 	refused := c.refused()
-	x.refusals = x.memory.Refusals()
-	e := x.ending(&o, refused)
+	d.refusals = d.memory.Refusals()
+	e := d.ending(&o, refused)
 	telemetry.ReceiverTokenTapExchangesFinished.Add(background, 1, selfmetrics.Label("outcome", e.outcome))
 	if c.dropped > 0 {
 		telemetry.ReceiverTokenTapChunksDropped.Add(background, c.dropped)
@@ -89,11 +89,11 @@ func (c *call) End(o llmstream.Observation, end int64) {
 	if o.Evicted {
 		telemetry.ReceiverTokenTapResponsesEvicted.Add(background, 1)
 	}
-	x.count(e.unparsed)
-	if x.panicked.Load() { // which is counted once for the exchange
+	d.count(e.unparsed)
+	if d.panicked.Load() { // which is counted once for the exchange
 		e.unparsed = append(e.unparsed, partPanic)
 	}
-	x.receiver.delivery.send(c.span(&o, e, end))
+	d.receiver.delivery.send(c.span(&o, e, end))
 }
 
 // ending is how a call ended.
@@ -107,32 +107,32 @@ type ending struct {
 	unparsed []string
 }
 
-func (x *exchange) ending(o *llmstream.Observation, refused bool) (e ending) {
-	e.unparsed = x.unparsed(o, refused)
-	failed := x.status >= http.StatusBadRequest
+func (d *decoding) ending(o *llmstream.Observation, refused bool) (e ending) {
+	e.unparsed = d.unparsed(o, refused)
+	failed := d.status >= http.StatusBadRequest
 	switch {
 	case o.Error != "" && (!failed || o.Error != llmstream.ErrorMessageOnly):
 		e.outcome, e.kind = names.OutcomeError, o.Error
 	case failed:
-		e.outcome, e.kind = names.OutcomeError, strconv.Itoa(x.status)
+		e.outcome, e.kind = names.OutcomeError, strconv.Itoa(d.status)
 	case o.Cancelled:
 		e.outcome = names.OutcomeCancelled
 	case o.Ended:
 		e.outcome = names.OutcomeSuccess
-	case o.Evicted, x.expired, x.receiver.closing.Load():
+	case o.Evicted, d.expired, d.receiver.closing.Load():
 		e.outcome, e.cut = names.OutcomeIncomplete, true
-	case x.clientGone():
+	case d.clientGone():
 		e.outcome = names.OutcomeCancelled
-	case x.status == 0:
+	case d.status == 0:
 		e.outcome, e.kind = names.OutcomeError, errorUpstreamUnreachable
-		if _, broken := x.copied.state(); broken != nil {
+		if _, broken := d.copied.state(); broken != nil {
 			e.kind = refusalOfBody(broken).reason
-		} else if errors.Is(x.upstreamError, errForeignUpgrade) {
+		} else if errors.Is(d.forwarded.upstreamError, errForeignUpgrade) {
 			e.kind = errorForeignUpgrade
 		}
-	case x.complete && (e.unparsed != nil || x.panicked.Load()): // the end may be among what could not be read
+	case d.forwarded.complete && (e.unparsed != nil || d.panicked.Load()): // the end may be among what could not be read
 		e.outcome = names.OutcomeSuccess
-	case x.complete && !x.received && x.upgraded == nil:
+	case d.forwarded.complete && !d.forwarded.received && d.upgraded == nil:
 		e.outcome, e.kind = names.OutcomeError, errorEmptyAnswer
 	default:
 		e.outcome, e.kind = names.OutcomeIncomplete, errorUpstreamCut
@@ -141,21 +141,21 @@ func (x *exchange) ending(o *llmstream.Observation, refused bool) (e ending) {
 }
 
 // clientGone reports whether the client closed first.
-func (x *exchange) clientGone() bool {
-	_, broken := x.copied.state() // then the upstream's error may be that of the request's body
-	return x.clientClosed ||
-		x.request.Context().Err() != nil && (x.upstreamError == nil || broken != nil || errors.Is(x.upstreamError, context.Canceled))
+func (d *decoding) clientGone() bool {
+	_, broken := d.copied.state() // then the upstream's error may be that of the request's body
+	return d.forwarded.clientClosed ||
+		d.request.Context().Err() != nil && (d.forwarded.upstreamError == nil || broken != nil || errors.Is(d.forwarded.upstreamError, context.Canceled))
 }
 
 // unparsed returns what could not be read of an answer. refused says whether data found no room.
-func (x *exchange) unparsed(o *llmstream.Observation, refused bool) (parts []string) {
+func (d *decoding) unparsed(o *llmstream.Observation, refused bool) (parts []string) {
 	for _, part := range []struct {
 		name  string
 		found bool
 	}{
-		{"content_encoding", x.unknownContent},
+		{"content_encoding", d.unknownContent},
 		{"corrupt", o.Unparsed.Corrupt > 0},
-		{"format", !x.expired && x.received && x.complete && o.Format == "" && o.Error == "" && !o.Unparsed.Any() && !x.unknownContent && !refused && !x.panicked.Load()},
+		{"format", d.forwarded.received && d.forwarded.complete && o.Format == "" && o.Error == "" && !o.Unparsed.Any() && !d.unknownContent && !refused && !d.panicked.Load()},
 		{"invalid", o.Unparsed.Invalid > 0},
 		{partMemory, refused},
 		{"too_long", o.Unparsed.TooLong > 0 && !refused},
@@ -168,8 +168,8 @@ func (x *exchange) unparsed(o *llmstream.Observation, refused bool) (parts []str
 }
 
 // count counts what could not be read of an answer.
-func (x *exchange) count(unparsed []string) {
+func (d *decoding) count(unparsed []string) {
 	for _, part := range unparsed {
-		x.receiver.telemetry.ReceiverTokenTapUnparsed.Add(context.Background(), 1, selfmetrics.Label("part", part))
+		d.receiver.telemetry.ReceiverTokenTapUnparsed.Add(context.Background(), 1, selfmetrics.Label("part", part))
 	}
 }

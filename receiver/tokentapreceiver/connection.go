@@ -16,12 +16,14 @@ import (
 // connection is the connection to the upstream after an upgrade to WebSocket. Each
 // direction is copied by a goroutine of its own, unlike the answer to a plain request. So
 // that neither waits while the other decodes, only the server's side uses the mutex of the
-// exchange.
+// decoding.
 type connection struct {
 	io.ReadWriteCloser
 
-	exchange *exchange
-	server   *llmstream.Connection // until the exchange is ended
+	decoding *decoding
+	// The mutex of the decoding guards server and pending.
+	server  *llmstream.Connection // until the decoding ends
+	pending arrival
 	// client is the same decoder, for the goroutine that copies what the client sends.
 	client atomic.Pointer[llmstream.Connection]
 	// closedBy is the side that closed first.
@@ -34,11 +36,11 @@ const (
 	closedByClient
 )
 
-// newConnection is called with the mutex of the exchange.
-func newConnection(x *exchange, body io.ReadWriteCloser, facts llmstream.AnswerHead, limits llmstream.Limits) *connection {
-	c := &connection{ReadWriteCloser: body, exchange: x}
-	c.server = llmstream.NewConnection(facts, limits, func(start int64, seen bool) llmstream.Response {
-		return &call{exchange: x, trace: x.trace.sibling(), start: start, startUnseen: !seen, refusals: x.memory.Refusals()}
+// newConnection is called with the mutex of the decoding.
+func newConnection(d *decoding, body io.ReadWriteCloser, head llmstream.AnswerHead) *connection {
+	c := &connection{ReadWriteCloser: body, decoding: d}
+	c.server = llmstream.NewConnection(head, d.limits(), func(start int64, seen bool) llmstream.Response {
+		return &call{decoding: d, trace: d.trace.sibling(), start: start, startUnseen: !seen, refusals: d.memory.Refusals()}
 	})
 	c.client.Store(c.server)
 	return c
@@ -47,14 +49,21 @@ func newConnection(x *exchange, body io.ReadWriteCloser, facts llmstream.AnswerH
 // Read reads what the server sends. It first decodes what the last read returned, which has
 // been sent since, and which p still holds.
 func (c *connection) Read(p []byte) (int, error) {
-	x := c.exchange
-	x.decode()
+	d := c.decoding
+	d.observe(c.decode)
 	n, err := c.ReadWriteCloser.Read(p)
-	x.mutex.Lock()
-	x.pending, x.readAt = p[:n], x.now()
-	x.mutex.Unlock()
+	d.mutex.Lock()
+	c.pending = arrival{p[:n], d.now()}
+	d.mutex.Unlock()
 	c.noteClose(err)
 	return n, err
+}
+
+// decode decodes what the last read returned. It is called with the mutex of the decoding.
+func (c *connection) decode() {
+	last := c.pending
+	c.pending = arrival{}
+	c.decoding.write(last)
 }
 
 // noteClose records that the upstream closed the connection: any error or end of it says so,
@@ -69,10 +78,10 @@ func (c *connection) noteClose(err error) {
 // before its response.
 func (c *connection) Write(p []byte) (int, error) {
 	if decoder := c.client.Load(); decoder != nil {
-		x := c.exchange
-		ok := x.try(func() {
-			if n := decoder.WriteClient(p, x.now()); n > 0 {
-				x.receiver.telemetry.ReceiverTokenTapRequestsUnobserved.Add(context.Background(), int64(n))
+		d := c.decoding
+		ok := d.try(func() {
+			if n := decoder.WriteClient(p, d.now()); n > 0 {
+				d.receiver.telemetry.ReceiverTokenTapRequestsUnobserved.Add(context.Background(), int64(n))
 			}
 		})
 		if !ok {
@@ -94,20 +103,20 @@ func (c *connection) CloseWrite() error {
 }
 
 // end ends the calls that are still open, and releases the decoder. It is called with the
-// mutex of the exchange.
+// mutex of the decoding.
 func (c *connection) end(time int64) {
 	defer func() {
 		c.server = nil
 		c.client.Store(nil)
 	}()
-	x := c.exchange
-	x.complete = c.closedBy.Load() == closedByUpstream
-	x.clientClosed = !x.complete
+	d := c.decoding
+	d.forwarded.complete = c.closedBy.Load() == closedByUpstream
+	d.forwarded.clientClosed = !d.forwarded.complete
 	var left llmstream.Observation
-	x.guard(func() { left.Unparsed = c.server.End(time) })
+	d.guard(func() { left.Unparsed = c.server.End(time) })
 	if c.server.Recognised() {
-		x.count(x.unparsed(&left, false))
+		d.count(d.unparsed(&left, false))
 	} else {
-		x.receiver.telemetry.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
+		d.receiver.telemetry.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
 	}
 }

@@ -59,10 +59,7 @@ func connect(t *testing.T, p *tap) (net.Conn, *bufio.Reader) {
 
 func connectTo(t *testing.T, p *tap, path string) (net.Conn, *bufio.Reader) {
 	t.Helper()
-	connection, err := net.Dial("tcp", p.receiver.address.String())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = connection.Close() })
-	require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
+	connection := p.dial()
 	fmt.Fprint(connection, "GET "+path+" HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nTraceparent: "+traceparent+"\r\n\r\n")
 	reader := bufio.NewReader(connection)
 	response, err := http.ReadResponse(reader, nil)
@@ -258,11 +255,8 @@ func TestConnection_CountsWhatIsBeyondItsLimits(t *testing.T) {
 // observeUpgrade returns an exchange that asks for an upgrade.
 func (p *tap) observeUpgrade(t *testing.T) *exchange {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/v1/realtime", http.NoBody)
-	require.NoError(t, err)
-	request.Header.Set("Upgrade", "websocket")
-	x := p.receiver.begin(p.receiver.routes[0], request)
-	t.Cleanup(x.finish)
+	x := p.begin(http.MethodGet, "/v1/realtime")
+	x.request.Header.Set("Upgrade", "websocket")
 	return x
 }
 
@@ -279,13 +273,13 @@ func upgraded(t *testing.T, p *tap) (x *exchange, connection io.ReadWriteCloser,
 	return x, response.Body.(io.ReadWriteCloser), upstream
 }
 
-// While the server's side is decoded, which the mutex of the exchange stands for here, what
+// While the server's side is decoded, which its mutex stands for here, what
 // the client sends is forwarded.
 func TestConnection_ForwardsTheClientWhileTheServerIsDecoded(t *testing.T) {
 	p := start(t, answerChat)
 	x, connection, upstream := upgraded(t, p)
-	x.mutex.Lock()
-	defer x.mutex.Unlock()
+	x.decoding.mutex.Lock()
+	defer x.decoding.mutex.Unlock()
 	request := frame(responseCreate, true)
 	go func() {
 		_, _ = connection.Write(request)
@@ -337,18 +331,18 @@ func TestConnection_FailedWriteIsTheCloseOfTheUpstream(t *testing.T) {
 func TestConnection_ReleasesItsMemoryAtTheLimitOfTime(t *testing.T) {
 	p := start(t, answerChat)
 	x, connection, upstream := upgraded(t, p)
-	decoder := weak.Make(x.upgraded.client.Load())
+	decoder := weak.Make(x.decoding.upgraded.client.Load())
 	go func() { _, _ = upstream.Write(append(frame(responseCreated, false), frame(responseDelta, false)...)) }()
 	buffer := make([]byte, bufferSize)
 	_, err := connection.Read(buffer)
 	require.NoError(t, err)
 	go func() { _, _ = connection.Read(buffer) }() // decodes, and blocks
 	require.Eventually(t, func() bool {
-		x.mutex.Lock()
-		defer x.mutex.Unlock()
-		return x.pending == nil
+		x.decoding.mutex.Lock()
+		defer x.decoding.mutex.Unlock()
+		return x.decoding.upgraded.pending.bytes == nil
 	}, time.Minute, time.Millisecond)
-	x.expire()
+	x.decoding.expire()
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return decoder.Value() == nil

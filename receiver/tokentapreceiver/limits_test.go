@@ -43,15 +43,13 @@ func TestLimits_Streams(t *testing.T) {
 	}, func(cfg *Config) { cfg.MaxStreams = 1 })
 	end := sync.OnceFunc(func() { close(release) })
 	defer end() // or a failed test would wait for the upstream
-	slow, err := client(t).Post(p.url+"/slow"+chatPath, "application/json", strings.NewReader(chatRequest))
-	require.NoError(t, err)
-	defer slow.Body.Close()
+	slow := p.open("/slow"+chatPath, chatRequest)
 	_, body := p.post(chatPath, chatRequest)
 	require.Equal(t, chatAnswer(1), body)
 	require.EqualValues(t, 1, p.counter("exchanges_unobserved"))
 	require.Zero(t, p.spans.SpanCount())
 	end()
-	_, err = io.Copy(io.Discard, slow.Body)
+	_, err := io.Copy(io.Discard, slow.Body)
 	require.NoError(t, err)
 	p.spansAfter(1)
 	p.post(chatPath, chatRequest)
@@ -122,25 +120,20 @@ func TestLimits_RequestCopyEndsWhenTheAnswerBegins(t *testing.T) {
 	})
 	defer close(release)
 	request := numbered(100 << 10)
-	answer, err := client(t).Post(p.url+chatPath, "application/json", strings.NewReader(request))
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	_, err = io.ReadFull(answer.Body, make([]byte, len(tokenEvent)))
+	answer := p.open(chatPath, request)
+	_, err := io.ReadFull(answer.Body, make([]byte, len(tokenEvent)))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return p.receiver.memory.Held() < int64(len(request)) }, time.Minute, time.Millisecond)
 }
 
 func TestLimits_StreamDurationReleasesMemory(t *testing.T) {
 	p := start(t, answerChat)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+chatPath, http.NoBody)
-	require.NoError(t, err)
-	x := p.receiver.begin(p.receiver.routes[0], request)
-	defer x.finish()
-	x.decoder = llmstream.NewDecoder(llmstream.AnswerHead{Path: chatPath, Status: 200}, llmstream.Limits{EventBytes: 1 << 20}, x.call.Chunk)
-	decoder := weak.Make(x.decoder)
+	x := p.begin(http.MethodPost, chatPath)
+	x.decoding.decoder = llmstream.NewDecoder(llmstream.AnswerHead{Path: chatPath, Status: 200}, llmstream.Limits{EventBytes: 1 << 20}, x.decoding.call.Chunk)
+	decoder := weak.Make(x.decoding.decoder)
 	x.sent([]byte(tokenEvent), nil)
 	x.flushed(nil)
-	x.expire()
+	x.decoding.expire()
 	p.span()
 	require.Eventually(t, func() bool {
 		runtime.GC()
@@ -153,12 +146,9 @@ func TestLimits_StreamDurationReleasesMemory(t *testing.T) {
 // A panic in the timer would end the Collector.
 func TestLimits_StreamDurationSurvivesAPanic(t *testing.T) {
 	p := start(t, answerChat)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+chatPath, http.NoBody)
-	require.NoError(t, err)
-	x := p.receiver.begin(p.receiver.routes[0], request)
-	defer x.finish()
-	x.call = nil // makes its end panic
-	x.expire()
+	x := p.begin(http.MethodPost, chatPath)
+	x.decoding.call = nil // makes its end panic
+	x.decoding.expire()
 	require.Len(t, p.logs.FilterMessage("failed to decode an exchange, which is forwarded all the same; report this bug with the stack").All(), 1)
 	require.Zero(t, p.receiver.open.Load())
 }
@@ -204,7 +194,7 @@ func TestLimits_RequestsTakeHalfOfTheMemory(t *testing.T) {
 func TestLimits_AreReportedBesideWhatIsUsed(t *testing.T) {
 	p := start(t, answerChat)
 	x := p.observeUpgrade(t)
-	require.True(t, x.memory.Take(1000))
+	require.True(t, x.decoding.memory.Take(1000))
 	for name, expected := range map[string]int{
 		"memory_held": 1000, "memory_limit": p.receiver.cfg.MaxMemoryMiB << 20,
 		"streams_open": 1, "streams_limit": p.receiver.cfg.MaxStreams,
@@ -307,7 +297,7 @@ func TestLimits_MemoryFreedDuringAnAnswer(t *testing.T) {
 	others := p.receiver.memory.NewAccount()
 	require.True(t, others.Take(p.receiver.cfg.MaxMemoryMiB<<20))
 	x := p.observeUpgrade(t)
-	c := &call{exchange: x}
+	c := &call{decoding: x.decoding}
 	for i := range 3 {
 		c.Chunk(llmstream.Chunk{Time: int64(i + 1)})
 		others.Close()

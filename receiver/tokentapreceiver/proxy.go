@@ -145,8 +145,8 @@ func (x *exchange) rewrite(proxied *httputil.ProxyRequest) {
 	// same to use the connection again, and the client would be asked for it.
 	out.Close = strings.EqualFold(out.Header.Get("Expect"), "100-continue")
 	// An upgraded connection has a span for each response, none of which exists yet.
-	if x.observed && x.receiver.cfg.Propagate && out.Header.Get("Upgrade") == "" {
-		x.try(func() { x.trace.inject(out.Header) })
+	if x.decoding != nil && x.receiver.cfg.Propagate && out.Header.Get("Upgrade") == "" {
+		x.decoding.try(func() { x.decoding.trace.inject(out.Header) })
 	}
 }
 
@@ -174,7 +174,7 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	if strings.Contains(err.Error(), "malformed") { // net/http quotes the answer, which may be its text
 		err = errMalformed
 	}
-	if x.observed && isDiscarded(x.request) {
+	if x.decoding != nil && isDiscarded(x.request) {
 		_, _ = io.Copy(io.Discard, &x.copied) // so that the span names the model that fails
 	}
 	x.receiver.logger.Warn(unreachableMessage, zap.String("upstream", x.route.endpoint.Host), zap.Error(err))

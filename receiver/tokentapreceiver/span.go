@@ -34,28 +34,28 @@ func (c *call) span(o *llmstream.Observation, e ending, end int64) ptrace.Span {
 	}
 
 	attributes := span.Attributes()
-	attributes.EnsureCapacity(len(c.exchange.receiver.cfg.AttributesFromHeaders) + usualAttributes)
-	c.exchange.putHeaders(attributes)
-	c.exchange.putHTTP(attributes, e)
-	c.exchange.putModelCall(attributes, o)
+	attributes.EnsureCapacity(len(c.decoding.receiver.cfg.AttributesFromHeaders) + usualAttributes)
+	c.decoding.putHeaders(attributes)
+	c.decoding.putHTTP(attributes, e)
+	c.decoding.putModelCall(attributes, o)
 	c.putTimings(attributes, o, e)
 	span.SetName(source.SpanName(attributes))
 	return span
 }
 
-func (x *exchange) putHeaders(attributes pcommon.Map) {
-	for header, attribute := range x.receiver.cfg.AttributesFromHeaders {
-		putText(attributes, attribute, x.request.Header.Get(header))
+func (d *decoding) putHeaders(attributes pcommon.Map) {
+	for header, attribute := range d.receiver.cfg.AttributesFromHeaders {
+		putText(attributes, attribute, d.request.Header.Get(header))
 	}
 }
 
-func (x *exchange) putHTTP(attributes pcommon.Map, e ending) {
-	attributes.PutStr(names.HTTPRequestMethod, x.request.Method)
-	if x.status != 0 {
-		attributes.PutInt(names.HTTPResponseStatusCode, int64(x.status))
+func (d *decoding) putHTTP(attributes pcommon.Map, e ending) {
+	attributes.PutStr(names.HTTPRequestMethod, d.request.Method)
+	if d.status != 0 {
+		attributes.PutInt(names.HTTPResponseStatusCode, int64(d.status))
 	}
-	attributes.PutStr(names.ServerAddress, x.route.endpoint.Hostname())
-	attributes.PutInt(names.ServerPort, portOf(x.route.endpoint))
+	attributes.PutStr(names.ServerAddress, d.route.endpoint.Hostname())
+	attributes.PutInt(names.ServerPort, portOf(d.route.endpoint))
 	putText(attributes, names.ErrorType, e.kind)
 }
 
@@ -69,12 +69,12 @@ func portOf(endpoint *url.URL) int64 {
 	return 443
 }
 
-func (x *exchange) putModelCall(attributes pcommon.Map, o *llmstream.Observation) {
+func (d *decoding) putModelCall(attributes pcommon.Map, o *llmstream.Observation) {
 	format := o.Format
 	if format == "" {
-		format = x.facts.Format
+		format = d.facts.Format
 	}
-	operation, model := x.facts.Operation, x.facts.Model
+	operation, model := d.facts.Operation, d.facts.Model
 	if operation == "" {
 		operation = "chat"
 	}
@@ -82,11 +82,11 @@ func (x *exchange) putModelCall(attributes pcommon.Map, o *llmstream.Observation
 		model = o.Model
 	}
 	attributes.PutStr(names.GenAIOperationName, operation)
-	putText(attributes, names.GenAIProviderName, providerOf(x.route.endpoint.Hostname(), format))
+	putText(attributes, names.GenAIProviderName, providerOf(d.route.endpoint.Hostname(), format))
 	putText(attributes, names.GenAIRequestModel, model)
 	putText(attributes, names.GenAIResponseModel, o.Model)
 	putText(attributes, names.GenAIResponseID, o.ResponseID)
-	attributes.PutBool(names.GenAIRequestStream, hasTokenTimes(o) || o.Format == "" && x.facts.Stream)
+	attributes.PutBool(names.GenAIRequestStream, hasTokenTimes(o) || o.Format == "" && d.facts.Stream)
 
 	usage := o.Usage()
 	putCount(attributes, names.GenAIInputTokens, usage.Input)

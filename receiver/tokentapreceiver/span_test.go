@@ -110,16 +110,14 @@ func TestSpan_TimesEachChunk(t *testing.T) {
 				_ = encoder.Close()
 				send(encoded.String())
 			})
-			response, err := client(t).Post(p.url+chatPath, "application/json", strings.NewReader(chatRequest))
-			require.NoError(t, err)
-			defer response.Body.Close()
+			response := p.open(chatPath, chatRequest)
 			buffer := make([]byte, 64<<10)
 			for range 6 {
 				_, err := response.Body.Read(buffer)
 				require.NoError(t, err)
 				received <- struct{}{}
 			}
-			_, err = io.Copy(io.Discard, response.Body)
+			_, err := io.Copy(io.Discard, response.Body)
 			require.NoError(t, err)
 
 			span := p.span()
@@ -239,11 +237,8 @@ func TestSpan_ClientThatLeavesBeforeItsRequestEndsCancels(t *testing.T) {
 				close(asked)
 				_, _ = io.Copy(io.Discard, req.Body)
 			})
-			connection, err := net.Dial("tcp", p.receiver.address.String())
-			require.NoError(t, err)
-			defer connection.Close()
-			require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
-			_, err = io.WriteString(connection, "POST "+chatPath+" HTTP/1.1\r\nHost: h\r\n"+c.head+strings.Repeat(" ", 100_000))
+			connection := p.dial()
+			_, err := io.WriteString(connection, "POST "+chatPath+" HTTP/1.1\r\nHost: h\r\n"+c.head+strings.Repeat(" ", 100_000))
 			require.NoError(t, err)
 			<-asked
 			if c.pieces != "" {
