@@ -27,7 +27,7 @@ const (
 	lastToken
 )
 
-var eventKinds = func() *table[eventKind] {
+var eventKinds = func() map[string]eventKind {
 	all := map[string]eventKind{}
 	for kind, lists := range map[eventKind][][]string{
 		frame: {openLLMetryFrames, otherFrames}, firstToken: {firstTokens}, lastToken: {lastTokens},
@@ -38,18 +38,14 @@ var eventKinds = func() *table[eventKind] {
 			}
 		}
 	}
-	return newTable(all)
+	return all
 }()
 
 // readEvents reads the events of the span. It collects frames in the given timeline, which must not
 // change while the observation is in use.
 func (o *Observation) readEvents(r *reader, span ptrace.Span, frames *timeline.Timeline) {
 	for _, event := range span.Events().All() {
-		var kind eventKind
-		if known := eventKinds.get(event.Name()); known != nil {
-			kind = *known
-		}
-		switch kind {
+		switch eventKinds[event.Name()] {
 		case frame:
 			frames.Append(int64(event.Timestamp()), 1, timeline.Content)
 		case firstToken:

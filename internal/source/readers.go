@@ -57,7 +57,7 @@ type hint struct {
 }
 
 // hints holds every sign of every reader by its attribute.
-var hints = func() *table[[]hint] {
+var hints = func() map[string][]hint {
 	byKey := map[string][]hint{}
 	for i, r := range readers {
 		for _, s := range r.signs {
@@ -69,7 +69,7 @@ var hints = func() *table[[]hint] {
 			byKey[s.key][same].readers |= 1 << i
 		}
 	}
-	return newTable(byKey)
+	return byKey
 }()
 
 // look returns a span as a candidate, with a bit for each reader that the span has a sign of. It is
@@ -81,11 +81,7 @@ func look(scope string, span ptrace.Span) (c candidate, seen uint64) {
 		if len(key) > 0 {
 			initials |= 1 << (key[0] % 64)
 		}
-		found := hints.get(key)
-		if found == nil {
-			continue
-		}
-		for _, h := range *found {
+		for _, h := range hints[key] {
 			if h.matches == nil || h.matches(v) {
 				seen |= h.readers
 			}

@@ -20,7 +20,7 @@ type alias struct {
 	unit     time.Duration // of an attribute that is a duration
 }
 
-var aliases = func() *table[alias] {
+var aliases = func() map[string]alias {
 	all := map[string]alias{}
 	for standard, list := range names.Aliases {
 		for rank, name := range list {
@@ -31,7 +31,7 @@ var aliases = func() *table[alias] {
 			all[name] = alias{names.Standard(standard), uint8(rank), unit}
 		}
 	}
-	return newTable(all)
+	return all
 }()
 
 // Ranks of values that no alias holds: an attribute that only one reader knows, and a time to the
@@ -43,8 +43,8 @@ const (
 
 // readStandard reads an attribute that has a standard name or an alias of one.
 func (o *Observation) readStandard(key string, v pcommon.Value) {
-	a := aliases.get(key)
-	if a == nil {
+	a, ok := aliases[key]
+	if !ok {
 		return
 	}
 	switch a.standard {

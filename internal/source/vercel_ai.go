@@ -49,7 +49,7 @@ var vercelAI = reader{
 			return
 		}
 		for key, v := range event.Attributes().All() {
-			if a := aliases.get(key); a != nil && a.standard == names.TimeToFirstChunk {
+			if a, ok := aliases[key]; ok && a.standard == names.TimeToFirstChunk {
 				o.readStandard(key, v)
 			}
 		}
