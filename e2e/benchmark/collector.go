@@ -4,9 +4,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -16,9 +19,11 @@ import (
 	"syscall"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/shirou/gopsutil/v4/process"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/protodelim"
 )
 
 // connections is how many connections send concurrently. Each waits for its responses.
@@ -40,66 +45,55 @@ type collectorProcess struct {
 // start runs a program until stop. It replaces $http, $grpc, $telemetry_port, $scrape and
 // $pprof in the arguments by free addresses. Another process may take an address before
 // the program listens, so start tries again with other addresses.
-func start(arguments []string) (c *collectorProcess, err error) {
+func start(arguments []string) (c *collectorProcess) {
+	var err error
 	for range 5 {
-		if c, err = startOnce(arguments); err == nil {
-			return c, nil
+		if err = caught(func() { c = startOnce(arguments) }); err == nil {
+			return c
 		}
 	}
-	return nil, err
+	try(err)
+	return nil
 }
 
-func startOnce(arguments []string) (*collectorProcess, error) {
+func startOnce(arguments []string) *collectorProcess {
 	c := &collectorProcess{
 		exited: make(chan struct{}),
 		client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}},
 	}
 	for _, address := range []*string{&c.http, &c.grpc, &c.telemetry, &c.scrape, &c.pprof} {
-		var err error
-		if *address, err = freeAddress(); err != nil {
-			return nil, err
-		}
+		*address = freeAddress()
 	}
-	_, telemetryPort, err := net.SplitHostPort(c.telemetry)
-	if err != nil {
-		return nil, err
-	}
+	_, telemetryPort, _ := strings.Cut(c.telemetry, ":")
 	addresses := strings.NewReplacer("$http", c.http, "$grpc", c.grpc, "$scrape", c.scrape, "$telemetry_port", telemetryPort, "$pprof", c.pprof)
 	c.command = exec.Command(arguments[0]) //nolint:gosec // the options name the program to measure
 	for _, argument := range arguments[1:] {
 		c.command.Args = append(c.command.Args, addresses.Replace(argument))
 	}
 	c.command.Stdout, c.command.Stderr = &c.log, &c.log
-	if err := c.command.Start(); err != nil {
-		return nil, err
-	}
+	try(c.command.Start())
 	go func() {
 		_ = c.command.Wait()
 		close(c.exited)
 	}()
-	if err := c.connect(); err != nil {
+	if err := caught(c.connect); err != nil {
 		c.stop()
-		return nil, fmt.Errorf("%w; log of the Collector:\n%s", err, c.log.String())
+		try(fmt.Errorf("%w; log of the Collector:\n%s", err, c.log.String()))
 	}
-	return c, nil
+	return c
 }
 
-func (c *collectorProcess) connect() (err error) {
+func (c *collectorProcess) connect() {
 	for _, address := range []string{c.http, c.grpc, c.telemetry} {
 		if _, port, _ := strings.Cut(address, ":"); !strings.Contains(strings.Join(c.command.Args, " "), port) {
 			continue // this program does not listen there
 		}
-		if err := c.waitFor(address); err != nil {
-			return err
-		}
+		c.waitFor(address)
 	}
 	for i := range c.calls {
-		if c.calls[i], err = grpc.NewClient(c.grpc, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
-			return err
-		}
+		c.calls[i] = must(grpc.NewClient(c.grpc, grpc.WithTransportCredentials(insecure.NewCredentials())))
 	}
-	c.usage, err = process.NewProcess(int32(c.command.Process.Pid))
-	return err
+	c.usage = must(process.NewProcess(int32(c.command.Process.Pid)))
 }
 
 func (c *collectorProcess) stop() {
@@ -120,48 +114,108 @@ func (c *collectorProcess) kill() {
 }
 
 // cpuTime returns the user and kernel time of the process.
-func (c *collectorProcess) cpuTime() (time.Duration, error) {
-	times, err := c.usage.Times()
-	if err != nil {
-		return 0, err
-	}
-	return time.Duration((times.User + times.System) * float64(time.Second)), nil
+func (c *collectorProcess) cpuTime() time.Duration {
+	times := must(c.usage.Times())
+	return time.Duration((times.User + times.System) * float64(time.Second))
 }
 
 // peakMemory returns the peak resident memory in bytes.
-func (c *collectorProcess) peakMemory() (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.command.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, found := strings.Cut(string(status), "VmHWM:")
+func (c *collectorProcess) peakMemory() float64 {
+	_, rest, found := strings.Cut(string(must(os.ReadFile(fmt.Sprintf("/proc/%d/status", c.command.Process.Pid)))), "VmHWM:")
 	fields := strings.Fields(rest)
 	if !found || len(fields) == 0 {
-		return 0, errors.New("/proc has no VmHWM, the peak memory; run the benchmark on Linux")
+		try(errors.New("/proc has no VmHWM, the peak memory; run the benchmark on Linux"))
 	}
-	kilobytes, err := strconv.Atoi(fields[0])
-	return float64(kilobytes) * 1024, err
+	return float64(must(strconv.Atoi(fields[0]))) * 1024
 }
 
-func (c *collectorProcess) waitFor(address string) error {
+func (c *collectorProcess) waitFor(address string) {
 	for range 200 {
 		connection, err := net.DialTimeout("tcp", address, time.Second)
 		if err == nil {
-			return connection.Close()
+			try(connection.Close())
+			return
 		}
 		select {
 		case <-c.exited:
-			return errors.New("the Collector exited")
+			try(errors.New("the Collector exited"))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return errors.New("the Collector does not listen on " + address + " after 10 s")
+	try(errors.New("the Collector does not listen on " + address + " after 10 s"))
 }
 
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func freeAddress() string {
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
+	try(listener.Close())
+	return listener.Addr().String()
+}
+
+const (
+	textFormat     = "text/plain;version=0.0.4"
+	protobufFormat = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+)
+
+// metrics returns the metrics that an address of the Collector publishes.
+func (c *collectorProcess) metrics(address, accept string) ([]byte, error) {
+	return c.get(address, "/metrics", accept)
+}
+
+func (c *collectorProcess) get(address, target, accept string) ([]byte, error) {
+	response, err := c.open(address, target, accept)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return listener.Addr().String(), listener.Close()
+	return readResponse(response)
+}
+
+// open sends a request. The caller must read and close the body.
+func (c *collectorProcess) open(address, target, accept string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+address+target, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", accept)
+	return c.client.Do(request)
+}
+
+func readResponse(response *http.Response) ([]byte, error) {
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, body)
+	}
+	return body, err
+}
+
+// sum adds up all series of a metric in the Prometheus text format.
+func sum(text []byte, metric string) (total float64) {
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		rest, found := strings.CutPrefix(lines.Text(), metric)
+		if !found || !strings.HasPrefix(rest, "{") && !strings.HasPrefix(rest, " ") {
+			continue
+		}
+		value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
+		if err == nil {
+			total += value
+		}
+	}
+	return total
+}
+
+// countHistograms counts the histograms in the Prometheus protobuf format.
+func countHistograms(exposition []byte) (count int) {
+	for reader := bufio.NewReader(bytes.NewReader(exposition)); ; {
+		var family dto.MetricFamily
+		err := protodelim.UnmarshalFrom(reader, &family)
+		if errors.Is(err, io.EOF) {
+			return count
+		}
+		try(err)
+		for _, metric := range family.Metric {
+			if metric.Histogram != nil {
+				count++
+			}
+		}
+	}
 }

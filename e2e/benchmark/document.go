@@ -6,8 +6,8 @@ package main
 import (
 	"debug/buildinfo"
 	_ "embed"
-	"errors"
 	"fmt"
+	"math"
 	"os"
 	pathpkg "path"
 	"path/filepath"
@@ -27,63 +27,31 @@ const publishedSeries = 10_000
 var documentTemplate string
 
 // document takes the remaining measurements, and writes the page, its plot and the ratios.
-func document(o options, groups [][]*path, measured results) error {
-	facts, err := factsOf(o)
-	if err != nil {
-		return err
-	}
-	page, err := render(groups, measured, facts)
-	if err != nil {
-		return err
-	}
-	plot, err := measured.plot()
-	return errors.Join(
-		err,
-		os.WriteFile(filepath.Join(o.document, "performance.md"), []byte(page), 0o600),
-		os.WriteFile(filepath.Join(o.document, "performance.svg"), []byte(plot), 0o600),
-		writeRatios(o.measured, groups, measured),
-	)
+func document(o options, groups [][]*path, measured results) {
+	page, plot := render(measured, factsOf(o)), measured.plot()
+	try(os.WriteFile(filepath.Join(o.document, "performance.md"), []byte(page), 0o600))
+	try(os.WriteFile(filepath.Join(o.document, "performance.svg"), []byte(plot), 0o600))
+	writeRatios(o.measured, groups, measured)
 }
 
 // factsOf returns what the page states beside the costs of paths.
-func factsOf(o options) (facts map[string]any, err error) {
-	facts = map[string]any{
+func factsOf(o options) map[string]any {
+	idle := idleCores(o, fixed("", 1, 10), everySecond)
+	publishing := idleCores(o, fixed("", 50, 10).ofSeries(publishedSeries), "max_series: 20000, "+everySecond)
+	return map[string]any{
 		"date": time.Now().UTC().Format(time.DateOnly), "cores": runtime.NumCPU(), "rounds": o.rounds, "turns": turns, "cpu": o.cpu,
 		"connections": connections, "spans": spansPerRequest, "scraped": scrapedHistograms,
+		"processor": processorName(), "builds": buildsOf(o.collector, o.peers),
+		"responses": responseTable(o), "allocations": allocationTable(o),
+		"idle": number(100 * idle), "publishing": number((publishing - idle) * 1e6 / publishedSeries),
 	}
-	var idle, publishing float64
-	for _, measure := range []func() error{
-		func() error { facts["processor"], err = processorName(); return err },
-		func() error { facts["builds"], err = buildsOf(o.collector, o.peers); return err },
-		func() error { facts["responses"], err = responseTable(o); return err },
-		func() error { facts["twoCores"], err = coresTable(o.rounds, o.cpu); return err },
-		func() error { facts["allocations"], err = allocationTable(o); return err },
-		func() error { idle, err = idleCores(o, fixed("", 1, 10), everySecond); return err },
-		func() error {
-			publishing, err = idleCores(o, fixed("", 50, 10).ofSeries(publishedSeries), "max_series: 20000, "+everySecond)
-			return err
-		},
-	} {
-		if err := measure(); err != nil {
-			return nil, err
-		}
-	}
-	facts["idle"] = number(100 * idle)
-	facts["publishing"] = number((publishing - idle) * 1e6 / publishedSeries)
-	return facts, nil
 }
 
-func processorName() (string, error) {
-	processors, err := cpu.Info()
-	if err != nil {
-		return "", err
-	}
-	return processors[0].ModelName, nil
-}
+func processorName() string { return must(cpu.Info())[0].ModelName }
 
 // render returns the page.
-func render(groups [][]*path, measured results, facts map[string]any) (string, error) {
-	page, err := template.New("performance").Option("missingkey=error").Funcs(template.FuncMap{
+func render(measured results, facts map[string]any) string {
+	page := must(template.New("performance").Option("missingkey=error").Funcs(template.FuncMap{
 		"wire":        func() string { return wire },
 		"nop":         func() string { return nop },
 		"spanmetrics": func() string { return spanmetrics },
@@ -99,14 +67,10 @@ func render(groups [][]*path, measured results, facts map[string]any) (string, e
 		"foreign":     measured.foreignTable,
 		"scrapes":     measured.scrapeTable,
 		"sizes":       wireTable,
-		"details":     func() string { return measured.detailTable(groups) },
-	}).Parse(documentTemplate)
-	if err != nil {
-		return "", err
-	}
+	}).Parse(documentTemplate))
 	var text strings.Builder
-	err = page.Execute(&text, facts)
-	return text.String(), err
+	try(page.Execute(&text, facts))
+	return text.String()
 }
 
 // measuredModules are the modules whose versions the document lists.
@@ -117,12 +81,9 @@ var measuredModules = []string{
 }
 
 // buildsOf returns the Go version and the measured modules of each binary.
-func buildsOf(binaries ...string) (builds []string, err error) {
+func buildsOf(binaries ...string) (builds []string) {
 	for _, binary := range binaries {
-		info, err := buildinfo.ReadFile(binary)
-		if err != nil {
-			return nil, err
-		}
+		info := must(buildinfo.ReadFile(binary))
 		parts := []string{fmt.Sprintf("`%s`: %s", binary, info.GoVersion)}
 		for _, module := range info.Deps {
 			if slices.Contains(measuredModules, module.Path) {
@@ -131,5 +92,56 @@ func buildsOf(binaries ...string) (builds []string, err error) {
 		}
 		builds = append(builds, strings.Join(parts, ", "))
 	}
-	return builds, nil
+	return builds
+}
+
+//go:embed performance.svg.tmpl
+var plotTemplate string
+
+// plotPoint is a point in pixels. The axes are at 70 to 570 and at 385 to 50.
+type plotPoint struct {
+	X, Y  int
+	Label string
+}
+
+type plotLine struct {
+	Color  string
+	Points []plotPoint
+}
+
+func (l plotLine) Last() plotPoint { return l.Points[len(l.Points)-1] }
+
+// plot returns an SVG of the CPU time per request by the length of the answer. Both axes
+// are logarithmic.
+func (r results) plot() string {
+	low, high := math.Inf(1), math.Inf(-1) // powers of ten of nanoseconds
+	for _, load := range fixedLoads {
+		low = min(low, math.Floor(math.Log10(r.cost(load, wire))))
+		high = max(high, math.Ceil(math.Log10(r.cost(load, spanmetrics))))
+	}
+	point := func(tokens, nanos float64, label string) plotPoint {
+		right, up := (math.Log10(tokens)-1)/3, (math.Log10(nanos)-low)/(high-low)
+		return plotPoint{70 + int(math.Round(500*right)), 385 - int(math.Round(335*up)), label}
+	}
+	var costs, lengths []plotPoint
+	for power := low; power <= high; power++ {
+		label := []string{"10 ns", "100 ns", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s"}[int(power)-1]
+		costs = append(costs, point(10, math.Pow(10, power), label))
+	}
+	for power, label := range []string{"10", "100", "1,000", "10,000"} {
+		lengths = append(lengths, point(math.Pow(10, float64(power+1)), 1, label))
+	}
+	var lines []plotLine
+	for _, line := range []struct{ kind, color, label string }{
+		{wire, "wire", "metrics from the wire"}, {everySpan, "span", "a span per request"}, {nop, "nop", "otlp → nop"}, {spanmetrics, "spanmetrics", "otlp → spanmetrics"},
+	} {
+		drawn := plotLine{Color: line.color}
+		for i, load := range fixedLoads {
+			drawn.Points = append(drawn.Points, point([]float64{10, 100, 500, 10_000}[i], r.cost(load, line.kind), line.label))
+		}
+		lines = append(lines, drawn)
+	}
+	var svg strings.Builder
+	try(must(template.New("plot").Parse(plotTemplate)).Execute(&svg, map[string]any{"costs": costs, "lengths": lengths, "lines": lines}))
+	return svg.String()
 }

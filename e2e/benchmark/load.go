@@ -122,11 +122,3 @@ func (l load) bodies(encode func(streams []stream, part, parts int) []byte) (bod
 }
 
 func (s stream) end() int64 { return s.chunks[len(s.chunks)-1] }
-
-// must returns the encoding of a message, which cannot fail here.
-func must(encoded []byte, err error) []byte {
-	if err != nil {
-		panic(err)
-	}
-	return encoded
-}

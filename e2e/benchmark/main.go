@@ -10,42 +10,79 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
 func main() {
-	o, err := parseOptions()
-	if err == nil {
-		err = run(o)
-	}
-	if err != nil {
+	if err := caught(func() { run(must(parseOptions())) }); err != nil {
 		fmt.Fprintln(os.Stderr, "benchmark:", err)
 		os.Exit(1)
 	}
 }
 
-func run(o options) error {
+// failure is the panic of an error that ends the run: each caller would only return it. Deferred
+// functions stop the processes of the run.
+type failure struct{ error }
+
+func try(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func must[T any](value T, err error) T {
+	try(err)
+	return value
+}
+
+// caught returns the error that a function failed with.
+func caught(do func()) (err error) {
+	defer func() {
+		switch failed := recover().(type) {
+		case nil:
+		case failure:
+			err = failed.error
+		default:
+			panic(failed)
+		}
+	}()
+	do()
+	return nil
+}
+
+// about runs a function and names in its error what it was about.
+func about(what string, do func()) {
+	if err := caught(do); err != nil {
+		try(fmt.Errorf("%s: %w", what, err))
+	}
+}
+
+func run(o options) {
 	switch {
 	case o.floor != "":
-		return serveFloor(o.floor)
+		try(serveFloor(o.floor))
 	case o.streams != "":
-		return serveStreams(o.streams)
+		try(serveStreams(o.streams))
 	case o.reverseProxy != "":
-		return serveReverseProxy(o.reverseProxy, o.upstream)
+		try(serveReverseProxy(o.reverseProxy, o.upstream))
 	case o.tap:
-		return measureTap(o)
+		measureTap(o)
+	default:
+		measurePaths(o)
 	}
+}
+
+func measurePaths(o options) {
 	begin, groups, measured := time.Now(), groups(o), results{}
 	for _, group := range groups {
 		fmt.Printf("%s ... %s: %d paths\n", since(begin), group[0].load, len(group))
-		results, err := measure(group, o.rounds, o.cpu)
-		if err != nil {
-			return err
-		}
-		maps.Copy(measured, results)
+		maps.Copy(measured, measure(group, o.rounds, o.cpu))
 	}
 	fmt.Print(measured.detailTable(groups))
 	for _, group := range groups {
@@ -56,12 +93,73 @@ func run(o options) error {
 	defer func() { fmt.Println("measured for", since(begin)) }()
 	switch {
 	case o.check:
-		return checkRatios(o.measured, groups, measured, func(group []*path) (results, error) { return measure(group, o.rounds, o.cpu) })
+		try(checkRatios(o.measured, groups, measured, func(group []*path) results { return measure(group, o.rounds, o.cpu) }))
 	case o.document != "":
-		return document(o, groups, measured)
-	default:
-		return nil
+		document(o, groups, measured)
 	}
 }
 
 func since(begin time.Time) time.Duration { return time.Since(begin).Round(time.Second) }
+
+type options struct {
+	collector, peers string
+	self             string // this program
+	rounds           int
+	cpu              time.Duration
+	only             string
+	check            bool
+	measured         string
+	document         string
+	floor            string
+	tap              bool
+	streams          string
+	reverseProxy     string
+	upstream         string
+}
+
+func parseOptions() (o options, err error) {
+	flag.StringVar(&o.collector, "collector", "dist/otelcol-tokenpulse", "`path` of the Collector with tokenpulse")
+	flag.StringVar(&o.peers, "peers", "", "`path` of a Collector with spanmetrics; without it, fewer loads and paths are measured")
+	flag.IntVar(&o.rounds, "rounds", 5, "number of rounds")
+	flag.DurationVar(&o.cpu, "cpu", 750*time.Millisecond, "minimum CPU time of each path in a round")
+	flag.StringVar(&o.only, "only", "", "measure only loads with this `text` in their name")
+	flag.BoolVar(&o.check, "check", false, "fail if a ratio falls under two thirds of its value in the file of -measured")
+	flag.StringVar(&o.measured, "measured", "e2e/benchmark/measured.json", "`file` with the ratios of the last full run")
+	flag.StringVar(&o.document, "document", "", "`folder` to write performance.md and performance.svg to; also writes the file of -measured. Needs -peers. With -tap, writes only the tables of cost into the README.md of the folder")
+	flag.StringVar(&o.floor, "floor", "", "only receive HTTP requests on an `address`, and drop them")
+	flag.BoolVar(&o.tap, "tap", false, "measure only what the token_tap receiver adds to streams, compared with nginx and Go's reverse proxy")
+	flag.StringVar(&o.streams, "streams", "", "only serve streams on an `address`, for -tap")
+	flag.StringVar(&o.reverseProxy, "reverse-proxy", "", "only run Go's reverse proxy on an `address`, for -tap")
+	flag.StringVar(&o.upstream, "upstream", "", "`URL` behind -reverse-proxy")
+	flag.Parse()
+	switch {
+	case o.rounds < 1:
+		return o, fmt.Errorf("-rounds is %d; give at least 1", o.rounds)
+	case o.cpu < 250*time.Millisecond:
+		return o, fmt.Errorf("-cpu is %s; give at least 250ms, because the kernel counts in steps of 10ms", o.cpu)
+	case o.document != "" && (o.peers == "" && !o.tap || o.only != ""):
+		return o, fmt.Errorf("-document %s needs all paths; give -peers or -tap, and remove -only", o.document)
+	}
+	o.self, err = os.Executable()
+	return o, err
+}
+
+// binary returns the Collector for a kind of path.
+func (o options) binary(kind string) string {
+	if kind == spanmetrics || kind == peerNop {
+		return o.peers
+	}
+	return o.collector
+}
+
+// selects reports whether a path is measured. Without the peers, some loads are enough
+// to notice that tokenpulse became slower.
+func (o options) selects(k key) bool {
+	if o.peers == "" && (o.binary(k.kind) == "" || k.kind == floor || o.only == "" && !slices.Contains(shortLoads, k.load)) {
+		return false
+	}
+	return strings.Contains(k.load, o.only)
+}
+
+// shortLoads are measured without the peers.
+var shortLoads = []string{tokens10, tokens500, uniqueValues, inParts, foreignSpans}

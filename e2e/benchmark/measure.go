@@ -17,20 +17,18 @@ const (
 
 // measure measures all paths of a group in a number of rounds. The paths take turns, so
 // that a noisy machine affects all of them.
-func measure(group []*path, rounds int, cpu time.Duration) (results, error) {
+func measure(group []*path, rounds int, cpu time.Duration) results {
 	measured := results{}
 	for round := range rounds {
-		if err := measureRound(group, cpu, measured); err != nil {
-			return nil, fmt.Errorf("round %d: %w", round+1, err)
-		}
+		about(fmt.Sprintf("round %d", round+1), func() { measureRound(group, cpu, measured) })
 	}
-	return measured, nil
+	return measured
 }
 
 // measureRound starts a Collector per path, so that no round inherits a heap and the
 // peak memory belongs to one path. Idle Collectors use no CPU. A warm-up lets
 // connections and the heap settle.
-func measureRound(group []*path, cpu time.Duration, measured results) error {
+func measureRound(group []*path, cpu time.Duration, measured results) {
 	var running []*pathRun
 	defer func() {
 		for _, r := range running {
@@ -38,31 +36,20 @@ func measureRound(group []*path, cpu time.Duration, measured results) error {
 		}
 	}()
 	for _, p := range group {
-		c, err := start(p.arguments)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.key, err)
-		}
-		r := &pathRun{collectorProcess: c, path: p, do: p.newAction()}
-		running = append(running, r)
-		if err := r.warmUp(cpu / turns); err != nil {
-			return fmt.Errorf("%s: %w", p.key, err)
-		}
+		about(p.String(), func() {
+			r := &pathRun{collectorProcess: start(p.arguments), path: p, do: p.newAction()}
+			running = append(running, r)
+			r.warmUp(cpu / turns)
+		})
 	}
 	for range turns {
 		for _, r := range running {
-			if err := r.measure(cpu / turns); err != nil {
-				return fmt.Errorf("%s: %w", r.path.key, err)
-			}
+			about(r.path.String(), func() { r.measure(cpu / turns) })
 		}
 	}
 	for _, r := range running {
-		result, err := r.finish()
-		if err != nil {
-			return fmt.Errorf("%s: %w", r.path.key, err)
-		}
-		measured[r.path.key] = append(measured[r.path.key], result)
+		about(r.path.String(), func() { measured[r.path.key] = append(measured[r.path.key], r.finish()) })
 	}
-	return nil
 }
 
 // pathRun is one path in one round.
@@ -76,57 +63,37 @@ type pathRun struct {
 	used       time.Duration
 }
 
-func (r *pathRun) warmUp(cpu time.Duration) error {
+func (r *pathRun) warmUp(cpu time.Duration) {
 	if r.path.prepare != nil {
-		if err := r.path.prepare(r.collectorProcess); err != nil {
-			return err
-		}
+		r.path.prepare(r.collectorProcess)
 	}
-	if err := r.do.repeat(r.collectorProcess, r.path.warm); err != nil {
-		return err
-	}
+	try(r.do.repeat(r.collectorProcess, r.path.warm))
 	r.unmeasured = r.path.warm
-	err := r.measure(cpu)
+	r.measure(cpu)
 	r.unmeasured, r.actions, r.used = r.unmeasured+r.actions, 0, 0
-	return err
 }
 
 // measure repeats the action until the Collector has used the CPU time. A fixed number
 // of actions would be too few for one path or too many for another. The kernel counts
 // CPU time in steps of 10 ms, so the measurement begins and ends at a step.
-func (r *pathRun) measure(cpu time.Duration) error {
-	before, err := r.cpuTime()
-	if err != nil {
-		return err
-	}
-	begin, err := r.repeatUntil(&r.unmeasured, before+1)
-	if err != nil {
-		return err
-	}
-	end, err := r.repeatUntil(&r.actions, begin+cpu)
-	r.used += end - begin
-	return err
+func (r *pathRun) measure(cpu time.Duration) {
+	begin := r.repeatUntil(&r.unmeasured, r.cpuTime()+1)
+	r.used += r.repeatUntil(&r.actions, begin+cpu) - begin
 }
 
 // repeatUntil repeats the action until the CPU time reaches a value, and returns it.
-func (r *pathRun) repeatUntil(actions *int, until time.Duration) (now time.Duration, err error) {
-	for now < until && err == nil {
-		if err = r.do.repeat(r.collectorProcess, actionsPerRead); err != nil {
-			return 0, err
-		}
+func (r *pathRun) repeatUntil(actions *int, until time.Duration) (now time.Duration) {
+	for now < until {
+		try(r.do.repeat(r.collectorProcess, actionsPerRead))
 		*actions += actionsPerRead
-		now, err = r.cpuTime()
+		now = r.cpuTime()
 	}
-	return now, err
+	return now
 }
 
-func (r *pathRun) finish() (result measurement, err error) {
+func (r *pathRun) finish() measurement {
 	for _, check := range r.path.checks {
-		if err := check.await(r.collectorProcess, r.unmeasured+r.actions); err != nil {
-			return result, err
-		}
+		check.await(r.collectorProcess, r.unmeasured+r.actions)
 	}
-	result.nanos = float64(r.used.Nanoseconds()) / (float64(r.actions) * r.path.units)
-	result.memory, err = r.peakMemory()
-	return result, err
+	return measurement{float64(r.used.Nanoseconds()) / (float64(r.actions) * r.path.units), r.peakMemory()}
 }

@@ -3,7 +3,92 @@
 
 package main
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// path is one way to process one load, measured as CPU time per unit.
+type path struct {
+	key
+	arguments []string // the program and its arguments
+	// newAction is called for each process, so that each gets the same requests.
+	newAction func() action
+	prepare   func(c *collectorProcess) // before the first action; may be nil
+	warm      int                       // actions before the measurement, at least
+	units     float64                   // requests, spans or histograms per action
+	checks    []check
+}
+
+// key identifies a path: what is sent, and what processes it.
+type key struct{ load, kind string }
+
+func (k key) String() string { return k.load + ": " + k.kind }
+
+// measurement is the result of a path in one round.
+type measurement struct {
+	nanos  float64 // CPU time per unit
+	memory float64 // peak, in bytes
+}
+
+// results holds the measurements of each round.
+type results map[key][]measurement
+
+// cost returns the median CPU time in nanoseconds per unit.
+func (r results) cost(load, kind string) float64 { return median(r.nanos(key{load, kind})) }
+
+func (r results) nanos(k key) (nanos []float64) {
+	for _, m := range r[k] {
+		nanos = append(nanos, m.nanos)
+	}
+	return nanos
+}
+
+// check compares a counter of the Collector with the number of actions. Receivers
+// respond after the pipeline is done, and series are published once a second.
+type check struct {
+	published bool // by token_sli or spanmetrics; otherwise one of the Collector's own metrics
+	metric    string
+	perAction float64
+}
+
+// accepted and events check the Collector's own metrics.
+func accepted(spans float64) check {
+	return check{metric: "otelcol_receiver_accepted_spans", perAction: spans}
+}
+
+func events(count int) check {
+	return check{metric: "otelcol_receiver_token_stream_events_accepted", perAction: float64(count)}
+}
+
+func scraped(metric string, perAction float64) check { return check{true, metric, perAction} }
+
+// counted checks that the series have each request of whole streams, and each token.
+func counted(l load) []check {
+	requests := float64(len(l.lengths))
+	return []check{
+		scraped("tokenpulse_requests_total", requests),
+		scraped("tokenpulse_inter_token_latency_seconds_count", float64(l.tokens())-requests),
+	}
+}
+
+// await waits until the counter equals the expected value exactly.
+func (k check) await(c *collectorProcess, actions int) {
+	address := c.telemetry
+	if k.published {
+		address = c.scrape
+	}
+	want := k.perAction * float64(actions)
+	var got float64
+	for range 200 {
+		if got = sum(must(c.metrics(address, textFormat)), k.metric); got == want {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	try(fmt.Errorf("%s is %v, expected %v; the Collector lost or repeated data", k.metric, got, want))
+}
 
 // Kinds of paths.
 const (

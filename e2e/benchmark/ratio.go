@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// ratio is how many times less CPU time a path takes than another path of the same load.
+// ratio is the CPU time of the path than, divided by that of the path kind, with the same load.
 type ratio struct{ load, kind, than string }
 
 func (r ratio) String() string { return r.load + ": " + r.than + " / " + r.kind }
@@ -57,7 +57,7 @@ const attempts = 4
 
 // checkRatios compares the ratios with those of the last full run. A ratio that is too
 // low is measured again, alone, because a noisy machine affects some paths more than others.
-func checkRatios(file string, groups [][]*path, measured results, again func(group []*path) (results, error)) error {
+func checkRatios(file string, groups [][]*path, measured results, again func(group []*path) results) error {
 	before, err := readRatios(file)
 	if err != nil {
 		return err
@@ -73,11 +73,7 @@ func checkRatios(file string, groups [][]*path, measured results, again func(gro
 			values := []float64{median(r.each(measured))}
 			for len(values) < attempts && slices.Max(values) < expected*tolerated {
 				pair := slices.DeleteFunc(slices.Clone(group), func(p *path) bool { return p.kind != r.kind && p.kind != r.than })
-				repeated, err := again(pair)
-				if err != nil {
-					return err
-				}
-				values = append(values, median(r.each(repeated)))
+				values = append(values, median(r.each(again(pair))))
 			}
 			if slices.Max(values) < expected*tolerated {
 				failures = append(failures, r.failure(values, expected))
@@ -108,16 +104,12 @@ func readRatios(file string) (ratios map[string]float64, err error) {
 }
 
 // writeRatios writes the medians for later checks.
-func writeRatios(file string, groups [][]*path, measured results) error {
+func writeRatios(file string, groups [][]*path, measured results) {
 	ratios := map[string]float64{}
 	for _, group := range groups {
 		for _, r := range ratiosOf(group) {
 			ratios[r.String()] = math.Round(100*median(r.each(measured))) / 100
 		}
 	}
-	encoded, err := json.MarshalIndent(ratios, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(encoded, '\n'), 0o600)
+	try(os.WriteFile(file, append(must(json.MarshalIndent(ratios, "", "  ")), '\n'), 0o600))
 }

@@ -6,6 +6,9 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 var (
@@ -29,7 +32,7 @@ func matrix(corner string, kinds, loads []string, cell func(load, kind string) s
 // micros returns the CPU time per request in microseconds.
 func (r results) micros(load, kind string) string { return number(r.cost(load, kind) / 1000) }
 
-// ratio returns how many times less CPU time a path takes than another.
+// ratio returns the CPU time of the path than, divided by that of the path kind.
 func (r results) ratio(load, kind, than string) string {
 	return number(median(ratio{load, kind, than}.each(r)))
 }
@@ -74,7 +77,7 @@ func cores(value float64) string {
 	return fmt.Sprintf("%.*f", max(0, 1-int(math.Floor(math.Log10(value)))), value)
 }
 
-// ratioTable shows how many times less paths cost than others.
+// ratioTable compares paths with others.
 func (r results) ratioTable() string {
 	compared := map[string]ratio{}
 	var rows []string
@@ -87,10 +90,10 @@ func (r results) ratioTable() string {
 		{kind: wire, than: spanmetrics},
 		{kind: everySpan, than: spanmetrics},
 	} {
-		name := pair.kind + ", than " + pair.than
+		name := pair.than + " / " + pair.kind
 		rows, compared[name] = append(rows, name), pair
 	}
-	return matrix("times less CPU time", rows, fixedLoads, func(load, row string) string {
+	return matrix("ratio of CPU times", rows, fixedLoads, func(load, row string) string {
 		return r.ratio(load, compared[row].kind, compared[row].than)
 	})
 }
@@ -114,7 +117,7 @@ func (r results) variationTable() string {
 			v.load + ": " + v.kind, r.micros(v.load, v.kind), number(r.cost(v.load, v.kind) / r.cost(v.plain, wire)), r.ratio(v.load, v.kind, v.than),
 		})
 	}
-	return table([]string{"", "CPU time per request, µs", "of the plain request", "times less than `nop`"}, rows)
+	return table([]string{"", "CPU time per request, µs", "of the plain request", "`nop` / this"}, rows)
 }
 
 // withoutReceiving returns what a span costs in each round beyond receiving it.
@@ -182,4 +185,58 @@ func (r results) detailTable(groups [][]*path) string {
 		}
 	}
 	return table([]string{"", "CPU time, ns", "min .. max", "peak RSS, MiB"}, rows)
+}
+
+// table returns a Markdown table. Columns are padded; the first is aligned to the left,
+// the others to the right.
+func table(header []string, rows [][]string) string {
+	rule := make([]string, len(header))
+	widths := make([]int, len(header))
+	for column := range header {
+		for _, row := range append([][]string{header}, rows...) {
+			widths[column] = max(widths[column], utf8.RuneCountInString(row[column]), 3)
+		}
+		rule[column] = strings.Repeat("-", widths[column])
+		if column > 0 {
+			rule[column] = rule[column][1:] + ":"
+		}
+	}
+	var text strings.Builder
+	for _, row := range append([][]string{header, rule}, rows...) {
+		for column, cell := range row {
+			padding := strings.Repeat(" ", widths[column]-utf8.RuneCountInString(cell))
+			if column > 0 {
+				cell, padding = padding+cell, ""
+			}
+			text.WriteString("| " + cell + padding + " ")
+		}
+		text.WriteString("|\n")
+	}
+	return text.String()
+}
+
+// median returns the middle value, or the mean of the two middle values.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 0 {
+		return (sorted[middle-1] + sorted[middle]) / 2
+	}
+	return sorted[middle]
+}
+
+func spread(values []float64) string {
+	return number(slices.Min(values)) + " .. " + number(slices.Max(values))
+}
+
+// number formats a number with about three significant digits.
+func number(value float64) string {
+	switch magnitude := math.Abs(value); {
+	case magnitude < 10:
+		return fmt.Sprintf("%.2f", value)
+	case magnitude < 100:
+		return fmt.Sprintf("%.1f", value)
+	default:
+		return fmt.Sprintf("%.0f", value)
+	}
 }

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -12,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/shirou/gopsutil/v4/process"
 )
 
 const (
@@ -92,7 +89,6 @@ type tapResult struct {
 	cpu                                float64 // microseconds per chunk
 	memory                             float64 // peak, MiB
 	perStream                          float64 // growth of the peak memory for each stream, KiB
-	busy                               float64 // cores, by clients, upstream and proxy together
 }
 
 // tapMeasured is what each proxy cost under one load, in each round.
@@ -103,16 +99,10 @@ type tapMeasured struct {
 }
 
 // measureTap compares the tap with other proxies: the same streams through each, in turn.
-func measureTap(o options) error {
-	folder, err := os.MkdirTemp("", "tap")
-	if err != nil {
-		return err
-	}
+func measureTap(o options) {
+	folder := must(os.MkdirTemp("", "tap"))
 	defer os.RemoveAll(folder)
-	upstream, err := start([]string{o.self, "-streams", "$http"})
-	if err != nil {
-		return err
-	}
+	upstream := start([]string{o.self, "-streams", "$http"})
 	defer upstream.stop()
 	var all []tapMeasured
 	for _, l := range tapLoads {
@@ -122,67 +112,40 @@ func measureTap(o options) error {
 		measured := tapMeasured{l, tapProxies(o, l, folder, upstream.http), map[string][]tapResult{}}
 		for range o.rounds {
 			for _, p := range measured.proxies {
-				result, err := p.measure(l, upstream)
-				if err != nil {
-					return fmt.Errorf("%s: %s: %w", l, p.name, err)
-				}
-				measured.results[p.name] = append(measured.results[p.name], result)
+				about(fmt.Sprintf("%s: %s", l, p.name), func() {
+					measured.results[p.name] = append(measured.results[p.name], p.measure(l, upstream))
+				})
 			}
 		}
-		fmt.Printf("\n%d rounds:\n%s\n%s", o.rounds, measured.table(chunkColumns), measured.table(processColumns))
+		fmt.Printf("\n%d rounds:\n%s\n%s", o.rounds, measured.table(chunkColumns), measured.table(memoryColumns))
 		all = append(all, measured)
 	}
-	if o.document == "" {
-		return nil
+	if o.document != "" {
+		documentTap(o, all)
 	}
-	return documentTap(o, all)
 }
 
-func (p tapProxy) measure(l tapLoad, upstream *collectorProcess) (result tapResult, err error) {
-	clients, err := process.NewProcess(int32(os.Getpid()))
-	if err != nil {
-		return result, err
-	}
-	measured, processes := upstream, []*collectorProcess{{usage: clients}, upstream}
+func (p tapProxy) measure(l tapLoad, measured *collectorProcess) tapResult {
 	if p.arguments != nil {
-		if measured, err = start(p.arguments); err != nil {
-			return result, err
-		}
+		measured = start(p.arguments)
 		defer measured.stop()
-		processes = append(processes, measured)
 	}
-	idle, err := measured.peakMemory()
-	if err != nil {
-		return result, err
-	}
+	idle := measured.peakMemory()
 	streams := l.start(measured.http, tapLasts)
 	time.Sleep(time.Until(streams.from))
-	before, allBefore, err := cpuTimes(processes)
+	before := measured.cpuTime()
 	time.Sleep(time.Until(streams.to))
-	after, allAfter, errAfter := cpuTimes(processes)
-	peak, errPeak := measured.peakMemory()
-	sample, errStreams := streams.stop()
-	if err := errors.Join(err, errAfter, errPeak, errStreams); err != nil {
-		return result, fmt.Errorf("%w; log:\n%s", err, measured.log.String())
+	used, peak := measured.cpuTime()-before, measured.peakMemory()
+	sample, err := streams.stop()
+	if err != nil {
+		try(fmt.Errorf("%w; log:\n%s", err, measured.log.String()))
 	}
 	return tapResult{
 		chunk50: 1e6 * quantile(sample.chunk, 0.5), chunk99: 1e6 * quantile(sample.chunk, 0.99),
 		first50: 1e6 * quantile(sample.first, 0.5), first99: 1e6 * quantile(sample.first, 0.99),
-		cpu:    float64((after - before).Microseconds()) / float64(len(sample.chunk)),
+		cpu:    float64(used.Microseconds()) / float64(len(sample.chunk)),
 		memory: peak / (1 << 20), perStream: (peak - idle) / float64(l.streams) / (1 << 10),
-		busy: float64(allAfter-allBefore) / float64(tapLasts),
-	}, nil
-}
-
-// cpuTimes returns the CPU time of the last process, and that of all.
-func cpuTimes(processes []*collectorProcess) (last, all time.Duration, err error) {
-	for _, p := range processes {
-		if last, err = p.cpuTime(); err != nil {
-			return 0, 0, err
-		}
-		all += last
 	}
-	return last, all, nil
 }
 
 // quantile returns the value of the nearest rank.

@@ -6,12 +6,22 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strconv"
 	"time"
 )
+
+// serveFloor answers HTTP requests after reading their bodies: the least that a server in
+// Go does for the bytes of a request.
+func serveFloor(address string) error {
+	server := http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	})}
+	return server.ListenAndServe()
+}
 
 // streamPath is answered with a stream of chunks, in the format of OpenAI.
 const streamPath = "/v1/chat/completions"
