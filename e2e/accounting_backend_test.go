@@ -105,7 +105,7 @@ const (
 // acceptedEvents returns the number of accepted events that a span is made of.
 func acceptedEvents(span ptrace.Span) int64 {
 	attributes := span.Attributes()
-	chunks := numberOf(attributes, names.ChunkCount) - numberOf(attributes, names.ChunksDropped)
+	chunks := numberOf(attributes, "tokenpulse.chunk.count") - numberOf(attributes, names.ChunksDropped)
 	if each := numberOf(attributes, chunksOfMessage); each > 0 {
 		return chunks / each
 	}

@@ -180,15 +180,17 @@ func (a *accounting) problem(m selfMetrics, got received) string {
 // cause; every emitted span is recorded, recognised as a duplicate, or refused. The
 // self-metrics show that at any time, whatever goes wrong.
 func TestAccounting_SelfMetricsLeaveNoRemainderThroughFaults(t *testing.T) {
+	t.Parallel()
 	t.Run("spans", func(t *testing.T) { testAccounting(t, false) })
 	t.Run("series", func(t *testing.T) { testAccounting(t, true) })
 }
 
 func testAccounting(t *testing.T, series bool) {
 	t.Helper()
+	t.Parallel()
 	backend := startTraceBackend(t)
 	self, reportSelf := withSelfMetrics(t)
-	t.Setenv("BACKEND", backend.server.URL)
+	setenv(t, "BACKEND", backend.server.URL)
 	folder := t.TempDir()
 	pressure := writeFile(t, folder, "pressure.yaml", "")
 	more := ""

@@ -6,9 +6,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -65,10 +63,8 @@ const (
 // computed from the spans that were sent.
 func TestAgentTrace_RootGetsTotalsAndCallsGetEnginePhases(t *testing.T) {
 	spansFile := exampleEnvironment(t)
-	t.Setenv("TRACE_WAIT", "2s")
-	slos := filepath.Join(t.TempDir(), "slos.yaml")
-	require.NoError(t, os.WriteFile(slos, []byte(agentSLOs), 0o600))
-	c := startCollector(t, example(t, "agent-traces.yaml"), "--config", slos)
+	setenv(t, "TRACE_WAIT", "2s")
+	c := startCollector(t, example(t, "agent-traces.yaml"), "--config", writeFile(t, t.TempDir(), "slos.yaml", agentSLOs))
 	for _, piece := range [][]int{{1, 6}, {5, 4}, {2}, {7, 3}, {0}, {}} {
 		for _, i := range piece {
 			postTrace(t, agentTrace[i])
@@ -200,10 +196,7 @@ func postTrace(t *testing.T, s sent) {
 		}}}},
 	}}})
 	require.NoError(t, err)
-	response, err := http.Post("http://"+os.Getenv("OTLP_HTTP_ENDPOINT")+"/v1/traces", "application/json", bytes.NewReader(body))
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	require.Equal(t, http.StatusOK, response.StatusCode)
+	postSpans(t, getenv(t, "OTLP_HTTP_ENDPOINT"), "application/json", body)
 }
 
 // requireNumber compares an attribute. A nil want means an absent attribute.

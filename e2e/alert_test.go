@@ -5,8 +5,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -29,10 +27,9 @@ exporters:
 // One of two models becomes twice as slow per token. The example's rules, with shortened
 // durations, page for that model within two evaluations, and stop as quickly.
 func TestAlert_FiresForTheSlowModelOnlyWhileItIsSlow(t *testing.T) {
+	t.Parallel()
 	program := testenv.Program(t, "prometheus")
-	objective := filepath.Join(t.TempDir(), "objective.yaml")
-	require.NoError(t, os.WriteFile(objective, []byte(tpotObjective), 0o600))
-	c := startCollector(t, example(t, "quickstart.yaml"), "--config", objective)
+	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "objective.yaml", tpotObjective))
 	server := startPrometheus(t, program, c.metrics, "native-histograms,exemplar-storage", scaledRules(t))
 	long, short := scaled(t, "1h").String(), scaled(t, "5m").String()
 

@@ -4,11 +4,7 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
-	"net"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -199,20 +195,13 @@ func sendCaptures(t *testing.T) map[string][]ptrace.Span {
 	t.Helper()
 	spansFile := exampleEnvironment(t)
 	c := startCollector(t, example(t, "spans-to-file.yaml"), fullDetail...)
-	endpoint := os.Getenv("OTLP_HTTP_ENDPOINT")
-	require.Eventually(t, func() bool { // receivers start last
-		connection, err := net.Dial("tcp", endpoint)
-		return err == nil && connection.Close() == nil
-	}, patience, 50*time.Millisecond)
+	endpoint := getenv(t, "OTLP_HTTP_ENDPOINT")
 	sent := 0
 	for _, capture := range captures {
 		posted := testenv.ReadCapture(t, capture.name)
 		sent += len(spansOf(t, posted))
 		for _, post := range posted.Posts {
-			response, err := http.Post("http://"+endpoint+"/v1/traces", post.ContentType, bytes.NewReader(post.Body))
-			require.NoError(t, err)
-			require.NoError(t, response.Body.Close())
-			require.Equal(t, http.StatusOK, response.StatusCode)
+			postSpans(t, endpoint, post.ContentType, post.Body)
 		}
 	}
 	c.stop(t)

@@ -17,7 +17,7 @@ import (
 func TestExampleOTLPMetrics_ConnectorEqualsExporter(t *testing.T) {
 	exampleEnvironment(t)
 	file := filepath.Join(t.TempDir(), "metrics.jsonl")
-	t.Setenv("METRICS_FILE", file)
+	setenv(t, "METRICS_FILE", file)
 	c := startCollector(t, example(t, "otlp-metrics.yaml"))
 	replay(t, c, demoRecording(t))
 	scraped := scrape(t, c)
@@ -71,7 +71,7 @@ func TestExampleWireMetrics_EqualsTheSpanPath(t *testing.T) {
 	for _, config := range []string{"otlp-metrics.yaml", "wire-metrics.yaml"} {
 		exampleEnvironment(t)
 		file := filepath.Join(t.TempDir(), "metrics.jsonl")
-		t.Setenv("METRICS_FILE", file)
+		setenv(t, "METRICS_FILE", file)
 		c := startCollector(t, example(t, config))
 		replay(t, c, demoRecording(t))
 		c.stop(t) // flushes

@@ -33,7 +33,7 @@ service:
 // compared with the token_sli exporter of the same Collector.
 func TestContribPrometheusExporter_KeepsNativeBucketsOnly(t *testing.T) {
 	address := freeAddress(t)
-	t.Setenv("CONTRIB", address)
+	setenv(t, "CONTRIB", address)
 	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "contrib.yaml", behindConnector))
 	replay(t, c, demoRecording(t))
 	url := "http://" + address + "/metrics"

@@ -46,7 +46,7 @@ func startGrafana(t *testing.T, source *prometheus) realGrafana {
 		"PATHS_PROVISIONING": data, "AUTH_ANONYMOUS_ENABLED": "true", "AUTH_ANONYMOUS_ORG_ROLE": "Admin",
 		"ANALYTICS_REPORTING_ENABLED": "false", "ANALYTICS_CHECK_FOR_UPDATES": "false", "ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
 	} {
-		t.Setenv("GF_"+name, value)
+		setenv(t, "GF_"+name, value)
 	}
 	g := realGrafana{"http://" + address}
 	start(t, filepath.Join(home, "bin", "grafana"), "server", "--homepath", home).waitFor(t, g.url+"/api/health")

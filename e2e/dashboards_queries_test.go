@@ -38,6 +38,7 @@ func startForDashboards(t *testing.T) *collector {
 // Prometheus scrapes the Collector and two engines, once with native histograms and once
 // with classic buckets. Each query of each dashboard returns data from both.
 func TestDashboards_EveryQueryReturnsData(t *testing.T) {
+	t.Parallel()
 	program := testenv.Program(t, "prometheus")
 	c := startForDashboards(t)
 	vllm := standInVLLM.serve(t, client.Labels{"engine": "0", "model_name": "llama-3-70b"})
@@ -168,6 +169,7 @@ func requireLatenciesOf(t *testing.T, server *prometheus, now time.Time, sent []
 // The Collector's scrapes of an hour and a half of traffic, as in
 // TestQueriesPage_EveryQueryAnswersRight. Numbers of panels follow from the lanes.
 func TestDashboards_ValuesFollowFromTheTraffic(t *testing.T) {
+	t.Parallel()
 	program, promtool := testenv.Program(t, "prometheus"), testenv.Program(t, "promtool")
 	all, queries := dashboards(t), map[string]string{}
 	for file, d := range all {

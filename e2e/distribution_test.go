@@ -5,8 +5,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,9 +20,8 @@ import (
 func TestAnotherDistribution_BuildsAndMeasuresAStream(t *testing.T) {
 	root := testenv.Root(t)
 	folder := t.TempDir()
-	manifest := filepath.Join(folder, "builder-config.yaml")
 	// The version is not published: a replace directive takes the module proxy's place.
-	require.NoError(t, os.WriteFile(manifest, fmt.Appendf(nil, `
+	manifest := writeFile(t, folder, "builder-config.yaml", fmt.Sprintf(`
 dist:
   name: otelcol-theirs
   output_path: %s
@@ -42,48 +39,36 @@ providers:
   - gomod: go.opentelemetry.io/collector/confmap/provider/fileprovider v1.67.0
 replaces:
   - github.com/tokenpulse/tokenpulse => %s
-`, filepath.Join(folder, "dist"), root), 0o600))
+`, filepath.Join(folder, "dist"), root))
 
 	build := exec.Command("go", "tool", "-modfile="+filepath.Join(root, "internal", "tools", "go.mod"), "builder", "--config", manifest)
 	build.Dir = root
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 
-	ingest, metrics := freeAddress(t), freeAddress(t)
-	config := filepath.Join(folder, "config.yaml")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
+	theirs := &collector{http: freeAddress(t), metrics: freeAddress(t)}
+	theirs.process = start(t, filepath.Join(folder, "dist", "otelcol-theirs"), "--config", writeFile(t, folder, "config.yaml", fmt.Sprintf(`
 receivers:
   token_stream:
-    protocols:
-      http:
-        endpoint: %s
-      grpc:
-        endpoint: %s
+    protocols: {http: {endpoint: %s}, grpc: {endpoint: %s}}
 processors:
   token_latency:
 exporters:
-  token_sli:
-    endpoint: %s
+  token_sli: {endpoint: %s}
 service:
   pipelines:
     traces: {receivers: [token_stream], processors: [token_latency], exporters: [token_sli]}
   telemetry:
     metrics: {level: none}
-`, ingest, freeAddress(t), metrics), 0o600))
-	theirs := start(t, filepath.Join(folder, "dist", "otelcol-theirs"), "--config", config)
-	theirs.waitFor(t, "http://"+metrics+"/metrics")
-
-	response, err := http.Post("http://"+ingest+"/v1/tokens", "application/x-ndjson", strings.NewReader(
-		`{"event":"start","stream_id":"one","time_unix_nano":1795233292000000000,"attributes":{"gen_ai.request.model":"m"}}
+`, theirs.http, freeAddress(t), theirs.metrics)))
+	theirs.waitFor(t, theirs.metricsURL())
+	theirs.post(t, "application/x-ndjson", strings.NewReader(`{"event":"start","stream_id":"one","time_unix_nano":1795233292000000000,"attributes":{"gen_ai.request.model":"m"}}
 {"event":"chunk","stream_id":"one","time_unix_nano":1795233292250000000}
 {"event":"chunk","stream_id":"one","time_unix_nano":1795233292270000000}
 {"event":"end","stream_id":"one","time_unix_nano":1795233292270000000}
 `))
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.Equal(t, http.StatusOK, response.StatusCode)
 
-	text := string(get(t, "http://"+metrics+"/metrics", "text/plain"))
+	text := string(get(t, theirs.metricsURL(), "text/plain"))
 	require.Contains(t, text, `tokenpulse_time_to_first_token_seconds_sum{gen_ai_request_model="m",outcome="success",vantage="server"} 0.25`)
 	require.Contains(t, text, `tokenpulse_time_per_output_token_seconds_sum{gen_ai_request_model="m",outcome="success",vantage="server"} 0.02`)
 }

@@ -32,7 +32,7 @@ func TestFleetExampleKafka_KilledWorkerCostsAtMostWhatWasUncommittedOrNotScraped
 	gateway := startFleetGateway(t, "kafka-gateway.yaml")
 	workers := map[string]*collector{}
 	join := func(name string) {
-		t.Setenv("WORKER_NAME", name)
+		setenv(t, "WORKER_NAME", name)
 		workers[name] = startFleetWorker(t, "kafka-worker.yaml")
 	}
 	const victim = "worker-0"
@@ -100,7 +100,7 @@ func startKafka(t *testing.T) *kafka {
 	p := start(t, built(t, "fleet/kafkabroker"), address, "token_spans", "12", "token_workers")
 	p.waitForListener(t, address)
 	broker, _, _ := strings.Cut(p.output(t), "\n")
-	t.Setenv("KAFKA_BROKER", broker)
+	setenv(t, "KAFKA_BROKER", broker)
 	return &kafka{offsets: "http://" + address}
 }
 

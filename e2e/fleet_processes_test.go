@@ -30,8 +30,8 @@ func startFleetCollector(t *testing.T, config string, more ...string) *process {
 func startFleetWorker(t *testing.T, config string, more ...string) *collector {
 	t.Helper()
 	c := &collector{grpc: freeAddress(t), metrics: freeAddress(t)}
-	t.Setenv("OTLP_GRPC_ENDPOINT", c.grpc)
-	t.Setenv("METRICS_ENDPOINT", c.metrics)
+	setenv(t, "OTLP_GRPC_ENDPOINT", c.grpc)
+	setenv(t, "METRICS_ENDPOINT", c.metrics)
 	c.process = startFleetCollector(t, config, more...)
 	c.process.waitUntilReady(t) // the exporter answers before the receivers listen
 	return c
@@ -41,9 +41,9 @@ func startFleetWorker(t *testing.T, config string, more ...string) *collector {
 func startFleetGateway(t *testing.T, config string, more ...string) *collector {
 	t.Helper()
 	c := &collector{http: freeAddress(t), grpc: freeAddress(t)}
-	t.Setenv("TOKENS_HTTP_ENDPOINT", c.http)
-	t.Setenv("TOKENS_GRPC_ENDPOINT", c.grpc)
-	t.Setenv("OTLP_GRPC_ENDPOINT", freeAddress(t))
+	setenv(t, "TOKENS_HTTP_ENDPOINT", c.http)
+	setenv(t, "TOKENS_GRPC_ENDPOINT", c.grpc)
+	setenv(t, "OTLP_GRPC_ENDPOINT", freeAddress(t))
 	c.process = startFleetCollector(t, config, more...)
 	c.waitForListener(t, c.http)
 	return c
@@ -90,11 +90,7 @@ func (f *fleet) kill(t *testing.T) *collector {
 // requests returns how many requests a worker has counted.
 func requests(t *testing.T, c *collector) int {
 	t.Helper()
-	total := 0.0
-	for _, metric := range scrape(t, c)["tokenpulse_requests_total"].GetMetric() {
-		total += metric.GetCounter().GetValue()
-	}
-	return int(total)
+	return requestCount(scrape(t, c))
 }
 
 // prometheusOf scrapes Collectors by job.

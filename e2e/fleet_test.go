@@ -77,9 +77,9 @@ func TestFleet_SeriesAddUpToThoseOfOneCollector(t *testing.T) {
 	series := writeFile(t, folder, "series.yaml", fleetSeries)
 
 	central, address := filepath.Join(folder, "central.jsonl"), freeAddress(t)
-	t.Setenv("CENTRAL_FILE", central)
-	t.Setenv("CENTRAL_ADDRESS", address)
-	t.Setenv("CENTRAL_ENDPOINT", "http://"+address)
+	setenv(t, "CENTRAL_FILE", central)
+	setenv(t, "CENTRAL_ADDRESS", address)
+	setenv(t, "CENTRAL_ENDPOINT", "http://"+address)
 	gateway := start(t, built(t, "otelcol-tokenpulse"), "--config", writeFile(t, folder, "central.yaml", fleetCentral))
 	gateway.waitForListener(t, address)
 
@@ -91,11 +91,11 @@ func TestFleet_SeriesAddUpToThoseOfOneCollector(t *testing.T) {
 	}
 	var members []*collector
 	for i, half := range traffic.halves {
-		t.Setenv("COLLECTOR_NAME", fmt.Sprint("member-", i))
+		setenv(t, "COLLECTOR_NAME", fmt.Sprint("member-", i))
 		members = append(members, takeStreams(half, "--config", writeFile(t, folder, "member.yaml", fleetMember)))
 	}
 	alone := filepath.Join(folder, "alone.jsonl")
-	t.Setenv("METRICS_FILE", alone)
+	setenv(t, "METRICS_FILE", alone)
 	single := takeStreams(traffic.all)
 
 	// Stopping sends the rest, such as streams without an end. The central one stops

@@ -87,6 +87,7 @@ func (c *collector) postEach(t *testing.T, kind string, start time.Time, at time
 // The page has the threshold before the first request, and counts the streams between begin and end: of
 // receivers in pipelines of traces, and of one receiver that several pipelines share.
 func TestLivePage_ShowsOpenStreamsAndThresholdsOfItsCollector(t *testing.T) {
+	t.Parallel()
 	ended, end := context.WithCancel(t.Context())
 	defer end()
 	upstream := startUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -164,6 +165,7 @@ func shownTile(name string) string {
 // An exporter without receivers and processors in its Collector has neither. It learns the threshold from
 // the first breach.
 func TestLivePage_LearnsThresholdsOfAnotherCollectorFromABreach(t *testing.T) {
+	t.Parallel()
 	otlp := freeAddress(t)
 	gateway := startPageWithoutReceiver(t, otlp)
 	agent := startCollector(t, writeFile(t, t.TempDir(), "agent.yaml", fmt.Sprintf(`

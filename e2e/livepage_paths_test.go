@@ -198,6 +198,7 @@ func (c *collector) slowRequests(t *testing.T) (all []slowRequest) {
 // One page gets spans, another metrics and a share of the spans, which arrive twice because
 // the other exporter of their pipeline refuses them at first. Both show the same numbers.
 func TestLivePage_IsTheSameFromSpansAndFromMetrics(t *testing.T) {
+	t.Parallel()
 	streams := pageStreams()
 	var body strings.Builder
 	var toFirst []float64
@@ -286,6 +287,7 @@ func TestLivePage_IsTheSameFromSpansAndFromMetrics(t *testing.T) {
 
 // Where only metrics and few spans arrive, the page names what its empty parts need.
 func TestLivePage_SaysWhatFillsThePartsThatMetricsLeaveEmpty(t *testing.T) {
+	t.Parallel()
 	backend := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer backend.Close()
 	c := startCollector(t, writeFile(t, t.TempDir(), "metrics.yaml", fmt.Sprintf(pageOfMetrics, 0.01, false, backend.URL)))

@@ -35,8 +35,9 @@ func historyRequests(t *testing.T, c *collector) (requests int, toFirst map[stri
 // The built Collector with storage: what the page showed is there after a clean stop, and
 // after a kill at most the last seconds are missing. Percentiles are those from before.
 func TestLivePage_HistorySurvivesStopAndKillWithStorage(t *testing.T) {
+	t.Parallel()
 	storage := t.TempDir()
-	t.Setenv("STORAGE_DIRECTORY", storage)
+	setenv(t, "STORAGE_DIRECTORY", storage)
 	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "storage.yaml", historyStorage))
 	sent := 0
 	send := func(requests int) {

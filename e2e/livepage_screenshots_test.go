@@ -14,6 +14,7 @@ import (
 
 // Writes screenshots of the whole page to .cache/screenshots, for review of a change of the page.
 func TestLivePage_ScreenshotsAtThreeWidthsInBothThemes(t *testing.T) {
+	t.Parallel()
 	c := startPageCollector(t)
 	for seed := range 4 {
 		sendBurst(t, c, 120, "--seed", strconv.Itoa(seed))

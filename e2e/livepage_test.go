@@ -76,6 +76,7 @@ func legend(indicator, group string) string {
 // A user opens the page before the first request. The command that the page shows makes
 // one, and the page shows it without a reload.
 func TestLivePage_ShowsTheFirstRequestThatItsOwnCommandSends(t *testing.T) {
+	t.Parallel()
 	c := startPageCollector(t)
 	p := openTab(t, c.pageURL(""))
 	p.waitUntil(`document.querySelector('#empty pre')`)
@@ -113,6 +114,7 @@ func sumOf(t *testing.T, families map[string]*dto.MetricFamily, name string, lab
 // The page's numbers are those of /metrics, the charts are drawn, and the slower model's
 // line is above the faster one's.
 func TestLivePage_NumbersEqualMetricsAndChartsAreDrawn(t *testing.T) {
+	t.Parallel()
 	c := startPageCollector(t)
 	for seed := range 3 { // a line needs more than one point
 		sendBurst(t, c, 100, "--seed", strconv.Itoa(seed))
@@ -177,6 +179,7 @@ func TestLivePage_NumbersEqualMetricsAndChartsAreDrawn(t *testing.T) {
 
 // The crosshair shows the numbers that the API has for that time, in all charts at once.
 func TestLivePage_ArrowKeysMoveOneCrosshairThroughAllCharts(t *testing.T) {
+	t.Parallel()
 	c := startPageCollector(t)
 	sendBurst(t, c, 200)
 	p := openTab(t, c.pageURL("?range=1h"))
@@ -236,6 +239,7 @@ func TestLivePage_ArrowKeysMoveOneCrosshairThroughAllCharts(t *testing.T) {
 
 // Filters are in the URL: a reload, a link and the back button keep them.
 func TestLivePage_FiltersSurviveReloadAndBackRemovesThem(t *testing.T) {
+	t.Parallel()
 	c := startPageCollector(t)
 	sendBurst(t, c, 200)
 	p := openTab(t, c.pageURL(""))
@@ -268,6 +272,7 @@ func query(t *testing.T, p *tab) url.Values {
 // The Collector is killed and starts again on the same port: the page says so, and then
 // shows new numbers without a reload.
 func TestLivePage_ShowsALostConnectionAndRecoversWithoutReload(t *testing.T) {
+	t.Parallel()
 	c := startPageCollector(t)
 	sendBurst(t, c, 50)
 	p := openTab(t, c.pageURL(""))
@@ -291,6 +296,7 @@ func TestLivePage_ShowsALostConnectionAndRecoversWithoutReload(t *testing.T) {
 
 // Label values come from the wire. As text they are shown, as HTML they would run.
 func TestLivePage_MarkupInAModelNameIsText(t *testing.T) {
+	t.Parallel()
 	c := startPageCollector(t)
 	const name = `<script>window.ran=1</script><img src=x onerror=window.ran=1>"'&`
 	encoded, err := json.Marshal(name)
@@ -324,6 +330,7 @@ func TestLivePage_ShowsTheRemedyOfAnError(t *testing.T) {
 
 // The page of one request: from the list, by its address, and for a request that is gone.
 func TestLivePage_SlowestRequestHasAPageWithItsChunks(t *testing.T) {
+	t.Parallel()
 	c := startPageCollector(t)
 	sendBurst(t, c, 100)
 	p := openTab(t, c.pageURL(""))
@@ -364,7 +371,7 @@ func TestLivePage_StaysFluidWith200Series(t *testing.T) {
 		p.show(part)
 	}
 	requireCPU(t, 50*time.Millisecond, func() (*tab, time.Duration) {
-		tasks := p.tasks(func() { time.Sleep(20 * time.Second) }) // several refreshes of the charts
+		tasks := p.tasks(func() { time.Sleep(11 * time.Second) }) // two refreshes of the charts
 		require.Greater(t, len(tasks), 100, "the page does its work meanwhile")
 		return p, tasks[0].cpu
 	})

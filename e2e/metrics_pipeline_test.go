@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
@@ -60,105 +59,10 @@ func replay(t *testing.T, c *collector, file string) {
 	run(t, built(t, "tokengen"), "replay", file, "--transport", "grpc", "--endpoint", c.grpc)
 }
 
-// One exporter gets the spans, another the metrics of a connector that gets them, too.
-func TestMetricsPipeline_EqualsTheTracesPipeline(t *testing.T) {
-	for _, temporality := range []string{"cumulative", "delta"} {
-		t.Run(temporality, func(t *testing.T) {
-			ofMetrics := freeAddress(t)
-			config := writeFile(t, t.TempDir(), "config.yaml", `
-receivers: {token_stream: }
-processors:
-  token_latency:
-    slos: [{name: ttft, indicator: time_to_first_token, threshold: 300ms}]
-connectors:
-  token_sli/series: {metrics_flush_interval: 100ms, temporality: `+temporality+`}
-exporters:
-  token_sli:
-  token_sli/metrics: {endpoint: "`+ofMetrics+`"}
-service:
-  telemetry: {metrics: {level: none}}
-  pipelines:
-    traces: {receivers: [token_stream], processors: [token_latency], exporters: [token_sli, token_sli/series]}
-    metrics: {receivers: [token_sli/series], exporters: [token_sli/metrics]}
-`)
-			c := startCollector(t, config)
-			replay(t, c, demoRecording(t))
-			var got map[string]*dto.MetricFamily
-			require.Eventually(t, func() bool {
-				response := get(t, "http://"+ofMetrics+"/metrics", "text/plain")
-				if !bytes.Contains(response, []byte("tokenpulse_requests_total")) {
-					return false
-				}
-				got = scrapeURL(t, "http://"+ofMetrics+"/metrics")
-				return requestCount(got) == demoRequests(t)
-			}, patience, 50*time.Millisecond)
-			want := scrape(t, c)
-			if temporality == "delta" { // a counter that is still 0 is not sent
-				for _, family := range want {
-					kept := family.Metric[:0]
-					for _, m := range family.Metric {
-						if m.Counter == nil || m.GetCounter().GetValue() > 0 || label(m, "slo") != "" {
-							kept = append(kept, m)
-						}
-					}
-					family.Metric = kept
-				}
-			}
-			requireSameSeries(t, want, got)
-		})
-	}
-}
-
-// The exporter stands in both pipelines of this Collector: there is one /metrics. It shows each
-// request twice, because nothing says that the metrics are of the same requests.
-func TestMetricsPipeline_SharesTheExporterWithTheTracesPipeline(t *testing.T) {
-	c := startCollector(t, writeFile(t, t.TempDir(), "config.yaml", `
-receivers: {token_stream: }
-processors: {token_latency: }
-connectors:
-  token_sli/series: {metrics_flush_interval: 100ms}
-exporters: {token_sli: }
-service:
-  telemetry: {metrics: {level: none}}
-  pipelines:
-    traces: {receivers: [token_stream], processors: [token_latency], exporters: [token_sli, token_sli/series]}
-    metrics: {receivers: [token_sli/series], exporters: [token_sli]}
-`))
-	replay(t, c, demoRecording(t))
-	require.Eventually(t, func() bool { return requestCount(scrape(t, c)) == 2*demoRequests(t) }, patience, 50*time.Millisecond)
-	c.stop(t)
-	require.NotContains(t, c.output(t), "error")
-}
-
-// One Collector aggregates streams in the receiver, without spans; another has spans.
-func TestMetricsPipeline_OfTheReceiverEqualsTheTracesPipeline(t *testing.T) {
-	direct := startCollector(t, writeFile(t, t.TempDir(), "config.yaml", `
-receivers: {token_stream: {series: {metrics_flush_interval: 100ms}}}
-exporters: {token_sli: }
-service:
-  telemetry: {metrics: {level: none}}
-  pipelines:
-    metrics: {receivers: [token_stream], exporters: [token_sli]}
-`))
-	ofSpans := startCollector(t, example(t, "quickstart.yaml"))
-	replay(t, direct, demoRecording(t))
-	replay(t, ofSpans, demoRecording(t))
-	require.Eventually(t, func() bool {
-		text := get(t, direct.metricsURL(), "text/plain")
-		return bytes.Contains(text, []byte("tokenpulse_requests_total")) && requestCount(scrape(t, direct)) == demoRequests(t)
-	}, patience, 50*time.Millisecond)
-	requireSameSeries(t, scrape(t, ofSpans), scrape(t, direct))
-}
-
 // startAgent runs examples/metrics-agent.yaml in front of a gateway.
 func startAgent(t *testing.T, more ...string) *collector {
 	t.Helper()
-	c := &collector{http: freeAddress(t), grpc: freeAddress(t)}
-	c.process = start(t, built(t, "otelcol-tokenpulse"), append([]string{
-		"--config", example(t, "metrics-agent.yaml"), ownMetricsOff,
-		"--set", "receivers.token_stream.protocols.http.endpoint=" + c.http,
-		"--set", "receivers.token_stream.protocols.grpc.endpoint=" + c.grpc,
-	}, more...)...)
+	c := startPushing(t, example(t, "metrics-agent.yaml"), more...)
 	c.waitForListener(t, c.grpc)
 	return c
 }
@@ -167,7 +71,7 @@ func startAgent(t *testing.T, more ...string) *collector {
 // Collector that got all streams.
 func TestExampleMetricsGateway_AddsUpTheAgents(t *testing.T) {
 	exampleEnvironment(t)
-	t.Setenv("GATEWAY_ENDPOINT", os.Getenv("OTLP_GRPC_ENDPOINT"))
+	setenv(t, "GATEWAY_ENDPOINT", getenv(t, "OTLP_GRPC_ENDPOINT"))
 	gateway := startCollector(t, example(t, "metrics-gateway.yaml"))
 	single := startCollector(t, example(t, "quickstart.yaml"))
 
@@ -191,14 +95,14 @@ func TestExampleMetricsGateway_AddsUpTheAgents(t *testing.T) {
 		replay(t, single, files[i])
 	}
 
-	t.Setenv("HOSTNAME", "first")
+	setenv(t, "HOSTNAME", "first")
 	first := startAgent(t, "--set", "connectors.token_sli/series.metrics_flush_interval=50ms")
-	t.Setenv("HOSTNAME", "second")
+	setenv(t, "HOSTNAME", "second")
 	second := startAgent(t, "--set", "connectors.token_sli/series.temporality=delta")
 	replay(t, first, files[0])
 	replay(t, second, files[1])
 	first.stop(t) // its last flush arrives, and the gateway keeps it
-	t.Setenv("HOSTNAME", "first")
+	setenv(t, "HOSTNAME", "first")
 	first = startAgent(t)
 	replay(t, first, files[2])
 	first.stop(t)

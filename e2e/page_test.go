@@ -44,6 +44,7 @@ service:
 // examples/prometheus. One of two models, which two services call, becomes slow. Only
 // durations and addresses of the files are changed.
 func TestPage_OneSlowModelPagesOnceAndLinksToItsRunbookEntry(t *testing.T) {
+	t.Parallel()
 	prometheusProgram, alertmanagerProgram := testenv.Program(t, "prometheus"), testenv.Program(t, "prometheus-alertmanager")
 	onCall := newOnCall(t)
 	self, alertmanager := freeAddress(t), freeAddress(t)

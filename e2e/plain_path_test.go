@@ -72,6 +72,7 @@ var (
 // paths. For random streams, its numbers equal those that plainly computes, and they
 // are the same over each transport.
 func TestPlainPath_NumbersAreThoseOfTheDefinitions(t *testing.T) {
+	t.Parallel()
 	seed := *plainSeed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -85,8 +86,8 @@ func TestPlainPath_NumbersAreThoseOfTheDefinitions(t *testing.T) {
 
 	folder := t.TempDir()
 	usualFile, strictFile := filepath.Join(folder, "usual.jsonl"), filepath.Join(folder, "strict.jsonl")
-	t.Setenv("SPANS_FILE", usualFile)
-	t.Setenv("STRICT_SPANS_FILE", strictFile)
+	setenv(t, "SPANS_FILE", usualFile)
+	setenv(t, "STRICT_SPANS_FILE", strictFile)
 	c := startCollector(t, writeFile(t, folder, "config.yaml", plainConfig), "--config", writeFile(t, folder, "every.yaml", everyMetric))
 	for _, transport := range plainTransports {
 		for group := range slices.Chunk(streams, 50) {
@@ -96,11 +97,7 @@ func TestPlainPath_NumbersAreThoseOfTheDefinitions(t *testing.T) {
 	var families map[string]*dto.MetricFamily
 	require.Eventually(t, func() bool {
 		families = scrape(t, c)
-		counted := 0.0
-		for _, metric := range families["tokenpulse_requests_total"].GetMetric() {
-			counted += metric.GetCounter().GetValue()
-		}
-		return counted >= float64(len(streams)*len(plainTransports))
+		return requestCount(families) >= len(streams)*len(plainTransports)
 	}, patience, 100*time.Millisecond, "not every stream is counted")
 	c.stop(t)
 
@@ -228,14 +225,14 @@ type plainSeries struct {
 // plainHistograms are the histograms with one value per request: Prometheus name, with
 // a phase if there is one, and attribute.
 var plainHistograms = map[string]string{
-	"tokenpulse_time_to_first_token_seconds":        names.TimeToFirstToken,
-	"tokenpulse_time_to_first_output_token_seconds": names.TimeToFirstOutputToken,
-	"tokenpulse_time_per_output_token_seconds":      names.TimePerOutputToken,
-	"tokenpulse_request_duration_seconds":           names.RequestDuration,
-	"tokenpulse_phase_duration_seconds queue":       names.QueueDuration,
-	"tokenpulse_phase_duration_seconds prefill":     names.PrefillDuration,
-	"tokenpulse_phase_duration_seconds decode":      names.DecodeDuration,
-	"tokenpulse_output_token_rate_per_second":       names.OutputTokenRate,
+	"tokenpulse_time_to_first_token_seconds":        "tokenpulse.time_to_first_token",
+	"tokenpulse_time_to_first_output_token_seconds": "tokenpulse.time_to_first_output_token",
+	"tokenpulse_time_per_output_token_seconds":      "tokenpulse.time_per_output_token",
+	"tokenpulse_request_duration_seconds":           "tokenpulse.request.duration",
+	"tokenpulse_phase_duration_seconds queue":       "tokenpulse.queue.duration",
+	"tokenpulse_phase_duration_seconds prefill":     "tokenpulse.prefill.duration",
+	"tokenpulse_phase_duration_seconds decode":      "tokenpulse.decode.duration",
+	"tokenpulse_output_token_rate_per_second":       "tokenpulse.output_token_rate",
 }
 
 const (
@@ -273,7 +270,7 @@ func addUpPlainly(streams []*plainStream) map[string]*plainSeries {
 		} {
 			series.tokens[kind] += float64(max(0, n))
 		}
-		stalls, stalled := answer.numbers[names.StallCount], answer.numbers[names.StallDuration]
+		stalls, stalled := answer.numbers["tokenpulse.stall.count"], answer.numbers["tokenpulse.stall.duration"]
 		series.stalls = plainNumber{series.stalls.value + stalls.value, series.stalls.within + stalls.within}
 		series.stalled = plainNumber{series.stalled.value + stalled.value, series.stalled.within + stalled.within}
 	}

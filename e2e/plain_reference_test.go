@@ -61,10 +61,10 @@ type plainAnswer struct {
 
 // unmeasured lists the missing indicators with the reasons.
 func (a *plainAnswer) unmeasured() (entries []string) {
-	_, hasFirst := a.numbers[names.TimeToFirstToken]
-	_, hasPace := a.numbers[names.TimePerOutputToken]
-	_, decoded := a.numbers[names.DecodeDuration]
-	none := a.numbers[names.ChunkCount].value == 0
+	_, hasFirst := a.numbers["tokenpulse.time_to_first_token"]
+	_, hasPace := a.numbers["tokenpulse.time_per_output_token"]
+	_, decoded := a.numbers["tokenpulse.decode.duration"]
+	none := a.numbers["tokenpulse.chunk.count"].value == 0
 	switch {
 	case hasFirst:
 	case none:
@@ -109,12 +109,12 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 	}
 	count := func(name string, n int) { answer.numbers[name] = plainNumber{value: float64(n)} }
 
-	put(names.RequestDuration, duration, 0)
-	count(names.ChunkCount, len(chunks))
+	put("tokenpulse.request.duration", duration, 0)
+	count("tokenpulse.chunk.count", len(chunks))
 	if back := stepsBack(s.start, chunks, end); back > 0 {
-		count(names.ClockAnomalies, back)
+		count("tokenpulse.clock.anomalies", back)
 	}
-	queued := s.scheduled != 0 && put(names.QueueDuration, s.scheduled-s.start, 0)
+	queued := s.scheduled != 0 && put("tokenpulse.queue.duration", s.scheduled-s.start, 0)
 
 	counted := int64(0)
 	for _, c := range chunks {
@@ -124,14 +124,14 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 	switch {
 	case s.output >= 0 && len(chunks) > 0 && s.output != counted:
 		answer.outputTokens = s.output
-		count(names.TokenCountMismatch, int(s.output-counted))
+		count("tokenpulse.token_count.mismatch", int(s.output-counted))
 	case s.output >= 0:
 		answer.outputTokens = s.output
 	case counted > 0:
-		count(names.TokenCount, int(counted))
+		count("tokenpulse.token_count", int(counted))
 	}
 	if duration > 0 {
-		answer.numbers[names.RequestTokenRate] = plainNumber{value: float64(answer.outputTokens) / seconds(duration, 1)}
+		answer.numbers["tokenpulse.request_token_rate"] = plainNumber{value: float64(answer.outputTokens) / seconds(duration, 1)}
 	}
 	if len(chunks) == 0 {
 		return answer
@@ -139,26 +139,26 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 
 	blur := blurOf(chunks)
 	first, last := chunks[0], chunks[len(chunks)-1]
-	put(names.TimeToFirstToken, first.at-s.start, 0)
+	put("tokenpulse.time_to_first_token", first.at-s.start, 0)
 	for _, c := range chunks {
 		if c.channel != "reasoning" {
 			within := blur
 			if c.at == first.at {
 				within = 0
 			}
-			put(names.TimeToFirstOutputToken, c.at-s.start, within)
+			put("tokenpulse.time_to_first_output_token", c.at-s.start, within)
 			break
 		}
 	}
 	prefill := false
 	if queued {
-		prefill = put(names.PrefillDuration, first.at-s.scheduled, 0)
-	} else if prefill = put(names.PrefillDuration, first.at-s.start, 0); prefill {
+		prefill = put("tokenpulse.prefill.duration", first.at-s.scheduled, 0)
+	} else if prefill = put("tokenpulse.prefill.duration", first.at-s.start, 0); prefill {
 		answer.estimated = append(answer.estimated, "prefill.duration")
 	}
-	decoded := put(names.DecodeDuration, last.at-first.at, blur)
-	if sum := answer.numbers[names.PrefillDuration].value + seconds(last.at-first.at, 1); prefill && decoded && sum > 0 {
-		answer.numbers[names.DecodeShare] = plainNumber{seconds(last.at-first.at, 1) / sum, blur / sum}
+	decoded := put("tokenpulse.decode.duration", last.at-first.at, blur)
+	if sum := answer.numbers["tokenpulse.prefill.duration"].value + seconds(last.at-first.at, 1); prefill && decoded && sum > 0 {
+		answer.numbers["tokenpulse.decode.share"] = plainNumber{seconds(last.at-first.at, 1) / sum, blur / sum}
 		if !queued {
 			answer.estimated = append(answer.estimated, "decode.share")
 		}
@@ -184,8 +184,8 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 			doubted += gap
 		}
 	}
-	if stalls+doubtful > 0 && put(names.StallDuration, stalled, blur*float64(stalls+doubtful)+seconds(doubted, 1)) {
-		answer.numbers[names.StallCount] = plainNumber{float64(stalls), float64(doubtful)}
+	if stalls+doubtful > 0 && put("tokenpulse.stall.duration", stalled, blur*float64(stalls+doubtful)+seconds(doubted, 1)) {
+		answer.numbers["tokenpulse.stall.count"] = plainNumber{float64(stalls), float64(doubtful)}
 	}
 	if total := last.at - s.start; decoded && answer.outputTokens >= 16 {
 		decode := (last.at - first.at) / microsecond * microsecond // as the Collector keeps it
@@ -216,8 +216,8 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 	if answer.buffered {
 		answer.interToken, answer.interChunk = nil, nil
 	}
-	answer.sumUp(names.InterTokenLatency, answer.interToken, blur)
-	answer.sumUp(names.InterChunkLatency, answer.interChunk, blur)
+	answer.sumUp("tokenpulse.inter_token_latency", answer.interToken, blur)
+	answer.sumUp("tokenpulse.inter_chunk_latency", answer.interChunk, blur)
 	answer.fluidity(settings, first.at-s.start, duration, chunks)
 	return answer
 }
@@ -300,10 +300,10 @@ func blurOf(chunks []plainChunk) float64 {
 }
 
 func (a *plainAnswer) pace(decode, share int64, blur float64) {
-	a.numbers[names.TimePerOutputToken] = plainNumber{seconds(decode, share), blur/float64(share) + rounded}
+	a.numbers["tokenpulse.time_per_output_token"] = plainNumber{seconds(decode, share), blur/float64(share) + rounded}
 	if decode > 0 {
 		rate := float64(1_000_000_000*share) / float64(decode)
-		a.numbers[names.OutputTokenRate] = plainNumber{rate, rate * blur / (seconds(decode, 1) - blur)}
+		a.numbers["tokenpulse.output_token_rate"] = plainNumber{rate, rate * blur / (seconds(decode, 1) - blur)}
 	}
 }
 
@@ -315,9 +315,9 @@ func (a *plainAnswer) sumUp(name string, samples []plainNumber, blur float64) {
 		return
 	}
 	values := plainValues(samples)
-	a.numbers[name+names.SuffixMean] = plainNumber{mean(values), blur + rounded}
-	a.numbers[name+names.SuffixMax] = plainNumber{slices.Max(values), blur + rounded}
-	for suffix, q := range map[string]float64{names.SuffixP50: 0.50, names.SuffixP95: 0.95, names.SuffixP99: 0.99} {
+	a.numbers[name+".mean"] = plainNumber{mean(values), blur + rounded}
+	a.numbers[name+".max"] = plainNumber{slices.Max(values), blur + rounded}
+	for suffix, q := range map[string]float64{".p50": 0.50, ".p95": 0.95, ".p99": 0.99} {
 		exact := nearestRank(values, q)
 		a.numbers[name+suffix] = plainNumber{exact, exact*sketchError + blur + rounded}
 	}
@@ -379,5 +379,5 @@ func (a *plainAnswer) fluidity(settings plainSettings, first, duration int64, ch
 	if blurOf(chunks) > 0 {
 		within = 1
 	}
-	a.numbers[names.FluidityIndex] = plainNumber{1 - float64(missed)/float64(met+missed), within}
+	a.numbers["tokenpulse.fluidity_index"] = plainNumber{1 - float64(missed)/float64(met+missed), within}
 }

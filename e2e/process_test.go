@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -37,7 +38,7 @@ func start(t *testing.T, path string, args ...string) *process {
 	log, err := os.CreateTemp(t.TempDir(), filepath.Base(path)+"-*.log")
 	require.NoError(t, err)
 	p := &process{command: exec.Command(path, args...), log: log.Name(), exited: make(chan struct{})}
-	p.command.Stdout, p.command.Stderr = log, log
+	p.command.Env, p.command.Stdout, p.command.Stderr = environ(t), log, log
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, p.command.Start())
 	go func() {
@@ -117,7 +118,9 @@ func run(t *testing.T, path string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	output, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
+	command := exec.CommandContext(ctx, path, args...)
+	command.Env = environ(t)
+	output, err := command.CombinedOutput()
 	require.NoError(t, err, "%s %v:\n%s", path, args, output)
 }
 
@@ -136,6 +139,15 @@ func get(t *testing.T, url, accept string) []byte {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, response.StatusCode, "%s: %s", url, body)
 	return body
+}
+
+// postSpans sends OTLP spans over HTTP.
+func postSpans(t *testing.T, address, contentType string, body []byte) {
+	t.Helper()
+	response, err := http.Post("http://"+address+"/v1/traces", contentType, bytes.NewReader(body))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
 }
 
 // collector is a running Collector and its addresses.

@@ -21,6 +21,7 @@ import (
 // A real Prometheus scrapes the exporter. Its quantiles are as accurate as the
 // buckets: 1.1% wide with native histograms, or the width of the classic buckets.
 func TestPrometheusScrape_QuantilesAreWithinOneBucket(t *testing.T) {
+	t.Parallel()
 	program := testenv.Program(t, "prometheus")
 	requests := testenv.Recording(t)
 	c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "quickstart.yaml"), append([]string{"--config", writeFile(t, t.TempDir(), "every.yaml", everyMetric)}, fullDetail...)...)

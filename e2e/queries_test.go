@@ -35,6 +35,7 @@ exporters:
 // with the time at which a Prometheus would have made it. So a real Prometheus has the
 // Collector's own series over hours, and each answer follows from the lanes.
 func TestQueriesPage_EveryQueryAnswersRight(t *testing.T) {
+	t.Parallel()
 	program, promtool := testenv.Program(t, "prometheus"), testenv.Program(t, "promtool")
 	queries := queriesOfPage(t)
 	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "labels.yaml", labelsOfQueries))

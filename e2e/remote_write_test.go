@@ -8,8 +8,6 @@ import (
 	"math"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -36,15 +34,14 @@ connectors:
 // first request of each series included. Some series begin with the Collector, others
 // after it has already pushed.
 func TestExampleRemoteWrite_PrometheusStoresEveryRequest(t *testing.T) {
+	t.Parallel()
 	program := testenv.Program(t, "prometheus")
 	requests := testenv.Recording(t)
 	const scrapesNothing = ""
 	server := runPrometheus(t, program, scrapesNothing, "--web.enable-remote-write-receiver", "--enable-feature", "native-histograms,exemplar-storage")
-	t.Setenv("REMOTE_WRITE_ENDPOINT", "http://"+server.address+"/api/v1/write")
-	t.Setenv("HOSTNAME", "collector-1")
-	more := filepath.Join(t.TempDir(), "more.yaml")
-	require.NoError(t, os.WriteFile(more, []byte(anObjective), 0o600))
-	c := startPushing(t, example(t, "remote-write.yaml"), "--config", more, "--set", "connectors.token_sli.metrics_flush_interval=300ms",
+	setenv(t, "REMOTE_WRITE_ENDPOINT", "http://"+server.address+"/api/v1/write")
+	setenv(t, "HOSTNAME", "collector-1")
+	c := startPushing(t, example(t, "remote-write.yaml"), "--config", writeFile(t, t.TempDir(), "more.yaml", anObjective), "--set", "connectors.token_sli.metrics_flush_interval=300ms",
 		"--set", "connectors.token_sli.deduplication.horizon=0s") // the replays are equal
 	times := map[string]int{}
 	for _, service := range []string{"early", "late", "early"} {

@@ -47,9 +47,9 @@ func TestReplay_SpansAndMetricsEqualTheRecording(t *testing.T) {
 	for _, transport := range transports {
 		t.Run(transport, func(t *testing.T) {
 			spansFile := filepath.Join(t.TempDir(), "spans.jsonl")
-			t.Setenv("SPANS_FILE", spansFile)
-			t.Setenv("OTLP_GRPC_ENDPOINT", freeAddress(t))
-			t.Setenv("OTLP_HTTP_ENDPOINT", freeAddress(t))
+			setenv(t, "SPANS_FILE", spansFile)
+			setenv(t, "OTLP_GRPC_ENDPOINT", freeAddress(t))
+			setenv(t, "OTLP_HTTP_ENDPOINT", freeAddress(t))
 			c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "spans-to-file.yaml"), append([]string{"--config", writeFile(t, t.TempDir(), "every.yaml", everyMetric)}, fullDetail...)...)
 			run(t, built(t, "tokengen"), "replay", testenv.UnzipRecording(t),
 				"--transport", transport, "--endpoint", c.endpoint(transport))

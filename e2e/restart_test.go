@@ -367,9 +367,10 @@ func (p *prometheus) waitForNextScrape(t *testing.T) {
 // Requests since then are lost. Counters restart at zero, which Prometheus treats as a
 // reset: no rate is negative, and no request counts twice.
 func TestKilledCollector_RestoresErrorBudgetsFromStorage(t *testing.T) {
+	t.Parallel()
 	program := testenv.Program(t, "prometheus")
 	folder := t.TempDir()
-	t.Setenv("STORAGE_DIRECTORY", folder)
+	setenv(t, "STORAGE_DIRECTORY", folder)
 	c := startRestartable(t, "--config", writeFile(t, t.TempDir(), "storage.yaml", restartStorage))
 	server := startPrometheus(t, program, c.metrics, "native-histograms")
 	from := &sender{endpoint: c.http}
@@ -382,12 +383,12 @@ func TestKilledCollector_RestoresErrorBudgetsFromStorage(t *testing.T) {
 	waitUntilSaved(t, connectorSaves, ofConnector)
 	server.waitForNextScrape(t)
 	c.kill(t)
-	t.Setenv("METRICS_FILE", filepath.Join(t.TempDir(), "second.jsonl"))
+	setenv(t, "METRICS_FILE", filepath.Join(t.TempDir(), "second.jsonl"))
 	c = c.again(t)
 	want := gaugesOf(rounds[0])
 	require.Len(t, want, len(restartModels)*len(restartObjectives)*(len(burnWindows)+1))
 	requireGauges(t, want, scrapedGauges(t, c), "scraped after the first kill")
-	requireGauges(t, want, firstSentGauges(t, os.Getenv("METRICS_FILE")), "sent after the first kill")
+	requireGauges(t, want, firstSentGauges(t, getenv(t, "METRICS_FILE")), "sent after the first kill")
 	requireZeroCounters(t, c)
 	server.waitForNextScrape(t)
 
@@ -413,9 +414,9 @@ func TestKilledCollector_RestoresErrorBudgetsFromStorage(t *testing.T) {
 	server.waitForNextScrape(t)
 	c.kill(t)
 	rounds[1] = <-stopped
-	t.Setenv("METRICS_FILE", filepath.Join(t.TempDir(), "third.jsonl"))
+	setenv(t, "METRICS_FILE", filepath.Join(t.TempDir(), "third.jsonl"))
 	c = c.again(t)
-	scraped, sent := scrapedGauges(t, c), firstSentGauges(t, os.Getenv("METRICS_FILE"))
+	scraped, sent := scrapedGauges(t, c), firstSentGauges(t, getenv(t, "METRICS_FILE"))
 	before := slices.Concat(rounds[0], rounds[1])
 	var restored []sentRequest
 	for _, model := range restartModels {
@@ -445,7 +446,7 @@ func TestKilledCollector_StartsWithNewBudgetsWithoutStorage(t *testing.T) {
 
 func startRestartable(t *testing.T, more ...string) *collector {
 	t.Helper()
-	t.Setenv("METRICS_FILE", filepath.Join(t.TempDir(), "first.jsonl"))
+	setenv(t, "METRICS_FILE", filepath.Join(t.TempDir(), "first.jsonl"))
 	return startCollector(t, writeFile(t, t.TempDir(), "config.yaml", restartConfig), more...)
 }
 

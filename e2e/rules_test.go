@@ -19,6 +19,7 @@ import (
 
 // The expected alerts of the rules are in examples/prometheus/rules_test.yaml.
 func TestPrometheusExample_IsValidAndRaisesTheExpectedAlerts(t *testing.T) {
+	t.Parallel()
 	tool := testenv.Program(t, "promtool")
 	for name, args := range map[string][]string{
 		"rules are valid":   {"check", "rules", prometheusExample(t, "rules.yaml")},

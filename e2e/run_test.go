@@ -48,6 +48,7 @@ func runScript(t *testing.T) (script string, addresses []string) {
 }
 
 func TestRunScript_ShowsPercentilesAndStopsOnCtrlC(t *testing.T) {
+	t.Parallel()
 	built(t, "otelcol-tokenpulse")
 	path, addresses := runScript(t)
 	script := start(t, path)

@@ -18,8 +18,9 @@ import (
 // Metrics count every request, though only 1% of the spans and those of breaches are sent; token_sli
 // gets both and counts each request once; and an exemplar's span can be found.
 func TestExampleWireSampledTraces_MetricsAreOfAllRequests(t *testing.T) {
+	t.Parallel()
 	spansFile := exampleEnvironment(t)
-	t.Setenv("FLUSH_INTERVAL", "1s")
+	setenv(t, "FLUSH_INTERVAL", "1s")
 	c := startCollector(t, example(t, "wire-sampled-traces.yaml"))
 	const streams, slowEvery, tokens = 4000, 100, 5
 	var lines strings.Builder

@@ -35,7 +35,7 @@ func withSelfMetrics(t *testing.T) (address string, arguments []string) {
 	address = freeAddress(t)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
-	t.Setenv("SELF_METRICS_PORT", port)
+	setenv(t, "SELF_METRICS_PORT", port)
 	return address, []string{"--config", writeFile(t, t.TempDir(), "self.yaml", selfMetricsConfig)}
 }
 

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -62,8 +61,9 @@ type condition struct{ series, slo, alert string }
 // Each request that breaches an SLO causes one event. So does each alert whose condition
 // starts or stops being true, also across restarts.
 func TestExampleSLOEvents_OnePerBreachAndPerChangeOfAnAlert(t *testing.T) {
+	t.Parallel()
 	exampleEnvironment(t)
-	t.Setenv("STORAGE_DIRECTORY", filepath.Join(t.TempDir(), "made", "by", "it"))
+	setenv(t, "STORAGE_DIRECTORY", filepath.Join(t.TempDir(), "made", "by", "it"))
 	extra := writeFile(t, t.TempDir(), "spans.yaml", eventSpans)
 
 	// The first Collector evaluates the conditions once, when it stops.
@@ -124,12 +124,12 @@ func startWithEvents(t *testing.T, extra, interval string) *eventCollector {
 	c := &eventCollector{
 		spans: filepath.Join(folder, "spans.jsonl"), events: filepath.Join(folder, "events.jsonl"), metrics: filepath.Join(folder, "metrics.jsonl"),
 	}
-	t.Setenv("SPANS_FILE", c.spans)
-	t.Setenv("EVENTS_FILE", c.events)
-	t.Setenv("METRICS_FILE", c.metrics)
-	t.Setenv("FLUSH_INTERVAL", interval)
+	setenv(t, "SPANS_FILE", c.spans)
+	setenv(t, "EVENTS_FILE", c.events)
+	setenv(t, "METRICS_FILE", c.metrics)
+	setenv(t, "FLUSH_INTERVAL", interval)
 	c.collector = startPushing(t, example(t, "slo-events.yaml"), "--config", extra)
-	c.waitForListener(t, os.Getenv("OTLP_HTTP_ENDPOINT"))
+	c.waitForListener(t, getenv(t, "OTLP_HTTP_ENDPOINT"))
 	return c
 }
 
@@ -148,7 +148,7 @@ const textOfUser = "text of a user's prompt"
 func postSpanWithText(t *testing.T) {
 	t.Helper()
 	now := time.Now()
-	response, err := http.Post("http://"+os.Getenv("OTLP_HTTP_ENDPOINT")+"/v1/traces", "application/json", strings.NewReader(fmt.Sprintf(`{
+	postSpans(t, getenv(t, "OTLP_HTTP_ENDPOINT"), "application/json", fmt.Appendf(nil, `{
 "resourceSpans": [{
   "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "keeps-prompts"}}]},
   "scopeSpans": [{"spans": [{
@@ -164,10 +164,7 @@ func postSpanWithText(t *testing.T) {
       {"key": "gen_ai.prompt.0.content", "value": {"stringValue": %[3]q}},
       {"key": "gen_ai.completion.0.content", "value": {"stringValue": %[3]q}}]
   }]}]
-}]}`, now.Add(-5*time.Second).UnixNano(), now.UnixNano(), textOfUser)))
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.Equal(t, http.StatusOK, response.StatusCode)
+}]}`, now.Add(-5*time.Second).UnixNano(), now.UnixNano(), textOfUser))
 }
 
 // waitForFlushes waits until the connector has sent twenty more batches of metrics. It

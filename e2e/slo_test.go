@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,13 +62,13 @@ func recount(t *testing.T, span ptrace.Span) map[string]string {
 // The expected verdicts, attainment and goodput come from a recount of all spans. These
 // include every kind of request that is judged differently: see requireEveryKind.
 func TestExampleSLOSampling_KeepsEveryBreachAndAShareOfTheRest(t *testing.T) {
+	t.Parallel()
 	sampledFile := exampleEnvironment(t)
 	folder := t.TempDir()
-	allFile, more := filepath.Join(folder, "all.jsonl"), filepath.Join(folder, "more.yaml")
-	t.Setenv("ALL_SPANS_FILE", allFile)
-	t.Setenv("DECISION_WAIT", "2s")
-	require.NoError(t, os.WriteFile(more, []byte(everySpan), 0o600))
-	c := startCollector(t, example(t, "slo-sampling.yaml"), "--config", more,
+	allFile := filepath.Join(folder, "all.jsonl")
+	setenv(t, "ALL_SPANS_FILE", allFile)
+	setenv(t, "DECISION_WAIT", "2s")
+	c := startCollector(t, example(t, "slo-sampling.yaml"), "--config", writeFile(t, folder, "more.yaml", everySpan),
 		"--set", "receivers.token_stream.idle_timeout=1s", "--set", "receivers.token_stream.first_token_timeout=1s")
 	const requests = 10_000
 	run(t, built(t, "tokengen"), "generate", "--fast", "--requests", "10000", "--seed", "7",
@@ -79,11 +78,7 @@ func TestExampleSLOSampling_KeepsEveryBreachAndAShareOfTheRest(t *testing.T) {
 	var metrics map[string]*dto.MetricFamily
 	require.Eventually(t, func() bool {
 		metrics = scrape(t, c)
-		counted := 0.0
-		for _, metric := range metrics["tokenpulse_requests_total"].GetMetric() {
-			counted += metric.GetCounter().GetValue()
-		}
-		return counted >= requests
+		return requestCount(metrics) >= requests
 	}, patience, 100*time.Millisecond, "not every stream is counted")
 	c.stop(t)
 	requireEveryKind(t, readSpans(t, allFile))

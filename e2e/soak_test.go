@@ -23,9 +23,9 @@ import (
 
 // The defaults are the short form, for CI. `make test-soak` is the long one.
 var (
-	soakWarmup = flag.Duration("soak-warmup", 10*time.Second, "time at twice capacity before the first measurement of TestSoak")
-	soakHalf   = flag.Duration("soak-half", 15*time.Second, "time at half capacity")
-	soakDouble = flag.Duration("soak-double", 8*time.Second, "time at twice capacity")
+	soakWarmup = flag.Duration("soak-warmup", 6*time.Second, "time at twice capacity before the first measurement of TestSoak")
+	soakHalf   = flag.Duration("soak-half", 8*time.Second, "time at half capacity")
+	soakDouble = flag.Duration("soak-double", 5*time.Second, "time at twice capacity")
 	// In the short form the garbage collector alone moves the RSS by 15%.
 	soakGrowth = flag.Float64("soak-growth", 0.3, "allowed growth of the RSS while at half capacity")
 )
@@ -92,7 +92,7 @@ func startSoak(t *testing.T, maxStreams int) *soak {
 		"PPROF": s.pprof, "IDLE_TIMEOUT": abandonedFor.String(),
 		"MAX_STREAMS": strconv.Itoa(maxStreams), "MAX_MEMORY_MIB": strconv.Itoa(soakMemory),
 	} {
-		t.Setenv(name, value)
+		setenv(t, name, value)
 	}
 	c := startCollector(t, writeFile(t, t.TempDir(), "config.yaml", soakConfig), reportSelf...)
 	s.load = newSoakLoad(t, c, maxStreams)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -65,8 +64,8 @@ service:
 // startStored starts a Collector with open streams in a storage.
 func startStored(t *testing.T, more ...string) *collector {
 	t.Helper()
-	t.Setenv("STORAGE_DIRECTORY", t.TempDir())
-	t.Setenv("SPANS_FILE", filepath.Join(t.TempDir(), "spans.jsonl"))
+	setenv(t, "STORAGE_DIRECTORY", t.TempDir())
+	setenv(t, "SPANS_FILE", filepath.Join(t.TempDir(), "spans.jsonl"))
 	c := startCollector(t, writeFile(t, t.TempDir(), "config.yaml", storedStreams), more...)
 	c.waitForListener(t, c.http)
 	return c
@@ -170,7 +169,7 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 	}
 	c.stop(t)
 
-	spans := readSpans(t, os.Getenv("SPANS_FILE"))
+	spans := readSpans(t, getenv(t, "SPANS_FILE"))
 	require.Len(t, spans, streams)
 	got, want := map[int][]float64{}, map[int][]float64{} // time per output token, by number of chunks
 	for _, span := range spans {
@@ -208,7 +207,7 @@ type storedStream struct {
 // Whenever the process dies, all that was acknowledged is in exactly one span.
 func TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams(t *testing.T) {
 	backend := startTraceBackend(t)
-	t.Setenv("BACKEND", backend.server.URL)
+	setenv(t, "BACKEND", backend.server.URL)
 	c := startStored(t, "--config", writeFile(t, t.TempDir(), "delivered.yaml", delivered))
 	t0 := time.Now().Add(-time.Minute)
 	var stopping atomic.Bool

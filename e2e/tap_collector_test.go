@@ -50,7 +50,7 @@ func startTap(t *testing.T, upstream string, more ...string) *tapCollector {
 	for name, value := range map[string]string{
 		"PPROF": c.pprof, "TAP_ENDPOINT": c.address, "TAP_UPSTREAM": upstream, "SENT_SPANS_FILE": c.sent, "SPANS_FILE": c.derived,
 	} {
-		t.Setenv(name, value)
+		setenv(t, name, value)
 	}
 	for _, config := range more {
 		arguments = append(arguments, "--config", "yaml:"+config)

@@ -44,9 +44,9 @@ func TestExampleTap_TimesStreamsOfTheUpstreamAndOfARoute(t *testing.T) {
 		_, _ = fmt.Fprintln(w, `{"model":"llama","created_at":"2026-01-01T00:00:00Z","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","prompt_eval_count":7,"eval_count":5}`)
 	})
 	tap := freeAddress(t)
-	t.Setenv("TAP_ENDPOINT", tap)
-	t.Setenv("TAP_UPSTREAM", vllm.URL)
-	t.Setenv("TAP_OLLAMA", ollama.URL)
+	setenv(t, "TAP_ENDPOINT", tap)
+	setenv(t, "TAP_UPSTREAM", vllm.URL)
+	setenv(t, "TAP_OLLAMA", ollama.URL)
 	c := startCollector(t, example(t, "tap.yaml"))
 	for path, request := range map[string]string{chatPath: chatAsked, "/ollama/api/chat": `{"model":"llama"}`} {
 		answer, err := http.Post("http://"+tap+path, "application/json", strings.NewReader(request))

@@ -183,7 +183,7 @@ func TestTapHostile_BlockedPipelineDoesNotDelayTraffic(t *testing.T) {
 		_, _ = io.WriteString(w, chatEnd)
 	})
 	const queued, exchanges = 5, 50
-	t.Setenv("BACKEND", backend.URL)
+	setenv(t, "BACKEND", backend.URL)
 	c := startTap(t, upstream.URL, fmt.Sprintf("receivers: {token_tap: {max_queued_spans: %d}}", queued), blockingExporter)
 	client := http.Client{Timeout: patience}
 	for range exchanges {

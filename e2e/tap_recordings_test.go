@@ -417,7 +417,7 @@ func (r *tapReplay) requireReported(t *testing.T, span ptrace.Span) {
 // requireDerived requires that token_latency read the times.
 func (r *tapReplay) requireDerived(t *testing.T, span ptrace.Span) {
 	t.Helper()
-	_, ok := span.Attributes().Get(names.TimeToFirstToken)
+	_, ok := span.Attributes().Get("tokenpulse.time_to_first_token")
 	require.Equal(t, r.answer.TokenChunks > 0 && r.answer.ChunkUnit != "json_document", ok, "time to first token")
 }
 

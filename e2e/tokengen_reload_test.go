@@ -19,8 +19,10 @@ import (
 
 // tokengen sends and shows latencies on both sides of two reloads of the Collector.
 func TestTokengen_SurvivesReload(t *testing.T) {
+	t.Parallel()
 	for _, transport := range []string{"ndjson", "grpc-stream", "protobuf"} {
 		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
 			c := startCollector(t, filepath.Join(testenv.Root(t), "examples", "quickstart.yaml"))
 			table := start(t, built(t, "tokengen"), "watch", "--metrics", c.metricsURL())
 			require.Eventually(t, func() bool { return strings.Contains(table.output(t), "waiting for the first request") }, patience, 50*time.Millisecond)

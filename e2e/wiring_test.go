@@ -4,9 +4,7 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -51,23 +49,20 @@ service:
 // fourth, an SLO that never applies, takes 15 minutes: see the processor's
 // TestWiring_WarnsOnceOfAnSLOThatNeverApplies, and the long form of TestSoak.)
 func TestMiswiredPipelines_WarnOnceWithTheRemedy(t *testing.T) {
+	t.Parallel()
 	endpoint, metrics := freeAddress(t), freeAddress(t)
-	t.Setenv("OTLP", endpoint)
-	t.Setenv("METRICS", metrics)
+	setenv(t, "OTLP", endpoint)
+	setenv(t, "METRICS", metrics)
 	c := start(t, built(t, "otelcol-tokenpulse"), "--config", writeFile(t, t.TempDir(), "config.yaml", miswired), ownMetricsOff)
 	c.waitUntilReady(t)
 
 	const traces = 50
 	for trace := 1; trace <= traces; trace++ {
 		for span := 1; span <= 2; span++ { // a probability of a quarter is the threshold c
-			sent := fmt.Sprintf(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"%032x","spanId":"%016x","name":"chat m","kind":3,"traceState":"ot=th:c",
+			postSpans(t, endpoint, "application/json", fmt.Appendf(nil, `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"%032x","spanId":"%016x","name":"chat m","kind":3,"traceState":"ot=th:c",
 				"startTimeUnixNano":"1795233292000000000","endTimeUnixNano":"1795233293000000000","attributes":[
 				{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":"gen_ai.request.model","value":{"stringValue":"m"}},
-				{"key":"gen_ai.response.time_to_first_chunk","value":{"doubleValue":0.5}},{"key":"gen_ai.usage.output_tokens","value":{"intValue":"41"}}]}]}]}]}`, trace*0x9e3779b9, span)
-			response, err := http.Post("http://"+endpoint+"/v1/traces", "application/json", bytes.NewReader([]byte(sent)))
-			require.NoError(t, err)
-			require.NoError(t, response.Body.Close())
-			require.Equal(t, http.StatusOK, response.StatusCode)
+				{"key":"gen_ai.response.time_to_first_chunk","value":{"doubleValue":0.5}},{"key":"gen_ai.usage.output_tokens","value":{"intValue":"41"}}]}]}]}]}`, trace*0x9e3779b9, span))
 		}
 	}
 	require.Eventually(t, func() bool { // in the pipeline that is right, and last

@@ -25,6 +25,7 @@ func TestPage_HasTheNumbersOfMetrics(t *testing.T) {
 			"gen_ai.request.model":              fmt.Sprint("model-", i%3),
 			"tokenpulse.time_to_first_token":    random.ExpFloat64(),
 			"tokenpulse.time_per_output_token":  random.ExpFloat64() / 50,
+			"tokenpulse.stall.count":            i % 4,
 			"tokenpulse.slo.met":                []any{},
 			"tokenpulse.slo.breached":           []any{},
 			"tokenpulse.slo.not_eligible":       nil,
@@ -58,6 +59,9 @@ func TestPage_HasTheNumbersOfMetrics(t *testing.T) {
 	}
 	require.InDelta(t, value(theMetric(t, families["tokenpulse_requests_total"], model)), float64(now.Requests["success"]), 0)
 
+	require.InDelta(t, value(theMetric(t, families["tokenpulse_stalls_total"], model)), now.Stalls.Count, 0)
+	require.InEpsilon(t, value(theMetric(t, families["tokenpulse_stall_duration_seconds_total"], model)), now.Stalls.Seconds, 1e-9)
+
 	slo := now.SLOs[slices.IndexFunc(now.SLOs, func(s sloAnswer) bool { return s.SLO == "chat-tpot" })]
 	require.Equal(t, 80, slo.Good)
 	require.Equal(t, 20, slo.Bad)
@@ -67,6 +71,19 @@ func TestPage_HasTheNumbersOfMetrics(t *testing.T) {
 	require.InEpsilon(t, value(theMetric(t, families["tokenpulse_slo_burn_rate"], model, "window=5m")), *slo.BurnRates[0].Rate, 1e-9)
 	require.InEpsilon(t, value(theMetric(t, families["tokenpulse_slo_error_budget_remaining"], model)), *slo.BudgetRemaining, 1e-9)
 	require.Equal(t, 3, now.Series.Held)
+}
+
+func TestPage_RequestsByOutcome(t *testing.T) {
+	h := start(t, nil)
+	want := map[string]int{}
+	for i, outcome := range []string{"success", "error", "cancelled", "incomplete"} {
+		for range i + 1 {
+			require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{"tokenpulse.outcome": outcome}))))
+			want[outcome]++
+		}
+	}
+	now := answer(t, h, "now", func(n *nowAnswer) bool { return n.total() == 1+2+3+4 })
+	require.Equal(t, want, now.Requests)
 }
 
 // The rates are those of the requests over the time that the history covers.

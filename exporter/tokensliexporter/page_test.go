@@ -80,6 +80,7 @@ type nowAnswer struct {
 	InFlight              float64 `json:"in_flight"`
 	Requests              map[string]int
 	Tokens                map[string]float64
+	Stalls                struct{ Count, Seconds float64 }
 	Indicators            map[string]map[string]float64
 	Unmeasured            []struct {
 		Indicator, Reason string
