@@ -16,9 +16,11 @@ type board struct {
 	rows               []row
 }
 
+// row has panels of one size, unless a panel has its own.
 type row struct {
-	title  string
-	panels []panel
+	title         string
+	width, height uint32
+	panels        []panel
 }
 
 const tag = "tokenpulse"
@@ -41,6 +43,9 @@ func (b board) build() (dashboard.Dashboard, error) {
 		builder.WithRow(dashboard.NewRowBuilder(r.title).Id(id))
 		for _, p := range r.panels {
 			id++
+			if p.width == 0 {
+				p = p.sized(r.width, r.height)
+			}
 			builder.WithPanel(numbered{p, id})
 		}
 	}

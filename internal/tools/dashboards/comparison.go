@@ -23,11 +23,11 @@ var comparison = board{
 		oneOf("candidate", "Candidate", "Value to compare", "label_values("+requests+", $by)", dashboard.VariableSortAlphabeticalDesc),
 	}),
 	rows: []row{
-		{"Change from $baseline to $candidate", changeTiles()},
-		{"Percentiles over the time range", percentileTables()},
-		{"Over time", overlays()},
-		{"Is the comparison fair", fairnessPanels()},
-		{"Distribution: $baseline left, $candidate right", pairedHeatmaps()},
+		{"Change from $baseline to $candidate", 4, 5, changeTiles()},
+		{"Percentiles over the time range", 6, 8, each(latencies, percentileTable)},
+		{"Over time", 12, 9, each(latencies, overlay)},
+		{"Is the comparison fair", 4, 8, fairnessPanels()},
+		{"Distribution: $baseline left, $candidate right", 12, 9, pairedHeatmaps()},
 	},
 }
 
@@ -39,11 +39,8 @@ func changeTiles() (tiles []panel) {
 		return fmt.Sprintf("(%s)\n/ (%s)\n- 1", of("candidate"), of("baseline"))
 	}
 	add := func(title, about, docs string, of func(side string) string) {
-		tiles = append(tiles, panel{
-			title: title, about: about, docs: docs, unit: ratio, width: 4, height: 5,
-			kind:    tile("no requests", lowest("green"), step(0.02, "orange"), step(0.1, "red")),
-			targets: []target{{expression: change(of), legend: title, instant: true}},
-		})
+		kind := tile("no requests", lowest("green"), step(0.02, "orange"), step(0.1, "red"))
+		tiles = append(tiles, show(kind, title, ratio, docs, about, now(change(of), title)))
 	}
 	for _, l := range latencies {
 		add(l.short+", ${percentile:text}", "Candidate by baseline, minus 1, over the selected time range: 10% is a tenth slower. "+l.about, quantiles,
@@ -58,38 +55,28 @@ func changeTiles() (tiles []panel) {
 	return tiles
 }
 
-func percentileTables() (panels []panel) {
-	for _, l := range latencies {
-		of := func(variable string) string {
-			var all []string
-			for _, q := range [][2]string{{"p50", "0.5"}, {"p75", "0.75"}, {"p90", "0.9"}, {"p95", "0.95"}, {"p99", "0.99"}} {
-				all = append(all, fmt.Sprintf("label_replace(\n%s,\n\"percentile\", %q, \"\", \"\")", side(variable, ofOutcome).over(perRange).quantile(q[1], l.histogram), q[0]))
-			}
-			return strings.Join(all, "\nor\n")
+func percentileTable(l latency) panel {
+	of := func(variable string) string {
+		var all []string
+		for _, q := range [][2]string{{"p50", "0.5"}, {"p75", "0.75"}, {"p90", "0.9"}, {"p95", "0.95"}, {"p99", "0.99"}} {
+			value := side(variable, ofOutcome).over(perRange).quantile(q[1], l.histogram)
+			all = append(all, fmt.Sprintf("label_replace(\n%s,\n\"percentile\", %q, \"\", \"\")", value, q[0]))
 		}
-		kind, targets := rows(column{"Baseline", seconds, of("baseline")}, column{"Candidate", seconds, of("candidate")})
-		kind.SortBy([]cog.Builder[common.TableSortByFieldState]{common.NewTableSortByFieldStateBuilder().DisplayName("Percentile")})
-		panels = append(panels, panel{
-			title: l.name + ", percentiles", about: l.about, docs: quantiles, unit: seconds, width: 6, height: 8, kind: kind, targets: targets,
-		})
+		return strings.Join(all, "\nor\n")
 	}
-	return panels
+	kind, targets := rows(column{"Baseline", seconds, of("baseline")}, column{"Candidate", seconds, of("candidate")})
+	kind.SortBy([]cog.Builder[common.TableSortByFieldState]{common.NewTableSortByFieldStateBuilder().DisplayName("Percentile")})
+	return show(kind, l.name+", percentiles", seconds, quantiles, l.about, targets...)
 }
 
-func overlays() (panels []panel) {
-	for _, l := range latencies {
-		panels = append(panels, panel{
-			title: l.name + ", both", about: l.about + " Median and chosen percentile of both.", docs: numbersOfOneRequest,
-			unit: seconds, width: 12, height: 9, kind: lines(),
-			targets: []target{
-				{expression: side("baseline", ofOutcome).quantile("0.5", l.histogram), legend: "$baseline p50"},
-				{expression: side("candidate", ofOutcome).quantile("0.5", l.histogram), legend: "$candidate p50"},
-				{expression: side("baseline", ofOutcome).quantile("$percentile", l.histogram), legend: "$baseline ${percentile:text}"},
-				{expression: side("candidate", ofOutcome).quantile("$percentile", l.histogram), legend: "$candidate ${percentile:text}"},
-			},
-		})
+func overlay(l latency) panel {
+	var targets []target
+	for _, quantile := range [][2]string{{"0.5", "p50"}, {"$percentile", "${percentile:text}"}} {
+		for _, variable := range []string{"baseline", "candidate"} {
+			targets = append(targets, line(side(variable, ofOutcome).quantile(quantile[0], l.histogram), "$"+variable+" "+quantile[1]))
+		}
 	}
-	return panels
+	return show(lines(), l.name+", both", seconds, numbersOfOneRequest, l.about+" Median and chosen percentile of both.", targets...)
 }
 
 func fairnessPanels() []panel {
@@ -100,40 +87,29 @@ func fairnessPanels() []panel {
 		}
 	}
 	panels := []panel{
-		{
-			title: "Requests in flight, both", about: "Mean number, by Little's law. More requests in flight make each of them slower.",
-			docs: inFlight, unit: number, targets: both(func(s selection) string { return s.total(duration) }),
-		},
-		{
-			title: "Requests per second, both", about: "Finished requests per second, with any outcome.", docs: "metrics.md#counters",
-			unit: requestsPerSecond, targets: both(func(s selection) string { return s.sum(requests) }),
-		},
-		{
-			title: "Prompt length, both", about: "Mean input tokens per request. Longer prompts take longer to prefill.", docs: "metrics.md#counters",
-			unit: tokenCount, targets: both(func(s selection) string { return s.perRequest("input") }),
-		},
-		{
-			title: "Output length, both", about: "Mean output tokens per request. Longer outputs make requests longer.", docs: "metrics.md#counters",
-			unit: tokenCount, targets: both(func(s selection) string { return s.perRequest("output") }),
-		},
-		{
-			title: "Failed requests, both", about: "Share of requests with the outcome error or incomplete. Failed requests lack latencies.",
-			docs: "definitions.md#outcomes", unit: ratio, targets: both(selection.failed),
-		},
-		{
-			title: "Goodput share, both", about: "Share of judged requests that are good for every SLO that applies to them.",
-			docs: sharesAndRates, unit: ratio, targets: both(func(s selection) string { return s.where(`slo="all"`).attained() }),
-		},
-	}
-	for i := range panels {
-		panels[i].width, panels[i].height, panels[i].kind = 4, 8, lines()
+		show(lines(), "Requests in flight, both", number, inFlight,
+			"Mean number, by Little's law. More requests in flight make each of them slower.",
+			both(func(s selection) string { return s.total(duration) })...),
+		show(lines(), "Requests per second, both", requestsPerSecond, "metrics.md#counters",
+			"Finished requests per second, with any outcome.",
+			both(func(s selection) string { return s.sum(requests) })...),
+		show(lines(), "Prompt length, both", tokenCount, "metrics.md#counters",
+			"Mean input tokens per request. Longer prompts take longer to prefill.",
+			both(func(s selection) string { return s.perRequest("input") })...),
+		show(lines(), "Output length, both", tokenCount, "metrics.md#counters",
+			"Mean output tokens per request. Longer outputs make requests longer.",
+			both(func(s selection) string { return s.perRequest("output") })...),
+		show(lines(), "Failed requests, both", ratio, "definitions.md#outcomes",
+			"Share of requests with the outcome error or incomplete. Failed requests lack latencies.",
+			both(selection.failed)...),
+		show(lines(), "Goodput share, both", ratio, sharesAndRates,
+			"Share of judged requests that are good for every SLO that applies to them.",
+			both(func(s selection) string { return s.where(`slo="all"`).attained() })...),
 	}
 	for _, variable := range []string{"baseline", "candidate"} {
-		panels = append(panels, panel{
-			title: "Mean time by phase, $" + variable, about: "Seconds that a request spent in each phase, on average.",
-			docs: "queries.md#queue-prefill-decode-or-network", unit: seconds, width: 12, height: 8, kind: stacked(),
-			targets: []target{{expression: side(variable, ofOutcome).by("phase").mean(phase), legend: "{{phase}}"}},
-		})
+		panels = append(panels, show(stacked(), "Mean time by phase, $"+variable, seconds, "queries.md#queue-prefill-decode-or-network",
+			"Seconds that a request spent in each phase, on average.",
+			line(side(variable, ofOutcome).by("phase").mean(phase), "{{phase}}")).sized(12, 8))
 	}
 	return panels
 }

@@ -20,12 +20,12 @@ var engines = board{
 			`label_values({__name__=~"vllm:num_requests_running|sglang:num_running_reqs"}, instance)`, allValues),
 	}),
 	rows: []row{
-		{"By ${by:text}", byEnginePanels()},
-		{"Phases by ${by:text}", phasesByEngine()},
-		{"Ours beside vLLM's", besideVLLM()},
-		{"vLLM", vllmPanels()},
-		{"Ours beside SGLang's", besideSGLang()},
-		{"SGLang", sglangPanels()},
+		{"By ${by:text}", 6, 9, byEnginePanels()},
+		{"Phases by ${by:text}", 8, 9, phasesByEngine()},
+		{"Ours beside vLLM's", 6, 9, besideVLLM()},
+		{"vLLM", 6, 9, vllmPanels()},
+		{"Ours beside SGLang's", 6, 9, besideSGLang()},
+		{"SGLang", 6, 9, sglangPanels()},
 	},
 }
 
@@ -46,54 +46,39 @@ func byEnginePanels() []panel {
 		column{"Output tokens/s", tokensPerSecond, every.where(`type="output"`).over(perRange).sum(tokens)},
 		column{"Failed", ratio, every.over(perRange).failed()},
 	)
-	kind, targets := rows(columns...)
-	panels := []panel{{
-		title: "Engines, latencies at ${percentile:text}", about: "One row for each value of the chosen label, the slowest to first token on top.",
-		docs: "queries.md#which-engine", unit: number, width: 24, height: 8, kind: kind, targets: targets,
-	}}
-	for _, l := range latencies {
-		panels = append(panels, panel{
-			title: l.name + " by ${by:text}", about: l.about + " At the chosen percentile.", docs: "queries.md#which-engine",
-			unit: seconds, width: 6, height: 9, kind: lines(),
-			targets: []target{{expression: some.quantile("$percentile", l.histogram), legend: "{{$by}}"}},
-		})
-	}
-	return panels
+	table := rowsOf("Engines, latencies at ${percentile:text}", number, "queries.md#which-engine",
+		"One row for each value of the chosen label, the slowest to first token on top.",
+		columns...).sized(24, 8)
+	return append([]panel{table}, each(latencies, func(l latency) panel {
+		return show(lines(), l.name+" by ${by:text}", seconds, "queries.md#which-engine",
+			l.about+" At the chosen percentile.",
+			line(some.quantile("$percentile", l.histogram), "{{$by}}"))
+	})...)
 }
 
 func phasesByEngine() (panels []panel) {
 	for _, name := range []string{"queue", "prefill", "decode"} {
-		panels = append(panels, panel{
-			title: fmt.Sprintf("Mean %s by ${by:text}", name), docs: "queries.md#queue-prefill-decode-or-network", unit: seconds, width: 8, height: 9, kind: lines(),
-			about:   "Queue grows under load, prefill with longer prompts, decode with larger batches or a slower engine.",
-			targets: []target{{expression: ofOutcome.where(fmt.Sprintf("phase=%q", name)).by("$by").mean(phase), legend: "{{$by}}"}},
-		})
+		panels = append(panels, show(lines(), fmt.Sprintf("Mean %s by ${by:text}", name), seconds, "queries.md#queue-prefill-decode-or-network",
+			"Queue grows under load, prefill with longer prompts, decode with larger batches or a slower engine.",
+			line(ofOutcome.where(fmt.Sprintf("phase=%q", name)).by("$by").mean(phase), "{{$by}}")))
 	}
 	return panels
 }
 
 // beside compares a latency as it is observed with that of an engine.
 func beside(l latency, engine, histogram string) panel {
-	return panel{
-		title: l.name + ": observed and " + engine, docs: engineSpans, unit: seconds, width: 6, height: 9, kind: lines(),
-		about: "What the observer $vantage sees, beside what " + engine + " reports. The difference is network, gateways and queues before the engine.",
-		targets: []target{
-			{expression: ofOutcome.quantile("$percentile", l.histogram), legend: "$vantage ${percentile:text}"},
-			{expression: scraped.quantile("$percentile", histogram), legend: engine + " ${percentile:text}"},
-		},
-	}
+	return show(lines(), l.name+": observed and "+engine, seconds, engineSpans,
+		"What the observer $vantage sees, beside what "+engine+" reports. The difference is network, gateways and queues before the engine.",
+		line(ofOutcome.quantile("$percentile", l.histogram), "$vantage ${percentile:text}"),
+		line(scraped.quantile("$percentile", histogram), engine+" ${percentile:text}"))
 }
 
 func inFlightBeside(engine, running, waiting string, width uint32) panel {
-	return panel{
-		title: "In flight: observed and " + engine, docs: engineSpans, unit: number, width: width, height: 9, kind: lines(),
-		about: "Mean number in flight by Little's law, beside what " + engine + " runs and holds in its queue. More observed than in the engine wait before it.",
-		targets: []target{
-			{expression: everyRequest.total(duration), legend: "$vantage"},
-			{expression: gauge("sum", running), legend: engine + " running"},
-			{expression: gauge("sum", waiting), legend: engine + " waiting"},
-		},
-	}
+	return show(lines(), "In flight: observed and "+engine, number, engineSpans,
+		"Mean number in flight by Little's law, beside what "+engine+" runs and holds in its queue. More observed than in the engine wait before it.",
+		line(everyRequest.total(duration), "$vantage"),
+		line(gauge("sum", running), engine+" running"),
+		line(gauge("sum", waiting), engine+" waiting")).sized(width, 9)
 }
 
 // gauge aggregates a gauge of the scraped engines, such as by "sum by (instance)".
@@ -113,76 +98,54 @@ func besideVLLM() []panel {
 
 func vllmPanels() []panel {
 	hits, queries := scraped.sum("vllm:prefix_cache_hits_total"), scraped.sum("vllm:prefix_cache_queries_total")
-	panels := []panel{
-		{
-			title: "vLLM scheduler", about: "Requests that run and that wait to be scheduled, by engine.", unit: number,
-			targets: []target{
-				{expression: gauge("sum by (instance)", "vllm:num_requests_running"), legend: "{{instance}} running"},
-				{expression: gauge("sum by (instance)", "vllm:num_requests_waiting"), legend: "{{instance}} waiting"},
-			},
-		},
-		{
-			title: "vLLM KV cache in use", about: "Share of KV cache blocks in use. Near 100%, new requests wait and running ones are preempted.", unit: ratio,
-			targets: []target{{expression: gauge("max by (instance)", "vllm:kv_cache_usage_perc"), legend: "{{instance}}"}},
-		},
-		{
-			title: "vLLM preemptions per second", about: "Running requests that lost their place in the KV cache. They stall, then prefill again.", unit: number,
-			targets: []target{{expression: scraped.by("instance").sum("vllm:num_preemptions_total"), legend: "{{instance}}"}},
-		},
-		{
-			title: "vLLM prefix cache hits", about: "Share of looked-up prompt tokens that were in the prefix cache. A fall makes prefill slower.", unit: ratio,
-			targets: []target{{expression: hits + "\n/ (" + queries + " > 0)", legend: "hits"}},
-		},
-		{
-			title: "vLLM mean time by phase", about: "Seconds that a request waited, prefilled and decoded, on average, as vLLM reports them.", unit: seconds,
-			targets: []target{
-				{expression: scraped.mean("vllm:request_queue_time_seconds"), legend: "queue"},
-				{expression: scraped.mean("vllm:request_prefill_time_seconds"), legend: "prefill"},
-				{expression: scraped.mean("vllm:request_decode_time_seconds"), legend: "decode"},
-			},
-		},
-		{
-			title: "vLLM queue time", about: "Time that requests waited to be scheduled, as vLLM reports it.", unit: seconds,
-			targets: scraped.percentiles("vllm:request_queue_time_seconds", false),
-		},
-		{
-			title: "vLLM tokens per second", about: "Prompt and generated tokens of the engines.", unit: tokensPerSecond,
-			targets: []target{
-				{expression: scraped.sum("vllm:prompt_tokens_total"), legend: "prompt"},
-				{expression: scraped.sum("vllm:generation_tokens_total"), legend: "generated"},
-			},
-		},
-		{
-			title: "vLLM tokens per step", about: "Tokens per step of the engine, prefill and decode together: the size of its batches.", unit: tokenCount,
-			targets: []target{
-				{expression: scraped.quantile("$percentile", "vllm:iteration_tokens_total"), legend: "${percentile:text}"},
-				{expression: scraped.mean("vllm:iteration_tokens_total"), legend: "mean"},
-			},
-		},
-		{
-			title: "vLLM requests by finish reason", about: "Finished requests per second. Aborted requests are missing from vLLM's latencies.", unit: requestsPerSecond,
-			targets: []target{{expression: scraped.by("finished_reason").sum("vllm:request_success_total"), legend: "{{finished_reason}}"}},
-		},
-		{
-			title: "vLLM prompt length", about: "Prompt tokens per request.", unit: tokenCount,
-			targets: scraped.percentiles("vllm:request_prompt_tokens", false),
-		},
-		{
-			title: "vLLM output length", about: "Generated tokens per request.", unit: tokenCount,
-			targets: scraped.percentiles("vllm:request_generation_tokens", false),
-		},
-		{
-			title: "vLLM limit on output", about: "The parameter max_tokens of the requests.", unit: tokenCount,
-			targets: scraped.percentiles("vllm:request_params_max_tokens", false),
-		},
+	heatmap := func(title, histogram string) panel {
+		return show(cells(tokenCount), title, tokenCount, engineSpans, "Requests per second in each bucket of lengths.",
+			line(scraped.buckets(histogram), "{{le}}").asHeatmap())
 	}
-	for _, length := range [][2]string{{"vLLM prompt length, heatmap", "vllm:request_prompt_tokens"}, {"vLLM output length, heatmap", "vllm:request_generation_tokens"}} {
-		panels = append(panels, panel{
-			title: length[0], about: "Requests per second in each bucket of lengths.", unit: tokenCount, kind: cells(tokenCount),
-			targets: []target{{expression: scraped.buckets(length[1]), legend: "{{le}}", format: "heatmap"}},
-		})
+	return []panel{
+		show(lines(), "vLLM scheduler", number, engineSpans,
+			"Requests that run and that wait to be scheduled, by engine.",
+			line(gauge("sum by (instance)", "vllm:num_requests_running"), "{{instance}} running"),
+			line(gauge("sum by (instance)", "vllm:num_requests_waiting"), "{{instance}} waiting")),
+		show(lines(), "vLLM KV cache in use", ratio, engineSpans,
+			"Share of KV cache blocks in use. Near 100%, new requests wait and running ones are preempted.",
+			line(gauge("max by (instance)", "vllm:kv_cache_usage_perc"), "{{instance}}")),
+		show(lines(), "vLLM preemptions per second", number, engineSpans,
+			"Running requests that lost their place in the KV cache. They stall, then prefill again.",
+			line(scraped.by("instance").sum("vllm:num_preemptions_total"), "{{instance}}")),
+		show(lines(), "vLLM prefix cache hits", ratio, engineSpans,
+			"Share of looked-up prompt tokens that were in the prefix cache. A fall makes prefill slower.",
+			line(hits+"\n/ ("+queries+" > 0)", "hits")),
+		show(lines(), "vLLM mean time by phase", seconds, engineSpans,
+			"Seconds that a request waited, prefilled and decoded, on average, as vLLM reports them.",
+			line(scraped.mean("vllm:request_queue_time_seconds"), "queue"),
+			line(scraped.mean("vllm:request_prefill_time_seconds"), "prefill"),
+			line(scraped.mean("vllm:request_decode_time_seconds"), "decode")),
+		show(lines(), "vLLM queue time", seconds, engineSpans,
+			"Time that requests waited to be scheduled, as vLLM reports it.",
+			scraped.percentiles("vllm:request_queue_time_seconds", false)...),
+		show(lines(), "vLLM tokens per second", tokensPerSecond, engineSpans,
+			"Prompt and generated tokens of the engines.",
+			line(scraped.sum("vllm:prompt_tokens_total"), "prompt"), line(scraped.sum("vllm:generation_tokens_total"), "generated")),
+		show(lines(), "vLLM tokens per step", tokenCount, engineSpans,
+			"Tokens per step of the engine, prefill and decode together: the size of its batches.",
+			line(scraped.quantile("$percentile", "vllm:iteration_tokens_total"), "${percentile:text}"),
+			line(scraped.mean("vllm:iteration_tokens_total"), "mean")),
+		show(lines(), "vLLM requests by finish reason", requestsPerSecond, engineSpans,
+			"Finished requests per second. Aborted requests are missing from vLLM's latencies.",
+			line(scraped.by("finished_reason").sum("vllm:request_success_total"), "{{finished_reason}}")),
+		show(lines(), "vLLM prompt length", tokenCount, engineSpans,
+			"Prompt tokens per request.",
+			scraped.percentiles("vllm:request_prompt_tokens", false)...),
+		show(lines(), "vLLM output length", tokenCount, engineSpans,
+			"Generated tokens per request.",
+			scraped.percentiles("vllm:request_generation_tokens", false)...),
+		show(lines(), "vLLM limit on output", tokenCount, engineSpans,
+			"The parameter max_tokens of the requests.",
+			scraped.percentiles("vllm:request_params_max_tokens", false)...),
+		heatmap("vLLM prompt length, heatmap", "vllm:request_prompt_tokens"),
+		heatmap("vLLM output length, heatmap", "vllm:request_generation_tokens"),
 	}
-	return ofEngine(panels)
 }
 
 func besideSGLang() []panel {
@@ -195,41 +158,21 @@ func besideSGLang() []panel {
 }
 
 func sglangPanels() []panel {
-	return ofEngine([]panel{
-		{
-			title: "SGLang scheduler", about: "Requests that run and that wait in the queue, by engine.", unit: number,
-			targets: []target{
-				{expression: gauge("sum by (instance)", "sglang:num_running_reqs"), legend: "{{instance}} running"},
-				{expression: gauge("sum by (instance)", "sglang:num_queue_reqs"), legend: "{{instance}} waiting"},
-			},
-		},
-		{
-			title: "SGLang KV cache in use", about: "Share of the KV cache's tokens in use.", unit: ratio,
-			targets: []target{{expression: gauge("max by (instance)", "sglang:token_usage"), legend: "{{instance}}"}},
-		},
-		{
-			title: "SGLang prefix cache hits", about: "Share of prompt tokens that were in the prefix cache, in the latest prefill.", unit: ratio,
-			targets: []target{{expression: gauge("avg by (instance)", "sglang:cache_hit_rate"), legend: "{{instance}}"}},
-		},
-		{
-			title: "SGLang tokens per second", about: "Prompt and generated tokens of the engines.", unit: tokensPerSecond,
-			targets: []target{
-				{expression: scraped.sum("sglang:prompt_tokens_total"), legend: "prompt"},
-				{expression: scraped.sum("sglang:generation_tokens_total"), legend: "generated"},
-				{expression: gauge("sum", "sglang:gen_throughput"), legend: "generated, as SGLang reports it"},
-			},
-		},
-	})
-}
-
-// ofEngine completes panels on an engine's own metrics.
-func ofEngine(panels []panel) []panel {
-	for i := range panels {
-		p := &panels[i]
-		p.docs, p.width, p.height = engineSpans, 6, 9
-		if p.kind == nil {
-			p.kind = lines()
-		}
+	return []panel{
+		show(lines(), "SGLang scheduler", number, engineSpans,
+			"Requests that run and that wait in the queue, by engine.",
+			line(gauge("sum by (instance)", "sglang:num_running_reqs"), "{{instance}} running"),
+			line(gauge("sum by (instance)", "sglang:num_queue_reqs"), "{{instance}} waiting")),
+		show(lines(), "SGLang KV cache in use", ratio, engineSpans,
+			"Share of the KV cache's tokens in use.",
+			line(gauge("max by (instance)", "sglang:token_usage"), "{{instance}}")),
+		show(lines(), "SGLang prefix cache hits", ratio, engineSpans,
+			"Share of prompt tokens that were in the prefix cache, in the latest prefill.",
+			line(gauge("avg by (instance)", "sglang:cache_hit_rate"), "{{instance}}")),
+		show(lines(), "SGLang tokens per second", tokensPerSecond, engineSpans,
+			"Prompt and generated tokens of the engines.",
+			line(scraped.sum("sglang:prompt_tokens_total"), "prompt"),
+			line(scraped.sum("sglang:generation_tokens_total"), "generated"),
+			line(gauge("sum", "sglang:gen_throughput"), "generated, as SGLang reports it")),
 	}
-	return panels
 }

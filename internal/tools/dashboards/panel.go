@@ -31,7 +31,7 @@ const docs = "https://github.com/tokenpulse/tokenpulse/blob/main/docs/"
 // panel is what all kinds of panels have. Its kind holds the rest.
 type panel struct {
 	title, about string
-	docs         string // page and anchor below docs/
+	docs         string
 	unit         string
 	width        uint32
 	height       uint32
@@ -45,6 +45,34 @@ type target struct {
 	instant            bool
 	exemplars          bool
 	format             prometheus.PromQueryFormat
+}
+
+// show returns a panel. docs is a page and an anchor below docs/.
+func show(kind cog.Builder[dashboard.Panel], title, unit, docs, about string, targets ...target) panel {
+	return panel{title: title, about: about, docs: docs, unit: unit, kind: kind, targets: targets}
+}
+
+func (p panel) sized(width, height uint32) panel {
+	p.width, p.height = width, height
+	return p
+}
+
+// line is a query whose series are drawn over time.
+func line(expression, legend string) target { return target{expression: expression, legend: legend} }
+
+// now is a query for the end of the time range.
+func now(expression, legend string) target {
+	return target{expression: expression, legend: legend, instant: true}
+}
+
+// intoTable is a query whose series are rows of a table.
+func intoTable(expression string) target {
+	return target{expression: expression, instant: true, format: prometheus.PromQueryFormatTable}
+}
+
+func (t target) asHeatmap() target {
+	t.format = prometheus.PromQueryFormatHeatmap
+	return t
 }
 
 var dataSource = common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
@@ -172,6 +200,12 @@ var columnLabels = [][2]string{
 	{"vantage", "Vantage"},
 }
 
+// rowsOf is a panel with such a table.
+func rowsOf(title, unit, docs, about string, columns ...column) panel {
+	kind, targets := rows(columns...)
+	return show(kind, title, unit, docs, about, targets...)
+}
+
 // rows is a table with a row for each value of the labels that the queries group by. The
 // first column sorts it.
 func rows(columns ...column) (*table.PanelBuilder, []target) {
@@ -186,7 +220,7 @@ func rows(columns ...column) (*table.PanelBuilder, []target) {
 		value := "Value #" + string(rune('A'+i))
 		names[value], order[value] = c.title, len(columnLabels)+i
 		builder.OverrideByName(c.title, []dashboard.DynamicConfigValue{{Id: "unit", Value: c.unit}})
-		targets = append(targets, target{expression: c.expression, instant: true, format: prometheus.PromQueryFormatTable})
+		targets = append(targets, intoTable(c.expression))
 	}
 	return builder.
 		WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}}).

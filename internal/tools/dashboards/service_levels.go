@@ -10,7 +10,6 @@ import (
 
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
-	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
 var serviceLevels = board{
@@ -21,12 +20,12 @@ var serviceLevels = board{
 		splitBy(byModel),
 	}),
 	rows: []row{
-		{"Now", sloTiles()},
-		{"SLOs", []panel{sloTable()}},
-		{"Attainment and goodput", attainmentPanels()},
-		{"Error budget", budgetPanels()},
-		{"Bad requests", badPanels()},
-		{"Alerts", []panel{alertTable()}},
+		{"Now", 6, 5, sloTiles()},
+		{"SLOs", 24, 8, []panel{sloTable()}},
+		{"Attainment and goodput", 12, 9, attainmentPanels()},
+		{"Error budget", 12, 9, budgetPanels()},
+		{"Bad requests", 12, 9, badPanels()},
+		{"Alerts", 24, 7, []panel{alertTable()}},
 	},
 }
 
@@ -53,79 +52,48 @@ func (s selection) left() string {
 func sloTiles() []panel {
 	good := []dashboard.Threshold{lowest("red"), step(0.9, "orange"), step(0.95, "green")}
 	tiles := []panel{
-		{
-			title: "Attainment", about: "Share of judged requests that are good, over the selected time range.",
-			docs: sharesAndRates, unit: ratio, kind: tile("no SLO", good...),
-			targets: []target{{expression: judged.over(perRange).attained(), legend: "{{slo}}", instant: true}},
-		},
-		{
-			title: "Error budget left", docs: "runbook.md#tokenslobudgetexhausted", unit: ratio,
-			about:   "Share of the budget that is left in the objective's window, on the Collector with the least. Negative: the objective is missed.",
-			kind:    tile("no objective", lowest("red"), step(0, "orange"), step(0.25, "green")),
-			targets: []target{{expression: judged.left(), legend: "{{slo}}"}},
-		},
-		{
-			title: "Burn rate, 1 hour", docs: "runbook.md#tokenslofastburn", unit: number, about: burnRateText,
-			kind:    tile("no objective", lowest("green"), step(1, "orange"), step(14.4, "red")),
-			targets: []target{{expression: judged.burn("1h"), legend: "{{slo}}"}},
-		},
-		{
-			title: "Goodput", about: "Requests per second that are good for every SLO that applies to them, and did not fail.",
-			docs: sharesAndRates, unit: requestsPerSecond, kind: tile("no SLO"),
-			targets: []target{{expression: everyRequest.where(`slo="all"`, `verdict="good"`).sum(verdicts), legend: "goodput"}},
-		},
-	}
-	for i := range tiles {
-		tiles[i].width, tiles[i].height = 6, 5
+		show(tile("no SLO", good...), "Attainment", ratio, sharesAndRates,
+			"Share of judged requests that are good, over the selected time range.",
+			now(judged.over(perRange).attained(), "{{slo}}")),
+		show(tile("no objective", lowest("red"), step(0, "orange"), step(0.25, "green")), "Error budget left", ratio, "runbook.md#tokenslobudgetexhausted",
+			"Share of the budget that is left in the objective's window, on the Collector with the least. Negative: the objective is missed.",
+			line(judged.left(), "{{slo}}")),
+		show(tile("no objective", lowest("green"), step(1, "orange"), step(14.4, "red")), "Burn rate, 1 hour", number, "runbook.md#tokenslofastburn",
+			burnRateText,
+			line(judged.burn("1h"), "{{slo}}")),
+		show(tile("no SLO"), "Goodput", requestsPerSecond, sharesAndRates,
+			"Requests per second that are good for every SLO that applies to them, and did not fail.",
+			line(everyRequest.where(`slo="all"`, `verdict="good"`).sum(verdicts), "goodput")),
 	}
 	return tiles
 }
 
 func sloTable() panel {
 	s := judged.by("gen_ai_request_model")
-	kind, targets := rows(
+	return rowsOf("SLOs by model", number, "queries.md#which-model",
+		"The model with the highest burn rate first. Attainment and shares cover the selected time range.",
 		column{"Burn rate, 1 h", number, s.burn("1h")},
 		column{"Burn rate, 5 min", number, s.burn("5m")},
 		column{"Budget left", ratio, s.left()},
 		column{"Attainment", ratio, s.over(perRange).attained()},
 		column{"Judged/s", requestsPerSecond, s.where(`verdict=~"good|bad"`).over(perRange).sum(verdicts)},
-		column{"Judged share", ratio, share(s.where(`verdict=~"good|bad"`).over(perRange), s.over(perRange), verdicts)},
-	)
-	return panel{
-		title: "SLOs by model", about: "The model with the highest burn rate first. Attainment and shares cover the selected time range.",
-		docs: "queries.md#which-model", unit: number, width: 24, height: 8, kind: kind, targets: targets,
-	}
+		column{"Judged share", ratio, share(s.where(`verdict=~"good|bad"`).over(perRange), s.over(perRange), verdicts)})
 }
 
 func attainmentPanels() []panel {
 	return []panel{
-		{
-			title: "Attainment over time", about: "Share of judged requests that are good, beside the objective (dashed).",
-			docs: sharesAndRates, unit: ratio, width: 12, height: 9,
-			kind: lines().Max(1).OverrideByQuery("B", dashed),
-			targets: []target{
-				{expression: judged.attained(), legend: "{{slo}}"},
-				{expression: objectives, legend: "{{slo}}: objective"},
-			},
-		},
-		{
-			title: "Attainment by ${by:text}", about: "Share of judged requests that are good, for each value of the chosen label.",
-			docs: "queries.md#which-engine", unit: ratio, width: 12, height: 9, kind: lines().Max(1),
-			targets: []target{{expression: judged.by("$by").attained(), legend: "{{slo}}: {{$by}}"}},
-		},
-		{
-			title: "Goodput over time", about: "Requests per second that are good for every SLO that applies to them, beside all finished requests.",
-			docs: sharesAndRates, unit: requestsPerSecond, width: 12, height: 9, kind: lines(),
-			targets: []target{
-				{expression: everyRequest.where(`slo="all"`, `verdict="good"`).sum(verdicts), legend: "good"},
-				{expression: everyRequest.sum(requests), legend: "all"},
-			},
-		},
-		{
-			title: "Judged share", docs: "queries.md#which-requests-cannot-be-judged", unit: ratio, width: 12, height: 9, kind: lines().Max(1),
-			about:   "Share of requests that an SLO can judge. When it falls, burn rates are blind to the rest: see TokenCoverageLost.",
-			targets: []target{{expression: share(judged.where(`verdict=~"good|bad"`), judged, verdicts), legend: "{{slo}}"}},
-		},
+		show(lines().Max(1).OverrideByQuery("B", dashed), "Attainment over time", ratio, sharesAndRates,
+			"Share of judged requests that are good, beside the objective (dashed).",
+			line(judged.attained(), "{{slo}}"), line(objectives, "{{slo}}: objective")),
+		show(lines().Max(1), "Attainment by ${by:text}", ratio, "queries.md#which-engine",
+			"Share of judged requests that are good, for each value of the chosen label.",
+			line(judged.by("$by").attained(), "{{slo}}: {{$by}}")),
+		show(lines(), "Goodput over time", requestsPerSecond, sharesAndRates,
+			"Requests per second that are good for every SLO that applies to them, beside all finished requests.",
+			line(everyRequest.where(`slo="all"`, `verdict="good"`).sum(verdicts), "good"), line(everyRequest.sum(requests), "all")),
+		show(lines().Max(1), "Judged share", ratio, "queries.md#which-requests-cannot-be-judged",
+			"Share of requests that an SLO can judge. When it falls, burn rates are blind to the rest: see TokenCoverageLost.",
+			line(share(judged.where(`verdict=~"good|bad"`), judged, verdicts), "{{slo}}")),
 	}
 }
 
@@ -134,47 +102,36 @@ func budgetPanels() []panel {
 	for _, window := range burnWindows {
 		burns = append(burns, target{expression: judged.burn(window), legend: "{{slo}}: " + window})
 	}
+	limits := lines().Thresholds(thresholds(lowest("transparent"), step(1, "yellow"), step(6, "orange"), step(14.4, "red"))).
+		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeLine))
 	return []panel{
-		{
-			title: "Burn rates by window", about: burnRateText + " The alerts compare 5m with 1h, and 6h with 3d. Lines: 1, 6 and 14.4.",
-			docs: "definitions.md#burn-rate-alerts", unit: number, width: 12, height: 9, targets: burns,
-			kind: lines().Thresholds(thresholds(lowest("transparent"), step(1, "yellow"), step(6, "orange"), step(14.4, "red"))).
-				ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeLine)),
-		},
-		{
-			title: "Burn rate, 1 hour, by ${by:text}", about: burnRateText, docs: "runbook.md#tokenslofastburn", unit: number, width: 12, height: 9, kind: lines(),
-			targets: []target{{expression: judged.by("$by").burn("1h"), legend: "{{slo}}: {{$by}}"}},
-		},
-		{
-			title: "Error budget left over time", docs: "runbook.md#tokenslobudgetexhausted", unit: ratio, width: 24, height: 9,
-			about:   "Share of the budget that is left in the objective's window, on the Collector with the least. Negative: the objective is missed.",
-			kind:    lines().Min(-1).Max(1),
-			targets: []target{{expression: judged.by("$by").left(), legend: "{{slo}}: {{$by}}"}},
-		},
+		show(limits, "Burn rates by window", number, "definitions.md#burn-rate-alerts",
+			burnRateText+" The alerts compare 5m with 1h, and 6h with 3d. Lines: 1, 6 and 14.4.",
+			burns...),
+		show(lines(), "Burn rate, 1 hour, by ${by:text}", number, "runbook.md#tokenslofastburn",
+			burnRateText,
+			line(judged.by("$by").burn("1h"), "{{slo}}: {{$by}}")),
+		show(lines().Min(-1).Max(1), "Error budget left over time", ratio, "runbook.md#tokenslobudgetexhausted",
+			"Share of the budget that is left in the objective's window, on the Collector with the least. Negative: the objective is missed.",
+			line(judged.by("$by").left(), "{{slo}}: {{$by}}")).sized(24, 9),
 	}
 }
 
 func badPanels() []panel {
 	bad := judged.where(`verdict="bad"`)
 	return []panel{
-		{
-			title: "Bad requests by SLO", about: "Requests per second that missed an SLO.", docs: "definitions.md#verdict-on-one-request",
-			unit: requestsPerSecond, width: 12, height: 9, kind: lines(),
-			targets: []target{{expression: bad.sum(verdicts), legend: "{{slo}}"}},
-		},
-		{
-			title: "Bad requests by ${by:text}", about: "Requests per second that missed an SLO, for each value of the chosen label. If all values suffer alike, the cause is behind them.",
-			docs: "runbook.md#from-page-to-trace", unit: requestsPerSecond, width: 12, height: 9, kind: lines(),
-			targets: []target{{expression: bad.by("$by").sum(verdicts), legend: "{{slo}}: {{$by}}"}},
-		},
+		show(lines(), "Bad requests by SLO", requestsPerSecond, "definitions.md#verdict-on-one-request",
+			"Requests per second that missed an SLO.",
+			line(bad.sum(verdicts), "{{slo}}")),
+		show(lines(), "Bad requests by ${by:text}", requestsPerSecond, "runbook.md#from-page-to-trace",
+			"Requests per second that missed an SLO, for each value of the chosen label. If all values suffer alike, the cause is behind them.",
+			line(bad.by("$by").sum(verdicts), "{{slo}}: {{$by}}")),
 	}
 }
 
 func alertTable() panel {
 	kind, _ := rows(column{title: "Value", unit: number})
-	return panel{
-		title: "Pending and firing alerts", docs: "runbook.md", unit: number, width: 24, height: 7, kind: kind.NoValue("no alert"),
-		about:   "Alerts of examples/prometheus/rules.yaml, at the end of the time range. The runbook has an entry for each.",
-		targets: []target{{expression: `ALERTS{alertname=~"Token.*"}`, instant: true, format: prometheus.PromQueryFormatTable}},
-	}
+	return show(kind.NoValue("no alert"), "Pending and firing alerts", number, "runbook.md",
+		"Alerts of examples/prometheus/rules.yaml, at the end of the time range. The runbook has an entry for each.",
+		intoTable(`ALERTS{alertname=~"Token.*"}`))
 }

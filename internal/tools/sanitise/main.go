@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sanitise makes the test data of internal/llmstream from recorded answers of
+// Command sanitise makes the test data of receiver/tokentapreceiver/internal/llmstream from recorded answers of
 // LLM services. It reads format/name.ext and format/name.expected.json of a directory,
 // and writes sanitised copies and one INDEX.json. Recordings without a clear licence are
 // left out.
