@@ -6,7 +6,12 @@ package main
 import (
 	"fmt"
 
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcev1 "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/cmd/tokengen/internal/stream"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
@@ -36,8 +41,8 @@ func (r *fakeReceiver) acceptPart(group *tokenpulsev1.ResourceTokenStreams, part
 		s = &stream.Stream{
 			ID: part.GetStreamId(), Start: int64(start.GetTimeUnixNano()),
 			TraceID: start.GetTraceId(), SpanID: start.GetSpanId(), ParentSpanID: start.GetParentSpanId(),
-			Vantage: timeline.Vantage(start.GetVantage()), Attributes: attributesOf(start.GetAttributes()),
-			Resource: &stream.Resource{Attributes: attributesOf(group.GetResource().GetAttributes())},
+			Vantage: timeline.Vantage(start.GetVantage()), Attributes: r.attributesOf(start.GetAttributes()),
+			Resource: &stream.Resource{Attributes: r.attributesOf(group.GetResource().GetAttributes())},
 		}
 		r.streams[s.ID] = s
 		r.order = append(r.order, s)
@@ -53,7 +58,7 @@ func (r *fakeReceiver) acceptPart(group *tokenpulsev1.ResourceTokenStreams, part
 	if end := part.GetEnd(); end != nil {
 		s.End = &stream.End{
 			Time: int64(end.GetTimeUnixNano()), FinishReason: end.GetFinishReason(), Error: end.GetError(),
-			Cancelled: end.GetCancelled(), Attributes: attributesOf(end.GetAttributes()),
+			Cancelled: end.GetCancelled(), Attributes: r.attributesOf(end.GetAttributes()),
 		}
 		if u := end.GetUsage(); u != nil {
 			s.End.Usage = &stream.Usage{
@@ -83,36 +88,14 @@ func chunksOf(run *tokenpulsev1.ChunkRun) []stream.Chunk {
 	return out
 }
 
-func attributesOf(pairs []*commonv1.KeyValue) stream.Attributes {
-	var out stream.Attributes
-	for _, pair := range pairs {
-		if out == nil {
-			out = stream.Attributes{}
-		}
-		out[pair.GetKey()] = valueOf(pair.GetValue())
-	}
-	return out
-}
-
-func valueOf(v *commonv1.AnyValue) any {
-	switch v := v.GetValue().(type) {
-	case *commonv1.AnyValue_StringValue:
-		return v.StringValue
-	case *commonv1.AnyValue_BoolValue:
-		return v.BoolValue
-	case *commonv1.AnyValue_IntValue:
-		return v.IntValue
-	case *commonv1.AnyValue_DoubleValue:
-		return v.DoubleValue
-	case *commonv1.AnyValue_ArrayValue:
-		var out []any
-		for _, element := range v.ArrayValue.GetValues() {
-			out = append(out, valueOf(element))
-		}
-		return out
-	case *commonv1.AnyValue_KvlistValue:
-		return attributesOf(v.KvlistValue.GetValues())
-	default:
+// attributesOf decodes attributes with the Collector's library.
+func (r *fakeReceiver) attributesOf(pairs []*commonv1.KeyValue) stream.Attributes {
+	if len(pairs) == 0 {
 		return nil
 	}
+	encoded, err := proto.Marshal(&tracev1.TracesData{ResourceSpans: []*tracev1.ResourceSpans{{Resource: &resourcev1.Resource{Attributes: pairs}}}})
+	require.NoError(r.t, err)
+	traces, err := new(ptrace.ProtoUnmarshaler).UnmarshalTraces(encoded)
+	require.NoError(r.t, err)
+	return traces.ResourceSpans().At(0).Resource().Attributes().AsRaw()
 }

@@ -81,90 +81,119 @@ func newSender(t *testing.T, receiver *fakeReceiver, transport send.Transport) (
 	return sender, stats
 }
 
-func TestSend_EveryTransportSendsSameStreams(t *testing.T) {
-	for _, transport := range send.Transports {
+// live are the transports that send each event when it happens.
+var live = []send.Transport{send.NDJSON, send.GRPCStream}
+
+// eachTransport runs a test with a receiver of its own for each transport.
+func eachTransport(t *testing.T, transports []send.Transport, test func(*testing.T, send.Transport, *fakeReceiver)) {
+	t.Helper()
+	for _, transport := range transports {
 		t.Run(string(transport), func(t *testing.T) {
 			t.Parallel()
-			receiver := startReceiver(t)
-			sender, stats := newSender(t, receiver, transport)
-			require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))
-			require.NoError(t, sender.Close(t.Context()))
-			require.Equal(t, everything(), receiver.Streams())
-			require.Equal(t, []string{"Bearer secret"}, receiver.Authorizations())
-			require.Zero(t, stats.Rejected.Load())
-			require.Zero(t, stats.Retries.Load())
+			test(t, transport, startReceiver(t))
 		})
 	}
+}
+
+// sendAll sends parts and waits until they are acknowledged.
+func sendAll(ctx context.Context, sender send.Sender, parts []stream.Part) error {
+	return errors.Join(sender.Send(ctx, parts), sender.Close(ctx))
+}
+
+func TestSend_EveryTransportSendsSameStreams(t *testing.T) {
+	eachTransport(t, send.Transports, func(t *testing.T, transport send.Transport, receiver *fakeReceiver) {
+		sender, stats := newSender(t, receiver, transport)
+		require.NoError(t, sendAll(t.Context(), sender, wholeParts(everything())))
+		require.Equal(t, everything(), receiver.Streams())
+		require.Equal(t, []string{"Bearer secret"}, receiver.Authorizations())
+		require.Zero(t, stats.Rejected.Load())
+		require.Zero(t, stats.Retries.Load())
+	})
 }
 
 // Events must arrive when they are sent, before the request is finished.
 func TestSend_LiveTransportSendsEventsImmediately(t *testing.T) {
-	for _, transport := range []send.Transport{send.NDJSON, send.GRPCStream} {
-		t.Run(string(transport), func(t *testing.T) {
-			receiver := startReceiver(t)
-			sender, _ := newSender(t, receiver, transport)
-			s := everything()[0]
-			parts := []stream.Part{{Stream: s, Start: true}, {Stream: s, Scheduled: true}}
-			for i := range s.Chunks {
-				parts = append(parts, stream.Part{Stream: s, From: i, To: i + 1})
-			}
-			parts = append(parts, stream.Part{Stream: s, From: len(s.Chunks), To: len(s.Chunks), End: true})
-			for i, p := range parts {
-				require.NoError(t, sender.Send(t.Context(), []stream.Part{p}))
-				require.Eventually(t, func() bool { return receiver.Received() == i+1 }, 10*time.Second, time.Millisecond)
-			}
-			require.Zero(t, receiver.Requests(), "the only request is still open")
-			require.NoError(t, sender.Close(t.Context()))
-			require.Equal(t, 1, receiver.Requests())
-			require.Equal(t, everything()[:1], receiver.Streams())
-		})
-	}
+	eachTransport(t, live, func(t *testing.T, transport send.Transport, receiver *fakeReceiver) {
+		sender, _ := newSender(t, receiver, transport)
+		s := everything()[0]
+		parts := []stream.Part{{Stream: s, Start: true}, {Stream: s, Scheduled: true}}
+		for i := range s.Chunks {
+			parts = append(parts, stream.Part{Stream: s, From: i, To: i + 1})
+		}
+		parts = append(parts, stream.Part{Stream: s, From: len(s.Chunks), To: len(s.Chunks), End: true})
+		for i, p := range parts {
+			require.NoError(t, sender.Send(t.Context(), []stream.Part{p}))
+			require.Eventually(t, func() bool { return receiver.Received() == i+1 }, 10*time.Second, time.Millisecond)
+		}
+		require.Zero(t, receiver.Requests(), "the only request is still open")
+		require.NoError(t, sender.Close(t.Context()))
+		require.Equal(t, 1, receiver.Requests())
+		require.Equal(t, everything()[:1], receiver.Streams())
+	})
 }
 
 // A request that never ends would never be acknowledged.
 func TestSend_LiveTransportStartsNewRequestAt5000Events(t *testing.T) {
-	for _, transport := range []send.Transport{send.NDJSON, send.GRPCStream} {
-		t.Run(string(transport), func(t *testing.T) {
-			receiver := startReceiver(t)
-			sender, _ := newSender(t, receiver, transport)
-			s := &stream.Stream{ID: "long", Resource: resource, Start: begin}
-			for i := range 12_000 {
-				s.Chunks = append(s.Chunks, stream.Chunk{Time: begin + int64(i), Tokens: 1})
-			}
-			require.NoError(t, sender.Send(t.Context(), []stream.Part{{Stream: s, Start: true, To: 1}}))
-			for i := 1; i < len(s.Chunks); i++ {
-				require.NoError(t, sender.Send(t.Context(), []stream.Part{{Stream: s, From: i, To: i + 1}}))
-			}
-			require.NoError(t, sender.Close(t.Context()))
-			require.Equal(t, 3, receiver.Requests(), "12,001 events in requests of 5,000")
-			require.Equal(t, []*stream.Stream{s}, receiver.Streams())
-		})
-	}
+	eachTransport(t, live, func(t *testing.T, transport send.Transport, receiver *fakeReceiver) {
+		sender, _ := newSender(t, receiver, transport)
+		s := &stream.Stream{ID: "long", Resource: resource, Start: begin}
+		for i := range 12_000 {
+			s.Chunks = append(s.Chunks, stream.Chunk{Time: begin + int64(i), Tokens: 1})
+		}
+		require.NoError(t, sender.Send(t.Context(), []stream.Part{{Stream: s, Start: true, To: 1}}))
+		for i := 1; i < len(s.Chunks); i++ {
+			require.NoError(t, sender.Send(t.Context(), []stream.Part{{Stream: s, From: i, To: i + 1}}))
+		}
+		require.NoError(t, sender.Close(t.Context()))
+		require.Equal(t, 3, receiver.Requests(), "12,001 events in requests of 5,000")
+		require.Equal(t, []*stream.Stream{s}, receiver.Streams())
+	})
 }
 
-func TestSend_RetriesTemporaryFailure(t *testing.T) {
-	refusals := map[string]refusal{
-		"too many requests": {Status: http.StatusTooManyRequests, Code: codes.ResourceExhausted},
-		"unavailable":       {Status: http.StatusServiceUnavailable, Code: codes.Unavailable},
-	}
-	for name, r := range refusals {
+func TestSend_ActsOnTheResponse(t *testing.T) {
+	busy := refusal{Status: http.StatusTooManyRequests, Code: codes.ResourceExhausted}
+	down := refusal{Status: http.StatusServiceUnavailable, Code: codes.Unavailable}
+	for name, test := range map[string]struct {
+		refusals          []refusal
+		rejects           int64
+		err               string
+		retries, rejected int64
+		takes             time.Duration
+	}{
+		"too many requests, twice":    {refusals: []refusal{busy, busy}, retries: 2},
+		"unavailable, twice":          {refusals: []refusal{down, down}, retries: 2},
+		"busy for two seconds":        {refusals: []refusal{{busy.Status, busy.Code, 2 * time.Second, 0}}, retries: 1, takes: 2 * time.Second},
+		"an error that stays":         {refusals: []refusal{{Status: http.StatusUnauthorized, Code: codes.Unauthenticated}}, err: "not now"},
+		"accepted, with 3 rejections": {rejects: 3, rejected: 3},
+	} {
 		t.Run(name, func(t *testing.T) {
-			for _, transport := range send.Transports {
-				t.Run(string(transport), func(t *testing.T) {
-					t.Parallel()
-					receiver := startReceiver(t)
-					receiver.Refuse(r, r)
-					sender, stats := newSender(t, receiver, transport)
-					// A live sender notices the failure in the second Send and must repeat
-					// the parts of the first.
-					parts := wholeParts(everything())
-					require.NoError(t, sender.Send(t.Context(), parts[:1]))
-					require.NoError(t, sender.Send(t.Context(), parts[1:]))
-					require.NoError(t, sender.Close(t.Context()))
-					require.Equal(t, everything(), receiver.Streams())
-					require.EqualValues(t, 2, stats.Retries.Load())
-				})
-			}
+			eachTransport(t, send.Transports, func(t *testing.T, transport send.Transport, receiver *fakeReceiver) {
+				receiver.Refuse(test.refusals...)
+				receiver.Reject(test.rejects)
+				sender, stats := newSender(t, receiver, transport)
+				began := time.Now()
+				// A live sender notices a failure in the second Send and must repeat the parts of the first.
+				parts := wholeParts(everything())
+				err := sender.Send(t.Context(), parts[:1])
+				if err == nil {
+					err = sendAll(t.Context(), sender, parts[1:])
+				} else {
+					_ = sender.Close(t.Context())
+				}
+				require.GreaterOrEqual(t, time.Since(began), test.takes)
+				require.Equal(t, test.retries, stats.Retries.Load())
+				if test.err != "" {
+					require.ErrorContains(t, err, test.err)
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, everything(), receiver.Streams())
+				requests := int64(receiver.Requests())
+				require.Equal(t, test.rejected*requests, stats.Rejected.Load())
+				if test.rejected > 0 {
+					require.Equal(t, "wrong", stats.LastRejection())
+				}
+			})
 		})
 	}
 }
@@ -183,8 +212,7 @@ func TestSend_ContinuesAfterProcessedLines(t *testing.T) {
 			receiver := startReceiver(t)
 			receiver.Refuse(refusal{Status: http.StatusTooManyRequests, AfterLines: after})
 			sender, stats := newSender(t, receiver, send.NDJSON)
-			require.NoError(t, sender.Send(t.Context(), parts))
-			require.NoError(t, sender.Close(t.Context()))
+			require.NoError(t, sendAll(t.Context(), sender, parts))
 			require.Equal(t, everything(), receiver.Streams())
 			require.EqualValues(t, 1, stats.Rejected.Load())
 		})
@@ -193,79 +221,26 @@ func TestSend_ContinuesAfterProcessedLines(t *testing.T) {
 
 // An outage longer than all attempts costs its events; the traffic after it arrives.
 func TestSend_GoesOnAfterOutage(t *testing.T) {
-	for _, transport := range []send.Transport{send.GRPC, send.GRPCStream} { // their delay can be short
-		t.Run(string(transport), func(t *testing.T) {
-			t.Parallel()
-			receiver := startReceiver(t)
-			outage := slices.Repeat([]refusal{{Code: codes.Unavailable, RetryAfter: time.Millisecond}}, 8)
-			parts := wholeParts(everything())
-			deliver := func(sender send.Sender, p stream.Part) error {
-				return errors.Join(sender.Send(t.Context(), []stream.Part{p}), sender.Close(t.Context()))
-			}
-			stats := &send.Stats{}
-			connect := func() send.Sender {
-				sender, err := send.New(send.Config{Transport: transport, Endpoint: receiver.Endpoint(transport), Stats: stats})
-				require.NoError(t, err)
-				return sender
-			}
-			receiver.Refuse(outage...)
-			require.ErrorContains(t, deliver(connect(), parts[0]), "gave up after 8 attempts", "a wrong endpoint ends the run")
-			require.NoError(t, deliver(connect(), parts[1]))
-			receiver.Refuse(outage...)
-			require.NoError(t, deliver(connect(), parts[2]))
-			require.NoError(t, deliver(connect(), parts[3]))
-			require.Equal(t, []*stream.Stream{everything()[1], everything()[3]}, receiver.Streams())
-			require.EqualValues(t, parts[2].Events(), stats.Refused.Load())
-			require.Contains(t, stats.LastRefusal(), "not now")
-		})
-	}
-}
-
-func TestSend_WaitsForRetryAfter(t *testing.T) {
-	for _, transport := range send.Transports {
-		t.Run(string(transport), func(t *testing.T) {
-			t.Parallel()
-			receiver := startReceiver(t)
-			receiver.Refuse(refusal{Status: http.StatusTooManyRequests, Code: codes.ResourceExhausted, RetryAfter: 2 * time.Second})
-			sender, _ := newSender(t, receiver, transport)
-			began := time.Now()
-			require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))
-			require.NoError(t, sender.Close(t.Context()))
-			require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
-		})
-	}
-}
-
-func TestSend_DoesNotRetryPermanentError(t *testing.T) {
-	for _, transport := range send.Transports {
-		t.Run(string(transport), func(t *testing.T) {
-			t.Parallel()
-			receiver := startReceiver(t)
-			receiver.Refuse(refusal{Status: http.StatusUnauthorized, Code: codes.Unauthenticated})
-			sender, stats := newSender(t, receiver, transport)
-			err := sender.Send(t.Context(), wholeParts(everything()))
-			if closeErr := sender.Close(t.Context()); err == nil {
-				err = closeErr
-			}
-			require.ErrorContains(t, err, "not now")
-			require.Zero(t, stats.Retries.Load())
-		})
-	}
-}
-
-func TestSend_CountsRejections(t *testing.T) {
-	for _, transport := range send.Transports {
-		t.Run(string(transport), func(t *testing.T) {
-			t.Parallel()
-			receiver := startReceiver(t)
-			receiver.Reject(3)
-			sender, stats := newSender(t, receiver, transport)
-			require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))
-			require.NoError(t, sender.Close(t.Context()))
-			require.EqualValues(t, 3, stats.Rejected.Load())
-			require.Equal(t, "wrong", stats.LastRejection())
-		})
-	}
+	withShortDelay := []send.Transport{send.GRPC, send.GRPCStream}
+	eachTransport(t, withShortDelay, func(t *testing.T, transport send.Transport, receiver *fakeReceiver) {
+		outage := slices.Repeat([]refusal{{Code: codes.Unavailable, RetryAfter: time.Millisecond}}, 8)
+		parts := wholeParts(everything())
+		stats := &send.Stats{}
+		connect := func() send.Sender {
+			sender, err := send.New(send.Config{Transport: transport, Endpoint: receiver.Endpoint(transport), Stats: stats})
+			require.NoError(t, err)
+			return sender
+		}
+		receiver.Refuse(outage...)
+		require.ErrorContains(t, sendAll(t.Context(), connect(), parts[0:1]), "gave up after 8 attempts", "a wrong endpoint ends the run")
+		require.NoError(t, sendAll(t.Context(), connect(), parts[1:2]))
+		receiver.Refuse(outage...)
+		require.NoError(t, sendAll(t.Context(), connect(), parts[2:3]))
+		require.NoError(t, sendAll(t.Context(), connect(), parts[3:4]))
+		require.Equal(t, []*stream.Stream{everything()[1], everything()[3]}, receiver.Streams())
+		require.EqualValues(t, parts[2].Events(), stats.Refused.Load())
+		require.Contains(t, stats.LastRefusal(), "not now")
+	})
 }
 
 // A restarted receiver answers 400 or INVALID_ARGUMENT to a live request that has only events
@@ -284,8 +259,7 @@ func TestSend_GoesOnAfterARequestThatIsRejectedWhole(t *testing.T) {
 			receiver := startReceiver(t)
 			receiver.Refuse(refusal{Status: http.StatusBadRequest, Code: codes.InvalidArgument, AfterLines: 1})
 			sender, stats := newSender(t, receiver, transport)
-			require.NoError(t, sender.Send(t.Context(), parts))
-			require.NoError(t, sender.Close(t.Context()))
+			require.NoError(t, sendAll(t.Context(), sender, parts))
 			require.EqualValues(t, expected.rejected, stats.Rejected.Load())
 			require.Equal(t, expected.message, stats.LastRejection())
 			require.Zero(t, stats.Retries.Load())
@@ -302,11 +276,7 @@ func TestSend_StopsWhileWaitingForRetry(t *testing.T) {
 			require.NoError(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			err = sender.Send(ctx, wholeParts(everything()))
-			if closeErr := sender.Close(ctx); err == nil {
-				err = closeErr
-			}
-			require.ErrorContains(t, err, "refused")
+			require.ErrorContains(t, sendAll(ctx, sender, wholeParts(everything())), "refused")
 		})
 	}
 }
@@ -321,8 +291,7 @@ func TestFile_WritesRecording(t *testing.T) {
 	out, err := os.Create(path)
 	require.NoError(t, err)
 	sender := send.NewFile(out)
-	require.NoError(t, sender.Send(t.Context(), wholeParts(everything())))
-	require.NoError(t, sender.Close(t.Context()))
+	require.NoError(t, sendAll(t.Context(), sender, wholeParts(everything())))
 	in, err := os.Open(path)
 	require.NoError(t, err)
 	defer in.Close()

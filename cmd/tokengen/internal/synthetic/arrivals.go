@@ -4,8 +4,8 @@
 package synthetic
 
 import (
-	"container/heap"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -18,8 +18,7 @@ type arrivals interface {
 
 func newArrivals(config Config, random *rand.Rand) arrivals {
 	if config.Closed() {
-		users := make(users, config.Concurrency)
-		return &users
+		return make(users, config.Concurrency)
 	}
 	return &poisson{random: random, mean: float64(time.Second) / config.Rate}
 }
@@ -39,19 +38,13 @@ func (p *poisson) next() time.Duration {
 
 func (p *poisson) ended(time.Duration) {}
 
-// users plans one request at a time per user. The slice is a heap of the times at
-// which each user's request ends.
+// users plans one request at a time per user: the times at which each user's request ends, in order.
 type users []time.Duration
 
-func (u *users) next() time.Duration { return (*u)[0] }
+func (u users) next() time.Duration { return u[0] }
 
-func (u *users) ended(at time.Duration) {
-	(*u)[0] = at
-	heap.Fix(u, 0)
+func (u users) ended(at time.Duration) {
+	i, _ := slices.BinarySearch(u[1:], at)
+	copy(u, u[1:i+1])
+	u[i] = at
 }
-
-func (u users) Len() int           { return len(u) }
-func (u users) Less(i, j int) bool { return u[i] < u[j] }
-func (u users) Swap(i, j int)      { u[i], u[j] = u[j], u[i] }
-func (u *users) Push(x any)        { *u = append(*u, x.(time.Duration)) }
-func (u *users) Pop() any          { panic("the number of users is fixed") }

@@ -12,7 +12,7 @@ const defaultSlots = 8
 // Times are offsets from Config.Begin.
 type queue struct {
 	limit int
-	// slots is a heap of the times at which each slot is free.
+	// slots holds the times at which each slot is free.
 	slots users
 	// waiting holds the times at which the waiting requests leave the queue, in order.
 	waiting []time.Duration
