@@ -1,0 +1,145 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package numbers is the table of the numbers that a request can have: one row each. What derives,
+// writes, reads, judges or aggregates numbers loops over the table, so a new number is one row
+// and its formula.
+package numbers
+
+import "github.com/tokenpulse/tokenpulse/internal/names"
+
+// ID identifies a number. It indexes Table.
+type ID uint8
+
+// The numbers of docs/definitions.md. A request has each at most once, apart from InterTokenLatency
+// and InterChunkLatency: of these it has a distribution, with one value per token or chunk.
+//
+// Lists of numbers on spans have this order. The numbers that have a histogram are below
+// Distributions.
+const (
+	TimeToFirstToken ID = iota
+	TimeToFirstOutputToken
+	TimePerOutputToken
+	RequestDuration
+	QueueDuration
+	PrefillDuration
+	DecodeDuration
+	NetworkDuration
+	DecodeShare
+	OutputTokenRate
+	TimeToAnswer // of a trace
+	InterTokenLatency
+	InterChunkLatency
+
+	RequestTokenRate
+	StallDuration
+	FluidityIndex
+	StallCount
+	ChunkCount
+	TokenCount
+	TokenCountMismatch
+	ClockAnomalies
+
+	InputTokens
+	OutputTokens
+	ReasoningTokens
+	CachedInputTokens
+
+	InterTokenMean
+	InterTokenP50
+	InterTokenP95
+	InterTokenP99
+	InterTokenMax
+	InterChunkMean
+	InterChunkP50
+	InterChunkP95
+	InterChunkP99
+	InterChunkMax
+
+	Count // of numbers
+
+	// Distributions is the number of IDs that may have a histogram.
+	Distributions = InterChunkLatency + 1
+	// Singles is the number of IDs that may have a histogram with one value per request.
+	Singles = InterTokenLatency
+)
+
+// Metric describes a metric.
+type Metric struct{ Name, Unit, Description string }
+
+// Number is a row of the table.
+type Number struct {
+	ID ID
+	// Attribute is the attribute of a span that holds the number. Of a distribution, it holds the
+	// encoded sketch.
+	Attribute string
+	// Meaning describes the attribute to users, and By lists the components that write it. Empty means
+	// token_latency.
+	Meaning, By string
+	// Unit is that of the attribute, as UCUM writes it. A number in Seconds is a duration.
+	Unit string
+	// Whole means that the attribute is an integer.
+	Whole bool
+	// Full means that token_latency writes the attribute with `detail: full` only, unless an SLO
+	// reads it.
+	Full bool
+	// Judged means that an SLO can limit the number from above.
+	Judged bool
+	// Instead is the indicator of an SLO to use in place of a number of which higher is better.
+	Instead string
+
+	// Metric aggregates the number over requests. Without a name there is none.
+	Metric Metric
+	// Phase and Type are the values of these labels, in metrics that several numbers share.
+	Phase, Type string
+	// Bounds are the default upper bounds of the classic buckets of a histogram. A metric without
+	// them is a sum.
+	Bounds []float64
+	// Off means that the metric is off by default. Off are numbers that follow from others, or
+	// that equal others for most models.
+	Off bool
+	// Percentiles means that the gauges of percentiles are on by default.
+	Percentiles bool
+}
+
+// Units of numbers.
+const (
+	Seconds   = "s"
+	Tokens    = "{token}"
+	PerSecond = "{token}/s"
+	Ratio     = "1"
+)
+
+// Row returns the row of a number.
+func (id ID) Row() *Number { return &Table[id] }
+
+// Attribute returns the attribute of a span that holds the number.
+func (id ID) Attribute() string { return Table[id].Attribute }
+
+// Name returns the number's attribute as users write it in the configuration, and as lists on
+// spans have it.
+func (id ID) Name() string { return Table[id].Attribute[len(names.Prefix):] }
+
+// IsDistribution reports whether a request has many values of the number.
+func (id ID) IsDistribution() bool { return id == InterTokenLatency || id == InterChunkLatency }
+
+// OfTrace reports whether the number is one of a trace instead of a request.
+func (id ID) OfTrace() bool { return id == TimeToAnswer }
+
+// Histograms holds the numbers that have a histogram, in the order of the metrics.
+var Histograms = func() (all []ID) {
+	for id := range Distributions {
+		if Table[id].Metric.Name != "" {
+			all = append(all, id)
+		}
+	}
+	return all
+}()
+
+// Sums holds the numbers whose metric is a sum. Stored histories have them in this order, so append
+// new ones.
+var Sums = [...]ID{InputTokens, OutputTokens, ReasoningTokens, CachedInputTokens, StallCount, StallDuration}
+
+// Indicators holds the numbers that every request has, or a reason for their absence, in the
+// order of names.UnmeasuredIndicators.
+var Indicators = [len(names.UnmeasuredIndicators)]ID{TimeToFirstToken, TimePerOutputToken}

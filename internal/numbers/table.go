@@ -1,0 +1,207 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package numbers
+
+import "github.com/tokenpulse/tokenpulse/internal/names"
+
+// Table has the row of each number.
+var Table = [Count]Number{
+	TimeToFirstToken: {
+		Attribute: "tokenpulse.time_to_first_token", Unit: Seconds, Judged: true,
+		Meaning: "Request start to first token, on any channel.",
+		Metric:  Metric{"tokenpulse.time_to_first_token", Seconds, "Time from the request's start to its first token, on any channel."},
+		Bounds:  firstTokenBounds, Percentiles: true,
+	},
+	TimeToFirstOutputToken: {
+		Attribute: "tokenpulse.time_to_first_output_token", Unit: Seconds, Judged: true,
+		Meaning: "Request start to first token that is not reasoning.",
+		Metric:  Metric{"tokenpulse.time_to_first_output_token", Seconds, "Time from the request's start to its first token that is not reasoning."},
+		Bounds:  firstTokenBounds, Off: true,
+	},
+	TimePerOutputToken: {
+		Attribute: "tokenpulse.time_per_output_token", Unit: Seconds, Judged: true,
+		Meaning: "Mean time per output token after the first.",
+		Metric:  Metric{"tokenpulse.time_per_output_token", Seconds, "Mean time per output token of a request, after its first token."},
+		Bounds:  gapBounds, Percentiles: true,
+	},
+	RequestDuration: {
+		Attribute: "tokenpulse.request.duration", Unit: Seconds, Judged: true,
+		Meaning: "Request start to request end.",
+		Metric:  Metric{"tokenpulse.request.duration", Seconds, "Time from the request's start to its end."},
+		Bounds:  durationBounds, Percentiles: true,
+	},
+	QueueDuration: {
+		Attribute: "tokenpulse.queue.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhaseQueue, Bounds: phaseBounds,
+		By: "token_stream, token_tap, token_latency", Meaning: "Request start to the engine's scheduling. Missing unless reported.",
+	},
+	PrefillDuration: {
+		Attribute: "tokenpulse.prefill.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhasePrefill, Bounds: phaseBounds,
+		By: "token_tap, token_latency", Meaning: "Scheduling to first token. With an unknown queue: request start to first token, estimated. From token_tap: as the service reported it.",
+	},
+	DecodeDuration: {
+		Attribute: "tokenpulse.decode.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhaseDecode, Bounds: phaseBounds,
+		By: "token_tap, token_latency", Meaning: "First token to last token. From token_tap: as the service reported it, if it did.",
+	},
+	NetworkDuration: {
+		Attribute: "tokenpulse.network.duration", Unit: Seconds, Judged: true, Metric: phase, Phase: names.PhaseNetwork, Bounds: phaseBounds,
+		By: "token_tap, token_latency", Meaning: "Time to first token here minus time to first token at the engine. Needs `join`, or a service that reports its own to token_tap.",
+	},
+	DecodeShare: {
+		Attribute: "tokenpulse.decode.share", Unit: Ratio, Full: true, Judged: true,
+		Meaning: "Decode duration / (prefill duration + decode duration).",
+	},
+	OutputTokenRate: {
+		Attribute: "tokenpulse.output_token_rate", Unit: PerSecond, Full: true, Instead: "time_per_output_token",
+		Meaning: "1 / time per output token.",
+		Metric:  Metric{"tokenpulse.output_token_rate", PerSecond, "Output tokens per second of a request, after its first token."},
+		Bounds:  rateBounds, Off: true,
+	},
+	TimeToAnswer: {
+		Attribute: "tokenpulse.trace.time_to_answer", Unit: Seconds, Judged: true,
+		Meaning: "Start of the root span to first output token of the last request.",
+		Metric:  Metric{"tokenpulse.trace.time_to_answer", Seconds, "Time from the start of a trace's root span to the first output token of its last request. Needs `roll_up`."},
+		Bounds:  answerBounds,
+	},
+	InterTokenLatency: {
+		Attribute: "tokenpulse.inter_token_latency.sketch",
+		Meaning:   "Inter-token latencies as a mergeable histogram, encoded by `internal/sketch`. Missing with `distribution: drop`.",
+		Metric:    Metric{"tokenpulse.inter_token_latency", Seconds, "Time between tokens: one value per token, which is the gap before its chunk divided by the tokens of the chunk."},
+		Bounds:    gapBounds, Percentiles: true,
+	},
+	InterChunkLatency: {
+		Attribute: "tokenpulse.inter_chunk_latency.sketch", Full: true,
+		Meaning: "Inter-chunk latencies likewise. Missing where they equal the inter-token latencies.",
+		Metric:  Metric{"tokenpulse.inter_chunk_latency", Seconds, "Time between chunks that hold tokens: one value per chunk. Needs `detail: full` of token_latency."},
+		Bounds:  gapBounds, Off: true,
+	},
+
+	RequestTokenRate: {
+		Attribute: "tokenpulse.request_token_rate", Unit: PerSecond, Full: true, Instead: "request.duration",
+		Meaning: "Output tokens / request duration.",
+	},
+	StallDuration: {
+		Attribute: "tokenpulse.stall.duration", Unit: Seconds, Judged: true,
+		Meaning: "Sum of these gaps. Missing when 0.",
+		Metric:  Metric{"tokenpulse.stall.duration", Seconds, "Sum of the gaps that are stalls."},
+	},
+	FluidityIndex: {
+		Attribute: "tokenpulse.fluidity_index", Unit: Ratio, Instead: "inter_token_latency.p99",
+		Meaning: "Share of the token deadlines that were met. Needs `fluidity`.",
+	},
+	StallCount: {
+		Attribute: "tokenpulse.stall.count", Unit: "{stall}", Whole: true, Judged: true,
+		Meaning: "Gaps longer than `stall_threshold`. Missing when 0.",
+		Metric:  Metric{"tokenpulse.stalls", "{stall}", "Gaps between chunks that exceed the stall threshold."},
+	},
+	ChunkCount: {
+		Attribute: "tokenpulse.chunk.count", Unit: "{chunk}", Whole: true, Judged: true,
+		Meaning: "Chunks that carried a token, dropped chunks included.",
+	},
+	TokenCount: {
+		Attribute: "tokenpulse.token_count", Unit: Tokens, Whole: true,
+		Meaning: "Counted output tokens. Missing where a number was reported or chunks are frames.",
+	},
+	TokenCountMismatch: {
+		Attribute: "tokenpulse.token_count.mismatch", Unit: Tokens, Whole: true,
+		Meaning: "Reported output tokens minus counted ones. Missing when 0.",
+	},
+	ClockAnomalies: {
+		Attribute: "tokenpulse.clock.anomalies", Unit: "{step}", Whole: true, Judged: true,
+		Meaning: "Backward steps between request start, chunks and request end. Missing when 0.",
+	},
+
+	InputTokens: {
+		Attribute: names.GenAIInputTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensInput,
+		By: "token_stream, token_tap, token_latency", Meaning: "Reported input tokens.",
+	},
+	OutputTokens: {
+		Attribute: names.GenAIOutputTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensOutput,
+		By: "token_stream, token_tap, token_latency", Meaning: "Reported output tokens, reasoning included.",
+	},
+	ReasoningTokens: {
+		Attribute: names.GenAIReasoningTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensReasoning,
+		By: "token_stream, token_tap, token_latency", Meaning: "Reported reasoning tokens.",
+	},
+	CachedInputTokens: {
+		Attribute: names.GenAICacheReadInputTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensCachedInput,
+		By: "token_stream, token_tap, token_latency", Meaning: "Reported input tokens that were read from a cache.",
+	},
+
+	InterTokenMean: {
+		Attribute: "tokenpulse.inter_token_latency.mean", Unit: Seconds, Full: true, Judged: true,
+		Meaning: "Inter-token latency of this request: mean.",
+	},
+	InterTokenP50: {
+		Attribute: "tokenpulse.inter_token_latency.p50", Unit: Seconds, Judged: true,
+		Meaning: "Its 50th percentile.",
+	},
+	InterTokenP95: {
+		Attribute: "tokenpulse.inter_token_latency.p95", Unit: Seconds, Judged: true,
+		Meaning: "Its 95th percentile.",
+	},
+	InterTokenP99: {
+		Attribute: "tokenpulse.inter_token_latency.p99", Unit: Seconds, Judged: true,
+		Meaning: "Its 99th percentile.",
+	},
+	InterTokenMax: {
+		Attribute: "tokenpulse.inter_token_latency.max", Unit: Seconds, Judged: true,
+		Meaning: "Its maximum.",
+	},
+	InterChunkMean: {
+		Attribute: "tokenpulse.inter_chunk_latency.mean", Unit: Seconds, Full: true, Judged: true,
+		Meaning: "Inter-chunk latency of this request: mean.",
+	},
+	InterChunkP50: {
+		Attribute: "tokenpulse.inter_chunk_latency.p50", Unit: Seconds, Full: true, Judged: true,
+		Meaning: "Its 50th percentile.",
+	},
+	InterChunkP95: {
+		Attribute: "tokenpulse.inter_chunk_latency.p95", Unit: Seconds, Full: true, Judged: true,
+		Meaning: "Its 95th percentile.",
+	},
+	InterChunkP99: {
+		Attribute: "tokenpulse.inter_chunk_latency.p99", Unit: Seconds, Full: true, Judged: true,
+		Meaning: "Its 99th percentile.",
+	},
+	InterChunkMax: {
+		Attribute: "tokenpulse.inter_chunk_latency.max", Unit: Seconds, Full: true, Judged: true,
+		Meaning: "Its maximum.",
+	},
+}
+
+func init() {
+	for id := range Count {
+		Table[id].ID = id
+	}
+}
+
+// Metrics that several numbers share.
+var (
+	phase = Metric{
+		"tokenpulse.phase.duration", Seconds, "Time that a request spent in a phase: waiting for the engine (queue), until its first token (prefill), " +
+			"from its first to its last token (decode), and between an observer and the engine until the first token (network, needs `join`).",
+	}
+	tokens = Metric{"tokenpulse.tokens", Tokens, "Tokens. Output includes reasoning, input includes cached input."}
+)
+
+// Classic bucket bounds for tokens, in seconds unless noted. Each bound is a sample of
+// every series, so each histogram has bounds for its own range, close where objectives
+// are usual. Native buckets need none.
+var (
+	// gapBounds are for the time between tokens: a decode step takes 5 to 100 ms, and
+	// objectives are 15 to 200 ms.
+	gapBounds = []float64{.001, .005, .01, .015, .02, .03, .04, .05, .075, .1, .2, .5, 1, 5}
+	// firstTokenBounds are for the wait for a token: objectives are 0.1 to 6 s, an
+	// overloaded queue takes minutes.
+	firstTokenBounds = []float64{.001, .05, .1, .2, .3, .5, .75, 1, 2, 3, 5, 10, 30, 120}
+	// durationBounds are for whole requests, from cached answers to agents' long ones.
+	durationBounds = []float64{.001, .1, .25, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600}
+	// answerBounds are for agents, whose answers take several requests.
+	answerBounds = []float64{.001, .5, 1, 2, 5, 10, 30, 60, 120, 600}
+	// phaseBounds are few, because each series has them once per phase. They show which
+	// phase a request spent its time in.
+	phaseBounds = []float64{.001, .01, .05, .1, .5, 1, 2, 5, 20, 120}
+	// rateBounds are in tokens per second.
+	rateBounds = []float64{1, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 500, 1000, 5000}
+)
