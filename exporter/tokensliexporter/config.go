@@ -18,6 +18,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
@@ -118,8 +119,8 @@ func (c *Config) validateWindows() (errs problems.List) {
 
 func (c *Config) validateClassicBuckets() (errs problems.List) {
 	var known []string
-	for _, h := range series.Histograms {
-		known = append(known, strings.TrimPrefix(h.Name, names.Prefix))
+	for _, id := range numbers.Histograms {
+		known = append(known, strings.TrimPrefix(id.Row().Metric.Name, names.Prefix))
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)

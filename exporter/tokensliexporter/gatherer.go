@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -87,7 +88,7 @@ func (s *scrape) outcome(outcome *series.OutcomeSnapshot, labels []*dto.LabelPai
 		}
 		labels := s.with(labels, s.labels.phase[i])
 		if d.Sketch.Count() > 0 {
-			s.add(s.catalogue.histogram[i], labels).Histogram = s.histogram(d, s.keeper.Engine.Bounds(series.Quantity(i)), start)
+			s.add(s.catalogue.histogram[i], labels).Histogram = s.histogram(d, s.keeper.Engine.Bounds(numbers.ID(i)), start)
 		}
 		for _, q := range d.Quantiles {
 			s.gauge(s.catalogue.percentile[i], s.with(labels, s.labels.percentile[q.Quantile], s.labels.window[q.Window]), q.Value)

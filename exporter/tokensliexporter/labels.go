@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/otlptranslator"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -21,7 +22,7 @@ import (
 type labels struct {
 	dimensions []string // names only
 	outcome    [len(series.OutcomeNames)]*dto.LabelPair
-	phase      [len(series.Histograms)]*dto.LabelPair // nil if the metric has no such label
+	phase      [numbers.Distributions]*dto.LabelPair  // nil if the metric has no such label
 	counter    [len(series.Counters)][]*dto.LabelPair // those that the metric has
 	percentile []*dto.LabelPair
 	window     []*dto.LabelPair
@@ -44,8 +45,8 @@ func newLabels(config *Config) (*labels, error) {
 	for i, outcome := range series.OutcomeNames {
 		l.outcome[i] = pair(names.LabelOutcome, outcome)
 	}
-	for i, h := range series.Histograms {
-		l.phase[i] = pair(names.LabelPhase, h.Phase)
+	for _, id := range numbers.Histograms {
+		l.phase[id] = pair(names.LabelPhase, id.Row().Phase)
 	}
 	for i, c := range series.Counters {
 		l.counter[i] = appendPresent(nil, pair(names.LabelType, c.Type), pair(names.LabelIndicator, c.Indicator), pair(names.LabelReason, c.Reason))

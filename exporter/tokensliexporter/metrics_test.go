@@ -23,7 +23,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
-	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 )
 
@@ -37,7 +36,7 @@ func newProducer(t testing.TB, change func(*publish.Config)) *producer {
 	t.Helper()
 	config := publish.NewDefaultConfig()
 	config.Shared.Metrics = map[string]keeper.Metric{}
-	for _, h := range []string{names.TimeToFirstOutputToken, names.InterChunkLatency, names.OutputTokenRate} {
+	for _, h := range []string{"tokenpulse.time_to_first_output_token", "tokenpulse.inter_chunk_latency", "tokenpulse.output_token_rate"} {
 		config.Shared.Metrics[h] = keeper.Metric{Enabled: true}
 	}
 	if change != nil {
@@ -138,7 +137,7 @@ func manySpans(random *rand.Rand, n int) ptrace.Traces {
 	return batch(spans...)
 }
 
-// An exporter of metrics publishes what one of the spans does: bit by bit, but for
+// An exporter of metrics publishes what one of the spans does: bit for bit, but for
 // percentiles, which agree within the error of a bucket.
 func TestConsumeMetrics_EqualsTheSpans(t *testing.T) {
 	for _, temporality := range []publish.Temporality{publish.Cumulative, publish.Delta} {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
@@ -78,7 +79,7 @@ func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {
 
 // metricRow is a metric of the page.
 type metricRow struct {
-	series.Metric
+	numbers.Metric
 	kind      dto.MetricType
 	labels    []string // besides those that every metric has
 	emittedBy string
@@ -92,9 +93,9 @@ func allRows() []metricRow {
 
 // histogramRows has one row for the quantities that share a metric.
 func histogramRows() (rows []metricRow) {
-	for _, h := range series.Histograms {
-		row := metricRow{h.Metric, dto.MetricType_HISTOGRAM, []string{names.LabelOutcome}, bothComponents}
-		if h.Phase != "" {
+	for _, id := range numbers.Histograms {
+		row := metricRow{id.Row().Metric, dto.MetricType_HISTOGRAM, []string{names.LabelOutcome}, bothComponents}
+		if id.Row().Phase != "" {
 			row.labels = append(row.labels, names.LabelPhase)
 		}
 		rows = appendOnce(rows, row)
@@ -190,8 +191,8 @@ func dimensionTable(t *testing.T) string {
 
 func labelValueTable() string {
 	var phases, types, verdicts, burnWindows, percentiles, windows []string
-	for _, h := range series.Histograms {
-		phases = append(phases, h.Phase)
+	for _, id := range numbers.Histograms {
+		phases = append(phases, id.Row().Phase)
 	}
 	for _, c := range series.Counters {
 		types = append(types, c.Type)
@@ -232,16 +233,16 @@ func labelValueTable() string {
 func boundsTable() string {
 	var bounds []string
 	metrics := map[string][]string{} // by bounds
-	for _, h := range series.Histograms {
+	for _, id := range numbers.Histograms {
 		var all []string
-		for _, bound := range h.ClassicBounds {
+		for _, bound := range id.Row().Bounds {
 			all = append(all, number(bound))
 		}
 		list := strings.Join(all, ", ")
 		if metrics[list] == nil {
 			bounds = append(bounds, list)
 		}
-		metrics[list] = append(metrics[list], strings.TrimPrefix(h.Name, names.Prefix))
+		metrics[list] = append(metrics[list], strings.TrimPrefix(id.Row().Metric.Name, names.Prefix))
 	}
 	var table strings.Builder
 	table.WriteString("| histograms, without `" + names.Prefix + "` | upper bounds |\n|---|---|\n")

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/otlptranslator"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -23,7 +24,7 @@ type family struct {
 }
 
 // newFamily translates a metric by OpenTelemetry's rules for Prometheus.
-func newFamily(m series.Metric, kind dto.MetricType) (family, error) {
+func newFamily(m numbers.Metric, kind dto.MetricType) (family, error) {
 	kinds := map[dto.MetricType]otlptranslator.MetricType{
 		dto.MetricType_COUNTER:   otlptranslator.MetricTypeMonotonicCounter,
 		dto.MetricType_GAUGE:     otlptranslator.MetricTypeGauge,
@@ -42,8 +43,8 @@ func newFamily(m series.Metric, kind dto.MetricType) (family, error) {
 // family differ by a label.
 type catalogue struct {
 	families   []family // without duplicates
-	histogram  [len(series.Histograms)]int
-	percentile [len(series.Histograms)]int
+	histogram  [numbers.Distributions]int
+	percentile [numbers.Distributions]int
 	counter    [len(series.Counters)]int
 	requests   int
 
@@ -52,7 +53,7 @@ type catalogue struct {
 
 func newCatalogue(selection series.Selection) (c *catalogue, err error) {
 	c = &catalogue{}
-	add := func(m series.Metric, kind dto.MetricType) int {
+	add := func(m numbers.Metric, kind dto.MetricType) int {
 		f, failed := newFamily(m, kind)
 		if failed != nil {
 			err = failed
@@ -66,10 +67,11 @@ func newCatalogue(selection series.Selection) (c *catalogue, err error) {
 		c.families = append(c.families, f)
 		return len(c.families) - 1
 	}
-	for i, h := range series.Histograms {
-		percentile := series.Metric{Name: h.Name + names.SuffixPercentile, Unit: h.Unit, Description: "Percentile over a sliding window. " + h.Description}
-		c.histogram[i] = add(h.Metric, dto.MetricType_HISTOGRAM)
-		c.percentile[i] = add(percentile, dto.MetricType_GAUGE)
+	for _, id := range numbers.Histograms {
+		metric := id.Row().Metric
+		percentile := numbers.Metric{Name: metric.Name + names.SuffixPercentile, Unit: metric.Unit, Description: "Percentile over a sliding window. " + metric.Description}
+		c.histogram[id] = add(metric, dto.MetricType_HISTOGRAM)
+		c.percentile[id] = add(percentile, dto.MetricType_GAUGE)
 	}
 	for i, counter := range series.Counters {
 		c.counter[i] = add(counter.Metric, dto.MetricType_COUNTER)

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/problems"
@@ -57,7 +58,7 @@ type Config struct {
 	// RollUp sums a trace's model calls on its root span. It needs whole traces in one batch.
 	RollUp bool `mapstructure:"roll_up"`
 	// SLOs judge each request. There may be at most 64.
-	SLOs []SLOConfig `mapstructure:"slos"`
+	SLOs []judge.SLOConfig `mapstructure:"slos"`
 	// Fluidity turns the fluidity index on.
 	Fluidity configoptional.Optional[FluidityConfig] `mapstructure:"fluidity"`
 

@@ -7,26 +7,12 @@ import (
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
-
-// contributed maps quantities of a request to those of its series.
-var contributed = [...]struct {
-	from latency.Quantity
-	to   series.Quantity
-}{
-	{latency.RequestDuration, series.RequestDuration},
-	{latency.TimeToFirstToken, series.TimeToFirstToken},
-	{latency.TimeToFirstOutputToken, series.TimeToFirstOutputToken},
-	{latency.TimePerOutputToken, series.TimePerOutputToken},
-	{latency.QueueDuration, series.QueueDuration},
-	{latency.PrefillDuration, series.PrefillDuration},
-	{latency.DecodeDuration, series.DecodeDuration},
-	{latency.OutputTokenRate, series.OutputTokenRate},
-}
 
 // Contribute gives a request's latency to the builder of what it adds to its series: the numbers
 // that Annotate writes on a span, as the reader of spans reads them. tokens and chunks are the
@@ -34,14 +20,15 @@ var contributed = [...]struct {
 func (a *Annotator) Contribute(b *spanreader.Builder, derived *latency.Latency, tokens, chunks *sketch.Sketch) {
 	b.Request.Outcome = series.Outcome(slices.Index(series.OutcomeNames[:], derived.Outcome))
 	b.OutcomeKnown = true
-	for _, q := range contributed {
-		if m := &derived.Measures[q.from]; m.Known && a.measures[q.from] != "" {
-			b.SetValue(q.to, measure(derived, q.from).Value)
+	for _, id := range numbers.Histograms {
+		if id < numbers.Singles && derived.Measures[id].Known && a.attributes[id] != "" {
+			b.SetValue(id, derived.Written(id).Value)
 		}
 	}
-	if stalls := measure(derived, latency.StallDuration); stalls.Known {
-		b.SetCount(series.Stalls, float64(derived.StallCount))
-		b.SetCount(series.StallSeconds, stalls.Value)
+	for _, id := range numbers.Sums {
+		if m := derived.Written(id); m.Known {
+			b.SetSum(id, m.Value)
+		}
 	}
 	b.StalledAtEnd = derived.StalledAtEnd
 	b.SetNumber(&b.ChunkCount, float64(derived.ChunkCount.Value))
@@ -57,20 +44,20 @@ func (a *Annotator) Contribute(b *spanreader.Builder, derived *latency.Latency, 
 
 func (a *Annotator) contributeGaps(b *spanreader.Builder, derived *latency.Latency, tokens, chunks *sketch.Sketch) {
 	if derived.InterToken[latency.Max].Known {
-		b.SetNumber(&b.TokenGaps.Max, statistic(&derived.InterToken, latency.Max).Value)
+		b.SetNumber(&b.TokenGaps.Max, derived.Written(numbers.InterTokenMax).Value)
 	}
-	if derived.InterChunk[latency.Max].Known && a.interChunk.statistics[latency.Max] != "" {
+	if derived.InterChunk[latency.Max].Known && a.attributes[numbers.InterChunkMax] != "" {
 		b.ChunkGapsLikeToken = true
-		b.SetNumber(&b.ChunkGaps.Max, statistic(&derived.InterChunk, latency.Max).Value)
+		b.SetNumber(&b.ChunkGaps.Max, derived.Written(numbers.InterChunkMax).Value)
 	}
 	if tokens.Count() == 0 {
 		return
 	}
-	if a.interToken.sketch != "" {
+	if a.attributes[numbers.InterTokenLatency] != "" {
 		b.TokenGaps.Values = tokens
 		b.Sketches++
 	}
-	if a.interChunk.sketch != "" && chunks != tokens {
+	if a.attributes[numbers.InterChunkLatency] != "" && chunks != tokens {
 		b.ChunkGaps.Values, b.OwnChunkGaps = chunks, true
 		b.Sketches++
 	}

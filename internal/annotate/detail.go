@@ -5,11 +5,11 @@ package annotate
 
 import (
 	"maps"
-	"math"
 	"slices"
 
-	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 // Values of Config.Detail.
@@ -24,49 +24,40 @@ const (
 	DistributionDrop = "drop"
 )
 
-// isFullOnly reports whether an attribute is left out with `detail: standard`. These numbers follow
-// from others, or are shown by metrics that token_sli does not enable by default.
-func isFullOnly(name string) bool {
-	return name == names.DecodeShare || name == names.OutputTokenRate || name == names.RequestTokenRate ||
-		name == names.InterTokenLatency+names.SuffixMean ||
-		name == interChunk.sketch || slices.Contains(interChunk.statistics[:], name)
-}
-
-// Writes reports whether the attribute is written. SLOs of this processor get the attributes that
+// Writes reports whether a number is written. SLOs of this processor get the attributes that
 // they need. token_sli falls back to the inter-token sketch where a span has inter-chunk statistics
 // and no inter-chunk sketch, so the statistics that an SLO needs come with the sketch.
-func (c *Config) Writes(name string) bool {
+func (c *Config) Writes(id numbers.ID) bool {
+	sketch := id == numbers.InterTokenLatency || id == numbers.InterChunkLatency
 	switch {
-	case c.Distribution == DistributionDrop && (name == interToken.sketch || name == interChunk.sketch):
+	case sketch && c.Distribution == DistributionDrop:
 		return false
-	case c.Detail == DetailFull || !isFullOnly(name):
+	case c.Detail == DetailFull || !id.Row().Full:
 		return true
-	case name == interChunk.sketch:
-		return slices.ContainsFunc(interChunk.statistics[:], c.judges)
+	case id == numbers.InterChunkLatency:
+		return c.judgesAny(numbers.InterChunkMean, numbers.InterChunkMax)
 	default:
-		return c.judges(name)
+		return c.judges(id.Attribute())
 	}
+}
+
+// judgesAny reports whether an SLO reads one of the numbers, from first to last.
+func (c *Config) judgesAny(first, last numbers.ID) bool {
+	for id := first; id <= last; id++ {
+		if c.judges(id.Attribute()) {
+			return true
+		}
+	}
+	return false
 }
 
 // judges reports whether an SLO reads the attribute.
 func (c *Config) judges(name string) bool {
-	return slices.ContainsFunc(c.SLOs, func(s SLOConfig) bool {
+	return slices.ContainsFunc(c.SLOs, func(s judge.SLOConfig) bool {
 		_, matched := s.Match[name]
 		_, matchedByPattern := s.MatchRegexp[name]
 		return names.Prefix+s.Indicator == name || s.ThresholdAttribute == name || matched || matchedByPattern
 	})
-}
-
-// ToNanosecond rounds seconds, which are not negative, to the nanosecond. Longer fractions are noise of
-// the division, and cost up to 20 characters in JSON. It rounds as math.Round does, but math.Trunc is a
-// single instruction.
-func ToNanosecond(seconds float64) float64 {
-	nanos := float64(seconds * 1e9) // rounded: arm64 would fuse it with the subtraction
-	whole := math.Trunc(nanos)
-	if nanos-whole >= 0.5 {
-		whole++
-	}
-	return whole / 1e9
 }
 
 // AttributesRead returns the attributes that the conditions and thresholds of the SLOs read.
@@ -82,12 +73,5 @@ func (c *Config) AttributesRead() (read []string) {
 
 // ReadsPercentiles reports whether an SLO reads a percentile of the gaps of a request.
 func (c *Config) ReadsPercentiles() bool {
-	for _, d := range []*distribution{&interToken, &interChunk} {
-		for _, p := range []latency.Statistic{latency.P50, latency.P95, latency.P99} {
-			if c.judges(d.statistics[p]) {
-				return true
-			}
-		}
-	}
-	return false
+	return c.judgesAny(numbers.InterTokenP50, numbers.InterTokenP99) || c.judgesAny(numbers.InterChunkP50, numbers.InterChunkP99)
 }

@@ -9,17 +9,19 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // inputs holds the attributes under our prefix that the processor reads, each with a bit of its own.
 var inputs = map[string]uint64{
-	names.Vantage: 1 << 0, names.Timeline: 1 << 1, names.Outcome: 1 << 2, names.QueueDuration: 1 << 3,
+	names.Vantage: 1 << 0, names.Timeline: 1 << 1, names.Outcome: 1 << 2, numbers.QueueDuration.Attribute(): 1 << 3,
 	names.ChunksDropped: 1 << 4, names.StartUnseen: 1 << 5, names.Frames: 1 << 6, names.Cut: 1 << 7,
 }
 
 // tapInputs holds further inputs of spans of token_tap, and attributes that stay on them unchanged.
 var tapInputs = map[string]uint64{
-	names.Source: 1 << 8, names.PrefillDuration: 1 << 9, names.DecodeDuration: 1 << 10, names.NetworkDuration: 1 << 11,
+	names.Source: 1 << 8, numbers.PrefillDuration.Attribute(): 1 << 9, numbers.DecodeDuration.Attribute(): 1 << 10, numbers.NetworkDuration.Attribute(): 1 << 11,
 	names.Unparsed: 1 << 12,
 }
 
@@ -29,7 +31,7 @@ var tapInputs = map[string]uint64{
 // which one they take.
 func RemoveAnnotations(attributes pcommon.Map) (removed int64) {
 	_, withTimeline := attributes.Get(names.Timeline)
-	fromTap := withTimeline && Text(attributes, names.Source) == names.SourceTokenTap
+	fromTap := withTimeline && source.Text(attributes, names.Source) == names.SourceTokenTap
 	var seen uint64
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
 		if !strings.HasPrefix(name, names.Prefix) {

@@ -3,7 +3,10 @@
 
 package latency
 
-import "github.com/tokenpulse/tokenpulse/internal/names"
+import (
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+)
 
 // Absence is the reason why a request has no value of an indicator. Of several, the first in this
 // order counts.
@@ -30,21 +33,17 @@ func (a Absence) String() string {
 	return names.UnmeasuredReasons[a-1]
 }
 
-// Indicators are the quantities whose absence has a reason, in the order of
-// names.UnmeasuredIndicators.
-var Indicators = [len(names.UnmeasuredIndicators)]Quantity{TimeToFirstToken, TimePerOutputToken}
-
 // explainAbsences sets the reason for each missing indicator.
 func (d *derivation) explainAbsences(first Milestone) {
-	for i, q := range Indicators {
+	for i, q := range numbers.Indicators {
 		if !d.latency.Measures[q].Known {
 			d.latency.Absences[i] = d.absence(q, first)
 		}
 	}
 }
 
-func (d *derivation) absence(q Quantity, first Milestone) Absence {
-	decode := d.latency.Measures[DecodeDuration].Known
+func (d *derivation) absence(q numbers.ID, first Milestone) Absence {
+	decode := d.latency.Measures[numbers.DecodeDuration].Known
 	switch {
 	case d.implausible(q, first):
 		return Implausible
@@ -54,9 +53,9 @@ func (d *derivation) absence(q Quantity, first Milestone) Absence {
 		return NotStreamed
 	case !first.Known && d.request.EventsDropped: // the sender may have reported a first token
 		return DroppedEvents
-	case q == TimePerOutputToken && d.latency.Buffered:
+	case q == numbers.TimePerOutputToken && d.latency.Buffered:
 		return Buffered
-	case q == TimePerOutputToken && decode && d.atMostOneToken():
+	case q == numbers.TimePerOutputToken && decode && d.atMostOneToken():
 		return OneToken
 	default:
 		return NotReported
@@ -64,14 +63,14 @@ func (d *derivation) absence(q Quantity, first Milestone) Absence {
 }
 
 // implausible reports whether the indicator's value, or one that it is derived from, was rejected.
-func (d *derivation) implausible(q Quantity, first Milestone) bool {
+func (d *derivation) implausible(q numbers.ID, first Milestone) bool {
 	if !first.Known && d.request.FirstTokenRejected {
 		return true
 	}
-	if q == TimeToFirstToken {
+	if q == numbers.TimeToFirstToken {
 		return first.Known && !d.request.StartUnknown
 	}
-	return (first.Known || d.request.Decode.Known) && !d.latency.Measures[DecodeDuration].Known
+	return (first.Known || d.request.Decode.Known) && !d.latency.Measures[numbers.DecodeDuration].Known
 }
 
 // noToken reports whether no token is known of. A request that did not succeed and reports no number

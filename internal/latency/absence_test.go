@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
@@ -82,8 +83,8 @@ func TestAnalyze_Absences(t *testing.T) {
 			l := analyze(t, standard, tt.request, tt.chunks)
 			require.Equal(t, tt.ttft.String(), l.Absences[0].String(), "time to first token")
 			require.Equal(t, tt.tpot.String(), l.Absences[1].String(), "time per output token")
-			require.Equal(t, tt.ttft == Present, l.Measures[TimeToFirstToken].Known)
-			require.Equal(t, tt.tpot == Present, l.Measures[TimePerOutputToken].Known)
+			require.Equal(t, tt.ttft == Present, l.Measures[numbers.TimeToFirstToken].Known)
+			require.Equal(t, tt.tpot == Present, l.Measures[numbers.TimePerOutputToken].Known)
 		})
 	}
 }

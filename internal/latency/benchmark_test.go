@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -53,7 +54,7 @@ func BenchmarkAnalyze(b *testing.B) {
 			var gaps uint64
 			for b.Loop() {
 				l, err := a.Analyze(Request{Duration: time.Minute}, walk)
-				if err != nil || !l.Measures[TimePerOutputToken].Known {
+				if err != nil || !l.Measures[numbers.TimePerOutputToken].Known {
 					b.Fatal("time per output token is missing", err)
 				}
 				gaps += a.InterTokenSketch().Count()

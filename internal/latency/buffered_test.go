@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
@@ -74,8 +75,8 @@ func TestAnalyze_BufferedStreamKeepsFirstTokenAndLosesPace(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, l.Buffered)
 	requireMeasures(t, want{
-		RequestDuration: 1.2, TimeToFirstToken: 0.99, TimeToFirstOutputToken: 0.99, RequestTokenRate: 50,
-		PrefillDuration: 0.99, DecodeDuration: 0.01, DecodeShare: 0.01, StallDuration: 0,
+		numbers.RequestDuration: 1.2, numbers.TimeToFirstToken: 0.99, numbers.TimeToFirstOutputToken: 0.99, numbers.RequestTokenRate: 50,
+		numbers.PrefillDuration: 0.99, numbers.DecodeDuration: 0.01, numbers.DecodeShare: 0.01, numbers.StallDuration: 0,
 	}, l)
 	require.Zero(t, l.InterToken)
 	require.Zero(t, l.InterChunk)
@@ -104,6 +105,6 @@ func TestAnalyze_StreamAfterABufferedOneHasItsPace(t *testing.T) {
 	l, err := a.Analyze(Request{Duration: time.Second}, pack(t, contents(100, 200, 300)))
 	require.NoError(t, err)
 	require.False(t, l.Buffered)
-	require.InDelta(t, 0.1, l.Measures[TimePerOutputToken].Value, 1e-9)
+	require.InDelta(t, 0.1, l.Measures[numbers.TimePerOutputToken].Value, 1e-9)
 	require.EqualValues(t, 2, a.InterTokenSketch().Count())
 }

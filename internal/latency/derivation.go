@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -31,7 +32,7 @@ func (d *derivation) derive() {
 	first := d.firstToken()
 	d.latency.Outcome = outcome(d.request, first.Known || d.arrivals.chunks > 0 || d.dropped() > 0)
 	if !d.request.StartUnknown {
-		d.set(RequestDuration, d.request.Duration, false)
+		d.set(numbers.RequestDuration, d.request.Duration, false)
 	}
 	d.countClockAnomalies(first)
 	d.milestones(first)
@@ -45,7 +46,7 @@ func (d *derivation) derive() {
 }
 
 // set stores a duration unless it is outside [0, request duration].
-func (d *derivation) set(q Quantity, v time.Duration, estimated bool) {
+func (d *derivation) set(q numbers.ID, v time.Duration, estimated bool) {
 	if d.latency.accepts(v, d.limit) {
 		d.latency.Measures[q] = Measure{Value: seconds(v), Known: true, Estimated: estimated}
 	}
@@ -101,10 +102,10 @@ func (d *derivation) milestones(first Milestone) {
 		return
 	}
 	if first.Known {
-		d.set(TimeToFirstToken, first.Offset, first.Estimated)
+		d.set(numbers.TimeToFirstToken, first.Offset, first.Estimated)
 	}
 	if output := d.arrivals.firstOutput; output.Known && !d.request.Frames {
-		d.set(TimeToFirstOutputToken, output.Value, false)
+		d.set(numbers.TimeToFirstOutputToken, output.Value, false)
 	}
 }
 
@@ -112,28 +113,31 @@ func (d *derivation) phases(first Milestone) {
 	if !d.request.StartUnknown {
 		d.queueAndPrefill(first)
 	}
+	if network := d.request.Network; network.Known {
+		d.latency.Measures[numbers.NetworkDuration] = Measure{Value: seconds(network.Value), Known: true}
+	}
 	d.decode(first)
-	prefill, decode := d.latency.Measures[PrefillDuration], d.latency.Measures[DecodeDuration]
+	prefill, decode := d.latency.Measures[numbers.PrefillDuration], d.latency.Measures[numbers.DecodeDuration]
 	if sum := prefill.Value + decode.Value; prefill.Known && decode.Known && sum > 0 {
-		d.latency.Measures[DecodeShare] = Measure{decode.Value / sum, true, prefill.Estimated || decode.Estimated}
+		d.latency.Measures[numbers.DecodeShare] = Measure{decode.Value / sum, true, prefill.Estimated || decode.Estimated}
 	}
 }
 
 func (d *derivation) queueAndPrefill(first Milestone) {
 	if d.request.Queue.Known {
-		d.set(QueueDuration, d.request.Queue.Value, false)
+		d.set(numbers.QueueDuration, d.request.Queue.Value, false)
 	}
 	if d.request.Prefill.Known {
-		d.set(PrefillDuration, d.request.Prefill.Value, d.request.PrefillEstimated)
+		d.set(numbers.PrefillDuration, d.request.Prefill.Value, d.request.PrefillEstimated)
 		return
 	}
 	if !first.Known {
 		return
 	}
-	if d.latency.Measures[QueueDuration].Known {
-		d.set(PrefillDuration, first.Offset-d.request.Queue.Value, first.Estimated)
+	if d.latency.Measures[numbers.QueueDuration].Known {
+		d.set(numbers.PrefillDuration, first.Offset-d.request.Queue.Value, first.Estimated)
 	} else { // an upper bound: includes queue and network
-		d.set(PrefillDuration, first.Offset, true)
+		d.set(numbers.PrefillDuration, first.Offset, true)
 	}
 }
 
@@ -142,10 +146,10 @@ func (d *derivation) queueAndPrefill(first Milestone) {
 func (d *derivation) decode(first Milestone) {
 	d.observedDecode(first)
 	if d.request.Decode.Known {
-		d.set(DecodeDuration, d.request.Decode.Value, d.request.DecodeEstimated)
+		d.set(numbers.DecodeDuration, d.request.Decode.Value, d.request.DecodeEstimated)
 	}
 	if !d.pace.Known {
-		d.pace = d.latency.Measures[DecodeDuration]
+		d.pace = d.latency.Measures[numbers.DecodeDuration]
 	}
 }
 
@@ -163,12 +167,12 @@ func (d *derivation) observedDecode(first Milestone) {
 	default:
 		d.setDecode(d.request.Duration-first.Offset, true)
 	}
-	d.pace = d.latency.Measures[DecodeDuration]
+	d.pace = d.latency.Measures[numbers.DecodeDuration]
 }
 
 func (d *derivation) setDecode(v time.Duration, estimated bool) {
-	d.set(DecodeDuration, v, estimated)
-	d.decodeTime = optional.Value[time.Duration]{Value: v, Known: d.latency.Measures[DecodeDuration].Known}
+	d.set(numbers.DecodeDuration, v, estimated)
+	d.decodeTime = optional.Value[time.Duration]{Value: v, Known: d.latency.Measures[numbers.DecodeDuration].Known}
 }
 
 func (d *derivation) rejectNegativeTokens() {
@@ -198,8 +202,8 @@ func (d *derivation) rates() {
 	if !d.request.OutputTokens.Known && !d.request.Frames && tokens > 0 {
 		d.latency.TokenCount = optional.Of(tokens)
 	}
-	if duration := d.latency.Measures[RequestDuration]; duration.Value > 0 {
-		d.latency.Measures[RequestTokenRate] = Measure{float64(tokens) / duration.Value, true, estimated}
+	if duration := d.latency.Measures[numbers.RequestDuration]; duration.Value > 0 {
+		d.latency.Measures[numbers.RequestTokenRate] = Measure{float64(tokens) / duration.Value, true, estimated}
 	}
 	if d.latency.ChunkCount.Known && d.latency.ChunkCount.Value <= 1 {
 		return
@@ -217,9 +221,9 @@ func (d *derivation) decodePace(tokens int64, estimated bool) {
 	// Dividing whole nanoseconds rounds once: 50 ms per token is 0.05, not the next
 	// larger float64, which would breach a threshold of 50 ms.
 	perToken := math.Round(decode.Value*nanosPerSecond) / (nanosPerSecond * float64(d.denominator(tokens)))
-	d.latency.Measures[TimePerOutputToken] = Measure{perToken, true, estimated}
+	d.latency.Measures[numbers.TimePerOutputToken] = Measure{perToken, true, estimated}
 	if perToken > 0 {
-		d.latency.Measures[OutputTokenRate] = Measure{1 / perToken, true, estimated}
+		d.latency.Measures[numbers.OutputTokenRate] = Measure{1 / perToken, true, estimated}
 	}
 }
 
@@ -250,7 +254,7 @@ func (d *derivation) gaps() {
 		d.latency.InterChunk = gaps.summarize(&gaps.interChunk, partial, !d.options.NoPercentiles)
 	}
 	if d.arrivals.fluidity.started && !d.request.StartUnknown && d.request.FirstChunksDropped == 0 {
-		d.latency.Measures[FluidityIndex] = Measure{d.arrivals.fluidity.index(), true, partial}
+		d.latency.Measures[numbers.FluidityIndex] = Measure{d.arrivals.fluidity.index(), true, partial}
 	}
 }
 
@@ -274,7 +278,7 @@ func (d *derivation) stalls() {
 		total = d.limit
 	}
 	d.latency.StallCount = count
-	d.set(StallDuration, total, d.partial() || d.arrivals.chunks == 0)
+	d.set(numbers.StallDuration, total, d.partial() || d.arrivals.chunks == 0)
 }
 
 // lastToken returns ck, unless the last chunks were dropped.

@@ -6,30 +6,11 @@ package latency
 import (
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
-// Quantity is a number that a request has at most once.
-type Quantity uint8
-
-// The quantities of definitions.md, in seconds unless noted.
-const (
-	RequestDuration Quantity = iota
-	TimeToFirstToken
-	TimeToFirstOutputToken
-	TimePerOutputToken
-	QueueDuration
-	PrefillDuration
-	DecodeDuration
-	DecodeShare      // 0..1
-	OutputTokenRate  // tokens per second
-	RequestTokenRate // tokens per second
-	StallDuration
-	FluidityIndex // 0..1
-	NumQuantities // number of quantities
-)
-
-// Measure is the value of a quantity. It is absent unless Known: an absent value is
+// Measure is the value of a number. It is absent unless Known: an absent value is
 // not 0. Estimated marks an estimate or a bound.
 type Measure struct {
 	Value            float64
@@ -70,8 +51,9 @@ func (r Reason) String() string {
 // Latency is the result of analyzing one request.
 type Latency struct {
 	// Outcome is one of names.Outcome*.
-	Outcome  string
-	Measures [NumQuantities]Measure
+	Outcome string
+	// Measures holds the numbers that have no field below. Use Number to read any of them.
+	Measures [numbers.Count]Measure
 	// InterToken has one sample for each token after the first chunk, InterChunk one
 	// for each chunk after the first.
 	InterToken, InterChunk Distribution
@@ -96,10 +78,34 @@ type Latency struct {
 	// Buffered means that something between the engine and the observer held the stream back, so
 	// that the times between its tokens are missing.
 	Buffered bool
-	// Absences holds the reason for each of Indicators that is missing.
-	Absences [len(Indicators)]Absence
+	// Absences holds the reason for each of numbers.Indicators that is missing.
+	Absences [len(numbers.Indicators)]Absence
 	// Rejected counts values outside [0, request duration], by reason.
 	Rejected [NumReasons]int64
+}
+
+// Number returns one of the numbers of the request.
+func (l *Latency) Number(id numbers.ID) Measure {
+	count := func(n int64, known bool) Measure { return Measure{Value: float64(n), Known: known} }
+	switch {
+	case id == numbers.StallCount:
+		stalls := l.Measures[numbers.StallDuration]
+		return Measure{float64(l.StallCount), stalls.Known, stalls.Estimated}
+	case id == numbers.ChunkCount:
+		return count(l.ChunkCount.Value, l.ChunkCount.Known)
+	case id == numbers.TokenCount:
+		return count(l.TokenCount.Value, l.TokenCount.Known)
+	case id == numbers.TokenCountMismatch:
+		return count(l.TokenCountMismatch, true)
+	case id == numbers.ClockAnomalies:
+		return count(l.ClockAnomalies, true)
+	case numbers.InterTokenMean <= id && id <= numbers.InterTokenMax:
+		return l.InterToken[id-numbers.InterTokenMean]
+	case numbers.InterChunkMean <= id && id <= numbers.InterChunkMax:
+		return l.InterChunk[id-numbers.InterChunkMean]
+	default:
+		return l.Measures[id]
+	}
 }
 
 // accepts reports whether a duration is inside [0, limit]. It counts a rejected one.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -60,23 +61,23 @@ var standard = Options{StallThreshold: 500 * time.Millisecond}
 const ms = time.Millisecond
 
 // want holds the expected measures of a request; all others must be absent.
-type want map[Quantity]float64
+type want map[numbers.ID]float64
 
 // requireMeasures compares with a tolerance of 1e-9, relative for values above 1.
 func requireMeasures(t *testing.T, expected want, l Latency) {
 	t.Helper()
 	for q, m := range l.Measures {
-		value, known := expected[Quantity(q)]
+		value, known := expected[numbers.ID(q)]
 		require.Equal(t, known, m.Known, "quantity %d is known", q)
 		require.InDelta(t, value, m.Value, 1e-9*max(1, value), "quantity %d", q)
 	}
 }
 
-func estimated(l Latency) []Quantity {
-	var list []Quantity
+func estimated(l Latency) []numbers.ID {
+	var list []numbers.ID
 	for q, m := range l.Measures {
 		if m.Estimated {
-			list = append(list, Quantity(q))
+			list = append(list, numbers.ID(q))
 		}
 	}
 	return list
@@ -91,27 +92,27 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		request   Request
 		chunks    []chunk
 		expected  want
-		estimated []Quantity
+		estimated []numbers.ID
 	}{
 		"plain stream": {
 			options: standard,
 			request: Request{Duration: 250 * ms},
 			chunks:  contents(100, 120, 150, 200), // gaps 20, 30, 50
 			expected: want{
-				RequestDuration: 0.250, TimeToFirstToken: 0.100, TimeToFirstOutputToken: 0.100,
-				TimePerOutputToken: 0.1 / 3, OutputTokenRate: 30, RequestTokenRate: 16,
-				PrefillDuration: 0.100, DecodeDuration: 0.100, DecodeShare: 0.5, StallDuration: 0,
+				numbers.RequestDuration: 0.250, numbers.TimeToFirstToken: 0.100, numbers.TimeToFirstOutputToken: 0.100,
+				numbers.TimePerOutputToken: 0.1 / 3, numbers.OutputTokenRate: 30, numbers.RequestTokenRate: 16,
+				numbers.PrefillDuration: 0.100, numbers.DecodeDuration: 0.100, numbers.DecodeShare: 0.5, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"queue known": {
 			options: standard,
 			request: Request{Duration: 250 * ms, Queue: optional.Of(60 * ms)},
 			chunks:  contents(100, 200),
 			expected: want{
-				RequestDuration: 0.250, TimeToFirstToken: 0.100, TimeToFirstOutputToken: 0.100,
-				TimePerOutputToken: 0.1, OutputTokenRate: 10, RequestTokenRate: 8,
-				QueueDuration: 0.060, PrefillDuration: 0.040, DecodeDuration: 0.100, DecodeShare: 0.1 / 0.14, StallDuration: 0,
+				numbers.RequestDuration: 0.250, numbers.TimeToFirstToken: 0.100, numbers.TimeToFirstOutputToken: 0.100,
+				numbers.TimePerOutputToken: 0.1, numbers.OutputTokenRate: 10, numbers.RequestTokenRate: 8,
+				numbers.QueueDuration: 0.060, numbers.PrefillDuration: 0.040, numbers.DecodeDuration: 0.100, numbers.DecodeShare: 0.1 / 0.14, numbers.StallDuration: 0,
 			},
 		},
 		"queue of zero is known": {
@@ -119,8 +120,8 @@ func TestAnalyze_PerRequest(t *testing.T) {
 			request: Request{Duration: 100 * ms, Queue: optional.Of(time.Duration(0))},
 			chunks:  contents(100),
 			expected: want{
-				RequestDuration: 0.1, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, RequestTokenRate: 10,
-				QueueDuration: 0, PrefillDuration: 0.1, DecodeDuration: 0, DecodeShare: 0,
+				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.RequestTokenRate: 10,
+				numbers.QueueDuration: 0, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0, numbers.DecodeShare: 0,
 			},
 		},
 		"queue longer than the request is rejected, and prefill is estimated": {
@@ -128,18 +129,18 @@ func TestAnalyze_PerRequest(t *testing.T) {
 			request: Request{Duration: 100 * ms, Queue: optional.Of(101 * ms)},
 			chunks:  contents(50),
 			expected: want{
-				RequestDuration: 0.1, TimeToFirstToken: 0.05, TimeToFirstOutputToken: 0.05, RequestTokenRate: 10,
-				PrefillDuration: 0.05, DecodeDuration: 0, DecodeShare: 0,
+				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.05, numbers.TimeToFirstOutputToken: 0.05, numbers.RequestTokenRate: 10,
+				numbers.PrefillDuration: 0.05, numbers.DecodeDuration: 0, numbers.DecodeShare: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"first token before scheduling: no prefill, no share": {
 			options: standard,
 			request: Request{Duration: 100 * ms, Queue: optional.Of(60 * ms)},
 			chunks:  contents(50),
 			expected: want{
-				RequestDuration: 0.1, TimeToFirstToken: 0.05, TimeToFirstOutputToken: 0.05, RequestTokenRate: 10,
-				QueueDuration: 0.06, DecodeDuration: 0,
+				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.05, numbers.TimeToFirstOutputToken: 0.05, numbers.RequestTokenRate: 10,
+				numbers.QueueDuration: 0.06, numbers.DecodeDuration: 0,
 			},
 		},
 		"reasoning first": {
@@ -147,193 +148,193 @@ func TestAnalyze_PerRequest(t *testing.T) {
 			request: Request{Duration: 500 * ms},
 			chunks:  []chunk{{100, 1, timeline.Reasoning}, {200, 1, timeline.Reasoning}, {400, 1, timeline.ToolCall}, {500, 1, timeline.Content}},
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.4,
-				TimePerOutputToken: 0.4 / 3, OutputTokenRate: 7.5, RequestTokenRate: 8,
-				PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8, StallDuration: 0,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.4,
+				numbers.TimePerOutputToken: 0.4 / 3, numbers.OutputTokenRate: 7.5, numbers.RequestTokenRate: 8,
+				numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.4, numbers.DecodeShare: 0.8, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"reasoning only has no time to first output token": {
 			options: standard,
 			request: Request{Duration: 100 * ms},
 			chunks:  []chunk{{100, 1, timeline.Reasoning}},
 			expected: want{
-				RequestDuration: 0.1, TimeToFirstToken: 0.1, RequestTokenRate: 10,
-				PrefillDuration: 0.1, DecodeDuration: 0, DecodeShare: 0,
+				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.1, numbers.RequestTokenRate: 10,
+				numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0, numbers.DecodeShare: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"all tokens in one chunk: N is 5, but k is 1": {
 			options: standard,
 			request: Request{Duration: 100 * ms},
 			chunks:  []chunk{{100, 5, timeline.Content}},
 			expected: want{
-				RequestDuration: 0.1, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, RequestTokenRate: 50,
-				PrefillDuration: 0.1, DecodeDuration: 0, DecodeShare: 0,
+				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.RequestTokenRate: 50,
+				numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0, numbers.DecodeShare: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"same time twice: TPOT is 0 and its rate is absent": {
 			options: standard,
 			request: Request{Duration: 100 * ms},
 			chunks:  contents(100, 100),
 			expected: want{
-				RequestDuration: 0.1, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0,
-				RequestTokenRate: 20, PrefillDuration: 0.1, DecodeDuration: 0, DecodeShare: 0, StallDuration: 0,
+				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0,
+				numbers.RequestTokenRate: 20, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0, numbers.DecodeShare: 0, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"request without duration": {
 			options: standard,
 			chunks:  contents(0),
 			expected: want{
-				RequestDuration: 0, TimeToFirstToken: 0, TimeToFirstOutputToken: 0, PrefillDuration: 0, DecodeDuration: 0,
+				numbers.RequestDuration: 0, numbers.TimeToFirstToken: 0, numbers.TimeToFirstOutputToken: 0, numbers.PrefillDuration: 0, numbers.DecodeDuration: 0,
 			},
-			estimated: []Quantity{PrefillDuration},
+			estimated: []numbers.ID{numbers.PrefillDuration},
 		},
 		"reported usage wins over counted tokens": {
 			options: standard,
 			request: Request{Duration: 200 * ms, OutputTokens: optional.Of(int64(11))},
 			chunks:  contents(100, 200),
 			expected: want{
-				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.01,
-				OutputTokenRate: 100, RequestTokenRate: 55, PrefillDuration: 0.1, DecodeDuration: 0.1, DecodeShare: 0.5, StallDuration: 0,
+				numbers.RequestDuration: 0.2, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.01,
+				numbers.OutputTokenRate: 100, numbers.RequestTokenRate: 55, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.1, numbers.DecodeShare: 0.5, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"one token reported, two chunks counted": {
 			options: standard,
 			request: Request{Duration: 200 * ms, OutputTokens: optional.Of(int64(1))},
 			chunks:  contents(100, 200),
 			expected: want{
-				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1,
-				RequestTokenRate: 5, PrefillDuration: 0.1, DecodeDuration: 0.1, DecodeShare: 0.5, StallDuration: 0,
+				numbers.RequestDuration: 0.2, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1,
+				numbers.RequestTokenRate: 5, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.1, numbers.DecodeShare: 0.5, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"stalls": {
 			options: standard,
 			request: Request{Duration: 3000 * ms},
 			chunks:  contents(1000, 1500, 2001, 2900), // gaps 500 (not over the threshold), 501, 899
 			expected: want{
-				RequestDuration: 3, TimeToFirstToken: 1, TimeToFirstOutputToken: 1, TimePerOutputToken: 1.9 / 3,
-				OutputTokenRate: 3 / 1.9, RequestTokenRate: 4.0 / 3, PrefillDuration: 1, DecodeDuration: 1.9,
-				DecodeShare: 1.9 / 2.9, StallDuration: 1.4,
+				numbers.RequestDuration: 3, numbers.TimeToFirstToken: 1, numbers.TimeToFirstOutputToken: 1, numbers.TimePerOutputToken: 1.9 / 3,
+				numbers.OutputTokenRate: 3 / 1.9, numbers.RequestTokenRate: 4.0 / 3, numbers.PrefillDuration: 1, numbers.DecodeDuration: 1.9,
+				numbers.DecodeShare: 1.9 / 2.9, numbers.StallDuration: 1.4,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"bundled first chunk, N - 1": {
 			options: standard,
 			request: Request{Duration: 200 * ms},
 			chunks:  []chunk{{100, 4, timeline.Content}, {200, 2, timeline.Content}},
 			expected: want{
-				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.02,
-				OutputTokenRate: 50, RequestTokenRate: 30, PrefillDuration: 0.1, DecodeDuration: 0.1, DecodeShare: 0.5, StallDuration: 0,
+				numbers.RequestDuration: 0.2, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.02,
+				numbers.OutputTokenRate: 50, numbers.RequestTokenRate: 30, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.1, numbers.DecodeShare: 0.5, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"bundled first chunk, N - n1": {
 			options: after,
 			request: Request{Duration: 200 * ms},
 			chunks:  []chunk{{100, 4, timeline.Content}, {200, 2, timeline.Content}},
 			expected: want{
-				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.05,
-				OutputTokenRate: 20, RequestTokenRate: 30, PrefillDuration: 0.1, DecodeDuration: 0.1, DecodeShare: 0.5, StallDuration: 0,
+				numbers.RequestDuration: 0.2, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.05,
+				numbers.OutputTokenRate: 20, numbers.RequestTokenRate: 30, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.1, numbers.DecodeShare: 0.5, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"N - n1 falls back to N - 1 if the first chunk holds all reported tokens": {
 			options: after,
 			request: Request{Duration: 200 * ms, OutputTokens: optional.Of(int64(5))},
 			chunks:  []chunk{{100, 5, timeline.Content}, {200, 1, timeline.Content}},
 			expected: want{
-				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.025,
-				OutputTokenRate: 40, RequestTokenRate: 25, PrefillDuration: 0.1, DecodeDuration: 0.1, DecodeShare: 0.5, StallDuration: 0,
+				numbers.RequestDuration: 0.2, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.025,
+				numbers.OutputTokenRate: 40, numbers.RequestTokenRate: 25, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.1, numbers.DecodeShare: 0.5, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"N - n1 falls back to N - 1 if the first chunk holds more than the reported tokens": {
 			options: after,
 			request: Request{Duration: 200 * ms, OutputTokens: optional.Of(int64(3))},
 			chunks:  []chunk{{100, 5, timeline.Content}, {200, 1, timeline.Content}},
 			expected: want{
-				RequestDuration: 0.2, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.05,
-				OutputTokenRate: 20, RequestTokenRate: 15, PrefillDuration: 0.1, DecodeDuration: 0.1, DecodeShare: 0.5, StallDuration: 0,
+				numbers.RequestDuration: 0.2, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.05,
+				numbers.OutputTokenRate: 20, numbers.RequestTokenRate: 15, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.1, numbers.DecodeShare: 0.5, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"no chunks and no usage": {
 			options:  standard,
 			request:  Request{Duration: 300 * ms},
-			expected: want{RequestDuration: 0.3, RequestTokenRate: 0},
+			expected: want{numbers.RequestDuration: 0.3, numbers.RequestTokenRate: 0},
 		},
 		"usage without chunks": {
 			options:  standard,
 			request:  Request{Duration: 500 * ms, OutputTokens: optional.Of(int64(10))},
-			expected: want{RequestDuration: 0.5, RequestTokenRate: 20},
+			expected: want{numbers.RequestDuration: 0.5, numbers.RequestTokenRate: 20},
 		},
 		"no token events: decode ends with the request": {
 			options: standard,
 			request: Request{Duration: 500 * ms, FirstToken: firstTokenAt(100 * ms), OutputTokens: optional.Of(int64(11))},
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.04, OutputTokenRate: 25,
-				RequestTokenRate: 22, PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimePerOutputToken: 0.04, numbers.OutputTokenRate: 25,
+				numbers.RequestTokenRate: 22, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.4, numbers.DecodeShare: 0.8,
 			},
-			estimated: []Quantity{TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate},
+			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate},
 		},
 		"no token events and no usage: N is unknown": {
 			options: standard,
 			request: Request{Duration: 500 * ms, FirstToken: firstTokenAt(100 * ms)},
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.1, PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.4, numbers.DecodeShare: 0.8,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare},
 		},
 		"chunks dropped, usage reported": {
 			options: standard,
 			request: Request{Duration: 500 * ms, LastChunksDropped: 8, OutputTokens: optional.Of(int64(11)), Queue: optional.Of(50 * ms)},
 			chunks:  contents(100, 120),
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.04, OutputTokenRate: 25,
-				RequestTokenRate: 22, QueueDuration: 0.05, PrefillDuration: 0.05, DecodeDuration: 0.4, DecodeShare: 0.4 / 0.45, StallDuration: 0,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.04, numbers.OutputTokenRate: 25,
+				numbers.RequestTokenRate: 22, numbers.QueueDuration: 0.05, numbers.PrefillDuration: 0.05, numbers.DecodeDuration: 0.4, numbers.DecodeShare: 0.4 / 0.45, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{TimePerOutputToken, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
+			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate, numbers.StallDuration},
 		},
 		"chunks dropped, no usage: N is at least counted + dropped": {
 			options: standard,
 			request: Request{Duration: 500 * ms, LastChunksDropped: 3, Queue: optional.Of(50 * ms)},
 			chunks:  contents(100, 120),
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.1, OutputTokenRate: 10,
-				RequestTokenRate: 10, QueueDuration: 0.05, PrefillDuration: 0.05, DecodeDuration: 0.4, DecodeShare: 0.4 / 0.45, StallDuration: 0,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.1, numbers.OutputTokenRate: 10,
+				numbers.RequestTokenRate: 10, numbers.QueueDuration: 0.05, numbers.PrefillDuration: 0.05, numbers.DecodeDuration: 0.4, numbers.DecodeShare: 0.4 / 0.45, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{TimePerOutputToken, DecodeDuration, DecodeShare, OutputTokenRate, RequestTokenRate, StallDuration},
+			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate, numbers.RequestTokenRate, numbers.StallDuration},
 		},
 		"negative gap is left out of the gaps, not of TPOT": {
 			options: standard,
 			request: Request{Duration: 400 * ms},
 			chunks:  contents(100, 200, 150, 400),
 			expected: want{
-				RequestDuration: 0.4, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, TimePerOutputToken: 0.1, OutputTokenRate: 10,
-				RequestTokenRate: 10, PrefillDuration: 0.1, DecodeDuration: 0.3, DecodeShare: 0.75, StallDuration: 0,
+				numbers.RequestDuration: 0.4, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.1, numbers.OutputTokenRate: 10,
+				numbers.RequestTokenRate: 10, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.3, numbers.DecodeShare: 0.75, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"last chunk before the first": {
 			options: standard,
 			request: Request{Duration: 400 * ms},
 			chunks:  contents(200, 100),
 			expected: want{
-				RequestDuration: 0.4, TimeToFirstToken: 0.2, TimeToFirstOutputToken: 0.2, RequestTokenRate: 5, PrefillDuration: 0.2, StallDuration: 0,
+				numbers.RequestDuration: 0.4, numbers.TimeToFirstToken: 0.2, numbers.TimeToFirstOutputToken: 0.2, numbers.RequestTokenRate: 5, numbers.PrefillDuration: 0.2, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{PrefillDuration},
+			estimated: []numbers.ID{numbers.PrefillDuration},
 		},
 		"first chunk before the start": {
 			options: standard,
 			request: Request{Duration: 400 * ms},
 			chunks:  contents(-5, 95),
 			expected: want{
-				RequestDuration: 0.4, TimePerOutputToken: 0.1, OutputTokenRate: 10, RequestTokenRate: 5, DecodeDuration: 0.1, StallDuration: 0,
+				numbers.RequestDuration: 0.4, numbers.TimePerOutputToken: 0.1, numbers.OutputTokenRate: 10, numbers.RequestTokenRate: 5, numbers.DecodeDuration: 0.1, numbers.StallDuration: 0,
 			},
 		},
 		"all chunks after the end": {
@@ -341,7 +342,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 			request: Request{Duration: 100 * ms},
 			chunks:  contents(150, 160),
 			expected: want{
-				RequestDuration: 0.1, TimePerOutputToken: 0.01, OutputTokenRate: 100, RequestTokenRate: 20, DecodeDuration: 0.01, StallDuration: 0,
+				numbers.RequestDuration: 0.1, numbers.TimePerOutputToken: 0.01, numbers.OutputTokenRate: 100, numbers.RequestTokenRate: 20, numbers.DecodeDuration: 0.01, numbers.StallDuration: 0,
 			},
 		},
 		"end before the start": {
@@ -355,18 +356,18 @@ func TestAnalyze_PerRequest(t *testing.T) {
 			request: Request{Duration: 876_000 * time.Hour},
 			chunks:  contents(100, 200, 3.2e12),
 			// The last gap and every quantity that ends with it would last a century, too.
-			expected:  want{TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, PrefillDuration: 0.1, StallDuration: 0},
-			estimated: []Quantity{PrefillDuration},
+			expected:  want{numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.PrefillDuration: 0.1, numbers.StallDuration: 0},
+			estimated: []numbers.ID{numbers.PrefillDuration},
 		},
 		"negative number of reported tokens is rejected": {
 			options: standard,
 			request: Request{Duration: 100 * ms, OutputTokens: optional.Of(int64(-7))},
 			chunks:  contents(100),
 			expected: want{
-				RequestDuration: 0.1, TimeToFirstToken: 0.1, TimeToFirstOutputToken: 0.1, RequestTokenRate: 10,
-				PrefillDuration: 0.1, DecodeDuration: 0, DecodeShare: 0,
+				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.RequestTokenRate: 10,
+				numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0, numbers.DecodeShare: 0,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"fluidity: first token 40 ms early, two within the slack, one late": {
 			options: fluid,
@@ -374,9 +375,9 @@ func TestAnalyze_PerRequest(t *testing.T) {
 			// Slack 40, 30, 20. The last gap less the slack is 180, which misses three deadlines of 50.
 			chunks: contents(60, 120, 180, 380),
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.06, TimeToFirstOutputToken: 0.06, TimePerOutputToken: 0.32 / 3,
-				OutputTokenRate: 3 / 0.32, RequestTokenRate: 8, QueueDuration: 0, PrefillDuration: 0.06, DecodeDuration: 0.32,
-				DecodeShare: 0.32 / 0.38, StallDuration: 0, FluidityIndex: 0.5,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.06, numbers.TimeToFirstOutputToken: 0.06, numbers.TimePerOutputToken: 0.32 / 3,
+				numbers.OutputTokenRate: 3 / 0.32, numbers.RequestTokenRate: 8, numbers.QueueDuration: 0, numbers.PrefillDuration: 0.06, numbers.DecodeDuration: 0.32,
+				numbers.DecodeShare: 0.32 / 0.38, numbers.StallDuration: 0, numbers.FluidityIndex: 0.5,
 			},
 		},
 		"fluidity is absent without a plausible first token": {
@@ -384,8 +385,8 @@ func TestAnalyze_PerRequest(t *testing.T) {
 			request: Request{Duration: 100 * ms, Queue: optional.Of(time.Duration(0))},
 			chunks:  contents(-1, 49),
 			expected: want{
-				RequestDuration: 0.1, TimePerOutputToken: 0.05, OutputTokenRate: 20, RequestTokenRate: 20,
-				QueueDuration: 0, DecodeDuration: 0.05, StallDuration: 0,
+				numbers.RequestDuration: 0.1, numbers.TimePerOutputToken: 0.05, numbers.OutputTokenRate: 20, numbers.RequestTokenRate: 20,
+				numbers.QueueDuration: 0, numbers.DecodeDuration: 0.05, numbers.StallDuration: 0,
 			},
 		},
 	}
@@ -557,7 +558,7 @@ func TestAnalyze_Outcome(t *testing.T) {
 			test.request.Duration = time.Second
 			l := analyze(t, standard, test.request, test.chunks)
 			require.Equal(t, test.expected, l.Outcome)
-			require.Equal(t, len(test.chunks) > 0 || test.request.FirstToken[RelativeTime].Known, l.Measures[TimeToFirstToken].Known,
+			require.Equal(t, len(test.chunks) > 0 || test.request.FirstToken[RelativeTime].Known, l.Measures[numbers.TimeToFirstToken].Known,
 				"time to first token is kept whatever the outcome")
 		})
 	}
@@ -609,9 +610,9 @@ func TestAnalyze_TruncatedNanosecondsDoNotCrossLimits(t *testing.T) {
 		require.Zero(t, l.ClockAnomalies)
 		require.Equal(t, [NumReasons]int64{}, l.Rejected)
 		require.Zero(t, l.StallCount)
-		require.Equal(t, 0.1, l.Measures[TimeToFirstToken].Value)
-		require.InDelta(t, 0.05, l.Measures[TimePerOutputToken].Value, 1e-6)
-		require.Equal(t, 1.0, l.Measures[FluidityIndex].Value)
+		require.Equal(t, 0.1, l.Measures[numbers.TimeToFirstToken].Value)
+		require.InDelta(t, 0.05, l.Measures[numbers.TimePerOutputToken].Value, 1e-6)
+		require.Equal(t, 1.0, l.Measures[numbers.FluidityIndex].Value)
 	}
 }
 
@@ -625,7 +626,7 @@ func TestAnalyze_LastChunkAtTheEnd(t *testing.T) {
 	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 120_000_600}, walk)
 	require.NoError(t, err)
 	require.Zero(t, l.ClockAnomalies)
-	require.InDelta(t, 0.1200006, l.Measures[TimeToFirstOutputToken].Value, 1e-6)
+	require.InDelta(t, 0.1200006, l.Measures[numbers.TimeToFirstOutputToken].Value, 1e-6)
 	require.InDelta(t, 0.1200006, l.InterChunk[Max].Value, 1e-6)
 }
 
@@ -647,7 +648,7 @@ func TestAnalyze_StallFromStartToEndIsAccepted(t *testing.T) {
 	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 599_999_200}, arriving(t, start, 0, 599_999_200))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, l.StallCount)
-	require.Equal(t, Measure{Value: 0.5999992, Known: true}, l.Measures[StallDuration])
+	require.Equal(t, Measure{Value: 0.5999992, Known: true}, l.Measures[numbers.StallDuration])
 	require.Equal(t, [NumReasons]int64{}, l.Rejected)
 }
 
@@ -656,7 +657,7 @@ func TestAnalyze_StallsLongerThanTheRequestAreRejected(t *testing.T) {
 	const start = 1_795_233_292_000_000_000
 	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 1_199_999_000}, arriving(t, start, 0, 600_000_000, 1_200_000_000))
 	require.NoError(t, err)
-	require.Zero(t, l.Measures[StallDuration])
+	require.Zero(t, l.Measures[numbers.StallDuration])
 	require.InDelta(t, 0.6, l.InterChunk[Max].Value, 1e-9, "each gap alone is plausible")
 }
 
@@ -707,8 +708,8 @@ func TestAnalyze_WaitBeforeACancellationIsAStall(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			l := analyze(t, standard, test.request, test.chunks)
 			require.Equal(t, test.hung, l.StalledAtEnd)
-			require.Equal(t, test.known, l.Measures[StallDuration].Known)
-			require.InDelta(t, test.seconds, l.Measures[StallDuration].Value, 1e-12)
+			require.Equal(t, test.known, l.Measures[numbers.StallDuration].Known)
+			require.InDelta(t, test.seconds, l.Measures[numbers.StallDuration].Value, 1e-12)
 			require.Equal(t, test.count, l.StallCount)
 			if len(test.chunks) > 0 {
 				require.LessOrEqual(t, l.InterChunk[Max].Value, 0.6, "the wait is not a gap between chunks")
@@ -721,7 +722,7 @@ func TestAnalyze_WaitBeforeACancellationIsAStall(t *testing.T) {
 func TestAnalyze_NoStallsIfTheEndIsBeforeTheStart(t *testing.T) {
 	l, err := NewAnalyzer(standard).Analyze(Request{Duration: -500}, arriving(t, 1_795_233_292_000_000_000, 0, 0))
 	require.NoError(t, err)
-	require.Zero(t, l.Measures[StallDuration])
+	require.Zero(t, l.Measures[numbers.StallDuration])
 	require.EqualValues(t, 1, l.Rejected[Negative], "only the request's duration")
 }
 

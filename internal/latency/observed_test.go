@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
@@ -20,15 +21,15 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 		request   Request
 		chunks    []chunk
 		expected  want
-		estimated []Quantity
+		estimated []numbers.ID
 	}{
 		"duration and usage only": {
 			request:  Request{Duration: 500 * ms, TokensNotObserved: true, OutputTokens: optional.Of(int64(10))},
-			expected: want{RequestDuration: 0.5, RequestTokenRate: 20},
+			expected: want{numbers.RequestDuration: 0.5, numbers.RequestTokenRate: 20},
 		},
 		"duration only": {
 			request:  Request{Duration: 500 * ms, TokensNotObserved: true},
-			expected: want{RequestDuration: 0.5},
+			expected: want{numbers.RequestDuration: 0.5},
 		},
 		"first token reported by a frame: all that depends on it is estimated": {
 			request: Request{
@@ -36,10 +37,10 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 				FirstToken: [NumTimeSources]Milestone{AbsoluteTime: {Offset: 100 * ms, Known: true, Estimated: true}},
 			},
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.04, OutputTokenRate: 25, RequestTokenRate: 22,
-				PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimePerOutputToken: 0.04, numbers.OutputTokenRate: 25, numbers.RequestTokenRate: 22,
+				numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.4, numbers.DecodeShare: 0.8,
 			},
-			estimated: []Quantity{TimeToFirstToken, TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate},
+			estimated: []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate},
 		},
 		"implausible times are skipped for the next source": {
 			request: Request{
@@ -49,19 +50,19 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 				},
 			},
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.1, PrefillDuration: 0.1, DecodeDuration: 0.4, DecodeShare: 0.8,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.4, numbers.DecodeShare: 0.8,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare},
 		},
 		"last token reported": {
 			request: Request{
 				Duration: 500 * ms, TokensNotObserved: true, OutputTokens: optional.Of(int64(11)), FirstToken: firstTokenAt(100 * ms), LastToken: optional.Of(300 * ms),
 			},
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.02, OutputTokenRate: 50, RequestTokenRate: 22,
-				PrefillDuration: 0.1, DecodeDuration: 0.2, DecodeShare: 0.2 / 0.3,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimePerOutputToken: 0.02, numbers.OutputTokenRate: 50, numbers.RequestTokenRate: 22,
+				numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.2, numbers.DecodeShare: 0.2 / 0.3,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"phases reported by an engine take precedence, and TPOT is exact": {
 			request: Request{
@@ -69,8 +70,8 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 				Queue: optional.Of(50 * ms), Prefill: optional.Of(200 * ms), Decode: optional.Of(600 * ms),
 			},
 			expected: want{
-				RequestDuration: 1, TimeToFirstToken: 0.3, TimePerOutputToken: 0.06, OutputTokenRate: 10 / 0.6, RequestTokenRate: 11,
-				QueueDuration: 0.05, PrefillDuration: 0.2, DecodeDuration: 0.6, DecodeShare: 0.75,
+				numbers.RequestDuration: 1, numbers.TimeToFirstToken: 0.3, numbers.TimePerOutputToken: 0.06, numbers.OutputTokenRate: 10 / 0.6, numbers.RequestTokenRate: 11,
+				numbers.QueueDuration: 0.05, numbers.PrefillDuration: 0.2, numbers.DecodeDuration: 0.6, numbers.DecodeShare: 0.75,
 			},
 		},
 		"prefill of an engine that includes the queue": {
@@ -78,60 +79,60 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 				Duration: time.Second, TokensNotObserved: true, FirstToken: firstTokenAt(300 * ms), Prefill: optional.Of(300 * ms), PrefillEstimated: true,
 			},
 			expected: want{
-				RequestDuration: 1, TimeToFirstToken: 0.3, PrefillDuration: 0.3, DecodeDuration: 0.7, DecodeShare: 0.7,
+				numbers.RequestDuration: 1, numbers.TimeToFirstToken: 0.3, numbers.PrefillDuration: 0.3, numbers.DecodeDuration: 0.7, numbers.DecodeShare: 0.7,
 			},
-			estimated: []Quantity{PrefillDuration, DecodeDuration, DecodeShare},
+			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare},
 		},
 		"decode of a gateway that includes the network": {
 			request: Request{
 				Duration: time.Second, TokensNotObserved: true, Decode: optional.Of(600 * ms), DecodeEstimated: true, OutputTokens: optional.Of(int64(11)),
 			},
 			expected: want{
-				RequestDuration: 1, DecodeDuration: 0.6, TimePerOutputToken: 0.06, OutputTokenRate: 10 / 0.6, RequestTokenRate: 11,
+				numbers.RequestDuration: 1, numbers.DecodeDuration: 0.6, numbers.TimePerOutputToken: 0.06, numbers.OutputTokenRate: 10 / 0.6, numbers.RequestTokenRate: 11,
 			},
-			estimated: []Quantity{TimePerOutputToken, DecodeDuration, OutputTokenRate},
+			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.DecodeDuration, numbers.OutputTokenRate},
 		},
 		"phases outside the request are rejected": {
 			request: Request{
 				Duration: 400 * ms, TokensNotObserved: true, Queue: optional.Of(-ms), Prefill: optional.Of(401 * ms), Decode: optional.Of(time.Hour),
 			},
-			expected: want{RequestDuration: 0.4},
+			expected: want{numbers.RequestDuration: 0.4},
 		},
 		"frames and usage: no output channel, all estimated": {
 			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, OutputTokens: optional.Of(int64(3))},
 			chunks:  contents(100, 200, 220, 260, 300), // role, three tokens, finish
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.1, OutputTokenRate: 10, RequestTokenRate: 6,
-				PrefillDuration: 0.1, DecodeDuration: 0.2, DecodeShare: 0.2 / 0.3, StallDuration: 0,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimePerOutputToken: 0.1, numbers.OutputTokenRate: 10, numbers.RequestTokenRate: 6,
+				numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.2, numbers.DecodeShare: 0.2 / 0.3, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{TimeToFirstToken, TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
+			estimated: []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate, numbers.StallDuration},
 		},
 		"frames without usage: each counts as a token": {
 			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true},
 			chunks:  contents(100, 200, 220, 260, 300),
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.1, TimePerOutputToken: 0.05, OutputTokenRate: 20, RequestTokenRate: 10,
-				PrefillDuration: 0.1, DecodeDuration: 0.2, DecodeShare: 0.2 / 0.3, StallDuration: 0,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimePerOutputToken: 0.05, numbers.OutputTokenRate: 20, numbers.RequestTokenRate: 10,
+				numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.2, numbers.DecodeShare: 0.2 / 0.3, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{
-				TimeToFirstToken, TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, RequestTokenRate, StallDuration,
+			estimated: []numbers.ID{
+				numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate, numbers.RequestTokenRate, numbers.StallDuration,
 			},
 		},
 		"frames and a reported first token: it takes precedence over the first frame": {
 			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, OutputTokens: optional.Of(int64(3)), FirstToken: firstTokenAt(200 * ms)},
 			chunks:  contents(100, 200, 220, 260, 300),
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.2, TimePerOutputToken: 0.05, OutputTokenRate: 20, RequestTokenRate: 6,
-				PrefillDuration: 0.2, DecodeDuration: 0.1, DecodeShare: 0.1 / 0.3, StallDuration: 0,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.2, numbers.TimePerOutputToken: 0.05, numbers.OutputTokenRate: 20, numbers.RequestTokenRate: 6,
+				numbers.PrefillDuration: 0.2, numbers.DecodeDuration: 0.1, numbers.DecodeShare: 0.1 / 0.3, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
+			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate, numbers.StallDuration},
 		},
 		"oldest frames dropped: no first token and no decode": {
 			request:  Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7, OutputTokens: optional.Of(int64(11))},
 			chunks:   contents(100, 200, 220),
-			expected: want{RequestDuration: 0.5, RequestTokenRate: 22, StallDuration: 0},
-			estimated: []Quantity{
-				StallDuration,
+			expected: want{numbers.RequestDuration: 0.5, numbers.RequestTokenRate: 22, numbers.StallDuration: 0},
+			estimated: []numbers.ID{
+				numbers.StallDuration,
 			},
 		},
 		"oldest frames dropped, first token reported": {
@@ -140,16 +141,16 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			},
 			chunks: contents(100, 200, 220),
 			expected: want{
-				RequestDuration: 0.5, TimeToFirstToken: 0.02, TimePerOutputToken: 0.02, OutputTokenRate: 50, RequestTokenRate: 22,
-				PrefillDuration: 0.02, DecodeDuration: 0.2, DecodeShare: 0.2 / 0.22, StallDuration: 0,
+				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.02, numbers.TimePerOutputToken: 0.02, numbers.OutputTokenRate: 50, numbers.RequestTokenRate: 22,
+				numbers.PrefillDuration: 0.02, numbers.DecodeDuration: 0.2, numbers.DecodeShare: 0.2 / 0.22, numbers.StallDuration: 0,
 			},
-			estimated: []Quantity{TimePerOutputToken, PrefillDuration, DecodeDuration, DecodeShare, OutputTokenRate, StallDuration},
+			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate, numbers.StallDuration},
 		},
 		"start not seen: no quantity counts from it": {
 			request: Request{Duration: 200 * ms, StartUnknown: true, Queue: optional.Of(time.Duration(0))},
 			chunks:  contents(0, 20, 60),
 			expected: want{
-				TimePerOutputToken: 0.03, OutputTokenRate: 1 / 0.03, DecodeDuration: 0.06, StallDuration: 0,
+				numbers.TimePerOutputToken: 0.03, numbers.OutputTokenRate: 1 / 0.03, numbers.DecodeDuration: 0.06, numbers.StallDuration: 0,
 			},
 		},
 	}
@@ -183,10 +184,10 @@ func TestAnalyze_NoFluidityWithoutFirstChunk(t *testing.T) {
 		{Duration: time.Second, StartUnknown: true},
 		{Duration: time.Second, Frames: true, FirstChunksDropped: 1},
 	} {
-		require.False(t, analyze(t, options, request, contents(0, 20)).Measures[FluidityIndex].Known)
+		require.False(t, analyze(t, options, request, contents(0, 20)).Measures[numbers.FluidityIndex].Known)
 	}
 	l := analyze(t, options, Request{Duration: time.Second, Frames: true}, contents(0, 20))
-	require.Equal(t, Measure{1, true, true}, l.Measures[FluidityIndex])
+	require.Equal(t, Measure{1, true, true}, l.Measures[numbers.FluidityIndex])
 }
 
 func TestAnalyze_RejectsImplausibleReportedGaps(t *testing.T) {

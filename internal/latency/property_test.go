@@ -12,13 +12,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // reference implements definitions.md on plain slices: it keeps all samples, sorts
 // them and takes the nearest rank. NaN means absent.
 type reference struct {
-	measures               [NumQuantities]float64
+	measures               [numbers.Count]float64
 	interToken, interChunk []float64
 	stalls                 int
 }
@@ -60,26 +61,26 @@ func newReference(duration time.Duration, chunks []chunk) reference {
 	}
 	k := len(chunks)
 	first, last := chunks[0].at/1e3, chunks[k-1].at/1e3
-	r.measures[RequestDuration] = e
-	r.measures[TimeToFirstToken] = within(first)
-	r.measures[PrefillDuration] = within(first)
+	r.measures[numbers.RequestDuration] = e
+	r.measures[numbers.TimeToFirstToken] = within(first)
+	r.measures[numbers.PrefillDuration] = within(first)
 	if output >= 0 {
-		r.measures[TimeToFirstOutputToken] = within(chunks[output].at / 1e3)
+		r.measures[numbers.TimeToFirstOutputToken] = within(chunks[output].at / 1e3)
 	}
-	r.measures[DecodeDuration] = within(last - first)
+	r.measures[numbers.DecodeDuration] = within(last - first)
 	if sum := within(first) + within(last-first); sum > 0 {
-		r.measures[DecodeShare] = within(last-first) / sum
+		r.measures[numbers.DecodeShare] = within(last-first) / sum
 	}
 	if k > 1 {
-		r.measures[StallDuration] = within(stalled)
+		r.measures[numbers.StallDuration] = within(stalled)
 		if tokens > 1 {
-			r.measures[TimePerOutputToken] = within(last-first) / float64(tokens-1)
+			r.measures[numbers.TimePerOutputToken] = within(last-first) / float64(tokens-1)
 		}
-		if r.measures[TimePerOutputToken] > 0 {
-			r.measures[OutputTokenRate] = 1 / r.measures[TimePerOutputToken]
+		if r.measures[numbers.TimePerOutputToken] > 0 {
+			r.measures[numbers.OutputTokenRate] = 1 / r.measures[numbers.TimePerOutputToken]
 		}
 	}
-	r.measures[RequestTokenRate] = float64(tokens) / e
+	r.measures[numbers.RequestTokenRate] = float64(tokens) / e
 	return r
 }
 
@@ -155,7 +156,7 @@ func TestAnalyze_EqualsReference(t *testing.T) {
 		}
 		requireDistribution(t, r.interToken, l.InterToken)
 		requireDistribution(t, r.interChunk, l.InterChunk)
-		if l.Measures[StallDuration].Known {
+		if l.Measures[numbers.StallDuration].Known {
 			require.EqualValues(t, r.stalls, l.StallCount)
 		}
 	}

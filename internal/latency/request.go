@@ -29,6 +29,8 @@ type Request struct {
 	// first. A time outside the request is skipped. A timeline of tokens takes
 	// precedence.
 	FirstToken [NumTimeSources]Milestone
+	// Network is the reported part of the time to first token that the service did not see.
+	Network optional.Value[time.Duration]
 	// LastToken is the reported time of the last token. A timeline takes precedence.
 	LastToken optional.Value[time.Duration]
 	// ReportedGaps holds the reported gaps. A timeline takes precedence.

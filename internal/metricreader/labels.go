@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -90,14 +91,14 @@ type (
 )
 
 var (
-	quantities = map[quantityKey]series.Quantity{}
+	quantities = map[quantityKey]numbers.ID{}
 	counts     = map[countKey]series.Count{}
 	verdicts   = map[string]slo.Verdict{}
 )
 
 func init() {
-	for _, h := range series.Histograms {
-		quantities[quantityKey{h.Name, h.Phase}] = h.Quantity
+	for _, id := range numbers.Histograms {
+		quantities[quantityKey{id.Row().Metric.Name, id.Row().Phase}] = id
 	}
 	for _, c := range series.Counters {
 		counts[countKey{c.Name, c.Type, c.Indicator, c.Reason}] = c.Count

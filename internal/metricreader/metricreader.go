@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
@@ -170,8 +171,8 @@ var metrics = func() map[string]knownMetric {
 		names.SLOBurnRate:        {kind: pmetric.MetricTypeGauge},
 		names.SLOBudgetRemaining: {kind: pmetric.MetricTypeGauge},
 	}
-	for _, h := range series.Histograms {
-		all[h.Name] = knownMetric{pmetric.MetricTypeExponentialHistogram, series.PartValues}
+	for _, id := range numbers.Histograms {
+		all[id.Row().Metric.Name] = knownMetric{pmetric.MetricTypeExponentialHistogram, series.PartValues}
 	}
 	for _, c := range series.Counters {
 		all[c.Name] = knownMetric{pmetric.MetricTypeSum, series.PartCount}

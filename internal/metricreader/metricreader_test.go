@@ -64,7 +64,7 @@ func (h *harness) got(metrics ...pmetric.Metrics) []string {
 			case series.PartVerdicts:
 				at += fmt.Sprint(" ", i.SLO, " ", i.Verdict, " ", i.Requests)
 			default:
-				at += fmt.Sprintf(" %s n=%d sum=%.6g %.3f..%.3f", series.Histograms[i.Quantity].Name, i.Values.Count(), i.Values.Sum(), i.Values.Min(), i.Values.Max())
+				at += fmt.Sprintf(" %s n=%d sum=%.6g %.3f..%.3f", i.Quantity.Row().Metric.Name, i.Values.Count(), i.Values.Sum(), i.Values.Min(), i.Values.Max())
 			}
 			var exemplars strings.Builder
 			for _, e := range i.Exemplars {
@@ -87,11 +87,23 @@ func (h *harness) ignored() (all []string) {
 	return all
 }
 
-// sum returns metrics with one data point.
-func sum(name string, temporality pmetric.AggregationTemporality, start, at float64, v int64, attributes map[string]any) pmetric.Metrics {
+// newMetric returns metrics with one metric that has no data point yet.
+func newMetric(name string) (pmetric.Metrics, pmetric.Metric) {
 	metrics := pmetric.NewMetrics()
 	m := metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 	m.SetName(name)
+	return metrics, m
+}
+
+func putAttributes(into pcommon.Map, attributes map[string]any) {
+	if err := into.FromRaw(attributes); err != nil {
+		panic(err)
+	}
+}
+
+// sum returns metrics with one data point.
+func sum(name string, temporality pmetric.AggregationTemporality, start, at float64, v int64, attributes map[string]any) pmetric.Metrics {
+	metrics, m := newMetric(name)
 	s := m.SetEmptySum()
 	s.SetIsMonotonic(true)
 	s.SetAggregationTemporality(temporality)
@@ -99,9 +111,7 @@ func sum(name string, temporality pmetric.AggregationTemporality, start, at floa
 	p.SetStartTimestamp(second(start))
 	p.SetTimestamp(second(at))
 	p.SetIntValue(v)
-	if err := p.Attributes().FromRaw(attributes); err != nil {
-		panic(err)
-	}
+	putAttributes(p.Attributes(), attributes)
 	return metrics
 }
 
@@ -116,16 +126,10 @@ func requests(start, at float64, n int64) pmetric.Metrics {
 	return sum("tokenpulse.requests", cumulative, start, at, n, success)
 }
 
-func numberPoint(m pmetric.Metrics) pmetric.NumberDataPoint {
-	return m.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0)
-}
-
 // values returns metrics with one data point, at 15 seconds, of a histogram with one value in bucket 0,
 // which is (1, 2^(1/64)], and two in bucket 2.
 func values(start float64) (pmetric.Metrics, pmetric.ExponentialHistogramDataPoint) {
-	metrics := pmetric.NewMetrics()
-	m := metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
-	m.SetName("tokenpulse.time_to_first_token")
+	metrics, m := newMetric("tokenpulse.time_to_first_token")
 	h := m.SetEmptyExponentialHistogram()
 	h.SetAggregationTemporality(cumulative)
 	p := h.DataPoints().AppendEmpty()
@@ -135,9 +139,7 @@ func values(start float64) (pmetric.Metrics, pmetric.ExponentialHistogramDataPoi
 	p.Positive().BucketCounts().FromRaw([]uint64{1, 0, 2})
 	p.SetCount(3)
 	p.SetSum(1.01 + 2*1.03)
-	if err := p.Attributes().FromRaw(success); err != nil {
-		panic(err)
-	}
+	putAttributes(p.Attributes(), success)
 	return metrics, p
 }
 
@@ -307,9 +309,10 @@ func TestRead_CumulativeStreamThatBeganBeforeCountsFromItsSecondPoint(t *testing
 
 func TestRead_IgnoresWhatItCannotCount(t *testing.T) {
 	number := func(change func(pmetric.Metric, pmetric.NumberDataPoint)) pmetric.Metrics {
-		m := requests(1, 15, 1)
-		change(m.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0), numberPoint(m))
-		return m
+		metrics := requests(1, 15, 1)
+		m := metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
+		change(m, m.Sum().DataPoints().At(0))
+		return metrics
 	}
 	histogram := func(change func(pmetric.ExponentialHistogramDataPoint)) pmetric.Metrics {
 		m, p := values(1)
@@ -437,15 +440,11 @@ func TestExpire_WrongClockDoesNotHideOthers(t *testing.T) {
 }
 
 func gaugeOf(name string, at, v float64, attributes map[string]any) pmetric.Metrics {
-	metrics := pmetric.NewMetrics()
-	m := metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
-	m.SetName(name)
+	metrics, m := newMetric(name)
 	p := m.SetEmptyGauge().DataPoints().AppendEmpty()
 	p.SetTimestamp(second(at))
 	p.SetDoubleValue(v)
-	if err := p.Attributes().FromRaw(attributes); err != nil {
-		panic(err)
-	}
+	putAttributes(p.Attributes(), attributes)
 	return metrics
 }
 

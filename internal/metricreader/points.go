@@ -80,7 +80,7 @@ func (r *Reader) number(name string, temporality pmetric.AggregationTemporality,
 	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
 		v = float64(p.IntValue())
 	}
-	whole := i.Part != series.PartCount || i.Count != series.StallSeconds
+	whole := i.Part != series.PartCount || series.Counters[i.Count].Whole
 	if !(v >= 0 && v <= largestCount) || whole && v != math.Trunc(v) {
 		return Malformed
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -172,7 +173,7 @@ func (w *world) randomRequest() series.Request {
 	for i := range r.TraceID {
 		r.TraceID[i], r.SpanID[i%8] = byte(w.random.Uint32()), byte(w.random.Uint32())
 	}
-	for _, q := range []series.Quantity{series.TimeToFirstToken, series.RequestDuration, series.QueueDuration, series.DecodeDuration, series.TimeToAnswer} {
+	for _, q := range []numbers.ID{numbers.TimeToFirstToken, numbers.RequestDuration, numbers.QueueDuration, numbers.DecodeDuration, numbers.TimeToAnswer} {
 		if w.random.IntN(3) > 0 {
 			r.SetValue(q, v())
 		}
@@ -182,11 +183,11 @@ func (w *world) randomRequest() series.Request {
 		gaps.Add(v(), 1)
 	}
 	if gaps.Count() > 0 {
-		r.SetDistribution(series.InterTokenLatency, series.Distribution{Sketch: gaps.AppendBinary(nil), Max: gaps.Max()})
+		r.SetDistribution(numbers.InterTokenLatency, series.Distribution{Sketch: gaps.AppendBinary(nil), Max: gaps.Max()})
 	}
-	r.SetCount(series.OutputTokens, float64(1+w.random.IntN(1000)))
+	r.SetSum(numbers.OutputTokens, float64(1+w.random.IntN(1000)))
 	if w.random.IntN(2) == 0 {
-		r.SetCount(series.StallSeconds, v()+1)
+		r.SetSum(numbers.StallDuration, v()+1)
 		r.SetCount(series.Unmeasured(w.random.IntN(2), w.random.IntN(len(names.UnmeasuredReasons))), 1)
 	}
 	for i := range w.random.IntN(3) {
@@ -230,7 +231,7 @@ func (w *world) state(e *series.Engine, exact bool) map[string]any {
 				if exact {
 					got.Min, got.Max = d.Sketch.Min(), d.Sketch.Max()
 				}
-				all[fmt.Sprintf("%q %s %s %s", s.Key, series.OutcomeNames[i], series.Histograms[q].Name, series.Histograms[q].Phase)] = got
+				all[fmt.Sprintf("%q %s %s %s", s.Key, series.OutcomeNames[i], numbers.Table[q].Metric.Name, numbers.Table[q].Phase)] = got
 				for _, e := range d.Exemplars {
 					require.True(w.t, !e.Set() || w.recorded[e.TraceID], "an exemplar of no request")
 				}

@@ -12,8 +12,7 @@ package names
 const Prefix = "tokenpulse."
 
 // Attributes of a model call's span. SpanAttributes says what each one holds and
-// which component writes it. An attribute and a metric of the same name hold the
-// same quantity.
+// which component writes it. Those that hold numbers are in package numbers.
 const (
 	Source    = "tokenpulse.source"
 	Vantage   = "tokenpulse.vantage"
@@ -23,26 +22,7 @@ const (
 	// Unmeasured lists entries made by UnmeasuredEntry.
 	Unmeasured = "tokenpulse.unmeasured"
 
-	TimeToFirstToken       = "tokenpulse.time_to_first_token"
-	TimeToFirstOutputToken = "tokenpulse.time_to_first_output_token"
-	TimePerOutputToken     = "tokenpulse.time_per_output_token"
-	InterTokenLatency      = "tokenpulse.inter_token_latency"
-	InterChunkLatency      = "tokenpulse.inter_chunk_latency"
-	RequestDuration        = "tokenpulse.request.duration"
-	QueueDuration          = "tokenpulse.queue.duration"
-	PrefillDuration        = "tokenpulse.prefill.duration"
-	DecodeDuration         = "tokenpulse.decode.duration"
-	DecodeShare            = "tokenpulse.decode.share"
-	OutputTokenRate        = "tokenpulse.output_token_rate"
-	RequestTokenRate       = "tokenpulse.request_token_rate"
-	StallCount             = "tokenpulse.stall.count"
-	StallDuration          = "tokenpulse.stall.duration"
-	StalledAtEnd           = "tokenpulse.stall.at_end"
-	FluidityIndex          = "tokenpulse.fluidity_index"
-	ChunkCount             = "tokenpulse.chunk.count"
-	TokenCount             = "tokenpulse.token_count"
-	TokenCountMismatch     = "tokenpulse.token_count.mismatch"
-	ClockAnomalies         = "tokenpulse.clock.anomalies"
+	StalledAtEnd = "tokenpulse.stall.at_end"
 
 	Timeline      = "tokenpulse.timeline" // encoded by package timeline
 	ChunksDropped = "tokenpulse.chunk.dropped"
@@ -51,33 +31,16 @@ const (
 	Cut           = "tokenpulse.cut"
 	Aggregated    = "tokenpulse.aggregated"
 	Unparsed      = "tokenpulse.tap.unparsed"
-
-	// Encoded by package sketch.
-	InterTokenLatencySketch = "tokenpulse.inter_token_latency.sketch"
-	InterChunkLatencySketch = "tokenpulse.inter_chunk_latency.sketch"
 )
 
-// Attributes that need a whole trace: NetworkDuration on the spans above an engine's
-// span, the others on the root span.
+// Attributes of the root span of a trace, besides the number numbers.TimeToAnswer.
 const (
-	NetworkDuration = "tokenpulse.network.duration"
-
 	TracePrefix       = "tokenpulse.trace."
 	TraceCalls        = "tokenpulse.trace.model_call.count"
 	TraceCallDuration = "tokenpulse.trace.model_call.duration"
 	TraceCallShare    = "tokenpulse.trace.model_call.share"
 	TraceInputTokens  = "tokenpulse.trace.input_tokens"
 	TraceOutputTokens = "tokenpulse.trace.output_tokens"
-	TraceTimeToAnswer = "tokenpulse.trace.time_to_answer"
-)
-
-// Suffixes that InterTokenLatency and InterChunkLatency need to be an attribute.
-const (
-	SuffixMean = ".mean"
-	SuffixP50  = ".p50"
-	SuffixP95  = ".p95"
-	SuffixP99  = ".p99"
-	SuffixMax  = ".max"
 )
 
 // Values of Outcome.
@@ -90,7 +53,7 @@ const (
 
 // UnmeasuredIndicators are the quantities that every request has, or a reason for their
 // absence: attributes without Prefix.
-var UnmeasuredIndicators = [...]string{TimeToFirstToken[len(Prefix):], TimePerOutputToken[len(Prefix):]}
+var UnmeasuredIndicators = [...]string{"time_to_first_token", "time_per_output_token"}
 
 // UnmeasuredReasons are these reasons. Of several, the first counts.
 var UnmeasuredReasons = [...]string{
@@ -153,12 +116,9 @@ const (
 // Metrics of the token_sli exporter and connector that share no name with a span
 // attribute.
 const (
-	PhaseDuration = "tokenpulse.phase.duration"
-	Requests      = "tokenpulse.requests"
+	Requests = "tokenpulse.requests"
 	// RequestsUnmeasured counts requests without an indicator.
 	RequestsUnmeasured = "tokenpulse.requests.unmeasured"
-	Tokens             = "tokenpulse.tokens"
-	Stalls             = "tokenpulse.stalls"
 	// SuffixPercentile makes the name of a histogram that of its percentile gauge.
 	SuffixPercentile = ".percentile"
 )

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
@@ -93,7 +94,7 @@ func (b *batch) startOf(began time.Time) pcommon.Timestamp {
 }
 
 // metric returns a metric of the batch. added is true if the batch did not have it.
-func (b *batch) metric(metric series.Metric) (m pmetric.Metric, added bool) {
+func (b *batch) metric(metric numbers.Metric) (m pmetric.Metric, added bool) {
 	if i, ok := b.index[metric.Name]; ok {
 		return b.into.At(i), false
 	}

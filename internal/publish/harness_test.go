@@ -154,7 +154,7 @@ func each(metrics pmetric.Metrics, visit func(pmetric.Metric, point)) {
 	for _, resource := range metrics.ResourceMetrics().All() {
 		for _, scope := range resource.ScopeMetrics().All() {
 			for _, m := range scope.Metrics().All() {
-				for _, p := range numbers(m).All() {
+				for _, p := range numberPoints(m).All() {
 					v := strconv.FormatInt(p.IntValue(), 10)
 					if p.ValueType() == pmetric.NumberDataPointValueTypeDouble {
 						v = fmt.Sprintf("%gs", p.DoubleValue())
@@ -175,7 +175,7 @@ func each(metrics pmetric.Metrics, visit func(pmetric.Metric, point)) {
 	}
 }
 
-func numbers(m pmetric.Metric) pmetric.NumberDataPointSlice {
+func numberPoints(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	switch m.Type() {
 	case pmetric.MetricTypeSum:
 		return m.Sum().DataPoints()

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
@@ -20,9 +21,8 @@ type histogram struct {
 	points pmetric.ExponentialHistogramDataPointSlice
 }
 
-func (b *batch) histogram(q int) histogram {
-	h := &series.Histograms[q]
-	m, added := b.metric(h.Metric)
+func (b *batch) histogram(q numbers.ID) histogram {
+	m, added := b.metric(q.Row().Metric)
 	if added {
 		m.SetEmptyExponentialHistogram().SetAggregationTemporality(b.temporality())
 	}

@@ -72,7 +72,7 @@ func addUp(into map[string]*distribution, metrics pmetric.Metrics) {
 		return into[id]
 	}
 	for _, m := range metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
-		for _, p := range numbers(m).All() {
+		for _, p := range numberPoints(m).All() {
 			stream(m.Name(), show(p.Attributes())).sum += p.DoubleValue() + float64(p.IntValue())
 		}
 		if m.Type() != pmetric.MetricTypeExponentialHistogram {

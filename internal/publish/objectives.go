@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -35,7 +36,7 @@ func (b *batch) budgets(of *slo.Budgets) {
 }
 
 // gauge adds a point of a gauge.
-func (b *batch) gauge(metric series.Metric, v float64, attributes pcommon.Map) {
+func (b *batch) gauge(metric numbers.Metric, v float64, attributes pcommon.Map) {
 	m, added := b.metric(metric)
 	if added {
 		m.SetEmptyGauge()

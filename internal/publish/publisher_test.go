@@ -134,9 +134,9 @@ func TestFlush_SendsUnmeasuredByIndicatorAndReason(t *testing.T) {
 	}, h.flushed(t, 115))
 }
 
-func TestFlush_SendsEveryMetric(t *testing.T) {
-	h := newHarness(t, func(c *Config) { delta(c); c.Shared.Metrics = everyMetric() })
-	h.consume(t, 103, keepertest.Request(map[string]any{
+// everyNumber is a request with each number that a span can have.
+func everyNumber() map[string]any {
+	return keepertest.Request(map[string]any{
 		"tokenpulse.vantage":                    "server",
 		"gen_ai.request.model":                  "llama",
 		"tokenpulse.time_to_first_token":        0.5,
@@ -160,7 +160,12 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 		"gen_ai.usage.reasoning.output_tokens":  3,
 		"gen_ai.usage.cache_read.input_tokens":  64,
 		"tokenpulse.slo.met":                    []any{"fast"},
-	}))
+	})
+}
+
+func TestFlush_SendsEveryMetric(t *testing.T) {
+	h := newHarness(t, func(c *Config) { delta(c); c.Shared.Metrics = everyMetric() })
+	h.consume(t, 103, everyNumber())
 	got := strings.Join(h.flushed(t, 115), "\n")
 	const series = "gen_ai.request.model=llama,"
 	const rest = "service.name=chat,vantage=server} 100..115 "
@@ -444,12 +449,9 @@ func TestFlush_SwitchesEachMetric(t *testing.T) {
 			c.Shared.Objectives = []keeper.Objective{{SLO: "a", Objective: 0.9, Window: time.Hour}}
 		})
 		h.now = time.Now // the tracker was created with the real clock
-		h.Keeper.Record(t.Context(), keepertest.Batch(keepertest.Request(map[string]any{
-			"tokenpulse.time_to_first_token": 0.5, "tokenpulse.time_to_first_output_token": 1.0, "tokenpulse.time_per_output_token": 0.25,
-			"tokenpulse.request.duration": 4.0, "tokenpulse.queue.duration": 0.1, "tokenpulse.output_token_rate": 4.0,
-			"tokenpulse.inter_token_latency.sketch": encoded(0.5), "tokenpulse.inter_chunk_latency.sketch": encoded(0.5), "tokenpulse.stall.count": 1, "tokenpulse.stall.duration": 0.5,
-			"gen_ai.usage.input_tokens": 3, "tokenpulse.slo.breached": []any{"a"}, "tokenpulse.trace.time_to_answer": 2.0,
-		}), keepertest.Request(map[string]any{"tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})))
+		unmeasured := keepertest.Request(map[string]any{"tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
+		judged := keepertest.Request(map[string]any{"tokenpulse.slo.breached": []any{"a"}})
+		h.Keeper.Record(t.Context(), keepertest.Batch(everyNumber(), unmeasured, judged))
 		require.NoError(t, h.flush(t.Context()))
 		each(h.to.AllMetrics()[0], func(m pmetric.Metric, _ point) { names = append(names, m.Name()) })
 		slices.Sort(names)

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -22,7 +23,7 @@ type sentSeries struct {
 	// began distinguishes the series from an expired one with the same key.
 	began      time.Time
 	requests   [len(series.OutcomeNames)]sentSum
-	histograms [len(series.OutcomeNames)][len(series.Histograms)]sentHistogram
+	histograms [len(series.OutcomeNames)][numbers.Distributions]sentHistogram
 	counts     [len(series.Counters)]sentSum
 	slos       map[string][slo.Verdicts]sentSum // by name
 }

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -20,7 +21,7 @@ func (b *batch) series(s *series.Snapshot) {
 	for i, counter := range series.Counters {
 		if n, ok := s.Count(counter.Count); ok {
 			m := b.sum(counter.Metric)
-			m.whole = counter.Count != series.StallSeconds
+			m.whole = counter.Whole
 			attributes := with(attributes, names.LabelType, counter.Type)
 			attributes = with(with(attributes, names.LabelIndicator, counter.Indicator), names.LabelReason, counter.Reason)
 			sending.counts[i] = m.add(before.counts[i], n, s.Start, attributes)
@@ -43,9 +44,9 @@ func (b *batch) series(s *series.Snapshot) {
 			m := b.sum(series.Requests)
 			sending.requests[i] = m.add(before.requests[i], float64(o.Requests), o.Start, attributes)
 		}
-		for q := range o.Distributions {
+		for _, q := range numbers.Histograms {
 			if d := &o.Distributions[q]; d.Sketch.Count() > 0 {
-				attributes := with(attributes, names.LabelPhase, series.Histograms[q].Phase)
+				attributes := with(attributes, names.LabelPhase, q.Row().Phase)
 				sending.histograms[i][q] = b.histogram(q).add(before.histograms[i][q], d, o.Start, attributes)
 			}
 		}

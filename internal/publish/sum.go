@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 // sum is a monotonic counter of a batch.
@@ -20,7 +20,7 @@ type sum struct {
 	whole bool
 }
 
-func (b *batch) sum(metric series.Metric) sum {
+func (b *batch) sum(metric numbers.Metric) sum {
 	m, added := b.metric(metric)
 	if added {
 		m.SetEmptySum().SetIsMonotonic(true)

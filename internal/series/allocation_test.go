@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 // The race detector makes sync.Pool drop values, so this file is built without it.
@@ -16,9 +18,9 @@ import (
 func TestRecord_KnownSeriesDoesNotAllocate(t *testing.T) {
 	e := newTestEngine(nil)
 	r := latency("meta-llama/Llama-3.3-70B-Instruct", e.at(0), 0.1)
-	r.SetDistribution(InterTokenLatency, distribution(0.01, 0.02))
-	r.SetDistribution(InterChunkLatency, distribution(0.01, 0.02))
-	r.SetCount(InputTokens, 7)
+	r.SetDistribution(numbers.InterTokenLatency, distribution(0.01, 0.02))
+	r.SetDistribution(numbers.InterChunkLatency, distribution(0.01, 0.02))
+	r.SetSum(numbers.InputTokens, 7)
 	r.TraceID[0] = 1
 	e.Record(r)
 	require.Zero(t, testing.AllocsPerRun(100, func() { e.Record(r) }))

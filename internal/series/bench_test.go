@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 const tokensPerRequest = 500
@@ -26,20 +28,20 @@ func typical(random *rand.Rand, model string) *Request {
 	}
 	r := &Request{Dimensions: []string{model}, Vantage: "server"}
 	first := lognormal(1, 0.5)
-	r.SetValue(TimeToFirstToken, first)
-	r.SetValue(TimeToFirstOutputToken, first)
-	r.SetValue(TimePerOutputToken, total/float64(len(gaps)))
-	r.SetValue(RequestDuration, first+total)
-	r.SetValue(QueueDuration, first*0.1)
-	r.SetValue(PrefillDuration, first*0.9)
-	r.SetValue(DecodeDuration, total)
-	r.SetValue(OutputTokenRate, float64(len(gaps))/total)
-	r.SetDistribution(InterTokenLatency, distribution(gaps...))
-	r.SetDistribution(InterChunkLatency, distribution(gaps...))
-	r.SetCount(InputTokens, 1000)
-	r.SetCount(OutputTokens, tokensPerRequest)
-	r.SetCount(Stalls, 0)
-	r.SetCount(StallSeconds, 0)
+	r.SetValue(numbers.TimeToFirstToken, first)
+	r.SetValue(numbers.TimeToFirstOutputToken, first)
+	r.SetValue(numbers.TimePerOutputToken, total/float64(len(gaps)))
+	r.SetValue(numbers.RequestDuration, first+total)
+	r.SetValue(numbers.QueueDuration, first*0.1)
+	r.SetValue(numbers.PrefillDuration, first*0.9)
+	r.SetValue(numbers.DecodeDuration, total)
+	r.SetValue(numbers.OutputTokenRate, float64(len(gaps))/total)
+	r.SetDistribution(numbers.InterTokenLatency, distribution(gaps...))
+	r.SetDistribution(numbers.InterChunkLatency, distribution(gaps...))
+	r.SetSum(numbers.InputTokens, 1000)
+	r.SetSum(numbers.OutputTokens, tokensPerRequest)
+	r.SetSum(numbers.StallCount, 0)
+	r.SetSum(numbers.StallDuration, 0)
 	r.TraceID[0], r.SpanID[0] = 1, 1
 	return r
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -42,10 +43,10 @@ type Options struct {
 type Engine struct {
 	config    Config
 	quantiles []float64
-	published [quantities]published
+	published [numbers.Distributions]published
 	counts    [counts]bool
 	verdicts  bool
-	bounds    [quantities][]float64
+	bounds    [numbers.Distributions][]float64
 	calendar  *calendar
 	scratch   sync.Pool // of *sketch.Sketch
 	history   History
@@ -90,22 +91,23 @@ func NewEngine(o Options) *Engine {
 		e.counts[c.Count] = o.Metrics.Has(c.Name) || o.History != nil
 	}
 	windowed := len(o.Windows) > 0 && len(o.Quantiles) > 0
-	for q, h := range Histograms {
-		e.published[q] = published{
-			histogram: o.Metrics.Has(h.Name),
-			gauges:    windowed && o.Metrics.Has(h.Name+names.SuffixPercentile),
-			history:   o.History != nil && slices.Contains(HistoryQuantities[:], Quantity(q)),
+	for _, id := range numbers.Histograms {
+		metric := id.Row().Metric.Name
+		e.published[id] = published{
+			histogram: o.Metrics.Has(metric),
+			gauges:    windowed && o.Metrics.Has(metric+names.SuffixPercentile),
+			history:   o.History != nil && slices.Contains(HistoryQuantities[:], id),
 		}
-		e.bounds[q] = h.ClassicBounds
-		if bounds, ok := o.ClassicBounds[h.Name]; ok {
-			e.bounds[q] = bounds
+		e.bounds[id] = id.Row().Bounds
+		if bounds, ok := o.ClassicBounds[metric]; ok {
+			e.bounds[id] = bounds
 		}
 	}
 	return e
 }
 
 // Bounds returns the upper bounds of a quantity's classic buckets.
-func (e *Engine) Bounds(q Quantity) []float64 { return e.bounds[q] }
+func (e *Engine) Bounds(q numbers.ID) []float64 { return e.bounds[q] }
 
 // Recorded is the result of recording a request.
 type Recorded struct {

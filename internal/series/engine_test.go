@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,7 +50,7 @@ func request(model string, arrival time.Time) *Request {
 
 func latency(model string, arrival time.Time, v float64) *Request {
 	r := request(model, arrival)
-	r.SetValue(TimeToFirstToken, v)
+	r.SetValue(numbers.TimeToFirstToken, v)
 	return r
 }
 
@@ -66,11 +68,11 @@ type collected struct {
 }
 
 // collect returns the series by model. The overflow series has the key "overflow".
-func (e *Engine) collect(now time.Time, q Quantity) map[string]collected {
+func (e *Engine) collect(now time.Time, q numbers.ID) map[string]collected {
 	all := map[string]collected{}
 	e.Collect(now, func(s *Snapshot) {
 		c := collected{start: s.Start, overflow: s.Overflow}
-		c.tokens, _ = s.Count(OutputTokens)
+		c.tokens, _ = s.Count(CountOf(numbers.OutputTokens))
 		for i := range s.Outcomes {
 			o := &s.Outcomes[i]
 			c.requests += o.Requests
@@ -95,14 +97,14 @@ func TestRecord_OverflowKeepsTotals(t *testing.T) {
 	overflowed := 0
 	for i := range 10_000 {
 		r := latency(fmt.Sprint("model-", i%1000), e.at(0), 0.1)
-		r.SetCount(OutputTokens, 3)
+		r.SetSum(numbers.OutputTokens, 3)
 		if e.Record(r).Overflow {
 			overflowed++
 		}
 	}
 	require.Equal(t, 9900, overflowed)
 	require.Equal(t, 10, e.Held())
-	all := e.collect(e.at(0), TimeToFirstToken)
+	all := e.collect(e.at(0), numbers.TimeToFirstToken)
 	require.Len(t, all, 11)
 	var requests, values, classic uint64
 	var tokens float64
@@ -132,12 +134,12 @@ func TestExpire_RemovesIdleSeries(t *testing.T) {
 	expired = e.Expire(e.at(time.Hour + time.Second))
 	require.Equal(t, 2, expired, "model-1 and the overflow series")
 	now := e.at(time.Hour + time.Second)
-	all := e.collect(now, TimeToFirstToken)
+	all := e.collect(now, numbers.TimeToFirstToken)
 	require.Len(t, all, 1)
 	require.Equal(t, e.at(0), all["model-0"].start)
 	require.False(t, e.Record(latency("model-3", now, 0.1)).Overflow, "an expired series makes room")
 	e.Record(latency("model-4", now, 0.1))
-	again := e.collect(now, TimeToFirstToken)
+	again := e.collect(now, numbers.TimeToFirstToken)
 	require.Equal(t, now, again["model-3"].start)
 	require.Equal(t, now, again["overflow"].start, "a series that comes back starts again")
 	require.EqualValues(t, 1, again["overflow"].requests)
@@ -157,7 +159,7 @@ func TestRecord_ReplacesAnExpiredSeries(t *testing.T) {
 	e.all()[0].expired = true // as Expire leaves it before it removes it
 	e.Record(latency("m", e.at(time.Minute), 0.1))
 	require.Equal(t, 1, e.Held())
-	require.Equal(t, e.at(time.Minute), e.collect(e.at(time.Minute), TimeToFirstToken)["m"].start)
+	require.Equal(t, e.at(time.Minute), e.collect(e.at(time.Minute), numbers.TimeToFirstToken)["m"].start)
 }
 
 func TestRecord_SeparatesOutcomes(t *testing.T) {
@@ -172,7 +174,7 @@ func TestRecord_SeparatesOutcomes(t *testing.T) {
 	e.Collect(e.at(time.Minute), func(s *Snapshot) {
 		for o := range outcomes {
 			require.EqualValues(t, o+1, s.Outcomes[o].Requests)
-			require.EqualValues(t, o+1, s.Outcomes[o].Distributions[TimeToFirstToken].Sketch.Count())
+			require.EqualValues(t, o+1, s.Outcomes[o].Distributions[numbers.TimeToFirstToken].Sketch.Count())
 			require.Equal(t, e.at(time.Duration(o)*time.Second), s.Outcomes[o].Start)
 		}
 	})
@@ -182,15 +184,15 @@ func TestRecord_SeparatesOutcomes(t *testing.T) {
 func TestCollect_SeriesDoNotLeakIntoEachOther(t *testing.T) {
 	e := newTestEngine(nil)
 	full := latency("a", e.at(0), 0.1)
-	full.SetCount(OutputTokens, 5)
-	full.SetDistribution(InterTokenLatency, distribution(0.1, 0.2))
+	full.SetSum(numbers.OutputTokens, 5)
+	full.SetDistribution(numbers.InterTokenLatency, distribution(0.1, 0.2))
 	full.TraceID[0] = 1
 	e.Record(full)
 	e.Record(request("b", e.at(0)))
 	cancelled := request("c", e.at(0))
 	cancelled.Outcome = Cancelled
 	e.Record(cancelled)
-	for _, q := range []Quantity{TimeToFirstToken, InterTokenLatency} {
+	for _, q := range []numbers.ID{numbers.TimeToFirstToken, numbers.InterTokenLatency} {
 		all := e.collect(e.at(0), q)
 		require.NotZero(t, all["a"].count)
 		for _, model := range []string{"b", "c"} {
@@ -221,7 +223,7 @@ func TestRecord_DoesNotWaitForReaders(t *testing.T) {
 		require.EqualValues(t, 1, s.Outcomes[Success].Requests, "requests during the visit are not in the snapshot")
 	})
 	require.Equal(t, 1, visited)
-	require.EqualValues(t, 2, e.collect(e.at(time.Second), TimeToFirstToken)["a"].requests)
+	require.EqualValues(t, 2, e.collect(e.at(time.Second), numbers.TimeToFirstToken)["a"].requests)
 }
 
 // Writers, a reader and Expire run at once. At the end every request is counted.
@@ -246,8 +248,8 @@ func TestRecord_ConcurrentUseLosesNothing(t *testing.T) {
 			for i := range each {
 				r := latency(strconv.Itoa(i%12), e.at(time.Duration(i)*10*time.Millisecond), 0.1)
 				r.Outcome = Outcome(w)
-				r.SetCount(OutputTokens, 2)
-				r.SetDistribution(InterTokenLatency, distribution(0.01, 0.02, 0.03))
+				r.SetSum(numbers.OutputTokens, 2)
+				r.SetDistribution(numbers.InterTokenLatency, distribution(0.01, 0.02, 0.03))
 				e.Record(r)
 			}
 		})
@@ -257,12 +259,12 @@ func TestRecord_ConcurrentUseLosesNothing(t *testing.T) {
 	reading.Wait()
 	var requests, gaps, tokens float64
 	e.Collect(e.at(time.Hour), func(s *Snapshot) {
-		n, _ := s.Count(OutputTokens)
+		n, _ := s.Count(CountOf(numbers.OutputTokens))
 		tokens += n
 		for i := range s.Outcomes {
 			if o := &s.Outcomes[i]; o.Requests > 0 {
 				requests += float64(o.Requests)
-				gaps += float64(o.Distributions[InterTokenLatency].Sketch.Count())
+				gaps += float64(o.Distributions[numbers.InterTokenLatency].Sketch.Count())
 			}
 		}
 	})
@@ -306,7 +308,7 @@ func TestRestore_OneValueOpensHalfOfTheSeries(t *testing.T) {
 	require.Equal(t, 2, e.Held())
 	e.Restore("\x01b\x00", nil, now, now)
 	require.Equal(t, 3, e.Held())
-	require.Len(t, e.collect(now, TimeToFirstToken), 2, "no overflow series")
+	require.Len(t, e.collect(now, numbers.TimeToFirstToken), 2, "no overflow series")
 }
 
 func TestRecord_WithoutDimensionsAllSeriesCanOpen(t *testing.T) {

@@ -10,12 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
-// countOf returns the requests of a model's series.
-func countOf(e *Engine, model string) uint64 {
-	return e.collect(e.at(0), TimeToFirstToken)[model].requests
+// requestsOf returns the requests of a model's series.
+func requestsOf(e *Engine, model string) uint64 {
+	return e.collect(e.at(0), numbers.TimeToFirstToken)[model].requests
 }
 
 func TestHandle_RecordsIntoTheSeriesOfItsKey(t *testing.T) {
@@ -25,7 +26,7 @@ func TestHandle_RecordsIntoTheSeriesOfItsKey(t *testing.T) {
 	for range 3 {
 		require.False(t, e.RecordTo(h, latency("ignored", e.at(0), 1)).Overflow)
 	}
-	require.Equal(t, uint64(4), countOf(e, "m"))
+	require.Equal(t, uint64(4), requestsOf(e, "m"))
 	require.Equal(t, 1, e.Held())
 }
 
@@ -39,7 +40,7 @@ func TestHandle_ReopensAnExpiredSeries(t *testing.T) {
 	require.Nil(t, h.series.Load(), "the handle keeps the memory of an expired series")
 	e.RecordTo(h, latency("m", e.at(2*time.Hour), 1))
 	require.NotSame(t, held, h.series.Load())
-	require.Equal(t, uint64(1), e.collect(e.at(2*time.Hour), TimeToFirstToken)["m"].requests)
+	require.Equal(t, uint64(1), e.collect(e.at(2*time.Hour), numbers.TimeToFirstToken)["m"].requests)
 }
 
 // A series that is marked as expired may still be in its handle for a moment.
@@ -49,7 +50,7 @@ func TestHandle_ReopensASeriesThatExpiresMeanwhile(t *testing.T) {
 	e.RecordTo(h, latency("m", e.at(0), 1))
 	h.series.Load().expire(e.at(2 * time.Hour))
 	e.RecordTo(h, latency("m", e.at(2*time.Hour), 1))
-	require.Equal(t, uint64(1), e.collect(e.at(2*time.Hour), TimeToFirstToken)["m"].requests)
+	require.Equal(t, uint64(1), e.collect(e.at(2*time.Hour), numbers.TimeToFirstToken)["m"].requests)
 	require.Equal(t, 1, e.Held())
 }
 
@@ -85,7 +86,7 @@ func TestHandle_CountsEachRequestOnceFromTwoHandlesWhileSeriesAreRemoved(t *test
 		}
 	}
 	recording.Wait()
-	require.Equal(t, uint64(4000), removed+countOf(e, "m"))
+	require.Equal(t, uint64(4000), removed+requestsOf(e, "m"))
 }
 
 // Else an expired series would stay in the memory of its other handles.
@@ -96,7 +97,7 @@ func TestHandle_ASeriesIsInOneHandleOnly(t *testing.T) {
 	e.RecordTo(second, latency("m", e.at(0), 1))
 	require.Nil(t, first.series.Load())
 	require.NotNil(t, second.series.Load())
-	require.Equal(t, uint64(2), countOf(e, "m"))
+	require.Equal(t, uint64(2), requestsOf(e, "m"))
 }
 
 func TestRecord_MeasuredDistributionEqualsItsEncoding(t *testing.T) {
@@ -110,8 +111,8 @@ func TestRecord_MeasuredDistributionEqualsItsEncoding(t *testing.T) {
 		encoded, direct := newTestEngine(nil), newTestEngine(nil)
 		a, b := request("m", encoded.at(0)), request("m", direct.at(0))
 		a.Gaps, b.Gaps = l, l
-		a.SetDistribution(InterTokenLatency, Distribution{Sketch: measured.AppendBinary(nil), Max: 3})
-		b.SetDistribution(InterTokenLatency, Distribution{Values: &measured, Max: 3})
+		a.SetDistribution(numbers.InterTokenLatency, Distribution{Sketch: measured.AppendBinary(nil), Max: 3})
+		b.SetDistribution(numbers.InterTokenLatency, Distribution{Values: &measured, Max: 3})
 		require.Equal(t, encoded.Record(a), direct.Record(b), "%+v", l)
 		var x, y Snapshot
 		encoded.Collect(encoded.at(0), func(s *Snapshot) { x = *s })

@@ -3,7 +3,10 @@
 
 package series
 
-import "github.com/tokenpulse/tokenpulse/internal/sketch"
+import (
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+)
 
 // histogram is the distribution of one quantity in one series and outcome.
 //
@@ -27,13 +30,13 @@ type histogram struct {
 	exemplars []Exemplar
 }
 
-func newHistogram(q Quantity, e *Engine) *histogram {
+func newHistogram(q numbers.ID, e *Engine) *histogram {
 	on := e.published[q]
 	h := &histogram{bounds: e.bounds[q], totals: on.histogram}
 	if on.gauges {
 		h.windows = make(windows, len(e.calendar.widths))
 	}
-	if q < singleValues && on.histogram {
+	if q < numbers.Singles && on.histogram {
 		h.classic = make([]uint64, len(h.bounds)+1)
 	}
 	return h

@@ -7,35 +7,23 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
 func TestClassicCounts_AreExactAtBounds(t *testing.T) {
 	e := newTestEngine(func(o *Options) {
-		o.ClassicBounds = map[string][]float64{names.TimeToFirstToken: {0.05, 0.1, 0.2}}
+		o.ClassicBounds = map[string][]float64{"tokenpulse.time_to_first_token": {0.05, 0.1, 0.2}}
 	})
 	for _, v := range []float64{0, 0.05, math.Nextafter(0.05, 1), 0.1, 0.15, 0.2, math.Nextafter(0.2, 1), 7} {
 		e.Record(latency("m", e.at(0), v))
 	}
-	require.Equal(t, []uint64{2, 2, 2, 2}, e.collect(e.at(0), TimeToFirstToken)["m"].classic)
-}
-
-func TestHistograms_AtMost14ClassicBoundsAscendFromOneMillisecond(t *testing.T) {
-	for _, h := range Histograms {
-		require.LessOrEqual(t, len(h.ClassicBounds), 14, h.Name)
-		require.True(t, slices.IsSorted(h.ClassicBounds), h.Name)
-		require.Len(t, slices.Compact(slices.Clone(h.ClassicBounds)), len(h.ClassicBounds), h.Name)
-		if h.Unit == "s" {
-			require.Equal(t, 0.001, h.ClassicBounds[0], h.Name)
-		}
-	}
+	require.Equal(t, []uint64{2, 2, 2, 2}, e.collect(e.at(0), numbers.TimeToFirstToken)["m"].classic)
 }
 
 func distribution(values ...float64) Distribution {
@@ -59,7 +47,7 @@ func TestRecord_MergesSketches(t *testing.T) {
 			gaps = append(gaps, math.Round(20*math.Exp(random.NormFloat64()))/1000, 0.02*math.Exp(random.NormFloat64()))
 		}
 		r := request("m", e.at(time.Duration(i)*time.Second))
-		r.SetDistribution(InterTokenLatency, distribution(gaps...))
+		r.SetDistribution(numbers.InterTokenLatency, distribution(gaps...))
 		require.Zero(t, e.Record(r).MalformedSketches)
 		values = append(values, gaps...)
 		for _, v := range gaps {
@@ -67,14 +55,14 @@ func TestRecord_MergesSketches(t *testing.T) {
 		}
 	}
 	e.Collect(e.at(200*time.Second), func(s *Snapshot) {
-		d := &s.Outcomes[Success].Distributions[InterTokenLatency]
+		d := &s.Outcomes[Success].Distributions[numbers.InterTokenLatency]
 		require.Equal(t, whole.Count(), d.Sketch.Count())
 		require.InEpsilon(t, whole.Sum(), d.Sketch.Sum(), 1e-9)
 		require.Equal(t, whole.Min(), d.Sketch.Min())
 		require.Equal(t, whole.Max(), d.Sketch.Max())
 		require.Equal(t, maps.Collect(whole.Buckets()), maps.Collect(d.Sketch.Buckets()))
 		cumulative, atLeast, atMost := uint64(0), uint64(0), uint64(0)
-		for i, bound := range e.Bounds(InterTokenLatency) {
+		for i, bound := range e.Bounds(numbers.InterTokenLatency) {
 			cumulative += d.Classic[i]
 			atLeast, atMost = 0, 0
 			for _, v := range values {
@@ -95,13 +83,13 @@ func TestRecord_MergesSketches(t *testing.T) {
 func TestRecord_MalformedSketchKeepsTheRest(t *testing.T) {
 	e := newTestEngine(nil)
 	r := latency("m", e.at(0), 0.2)
-	r.SetDistribution(InterTokenLatency, Distribution{Sketch: []byte{1, 2, 3}, Max: 1})
-	r.SetDistribution(InterChunkLatency, distribution(0.02))
+	r.SetDistribution(numbers.InterTokenLatency, Distribution{Sketch: []byte{1, 2, 3}, Max: 1})
+	r.SetDistribution(numbers.InterChunkLatency, distribution(0.02))
 	require.Equal(t, 1, e.Record(r).MalformedSketches)
-	require.Zero(t, e.collect(e.at(0), InterTokenLatency)["m"].count)
-	require.Empty(t, e.collect(e.at(0), InterTokenLatency)["m"].exemplars)
-	require.EqualValues(t, 1, e.collect(e.at(0), InterChunkLatency)["m"].count)
-	require.EqualValues(t, 1, e.collect(e.at(0), TimeToFirstToken)["m"].count)
+	require.Zero(t, e.collect(e.at(0), numbers.InterTokenLatency)["m"].count)
+	require.Empty(t, e.collect(e.at(0), numbers.InterTokenLatency)["m"].exemplars)
+	require.EqualValues(t, 1, e.collect(e.at(0), numbers.InterChunkLatency)["m"].count)
+	require.EqualValues(t, 1, e.collect(e.at(0), numbers.TimeToFirstToken)["m"].count)
 }
 
 // Sketches with more values than a request can have are rejected, so that totals of
@@ -112,7 +100,7 @@ func TestRecord_RejectsHugeDistributions(t *testing.T) {
 		var s sketch.Sketch
 		s.Add(gap, values)
 		r := latency("m", e.at(0), 0.2)
-		r.SetDistribution(InterTokenLatency, Distribution{Sketch: s.AppendBinary(nil), Max: gap})
+		r.SetDistribution(numbers.InterTokenLatency, Distribution{Sketch: s.AppendBinary(nil), Max: gap})
 		return r
 	}
 	require.Equal(t, 1, e.Record(huge(0.02, maxValues+1)).MalformedSketches)
@@ -123,9 +111,9 @@ func TestRecord_RejectsHugeDistributions(t *testing.T) {
 			gap = 0.5
 		}
 		require.Zero(t, e.Record(huge(gap, maxValues)).MalformedSketches)
-		e.collect(e.at(0), InterTokenLatency)
+		e.collect(e.at(0), numbers.InterTokenLatency)
 	}
-	got := e.collect(e.at(0), InterTokenLatency)["m"]
+	got := e.collect(e.at(0), numbers.InterTokenLatency)["m"]
 	require.EqualValues(t, int64((fast+slow)*maxValues), got.count)
 	require.NotEmpty(t, got.quantiles)
 	require.Equal(t, 0, got.quantiles[0].Quantile)
@@ -134,16 +122,16 @@ func TestRecord_RejectsHugeDistributions(t *testing.T) {
 
 func TestRecord_KeepsTheLatestExemplarOfEachBucket(t *testing.T) {
 	e := newTestEngine(func(o *Options) {
-		o.ClassicBounds = map[string][]float64{names.TimeToFirstToken: {0.1, 1}, names.InterTokenLatency: {0.1, 1}}
+		o.ClassicBounds = map[string][]float64{"tokenpulse.time_to_first_token": {0.1, 1}, "tokenpulse.inter_token_latency": {0.1, 1}}
 	})
 	for i, v := range []float64{0.05, 0.5, 0.06, 30} {
 		r := latency("m", e.at(time.Duration(i)*time.Second), v)
 		r.TraceID, r.SpanID = [16]byte{byte(i + 1)}, [8]byte{byte(i + 1)}
-		r.SetDistribution(InterTokenLatency, distribution(0.01, v, 0.02))
+		r.SetDistribution(numbers.InterTokenLatency, distribution(0.01, v, 0.02))
 		e.Record(r)
 	}
 	e.Record(latency("m", e.at(9*time.Second), 0.07)) // without a trace
-	for _, q := range []Quantity{TimeToFirstToken, InterTokenLatency} {
+	for _, q := range []numbers.ID{numbers.TimeToFirstToken, numbers.InterTokenLatency} {
 		want := func(i byte, v float64) Exemplar {
 			return Exemplar{TraceID: [16]byte{i}, SpanID: [8]byte{i}, Value: v, UnixNano: e.at(time.Duration(i-1) * time.Second).UnixNano()}
 		}

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -16,9 +17,9 @@ import (
 const HistorySlot = 5 * time.Second
 
 // HistoryQuantities are the quantities that a history has.
-var HistoryQuantities = [...]Quantity{
-	TimeToFirstToken, TimePerOutputToken, RequestDuration, InterTokenLatency,
-	QueueDuration, PrefillDuration, DecodeDuration, NetworkDuration,
+var HistoryQuantities = [...]numbers.ID{
+	numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.RequestDuration, numbers.InterTokenLatency,
+	numbers.QueueDuration, numbers.PrefillDuration, numbers.DecodeDuration, numbers.NetworkDuration,
 }
 
 // History receives the increments of a series within one slot, in one or several calls. The Gain
@@ -39,7 +40,7 @@ type Gain struct {
 type OutcomeGain struct {
 	Requests uint64
 	// Distributions holds the new values of each quantity, nil for a quantity without new values.
-	Distributions [quantities]*sketch.Sketch
+	Distributions [numbers.Distributions]*sketch.Sketch
 	Prompts       []Prompt
 }
 
@@ -96,15 +97,15 @@ const maxPrompts = 1024
 
 // addPrompt keeps the prompt of a request for the history. mu is held.
 func (s *series) addPrompt(o *outcomeSeries, r *Request) {
-	tokens, _ := r.Count(InputTokens)
-	ttft, ok := r.Value(TimeToFirstToken)
+	tokens, _ := r.Sum(numbers.InputTokens)
+	ttft, ok := r.Value(numbers.TimeToFirstToken)
 	if !ok || tokens < 1 {
 		return
 	}
 	if len(o.prompts) == maxPrompts {
 		s.fold()
 	}
-	cached, _ := r.Count(CachedInputTokens)
+	cached, _ := r.Sum(numbers.CachedInputTokens)
 	o.prompts = append(o.prompts, Prompt{PromptClassOf(uint64(tokens), cached > 0), ttft})
 }
 

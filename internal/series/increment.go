@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -31,7 +32,7 @@ type Increment struct {
 	// Requests is a number of requests: of PartRequests, or with a Verdict.
 	Requests uint64
 	// Quantity is that of Values, which are not empty.
-	Quantity Quantity
+	Quantity numbers.ID
 	Values   *sketch.Sketch
 	// Count is increased by Sum, which may be 0.
 	Count Count

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -36,7 +37,7 @@ func TestIncrease_KeepsTheLatestExemplar(t *testing.T) {
 	for _, second := range []byte{1, 3, 2} {
 		at := Increment{Dimensions: []string{"m"}, Arrival: e.at(0), Requests: 1, Exemplars: exemplar(second)}
 		ttft, verdict := at, at
-		ttft.Part, ttft.Quantity, ttft.Values = PartValues, TimeToFirstToken, &values
+		ttft.Part, ttft.Quantity, ttft.Values = PartValues, numbers.TimeToFirstToken, &values
 		verdict.Part, verdict.SLO, verdict.Verdict = PartVerdicts, "tpot", slo.Bad
 		e.Increase(&at)
 		e.Increase(&ttft)
@@ -45,7 +46,7 @@ func TestIncrease_KeepsTheLatestExemplar(t *testing.T) {
 	latest := exemplar(3)
 	var found []Exemplar
 	e.Collect(e.at(0), func(s *Snapshot) {
-		for _, x := range s.Outcomes[Success].Distributions[TimeToFirstToken].Exemplars {
+		for _, x := range s.Outcomes[Success].Distributions[numbers.TimeToFirstToken].Exemplars {
 			if x.Set() {
 				found = append(found, x)
 			}

@@ -6,6 +6,7 @@ package series
 import (
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -36,8 +37,8 @@ type Request struct {
 	// Gaps are the limits of the distributions.
 	Gaps GapLimits
 
-	values        [singleValues]optional.Value[float64]
-	distributions [quantities - singleValues]Distribution
+	values        [numbers.Singles]optional.Value[float64]
+	distributions [numbers.Distributions - numbers.Singles]Distribution
 	counts        [counts]optional.Value[float64]
 }
 
@@ -89,27 +90,33 @@ func (l *GapLimits) allow(count uint64, sum, largest float64) bool {
 
 // SetValue sets a quantity that has one value per request. v must be finite and not
 // negative.
-func (r *Request) SetValue(q Quantity, v float64) { r.values[q] = optional.Of(v) }
+func (r *Request) SetValue(q numbers.ID, v float64) { r.values[q] = optional.Of(v) }
 
 // Value returns the value of a quantity. ok is false if it was not set.
-func (r *Request) Value(q Quantity) (v float64, ok bool) {
+func (r *Request) Value(q numbers.ID) (v float64, ok bool) {
 	return r.values[q].Value, r.values[q].Known
 }
 
 // SetDistribution sets a quantity that has many values per request: InterTokenLatency
 // or InterChunkLatency.
-func (r *Request) SetDistribution(q Quantity, d Distribution) {
-	r.distributions[q-singleValues] = d
+func (r *Request) SetDistribution(q numbers.ID, d Distribution) {
+	r.distributions[q-numbers.Singles] = d
 }
 
 // Distribution returns the distribution of a quantity. It is empty if it was not set.
-func (r *Request) Distribution(q Quantity) *Distribution {
-	return &r.distributions[q-singleValues]
+func (r *Request) Distribution(q numbers.ID) *Distribution {
+	return &r.distributions[q-numbers.Singles]
 }
 
-// SetCount sets what the request adds to a sum of its series: a whole number of tokens
-// or stalls, or seconds. n must be finite and not negative.
+// SetSum sets what the request adds to a sum of its series, one of numbers.Sums. n must be finite and
+// not negative.
+func (r *Request) SetSum(id numbers.ID, n float64) { r.SetCount(CountOf(id), n) }
+
+// SetCount is SetSum for any sum.
 func (r *Request) SetCount(c Count, n float64) { r.counts[c] = optional.Of(n) }
+
+// Sum returns what the request adds to a sum, one of numbers.Sums. ok is false if it was not set.
+func (r *Request) Sum(id numbers.ID) (n float64, ok bool) { return r.Count(CountOf(id)) }
 
 // Count returns what the request adds to a sum. ok is false if it was not set.
 func (r *Request) Count(c Count) (n float64, ok bool) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 // Selection switches metrics on and off, by name. A metric without an entry has its
@@ -15,25 +16,19 @@ import (
 type Selection map[string]bool
 
 // metricDefaults holds every metric that a Selection may name, and whether it is on by
-// default. Off are numbers that follow from others (the rate is 1 / time per output
-// token) or equal others for most models.
+// default.
 var metricDefaults = func() map[string]bool {
 	defaults := map[string]bool{}
-	for _, h := range Histograms {
-		defaults[h.Name] = true
-		defaults[h.Name+names.SuffixPercentile] = false
+	for _, id := range numbers.Histograms {
+		row := id.Row()
+		defaults[row.Metric.Name] = !row.Off
+		defaults[row.Metric.Name+names.SuffixPercentile] = row.Percentiles
 	}
 	for _, c := range Counters {
 		defaults[c.Name] = true
 	}
-	for _, m := range []Metric{Requests, SLORequests, SLOObjective, SLOBurnRate, SLOBudgetRemaining} {
+	for _, m := range []numbers.Metric{Requests, SLORequests, SLOObjective, SLOBurnRate, SLOBudgetRemaining} {
 		defaults[m.Name] = true
-	}
-	for _, name := range []string{names.TimeToFirstOutputToken, names.InterChunkLatency, names.OutputTokenRate} {
-		defaults[name] = false
-	}
-	for _, name := range []string{names.TimeToFirstToken, names.TimePerOutputToken, names.InterTokenLatency, names.RequestDuration} {
-		defaults[name+names.SuffixPercentile] = true
 	}
 	return defaults
 }()

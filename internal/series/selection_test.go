@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -32,7 +33,7 @@ func TestSelection_Defaults(t *testing.T) {
 		"tokenpulse.time_to_first_output_token.percentile",
 		"tokenpulse.trace.time_to_answer.percentile",
 	}, off)
-	require.True(t, Selection{names.OutputTokenRate: true}.Has(names.OutputTokenRate))
+	require.True(t, Selection{"tokenpulse.output_token_rate": true}.Has("tokenpulse.output_token_rate"))
 	require.False(t, Selection{names.Requests: false}.Has(names.Requests))
 }
 
@@ -73,12 +74,12 @@ func TestRecord_MetricsThatAreOffTakeNoMemory(t *testing.T) {
 // The gauges of a histogram that is off still follow their window, and the histogram
 // without its gauges keeps no window.
 func TestRecord_HistogramAndGaugesAreSwitchedApart(t *testing.T) {
-	for _, q := range []Quantity{TimeToFirstToken, InterTokenLatency} {
-		name := Histograms[q].Name
+	for _, q := range []numbers.ID{numbers.TimeToFirstToken, numbers.InterTokenLatency} {
+		name := q.Row().Metric.Name
 		for _, on := range []string{name, name + names.SuffixPercentile} {
 			e := newTestEngine(allOff(on))
 			r := latency("m", e.at(0), 0.5)
-			r.SetDistribution(InterTokenLatency, distribution(0.5))
+			r.SetDistribution(numbers.InterTokenLatency, distribution(0.5))
 			r.TraceID[0] = 1
 			e.Record(r)
 			got := e.snapshotOf(t, q)
@@ -96,7 +97,7 @@ func TestRecord_HistogramAndGaugesAreSwitchedApart(t *testing.T) {
 	}
 }
 
-func (e *Engine) snapshotOf(t *testing.T, q Quantity) (d DistributionSnapshot) {
+func (e *Engine) snapshotOf(t *testing.T, q numbers.ID) (d DistributionSnapshot) {
 	t.Helper()
 	visited := 0
 	e.Collect(e.at(0), func(s *Snapshot) {
@@ -108,7 +109,7 @@ func (e *Engine) snapshotOf(t *testing.T, q Quantity) (d DistributionSnapshot) {
 }
 
 func TestRecord_CountersThatAreOffAreMissing(t *testing.T) {
-	e := newTestEngine(allOff(names.Stalls))
+	e := newTestEngine(allOff("tokenpulse.stalls"))
 	r := request("m", e.at(0))
 	for c := range counts {
 		r.SetCount(c, 1)
@@ -117,7 +118,7 @@ func TestRecord_CountersThatAreOffAreMissing(t *testing.T) {
 	e.Collect(e.at(0), func(s *Snapshot) {
 		for c := range counts {
 			_, ok := s.Count(c)
-			require.Equal(t, c == Stalls, ok, Counters[c])
+			require.Equal(t, c == CountOf(numbers.StallCount), ok, Counters[c])
 		}
 	})
 }
@@ -137,10 +138,10 @@ func TestCollect_OutcomesDoNotLeakIntoTheNextSeries(t *testing.T) {
 
 // Collect reuses one snapshot for all series: gauges of the first must not stay.
 func TestCollect_GaugesDoNotLeakIntoTheNextSeries(t *testing.T) {
-	e := newTestEngine(allOff(names.TimeToFirstToken + names.SuffixPercentile))
+	e := newTestEngine(allOff("tokenpulse.time_to_first_token" + names.SuffixPercentile))
 	e.Record(latency("a", e.at(0), 0.1))
 	e.Record(request("b", e.at(0)))
 	e.Collect(e.at(0), func(s *Snapshot) {
-		require.Equal(t, s.Dimensions[0] == "a", len(s.Outcomes[Success].Distributions[TimeToFirstToken].Quantiles) > 0)
+		require.Equal(t, s.Dimensions[0] == "a", len(s.Outcomes[Success].Distributions[numbers.TimeToFirstToken].Quantiles) > 0)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
@@ -37,7 +38,7 @@ type series struct {
 type outcomeSeries struct {
 	start      time.Time
 	requests   uint64
-	histograms [quantities]*histogram
+	histograms [numbers.Distributions]*histogram
 	// For the history: the requests that it has, and the prompts that it does not have.
 	reported uint64
 	prompts  []Prompt
@@ -64,7 +65,7 @@ func (s *series) record(r *Request) (result Recorded, ok bool) {
 		o.requests++
 	}
 	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
-	for q := range singleValues {
+	for q := range numbers.Singles {
 		if v, ok := r.Value(q); ok && s.engine.published[q].any() {
 			o.histogram(q, s.engine).add(v, &exemplar)
 		}
@@ -85,7 +86,7 @@ func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malfor
 	var encoded []byte
 	var values sketch.Encoded
 	var err error
-	for q := singleValues; q < quantities; q++ {
+	for q := numbers.Singles; q < numbers.Distributions; q++ {
 		d := r.Distribution(q)
 		if d.empty() || !e.published[q].any() {
 			continue
@@ -97,7 +98,7 @@ func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malfor
 			}
 			o.histogram(q, e).pending.Merge(d.Values)
 		} else {
-			if !bytes.Equal(d.Sketch, encoded) { // both quantities mostly share one sketch
+			if !bytes.Equal(d.Sketch, encoded) { // both numbers.Distributions mostly share one sketch
 				encoded = d.Sketch
 				values, err = sketch.Parse(encoded)
 			}
@@ -129,7 +130,7 @@ func (s *series) outcomeAt(outcome Outcome, arrival time.Time) *outcomeSeries {
 	return o
 }
 
-func (o *outcomeSeries) histogram(q Quantity, e *Engine) *histogram {
+func (o *outcomeSeries) histogram(q numbers.ID, e *Engine) *histogram {
 	if o.histograms[q] == nil {
 		o.histograms[q] = newHistogram(q, e)
 	}

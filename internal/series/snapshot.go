@@ -6,6 +6,7 @@ package series
 import (
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -50,7 +51,7 @@ type OutcomeSnapshot struct {
 	Start time.Time
 	// Requests is 0 if only traces had this outcome.
 	Requests      uint64
-	Distributions [quantities]DistributionSnapshot
+	Distributions [numbers.Distributions]DistributionSnapshot
 }
 
 // Empty reports whether neither a request nor a trace had this outcome.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 func nearestRank(values []float64, q float64) float64 {
@@ -40,7 +42,7 @@ func TestCollect_QuantilesFollowTheirWindow(t *testing.T) {
 				if now%readEvery != 0 {
 					continue
 				}
-				quantiles := e.collect(e.at(now), TimeToFirstToken)["m"].quantiles
+				quantiles := e.collect(e.at(now), numbers.TimeToFirstToken)["m"].quantiles
 				require.Len(t, quantiles, 3*len(windowedQuantiles))
 				for _, q := range quantiles {
 					slot := []time.Duration{5 * time.Second, 25 * time.Second, 5 * time.Minute}[q.Window]
@@ -66,7 +68,7 @@ func TestCollect_EmptyWindowHasNoQuantile(t *testing.T) {
 	e.Record(latency("m", e.at(0), 0.2))
 	windows := func(now time.Duration) []int {
 		var windows []int
-		for _, q := range e.collect(e.at(now), TimeToFirstToken)["m"].quantiles {
+		for _, q := range e.collect(e.at(now), numbers.TimeToFirstToken)["m"].quantiles {
 			windows = append(windows, q.Window)
 		}
 		return slices.Compact(windows)
@@ -76,7 +78,7 @@ func TestCollect_EmptyWindowHasNoQuantile(t *testing.T) {
 	require.Equal(t, []int{1, 2}, windows(60*time.Second))
 	require.Equal(t, []int{2}, windows(300*time.Second))
 	require.Empty(t, windows(time.Hour))
-	require.EqualValues(t, 1, e.collect(e.at(time.Hour), TimeToFirstToken)["m"].count, "the total stays")
+	require.EqualValues(t, 1, e.collect(e.at(time.Hour), numbers.TimeToFirstToken)["m"].count, "the total stays")
 	e.Record(latency("m", e.at(3*time.Hour), 0.3))
 	require.Equal(t, []int{0, 1, 2}, windows(3*time.Hour))
 }
@@ -86,6 +88,6 @@ func TestRecord_ClockStepBackLosesNothing(t *testing.T) {
 	e := newTestEngine(nil)
 	e.Record(latency("m", e.at(10*time.Minute), 0.2))
 	e.Record(latency("m", e.at(5*time.Minute), 0.2))
-	require.Len(t, e.collect(e.at(time.Minute), TimeToFirstToken)["m"].quantiles, 3*len(windowedQuantiles))
-	require.EqualValues(t, 2, e.collect(e.at(time.Minute), TimeToFirstToken)["m"].count)
+	require.Len(t, e.collect(e.at(time.Minute), numbers.TimeToFirstToken)["m"].quantiles, 3*len(windowedQuantiles))
+	require.EqualValues(t, 2, e.collect(e.at(time.Minute), numbers.TimeToFirstToken)["m"].count)
 }

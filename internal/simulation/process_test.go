@@ -31,10 +31,10 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter"
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver"
 )
@@ -111,8 +111,8 @@ func (w *world) startProcess() error {
 	// Percentiles and classic buckets are not compared, and make up most of a scrape.
 	exporterConfig.Windows, exporterConfig.Percentiles = nil, nil
 	exporterConfig.ClassicBuckets = map[string][]float64{}
-	for _, h := range series.Histograms {
-		exporterConfig.ClassicBuckets[strings.TrimPrefix(h.Name, names.Prefix)] = []float64{1}
+	for _, id := range numbers.Histograms {
+		exporterConfig.ClassicBuckets[strings.TrimPrefix(id.Row().Metric.Name, names.Prefix)] = []float64{1}
 	}
 	exporterConfig.Server.NetAddr = w.socket(p, "metrics")
 	exporterConfig.Server.Middlewares = []configmiddleware.Config{{ID: takeoverID}}
@@ -213,8 +213,8 @@ func must[T any](v T, err error) T {
 }
 
 // slos are those that the model judges requests by.
-func slos() []annotate.SLOConfig {
-	return []annotate.SLOConfig{
+func slos() []judge.SLOConfig {
+	return []judge.SLOConfig{
 		{Name: "ttft", Indicator: "time_to_first_token", Threshold: ttftThreshold.String()},
 		{Name: "tpot", Indicator: "time_per_output_token", Threshold: tpotThreshold.String()},
 	}

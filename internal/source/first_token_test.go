@@ -11,6 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -66,7 +67,7 @@ func TestFirstChunk_OutsideRequestIsRejected(t *testing.T) {
 			c := call{attributes: map[string]any{names.GenAIOperationName: "chat", "gen_ai.client.operation.time_to_first_chunk": test.value}}
 			o, l := c.latency(t)
 			require.False(t, o.Standard[names.TimeToFirstChunk].Known)
-			require.False(t, l.Measures[latency.TimeToFirstToken].Known)
+			require.False(t, l.Measures[numbers.TimeToFirstToken].Known)
 			require.EqualValues(t, 1, o.Rejected[test.reason]+l.Rejected[test.reason])
 
 			beside := call{attributes: with(c.attributes, "gen_ai.client.inference.time_to_first_chunk", 0.3)}
@@ -104,7 +105,7 @@ func TestDroppedEvents_NoFirstToken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.dropped = 9
 			_, l := c.latency(t)
-			for _, q := range []latency.Quantity{latency.TimeToFirstToken, latency.PrefillDuration, latency.DecodeDuration, latency.TimePerOutputToken} {
+			for _, q := range []numbers.ID{numbers.TimeToFirstToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.TimePerOutputToken} {
 				require.False(t, l.Measures[q].Known, q)
 			}
 			require.Equal(t, optional.Of(int64(3+9)), l.ChunkCount)
@@ -116,7 +117,7 @@ func TestDroppedEvents_NoFirstToken(t *testing.T) {
 
 			c.dropped = 0
 			_, l = c.latency(t)
-			require.Equal(t, about(0.5), l.Measures[latency.TimeToFirstToken])
+			require.Equal(t, about(0.5), l.Measures[numbers.TimeToFirstToken])
 		})
 	}
 	t.Run("first-token event, of which an earlier one may have been dropped", func(t *testing.T) {
@@ -138,15 +139,15 @@ func TestFrames_AreNotTokens(t *testing.T) {
 	require.True(t, o.Request.Frames)
 	require.Equal(t, optional.Of(int64(5)), l.ChunkCount)
 	require.EqualValues(t, 3-5, l.TokenCountMismatch)
-	require.Equal(t, about((0.3-0.1)/(3-1)), l.Measures[latency.TimePerOutputToken])
-	require.Equal(t, exactly(3/1.0), l.Measures[latency.RequestTokenRate])
+	require.Equal(t, about((0.3-0.1)/(3-1)), l.Measures[numbers.TimePerOutputToken])
+	require.Equal(t, exactly(3/1.0), l.Measures[numbers.RequestTokenRate])
 	require.Equal(t, about((0.3-0.1)/4), l.InterToken[latency.Mean])
-	require.False(t, l.Measures[latency.TimeToFirstOutputToken].Known, "a frame has no channel")
+	require.False(t, l.Measures[numbers.TimeToFirstOutputToken].Known, "a frame has no channel")
 
 	delete(c.attributes, names.GenAIOutputTokens)
 	_, l = c.latency(t)
-	require.Equal(t, about((0.3-0.1)/(5-1)), l.Measures[latency.TimePerOutputToken])
-	require.Equal(t, about(5/1.0), l.Measures[latency.RequestTokenRate])
+	require.Equal(t, about((0.3-0.1)/(5-1)), l.Measures[numbers.TimePerOutputToken])
+	require.Equal(t, about(5/1.0), l.Measures[numbers.RequestTokenRate])
 	require.False(t, l.TokenCount.Known, "frames do not count as tokens")
 }
 
@@ -204,7 +205,7 @@ func TestFirstToken_IgnoresEventStampedAtSpanEnd(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			o, l := test.call.latency(t)
-			require.Equal(t, test.expected, l.Measures[latency.TimeToFirstToken])
+			require.Equal(t, test.expected, l.Measures[numbers.TimeToFirstToken])
 			require.False(t, o.Standard[names.OutputTokens].Known, "the usage on an event is ignored")
 		})
 	}
@@ -230,13 +231,13 @@ func TestWholeAnswer_HasNoTokenTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := call{attributes: attributes, events: []event{{name: "new_token", after: 300 * ms}, {name: "last_token", after: 400 * ms}}}
 			o, l := c.latency(t)
-			var known []latency.Quantity
+			var known []numbers.ID
 			for q, m := range l.Measures {
 				if m.Known {
-					known = append(known, latency.Quantity(q))
+					known = append(known, numbers.ID(q))
 				}
 			}
-			require.Equal(t, []latency.Quantity{latency.RequestDuration, latency.RequestTokenRate}, known)
+			require.Equal(t, []numbers.ID{numbers.RequestDuration, numbers.RequestTokenRate}, known)
 			require.False(t, l.ChunkCount.Known)
 			require.Zero(t, l.InterToken)
 			require.Zero(t, l.InterChunk)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
@@ -49,19 +50,19 @@ func TestPhases_UnitsAndTypes(t *testing.T) {
 	_, l := (&call{name: "llm_request", attributes: map[string]any{
 		engineEndToEnd: 0.9, engineQueue: 0.05, enginePrefill: 0.15, engineDecode: 0.5,
 	}}).latency(t)
-	require.Equal(t, exactly(0.9), l.Measures[latency.RequestDuration])
-	require.Equal(t, exactly(0.05), l.Measures[latency.QueueDuration])
-	require.Equal(t, exactly(0.15), l.Measures[latency.PrefillDuration])
-	require.Equal(t, exactly(0.5), l.Measures[latency.DecodeDuration])
+	require.Equal(t, exactly(0.9), l.Measures[numbers.RequestDuration])
+	require.Equal(t, exactly(0.05), l.Measures[numbers.QueueDuration])
+	require.Equal(t, exactly(0.15), l.Measures[numbers.PrefillDuration])
+	require.Equal(t, exactly(0.5), l.Measures[numbers.DecodeDuration])
 
 	_, l = (&call{attributes: map[string]any{
 		"llm_d.pd_proxy.total_duration_ms": int64(900), "llm_d.pd_proxy.true_ttft_ms": 210.0,
 		"llm_d.pd_proxy.prefill.duration_ms": 150.0, "llm_d.pd_proxy.decode.duration_ms": "500",
 	}}).latency(t)
-	require.Equal(t, exactly(0.9), l.Measures[latency.RequestDuration])
-	require.Equal(t, about(0.15), l.Measures[latency.PrefillDuration])
-	require.Equal(t, about(0.5), l.Measures[latency.DecodeDuration])
-	require.False(t, l.Measures[latency.TimeToFirstToken].Known, "true_ttft_ms is not a time to first token")
+	require.Equal(t, exactly(0.9), l.Measures[numbers.RequestDuration])
+	require.Equal(t, about(0.15), l.Measures[numbers.PrefillDuration])
+	require.Equal(t, about(0.5), l.Measures[numbers.DecodeDuration])
+	require.False(t, l.Measures[numbers.TimeToFirstToken].Known, "true_ttft_ms is not a time to first token")
 }
 
 func TestGaps_UnitsAndTypes(t *testing.T) {
@@ -111,7 +112,7 @@ func TestTimeText_Layouts(t *testing.T) {
 
 	for _, unusable := range []any{"yesterday", "", `"`, int64(began + 250_000_000), nil, "03:54:52"} {
 		o, l := (&call{attributes: with(langfuse, "langfuse.observation.completion_start_time", unusable)}).latency(t)
-		require.False(t, l.Measures[latency.TimeToFirstToken].Known, unusable)
+		require.False(t, l.Measures[numbers.TimeToFirstToken].Known, unusable)
 		require.EqualValues(t, 1, o.Unusable, unusable)
 	}
 }
@@ -135,7 +136,7 @@ func TestDurationText(t *testing.T) {
 	}
 	o, l := (&call{name: "generate", attributes: map[string]any{"total_time": "900ms", "time_per_token": "45ms", "inference_time": "890ms"}}).latency(t)
 	require.Equal(t, 900*ms, o.Request.Duration)
-	require.False(t, l.Measures[latency.TimePerOutputToken].Known, "time_per_token includes the prefill")
+	require.False(t, l.Measures[numbers.TimePerOutputToken].Known, "time_per_token includes the prefill")
 }
 
 // TensorRT-LLM writes -1 for a time that it did not measure: the value is missing, not unusable.
@@ -145,8 +146,8 @@ func TestTensorRTLLM_UnmeasuredTimesAreMissing(t *testing.T) {
 	}}).latency(t)
 	require.Zero(t, o.Unusable)
 	require.Zero(t, l.Rejected)
-	require.Equal(t, exactly(1), l.Measures[latency.RequestDuration])
-	require.False(t, l.Measures[latency.QueueDuration].Known || l.Measures[latency.TimeToFirstToken].Known)
+	require.Equal(t, exactly(1), l.Measures[numbers.RequestDuration])
+	require.False(t, l.Measures[numbers.QueueDuration].Known || l.Measures[numbers.TimeToFirstToken].Known)
 }
 
 // An engine's own duration counts if it lies within the span.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 // Agents, steps and chains repeat the usage of the calls below them. Each pair is a model call and a
@@ -277,8 +278,8 @@ func TestPhases_EstimatedIfTheyIncludeMore(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, l := test.call.latency(t)
-			require.Equal(t, test.prefill, l.Measures[latency.PrefillDuration])
-			require.Equal(t, test.decode, l.Measures[latency.DecodeDuration])
+			require.Equal(t, test.prefill, l.Measures[numbers.PrefillDuration])
+			require.Equal(t, test.decode, l.Measures[numbers.DecodeDuration])
 		})
 	}
 }

@@ -24,8 +24,6 @@ type Observation struct {
 	// Timeline walks the arrivals of tokens, or of frames. It is empty if the span has none, and
 	// valid until the observer reads its next span.
 	Timeline timeline.Walk
-	// Network is the reported part of the time to first token that the service did not see.
-	Network optional.Value[time.Duration]
 	// Standard holds the values of the standard attributes, under their own names or an alias.
 	Standard [names.StandardCount]Reported
 	// Unusable counts attributes that were ignored because their value has the wrong type or form.

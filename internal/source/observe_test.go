@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 const ms = time.Millisecond
@@ -81,7 +82,7 @@ func (c *call) latency(tb testing.TB) (*Observation, latency.Latency) {
 func (c *call) firstToken(tb testing.TB) latency.Measure {
 	tb.Helper()
 	_, l := c.latency(tb)
-	return l.Measures[latency.TimeToFirstToken]
+	return l.Measures[numbers.TimeToFirstToken]
 }
 
 func exactly(seconds float64) latency.Measure { return latency.Measure{Value: seconds, Known: true} }

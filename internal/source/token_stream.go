@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -24,7 +25,7 @@ var tokenStream = reader{
 	read:    (*Observation).readTokenStream,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
-		case names.QueueDuration:
+		case numbers.QueueDuration.Attribute():
 			o.Request.Queue = durationIn(time.Second, v, &o.Unusable)
 		case names.ChunksDropped:
 			o.Request.LastChunksDropped = count(v, &o.Unusable)
@@ -70,7 +71,7 @@ func (s *TokenStream) Write(attributes pcommon.Map, encodedTimeline []byte) {
 	attributes.PutStr(names.Outcome, s.Outcome)
 	attributes.PutEmptyBytes(names.Timeline).FromRaw(encodedTimeline)
 	if queue := s.Queue(); queue.Known {
-		attributes.PutDouble(names.QueueDuration, queue.Value.Seconds())
+		attributes.PutDouble(numbers.QueueDuration.Attribute(), queue.Value.Seconds())
 	}
 	s.WriteFlaws(attributes)
 }

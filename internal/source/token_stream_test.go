@@ -35,7 +35,7 @@ func TestTokenStream_AllAttributes(t *testing.T) {
 	span.Status().SetCode(ptrace.StatusCodeError)
 	span.Attributes().PutStr(names.Vantage, "client")
 	span.Attributes().PutStr(names.Outcome, "cancelled")
-	span.Attributes().PutDouble(names.QueueDuration, 0.0123)
+	span.Attributes().PutDouble("tokenpulse.queue.duration", 0.0123)
 	span.Attributes().PutInt(names.GenAIOutputTokens, 12)
 	span.Attributes().PutInt(names.ChunksDropped, 3)
 	span.Attributes().PutBool(names.Frames, true)
@@ -166,7 +166,7 @@ func TestNumbers_OfEveryType(t *testing.T) {
 	for name, test := range durations {
 		t.Run("queue: "+name, func(t *testing.T) {
 			span := tokenStreamSpan()
-			require.NoError(t, span.Attributes().PutEmpty(names.QueueDuration).FromRaw(test.value))
+			require.NoError(t, span.Attributes().PutEmpty("tokenpulse.queue.duration").FromRaw(test.value))
 			o, err := new(Observer).Observe("", span)
 			require.NoError(t, err)
 			require.Equal(t, test.expected, o.Request.Queue)

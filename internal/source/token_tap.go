@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -24,14 +25,14 @@ var tokenTap = reader{
 	read:    (*Observation).readTokenTap,
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
-		case names.PrefillDuration:
+		case numbers.PrefillDuration.Attribute():
 			o.Request.Prefill = durationIn(time.Second, v, &o.Unusable)
-		case names.DecodeDuration:
+		case numbers.DecodeDuration.Attribute():
 			o.Request.Decode = durationIn(time.Second, v, &o.Unusable)
 		case names.Unparsed:
 			o.Request.TokensNotObserved = true // they may be in what could not be read
-		case names.NetworkDuration:
-			o.Network = durationIn(time.Second, v, &o.Unusable)
+		case numbers.NetworkDuration.Attribute():
+			o.Request.Network = durationIn(time.Second, v, &o.Unusable)
 		default:
 			tokenStream.attribute(o, key, v)
 		}
@@ -52,9 +53,9 @@ func (o *Observation) readTokenTap(span ptrace.Span) error {
 	if estimated, ok := span.Attributes().Get(names.Estimated); ok && estimated.Type() == pcommon.ValueTypeSlice {
 		for _, name := range estimated.Slice().All() {
 			switch names.Prefix + name.Str() {
-			case names.PrefillDuration:
+			case numbers.PrefillDuration.Attribute():
 				o.Request.Prefill = optional.Value[time.Duration]{}
-			case names.DecodeDuration:
+			case numbers.DecodeDuration.Attribute():
 				o.Request.Decode = optional.Value[time.Duration]{}
 			}
 		}

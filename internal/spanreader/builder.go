@@ -6,14 +6,11 @@ package spanreader
 import (
 	"time"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
-
-// Indicators holds the quantity of each of names.UnmeasuredIndicators.
-var Indicators = [len(names.UnmeasuredIndicators)]series.Quantity{series.TimeToFirstToken, series.TimePerOutputToken}
 
 // Builder builds one request after the other: call Begin, set the known values, then call End. It
 // is not safe for concurrent use.
@@ -40,9 +37,9 @@ type Known struct {
 	Sketches           int  // number of sketches that the request has
 	OwnChunkGaps       bool // ChunkGaps has a sketch
 	ChunkGapsLikeToken bool // without a sketch, the chunk gaps equal the token gaps
-	// Absent holds the reason for each of Indicators that the request lacks: an index of
+	// Absent holds the reason for each of numbers.Indicators that the request lacks: an index of
 	// names.UnmeasuredReasons.
-	Absent [len(Indicators)]optional.Value[int]
+	Absent [len(numbers.Indicators)]optional.Value[int]
 }
 
 // NewBuilder returns a builder of requests with the given number of dimensions. It keeps the
@@ -70,16 +67,16 @@ func (b *Builder) accepts(n float64) bool {
 }
 
 // SetValue sets a quantity.
-func (b *Builder) SetValue(q series.Quantity, n float64) {
+func (b *Builder) SetValue(q numbers.ID, n float64) {
 	if b.accepts(n) {
 		b.Request.SetValue(q, n)
 	}
 }
 
-// SetCount sets what the request adds to a sum.
-func (b *Builder) SetCount(c series.Count, n float64) {
+// SetSum sets what the request adds to a sum.
+func (b *Builder) SetSum(id numbers.ID, n float64) {
 	if b.accepts(n) {
-		b.Request.SetCount(c, n)
+		b.Request.SetSum(id, n)
 	}
 }
 
@@ -131,26 +128,26 @@ func (b *Builder) ending() slo.Ending {
 
 // deriveOutputTokens falls back to the counted tokens if the service reported no usage.
 func (b *Builder) deriveOutputTokens() {
-	if _, reported := b.Request.Count(series.OutputTokens); !reported && b.TokenCount > 0 {
-		b.Request.SetCount(series.OutputTokens, b.TokenCount)
+	if _, reported := b.Request.Sum(numbers.OutputTokens); !reported && b.TokenCount > 0 {
+		b.Request.SetSum(numbers.OutputTokens, b.TokenCount)
 	}
 }
 
 // deriveOutputTokenRate falls back to the definition of the rate. The processor writes the
 // rate with `detail: full` only.
 func (b *Builder) deriveOutputTokenRate() {
-	perToken, _ := b.Request.Value(series.TimePerOutputToken)
-	if _, written := b.Request.Value(series.OutputTokenRate); !written && perToken*Largest >= 1 {
-		b.Request.SetValue(series.OutputTokenRate, 1/perToken)
+	perToken, _ := b.Request.Value(numbers.TimePerOutputToken)
+	if _, written := b.Request.Value(numbers.OutputTokenRate); !written && perToken*Largest >= 1 {
+		b.Request.SetValue(numbers.OutputTokenRate, 1/perToken)
 	}
 }
 
 // deriveStalls adds zero stalls, which the processor does not write, so that the counters
 // of a series start with its first stream.
 func (b *Builder) deriveStalls() {
-	if _, stalled := b.Request.Count(series.Stalls); !stalled && b.ChunkCount > 1 {
-		b.Request.SetCount(series.Stalls, 0)
-		b.Request.SetCount(series.StallSeconds, 0)
+	if _, stalled := b.Request.Sum(numbers.StallCount); !stalled && b.ChunkCount > 1 {
+		b.Request.SetSum(numbers.StallCount, 0)
+		b.Request.SetSum(numbers.StallDuration, 0)
 	}
 }
 
@@ -160,7 +157,7 @@ func (b *Builder) countUnmeasured() {
 		if !reason.Known {
 			continue
 		}
-		if _, measured := b.Request.Value(Indicators[i]); measured {
+		if _, measured := b.Request.Value(numbers.Indicators[i]); measured {
 			b.Reject(MalformedUnmeasured)
 			continue
 		}
@@ -174,8 +171,8 @@ func (b *Builder) distribute() {
 		b.ChunkGaps.Sketch, b.ChunkGaps.Values = b.TokenGaps.Sketch, b.TokenGaps.Values
 		b.ChunkGaps.Max = max(b.ChunkGaps.Max, b.TokenGaps.Max)
 	}
-	b.Request.SetDistribution(series.InterTokenLatency, b.TokenGaps)
-	b.Request.SetDistribution(series.InterChunkLatency, b.ChunkGaps)
+	b.Request.SetDistribution(numbers.InterTokenLatency, b.TokenGaps)
+	b.Request.SetDistribution(numbers.InterChunkLatency, b.ChunkGaps)
 }
 
 // Limits of a request's gaps. The processor rounds gaps to microseconds, and a bucket is

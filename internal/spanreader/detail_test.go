@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -48,8 +49,8 @@ func TestRead_StallsAreZeroUnlessWritten(t *testing.T) {
 			attributes := map[string]any{"tokenpulse.outcome": "success"}
 			maps.Copy(attributes, test.span)
 			r := readOne(t, attributes)
-			for _, c := range []series.Count{series.Stalls, series.StallSeconds} {
-				n, known := r.Count(c)
+			for _, c := range []numbers.ID{numbers.StallCount, numbers.StallDuration} {
+				n, known := r.Sum(c)
 				require.Equal(t, test.known, known)
 				require.InDelta(t, test.want, n, 0)
 			}
@@ -70,7 +71,7 @@ func TestRead_OutputTokenRateFollowsFromTimePerOutputToken(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			r := readOne(t, test.span)
-			rate, known := r.Value(series.OutputTokenRate)
+			rate, known := r.Value(numbers.OutputTokenRate)
 			require.Equal(t, test.want > 0, known)
 			require.InDelta(t, test.want, rate, 1e-12)
 		})
@@ -94,8 +95,8 @@ func TestRead_ChunkGapsNeedASpanOfFullDetail(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			test.span["tokenpulse.inter_token_latency.sketch"] = tokens
 			r := readOne(t, test.span)
-			require.Equal(t, tokens, r.Distribution(series.InterTokenLatency).Sketch)
-			require.Equal(t, test.want, r.Distribution(series.InterChunkLatency).Sketch)
+			require.Equal(t, tokens, r.Distribution(numbers.InterTokenLatency).Sketch)
+			require.Equal(t, test.want, r.Distribution(numbers.InterChunkLatency).Sketch)
 		})
 	}
 }

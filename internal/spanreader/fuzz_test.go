@@ -5,6 +5,7 @@ package spanreader
 
 import (
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -16,17 +17,21 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
+
+// readKeys are the attributes that the reader reads, always in the same order.
+var readKeys = slices.Sorted(maps.Keys(fields))
 
 // setAny sets one attribute that the reader reads, to a value of any type. A step has ten
 // bytes: the attribute, the type and a number.
 func setAny(attributes pcommon.Map, step []byte, text string, raw []byte) {
 	key := names.GenAIRequestModel
 	if i := int(step[0]) % (len(fields) + 1); i < len(fields) {
-		key = fields[i].name
+		key = readKeys[i]
 	}
 	bits := binary.LittleEndian.Uint64(step[2:])
 	switch step[1] % 8 {
@@ -65,14 +70,17 @@ func FuzzRead(f *testing.F) {
 	}
 	for kind := range byte(8) {
 		var every []byte
-		for i := range fields {
+		for i := range readKeys {
 			every = append(every, step(byte(i), kind, math.Float64bits(0.5))...)
 		}
 		f.Add(every, "success", encoded)
 	}
-	aggregated := byte(slices.IndexFunc(fields[:], func(f field) bool { return f.name == names.Aggregated }))
-	f.Add(step(aggregated, 4, 1), "success", encoded)
-	f.Add(slices.Concat(step(0, 2, 0), step(5, 1, math.Float64bits(math.NaN())), step(6, 3, math.Float64bits(math.Inf(1))), step(13, 0, math.MaxUint64)), "\xff", []byte{1})
+	at := func(key string) byte { return byte(slices.Index(readKeys, key)) }
+	f.Add(step(at(names.Aggregated), 4, 1), "success", encoded)
+	f.Add(slices.Concat(
+		step(at(names.Outcome), 2, 0), step(at(names.SLOMet), 1, math.Float64bits(math.NaN())),
+		step(at(names.SLOBreached), 3, math.Float64bits(math.Inf(1))), step(at("tokenpulse.request.duration"), 0, math.MaxUint64),
+	), "\xff", []byte{1})
 	o := &Options{Dimensions: []string{names.GenAIRequestModel}, Objectives: slo.Names{"a0": true}}
 	f.Fuzz(func(t *testing.T, steps []byte, text string, raw []byte) {
 		fuzzed := ptrace.NewSpan()
@@ -82,7 +90,7 @@ func FuzzRead(f *testing.F) {
 			setAny(fuzzed.Attributes(), steps, text, raw)
 		}
 		plain := ptrace.NewSpan()
-		plain.Attributes().PutDouble(names.TimeToFirstToken, 0.5)
+		plain.Attributes().PutDouble("tokenpulse.time_to_first_token", 0.5)
 
 		traces := ptrace.NewTraces()
 		all := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
@@ -99,7 +107,7 @@ func FuzzRead(f *testing.F) {
 		require.EqualValues(t, 4, tally.Requests+tally.Traces+tally.Aggregated+tally.Ignored)
 		require.Len(t, read, int(tally.Requests+tally.Traces))
 		alone := copyOf(&series.Request{Dimensions: []string{""}, Arrival: now})
-		alone.SetValue(series.TimeToFirstToken, 0.5)
+		alone.SetValue(numbers.TimeToFirstToken, 0.5)
 		alone.Gaps = read[len(read)-1].Gaps
 		require.Equal(t, alone, read[len(read)-1], "after another span")
 		if len(read) == 4 {
@@ -123,15 +131,15 @@ func copyOf(req *series.Request) *series.Request {
 
 func requirePlausible(t *testing.T, req *series.Request) {
 	t.Helper()
-	for q := range series.InterTokenLatency {
+	for q := range numbers.InterTokenLatency {
 		v, _ := req.Value(q)
 		require.True(t, v >= 0 && v <= Largest, "quantity %d is %v", q, v)
 	}
-	for c := series.InputTokens; c <= series.StallSeconds; c++ {
-		v, _ := req.Count(c)
-		require.True(t, v >= 0 && v <= Largest && (v == math.Trunc(v) || c == series.StallSeconds), "count %d is %v", c, v)
+	for _, c := range numbers.Sums {
+		v, _ := req.Sum(c)
+		require.True(t, v >= 0 && v <= Largest && (v == math.Trunc(v) || c == numbers.StallDuration), "count %d is %v", c, v)
 	}
-	for _, q := range []series.Quantity{series.InterTokenLatency, series.InterChunkLatency} {
+	for _, q := range []numbers.ID{numbers.InterTokenLatency, numbers.InterChunkLatency} {
 		d := req.Distribution(q)
 		require.LessOrEqual(t, len(d.Sketch), largestSketch)
 		require.True(t, d.Max >= 0 && d.Max <= Largest, "the longest gap is %v", d.Max)

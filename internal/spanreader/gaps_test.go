@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
@@ -66,8 +67,8 @@ func TestRead_LeavesOutGapsThatTheSpanCannotHave(t *testing.T) {
 			require.Equal(t, test.malformed, tally.Rejected[MalformedSketch])
 			e.Collect(time.Now(), func(s *series.Snapshot) {
 				o := &s.Outcomes[series.Success]
-				require.Equal(t, test.want, o.Distributions[series.InterTokenLatency].Sketch.Count())
-				require.EqualValues(t, 1, o.Distributions[series.TimeToFirstToken].Sketch.Count(), "the rest counts")
+				require.Equal(t, test.want, o.Distributions[numbers.InterTokenLatency].Sketch.Count())
+				require.EqualValues(t, 1, o.Distributions[numbers.TimeToFirstToken].Sketch.Count(), "the rest counts")
 			})
 		})
 	}

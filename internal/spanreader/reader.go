@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -40,8 +41,8 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	r.Request.TraceID, r.Request.SpanID = span.TraceID(), span.SpanID()
 	for key, v := range span.Attributes().All() {
 		r.dimensions.Read(r.Request.Dimensions, key, v)
-		if f := fieldOf(key); f != nil {
-			f.read(r, v)
+		if read := fields[key]; read != nil {
+			read(r, v)
 		}
 	}
 	r.decide()
@@ -77,7 +78,7 @@ func (r *reader) decide() {
 func (r *reader) timeToAnswer(v pcommon.Value) {
 	r.rolledUp = true
 	if n, ok := r.accept(number(v)); ok {
-		r.Request.SetValue(series.TimeToAnswer, n)
+		r.Request.SetValue(numbers.TimeToAnswer, n)
 	}
 }
 
@@ -90,7 +91,7 @@ func (r *reader) accept(n float64, reason Reason) (float64, bool) {
 }
 
 // value returns a function that reads a quantity.
-func value(q series.Quantity) func(*reader, pcommon.Value) {
+func value(q numbers.ID) func(*reader, pcommon.Value) {
 	return func(r *reader, v pcommon.Value) {
 		r.ours = true
 		if n, ok := r.accept(number(v)); ok {
@@ -111,11 +112,11 @@ func (r *reader) wholeNumber(into *float64, v pcommon.Value) {
 	}
 }
 
-// count returns a function that reads what the request adds to a sum.
-func count(c series.Count, parse func(pcommon.Value) (float64, Reason)) func(*reader, pcommon.Value) {
+// sum returns a function that reads what the request adds to a sum.
+func sum(id numbers.ID, parse func(pcommon.Value) (float64, Reason)) func(*reader, pcommon.Value) {
 	return func(r *reader, v pcommon.Value) {
 		if n, ok := r.accept(parse(v)); ok {
-			r.Request.SetCount(c, n)
+			r.Request.SetSum(id, n)
 		}
 	}
 }

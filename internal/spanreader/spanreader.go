@@ -1,8 +1,9 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spanreader reads the attributes that the token_latency processor wrote on
-// spans into requests for a series.Engine and an slo.Tracker.
+// Package spanreader builds requests for a series.Engine and an slo.Tracker: from the attributes that the
+// token_latency processor wrote on spans, or straight from the wire. It checks the numbers of a request,
+// and adds those that follow from them.
 package spanreader
 
 import (

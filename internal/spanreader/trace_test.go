@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -32,10 +32,10 @@ func countedBy(e *series.Engine) (all []counted) {
 				continue
 			}
 			c.requests += o.Requests
-			if d := &o.Distributions[series.TimeToAnswer]; d.Sketch.Count() > 0 {
+			if d := &o.Distributions[numbers.TimeToAnswer]; d.Sketch.Count() > 0 {
 				c.answers[series.OutcomeNames[i]] = d.Sketch.Sum()
 			}
-			if d := &o.Distributions[series.NetworkDuration]; d.Sketch.Count() > 0 {
+			if d := &o.Distributions[numbers.NetworkDuration]; d.Sketch.Count() > 0 {
 				c.network += d.Sketch.Sum()
 			}
 		}
@@ -126,7 +126,7 @@ func TestRead_NumbersOfATraceAreNoRequest(t *testing.T) {
 // A trace has the same counters as before in the series after it.
 func TestRead_TracesDoNotLeakIntoTheNextSpan(t *testing.T) {
 	e := newEngine()
-	root := map[string]any{names.TraceTimeToAnswer: 2, "tokenpulse.slo.met": []any{"answer"}, "tokenpulse.slo.of_trace": []any{"answer"}}
+	root := map[string]any{"tokenpulse.trace.time_to_answer": 2, "tokenpulse.slo.met": []any{"answer"}, "tokenpulse.slo.of_trace": []any{"answer"}}
 	call := map[string]any{"tokenpulse.outcome": "success", "tokenpulse.slo.met": []any{"answer"}}
 	Read(spans(t, root, call, root), &Options{}, time.Now(), e.Record)
 	require.Equal(t, []counted{{1, map[string]float64{"success": 4}, 0, map[string][3]uint64{"all": {0, 1, 0}, "answer": {0, 3, 0}}}}, countedBy(e))
@@ -136,7 +136,7 @@ func TestRead_TracesDoNotLeakIntoTheNextSpan(t *testing.T) {
 func TestRead_LimitsVerdictsOfTraces(t *testing.T) {
 	e := series.NewEngine(series.Options{Config: series.Config{MaxSeries: 10}, Objectives: slo.Names{"answer": true}})
 	options := &Options{Objectives: slo.Names{"answer": true}}
-	tally := Read(spans(t, map[string]any{names.TraceTimeToAnswer: 2, "tokenpulse.slo.breached": append(manyNames(1000), "answer")}), options, time.Now(), e.Record)
+	tally := Read(spans(t, map[string]any{"tokenpulse.trace.time_to_answer": 2, "tokenpulse.slo.breached": append(manyNames(1000), "answer")}), options, time.Now(), e.Record)
 	require.EqualValues(t, 1000-64, tally.DroppedVerdicts)
 	require.Len(t, verdicts(e), 65)
 	require.Equal(t, [3]uint64{0, 0, 1}, verdicts(e)["answer"])

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
@@ -30,7 +31,7 @@ func (r *reader) unmeasured(v pcommon.Value) {
 		r.Reject(WrongType)
 		return
 	}
-	var reasons [len(Indicators)]optional.Value[int]
+	var reasons [len(numbers.Indicators)]optional.Value[int]
 	for _, entry := range v.Slice().All() {
 		a, known := absences[entry.Str()]
 		if !known || reasons[a.indicator].Known {

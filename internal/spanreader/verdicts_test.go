@@ -12,14 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 func newEngine() *series.Engine {
 	return series.NewEngine(series.Options{
-		Config: series.Config{MaxSeries: 10}, Metrics: series.Selection{names.InterChunkLatency: true},
+		Config: series.Config{MaxSeries: 10}, Metrics: series.Selection{"tokenpulse.inter_chunk_latency": true},
 	})
 }
 

@@ -35,7 +35,7 @@ func BenchmarkProcessor(b *testing.B) {
 		attributes.PutStr(names.GenAIOperationName, "chat")
 		attributes.PutStr(names.Vantage, "server")
 		attributes.PutStr(names.Outcome, names.OutcomeSuccess)
-		attributes.PutDouble(names.QueueDuration, 0.03)
+		attributes.PutDouble("tokenpulse.queue.duration", 0.03)
 		attributes.PutInt(names.GenAIInputTokens, 200)
 		attributes.PutInt(names.GenAIOutputTokens, tokensEach)
 	}
@@ -56,7 +56,7 @@ func BenchmarkProcessor(b *testing.B) {
 		bytes += after.TotalAlloc - before.TotalAlloc
 		allocations += after.Mallocs - before.Mallocs
 		for _, span := range sink.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
-			if v, ok := span.Attributes().Get(names.ChunkCount); ok && v.Int() == tokensEach {
+			if v, ok := span.Attributes().Get("tokenpulse.chunk.count"); ok && v.Int() == tokensEach {
 				derived++
 			}
 		}

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
@@ -40,7 +40,7 @@ func annotatedBy(t *testing.T, words string, change func(ptrace.Span), settings 
 	return all
 }
 
-func withQueue(span ptrace.Span) { span.Attributes().PutDouble(names.QueueDuration, 0.03) }
+func withQueue(span ptrace.Span) { span.Attributes().PutDouble("tokenpulse.queue.duration", 0.03) }
 
 func withUsage(span ptrace.Span) { span.Attributes().PutInt(names.GenAIOutputTokens, 99) }
 
@@ -149,5 +149,5 @@ func TestSeconds_AreRoundedToTheNanosecond(t *testing.T) {
 	var s sketch.Sketch
 	require.NoError(t, s.MergeBinary(written["tokenpulse.inter_token_latency.sketch"].([]byte)))
 	require.InDelta(t, s.Sum()/float64(s.Count()), written["tokenpulse.inter_token_latency.mean"], 0.5e-9+1e-12)
-	require.False(t, math.Signbit(annotate.ToNanosecond(0)))
+	require.False(t, math.Signbit(latency.ToNanosecond(0)))
 }

@@ -201,7 +201,7 @@ func FuzzModelCall(f *testing.F) {
 			requireSane(t, spans[0].Attributes())
 		}
 		requireKept(t, before, spans[0])
-		first, _ := spans[1].Attributes().Get(names.TimeToFirstToken)
+		first, _ := spans[1].Attributes().Get("tokenpulse.time_to_first_token")
 		require.Equal(t, 0.1, first.Double(), "the other span is unaffected")
 
 		allSink.Reset()

@@ -56,7 +56,7 @@ func requireSane(t *testing.T, attributes pcommon.Map) {
 			continue
 		}
 		switch {
-		case name == names.TokenCountMismatch:
+		case name == "tokenpulse.token_count.mismatch":
 			require.NotZero(t, v.Int())
 		case v.Type() == pcommon.ValueTypeDouble:
 			require.False(t, math.IsNaN(v.Double()) || math.IsInf(v.Double(), 0) || v.Double() < 0, "%s is %v", name, v.Double())
@@ -69,22 +69,22 @@ func requireSane(t *testing.T, attributes pcommon.Map) {
 		}
 	}
 	requireReasons(t, attributes)
-	for _, share := range []string{names.DecodeShare, names.FluidityIndex} {
+	for _, share := range []string{"tokenpulse.decode.share", "tokenpulse.fluidity_index"} {
 		if v, ok := attributes.Get(share); ok {
 			require.LessOrEqual(t, v.Double(), 1.0, share)
 		}
 	}
-	if duration, ok := attributes.Get(names.RequestDuration); ok {
+	if duration, ok := attributes.Get("tokenpulse.request.duration"); ok {
 		for _, name := range []string{
-			names.TimeToFirstToken, names.TimeToFirstOutputToken, names.TimePerOutputToken, names.QueueDuration,
-			names.PrefillDuration, names.DecodeDuration, names.StallDuration,
+			"tokenpulse.time_to_first_token", "tokenpulse.time_to_first_output_token", "tokenpulse.time_per_output_token", "tokenpulse.queue.duration",
+			"tokenpulse.prefill.duration", "tokenpulse.decode.duration", "tokenpulse.stall.duration",
 		} {
 			if v, ok := attributes.Get(name); ok {
 				require.LessOrEqual(t, v.Double(), duration.Double(), name)
 			}
 		}
-		for _, d := range []string{names.InterTokenLatency, names.InterChunkLatency} { // gaps are rounded to ticks
-			if v, ok := attributes.Get(d + names.SuffixMax); ok {
+		for _, d := range []string{"tokenpulse.inter_token_latency", "tokenpulse.inter_chunk_latency"} { // gaps are rounded to ticks
+			if v, ok := attributes.Get(d + ".max"); ok {
 				require.Less(t, v.Double(), duration.Double()+timeline.Tick.Seconds(), d)
 			}
 		}
@@ -125,7 +125,7 @@ func FuzzProcessor(f *testing.F) {
 		span.SetEndTimestamp(pcommon.Timestamp(end))
 		attributes := span.Attributes()
 		attributes.PutEmptyBytes(names.Timeline).FromRaw(stored)
-		putAnything(attributes, names.QueueDuration, queueKind, queue)
+		putAnything(attributes, "tokenpulse.queue.duration", queueKind, queue)
 		putAnything(attributes, names.GenAIOutputTokens, tokensKind, tokens)
 		putAnything(attributes, names.ChunksDropped, droppedKind, dropped)
 		putAnything(attributes, names.Outcome, tokensKind+1, queue)
@@ -139,7 +139,7 @@ func FuzzProcessor(f *testing.F) {
 		spans = sink.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 		requireSane(t, spans.At(0).Attributes())
 		requireSane(t, spans.At(1).Attributes())
-		first, _ := spans.At(0).Attributes().Get(names.TimeToFirstToken)
+		first, _ := spans.At(0).Attributes().Get("tokenpulse.time_to_first_token")
 		require.Equal(t, 0.1, first.Double(), "the other span is unaffected")
 	})
 }

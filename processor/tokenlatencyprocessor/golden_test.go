@@ -65,7 +65,7 @@ func TestGolden(t *testing.T) {
 				actual := sink.AllTraces()[0]
 				require.Equal(t, expected.SpanCount(), actual.SpanCount())
 				for i, span := range spansOf(actual) {
-					if detail == "standard" && annotate.IsAnnotated(span) && !annotate.IsAnnotated(spansOf(traces)[i]) {
+					if detail == "standard" && source.IsAnnotated(span) && !source.IsAnnotated(spansOf(traces)[i]) {
 						removeFullOnly(spansOf(expected)[i].Attributes())
 					}
 					describeBytes(t, span.Attributes())
@@ -213,9 +213,9 @@ func settle(expected, actual ptrace.Span) {
 		}
 		tolerance := 0.5e-9 + 1e-16
 		switch {
-		case slices.Contains([]string{names.DecodeShare, names.FluidityIndex, names.OutputTokenRate, names.RequestTokenRate}, key):
+		case slices.Contains([]string{"tokenpulse.decode.share", "tokenpulse.fluidity_index", "tokenpulse.output_token_rate", "tokenpulse.request_token_rate"}, key):
 			tolerance = 1e-12 * want.Double()
-		case strings.Contains(key, ".p") && key != names.PrefillDuration:
+		case strings.Contains(key, ".p") && key != "tokenpulse.prefill.duration":
 			tolerance = 0.01 * want.Double()
 		}
 		if math.Abs(v.Double()-want.Double()) <= tolerance {

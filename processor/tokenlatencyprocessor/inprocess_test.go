@@ -14,6 +14,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -31,7 +32,7 @@ func TestInProcess_ReportsSLOsFromStartToShutdown(t *testing.T) {
 		return found
 	}
 	cfg := annotate.DefaultConfig()
-	cfg.SLOs = []annotate.SLOConfig{{Name: name, Indicator: "time_per_output_token", Threshold: "30ms"}}
+	cfg.SLOs = []judge.SLOConfig{{Name: name, Indicator: "time_per_output_token", Threshold: "30ms"}}
 	create := func() processor.Traces {
 		p, err := NewFactory().CreateTraces(t.Context(), processortest.NewNopSettings(NewFactory().Type()), cfg, consumertest.NewNop())
 		require.NoError(t, err)

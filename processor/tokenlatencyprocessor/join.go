@@ -8,14 +8,15 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // enginePhases are the phases that only an engine measures. A client can at best estimate them.
-var enginePhases = [...]string{names.QueueDuration, names.PrefillDuration, names.DecodeDuration}
+var enginePhases = [...]string{numbers.QueueDuration.Attribute(), numbers.PrefillDuration.Attribute(), numbers.DecodeDuration.Attribute()}
 
 // engineTimes is what an engine measured of one request.
 type engineTimes struct {
@@ -27,11 +28,11 @@ type engineTimes struct {
 // fill adds the times that are still unknown from an engine's span.
 func (e *engineTimes) fill(attributes pcommon.Map) {
 	if !e.firstToken.Known {
-		e.firstToken = annotate.Measured(attributes, names.TimeToFirstToken)
+		e.firstToken = source.Measured(attributes, numbers.TimeToFirstToken.Attribute())
 	}
 	for i, name := range enginePhases {
 		if !e.phases[i].Known {
-			e.phases[i] = annotate.Measured(attributes, name)
+			e.phases[i] = source.Measured(attributes, name)
 		}
 	}
 }
@@ -103,7 +104,7 @@ func (t *tree) engines() map[int]*engineTimes {
 // value that is not text.
 func (t *tree) model(i int) (model string, known bool) {
 	n := &t.nodes[i]
-	v, known := annotate.LookUp(names.GenAIRequestModel, n.span.Attributes(), t.resources[n.resource].Resource().Attributes())
+	v, known := source.LookUp(names.GenAIRequestModel, n.span.Attributes(), t.resources[n.resource].Resource().Attributes())
 	if known {
 		model = v.Str()
 	}
@@ -137,29 +138,29 @@ func (t *tree) outermostEngine(i int) int {
 // fillFromEngine writes the engine's phases on a span that lacks them or has estimates, and the
 // difference of their times to first token.
 func fillFromEngine(attributes pcommon.Map, engine *engineTimes, counts *tally) {
-	limit := annotate.Measured(attributes, names.RequestDuration)
+	limit := source.Measured(attributes, numbers.RequestDuration.Attribute())
 	for i, name := range enginePhases {
-		own, phase := annotate.Measured(attributes, name), engine.phases[i]
+		own, phase := source.Measured(attributes, name), engine.phases[i]
 		switch {
 		case !phase.Known || own.Known && !own.Estimated:
 		case limit.Known && phase.Value > limit.Value:
 			counts.ignored.Rejected[latency.LongerThanRequest]++
 		default:
-			annotate.PutMeasure(attributes, name, phase)
+			source.PutMeasure(attributes, name, phase)
 		}
 	}
-	putNetwork(attributes, annotate.Measured(attributes, names.TimeToFirstToken), engine.firstToken, counts)
+	putNetwork(attributes, source.Measured(attributes, numbers.TimeToFirstToken.Attribute()), engine.firstToken, counts)
 }
 
 // updateDecodeShare writes the decode share of the joined phases. With `detail: standard` it only
 // replaces one that the span already has.
 func (t *tree) updateDecodeShare(attributes pcommon.Map) {
-	if _, written := attributes.Get(names.DecodeShare); !written && !t.writesDecodeShare {
+	if _, written := attributes.Get(numbers.DecodeShare.Attribute()); !written && !t.writesDecodeShare {
 		return
 	}
-	prefill, decode := annotate.Measured(attributes, names.PrefillDuration), annotate.Measured(attributes, names.DecodeDuration)
+	prefill, decode := source.Measured(attributes, numbers.PrefillDuration.Attribute()), source.Measured(attributes, numbers.DecodeDuration.Attribute())
 	if sum := prefill.Value + decode.Value; prefill.Known && decode.Known && sum > 0 {
-		annotate.PutMeasure(attributes, names.DecodeShare, latency.Measure{
+		source.PutMeasure(attributes, numbers.DecodeShare.Attribute(), latency.Measure{
 			Value: decode.Value / sum, Known: true, Estimated: prefill.Estimated || decode.Estimated,
 		})
 	}
@@ -173,8 +174,8 @@ func putNetwork(attributes pcommon.Map, client, engine latency.Measure, counts *
 	case client.Value < engine.Value:
 		counts.ignored.Rejected[latency.Negative]++
 	default:
-		annotate.PutMeasure(attributes, names.NetworkDuration, latency.Measure{
-			Value: annotate.ToNanosecond(client.Value - engine.Value), Known: true, Estimated: client.Estimated || engine.Estimated,
+		source.PutMeasure(attributes, numbers.NetworkDuration.Attribute(), latency.Measure{
+			Value: latency.ToNanosecond(client.Value - engine.Value), Known: true, Estimated: client.Estimated || engine.Estimated,
 		})
 	}
 }

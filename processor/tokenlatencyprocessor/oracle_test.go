@@ -101,7 +101,7 @@ func (a annotated) samples(t *testing.T, sketches ...string) *sketch.Sketch {
 
 func (a annotated) chunkGaps(t *testing.T) *sketch.Sketch {
 	t.Helper()
-	return a.samples(t, names.InterChunkLatencySketch, names.InterTokenLatencySketch)
+	return a.samples(t, "tokenpulse.inter_chunk_latency.sketch", "tokenpulse.inter_token_latency.sketch")
 }
 
 // ours returns the processor's number for a quantity of an oracle case, in the
@@ -110,23 +110,23 @@ func ours(t *testing.T, quantity string, c call, a annotated, unit time.Duration
 	t.Helper()
 	switch quantity {
 	case "ttft":
-		return a.in(unit, names.TimeToFirstToken)
+		return a.in(unit, "tokenpulse.time_to_first_token")
 	case "ttfo":
-		return a.in(unit, names.TimeToFirstOutputToken)
+		return a.in(unit, "tokenpulse.time_to_first_output_token")
 	case "ttst": // the gap before the second chunk: cut the stream after it, so that it is the only gap
 		c.arrivals = c.arrivals[:min(2, len(c.arrivals))]
 		c.reported = nil // the tokens of the whole stream: two chunks with all of them are buffered
-		return annotateCall(t, c).in(unit, names.InterChunkLatency+names.SuffixMax)
+		return annotateCall(t, c).in(unit, "tokenpulse.inter_chunk_latency.max")
 	case "tpot":
-		return a.in(unit, names.TimePerOutputToken)
+		return a.in(unit, "tokenpulse.time_per_output_token")
 	case "e2e", "request_latency":
-		return a.in(unit, names.RequestDuration)
+		return a.in(unit, "tokenpulse.request.duration")
 	case "decode_duration":
-		return a.in(unit, names.DecodeDuration)
+		return a.in(unit, "tokenpulse.decode.duration")
 	case "mean_itl":
-		return a.in(unit, names.InterTokenLatency+names.SuffixMean)
+		return a.in(unit, "tokenpulse.inter_token_latency.mean")
 	case "itl":
-		return a.samples(t, names.InterTokenLatencySketch)
+		return a.samples(t, "tokenpulse.inter_token_latency.sketch")
 	case "inter_chunk_latency", "chunk_delta":
 		return a.chunkGaps(t)
 	case "itl_count", "chunk_delta_count":
@@ -134,22 +134,22 @@ func ours(t *testing.T, quantity string, c call, a annotated, unit time.Duration
 	case "chunk_delta_sum":
 		return a.chunkGaps(t).Sum() / unit.Seconds()
 	case "output_tps_per_user", "output_token_throughput_per_user":
-		return a.number(names.OutputTokenRate)
+		return a.number("tokenpulse.output_token_rate")
 	case "request_token_rate":
-		return a.number(names.RequestTokenRate)
+		return a.number("tokenpulse.request_token_rate")
 	case "osl", "output_tokens", "output_sequence_length", "token_times_count", "total_osl":
-		return a.number(names.RequestTokenRate).(float64) * a.number(names.RequestDuration).(float64)
+		return a.number("tokenpulse.request_token_rate").(float64) * a.number("tokenpulse.request.duration").(float64)
 	case "ntpot", "normalized", "normalized_time_per_output_token":
-		if rate := a.number(names.RequestTokenRate); rate != nil {
+		if rate := a.number("tokenpulse.request_token_rate"); rate != nil {
 			return 1 / rate.(float64) / unit.Seconds()
 		}
 		return nil
 	case "fluidity_index":
-		return a.number(names.FluidityIndex)
+		return a.number("tokenpulse.fluidity_index")
 	case "deadline_miss_rate":
-		return 1 - a.number(names.FluidityIndex).(float64)
+		return 1 - a.number("tokenpulse.fluidity_index").(float64)
 	case "token_count_mismatches": // of one request
-		if a.number(names.TokenCountMismatch) != nil {
+		if a.number("tokenpulse.token_count.mismatch") != nil {
 			return 1.0
 		}
 		return 0.0

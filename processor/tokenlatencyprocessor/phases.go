@@ -11,9 +11,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadata"
 )
 
@@ -26,9 +27,9 @@ type phaseSpans struct {
 
 // phases are the phases of a call in their order.
 var phases = [...]struct{ name, attribute string }{
-	{names.PhaseQueue, names.QueueDuration},
-	{names.PhasePrefill, names.PrefillDuration},
-	{names.PhaseDecode, names.DecodeDuration},
+	{names.PhaseQueue, numbers.QueueDuration.Attribute()},
+	{names.PhasePrefill, numbers.PrefillDuration.Attribute()},
+	{names.PhaseDecode, numbers.DecodeDuration.Attribute()},
 }
 
 // longestPhase is 34 years in seconds. Timestamps of longer phases, which only a forged span has,
@@ -37,7 +38,7 @@ const longestPhase = 1 << 30
 
 // phaseDuration returns the duration of a phase from its attribute.
 func phaseDuration(attributes pcommon.Map, attribute string) latency.Measure {
-	m := annotate.Measured(attributes, attribute)
+	m := source.Measured(attributes, attribute)
 	m.Known = m.Known && m.Value <= longestPhase
 	return m
 }
@@ -46,8 +47,8 @@ func phaseDuration(attributes pcommon.Map, attribute string) latency.Measure {
 // of the previous one, decode at the first token.
 func (p *phaseSpans) addTo(call ptrace.Span) {
 	attributes := call.Attributes()
-	first := annotate.Measured(attributes, names.TimeToFirstToken)
-	end := min(annotate.Measured(attributes, names.RequestDuration).Value, longestPhase)
+	first := source.Measured(attributes, numbers.TimeToFirstToken.Attribute())
+	end := min(source.Measured(attributes, numbers.RequestDuration.Attribute()).Value, longestPhase)
 	var at float64
 	for _, phase := range phases {
 		m := phaseDuration(attributes, phase.attribute)
@@ -140,7 +141,7 @@ func (t *tree) removePhases() map[int]bool {
 	isPhase := func(span ptrace.Span) bool {
 		of := spanKey{span.TraceID(), span.ParentSpanID()}
 		call, found := t.index[of]
-		if !found || !t.nodes[call].call || annotate.IsAnnotated(span) || span.SpanID() != phaseID(of, span.Name()) {
+		if !found || !t.nodes[call].call || source.IsAnnotated(span) || span.SpanID() != phaseID(of, span.Name()) {
 			return false
 		}
 		removed[call] = true

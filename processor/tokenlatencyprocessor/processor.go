@@ -14,9 +14,11 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
@@ -24,8 +26,8 @@ import (
 // mistakes in the pipeline.
 type tokenLatency struct {
 	config    *Config
-	rules     *annotate.Rules
-	unapplied *annotate.Unapplied
+	rules     *judge.Rules
+	unapplied *judge.Unapplied
 	pieces    *pieces
 	workers   sync.Pool // of *worker
 	telemetry *telemetry
@@ -49,7 +51,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	if err != nil {
 		return nil, err
 	}
-	rules, err := annotate.NewRules(cfg.SLOs)
+	rules, err := judge.NewRules(cfg.SLOs)
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +59,13 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	return &tokenLatency{
 		config:    cfg,
 		rules:     rules,
-		unapplied: annotate.NewUnapplied(set.Logger, rules),
+		unapplied: judge.NewUnapplied(set.Logger, rules),
 		pieces:    &pieces{logger: set.Logger},
 		workers: sync.Pool{New: func() any {
 			return &worker{
 				analyzer:  latency.NewAnalyzer(options),
 				annotator: annotate.NewAnnotator(cfg),
-				tree:      tree{writesDecodeShare: cfg.Writes(names.DecodeShare)},
+				tree:      tree{writesDecodeShare: cfg.Writes(numbers.DecodeShare)},
 				tally:     newTally(),
 			}
 		}},
@@ -112,7 +114,7 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 				w.tally.untrusted += annotate.RemoveAnnotations(span.Attributes())
 			}
 			// An annotated span already has its phases. With join, phases wait for the engine's.
-			withPhases := p.config.Phases && !p.config.Join && !annotate.IsAnnotated(span)
+			withPhases := p.config.Phases && !p.config.Join && !source.IsAnnotated(span)
 			p.processSpan(w, scope, span)
 			if withPhases && w.observed != nil {
 				phases.addTo(span)
@@ -128,7 +130,7 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 
 // explain logs why the worker's last span has no latency.
 func (p *tokenLatency) explain(resource pcommon.Map, scope string, w *worker) {
-	service := func() string { return annotate.Text(resource, names.ServiceName) }
+	service := func() string { return source.Text(resource, names.ServiceName) }
 	if w.observed == nil {
 		if w.observer.Unclaimed() {
 			p.notices.Unclaimed(service, scope)
@@ -162,7 +164,7 @@ func (p *tokenLatency) judge(traces ptrace.Traces) {
 		resource := resourceSpans.Resource().Attributes()
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
-				p.rules.Judge(span, resource)
+				p.rules.JudgeSpan(span, resource)
 			}
 		}
 	}

@@ -76,7 +76,7 @@ func TestProcessor_TwiceGivesTheSame(t *testing.T) {
 			cfg.Timeline = keep
 			p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
 			traces, spans := newSpans()
-			addStream(spans, 100, 120, 90, 700).Attributes().PutDouble(names.QueueDuration, 0.03)
+			addStream(spans, 100, 120, 90, 700).Attributes().PutDouble("tokenpulse.queue.duration", 0.03)
 			addStream(spans)
 
 			require.NoError(t, p.ConsumeTraces(t.Context(), traces))
@@ -108,7 +108,7 @@ func TestProcessor_RemovesDerivedAttributesOfOthers(t *testing.T) {
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 	require.Equal(t, map[string]any{
 		names.Source: "token_stream", names.Vantage: "server", names.Outcome: "error",
-		names.RequestDuration: 1.0, names.ChunkCount: int64(0),
+		"tokenpulse.request.duration": 1.0, "tokenpulse.chunk.count": int64(0),
 		names.Unmeasured:     []any{"time_to_first_token=no_token", "time_per_output_token=no_token"},
 		"tokenpulse.slo.met": "verdict of another processor", "mine": "kept",
 	}, onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw())
@@ -122,7 +122,7 @@ func TestProcessor_KeepsStandardAttributes(t *testing.T) {
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 	raw := onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw()
 	require.Equal(t, "11", raw[names.GenAIOutputTokens], "an existing attribute is not overwritten")
-	require.InDelta(t, 0.010, raw[names.TimePerOutputToken], 1e-12, "the string is read as a number")
+	require.InDelta(t, 0.010, raw["tokenpulse.time_per_output_token"], 1e-12, "the string is read as a number")
 }
 
 func TestProcessor_SelfTelemetry(t *testing.T) {
@@ -135,9 +135,9 @@ func TestProcessor_SelfTelemetry(t *testing.T) {
 
 	traces, spans := newSpans()
 	addStream(spans, 100, 200)
-	addStream(spans, 300, 250, 400)                                      // one step back: one negative gap
-	addStream(spans, 1500)                                               // after the end: TTFT, TTFO and prefill too long
-	addStream(spans, 100).Attributes().PutStr(names.QueueDuration, "no") // unusable
+	addStream(spans, 300, 250, 400)                                              // one step back: one negative gap
+	addStream(spans, 1500)                                                       // after the end: TTFT, TTFO and prefill too long
+	addStream(spans, 100).Attributes().PutStr("tokenpulse.queue.duration", "no") // unusable
 	spans.AppendEmpty().SetName("foreign")
 	for range 3 {
 		addStream(spans).Attributes().PutStr(names.Timeline, "not bytes")
@@ -185,9 +185,9 @@ func TestProcessor_ConcurrentBatches(t *testing.T) {
 	}
 	for _, traces := range sink.AllTraces() {
 		spans := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
-		first, _ := spans.At(0).Attributes().Get(names.TimePerOutputToken)
+		first, _ := spans.At(0).Attributes().Get("tokenpulse.time_per_output_token")
 		for _, span := range spans.All() {
-			v, _ := span.Attributes().Get(names.TimePerOutputToken)
+			v, _ := span.Attributes().Get("tokenpulse.time_per_output_token")
 			require.Equal(t, first.Double(), v.Double())
 		}
 	}

@@ -26,7 +26,7 @@ func TestWorkedExample(t *testing.T) {
 	span.SetEndTimestamp(epoch + pcommon.Timestamp(950*time.Millisecond))
 	span.Attributes().PutStr(names.Timeline, "180r 200 290x3 900 920")
 	packTimeline(t, span.Attributes())
-	span.Attributes().PutDouble(names.QueueDuration, 0.030)
+	span.Attributes().PutDouble("tokenpulse.queue.duration", 0.030)
 
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))

@@ -12,9 +12,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // request holds the spans of one request to a model. The first one is the closest to the user and
@@ -96,17 +97,17 @@ func sumUp(root ptrace.Span, requests []request, counts *tally) {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool { return strings.HasPrefix(name, names.TracePrefix) })
 	attributes.PutInt(names.TraceCalls, int64(len(requests)))
 	putTokens(attributes, names.TraceInputTokens, requests, names.GenAIInputTokens)
-	putTokens(attributes, names.TraceOutputTokens, requests, names.GenAIOutputTokens, names.TokenCount)
+	putTokens(attributes, names.TraceOutputTokens, requests, names.GenAIOutputTokens, numbers.TokenCount.Attribute())
 
 	inCalls := union(requests)
-	annotate.PutMeasure(attributes, names.TraceCallDuration, latency.Measure{Value: seconds(inCalls), Known: true})
+	source.PutMeasure(attributes, names.TraceCallDuration, latency.Measure{Value: seconds(inCalls), Known: true})
 	whole := root.EndTimestamp() - root.StartTimestamp()
 	switch {
 	case root.EndTimestamp() <= root.StartTimestamp():
 	case slices.ContainsFunc(requests, func(r request) bool { return !within(root, r.span()) }):
 		counts.ignored.Rejected[latency.LongerThanRequest]++
 	default:
-		annotate.PutMeasure(attributes, names.TraceCallShare, latency.Measure{Value: float64(inCalls) / float64(whole), Known: true})
+		source.PutMeasure(attributes, names.TraceCallShare, latency.Measure{Value: float64(inCalls) / float64(whole), Known: true})
 	}
 	putTimeToAnswer(root, requests, counts)
 }
@@ -135,7 +136,7 @@ func putTokens(attributes pcommon.Map, sum string, requests []request, reported 
 func firstMeasured(r request, attributes []string) latency.Measure {
 	for _, name := range attributes {
 		for _, span := range r {
-			if m := annotate.Measured(span.Attributes(), name); m.Known {
+			if m := source.Measured(span.Attributes(), name); m.Known {
 				return m
 			}
 		}
@@ -164,9 +165,9 @@ func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
 	last := slices.MaxFunc(requests, func(a, b request) int {
 		return cmp.Compare(a.span().StartTimestamp(), b.span().StartTimestamp())
 	}).span()
-	first := annotate.Measured(last.Attributes(), names.TimeToFirstOutputToken)
+	first := source.Measured(last.Attributes(), numbers.TimeToFirstOutputToken.Attribute())
 	if !first.Known {
-		first = annotate.Measured(last.Attributes(), names.TimeToFirstToken)
+		first = source.Measured(last.Attributes(), numbers.TimeToFirstToken.Attribute())
 		first.Estimated = true
 	}
 	if !first.Known {
@@ -181,11 +182,11 @@ func putTimeToAnswer(root ptrace.Span, requests []request, counts *tally) {
 		counts.ignored.Rejected[latency.LongerThanRequest]++
 		return
 	}
-	first.Value = annotate.ToNanosecond(first.Value)
-	annotate.PutMeasure(root.Attributes(), names.TraceTimeToAnswer, first)
+	first.Value = latency.ToNanosecond(first.Value)
+	source.PutMeasure(root.Attributes(), numbers.TimeToAnswer.Attribute(), first)
 }
 
-// fits reports whether a duration in seconds, of up to annotate.MaxNumber, is at most that of the span.
+// fits reports whether a duration in seconds, of up to source.MaxNumber, is at most that of the span.
 func fits(duration float64, span ptrace.Span) bool {
 	start, end := span.StartTimestamp(), span.EndTimestamp()
 	return start <= end && duration <= seconds(math.MaxInt64) && nanoseconds(duration) <= end-start

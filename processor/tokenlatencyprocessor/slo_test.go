@@ -247,8 +247,8 @@ func TestStalledAtEnd_IsWrittenOnlyWhenTheClientGaveUp(t *testing.T) {
 		written := onlySpan(t, sink.AllTraces()[0]).Attributes().AsRaw()
 		require.Equal(t, stalled, written[names.StalledAtEnd], outcome)
 		if stalled == true {
-			require.EqualValues(t, 1, written[names.StallCount])
-			require.InDelta(t, 0.8, written[names.StallDuration], 1e-12)
+			require.EqualValues(t, 1, written["tokenpulse.stall.count"])
+			require.InDelta(t, 0.8, written["tokenpulse.stall.duration"], 1e-12)
 		}
 	}
 }

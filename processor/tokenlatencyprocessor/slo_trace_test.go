@@ -126,26 +126,26 @@ func TestVerdict_OnNetworkDuration(t *testing.T) {
 
 // The second Collector has fewer spans of the trace, and so does not know the time to answer.
 func TestRollUp_ReplacesEarlierNumbers(t *testing.T) {
-	stale := map[string]any{names.TraceTimeToAnswer: 0.001, names.TraceOutputTokens: 9, names.TraceCalls: 7}
+	stale := map[string]any{"tokenpulse.trace.time_to_answer": 0.001, names.TraceOutputTokens: 9, names.TraceCalls: 7}
 	root := placed{1, 0, "work", 0, 3000, maps.Clone(stale)}
 	spans := processTrace(t, rollingUp(), traceOf(t, root, clientSpan(2, 1, 1000, 2000, nil)))
-	requireNumbers(t, map[string]float64{names.TraceCalls: 1, names.TraceTimeToAnswer: -1, names.TraceOutputTokens: -1}, spans[1])
+	requireNumbers(t, map[string]float64{names.TraceCalls: 1, "tokenpulse.trace.time_to_answer": -1, names.TraceOutputTokens: -1}, spans[1])
 }
 
 // A network duration that a sender wrote is removed, like everything that the processor derives.
 func TestJoin_RemovesForgedNetworkDuration(t *testing.T) {
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), joining())
-	require.NoError(t, p.ConsumeTraces(t.Context(), traceOf(t, clientSpan(1, 0, 0, 1000, map[string]any{names.NetworkDuration: 0.001}))))
-	requireNumbers(t, map[string]float64{names.NetworkDuration: -1}, allSpans(sink.AllTraces()[0])[0])
+	require.NoError(t, p.ConsumeTraces(t.Context(), traceOf(t, clientSpan(1, 0, 0, 1000, map[string]any{"tokenpulse.network.duration": 0.001}))))
+	requireNumbers(t, map[string]float64{"tokenpulse.network.duration": -1}, allSpans(sink.AllTraces()[0])[0])
 }
 
 // Verdicts on a span that is neither a model call nor rolled up are removed, whatever they judge.
 func TestVerdict_OfATraceNeedsNumbersOfTheTrace(t *testing.T) {
 	traces := traceOf(t, placed{1, 0, "work", 0, 3000, map[string]any{
-		names.SLOBreached: []any{"answer"}, names.SLOOfTrace: []any{"answer"}, names.TraceTimeToAnswer: 9.0,
+		names.SLOBreached: []any{"answer"}, names.SLOOfTrace: []any{"answer"}, "tokenpulse.trace.time_to_answer": 9.0,
 	}})
 	cfg := judging(t, map[string]any{"name": "answer", "indicator": "trace.time_to_answer", "threshold": "1s"})
 	attributes := pcommon.NewMap()
 	processTrace(t, cfg, traces)[1].Attributes().CopyTo(attributes)
-	require.Equal(t, map[string]any{names.TraceTimeToAnswer: 9.0}, attributes.AsRaw())
+	require.Equal(t, map[string]any{"tokenpulse.trace.time_to_answer": 9.0}, attributes.AsRaw())
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
@@ -128,11 +129,11 @@ func summariesOf(t *testing.T, folder string) []summary {
 	var all []summary
 	for _, span := range spansOf(sink.AllTraces()[0]) {
 		attributes := span.Attributes()
-		if annotate.Text(attributes, names.Source) == "" {
+		if source.Text(attributes, names.Source) == "" {
 			continue
 		}
 		s := summary{
-			source: annotate.Text(attributes, names.Source), vantage: annotate.Text(attributes, names.Vantage), outcome: annotate.Text(attributes, names.Outcome),
+			source: source.Text(attributes, names.Source), vantage: source.Text(attributes, names.Vantage), outcome: source.Text(attributes, names.Outcome),
 		}
 		s.add(attributes)
 		all = append(all, s)
@@ -168,19 +169,19 @@ func (s *summary) add(attributes pcommon.Map) {
 		short := map[string]string{"time_to_first_token": "TTFT", "time_per_output_token": "TPOT"}[indicator]
 		s.unmeasured = append(s.unmeasured, short+": `"+reason+"`")
 	}
-	addIf("TTFT", names.TimeToFirstToken)
-	addIf("TPOT", names.TimePerOutputToken)
-	if statistics := statisticsOf(attributes, names.InterTokenLatency); has(attributes, names.InterTokenLatencySketch) {
-		add("ITL", names.InterTokenLatency)
+	addIf("TTFT", "tokenpulse.time_to_first_token")
+	addIf("TPOT", "tokenpulse.time_per_output_token")
+	if statistics := statisticsOf(attributes, "tokenpulse.inter_token_latency"); has(attributes, "tokenpulse.inter_token_latency.sketch") {
+		add("ITL", "tokenpulse.inter_token_latency")
 	} else if len(statistics) > 0 {
-		add("ITL "+strings.Join(statistics, "/"), names.InterTokenLatency)
-	} else if slices.Equal(statisticsOf(attributes, names.InterChunkLatency), []string{"mean"}) {
-		add("mean gap", names.InterChunkLatency)
+		add("ITL "+strings.Join(statistics, "/"), "tokenpulse.inter_token_latency")
+	} else if slices.Equal(statisticsOf(attributes, "tokenpulse.inter_chunk_latency"), []string{"mean"}) {
+		add("mean gap", "tokenpulse.inter_chunk_latency")
 	}
-	addIf("queue", names.QueueDuration)
-	addIf("prefill", names.PrefillDuration)
-	addIf("decode", names.DecodeDuration)
-	if has(attributes, names.GenAIOutputTokens) || has(attributes, names.TokenCount) {
+	addIf("queue", "tokenpulse.queue.duration")
+	addIf("prefill", "tokenpulse.prefill.duration")
+	addIf("decode", "tokenpulse.decode.duration")
+	if has(attributes, names.GenAIOutputTokens) || has(attributes, "tokenpulse.token_count") {
 		s.numbers = append(s.numbers, "tokens")
 	}
 }
@@ -188,7 +189,7 @@ func (s *summary) add(attributes pcommon.Map) {
 // statisticsOf lists the statistics of a distribution on a span.
 func statisticsOf(attributes pcommon.Map, distribution string) []string {
 	var statistics []string
-	for _, suffix := range []string{names.SuffixMean, names.SuffixP50, names.SuffixP95, names.SuffixP99, names.SuffixMax} {
+	for _, suffix := range []string{".mean", ".p50", ".p95", ".p99", ".max"} {
 		if has(attributes, distribution+suffix) {
 			statistics = append(statistics, strings.TrimPrefix(suffix, "."))
 		}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadatatest"
 )
 
@@ -145,15 +146,15 @@ func TestJoin_AddsPhasesAndNetworkToClient(t *testing.T) {
 		engineSpan(3, 2, 5040, 5940, phasesOfEngine), // a clock five seconds off
 	))
 	requireNumbers(t, map[string]float64{
-		names.TimeToFirstToken: 0.2,
-		names.QueueDuration:    0.02, names.PrefillDuration: 0.09, names.DecodeDuration: 0.7,
-		names.DecodeShare:        0.7 / 0.79,
-		names.NetworkDuration:    0.08, // 0.2 - 0.12, independent of the clocks
-		names.TimePerOutputToken: 0.08, // measured by the client: (1 - 0.2) / 10
+		"tokenpulse.time_to_first_token": 0.2,
+		"tokenpulse.queue.duration":      0.02, "tokenpulse.prefill.duration": 0.09, "tokenpulse.decode.duration": 0.7,
+		"tokenpulse.decode.share":          0.7 / 0.79,
+		"tokenpulse.network.duration":      0.08, // 0.2 - 0.12, independent of the clocks
+		"tokenpulse.time_per_output_token": 0.08, // measured by the client: (1 - 0.2) / 10
 	}, spans[1])
 	require.Equal(t, []any{"time_per_output_token", "output_token_rate"}, estimatesOf(spans[1]))
-	requireNumbers(t, map[string]float64{names.NetworkDuration: -1, names.TimePerOutputToken: -1}, spans[3])
-	requireNumbers(t, map[string]float64{names.QueueDuration: -1}, spans[2])
+	requireNumbers(t, map[string]float64{"tokenpulse.network.duration": -1, "tokenpulse.time_per_output_token": -1}, spans[3])
+	requireNumbers(t, map[string]float64{"tokenpulse.queue.duration": -1}, spans[2])
 }
 
 // A Collector at the edge may write every number, and the one that joins only the standard ones.
@@ -168,7 +169,7 @@ func TestJoin_WithStandardDetailOnlyUpdatesTheDecodeShare(t *testing.T) {
 		require.NoError(t, edge.ConsumeTraces(t.Context(), traces))
 		standard := joining()
 		standard.Detail = annotate.DetailStandard
-		requireNumbers(t, map[string]float64{names.DecodeShare: share}, processTrace(t, standard, sink.AllTraces()[0])[1])
+		requireNumbers(t, map[string]float64{"tokenpulse.decode.share": share}, processTrace(t, standard, sink.AllTraces()[0])[1])
 	}
 }
 
@@ -182,7 +183,7 @@ func TestJoin_ByShapeOfTrace(t *testing.T) {
 	}{
 		"gateway in between is joined too": {
 			spans:    []placed{client, gatewaySpan(2, 1, 10, 990), engineSpan(3, 2, 20, 900, phasesOfEngine)},
-			expected: map[string]float64{names.QueueDuration: 0.02, names.NetworkDuration: 0.08},
+			expected: map[string]float64{"tokenpulse.queue.duration": 0.02, "tokenpulse.network.duration": 0.08},
 			joined:   2,
 		},
 		"engine inside an engine is the same request": {
@@ -191,48 +192,48 @@ func TestJoin_ByShapeOfTrace(t *testing.T) {
 				engineSpan(2, 1, 20, 900, map[string]any{"time_to_first_token": 0.15}),
 				engineSpan(3, 2, 20, 900, phasesOfEngine),
 			},
-			expected: map[string]float64{names.QueueDuration: 0.02, names.NetworkDuration: 0.05},
+			expected: map[string]float64{"tokenpulse.queue.duration": 0.02, "tokenpulse.network.duration": 0.05},
 			joined:   1,
 		},
 		"two engines are ambiguous": {
 			spans:     []placed{client, engineSpan(2, 1, 20, 900, phasesOfEngine), engineSpan(3, 1, 20, 900, phasesOfEngine)},
-			expected:  map[string]float64{names.QueueDuration: -1, names.NetworkDuration: -1},
+			expected:  map[string]float64{"tokenpulse.queue.duration": -1, "tokenpulse.network.duration": -1},
 			ambiguous: 1,
 		},
 		"engine of another client": {
 			spans:    []placed{client, clientSpan(2, 1, 10, 900, nil), engineSpan(3, 2, 20, 890, phasesOfEngine)},
-			expected: map[string]float64{names.QueueDuration: -1, names.NetworkDuration: -1},
+			expected: map[string]float64{"tokenpulse.queue.duration": -1, "tokenpulse.network.duration": -1},
 			joined:   1,
 		},
 		"engine called by a tool of the client": {
 			spans: []placed{
 				client, {2, 1, "tool", 20, 900, map[string]any{"openinference.span.kind": "TOOL"}}, engineSpan(3, 2, 20, 900, phasesOfEngine),
 			},
-			expected: map[string]float64{names.QueueDuration: -1, names.NetworkDuration: -1},
+			expected: map[string]float64{"tokenpulse.queue.duration": -1, "tokenpulse.network.duration": -1},
 		},
 		"engine without a client": {
 			spans:    []placed{client, engineSpan(3, 9, 20, 900, phasesOfEngine)},
-			expected: map[string]float64{names.QueueDuration: -1, names.NetworkDuration: -1},
+			expected: map[string]float64{"tokenpulse.queue.duration": -1, "tokenpulse.network.duration": -1},
 		},
 		"engine with a later first token gives no network duration": {
 			spans:    []placed{client, engineSpan(3, 1, 20, 900, map[string]any{"time_to_first_token": 0.25, "time_in_queue": 0.02})},
-			expected: map[string]float64{names.QueueDuration: 0.02, names.NetworkDuration: -1},
+			expected: map[string]float64{"tokenpulse.queue.duration": 0.02, "tokenpulse.network.duration": -1},
 			joined:   1,
 		},
 		"phase longer than the client's request": {
 			spans:    []placed{client, engineSpan(3, 1, 20, 2000, map[string]any{"time_in_model_decode": 1.5})},
-			expected: map[string]float64{names.DecodeDuration: 0.8},
+			expected: map[string]float64{"tokenpulse.decode.duration": 0.8},
 			joined:   1,
 		},
 		"cycle of spans above the engine": {
 			spans:    []placed{client, plainSpan(2, 4, 0, 1000), plainSpan(4, 2, 0, 1000), engineSpan(3, 2, 20, 900, phasesOfEngine)},
-			expected: map[string]float64{names.QueueDuration: -1},
+			expected: map[string]float64{"tokenpulse.queue.duration": -1},
 		},
 		"cycle that includes the client and the engine": {
 			spans: []placed{
 				clientSpan(1, 3, 0, 1000, nil), plainSpan(2, 1, 0, 1000), engineSpan(3, 2, 20, 900, phasesOfEngine),
 			},
-			expected: map[string]float64{names.QueueDuration: 0.02},
+			expected: map[string]float64{"tokenpulse.queue.duration": 0.02},
 			joined:   1,
 		},
 	}
@@ -269,8 +270,8 @@ func TestJoin_KeepsExactNumbersOfClient(t *testing.T) {
 
 	client := processTrace(t, joining(), traces)[1]
 	requireNumbers(t, map[string]float64{
-		names.QueueDuration: 0.02, names.PrefillDuration: 0.09, names.DecodeDuration: 0.6, names.DecodeShare: 0.6 / 0.69,
-		names.NetworkDuration: 0.08,
+		"tokenpulse.queue.duration": 0.02, "tokenpulse.prefill.duration": 0.09, "tokenpulse.decode.duration": 0.6, "tokenpulse.decode.share": 0.6 / 0.69,
+		"tokenpulse.network.duration": 0.08,
 	}, client)
 	require.Nil(t, estimatesOf(client), "the engine's prefill is exact")
 }
@@ -281,7 +282,7 @@ func TestJoin_OfSpansAnnotatedByAnotherCollector(t *testing.T) {
 	before, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	require.NoError(t, before.ConsumeTraces(t.Context(), traces))
 	client := processTrace(t, joining(), sink.AllTraces()[0])[1]
-	requireNumbers(t, map[string]float64{names.QueueDuration: 0.02, names.NetworkDuration: 0.08}, client)
+	requireNumbers(t, map[string]float64{"tokenpulse.queue.duration": 0.02, "tokenpulse.network.duration": 0.08}, client)
 }
 
 func TestJoinAndRollUp_OffByDefault(t *testing.T) {
@@ -289,7 +290,7 @@ func TestJoinAndRollUp_OffByDefault(t *testing.T) {
 		clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2}), engineSpan(3, 1, 20, 900, phasesOfEngine)))
 	require.Len(t, spans, 2)
 	requireNumbers(t, map[string]float64{
-		names.QueueDuration: -1, names.NetworkDuration: -1, names.TraceCalls: -1,
+		"tokenpulse.queue.duration": -1, "tokenpulse.network.duration": -1, names.TraceCalls: -1,
 	}, spans[1])
 }
 
@@ -318,9 +319,9 @@ func TestRollUp_ByShapeOfTrace(t *testing.T) {
 			},
 			expected: map[string]float64{
 				names.TraceCalls: 3, names.TraceInputTokens: 60, names.TraceOutputTokens: 21,
-				names.TraceCallDuration: 1.3,  // 100..900 and 1000..1500
-				names.TraceCallShare:    0.65, // of 2 s
-				names.TraceTimeToAnswer: 1.25,
+				names.TraceCallDuration:           1.3,  // 100..900 and 1000..1500
+				names.TraceCallShare:              0.65, // of 2 s
+				"tokenpulse.trace.time_to_answer": 1.25,
 			},
 			estimated: []any{"trace.time_to_answer"}, // the channel of the first token is unknown
 		},
@@ -351,22 +352,22 @@ func TestRollUp_ByShapeOfTrace(t *testing.T) {
 		"calls that do not stream have no first token": {
 			spans: []placed{plainSpan(1, 0, 0, 2000), clientSpan(2, 1, 100, 600, map[string]any{names.GenAIOutputTokens: 5})},
 			expected: map[string]float64{
-				names.TraceCalls: 1, names.TraceInputTokens: -1, names.TraceOutputTokens: 5, names.TraceTimeToAnswer: -1,
+				names.TraceCalls: 1, names.TraceInputTokens: -1, names.TraceOutputTokens: 5, "tokenpulse.trace.time_to_answer": -1,
 			},
 		},
 		"call before the trace began, by another clock": {
 			spans: []placed{plainSpan(1, 0, 0, 2000), clientSpan(2, 1, -100, 600, usage(10, 5, 0.1))},
 			expected: map[string]float64{
-				names.TraceCalls: 1, names.TraceCallDuration: 0.7, names.TraceCallShare: -1, names.TraceTimeToAnswer: -1,
+				names.TraceCalls: 1, names.TraceCallDuration: 0.7, names.TraceCallShare: -1, "tokenpulse.trace.time_to_answer": -1,
 			},
 		},
 		"calls that end after the trace have no share of it": {
 			spans:    []placed{plainSpan(1, 0, 0, 500), clientSpan(2, 1, 400, 700, usage(10, 5, 0.05))},
-			expected: map[string]float64{names.TraceCallDuration: 0.3, names.TraceCallShare: -1, names.TraceTimeToAnswer: 0.45},
+			expected: map[string]float64{names.TraceCallDuration: 0.3, names.TraceCallShare: -1, "tokenpulse.trace.time_to_answer": 0.45},
 		},
 		"answer that begins after the trace ended gives no time to answer": {
 			spans:    []placed{plainSpan(1, 0, 0, 500), clientSpan(2, 1, 400, 700, usage(10, 5, 0.15))},
-			expected: map[string]float64{names.TraceCallDuration: 0.3, names.TraceCallShare: -1, names.TraceTimeToAnswer: -1},
+			expected: map[string]float64{names.TraceCallDuration: 0.3, names.TraceCallShare: -1, "tokenpulse.trace.time_to_answer": -1},
 		},
 		"client without usage takes the tokens of its engine": {
 			spans: []placed{
@@ -421,10 +422,10 @@ func TestRollUp_ByShapeOfTrace(t *testing.T) {
 
 func TestRollUp_TimeToAnswerSkipsReasoning(t *testing.T) {
 	traces := traceOf(t, plainSpan(1, 0, 0, 3000), placed{2, 1, "chat m", 1000, 2000, map[string]any{
-		names.TimeToFirstOutputToken: 0.4, names.TimeToFirstToken: 0.1, names.Source: "token_stream",
+		"tokenpulse.time_to_first_output_token": 0.4, "tokenpulse.time_to_first_token": 0.1, names.Source: "token_stream",
 	}})
 	root := processTrace(t, rollingUp(), traces)[1]
-	requireNumbers(t, map[string]float64{names.TraceTimeToAnswer: 1.4}, root)
+	requireNumbers(t, map[string]float64{"tokenpulse.trace.time_to_answer": 1.4}, root)
 	require.Nil(t, estimatesOf(root))
 }
 
@@ -444,7 +445,7 @@ func TestJoin_NetworkOfEstimatedFirstTokenIsEstimated(t *testing.T) {
 		"langfuse.observation.type": "generation", "langfuse.observation.completion_start_time": "2026-11-21T03:54:52.200Z",
 	}}
 	spans := processTrace(t, joining(), traceOf(t, client, engineSpan(3, 1, 20, 900, phasesOfEngine)))
-	requireNumbers(t, map[string]float64{names.NetworkDuration: 0.08}, spans[1])
+	requireNumbers(t, map[string]float64{"tokenpulse.network.duration": 0.08}, spans[1])
 	require.Contains(t, estimatesOf(spans[1]), "network.duration")
 }
 
@@ -473,7 +474,7 @@ func TestRollUp_CountsUnreportedTokens(t *testing.T) {
 	call.SetParentSpanID(pcommon.SpanID{1})
 	traceOf(t, plainSpan(1, 0, 0, 2000)).ResourceSpans().MoveAndAppendTo(traces.ResourceSpans())
 	root := processTrace(t, rollingUp(), traces)[1]
-	requireNumbers(t, map[string]float64{names.TraceOutputTokens: 3, names.TraceInputTokens: -1, names.TraceTimeToAnswer: 0.2}, root)
+	requireNumbers(t, map[string]float64{names.TraceOutputTokens: 3, names.TraceInputTokens: -1, "tokenpulse.trace.time_to_answer": 0.2}, root)
 }
 
 func TestJoinAndRollUp_IgnoreImplausibleNumbersOfOthers(t *testing.T) {
@@ -483,16 +484,16 @@ func TestJoinAndRollUp_IgnoreImplausibleNumbersOfOthers(t *testing.T) {
 			cfg.Join = true
 			annotated := func(id, parent byte, vantage string) placed {
 				return placed{id, parent, "call", 0, 1000, map[string]any{
-					names.Source: "another", names.Vantage: vantage, names.TimeToFirstToken: bad, names.QueueDuration: bad,
-					names.PrefillDuration: bad, names.DecodeDuration: bad, names.RequestDuration: bad,
+					names.Source: "another", names.Vantage: vantage, "tokenpulse.time_to_first_token": bad, "tokenpulse.queue.duration": bad,
+					"tokenpulse.prefill.duration": bad, "tokenpulse.decode.duration": bad, "tokenpulse.request.duration": bad,
 					names.GenAIOutputTokens: bad, names.GenAIInputTokens: bad, names.Estimated: bad,
 				}}
 			}
 			spans := processTrace(t, cfg, traceOf(t, plainSpan(1, 0, 0, 2000), annotated(2, 1, "client"), annotated(3, 2, "engine")))
 			requireNumbers(t, map[string]float64{
-				names.TraceCalls: 1, names.TraceTimeToAnswer: -1, names.TraceInputTokens: -1, names.TraceOutputTokens: -1,
+				names.TraceCalls: 1, "tokenpulse.trace.time_to_answer": -1, names.TraceInputTokens: -1, names.TraceOutputTokens: -1,
 			}, spans[1])
-			requireNumbers(t, map[string]float64{names.NetworkDuration: -1, names.DecodeShare: -1}, spans[2])
+			requireNumbers(t, map[string]float64{"tokenpulse.network.duration": -1, "tokenpulse.decode.share": -1}, spans[2])
 		})
 	}
 }
@@ -507,7 +508,7 @@ func TestRollUp_SumOfTokensDoesNotOverflow(t *testing.T) {
 		call.SetSpanID(pcommon.SpanID{2, byte(i), byte(i >> 8)})
 		call.SetParentSpanID(pcommon.SpanID{1})
 		call.Attributes().PutStr(names.GenAIOperationName, "chat")
-		call.Attributes().PutInt(names.GenAIOutputTokens, annotate.MaxNumber)
+		call.Attributes().PutInt(names.GenAIOutputTokens, source.MaxNumber)
 	}
 	root := processTrace(t, rollingUp(), traces)[1]
 	requireNumbers(t, map[string]float64{names.TraceCalls: 1100}, root)
@@ -519,13 +520,13 @@ func TestRollUp_SumOfTokensDoesNotOverflow(t *testing.T) {
 func TestRollUp_TimeToAnswerDoesNotWrapAround(t *testing.T) {
 	for _, ttft := range []float64{1e15, 1 << 53, 9.3e9, 1.1} {
 		traces := traceOf(t, plainSpan(1, 0, 0, 0), placed{2, 1, "call", 0, 0, map[string]any{
-			names.Source: "another", names.TimeToFirstToken: ttft,
+			names.Source: "another", "tokenpulse.time_to_first_token": ttft,
 		}})
 		for _, span := range allSpans(traces) {
 			span.SetStartTimestamp(1 << 63)
 			span.SetEndTimestamp(1<<63 + 1e9)
 		}
-		requireNumbers(t, map[string]float64{names.TraceCalls: 1, names.TraceTimeToAnswer: -1}, processTrace(t, rollingUp(), traces)[1])
+		requireNumbers(t, map[string]float64{names.TraceCalls: 1, "tokenpulse.trace.time_to_answer": -1}, processTrace(t, rollingUp(), traces)[1])
 	}
 }
 
@@ -667,7 +668,7 @@ func TestJoinAndRollUp_StepsGrowWithTheSpans(t *testing.T) {
 						if of(i) != plain {
 							span.Attributes().PutStr(names.Source, "x")
 							span.Attributes().PutStr(names.Vantage, of(i))
-							span.Attributes().PutDouble(names.TimeToFirstToken, 0.1)
+							span.Attributes().PutDouble("tokenpulse.time_to_first_token", 0.1)
 						}
 					}
 					var tree tree

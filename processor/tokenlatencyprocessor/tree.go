@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -46,7 +46,7 @@ type spanKey struct {
 // vantageOf returns the vantage of a model call, by default client. Vantages are ordered by their
 // distance from the user.
 func vantageOf(attributes pcommon.Map) timeline.Vantage {
-	if v, _ := timeline.ParseVantage(annotate.Text(attributes, names.Vantage)); v != timeline.VantageUnspecified {
+	if v, _ := timeline.ParseVantage(source.Text(attributes, names.Vantage)); v != timeline.VantageUnspecified {
 		return v
 	}
 	return timeline.VantageClient
@@ -104,7 +104,7 @@ func (t *tree) add(span ptrace.Span) {
 	if _, repeated := t.index[key]; repeated {
 		return // sent twice, for example by a retry
 	}
-	n := node{span: span, resource: len(t.resources) - 1, parent: noNode, leader: noNode, call: annotate.IsAnnotated(span)}
+	n := node{span: span, resource: len(t.resources) - 1, parent: noNode, leader: noNode, call: source.IsAnnotated(span)}
 	if n.call {
 		n.vantage = vantageOf(span.Attributes())
 		t.calls = append(t.calls, len(t.nodes))
@@ -129,11 +129,11 @@ func (t *tree) addRoot(span ptrace.Span) {
 // isAgent reports whether a span that is not a model call is an agent, a tool or another operation
 // of the conventions.
 func isAgent(attributes pcommon.Map) bool {
-	switch annotate.Text(attributes, names.OpenInferenceSpanKind) {
+	switch source.Text(attributes, names.OpenInferenceSpanKind) {
 	case "AGENT", "TOOL":
 		return true
 	}
-	return annotate.Text(attributes, names.GenAIOperationName) != ""
+	return source.Text(attributes, names.GenAIOperationName) != ""
 }
 
 // reset empties the tree. It releases the batch, and the memory of a large tree.

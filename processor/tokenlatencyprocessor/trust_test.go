@@ -25,6 +25,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadatatest"
 )
@@ -103,12 +104,12 @@ func untrusting(tb testing.TB) *Config {
 // inputs are the attributes under our prefix that the processor reads, by whether it reads them from
 // spans without a timeline, too.
 var inputs = map[string]bool{
-	names.Vantage: true, names.Timeline: false, names.Outcome: false, names.QueueDuration: false,
+	names.Vantage: true, names.Timeline: false, names.Outcome: false, "tokenpulse.queue.duration": false,
 	names.ChunksDropped: false, names.StartUnseen: false, names.Frames: false, names.Cut: false,
 }
 
 // tapInputs are those that only spans of token_tap may carry.
-var tapInputs = []string{names.Source, names.PrefillDuration, names.DecodeDuration, names.NetworkDuration, names.Unparsed}
+var tapInputs = []string{names.Source, "tokenpulse.prefill.duration", "tokenpulse.decode.duration", "tokenpulse.network.duration", names.Unparsed}
 
 func TestTrust_KeepsWhatTokenTapWrites(t *testing.T) {
 	for _, a := range ourAttributes {
@@ -123,7 +124,7 @@ func TestTrust_KeepsWhatTokenTapWrites(t *testing.T) {
 		_, stays := attributes.Get(a.Key)
 		_, input := inputs[a.Key]
 		require.Equal(t, input || slices.Contains(tapInputs, a.Key), stays, a.Key)
-		require.Equal(t, names.SourceTokenTap, annotate.Text(attributes, names.Source))
+		require.Equal(t, names.SourceTokenTap, source.Text(attributes, names.Source))
 	}
 }
 
@@ -245,18 +246,18 @@ func TestTrust_ForgedRequestsDoNotCount(t *testing.T) {
 // Inputs are read: they change what is derived.
 func TestTrust_InputsAreRead(t *testing.T) {
 	for key, expected := range map[string]map[string]any{
-		names.Vantage:       {names.Vantage: "client"},
-		names.Outcome:       {names.Outcome: "cancelled"},
-		names.QueueDuration: {names.QueueDuration: 0.03},
-		names.ChunksDropped: {names.ChunkCount: int64(9)},
-		names.StartUnseen:   {names.TimeToFirstToken: nil},
-		names.Frames:        {names.TokenCount: nil},
+		names.Vantage:               {names.Vantage: "client"},
+		names.Outcome:               {names.Outcome: "cancelled"},
+		"tokenpulse.queue.duration": {"tokenpulse.queue.duration": 0.03},
+		names.ChunksDropped:         {"tokenpulse.chunk.count": int64(9)},
+		names.StartUnseen:           {"tokenpulse.time_to_first_token": nil},
+		names.Frames:                {"tokenpulse.token_count": nil},
 	} {
 		t.Run(key, func(t *testing.T) {
 			traces, spans := newSpans()
 			attributes := addStream(spans, 100, 120).Attributes()
 			require.NoError(t, attributes.PutEmpty(key).FromRaw(map[string]any{
-				names.Vantage: "client", names.Outcome: "cancelled", names.QueueDuration: 0.03,
+				names.Vantage: "client", names.Outcome: "cancelled", "tokenpulse.queue.duration": 0.03,
 				names.ChunksDropped: 7, names.StartUnseen: true, names.Frames: true,
 			}[key]))
 			p, sink := newProcessor(t, processortest.NewNopSettings(typ), untrusting(t))
@@ -325,7 +326,7 @@ func TestTrust_CountsRemovedAnnotations(t *testing.T) {
 	attributes := addStream(spans, 100).Attributes()
 	attributes.PutStr(names.Vantage, "client")
 	attributes.PutStr(names.Source, "forged")
-	attributes.PutDouble(names.TimeToFirstToken, 0)
+	attributes.PutDouble("tokenpulse.time_to_first_token", 0)
 	spans.AppendEmpty().Attributes().PutEmptySlice(names.SLOMet)
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 	metadatatest.AssertEqualProcessorTokenLatencyAnnotationsRemoved(t, reader,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // requireReasons fails unless the request has each indicator or exactly one reason for its absence.
@@ -70,7 +71,7 @@ func TestProcessor_EveryRequestHasIndicatorsOrOneReason(t *testing.T) {
 		sink.Reset()
 		require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 		attributes := spansOf(sink.AllTraces()[0])[0].Attributes()
-		if !annotate.IsAnnotated(spansOf(sink.AllTraces()[0])[0]) {
+		if !source.IsAnnotated(spansOf(sink.AllTraces()[0])[0]) {
 			continue
 		}
 		for _, entry := range requireReasons(t, attributes) {

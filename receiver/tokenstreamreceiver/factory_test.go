@@ -43,7 +43,7 @@ func TestCreateMetrics_ForgetsTheReceiverAfterAnError(t *testing.T) {
 		scope string
 	}{
 		"of the share":  {1e-20, ""}, // Validate would report it
-		"of the series": {1, "github.com/tokenpulse/tokenpulse/internal/keeper"},
+		"of the series": {1, "github.com/tokenpulse/tokenpulse/internal/series/keeper"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := createDefaultConfig().(*Config)

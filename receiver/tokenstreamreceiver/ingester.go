@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc/codes"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
@@ -41,7 +41,7 @@ type ingester struct {
 	storageID *component.ID        // nil without a storage
 	makers    sync.Pool            // of *streamspan.Maker
 	// unapplied warns of SLOs that apply to no stream. It is nil without SLOs.
-	unapplied *annotate.Unapplied
+	unapplied *judge.Unapplied
 
 	// refusedUntil is the time until which no streams are opened, because the pipeline
 	// has refused others. It is 0 once the pipeline accepts streams.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -71,7 +72,7 @@ func TestInProcess_ReportsSLOsFromStartToShutdown(t *testing.T) {
 	}
 	b := prepare(t, func(c *Config) {
 		latency := annotate.DefaultConfig()
-		latency.SLOs = []annotate.SLOConfig{{Name: name, Indicator: "time_to_first_token", Threshold: "250ms"}}
+		latency.SLOs = []judge.SLOConfig{{Name: name, Indicator: "time_to_first_token", Threshold: "250ms"}}
 		c.Latency = configoptional.Some(*latency)
 	})
 	require.Empty(t, reported())

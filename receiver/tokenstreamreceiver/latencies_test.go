@@ -83,9 +83,9 @@ func TestLatency_SpansEqualThoseOfTokenLatency(t *testing.T) {
 		})
 	}
 	for _, seen := range []string{
-		names.OutcomeSuccess, names.OutcomeError, names.OutcomeCancelled, names.OutcomeIncomplete, names.Buffered, names.StallCount,
-		names.ClockAnomalies, names.StartUnseen, names.Cut, names.Frames, names.ChunksDropped, names.QueueDuration, names.SLOBreached,
-		names.SLONotEligible, names.SLOMet, names.TimePerOutputToken, names.FluidityIndex, names.TokenCountMismatch, names.InterChunkLatencySketch,
+		names.OutcomeSuccess, names.OutcomeError, names.OutcomeCancelled, names.OutcomeIncomplete, names.Buffered, "tokenpulse.stall.count",
+		"tokenpulse.clock.anomalies", names.StartUnseen, names.Cut, names.Frames, names.ChunksDropped, "tokenpulse.queue.duration", names.SLOBreached,
+		names.SLONotEligible, names.SLOMet, "tokenpulse.time_per_output_token", "tokenpulse.fluidity_index", "tokenpulse.token_count.mismatch", "tokenpulse.inter_chunk_latency.sketch",
 		names.Unmeasured, names.Estimated, names.StalledAtEnd, "request.duration on an unset clock", names.GenAIProviderName,
 	} {
 		require.Positive(t, outcomes[seen], seen)
@@ -276,7 +276,7 @@ func requireSameSpans(t *testing.T, expected, actual ptrace.Traces, seen map[str
 				seen[v.Str()]++
 			}
 		}
-		if _, measured := right[i].Attributes().Get(names.RequestDuration); !measured && right[i].EndTimestamp() < right[i].StartTimestamp() {
+		if _, measured := right[i].Attributes().Get("tokenpulse.request.duration"); !measured && right[i].EndTimestamp() < right[i].StartTimestamp() {
 			seen["request.duration on an unset clock"]++
 		}
 	}

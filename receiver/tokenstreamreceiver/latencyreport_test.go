@@ -81,7 +81,7 @@ func startReporting(t *testing.T, route *latencyRoute) *reporting {
 	settings.Logger = zap.New(core)
 	latency := confmap.NewFromStringMap(map[string]any{"slos": []any{
 		map[string]any{"name": "breached", "indicator": "time_to_first_token", "threshold": "1ns"},
-		map[string]any{"name": "of a number", "indicator": "request.duration", "threshold": "1s", "match": map[string]any{names.TokenCount: "3"}},
+		map[string]any{"name": "of a number", "indicator": "request.duration", "threshold": "1s", "match": map[string]any{"tokenpulse.token_count": "3"}},
 	}})
 	cfg := createDefaultConfig().(*Config)
 	cfg.MaxChunksPerStream = 40

@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
@@ -36,7 +36,7 @@ type tokenStreamReceiver struct {
 	cfg          *Config
 	settings     receiver.Settings
 	telemetry    *metadata.TelemetryBuilder
-	rules        *annotate.Rules // of the SLOs in latency
+	rules        *judge.Rules // of the SLOs in latency
 	ingester     *ingester
 	expirer      *expirer
 	publisher    *publish.Publisher // nil without a metrics pipeline
@@ -75,7 +75,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 	if err != nil {
 		return nil, err
 	}
-	rules, err := annotate.NewRules(cfg.latency().SLOs)
+	rules, err := judge.NewRules(cfg.latency().SLOs)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 		r.annotateSpans(nil)
 	}
 	if rules.Any() {
-		r.ingester.unapplied = annotate.NewUnapplied(set.Logger, rules)
+		r.ingester.unapplied = judge.NewUnapplied(set.Logger, rules)
 	}
 	r.liveRequests.max = int64(cfg.MaxLiveRequests)
 	r.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))

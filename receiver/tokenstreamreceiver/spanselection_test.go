@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
@@ -32,7 +33,7 @@ import (
 // ttftSLO is breached by streams whose first token takes more than a second.
 func ttftSLO(cfg *Config) {
 	latency := annotate.DefaultConfig()
-	latency.SLOs = []annotate.SLOConfig{{Name: "ttft", Indicator: "time_to_first_token", Threshold: "1s"}}
+	latency.SLOs = []judge.SLOConfig{{Name: "ttft", Indicator: "time_to_first_token", Threshold: "1s"}}
 	cfg.Latency = configoptional.Some(*latency)
 }
 
@@ -176,7 +177,7 @@ func TestSpans_ShareOfWholeStreams(t *testing.T) {
 		outside := 0
 		for id, s := range all {
 			_, isBreach := s.Attributes[names.SLOBreached]
-			require.Equal(t, isBreach, s.Attributes[names.GenAIRequestModel] == "judged" && s.Attributes[names.TimeToFirstToken] == 2.0)
+			require.Equal(t, isBreach, s.Attributes[names.GenAIRequestModel] == "judged" && s.Attributes["tokenpulse.time_to_first_token"] == 2.0)
 			kept := !rejects(t, "c", s.Trace)
 			if isBreach && !kept && breached {
 				kept = true
@@ -238,7 +239,7 @@ func TestSpans_BreachesOutsideTheShareAreLeftOutOnRequest(t *testing.T) {
 func TestSpans_BreachOfARuleOnTheRequest(t *testing.T) {
 	p := inMetricsPipeline(t, new(sink), selecting(0, true), ttftSLO, func(cfg *Config) {
 		slo := &cfg.Latency.Get().SLOs[0]
-		slo.MatchRegexp = map[string]string{names.GenAITimeToFirstChunk: ".*", names.TokenCount: "1"}
+		slo.MatchRegexp = map[string]string{names.GenAITimeToFirstChunk: ".*", "tokenpulse.token_count": "1"}
 	})
 	p.start(t)
 	p.sendStream(t, "not matched", "", 2*time.Second)

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
@@ -25,13 +25,13 @@ import (
 // An SLO that applies to no request is reported after 100 requests, however often the receiver looks
 // at one: to choose its span, to write it, and to record it.
 func TestUnapplied_CountsEachRequestOnce(t *testing.T) {
-	misspelt := annotate.SLOConfig{
+	misspelt := judge.SLOConfig{
 		Name: "misspelt", Indicator: "time_to_first_token", Threshold: "1s", Match: map[string]string{names.GenAIRequestModel: "none"},
 	}
-	ofLongAnswers := annotate.SLOConfig{
-		Name: "long", Indicator: "time_to_first_token", Threshold: "1s", Match: map[string]string{names.TokenCount: "1000"},
+	ofLongAnswers := judge.SLOConfig{
+		Name: "long", Indicator: "time_to_first_token", Threshold: "1s", Match: map[string]string{"tokenpulse.token_count": "1000"},
 	}
-	breached := annotate.SLOConfig{Name: "breached", Indicator: "time_to_first_token", Threshold: "1ms"}
+	breached := judge.SLOConfig{Name: "breached", Indicator: "time_to_first_token", Threshold: "1ms"}
 	for name, tt := range map[string]struct {
 		spans, metrics bool
 		change         func(*Config)
@@ -49,7 +49,7 @@ func TestUnapplied_CountsEachRequestOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cfg := createDefaultConfig().(*Config)
 				ttftSLO(cfg)
-				cfg.Latency.Get().SLOs = []annotate.SLOConfig{misspelt, ofLongAnswers, breached}
+				cfg.Latency.Get().SLOs = []judge.SLOConfig{misspelt, ofLongAnswers, breached}
 				tt.change(cfg)
 				require.NoError(t, cfg.Validate())
 				core, logs := observer.New(zapcore.WarnLevel)

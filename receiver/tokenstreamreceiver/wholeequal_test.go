@@ -23,7 +23,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
@@ -63,7 +65,7 @@ func (p *wirePath) AddTo(h *series.Handle, r *series.Request) series.Recorded {
 	return p.Keeper.AddTo(h, r)
 }
 
-// describe describes a request bit by bit.
+// describe describes a request bit for bit.
 func describe(h *series.Handle, r *series.Request) string {
 	key := string(r.AppendKey(nil))
 	if h != nil {
@@ -71,15 +73,15 @@ func describe(h *series.Handle, r *series.Request) string {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%q %v %v %+v %+v %x%x", key, r.Outcome, r.Arrival, r.Gaps, r.Verdicts, r.TraceID, r.SpanID)
-	for _, h := range series.Histograms {
-		if h.Quantity >= series.InterTokenLatency {
-			d := *r.Distribution(h.Quantity)
+	for _, id := range numbers.Histograms {
+		if id >= numbers.Singles {
+			d := *r.Distribution(id)
 			if d.Values != nil {
 				d.Sketch = d.Values.AppendBinary(nil)
 			}
 			fmt.Fprintf(&text, " %x %x", d.Sketch, math.Float64bits(d.Max))
-		} else if v, ok := r.Value(h.Quantity); ok {
-			fmt.Fprintf(&text, " %d=%x", h.Quantity, math.Float64bits(v))
+		} else if v, ok := r.Value(id); ok {
+			fmt.Fprintf(&text, " %d=%x", id, math.Float64bits(v))
 		}
 	}
 	for _, c := range series.Counters {
@@ -115,7 +117,7 @@ func (p *wirePath) send(t testing.TB, message []byte) (answered string, whole in
 
 func withSLOs(cfg *Config) {
 	settings := annotate.DefaultConfig()
-	settings.SLOs = []annotate.SLOConfig{
+	settings.SLOs = []judge.SLOConfig{
 		{Name: "p99", Indicator: "inter_token_latency.p99", Threshold: "20ms", Match: map[string]string{"gen_ai.request.model": "a"}},
 		{Name: "tpot", Indicator: "time_per_output_token", Threshold: "20ms", ThresholdAttribute: "limit"},
 		{Name: "odd", Indicator: "request.duration", Threshold: "1s", Match: map[string]string{"gen_ai.usage.output_tokens": "3"}},
@@ -245,7 +247,7 @@ func (r randomMessages) message(tb testing.TB) []byte {
 }
 
 // Whole streams that bypass the store leave exactly what they leave otherwise: answers, open
-// streams, and series bit by bit.
+// streams, and series bit for bit.
 func TestWholeStreams_EqualThePlainPath(t *testing.T) {
 	whole := 0
 	for seed := range uint64(150 / testenv.RaceSlowdown) {

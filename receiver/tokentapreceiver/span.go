@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -108,11 +109,11 @@ func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e en
 	}
 	observed.Write(attributes, c.line.AppendBinary(nil, c.start))
 	putTexts(attributes, names.Unparsed, e.unparsed)
-	putDuration(attributes, names.QueueDuration, o.Timings.Queue)
-	putDuration(attributes, names.PrefillDuration, o.Timings.Prefill)
-	putDuration(attributes, names.DecodeDuration, o.Timings.Decode)
+	putDuration(attributes, numbers.QueueDuration.Attribute(), o.Timings.Queue)
+	putDuration(attributes, numbers.PrefillDuration.Attribute(), o.Timings.Prefill)
+	putDuration(attributes, numbers.DecodeDuration.Attribute(), o.Timings.Decode)
 	if c.line.Len() > 0 && !c.startUnseen {
-		putDuration(attributes, names.NetworkDuration, networkOf(time.Duration(c.line.First()-c.start), &o.Timings))
+		putDuration(attributes, numbers.NetworkDuration.Attribute(), networkOf(time.Duration(c.line.First()-c.start), &o.Timings))
 	}
 }
 

@@ -20,15 +20,16 @@ import (
 	"github.com/prometheus/otlptranslator"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 const maxPageBytes = 256 << 20
 
 // indicators are the groups of columns, with the histogram of each group.
 var indicators = [...]struct{ title, metric string }{
-	{"TTFT", prometheusName(names.TimeToFirstToken, "s", otlptranslator.MetricTypeHistogram)},
-	{"ITL", prometheusName(names.InterTokenLatency, "s", otlptranslator.MetricTypeHistogram)},
-	{"TPOT", prometheusName(names.TimePerOutputToken, "s", otlptranslator.MetricTypeHistogram)},
+	{"TTFT", prometheusName(numbers.TimeToFirstToken.Row().Metric.Name, "s", otlptranslator.MetricTypeHistogram)},
+	{"ITL", prometheusName(numbers.InterTokenLatency.Row().Metric.Name, "s", otlptranslator.MetricTypeHistogram)},
+	{"TPOT", prometheusName(numbers.TimePerOutputToken.Row().Metric.Name, "s", otlptranslator.MetricTypeHistogram)},
 }
 
 var requestsMetric = prometheusName(names.Requests, "{request}", otlptranslator.MetricTypeMonotonicCounter)

@@ -69,7 +69,7 @@ type Want struct {
 	// Part is the index of the part that each outcome goes to. An outcome with Skip is left
 	// out.
 	Part [Outcomes]int
-	// Quantities has a bit for each series.Quantity to read.
+	// Quantities has a bit for each numbers.ID to read.
 	Quantities uint32
 	// Prompts is set to read the times to first token by PromptClass.
 	Prompts bool

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -55,20 +56,20 @@ func (w *world) success(model string) { w.record(model, series.Success) }
 func (w *world) record(model string, outcome series.Outcome) {
 	ttft := math.Exp(w.random.NormFloat64())
 	r := &series.Request{Dimensions: []string{model}, Vantage: "server", Outcome: outcome, Arrival: w.now}
-	r.SetValue(series.TimeToFirstToken, ttft)
-	r.SetValue(series.TimePerOutputToken, 0.02*math.Exp(0.3*w.random.NormFloat64()))
-	r.SetValue(series.RequestDuration, ttft+5*w.random.Float64())
-	r.SetValue(series.QueueDuration, ttft/10)
-	r.SetValue(series.PrefillDuration, ttft*9/10)
-	r.SetValue(series.DecodeDuration, 5*w.random.Float64())
+	r.SetValue(numbers.TimeToFirstToken, ttft)
+	r.SetValue(numbers.TimePerOutputToken, 0.02*math.Exp(0.3*w.random.NormFloat64()))
+	r.SetValue(numbers.RequestDuration, ttft+5*w.random.Float64())
+	r.SetValue(numbers.QueueDuration, ttft/10)
+	r.SetValue(numbers.PrefillDuration, ttft*9/10)
+	r.SetValue(numbers.DecodeDuration, 5*w.random.Float64())
 	var gaps sketch.Sketch
 	for range 20 {
 		gaps.Add(0.02*math.Exp(0.5*w.random.NormFloat64()), 10)
 	}
-	r.SetDistribution(series.InterTokenLatency, series.Distribution{Sketch: gaps.AppendBinary(nil)})
-	r.SetCount(series.InputTokens, float64(1+w.random.IntN(5000)))
-	r.SetCount(series.CachedInputTokens, float64(w.random.IntN(2)))
-	r.SetCount(series.OutputTokens, 200)
+	r.SetDistribution(numbers.InterTokenLatency, series.Distribution{Sketch: gaps.AppendBinary(nil)})
+	r.SetSum(numbers.InputTokens, float64(1+w.random.IntN(5000)))
+	r.SetSum(numbers.CachedInputTokens, float64(w.random.IntN(2)))
+	r.SetSum(numbers.OutputTokens, 200)
 	r.Verdicts.Add("ttft", slo.Verdict(w.random.IntN(3)))
 	w.engine.Record(r)
 	w.ttfts = append(w.ttfts, sample{w.now, model, r.Outcome, ttft})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -36,7 +37,7 @@ func TestHistory_PercentilesOfEveryRangeAreExact(t *testing.T) {
 		}
 		values := w.expect(func(s *sample) bool { return !s.at.Before(first.Start) })
 		require.Greater(t, len(values), 10)
-		requireSame(t, values, w.sum(first.Start, together()).Parts[0].Of(series.TimeToFirstToken))
+		requireSame(t, values, w.sum(first.Start, together()).Parts[0].Of(numbers.TimeToFirstToken))
 		require.InDelta(t, length.Seconds(), w.now.Sub(first.Start).Seconds(), view.Step.Seconds()+20, "the view starts at the first whole slot")
 	}
 }
@@ -48,14 +49,14 @@ func TestHistory_KeepsOutcomesApart(t *testing.T) {
 	for outcome := range series.OutcomeNames {
 		values := w.expect(func(s *sample) bool { return int(s.outcome) == outcome })
 		require.Equal(t, uint64(len(values)), apart.Requests[outcome])
-		requireSame(t, values, apart.Parts[outcome].Of(series.TimeToFirstToken))
+		requireSame(t, values, apart.Parts[outcome].Of(numbers.TimeToFirstToken))
 	}
-	require.InDelta(t, 200*len(w.ttfts), apart.Counts[series.OutputTokens], 0, "each request has 200")
+	require.InDelta(t, 200*len(w.ttfts), apart.Counts[series.CountOf(numbers.OutputTokens)], 0, "each request has 200")
 	require.Equal(t, uint64(len(w.ttfts)), apart.SLOs["ttft"][slo.Good]+apart.SLOs["ttft"][slo.Bad]+apart.SLOs["ttft"][slo.NotEligible])
-	some := w.sum(time.Time{}, &Want{Part: [Outcomes]int{0, Skip, 0, Skip}, Quantities: 1 << series.TimeToFirstToken})
-	requireSame(t, w.expect(func(s *sample) bool { return s.outcome == series.Success || s.outcome == series.Cancelled }), some.Parts[0].Of(series.TimeToFirstToken))
+	some := w.sum(time.Time{}, &Want{Part: [Outcomes]int{0, Skip, 0, Skip}, Quantities: 1 << numbers.TimeToFirstToken})
+	requireSame(t, w.expect(func(s *sample) bool { return s.outcome == series.Success || s.outcome == series.Cancelled }), some.Parts[0].Of(numbers.TimeToFirstToken))
 	require.Zero(t, some.Requests[series.Error])
-	require.Zero(t, some.Parts[0].Of(series.RequestDuration).Count(), "not wanted")
+	require.Zero(t, some.Parts[0].Of(numbers.RequestDuration).Count(), "not wanted")
 }
 
 // Merging slots must equal merging requests: nothing is lost or counted twice, whatever the
@@ -145,7 +146,7 @@ func TestHistory_CoarsensAtTheMemoryLimit(t *testing.T) {
 	require.Positive(t, w.store.Coarsening())
 	require.Greater(t, w.now.Sub(w.store.View(time.Time{}).Since), 3*time.Hour, "it coarsens before it forgets")
 	view := w.store.View(time.Time{})
-	requireSame(t, w.expect(func(s *sample) bool { return !s.at.Before(view.Since) }), w.sum(view.Since, together()).Parts[0].Of(series.TimeToFirstToken))
+	requireSame(t, w.expect(func(s *sample) bool { return !s.at.Before(view.Since) }), w.sum(view.Since, together()).Parts[0].Of(numbers.TimeToFirstToken))
 
 	for range 50 { // without requests, the pressure goes
 		w.now = w.now.Add(30 * time.Minute)
@@ -220,7 +221,7 @@ func TestHistory_ViewsAreNotChanged(t *testing.T) {
 		for slot := range v.Slots() {
 			slot.AddTo(func(Key) *Sum { return sum }, together())
 		}
-		return sum.Parts[0].Of(series.TimeToFirstToken).Count()
+		return sum.Parts[0].Of(numbers.TimeToFirstToken).Count()
 	}
 	require.Equal(t, uint64(1), count(&view))
 	view = w.store.View(time.Time{})
@@ -233,7 +234,7 @@ func TestHistory_OutlivesExpiredSeries(t *testing.T) {
 	w.now = w.now.Add(2 * time.Hour)
 	w.maintain()
 	require.Zero(t, w.engine.Held())
-	require.Equal(t, uint64(1), w.sum(time.Time{}, together()).Parts[0].Of(series.TimeToFirstToken).Count())
+	require.Equal(t, uint64(1), w.sum(time.Time{}, together()).Parts[0].Of(numbers.TimeToFirstToken).Count())
 }
 
 func TestHistory_PromptsByLengthAndCache(t *testing.T) {
@@ -261,7 +262,7 @@ func TestHistory_Concurrently(t *testing.T) {
 		group.Go(func() {
 			for n := range each {
 				r := &series.Request{Dimensions: []string{strconv.Itoa(i)}, Arrival: start.Add(time.Duration(n) * time.Second)}
-				r.SetValue(series.TimeToFirstToken, 1)
+				r.SetValue(numbers.TimeToFirstToken, 1)
 				r.Verdicts.Add("s", slo.Good)
 				engine.Record(r)
 			}

@@ -4,6 +4,7 @@
 package history
 
 import (
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -37,7 +38,7 @@ type Part struct {
 }
 
 // quantityIndex holds the index in series.HistoryQuantities of each quantity.
-var quantityIndex = func() (index [len(series.Histograms)]int) {
+var quantityIndex = func() (index [numbers.Distributions]int) {
 	for i, q := range series.HistoryQuantities {
 		index[q] = i
 	}
@@ -45,7 +46,7 @@ var quantityIndex = func() (index [len(series.Histograms)]int) {
 }()
 
 // Of returns the distribution of one of series.HistoryQuantities.
-func (p *Part) Of(q series.Quantity) *sketch.Sketch { return &p.quantities[quantityIndex[q]] }
+func (p *Part) Of(q numbers.ID) *sketch.Sketch { return &p.quantities[quantityIndex[q]] }
 
 // Prompts returns the distribution of time to first token of a class of prompts.
 func (p *Part) Prompts(c series.PromptClass) *sketch.Sketch { return &p.prompts[c] }

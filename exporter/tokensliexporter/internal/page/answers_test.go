@@ -41,7 +41,7 @@ func TestGet_LimitsTheRequestsThatWait(t *testing.T) {
 	require.Empty(t, p.answers.waiting)
 }
 
-func TestGet_EqualRequestsShareARecentAnswer(t *testing.T) {
+func TestGet_SameRequestsShareARecentAnswer(t *testing.T) {
 	p := &Page{answers: newAnswers()}
 	computed := 0
 	get := func() string {

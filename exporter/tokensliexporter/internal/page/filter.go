@@ -10,6 +10,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -72,7 +73,7 @@ func dimension(id *series.Identity, i int) string {
 }
 
 // together reads the selected outcomes into one part.
-func (f *filter) together(quantities ...series.Quantity) *history.Want {
+func (f *filter) together(quantities ...numbers.ID) *history.Want {
 	want := &history.Want{Quantities: bits(quantities)}
 	for outcome, selected := range f.outcomes {
 		if !selected {
@@ -83,7 +84,7 @@ func (f *filter) together(quantities ...series.Quantity) *history.Want {
 }
 
 // apart reads each selected outcome into the part of its own.
-func (f *filter) apart(quantities ...series.Quantity) *history.Want {
+func (f *filter) apart(quantities ...numbers.ID) *history.Want {
 	want := f.together(quantities...)
 	for outcome, selected := range f.outcomes {
 		if selected {
@@ -93,7 +94,7 @@ func (f *filter) apart(quantities ...series.Quantity) *history.Want {
 	return want
 }
 
-func bits(quantities []series.Quantity) (all uint32) {
+func bits(quantities []numbers.ID) (all uint32) {
 	for _, q := range quantities {
 		all |= 1 << q
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -68,7 +69,7 @@ func (g *grouping) find(key history.Key) *history.Sum {
 }
 
 // want selects what the grouping needs to read for distributions of some quantities.
-func (g *grouping) want(quantities ...series.Quantity) *history.Want {
+func (g *grouping) want(quantities ...numbers.ID) *history.Want {
 	if g.by == byOutcome {
 		return g.query.filter.apart(quantities...)
 	}
@@ -147,7 +148,7 @@ func (g *group) tokens() number {
 	if g.outcome >= 0 {
 		return missing
 	}
-	return number(g.sum.Counts[series.OutputTokens])
+	return number(g.sum.Counts[series.CountOf(numbers.OutputTokens)])
 }
 
 func total(sum *history.Sum) (requests uint64) {

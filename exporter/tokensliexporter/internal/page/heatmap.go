@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
-	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -32,7 +32,7 @@ func (p *Page) heatmap(q *query) (any, error) {
 	for _, i := range indicators {
 		names = append(names, i.name)
 	}
-	chosen, err := q.choice(paramIndicator, names, historyIndex(series.InterTokenLatency))
+	chosen, err := q.choice(paramIndicator, names, historyIndex(numbers.InterTokenLatency))
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func counts(rows map[int]uint64, lowest, highest int) []uint64 {
 	return all
 }
 
-func historyIndex(q series.Quantity) int {
+func historyIndex(q numbers.ID) int {
 	for i, indicator := range indicators {
 		if indicator.quantity == q {
 			return i

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -75,14 +76,14 @@ func (p *Page) load(q *query) (any, error) {
 	axis := q.axis(&view)
 	inFlight, throughput := bins{}, bins{}
 	selection := p.newSelection(q)
-	duration, latency := q.filter.together(series.RequestDuration), q.filter.together(series.TimeToFirstToken, series.TimePerOutputToken)
+	duration, latency := q.filter.together(numbers.RequestDuration), q.filter.together(numbers.TimeToFirstToken, numbers.TimePerOutputToken)
 	axis.each(&view, func(step int, slots []history.Slot) {
 		sum := selection.add(slices.Values(slots), duration)
 		if total(sum) == 0 || axis.start(step+1).After(axis.now) { // an open slot has no load yet
 			return
 		}
 		of := rates{make([]number, step+1), make([]number, step+1), make([]number, step+1)}
-		of.set(step, &axis, total(sum), number(sum.Counts[series.OutputTokens]), &sum.Parts[0])
+		of.set(step, &axis, total(sum), number(sum.Counts[series.CountOf(numbers.OutputTokens)]), &sum.Parts[0])
 		for _, bin := range []*bin{inFlight.of(float64(of.InFlight[step])), throughput.of(float64(of.OutputTokensPerSecond[step]))} {
 			for _, slot := range slots {
 				slot.AddTo(selection.into(&bin.sum), latency)
@@ -104,8 +105,8 @@ func (p *Page) curve(all bins) loadCurve {
 			Load: number(bin.loads / float64(bin.slots)),
 			From: number(math.Exp2(float64(at) / perDoubling)), To: number(math.Exp2(float64(at+1) / perDoubling)),
 			Slots: bin.slots, Requests: total(&bin.sum),
-			TimeToFirstToken:   summarize(part.Of(series.TimeToFirstToken)),
-			TimePerOutputToken: summarize(part.Of(series.TimePerOutputToken)),
+			TimeToFirstToken:   summarize(part.Of(numbers.TimeToFirstToken)),
+			TimePerOutputToken: summarize(part.Of(numbers.TimePerOutputToken)),
 			SLOs:               attainments(&bin.sum),
 		})
 	}

@@ -18,16 +18,17 @@ import (
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // finished is what is known of a request from its span.
 type finished struct {
-	at             time.Time
-	duration, ttft float64
-	tokens         float64
-	good           bool
+	at                   time.Time
+	duration, ttft, tpot float64
+	tokens               float64
+	good                 bool
 }
 
 // curvePoint is a point of a load curve, computed without the code under test: each slot's
@@ -35,6 +36,7 @@ type finished struct {
 type curvePoint struct {
 	loads    []float64
 	ttfts    []float64
+	tpots    []float64
 	good, of int
 }
 
@@ -64,7 +66,7 @@ func expectedCurve(all []finished, width time.Duration, now time.Time, load func
 		}
 		p.loads = append(p.loads, l)
 		for _, r := range requests {
-			p.ttfts = append(p.ttfts, r.ttft)
+			p.ttfts, p.tpots = append(p.ttfts, r.ttft), append(p.tpots, r.tpot)
 			p.of++
 			if r.good {
 				p.good++
@@ -90,13 +92,13 @@ func TestLoad_EqualsOneComputedFromTheRequests(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	var all []finished
 	first := true
-	for minute := 0; clock.Before(now); minute++ {
+	for minute := 0; !clock.After(now); minute++ { // the last minute is not over
 		for range 1 + random.IntN(1+minute) { // more load, and then less good
 			at := clock.Add(time.Duration(random.IntN(5000)) * time.Millisecond).Truncate(5 * time.Second)
 			if first { // slots count from the first request on
 				at, first = clock.Truncate(time.Minute), false
 			}
-			r := finished{at: at, duration: 1 + 9*random.Float64(), ttft: random.ExpFloat64(), tokens: float64(random.IntN(500)), good: random.IntN(60) > minute}
+			r := finished{at: at, duration: 1 + 9*random.Float64(), ttft: random.ExpFloat64(), tpot: random.Float64(), tokens: float64(random.IntN(500)), good: random.IntN(60) > minute}
 			all = append(all, r)
 		}
 		clock = clock.Add(time.Minute)
@@ -104,9 +106,10 @@ func TestLoad_EqualsOneComputedFromTheRequests(t *testing.T) {
 	slices.SortFunc(all, func(a, b finished) int { return a.at.Compare(b.at) })
 	for _, r := range all {
 		request := &series.Request{Dimensions: []string{"llama"}, Arrival: r.at}
-		request.SetValue(series.RequestDuration, r.duration)
-		request.SetValue(series.TimeToFirstToken, r.ttft)
-		request.SetCount(series.OutputTokens, r.tokens)
+		request.SetValue(numbers.RequestDuration, r.duration)
+		request.SetValue(numbers.TimeToFirstToken, r.ttft)
+		request.SetValue(numbers.TimePerOutputToken, r.tpot)
+		request.SetSum(numbers.OutputTokens, r.tokens)
 		verdict := slo.Bad
 		if r.good {
 			verdict = slo.Good
@@ -120,11 +123,13 @@ func TestLoad_EqualsOneComputedFromTheRequests(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code, w.Body)
 	type curve struct {
 		Points []struct {
-			Load, From, To   float64
-			Slots, Requests  int
-			TimeToFirstToken struct{ P50, P99 float64 } `json:"time_to_first_token"`
-			SLOs             []struct {
+			Load, From, To     float64
+			Slots, Requests    int
+			TimeToFirstToken   map[string]float64 `json:"time_to_first_token"`
+			TimePerOutputToken map[string]float64 `json:"time_per_output_token"`
+			SLOs               []struct {
 				SLO        string
+				Good, Bad  int
 				Attainment float64
 			}
 		}
@@ -164,13 +169,13 @@ func TestLoad_EqualsOneComputedFromTheRequests(t *testing.T) {
 			require.InEpsilon(t, mean, got.Load, 1e-9, name)
 			require.Equal(t, len(point.loads), got.Slots, name)
 			require.Equal(t, len(point.ttfts), got.Requests, name)
-			slices.Sort(point.ttfts)
-			rank := func(q float64) float64 { return point.ttfts[int(math.Ceil(q*float64(len(point.ttfts))-1e-9))-1] }
-			require.InEpsilon(t, rank(0.5), got.TimeToFirstToken.P50, 0.0055, name)
-			require.InEpsilon(t, rank(0.99), got.TimeToFirstToken.P99, 0.0055, name)
+			require.InEpsilon(t, math.Exp2(0.25), got.To/got.From, 1e-9, name)
+			requireSummary(t, point.ttfts, got.TimeToFirstToken)
+			requireSummary(t, point.tpots, got.TimePerOutputToken)
 			attainment := float64(point.good) / float64(point.of)
 			for _, s := range got.SLOs {
 				require.InDelta(t, attainment, s.Attainment, 1e-12, "%s: %s", name, s.SLO)
+				require.Equal(t, [2]int{point.good, point.of - point.good}, [2]int{s.Good, s.Bad}, "%s: %s", name, s.SLO)
 			}
 			if met = met && attainment >= 0.9; met {
 				largest = got.Load
@@ -181,5 +186,21 @@ func TestLoad_EqualsOneComputedFromTheRequests(t *testing.T) {
 		} else {
 			require.InDelta(t, largest, *test.got.SLOs[0].LargestLoad, 1e-9, name)
 		}
+	}
+}
+
+func requireSummary(t *testing.T, values []float64, got map[string]float64) {
+	t.Helper()
+	slices.Sort(values)
+	n, sum := float64(len(values)), 0.0
+	for _, v := range values {
+		sum += v
+	}
+	require.InDelta(t, n, got["count"], 0)
+	for statistic, want := range map[string]float64{"mean": sum / n, "min": values[0], "max": values[len(values)-1]} {
+		require.InEpsilon(t, want, got[statistic], 1e-9, statistic)
+	}
+	for percentile, q := range map[string]float64{"p50": 0.5, "p95": 0.95, "p99": 0.99} {
+		require.InEpsilon(t, values[int(math.Ceil(q*n-1e-9))-1], got[percentile], 0.0055, percentile)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -72,7 +73,7 @@ func (p *Page) now(q *query) (any, error) {
 			answer.Tokens[c.Type] = number(sum.Counts[c.Count])
 		}
 	}
-	answer.Stalls = stalls{number(sum.Counts[series.Stalls]), number(sum.Counts[series.StallSeconds])}
+	answer.Stalls = stalls{number(sum.Counts[series.CountOf(numbers.StallCount)]), number(sum.Counts[series.CountOf(numbers.StallDuration)])}
 	answer.SLOs = p.slosNow(q, sum)
 	answer.Unmeasured = unmeasuredOf(selection.add(view.Slots(), &history.Want{}))
 	return answer, nil
@@ -90,12 +91,12 @@ func (n *now) setRates(p *Page, q *query, selection *selection) {
 		since = minute.Since
 	}
 	window := number(max(q.now.Sub(since).Seconds(), 1))
-	sum := selection.add(minute.Slots(), q.filter.together(series.RequestDuration))
+	sum := selection.add(minute.Slots(), q.filter.together(numbers.RequestDuration))
 	n.WindowSeconds = window
 	n.RequestsPerSecond = number(total(sum)) / window
-	n.OutputTokensPerSecond = number(sum.Counts[series.OutputTokens]) / window
-	n.InputTokensPerSecond = number(sum.Counts[series.InputTokens]) / window
-	n.InFlight = number(sum.Parts[0].Of(series.RequestDuration).Sum()) / window // Little's law
+	n.OutputTokensPerSecond = number(sum.Counts[series.CountOf(numbers.OutputTokens)]) / window
+	n.InputTokensPerSecond = number(sum.Counts[series.CountOf(numbers.InputTokens)]) / window
+	n.InFlight = number(sum.Parts[0].Of(numbers.RequestDuration).Sum()) / window // Little's law
 }
 
 // openStreams returns the number of open streams of all receivers in this process. Without a

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -84,12 +85,12 @@ func (p *Page) request(q *query) (any, error) {
 }
 
 func (p *Page) numbersOf(r *slowest.Request) requestNumbers {
-	value := func(q series.Quantity) number { return number(r.Value(q)) }
+	value := func(q numbers.ID) number { return number(r.Value(q)) }
 	n := requestNumbers{
 		ID: r.ID(), Time: seconds(r.Arrival), Dimensions: map[string]string{}, Vantage: r.Vantage, Outcome: series.OutcomeNames[r.Outcome],
-		Reason: reasonOf(r), RequestDuration: value(series.RequestDuration),
-		TimeToFirstToken: value(series.TimeToFirstToken), TimePerOutputToken: value(series.TimePerOutputToken),
-		Queue: value(series.QueueDuration), Prefill: value(series.PrefillDuration), Decode: value(series.DecodeDuration), Network: value(series.NetworkDuration),
+		Reason: reasonOf(r), RequestDuration: value(numbers.RequestDuration),
+		TimeToFirstToken: value(numbers.TimeToFirstToken), TimePerOutputToken: value(numbers.TimePerOutputToken),
+		Queue: value(numbers.QueueDuration), Prefill: value(numbers.PrefillDuration), Decode: value(numbers.DecodeDuration), Network: value(numbers.NetworkDuration),
 		InputTokens: number(r.InputTokens), CachedInputTokens: number(r.CachedTokens), OutputTokens: number(r.OutputTokens),
 		Stalls: number(r.Stalls), StallDuration: number(r.StallSeconds), LargestGap: number(r.LargestGap),
 		SLOsBreached: append([]string{}, r.Breached...), HasStrip: len(r.Timeline) > 0,
@@ -125,11 +126,11 @@ func reasonOf(r *slowest.Request) (reason *string) {
 		name string
 		time float64
 	}{
-		{names.PhaseQueue, r.Value(series.QueueDuration)},
-		{names.PhasePrefill, r.Value(series.PrefillDuration)},
+		{names.PhaseQueue, r.Value(numbers.QueueDuration)},
+		{names.PhasePrefill, r.Value(numbers.PrefillDuration)},
 		{reasonStalls, stalled},
-		{names.PhaseDecode, r.Value(series.DecodeDuration) - stalled},
-		{names.PhaseNetwork, r.Value(series.NetworkDuration)},
+		{names.PhaseDecode, r.Value(numbers.DecodeDuration) - stalled},
+		{names.PhaseNetwork, r.Value(numbers.NetworkDuration)},
 	} {
 		if phase.time > most && (phase.name != reasonStalls || phase.time > 0) {
 			most, reason = phase.time, &phase.name

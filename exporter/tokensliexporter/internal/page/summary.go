@@ -6,6 +6,7 @@ package page
 import (
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
@@ -13,18 +14,18 @@ import (
 // indicator is a quantity and its name in the API.
 type indicator struct {
 	name     string
-	quantity series.Quantity
+	quantity numbers.ID
 }
 
 // indicators holds those of history.
 var indicators = func() (all []indicator) {
 	for _, q := range series.HistoryQuantities {
-		h := series.Histograms[q]
-		name := h.Phase
+		row := q.Row()
+		name := row.Phase
 		if name == "" {
-			name = h.Name[len(names.Prefix):]
+			name = row.Metric.Name[len(names.Prefix):]
 		}
-		if q == series.RequestDuration {
+		if q == numbers.RequestDuration {
 			name = "request_duration"
 		}
 		all = append(all, indicator{name, q})

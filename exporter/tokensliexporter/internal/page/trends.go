@@ -7,11 +7,12 @@ import (
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // trended are the quantities that trends have percentiles of.
-var trended = []series.Quantity{series.TimeToFirstToken, series.TimePerOutputToken, series.InterTokenLatency, series.RequestDuration}
+var trended = []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.InterTokenLatency, numbers.RequestDuration}
 
 type trends struct {
 	Range       string   `json:"range"`
@@ -44,7 +45,7 @@ func (r *rates) set(step int, axis *timeAxis, requests uint64, tokens number, pa
 	covered := axis.covered(step)
 	r.RequestsPerSecond[step] = number(float64(requests) / covered)
 	r.OutputTokensPerSecond[step] = tokens / number(covered)
-	r.InFlight[step] = number(part.Of(series.RequestDuration).Sum() / covered) // Little's law
+	r.InFlight[step] = number(part.Of(numbers.RequestDuration).Sum() / covered) // Little's law
 }
 
 func (p *Page) trends(q *query) (any, error) {
@@ -65,11 +66,11 @@ func (p *Page) trends(q *query) (any, error) {
 			rates: newRates(&axis), Indicators: map[string]*percentiles[[]number]{},
 		}
 	}
-	everything, duration := p.newSelection(q), q.filter.together(series.RequestDuration)
+	everything, duration := p.newSelection(q), q.filter.together(numbers.RequestDuration)
 	grouping.keep(groups)
 	axis.each(&view, func(step int, slots []history.Slot) {
 		sum := everything.add(slices.Values(slots), duration)
-		answer.Total.set(step, &axis, total(sum), number(sum.Counts[series.OutputTokens]), &sum.Parts[0])
+		answer.Total.set(step, &axis, total(sum), number(sum.Counts[series.CountOf(numbers.OutputTokens)]), &sum.Parts[0])
 		grouping.reset()
 		for _, slot := range slots {
 			slot.AddTo(grouping.of, grouping.want(trended...))

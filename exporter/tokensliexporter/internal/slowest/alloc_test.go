@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -21,6 +22,6 @@ func TestAccepts_AllocatesNothing(t *testing.T) {
 		offer(s, "a", n, time.Now(), nil)
 	}
 	r := &series.Request{Dimensions: []string{"a"}, SpanID: [8]byte{9}}
-	r.SetValue(series.RequestDuration, 0.001)
+	r.SetValue(numbers.RequestDuration, 0.001)
 	require.Zero(t, testing.AllocsPerRun(100, func() { require.False(t, s.Accepts(r)) }))
 }

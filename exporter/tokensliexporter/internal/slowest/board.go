@@ -9,20 +9,21 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // board holds the slowest requests of a window by one quantity. It is a heap whose fastest
 // request comes first.
 type board struct {
-	by       series.Quantity
+	by       numbers.ID
 	requests []*Request
 	// over is what the value of a further request must exceed. It is here because most requests are
 	// compared with nothing else.
 	over float64
 }
 
-func newBoard(by series.Quantity) board { return board{by: by, over: math.Inf(-1)} }
+func newBoard(by numbers.ID) board { return board{by: by, over: math.Inf(-1)} }
 
 // accepts reports whether a request with a value would be new on the board. A request whose
 // span is delivered again is not.

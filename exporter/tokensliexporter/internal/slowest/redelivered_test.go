@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 func request(trace, span byte, vantage string) *series.Request {
 	r := &series.Request{TraceID: [16]byte{trace}, SpanID: [8]byte{span}, Vantage: vantage, Arrival: time.Now()}
-	r.SetValue(series.RequestDuration, 2)
+	r.SetValue(numbers.RequestDuration, 2)
 	return r
 }
 

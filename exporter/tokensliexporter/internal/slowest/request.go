@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -33,7 +34,7 @@ type Request struct {
 	Timeline        []byte // encoded by package timeline, nil without one
 	TimelineDropped bool   // at the limit of memory
 
-	values [len(series.Histograms)]float64
+	values [numbers.Distributions]float64
 	boards int // that the request is on
 }
 
@@ -52,16 +53,16 @@ func (r *Request) is(other *series.Request) bool {
 }
 
 // Value returns a quantity that has one value per request.
-func (r *Request) Value(q series.Quantity) float64 { return r.values[q] }
+func (r *Request) Value(q numbers.ID) float64 { return r.values[q] }
 
 // newRequest copies a request, whose memory the caller reuses.
 func newRequest(r *series.Request) *Request {
 	c := &Request{
 		Arrival: r.Arrival, TraceID: r.TraceID, SpanID: r.SpanID,
 		Vantage: strings.Clone(r.Vantage), Outcome: r.Outcome,
-		InputTokens: count(r, series.InputTokens), CachedTokens: count(r, series.CachedInputTokens),
-		OutputTokens: count(r, series.OutputTokens),
-		Stalls:       count(r, series.Stalls), StallSeconds: count(r, series.StallSeconds),
+		InputTokens: count(r, numbers.InputTokens), CachedTokens: count(r, numbers.CachedInputTokens),
+		OutputTokens: count(r, numbers.OutputTokens),
+		Stalls:       count(r, numbers.StallCount), StallSeconds: count(r, numbers.StallDuration),
 		LargestGap: math.NaN(),
 	}
 	for _, v := range r.Dimensions {
@@ -69,7 +70,7 @@ func newRequest(r *series.Request) *Request {
 	}
 	for _, q := range series.HistoryQuantities {
 		c.values[q] = math.NaN()
-		if q == series.InterTokenLatency {
+		if q == numbers.InterTokenLatency {
 			if largest := r.Distribution(q).Max; largest > 0 {
 				c.LargestGap = largest
 			}
@@ -86,8 +87,8 @@ func newRequest(r *series.Request) *Request {
 	return c
 }
 
-func count(r *series.Request, c series.Count) float64 {
-	if n, ok := r.Count(c); ok {
+func count(r *series.Request, id numbers.ID) float64 {
+	if n, ok := r.Sum(id); ok {
 		return n
 	}
 	return math.NaN()

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
@@ -33,7 +34,7 @@ const (
 var Windows = [...]time.Duration{5 * time.Minute, time.Hour, 24 * time.Hour}
 
 // Quantities are those by which requests are ranked.
-var Quantities = [...]series.Quantity{series.RequestDuration, series.TimeToFirstToken, series.TimePerOutputToken}
+var Quantities = [...]numbers.ID{numbers.RequestDuration, numbers.TimeToFirstToken, numbers.TimePerOutputToken}
 
 // Store holds the slowest requests. It is safe for concurrent use.
 type Store struct {
@@ -130,7 +131,7 @@ func (s *Store) of(r *series.Request) *boards {
 // hold copies a request. mu is held.
 func (s *Store) hold(r *series.Request, timeline []byte) *Request {
 	held := newRequest(r)
-	if _, ok := r.Value(series.TimeToFirstToken); ok {
+	if _, ok := r.Value(numbers.TimeToFirstToken); ok {
 		s.kept = optional.Of(len(timeline) > 0)
 	}
 	switch {

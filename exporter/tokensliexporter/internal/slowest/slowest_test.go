@@ -10,13 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // offer offers a request of n milliseconds to the store.
 func offer(s *Store, model string, n int, at time.Time, timeline []byte) {
 	r := &series.Request{Dimensions: []string{model}, Arrival: at, TraceID: [16]byte{1, byte(n), byte(n >> 8)}, SpanID: [8]byte{2}}
-	r.SetValue(series.RequestDuration, float64(n)/1000)
+	r.SetValue(numbers.RequestDuration, float64(n)/1000)
 	if s.Accepts(r) {
 		s.Add(r, timeline)
 	}
@@ -33,7 +34,7 @@ func TestSlowest_HoldsTheSlowestOfEachModelAndWindow(t *testing.T) {
 	found := s.Slowest(0, 0, 300, all)
 	require.Len(t, found, 2*perBoard)
 	for i, r := range found {
-		require.InDelta(t, float64(999-i/2)/1000, r.Value(series.RequestDuration), 1e-9)
+		require.InDelta(t, float64(999-i/2)/1000, r.Value(numbers.RequestDuration), 1e-9)
 	}
 	require.Equal(t, perBoard, s.timelines, "displaced requests are released")
 
@@ -54,7 +55,7 @@ func TestTimelinesKept_FollowsTheLatestStreamedRequest(t *testing.T) {
 	require.False(t, ok)
 	for n, timeline := range [][]byte{{1}, nil, {1}} {
 		r := &series.Request{Arrival: time.Now(), SpanID: [8]byte{byte(n + 1)}}
-		r.SetValue(series.TimeToFirstToken, 1)
+		r.SetValue(numbers.TimeToFirstToken, 1)
 		s.Add(r, timeline)
 		kept, ok := s.TimelinesKept()
 		require.True(t, ok)

@@ -71,5 +71,5 @@ func (r *Reporter) Report(ctx context.Context, batch *Tally) {
 func serviceOf(resource []byte) string {
 	attributes := pcommon.NewMap()
 	senderattributes.Put(attributes, resource)
-	return annotate.Text(attributes, names.ServiceName)
+	return source.Text(attributes, names.ServiceName)
 }

@@ -9,7 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -23,7 +23,7 @@ import (
 // streamIdentity is what follows from the attributes and the vantage of a stream.
 type streamIdentity struct {
 	series *series.Handle
-	rules  *annotate.Bound
+	rules  *judge.Rules
 	// onSpan means that the stream is recorded by way of a span: its attributes report token
 	// counts, or a dimension is a number of the request.
 	onSpan bool
@@ -105,7 +105,7 @@ func unusableCounts(attributes pcommon.Map) int64 {
 }
 
 // dependsOnRequest reports whether a dimension differs between streams with equal attributes, or an
-// attribute that an SLO reads differs in a way that annotate.Bound does not cover.
+// attribute that an SLO reads differs in a way that judge.Rules.Bind does not cover.
 func dependsOnRequest(dimensions, ofSLOs []string) bool {
 	// A time to first chunk is filled in from other attributes, if it fits into the request.
 	return slices.ContainsFunc(dimensions, isOfRequest) ||
@@ -115,7 +115,7 @@ func dependsOnRequest(dimensions, ofSLOs []string) bool {
 // isOfRequest reports whether an attribute differs between streams with equal attributes and
 // vantage.
 func isOfRequest(name string) bool {
-	return annotate.IsOfRequest(name) && name != names.Vantage && name != names.Source
+	return judge.IsOfRequest(name) && name != names.Vantage && name != names.Source
 }
 
 // removedFrom returns the number of attributes that senders must not set.

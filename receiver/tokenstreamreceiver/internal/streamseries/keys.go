@@ -8,6 +8,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 )
 
 // streamKeys are the keys that recognise streams that come again. Two streams have the same
@@ -55,11 +56,7 @@ func (k *streamKeys) addSeed(seed []byte) {
 // seedOf returns what the IDs of a stream's span are derived from, without the stream's ID, and
 // its vantage.
 func (k *streamKeys) seedOf(start *assembly.Start, resource []byte) []byte {
-	seed := k.seed[:0]
-	seed = append(seed, start.TraceID[:]...)
-	seed = append(seed, start.SpanID[:]...)
-	seed = append(seed, start.ParentSpanID[:]...)
-	seed = binary.BigEndian.AppendUint64(seed, uint64(start.UnixNano))
+	seed := streamspan.AppendSeed(k.seed[:0], start)
 	seed = binary.BigEndian.AppendUint64(seed, uint64(k.hash(resource)))
 	return append(seed, byte(start.Vantage.OrDefault()))
 }

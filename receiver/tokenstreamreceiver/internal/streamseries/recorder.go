@@ -13,6 +13,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
@@ -30,7 +31,7 @@ type Settings struct {
 	// Latency has the settings by which latencies are derived and judged.
 	Latency *annotate.Config
 	// Rules are those of the SLOs in Latency.
-	Rules *annotate.Rules
+	Rules *judge.Rules
 	// Series has the dimensions, the objectives and the limit of the series.
 	Series *publish.Config
 	// Keeper holds the series.
@@ -67,7 +68,7 @@ type Recorder struct {
 	keeper   Keeper
 	store    *assembly.Store
 	now      func() time.Time
-	rules    *annotate.Rules
+	rules    *judge.Rules
 	reporter *latencyreport.Reporter
 	workers  sync.Pool // of *worker
 }
@@ -85,7 +86,7 @@ func New(s *Settings) *Recorder {
 	previewed := recorded
 	previewed.Rules, previewed.Logger = r.rules.Uncounted(), zap.NewNop()
 	r.workers.New = func() any {
-		w := &worker{
+		return &worker{
 			Recorder:  r,
 			analyzer:  latency.NewAnalyzer(options),
 			annotator: annotate.NewAnnotator(r.latency),
@@ -94,8 +95,6 @@ func New(s *Settings) *Recorder {
 			builder:   spanreader.NewBuilder(len(r.dimensions), r.objectives),
 			keys:      streamKeys{set: r.keeper.Recognised()},
 		}
-		w.judged.Attributes = w.attributes
-		return w
 	}
 	r.Identities = r.newIdentities(s.Series.Shared.Series.MaxSeries)
 	return r
@@ -156,7 +155,8 @@ func (r *Recorder) Breaches(stream *assembly.Finished) bool {
 		_, breached := span.Get(names.SLOBreached)
 		return breached
 	}
-	return id.rules.Breaches(w.toJudge(stream.Cut))
+	w.cut = stream.Cut
+	return id.rules.Breaches(w)
 }
 
 func (r *Recorder) identityOf(stream *assembly.Finished) *streamIdentity {

@@ -21,8 +21,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -64,7 +66,7 @@ type throughSpans struct {
 	observer  source.Observer
 	analyzer  *latency.Analyzer
 	annotator *annotate.Annotator
-	rules     *annotate.Rules
+	rules     *judge.Rules
 }
 
 func (p *throughSpans) record(ctx context.Context, finished []assembly.Finished) {
@@ -73,7 +75,7 @@ func (p *throughSpans) record(ctx context.Context, finished []assembly.Finished)
 		for _, scope := range resource.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
 				p.annotate(scope.Scope().Name(), span)
-				p.rules.Judge(span, resource.Resource().Attributes())
+				p.rules.JudgeSpan(span, resource.Resource().Attributes())
 			}
 		}
 	}
@@ -96,7 +98,7 @@ func (p *throughSpans) annotate(scope string, span ptrace.Span) {
 	}
 }
 
-// collected describes all series and budgets of a keeper, bit by bit.
+// collected describes all series and budgets of a keeper, bit for bit.
 func collected(k *keeper.Keeper) (all []string) {
 	note := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	k.Engine.Collect(arrival, func(s *series.Snapshot) {
@@ -110,7 +112,7 @@ func collected(k *keeper.Keeper) (all []string) {
 			note("%q %v: %v %v", s.Key, series.OutcomeNames[i], o.Start, o.Requests)
 			for j := range o.Distributions {
 				if d := &o.Distributions[j]; !o.Empty() && d.Sketch.Count() > 0 {
-					note("%q %v %v: %x %v %v", s.Key, series.OutcomeNames[i], series.Histograms[j].Name, d.Sketch.AppendBinary(nil), d.Classic, d.Exemplars)
+					note("%q %v %v: %x %v %v", s.Key, series.OutcomeNames[i], numbers.Table[j].Metric.Name, d.Sketch.AppendBinary(nil), d.Classic, d.Exemplars)
 				}
 			}
 		}
@@ -281,7 +283,7 @@ func (r *streamSource) settings() (*annotate.Config, *publish.Config) {
 	if r.chance(20) {
 		settings.Fluidity = configoptional.Some(annotate.FluidityConfig{TimeToFirstToken: time.Second, TimePerOutputToken: 30 * time.Millisecond})
 	}
-	slos := []annotate.SLOConfig{
+	slos := []judge.SLOConfig{
 		{Name: "ttft", Indicator: "time_to_first_token", Threshold: "500ms"},
 		{Name: "tpot", Indicator: "time_per_output_token", Threshold: "20ms", Match: map[string]string{"gen_ai.operation.name": "chat"}},
 		{Name: "p99", Indicator: "inter_token_latency.p99", Threshold: "50ms", MatchRegexp: map[string]string{"gen_ai.request.model": "l.*|2"}},
@@ -317,7 +319,7 @@ func (r *streamSource) settings() (*annotate.Config, *publish.Config) {
 	return settings, &published
 }
 
-// Series from the wire are those from annotated spans, bit by bit, whatever is sent and
+// Series from the wire are those from annotated spans, bit for bit, whatever is sent and
 // configured.
 func TestSeriesRecorder_EqualsTheSpanPath(t *testing.T) {
 	rounds := 100 / testenv.RaceSlowdown
@@ -338,7 +340,7 @@ func checkEqualSeries(t *testing.T, seed uint64) {
 	settings, published := r.settings()
 	require.NoError(t, settings.Validate(), "seed %d", seed)
 	require.Empty(t, published.Problems(), "seed %d", seed)
-	rules, err := annotate.NewRules(settings.SLOs)
+	rules, err := judge.NewRules(settings.SLOs)
 	require.NoError(t, err)
 	spans := &throughSpans{
 		keeper: newTestKeeper(t, published), analyzer: latency.NewAnalyzer(settings.Options()),

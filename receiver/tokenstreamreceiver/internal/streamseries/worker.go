@@ -10,8 +10,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -31,8 +33,7 @@ type worker struct {
 	builder   spanreader.Builder
 	keys      streamKeys
 	fresh     []bool
-	verdicts  []annotate.Verdict
-	judged    annotate.Request
+	verdicts  []judge.Verdict
 
 	// Of the current batch and stream.
 	now       time.Time
@@ -44,7 +45,15 @@ type worker struct {
 	span      streamspan.ID // of the stream, for exemplars
 	request   latency.Request
 	derived   latency.Latency
+	cut       bool
 }
+
+// Outcome, Number, Cut and Attribute make the current stream a request to judge.
+var _ judge.Request = (*worker)(nil)
+
+func (w *worker) Outcome() string                      { return w.derived.Outcome }
+func (w *worker) Number(id numbers.ID) latency.Measure { return w.derived.Written(id) }
+func (w *worker) Cut() bool                            { return w.cut }
 
 // record adds a finished stream, unless it was added before.
 func (w *worker) record(stream assembly.Finished, fresh bool) {
@@ -102,12 +111,6 @@ func usageOf(stream *assembly.Finished) assembly.Usage {
 	return stream.End.Usage
 }
 
-// toJudge returns the stream whose latency was derived last, to judge it.
-func (w *worker) toJudge(cut bool) *annotate.Request {
-	w.judged.Derived, w.judged.Cut = &w.derived, cut
-	return &w.judged
-}
-
 // setRequest sets what a stream reports, as the reader of token_stream's spans sees it.
 func setRequest(r *latency.Request, s *source.TokenStream, outputTokens optional.Value[int64]) {
 	*r = latency.Request{} // in its place; a literal would be copied
@@ -132,14 +135,14 @@ func (w *worker) contribute(id *streamIdentity, usage assembly.Usage, cut bool) 
 	b := &w.builder
 	b.Begin(w.now)
 	b.Request.TraceID, b.Request.SpanID = w.span.Trace, w.span.Span
-	setCount(b, series.InputTokens, usage.Input)
-	setCount(b, series.OutputTokens, usage.Output)
-	setCount(b, series.ReasoningTokens, usage.Reasoning)
-	setCount(b, series.CachedInputTokens, usage.CachedInput)
+	setSum(b, numbers.InputTokens, usage.Input)
+	setSum(b, numbers.OutputTokens, usage.Output)
+	setSum(b, numbers.ReasoningTokens, usage.Reasoning)
+	setSum(b, numbers.CachedInputTokens, usage.CachedInput)
 	w.annotator.Contribute(b, &w.derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
-	b.Cut = cut
+	b.Cut, w.cut = cut, cut
 	if w.rules.Any() {
-		w.verdicts = id.rules.Judge(w.verdicts[:0], w.toJudge(cut))
+		w.verdicts = id.rules.Judge(w.verdicts[:0], w)
 		for i := range w.verdicts {
 			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
@@ -148,9 +151,9 @@ func (w *worker) contribute(id *streamIdentity, usage assembly.Usage, cut bool) 
 	w.tally.Add(w.keeper.AddTo(id.series, &b.Request), b)
 }
 
-func setCount(b *spanreader.Builder, c series.Count, tokens optional.Value[int64]) {
+func setSum(b *spanreader.Builder, id numbers.ID, tokens optional.Value[int64]) {
 	if tokens.Known {
-		b.SetCount(c, float64(tokens.Value))
+		b.SetSum(id, float64(tokens.Value))
 	}
 }
 
@@ -164,6 +167,24 @@ func (w *worker) recordSpan() {
 	})
 	w.tally.Merge(&tally)
 }
+
+// Attribute returns an attribute of the current stream's annotated span. Conditions on the outcome need no
+// span.
+func (w *worker) Attribute(name string) (v pcommon.Value, ok bool) {
+	if name == names.Outcome {
+		return outcomes[w.derived.Outcome], true
+	}
+	span, resource := w.attributes()
+	return source.LookUp(name, span, resource)
+}
+
+var outcomes = func() map[string]pcommon.Value {
+	all := map[string]pcommon.Value{}
+	for _, name := range series.OutcomeNames {
+		all[name] = pcommon.NewValueStr(name)
+	}
+	return all
+}()
 
 // attributes returns those of the current stream's annotated span, and of its resource.
 func (w *worker) attributes() (pcommon.Map, pcommon.Map) {

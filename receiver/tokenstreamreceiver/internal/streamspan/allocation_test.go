@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 )
 
 // Each span here has 5 attributes with one value and a list of two values. It allocates itself,
@@ -19,7 +20,7 @@ import (
 func TestMake_AllocatesTheSlotsOfAttributesOnce(t *testing.T) {
 	const streams, each, perRequest = 100, 1 + 1 + 5 + 3 + 2, 40
 	finished := finishedStreams(t, manyStreams(streams, "chat"))
-	rules, err := annotate.NewRules(nil)
+	rules, err := judge.NewRules(nil)
 	require.NoError(t, err)
 	maker := New(&Settings{Senders: NewSenders(), Latency: annotate.DefaultConfig(), Rules: rules, Logger: zap.NewNop()})
 	span := maker.Make(finished, nil).Traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)

@@ -34,14 +34,19 @@ func idOf[S string | []byte](start *assembly.Start, stream S, resourceSeed []byt
 
 func deriveIDs[S string | []byte](start *assembly.Start, stream S, resourceSeed []byte) [sha256.Size]byte {
 	var room [1024]byte // avoids an allocation
-	seed := append(room[:0], start.TraceID[:]...)
-	seed = append(seed, start.SpanID[:]...)
-	seed = append(seed, start.ParentSpanID[:]...)
-	seed = binary.BigEndian.AppendUint64(seed, uint64(start.UnixNano))
-	seed = append(seed, stream...)
+	seed := append(AppendSeed(room[:0], start), stream...)
 	seed = append(seed, 0)
 	seed = append(seed, resourceSeed...)
 	return sha256.Sum256(seed)
+}
+
+// AppendSeed appends what distinguishes streams by their start. Together with the stream's ID and its
+// resource, it decides the IDs of a span whose sender sets none.
+func AppendSeed(seed []byte, start *assembly.Start) []byte {
+	seed = append(seed, start.TraceID[:]...)
+	seed = append(seed, start.SpanID[:]...)
+	seed = append(seed, start.ParentSpanID[:]...)
+	return binary.BigEndian.AppendUint64(seed, uint64(start.UnixNano))
 }
 
 // maxHashedResource is the size in bytes up to which each stream hashes its resource.

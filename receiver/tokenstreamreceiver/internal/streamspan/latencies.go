@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -25,7 +26,7 @@ type latencyWriter struct {
 	observer     source.Observer
 	analyzer     *latency.Analyzer
 	annotator    *annotate.Annotator
-	rules        *annotate.Rules
+	rules        *judge.Rules
 	logger       *zap.Logger
 
 	// Of the current stream.
@@ -34,7 +35,7 @@ type latencyWriter struct {
 	derived  latency.Latency
 }
 
-func newLatencyWriter(cfg *annotate.Config, rules *annotate.Rules, logger *zap.Logger, timelines *timelineWriter) *latencyWriter {
+func newLatencyWriter(cfg *annotate.Config, rules *judge.Rules, logger *zap.Logger, timelines *timelineWriter) *latencyWriter {
 	return &latencyWriter{
 		timelines:    timelines,
 		keepTimeline: cfg.Timeline == annotate.TimelineKeep,
@@ -69,6 +70,6 @@ func (w *latencyWriter) write(span ptrace.Span, resource pcommon.Map, stream *as
 		attributes.PutEmptyBytes(names.Timeline).FromRaw(w.timelines.encode(&w.line, stream))
 	}
 	if w.rules.Any() {
-		w.rules.Judge(span, resource)
+		w.rules.JudgeSpan(span, resource)
 	}
 }

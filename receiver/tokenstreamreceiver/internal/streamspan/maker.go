@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
@@ -26,7 +27,7 @@ type Settings struct {
 	// Without it, spans get a timeline for token_latency to read, and Rules and Logger are unused.
 	Latency *annotate.Config
 	// Rules are those of the SLOs in Latency.
-	Rules *annotate.Rules
+	Rules *judge.Rules
 	// Logger warns of streams whose latency cannot be derived.
 	Logger *zap.Logger
 	// Selection selects the streams that become spans. Nil selects all.

@@ -1,19 +1,35 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package annotate
+package judge_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-func judging(tb testing.TB, slos ...map[string]any) *Config {
+func load(tb testing.TB, settings map[string]any) (*annotate.Config, error) {
+	tb.Helper()
+	cfg := annotate.DefaultConfig()
+	if err := confmap.NewFromStringMap(settings).Unmarshal(cfg); err != nil {
+		return nil, err
+	}
+	return cfg, confmap.Validate(cfg)
+}
+
+// verdictNames holds the attribute that lists the SLOs with a verdict.
+var verdictNames = [slo.Verdicts]string{slo.NotEligible: names.SLONotEligible, slo.Good: names.SLOMet, slo.Bad: names.SLOBreached}
+
+func judging(tb testing.TB, slos ...map[string]any) *annotate.Config {
 	tb.Helper()
 	all := make([]any, len(slos))
 	for i, s := range slos {
@@ -37,7 +53,7 @@ func verdictsOn(span ptrace.Span) map[string][]any {
 
 // Each breach comes with its indicator and with the threshold of this request.
 func TestVerdict_BreachCarriesIndicatorAndThreshold(t *testing.T) {
-	rules, err := NewRules(judging(t,
+	rules, err := judge.NewRules(judging(t,
 		map[string]any{"name": "ttft", "indicator": "time_to_first_token", "threshold": "1s"},
 		map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms", "threshold_attribute": "tenant.tpot"},
 		map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": 2},
@@ -47,21 +63,21 @@ func TestVerdict_BreachCarriesIndicatorAndThreshold(t *testing.T) {
 	span := ptrace.NewSpan()
 	require.NoError(t, span.Attributes().FromRaw(map[string]any{
 		names.Source: "tokenpulse", names.Outcome: "success", "tenant.tpot": "20ms",
-		names.TimeToFirstToken: 0.5, names.TimePerOutputToken: 0.03, names.StallCount: 3, names.RequestDuration: 11.0,
+		"tokenpulse.time_to_first_token": 0.5, "tokenpulse.time_per_output_token": 0.03, "tokenpulse.stall.count": 3, "tokenpulse.request.duration": 11.0,
 		names.SLOBreachedIndicator: "of another type", // replaced
 	}))
 	for range 2 { // a second processor, with the same SLOs, changes nothing
-		rules.Judge(span, pcommon.NewMap())
+		rules.JudgeSpan(span, pcommon.NewMap())
 		require.Equal(t, []any{"ttft"}, verdictsOn(span)[names.SLOMet])
 		require.Equal(t, []any{"tpot", "stalls", "duration"}, verdictsOn(span)[names.SLOBreached])
 		attributes := span.Attributes().AsRaw()
 		require.Equal(t, []any{"time_per_output_token", "stall.count", "request.duration"}, attributes[names.SLOBreachedIndicator])
 		require.Equal(t, []any{0.02, 2.0, 10.0}, attributes[names.SLOBreachedThreshold])
 	}
-	span.Attributes().PutDouble(names.TimePerOutputToken, 0.01)
-	span.Attributes().PutInt(names.StallCount, 0)
-	span.Attributes().PutDouble(names.RequestDuration, 1)
-	rules.Judge(span, pcommon.NewMap())
+	span.Attributes().PutDouble("tokenpulse.time_per_output_token", 0.01)
+	span.Attributes().PutInt("tokenpulse.stall.count", 0)
+	span.Attributes().PutDouble("tokenpulse.request.duration", 1)
+	rules.JudgeSpan(span, pcommon.NewMap())
 	for _, gone := range []string{names.SLOBreached, names.SLOBreachedIndicator, names.SLOBreachedThreshold} {
 		require.NotContains(t, span.Attributes().AsRaw(), gone)
 	}
@@ -70,7 +86,7 @@ func TestVerdict_BreachCarriesIndicatorAndThreshold(t *testing.T) {
 // Verdicts on SLOs that this processor does not define come from another one, before it or in another
 // Collector.
 func TestVerdict_OnUndefinedSLOsIsKept(t *testing.T) {
-	rules, err := NewRules(judging(t, map[string]any{"name": "ours", "indicator": "time_to_first_token", "threshold": "1s"}).SLOs)
+	rules, err := judge.NewRules(judging(t, map[string]any{"name": "ours", "indicator": "time_to_first_token", "threshold": "1s"}).SLOs)
 	require.NoError(t, err)
 	tests := map[string]struct {
 		before, expected map[string]any
@@ -94,15 +110,15 @@ func TestVerdict_OnUndefinedSLOsIsKept(t *testing.T) {
 			span := ptrace.NewSpan()
 			require.NoError(t, span.Attributes().FromRaw(test.before))
 			span.Attributes().PutStr(names.Source, "tokenpulse")
-			span.Attributes().PutDouble(names.TimeToFirstToken, 2)
-			rules.Judge(span, pcommon.NewMap())
+			span.Attributes().PutDouble("tokenpulse.time_to_first_token", 2)
+			rules.JudgeSpan(span, pcommon.NewMap())
 			for list, ours := range map[string]any{names.SLOBreached: "ours", names.SLOBreachedIndicator: "time_to_first_token", names.SLOBreachedThreshold: 1.0} {
 				before, _ := test.expected[list].([]any)
 				test.expected[list] = append(before, ours)
 			}
 			attributes := span.Attributes().AsRaw()
 			delete(attributes, names.Source)
-			delete(attributes, names.TimeToFirstToken)
+			delete(attributes, "tokenpulse.time_to_first_token")
 			require.Equal(t, test.expected, attributes)
 		})
 	}

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package annotate
+package judge
 
 import (
 	"strings"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // verdictNames holds the attribute that lists the SLOs with a verdict.
@@ -20,13 +21,13 @@ var breachedNames = [...]string{names.SLOBreached, names.SLOBreachedIndicator, n
 
 // putVerdict adds an SLO to the list of its verdict. For a breach it also adds the indicator and the
 // threshold, which is empty for the outcome.
-func putVerdict(attributes pcommon.Map, verdict slo.Verdict, r *rule, threshold float64) {
-	list(attributes, verdictNames[verdict]).AppendEmpty().SetStr(r.name)
-	if verdict == slo.Bad {
-		list(attributes, names.SLOBreachedIndicator).AppendEmpty().SetStr(strings.TrimPrefix(r.attribute, names.Prefix))
-		entry := list(attributes, names.SLOBreachedThreshold).AppendEmpty()
-		if r.attribute != names.Outcome {
-			entry.SetDouble(threshold)
+func putVerdict(attributes pcommon.Map, v Verdict) {
+	source.List(attributes, verdictNames[v.Verdict]).AppendEmpty().SetStr(v.SLO)
+	if v.Verdict == slo.Bad {
+		source.List(attributes, names.SLOBreachedIndicator).AppendEmpty().SetStr(v.Indicator)
+		entry := source.List(attributes, names.SLOBreachedThreshold).AppendEmpty()
+		if names.Prefix+v.Indicator != names.Outcome {
+			entry.SetDouble(v.Threshold)
 		}
 	}
 }
@@ -35,10 +36,10 @@ func putVerdict(attributes pcommon.Map, verdict slo.Verdict, r *rule, threshold 
 // keeps the verdicts on other SLOs.
 func removeVerdicts(attributes pcommon.Map, defined map[string]bool) {
 	for _, name := range [...]string{names.SLOMet, names.SLONotEligible, names.SLOOfTrace} {
-		if all, ok := listed(attributes, name); ok {
+		if all, ok := source.Listed(attributes, name); ok {
 			all.RemoveIf(func(v pcommon.Value) bool { return defined[v.Str()] })
 		}
-		removeEmpty(attributes, name)
+		source.RemoveEmpty(attributes, name)
 	}
 	removeBreaches(attributes, defined)
 }
@@ -47,7 +48,7 @@ func removeVerdicts(attributes pcommon.Map, defined map[string]bool) {
 // differ in length, entries cannot be assigned to SLOs: the remaining SLOs then get empty indicators
 // and thresholds.
 func removeBreaches(attributes pcommon.Map, defined map[string]bool) {
-	slos, ok := listed(attributes, names.SLOBreached)
+	slos, ok := source.Listed(attributes, names.SLOBreached)
 	if !ok {
 		for _, name := range breachedNames {
 			attributes.Remove(name)
@@ -59,7 +60,7 @@ func removeBreaches(attributes pcommon.Map, defined map[string]bool) {
 		remove = append(remove, defined[v.Str()])
 	}
 	for _, name := range breachedNames {
-		all, ok := listed(attributes, name)
+		all, ok := source.Listed(attributes, name)
 		if !ok || all.Len() != len(remove) {
 			all = attributes.PutEmptySlice(name)
 			for range remove {
@@ -68,7 +69,7 @@ func removeBreaches(attributes pcommon.Map, defined map[string]bool) {
 		}
 		i := -1
 		all.RemoveIf(func(pcommon.Value) bool { i++; return remove[i] })
-		removeEmpty(attributes, name)
+		source.RemoveEmpty(attributes, name)
 	}
 }
 

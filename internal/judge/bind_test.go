@@ -1,12 +1,11 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package annotate
+package judge_test
 
 import (
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +14,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -25,15 +27,17 @@ import (
 
 // everyIndicator has SLOs on each indicator, with thresholds that some requests breach, and conditions
 // of every kind.
-func everyIndicator(t *testing.T) *Config {
+func everyIndicator(t *testing.T) *annotate.Config {
 	t.Helper()
 	slos := []map[string]any{{"name": "availability", "indicator": "outcome"}}
-	for _, name := range slices.Sorted(maps.Keys(indicators)) {
+	for id := range numbers.Count {
 		threshold := any("40ms")
-		if !indicators[name].inSeconds {
+		if id.Row().Unit != numbers.Seconds {
 			threshold = 0.5
 		}
-		slos = append(slos, map[string]any{"name": name, "indicator": strings.TrimPrefix(name, names.Prefix), "threshold": threshold})
+		if id.Row().Judged {
+			slos = append(slos, map[string]any{"name": id.Name(), "indicator": id.Name(), "threshold": threshold})
+		}
 	}
 	conditional := func(name string, settings map[string]any) {
 		slo := map[string]any{"name": name, "indicator": "time_to_first_token", "threshold": "40ms"}
@@ -45,11 +49,11 @@ func everyIndicator(t *testing.T) *Config {
 	conditional("vantage", map[string]any{"match": map[string]any{names.Vantage: "server"}})
 	conditional("source", map[string]any{"match": map[string]any{names.Source: "token_stream"}})
 	conditional("outcome", map[string]any{"match_regexp": map[string]any{names.Outcome: "success|error"}})
-	conditional("chunks", map[string]any{"match": map[string]any{names.ChunkCount: "2"}})
+	conditional("chunks", map[string]any{"match": map[string]any{"tokenpulse.chunk.count": "2"}})
 	conditional("tokens", map[string]any{"match_regexp": map[string]any{names.GenAIOutputTokens: "[0-9]"}})
-	conditional("stalls", map[string]any{"match_regexp": map[string]any{names.StallDuration: "1[.].*"}})
+	conditional("stalls", map[string]any{"match_regexp": map[string]any{"tokenpulse.stall.duration": "1[.].*"}})
 	conditional("threshold of the tenant", map[string]any{"threshold_attribute": "tenant.ttft"})
-	conditional("threshold of the request", map[string]any{"threshold_attribute": names.RequestDuration})
+	conditional("threshold of the request", map[string]any{"threshold_attribute": "tokenpulse.request.duration"})
 	return judging(t, slos...)
 }
 
@@ -92,12 +96,27 @@ func stream(random *rand.Rand) (span ptrace.Span, resource pcommon.Map, observed
 	return span, resource, observed, line
 }
 
+// derivedRequest is a request without its span, apart from conditions.
+type derivedRequest struct {
+	derived              *latency.Latency
+	cut                  bool
+	attributes, resource pcommon.Map
+}
+
+func (r *derivedRequest) Outcome() string                      { return r.derived.Outcome }
+func (r *derivedRequest) Cut() bool                            { return r.cut }
+func (r *derivedRequest) Number(id numbers.ID) latency.Measure { return r.derived.Written(id) }
+
+func (r *derivedRequest) Attribute(name string) (pcommon.Value, bool) {
+	return source.LookUp(name, r.attributes, r.resource)
+}
+
 // Rules that are bound to the sender's attributes give the verdicts of the annotated span.
 func TestBound_JudgesAsTheSpanIsJudged(t *testing.T) {
 	cfg := everyIndicator(t)
-	rules, err := NewRules(cfg.SLOs)
+	rules, err := judge.NewRules(cfg.SLOs)
 	require.NoError(t, err)
-	annotator, analyzer := NewAnnotator(cfg), latency.NewAnalyzer(cfg.Options())
+	annotator, analyzer := annotate.NewAnnotator(cfg), latency.NewAnalyzer(cfg.Options())
 	random := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]map[slo.Verdict]int{}
 	for range 20_000 {
@@ -112,12 +131,12 @@ func TestBound_JudgesAsTheSpanIsJudged(t *testing.T) {
 		derived, err := analyzer.Analyze(observed.Request, line.WalkFrom(int64(span.StartTimestamp())))
 		require.NoError(t, err)
 		annotator.Annotate(span.Attributes(), observed, &derived, analyzer)
-		request := Request{Derived: &derived, Cut: random.IntN(10) == 0, Attributes: func() (pcommon.Map, pcommon.Map) { return span.Attributes(), resource }}
-		if request.Cut {
+		request := derivedRequest{&derived, random.IntN(10) == 0, span.Attributes(), resource}
+		if request.cut {
 			span.Attributes().PutStr(names.Cut, names.CutCollector)
 		}
 		verdicts := bound.Judge(nil, &request)
-		rules.Judge(span, resource)
+		rules.JudgeSpan(span, resource)
 
 		actual := map[string][]any{}
 		for _, v := range verdicts {
@@ -144,10 +163,12 @@ func TestBound_JudgesAsTheSpanIsJudged(t *testing.T) {
 		}
 		require.Equal(t, expected, actual, span.Attributes().AsRaw())
 	}
-	for i := range rules.all {
-		if rule := &rules.all[i]; !rule.ofTrace() && rule.name != names.NetworkDuration && rule.name != names.QueueDuration {
-			require.Positive(t, seen[rule.name][slo.Good], rule.name)
-			require.Positive(t, seen[rule.name][slo.Bad], rule.name)
+	for _, c := range cfg.SLOs {
+		switch names.Prefix + c.Indicator {
+		case "tokenpulse.network.duration", "tokenpulse.queue.duration", "tokenpulse.trace.time_to_answer": // no stream here has them
+		default:
+			require.Positive(t, seen[c.Name][slo.Good], c.Name)
+			require.Positive(t, seen[c.Name][slo.Bad], c.Name)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package annotate
+package judge_test
 
 import (
 	"slices"
@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
@@ -82,10 +84,10 @@ func TestConfig_SLOOfTheContract(t *testing.T) {
 	conf := confmap.NewFromStringMap(map[string]any{"slos": []any{map[string]any{
 		"name": "chat-tpot", "indicator": "time_per_output_token", "threshold": "50ms", "match": map[string]any{"gen_ai.operation.name": "chat"},
 	}}})
-	cfg := DefaultConfig()
+	cfg := annotate.DefaultConfig()
 	require.NoError(t, conf.Unmarshal(cfg))
 	require.Equal(t, map[string]string{"gen_ai.operation.name": "chat"}, cfg.SLOs[0].Match)
-	rules, err := NewRules(cfg.SLOs)
+	rules, err := judge.NewRules(cfg.SLOs)
 	require.NoError(t, err)
-	require.Equal(t, 0.05, rules.all[0].threshold)
+	require.Equal(t, 0.05, rules.Definitions()[0].Threshold)
 }

@@ -1,12 +1,11 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package annotate
+package judge
 
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,7 +14,9 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/problems"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -60,19 +61,24 @@ func (c *SLOConfig) validateIndicator() error {
 	if name == names.Outcome {
 		return c.validateNoThreshold()
 	}
-	if other := higherIsBetter[name]; other != "" {
+	if other := byAttribute[name].Row().Instead; other != "" && byAttribute[name].Attribute() == name {
 		return fmt.Errorf("`indicator` is %q, which cannot have an upper threshold, because higher is better; use %s", c.Indicator, other)
 	}
-	indicator, known := indicators[name]
+	indicator, known := isJudged(name)
 	if !known {
 		return fmt.Errorf("unknown indicator %q; valid indicators: %s", c.Indicator, indicatorNames())
 	}
-	_, err := c.threshold(indicator.inSeconds)
+	_, err := c.threshold(indicator.Row().Unit == numbers.Seconds)
 	return err
 }
 
 func indicatorNames() string {
-	all := append(slices.Collect(maps.Keys(indicators)), names.Outcome)
+	all := []string{names.Outcome}
+	for id := range numbers.Count {
+		if id.Row().Judged {
+			all = append(all, id.Attribute())
+		}
+	}
 	slices.Sort(all)
 	return strings.ReplaceAll(strings.Join(all, ", "), names.Prefix, "")
 }
@@ -100,7 +106,7 @@ func (c *SLOConfig) threshold(inSeconds bool) (float64, error) {
 		value = float64(d) / float64(time.Second)
 	}
 	switch {
-	case value > 0 && value <= MaxNumber:
+	case value > 0 && value <= source.MaxNumber:
 		return value, nil
 	case c.Threshold == nil && inSeconds:
 		return 0, fmt.Errorf("`threshold` is missing; %s needs a positive duration with a unit, such as 50ms", c.Indicator)

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package annotate
+package judge
 
 import (
 	"testing"
@@ -20,15 +20,15 @@ import (
 // modelRules returns an SLO for each model. That of the model "" applies to all requests.
 func modelRules(t *testing.T, models ...string) (*Unapplied, *observer.ObservedLogs) {
 	t.Helper()
-	cfg := DefaultConfig()
+	var slos []SLOConfig
 	for _, model := range models {
 		slo := SLOConfig{Name: "slo of " + model, Indicator: "time_to_first_token", Threshold: "1s"}
 		if model != "" {
 			slo.Match = map[string]string{names.GenAIRequestModel: model}
 		}
-		cfg.SLOs = append(cfg.SLOs, slo)
+		slos = append(slos, slo)
 	}
-	rules, err := NewRules(cfg.SLOs)
+	rules, err := NewRules(slos)
 	require.NoError(t, err)
 	core, logs := observer.New(zapcore.DebugLevel)
 	return NewUnapplied(zap.New(core), rules), logs
@@ -40,7 +40,7 @@ func (u *Unapplied) judgeEach(models ...string) {
 		span := ptrace.NewSpan()
 		span.Attributes().PutStr(names.Source, names.SourceTokenStream)
 		span.Attributes().PutStr(names.GenAIRequestModel, model)
-		u.rules.Judge(span, pcommon.NewMap())
+		u.rules.JudgeSpan(span, pcommon.NewMap())
 	}
 	u.Inspect()
 }

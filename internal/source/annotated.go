@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package annotate
+package source
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/source"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 // IsAnnotated reports whether a token_latency processor, this one or another, annotated the span as
@@ -19,16 +19,16 @@ import (
 func IsAnnotated(span ptrace.Span) bool {
 	source, annotated := span.Attributes().Get(names.Source)
 	if annotated && source.Str() == names.SourceTokenTap { // written by token_tap, too
-		_, measured := span.Attributes().Get(names.RequestDuration)
+		_, measured := span.Attributes().Get(numbers.RequestDuration.Attribute())
 		_, unmeasured := span.Attributes().Get(names.Unmeasured)
 		return measured || unmeasured
 	}
 	return annotated
 }
 
-// isRolledUp reports whether a token_latency processor, this one or another, summed up a trace on
+// IsRolledUp reports whether a token_latency processor, this one or another, summed up a trace on
 // the span.
-func isRolledUp(span ptrace.Span) bool {
+func IsRolledUp(span ptrace.Span) bool {
 	_, rolledUp := span.Attributes().Get(names.TraceCalls)
 	return rolledUp
 }
@@ -52,7 +52,7 @@ func Measured(attributes pcommon.Map, name string) latency.Measure {
 	if !ok {
 		return latency.Measure{}
 	}
-	n, ok := source.Number(v)
+	n, ok := Number(v)
 	if !ok || !(n >= 0 && n <= MaxNumber) {
 		return latency.Measure{}
 	}
@@ -65,17 +65,17 @@ func PutMeasure(attributes pcommon.Map, name string, m latency.Measure) {
 	if m.Estimated == isEstimated(attributes, name) {
 		return
 	}
-	short, estimates := strings.TrimPrefix(name, names.Prefix), list(attributes, names.Estimated)
+	short, estimates := strings.TrimPrefix(name, names.Prefix), List(attributes, names.Estimated)
 	if m.Estimated {
 		estimates.AppendEmpty().SetStr(short)
 		return
 	}
 	estimates.RemoveIf(func(v pcommon.Value) bool { return v.Str() == short })
-	removeEmpty(attributes, names.Estimated)
+	RemoveEmpty(attributes, names.Estimated)
 }
 
 func isEstimated(attributes pcommon.Map, name string) bool {
-	estimates, ok := listed(attributes, names.Estimated)
+	estimates, ok := Listed(attributes, names.Estimated)
 	if !ok {
 		return false
 	}
@@ -88,25 +88,33 @@ func isEstimated(attributes pcommon.Map, name string) bool {
 	return false
 }
 
-// list returns an attribute as a list. It creates a missing one, and replaces one of another type.
-func list(attributes pcommon.Map, name string) pcommon.Slice {
-	if existing, ok := listed(attributes, name); ok {
+// List returns an attribute as a list. It creates a missing one, and replaces one of another type.
+func List(attributes pcommon.Map, name string) pcommon.Slice {
+	if existing, ok := Listed(attributes, name); ok {
 		return existing
 	}
 	return attributes.PutEmptySlice(name)
 }
 
-// listed returns an attribute that is a list, and false if it is missing or of another type.
-func listed(attributes pcommon.Map, name string) (pcommon.Slice, bool) {
+// Listed returns an attribute that is a list, and false if it is missing or of another type.
+func Listed(attributes pcommon.Map, name string) (pcommon.Slice, bool) {
 	if v, ok := attributes.Get(name); ok && v.Type() == pcommon.ValueTypeSlice {
 		return v.Slice(), true
 	}
 	return pcommon.Slice{}, false
 }
 
-// removeEmpty removes an attribute that is an empty list or of another type.
-func removeEmpty(attributes pcommon.Map, name string) {
-	if all, ok := listed(attributes, name); !ok || all.Len() == 0 {
+// RemoveEmpty removes an attribute that is an empty list or of another type.
+func RemoveEmpty(attributes pcommon.Map, name string) {
+	if all, ok := Listed(attributes, name); !ok || all.Len() == 0 {
 		attributes.Remove(name)
 	}
+}
+
+// LookUp returns an attribute of the span, or else of its resource.
+func LookUp(name string, attributes, resource pcommon.Map) (pcommon.Value, bool) {
+	if v, ok := attributes.Get(name); ok {
+		return v, true
+	}
+	return resource.Get(name)
 }

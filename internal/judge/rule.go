@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package annotate
+package judge
 
 import (
 	"maps"
@@ -10,26 +10,28 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-
-	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // Rules are SLOs, ready to judge requests. They are safe for concurrent use.
+//
+// NewRules returns rules for any request. Bind narrows them to requests that have some attributes in
+// common, so that these are compared once.
 type Rules struct {
 	all     []rule
 	defined map[string]bool // the names
+	missed  []*use          // of rules that Bind left out
 }
 
 // rule is an SLOConfig, ready to judge requests.
 type rule struct {
 	name               string
-	attribute          string // of the indicator
-	indicator          indicator
-	threshold          float64 // 0 for the outcome, which has none
+	attribute          string     // of the indicator
+	indicator          numbers.ID // unless the attribute is names.Outcome
+	threshold          float64    // 0 for the outcome, which has none
 	thresholdAttribute string
 	matchers           []matcher
 	use                *use
@@ -48,10 +50,10 @@ func NewRules(configs []SLOConfig) (*Rules, error) {
 	for i := range configs {
 		c := &configs[i]
 		r := rule{name: c.Name, attribute: names.Prefix + c.Indicator, thresholdAttribute: c.ThresholdAttribute, use: new(use)}
-		r.indicator = indicators[r.attribute]
+		r.indicator = byAttribute[r.attribute]
 		if r.attribute != names.Outcome {
 			var err error
-			if r.threshold, err = c.threshold(r.indicator.inSeconds); err != nil {
+			if r.threshold, err = c.threshold(r.indicator.Row().Unit == numbers.Seconds); err != nil {
 				return nil, err
 			}
 		}
@@ -93,54 +95,61 @@ func (r *Rules) Definitions() []slo.Definition {
 // Any reports whether there is an SLO.
 func (r *Rules) Any() bool { return len(r.all) > 0 }
 
-// ofTrace reports whether the SLO judges traces instead of requests.
-func (r *rule) ofTrace() bool { return strings.HasPrefix(r.attribute, names.TracePrefix) }
-
-// judge returns the verdict on a request that the SLO applies to. value is that of the indicator's
-// attribute.
-func (r *rule) judge(outcome string, value latency.Measure, threshold float64, severalChunks bool) slo.Verdict {
-	switch r.attribute {
-	case names.Outcome:
-		return slo.JudgeOutcome(outcome)
-	// Zero stalls and zero clock anomalies are not written. A missing stall value counts as 0 if the
-	// request has at least two chunks, and missing clock anomalies always do.
-	case names.StallCount, names.StallDuration:
-		value.Known = value.Known || severalChunks
-	case names.ClockAnomalies:
-		value.Known = true
+// verdictOn returns the verdict on a request that the SLO applies to. One that the Collector itself cut is
+// not eligible for any SLO.
+func (r *rule) verdictOn(request Request) Verdict {
+	threshold, verdict := r.thresholdOf(request), slo.NotEligible
+	if !request.Cut() {
+		verdict = r.judge(request, threshold)
 	}
-	return slo.Judge(value.Value, threshold, value.Known, outcome == names.OutcomeSuccess)
+	return Verdict{r.name, verdict, strings.TrimPrefix(r.attribute, names.Prefix), threshold}
 }
 
-// applies reports whether the request matches every condition.
-func (r *rule) applies(attributes, resource pcommon.Map) bool {
+func (r *rule) judge(request Request, threshold float64) slo.Verdict {
+	if r.attribute == names.Outcome {
+		return slo.JudgeOutcome(request.Outcome())
+	}
+	value := request.Number(r.indicator)
+	switch r.indicator {
+	// Zero stalls and zero clock anomalies are not written. A missing stall value counts as 0 if the
+	// request has at least two chunks, and missing clock anomalies always do.
+	case numbers.StallCount, numbers.StallDuration:
+		value.Known = value.Known || request.Number(numbers.ChunkCount).Value > 1
+	case numbers.ClockAnomalies:
+		value.Known = true
+	}
+	return slo.Judge(value.Value, threshold, value.Known, request.Outcome() == names.OutcomeSuccess)
+}
+
+// appliesTo reports whether the request matches every condition.
+func (r *rule) appliesTo(request Request) bool {
 	for i := range r.matchers {
-		if !r.matchers[i].applies(attributes, resource) {
+		if !r.matchers[i].matches(request) {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *matcher) applies(attributes, resource pcommon.Map) bool {
-	v, ok := LookUp(m.attribute, attributes, resource)
-	return ok && m.matches(v.AsString())
-}
-
-func (m *matcher) matches(value string) bool {
-	if m.pattern != nil {
-		return m.pattern.MatchString(value)
+func (m *matcher) matches(request Request) bool {
+	v, ok := request.Attribute(m.attribute)
+	switch {
+	case !ok:
+		return false
+	case m.pattern != nil:
+		return m.pattern.MatchString(v.AsString())
+	default:
+		return m.equals == v.AsString()
 	}
-	return m.equals == value
 }
 
 // thresholdOf returns the threshold that the request carries if it is valid, or else the configured
 // one.
-func (r *rule) thresholdOf(attributes, resource pcommon.Map) float64 {
+func (r *rule) thresholdOf(request Request) float64 {
 	if r.thresholdAttribute == "" {
 		return r.threshold
 	}
-	v, ok := LookUp(r.thresholdAttribute, attributes, resource)
+	v, ok := request.Attribute(r.thresholdAttribute)
 	if !ok {
 		return r.threshold
 	}
@@ -148,16 +157,8 @@ func (r *rule) thresholdOf(attributes, resource pcommon.Map) float64 {
 	if d, err := time.ParseDuration(v.Str()); !ok && err == nil {
 		own, ok = float64(d)/float64(time.Second), true
 	}
-	if !ok || !(own > 0 && own <= MaxNumber) {
+	if !ok || !(own > 0 && own <= source.MaxNumber) {
 		return r.threshold
 	}
 	return own
-}
-
-// LookUp returns an attribute of the span, or else of its resource.
-func LookUp(name string, attributes, resource pcommon.Map) (pcommon.Value, bool) {
-	if v, ok := attributes.Get(name); ok {
-		return v, true
-	}
-	return resource.Get(name)
 }

@@ -1,0 +1,74 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+// Request is a finished request to judge: an annotated span, or a stream that need not become one.
+type Request interface {
+	// Outcome is one of names.Outcome*, or empty.
+	Outcome() string
+	// Number returns a number as the attribute of the annotated span has it.
+	Number(id numbers.ID) latency.Measure
+	// Cut means that the Collector itself ended the stream, so that no SLO is eligible.
+	Cut() bool
+	// Attribute returns an attribute of the annotated span, or else of its resource. It is called only
+	// for conditions, and attributes with thresholds, that Bind did not have.
+	Attribute(name string) (v pcommon.Value, ok bool)
+}
+
+// Verdict is the verdict of one SLO on a request.
+type Verdict struct {
+	SLO       string
+	Verdict   slo.Verdict
+	Indicator string  // without the prefix "tokenpulse."
+	Threshold float64 // 0 for the outcome, which has none
+}
+
+// Judge appends the verdict of each SLO on requests that applies to the request, and counts the
+// request for Unapplied.
+func (r *Rules) Judge(verdicts []Verdict, request Request) []Verdict {
+	for _, missed := range r.missed {
+		missed.miss()
+	}
+	for i := range r.all {
+		rule := &r.all[i]
+		if !rule.indicator.OfTrace() && rule.appliesTo(request) {
+			rule.use.apply()
+			verdicts = append(verdicts, rule.verdictOn(request))
+		} else {
+			rule.use.miss()
+		}
+	}
+	return verdicts
+}
+
+// judgeTrace appends the verdict of each SLO on traces that applies to the root span of a trace, whose
+// outcome is that of the trace.
+func (r *Rules) judgeTrace(verdicts []Verdict, root Request) []Verdict {
+	for i := range r.all {
+		rule := &r.all[i]
+		if rule.indicator.OfTrace() && rule.appliesTo(root) {
+			rule.use.apply()
+			verdicts = append(verdicts, rule.verdictOn(root))
+		}
+	}
+	return verdicts
+}
+
+// Breaches reports whether the request breaches an SLO. It does not count the request.
+func (r *Rules) Breaches(request Request) bool {
+	for i := range r.all {
+		if rule := &r.all[i]; !rule.indicator.OfTrace() && rule.appliesTo(request) && rule.verdictOn(request).Verdict == slo.Bad {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,63 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/source"
+)
+
+// annotatedSpan is a request whose numbers are attributes of its span, whether this component or
+// another token_latency wrote them.
+type annotatedSpan struct {
+	attributes, resource pcommon.Map
+	outcome              string
+}
+
+func (s *annotatedSpan) Outcome() string { return s.outcome }
+func (s *annotatedSpan) Cut() bool       { return source.Text(s.attributes, names.Cut) == names.CutCollector }
+
+func (s *annotatedSpan) Number(id numbers.ID) latency.Measure {
+	return source.Measured(s.attributes, id.Attribute())
+}
+
+func (s *annotatedSpan) Attribute(name string) (v pcommon.Value, ok bool) {
+	return source.LookUp(name, s.attributes, s.resource)
+}
+
+// JudgeSpan writes the verdict of every SLO that applies on a span that is a model call or the root that
+// a trace was rolled up on.
+func (r *Rules) JudgeSpan(span ptrace.Span, resource pcommon.Map) {
+	attributes := span.Attributes()
+	call, rolledUp := source.IsAnnotated(span), source.IsRolledUp(span)
+	if !call && !rolledUp {
+		removeAllVerdicts(attributes)
+		return
+	}
+	removeVerdicts(attributes, r.defined)
+	request := &annotatedSpan{attributes, resource, source.Text(attributes, names.Outcome)}
+	var room [8]Verdict // avoids an allocation
+	if call {
+		for _, v := range r.Judge(room[:0], request) {
+			putVerdict(attributes, v)
+		}
+	}
+	if rolledUp {
+		if !call { // the status says how the root span ended
+			request.outcome = names.OutcomeSuccess
+			if span.Status().Code() == ptrace.StatusCodeError {
+				request.outcome = names.OutcomeError
+			}
+		}
+		for _, v := range r.judgeTrace(room[:0], request) {
+			putVerdict(attributes, v)
+			source.List(attributes, names.SLOOfTrace).AppendEmpty().SetStr(v.SLO)
+		}
+	}
+}
