@@ -4,6 +4,7 @@
 package annotate
 
 import (
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -33,72 +34,47 @@ var derivedNames = func() map[string]bool {
 type Annotator struct {
 	dropTimeline bool
 	sources      []string // by reader
-	// attributes holds the attribute of each number that is written. Those left out are empty.
-	attributes [numbers.Count]string
-	encoded    []byte // buffer for one sketch
+	encoded      []byte   // buffer for one sketch
 	// added is the largest number of attributes that Annotate added to a span, and verdicts how
 	// many the rules usually add. Slots for all of them are allocated at once.
 	added, verdicts int
 }
 
-// NewAnnotator returns an annotator that writes the attributes which the settings ask for.
+// NewAnnotator returns an annotator that keeps the timeline if the settings ask for it.
 func NewAnnotator(cfg *Config) *Annotator {
-	a := &Annotator{
+	return &Annotator{
 		dropTimeline: cfg.Timeline == TimelineDrop, sources: source.Names(),
 		verdicts: min(len(cfg.SLOs), int(slo.Verdicts)),
 	}
-	for id := range numbers.Count {
-		if cfg.Writes(id) {
-			a.attributes[id] = id.Attribute()
-		}
-	}
-	return a
 }
 
-// writes reports whether one of the numbers, from first to last, is written.
-func (a *Annotator) writes(derived *latency.Latency, first, last numbers.ID) bool {
-	for id := first; id <= last; id++ {
-		if a.attributes[id] != "" && derived.Written(id).Known {
-			return true
-		}
-	}
-	return false
-}
-
-// Annotate writes the latency that the analyzer derived last. It removes derived attributes that the
-// span already carries, so that a missing number stays missing.
+// Annotate writes a latency. It removes derived attributes that the span already carries, so that a
+// missing number stays missing.
 //
 // pdata searches the whole attribute list at each Put. So Annotate does not rewrite attributes that
 // are already right, and grows the list at most once.
-func (a *Annotator) Annotate(
-	attributes pcommon.Map, observed *source.Observation, derived *latency.Latency, analyzer *latency.Analyzer,
-) {
+func (a *Annotator) Annotate(attributes pcommon.Map, observed *source.Observation, derived *latency.Latency) {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
 		return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || a.dropTimeline && name == names.Timeline)
 	})
 	before := attributes.Len()
 	attributes.EnsureCapacity(before + a.added + a.verdicts)
-	a.Write(attributes, observed, derived, analyzer)
+	a.Write(attributes, observed, derived)
 	a.added = max(a.added, attributes.Len()-before)
 }
 
 // Write is Annotate for a new span, which has none of the derived attributes.
-func (a *Annotator) Write(
-	attributes pcommon.Map, observed *source.Observation, derived *latency.Latency, analyzer *latency.Analyzer,
-) {
+func (a *Annotator) Write(attributes pcommon.Map, observed *source.Observation, derived *latency.Latency) {
 	putText(attributes, names.Source, a.sources[observed.Reader])
 	putText(attributes, names.Vantage, observed.Vantage.String())
 	putText(attributes, names.Outcome, derived.Outcome)
-	for id, name := range a.attributes {
-		if name == "" {
-			continue
-		}
-		switch m := derived.Written(numbers.ID(id)); {
+	for id := range derived.Measures {
+		switch m, row := &derived.Measures[id], &numbers.Table[id]; {
 		case !m.Known:
-		case numbers.Table[id].Whole:
-			attributes.PutInt(name, int64(m.Value))
+		case row.Whole:
+			attributes.PutInt(row.Attribute, int64(m.Value))
 		default:
-			attributes.PutDouble(name, m.Value)
+			attributes.PutDouble(row.Attribute, m.Value)
 		}
 	}
 	if derived.Buffered {
@@ -107,8 +83,9 @@ func (a *Annotator) Write(
 	if derived.StalledAtEnd {
 		attributes.PutBool(names.StalledAtEnd, true)
 	}
-	a.putSketches(attributes, analyzer)
-	a.putEstimated(attributes, derived)
+	a.putSketch(attributes, numbers.InterTokenLatency, derived.TokenGaps)
+	a.putSketch(attributes, numbers.InterChunkLatency, derived.ChunkGaps)
+	putEstimated(attributes, derived)
 	putUnmeasured(attributes, derived)
 	putStandard(attributes, observed)
 }
@@ -121,24 +98,12 @@ func putText(attributes pcommon.Map, name, text string) {
 	}
 }
 
-// putSketches writes the distributions, which token_sli merges across requests. It omits the
-// inter-chunk sketch if it equals the inter-token sketch.
-func (a *Annotator) putSketches(attributes pcommon.Map, analyzer *latency.Analyzer) {
-	tokens, chunks := analyzer.InterTokenSketch(), analyzer.InterChunkSketch()
-	if tokens.Count() == 0 {
-		return
+// putSketch writes a distribution, which token_sli merges across requests.
+func (a *Annotator) putSketch(attributes pcommon.Map, id numbers.ID, gaps *sketch.Sketch) {
+	if gaps != nil {
+		a.encoded = gaps.AppendBinary(a.encoded[:0])
+		attributes.PutEmptyBytes(id.Attribute()).FromRaw(a.encoded)
 	}
-	if a.attributes[numbers.InterTokenLatency] != "" {
-		a.putSketch(attributes, a.attributes[numbers.InterTokenLatency], tokens)
-	}
-	if a.attributes[numbers.InterChunkLatency] != "" && chunks != tokens {
-		a.putSketch(attributes, a.attributes[numbers.InterChunkLatency], chunks)
-	}
-}
-
-func (a *Annotator) putSketch(attributes pcommon.Map, name string, s *sketch.Sketch) {
-	a.encoded = s.AppendBinary(a.encoded[:0])
-	attributes.PutEmptyBytes(name).FromRaw(a.encoded)
 }
 
 // unmeasuredEntries holds the entries of names.Unmeasured.
@@ -165,21 +130,21 @@ func putUnmeasured(attributes pcommon.Map, derived *latency.Latency) {
 	}
 }
 
-// putEstimated lists the written attributes that are estimates or bounds.
-func (a *Annotator) putEstimated(attributes pcommon.Map, derived *latency.Latency) {
+// putEstimated lists the written attributes that are estimates or bounds. The statistics of the gaps
+// are all estimated, or none.
+func putEstimated(attributes pcommon.Map, derived *latency.Latency) {
 	var listed [numbers.Count]string
 	estimated := listed[:0]
 	for id := range numbers.InterTokenMean {
-		if m := derived.Number(id); m.Estimated && a.writes(derived, id, id) {
+		if derived.Measures[id].Estimated {
 			estimated = append(estimated, id.Name())
 		}
 	}
-	// The statistics of the gaps are all estimated, or none.
-	if derived.InterToken[latency.Mean].Estimated && a.writes(derived, numbers.InterTokenMean, numbers.InterTokenMax) {
-		estimated = append(estimated, strings.TrimPrefix(numbers.InterTokenLatency.Row().Metric.Name, names.Prefix))
-	}
-	if derived.InterChunk[latency.Mean].Estimated && a.writes(derived, numbers.InterChunkMean, numbers.InterChunkMax) {
-		estimated = append(estimated, strings.TrimPrefix(numbers.InterChunkLatency.Row().Metric.Name, names.Prefix))
+	for id := numbers.InterTokenMean; id < numbers.Count; id += numbers.ID(latency.NumStatistics) {
+		gaps := derived.Gaps(id)
+		if slices.ContainsFunc(gaps[:], func(m latency.Measure) bool { return m.Estimated }) {
+			estimated = append(estimated, strings.TrimSuffix(id.Name(), ".mean"))
+		}
 	}
 	if len(estimated) == 0 {
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/problems"
 )
 
@@ -160,6 +161,9 @@ func (c *Config) Options() latency.Options {
 	options := latency.Options{
 		StallThreshold: c.StallThreshold,
 		Denominator:    denominators[c.TPOTDenominator],
+	}
+	for id := range numbers.Count {
+		options.Omitted[id] = !c.Writes(id)
 	}
 	if fluidity := c.Fluidity.Get(); fluidity != nil {
 		options.Fluidity = latency.Deadlines{

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 func load(tb testing.TB, settings map[string]any) (*Config, error) {
@@ -27,7 +28,13 @@ func TestConfig_Default(t *testing.T) {
 	cfg, err := load(t, nil)
 	require.NoError(t, err)
 	require.Equal(t, &Config{Timeline: "drop", Detail: "standard", Distribution: "keep", TrustAnnotations: true, StallThreshold: 500 * time.Millisecond, TPOTDenominator: "standard"}, cfg)
-	require.Equal(t, latency.Options{StallThreshold: 500 * time.Millisecond, Denominator: latency.AllButFirst}, cfg.Options())
+	require.Equal(t, latency.Options{
+		StallThreshold: 500 * time.Millisecond, Denominator: latency.AllButFirst, Omitted: [numbers.Count]bool{
+			numbers.DecodeShare: true, numbers.OutputTokenRate: true, numbers.RequestTokenRate: true, numbers.InterTokenMean: true,
+			numbers.InterChunkLatency: true, numbers.InterChunkMean: true, numbers.InterChunkP50: true, numbers.InterChunkP95: true,
+			numbers.InterChunkP99: true, numbers.InterChunkMax: true,
+		},
+	}, cfg.Options())
 }
 
 func TestConfig_EverySetting(t *testing.T) {
@@ -45,6 +52,7 @@ func TestConfig_EverySetting(t *testing.T) {
 	require.Equal(t, latency.Options{
 		StallThreshold: time.Second, Denominator: latency.AfterFirstChunk,
 		Fluidity: latency.Deadlines{FirstToken: 2 * time.Second, NextToken: 50 * time.Millisecond},
+		Omitted:  [numbers.Count]bool{numbers.InterTokenLatency: true, numbers.InterChunkLatency: true},
 	}, cfg.Options())
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tokenpulse/tokenpulse/internal/judge"
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
@@ -71,7 +72,15 @@ func (c *Config) AttributesRead() (read []string) {
 	return read
 }
 
-// ReadsPercentiles reports whether an SLO reads a percentile of the gaps of a request.
-func (c *Config) ReadsPercentiles() bool {
-	return c.judgesAny(numbers.InterTokenP50, numbers.InterTokenP99) || c.judgesAny(numbers.InterChunkP50, numbers.InterChunkP99)
+// SeriesOptions are Options without the percentiles of the gaps of a request that no SLO reads: series
+// merge the gaps themselves.
+func (c *Config) SeriesOptions() latency.Options {
+	options := c.Options()
+	for _, id := range [...]numbers.ID{
+		numbers.InterTokenP50, numbers.InterTokenP95, numbers.InterTokenP99,
+		numbers.InterChunkP50, numbers.InterChunkP95, numbers.InterChunkP99,
+	} {
+		options.Omitted[id] = !c.judges(id.Attribute())
+	}
+	return options
 }

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
@@ -32,7 +33,7 @@ func (t *Tally) Add(observed *source.Observation, derived *latency.Latency) {
 // AddDerived counts a request without an observation. unusable is the number of its attributes whose
 // value has the wrong type or form.
 func (t *Tally) AddDerived(derived *latency.Latency, unusable int64) {
-	t.ClockAnomalies += derived.ClockAnomalies
+	t.ClockAnomalies += derived.Count(numbers.ClockAnomalies)
 	t.Unusable += unusable
 	for reason, n := range derived.Rejected {
 		t.Rejected[reason] += n

@@ -105,7 +105,7 @@ type derivedRequest struct {
 
 func (r *derivedRequest) Outcome() string                      { return r.derived.Outcome }
 func (r *derivedRequest) Cut() bool                            { return r.cut }
-func (r *derivedRequest) Number(id numbers.ID) latency.Measure { return r.derived.Written(id) }
+func (r *derivedRequest) Number(id numbers.ID) latency.Measure { return r.derived.Measures[id] }
 
 func (r *derivedRequest) Attribute(name string) (pcommon.Value, bool) {
 	return source.LookUp(name, r.attributes, r.resource)
@@ -130,7 +130,7 @@ func TestBound_JudgesAsTheSpanIsJudged(t *testing.T) {
 
 		derived, err := analyzer.Analyze(observed.Request, line.WalkFrom(int64(span.StartTimestamp())))
 		require.NoError(t, err)
-		annotator.Annotate(span.Attributes(), observed, &derived, analyzer)
+		annotator.Annotate(span.Attributes(), observed, &derived)
 		request := derivedRequest{&derived, random.IntN(10) == 0, span.Attributes(), resource}
 		if request.cut {
 			span.Attributes().PutStr(names.Cut, names.CutCollector)

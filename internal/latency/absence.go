@@ -87,5 +87,5 @@ func (d *derivation) noToken() bool {
 
 func (d *derivation) atMostOneToken() bool {
 	tokens, known, _ := d.outputTokens()
-	return known && tokens <= 1 || d.latency.ChunkCount.Known && d.latency.ChunkCount.Value <= 1
+	return known && tokens <= 1 || d.atMostOneChunk()
 }

@@ -46,13 +46,6 @@ func (a *Analyzer) AnalyzeInto(latency *Latency, request *Request, walk timeline
 	}
 	d := derivation{request: request, limit: limit, arrivals: &a.arrivals, options: &a.options, latency: latency}
 	d.derive()
+	latency.finish(&a.options.Omitted, &a.arrivals.gaps)
 	return nil
 }
-
-// InterTokenSketch returns the inter-token latencies of the last analyzed request, in
-// seconds. It is valid until the next call of Analyze.
-func (a *Analyzer) InterTokenSketch() *sketch.Sketch { return &a.arrivals.gaps.interToken }
-
-// InterChunkSketch returns the inter-chunk latencies of the last analyzed request, in
-// seconds. It is the same pointer as InterTokenSketch if both have the same samples.
-func (a *Analyzer) InterChunkSketch() *sketch.Sketch { return a.arrivals.gaps.chunkSketch() }

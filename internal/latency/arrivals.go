@@ -75,7 +75,7 @@ func (a *arrivals) addGaps(run []int64, tokens int64, limit, stallThreshold time
 		gap := time.Duration(ticks) * timeline.Tick
 		if !l.accepts(gap, limit) {
 			if gap < 0 {
-				l.ClockAnomalies++
+				l.addClockAnomaly()
 			}
 			continue
 		}

@@ -31,7 +31,7 @@ func TestAnalyze_DoesNotAllocate(t *testing.T) {
 	walk := pack(t, benchmarkStream(2))
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		l, err := a.Analyze(request, walk)
-		if err != nil || l.ChunkCount.Value != benchmarkTokens/2 {
+		if err != nil || l.Measures[numbers.ChunkCount].Value != benchmarkTokens/2 {
 			t.Error("not all chunks were read")
 		}
 	}))
@@ -57,7 +57,7 @@ func BenchmarkAnalyze(b *testing.B) {
 				if err != nil || !l.Measures[numbers.TimePerOutputToken].Known {
 					b.Fatal("time per output token is missing", err)
 				}
-				gaps += a.InterTokenSketch().Count()
+				gaps += l.TokenGaps.Count()
 			}
 			require.EqualValues(b, b.N*(benchmarkTokens-int(benchmark.tokensPerChunk)), gaps)
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*benchmarkTokens), "ns/token")

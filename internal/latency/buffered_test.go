@@ -76,13 +76,13 @@ func TestAnalyze_BufferedStreamKeepsFirstTokenAndLosesPace(t *testing.T) {
 	require.True(t, l.Buffered)
 	requireMeasures(t, want{
 		numbers.RequestDuration: 1.2, numbers.TimeToFirstToken: 0.99, numbers.TimeToFirstOutputToken: 0.99, numbers.RequestTokenRate: 50,
-		numbers.PrefillDuration: 0.99, numbers.DecodeDuration: 0.01, numbers.DecodeShare: 0.01, numbers.StallDuration: 0,
-	}, l)
-	require.Zero(t, l.InterToken)
-	require.Zero(t, l.InterChunk)
-	require.EqualValues(t, 17, l.ChunkCount.Value)
-	require.Zero(t, a.InterTokenSketch().Count())
-	require.Zero(t, a.InterChunkSketch().Count())
+		numbers.PrefillDuration: 0.99, numbers.DecodeDuration: 0.01, numbers.DecodeShare: 0.01,
+	}, &l)
+	require.Zero(t, l.Gaps(numbers.InterTokenMean))
+	require.Zero(t, l.Gaps(numbers.InterChunkMean))
+	require.EqualValues(t, 17, l.Measures[numbers.ChunkCount].Value)
+	require.Nil(t, l.TokenGaps)
+	require.Nil(t, l.ChunkGaps)
 }
 
 func TestAnalyze_BufferedStreamLosesReportedGaps(t *testing.T) {
@@ -93,8 +93,8 @@ func TestAnalyze_BufferedStreamLosesReportedGaps(t *testing.T) {
 	request.ReportedGaps.InterChunk[Mean] = Measure{Value: 0.0002, Known: true}
 	l := analyze(t, standard, request, nil)
 	require.True(t, l.Buffered)
-	require.Zero(t, l.InterToken)
-	require.Zero(t, l.InterChunk)
+	require.Zero(t, l.Gaps(numbers.InterTokenMean))
+	require.Zero(t, l.Gaps(numbers.InterChunkMean))
 }
 
 // The analyzer that saw a buffered stream forgets it.
@@ -106,5 +106,5 @@ func TestAnalyze_StreamAfterABufferedOneHasItsPace(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, l.Buffered)
 	require.InDelta(t, 0.1, l.Measures[numbers.TimePerOutputToken].Value, 1e-9)
-	require.EqualValues(t, 2, a.InterTokenSketch().Count())
+	require.EqualValues(t, 2, l.TokenGaps.Count())
 }

@@ -87,16 +87,16 @@ func (d *derivation) countClockAnomalies(first Milestone) {
 		last = d.arrivals.last
 	}
 	if first.Offset < 0 {
-		d.latency.ClockAnomalies++
+		d.latency.addClockAnomaly()
 	}
 	if d.request.Duration < last {
-		d.latency.ClockAnomalies++
+		d.latency.addClockAnomaly()
 	}
 }
 
 func (d *derivation) milestones(first Milestone) {
 	if d.arrivals.chunks > 0 || !first.Known && !d.request.TokensNotObserved {
-		d.latency.ChunkCount = optional.Of(d.arrivals.chunks + d.dropped())
+		d.latency.setCount(numbers.ChunkCount, d.arrivals.chunks+d.dropped())
 	}
 	if d.request.StartUnknown {
 		return
@@ -188,27 +188,31 @@ func (d *derivation) outputTokens() (n int64, known, estimated bool) {
 	if reported := d.request.OutputTokens; reported.Known {
 		return reported.Value, true, false
 	}
-	return d.arrivals.tokens + d.dropped(), d.latency.ChunkCount.Known, d.partial()
+	return d.arrivals.tokens + d.dropped(), d.latency.Measures[numbers.ChunkCount].Known, d.partial()
 }
 
 func (d *derivation) rates() {
 	if d.request.OutputTokens.Known && d.arrivals.chunks > 0 && d.dropped() == 0 {
-		d.latency.TokenCountMismatch = d.request.OutputTokens.Value - d.arrivals.tokens
+		d.latency.setCount(numbers.TokenCountMismatch, d.request.OutputTokens.Value-d.arrivals.tokens)
 	}
 	tokens, known, estimated := d.outputTokens()
 	if !known {
 		return
 	}
 	if !d.request.OutputTokens.Known && !d.request.Frames && tokens > 0 {
-		d.latency.TokenCount = optional.Of(tokens)
+		d.latency.setCount(numbers.TokenCount, tokens)
 	}
 	if duration := d.latency.Measures[numbers.RequestDuration]; duration.Value > 0 {
 		d.latency.Measures[numbers.RequestTokenRate] = Measure{float64(tokens) / duration.Value, true, estimated}
 	}
-	if d.latency.ChunkCount.Known && d.latency.ChunkCount.Value <= 1 {
-		return
+	if !d.atMostOneChunk() {
+		d.decodePace(tokens, estimated)
 	}
-	d.decodePace(tokens, estimated)
+}
+
+func (d *derivation) atMostOneChunk() bool {
+	chunks := d.latency.Measures[numbers.ChunkCount]
+	return chunks.Known && chunks.Value <= 1
 }
 
 // decodePace derives time per output token and its inverse.
@@ -238,23 +242,26 @@ func (d *derivation) denominator(tokens int64) int64 {
 // gaps sets what is derived from the gaps between chunks. With chunks dropped, it
 // covers only a part of the stream.
 func (d *derivation) gaps() {
-	gaps, partial := &d.arrivals.gaps, d.partial()
+	gaps := &d.arrivals.gaps
 	if d.latency.Buffered {
 		gaps.reset()
 		d.request.ReportedGaps = ReportedGaps{}
 	}
 	if d.arrivals.chunks == 0 {
-		d.latency.InterToken = d.plausible(d.request.ReportedGaps.InterToken)
-		d.latency.InterChunk = d.plausible(d.request.ReportedGaps.InterChunk)
+		d.latency.setGaps(numbers.InterTokenMean, d.plausible(d.request.ReportedGaps.InterToken))
+		d.latency.setGaps(numbers.InterChunkMean, d.plausible(d.request.ReportedGaps.InterChunk))
 		return
 	}
-	d.latency.InterToken = gaps.summarize(&gaps.interToken, partial, !d.options.NoPercentiles)
-	d.latency.InterChunk = d.latency.InterToken
+	estimated, percentiles := d.partial(), d.options.percentiles()
+	tokens := gaps.summarize(&gaps.interToken, estimated, percentiles)
+	chunks := tokens
 	if gaps.bundled {
-		d.latency.InterChunk = gaps.summarize(&gaps.interChunk, partial, !d.options.NoPercentiles)
+		chunks = gaps.summarize(&gaps.interChunk, estimated, percentiles)
 	}
+	d.latency.setGaps(numbers.InterTokenMean, tokens)
+	d.latency.setGaps(numbers.InterChunkMean, chunks)
 	if d.arrivals.fluidity.started && !d.request.StartUnknown && d.request.FirstChunksDropped == 0 {
-		d.latency.Measures[numbers.FluidityIndex] = Measure{d.arrivals.fluidity.index(), true, partial}
+		d.latency.Measures[numbers.FluidityIndex] = Measure{d.arrivals.fluidity.index(), true, estimated}
 	}
 }
 
@@ -277,8 +284,10 @@ func (d *derivation) stalls() {
 	if over := total - d.limit; 0 < over && over < timeline.Tick && d.limit >= 0 {
 		total = d.limit
 	}
-	d.latency.StallCount = count
-	d.set(numbers.StallDuration, total, d.partial() || d.arrivals.chunks == 0)
+	estimated := d.partial() || d.arrivals.chunks == 0
+	if d.set(numbers.StallDuration, total, estimated); d.latency.Measures[numbers.StallDuration].Known {
+		d.latency.Measures[numbers.StallCount] = Measure{float64(count), true, estimated}
+	}
 }
 
 // lastToken returns ck, unless the last chunks were dropped.

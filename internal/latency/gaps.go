@@ -44,14 +44,6 @@ func (g *gaps) addSingles(run []int64) {
 	g.total += float64(g.interToken.AddMicroseconds(run)) * float64(timeline.Tick)
 }
 
-// chunkSketch returns the sketch that holds the inter-chunk latencies.
-func (g *gaps) chunkSketch() *sketch.Sketch {
-	if g.bundled {
-		return &g.interChunk
-	}
-	return &g.interToken
-}
-
 // summarize returns the statistics of one of the sketches.
 func (g *gaps) summarize(s *sketch.Sketch, estimated, percentiles bool) (d Distribution) {
 	if s.Count() == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
 // Measure is the value of a number. It is absent unless Known: an absent value is
@@ -48,33 +49,22 @@ func (r Reason) String() string {
 	return [NumReasons]string{"negative", "longer_than_request"}[r]
 }
 
-// Latency is the result of analyzing one request.
+// Latency is a finished request with its numbers: derived by an Analyzer, or read from the
+// attributes of a span that token_latency annotated. Attributes are written from it, SLOs judge it,
+// and series are made of it.
 type Latency struct {
 	// Outcome is one of names.Outcome*.
 	Outcome string
-	// Measures holds the numbers that have no field below. Use Number to read any of them.
+	// Measures holds the numbers as attributes and series have them: durations in whole
+	// nanoseconds, and no zero of what is missing when 0.
 	Measures [numbers.Count]Measure
-	// InterToken has one sample for each token after the first chunk, InterChunk one
-	// for each chunk after the first.
-	InterToken, InterChunk Distribution
-	// StallCount is known and estimated whenever the measure StallDuration is.
-	StallCount int64
+	// TokenGaps has one sample for each token after the first chunk, ChunkGaps one for each chunk
+	// after the first, in seconds. ChunkGaps is nil if both have the same samples, and either is nil
+	// without samples. An Analyzer's are valid until it analyzes the next request.
+	TokenGaps, ChunkGaps *sketch.Sketch
 	// StalledAtEnd means that the client cancelled the request during a stall: the wait
 	// since the last token is longer than the stall threshold. StallCount includes it.
 	StalledAtEnd bool
-	// ChunkCount is the number of chunks that carried a token, dropped ones included.
-	// It is unknown if chunks were not observed.
-	ChunkCount optional.Value[int64]
-	// TokenCount is the number of output tokens in the chunks, with at least one for
-	// each dropped chunk. It is unknown without chunks, and if the sender reported the
-	// number of output tokens.
-	TokenCount optional.Value[int64]
-	// TokenCountMismatch is the reported minus the counted number of output tokens, or
-	// 0 if either is missing.
-	TokenCountMismatch int64
-	// ClockAnomalies counts how often time goes back between start, first chunk, ...,
-	// last chunk and end.
-	ClockAnomalies int64
 	// Buffered means that something between the engine and the observer held the stream back, so
 	// that the times between its tokens are missing.
 	Buffered bool
@@ -84,28 +74,30 @@ type Latency struct {
 	Rejected [NumReasons]int64
 }
 
-// Number returns one of the numbers of the request.
-func (l *Latency) Number(id numbers.ID) Measure {
-	count := func(n int64, known bool) Measure { return Measure{Value: float64(n), Known: known} }
-	switch {
-	case id == numbers.StallCount:
-		stalls := l.Measures[numbers.StallDuration]
-		return Measure{float64(l.StallCount), stalls.Known, stalls.Estimated}
-	case id == numbers.ChunkCount:
-		return count(l.ChunkCount.Value, l.ChunkCount.Known)
-	case id == numbers.TokenCount:
-		return count(l.TokenCount.Value, l.TokenCount.Known)
-	case id == numbers.TokenCountMismatch:
-		return count(l.TokenCountMismatch, true)
-	case id == numbers.ClockAnomalies:
-		return count(l.ClockAnomalies, true)
-	case numbers.InterTokenMean <= id && id <= numbers.InterTokenMax:
-		return l.InterToken[id-numbers.InterTokenMean]
-	case numbers.InterChunkMean <= id && id <= numbers.InterChunkMax:
-		return l.InterChunk[id-numbers.InterChunkMean]
-	default:
-		return l.Measures[id]
+// Gaps returns the statistics of the gaps, whose mean is a number: InterTokenMean or InterChunkMean.
+func (l *Latency) Gaps(mean numbers.ID) Distribution {
+	return Distribution(l.Measures[mean : mean+numbers.ID(NumStatistics)])
+}
+
+// Count returns a number that is an integer, or 0 if it is unknown.
+func (l *Latency) Count(id numbers.ID) int64 { return int64(l.Measures[id].Value) }
+
+// Report sets a number of tokens that the service reports.
+func (l *Latency) Report(id numbers.ID, tokens optional.Value[int64]) {
+	if tokens.Known {
+		l.setCount(id, tokens.Value)
 	}
+}
+
+func (l *Latency) setGaps(mean numbers.ID, d Distribution) { copy(l.Measures[mean:], d[:]) }
+
+func (l *Latency) setCount(id numbers.ID, n int64) {
+	l.Measures[id] = Measure{Value: float64(n), Known: true}
+}
+
+// addClockAnomaly counts a step back in time between start, first chunk, ..., last chunk and end.
+func (l *Latency) addClockAnomaly() {
+	l.setCount(numbers.ClockAnomalies, l.Count(numbers.ClockAnomalies)+1)
 }
 
 // accepts reports whether a duration is inside [0, limit]. It counts a rejected one.

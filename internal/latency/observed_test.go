@@ -103,19 +103,19 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			chunks:  contents(100, 200, 220, 260, 300), // role, three tokens, finish
 			expected: want{
 				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimePerOutputToken: 0.1, numbers.OutputTokenRate: 10, numbers.RequestTokenRate: 6,
-				numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.2, numbers.DecodeShare: 0.2 / 0.3, numbers.StallDuration: 0,
+				numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.2, numbers.DecodeShare: 0.2 / 0.3,
 			},
-			estimated: []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate, numbers.StallDuration},
+			estimated: []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate},
 		},
 		"frames without usage: each counts as a token": {
 			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true},
 			chunks:  contents(100, 200, 220, 260, 300),
 			expected: want{
 				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimePerOutputToken: 0.05, numbers.OutputTokenRate: 20, numbers.RequestTokenRate: 10,
-				numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.2, numbers.DecodeShare: 0.2 / 0.3, numbers.StallDuration: 0,
+				numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.2, numbers.DecodeShare: 0.2 / 0.3,
 			},
 			estimated: []numbers.ID{
-				numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate, numbers.RequestTokenRate, numbers.StallDuration,
+				numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate, numbers.RequestTokenRate,
 			},
 		},
 		"frames and a reported first token: it takes precedence over the first frame": {
@@ -123,17 +123,14 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			chunks:  contents(100, 200, 220, 260, 300),
 			expected: want{
 				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.2, numbers.TimePerOutputToken: 0.05, numbers.OutputTokenRate: 20, numbers.RequestTokenRate: 6,
-				numbers.PrefillDuration: 0.2, numbers.DecodeDuration: 0.1, numbers.DecodeShare: 0.1 / 0.3, numbers.StallDuration: 0,
+				numbers.PrefillDuration: 0.2, numbers.DecodeDuration: 0.1, numbers.DecodeShare: 0.1 / 0.3,
 			},
-			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate, numbers.StallDuration},
+			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate},
 		},
 		"oldest frames dropped: no first token and no decode": {
 			request:  Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7, OutputTokens: optional.Of(int64(11))},
 			chunks:   contents(100, 200, 220),
-			expected: want{numbers.RequestDuration: 0.5, numbers.RequestTokenRate: 22, numbers.StallDuration: 0},
-			estimated: []numbers.ID{
-				numbers.StallDuration,
-			},
+			expected: want{numbers.RequestDuration: 0.5, numbers.RequestTokenRate: 22},
 		},
 		"oldest frames dropped, first token reported": {
 			request: Request{
@@ -142,15 +139,15 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			chunks: contents(100, 200, 220),
 			expected: want{
 				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.02, numbers.TimePerOutputToken: 0.02, numbers.OutputTokenRate: 50, numbers.RequestTokenRate: 22,
-				numbers.PrefillDuration: 0.02, numbers.DecodeDuration: 0.2, numbers.DecodeShare: 0.2 / 0.22, numbers.StallDuration: 0,
+				numbers.PrefillDuration: 0.02, numbers.DecodeDuration: 0.2, numbers.DecodeShare: 0.2 / 0.22,
 			},
-			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate, numbers.StallDuration},
+			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate},
 		},
 		"start not seen: no quantity counts from it": {
 			request: Request{Duration: 200 * ms, StartUnknown: true, Queue: optional.Of(time.Duration(0))},
 			chunks:  contents(0, 20, 60),
 			expected: want{
-				numbers.TimePerOutputToken: 0.03, numbers.OutputTokenRate: 1 / 0.03, numbers.DecodeDuration: 0.06, numbers.StallDuration: 0,
+				numbers.TimePerOutputToken: 0.03, numbers.OutputTokenRate: 1 / 0.03, numbers.DecodeDuration: 0.06,
 			},
 		},
 	}
@@ -165,17 +162,17 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 
 func TestAnalyze_ChunkCountOfFrames(t *testing.T) {
 	unwatched := analyze(t, standard, Request{Duration: time.Second, TokensNotObserved: true}, nil)
-	require.False(t, unwatched.ChunkCount.Known, "chunks were not observed")
+	require.False(t, unwatched.Measures[numbers.ChunkCount].Known, "chunks were not observed")
 
 	frames := Request{Duration: time.Second, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7}
 	l := analyze(t, standard, frames, contents(100, 200, 220))
-	require.Equal(t, optional.Of(int64(10)), l.ChunkCount)
-	require.True(t, l.InterToken[P50].Estimated)
-	require.InDelta(t, 0.1, l.InterChunk[Max].Value, 1e-12, "gaps between remaining frames are kept")
-	require.False(t, l.TokenCount.Known, "frames are not tokens")
+	require.Equal(t, Measure{Value: 10, Known: true}, l.Measures[numbers.ChunkCount])
+	require.True(t, l.Measures[numbers.InterTokenP50].Estimated)
+	require.InDelta(t, 0.1, l.Measures[numbers.InterChunkMax].Value, 1e-12, "gaps between remaining frames are kept")
+	require.False(t, l.Measures[numbers.TokenCount].Known, "frames are not tokens")
 
 	frames = Request{Duration: time.Second, Frames: true, OutputTokens: optional.Of(int64(2))}
-	require.EqualValues(t, -1, analyze(t, standard, frames, contents(100, 200, 220)).TokenCountMismatch)
+	require.EqualValues(t, -1, analyze(t, standard, frames, contents(100, 200, 220)).Count(numbers.TokenCountMismatch))
 }
 
 func TestAnalyze_NoFluidityWithoutFirstChunk(t *testing.T) {
@@ -200,12 +197,12 @@ func TestAnalyze_RejectsImplausibleReportedGaps(t *testing.T) {
 		},
 	}
 	l := analyze(t, standard, request, nil)
-	require.Equal(t, Distribution{Mean: known(0.02), Max: known(1)}, l.InterToken)
-	require.Equal(t, request.ReportedGaps.InterChunk, l.InterChunk)
+	require.Equal(t, Distribution{Mean: known(0.02), Max: known(1)}, l.Gaps(numbers.InterTokenMean))
+	require.Equal(t, request.ReportedGaps.InterChunk, l.Gaps(numbers.InterChunkMean))
 	require.EqualValues(t, 1, l.Rejected[Negative])
 	require.EqualValues(t, 1, l.Rejected[LongerThanRequest])
 
 	seen := analyze(t, standard, request, contents(0, 40))
-	require.InDelta(t, 0.04, seen.InterToken[Mean].Value, 1e-12, "a timeline takes precedence")
-	require.False(t, math.IsNaN(seen.InterChunk[Mean].Value))
+	require.InDelta(t, 0.04, seen.Measures[numbers.InterTokenMean].Value, 1e-12, "a timeline takes precedence")
+	require.False(t, math.IsNaN(seen.Measures[numbers.InterChunkMean].Value))
 }

@@ -3,7 +3,11 @@
 
 package latency
 
-import "time"
+import (
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+)
 
 // Options are the choices that definitions.md leaves to the user.
 type Options struct {
@@ -13,9 +17,15 @@ type Options struct {
 	Denominator Denominator
 	// Fluidity holds the deadlines of FluidityIndex. The zero value turns it off.
 	Fluidity Deadlines
-	// NoPercentiles leaves out the percentiles of the gaps, which cost as much as a
-	// hundred tokens. Mean and Max are always derived.
-	NoPercentiles bool
+	// Omitted are the numbers that are left out. Without percentiles of the gaps a request costs as
+	// much less as a hundred tokens cost.
+	Omitted [numbers.Count]bool
+}
+
+// percentiles reports whether any percentile of the gaps is wanted.
+func (o *Options) percentiles() bool {
+	return !o.Omitted[numbers.InterTokenP50] || !o.Omitted[numbers.InterTokenP95] || !o.Omitted[numbers.InterTokenP99] ||
+		!o.Omitted[numbers.InterChunkP50] || !o.Omitted[numbers.InterChunkP95] || !o.Omitted[numbers.InterChunkP99]
 }
 
 // Denominator is the number of tokens that TimePerOutputToken divides by.

@@ -8,19 +8,27 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 func TestAnalyze_LeavesOutOnlyPercentilesWithoutThem(t *testing.T) {
 	chunks := arriving(t, 1_795_233_292_000_000_000, 100_000_000, 120_000_000, 150_000_000, 151_000_000)
 	with, err := NewAnalyzer(Options{StallThreshold: 20 * ms}).Analyze(Request{Duration: time.Second}, chunks)
 	require.NoError(t, err)
-	without, err := NewAnalyzer(Options{StallThreshold: 20 * ms, NoPercentiles: true}).Analyze(Request{Duration: time.Second}, chunks)
+	options := Options{StallThreshold: 20 * ms}
+	percentiles := []numbers.ID{
+		numbers.InterTokenP50, numbers.InterTokenP95, numbers.InterTokenP99,
+		numbers.InterChunkP50, numbers.InterChunkP95, numbers.InterChunkP99,
+	}
+	for _, id := range percentiles {
+		options.Omitted[id] = true
+	}
+	without, err := NewAnalyzer(options).Analyze(Request{Duration: time.Second}, chunks)
 	require.NoError(t, err)
-	for _, d := range []*Distribution{&with.InterToken, &with.InterChunk} {
-		for _, p := range []Statistic{P50, P95, P99} {
-			require.True(t, d[p].Known)
-			d[p] = Measure{}
-		}
+	for _, id := range percentiles {
+		require.True(t, with.Measures[id].Known)
+		with.Measures[id] = Measure{}
 	}
 	require.Equal(t, with, without)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -108,12 +107,12 @@ func TestDroppedEvents_NoFirstToken(t *testing.T) {
 			for _, q := range []numbers.ID{numbers.TimeToFirstToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.TimePerOutputToken} {
 				require.False(t, l.Measures[q].Known, q)
 			}
-			require.Equal(t, optional.Of(int64(3+9)), l.ChunkCount)
-			for statistic, m := range l.InterToken { // the gaps are correct, but cover only part of the stream
+			require.Equal(t, latency.Measure{Value: 3 + 9, Known: true}, l.Measures[numbers.ChunkCount])
+			for statistic, m := range l.Gaps(numbers.InterTokenMean) { // the gaps are correct, but cover only part of the stream
 				require.InEpsilon(t, gaps[statistic].Value, m.Value, 0.01)
 				require.True(t, m.Known && m.Estimated)
 			}
-			require.InDelta(t, 0.025, l.InterToken[latency.Mean].Value, 1e-12)
+			require.InDelta(t, 0.025, l.Measures[numbers.InterTokenMean].Value, 1e-12)
 
 			c.dropped = 0
 			_, l = c.latency(t)
@@ -137,18 +136,18 @@ func TestFrames_AreNotTokens(t *testing.T) {
 	}
 	o, l := c.latency(t)
 	require.True(t, o.Request.Frames)
-	require.Equal(t, optional.Of(int64(5)), l.ChunkCount)
-	require.EqualValues(t, 3-5, l.TokenCountMismatch)
+	require.Equal(t, latency.Measure{Value: 5, Known: true}, l.Measures[numbers.ChunkCount])
+	require.EqualValues(t, 3-5, l.Count(numbers.TokenCountMismatch))
 	require.Equal(t, about((0.3-0.1)/(3-1)), l.Measures[numbers.TimePerOutputToken])
 	require.Equal(t, exactly(3/1.0), l.Measures[numbers.RequestTokenRate])
-	require.Equal(t, about((0.3-0.1)/4), l.InterToken[latency.Mean])
+	require.Equal(t, about((0.3-0.1)/4), l.Measures[numbers.InterTokenMean])
 	require.False(t, l.Measures[numbers.TimeToFirstOutputToken].Known, "a frame has no channel")
 
 	delete(c.attributes, names.GenAIOutputTokens)
 	_, l = c.latency(t)
 	require.Equal(t, about((0.3-0.1)/(5-1)), l.Measures[numbers.TimePerOutputToken])
 	require.Equal(t, about(5/1.0), l.Measures[numbers.RequestTokenRate])
-	require.False(t, l.TokenCount.Known, "frames do not count as tokens")
+	require.False(t, l.Measures[numbers.TokenCount].Known, "frames do not count as tokens")
 }
 
 // Some instrumentations take the first chunk from a frame without a token, others from the first
@@ -238,9 +237,9 @@ func TestWholeAnswer_HasNoTokenTimes(t *testing.T) {
 				}
 			}
 			require.Equal(t, []numbers.ID{numbers.RequestDuration, numbers.RequestTokenRate}, known)
-			require.False(t, l.ChunkCount.Known)
-			require.Zero(t, l.InterToken)
-			require.Zero(t, l.InterChunk)
+			require.False(t, l.Measures[numbers.ChunkCount].Known)
+			require.Zero(t, l.Gaps(numbers.InterTokenMean))
+			require.Zero(t, l.Gaps(numbers.InterChunkMean))
 			require.False(t, o.Standard[names.TimeToFirstChunk].Known)
 		})
 	}

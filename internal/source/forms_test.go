@@ -73,20 +73,20 @@ func TestGaps_UnitsAndTypes(t *testing.T) {
 		}
 	}
 	_, l := (&call{name: "http-request", attributes: dynamo}).latency(t)
-	require.Equal(t, statistics(exactly), l.InterToken, "the frontend divides a gap by its chunk's tokens")
+	require.Equal(t, statistics(exactly), l.Gaps(numbers.InterTokenMean), "the frontend divides a gap by its chunk's tokens")
 	_, l = (&call{name: "engine.generate", attributes: dynamo}).latency(t)
-	require.Equal(t, statistics(about), l.InterToken, "the worker's gaps are between chunks")
+	require.Equal(t, statistics(about), l.Gaps(numbers.InterTokenMean), "the worker's gaps are between chunks")
 
 	chat := map[string]any{names.GenAIOperationName: "chat"}
 	for _, key := range []string{"gen_ai.client.operation.time_per_output_chunk", "gen_ai.client.inference.time_per_output_chunk"} {
 		for _, scope := range []string{"", "gen_ai"} {
 			_, l = (&call{scope: scope, attributes: with(chat, key, 0.02)}).latency(t)
-			require.Equal(t, latency.Distribution{latency.Mean: exactly(0.02)}, l.InterChunk)
+			require.Equal(t, latency.Distribution{latency.Mean: exactly(0.02)}, l.Gaps(numbers.InterChunkMean))
 		}
 	}
 	_, l = (&call{attributes: with(with(chat, "gen_ai.request.is_stream", true), "gen_ai.server.time_per_output_token", 0.02)}).latency(t)
-	require.Equal(t, latency.Distribution{latency.Mean: about(0.02)}, l.InterChunk, "of frames")
-	require.Zero(t, l.InterToken)
+	require.Equal(t, latency.Distribution{latency.Mean: about(0.02)}, l.Gaps(numbers.InterChunkMean), "of frames")
+	require.Zero(t, l.Gaps(numbers.InterTokenMean))
 }
 
 // Reported gaps are rejected if they are outside the request by any amount.
@@ -94,7 +94,7 @@ func TestGaps_OutsideRequestAreRejected(t *testing.T) {
 	_, l := (&call{name: "http-request", attributes: map[string]any{
 		"avg_itl_ms": "-0.0000001", "itl_p50_ms": "NaN", "itl_p99_ms": "1000.0000001", "itl_max_ms": "1000",
 	}}).latency(t)
-	require.Equal(t, latency.Distribution{latency.Max: exactly(1)}, l.InterToken)
+	require.Equal(t, latency.Distribution{latency.Max: exactly(1)}, l.Gaps(numbers.InterTokenMean))
 	require.EqualValues(t, 1, l.Rejected[latency.Negative])
 	require.EqualValues(t, 1, l.Rejected[latency.LongerThanRequest])
 }

@@ -4,42 +4,49 @@
 package spanreader
 
 import (
+	"slices"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// Builder builds one request after the other: call Begin, set the known values, then call End. It
-// is not safe for concurrent use.
+// Builder makes a series.Request of one finished request after the other: call Begin, fill in Finished,
+// then call End. It is not safe for concurrent use.
 type Builder struct {
 	// Request is complete after End.
 	Request series.Request
 	// Rejected counts the values of the request that were left out.
 	Rejected [Reasons]int64
 
-	Known
+	Finished
 
 	objectives slo.Names
 }
 
-// Known is what is known of a request, besides its values and verdicts.
-type Known struct {
-	OutcomeKnown       bool
-	StalledAtEnd, Cut  bool
-	TokenCount         float64
-	ChunkCount         float64
-	ClockAnomalies     float64
-	TokenGaps          series.Distribution
-	ChunkGaps          series.Distribution
-	Sketches           int  // number of sketches that the request has
-	OwnChunkGaps       bool // ChunkGaps has a sketch
-	ChunkGapsLikeToken bool // without a sketch, the chunk gaps equal the token gaps
-	// Absent holds the reason for each of numbers.Indicators that the request lacks: an index of
-	// names.UnmeasuredReasons.
-	Absent [len(numbers.Indicators)]optional.Value[int]
+// Finished is a finished request.
+type Finished struct {
+	// Latency has its numbers. Of its gaps, a span has an encoded form.
+	latency.Latency
+	EncodedTokenGaps, EncodedChunkGaps []byte
+	// Cut means that the Collector itself ended the request, Failed that its status is an error.
+	Cut, Failed bool
+	// Seconds is the time from its start to its end.
+	Seconds float64
+
+	ownChunkGaps bool // a span has an attribute for them, which may be malformed
+}
+
+// sketches returns the number of distributions that the request has.
+func (f *Finished) sketches() (n int) {
+	for _, has := range [...]bool{f.TokenGaps != nil, f.ChunkGaps != nil, f.EncodedTokenGaps != nil, f.EncodedChunkGaps != nil} {
+		if has {
+			n++
+		}
+	}
+	return n
 }
 
 // NewBuilder returns a builder of requests with the given number of dimensions. It keeps the
@@ -51,44 +58,14 @@ func NewBuilder(dimensions int, objectives slo.Names) Builder {
 // Begin begins a request. The values of its dimensions are those of the request before.
 func (b *Builder) Begin(now time.Time) {
 	b.Request.Reset(now)
-	b.Known, b.Rejected = Known{}, [Reasons]int64{}
+	b.Finished, b.Rejected = Finished{}, [Reasons]int64{}
 }
 
 // Reject counts a value that is left out.
 func (b *Builder) Reject(reason Reason) { b.Rejected[reason]++ }
 
-// accepts reports whether a number is plausible, and counts one that is not.
-func (b *Builder) accepts(n float64) bool {
-	reason := Check(n)
-	if reason != Accepted {
-		b.Reject(reason)
-	}
-	return reason == Accepted
-}
-
-// SetValue sets a quantity.
-func (b *Builder) SetValue(q numbers.ID, n float64) {
-	if b.accepts(n) {
-		b.Request.SetValue(q, n)
-	}
-}
-
-// SetSum sets what the request adds to a sum.
-func (b *Builder) SetSum(id numbers.ID, n float64) {
-	if b.accepts(n) {
-		b.Request.SetSum(id, n)
-	}
-}
-
 // HasObjective reports whether an SLO has an objective.
 func (b *Builder) HasObjective(slo string) bool { return b.objectives[slo] }
-
-// SetNumber sets one of the numbers of the builder, such as TokenCount.
-func (b *Builder) SetNumber(into *float64, n float64) {
-	if b.accepts(n) {
-		*into = n
-	}
-}
 
 // AddVerdict adds the verdict of an SLO, whose name is a clean label value.
 func (b *Builder) AddVerdict(slo string, verdict slo.Verdict) {
@@ -99,19 +76,48 @@ func (b *Builder) AddVerdict(slo string, verdict slo.Verdict) {
 	}
 }
 
-// End completes the request. failed means that its status is an error, seconds is the time
-// from its start to its end.
-func (b *Builder) End(failed bool, seconds float64) {
-	if !b.OutcomeKnown && failed {
-		b.Request.Outcome = series.Error
+// End completes the request.
+func (b *Builder) End() {
+	b.endWith()
+	b.check()
+	for _, id := range numbers.Histograms {
+		if id < numbers.Singles && b.Measures[id].Known {
+			b.Request.SetValue(id, b.Measures[id].Value)
+		}
 	}
-	b.Request.Verdicts.End(b.ending())
+	for _, id := range numbers.Sums {
+		if m := b.Measures[id]; m.Known {
+			b.Request.SetSum(id, m.Value)
+		}
+	}
 	b.deriveOutputTokens()
 	b.deriveOutputTokenRate()
 	b.deriveStalls()
 	b.countUnmeasured()
 	b.distribute()
-	b.limitGaps(seconds)
+	b.limitGaps()
+}
+
+// endWith sets the outcome, and how the request ended.
+func (b *Builder) endWith() {
+	if outcome := slices.Index(series.OutcomeNames[:], b.Outcome); outcome >= 0 {
+		b.Request.Outcome = series.Outcome(outcome)
+	} else if b.Failed {
+		b.Request.Outcome = series.Error
+	}
+	b.Request.Verdicts.End(b.ending())
+}
+
+// check rejects numbers that no request has.
+func (b *Builder) check() {
+	for _, id := range contributing {
+		if m := &b.Measures[id]; m.Known {
+			if reason := check(id, m.Value); reason != Accepted {
+				b.Reject(reason)
+				*m = latency.Measure{}
+			}
+		}
+	}
 }
 
 // ending returns how the request ended. A forged stall counts only on a cancelled request.
@@ -126,18 +132,17 @@ func (b *Builder) ending() slo.Ending {
 	}
 }
 
-// deriveOutputTokens falls back to the counted tokens if the service reported no usage.
+// deriveOutputTokens falls back to the contributing tokens if the service reported no usage.
 func (b *Builder) deriveOutputTokens() {
-	if _, reported := b.Request.Sum(numbers.OutputTokens); !reported && b.TokenCount > 0 {
-		b.Request.SetSum(numbers.OutputTokens, b.TokenCount)
+	if tokens := b.Measures[numbers.TokenCount].Value; !b.Measures[numbers.OutputTokens].Known && tokens > 0 {
+		b.Request.SetSum(numbers.OutputTokens, tokens)
 	}
 }
 
 // deriveOutputTokenRate falls back to the definition of the rate. The processor writes the
 // rate with `detail: full` only.
 func (b *Builder) deriveOutputTokenRate() {
-	perToken, _ := b.Request.Value(numbers.TimePerOutputToken)
-	if _, written := b.Request.Value(numbers.OutputTokenRate); !written && perToken*Largest >= 1 {
+	if perToken := b.Measures[numbers.TimePerOutputToken].Value; !b.Measures[numbers.OutputTokenRate].Known && perToken*Largest >= 1 {
 		b.Request.SetValue(numbers.OutputTokenRate, 1/perToken)
 	}
 }
@@ -145,7 +150,7 @@ func (b *Builder) deriveOutputTokenRate() {
 // deriveStalls adds zero stalls, which the processor does not write, so that the counters
 // of a series start with its first stream.
 func (b *Builder) deriveStalls() {
-	if _, stalled := b.Request.Sum(numbers.StallCount); !stalled && b.ChunkCount > 1 {
+	if !b.Measures[numbers.StallCount].Known && b.Measures[numbers.ChunkCount].Value > 1 {
 		b.Request.SetSum(numbers.StallCount, 0)
 		b.Request.SetSum(numbers.StallDuration, 0)
 	}
@@ -153,26 +158,28 @@ func (b *Builder) deriveStalls() {
 
 // countUnmeasured counts the missing indicators. It rejects a reason for one that the request has.
 func (b *Builder) countUnmeasured() {
-	for i, reason := range b.Absent {
-		if !reason.Known {
-			continue
-		}
-		if _, measured := b.Request.Value(numbers.Indicators[i]); measured {
+	for i, reason := range b.Absences {
+		switch {
+		case reason == latency.Present:
+		case b.Measures[numbers.Indicators[i]].Known:
 			b.Reject(MalformedUnmeasured)
-			continue
+		default:
+			b.Request.SetCount(series.Unmeasured(i, int(reason)-1), 1)
 		}
-		b.Request.SetCount(series.Unmeasured(i, reason.Value), 1)
 	}
 }
 
-// distribute sets the distributions.
+// distribute sets the distributions. The longest is the only statistic of the gaps that is used. Spans
+// have that of the chunks with `detail: full`. The processor then also writes their sketch where it
+// differs from that of the tokens: where a chunk after the first held several tokens.
 func (b *Builder) distribute() {
-	if !b.OwnChunkGaps && b.ChunkGapsLikeToken {
-		b.ChunkGaps.Sketch, b.ChunkGaps.Values = b.TokenGaps.Sketch, b.TokenGaps.Values
-		b.ChunkGaps.Max = max(b.ChunkGaps.Max, b.TokenGaps.Max)
+	tokens := series.Distribution{Sketch: b.EncodedTokenGaps, Values: b.TokenGaps, Max: b.Measures[numbers.InterTokenMax].Value}
+	chunks := series.Distribution{Sketch: b.EncodedChunkGaps, Values: b.ChunkGaps, Max: b.Measures[numbers.InterChunkMax].Value}
+	if chunks.Values == nil && !b.ownChunkGaps && b.Measures[numbers.InterChunkMax].Known {
+		chunks.Sketch, chunks.Values, chunks.Max = tokens.Sketch, tokens.Values, max(chunks.Max, tokens.Max)
 	}
-	b.Request.SetDistribution(numbers.InterTokenLatency, b.TokenGaps)
-	b.Request.SetDistribution(numbers.InterChunkLatency, b.ChunkGaps)
+	b.Request.SetDistribution(numbers.InterTokenLatency, tokens)
+	b.Request.SetDistribution(numbers.InterChunkLatency, chunks)
 }
 
 // Limits of a request's gaps. The processor rounds gaps to microseconds, and a bucket is
@@ -191,13 +198,13 @@ const (
 // not outweigh all others. All gaps lie between the request's start and end, unless the
 // processor found clock anomalies: chunks outside the span, or backward steps, after
 // which the same time begins again. Each single gap still fits into the span.
-func (b *Builder) limitGaps(seconds float64) {
-	longest := min(seconds, maxSpread)*gapTolerance + gapRounding
+func (b *Builder) limitGaps() {
+	longest := min(b.Seconds, maxSpread)*gapTolerance + gapRounding
 	b.Request.Gaps = series.GapLimits{Longest: longest, Sum: longest, Count: maxGaps}
-	if b.ClockAnomalies > 0 {
+	if b.Count(numbers.ClockAnomalies) > 0 {
 		b.Request.Gaps.Sum = maxSpread * gapTolerance
 	}
-	if b.TokenCount > 0 {
-		b.Request.Gaps.Count = min(maxGaps, uint64(b.TokenCount))
+	if tokens := b.Count(numbers.TokenCount); tokens > 0 {
+		b.Request.Gaps.Count = min(maxGaps, uint64(tokens))
 	}
 }

@@ -15,8 +15,20 @@ import (
 // field reads an attribute.
 type field func(*reader, pcommon.Value)
 
-// fields holds the attributes that are read: those below, and the numbers of which series have a
-// histogram or a sum.
+// contributing are the numbers that series are made of: those with a histogram or a sum, and those that
+// check or replace them.
+var contributing = func() []numbers.ID {
+	all := []numbers.ID{numbers.ChunkCount, numbers.TokenCount, numbers.ClockAnomalies, numbers.InterTokenMax, numbers.InterChunkMax}
+	all = append(all, numbers.Sums[:]...)
+	for _, id := range numbers.Histograms {
+		if id < numbers.Singles {
+			all = append(all, id)
+		}
+	}
+	return all
+}()
+
+// fields holds the attributes that are read: those below, and the contributing numbers.
 var fields = func() map[string]field {
 	all := map[string]field{
 		names.Outcome:        (*reader).outcome,
@@ -30,30 +42,11 @@ var fields = func() map[string]field {
 		names.SLOOfTrace:     func(r *reader, v pcommon.Value) { r.ofTrace = optional.Of(v) },
 		names.Unmeasured:     (*reader).unmeasured,
 
-		numbers.TokenCount.Attribute():     func(r *reader, v pcommon.Value) { r.wholeNumber(&r.TokenCount, v) },
-		numbers.ChunkCount.Attribute():     func(r *reader, v pcommon.Value) { r.wholeNumber(&r.ChunkCount, v) },
-		numbers.ClockAnomalies.Attribute(): func(r *reader, v pcommon.Value) { r.wholeNumber(&r.ClockAnomalies, v) },
-
-		numbers.InterTokenLatency.Attribute(): func(r *reader, v pcommon.Value) { r.sketch(&r.TokenGaps, v) },
-		numbers.InterChunkLatency.Attribute(): (*reader).chunkSketch,
-		numbers.InterTokenMax.Attribute():     func(r *reader, v pcommon.Value) { r.number(&r.TokenGaps.Max, v) },
-		numbers.InterChunkMax.Attribute():     (*reader).longestChunkGap,
+		numbers.InterTokenLatency.Attribute(): func(r *reader, v pcommon.Value) { r.EncodedTokenGaps = r.sketch(v) },
+		numbers.InterChunkLatency.Attribute(): func(r *reader, v pcommon.Value) { r.EncodedChunkGaps, r.ownChunkGaps = r.sketch(v), true },
 	}
-	for _, id := range numbers.Histograms {
-		switch {
-		case id >= numbers.Singles:
-		case id.OfTrace():
-			all[id.Attribute()] = (*reader).timeToAnswer
-		default:
-			all[id.Attribute()] = value(id)
-		}
-	}
-	for _, id := range numbers.Sums {
-		if id.Row().Whole {
-			all[id.Attribute()] = sum(id, wholeNumber)
-		} else {
-			all[id.Attribute()] = sum(id, number)
-		}
+	for _, id := range contributing {
+		all[id.Attribute()] = func(r *reader, v pcommon.Value) { r.number(id, v) }
 	}
 	return all
 }()

@@ -10,10 +10,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
 // reader reads spans one after the other into the same request.
@@ -50,7 +52,8 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 		return false
 	}
 	r.verdicts()
-	r.End(span.Status().Code() == ptrace.StatusCodeError, seconds(span))
+	r.Failed, r.Seconds = span.Status().Code() == ptrace.StatusCodeError, seconds(span)
+	r.End()
 	return true
 }
 
@@ -74,67 +77,38 @@ func (r *reader) decide() {
 	r.Request.TraceOnly = !r.ours
 }
 
-// timeToAnswer reads a number of the trace, which does not make the span a request.
-func (r *reader) timeToAnswer(v pcommon.Value) {
-	r.rolledUp = true
-	if n, ok := r.accept(number(v)); ok {
-		r.Request.SetValue(numbers.TimeToAnswer, n)
-	}
-}
-
-// accept counts a rejected value.
-func (r *reader) accept(n float64, reason Reason) (float64, bool) {
-	if reason != Accepted {
-		r.Reject(reason)
-	}
-	return n, reason == Accepted
-}
-
-// value returns a function that reads a quantity.
-func value(q numbers.ID) func(*reader, pcommon.Value) {
-	return func(r *reader, v pcommon.Value) {
+// number reads a number. One with a histogram makes the span a request, unless it is a number of the
+// trace.
+func (r *reader) number(id numbers.ID, v pcommon.Value) {
+	switch {
+	case id.OfTrace():
+		r.rolledUp = true
+	case id < numbers.Singles:
 		r.ours = true
-		if n, ok := r.accept(number(v)); ok {
-			r.Request.SetValue(q, n)
-		}
+	}
+	if n, ok := source.Number(v); ok {
+		r.Measures[id] = latency.Measure{Value: n, Known: true}
+	} else {
+		r.Reject(WrongType)
 	}
 }
 
-func (r *reader) number(into *float64, v pcommon.Value) {
-	if n, ok := r.accept(number(v)); ok {
-		*into = n
-	}
-}
+// largestSketch exceeds the size of every valid sketch, in bytes. Larger values are
+// rejected without being copied.
+const largestSketch = 64 << 10
 
-func (r *reader) wholeNumber(into *float64, v pcommon.Value) {
-	if n, ok := r.accept(wholeNumber(v)); ok {
-		*into = n
-	}
-}
-
-// sum returns a function that reads what the request adds to a sum.
-func sum(id numbers.ID, parse func(pcommon.Value) (float64, Reason)) func(*reader, pcommon.Value) {
-	return func(r *reader, v pcommon.Value) {
-		if n, ok := r.accept(parse(v)); ok {
-			r.Request.SetSum(id, n)
-		}
-	}
-}
-
-func (r *reader) chunkSketch(v pcommon.Value) {
-	r.OwnChunkGaps = true
-	r.sketch(&r.ChunkGaps, v)
-}
-
-func (r *reader) sketch(into *series.Distribution, v pcommon.Value) {
+// sketch reads a distribution.
+func (r *reader) sketch(v pcommon.Value) (encoded []byte) {
 	r.ours = true
-	encoded, reason := encodedSketch(v)
-	if reason != Accepted {
-		r.Reject(reason)
-		return
+	switch {
+	case v.Type() != pcommon.ValueTypeBytes:
+		r.Reject(WrongType)
+	case v.Bytes().Len() == 0 || v.Bytes().Len() > largestSketch:
+		r.Reject(MalformedSketch)
+	default:
+		return v.Bytes().AsRaw()
 	}
-	into.Sketch = encoded
-	r.Sketches++
+	return nil
 }
 
 // verdicts reads the lists of SLOs with a verdict.
@@ -191,19 +165,9 @@ func (r *reader) judgesTrace(name string) bool {
 
 func (r *reader) outcome(v pcommon.Value) {
 	r.ours = true
-	outcome := slices.Index(series.OutcomeNames[:], scalar(v))
-	if outcome < 0 {
+	if outcome := scalar(v); slices.Contains(series.OutcomeNames[:], outcome) {
+		r.Outcome = outcome
+	} else {
 		r.Reject(UnknownOutcome)
-		return
 	}
-	r.Request.Outcome = series.Outcome(outcome)
-	r.OutcomeKnown = true
-}
-
-// longestChunkGap reads the only statistic of chunk gaps that is used. Spans have it with
-// `detail: full`. The processor then also writes their sketch where it differs from that of
-// the token gaps: where a chunk after the first held several tokens.
-func (r *reader) longestChunkGap(v pcommon.Value) {
-	r.ChunkGapsLikeToken = true
-	r.number(&r.ChunkGaps.Max, v)
 }

@@ -6,6 +6,7 @@ package spanreader
 import (
 	"math"
 
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -42,8 +43,8 @@ var ReasonNames = [Reasons]string{"", "wrong_type", "not_finite", "negative", "o
 // or a billion tokens.
 const Largest = sketch.MaxValue
 
-// Check checks a number.
-func Check(n float64) Reason {
+// check returns whether a number is plausible.
+func check(id numbers.ID, n float64) Reason {
 	switch {
 	case math.IsNaN(n) || math.IsInf(n, 0):
 		return NotFinite
@@ -51,6 +52,8 @@ func Check(n float64) Reason {
 		return Negative
 	case n > Largest:
 		return OutOfRange
+	case id.Row().Whole && n != math.Trunc(n):
+		return WrongType
 	}
 	return Accepted
 }

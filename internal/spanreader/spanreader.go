@@ -108,7 +108,7 @@ func (t *Tally) Add(recorded series.Recorded, r *Builder) {
 		t.Rejected[reason] += n
 	}
 	// One attribute can serve two distributions and is rejected once.
-	t.Rejected[MalformedSketch] += int64(min(recorded.MalformedSketches, r.Sketches))
+	t.Rejected[MalformedSketch] += int64(min(recorded.MalformedSketches, r.sketches()))
 }
 
 // Merge adds the counts of another tally.

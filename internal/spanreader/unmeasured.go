@@ -6,19 +6,22 @@ package spanreader
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
-// absence is an entry of names.Unmeasured: indices of an indicator and a reason.
-type absence struct{ indicator, reason int }
+// absence is an entry of names.Unmeasured.
+type absence struct {
+	indicator int
+	reason    latency.Absence
+}
 
 var absences = func() map[string]absence {
 	all := map[string]absence{}
 	for i, indicator := range names.UnmeasuredIndicators {
 		for j, reason := range names.UnmeasuredReasons {
-			all[names.UnmeasuredEntry(indicator, reason)] = absence{i, j}
+			all[names.UnmeasuredEntry(indicator, reason)] = absence{i, latency.Absence(j + 1)}
 		}
 	}
 	return all
@@ -31,14 +34,14 @@ func (r *reader) unmeasured(v pcommon.Value) {
 		r.Reject(WrongType)
 		return
 	}
-	var reasons [len(numbers.Indicators)]optional.Value[int]
+	var reasons [len(numbers.Indicators)]latency.Absence
 	for _, entry := range v.Slice().All() {
 		a, known := absences[entry.Str()]
-		if !known || reasons[a.indicator].Known {
+		if !known || reasons[a.indicator] != latency.Present {
 			r.Reject(MalformedUnmeasured)
 			return
 		}
-		reasons[a.indicator] = optional.Of(a.reason)
+		reasons[a.indicator] = a.reason
 	}
-	r.Absent = reasons
+	r.Absences = reasons
 }

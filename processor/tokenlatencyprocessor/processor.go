@@ -195,5 +195,5 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
 		return
 	}
 	w.tally.add(observed, &w.derived)
-	w.annotator.Annotate(span.Attributes(), observed, &w.derived, w.analyzer)
+	w.annotator.Annotate(span.Attributes(), observed, &w.derived)
 }

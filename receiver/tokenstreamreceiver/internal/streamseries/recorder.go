@@ -80,20 +80,18 @@ func New(s *Settings) *Recorder {
 		keeper: s.Keeper, store: s.Store, now: s.Now, rules: s.Rules, reporter: s.Reporter,
 	}
 	r.onSpan = dependsOnRequest(r.dimensions, r.latency.AttributesRead())
-	options := r.latency.Options()
-	options.NoPercentiles = !r.latency.ReadsPercentiles()
+	options := r.latency.SeriesOptions()
 	recorded := streamspan.Settings{Senders: streamspan.NewSenders(), Latency: r.latency, Rules: r.rules, Logger: s.Logger}
 	previewed := recorded
 	previewed.Rules, previewed.Logger = r.rules.Uncounted(), zap.NewNop()
 	r.workers.New = func() any {
 		return &worker{
-			Recorder:  r,
-			analyzer:  latency.NewAnalyzer(options),
-			annotator: annotate.NewAnnotator(r.latency),
-			spans:     streamspan.New(&recorded),
-			previews:  streamspan.New(&previewed),
-			builder:   spanreader.NewBuilder(len(r.dimensions), r.objectives),
-			keys:      streamKeys{set: r.keeper.Recognised()},
+			Recorder: r,
+			analyzer: latency.NewAnalyzer(options),
+			spans:    streamspan.New(&recorded),
+			previews: streamspan.New(&previewed),
+			builder:  spanreader.NewBuilder(len(r.dimensions), r.objectives),
+			keys:     streamKeys{set: r.keeper.Recognised()},
 		}
 	}
 	r.Identities = r.newIdentities(s.Series.Shared.Series.MaxSeries)
@@ -155,7 +153,6 @@ func (r *Recorder) Breaches(stream *assembly.Finished) bool {
 		_, breached := span.Get(names.SLOBreached)
 		return breached
 	}
-	w.cut = stream.Cut
 	return id.rules.Breaches(w)
 }
 

@@ -94,7 +94,7 @@ func (p *throughSpans) annotate(scope string, span ptrace.Span) {
 	}
 	derived, err := p.analyzer.Analyze(observed.Request, observed.Timeline)
 	if err == nil {
-		p.annotator.Annotate(span.Attributes(), observed, &derived, p.analyzer)
+		p.annotator.Annotate(span.Attributes(), observed, &derived)
 	}
 }
 

@@ -9,15 +9,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
@@ -26,14 +25,13 @@ import (
 // worker is the memory that one batch needs.
 type worker struct {
 	*Recorder
-	analyzer  *latency.Analyzer
-	annotator *annotate.Annotator
-	spans     *streamspan.Maker // of streams that are recorded by way of a span
-	previews  *streamspan.Maker // of streams that are recorded by another way, or later
-	builder   spanreader.Builder
-	keys      streamKeys
-	fresh     []bool
-	verdicts  []judge.Verdict
+	analyzer *latency.Analyzer
+	spans    *streamspan.Maker  // of streams that are recorded by way of a span
+	previews *streamspan.Maker  // of streams that are recorded by another way, or later
+	builder  spanreader.Builder // of the current stream, whose latency is analyzed into it
+	keys     streamKeys
+	fresh    []bool
+	verdicts []judge.Verdict
 
 	// Of the current batch and stream.
 	now       time.Time
@@ -44,16 +42,14 @@ type worker struct {
 	whole     *wholeStream  // in place of stream, or nil
 	span      streamspan.ID // of the stream, for exemplars
 	request   latency.Request
-	derived   latency.Latency
-	cut       bool
 }
 
 // Outcome, Number, Cut and Attribute make the current stream a request to judge.
 var _ judge.Request = (*worker)(nil)
 
-func (w *worker) Outcome() string                      { return w.derived.Outcome }
-func (w *worker) Number(id numbers.ID) latency.Measure { return w.derived.Written(id) }
-func (w *worker) Cut() bool                            { return w.cut }
+func (w *worker) Outcome() string                      { return w.builder.Outcome }
+func (w *worker) Number(id numbers.ID) latency.Measure { return w.builder.Measures[id] }
+func (w *worker) Cut() bool                            { return w.builder.Cut }
 
 // record adds a finished stream, unless it was added before.
 func (w *worker) record(stream assembly.Finished, fresh bool) {
@@ -71,8 +67,7 @@ func (w *worker) record(stream assembly.Finished, fresh bool) {
 			w.recordSpan()
 			return
 		}
-		w.count(id, stream.Resource)
-		w.contribute(id, usageOf(&stream), stream.Cut)
+		w.contribute(id, stream.Resource)
 	}
 }
 
@@ -83,15 +78,12 @@ func (w *worker) recordWhole(s *wholeStream, fresh bool) {
 		w.tally.Duplicates++
 		return
 	}
-	setRequest(&w.request, &source.TokenStream{
-		Start: s.Start.UnixNano, End: s.End.UnixNano, Scheduled: s.Scheduled, Outcome: s.End.Outcome(),
-	}, s.End.Usage.Output)
-	if w.analyzer.AnalyzeInto(&w.derived, &w.request, s.Walk()) != nil {
+	observed := source.TokenStream{Start: s.Start.UnixNano, End: s.End.UnixNano, Scheduled: s.Scheduled, Outcome: s.End.Outcome()}
+	if w.derive(&observed, s.End.Usage, s.Walk()) != nil {
 		return // cannot be: the gaps are checked
 	}
-	w.count(s.id, s.Resource)
 	w.whole = s
-	w.contribute(s.id, s.End.Usage, false)
+	w.contribute(s.id, s.Resource)
 	w.whole = nil
 }
 
@@ -99,8 +91,7 @@ func (w *worker) recordWhole(s *wholeStream, fresh bool) {
 func (w *worker) analyze() error {
 	line := w.stream.Chunks.Timeline()
 	observed := streamspan.Observed(&w.stream, nil) // &line would be moved to the heap
-	setRequest(&w.request, &observed, usageOf(&w.stream).Output)
-	return w.analyzer.AnalyzeInto(&w.derived, &w.request, line.WalkFrom(observed.Start))
+	return w.derive(&observed, usageOf(&w.stream), line.WalkFrom(observed.Start))
 }
 
 // usageOf returns the token counts that the end of a stream reports.
@@ -111,50 +102,45 @@ func usageOf(stream *assembly.Finished) assembly.Usage {
 	return stream.End.Usage
 }
 
-// setRequest sets what a stream reports, as the reader of token_stream's spans sees it.
-func setRequest(r *latency.Request, s *source.TokenStream, outputTokens optional.Value[int64]) {
+// derive derives the latency of a stream from what it reports, as the reader of token_stream's spans
+// sees it.
+func (w *worker) derive(s *source.TokenStream, usage assembly.Usage, chunks timeline.Walk) error {
+	b := &w.builder
+	b.Begin(w.now)
+	b.Cut, b.Failed, b.Seconds = s.Cut, s.Outcome == names.OutcomeError, max(0, float64(s.End-s.Start))/1e9
+	r := &w.request
 	*r = latency.Request{} // in its place; a literal would be copied
 	r.Duration = time.Duration(s.End - s.Start)
 	r.Queue = s.Queue()
-	r.OutputTokens = outputTokens
+	r.OutputTokens = usage.Output
 	r.LastChunksDropped = s.ChunksDropped
 	r.StartUnknown = s.StartUnseen
 	r.Frames = s.Frames
-	r.Outcome = s.Outcome
-	r.Failed = s.Outcome == names.OutcomeError
-}
-
-// count adds the request whose latency was derived last to what is reported of the batch.
-func (w *worker) count(id *streamIdentity, resource []byte) {
-	w.latencies.AddDerived(&w.derived, id.unusable)
-	w.latencies.Explain(&w.derived, resource)
+	r.Outcome, r.Failed = s.Outcome, b.Failed
+	if err := w.analyzer.AnalyzeInto(&b.Latency, r, chunks); err != nil {
+		return err
+	}
+	b.Report(numbers.InputTokens, usage.Input)
+	b.Report(numbers.OutputTokens, usage.Output)
+	b.Report(numbers.ReasoningTokens, usage.Reasoning)
+	b.Report(numbers.CachedInputTokens, usage.CachedInput)
+	return nil
 }
 
 // contribute adds the request whose latency was derived last.
-func (w *worker) contribute(id *streamIdentity, usage assembly.Usage, cut bool) {
+func (w *worker) contribute(id *streamIdentity, resource []byte) {
 	b := &w.builder
-	b.Begin(w.now)
+	w.latencies.AddDerived(&b.Latency, id.unusable)
+	w.latencies.Explain(&b.Latency, resource)
 	b.Request.TraceID, b.Request.SpanID = w.span.Trace, w.span.Span
-	setSum(b, numbers.InputTokens, usage.Input)
-	setSum(b, numbers.OutputTokens, usage.Output)
-	setSum(b, numbers.ReasoningTokens, usage.Reasoning)
-	setSum(b, numbers.CachedInputTokens, usage.CachedInput)
-	w.annotator.Contribute(b, &w.derived, w.analyzer.InterTokenSketch(), w.analyzer.InterChunkSketch())
-	b.Cut, w.cut = cut, cut
 	if w.rules.Any() {
 		w.verdicts = id.rules.Judge(w.verdicts[:0], w)
 		for i := range w.verdicts {
 			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
 	}
-	b.End(w.request.Failed, max(0, float64(w.request.Duration))/1e9)
+	b.End()
 	w.tally.Add(w.keeper.AddTo(id.series, &b.Request), b)
-}
-
-func setSum(b *spanreader.Builder, id numbers.ID, tokens optional.Value[int64]) {
-	if tokens.Known {
-		b.SetSum(id, float64(tokens.Value))
-	}
 }
 
 // recordSpan adds a stream by way of its span.
@@ -172,7 +158,7 @@ func (w *worker) recordSpan() {
 // span.
 func (w *worker) Attribute(name string) (v pcommon.Value, ok bool) {
 	if name == names.Outcome {
-		return outcomes[w.derived.Outcome], true
+		return outcomes[w.builder.Outcome], true
 	}
 	span, resource := w.attributes()
 	return source.LookUp(name, span, resource)

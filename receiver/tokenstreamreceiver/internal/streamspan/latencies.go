@@ -64,7 +64,7 @@ func (w *latencyWriter) write(span ptrace.Span, resource pcommon.Map, stream *as
 		tally.Add(observation, &w.derived)
 		tally.Explain(&w.derived, stream.Resource)
 	}
-	w.annotator.Write(attributes, observation, &w.derived, w.analyzer)
+	w.annotator.Write(attributes, observation, &w.derived)
 	w.observed.WriteFlaws(attributes)
 	if w.keepTimeline {
 		attributes.PutEmptyBytes(names.Timeline).FromRaw(w.timelines.encode(&w.line, stream))
