@@ -13,10 +13,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
-	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -32,7 +32,7 @@ type tokenLatency struct {
 	workers   sync.Pool // of *worker
 	telemetry *telemetry
 	logger    *zap.Logger
-	notices   *annotate.Notices
+	notices   *diagnostics.Notices
 }
 
 // worker is the memory that one batch needs.
@@ -70,8 +70,8 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 			}
 		}},
 		telemetry: telemetry,
-		logger:    logging.OnceAMinute(set.Logger),
-		notices:   annotate.NewNotices(set.Logger),
+		logger:    diagnostics.OnceAMinute(set.Logger),
+		notices:   diagnostics.NewNotices(set.Logger),
 	}, nil
 }
 

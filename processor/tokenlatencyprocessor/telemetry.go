@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -20,7 +20,7 @@ import (
 type tally struct {
 	foreign, untrusted int64
 	derived, malformed []int64 // by reader
-	ignored            annotate.Tally
+	ignored            diagnostics.Tally
 	// Results of joining a client's or gateway's span with the engine's span below it.
 	joined, ambiguous int64
 	// Results of rolling up a trace with model calls.

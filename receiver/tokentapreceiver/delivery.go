@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
-	"github.com/tokenpulse/tokenpulse/internal/logging"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
@@ -49,7 +49,7 @@ func newDelivery(capacity int, set receiver.Settings, telemetry *metadata.Teleme
 		return nil, err
 	}
 	d := &delivery{
-		queue: make(chan ptrace.Span, capacity), next: next, report: report, telemetry: telemetry, logger: logging.OnceAMinute(set.Logger),
+		queue: make(chan ptrace.Span, capacity), next: next, report: report, telemetry: telemetry, logger: diagnostics.OnceAMinute(set.Logger),
 	}
 	d.context, d.cancel = context.WithCancel(context.Background())
 	return d, nil

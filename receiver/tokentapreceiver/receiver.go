@@ -19,8 +19,8 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
-	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
@@ -56,7 +56,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tok
 		return nil, err
 	}
 	return &tokenTapReceiver{
-		cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, logger: logging.OnceAMinute(set.Logger),
+		cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, logger: diagnostics.OnceAMinute(set.Logger),
 		memory: llmstream.NewMemory(int64(cfg.MaxMemoryMiB) << 20),
 	}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
-	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/source"
@@ -23,7 +23,7 @@ import (
 // Tally is what a batch of streams has to report about the latencies that the receiver
 // derived. The zero value is empty.
 type Tally struct {
-	annotate.Tally
+	diagnostics.Tally
 	// unmeasured holds, by reason, one of the streams that lack an indicator.
 	unmeasured [latency.NumAbsences]unmeasuredStream
 }
@@ -46,13 +46,13 @@ func (t *Tally) Explain(derived *latency.Latency, resource []byte) {
 // safe for concurrent use.
 type Reporter struct {
 	telemetry *metadata.TelemetryBuilder
-	notices   *annotate.Notices
+	notices   *diagnostics.Notices
 	reader    int // of this receiver's spans
 }
 
 // New returns a reporter to a component's self-metrics and logger.
 func New(telemetry *metadata.TelemetryBuilder, logger *zap.Logger) *Reporter {
-	return &Reporter{telemetry, annotate.NewNotices(logger), slices.Index(source.Names(), names.SourceTokenStream)}
+	return &Reporter{telemetry, diagnostics.NewNotices(logger), slices.Index(source.Names(), names.SourceTokenStream)}
 }
 
 // Report reports the tally of a batch, whose resources must not have changed, and resets it.

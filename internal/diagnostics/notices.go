@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package annotate
+package diagnostics
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
-	"github.com/tokenpulse/tokenpulse/internal/logging"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
@@ -48,7 +47,7 @@ type Notices struct {
 // NewNotices returns notices that log each message at most once a minute.
 func NewNotices(logger *zap.Logger) *Notices {
 	sources := source.Names()
-	n := &Notices{logger: logging.OnceAMinute(logger), messages: make([][latency.NumAbsences]string, len(sources))}
+	n := &Notices{logger: OnceAMinute(logger), messages: make([][latency.NumAbsences]string, len(sources))}
 	for reader, name := range sources {
 		for reason := latency.Present + 1; reason < latency.NumAbsences; reason++ {
 			remedy := remedies[reason].remedy

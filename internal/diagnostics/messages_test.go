@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package logging_test
+package diagnostics_test
 
 import (
 	"go/ast"

@@ -1,8 +1,9 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logging limits what components log about single requests.
-package logging
+// Package diagnostics tells operators what is wrong with single requests, without flooding them: as log
+// lines, each at most once a minute, and as self-metrics that count.
+package diagnostics
 
 import (
 	"time"
