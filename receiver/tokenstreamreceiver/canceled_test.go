@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
@@ -60,9 +59,7 @@ func (c *canceler) liveBody(client *http.Client, i int) (cancel func()) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, c.url(), reader)
-		req.Header.Set("Content-Type", typeNDJSON)
-		if resp, err := client.Do(req); err == nil {
+		if resp, err := client.Do(post(c.url(), typeNDJSON, reader).WithContext(ctx)); err == nil {
 			_ = resp.Body.Close()
 		}
 	}()
@@ -138,9 +135,8 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			}()
 			c.repeat(func(i int) {
 				id := fmt.Sprint("whole", i)
-				req, _ := http.NewRequestWithContext(ctx, http.MethodPost, c.url(), strings.NewReader(startLine(id)+"\n"+endLine(id)))
-				req.Header.Set("Content-Type", typeNDJSON)
-				if resp, err := client.Do(req); err == nil {
+				req := post(c.url(), typeNDJSON, strings.NewReader(startLine(id)+"\n"+endLine(id)))
+				if resp, err := client.Do(req.WithContext(ctx)); err == nil {
 					_ = resp.Body.Close()
 				}
 			})
@@ -208,10 +204,8 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			var connections []*grpc.ClientConn
 			breakOff(t, &canceler{bench: b, blocked: make(chan struct{}, 2*calls), connect: func() tokenpulsev1.TokenStreamServiceClient {
-				connection, err := grpc.NewClient(b.addrGRPC.String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-				require.NoError(t, err)
-				connections = append(connections, connection)
-				return tokenpulsev1.NewTokenStreamServiceClient(connection)
+				connections = append(connections, b.dialGRPC(t))
+				return tokenpulsev1.NewTokenStreamServiceClient(connections[len(connections)-1])
 			}})
 			for _, connection := range connections {
 				_ = connection.Close()

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -144,18 +145,9 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 // prepare returns a receiver that is not started yet.
 func prepare(t testing.TB, change ...func(*Config)) *bench {
 	t.Helper()
-	cfg := createDefaultConfig().(*Config)
-	cfg.Protocols.HTTP.Get().NetAddr.Endpoint = "localhost:0"
-	cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
-	cfg.MaxMemoryMiB = 1024 // the default depends on the machine
-	for _, f := range change {
-		f(cfg)
-	}
+	cfg := configOn("localhost:0", change...)
 	require.NoError(t, cfg.Validate())
-	telemetry := componenttest.NewTelemetry()
-	settings := receivertest.NewNopSettings(metadata.Type)
-	settings.ID = component.NewID(metadata.Type) // the storage is found by it
-	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
+	telemetry, settings := withTelemetry(t)
 	b := &bench{sink: &sink{}, telemetry: telemetry}
 	r, err := newReceiver(cfg, settings)
 	require.NoError(t, err)
@@ -165,9 +157,30 @@ func prepare(t testing.TB, change ...func(*Config)) *bench {
 		b.sink.failWith(nil) // so that the shutdown does not retry
 		_ = r.Shutdown(context.Background())
 		http.DefaultClient.CloseIdleConnections()
-		_ = telemetry.Shutdown(context.Background())
 	})
 	return b
+}
+
+// configOn returns settings with gRPC on a free port, and HTTP on this address.
+func configOn(http string, change ...func(*Config)) *Config {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Protocols.HTTP.Get().NetAddr.Endpoint = http
+	cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
+	cfg.MaxMemoryMiB = 1024 // the default depends on the machine
+	for _, f := range change {
+		f(cfg)
+	}
+	return cfg
+}
+
+// withTelemetry returns settings whose self-metrics the test reads.
+func withTelemetry(t testing.TB) (*componenttest.Telemetry, receiver.Settings) {
+	telemetry := componenttest.NewTelemetry()
+	t.Cleanup(func() { _ = telemetry.Shutdown(context.Background()) })
+	settings := receivertest.NewNopSettings(metadata.Type)
+	settings.ID = component.NewID(metadata.Type) // the storage is found by it
+	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
+	return telemetry, settings
 }
 
 func (b *bench) url() string { return "http://" + b.addrHTTP.String() + tokensPath }
@@ -180,20 +193,34 @@ type reply struct {
 
 func (b *bench) post(t testing.TB, contentType string, body io.Reader, header ...string) reply {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, b.url(), body)
-	require.NoError(t, err)
+	resp, content := do(t, b.url(), contentType, body, header...)
+	out := reply{status: resp.StatusCode, header: resp.Header}
+	require.NoError(t, json.Unmarshal(content, &out.answer), "%s", content)
+	return out
+}
+
+// post returns a request whose header is pairs of names and values.
+func post(url, contentType string, body io.Reader, header ...string) *http.Request {
+	req, err := http.NewRequest(http.MethodPost, url, body)
+	if err != nil {
+		panic(err)
+	}
 	req.Header.Set("Content-Type", contentType)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	return req
+}
+
+// do posts a body, and returns the response with its content.
+func do(t testing.TB, url, contentType string, body io.Reader, header ...string) (*http.Response, []byte) {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(post(url, contentType, body, header...))
 	require.NoError(t, err)
 	defer resp.Body.Close()
-	out := reply{status: resp.StatusCode, header: resp.Header}
 	content, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(content, &out.answer), "%s", content)
-	return out
+	return resp, content
 }
 
 func (b *bench) lines(t testing.TB, lines ...string) reply {
@@ -201,12 +228,17 @@ func (b *bench) lines(t testing.TB, lines ...string) reply {
 	return b.post(t, typeNDJSON, strings.NewReader(strings.Join(lines, "\n")+"\n"))
 }
 
-func (b *bench) grpc(t testing.TB) tokenpulsev1.TokenStreamServiceClient {
+func (b *bench) dialGRPC(t testing.TB) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(b.addrGRPC.String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	return tokenpulsev1.NewTokenStreamServiceClient(conn)
+	return conn
+}
+
+func (b *bench) grpc(t testing.TB) tokenpulsev1.TokenStreamServiceClient {
+	t.Helper()
+	return tokenpulsev1.NewTokenStreamServiceClient(b.dialGRPC(t))
 }
 
 // live is a body that stays open.
@@ -228,12 +260,7 @@ func open(t testing.TB, client *http.Client, url, contentType string, header ...
 	t.Cleanup(func() { _ = writer.Close() })
 	l := &live{PipeWriter: writer, answered: make(chan reply, 1)}
 	go func() {
-		req, _ := http.NewRequest(http.MethodPost, url, reader)
-		req.Header.Set("Content-Type", contentType)
-		for i := 0; i < len(header); i += 2 {
-			req.Header.Set(header[i], header[i+1])
-		}
-		resp, err := client.Do(req)
+		resp, err := client.Do(post(url, contentType, reader, header...))
 		if err != nil {
 			l.answered <- reply{status: -1}
 			return

@@ -44,12 +44,9 @@ func TestInProcess_ReportsOpenStreamsFromStartToShutdown(t *testing.T) {
 	require.Equal(t, 200, b.lines(t, endLine("a"), endLine("c")).status)
 	requireReported(1, 1)
 
-	cfg := createDefaultConfig().(*Config)
-	cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
-	cfg.Protocols.HTTP.Get().NetAddr.Endpoint = b.addrHTTP.String() // in use
-	failing, err := newReceiver(cfg, receivertest.NewNopSettings(NewFactory().Type()))
+	failing, err := newReceiver(configOn(b.addrHTTP.String()), receivertest.NewNopSettings(NewFactory().Type()))
 	require.NoError(t, err)
-	require.Error(t, failing.Start(t.Context(), componenttest.NewNopHost()))
+	require.ErrorContains(t, failing.Start(t.Context(), componenttest.NewNopHost()), "address already in use")
 	requireReported(1, 1)
 
 	require.NoError(t, b.Shutdown(t.Context()))

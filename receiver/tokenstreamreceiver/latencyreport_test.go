@@ -4,7 +4,6 @@
 package tokenstreamreceiver
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -20,7 +19,6 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/processor/processortest"
-	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
@@ -33,7 +31,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
 // latencyRoutes are the ways on which a receiver derives latencies. A breached SLO makes those with a
@@ -74,10 +71,8 @@ type reporting struct {
 func startReporting(t *testing.T, route *latencyRoute) *reporting {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
-	r := &reporting{sink: new(sink), telemetry: componenttest.NewTelemetry(), logs: logs, component: "receiver_token_stream"}
-	t.Cleanup(func() { require.NoError(t, r.telemetry.Shutdown(context.Background())) })
-	settings := receivertest.NewNopSettings(metadata.Type)
-	settings.TelemetrySettings = r.telemetry.NewTelemetrySettings()
+	telemetry, settings := withTelemetry(t)
+	r := &reporting{sink: new(sink), telemetry: telemetry, logs: logs, component: "receiver_token_stream"}
 	settings.Logger = zap.New(core)
 	latency := confmap.NewFromStringMap(map[string]any{"slos": []any{
 		map[string]any{"name": "breached", "indicator": "time_to_first_token", "threshold": "1ns"},

@@ -4,16 +4,13 @@
 package tokenstreamreceiver
 
 import (
-	"bytes"
 	"context"
-	"net"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -36,75 +33,21 @@ func (b *bench) openCall(t testing.TB, client tokenpulsev1.TokenStreamServiceCli
 	return call, cancel
 }
 
-func TestStream_CanceledCallsLeaveNoGoroutine(t *testing.T) {
-	b := start(t)
-	client := b.grpc(t)
-	_, cancel := b.openCall(t, client) // opens the connection
-	cancel()
-	eventually(t, func() bool { return b.liveRequests.open.Load() == 0 }, "the first call ends")
-	before := runtime.NumGoroutine()
-	for range 20 {
-		var cancels []context.CancelFunc
-		for i := range 100 {
-			ctx, cancel := context.WithCancel(t.Context())
-			cancels = append(cancels, cancel)
-			call, err := client.Stream(ctx)
-			require.NoError(t, err)
-			if i%2 == 0 {
-				_ = call.Send(wholeMessage(t))
-			}
-		}
-		for _, cancel := range cancels {
-			cancel()
-		}
-	}
-	eventually(t, func() bool { return b.liveRequests.open.Load() == 0 && runtime.NumGoroutine() <= before+5 }, "handlers end")
-	require.Zero(t, b.ingester.store.Memory())
-	requireMetric(t, b, "live_requests_open", nil, 0)
-}
-
 // flood opens calls of Stream over one connection and resets each at once.
 func (b *bench) flood(t *testing.T, duration time.Duration) (calls int) {
 	t.Helper()
-	conn, err := net.Dial("tcp", b.addrGRPC.String())
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = conn.Write([]byte(http2.ClientPreface))
-	require.NoError(t, err)
-	var out bytes.Buffer
-	framer := http2.NewFramer(&out, conn)
-	require.NoError(t, framer.WriteSettings())
-	go func() { // drain what the server sends
-		for {
-			if _, err := framer.ReadFrame(); err != nil {
-				return
-			}
-		}
-	}()
-	var block bytes.Buffer
-	encoder := hpack.NewEncoder(&block)
+	a := b.attacker(t)
+	headers := callHeaders(t, streamMethodName)
 	for until := time.Now().Add(duration); time.Now().Before(until) || calls < 1000; {
 		for range 100 {
-			block.Reset()
-			for _, field := range [][2]string{
-				{":method", "POST"},
-				{":scheme", "http"},
-				{":path", tokenpulsev1.TokenStreamService_Stream_FullMethodName},
-				{":authority", "x"},
-				{"content-type", "application/grpc"},
-				{"te", "trailers"},
-			} {
-				require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
-			}
 			id := uint32(2*calls + 1)
-			require.NoError(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true}))
-			require.NoError(t, framer.WriteRSTStream(id, http2.ErrCodeCancel))
+			require.NoError(t, a.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers, EndHeaders: true}))
+			require.NoError(t, a.framer.WriteRSTStream(id, http2.ErrCodeCancel))
 			calls++
 		}
-		_, err = conn.Write(out.Bytes())
-		require.NoError(t, err)
-		out.Reset()
+		require.True(t, a.flush())
 	}
+	require.NoError(t, a.Close())
 	return calls
 }
 

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -27,7 +26,6 @@ import (
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -137,10 +135,7 @@ func (b *bench) logs(t testing.TB, how string, records ...record) logsReply {
 
 func (b *bench) logsGRPC(t testing.TB, request plogotlp.ExportRequest) logsReply {
 	t.Helper()
-	conn, err := grpc.NewClient(b.addrGRPC.String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer conn.Close()
-	response, err := plogotlp.NewGRPCClient(conn).Export(t.Context(), request)
+	response, err := plogotlp.NewGRPCClient(b.dialGRPC(t)).Export(t.Context(), request)
 	if err != nil {
 		return logsReply{err: err, message: status.Convert(err).Message()}
 	}
@@ -149,17 +144,7 @@ func (b *bench) logsGRPC(t testing.TB, request plogotlp.ExportRequest) logsReply
 
 func (b *bench) postLogs(t testing.TB, contentType string, body []byte, header ...string) logsReply {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, b.logsURL(), bytes.NewReader(body))
-	require.NoError(t, err)
-	req.Header.Set("Content-Type", contentType)
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	content, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
+	resp, content := do(t, b.logsURL(), contentType, bytes.NewReader(body), header...)
 	reply := logsReply{status: resp.StatusCode, retryAfter: resp.Header.Get("Retry-After")}
 	inProtobuf := contentType == typeProtobuf
 	require.Equal(t, inProtobuf, resp.Header.Get("Content-Type") == typeProtobuf)
@@ -416,11 +401,8 @@ func (bytesCodec) Unmarshal(data []byte, v any) error {
 
 func (b *bench) logsRaw(t *testing.T, message []byte) error {
 	t.Helper()
-	conn, err := grpc.NewClient(b.addrGRPC.String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
-	defer conn.Close()
 	var response []byte
-	return conn.Invoke(t.Context(), "/opentelemetry.proto.collector.logs.v1.LogsService/Export", message, &response, grpc.ForceCodec(bytesCodec{}))
+	return b.dialGRPC(t).Invoke(t.Context(), "/opentelemetry.proto.collector.logs.v1.LogsService/Export", message, &response, grpc.ForceCodec(bytesCodec{}))
 }
 
 func TestLogs_CommonLimits(t *testing.T) {

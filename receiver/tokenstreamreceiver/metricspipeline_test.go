@@ -16,11 +16,9 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
 // pipelines is a receiver that its factory made for a metrics pipeline and, if spans is not
@@ -33,17 +31,9 @@ type pipelines struct {
 
 func inMetricsPipeline(t *testing.T, spans *sink, change ...func(*Config)) *pipelines {
 	t.Helper()
-	cfg := createDefaultConfig().(*Config)
-	cfg.Protocols.HTTP.Get().NetAddr.Endpoint = "localhost:0"
-	cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
-	for _, f := range change {
-		f(cfg)
-	}
+	cfg := configOn("localhost:0", change...)
 	require.NoError(t, cfg.Validate())
-	telemetry := componenttest.NewTelemetry()
-	settings := receivertest.NewNopSettings(metadata.Type)
-	settings.ID = component.NewID(metadata.Type)
-	settings.TelemetrySettings = telemetry.NewTelemetrySettings()
+	telemetry, settings := withTelemetry(t)
 	p := &pipelines{bench: &bench{sink: spans, telemetry: telemetry}, metrics: new(consumertest.MetricsSink)}
 	if spans != nil {
 		traces, err := createTraces(t.Context(), settings, cfg, spans)
@@ -57,10 +47,7 @@ func inMetricsPipeline(t *testing.T, spans *sink, change ...func(*Config)) *pipe
 	require.NoError(t, err)
 	p.tokenStreamReceiver = shared.Component
 	require.NoError(t, shared.Shutdown(t.Context())) // not the last one
-	t.Cleanup(func() {
-		p.stop(t)
-		_ = telemetry.Shutdown(context.Background())
-	})
+	t.Cleanup(func() { p.stop(t) })
 	return p
 }
 

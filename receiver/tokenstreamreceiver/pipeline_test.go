@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pipeline"
 	"go.opentelemetry.io/collector/receiver/receivertest"
@@ -216,15 +215,6 @@ func TestShutdown(t *testing.T) {
 		require.NoError(t, r.Shutdown(context.Background()))
 		require.NoError(t, r.Shutdown(context.Background()))
 	})
-	t.Run("a failed Start stops its servers", func(t *testing.T) {
-		b := start(t)
-		cfg := createDefaultConfig().(*Config)
-		cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
-		cfg.Protocols.HTTP.Get().NetAddr.Endpoint = b.addrHTTP.String() // in use
-		r, err := newReceiver(cfg, receivertest.NewNopSettings(NewFactory().Type()))
-		require.NoError(t, err)
-		require.ErrorContains(t, r.Start(context.Background(), componenttest.NewNopHost()), "address already in use")
-	})
 }
 
 func TestLimits(t *testing.T) {
@@ -303,11 +293,8 @@ func (g *generator) Generate() []receivertest.UniqueIDAttrVal {
 
 func TestConsumeContract(t *testing.T) {
 	endpoint := testenv.FreeAddress(t)
-	cfg := createDefaultConfig().(*Config)
-	cfg.Protocols.HTTP.Get().NetAddr.Endpoint = endpoint
-	cfg.Protocols.GRPC.Get().NetAddr.Endpoint = "localhost:0"
 	receivertest.CheckConsumeContract(receivertest.CheckConsumeContractParams{
-		T: t, Factory: NewFactory(), Signal: pipeline.SignalTraces, Config: cfg,
+		T: t, Factory: NewFactory(), Signal: pipeline.SignalTraces, Config: configOn(endpoint),
 		Generator: &generator{t: t, url: "http://" + endpoint + tokensPath}, GenerateCount: 300,
 	})
 }

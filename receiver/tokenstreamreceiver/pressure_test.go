@@ -15,13 +15,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/collector/receiver/receivertest"
-
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 )
 
 // pipe is a pipeline that keeps each delivery, also those that it refuses.
@@ -54,16 +50,11 @@ type still struct {
 
 func newStill(t testing.TB, change ...func(*Config)) *still {
 	t.Helper()
-	cfg := createDefaultConfig().(*Config)
-	for _, f := range change {
-		f(cfg)
-	}
+	cfg := configOn("localhost:0", change...)
 	require.NoError(t, cfg.Validate())
 	s := &still{pipe: &pipe{refuse: func() error { return nil }}, clock: time.Hour}
-	s.telemetry = componenttest.NewTelemetry()
-	t.Cleanup(func() { _ = s.telemetry.Shutdown(context.Background()) })
-	settings := receivertest.NewNopSettings(metadata.Type)
-	settings.TelemetrySettings = s.telemetry.NewTelemetrySettings()
+	telemetry, settings := withTelemetry(t)
+	s.telemetry = telemetry
 	r, err := newReceiverWithClock(cfg, settings, func() time.Duration { return s.clock })
 	require.NoError(t, err)
 	r.sendTraces(s.pipe)
