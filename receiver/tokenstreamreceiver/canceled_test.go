@@ -167,7 +167,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				if call, err := client.Stream(ctx); err == nil && i%2 == 0 {
-					_ = call.Send(wholeMessage(t))
+					_ = call.Send(wholeMessage())
 				}
 			})
 		},
@@ -178,7 +178,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			defer cancel()
 			c.repeat(func(int) {
 				if call, err := client.Stream(ctx); err == nil {
-					_ = call.Send(wholeMessage(t))
+					_ = call.Send(wholeMessage())
 				}
 			})
 			for range calls {
@@ -189,7 +189,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			client := c.connect()
 			c.repeat(func(int) {
 				if call, err := client.Stream(context.Background()); err == nil {
-					_ = call.Send(wholeMessage(t))
+					_ = call.Send(wholeMessage())
 				}
 			})
 			eventually(t, func() bool { return metricValue(t, c.bench, "events_accepted", nil) >= calls }, "all are read")

@@ -111,10 +111,10 @@ func randomStreams(t *testing.T, r *tokenStreamReceiver, random *rand.Rand) (fin
 	message := &tokenpulsev1.ExportTokenStreamsRequest{}
 	for resource := range 3 {
 		group := &tokenpulsev1.ResourceTokenStreams{Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{
-			textAttribute(names.ServiceName, []string{"chat", "agent", "other"}[resource]),
+			str(names.ServiceName, []string{"chat", "agent", "other"}[resource]),
 		}}}
 		if resource == 2 {
-			group.Resource.Attributes = append(group.Resource.Attributes, textAttribute("tenant.ttft", "90ms"))
+			group.Resource.Attributes = append(group.Resource.Attributes, str("tenant.ttft", "90ms"))
 		}
 		for i := range 30 {
 			group.TokenStreams = append(group.TokenStreams, randomStream(random, fmt.Sprintf("%d-%d", resource, i)))
@@ -147,10 +147,6 @@ func randomStreams(t *testing.T, r *tokenStreamReceiver, random *rand.Rand) (fin
 	return finished
 }
 
-func textAttribute(key, value string) *commonpb.KeyValue {
-	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
-}
-
 func numberAttribute(key string, value any) *commonpb.KeyValue {
 	v := &commonpb.AnyValue{}
 	switch value := value.(type) {
@@ -180,13 +176,13 @@ func randomAttributes(random *rand.Rand) (attributes []*commonpb.KeyValue) {
 		}
 		switch random.IntN(5) {
 		case 0, 1:
-			attributes = append(attributes, textAttribute(key, []string{"chat", "7", "-1", "many", "120ms", "0.2", "aborted", "true", ""}[random.IntN(9)]))
+			attributes = append(attributes, str(key, []string{"chat", "7", "-1", "many", "120ms", "0.2", "aborted", "true", ""}[random.IntN(9)]))
 		case 2:
 			attributes = append(attributes, numberAttribute(key, random.IntN(40)-5))
 		case 3:
 			attributes = append(attributes, numberAttribute(key, random.Float64()*100-10))
 		default:
-			attributes = append(attributes, textAttribute(names.GenAIRequestModel, string("ab"[random.IntN(2)])))
+			attributes = append(attributes, str(names.GenAIRequestModel, string("ab"[random.IntN(2)])))
 		}
 	}
 	return attributes
@@ -299,14 +295,6 @@ func sortAttributes(span ptrace.Span) {
 	for _, key := range keys {
 		v, _ := unsorted.Attributes().Get(key)
 		v.CopyTo(span.Attributes().PutEmpty(key))
-	}
-}
-
-func TestLatency_RejectsSettingsThatNeedWholeTraces(t *testing.T) {
-	for _, key := range []string{"join", "roll_up", "phases"} {
-		cfg := createDefaultConfig().(*Config)
-		require.NoError(t, confmap.NewFromStringMap(map[string]any{"latency": map[string]any{key: true}}).Unmarshal(cfg))
-		require.ErrorContains(t, confmap.Validate(cfg), "`latency::"+key+"` needs spans; remove it here")
 	}
 }
 

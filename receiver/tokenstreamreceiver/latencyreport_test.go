@@ -115,7 +115,7 @@ func startReporting(t *testing.T, route *latencyRoute) *reporting {
 func (r *reporting) send(t *testing.T, streams ...*tokenpulsev1.TokenStream) *refusal {
 	t.Helper()
 	encoded, err := proto.Marshal(&tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{{
-		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{textAttribute(names.ServiceName, "chat")}}, TokenStreams: streams,
+		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{str(names.ServiceName, "chat")}}, TokenStreams: streams,
 	}}})
 	require.NoError(t, err)
 	req := r.take(r.reportHTTP, false, new(answer))
@@ -205,7 +205,7 @@ func flawedStreams(round int) []*tokenpulsev1.TokenStream {
 	streams[0].ChunkRuns[0].FirstSequenceNumber = new(uint64) // without, chunks are in the order of their times
 	streams[1].ScheduledTimeUnixNano = uint64(t0) - 50e6
 	streams[2].ScheduledTimeUnixNano = streams[2].End.TimeUnixNano + 1e9
-	streams[3].Start.Attributes = []*commonpb.KeyValue{textAttribute("llm.usage.completion_tokens", "many")}
+	streams[3].Start.Attributes = []*commonpb.KeyValue{str("llm.usage.completion_tokens", "many")}
 	streams[4].ChunkRuns[0].TimeDeltas = []int64{0}
 	streams[5].ChunkRuns = nil
 	return streams

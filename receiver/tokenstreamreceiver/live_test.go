@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -90,7 +89,7 @@ func TestStream_IdleCallEnds(t *testing.T) {
 		time.Sleep(400 * time.Millisecond)
 		require.NoError(t, busy.Send(&tokenpulsev1.ExportTokenStreamsRequest{}))
 	}
-	require.NoError(t, busy.Send(wholeMessage(t)))
+	require.NoError(t, busy.Send(wholeMessage()))
 	response, err := busy.CloseAndRecv()
 	require.NoError(t, err)
 	require.Nil(t, response.PartialSuccess)
@@ -114,10 +113,8 @@ func TestLiveRequests_LimitRefusesAndRecovers(t *testing.T) {
 	refused, err := client.Stream(ctx)
 	require.NoError(t, err)
 	err = refused.RecvMsg(new(tokenpulsev1.ExportTokenStreamsResponse))
-	require.Equal(t, codes.ResourceExhausted, status.Code(err))
+	requireRetryInfo(t, err, codes.ResourceExhausted)
 	require.ErrorContains(t, err, message)
-	require.Len(t, status.Convert(err).Details(), 1)
-	require.IsType(t, &errdetails.RetryInfo{}, status.Convert(err).Details()[0])
 
 	got := b.live(t).wait(t)
 	require.Equal(t, 429, got.status)
@@ -126,7 +123,7 @@ func TestLiveRequests_LimitRefusesAndRecovers(t *testing.T) {
 	requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_live_requests"}, 2)
 
 	require.Equal(t, 200, b.lines(t, startLine("s"), endLine("s")).status, "a body with a Content-Length is not live")
-	_, err = client.Export(t.Context(), wholeMessage(t))
+	_, err = client.Export(t.Context(), wholeMessage())
 	require.NoError(t, err, "Export is not live")
 
 	cancel()

@@ -78,9 +78,7 @@ func TestLogEvents_FramesAmongTokens(t *testing.T) {
 		requests [][]record
 		frames   any
 	}{
-		"whole in one request":      {[][]record{{first, token, frame, last}}, true},
-		"before the tokens":         {[][]record{{frame}, {first}, {token}, {last}}, true},
-		"after the tokens":          {[][]record{{first}, {token}, {frame}, {last}}, true},
+		"before the start":          {[][]record{{frame}, {first}, {token}, {last}}, true},
 		"with the end":              {[][]record{{first, token}, {frame, last}}, true},
 		"a frame of zero tokens":    {[][]record{{first, token, event("gen_ai.content.chunk", 0, attrs{"tokens": 0}), last}}, nil},
 		"a frame of another stream": {[][]record{{frame, last}, {first, token, last}}, nil},
@@ -380,35 +378,6 @@ func TestLogEvents_TwoStreamsInOneSpan(t *testing.T) {
 	})
 }
 
-// A start may be before or after the chunks, in the same or another request.
-func TestLogEvents_WithStart(t *testing.T) {
-	first := event("tokenpulse.stream.start", 0, attrs{"gen_ai.request.model": "m"})
-	chunks := []record{generated(2*time.Millisecond, attrs{"gen_ai.request.model": "other"}), generated(time.Millisecond, nil)}
-	last := event("tokenpulse.stream.end", time.Second, nil)
-	for name, requests := range map[string][][]record{
-		"before, in the request":   {{first, chunks[0], chunks[1], last}},
-		"after, in the request":    {{last, chunks[0], chunks[1], first}},
-		"in a request before":      {{first}, chunks, {last}},
-		"in a request after":       {chunks, {first}, {last}},
-		"in the request of an end": {chunks, {last, first}},
-		"once more":                {{first}, chunks, {first}, {last}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := start(t)
-			for _, records := range requests {
-				b.logs(t, typeProtobuf, records...).whole(t)
-			}
-			got := b.sink.one(t)
-			require.Equal(t, at(0), got.Start)
-			require.Equal(t, []chunk{{time.Millisecond, 1, 0}, {2 * time.Millisecond, 1, 0}}, got.Chunks)
-			require.Equal(t, "m", got.Attributes["gen_ai.request.model"])
-			require.NotContains(t, got.Attributes, "tokenpulse.start.unseen")
-			require.Zero(t, b.ingester.store.Streams())
-			require.Zero(t, b.ingester.store.Memory())
-		})
-	}
-}
-
 func TestLogEvents_ImpliedStart(t *testing.T) {
 	t.Run("at the earliest chunk of the request", func(t *testing.T) {
 		b := start(t)
@@ -439,14 +408,6 @@ func TestLogEvents_ImpliedStart(t *testing.T) {
 		b.logs(t, typeProtobuf, generated(0, attrs{"gen_ai.request.model": "first"}), generated(1, attrs{"gen_ai.request.model": "second"})).whole(t)
 		b.logs(t, typeProtobuf, generated(2, attrs{"gen_ai.request.model": "third"}), event("tokenpulse.stream.end", 3, nil)).whole(t)
 		require.Equal(t, "first", b.sink.one(t).Attributes["gen_ai.request.model"])
-	})
-	t.Run("rejects chunks more than a day away", func(t *testing.T) {
-		b := start(t)
-		b.logs(t, typeProtobuf, generated(0, nil), generated(25*time.Hour, nil)).partly(t, 1, "the time is 25 hours after the start of stream")
-		b.logs(t, typeProtobuf, generated(26*time.Hour, nil)).partly(t, 1, "the time is 26 hours after the start of stream")
-		b.logs(t, typeProtobuf, event("tokenpulse.stream.start", -25*time.Hour, nil)).partly(t, 1, "is more than 24 hours from its chunks")
-		b.logs(t, typeProtobuf, event("tokenpulse.stream.end", time.Hour, nil)).whole(t)
-		require.Len(t, b.sink.one(t).Chunks, 1)
 	})
 }
 

@@ -492,24 +492,6 @@ func unlock(b *bench) bool {
 	return false
 }
 
-func TestLogs_RefusedRequestCanBeRetried(t *testing.T) {
-	transports(t, func(t *testing.T, how string) {
-		b := start(t)
-		b.logs(t, how, event("gen_ai.token.generated", 0, nil)).whole(t)
-		held := b.ingester.store.Memory()
-		rest := []record{event("gen_ai.token.generated", time.Millisecond, nil), event("tokenpulse.stream.end", time.Second, nil)}
-		b.sink.failWith(errFull)
-		for range 3 {
-			require.NotEqual(t, 200, b.logs(t, how, rest...).status)
-			require.Equal(t, held, b.ingester.store.Memory())
-		}
-		b.sink.failWith(nil)
-		b.logs(t, how, rest...).whole(t)
-		require.Equal(t, []chunk{{0, 1, 0}, {time.Millisecond, 1, 0}}, b.sink.one(t).Chunks)
-		require.Zero(t, b.ingester.store.Memory())
-	})
-}
-
 // Each record that the decoder of the Collector finds is accepted or rejected, open
 // streams keep to their limit, and a request leaves no memory reserved.
 func FuzzLogs(f *testing.F) {

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
@@ -211,32 +211,35 @@ func TestMemory_CompressedBatches(t *testing.T) {
 }
 
 func TestMemory_OfGRPC(t *testing.T) {
-	b := start(t, func(c *Config) { c.MaxMemoryMiB = 64 })
-	release := b.block(t)
-	client := b.grpc(t)
-	large := manyStreams(15_000, "chat")
-	first := make(chan error, 1)
-	go func() {
-		_, err := client.Export(context.Background(), large)
-		first <- err
-	}()
-	eventually(t, func() bool { return b.requests() == 1 }, "the first request is in the pipeline")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	_, err := client.Export(ctx, large)
-	require.Equal(t, codes.ResourceExhausted, status.Code(err))
-	require.ErrorContains(t, err, "max_memory_mib is reached; send the request again later")
-	require.IsType(t, &errdetails.RetryInfo{}, status.Convert(err).Details()[0])
-	release()
-	require.NoError(t, <-first)
-	_, err = client.Export(t.Context(), large)
-	require.NoError(t, err)
-	require.Zero(t, b.ingester.store.Memory())
+	for name, options := range map[string][]grpc.CallOption{"plain": nil, "compressed": {grpc.UseCompressor("gzip")}} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, func(c *Config) { c.MaxMemoryMiB = 64 })
+			release := b.block(t)
+			client := b.grpc(t)
+			large := manyStreams(15_000, "chat")
+			first := make(chan error, 1)
+			go func() {
+				_, err := client.Export(context.Background(), large, options...)
+				first <- err
+			}()
+			eventually(t, func() bool { return b.requests() == 1 }, "the first request is in the pipeline")
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			_, err := client.Export(ctx, large, options...)
+			requireRetryInfo(t, err, codes.ResourceExhausted)
+			require.ErrorContains(t, err, "max_memory_mib is reached; send the request again later")
+			release()
+			require.NoError(t, <-first)
+			_, err = client.Export(t.Context(), large, options...)
+			require.NoError(t, err)
+			require.Zero(t, b.ingester.store.Memory())
 
-	_, err = client.Export(t.Context(), manyStreams(40_000, "chat"))
-	require.Equal(t, codes.ResourceExhausted, status.Code(err))
-	require.ErrorContains(t, err, "the request needs more memory than max_memory_mib; send smaller requests")
-	require.Empty(t, status.Convert(err).Details(), "it never fits, so a retry is in vain")
+			_, err = client.Export(t.Context(), manyStreams(40_000, "chat"), options...)
+			require.Equal(t, codes.ResourceExhausted, status.Code(err))
+			require.ErrorContains(t, err, "the request needs more memory than max_memory_mib; send smaller requests")
+			require.Empty(t, status.Convert(err).Details(), "it never fits, so a retry is in vain")
+		})
+	}
 }
 
 // A zstd frame declares how much memory its decoder needs.
@@ -319,10 +322,16 @@ func TestCompressedBody_TruncatedHeader(t *testing.T) {
 func TestMemory_EndsAreAcceptedAtTheLimit(t *testing.T) {
 	b := start(t, func(c *Config) { c.MaxMemoryMiB = 1 })
 	opened := 0
-	for status := 200; status == 200; opened++ {
-		status = b.lines(t, startLine(strconv.Itoa(opened))).status
+	var got reply
+	for got.status != 429 {
+		got = b.lines(t, startLine(strconv.Itoa(opened)))
+		opened++
 		require.Less(t, opened, 10_000)
 	}
+	require.Contains(t, got.answer.Errors[0].Message, "max_memory_mib")
+	require.LessOrEqual(t, b.ingester.store.Memory(), int64(1<<20))
+	requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"}, 1)
+	requireMetric(t, b, "memory_limit", nil, 1<<20)
 	var ends []string
 	for i := range 10 {
 		ends = append(ends, endLine(strconv.Itoa(i)))

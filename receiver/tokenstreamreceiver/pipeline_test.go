@@ -71,7 +71,7 @@ func TestPermanentError_Returns400(t *testing.T) {
 	require.Equal(t, 400, got.status)
 	require.Empty(t, got.header.Get("Retry-After"))
 	require.Contains(t, got.answer.Errors[0].Message, "bad data")
-	_, err := b.grpc(t).Export(t.Context(), wholeMessage(t))
+	_, err := b.grpc(t).Export(t.Context(), wholeMessage())
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	require.Zero(t, b.ingester.store.Streams())
 }
@@ -88,10 +88,10 @@ func requireRetryInfo(t *testing.T, err error, code codes.Code) {
 func TestGRPC_Refusals(t *testing.T) {
 	b := start(t, func(c *Config) { c.MaxStreams = 1 })
 	b.sink.failWith(errFull)
-	_, err := b.grpc(t).Export(t.Context(), wholeMessage(t))
+	_, err := b.grpc(t).Export(t.Context(), wholeMessage())
 	requireRetryInfo(t, err, codes.Unavailable)
 	b.sink.failWith(nil)
-	_, err = b.grpc(t).Export(t.Context(), wholeMessage(t))
+	_, err = b.grpc(t).Export(t.Context(), wholeMessage())
 	require.NoError(t, err)
 
 	startOf := func(ids ...string) *tokenpulsev1.ExportTokenStreamsRequest {
@@ -115,41 +115,19 @@ func TestGRPC_Refusals(t *testing.T) {
 	require.EqualValues(t, 1, b.ingester.store.Streams())
 }
 
-// The answer to a refused live body comes while it is open, with the lines applied so far.
-func TestLiveBody_RefusedWhileOpen(t *testing.T) {
-	b := start(t)
-	l := b.live(t)
-	l.send(t, startLine("s"))
-	eventually(t, func() bool { return b.ingester.store.Streams() == 1 }, "the start is applied")
-	b.sink.failWith(errFull)
-	l.send(t, endLine("s"))
-	got := l.wait(t)
-	require.Equal(t, 503, got.status)
-	require.Equal(t, 1, got.answer.Accepted)
-	require.EqualValues(t, 1, b.ingester.store.Streams())
-	b.sink.failWith(nil)
-	require.Equal(t, 200, b.lines(t, endLine("s")).status)
-}
-
-func TestLiveBody_ClosedWhenIdle(t *testing.T) {
-	b := start(t, func(c *Config) { c.IdleTimeout = 2 * time.Second })
-	l := b.live(t)
-	l.send(t, startLine("s"))
-	got := l.wait(t)
-	require.Equal(t, 200, got.status)
-	require.Equal(t, 1, got.answer.Accepted)
-	require.Contains(t, got.answer.Errors[0].Message, "idle_timeout")
-}
-
-// read_timeout and write_timeout do not apply to live bodies.
-func TestLiveBody_OutlivesServerTimeouts(t *testing.T) {
+// read_timeout, write_timeout and max_request_body_size do not apply to live bodies.
+func TestLiveBody_OutlivesLimitsOfOtherBodies(t *testing.T) {
 	b := start(t, func(c *Config) {
 		c.Protocols.HTTP.Get().ReadTimeout = 50 * time.Millisecond
 		c.Protocols.HTTP.Get().WriteTimeout = 50 * time.Millisecond
+		c.Protocols.HTTP.Get().MaxRequestBodySize = 1000
 	})
 	l := b.live(t)
 	l.send(t, startLine("s"))
 	time.Sleep(150 * time.Millisecond)
+	for range 10 {
+		l.send(t, strings.Repeat(" ", 1000))
+	}
 	l.send(t, endLine("s"))
 	require.NoError(t, l.Close())
 	require.Equal(t, reply{200, nil, answer{Accepted: 2}}, func() reply { r := l.wait(t); r.header = nil; return r }())
@@ -183,7 +161,7 @@ func TestShutdown(t *testing.T) {
 		l.send(t, startLine("http"), chunkLine("http", time.Millisecond))
 		stream, err := b.grpc(t).Stream(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, stream.Send(parts(wholeMessage(t))[0]))
+		require.NoError(t, stream.Send(parts(wholeMessage())[0]))
 		eventually(t, func() bool { return b.ingester.store.Streams() == 2 }, "both are open")
 
 		require.NoError(t, b.Shutdown(context.Background()))
@@ -217,53 +195,22 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-func TestLimits(t *testing.T) {
-	t.Run("chunks of a stream", func(t *testing.T) {
-		b := start(t, func(c *Config) { c.MaxChunksPerStream = 3 })
-		lines := []string{startLine("s")}
-		for i := range 5 {
-			lines = append(lines, chunkLine("s", time.Duration(i)*time.Millisecond))
-		}
-		got := b.lines(t, lines...)
-		require.Equal(t, 4, got.answer.Accepted)
-		require.Equal(t, 2, got.answer.Rejected)
-		require.Contains(t, got.answer.Errors[0].Message, "more than 3 chunks: 2 were dropped")
-		got = b.lines(t, chunkLine("s", 6*time.Millisecond), endLine("s"))
-		require.Equal(t, 1, got.answer.Accepted)
-		require.Len(t, b.sink.one(t).Chunks, 3)
-		require.EqualValues(t, 3, b.sink.one(t).Attributes["tokenpulse.chunk.dropped"])
-		requireMetric(t, b, "chunks_dropped", nil, 3)
-		requireMetric(t, b, "events_rejected", map[string]string{"reason": "limit"}, 3)
-	})
-	t.Run("memory", func(t *testing.T) {
-		b := start(t, func(c *Config) { c.MaxMemoryMiB = 1 })
-		opened := 0
-		var got reply
-		for got.status != 429 {
-			got = b.lines(t, fmt.Sprintf(`{"event":"start","stream_id":"s%d","time_unix_nano":1795233292181556000,"attributes":{"a":%q}}`, opened, strings.Repeat("x", 30_000)))
-			opened++
-			require.Less(t, opened, 50)
-		}
-		require.Contains(t, got.answer.Errors[0].Message, "max_memory_mib")
-		require.LessOrEqual(t, b.ingester.store.Memory(), int64(1<<20))
-		requireMetric(t, b, "streams_refused", map[string]string{"limit": "max_memory_mib"}, 1)
-		requireMetric(t, b, "memory_limit", nil, 1<<20)
-		require.Equal(t, 200, b.lines(t, `{"event":"end","stream_id":"s0"}`).status, "an end needs no room")
-	})
-}
-
-func TestSequenceNumbers_OrderAndDeduplicate(t *testing.T) {
-	b := start(t)
-	seq := func(n int, offset time.Duration) string { return chunkLine("s", offset, fmt.Sprintf(`"seq":%d`, n)) }
-	require.Equal(t, 200, b.lines(t, startLine("s"), seq(1, 10), seq(0, 20), seq(0, 20)).status)
-	require.Equal(t, 200, b.lines(t, startLine("s"), seq(3, 30), seq(1, 10), seq(2, 40)).status)
-	require.Equal(t, 200, b.lines(t, endLine("s")).status)
-	var order []time.Duration
-	for _, c := range b.sink.one(t).Chunks {
-		order = append(order, c.Offset)
+func TestMaxChunksPerStream_CountsDroppedChunks(t *testing.T) {
+	b := start(t, func(c *Config) { c.MaxChunksPerStream = 3 })
+	lines := []string{startLine("s")}
+	for i := range 5 {
+		lines = append(lines, chunkLine("s", time.Duration(i)*time.Millisecond))
 	}
-	require.Len(t, order, 4)
-	requireMetric(t, b, "duplicates_dropped", nil, 3)
+	got := b.lines(t, lines...)
+	require.Equal(t, 4, got.answer.Accepted)
+	require.Equal(t, 2, got.answer.Rejected)
+	require.Contains(t, got.answer.Errors[0].Message, "more than 3 chunks: 2 were dropped")
+	got = b.lines(t, chunkLine("s", 6*time.Millisecond), endLine("s"))
+	require.Equal(t, 1, got.answer.Accepted)
+	require.Len(t, b.sink.one(t).Chunks, 3)
+	require.EqualValues(t, 3, b.sink.one(t).Attributes["tokenpulse.chunk.dropped"])
+	requireMetric(t, b, "chunks_dropped", nil, 3)
+	requireMetric(t, b, "events_rejected", map[string]string{"reason": "limit"}, 3)
 }
 
 // generator sends whole streams over NDJSON and retries refused requests.
@@ -351,14 +298,4 @@ func TestConcurrentClients(t *testing.T) {
 	require.Len(t, b.sink.all(), streams+streams*chunks)
 	require.Zero(t, b.ingester.store.Streams())
 	require.Zero(t, b.ingester.store.Memory())
-}
-
-func TestEndAttributes_WinOverUsage(t *testing.T) {
-	b := start(t)
-	require.Equal(t, 200, b.lines(t, startLine("s"),
-		`{"event":"end","stream_id":"s","usage":{"output_tokens":3},"finish_reason":"stop","attributes":{"gen_ai.usage.output_tokens":5,"gen_ai.response.finish_reasons":["length"],"tokenpulse.outcome":"great"}}`).status)
-	got := b.sink.one(t).Attributes
-	require.EqualValues(t, 5, got["gen_ai.usage.output_tokens"])
-	require.Equal(t, []any{"length"}, got["gen_ai.response.finish_reasons"])
-	require.Equal(t, "success", got["tokenpulse.outcome"], "the receiver sets its own attributes")
 }

@@ -127,7 +127,7 @@ func TestSpans_ShareOfWholeStreams(t *testing.T) {
 	var groups []*tokenpulsev1.ResourceTokenStreams
 	for _, service := range []string{"large ", "other "} {
 		groups = append(groups, &tokenpulsev1.ResourceTokenStreams{Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{
-			textAttribute(names.ServiceName, strings.Repeat(service, 200)),
+			str(names.ServiceName, strings.Repeat(service, 200)),
 		}}})
 	}
 	const streams = 1000
@@ -139,7 +139,7 @@ func TestSpans_ShareOfWholeStreams(t *testing.T) {
 		}
 		s := &tokenpulsev1.TokenStream{
 			StreamId:  fmt.Sprint("whole-", i),
-			Start:     &tokenpulsev1.StreamStart{TimeUnixNano: begin, Attributes: []*commonpb.KeyValue{textAttribute(names.GenAIRequestModel, []string{"judged", "other"}[i%2])}},
+			Start:     &tokenpulsev1.StreamStart{TimeUnixNano: begin, Attributes: []*commonpb.KeyValue{str(names.GenAIRequestModel, []string{"judged", "other"}[i%2])}},
 			ChunkRuns: []*tokenpulsev1.ChunkRun{{TimeUnixNano: first, DeltaUnitNanos: 1000, TimeDeltas: []int64{0, 20_000}}},
 			End:       &tokenpulsev1.StreamEnd{TimeUnixNano: first + 1e9},
 		}

@@ -163,7 +163,7 @@ func TestStalledBody_IsClosed(t *testing.T) {
 // idle_timeout limits the pauses of a message, not its duration.
 func TestSlowMessage_IsAccepted(t *testing.T) {
 	b := start(t, func(c *Config) { c.IdleTimeout = 3 * time.Second })
-	encoded, err := proto.Marshal(wholeMessage(t))
+	encoded, err := proto.Marshal(wholeMessage())
 	require.NoError(t, err)
 	l := open(t, http.DefaultClient, b.url(), typeProtobuf)
 	for part := range slices.Chunk(encoded, len(encoded)/8) {
@@ -177,7 +177,7 @@ func TestSlowMessage_IsAccepted(t *testing.T) {
 
 // idle_timeout of a body does not limit the pipeline.
 func TestSlowPipeline_IsNotATimeout(t *testing.T) {
-	encoded, err := proto.Marshal(wholeMessage(t))
+	encoded, err := proto.Marshal(wholeMessage())
 	require.NoError(t, err)
 	bodies := map[string]string{typeNDJSON: strings.Join(wholeLines(), "\n"), typeProtobuf: string(encoded)}
 	for contentType, body := range bodies {
@@ -239,7 +239,7 @@ func withTLS(t *testing.T) (func(*Config), *http.Client) {
 
 // HTTP/2 resets a stream after its write deadline, also while it reads.
 func TestHTTP2_BodyOutlivesServerTimeouts(t *testing.T) {
-	encoded, err := proto.Marshal(wholeMessage(t))
+	encoded, err := proto.Marshal(wholeMessage())
 	require.NoError(t, err)
 	bodies := map[string]string{typeNDJSON: strings.Join(wholeLines(), "\n"), typeProtobuf: string(encoded)}
 	for contentType, body := range bodies {
@@ -278,7 +278,8 @@ func TestHTTP2_Shutdown(t *testing.T) {
 	require.Equal(t, "incomplete", b.sink.one(t).Attributes["tokenpulse.outcome"])
 }
 
-// The reason for a refusal is listed even if the list of errors is full.
+// The answer to a refused or idle live body comes while it is open, with the lines applied so far. The
+// reason is listed even if the list of errors is full.
 func TestErrors_RefusalReplacesTenth(t *testing.T) {
 	b := start(t)
 	b.sink.failWith(errFull)
@@ -288,6 +289,7 @@ func TestErrors_RefusalReplacesTenth(t *testing.T) {
 	l.send(t, endLine("s"))
 	got := l.wait(t)
 	require.Equal(t, 503, got.status)
+	require.Equal(t, 1, got.answer.Accepted)
 	require.Equal(t, 12, got.answer.Rejected)
 	require.Len(t, got.answer.Errors, 10)
 	require.Contains(t, got.answer.Errors[9].Message, "queue is full")
@@ -296,6 +298,8 @@ func TestErrors_RefusalReplacesTenth(t *testing.T) {
 	l = b.live(t)
 	l.send(t, strings.Split(strings.Repeat("nonsense\n", 12)+startLine("s"), "\n")...)
 	got = l.wait(t)
+	require.Equal(t, 200, got.status)
+	require.Equal(t, 1, got.answer.Accepted)
 	require.Len(t, got.answer.Errors, 10)
 	require.Contains(t, got.answer.Errors[9].Message, "idle_timeout")
 }

@@ -8,9 +8,9 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -35,13 +35,6 @@ func str(key, value string) *commonv1.KeyValue {
 	return &commonv1.KeyValue{Key: key, Value: &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: value}}}
 }
 
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(s)
-	require.NoError(t, err)
-	return b
-}
-
 const (
 	traceHex  = "0af7651916cd43dd8448eb211c80319c"
 	spanHex   = "b7ad6b7169203331"
@@ -49,14 +42,14 @@ const (
 )
 
 // wholeMessage is two streams: one with all fields, one that failed and has few.
-func wholeMessage(t testing.TB) *tokenpulsev1.ExportTokenStreamsRequest {
+func wholeMessage() *tokenpulsev1.ExportTokenStreamsRequest {
 	return &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{{
 		Resource: &resourcev1.Resource{Attributes: []*commonv1.KeyValue{str("service.name", "chat")}},
 		TokenStreams: []*tokenpulsev1.TokenStream{
 			{
 				StreamId: "s1",
 				Start: &tokenpulsev1.StreamStart{
-					TimeUnixNano: t0, TraceId: unhex(t, traceHex), SpanId: unhex(t, spanHex), ParentSpanId: unhex(t, parentHex),
+					TimeUnixNano: t0, TraceId: mustHex(traceHex), SpanId: mustHex(spanHex), ParentSpanId: mustHex(parentHex),
 					Vantage: tokenpulsev1.Vantage_VANTAGE_CLIENT,
 					Attributes: []*commonv1.KeyValue{
 						str("gen_ai.operation.name", "chat"), str("gen_ai.request.model", "llama-3-70b"), str("tier", "gold"),
@@ -131,36 +124,30 @@ func wholeSpans() []span {
 func compress(t testing.TB, encoding string, body []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
+	var w io.WriteCloser = zlib.NewWriter(&out) // also for deflate
 	switch encoding {
 	case "gzip":
-		w := gzip.NewWriter(&out)
-		_, err := w.Write(body)
-		require.NoError(t, err)
-		require.NoError(t, w.Close())
+		w = gzip.NewWriter(&out)
 	case "zstd":
-		w, err := zstd.NewWriter(&out)
+		var err error
+		w, err = zstd.NewWriter(&out)
 		require.NoError(t, err)
-		_, err = w.Write(body)
-		require.NoError(t, err)
-		require.NoError(t, w.Close())
-	case "zlib", "deflate":
-		w := zlib.NewWriter(&out)
-		_, err := w.Write(body)
-		require.NoError(t, err)
-		require.NoError(t, w.Close())
 	}
+	_, err := w.Write(body)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
 	return out.Bytes()
 }
 
 // The same streams become the same spans over every transport and in every format.
 func TestTransports_Agree(t *testing.T) {
-	message := wholeMessage(t)
+	message := wholeMessage()
 	encoded, err := proto.Marshal(message)
 	require.NoError(t, err)
 	mapped, err := protojson.Marshal(message)
 	require.NoError(t, err)
 	base64To := func(s, hexID string) string {
-		return strings.ReplaceAll(s, base64.StdEncoding.EncodeToString(unhex(t, hexID)), hexID)
+		return strings.ReplaceAll(s, base64.StdEncoding.EncodeToString(mustHex(hexID)), hexID)
 	}
 	hexed := base64To(base64To(base64To(string(mapped), traceHex), spanHex), parentHex)
 	require.Contains(t, hexed, traceHex)

@@ -43,7 +43,7 @@ func TestUnapplied_CountsEachRequestOnce(t *testing.T) {
 		"series and a share":            {true, true, selecting(0.5, true), nil},
 		"series and breaches":           {true, true, selecting(0, true), nil},
 		"series and a share of no more": {true, true, selecting(0.5, false), nil},
-		"series by way of spans":        {true, true, selecting(0.5, true), []*commonpb.KeyValue{textAttribute(names.GenAIInputTokens, "7")}},
+		"series by way of spans":        {true, true, selecting(0.5, true), []*commonpb.KeyValue{str(names.GenAIInputTokens, "7")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
