@@ -61,6 +61,11 @@ func (w *world) checkCounters(ended bool) {
 			w.failf("self-metric %s is %d, want %d", name, value, w.counters[short])
 		}
 	}
+	for short, want := range w.counters {
+		if value := got["receiver_token_stream_"+short]; value != want {
+			w.failf("self-metric %s is %d, want %d", short, value, want)
+		}
+	}
 	units := 0
 	for _, c := range w.open {
 		units += c.units

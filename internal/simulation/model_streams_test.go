@@ -170,6 +170,9 @@ func (w *world) settle(f *flight, r *reply) {
 		if r.status != status && r.status != 0 {
 			w.failf("%v: want %d, got %v", d.message, status, r)
 		}
+		if f.live == nil && r.Accepted+r.Rejected != 0 {
+			w.failf("%v: refused, so nothing counts before it is sent again, but got %v", d.message, r)
+		}
 	}
 	switch {
 	case d.limit != "" && len(d.calls) > 0:

@@ -4,9 +4,6 @@
 package tokenstreamreceiver
 
 import (
-	"bytes"
-	"compress/gzip"
-	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -45,51 +42,4 @@ func TestClientOf(t *testing.T) {
 	}
 	subject := clientOf(client.NewContext(t.Context(), client.Info{Auth: authData{"subject": long}})).Subject
 	require.Len(t, subject, 32, "a long subject is hashed")
-}
-
-func startLines(prefix string, n int) []byte {
-	var lines bytes.Buffer
-	for i := range n {
-		lines.WriteString(startLine(fmt.Sprintf("%s%d", prefix, i)) + "\n")
-	}
-	return lines.Bytes()
-}
-
-// One sender that opens streams without end leaves room for others.
-func TestMaxStreamsPerClient_LeavesRoomForOthers(t *testing.T) {
-	b := start(t, func(c *Config) { c.MaxStreams = 1000 })
-	var small bytes.Buffer
-	zip := gzip.NewWriter(&small)
-	_, _ = zip.Write(startLines("many", 100_000))
-	require.NoError(t, zip.Close())
-	got := b.post(t, typeNDJSON, &small, "Content-Encoding", "gzip")
-	require.Equal(t, 429, got.status)
-	require.Contains(t, got.answer.Errors[0].Message, "max_streams_per_client is reached")
-	// It opens as many as it can, one by one.
-	for i := 0; ; i++ {
-		if got := b.lines(t, startLine(fmt.Sprint("one", i))); got.status == 429 {
-			require.Equal(t, "1", got.header.Get("Retry-After"))
-			break
-		}
-		require.Less(t, i, 1000)
-	}
-	require.LessOrEqual(t, b.ingester.store.Streams(), int64(500))
-	require.GreaterOrEqual(t, metricValue(t, b, "streams_refused", map[string]string{"limit": "max_streams_per_client"}), int64(2))
-
-	send := func(ip string, lines []byte) *refusal {
-		req := b.take(b.reportHTTP, true, new(answer))
-		defer b.put(req)
-		reader := newLineReader(b.cfg.MaxEventBytes, b.ingester.store)
-		require.NoError(t, reader.reset(bytes.NewReader(lines)))
-		defer reader.close()
-		for reader.fill() == nil {
-			require.Nil(t, req.readLines(reader))
-		}
-		return req.commit(client.NewContext(t.Context(), client.Info{Addr: &net.IPAddr{IP: net.ParseIP(ip)}}))
-	}
-	for i := range 5 {
-		ip := fmt.Sprint("10.0.0.", i)
-		require.Nil(t, send(ip, startLines(ip, 99)), "another client")
-		require.Nil(t, send(ip, []byte(startLine(ip+"last"))))
-	}
 }

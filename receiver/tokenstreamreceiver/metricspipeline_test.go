@@ -5,7 +5,6 @@ package tokenstreamreceiver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -91,27 +90,6 @@ func lineOf(event, id string, more string) string {
 	return fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d"%s}`, event, id, t0+int64(time.Second), more)
 }
 
-func TestMetricsPipeline_GetsSeriesWithoutSpans(t *testing.T) {
-	p := inMetricsPipeline(t, nil)
-	p.start(t)
-	p.lines(t, lineOf("start", "a", ""), lineOf("chunk", "a", ""), lineOf("end", "a", ""), lineOf("start", "open", ""))
-	p.lines(t, lineOf("start", "b", ""), lineOf("end", "b", `,"error":"failed"`))
-	p.stop(t)
-	require.Equal(t, map[string]int64{"success": 1, "error": 1, "incomplete": 1}, p.requests())
-	requireMetric(t, p.bench, "events_finished", nil, 6)
-	requireMetric(t, p.bench, "streams_finished", map[string]string{"outcome": "incomplete"}, 1)
-}
-
-func TestMetricsPipeline_SharesTheReceiverWithATracesPipeline(t *testing.T) {
-	p := inMetricsPipeline(t, new(sink))
-	p.start(t)
-	p.lines(t, lineOf("start", "a", ""), lineOf("chunk", "a", ""), lineOf("end", "a", ""))
-	require.Len(t, p.sink.all(), 1)
-	p.stop(t)
-	require.Equal(t, map[string]int64{"success": 1}, p.requests())
-	requireMetric(t, p.bench, "streams_finished", map[string]string{"outcome": "success"}, 1)
-}
-
 // Two streams of one resource lose an attribute each, and their resource loses one.
 func TestMetricsPipeline_CountsRemovedAttributesOnce(t *testing.T) {
 	const forged = `,"resource":{"tokenpulse.slo.met":["a"]},"attributes":{"tokenpulse.time_to_first_token":1}`
@@ -123,30 +101,6 @@ func TestMetricsPipeline_CountsRemovedAttributesOnce(t *testing.T) {
 			requireMetric(t, p.bench, "attributes_removed", nil, 3)
 		})
 	}
-}
-
-func TestMetricsPipeline_CountsAStreamOnceThatTheTracesPipelineRefusedFirst(t *testing.T) {
-	p := inMetricsPipeline(t, new(sink))
-	p.start(t)
-	lines := []string{lineOf("start", "a", ""), lineOf("chunk", "a", ""), lineOf("end", "a", "")}
-	p.sink.failWith(errors.New("full"))
-	require.Equal(t, 503, p.lines(t, lines...).status)
-	p.sink.mu.Lock()
-	p.sink.fail = nil
-	p.sink.mu.Unlock()
-	require.Equal(t, 200, p.lines(t, lines...).status)
-	require.Equal(t, 200, p.lines(t, lines...).status, "sent again, because the answer was lost")
-	p.stop(t)
-	require.Equal(t, map[string]int64{"success": 1}, p.requests())
-}
-
-func TestMetricsPipeline_RecordsExpiredStreams(t *testing.T) {
-	p := inMetricsPipeline(t, nil, func(c *Config) { c.IdleTimeout, c.FirstTokenTimeout = 10*time.Millisecond, 10*time.Millisecond })
-	p.start(t)
-	p.lines(t, lineOf("start", "a", ""), lineOf("chunk", "a", ""))
-	eventually(t, func() bool { return p.ingester.store.Streams() == 0 }, "the stream does not expire")
-	p.stop(t)
-	require.Equal(t, map[string]int64{"incomplete": 1}, p.requests())
 }
 
 func TestMetricsPipeline_FlushesAtItsInterval(t *testing.T) {

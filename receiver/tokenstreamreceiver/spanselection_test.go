@@ -5,7 +5,6 @@ package tokenstreamreceiver
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -196,45 +195,6 @@ func TestSpans_ShareOfWholeStreams(t *testing.T) {
 	}
 }
 
-func TestSpans_EveryBreachIsSent(t *testing.T) {
-	const inShare, outside = "0000000000000000ffffffffffffffff", "00000000000000010000000000000001"
-	p := inMetricsPipeline(t, new(sink), selecting(0.5, true), ttftSLO)
-	p.start(t)
-	p.sendStream(t, "fast, in the share", inShare, 100*time.Millisecond)
-	p.sendStream(t, "fast, outside", outside, 100*time.Millisecond)
-	p.sendStream(t, "slow, in the share", "0000000000000001ffffffffffffffff", 2*time.Second)
-	p.sendStream(t, "slow, outside", "00000000000000020000000000000001", 2*time.Second)
-	states := map[string]string{}
-	for _, span := range p.sink.all() {
-		breached, _ := span.Attributes[names.SLOBreached].([]any)
-		states[span.Trace] = fmt.Sprint(span.State, " ", len(breached))
-	}
-	require.Equal(t, map[string]string{
-		inShare:                            "ot=th:8 0",
-		"0000000000000001ffffffffffffffff": "ot=th:0 1", // certain to be sent, in the share or not
-		"00000000000000020000000000000001": "ot=th:0 1",
-	}, states)
-	p.stop(t)
-	require.Equal(t, map[string]int64{"success": 4}, p.requests())
-}
-
-func TestSpans_BreachesOnly(t *testing.T) {
-	p := inMetricsPipeline(t, new(sink), selecting(0, true), ttftSLO)
-	p.start(t)
-	p.sendStream(t, "fast", "0000000000000000ffffffffffffffff", 100*time.Millisecond)
-	p.sendStream(t, "slow", "0000000000000001ffffffffffffffff", 2*time.Second)
-	require.Len(t, p.sink.all(), 1)
-	require.Equal(t, "ot=th:0", p.sink.one(t).State)
-}
-
-func TestSpans_BreachesOutsideTheShareAreLeftOutOnRequest(t *testing.T) {
-	p := inMetricsPipeline(t, new(sink), selecting(0.5, false), ttftSLO)
-	p.start(t)
-	p.sendStream(t, "in the share", "0000000000000001ffffffffffffffff", 2*time.Second)
-	p.sendStream(t, "outside", "00000000000000020000000000000001", 2*time.Second)
-	require.Equal(t, "ot=th:8", p.sink.one(t).State)
-}
-
 // Rules that depend on what a request reports are judged before its span is made, too.
 func TestSpans_BreachOfARuleOnTheRequest(t *testing.T) {
 	p := inMetricsPipeline(t, new(sink), selecting(0, true), ttftSLO, func(cfg *Config) {
@@ -246,29 +206,6 @@ func TestSpans_BreachOfARuleOnTheRequest(t *testing.T) {
 	require.Equal(t, 200, p.lines(t, lineAt("start", "matched", 0, `,"attributes":{"gen_ai.response.time_to_first_chunk":2}`),
 		lineAt("chunk", "matched", 2*time.Second, ""), lineAt("end", "matched", 3*time.Second, "")).status)
 	require.Equal(t, []any{"ttft"}, p.sink.one(t).Attributes[names.SLOBreached])
-}
-
-// The spans are refused before anything is recorded, so that a retry counts once.
-func TestSpans_RefusalIsBeforeRecording(t *testing.T) {
-	p := inMetricsPipeline(t, new(sink), selecting(0.5, true), ttftSLO)
-	p.start(t)
-	lines := []string{
-		lineOf("start", "in the share", `,"trace_id":"0000000000000000ffffffffffffffff"`), lineOf("chunk", "in the share", ""), lineOf("end", "in the share", ""),
-		lineOf("start", "outside", `,"trace_id":"00000000000000010000000000000001"`), lineOf("chunk", "outside", ""), lineOf("end", "outside", ""),
-	}
-	p.sink.failWith(errors.New("full"))
-	for range 3 {
-		require.Equal(t, 503, p.lines(t, lines...).status)
-	}
-	p.sink.mu.Lock()
-	p.sink.fail = nil
-	p.sink.mu.Unlock()
-	for range 2 { // the second time, because the answer was lost
-		require.Equal(t, 200, p.lines(t, lines...).status)
-	}
-	require.Len(t, p.sink.all(), 2, "sent again with the same IDs")
-	p.stop(t)
-	require.Equal(t, map[string]int64{"success": 2}, p.requests())
 }
 
 // An exemplar points at a span that was sent.

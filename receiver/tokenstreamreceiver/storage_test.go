@@ -84,17 +84,6 @@ func TestStorage_OpenStreamsSurviveARestart(t *testing.T) {
 	requireMetric(t, b, "streams_restored", nil, 0)
 }
 
-func TestStorage_RestoredStreamsExpire(t *testing.T) {
-	host := storagetest.NewHost(t, 0)
-	b := startOn(t, host)
-	require.Equal(t, 200, b.lines(t, startLine("s"), chunkLine("s", time.Millisecond)).status)
-	require.NoError(t, b.Shutdown(t.Context()))
-	b = startOn(t, host, func(c *Config) { c.IdleTimeout = 50 * time.Millisecond })
-	eventually(t, func() bool { return len(b.sink.all()) == 1 }, "it expires")
-	require.Equal(t, "incomplete", b.sink.one(t).Attributes["tokenpulse.outcome"])
-	require.NotContains(t, b.sink.one(t).Attributes, "tokenpulse.cut")
-}
-
 // Without the storage, no change of an open stream is acknowledged. Ends and whole streams
 // do not depend on it.
 func TestStorage_RefusesChangesThatCannotBeStored(t *testing.T) {

@@ -110,6 +110,7 @@ func TestShutdown_DoesNotWaitForBlockedPipeline(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorContains(t, s.Shutdown(context.Background()), "1 open streams are lost")
 		requireMetric(t, &s.bench, "streams_lost", map[string]string{"cause": "shutdown"}, 1)
+		requireMetric(t, &s.bench, "events_lost", map[string]string{"cause": "shutdown"}, 1)
 	})
 }
 
