@@ -82,16 +82,6 @@ func TestMaxStreamsPerClient_KeepsHalfForOthers(t *testing.T) {
 	require.Empty(t, s.clients.usages, "it holds only clients with open streams")
 }
 
-func TestMaxStreamsPerClient_RefusesOneLargeBatch(t *testing.T) {
-	limits := roomy
-	limits.MaxStreams, limits.MaxStreamsPerClient = 10, 1
-	s, _ := newStore(limits)
-	requireFull(t, openAs(t, s, addr(0), "1", "2", "3", "4", "5", "6"), SettingMaxStreamsPerClient)
-	require.Empty(t, s.clients.usages, "nothing was applied")
-	require.Zero(t, s.Streams())
-	require.NoError(t, openAs(t, s, addr(0), "1", "2", "3", "4", "5"))
-}
-
 // A client at its limit may replace its streams in one batch: a refused one could never
 // be retried with success.
 func TestMaxStreamsPerClient_AllowsReplacement(t *testing.T) {

@@ -227,60 +227,18 @@ func TestJournal_StreamsShareAResource(t *testing.T) {
 	require.Empty(t, s.resources.shared)
 }
 
-func TestJournal_ChangesNeedStorageAndWholeStreamsDoNot(t *testing.T) {
+// After a failed write, a batch with changes is refused before its finished streams are delivered.
+func TestJournal_RefusesChangesWhileTheStorageFails(t *testing.T) {
 	client := storagetest.NewMemory()
 	s, _ := withJournal(t, roomy, client)
-	apply(t, s, batchOf(t, s, "a", started, chunks(1)))
-	apply(t, s, batchOf(t, s, "b", started, chunks(1)))
 	client.FailWith(storage.ErrStorageFull)
-	for range 3 { // the second one fails before it is delivered
-		tx, err := s.Begin(t.Context(), batchOf(t, s, "a", chunks(2)))
-		if err == nil {
-			err = tx.Commit()
-		}
-		require.ErrorIs(t, err, storage.ErrStorageFull)
-		_, err = s.Begin(t.Context(), batchOf(t, s, "c", started))
-		require.ErrorIs(t, err, storage.ErrStorageFull)
-	}
-	require.Equal(t, int64(2), s.Streams())
+	require.ErrorIs(t, begin(t, s, batchOf(t, s, "a", started)).Commit(), storage.ErrStorageFull)
+	_, err := s.Begin(t.Context(), batchOf(t, s, "a", started))
+	require.ErrorIs(t, err, storage.ErrStorageFull)
+	require.Zero(t, s.Streams())
 	before := client.Batches
 	apply(t, s, batchOf(t, s, "whole", started, chunks(1), ended))
 	require.Equal(t, before, client.Batches)
-	apply(t, s, batchOf(t, s, "b", ended))
-	require.Equal(t, int64(1), s.Streams())
-	client.FailWith(nil)
-	require.Eventually(t, func() bool {
-		tx, err := s.Begin(t.Context(), batchOf(t, s, "a", chunks(3)))
-		return err == nil && tx.Commit() == nil
-	}, 10*time.Second, 10*time.Millisecond)
-	s, restored := withJournal(t, roomy, copyOf(client))
-	require.Equal(t, Restored{Streams: 1, Events: 2}, *restored)
-	require.Equal(t, []int{1, 3}, offsets(t, apply(t, s, batchOf(t, s, "a", ended)).Finished[0]))
-}
-
-func TestJournal_RestoredStreamsExpireAfterTheirTimeout(t *testing.T) {
-	client := storagetest.NewMemory()
-	s, c := newStore(roomy)
-	_, err := s.OpenJournal(t.Context(), client, func(error) {})
-	require.NoError(t, err)
-	apply(t, s, batchOf(t, s, "a", started, chunks(1)))
-	apply(t, s, batchOf(t, s, "waiting", started))
-	c.now += 50 * time.Second
-	require.NoError(t, s.CloseJournal(t.Context()))
-
-	timeouts := Timeouts{Idle: time.Minute, FirstToken: 2 * time.Minute}
-	s, c = newStore(roomy)
-	_, err = s.OpenJournal(t.Context(), client, func(error) {})
-	require.NoError(t, err)
-	require.Empty(t, s.Expire(timeouts, 10).Finished)
-	c.now += time.Minute
-	expired := s.Expire(timeouts, 10)
-	require.Len(t, expired.Finished, 1)
-	require.Equal(t, "a", expired.Finished[0].ID)
-	require.NoError(t, expired.Commit())
-	require.NoError(t, s.CloseJournal(t.Context()))
-	_, restored := withJournal(t, roomy, client)
-	require.Equal(t, Restored{Streams: 1, Events: 1}, *restored, "the expired one is finished")
 }
 
 // Streams change, end and expire while the journal rewrites all of them all the time.

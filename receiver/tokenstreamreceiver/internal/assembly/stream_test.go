@@ -70,21 +70,6 @@ func TestFrames_SetByAnyPart(t *testing.T) {
 	})
 }
 
-func TestMaxChunksPerStream_DropsFurtherChunks(t *testing.T) {
-	limits := roomy
-	limits.MaxChunksPerStream = 3
-	s, _ := newStore(limits)
-	tx := apply(t, s, batchOf(t, s, "s", started, chunks(1, 2, 3, 4)))
-	require.Equal(t, 1, tx.Rejected[0].Events)
-	tx = apply(t, s, batchOf(t, s, "s", chunks(5, 6)))
-	require.Equal(t, 2, tx.Rejected[0].Events)
-	tx = apply(t, s, batchOf(t, s, "s", chunks(7), ended))
-	require.Equal(t, 1, tx.Rejected[0].Events)
-	require.Equal(t, Limit, ReasonOf(tx.Rejected[0].Err))
-	require.Equal(t, []int{1, 2, 3}, offsets(t, tx.Finished[0]))
-	require.Equal(t, 4, tx.Finished[0].Dropped())
-}
-
 // A stream is the same in one request and in several, with chunks in and out of order,
 // with and without sequence numbers, and at the limit.
 func TestMerge_PartsEqualWholeStream(t *testing.T) {

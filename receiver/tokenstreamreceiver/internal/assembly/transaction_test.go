@@ -13,65 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestBegin_RejectsEventsAfterTheEnd(t *testing.T) {
-	s, _ := newStore(roomy)
-	apply(t, s, batchOf(t, s, "s", started, ended))
-	tx := apply(t, s, batchOf(t, s, "s", chunks(1)))
-	require.Zero(t, tx.Units)
-	require.Len(t, tx.Rejected, 1)
-	require.Equal(t, UnknownStream, ReasonOf(tx.Rejected[0].Err))
-	require.Equal(t, 1, tx.Rejected[0].Units)
-}
-
-func TestRollback_LeavesStoreUnchanged(t *testing.T) {
-	s, _ := newStore(roomy)
-	apply(t, s, batchOf(t, s, "open", started, chunks(5, 1)))
-	memory := s.Memory()
-	batch := s.NewBatch()
-	for id, scripts := range map[string][]script{
-		"open": {chunks(3), ended}, "new": {started, chunks(1)}, "whole": {started, ended}, "unknown": {chunks(1)},
-	} {
-		part, err := batch.Part([]byte(id))
-		require.NoError(t, err)
-		for _, f := range scripts {
-			f(t, part)
-		}
-		part.Count(0)
-	}
-	for range 2 {
-		tx := begin(t, s, batch)
-		require.Len(t, tx.Finished, 2)
-		require.Len(t, tx.Rejected, 1)
-		require.Equal(t, 3, tx.Units)
-		tx.Rollback()
-		require.EqualValues(t, 1, s.Streams())
-		require.Equal(t, memory, s.Memory())
-	}
-	tx := apply(t, s, batch)
-	for _, f := range tx.Finished {
-		if f.ID == "open" {
-			require.Equal(t, []int{1, 3, 5}, offsets(t, f))
-		}
-	}
-	require.EqualValues(t, 1, s.Streams())
-}
-
-func TestMaxStreams_RefusesNewStreams(t *testing.T) {
-	limits := roomy
-	limits.MaxStreams = 2
-	s, _ := newStore(limits)
-	open := func(ids ...string) error { return openAs(t, s, Client{}, ids...) }
-	require.ErrorAs(t, open("a", "b", "c"), new(*FullError))
-	require.Zero(t, s.Streams(), "all or nothing")
-	require.NoError(t, open("a", "b"))
-	require.ErrorContains(t, open("c"), "max_streams")
-	require.NoError(t, open("a"), "an open stream is not new")
-	apply(t, s, batchOf(t, s, "whole", started, ended))
-	apply(t, s, batchOf(t, s, "a", chunks(1), ended))
-	require.NoError(t, open("c"))
-	require.EqualValues(t, 2, s.Streams())
-}
-
 func TestMaxMemory_RefusesBatch(t *testing.T) {
 	limits := roomy
 	limits.MaxMemory = 4096
