@@ -61,13 +61,18 @@ func numbered(pairs ...int) script {
 // batchOf returns a batch of one stream.
 func batchOf(t testing.TB, s *Store, id string, scripts ...script) *Batch {
 	batch := s.NewBatch()
+	addPart(t, batch, id, scripts...)
+	return batch
+}
+
+// addPart adds one unit of a stream to a batch.
+func addPart(t testing.TB, batch *Batch, id string, scripts ...script) {
 	part, err := batch.Part([]byte(id))
 	require.NoError(t, err)
 	for _, f := range scripts {
 		f(t, part)
 	}
 	part.Count(1)
-	return batch
 }
 
 func begin(t testing.TB, s *Store, batch *Batch) *Transaction {

@@ -28,10 +28,7 @@ func applyAs(t testing.TB, s *Store, client Client, events map[string]script) er
 	batch := s.NewBatch()
 	batch.Client = client
 	for id, f := range events {
-		part, err := batch.Part([]byte(id))
-		require.NoError(t, err)
-		f(t, part)
-		part.Count(0)
+		addPart(t, batch, id, f)
 	}
 	tx, err := s.Begin(context.Background(), batch)
 	if err == nil {
@@ -119,11 +116,7 @@ func TestRefuseStarts_LetsOtherEventsThrough(t *testing.T) {
 	}
 	t.Run("a batch that also ends a stream tests the pipeline", func(t *testing.T) {
 		batch.RefuseStarts = true
-		part, err := batch.Part([]byte("whole"))
-		require.NoError(t, err)
-		started(t, part)
-		ended(t, part)
-		part.Count(0)
+		addPart(t, batch, "whole", started, ended)
 		apply(t, s, batch)
 		require.EqualValues(t, 1, s.Streams())
 	})

@@ -93,13 +93,10 @@ func TestImpliedStart_IsUndoneOnRetry(t *testing.T) {
 	holder := begin(t, s, batchOf(t, s, "held", chunks(1)))
 
 	batch := batchOf(t, s, "s", opened, chunks(30, 20, 24*3600*1000+10)) // the last is in range of the implied start, but not of the start event
-	part, err := batch.Part([]byte("held"))
-	require.NoError(t, err)
-	chunks(2)(t, part)
-	part.Count(2)
+	addPart(t, batch, "held", chunks(2))
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = s.Begin(cancelled, batch)
+	_, err := s.Begin(cancelled, batch)
 	require.ErrorIs(t, err, context.Canceled)
 	require.EqualValues(t, 1, s.Streams())
 

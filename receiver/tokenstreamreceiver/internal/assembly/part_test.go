@@ -18,10 +18,8 @@ func TestAddChunk_LimitsChunksOutOfOrder(t *testing.T) {
 	limits := roomy
 	limits.MaxChunksPerStream = 1 << 30
 	s, _ := newStore(limits)
-	batch := s.NewBatch()
-	part, err := batch.Part([]byte("s"))
-	require.NoError(t, err)
-	started(t, part)
+	part := startedPart(t, s)
+	var err error
 	for i := 0; err == nil; i++ {
 		require.LessOrEqual(t, i, maxSpilled+1)
 		err = part.AddChunk(Chunk{UnixNano: t0 - int64(i)*1e6, Tokens: 1})
@@ -30,21 +28,18 @@ func TestAddChunk_LimitsChunksOutOfOrder(t *testing.T) {
 	require.Equal(t, Limit, ReasonOf(err))
 }
 
+// startedPart returns a part with a start, in a batch of its own.
+func startedPart(t testing.TB, s *Store) *Part {
+	return batchOf(t, s, "a", started).parts[0]
+}
+
 func TestAddEach_EqualsAddChunk(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	limits := roomy
 	limits.MaxChunksPerStream = 30
 	for range 500 {
 		s, _ := newStore(limits)
-		var parts [2]*Part
-		for i := range parts {
-			batch := s.NewBatch()
-			part, err := batch.Part([]byte("a"))
-			require.NoError(t, err)
-			started(t, part)
-			parts[i] = part
-		}
-		one, each := parts[0], parts[1]
+		one, each := startedPart(t, s), startedPart(t, s)
 		at := t0
 		for range 4 {
 			times := make([]int64, random.IntN(12))
@@ -89,14 +84,7 @@ func TestAddGaps_EqualsAddChunk(t *testing.T) {
 	accepted, refused := 0, 0
 	for range 2000 {
 		s, _ := newStore(limits)
-		var parts [2]*Part
-		for i := range parts {
-			part, err := s.NewBatch().Part([]byte("a"))
-			require.NoError(t, err)
-			started(t, part)
-			parts[i] = part
-		}
-		one, gaps := parts[0], parts[1]
+		one, gaps := startedPart(t, s), startedPart(t, s)
 		at := t0 + random.Int64N(1e9)
 		for range 4 {
 			switch random.IntN(14) {

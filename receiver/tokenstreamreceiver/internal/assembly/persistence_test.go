@@ -199,15 +199,11 @@ func TestJournal_StreamsThatDoNotFitAreCounted(t *testing.T) {
 
 func TestJournal_StreamsShareAResource(t *testing.T) {
 	large := []byte(strings.Repeat("resource", 5000))
-	withResource := func(t testing.TB, part *Part) { require.NoError(t, part.AddStart(Start{UnixNano: t0}, nil, large)) }
 	client := storagetest.NewMemory()
 	s, _ := withJournal(t, roomy, client)
 	batch := s.NewBatch()
 	for i := range 100 {
-		part, err := batch.Part(fmt.Append(nil, "s", i))
-		require.NoError(t, err)
-		withResource(t, part)
-		part.Count(1)
+		addPart(t, batch, fmt.Sprint("s", i), startedWith(large))
 	}
 	apply(t, s, batch)
 	held := s.Memory()
@@ -311,7 +307,7 @@ func TestJournal_ForgetsResources(t *testing.T) {
 	apply(t, s, batchOf(t, s, "waiting", started))
 	for i := range 500 {
 		resource := append(fmt.Append(nil, i), make([]byte, 40_000)...)
-		apply(t, s, batchOf(t, s, "s", func(t testing.TB, part *Part) { require.NoError(t, part.AddStart(Start{UnixNano: t0}, nil, resource)) }))
+		apply(t, s, batchOf(t, s, "s", startedWith(resource)))
 		apply(t, s, batchOf(t, s, "s", ended))
 	}
 	require.Less(t, client.Size(), 6<<20, "20 MB were written")

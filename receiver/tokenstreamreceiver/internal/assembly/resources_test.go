@@ -23,10 +23,7 @@ func startedWith(resource []byte) script {
 func manyStarted(t testing.TB, s *Store, n int, resource func() []byte) *Batch {
 	batch := s.NewBatch()
 	for i := range n {
-		part, err := batch.Part([]byte(strconv.Itoa(i)))
-		require.NoError(t, err)
-		startedWith(resource())(t, part)
-		part.Count(0)
+		addPart(t, batch, strconv.Itoa(i), startedWith(resource()))
 	}
 	return batch
 }

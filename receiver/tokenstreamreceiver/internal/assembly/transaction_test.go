@@ -78,14 +78,8 @@ func TestBegin_ConcurrentTransactionsLoseNoChunk(t *testing.T) {
 			for range rounds {
 				batch := s.NewBatch()
 				for _, i := range random.Perm(streams)[:3] { // random order: claims must not deadlock
-					part, err := batch.Part([]byte{byte('a' + i)})
-					require.NoError(t, err)
-					started(t, part)
-					chunks(random.IntN(100))(t, part)
-					if random.IntN(4) == 0 {
-						ended(t, part)
-					}
-					part.Count(0)
+					scripts := []script{started, chunks(random.IntN(100)), ended}
+					addPart(t, batch, string(rune('a'+i)), scripts[:2+boolToInt(random.IntN(4) == 0)]...)
 				}
 				tx := begin(t, s, batch)
 				if random.IntN(3) == 0 {
@@ -122,24 +116,16 @@ func TestMemory_ReusedBuffersDoNotCount(t *testing.T) {
 	limits.MaxChunksPerStream = 200_000
 	limits.MaxMemory = 100_000
 	s, _ := newStore(limits)
-	batch := s.NewBatch()
-	part, err := batch.Part([]byte("large"))
-	require.NoError(t, err)
-	started(t, part)
-	for i := range 200_000 {
-		if err := part.AddChunk(Chunk{UnixNano: t0 + int64(i)*1e6, Tokens: 1}); err != nil {
-			require.NoError(t, err)
+	batch := batchOf(t, s, "large", started, func(t testing.TB, part *Part) {
+		for i := range 200_000 {
+			if err := part.AddChunk(Chunk{UnixNano: t0 + int64(i)*1e6, Tokens: 1}); err != nil {
+				require.NoError(t, err)
+			}
 		}
-	}
-	require.NoError(t, part.AddEnd(End{}, nil))
-	part.Count(0)
+	}, ended)
 	apply(t, s, batch)
 	batch.Reset()
-	part, err = batch.Part([]byte("small"))
-	require.NoError(t, err)
-	started(t, part)
-	chunks(1)(t, part)
-	part.Count(0)
+	addPart(t, batch, "small", started, chunks(1))
 	apply(t, s, batch)
 	require.LessOrEqual(t, s.Memory(), int64(1000))
 }
