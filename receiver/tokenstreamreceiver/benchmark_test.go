@@ -83,30 +83,12 @@ func benchDeltas() []int64 {
 }
 
 func BenchmarkProtobuf(b *testing.B) {
-	message := &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{{
-		Resource: &resourcev1.Resource{Attributes: []*commonv1.KeyValue{str("service.name", "chat")}},
-	}}}
-	for i := range benchStreams {
-		message.ResourceTokenStreams[0].TokenStreams = append(message.ResourceTokenStreams[0].TokenStreams, &tokenpulsev1.TokenStream{
-			StreamId: fmt.Sprintf("stream-%d", i),
-			Start: &tokenpulsev1.StreamStart{TimeUnixNano: t0, Attributes: []*commonv1.KeyValue{
-				str("gen_ai.operation.name", "chat"), str("gen_ai.request.model", "llama-3-70b"), str("gen_ai.provider.name", "vllm"),
-			}},
-			ChunkRuns: []*tokenpulsev1.ChunkRun{{TimeUnixNano: at(200 * time.Millisecond), DeltaUnitNanos: 1000, TimeDeltas: benchDeltas()}},
-			End:       &tokenpulsev1.StreamEnd{FinishReason: "stop", Usage: &tokenpulsev1.Usage{OutputTokens: proto.Uint64(benchTokens)}},
-		})
-	}
-	wire, err := proto.Marshal(message)
-	require.NoError(b, err)
+	wire := encodeWhole(b, benchStreams, benchTokens, func(int) []*commonv1.KeyValue { return nil })
 	benchmark(b, wire, func(r *request) error { return r.readProtobuf(wire) })
 }
 
-// BenchmarkParts sends each stream in ten requests, like a service that sends every
-// second.
-func BenchmarkParts(b *testing.B) { benchmarkParts(b, 10, nil) }
-
-// BenchmarkStorage sends each stream in several requests, one after the other, so that each
-// one waits for a write of its own. Compare file_storage with none.
+// BenchmarkStorage sends each stream in several requests, one after the other, like a service that
+// sends every second. Each one waits for a write of its own. Compare file_storage with none.
 func BenchmarkStorage(b *testing.B) {
 	for _, parts := range []int{10, 100} {
 		for name, host := range map[string]func() component.Host{

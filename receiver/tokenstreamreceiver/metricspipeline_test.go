@@ -5,7 +5,6 @@ package tokenstreamreceiver
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -85,19 +84,14 @@ func (p *pipelines) requests() map[string]int64 {
 	return by
 }
 
-// lineOf returns the line of an event.
-func lineOf(event, id string, more string) string {
-	return fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d"%s}`, event, id, t0+int64(time.Second), more)
-}
-
 // Two streams of one resource lose an attribute each, and their resource loses one.
 func TestMetricsPipeline_CountsRemovedAttributesOnce(t *testing.T) {
-	const forged = `,"resource":{"tokenpulse.slo.met":["a"]},"attributes":{"tokenpulse.time_to_first_token":1}`
+	const forged = `"resource":{"tokenpulse.slo.met":["a"]},"attributes":{"tokenpulse.time_to_first_token":1}`
 	for name, spans := range map[string]*sink{"without spans": nil, "with spans": new(sink)} {
 		t.Run(name, func(t *testing.T) {
 			p := inMetricsPipeline(t, spans)
 			p.start(t)
-			p.lines(t, lineOf("start", "a", forged), lineOf("end", "a", ""), lineOf("start", "b", forged), lineOf("end", "b", ""))
+			p.lines(t, startWith("a", at(0), forged), endLine("a"), startWith("b", at(0), forged), endLine("b"))
 			requireMetric(t, p.bench, "attributes_removed", nil, 3)
 		})
 	}
@@ -110,7 +104,7 @@ func TestMetricsPipeline_FlushesAtItsInterval(t *testing.T) {
 		c.Series = configoptional.Some(series)
 	})
 	p.start(t)
-	p.lines(t, lineOf("start", "a", ""), lineOf("end", "a", ""))
+	p.lines(t, startLine("a"), endLine("a"))
 	eventually(t, func() bool { return p.requests()["error"] == 1 }, "nothing is flushed")
 	p.stop(t)
 }

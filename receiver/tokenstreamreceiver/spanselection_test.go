@@ -41,18 +41,15 @@ func selecting(share float64, breached bool) func(*Config) {
 }
 
 // sendStream sends a whole stream whose first token takes that long.
-func (b *bench) sendStream(t *testing.T, id, traceID string, firstToken time.Duration) {
+func (b *bench) sendStream(t *testing.T, id string, firstToken time.Duration) {
 	t.Helper()
-	more := ""
-	if traceID != "" {
-		more = fmt.Sprintf(`,"trace_id":%q`, traceID)
-	}
-	require.Equal(t, 200, b.lines(t, lineAt("start", id, 0, more), lineAt("chunk", id, firstToken, ""), lineAt("end", id, firstToken+time.Second, "")).status)
+	require.Equal(t, 200, b.lines(t, linesOf(id, firstToken)...).status)
 }
 
-// lineAt returns the line of an event, so long after the start of its stream.
-func lineAt(event, id string, after time.Duration, more string) string {
-	return fmt.Sprintf(`{"event":%q,"stream_id":%q,"time_unix_nano":"%d"%s}`, event, id, t0+int64(time.Second+after), more)
+// linesOf returns a whole stream of one token, which takes that long and is a second before the end.
+func linesOf(id string, firstToken time.Duration, more ...string) []string {
+	end := fmt.Sprintf(`{"event":"end","stream_id":%q,"time_unix_nano":"%d"}`, id, at(firstToken+time.Second))
+	return []string{startWith(id, at(0), more...), chunkLine(id, firstToken), end}
 }
 
 // rejects is the rule of the specification, for trace IDs in hexadecimal: a span is kept if the last 56
@@ -80,8 +77,7 @@ func TestSpans_ShareIsConsistentByTraceID(t *testing.T) {
 			for i := range streams {
 				id := fmt.Sprintf("%016x%016x", random.Uint64(), random.Uint64())
 				sent[id] = true
-				stream := strconv.Itoa(i)
-				lines = append(lines, lineOf("start", stream, fmt.Sprintf(`,"trace_id":%q`, id)), lineOf("chunk", stream, ""), lineOf("end", stream, ""))
+				lines = append(lines, linesOf(strconv.Itoa(i), 0, fmt.Sprintf(`"trace_id":%q`, id))...)
 			}
 			require.Equal(t, 200, p.lines(t, lines...).status)
 			kept := 0
@@ -113,8 +109,7 @@ func TestSpans_ShareOfDerivedTraceIDs(t *testing.T) {
 	const streams = 20_000 / testenv.RaceSlowdown
 	var lines []string
 	for i := range streams {
-		id := fmt.Sprint("stream-", i)
-		lines = append(lines, lineOf("start", id, ""), lineOf("chunk", id, ""), lineOf("end", id, ""))
+		lines = append(lines, linesOf(fmt.Sprint("stream-", i), 0)...)
 	}
 	require.Equal(t, 200, p.lines(t, lines...).status)
 	require.InDelta(t, streams/10, len(p.sink.all()), 5*math.Sqrt(streams*0.1*0.9))
@@ -202,9 +197,8 @@ func TestSpans_BreachOfARuleOnTheRequest(t *testing.T) {
 		slo.MatchRegexp = map[string]string{names.GenAITimeToFirstChunk: ".*", "tokenpulse.token_count": "1"}
 	})
 	p.start(t)
-	p.sendStream(t, "not matched", "", 2*time.Second)
-	require.Equal(t, 200, p.lines(t, lineAt("start", "matched", 0, `,"attributes":{"gen_ai.response.time_to_first_chunk":2}`),
-		lineAt("chunk", "matched", 2*time.Second, ""), lineAt("end", "matched", 3*time.Second, "")).status)
+	p.sendStream(t, "not matched", 2*time.Second)
+	require.Equal(t, 200, p.lines(t, linesOf("matched", 2*time.Second, `"attributes":{"gen_ai.response.time_to_first_chunk":2}`)...).status)
 	require.Equal(t, []any{"ttft"}, p.sink.one(t).Attributes[names.SLOBreached])
 }
 
@@ -219,8 +213,7 @@ func TestSpans_ExemplarsAreOfSentSpans(t *testing.T) {
 			if i == 3 {
 				firstToken = 2 * time.Second
 			}
-			id := fmt.Sprint(request, "-", i)
-			lines = append(lines, lineAt("start", id, 0, ""), lineAt("chunk", id, firstToken, ""), lineAt("end", id, firstToken+time.Second, ""))
+			lines = append(lines, linesOf(fmt.Sprint(request, "-", i), firstToken)...)
 		}
 		require.Equal(t, 200, p.lines(t, lines...).status)
 	}

@@ -147,6 +147,14 @@ func (ts *texts) create(value string) (*text, error) {
 	return created, nil
 }
 
+// mustCreate creates a text, or fails the test.
+func (ts *texts) mustCreate(t testing.TB, value string) *text {
+	t.Helper()
+	created, err := ts.create(value)
+	require.NoError(t, err)
+	return created
+}
+
 func (ts *texts) add(t *text, more string) error {
 	t.mu.Lock()
 	t.writing = true
@@ -192,10 +200,8 @@ func TestJournal_EntriesSurviveRestartsInFileStorage(t *testing.T) {
 	open := fileStorage(t, 0)
 	ts := opened(t, open())
 	require.Empty(t, ts.values())
-	a, err := ts.create("a")
-	require.NoError(t, err)
-	b, err := ts.create("b")
-	require.NoError(t, err)
+	a := ts.mustCreate(t, "a")
+	b := ts.mustCreate(t, "b")
 	require.NoError(t, ts.add(a, "1"))
 	require.NoError(t, ts.add(a, "2"))
 	require.NoError(t, ts.finish(b))
@@ -205,11 +211,10 @@ func TestJournal_EntriesSurviveRestartsInFileStorage(t *testing.T) {
 	ts = opened(t, open())
 	require.Equal(t, []string{"a12"}, ts.values())
 	require.NoError(t, ts.add(ts.restored.Entries[0].Owner().(*text), "3"))
-	_, err = ts.create("c")
-	require.NoError(t, err)
+	ts.mustCreate(t, "c")
 	ts.close(t)
 	ts.close(t)
-	_, err = ts.create("d")
+	_, err := ts.create("d")
 	require.ErrorIs(t, err, ErrClosed)
 
 	ts = opened(t, open())
@@ -231,8 +236,7 @@ func TestJournal_WritesConcurrentChangesTogether(t *testing.T) {
 	var all sync.WaitGroup
 	create := func(i int) {
 		all.Go(func() {
-			_, err := ts.create(strconv.Itoa(i))
-			require.NoError(t, err)
+			ts.mustCreate(t, strconv.Itoa(i))
 		})
 	}
 	create(0)
@@ -256,10 +260,8 @@ func TestJournal_WritesConcurrentChangesTogether(t *testing.T) {
 func TestJournal_FailedWriteStoresNothing(t *testing.T) {
 	m := storagetest.NewMemory()
 	ts := opened(t, m)
-	a, err := ts.create("a")
-	require.NoError(t, err)
-	b, err := ts.create("b")
-	require.NoError(t, err)
+	a := ts.mustCreate(t, "a")
+	b := ts.mustCreate(t, "b")
 	require.NoError(t, ts.Ready())
 
 	down := errors.New("no space left on device")
@@ -271,7 +273,7 @@ func TestJournal_FailedWriteStoresNothing(t *testing.T) {
 		return nil
 	}
 	require.ErrorIs(t, ts.add(a, "1"), down)
-	_, err = ts.create("c")
+	_, err := ts.create("c")
 	require.ErrorIs(t, err, down)
 	require.ErrorIs(t, ts.Ready(), down)
 	require.ErrorIs(t, ts.finish(b), down)
@@ -415,14 +417,12 @@ func TestJournal_StoredBytesAreBounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var old, short []*text
 	for i := range 500 {
-		created, err := ts.create(fmt.Sprintf("old %d %s", i, strings.Repeat("x", 2000)))
-		require.NoError(t, err)
+		created := ts.mustCreate(t, fmt.Sprintf("old %d %s", i, strings.Repeat("x", 2000)))
 		old = append(old, created)
 	}
 	written, most := 0, 0.0
 	for i := range 8000 {
-		created, err := ts.create(strings.Repeat("y", 5000))
-		require.NoError(t, err)
+		created := ts.mustCreate(t, strings.Repeat("y", 5000))
 		short = append(short, created)
 		if len(short) > 50 {
 			require.NoError(t, ts.finish(short[0]))
@@ -446,8 +446,7 @@ func TestJournal_StoredBytesAreBounded(t *testing.T) {
 func TestJournal_ReadsMoreSegmentsThanTheIndexReserves(t *testing.T) {
 	m := storagetest.NewMemory()
 	ts := opened(t, m)
-	a, err := ts.create("a")
-	require.NoError(t, err)
+	a := ts.mustCreate(t, "a")
 	for range 2*reservedSegments + 10 {
 		require.NoError(t, ts.add(a, "+"))
 	}
