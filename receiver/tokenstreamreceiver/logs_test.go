@@ -453,43 +453,6 @@ func TestLogs_CommonLimits(t *testing.T) {
 			requireMetric(t, b, "events_accepted", nil, 1)
 		})
 	})
-	t.Run("streams of a request", func(t *testing.T) {
-		b := start(t, func(c *Config) { c.MaxStreams = 200_000 })
-		logs := plog.NewLogs()
-		records := logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
-		for i := range 140_000 {
-			r := records.AppendEmpty()
-			r.SetEventName("gen_ai.token.generated")
-			r.SetTimestamp(t0)
-			r.SetTraceID([16]byte{1})
-			r.SetSpanID([8]byte{1, byte(i), byte(i >> 8), byte(i >> 16)})
-		}
-		body, err := plogotlp.NewExportRequestFromLogs(logs).MarshalProto()
-		require.NoError(t, err)
-		got := b.postLogs(t, typeProtobuf, body)
-		require.Equal(t, 413, got.status)
-		require.Contains(t, got.message, "the request has more than 131072 streams")
-		require.Zero(t, b.ingester.store.Streams())
-	})
-	t.Run("shutdown", func(t *testing.T) {
-		b := start(t)
-		l := open(t, http.DefaultClient, b.logsURL(), typeProtobuf)
-		_, err := l.Write([]byte{10})
-		require.NoError(t, err)
-		eventually(t, func() bool { return !b.handlingHTTP.TryLock() || unlock(b) }, "the request is in progress")
-		b.logs(t, "grpc", event("gen_ai.token.generated", 0, nil)).whole(t)
-		shutdown(t, b)
-		got := l.wait(t)
-		require.Equal(t, 503, got.status)
-		require.Equal(t, "1", got.header.Get("Retry-After"))
-		require.Equal(t, "incomplete", b.sink.one(t).Attributes["tokenpulse.outcome"])
-	})
-}
-
-// unlock releases the lock of TryLock.
-func unlock(b *bench) bool {
-	b.handlingHTTP.Unlock()
-	return false
 }
 
 // Each record that the decoder of the Collector finds is accepted or rejected, open

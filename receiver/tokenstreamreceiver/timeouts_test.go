@@ -156,7 +156,10 @@ func TestStalledBody_IsClosed(t *testing.T) {
 			l := stall(t, b)
 			eventually(t, func() bool { return b.ingester.store.Memory() > 0 }, "the body is read")
 			shutdown(t, b)
-			require.Contains(t, l.wait(t).answer.Errors[0].Message, "the receiver is shutting down")
+			got := l.wait(t)
+			require.Equal(t, 503, got.status)
+			require.Equal(t, "1", got.header.Get("Retry-After"))
+			require.Contains(t, got.answer.Errors[0].Message, "the receiver is shutting down")
 		})
 	}
 }
