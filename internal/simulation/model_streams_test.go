@@ -4,9 +4,11 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -272,10 +274,7 @@ func (w *world) end(c *content, counter, events string) {
 func (w *world) byExpiry() []*content {
 	expiry := func(c *content) time.Time { return c.expires(&w.profile) }
 	return slices.SortedFunc(maps.Values(w.open), func(a, b *content) int {
-		if c := expiry(a).Compare(expiry(b)); c != 0 {
-			return c
-		}
-		return cmpString(a.id, b.id)
+		return cmp.Or(expiry(a).Compare(expiry(b)), strings.Compare(a.id, b.id))
 	})
 }
 
@@ -293,17 +292,6 @@ func (w *world) drop(lost int, cause string, after time.Duration) {
 		w.failf("%d streams were dropped (%s), but only %d were open", lost, cause, len(all))
 	}
 	w.logf("%d streams dropped (%s)", lost, cause)
-}
-
-func cmpString(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
 }
 
 // checkOverdue checks that no stream stays open for long after it expired.
