@@ -4,89 +4,121 @@
 package main
 
 import (
-	"github.com/grafana/grafana-foundation-sdk/go/cog"
-	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
-	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	"fmt"
+	"strings"
 )
+
+// object is a JSON object of Grafana's dashboard model.
+type object = map[string]any
+
+// common is what all dashboards share: common.yaml.
+var common struct {
+	Dashboard object            // the keys of each dashboard
+	Variables map[string]object // by name
+	Kinds     map[string]object // of panels, by name
+	Items     map[string]object // that panels and queries are repeated for, by name
+	Columns   []map[string]string
+}
 
 // board is a dashboard. Its file's name is also part of its UID, which links contain.
 type board struct {
-	file, title, about string
-	variables          []cog.Builder[dashboard.VariableModel]
-	rows               []row
+	file               string
+	Title, Description string
+	Variables          []string
+	Rows               []row
 }
 
 // row has panels of one size, unless a panel has its own.
 type row struct {
-	title         string
-	width, height uint32
-	panels        []panel
+	Title  string
+	Size   [2]int // width and height
+	Panels []panel
 }
 
-const tag = "tokenpulse"
-
-func (b board) build() (dashboard.Dashboard, error) {
-	builder := dashboard.NewDashboardBuilder("tokenpulse: "+b.title).Uid("tokenpulse-"+b.file).Description(b.about).
-		Tags([]string{tag}).Time("now-1h", "now").Refresh("30s").Timezone("browser").Editable().
-		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Variables(append([]cog.Builder[dashboard.VariableModel]{dataSourceVariable}, append(b.variables, pageVariable)...)).
-		Annotation(firing).Annotation(newVersion).
-		Link(dashboard.NewDashboardLinkBuilder("Dashboards").Type(dashboard.DashboardLinkTypeDashboards).Tags([]string{tag}).
-			AsDropdown(true).KeepTime(true).IncludeVars(true)).
-		Link(dashboard.NewDashboardLinkBuilder("Live page").Type(dashboard.DashboardLinkTypeLink).Url("${live_page}").
-			Icon("bolt").Tooltip("The Collector's own page, with the slowest requests").TargetBlank(true)).
-		Link(dashboard.NewDashboardLinkBuilder("Runbook").Type(dashboard.DashboardLinkTypeLink).Url(docs + "runbook.md#from-page-to-trace").
-			Icon("doc").Tooltip("From an alert to its cause").TargetBlank(true))
-	id := uint32(0)
-	for _, r := range b.rows {
-		id++
-		builder.WithRow(dashboard.NewRowBuilder(r.title).Id(id))
-		for _, p := range r.panels {
-			id++
-			if p.width == 0 {
-				p = p.sized(r.width, r.height)
+func (b *board) build() (object, error) {
+	variables := []any{}
+	for _, name := range b.Variables {
+		variables = append(variables, variable(name))
+	}
+	built := merged(common.Dashboard, object{
+		"title": "tokenpulse: " + b.Title, "uid": "tokenpulse-" + b.file, "description": b.Description,
+		"templating": object{"list": variables},
+	})
+	panels, below := []any{}, 0
+	add := func(p object, x, y, width, height int) {
+		p["id"], p["gridPos"] = len(panels)+1, object{"x": x, "y": y, "w": width, "h": height}
+		panels, below = append(panels, p), max(below, y+height)
+	}
+	for _, r := range b.Rows {
+		add(object{"collapsed": false, "panels": []any{}, "title": r.Title, "type": "row"}, 0, below, 24, 1)
+		x, y := 0, below
+		for _, p := range r.Panels {
+			size := r.Size
+			if p.Size != [2]int{} {
+				size = p.Size
 			}
-			builder.WithPanel(numbered{p, id})
+			for _, item := range each(p.For, nil) {
+				ready, err := p.build(item)
+				if err != nil {
+					return nil, fmt.Errorf("panel %q: %w", p.Title, err)
+				}
+				add(ready, x, y, size[0], size[1])
+				if x += size[0]; x >= 24 {
+					x, y = 0, below
+				}
+			}
 		}
 	}
-	built, err := builder.Build()
-	// The SDK hides links and annotations in a menu by default.
-	for i := range built.Links {
-		built.Links[i].Placement = nil
+	built["panels"] = panels
+	return built, nil
+}
+
+// variable returns a variable by its name. A choice may follow with the value that is selected
+// at first: by=server_address.
+func variable(name string) object {
+	name, selected, _ := strings.Cut(name, "=")
+	built := merged(common.Variables["every"], common.Variables[name], object{"name": name})
+	choices, ok := built["choices"].(string)
+	if !ok {
+		return built
 	}
-	for i := range built.Annotations.List {
-		built.Annotations.List[i].Placement = nil
+	delete(built, "choices")
+	options := []any{}
+	for choice := range strings.SplitSeq(choices, ", ") {
+		shown, value, _ := strings.Cut(choice, " : ")
+		option := object{"text": shown, "value": value, "selected": value == selected}
+		if options = append(options, option); value == selected {
+			built["current"] = option
+		}
 	}
-	return built, err
+	built["query"], built["options"] = choices, options
+	return built
 }
 
-// numbered gives a panel its ID. Links to a panel contain it.
-type numbered struct {
-	panel
-	id uint32
+// each returns the items of a list of names, each with all items of the next lists.
+func each(lists []string, outer object) []object {
+	if len(lists) == 0 {
+		return []object{outer}
+	}
+	var all []object
+	for name := range strings.FieldsSeq(lists[0]) {
+		all = append(all, each(lists[1:], merged(outer, common.Items[name]))...)
+	}
+	return all
 }
 
-func (n numbered) Build() (dashboard.Panel, error) {
-	built, err := n.panel.Build()
-	built.Id = &n.id
-	return built, err
-}
-
-// firing marks when alerts of examples/prometheus/rules.yaml fire.
-var firing = annotation("Alerts", "red", `ALERTS{alertname=~"Token.*", alertstate="firing"}`)
-
-// newVersion marks the first 10 minutes of each version of a service. It needs the
-// dimension service.version.
-var newVersion = annotation("New versions", "blue",
-	`count by (service_name, service_version) (tokenpulse_requests_total{service_version!=""})`+
-		` unless count by (service_name, service_version) (tokenpulse_requests_total{service_version!=""} offset 10m)`)
-
-var annotationTexts = map[string]map[string]string{
-	"Alerts":       {"titleFormat": "{{alertname}}", "textFormat": "{{slo}} {{gen_ai_request_model}} {{service_name}}", "tagKeys": "severity,slo"},
-	"New versions": {"titleFormat": "{{service_name}} {{service_version}}", "textFormat": "first requests of this version", "tagKeys": "service_name"},
-}
-
-func annotation(name, color, expression string) *dashboard.AnnotationQueryBuilder {
-	return dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(dataSource).Enable(true).IconColor(color).
-		Target(prometheus.NewDataqueryBuilder().Expr(expression).RefId("Anno").Range())
+// merged returns an object with the keys of all. Objects in objects are merged, too; of other
+// values, the last counts.
+func merged(all ...object) object {
+	sum := object{}
+	for _, o := range all {
+		for key, v := range o {
+			if inner, ok := v.(object); ok {
+				before, _ := sum[key].(object)
+				v = merged(before, inner)
+			}
+			sum[key] = v
+		}
+	}
+	return sum
 }
