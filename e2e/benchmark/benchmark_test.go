@@ -79,7 +79,7 @@ func TestTable_PadsColumns(t *testing.T) {
 		"| ----- | --: |\n"+
 		"| a → b |   7 |\n"+
 		"| c     | 123 |\n",
-		table([]string{"path", "ns"}, [][]string{{"a → b", "7"}, {"c", "123"}}))
+		aligned(table([]string{"path", "ns"}, [][]string{{"a → b", "7"}, {"c", "123"}})))
 }
 
 func TestSum_IgnoresOtherMetrics(t *testing.T) {
@@ -144,9 +144,8 @@ func TestBodies_NameEverySeriesInEachPart(t *testing.T) {
 // A request of 3 µs and 20 ns for each token.
 func TestGrowth_IsTheLineThroughTwoLengths(t *testing.T) {
 	measured := results{{tokens10, wire}: {{nanos: 3200}}, {tokens500, wire}: {{nanos: 13_000}}}
-	request, token := measured.growth(wire)
-	require.InDelta(t, 3000, request, 1e-9)
-	require.InDelta(t, 20, token, 1e-9)
+	require.InDelta(t, 3000, measured.request(wire), 1e-9)
+	require.InDelta(t, 20, measured.token(wire), 1e-9)
 }
 
 // Ours takes 400 ns beyond receiving, spanmetrics 100 ns. Each is measured in its own build.

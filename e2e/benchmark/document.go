@@ -51,26 +51,35 @@ func processorName() string { return must(cpu.Info())[0].ModelName }
 
 // render returns the page.
 func render(measured results, facts map[string]any) string {
-	page := must(template.New("performance").Option("missingkey=error").Funcs(template.FuncMap{
-		"wire":        func() string { return wire },
-		"nop":         func() string { return nop },
-		"spanmetrics": func() string { return spanmetrics },
+	functions := template.FuncMap{
+		"list":        func(all ...any) []any { return all },
+		"fixedLoads":  func() []string { return fixedLoads },
+		"mainLoads":   func() []string { return mainLoads },
+		"mainKinds":   func() []string { return mainKinds },
+		"scrapeKinds": func() []string { return []string{scrapeSLI, scrapePeer, scrapeSLIText, scrapePeerText} },
 		"micros":      measured.micros,
 		"ratio":       measured.ratio,
+		"more":        measured.more,
+		"cores":       measured.cores,
+		"eachRequest": func(kind string) string { return number(measured.request(kind) / 1000) },
+		"eachToken":   func(kind string) string { return number(measured.token(kind)) },
 		"floorShare":  func(load string) string { return number(100 * measured.cost(load, floor) / measured.cost(load, wire)) },
-		"beyond":      measured.foreignRatio,
-		"costs":       measured.costTable,
-		"growth":      measured.growthTable,
-		"needed":      measured.coresNeededTable,
-		"ratios":      measured.ratioTable,
-		"variations":  measured.variationTable,
-		"foreign":     measured.foreignTable,
-		"scrapes":     measured.scrapeTable,
-		"sizes":       wireTable,
-	}).Parse(documentTemplate))
+		"beyondReceiving": func(kind, receiving string) string {
+			return number(median(measured.withoutReceiving(kind, receiving)) / 1000)
+		},
+		"beyond": measured.foreignRatio,
+		"bytes":  bytesPerToken,
+	}
+	for name, kind := range map[string]string{
+		"wire": wire, "wireSpans": wireSpans, "wireSLOs": wireSLOs, "wireSeries": wireSeries, "wireGRPC": wireGRPC, "wireStream": wireStream,
+		"wireNDJSON": wireNDJSON, "everySpan": everySpan, "nop": nop, "nopGRPC": nopGRPC, "spanmetrics": spanmetrics, "foreign": foreign, "peerNop": peerNop,
+	} {
+		functions[name] = func() string { return kind }
+	}
+	page := must(template.New("performance").Option("missingkey=error").Funcs(functions).Parse(documentTemplate))
 	var text strings.Builder
 	try(page.Execute(&text, facts))
-	return text.String()
+	return aligned(text.String())
 }
 
 // measuredModules are the modules whose versions the document lists.

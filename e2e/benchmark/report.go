@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,19 +17,6 @@ var (
 	mainLoads  = append(fixedLoads[:4:4], code, conversation)
 )
 
-// matrix returns a table with a row per kind of path and a column per load.
-func matrix(corner string, kinds, loads []string, cell func(load, kind string) string) string {
-	var rows [][]string
-	for _, kind := range kinds {
-		row := []string{kind}
-		for _, load := range loads {
-			row = append(row, cell(load, kind))
-		}
-		rows = append(rows, row)
-	}
-	return table(append([]string{corner}, loads...), rows)
-}
-
 // micros returns the CPU time per request in microseconds.
 func (r results) micros(load, kind string) string { return number(r.cost(load, kind) / 1000) }
 
@@ -37,87 +25,23 @@ func (r results) ratio(load, kind, than string) string {
 	return number(median(ratio{load, kind, than}.each(r)))
 }
 
-func (r results) costTable() string {
-	return matrix("CPU time per request, µs", mainKinds, mainLoads, r.micros)
+// more returns how many times as much as one of a plain load a request takes.
+func (r results) more(load, kind, plain string) string {
+	return number(r.cost(load, kind) / r.cost(plain, wire))
 }
 
-// growth returns the cost of a request without its tokens, and of each token: the line
-// through the costs at 10 and 500 tokens.
-func (r results) growth(kind string) (request, token float64) {
-	token = (r.cost(tokens500, kind) - r.cost(tokens10, kind)) / (500 - 10)
-	return r.cost(tokens10, kind) - 10*token, token
+// token and request return the cost of each token, and that of a request without its tokens: the
+// line through the costs at 10 and 500 tokens.
+func (r results) token(kind string) float64 {
+	return (r.cost(tokens500, kind) - r.cost(tokens10, kind)) / (500 - 10)
 }
 
-func (r results) growthTable() string {
-	var rows [][]string
-	for _, kind := range mainKinds {
-		request, token := r.growth(kind)
-		rows = append(rows, []string{kind, number(request / 1000), number(token)})
-	}
-	return table([]string{"", "each request, µs", "each token, ns"}, rows)
-}
+func (r results) request(kind string) float64 { return r.cost(tokens10, kind) - 10*r.token(kind) }
 
-// coresNeededTable shows what a number of requests per second costs, in batches and alone.
-func (r results) coresNeededTable() string {
-	var rows [][]string
-	for _, kind := range []string{wire, everySpan, nop, spanmetrics} {
-		for _, load := range []struct{ name, sent string }{{conversation, "100 in each HTTP request"}, {alone, "each in its own HTTP request"}} {
-			row := []string{kind + ", " + load.sent}
-			for _, perSecond := range []float64{1, 100, 100_000} {
-				row = append(row, cores(perSecond*r.cost(load.name, kind)/1e9))
-			}
-			rows = append(rows, row)
-		}
-	}
-	return table([]string{"cores for requests per second", "1", "100", "100,000"}, rows)
-}
-
-// cores formats a number of cores, which may be very small, with two digits.
-func cores(value float64) string {
-	return fmt.Sprintf("%.*f", max(0, 1-int(math.Floor(math.Log10(value)))), value)
-}
-
-// ratioTable compares paths with others.
-func (r results) ratioTable() string {
-	compared := map[string]ratio{}
-	var rows []string
-	for _, pair := range []ratio{
-		{kind: wire, than: nop},
-		{kind: wireSpans, than: nop},
-		{kind: everySpan, than: nop},
-		{kind: wireGRPC, than: nopGRPC},
-		{kind: wireNDJSON, than: nop},
-		{kind: wire, than: spanmetrics},
-		{kind: everySpan, than: spanmetrics},
-	} {
-		name := pair.than + " / " + pair.kind
-		rows, compared[name] = append(rows, name), pair
-	}
-	return matrix("ratio of CPU times", rows, fixedLoads, func(load, row string) string {
-		return r.ratio(load, compared[row].kind, compared[row].than)
-	})
-}
-
-// variationTable shows what makes a request more expensive.
-func (r results) variationTable() string {
-	var rows [][]string
-	for _, v := range []struct {
-		load, kind, than, plain string
-	}{
-		{tokens10, wire, nop, tokens10},
-		{uniqueValues, wire, nop, tokens10},
-		{tokens10, wireSLOs, nop, tokens10},
-		{tokens500, wire, nop, tokens500},
-		{manySeries, wireSeries, nop, tokens500},
-		{inParts, wire, nop, tokens500},
-		{inParts, wireGRPC, nopGRPC, tokens500},
-		{inParts, wireStream, nopGRPC, tokens500},
-	} {
-		rows = append(rows, []string{
-			v.load + ": " + v.kind, r.micros(v.load, v.kind), number(r.cost(v.load, v.kind) / r.cost(v.plain, wire)), r.ratio(v.load, v.kind, v.than),
-		})
-	}
-	return table([]string{"", "CPU time per request, µs", "of the plain request", "`nop` / this"}, rows)
+// cores returns with two digits the number of cores for a rate of requests, which may be very small.
+func (r results) cores(load, kind string, perSecond int) string {
+	cores := float64(perSecond) * r.cost(load, kind) / 1e9
+	return fmt.Sprintf("%.*f", max(0, 1-int(math.Floor(math.Log10(cores)))), cores)
 }
 
 // withoutReceiving returns what a span costs in each round beyond receiving it.
@@ -127,15 +51,6 @@ func (r results) withoutReceiving(kind, receiving string) (nanos []float64) {
 		nanos = append(nanos, whole-received[round])
 	}
 	return nanos
-}
-
-func (r results) foreignTable() string {
-	var rows [][]string
-	for _, kinds := range [][2]string{{foreign, nop}, {spanmetrics, peerNop}} {
-		beyond := median(r.withoutReceiving(kinds[0], kinds[1]))
-		rows = append(rows, []string{kinds[0], number(r.cost(foreignSpans, kinds[0]) / 1000), number(beyond / 1000)})
-	}
-	return table([]string{"CPU time per span, µs", "whole process", "without receiving it"}, rows)
 }
 
 // foreignRatio returns how many times more tokenpulse takes than spanmetrics, without
@@ -148,27 +63,14 @@ func (r results) foreignRatio() string {
 	return number(median(ratios)) + " (" + spread(ratios) + ")"
 }
 
-func (r results) scrapeTable() string {
-	var rows [][]string
-	for _, kind := range []string{scrapeSLI, scrapePeer, scrapeSLIText, scrapePeerText} {
-		rows = append(rows, []string{kind, number(r.cost(scrapes, kind) / 1000)})
-	}
-	return table([]string{"", "CPU time per histogram, µs"}, rows)
-}
-
-// wireTable shows the sizes of the encodings. They are the same in each run.
-func wireTable() string {
-	var rows [][]string
-	for _, encoding := range []struct{ name, kind string }{
-		{"`token_stream`, protobuf", wire}, {"`token_stream`, NDJSON", wireNDJSON}, {"OTLP span events, protobuf", nop},
-	} {
-		row := []string{encoding.name}
-		for _, l := range loads[:len(fixedLoads)] {
-			row = append(row, number(float64(len(kinds[encoding.kind].encode(l.streams("request-0", 0), 0, 1)))/float64(l.tokens())))
+// bytesPerToken returns the size of an encoding. It is the same in each run.
+func bytesPerToken(name, kind string) string {
+	for _, l := range loads {
+		if l.name == name {
+			return number(float64(len(kinds[kind].encode(l.streams("request-0", 0), 0, 1))) / float64(l.tokens()))
 		}
-		rows = append(rows, row)
 	}
-	return table(append([]string{"bytes per token, uncompressed"}, fixedLoads...), rows)
+	return ""
 }
 
 // detailTable shows all measurements.
@@ -184,36 +86,48 @@ func (r results) detailTable(groups [][]*path) string {
 			rows = append(rows, []string{p.String(), number(median(nanos)), spread(nanos), number(median(memory))})
 		}
 	}
-	return table([]string{"", "CPU time, ns", "min .. max", "peak RSS, MiB"}, rows)
+	return aligned(table([]string{"", "CPU time, ns", "min .. max", "peak RSS, MiB"}, rows))
 }
 
-// table returns a Markdown table. Columns are padded; the first is aligned to the left,
-// the others to the right.
+// table returns a Markdown table, which aligned completes.
 func table(header []string, rows [][]string) string {
-	rule := make([]string, len(header))
-	widths := make([]int, len(header))
-	for column := range header {
-		for _, row := range append([][]string{header}, rows...) {
-			widths[column] = max(widths[column], utf8.RuneCountInString(row[column]), 3)
-		}
-		rule[column] = strings.Repeat("-", widths[column])
-		if column > 0 {
-			rule[column] = rule[column][1:] + ":"
-		}
-	}
 	var text strings.Builder
-	for _, row := range append([][]string{header, rule}, rows...) {
-		for column, cell := range row {
-			padding := strings.Repeat(" ", widths[column]-utf8.RuneCountInString(cell))
-			if column > 0 {
-				cell, padding = padding+cell, ""
-			}
-			text.WriteString("| " + cell + padding + " ")
-		}
-		text.WriteString("|\n")
+	for _, row := range append([][]string{header}, rows...) {
+		text.WriteString("| " + strings.Join(row, " | ") + " |\n")
 	}
 	return text.String()
 }
+
+// aligned pads the columns of the tables in a text, and puts a rule below their headers. The
+// first column is aligned to the left, the others to the right.
+func aligned(text string) string {
+	return tables.ReplaceAllStringFunc(text, func(table string) string {
+		var rows [][]string
+		widths := map[int]int{}
+		for line := range strings.Lines(table) {
+			row := strings.Split(strings.Trim(line, "|\n"), "|")
+			for column := range row {
+				row[column] = strings.TrimSpace(row[column])
+				widths[column] = max(widths[column], utf8.RuneCountInString(row[column]), 3)
+			}
+			rows = append(rows, row)
+		}
+		rule := make([]string, len(rows[0]))
+		for column := range rule {
+			rule[column] = strings.Repeat("-", widths[column]-min(column, 1)) + strings.Repeat(":", min(column, 1))
+		}
+		var text strings.Builder
+		for _, row := range slices.Insert(rows, 1, rule) {
+			for column, cell := range row {
+				fmt.Fprintf(&text, "| %*s ", widths[column]*(2*min(column, 1)-1), cell)
+			}
+			text.WriteString("|\n")
+		}
+		return text.String()
+	})
+}
+
+var tables = regexp.MustCompile(`(?m:^\|.*\n)+`)
 
 // median returns the middle value, or the mean of the two middle values.
 func median(values []float64) float64 {

@@ -117,7 +117,7 @@ func measureTap(o options) {
 				})
 			}
 		}
-		fmt.Printf("\n%d rounds:\n%s\n%s", o.rounds, measured.table(chunkColumns), measured.table(memoryColumns))
+		fmt.Print(aligned(fmt.Sprintf("\n%d rounds:\n%s\n%s", o.rounds, measured.table(chunkColumns), measured.table(memoryColumns))))
 		all = append(all, measured)
 	}
 	if o.document != "" {

@@ -40,7 +40,7 @@ func documentTap(o options, measured []tapMeasured) {
 	if !begins || !ends {
 		try(fmt.Errorf("%s has no lines %s and %s; add them where the tables belong", file, costBegin, costEnd))
 	}
-	try(os.WriteFile(file, []byte(before+costBegin+"\n"+cost.String()+costEnd+after), 0o600))
+	try(os.WriteFile(file, []byte(before+costBegin+"\n"+aligned(cost.String())+costEnd+after), 0o600))
 }
 
 // tapColumn is a number of each proxy.
