@@ -65,12 +65,8 @@ func about(what string, do func()) {
 
 func run(o options) {
 	switch {
-	case o.floor != "":
-		try(serveFloor(o.floor))
-	case o.streams != "":
-		try(serveStreams(o.streams))
-	case o.reverseProxy != "":
-		try(serveReverseProxy(o.reverseProxy, o.upstream))
+	case o.serve != "":
+		try(serve(o.serve, o.address, o.upstream))
 	case o.tap:
 		measureTap(o)
 	default:
@@ -110,11 +106,9 @@ type options struct {
 	check            bool
 	measured         string
 	document         string
-	floor            string
 	tap              bool
-	streams          string
-	reverseProxy     string
-	upstream         string
+
+	serve, address, upstream string
 }
 
 func parseOptions() (o options, err error) {
@@ -126,11 +120,10 @@ func parseOptions() (o options, err error) {
 	flag.BoolVar(&o.check, "check", false, "fail if a ratio falls under two thirds of its value in the file of -measured")
 	flag.StringVar(&o.measured, "measured", "e2e/benchmark/measured.json", "`file` with the ratios of the last full run")
 	flag.StringVar(&o.document, "document", "", "`folder` to write performance.md and performance.svg to; also writes the file of -measured. Needs -peers. With -tap, writes only the tables of cost into the README.md of the folder")
-	flag.StringVar(&o.floor, "floor", "", "only receive HTTP requests on an `address`, and drop them")
 	flag.BoolVar(&o.tap, "tap", false, "measure only what the token_tap receiver adds to streams, compared with nginx and Go's reverse proxy")
-	flag.StringVar(&o.streams, "streams", "", "only serve streams on an `address`, for -tap")
-	flag.StringVar(&o.reverseProxy, "reverse-proxy", "", "only run Go's reverse proxy on an `address`, for -tap")
-	flag.StringVar(&o.upstream, "upstream", "", "`URL` behind -reverse-proxy")
+	flag.StringVar(&o.serve, "serve", "", "only run a `server`: floor (reads HTTP requests, and drops them), streams or proxy (Go's reverse proxy), both for -tap")
+	flag.StringVar(&o.address, "address", "", "`address` of -serve")
+	flag.StringVar(&o.upstream, "upstream", "", "`URL` behind the proxy")
 	flag.Parse()
 	switch {
 	case o.rounds < 1:

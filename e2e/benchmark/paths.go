@@ -209,7 +209,7 @@ func tokenPath(l load, kind string, o options) *path {
 	p.newAction = func() action { return bodies.inTurn(k.send) }
 	switch kind {
 	case floor:
-		p.arguments = []string{o.self, "-floor", "$http"}
+		p.arguments = []string{o.self, "-serve", "floor", "-address", "$http"}
 	case nop, nopGRPC:
 		p.checks = []check{accepted(streams)}
 	case spanmetrics:

@@ -14,13 +14,26 @@ import (
 	"time"
 )
 
-// serveFloor answers HTTP requests after reading their bodies: the least that a server in
-// Go does for the bytes of a request.
-func serveFloor(address string) error {
-	server := http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-	})}
+// serve runs a server of -serve. It answers HTTP/1.1 and HTTP/2, both without TLS, as the tap does.
+func serve(kind, address, upstream string) error {
+	handlers := map[string]http.Handler{
+		"floor": http.HandlerFunc(readAndDrop), "streams": http.HandlerFunc(answerWithStream), "proxy": reverseProxy(must(url.Parse(upstream))),
+	}
+	server := http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: handlers[kind], Protocols: &http.Protocols{}}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
 	return server.ListenAndServe()
+}
+
+// readAndDrop is the least that a server in Go does for the bytes of a request.
+func readAndDrop(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
+
+// reverseProxy is Go's reverse proxy and nothing else.
+func reverseProxy(upstream *url.URL) http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
+		Transport: &http.Transport{MaxIdleConnsPerHost: maxStreams, DisableCompression: true}, FlushInterval: -1,
+	}
 }
 
 // streamPath is answered with a stream of chunks, in the format of OpenAI.
@@ -36,18 +49,6 @@ const (
 	lastFormat = `data: {"id":"chatcmpl-bench","object":"chat.completion.chunk",` + receivedKey + `%d,"model":"bench",` +
 		`"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
 )
-
-func serveStreams(address string) error {
-	return serve(address, http.HandlerFunc(answerWithStream))
-}
-
-// serve answers HTTP/1.1 and HTTP/2, both without TLS, as the tap does.
-func serve(address string, handler http.Handler) error {
-	server := http.Server{Addr: address, ReadHeaderTimeout: time.Minute, Handler: handler, Protocols: &http.Protocols{}}
-	server.Protocols.SetHTTP1(true)
-	server.Protocols.SetUnencryptedHTTP2(true)
-	return server.ListenAndServe()
-}
 
 // answerWithStream answers with the number of chunks that the request asks for, and the time between
 // them.
@@ -74,17 +75,4 @@ func stampAfter(event []byte, key string) (nanos int64, ok bool) {
 		nanos, rest = 10*nanos+int64(rest[0]-'0'), rest[1:]
 	}
 	return nanos, ok && nanos > 0
-}
-
-// serveReverseProxy is Go's reverse proxy and nothing else.
-func serveReverseProxy(address, upstream string) error {
-	target, err := url.Parse(upstream)
-	if err != nil {
-		return err
-	}
-	transport := &http.Transport{MaxIdleConnsPerHost: maxStreams, DisableCompression: true}
-	return serve(address, &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport: transport, FlushInterval: -1,
-	})
 }

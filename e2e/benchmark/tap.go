@@ -77,7 +77,7 @@ func tapProxies(o options, l tapLoad, folder, upstream string) []tapProxy {
 	writeAndRun := `printf %s "$1" >"$2" && exec nginx -c "$2"` // the config has the address that start chooses
 	return []tapProxy{
 		{name: noProxy},
-		{plainProxy, []string{o.self, "-reverse-proxy", "$http", "-upstream", "http://" + upstream}},
+		{plainProxy, []string{o.self, "-serve", "proxy", "-address", "$http", "-upstream", "http://" + upstream}},
 		{nginxProxy, []string{"sh", "-c", writeAndRun, "nginx", replace(nginxConfig), filepath.Join(folder, "nginx.conf")}},
 		{tapPath, []string{o.collector, "--config", "yaml:" + replace(tapConfig)}},
 	}
@@ -102,7 +102,7 @@ type tapMeasured struct {
 func measureTap(o options) {
 	folder := must(os.MkdirTemp("", "tap"))
 	defer os.RemoveAll(folder)
-	upstream := start([]string{o.self, "-streams", "$http"})
+	upstream := start([]string{o.self, "-serve", "streams", "-address", "$http"})
 	defer upstream.stop()
 	var all []tapMeasured
 	for _, l := range tapLoads {
