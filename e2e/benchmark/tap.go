@@ -83,13 +83,15 @@ func tapProxies(o options, l tapLoad, folder, upstream string) []tapProxy {
 	}
 }
 
-// tapResult is what one proxy cost in one round.
-type tapResult struct {
-	chunk50, chunk99, first50, first99 float64 // microseconds
-	cpu                                float64 // microseconds per chunk
-	memory                             float64 // peak, MiB
-	perStream                          float64 // growth of the peak memory for each stream, KiB
-}
+// tapResult is what one proxy cost in one round, by column of the tables.
+type tapResult map[string]float64
+
+const (
+	chunk50, chunk99   = "chunk p50, µs", "chunk p99, µs"
+	first50, first99   = "first chunk p50, µs", "first chunk p99, µs"
+	cpuPerChunk        = "CPU per chunk, µs"
+	peakRSS, perStream = "peak RSS, MiB", "RSS per stream, KiB" // growth of the peak for each stream
+)
 
 // tapMeasured is what each proxy cost under one load, in each round.
 type tapMeasured struct {
@@ -117,7 +119,7 @@ func measureTap(o options) {
 				})
 			}
 		}
-		fmt.Print(aligned(fmt.Sprintf("\n%d rounds:\n%s\n%s", o.rounds, measured.table(chunkColumns), measured.table(memoryColumns))))
+		fmt.Print(aligned(fmt.Sprintf("\n%d rounds:\n%s\n%s", o.rounds, measured.table(chunkColumns...), measured.table(memoryColumns...))))
 		all = append(all, measured)
 	}
 	if o.document != "" {
@@ -143,8 +145,8 @@ func (p tapProxy) measure(l tapLoad, measured *collectorProcess) tapResult {
 	return tapResult{
 		chunk50: 1e6 * quantile(sample.chunk, 0.5), chunk99: 1e6 * quantile(sample.chunk, 0.99),
 		first50: 1e6 * quantile(sample.first, 0.5), first99: 1e6 * quantile(sample.first, 0.99),
-		cpu:    float64(used.Microseconds()) / float64(len(sample.chunk)),
-		memory: peak / (1 << 20), perStream: (peak - idle) / float64(l.streams) / (1 << 10),
+		cpuPerChunk: float64(used.Microseconds()) / float64(len(sample.chunk)),
+		peakRSS:     peak / (1 << 20), perStream: (peak - idle) / float64(l.streams) / (1 << 10),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -26,12 +27,12 @@ func documentTap(o options, measured []tapMeasured) {
 	few, many := measured[0], measured[len(measured)-1]
 	// Chunks that a busy proxy reads together cost less, so those of few streams count.
 	cores := func(proxy string) string {
-		return fmt.Sprintf("%.0f", few.of(proxy, func(r tapResult) float64 { return r.cpu })*float64(many.load.streams*few.load.perSecond)/1e6)
+		return fmt.Sprintf("%.0f", few.of(proxy, cpuPerChunk)*float64(many.load.streams*few.load.perSecond)/1e6)
 	}
 	var cost strings.Builder
 	try(template.Must(template.New("tap").Parse(tapTemplate)).Execute(&cost, map[string]any{
 		"date": time.Now().UTC().Format(time.DateOnly), "processor": processorName(), "cores": runtime.NumCPU(), "rounds": o.rounds,
-		"chunks": few.table(chunkColumns), "memory": many.table(memoryColumns), "streams": many.load.streams, "perSecond": few.load.perSecond,
+		"chunks": few.table(chunkColumns...), "memory": many.table(memoryColumns...), "streams": many.load.streams, "perSecond": few.load.perSecond,
 		"tapCores": cores(tapPath), "nginxCores": cores(nginxProxy),
 	}))
 	file := filepath.Join(o.document, "README.md")
@@ -43,57 +44,34 @@ func documentTap(o options, measured []tapMeasured) {
 	try(os.WriteFile(file, []byte(before+costBegin+"\n"+aligned(cost.String())+costEnd+after), 0o600))
 }
 
-// tapColumn is a number of each proxy.
-type tapColumn struct {
-	name  string
-	added bool // the number without a proxy is subtracted
-	value func(tapResult) float64
-}
+var (
+	chunkColumns  = []string{chunk50, chunk99, first50, first99, cpuPerChunk}
+	memoryColumns = []string{peakRSS, perStream}
+)
 
-var chunkColumns = []tapColumn{
-	{"chunk p50, µs", true, func(r tapResult) float64 { return r.chunk50 }},
-	{"chunk p99, µs", true, func(r tapResult) float64 { return r.chunk99 }},
-	{"first chunk p50, µs", true, func(r tapResult) float64 { return r.first50 }},
-	{"first chunk p99, µs", true, func(r tapResult) float64 { return r.first99 }},
-	{"CPU per chunk, µs", false, func(r tapResult) float64 { return r.cpu }},
-}
-
-var memoryColumns = []tapColumn{
-	{"peak RSS, MiB", false, func(r tapResult) float64 { return r.memory }},
-	{"RSS per stream, KiB", false, func(r tapResult) float64 { return r.perStream }},
-}
-
-// of returns the median of a number over the rounds.
-func (m tapMeasured) of(proxy string, value func(tapResult) float64) float64 {
+// of returns the median of a column over the rounds. Of latencies, it is what the proxy adds to
+// those without a proxy.
+func (m tapMeasured) of(proxy, column string) float64 {
 	var values []float64
-	for _, result := range m.results[proxy] {
-		values = append(values, value(result))
+	for round, result := range m.results[proxy] {
+		value := result[column]
+		if slices.Contains([]string{chunk50, chunk99, first50, first99}, column) {
+			value -= m.results[noProxy][round][column]
+		}
+		values = append(values, value)
 	}
 	return median(values)
 }
 
-// table shows the median of each number of the proxies.
-func (m tapMeasured) table(columns []tapColumn) string {
-	header := []string{m.load.String()}
-	for _, c := range columns {
-		header = append(header, c.name)
-	}
+// table shows the median of each column for the proxies.
+func (m tapMeasured) table(columns ...string) string {
 	var rows [][]string
-	for _, p := range m.proxies {
-		if p.arguments == nil {
-			continue // a direct connection
-		}
+	for _, p := range m.proxies[1:] { // the first is a direct connection
 		row := []string{p.name}
-		for _, c := range columns {
-			round := -1
-			row = append(row, number(m.of(p.name, func(r tapResult) float64 {
-				if round++; c.added {
-					return c.value(r) - c.value(m.results[noProxy][round])
-				}
-				return c.value(r)
-			})))
+		for _, column := range columns {
+			row = append(row, number(m.of(p.name, column)))
 		}
 		rows = append(rows, row)
 	}
-	return table(header, rows)
+	return table(append([]string{m.load.String()}, columns...), rows)
 }

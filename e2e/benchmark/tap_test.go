@@ -75,8 +75,8 @@ func TestDocumentTap_RewritesOnlyTheCost(t *testing.T) {
 	few := tapMeasured{tapLoads[0], tapProxies(options{}, tapLoads[0], "", ""), map[string][]tapResult{}}
 	many := tapMeasured{tapLoads[1], few.proxies, map[string][]tapResult{}}
 	for i, p := range few.proxies {
-		few.results[p.name] = []tapResult{{chunk50: 100, cpu: 1}, {chunk50: 100 + float64(i), cpu: 10 * float64(i)}, {chunk50: 1000, cpu: 100}}
-		many.results[p.name] = []tapResult{{memory: 500}, {memory: 600}, {memory: 900}}
+		few.results[p.name] = []tapResult{{chunk50: 100, cpuPerChunk: 1}, {chunk50: 100 + float64(i), cpuPerChunk: 10 * float64(i)}, {chunk50: 1000, cpuPerChunk: 100}}
+		many.results[p.name] = []tapResult{{peakRSS: 500}, {peakRSS: 600}, {peakRSS: 900}}
 	}
 	var rewritten string
 	for range 2 { // what it wrote can be written again
