@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -18,29 +17,34 @@ import (
 // action sends one request to a Collector over one of the connections and waits for
 // the response. All bodies are encoded beforehand, so that the driver does not slow
 // the Collector down.
-type action func(c *collectorProcess, connection int) error
+type action func(c *collectorProcess, connection int)
 
 // repeat runs the action a number of times, divided among all connections.
-func (do action) repeat(c *collectorProcess, times int) error {
+func (do action) repeat(c *collectorProcess, times int) {
 	var group sync.WaitGroup
 	failures := make([]error, connections)
 	for connection := range connections {
 		group.Go(func() {
-			for i := connection; i < times && failures[connection] == nil; i += connections {
-				failures[connection] = do(c, connection)
-			}
+			failures[connection] = caught(func() {
+				for i := connection; i < times; i += connections {
+					do(c, connection)
+				}
+			})
 		})
 	}
 	group.Wait()
-	return errors.Join(failures...)
+	try(errors.Join(failures...))
 }
+
+// send sends a body over one of the connections.
+type send func(c *collectorProcess, connection int, body []byte)
 
 // bodySequence holds the bodies that each connection sends in turn.
 type bodySequence [connections][][]byte
 
 // inTurn returns an action that sends the bodies of each connection in turn, with new IDs
 // in each turn. Equal bodies of two connections get different IDs.
-func (bodies bodySequence) inTurn(send func(c *collectorProcess, connection int, body []byte) error) action {
+func (bodies bodySequence) inTurn(do send) action {
 	var numbered [connections][]*numberedBody
 	for connection := range bodies {
 		for _, body := range bodies[connection] {
@@ -48,10 +52,10 @@ func (bodies bodySequence) inTurn(send func(c *collectorProcess, connection int,
 		}
 	}
 	var next [connections]int
-	return func(c *collectorProcess, connection int) error {
+	return func(c *collectorProcess, connection int) {
 		body := numbered[connection][next[connection]%len(numbered[connection])]
 		next[connection]++
-		return send(c, connection, body.next())
+		do(c, connection, body.next())
 	}
 }
 
@@ -64,27 +68,17 @@ func same(body []byte) (bodies bodySequence) {
 }
 
 // post sends a body over HTTP.
-func post(target, contentType string) func(c *collectorProcess, connection int, body []byte) error {
-	return func(c *collectorProcess, _ int, body []byte) error {
-		request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+c.http+target, bytes.NewReader(body))
-		if err != nil {
-			return err
-		}
-		request.Header.Set("Content-Type", contentType)
-		response, err := c.client.Do(request)
-		if err != nil {
-			return err
-		}
-		_, err = readResponse(response)
-		return err
+func post(target, contentType string) send {
+	return func(c *collectorProcess, _ int, body []byte) {
+		readResponse(must(c.client.Post("http://"+c.http+target, contentType, bytes.NewReader(body))))
 	}
 }
 
 // call sends a body to a gRPC method.
-func call(method string) func(c *collectorProcess, connection int, body []byte) error {
-	return func(c *collectorProcess, connection int, body []byte) error {
+func call(method string) send {
+	return func(c *collectorProcess, connection int, body []byte) {
 		var response []byte
-		return c.calls[connection].Invoke(context.Background(), method, body, &response, grpc.ForceCodecV2(rawCodec{}))
+		try(c.calls[connection].Invoke(context.Background(), method, body, &response, grpc.ForceCodecV2(rawCodec{})))
 	}
 }
 
@@ -92,32 +86,25 @@ func call(method string) func(c *collectorProcess, connection int, body []byte) 
 // client-streaming gRPC method, and waits for the response.
 func (bodies bodySequence) overOneCall(method string, messages int) action {
 	var streams [connections]grpc.ClientStream
-	next := bodies.inTurn(func(_ *collectorProcess, connection int, body []byte) error {
-		// gRPC may still read the message when the next turn changes the IDs.
-		return streams[connection].SendMsg(bytes.Clone(body))
+	next := bodies.inTurn(func(_ *collectorProcess, connection int, body []byte) {
+		// gRPC may still read the message when the next turn changes the IDs. Of an error, the
+		// response has the reason.
+		_ = streams[connection].SendMsg(bytes.Clone(body))
 	})
-	return func(c *collectorProcess, connection int) error {
-		stream, err := c.calls[connection].NewStream(context.Background(), &grpc.StreamDesc{ClientStreams: true}, method, grpc.ForceCodecV2(rawCodec{}))
-		if err != nil {
-			return err
-		}
-		streams[connection] = stream
+	return func(c *collectorProcess, connection int) {
+		description := &grpc.StreamDesc{ClientStreams: true}
+		streams[connection] = must(c.calls[connection].NewStream(context.Background(), description, method, grpc.ForceCodecV2(rawCodec{})))
 		for range messages {
-			if err := next(c, connection); err != nil {
-				break // the response has the reason
-			}
+			next(c, connection)
 		}
 		var response []byte
-		return errors.Join(stream.CloseSend(), stream.RecvMsg(&response))
+		try(errors.Join(streams[connection].CloseSend(), streams[connection].RecvMsg(&response)))
 	}
 }
 
 // scrape requests the published metrics in a format.
 func scrape(accept string) action {
-	return func(c *collectorProcess, _ int) error {
-		_, err := c.metrics(c.scrape, accept)
-		return err
-	}
+	return func(c *collectorProcess, _ int) { c.get(c.scrape, "/metrics", accept) }
 }
 
 // rawCodec is a gRPC codec for messages that are already encoded.

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -19,11 +18,9 @@ import (
 	"syscall"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/shirou/gopsutil/v4/process"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/protobuf/encoding/protodelim"
 )
 
 // connections is how many connections send concurrently. Each waits for its responses.
@@ -156,66 +153,38 @@ const (
 	protobufFormat = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 )
 
-// metrics returns the metrics that an address of the Collector publishes.
-func (c *collectorProcess) metrics(address, accept string) ([]byte, error) {
-	return c.get(address, "/metrics", accept)
-}
-
-func (c *collectorProcess) get(address, target, accept string) ([]byte, error) {
-	response, err := c.open(address, target, accept)
-	if err != nil {
-		return nil, err
-	}
-	return readResponse(response)
+func (c *collectorProcess) get(address, target, accept string) []byte {
+	return readResponse(c.open(address, target, accept))
 }
 
 // open sends a request. The caller must read and close the body.
-func (c *collectorProcess) open(address, target, accept string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+address+target, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
+func (c *collectorProcess) open(address, target, accept string) *http.Response {
+	request := must(http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+address+target, http.NoBody))
 	request.Header.Set("Accept", accept)
-	return c.client.Do(request)
+	return must(c.client.Do(request))
 }
 
-func readResponse(response *http.Response) ([]byte, error) {
+func readResponse(response *http.Response) []byte {
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, body)
+	body := must(io.ReadAll(response.Body))
+	if response.StatusCode != http.StatusOK {
+		try(fmt.Errorf("%s: %s", response.Status, body))
 	}
-	return body, err
+	return body
 }
 
-// sum adds up all series of a metric in the Prometheus text format.
-func sum(text []byte, metric string) (total float64) {
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		rest, found := strings.CutPrefix(lines.Text(), metric)
-		if !found || !strings.HasPrefix(rest, "{") && !strings.HasPrefix(rest, " ") {
-			continue
-		}
-		value, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
-		if err == nil {
-			total += value
+// metrics returns the metrics that an address of the Collector publishes, in Prometheus' text format.
+func (c *collectorProcess) metrics(address string) string {
+	return string(c.get(address, "/metrics", textFormat))
+}
+
+// sum adds up all series of a metric.
+func sum(metrics, metric string) (total float64) {
+	for line := range strings.Lines(metrics) {
+		rest, found := strings.CutPrefix(line, metric)
+		if found && (rest[0] == '{' || rest[0] == ' ') {
+			total += must(strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64))
 		}
 	}
 	return total
-}
-
-// countHistograms counts the histograms in the Prometheus protobuf format.
-func countHistograms(exposition []byte) (count int) {
-	for reader := bufio.NewReader(bytes.NewReader(exposition)); ; {
-		var family dto.MetricFamily
-		err := protodelim.UnmarshalFrom(reader, &family)
-		if errors.Is(err, io.EOF) {
-			return count
-		}
-		try(err)
-		for _, metric := range family.Metric {
-			if metric.Histogram != nil {
-				count++
-			}
-		}
-	}
 }

@@ -47,24 +47,20 @@ func allocations(l load, o options) float64 {
 	c := start(collectorWith(o.collector, withPprof(kinds[wire].config)))
 	defer c.stop()
 	do := l.bodies(tokenStreams).inTurn(postTokens)
-	try(do.repeat(c, allocatingRequests/10))
+	do.repeat(c, allocatingRequests/10)
 	before := c.allocated()
-	try(do.repeat(c, allocatingRequests))
+	do.repeat(c, allocatingRequests)
 	return (c.allocated() - before) / allocatingRequests
 }
 
 // allocated returns how many objects the Collector has allocated since its start.
 func (c *collectorProcess) allocated() float64 {
-	_, rest, found := bytes.Cut(must(c.get(c.pprof, "/debug/pprof/heap?debug=1", "")), []byte("\n# Mallocs = "))
+	_, rest, found := bytes.Cut(c.get(c.pprof, "/debug/pprof/heap?debug=1", ""), []byte("\n# Mallocs = "))
 	if !found {
 		try(errors.New("the heap profile has no count of allocations"))
 	}
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	count, err := strconv.ParseFloat(string(line), 64)
-	if err != nil {
-		try(fmt.Errorf("the count of allocations is unreadable: %w", err))
-	}
-	return count
+	return must(strconv.ParseFloat(string(line), 64))
 }
 
 // idleCores returns how many cores a Collector takes after the requests of one turn, while
@@ -81,7 +77,7 @@ func idleCores(o options, l load, series string) float64 {
 // turn sends all requests of a load once.
 func (c *collectorProcess) turn(l load) {
 	bodies := l.bodies(tokenStreams)
-	try(bodies.inTurn(postTokens).repeat(c, connections*len(bodies[0])))
+	bodies.inTurn(postTokens).repeat(c, connections*len(bodies[0]))
 }
 
 // responseTable measures the response times in each situation: with many series, during
@@ -94,7 +90,7 @@ func responseTable(o options) string {
 		c.turn(fixed("", 50, 10).ofSeries(scrapedSeries))
 		without := responseTimes(c)
 		stop, failed := make(chan struct{}), make(chan error, 1)
-		go func() { failed <- scrapeUntil(c, stop) }()
+		go func() { failed <- caught(func() { scrapeUntil(c, stop) }) }()
 		during := responseTimes(c)
 		close(stop)
 		try(<-failed)
@@ -105,7 +101,7 @@ func responseTable(o options) string {
 	l := fixed("", openStreams/openRequests, 2*openTokens)
 	for i := range openRequests {
 		// The first of two parts has no end.
-		try(postTokens(c, 0, tokenStreams(l.streams(fmt.Sprint("open-", i), 0), 0, 2)))
+		postTokens(c, 0, tokenStreams(l.streams(fmt.Sprint("open-", i), 0), 0, 2))
 	}
 	rows = append(rows, responseRow("1,000,000 open streams of 100 tokens", responseTimes(c), c))
 	return table([]string{"response to one stream of 500 tokens, ms", "median", "p99.9", "longest of 5,000", "peak RSS, MiB"}, rows)
@@ -117,7 +113,7 @@ func responseTimes(c *collectorProcess) (times []float64) {
 	do := fixed("", 1, 500).bodies(tokenStreams).inTurn(postTokens)
 	for range timedRequests {
 		begin := time.Now()
-		try(do(c, 0))
+		do(c, 0)
 		times = append(times, float64(time.Since(begin))/float64(time.Millisecond))
 	}
 	slices.Sort(times)
@@ -134,23 +130,18 @@ func responseRow(situation string, times []float64, c *collectorProcess) []strin
 
 // scrapeUntil scrapes until stop is closed. It discards the metrics, because garbage would
 // slow the driver down.
-func scrapeUntil(c *collectorProcess, stop <-chan struct{}) error {
+func scrapeUntil(c *collectorProcess, stop <-chan struct{}) {
 	for {
 		select {
 		case <-stop:
-			return nil
+			return
 		default:
 		}
-		response, err := c.open(c.scrape, "/metrics", protobufFormat)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(io.Discard, response.Body)
+		response := c.open(c.scrape, "/metrics", protobufFormat)
+		_ = must(io.Copy(io.Discard, response.Body))
 		if response.StatusCode != http.StatusOK {
-			err = errors.New(response.Status)
+			try(errors.New(response.Status))
 		}
-		if err := errors.Join(err, response.Body.Close()); err != nil {
-			return err
-		}
+		try(response.Body.Close())
 	}
 }

@@ -67,7 +67,7 @@ func (r *pathRun) warmUp(cpu time.Duration) {
 	if r.path.prepare != nil {
 		r.path.prepare(r.collectorProcess)
 	}
-	try(r.do.repeat(r.collectorProcess, r.path.warm))
+	r.do.repeat(r.collectorProcess, r.path.warm)
 	r.unmeasured = r.path.warm
 	r.measure(cpu)
 	r.unmeasured, r.actions, r.used = r.unmeasured+r.actions, 0, 0
@@ -84,7 +84,7 @@ func (r *pathRun) measure(cpu time.Duration) {
 // repeatUntil repeats the action until the CPU time reaches a value, and returns it.
 func (r *pathRun) repeatUntil(actions *int, until time.Duration) (now time.Duration) {
 	for now < until {
-		try(r.do.repeat(r.collectorProcess, actionsPerRead))
+		r.do.repeat(r.collectorProcess, actionsPerRead)
 		*actions += actionsPerRead
 		now = r.cpuTime()
 	}

@@ -82,7 +82,7 @@ func (k check) await(c *collectorProcess, actions int) {
 	want := k.perAction * float64(actions)
 	var got float64
 	for range 200 {
-		if got = sum(must(c.metrics(address, textFormat)), k.metric); got == want {
+		if got = sum(c.metrics(address), k.metric); got == want {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -161,7 +161,7 @@ var loads = []struct {
 var kinds = map[string]struct {
 	config string
 	encode func(streams []stream, part, parts int) []byte
-	send   func(c *collectorProcess, connection int, body []byte) error
+	send   send
 }{
 	wire:        {wireConfig("", everySecond, ""), tokenStreams, postTokens},
 	wireSpans:   {wireConfig(spansOfOnePercent, everySecond, toNop), tokenStreams, postTokens},

@@ -58,10 +58,8 @@ const attempts = 4
 // checkRatios compares the ratios with those of the last full run. A ratio that is too
 // low is measured again, alone, because a noisy machine affects some paths more than others.
 func checkRatios(file string, groups [][]*path, measured results, again func(group []*path) results) error {
-	before, err := readRatios(file)
-	if err != nil {
-		return err
-	}
+	var before map[string]float64
+	try(json.Unmarshal(must(os.ReadFile(file)), &before))
 	var failures []error
 	for _, group := range groups {
 		for _, r := range ratiosOf(group) {
@@ -93,14 +91,6 @@ func (r ratio) failure(values []float64, expected float64) error {
 		"  run again: make bench-e2e BENCH_ARGS='-check -only %q'\n"+
 		"  if the change is intended, a full run writes new values: make bench-peers",
 		r, strings.Join(now, ", "), len(values), number(expected), number(expected*tolerated), r.load)
-}
-
-func readRatios(file string) (ratios map[string]float64, err error) {
-	encoded, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	return ratios, json.Unmarshal(encoded, &ratios)
 }
 
 // writeRatios writes the medians for later checks.

@@ -138,8 +138,8 @@ func (p tapProxy) measure(l tapLoad, measured *collectorProcess) tapResult {
 	before := measured.cpuTime()
 	time.Sleep(time.Until(streams.to))
 	used, peak := measured.cpuTime()-before, measured.peakMemory()
-	sample, err := streams.stop()
-	if err != nil {
+	var sample tapSample
+	if err := caught(func() { sample = streams.stop() }); err != nil {
 		try(fmt.Errorf("%w; log:\n%s", err, measured.log.String()))
 	}
 	return tapResult{

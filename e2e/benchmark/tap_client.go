@@ -76,7 +76,7 @@ func (l tapLoad) start(address string, lasts time.Duration) *streamer {
 		s.running.Go(func() {
 			time.Sleep(wait)
 			for ctx.Err() == nil && s.failures[i] == nil {
-				s.failures[i] = s.read(ctx, &s.samples[i])
+				s.failures[i] = caught(func() { s.read(ctx, &s.samples[i]) })
 			}
 		})
 	}
@@ -84,36 +84,34 @@ func (l tapLoad) start(address string, lasts time.Duration) *streamer {
 }
 
 // stop breaks the streams off, and returns what they saw.
-func (s *streamer) stop() (all tapSample, err error) {
+func (s *streamer) stop() (all tapSample) {
 	s.cancel()
 	s.running.Wait()
 	s.client.CloseIdleConnections()
 	for _, sample := range s.samples {
 		all.add(sample)
 	}
-	return all, errors.Join(s.failures...)
+	try(errors.Join(s.failures...))
+	return all
 }
 
 // read reads one stream. One that stop breaks off is no error.
-func (s *streamer) read(ctx context.Context, sample *tapSample) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(`{"model":"bench","stream":true,"messages":[{"role":"user","content":"go"}]}`))
-	if err != nil {
-		return err
-	}
+func (s *streamer) read(ctx context.Context, sample *tapSample) {
+	request := must(http.NewRequestWithContext(ctx, http.MethodPost, s.url,
+		strings.NewReader(`{"model":"bench","stream":true,"messages":[{"role":"user","content":"go"}]}`)))
 	request.Header.Set("Content-Type", "application/json")
 	requested := time.Now()
 	response, err := s.client.Do(request)
 	if err == nil {
 		defer response.Body.Close()
 		if response.StatusCode != http.StatusOK {
-			return errors.New(response.Status)
+			try(errors.New(response.Status))
 		}
 		err = s.chunks(bufio.NewReader(response.Body), requested, sample)
 	}
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		try(err)
 	}
-	return err
 }
 
 func (s *streamer) chunks(body *bufio.Reader, requested time.Time, sample *tapSample) error {
