@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
 const maxPageBytes = 256 << 20
@@ -45,23 +47,15 @@ func prometheusName(name, unit string, kind otlptranslator.MetricType) string {
 
 func prometheusLabel(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
-// Totals holds the series of one scrape: their values since the Collector started.
-// The keys are all labels that identify a series, so that series that differ only in
-// labels outside the table stay apart.
-type Totals map[string]*series
+// Totals holds the rows of one scrape: their values since the Collector started. The keys are
+// all labels that identify a series, so that series that differ only in labels outside the table
+// stay apart.
+type Totals map[string]*Row
 
-type series struct {
-	model, service, vantage string
-	requests                map[string]float64 // by outcome
-	latencies               [len(indicators)]native
-}
-
-// native holds the native buckets of a histogram of successful requests.
-type native struct {
+// origin changes when a histogram begins again at 0.
+type origin struct {
 	created int64 // Unix nanoseconds
 	schema  int32
-	zeros   uint64
-	buckets map[int32]uint64
 }
 
 // Scrape reads the series of a scrape endpoint.
@@ -97,16 +91,16 @@ func parse(page expfmt.Decoder) (Totals, error) {
 		if err != nil {
 			return nil, fmt.Errorf("not Prometheus metrics: %s; check --metrics", printable(err.Error()))
 		}
-		totals.add(&family)
+		totals.read(&family)
 	}
 }
 
-// add adds a metric of the table. Other metrics are ignored.
-func (t Totals) add(family *dto.MetricFamily) {
+// read adds a metric of the table. Other metrics are ignored.
+func (t Totals) read(family *dto.MetricFamily) {
 	if family.GetName() == requestsMetric {
 		for _, m := range family.GetMetric() {
 			labels := labelsOf(m)
-			t.series(labels).requests[labels[names.LabelOutcome]] += m.GetCounter().GetValue()
+			t.row(labels).Requests[labels[names.LabelOutcome]] += m.GetCounter().GetValue()
 		}
 	}
 	for i, indicator := range indicators {
@@ -115,29 +109,28 @@ func (t Totals) add(family *dto.MetricFamily) {
 		}
 		for _, m := range family.GetMetric() {
 			if labels := labelsOf(m); labels[names.LabelOutcome] == names.OutcomeSuccess {
-				t.series(labels).latencies[i] = nativeOf(m.GetHistogram())
+				row := t.row(labels)
+				row.origins[i] = addNative(&row.Latencies[i], m.GetHistogram())
 			}
 		}
 	}
 }
 
-func nativeOf(h *dto.Histogram) native {
-	n := native{
-		created: h.GetCreatedTimestamp().AsTime().UnixNano(), schema: h.GetSchema(), zeros: h.GetZeroCount(),
-		buckets: make(map[int32]uint64, len(h.GetPositiveDelta())),
-	}
+// addNative adds the native buckets of a histogram, each at its middle.
+func addNative(to *sketch.Sketch, h *dto.Histogram) origin {
+	to.Add(0, h.GetZeroCount())
 	index, count, deltas := int32(0), int64(0), h.GetPositiveDelta()
 	for _, span := range h.GetPositiveSpan() {
 		index += span.GetOffset()
 		length := min(int(span.GetLength()), len(deltas))
 		for _, delta := range deltas[:length] {
 			count += delta
-			n.buckets[index] = uint64(max(count, 0))
+			to.Add(math.Exp2((float64(index)-0.5)/math.Exp2(float64(h.GetSchema()))), uint64(max(count, 0)))
 			index++
 		}
 		deltas = deltas[length:]
 	}
-	return n
+	return origin{h.GetCreatedTimestamp().AsTime().UnixNano(), h.GetSchema()}
 }
 
 func labelsOf(m *dto.Metric) map[string]string {
@@ -148,25 +141,25 @@ func labelsOf(m *dto.Metric) map[string]string {
 	return labels
 }
 
-func (t Totals) series(labels map[string]string) *series {
+func (t Totals) row(labels map[string]string) *Row {
 	var key strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		if name != names.LabelOutcome {
 			fmt.Fprintf(&key, "%s=%q,", name, labels[name])
 		}
 	}
-	s, ok := t[key.String()]
+	row, ok := t[key.String()]
 	if !ok {
-		s = &series{
-			model:    labels[prometheusLabel(names.GenAIRequestModel)],
-			service:  labels[prometheusLabel(names.ServiceName)],
-			vantage:  labels[names.LabelVantage],
-			requests: map[string]float64{},
+		row = &Row{
+			Model:    labels[prometheusLabel(names.GenAIRequestModel)],
+			Service:  labels[prometheusLabel(names.ServiceName)],
+			Vantage:  labels[names.LabelVantage],
+			Requests: map[string]float64{},
 		}
 		if labels[prometheusLabel(names.LabelOverflow)] == "true" {
-			s.model = "(all others)"
+			row.Model = "(all others)"
 		}
-		t[key.String()] = s
+		t[key.String()] = row
 	}
-	return s
+	return row
 }

@@ -6,7 +6,6 @@ package watch
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -22,6 +21,8 @@ type Row struct {
 	// Latencies holds a distribution in seconds for each of indicators, of successful
 	// requests.
 	Latencies [len(indicators)]sketch.Sketch
+
+	origins [len(indicators)]origin // of latencies that a scrape has
 }
 
 // slots is how many parts of a window leave it one after the other.
@@ -38,10 +39,10 @@ type Window struct {
 	baseline bool // totals are set
 }
 
-// slot holds the rows of some scrapes, by key of their series.
+// slot holds the rows of some scrapes.
 type slot struct {
 	begin, end time.Time
-	rows       map[string]*Row
+	rows       Totals
 }
 
 // Add adds the increase since the last scrape. The first scrape is what the second one
@@ -50,17 +51,8 @@ type slot struct {
 func (w *Window) Add(now time.Time, totals Totals) {
 	if w.baseline {
 		rows := w.current(now).rows
-		for key, series := range totals {
-			before := w.totals[key]
-			if before == nil {
-				before = noSeries
-			}
-			row, ok := rows[key]
-			if !ok {
-				row = series.newRow()
-				rows[key] = row
-			}
-			series.increase(row, before)
+		for key, row := range totals {
+			rows.add(key, row.since(w.totals[key]))
 		}
 	}
 	w.totals, w.scraped, w.baseline = totals, now, true
@@ -70,7 +62,7 @@ func (w *Window) Add(now time.Time, totals Totals) {
 // current returns the slot that now belongs to.
 func (w *Window) current(now time.Time) *slot {
 	if n := len(w.slots); n == 0 || w.scraped.Sub(w.slots[n-1].begin) >= w.Length/slots {
-		w.slots = append(w.slots, slot{begin: w.scraped, rows: map[string]*Row{}})
+		w.slots = append(w.slots, slot{begin: w.scraped, rows: Totals{}})
 	}
 	current := &w.slots[len(w.slots)-1]
 	current.end = now
@@ -82,42 +74,36 @@ func (w *Window) Rows() (rows []Row, covers time.Duration) {
 	if len(w.slots) == 0 {
 		return nil, 0
 	}
-	sums := map[string]*Row{}
+	sums := Totals{}
 	for _, slot := range w.slots {
 		for key, row := range slot.rows {
-			sum, ok := sums[key]
-			if !ok {
-				sum = &Row{Model: row.Model, Service: row.Service, Vantage: row.Vantage, Requests: map[string]float64{}}
-				sums[key] = sum
-			}
-			for outcome, n := range row.Requests {
-				sum.Requests[outcome] += n
-			}
-			for i := range row.Latencies {
-				sum.Latencies[i].Merge(&row.Latencies[i])
-			}
+			sums.add(key, row)
 		}
 	}
-	return sorted(sums), w.slots[len(w.slots)-1].end.Sub(w.slots[0].begin)
+	return sums.Rows(), w.slots[len(w.slots)-1].end.Sub(w.slots[0].begin)
 }
 
-// Rows returns the series since the Collector started.
-func (t Totals) Rows() []Row {
-	rows := map[string]*Row{}
-	for key, series := range t {
-		rows[key] = series.newRow()
-		series.increase(rows[key], noSeries)
+// add adds the values of a row to that with the key.
+func (t Totals) add(key string, row *Row) {
+	sum, ok := t[key]
+	if !ok {
+		sum = &Row{Model: row.Model, Service: row.Service, Vantage: row.Vantage, Requests: map[string]float64{}}
+		t[key] = sum
 	}
-	return sorted(rows)
+	for outcome, n := range row.Requests {
+		sum.Requests[outcome] += n
+	}
+	for i := range row.Latencies {
+		sum.Latencies[i].Merge(&row.Latencies[i])
+	}
 }
 
-// sorted returns the rows with requests in the order of their visible labels, then of
-// all labels.
-func sorted(rows map[string]*Row) []Row {
+// Rows returns the rows with requests in the order of their visible labels, then of all labels.
+func (t Totals) Rows() []Row {
 	var out []Row
-	for _, key := range slices.Sorted(maps.Keys(rows)) {
-		if total(rows[key].Requests) > 0 {
-			out = append(out, *rows[key])
+	for _, key := range slices.Sorted(maps.Keys(t)) {
+		if total(t[key].Requests) > 0 {
+			out = append(out, *t[key])
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Row) int {
@@ -126,45 +112,22 @@ func sorted(rows map[string]*Row) []Row {
 	return out
 }
 
-var noSeries = &series{}
-
-func (s *series) newRow() *Row {
-	return &Row{Model: s.model, Service: s.service, Vantage: s.vantage, Requests: map[string]float64{}}
-}
-
-// increase adds what the series gained since before.
-func (s *series) increase(row *Row, before *series) {
-	for outcome, n := range s.requests {
-		if previous := before.requests[outcome]; previous <= n {
-			n -= previous
-		}
-		row.Requests[outcome] += n
+// since returns what a series gained since before, which is nil for a new one.
+func (r *Row) since(before *Row) *Row {
+	if before == nil {
+		return r
 	}
-	for i := range s.latencies {
-		s.latencies[i].increase(&row.Latencies[i], &before.latencies[i])
-	}
-}
-
-func (n *native) increase(into *sketch.Sketch, before *native) {
-	if n.beganAfter(before) {
-		before = &native{}
-	}
-	into.Add(0, n.zeros-before.zeros)
-	for index, count := range n.buckets {
-		middle := math.Exp2((float64(index) - 0.5) / math.Exp2(float64(n.schema)))
-		into.Add(middle, count-before.buckets[index])
-	}
-}
-
-// beganAfter reports whether the histogram was reset since before.
-func (n *native) beganAfter(before *native) bool {
-	if n.created != before.created || n.schema != before.schema || n.zeros < before.zeros {
-		return true
-	}
-	for index, count := range before.buckets {
-		if n.buckets[index] < count {
-			return true
+	gain := &Row{Model: r.Model, Service: r.Service, Vantage: r.Vantage, Requests: maps.Clone(r.Requests)}
+	for outcome, previous := range before.Requests {
+		if previous <= gain.Requests[outcome] {
+			gain.Requests[outcome] -= previous
 		}
 	}
-	return false
+	for i := range r.Latencies {
+		gain.Latencies[i].Merge(&r.Latencies[i])
+		if r.origins[i] == before.origins[i] {
+			_ = gain.Latencies[i].Subtract(&before.Latencies[i]) // an error means that the histogram began again
+		}
+	}
+	return gain
 }
