@@ -87,15 +87,12 @@ func TestDemoRecording_HasAllOutcomes(t *testing.T) {
 }
 
 func TestReplay_EveryTransport(t *testing.T) {
-	for _, transport := range send.Transports {
-		t.Run(string(transport), func(t *testing.T) {
-			receiver := startReceiver(t)
-			out, err := run(t.Context(), "replay", demo, "--transport", string(transport), "--endpoint", receiver.Endpoint(transport))
-			require.NoError(t, err)
-			require.Equal(t, readRecording(t, demo), receiver.Streams())
-			require.Contains(t, out, "20 requests")
-		})
-	}
+	eachTransport(t, send.Transports, func(t *testing.T, transport send.Transport, receiver *fakeReceiver) {
+		out, err := run(t.Context(), "replay", demo, "--transport", string(transport), "--endpoint", receiver.Endpoint(transport))
+		require.NoError(t, err)
+		require.Equal(t, readRecording(t, demo), receiver.Streams())
+		require.Contains(t, out, "20 requests")
+	})
 }
 
 func TestReplay_FillsMissingAttributes(t *testing.T) {
@@ -165,26 +162,20 @@ func TestGenerate_FastTrafficWithAQueueEndsAboutNow(t *testing.T) {
 }
 
 func TestGenerate_StopEndsStreamsAsCancelled(t *testing.T) {
-	for _, transport := range send.Transports {
-		t.Run(string(transport), func(t *testing.T) {
-			t.Parallel()
-			receiver := startReceiver(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-			defer cancel()
-			_, err := run(ctx, "generate", "--concurrency", "5", "--tpot", "1s", "--prefill", "1ms", "--transport", string(transport), "--endpoint", receiver.Endpoint(transport))
-			require.NoError(t, err)
-			streams := receiver.Streams()
-			require.GreaterOrEqual(t, len(streams), 5)
-			cancelled := 0
-			for _, s := range streams {
-				require.NotNil(t, s.End)
-				if s.End.Cancelled {
-					cancelled++
-				}
+	eachTransport(t, send.Transports, func(t *testing.T, transport send.Transport, receiver *fakeReceiver) {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err := run(ctx, "generate", "--concurrency", "5", "--tpot", "1s", "--prefill", "1ms", "--transport", string(transport), "--endpoint", receiver.Endpoint(transport))
+		require.NoError(t, err)
+		cancelled := 0
+		for _, s := range receiver.Streams() {
+			require.NotNil(t, s.End)
+			if s.End.Cancelled {
+				cancelled++
 			}
-			require.GreaterOrEqual(t, cancelled, 5)
-		})
-	}
+		}
+		require.GreaterOrEqual(t, cancelled, 5)
+	})
 }
 
 func TestCommand_ErrorNamesFlagAndRemedy(t *testing.T) {

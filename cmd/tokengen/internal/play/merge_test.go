@@ -12,18 +12,16 @@ import (
 )
 
 func TestMerge_DueTimeNeverDecreases(t *testing.T) {
-	for name, live := range map[string]bool{"live": true, "whole streams": false} {
-		t.Run(name, func(t *testing.T) {
-			next, stop := iter.Pull(slices.Values(three()))
-			defer stop()
-			m := newMerge(next, live)
-			last, events := int64(0), 0
-			for due, ok := m.peek(); ok; due, ok = m.peek() {
-				require.GreaterOrEqual(t, due, last)
-				last = due
-				events += m.pop().Events()
-			}
-			require.Equal(t, 13, events)
-		})
-	}
+	liveAndWhole(t, func(t *testing.T, live bool) {
+		next, stop := iter.Pull(slices.Values(three()))
+		defer stop()
+		m := newMerge(next, live)
+		last, events := int64(0), 0
+		for due, ok := m.peek(); ok; due, ok = m.peek() {
+			require.GreaterOrEqual(t, due, last)
+			last = due
+			events += m.pop().Events()
+		}
+		require.Equal(t, 13, events)
+	})
 }

@@ -81,6 +81,16 @@ func three() []*stream.Stream {
 	}
 }
 
+// liveAndWhole runs a test with single events and with whole streams, each with a clock of its own.
+func liveAndWhole(t *testing.T, test func(t *testing.T, live bool)) {
+	t.Helper()
+	for name, live := range map[string]bool{"live": true, "whole streams": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, live) })
+		})
+	}
+}
+
 func newPlayer(sender send.Sender, live, realTime bool) *Player {
 	return &Player{Sender: sender, Stats: &send.Stats{}, Live: live, RealTime: realTime}
 }
@@ -136,68 +146,60 @@ func TestPlay_WholeStreamsInOrderOfEnds(t *testing.T) {
 }
 
 func TestPlay_RealTimeSendsWhenDue(t *testing.T) {
-	for name, live := range map[string]bool{"live": true, "whole streams": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				sender := &fakeSender{}
-				play(t, t.Context(), newPlayer(sender, live, true), three())
-				require.Equal(t, 500*time.Millisecond, time.Since(began))
-				latest := began
-				for _, s := range sender.sent {
-					// An event is sent at its time, but never before the events that
-					// precede it in its stream. A whole stream is sent at its last time.
-					source := *s.part.Stream
-					last := source.LastTime()
-					if live {
-						switch {
-						case s.part.Start:
-							last = source.Start
-						case s.part.Scheduled:
-							last = source.Scheduled
-						case s.part.End:
-							last = source.End.Time
-						default:
-							last = max(s.part.Chunks()[0].Time, latest.UnixNano())
-						}
-					}
-					require.Equal(t, last, s.at.UnixNano())
-					latest = s.at
+	liveAndWhole(t, func(t *testing.T, live bool) {
+		began := time.Now()
+		sender := &fakeSender{}
+		play(t, t.Context(), newPlayer(sender, live, true), three())
+		require.Equal(t, 500*time.Millisecond, time.Since(began))
+		latest := began
+		for _, s := range sender.sent {
+			// An event is sent at its time, but never before the events that
+			// precede it in its stream. A whole stream is sent at its last time.
+			source := *s.part.Stream
+			last := source.LastTime()
+			if live {
+				switch {
+				case s.part.Start:
+					last = source.Start
+				case s.part.Scheduled:
+					last = source.Scheduled
+				case s.part.End:
+					last = source.End.Time
+				default:
+					last = max(s.part.Chunks()[0].Time, latest.UnixNano())
 				}
-				// All times are shifted by the same duration.
-				shift := time.Duration(began.UnixNano() - begin)
-				expected := three()
-				for _, s := range expected {
-					s.Shift(shift)
-				}
-				streams := sender.streams(t)
-				require.Equal(t, expected, streams)
-			})
-		})
-	}
+			}
+			require.Equal(t, last, s.at.UnixNano())
+			latest = s.at
+		}
+		// All times are shifted by the same duration.
+		shift := time.Duration(began.UnixNano() - begin)
+		expected := three()
+		for _, s := range expected {
+			s.Shift(shift)
+		}
+		streams := sender.streams(t)
+		require.Equal(t, expected, streams)
+	})
 }
 
 // After 250 ms, a and b are in flight and c has not started.
 func TestPlay_StopEndsOpenStreamsAsCancelled(t *testing.T) {
-	for name, live := range map[string]bool{"live": true, "whole streams": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
-				defer cancel()
-				sender := &fakeSender{}
-				shift := time.Duration(time.Now().UnixNano() - begin)
-				play(t, ctx, newPlayer(sender, live, true), three())
-				a, b := three()[0], three()[1]
-				a.Chunks = a.Chunks[:2]
-				a.End = &stream.End{Time: begin + 250e6, Cancelled: true}
-				b.End = &stream.End{Time: begin + 250e6, Cancelled: true}
-				a.Shift(shift)
-				b.Shift(shift)
-				require.Equal(t, []*stream.Stream{a, b}, sender.streams(t))
-				require.Equal(t, 1, sender.closed)
-			})
-		})
-	}
+	liveAndWhole(t, func(t *testing.T, live bool) {
+		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
+		defer cancel()
+		sender := &fakeSender{}
+		shift := time.Duration(time.Now().UnixNano() - begin)
+		play(t, ctx, newPlayer(sender, live, true), three())
+		a, b := three()[0], three()[1]
+		a.Chunks = a.Chunks[:2]
+		a.End = &stream.End{Time: begin + 250e6, Cancelled: true}
+		b.End = &stream.End{Time: begin + 250e6, Cancelled: true}
+		a.Shift(shift)
+		b.Shift(shift)
+		require.Equal(t, []*stream.Stream{a, b}, sender.streams(t))
+		require.Equal(t, 1, sender.closed)
+	})
 }
 
 // stopping stops the player after its first batch.
