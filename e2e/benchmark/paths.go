@@ -171,8 +171,8 @@ var kinds = map[string]struct {
 	wireStream:  {wireConfig("", everySecond, ""), tokenStreams, nil},
 	wireNDJSON:  {wireConfig("", everySecond, ""), tokenEvents, post("/v1/tokens", "application/x-ndjson")},
 	everySpan:   {spanConfig("token_stream", ""), tokenStreams, postTokens},
-	nop:         {nopConfig, spanEvents, post("/v1/traces", protobufType)},
-	nopGRPC:     {nopConfig, spanEvents, call(otlpMethod)},
+	nop:         {config("nop.yaml"), spanEvents, post("/v1/traces", protobufType)},
+	nopGRPC:     {config("nop.yaml"), spanEvents, call(otlpMethod)},
 	spanmetrics: {spanmetricsConfig(countEvents), spanEvents, post("/v1/traces", protobufType)},
 	floor:       {"", tokenStreams, postTokens},
 }

@@ -3,69 +3,46 @@
 
 package main
 
-import "strings"
+import (
+	"embed"
+	"strings"
+)
 
-const protocols = `protocols: {http: {endpoint: "$http"}, grpc: {endpoint: "$grpc"}}`
+//go:embed configs
+var configs embed.FS
+
+// config returns a file of the folder configs with some words replaced by their values. The metrics
+// of the Collectors about themselves are on, as by default, and the checks read them.
+func config(name string, wordsAndValues ...string) string {
+	return strings.NewReplacer(wordsAndValues...).Replace(string(must(configs.ReadFile("configs/" + name))))
+}
 
 // collectorWith returns the arguments of a Collector with a config.
 func collectorWith(binary, config string) []string {
 	return []string{binary, "--config", "yaml:" + config}
 }
 
-// collectorConfig returns the config of a Collector. The metrics about itself are on, as
-// by default, and the checks read them.
-func collectorConfig(receivers, components, pipelines string) string {
-	return `
-receivers: {` + receivers + `}
-` + components + `
-service:
-  telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: $telemetry_port}}}}]}}
-  pipelines: {` + pipelines + `}
-`
+// wireConfig makes series in the receiver, whose settings end with a comma. Further pipelines begin
+// with one.
+func wireConfig(receiver, series, pipelines string) string {
+	return config("wire.yaml", "RECEIVER", receiver, "SERIES", series, "PIPELINES", pipelines)
 }
 
-// wireConfig makes series in the receiver, whose settings end with a comma.
-func wireConfig(receiver, series, pipelines string) string {
-	return collectorConfig(
-		`token_stream: {`+receiver+`series: {`+series+`}, `+protocols+`}`,
-		`exporters: {token_sli: {endpoint: "$scrape"}, nop: {}}`,
-		`metrics: {receivers: [token_stream], exporters: [token_sli]}`+pipelines)
+// spanConfig makes series of spans. Those of token_stream come annotated.
+func spanConfig(receiver, series string) string {
+	if receiver == "token_stream" {
+		return config("spans.yaml", "RECEIVER", receiver, "LATENCY", "latency: {},", "PROCESSORS", "", "SERIES", series)
+	}
+	return config("spans.yaml", "RECEIVER", receiver, "LATENCY", "", "PROCESSORS", "token_latency", "SERIES", series)
+}
+
+func spanmetricsConfig(settings string) string {
+	return config("spanmetrics.yaml", "SETTINGS", settings)
 }
 
 // withPprof lets a Collector serve profiles.
 func withPprof(config string) string {
-	return "extensions: {pprof: {endpoint: \"$pprof\"}}" + strings.Replace(config, "service:", "service:\n  extensions: [pprof]", 1)
-}
-
-// spanConfig makes series of spans. Those of token_stream come annotated.
-func spanConfig(receiver, exporterSettings string) string {
-	latency, processors := "", "token_latency"
-	if receiver == "token_stream" {
-		latency, processors = "latency: {}, ", ""
-	}
-	return collectorConfig(receiver+`: {`+latency+protocols+`}`, `
-processors: {token_latency: {}}
-exporters: {token_sli: {endpoint: "$scrape"`+exporterSettings+`}}`,
-		`traces: {receivers: [`+receiver+`], processors: [`+processors+`], exporters: [token_sli]}`)
-}
-
-// foreignConfig makes series of other spans in the connector, as spanmetrics does.
-var foreignConfig = collectorConfig(`otlp: {`+protocols+`}`, `
-processors: {token_latency: {}}
-connectors: {token_sli/spans: {`+everySecond+`}}
-exporters: {token_sli: {endpoint: "$scrape"}}`,
-	`traces: {receivers: [otlp], processors: [token_latency], exporters: [token_sli/spans]}, metrics: {receivers: [token_sli/spans], exporters: [token_sli]}`)
-
-var nopConfig = collectorConfig(`otlp: {`+protocols+`}`, `exporters: {nop: {}}`, `traces: {receivers: [otlp], exporters: [nop]}`)
-
-// spanmetricsConfig has the default dimensions of token_sli.
-func spanmetricsConfig(settings string) string {
-	return collectorConfig(`otlp: {`+protocols+`}`, `
-connectors:
-  spanmetrics: {
-    dimensions: [{name: gen_ai.provider.name}, {name: gen_ai.request.model}, {name: gen_ai.operation.name}]`+settings+`}
-exporters: {prometheus: {endpoint: "$scrape"}}`,
-		`traces: {receivers: [otlp], exporters: [spanmetrics]}, metrics: {receivers: [spanmetrics], exporters: [prometheus]}`)
+	return "extensions: {pprof: {endpoint: \"$pprof\"}}\n" + strings.Replace(config, "service:", "service:\n  extensions: [pprof]", 1)
 }
 
 const (

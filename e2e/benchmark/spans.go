@@ -26,11 +26,11 @@ func foreignPaths(o options) []*path {
 		}
 	}
 	return []*path{
-		through(foreign, foreignConfig,
+		through(foreign, config("foreign.yaml"),
 			scraped("tokenpulse_requests_total", spansPerRequest), scraped("tokenpulse_time_to_first_token_seconds_count", spansPerRequest)),
-		through(nop, nopConfig),
+		through(nop, config("nop.yaml")),
 		through(spanmetrics, spanmetricsConfig(countEvents), scraped("traces_span_metrics_calls_total", spansPerRequest)),
-		through(peerNop, nopConfig),
+		through(peerNop, config("nop.yaml")),
 	}
 }
 

@@ -38,48 +38,18 @@ const (
 	tapPath    = "`token_tap` → `token_latency` → `token_sli`"
 )
 
-// One worker, so that one process has all CPU time. If less than a sixteenth of
-// worker_connections is free, nginx closes idle connections, which a client may use at that moment.
-const nginxConfig = `daemon off; master_process off; error_log stderr warn; pid FOLDER/pid;
-events { worker_connections 30000; }
-http {
-  access_log off;
-  client_body_temp_path FOLDER; proxy_temp_path FOLDER; fastcgi_temp_path FOLDER; uwsgi_temp_path FOLDER; scgi_temp_path FOLDER;
-  keepalive_requests 1000000; http2_max_concurrent_streams 250;
-  upstream llm { server UPSTREAM; keepalive 10000; keepalive_requests 1000000; }
-  server {
-    listen $http backlog=4096 PROTOCOL;
-    location / {
-      proxy_pass http://llm; proxy_http_version 1.1; proxy_set_header Connection "";
-      proxy_buffering off; proxy_request_buffering off; proxy_read_timeout 1h;
-    }
-  }
-}`
-
-const tapConfig = `
-receivers:
-  token_tap:
-    endpoint: $http
-    upstream: {endpoint: "http://UPSTREAM"}
-processors: {token_latency: }
-exporters: {token_sli: {endpoint: $scrape}}
-service:
-  telemetry: {logs: {level: warn}, metrics: {level: none}}
-  pipelines: {traces: {receivers: [token_tap], processors: [token_latency], exporters: [token_sli]}}
-`
-
 func tapProxies(o options, l tapLoad, folder, upstream string) []tapProxy {
 	protocol := ""
 	if l.http2 {
 		protocol = "http2"
 	}
-	replace := strings.NewReplacer("FOLDER", folder, "UPSTREAM", upstream, "PROTOCOL", protocol).Replace
+	nginx := config("nginx.conf", "FOLDER", folder, "UPSTREAM", upstream, "PROTOCOL", protocol)
 	writeAndRun := `printf %s "$1" >"$2" && exec nginx -c "$2"` // the config has the address that start chooses
 	return []tapProxy{
 		{name: noProxy},
 		{plainProxy, []string{o.self, "-serve", "proxy", "-address", "$http", "-upstream", "http://" + upstream}},
-		{nginxProxy, []string{"sh", "-c", writeAndRun, "nginx", replace(nginxConfig), filepath.Join(folder, "nginx.conf")}},
-		{tapPath, []string{o.collector, "--config", "yaml:" + replace(tapConfig)}},
+		{nginxProxy, []string{"sh", "-c", writeAndRun, "nginx", nginx, filepath.Join(folder, "nginx.conf")}},
+		{tapPath, collectorWith(o.collector, config("tap.yaml", "UPSTREAM", upstream))},
 	}
 }
 
