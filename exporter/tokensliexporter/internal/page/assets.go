@@ -9,7 +9,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 	"strings"
@@ -34,7 +33,7 @@ var files = func() map[string]file {
 		}
 		content, err := embedded.ReadFile(name)
 		sum := sha256.Sum256(content)
-		all[strings.TrimPrefix(name, "assets/")] = file{content, contentType(name), `"` + hex.EncodeToString(sum[:8]) + `"`}
+		all[strings.TrimPrefix(name, "assets/")] = file{content, contentTypes[path.Ext(name)], `"` + hex.EncodeToString(sum[:8]) + `"`}
 		return err
 	})
 	if err != nil {
@@ -43,22 +42,13 @@ var files = func() map[string]file {
 	return all
 }()
 
-// contentType does not depend on the types that the operating system knows.
-func contentType(name string) string {
-	switch path.Ext(name) {
-	case ".html":
-		return "text/html; charset=utf-8"
-	case ".js":
-		return "text/javascript; charset=utf-8"
-	case ".css":
-		return "text/css; charset=utf-8"
-	case ".svg":
-		return "image/svg+xml"
-	case ".txt":
-		return "text/plain; charset=utf-8"
-	default:
-		return mime.TypeByExtension(path.Ext(name))
-	}
+// contentTypes do not depend on the types that the operating system knows.
+var contentTypes = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".svg":  "image/svg+xml",
+	".txt":  "text/plain; charset=utf-8",
 }
 
 // asset serves a file of the page. A browser asks again each time, and gets it only if it
