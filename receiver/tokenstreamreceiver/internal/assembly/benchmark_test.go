@@ -73,7 +73,9 @@ func BenchmarkTransaction(b *testing.B) {
 				if turn == 0 {
 					require.NoError(b, part.AddStart(Start{UnixNano: t0}, nil, resource))
 				}
-				require.NoError(b, part.AddEach(times, 0))
+				for _, at := range times {
+					require.NoError(b, part.AddChunk(Chunk{UnixNano: at, Tokens: 1}))
+				}
 				if turn == batches-1 {
 					require.NoError(b, part.AddEnd(End{}, nil))
 				}

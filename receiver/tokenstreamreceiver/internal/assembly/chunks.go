@@ -82,20 +82,6 @@ func (c *Chunks) append(k *Chunk) bool {
 	return true
 }
 
-// appendEach packs one-token chunks without sequence numbers. It returns false and
-// adds nothing if they are out of order.
-func (c *Chunks) appendEach(unixNanos []int64, channel timeline.Channel) bool {
-	first, last := unixNanos[0], unixNanos[len(unixNanos)-1]
-	if c.spilled || !slices.IsSorted(unixNanos) || !c.continues(&Chunk{UnixNano: first}) {
-		return false
-	}
-	for _, unixNano := range unixNanos {
-		c.packed.Append(unixNano, 1, channel)
-	}
-	c.advance(last)
-	return true
-}
-
 // appendGaps packs one-token chunks without sequence numbers, with the parameters of
 // timeline.AppendGaps. It returns false and adds nothing if unixNano is out of order.
 func (c *Chunks) appendGaps(unixNano int64, gaps []byte, chunks int, ticks int64, channel timeline.Channel) bool {

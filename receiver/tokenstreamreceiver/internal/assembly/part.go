@@ -163,30 +163,9 @@ func (p *Part) AddChunk(k Chunk) error {
 	return p.addOutOfOrder(&k)
 }
 
-// AddEach adds a one-token chunk without a sequence number for each time. It equals
-// calling AddChunk for each, and has a fast path for times in order.
-func (p *Part) AddEach(unixNanos []int64, channel timeline.Channel) error {
-	if len(unixNanos) == 0 {
-		return nil
-	}
-	// The fast path requires order, so checking the first and last time is enough.
-	accepted := unixNanos[0] >= p.times.earliest && unixNanos[len(unixNanos)-1] <= p.times.latest
-	room := p.Chunks.Len()+len(unixNanos) <= p.batch.limits.MaxChunksPerStream
-	if accepted && room && p.Chunks.appendEach(unixNanos, channel) {
-		p.batch.events += len(unixNanos)
-		return nil
-	}
-	for _, unixNano := range unixNanos {
-		if err := p.AddChunk(Chunk{UnixNano: unixNano, Tokens: 1, Channel: channel}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // AddGaps adds a one-token chunk without a sequence number at unixNano, and one after
 // each gap. The gaps are packed as in a timeline. It returns false and adds nothing if
-// the gaps have to be checked one by one: use AddEach then.
+// the gaps have to be checked one by one: use AddChunk then.
 func (p *Part) AddGaps(unixNano int64, gaps []byte, channel timeline.Channel) bool {
 	chunks, ticks, ok := timeline.ScanGaps(gaps)
 	// The gaps are not negative, so checking the first and last time is enough.

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,48 +30,6 @@ func TestAddChunk_LimitsChunksOutOfOrder(t *testing.T) {
 // startedPart returns a part with a start, in a batch of its own.
 func startedPart(t testing.TB, s *Store) *Part {
 	return batchOf(t, s, "a", started).parts[0]
-}
-
-func TestAddEach_EqualsAddChunk(t *testing.T) {
-	random := rand.New(rand.NewPCG(11, 12))
-	limits := roomy
-	limits.MaxChunksPerStream = 30
-	for range 500 {
-		s, _ := newStore(limits)
-		one, each := startedPart(t, s), startedPart(t, s)
-		at := t0
-		for range 4 {
-			times := make([]int64, random.IntN(12))
-			for i := range times {
-				at += random.Int64N(1000)
-				switch random.IntN(60) {
-				case 0:
-					at -= random.Int64N(2000)
-				case 1:
-					at += int64(MaxDuration)
-				}
-				times[i] = at
-			}
-			channel := timeline.Channel(random.IntN(3))
-			var first error
-			for _, unixNano := range times {
-				if first = one.AddChunk(Chunk{UnixNano: unixNano, Tokens: 1, Channel: channel}); first != nil {
-					break
-				}
-			}
-			require.Equal(t, first, each.AddEach(times, channel))
-			if random.IntN(3) == 0 {
-				last := Chunk{UnixNano: t0, Tokens: 1, Numbered: true}
-				require.NoError(t, one.AddChunk(last))
-				require.NoError(t, each.AddChunk(last))
-			}
-			at = min(at, t0+int64(time.Second))
-		}
-		require.Equal(t, one.batch.events, each.batch.events)
-		require.Equal(t, one.dropped, each.dropped)
-		want, got := one.Chunks.Timeline(), each.Chunks.Timeline()
-		require.Equal(t, want.AppendBinary(nil, t0), got.AppendBinary(nil, t0))
-	}
 }
 
 // Packed gaps have the same result as their times one by one, also at the limits. If

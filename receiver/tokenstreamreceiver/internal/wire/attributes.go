@@ -29,7 +29,8 @@ var (
 // checkCount checks the number of attributes in a well-formed KeyValueList.
 func checkCount(list []byte) error {
 	count := 0
-	for range fields(&list) {
+	f := fieldsOf(list)
+	for f.next() {
 		count++
 	}
 	return checkNumber(count)
@@ -44,19 +45,20 @@ func checkNumber(count int) error {
 
 // appendResource appends the attributes of a Resource to a KeyValueList.
 func appendResource(list, resource []byte, appendKeyValue func(list, keyValue []byte) ([]byte, error)) ([]byte, error) {
-	for f := range fields(&resource) {
+	f := fieldsOf(resource)
+	for f.next() {
 		var err error
 		switch {
-		case f.is(resourceAttributes, protowire.BytesType):
+		case f.is(resourceAttributes, bytesType):
 			list, err = appendKeyValue(list, f.bytes)
-		case f.is(resourceEntityRefs, protowire.BytesType):
+		case f.is(resourceEntityRefs, bytesType):
 			err = checkEntityRef(f.bytes)
 		}
 		if err != nil {
 			return list, err
 		}
 	}
-	return list, truncated(resource, "resource")
+	return list, f.truncated("resource")
 }
 
 // appendKeyValue appends a KeyValue to a KeyValueList if it is well-formed.
@@ -64,7 +66,7 @@ func appendKeyValue(list, keyValue []byte) ([]byte, error) {
 	if err := checkKeyValue(keyValue, 0); err != nil {
 		return list, err
 	}
-	list = protowire.AppendTag(list, keyValueListValues, protowire.BytesType)
+	list = protowire.AppendTag(list, keyValueListValues, bytesType)
 	return protowire.AppendBytes(list, keyValue), nil
 }
 
@@ -72,27 +74,29 @@ func checkKeyValue(message []byte, depth int) error {
 	if key, text, ok := usualText(message); ok && depth < maxAttributeDepth && utf8.Valid(key) && utf8.Valid(text) {
 		return nil
 	}
-	for f := range fields(&message) {
+	f := fieldsOf(message)
+	for f.next() {
 		switch {
-		case f.is(keyValueKey, protowire.BytesType) && !utf8.Valid(f.bytes):
+		case f.is(keyValueKey, bytesType) && !utf8.Valid(f.bytes):
 			return errUTF8("an attribute's key")
-		case f.is(keyValueValue, protowire.BytesType):
+		case f.is(keyValueValue, bytesType):
 			if err := checkValue(f.bytes, depth+1); err != nil {
 				return err
 			}
 		}
 	}
-	return truncated(message, "an attribute")
+	return f.truncated("an attribute")
 }
 
 func checkValue(message []byte, depth int) error {
 	if depth > maxAttributeDepth {
 		return errAttributeTooNested
 	}
-	for f := range fields(&message) {
+	f := fieldsOf(message)
+	for f.next() {
 		var err error
 		switch {
-		case f.kind != protowire.BytesType:
+		case f.kind != bytesType:
 		case f.num == StringValue && !utf8.Valid(f.bytes):
 			err = errUTF8("an attribute's value")
 		case f.num == ArrayValue:
@@ -104,22 +108,23 @@ func checkValue(message []byte, depth int) error {
 			return err
 		}
 	}
-	return truncated(message, "an attribute's value")
+	return f.truncated("an attribute's value")
 }
 
 // checkRepeated checks the elements of an ArrayValue or a KeyValueList. Both have
 // them in field 1.
 func checkRepeated(message []byte, depth int, check func([]byte, int) error) error {
 	count := 0
-	for f := range fields(&message) {
-		if f.is(arrayValues, protowire.BytesType) {
+	f := fieldsOf(message)
+	for f.next() {
+		if f.is(arrayValues, bytesType) {
 			count++
 			if err := check(f.bytes, depth+1); err != nil {
 				return err
 			}
 		}
 	}
-	if err := truncated(message, "an attribute's value"); err != nil {
+	if err := f.truncated("an attribute's value"); err != nil {
 		return err
 	}
 	return checkNumber(count)
@@ -127,10 +132,11 @@ func checkRepeated(message []byte, depth int, check func([]byte, int) error) err
 
 // checkEntityRef checks a message of strings. The receiver ignores its content.
 func checkEntityRef(message []byte) error {
-	for f := range fields(&message) {
-		if f.kind == protowire.BytesType && f.num <= 4 && !utf8.Valid(f.bytes) {
+	f := fieldsOf(message)
+	for f.next() {
+		if f.kind == bytesType && f.num <= 4 && !utf8.Valid(f.bytes) {
 			return errUTF8("an entity reference")
 		}
 	}
-	return truncated(message, "an entity reference")
+	return f.truncated("an entity reference")
 }

@@ -15,8 +15,9 @@ func appendAttributes(list, encoded []byte) (_ []byte, err error) {
 	if err := checkCount(encoded); err != nil {
 		return list, err
 	}
-	for f := range fields(&encoded) {
-		if !f.is(keyValueListValues, protowire.BytesType) {
+	f := fieldsOf(encoded)
+	for f.next() {
+		if !f.is(keyValueListValues, bytesType) {
 			continue
 		}
 		if list, err = appendCanonical(list, f.bytes); err != nil {
@@ -39,7 +40,7 @@ func appendCanonical(list, keyValue []byte) ([]byte, error) {
 // appendAttribute appends an attribute to a KeyValueList.
 func appendAttribute(list, key []byte, value *Value) []byte {
 	list, start := openMessage(list, keyValueListValues)
-	list = protowire.AppendTag(list, keyValueKey, protowire.BytesType)
+	list = protowire.AppendTag(list, keyValueKey, bytesType)
 	list = protowire.AppendBytes(list, key)
 	return closeMessage(appendValue(list, keyValueValue, value), start)
 }
@@ -49,16 +50,16 @@ func appendValue(dst []byte, num protowire.Number, value *Value) []byte {
 	dst, start := openMessage(dst, num)
 	switch value.Kind {
 	case StringValue, BytesValue:
-		dst = protowire.AppendTag(dst, value.Kind, protowire.BytesType)
+		dst = protowire.AppendTag(dst, value.Kind, bytesType)
 		dst = protowire.AppendBytes(dst, value.Bytes)
 	case BoolValue:
-		dst = protowire.AppendTag(dst, BoolValue, protowire.VarintType)
+		dst = protowire.AppendTag(dst, BoolValue, varintType)
 		dst = protowire.AppendVarint(dst, min(value.Bits, 1))
 	case IntValue:
-		dst = protowire.AppendTag(dst, IntValue, protowire.VarintType)
+		dst = protowire.AppendTag(dst, IntValue, varintType)
 		dst = protowire.AppendVarint(dst, value.Bits)
 	case DoubleValue:
-		dst = protowire.AppendTag(dst, DoubleValue, protowire.Fixed64Type)
+		dst = protowire.AppendTag(dst, DoubleValue, fixed64Type)
 		dst = protowire.AppendFixed64(dst, value.Bits)
 	case ArrayValue:
 		opened, nested := openMessage(dst, ArrayValue)

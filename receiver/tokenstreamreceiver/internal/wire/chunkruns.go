@@ -23,15 +23,8 @@ const (
 	runFirstSeq = 6
 )
 
-// timesAtOnce is the number of times decoded before they are added to the part.
-// The buffer fits into the processor's first-level cache.
-const timesAtOnce = 128
-
 // chunkRuns decodes ChunkRun messages. Its buffers are reused for every run.
-type chunkRuns struct {
-	deltas, tokens []byte
-	times          [timesAtOnce]int64
-}
+type chunkRuns struct{ deltas, tokens []byte }
 
 // decode adds the chunks of a run to the part. It locates the packed fields first,
 // because time_deltas and tokens are read side by side.
@@ -41,24 +34,25 @@ func (c *chunkRuns) decode(message []byte, part *assembly.Part) error {
 	var at int64
 	c.deltas, c.tokens = c.deltas[:0], c.tokens[:0]
 	deltas, tokens := packed{buffer: c.deltas}, packed{buffer: c.tokens}
-	for f := range fields(&message) {
+	f := fieldsOf(message)
+	for f.next() {
 		switch {
-		case f.is(runChannel, protowire.VarintType):
+		case f.is(runChannel, varintType):
 			channel = uint64(uint32(f.number))
-		case f.is(runTime, protowire.Fixed64Type):
+		case f.is(runTime, fixed64Type):
 			at = int64(f.number)
-		case f.is(runUnit, protowire.VarintType):
+		case f.is(runUnit, varintType):
 			unit = f.number
 		case f.num == runDeltas:
-			deltas.add(f)
+			deltas.add(&f)
 		case f.num == runTokens:
-			tokens.add(f)
-		case f.is(runFirstSeq, protowire.VarintType):
+			tokens.add(&f)
+		case f.is(runFirstSeq, varintType):
 			firstSeq, numbered = f.number, true
 		}
 	}
 	c.deltas, c.tokens = deltas.buffer, tokens.buffer
-	if err := truncated(message, "chunk_runs"); err != nil {
+	if err := f.truncated("chunk_runs"); err != nil {
 		return err
 	}
 	fast := !numbered && len(tokens.bytes) == 0 && unit == uint64(timeline.Tick) && channel <= uint64(timeline.ToolCall)
@@ -90,14 +84,10 @@ func (c *chunkRuns) decode(message []byte, part *assembly.Part) error {
 		UnixNano: at, Seq: firstSeq, Tokens: 1, Numbered: numbered,
 		Channel: timeline.Channel(channel),
 	}
-	times := runTimes{deltas: deltas.bytes, at: at, unit: int64(max(1, unit))}
-	if !numbered && tokenCount == 0 {
-		return c.addEach(part, &times, chunk.Channel)
-	}
-	return c.addChunks(part, &times, chunk, tokens.bytes)
+	return addChunks(part, chunk, deltas.bytes, int64(max(1, unit)), tokens.bytes)
 }
 
-// addGaps is the fast path: it copies deltas that are encoded like those of a
+// addGaps copies deltas that are encoded like those of a
 // timeline, one token each. It reports false, and adds nothing, for all others.
 func addGaps(part *assembly.Part, at int64, deltas []byte, channel timeline.Channel) bool {
 	encoded, width := binary.Uvarint(deltas)
@@ -111,72 +101,28 @@ func addGaps(part *assembly.Part, at int64, deltas []byte, channel timeline.Chan
 	return part.AddGaps(at+first*int64(timeline.Tick), deltas[width:], channel)
 }
 
-// addEach adds a chunk of one token for each time.
-func (c *chunkRuns) addEach(part *assembly.Part, times *runTimes, channel timeline.Channel) error {
-	for len(times.deltas) > 0 {
-		n, tooLong := times.next(c.times[:])
-		if err := part.AddEach(c.times[:n], channel); err != nil {
-			return err
-		}
-		if tooLong != nil {
-			return tooLong
-		}
-	}
-	return nil
-}
-
-// addChunks adds a chunk for each time, with its token count if tokens is not
-// empty. The first one has the sequence number of chunk.
-func (c *chunkRuns) addChunks(part *assembly.Part, times *runTimes, chunk assembly.Chunk, tokens []byte) error {
-	for len(times.deltas) > 0 {
-		n, tooLong := times.next(c.times[:])
-		for _, chunk.UnixNano = range c.times[:n] {
-			if len(tokens) > 0 {
-				count, width := binary.Uvarint(tokens)
-				tokens = tokens[width:]
-				chunk.Tokens = uint32(count)
-			}
-			if err := part.AddChunk(chunk); err != nil {
-				return err
-			}
-			chunk.Seq++
-		}
-		if tooLong != nil {
-			return tooLong
-		}
-	}
-	return nil
-}
-
-// runTimes is the times of a ChunkRun that are not decoded yet.
-type runTimes struct {
-	deltas []byte // well-formed varints
-	at     int64
-	unit   int64
-}
-
-// next decodes up to len(times) times and returns their number. A delta that is
-// too long is an error; the times before it are still decoded.
-func (r *runTimes) next(times []int64) (n int, err error) {
+// addChunks adds a chunk for each delta, with its token count if tokens is not empty. chunk has the
+// time before the first delta, and the first sequence number.
+func addChunks(part *assembly.Part, chunk assembly.Chunk, deltas []byte, unit int64, tokens []byte) error {
 	// Below this limit no product overflows. A sum can leave the accepted range
 	// only by less than 73 years, so the batch always rejects it before it wraps.
-	limit := protowire.EncodeZigZag(math.MaxInt64 / 4 / r.unit)
-	deltas, at := r.deltas, r.at
-	for ; n < len(times) && len(deltas) > 0; n++ {
-		var encoded uint64
-		var width int
-		if len(deltas) >= 3 && deltas[0]&deltas[1] >= 0x80 && deltas[2] < 0x80 { // the usual length
-			encoded, width = uint64(deltas[0]&0x7f)|uint64(deltas[1]&0x7f)<<7|uint64(deltas[2])<<14, 3
-		} else {
-			encoded, width = binary.Uvarint(deltas)
+	limit := protowire.EncodeZigZag(math.MaxInt64 / 4 / unit)
+	for len(deltas) > 0 {
+		delta, n := protowire.ConsumeVarint(deltas)
+		if delta > limit {
+			return invalid("`time_deltas` has a delta of more than 73 years; check `delta_unit_nanos`, and that all times are nanoseconds since 1970")
 		}
-		if encoded > limit {
-			return n, invalid("`time_deltas` has a delta of more than 73 years; check `delta_unit_nanos`, and that all times are nanoseconds since 1970")
+		deltas = deltas[n:]
+		chunk.UnixNano += protowire.DecodeZigZag(delta) * unit
+		if len(tokens) > 0 {
+			count, n := protowire.ConsumeVarint(tokens)
+			tokens = tokens[n:]
+			chunk.Tokens = uint32(count)
 		}
-		deltas = deltas[width:]
-		at += protowire.DecodeZigZag(encoded) * r.unit
-		times[n] = at
+		if err := part.AddChunk(chunk); err != nil {
+			return err
+		}
+		chunk.Seq++
 	}
-	r.deltas, r.at = deltas, at
-	return n, nil
+	return nil
 }

@@ -23,7 +23,7 @@ func appendObject(list, text []byte, scratch *[]byte, depth int) ([]byte, error)
 		}
 		var start int
 		list, start = openMessage(list, keyValueListValues)
-		list = protowire.AppendTag(list, keyValueKey, protowire.BytesType)
+		list = protowire.AppendTag(list, keyValueKey, bytesType)
 		list = protowire.AppendBytes(list, key)
 		var err error
 		if list, err = appendJSON(list, keyValueValue, &o.value, scratch, depth+1); err != nil {

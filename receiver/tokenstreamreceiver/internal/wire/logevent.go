@@ -8,8 +8,6 @@ import (
 	"cmp"
 	"encoding/hex"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
@@ -205,8 +203,9 @@ func (l *logEvents) ownStart(start *assembly.Start) error {
 func (l *logEvents) startAttributes(event logEvent) (err error) {
 	l.attributes = l.attributes[:0]
 	message := l.record.message
-	for f := range fields(&message) {
-		if !f.is(recordAttributes, protowire.BytesType) {
+	f := fieldsOf(message)
+	for f.next() {
+		if !f.is(recordAttributes, bytesType) {
 			continue
 		}
 		if key, value := readKeyValue(f.bytes); !isSpanAttribute(key, &value) {

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
@@ -31,19 +30,20 @@ type logRecord struct {
 func (r *logRecord) read(message []byte) bool {
 	*r = logRecord{message: message}
 	ok := true
-	for f := range fields(&message) {
+	f := fieldsOf(message)
+	for f.next() {
 		switch {
-		case f.is(recordTime, protowire.Fixed64Type):
+		case f.is(recordTime, fixed64Type):
 			r.unixNano = int64(f.number)
-		case f.is(recordObservedTime, protowire.Fixed64Type):
+		case f.is(recordObservedTime, fixed64Type):
 			r.observed = int64(f.number)
-		case f.is(recordTraceID, protowire.BytesType):
+		case f.is(recordTraceID, bytesType):
 			copy(r.traceID[:], f.bytes)
 			ok = ok && (len(f.bytes) == 0 || len(f.bytes) == len(r.traceID))
-		case f.is(recordSpanID, protowire.BytesType):
+		case f.is(recordSpanID, bytesType):
 			copy(r.spanID[:], f.bytes)
 			ok = ok && (len(f.bytes) == 0 || len(f.bytes) == len(r.spanID))
-		case f.is(recordEventName, protowire.BytesType):
+		case f.is(recordEventName, bytesType):
 			r.name = f.bytes
 		}
 	}
@@ -58,8 +58,9 @@ func (r *logRecord) read(message []byte) bool {
 // field returns the first attribute of a name. The value is empty if it is missing.
 func (r *logRecord) field(name string) Value {
 	message := r.message
-	for f := range fields(&message) {
-		if f.is(recordAttributes, protowire.BytesType) {
+	f := fieldsOf(message)
+	for f.next() {
+		if f.is(recordAttributes, bytesType) {
 			if key, value := readKeyValue(f.bytes); string(key) == name {
 				return value
 			}

@@ -3,11 +3,7 @@
 
 package wire
 
-import (
-	"bytes"
-
-	"google.golang.org/protobuf/encoding/protowire"
-)
+import "bytes"
 
 // logResource is the resource of a ResourceLogs, encoded at the first use.
 type logResource struct {
@@ -28,8 +24,9 @@ func (r *logResource) attributes() ([]byte, error) {
 
 func (r *logResource) encode() (list []byte, err error) {
 	logs := r.logs
-	for f := range fields(&logs) {
-		if !f.is(resourceLogsResource, protowire.BytesType) {
+	f := fieldsOf(logs)
+	for f.next() {
+		if !f.is(resourceLogsResource, bytesType) {
 			continue
 		}
 		if list, err = appendResource(list, f.bytes, appendCanonical); err != nil {

@@ -33,8 +33,9 @@ func (l *Logs) Decode(request []byte, batch *assembly.Batch, reject Reject) erro
 	if err := exportLogsRequest.check(request, 0, &left); err != nil {
 		return err
 	}
-	for f := range fields(&request) {
-		if !f.is(requestResourceLogs, protowire.BytesType) {
+	f := fieldsOf(request)
+	for f.next() {
+		if !f.is(requestResourceLogs, bytesType) {
 			continue
 		}
 		l.events.resource = logResource{logs: f.bytes}
@@ -54,8 +55,9 @@ func (l *Logs) Decode(request []byte, batch *assembly.Batch, reject Reject) erro
 // reports whether there are any.
 func (l *Logs) scopes(num protowire.Number, batch *assembly.Batch, reject Reject) (found bool, err error) {
 	message := l.events.resource.logs
-	for f := range fields(&message) {
-		if f.is(num, protowire.BytesType) {
+	f := fieldsOf(message)
+	for f.next() {
+		if f.is(num, bytesType) {
 			found = true
 			if err := l.records(f.bytes, batch, reject); err != nil {
 				return found, err
@@ -66,8 +68,9 @@ func (l *Logs) scopes(num protowire.Number, batch *assembly.Batch, reject Reject
 }
 
 func (l *Logs) records(scopeLogs []byte, batch *assembly.Batch, reject Reject) error {
-	for f := range fields(&scopeLogs) {
-		if !f.is(scopeLogRecords, protowire.BytesType) {
+	f := fieldsOf(scopeLogs)
+	for f.next() {
+		if !f.is(scopeLogRecords, bytesType) {
 			continue
 		}
 		if !l.events.record.read(f.bytes) {

@@ -89,12 +89,13 @@ func (t *messageType) check(message []byte, depth int, left *int) error {
 	if *left--; *left < 0 {
 		return errTooManyValues
 	}
-	for f := range fields(&message) {
+	f := fieldsOf(message)
+	for f.next() {
 		for _, nested := range *t {
 			if nested.num != f.num {
 				continue
 			}
-			if f.kind != protowire.BytesType {
+			if f.kind != bytesType {
 				return ErrNotLogs
 			}
 			if err := nested.message.check(f.bytes, depth+1, left); err != nil {
@@ -102,7 +103,7 @@ func (t *messageType) check(message []byte, depth int, left *int) error {
 			}
 		}
 	}
-	if len(message) > 0 {
+	if !f.complete() {
 		return ErrNotLogs
 	}
 	return nil

@@ -7,63 +7,85 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// field is one field of an encoded protobuf message.
-type field struct {
+// Wire types: those of protowire, for tags, too.
+const (
+	varintType  = 0
+	fixed64Type = 1
+	bytesType   = 2
+)
+
+// fields reads the fields of an encoded protobuf message, one after the other:
+//
+//	f := fieldsOf(message)
+//	for f.next() {
+//		use(f.num, f.kind, f.number, f.bytes)
+//	}
+//
+// It ends at malformed bytes. Declare it before the loop: a variable of the loop would be copied in
+// each iteration.
+type fields struct {
 	num    protowire.Number
 	kind   protowire.Type
 	number uint64 // value of a varint or fixed64
 	bytes  []byte // content of a length-delimited field
+	rest   []byte // what follows the field
 }
 
-func (f *field) is(num protowire.Number, kind protowire.Type) bool {
+func fieldsOf(message []byte) fields { return fields{rest: message} }
+
+// next moves to the next field and reports whether there is one.
+func (f *fields) next() bool {
+	tag, n := consumeVarint(f.rest)
+	if n <= 0 {
+		return false
+	}
+	f.num, f.kind = protowire.DecodeTag(tag)
+	f.number, f.bytes = 0, nil
+	if f.num < protowire.MinValidNumber || f.num > protowire.MaxValidNumber {
+		return false
+	}
+	rest := f.rest[n:]
+	switch f.kind {
+	case varintType:
+		f.number, n = consumeVarint(rest)
+	case fixed64Type:
+		f.number, n = protowire.ConsumeFixed64(rest)
+	case bytesType:
+		var length uint64
+		if length, n = consumeVarint(rest); n < 0 || length > uint64(len(rest)-n) {
+			return false
+		}
+		rest = rest[n:]
+		f.bytes, n = rest[:length], int(length)
+	default:
+		n = protowire.ConsumeFieldValue(f.num, f.kind, rest)
+	}
+	if n < 0 {
+		return false
+	}
+	f.rest = rest[n:]
+	return true
+}
+
+func (f *fields) is(num protowire.Number, kind protowire.Type) bool {
 	return f.num == num && f.kind == kind
 }
 
-// fields yields the fields of an encoded message and removes them from it. Bytes
-// left in message after a full walk are malformed. Tags and lengths of one byte, the
-// usual ones, take a fast path.
-func fields(message *[]byte) func(yield func(field) bool) {
-	return func(yield func(field) bool) {
-		for rest := *message; len(rest) > 0; *message = rest {
-			var f field
-			var n int
-			if tag := rest[0]; tag >= 1<<3 && tag < 0x80 {
-				f.num, f.kind, n = protowire.Number(tag>>3), protowire.Type(tag&7), 1
-			} else if f.num, f.kind, n = protowire.ConsumeTag(rest); n < 0 || f.num > protowire.MaxValidNumber {
-				return
-			}
-			rest = rest[n:]
-			switch f.kind {
-			case protowire.VarintType:
-				f.number, n = protowire.ConsumeVarint(rest)
-			case protowire.Fixed64Type:
-				f.number, n = protowire.ConsumeFixed64(rest)
-			case protowire.BytesType:
-				if len(rest) > 0 && rest[0] < 0x80 && int(rest[0]) < len(rest) {
-					n = 1 + int(rest[0])
-					f.bytes = rest[1:n]
-				} else {
-					f.bytes, n = protowire.ConsumeBytes(rest)
-				}
-			default:
-				n = protowire.ConsumeFieldValue(f.num, f.kind, rest)
-			}
-			if n < 0 {
-				return
-			}
-			rest = rest[n:]
-			if !yield(f) {
-				*message = rest
-				return
-			}
-		}
+// complete reports whether no malformed bytes are left after the last field.
+func (f *fields) complete() bool { return len(f.rest) == 0 }
+
+// consumeVarint is protowire.ConsumeVarint, with a shortcut for one byte.
+func consumeVarint(b []byte) (number uint64, n int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1
 	}
+	return protowire.ConsumeVarint(b)
 }
 
 // openMessage appends the tag of a length-delimited field whose length is not
 // known yet. Pass start to closeMessage once the content is appended.
 func openMessage(dst []byte, num protowire.Number) (opened []byte, start int) {
-	dst = protowire.AppendTag(dst, num, protowire.BytesType)
+	dst = protowire.AppendTag(dst, num, bytesType)
 	return dst, len(dst)
 }
 

@@ -65,33 +65,35 @@ type TokenStreams struct {
 // malformed; the batch must then be reset. A token_stream with an invalid value is
 // rejected, and decoding continues with the next one.
 func (d *TokenStreams) Decode(request []byte, batch *assembly.Batch, reject Reject) error {
-	for f := range fields(&request) {
-		if f.is(requestResourceTokenStreams, protowire.BytesType) {
+	f := fieldsOf(request)
+	for f.next() {
+		if f.is(requestResourceTokenStreams, bytesType) {
 			if err := d.resourceTokenStreams(f.bytes, batch, reject); err != nil {
 				return err
 			}
 		}
 	}
-	return truncated(request, "the request")
+	return f.truncated("the request")
 }
 
 func (d *TokenStreams) resourceTokenStreams(message []byte, batch *assembly.Batch, reject Reject) error {
 	d.resource = nil // batches keep the previous one
-	rest := message
-	for f := range fields(&rest) {
-		if f.is(resourceTokenStreamsResource, protowire.BytesType) {
+	f := fieldsOf(message)
+	for f.next() {
+		if f.is(resourceTokenStreamsResource, bytesType) {
 			var err error
 			if d.resource, err = appendResource(d.resource, f.bytes, appendKeyValue); err != nil {
 				return err
 			}
 		}
 	}
-	if err := truncated(rest, "resource_token_streams"); err != nil {
+	if err := f.truncated("resource_token_streams"); err != nil {
 		return err
 	}
 	d.resource = bytes.Clone(d.resource) // trims spare capacity
-	for f := range fields(&message) {
-		if f.is(resourceTokenStreamsTokenStreams, protowire.BytesType) {
+	f = fieldsOf(message)
+	for f.next() {
+		if f.is(resourceTokenStreamsTokenStreams, bytesType) {
 			if d.Whole != nil && d.Whole(f.bytes, d.resource) {
 				continue
 			}
@@ -114,16 +116,16 @@ func (d *TokenStreams) DecodeStream(message, resource []byte, batch *assembly.Ba
 // malformed bytes may follow and reject the whole request.
 func (d *TokenStreams) tokenStream(message []byte, batch *assembly.Batch, reject Reject) error {
 	var id []byte
-	rest := message
-	for f := range fields(&rest) {
-		if f.is(streamID, protowire.BytesType) {
+	f := fieldsOf(message)
+	for f.next() {
+		if f.is(streamID, bytesType) {
 			id = f.bytes
 			if !utf8.Valid(id) {
 				return errUTF8("stream_id")
 			}
 		}
 	}
-	if err := truncated(rest, "token_streams"); err != nil {
+	if err := f.truncated("token_streams"); err != nil {
 		return err
 	}
 	part, first := batch.Part(id)
@@ -160,13 +162,13 @@ func (d *TokenStreams) events(message []byte, part *assembly.Part, filter func(e
 	var end endMessage
 	var scheduled int64
 	d.attributes = d.attributes[:0]
-	rest := message
-	for f := range fields(&rest) {
+	f := fieldsOf(message)
+	for f.next() {
 		var err error
 		switch {
-		case f.is(streamStart, protowire.BytesType):
+		case f.is(streamStart, bytesType):
 			err = start.read(f.bytes, &d.attributes)
-		case f.is(streamScheduled, protowire.Fixed64Type):
+		case f.is(streamScheduled, fixed64Type):
 			scheduled = int64(min(f.number, math.MaxInt64))
 		}
 		if err := filter(err); err != nil {
@@ -184,12 +186,13 @@ func (d *TokenStreams) events(message []byte, part *assembly.Part, filter func(e
 		}
 	}
 	d.attributes = d.attributes[:0]
-	for f := range fields(&message) {
+	f = fieldsOf(message)
+	for f.next() {
 		var err error
 		switch {
-		case f.is(streamChunkRuns, protowire.BytesType):
+		case f.is(streamChunkRuns, bytesType):
 			err = d.runs.decode(f.bytes, part)
-		case f.is(streamEnd, protowire.BytesType):
+		case f.is(streamEnd, bytesType):
 			err = end.read(f.bytes, &d.attributes)
 		}
 		if err := filter(err); err != nil {
@@ -210,26 +213,27 @@ type startMessage struct {
 
 func (s *startMessage) read(message []byte, attributes *[]byte) error {
 	s.present = true
-	for f := range fields(&message) {
+	f := fieldsOf(message)
+	for f.next() {
 		switch {
-		case f.is(startTime, protowire.Fixed64Type):
+		case f.is(startTime, fixed64Type):
 			s.UnixNano = int64(min(f.number, math.MaxInt64))
-		case f.is(startTraceID, protowire.BytesType):
+		case f.is(startTraceID, bytesType):
 			s.traceID = f.bytes
-		case f.is(startSpanID, protowire.BytesType):
+		case f.is(startSpanID, bytesType):
 			s.spanID = f.bytes
-		case f.is(startParentSpanID, protowire.BytesType):
+		case f.is(startParentSpanID, bytesType):
 			s.parentSpanID = f.bytes
-		case f.is(startVantage, protowire.VarintType):
+		case f.is(startVantage, varintType):
 			s.Vantage = timeline.Vantage(min(uint64(uint32(f.number)), math.MaxUint8))
-		case f.is(startAttributes, protowire.BytesType):
+		case f.is(startAttributes, bytesType):
 			var err error
 			if *attributes, err = appendKeyValue(*attributes, f.bytes); err != nil {
 				return err
 			}
 		}
 	}
-	return truncated(message, "start")
+	return f.truncated("start")
 }
 
 func (s *startMessage) add(part *assembly.Part, attributes, resource []byte) error {
@@ -253,27 +257,28 @@ type endMessage struct {
 
 func (e *endMessage) read(message []byte, attributes *[]byte) error {
 	e.present = true
-	for f := range fields(&message) {
+	f := fieldsOf(message)
+	for f.next() {
 		var err error
 		switch {
-		case f.is(endTime, protowire.Fixed64Type):
+		case f.is(endTime, fixed64Type):
 			e.UnixNano = int64(min(f.number, math.MaxInt64))
-		case f.is(endUsage, protowire.BytesType):
+		case f.is(endUsage, bytesType):
 			err = readUsage(&e.Usage, f.bytes)
-		case f.is(endFinish, protowire.BytesType):
+		case f.is(endFinish, bytesType):
 			e.FinishReason, err = text(f.bytes, "finish_reason")
-		case f.is(endError, protowire.BytesType):
+		case f.is(endError, bytesType):
 			e.Error, err = text(f.bytes, "error")
-		case f.is(endCancelled, protowire.VarintType):
+		case f.is(endCancelled, varintType):
 			e.Cancelled = f.number != 0
-		case f.is(endAttribute, protowire.BytesType):
+		case f.is(endAttribute, bytesType):
 			*attributes, err = appendKeyValue(*attributes, f.bytes)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return truncated(message, "end")
+	return f.truncated("end")
 }
 
 func (e *endMessage) add(part *assembly.Part, attributes []byte) error {
@@ -284,12 +289,13 @@ func (e *endMessage) add(part *assembly.Part, attributes []byte) error {
 }
 
 func readUsage(usage *assembly.Usage, message []byte) error {
-	for f := range fields(&message) {
-		if f.kind == protowire.VarintType {
+	f := fieldsOf(message)
+	for f.next() {
+		if f.kind == varintType {
 			setUsage(usage, f.num, f.number)
 		}
 	}
-	return truncated(message, "usage")
+	return f.truncated("usage")
 }
 
 func setUsage(usage *assembly.Usage, num protowire.Number, number uint64) {

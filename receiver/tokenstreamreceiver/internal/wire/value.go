@@ -50,16 +50,15 @@ type Value struct {
 //		use(a.Key, a.Value)
 //	}
 //
-// It ends at malformed bytes. Declare it before the loop: a variable of the loop would be copied in
-// each iteration.
+// It ends at malformed bytes. Declare it before the loop, like fields.
 type Attributes struct {
 	Key   []byte
 	Value Value
-	rest  []byte
+	fields
 }
 
 // WalkAttributes starts a walk over the attributes of a KeyValueList.
-func WalkAttributes(list []byte) Attributes { return Attributes{rest: list} }
+func WalkAttributes(list []byte) Attributes { return Attributes{fields: fieldsOf(list)} }
 
 // Next moves to the next attribute and reports whether there is one.
 func (a *Attributes) Next() bool {
@@ -68,9 +67,9 @@ func (a *Attributes) Next() bool {
 		a.rest = a.rest[n:]
 		return true
 	}
-	for f := range fields(&a.rest) {
-		if f.is(keyValueListValues, protowire.BytesType) {
-			a.Key, a.Value = readKeyValue(f.bytes)
+	for a.next() {
+		if a.is(keyValueListValues, bytesType) {
+			a.Key, a.Value = readKeyValue(a.bytes)
 			return true
 		}
 	}
@@ -80,7 +79,7 @@ func (a *Attributes) Next() bool {
 // Elements walks over the elements of an array like Attributes over a KeyValueList.
 type Elements struct {
 	Value Value
-	rest  []byte
+	fields
 }
 
 // Elements starts a walk over the elements of an array. Other kinds of values have
@@ -89,15 +88,15 @@ func (v *Value) Elements() Elements {
 	if v.Kind != ArrayValue {
 		return Elements{}
 	}
-	return Elements{rest: v.Bytes}
+	return Elements{fields: fieldsOf(v.Bytes)}
 }
 
 // Next moves to the next element and reports whether there is one.
 func (e *Elements) Next() bool {
-	for f := range fields(&e.rest) {
-		if f.is(arrayValues, protowire.BytesType) {
+	for e.next() {
+		if e.is(arrayValues, bytesType) {
 			e.Value = Value{}
-			e.Value.read(f.bytes)
+			e.Value.read(e.bytes)
 			return true
 		}
 	}
@@ -108,11 +107,12 @@ func readKeyValue(message []byte) (key []byte, value Value) {
 	if key, text, ok := usualText(message); ok {
 		return key, Value{Kind: StringValue, Bytes: text}
 	}
-	for f := range fields(&message) {
+	f := fieldsOf(message)
+	for f.next() {
 		switch {
-		case f.is(keyValueKey, protowire.BytesType):
+		case f.is(keyValueKey, bytesType):
 			key = f.bytes
-		case f.is(keyValueValue, protowire.BytesType):
+		case f.is(keyValueValue, bytesType):
 			value.read(f.bytes)
 		}
 	}
@@ -121,15 +121,16 @@ func readKeyValue(message []byte) (key []byte, value Value) {
 
 // read reads an encoded AnyValue. If several fields are set, the last one wins.
 func (v *Value) read(message []byte) {
-	for f := range fields(&message) {
+	f := fieldsOf(message)
+	for f.next() {
 		var known bool
 		switch f.num {
 		case StringValue, ArrayValue, MapValue, BytesValue:
-			known = f.kind == protowire.BytesType
+			known = f.kind == bytesType
 		case BoolValue, IntValue:
-			known = f.kind == protowire.VarintType
+			known = f.kind == varintType
 		case DoubleValue:
-			known = f.kind == protowire.Fixed64Type
+			known = f.kind == fixed64Type
 		}
 		if known {
 			*v = Value{Kind: f.num, Bits: f.number, Bytes: f.bytes}

@@ -192,8 +192,9 @@ func CheckAttributes(list []byte) error { return checkCount(list) }
 
 // StreamID returns the ID of a token_stream, or nil if it has none.
 func StreamID(message []byte) (id []byte) {
-	for f := range fields(&message) {
-		if f.is(streamID, protowire.BytesType) {
+	f := fieldsOf(message)
+	for f.next() {
+		if f.is(streamID, bytesType) {
 			id = f.bytes
 		}
 	}

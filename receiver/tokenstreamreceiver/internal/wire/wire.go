@@ -38,9 +38,9 @@ func errTruncated(name string) error {
 	return malformed("%s is truncated or not a protobuf message of tokenpulse.v1.ExportTokenStreamsRequest; check the encoder of the sender, and proxies that cut bodies", name)
 }
 
-// truncated returns an error if a walk over the fields of a message left bytes over.
-func truncated(rest []byte, name string) error {
-	if len(rest) != 0 {
+// truncated returns an error if malformed bytes are left after the last field.
+func (f *fields) truncated(name string) error {
+	if !f.complete() {
 		return errTruncated(name)
 	}
 	return nil
