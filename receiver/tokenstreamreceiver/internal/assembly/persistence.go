@@ -219,8 +219,9 @@ type loader struct{ limits *Limits }
 
 // loading is a stream that is being restored.
 type loading struct {
-	storedEvents
-	client Client
+	Stream
+	resource uint64 // number of the resource's entry, valid with a start
+	client   Client
 }
 
 func (l *loader) Base(content []byte) (owner any, err error) {
@@ -231,13 +232,15 @@ func (l *loader) Base(content []byte) (owner any, err error) {
 	case tagResource:
 		return &resource{encoded: append([]byte(nil), content[1:]...)}, nil
 	case tagStream:
-		events, client, err := readStream(content[1:])
-		if err != nil {
+		var events loading
+		c := coder{b: content[1:], reading: true}
+		c.stream(&events.Stream, &events.client, &events.resource)
+		if err := c.end(); err != nil {
 			return nil, err
 		}
-		stream := &loading{client: client}
+		stream := &loading{client: events.client}
 		stream.ID = events.ID
-		l.apply(stream, events)
+		l.apply(stream, &events)
 		return stream, nil
 	default:
 		return nil, fmt.Errorf("unknown kind of entry %d", content[0])
@@ -249,16 +252,18 @@ func (l *loader) Change(owner any, content []byte) error {
 	if !ok {
 		return errStored
 	}
-	events, err := readEvents(&reader{b: content})
-	if err != nil {
+	var events loading
+	c := coder{b: content, reading: true}
+	c.events(&events.Stream, &events.resource)
+	if err := c.end(); err != nil {
 		return err
 	}
-	l.apply(stream, events)
+	l.apply(stream, &events)
 	return nil
 }
 
 // apply does what the commit of the events did.
-func (l *loader) apply(stream *loading, events *storedEvents) {
+func (l *loader) apply(stream, events *loading) {
 	if events.started() && (!stream.started() || stream.Start.Implied) {
 		stream.resource = events.resource
 	}

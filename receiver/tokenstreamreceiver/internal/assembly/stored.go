@@ -4,9 +4,11 @@
 package assembly
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -49,54 +51,162 @@ var errStored = errors.New("malformed events of a stream")
 func appendResource(b, encoded []byte) []byte { return append(append(b, tagResource), encoded...) }
 
 func appendStream(b []byte, s *Stream, resource *resource, client Client) []byte {
-	b = append(b, tagStream)
-	b = appendBytes(b, s.ID)
-	b = appendBytes(b, client.Subject)
-	addr, _ := client.Addr.AppendBinary(nil) // never fails
-	b = appendBytes(b, addr)
-	return appendEvents(b, s, resource)
+	c, number := coder{b: append(b, tagStream)}, resource.number()
+	c.stream(s, &client, &number)
+	return c.b
 }
-
-func appendBytes[T string | []byte](b []byte, value T) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(value))), value...)
-}
-
-func appendSigned(b []byte, v int64) []byte { return binary.AppendVarint(b, v) }
 
 // appendEvents appends what a stream, or a part, has.
 func appendEvents(b []byte, s *Stream, resource *resource) []byte {
+	c, number := coder{b: b}, resource.number()
+	c.events(s, &number)
+	return c.b
+}
+
+// coder writes stored values, or reads them into the same variables, so that the form of each
+// stands once. It changes variables only while it reads. After an error it reads zero values.
+type coder struct {
+	b       []byte // what was written, or what is left to read
+	reading bool
+	failed  bool
+}
+
+func (c *coder) fail() { c.b, c.failed = nil, true }
+
+// end returns an error unless everything was read.
+func (c *coder) end() error {
+	if c.failed || len(c.b) > 0 {
+		return errStored
+	}
+	return nil
+}
+
+// uvarint codes a number from 0 to a limit.
+func uvarint[T ~uint8 | ~int32 | ~int | ~int64 | ~uint64](c *coder, v *T, limit uint64) {
+	if !c.reading {
+		c.b = binary.AppendUvarint(c.b, uint64(*v))
+		return
+	}
+	read, n := binary.Uvarint(c.b)
+	if n <= 0 || read > limit {
+		c.fail()
+		*v = 0
+		return
+	}
+	*v, c.b = T(read), c.b[n:]
+}
+
+// signed codes a difference, and returns it.
+func (c *coder) signed(v int64) int64 {
+	zigzag := uint64(v)<<1 ^ uint64(v>>63)
+	uvarint(c, &zigzag, math.MaxUint64)
+	return int64(zigzag>>1) ^ -int64(zigzag&1)
+}
+
+func (c *coder) time(v *int64) {
+	uvarint(c, v, math.MaxInt64)
+	c.check(checkPlausible(*v) == nil)
+}
+
+// check fails unless what was read is valid.
+func (c *coder) check(valid bool) {
+	if c.reading && !valid {
+		c.fail()
+	}
+}
+
+// items codes a list.
+func items[T any](c *coder, list *[]T, code func(*T)) {
+	length := len(*list)
+	uvarint(c, &length, math.MaxInt32)
+	for i := 0; i < length && !c.failed; i++ {
+		var item T
+		if !c.reading {
+			item = (*list)[i]
+		}
+		if code(&item); c.reading {
+			*list = append(*list, item)
+		}
+	}
+}
+
+// fixed codes bytes without a length.
+func (c *coder) fixed(v []byte) {
+	if !c.reading {
+		c.b = append(c.b, v...)
+		return
+	}
+	if len(v) > len(c.b) {
+		c.fail()
+		return
+	}
+	c.b = c.b[copy(v, c.b):]
+}
+
+// text codes a text or bytes.
+func text[T string | []byte](c *coder, v *T) {
+	length := len(*v)
+	uvarint(c, &length, math.MaxInt32)
+	if !c.reading {
+		c.b = append(c.b, *v...)
+		return
+	}
+	if length > len(c.b) {
+		c.fail()
+		return
+	}
+	*v = T(bytes.Clone(c.b[:length]))
+	c.b = c.b[length:]
+}
+
+// stream codes a stream after its tag. resource is the number of the resource's entry.
+func (c *coder) stream(s *Stream, client *Client, resource *uint64) {
+	addr, _ := client.Addr.AppendBinary(nil) // never fails
+	text(c, &s.ID)
+	text(c, &client.Subject)
+	text(c, &addr)
+	if c.reading {
+		c.check(client.Addr.UnmarshalBinary(addr) == nil && client.Addr.Zone() == "" && s.ID != "" && len(s.ID) <= MaxIDBytes)
+	}
+	c.events(s, resource)
+}
+
+// events codes what a stream, or a part, has.
+func (c *coder) events(s *Stream, resource *uint64) {
 	has := s.stored()
-	b = binary.AppendUvarint(b, has)
+	uvarint(c, &has, flags-1)
 	if has&hasStart != 0 {
-		b = binary.AppendUvarint(b, uint64(s.Start.UnixNano))
-		b = append(b, byte(s.Start.Vantage))
-		b = binary.AppendUvarint(b, resource.number())
+		c.time(&s.Start.UnixNano)
+		uvarint(c, &s.Start.Vantage, math.MaxUint8)
+		uvarint(c, resource, math.MaxUint64)
 	}
-	if has&hasTraceID != 0 {
-		b = append(b, s.Start.TraceID[:]...)
-	}
-	if has&hasSpanID != 0 {
-		b = append(b, s.Start.SpanID[:]...)
-	}
-	if has&hasParentSpanID != 0 {
-		b = append(b, s.Start.ParentSpanID[:]...)
+	for i, id := range [...][]byte{s.Start.TraceID[:], s.Start.SpanID[:], s.Start.ParentSpanID[:]} {
+		if has&(hasTraceID<<i) != 0 {
+			c.fixed(id)
+		}
 	}
 	if has&hasScheduled != 0 {
-		b = binary.AppendUvarint(b, uint64(s.Scheduled))
+		c.time(&s.Scheduled)
 	}
 	if has&hasAttributes != 0 {
-		b = appendBytes(b, s.Attributes)
+		text(c, &s.Attributes)
 	}
-	if has&hasDropped != 0 {
-		b = binary.AppendUvarint(b, uint64(s.dropped))
+	for i, count := range [...]*int32{&s.dropped, &s.Chunks.duplicates, &s.Accepted} {
+		if has&(hasDropped<<i) != 0 {
+			uvarint(c, count, math.MaxInt32)
+		}
 	}
-	if has&hasDuplicates != 0 {
-		b = binary.AppendUvarint(b, uint64(s.Chunks.duplicates))
+	if c.reading {
+		s.Start.Implied = has&hasStart != 0 && has&isImplied != 0
+		s.Chunks.Frames = has&isFrames != 0
+		c.check(s.Start.checkVantage() == nil)
 	}
-	if has&hasAccepted != 0 {
-		b = binary.AppendUvarint(b, uint64(s.Accepted))
+	switch {
+	case has&hasList != 0:
+		c.list(&s.Chunks)
+	case has&hasPacked != 0:
+		c.packed(&s.Chunks, has&hasSequence != 0)
 	}
-	return s.Chunks.appendBinary(b, has)
 }
 
 // stored returns the flags of what the stream has.
@@ -127,242 +237,78 @@ func (s *Stream) stored() (has uint64) {
 	return has
 }
 
-func (c *Chunks) appendBinary(b []byte, has uint64) []byte {
-	if has&hasList != 0 {
-		b = binary.AppendUvarint(b, uint64(c.latest))
-		b = binary.AppendUvarint(b, uint64(len(c.list)))
-		var before Chunk
-		for _, k := range c.list {
-			b = appendSigned(b, k.UnixNano-before.UnixNano)
-			b = binary.AppendUvarint(b, uint64(k.Tokens)<<3|uint64(k.Channel)<<1|uint64(boolToInt(k.Numbered)))
-			if k.Numbered {
-				b = appendSigned(b, int64(k.Seq-before.Seq))
-				before.Seq = k.Seq
-			}
-			before.UnixNano = k.UnixNano
-		}
-		return b
-	}
-	if has&hasPacked == 0 {
-		return b
-	}
-	b = appendSigned(b, c.latest-c.packed.Last())
-	if has&hasSequence != 0 {
-		b = binary.AppendUvarint(b, c.firstSeq)
-		b = binary.AppendUvarint(b, c.nextSeq)
-		b = binary.AppendUvarint(b, uint64(len(c.gaps)))
-		var before gap
-		for _, g := range c.gaps {
-			b = binary.AppendUvarint(b, uint64(g.index-before.index))
-			b = binary.AppendUvarint(b, g.seq-before.seq)
-			before = g
-		}
-	}
-	return c.packed.AppendBinary(b, 0)
-}
-
-// reader reads stored values. After an error it returns zero values.
-type reader struct {
-	b      []byte
-	failed bool
-}
-
-func (r *reader) fail() { r.b, r.failed = nil, true }
-
-func (r *reader) number() uint64 { return readVarint(r, binary.Uvarint) }
-
-func (r *reader) signed() int64 { return readVarint(r, binary.Varint) }
-
-func readVarint[T int64 | uint64](r *reader, decode func([]byte) (T, int)) T {
-	v, n := decode(r.b)
-	if n <= 0 {
-		r.fail()
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
-
-// atMost reads a number that must not exceed a limit.
-func (r *reader) atMost(limit uint64) uint64 {
-	v := r.number()
-	if v > limit {
-		r.fail()
-		return 0
-	}
-	return v
-}
-
-// time reads a time, or a number that is added to one.
-func (r *reader) time(unixNano int64) int64 {
-	if r.failed || checkPlausible(unixNano) != nil {
-		r.fail()
-		return 0
-	}
-	return unixNano
-}
-
-// fixed reads bytes without a length.
-func (r *reader) fixed(n int) []byte {
-	if n > len(r.b) {
-		r.fail()
-		return nil
-	}
-	value := r.b[:n]
-	r.b = r.b[n:]
-	return value
-}
-
-func (r *reader) bytes() []byte { return r.fixed(int(r.atMost(uint64(len(r.b))))) }
-
-// storedEvents are the events of a stream as they were stored.
-type storedEvents struct {
-	Stream
-	resource uint64 // number of the resource's entry, valid with a start
-}
-
-// readStream reads a stream after its tag.
-func readStream(b []byte) (events *storedEvents, client Client, err error) {
-	r := &reader{b: b}
-	id := string(r.bytes())
-	client.Subject = string(r.bytes())
-	if addr := r.bytes(); client.Addr.UnmarshalBinary(addr) != nil || client.Addr.Zone() != "" {
-		r.fail()
-	}
-	if len(id) == 0 || len(id) > MaxIDBytes {
-		r.fail()
-	}
-	events, err = readEvents(r)
-	if err == nil {
-		events.ID = id
-	}
-	return events, client, err
-}
-
-// readEvents reads events up to the end.
-func readEvents(r *reader) (*storedEvents, error) {
-	s := &storedEvents{}
-	has := r.atMost(flags - 1)
-	if has&hasStart != 0 {
-		s.Start.UnixNano = r.time(int64(r.number()))
-		s.Start.Vantage = timeline.Vantage(r.atMost(math.MaxUint8))
-		s.resource = r.number()
-		s.Start.Implied = has&isImplied != 0
-		if s.Start.checkVantage() != nil {
-			r.fail()
-		}
-	}
-	if has&hasTraceID != 0 {
-		copy(s.Start.TraceID[:], r.fixed(len(s.Start.TraceID)))
-	}
-	if has&hasSpanID != 0 {
-		copy(s.Start.SpanID[:], r.fixed(len(s.Start.SpanID)))
-	}
-	if has&hasParentSpanID != 0 {
-		copy(s.Start.ParentSpanID[:], r.fixed(len(s.Start.ParentSpanID)))
-	}
-	if has&hasScheduled != 0 {
-		s.Scheduled = r.time(int64(r.number()))
-	}
-	if has&hasAttributes != 0 {
-		s.Attributes = append(s.Attributes, r.bytes()...)
-	}
-	if has&hasDropped != 0 {
-		s.dropped = int32(r.atMost(math.MaxInt32))
-	}
-	if has&hasDuplicates != 0 {
-		s.Chunks.duplicates = int32(r.atMost(math.MaxInt32))
-	}
-	if has&hasAccepted != 0 {
-		s.Accepted = int32(r.atMost(math.MaxInt32))
-	}
-	s.Chunks.Frames = has&isFrames != 0
-	s.Chunks.read(r, has)
-	if r.failed || len(r.b) > 0 {
-		return nil, errStored
-	}
-	return s, nil
-}
-
-func (c *Chunks) read(r *reader, has uint64) {
-	switch {
-	case has&hasList != 0:
-		c.readList(r)
-	case has&hasPacked != 0:
-		c.readPacked(r, has)
-	}
-}
-
-func (c *Chunks) readList(r *reader) {
-	c.spilled, c.latest = true, r.time(int64(r.number()))
-	var before Chunk
-	for range r.atMost(uint64(len(r.b))) { // a chunk takes more than a byte
-		k := Chunk{UnixNano: r.time(before.UnixNano + r.signed())}
-		meta := r.atMost(timeline.MaxTokensPerChunk<<3 | 7)
+// list codes chunks out of order.
+func (c *coder) list(chunks *Chunks) {
+	c.time(&chunks.latest)
+	var before Chunk // with the last number
+	items(c, &chunks.list, func(k *Chunk) {
+		k.UnixNano = before.UnixNano + c.signed(k.UnixNano-before.UnixNano)
+		meta := uint64(k.Tokens)<<3 | uint64(k.Channel)<<1 | uint64(boolToInt(k.Numbered))
+		uvarint(c, &meta, timeline.MaxTokensPerChunk<<3|7)
 		k.Tokens, k.Channel, k.Numbered = uint32(meta>>3), timeline.Channel(meta>>1&3), meta&1 != 0
 		if k.Numbered {
-			k.Seq = before.Seq + uint64(r.signed())
+			k.Seq = before.Seq + uint64(c.signed(int64(k.Seq-before.Seq)))
 			before.Seq = k.Seq
 		}
 		before.UnixNano = k.UnixNano
-		if r.failed || k.Tokens == 0 || k.Channel.String() == "" || k.Seq > maxSeq {
-			r.fail()
-			return
-		}
-		c.list = append(c.list, k)
-		c.unnumbered = c.unnumbered || !k.Numbered
+		c.check(checkPlausible(k.UnixNano) == nil && k.Tokens != 0 && k.Channel.String() != "" && k.Seq <= maxSeq)
+	})
+	if c.reading {
+		chunks.spilled = true
+		chunks.unnumbered = slices.ContainsFunc(chunks.list, func(k Chunk) bool { return !k.Numbered })
 	}
 }
 
-func (c *Chunks) readPacked(r *reader, has uint64) {
-	late := r.signed()
-	if has&hasSequence != 0 {
-		c.readSequence(r)
-	} else {
-		c.nextSeq = 1 // as append leaves it
+// packed codes chunks in order. Their timeline extends to the end.
+func (c *coder) packed(chunks *Chunks, numbered bool) {
+	late := c.signed(chunks.latest - chunks.packed.Last())
+	if numbered {
+		c.sequence(chunks)
 	}
-	walk, err := timeline.Decode(r.b)
-	if err != nil {
-		r.fail()
+	if !c.reading {
+		c.b = chunks.packed.AppendBinary(c.b, 0)
 		return
 	}
-	for walk.Next() {
-		c.packed.Append(r.time(int64(walk.Offset())), walk.Tokens(), walk.Channel())
+	if chunks.numbered = numbered; !numbered {
+		chunks.nextSeq = 1 // as append leaves it
 	}
-	if walk.Err() != nil || c.packed.Len() == 0 {
-		r.fail()
-		return
+	walk, err := timeline.Decode(c.b)
+	for err == nil && walk.Next() {
+		at := int64(walk.Offset())
+		c.check(checkPlausible(at) == nil)
+		chunks.packed.Append(at, walk.Tokens(), walk.Channel())
 	}
-	r.b = nil // the timeline extends to the end
-	c.latest = r.time(c.packed.Last() + late)
-	c.checkSequence(r)
+	c.b = nil
+	chunks.latest = chunks.packed.Last() + late
+	c.check(err == nil && walk.Err() == nil && chunks.packed.Len() > 0 && checkPlausible(chunks.latest) == nil && chunks.hasValidSequence())
 }
 
-func (c *Chunks) readSequence(r *reader) {
-	c.numbered = true
-	c.firstSeq, c.nextSeq = r.atMost(maxSeq), r.atMost(maxSeq+1)
+func (c *coder) sequence(chunks *Chunks) {
+	uvarint(c, &chunks.firstSeq, maxSeq)
+	uvarint(c, &chunks.nextSeq, maxSeq+1)
 	var before gap
-	for range r.atMost(maxGaps) {
-		before = gap{before.index + int(r.atMost(math.MaxInt32)), before.seq + r.number()}
-		c.gaps = append(c.gaps, before)
-	}
+	items(c, &chunks.gaps, func(g *gap) {
+		index, seq := g.index-before.index, g.seq-before.seq
+		uvarint(c, &index, math.MaxInt32)
+		uvarint(c, &seq, math.MaxUint64)
+		*g = gap{before.index + index, before.seq + seq}
+		before = *g
+	})
+	c.check(len(chunks.gaps) <= maxGaps)
 }
 
-// checkSequence checks that the gaps are in order, and match the number of chunks.
-func (c *Chunks) checkSequence(r *reader) {
+// hasValidSequence reports whether the gaps are in order, and match the number of chunks.
+func (c *Chunks) hasValidSequence() bool {
 	if !c.numbered {
-		return
+		return true
 	}
 	index, seq := 0, c.firstSeq
 	for _, g := range c.gaps {
 		// seq is the first number of the run before the gap.
 		if g.index <= index || g.index >= c.packed.Len() || g.seq > maxSeq || g.seq <= seq+uint64(g.index-index) {
-			r.fail()
-			return
+			return false
 		}
 		index, seq = g.index, g.seq
 	}
-	if c.nextSeq != seq+uint64(c.packed.Len()-index) {
-		r.fail()
-	}
+	return c.nextSeq == seq+uint64(c.packed.Len()-index)
 }
