@@ -26,7 +26,7 @@ func (j *Journal) rewrite() (bytes int64) {
 	j.beginOrEndCompaction()
 	threshold := j.threshold.Load()
 	budget, skipped := max(minRewritten, 2*j.fresh), 0
-	for e := j.entries.first(); e != nil && e.base.Load() < threshold && bytes < budget && skipped < maxSkipped; e = j.entries.after(e) {
+	for e := entryAt(j.entries.Next()); e != nil && e.base.Load() < threshold && bytes < budget && skipped < maxSkipped; e = entryAt(e.place.Next()) {
 		before := bytes
 		j.contents.Rewrite(e.owner, func(content []byte) {
 			changes := &Changes{}
@@ -46,7 +46,7 @@ func (j *Journal) beginOrEndCompaction() {
 	held := j.stored.Load()
 	j.settled = min(j.settled, held)
 	if threshold := j.threshold.Load(); threshold != 0 {
-		if first := j.entries.first(); (first == nil || first.base.Load() >= threshold) && j.deletable() == 0 {
+		if first := entryAt(j.entries.Next()); (first == nil || first.base.Load() >= threshold) && j.deletable() == 0 {
 			j.threshold.Store(0)
 			j.settled = held
 		}

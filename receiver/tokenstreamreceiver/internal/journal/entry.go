@@ -3,7 +3,10 @@
 
 package journal
 
-import "sync/atomic"
+import (
+	"container/ring"
+	"sync/atomic"
+)
 
 // Entry is a stored entry, such as an open stream.
 type Entry struct {
@@ -13,8 +16,8 @@ type Entry struct {
 	base atomic.Uint64
 
 	// The fields below belong to the writer.
-	sequence     uint64 // of the last record
-	older, newer *Entry // in the order of base
+	sequence uint64 // of the last record
+	place    place
 }
 
 // NewEntry returns an entry that is not stored yet. owner is passed to Contents.Rewrite.
@@ -44,34 +47,21 @@ func (j *Journal) IsStale(e *Entry) bool {
 	return base != 0 && base < j.threshold.Load()
 }
 
-// ring holds the stored entries, in the order of base: newer is the entry whose base is in
-// the oldest segment.
-type ring struct{ head Entry }
+// place is the place of an entry in a ring of the stored ones, in the order of base. The head
+// of the ring has no entry.
+type place = ring.Ring
 
-func (r *ring) init() { r.head.older, r.head.newer = &r.head, &r.head }
-
-// append adds an entry, or moves it to the end.
-func (r *ring) append(e *Entry) {
-	r.remove(e)
-	e.older, e.newer = r.head.older, &r.head
-	e.older.newer, e.newer.older = e, e
+// entryAt returns the entry at a place, or nil.
+func entryAt(p *place) *Entry {
+	e, _ := p.Value.(*Entry)
+	return e
 }
 
-func (r *ring) remove(e *Entry) {
-	if e.older == nil {
-		return
-	}
-	e.older.newer, e.newer.older = e.newer, e.older
-	e.older, e.newer = nil, nil
+// moveToEnd adds an entry behind all others.
+func (e *Entry) moveToEnd(entries *place) {
+	e.remove()
+	e.place.Value = e
+	entries.Prev().Link(&e.place)
 }
 
-// first returns the entry whose base is in the oldest segment, or nil.
-func (r *ring) first() *Entry { return r.after(&r.head) }
-
-// after returns the next entry, or nil.
-func (r *ring) after(e *Entry) *Entry {
-	if e.newer == &r.head {
-		return nil
-	}
-	return e.newer
-}
+func (e *Entry) remove() { e.place.Prev().Unlink(1) }

@@ -44,7 +44,6 @@ func Open(ctx context.Context, client storage.Client, loader Loader) (*Journal, 
 		closing:   make(chan struct{}),
 		done:      make(chan struct{}),
 	}
-	j.entries.init()
 	j.next = 1
 	encoded, err := client.Get(ctx, indexKey)
 	if err != nil {
@@ -68,7 +67,7 @@ func Open(ctx context.Context, client storage.Client, loader Loader) (*Journal, 
 		j.numbers.Store(i.numbers)
 	}
 	restored := &Restored{Lost: len(r.lost), Failures: r.failures, Err: errors.Join(r.errs...)}
-	for e := j.entries.first(); e != nil; e = j.entries.after(e) {
+	for e := entryAt(j.entries.Next()); e != nil; e = entryAt(e.place.Next()) {
 		restored.Entries = append(restored.Entries, e)
 	}
 	return j, restored, nil
@@ -117,7 +116,7 @@ func (r *replay) fail(what string, err error) {
 	}
 }
 
-func (r *replay) segment(entries *ring, number uint64, b []byte) {
+func (r *replay) segment(entries *place, number uint64, b []byte) {
 	b, err := unseal(b)
 	for err == nil && len(b) > 0 {
 		var next stored
@@ -130,17 +129,17 @@ func (r *replay) segment(entries *ring, number uint64, b []byte) {
 	}
 }
 
-func (r *replay) record(entries *ring, segment uint64, next *stored) {
+func (r *replay) record(entries *place, segment uint64, next *stored) {
 	e := r.entries[next.number]
 	switch {
 	case next.kind == finish:
-		r.remove(entries, next.number)
+		r.remove(next.number)
 		delete(r.lost, next.number)
 		return
 	case next.kind == base:
 		owner, err := r.loader.Base(next.content)
 		if err != nil {
-			r.lose(entries, next.number, err)
+			r.lose(next.number, err)
 			return
 		}
 		if e == nil {
@@ -149,14 +148,14 @@ func (r *replay) record(entries *ring, segment uint64, next *stored) {
 		}
 		e.owner = owner
 		e.base.Store(segment)
-		entries.append(e)
+		e.moveToEnd(entries)
 		delete(r.lost, next.number)
 	case e == nil || next.sequence != e.sequence+1:
-		r.lose(entries, next.number, nil)
+		r.lose(next.number, nil)
 		return
 	default:
 		if err := r.loader.Change(e.owner, next.content); err != nil {
-			r.lose(entries, next.number, err)
+			r.lose(next.number, err)
 			return
 		}
 	}
@@ -164,17 +163,17 @@ func (r *replay) record(entries *ring, segment uint64, next *stored) {
 }
 
 // lose removes an entry that misses a part. A later base may restore it.
-func (r *replay) lose(entries *ring, number uint64, err error) {
-	r.remove(entries, number)
+func (r *replay) lose(number uint64, err error) {
+	r.remove(number)
 	r.lost[number] = true
 	if err != nil {
 		r.fail("an open stream", err)
 	}
 }
 
-func (r *replay) remove(entries *ring, number uint64) {
+func (r *replay) remove(number uint64) {
 	if e := r.entries[number]; e != nil {
-		entries.remove(e)
+		e.remove()
 		delete(r.entries, number)
 	}
 }

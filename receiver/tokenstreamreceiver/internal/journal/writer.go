@@ -16,7 +16,7 @@ type log struct {
 	index    index // as stored; zero if unknown
 	next     uint64
 	segments []segment // the stored ones, oldest first
-	entries  ring
+	entries  place     // the head; the entry whose base is in the oldest segment is next
 
 	buffer  []byte // the segment that is written
 	fresh   int64  // bytes of the last segment that were not rewritten
@@ -150,10 +150,10 @@ func (j *Journal) written(g *group) {
 			switch r.kind {
 			case base:
 				r.entry.base.Store(j.next)
-				j.entries.append(r.entry)
+				r.entry.moveToEnd(&j.entries)
 			case finish:
 				r.entry.base.Store(0)
-				j.entries.remove(r.entry)
+				r.entry.remove()
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func (j *Journal) fail(g *group) {
 	}
 	if kept := g.kept(); !kept.IsEmpty() {
 		for _, r := range kept.records {
-			j.entries.remove(r.entry) // its segments can be deleted now
+			r.entry.remove() // its segments can be deleted now
 		}
 		j.mu.Lock()
 		if j.pending == nil {
@@ -194,7 +194,7 @@ func (j *Journal) fail(g *group) {
 // deletable returns the number of the oldest segments without a part of an entry.
 func (j *Journal) deletable() (n int) {
 	before := j.next
-	if first := j.entries.first(); first != nil {
+	if first := entryAt(j.entries.Next()); first != nil {
 		before = first.base.Load()
 	}
 	for n < min(len(j.segments), maxDeletes) && j.segments[n].number < before {
