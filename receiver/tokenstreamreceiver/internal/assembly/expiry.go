@@ -3,10 +3,7 @@
 
 package assembly
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Timeouts are the times without an event after which a stream expires.
 type Timeouts struct {
@@ -23,40 +20,36 @@ func (t Timeouts) Plus(d time.Duration) Timeouts { return Timeouts{t.Idle + d, t
 // idle longest first. Streams that other transactions have claimed are skipped. If
 // Finished is empty, no other stream has expired.
 func (s *Store) Expire(timeouts Timeouts, limit int) *Transaction {
-	tx := s.newTransaction()
-	now := s.now()
 	// Each call starts with another shard, so that no stream waits behind streams that
 	// are refused again and again.
-	first := s.expireFrom.Add(1)
-	for i := range uint64(shards) {
-		shard := &s.shards[(first+i)%shards]
-		shard.mu.Lock()
-		shard.idle.end(tx, now-timeouts.Idle, now-timeouts.Idle, limit)
-		shard.waiting.end(tx, now-timeouts.FirstToken, now-timeouts.FirstToken, limit)
-		shard.mu.Unlock()
-	}
-	return tx
+	return s.end(s.expireFrom.Add(1), timeouts, s.now(), false, limit)
 }
 
 // Cut begins a transaction that ends up to limit streams. Those that had not expired at
 // the time now are marked as Cut.
 func (s *Store) Cut(timeouts Timeouts, now time.Duration, limit int) *Transaction {
+	return s.end(0, timeouts, now, true, limit)
+}
+
+// end begins a transaction that ends the streams that had expired at the time now or, with
+// cut, all streams.
+func (s *Store) end(first uint64, timeouts Timeouts, now time.Duration, cut bool, limit int) *Transaction {
 	tx := s.newTransaction()
-	for i := range s.shards {
-		shard := &s.shards[i]
+	for i := range uint64(shards) {
+		shard := &s.shards[(first+i)%shards]
 		shard.mu.Lock()
-		shard.idle.end(tx, math.MaxInt64, now-timeouts.Idle, limit)
-		shard.waiting.end(tx, math.MaxInt64, now-timeouts.FirstToken, limit)
+		tx.end(&shard.idle, now-timeouts.Idle, cut, limit)
+		tx.end(&shard.waiting, now-timeouts.FirstToken, cut, limit)
 		shard.mu.Unlock()
 	}
 	return tx
 }
 
-// end adds streams of the ring without events since the time before. Those with events
-// since the time expired are cut.
-func (r *ring) end(tx *Transaction, before, expired time.Duration, limit int) {
-	for stream := r.newer; stream != (*open)(r) && stream.lastActive <= before; stream = stream.newer {
-		if len(tx.expired) == limit {
+// end ends streams that were last active at the time expired or before. With cut, it ends
+// the others, too.
+func (tx *Transaction) end(streams *ring, expired time.Duration, cut bool, limit int) {
+	for stream := streams.newer; stream != (*open)(streams) && len(tx.expired) < limit; stream = stream.newer {
+		if !cut && stream.lastActive > expired {
 			return
 		}
 		if stream.claim != nil { // a transaction is adding events to it
