@@ -180,16 +180,6 @@ func (c *Chunks) earliest() (unixNano int64) {
 	return unixNano
 }
 
-// any reports whether any chunk matches.
-func (c *Chunks) any(matches func(Chunk) bool) bool {
-	for k := range c.all {
-		if matches(k) {
-			return true
-		}
-	}
-	return false
-}
-
 // without returns a copy without the chunks that match.
 func (c *Chunks) without(matches func(Chunk) bool) Chunks {
 	rest := Chunks{Frames: c.Frames, duplicates: c.duplicates}

@@ -261,8 +261,11 @@ func (p *Part) anchor(start int64) {
 	if p.end.UnixNano != 0 && p.rejectOutOfRange(p.end.UnixNano) {
 		p.ended, p.end = false, End{}
 	}
-	if p.Chunks.any(func(k Chunk) bool { return p.times.check(k.UnixNano, p.ID) != nil }) {
-		p.Chunks = p.Chunks.without(func(k Chunk) bool { return p.rejectOutOfRange(k.UnixNano) })
+	for k := range p.Chunks.all {
+		if p.times.check(k.UnixNano, p.ID) != nil {
+			p.Chunks = p.Chunks.without(func(k Chunk) bool { return p.rejectOutOfRange(k.UnixNano) })
+			return
+		}
 	}
 }
 
