@@ -119,8 +119,8 @@ var tokenStreamService = grpc.ServiceDesc{
 	ServiceName: tokenpulsev1.TokenStreamService_ServiceDesc.ServiceName,
 	HandlerType: (*any)(nil),
 	Streams: []grpc.StreamDesc{
-		exportMethod(false, (*request).readProtobuf, func(a *answer) (any, error) { return a.tokensResponse() }),
-		{StreamName: "Stream", Handler: handleStream, ClientStreams: true},
+		method("Export", false, (*request).readProtobuf, respondToTokens),
+		method("Stream", false, (*request).readProtobuf, respondToTokens),
 	},
 	Metadata: tokenpulsev1.TokenStreamService_ServiceDesc.Metadata,
 }
@@ -131,31 +131,49 @@ const logsServiceName = "opentelemetry.proto.collector.logs.v1.LogsService"
 var logsService = grpc.ServiceDesc{
 	ServiceName: logsServiceName,
 	HandlerType: (*any)(nil),
-	Streams:     []grpc.StreamDesc{exportMethod(true, (*request).readLogsProtobuf, func(a *answer) (any, error) { return a.logsResponse(), nil })},
+	Streams:     []grpc.StreamDesc{method("Export", true, (*request).readLogsProtobuf, respondToLogs)},
 	Metadata:    "opentelemetry/proto/collector/logs/v1/logs_service.proto",
 }
 
-// exportMethod returns the method Export of a service, which applies one message as a whole.
-func exportMethod(byEvent bool, read func(*request, []byte) error, respond func(*answer) (any, error)) grpc.StreamDesc {
-	return grpc.StreamDesc{StreamName: "Export", ClientStreams: true, Handler: func(server any, stream grpc.ServerStream) error {
+func respondToTokens(a *answer) (any, error) { return a.tokensResponse() }
+
+func respondToLogs(a *answer) (any, error) { return a.logsResponse(), nil }
+
+// method returns a method of a service, which applies each message as a whole when it arrives:
+// one message of Export, any number of Stream.
+func method(name string, byEvent bool, read func(*request, []byte) error, respond func(*answer) (any, error)) grpc.StreamDesc {
+	live := name == "Stream"
+	return grpc.StreamDesc{StreamName: name, ClientStreams: true, Handler: func(server any, stream grpc.ServerStream) error {
 		r, ctx := server.(*tokenStreamReceiver), stream.Context()
-		memory := reservation{store: r.ingester.store}
-		if err := memory.add(callMemory); err != nil {
-			return r.ingester.memoryRefusal(ctx, err).status().Err()
+		if live {
+			if refused := r.liveRequests.begin(ctx, r.ingester); refused != nil {
+				return refused.status().Err()
+			}
+			defer r.liveRequests.end()
+		} else {
+			memory := reservation{store: r.ingester.store}
+			if err := memory.add(callMemory); err != nil {
+				return r.ingester.memoryRefusal(ctx, err).status().Err()
+			}
+			defer memory.free()
 		}
-		defer memory.free()
 		messages, err := r.receive(stream)
 		if err != nil {
 			return err
 		}
-		message, err := messages.next()
-		if err != nil {
-			return err
-		}
-		defer message.Free()
 		var applied answer
-		if err := r.commitMessage(ctx, message, byEvent, read, &applied); err != nil {
-			return err
+		for more := true; more; more = live {
+			message, err := messages.next()
+			if live && errors.Is(err, io.EOF) {
+				break
+			}
+			if err == nil {
+				err = r.commitMessage(ctx, message, byEvent, read, &applied)
+				message.Free()
+			}
+			if err != nil {
+				return err
+			}
 		}
 		response, err := respond(&applied)
 		if err != nil {
@@ -163,42 +181,6 @@ func exportMethod(byEvent bool, read func(*request, []byte) error, respond func(
 		}
 		return stream.SendMsg(response)
 	}}
-}
-
-func handleStream(server any, stream grpc.ServerStream) error {
-	return server.(*tokenStreamReceiver).stream(stream)
-}
-
-// stream applies each message as a whole when it arrives.
-func (r *tokenStreamReceiver) stream(stream grpc.ServerStream) error {
-	ctx := stream.Context()
-	if refused := r.liveRequests.begin(ctx, r.ingester); refused != nil {
-		return refused.status().Err()
-	}
-	defer r.liveRequests.end()
-	messages, err := r.receive(stream)
-	if err != nil {
-		return err
-	}
-	var applied answer
-	for {
-		message, err := messages.next()
-		if errors.Is(err, io.EOF) {
-			response, err := applied.tokensResponse()
-			if err != nil {
-				return err
-			}
-			return stream.SendMsg(response)
-		}
-		if err != nil {
-			return err
-		}
-		err = r.commitMessage(ctx, message, false, (*request).readProtobuf, &applied)
-		message.Free()
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // commitMessage applies the whole message and adds the result to applied, or returns the
