@@ -23,8 +23,8 @@ func (r *tokenStreamReceiver) startHTTP(ctx context.Context, host component.Host
 		return nil
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc(tokensPath, r.handler(r.handleTokens))
-	mux.HandleFunc(logsPath, r.handler(r.handleLogs))
+	mux.HandleFunc(tokensPath, r.handle)
+	mux.HandleFunc(logsPath, r.handle)
 	mux.HandleFunc("/", func(w http.ResponseWriter, httpReq *http.Request) {
 		r.writeError(w, httpReq, http.StatusNotFound,
 			"unknown path; send token events to "+tokensPath+" and OTLP log events to "+logsPath+"; for spans, use the otlp receiver")
@@ -71,57 +71,44 @@ func (r *tokenStreamReceiver) stopHTTP(ctx context.Context) error {
 	return err
 }
 
-// handler wraps the handlers of the known paths. It checks the request and leaves the body to
-// handle.
-func (r *tokenStreamReceiver) handler(handle func(w http.ResponseWriter, httpReq *http.Request, mediaType string)) http.HandlerFunc {
-	return func(w http.ResponseWriter, httpReq *http.Request) {
-		r.handlingHTTP.RLock()
-		defer r.handlingHTTP.RUnlock()
-		// The server's deadline runs from the start of the request, and over HTTP/2 it
-		// also ends reading.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-		if httpReq.Method != http.MethodPost {
-			w.Header().Set("Allow", http.MethodPost)
-			r.writeError(w, httpReq, http.StatusMethodNotAllowed, "the method is not supported; use POST")
-			return
-		}
-		if limit := r.maxBodySize(); httpReq.ContentLength > limit {
-			r.ingester.unreadable(httpReq.Context(), assembly.Malformed)
-			r.writeReadError(w, httpReq, &http.MaxBytesError{Limit: limit})
-			return
-		}
-		handle(w, httpReq, mediaTypeOf(httpReq))
-	}
+// readers read a message of each path by its media type. Lines of NDJSON have no reader.
+var readers = map[string]map[string]func(*request, []byte) error{
+	tokensPath: {typeNDJSON: nil, typeJSON: (*request).readJSON, typeProtobuf: (*request).readProtobuf},
+	logsPath:   {typeJSON: (*request).readLogsJSON, typeProtobuf: (*request).readLogsProtobuf},
 }
 
-// handleTokens handles token events in the formats of tokenpulse.
-func (r *tokenStreamReceiver) handleTokens(w http.ResponseWriter, httpReq *http.Request, mediaType string) {
-	switch mediaType {
-	case typeNDJSON:
-		r.handleLines(w, httpReq)
-	case typeJSON:
-		r.handleMessage(w, httpReq, false, (*request).readJSON)
-	case typeProtobuf:
-		r.handleMessage(w, httpReq, false, (*request).readProtobuf)
-	default:
+// supported names the media types of each path.
+var supported = map[string]string{
+	tokensPath: typeNDJSON + ", " + typeJSON + " or " + typeProtobuf,
+	logsPath:   typeProtobuf + " or " + typeJSON,
+}
+
+// handle handles a request of a known path.
+func (r *tokenStreamReceiver) handle(w http.ResponseWriter, httpReq *http.Request) {
+	r.handlingHTTP.RLock()
+	defer r.handlingHTTP.RUnlock()
+	// The server's deadline runs from the start of the request, and over HTTP/2 it
+	// also ends reading.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	if httpReq.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		r.writeError(w, httpReq, http.StatusMethodNotAllowed, "the method is not supported; use POST")
+		return
+	}
+	if limit := r.maxBodySize(); httpReq.ContentLength > limit {
+		r.ingester.unreadable(httpReq.Context(), assembly.Malformed)
+		r.writeReadError(w, httpReq, &http.MaxBytesError{Limit: limit})
+		return
+	}
+	mediaType := mediaTypeOf(httpReq)
+	read, ok := readers[httpReq.URL.Path][mediaType]
+	switch {
+	case !ok:
 		r.writeError(w, httpReq, http.StatusUnsupportedMediaType,
-			unsupported(mediaType, typeNDJSON+", "+typeJSON+" or "+typeProtobuf))
-	}
-}
-
-// handleLogs handles OTLP log events.
-func (r *tokenStreamReceiver) handleLogs(w http.ResponseWriter, httpReq *http.Request, mediaType string) {
-	switch mediaType {
-	case typeJSON:
-		r.handleMessage(w, httpReq, true, (*request).readLogsJSON)
-	case typeProtobuf:
-		r.handleMessage(w, httpReq, true, (*request).readLogsProtobuf)
+			fmt.Sprintf("`Content-Type` is %.64q; send %s", mediaType, supported[httpReq.URL.Path]))
+	case read == nil:
+		r.handleLines(w, httpReq)
 	default:
-		r.writeError(w, httpReq, http.StatusUnsupportedMediaType, unsupported(mediaType, typeProtobuf+" or "+typeJSON))
+		r.handleMessage(w, httpReq, read)
 	}
-}
-
-// unsupported is the message for a body of another media type.
-func unsupported(mediaType, supported string) string {
-	return fmt.Sprintf("`Content-Type` is %.64q; send %s", mediaType, supported)
 }

@@ -81,7 +81,7 @@ func (m *messageBody) close() {
 }
 
 // handleMessage reads a body that is one message and applies the whole of it.
-func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, httpReq *http.Request, byEvent bool, read func(*request, []byte) error) {
+func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, httpReq *http.Request, read func(*request, []byte) error) {
 	body := r.bodies.Get().(*messageBody)
 	defer func() {
 		body.close()
@@ -98,7 +98,7 @@ func (r *tokenStreamReceiver) handleMessage(w http.ResponseWriter, httpReq *http
 		return
 	}
 	var applied answer
-	req := r.take(r.reportHTTP, byEvent, &applied)
+	req := r.take(r.reportHTTP, acceptsLogs(httpReq), &applied)
 	defer r.put(req)
 	r.finish(w, httpReq, &applied, req.commitRead(httpReq.Context(), r.decode(req, body.buffer, read)))
 }

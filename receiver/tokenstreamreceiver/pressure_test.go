@@ -66,7 +66,7 @@ func (s *still) send(lines ...string) int {
 	answer := httptest.NewRecorder()
 	req := httptest.NewRequest(http.MethodPost, tokensPath, strings.NewReader(strings.Join(lines, "\n")+"\n"))
 	req.Header.Set("Content-Type", typeNDJSON)
-	s.handler(s.handleTokens)(answer, req)
+	s.handle(answer, req)
 	return answer.Code
 }
 
@@ -227,7 +227,7 @@ func TestRefusingPipeline_IgnoresDisconnectedClients(t *testing.T) {
 	answer := httptest.NewRecorder()
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, tokensPath, strings.NewReader(startLine("s")+"\n"+endLine("s")))
 	req.Header.Set("Content-Type", typeNDJSON)
-	s.handler(s.handleTokens)(answer, req)
+	s.handle(answer, req)
 	require.Equal(t, 503, answer.Code)
 	require.Equal(t, 200, s.send(startLine("s")))
 }
