@@ -15,11 +15,9 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc/codes"
 
 	"github.com/tokenpulse/tokenpulse/internal/judge"
-	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
@@ -60,14 +58,14 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 		batch.RefuseStarts = wholes.Len() == 0 && in.now() < time.Duration(in.refusedUntil.Load())
 	}
 	tx, err := in.store.Begin(ctx, batch)
-	if full, ok := errors.AsType[*assembly.FullError](err); ok {
-		return nil, in.full(ctx, full)
+	if refused := in.memoryRefusal(ctx, err); refused != nil {
+		return nil, refused
 	}
 	if _, ok := errors.AsType[*assembly.StorageError](err); ok {
 		return nil, in.notStored(ctx)
 	}
 	if assembly.ReasonOf(err) == assembly.Limit {
-		in.telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, 1, selfmetrics.Label("reason", string(assembly.Limit)))
+		in.unreadable(ctx, assembly.Limit)
 		return nil, &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
 	}
 	if err != nil {
@@ -147,43 +145,21 @@ func (in *ingester) finish(ctx context.Context, finished []assembly.Finished, sp
 	in.count(ctx, finished, wholes)
 }
 
-// outcomes are the outcomes of streams, each with its attribute.
-var outcomes = [...]struct {
-	name string
-	with metric.MeasurementOption
-}{
-	{names.OutcomeSuccess, selfmetrics.Label("outcome", names.OutcomeSuccess)},
-	{names.OutcomeError, selfmetrics.Label("outcome", names.OutcomeError)},
-	{names.OutcomeCancelled, selfmetrics.Label("outcome", names.OutcomeCancelled)},
-	{names.OutcomeIncomplete, selfmetrics.Label("outcome", names.OutcomeIncomplete)},
-}
-
-func outcomeIndex(name string) int {
-	for i := range outcomes {
-		if outcomes[i].name == name {
-			return i
-		}
-	}
-	return len(outcomes) - 1
-}
-
 func (in *ingester) count(ctx context.Context, finished []assembly.Finished, wholes *streamseries.Wholes) {
 	var dropped, duplicates, events int64
-	var ended [len(outcomes)]int64
+	ended := map[string]int64{} // by outcome
 	for _, stream := range finished {
-		ended[outcomeIndex(stream.Outcome())]++
+		ended[stream.Outcome()]++
 		dropped += int64(stream.Dropped())
 		duplicates += int64(stream.Duplicates())
 		events += int64(stream.Accepted)
 	}
 	for outcome := range wholes.Outcomes() {
-		ended[outcomeIndex(outcome)]++
+		ended[outcome]++
 		events++
 	}
-	for i, n := range ended {
-		if n > 0 {
-			in.telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, outcomes[i].with)
-		}
+	for outcome, n := range ended {
+		in.telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, selfmetrics.Label("outcome", outcome))
 	}
 	in.telemetry.ReceiverTokenStreamChunksDropped.Add(ctx, dropped)
 	in.telemetry.ReceiverTokenStreamDuplicatesDropped.Add(ctx, duplicates)
