@@ -11,8 +11,10 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/identity"
@@ -36,21 +38,27 @@ type Settings struct {
 
 // Maker makes the spans of finished streams. It is not safe for concurrent use.
 type Maker struct {
-	senders   *Senders
-	timelines timelineWriter
-	latencies *latencyWriter // nil if spans get timelines
-	selection *Selection
-	stream    assembly.Finished // that is converted
-	from      identity.Stream   // its attributes
+	Settings
+	observer  source.Observer
+	analyzer  *latency.Analyzer   // nil if spans get timelines
+	annotator *annotate.Annotator // nil if spans get timelines
+	encoded   []byte              // buffer for one timeline
 	// added is the largest number of attributes that a span had besides those of its sender.
 	added int
+
+	// Of the current stream.
+	stream   assembly.Finished
+	from     identity.Stream // its attributes
+	line     timeline.Timeline
+	observed source.TokenStream
+	derived  latency.Latency
 }
 
 // New returns a Maker.
 func New(s *Settings) *Maker {
-	m := &Maker{senders: s.Senders, selection: s.Selection}
+	m := &Maker{Settings: *s}
 	if s.Latency != nil {
-		m.latencies = newLatencyWriter(s.Latency, s.Rules, s.Logger, &m.timelines)
+		m.analyzer, m.annotator = latency.NewAnalyzer(s.Latency.Options()), annotate.NewAnnotator(s.Latency)
 	}
 	return m
 }
@@ -75,7 +83,7 @@ func (m *Maker) Make(finished []assembly.Finished, tally *latencyreport.Tally) M
 		m.stream = finished[i]
 		resource := resources.of(m.stream.Resource)
 		id := idOf(&m.stream.Start, m.stream.ID, resource.seed())
-		chosen := m.selection.choose(id, &m.stream)
+		chosen := m.Selection.choose(id, &m.stream)
 		if chosen == notChosen {
 			continue
 		}
@@ -83,17 +91,13 @@ func (m *Maker) Make(finished []assembly.Finished, tally *latencyreport.Tally) M
 		resources.removed += sender.removed
 		span.Attributes().EnsureCapacity(sender.attributes.Len() + m.added)
 		m.fill(span, id, sender)
-		if m.latencies != nil {
-			m.latencies.write(span, resource.attributes, &m.stream, tally)
-		} else {
-			m.timelines.write(span.Attributes(), &m.stream)
-		}
-		m.selection.mark(span, chosen)
+		m.writeTimings(span, resource.attributes, tally)
+		m.Selection.mark(span, chosen)
 		m.added = max(m.added, span.Attributes().Len()-sender.attributes.Len())
 		made.IDs[i] = id
 		made.Count++
 	}
-	m.stream, m.from, made.Removed = assembly.Finished{}, identity.Stream{}, resources.removed
+	m.stream, m.from, m.line, made.Removed = assembly.Finished{}, identity.Stream{}, timeline.Timeline{}, resources.removed
 	return made
 }
 
@@ -103,7 +107,7 @@ func (m *Maker) sender() *sender {
 	if m.stream.End != nil {
 		m.from.EndAttributes = m.stream.End.Attributes
 	}
-	return m.senders.cache.Find(&m.from)
+	return m.Senders.cache.Find(&m.from)
 }
 
 // fill writes what does not depend on the timings into an empty span.
