@@ -7,6 +7,7 @@ package journal
 type Changes struct {
 	records []record
 	content []byte // of all records, one after the other
+	keep    bool   // see Journal.Write
 }
 
 // record is one change of an entry.
@@ -63,23 +64,16 @@ func (c *Changes) Reset() {
 
 // group is the changes that are written together.
 type group struct {
-	changes []queued
+	changes []*Changes
 	written chan struct{} // closed after the attempt to write
 	err     error         // of the attempt
 }
 
-type queued struct {
-	*Changes
-	keep bool // if the write fails, finished entries are still to be finished
-}
-
 func newGroup() *group { return &group{written: make(chan struct{})} }
-
-func (g *group) add(c *Changes, keep bool) { g.changes = append(g.changes, queued{c, keep}) }
 
 // kept returns the changes that remain to be written after a failure.
 func (g *group) kept() *Changes {
-	kept := &Changes{}
+	kept := &Changes{keep: true}
 	for _, c := range g.changes {
 		if !c.keep {
 			continue

@@ -130,17 +130,23 @@ func (j *Journal) enqueue(changes *Changes, keep bool) (*group, error) {
 		j.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if j.pending == nil {
-		j.pending = newGroup()
-	}
-	g := j.pending
-	g.add(changes, keep)
+	changes.keep = keep
+	g := j.add(changes)
 	j.mu.Unlock()
 	select {
 	case j.wake <- struct{}{}:
 	default:
 	}
 	return g, nil
+}
+
+// add adds changes to the pending group. The caller holds mu.
+func (j *Journal) add(changes *Changes) *group {
+	if j.pending == nil {
+		j.pending = newGroup()
+	}
+	j.pending.changes = append(j.pending.changes, changes)
+	return j.pending
 }
 
 // Abandon ends all calls of Write that wait for the storage, now and later. Use it to close a

@@ -178,10 +178,7 @@ func (j *Journal) fail(g *group) {
 			r.entry.remove() // its segments can be deleted now
 		}
 		j.mu.Lock()
-		if j.pending == nil {
-			j.pending = newGroup()
-		}
-		j.pending.add(kept, true)
+		j.add(kept)
 		j.mu.Unlock()
 	}
 	j.failure.Store(&failure{g.err, time.Now()})
