@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
@@ -22,12 +21,6 @@ type StorageError struct{ Err error }
 func (e *StorageError) Error() string { return "open streams cannot be stored: " + e.Err.Error() }
 
 func (e *StorageError) Unwrap() error { return e.Err }
-
-// persistence is the journal of a store. Without OpenJournal, the journal is nil.
-type persistence struct {
-	journal *journal.Journal
-	changes sync.Pool // of *journal.Changes
-}
 
 // Restored is what OpenJournal found.
 type Restored struct {

@@ -25,7 +25,8 @@ type Store struct {
 
 	clients   clients
 	resources resources
-	persistence
+	journal   *journal.Journal // nil without OpenJournal
+	changes   sync.Pool        // of *journal.Changes
 
 	// streams and memory include what transactions in progress have reserved.
 	streams, memory atomic.Int64
