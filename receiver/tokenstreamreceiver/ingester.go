@@ -6,7 +6,6 @@ package tokenstreamreceiver
 import (
 	"context"
 	"errors"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"google.golang.org/grpc/codes"
 
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
@@ -63,10 +61,6 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 	}
 	if _, ok := errors.AsType[*assembly.StorageError](err); ok {
 		return nil, in.notStored(ctx)
-	}
-	if assembly.ReasonOf(err) == assembly.Limit {
-		in.unreadable(ctx, assembly.Limit)
-		return nil, &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
 	}
 	if err != nil {
 		return nil, errCancelled

@@ -51,12 +51,13 @@ func (in *ingester) notStored(ctx context.Context) *refusal {
 		"open streams cannot be stored, so nothing of the request was applied; send it again later, and check the storage %q of the Collector, whose log has the cause", in.storageID)}
 }
 
-// memoryRefusal returns the refusal of a request without memory, or nil for other errors.
+// memoryRefusal returns the refusal of a request that there is no room for, or nil for other
+// errors.
 func (in *ingester) memoryRefusal(ctx context.Context, err error) *refusal {
 	if full, ok := errors.AsType[*assembly.FullError](err); ok {
 		return in.full(ctx, full)
 	}
-	if errors.Is(err, assembly.ErrTooMuchMemory) {
+	if errors.Is(err, assembly.ErrTooMuchMemory) || errors.Is(err, assembly.ErrTooManyParts) {
 		in.unreadable(ctx, assembly.Limit)
 		return &refusal{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, false, err.Error()}
 	}
