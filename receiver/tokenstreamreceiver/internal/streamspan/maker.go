@@ -107,7 +107,7 @@ func (m *Maker) sender() *sender {
 	if m.stream.End != nil {
 		m.from.EndAttributes = m.stream.End.Attributes
 	}
-	return m.Senders.cache.Find(&m.from)
+	return m.Senders.Find(&m.from)
 }
 
 // fill writes what does not depend on the timings into an empty span.

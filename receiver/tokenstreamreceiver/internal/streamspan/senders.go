@@ -22,16 +22,16 @@ type sender struct {
 }
 
 // Senders caches what follows from the attributes of streams. It is safe for concurrent use.
-type Senders struct{ cache *identity.Cache[sender] }
+type Senders = identity.Cache[sender]
 
 // maxSenders is the number of senders in the cache, by the bytes of their attributes.
 const maxSenders = 1 << 12
 
 // NewSenders returns an empty cache.
 func NewSenders() *Senders {
-	return &Senders{identity.New(nil, maxSenders, func(s *identity.Stream) *sender {
+	return identity.New(nil, maxSenders, func(s *identity.Stream) *sender {
 		attributes := pcommon.NewMap()
 		removed := senderattributes.Put(attributes, s.Attributes) + senderattributes.Put(attributes, s.EndAttributes)
 		return &sender{attributes, cmp.Or(source.SpanName(attributes), names.SourceTokenStream), removed}
-	})}
+	})
 }
