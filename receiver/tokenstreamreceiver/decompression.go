@@ -23,17 +23,15 @@ var openZstd = inflate.Zstd(256<<10, 1<<20)
 // decoders returns decoders for the enabled algorithms that reserve their memory.
 func decoders(algorithms []string, store *assembly.Store) []confighttp.ToServerOption {
 	var options []confighttp.ToServerOption
-	add := func(name string, open inflate.Open) {
+	for name, open := range map[string]inflate.Open{
+		"gzip": inflate.Gzip, "zlib": inflate.Zlib, "deflate": inflate.Zlib, "zstd": openZstd,
+	} {
 		if slices.Contains(algorithms, name) {
 			options = append(options, confighttp.WithDecoder(name, func(body io.ReadCloser) (io.ReadCloser, error) {
 				return &decoder{body: body, open: open, memory: reservation{store: store}}, nil
 			}))
 		}
 	}
-	add("gzip", inflate.Gzip)
-	add("zlib", inflate.Zlib)
-	add("deflate", inflate.Zlib)
-	add("zstd", openZstd)
 	return options
 }
 
