@@ -68,9 +68,9 @@ func latest(exemplars []*dto.Exemplar) []*dto.Exemplar {
 func exemplar(e *series.Exemplar) *dto.Exemplar {
 	d := &dto.Exemplar{Value: new(e.Value), Timestamp: timestamppb.New(e.Time())}
 	if e.SpanID != [8]byte{} {
-		d.Label = append(d.Label, pair("span_id", hex.EncodeToString(e.SpanID[:])))
+		d.Label = append(d.Label, &dto.LabelPair{Name: new("span_id"), Value: new(hex.EncodeToString(e.SpanID[:]))})
 	}
-	d.Label = append(d.Label, pair("trace_id", hex.EncodeToString(e.TraceID[:])))
+	d.Label = append(d.Label, &dto.LabelPair{Name: new("trace_id"), Value: new(hex.EncodeToString(e.TraceID[:]))})
 	return d
 }
 

@@ -12,77 +12,32 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
-// family is a metric family of Prometheus.
-type family struct {
-	name, help string
-	unit       *string // OpenMetrics unit, the suffix of the name
-	kind       dto.MetricType
-	on         bool // published
-}
-
 // newFamily translates a metric by OpenTelemetry's rules for Prometheus.
-func newFamily(m numbers.Metric, kind dto.MetricType) (family, error) {
+func newFamily(m *numbers.Metric, kind dto.MetricType) (*dto.MetricFamily, error) {
 	kinds := map[dto.MetricType]otlptranslator.MetricType{
 		dto.MetricType_COUNTER:   otlptranslator.MetricTypeMonotonicCounter,
 		dto.MetricType_GAUGE:     otlptranslator.MetricTypeGauge,
 		dto.MetricType_HISTOGRAM: otlptranslator.MetricTypeHistogram,
 	}
 	namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
-	translated, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: kinds[kind]})
-	f := family{name: translated, help: m.Description, kind: kind}
-	if m.Unit == "s" {
-		f.unit = new("seconds")
+	name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: kinds[kind]})
+	f := &dto.MetricFamily{Name: &name, Help: &m.Description, Type: &kind}
+	if m.Unit == numbers.Seconds {
+		f.Unit = new("seconds") // OpenMetrics unit, the suffix of the name
 	}
 	return f, err
 }
 
-// catalogue holds the index of the family of every metric. Quantities that share a
-// family differ by a label.
-type catalogue struct {
-	families   []family // without duplicates
-	histogram  [numbers.Distributions]int
-	percentile [numbers.Distributions]int
-	counter    [len(series.Counters)]int
-	requests   int
-
-	sloRequests, sloObjective, sloBurnRate, sloBudget int
-}
-
-func newCatalogue(selection series.Selection) (c *catalogue, err error) {
-	c = &catalogue{}
-	add := func(m numbers.Metric, kind dto.MetricType) int {
-		f, failed := newFamily(m, kind)
-		if failed != nil {
-			err = failed
-		}
-		f.on = selection.Has(m.Name)
-		for i := range c.families {
-			if c.families[i].name == f.name {
-				return i
-			}
-		}
-		c.families = append(c.families, f)
-		return len(c.families) - 1
-	}
+// percentileMetrics holds the gauges that belong to each histogram.
+var percentileMetrics = func() (all [numbers.Distributions]numbers.Metric) {
 	for _, id := range numbers.Histograms {
-		metric := id.Row().Metric
-		percentile := numbers.Metric{Name: metric.Name + names.SuffixPercentile, Unit: metric.Unit, Description: "Percentile over a sliding window. " + metric.Description}
-		c.histogram[id] = add(metric, dto.MetricType_HISTOGRAM)
-		c.percentile[id] = add(percentile, dto.MetricType_GAUGE)
+		m := id.Row().Metric
+		all[id] = numbers.Metric{Name: m.Name + names.SuffixPercentile, Unit: m.Unit, Description: "Percentile over a sliding window. " + m.Description}
 	}
-	for i, counter := range series.Counters {
-		c.counter[i] = add(counter.Metric, dto.MetricType_COUNTER)
-	}
-	c.requests = add(series.Requests, dto.MetricType_COUNTER)
-	c.sloRequests = add(series.SLORequests, dto.MetricType_COUNTER)
-	c.sloObjective = add(series.SLOObjective, dto.MetricType_GAUGE)
-	c.sloBurnRate = add(series.SLOBurnRate, dto.MetricType_GAUGE)
-	c.sloBudget = add(series.SLOBudgetRemaining, dto.MetricType_GAUGE)
-	return c, err
-}
+	return all
+}()
 
 // dimensionLabels returns the label of each dimension.
 func dimensionLabels(dimensions []string) ([]string, error) {

@@ -4,18 +4,32 @@
 package tokensliexporter
 
 import (
+	"slices"
+	"strings"
+	"time"
+
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
-// scrape builds one response.
+// overflowLabel is names.LabelOverflow as Prometheus has it.
+var overflowLabel = strings.ReplaceAll(names.LabelOverflow, ".", "_")
+
+// scrape builds one response. It is a keeper.Sink. Labels are sorted by name, as Prometheus
+// requires.
 type scrape struct {
 	*gatherer
-	metrics [][]*dto.Metric // by family
+	families map[string]*dto.MetricFamily // by the name of the metric
+	pairs    map[[2]string]*dto.LabelPair // by name and value; messages share them
+	err      error
 
 	messages   slab[dto.Metric]
 	histograms slab[dto.Histogram]
-	gauges     slab[dto.Gauge]
 	buckets    slab[dto.Bucket]
 	bucketRefs slab[*dto.Bucket]
 	labelRefs  slab[*dto.LabelPair]
@@ -23,28 +37,73 @@ type scrape struct {
 	counts     slab[uint64]
 }
 
-func (s *scrape) add(family int, labels []*dto.LabelPair) *dto.Metric {
+// Series implements keeper.Sink.
+func (s *scrape) Series(key string, _ time.Time) []*dto.LabelPair {
+	identity := series.IdentityOf(key)
+	if identity.Overflow {
+		return s.With(nil, overflowLabel, "true")
+	}
+	labels := s.With(nil, names.LabelVantage, identity.Vantage)
+	for i, value := range identity.Dimensions {
+		labels = s.With(labels, s.dimensions[i], value)
+	}
+	return labels
+}
+
+// With implements keeper.Sink.
+func (s *scrape) With(labels []*dto.LabelPair, name, value string) []*dto.LabelPair {
+	if value == "" {
+		return labels
+	}
+	pair := s.pairs[[2]string{name, value}]
+	if pair == nil {
+		pair = &dto.LabelPair{Name: &name, Value: &value}
+		s.pairs[[2]string{name, value}] = pair
+	}
+	at, _ := slices.BinarySearchFunc(labels, name, func(p *dto.LabelPair, name string) int { return strings.Compare(*p.Name, name) })
+	all := s.labelRefs.take(len(labels) + 1)
+	copy(all, labels[:at])
+	all[at] = pair
+	copy(all[at+1:], labels[at:])
+	return all
+}
+
+// add adds a sample to the family of its metric.
+func (s *scrape) add(labels []*dto.LabelPair, metric *numbers.Metric, kind dto.MetricType) *dto.Metric {
+	family := s.families[metric.Name]
+	if family == nil {
+		if family, s.err = newFamily(metric, kind); s.err != nil {
+			return new(dto.Metric)
+		}
+		s.families[metric.Name] = family
+	}
 	m := s.messages.one()
 	m.Label = labels
-	s.metrics[family] = append(s.metrics[family], m)
+	family.Metric = append(family.Metric, m)
 	return m
 }
 
-// with returns the labels and those of more that are not nil.
-func (s *scrape) with(labels []*dto.LabelPair, more ...*dto.LabelPair) []*dto.LabelPair {
-	all := s.labelRefs.take(len(labels) + len(more))
-	all = all[:copy(all, labels)]
-	return sorted(appendPresent(all, more...))
+// Counter implements keeper.Sink.
+func (s *scrape) Counter(labels []*dto.LabelPair, c *keeper.Counter) {
+	counter := &dto.Counter{Value: s.numbers.of(c.Value), CreatedTimestamp: timestamppb.New(c.Began)}
+	if c.Exemplar.Set() {
+		counter.Exemplar = exemplar(&c.Exemplar)
+	}
+	s.add(labels, c.Metric, dto.MetricType_COUNTER).Counter = counter
 }
 
-func (s *scrape) counter(family int, labels []*dto.LabelPair, n float64, start *timestamppb.Timestamp) *dto.Counter {
-	counter := &dto.Counter{Value: &n, CreatedTimestamp: start}
-	s.add(family, labels).Counter = counter
-	return counter
+// Gauge implements keeper.Sink.
+func (s *scrape) Gauge(labels []*dto.LabelPair, metric *numbers.Metric, v float64) {
+	s.add(labels, metric, dto.MetricType_GAUGE).Gauge = &dto.Gauge{Value: s.numbers.of(v)}
 }
 
-func (s *scrape) gauge(family int, labels []*dto.LabelPair, v float64) {
-	gauge := s.gauges.one()
-	gauge.Value = s.numbers.of(v)
-	s.add(family, labels).Gauge = gauge
+// Histogram implements keeper.Sink. It adds the percentile gauges, too.
+func (s *scrape) Histogram(labels []*dto.LabelPair, id numbers.ID, d *series.DistributionSnapshot, began time.Time) {
+	if d.Sketch.Count() > 0 {
+		s.add(labels, &id.Row().Metric, dto.MetricType_HISTOGRAM).Histogram = s.histogram(d, s.keeper.Engine.Bounds(id), timestamppb.New(began))
+	}
+	for _, q := range d.Quantiles {
+		labels := s.With(s.With(labels, names.LabelPercentile, s.percentiles[q.Quantile]), names.LabelWindow, s.windows[q.Window])
+		s.Gauge(labels, &percentileMetrics[id], q.Value)
+	}
 }

@@ -48,14 +48,6 @@ func (k *Keeper) increase(i *series.Increment) series.Recorded {
 	return recorded
 }
 
-// Gauges calls visit with the gauges of the producers' objectives. A component that has
-// objectives of its own, or records no metrics, holds no such gauges.
-func (k *Keeper) Gauges(now time.Time, visit func(*metricreader.Gauge)) {
-	if k.points != nil {
-		k.points.Gauges(now, visit)
-	}
-}
-
 // pointWarnings logs mistakes of pipelines that lose numbers, each once.
 type pointWarnings struct {
 	warned [metricreader.Reasons]atomic.Bool

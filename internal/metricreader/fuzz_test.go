@@ -15,6 +15,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // message returns a batch with one data point of each kind.
@@ -113,6 +114,6 @@ func FuzzRead(f *testing.F) {
 				}
 			}
 		})
-		r.Gauges(now, func(g *metricreader.Gauge) { require.False(t, math.IsNaN(g.Value) || math.IsInf(g.Value, 0)) })
+		r.Gauges(now, func(g *slo.Gauge) { require.False(t, math.IsNaN(g.Value) || math.IsInf(g.Value, 0)) })
 	})
 }

@@ -17,25 +17,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// Gauge is the latest value of a gauge of a producer's objectives.
-type Gauge struct {
-	GaugeID
-	Value float64
-}
-
-// GaugeID distinguishes gauges.
-type GaugeID struct {
-	// Metric is names.SLOObjective, names.SLOBurnRate or names.SLOBudgetRemaining.
-	Metric string
-	// Key is that of the series.
-	Key string
-	SLO string
-	// Window is an index of slo.BurnWindows, of burn rates.
-	Window int
-}
-
+// gauge is the latest value that one producer sent.
 type gauge struct {
-	Gauge
+	slo.Gauge
 	time pcommon.Timestamp
 	seen time.Time
 }
@@ -55,11 +39,11 @@ func (r *Reader) gauge(name string, p pmetric.NumberDataPoint) Reason {
 		return Malformed
 	}
 	id, l := r.read(name, p.Attributes())
-	window := 0
-	if name == names.SLOBurnRate {
-		window = slices.Index(slo.BurnWindowLabels[:], l.window)
+	window := ""
+	if at := slices.Index(slo.BurnWindowLabels[:], l.window); name == names.SLOBurnRate && at >= 0 {
+		window = slo.BurnWindowLabels[at] // l.window is part of the message
 	}
-	if l.slo == "" || window < 0 {
+	if l.slo == "" || name == names.SLOBurnRate && window == "" {
 		return UnknownLabel
 	}
 	g := r.gauges[id]
@@ -68,7 +52,7 @@ func (r *Reader) gauge(name string, p pmetric.NumberDataPoint) Reason {
 		return Limit
 	case g == nil:
 		r.streams.held++
-		g = &gauge{Gauge: Gauge{GaugeID: GaugeID{Metric: name, Key: string(r.increment.AppendKey(nil)), SLO: l.slo, Window: window}}}
+		g = &gauge{Gauge: slo.Gauge{GaugeID: slo.GaugeID{Metric: name, Key: string(r.increment.AppendKey(nil)), SLO: l.slo, Window: window}}}
 		r.gauges[id] = g
 	case p.Timestamp() <= g.time:
 		return Repeated
@@ -80,9 +64,9 @@ func (r *Reader) gauge(name string, p pmetric.NumberDataPoint) Reason {
 // Gauges calls visit with the gauges of the producers' objectives. Of several producers
 // with the same gauge, it takes the worst value: the highest burn rate, and the smallest
 // rest of a budget. Budgets cannot be added up without the requests that they are of.
-func (r *Reader) Gauges(now time.Time, visit func(*Gauge)) {
+func (r *Reader) Gauges(now time.Time, visit func(*slo.Gauge)) {
 	r.mu.Lock()
-	worst := map[GaugeID]float64{}
+	worst := map[slo.GaugeID]float64{}
 	for _, g := range r.gauges {
 		known, ok := worst[g.GaugeID]
 		switch {
@@ -97,11 +81,11 @@ func (r *Reader) Gauges(now time.Time, visit func(*Gauge)) {
 	}
 	r.mu.Unlock()
 	for _, id := range slices.SortedFunc(maps.Keys(worst), compare) {
-		visit(&Gauge{id, worst[id]})
+		visit(&slo.Gauge{GaugeID: id, Value: worst[id]})
 	}
 }
 
-func compare(a, b GaugeID) int {
+func compare(a, b slo.GaugeID) int {
 	return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.SLO, b.SLO), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Window, b.Window))
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -449,8 +450,8 @@ func gaugeOf(name string, at, v float64, attributes map[string]any) pmetric.Metr
 }
 
 func (h *harness) published() (all []string) {
-	h.Gauges(h.now, func(g *Gauge) {
-		all = append(all, fmt.Sprint(series.IdentityOf(g.Key).Dimensions, g.Metric[len("tokenpulse.slo."):], g.SLO, g.Window, g.Value))
+	h.Gauges(h.now, func(g *slo.Gauge) {
+		all = append(all, fmt.Sprintf("%v %v %v %v %v", series.IdentityOf(g.Key).Dimensions, g.Metric[len("tokenpulse.slo."):], g.SLO, g.Window, g.Value))
 	})
 	return all
 }
@@ -469,10 +470,10 @@ func TestGauges_AreThoseOfTheProducers(t *testing.T) {
 		gaugeOf("tokenpulse.slo.error_budget.remaining", 15, 0.5, of(nil)),
 		gaugeOf("tokenpulse.slo.error_budget.remaining", 15, -1, of(map[string]any{"user": "other"})),
 	))
-	require.ElementsMatch(t, []string{"[a]burn_ratetpot1 3", "[a]error_budget.remainingtpot0 -1", "[a]objectivetpot0 0.95"}, h.published(), "the worst of each")
+	require.ElementsMatch(t, []string{"[a] burn_rate tpot 30m 3", "[a] error_budget.remaining tpot  -1", "[a] objective tpot  0.95"}, h.published(), "the worst of each")
 
 	h.got(gaugeOf("tokenpulse.slo.burn_rate", 30, 1, of(map[string]any{"window": "30m", "user": "other"})))
-	require.Contains(t, h.published(), "[a]burn_ratetpot1 2")
+	require.Contains(t, h.published(), "[a] burn_rate tpot 30m 2")
 	h.got(gaugeOf("tokenpulse.slo.burn_rate", 29, 9, of(map[string]any{"window": "30m", "user": "other"})))
 	require.Equal(t, []string{"repeated"}, h.ignored())
 

@@ -15,10 +15,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
-// batch builds the metrics of one flush.
+// batch builds the metrics of one flush. It is a keeper.Sink.
 type batch struct {
 	dimensions []string
-	selection  series.Selection
 	delta      bool
 
 	sent    sent              // what the next consumer has
@@ -38,7 +37,6 @@ func newBatch(set *Settings, alreadySent sent, since, now pcommon.Timestamp) *ba
 	config := set.Config
 	b := &batch{
 		dimensions: config.Shared.Series.Dimensions,
-		selection:  config.Shared.Selection(),
 		delta:      config.Temporality == Delta,
 		sent:       alreadySent,
 		sending:    make(sent, len(alreadySent)),
@@ -73,17 +71,6 @@ func SeriesAttributes(dimensions []string, vantage string, of *series.Identity) 
 	return attributes
 }
 
-// with returns the attributes plus one, unless its value is empty.
-func with(attributes pcommon.Map, key, value string) pcommon.Map {
-	if value == "" {
-		return attributes
-	}
-	more := pcommon.NewMap()
-	attributes.CopyTo(more)
-	more.PutStr(key, value)
-	return more
-}
-
 // startOf returns the start of a cumulative stream that is sent for the first time: the
 // last moment at which it was known to be zero. That is the last flush or, if the first
 // request came later, one millisecond before the request. So the zero point has a time of
@@ -94,7 +81,7 @@ func (b *batch) startOf(began time.Time) pcommon.Timestamp {
 }
 
 // metric returns a metric of the batch. added is true if the batch did not have it.
-func (b *batch) metric(metric numbers.Metric) (m pmetric.Metric, added bool) {
+func (b *batch) metric(metric *numbers.Metric) (m pmetric.Metric, added bool) {
 	if i, ok := b.index[metric.Name]; ok {
 		return b.into.At(i), false
 	}
@@ -106,13 +93,9 @@ func (b *batch) metric(metric numbers.Metric) (m pmetric.Metric, added bool) {
 	return m, true
 }
 
-// prune removes metrics that are off, and those without data points, which delta
-// temporality produces.
+// prune removes the metrics without data points, which delta temporality produces.
 func (b *batch) prune() {
 	b.into.RemoveIf(func(m pmetric.Metric) bool {
-		if !b.selection.Has(m.Name()) {
-			return true
-		}
 		switch m.Type() {
 		case pmetric.MetricTypeSum:
 			return m.Sum().DataPoints().Len() == 0

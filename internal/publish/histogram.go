@@ -15,80 +15,70 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
-// histogram is an exponential histogram of a batch.
-type histogram struct {
-	*batch
-	points pmetric.ExponentialHistogramDataPointSlice
-}
-
-func (b *batch) histogram(q numbers.ID) histogram {
-	m, added := b.metric(q.Row().Metric)
+// Histogram implements keeper.Sink. Delta points have no minimum and maximum: the series has those of
+// all values only.
+func (b *batch) Histogram(l labels, q numbers.ID, d *series.DistributionSnapshot, began time.Time) {
+	m, added := b.metric(&q.Row().Metric)
 	if added {
 		m.SetEmptyExponentialHistogram().SetAggregationTemporality(b.temporality())
 	}
-	return histogram{b, m.ExponentialHistogram().DataPoints()}
-}
-
-// add adds the data points of one stream. It returns what the next consumer has of it
-// afterwards.
-func (h histogram) add(before sentHistogram, d *series.DistributionSnapshot, began time.Time, attributes pcommon.Map) sentHistogram {
-	if h.delta {
-		return h.addDelta(before, d, attributes)
+	id := stream{m.Name(), l.values}
+	before, points := l.before[id], m.ExponentialHistogram().DataPoints()
+	b.before.Reset()
+	if b.delta {
+		count := float64(d.Sketch.Count())
+		l.sending[id] = before
+		if count == before.total {
+			return
+		}
+		if before.total > 0 {
+			// This fails only if a count overflows.
+			_ = b.before.MergeBinary(before.sketch)
+		}
+		l.sending[id] = sentPoint{total: count, sketch: d.Sketch.AppendBinary(nil)}
+		b.fill(b.histogram(points, b.since, b.now, l), d)
+		return
 	}
 	start := before.start
 	if start == 0 {
-		start = h.startOf(began)
-		h.point(start, start, attributes)
+		start = b.startOf(began)
+		b.histogram(points, start, start, l)
 	}
-	point := h.point(start, h.now, attributes)
+	l.sending[id] = sentPoint{start: start}
+	point := b.histogram(points, start, b.now, l)
 	point.SetMin(d.Sketch.Min())
 	point.SetMax(d.Sketch.Max())
-	h.fill(point, d, &sketch.Sketch{})
-	return sentHistogram{start: start}
+	b.fill(point, d)
 }
 
-// addDelta adds the values since the last flush. Their minimum and maximum are unknown:
-// the series has those of all values only.
-func (h histogram) addDelta(before sentHistogram, d *series.DistributionSnapshot, attributes pcommon.Map) sentHistogram {
-	if d.Sketch.Count() == before.count {
-		return before
-	}
-	h.before.Reset()
-	if before.count > 0 {
-		// This fails only if a count overflows.
-		_ = h.before.MergeBinary(before.sketch)
-	}
-	h.fill(h.point(h.since, h.now, attributes), d, &h.before)
-	return sentHistogram{count: d.Sketch.Count(), sketch: d.Sketch.AppendBinary(nil)}
-}
-
-func (h histogram) point(start, now pcommon.Timestamp, attributes pcommon.Map) pmetric.ExponentialHistogramDataPoint {
-	point := h.points.AppendEmpty()
+// histogram adds a data point of an exponential histogram.
+func (*batch) histogram(into pmetric.ExponentialHistogramDataPointSlice, start, now pcommon.Timestamp, l labels) pmetric.ExponentialHistogramDataPoint {
+	point := into.AppendEmpty()
 	point.SetStartTimestamp(start)
 	point.SetTimestamp(now)
 	point.SetScale(sketch.Scale)
 	point.SetZeroThreshold(sketch.ZeroThreshold)
 	point.SetSum(0)
-	attributes.CopyTo(point.Attributes())
+	l.attributes.CopyTo(point.Attributes())
 	return point
 }
 
-// fill sets the values that the distribution has in addition to before.
-func (h histogram) fill(point pmetric.ExponentialHistogramDataPoint, d *series.DistributionSnapshot, before *sketch.Sketch) {
-	values := &d.Sketch
+// fill sets the values that the distribution has in addition to b.before.
+func (b *batch) fill(point pmetric.ExponentialHistogramDataPoint, d *series.DistributionSnapshot) {
+	values, before := &d.Sketch, &b.before
 	point.SetCount(values.Count() - before.Count())
 	point.SetSum(values.Sum() - before.Sum())
 	point.SetZeroCount(values.Zeros() - before.Zeros())
-	offset, counts := h.buckets(values, before)
+	offset, counts := b.buckets(values, before)
 	point.Positive().SetOffset(int32(offset))
 	point.Positive().BucketCounts().FromRaw(counts)
-	h.exemplars(point.Exemplars(), d.Exemplars)
+	b.exemplars(point.Exemplars(), d.Exemplars)
 }
 
 // buckets returns the counts of adjacent buckets, starting at an offset, without empty
 // ones at either end. They are valid until the next call.
-func (h histogram) buckets(values, before *sketch.Sketch) (offset int, counts []uint64) {
-	counts = h.counts[:0]
+func (b *batch) buckets(values, before *sketch.Sketch) (offset int, counts []uint64) {
+	counts = b.counts[:0]
 	for index, n := range values.Buckets() {
 		if len(counts) == 0 {
 			offset = index
@@ -98,7 +88,7 @@ func (h histogram) buckets(values, before *sketch.Sketch) (offset int, counts []
 		}
 		counts = append(counts, n)
 	}
-	h.counts = counts
+	b.counts = counts
 	for index, n := range before.Buckets() {
 		counts[index-offset] -= n
 	}
@@ -119,10 +109,10 @@ func (h histogram) buckets(values, before *sketch.Sketch) (offset int, counts []
 const maxExemplars = 5
 
 // exemplars adds the exemplars since the last flush, in the order of time.
-func (h histogram) exemplars(into pmetric.ExemplarSlice, all []series.Exemplar) {
+func (b *batch) exemplars(into pmetric.ExemplarSlice, all []series.Exemplar) {
 	var chosen []*series.Exemplar
 	for i := len(all) - 1; i >= 0 && len(chosen) < maxExemplars; i-- {
-		if e := &all[i]; h.isNew(e) {
+		if e := &all[i]; b.isNew(e) {
 			chosen = append(chosen, e)
 		}
 	}

@@ -83,8 +83,7 @@ func (p *Publisher) Shutdown(ctx context.Context) error { return p.Keeper.Shutdo
 func (p *Publisher) flush(ctx context.Context) error {
 	now := p.settings.Now()
 	b := newBatch(&p.settings, p.sent, p.since, pcommon.NewTimestampFromTime(now))
-	p.Keeper.Engine.Collect(now, b.series)
-	p.Keeper.Tracker.Visit(now, b.budgets)
+	keeper.Collect(p.Keeper, now, b)
 	b.prune()
 	if b.metrics.DataPointCount() > 0 {
 		if err := p.settings.Next.ConsumeMetrics(ctx, b.metrics); err != nil {

@@ -8,48 +8,60 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
-	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// sent is what the next consumer has of each series, by key. A flush builds a new sent
-// and leaves the old one unchanged, so that a refused flush has no effect. It has at most
-// one entry per series of the engine.
-type sent map[string]*sentSeries
+// sent is what the next consumer has of each series. A flush builds a new sent and leaves the old
+// one unchanged, so that a refused flush has no effect. It has at most one entry per series of the
+// engine.
+type sent map[seriesID]map[stream]sentPoint
 
-// sentSeries is what the next consumer has of one series.
-type sentSeries struct {
-	// began distinguishes the series from an expired one with the same key.
-	began      time.Time
-	requests   [len(series.OutcomeNames)]sentSum
-	histograms [len(series.OutcomeNames)][numbers.Distributions]sentHistogram
-	counts     [len(series.Counters)]sentSum
-	slos       map[string][slo.Verdicts]sentSum // by name
+// seriesID distinguishes a series from an expired one with the same key.
+type seriesID struct {
+	key   string
+	began time.Time
 }
 
-// sentSum is what the next consumer has of one sum. The zero value means nothing.
-type sentSum struct {
-	start pcommon.Timestamp // of cumulative points
-	total float64           // of delta points
-}
+// stream identifies the data points of one metric of a series by the values of their attributes.
+type stream struct{ metric, values string }
 
-// sentHistogram is what the next consumer has of one distribution. The zero value means
-// nothing.
-type sentHistogram struct {
+// sentPoint is what the next consumer has of one stream. The zero value means nothing.
+type sentPoint struct {
 	start pcommon.Timestamp // of cumulative points
-	// For delta points. An encoded sketch takes a tenth of the memory of a sketch.
-	count  uint64
+	// For delta points: the sum, or the number of values. An encoded sketch takes a tenth of the
+	// memory of a sketch.
+	total  float64
 	sketch []byte
 }
 
-// nothing is what the next consumer has of a new series.
-var nothing sentSeries
+// labels are the attributes of a data point, and its place in sent.
+type labels struct {
+	attributes      pcommon.Map
+	values          string
+	before, sending map[stream]sentPoint
+}
 
-// of returns what was sent of a series.
-func (s sent) of(snapshot *series.Snapshot) *sentSeries {
-	if known := s[snapshot.Key]; known != nil && known.began.Equal(snapshot.Start) {
-		return known
+// Series implements keeper.Sink.
+func (b *batch) Series(key string, began time.Time) labels {
+	identity := series.IdentityOf(key)
+	l := labels{attributes: SeriesAttributes(b.dimensions, names.LabelVantage, &identity)}
+	if !began.IsZero() {
+		id := seriesID{key, began}
+		l.before, l.sending = b.sent[id], make(map[stream]sentPoint, len(b.sent[id]))
+		b.sending[id] = l.sending
 	}
-	return &nothing
+	return l
+}
+
+// With implements keeper.Sink.
+func (*batch) With(l labels, name, value string) labels {
+	if value == "" {
+		return l
+	}
+	more := pcommon.NewMap()
+	l.attributes.CopyTo(more)
+	more.PutStr(name, value)
+	l.attributes, l.values = more, l.values+value+"\x00"
+	return l
 }

@@ -4,57 +4,63 @@
 package publish
 
 import (
-	"time"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
-// sum is a monotonic counter of a batch.
-type sum struct {
-	*batch
-	points pmetric.NumberDataPointSlice
-	// whole selects integer data points.
-	whole bool
-}
-
-func (b *batch) sum(metric numbers.Metric) sum {
-	m, added := b.metric(metric)
+// Counter implements keeper.Sink.
+func (b *batch) Counter(l labels, c *keeper.Counter) {
+	m, added := b.metric(c.Metric)
 	if added {
 		m.SetEmptySum().SetIsMonotonic(true)
 		m.Sum().SetAggregationTemporality(b.temporality())
 	}
-	return sum{batch: b, points: m.Sum().DataPoints(), whole: true}
-}
-
-// add adds the data points of one stream. It returns what the next consumer has of it
-// afterwards.
-func (s sum) add(before sentSum, total float64, began time.Time, attributes pcommon.Map) sentSum {
-	if s.delta {
-		if total > before.total {
-			s.point(s.since, s.now, total-before.total, attributes)
+	id := stream{c.Metric.Name, l.values}
+	before, points := l.before[id], m.Sum().DataPoints()
+	if b.delta {
+		l.sending[id] = sentPoint{total: c.Value}
+		if c.Value <= before.total {
+			return
 		}
-		return sentSum{total: total}
+		b.sum(points, b.since, b.now, l, c, c.Value-before.total)
+	} else {
+		start := before.start
+		if start == 0 {
+			start = b.startOf(c.Began)
+			b.sum(points, start, start, l, c, 0)
+		}
+		l.sending[id] = sentPoint{start: start}
+		b.sum(points, start, b.now, l, c, c.Value)
 	}
-	start := before.start
-	if start == 0 {
-		start = s.startOf(began)
-		s.point(start, start, 0, attributes)
+	if b.isNew(&c.Exemplar) {
+		putExemplar(points.At(points.Len()-1).Exemplars(), &c.Exemplar).SetIntValue(1)
 	}
-	s.point(start, s.now, total, attributes)
-	return sentSum{start: start}
 }
 
-func (s sum) point(start, now pcommon.Timestamp, n float64, attributes pcommon.Map) {
-	point := s.points.AppendEmpty()
+// sum adds a data point of a counter.
+func (*batch) sum(into pmetric.NumberDataPointSlice, start, now pcommon.Timestamp, l labels, c *keeper.Counter, n float64) {
+	point := into.AppendEmpty()
 	point.SetStartTimestamp(start)
 	point.SetTimestamp(now)
-	attributes.CopyTo(point.Attributes())
-	if s.whole {
+	l.attributes.CopyTo(point.Attributes())
+	if c.Whole {
 		point.SetIntValue(int64(n))
 	} else {
 		point.SetDoubleValue(n)
 	}
+}
+
+// Gauge implements keeper.Sink.
+func (b *batch) Gauge(l labels, metric *numbers.Metric, v float64) {
+	m, added := b.metric(metric)
+	if added {
+		m.SetEmptyGauge()
+	}
+	point := m.Gauge().DataPoints().AppendEmpty()
+	point.SetTimestamp(b.now)
+	point.SetDoubleValue(v)
+	l.attributes.CopyTo(point.Attributes())
 }

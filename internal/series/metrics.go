@@ -12,11 +12,14 @@ import (
 // `_ratio` to metrics with unit 1 that arrive over OTLP, so that the same alert rules
 // could not serve scraped and pushed metrics.
 var (
-	Requests           = numbers.Metric{Name: names.Requests, Unit: "{request}", Description: "Finished requests."}
-	SLORequests        = numbers.Metric{Name: names.SLORequests, Unit: "{request}", Description: "Finished requests by SLO and verdict. The SLO `all` combines every SLO that applies and the outcome (goodput)."}
-	SLOObjective       = numbers.Metric{Name: names.SLOObjective, Unit: "", Description: "Share of requests that must be good, as configured."}
-	SLOBurnRate        = numbers.Metric{Name: names.SLOBurnRate, Unit: "", Description: "Speed at which bad requests spend the error budget over a window: 1 spends exactly the budget."}
-	SLOBudgetRemaining = numbers.Metric{Name: names.SLOBudgetRemaining, Unit: "", Description: "Share of the error budget that is left in the objective's window. Negative when more requests were bad than the objective allows."}
+	Requests    = numbers.Metric{Name: names.Requests, Unit: "{request}", Description: "Finished requests."}
+	SLORequests = numbers.Metric{Name: names.SLORequests, Unit: "{request}", Description: "Finished requests by SLO and verdict. The SLO `all` combines every SLO that applies and the outcome (goodput)."}
+	// Gauges are those of SLO objectives.
+	Gauges = [...]numbers.Metric{
+		{Name: names.SLOObjective, Unit: "", Description: "Share of requests that must be good, as configured."},
+		{Name: names.SLOBurnRate, Unit: "", Description: "Speed at which bad requests spend the error budget over a window: 1 spends exactly the budget."},
+		{Name: names.SLOBudgetRemaining, Unit: "", Description: "Share of the error budget that is left in the objective's window. Negative when more requests were bad than the objective allows."},
+	}
 )
 
 // Count is one of the sums that each series has over all outcomes: first those of numbers.Sums, then those

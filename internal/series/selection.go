@@ -27,7 +27,7 @@ var metricDefaults = func() map[string]bool {
 	for _, c := range Counters {
 		defaults[c.Name] = true
 	}
-	for _, m := range []numbers.Metric{Requests, SLORequests, SLOObjective, SLOBurnRate, SLOBudgetRemaining} {
+	for _, m := range append(Gauges[:], Requests, SLORequests) {
 		defaults[m.Name] = true
 	}
 	return defaults
