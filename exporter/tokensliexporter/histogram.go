@@ -23,23 +23,19 @@ var (
 
 // histogram returns a message with native and classic buckets. The scraper uses those
 // that it supports.
-func (s *scrape) histogram(d *series.DistributionSnapshot, bounds []float64, start *timestamppb.Timestamp) *dto.Histogram {
-	h := s.histograms.one()
-	h.SampleCount = s.counts.of(d.Sketch.Count())
-	h.SampleSum = s.numbers.of(d.Sketch.Sum())
-	h.CreatedTimestamp = start
-	s.classic(h, d, bounds)
-	s.native(h, &d.Sketch)
+func histogram(d *series.DistributionSnapshot, bounds []float64, start *timestamppb.Timestamp) *dto.Histogram {
+	h := &dto.Histogram{SampleCount: new(d.Sketch.Count()), SampleSum: new(d.Sketch.Sum()), CreatedTimestamp: start}
+	classic(h, d, bounds)
+	native(h, &d.Sketch)
 	return h
 }
 
-func (s *scrape) classic(h *dto.Histogram, d *series.DistributionSnapshot, bounds []float64) {
-	buckets := s.buckets.take(len(d.Classic))
-	h.Bucket = s.bucketRefs.take(len(d.Classic))
+func classic(h *dto.Histogram, d *series.DistributionSnapshot, bounds []float64) {
+	buckets := make([]dto.Bucket, len(d.Classic))
 	cumulative := uint64(0)
 	for i, n := range d.Classic {
 		cumulative += n
-		buckets[i].CumulativeCount = s.counts.of(cumulative)
+		buckets[i].CumulativeCount = new(cumulative)
 		buckets[i].UpperBound = &infinity
 		if i < len(bounds) {
 			buckets[i].UpperBound = &bounds[i]
@@ -48,7 +44,7 @@ func (s *scrape) classic(h *dto.Histogram, d *series.DistributionSnapshot, bound
 			buckets[i].Exemplar = exemplar(&d.Exemplars[i])
 			h.Exemplars = append(h.Exemplars, buckets[i].Exemplar)
 		}
-		h.Bucket[i] = &buckets[i]
+		h.Bucket = append(h.Bucket, &buckets[i])
 	}
 	h.Exemplars = latest(h.Exemplars)
 }
@@ -81,10 +77,10 @@ const largestGap = 2
 // native writes a sketch as native buckets of schema 6: spans of adjacent buckets, and
 // each bucket's count as the difference to the bucket before. Prometheus numbers buckets
 // by their upper bound, the sketch by their lower bound, so the index grows by one.
-func (s *scrape) native(h *dto.Histogram, values *sketch.Sketch) {
+func native(h *dto.Histogram, values *sketch.Sketch) {
 	h.Schema = &schema
 	h.ZeroThreshold = &zeroThreshold
-	h.ZeroCount = s.counts.of(values.Zeros())
+	h.ZeroCount = new(values.Zeros())
 	next, before := 0, int64(0) // index after the last bucket, and the count of the last bucket
 	for index, n := range values.Buckets() {
 		index++

@@ -27,14 +27,6 @@ type scrape struct {
 	families map[string]*dto.MetricFamily // by the name of the metric
 	pairs    map[[2]string]*dto.LabelPair // by name and value; messages share them
 	err      error
-
-	messages   slab[dto.Metric]
-	histograms slab[dto.Histogram]
-	buckets    slab[dto.Bucket]
-	bucketRefs slab[*dto.Bucket]
-	labelRefs  slab[*dto.LabelPair]
-	numbers    slab[float64]
-	counts     slab[uint64]
 }
 
 // Series implements keeper.Sink.
@@ -61,11 +53,7 @@ func (s *scrape) With(labels []*dto.LabelPair, name, value string) []*dto.LabelP
 		s.pairs[[2]string{name, value}] = pair
 	}
 	at, _ := slices.BinarySearchFunc(labels, name, func(p *dto.LabelPair, name string) int { return strings.Compare(*p.Name, name) })
-	all := s.labelRefs.take(len(labels) + 1)
-	copy(all, labels[:at])
-	all[at] = pair
-	copy(all[at+1:], labels[at:])
-	return all
+	return slices.Insert(slices.Clip(labels), at, pair) // a copy
 }
 
 // add adds a sample to the family of its metric.
@@ -77,15 +65,14 @@ func (s *scrape) add(labels []*dto.LabelPair, metric *numbers.Metric, kind dto.M
 		}
 		s.families[metric.Name] = family
 	}
-	m := s.messages.one()
-	m.Label = labels
+	m := &dto.Metric{Label: labels}
 	family.Metric = append(family.Metric, m)
 	return m
 }
 
 // Counter implements keeper.Sink.
 func (s *scrape) Counter(labels []*dto.LabelPair, c *keeper.Counter) {
-	counter := &dto.Counter{Value: s.numbers.of(c.Value), CreatedTimestamp: timestamppb.New(c.Began)}
+	counter := &dto.Counter{Value: &c.Value, CreatedTimestamp: timestamppb.New(c.Began)}
 	if c.Exemplar.Set() {
 		counter.Exemplar = exemplar(&c.Exemplar)
 	}
@@ -94,13 +81,13 @@ func (s *scrape) Counter(labels []*dto.LabelPair, c *keeper.Counter) {
 
 // Gauge implements keeper.Sink.
 func (s *scrape) Gauge(labels []*dto.LabelPair, metric *numbers.Metric, v float64) {
-	s.add(labels, metric, dto.MetricType_GAUGE).Gauge = &dto.Gauge{Value: s.numbers.of(v)}
+	s.add(labels, metric, dto.MetricType_GAUGE).Gauge = &dto.Gauge{Value: &v}
 }
 
 // Histogram implements keeper.Sink. It adds the percentile gauges, too.
 func (s *scrape) Histogram(labels []*dto.LabelPair, id numbers.ID, d *series.DistributionSnapshot, began time.Time) {
 	if d.Sketch.Count() > 0 {
-		s.add(labels, &id.Row().Metric, dto.MetricType_HISTOGRAM).Histogram = s.histogram(d, s.keeper.Engine.Bounds(id), timestamppb.New(began))
+		s.add(labels, &id.Row().Metric, dto.MetricType_HISTOGRAM).Histogram = histogram(d, s.keeper.Engine.Bounds(id), timestamppb.New(began))
 	}
 	for _, q := range d.Quantiles {
 		labels := s.With(s.With(labels, names.LabelPercentile, s.percentiles[q.Quantile]), names.LabelWindow, s.windows[q.Window])
