@@ -68,7 +68,7 @@ type Keeper struct {
 	Tracker *slo.Tracker
 
 	settings  Settings
-	admission *series.Engine // decides which requests overflow: Engine, or one without values
+	admission *series.Engine // decides which requests overflow: Engine, or one without metrics
 	options   spanreader.Options
 	recorded  *dedup.Set
 	points    *metricreader.Reader // nil unless Settings.Points
@@ -110,7 +110,11 @@ func New(set Settings) (*Keeper, error) {
 	k.options.Inspect, k.options.Watch = k.wiring.inspect, set.Watch
 	k.admission = k.Engine
 	if k.Engine == nil {
-		k.admission = series.NewEngine(series.Options{Config: set.Config.Series})
+		nothing := series.Selection{}
+		for _, name := range series.MetricNames() {
+			nothing[name] = false
+		}
+		k.admission = series.NewEngine(series.Options{Config: set.Config.Series, Metrics: nothing})
 	}
 	if set.Points {
 		k.points = newPoints(set.Config, now)
@@ -147,13 +151,10 @@ func (k *Keeper) Recognised() *dedup.Set { return k.recorded }
 // AddTo adds a request without checking whether it was added before. The handle is that of its
 // series, or nil if the request has the dimensions.
 func (k *Keeper) AddTo(h *series.Handle, r *series.Request) (recorded series.Recorded) {
-	switch {
-	case k.Engine == nil:
-		recorded = k.admission.Admit(r)
-	case h != nil:
-		recorded = k.Engine.RecordTo(h, r)
-	default:
-		recorded = k.Engine.Record(r)
+	if h != nil {
+		recorded = k.admission.RecordTo(h, r)
+	} else {
+		recorded = k.admission.Record(r)
 	}
 	if len(k.settings.Config.Objectives) == 0 {
 		return recorded

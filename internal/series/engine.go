@@ -127,21 +127,18 @@ type Recorded struct {
 func (e *Engine) Record(r *Request) Recorded {
 	var buffer [512]byte
 	key := r.AppendKey(buffer[:0])
+	return e.add(r.Arrival, func() *series { return e.find(key, r.Arrival) }, func(s *series) Recorded { return s.record(r) })
+}
+
+// add calls do with a series that find returns and that has not expired.
+func (e *Engine) add(arrival time.Time, find func() *series, do func(*series) Recorded) Recorded {
 	for {
-		s := e.find(key)
-		if s == nil {
-			s = e.open(key, r.Arrival)
-		}
-		if result, ok := s.record(r); ok {
+		s := find()
+		if result, ok := s.at(arrival, do); ok {
 			return result
 		}
 		e.remove(s) // it expired after find: open its successor
 	}
-}
-
-// Admit opens the series of a request like Record, without its values.
-func (e *Engine) Admit(r *Request) Recorded {
-	return e.Record(&Request{Dimensions: r.Dimensions, Vantage: r.Vantage, Arrival: r.Arrival})
 }
 
 // Restore opens the series of a key with a verdict counter at zero for each SLO, unless
@@ -166,14 +163,18 @@ func (e *Engine) Restore(key string, slos []string, lastSeen, now time.Time) {
 	}
 }
 
-// find returns the series of a key, or nil if it must be created.
-func (e *Engine) find(key []byte) *series {
+// find returns the series of a key, and opens it if necessary.
+func (e *Engine) find(key []byte, now time.Time) *series {
 	e.mu.RLock()
-	defer e.mu.RUnlock()
-	if s := e.series[string(key)]; s != nil || e.hasRoom(key) {
-		return s
+	s := e.series[string(key)]
+	if s == nil && !e.hasRoom(key) {
+		s = e.series[overflowKey]
 	}
-	return e.series[overflowKey]
+	e.mu.RUnlock()
+	if s == nil {
+		s = e.open(key, now)
+	}
+	return s
 }
 
 // hasRoom reports whether the series of a key may be created. One value of the first

@@ -28,16 +28,13 @@ func NewHandle(r *Request) *Handle {
 // RecordTo adds a request to the series of a handle, like Record, without reading the
 // dimensions and the vantage of the request.
 func (e *Engine) RecordTo(h *Handle, r *Request) Recorded {
-	for {
-		s := h.series.Load()
-		if s == nil {
-			s = e.hold(h, r.Arrival)
+	find := func() *series {
+		if s := h.series.Load(); s != nil {
+			return s
 		}
-		if result, ok := s.record(r); ok {
-			return result
-		}
-		e.remove(s) // it expired: open its successor
+		return e.hold(h, r.Arrival)
 	}
+	return e.add(r.Arrival, find, func(s *series) Recorded { return s.record(r) })
 }
 
 // hold returns the series of a handle, and opens it if necessary. A series is in one handle

@@ -69,29 +69,11 @@ func (i *Increment) AppendKey(key []byte) []byte {
 func (e *Engine) Increase(i *Increment) Recorded {
 	var buffer [512]byte
 	key := i.AppendKey(buffer[:0])
-	for {
-		s := e.find(key)
-		if s == nil {
-			s = e.open(key, i.Arrival)
-		}
-		if result, ok := s.increase(i); ok {
-			return result
-		}
-		e.remove(s) // it expired after find: open its successor
-	}
+	return e.add(i.Arrival, func() *series { return e.find(key, i.Arrival) }, func(s *series) Recorded { return s.increase(i) })
 }
 
-// increase adds an increment. ok is false if the series has expired.
-func (s *series) increase(i *Increment) (result Recorded, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.expired {
-		return Recorded{}, false
-	}
-	s.advance(i.Arrival)
-	if i.Arrival.After(s.lastSeen) {
-		s.lastSeen = i.Arrival
-	}
+// increase adds an increment. mu is held.
+func (s *series) increase(i *Increment) (result Recorded) {
 	result.Overflow = s.key == overflowKey
 	switch i.Part {
 	case PartRequests:
@@ -109,7 +91,7 @@ func (s *series) increase(i *Increment) (result Recorded, ok bool) {
 			result.DroppedVerdicts = int(min(i.Requests, math.MaxInt32))
 		}
 	}
-	return result, true
+	return result
 }
 
 // increase counts the values of many requests.

@@ -48,17 +48,22 @@ func newSeries(key string, e *Engine, now time.Time) *series {
 	return &series{key: key, engine: e, start: now, lastSeen: now, page: e.calendar.page(now)}
 }
 
-// record adds a request. ok is false if the series has expired.
-func (s *series) record(r *Request) (result Recorded, ok bool) {
+// at calls do at an arrival. ok is false if the series has expired.
+func (s *series) at(arrival time.Time, do func(*series) Recorded) (result Recorded, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.expired {
 		return Recorded{}, false
 	}
-	s.advance(r.Arrival)
-	if r.Arrival.After(s.lastSeen) {
-		s.lastSeen = r.Arrival
+	s.advance(arrival)
+	if arrival.After(s.lastSeen) {
+		s.lastSeen = arrival
 	}
+	return do(s), true
+}
+
+// record adds a request. mu is held.
+func (s *series) record(r *Request) (result Recorded) {
 	s.count(r)
 	o := s.outcomeAt(r.Outcome, r.Arrival)
 	if !r.TraceOnly {
@@ -77,7 +82,7 @@ func (s *series) record(r *Request) (result Recorded, ok bool) {
 	if s.engine.verdicts {
 		result.DroppedVerdicts = s.verdicts.add(&r.Verdicts, s.engine.objectives, &exemplar, r.Arrival)
 	}
-	return result, true
+	return result
 }
 
 // merge adds the request's distributions. It returns the number of those that are
