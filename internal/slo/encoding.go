@@ -16,10 +16,10 @@ import (
 // requests.
 func (h *History) AppendBinary(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(h.budgetLength))
-	for i := range h.burn {
-		dst = h.burn[i].appendBinary(dst)
+	for i := range h.windows {
+		dst = h.windows[i].appendBinary(dst)
 	}
-	return h.budget.appendBinary(dst)
+	return dst
 }
 
 var errMalformed = errors.New("malformed history of an objective")
@@ -31,12 +31,11 @@ func DecodeHistory(encoded []byte, budgetLength, now time.Duration) (*History, e
 	d := decoder{encoded}
 	h := NewHistory(budgetLength)
 	sameBudget := time.Duration(d.number()) == budgetLength
-	for i := range h.burn {
-		d.window(&h.burn[i], slotAt(now, BurnWindows[i]))
+	for i := range h.windows {
+		d.window(&h.windows[i], slotAt(now, h.length(i)))
 	}
-	d.window(&h.budget, slotAt(now, budgetLength))
 	if !sameBudget {
-		h.budget = window{}
+		h.windows[len(BurnWindows)] = window{}
 	}
 	if d.rest == nil || len(d.rest) > 0 {
 		return nil, errMalformed

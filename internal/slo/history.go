@@ -25,22 +25,28 @@ var BurnWindowLabels = func() (all [len(BurnWindows)]string) {
 // and of its error budget. It is not safe for concurrent use.
 type History struct {
 	budgetLength time.Duration
-	burn         [len(BurnWindows)]window
-	budget       window
+	windows      [len(BurnWindows) + 1]window // the last one is that of the budget
 }
 
 // NewHistory returns an empty history. budgetLength is the window of the error
 // budget, at least a minute.
 func NewHistory(budgetLength time.Duration) *History { return &History{budgetLength: budgetLength} }
 
+// length returns the length of a window.
+func (h *History) length(window int) time.Duration {
+	if window < len(BurnWindows) {
+		return BurnWindows[window]
+	}
+	return h.budgetLength
+}
+
 // Add counts requests at a position, which is the time since an epoch that all
 // calls share. A position before the latest counts as the latest.
 func (h *History) Add(position time.Duration, n Counts) {
-	h.advance(position)
-	for i := range h.burn {
-		h.burn[i].add(n)
+	for i := range h.windows {
+		h.windows[i].advance(position, h.length(i))
+		h.windows[i].add(n)
 	}
-	h.budget.add(n)
 }
 
 // Recent holds the counts of every window at one moment.
@@ -51,17 +57,10 @@ type Recent struct {
 
 // Recent returns the counts at a position.
 func (h *History) Recent(position time.Duration) (r Recent) {
-	h.advance(position)
-	for i := range h.burn {
-		r.Burn[i] = h.burn[i].sum()
+	var sums [len(h.windows)]Counts
+	for i := range h.windows {
+		h.windows[i].advance(position, h.length(i))
+		sums[i] = h.windows[i].sum()
 	}
-	r.Budget = h.budget.sum()
-	return r
-}
-
-func (h *History) advance(position time.Duration) {
-	for i := range h.burn {
-		h.burn[i].advance(position, BurnWindows[i])
-	}
-	h.budget.advance(position, h.budgetLength)
+	return Recent{Burn: [len(r.Burn)]Counts(sums[:]), Budget: sums[len(r.Burn)]}
 }
