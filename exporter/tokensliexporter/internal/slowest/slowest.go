@@ -121,7 +121,7 @@ func (s *Store) of(r *series.Request) *boards {
 	b := new(boards)
 	for w := range b {
 		for q := range b[w] {
-			b[w][q] = newBoard(Quantities[q])
+			b[w][q].by = Quantities[q]
 		}
 	}
 	s.models[strings.Clone(model)] = b
@@ -162,7 +162,7 @@ func (s *Store) Maintain(now time.Time) {
 			for q := range boards[w] {
 				b := &boards[w][q]
 				b.expire(now.Add(-Windows[w]), s.release)
-				left += b.Len()
+				left += len(b.requests)
 			}
 		}
 		if left == 0 {
