@@ -202,20 +202,6 @@ func TestScrape_DefaultMetrics(t *testing.T) {
 	require.Len(t, gauges.Metric, 3)
 }
 
-// Of 1000 values, the 99.9th percentile is the 999th, and only the largest is above.
-func TestScrape_PercentileIsTheNearestRank(t *testing.T) {
-	h := start(t, func(c *Config) { c.Percentiles = []float64{99.9} })
-	for i := range 1000 {
-		v := 1.0
-		if i == 999 {
-			v = 8
-		}
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(map[string]any{"tokenpulse.time_to_first_token": v})))
-	}
-	gauge := theMetric(t, h.families(t, text)["tokenpulse_time_to_first_token_percentile_seconds"], "percentile=99.9")
-	require.InEpsilon(t, 1, value(gauge), 0.0055)
-}
-
 func TestScrape_SwitchesEachMetric(t *testing.T) {
 	shown := func(name string, enabled bool) map[string]*dto.MetricFamily {
 		h := start(t, func(c *Config) {

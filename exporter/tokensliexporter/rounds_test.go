@@ -15,9 +15,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
-	storageapi "go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/ptrace"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
@@ -103,29 +101,6 @@ func TestRoundInterval_IsAQuarterOfTheExpiration(t *testing.T) {
 	require.Equal(t, 250*time.Millisecond, roundInterval(time.Second))
 	require.Equal(t, 5*time.Second, roundInterval(time.Hour))
 	require.Equal(t, 5*time.Second, roundInterval(0))
-}
-
-func TestRounds_CountFailedSaves(t *testing.T) {
-	host, id := storagetest.NewHost(t, 32<<10), storagetest.FileStorage
-	telemetry := componenttest.NewTelemetry()
-	config := createDefaultConfig().(*Config)
-	config.Server.NetAddr.Endpoint = freeAddress(t)
-	config.Shared.StorageID = &id
-	config.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
-	e, err := createTraces(t.Context(), newSettings(telemetry), config)
-	require.NoError(t, err)
-	require.NoError(t, e.Start(t.Context(), host))
-	for i := range 300 { // more than the storage has room for
-		traces := breachedTraces(t)
-		traces.ResourceSpans().At(0).Resource().Attributes().PutInt("service.name", int64(i))
-		require.NoError(t, e.ConsumeTraces(t.Context(), traces))
-	}
-	require.Eventually(t, func() bool {
-		metric, err := telemetry.GetMetric("otelcol_token_sli_saves_failed")
-		return err == nil && metric.Data.(metricdata.Sum[int64]).DataPoints[0].Value > 0
-	}, 20*time.Second, 10*time.Millisecond)
-	require.ErrorIs(t, e.Shutdown(t.Context()), storageapi.ErrStorageFull)
-	require.NoError(t, telemetry.Shutdown(t.Context()))
 }
 
 func TestStart_FailsWithoutTheStorageExtension(t *testing.T) {

@@ -5,7 +5,6 @@ package keeper
 
 import (
 	"encoding/binary"
-	"sync"
 	"testing"
 	"time"
 
@@ -123,20 +122,6 @@ func TestRecord_ReportsRequestsForgottenEarly(t *testing.T) {
 	}
 	require.Equal(t, map[string]uint64{"success": 200}, h.requests())
 	require.EqualValues(t, 190, h.counted(t, "token_sli_deduplication_evicted"))
-	require.NoError(t, h.Shutdown(t.Context()))
-}
-
-// A sender that gives up waiting may deliver a batch again while the first try is under way.
-func TestRecord_ConcurrentDeliveriesCountOnce(t *testing.T) {
-	h := newHarness(t, nil)
-	var group sync.WaitGroup
-	for range 8 {
-		traces := identified(t, 500, met)
-		group.Go(func() { h.Record(t.Context(), traces) })
-	}
-	group.Wait()
-	require.Equal(t, map[string]uint64{"success": 500}, h.requests())
-	require.Equal(t, map[string]slo.Counts{"m": {Good: 500}}, h.budgets())
 	require.NoError(t, h.Shutdown(t.Context()))
 }
 

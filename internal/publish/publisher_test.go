@@ -7,7 +7,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -436,30 +435,5 @@ func TestFlush_BadVerdictsHaveAnExemplar(t *testing.T) {
 			consume(4, 118, "tokenpulse.slo.met")
 			require.Empty(t, linked(130), "the last flush sent it")
 		})
-	}
-}
-
-// A metric that is off is not sent, and nothing else changes.
-func TestFlush_SwitchesEachMetric(t *testing.T) {
-	sent := func(off string) (names []string) {
-		h := newHarness(t, func(c *Config) {
-			delta(c)
-			c.Shared.Metrics = everyMetric()
-			c.Shared.Metrics[off] = keeper.Metric{}
-			c.Shared.Objectives = []keeper.Objective{{SLO: "a", Objective: 0.9, Window: time.Hour}}
-		})
-		h.now = time.Now // the tracker was created with the real clock
-		unmeasured := keepertest.Request(map[string]any{"tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
-		judged := keepertest.Request(map[string]any{"tokenpulse.slo.breached": []any{"a"}})
-		h.Keeper.Record(t.Context(), keepertest.Batch(everyNumber(), unmeasured, judged))
-		require.NoError(t, h.flush(t.Context()))
-		each(h.to.AllMetrics()[0], func(m pmetric.Metric, _ point) { names = append(names, m.Name()) })
-		slices.Sort(names)
-		return slices.Compact(names)
-	}
-	all := sent("")
-	for name := range everyMetric() {
-		require.Contains(t, all, name)
-		require.Equal(t, slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == name }), sent(name))
 	}
 }

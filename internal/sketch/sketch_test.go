@@ -156,6 +156,7 @@ func TestMergeBinary_MalformedInputChangesNothing(t *testing.T) {
 		"truncated bucket":      good[:len(good)-1],
 		"bucket index too high": append(slices.Clone(good), 0xff, 0xff, 0x7f, 1),
 		"bucket with count 0":   append(slices.Clone(good), 0, 0),
+		"one between others":    slices.Concat(good[:len(good)-3], []byte{10, 0}, binary.AppendUvarint(nil, uint64(Index(0.5)-Index(0.02)-12)), good[len(good)-1:]),
 		"negative sum":          slices.Concat(good[:8], []byte{0xc0}, good[9:]),
 		"sum too large":         slices.Concat(good[:1], float(1e9), good[9:]),
 		"min too small":         slices.Concat(good[:9], float(0.001), good[17:]),

@@ -4,41 +4,11 @@
 package slo
 
 import (
-	"math/rand/v2"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-// A history that is saved and decoded again and again equals one that is not.
-func TestDecodeHistory_ContinuesASavedHistory(t *testing.T) {
-	for seed := range uint64(20) {
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 3))
-			length := time.Hour + time.Duration(random.Int64N(int64(month)))
-			longest := []time.Duration{time.Second, time.Minute, time.Hour, 100 * time.Hour}
-			whole, saved := NewHistory(length), NewHistory(length)
-			now := 56 * 365 * 24 * time.Hour // 2026, since 1970
-			for range 500 {
-				now += time.Duration(random.Int64N(int64(longest[random.IntN(len(longest)-random.IntN(2))])))
-				good := random.IntN(3) > 0
-				whole.Add(now, one(good))
-				saved.Add(now, one(good))
-				if random.IntN(10) == 0 {
-					now += time.Duration(random.Int64N(int64(time.Hour))) // downtime
-					encoded := saved.AppendBinary(nil)
-					require.Less(t, len(encoded), 3000)
-					var err error
-					saved, err = DecodeHistory(encoded, length, now)
-					require.NoError(t, err)
-				}
-				require.Equal(t, whole.Recent(now), saved.Recent(now))
-			}
-		})
-	}
-}
 
 func TestDecodeHistory_OtherBudgetWindowStartsEmpty(t *testing.T) {
 	h := NewHistory(month)
@@ -75,22 +45,6 @@ func TestDecodeHistory_RejectsMalformedInput(t *testing.T) {
 	}
 	_, err := DecodeHistory(append(encoded, 0), month, time.Hour)
 	require.ErrorIs(t, err, errMalformed)
-}
-
-func FuzzDecodeHistory(f *testing.F) {
-	h := NewHistory(month)
-	h.Add(time.Hour, Counts{Good: 1})
-	f.Add(h.AppendBinary(nil))
-	f.Fuzz(func(t *testing.T, encoded []byte) {
-		read, err := DecodeHistory(encoded, month, 1000*time.Hour)
-		if err != nil {
-			return
-		}
-		read.Add(1000*time.Hour, Counts{Bad: 1})
-		again, err := DecodeHistory(read.AppendBinary(nil), month, 1000*time.Hour)
-		require.NoError(t, err)
-		require.Equal(t, read.Recent(1000*time.Hour), again.Recent(1000*time.Hour))
-	})
 }
 
 func one(good bool) Counts {

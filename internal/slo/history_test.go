@@ -15,38 +15,6 @@ import (
 
 const month = 720 * time.Hour
 
-// A request leaves a window when its slot is 60 slots old. The 5-minute window moves in
-// steps of 5 seconds, the 30-day window in steps of 12 hours.
-func TestHistory_RequestsLeaveTheirWindows(t *testing.T) {
-	h := NewHistory(month)
-	h.Add(9*time.Second, Counts{Good: 1}) // slot 1 of the 5-minute window, slot 0 of the others
-	h.Add(10*time.Second, Counts{Bad: 1})
-	one, both := Counts{Good: 1}, Counts{Good: 1, Bad: 1}
-	bad := Counts{Bad: 1}
-	for _, test := range []struct {
-		at   time.Duration
-		want Recent
-	}{
-		{10 * time.Second, Recent{[5]Counts{both, both, both, both, both}, both}},
-		{305*time.Second - 1, Recent{[5]Counts{both, both, both, both, both}, both}},
-		{305 * time.Second, Recent{[5]Counts{bad, both, both, both, both}, both}},
-		{310*time.Second - 1, Recent{[5]Counts{bad, both, both, both, both}, both}},
-		{310 * time.Second, Recent{[5]Counts{{}, both, both, both, both}, both}},
-		{30*time.Minute - 1, Recent{[5]Counts{{}, both, both, both, both}, both}},
-		{30 * time.Minute, Recent{[5]Counts{{}, {}, both, both, both}, both}},
-		{time.Hour, Recent{[5]Counts{{}, {}, {}, both, both}, both}},
-		{6 * time.Hour, Recent{[5]Counts{{}, {}, {}, {}, both}, both}},
-		{72*time.Hour - 1, Recent{[5]Counts{{}, {}, {}, {}, both}, both}},
-		{72 * time.Hour, Recent{Budget: both}},
-		{month - 1, Recent{Budget: both}},
-		{month, Recent{}},
-	} {
-		require.Equal(t, test.want, h.Recent(test.at), test.at)
-	}
-	h.Add(2*month, Counts{Good: 1})
-	require.Equal(t, Recent{[5]Counts{one, one, one, one, one}, one}, h.Recent(2*month))
-}
-
 func TestHistory_BackwardClockLosesNothing(t *testing.T) {
 	h := NewHistory(time.Hour)
 	h.Add(10*time.Hour, Counts{Good: 1})

@@ -71,9 +71,8 @@ func FuzzRestore(f *testing.F) {
 				require.False(t, ok && (math.IsNaN(rate) || math.IsInf(rate, 0) || rate < 0))
 			}
 		})
-		tracker.Saved(func(key string, _ Version, encode func() []byte) {
-			require.NoError(t, newTracker(nil).Restore(key, encode(), begin.Add(time.Second)))
-		})
+		again := tracker.restarted(t, time.Second, nil)
+		require.Equal(t, tracker.recent(key, time.Second), again.recent(key, time.Second))
 		tracker.Expire(begin.Add(365 * 24 * time.Hour))
 		require.Zero(t, tracker.byAge.Len())
 		require.Empty(t, tracker.budgets)

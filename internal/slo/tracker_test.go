@@ -391,21 +391,6 @@ func TestTracker_RecordDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { tracker.Record(key, set, begin) }))
 }
 
-func FuzzTrackerRestore(f *testing.F) {
-	tracker := newTracker(nil)
-	tracker.judged("m", 0, "bA")
-	f.Add(tracker.saved()["m"])
-	f.Fuzz(func(t *testing.T, encoded []byte) {
-		next := newTracker(nil)
-		if next.Restore("m", encoded, begin) != nil {
-			return
-		}
-		next.judged("m", time.Minute, "gA")
-		again := next.restarted(t, time.Minute, nil)
-		require.Equal(t, next.recent("m", time.Minute), again.recent("m", time.Minute))
-	})
-}
-
 // Counts of many requests are those of each request.
 func TestAdd_EqualsRecordingEachRequest(t *testing.T) {
 	begin := time.Now()
