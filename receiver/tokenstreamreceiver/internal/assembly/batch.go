@@ -32,7 +32,6 @@ type Batch struct {
 	used         int
 	wholes       int            // streams beside the parts: see GrowBy
 	index        map[string]int // from stream ID to index in parts
-	cache        partCache
 	tooManyParts bool
 
 	discarded Part
@@ -66,10 +65,6 @@ func (b *Batch) Events() int { return b.events }
 // EventError for an invalid ID, ErrTooManyParts beyond MaxParts, and the error of
 // LimitMemory without memory for it.
 func (b *Batch) Part(id []byte) (*Part, error) {
-	cached := b.cache.slot(id)
-	if at := int(*cached); at < b.used && b.parts[at].ID == string(id) {
-		return b.parts[at], nil
-	}
 	at, ok := b.index[string(id)]
 	if !ok {
 		switch {
@@ -87,7 +82,6 @@ func (b *Batch) Part(id []byte) (*Part, error) {
 		part := b.newPart(string(id))
 		b.index[part.ID] = at
 	}
-	*cached = uint32(at)
 	return b.parts[at], nil
 }
 
