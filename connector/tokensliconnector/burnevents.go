@@ -32,7 +32,7 @@ func (a *alerts) event(into plog.LogRecordSlice, name string, at pcommon.Timesta
 	event.SetSeverityNumber(number)
 	event.SetSeverityText(number.String())
 
-	identity := series.IdentityOf(this.Series)
+	identity := series.LabelsOf(this.Series)
 	attributes := event.Attributes()
 	publish.SeriesAttributes(a.dimensions, names.Vantage, &identity).MoveTo(attributes)
 	attributes.PutStr(names.SLOEventName, this.SLO)

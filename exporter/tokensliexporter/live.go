@@ -145,7 +145,7 @@ func (l *live) end() {
 }
 
 // watch adds a request to the slowest ones if it is one of them.
-func (l *live) watch(r *series.Request, span ptrace.Span) {
+func (l *live) watch(r *series.Contribution, span ptrace.Span) {
 	if l.slowest.Accepts(r) {
 		l.slowest.Add(r, timelineOf(span))
 	}

@@ -31,7 +31,7 @@ func openHistory(t *testing.T, backend component.Component) (*historyStore, *his
 }
 
 func recordOne(e *series.Engine, at time.Time) {
-	e.Record(&series.Request{Dimensions: []string{"llama"}, Arrival: at})
+	e.Record(&series.Contribution{Dimensions: []string{"llama"}, Arrival: at})
 	e.Fold(at)
 }
 

@@ -31,12 +31,12 @@ type scrape struct {
 
 // Series implements keeper.Sink.
 func (s *scrape) Series(key string, _ time.Time) []*dto.LabelPair {
-	identity := series.IdentityOf(key)
-	if identity.Overflow {
+	of := series.LabelsOf(key)
+	if of.Overflow {
 		return s.With(nil, overflowLabel, "true")
 	}
-	labels := s.With(nil, names.LabelVantage, identity.Vantage)
-	for i, value := range identity.Dimensions {
+	labels := s.With(nil, names.LabelVantage, of.Vantage)
+	for i, value := range of.Dimensions {
 		labels = s.With(labels, s.dimensions[i], value)
 	}
 	return labels

@@ -11,8 +11,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// Request is a finished request to judge: an annotated span, or a stream that need not become one.
-type Request interface {
+// Subject is a finished request to judge: an annotated span, or a stream that need not become one.
+type Subject interface {
 	// Outcome is one of names.Outcome*, or empty.
 	Outcome() string
 	// Number returns a number as the attribute of the annotated span has it.
@@ -34,7 +34,7 @@ type Verdict struct {
 
 // Judge appends the verdict of each SLO on requests that applies to the request, and counts the
 // request for Unapplied.
-func (r *Rules) Judge(verdicts []Verdict, request Request) []Verdict {
+func (r *Rules) Judge(verdicts []Verdict, request Subject) []Verdict {
 	for _, missed := range r.missed {
 		missed.miss()
 	}
@@ -52,7 +52,7 @@ func (r *Rules) Judge(verdicts []Verdict, request Request) []Verdict {
 
 // judgeTrace appends the verdict of each SLO on traces that applies to the root span of a trace, whose
 // outcome is that of the trace.
-func (r *Rules) judgeTrace(verdicts []Verdict, root Request) []Verdict {
+func (r *Rules) judgeTrace(verdicts []Verdict, root Subject) []Verdict {
 	for i := range r.all {
 		rule := &r.all[i]
 		if rule.indicator.OfTrace() && rule.appliesTo(root) {
@@ -64,7 +64,7 @@ func (r *Rules) judgeTrace(verdicts []Verdict, root Request) []Verdict {
 }
 
 // Breaches reports whether the request breaches an SLO. It does not count the request.
-func (r *Rules) Breaches(request Request) bool {
+func (r *Rules) Breaches(request Subject) bool {
 	for i := range r.all {
 		if rule := &r.all[i]; !rule.indicator.OfTrace() && rule.appliesTo(request) && rule.verdictOn(request).Verdict == slo.Bad {
 			return true

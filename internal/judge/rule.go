@@ -97,7 +97,7 @@ func (r *Rules) Any() bool { return len(r.all) > 0 }
 
 // verdictOn returns the verdict on a request that the SLO applies to. One that the Collector itself cut is
 // not eligible for any SLO.
-func (r *rule) verdictOn(request Request) Verdict {
+func (r *rule) verdictOn(request Subject) Verdict {
 	threshold, verdict := r.thresholdOf(request), slo.NotEligible
 	if !request.Cut() {
 		verdict = r.judge(request, threshold)
@@ -105,7 +105,7 @@ func (r *rule) verdictOn(request Request) Verdict {
 	return Verdict{r.name, verdict, strings.TrimPrefix(r.attribute, names.Prefix), threshold}
 }
 
-func (r *rule) judge(request Request, threshold float64) slo.Verdict {
+func (r *rule) judge(request Subject, threshold float64) slo.Verdict {
 	if r.attribute == names.Outcome {
 		return slo.JudgeOutcome(request.Outcome())
 	}
@@ -122,7 +122,7 @@ func (r *rule) judge(request Request, threshold float64) slo.Verdict {
 }
 
 // appliesTo reports whether the request matches every condition.
-func (r *rule) appliesTo(request Request) bool {
+func (r *rule) appliesTo(request Subject) bool {
 	for i := range r.matchers {
 		if !r.matchers[i].matches(request) {
 			return false
@@ -131,7 +131,7 @@ func (r *rule) appliesTo(request Request) bool {
 	return true
 }
 
-func (m *matcher) matches(request Request) bool {
+func (m *matcher) matches(request Subject) bool {
 	v, ok := request.Attribute(m.attribute)
 	switch {
 	case !ok:
@@ -145,7 +145,7 @@ func (m *matcher) matches(request Request) bool {
 
 // thresholdOf returns the threshold that the request carries if it is valid, or else the configured
 // one.
-func (r *rule) thresholdOf(request Request) float64 {
+func (r *rule) thresholdOf(request Subject) float64 {
 	if r.thresholdAttribute == "" {
 		return r.threshold
 	}

@@ -49,7 +49,7 @@ func restored(t *testing.T, memory *storagetest.Memory) storedBudgets {
 
 // keyOf returns the key of the series of a model.
 func keyOf(model string) budgetKey {
-	return budgetKey((&series.Request{Dimensions: []string{model}}).AppendKey(nil))
+	return budgetKey((&series.Contribution{Dimensions: []string{model}}).AppendKey(nil))
 }
 
 // bad records a bad request of a model.

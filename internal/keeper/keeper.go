@@ -35,7 +35,7 @@ type Settings struct {
 	Points bool
 	// Watch is called with each request and its span, after it was recorded. Aggregated
 	// requests may come again. It may be nil.
-	Watch func(r *series.Request, span ptrace.Span)
+	Watch func(r *series.Contribution, span ptrace.Span)
 	// Interval is the time between two rounds. A round flushes, expires and saves.
 	Interval time.Duration
 	// Flush sends what the next consumer does not have yet. Series expire only after a
@@ -137,7 +137,7 @@ func (k *Keeper) Record(ctx context.Context, traces ptrace.Traces) {
 
 // Add adds one request to its series and error budgets, unless it was added before. The
 // caller reports the results with Count.
-func (k *Keeper) Add(r *series.Request) series.Recorded {
+func (k *Keeper) Add(r *series.Contribution) series.Recorded {
 	if !k.recorded.Add(&dedup.ID{TraceID: r.TraceID, SpanID: r.SpanID, Vantage: r.Vantage}, r.Arrival) {
 		return series.Recorded{Duplicate: true}
 	}
@@ -150,7 +150,7 @@ func (k *Keeper) Recognised() *dedup.Set { return k.recorded }
 
 // AddTo adds a request without checking whether it was added before. The handle is that of its
 // series, or nil if the request has the dimensions.
-func (k *Keeper) AddTo(h *series.Handle, r *series.Request) (recorded series.Recorded) {
+func (k *Keeper) AddTo(h *series.Handle, r *series.Contribution) (recorded series.Recorded) {
 	if h != nil {
 		recorded = k.admission.RecordTo(h, r)
 	} else {

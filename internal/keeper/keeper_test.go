@@ -79,7 +79,7 @@ var met = map[string]any{"model": "m", "tokenpulse.slo.met": []any{"tpot"}}
 func (h *harness) budgets() map[string]slo.Counts {
 	all := map[string]slo.Counts{}
 	h.Tracker.Visit(h.clock, func(b *slo.Budgets) {
-		all[series.IdentityOf(b.Key).Dimensions[0]] = b.Each[0].Recent.Budget
+		all[series.LabelsOf(b.Key).Dimensions[0]] = b.Each[0].Recent.Budget
 	})
 	return all
 }
@@ -190,10 +190,10 @@ func TestRecord_OneValueOfTheFirstDimensionHasHalfOfTheBudgets(t *testing.T) {
 			services := func() map[string]int {
 				held := map[string]int{}
 				h.Tracker.Visit(h.clock, func(b *slo.Budgets) {
-					if identity := series.IdentityOf(b.Key); identity.Overflow {
+					if of := series.LabelsOf(b.Key); of.Overflow {
 						held["overflow"]++
 					} else if !b.Idle {
-						held[identity.Dimensions[0]]++
+						held[of.Dimensions[0]]++
 					}
 				})
 				return held

@@ -29,14 +29,14 @@ func NewAnalyzer(options Options) *Analyzer { return &Analyzer{options: options}
 
 // Analyze derives the latency of a request. The offsets of its timeline are relative
 // to the request's start. A malformed timeline is the only error.
-func (a *Analyzer) Analyze(request Request, walk timeline.Walk) (latency Latency, err error) {
+func (a *Analyzer) Analyze(request Observed, walk timeline.Walk) (latency Latency, err error) {
 	err = a.AnalyzeInto(&latency, &request, walk)
 	return latency, err
 }
 
 // AnalyzeInto is Analyze for callers that reuse the memory of the result, which is the zero value
 // after an error. It may change the request.
-func (a *Analyzer) AnalyzeInto(latency *Latency, request *Request, walk timeline.Walk) error {
+func (a *Analyzer) AnalyzeInto(latency *Latency, request *Observed, walk timeline.Walk) error {
 	a.arrivals.reset(a.options.Fluidity)
 	*latency = Latency{}
 	limit := min(request.Duration, longestRequest)

@@ -27,7 +27,7 @@ func benchmarkStream(tokensPerChunk uint32) []chunk {
 
 func TestAnalyze_DoesNotAllocate(t *testing.T) {
 	a := NewAnalyzer(Options{StallThreshold: ms, Fluidity: Deadlines{FirstToken: ms, NextToken: ms}})
-	request := Request{Duration: time.Minute, Queue: optional.Of(ms), OutputTokens: optional.Of(int64(490))}
+	request := Observed{Duration: time.Minute, Queue: optional.Of(ms), OutputTokens: optional.Of(int64(490))}
 	walk := pack(t, benchmarkStream(2))
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		l, err := a.Analyze(request, walk)
@@ -53,7 +53,7 @@ func BenchmarkAnalyze(b *testing.B) {
 			b.ReportAllocs()
 			var gaps uint64
 			for b.Loop() {
-				l, err := a.Analyze(Request{Duration: time.Minute}, walk)
+				l, err := a.Analyze(Observed{Duration: time.Minute}, walk)
 				if err != nil || !l.Measures[numbers.TimePerOutputToken].Known {
 					b.Fatal("time per output token is missing", err)
 				}

@@ -28,32 +28,32 @@ func burst(first time.Duration, n int, lasting time.Duration) []chunk {
 // first.
 func TestAnalyze_Buffered(t *testing.T) {
 	tests := map[string]struct {
-		request  Request
+		request  Observed
 		chunks   []chunk
 		buffered bool
 	}{
-		"exactly 1%, 16 tokens":                  {Request{}, burst(990*ms, 16, 10*ms), true},
-		"a microsecond over 1%":                  {Request{}, burst(990*ms, 16, 10*ms+time.Microsecond), false},
-		"15 tokens":                              {Request{}, burst(990*ms, 15, 10*ms), false},
-		"exactly 1 ms per token":                 {Request{}, burst(9900*ms, 16, 15*ms), false},
-		"a microsecond under 1 ms per token":     {Request{}, burst(9900*ms, 16, 15*ms-time.Microsecond), true},
-		"exactly 1 ms per token, 101 tokens":     {Request{}, burst(9900*ms, 101, 100*ms), false},
-		"just under 1 ms per token, exactly 1%":  {Request{}, burst(9900*ms, 102, 100*ms), true},
-		"all tokens in one chunk":                {Request{}, []chunk{{at: 500, tokens: 16}}, true},
-		"15 tokens in one chunk":                 {Request{}, []chunk{{at: 500, tokens: 15}}, false},
-		"16 reported tokens in 2 chunks":         {Request{OutputTokens: optional.Of(int64(16))}, contents(990, 995), true},
-		"15 reported tokens in 20 chunks":        {Request{OutputTokens: optional.Of(int64(15))}, burst(990*ms, 20, 5*ms), false},
-		"unknown start":                          {Request{StartUnknown: true}, burst(990*ms, 16, 0), false},
-		"an ordinary stream":                     {Request{}, burst(100*ms, 50, time.Second), false},
-		"more tokens than fit in milliseconds":   {Request{OutputTokens: optional.Of(int64(1) << 60)}, contents(990, 1000), true},
-		"the end of the request stands for ck":   {Request{Duration: time.Second, FirstToken: firstTokenAt(990 * ms), OutputTokens: optional.Of(int64(16)), TokensNotObserved: true}, nil, true},
-		"the end of the request, just too late":  {Request{Duration: time.Second + 1, FirstToken: firstTokenAt(990 * ms), OutputTokens: optional.Of(int64(16)), TokensNotObserved: true}, nil, false},
-		"the reported last token":                {Request{FirstToken: firstTokenAt(990 * ms), LastToken: optional.Of(time.Second), OutputTokens: optional.Of(int64(16)), TokensNotObserved: true}, nil, true},
-		"a decode that the engine measured":      {Request{FirstToken: firstTokenAt(990 * ms), Decode: optional.Of(ms), OutputTokens: optional.Of(int64(16)), TokensNotObserved: true}, nil, false},
-		"an unknown number of tokens":            {Request{FirstToken: firstTokenAt(990 * ms), LastToken: optional.Of(990 * ms), TokensNotObserved: true}, nil, false},
-		"no token":                               {Request{OutputTokens: optional.Of(int64(16))}, nil, false},
-		"a first token after the last":           {Request{FirstToken: firstTokenAt(990 * ms), LastToken: optional.Of(980 * ms), OutputTokens: optional.Of(int64(16)), TokensNotObserved: true}, nil, false},
-		"a request longer than any, in one part": {Request{Duration: longestRequest, FirstToken: firstTokenAt(longestRequest - ms), OutputTokens: optional.Of(int64(16)), TokensNotObserved: true}, nil, true},
+		"exactly 1%, 16 tokens":                  {Observed{}, burst(990*ms, 16, 10*ms), true},
+		"a microsecond over 1%":                  {Observed{}, burst(990*ms, 16, 10*ms+time.Microsecond), false},
+		"15 tokens":                              {Observed{}, burst(990*ms, 15, 10*ms), false},
+		"exactly 1 ms per token":                 {Observed{}, burst(9900*ms, 16, 15*ms), false},
+		"a microsecond under 1 ms per token":     {Observed{}, burst(9900*ms, 16, 15*ms-time.Microsecond), true},
+		"exactly 1 ms per token, 101 tokens":     {Observed{}, burst(9900*ms, 101, 100*ms), false},
+		"just under 1 ms per token, exactly 1%":  {Observed{}, burst(9900*ms, 102, 100*ms), true},
+		"all tokens in one chunk":                {Observed{}, []chunk{{at: 500, tokens: 16}}, true},
+		"15 tokens in one chunk":                 {Observed{}, []chunk{{at: 500, tokens: 15}}, false},
+		"16 reported tokens in 2 chunks":         {Observed{OutputTokens: optional.Of(int64(16))}, contents(990, 995), true},
+		"15 reported tokens in 20 chunks":        {Observed{OutputTokens: optional.Of(int64(15))}, burst(990*ms, 20, 5*ms), false},
+		"unknown start":                          {Observed{StartUnknown: true}, burst(990*ms, 16, 0), false},
+		"an ordinary stream":                     {Observed{}, burst(100*ms, 50, time.Second), false},
+		"more tokens than fit in milliseconds":   {Observed{OutputTokens: optional.Of(int64(1) << 60)}, contents(990, 1000), true},
+		"the end of the request stands for ck":   {Observed{Duration: time.Second, FirstToken: firstTokenAt(990 * ms), OutputTokens: optional.Of(int64(16)), TokensNotObserved: true}, nil, true},
+		"the end of the request, just too late":  {Observed{Duration: time.Second + 1, FirstToken: firstTokenAt(990 * ms), OutputTokens: optional.Of(int64(16)), TokensNotObserved: true}, nil, false},
+		"the reported last token":                {Observed{FirstToken: firstTokenAt(990 * ms), LastToken: optional.Of(time.Second), OutputTokens: optional.Of(int64(16)), TokensNotObserved: true}, nil, true},
+		"a decode that the engine measured":      {Observed{FirstToken: firstTokenAt(990 * ms), Decode: optional.Of(ms), OutputTokens: optional.Of(int64(16)), TokensNotObserved: true}, nil, false},
+		"an unknown number of tokens":            {Observed{FirstToken: firstTokenAt(990 * ms), LastToken: optional.Of(990 * ms), TokensNotObserved: true}, nil, false},
+		"no token":                               {Observed{OutputTokens: optional.Of(int64(16))}, nil, false},
+		"a first token after the last":           {Observed{FirstToken: firstTokenAt(990 * ms), LastToken: optional.Of(980 * ms), OutputTokens: optional.Of(int64(16)), TokensNotObserved: true}, nil, false},
+		"a request longer than any, in one part": {Observed{Duration: longestRequest, FirstToken: firstTokenAt(longestRequest - ms), OutputTokens: optional.Of(int64(16)), TokensNotObserved: true}, nil, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestAnalyze_Buffered(t *testing.T) {
 // stays.
 func TestAnalyze_BufferedStreamKeepsFirstTokenAndLosesPace(t *testing.T) {
 	a := NewAnalyzer(standard)
-	request := Request{Duration: 1200 * ms, OutputTokens: optional.Of(int64(60))}
+	request := Observed{Duration: 1200 * ms, OutputTokens: optional.Of(int64(60))}
 	chunks := append(burst(990*ms, 16, 5*ms), chunk{at: 1000, tokens: 44})
 	l, err := a.Analyze(request, pack(t, chunks))
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestAnalyze_BufferedStreamKeepsFirstTokenAndLosesPace(t *testing.T) {
 }
 
 func TestAnalyze_BufferedStreamLosesReportedGaps(t *testing.T) {
-	request := Request{
+	request := Observed{
 		Duration: time.Second, FirstToken: firstTokenAt(990 * ms), OutputTokens: optional.Of(int64(50)), TokensNotObserved: true,
 	}
 	request.ReportedGaps.InterToken[P50] = Measure{Value: 0.0002, Known: true}
@@ -100,9 +100,9 @@ func TestAnalyze_BufferedStreamLosesReportedGaps(t *testing.T) {
 // The analyzer that saw a buffered stream forgets it.
 func TestAnalyze_StreamAfterABufferedOneHasItsPace(t *testing.T) {
 	a := NewAnalyzer(standard)
-	_, err := a.Analyze(Request{Duration: time.Second}, pack(t, burst(990*ms, 16, 0)))
+	_, err := a.Analyze(Observed{Duration: time.Second}, pack(t, burst(990*ms, 16, 0)))
 	require.NoError(t, err)
-	l, err := a.Analyze(Request{Duration: time.Second}, pack(t, contents(100, 200, 300)))
+	l, err := a.Analyze(Observed{Duration: time.Second}, pack(t, contents(100, 200, 300)))
 	require.NoError(t, err)
 	require.False(t, l.Buffered)
 	require.InDelta(t, 0.1, l.Measures[numbers.TimePerOutputToken].Value, 1e-9)

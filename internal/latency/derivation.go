@@ -16,7 +16,7 @@ import (
 // derivation implements the table "Per request" of definitions.md. Its methods run in
 // the order of derive, because later rows of the table depend on earlier ones.
 type derivation struct {
-	request  *Request
+	request  *Observed
 	limit    time.Duration // upper bound of every duration
 	arrivals *arrivals
 	options  *Options

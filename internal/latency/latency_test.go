@@ -44,7 +44,7 @@ func pack(tb testing.TB, chunks []chunk) timeline.Walk {
 	return walk
 }
 
-func analyze(t *testing.T, options Options, request Request, chunks []chunk) *Latency {
+func analyze(t *testing.T, options Options, request Observed, chunks []chunk) *Latency {
 	t.Helper()
 	l, err := NewAnalyzer(options).Analyze(request, pack(t, chunks))
 	require.NoError(t, err)
@@ -89,14 +89,14 @@ func TestAnalyze_PerRequest(t *testing.T) {
 	after := Options{StallThreshold: 500 * ms, Denominator: AfterFirstChunk}
 	tests := map[string]struct {
 		options   Options
-		request   Request
+		request   Observed
 		chunks    []chunk
 		expected  want
 		estimated []numbers.ID
 	}{
 		"plain stream": {
 			options: standard,
-			request: Request{Duration: 250 * ms},
+			request: Observed{Duration: 250 * ms},
 			chunks:  contents(100, 120, 150, 200), // gaps 20, 30, 50
 			expected: want{
 				numbers.RequestDuration: 0.250, numbers.TimeToFirstToken: 0.100, numbers.TimeToFirstOutputToken: 0.100,
@@ -107,7 +107,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"queue known": {
 			options: standard,
-			request: Request{Duration: 250 * ms, Queue: optional.Of(60 * ms)},
+			request: Observed{Duration: 250 * ms, Queue: optional.Of(60 * ms)},
 			chunks:  contents(100, 200),
 			expected: want{
 				numbers.RequestDuration: 0.250, numbers.TimeToFirstToken: 0.100, numbers.TimeToFirstOutputToken: 0.100,
@@ -117,7 +117,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"queue of zero is known": {
 			options: standard,
-			request: Request{Duration: 100 * ms, Queue: optional.Of(time.Duration(0))},
+			request: Observed{Duration: 100 * ms, Queue: optional.Of(time.Duration(0))},
 			chunks:  contents(100),
 			expected: want{
 				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.RequestTokenRate: 10,
@@ -126,7 +126,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"queue longer than the request is rejected, and prefill is estimated": {
 			options: standard,
-			request: Request{Duration: 100 * ms, Queue: optional.Of(101 * ms)},
+			request: Observed{Duration: 100 * ms, Queue: optional.Of(101 * ms)},
 			chunks:  contents(50),
 			expected: want{
 				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.05, numbers.TimeToFirstOutputToken: 0.05, numbers.RequestTokenRate: 10,
@@ -136,7 +136,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"first token before scheduling: no prefill, no share": {
 			options: standard,
-			request: Request{Duration: 100 * ms, Queue: optional.Of(60 * ms)},
+			request: Observed{Duration: 100 * ms, Queue: optional.Of(60 * ms)},
 			chunks:  contents(50),
 			expected: want{
 				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.05, numbers.TimeToFirstOutputToken: 0.05, numbers.RequestTokenRate: 10,
@@ -145,7 +145,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"reasoning first": {
 			options: standard,
-			request: Request{Duration: 500 * ms},
+			request: Observed{Duration: 500 * ms},
 			chunks:  []chunk{{100, 1, timeline.Reasoning}, {200, 1, timeline.Reasoning}, {400, 1, timeline.ToolCall}, {500, 1, timeline.Content}},
 			expected: want{
 				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.4,
@@ -156,7 +156,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"reasoning only has no time to first output token": {
 			options: standard,
-			request: Request{Duration: 100 * ms},
+			request: Observed{Duration: 100 * ms},
 			chunks:  []chunk{{100, 1, timeline.Reasoning}},
 			expected: want{
 				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.1, numbers.RequestTokenRate: 10,
@@ -166,7 +166,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"all tokens in one chunk: N is 5, but k is 1": {
 			options: standard,
-			request: Request{Duration: 100 * ms},
+			request: Observed{Duration: 100 * ms},
 			chunks:  []chunk{{100, 5, timeline.Content}},
 			expected: want{
 				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.RequestTokenRate: 50,
@@ -176,7 +176,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"same time twice: TPOT is 0 and its rate is absent": {
 			options: standard,
-			request: Request{Duration: 100 * ms},
+			request: Observed{Duration: 100 * ms},
 			chunks:  contents(100, 100),
 			expected: want{
 				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0,
@@ -194,7 +194,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"reported usage wins over counted tokens": {
 			options: standard,
-			request: Request{Duration: 200 * ms, OutputTokens: optional.Of(int64(11))},
+			request: Observed{Duration: 200 * ms, OutputTokens: optional.Of(int64(11))},
 			chunks:  contents(100, 200),
 			expected: want{
 				numbers.RequestDuration: 0.2, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.01,
@@ -204,7 +204,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"one token reported, two chunks counted": {
 			options: standard,
-			request: Request{Duration: 200 * ms, OutputTokens: optional.Of(int64(1))},
+			request: Observed{Duration: 200 * ms, OutputTokens: optional.Of(int64(1))},
 			chunks:  contents(100, 200),
 			expected: want{
 				numbers.RequestDuration: 0.2, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1,
@@ -214,7 +214,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"stalls": {
 			options: standard,
-			request: Request{Duration: 3000 * ms},
+			request: Observed{Duration: 3000 * ms},
 			chunks:  contents(1000, 1500, 2001, 2900), // gaps 500 (not over the threshold), 501, 899
 			expected: want{
 				numbers.RequestDuration: 3, numbers.TimeToFirstToken: 1, numbers.TimeToFirstOutputToken: 1, numbers.TimePerOutputToken: 1.9 / 3,
@@ -225,7 +225,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"bundled first chunk, N - 1": {
 			options: standard,
-			request: Request{Duration: 200 * ms},
+			request: Observed{Duration: 200 * ms},
 			chunks:  []chunk{{100, 4, timeline.Content}, {200, 2, timeline.Content}},
 			expected: want{
 				numbers.RequestDuration: 0.2, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.02,
@@ -235,7 +235,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"bundled first chunk, N - n1": {
 			options: after,
-			request: Request{Duration: 200 * ms},
+			request: Observed{Duration: 200 * ms},
 			chunks:  []chunk{{100, 4, timeline.Content}, {200, 2, timeline.Content}},
 			expected: want{
 				numbers.RequestDuration: 0.2, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.05,
@@ -245,7 +245,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"N - n1 falls back to N - 1 if the first chunk holds all reported tokens": {
 			options: after,
-			request: Request{Duration: 200 * ms, OutputTokens: optional.Of(int64(5))},
+			request: Observed{Duration: 200 * ms, OutputTokens: optional.Of(int64(5))},
 			chunks:  []chunk{{100, 5, timeline.Content}, {200, 1, timeline.Content}},
 			expected: want{
 				numbers.RequestDuration: 0.2, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.025,
@@ -255,7 +255,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"N - n1 falls back to N - 1 if the first chunk holds more than the reported tokens": {
 			options: after,
-			request: Request{Duration: 200 * ms, OutputTokens: optional.Of(int64(3))},
+			request: Observed{Duration: 200 * ms, OutputTokens: optional.Of(int64(3))},
 			chunks:  []chunk{{100, 5, timeline.Content}, {200, 1, timeline.Content}},
 			expected: want{
 				numbers.RequestDuration: 0.2, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.05,
@@ -265,17 +265,17 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"no chunks and no usage": {
 			options:  standard,
-			request:  Request{Duration: 300 * ms},
+			request:  Observed{Duration: 300 * ms},
 			expected: want{numbers.RequestDuration: 0.3, numbers.RequestTokenRate: 0},
 		},
 		"usage without chunks": {
 			options:  standard,
-			request:  Request{Duration: 500 * ms, OutputTokens: optional.Of(int64(10))},
+			request:  Observed{Duration: 500 * ms, OutputTokens: optional.Of(int64(10))},
 			expected: want{numbers.RequestDuration: 0.5, numbers.RequestTokenRate: 20},
 		},
 		"no token events: decode ends with the request": {
 			options: standard,
-			request: Request{Duration: 500 * ms, FirstToken: firstTokenAt(100 * ms), OutputTokens: optional.Of(int64(11))},
+			request: Observed{Duration: 500 * ms, FirstToken: firstTokenAt(100 * ms), OutputTokens: optional.Of(int64(11))},
 			expected: want{
 				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimePerOutputToken: 0.04, numbers.OutputTokenRate: 25,
 				numbers.RequestTokenRate: 22, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.4, numbers.DecodeShare: 0.8,
@@ -284,7 +284,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"no token events and no usage: N is unknown": {
 			options: standard,
-			request: Request{Duration: 500 * ms, FirstToken: firstTokenAt(100 * ms)},
+			request: Observed{Duration: 500 * ms, FirstToken: firstTokenAt(100 * ms)},
 			expected: want{
 				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.PrefillDuration: 0.1, numbers.DecodeDuration: 0.4, numbers.DecodeShare: 0.8,
 			},
@@ -292,7 +292,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"chunks dropped, usage reported": {
 			options: standard,
-			request: Request{Duration: 500 * ms, LastChunksDropped: 8, OutputTokens: optional.Of(int64(11)), Queue: optional.Of(50 * ms)},
+			request: Observed{Duration: 500 * ms, LastChunksDropped: 8, OutputTokens: optional.Of(int64(11)), Queue: optional.Of(50 * ms)},
 			chunks:  contents(100, 120),
 			expected: want{
 				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.04, numbers.OutputTokenRate: 25,
@@ -302,7 +302,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"chunks dropped, no usage: N is at least counted + dropped": {
 			options: standard,
-			request: Request{Duration: 500 * ms, LastChunksDropped: 3, Queue: optional.Of(50 * ms)},
+			request: Observed{Duration: 500 * ms, LastChunksDropped: 3, Queue: optional.Of(50 * ms)},
 			chunks:  contents(100, 120),
 			expected: want{
 				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.1, numbers.OutputTokenRate: 10,
@@ -312,7 +312,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"negative gap is left out of the gaps, not of TPOT": {
 			options: standard,
-			request: Request{Duration: 400 * ms},
+			request: Observed{Duration: 400 * ms},
 			chunks:  contents(100, 200, 150, 400),
 			expected: want{
 				numbers.RequestDuration: 0.4, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.TimePerOutputToken: 0.1, numbers.OutputTokenRate: 10,
@@ -322,7 +322,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"last chunk before the first": {
 			options: standard,
-			request: Request{Duration: 400 * ms},
+			request: Observed{Duration: 400 * ms},
 			chunks:  contents(200, 100),
 			expected: want{
 				numbers.RequestDuration: 0.4, numbers.TimeToFirstToken: 0.2, numbers.TimeToFirstOutputToken: 0.2, numbers.RequestTokenRate: 5, numbers.PrefillDuration: 0.2,
@@ -331,7 +331,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"first chunk before the start": {
 			options: standard,
-			request: Request{Duration: 400 * ms},
+			request: Observed{Duration: 400 * ms},
 			chunks:  contents(-5, 95),
 			expected: want{
 				numbers.RequestDuration: 0.4, numbers.TimePerOutputToken: 0.1, numbers.OutputTokenRate: 10, numbers.RequestTokenRate: 5, numbers.DecodeDuration: 0.1,
@@ -339,7 +339,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"all chunks after the end": {
 			options: standard,
-			request: Request{Duration: 100 * ms},
+			request: Observed{Duration: 100 * ms},
 			chunks:  contents(150, 160),
 			expected: want{
 				numbers.RequestDuration: 0.1, numbers.TimePerOutputToken: 0.01, numbers.OutputTokenRate: 100, numbers.RequestTokenRate: 20, numbers.DecodeDuration: 0.01,
@@ -347,13 +347,13 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"end before the start": {
 			options:  standard,
-			request:  Request{Duration: -1 * ms},
+			request:  Observed{Duration: -1 * ms},
 			chunks:   contents(10, 20),
 			expected: want{},
 		},
 		"request of a hundred years: a timestamp was never set": {
 			options: standard,
-			request: Request{Duration: 876_000 * time.Hour},
+			request: Observed{Duration: 876_000 * time.Hour},
 			chunks:  contents(100, 200, 3.2e12),
 			// The last gap and every quantity that ends with it would last a century, too.
 			expected:  want{numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.PrefillDuration: 0.1},
@@ -361,7 +361,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"negative number of reported tokens is rejected": {
 			options: standard,
-			request: Request{Duration: 100 * ms, OutputTokens: optional.Of(int64(-7))},
+			request: Observed{Duration: 100 * ms, OutputTokens: optional.Of(int64(-7))},
 			chunks:  contents(100),
 			expected: want{
 				numbers.RequestDuration: 0.1, numbers.TimeToFirstToken: 0.1, numbers.TimeToFirstOutputToken: 0.1, numbers.RequestTokenRate: 10,
@@ -371,7 +371,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"fluidity: first token 40 ms early, two within the slack, one late": {
 			options: fluid,
-			request: Request{Duration: 500 * ms, Queue: optional.Of(time.Duration(0))},
+			request: Observed{Duration: 500 * ms, Queue: optional.Of(time.Duration(0))},
 			// Slack 40, 30, 20. The last gap less the slack is 180, which misses three deadlines of 50.
 			chunks: contents(60, 120, 180, 380),
 			expected: want{
@@ -382,7 +382,7 @@ func TestAnalyze_PerRequest(t *testing.T) {
 		},
 		"fluidity is absent without a plausible first token": {
 			options: fluid,
-			request: Request{Duration: 100 * ms, Queue: optional.Of(time.Duration(0))},
+			request: Observed{Duration: 100 * ms, Queue: optional.Of(time.Duration(0))},
 			chunks:  contents(-1, 49),
 			expected: want{
 				numbers.RequestDuration: 0.1, numbers.TimePerOutputToken: 0.05, numbers.OutputTokenRate: 20, numbers.RequestTokenRate: 20,
@@ -400,13 +400,13 @@ func TestAnalyze_PerRequest(t *testing.T) {
 }
 
 func TestAnalyze_Distributions(t *testing.T) {
-	dropped := analyze(t, standard, Request{Duration: 500 * ms, LastChunksDropped: 1}, contents(100, 120))
+	dropped := analyze(t, standard, Observed{Duration: 500 * ms, LastChunksDropped: 1}, contents(100, 120))
 	require.True(t, dropped.Measures[numbers.InterTokenMean].Estimated, "a part of the gaps only estimates the distribution")
 	require.True(t, dropped.Measures[numbers.InterChunkMean].Estimated)
 
 	// Gaps 90 ms with 3 tokens, 40 ms with 1: ITL 30, 30, 30, 40 and ICL 90, 40.
 	chunks := []chunk{{100, 7, timeline.Content}, {190, 3, timeline.Content}, {230, 1, timeline.Content}}
-	l := analyze(t, standard, Request{Duration: 230 * ms}, chunks)
+	l := analyze(t, standard, Observed{Duration: 230 * ms}, chunks)
 	require.InDelta(t, 0.0325, l.Measures[numbers.InterTokenMean].Value, 1e-12)
 	require.InEpsilon(t, 0.030, l.Measures[numbers.InterTokenP50].Value, 0.0055)
 	require.InEpsilon(t, 0.040, l.Measures[numbers.InterTokenP95].Value, 0.0055)
@@ -416,10 +416,10 @@ func TestAnalyze_Distributions(t *testing.T) {
 	require.InDelta(t, 0.090, l.Measures[numbers.InterChunkMax].Value, 1e-12)
 	require.False(t, l.Measures[numbers.InterTokenMean].Estimated)
 
-	require.Zero(t, analyze(t, standard, Request{Duration: 1 * ms}, contents(1)).Gaps(numbers.InterTokenMean), "k <= 1")
-	require.Zero(t, analyze(t, standard, Request{Duration: 1 * ms}, contents(1, 0)).Gaps(numbers.InterTokenMean), "no plausible gap")
+	require.Zero(t, analyze(t, standard, Observed{Duration: 1 * ms}, contents(1)).Gaps(numbers.InterTokenMean), "k <= 1")
+	require.Zero(t, analyze(t, standard, Observed{Duration: 1 * ms}, contents(1, 0)).Gaps(numbers.InterTokenMean), "no plausible gap")
 
-	zero := analyze(t, standard, Request{Duration: 1 * ms}, contents(1, 1)).Gaps(numbers.InterTokenMean)
+	zero := analyze(t, standard, Observed{Duration: 1 * ms}, contents(1, 1)).Gaps(numbers.InterTokenMean)
 	for _, m := range zero {
 		require.Equal(t, Measure{Known: true}, m, "a gap of 0 is a sample of 0")
 	}
@@ -441,7 +441,7 @@ func TestAnalyze_HasChunkGapsOnceLaterChunkIsBundled(t *testing.T) {
 			for i, n := range test.tokens {
 				chunks = append(chunks, chunk{float64(i * 20), n, timeline.Content})
 			}
-			l := analyze(t, standard, Request{Duration: time.Second}, chunks)
+			l := analyze(t, standard, Observed{Duration: time.Second}, chunks)
 			gaps := l.TokenGaps
 			if require.Equal(t, test.same, l.ChunkGaps == nil); !test.same {
 				gaps = l.ChunkGaps
@@ -455,61 +455,61 @@ func TestAnalyze_HasChunkGapsOnceLaterChunkIsBundled(t *testing.T) {
 func TestAnalyze_Counts(t *testing.T) {
 	type counts = map[numbers.ID]int64
 	tests := map[string]struct {
-		request  Request
+		request  Observed
 		chunks   []chunk
 		expected counts
 		rejected [NumReasons]int64
 	}{
 		"fewer reported than counted": {
-			request:  Request{Duration: time.Second, OutputTokens: optional.Of(int64(1))},
+			request:  Observed{Duration: time.Second, OutputTokens: optional.Of(int64(1))},
 			chunks:   contents(1, 2, 3),
 			expected: counts{numbers.ChunkCount: 3, numbers.TokenCountMismatch: -2},
 		},
 		"more reported than counted": {
-			request:  Request{Duration: time.Second, OutputTokens: optional.Of(int64(5))},
+			request:  Observed{Duration: time.Second, OutputTokens: optional.Of(int64(5))},
 			chunks:   contents(1, 2, 3),
 			expected: counts{numbers.ChunkCount: 3, numbers.TokenCountMismatch: 2},
 		},
 		"no mismatch if chunks were dropped": {
-			request:  Request{Duration: time.Second, OutputTokens: optional.Of(int64(5)), LastChunksDropped: 4},
+			request:  Observed{Duration: time.Second, OutputTokens: optional.Of(int64(5)), LastChunksDropped: 4},
 			chunks:   contents(1, 2, 3),
 			expected: counts{numbers.ChunkCount: 7},
 		},
 		"no mismatch without chunks": {
-			request:  Request{Duration: time.Second, OutputTokens: optional.Of(int64(5))},
+			request:  Observed{Duration: time.Second, OutputTokens: optional.Of(int64(5))},
 			expected: counts{numbers.ChunkCount: 0},
 		},
 		"chunk count unknown without token events": {
-			request:  Request{Duration: time.Second, FirstToken: firstTokenAt(time.Millisecond)},
+			request:  Observed{Duration: time.Second, FirstToken: firstTokenAt(time.Millisecond)},
 			expected: counts{},
 		},
 		"stalls": {
-			request:  Request{Duration: 3 * time.Second},
+			request:  Observed{Duration: 3 * time.Second},
 			chunks:   contents(0, 501, 1001, 1600),
 			expected: counts{numbers.ChunkCount: 4, numbers.TokenCount: 4, numbers.StallCount: 2},
 		},
 		"counted tokens of a request without duration": {
-			request:  Request{LastChunksDropped: 3},
+			request:  Observed{LastChunksDropped: 3},
 			chunks:   []chunk{{0, 5, timeline.Content}, {0, 2, timeline.Content}},
 			expected: counts{numbers.ChunkCount: 5, numbers.TokenCount: 10},
 		},
 		"clock goes back twice": {
-			request:  Request{Duration: time.Second},
+			request:  Observed{Duration: time.Second},
 			chunks:   contents(10, 5, 20, 15, 30),
 			expected: counts{numbers.ChunkCount: 5, numbers.TokenCount: 5, numbers.ClockAnomalies: 2}, rejected: [NumReasons]int64{Negative: 2},
 		},
 		"first chunk before the start": { // TTFT, TTFO and prefill are negative
-			request:  Request{Duration: time.Second},
+			request:  Observed{Duration: time.Second},
 			chunks:   contents(-10, 5),
 			expected: counts{numbers.ChunkCount: 2, numbers.TokenCount: 2, numbers.ClockAnomalies: 1}, rejected: [NumReasons]int64{Negative: 3},
 		},
 		"gap longer than the request, end before the last chunk": {
-			request:  Request{Duration: 100 * ms},
+			request:  Observed{Duration: 100 * ms},
 			chunks:   contents(10, 120), // gap and decode: 110
 			expected: counts{numbers.ChunkCount: 2, numbers.TokenCount: 2, numbers.ClockAnomalies: 1}, rejected: [NumReasons]int64{LongerThanRequest: 2},
 		},
 		"end before the start, no chunks": {
-			request:  Request{Duration: -5},
+			request:  Observed{Duration: -5},
 			expected: counts{numbers.ChunkCount: 0, numbers.ClockAnomalies: 1}, rejected: [NumReasons]int64{Negative: 1},
 		},
 	}
@@ -531,26 +531,26 @@ func TestAnalyze_Counts(t *testing.T) {
 func TestAnalyze_Outcome(t *testing.T) {
 	one := contents(1)
 	tests := map[string]struct {
-		request  Request
+		request  Observed
 		chunks   []chunk
 		expected string
 	}{
-		"reported success":                    {Request{Outcome: "success"}, one, names.OutcomeSuccess},
-		"not reported":                        {Request{}, one, names.OutcomeSuccess},
-		"unknown value reported":              {Request{Outcome: "fine"}, one, names.OutcomeSuccess},
-		"reported error":                      {Request{Outcome: "error"}, one, names.OutcomeError},
-		"status error":                        {Request{Failed: true}, one, names.OutcomeError},
-		"reported success, status error":      {Request{Outcome: "success", Failed: true}, one, names.OutcomeError},
-		"cancelled before the first token":    {Request{Outcome: "cancelled"}, nil, names.OutcomeCancelled},
-		"cancelled, status error":             {Request{Outcome: "cancelled", Failed: true}, one, names.OutcomeCancelled},
-		"incomplete":                          {Request{Outcome: "incomplete"}, one, names.OutcomeIncomplete},
-		"incomplete without a token":          {Request{Outcome: "incomplete"}, nil, names.OutcomeIncomplete},
-		"success without tokens":              {Request{Outcome: "success"}, nil, names.OutcomeError},
-		"success with usage only":             {Request{Outcome: "success", OutputTokens: optional.Of(int64(9))}, nil, names.OutcomeError},
-		"success with a reported first token": {Request{Outcome: "success", FirstToken: firstTokenAt(ms)}, nil, names.OutcomeSuccess},
-		"tokens not observed":                 {Request{TokensNotObserved: true}, nil, names.OutcomeSuccess},
-		"tokens not observed, status error":   {Request{TokensNotObserved: true, Failed: true}, nil, names.OutcomeError},
-		"success with all chunks dropped":     {Request{Outcome: "success", LastChunksDropped: 3}, nil, names.OutcomeSuccess},
+		"reported success":                    {Observed{Outcome: "success"}, one, names.OutcomeSuccess},
+		"not reported":                        {Observed{}, one, names.OutcomeSuccess},
+		"unknown value reported":              {Observed{Outcome: "fine"}, one, names.OutcomeSuccess},
+		"reported error":                      {Observed{Outcome: "error"}, one, names.OutcomeError},
+		"status error":                        {Observed{Failed: true}, one, names.OutcomeError},
+		"reported success, status error":      {Observed{Outcome: "success", Failed: true}, one, names.OutcomeError},
+		"cancelled before the first token":    {Observed{Outcome: "cancelled"}, nil, names.OutcomeCancelled},
+		"cancelled, status error":             {Observed{Outcome: "cancelled", Failed: true}, one, names.OutcomeCancelled},
+		"incomplete":                          {Observed{Outcome: "incomplete"}, one, names.OutcomeIncomplete},
+		"incomplete without a token":          {Observed{Outcome: "incomplete"}, nil, names.OutcomeIncomplete},
+		"success without tokens":              {Observed{Outcome: "success"}, nil, names.OutcomeError},
+		"success with usage only":             {Observed{Outcome: "success", OutputTokens: optional.Of(int64(9))}, nil, names.OutcomeError},
+		"success with a reported first token": {Observed{Outcome: "success", FirstToken: firstTokenAt(ms)}, nil, names.OutcomeSuccess},
+		"tokens not observed":                 {Observed{TokensNotObserved: true}, nil, names.OutcomeSuccess},
+		"tokens not observed, status error":   {Observed{TokensNotObserved: true, Failed: true}, nil, names.OutcomeError},
+		"success with all chunks dropped":     {Observed{Outcome: "success", LastChunksDropped: 3}, nil, names.OutcomeSuccess},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -571,7 +571,7 @@ func TestAnalyze_MalformedTimeline(t *testing.T) {
 	for _, stored := range [][]byte{stored[:len(stored)-1], append(stored, 0)} {
 		walk, err := timeline.Decode(stored)
 		require.NoError(t, err)
-		_, err = NewAnalyzer(standard).Analyze(Request{Duration: time.Second}, walk)
+		_, err = NewAnalyzer(standard).Analyze(Observed{Duration: time.Second}, walk)
 		require.Error(t, err)
 	}
 }
@@ -579,11 +579,11 @@ func TestAnalyze_MalformedTimeline(t *testing.T) {
 func TestAnalyzer_KeepsNothingOfEarlierRequests(t *testing.T) {
 	a := NewAnalyzer(Options{StallThreshold: ms, Fluidity: Deadlines{FirstToken: ms, NextToken: ms}})
 	before := []chunk{{1, 3, timeline.Content}, {500, 5, timeline.ToolCall}, {400, 2, timeline.Content}}
-	_, err := a.Analyze(Request{Duration: time.Second, OutputTokens: optional.Of(int64(4))}, pack(t, before))
+	_, err := a.Analyze(Observed{Duration: time.Second, OutputTokens: optional.Of(int64(4))}, pack(t, before))
 	require.NoError(t, err)
-	l, err := a.Analyze(Request{Duration: time.Second}, pack(t, nil))
+	l, err := a.Analyze(Observed{Duration: time.Second}, pack(t, nil))
 	require.NoError(t, err)
-	require.Equal(t, analyze(t, standard, Request{Duration: time.Second}, nil), &l)
+	require.Equal(t, analyze(t, standard, Observed{Duration: time.Second}, nil), &l)
 	require.Nil(t, l.TokenGaps)
 	require.Nil(t, l.ChunkGaps)
 }
@@ -604,7 +604,7 @@ func TestAnalyze_TruncatedNanosecondsDoNotCrossLimits(t *testing.T) {
 		}
 		walk, err := timeline.Decode(line.AppendBinary(nil, start))
 		require.NoError(t, err)
-		l, err := NewAnalyzer(options).Analyze(Request{Duration: time.Duration(end - start)}, walk)
+		l, err := NewAnalyzer(options).Analyze(Observed{Duration: time.Duration(end - start)}, walk)
 		require.NoError(t, err)
 		require.Zero(t, l.Count(numbers.ClockAnomalies))
 		require.Equal(t, [NumReasons]int64{}, l.Rejected)
@@ -622,7 +622,7 @@ func TestAnalyze_LastChunkAtTheEnd(t *testing.T) {
 	line.Append(start+120_000_600, 1, timeline.ToolCall)
 	walk, err := timeline.Decode(line.AppendBinary(nil, start))
 	require.NoError(t, err)
-	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 120_000_600}, walk)
+	l, err := NewAnalyzer(standard).Analyze(Observed{Duration: 120_000_600}, walk)
 	require.NoError(t, err)
 	require.Zero(t, l.Count(numbers.ClockAnomalies))
 	require.InDelta(t, 0.1200006, l.Measures[numbers.TimeToFirstOutputToken].Value, 1e-6)
@@ -644,7 +644,7 @@ func arriving(t *testing.T, start int64, after ...int64) timeline.Walk {
 // A stall that spans the whole request may exceed it by part of a tick.
 func TestAnalyze_StallFromStartToEndIsAccepted(t *testing.T) {
 	const start = 1_795_233_292_000_000_900
-	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 599_999_200}, arriving(t, start, 0, 599_999_200))
+	l, err := NewAnalyzer(standard).Analyze(Observed{Duration: 599_999_200}, arriving(t, start, 0, 599_999_200))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, l.Count(numbers.StallCount))
 	require.Equal(t, Measure{Value: 0.5999992, Known: true}, l.Measures[numbers.StallDuration])
@@ -654,7 +654,7 @@ func TestAnalyze_StallFromStartToEndIsAccepted(t *testing.T) {
 // Truncation explains less than a tick: stalls a whole tick longer are rejected.
 func TestAnalyze_StallsLongerThanTheRequestAreRejected(t *testing.T) {
 	const start = 1_795_233_292_000_000_000
-	l, err := NewAnalyzer(standard).Analyze(Request{Duration: 1_199_999_000}, arriving(t, start, 0, 600_000_000, 1_200_000_000))
+	l, err := NewAnalyzer(standard).Analyze(Observed{Duration: 1_199_999_000}, arriving(t, start, 0, 600_000_000, 1_200_000_000))
 	require.NoError(t, err)
 	require.Zero(t, l.Measures[numbers.StallDuration])
 	require.InDelta(t, 0.6, l.Measures[numbers.InterChunkMax].Value, 1e-9, "each gap alone is plausible")
@@ -663,44 +663,44 @@ func TestAnalyze_StallsLongerThanTheRequestAreRejected(t *testing.T) {
 // Every stream starts at 0; the threshold is 500 ms.
 func TestAnalyze_WaitBeforeACancellationIsAStall(t *testing.T) {
 	for situation, test := range map[string]struct {
-		request Request
+		request Observed
 		chunks  []chunk
 		hung    bool
 		count   int64
 		seconds float64
 	}{
 		"longer than the threshold": {
-			Request{Outcome: names.OutcomeCancelled, Duration: 900 * ms}, contents(100, 150), true, 1, 0.75,
+			Observed{Outcome: names.OutcomeCancelled, Duration: 900 * ms}, contents(100, 150), true, 1, 0.75,
 		},
 		"equal to the threshold": {
-			Request{Outcome: names.OutcomeCancelled, Duration: 650 * ms}, contents(100, 150), false, 0, 0,
+			Observed{Outcome: names.OutcomeCancelled, Duration: 650 * ms}, contents(100, 150), false, 0, 0,
 		},
 		"after another stall": {
-			Request{Outcome: names.OutcomeCancelled, Duration: 2000 * ms}, contents(100, 700, 800), true, 2, 1.8,
+			Observed{Outcome: names.OutcomeCancelled, Duration: 2000 * ms}, contents(100, 700, 800), true, 2, 1.8,
 		},
 		"after the only token": {
-			Request{Outcome: names.OutcomeCancelled, Duration: 900 * ms}, contents(100), true, 1, 0.8,
+			Observed{Outcome: names.OutcomeCancelled, Duration: 900 * ms}, contents(100), true, 1, 0.8,
 		},
 		"short, after the only token": {
-			Request{Outcome: names.OutcomeCancelled, Duration: 200 * ms}, contents(100), false, 0, 0,
+			Observed{Outcome: names.OutcomeCancelled, Duration: 200 * ms}, contents(100), false, 0, 0,
 		},
 		"without a token": {
-			Request{Outcome: names.OutcomeCancelled, Duration: 9000 * ms}, nil, false, 0, 0,
+			Observed{Outcome: names.OutcomeCancelled, Duration: 9000 * ms}, nil, false, 0, 0,
 		},
 		"after a reported last token": {
-			Request{Outcome: names.OutcomeCancelled, Duration: 900 * ms, LastToken: optional.Of(200 * ms)}, nil, true, 1, 0.7,
+			Observed{Outcome: names.OutcomeCancelled, Duration: 900 * ms, LastToken: optional.Of(200 * ms)}, nil, true, 1, 0.7,
 		},
 		"after dropped chunks": {
-			Request{Outcome: names.OutcomeCancelled, Duration: 900 * ms, LastChunksDropped: 1}, contents(100, 150), false, 0, 0,
+			Observed{Outcome: names.OutcomeCancelled, Duration: 900 * ms, LastChunksDropped: 1}, contents(100, 150), false, 0, 0,
 		},
 		"of a stream without an end": {
-			Request{Outcome: names.OutcomeIncomplete, Duration: 900 * ms}, contents(100, 150), false, 0, 0,
+			Observed{Outcome: names.OutcomeIncomplete, Duration: 900 * ms}, contents(100, 150), false, 0, 0,
 		},
 		"of a failed request": {
-			Request{Failed: true, Duration: 900 * ms}, contents(100, 150), false, 0, 0,
+			Observed{Failed: true, Duration: 900 * ms}, contents(100, 150), false, 0, 0,
 		},
 		"of a success": {
-			Request{Duration: 900 * ms}, contents(100, 150), false, 0, 0,
+			Observed{Duration: 900 * ms}, contents(100, 150), false, 0, 0,
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -718,7 +718,7 @@ func TestAnalyze_WaitBeforeACancellationIsAStall(t *testing.T) {
 
 // A negative duration of less than a tick gets no tolerance.
 func TestAnalyze_NoStallsIfTheEndIsBeforeTheStart(t *testing.T) {
-	l, err := NewAnalyzer(standard).Analyze(Request{Duration: -500}, arriving(t, 1_795_233_292_000_000_000, 0, 0))
+	l, err := NewAnalyzer(standard).Analyze(Observed{Duration: -500}, arriving(t, 1_795_233_292_000_000_000, 0, 0))
 	require.NoError(t, err)
 	require.Zero(t, l.Measures[numbers.StallDuration])
 	require.EqualValues(t, 1, l.Rejected[Negative], "only the request's duration")
@@ -731,7 +731,7 @@ func TestAnalyze_GapLongerThanTheRequestIsRejected(t *testing.T) {
 		accepted bool
 	}{{20_000_000, true}, {19_999_001, true}, {19_999_000, false}} {
 		a := NewAnalyzer(standard)
-		l, err := a.Analyze(Request{Duration: test.duration}, arriving(t, start, 0, 20_000_000))
+		l, err := a.Analyze(Observed{Duration: test.duration}, arriving(t, start, 0, 20_000_000))
 		require.NoError(t, err)
 		require.Equal(t, test.accepted, l.TokenGaps != nil, test.duration)
 	}

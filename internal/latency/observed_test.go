@@ -18,21 +18,21 @@ import (
 // values are worked out by hand from the formulas of definitions.md.
 func TestAnalyze_ReportedObservations(t *testing.T) {
 	tests := map[string]struct {
-		request   Request
+		request   Observed
 		chunks    []chunk
 		expected  want
 		estimated []numbers.ID
 	}{
 		"duration and usage only": {
-			request:  Request{Duration: 500 * ms, TokensNotObserved: true, OutputTokens: optional.Of(int64(10))},
+			request:  Observed{Duration: 500 * ms, TokensNotObserved: true, OutputTokens: optional.Of(int64(10))},
 			expected: want{numbers.RequestDuration: 0.5, numbers.RequestTokenRate: 20},
 		},
 		"duration only": {
-			request:  Request{Duration: 500 * ms, TokensNotObserved: true},
+			request:  Observed{Duration: 500 * ms, TokensNotObserved: true},
 			expected: want{numbers.RequestDuration: 0.5},
 		},
 		"first token reported by a frame: all that depends on it is estimated": {
-			request: Request{
+			request: Observed{
 				Duration: 500 * ms, TokensNotObserved: true, OutputTokens: optional.Of(int64(11)),
 				FirstToken: [NumTimeSources]Milestone{AbsoluteTime: {Offset: 100 * ms, Known: true, Estimated: true}},
 			},
@@ -43,7 +43,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate},
 		},
 		"implausible times are skipped for the next source": {
-			request: Request{
+			request: Observed{
 				Duration: 500 * ms, TokensNotObserved: true,
 				FirstToken: [NumTimeSources]Milestone{
 					RelativeTime: {Offset: 501 * ms, Known: true}, AbsoluteTime: {Offset: -ms, Known: true}, Event: {Offset: 100 * ms, Known: true},
@@ -55,7 +55,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare},
 		},
 		"last token reported": {
-			request: Request{
+			request: Observed{
 				Duration: 500 * ms, TokensNotObserved: true, OutputTokens: optional.Of(int64(11)), FirstToken: firstTokenAt(100 * ms), LastToken: optional.Of(300 * ms),
 			},
 			expected: want{
@@ -65,7 +65,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeShare},
 		},
 		"phases reported by an engine take precedence, and TPOT is exact": {
-			request: Request{
+			request: Observed{
 				Duration: time.Second, TokensNotObserved: true, OutputTokens: optional.Of(int64(11)), FirstToken: firstTokenAt(300 * ms),
 				Queue: optional.Of(50 * ms), Prefill: optional.Of(200 * ms), Decode: optional.Of(600 * ms),
 			},
@@ -75,7 +75,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			},
 		},
 		"prefill of an engine that includes the queue": {
-			request: Request{
+			request: Observed{
 				Duration: time.Second, TokensNotObserved: true, FirstToken: firstTokenAt(300 * ms), Prefill: optional.Of(300 * ms), PrefillEstimated: true,
 			},
 			expected: want{
@@ -84,7 +84,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []numbers.ID{numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare},
 		},
 		"decode of a gateway that includes the network": {
-			request: Request{
+			request: Observed{
 				Duration: time.Second, TokensNotObserved: true, Decode: optional.Of(600 * ms), DecodeEstimated: true, OutputTokens: optional.Of(int64(11)),
 			},
 			expected: want{
@@ -93,13 +93,13 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.DecodeDuration, numbers.OutputTokenRate},
 		},
 		"phases outside the request are rejected": {
-			request: Request{
+			request: Observed{
 				Duration: 400 * ms, TokensNotObserved: true, Queue: optional.Of(-ms), Prefill: optional.Of(401 * ms), Decode: optional.Of(time.Hour),
 			},
 			expected: want{numbers.RequestDuration: 0.4},
 		},
 		"frames and usage: no output channel, all estimated": {
-			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, OutputTokens: optional.Of(int64(3))},
+			request: Observed{Duration: 500 * ms, Frames: true, TokensNotObserved: true, OutputTokens: optional.Of(int64(3))},
 			chunks:  contents(100, 200, 220, 260, 300), // role, three tokens, finish
 			expected: want{
 				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimePerOutputToken: 0.1, numbers.OutputTokenRate: 10, numbers.RequestTokenRate: 6,
@@ -108,7 +108,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate},
 		},
 		"frames without usage: each counts as a token": {
-			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true},
+			request: Observed{Duration: 500 * ms, Frames: true, TokensNotObserved: true},
 			chunks:  contents(100, 200, 220, 260, 300),
 			expected: want{
 				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.1, numbers.TimePerOutputToken: 0.05, numbers.OutputTokenRate: 20, numbers.RequestTokenRate: 10,
@@ -119,7 +119,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			},
 		},
 		"frames and a reported first token: it takes precedence over the first frame": {
-			request: Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, OutputTokens: optional.Of(int64(3)), FirstToken: firstTokenAt(200 * ms)},
+			request: Observed{Duration: 500 * ms, Frames: true, TokensNotObserved: true, OutputTokens: optional.Of(int64(3)), FirstToken: firstTokenAt(200 * ms)},
 			chunks:  contents(100, 200, 220, 260, 300),
 			expected: want{
 				numbers.RequestDuration: 0.5, numbers.TimeToFirstToken: 0.2, numbers.TimePerOutputToken: 0.05, numbers.OutputTokenRate: 20, numbers.RequestTokenRate: 6,
@@ -128,12 +128,12 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate},
 		},
 		"oldest frames dropped: no first token and no decode": {
-			request:  Request{Duration: 500 * ms, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7, OutputTokens: optional.Of(int64(11))},
+			request:  Observed{Duration: 500 * ms, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7, OutputTokens: optional.Of(int64(11))},
 			chunks:   contents(100, 200, 220),
 			expected: want{numbers.RequestDuration: 0.5, numbers.RequestTokenRate: 22},
 		},
 		"oldest frames dropped, first token reported": {
-			request: Request{
+			request: Observed{
 				Duration: 500 * ms, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7, OutputTokens: optional.Of(int64(11)), FirstToken: firstTokenAt(20 * ms),
 			},
 			chunks: contents(100, 200, 220),
@@ -144,7 +144,7 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 			estimated: []numbers.ID{numbers.TimePerOutputToken, numbers.PrefillDuration, numbers.DecodeDuration, numbers.DecodeShare, numbers.OutputTokenRate},
 		},
 		"start not seen: no quantity counts from it": {
-			request: Request{Duration: 200 * ms, StartUnknown: true, Queue: optional.Of(time.Duration(0))},
+			request: Observed{Duration: 200 * ms, StartUnknown: true, Queue: optional.Of(time.Duration(0))},
 			chunks:  contents(0, 20, 60),
 			expected: want{
 				numbers.TimePerOutputToken: 0.03, numbers.OutputTokenRate: 1 / 0.03, numbers.DecodeDuration: 0.06,
@@ -161,35 +161,35 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 }
 
 func TestAnalyze_ChunkCountOfFrames(t *testing.T) {
-	unwatched := analyze(t, standard, Request{Duration: time.Second, TokensNotObserved: true}, nil)
+	unwatched := analyze(t, standard, Observed{Duration: time.Second, TokensNotObserved: true}, nil)
 	require.False(t, unwatched.Measures[numbers.ChunkCount].Known, "chunks were not observed")
 
-	frames := Request{Duration: time.Second, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7}
+	frames := Observed{Duration: time.Second, Frames: true, TokensNotObserved: true, FirstChunksDropped: 7}
 	l := analyze(t, standard, frames, contents(100, 200, 220))
 	require.Equal(t, Measure{Value: 10, Known: true}, l.Measures[numbers.ChunkCount])
 	require.True(t, l.Measures[numbers.InterTokenP50].Estimated)
 	require.InDelta(t, 0.1, l.Measures[numbers.InterChunkMax].Value, 1e-12, "gaps between remaining frames are kept")
 	require.False(t, l.Measures[numbers.TokenCount].Known, "frames are not tokens")
 
-	frames = Request{Duration: time.Second, Frames: true, OutputTokens: optional.Of(int64(2))}
+	frames = Observed{Duration: time.Second, Frames: true, OutputTokens: optional.Of(int64(2))}
 	require.EqualValues(t, -1, analyze(t, standard, frames, contents(100, 200, 220)).Count(numbers.TokenCountMismatch))
 }
 
 func TestAnalyze_NoFluidityWithoutFirstChunk(t *testing.T) {
 	options := Options{StallThreshold: 500 * ms, Fluidity: Deadlines{FirstToken: time.Second, NextToken: 50 * ms}}
-	for _, request := range []Request{
+	for _, request := range []Observed{
 		{Duration: time.Second, StartUnknown: true},
 		{Duration: time.Second, Frames: true, FirstChunksDropped: 1},
 	} {
 		require.False(t, analyze(t, options, request, contents(0, 20)).Measures[numbers.FluidityIndex].Known)
 	}
-	l := analyze(t, options, Request{Duration: time.Second, Frames: true}, contents(0, 20))
+	l := analyze(t, options, Observed{Duration: time.Second, Frames: true}, contents(0, 20))
 	require.Equal(t, Measure{1, true, true}, l.Measures[numbers.FluidityIndex])
 }
 
 func TestAnalyze_RejectsImplausibleReportedGaps(t *testing.T) {
 	known := func(v float64) Measure { return Measure{Value: v, Known: true} }
-	request := Request{
+	request := Observed{
 		Duration: time.Second, TokensNotObserved: true,
 		ReportedGaps: ReportedGaps{
 			InterToken: Distribution{Mean: known(0.02), P50: known(-0.001), P99: known(1.001), Max: known(1)},

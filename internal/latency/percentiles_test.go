@@ -14,7 +14,7 @@ import (
 
 func TestAnalyze_LeavesOutOnlyPercentilesWithoutThem(t *testing.T) {
 	chunks := arriving(t, 1_795_233_292_000_000_000, 100_000_000, 120_000_000, 150_000_000, 151_000_000)
-	with, err := NewAnalyzer(Options{StallThreshold: 20 * ms}).Analyze(Request{Duration: time.Second}, chunks)
+	with, err := NewAnalyzer(Options{StallThreshold: 20 * ms}).Analyze(Observed{Duration: time.Second}, chunks)
 	require.NoError(t, err)
 	options := Options{StallThreshold: 20 * ms}
 	percentiles := []numbers.ID{
@@ -24,7 +24,7 @@ func TestAnalyze_LeavesOutOnlyPercentilesWithoutThem(t *testing.T) {
 	for _, id := range percentiles {
 		options.Omitted[id] = true
 	}
-	without, err := NewAnalyzer(options).Analyze(Request{Duration: time.Second}, chunks)
+	without, err := NewAnalyzer(options).Analyze(Observed{Duration: time.Second}, chunks)
 	require.NoError(t, err)
 	for _, id := range percentiles {
 		require.True(t, with.Measures[id].Known)

@@ -146,7 +146,7 @@ func TestAnalyze_EqualsReference(t *testing.T) {
 		if duration <= 0 {
 			continue
 		}
-		l, err := a.Analyze(Request{Duration: duration}, pack(t, chunks))
+		l, err := a.Analyze(Observed{Duration: duration}, pack(t, chunks))
 		require.NoError(t, err)
 		r := newReference(duration, chunks)
 		for q, m := range l.Measures[:numbers.StallCount] {

@@ -451,7 +451,7 @@ func gaugeOf(name string, at, v float64, attributes map[string]any) pmetric.Metr
 
 func (h *harness) published() (all []string) {
 	h.Gauges(h.now, func(g *slo.Gauge) {
-		all = append(all, fmt.Sprintf("%v %v %v %v %v", series.IdentityOf(g.Key).Dimensions, g.Metric[len("tokenpulse.slo."):], g.SLO, g.Window, g.Value))
+		all = append(all, fmt.Sprintf("%v %v %v %v %v", series.LabelsOf(g.Key).Dimensions, g.Metric[len("tokenpulse.slo."):], g.SLO, g.Window, g.Value))
 	})
 	return all
 }

@@ -162,9 +162,9 @@ func (w *world) request(p *producer) {
 
 // randomRequest returns a request whose numbers are multiples of 2^-10, so that sums are
 // exact in any order.
-func (w *world) randomRequest() series.Request {
+func (w *world) randomRequest() series.Contribution {
 	v := func() float64 { return float64(w.random.IntN(1<<12)) / (1 << 10) }
-	r := series.Request{
+	r := series.Contribution{
 		Dimensions: []string{fmt.Sprint("service-", w.random.IntN(2)), fmt.Sprint("model-", w.random.IntN(2))},
 		Vantage:    []string{"", "server", "client"}[w.random.IntN(3)],
 		Outcome:    series.Outcome(w.random.IntN(len(series.OutcomeNames))),

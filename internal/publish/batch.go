@@ -53,7 +53,7 @@ func newBatch(set *Settings, alreadySent sent, since, now pcommon.Timestamp) *ba
 
 // SeriesAttributes returns the attributes of a series, with the vantage under the given
 // name. Dimensions without a value are left out.
-func SeriesAttributes(dimensions []string, vantage string, of *series.Identity) pcommon.Map {
+func SeriesAttributes(dimensions []string, vantage string, of *series.Labels) pcommon.Map {
 	attributes := pcommon.NewMap()
 	attributes.EnsureCapacity(len(dimensions) + 3)
 	if of.Overflow {

@@ -44,8 +44,8 @@ type labels struct {
 
 // Series implements keeper.Sink.
 func (b *batch) Series(key string, began time.Time) labels {
-	identity := series.IdentityOf(key)
-	l := labels{attributes: SeriesAttributes(b.dimensions, names.LabelVantage, &identity)}
+	of := series.LabelsOf(key)
+	l := labels{attributes: SeriesAttributes(b.dimensions, names.LabelVantage, &of)}
 	if !began.IsZero() {
 		id := seriesID{key, began}
 		l.before, l.sending = b.sent[id], make(map[stream]sentPoint, len(b.sent[id]))

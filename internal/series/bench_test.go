@@ -18,7 +18,7 @@ const tokensPerRequest = 500
 
 // typical returns a request with every quantity and count: 500 tokens about 20 ms apart,
 // after about one second of prefill.
-func typical(random *rand.Rand, model string) *Request {
+func typical(random *rand.Rand, model string) *Contribution {
 	lognormal := func(median, sigma float64) float64 { return median * math.Exp(sigma*random.NormFloat64()) }
 	gaps := make([]float64, tokensPerRequest-1)
 	total := 0.0
@@ -26,7 +26,7 @@ func typical(random *rand.Rand, model string) *Request {
 		gaps[i] = lognormal(0.02, 0.3)
 		total += gaps[i]
 	}
-	r := &Request{Dimensions: []string{model}, Vantage: "server"}
+	r := &Contribution{Dimensions: []string{model}, Vantage: "server"}
 	first := lognormal(1, 0.5)
 	r.SetValue(numbers.TimeToFirstToken, first)
 	r.SetValue(numbers.TimeToFirstOutputToken, first)
@@ -46,7 +46,7 @@ func typical(random *rand.Rand, model string) *Request {
 	return r
 }
 
-func typicals(n int) (all []*Request) {
+func typicals(n int) (all []*Contribution) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range n {
 		all = append(all, typical(random, "meta-llama/Llama-3.3-70B-Instruct"))

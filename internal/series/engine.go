@@ -124,7 +124,7 @@ type Recorded struct {
 }
 
 // Record adds a request to its series.
-func (e *Engine) Record(r *Request) Recorded {
+func (e *Engine) Record(r *Contribution) Recorded {
 	var buffer [512]byte
 	key := r.AppendKey(buffer[:0])
 	return e.add(r.Arrival, func() *series { return e.find(key, r.Arrival) }, func(s *series) Recorded { return s.record(r) })
@@ -257,7 +257,7 @@ func (e *Engine) Collect(now time.Time, visit func(*Snapshot)) {
 		if !s.snapshot(&snapshot, now, &scratch) {
 			continue
 		}
-		snapshot.Key, snapshot.Identity = s.key, IdentityOf(s.key)
+		snapshot.Key, snapshot.Labels = s.key, LabelsOf(s.key)
 		visit(&snapshot)
 	}
 }

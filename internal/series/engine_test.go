@@ -44,11 +44,11 @@ func newTestEngine(change func(*Options)) *Engine {
 // at returns a time after the start of the engine's calendar.
 func (e *Engine) at(d time.Duration) time.Time { return e.calendar.epoch.Add(d) }
 
-func request(model string, arrival time.Time) *Request {
-	return &Request{Dimensions: []string{model}, Vantage: "server", Arrival: arrival}
+func request(model string, arrival time.Time) *Contribution {
+	return &Contribution{Dimensions: []string{model}, Vantage: "server", Arrival: arrival}
 }
 
-func latency(model string, arrival time.Time, v float64) *Request {
+func latency(model string, arrival time.Time, v float64) *Contribution {
 	r := request(model, arrival)
 	r.SetValue(numbers.TimeToFirstToken, v)
 	return r
@@ -317,7 +317,7 @@ func TestRecord_WithoutDimensionsAllSeriesCanOpen(t *testing.T) {
 		o.Config.MaxSeries = 4
 	})
 	for vantage := range 4 {
-		require.False(t, e.Record(&Request{Vantage: strconv.Itoa(vantage), Arrival: e.at(0)}).Overflow)
+		require.False(t, e.Record(&Contribution{Vantage: strconv.Itoa(vantage), Arrival: e.at(0)}).Overflow)
 	}
 }
 

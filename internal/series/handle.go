@@ -20,14 +20,14 @@ type Handle struct {
 }
 
 // NewHandle returns a handle of the series that the request belongs to. It opens no series.
-func NewHandle(r *Request) *Handle {
+func NewHandle(r *Contribution) *Handle {
 	var buffer [512]byte
 	return &Handle{Key: string(r.AppendKey(buffer[:0]))}
 }
 
 // RecordTo adds a request to the series of a handle, like Record, without reading the
 // dimensions and the vantage of the request.
-func (e *Engine) RecordTo(h *Handle, r *Request) Recorded {
+func (e *Engine) RecordTo(h *Handle, r *Contribution) Recorded {
 	find := func() *series {
 		if s := h.series.Load(); s != nil {
 			return s

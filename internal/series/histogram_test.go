@@ -96,7 +96,7 @@ func TestRecord_MalformedSketchKeepsTheRest(t *testing.T) {
 // many requests cannot overflow.
 func TestRecord_RejectsHugeDistributions(t *testing.T) {
 	e := newTestEngine(nil)
-	huge := func(gap float64, values uint64) *Request {
+	huge := func(gap float64, values uint64) *Contribution {
 		var s sketch.Sketch
 		s.Add(gap, values)
 		r := latency("m", e.at(0), 0.2)

@@ -96,7 +96,7 @@ func (c PromptClass) Cached() bool { return c%2 == 1 }
 const maxPrompts = 1024
 
 // addPrompt keeps the prompt of a request for the history. mu is held.
-func (s *series) addPrompt(o *outcomeSeries, r *Request) {
+func (s *series) addPrompt(o *outcomeSeries, r *Contribution) {
 	tokens, _ := r.Sum(numbers.InputTokens)
 	ttft, ok := r.Value(numbers.TimeToFirstToken)
 	if !ok || tokens < 1 {

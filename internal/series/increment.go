@@ -61,7 +61,7 @@ func (i *Increment) AppendKey(key []byte) []byte {
 	if i.Overflow {
 		return append(key, overflowKey...)
 	}
-	r := Request{Dimensions: i.Dimensions, Vantage: i.Vantage}
+	r := Contribution{Dimensions: i.Dimensions, Vantage: i.Vantage}
 	return r.AppendKey(key)
 }
 

@@ -48,7 +48,7 @@ func allOff(but ...string) func(*Options) {
 
 func TestRecord_MetricsThatAreOffTakeNoMemory(t *testing.T) {
 	const held = 200
-	cost := func(change func(*Options), r *Request) uint64 {
+	cost := func(change func(*Options), r *Contribution) uint64 {
 		before := heap()
 		e := newTestEngine(change)
 		r.Arrival = e.at(0)
@@ -64,7 +64,7 @@ func TestRecord_MetricsThatAreOffTakeNoMemory(t *testing.T) {
 	full := typical(rand.New(rand.NewPCG(1, 2)), "m")
 	full.Verdicts.Add("tpot", slo.Bad)
 	off := cost(allOff(), full)
-	bare := cost(nil, &Request{Vantage: full.Vantage})
+	bare := cost(nil, &Contribution{Vantage: full.Vantage})
 	on := cost(nil, full)
 	t.Logf("bytes per series: %d off, %d of a request without values, %d on", off, bare, on)
 	require.Less(t, off, bare+bare/4)

@@ -14,7 +14,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
-// series aggregates the requests of one identity.
+// series aggregates the requests with the same labels.
 type series struct {
 	key    string
 	engine *Engine
@@ -63,7 +63,7 @@ func (s *series) at(arrival time.Time, do func(*series) Recorded) (result Record
 }
 
 // record adds a request. mu is held.
-func (s *series) record(r *Request) (result Recorded) {
+func (s *series) record(r *Contribution) (result Recorded) {
 	s.count(r)
 	o := s.outcomeAt(r.Outcome, r.Arrival)
 	if !r.TraceOnly {
@@ -87,7 +87,7 @@ func (s *series) record(r *Request) (result Recorded) {
 
 // merge adds the request's distributions. It returns the number of those that are
 // malformed or impossible.
-func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malformed int) {
+func (o *outcomeSeries) merge(r *Contribution, exemplar *Exemplar, e *Engine) (malformed int) {
 	var encoded []byte
 	var values sketch.Encoded
 	var err error
@@ -118,7 +118,7 @@ func (o *outcomeSeries) merge(r *Request, exemplar *Exemplar, e *Engine) (malfor
 	return malformed
 }
 
-func (s *series) count(r *Request) {
+func (s *series) count(r *Contribution) {
 	for c := range counts {
 		if n, ok := r.Count(c); ok && s.engine.counts[c] {
 			s.counts[c] = optional.Of(s.counts[c].Value + n)

@@ -16,7 +16,7 @@ import (
 type Snapshot struct {
 	// Key identifies the series: no two have the same key.
 	Key string
-	Identity
+	Labels
 	// Start is the arrival of the series' first request.
 	Start time.Time
 	// Outcomes holds the histograms by Outcome. Skip an Empty entry: its distributions are

@@ -24,7 +24,7 @@ type tally [3]uint64
 
 // judged returns a request with verdicts. Each entry of slos is a verdict and the name of
 // an SLO: "b" bad, "g" good, "n" not eligible.
-func judged(arrival time.Time, slos ...string) *Request {
+func judged(arrival time.Time, slos ...string) *Contribution {
 	r := request("m", arrival)
 	for _, name := range slos {
 		verdict := slo.NotEligible

@@ -22,17 +22,17 @@ type budgets struct {
 	seen    time.Duration // position of the latest verdict
 	counted time.Duration // position of the latest verdict that is not NotEligible
 	version uint64        // number of verdicts counted since the process started
-	// histories holds one entry for each objective that applied, by SLO name.
-	histories []objectiveHistory
+	// objectives holds one entry for each objective that applied, by SLO name.
+	objectives []objectiveWindows
 }
 
-type objectiveHistory struct {
+type objectiveWindows struct {
 	objective *Objective
-	*History
+	*Windows
 }
 
 func (b *budgets) add(o *Objective, v Verdict, requests uint64, position time.Duration) {
-	h := b.history(o)
+	h := b.windows(o)
 	if v == NotEligible {
 		return
 	}
@@ -41,28 +41,28 @@ func (b *budgets) add(o *Objective, v Verdict, requests uint64, position time.Du
 	b.counted = max(b.counted, position)
 }
 
-// history returns the history of an objective, and creates it if necessary.
-func (b *budgets) history(o *Objective) *History {
+// windows returns those of an objective, and creates them if necessary.
+func (b *budgets) windows(o *Objective) *Windows {
 	i, ok := b.find(o.SLO)
 	if !ok {
-		b.histories = slices.Insert(b.histories, i, objectiveHistory{o, NewHistory(o.Window)})
+		b.objectives = slices.Insert(b.objectives, i, objectiveWindows{o, NewWindows(o.Window)})
 	}
-	return b.histories[i].History
+	return b.objectives[i].Windows
 }
 
 func (b *budgets) find(slo string) (int, bool) {
-	return slices.BinarySearchFunc(b.histories, slo, func(h objectiveHistory, slo string) int {
+	return slices.BinarySearchFunc(b.objectives, slo, func(h objectiveWindows, slo string) int {
 		return cmp.Compare(h.objective.SLO, slo)
 	})
 }
 
 // appendBinary appends the budgets in the form that decode reads: the position of the
-// latest counted verdict, then each history after the name of its SLO. Names and
-// histories follow their lengths. Numbers are unsigned varints.
+// latest counted verdict, then the windows of each objective after the name of its SLO. Names and
+// windows follow their lengths. Numbers are unsigned varints.
 func (b *budgets) appendBinary(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(b.counted))
 	var encoded []byte
-	for _, h := range b.histories {
+	for _, h := range b.objectives {
 		encoded = h.AppendBinary(encoded[:0])
 		dst = protowire.AppendBytes(protowire.AppendString(dst, h.objective.SLO), encoded)
 	}
@@ -85,7 +85,7 @@ func (b *budgets) decode(encoded []byte, objectives map[string]*Objective, now t
 		if n < 0 {
 			return errMalformedBudgets
 		}
-		history, m := protowire.ConsumeBytes(rest[n:])
+		encoded, m := protowire.ConsumeBytes(rest[n:])
 		if m < 0 {
 			return errMalformedBudgets
 		}
@@ -94,11 +94,11 @@ func (b *budgets) decode(encoded []byte, objectives map[string]*Objective, now t
 		if o == nil {
 			continue
 		}
-		h, err := DecodeHistory(history, o.Window, now)
+		h, err := DecodeWindows(encoded, o.Window, now)
 		if err != nil {
 			return err
 		}
-		*b.history(o) = *h
+		*b.windows(o) = *h
 	}
 	return nil
 }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// AppendBinary appends the history in the form that DecodeHistory reads. All numbers
+// AppendBinary appends the windows in the form that DecodeWindows reads. All numbers
 // are unsigned varints: the length of the budget's window, then each burn window in
 // the order of BurnWindows, then the budget's. A window is its open slot, the number
 // of slots in use, and for each of these its age in slots, the good and the bad
 // requests.
-func (h *History) AppendBinary(dst []byte) []byte {
+func (h *Windows) AppendBinary(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(h.budgetLength))
 	for i := range h.windows {
 		dst = h.windows[i].appendBinary(dst)
@@ -22,14 +22,14 @@ func (h *History) AppendBinary(dst []byte) []byte {
 	return dst
 }
 
-var errMalformed = errors.New("malformed history of an objective")
+var errMalformed = errors.New("malformed windows of an objective")
 
-// DecodeHistory reads the output of AppendBinary. If budgetLength differs from the
+// DecodeWindows reads the output of AppendBinary. If budgetLength differs from the
 // encoded one, the budget starts empty. A window whose open slot lies after now,
 // because the clock was ahead or was set back, is moved to now.
-func DecodeHistory(encoded []byte, budgetLength, now time.Duration) (*History, error) {
+func DecodeWindows(encoded []byte, budgetLength, now time.Duration) (*Windows, error) {
 	d := decoder{encoded}
-	h := NewHistory(budgetLength)
+	h := NewWindows(budgetLength)
 	sameBudget := time.Duration(d.number()) == budgetLength
 	for i := range h.windows {
 		d.window(&h.windows[i], slotAt(now, h.length(i)))

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDecodeHistory_OtherBudgetWindowStartsEmpty(t *testing.T) {
-	h := NewHistory(month)
+func TestDecodeWindows_OtherBudgetWindowStartsEmpty(t *testing.T) {
+	h := NewWindows(month)
 	h.Add(time.Hour, Counts{Bad: 1})
-	read, err := DecodeHistory(h.AppendBinary(nil), 2*month, time.Hour)
+	read, err := DecodeWindows(h.AppendBinary(nil), 2*month, time.Hour)
 	require.NoError(t, err)
 	bad := Counts{Bad: 1}
 	require.Equal(t, Recent{Burn: [5]Counts{bad, bad, bad, bad, bad}}, read.Recent(time.Hour))
@@ -21,12 +21,12 @@ func TestDecodeHistory_OtherBudgetWindowStartsEmpty(t *testing.T) {
 
 // If the clock was ahead at the save, or was set back since, requests stay and leave
 // their windows as if they had been counted by the correct clock.
-func TestDecodeHistory_MovesFutureRequestsToNow(t *testing.T) {
+func TestDecodeWindows_MovesFutureRequestsToNow(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Second, time.Minute, 100 * time.Hour, 20_000 * time.Hour} {
-		h := NewHistory(month)
+		h := NewWindows(month)
 		h.Add(72*time.Hour+ahead-4*time.Minute, Counts{Good: 1})
 		h.Add(72*time.Hour+ahead, Counts{Bad: 1})
-		read, err := DecodeHistory(h.AppendBinary(nil), month, 72*time.Hour)
+		read, err := DecodeWindows(h.AppendBinary(nil), month, 72*time.Hour)
 		require.NoError(t, err)
 		both, bad := Counts{Good: 1, Bad: 1}, Counts{Bad: 1}
 		require.Equal(t, Recent{[5]Counts{both, both, both, both, both}, both}, read.Recent(72*time.Hour), ahead)
@@ -35,15 +35,15 @@ func TestDecodeHistory_MovesFutureRequestsToNow(t *testing.T) {
 	}
 }
 
-func TestDecodeHistory_RejectsMalformedInput(t *testing.T) {
-	h := NewHistory(month)
+func TestDecodeWindows_RejectsMalformedInput(t *testing.T) {
+	h := NewWindows(month)
 	h.Add(time.Hour, Counts{Bad: 1})
 	encoded := h.AppendBinary(nil)
 	for length := range encoded {
-		_, err := DecodeHistory(encoded[:length], month, time.Hour)
+		_, err := DecodeWindows(encoded[:length], month, time.Hour)
 		require.ErrorIs(t, err, errMalformed, length)
 	}
-	_, err := DecodeHistory(append(encoded, 0), month, time.Hour)
+	_, err := DecodeWindows(append(encoded, 0), month, time.Hour)
 	require.ErrorIs(t, err, errMalformed)
 }
 

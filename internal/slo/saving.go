@@ -30,7 +30,7 @@ func (t *Tracker) Restore(key string, encoded []byte, now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := &budgets{key: key}
-	if err := b.decode(encoded, t.objectives, t.position(now)); err != nil || len(b.histories) == 0 {
+	if err := b.decode(encoded, t.objectives, t.position(now)); err != nil || len(b.objectives) == 0 {
 		return err
 	}
 	if saved := t.budgets[key]; saved != nil { // the key was saved twice

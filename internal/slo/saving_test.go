@@ -34,14 +34,14 @@ func TestRestore_TheLastOfTwoEntriesOfAKeyWins(t *testing.T) {
 	require.Equal(t, Counts{Good: 1, Bad: 1}, tracker.recent("a", 0)["A"].Budget)
 }
 
-func TestDecodeHistory_RejectsImpossibleCounts(t *testing.T) {
+func TestDecodeWindows_RejectsImpossibleCounts(t *testing.T) {
 	for _, count := range []uint64{maxCount, maxCount + 1, math.MaxUint64} {
 		encoded := binary.AppendUvarint(nil, uint64(month)) // the length of the budget's window
 		encoded = append(encoded, 0, 1, 0)                  // the first window: open slot, slots in use, age
 		encoded = binary.AppendUvarint(encoded, count)
 		encoded = append(encoded, 0)                    // bad requests
 		encoded = append(encoded, make([]byte, 2*5)...) // five empty windows
-		_, err := DecodeHistory(encoded, month, time.Hour)
+		_, err := DecodeWindows(encoded, month, time.Hour)
 		if count <= maxCount {
 			require.NoError(t, err)
 			continue

@@ -157,7 +157,7 @@ func (t *Tracker) isIdle(b *budgets, now time.Duration) bool {
 	return t.idleAfter > 0 && now-b.seen > t.idleAfter
 }
 
-// position returns a time as histories count it: since the Unix epoch, by a clock
+// position returns a time as windows count it: since the Unix epoch, by a clock
 // that does not jump during the tracker's life.
 func (t *Tracker) position(now time.Time) time.Duration {
 	return time.Duration(t.epoch.UnixNano()) + now.Sub(t.epoch)
@@ -223,7 +223,7 @@ func (t *Tracker) read(into *Budgets, from *budgets, now time.Time) {
 	position := t.position(now)
 	into.Key, into.Idle, into.Each = from.key, t.isIdle(from, position), into.Each[:0]
 	into.LastSeen = now.Add(from.seen - position)
-	for _, h := range from.histories {
+	for _, h := range from.objectives {
 		into.Each = append(into.Each, Budget{h.objective, h.Recent(position)})
 	}
 }

@@ -45,7 +45,7 @@ func TestTokenStream_AllAttributes(t *testing.T) {
 	require.NotNil(t, o)
 	require.Equal(t, "token_stream", Names()[o.Reader])
 	require.Equal(t, timeline.VantageClient, o.Vantage)
-	require.Equal(t, latency.Request{
+	require.Equal(t, latency.Observed{
 		Duration:          time.Second,
 		Queue:             optional.Of(12_300 * time.Microsecond),
 		OutputTokens:      optional.Of(int64(12)),
@@ -65,7 +65,7 @@ func TestTokenStream_TimelineOnly(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, o)
 	require.Equal(t, timeline.VantageServer, o.Vantage)
-	require.Equal(t, latency.Request{Duration: time.Second}, o.Request)
+	require.Equal(t, latency.Observed{Duration: time.Second}, o.Request)
 }
 
 func TestVantage_CarriedBySpan(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// Builder makes a series.Request of one finished request after the other: call Begin, fill in Finished,
+// Builder makes a series.Contribution of one finished request after the other: call Begin, fill in Finished,
 // then call End. It is not safe for concurrent use.
 type Builder struct {
 	// Request is complete after End.
-	Request series.Request
+	Request series.Contribution
 	// Rejected counts the values of the request that were left out.
 	Rejected [Reasons]int64
 
@@ -52,7 +52,7 @@ func (f *Finished) sketches() (n int) {
 // NewBuilder returns a builder of requests with the given number of dimensions. It keeps the
 // verdicts on SLOs of objectives, and on slo.MaxSLOs others.
 func NewBuilder(dimensions int, objectives slo.Names) Builder {
-	return Builder{Request: series.Request{Dimensions: make([]string, dimensions)}, objectives: objectives}
+	return Builder{Request: series.Contribution{Dimensions: make([]string, dimensions)}, objectives: objectives}
 }
 
 // Begin begins a request. The values of its dimensions are those of the request before.

@@ -15,14 +15,14 @@ import (
 )
 
 // readOne returns the only request of a span of one second.
-func readOne(t *testing.T, attributes map[string]any) series.Request {
+func readOne(t *testing.T, attributes map[string]any) series.Contribution {
 	t.Helper()
 	traces := spans(t, attributes)
 	span := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	span.SetStartTimestamp(1e9)
 	span.SetEndTimestamp(2e9)
-	var read series.Request
-	tally := Read(traces, &Options{}, time.Now(), func(r *series.Request) series.Recorded {
+	var read series.Contribution
+	tally := Read(traces, &Options{}, time.Now(), func(r *series.Contribution) series.Recorded {
 		read = *r
 		return series.Recorded{}
 	})

@@ -97,16 +97,16 @@ func FuzzRead(f *testing.F) {
 		for _, span := range []ptrace.Span{fuzzed, plain, fuzzed, plain} {
 			span.CopyTo(all.AppendEmpty())
 		}
-		var read []*series.Request
+		var read []*series.Contribution
 		now := time.Now()
-		tally := Read(traces, o, now, func(req *series.Request) series.Recorded {
+		tally := Read(traces, o, now, func(req *series.Contribution) series.Recorded {
 			requirePlausible(t, req)
 			read = append(read, copyOf(req))
 			return series.Recorded{}
 		})
 		require.EqualValues(t, 4, tally.Requests+tally.Traces+tally.Aggregated+tally.Ignored)
 		require.Len(t, read, int(tally.Requests+tally.Traces))
-		alone := copyOf(&series.Request{Dimensions: []string{""}, Arrival: now})
+		alone := copyOf(&series.Contribution{Dimensions: []string{""}, Arrival: now})
 		alone.SetValue(numbers.TimeToFirstToken, 0.5)
 		alone.Gaps = read[len(read)-1].Gaps
 		require.Equal(t, alone, read[len(read)-1], "after another span")
@@ -116,7 +116,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-func copyOf(req *series.Request) *series.Request {
+func copyOf(req *series.Contribution) *series.Contribution {
 	c := *req
 	c.Dimensions = slices.Clone(req.Dimensions)
 	c.Verdicts = slo.VerdictSet{}
@@ -129,7 +129,7 @@ func copyOf(req *series.Request) *series.Request {
 	return &c
 }
 
-func requirePlausible(t *testing.T, req *series.Request) {
+func requirePlausible(t *testing.T, req *series.Contribution) {
 	t.Helper()
 	for q := range numbers.InterTokenLatency {
 		v, _ := req.Value(q)

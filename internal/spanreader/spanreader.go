@@ -45,12 +45,12 @@ type Options struct {
 	Inspect func(span ptrace.Span, latencies bool)
 	// Watch is called with each request that is no duplicate, after it was recorded, and with
 	// each aggregated one, also if its span is delivered again. It may be nil.
-	Watch func(r *series.Request, span ptrace.Span)
+	Watch func(r *series.Contribution, span ptrace.Span)
 }
 
 // Read calls record with the request of every span that carries latencies, or the time to
 // answer of its trace. The request is valid during the call only. Arrival is set to now.
-func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.Request) series.Recorded) (t Tally) {
+func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.Contribution) series.Recorded) (t Tally) {
 	r := reader{Builder: NewBuilder(len(o.Dimensions), o.Objectives), dimensions: NewDimensions(o.Dimensions)}
 	resource := make([]string, len(o.Dimensions))
 	for _, resourceSpans := range traces.ResourceSpans().All() {
@@ -83,7 +83,7 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.R
 	return t
 }
 
-func (o *Options) watch(r *series.Request, span ptrace.Span) {
+func (o *Options) watch(r *series.Contribution, span ptrace.Span) {
 	if o.Watch != nil {
 		o.Watch(r, span)
 	}

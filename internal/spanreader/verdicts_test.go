@@ -185,7 +185,7 @@ func TestRead_CleansLabels(t *testing.T) {
 	e := series.NewEngine(series.Options{Config: series.Config{Dimensions: []string{"a", "b"}, MaxSeries: 10}})
 	Read(spans(t, map[string]any{"tokenpulse.outcome": "success", "tokenpulse.vantage": "server\xff", "a": "m\xff", "b": long}), &Options{Dimensions: []string{"a", "b"}}, time.Now(), e.Record)
 	e.Collect(time.Now(), func(s *series.Snapshot) {
-		require.Equal(t, series.Identity{Dimensions: []string{"m?", long[1:]}, Vantage: "server?"}, s.Identity)
+		require.Equal(t, series.Labels{Dimensions: []string{"m?", long[1:]}, Vantage: "server?"}, s.Labels)
 	})
 	require.Equal(t, 1, e.Held())
 }

@@ -229,7 +229,7 @@ func TestTrust_ForgedRequestsDoNotCount(t *testing.T) {
 		p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
 		require.NoError(t, p.ConsumeTraces(t.Context(), traces))
 		var verdicts int
-		tally := spanreader.Read(sink.AllTraces()[0], &spanreader.Options{}, time.Now(), func(r *series.Request) series.Recorded {
+		tally := spanreader.Read(sink.AllTraces()[0], &spanreader.Options{}, time.Now(), func(r *series.Contribution) series.Recorded {
 			r.Verdicts.All(func(string, slo.Verdict) bool { verdicts++; return true })
 			return series.Recorded{}
 		})

@@ -60,13 +60,13 @@ func newWirePath(t testing.TB, plain bool, change func(*Config)) *wirePath {
 }
 
 // AddTo describes a request, and adds it.
-func (p *wirePath) AddTo(h *series.Handle, r *series.Request) series.Recorded {
+func (p *wirePath) AddTo(h *series.Handle, r *series.Contribution) series.Recorded {
 	p.added = append(p.added, describe(h, r))
 	return p.Keeper.AddTo(h, r)
 }
 
 // describe describes a request bit for bit.
-func describe(h *series.Handle, r *series.Request) string {
+func describe(h *series.Handle, r *series.Contribution) string {
 	key := string(r.AppendKey(nil))
 	if h != nil {
 		key = h.Key

@@ -55,7 +55,7 @@ func (w *world) success(model string) { w.record(model, series.Success) }
 
 func (w *world) record(model string, outcome series.Outcome) {
 	ttft := math.Exp(w.random.NormFloat64())
-	r := &series.Request{Dimensions: []string{model}, Vantage: "server", Outcome: outcome, Arrival: w.now}
+	r := &series.Contribution{Dimensions: []string{model}, Vantage: "server", Outcome: outcome, Arrival: w.now}
 	r.SetValue(numbers.TimeToFirstToken, ttft)
 	r.SetValue(numbers.TimePerOutputToken, 0.02*math.Exp(0.3*w.random.NormFloat64()))
 	r.SetValue(numbers.RequestDuration, ttft+5*w.random.Float64())

@@ -261,7 +261,7 @@ func TestHistory_Concurrently(t *testing.T) {
 	for i := range writers {
 		group.Go(func() {
 			for n := range each {
-				r := &series.Request{Dimensions: []string{strconv.Itoa(i)}, Arrival: start.Add(time.Duration(n) * time.Second)}
+				r := &series.Contribution{Dimensions: []string{strconv.Itoa(i)}, Arrival: start.Add(time.Duration(n) * time.Second)}
 				r.SetValue(numbers.TimeToFirstToken, 1)
 				r.Verdicts.Add("s", slo.Good)
 				engine.Record(r)

@@ -52,7 +52,7 @@ func (p *Page) parseFilter(values url.Values) (f filter, err error) {
 }
 
 // selects reports whether a series is selected.
-func (f *filter) selects(id *series.Identity) bool {
+func (f *filter) selects(id *series.Labels) bool {
 	if f.vantages != nil && !slices.Contains(f.vantages, id.Vantage) {
 		return false
 	}
@@ -65,7 +65,7 @@ func (f *filter) selects(id *series.Identity) bool {
 }
 
 // dimension returns the value of a series' dimension.
-func dimension(id *series.Identity, i int) string {
+func dimension(id *series.Labels, i int) string {
 	if id.Overflow {
 		return overflowValue
 	}

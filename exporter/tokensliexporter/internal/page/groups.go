@@ -50,7 +50,7 @@ func (g *grouping) of(key history.Key) *history.Sum {
 }
 
 func (g *grouping) find(key history.Key) *history.Sum {
-	id := series.IdentityOf(key.Value())
+	id := series.LabelsOf(key.Value())
 	if !g.query.filter.selects(&id) {
 		return nil
 	}

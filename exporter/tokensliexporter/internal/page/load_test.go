@@ -105,7 +105,7 @@ func TestLoad_EqualsOneComputedFromTheRequests(t *testing.T) {
 	}
 	slices.SortFunc(all, func(a, b finished) int { return a.at.Compare(b.at) })
 	for _, r := range all {
-		request := &series.Request{Dimensions: []string{"llama"}, Arrival: r.at}
+		request := &series.Contribution{Dimensions: []string{"llama"}, Arrival: r.at}
 		request.SetValue(numbers.RequestDuration, r.duration)
 		request.SetValue(numbers.TimeToFirstToken, r.ttft)
 		request.SetValue(numbers.TimePerOutputToken, r.tpot)

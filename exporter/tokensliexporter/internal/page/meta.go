@@ -95,7 +95,7 @@ func (m *meta) setValues(p *Page, keys []string) {
 	}
 	vantages := map[string]bool{}
 	for _, key := range keys {
-		id := series.IdentityOf(key)
+		id := series.LabelsOf(key)
 		vantages[id.Vantage] = true
 		for i := range values {
 			values[i][dimension(&id, i)] = true

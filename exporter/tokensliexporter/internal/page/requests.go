@@ -64,8 +64,8 @@ func (p *Page) requests(q *query) (any, error) {
 	}
 	answer := &requests{Range: periods[q.period].name, Slowest: names[by], Requests: []requestNumbers{}}
 	since := q.now.Add(-periods[q.period].length)
-	for _, r := range p.Slowest.Slowest(q.period, by, limit, func(r *slowest.Request) bool {
-		id := series.Identity{Dimensions: r.Dimensions, Vantage: r.Vantage}
+	for _, r := range p.Slowest.Slowest(q.period, by, limit, func(r *slowest.Entry) bool {
+		id := series.Labels{Dimensions: r.Dimensions, Vantage: r.Vantage}
 		return q.filter.outcomes[r.Outcome] && !r.Arrival.Before(since) && q.filter.selects(&id)
 	}) {
 		answer.Requests = append(answer.Requests, p.numbersOf(r))
@@ -84,7 +84,7 @@ func (p *Page) request(q *query) (any, error) {
 	return map[string]any{"request": p.numbersOf(r), "strip": stripOf(r)}, nil
 }
 
-func (p *Page) numbersOf(r *slowest.Request) requestNumbers {
+func (p *Page) numbersOf(r *slowest.Entry) requestNumbers {
 	value := func(q numbers.ID) number { return number(r.Value(q)) }
 	n := requestNumbers{
 		ID: r.ID(), Time: seconds(r.Arrival), Dimensions: map[string]string{}, Vantage: r.Vantage, Outcome: series.OutcomeNames[r.Outcome],
@@ -116,7 +116,7 @@ const reasonStalls = "stalls"
 
 // reasonOf returns where most of a request's time went, or nil if no phase is known. Stalls
 // are part of decode.
-func reasonOf(r *slowest.Request) (reason *string) {
+func reasonOf(r *slowest.Entry) (reason *string) {
 	stalled := r.StallSeconds
 	if math.IsNaN(stalled) {
 		stalled = 0

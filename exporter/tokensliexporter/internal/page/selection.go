@@ -26,7 +26,7 @@ func (s *selection) into(sum *history.Sum) func(history.Key) *history.Sum {
 	return func(key history.Key) *history.Sum {
 		selected, ok := s.known[key]
 		if !ok {
-			id := series.IdentityOf(key.Value())
+			id := series.LabelsOf(key.Value())
 			selected = s.filter.selects(&id)
 			s.known[key] = selected
 		}

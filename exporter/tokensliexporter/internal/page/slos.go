@@ -74,7 +74,7 @@ func (p *Page) objective(name string) *slo.Objective {
 func (p *Page) recent(q *query) map[string]slo.Recent {
 	all := map[string]slo.Recent{}
 	p.Tracker.Visit(q.now, func(b *slo.Budgets) {
-		if id := series.IdentityOf(b.Key); !q.filter.selects(&id) {
+		if id := series.LabelsOf(b.Key); !q.filter.selects(&id) {
 			return
 		}
 		for i := range b.Each {

@@ -24,7 +24,7 @@ type strip struct {
 const maxChunks = 5000
 
 // stripOf returns nil for a request without a timeline, or with a damaged one.
-func stripOf(r *slowest.Request) *strip {
+func stripOf(r *slowest.Entry) *strip {
 	walk, err := timeline.Decode(r.Timeline)
 	if err != nil {
 		return nil

@@ -21,7 +21,7 @@ func TestAccepts_AllocatesNothing(t *testing.T) {
 	for n := range 2 * perBoard {
 		offer(s, "a", n, time.Now(), nil)
 	}
-	r := &series.Request{Dimensions: []string{"a"}, SpanID: [8]byte{9}}
+	r := &series.Contribution{Dimensions: []string{"a"}, SpanID: [8]byte{9}}
 	r.SetValue(numbers.RequestDuration, 0.001)
 	require.Zero(t, testing.AllocsPerRun(100, func() { require.False(t, s.Accepts(r)) }))
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
-func request(trace, span byte, vantage string) *series.Request {
-	r := &series.Request{TraceID: [16]byte{trace}, SpanID: [8]byte{span}, Vantage: vantage, Arrival: time.Now()}
+func request(trace, span byte, vantage string) *series.Contribution {
+	r := &series.Contribution{TraceID: [16]byte{trace}, SpanID: [8]byte{span}, Vantage: vantage, Arrival: time.Now()}
 	r.SetValue(numbers.RequestDuration, 2)
 	return r
 }
@@ -27,9 +27,9 @@ func TestAdd_HoldsARequestOnce(t *testing.T) {
 		s.Add(request(1, 1, "client"), []byte("timeline"))
 	}
 	require.False(t, s.Accepts(request(1, 1, "client")))
-	for _, other := range []*series.Request{request(1, 1, "engine"), request(1, 2, "client"), request(2, 1, "client"), request(0, 0, ""), request(0, 0, "")} {
+	for _, other := range []*series.Contribution{request(1, 1, "engine"), request(1, 2, "client"), request(2, 1, "client"), request(0, 0, ""), request(0, 0, "")} {
 		require.True(t, s.Accepts(other))
 		s.Add(other, nil)
 	}
-	require.Len(t, s.Slowest(0, 0, 100, func(*slowest.Request) bool { return true }), 6)
+	require.Len(t, s.Slowest(0, 0, 100, func(*slowest.Entry) bool { return true }), 6)
 }

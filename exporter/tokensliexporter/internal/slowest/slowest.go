@@ -61,7 +61,7 @@ func New(model int) *Store { return &Store{model: model, models: map[string]*boa
 // Accepts reports whether a request is among the slowest. It asks the boards of the shortest
 // window only. If a request is not among the slowest there, that window is full of slower ones,
 // and each longer window has them, too.
-func (s *Store) Accepts(r *series.Request) bool {
+func (s *Store) Accepts(r *series.Contribution) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	shortest := &s.of(r)[0]
@@ -75,10 +75,10 @@ func (s *Store) Accepts(r *series.Request) bool {
 
 // Add adds a request if it is among the slowest, with its encoded chunk arrivals, or nil if
 // they are unknown. The store keeps the timeline, and no other memory of the request.
-func (s *Store) Add(r *series.Request, timeline []byte) {
+func (s *Store) Add(r *series.Contribution, timeline []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var held *Request
+	var held *Entry
 	for b := range s.of(r).accepting(r) {
 		if held == nil {
 			held = s.hold(r, timeline)
@@ -90,7 +90,7 @@ func (s *Store) Add(r *series.Request, timeline []byte) {
 }
 
 // accepting yields the boards that accept a request.
-func (b *boards) accepting(r *series.Request) iter.Seq[*board] {
+func (b *boards) accepting(r *series.Contribution) iter.Seq[*board] {
 	return func(yield func(*board) bool) {
 		for q, quantity := range Quantities {
 			value, ok := r.Value(quantity)
@@ -104,7 +104,7 @@ func (b *boards) accepting(r *series.Request) iter.Seq[*board] {
 }
 
 // of returns the boards of a request's model. mu is held.
-func (s *Store) of(r *series.Request) *boards {
+func (s *Store) of(r *series.Contribution) *boards {
 	model := ""
 	if s.model >= 0 {
 		model = r.Dimensions[s.model]
@@ -129,7 +129,7 @@ func (s *Store) of(r *series.Request) *boards {
 }
 
 // hold copies a request. mu is held.
-func (s *Store) hold(r *series.Request, timeline []byte) *Request {
+func (s *Store) hold(r *series.Contribution, timeline []byte) *Entry {
 	held := newRequest(r)
 	if _, ok := r.Value(numbers.TimeToFirstToken); ok {
 		s.kept = optional.Of(len(timeline) > 0)
@@ -146,7 +146,7 @@ func (s *Store) hold(r *series.Request, timeline []byte) *Request {
 }
 
 // release accounts for a request that left a board. mu is held.
-func (s *Store) release(r *Request) {
+func (s *Store) release(r *Entry) {
 	if r.boards == 0 {
 		s.timelines -= len(r.Timeline)
 	}
@@ -173,7 +173,7 @@ func (s *Store) Maintain(now time.Time) {
 
 // Slowest returns up to limit of the selected requests of a window, slowest first. window and
 // by index Windows and Quantities.
-func (s *Store) Slowest(window, by, limit int, selected func(*Request) bool) (found []*Request) {
+func (s *Store) Slowest(window, by, limit int, selected func(*Entry) bool) (found []*Entry) {
 	s.mu.Lock()
 	for _, boards := range s.models {
 		for _, r := range boards[window][by].requests {
@@ -184,14 +184,14 @@ func (s *Store) Slowest(window, by, limit int, selected func(*Request) bool) (fo
 	}
 	s.mu.Unlock()
 	quantity := Quantities[by]
-	slices.SortFunc(found, func(a, b *Request) int {
+	slices.SortFunc(found, func(a, b *Entry) int {
 		return cmp.Or(cmp.Compare(b.values[quantity], a.values[quantity]), cmp.Compare(a.ID(), b.ID()))
 	})
 	return found[:min(limit, len(found))]
 }
 
 // Find returns the request with an ID, or nil.
-func (s *Store) Find(id string) *Request {
+func (s *Store) Find(id string) *Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, boards := range s.models {

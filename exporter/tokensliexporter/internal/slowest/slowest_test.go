@@ -16,14 +16,14 @@ import (
 
 // offer offers a request of n milliseconds to the store.
 func offer(s *Store, model string, n int, at time.Time, timeline []byte) {
-	r := &series.Request{Dimensions: []string{model}, Arrival: at, TraceID: [16]byte{1, byte(n), byte(n >> 8)}, SpanID: [8]byte{2}}
+	r := &series.Contribution{Dimensions: []string{model}, Arrival: at, TraceID: [16]byte{1, byte(n), byte(n >> 8)}, SpanID: [8]byte{2}}
 	r.SetValue(numbers.RequestDuration, float64(n)/1000)
 	if s.Accepts(r) {
 		s.Add(r, timeline)
 	}
 }
 
-func all(*Request) bool { return true }
+func all(*Entry) bool { return true }
 
 func TestSlowest_HoldsTheSlowestOfEachModelAndWindow(t *testing.T) {
 	s, start := New(0), time.Now()
@@ -54,7 +54,7 @@ func TestTimelinesKept_FollowsTheLatestStreamedRequest(t *testing.T) {
 	_, ok := s.TimelinesKept()
 	require.False(t, ok)
 	for n, timeline := range [][]byte{{1}, nil, {1}} {
-		r := &series.Request{Arrival: time.Now(), SpanID: [8]byte{byte(n + 1)}}
+		r := &series.Contribution{Arrival: time.Now(), SpanID: [8]byte{byte(n + 1)}}
 		r.SetValue(numbers.TimeToFirstToken, 1)
 		s.Add(r, timeline)
 		kept, ok := s.TimelinesKept()

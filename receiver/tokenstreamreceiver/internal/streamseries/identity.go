@@ -77,7 +77,7 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 	id.rules = r.rules.Bind(span.Attributes(), resource)
 
 	dimensions := spanreader.NewDimensions(r.dimensions)
-	request := series.Request{Dimensions: make([]string, len(r.dimensions))}
+	request := series.Contribution{Dimensions: make([]string, len(r.dimensions))}
 	for name, v := range resource.All() {
 		dimensions.Read(request.Dimensions, name, v)
 	}

@@ -49,7 +49,7 @@ type Settings struct {
 // Keeper is the part of a keeper.Keeper that a Recorder uses.
 type Keeper interface {
 	Recognised() *dedup.Set
-	AddTo(h *series.Handle, r *series.Request) series.Recorded
+	AddTo(h *series.Handle, r *series.Contribution) series.Recorded
 	Count(ctx context.Context, tally *spanreader.Tally)
 }
 

@@ -102,7 +102,7 @@ func (p *throughSpans) annotate(scope string, span ptrace.Span) {
 func collected(k *keeper.Keeper) (all []string) {
 	note := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	k.Engine.Collect(arrival, func(s *series.Snapshot) {
-		note("%q %v %v %+v", s.Key, s.Identity, s.Start, s.SLOs)
+		note("%q %v %v %+v", s.Key, s.Labels, s.Start, s.SLOs)
 		for _, c := range series.Counters {
 			n, ok := s.Count(c.Count)
 			note("%q %v: %x %v", s.Key, c, math.Float64bits(n), ok)

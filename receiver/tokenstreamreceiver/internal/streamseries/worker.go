@@ -41,11 +41,11 @@ type worker struct {
 	stream    assembly.Finished
 	whole     *wholeStream  // in place of stream, or nil
 	span      streamspan.ID // of the stream, for exemplars
-	request   latency.Request
+	request   latency.Observed
 }
 
 // Outcome, Number, Cut and Attribute make the current stream a request to judge.
-var _ judge.Request = (*worker)(nil)
+var _ judge.Subject = (*worker)(nil)
 
 func (w *worker) Outcome() string                      { return w.builder.Outcome }
 func (w *worker) Number(id numbers.ID) latency.Measure { return w.builder.Measures[id] }
@@ -109,7 +109,7 @@ func (w *worker) derive(s *source.TokenStream, usage assembly.Usage, chunks time
 	b.Begin(w.now)
 	b.Cut, b.Failed, b.Seconds = s.Cut, s.Outcome == names.OutcomeError, max(0, float64(s.End-s.Start))/1e9
 	r := &w.request
-	*r = latency.Request{} // in its place; a literal would be copied
+	*r = latency.Observed{} // in its place; a literal would be copied
 	r.Duration = time.Duration(s.End - s.Start)
 	r.Queue = s.Queue()
 	r.OutputTokens = usage.Output
@@ -147,7 +147,7 @@ func (w *worker) contribute(id *streamIdentity, resource []byte) {
 func (w *worker) recordSpan() {
 	traces := w.spans.Make([]assembly.Finished{w.stream}, &w.latencies).Traces
 	options := spanreader.Options{Dimensions: w.dimensions, Objectives: w.objectives}
-	tally := spanreader.Read(traces, &options, w.now, func(r *series.Request) series.Recorded {
+	tally := spanreader.Read(traces, &options, w.now, func(r *series.Contribution) series.Recorded {
 		r.TraceID, r.SpanID = w.span.Trace, w.span.Span
 		return w.keeper.AddTo(nil, r)
 	})

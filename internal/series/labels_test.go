@@ -26,9 +26,9 @@ func TestIdentityOf_ReturnsTheIdentityOfAKey(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			key := (&Request{Dimensions: clean(test.dimensions), Vantage: "engine"}).AppendKey(nil)
-			identity := IdentityOf(string(key))
-			dimensions, vantage := identity.Dimensions, identity.Vantage
+			key := (&Contribution{Dimensions: clean(test.dimensions), Vantage: "engine"}).AppendKey(nil)
+			labels := LabelsOf(string(key))
+			dimensions, vantage := labels.Dimensions, labels.Vantage
 			require.Equal(t, test.want, dimensions)
 			require.Equal(t, "engine", vantage)
 			for _, d := range dimensions {
@@ -37,14 +37,14 @@ func TestIdentityOf_ReturnsTheIdentityOfAKey(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, Identity{Overflow: true}, IdentityOf(overflowKey))
+	require.Equal(t, Labels{Overflow: true}, LabelsOf(overflowKey))
 	require.True(t, IsKey(overflowKey, 3))
 	require.True(t, IsKey("\x01a\x00", 1))
 	for _, malformed := range []string{"\x01a", "\x01", "\x05a", "\xff", "\x01a\x00\x00", "\x81\x00a\x00", "\x01\xff\x00"} {
 		require.False(t, IsKey(malformed, 1), "%q", malformed)
 	}
-	shifted := (&Request{Dimensions: []string{"ab", "c"}}).AppendKey(nil)
-	require.NotEqual(t, shifted, (&Request{Dimensions: []string{"a", "bc"}}).AppendKey(nil), "the lengths are part of the key")
+	shifted := (&Contribution{Dimensions: []string{"ab", "c"}}).AppendKey(nil)
+	require.NotEqual(t, shifted, (&Contribution{Dimensions: []string{"a", "bc"}}).AppendKey(nil), "the lengths are part of the key")
 }
 
 func clean(values []string) []string {

@@ -30,8 +30,8 @@ func CleanLabel(v string) string {
 	return strings.ToValidUTF8(v, "?")
 }
 
-// Identity distinguishes a series from the others.
-type Identity struct {
+// Labels distinguish a series from the others.
+type Labels struct {
 	// Dimensions holds the values of the configured dimensions in their order, empty
 	// where the series has none. The overflow series has no dimensions.
 	Dimensions []string
@@ -42,21 +42,21 @@ type Identity struct {
 
 // AppendKey appends the key of the request's series: each dimension's value and the
 // vantage, each after its length. Requests with equal keys share a series.
-func (r *Request) AppendKey(key []byte) []byte {
+func (r *Contribution) AppendKey(key []byte) []byte {
 	for _, v := range r.Dimensions {
 		key = protowire.AppendString(key, v)
 	}
 	return protowire.AppendString(key, r.Vantage)
 }
 
-// IdentityOf returns the identity that a key stands for.
-func IdentityOf(key string) Identity {
+// LabelsOf returns the labels that a key stands for.
+func LabelsOf(key string) Labels {
 	values, ok := valuesOf(key)
 	if !ok || len(values) == 0 {
-		return Identity{Overflow: true}
+		return Labels{Overflow: true}
 	}
 	last := len(values) - 1
-	return Identity{Dimensions: values[:last], Vantage: values[last]}
+	return Labels{Dimensions: values[:last], Vantage: values[last]}
 }
 
 // IsKey reports whether key is one that AppendKey writes for so many dimensions, or the

@@ -15,9 +15,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// Request is a finished request with all that is known of it. It is immutable. Numbers that
+// Entry is a finished request with all that is known of it. It is immutable. Numbers that
 // are missing are NaN.
-type Request struct {
+type Entry struct {
 	Arrival         time.Time
 	TraceID         [16]byte
 	SpanID          [8]byte
@@ -39,7 +39,7 @@ type Request struct {
 }
 
 // ID identifies the request. It stays the same across restarts.
-func (r *Request) ID() string {
+func (r *Entry) ID() string {
 	id := hex.EncodeToString(r.TraceID[:]) + "-" + hex.EncodeToString(r.SpanID[:])
 	if r.Vantage == "" {
 		return id
@@ -48,16 +48,16 @@ func (r *Request) ID() string {
 }
 
 // is reports whether r is this request. One without IDs equals no other.
-func (r *Request) is(other *series.Request) bool {
+func (r *Entry) is(other *series.Contribution) bool {
 	return r.SpanID == other.SpanID && r.TraceID == other.TraceID && r.SpanID != [8]byte{} && r.Vantage == other.Vantage
 }
 
 // Value returns a quantity that has one value per request.
-func (r *Request) Value(q numbers.ID) float64 { return r.values[q] }
+func (r *Entry) Value(q numbers.ID) float64 { return r.values[q] }
 
 // newRequest copies a request, whose memory the caller reuses.
-func newRequest(r *series.Request) *Request {
-	c := &Request{
+func newRequest(r *series.Contribution) *Entry {
+	c := &Entry{
 		Arrival: r.Arrival, TraceID: r.TraceID, SpanID: r.SpanID,
 		Vantage: strings.Clone(r.Vantage), Outcome: r.Outcome,
 		InputTokens: count(r, numbers.InputTokens), CachedTokens: count(r, numbers.CachedInputTokens),
@@ -87,7 +87,7 @@ func newRequest(r *series.Request) *Request {
 	return c
 }
 
-func count(r *series.Request, id numbers.ID) float64 {
+func count(r *series.Contribution, id numbers.ID) float64 {
 	if n, ok := r.Sum(id); ok {
 		return n
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 )
 
-// Request is what an instrumentation observed of one request, besides its
+// Observed is what an instrumentation observed of one request, besides its
 // timeline. All times are relative to the request's start.
-type Request struct {
+type Observed struct {
 	// Duration is the time from the request's start to its end (E - t0).
 	Duration time.Duration
 	// StartUnknown means that the request started before the span did. Quantities that

@@ -21,19 +21,19 @@ var BurnWindowLabels = func() (all [len(BurnWindows)]string) {
 	return all
 }()
 
-// History counts the requests of one objective over the windows of its burn rates
+// Windows counts the requests of one objective over the windows of its burn rates
 // and of its error budget. It is not safe for concurrent use.
-type History struct {
+type Windows struct {
 	budgetLength time.Duration
 	windows      [len(BurnWindows) + 1]window // the last one is that of the budget
 }
 
-// NewHistory returns an empty history. budgetLength is the window of the error
+// NewWindows returns empty windows. budgetLength is the window of the error
 // budget, at least a minute.
-func NewHistory(budgetLength time.Duration) *History { return &History{budgetLength: budgetLength} }
+func NewWindows(budgetLength time.Duration) *Windows { return &Windows{budgetLength: budgetLength} }
 
 // length returns the length of a window.
-func (h *History) length(window int) time.Duration {
+func (h *Windows) length(window int) time.Duration {
 	if window < len(BurnWindows) {
 		return BurnWindows[window]
 	}
@@ -42,7 +42,7 @@ func (h *History) length(window int) time.Duration {
 
 // Add counts requests at a position, which is the time since an epoch that all
 // calls share. A position before the latest counts as the latest.
-func (h *History) Add(position time.Duration, n Counts) {
+func (h *Windows) Add(position time.Duration, n Counts) {
 	for i := range h.windows {
 		h.windows[i].advance(position, h.length(i))
 		h.windows[i].add(n)
@@ -56,7 +56,7 @@ type Recent struct {
 }
 
 // Recent returns the counts at a position.
-func (h *History) Recent(position time.Duration) (r Recent) {
+func (h *Windows) Recent(position time.Duration) (r Recent) {
 	var sums [len(h.windows)]Counts
 	for i := range h.windows {
 		h.windows[i].advance(position, h.length(i))

@@ -12,9 +12,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// Request is the contribution of one finished request. The engine keeps no reference
+// Contribution is what one finished request adds to its series. The engine keeps no reference
 // to its memory.
-type Request struct {
+type Contribution struct {
 	// Dimensions holds the values of the configured dimensions in their order, empty
 	// where the request has none. Dimensions and Vantage are clean label values
 	// (CleanLabel).
@@ -44,10 +44,10 @@ type Request struct {
 
 // Reset begins a new request with the dimensions of the one before, and the memory of its
 // verdicts.
-func (r *Request) Reset(arrival time.Time) {
+func (r *Contribution) Reset(arrival time.Time) {
 	dimensions, verdicts := r.Dimensions, r.Verdicts
 	verdicts.Reset()
-	*r = Request{} // in place, which is faster than to copy a large value
+	*r = Contribution{} // in place, which is faster than to copy a large value
 	r.Dimensions, r.Verdicts, r.Arrival = dimensions, verdicts, arrival
 }
 
@@ -90,35 +90,35 @@ func (l *GapLimits) allow(count uint64, sum, largest float64) bool {
 
 // SetValue sets a quantity that has one value per request. v must be finite and not
 // negative.
-func (r *Request) SetValue(q numbers.ID, v float64) { r.values[q] = optional.Of(v) }
+func (r *Contribution) SetValue(q numbers.ID, v float64) { r.values[q] = optional.Of(v) }
 
 // Value returns the value of a quantity. ok is false if it was not set.
-func (r *Request) Value(q numbers.ID) (v float64, ok bool) {
+func (r *Contribution) Value(q numbers.ID) (v float64, ok bool) {
 	return r.values[q].Value, r.values[q].Known
 }
 
 // SetDistribution sets a quantity that has many values per request: InterTokenLatency
 // or InterChunkLatency.
-func (r *Request) SetDistribution(q numbers.ID, d Distribution) {
+func (r *Contribution) SetDistribution(q numbers.ID, d Distribution) {
 	r.distributions[q-numbers.Singles] = d
 }
 
 // Distribution returns the distribution of a quantity. It is empty if it was not set.
-func (r *Request) Distribution(q numbers.ID) *Distribution {
+func (r *Contribution) Distribution(q numbers.ID) *Distribution {
 	return &r.distributions[q-numbers.Singles]
 }
 
 // SetSum sets what the request adds to a sum of its series, one of numbers.Sums. n must be finite and
 // not negative.
-func (r *Request) SetSum(id numbers.ID, n float64) { r.SetCount(CountOf(id), n) }
+func (r *Contribution) SetSum(id numbers.ID, n float64) { r.SetCount(CountOf(id), n) }
 
 // SetCount is SetSum for any sum.
-func (r *Request) SetCount(c Count, n float64) { r.counts[c] = optional.Of(n) }
+func (r *Contribution) SetCount(c Count, n float64) { r.counts[c] = optional.Of(n) }
 
 // Sum returns what the request adds to a sum, one of numbers.Sums. ok is false if it was not set.
-func (r *Request) Sum(id numbers.ID) (n float64, ok bool) { return r.Count(CountOf(id)) }
+func (r *Contribution) Sum(id numbers.ID) (n float64, ok bool) { return r.Count(CountOf(id)) }
 
 // Count returns what the request adds to a sum. ok is false if it was not set.
-func (r *Request) Count(c Count) (n float64, ok bool) {
+func (r *Contribution) Count(c Count) (n float64, ok bool) {
 	return r.counts[c].Value, r.counts[c].Known
 }

@@ -15,8 +15,8 @@ import (
 
 const month = 720 * time.Hour
 
-func TestHistory_BackwardClockLosesNothing(t *testing.T) {
-	h := NewHistory(time.Hour)
+func TestWindows_BackwardClockLosesNothing(t *testing.T) {
+	h := NewWindows(time.Hour)
 	h.Add(10*time.Hour, Counts{Good: 1})
 	h.Add(5*time.Hour, Counts{Bad: 1})
 	h.Add(-5*time.Hour, Counts{Bad: 1})
@@ -28,7 +28,7 @@ func TestHistory_BackwardClockLosesNothing(t *testing.T) {
 // Random requests at random times are compared with a list of them. Each window holds
 // exactly the requests of its slots: at least those of 59/60 of its length, at most
 // those of its whole length.
-func TestHistory_WindowsMatchAListOfRequests(t *testing.T) {
+func TestWindows_MatchAListOfRequests(t *testing.T) {
 	type request struct {
 		at   time.Duration
 		good bool
@@ -39,7 +39,7 @@ func TestHistory_WindowsMatchAListOfRequests(t *testing.T) {
 			length := time.Hour + time.Duration(random.Int64N(int64(month)))
 			// Most steps are short; some are longer than a window.
 			longest := []time.Duration{time.Second, time.Minute, time.Hour, 100 * time.Hour}
-			h := NewHistory(length)
+			h := NewWindows(length)
 			var all []request
 			now := time.Duration(0)
 			for range 2000 {
@@ -77,6 +77,6 @@ func TestHistory_WindowsMatchAListOfRequests(t *testing.T) {
 }
 
 // The READMEs of token_sli give the memory of an objective.
-func TestHistory_SizeInMemory(t *testing.T) {
-	require.LessOrEqual(t, unsafe.Sizeof(History{}), uintptr(5900))
+func TestWindows_SizeInMemory(t *testing.T) {
+	require.LessOrEqual(t, unsafe.Sizeof(Windows{}), uintptr(5900))
 }
