@@ -135,7 +135,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 				}}})
 			})
 		},
-		"Stream cancelled": func(t *testing.T, c *canceler) {
+		"Stream cancelled": func(_ *testing.T, c *canceler) {
 			client := c.connect()
 			c.repeat(func(i int) {
 				ctx, cancel := context.WithCancel(context.Background())
@@ -145,7 +145,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 				}
 			})
 		},
-		"Stream cancelled in the pipeline": func(t *testing.T, c *canceler) {
+		"Stream cancelled in the pipeline": func(_ *testing.T, c *canceler) {
 			c.block()
 			client := c.connect()
 			ctx, cancel := context.WithCancel(context.Background())

@@ -78,9 +78,9 @@ func (s *still) advance(t testing.TB, d time.Duration) {
 	}
 }
 
-func (s *still) lost(t *testing.T, cause string) int64 {
+func (s *still) refusedStreams(t *testing.T) int64 {
 	t.Helper()
-	return metricValue(t, &s.bench, "streams_lost", map[string]string{"cause": cause})
+	return metricValue(t, &s.bench, "streams_lost", map[string]string{"cause": "refused"})
 }
 
 func refuseWith(err error) func() error { return func() error { return err } }
@@ -96,11 +96,11 @@ func TestExpiry_BacksOffAndDropsRefusedStreams(t *testing.T) {
 	}
 	s.advance(t, time.Minute+refusedTimeout-time.Second)
 	require.EqualValues(t, streams, s.ingester.store.Streams(), "they wait for a retry")
-	require.Zero(t, s.lost(t, "refused"))
+	require.Zero(t, s.refusedStreams(t))
 	s.advance(t, 2*longestRetry)
 	require.Zero(t, s.ingester.store.Streams())
 	require.Zero(t, s.ingester.store.Memory())
-	require.EqualValues(t, streams, s.lost(t, "refused"))
+	require.EqualValues(t, streams, s.refusedStreams(t))
 	requireMetric(t, &s.bench, "events_lost", map[string]string{"cause": "refused"}, 2*streams)
 	require.Less(t, s.pipe.attempts, 15)
 	require.Greater(t, s.pipe.attempts, 5)
@@ -121,7 +121,7 @@ func TestExpiry_RetriesWithin20SecondsOfADrop(t *testing.T) {
 	require.Equal(t, 200, s.send(startLine("early"), startLine("late"), chunkLine("early", time.Millisecond)))
 	s.advance(t, 3*time.Minute)
 	require.Equal(t, 200, s.send(chunkLine("late", time.Millisecond)), "it goes on meanwhile")
-	for deadline := s.clock + refusedTimeout + 2*longestRetry; s.lost(t, "refused") == 0; {
+	for deadline := s.clock + refusedTimeout + 2*longestRetry; s.refusedStreams(t) == 0; {
 		require.Less(t, s.clock, deadline)
 		s.advance(t, time.Second)
 	}
@@ -129,7 +129,7 @@ func TestExpiry_RetriesWithin20SecondsOfADrop(t *testing.T) {
 	s.pipe.refuse = refuseWith(nil)
 	s.advance(t, 20*time.Second)
 	require.Zero(t, s.ingester.store.Streams())
-	require.EqualValues(t, 1, s.lost(t, "refused"))
+	require.EqualValues(t, 1, s.refusedStreams(t))
 }
 
 func TestExpiry_DeliversOnceThePipelineAccepts(t *testing.T) {
@@ -145,7 +145,7 @@ func TestExpiry_DeliversOnceThePipelineAccepts(t *testing.T) {
 	s.advance(t, longestRetry*5/4)
 	require.Zero(t, s.ingester.store.Streams())
 	require.EqualValues(t, streams, metricValue(t, &s.bench, "streams_finished", map[string]string{"outcome": "incomplete"}))
-	require.Zero(t, s.lost(t, "refused"))
+	require.Zero(t, s.refusedStreams(t))
 
 	// The next refusal starts with a short delay again.
 	require.Equal(t, 200, s.send(startLine("next"), chunkLine("next", time.Millisecond)))
@@ -268,7 +268,7 @@ func TestMemoryLimiter_Recovers(t *testing.T) {
 		}
 		require.Less(t, s.clock-began, 10*time.Minute, "memory falls")
 	}
-	require.Greater(t, s.lost(t, "refused"), int64(first/2))
+	require.Greater(t, s.refusedStreams(t), int64(first/2))
 	s.advance(t, 20*time.Second)
 	require.Equal(t, 200, open(), "the room that the dropped streams leave is tried soon")
 	require.Equal(t, 200, s.send(endLine(fmt.Sprint("s", opened))))

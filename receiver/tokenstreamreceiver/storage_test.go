@@ -31,9 +31,9 @@ import (
 func stored(c *Config) { c.StorageID = &storagetest.FileStorage }
 
 // startOn starts a receiver with a storage.
-func startOn(t *testing.T, host storagetest.Host, change ...func(*Config)) *bench {
+func startOn(t *testing.T, host storagetest.Host) *bench {
 	t.Helper()
-	b := prepare(t, append(change, stored)...)
+	b := prepare(t, stored)
 	require.NoError(t, b.Start(t.Context(), host))
 	return b
 }
