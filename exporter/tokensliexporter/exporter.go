@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
@@ -139,6 +140,7 @@ func (e *tokenSLI) serve(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	httpguard.LimitBodies(server)
 	e.server = server
 	e.telemetry.Logger.Info("serving metrics", zap.Stringer("address", listener.Addr()), zap.String("path", metricsPath))
 	e.serving.Go(func() {
@@ -200,8 +202,9 @@ func (e *tokenSLI) stopServing(ctx context.Context) error {
 	step, cancel := keeper.ShutdownStep(ctx)
 	defer cancel()
 	err := e.server.Shutdown(step)
-	if err != nil {
-		err = errors.Join(err, e.server.Close())
+	if step.Err() != nil { // which is no failure of the Collector
+		e.telemetry.Logger.Warn("closed connections whose requests did not end before the shutdown timeout")
+		err = e.server.Close()
 	}
 	e.serving.Wait()
 	return err

@@ -58,9 +58,12 @@ func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 
 var errForeignUpgrade = errors.New("the upstream switched to a protocol that the request does not ask for; check its endpoint")
 
-// answer begins to observe the answer. It returns an error for an upgrade that cannot be
-// forwarded: httputil.ReverseProxy finds it later, and would leave the connection open.
+// answer begins to observe the answer. It returns an error for one that cannot be forwarded, such as an
+// unexpected upgrade: httputil.ReverseProxy finds it later, and would leave the connection open.
 func (x *exchange) answer(res *http.Response) error {
+	if res.StatusCode < 100 || res.StatusCode > 999 {
+		return errMalformed // the server cannot send such a status
+	}
 	body, upgraded := res.Body.(io.ReadWriteCloser)
 	if res.StatusCode != http.StatusSwitchingProtocols {
 		upgraded = false

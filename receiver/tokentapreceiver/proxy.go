@@ -38,6 +38,9 @@ func (r *tokenTapReceiver) handle(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	dropForeignUpgrade(req.Header)
+	if req.ContentLength != 0 {
+		r.bodies.Lift(w)
+	}
 	// By default, an HTTP/1.1 server reads the whole request before it sends the answer. Full
 	// duplex lets the answer begin earlier. HTTP/2 always works like this, and returns an error.
 	_ = http.NewResponseController(w).EnableFullDuplex()
@@ -53,6 +56,9 @@ func (r *tokenTapReceiver) handle(w http.ResponseWriter, req *http.Request) {
 		ErrorHandler:   x.failed,
 	}
 	proxy.ServeHTTP(&answerWriter{w, x}, req)
+	if ended, _ := x.copied.state(); !ended {
+		r.bodies.Abandon(req)
+	}
 }
 
 var silent = log.New(io.Discard, "", 0)
@@ -73,9 +79,10 @@ func refusalOf(req *http.Request) *refusal {
 		return &refusal{"absolute_form", http.StatusBadRequest, "the request target must be a path: this is a reverse proxy"}
 	case !strings.HasPrefix(req.URL.Path, "/"):
 		return &refusal{"malformed_path", http.StatusBadRequest, "the request target must be a path that begins with a slash"}
-	case strings.Contains(req.RequestURI, " "):
-		// HTTP/2 allows it. In HTTP/1.1, a space ends the request target.
-		return &refusal{"malformed_path", http.StatusBadRequest, "the request target must not have spaces"}
+	case strings.ContainsAny(req.RequestURI, " #"):
+		// HTTP/2 allows both. In HTTP/1.1, a space ends the request target. Some servers end the path at
+		// a #, so that "..#" is a dot segment.
+		return &refusal{"malformed_path", http.StatusBadRequest, "the request target must not have spaces or #"}
 	case slices.ContainsFunc(strings.FieldsFunc(req.URL.Path, isSlash), isDotSegment):
 		// The upstream would resolve it, past the path of the configured endpoint.
 		return &refusal{"malformed_path", http.StatusBadRequest, "the path must not have . or .. segments"}
@@ -175,6 +182,7 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 		err = errMalformed
 	}
 	if x.decoding != nil && isDiscarded(x.request) {
+		x.receiver.bodies.Limit(w)
 		_, _ = io.Copy(io.Discard, &x.copied) // so that the span names the model that fails
 	}
 	x.receiver.logger.Warn(unreachableMessage, zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
@@ -200,8 +208,11 @@ func (w *answerWriter) WriteHeader(status int) {
 	if informational && !request.ProtoAtLeast(1, 1) {
 		return // HTTP/1.0 has none
 	}
-	if header["Content-Type"] == nil {
+	switch {
+	case header["Content-Type"] == nil:
 		header["Content-Type"] = nil
+	case status == http.StatusNotModified && request.ProtoMajor == 1: // the server removes it in this spelling
+		header["content-type"] = header["Content-Type"]
 	}
 	// The server does not check the rest of a body that the answer overtakes. After a damaged
 	// one, it would take what follows for a request.

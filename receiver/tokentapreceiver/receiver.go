@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
@@ -39,6 +40,7 @@ type tokenTapReceiver struct {
 	memory    *llmstream.Memory
 
 	server   *http.Server
+	bodies   httpguard.Bodies
 	address  net.Addr
 	handling sync.RWMutex // handlers hold the read lock
 	cutOff   context.CancelFunc
@@ -91,6 +93,7 @@ func (r *tokenTapReceiver) serve(ctx context.Context, host component.Host) error
 	base, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	server.BaseContext = func(net.Listener) context.Context { return base }
 	server.DisableGeneralOptionsHandler = true
+	r.bodies = httpguard.LimitBodies(server)
 	if !cfg.TLS.HasValue() {
 		server.Protocols = &http.Protocols{}
 		server.Protocols.SetHTTP1(true)

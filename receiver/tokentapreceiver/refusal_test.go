@@ -37,6 +37,9 @@ func TestRefusal_IsNoOpenProxy(t *testing.T) {
 		"dot segments, a parameter":   {"GET /a/..;x=y/b HTTP/1.1\r\nHost: h", "400"},
 		"dot segments, encoded all":   {"GET /a%2f%2e.%3bx/b HTTP/1.1\r\nHost: h", "400"},
 		"a dot and a parameter":       {"GET /.;/a HTTP/1.1\r\nHost: h", "400"},
+		"dot segments, a fragment":    {"GET /a/..# HTTP/1.1\r\nHost: h", "400"},
+		"dot segments, encoded, a #":  {"GET /a/.%2e# HTTP/1.1\r\nHost: h", "400"},
+		"a fragment after a query":    {"GET /a?b#/../c HTTP/1.1\r\nHost: h", "400"},
 		"an asterisk":                 {"OPTIONS * HTTP/1.1\r\nHost: h", "400"},
 		"two lengths":                 {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2", "400"},
 		"an unknown transfer coding":  {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked", "501"},
@@ -50,6 +53,86 @@ func TestRefusal_IsNoOpenProxy(t *testing.T) {
 		})
 	}
 	require.Zero(t, reached.Load())
+}
+
+// Before an early answer, net/http reads the body, which these clients never send.
+func TestRefusal_NoConnectionWaitsForABodyForEver(t *testing.T) {
+	held := make(chan struct{})
+	defer close(held)
+	for name, c := range map[string]struct {
+		path, body, status string
+		change             func(*Config)
+	}{
+		"no route": {"/x", "Content-Length: 9\r\n\r\n", "404", func(cfg *Config) {
+			cfg.Routes, cfg.Upstream = []RouteConfig{{Prefix: "/a", Upstream: cfg.Upstream}}, confighttp.ClientConfig{}
+		}},
+		"dot segments":            {"/..", "Transfer-Encoding: chunked\r\n\r\n", "400", nil},
+		"no upstream":             {"/", "Content-Length: 9\r\n\r\n", "502", func(cfg *Config) { cfg.Upstream.Endpoint = "http://127.0.0.1:1" }},
+		"no upstream, a copy":     {chatPath, "Content-Length: 9\r\n\r\n{", "502", func(cfg *Config) { cfg.Upstream.Endpoint = "http://127.0.0.1:1" }},
+		"an answer that is early": {"/", "Content-Length: 9\r\n\r\n", "200", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+				_ = http.NewResponseController(w).EnableFullDuplex()
+				w.WriteHeader(http.StatusOK)
+			}, func(cfg *Config) {
+				if c.change != nil {
+					c.change(cfg)
+				}
+			})
+			connection := p.dial()
+			_, err := io.WriteString(connection, "POST "+c.path+" HTTP/1.1\r\nHost: h\r\n"+c.body)
+			require.NoError(t, err)
+			require.NoError(t, connection.SetReadDeadline(time.Now().Add(30*time.Second)))
+			answer, err := io.ReadAll(connection)
+			require.NoError(t, err, "the tap must close the connection")
+			require.True(t, strings.HasPrefix(string(answer), "HTTP/1.1 "+c.status), string(answer))
+		})
+	}
+}
+
+// A forwarded body may take as long as the client needs.
+func TestForward_SlowBodiesPass(t *testing.T) {
+	t.Parallel()
+	p := start(t, func(w http.ResponseWriter, req *http.Request) { _, _ = io.Copy(w, req.Body) })
+	connection := p.dial()
+	_, err := io.WriteString(connection, "POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 2\r\n\r\na")
+	require.NoError(t, err)
+	time.Sleep(6 * time.Second) // longer than the limit of a body that is not forwarded
+	_, err = io.WriteString(connection, "b")
+	require.NoError(t, err)
+	answer, err := io.ReadAll(connection)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(string(answer), "\r\n\r\nab"), string(answer))
+}
+
+// net/http panics on statuses that HTTP does not have.
+func TestRefusal_StatusesThatHTTPDoesNotHave(t *testing.T) {
+	for _, status := range []string{"000", "099", "+12"} {
+		p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+			connection, _, err := http.NewResponseController(w).Hijack()
+			if assert.NoError(t, err) {
+				_, _ = io.WriteString(connection, "HTTP/1.1 "+status+" Odd\r\nContent-Length: 0\r\n\r\n")
+				_ = connection.Close()
+			}
+		})
+		response, _ := p.post(chatPath, chatRequest)
+		require.Equal(t, http.StatusBadGateway, response.StatusCode, status)
+		require.Equal(t, "upstream_unreachable", attributes(p.span())["error.type"])
+	}
+}
+
+func TestForward_NotModifiedKeepsItsContentType(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if assert.NoError(t, err) { // net/http would not send it
+			_, _ = io.WriteString(connection, "HTTP/1.1 304 Not Modified\r\nContent-Type: text/x\r\nEtag: \"a\"\r\n\r\n")
+			_ = connection.Close()
+		}
+	})
+	answer := requestTo(t, p, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+	require.Equal(t, 1, strings.Count(strings.ToLower(answer), "content-type: text/x"), answer)
 }
 
 // HTTP/2 allows a space in the target, which ends it in HTTP/1.1.
