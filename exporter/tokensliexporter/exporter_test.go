@@ -72,7 +72,7 @@ func TestShutdown_ClosesConnectionsAtItsDeadline(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, h.exporter.Shutdown(ctx), context.DeadlineExceeded)
+	require.NoError(t, h.exporter.Shutdown(ctx), "the Collector would exit with status 1")
 	require.NoError(t, connection.SetReadDeadline(time.Now().Add(10*time.Second)))
 	_, err = connection.Read(make([]byte, 1))
 	require.Error(t, err)

@@ -7,9 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -115,6 +118,36 @@ func TestPage_ObeysTheAuthExtension(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, http.StatusOK, response.StatusCode, path)
+	}
+}
+
+// Before an early answer, net/http reads the body, which this client never sends.
+func TestServer_NoConnectionWaitsForABodyForEver(t *testing.T) {
+	id := component.MustNewID("gate")
+	config := createDefaultConfig().(*Config)
+	config.Server.NetAddr.Endpoint = freeAddress(t)
+	config.Server.Auth = configoptional.Some(confighttp.AuthConfig{Config: configauth.Config{AuthenticatorID: id}})
+	e, err := createTraces(t.Context(), newSettings(componenttest.NewTelemetry()), config)
+	require.NoError(t, err)
+	require.NoError(t, e.Start(t.Context(), storagetest.Host{id: &gate{}}))
+	t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })
+	for head, status := range map[string]string{
+		"GET /metrics HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n":                                 "401",
+		"GET /metrics HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer secret\r\nContent-Length: 9\r\n\r\n": "200",
+		"PUT /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n":                              "401",
+	} {
+		t.Run(status, func(t *testing.T) {
+			t.Parallel()
+			connection, err := net.Dial("tcp", config.Server.NetAddr.Endpoint)
+			require.NoError(t, err)
+			defer connection.Close()
+			_, err = io.WriteString(connection, head)
+			require.NoError(t, err)
+			require.NoError(t, connection.SetReadDeadline(time.Now().Add(30*time.Second)))
+			answer, err := io.ReadAll(connection)
+			require.NoError(t, err, "the server must close the connection")
+			require.True(t, strings.HasPrefix(string(answer), "HTTP/1.1 "+status), string(answer))
+		})
 	}
 }
 

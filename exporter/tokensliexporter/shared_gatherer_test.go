@@ -301,7 +301,7 @@ func TestShutdown_SavesBudgetsBeforeItWaitsForScrapes(t *testing.T) {
 	require.NoError(t, e.consume(t.Context(), batch(with(map[string]any{"tokenpulse.slo.breached": []any{"tpot"}}))), "there is something to save")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	require.ErrorIs(t, e.Shutdown(ctx), context.DeadlineExceeded, "the scrape is cut off")
+	require.NoError(t, e.Shutdown(ctx), "the scrape is cut off")
 	require.NoError(t, ctx.Err(), "the shutdown must end before its deadline")
 	require.Equal(t, map[string]bool{"": true, "history": true}, saved, "the error budgets and the history")
 }
