@@ -27,6 +27,8 @@ import (
 type Config struct {
 	// Server serves the metrics.
 	Server confighttp.ServerConfig `mapstructure:",squash"`
+	// AllowedHosts are further values of the header Host of requests to a loopback address.
+	AllowedHosts []string `mapstructure:"allowed_hosts"`
 	// Shared holds the settings that the token_sli connector has, too.
 	Shared keeper.Config `mapstructure:",squash"`
 	// Percentiles are those of the percentile gauges, between 0 and 100. Empty turns the

@@ -121,6 +121,30 @@ func TestPage_ObeysTheAuthExtension(t *testing.T) {
 	}
 }
 
+// By a name of its own that resolves to this machine, a foreign web page could read the live page.
+func TestServer_RefusesForeignPages(t *testing.T) {
+	h := start(t, func(c *Config) { c.AllowedHosts = []string{"own.example"} })
+	for _, c := range []struct {
+		host, site string
+		status     int
+	}{
+		{"", "", http.StatusOK}, {"own.example", "same-origin", http.StatusOK},
+		{"evil.example", "", http.StatusForbidden}, {"", "cross-site", http.StatusForbidden},
+	} {
+		for _, path := range []string{"/", "/metrics", "/api/v1/now"} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+path, http.NoBody)
+			require.NoError(t, err)
+			if r.Host = c.host; c.site != "" {
+				r.Header.Set("Sec-Fetch-Site", c.site)
+			}
+			response, err := http.DefaultClient.Do(r)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, c.status, response.StatusCode, "%s %v", path, c)
+		}
+	}
+}
+
 // Before an early answer, net/http reads the body, which this client never sends.
 func TestServer_NoConnectionWaitsForABodyForEver(t *testing.T) {
 	id := component.MustNewID("gate")

@@ -227,7 +227,7 @@ func TestScrape_SlowReadersDoNotBlockOthers(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, e.Shutdown(ctx), context.DeadlineExceeded)
+	require.NoError(t, e.Shutdown(ctx))
 }
 
 func TestScrape_SlowReadersAreCutOff(t *testing.T) {

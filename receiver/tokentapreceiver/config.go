@@ -33,6 +33,9 @@ type Config struct {
 	// Routes select an upstream by the beginning of the path.
 	Routes []RouteConfig `mapstructure:"routes"`
 
+	// AllowedHosts are further values of the header Host of requests to a loopback address.
+	AllowedHosts []string `mapstructure:"allowed_hosts"`
+
 	// AttributesFromHeaders maps request headers to span attributes.
 	AttributesFromHeaders map[string]string `mapstructure:"attributes_from_headers"`
 

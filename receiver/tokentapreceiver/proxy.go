@@ -37,6 +37,12 @@ func (r *tokenTapReceiver) handle(w http.ResponseWriter, req *http.Request) {
 		r.refuse(w, req, &refusal{"no_route", http.StatusNotFound, "no upstream for this path; configure upstream, or a route with its prefix"})
 		return
 	}
+	if route.credentials { // a foreign web page could spend them; what other browsers may do, the upstream decides
+		if message := r.browsers.Refusal(req); message != "" {
+			r.refuse(w, req, &refusal{"foreign_page", http.StatusForbidden, message})
+			return
+		}
+	}
 	dropForeignUpgrade(req.Header)
 	if req.ContentLength != 0 {
 		r.bodies.Lift(w)

@@ -41,6 +41,7 @@ type tokenTapReceiver struct {
 
 	server   *http.Server
 	bodies   httpguard.Bodies
+	browsers httpguard.Browsers
 	address  net.Addr
 	handling sync.RWMutex // handlers hold the read lock
 	cutOff   context.CancelFunc
@@ -105,6 +106,7 @@ func (r *tokenTapReceiver) serve(ctx context.Context, host component.Host) error
 		return err
 	}
 	r.server, r.address, r.cutOff = server, listener.Addr(), cutOff
+	r.browsers = httpguard.NewBrowsers(&r.cfg.Server, r.address, r.cfg.AllowedHosts)
 	r.settings.Logger.Info("starting HTTP server", zap.Stringer("endpoint", r.address))
 	r.serving.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

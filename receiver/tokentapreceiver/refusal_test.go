@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/confmap"
 )
 
@@ -230,6 +231,26 @@ func TestRefusal_OtherUpgradesAreDropped(t *testing.T) {
 	p := start(t, func(_ http.ResponseWriter, req *http.Request) { header = req.Header }, func(cfg *Config) { cfg.Propagate = false })
 	requestTo(t, p, "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n\r\n")
 	require.Empty(t, header)
+}
+
+// A foreign web page must not spend the key that the tap adds. Other routes leave browsers to the upstream.
+func TestRefusal_ForeignPagesOnRoutesWithCredentials(t *testing.T) {
+	p := start(t, func(http.ResponseWriter, *http.Request) {}, func(cfg *Config) {
+		withKey := RouteConfig{Prefix: "/key", Upstream: cfg.Upstream}
+		withKey.Upstream.Headers = configopaque.MapList{{Name: "Authorization", Value: "Bearer k"}}
+		cfg.Routes = []RouteConfig{withKey}
+		cfg.AllowedHosts = []string{"own.example"}
+	})
+	for head, status := range map[string]string{
+		"POST /key HTTP/1.1\r\nHost: evil.example":                            "403",
+		"POST /key HTTP/1.1\r\nHost: own.example":                             "200",
+		"POST /key HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site": "403",
+		"POST / HTTP/1.1\r\nHost: evil.example\r\nSec-Fetch-Site: cross-site": "200",
+	} {
+		answer := requestTo(t, p, head+"\r\nConnection: close\r\n\r\n")
+		require.True(t, strings.HasPrefix(answer, "HTTP/1.1 "+status), head+answer)
+	}
+	require.EqualValues(t, 2, p.counter("exchanges_rejected"))
 }
 
 func TestRoutes_LongestPrefixWins(t *testing.T) {

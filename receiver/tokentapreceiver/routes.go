@@ -23,6 +23,8 @@ type route struct {
 	prefix   string
 	endpoint *url.URL
 	upstream http.RoundTripper
+	// credentials is set if the configuration adds headers to requests, which may hold a key.
+	credentials bool
 	// proxied is set if a forward proxy needs the whole URL in each request.
 	proxied bool
 }
@@ -45,7 +47,10 @@ func newRoutes(ctx context.Context, cfg *Config, extensions map[component.ID]com
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, &route{config.Prefix, endpoint, upstream, isProxied(raw, endpoint)})
+		all = append(all, &route{
+			prefix: config.Prefix, endpoint: endpoint, upstream: upstream, proxied: isProxied(raw, endpoint),
+			credentials: len(config.Upstream.Headers) > 0 || config.Upstream.Auth.HasValue(),
+		})
 	}
 	slices.SortFunc(all, func(a, b *route) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
 	return all, nil
