@@ -128,8 +128,10 @@ func TestServer_RefusesForeignPages(t *testing.T) {
 		host, site string
 		status     int
 	}{
-		{"", "", http.StatusOK}, {"own.example", "same-origin", http.StatusOK},
-		{"evil.example", "", http.StatusForbidden}, {"", "cross-site", http.StatusForbidden},
+		{"", "", http.StatusOK},
+		{"own.example", "same-origin", http.StatusOK},
+		{"evil.example", "", http.StatusForbidden},
+		{"", "cross-site", http.StatusForbidden},
 	} {
 		for _, path := range []string{"/", "/metrics", "/api/v1/now"} {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+path, http.NoBody)

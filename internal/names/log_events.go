@@ -25,14 +25,17 @@ const (
 // EventName field.
 const LogEventName = "event.name"
 
-// Attributes of log events that are copied to the stream's span, besides
-// GenAIProviderName and GenAIOperationName.
-const (
-	// PrefixGenAIRequest is the prefix of a group of such attributes.
-	PrefixGenAIRequest = "gen_ai.request."
-	// GenAISystem is the former name of GenAIProviderName.
-	GenAISystem = "gen_ai.system"
-)
+// GenAISystem is the former name of GenAIProviderName.
+const GenAISystem = "gen_ai.system"
+
+// LogAttributesCopied are the attributes of log events that are copied to the stream's span. The OpenTelemetry
+// conventions define them, and none holds text of a prompt.
+var LogAttributesCopied = []string{
+	GenAIProviderName, GenAISystem, GenAIOperationName, GenAIRequestModel, GenAIRequestStream,
+	"gen_ai.request.choice.count", "gen_ai.request.encoding_formats", "gen_ai.request.frequency_penalty",
+	"gen_ai.request.max_tokens", "gen_ai.request.presence_penalty", "gen_ai.request.seed", "gen_ai.request.temperature",
+	"gen_ai.request.top_k", "gen_ai.request.top_p",
+}
 
 // Fields of a stream's events: attributes of the log records LogStreamStart,
 // LogStreamScheduled, LogStreamChunk and LogStreamEnd.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -75,6 +76,17 @@ func TestRead_OutputTokenRateFollowsFromTimePerOutputToken(t *testing.T) {
 			require.Equal(t, test.want > 0, known)
 			require.InDelta(t, test.want, rate, 1e-12)
 		})
+	}
+}
+
+// Free text of a service must not become a label, whoever wrote the span.
+func TestRead_ErrorTypeThatMayBeTextIsOther(t *testing.T) {
+	for text, label := range map[string]string{"timeout": "timeout", "my secret prompt": "_OTHER", "": ""} {
+		dimensions := NewDimensions([]string{"error.type", "tier"})
+		values := make([]string, 2)
+		dimensions.Read(values, "error.type", pcommon.NewValueStr(text))
+		dimensions.Read(values, "tier", pcommon.NewValueStr("two words"))
+		require.Equal(t, []string{label, "two words"}, values)
 	}
 }
 

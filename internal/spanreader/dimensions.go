@@ -6,6 +6,7 @@ package spanreader
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -34,7 +35,11 @@ func (d *Dimensions) Read(values []string, key string, v pcommon.Value) {
 	}
 	for i, name := range d.names {
 		if key == name {
-			if label := labelValue(v); label != "" {
+			label := labelValue(v)
+			if names.IsCategory(name) {
+				label = names.Category(label)
+			}
+			if label != "" {
 				values[i] = label
 			}
 			return

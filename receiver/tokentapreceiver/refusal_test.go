@@ -124,6 +124,23 @@ func TestRefusal_StatusesThatHTTPDoesNotHave(t *testing.T) {
 	}
 }
 
+// What an upstream writes in place of a type or a reason may be text of a prompt.
+func TestSpan_FreeTextOfAnUpstreamIsNoCategory(t *testing.T) {
+	p := start(t, func(w http.ResponseWriter, req *http.Request) {
+		if w.Header().Set("Content-Type", "application/json"); req.Header.Get("X-Fail") != "" {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":{"type":"bad: my secret prompt","message":"x"}}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"object":"chat.completion","choices":[{"index":0,"finish_reason":"my secret prompt","message":{"content":"a"}}]}`)
+	})
+	requestTo(t, p, "POST "+chatPath+" HTTP/1.1\r\nHost: h\r\nX-Fail: 1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+	p.post(chatPath, `{"model":"m"}`)
+	spans := p.spansAfter(2)
+	require.Equal(t, "_OTHER", attributes(spans[0])["error.type"])
+	require.Equal(t, []any{"_OTHER"}, attributes(spans[1])["gen_ai.response.finish_reasons"])
+}
+
 func TestForward_NotModifiedKeepsItsContentType(t *testing.T) {
 	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
 		connection, _, err := http.NewResponseController(w).Hijack()

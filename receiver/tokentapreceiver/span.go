@@ -57,7 +57,7 @@ func (d *decoding) putHTTP(attributes pcommon.Map, e ending) {
 	}
 	attributes.PutStr(names.ServerAddress, d.route.endpoint.Hostname())
 	attributes.PutInt(names.ServerPort, portOf(d.route.endpoint))
-	putText(attributes, names.ErrorType, e.kind)
+	putText(attributes, names.ErrorType, names.Category(e.kind))
 }
 
 func portOf(endpoint *url.URL) int64 {
@@ -95,6 +95,9 @@ func (d *decoding) putModelCall(attributes pcommon.Map, o *llmstream.Observation
 	putCount(attributes, names.GenAIReasoningTokens, usage.Reasoning)
 	putCount(attributes, names.GenAICacheReadInputTokens, usage.CacheRead)
 	putCount(attributes, names.GenAICacheCreationInputTokens, usage.CacheCreation)
+	for i, reason := range o.FinishReasons {
+		o.FinishReasons[i] = names.Category(reason)
+	}
 	putTexts(attributes, names.GenAIFinishReasons, o.FinishReasons)
 }
 

@@ -50,11 +50,28 @@ func Put(dst pcommon.Map, list []byte) (removed int) {
 	for a.Next() {
 		if bytes.HasPrefix(a.Key, []byte(names.Prefix)) {
 			removed++
-		} else {
-			setValue(dst.PutEmpty(keyOf(a.Key)), &a.Value)
+			continue
+		}
+		key := keyOf(a.Key)
+		value := dst.PutEmpty(key)
+		setValue(value, &a.Value)
+		if names.IsCategory(key) {
+			toCategories(value)
 		}
 	}
 	return removed
+}
+
+// toCategories replaces free text in a value, or in the elements of a list.
+func toCategories(value pcommon.Value) {
+	switch value.Type() {
+	case pcommon.ValueTypeStr:
+		value.SetStr(names.Category(value.Str()))
+	case pcommon.ValueTypeSlice:
+		for _, element := range value.Slice().All() {
+			toCategories(element)
+		}
+	}
 }
 
 // setValue sets an empty value.

@@ -158,7 +158,7 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 	}
 	if end.FinishReason != "" {
 		if value, exists := attributes.GetOrPutEmpty(names.GenAIFinishReasons); !exists {
-			value.SetEmptySlice().AppendEmpty().SetStr(end.FinishReason)
+			value.SetEmptySlice().AppendEmpty().SetStr(names.Category(end.FinishReason))
 		}
 	}
 }

@@ -225,13 +225,17 @@ func (l *logEvents) startAttributes(event logEvent) (err error) {
 // Records also have prompts, under many names, so only names and values that cannot be
 // text of a prompt are copied.
 func isSpanAttribute(key []byte, value *Value) bool {
-	switch string(key) {
-	case names.GenAIProviderName, names.GenAISystem, names.GenAIOperationName:
-		return isPlain(value)
-	}
-	request, ok := bytes.CutPrefix(key, []byte(names.PrefixGenAIRequest))
-	return ok && !names.HoldText(string(request)) && isPlain(value)
+	return copied[string(key)] && isPlain(value)
 }
+
+// copied holds names.LogAttributesCopied.
+var copied = func() map[string]bool {
+	all := map[string]bool{}
+	for _, name := range names.LogAttributesCopied {
+		all[name] = true
+	}
+	return all
+}()
 
 // isPlain reports whether a value is a scalar or an array of scalars. Messages are
 // maps.
