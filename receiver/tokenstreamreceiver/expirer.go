@@ -6,6 +6,7 @@ package tokenstreamreceiver
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -38,6 +39,10 @@ const (
 
 	firstRetry   = time.Second
 	longestRetry = time.Minute
+
+	// scarceTimeout replaces refusedTimeout, and scarceRetry limits longestRetry, while memory is scarce.
+	scarceTimeout = 20 * time.Second
+	scarceRetry   = 5 * time.Second
 )
 
 func newExpirer(in *ingester, report *receiverhelper.ObsReport, timeouts assembly.Timeouts) *expirer {
@@ -51,7 +56,7 @@ func (e *expirer) interval() time.Duration {
 
 // expire sends the expired streams, unless it has to wait for a retry. It returns an error
 // if the pipeline temporarily refuses some. It drops those that expired more than
-// refusedTimeout ago.
+// refusedTimeout ago, or earlier while memory is scarce.
 func (e *expirer) expire(ctx context.Context) error {
 	if e.ingester.now() < e.retryAt {
 		return nil
@@ -60,21 +65,62 @@ func (e *expirer) expire(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil { // the shutdown sends the others
 		return nil
 	}
-	lost := e.drop(ctx, "refused", func() *assembly.Transaction {
-		return e.ingester.store.Expire(e.timeouts.Plus(refusedTimeout), expireBatch)
-	})
+	lost, after := e.dropExpired(ctx, e.timeouts.Plus(refusedTimeout)), refusedTimeout
+	scarce := e.memoryIsScarce(err)
+	if scarce && lost == 0 {
+		lost, after = e.makeRoom(ctx), scarceTimeout
+	}
 	if lost > 0 { // a pipeline that lacked memory may accept streams now
 		e.backoff.last = min(e.backoff.last, longestRetry/8)
 	}
 	delay := e.backoff.next()
+	if scarce {
+		delay = min(delay, scarceRetry)
+	}
 	e.retryAt = e.ingester.now() + delay
 	// Otherwise the streams opened until then could take the room that the expired ones
 	// free, and a pipeline that lacks memory would never recover.
 	e.ingester.refuseStarts(e.retryAt + e.interval())
 	if lost > 0 {
-		err = fmt.Errorf("%d expired streams are dropped, because the pipeline refused them for %s: %w", lost, refusedTimeout, err)
+		err = fmt.Errorf("%d expired streams are dropped, because the pipeline refused them for %s: %w", lost, after, err)
 	}
 	return fmt.Errorf("expired streams are sent again in %s: %w", delay.Round(time.Millisecond), err)
+}
+
+// memoryIsScarce reports whether expired streams must give way: the pipeline refuses streams for lack of
+// memory, which they may be the reason for, or they hold more than half of max_memory_mib.
+func (e *expirer) memoryIsScarce(refusal error) bool {
+	// The error of a memory_limiter is known by its text only.
+	return strings.Contains(refusal.Error(), "high memory usage") || e.holdsHalf()
+}
+
+func (e *expirer) holdsHalf() bool {
+	return e.ingester.store.ExpiredMemory(e.timeouts) > e.ingester.store.MaxMemory()/2
+}
+
+// scarceAges are the times since the expiry by which streams are dropped while memory is scarce, so that
+// the first to expire are the first to go.
+var scarceAges = [...]time.Duration{8 * scarceTimeout, 4 * scarceTimeout, 2 * scarceTimeout, scarceTimeout}
+
+// makeRoom drops streams that expired more than scarceTimeout ago, those without a chunk before the
+// others. It stops where the next attempt may show that the room is enough.
+func (e *expirer) makeRoom(ctx context.Context) (lost int) {
+	const never = 1 << 62
+	withoutChunk := assembly.Timeouts{Idle: never, FirstToken: e.timeouts.FirstToken}
+	for _, timeouts := range [...]assembly.Timeouts{withoutChunk, e.timeouts} {
+		for _, age := range scarceAges {
+			lost += e.dropExpired(ctx, timeouts.Plus(age))
+			if lost > 0 && !e.holdsHalf() {
+				return lost
+			}
+		}
+	}
+	return lost
+}
+
+// dropExpired drops the streams that expired by timeouts.
+func (e *expirer) dropExpired(ctx context.Context, timeouts assembly.Timeouts) (lost int) {
+	return e.drop(ctx, "refused", func() *assembly.Transaction { return e.ingester.store.Expire(timeouts, expireBatch) })
 }
 
 const (

@@ -276,3 +276,56 @@ func TestMemoryLimiter_Recovers(t *testing.T) {
 	require.Zero(t, s.ingester.store.Streams())
 	require.Zero(t, s.ingester.store.Memory())
 }
+
+// Streams that start and never go on fill the memory. Senders are served again within a minute after they
+// expire: as long as the pipeline lacks memory, and as long as they hold most of max_memory_mib.
+func TestMemoryPressure_EndsWithinAMinuteAfterStreamsExpire(t *testing.T) {
+	const limit = 4 << 20
+	attributes := fmt.Sprintf(`"attributes":{"a":%q}`, strings.Repeat("x", 40_000))
+	for name, c := range map[string]struct {
+		refusal string
+		until   int64 // of the store's memory
+	}{
+		"a memory_limiter":        {"data refused due to high memory usage", limit / 8},
+		"any pipeline that fails": {"the backend is down", limit * 5 / 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStill(t, func(cfg *Config) { cfg.MaxMemoryMiB, cfg.FirstTokenTimeout = limit>>20, 5*time.Second })
+			s.pipe.refuse = func() error {
+				if s.ingester.store.Memory() > c.until {
+					return errors.New(c.refusal)
+				}
+				return nil
+			}
+			require.Equal(t, 200, s.send(startLine("goes on"), chunkLine("goes on", time.Millisecond)))
+			status := http.StatusOK
+			for i := 0; status == http.StatusOK; i++ {
+				status = s.send(fmt.Sprintf(`{"event":"start","stream_id":"s%d","time_unix_nano":"%d",%s}`, i, at(0), attributes))
+			}
+			s.advance(t, 5*time.Second) // they expire
+			began := s.clock
+			for s.send(startLine("new"), endLine("new")) != http.StatusOK {
+				require.Less(t, s.clock-began, time.Minute)
+				s.advance(t, time.Second)
+			}
+			require.Positive(t, s.refusedStreams(t))
+			require.Equal(t, 200, s.send(endLine("goes on")), "a stream with a chunk stays")
+		})
+	}
+}
+
+// Under pressure, streams without a chunk are dropped first, and others if that is not enough.
+func TestMemoryPressure_StreamsWithoutAChunkGoFirst(t *testing.T) {
+	s := newStill(t, func(cfg *Config) { cfg.FirstTokenTimeout, cfg.IdleTimeout = 5*time.Second, 5*time.Second })
+	s.pipe.refuse = refuseWith(errors.New("data refused due to high memory usage"))
+	require.Equal(t, 200, s.send(startLine("with"), chunkLine("with", time.Millisecond), startLine("without")))
+	s.advance(t, 20*time.Second)
+	require.EqualValues(t, 2, s.ingester.store.Streams(), "they wait for a retry")
+	for s.ingester.store.Streams() == 2 {
+		s.advance(t, time.Second)
+	}
+	require.True(t, s.ingester.store.IsOpen([]byte("with")))
+	s.advance(t, 2*scarceRetry)
+	require.Zero(t, s.ingester.store.Streams())
+	require.EqualValues(t, 2, s.refusedStreams(t))
+}

@@ -16,6 +16,29 @@ type Timeouts struct {
 // Plus returns timeouts that are longer by d.
 func (t Timeouts) Plus(d time.Duration) Timeouts { return Timeouts{t.Idle + d, t.FirstToken + d} }
 
+// ExpiredMemory returns the bytes that the expired streams hold, without their resources.
+func (s *Store) ExpiredMemory(timeouts Timeouts) (bytes int64) {
+	now := s.now()
+	for i := range s.shards {
+		shard := &s.shards[i]
+		shard.mu.Lock()
+		bytes += shard.idle.sizeUntil(now-timeouts.Idle) + shard.waiting.sizeUntil(now-timeouts.FirstToken)
+		shard.mu.Unlock()
+	}
+	return bytes
+}
+
+// sizeUntil returns the bytes of the streams that were last active at the time expired or before.
+// Those that a transaction has claimed are about to end, or to go on.
+func (r *ring) sizeUntil(expired time.Duration) (bytes int64) {
+	for stream := r.newer; stream != (*open)(r) && stream.lastActive <= expired; stream = stream.newer {
+		if stream.claim == nil {
+			bytes += stream.size()
+		}
+	}
+	return bytes
+}
+
 // Expire begins a transaction that ends up to limit expired streams, in each shard those
 // idle longest first. Streams that other transactions have claimed are skipped. If
 // Finished is empty, no other stream has expired.

@@ -16,6 +16,9 @@ const requestShare = 8
 // ErrTooMuchMemory is the error of a request that never fits into MaxMemory.
 var ErrTooMuchMemory = Errorf(Limit, "the request needs more memory than max_memory_mib; send smaller requests, or raise max_memory_mib")
 
+// MaxMemory returns the limit of both accounts.
+func (s *Store) MaxMemory() int64 { return s.limits.MaxMemory }
+
 // Reserve counts more bytes of a request in progress toward MaxMemory until Release. held
 // is what the request has reserved already. If the bytes do not fit, Reserve reserves
 // nothing and returns a FullError, or ErrTooMuchMemory if the request alone is too large.
