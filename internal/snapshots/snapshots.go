@@ -67,7 +67,10 @@ func Open[K, V comparable](
 	}
 	s := &Store[K, V]{client: client, values: values, stored: map[K]V{}}
 	notes, err := s.restore(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, storageclient.ErrNoAnswer):
+		return nil, nil, fmt.Errorf("`storage` %q cannot be read: %w", *extension, err)
+	case err != nil:
 		logger.Error(values.Unreadable+"; if this repeats, check the storage extension and its disk", zap.Error(err))
 	}
 	return s, notes, nil

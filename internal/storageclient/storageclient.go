@@ -7,7 +7,10 @@ package storageclient
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -31,9 +34,47 @@ func Open(ctx context.Context, host component.Host, extension component.ID, owne
 	if !ok {
 		return nil, fmt.Errorf("`storage` is %q, which is not a storage extension; name one, such as file_storage", extension)
 	}
-	client, err := backend.GetClient(ctx, owner.Kind, owner.ID, owner.Name)
-	if err != nil {
+	var opened storage.Client
+	err := within(func() (err error) {
+		opened, err = backend.GetClient(ctx, owner.Kind, owner.ID, owner.Name)
+		return err
+	})
+	switch {
+	case errors.Is(err, ErrNoAnswer):
+		return nil, fmt.Errorf("`storage` %q cannot be opened: %w", extension, err)
+	case err != nil:
 		return nil, fmt.Errorf("`storage` %q cannot be opened: %w (timeout: another process uses it; invalid database: the file is damaged, so move it away and start again)", extension, err)
 	}
-	return client, nil
+	return client{opened}, nil
+}
+
+// ErrNoAnswer is the error of a storage that does not answer.
+var ErrNoAnswer = errors.New("no answer; its file is probably damaged, so move it away and start again")
+
+// answerTime limits the time of opening a storage, and of reading from it. The database of file_storage
+// follows damaged pages in circles for ever.
+var answerTime = 30 * time.Second
+
+// within returns the result of a step, or ErrNoAnswer if it takes longer than answerTime. Nothing can end
+// the step then, so the Collector must not start.
+func within(step func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- step() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(answerTime):
+		return fmt.Errorf("after %s there is %w", answerTime, ErrNoAnswer)
+	}
+}
+
+// client limits the time of reads, which components do when they start.
+type client struct{ storage.Client }
+
+// Batch implements storage.Client.
+func (c client) Batch(ctx context.Context, operations ...*storage.Operation) error {
+	if slices.ContainsFunc(operations, func(o *storage.Operation) bool { return o.Type != storage.Get }) {
+		return c.Client.Batch(ctx, operations...)
+	}
+	return within(func() error { return c.Client.Batch(ctx, operations...) })
 }

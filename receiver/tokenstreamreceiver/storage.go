@@ -29,7 +29,10 @@ func (r *tokenStreamReceiver) openStorage(ctx context.Context, host component.Ho
 	}
 	began := time.Now()
 	restored, err := r.ingester.store.OpenJournal(ctx, client, r.storageFailed())
-	if err != nil {
+	switch {
+	case errors.Is(err, storageclient.ErrNoAnswer): // and there would be none to Close
+		return fmt.Errorf("`storage` %q cannot be read: %w", id, err)
+	case err != nil:
 		return errors.Join(fmt.Errorf("`storage` %q cannot be read: %w (move its file away and start again)", id, err), client.Close(ctx))
 	}
 	r.telemetry.ReceiverTokenStreamStreamsRestored.Add(ctx, int64(restored.Streams))
