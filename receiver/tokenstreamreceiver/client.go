@@ -44,7 +44,10 @@ func shortened(subject string) string {
 	return string(sum[:])
 }
 
-// ipOf returns the IP address of a connection, and a zero address for other networks.
+// clientPrefix is the length of the prefix that one client usually has of the addresses of IPv6.
+const clientPrefix = 64
+
+// ipOf returns the IP address of a connection, of IPv6 its prefix, and a zero address for other networks.
 func ipOf(addr net.Addr) netip.Addr {
 	var ip net.IP
 	switch addr := addr.(type) {
@@ -54,5 +57,8 @@ func ipOf(addr net.Addr) netip.Addr {
 		ip = addr.IP
 	}
 	parsed, _ := netip.AddrFromSlice(ip)
-	return parsed.Unmap()
+	if parsed = parsed.Unmap(); parsed.Is6() {
+		return netip.PrefixFrom(parsed, clientPrefix).Masked().Addr()
+	}
+	return parsed
 }

@@ -30,6 +30,8 @@ func TestClientOf(t *testing.T) {
 	}{
 		"address over HTTP":           {client.Info{Addr: ip}, assembly.Client{Addr: address}},
 		"address over gRPC":           {client.Info{Addr: &net.TCPAddr{IP: net.IP{10, 0, 0, 7}, Port: 1234}}, assembly.Client{Addr: address}},
+		"IPv6: the prefix":            {client.Info{Addr: &net.IPAddr{IP: net.ParseIP("2001:db8:1:2:3:4:5:6")}}, assembly.Client{Addr: netip.MustParseAddr("2001:db8:1:2::")}},
+		"IPv4 as IPv6":                {client.Info{Addr: &net.IPAddr{IP: net.ParseIP("::ffff:10.0.0.7")}}, assembly.Client{Addr: address}},
 		"subject before address":      {client.Info{Addr: ip, Auth: authData{"subject": "chat"}}, assembly.Client{Subject: "chat"}},
 		"name of basic authenticator": {client.Info{Addr: ip, Auth: authData{"username": "chat"}}, assembly.Client{Subject: "chat"}},
 		"no subject":                  {client.Info{Addr: ip, Auth: authData{"subject": 7}}, assembly.Client{Addr: address}},
