@@ -168,7 +168,7 @@ func (w *world) startProcess() error {
 	receiverConfig := receiverFactory.CreateDefaultConfig().(*tokenstreamreceiver.Config)
 	receiverConfig.MaxStreams, receiverConfig.MaxStreamsPerClient = w.maxStreams, w.maxStreamsPerClient
 	receiverConfig.IdleTimeout, receiverConfig.FirstTokenTimeout = w.idle, w.firstToken
-	receiverConfig.MaxMemoryMiB, receiverConfig.MaxLiveRequests = maxMemoryMiB, w.maxLive
+	receiverConfig.MaxMemoryMiB, receiverConfig.MaxLiveRequests, receiverConfig.MaxLivePerClient = maxMemoryMiB, w.maxLive, w.maxLive
 	if w.durable {
 		receiverConfig.StorageID = &streamsID
 	}

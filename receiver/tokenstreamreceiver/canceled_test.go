@@ -100,7 +100,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			cancels := make([]func(), calls)
 			c.repeat(func(i int) { cancels[i] = c.liveBody(client, i) })
 			eventually(t, func() bool { return metricValue(t, c.bench, "events_accepted", nil) == 2*calls }, "all are read")
-			eventually(t, func() bool { return c.liveRequests.open.Load() == 0 }, "they end after idle_timeout")
+			eventually(t, func() bool { return c.liveShares.Held() == 0 }, "they end after idle_timeout")
 			for _, cancel := range cancels {
 				cancel()
 			}
@@ -167,7 +167,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 				}
 			})
 			eventually(t, func() bool { return metricValue(t, c.bench, "events_accepted", nil) >= calls }, "all are read")
-			eventually(t, func() bool { return c.liveRequests.open.Load() == 0 }, "they end after idle_timeout")
+			eventually(t, func() bool { return c.liveShares.Held() == 0 }, "they end after idle_timeout")
 		},
 	}
 	for name, breakOff := range cases {
@@ -187,7 +187,7 @@ func TestCanceledRequests_LeaveNothingBehind(t *testing.T) {
 			testenv.RequireNoLeak(t, before)
 			b.sink.failWith(nil)
 			eventually(t, func() bool { return b.ingester.store.Streams() == 0 }, "open streams expire")
-			require.Zero(t, b.liveRequests.open.Load())
+			require.Zero(t, b.liveShares.Held())
 			require.Zero(t, b.ingester.store.Memory())
 			require.Zero(t, b.ingester.store.Accepted())
 			require.Equal(t, 200, b.lines(t, startLine("after"), endLine("after")).status)

@@ -67,6 +67,10 @@ type Config struct {
 	// without a Content-Length, and calls of the gRPC method Stream.
 	MaxLiveRequests int `mapstructure:"max_live_requests"`
 
+	// MaxLivePerClient limits the live requests of one client while less than half of MaxLiveRequests
+	// is free. 0 is a tenth.
+	MaxLivePerClient int `mapstructure:"max_live_requests_per_client"`
+
 	// StorageID is the extension that keeps open streams across restarts. Without it they
 	// are lost.
 	StorageID *component.ID `mapstructure:"storage"`
@@ -162,6 +166,7 @@ func (c *Config) Validate() error {
 		{"max_event_bytes", c.MaxEventBytes, 1024},
 		{"max_memory_mib", c.MaxMemoryMiB, 1},
 		{settingMaxLiveRequests, c.MaxLiveRequests, 1},
+		{assembly.SettingMaxLivePerClient, c.MaxLivePerClient, 0},
 	} {
 		if limit.value < limit.minimum {
 			errs = append(errs, fmt.Errorf("`%s` is %d; use at least %d", limit.key, limit.value, limit.minimum))

@@ -146,10 +146,11 @@ func method(name string, byEvent bool, read func(*request, []byte) error, respon
 	return grpc.StreamDesc{StreamName: name, ClientStreams: true, Handler: func(server any, stream grpc.ServerStream) error {
 		r, ctx := server.(*tokenStreamReceiver), stream.Context()
 		if live {
-			if refused := r.liveRequests.begin(ctx, r.ingester); refused != nil {
+			end, refused := r.beginLive(ctx)
+			if refused != nil {
 				return refused.status().Err()
 			}
-			defer r.liveRequests.end()
+			defer end()
 		} else {
 			memory := reservation{store: r.ingester.store}
 			if err := memory.add(callMemory); err != nil {

@@ -126,11 +126,12 @@ func (r *tokenStreamReceiver) handleLines(w http.ResponseWriter, httpReq *http.R
 	var applied answer
 	live := httpReq.ContentLength < 0
 	if live {
-		if refused := r.liveRequests.begin(httpReq.Context(), r.ingester); refused != nil {
+		end, refused := r.beginLive(httpReq.Context())
+		if refused != nil {
 			r.breakOff(w, httpReq, &applied, refused)
 			return
 		}
-		defer r.liveRequests.end()
+		defer end()
 	}
 	refused, err := r.readLines(httpReq, live, &applied)
 	if err != nil {

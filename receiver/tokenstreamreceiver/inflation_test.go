@@ -30,7 +30,7 @@ func TestLiveBody_InflationIsLimited(t *testing.T) {
 			}}}, got.answer)
 			require.EqualValues(t, 1, b.ingester.store.Streams(), "events before the limit are applied")
 			requireMetric(t, b, "events_rejected", map[string]string{"reason": "limit"}, 1)
-			require.Zero(t, b.liveRequests.open.Load())
+			require.Zero(t, b.liveShares.Held())
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
@@ -52,7 +53,7 @@ const refusalHold = 5 * time.Second
 // a refusal.
 func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch, wholes *streamseries.Wholes) (*assembly.Transaction, *refusal) {
 	if batch.HasStarts() {
-		batch.Client = clientOf(ctx)
+		batch.Client = assembly.Client(httpguard.ClientOf(ctx))
 		batch.RefuseStarts = wholes.Len() == 0 && in.now() < time.Duration(in.refusedUntil.Load())
 	}
 	tx, err := in.store.Begin(ctx, batch)

@@ -5,27 +5,22 @@ package tokenstreamreceiver
 
 import (
 	"context"
-	"sync/atomic"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 const settingMaxLiveRequests = "max_live_requests"
 
-// liveLimit limits the requests that may stay open for hours: live NDJSON bodies and
-// calls of the gRPC method Stream.
-type liveLimit struct {
-	open atomic.Int64
-	max  int64
-}
-
-// begin counts a live request until end, or returns a refusal at the limit.
-func (l *liveLimit) begin(ctx context.Context, in *ingester) *refusal {
-	if l.open.Add(1) > l.max {
-		l.open.Add(-1)
-		return in.full(ctx, &assembly.FullError{Setting: settingMaxLiveRequests})
+// beginLive counts a request that may stay open for hours until end: a live NDJSON body, or a call of
+// the gRPC method Stream. It returns a refusal at the limit.
+func (r *tokenStreamReceiver) beginLive(ctx context.Context) (end func(), refused *refusal) {
+	client := httpguard.ClientOf(ctx)
+	switch r.liveShares.Take(client) {
+	case httpguard.Full:
+		return nil, r.ingester.full(ctx, &assembly.FullError{Setting: settingMaxLiveRequests})
+	case httpguard.ShareFull:
+		return nil, r.ingester.full(ctx, &assembly.FullError{Setting: assembly.SettingMaxLivePerClient})
 	}
-	return nil
+	return func() { r.liveShares.Give(client) }, nil
 }
-
-func (l *liveLimit) end() { l.open.Add(-1) }

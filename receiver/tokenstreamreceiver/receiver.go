@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
@@ -33,17 +34,17 @@ import (
 // tokenStreamReceiver serves HTTP and gRPC. It sends finished streams to a traces pipeline as
 // spans, to a metrics pipeline as series, or to both.
 type tokenStreamReceiver struct {
-	cfg          *Config
-	settings     receiver.Settings
-	telemetry    *metadata.TelemetryBuilder
-	rules        *judge.Rules // of the SLOs in latency
-	ingester     *ingester
-	expirer      *expirer
-	publisher    *publish.Publisher // nil without a metrics pipeline
-	liveRequests liveLimit
-	requests     sync.Pool // of *request
-	bodies       sync.Pool // of *messageBody
-	lines        sync.Pool // of *lineReader
+	cfg        *Config
+	settings   receiver.Settings
+	telemetry  *metadata.TelemetryBuilder
+	rules      *judge.Rules // of the SLOs in latency
+	ingester   *ingester
+	expirer    *expirer
+	publisher  *publish.Publisher // nil without a metrics pipeline
+	liveShares *httpguard.Shares  // of live requests
+	requests   sync.Pool          // of *request
+	bodies     sync.Pool          // of *messageBody
+	lines      sync.Pool          // of *lineReader
 	// decoding is full when each CPU decodes a large message.
 	decoding chan struct{}
 
@@ -97,7 +98,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 	if rules.Any() {
 		r.ingester.unapplied = judge.NewUnapplied(set.Logger, rules)
 	}
-	r.liveRequests.max = int64(cfg.MaxLiveRequests)
+	r.liveShares = httpguard.NewShares(cfg.MaxLiveRequests, cfg.MaxLivePerClient)
 	r.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
 	r.requests.New = func() any { return newRequest(r.ingester) }
 	r.bodies.New = func() any { return &messageBody{memory: reservation{store: store}} }

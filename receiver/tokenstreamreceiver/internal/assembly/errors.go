@@ -71,6 +71,9 @@ func (e *FullError) Error() string {
 	case SettingMaxStreamsPerClient:
 		return "max_streams_per_client is reached: less than half of max_streams is free, and this client has its share open; " +
 			"send the request again later, or raise max_streams_per_client"
+	case SettingMaxLivePerClient:
+		return "max_live_requests_per_client is reached: less than half of max_live_requests is free, and this client has its share open; " +
+			"send the request again later, or raise max_live_requests_per_client"
 	default:
 		return e.Setting + " is reached; send the request again later, or raise " + e.Setting
 	}
@@ -81,6 +84,7 @@ func (e *FullError) Error() string {
 const (
 	SettingMaxStreams          = "max_streams"
 	SettingMaxStreamsPerClient = "max_streams_per_client"
+	SettingMaxLivePerClient    = "max_live_requests_per_client"
 	SettingMaxMemory           = "max_memory_mib"
 	SettingPipeline            = "pipeline"
 )

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package tokenstreamreceiver
+package httpguard
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 	"net/netip"
 
 	"go.opentelemetry.io/collector/client"
-
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
 // subjectAttributes are the names that the Collector's authenticators use for the
@@ -22,18 +20,26 @@ var subjectAttributes = [...]string{"subject", "username"}
 // hashed.
 const maxSubject = 128
 
-// clientOf returns the authenticated subject of a request or, without one, the address of
+// Client identifies a sender. Unknown senders count as one client.
+type Client struct {
+	// Subject is the authenticated subject, if known.
+	Subject string
+	// Addr is the address of a sender without a subject, of IPv6 its prefix.
+	Addr netip.Addr
+}
+
+// ClientOf returns the authenticated subject of a request or, without one, the address of
 // its connection.
-func clientOf(ctx context.Context) assembly.Client {
+func ClientOf(ctx context.Context) Client {
 	info := client.FromContext(ctx)
 	if info.Auth != nil {
 		for _, name := range subjectAttributes {
 			if subject, _ := info.Auth.GetAttribute(name).(string); subject != "" {
-				return assembly.Client{Subject: shortened(subject)}
+				return Client{Subject: shortened(subject)}
 			}
 		}
 	}
-	return assembly.Client{Addr: ipOf(info.Addr)}
+	return Client{Addr: ipOf(info.Addr)}
 }
 
 func shortened(subject string) string {
