@@ -29,6 +29,9 @@ type Config struct {
 	Server confighttp.ServerConfig `mapstructure:",squash"`
 	// AllowedHosts are further values of the header Host of requests to a loopback address.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
+	// MaxRequestsPerClient limits the scrapes, and the event streams of the page, of one client while less
+	// than half of all are free. 0 is a tenth.
+	MaxRequestsPerClient int `mapstructure:"max_requests_per_client"`
 	// Shared holds the settings that the token_sli connector has, too.
 	Shared keeper.Config `mapstructure:",squash"`
 	// Percentiles are those of the percentile gauges, between 0 and 100. Empty turns the
@@ -96,6 +99,7 @@ const (
 func (c *Config) Validate() error {
 	var errs problems.List
 	errs.Unless(c.Server.NetAddr.Endpoint != "", "`endpoint` is empty; enter the address to serve metrics on, such as localhost:9464")
+	errs.Unless(c.MaxRequestsPerClient >= 0, "`max_requests_per_client` is %d; use at least 0, which is a tenth of the limit", c.MaxRequestsPerClient)
 	_, err := dimensionLabels(c.Shared.Series.Dimensions)
 	return errors.Join(slices.Concat(errs, problems.List{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validatePage())...)
 }

@@ -6,6 +6,7 @@ package tokensliexporter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -173,17 +174,34 @@ func (e *tokenSLI) handler() http.Handler {
 	} else {
 		mux.HandleFunc("GET /{$}", links)
 	}
-	mux.Handle("GET "+metricsPath, promhttp.HandlerForTransactional(newSharedGatherer(e.gather), promhttp.HandlerOpts{
+	mux.Handle("GET "+metricsPath, e.shared(promhttp.HandlerForTransactional(newSharedGatherer(e.gather), promhttp.HandlerOpts{
 		EnableOpenMetrics:                   true,
 		EnableOpenMetricsTextCreatedSamples: true,
-		MaxRequestsInFlight:                 maxConcurrentScrapes,
-	}))
+	})))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A client that reads slowly must not hold its response for long.
 		if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(e.scrapeTime)); err != nil {
 			e.telemetry.Logger.Debug("cannot set the write deadline of a response, so a slow client may hold it for long", zap.Error(err))
 		}
 		mux.ServeHTTP(w, r)
+	})
+}
+
+// shared divides the scrapes among clients.
+func (e *tokenSLI) shared(next http.Handler) http.Handler {
+	scrapes := httpguard.NewShares(maxConcurrentScrapes, e.config.MaxRequestsPerClient)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		client := httpguard.ClientOf(r.Context())
+		switch scrapes.Take(client) {
+		case httpguard.Full:
+			http.Error(w, fmt.Sprintf("token_sli: %d scrapes are in progress; scrape again later", maxConcurrentScrapes), http.StatusServiceUnavailable)
+			return
+		case httpguard.ShareFull:
+			http.Error(w, "token_sli: this client has its share of scrapes in progress; scrape again later, or raise max_requests_per_client", http.StatusServiceUnavailable)
+			return
+		}
+		defer scrapes.Give(client)
+		next.ServeHTTP(w, r)
 	})
 }
 

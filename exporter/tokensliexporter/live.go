@@ -20,6 +20,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -58,19 +59,20 @@ func newLive(config *Config) *live {
 // open makes the page.
 func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) (err error) {
 	l.page = page.New(page.Options{
-		Version:     set.BuildInfo.Version,
-		Dimensions:  config.Shared.Series.Dimensions,
-		Objectives:  config.Shared.SLOObjectives(),
-		MaxSeries:   config.Shared.Series.MaxSeries,
-		TraceLink:   config.Page.TraceLink,
-		Engine:      k.Engine,
-		Tracker:     k.Tracker,
-		History:     l.history,
-		Slowest:     l.slowest,
-		Thresholds:  &l.thresholds,
-		OpenStreams: &inprocess.OpenStreams,
-		SLOs:        &inprocess.SLOs,
-		Now:         time.Now,
+		Version:      set.BuildInfo.Version,
+		Dimensions:   config.Shared.Series.Dimensions,
+		Objectives:   config.Shared.SLOObjectives(),
+		MaxSeries:    config.Shared.Series.MaxSeries,
+		TraceLink:    config.Page.TraceLink,
+		Engine:       k.Engine,
+		Tracker:      k.Tracker,
+		History:      l.history,
+		Slowest:      l.slowest,
+		Thresholds:   &l.thresholds,
+		OpenStreams:  &inprocess.OpenStreams,
+		SLOs:         &inprocess.SLOs,
+		EventStreams: httpguard.NewShares(page.MaxEventStreams, config.MaxRequestsPerClient),
+		Now:          time.Now,
 	})
 	l.telemetry, err = l.newTelemetry(set)
 	return err

@@ -89,7 +89,7 @@ func TestEvents_OutliveTheWriteTimeout(t *testing.T) {
 }
 
 func TestEvents_AreLimited(t *testing.T) {
-	h := start(t, nil)
+	h := start(t, func(c *Config) { c.MaxRequestsPerClient = 64 })
 	for range 64 {
 		require.Equal(t, http.StatusOK, h.events(t, "").StatusCode)
 	}
@@ -105,6 +105,18 @@ func TestEvents_AreLimited(t *testing.T) {
 	m, err = h.telemetry.GetMetric("otelcol_token_sli_page_clients")
 	require.NoError(t, err)
 	require.Contains(t, jsonOf(t, m), `"Value":64`)
+}
+
+func TestEvents_OneClientLeavesRoomForOthers(t *testing.T) {
+	h := start(t, nil)
+	for range 33 { // less than half is free
+		require.Equal(t, http.StatusOK, h.events(t, "").StatusCode)
+	}
+	response := h.events(t, "")
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(body), "raise max_requests_per_client")
 }
 
 func jsonOf(t testing.TB, v any) string {

@@ -155,6 +155,7 @@ func newServed(t *testing.T, series int, change func(*Config)) *tokenSLI {
 func TestScrape_ConcurrentScrapesGatherAFewTimes(t *testing.T) {
 	e := newServed(t, 3, nil)
 	e.scrapeTime = time.Minute // the race detector slows encoders down
+	e.config.MaxRequestsPerClient = 64
 	const scrapes = 50
 	gather, gathers, arrived := e.gather, atomic.Int64{}, atomic.Int64{}
 	e.gather = func() ([]*dto.MetricFamily, error) {
@@ -205,7 +206,7 @@ func slowReader(t *testing.T, address string) {
 	require.NoError(t, err)
 	t.Cleanup(func() { connection.Close() })
 	require.NoError(t, connection.(*net.TCPConn).SetReadBuffer(4096))
-	_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", metricsPath)
+	_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", metricsPath)
 	require.NoError(t, err)
 	_, err = io.ReadFull(connection, make([]byte, 12)) // the response begins
 	require.NoError(t, err)
@@ -225,6 +226,27 @@ func TestScrape_SlowReadersDoNotBlockOthers(t *testing.T) {
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	_, err = io.Copy(io.Discard, response.Body)
 	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	require.NoError(t, e.Shutdown(ctx))
+}
+
+// A client whose responses nobody reads holds no more than its share.
+func TestScrape_OneClientLeavesRoomForOthers(t *testing.T) {
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	e := newServed(t, 200, nil)
+	e.scrapeTime = time.Hour // the scrapes do not end by themselves
+	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	for range 33 { // less than half is free
+		slowReader(t, e.config.Server.NetAddr.Endpoint)
+	}
+	response, err := http.Get("http://" + e.config.Server.NetAddr.Endpoint + metricsPath)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	require.Contains(t, string(body), "raise max_requests_per_client")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	require.NoError(t, e.Shutdown(ctx))

@@ -8,16 +8,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync/atomic"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // Limits of event streams.
 const (
-	// maxClients limits the streams that are open at a time.
-	maxClients = 64
+	// MaxEventStreams limits the streams that are open at a time.
+	MaxEventStreams = 64
 	// writeTime limits the time that a client takes to read an event. A slower one is
 	// dropped.
 	writeTime = 10 * time.Second
@@ -29,11 +29,10 @@ const (
 type clients struct {
 	closing context.Context // done when the page closes
 	close   context.CancelFunc
-	open    atomic.Int64
 }
 
 // Clients returns the number of open event streams.
-func (p *Page) Clients() int64 { return min(p.clients.open.Load(), maxClients) }
+func (p *Page) Clients() int64 { return p.EventStreams.Held() }
 
 // events streams the answers of `now` until the client or the page closes.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
@@ -41,11 +40,16 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	defer p.clients.open.Add(-1)
-	if p.clients.open.Add(1) > maxClients {
-		fail(w, p.refuse("close other pages, or ask "+root+"now instead", "%d clients read events already", maxClients))
+	client := httpguard.ClientOf(r.Context())
+	switch p.EventStreams.Take(client) {
+	case httpguard.Full:
+		fail(w, p.refuse("close other pages, or ask "+root+"now instead", "%d clients read events already", MaxEventStreams))
+		return
+	case httpguard.ShareFull:
+		fail(w, p.refuse("close other pages, or raise max_requests_per_client", "this client reads its share of events already"))
 		return
 	}
+	defer p.EventStreams.Give(client)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
 	s := &stream{w: w, control: http.NewResponseController(w)}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -41,7 +42,9 @@ type Options struct {
 	// OpenStreams and SLOs are those of the components of this process.
 	OpenStreams *inprocess.Registry[func() int64]
 	SLOs        *inprocess.Registry[[]slo.Definition]
-	Now         func() time.Time
+	// EventStreams are those that clients may have open.
+	EventStreams *httpguard.Shares
+	Now          func() time.Time
 }
 
 // Page serves the live page and its API.
