@@ -15,17 +15,35 @@ import (
 )
 
 // timedBody is the body of a request before decompression. A read waits for the next
-// byte for up to idle, and ends at once when the receiver shuts down.
+// byte for up to idle, and ends at once when the receiver shuts down. A body with a
+// Content-Length must also keep a minimum rate, so that no client holds one open byte by byte.
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
 	idle    time.Duration
 	closing context.Context
 
-	received int64 // bytes that were read; only the reader uses it
+	received int64     // bytes that were read; only the reader uses it
+	began    time.Time // zero for a body without a Content-Length, which may stay open
 
 	mu   sync.Mutex
 	done bool // the server uses the deadline again
+}
+
+// The minimum rate of a body with a Content-Length, in bytes per second, and the time from which it
+// counts.
+const minBodyRate = 1 << 10
+
+var slowBodyTime = 30 * time.Second
+
+// due returns how long the next read may wait, and whether the minimum rate limits it.
+func (b *timedBody) due() (timeout time.Duration, slow bool) {
+	if b.began.IsZero() {
+		return b.idle, false
+	}
+	earned := time.Duration(b.received) * time.Second / minBodyRate
+	left := time.Until(b.began.Add(slowBodyTime + earned))
+	return min(b.idle, left), left < b.idle
 }
 
 // bodyKey is the key of the timedBody in the context of its request.
@@ -39,6 +57,9 @@ func (r *tokenStreamReceiver) timeBodies(next http.Handler) http.Handler {
 			return
 		}
 		body := &timedBody{ReadCloser: req.Body, control: http.NewResponseController(w), idle: r.cfg.IdleTimeout, closing: r.closing}
+		if req.ContentLength > 0 {
+			body.began = time.Now()
+		}
 		// Also for the bytes that next does not read: the server reads them.
 		body.wait(body.idle)
 		stop := context.AfterFunc(r.closing, func() { body.wait(0) })
@@ -55,7 +76,8 @@ func (r *tokenStreamReceiver) timeBodies(next http.Handler) http.Handler {
 
 // Read implements io.Reader.
 func (b *timedBody) Read(p []byte) (int, error) {
-	b.wait(b.idle)
+	timeout, slow := b.due()
+	b.wait(timeout)
 	if b.closing.Err() != nil { // the shutdown came before the deadline was set
 		return 0, errShutdown
 	}
@@ -68,6 +90,8 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		b.end()
 	case errors.Is(err, os.ErrDeadlineExceeded) && b.closing.Err() != nil:
 		err = errShutdown
+	case errors.Is(err, os.ErrDeadlineExceeded) && slow:
+		err = fmt.Errorf("the body arrives at less than %d bytes a second", minBodyRate)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = fmt.Errorf("no data for %s (idle_timeout)", b.idle)
 	}

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -162,6 +163,30 @@ func TestStalledBody_IsClosed(t *testing.T) {
 			require.Contains(t, got.answer.Errors[0].Message, "the receiver is shutting down")
 		})
 	}
+}
+
+// A body with a Content-Length that arrives byte by byte must not hold its request for hours.
+func TestDrippingBody_IsClosed(t *testing.T) {
+	before := slowBodyTime
+	slowBodyTime = 300 * time.Millisecond
+	t.Cleanup(func() { slowBodyTime = before })
+	b := start(t)
+	connection, err := net.Dial("tcp", b.addrHTTP.String())
+	require.NoError(t, err)
+	defer connection.Close()
+	_, err = io.WriteString(connection, "POST "+tokensPath+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+typeNDJSON+"\r\nContent-Length: 60000\r\n\r\n")
+	require.NoError(t, err)
+	dripping, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		for dripping.Err() == nil {
+			time.Sleep(20 * time.Millisecond)
+			_, _ = connection.Write([]byte(" "))
+		}
+	}()
+	require.NoError(t, connection.SetReadDeadline(time.Now().Add(20*time.Second)))
+	answer, _ := io.ReadAll(connection) // perhaps with a reset, since more bytes follow
+	require.Contains(t, string(answer), "the body arrives at less than 1024 bytes a second")
 }
 
 // idle_timeout limits the pauses of a message, not its duration.
