@@ -46,17 +46,22 @@ func TestOpen_SkipsWhatIsDamaged(t *testing.T) {
 		"content":               {flip(segmentKey(4), headerLength+3), []string{"a12", "b1"}, 0, 1, "segment 4 of open streams: damaged"},
 		"a base, then a change": {flip(segmentKey(1), headerLength), []string{"b1", "c"}, 1, 1, "segment 1 of open streams: damaged"},
 		"a change in between":   {flip(segmentKey(3), headerLength), []string{"b1", "c"}, 1, 1, "segment 3"},
-		"a version":             {flip(segmentKey(4), 0), []string{"a12", "b1"}, 0, 1, "later version"},
+		"a version":             {flip(segmentKey(4), 0), []string{"a12", "b1"}, 0, 1, "another version"},
 		"truncated":             {func(values map[string][]byte) { values[segmentKey(4)] = values[segmentKey(4)][:3] }, []string{"a12", "b1"}, 0, 1, "segment 4"},
 		"empty":                 {func(values map[string][]byte) { values[segmentKey(4)] = []byte{} }, []string{"a12", "b1"}, 0, 1, "segment 4"},
-		"a missing segment":     {func(values map[string][]byte) { delete(values, segmentKey(3)) }, []string{"b1", "c"}, 1, 0, ""},
-		"the index":             {flip(indexKey, headerLength), nil, 0, 1, "the index of open streams: damaged"},
+		"a missing segment":     {func(values map[string][]byte) { delete(values, segmentKey(3)) }, []string{"b1", "c"}, 1, 1, "a segment between 2 and 4 is missing"},
+		"a missing change":      {func(values map[string][]byte) { delete(values, segmentKey(5)) }, []string{"a1", "b1", "c"}, 0, 1, "a segment between 4 and 6 is missing"},
+		"swapped segments": {func(values map[string][]byte) {
+			values[segmentKey(2)], values[segmentKey(4)] = values[segmentKey(4)], values[segmentKey(2)]
+		}, []string{"a12"}, 1, 2, "segment 2 of open streams: damaged"},
+		"a copied segment": {func(values map[string][]byte) { values[segmentKey(4)] = values[segmentKey(1)] }, []string{"a12", "b1"}, 0, 1, "segment 4 of open streams: damaged"},
+		"the index":        {flip(indexKey, headerLength), nil, 0, 1, "the index of open streams: damaged"},
 		"a malformed record": {func(values map[string][]byte) {
-			values[segmentKey(4)] = seal(append(values[segmentKey(4)], 0x80))
+			values[segmentKey(4)] = seal(segmentKey(4), 3, append(values[segmentKey(4)], 0x80))
 		}, []string{"a12", "b1", "c"}, 0, 1, "malformed record"},
 		"a record that the owner rejects": {func(values map[string][]byte) {
 			b := appendRecord(make([]byte, headerLength), 1<<21, 1, base, []byte("bad"))
-			values[segmentKey(4)] = seal(b)
+			values[segmentKey(4)] = seal(segmentKey(4), 3, b)
 		}, []string{"a12", "b1"}, 1, 1, "bad"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,8 +104,8 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		m := storagetest.NewMemory()
 		m.Values[indexKey] = index{1, 4, 100}.encode()
-		m.Values[segmentKey(1)] = seal(append(make([]byte, headerLength), first...))
-		m.Values[segmentKey(2)] = seal(append(make([]byte, headerLength), second...))
+		m.Values[segmentKey(1)] = seal(segmentKey(1), 0, append(make([]byte, headerLength), first...))
+		m.Values[segmentKey(2)] = seal(segmentKey(2), 1, append(make([]byte, headerLength), second...))
 		m.Values[segmentKey(3)] = second
 		ts := opened(t, m)
 		before := ts.values()
@@ -115,7 +120,7 @@ func FuzzOpen(f *testing.F) {
 func FuzzIndex(f *testing.F) {
 	f.Add(index{1, 2, 3}.encode()[headerLength:])
 	f.Fuzz(func(t *testing.T, b []byte) {
-		i, err := decodeIndex(seal(append(make([]byte, headerLength), b...)))
+		i, err := decodeIndex(seal(indexKey, 0, append(make([]byte, headerLength), b...)))
 		if err != nil {
 			return
 		}

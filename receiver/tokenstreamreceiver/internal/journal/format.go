@@ -13,7 +13,10 @@ import (
 
 // A segment consists of
 //   - a version byte
-//   - the CRC-32C of all that follows (4 bytes, big endian)
+//   - the CRC-32C of its key and of all that follows (4 bytes, big endian), so that a
+//     segment in the place of another one is noticed
+//   - the number of the segment before it (8 bytes, big endian; 0 if there is none), so that
+//     a missing one is noticed
 //   - records
 //
 // and a record of
@@ -26,36 +29,42 @@ import (
 // that the numbers of segments and of entries have not reached. Segments that the index
 // covers may be missing: they were deleted, or not written yet.
 const (
-	version      = 1
-	headerLength = 1 + crc32.Size
+	version      = 2
+	headerLength = checked + 8
+	checked      = 1 + crc32.Size // where the checksum begins to count
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var (
 	errDamaged = errors.New("damaged: the checksum differs")
-	errVersion = errors.New("written by a later version of tokenpulse, or damaged")
+	errVersion = errors.New("written by another version of tokenpulse, or damaged")
 	errRecord  = errors.New("malformed record")
 )
 
 // seal writes the header of a segment or index, for which b has room.
-func seal(b []byte) []byte {
+func seal(key string, previous uint64, b []byte) []byte {
 	b[0] = version
-	binary.BigEndian.PutUint32(b[1:], crc32.Checksum(b[headerLength:], castagnoli))
+	binary.BigEndian.PutUint64(b[checked:], previous)
+	binary.BigEndian.PutUint32(b[1:], checksum(key, b))
 	return b
 }
 
+func checksum(key string, b []byte) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(key), castagnoli), castagnoli, b[checked:])
+}
+
 // unseal checks the header and returns what follows.
-func unseal(b []byte) ([]byte, error) {
+func unseal(key string, b []byte) (previous uint64, content []byte, err error) {
 	switch {
 	case len(b) < headerLength:
-		return nil, errDamaged
+		return 0, nil, errDamaged
 	case b[0] != version:
-		return nil, errVersion
-	case binary.BigEndian.Uint32(b[1:]) != crc32.Checksum(b[headerLength:], castagnoli):
-		return nil, errDamaged
+		return 0, nil, errVersion
+	case binary.BigEndian.Uint32(b[1:]) != checksum(key, b):
+		return 0, nil, errDamaged
 	}
-	return b[headerLength:], nil
+	return binary.BigEndian.Uint64(b[checked:]), b[headerLength:], nil
 }
 
 // appendRecord appends a record of an entry.
@@ -117,11 +126,11 @@ func (i index) encode() []byte {
 	for _, v := range [...]uint64{i.first, i.segments, i.numbers} {
 		b = binary.AppendUvarint(b, v)
 	}
-	return seal(b)
+	return seal(indexKey, 0, b)
 }
 
 func decodeIndex(b []byte) (i index, err error) {
-	if b, err = unseal(b); err != nil {
+	if _, b, err = unseal(indexKey, b); err != nil {
 		return index{}, err
 	}
 	i.first, b = readUvarint(b)

@@ -102,6 +102,7 @@ type replay struct {
 	loader   Loader
 	entries  map[uint64]*Entry
 	lost     map[uint64]bool // entries of which a part is missing
+	last     uint64          // number of the segment read last, or 0
 	failures int
 	errs     []error
 }
@@ -117,7 +118,11 @@ func (r *replay) fail(what string, err error) {
 }
 
 func (r *replay) segment(entries *place, number uint64, b []byte) {
-	b, err := unseal(b)
+	previous, b, err := unseal(segmentKey(number), b)
+	if err == nil && r.last != 0 && previous != r.last {
+		r.fail("open streams", fmt.Errorf("a segment between %d and %d is missing", r.last, number))
+	}
+	r.last = number
 	for err == nil && len(b) > 0 {
 		var next stored
 		if next, b, err = readRecord(b); err == nil {

@@ -105,7 +105,11 @@ func (j *Journal) write(g *group) error {
 		operations = append(operations, storage.SetOperation(indexKey, updated.encode()))
 	}
 	if content {
-		operations = append(operations, storage.SetOperation(segmentKey(j.next), seal(j.buffer)))
+		var previous uint64
+		if n := len(j.segments); n > 0 {
+			previous = j.segments[n-1].number
+		}
+		operations = append(operations, storage.SetOperation(segmentKey(j.next), seal(segmentKey(j.next), previous, j.buffer)))
 	}
 	operations = append(operations, j.deletions(deletes)...)
 	if len(operations) == 0 {
