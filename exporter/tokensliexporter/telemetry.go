@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 )
 
 // newTelemetry reports the self-metrics of the live page.
@@ -21,7 +21,7 @@ func (l *live) newTelemetry(set exporter.Settings) (*metadata.TelemetryBuilder, 
 		return nil, err
 	}
 	owner := metric.WithAttributes(attribute.String("component", "exporter/"+set.ID.String()))
-	gauge := func(read func() int64) metric.Int64Callback { return selfmetrics.Gauge(read, owner) }
+	gauge := func(read func() int64) metric.Int64Callback { return diagnostics.Gauge(read, owner) }
 	return builder, errors.Join(
 		builder.RegisterTokenSliHistoryCoarseningCallback(gauge(func() int64 { return int64(l.history.Coarsening()) })),
 		builder.RegisterTokenSliHistoryMemoryCallback(gauge(func() int64 { used, _ := l.history.Memory(); return int64(used) })),

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
@@ -41,10 +40,10 @@ func (t *Tally) AddDerived(derived *latency.Latency, unusable int64) {
 }
 
 var (
-	withUnusable = selfmetrics.Label("reason", "unusable")
+	withUnusable = Label("reason", "unusable")
 	withReasons  = func() (options [latency.NumReasons]metric.AddOption) {
 		for reason := range latency.NumReasons {
-			options[reason] = selfmetrics.Label("reason", reason.String())
+			options[reason] = Label("reason", reason.String())
 		}
 		return options
 	}()

@@ -11,9 +11,9 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
@@ -50,7 +50,7 @@ func with(owner []attribute.KeyValue, more ...attribute.KeyValue) metric.Measure
 }
 
 func (t *telemetry) register(k *Keeper, owner []attribute.KeyValue) error {
-	gauge := func(read func() int64) metric.Int64Callback { return selfmetrics.Gauge(read, t.owner) }
+	gauge := func(read func() int64) metric.Int64Callback { return diagnostics.Gauge(read, t.owner) }
 	err := errors.Join(
 		t.RegisterTokenSliBudgetsEvictedCallback(gauge(k.Tracker.Evicted)),
 		t.RegisterTokenSliDeduplicationEvictedCallback(gauge(func() int64 {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor/internal/metadata"
 )
@@ -51,10 +50,10 @@ type telemetry struct {
 }
 
 var (
-	withJoined      = selfmetrics.Label("result", "joined")
-	withAmbiguous   = selfmetrics.Label("result", "ambiguous")
-	withRolledUp    = selfmetrics.Label("result", "rolled_up")
-	withRootMissing = selfmetrics.Label("result", "root_missing")
+	withJoined      = diagnostics.Label("result", "joined")
+	withAmbiguous   = diagnostics.Label("result", "ambiguous")
+	withRolledUp    = diagnostics.Label("result", "rolled_up")
+	withRootMissing = diagnostics.Label("result", "root_missing")
 )
 
 func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
@@ -64,7 +63,7 @@ func newTelemetry(set component.TelemetrySettings) (*telemetry, error) {
 	}
 	t := &telemetry{builder: builder, unclaimed: unclaimed{counter: builder.ProcessorTokenLatencySpansUnclaimed}}
 	for _, name := range source.Names() {
-		t.sources = append(t.sources, selfmetrics.Label("source", name))
+		t.sources = append(t.sources, diagnostics.Label("source", name))
 	}
 	return t, nil
 }

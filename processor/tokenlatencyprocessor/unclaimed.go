@@ -10,7 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -48,9 +48,9 @@ func (u *unclaimed) option(scope string) metric.AddOption {
 		u.scopes = map[string]metric.AddOption{}
 	}
 	scope = strings.Clone(scope) // it refers to the memory of the batch
-	option := selfmetrics.Label("scope", scope)
+	option := diagnostics.Label("scope", scope)
 	u.scopes[scope] = option
 	return option
 }
 
-var withOverflowScope = selfmetrics.Label("scope", overflowScope)
+var withOverflowScope = diagnostics.Label("scope", overflowScope)

@@ -15,9 +15,9 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
@@ -154,7 +154,7 @@ func (in *ingester) count(ctx context.Context, finished []assembly.Finished, who
 		events++
 	}
 	for outcome, n := range ended {
-		in.telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, selfmetrics.Label("outcome", outcome))
+		in.telemetry.ReceiverTokenStreamStreamsFinished.Add(ctx, n, diagnostics.Label("outcome", outcome))
 	}
 	in.telemetry.ReceiverTokenStreamChunksDropped.Add(ctx, dropped)
 	in.telemetry.ReceiverTokenStreamDuplicatesDropped.Add(ctx, duplicates)
@@ -167,6 +167,6 @@ func (in *ingester) lost(ctx context.Context, streams []assembly.Finished, cause
 	for _, stream := range streams {
 		events += int64(stream.Accepted)
 	}
-	in.telemetry.ReceiverTokenStreamEventsLost.Add(ctx, events, selfmetrics.Label("cause", cause))
-	in.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(len(streams)), selfmetrics.Label("cause", cause))
+	in.telemetry.ReceiverTokenStreamEventsLost.Add(ctx, events, diagnostics.Label("cause", cause))
+	in.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(len(streams)), diagnostics.Label("cause", cause))
 }

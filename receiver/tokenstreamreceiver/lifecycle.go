@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 )
 
 // Start starts the servers and the sweep for idle streams.
@@ -67,22 +67,22 @@ func (r *tokenStreamReceiver) observe() error {
 	limits := r.cfg.limits()
 	if r.ingester.series != nil {
 		err := errors.Join(
-			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(selfmetrics.Gauge(r.ingester.series.Identities.Evicted)),
-			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(selfmetrics.Gauge(r.ingester.series.Identities.Resolved)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesEvictedCallback(diagnostics.Gauge(r.ingester.series.Identities.Evicted)),
+			r.telemetry.RegisterReceiverTokenStreamIdentitiesResolvedCallback(diagnostics.Gauge(r.ingester.series.Identities.Resolved)),
 		)
 		if err != nil {
 			return err
 		}
 	}
 	return errors.Join(
-		r.telemetry.RegisterReceiverTokenStreamStreamsOpenCallback(selfmetrics.Gauge(r.ingester.store.Streams)),
-		r.telemetry.RegisterReceiverTokenStreamStreamsLimitCallback(selfmetrics.Gauge(func() int64 { return int64(limits.MaxStreams) })),
-		r.telemetry.RegisterReceiverTokenStreamEventsOpenCallback(selfmetrics.Gauge(r.ingester.store.Accepted)),
-		r.telemetry.RegisterReceiverTokenStreamLiveRequestsOpenCallback(selfmetrics.Gauge(r.liveShares.Held)),
-		r.telemetry.RegisterReceiverTokenStreamLiveRequestsLimitCallback(selfmetrics.Gauge(r.liveShares.Limit)),
-		r.telemetry.RegisterReceiverTokenStreamStorageSizeCallback(selfmetrics.Gauge(r.ingester.store.Stored)),
-		r.telemetry.RegisterReceiverTokenStreamMemoryHeldCallback(selfmetrics.Gauge(r.ingester.store.Memory)),
-		r.telemetry.RegisterReceiverTokenStreamMemoryLimitCallback(selfmetrics.Gauge(func() int64 { return limits.MaxMemory })),
+		r.telemetry.RegisterReceiverTokenStreamStreamsOpenCallback(diagnostics.Gauge(r.ingester.store.Streams)),
+		r.telemetry.RegisterReceiverTokenStreamStreamsLimitCallback(diagnostics.Gauge(func() int64 { return int64(limits.MaxStreams) })),
+		r.telemetry.RegisterReceiverTokenStreamEventsOpenCallback(diagnostics.Gauge(r.ingester.store.Accepted)),
+		r.telemetry.RegisterReceiverTokenStreamLiveRequestsOpenCallback(diagnostics.Gauge(r.liveShares.Held)),
+		r.telemetry.RegisterReceiverTokenStreamLiveRequestsLimitCallback(diagnostics.Gauge(r.liveShares.Limit)),
+		r.telemetry.RegisterReceiverTokenStreamStorageSizeCallback(diagnostics.Gauge(r.ingester.store.Stored)),
+		r.telemetry.RegisterReceiverTokenStreamMemoryHeldCallback(diagnostics.Gauge(r.ingester.store.Memory)),
+		r.telemetry.RegisterReceiverTokenStreamMemoryLimitCallback(diagnostics.Gauge(func() int64 { return limits.MaxMemory })),
 	)
 }
 

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
@@ -40,13 +40,13 @@ var (
 
 // full counts a request that a limit leaves no room for.
 func (in *ingester) full(ctx context.Context, err *assembly.FullError) *refusal {
-	in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, selfmetrics.Label("limit", err.Setting))
+	in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, diagnostics.Label("limit", err.Setting))
 	return &refusal{http.StatusTooManyRequests, codes.ResourceExhausted, true, err.Error()}
 }
 
 // notStored counts a request whose changes of open streams could not be stored.
 func (in *ingester) notStored(ctx context.Context) *refusal {
-	in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, selfmetrics.Label("limit", "storage"))
+	in.telemetry.ReceiverTokenStreamStreamsRefused.Add(ctx, 1, diagnostics.Label("limit", "storage"))
 	return &refusal{http.StatusServiceUnavailable, codes.Unavailable, true, fmt.Sprintf(
 		"open streams cannot be stored, so nothing of the request was applied; send it again later, and check the storage %q of the Collector, whose log has the cause", in.storageID)}
 }
@@ -66,7 +66,7 @@ func (in *ingester) memoryRefusal(ctx context.Context, err error) *refusal {
 
 // unreadable counts a body or message that is not read, or not to its end.
 func (in *ingester) unreadable(ctx context.Context, reason assembly.Reason) {
-	in.telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, 1, selfmetrics.Label("reason", string(reason)))
+	in.telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, 1, diagnostics.Label("reason", string(reason)))
 }
 
 func pipelineRefusal(err error) *refusal {

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"google.golang.org/grpc/codes"
 
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamseries"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
@@ -245,7 +245,7 @@ func (r *request) apply(ctx context.Context, accepted int) {
 	}
 	for reason, n := range r.rejected {
 		if n > 0 {
-			telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, n, selfmetrics.Label("reason", string(reason)))
+			telemetry.ReceiverTokenStreamEventsRejected.Add(ctx, n, diagnostics.Label("reason", string(reason)))
 		}
 	}
 	clear(r.rejected)

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 
@@ -37,13 +37,13 @@ func (r *tokenStreamReceiver) openStorage(ctx context.Context, host component.Ho
 	}
 	r.telemetry.ReceiverTokenStreamStreamsRestored.Add(ctx, int64(restored.Streams))
 	r.telemetry.ReceiverTokenStreamEventsRestored.Add(ctx, restored.Events)
-	r.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(restored.Damaged), selfmetrics.Label("cause", "damaged"))
-	r.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(restored.Full), selfmetrics.Label("cause", "limit"))
+	r.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(restored.Damaged), diagnostics.Label("cause", "damaged"))
+	r.telemetry.ReceiverTokenStreamStreamsLost.Add(ctx, int64(restored.Full), diagnostics.Label("cause", "limit"))
 	log, message := r.settings.Logger.Info, "restored open streams from the storage"
 	if restored.Err != nil || restored.Damaged > 0 || restored.Full > 0 {
 		log = r.settings.Logger.Error
 		message += ", but lost some; raise the limits for those lost_at_limit, and check the extension and its disk for lost_damaged"
-		r.telemetry.ReceiverTokenStreamStorageFailures.Add(ctx, int64(restored.Failures), selfmetrics.Label("operation", "read"))
+		r.telemetry.ReceiverTokenStreamStorageFailures.Add(ctx, int64(restored.Failures), diagnostics.Label("operation", "read"))
 	}
 	log(message, zap.Int("streams", restored.Streams), zap.Int("lost_damaged", restored.Damaged),
 		zap.Int("lost_at_limit", restored.Full), zap.Duration("took", time.Since(began)), zap.NamedError("damage", restored.Err))
@@ -57,7 +57,7 @@ const storageLogInterval = 10 * time.Second
 func (r *tokenStreamReceiver) storageFailed() func(error) {
 	var logged time.Time
 	return func(err error) {
-		r.telemetry.ReceiverTokenStreamStorageFailures.Add(context.Background(), 1, selfmetrics.Label("operation", "write"))
+		r.telemetry.ReceiverTokenStreamStorageFailures.Add(context.Background(), 1, diagnostics.Label("operation", "write"))
 		if time.Since(logged) < storageLogInterval {
 			return
 		}

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
@@ -82,7 +82,7 @@ func (c *call) End(o llmstream.Observation, end int64) {
 	refused := c.refused()
 	d.refusals = d.memory.Refusals()
 	e := d.ending(&o, refused)
-	telemetry.ReceiverTokenTapExchangesFinished.Add(background, 1, selfmetrics.Label("outcome", e.outcome))
+	telemetry.ReceiverTokenTapExchangesFinished.Add(background, 1, diagnostics.Label("outcome", e.outcome))
 	if c.dropped > 0 {
 		telemetry.ReceiverTokenTapChunksDropped.Add(background, c.dropped)
 	}
@@ -170,6 +170,6 @@ func (d *decoding) unparsed(o *llmstream.Observation, refused bool) (parts []str
 // count counts what could not be read of an answer.
 func (d *decoding) count(unparsed []string) {
 	for _, part := range unparsed {
-		d.receiver.telemetry.ReceiverTokenTapUnparsed.Add(context.Background(), 1, selfmetrics.Label("part", part))
+		d.receiver.telemetry.ReceiverTokenTapUnparsed.Add(context.Background(), 1, diagnostics.Label("part", part))
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
 
@@ -119,5 +118,5 @@ func (d *delivery) deliver(traces ptrace.Traces) {
 }
 
 func (d *delivery) drop(spans int, cause string) {
-	d.telemetry.ReceiverTokenTapSpansDropped.Add(context.Background(), int64(spans), selfmetrics.Label("cause", cause))
+	d.telemetry.ReceiverTokenTapSpansDropped.Add(context.Background(), int64(spans), diagnostics.Label("cause", cause))
 }

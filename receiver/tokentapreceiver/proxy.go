@@ -18,7 +18,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 )
 
 // handle forwards one exchange and observes it.
@@ -115,7 +115,7 @@ func isDotSegment(segment string) bool {
 
 // refuse answers like the services do, in JSON.
 func (r *tokenTapReceiver) refuse(w http.ResponseWriter, req *http.Request, refused *refusal) {
-	r.telemetry.ReceiverTokenTapExchangesRejected.Add(req.Context(), 1, selfmetrics.Label("reason", refused.reason))
+	r.telemetry.ReceiverTokenTapExchangesRejected.Add(req.Context(), 1, diagnostics.Label("reason", refused.reason))
 	writeError(w, refused.status, refused.reason, refused.message)
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
-	"github.com/tokenpulse/tokenpulse/internal/selfmetrics"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
@@ -119,12 +118,12 @@ func (r *tokenTapReceiver) serve(ctx context.Context, host component.Host) error
 // observe registers the gauges.
 func (r *tokenTapReceiver) observe() error {
 	return errors.Join(
-		r.telemetry.RegisterReceiverTokenTapMemoryHeldCallback(selfmetrics.Gauge(r.memory.Held)),
-		r.telemetry.RegisterReceiverTokenTapMemoryLimitCallback(selfmetrics.Gauge(func() int64 { return int64(r.cfg.MaxMemoryMiB) << 20 })),
-		r.telemetry.RegisterReceiverTokenTapStreamsOpenCallback(selfmetrics.Gauge(r.open.Load)),
-		r.telemetry.RegisterReceiverTokenTapStreamsLimitCallback(selfmetrics.Gauge(func() int64 { return int64(r.cfg.MaxStreams) })),
-		r.telemetry.RegisterReceiverTokenTapQueueSizeCallback(selfmetrics.Gauge(func() int64 { return int64(len(r.delivery.queue)) })),
-		r.telemetry.RegisterReceiverTokenTapQueueCapacityCallback(selfmetrics.Gauge(func() int64 { return int64(cap(r.delivery.queue)) })),
+		r.telemetry.RegisterReceiverTokenTapMemoryHeldCallback(diagnostics.Gauge(r.memory.Held)),
+		r.telemetry.RegisterReceiverTokenTapMemoryLimitCallback(diagnostics.Gauge(func() int64 { return int64(r.cfg.MaxMemoryMiB) << 20 })),
+		r.telemetry.RegisterReceiverTokenTapStreamsOpenCallback(diagnostics.Gauge(r.open.Load)),
+		r.telemetry.RegisterReceiverTokenTapStreamsLimitCallback(diagnostics.Gauge(func() int64 { return int64(r.cfg.MaxStreams) })),
+		r.telemetry.RegisterReceiverTokenTapQueueSizeCallback(diagnostics.Gauge(func() int64 { return int64(len(r.delivery.queue)) })),
+		r.telemetry.RegisterReceiverTokenTapQueueCapacityCallback(diagnostics.Gauge(func() int64 { return int64(cap(r.delivery.queue)) })),
 	)
 }
 

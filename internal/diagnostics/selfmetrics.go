@@ -1,8 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selfmetrics has what the components' own metrics have in common.
-package selfmetrics
+package diagnostics
 
 import (
 	"context"
