@@ -9,6 +9,7 @@ package dedup
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 )
@@ -42,6 +43,7 @@ type Set struct {
 	newer, older table
 	opened       time.Time // when newer began, and older ended
 	evicted      int64
+	loaded       uint64 // keeps the compiler from removing the reads of table.load
 }
 
 // NewSet returns an empty set, or nil if the configuration turns deduplication off.
@@ -100,11 +102,17 @@ func (s *Set) AddAll(keys []Key, now time.Time, fresh []bool) []bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire(now)
-	for _, key := range keys {
-		fresh = append(fresh, key == None || s.add(uint64(key), now))
+	for keys := range slices.Chunk(keys, keysAtOnce) {
+		s.loaded += s.newer.load(keys) + s.older.load(keys)
+		for _, key := range keys {
+			fresh = append(fresh, key == None || s.add(uint64(key), now))
+		}
 	}
 	return fresh
 }
+
+// keysAtOnce is the number of keys whose slots fit into the CPU's L1 cache.
+const keysAtOnce = 128
 
 // add adds a hash. The set must be expired, and mu is held.
 func (s *Set) add(h uint64, now time.Time) bool {

@@ -70,7 +70,12 @@ func TestAdd_RemembersForAtLeastTheHorizon(t *testing.T) {
 	require.False(t, s.Add(number(59), began.Add(118*time.Second)))
 	require.True(t, s.Add(number(58), began.Add(179*time.Second)), "two horizons later")
 	require.Zero(t, s.Evicted(), "nothing went before the horizon")
-	require.True(t, s.Add(number(58), began.Add(299*time.Second)), "two horizons without a request")
+}
+
+func TestAdd_ForgetsAfterTwoHorizonsWithoutRequests(t *testing.T) {
+	s := newSet(time.Minute, 1000)
+	require.True(t, s.Add(number(1), began))
+	require.True(t, s.Add(number(1), began.Add(2*time.Minute)))
 }
 
 // A batch that is refused for hours counts once.
@@ -262,6 +267,19 @@ func BenchmarkAddParallel(b *testing.B) {
 			s.Add(number(n), began)
 		}
 	})
+}
+
+// BenchmarkAddFew presents requests to a set that fits into the CPU's caches.
+func BenchmarkAddFew(b *testing.B) {
+	benchmarkAdd(b, 1000, func(i int) int { return i * 7919 % 1000 })
+}
+
+func BenchmarkHash(b *testing.B) {
+	s := NewSet(NewDefaultConfig(), began)
+	id := *number(0)
+	for b.Loop() {
+		s.hash(&id)
+	}
 }
 
 func TestAddAll_EqualsAdd(t *testing.T) {

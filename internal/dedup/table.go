@@ -4,7 +4,7 @@
 package dedup
 
 // table is a set of hashes with open addressing and linear probing. The zero value is
-// empty. Hashes are not 0. A map would take 38 bytes per hash, where a table takes 11 to 21.
+// empty. Hashes are not 0.
 type table struct {
 	slots []uint64 // a power of two of them, or none; 0 if empty
 	used  int
@@ -30,6 +30,20 @@ func (t *table) find(h uint64) int {
 		at = (at + 1) & mask
 	}
 	return at
+}
+
+// load reads the slots at which the searches of keys begin, and returns a number that depends on all
+// of them. A large table is not in the CPU's cache. These reads do not depend on each other, so their
+// waits overlap; those of one search after the other do not.
+func (t *table) load(keys []Key) (sum uint64) {
+	if t.used == 0 {
+		return 0
+	}
+	mask := len(t.slots) - 1
+	for _, key := range keys {
+		sum += t.slots[int(key)&mask]
+	}
+	return sum
 }
 
 func (t *table) has(h uint64) bool { return t.used > 0 && t.slots[t.find(h)] == h }
