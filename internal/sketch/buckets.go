@@ -35,23 +35,18 @@ var bounds = func() (b [perOctave + 1]float64) {
 	return b
 }()
 
-// The bits of a float64 above linearBits number 64 steps per octave, all of the same width. moves
-// holds what to add to the bits of a value, by the top bits of its mantissa, so that they number its
-// bucket instead. The values of an entry are in at most two buckets, because the step between
-// entries is narrower than any bucket. A value in the higher one carries into the bits above linearBits.
+// bucketTable maps a float64 to its bucket. A logarithm would cost ten times as much.
 //
-// A logarithm would take ten times as long, and make a stream of 500 tokens cost the Collector twice as much.
-var moves = func() (m [1 << entryBits]uint64) {
-	for i := range uint64(len(m)) {
-		lowest, last := i<<belowEntry, (i+1)<<belowEntry-1
-		next, _ := slices.BinarySearch(bounds[:], math.Float64frombits(exponentBias<<mantissaBits|lowest))
-		if next < perOctave { // the bucket may end within the entry
-			last = min(last, math.Float64bits(bounds[next])%(1<<mantissaBits))
-		}
-		m[i] = uint64(next+1)<<linearBits - last - 1
-	}
-	return m
-}()
+// The bits of a float64 above linearBits number 64 steps per octave, all of the same width. The
+// table moves the bits of a value, so that they number its bucket.
+type bucketTable struct {
+	// first is the bucket of the value 1.
+	first int
+	// moves holds what to add to the bits of a value, by the top bits of its mantissa. The values of
+	// an entry are in at most two buckets, because the step between entries is narrower than any
+	// bucket. A value in the higher one carries into the bits above linearBits.
+	moves [1 << entryBits]uint64
+}
 
 const (
 	mantissaBits = 52
@@ -61,15 +56,55 @@ const (
 	exponentBias = 1023
 )
 
-// number returns the bucket of v relative to firstNumber.
-func number(v float64) int {
-	bits := math.Float64bits(v)
-	return int((bits + moves[bits>>belowEntry%(1<<entryBits)]) >> linearBits)
+// newBucketTable builds a table from a function that returns the bucket of a value.
+// The bucket of twice the value must be perOctave higher.
+func newBucketTable(bucketOf func(float64) int) bucketTable {
+	t := bucketTable{first: bucketOf(1)}
+	for i := range uint64(len(t.moves)) {
+		lowest, highest := i<<belowEntry, (i+1)<<belowEntry-1
+		bucket := bucketOf(withMantissa(lowest))
+		last := lastMantissa(func(v float64) bool { return bucketOf(v) <= bucket })
+		t.moves[i] = uint64(bucket-t.first+1)<<linearBits - min(last, highest) - 1
+	}
+	return t
 }
 
-// firstNumber is the bucket of the smallest exponent and mantissa 0. The value 1 is the last one of
-// bucket -1.
-const firstNumber = -1 - exponentBias<<Scale
+// withMantissa returns the value in [1, 2) with a mantissa.
+func withMantissa(mantissa uint64) float64 {
+	return math.Float64frombits(exponentBias<<mantissaBits | mantissa)
+}
+
+// lastMantissa returns the mantissa of the largest value in [1, 2) for which holds
+// is true. holds must be true for 1, and must not become true again once it is false.
+func lastMantissa(holds func(v float64) bool) uint64 {
+	var last uint64
+	for bit := uint64(1) << (mantissaBits - 1); bit > 0; bit >>= 1 {
+		if holds(withMantissa(last | bit)) {
+			last |= bit
+		}
+	}
+	return last
+}
+
+// offset returns the bucket of v relative to base.
+func (t *bucketTable) offset(v float64) int {
+	bits := math.Float64bits(v)
+	return int((bits + t.moves[bits>>belowEntry%(1<<entryBits)]) >> linearBits)
+}
+
+// base returns the bucket of the smallest exponent and mantissa 0.
+func (t *bucketTable) base() int { return t.first - exponentBias<<Scale }
+
+var (
+	// secondsTable maps values as they are. A boundary belongs to the bucket below it.
+	secondsTable = newBucketTable(func(v float64) int {
+		bucket, _ := slices.BinarySearch(bounds[:], v)
+		return bucket - 1
+	})
+	// microsecondsTable maps microseconds to the bucket of the same time in seconds,
+	// rounding of the quotient included. It saves the division, a third of the time.
+	microsecondsTable = newBucketTable(func(v float64) int { return Index(v / 1e6) })
+)
 
 // lastIndex is the highest bucket.
 const lastIndex = lowestIndex + indexCount - 1
@@ -80,7 +115,7 @@ func Index(v float64) int {
 	if v > MaxValue {
 		return lastIndex
 	}
-	return number(v) + firstNumber
+	return secondsTable.offset(v) + secondsTable.base()
 }
 
 // UpperBound returns the largest value of a bucket.

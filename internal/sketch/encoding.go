@@ -81,7 +81,12 @@ func (s *Sketch) MergeEncoded(e *Encoded) {
 	s.cover(e.last)
 	slot := lowestIndex - s.lowest
 	for rest := e.buckets; len(rest) > 0; slot++ {
-		skipped, n, width := readBucket(rest)
+		skipped, n, width := uint64(rest[0]), uint64(0), 2
+		if isTwoBytes(rest) {
+			n = uint64(rest[1])
+		} else {
+			skipped, n, width = readBucket(rest)
+		}
 		slot += int(skipped)
 		s.counts[slot] += n
 		rest = rest[width:]
@@ -122,7 +127,12 @@ func Parse(encoded []byte) (e Encoded, err error) {
 func (e *Encoded) checkBuckets() error {
 	index, count := lowestIndex-1, e.summary.zeros
 	for rest := e.buckets; len(rest) > 0; {
-		skipped, n, width := readBucket(rest)
+		skipped, n, width := uint64(rest[0]), uint64(0), 2
+		if isTwoBytes(rest) {
+			n = uint64(rest[1])
+		} else {
+			skipped, n, width = readBucket(rest)
+		}
 		if width <= 0 || n-1 >= maxBucketCount || skipped >= uint64(lowestIndex+indexCount-1-index) {
 			return errMalformed
 		}
@@ -165,12 +175,13 @@ func bucketOf(v float64) int {
 // maxBucketCount keeps the sum of all bucket counts from overflowing.
 const maxBucketCount = 1 << 52
 
+// isTwoBytes reports whether the next bucket takes two bytes, as nearly all do. The
+// compiler inlines it, unlike readBucket.
+func isTwoBytes(encoded []byte) bool { return len(encoded) >= 2 && encoded[0]|encoded[1] < 0x80 }
+
 // readBucket decodes the next bucket. width is its length in bytes, or 0 if it is
 // malformed.
 func readBucket(encoded []byte) (skipped, n uint64, width int) {
-	if len(encoded) >= 2 && encoded[0]|encoded[1] < 0x80 { // as nearly all are
-		return uint64(encoded[0]), uint64(encoded[1]), 2
-	}
 	skipped, a := binary.Uvarint(encoded)
 	if a <= 0 {
 		return 0, 0, 0
