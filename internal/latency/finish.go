@@ -9,6 +9,16 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
+// durations are the numbers in seconds.
+var durations = func() (all []numbers.ID) {
+	for id := range numbers.Count {
+		if id.Row().Unit == numbers.Seconds {
+			all = append(all, id)
+		}
+	}
+	return all
+}()
+
 // finish brings the numbers into the form that attributes and series have: without those that are
 // omitted, durations in whole nanoseconds, and no zero of what is missing when 0.
 func (l *Latency) finish(omitted *[numbers.Count]bool, gaps *gaps) {
@@ -19,11 +29,12 @@ func (l *Latency) finish(omitted *[numbers.Count]bool, gaps *gaps) {
 		l.Measures[numbers.TokenCountMismatch] = Measure{}
 	}
 	for id := range l.Measures {
-		switch m := &l.Measures[id]; {
-		case !m.Known:
-		case omitted[id]:
-			*m = Measure{}
-		case numbers.Table[id].Unit == numbers.Seconds:
+		if omitted[id] {
+			l.Measures[id] = Measure{}
+		}
+	}
+	for _, id := range durations {
+		if m := &l.Measures[id]; m.Known {
 			m.Value = ToNanosecond(m.Value)
 		}
 	}
