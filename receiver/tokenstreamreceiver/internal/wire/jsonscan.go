@@ -22,6 +22,7 @@ type jsonValue struct {
 	kind    byte // '"', '0' for numbers, '{', '[', 't', 'f' or 'n'
 	escaped bool // a string with escape sequences
 	strict  bool // an object that is known to conform to RFC 7493
+	at      int  // position of raw in the scanned text
 }
 
 // jsonObject walks over the members of a JSON object:
@@ -143,7 +144,7 @@ func (o *jsonObject) scan(v *jsonValue) bool {
 		v.kind = '0'
 		ok = o.scanNumber()
 	}
-	v.raw = o.text[start:o.at]
+	v.raw, v.at = o.text[start:o.at], start
 	return ok
 }
 
@@ -315,4 +316,45 @@ func (v *jsonValue) uint() (n uint64, ok bool) {
 	}
 	n, rest := leadingDigits(digits)
 	return n, rest != nil && len(rest) == 0
+}
+
+// mostDigits is the number of digits of the largest int64. Every number of so many
+// digits fits a uint64.
+const mostDigits = len("9223372036854775807")
+
+// leadingDigits returns the number that text starts with and the text after it. rest
+// is nil if text starts with no decimal digit or with more than mostDigits.
+func leadingDigits(text []byte) (n uint64, rest []byte) {
+	length := 0
+	for ; length < len(text); length++ {
+		digit := uint64(text[length]) - '0'
+		if digit > 9 {
+			break
+		}
+		n = n*10 + digit
+	}
+	if length == 0 || length > mostDigits {
+		return 0, nil
+	}
+	return n, text[length:]
+}
+
+func isDigit(c byte) bool { return c-'0' < 10 }
+
+// plain marks the bytes that a JSON string may contain as they are.
+var plain = func() (table [256]bool) {
+	for c := 0x20; c < utf8.RuneSelf; c++ {
+		table[c] = c != '"' && c != '\\'
+	}
+	return table
+}()
+
+// plainLength returns the number of plain bytes at the start of text.
+func plainLength(text []byte) int {
+	for i, c := range text {
+		if !plain[c] {
+			return i
+		}
+	}
+	return len(text)
 }

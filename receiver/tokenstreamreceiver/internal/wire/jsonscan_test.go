@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +13,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 )
+
+func TestScanString_EveryByte(t *testing.T) {
+	for b := range 256 {
+		text := []byte(`{"a":"x` + string([]byte{byte(b)}) + `"}`)
+		o := openObject(text)
+		require.Equal(t, utf8.Valid(text) && json.Valid(text), o.next() && !o.next() && o.end(), "%q", text)
+	}
+}
 
 // FuzzNestedObject holds the scan of nested objects to the rules of package jsontext, whether
 // they are flat or not.

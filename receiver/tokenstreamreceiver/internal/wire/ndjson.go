@@ -18,7 +18,10 @@ import (
 type NDJSON struct {
 	template             lineTemplate // of the chunk lines so far
 	fields               [fieldCount]jsonValue
-	present              uint32 // has a bit for each of fields that is set
+	present              uint32         // has a bit for each of fields that is set
+	order                []fieldIndex   // of the fields that are set
+	usual                bool           // all members are known, and no value has escape sequences
+	last                 assembly.Chunk // the last one decoded without the template
 	scratch              []byte
 	attributes, resource []byte
 	shared               []byte // the last resource, which batches keep
@@ -27,23 +30,28 @@ type NDJSON struct {
 // Decode adds the event of one line to the batch, or returns why it rejects the
 // line. number is the line number. Decode keeps no reference to line.
 func (n *NDJSON) Decode(line []byte, number int, batch *assembly.Batch) error {
-	var fast fastChunk
-	if !fast.read(line, &n.template) {
-		return n.decodeSlow(line, number, batch)
+	var chunk assembly.Chunk
+	id, ok := n.template.match(line, &chunk)
+	if !ok {
+		if err := n.decodePlain(line, number, batch); err != nil {
+			return err
+		}
+		n.template.learn(line, n)
+		return nil
 	}
-	part, err := batch.Part(fast.id)
+	part, err := batch.Part(id)
 	if err != nil {
 		return err
 	}
-	if err := part.AddChunk(fast.chunk); err != nil {
+	if err := part.AddChunk(chunk); err != nil {
 		return err
 	}
 	part.Count(number)
 	return nil
 }
 
-// decodeSlow is the slow path of Decode, for lines of any form.
-func (n *NDJSON) decodeSlow(line []byte, number int, batch *assembly.Batch) error {
+// decodePlain is Decode without the template, for lines of any form.
+func (n *NDJSON) decodePlain(line []byte, number int, batch *assembly.Batch) error {
 	n.scratch = n.scratch[:0]
 	if err := n.scan(line); err != nil {
 		return err
@@ -72,7 +80,7 @@ func (n *NDJSON) decodeSlow(line []byte, number int, batch *assembly.Batch) erro
 
 // scan locates the fields of an event.
 func (n *NDJSON) scan(line []byte) error {
-	n.present = 0
+	n.present, n.order, n.usual = 0, n.order[:0], true
 	o := openObject(line)
 	for o.next() {
 		name, ok := o.key.unquote(&n.scratch)
@@ -80,7 +88,8 @@ func (n *NDJSON) scan(line []byte) error {
 			o.bad = true
 			break
 		}
-		index, known := fieldIndexes[string(name)]
+		index, known := fieldNamed(name)
+		n.usual = n.usual && known && !o.value.escaped
 		if !known {
 			continue
 		}
@@ -93,6 +102,7 @@ func (n *NDJSON) scan(line []byte) error {
 		}
 		n.present |= 1 << index
 		n.fields[index] = o.value
+		n.order = append(n.order, index)
 	}
 	if !o.end() {
 		return malformed("the line is not a valid JSON object at byte %d; send one object a line, as UTF-8", o.at+1)
@@ -138,7 +148,8 @@ func (n *NDJSON) chunk(part *assembly.Part) error {
 	if err != nil {
 		return err
 	}
-	chunk := assembly.Chunk{UnixNano: at, Tokens: 1}
+	chunk := &n.last
+	*chunk = assembly.Chunk{UnixNano: at, Tokens: 1}
 	if n.has(fieldTokens) {
 		tokens, ok := n.fields[fieldTokens].uint()
 		if !ok || tokens > math.MaxUint32 {
@@ -158,7 +169,7 @@ func (n *NDJSON) chunk(part *assembly.Part) error {
 			return invalid("`seq` is %s; send an integer from 0", n.fields[fieldSeq].describe())
 		}
 	}
-	return part.AddChunk(chunk)
+	return part.AddChunk(*chunk)
 }
 
 func (n *NDJSON) start(part *assembly.Part) (err error) {

@@ -27,23 +27,44 @@ const (
 	fieldCount
 )
 
-// fieldIndexes holds the fields by their names.
-var fieldIndexes = map[string]fieldIndex{
-	"event":          fieldEvent,
-	"stream_id":      fieldStreamID,
-	"time_unix_nano": fieldTimeUnixNano,
-	"time":           fieldTime,
-	"tokens":         fieldTokens,
-	"channel":        fieldChannel,
-	"seq":            fieldSeq,
-	"trace_id":       fieldTraceID,
-	"span_id":        fieldSpanID,
-	"parent_span_id": fieldParentSpanID,
-	"vantage":        fieldVantage,
-	"resource":       fieldResource,
-	"attributes":     fieldAttributes,
-	"usage":          fieldUsage,
-	"finish_reason":  fieldFinishReason,
-	"error":          fieldError,
-	"cancelled":      fieldCancelled,
+// fieldNamed returns the field of this name. A switch finds it in less time than a map.
+func fieldNamed(name []byte) (index fieldIndex, known bool) {
+	switch string(name) {
+	case "event":
+		return fieldEvent, true
+	case "stream_id":
+		return fieldStreamID, true
+	case "time_unix_nano":
+		return fieldTimeUnixNano, true
+	case "time":
+		return fieldTime, true
+	case "tokens":
+		return fieldTokens, true
+	case "channel":
+		return fieldChannel, true
+	case "seq":
+		return fieldSeq, true
+	case "trace_id":
+		return fieldTraceID, true
+	case "span_id":
+		return fieldSpanID, true
+	case "parent_span_id":
+		return fieldParentSpanID, true
+	case "vantage":
+		return fieldVantage, true
+	case "resource":
+		return fieldResource, true
+	case "attributes":
+		return fieldAttributes, true
+	case "usage":
+		return fieldUsage, true
+	case "finish_reason":
+		return fieldFinishReason, true
+	case "error":
+		return fieldError, true
+	case "cancelled":
+		return fieldCancelled, true
+	default:
+		return 0, false
+	}
 }
