@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
@@ -42,9 +43,11 @@ type answerError struct {
 	Message  string `json:"message"`
 	mistake  string // as assembly.MistakeOf returns it
 	units    int
+	position int // in the body, or 0
 }
 
-// add lists an error, or adds its units to that of the same mistake. The first message stays.
+// add lists an error, or adds its units to that of the same mistake. The first message stays. Errors have
+// the order of the body, although whole streams may be decoded after those that follow them.
 func (a *answer) add(e answerError) {
 	for i := range a.Errors {
 		same := &a.Errors[i]
@@ -53,8 +56,12 @@ func (a *answer) add(e answerError) {
 			return
 		}
 	}
-	if len(a.Errors) < maxErrors {
-		a.Errors = append(a.Errors, e)
+	at := len(a.Errors)
+	for at > 0 && a.Errors[at-1].position > e.position && e.position > 0 {
+		at--
+	}
+	if at < maxErrors {
+		a.Errors = slices.Insert(a.Errors, at, e)[:min(len(a.Errors)+1, maxErrors)]
 	}
 }
 

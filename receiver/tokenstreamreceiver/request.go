@@ -5,11 +5,9 @@ package tokenstreamreceiver
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
@@ -73,16 +71,18 @@ func (r *request) reset(report *receiverhelper.ObsReport, byEvent bool, applied 
 }
 
 // reject notes that a unit was rejected while it was read.
-func (r *request) reject(line int, id string, err error) {
-	r.rejectUnits(1, line, id, err)
+func (r *request) reject(position int, id string, err error) {
+	r.rejectUnits(1, position, id, err)
 }
 
 // rejectUnits notes that units were rejected for the same reason.
-func (r *request) rejectUnits(units, line int, id string, err error) {
+func (r *request) rejectUnits(units, position int, id string, err error) {
 	r.pending.Rejected += units
 	r.rejected[assembly.ReasonOf(err)] += int64(units)
-	e := answerError{Line: line, Message: err.Error(), mistake: assembly.MistakeOf(err), units: units}
-	if !r.byEvent {
+	e := answerError{Message: err.Error(), mistake: assembly.MistakeOf(err), units: units, position: position}
+	if r.byEvent {
+		e.Line = position
+	} else {
 		e.StreamID = id[:min(len(id), assembly.MaxIDBytes)]
 	}
 	r.pending.add(e)
@@ -232,10 +232,10 @@ func (r *request) commit(ctx context.Context) *refusal {
 
 // apply adds the pending units to the answer and the self-metrics.
 func (r *request) apply(ctx context.Context, accepted int) {
-	slices.SortStableFunc(r.pending.Errors, func(a, b answerError) int { return cmp.Compare(a.Line, b.Line) })
 	r.applied.Accepted += accepted
 	r.applied.Rejected += r.pending.Rejected
 	for _, e := range r.pending.Errors {
+		e.position = 0 // the next message begins again
 		r.applied.add(e)
 	}
 	r.pending = answer{}

@@ -108,9 +108,6 @@ func (p *wirePath) send(t testing.TB, message []byte) (answered string, whole in
 	if refused := req.commit(t.Context()); refused != nil {
 		return fmt.Sprintf("refused: %v", refused), 0
 	}
-	slices.SortFunc(applied.Errors, func(a, b answerError) int {
-		return slices.Compare([]byte(a.StreamID+a.Message), []byte(b.StreamID+b.Message))
-	})
 	store := p.ingester.store
 	return fmt.Sprintf("%+v, %d open with %d events", applied, store.Streams(), store.Accepted()), whole
 }

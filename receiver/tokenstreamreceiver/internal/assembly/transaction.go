@@ -32,7 +32,7 @@ type Transaction struct {
 // Rejection reports events of a stream that were rejected, and why.
 type Rejection struct {
 	ID    string
-	Line  int // line of the first unit, or 0
+	Line  int // number of the first unit in the body, or 0
 	Units int // rejected ones; 0 for some events of a message
 	// Events is 0 if all units were rejected. Otherwise it is the number of rejected
 	// events, such as chunks beyond a limit, and the rest of the units is applied.

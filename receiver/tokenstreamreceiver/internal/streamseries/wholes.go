@@ -44,7 +44,8 @@ type Wholes struct {
 // wholeStream is a stream with its identity, which is nil once it is a part of the batch.
 type wholeStream struct {
 	assembly.Whole
-	id *streamIdentity
+	id       *streamIdentity
+	position int // in the request
 }
 
 // keepWholes is the number of streams whose memory is kept for the next request.
@@ -90,11 +91,12 @@ func (w *Wholes) Reset() {
 
 // Take takes an encoded token_stream, or returns false to leave it to the batch. resource is its
 // encoded resource.
-func (w *Wholes) Take(message, resource []byte) bool {
+func (w *Wholes) Take(position int, message, resource []byte) bool {
 	if w.used == len(w.all) {
 		w.all = append(w.all, wholeStream{})
 	}
 	s := &w.all[w.used]
+	s.position = position
 	if !wire.ReadWhole(message, resource, &s.Whole) || !w.batch.Accepts(&s.Whole) {
 		if w.used > 0 {
 			w.leave(maphash.Bytes(w.seed, wire.StreamID(message)))
@@ -166,7 +168,7 @@ func (w *Wholes) LeaveOpen() error {
 }
 
 func (w *Wholes) toPart(s *wholeStream) {
-	if err := w.decoder.DecodeStream(s.Message, s.Resource, w.batch, w.reject); w.err == nil {
+	if err := w.decoder.DecodeStream(s.position, s.Message, s.Resource, w.batch, w.reject); w.err == nil {
 		w.err = err
 	}
 	s.id = nil
@@ -177,6 +179,6 @@ func (w *Wholes) toPart(s *wholeStream) {
 func (s *wholeStream) finished(store *assembly.Store) assembly.Finished {
 	batch := store.NewBatch()
 	var decoder wire.TokenStreams
-	_ = decoder.DecodeStream(s.Message, s.Resource, batch, func(int, string, error) {})
+	_ = decoder.DecodeStream(s.position, s.Message, s.Resource, batch, func(int, string, error) {})
 	return batch.Whole(s.ID)
 }

@@ -56,15 +56,17 @@ type TokenStreams struct {
 	attributes []byte
 	resource   []byte // shared by the streams of one ResourceTokenStreams
 	runs       chunkRuns
+	position   int // of the current token_stream in the request
 
 	// Whole takes a token_stream instead of the batch, if it is not nil and returns true.
-	Whole func(message, resource []byte) bool
+	Whole func(position int, message, resource []byte) bool
 }
 
 // Decode adds a request to the batch. It returns an error if the request is
 // malformed; the batch must then be reset. A token_stream with an invalid value is
 // rejected, and decoding continues with the next one.
 func (d *TokenStreams) Decode(request []byte, batch *assembly.Batch, reject Reject) error {
+	d.position = 0
 	f := fieldsOf(request)
 	for f.next() {
 		if f.is(requestResourceTokenStreams, bytesType) {
@@ -94,7 +96,8 @@ func (d *TokenStreams) resourceTokenStreams(message []byte, batch *assembly.Batc
 	f = fieldsOf(message)
 	for f.next() {
 		if f.is(resourceTokenStreamsTokenStreams, bytesType) {
-			if d.Whole != nil && d.Whole(f.bytes, d.resource) {
+			d.position++
+			if d.Whole != nil && d.Whole(d.position, f.bytes, d.resource) {
 				continue
 			}
 			if err := d.tokenStream(f.bytes, batch, reject); err != nil {
@@ -105,10 +108,10 @@ func (d *TokenStreams) resourceTokenStreams(message []byte, batch *assembly.Batc
 	return nil
 }
 
-// DecodeStream adds one token_stream to the batch, as Decode does. resource is that of the
-// streams around it.
-func (d *TokenStreams) DecodeStream(message, resource []byte, batch *assembly.Batch, reject Reject) error {
-	d.resource = resource
+// DecodeStream adds one token_stream to the batch, as Decode does. position is its place in the request,
+// and resource that of the streams around it.
+func (d *TokenStreams) DecodeStream(position int, message, resource []byte, batch *assembly.Batch, reject Reject) error {
+	d.position, d.resource = position, resource
 	return d.tokenStream(message, batch, reject)
 }
 
@@ -148,10 +151,10 @@ func (d *TokenStreams) tokenStream(message []byte, batch *assembly.Batch, reject
 	}
 	if first != nil {
 		part.Restore(&before)
-		reject(0, string(id), first)
+		reject(d.position, string(id), first)
 		return nil
 	}
-	part.Count(0)
+	part.Count(d.position)
 	return nil
 }
 

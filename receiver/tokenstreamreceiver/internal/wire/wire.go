@@ -18,9 +18,9 @@ import (
 )
 
 // Reject receives the error of each rejected unit of a request: a line, a
-// token_stream or a log record. line is zero in formats without lines, and id is
-// empty if the stream ID is unknown.
-type Reject func(line int, id string, err error)
+// token_stream or a log record. position is the number of the line or token_stream,
+// from 1, and 0 of a log record. id is empty if the stream ID is unknown.
+type Reject func(position int, id string, err error)
 
 func malformed(format string, args ...any) error {
 	return assembly.Errorf(assembly.Malformed, format, args...)
