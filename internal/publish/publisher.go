@@ -20,8 +20,10 @@ import (
 
 // Settings of a Publisher.
 type Settings struct {
-	Config    *Config
-	Telemetry component.TelemetrySettings
+	Config *Config
+	// MaxSeriesPerClient is that of series.Options.
+	MaxSeriesPerClient int
+	Telemetry          component.TelemetrySettings
 	// Component owns the series and budgets.
 	Component component.ID
 	Kind      component.Kind
@@ -49,6 +51,8 @@ type Publisher struct {
 
 // New returns a publisher without series.
 func New(set Settings) (*Publisher, error) {
+	options := set.Config.Shared.EngineOptions()
+	options.MaxSeriesPerClient = set.MaxSeriesPerClient
 	p := &Publisher{settings: set, since: pcommon.NewTimestampFromTime(set.Now())}
 	var err error
 	p.Keeper, err = keeper.New(keeper.Settings{
@@ -57,7 +61,7 @@ func New(set Settings) (*Publisher, error) {
 		Component: set.Component,
 		Kind:      set.Kind,
 		Output:    "metrics",
-		Engine:    series.NewEngine(set.Config.Shared.EngineOptions()),
+		Engine:    series.NewEngine(options),
 		Interval:  set.Config.FlushInterval,
 		Flush:     p.flush,
 		Now:       set.Now,

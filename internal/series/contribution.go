@@ -6,6 +6,7 @@ package series
 import (
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -28,6 +29,8 @@ type Contribution struct {
 	// Arrival is the time at which the Collector received the request. Windows follow
 	// it, whatever the clocks of the senders say.
 	Arrival time.Time
+	// Client is the sender of the request, for Options.MaxSeriesPerClient. Nil if it is unknown.
+	Client *httpguard.Client
 	// TraceID and SpanID make the request an exemplar, unless TraceID is zero.
 	TraceID [16]byte
 	SpanID  [8]byte

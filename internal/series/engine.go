@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -22,6 +23,9 @@ import (
 // Options configure an Engine.
 type Options struct {
 	Config Config
+	// MaxSeriesPerClient limits the series that one client opens while less than half of
+	// Config.MaxSeries is free. 0 means no limit.
+	MaxSeriesPerClient int
 	// Metrics selects what is recorded. Other metrics take no memory.
 	Metrics Selection
 	// Windows are the sliding windows of quantiles.
@@ -42,6 +46,7 @@ type Options struct {
 // series at a time.
 type Engine struct {
 	config    Config
+	perClient int
 	quantiles []float64
 	published [numbers.Distributions]published
 	counts    [counts]bool
@@ -63,6 +68,8 @@ type Engine struct {
 	held int
 	// heldBy is the number of series by the value of the first dimension.
 	heldBy map[string]int
+	// heldByClient is the number of series by the client that opened them, if it is known.
+	heldByClient map[httpguard.Client]int
 }
 
 // published lists the uses of a quantity.
@@ -77,12 +84,15 @@ const overflowKey = ""
 func NewEngine(o Options) *Engine {
 	e := &Engine{
 		config:    o.Config,
+		perClient: o.MaxSeriesPerClient,
 		quantiles: o.Quantiles,
 		calendar:  newCalendar(time.Now(), o.Windows, o.History != nil),
 		history:   o.History,
 		scratch:   sync.Pool{New: func() any { return new(sketch.Sketch) }},
 		series:    map[string]*series{},
 		heldBy:    map[string]int{},
+
+		heldByClient: map[httpguard.Client]int{},
 
 		objectives: o.Objectives,
 		verdicts:   o.Metrics.Has(SLORequests.Name) || o.History != nil,
@@ -127,7 +137,7 @@ type Recorded struct {
 func (e *Engine) Record(r *Contribution) Recorded {
 	var buffer [512]byte
 	key := r.AppendKey(buffer[:0])
-	return e.add(r.Arrival, func() *series { return e.find(key, r.Arrival) }, func(s *series) Recorded { return s.record(r) })
+	return e.add(r.Arrival, func() *series { return e.find(key, r.Client, r.Arrival) }, func(s *series) Recorded { return s.record(r) })
 }
 
 // add calls do with a series that find returns and that has not expired.
@@ -149,7 +159,7 @@ func (e *Engine) Restore(key string, slos []string, lastSeen, now time.Time) {
 	if e.config.isIdle(now.Sub(lastSeen)) || key != overflowKey && !e.canOpen([]byte(key)) {
 		return
 	}
-	s := e.open([]byte(key), now)
+	s := e.open([]byte(key), nil, now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if lastSeen.Before(now) { // not so if the clock was ahead at the save
@@ -164,24 +174,28 @@ func (e *Engine) Restore(key string, slos []string, lastSeen, now time.Time) {
 }
 
 // find returns the series of a key, and opens it if necessary.
-func (e *Engine) find(key []byte, now time.Time) *series {
+func (e *Engine) find(key []byte, client *httpguard.Client, now time.Time) *series {
 	e.mu.RLock()
 	s := e.series[string(key)]
-	if s == nil && !e.hasRoom(key) {
+	if s == nil && !e.hasRoom(key, client) {
 		s = e.series[overflowKey]
 	}
 	e.mu.RUnlock()
 	if s == nil {
-		s = e.open(key, now)
+		s = e.open(key, client, now)
 	}
 	return s
 }
 
-// hasRoom reports whether the series of a key may be created. One value of the first
+// hasRoom reports whether a client may create the series of a key. One value of the first
 // dimension may open half of the series: a sender with invented models then leaves the
-// other half to others. mu is held.
-func (e *Engine) hasRoom(key []byte) bool {
-	if e.held >= e.config.MaxSeries {
+// other half to others. Past half, each client may open its share: neither can one with
+// invented services take the rest. mu is held.
+func (e *Engine) hasRoom(key []byte, client *httpguard.Client) bool {
+	switch {
+	case e.held >= e.config.MaxSeries:
+		return false
+	case client != nil && e.perClient > 0 && 2*e.held > e.config.MaxSeries && e.heldByClient[*client] >= e.perClient:
 		return false
 	}
 	return len(e.config.Dimensions) == 0 || e.heldBy[string(firstValue(key))] < (e.config.MaxSeries+1)/2
@@ -190,15 +204,15 @@ func (e *Engine) hasRoom(key []byte) bool {
 func (e *Engine) canOpen(key []byte) bool {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	return e.hasRoom(key)
+	return e.hasRoom(key, nil)
 }
 
 // open creates the series of a key, or the overflow series at the limit.
-func (e *Engine) open(key []byte, now time.Time) *series {
+func (e *Engine) open(key []byte, client *httpguard.Client, now time.Time) *series {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	k := string(key)
-	if e.series[k] == nil && !e.hasRoom(key) {
+	if e.series[k] == nil && !e.hasRoom(key, client) {
 		k = overflowKey
 	}
 	if s := e.series[k]; s != nil {
@@ -209,6 +223,10 @@ func (e *Engine) open(key []byte, now time.Time) *series {
 	if k != overflowKey {
 		e.held++
 		e.heldBy[string(firstValue(key))]++
+		if client != nil && e.perClient > 0 {
+			s.client = new(*client)
+			e.heldByClient[*client]++
+		}
 	}
 	return s
 }
@@ -226,9 +244,16 @@ func (e *Engine) remove(s *series) {
 		return
 	}
 	e.held--
-	first := string(firstValue([]byte(s.key)))
-	if e.heldBy[first]--; e.heldBy[first] == 0 {
-		delete(e.heldBy, first)
+	decrement(e.heldBy, string(firstValue([]byte(s.key))))
+	if s.client != nil {
+		decrement(e.heldByClient, *s.client)
+	}
+}
+
+// decrement removes one from a count, and the count at zero.
+func decrement[K comparable](counts map[K]int, key K) {
+	if counts[key]--; counts[key] == 0 {
+		delete(counts, key)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
@@ -297,6 +298,34 @@ func TestRecord_OneValueOpensHalfOfTheSeries(t *testing.T) {
 	require.Equal(t, 101, e.Expire(e.at(2*time.Hour)))
 	require.Empty(t, e.heldBy)
 	require.False(t, record("loud", 60), "expired series make room")
+}
+
+// A sender that invents services opens its share of the series once half of them are open.
+func TestRecord_AClientOpensItsShareOnceHalfOfTheSeriesAreOpen(t *testing.T) {
+	e := newTestEngine(func(o *Options) { o.Config.MaxSeries, o.MaxSeriesPerClient = 100, 10 })
+	record := func(client string, from, to int) (overflow int) {
+		for model := range to - from {
+			r := latency(fmt.Sprint(client, "-", from+model), e.at(0), 0.1)
+			if client != "" {
+				r.Client = &httpguard.Client{Subject: client}
+			}
+			recorded := e.Record(r)
+			require.Equal(t, recorded.Overflow, e.RecordTo(NewHandle(r), r).Overflow)
+			if recorded.Overflow {
+				overflow++
+			}
+		}
+		return overflow
+	}
+	require.Equal(t, 149, record("loud", 0, 200), "half is free until 51 series are open")
+	require.Equal(t, 1, record("honest", 0, 11))
+	require.Equal(t, 1, record("", 0, 40), "unknown clients have no share of their own")
+	require.Equal(t, 0, record("loud", 0, 51), "open series stay")
+	require.Equal(t, 100, e.Held())
+
+	require.Equal(t, 101, e.Expire(e.at(2*time.Hour)))
+	require.Empty(t, e.heldByClient)
+	require.Equal(t, 0, record("loud", 100, 151), "expired series make room")
 }
 
 func TestRestore_OneValueOpensHalfOfTheSeries(t *testing.T) {

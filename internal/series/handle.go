@@ -3,10 +3,7 @@
 
 package series
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "sync/atomic"
 
 // Handle refers to the series of one key, to find it once and record many requests. It
 // outlives the series: after the series expired, the next request opens a new one. It is
@@ -32,15 +29,15 @@ func (e *Engine) RecordTo(h *Handle, r *Contribution) Recorded {
 		if s := h.series.Load(); s != nil {
 			return s
 		}
-		return e.hold(h, r.Arrival)
+		return e.hold(h, r)
 	}
 	return e.add(r.Arrival, find, func(s *series) Recorded { return s.record(r) })
 }
 
 // hold returns the series of a handle, and opens it if necessary. A series is in one handle
 // at a time, so that its end releases its memory.
-func (e *Engine) hold(h *Handle, now time.Time) *series {
-	s := e.open([]byte(h.Key), now)
+func (e *Engine) hold(h *Handle, r *Contribution) *series {
+	s := e.open([]byte(h.Key), r.Client, r.Arrival)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s.key == overflowKey || e.series[s.key] != s {

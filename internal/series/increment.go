@@ -69,7 +69,7 @@ func (i *Increment) AppendKey(key []byte) []byte {
 func (e *Engine) Increase(i *Increment) Recorded {
 	var buffer [512]byte
 	key := i.AppendKey(buffer[:0])
-	return e.add(i.Arrival, func() *series { return e.find(key, i.Arrival) }, func(s *series) Recorded { return s.increase(i) })
+	return e.add(i.Arrival, func() *series { return e.find(key, nil, i.Arrival) }, func(s *series) Recorded { return s.increase(i) })
 }
 
 // increase adds an increment. mu is held.

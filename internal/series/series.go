@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -19,6 +20,8 @@ type series struct {
 	key    string
 	engine *Engine
 	holder *Handle // guarded by the engine's mu
+	// client is the sender that opened the series, or nil.
+	client *httpguard.Client
 
 	// mu guards everything declared below.
 	mu       sync.Mutex

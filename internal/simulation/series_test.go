@@ -51,7 +51,10 @@ func (p *process) configureSeries(c *tokenstreamreceiver.Config) {
 	latency.SLOs, latency.Timeline = slos(), annotate.TimelineKeep // the timeline is compared
 	p.shared(&series.Shared)
 	series.Temporality = p.world.temporality
-	c.Latency, c.Series = configoptional.Some(*latency), configoptional.Some(series)
+	c.Latency, c.Series = configoptional.Some(*latency), configoptional.Some(tokenstreamreceiver.SeriesConfig{
+		Config:       series,
+		MaxPerClient: p.world.maxSeries, // otherwise the order in which streams expire together would decide which series open
+	})
 	c.Spans.Share, c.Spans.Breached = p.world.share, p.world.allBreaches
 }
 

@@ -80,10 +80,21 @@ type Config struct {
 	Latency configoptional.Optional[annotate.Config] `mapstructure:"latency"`
 
 	// Series configures the series that a metrics pipeline gets.
-	Series configoptional.Optional[publish.Config] `mapstructure:"series"`
+	Series configoptional.Optional[SeriesConfig] `mapstructure:"series"`
 
 	// Spans selects the streams that become spans, of a receiver in a metrics pipeline.
 	Spans SpansConfig `mapstructure:"spans"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// SeriesConfig configures the series of a metrics pipeline.
+type SeriesConfig struct {
+	publish.Config `mapstructure:",squash"`
+	// MaxPerClient limits the series that one client opens while less than half of MaxSeries is
+	// free. 0 means a tenth of MaxSeries.
+	MaxPerClient int `mapstructure:"max_series_per_client"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -190,7 +201,9 @@ func (c *Config) validateSeries() (errs problems.List) {
 		"`spans::share` is 0 and `latency` has no `slos` to breach, which selects no span; set `latency::slos` or a share, "+
 			"or remove the receiver from its traces pipelines and `spans` from its settings")
 	if series := c.Series.Get(); series != nil {
-		for _, err := range series.Problems() {
+		problems := series.Problems()
+		problems.Unless(series.MaxPerClient >= 0, "`max_series_per_client` is %d; use at least 0", series.MaxPerClient)
+		for _, err := range problems {
 			errs = append(errs, fmt.Errorf("series: %w", err))
 		}
 	}
@@ -219,21 +232,25 @@ func (c *Config) latency() *annotate.Config {
 }
 
 // series returns the settings of series, or their defaults.
-func (c *Config) series() *publish.Config {
+func (c *Config) series() *SeriesConfig {
 	if series := c.Series.Get(); series != nil {
 		return series
 	}
-	return new(publish.NewDefaultConfig())
+	return &SeriesConfig{Config: publish.NewDefaultConfig()}
+}
+
+// shareOf returns what one client may hold of a limit: as configured, or a tenth.
+func shareOf(limit, configured int) int {
+	if configured > 0 {
+		return configured
+	}
+	return max(1, limit/10)
 }
 
 func (c *Config) limits() assembly.Limits {
-	perClient := c.MaxStreamsPerClient
-	if perClient == 0 {
-		perClient = max(1, c.MaxStreams/10)
-	}
 	return assembly.Limits{
 		MaxStreams:          c.MaxStreams,
-		MaxStreamsPerClient: perClient,
+		MaxStreamsPerClient: shareOf(c.MaxStreams, c.MaxStreamsPerClient),
 		MaxChunksPerStream:  c.MaxChunksPerStream,
 		MaxStreamBytes:      c.MaxEventBytes,
 		MaxMemory:           int64(c.MaxMemoryMiB) << 20,

@@ -101,6 +101,7 @@ func TestConfig_RejectsInvalidSettings(t *testing.T) {
 		"`idle_timeout` is -1s; use at least 1ms, with a unit, such as 60s":                                   {"idle_timeout": "-1s"},
 		"`idle_timeout` is 60ns; use at least 1ms, with a unit, such as 60s":                                  {"idle_timeout": 60},
 		"`first_token_timeout` is 600ns; use at least 1ms, with a unit, such as 10m":                          {"first_token_timeout": 600},
+		"series: `max_series_per_client` is -1; use at least 0":                                               {"series": map[string]any{"max_series_per_client": -1}},
 		"`max_streams_per_client` is -1; use at least 0":                                                      {"max_streams_per_client": -1},
 		"`max_streams` is 0; use at least 1":                                                                  {"max_streams": 0},
 		"`max_chunks_per_stream` is -4; use at least 1":                                                       {"max_chunks_per_stream": -4},

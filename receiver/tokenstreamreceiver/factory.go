@@ -55,7 +55,7 @@ func createDefaultConfig() component.Config {
 		MaxMemoryMiB:       defaultMemoryMiB(),
 		MaxLiveRequests:    10_000,
 		Latency:            configoptional.Default(*annotate.DefaultConfig()),
-		Series:             configoptional.Default(publish.NewDefaultConfig()),
+		Series:             configoptional.Default(SeriesConfig{Config: publish.NewDefaultConfig()}),
 		Spans:              SpansConfig{Share: 1, Breached: true},
 	}
 }

@@ -52,8 +52,8 @@ const refusalHold = 5 * time.Second
 // commit applies the whole batch and the whole streams beside it, or nothing of both and returns
 // a refusal.
 func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport, batch *assembly.Batch, wholes *streamseries.Wholes) (*assembly.Transaction, *refusal) {
-	if batch.HasStarts() {
-		batch.Client = assembly.Client(httpguard.ClientOf(ctx))
+	if batch.HasStarts() || wholes.Len() > 0 {
+		batch.Client = httpguard.ClientOf(ctx)
 		batch.RefuseStarts = wholes.Len() == 0 && in.now() < time.Duration(in.refusedUntil.Load())
 	}
 	tx, err := in.store.Begin(ctx, batch)

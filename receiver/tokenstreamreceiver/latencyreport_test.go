@@ -53,7 +53,7 @@ func byWayOfSpans(cfg *Config) {
 	selecting(0.5, true)(cfg)
 	published := publish.NewDefaultConfig()
 	published.Shared.Series.Dimensions = []string{names.GenAIOutputTokens}
-	cfg.Series = configoptional.Some(published)
+	cfg.Series = configoptional.Some(SeriesConfig{Config: published})
 }
 
 // reporting is a receiver whose self-metrics and log lines are collected, together with those of a

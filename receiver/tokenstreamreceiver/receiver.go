@@ -144,7 +144,7 @@ func (r *tokenStreamReceiver) sendTraces(next consumer.Traces) {
 func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 	config := r.cfg.series()
 	publisher, err := publish.New(publish.Settings{
-		Config:    config,
+		Config:    &config.Config,
 		Telemetry: r.settings.TelemetrySettings,
 		Component: r.settings.ID,
 		Kind:      component.KindReceiver,
@@ -152,6 +152,8 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 		Next:      next,
 		Refused:   r.telemetry.ReceiverTokenStreamFlushesRefused,
 		Now:       time.Now,
+
+		MaxSeriesPerClient: shareOf(config.Shared.Series.MaxSeries, config.MaxPerClient),
 	})
 	if err != nil {
 		return err
@@ -173,7 +175,7 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 // newRecorder returns a recorder of the streams that the receiver finishes.
 func (r *tokenStreamReceiver) newRecorder(keeper streamseries.Keeper, now func() time.Time) *streamseries.Recorder {
 	return streamseries.New(&streamseries.Settings{
-		Latency: r.cfg.latency(), Rules: r.rules, Series: r.cfg.series(), Keeper: keeper,
+		Latency: r.cfg.latency(), Rules: r.rules, Series: &r.cfg.series().Config, Keeper: keeper,
 		Store: r.ingester.store, Reporter: r.ingester.reporter, Logger: r.settings.Logger, Now: now,
 	})
 }

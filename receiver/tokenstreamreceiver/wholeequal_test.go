@@ -121,7 +121,7 @@ func withSLOs(cfg *Config) {
 	}
 	cfg.Latency = configoptional.Some(*settings)
 	published := publish.NewDefaultConfig()
-	cfg.Series = configoptional.Some(published)
+	cfg.Series = configoptional.Some(SeriesConfig{Config: published})
 }
 
 // checkEqualPaths sends messages on both paths. It returns the number of whole streams that did

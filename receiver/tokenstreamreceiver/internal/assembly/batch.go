@@ -3,6 +3,8 @@
 
 package assembly
 
+import "github.com/tokenpulse/tokenpulse/internal/httpguard"
+
 const (
 	// MaxIDBytes bounds the length of a stream ID.
 	MaxIDBytes = 256
@@ -17,8 +19,8 @@ var ErrTooManyParts = Errorf(Limit, "the request has more than %d streams; send 
 // Batch holds the events of one request, grouped by stream. Events of all transports
 // are checked here. It is not safe for concurrent use.
 type Batch struct {
-	// Client is the sender of the events. Set it before Begin.
-	Client Client
+	// Client is the sender of the events. Set it before Begin if the batch has starts.
+	Client httpguard.Client
 	// RefuseStarts makes Begin refuse a batch that opens streams, unless it also ends
 	// streams. Set it before Begin.
 	RefuseStarts bool

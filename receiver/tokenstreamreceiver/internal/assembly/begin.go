@@ -18,7 +18,7 @@ func (s *Store) Begin(ctx context.Context, batch *Batch) (*Transaction, error) {
 	}
 	for {
 		tx := s.newTransaction()
-		tx.byEvent = batch.ByEvent
+		tx.byEvent, tx.sender = batch.ByEvent, &batch.Client
 		other := tx.claimParts(batch.parts[:batch.used])
 		if other == nil {
 			return tx, tx.begin(batch)
@@ -200,7 +200,11 @@ func (tx *Transaction) finish(part *Part, whole *Stream, dropped int) {
 		without.Attributes = nil
 		end = &without
 	}
-	tx.Finished = append(tx.Finished, Finished{Stream: whole, End: end})
+	client := tx.sender
+	if part.open != nil {
+		client = &part.open.client.client
+	}
+	tx.Finished = append(tx.Finished, Finished{Stream: whole, End: end, Client: client})
 	tx.accept(part, dropped)
 	if part.open != nil {
 		whole.Accepted += part.Accepted

@@ -4,34 +4,26 @@
 package assembly
 
 import (
-	"net/netip"
 	"sync"
-)
 
-// Client identifies a sender, for Limits.MaxStreamsPerClient. Unknown senders count as
-// one client.
-type Client struct {
-	// Subject is the authenticated subject, if known.
-	Subject string
-	// Addr is the address of a sender without a subject.
-	Addr netip.Addr
-}
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
+)
 
 // clients counts the open streams of each client, reservations included. It holds only
 // clients with open streams.
 type clients struct {
 	mu sync.Mutex
 	// mu guards everything declared below, and the fields of each usage.
-	usages map[Client]*clientUsage
+	usages map[httpguard.Client]*clientUsage
 }
 
 type clientUsage struct {
-	client  Client
+	client  httpguard.Client
 	streams int
 }
 
 // add counts new streams of a client.
-func (c *clients) add(client Client, streams int) *clientUsage {
+func (c *clients) add(client httpguard.Client, streams int) *clientUsage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	usage := c.usages[client]

@@ -10,12 +10,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 )
 
-func addr(i int) Client { return Client{Addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})} }
+func addr(i int) httpguard.Client {
+	return httpguard.Client{Addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})}
+}
 
 // openAs opens streams of a client in one batch.
-func openAs(t testing.TB, s *Store, client Client, ids ...string) error {
+func openAs(t testing.TB, s *Store, client httpguard.Client, ids ...string) error {
 	events := map[string]script{}
 	for _, id := range ids {
 		events[id] = started
@@ -24,7 +28,7 @@ func openAs(t testing.TB, s *Store, client Client, ids ...string) error {
 }
 
 // applyAs applies events of streams of a client in one batch.
-func applyAs(t testing.TB, s *Store, client Client, events map[string]script) error {
+func applyAs(t testing.TB, s *Store, client httpguard.Client, events map[string]script) error {
 	batch := s.NewBatch()
 	batch.Client = client
 	for id, f := range events {
@@ -45,7 +49,7 @@ func requireFull(t testing.TB, err error, setting string) {
 }
 
 // openUntilFull opens streams of a client one by one until a limit refuses one.
-func openUntilFull(t testing.TB, s *Store, client Client, setting string) (opened int) {
+func openUntilFull(t testing.TB, s *Store, client httpguard.Client, setting string) (opened int) {
 	t.Helper()
 	for {
 		err := openAs(t, s, client, fmt.Sprint(client, opened))
@@ -72,7 +76,7 @@ func TestMaxStreamsPerClient_KeepsHalfForOthers(t *testing.T) {
 	require.NoError(t, openAs(t, s, addr(1), fmt.Sprint(addr(1), 7)), "an open stream is not new")
 	apply(t, s, batchOf(t, s, fmt.Sprint(addr(1), 7), ended))
 	requireFull(t, openAs(t, s, addr(0), "other"), SettingMaxStreamsPerClient)
-	require.NoError(t, openAs(t, s, Client{Subject: "a"}, "other"))
+	require.NoError(t, openAs(t, s, httpguard.Client{Subject: "a"}, "other"))
 
 	tx := s.Expire(Timeouts{}, 10_000)
 	require.NoError(t, tx.Commit())
@@ -87,7 +91,7 @@ func TestMaxStreamsPerClient_AllowsReplacement(t *testing.T) {
 	s, _ := newStore(limits)
 	require.NoError(t, openAs(t, s, addr(0), "1", "2", "3", "4", "5"))
 	require.NoError(t, openAs(t, s, addr(1), "6"))
-	replace := func(client Client) error {
+	replace := func(client httpguard.Client) error {
 		return applyAs(t, s, client, map[string]script{"6": ended, "7": started})
 	}
 	requireFull(t, replace(addr(0)), SettingMaxStreamsPerClient)

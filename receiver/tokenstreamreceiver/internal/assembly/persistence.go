@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/journal"
 )
 
@@ -214,7 +215,7 @@ type loader struct{ limits *Limits }
 type loading struct {
 	Stream
 	resource uint64 // number of the resource's entry, valid with a start
-	client   Client
+	client   httpguard.Client
 }
 
 func (l *loader) Base(content []byte) (owner any, err error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -279,7 +280,7 @@ func FuzzStored(f *testing.F) {
 		{started, numbered(2, 20, 1, 10)},
 	} {
 		batch := batchOf(f, s, "s", scripts...)
-		f.Add(appendStream(nil, &batch.parts[0].Stream, nil, Client{Subject: strconv.Itoa(i)}), appendEvents(nil, &batch.parts[0].Stream, nil))
+		f.Add(appendStream(nil, &batch.parts[0].Stream, nil, httpguard.Client{Subject: strconv.Itoa(i)}), appendEvents(nil, &batch.parts[0].Stream, nil))
 	}
 	f.Fuzz(func(t *testing.T, base, change []byte) {
 		l := &loader{limits: &roomy}

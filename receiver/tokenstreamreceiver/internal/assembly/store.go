@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/journal"
 )
 
@@ -41,7 +42,7 @@ func NewStore(limits Limits, now func() time.Duration) *Store {
 	for i := range s.shards {
 		s.shards[i].init()
 	}
-	s.clients.usages = map[Client]*clientUsage{}
+	s.clients.usages = map[httpguard.Client]*clientUsage{}
 	s.resources.shared, s.resources.memory = map[string]*resource{}, &s.memory
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -50,7 +51,7 @@ var errStored = errors.New("malformed events of a stream")
 
 func appendResource(b, encoded []byte) []byte { return append(append(b, tagResource), encoded...) }
 
-func appendStream(b []byte, s *Stream, resource *resource, client Client) []byte {
+func appendStream(b []byte, s *Stream, resource *resource, client httpguard.Client) []byte {
 	c, number := coder{b: append(b, tagStream)}, resource.number()
 	c.stream(s, &client, &number)
 	return c.b
@@ -160,7 +161,7 @@ func text[T string | []byte](c *coder, v *T) {
 }
 
 // stream codes a stream after its tag. resource is the number of the resource's entry.
-func (c *coder) stream(s *Stream, client *Client, resource *uint64) {
+func (c *coder) stream(s *Stream, client *httpguard.Client, resource *uint64) {
 	addr, _ := client.Addr.AppendBinary(nil) // never fails
 	text(c, &s.ID)
 	text(c, &client.Subject)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -96,6 +97,8 @@ type Finished struct {
 	End *End
 	// Cut means that the stream had not expired when Store.Cut ended it.
 	Cut bool
+	// Client is the sender that opened the stream, or sent it whole.
+	Client *httpguard.Client
 }
 
 // EndUnixNano returns the end event's time or, if missing, the latest time of any

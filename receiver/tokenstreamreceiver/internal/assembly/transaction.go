@@ -3,6 +3,8 @@
 
 package assembly
 
+import "github.com/tokenpulse/tokenpulse/internal/httpguard"
+
 // Transaction applies a batch, or expires idle streams. Every transaction must end
 // with either Commit or Rollback.
 type Transaction struct {
@@ -13,7 +15,8 @@ type Transaction struct {
 	// Units is the number of the batch's units that a commit applies.
 	Units int
 
-	byEvent bool // of the batch
+	byEvent bool              // of the batch
+	sender  *httpguard.Client // of the batch
 	store   *Store
 	claim   *claim
 	parts   []*Part // parts with a claimed stream

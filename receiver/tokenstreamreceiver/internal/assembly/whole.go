@@ -114,5 +114,5 @@ const wholeMemory = 512
 // Whole returns the stream of a part that starts and ends it, as Begin would finish it.
 func (b *Batch) Whole(id []byte) Finished {
 	part := b.parts[b.index[string(id)]]
-	return Finished{Stream: &part.Stream, End: &part.end}
+	return Finished{Stream: &part.Stream, End: &part.end, Client: &b.Client}
 }

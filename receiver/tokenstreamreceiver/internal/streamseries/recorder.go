@@ -129,7 +129,7 @@ func (r *Recorder) Record(ctx context.Context, finished []assembly.Finished, spa
 	fresh := w.fresh[len(finished):]
 	for i := range whole {
 		if whole[i].id != nil {
-			w.recordWhole(&whole[i], fresh[0])
+			w.recordWhole(&whole[i], &wholes.batch.Client, fresh[0])
 			fresh = fresh[1:]
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -67,12 +68,12 @@ func (w *worker) record(stream assembly.Finished, fresh bool) {
 			w.recordSpan()
 			return
 		}
-		w.contribute(id, stream.Resource)
+		w.contribute(id, stream.Resource, stream.Client)
 	}
 }
 
 // recordWhole adds a whole stream, unless it was added before.
-func (w *worker) recordWhole(s *wholeStream, fresh bool) {
+func (w *worker) recordWhole(s *wholeStream, client *httpguard.Client, fresh bool) {
 	w.removed.add(s.id, s.Resource)
 	if !fresh {
 		w.tally.Duplicates++
@@ -83,7 +84,7 @@ func (w *worker) recordWhole(s *wholeStream, fresh bool) {
 		return // cannot be: the gaps are checked
 	}
 	w.whole = s
-	w.contribute(s.id, s.Resource)
+	w.contribute(s.id, s.Resource, client)
 	w.whole = nil
 }
 
@@ -128,11 +129,11 @@ func (w *worker) derive(s *source.TokenStream, usage assembly.Usage, chunks time
 }
 
 // contribute adds the request whose latency was derived last.
-func (w *worker) contribute(id *streamIdentity, resource []byte) {
+func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpguard.Client) {
 	b := &w.builder
 	w.latencies.AddDerived(&b.Latency, id.unusable)
 	w.latencies.Explain(&b.Latency, resource)
-	b.Request.TraceID, b.Request.SpanID = w.span.Trace, w.span.Span
+	b.Request.TraceID, b.Request.SpanID, b.Request.Client = w.span.Trace, w.span.Span, client
 	if w.rules.Any() {
 		w.verdicts = id.rules.Judge(w.verdicts[:0], w)
 		for i := range w.verdicts {
@@ -148,7 +149,7 @@ func (w *worker) recordSpan() {
 	traces := w.spans.Make([]assembly.Finished{w.stream}, &w.latencies).Traces
 	options := spanreader.Options{Dimensions: w.dimensions, Objectives: w.objectives}
 	tally := spanreader.Read(traces, &options, w.now, func(r *series.Contribution) series.Recorded {
-		r.TraceID, r.SpanID = w.span.Trace, w.span.Span
+		r.TraceID, r.SpanID, r.Client = w.span.Trace, w.span.Span, w.stream.Client
 		return w.keeper.AddTo(nil, r)
 	})
 	w.tally.Merge(&tally)
