@@ -132,7 +132,7 @@ func (b *Builder) ending() slo.Ending {
 	}
 }
 
-// deriveOutputTokens falls back to the contributing tokens if the service reported no usage.
+// deriveOutputTokens falls back to the counted tokens if the service reported no usage.
 func (b *Builder) deriveOutputTokens() {
 	if tokens := b.Measures[numbers.TokenCount].Value; !b.Measures[numbers.OutputTokens].Known && tokens > 0 {
 		b.Request.SetSum(numbers.OutputTokens, tokens)
