@@ -71,6 +71,15 @@ func within(step func() error) error {
 // client limits the time of reads, which components do when they start.
 type client struct{ storage.Client }
 
+// Get implements storage.Client.
+func (c client) Get(ctx context.Context, key string) ([]byte, error) {
+	get := storage.GetOperation(key)
+	if err := c.Batch(ctx, get); err != nil {
+		return nil, err // the storage may still write the value
+	}
+	return get.Value, nil
+}
+
 // Batch implements storage.Client.
 func (c client) Batch(ctx context.Context, operations ...*storage.Operation) error {
 	if slices.ContainsFunc(operations, func(o *storage.Operation) bool { return o.Type != storage.Get }) {

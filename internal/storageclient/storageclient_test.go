@@ -56,7 +56,12 @@ func TestRead_FailsIfTheStorageDoesNotAnswer(t *testing.T) {
 	get := storage.GetOperation("a")
 	require.NoError(t, client.Batch(t.Context(), get))
 	require.Equal(t, "b", string(get.Value))
+	value, err := client.Get(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, "b", string(value))
 	limitAnswers(t)
 	memory.Fail = func(*storage.Operation) error { <-end; return nil }
 	require.ErrorIs(t, client.Batch(t.Context(), storage.GetOperation("a")), ErrNoAnswer)
+	_, err = client.Get(t.Context(), "a")
+	require.ErrorIs(t, err, ErrNoAnswer)
 }
