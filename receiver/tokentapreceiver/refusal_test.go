@@ -58,8 +58,6 @@ func TestRefusal_IsNoOpenProxy(t *testing.T) {
 
 // Before an early answer, net/http reads the body, which these clients never send.
 func TestRefusal_NoConnectionWaitsForABodyForEver(t *testing.T) {
-	held := make(chan struct{})
-	defer close(held)
 	for name, c := range map[string]struct {
 		path, body, status string
 		change             func(*Config)
