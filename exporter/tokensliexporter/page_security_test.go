@@ -94,7 +94,9 @@ func (*gate) Authenticate(ctx context.Context, headers map[string][]string) (con
 	return ctx, errors.New("no token")
 }
 
-func TestPage_ObeysTheAuthExtension(t *testing.T) {
+// startWithGate starts an exporter with the gate, and returns the address of its server.
+func startWithGate(t *testing.T) string {
+	t.Helper()
 	id := component.MustNewID("gate")
 	config := createDefaultConfig().(*Config)
 	config.Server.NetAddr.Endpoint = freeAddress(t)
@@ -106,8 +108,13 @@ func TestPage_ObeysTheAuthExtension(t *testing.T) {
 		http.DefaultClient.CloseIdleConnections()
 		require.NoError(t, e.Shutdown(context.Background()))
 	})
+	return config.Server.NetAddr.Endpoint
+}
+
+func TestPage_ObeysTheAuthExtension(t *testing.T) {
+	address := startWithGate(t)
 	for _, path := range []string{"/", "/api/v1/now", "/api/v1/events", "/api/v1/meta", "/metrics"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+config.Server.NetAddr.Endpoint+path, http.NoBody)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
 		require.NoError(t, err)
 		response, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
@@ -149,14 +156,7 @@ func TestServer_RefusesForeignPages(t *testing.T) {
 
 // Before an early answer, net/http reads the body, which this client never sends.
 func TestServer_NoConnectionWaitsForABodyForEver(t *testing.T) {
-	id := component.MustNewID("gate")
-	config := createDefaultConfig().(*Config)
-	config.Server.NetAddr.Endpoint = freeAddress(t)
-	config.Server.Auth = configoptional.Some(confighttp.AuthConfig{Config: configauth.Config{AuthenticatorID: id}})
-	e, err := createTraces(t.Context(), newSettings(componenttest.NewTelemetry()), config)
-	require.NoError(t, err)
-	require.NoError(t, e.Start(t.Context(), storagetest.Host{id: &gate{}}))
-	t.Cleanup(func() { require.NoError(t, e.Shutdown(context.Background())) })
+	address := startWithGate(t)
 	for head, status := range map[string]string{
 		"GET /metrics HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n":                                 "401",
 		"GET /metrics HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer secret\r\nContent-Length: 9\r\n\r\n": "200",
@@ -164,7 +164,7 @@ func TestServer_NoConnectionWaitsForABodyForEver(t *testing.T) {
 	} {
 		t.Run(status, func(t *testing.T) {
 			t.Parallel()
-			connection, err := net.Dial("tcp", config.Server.NetAddr.Endpoint)
+			connection, err := net.Dial("tcp", address)
 			require.NoError(t, err)
 			defer connection.Close()
 			_, err = io.WriteString(connection, head)
