@@ -159,7 +159,8 @@ func (c *collectorProcess) get(address, target, accept string) []byte {
 
 // open sends a request. The caller must read and close the body.
 func (c *collectorProcess) open(address, target, accept string) *http.Response {
-	request := must(http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+address+target, http.NoBody))
+	url := "http://" + address + target
+	request := must(http.NewRequestWithContext(context.Background(), http.MethodGet, url, http.NoBody))
 	request.Header.Set("Accept", accept)
 	return must(c.client.Do(request))
 }

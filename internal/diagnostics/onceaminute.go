@@ -1,8 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diagnostics tells operators what is wrong with single requests, without flooding them: as log
-// lines, each at most once a minute, and as self-metrics that count.
+// Package diagnostics reports problems with single requests to operators: log lines, each at most once a
+// minute, and self-metrics that count all requests with the problem.
 package diagnostics
 
 import (

@@ -15,9 +15,9 @@ import (
 // bodyTimeout limits the time in which the body of a request must arrive that no handler reads.
 const bodyTimeout = 5 * time.Second
 
-// Bodies limits the wait for bodies that no handler reads. Before an early answer, such as one to a
-// request without credentials, and after each answer, net/http reads what is left of the body. Without a
-// deadline, a client that never sends it holds the connection for ever.
+// Bodies limits the wait for bodies that no handler reads. net/http reads the rest of a body before it
+// sends an early answer, such as 401, and before it reads the next request. Without a deadline, a client
+// that never sends the body holds the connection for ever.
 type Bodies struct{ readTimeout time.Duration }
 
 type connectionKey struct{}

@@ -88,7 +88,7 @@ type Number struct {
 	// Instead is the indicator of an SLO to use in place of a number of which higher is better.
 	Instead string
 
-	// Metric aggregates the number over requests. Without a name there is none.
+	// Metric aggregates the number over requests. Its name is empty if the number has no metric.
 	Metric Metric
 	// Phase and Type are the values of these labels, in metrics that several numbers share.
 	Phase, Type string

@@ -67,7 +67,7 @@ func appendEvents(b []byte, s *Stream, resource *resource) []byte {
 // coder writes stored values, or reads them into the same variables, so that the form of each
 // stands once. It changes variables only while it reads. After an error it reads zero values.
 type coder struct {
-	b       []byte // what was written, or what is left to read
+	b       []byte // the written bytes, or the unread rest
 	reading bool
 	failed  bool
 }

@@ -15,8 +15,8 @@ import (
 //   - a version byte
 //   - the CRC-32C of its key and of all that follows (4 bytes, big endian), so that a
 //     segment in the place of another one is noticed
-//   - the number of the segment before it (8 bytes, big endian; 0 if there is none), so that
-//     a missing one is noticed
+//   - the number of the previous segment (8 bytes, big endian; 0 if none is stored), so
+//     that a missing segment is noticed
 //   - records
 //
 // and a record of

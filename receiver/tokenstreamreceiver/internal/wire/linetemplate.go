@@ -89,8 +89,8 @@ func plainText(text []byte) (plain, rest []byte) {
 	return text[:length], text[length:]
 }
 
-// integer returns the integer that text starts with and the text after it. rest is nil
-// if there is none, as in leadingDigits, or if it has a zero in front.
+// integer is leadingDigits for text of JSON: rest is also nil if the integer has a leading
+// zero, which JSON forbids.
 func integer(text []byte) (n uint64, rest []byte) {
 	n, rest = leadingDigits(text)
 	if len(text)-len(rest) > 1 && text[0] == '0' {

@@ -81,7 +81,7 @@ func (c *Connection) readAs(f *answerFormat) {
 // Recognised reports whether the connection is one of a known service.
 func (c *Connection) Recognised() bool { return c.format != noFormat }
 
-// connectionFormat describes how a format tells the responses of a connection apart.
+// connectionFormat assigns the messages of a connection to its responses.
 type connectionFormat struct {
 	// responseOf returns the position of the open response that a message of the server
 	// belongs to, which it may begin, or -1.
