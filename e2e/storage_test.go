@@ -4,11 +4,14 @@
 package e2e
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -88,6 +91,36 @@ func (c *collector) restored(t *testing.T, nth int) (streams string) {
 	c.waitForListener(t, c.http)
 	c.waitFor(t, c.metricsURL())
 	return streams
+}
+
+// The database of file_storage would list four billion pages, in gigabytes of memory.
+func TestStart_EndsIfAPageOfTheStorageHasADamagedLength(t *testing.T) {
+	folder := t.TempDir()
+	setenv(t, "STORAGE_DIRECTORY", folder)
+	setenv(t, "SPANS_FILE", filepath.Join(t.TempDir(), "spans.jsonl"))
+	config := writeFile(t, t.TempDir(), "config.yaml", storedStreams)
+	startCollector(t, config).stop(t)
+	for _, owner := range []string{"receiver_token_stream_", "exporter_token_sli_"} {
+		path := filepath.Join(folder, owner)
+		intact, err := os.ReadFile(path)
+		require.NoError(t, err)
+		const pageSize, length = 16 + 8, 12 // places in the first header page, and in the header of any page
+		damaged := slices.Clone(intact)
+		size := int(binary.LittleEndian.Uint32(damaged[pageSize:]))
+		for page := 2 * size; page < len(damaged); page += size { // after both header pages
+			binary.LittleEndian.PutUint32(damaged[page+length:], math.MaxUint32)
+		}
+		require.NoError(t, os.WriteFile(path, damaged, 0o600))
+		c := start(t, built(t, "otelcol-tokenpulse"), "--config", config)
+		select {
+		case <-c.exited:
+		case <-time.After(2 * patience):
+			t.Fatal("the Collector hangs")
+		}
+		require.Equal(t, 1, c.command.ProcessState.ExitCode())
+		require.Contains(t, c.output(t), "within 256 MiB of memory there is no answer; its file is probably damaged, so move it away and start again")
+		require.NoError(t, os.WriteFile(path, intact, 0o600))
+	}
 }
 
 // postLines sends events and returns how many the Collector rejected.

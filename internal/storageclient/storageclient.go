@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"runtime/metrics"
 	"slices"
 	"time"
 
@@ -35,7 +37,7 @@ func Open(ctx context.Context, host component.Host, extension component.ID, owne
 		return nil, fmt.Errorf("`storage` is %q, which is not a storage extension; name one, such as file_storage", extension)
 	}
 	var opened storage.Client
-	err := within(func() (err error) {
+	err := within(openingMemory, func() (err error) {
 		opened, err = backend.GetClient(ctx, owner.Kind, owner.ID, owner.Name)
 		return err
 	})
@@ -52,20 +54,39 @@ func Open(ctx context.Context, host component.Host, extension component.ID, owne
 var ErrNoAnswer = errors.New("no answer; its file is probably damaged, so move it away and start again")
 
 // answerTime limits the time of opening a storage, and of reading from it. The database of file_storage
-// follows damaged pages in circles for ever.
+// lists the pages in use when it opens: for minutes, and in gigabytes, if the length of one is damaged.
 var answerTime = 30 * time.Second
 
-// within returns the result of a step, or ErrNoAnswer if it takes longer than answerTime. Nothing can end
-// the step then, so the Collector must not start.
-func within(step func() error) error {
+// openingMemory limits the memory of opening a storage, in bytes. An intact file of 1 GiB needs a tenth of it.
+const openingMemory = 256 << 20
+
+// within returns the result of a step, or ErrNoAnswer if it takes longer than answerTime or more memory
+// than a limit. Nothing can end the step then, so the Collector must not start.
+func within(memory int64, step func() error) error {
 	done := make(chan error, 1)
+	held := heapBytes()
 	go func() { done <- step() }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(answerTime):
-		return fmt.Errorf("after %s there is %w", answerTime, ErrNoAnswer)
+	deadline, check := time.After(answerTime), time.NewTicker(100*time.Millisecond)
+	defer check.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-deadline:
+			return fmt.Errorf("after %s there is %w", answerTime, ErrNoAnswer)
+		case <-check.C:
+			if heapBytes()-held > memory {
+				return fmt.Errorf("within %d MiB of memory there is %w", memory>>20, ErrNoAnswer)
+			}
+		}
 	}
+}
+
+// heapBytes returns the memory of the process on the heap.
+func heapBytes() int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
 }
 
 // client limits the time of reads, which components do when they start.
@@ -85,5 +106,5 @@ func (c client) Batch(ctx context.Context, operations ...*storage.Operation) err
 	if slices.ContainsFunc(operations, func(o *storage.Operation) bool { return o.Type != storage.Get }) {
 		return c.Client.Batch(ctx, operations...)
 	}
-	return within(func() error { return c.Client.Batch(ctx, operations...) })
+	return within(math.MaxInt64, func() error { return c.Client.Batch(ctx, operations...) })
 }
