@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -43,15 +44,23 @@ func (b *Browsers) Refusal(req *http.Request) string {
 		return ""
 	case b.loopback && req.Host != "" && !b.allowsHost(req.Host):
 		return "the header Host has a name that this server does not know; if it is yours, add it to allowed_hosts"
-	case strings.EqualFold(req.Header.Get("Sec-Fetch-Site"), "cross-site") && !isNavigation(req) && !b.allowsOrigin(req.Header.Get("Origin")):
+	case isForeign(req) && !b.allowsOrigin(req.Header.Get("Origin")):
 		return "a web page of another site sent this request; if the site is yours, add its origin to cors::allowed_origins"
 	}
 	return ""
 }
 
-// isNavigation reports whether a request opens a page, such as by a link on another site.
-func isNavigation(req *http.Request) bool {
-	return req.Method == http.MethodGet && strings.EqualFold(req.Header.Get("Sec-Fetch-Mode"), "navigate")
+// isForeign reports whether a page of another site sent a request other than one that opens a page, such
+// as by a link. Browsers leave out Sec-Fetch-Site in WebSocket handshakes, and in requests over plain HTTP
+// to another address than that of this machine. The header Origin then has the page's host.
+func isForeign(req *http.Request) bool {
+	site, origin := req.Header.Get("Sec-Fetch-Site"), req.Header.Get("Origin")
+	if site == "" && origin != "" {
+		page, err := url.Parse(origin) // without a host if it is "null"
+		return err != nil || page.Host == "" || !strings.EqualFold(page.Hostname(), hostOf(req.Host))
+	}
+	opens := req.Method == http.MethodGet && strings.EqualFold(req.Header.Get("Sec-Fetch-Mode"), "navigate")
+	return strings.EqualFold(site, "cross-site") && !opens
 }
 
 // allowsHost reports whether the name of a server is its own. A name of an attacker can resolve to this

@@ -49,6 +49,12 @@ func TestBrowsers(t *testing.T) {
 		"a page of an allowed origin":   {listening: everywhere, method: "POST", host: "a", header: map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://own.example"}},
 		"a page of an allowed pattern":  {listening: everywhere, method: "POST", host: "a", header: map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://a.wild.example"}},
 		"a page of a similar origin":    {listening: everywhere, method: "POST", host: "a", header: map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://own.example.evil"}, key: "cors::allowed_origins"},
+		"a WebSocket of another site":   {listening: loopback, host: "localhost:4321", header: map[string]string{"Origin": "http://evil.example"}, key: "cors::allowed_origins"},
+		"a page without an origin":      {listening: everywhere, method: "POST", host: "a", header: map[string]string{"Origin": "null"}, key: "cors::allowed_origins"},
+		"no host, another site":         {listening: everywhere, method: "POST", header: map[string]string{"Origin": "null"}, key: "cors::allowed_origins"},
+		"a WebSocket of this site":      {listening: loopback, host: "localhost:4321", header: map[string]string{"Origin": "http://LOCALHOST:3000"}},
+		"this site, an IPv6 address":    {listening: everywhere, method: "POST", host: "[2001:db8::1]:4321", header: map[string]string{"Origin": "http://[2001:db8::1]:4321"}},
+		"an allowed origin's WebSocket": {listening: loopback, host: "localhost", header: map[string]string{"Origin": "https://own.example"}},
 		"another site, with auth":       {listening: everywhere, server: &withAuth, host: "a", header: map[string]string{"Sec-Fetch-Site": "cross-site"}},
 	} {
 		t.Run(name, func(t *testing.T) {

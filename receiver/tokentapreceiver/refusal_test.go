@@ -261,11 +261,12 @@ func TestRefusal_ForeignPagesOnRoutesWithCredentials(t *testing.T) {
 		"POST /key HTTP/1.1\r\nHost: own.example":                             "200",
 		"POST /key HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site": "403",
 		"POST / HTTP/1.1\r\nHost: evil.example\r\nSec-Fetch-Site: cross-site": "200",
+		"GET /key HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13": "403",
 	} {
 		answer := requestTo(t, p, head+"\r\nConnection: close\r\n\r\n")
 		require.True(t, strings.HasPrefix(answer, "HTTP/1.1 "+status), head+answer)
 	}
-	require.EqualValues(t, 2, p.counter("exchanges_rejected"))
+	require.EqualValues(t, 3, p.counter("exchanges_rejected"))
 }
 
 func TestRoutes_LongestPrefixWins(t *testing.T) {
