@@ -3,7 +3,10 @@
 
 package names
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Other replaces a category that may be free text.
 const Other = "_OTHER"
@@ -27,8 +30,11 @@ func Category(text string) string {
 	return text
 }
 
-// IsCategory reports whether the values of an attribute are categories.
-func IsCategory(name string) bool { return name == ErrorType || name == GenAIFinishReasons }
+// IsCategory reports whether the values of an attribute are categories: ErrorType and any name of
+// GenAIFinishReasons.
+func IsCategory(name string) bool {
+	return name == ErrorType || slices.Contains(Aliases[FinishReasons], name)
+}
 
 // HoldText reports whether attributes of a name may hold text of prompts or answers: the
 // name has a word for text.

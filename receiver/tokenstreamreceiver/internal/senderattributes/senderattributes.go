@@ -71,6 +71,8 @@ func toCategories(value pcommon.Value) {
 		for _, element := range value.Slice().All() {
 			toCategories(element)
 		}
+	case pcommon.ValueTypeMap, pcommon.ValueTypeBytes:
+		value.SetStr(names.Other)
 	}
 }
 

@@ -16,6 +16,26 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// Free text must not pass as a category, under any name of it and in a value of any type.
+func TestPut_CategoriesHoldNoText(t *testing.T) {
+	for name, value := range map[string]*commonv1.AnyValue{
+		"error.type":                     {Value: &commonv1.AnyValue_StringValue{StringValue: "my prompt"}},
+		"finish_reason":                  {Value: &commonv1.AnyValue_StringValue{StringValue: "my prompt"}},
+		"llm.finish_reason":              {Value: &commonv1.AnyValue_BytesValue{BytesValue: []byte("my prompt")}},
+		"gen_ai.response.finish_reasons": {Value: &commonv1.AnyValue_KvlistValue{KvlistValue: &commonv1.KeyValueList{Values: []*commonv1.KeyValue{{Key: "my prompt"}}}}},
+	} {
+		list := &commonv1.AnyValue{Value: &commonv1.AnyValue_ArrayValue{ArrayValue: &commonv1.ArrayValue{Values: []*commonv1.AnyValue{value}}}}
+		for expected, value := range map[string]*commonv1.AnyValue{"_OTHER": value, `["_OTHER"]`: list} {
+			encoded, err := proto.Marshal(&commonv1.KeyValueList{Values: []*commonv1.KeyValue{{Key: name, Value: value}}})
+			require.NoError(t, err)
+			attributes := pcommon.NewMap()
+			Put(attributes, encoded)
+			got, _ := attributes.Get(name)
+			require.Equal(t, expected, got.AsString(), name)
+		}
+	}
+}
+
 // putAll agrees with the decoder of the Collector, and accepts any bytes.
 func FuzzAttributes(f *testing.F) {
 	text := func(s string) *commonv1.AnyValue {
