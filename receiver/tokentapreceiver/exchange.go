@@ -19,6 +19,8 @@ type exchange struct {
 	route    *route
 	request  *http.Request
 	copied   requestCopy
+	// connection to the upstream on which the body is sent, or nil.
+	connection *upstreamConn
 	// decoding is nil beyond max_streams: the exchange is only forwarded.
 	decoding *decoding
 	readAt   int64 // Unix time in nanoseconds of the last read of the answer
@@ -114,6 +116,10 @@ func (x *exchange) decode() {
 
 // finish is called when the exchange was forwarded.
 func (x *exchange) finish() {
+	x.copied.release()
+	if x.connection != nil {
+		x.connection.sending.CompareAndSwap(&x.copied, nil)
+	}
 	if x.decoding != nil {
 		x.decoding.finish(x.forwarding)
 	}

@@ -51,9 +51,10 @@ func (r *tokenTapReceiver) handle(w http.ResponseWriter, req *http.Request) {
 	// duplex lets the answer begin earlier. HTTP/2 always works like this, and returns an error.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	x := r.begin(route, req)
+	x.copied.bodies, x.copied.server = r.bodies, w
 	defer x.finish()
 	proxy := httputil.ReverseProxy{
-		Transport:      route.upstream,
+		Transport:      x,
 		FlushInterval:  -1, // after every read
 		BufferPool:     &buffers,
 		ErrorLog:       silent, // the exchange reports errors
@@ -165,13 +166,19 @@ func (x *exchange) rewrite(proxied *httputil.ProxyRequest) {
 
 var errMalformed = errors.New("the answer is not valid HTTP; check the scheme and port of the endpoint")
 
+var errClosedEarly = errors.New("the upstream closed the connection before the request had arrived")
+
 // unreachableMessage is logged if an upstream fails for another reason than the client.
 const unreachableMessage = "failed to reach an upstream; check its endpoint, and that it runs"
 
 // failed answers a request that the upstream did not.
 func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
+	overdue := x.copied.isOverdue()
+	if overdue { // which net/http takes for the end of the connection
+		err = errClosedEarly
+	}
 	x.upstreamError = err
-	if req.Context().Err() != nil {
+	if req.Context().Err() != nil && !overdue {
 		panic(http.ErrAbortHandler) // the client is gone, or the receiver stops
 	}
 	if _, broken := x.copied.state(); broken != nil {
@@ -187,7 +194,7 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	if strings.Contains(err.Error(), "malformed") { // net/http quotes the answer, which may be its text
 		err = errMalformed
 	}
-	if x.decoding != nil && isDiscarded(x.request) {
+	if x.decoding != nil && isDiscarded(x.request) && !overdue {
 		x.receiver.bodies.Limit(w)
 		_, _ = io.Copy(io.Discard, &x.copied) // so that the span names the model that fails
 	}

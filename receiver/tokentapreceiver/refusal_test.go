@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,14 +66,30 @@ func TestRefusal_NoConnectionWaitsForABodyForEver(t *testing.T) {
 		"no route": {"/x", "Content-Length: 9\r\n\r\n", "404", func(cfg *Config) {
 			cfg.Routes, cfg.Upstream = []RouteConfig{{Prefix: "/a", Upstream: cfg.Upstream}}, confighttp.ClientConfig{}
 		}},
-		"dot segments":            {"/..", "Transfer-Encoding: chunked\r\n\r\n", "400", nil},
-		"no upstream":             {"/", "Content-Length: 9\r\n\r\n", "502", func(cfg *Config) { cfg.Upstream.Endpoint = "http://127.0.0.1:1" }},
-		"no upstream, a copy":     {chatPath, "Content-Length: 9\r\n\r\n{", "502", func(cfg *Config) { cfg.Upstream.Endpoint = "http://127.0.0.1:1" }},
-		"an answer that is early": {"/", "Content-Length: 9\r\n\r\n", "200", nil},
+		"dot segments":                    {"/..", "Transfer-Encoding: chunked\r\n\r\n", "400", nil},
+		"no upstream":                     {"/", "Content-Length: 9\r\n\r\n", "502", func(cfg *Config) { cfg.Upstream.Endpoint = "http://127.0.0.1:1" }},
+		"no upstream, a copy":             {chatPath, "Content-Length: 9\r\n\r\n{", "502", func(cfg *Config) { cfg.Upstream.Endpoint = "http://127.0.0.1:1" }},
+		"an answer that is early":         {"/", "Content-Length: 9\r\n\r\n", "200", nil},
+		"an upstream that closes":         {"/close", "Content-Length: 9\r\n\r\n{", "502", nil},
+		"an upstream that closes, a copy": {chatPath + "/close", "Content-Length: 9\r\n\r\n{", "502", nil},
+		"an upstream that resets a stream": {"/close", "Content-Length: 9\r\n\r\n{", "502", func(cfg *Config) {
+			upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+			upstream.EnableHTTP2 = true
+			upstream.StartTLS()
+			t.Cleanup(upstream.Close)
+			cfg.Upstream.Endpoint, cfg.Upstream.TLS.InsecureSkipVerify = upstream.URL, true
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+			p := start(t, func(w http.ResponseWriter, req *http.Request) {
+				if strings.HasSuffix(req.URL.Path, "/close") {
+					connection, _, err := http.NewResponseController(w).Hijack()
+					if assert.NoError(t, err) {
+						_ = connection.Close()
+					}
+					return
+				}
 				_ = http.NewResponseController(w).EnableFullDuplex()
 				w.WriteHeader(http.StatusOK)
 			}, func(cfg *Config) {

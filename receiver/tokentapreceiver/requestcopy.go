@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
@@ -28,6 +29,11 @@ type requestCopy struct {
 	taken     bool
 	ended     bool  // the body passed whole
 	broken    error // why the body cannot be read on
+
+	bodies  httpguard.Bodies
+	server  http.ResponseWriter // nil once the handler returns
+	limited bool                // the upstream does not wait for the rest
+	overdue bool                // the rest did not arrive in time
 }
 
 // Read implements io.Reader.
@@ -39,8 +45,13 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 	case nil:
 	case io.EOF:
 		c.ended = true
+		if c.limited && c.server != nil { // else the limit would end the wait for the answer
+			c.bodies.Lift(c.server)
+		}
 	default:
-		c.broken = err
+		if c.overdue = c.limited; !c.overdue {
+			c.broken = err
+		}
 	}
 	if n > 0 && c.memory != nil && !c.taken && !c.truncated {
 		kept := min(n, maxRequestCopy-len(c.bytes))
@@ -51,6 +62,30 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 		c.truncated = c.truncated || kept < n
 	}
 	return n, err
+}
+
+// limit gives the rest of the body a few seconds to arrive.
+func (c *requestCopy) limit() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.server != nil && !c.ended && !c.limited {
+		c.limited = true
+		c.bodies.Limit(c.server)
+	}
+}
+
+// isOverdue reports whether the rest did not arrive before the limit.
+func (c *requestCopy) isOverdue() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.overdue
+}
+
+// release ends the use of the server's writer.
+func (c *requestCopy) release() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.server = nil
 }
 
 // maxDiscarded is up to how many bytes of a body net/http reads after an answer, to use the

@@ -150,6 +150,7 @@ func (r *rawTransport) GetHTTPRoundTripper(context.Context) (extensionmiddleware
 	return func(_ context.Context, base http.RoundTripper) (http.RoundTripper, error) {
 		if transport, ok := base.(*http.Transport); ok {
 			transport.DisableCompression = true
+			transport.DialContext = dial(transport.DialContext).watched
 			r.transport = transport
 		}
 		return base, nil
