@@ -13,11 +13,9 @@ import (
 
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// objectivesOfDashboards extends labelsOfQueries.
+// objectivesOfDashboards extends moreForQueries.
 const objectivesOfDashboards = `
 processors:
   token_latency:
@@ -30,16 +28,13 @@ exporters:
 // startForDashboards runs the Collector with every dimension that the dashboards can use.
 func startForDashboards(t *testing.T) *collector {
 	t.Helper()
-	folder := t.TempDir()
-	return startCollector(t, example(t, "quickstart.yaml"),
-		"--config", writeFile(t, folder, "labels.yaml", labelsOfQueries), "--config", writeFile(t, folder, "objectives.yaml", objectivesOfDashboards))
+	return startForQueries(t, objectivesOfDashboards)
 }
 
 // Prometheus scrapes the Collector and two engines, once with native histograms and once
 // with classic buckets. Each query of each dashboard returns data from both.
 func TestDashboards_EveryQueryReturnsData(t *testing.T) {
 	t.Parallel()
-	program := testenv.Program(t, "prometheus")
 	c := startForDashboards(t)
 	vllm := standInVLLM.serve(t, client.Labels{"engine": "0", "model_name": "llama-3-70b"})
 	sglang := standInSGLang.serve(t, client.Labels{"model_name": "llama-3-8b"})
@@ -50,9 +45,10 @@ scrape_configs:
   - {job_name: tokenpulse, static_configs: [{targets: [%q]}]}
   - {job_name: engines, static_configs: [{targets: [%q, %q]}]}
 `, scaledRules(t), c.metrics, vllm, sglang)
-	servers := map[string]*prometheus{
-		"native":  runPrometheus(t, program, config, "--enable-feature", "native-histograms,exemplar-storage"),
-		"classic": runPrometheus(t, program, config, "--enable-feature", "exemplar-storage"),
+	servers := map[string]*prometheus{}
+	for name, setup := range installedSetups(t) {
+		servers[name] = runPrometheus(t, setup.program, config, "--enable-feature", setup.flags)
+		servers[name].native = setup.native
 	}
 
 	// The requests after the deploy, again and again, in batches that are alike: each has
@@ -93,7 +89,7 @@ scrape_configs:
 			}
 			t.Logf("%d queries returned data", queries)
 			require.Greater(t, queries, 200)
-			requireLatenciesOf(t, server, now, afterDeploy, buckets)
+			requireLatenciesOf(t, server, now, afterDeploy)
 		})
 	}
 	t.Run("in Grafana", func(t *testing.T) {
@@ -107,7 +103,7 @@ scrape_configs:
 
 // requireLatenciesOf compares percentiles on dashboards with those of the requests, by
 // nearest rank.
-func requireLatenciesOf(t *testing.T, server *prometheus, now time.Time, sent []llmRequest, buckets string) {
+func requireLatenciesOf(t *testing.T, server *prometheus, now time.Time, sent []llmRequest) {
 	t.Helper()
 	var perToken, toFirst []float64
 	for _, r := range sent {
@@ -119,23 +115,13 @@ func requireLatenciesOf(t *testing.T, server *prometheus, now time.Time, sent []
 		}
 	}
 	slices.Sort(perToken)
-	within := func(t *testing.T, metric string, want, got float64) {
-		t.Helper()
-		if buckets == "native" {
-			require.InEpsilon(t, want, got, 0.011)
-			return
-		}
-		low, high := server.bucketAround(t, metric, want)
-		require.GreaterOrEqual(t, got, low)
-		require.LessOrEqual(t, got, high)
-	}
 	all := dashboards(t)
 	overview := server.open(t, all["overview"], now, map[string]string{"vantage": "client"})
 	for title, values := range map[string][]float64{"Time to first token": toFirst, "Time per output token": perToken} {
 		metric := "tokenpulse_" + strings.ReplaceAll(strings.ToLower(title), " ", "_") + "_seconds"
 		got := overview.panel(t, all["overview"].named(t, title))
 		for refID, q := range map[string]float64{"A": 0.5, "B": 0.95, "C": 0.99} {
-			within(t, metric, nearestRank(values, q), got[refID].only(t))
+			server.requireQuantile(t, metric, exactly(nearestRank(values, q)), got[refID].only(t))
 		}
 		sum := 0.
 		for _, v := range values {
@@ -148,14 +134,14 @@ func requireLatenciesOf(t *testing.T, server *prometheus, now time.Time, sent []
 	comparison := server.open(t, all["compare"], now, map[string]string{"by": "service_version"})
 	require.Equal(t, []string{"1.4", "1.5"}, []string{comparison.values["baseline"], comparison.values["candidate"]})
 	change := comparison.panel(t, all["compare"].named(t, "TPOT, ${percentile:text}"))["A"].only(t)
-	if buckets == "native" {
+	if server.native {
 		require.InEpsilon(t, 4, change, 0.03)
 	}
 	table := comparison.panel(t, all["compare"].named(t, "Time per output token, percentiles"))
 	for refID, want := range map[string]float64{"A": 0.05, "B": 0.25} {
 		require.Len(t, table[refID], 5)
 		for _, got := range table[refID] {
-			within(t, "tokenpulse_time_per_output_token_seconds", want, got)
+			server.requireQuantile(t, "tokenpulse_time_per_output_token_seconds", exactly(want), got)
 		}
 	}
 
@@ -170,21 +156,30 @@ func requireLatenciesOf(t *testing.T, server *prometheus, now time.Time, sent []
 // TestQueriesPage_EveryQueryAnswersRight. Numbers of panels follow from the lanes.
 func TestDashboards_ValuesFollowFromTheTraffic(t *testing.T) {
 	t.Parallel()
-	program, promtool := testenv.Program(t, "prometheus"), testenv.Program(t, "promtool")
-	all, queries := dashboards(t), map[string]string{}
-	for file, d := range all {
-		queries[file] = d.text
+	requireRightPanels(t, installedSetups(t))
+}
+
+func requireRightPanels(t *testing.T, setups map[string]prometheusSetup) {
+	t.Helper()
+	var queries []string
+	for _, d := range dashboards(t) {
+		queries = append(queries, d.text)
 	}
-	c := startForDashboards(t)
-	begin := time.Now().Add(-incidentLength - time.Hour).Truncate(scrapeStep)
-	data := t.TempDir()
-	scrapes := scrapesOf(t, c, begin, requestsOf(incidentLanes), queries)
-	run(t, promtool, "tsdb", "create-blocks-from", "openmetrics", writeFile(t, t.TempDir(), "scrapes.txt", scrapes), data)
-	past := servePrometheus(t, program, data, "")
+	recorded, begin := newRecording(queries...), beginOfPast()
+	recorded.requests(t, startForDashboards(t), begin, requestsOf(incidentLanes))
+	for name, setup := range setups {
+		t.Run(name, func(t *testing.T) { recorded.replay(t, setup).requireValuesOfIncident(t, askedAt(begin)) })
+	}
+}
+
+// requireValuesOfIncident compares numbers of panels with those of incidentLanes.
+func (p *prometheus) requireValuesOfIncident(t *testing.T, now time.Time) {
+	t.Helper()
+	all := dashboards(t)
 	// Client and engine report each request. The client alone knows model and usage, and
 	// with join the phases of its engine.
 	open := func(file string) *grafana {
-		return past.open(t, all[file], begin.Add(incidentLength), map[string]string{"vantage": "client"})
+		return p.open(t, all[file], now, map[string]string{"vantage": "client"})
 	}
 
 	// In 300 seconds, a healthy lane ends 75 requests of 4 s, a slow one 25 of 12 s: of

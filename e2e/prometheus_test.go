@@ -59,6 +59,7 @@ func TestPrometheusScrape_QuantilesAreWithinOneBucket(t *testing.T) {
 type prometheus struct {
 	*process
 	address string
+	native  bool // it stores native histograms
 }
 
 func startPrometheus(t *testing.T, program, target, features string, ruleFiles ...string) *prometheus {
@@ -174,6 +175,23 @@ func (p *prometheus) bucketAround(t *testing.T, metric string, value float64) (l
 		low = bounds[above-1]
 	}
 	return low, bounds[above]
+}
+
+// bounds are the lowest and the highest value that a number can have.
+type bounds struct{ low, high float64 }
+
+func exactly(value float64) bounds { return bounds{value, value} }
+
+// requireQuantile checks that a quantile is as accurate as the buckets that Prometheus stores.
+func (p *prometheus) requireQuantile(t *testing.T, metric string, want bounds, got float64) {
+	t.Helper()
+	low, high := want.low*(1-0.011), want.high*(1+0.011)
+	if !p.native {
+		low, _ = p.bucketAround(t, metric, want.low)
+		_, high = p.bucketAround(t, metric, want.high)
+	}
+	require.GreaterOrEqual(t, got, low, metric)
+	require.LessOrEqual(t, got, high, metric)
 }
 
 const exemplarsOfTPOT = `{__name__=~"tokenpulse_time_per_output_token_seconds.*"}`

@@ -5,8 +5,8 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,135 +14,193 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
-// labelsOfQueries extends examples/quickstart.yaml with the dimensions of docs/queries.md.
-const labelsOfQueries = `
+// The queries of the page answer for an hour and a half of traffic, in both forms in which
+// Prometheus stores histograms. The Collector gets the requests that end in each minute, then
+// its scrape is recorded. Each answer follows from the traffic.
+func TestQueriesPage_EveryQueryAnswersRight(t *testing.T) {
+	t.Parallel()
+	requireRightAnswers(t, installedSetups(t))
+}
+
+// answerCheck checks what a query answers.
+type answerCheck func(t *testing.T, p *prometheus, query string)
+
+func requireRightAnswers(t *testing.T, setups map[string]prometheusSetup) {
+	t.Helper()
+	queries := queriesOfPage(t)
+	for traffic, record := range map[string]func(*testing.T, *recording) map[string]answerCheck{
+		"token events of clients and engines": recordIncident, "token_tap, nine engines": recordTap,
+	} {
+		t.Run(traffic, func(t *testing.T) {
+			recorded := newRecording(slices.Collect(maps.Values(queries))...)
+			checks := record(t, recorded)
+			require.ElementsMatch(t, slices.Collect(maps.Keys(queries)), slices.Collect(maps.Keys(checks)), "each query has a test")
+			for name, setup := range setups {
+				t.Run(name, func(t *testing.T) {
+					p := recorded.replay(t, setup)
+					for title, check := range checks {
+						t.Run(title, func(t *testing.T) { check(t, p, queries[title]) })
+					}
+				})
+			}
+		})
+	}
+}
+
+// moreForQueries extends examples/quickstart.yaml.
+const moreForQueries = `
 processors:
   token_latency:
     join: true
     slos: [{name: chat-tpot, indicator: time_per_output_token, threshold: 100ms, match: {tokenpulse.vantage: client}}]
 exporters:
   token_sli:
-    dimensions: [service.name, gen_ai.provider.name, gen_ai.request.model, gen_ai.operation.name, tenant.id, server.address, service.version]
     windows: []
+    objectives: [{slo: chat-tpot, objective: 0.9}]
 `
 
-// The queries of the page answer for an hour and a half of traffic, see incidentLanes.
-// The Collector gets the streams that end in each 30 seconds, then its scrape is stored
-// with the time at which a Prometheus would have made it. So a real Prometheus has the
-// Collector's own series over hours, and each answer follows from the lanes.
-func TestQueriesPage_EveryQueryAnswersRight(t *testing.T) {
-	t.Parallel()
-	program, promtool := testenv.Program(t, "prometheus"), testenv.Program(t, "promtool")
-	queries := queriesOfPage(t)
-	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "labels.yaml", labelsOfQueries))
-	begin := time.Now().Add(-incidentLength - time.Hour).Truncate(scrapeStep)
-	requests := requestsOf(incidentLanes)
+// labelsOfQueries returns the configuration of dimensions on the page.
+func labelsOfQueries(t *testing.T) string {
+	t.Helper()
+	_, block, found := strings.Cut(readMarkdown(t, "docs/queries.md"), "```yaml\n")
+	require.True(t, found)
+	labels, _, _ := strings.Cut(block, "```")
+	return labels
+}
 
-	folder, data := t.TempDir(), t.TempDir()
-	run(t, promtool, "tsdb", "create-blocks-from", "openmetrics", writeFile(t, folder, "scrapes.txt", scrapesOf(t, c, begin, requests, queries)), data)
-	past := servePrometheus(t, program, data, "")
-	now := begin.Add(incidentLength)
-	at := func(query string) answers { return past.answersAt(t, queries[query], now) }
+// startForQueries runs the Collector with examples/quickstart.yaml and the labels of the page.
+func startForQueries(t *testing.T, more ...string) *collector {
+	t.Helper()
+	var arguments []string
+	for i, config := range append([]string{moreForQueries, labelsOfQueries(t)}, more...) {
+		arguments = append(arguments, "--config", writeFile(t, t.TempDir(), fmt.Sprintf("%d.yaml", i), config))
+	}
+	return startCollector(t, example(t, "quickstart.yaml"), arguments...)
+}
 
-	expected := map[string]func(t *testing.T, query string){
-		"Which model": func(t *testing.T, query string) {
+// recordIncident records incidentLanes. A client and an engine report each request.
+func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
+	t.Helper()
+	begin, requests := beginOfPast(), requestsOf(incidentLanes)
+	recorded.requests(t, startForQueries(t), begin, requests)
+	at := func(t *testing.T, p *prometheus, query string) answers {
+		t.Helper()
+		return p.answersAt(t, query, askedAt(begin)).of("client")
+	}
+	return map[string]answerCheck{
+		"Which model": func(t *testing.T, p *prometheus, query string) {
 			// Of 70b's requests, 75 are slow and 75 are not, see below. Of 8b's, one in 5
 			// fails, and another is not eligible.
-			at(query).require(t, map[string]float64{
+			at(t, p, query).require(t, map[string]float64{
 				"gen_ai_request_model=llama-3-70b slo=chat-tpot": 0.5, "gen_ai_request_model=llama-3-70b slo=all": 0.5,
 				"gen_ai_request_model=llama-3-8b slo=chat-tpot": 0.2 / 0.8, "gen_ai_request_model=llama-3-8b slo=all": 0.2 / 0.8,
 			})
 		},
-		"How slow": func(t *testing.T, query string) {
+		"How slow": func(t *testing.T, p *prometheus, query string) {
 			// Half of the requests take 0.25 s per token, the other half 0.05 s.
-			low, high := past.bucketAround(t, "tokenpulse_time_per_output_token_seconds", 0.25)
-			got := at(query)["gen_ai_request_model=llama-3-70b"]
-			require.Greater(t, got, low)
-			require.LessOrEqual(t, got, high)
-			low, high = past.bucketAround(t, "tokenpulse_time_per_output_token_seconds", 0.05)
-			got = at(query)["gen_ai_request_model=llama-3-8b"]
-			require.Greater(t, got, low)
-			require.LessOrEqual(t, got, high)
+			got := at(t, p, query)
+			require.Len(t, got, 2)
+			p.requireQuantile(t, "tokenpulse_time_per_output_token_seconds", exactly(0.25), got["gen_ai_request_model=llama-3-70b"])
+			p.requireQuantile(t, "tokenpulse_time_per_output_token_seconds", exactly(0.05), got["gen_ai_request_model=llama-3-8b"])
 		},
-		"Slow or failing": func(t *testing.T, query string) {
-			at(query).require(t, map[string]float64{
+		"Slow or failing": func(t *testing.T, p *prometheus, query string) {
+			at(t, p, query).require(t, map[string]float64{
 				"gen_ai_request_model=llama-3-70b outcome=success": 1,
 				"gen_ai_request_model=llama-3-8b outcome=success":  0.8, "gen_ai_request_model=llama-3-8b outcome=error": 0.2,
 			})
 		},
-		"Since when": func(t *testing.T, query string) {
+		"Which errors": func(t *testing.T, p *prometheus, query string) {
+			at(t, p, query).require(t, map[string]float64{"error_type=overloaded gen_ai_request_model=llama-3-8b outcome=error": 0.2})
+		},
+		"How much error budget is left": func(t *testing.T, p *prometheus, query string) {
+			// A tenth of the requests that can be judged may be bad.
+			bad, judged := map[string]float64{}, map[string]float64{}
+			for _, r := range requests {
+				if r.end() > incidentLength || r.oneToken {
+					continue
+				}
+				judged[r.model]++
+				if r.slow() || r.failed {
+					bad[r.model]++
+				}
+			}
+			left := map[string]float64{}
+			for model := range judged {
+				left["gen_ai_request_model="+model+" slo=chat-tpot"] = 1 - bad[model]/judged[model]/0.1
+			}
+			at(t, p, query).require(t, left)
+		},
+		"Since when": func(t *testing.T, p *prometheus, query string) {
 			// The first requests with 0.25 s per token end 12 s after the deploy. The share
 			// of the 5m window exceeds 10% after two of its minutes at most.
-			since := time.Unix(int64(at(query)[""]), 0).Sub(begin.Add(deployAt))
+			since := time.Unix(int64(at(t, p, query)[""]), 0).Sub(begin.Add(deployAt))
 			require.Greater(t, since, 12*time.Second)
 			require.Less(t, since, 3*time.Minute)
 		},
-		"Which tenant": func(t *testing.T, query string) {
+		"Which tenant": func(t *testing.T, p *prometheus, query string) {
 			// In 300 seconds, a healthy lane ends 75 requests of 4 s, a slow one 25 of 12 s.
-			at(query).require(t, map[string]float64{"tenant_id=acme": 1, "tenant_id=globex": 25. / (25 + 75)})
+			at(t, p, query).require(t, map[string]float64{"tenant_id=acme": 1, "tenant_id=globex": 25. / (25 + 75)})
 		},
-		"How many tenants": func(t *testing.T, query string) {
-			at(query).require(t, map[string]float64{"": 2})
+		"How many tenants": func(t *testing.T, p *prometheus, query string) {
+			at(t, p, query).require(t, map[string]float64{"": 2})
 		},
-		"Queue, prefill, decode or network": func(t *testing.T, query string) {
+		"Queue, prefill, decode or network": func(t *testing.T, p *prometheus, query string) {
 			// Half of the requests decode 10 s instead of 2 s, and are 0.5 s instead of 0.1 s
 			// on their way to the engine, which prefills in what is left before the token.
-			at(query).require(t, map[string]float64{"phase=queue": 0, "phase=prefill": -0.2, "phase=decode": 4, "phase=network": 0.2})
+			at(t, p, query).require(t, map[string]float64{"phase=queue": 0, "phase=prefill": -0.2, "phase=decode": 4, "phase=network": 0.2})
 		},
-		"Slow tokens or stalls": func(t *testing.T, query string) {
+		"Slow tokens or stalls": func(t *testing.T, p *prometheus, query string) {
 			// The gaps of slow requests are 2.5 s: all of their 10 s of decode are stalls. Those
 			// of the others, 0.5 s, do not exceed the threshold.
-			at(query).require(t, map[string]float64{
+			at(t, p, query).require(t, map[string]float64{
 				"gen_ai_request_model=llama-3-70b": 10 * 75. / (10*75 + 2*75), "gen_ai_request_model=llama-3-8b": 0,
 			})
 		},
-		"Which engine": func(t *testing.T, query string) {
-			at(query).require(t, map[string]float64{"server_address=engine-1": 0.05, "server_address=engine-2": 0.25})
+		"Which engine": func(t *testing.T, p *prometheus, query string) {
+			at(t, p, query).require(t, map[string]float64{"server_address=engine-1": 0.05, "server_address=engine-2": 0.25})
 		},
-		"Which version": func(t *testing.T, query string) {
-			at(query).require(t, map[string]float64{"service_version=1.4": 0, "service_version=1.5": 1})
+		"Which version": func(t *testing.T, p *prometheus, query string) {
+			at(t, p, query).require(t, map[string]float64{"service_version=1.4": 0, "service_version=1.5": 1})
 		},
-		"How many requests are in flight": func(t *testing.T, query string) {
-			at(query).require(t, map[string]float64{
+		"How many requests are in flight": func(t *testing.T, p *prometheus, query string) {
+			at(t, p, query).require(t, map[string]float64{
 				"gen_ai_request_model=llama-3-70b": inFlight("llama-3-70b", incidentLength),
 				"gen_ai_request_model=llama-3-8b":  inFlight("llama-3-8b", incidentLength),
 			})
 			// Also before the deploy, with more requests in flight.
-			past.answersAt(t, queries[query], begin.Add(busyUntil)).require(t, map[string]float64{
+			p.answersAt(t, query, begin.Add(busyUntil+time.Second)).of("client").require(t, map[string]float64{
 				"gen_ai_request_model=llama-3-70b": inFlight("llama-3-70b", busyUntil),
 				"gen_ai_request_model=llama-3-8b":  inFlight("llama-3-8b", busyUntil),
 			})
 		},
-		"Load or a bad deploy": func(t *testing.T, query string) {
-			at(query).require(t, map[string]float64{
+		"Load or a bad deploy": func(t *testing.T, p *prometheus, query string) {
+			at(t, p, query).require(t, map[string]float64{
 				"gen_ai_request_model=llama-3-70b": (75. + 3*25) / (4 * 75), "gen_ai_request_model=llama-3-8b": 1,
 			})
 		},
-		"How much headroom": func(t *testing.T, query string) {
+		"How much headroom": func(t *testing.T, p *prometheus, query string) {
 			// Of 8b's requests, a fifth fails at any time.
-			at(query).require(t, map[string]float64{
+			at(t, p, query).require(t, map[string]float64{
 				"gen_ai_request_model=llama-3-70b": inFlight("llama-3-70b", busyUntil) - inFlight("llama-3-70b", incidentLength),
 			})
 		},
-		"Which requests cannot be judged": func(t *testing.T, query string) {
+		"Which requests cannot be judged": func(t *testing.T, p *prometheus, query string) {
 			// A fifth of 8b's answers have one token.
-			at(query).require(t, map[string]float64{
+			at(t, p, query).require(t, map[string]float64{
 				"gen_ai_request_model=llama-3-70b service_name=shop": 1, "gen_ai_request_model=llama-3-8b service_name=shop": 0.8,
 			})
 		},
-		"Why they cannot be judged": func(t *testing.T, query string) {
+		"Why they cannot be judged": func(t *testing.T, p *prometheus, query string) {
 			// The other fifth of 8b's requests without the indicator fails.
-			at(query).require(t, map[string]float64{
-				"gen_ai_request_model=llama-3-8b reason=one_token service_name=shop": 0.2,
-				"gen_ai_request_model=llama-3-8b reason=no_token service_name=shop":  0.2,
+			at(t, p, query).require(t, map[string]float64{
+				"gen_ai_request_model=llama-3-8b indicator=time_per_output_token reason=one_token service_name=shop": 0.2,
+				"gen_ai_request_model=llama-3-8b indicator=time_per_output_token reason=no_token service_name=shop":  0.2,
+				"gen_ai_request_model=llama-3-8b indicator=time_to_first_token reason=no_token service_name=shop":    0.2,
 			})
 		},
-		"Which requests": func(t *testing.T, query string) {
-			present := startPrometheus(t, program, c.metrics, "exemplar-storage")
+		"Which requests": func(t *testing.T, p *prometheus, query string) {
 			byTrace, ended := map[string]llmRequest{}, map[string]time.Duration{} // latest slow request, by tenant
 			for _, r := range requests {
 				byTrace[r.traceID()] = r
@@ -150,25 +208,13 @@ func TestQueriesPage_EveryQueryAnswersRight(t *testing.T) {
 					ended[r.tenant] = max(ended[r.tenant], r.end())
 				}
 			}
-			var traces []string
-			require.Eventually(t, func() bool {
-				traces = present.exemplarTraces(t, queries[query])
-				return len(traces) >= len(ended)
-			}, patience, 100*time.Millisecond)
 			found := map[string]time.Duration{}
-			for _, trace := range traces {
+			for _, trace := range p.exemplarTraces(t, query) {
 				require.True(t, byTrace[trace].slow(), "trace %s is not of a slow request", trace)
 				found[byTrace[trace].tenant] = byTrace[trace].end()
 			}
 			require.Equal(t, ended, found, "the latest bad request of each series")
 		},
-	}
-	for query := range queries {
-		require.Contains(t, expected, query, "a query without a test")
-	}
-	for query, check := range expected {
-		require.Contains(t, queries, query, "docs/queries.md lacks a query")
-		t.Run(query, func(t *testing.T) { check(t, query) })
 	}
 }
 
@@ -191,8 +237,8 @@ func queriesOfPage(t *testing.T) map[string]string {
 // answers holds the samples of a query's result by labels.
 type answers map[string]float64
 
-// require compares answers with expected values. 3% tolerate that requests in flight at
-// the borders of a window are not in whole proportion.
+// require compares answers with expected values. 3% tolerate what Prometheus
+// extrapolates, and requests in flight at the borders of a window.
 func (a answers) require(t *testing.T, want map[string]float64) {
 	t.Helper()
 	require.Len(t, a, len(want), "%v", a)
@@ -200,6 +246,17 @@ func (a answers) require(t *testing.T, want map[string]float64) {
 		require.Contains(t, a, labels)
 		require.InDelta(t, value, a[labels], 0.03*max(math.Abs(value), 0.1), labels)
 	}
+}
+
+// of returns the answers about one vantage, without this label.
+func (a answers) of(vantage string) answers {
+	vantage, some := " vantage="+vantage, answers{}
+	for labels, value := range a {
+		if rest, found := strings.CutSuffix(" "+labels, vantage); found {
+			some[strings.TrimPrefix(rest, " ")] = value
+		}
+	}
+	return some
 }
 
 func (p *prometheus) answersAt(t *testing.T, query string, at time.Time) answers {
@@ -221,17 +278,19 @@ func labelText(labels map[string]string) string {
 	return strings.Join(pairs, " ")
 }
 
-// scrapesOf sends the requests to the Collector in the order in which they end, and
-// returns its scrapes after each step, with times. It keeps the metrics of the queries.
-func scrapesOf(t *testing.T, c *collector, begin time.Time, requests []llmRequest, queries map[string]string) string {
+// beginOfPast is when recorded traffic begins. No scrape of its steps is at a whole minute, where
+// versions of Prometheus differ in what a window holds.
+func beginOfPast() time.Time {
+	return time.Now().Add(-incidentLength - time.Hour).Truncate(time.Minute).Add(7 * time.Second)
+}
+
+// askedAt is when queries ask about recorded traffic.
+func askedAt(begin time.Time) time.Time { return begin.Add(incidentLength + time.Second) }
+
+// requests sends requests to the Collector in the order in which they end, and records its
+// scrape after each step.
+func (r *recording) requests(t *testing.T, c *collector, begin time.Time, requests []llmRequest) {
 	t.Helper()
-	wanted := map[string]bool{}
-	for _, query := range queries {
-		for _, name := range regexp.MustCompile(`tokenpulse_\w+`).FindAllString(query, -1) {
-			wanted[name] = true
-		}
-	}
-	var text strings.Builder
 	for step := scrapeStep; step <= incidentLength; step += scrapeStep {
 		var events strings.Builder
 		for len(requests) > 0 && requests[0].end() <= step {
@@ -239,12 +298,6 @@ func scrapesOf(t *testing.T, c *collector, begin time.Time, requests []llmReques
 			requests = requests[1:]
 		}
 		c.post(t, "application/x-ndjson", strings.NewReader(events.String()))
-		for line := range strings.Lines(string(get(t, c.metricsURL(), "text/plain"))) {
-			name, _, _ := strings.Cut(line, "{")
-			if wanted[name] {
-				fmt.Fprintf(&text, "%s %d\n", strings.TrimSuffix(line, "\n"), begin.Add(step).Unix())
-			}
-		}
+		r.add(scrape(t, c), begin.Add(step))
 	}
-	return text.String() + "# EOF\n"
 }

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	scrapeStep     = 30 * time.Second
+	scrapeStep     = time.Minute
 	incidentLength = 95 * time.Minute
 	// More requests are in flight for a while.
 	busyFrom, busyUntil = 8 * time.Minute, 22 * time.Minute
@@ -106,7 +106,7 @@ func (r llmRequest) write(to io.Writer, begin time.Time) {
 		usage string
 	}{{client, r.usage()}, {engine, ""}} {
 		if r.failed {
-			observer.write("end", r.end(), `,"error":"overloaded"`)
+			observer.write("end", r.end(), `,"error":"overloaded","attributes":{"error.type":"overloaded"}`)
 			continue
 		}
 		first := r.start + beforeToken
