@@ -75,3 +75,20 @@ func TestPrometheus3_ExampleIsValidAndRaisesTheExpectedAlerts(t *testing.T) {
 	run(t, tool, "check", "config", prometheusExample(t, "prometheus.yaml"))
 	run(t, tool, "test", "rules", prometheusExample(t, "rules_test.yaml"))
 }
+
+// With the flags of the example, 3.14 stores classic buckets. With native and classic ones, each
+// query has one answer.
+func TestPrometheus3_QueriesAndPanelsAnswerRight(t *testing.T) {
+	flags := shippedFlags(t)
+	long, latest := built(t, "prometheus/3.5/prometheus"), built(t, "prometheus/3.14/prometheus")
+	const scrapeNative = "scrape_native_histograms: true"
+	setups := map[string]prometheusSetup{
+		"3.5, native":              {program: long, flags: flags, native: true},
+		"3.5, classic":             {program: long, flags: "exemplar-storage"},
+		"3.14, native":             {program: latest, flags: flags, scrapeSettings: scrapeNative, native: true},
+		"3.14, classic":            {program: latest, flags: flags},
+		"3.14, native and classic": {program: latest, flags: flags, scrapeSettings: scrapeNative + ", always_scrape_classic_histograms: true", native: true},
+	}
+	t.Run("queries of the page", func(t *testing.T) { requireRightAnswers(t, setups) })
+	t.Run("dashboards", func(t *testing.T) { requireRightPanels(t, setups) })
+}
