@@ -14,15 +14,30 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
+// streamStopped is the reason in place of latency.NotStreamed if the request asked for a stream.
+const (
+	streamStopped = latency.NumAbsences
+	NumReasons    = streamStopped + 1 // number of reasons, latency.Present included
+)
+
+// Reason returns the reason why an indicator of a request is missing, as log lines distinguish it.
+func Reason(derived *latency.Latency, indicator int) latency.Absence {
+	if reason := derived.Absences[indicator]; reason != latency.NotStreamed || !derived.StreamStopped {
+		return reason
+	}
+	return streamStopped
+}
+
 // remedies has, for each reason, what to do about it. docs/sources.md explains each. Reasons that
 // are normal for some requests are logged as information.
-var remedies = [latency.NumAbsences]struct {
+var remedies = [NumReasons]struct {
 	level  zapcore.Level
 	remedy string
 }{
 	latency.Implausible:   {zapcore.WarnLevel, "check the unit of the sender's times (milliseconds sent as seconds?) and its clock"},
 	latency.NoToken:       {zapcore.InfoLevel, "none needed for failed requests; if requests succeed, report their chunks"},
 	latency.NotStreamed:   {zapcore.InfoLevel, "none needed; if the calls do stream, update the instrumentation so that it sets gen_ai.request.stream"},
+	streamStopped:         {zapcore.WarnLevel, "the requests ask for a stream: turn on streaming in what stopped it between the service and the observer, such as a gateway or a cache"},
 	latency.NotReported:   {zapcore.WarnLevel, "turn on the sender's setting that reports the first token and the usage, or send token events to token_stream"},
 	latency.DroppedEvents: {zapcore.WarnLevel, "raise the SDK's limit of events per span, such as OTEL_SPAN_EVENT_COUNT_LIMIT"},
 	latency.Buffered:      {zapcore.WarnLevel, "turn off response buffering in the proxy between the engine and the observer"},
@@ -41,21 +56,25 @@ const noStartRemedy = "send a start event for each stream, with the time of the 
 // message per source and reason, so this needs no state of its own.
 type Notices struct {
 	logger   *zap.Logger
-	messages [][latency.NumAbsences]string // by reader
+	messages [][NumReasons]string // by reader
 }
 
 // NewNotices returns notices that log each message at most once a minute.
 func NewNotices(logger *zap.Logger) *Notices {
 	sources := source.Names()
-	n := &Notices{logger: OnceAMinute(logger), messages: make([][latency.NumAbsences]string, len(sources))}
+	n := &Notices{logger: OnceAMinute(logger), messages: make([][NumReasons]string, len(sources))}
 	for reader, name := range sources {
-		for reason := latency.Present + 1; reason < latency.NumAbsences; reason++ {
+		for reason := latency.Present + 1; reason < NumReasons; reason++ {
 			remedy := remedies[reason].remedy
 			if name == names.SourceTokenStream && reason == latency.NotReported {
 				remedy = noStartRemedy
 			}
+			label := reason
+			if reason == streamStopped {
+				label = latency.NotStreamed
+			}
 			n.messages[reader][reason] = fmt.Sprintf("requests of source %s have no %s: %s; remedy: %s; see docs/sources.md#%s",
-				name, missing(reason), reason, remedy, reason)
+				name, missing(reason), label, remedy, label)
 		}
 	}
 	return n
@@ -69,7 +88,7 @@ func missing(reason latency.Absence) string {
 	return names.UnmeasuredIndicators[0] + " or " + names.UnmeasuredIndicators[1]
 }
 
-// Unmeasured logs the reason for which a request of a reader has no latency. service returns the
+// Unmeasured logs the Reason for which a request of a reader has no latency. service returns the
 // name of its service; it is called only if the message is logged.
 func (n *Notices) Unmeasured(reader int, reason latency.Absence, service func() string, scope string) {
 	n.write(remedies[reason].level, n.messages[reader][reason], service, scope)

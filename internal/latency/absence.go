@@ -38,6 +38,7 @@ func (d *derivation) explainAbsences(first Milestone) {
 	for i, q := range numbers.Indicators {
 		if !d.latency.Measures[q].Known {
 			d.latency.Absences[i] = d.absence(q, first)
+			d.latency.StreamStopped = d.latency.StreamStopped || d.request.StreamAsked && d.latency.Absences[i] == NotStreamed
 		}
 	}
 }
@@ -53,6 +54,8 @@ func (d *derivation) absence(q numbers.ID, first Milestone) Absence {
 		return NotStreamed
 	case !first.Known && d.request.EventsDropped: // the sender may have reported a first token
 		return DroppedEvents
+	case q == numbers.TimePerOutputToken && d.latency.Buffered && d.request.StreamAsked && d.inOnePiece():
+		return NotStreamed
 	case q == numbers.TimePerOutputToken && d.latency.Buffered:
 		return Buffered
 	case q == numbers.TimePerOutputToken && decode && d.atMostOneToken():
@@ -83,6 +86,11 @@ func (d *derivation) noToken() bool {
 		return tokens.Value == 0 || !d.request.TokensNotObserved
 	}
 	return !d.request.TokensNotObserved || d.latency.Outcome != names.OutcomeSuccess
+}
+
+// inOnePiece reports whether only one arrival is known of a stream that was held back.
+func (d *derivation) inOnePiece() bool {
+	return d.arrivals.chunks <= 1 && d.dropped() == 0 && !d.request.LastToken.Known
 }
 
 func (d *derivation) atMostOneToken() bool {

@@ -20,7 +20,7 @@ func TestAnalyze_Absences(t *testing.T) {
 		change(&r)
 		return r
 	}
-	stream := Observed{Duration: time.Second}
+	stream, asked := Observed{Duration: time.Second}, Observed{Duration: time.Second, StreamAsked: true}
 	tests := map[string]struct {
 		request    Observed
 		chunks     []chunk
@@ -34,6 +34,16 @@ func TestAnalyze_Absences(t *testing.T) {
 		"two chunks, one reported token": {Observed{Duration: time.Second, OutputTokens: optional.Of(int64(1))}, contents(100, 200), Present, OneToken},
 		"one chunk of many tokens":       {stream, []chunk{{at: 100, tokens: 16}}, Present, Buffered},
 		"buffered":                       {stream, burst(990*ms, 16, 0), Present, Buffered},
+		"asked for a stream, all tokens in one chunk": {asked, []chunk{{at: 990, tokens: 16}}, Present, NotStreamed},
+		"asked for a stream, a few tokens in a chunk": {asked, []chunk{{at: 990, tokens: 15}}, Present, OneToken},
+		"asked for a stream, which was held back":     {asked, burst(990*ms, 16, 0), Present, Buffered},
+		"asked for a stream, all tokens at the end": {
+			foreign(func(r *Observed) { r.StreamAsked, r.FirstToken, r.OutputTokens = true, firstTokenAt(time.Second), optional.Of(int64(16)) }),
+			nil, Present, NotStreamed,
+		},
+		"asked for a stream, came as a whole": {
+			foreign(func(r *Observed) { r.StreamAsked, r.NotStreamed = true, true }), nil, NotStreamed, NotStreamed,
+		},
 		"start unknown":                  {Observed{Duration: time.Second, StartUnknown: true}, contents(0, 200), NotReported, Present},
 		"first token before the start":   {stream, contents(-100, 200), Implausible, Present},
 		"all tokens after the end":       {stream, contents(1100, 2200), Implausible, Implausible},
@@ -83,6 +93,7 @@ func TestAnalyze_Absences(t *testing.T) {
 			l := analyze(t, standard, tt.request, tt.chunks)
 			require.Equal(t, tt.ttft.String(), l.Absences[0].String(), "time to first token")
 			require.Equal(t, tt.tpot.String(), l.Absences[1].String(), "time per output token")
+			require.Equal(t, tt.request.StreamAsked && tt.tpot == NotStreamed, l.StreamStopped)
 			require.Equal(t, tt.ttft == Present, l.Measures[numbers.TimeToFirstToken].Known)
 			require.Equal(t, tt.tpot == Present, l.Measures[numbers.TimePerOutputToken].Known)
 		})

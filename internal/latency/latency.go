@@ -70,6 +70,8 @@ type Latency struct {
 	Buffered bool
 	// Absences holds the reason for each of numbers.Indicators that is missing.
 	Absences [len(numbers.Indicators)]Absence
+	// StreamStopped means that the request asked for a stream, and the answer came in one piece.
+	StreamStopped bool
 	// Rejected counts values outside [0, request duration], by reason.
 	Rejected [NumReasons]int64
 }

@@ -47,6 +47,8 @@ type Observed struct {
 	// TokensNotObserved means that the instrumentation does not observe single tokens, so
 	// a timeline without chunks does not mean that no token arrived.
 	TokensNotObserved bool
+	// StreamAsked means that the request asked for a stream.
+	StreamAsked bool
 	// NotStreamed means that the answer came as a whole, so that its tokens have no times.
 	NotStreamed bool
 	// EventsDropped means that events are missing from the span, so that the sender may have

@@ -31,6 +31,13 @@ const (
 	Cut           = "tokenpulse.cut"
 	Aggregated    = "tokenpulse.aggregated"
 	Unparsed      = "tokenpulse.tap.unparsed"
+	Untimed       = "tokenpulse.tap.untimed"
+)
+
+// Values of Untimed.
+const (
+	UntimedWhole    = "whole"
+	UntimedReplayed = "replayed"
 )
 
 // Attributes of the root span of a trace, besides the number numbers.TimeToAnswer.

@@ -48,7 +48,9 @@ func isTokenTap(c candidate) bool {
 // the service: they are derived anew.
 func (o *Observation) readTokenTap(span ptrace.Span) error {
 	err := o.readTokenStream(span)
-	o.Request.NotStreamed = o.streaming.Known && !o.streaming.Value
+	untimed := Text(span.Attributes(), names.Untimed)
+	o.Request.NotStreamed = untimed != "" || o.streaming.Known && !o.streaming.Value
+	o.Request.StreamAsked = o.Request.StreamAsked && untimed != names.UntimedReplayed
 	o.Request.TokensNotObserved = o.Request.TokensNotObserved || o.Request.NotStreamed
 	if estimated, ok := span.Attributes().Get(names.Estimated); ok && estimated.Type() == pcommon.ValueTypeSlice {
 		for _, name := range estimated.Slice().All() {

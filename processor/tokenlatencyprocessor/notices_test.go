@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // oneSpan returns a span of a service and a scope.
@@ -45,6 +46,12 @@ func TestNotices_NameServiceScopeAndRemedyOncePerReasonAndSource(t *testing.T) {
 		more["gen_ai.operation.name"] = "chat"
 		return more
 	}
+	tapped := func(untimed string) map[string]any {
+		return chat(map[string]any{
+			"tokenpulse.source": "token_tap", "tokenpulse.tap.untimed": untimed, "gen_ai.request.stream": true,
+			"tokenpulse.timeline": new(timeline.Timeline).AppendBinary(nil, epoch),
+		})
+	}
 	for i := range 200 { // services and scopes of any number need no memory
 		service, scope := fmt.Sprint("service-", i), fmt.Sprint("scope-", i)
 		for _, attributes := range []map[string]any{
@@ -52,6 +59,8 @@ func TestNotices_NameServiceScopeAndRemedyOncePerReasonAndSource(t *testing.T) {
 			chat(map[string]any{"gen_ai.request.stream": false}),
 			{"openinference.span.kind": "LLM"},
 			{"gen_ai.request.model": "gpt"},
+			tapped("whole"),
+			tapped("replayed"),
 		} {
 			require.NoError(t, p.ConsumeTraces(t.Context(), oneSpan(t, service, scope, attributes)))
 		}
@@ -63,9 +72,11 @@ func TestNotices_NameServiceScopeAndRemedyOncePerReasonAndSource(t *testing.T) {
 		require.Equal(t, map[string]any{"service": "service-0", "scope": "scope-0"}, entry.ContextMap())
 		require.Contains(t, entry.Message, "remedy: ")
 	}
-	require.Equal(t, []string{"warn not_reported", "info not_streamed", "warn not_reported", "warn unclaimed"}, found)
+	require.Equal(t, []string{"warn not_reported", "info not_streamed", "warn not_reported", "warn unclaimed", "warn not_streamed", "info not_streamed"}, found)
 	require.Contains(t, logs.All()[0].Message, "source semconv")
 	require.Contains(t, logs.All()[2].Message, "source openinference")
+	require.Contains(t, logs.All()[4].Message, "remedy: the requests ask for a stream: turn on streaming in what stopped it")
+	require.Contains(t, logs.All()[5].Message, "remedy: none needed")
 }
 
 func TestUnclaimed_CountsByScopeUpToTheLimit(t *testing.T) {

@@ -137,8 +137,8 @@ func (p *tokenLatency) explain(resource pcommon.Map, scope string, w *worker) {
 		}
 		return
 	}
-	for _, reason := range w.derived.Absences {
-		if reason != latency.Present {
+	for i := range w.derived.Absences {
+		if reason := diagnostics.Reason(&w.derived, i); reason != latency.Present {
 			p.notices.Unmeasured(w.observed.Reader, reason, service, scope)
 		}
 	}

@@ -186,6 +186,7 @@ var sourceRows = []sourceRow{
 
 var caseRows = []caseRow{
 	{"`token_tap`, not streamed", "token_tap_not_streaming"},
+	{"`token_tap`, not streamed though the request asked for it", "token_tap_stream_stopped"},
 	{"OpenLLMetry, Python, not streamed", "openllmetry_not_streaming"},
 	{"OpenLLMetry, Python, aborted by the client", "openllmetry_old_names"},
 	{"Vercel AI SDK v6, not streamed", "vercel_ai_generate"},

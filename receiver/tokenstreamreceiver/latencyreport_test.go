@@ -197,7 +197,7 @@ func removeTimesToFirstChunk(stream *tokenpulsev1.TokenStream) {
 
 // flawedStreams returns streams with one flaw each.
 func flawedStreams(round int) []*tokenpulsev1.TokenStream {
-	streams := make([]*tokenpulsev1.TokenStream, 6)
+	streams := make([]*tokenpulsev1.TokenStream, 7)
 	for i := range streams {
 		streams[i] = aWhole(fmt.Sprint(round, "-", i))
 	}
@@ -208,6 +208,8 @@ func flawedStreams(round int) []*tokenpulsev1.TokenStream {
 	streams[3].Start.Attributes = []*commonpb.KeyValue{str("llm.usage.completion_tokens", "many")}
 	streams[4].ChunkRuns[0].TimeDeltas = []int64{0}
 	streams[5].ChunkRuns = nil
+	streams[6].Start.Attributes = []*commonpb.KeyValue{str("gen_ai.request.stream", "true")} // but all tokens come in one chunk
+	streams[6].ChunkRuns[0].TimeDeltas, streams[6].ChunkRuns[0].Tokens = []int64{0}, []uint32{16}
 	return streams
 }
 
@@ -238,7 +240,7 @@ func TestLatencyReport_CountsEachStreamOnceAndLogsOnceAMinute(t *testing.T) {
 					reason, _, _ := strings.Cut(rest, " ")
 					reasons = append(reasons, level+" "+reason)
 				}
-				require.ElementsMatch(t, []string{"info one_token", "info no_token"}, reasons)
+				require.ElementsMatch(t, []string{"info one_token", "info no_token", "warn not_streamed"}, reasons)
 				require.NoError(t, r.Shutdown(t.Context()))
 			})
 		})

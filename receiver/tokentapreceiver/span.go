@@ -87,7 +87,7 @@ func (d *decoding) putModelCall(attributes pcommon.Map, o *llmstream.Observation
 	putText(attributes, names.GenAIRequestModel, model)
 	putText(attributes, names.GenAIResponseModel, o.Model)
 	putText(attributes, names.GenAIResponseID, o.ResponseID)
-	attributes.PutBool(names.GenAIRequestStream, hasTokenTimes(o) || o.Format == "" && d.facts.Stream)
+	attributes.PutBool(names.GenAIRequestStream, d.facts.Stream || o.Streamed) // the request's body may be unknown
 
 	usage := o.Usage()
 	putCount(attributes, names.GenAIInputTokens, usage.Input)
@@ -104,7 +104,8 @@ func (d *decoding) putModelCall(attributes pcommon.Map, o *llmstream.Observation
 // putTimings writes what token_latency reads.
 func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e ending) {
 	attributes.PutStr(names.Source, names.SourceTokenTap)
-	if !hasTokenTimes(o) {
+	untimed := untimedBecause(o)
+	if untimed != "" {
 		c.line.Reset()
 	}
 	observed := source.TokenStream{
@@ -112,6 +113,7 @@ func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e en
 	}
 	observed.Write(attributes, c.line.AppendBinary(nil, c.start))
 	putTexts(attributes, names.Unparsed, e.unparsed)
+	putText(attributes, names.Untimed, untimed)
 	putDuration(attributes, numbers.QueueDuration.Attribute(), o.Timings.Queue)
 	putDuration(attributes, numbers.PrefillDuration.Attribute(), o.Timings.Prefill)
 	putDuration(attributes, numbers.DecodeDuration.Attribute(), o.Timings.Decode)
@@ -120,9 +122,18 @@ func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e en
 	}
 }
 
-// hasTokenTimes is false for an answer whose chunks say nothing about when its tokens were
-// generated: one that came as a whole, or one that was generated before.
-func hasTokenTimes(o *llmstream.Observation) bool { return o.Streamed && !o.Replayed }
+// untimedBecause says why the chunks of an answer do not show when its tokens were generated. It is
+// empty if they do, or if there was no answer.
+func untimedBecause(o *llmstream.Observation) string {
+	switch {
+	case o.Replayed:
+		return names.UntimedReplayed
+	case o.Format != "" && !o.Streamed:
+		return names.UntimedWhole
+	default:
+		return ""
+	}
+}
 
 // networkOf returns the part of the time to first token that the service did not see.
 func networkOf(firstToken time.Duration, service *llmstream.Timings) (network optional.Value[time.Duration]) {

@@ -267,14 +267,17 @@ func TestSpan_WholeAnswerHasUsageButNoTokenTimes(t *testing.T) {
 		_, _ = io.WriteString(w, `{"id":"r","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],`+
 			`"usage":{"prompt_tokens":7,"completion_tokens":9}}`)
 	})
-	p.post(chatPath, `{"model":"gpt-x"}`)
-	span := p.span()
-	all := attributes(span)
-	require.EqualValues(t, 9, all["gen_ai.usage.output_tokens"])
-	require.Equal(t, false, all["gen_ai.request.stream"])
-	require.Equal(t, "success", all["tokenpulse.outcome"])
-	times, _ := arrivals(t, span)
-	require.Empty(t, times)
+	for i, asked := range []bool{false, true} { // something in between may have stopped streaming
+		p.post(chatPath, fmt.Sprintf(`{"model":"gpt-x","stream":%t}`, asked))
+		span := p.spansAfter(i + 1)[i]
+		all := attributes(span)
+		require.EqualValues(t, 9, all["gen_ai.usage.output_tokens"])
+		require.Equal(t, asked, all["gen_ai.request.stream"])
+		require.Equal(t, "whole", all["tokenpulse.tap.untimed"])
+		require.Equal(t, "success", all["tokenpulse.outcome"])
+		times, _ := arrivals(t, span)
+		require.Empty(t, times)
+	}
 }
 
 // Groq reports 10 ms of queue and 20 ms of prompt processing. The network is what is left of the

@@ -25,7 +25,7 @@ import (
 type Tally struct {
 	diagnostics.Tally
 	// unmeasured holds, by reason, one of the streams that lack an indicator.
-	unmeasured [latency.NumAbsences]unmeasuredStream
+	unmeasured [diagnostics.NumReasons]unmeasuredStream
 }
 
 type unmeasuredStream struct {
@@ -35,8 +35,8 @@ type unmeasuredStream struct {
 
 // Explain notes why a stream lacks indicators.
 func (t *Tally) Explain(derived *latency.Latency, resource []byte) {
-	for _, reason := range derived.Absences {
-		if reason != latency.Present && !t.unmeasured[reason].found {
+	for i := range derived.Absences {
+		if reason := diagnostics.Reason(derived, i); reason != latency.Present && !t.unmeasured[reason].found {
 			t.unmeasured[reason] = unmeasuredStream{true, resource}
 		}
 	}

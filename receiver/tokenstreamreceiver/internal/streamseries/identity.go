@@ -31,6 +31,8 @@ type streamIdentity struct {
 	removed, removedFromResource int
 	// unusable is the number of token counts whose value has the wrong type or form.
 	unusable int64
+	// streamAsked means that the request asked for a stream.
+	streamAsked bool
 }
 
 // identities is the number of identities in the cache, unless there may be more than half as many
@@ -43,7 +45,7 @@ func (r *Recorder) newIdentities(maxSeries int) *identity.Cache[streamIdentity] 
 	read := slices.Concat(r.dimensions, r.latency.AttributesRead())
 	for _, standard := range [...]names.Standard{
 		names.OperationName, names.ProviderName, names.RequestModel,
-		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens,
+		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens, names.Streaming,
 	} {
 		read = append(read, names.Aliases[standard]...)
 	}
@@ -91,17 +93,18 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 		id.removedFromResource = removedFrom(s.Resource)
 		id.removed -= id.removedFromResource
 	}
-	id.unusable = unusableCounts(span.Attributes())
+	observed := observe(span.Attributes())
+	id.unusable, id.streamAsked = observed.Unusable, observed.Request.StreamAsked
 	return id
 }
 
-// unusableCounts returns the number of attributes that are token counts with a value of the wrong type
-// or form. It removes times to first chunk, in which streams with the same identity may differ.
-func unusableCounts(attributes pcommon.Map) int64 {
+// observe returns what the attributes of a stream report. It removes times to first chunk, in which
+// streams with the same identity may differ.
+func observe(attributes pcommon.Map) *source.Observation {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
 		return slices.Contains(names.Aliases[names.TimeToFirstChunk], name)
 	})
-	return new(source.Observer).ObserveTokenStream(&source.TokenStream{Timeline: new(timeline.Timeline)}, attributes).Unusable
+	return new(source.Observer).ObserveTokenStream(&source.TokenStream{Timeline: new(timeline.Timeline)}, attributes)
 }
 
 // dependsOnRequest reports whether a dimension differs between streams with equal attributes, or an

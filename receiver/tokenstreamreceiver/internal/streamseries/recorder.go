@@ -148,7 +148,7 @@ func (r *Recorder) Breaches(stream *assembly.Finished) bool {
 	defer r.workers.Put(w)
 	w.stream = *stream
 	defer func() { w.stream = assembly.Finished{} }()
-	if id.onSpan || w.analyze() != nil {
+	if id.onSpan || w.analyze(id) != nil {
 		span, _ := w.attributes()
 		_, breached := span.Get(names.SLOBreached)
 		return breached

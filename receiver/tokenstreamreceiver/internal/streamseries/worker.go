@@ -64,7 +64,7 @@ func (w *worker) record(stream assembly.Finished, fresh bool) {
 	case id.onSpan:
 		w.recordSpan()
 	default:
-		if w.analyze() != nil { // restored from a damaged storage
+		if w.analyze(id) != nil { // restored from a damaged storage
 			w.recordSpan()
 			return
 		}
@@ -80,7 +80,7 @@ func (w *worker) recordWhole(s *wholeStream, client *httpguard.Client, fresh boo
 		return
 	}
 	observed := source.TokenStream{Start: s.Start.UnixNano, End: s.End.UnixNano, Scheduled: s.Scheduled, Outcome: s.End.Outcome()}
-	if w.derive(&observed, s.End.Usage, s.Walk()) != nil {
+	if w.derive(&observed, s.id, s.End.Usage, s.Walk()) != nil {
 		return // cannot be: the gaps are checked
 	}
 	w.whole = s
@@ -89,10 +89,10 @@ func (w *worker) recordWhole(s *wholeStream, client *httpguard.Client, fresh boo
 }
 
 // analyze derives the latency of the current stream.
-func (w *worker) analyze() error {
+func (w *worker) analyze(id *streamIdentity) error {
 	line := w.stream.Chunks.Timeline()
 	observed := streamspan.Observed(&w.stream, nil) // &line would be moved to the heap
-	return w.derive(&observed, usageOf(&w.stream), line.WalkFrom(observed.Start))
+	return w.derive(&observed, id, usageOf(&w.stream), line.WalkFrom(observed.Start))
 }
 
 // usageOf returns the token counts that the end of a stream reports.
@@ -105,7 +105,7 @@ func usageOf(stream *assembly.Finished) assembly.Usage {
 
 // derive derives the latency of a stream from what it reports, as the reader of token_stream's spans
 // sees it.
-func (w *worker) derive(s *source.TokenStream, usage assembly.Usage, chunks timeline.Walk) error {
+func (w *worker) derive(s *source.TokenStream, id *streamIdentity, usage assembly.Usage, chunks timeline.Walk) error {
 	b := &w.builder
 	b.Begin(w.now)
 	b.Cut, b.Failed, b.Seconds = s.Cut, s.Outcome == names.OutcomeError, max(0, float64(s.End-s.Start))/1e9
@@ -117,6 +117,7 @@ func (w *worker) derive(s *source.TokenStream, usage assembly.Usage, chunks time
 	r.LastChunksDropped = s.ChunksDropped
 	r.StartUnknown = s.StartUnseen
 	r.Frames = s.Frames
+	r.StreamAsked = id.streamAsked
 	r.Outcome, r.Failed = s.Outcome, b.Failed
 	if err := w.analyzer.AnalyzeInto(&b.Latency, r, chunks); err != nil {
 		return err
