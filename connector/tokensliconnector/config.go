@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 // Config of the connector.
@@ -25,6 +27,9 @@ type Config struct {
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
+
+// Unmarshal decodes the settings.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return settings.Unmarshal(conf, c) }
 
 func createDefaultConfig() component.Config {
 	return &Config{Publish: publish.NewDefaultConfig()}

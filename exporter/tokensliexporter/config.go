@@ -15,12 +15,15 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 // Config of the exporter.
@@ -36,7 +39,7 @@ type Config struct {
 	Shared keeper.Config `mapstructure:",squash"`
 	// Percentiles are those of the percentile gauges, between 0 and 100. Empty turns the
 	// gauges off.
-	Percentiles []float64 `mapstructure:"percentiles"`
+	Percentiles []float64 `mapstructure:"percentiles" use:"a number, such as 99"`
 	// Windows are the sliding windows of the percentile gauges. Empty turns the gauges off.
 	Windows []time.Duration `mapstructure:"windows"`
 	// ClassicBuckets replaces the upper bounds of a histogram's classic buckets, by metric
@@ -72,10 +75,22 @@ type HistoryConfig struct {
 	_ struct{}
 }
 
+// Unmarshal decodes the settings.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return settings.Unmarshal(conf, c) }
+
+// Replacement explains the key that `percentiles` replaces.
+func (c *Config) Replacement(key string, _ any) string {
+	if key != "quantiles" {
+		return ""
+	}
+	return "`percentiles`, in hundredths: instead of `quantiles: [0.5, 0.99]`, write `percentiles: [50, 99]`; " +
+		"the gauges' names end in `percentile` instead of `quantile`, and so does their label"
+}
+
 func createDefaultConfig() component.Config {
 	server := confighttp.NewDefaultServerConfig()
 	server.NetAddr.Endpoint = "localhost:9464"
-	return &Config{
+	config := &Config{
 		Server:      server,
 		Shared:      keeper.NewDefaultConfig(),
 		Percentiles: []float64{50, 95, 99},
@@ -83,6 +98,8 @@ func createDefaultConfig() component.Config {
 		Page:        PageConfig{Enabled: true},
 		History:     HistoryConfig{MaxMemoryMiB: 64},
 	}
+	inprocess.IdleExporters.Set(config, func() string { return config.Server.NetAddr.Endpoint })
+	return config
 }
 
 // Limits of the configuration. Every percentile of every window is a time series of each

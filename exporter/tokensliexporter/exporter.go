@@ -24,6 +24,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 // Limits of scrapes. Those in progress share at most maxGathers results, so each costs
@@ -114,7 +115,7 @@ func (e *tokenSLI) Start(ctx context.Context, host component.Host) error {
 	}
 	err := e.startLive(ctx, host)
 	if err == nil {
-		err = e.serve(ctx, host)
+		err = settings.StartError("", e.serve(ctx, host))
 	}
 	if err != nil {
 		return errors.Join(err, e.keeper.Shutdown(ctx)) // closes the storage

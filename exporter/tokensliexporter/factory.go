@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/sharedcomponent"
 )
 
@@ -30,6 +31,7 @@ func NewFactory() exporter.Factory {
 var exporters sharedcomponent.Map[*Config, *tokenSLI]
 
 func share(set exporter.Settings, config *Config) (*sharedcomponent.Handle[*tokenSLI], error) {
+	inprocess.IdleExporters.Remove(config)
 	return exporters.Get(config, func() (*tokenSLI, error) { return newTokenSLI(set, config) })
 }
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
-	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/problems"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 // Values of Config.Timeline.
@@ -35,13 +35,13 @@ var denominators = map[string]latency.Denominator{
 type Config struct {
 	// Timeline is "drop" to remove tokenpulse.timeline from a span once it is read, or "keep" to
 	// leave it, at about three bytes per token.
-	Timeline string `mapstructure:"timeline"`
+	Timeline string `mapstructure:"timeline" use:"keep or drop"`
 	// Detail is "standard" to write the numbers that token_sli's default metrics and the SLOs of this
 	// processor need, or "full" to write every number.
-	Detail string `mapstructure:"detail"`
+	Detail string `mapstructure:"detail" use:"standard or full"`
 	// Distribution is "keep" to write the sketches that token_sli merges, or "drop" for pipelines that
 	// only store traces.
-	Distribution string `mapstructure:"distribution"`
+	Distribution string `mapstructure:"distribution" use:"keep or drop"`
 	// TrustAnnotations keeps the numbers and verdicts that a token_latency processor in another
 	// Collector wrote on a span. If false, they are removed from every span before it is read, because
 	// a sender may have forged them.
@@ -50,7 +50,7 @@ type Config struct {
 	StallThreshold time.Duration `mapstructure:"stall_threshold"`
 	// TPOTDenominator is the number of tokens that time per output token divides by: "standard" for
 	// N - 1, "after_first_chunk" for all tokens after those of the first chunk.
-	TPOTDenominator string `mapstructure:"tpot_denominator"`
+	TPOTDenominator string `mapstructure:"tpot_denominator" use:"standard or after_first_chunk"`
 	// Phases adds child spans queue, prefill and decode to a model call, as far as they are known.
 	Phases bool `mapstructure:"phases"`
 	// Join copies queue, prefill and decode from an engine's span to the client's span of the same
@@ -96,21 +96,8 @@ func DefaultConfig() *Config {
 	}
 }
 
-// Unmarshal reports keys that were removed, with their replacement.
-func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	var errs error
-	slos, _ := conf.Get("slos").([]any)
-	for i, entry := range slos {
-		settings, _ := entry.(map[string]any)
-		if v, ok := settings["vantage"]; ok {
-			errs = errors.Join(errs, fmt.Errorf("`slos::%d::vantage` was removed; use `match: {%s: %v}`", i, names.Vantage, v))
-		}
-	}
-	if errs != nil {
-		return errs
-	}
-	return conf.Unmarshal(c)
-}
+// Unmarshal decodes the settings.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return settings.Unmarshal(conf, c) }
 
 // minDuration is the minimum of every duration. It rejects a number without a unit, which YAML reads
 // as nanoseconds.

@@ -1,8 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inprocess holds what the components of one Collector process report to its live page,
-// because an exporter cannot read it from spans and metrics. Nothing that is counted, judged or exported
+// Package inprocess holds what the components of one Collector process report to its live page and to
+// its log, because they cannot read it from spans and metrics. Nothing that is counted, judged or exported
 // depends on it. Two Collectors in one process, as in tests, share the registries.
 package inprocess
 
@@ -20,6 +20,9 @@ var (
 	OpenStreams Registry[func() int64]
 	// SLOs has the definitions of each started component that judges requests.
 	SLOs Registry[[]slo.Definition]
+	// IdleExporters has a function of each configured exporter that no pipeline has created. It returns
+	// the endpoint. They are reported in the log, because the Collector is silent about them.
+	IdleExporters Registry[func() string]
 )
 
 // Registry holds one value for each owner, so the components of the configuration limit its size.
@@ -44,6 +47,15 @@ func (r *Registry[V]) Remove(owner any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.byOwner, owner)
+}
+
+// Take returns the values in any order, and removes them.
+func (r *Registry[V]) Take() []V {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := slices.Collect(maps.Values(r.byOwner))
+	clear(r.byOwner)
+	return taken
 }
 
 // All returns the values in any order.

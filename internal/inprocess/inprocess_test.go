@@ -27,6 +27,8 @@ func TestRegistry_HoldsTheLastValueOfEachOwnerUntilItIsRemoved(t *testing.T) {
 	require.Equal(t, []string{"same"}, r.All(), "the value of the other owner stays")
 	r.Set(a, "restarted")
 	require.ElementsMatch(t, []string{"same", "restarted"}, r.All())
+	require.ElementsMatch(t, []string{"same", "restarted"}, r.Take())
+	require.Empty(t, r.All(), "they are taken")
 }
 
 func TestRegistry_ComponentsThatStartAndStopTogetherLeaveNothing(t *testing.T) {

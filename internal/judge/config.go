@@ -37,15 +37,23 @@ type SLOConfig struct {
 	// seconds or with a unit. A value that is not positive is ignored.
 	ThresholdAttribute string `mapstructure:"threshold_attribute"`
 	// Match holds attributes and the values that all of them must have for the SLO to apply.
-	Match map[string]string `mapstructure:"match"`
+	Match map[string]string `mapstructure:"match" use:"one text, in quotes; for several, use match_regexp, such as 'a|b'"`
 	// MatchRegexp holds attributes and RE2 expressions that their whole values must match.
-	MatchRegexp map[string]string `mapstructure:"match_regexp"`
+	MatchRegexp map[string]string `mapstructure:"match_regexp" use:"one RE2 expression, in quotes, such as 'a|b'"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
 
 var _ confmap.Validator = (*SLOConfig)(nil)
+
+// Replacement explains the key that `match` replaces.
+func (c *SLOConfig) Replacement(key string, value any) string {
+	if key != "vantage" {
+		return ""
+	}
+	return fmt.Sprintf("`match: {%s: %v}`", names.Vantage, value)
+}
 
 // Validate reports every invalid setting.
 func (c *SLOConfig) Validate() error {

@@ -29,11 +29,6 @@ const (
 // hold.
 func (o *Objective) Unmarshal(conf *confmap.Conf) error {
 	o.Window = defaultObjectiveWindow
-	if window, ok := conf.Get("window").(string); ok {
-		if _, err := time.ParseDuration(window); err != nil { // mostly days, which Go durations lack
-			return fmt.Errorf("`window` is %q; give hours, such as 720h for 30 days", window)
-		}
-	}
 	return conf.Unmarshal(o)
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 func TestObjectiveProblems_NameKeyAndRemedy(t *testing.T) {
@@ -50,9 +52,9 @@ func TestObjectiveUnmarshal_WindowInDaysNamesTheRemedy(t *testing.T) {
 	}
 	objective := map[string]any{"slo": "a", "objective": 0.9, "window": "30d"}
 	unmarshal := func() error {
-		return confmap.NewFromStringMap(map[string]any{"objectives": []any{objective}}).Unmarshal(&c)
+		return settings.Unmarshal(confmap.NewFromStringMap(map[string]any{"objectives": []any{objective}}), &c)
 	}
-	require.ErrorContains(t, unmarshal(), "`window` is \"30d\"; give hours, such as 720h for 30 days")
+	require.ErrorContains(t, unmarshal(), "`objectives::0::window` is \"30d\"; use hours, such as 720h for 30 days")
 	objective["window"] = "48h"
 	require.NoError(t, unmarshal())
 	require.Equal(t, 48*time.Hour, c.Objectives[0].Window)

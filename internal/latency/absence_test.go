@@ -38,16 +38,18 @@ func TestAnalyze_Absences(t *testing.T) {
 		"asked for a stream, a few tokens in a chunk": {asked, []chunk{{at: 990, tokens: 15}}, Present, OneToken},
 		"asked for a stream, which was held back":     {asked, burst(990*ms, 16, 0), Present, Buffered},
 		"asked for a stream, all tokens at the end": {
-			foreign(func(r *Observed) { r.StreamAsked, r.FirstToken, r.OutputTokens = true, firstTokenAt(time.Second), optional.Of(int64(16)) }),
+			foreign(func(r *Observed) {
+				r.StreamAsked, r.FirstToken, r.OutputTokens = true, firstTokenAt(time.Second), optional.Of(int64(16))
+			}),
 			nil, Present, NotStreamed,
 		},
 		"asked for a stream, came as a whole": {
 			foreign(func(r *Observed) { r.StreamAsked, r.NotStreamed = true, true }), nil, NotStreamed, NotStreamed,
 		},
-		"start unknown":                  {Observed{Duration: time.Second, StartUnknown: true}, contents(0, 200), NotReported, Present},
-		"first token before the start":   {stream, contents(-100, 200), Implausible, Present},
-		"all tokens after the end":       {stream, contents(1100, 2200), Implausible, Implausible},
-		"request that ends too early":    {Observed{Duration: -1}, contents(100, 200), Implausible, Implausible},
+		"start unknown":                {Observed{Duration: time.Second, StartUnknown: true}, contents(0, 200), NotReported, Present},
+		"first token before the start": {stream, contents(-100, 200), Implausible, Present},
+		"all tokens after the end":     {stream, contents(1100, 2200), Implausible, Implausible},
+		"request that ends too early":  {Observed{Duration: -1}, contents(100, 200), Implausible, Implausible},
 
 		"not reported":   {foreign(func(*Observed) {}), nil, NotReported, NotReported},
 		"not streamed":   {foreign(func(r *Observed) { r.NotStreamed = true }), nil, NotStreamed, NotStreamed},

@@ -23,7 +23,7 @@ type Config struct {
 	// alerts, and saves of error budgets.
 	FlushInterval time.Duration `mapstructure:"metrics_flush_interval"`
 	// Temporality of the metrics.
-	Temporality Temporality `mapstructure:"temporality"`
+	Temporality Temporality `mapstructure:"temporality" use:"cumulative or delta"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}

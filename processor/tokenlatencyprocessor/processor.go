@@ -78,6 +78,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 // start reports the SLOs to the live page.
 func (p *tokenLatency) start(context.Context, component.Host) error {
 	inprocess.SLOs.Set(p, p.rules.Definitions())
+	diagnostics.ReportIdleExporters(p.pieces.logger)
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 )
 
@@ -132,7 +133,7 @@ func (p *Protocols) Unmarshal(conf *confmap.Conf) error {
 // Unmarshal reads the settings. The default of first_token_timeout depends on
 // idle_timeout: a stream without chunks must not expire earlier than others by default.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	if err := conf.Unmarshal(c); err != nil {
+	if err := settings.Unmarshal(conf, c); err != nil {
 		return err
 	}
 	if !conf.IsSet("first_token_timeout") {

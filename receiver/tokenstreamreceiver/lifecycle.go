@@ -14,6 +14,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 // Start starts the servers and the sweep for idle streams.
@@ -26,7 +27,8 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 		err = r.openStorage(ctx, host)
 	}
 	if err == nil {
-		err = errors.Join(r.observe(), r.startGRPC(ctx, host), r.startHTTP(ctx, host))
+		err = errors.Join(r.observe(),
+			settings.StartError("protocols::grpc", r.startGRPC(ctx, host)), settings.StartError("protocols::http", r.startHTTP(ctx, host)))
 	}
 	if err != nil {
 		// Stop whatever did start.
@@ -35,6 +37,7 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 	r.running.Go(r.sweep)
 	inprocess.OpenStreams.Set(r, r.ingester.store.Streams)
 	inprocess.SLOs.Set(r, r.rules.Definitions())
+	diagnostics.ReportIdleExporters(r.settings.Logger)
 	return nil
 }
 

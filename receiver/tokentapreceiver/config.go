@@ -20,6 +20,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/problems"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 // Config is the configuration of the token_tap receiver.
@@ -79,6 +80,9 @@ type RouteConfig struct {
 }
 
 var _ component.Config = (*Config)(nil)
+
+// Unmarshal decodes the settings.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return settings.Unmarshal(conf, c) }
 
 // Unmarshal reads a route over the defaults of an upstream.
 func (r *RouteConfig) Unmarshal(conf *confmap.Conf) error {

@@ -22,6 +22,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
@@ -71,13 +72,14 @@ func (r *tokenTapReceiver) Start(ctx context.Context, host component.Host) error
 	}
 	if err == nil {
 		r.delivery.start()
-		err = r.serve(ctx, host)
+		err = settings.StartError("", r.serve(ctx, host))
 	}
 	if err != nil {
 		// Stop whatever did start.
 		return errors.Join(err, r.Shutdown(ctx))
 	}
 	inprocess.OpenStreams.Set(r, r.open.Load)
+	diagnostics.ReportIdleExporters(r.settings.Logger)
 	return nil
 }
 

@@ -6,6 +6,7 @@ package tokentapreceiver
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -16,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configmiddleware"
 	"go.opentelemetry.io/collector/extension/extensionmiddleware"
+
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 // route is an upstream and the paths that it serves.
@@ -38,14 +41,18 @@ func newRoutes(ctx context.Context, cfg *Config, extensions map[component.ID]com
 		configs = append(configs, RouteConfig{Upstream: cfg.Upstream})
 	}
 	var all routes
-	for _, config := range configs {
+	for i, config := range configs {
 		endpoint, err := url.Parse(config.Upstream.Endpoint)
 		if err != nil {
 			return nil, err
 		}
 		upstream, raw, err := newTransport(ctx, config.Upstream, extensions, set)
 		if err != nil {
-			return nil, err
+			section := "upstream"
+			if i < len(cfg.Routes) {
+				section = fmt.Sprintf("routes::%d::upstream", i)
+			}
+			return nil, settings.StartError(section, err)
 		}
 		all = append(all, &route{
 			prefix: config.Prefix, endpoint: endpoint, upstream: upstream, proxied: isProxied(raw, endpoint),

@@ -1,0 +1,77 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"iter"
+	"reflect"
+	"strings"
+
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// fieldsOf returns the fields of a configuration by key, in their order.
+func fieldsOf(config reflect.Type) iter.Seq2[string, reflect.StructField] {
+	return func(yield func(string, reflect.StructField) bool) {
+		for field := range config.Fields() {
+			key, options, _ := strings.Cut(field.Tag.Get(confmap.MapstructureTag), ",")
+			if strings.Contains(options, "squash") {
+				for key, inner := range fieldsOf(field.Type) {
+					if !yield(key, inner) {
+						return
+					}
+				}
+			} else if key != "" && key != "-" && !yield(key, field) {
+				return
+			}
+		}
+	}
+}
+
+func keysOf(config reflect.Type) (keys []string) {
+	for key := range fieldsOf(config) {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// dereferenced returns the type behind pointers and configoptional.Optional.
+func dereferenced(t reflect.Type) (inner reflect.Type, optional bool) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if strings.HasSuffix(t.PkgPath(), "/configoptional") {
+		get, _ := reflect.PointerTo(t).MethodByName("Get")
+		return get.Type.Out(0).Elem(), true
+	}
+	return t, false
+}
+
+// pathTo returns the path of a key in a configuration, outside of lists, or "". The closest to the
+// root counts.
+func pathTo(key string, config reflect.Type) string {
+	type section struct {
+		path   string
+		config reflect.Type
+	}
+	for sections := []section{{"", config}}; len(sections) > 0; sections = sections[1:] {
+		for name, field := range fieldsOf(sections[0].config) {
+			path := join(sections[0].path, name)
+			if name == key {
+				return path
+			}
+			if t, _ := dereferenced(field.Type); t.Kind() == reflect.Struct {
+				sections = append(sections, section{path, t})
+			}
+		}
+	}
+	return ""
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + confmap.KeyDelimiter + key
+}

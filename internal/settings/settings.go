@@ -1,0 +1,43 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package settings decodes the configuration of a component. Its errors name the key as the user wrote
+// it, and what to write instead; those of the Collector name Go types.
+package settings
+
+import (
+	"errors"
+	"reflect"
+
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/tokenpulse/tokenpulse/internal/problems"
+)
+
+// Replacer is a configuration that once had more keys.
+type Replacer interface {
+	// Replacement says what to use instead of a key that was removed, or returns "".
+	Replacement(key string, value any) string
+}
+
+// Unmarshal decodes into the configuration of a component, a pointer to a struct. It rejects unknown
+// keys at every level: the Collector ignores them in structs that squash an HTTP server's keys. The
+// tag `use` of a field says which values it takes.
+func Unmarshal(conf *confmap.Conf, config any) error {
+	var w walk
+	w.read("", "", reflect.ValueOf(conf.ToStringMap()), reflect.TypeOf(config).Elem())
+	if len(w.unknown) > 0 {
+		return errors.Join(append(w.unknown, w.unfit...)...)
+	}
+	err := conf.Unmarshal(config)
+	if err != nil && len(w.unfit) > 0 {
+		return errors.Join(w.unfit...)
+	}
+	return err
+}
+
+// walk compares settings with the types of a configuration.
+type walk struct {
+	unknown problems.List // keys
+	unfit   problems.List // values that do not fit; the Collector may convert some of them all the same
+}
