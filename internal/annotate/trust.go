@@ -22,7 +22,7 @@ var inputs = map[string]uint64{
 // tapInputs holds further inputs of spans of token_tap, and attributes that stay on them unchanged.
 var tapInputs = map[string]uint64{
 	names.Source: 1 << 8, numbers.PrefillDuration.Attribute(): 1 << 9, numbers.DecodeDuration.Attribute(): 1 << 10, numbers.NetworkDuration.Attribute(): 1 << 11,
-	names.Unparsed: 1 << 12, names.Untimed: 1 << 13,
+	names.Unparsed: 1 << 12, names.Untimed: 1 << 13, names.Uncounted: 1 << 14,
 }
 
 // RemoveAnnotations removes the attributes under our prefix from a span, unless they are inputs, and

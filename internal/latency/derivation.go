@@ -61,6 +61,11 @@ func (d *derivation) dropped() int64 {
 // depends on the whole timeline is then estimated.
 func (d *derivation) partial() bool { return d.request.Frames || d.dropped() > 0 }
 
+// tokensAssumed reports whether the number of tokens is a lower bound.
+func (d *derivation) tokensAssumed() bool {
+	return d.request.TokensAssumed && !d.request.OutputTokens.Known
+}
+
 // firstToken returns c1: from a timeline of tokens, else as reported, else from the
 // first frame, unless frames before it were dropped.
 func (d *derivation) firstToken() Milestone {
@@ -182,13 +187,13 @@ func (d *derivation) rejectNegativeTokens() {
 	}
 }
 
-// outputTokens returns N. It is estimated if frames were counted, or if chunks were
-// dropped, each of which counts as one token.
+// outputTokens returns N. It is estimated if frames were counted, if the tokens of chunks were not, or
+// if chunks were dropped, each of which counts as one token.
 func (d *derivation) outputTokens() (n int64, known, estimated bool) {
 	if reported := d.request.OutputTokens; reported.Known {
 		return reported.Value, true, false
 	}
-	return d.arrivals.tokens + d.dropped(), d.latency.Measures[numbers.ChunkCount].Known, d.partial()
+	return d.arrivals.tokens + d.dropped(), d.latency.Measures[numbers.ChunkCount].Known, d.partial() || d.request.TokensAssumed
 }
 
 func (d *derivation) rates() {
@@ -200,7 +205,7 @@ func (d *derivation) rates() {
 		return
 	}
 	if !d.request.OutputTokens.Known && !d.request.Frames && tokens > 0 {
-		d.latency.setCount(numbers.TokenCount, tokens)
+		d.latency.Measures[numbers.TokenCount] = Measure{float64(tokens), true, d.tokensAssumed()}
 	}
 	if duration := d.latency.Measures[numbers.RequestDuration]; duration.Value > 0 {
 		d.latency.Measures[numbers.RequestTokenRate] = Measure{float64(tokens) / duration.Value, true, estimated}
@@ -252,11 +257,11 @@ func (d *derivation) gaps() {
 		d.latency.setGaps(numbers.InterChunkMean, d.plausible(d.request.ReportedGaps.InterChunk))
 		return
 	}
-	estimated, percentiles := d.partial(), d.options.percentiles()
+	estimated, percentiles := d.partial() || d.tokensAssumed(), d.options.percentiles()
 	tokens := gaps.summarize(&gaps.interToken, estimated, percentiles)
 	chunks := tokens
-	if gaps.bundled {
-		chunks = gaps.summarize(&gaps.interChunk, estimated, percentiles)
+	if gaps.bundled || estimated != d.partial() {
+		chunks = gaps.summarize(gaps.betweenChunks(), d.partial(), percentiles)
 	}
 	d.latency.setGaps(numbers.InterTokenMean, tokens)
 	d.latency.setGaps(numbers.InterChunkMean, chunks)

@@ -44,6 +44,14 @@ func (g *gaps) addSingles(run []int64) {
 	g.total += float64(g.interToken.AddMicroseconds(run)) * float64(timeline.Tick)
 }
 
+// betweenChunks returns the inter-chunk latencies.
+func (g *gaps) betweenChunks() *sketch.Sketch {
+	if g.bundled {
+		return &g.interChunk
+	}
+	return &g.interToken
+}
+
 // summarize returns the statistics of one of the sketches.
 func (g *gaps) summarize(s *sketch.Sketch, estimated, percentiles bool) (d Distribution) {
 	if s.Count() == 0 {

@@ -736,3 +736,30 @@ func TestAnalyze_GapLongerThanTheRequestIsRejected(t *testing.T) {
 		require.Equal(t, test.accepted, l.TokenGaps != nil, test.duration)
 	}
 }
+
+// Each chunk counts as one token, though it may hold more: the time between chunks is exact, and
+// everything per token is a bound. A reported number of tokens makes it exact.
+func TestAnalyze_AssumedTokensMakeEverythingPerTokenAnEstimate(t *testing.T) {
+	request := Observed{Duration: time.Second, TokensAssumed: true}
+	perToken := []numbers.ID{
+		numbers.TimePerOutputToken, numbers.OutputTokenRate, numbers.RequestTokenRate, numbers.TokenCount, numbers.InterTokenMean,
+	}
+	for name, chunks := range map[string][]chunk{"chunks of one": contents(100, 200, 400), "bundled": {{at: 100, tokens: 1}, {at: 200, tokens: 2}, {at: 400, tokens: 1}}} {
+		t.Run(name, func(t *testing.T) {
+			l := analyze(t, standard, request, chunks)
+			for _, id := range perToken {
+				require.True(t, l.Measures[id].Known && l.Measures[id].Estimated, id.Name())
+			}
+			for _, id := range []numbers.ID{numbers.TimeToFirstToken, numbers.DecodeDuration, numbers.InterChunkMean} {
+				require.True(t, l.Measures[id].Known && !l.Measures[id].Estimated, id.Name())
+			}
+			require.InDelta(t, 0.15, l.Measures[numbers.InterChunkMean].Value, 1e-12) // (0.1+0.2)/2
+		})
+	}
+	request.OutputTokens = optional.Of(int64(7))
+	l := analyze(t, standard, request, contents(100, 200, 400))
+	for _, id := range perToken {
+		require.False(t, l.Measures[id].Estimated, id.Name())
+	}
+	require.InDelta(t, 0.05, l.Measures[numbers.TimePerOutputToken].Value, 1e-12) // 0.3/(7-1)
+}

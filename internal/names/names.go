@@ -32,6 +32,7 @@ const (
 	Aggregated    = "tokenpulse.aggregated"
 	Unparsed      = "tokenpulse.tap.unparsed"
 	Untimed       = "tokenpulse.tap.untimed"
+	Uncounted     = "tokenpulse.tap.uncounted"
 )
 
 // Values of Untimed.

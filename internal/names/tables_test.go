@@ -122,6 +122,7 @@ var spanAttributes = slices.Concat([]attribute{
 
 	{names.Cut, typeString, "", byReceivers, "`collector` when the Collector ended the stream: at a shutdown, a reload, or a limit of token_tap. No SLO judges such a request. Missing otherwise."},
 	{names.Untimed, typeString, "", byTap, "Why the tokens of the answer have no times: `whole` (it came in one piece) or `replayed` (it was generated before). Missing otherwise."},
+	{names.Uncounted, typeBool, "", byTap, "True when each chunk counts as at least one token, because the service reported neither usage nor the tokens of every chunk. Numbers that depend on the number of tokens are then estimates. Missing otherwise."},
 	{names.Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `format`, `invalid`, `memory` (beyond `max_memory_mib`), `panic` or `too_long`. It was forwarded. Missing otherwise."},
 	{names.Aggregated, typeBool, "", byReceiver, "True when the receiver adds the request to series itself. `token_sli` then counts it nowhere: in no metric, verdict or budget. Missing otherwise."},
 

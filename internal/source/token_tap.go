@@ -31,6 +31,8 @@ var tokenTap = reader{
 			o.Request.Decode = durationIn(time.Second, v, &o.Unusable)
 		case names.Unparsed:
 			o.Request.TokensNotObserved = true // they may be in what could not be read
+		case names.Uncounted:
+			o.Request.TokensAssumed = v.Bool()
 		case numbers.NetworkDuration.Attribute():
 			o.Request.Network = durationIn(time.Second, v, &o.Unusable)
 		default:

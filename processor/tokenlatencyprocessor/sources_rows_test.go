@@ -185,6 +185,7 @@ var sourceRows = []sourceRow{
 }
 
 var caseRows = []caseRow{
+	{"`token_tap`, without usage", "token_tap_uncounted"},
 	{"`token_tap`, not streamed", "token_tap_not_streaming"},
 	{"`token_tap`, not streamed though the request asked for it", "token_tap_stream_stopped"},
 	{"OpenLLMetry, Python, not streamed", "openllmetry_not_streaming"},

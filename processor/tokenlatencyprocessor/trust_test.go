@@ -109,7 +109,7 @@ var inputs = map[string]bool{
 }
 
 // tapInputs are those that only spans of token_tap may carry.
-var tapInputs = []string{names.Source, "tokenpulse.prefill.duration", "tokenpulse.decode.duration", "tokenpulse.network.duration", names.Unparsed, names.Untimed}
+var tapInputs = []string{names.Source, "tokenpulse.prefill.duration", "tokenpulse.decode.duration", "tokenpulse.network.duration", names.Unparsed, names.Untimed, names.Uncounted}
 
 func TestTrust_KeepsWhatTokenTapWrites(t *testing.T) {
 	for _, a := range ourAttributes {

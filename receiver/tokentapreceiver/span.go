@@ -114,6 +114,9 @@ func (c *call) putTimings(attributes pcommon.Map, o *llmstream.Observation, e en
 	observed.Write(attributes, c.line.AppendBinary(nil, c.start))
 	putTexts(attributes, names.Unparsed, e.unparsed)
 	putText(attributes, names.Untimed, untimed)
+	if c.line.Len() > 0 && !o.Counted && !o.Usage().Output.Known {
+		attributes.PutBool(names.Uncounted, true)
+	}
 	putDuration(attributes, numbers.QueueDuration.Attribute(), o.Timings.Queue)
 	putDuration(attributes, numbers.PrefillDuration.Attribute(), o.Timings.Prefill)
 	putDuration(attributes, numbers.DecodeDuration.Attribute(), o.Timings.Decode)

@@ -280,6 +280,27 @@ func TestSpan_WholeAnswerHasUsageButNoTokenTimes(t *testing.T) {
 	}
 }
 
+// Without usage, a chunk that holds several tokens counts as one.
+func TestSpan_SaysThatTokensAreUncounted(t *testing.T) {
+	counted := strings.Replace(tokenEvent, `"delta"`, `"logprobs":{"content":[{"token":"h"},{"token":"i"}]},"delta"`, 1)
+	for name, test := range map[string]struct {
+		answer    string
+		uncounted any
+	}{
+		"usage":                      {roleEvent + tokenEvent + tokenEvent + finishEvent + usageEvent, nil},
+		"tokens of every chunk":      {roleEvent + counted + counted + finishEvent, nil},
+		"neither":                    {roleEvent + tokenEvent + tokenEvent + finishEvent, true},
+		"tokens of some chunks only": {roleEvent + counted + tokenEvent + finishEvent, true},
+		"no token":                   {roleEvent + finishEvent, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, func(w http.ResponseWriter, _ *http.Request) { stream(w)(test.answer + doneEvent) })
+			p.post(chatPath, chatRequest)
+			require.Equal(t, test.uncounted, attributes(p.span())["tokenpulse.tap.uncounted"])
+		})
+	}
+}
+
 // Groq reports 10 ms of queue and 20 ms of prompt processing. The network is what is left of the
 // time to first token.
 func TestSpan_TimingsOfTheService(t *testing.T) {
