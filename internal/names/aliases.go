@@ -28,7 +28,7 @@ const (
 var Aliases = [StandardCount][]string{
 	OperationName: {GenAIOperationName},
 	ProviderName:  {GenAIProviderName, "gen_ai.system", "llm.provider", "llm.system", "ai.model.provider"},
-	RequestModel:  {GenAIRequestModel, "llm.model_name", "langfuse.observation.model.name", "ai.model.id", "llm.request.model"},
+	RequestModel:  {GenAIRequestModel, "llm.model_name", "langfuse.observation.model.name", "ai.model.id", "llm.request.model", GenAIResponseModel},
 	InputTokens: {
 		GenAIInputTokens, "gen_ai.usage.prompt_tokens", "llm.token_count.prompt",
 		"ai.usage.inputTokens", "ai.usage.promptTokens", "llm.usage.prompt_tokens",

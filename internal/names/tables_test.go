@@ -153,7 +153,7 @@ var traceAttributes = append(numberRows(numbers.ID.OfTrace), []attribute{
 var standardAttributes = append(numberRows(isStandard), []attribute{
 	{names.GenAIOperationName, typeString, "", byTapToo, "Operation, such as `chat`."},
 	{names.GenAIProviderName, typeString, "", byTapToo, "Provider of the model."},
-	{names.GenAIRequestModel, typeString, "", byTapToo, "Requested model."},
+	{names.GenAIRequestModel, typeString, "", byTapToo, "Requested model. If the span names only the model of the response (`gen_ai.response.model`), that one."},
 	{names.GenAITimeToFirstChunk, typeDouble, seconds, byProcessor, "Time to first chunk, as the instrumentation reported it."},
 	{names.GenAIFinishReasons, typeStrings, "", byReceivers, "The finish reason of the stream's end event, or those of the answer."},
 }...)

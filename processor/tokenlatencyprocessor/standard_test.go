@@ -46,6 +46,7 @@ func TestStandardAttributes_FilledFromAlias(t *testing.T) {
 		"langfuse.observation.model.name":              {"gen_ai.request.model", "gpt", "gpt"},
 		"ai.model.id":                                  {"gen_ai.request.model", "gpt", "gpt"},
 		"llm.request.model":                            {"gen_ai.request.model", "gpt", "gpt"},
+		"gen_ai.response.model":                        {"gen_ai.request.model", "gpt", "gpt"},
 		"gen_ai.usage.prompt_tokens":                   {"gen_ai.usage.input_tokens", 17, int64(17)},
 		"llm.token_count.prompt":                       {"gen_ai.usage.input_tokens", "17", int64(17)},
 		"ai.usage.inputTokens":                         {"gen_ai.usage.input_tokens", 17.0, int64(17)},
