@@ -210,7 +210,8 @@ func TestScrape_SwitchesEachMetric(t *testing.T) {
 			c.Shared.Objectives = []keeper.Objective{{SLO: "chat-tpot", Objective: 0.9, Window: time.Hour}}
 		})
 		buffered := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), buffered)))
+		failed := with(map[string]any{"tokenpulse.outcome": "error"})
+		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), buffered, failed)))
 		return h.families(t, text)
 	}
 	all := shown("tokenpulse.requests", true)

@@ -46,7 +46,7 @@ func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {
 		c.Shared.Objectives = []keeper.Objective{{SLO: names.SLOAll, Objective: 0.9, Window: time.Hour}}
 	})
 	withoutPace := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), withoutPace)))
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), withoutPace, with(map[string]any{"tokenpulse.outcome": "error"}))))
 	seriesLabels := []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "service_name", "vantage"}
 	families := h.families(t, protobuf)
 	for _, row := range allRows() {
@@ -109,6 +109,9 @@ func counterRows() []metricRow {
 		}
 		if c.Indicator != "" {
 			row.labels = append(row.labels, names.LabelIndicator, names.LabelReason)
+		}
+		if c.Cause != "" {
+			row.labels = append(row.labels, names.LabelCause)
 		}
 		rows = appendOnce(rows, row)
 	}
@@ -208,6 +211,7 @@ func labelValueTable() string {
 		{names.LabelType, quoted(types)},
 		{names.LabelIndicator, quoted(names.UnmeasuredIndicators[:])},
 		{names.LabelReason, quoted(names.UnmeasuredReasons[:])},
+		{names.LabelCause, quoted(names.FailureCauses[:])},
 		{names.LabelSLO, "names from `slos` of `token_latency`, and " + quoted([]string{names.SLOAll})},
 		{names.LabelVerdict, quoted(verdicts)},
 		{names.LabelPercentile, "`percentiles` of the exporter, by default " + quoted(percentiles)},

@@ -51,6 +51,7 @@ func everyIndicator(t *testing.T) *annotate.Config {
 	conditional("outcome", map[string]any{"match_regexp": map[string]any{names.Outcome: "success|error"}})
 	conditional("chunks", map[string]any{"match": map[string]any{"tokenpulse.chunk.count": "2"}})
 	conditional("tokens", map[string]any{"match_regexp": map[string]any{names.GenAIOutputTokens: "[0-9]"}})
+	conditional("client errors are bad", map[string]any{"client_errors": "bad"})
 	conditional("stalls", map[string]any{"match_regexp": map[string]any{"tokenpulse.stall.duration": "1[.].*"}})
 	conditional("threshold of the tenant", map[string]any{"threshold_attribute": "tenant.ttft"})
 	conditional("threshold of the request", map[string]any{"threshold_attribute": "tokenpulse.request.duration"})
@@ -87,6 +88,12 @@ func stream(random *rand.Rand) (span ptrace.Span, resource pcommon.Map, observed
 	}
 	switch random.IntN(4) {
 	case 0:
+		span.Attributes().PutInt(names.HTTPResponseStatusCode, 401)
+	case 1:
+		span.Attributes().PutStr(names.ErrorType, "404")
+	}
+	switch random.IntN(4) {
+	case 0:
 		span.Attributes().PutStr("tenant.ttft", "10ms")
 	case 1:
 		resource.PutDouble("tenant.ttft", 0.07)
@@ -103,8 +110,11 @@ type derivedRequest struct {
 	attributes, resource pcommon.Map
 }
 
-func (r *derivedRequest) Outcome() string                      { return r.derived.Outcome }
-func (r *derivedRequest) Cut() bool                            { return r.cut }
+func (r *derivedRequest) Outcome() string { return r.derived.Outcome }
+func (r *derivedRequest) Cut() bool       { return r.cut }
+func (r *derivedRequest) Mistaken() bool {
+	return slo.IsClientMistake(r.derived.Outcome, source.Status(r.attributes))
+}
 func (r *derivedRequest) Number(id numbers.ID) latency.Measure { return r.derived.Measures[id] }
 
 func (r *derivedRequest) Attribute(name string) (pcommon.Value, bool) {

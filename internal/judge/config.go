@@ -36,6 +36,9 @@ type SLOConfig struct {
 	// ThresholdAttribute is an attribute that replaces the threshold on requests that have it, in
 	// seconds or with a unit. A value that is not positive is ignored.
 	ThresholdAttribute string `mapstructure:"threshold_attribute"`
+	// ClientErrors is "bad" if client mistakes, such as requests with a wrong API key, are bad. Otherwise they
+	// are not eligible.
+	ClientErrors string `mapstructure:"client_errors"`
 	// Match holds attributes and the values that all of them must have for the SLO to apply.
 	Match map[string]string `mapstructure:"match" use:"one text, in quotes; for several, use match_regexp, such as 'a|b'"`
 	// MatchRegexp holds attributes and RE2 expressions that their whole values must match.
@@ -61,6 +64,8 @@ func (c *SLOConfig) Validate() error {
 	errs.Unless(c.Name != "", "`name` is missing; give the SLO a name, such as chat-tpot")
 	errs.Unless(c.Name != names.SLOAll, "`name` is %q, which is reserved for all SLOs together; choose another", c.Name)
 	errs = append(errs, c.validateIndicator())
+	errs.Unless(c.ClientErrors == "" || c.ClientErrors == names.VerdictBad,
+		"`client_errors` is %q; use bad to count client mistakes as bad, or remove it: they are then not eligible", c.ClientErrors)
 	return errors.Join(append(errs, c.validateMatch()...)...)
 }
 

@@ -46,6 +46,7 @@ func TestConfig_InvalidSLOs(t *testing.T) {
 		"negative threshold":       {[]any{valid("threshold", "-5ms")}, "`threshold` is -5ms"},
 		"threshold without a unit": {[]any{valid("threshold", 50)}, "`threshold` is 50; time_per_output_token needs a positive duration"},
 		"threshold is a list":      {[]any{valid("threshold", []any{"50ms"})}, "needs a positive duration"},
+		"client errors are good":   {[]any{valid("client_errors", "good")}, "`client_errors` is \"good\"; use bad to count client mistakes as bad, or remove it: they are then not eligible"},
 		"duration of a count": {
 			[]any{map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": "1s"}}, "stall.count needs a positive number",
 		},

@@ -15,6 +15,8 @@ import (
 type Subject interface {
 	// Outcome is one of names.Outcome*, or empty.
 	Outcome() string
+	// Mistaken means that the request failed by a mistake of its client.
+	Mistaken() bool
 	// Number returns a number as the attribute of the annotated span has it.
 	Number(id numbers.ID) latency.Measure
 	// Cut means that the Collector itself ended the stream, so that no SLO is eligible.

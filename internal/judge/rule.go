@@ -33,6 +33,7 @@ type rule struct {
 	indicator          numbers.ID // unless the attribute is names.Outcome
 	threshold          float64    // 0 for the outcome, which has none
 	thresholdAttribute string
+	clientErrors       slo.Verdict // on client mistakes
 	matchers           []matcher
 	use                *use
 }
@@ -51,6 +52,9 @@ func NewRules(configs []SLOConfig) (*Rules, error) {
 		c := &configs[i]
 		r := rule{name: c.Name, attribute: names.Prefix + c.Indicator, thresholdAttribute: c.ThresholdAttribute, use: new(use)}
 		r.indicator = byAttribute[r.attribute]
+		if c.ClientErrors == names.VerdictBad {
+			r.clientErrors = slo.Bad
+		}
 		if r.attribute != names.Outcome {
 			var err error
 			if r.threshold, err = c.threshold(r.indicator.Row().Unit == numbers.Seconds); err != nil {
@@ -95,11 +99,14 @@ func (r *Rules) Definitions() []slo.Definition {
 // Any reports whether there is an SLO.
 func (r *Rules) Any() bool { return len(r.all) > 0 }
 
-// verdictOn returns the verdict on a request that the SLO applies to. One that the Collector itself cut is
-// not eligible for any SLO.
+// verdictOn returns the verdict on a request that the SLO applies to. A client mistake is not eligible unless
+// the SLO has `client_errors: bad`. A request that the Collector itself cut is not eligible for any SLO.
 func (r *rule) verdictOn(request Subject) Verdict {
 	threshold, verdict := r.thresholdOf(request), slo.NotEligible
-	if !request.Cut() {
+	switch {
+	case request.Mistaken():
+		verdict = r.clientErrors
+	case !request.Cut():
 		verdict = r.judge(request, threshold)
 	}
 	return Verdict{r.name, verdict, strings.TrimPrefix(r.attribute, names.Prefix), threshold}

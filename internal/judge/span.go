@@ -10,6 +10,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
@@ -22,6 +23,10 @@ type annotatedSpan struct {
 
 func (s *annotatedSpan) Outcome() string { return s.outcome }
 func (s *annotatedSpan) Cut() bool       { return source.Text(s.attributes, names.Cut) == names.CutCollector }
+
+func (s *annotatedSpan) Mistaken() bool {
+	return s.outcome == names.OutcomeError && slo.IsClientMistake(s.outcome, source.Status(s.attributes))
+}
 
 func (s *annotatedSpan) Number(id numbers.ID) latency.Measure {
 	return source.Measured(s.attributes, id.Attribute())

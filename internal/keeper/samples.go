@@ -60,6 +60,7 @@ func (c *collector[L]) series(s *series.Snapshot) {
 		if n, ok := s.Count(counter.Count); ok {
 			labels := c.sink.With(labels, names.LabelType, counter.Type)
 			labels = c.sink.With(c.sink.With(labels, names.LabelIndicator, counter.Indicator), names.LabelReason, counter.Reason)
+			labels = c.sink.With(labels, names.LabelCause, counter.Cause)
 			c.counter(labels, &Counter{Metric: &counter.Metric, Whole: counter.Whole, Value: n, Began: s.Start})
 		}
 	}

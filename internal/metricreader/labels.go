@@ -17,7 +17,7 @@ import (
 )
 
 // labels are the attributes of a data point that do not distinguish series.
-type labels struct{ outcome, phase, kind, slo, verdict, indicator, reason, window string }
+type labels struct{ outcome, phase, kind, slo, verdict, indicator, reason, cause, window string }
 
 // read reads the attributes of a data point: its series go to the increment. It returns
 // the ID of its stream, which is a hash of all attributes: streams of one series may differ
@@ -50,6 +50,8 @@ func (r *Reader) read(name string, attributes pcommon.Map) (id uint64, l labels)
 			l.indicator = v.Str()
 		case names.LabelReason:
 			l.reason = v.Str()
+		case names.LabelCause:
+			l.cause = v.Str()
 		case names.LabelWindow:
 			l.window = v.Str()
 		default:
@@ -71,7 +73,7 @@ func (r *Reader) place(name string, l *labels) bool {
 			i.Quantity, ok = quantities[quantityKey{name, l.phase}]
 		}
 	case series.PartCount:
-		i.Count, ok = counts[countKey{name, l.kind, l.indicator, l.reason}]
+		i.Count, ok = counts[countKey{name, l.kind, l.indicator, l.reason, l.cause}]
 	case series.PartVerdicts:
 		i.SLO = l.slo
 		i.Verdict, ok = verdicts[l.verdict]
@@ -87,7 +89,7 @@ func outcomeOf(name string) (series.Outcome, bool) {
 
 type (
 	quantityKey struct{ name, phase string }
-	countKey    struct{ name, kind, indicator, reason string }
+	countKey    struct{ name, kind, indicator, reason, cause string }
 )
 
 var (
@@ -101,7 +103,7 @@ func init() {
 		quantities[quantityKey{id.Row().Metric.Name, id.Row().Phase}] = id
 	}
 	for _, c := range series.Counters {
-		counts[countKey{c.Name, c.Type, c.Indicator, c.Reason}] = c.Count
+		counts[countKey{c.Name, c.Type, c.Indicator, c.Reason, c.Cause}] = c.Count
 	}
 	for v := range slo.Verdicts {
 		verdicts[v.String()] = v

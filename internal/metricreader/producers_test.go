@@ -189,6 +189,7 @@ func (w *world) randomRequest() series.Contribution {
 	if w.random.IntN(2) == 0 {
 		r.SetSum(numbers.StallDuration, v()+1)
 		r.SetCount(series.Unmeasured(w.random.IntN(2), w.random.IntN(len(names.UnmeasuredReasons))), 1)
+		r.SetCount(series.Failed(slo.Cause(w.random.IntN(len(names.FailureCauses)))), 1)
 	}
 	for i := range w.random.IntN(3) {
 		r.Verdicts.Add(fmt.Sprint("slo-", i), slo.Verdict(w.random.IntN(int(slo.Verdicts))))
@@ -210,7 +211,7 @@ func (w *world) state(e *series.Engine, exact bool) map[string]any {
 	e.Collect(w.clock, func(s *series.Snapshot) {
 		for _, c := range series.Counters {
 			if n, ok := s.Count(c.Count); ok {
-				all[fmt.Sprintf("%q %s %s %s %s", s.Key, c.Name, c.Type, c.Indicator, c.Reason)] = n
+				all[fmt.Sprintf("%q %s %s %s %s %s", s.Key, c.Name, c.Type, c.Indicator, c.Reason, c.Cause)] = n
 			}
 		}
 		for _, o := range s.SLOs {

@@ -68,6 +68,10 @@ var UnmeasuredReasons = [...]string{
 	"implausible", "no_token", "not_streamed", "not_reported", "dropped_events", "buffered", "one_token",
 }
 
+// FailureCauses are the causes of failed requests, by the HTTP status of the answer: a mistake of the client,
+// 429, 5xx, and all others.
+var FailureCauses = [...]string{"client", "rate_limit", "server", "other"}
+
 // UnmeasuredEntry returns the entry of Unmeasured for an indicator without a value.
 func UnmeasuredEntry(indicator, reason string) string { return indicator + "=" + reason }
 
@@ -127,6 +131,8 @@ const (
 	Requests = "tokenpulse.requests"
 	// RequestsUnmeasured counts requests without an indicator.
 	RequestsUnmeasured = "tokenpulse.requests.unmeasured"
+	// RequestsFailed counts requests with the outcome error or incomplete.
+	RequestsFailed = "tokenpulse.requests.failed"
 	// SuffixPercentile makes the name of a histogram that of its percentile gauge.
 	SuffixPercentile = ".percentile"
 )
@@ -142,6 +148,8 @@ const (
 	// Labels of RequestsUnmeasured.
 	LabelIndicator = "indicator"
 	LabelReason    = "reason"
+	// LabelCause is a label of RequestsFailed, with a value of FailureCauses.
+	LabelCause = "cause"
 	// LabelOverflow marks the series of all requests beyond the series limit. The
 	// OpenTelemetry SDK specification defines it.
 	LabelOverflow = "otel.metric.overflow"

@@ -133,6 +133,20 @@ func TestFlush_SendsUnmeasuredByIndicatorAndReason(t *testing.T) {
 	}, h.flushed(t, 115))
 }
 
+func TestFlush_SendsFailedByCause(t *testing.T) {
+	h := newHarness(t, delta)
+	for _, status := range []any{401, 429, "529", nil} {
+		h.consume(t, 103, keepertest.Request(map[string]any{"tokenpulse.outcome": "error", "http.response.status_code": status}))
+	}
+	require.Equal(t, []string{
+		"tokenpulse.requests.failed{cause=client,service.name=chat} 100..115 1",
+		"tokenpulse.requests.failed{cause=other,service.name=chat} 100..115 1",
+		"tokenpulse.requests.failed{cause=rate_limit,service.name=chat} 100..115 1",
+		"tokenpulse.requests.failed{cause=server,service.name=chat} 100..115 1",
+		"tokenpulse.requests{outcome=error,service.name=chat} 100..115 4",
+	}, h.flushed(t, 115))
+}
+
 // everyNumber is a request with each number that a span can have.
 func everyNumber() map[string]any {
 	return keepertest.Request(map[string]any{

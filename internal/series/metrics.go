@@ -6,6 +6,7 @@ package series
 import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // Metrics other than those of numbers and Counters. Ratios have no unit: Prometheus appends
@@ -23,12 +24,13 @@ var (
 )
 
 // Count is one of the sums that each series has over all outcomes: first those of numbers.Sums, then those
-// that Unmeasured returns.
+// that Unmeasured returns, and those that Failed returns. Stored histories have them in this order.
 type Count uint8
 
 const (
 	unmeasured = Count(len(numbers.Sums))
-	counts     = unmeasured + Count(len(names.UnmeasuredIndicators)*len(names.UnmeasuredReasons))
+	failed     = unmeasured + Count(len(names.UnmeasuredIndicators)*len(names.UnmeasuredReasons))
+	counts     = failed + Count(len(names.FailureCauses))
 )
 
 // CountOf returns the sum of one of numbers.Sums.
@@ -47,6 +49,9 @@ func Unmeasured(indicator, reason int) Count {
 	return unmeasured + Count(indicator*len(names.UnmeasuredReasons)+reason)
 }
 
+// Failed returns the count of failed requests with a cause.
+func Failed(cause slo.Cause) Count { return failed + Count(cause) }
+
 // Counter describes the metric that publishes a Count.
 type Counter struct {
 	Count Count
@@ -55,6 +60,8 @@ type Counter struct {
 	Type string
 	// Indicator and Reason are the values of these labels, or empty.
 	Indicator, Reason string
+	// Cause is the value of the label `cause`, or empty.
+	Cause string
 	// Whole means that the sum is a whole number.
 	Whole bool
 }
@@ -74,6 +81,15 @@ var Counters = func() (all [counts]Counter) {
 				},
 				Indicator: indicator, Reason: reason, Whole: true,
 			}
+		}
+	}
+	for cause, name := range names.FailureCauses {
+		c := Failed(slo.Cause(cause))
+		all[c] = Counter{
+			Count: c, Metric: numbers.Metric{
+				Name: names.RequestsFailed, Unit: "{request}", Description: "Finished requests with the outcome `error` or `incomplete`, by cause.",
+			},
+			Cause: name, Whole: true,
 		}
 	}
 	return all

@@ -231,7 +231,7 @@ func (w *world) checkMetrics() {
 
 // compared holds the metrics of which the model knows all time series.
 var compared = map[string]bool{
-	"tokenpulse_requests_total": true, "tokenpulse_tokens_total": true, "tokenpulse_slo_requests_total": true,
+	"tokenpulse_requests_total": true, "tokenpulse_requests_failed_total": true, "tokenpulse_tokens_total": true, "tokenpulse_slo_requests_total": true,
 	"tokenpulse_time_to_first_token_seconds_count": true, "tokenpulse_time_to_first_token_seconds_sum": true,
 	"tokenpulse_time_per_output_token_seconds_count": true, "tokenpulse_inter_token_latency_seconds_count": true,
 	"tokenpulse_request_duration_seconds_count": true,

@@ -137,6 +137,9 @@ func valuesOf(k seriesKey, c *content, outcome string, cut bool) map[string]floa
 		v[k.metric("tokenpulse_"+name+"_seconds_sum", outcomeLabel)] = sum
 	}
 	v[k.metric("tokenpulse_requests_total", outcomeLabel)] = 1
+	if outcome == "error" || outcome == "incomplete" {
+		v[k.metric("tokenpulse_requests_failed_total", "cause=other")] = 1 // streams have no HTTP status
+	}
 	m := measure(c)
 	observe("request_duration", 1, m.duration)
 	if m.ttftKnown {

@@ -64,7 +64,7 @@ func (w *world) addValue(metric string, attributes pcommon.Map, value float64) {
 		vantage: attribute(attributes, "vantage"),
 	}
 	var labels []string
-	for _, label := range []string{"outcome", "type", "slo", "verdict"} {
+	for _, label := range []string{"outcome", "type", "cause", "slo", "verdict"} {
 		if v, ok := attributes.Get(label); ok {
 			labels = append(labels, label+"="+v.Str())
 		}

@@ -33,6 +33,8 @@ const (
 	// Failed is an error, an incomplete stream, or a request that its client cancelled
 	// during a stall. It is bad, whatever its latencies.
 	Failed
+	// Mistaken is a client mistake. It is not eligible, unless an SLO counts client mistakes as bad.
+	Mistaken
 	// Cut is a stream that the Collector ended. It is not eligible.
 	Cut
 )
@@ -102,9 +104,12 @@ func (s *VerdictSet) all() Verdict {
 		return Bad
 	case Cut:
 		return NotEligible
-	default:
-		return s.overall
+	case Mistaken:
+		if s.overall != Bad {
+			return NotEligible
+		}
 	}
+	return s.overall
 }
 
 // Drop counts n verdicts that the caller did not read.

@@ -33,6 +33,9 @@ func TestVerdictSet_All(t *testing.T) {
 		"failed, no SLO eligible":                {[]string{"na"}, Failed, Bad},
 		"cut by the Collector":                   {[]string{"na"}, Cut, NotEligible},
 		"cut by the Collector, a breach claimed": {[]string{"ba"}, Cut, NotEligible},
+		"client mistake":                         {[]string{"na", "nb"}, Mistaken, NotEligible},
+		"client mistake, met by a forged span":   {[]string{"ga"}, Mistaken, NotEligible},
+		"client mistake that one SLO counts":     {[]string{"na", "bb"}, Mistaken, Bad},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			s := verdicts(test.slos...)

@@ -4,9 +4,12 @@
 package source
 
 import (
+	"math"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
 // Number returns the value as a float64, which may be infinite or NaN. ok is
@@ -22,4 +25,17 @@ func Number(v pcommon.Value) (n float64, ok bool) {
 		return n, err == nil
 	}
 	return 0, false
+}
+
+// Status returns the HTTP status of an answer: http.response.status_code, or else an error.type that is a
+// number. It is 0 if the span has neither.
+func Status(attributes pcommon.Map) int {
+	for _, name := range [...]string{names.HTTPResponseStatusCode, names.ErrorType} {
+		if v, ok := attributes.Get(name); ok {
+			if n, ok := Number(v); ok && n >= 100 && n < 1000 && n == math.Trunc(n) {
+				return int(n)
+			}
+		}
+	}
+	return 0
 }

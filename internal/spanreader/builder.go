@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -33,10 +34,15 @@ type Finished struct {
 	EncodedTokenGaps, EncodedChunkGaps []byte
 	// Cut means that the Collector itself ended the request, Failed that its status is an error.
 	Cut, Failed bool
+	// Status is the HTTP status of its answer if it failed, 0 if that is unknown.
+	Status int
 	// Seconds is the time from its start to its end.
 	Seconds float64
 
 	ownChunkGaps bool // a span has an attribute for them, which may be malformed
+
+	failed bool
+	cause  slo.Cause // if it failed
 }
 
 // sketches returns the number of distributions that the request has.
@@ -94,6 +100,7 @@ func (b *Builder) End() {
 	b.deriveOutputTokenRate()
 	b.deriveStalls()
 	b.countUnmeasured()
+	b.countFailed()
 	b.distribute()
 	b.limitGaps()
 }
@@ -105,6 +112,7 @@ func (b *Builder) endWith() {
 	} else if b.Failed {
 		b.Request.Outcome = series.Error
 	}
+	b.cause, b.failed = slo.CauseOf(series.OutcomeNames[b.Request.Outcome], b.Status)
 	b.Request.Verdicts.End(b.ending())
 }
 
@@ -122,10 +130,12 @@ func (b *Builder) check() {
 
 // ending returns how the request ended. A forged stall counts only on a cancelled request.
 func (b *Builder) ending() slo.Ending {
-	switch outcome := b.Request.Outcome; {
+	switch {
+	case b.failed && b.cause == slo.ClientMistake:
+		return slo.Mistaken
 	case b.Cut:
 		return slo.Cut
-	case outcome == series.Error, outcome == series.Incomplete, outcome == series.Cancelled && b.StalledAtEnd:
+	case b.failed, b.Request.Outcome == series.Cancelled && b.StalledAtEnd:
 		return slo.Failed
 	default:
 		return slo.Finished
@@ -167,6 +177,18 @@ func (b *Builder) countUnmeasured() {
 			b.Request.SetCount(series.Unmeasured(i, int(reason)-1), 1)
 		}
 	}
+}
+
+// countFailed counts a failed request by its cause, and zero by the other causes, so that the counters of a
+// series start with its first failure.
+func (b *Builder) countFailed() {
+	if !b.failed || b.Request.TraceOnly {
+		return
+	}
+	for cause := range slo.Cause(len(names.FailureCauses)) {
+		b.Request.SetCount(series.Failed(cause), 0)
+	}
+	b.Request.SetCount(series.Failed(b.cause), 1)
 }
 
 // distribute sets the distributions. The longest is the only statistic of the gaps that is used. Spans

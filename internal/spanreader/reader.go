@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -53,6 +54,9 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	}
 	r.verdicts()
 	r.Failed, r.Seconds = span.Status().Code() == ptrace.StatusCodeError, seconds(span)
+	if r.Failed || r.Outcome == names.OutcomeError || r.Outcome == names.OutcomeIncomplete {
+		r.Status = source.Status(span.Attributes())
+	}
 	r.End()
 	return true
 }

@@ -189,3 +189,31 @@ func TestRead_CleansLabels(t *testing.T) {
 	})
 	require.Equal(t, 1, e.Held())
 }
+
+// A client mistake counts for `all` only if an SLO counts it.
+func TestRead_ClientMistakeIsNotEligibleForAll(t *testing.T) {
+	mistake := func(attributes map[string]any) map[string]any {
+		attributes["tokenpulse.outcome"] = "error"
+		return attributes
+	}
+	for name, test := range map[string]struct {
+		span map[string]any
+		want [3]uint64
+	}{
+		"by its status":     {map[string]any{"http.response.status_code": 401, "tokenpulse.slo.not_eligible": []any{"a"}}, [3]uint64{1, 0, 0}},
+		"by its error.type": {map[string]any{"error.type": "401", "tokenpulse.slo.not_eligible": []any{"a"}}, [3]uint64{1, 0, 0}},
+		"that an SLO counts": {map[string]any{
+			"http.response.status_code": 401, "tokenpulse.slo.not_eligible": []any{"a"}, "tokenpulse.slo.breached": []any{"b"},
+		}, [3]uint64{0, 0, 1}},
+		"not a rate limit": {map[string]any{"http.response.status_code": 429, "tokenpulse.slo.not_eligible": []any{"a"}}, [3]uint64{0, 0, 1}},
+		"not a status that contradicts its error.type": {map[string]any{
+			"http.response.status_code": 500, "error.type": "401", "tokenpulse.slo.not_eligible": []any{"a"},
+		}, [3]uint64{0, 0, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine()
+			Read(spans(t, mistake(test.span)), &Options{}, time.Now(), e.Record)
+			require.Equal(t, test.want, verdicts(e)["all"])
+		})
+	}
+}

@@ -128,6 +128,21 @@ func TestVerdict_OfOneRequest(t *testing.T) {
 		"outcome of a stream that the Collector cut": {
 			[]map[string]any{availability}, []int64{100}, map[string]any{names.Outcome: "incomplete", names.Cut: "collector"}, nil, false, ineligible("availability"),
 		},
+		"a client mistake is not eligible, though it was slow": {
+			[]map[string]any{tpot, availability}, []int64{100, 200}, map[string]any{"http.response.status_code": 401}, nil, true, ineligible("tpot", "availability"),
+		},
+		"a client mistake by its error.type": {
+			[]map[string]any{tpot}, nil, map[string]any{"error.type": "422"}, nil, false, ineligible("tpot"),
+		},
+		"a client mistake that the SLO counts, though it was fast": {
+			[]map[string]any{with(tpot, "client_errors", "bad"), availability}, []int64{100, 120}, map[string]any{"http.response.status_code": "404"}, nil, true,
+			map[string][]any{names.SLOBreached: {"tpot"}, names.SLONotEligible: {"availability"}},
+		},
+		"the status goes before error.type": {
+			[]map[string]any{availability}, nil, map[string]any{"http.response.status_code": 503, "error.type": "401"}, nil, true, bad("availability"),
+		},
+		"a rate limit is bad":            {[]map[string]any{tpot}, nil, map[string]any{"http.response.status_code": 429}, nil, true, bad("tpot")},
+		"a success with a status is not": {[]map[string]any{tpot}, []int64{100, 120}, map[string]any{"http.response.status_code": 400}, nil, false, good("tpot")},
 		"another operation does not match": {
 			[]map[string]any{with(tpot, "match", map[string]any{"gen_ai.operation.name": "chat"})},
 			[]int64{100, 120},

@@ -29,6 +29,8 @@ type streamIdentity struct {
 	onSpan bool
 	// removed and removedFromResource are the attributes that senders must not set.
 	removed, removedFromResource int
+	// status is the HTTP status that the attributes report, or 0.
+	status int
 	// unusable is the number of token counts whose value has the wrong type or form.
 	unusable int64
 	// streamAsked means that the request asked for a stream.
@@ -42,7 +44,7 @@ const identities = 1 << 13
 
 // newIdentities returns the cache of identities.
 func (r *Recorder) newIdentities(maxSeries int) *identity.Cache[streamIdentity] {
-	read := slices.Concat(r.dimensions, r.latency.AttributesRead())
+	read := slices.Concat(r.dimensions, r.latency.AttributesRead(), []string{names.HTTPResponseStatusCode, names.ErrorType})
 	for _, standard := range [...]names.Standard{
 		names.OperationName, names.ProviderName, names.RequestModel,
 		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens, names.Streaming,
@@ -76,6 +78,7 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 	span.Attributes().RemoveIf(func(name string, _ pcommon.Value) bool {
 		return strings.HasPrefix(name, names.Prefix) && isOfRequest(name)
 	})
+	id.status = source.Status(span.Attributes())
 	id.rules = r.rules.Bind(span.Attributes(), resource)
 
 	dimensions := spanreader.NewDimensions(r.dimensions)

@@ -153,6 +153,7 @@ func (r *Recorder) Breaches(stream *assembly.Finished) bool {
 		_, breached := span.Get(names.SLOBreached)
 		return breached
 	}
+	w.builder.Status = id.status
 	return id.rules.Breaches(w)
 }
 

@@ -154,7 +154,7 @@ func (r *streamSource) value() *commonv1.AnyValue {
 	case 6:
 		return &commonv1.AnyValue{}
 	default:
-		return &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: r.one("", "chat", "gold", "llama", "50ms", "2", "0.03")}}
+		return &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: r.one("", "chat", "gold", "llama", "50ms", "2", "0.03", "401")}}
 	}
 }
 
@@ -162,7 +162,8 @@ func (r *streamSource) value() *commonv1.AnyValue {
 func (r *streamSource) attributes(most int) []byte {
 	list := &commonv1.KeyValueList{}
 	for range r.IntN(most + 1) {
-		key := r.one("service.name", "gen_ai.request.model", "gen_ai.provider.name", "gen_ai.operation.name", "tenant", "limit", "user", "llm.model_name", "gen_ai.system", "gen_ai.response.model")
+		key := r.one("service.name", "gen_ai.request.model", "gen_ai.provider.name", "gen_ai.operation.name", "tenant", "limit", "user", "llm.model_name", "gen_ai.system",
+			"gen_ai.response.model", "http.response.status_code", "error.type")
 		if r.chance(8) {
 			key = r.one("tokenpulse.outcome", "tokenpulse.vantage", "tokenpulse.stall.count", "gen_ai.usage.output_tokens", "gen_ai.usage.input_tokens",
 				"llm.usage.completion_tokens", "gen_ai.response.finish_reasons", "gen_ai.response.time_to_first_chunk", "ttft_ms", "error.type",
@@ -289,6 +290,7 @@ func (r *streamSource) settings() (*annotate.Config, *publish.Config) {
 		{Name: "p99", Indicator: "inter_token_latency.p99", Threshold: "50ms", MatchRegexp: map[string]string{"gen_ai.request.model": "l.*|2"}},
 		{Name: "own", Indicator: "request.duration", Threshold: "3s", ThresholdAttribute: "limit"},
 		{Name: "available", Indicator: "outcome", Match: map[string]string{"tokenpulse.vantage": "server"}},
+		{Name: "strict", Indicator: "outcome", ClientErrors: "bad"},
 		{Name: "stalls", Indicator: "stall.count", Threshold: 1, Match: map[string]string{"tokenpulse.outcome": "success"}},
 		{Name: "anomalies", Indicator: "clock.anomalies", Threshold: 1, Match: map[string]string{"tenant": "gold"}},
 		{Name: "odd", Indicator: "queue.duration", Threshold: "10ms", ThresholdAttribute: "tokenpulse.prefill.duration", MatchRegexp: map[string]string{"gen_ai.usage.output_tokens": ".*1.*"}},

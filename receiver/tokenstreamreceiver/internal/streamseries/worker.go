@@ -15,6 +15,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
@@ -45,10 +46,11 @@ type worker struct {
 	request   latency.Observed
 }
 
-// Outcome, Number, Cut and Attribute make the current stream a request to judge.
+// Outcome, Mistaken, Number, Cut and Attribute make the current stream a request to judge.
 var _ judge.Subject = (*worker)(nil)
 
 func (w *worker) Outcome() string                      { return w.builder.Outcome }
+func (w *worker) Mistaken() bool                       { return slo.IsClientMistake(w.builder.Outcome, w.builder.Status) }
 func (w *worker) Number(id numbers.ID) latency.Measure { return w.builder.Measures[id] }
 func (w *worker) Cut() bool                            { return w.builder.Cut }
 
@@ -132,6 +134,7 @@ func (w *worker) derive(s *source.TokenStream, id *streamIdentity, usage assembl
 // contribute adds the request whose latency was derived last.
 func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpguard.Client) {
 	b := &w.builder
+	b.Status = id.status
 	w.latencies.AddDerived(&b.Latency, id.unusable)
 	w.latencies.Explain(&b.Latency, resource)
 	b.Request.TraceID, b.Request.SpanID, b.Request.Client = w.span.Trace, w.span.Span, client
