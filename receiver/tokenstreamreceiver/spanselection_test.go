@@ -202,6 +202,16 @@ func TestSpans_BreachOfARuleOnTheRequest(t *testing.T) {
 	require.Equal(t, []any{"ttft"}, p.sink.one(t).Attributes[names.SLOBreached])
 }
 
+func TestSpans_ClientMistakeIsNoBreachUnlessAnSLOCountsIt(t *testing.T) {
+	for counted, spans := range map[string]int{"": 0, "bad": 1} {
+		p := inMetricsPipeline(t, new(sink), selecting(0, true), ttftSLO, func(cfg *Config) { cfg.Latency.Get().SLOs[0].ClientErrors = counted })
+		p.start(t)
+		mistake := fmt.Sprintf(`{"event":"end","stream_id":"s","time_unix_nano":"%d","error":"unauthorized"}`, at(time.Second))
+		require.Equal(t, 200, p.lines(t, startWith("s", at(0), `"attributes":{"http.response.status_code":401}`), mistake).status)
+		require.Len(t, p.sink.all(), spans, "client_errors: %q", counted)
+	}
+}
+
 // An exemplar points at a span that was sent.
 func TestSpans_ExemplarsAreOfSentSpans(t *testing.T) {
 	p := inMetricsPipeline(t, new(sink), selecting(0.2, true), ttftSLO)
