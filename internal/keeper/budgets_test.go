@@ -5,10 +5,12 @@ package keeper
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -98,6 +100,25 @@ func TestBudgets_SkipMalformedSeriesKeys(t *testing.T) {
 	logged := b.logged.FilterMessage("cannot restore some error budgets, which start empty; if this repeats, check the storage extension and its disk").All()
 	require.Len(t, logged, 1)
 	require.Equal(t, "malformed series key: \"\\x01a\"\nmalformed series key: \"\\x01a\\x00\\x00\"", logged[0].ContextMap()["error"])
+}
+
+func TestRound_ReportsRefusedSavesOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, id := storagetest.NewMemory(), storagetest.FileStorage
+		h := newHarness(t, func(s *Settings) { s.Config.StorageID = &id })
+		_, err := h.Start(t.Context(), storagetest.Host{id: memory})
+		require.NoError(t, err)
+		h.Record(t.Context(), spans(t, 1, met))
+		memory.FailWith(errors.New("disk full"))
+		for range 13 { // 65 seconds
+			h.Round(t.Context())
+			time.Sleep(5 * time.Second)
+		}
+		require.Equal(t, 2, h.logs.FilterMessageSnippet("the storage refused a save").Len())
+		require.EqualValues(t, 13, h.counted(t, "token_sli_saves_failed"))
+		memory.FailWith(nil)
+		require.NoError(t, h.Shutdown(t.Context()))
+	})
 }
 
 // FuzzRestore reads a damaged storage. Whatever it holds, requests count, the next save

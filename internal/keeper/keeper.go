@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -75,6 +76,7 @@ type Keeper struct {
 
 	pointWarnings pointWarnings
 	logger        *zap.Logger
+	frequent      *zap.Logger // for what each round may repeat
 	telemetry     *telemetry
 	wiring        wiring
 
@@ -102,6 +104,7 @@ func New(set Settings) (*Keeper, error) {
 		options:  spanreader.Options{Dimensions: set.Config.Series.Dimensions, Objectives: set.Config.ObjectiveNames()},
 		recorded: dedup.NewSet(set.Config.Deduplication, now),
 		logger:   set.Telemetry.Logger,
+		frequent: diagnostics.OnceAMinute(set.Telemetry.Logger),
 		wiring:   wiring{logger: set.Telemetry.Logger},
 		flushes:  newWorker(),
 		saves:    newWorker(),

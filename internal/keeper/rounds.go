@@ -58,13 +58,13 @@ func (k *Keeper) round(wait, tasks context.Context) {
 	case err == nil:
 		k.expireSeries()
 	case wait.Err() == nil:
-		k.logger.Warn("the next consumer refused or blocks a flush, whose data the next flush sends again; check the exporters of the pipeline", zap.Error(err))
+		k.frequent.Warn("the next consumer refused or blocks a flush, whose data the next flush sends again; check the exporters of the pipeline", zap.Error(err))
 	}
 	k.expireRest()
 	err = within(wait, k.patience, func(wait context.Context) error { return k.save(wait, tasks) })
 	if err != nil && wait.Err() == nil {
 		k.telemetry.TokenSliSavesFailed.Add(tasks, 1, k.telemetry.owner)
-		k.logger.Warn("the storage refused a save, whose changes the next save writes again; check the storage extension and its disk", zap.Error(err))
+		k.frequent.Warn("the storage refused a save, whose changes the next save writes again; check the storage extension and its disk", zap.Error(err))
 	}
 	k.warnOfUnseen()
 }
