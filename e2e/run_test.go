@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,7 @@ func runScript(t *testing.T) (script string, addresses []string) {
 			" --set=receivers.token_stream.protocols.grpc.endpoint=" + grpc + " --set=exporters.token_sli.endpoint=" + metrics + " ",
 		"metrics=http://localhost:9464/metrics": "metrics=http://" + metrics + "/metrics",
 		"dist/tokengen generate ":               "dist/tokengen generate --endpoint " + http + " ",
+		"collector=$!\n":                        "collector=$!\necho $collector >dist/collector.pid\n",
 	} {
 		require.Equal(t, 1, strings.Count(text, old), old)
 		text = strings.ReplaceAll(text, old, replacement)
@@ -82,4 +84,24 @@ func TestRunScript_ShowsPercentilesAndStopsOnCtrlC(t *testing.T) {
 		_, err := net.Dial("tcp", address)
 		require.Error(t, err, "a process still listens on %s", address)
 	}
+}
+
+func TestRunScript_NamesTheLogIfTheCollectorDies(t *testing.T) {
+	t.Parallel()
+	built(t, "otelcol-tokenpulse")
+	path, _ := runScript(t)
+	script := start(t, path)
+	require.Eventually(t, func() bool { return strings.Contains(script.output(t), "Live page") }, patience, 50*time.Millisecond)
+	written, err := os.ReadFile(filepath.Join(filepath.Dir(path), "..", "dist", "collector.pid"))
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(written)))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	select {
+	case <-script.exited:
+	case <-time.After(patience):
+		t.Fatal("the script goes on without its Collector")
+	}
+	require.Equal(t, 1, script.command.ProcessState.ExitCode())
+	require.Contains(t, script.output(t), "The Collector has ended. Last lines of dist/collector.log:\n")
 }
