@@ -120,7 +120,7 @@ var sourceRows = []sourceRow{
 		system: "Mastra", folders: []string{"mastra", "mastra_model_generation"},
 		reasons: []reason{prefillHoldsQueue, untilTheEnd},
 	},
-	{system: "vLLM", folders: []string{"vllm"}, more: "`--otlp-traces-endpoint`, for the spans"},
+	{system: "vLLM", folders: []string{"vllm"}, more: "`--otlp-traces-endpoint`, for the spans; [its environment or `join`](whole-traces.md#the-model-of-an-engine), for the model"},
 	{
 		system: "SGLang", folders: []string{"sglang"},
 		reasons: []reason{{[]string{"prefill"}, "includes the queue"}},
