@@ -56,7 +56,7 @@ scrape_configs:
 	const inOneRound = 12
 	begin := time.Now().Add(-incidentLength)
 	afterDeploy := slices.DeleteFunc(requestsOf(incidentLanes), func(r llmRequest) bool { return r.start < deployAt })
-	kind := func(r llmRequest) string { return fmt.Sprint(r.model, r.perToken, r.failed, r.oneToken) }
+	kind := func(r llmRequest) string { return fmt.Sprint(r.model, r.perToken, r.failure, r.oneToken) }
 	slices.SortStableFunc(afterDeploy, func(a, b llmRequest) int { return strings.Compare(kind(a), kind(b)) })
 	batch := func(n int) string {
 		var events strings.Builder
@@ -107,7 +107,7 @@ func requireLatenciesOf(t *testing.T, server *prometheus, now time.Time, sent []
 	t.Helper()
 	var perToken, toFirst []float64
 	for _, r := range sent {
-		if !r.failed {
+		if r.failure == "" {
 			toFirst = append(toFirst, beforeToken.Seconds())
 			if !r.oneToken {
 				perToken = append(perToken, r.perToken.Seconds())

@@ -45,21 +45,12 @@ service:
 // durations and addresses of the files are changed.
 func TestPage_OneSlowModelPagesOnceAndLinksToItsRunbookEntry(t *testing.T) {
 	t.Parallel()
-	prometheusProgram, alertmanagerProgram := testenv.Program(t, "prometheus"), testenv.Program(t, "prometheus-alertmanager")
-	onCall := newOnCall(t)
-	self, alertmanager := freeAddress(t), freeAddress(t)
+	self := freeAddress(t)
 	_, port, _ := strings.Cut(self, ":")
 	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "more.yaml", fmt.Sprintf(threeObjectives, port)),
 		"--set=service.telemetry.metrics.level=normal")
 
-	start(t, alertmanagerProgram, "--config.file", scaledExample(t, "alertmanager.yaml", "localhost:9095", onCall.address),
-		"--storage.path", t.TempDir(), "--web.listen-address", alertmanager, "--cluster.listen-address=").
-		waitFor(t, "http://"+alertmanager+"/-/ready")
-	config, err := os.ReadFile(scaledExample(t, "prometheus.yaml",
-		"scrape_interval: 1s", "scrape_interval: 500ms", "- rules.yaml", "- "+scaledRules(t),
-		"localhost:9093", alertmanager, "localhost:9464", c.metrics, "localhost:8888", self))
-	require.NoError(t, err)
-	server := runPrometheus(t, prometheusProgram, string(config), "--enable-feature=native-histograms,exemplar-storage")
+	server, onCall := startPaging(t, c, self, "native-histograms,exemplar-storage")
 
 	traffic := func(model, timePerToken string) (stop func()) {
 		var senders []*process
@@ -103,6 +94,22 @@ func TestPage_OneSlowModelPagesOnceAndLinksToItsRunbookEntry(t *testing.T) {
 	}, page.Labels)
 	requireRunbookEntry(t, "TokenSLOFastBurn", page.Annotations["runbook_url"])
 	require.NotEmpty(t, page.Annotations["dashboard_url"])
+}
+
+// startPaging starts Prometheus and Alertmanager with the files of examples/prometheus. Only
+// durations and addresses of the files are changed.
+func startPaging(t *testing.T, c *collector, self, features string) (*prometheus, *onCall) {
+	t.Helper()
+	prometheusProgram, alertmanagerProgram := testenv.Program(t, "prometheus"), testenv.Program(t, "prometheus-alertmanager")
+	onCall, alertmanager := newOnCall(t), freeAddress(t)
+	start(t, alertmanagerProgram, "--config.file", scaledExample(t, "alertmanager.yaml", "localhost:9095", onCall.address),
+		"--storage.path", t.TempDir(), "--web.listen-address", alertmanager, "--cluster.listen-address=").
+		waitFor(t, "http://"+alertmanager+"/-/ready")
+	config, err := os.ReadFile(scaledExample(t, "prometheus.yaml",
+		"scrape_interval: 1s", "scrape_interval: 500ms", "- rules.yaml", "- "+scaledRules(t),
+		"localhost:9093", alertmanager, "localhost:9464", c.metrics, "localhost:8888", self))
+	require.NoError(t, err)
+	return runPrometheus(t, prometheusProgram, string(config), "--enable-feature", features), onCall
 }
 
 // onCall receives the notifications of Alertmanager.

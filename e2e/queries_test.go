@@ -122,7 +122,7 @@ func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 					continue
 				}
 				judged[r.model]++
-				if r.slow() || r.failed {
+				if r.slow() || r.failure != "" {
 					bad[r.model]++
 				}
 			}

@@ -60,9 +60,10 @@ func inFlight(model string, at time.Duration) float64 {
 type llmRequest struct {
 	lane
 	number                   int // within all requests
-	version                  string
+	service, version         string
 	start, network, perToken time.Duration
-	failed, oneToken         bool
+	failure                  string // its error.type
+	oneToken                 bool
 }
 
 func (r llmRequest) end() time.Duration { return r.start + beforeToken + 40*r.perToken }
@@ -75,12 +76,15 @@ func requestsOf(lanes []lane) []llmRequest {
 	var all []llmRequest
 	for _, l := range lanes {
 		for at, i := l.from, 0; at < l.until; i++ {
-			r := llmRequest{lane: l, number: len(all), version: "1.4", start: at, network: 100 * time.Millisecond, perToken: 50 * time.Millisecond}
+			r := llmRequest{lane: l, number: len(all), service: "shop", version: "1.4", start: at, network: 100 * time.Millisecond, perToken: 50 * time.Millisecond}
 			if l.engine == "engine-2" && at >= deployAt {
 				r.version, r.network, r.perToken = "1.5", 500*time.Millisecond, 250*time.Millisecond
 			}
 			if l.model == "llama-3-8b" {
-				r.oneToken, r.failed = i%5 == 0, i%5 == 1
+				r.oneToken = i%5 == 0
+				if i%5 == 1 {
+					r.failure = "overloaded"
+				}
 			}
 			all = append(all, r)
 			at = r.end()
@@ -95,9 +99,9 @@ func requestsOf(lanes []lane) []llmRequest {
 func (r llmRequest) write(to io.Writer, begin time.Time) {
 	id := fmt.Sprintf("%016x", r.number+1)
 	client := eventsOf(to, "client-"+id, begin)
-	client("start", r.start, fmt.Sprintf(`,"trace_id":%q,"span_id":%q,"vantage":"client","resource":{"service.name":"shop","service.version":%q},"attributes":{`+
+	client("start", r.start, fmt.Sprintf(`,"trace_id":%q,"span_id":%q,"vantage":"client","resource":{"service.name":%q,"service.version":%q},"attributes":{`+
 		`"gen_ai.request.model":%q,"gen_ai.provider.name":"vllm","gen_ai.operation.name":"chat","tenant.id":%q,"server.address":%q}`,
-		r.traceID(), id, r.version, r.model, r.tenant, r.engine))
+		r.traceID(), id, r.service, r.version, r.model, r.tenant, r.engine))
 	engine, arrived := eventsOf(to, "engine-"+id, begin), r.start+r.network
 	engine("start", arrived, fmt.Sprintf(`,"trace_id":%q,"parent_span_id":%q,"vantage":"engine","resource":{"service.name":%q}`, r.traceID(), id, r.engine))
 	engine("scheduled", arrived+queued, "")
@@ -105,8 +109,8 @@ func (r llmRequest) write(to io.Writer, begin time.Time) {
 		write eventWriter
 		usage string
 	}{{client, r.usage()}, {engine, ""}} {
-		if r.failed {
-			observer.write("end", r.end(), `,"error":"overloaded","attributes":{"error.type":"overloaded"}`)
+		if r.failure != "" {
+			observer.write("end", r.end(), fmt.Sprintf(`,"error":"failed","attributes":{"error.type":%q}`, r.failure))
 			continue
 		}
 		first := r.start + beforeToken

@@ -1,0 +1,256 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// incident is what goes wrong with the requests to one model. Nine engines serve it.
+type incident struct {
+	model string
+	// alerts may page for it: the first of them that rules.yaml has does.
+	alerts []string
+	// wrong changes the requests of an engine, 1 to 9.
+	wrong func(engine int, r *llmRequest)
+	steps []drillStep
+}
+
+// drillStep is a query of docs/queries.md, and labels of the first row of its answer.
+type drillStep struct {
+	query string
+	finds map[string]string
+}
+
+func slowVersion(r *llmRequest) { r.perToken, r.version = 250*time.Millisecond, "1.5" }
+
+var drill = []incident{
+	{
+		model: "slow-engine", alerts: []string{"TokenSLOFastBurn"},
+		wrong: func(engine int, r *llmRequest) {
+			if engine == 9 {
+				slowVersion(r)
+			}
+		},
+		steps: []drillStep{
+			{"Slow or failing", map[string]string{"outcome": "success"}},
+			{"Queue, prefill, decode or network", map[string]string{"phase": "decode"}},
+			{"Which engine", map[string]string{"server_address": "engine-9"}},
+		},
+	},
+	{
+		model: "slow-version", alerts: []string{"TokenNearTotalBreach", "TokenSLOFastBurn"},
+		wrong: func(_ int, r *llmRequest) { slowVersion(r) },
+		steps: []drillStep{
+			{"Slow or failing", map[string]string{"outcome": "success"}},
+			{"Queue, prefill, decode or network", map[string]string{"phase": "decode"}},
+			{"Which version", map[string]string{"service_version": "1.5"}},
+		},
+	},
+	{
+		model: "server-errors", alerts: []string{"TokenNearTotalBreach", "TokenSLOFastBurn"},
+		wrong: func(_ int, r *llmRequest) { r.failure = "503" },
+		steps: []drillStep{
+			{"Slow or failing", map[string]string{"outcome": "error"}},
+			{"Which errors", map[string]string{"error_type": "503"}},
+		},
+	},
+	{
+		model: "wrong-key", alerts: []string{"TokenClientErrors"},
+		wrong: func(_ int, r *llmRequest) { r.failure = "401" },
+		steps: []drillStep{
+			{"Which errors", map[string]string{"error_type": "401"}},
+		},
+	},
+	{
+		model: "lost-coverage", alerts: []string{"TokenCoverageLost"},
+		wrong: func(_ int, r *llmRequest) { r.perToken = 0 }, // a proxy holds the answer back
+		steps: []drillStep{
+			{"Which requests cannot be judged", map[string]string{"gen_ai_request_model": "lost-coverage"}},
+			{"Why they cannot be judged", map[string]string{"indicator": "time_per_output_token", "reason": "buffered"}},
+		},
+	},
+}
+
+// moreForDrill extends moreForQueries. One slow engine of nine is a ninth of the requests.
+const moreForDrill = `
+processors:
+  token_latency:
+    slos:
+      - {name: chat-tpot, indicator: time_per_output_token, threshold: 100ms, match: {tokenpulse.vantage: client}}
+      - {name: strict-tpot, indicator: time_per_output_token, threshold: 100ms, match: {tokenpulse.vantage: client, gen_ai.request.model: slow-engine}}
+exporters:
+  token_sli:
+    objectives: [{slo: chat-tpot, objective: 0.95}, {slo: strict-tpot, objective: 0.999}]
+`
+
+// Each incident raises the right page, whose link leads to queries of the runbook that name the
+// cause, with native histograms and with classic buckets. All durations are a hundredth of real
+// ones, those in the queries too.
+func TestDrill_EveryIncidentLeadsFromThePageToItsCause(t *testing.T) {
+	t.Parallel()
+	setups := installedSetups(t)
+	rules, err := os.ReadFile(prometheusExample(t, "rules.yaml"))
+	require.NoError(t, err)
+	c, servers, pages := startForQueries(t, moreForDrill), map[string]*prometheus{}, map[string]*onCall{}
+	for name, setup := range setups {
+		noSelfMetrics := freeAddress(t)
+		servers[name], pages[name] = startPaging(t, c, noSelfMetrics, setup.flags)
+	}
+	begin, healthy := time.Now(), time.Duration(scaled(t, "1h"))+2*time.Duration(scaled(t, "5m"))
+	sendDrill(t, c, begin, healthy)
+	for name := range setups {
+		servers[name].waitUntil(t, `count_over_time(up{job="tokenpulse"}[1h])`)
+	}
+
+	type place struct {
+		setup string
+		incident
+	}
+	var open []place
+	for setup := range setups {
+		for _, i := range drill {
+			open = append(open, place{setup, i})
+		}
+	}
+	for len(open) > 0 {
+		require.Less(t, time.Since(begin), healthy+2*patience, "no page for %v", open)
+		time.Sleep(100 * time.Millisecond)
+		open = slices.DeleteFunc(open, func(p place) bool {
+			defined := slices.IndexFunc(p.alerts, func(name string) bool { return strings.Contains(string(rules), "alert: "+name+"\n") })
+			page := pages[p.setup].about(p.model)
+			if defined >= 0 && page == nil {
+				return false
+			}
+			t.Run(p.setup+", "+p.model, func(t *testing.T) {
+				if defined < 0 {
+					t.Skipf("rules.yaml has no alert %s", p.alerts)
+				}
+				late := time.Since(begin.Add(healthy))
+				require.Equal(t, p.alerts[defined], page.Labels["alertname"])
+				t.Logf("%s after %.1f s, which stand for %.0f min", page.Labels["alertname"], late.Seconds(), late.Minutes()*timesFaster)
+				linked := queriesLinkedFrom(t, page.Annotations["runbook_url"])
+				for _, s := range p.steps {
+					require.Contains(t, linked, s.query, "the runbook does not lead to the query")
+					servers[p.setup].requireFinding(t, *page, s)
+				}
+			})
+			return true
+		})
+	}
+}
+
+// sendDrill sends the requests of all models until the test ends. What goes wrong begins after a
+// while.
+func sendDrill(t *testing.T, c *collector, begin time.Time, healthy time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for number := 0; ctx.Err() == nil; {
+			var events strings.Builder
+			for _, i := range drill {
+				for engine := 1; engine <= 9; engine++ {
+					r := llmRequest{
+						lane: lane{model: i.model, tenant: "acme", engine: fmt.Sprintf("engine-%d", engine)}, number: number,
+						service: "service-" + i.model, version: "1.4", network: 100 * time.Millisecond, perToken: 50 * time.Millisecond,
+					}
+					if time.Since(begin) > healthy {
+						i.wrong(engine, &r)
+					}
+					r.start = time.Since(begin) - r.end()
+					r.write(&events, begin)
+					number++
+				}
+			}
+			answer, err := http.Post("http://"+c.http+"/v1/tokens", "application/x-ndjson", strings.NewReader(events.String()))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = answer.Body.Close()
+			select {
+			case <-ctx.Done():
+			case <-time.After(500 * time.Millisecond):
+			}
+		}
+	}()
+}
+
+// about returns the first page about a model, or about the service that calls it.
+func (o *onCall) about(model string) *alert {
+	for _, n := range o.received("/page") {
+		for _, a := range n.Alerts {
+			if a.Labels["gen_ai_request_model"] == model || a.Labels["service_name"] == "service-"+model {
+				return &alert{Labels: a.Labels, Annotations: a.Annotations}
+			}
+		}
+	}
+	return nil
+}
+
+// requireFinding asks a query as a reader does: model and SLO are those of the page. A busy machine
+// leaves scrapes out, so that a window of 3 seconds may be empty for a moment.
+func (p *prometheus) requireFinding(t *testing.T, page alert, s drillStep) {
+	t.Helper()
+	query := strings.NewReplacer("llama-3-70b", page.Labels["gen_ai_request_model"], "chat-tpot", page.Labels["slo"]).Replace(queriesOfPage(t)[s.query])
+	query = durations.ReplaceAllStringFunc(query, func(d string) string { return scaled(t, d).String() })
+	var rows []result
+	require.Eventually(t, func() bool {
+		rows = slices.DeleteFunc(p.resultsAt(t, query, ""), func(row result) bool { return !agree(page.Labels, row.Metric) })
+		return len(rows) > 0
+	}, 3*time.Second, 100*time.Millisecond, "%s: no answer\n%s", s.query, query)
+	for name, value := range s.finds {
+		require.Equal(t, value, rows[0].Metric[name], "%s: %s\n%s", s.query, name, query)
+	}
+}
+
+// agree reports whether a page and a row of an answer are about the same requests.
+func agree(page, row map[string]string) bool {
+	for _, name := range []string{"gen_ai_request_model", "service_name", "vantage", "slo"} {
+		if page[name] != "" && row[name] != "" && page[name] != row[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// queriesLinkedFrom returns the titles of the queries to which an entry of the runbook links, or
+// the sections to which it links.
+func queriesLinkedFrom(t *testing.T, entry string) (titles []string) {
+	t.Helper()
+	sections := map[string]string{}
+	for _, section := range strings.Split(readMarkdown(t, "docs/runbook.md"), "\n## ")[1:] {
+		for anchor := range anchors("# " + section) {
+			sections[anchor] = section
+		}
+	}
+	_, anchor, _ := strings.Cut(entry, "#")
+	require.Contains(t, sections, anchor)
+	text := sections[anchor]
+	for _, found := range link.FindAllStringSubmatch(text, -1) {
+		if found[1] == "" {
+			text += sections[found[2]]
+		}
+	}
+	for title := range queriesOfPage(t) {
+		for anchor := range anchors("# " + title) {
+			if strings.Contains(text, "(queries.md#"+anchor+")") {
+				titles = append(titles, title)
+			}
+		}
+	}
+	return titles
+}
