@@ -29,9 +29,9 @@ type alerts struct {
 	limit int
 
 	mu sync.Mutex
-	// active holds the alerts whose start event the next consumer accepted. The map does
-	// not change once it is set.
-	active map[alert]bool
+	// active holds the alerts whose start event the next consumer accepted, with the time at which
+	// their condition held last. The map does not change once it is set.
+	active map[alert]time.Time
 }
 
 func newAlerts(config *keeper.Config) alerts {
@@ -41,13 +41,13 @@ func newAlerts(config *keeper.Config) alerts {
 	}
 }
 
-func (a *alerts) set(active map[alert]bool) {
+func (a *alerts) set(active map[alert]time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.active = active
 }
 
-func (a *alerts) get() map[alert]bool {
+func (a *alerts) get() map[alert]time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.active
@@ -62,9 +62,9 @@ type alert struct {
 
 // check returns an event for each alert that started or ended, and all alerts that are
 // active afterwards. It does not change a.active.
-func (a *alerts) check(tracker *slo.Tracker, now time.Time) (logs plog.Logs, active map[alert]bool) {
+func (a *alerts) check(tracker *slo.Tracker, now time.Time) (logs plog.Logs, active map[alert]time.Time) {
 	before := a.get()
-	logs, active = plog.NewLogs(), map[alert]bool{}
+	logs, active = plog.NewLogs(), map[alert]time.Time{}
 	into := recordsOf(logs.ResourceLogs().AppendEmpty())
 	at := pcommon.NewTimestampFromTime(now)
 	tracker.Visit(now, func(b *slo.Budgets) {
@@ -72,19 +72,26 @@ func (a *alerts) check(tracker *slo.Tracker, now time.Time) (logs plog.Logs, act
 			budget := &b.Each[i]
 			for j := range slo.Alerts {
 				kind := &slo.Alerts[j]
-				if !kind.Fires(&budget.Recent, budget.Objective.Objective) {
+				this := alert{b.Key, budget.SLO, kind.Name}
+				held, started := before[this]
+				switch {
+				case kind.Fires(budget):
+					held = now
+				case !started || now.Sub(held) >= kind.Keep || held.After(now): // saved by another clock
 					continue
 				}
-				this := alert{b.Key, budget.SLO, kind.Name}
-				active[this] = true
-				if !before[this] {
-					startEvent(a.event(into, names.SLOBurnStartEvent, at, this, kind), budget, kind)
+				if _, inhibited := active[alert{b.Key, budget.SLO, slo.NearTotalBreach}]; inhibited && !started && kind.Name == slo.FastBurn {
+					continue
+				}
+				active[this] = held
+				if !started {
+					startEvent(a.event(into, names.SLOBurnStartEvent, at, this, kind), b, budget, kind)
 				}
 			}
 		}
 	})
 	for this := range before { // includes alerts whose objective or budget is gone
-		if !active[this] {
+		if _, goesOn := active[this]; !goesOn {
 			event := a.event(into, names.SLOBurnEndEvent, at, this, alertNamed(this.Name))
 			event.Body().SetStr(fmt.Sprintf("SLO %s: %s ended", this.SLO, this.Name))
 		}
@@ -106,6 +113,8 @@ type savedAlert struct {
 	Series []byte `json:"series"`
 	SLO    string `json:"slo"`
 	Alert  string `json:"alert"`
+	// Held is the Unix time in seconds at which the condition of an alert with slo.Alert.Keep held last.
+	Held int64 `json:"held,omitempty"`
 }
 
 // encode returns the active alerts in the form that decode reads.
@@ -115,8 +124,12 @@ func (a *alerts) encode() []byte {
 		return nil
 	}
 	var all []savedAlert
-	for this := range active {
-		all = append(all, savedAlert{[]byte(this.Series), this.SLO, this.Name})
+	for this, held := range active {
+		saved := savedAlert{Series: []byte(this.Series), SLO: this.SLO, Alert: this.Name}
+		if alertNamed(this.Name).Keep > 0 {
+			saved.Held = held.Unix()
+		}
+		all = append(all, saved)
 	}
 	slices.SortFunc(all, func(x, y savedAlert) int {
 		return cmp.Or(bytes.Compare(x.Series, y.Series), cmp.Compare(x.SLO, y.SLO), cmp.Compare(x.Alert, y.Alert))
@@ -139,14 +152,14 @@ func (a *alerts) decode(encoded []byte) error {
 	}
 	var all []savedAlert
 	err := json.Unmarshal(encoded, &all)
-	active := map[alert]bool{}
+	active := map[alert]time.Time{}
 	for _, saved := range all {
 		key := string(saved.Series)
 		if len(active) >= a.limit {
 			return fmt.Errorf("more than %d saved alerts", a.limit)
 		}
 		if series.IsKey(key, len(a.dimensions)) && isName(saved.SLO) && isName(saved.Alert) {
-			active[alert{key, saved.SLO, saved.Alert}] = true
+			active[alert{key, saved.SLO, saved.Alert}] = time.Unix(saved.Held, 0)
 		}
 	}
 	a.set(active)

@@ -38,14 +38,16 @@ func (a *alerts) event(into plog.LogRecordSlice, name string, at pcommon.Timesta
 	attributes.PutStr(names.SLOEventName, this.SLO)
 	attributes.PutStr(names.SLOAlertName, kind.Name)
 	attributes.PutStr(names.SLOAlertSeverity, severity)
-	attributes.PutDouble(names.SLOAlertFactor, kind.Factor)
+	if kind.Factor > 0 {
+		attributes.PutDouble(names.SLOAlertFactor, kind.Factor)
+	}
 	attributes.PutStr(names.SLOAlertLong, model.Duration(kind.LongWindow()).String())
 	attributes.PutStr(names.SLOAlertShort, model.Duration(kind.ShortWindow()).String())
 	return event
 }
 
-// startEvent adds the burn rates and the rest of the budget.
-func startEvent(event plog.LogRecord, b *slo.Budget, kind *slo.Alert) {
+// startEvent adds the burn rates, the rest of the budget, and the cause of a near total breach.
+func startEvent(event plog.LogRecord, of *slo.Budgets, b *slo.Budget, kind *slo.Alert) {
 	objective := b.Objective.Objective
 	long, _ := b.Recent.Burn[kind.Long].BurnRate(objective)
 	short, _ := b.Recent.Burn[kind.Short].BurnRate(objective)
@@ -55,6 +57,16 @@ func startEvent(event plog.LogRecord, b *slo.Budget, kind *slo.Alert) {
 	attributes.PutDouble(names.SLOAlertShortBurn, short)
 	if left, ok := b.Recent.Budget.BudgetRemaining(objective); ok {
 		attributes.PutDouble(names.SLOBudgetRemaining, left)
+	}
+	if kind.Name == slo.NearTotalBreach {
+		recent, because := b.Recent.Burn[kind.Long], ""
+		if 2*of.Failed > recent.Bad {
+			attributes.PutStr(names.SLOAlertCause, names.CauseErrors)
+			because = ", because requests fail"
+		}
+		event.Body().SetStr(fmt.Sprintf("SLO %s: %s, %d of %d requests of %v are bad%s",
+			b.SLO, kind.Name, recent.Bad, recent.Good+recent.Bad, model.Duration(kind.LongWindow()), because))
+		return
 	}
 	event.Body().SetStr(fmt.Sprintf("SLO %s: %s, the error budget burns %.3g times too fast over %v and %.3g times over %v",
 		b.SLO, kind.Name, long, model.Duration(kind.LongWindow()), short, model.Duration(kind.ShortWindow())))

@@ -121,7 +121,7 @@ func TestAlerts_DecodeHostileNotes(t *testing.T) {
 	valid := `{"series":"AWEA","slo":"tpot","alert":"fast_burn"}`
 	var many []savedAlert
 	for i := range 1000 {
-		many = append(many, savedAlert{[]byte("\x01a\x00"), fmt.Sprint("slo-", i), "fast_burn"})
+		many = append(many, savedAlert{[]byte("\x01a\x00"), fmt.Sprint("slo-", i), "fast_burn", 0})
 	}
 	tooMany, err := json.Marshal(many)
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestAlerts_DecodeHostileNotes(t *testing.T) {
 		"no names":         {`[{"series":"AWEA"},` + valid + "]", 1, ""},
 		"long names":       {`[{"series":"AWEA","slo":"` + strings.Repeat("x", 300) + `","alert":"a"},{"series":"AWEA","slo":"a","alert":"` + strings.Repeat("x", 300) + `"}]`, 0, ""},
 		"wrong types":      {`[{"series":7,"slo":[],"alert":{}},` + valid + "]", 1, "cannot unmarshal"},
-		"too many alerts":  {string(tooMany), 0, "more than 576 saved alerts"},
+		"too many alerts":  {string(tooMany), 0, "more than 768 saved alerts"},
 		"too many bytes":   {strings.Repeat(" ", largestNotes+1), 0, "67108865 bytes of saved alerts"},
 		"a huge JSON text": {`[{"series":"AWEA","slo":"tpot","alert":"` + strings.Repeat("x", largestNotes-100) + `"}]`, 0, ""},
 	}

@@ -138,6 +138,55 @@ func TestRound_SendsStartAndEndOfAlerts(t *testing.T) {
 	require.Equal(t, []string{"start fast_burn of tpot of m", "start slow_burn of tpot of m"}, h.later(t, time.Second), "21 of 121 requests in the last hour are bad")
 }
 
+// The model breaks totally, then recovers. A near total breach holds the fast burn back, also while its burn rate
+// goes down.
+func TestRound_NearTotalBreachHoldsFastBurnBack(t *testing.T) {
+	h := newLogHarness(t, nil)
+	h.judged(t, "m", 0, 19)
+	require.Equal(t, []string{"start fast_burn of tpot of m", "start slow_burn of tpot of m", "start steady_burn of tpot of m"}, h.later(t, time.Second), "too few requests")
+	h.judged(t, "m", 0, 1)
+	require.Equal(t, []string{"start near_total_breach of tpot of m"}, h.later(t, time.Second), "the fast burn goes on")
+	h.judged(t, "n", 400, 0)
+	require.Empty(t, h.later(t, 4*time.Minute))
+	h.judged(t, "n", 0, 500)
+	require.Equal(t, []string{"start near_total_breach of tpot of n", "start slow_burn of tpot of n", "start steady_burn of tpot of n"}, h.later(t, time.Second))
+	h.judged(t, "n", 500, 0)
+	require.Equal(t, []string{"end fast_burn of tpot of m"}, h.later(t, 2*time.Minute), "36% of n are bad: over the limit of the fast burn")
+	require.Empty(t, h.later(t, 2*time.Minute+50*time.Second))
+	require.ElementsMatch(t, []string{"end near_total_breach of tpot of m", "end near_total_breach of tpot of n"}, h.later(t, 20*time.Second))
+}
+
+func TestNearTotalBreach_SaysThatRequestsFail(t *testing.T) {
+	for name, test := range map[string]struct {
+		failed, status int
+		want           any
+		body           string
+	}{
+		"most of the bad failed":              {11, 503, "errors", "SLO tpot: near_total_breach, 20 of 24 requests of 5m are bad, because requests fail"},
+		"half of the bad failed":              {10, 503, nil, "SLO tpot: near_total_breach, 20 of 24 requests of 5m are bad"},
+		"client mistakes that the SLO counts": {11, 401, nil, "SLO tpot: near_total_breach, 20 of 24 requests of 5m are bad"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newLogHarness(t, nil)
+			h.judged(t, "m", 4, 20-test.failed)
+			for range test.failed {
+				require.NoError(t, h.ConsumeTraces(t.Context(), keepertest.Batch(keepertest.Request(map[string]any{
+					"gen_ai.request.model": "m", "tokenpulse.slo.breached": []any{"tpot"}, "tokenpulse.outcome": "error", "http.response.status_code": test.status,
+				}))))
+			}
+			h.to.Reset()
+			h.keeper.Round(t.Context())
+			event := h.events()[0]
+			attributes := event.Attributes().AsRaw()
+			require.Equal(t, "near_total_breach", attributes["tokenpulse.slo.alert.name"])
+			require.Equal(t, test.want, attributes["tokenpulse.slo.alert.cause"])
+			require.NotContains(t, attributes, "tokenpulse.slo.alert.factor")
+			require.Equal(t, "page", attributes["tokenpulse.slo.alert.severity"])
+			require.Equal(t, test.body, event.Body().Str())
+		})
+	}
+}
+
 func TestBurnEvent_DescribesTheAlert(t *testing.T) {
 	h := newLogHarness(t, nil)
 	h.judged(t, "m", 60, 20) // a burn rate of 25 in all windows
@@ -273,5 +322,15 @@ func TestStart_RestoresActiveAlerts(t *testing.T) {
 	second := newLogHarness(t, withStorage)
 	require.NoError(t, second.Start(t.Context(), host))
 	require.Equal(t, []string{"end slow_burn of tpot of m"}, second.later(t, 0))
+	second.judged(t, "n", 0, 20)
+	require.Contains(t, second.later(t, 0), "start near_total_breach of tpot of n")
+	second.judged(t, "n", 30, 0)
+	require.Empty(t, second.later(t, time.Minute))
 	require.NoError(t, second.Shutdown(t.Context()))
+
+	third := newLogHarness(t, withStorage)
+	require.NoError(t, third.Start(t.Context(), host))
+	require.Empty(t, third.later(t, 2*time.Minute), "a near total breach goes on")
+	require.Equal(t, []string{"end near_total_breach of tpot of n"}, third.later(t, 3*time.Minute))
+	require.NoError(t, third.Shutdown(t.Context()))
 }

@@ -45,12 +45,16 @@ const (
 	SLOEventName      = "tokenpulse.slo.name"
 	SLOAlertName      = "tokenpulse.slo.alert.name"
 	SLOAlertSeverity  = "tokenpulse.slo.alert.severity"
+	SLOAlertCause     = "tokenpulse.slo.alert.cause"
 	SLOAlertFactor    = "tokenpulse.slo.alert.factor"
 	SLOAlertLong      = "tokenpulse.slo.alert.long_window"
 	SLOAlertShort     = "tokenpulse.slo.alert.short_window"
 	SLOAlertLongBurn  = "tokenpulse.slo.alert.long_window.burn_rate"
 	SLOAlertShortBurn = "tokenpulse.slo.alert.short_window.burn_rate"
 )
+
+// CauseErrors is the value of SLOAlertCause.
+const CauseErrors = "errors"
 
 // Values of SLOAlertSeverity.
 const (

@@ -132,8 +132,8 @@ var spanAttributes = slices.Concat([]attribute{
 // sloAttributes documents the attributes with the verdicts on a model call.
 var sloAttributes = []attribute{
 	{names.SLOMet, typeStrings, "", byProcessor, "SLOs whose indicator is at or under the threshold. For `outcome`: on a `success`."},
-	{names.SLOBreached, typeStrings, "", byProcessor, "SLOs whose indicator is over the threshold, or missing when the outcome is not `success`. For `outcome`: on `error` and `incomplete`."},
-	{names.SLONotEligible, typeStrings, "", byProcessor, "SLOs whose indicator is missing from a `success`, SLOs of `outcome` on `cancelled`, and all SLOs of a request that the Collector cut."},
+	{names.SLOBreached, typeStrings, "", byProcessor, "SLOs whose indicator is over the threshold, or missing when the outcome is not `success`. For `outcome`: on `error` and `incomplete`. With `client_errors: bad`: on client mistakes."},
+	{names.SLONotEligible, typeStrings, "", byProcessor, "SLOs whose indicator is missing from a `success`, SLOs of `outcome` on `cancelled`, and all SLOs of a client mistake or a request that the Collector cut."},
 	{names.SLOBreachedIndicator, typeStrings, "", byProcessor, "Indicator of each breached SLO: an attribute without `tokenpulse.`."},
 	{names.SLOBreachedThreshold, typeDoubles, "", byProcessor, "Threshold of each breached SLO for this request, in the indicator's unit. Empty for `outcome`."},
 	{names.SLOOfTrace, typeStrings, "", byProcessor, "SLOs among those above that judge the trace of a root span, by `trace.time_to_answer`. They do not count toward `all`."},
@@ -206,9 +206,10 @@ var sloEventAttributes = []attribute{
 	{names.SLOThreshold, typeDouble, "", onBreach, "Key of that map: threshold, in the indicator's unit."},
 	{names.SLOValue, typeDouble, "", onBreach, "Key of that map: measured value. Missing where the request has no such value."},
 	{names.SLOEventName, typeString, "", onBurn, "Name of the SLO."},
-	{names.SLOAlertName, typeString, "", onBurn, "`fast_burn`, `slow_burn` or `steady_burn`."},
+	{names.SLOAlertName, typeString, "", onBurn, "`near_total_breach`, `fast_burn`, `slow_burn` or `steady_burn`."},
 	{names.SLOAlertSeverity, typeString, "", onBurn, "`page` or `ticket`."},
-	{names.SLOAlertFactor, typeDouble, ratio, onBurn, "Burn rate that both windows have to exceed."},
+	{names.SLOAlertFactor, typeDouble, ratio, onBurn, "Burn rate that both windows have to exceed. Missing for `near_total_breach`."},
+	{names.SLOAlertCause, typeString, "", onBurnStart, "`errors` if more than half of the bad requests of a `near_total_breach` failed, client mistakes left out. Missing otherwise."},
 	{names.SLOAlertLong, typeString, "", onBurn, "Long window, such as `1h`."},
 	{names.SLOAlertShort, typeString, "", onBurn, "Short window, such as `5m`."},
 	{names.SLOObjective, typeDouble, ratio, onBurnStart, "Configured share of good requests."},

@@ -24,6 +24,9 @@ type budgets struct {
 	version uint64        // number of verdicts counted since the process started
 	// objectives holds one entry for each objective that applied, by SLO name.
 	objectives []objectiveWindows
+	// failed counts, as bad, the requests that failed but for client mistakes, over the first of BurnWindows.
+	// It is nil before the first, and not saved.
+	failed *window
 }
 
 type objectiveWindows struct {
@@ -39,6 +42,24 @@ func (b *budgets) add(o *Objective, v Verdict, requests uint64, position time.Du
 	h.Add(position, CountsOf(v, requests))
 	b.version++
 	b.counted = max(b.counted, position)
+}
+
+// fail counts a failed request.
+func (b *budgets) fail(position time.Duration) {
+	if b.failed == nil {
+		b.failed = &window{}
+	}
+	b.failed.advance(position, BurnWindows[0])
+	b.failed.add(Counts{Bad: 1})
+}
+
+// recentlyFailed returns the number of failed requests in the window.
+func (b *budgets) recentlyFailed(position time.Duration) uint64 {
+	if b.failed == nil {
+		return 0
+	}
+	b.failed.advance(position, BurnWindows[0])
+	return b.failed.sum().Bad
 }
 
 // windows returns those of an objective, and creates them if necessary.

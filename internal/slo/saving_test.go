@@ -65,7 +65,7 @@ func FuzzRestore(f *testing.F) {
 		tracker.Visit(begin.Add(time.Second), func(b *Budgets) {
 			for i := range b.Each {
 				for j := range Alerts {
-					Alerts[j].Fires(&b.Each[i].Recent, b.Each[i].Objective.Objective)
+					Alerts[j].Fires(&b.Each[i])
 				}
 				rate, ok := b.Each[i].Recent.Budget.BurnRate(b.Each[i].Objective.Objective)
 				require.False(t, ok && (math.IsNaN(rate) || math.IsInf(rate, 0) || rate < 0))

@@ -87,6 +87,9 @@ func (t *Tracker) Record(key []byte, verdicts *VerdictSet, now time.Time) {
 		}
 		of.add(objective, verdict, 1, position)
 	}
+	if of != nil && verdicts.ending == Failed {
+		of.fail(position)
+	}
 }
 
 // Add counts a verdict of one SLO on requests of a series. Unlike Record it does not know
@@ -189,6 +192,8 @@ type Budgets struct {
 	LastSeen time.Time
 	// Idle is set when that is longer ago than TrackerOptions.IdleAfter.
 	Idle bool
+	// Failed is the number of requests in the first of BurnWindows that failed, but for client mistakes.
+	Failed uint64
 	// Each holds one entry for each objective that applied to a request of the
 	// series, in the order of the SLO names. It is valid during the visit only.
 	Each []Budget
@@ -223,6 +228,7 @@ func (t *Tracker) read(into *Budgets, from *budgets, now time.Time) {
 	position := t.position(now)
 	into.Key, into.Idle, into.Each = from.key, t.isIdle(from, position), into.Each[:0]
 	into.LastSeen = now.Add(from.seen - position)
+	into.Failed = from.recentlyFailed(position)
 	for _, h := range from.objectives {
 		into.Each = append(into.Each, Budget{h.objective, h.Recent(position)})
 	}

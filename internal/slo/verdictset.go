@@ -30,9 +30,10 @@ type Ending uint8
 const (
 	// Finished is a success, or a request that its client cancelled while tokens arrived.
 	Finished Ending = iota
-	// Failed is an error, an incomplete stream, or a request that its client cancelled
-	// during a stall. It is bad, whatever its latencies.
+	// Failed is an error or an incomplete stream. It is bad, whatever its latencies.
 	Failed
+	// Stalled is a request that its client cancelled during a stall. It is bad, too.
+	Stalled
 	// Mistaken is a client mistake. It is not eligible, unless an SLO counts client mistakes as bad.
 	Mistaken
 	// Cut is a stream that the Collector ended. It is not eligible.
@@ -100,7 +101,7 @@ func (s *VerdictSet) End(ending Ending) { s.ending = ending }
 // all returns the verdict on `all`, if an SLO applies.
 func (s *VerdictSet) all() Verdict {
 	switch s.ending {
-	case Failed:
+	case Failed, Stalled:
 		return Bad
 	case Cut:
 		return NotEligible

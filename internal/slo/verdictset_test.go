@@ -31,6 +31,7 @@ func TestVerdictSet_All(t *testing.T) {
 		"finished, no SLO eligible":              {[]string{"na", "nb"}, Finished, NotEligible},
 		"failed, every SLO met":                  {[]string{"ga"}, Failed, Bad},
 		"failed, no SLO eligible":                {[]string{"na"}, Failed, Bad},
+		"cancelled in a stall, every SLO met":    {[]string{"ga"}, Stalled, Bad},
 		"cut by the Collector":                   {[]string{"na"}, Cut, NotEligible},
 		"cut by the Collector, a breach claimed": {[]string{"ba"}, Cut, NotEligible},
 		"client mistake":                         {[]string{"na", "nb"}, Mistaken, NotEligible},

@@ -135,8 +135,10 @@ func (b *Builder) ending() slo.Ending {
 		return slo.Mistaken
 	case b.Cut:
 		return slo.Cut
-	case b.failed, b.Request.Outcome == series.Cancelled && b.StalledAtEnd:
+	case b.failed:
 		return slo.Failed
+	case b.Request.Outcome == series.Cancelled && b.StalledAtEnd:
+		return slo.Stalled
 	default:
 		return slo.Finished
 	}
