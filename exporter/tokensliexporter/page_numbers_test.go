@@ -4,6 +4,7 @@
 package tokensliexporter
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -223,6 +224,65 @@ func TestPage_TrendsByGroup(t *testing.T) {
 	chosen := answer(t, h, "trends?value=m2&value=m0", func(a *trendsAnswer) bool { return len(a.Groups) == 2 })
 	require.Equal(t, "m2", chosen.Groups[0].Value)
 	require.Equal(t, 1, chosen.Groups[1].Requests)
+}
+
+// Nine replicas: the slow one has the least traffic. Another order needs the parameter.
+func TestPage_GroupsAreRankedByTheWorst(t *testing.T) {
+	h := start(t, func(c *Config) {
+		withObjective(c)
+		c.Shared.Series.Dimensions = []string{"gen_ai.request.model", "replica"}
+	})
+	for i := range 9 {
+		for range i + 2 {
+			require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{
+				"replica": fmt.Sprint("r", i), "tokenpulse.time_to_first_token": []float64{4, 0.3}[min(i, 1)],
+			}))))
+		}
+	}
+	type group struct {
+		Value      string
+		Requests   int
+		Indicators map[string]json.RawMessage
+	}
+	type groups struct {
+		GroupsTotal int `json:"groups_total"`
+		Groups      []group
+		Others      *group
+	}
+	for _, endpoint := range []string{"trends", "distributions"} {
+		worst := answer(t, h, endpoint+"?by=replica&groups=2", func(a *groups) bool { return a.GroupsTotal == 9 && a.Groups[1].Requests == 10 })
+		require.Equal(t, "r0", worst.Groups[0].Value, "the slowest")
+		require.Equal(t, "r8", worst.Groups[1].Value, "of equals, that with the most requests")
+		require.Equal(t, 3+4+5+6+7+8+9, worst.Others.Requests)
+		require.Contains(t, worst.Others.Indicators, "time_to_first_token")
+		most := answer(t, h, endpoint+"?by=replica&groups=8&rank=requests", func(*groups) bool { return true })
+		require.Equal(t, "r8", most.Groups[0].Value)
+		require.Equal(t, 2, most.Others.Requests, "r0")
+		require.Nil(t, answer(t, h, endpoint+"?by=replica&groups=9", func(*groups) bool { return true }).Others)
+	}
+	for _, replica := range []string{"r5", "r5", "r5", "r8"} {
+		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{
+			"replica": replica, "tokenpulse.slo.met": nil, "tokenpulse.slo.breached": []any{"chat-tpot"},
+		}))))
+	}
+	answer(t, h, "trends?by=replica", func(a *groups) bool {
+		return a.Groups[0].Value == "r5" && a.Groups[1].Value == "r0" // 7 of 10 are good, below 0.75; r8 has 10 of 11
+	})
+
+	type reference struct {
+		By, Value  string
+		Requests   int
+		P95        float64
+		Attainment float64
+	}
+	type worst struct{ Indicators, SLOs map[string]reference }
+	found := answer(t, h, "worst", func(a *worst) bool { return len(a.SLOs) > 0 })
+	require.Equal(t, reference{By: "replica", Value: "r5", Requests: 10, Attainment: 0.7}, found.SLOs["chat-tpot"])
+	slowest := found.Indicators["time_to_first_token"]
+	require.InEpsilon(t, 4, slowest.P95, 0.0056)
+	slowest.P95 = 0
+	require.Equal(t, reference{By: "replica", Value: "r0", Requests: 2}, slowest)
+	require.Empty(t, answer(t, h, "worst?where=replica%3Dr0", func(*worst) bool { return true }).Indicators, "one group is no worst one")
 }
 
 // A heatmap has each value once, and in the bucket with its bounds.

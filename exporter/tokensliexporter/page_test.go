@@ -120,7 +120,7 @@ func TestAPI_AnswersAsItsDescriptionSays(t *testing.T) {
 	for _, h := range []*harness{empty, busy} {
 		for _, path := range []string{
 			"meta", "now", "now?range=24h&where=gen_ai.request.model%3Dllama&vantage=server&outcome=success&outcome=error",
-			"trends", "trends?by=outcome", "trends?by=service.name&value=chat&value=none&groups=1&range=1h", "trends?by=vantage&range=24h",
+			"worst", "trends", "trends?rank=requests", "trends?by=outcome", "trends?by=service.name&value=chat&value=none&groups=1&range=1h", "trends?by=vantage&range=24h",
 			"distributions", "distributions?cdf=true&by=outcome&value=success&value=error", "heatmap", "heatmap?indicator=queue",
 			"load", "prompts", "requests", "requests?slowest=time_to_first_token&limit=1", "openapi.yaml",
 		} {
@@ -155,7 +155,7 @@ func TestAPI_ErrorsHaveARemedy(t *testing.T) {
 	d := parseDescription(t, content)
 	failing := map[string]int{
 		"now?range=2h": 400, "now?where=x": 400, "now?where=x%3Dy": 400, "now?outcome=x": 400, "now?range=1h&range=1h": 400, "now?range=%zz": 400,
-		"trends?by=x": 400, "trends?groups=0": 400, "trends?groups=51": 400, "distributions?cdf=maybe": 400, "heatmap?indicator=x": 400,
+		"trends?by=x": 400, "trends?groups=0": 400, "trends?groups=51": 400, "trends?rank=x": 400, "distributions?cdf=maybe": 400, "heatmap?indicator=x": 400,
 		"requests?limit=x": 400, "requests?slowest=x": 400, "requests/unknown": 404, "unknown": 404, "now?" + strings.Repeat("vantage=x&", 51): 400,
 	}
 	for _, endpoint := range d.endpoints() {

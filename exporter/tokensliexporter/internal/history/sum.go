@@ -66,6 +66,26 @@ func (s *Sum) Reset() {
 	}
 }
 
+// Merge adds another sum.
+func (s *Sum) Merge(other *Sum) {
+	for i := range other.Parts {
+		s.Requests[i] += other.Requests[i]
+		part, more := &s.Parts[i], &other.Parts[i]
+		for j := range more.quantities {
+			part.quantities[j].Merge(&more.quantities[j])
+		}
+		for j := range more.prompts {
+			part.prompts[j].Merge(&more.prompts[j])
+		}
+	}
+	for c, n := range other.Counts {
+		s.Counts[c] += n
+	}
+	for name, verdicts := range other.SLOs {
+		s.addVerdicts(name, verdicts)
+	}
+}
+
 func (s *Sum) addVerdicts(slo string, more Verdicts) {
 	if s.SLOs == nil {
 		s.SLOs = map[string]Verdicts{}

@@ -3,13 +3,17 @@
 
 package page
 
-import "github.com/tokenpulse/tokenpulse/internal/series"
+import (
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
 
 type distributions struct {
 	Range       string         `json:"range"`
 	By          string         `json:"by"`
 	GroupsTotal int            `json:"groups_total"`
 	Groups      []distribution `json:"groups"`
+	Others      *distribution  `json:"others"`
 }
 
 type distribution struct {
@@ -29,11 +33,22 @@ func (p *Page) distributions(q *query) (any, error) {
 	for slot := range view.Slots() {
 		slot.AddTo(grouping.of, grouping.want(series.HistoryQuantities[:]...))
 	}
-	groups, count := grouping.groups()
+	groups, others, count := grouping.groups()
 	answer := &distributions{Range: periods[q.period].name, By: q.by, GroupsTotal: count, Groups: []distribution{}}
 	for i := range groups {
-		g := &groups[i]
-		answer.Groups = append(answer.Groups, distribution{g.value, g.requests(), g.tokens(), summaries(g.part(), withCDF == 1)})
+		answer.Groups = append(answer.Groups, groups[i].distribution(withCDF == 1))
+	}
+	if len(others) > 0 && others[0].outcome < 0 {
+		rest := group{sum: new(history.Sum), outcome: -1}
+		for i := range others {
+			rest.sum.Merge(others[i].sum)
+		}
+		of := rest.distribution(withCDF == 1)
+		answer.Others = &of
 	}
 	return answer, nil
+}
+
+func (g *group) distribution(withCDF bool) distribution {
+	return distribution{g.value, g.requests(), g.tokens(), summaries(g.part(), withCDF)}
 }

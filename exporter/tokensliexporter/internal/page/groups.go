@@ -4,8 +4,8 @@
 package page
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
@@ -84,49 +84,64 @@ type group struct {
 	outcome int // or negative if it has all selected ones
 }
 
-// groups returns the groups that the query asks for, and how many there are.
-func (g *grouping) groups() (chosen []group, total int) {
-	var all []group
+// all returns the groups that have requests, in any order.
+func (g *grouping) all() (all []group) {
 	if g.by == byOutcome {
 		for outcome, name := range series.OutcomeNames {
 			if sum := g.sums[""]; sum != nil && sum.Requests[outcome] > 0 {
 				all = append(all, group{name, sum, outcome})
 			}
 		}
-	} else {
-		for value, sum := range g.sums {
-			if group := (group{value, sum, -1}); group.requests() > 0 {
-				all = append(all, group)
-			}
+		return all
+	}
+	for value, sum := range g.sums {
+		if group := (group{value, sum, -1}); group.requests() > 0 {
+			all = append(all, group)
 		}
 	}
+	return all
+}
+
+// groups returns the groups that the query asks for, those that it leaves out, and how many there
+// are. None is left out of a query for values.
+func (g *grouping) groups() (chosen, others []group, total int) {
+	all := g.all()
 	if g.query.wanted != nil {
 		for _, value := range g.query.wanted {
 			if i := slices.IndexFunc(all, func(g group) bool { return g.value == value }); i >= 0 {
 				chosen = append(chosen, all[i])
 			}
 		}
-		return chosen, len(all)
+		return chosen, nil, len(all)
 	}
-	slices.SortFunc(all, func(a, b group) int {
-		return cmp.Or(cmp.Compare(b.requests(), a.requests()), cmp.Compare(a.value, b.value))
-	})
-	return all[:min(len(all), g.query.groupLimit)], len(all)
+	g.page.rank(all, g.query.rank)
+	n := min(len(all), g.query.groupLimit)
+	return all[:n], all[n:], len(all)
 }
 
-// keep makes the grouping add up only these groups from now on, starting empty.
-func (g *grouping) keep(chosen []group) {
-	kept := map[*history.Sum]bool{}
+// keep makes the grouping add up only these groups from now on, starting empty. It adds up the others
+// together, and returns them, or nil if there are none.
+func (g *grouping) keep(chosen, others []group) (rest *group) {
+	into := map[*history.Sum]*history.Sum{}
 	for _, c := range chosen {
-		kept[c.sum] = true
+		into[c.sum] = c.sum
+	}
+	if len(others) > 0 && g.by != byOutcome { // outcomes share a sum
+		rest = &group{sum: new(history.Sum), outcome: -1}
+		for _, o := range others {
+			into[o.sum] = rest.sum
+		}
+		g.sums[allOthers] = rest.sum
 	}
 	for key, sum := range g.known {
-		if !kept[sum] {
-			g.known[key] = nil
-		}
+		g.known[key] = into[sum]
 	}
 	g.reset()
+	return rest
 }
+
+// allOthers is the key of the groups that are left out. No label is as long.
+var allOthers = strings.Repeat("x", series.MaxLabelLength+1)
 
 func (g *grouping) reset() {
 	for _, sum := range g.sums {
@@ -141,6 +156,14 @@ func (g *group) requests() uint64 {
 		return g.sum.Requests[g.outcome]
 	}
 	return total(g.sum)
+}
+
+// requestsOf returns the requests of several groups.
+func requestsOf(groups []group) (requests uint64) {
+	for i := range groups {
+		requests += groups[i].requests()
+	}
+	return requests
 }
 
 // tokens returns the output tokens, which are missing by outcome.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
@@ -61,6 +62,9 @@ func (p *Page) now(q *query) (any, error) {
 		OpenStreams: p.openStreams(), Series: p.seriesCount(),
 	}
 	answer.setRates(p, q, selection)
+	everything := selection.add(view.Slots(), &history.Want{Quantities: bits(numbers.Indicators[:])})
+	requests := total(everything)
+	answer.Unmeasured = unmeasuredOf(everything)
 	sum := selection.add(view.Slots(), q.filter.together(series.HistoryQuantities[:]...))
 	answer.Indicators = summaries(&sum.Parts[0], false)
 	answer.Requests = map[string]uint64{}
@@ -74,8 +78,7 @@ func (p *Page) now(q *query) (any, error) {
 		}
 	}
 	answer.Stalls = stalls{number(sum.Counts[series.CountOf(numbers.StallCount)]), number(sum.Counts[series.CountOf(numbers.StallDuration)])}
-	answer.SLOs = p.slosNow(q, sum)
-	answer.Unmeasured = unmeasuredOf(selection.add(view.Slots(), &history.Want{}))
+	answer.SLOs = p.slosNow(q, sum, requests)
 	return answer, nil
 }
 
@@ -113,13 +116,29 @@ func (p *Page) openStreams() *int64 {
 	return &sum
 }
 
+// reasonUnread is the reason of requests without an indicator whose spans give none: no processor read them.
+const reasonUnread = "unread"
+
 // unmeasuredOf returns the requests without an indicator, as a share of those of all outcomes.
 func unmeasuredOf(sum *history.Sum) []unmeasured {
 	all := []unmeasured{}
 	requests := total(sum)
+	add := func(indicator, reason string, n uint64) {
+		all = append(all, unmeasured{indicator, reason, n, number(n) / number(requests)})
+	}
+	unread := map[string]int64{}
+	for i, name := range names.UnmeasuredIndicators {
+		unread[name] = int64(requests) - int64(sum.Parts[0].Of(numbers.Indicators[i]).Count())
+	}
 	for _, c := range series.Counters {
 		if n := sum.Counts[c.Count]; c.Reason != "" && n > 0 {
-			all = append(all, unmeasured{c.Indicator, c.Reason, uint64(n), number(n) / number(requests)})
+			add(c.Indicator, c.Reason, uint64(n))
+			unread[c.Indicator] -= int64(n)
+		}
+	}
+	for indicator, n := range unread {
+		if n > 0 {
+			add(indicator, reasonUnread, uint64(n))
 		}
 	}
 	slices.SortFunc(all, func(a, b unmeasured) int {

@@ -85,6 +85,7 @@ func (p *Page) Handler() http.Handler {
 	for name, answer := range map[string]func(*query) (any, error){
 		"meta":          p.meta,
 		"now":           p.now,
+		"worst":         p.worst,
 		"trends":        p.trends,
 		"distributions": p.distributions,
 		"heatmap":       p.heatmap,

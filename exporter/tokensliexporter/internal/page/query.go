@@ -14,6 +14,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -42,19 +43,20 @@ type query struct {
 	by         string // the grouping: a dimension, vantage or outcome
 	wanted     []string
 	groupLimit int
+	rank       int // rankWorst or rankRequests
 }
 
 // Names of parameters.
 const (
 	paramRange, paramWhere, paramVantage, paramOutcome = "range", "where", "vantage", "outcome"
-	paramBy, paramValue, paramGroups                   = "by", "value", "groups"
+	paramBy, paramValue, paramGroups, paramRank        = "by", "value", "groups", "rank"
 	paramCDF, paramIndicator                           = "cdf", "indicator"
 	paramSlowest, paramLimit                           = "slowest", "limit"
 )
 
 var (
 	filterParams = []string{paramRange, paramWhere, paramVantage, paramOutcome}
-	groupParams  = append(slices.Clone(filterParams), paramBy, paramValue, paramGroups)
+	groupParams  = append(slices.Clone(filterParams), paramBy, paramValue, paramGroups, paramRank)
 )
 
 // params holds the parameters of each endpoint.
@@ -62,7 +64,7 @@ var params = map[string][]string{
 	"meta": nil, "now": filterParams, "events": filterParams, "trends": groupParams,
 	"distributions": append(slices.Clone(groupParams), paramCDF),
 	"heatmap":       append(slices.Clone(filterParams), paramIndicator),
-	"load":          filterParams, "prompts": filterParams,
+	"load":          filterParams, "prompts": filterParams, "worst": filterParams,
 	"requests": append(slices.Clone(filterParams), paramSlowest, paramLimit), "requests/{id}": nil,
 }
 
@@ -143,8 +145,19 @@ func (p *Page) parseGroups(q *query) (err error) {
 		return err
 	}
 	q.by, q.wanted = valid[i], q.values[paramValue]
+	if q.rank, err = q.choice(paramRank, rankNames, rankWorst); err != nil {
+		return err
+	}
 	q.groupLimit, err = q.number(paramGroups, 10, maxValues)
 	return err
+}
+
+// ranked returns the quantities that the choice of groups needs.
+func (q *query) ranked() []numbers.ID {
+	if q.rank == rankRequests || q.wanted != nil {
+		return nil
+	}
+	return ranked
 }
 
 // groupBy returns the default of the parameter `by`.

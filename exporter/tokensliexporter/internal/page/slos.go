@@ -20,6 +20,7 @@ type sloNow struct {
 	Good                uint64     `json:"good"`
 	Bad                 uint64     `json:"bad"`
 	NotEligible         uint64     `json:"not_eligible"`
+	Judged              number     `json:"judged"`
 	Attainment          number     `json:"attainment"`
 	BurnRates           []burnRate `json:"burn_rates"`
 	BudgetRemaining     number     `json:"budget_remaining"`
@@ -42,7 +43,8 @@ func (p *Page) sloNames(sum *history.Sum) []string {
 }
 
 // slosNow returns the SLOs that have an objective or a verdict, in the order of their names.
-func (p *Page) slosNow(q *query, sum *history.Sum) []sloNow {
+// requests is the number of requests of all outcomes, as verdicts have no outcome.
+func (p *Page) slosNow(q *query, sum *history.Sum, requests uint64) []sloNow {
 	recent, defined := p.recent(q), p.definitions()
 	all := []sloNow{}
 	for _, name := range p.sloNames(sum) {
@@ -50,6 +52,7 @@ func (p *Page) slosNow(q *query, sum *history.Sum) []sloNow {
 		s := sloNow{
 			SLO: name, Objective: missing, BudgetRemaining: missing, BudgetWindowSeconds: missing,
 			Good: verdicts[slo.Good], Bad: verdicts[slo.Bad], NotEligible: verdicts[slo.NotEligible],
+			Judged:     min(1, number(verdicts[slo.Good]+verdicts[slo.Bad])/number(requests)), // an SLO of traces may judge more
 			Attainment: share(verdicts), BurnRates: []burnRate{},
 		}
 		s.Indicator, s.Threshold = p.threshold(defined, name)

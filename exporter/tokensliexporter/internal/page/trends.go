@@ -22,6 +22,7 @@ type trends struct {
 	By          string   `json:"by"`
 	GroupsTotal int      `json:"groups_total"`
 	Groups      []*trend `json:"groups"`
+	Others      *trend   `json:"others"`
 }
 
 type trend struct {
@@ -53,21 +54,21 @@ func (p *Page) trends(q *query) (any, error) {
 	axis := q.axis(&view)
 	grouping := p.newGrouping(q)
 	for slot := range view.Slots() {
-		slot.AddTo(grouping.of, grouping.want())
+		slot.AddTo(grouping.of, grouping.want(q.ranked()...))
 	}
-	groups, count := grouping.groups()
+	groups, others, count := grouping.groups()
 	answer := &trends{
 		Range: periods[q.period].name, StepSeconds: axis.step.Seconds(), Times: axis.times(), Total: newRates(&axis),
 		By: q.by, GroupsTotal: count, Groups: make([]*trend, len(groups)),
 	}
 	for i := range groups {
-		answer.Groups[i] = &trend{
-			Value: groups[i].value, Requests: groups[i].requests(),
-			rates: newRates(&axis), Indicators: map[string]*percentiles[[]number]{},
-		}
+		answer.Groups[i] = newTrend(groups[i].value, groups[i].requests(), &axis)
+	}
+	if rest := requestsOf(others); rest > 0 && others[0].outcome < 0 {
+		answer.Others = newTrend("", rest, &axis)
 	}
 	everything, duration := p.newSelection(q), q.filter.together(numbers.RequestDuration)
-	grouping.keep(groups)
+	rest := grouping.keep(groups, others)
 	axis.each(&view, func(step int, slots []history.Slot) {
 		sum := everything.add(slices.Values(slots), duration)
 		answer.Total.set(step, &axis, total(sum), number(sum.Counts[series.CountOf(numbers.OutputTokens)]), &sum.Parts[0])
@@ -78,8 +79,15 @@ func (p *Page) trends(q *query) (any, error) {
 		for i := range groups {
 			answer.Groups[i].add(step, &axis, &groups[i])
 		}
+		if rest != nil {
+			answer.Others.add(step, &axis, rest)
+		}
 	})
 	return answer, nil
+}
+
+func newTrend(value string, requests uint64, axis *timeAxis) *trend {
+	return &trend{Value: value, Requests: requests, rates: newRates(axis), Indicators: map[string]*percentiles[[]number]{}}
 }
 
 // add adds what a group adds up to over one step.

@@ -31,7 +31,7 @@ export interface Unmeasured { indicator: string; reason: string; requests: numbe
 
 export interface SLONow {
   slo: string; objective: Maybe; indicator: string | null; threshold: Maybe;
-  good: number; bad: number; not_eligible: number; attainment: Maybe;
+  good: number; bad: number; not_eligible: number; judged: Maybe; attainment: Maybe;
   burn_rates: {window_seconds: number; rate: Maybe}[];
   budget_remaining: Maybe; budget_window_seconds: Maybe;
 }
@@ -57,6 +57,11 @@ export interface Now {
   series: {held: number; limit: number};
 }
 
+export interface GroupRef { by: string; value: string; requests: number }
+export interface Worst {
+  range: Range; indicators: Partial<Record<Indicator, GroupRef & {p95: number}>>; slos: Record<string, GroupRef & {attainment: number}>;
+}
+
 export interface Rates { requests_per_second: Maybe[]; output_tokens_per_second: Maybe[]; in_flight: Maybe[] }
 
 export interface TrendGroup extends Rates {
@@ -65,11 +70,11 @@ export interface TrendGroup extends Rates {
 }
 
 export interface Trends {
-  range: Range; step_seconds: number; times: number[]; by: string; groups_total: number; groups: TrendGroup[]; total?: Rates;
+  range: Range; step_seconds: number; times: number[]; by: string; groups_total: number; groups: TrendGroup[]; others: TrendGroup | null; total?: Rates;
 }
 
 export interface Group { value: string; requests: number; output_tokens: number; indicators: Indicators }
-export interface Distributions { range: Range; by: string; groups_total: number; groups: Group[] }
+export interface Distributions { range: Range; by: string; groups_total: number; groups: Group[]; others: Group | null }
 
 export interface Heatmap { range: Range; step_seconds: number; times: number[]; indicator: string; bounds: number[]; counts: number[][] }
 

@@ -4,7 +4,7 @@
 import type {Meta} from './api';
 import {type Option, segments, select} from './controls';
 import {fill, h, setText} from './dom';
-import {groupings} from './groups';
+import {defaultSplit, groupings} from './groups';
 import {icon} from './icons';
 import type {State} from './live';
 import {dimensionName, valueName} from './terms';
@@ -66,7 +66,7 @@ export class Header {
       const chosen = this.view.filter(name);
       this.select(name, dimensionName(name), value => this.view.setFilter(name, value === all ? null : value)).update(options(values, chosen), current(chosen));
       this.mark(name, chosen.length > 0);
-      if (name === meta.group_by) by.unshift({value: '', name: dimensionName(name)});
+      if (name === defaultSplit(meta)) by.unshift({value: '', name: dimensionName(name)});
       else by.push({value: name, name: dimensionName(name)});
     }
     this.select('by', 'split by', value => this.view.set({by: value})).update(by, this.view.get('by'));

@@ -37,11 +37,11 @@ class Page {
   private last: Now | null = null;
   private mode = '';
   private colors = new Colors();
-  private now = new NowSection();
-  private trends = new TrendsSection(this.view, this.colors, total => this.now.sparklines(total));
+  private now = new NowSection(this.view);
+  private trends = new TrendsSection(this.view, () => this.known, this.colors, total => this.now.sparklines(total));
   private load = new LoadSection(this.view);
   private sections: Section[] = [
-    this.trends, new HeatmapSection(this.view), new PhasesSection(this.view), this.load, new PromptsSection(this.view),
+    this.now, this.trends, new HeatmapSection(this.view), new PhasesSection(this.view, () => this.known), this.load, new PromptsSection(this.view),
     new SlowestSection(this.view, () => this.known), new CompareSection(this.view, () => this.known, this.colors),
   ];
   private live = new Live(now => this.tick(now), (state, before) => this.connection(state, before));
@@ -86,7 +86,7 @@ class Page {
     this.header.numbers(mode === 'numbers');
     scrollTo(0, 0);
     if (mode === 'empty') fill(this.content, this.banner, emptyPage(this.known.endpoints.tokens));
-    else if (mode === 'numbers') fill(this.content, this.banner, this.nomatch, this.now.element, ...this.sections.map(section => section.element));
+    else if (mode === 'numbers') fill(this.content, this.banner, this.nomatch, ...this.sections.map(section => section.element));
     else void this.showRequest(mode);
     this.refresher.watch();
   }

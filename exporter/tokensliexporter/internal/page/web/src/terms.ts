@@ -40,19 +40,25 @@ const reasons: Record<string, string> = {
   dropped_events: 'events dropped',
   buffered: 'buffered between engine and observer',
   one_token: 'one-token answer',
+  unread: 'no reason: no token_latency processor read the span',
 };
 
 export const reason = (name: string): string => reasons[name] ?? name;
 
-/** Returns a value of a dimension, or a placeholder for requests without it. */
-export const valueName = (value: string): string => value || '(not set)';
+/** Stands for the groups that a chart leaves out. No label value contains its first character. */
+export const others = '\u0000others';
+
+const placeholders: Record<string, string> = {'': '(not set)', [others]: 'all others', 'otel.metric.overflow': 'beyond max_series'};
+
+/** Returns a value of a dimension, or a placeholder for one that is no value of a request. */
+export const valueName = (value: string): string => placeholders[value] ?? value;
 
 /** Returns what a dimension is called on the page: the last parts of its name. */
 export function dimensionName(name: string): string {
   const known: Record<string, string> = {
     'gen_ai.request.model': 'model', 'gen_ai.response.model': 'response model', 'gen_ai.provider.name': 'provider',
     'gen_ai.operation.name': 'operation', 'service.name': 'service', 'service.version': 'version', 'host.name': 'host',
-    'deployment.environment.name': 'environment',
+    'deployment.environment.name': 'environment', 'service.instance.id': 'instance', 'k8s.pod.name': 'pod', 'server.address': 'server',
   };
   return known[name] ?? name;
 }

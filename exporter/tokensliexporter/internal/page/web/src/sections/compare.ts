@@ -6,7 +6,7 @@ import {type Distributions, type Group, type Indicator, type Meta, type Summary,
 import {LineChart, type Line} from '../charts/lines';
 import {select} from '../controls';
 import {fill, h, pause, setText, swatch} from '../dom';
-import {type Colors, groupings} from '../groups';
+import {type Colors, defaultSplit, groupings} from '../groups';
 import {type Section, frame, notice} from '../section';
 import {dimensionName, short, termLink, valueName} from '../terms';
 import {count, duration, roundDuration, missing, percent} from '../units';
@@ -25,13 +25,7 @@ export class CompareSection implements Section {
 
   constructor(private view: View, private meta: () => Meta, private colors: Colors) {}
 
-  /** Returns the colours that the values have in the charts above, if these show both. */
-  private palette(pair: [string, string]): [string, string] {
-    const above = (this.view.get('by') || this.meta().group_by) === this.by && pair.every(value => this.colors.knows(value));
-    return above ? [this.colors.of(pair[0]), this.colors.of(pair[1])] : ['--series-1', '--series-2'];
-  }
-
-  private get by(): string { return this.view.get('compare') || this.meta().group_by; }
+  private get by(): string { return this.view.get('compare') || defaultSplit(this.meta()); }
 
   private get values(): string[] { return groupings(this.meta()).find(({name}) => name === this.by)?.values ?? []; }
 
@@ -52,7 +46,7 @@ export class CompareSection implements Section {
     const answer = await read<Distributions>('distributions', this.view.query({by: this.by, value: [a, b], cdf: 'true'}), signal);
     const find = (value: string) => answer.groups.find(group => group.value === value);
     for (const card of this.cards) {
-      card.update([a, b], [find(a), find(b)], this.palette([a, b]));
+      card.update([a, b], [find(a), find(b)], this.colors.pair(a, b));
       await pause();
     }
   }

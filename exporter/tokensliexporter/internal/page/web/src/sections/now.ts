@@ -1,16 +1,21 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import type {Now, Rates, SLO, SLONow} from '../api';
+import {type GroupRef, type Now, type Rates, type SLO, type SLONow, type Worst, read} from '../api';
 import {sparkline} from '../charts/sparkline';
 import {type Child, fill, h, setText} from '../dom';
 import {type IconName, icon} from '../icons';
-import {frame} from '../section';
-import {reason, rule, short, type Term} from '../terms';
+import {type Section, frame} from '../section';
+import {dimensionName, long, reason, rule, short, type Term, valueName} from '../terms';
 import {amount, count, digits, duration, missing, percent} from '../units';
+import type {View} from '../view';
 
-/** The tiles: rates, load, what could not be measured, and one card for each SLO. */
-export class NowSection {
+const alike = 1.05; // groups are as slow as all together up to this ratio
+const headlines = ['time_to_first_token', 'time_per_output_token'] as const;
+
+/** The tiles: latencies, rates, load, what could not be measured, and one card for each SLO. */
+export class NowSection implements Section {
+  private headlines = headlines.map(indicator => headline(indicator, ref => this.only(ref)));
   private tiles = {
     requests: tile('Requests', '/s'),
     tokens: tile('Output tokens', '/s'),
@@ -21,34 +26,63 @@ export class NowSection {
     unmeasured: tile('Unmeasured', '', 'Share of requests without TTFT, or without TPOT: the larger of the two'),
   };
   private slos = h('div', {class: 'slos'});
-  private slosKey = '';
-  readonly element = frame('now', 'Now', 'Rates of the last minute; shares and SLOs over the selected range.', [],
-    h('dl', {class: 'tiles'}, ...Object.values(this.tiles).map(({element}) => element)), this.slos);
+  private cards = new Map<string, ReturnType<typeof card>>();
+  private worst: Worst | null = null;
+  private last: Now | null = null;
+  readonly element = frame('now', 'Now', 'Rates of the last minute; all else over the selected range.', [],
+    h('dl', {class: 'tiles'}, ...this.headlines.map(({element}) => element), ...Object.values(this.tiles).map(({element}) => element)), this.slos);
+
+  constructor(private view: View) {}
+
+  /** Loads the worst groups, which take longer to find than the tiles. */
+  async load(signal: AbortSignal): Promise<void> {
+    this.worst = await read<Worst>('worst', this.view.query(), signal);
+    this.showWorst();
+  }
+
+  private showWorst(): void {
+    headlines.forEach((indicator, i) => {
+      const slowest = this.worst?.indicators[indicator];
+      const ref = slowest && slowest.p95 > alike * (this.last?.indicators[indicator]?.p95 ?? Infinity) ? slowest : undefined;
+      this.headlines[i]?.worst(ref, ref && duration(ref.p95));
+    });
+    for (const [name, {worst}] of this.cards) {
+      const ref = this.worst?.slos[name];
+      worst(ref, ref && percent(ref.attainment));
+    }
+  }
+
+  private only({by, value}: GroupRef): void { this.view.setFilter(by, value); }
 
   /** Reserves the room of the cards before their numbers arrive. */
   reserve(slos: SLO[]): void {
-    if (this.slosKey === '') fill(this.slos, ...slos.map(slo => card({...slo, good: 0, bad: 0, not_eligible: 0, attainment: null, burn_rates: [], budget_remaining: null, budget_window_seconds: slo.window_seconds})));
+    if (this.cards.size === 0) this.updateSLOs(slos.map(slo => ({...slo, good: 0, bad: 0, not_eligible: 0, judged: null, attainment: null, burn_rates: [], budget_remaining: null, budget_window_seconds: slo.window_seconds})));
   }
 
   update(now: Now): void {
     const {requests, tokens, flight, open, stalls, failed, unmeasured} = this.tiles;
+    const first = this.last === null;
+    this.last = now;
+    if (first) this.showWorst();
+    for (const tile of this.headlines) tile.set(now);
     requests.set(amount(now.requests_per_second));
     tokens.set(amount(now.output_tokens_per_second));
     flight.set(amount(now.in_flight));
     open.element.hidden = now.open_streams === null;
     open.set(count(now.open_streams));
     open.note('now, without filters');
-    stalls.set(count(now.stalls.count));
+    const gaps = now.stalls.count > 0 || now.indicators.inter_token_latency !== undefined;
+    stalls.set(gaps ? count(now.stalls.count) : missing);
     stalls.note(now.stalls.count > 0 ? `${duration(now.stalls.seconds)} in total` : '');
     const total = Object.values(now.requests).reduce((a, b) => a + b, 0);
     const bad = total - (now.requests.success ?? 0);
     failed.set(total ? percent(bad / total) : missing);
-    failed.note(['error', 'cancelled', 'incomplete'].filter(name => now.requests[name]).map(name => `${count(now.requests[name])} ${name}`).join(' · ') || `none of ${count(total)}`);
+    failed.note(['error', 'cancelled', 'incomplete'].filter(name => now.requests[name]).map(name => `${count(now.requests[name])} ${name}`).join(' · ') || (total ? `none of ${count(total)}` : ''));
     const byIndicator = new Map<string, number>();
     for (const {indicator, share} of now.unmeasured) byIndicator.set(indicator, (byIndicator.get(indicator) ?? 0) + share);
     unmeasured.set(total ? percent(Math.max(0, ...byIndicator.values())) : missing);
-    unmeasured.note(now.unmeasured.slice(0, 2).map(entry => `${short(entry.indicator as Term)}: ${reason(entry.reason)} (${percent(entry.share)})`).join(' · ') || 'every request has TTFT and TPOT');
-    this.updateSLOs(now);
+    unmeasured.note(now.unmeasured.slice(0, 2).map(entry => `${short(entry.indicator as Term)}: ${reason(entry.reason)} (${percent(entry.share)})`).join(' · ') || (total ? 'every request has TTFT and TPOT' : ''));
+    this.updateSLOs(now.slos);
   }
 
   sparklines(total: Rates | undefined): void {
@@ -58,15 +92,54 @@ export class NowSection {
     this.tiles.flight.spark.update(total.in_flight);
   }
 
-  private updateSLOs({slos}: Now): void {
-    const key = JSON.stringify(slos);
-    if (key === this.slosKey) return;
-    this.slosKey = key;
-    fill(this.slos, ...slos.map(card));
-    if (slos.length > 0) return;
-    fill(this.slos, h('p', {class: 'card muted'}, 'No SLO yet. Add ', h('code', {}, 'slos'), ' to token_latency and ', h('code', {}, 'objectives'),
-      ' to token_sli: attainment, burn rate and error budget then appear here.'));
+  private updateSLOs(slos: SLONow[]): void {
+    if (slos.map(({slo}) => slo).join('\n') !== [...this.cards.keys()].join('\n') || !this.slos.firstChild) {
+      this.cards = new Map(slos.map(({slo}) => [slo, card(slo, ref => this.only(ref))]));
+      fill(this.slos, ...[...this.cards.values()].map(({element}) => element),
+        slos.length === 0 && h('p', {class: 'card muted'}, 'No SLO yet. Add ', h('code', {}, 'slos'), ' to token_latency and ', h('code', {}, 'objectives'),
+          ' to token_sli: attainment, burn rate and error budget then appear here.'));
+      this.showWorst();
+    }
+    for (const slo of slos) this.cards.get(slo.slo)?.update(slo);
   }
+}
+
+type Only = (ref: GroupRef) => void;
+
+/** Returns a line that names the worst group. A click shows only that group. */
+function worstLine(only: Only): {element: HTMLElement; worst: (ref: GroupRef | undefined, value: string | undefined) => void} {
+  let current: GroupRef | undefined;
+  const button = h('button', {type: 'button', class: 'only', onclick: () => { if (current) only(current); }});
+  const element = h('p', {class: 'worst'}, button);
+  return {element, worst: (ref, value) => {
+    current = ref;
+    button.hidden = !ref;
+    if (!ref) return;
+    button.title = `Show only ${dimensionName(ref.by)} ${valueName(ref.value)}: ${count(ref.requests)} requests`;
+    const [start, end] = [`worst: ${value ?? missing} · `, ` · ${dimensionName(ref.by)}`];
+    if (button.textContent !== start + valueName(ref.value) + end) fill(button, start, h('bdi', {}, valueName(ref.value)), end);
+  }};
+}
+
+/** The p95 of an indicator, in the colour of the SLO on it that does worst. */
+function headline(indicator: typeof headlines[number], only: Only) {
+  const value = h('span', {}, missing);
+  const badge = h('span', {class: 'verdict'});
+  const {element: line, worst} = worstLine(only);
+  const element = h('div', {class: 'card tile headline', id: `headline-${indicator}`, title: long(indicator)},
+    h('dt', {}, `${short(indicator)} p95`), h('dd', {class: 'value'}, value), h('dd', {}, badge), h('dd', {}, line));
+  return {element, worst, set(now: Now): void {
+    const p95 = now.indicators[indicator]?.p95;
+    setText(value, duration(p95));
+    const levels: Level[] = ['bad', 'warn', 'good', 'none'];
+    const [judged] = now.slos.filter(slo => slo.indicator?.replaceAll('.', '_') === indicator).map(slo => ({name: slo.slo, ...verdict(slo, p95)}))
+      .sort((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
+    element.dataset.level = judged?.level ?? 'none';
+    const text = judged ? `${judged.name}: ${judged.word}` : 'no SLO';
+    if (badge.textContent === text) return;
+    badge.dataset.level = judged?.level ?? 'none';
+    fill(badge, judged && icon(judged.icon), h('span', {title: text}, text));
+  }};
 }
 
 function tile(name: string, unit: string, title?: string) {
@@ -82,15 +155,29 @@ function tile(name: string, unit: string, title?: string) {
 type Level = 'good' | 'warn' | 'bad' | 'none';
 
 /** A verdict has a word and an icon beside its colour. */
-function verdict(slo: SLONow): {level: Level; word: string; icon: IconName} {
+function verdict(slo: SLONow, p95?: number): {level: Level; word: string; icon: IconName} {
   if (slo.attainment === null) return {level: 'none', word: 'No verdict', icon: 'minus'};
+  if (slo.objective === null && p95 !== undefined && slo.threshold !== null) {
+    return p95 <= slo.threshold ? {level: 'good', word: 'within', icon: 'check'} : {level: 'warn', word: 'above', icon: 'warning'};
+  }
   if (slo.objective === null) return {level: 'none', word: 'No objective', icon: 'minus'};
   if (slo.budget_remaining !== null && slo.budget_remaining < 0) return {level: 'bad', word: 'Budget spent', icon: 'cross'};
   if (slo.attainment < slo.objective) return {level: 'warn', word: 'Below objective', icon: 'warning'};
   return {level: 'good', word: 'Met', icon: 'check'};
 }
 
-function card(slo: SLONow): HTMLElement {
+function card(name: string, only: Only) {
+  const facts = h('div', {class: 'facts-of-slo'});
+  const {element: line, worst} = worstLine(only);
+  let drawn = '';
+  return {element: h('div', {class: 'card slo', 'data-slo': name}, facts, line), worst, update(slo: SLONow): void {
+    const key = JSON.stringify(slo);
+    if (key !== drawn) fill(facts, ...content(slo));
+    drawn = key;
+  }};
+}
+
+function content(slo: SLONow): Child[] {
   const {level, word, icon: name} = verdict(slo);
   const shortest = [...slo.burn_rates].sort((a, b) => a.window_seconds - b.window_seconds);
   const burn = shortest.find(({rate}) => rate !== null);
@@ -101,14 +188,15 @@ function card(slo: SLONow): HTMLElement {
   const text = slo.indicator === null || slo.threshold === null
     ? slo.slo === 'all' ? 'every SLO that applies to the request' : slo.indicator === 'outcome' ? 'the request succeeds' : 'no single definition in this Collector: threshold appears after the first breach'
     : rule(slo.indicator, slo.threshold);
-  return h('div', {class: 'card slo'},
+  return [
     h('div', {class: 'name'}, h('span', {title: slo.slo}, slo.slo), h('span', {class: 'verdict', 'data-level': level}, icon(name), word)),
     h('dl', {},
       fact('Attainment', percent(slo.attainment), `${count(slo.good)} good, ${count(slo.bad)} bad, ${count(slo.not_eligible)} not eligible over the range`),
       fact('Burn rate', burn?.rate == null ? missing : `${digits(burn.rate, 2)}×`, shortest.map(({window_seconds, rate}) => `${window(window_seconds)}: ${rate === null ? missing : digits(rate, 2)}×`).join('\n'), burn && window(burn.window_seconds)),
       fact('Budget left', percent(left), slo.budget_window_seconds ? `Error budget of ${window(slo.budget_window_seconds)}` : 'No objective, no budget')),
     h('div', {class: 'meter', 'data-level': level, 'aria-hidden': 'true'}, left !== null && bar),
-    h('p', {class: 'rule'}, text, slo.objective !== null && ` · objective ${percent(slo.objective)}`));
+    h('p', {class: 'rule'}, text, slo.objective !== null && ` · objective ${percent(slo.objective)}`, slo.judged !== null && ` · judges ${percent(slo.judged)}`),
+  ];
 }
 
 function window(seconds: number): string {

@@ -1,8 +1,9 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import {type Distributions, type Group, type Phase, read} from '../api';
+import {type Distributions, type Group, type Meta, type Phase, read} from '../api';
 import {fill, h, setText, swatch} from '../dom';
+import {split, withOthers} from '../groups';
 import {type Section, frame, notice} from '../section';
 import {dimensionName, valueName} from '../terms';
 import {duration} from '../units';
@@ -18,12 +19,12 @@ export class PhasesSection implements Section {
     h('div', {class: 'card'}, h('p', {class: 'keys', 'aria-hidden': 'true'}, ...phases.map(phase => h('span', {}, swatch(`--phase-${phase}`, 'box'), phase))), this.bars,
       h('p', {class: 'caption'}, 'Prefill contains the queue where no queue is reported.')));
 
-  constructor(private view: View) {}
+  constructor(private view: View, private meta: () => Meta) {}
 
   async load(signal: AbortSignal): Promise<void> {
-    const answer = await read<Distributions>('distributions', this.view.query({by: this.view.get('by'), groups: '12'}), signal);
+    const answer = await read<Distributions>('distributions', this.view.query(split(this.view, this.meta(), 12)), signal);
     setText(this.text, `Mean duration of each phase by ${dimensionName(answer.by)}.`);
-    const groups = answer.groups.filter(group => phases.some(phase => group.indicators[phase]));
+    const groups = withOthers(answer).filter(group => phases.some(phase => group.indicators[phase]));
     const longest = Math.max(...groups.map(total));
     fill(this.bars, ...groups.map(group => row(group, longest)));
     if (groups.length === 0) fill(this.bars, notice('No phases in this range', 'They come with streams that have a first token. Wait for one, or widen the range.'));
@@ -45,7 +46,7 @@ function row(group: Group, longest: number): HTMLElement {
   });
   const words = phases.filter(phase => group.indicators[phase]).map(phase => `${phase} ${duration(mean(group, phase))}`).join(', ');
   return h('div', {class: 'row', role: 'listitem'},
-    h('span', {title: valueName(group.value)}, valueName(group.value)),
+    h('span', {title: valueName(group.value)}, h('bdi', {}, valueName(group.value))),
     h('div', {class: 'stack', role: 'img', 'aria-label': words}, ...segments),
     h('span', {class: 'number', title: 'Sum of the means'}, duration(total(group))));
 }

@@ -5,8 +5,9 @@ import {type Meta, type RequestDetail, type RequestNumbers, type Requests, type 
 import {stripCanvas} from '../charts/strip';
 import {segments} from '../controls';
 import {fill, h} from '../dom';
+import {splitBy} from '../groups';
 import {type Section, frame, notice} from '../section';
-import {valueName} from '../terms';
+import {dimensionName, valueName} from '../terms';
 import {count, duration, time} from '../units';
 import type {View} from '../view';
 
@@ -14,18 +15,19 @@ const ranks = [
   {value: 'request_duration', name: 'duration'}, {value: 'time_to_first_token', name: 'TTFT'}, {value: 'time_per_output_token', name: 'TPOT'},
 ];
 const shown = 12;
+const model = 'gen_ai.request.model';
 
 /** The slowest requests, each with its strip of chunks and a page of its own. */
 export class SlowestSection implements Section {
   private strips = new Map<string, Strip | null>(); // a finished request does not change
   private drawn = '';
+  private head = h('tr');
   private body = h('tbody');
   private hint = h('div');
   private choice = segments('Rank by', ranks, () => this.view.get('slowest') || 'request_duration', value => this.view.set({slowest: value === 'request_duration' ? '' : value}));
   readonly element = frame('slowest', 'Slowest requests', 'Each tick is a chunk. Before it: queue and prefill. Hatched: a stall.', [this.choice.element],
     h('div', {class: 'card scroll', tabindex: 0, role: 'region', 'aria-label': 'Slowest requests'}, h('table', {class: 'requests'},
-      h('thead', {}, h('tr', {}, ...['Ended', 'Model', 'TTFT', 'TPOT', 'Duration', 'Tokens', 'Because of', 'Chunks'].map((name, i) =>
-        h('th', {scope: 'col', ...(i >= 2 && i <= 5 ? {class: 'number'} : {})}, name)))), this.body), this.hint));
+      h('thead', {}, this.head), this.body), this.hint));
 
   constructor(private view: View, private meta: () => Meta) {}
 
@@ -36,21 +38,25 @@ export class SlowestSection implements Section {
       if (!has || this.strips.has(id)) continue;
       this.strips.set(id, (await read<RequestDetail>(`requests/${encodeURIComponent(id)}`, undefined, signal)).strip);
     }
-    const key = requests.map(({id}) => id).join();
+    const by = splitBy(this.view, this.meta());
+    const key = [by, ...requests.map(({id}) => id)].join();
     if (key === this.drawn) return;
     this.drawn = key;
     for (const id of this.strips.keys()) if (!requests.some(request => request.id === id)) this.strips.delete(id);
     const span = Math.max(...requests.map(request => request.request_duration ?? 0));
-    fill(this.body, ...requests.map(request => this.row(request, span)));
+    const extra = by === model ? [] : [by];
+    fill(this.head, ...['Ended', 'Model', ...extra.map(dimensionName)].map(name => h('th', {scope: 'col'}, name)),
+      ...['TTFT', 'TPOT', 'Duration', 'Tokens'].map(name => h('th', {scope: 'col', class: 'number'}, name)), ...['Because of', 'Chunks'].map(name => h('th', {scope: 'col'}, name)));
+    fill(this.body, ...requests.map(request => this.row(request, extra, span)));
     fill(this.hint, requests.length === 0 && notice('No request in this range', 'Send one, or widen the range or the filters.'),
       requests.length > 0 && this.meta().timelines.kept === false && h('p', {class: 'caption'}, `Chunks are not shown because requests carry no timelines: ${this.meta().timelines.setting.replaceAll('`', '')}.`));
   }
 
-  private row(request: RequestNumbers, span: number): HTMLElement {
-    const model = request.dimensions['gen_ai.request.model'] ?? Object.values(request.dimensions)[0] ?? '';
+  private row(request: RequestNumbers, extra: string[], span: number): HTMLElement {
+    const names = [request.dimensions[model] ?? Object.values(request.dimensions)[0] ?? '', ...extra.map(by => valueOf(request, by))].map(valueName);
     return h('tr', {},
       h('td', {}, h('a', {href: this.view.href('request', request.id), 'data-request': request.id, onclick: event => this.open(event, request.id)}, time(request.time))),
-      h('td', {class: 'model', title: valueName(model)}, valueName(model)),
+      ...names.map(name => h('td', {class: 'model', title: name}, h('bdi', {}, name))),
       ...[request.time_to_first_token, request.time_per_output_token, request.request_duration].map(value => h('td', {class: 'number'}, duration(value))),
       h('td', {class: 'number'}, count(request.output_tokens)),
       h('td', {}, h('span', {class: 'tags'}, ...because(request))),
@@ -64,6 +70,8 @@ export class SlowestSection implements Section {
     this.view.set({request: id});
   }
 }
+
+const valueOf = (request: RequestNumbers, by: string): string => (by === 'vantage' || by === 'outcome' ? request[by] : request.dimensions[by] ?? '');
 
 /** Returns what made a request slow, as words. */
 export function because(request: RequestNumbers): HTMLElement[] {

@@ -5,9 +5,9 @@ import {type Distributions, type Indicator, type Meta, type Now, type Percentile
 import {LineChart} from '../charts/lines';
 import {segments} from '../controls';
 import {fill, h, pause, setText, swatch} from '../dom';
-import {type Colors, maxGroups} from '../groups';
+import {type Colors, maxGroups, split, splitBy, withOthers} from '../groups';
 import {type Section, frame} from '../section';
-import {dimensionName, short, termLink, valueName} from '../terms';
+import {dimensionName, others, short, termLink, valueName} from '../terms';
 import {count, duration, roundDuration, time} from '../units';
 import type {View} from '../view';
 
@@ -19,9 +19,10 @@ export class TrendsSection implements Section {
   private charts = indicators.map(indicator => new TrendChart(indicator, this.view, this.colors, value => this.highlight(value)));
   private shown = h('span');
   private choice = segments('Percentile', percentiles.map(value => ({value, name: value})), () => this.percentile, value => this.view.set({percentile: value === 'p95' ? '' : value}));
-  readonly element = frame('trends', 'Over time', this.shown, [this.choice.element], h('div', {class: 'grid'}, ...this.charts.map(({element}) => element)));
+  private rank = segments('Order', [{value: '', name: 'worst first'}, {value: 'requests', name: 'most requests'}], () => this.view.get('rank'), rank => this.view.set({rank}));
+  readonly element = frame('trends', 'Over time', this.shown, [this.rank.element, this.choice.element], h('div', {class: 'grid'}, ...this.charts.map(({element}) => element)));
 
-  constructor(private view: View, private colors: Colors, private onTotal: (total: Rates | undefined) => void) {}
+  constructor(private view: View, private meta: () => Meta, private colors: Colors, private onTotal: (total: Rates | undefined) => void) {}
 
   private get percentile(): Percentile {
     const chosen = this.view.get('percentile');
@@ -30,16 +31,19 @@ export class TrendsSection implements Section {
 
   /** Reserves the room of the tables before their numbers arrive. */
   reserve(meta: Meta): void {
-    const values = meta.dimensions.find(({name}) => name === (this.view.get('by') || meta.group_by))?.values.length ?? 4;
-    this.element.style.setProperty('--rows', String(Math.min(maxGroups, values)));
+    const values = meta.dimensions.find(({name}) => name === splitBy(this.view, meta))?.values.length ?? 4;
+    this.element.style.setProperty('--rows', String(Math.min(maxGroups + 1, values))); // with that of all others
   }
 
   async load(signal: AbortSignal): Promise<void> {
-    const query = this.view.query({by: this.view.get('by'), groups: String(maxGroups)});
+    const query = this.view.query(split(this.view, this.meta(), maxGroups));
     const [trends, whole] = await Promise.all([read<Trends>('trends', query, signal), read<Distributions>('distributions', query, signal)]);
     this.colors.assign(trends.groups.map(({value}) => value));
+    [trends.groups, whole.groups] = [withOthers(trends), withOthers(whole)];
     this.choice.update();
-    const more = trends.groups_total > trends.groups.length ? ` Shown: the ${trends.groups.length} of ${count(trends.groups_total)} with the most requests; filter to see others.` : '';
+    this.rank.update();
+    const order = this.view.get('rank') === 'requests' ? 'with the most requests' : 'that are worst';
+    const more = trends.others ? ` Shown: the ${maxGroups} of ${count(trends.groups_total)} ${order}, and all others together.` : '';
     setText(this.shown, `${this.percentile} by ${dimensionName(trends.by)}, one point every ${roundDuration(trends.step_seconds)}. Arrow keys move the crosshair.${more}`);
     for (const chart of this.charts) {
       chart.update(trends, whole, this.percentile);
@@ -116,10 +120,11 @@ class TrendChart {
     fill(this.body, ...values.map(value => {
       const cells = percentiles.map(() => h('td', {class: 'number'}));
       this.rows.set(value, cells);
+      const name = [swatch(this.colors.of(value)), h('bdi', {}, valueName(value))];
       const on = () => this.onHighlight(value);
       const off = () => this.onHighlight(null);
       return h('tr', {onmouseenter: on, onmouseleave: off},
-        h('td', {}, h('button', {type: 'button', title: `Show only ${valueName(value)}`, onfocus: on, onblur: off, onclick: () => this.only(value)}, swatch(this.colors.of(value)), valueName(value))), ...cells);
+        h('td', {}, value === others ? h('span', {}, ...name) : h('button', {type: 'button', title: `Show only ${valueName(value)}`, onfocus: on, onblur: off, onclick: () => this.only(value)}, ...name)), ...cells);
     }));
   }
 
