@@ -6,6 +6,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -89,4 +90,83 @@ func TestLivePage_NamesTheSlowReplicaAmongNineOnTheFirstScreen(t *testing.T) {
 	p.waitUntil(`document.querySelector('#headline-time_to_first_token .value').textContent.startsWith('4.0')`)
 	require.Equal(t, []string{"service.instance.id=gpu-slow"}, query(t, p)["where"])
 	p.waitUntil(`document.querySelector('#headline-time_to_first_token').dataset.level === 'bad'`)
+}
+
+// doubts returns JavaScript that is true if the panel of doubts, which is on the first screen, contains all of the texts.
+func doubts(texts ...string) string {
+	all, err := json.Marshal(texts)
+	if err != nil {
+		panic(err)
+	}
+	return `(() => { const panel = document.querySelector('#doubts'); return ` + inView(`panel`) + ` && ` + string(all) + `.every(text => panel.textContent.includes(text)) })()`
+}
+
+const withoutProcessor = `
+receivers: {token_stream: }
+exporters: {token_sli: }
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [token_stream], exporters: [token_sli]}
+`
+
+// Without the processor, nothing is measured. The page says so, and what to do, instead of waiting for traffic.
+func TestLivePage_SaysThatTheProcessorIsMissing(t *testing.T) {
+	t.Parallel()
+	c := startCollector(t, writeFile(t, t.TempDir(), "config.yaml", withoutProcessor))
+	sendReplica(t, c, "llama", "gpu-0", 50, 50*time.Millisecond)
+	p := openTab(t, c.pageURL(""))
+	p.waitUntil(doubts("Spans of model calls arrive without latency", "Add a token_latency processor"))
+	// The receiver wrote outcomes, so there are requests.
+	p.waitUntil(`document.querySelector('.tile:last-child').textContent.startsWith('Unmeasured100%') && document.querySelector('.tile:last-child').textContent.includes('no token_latency processor')`)
+	p.waitUntil(`[...document.querySelectorAll('.headline .value')].every(value => value.textContent === '–')`)
+	require.False(t, p.is(`document.body.textContent.includes('every request has')`))
+	p.screenshot("doubts-processor")
+}
+
+const doubtful = `
+receivers:
+  token_stream:
+  token_tap:
+    endpoint: ${env:TAP}
+    routes:
+      - {prefix: /one, upstream: {endpoint: "http://127.0.0.1:1"}}
+      - {prefix: /two, upstream: {endpoint: "http://127.0.0.1:2"}}
+processors:
+  token_latency: {slos: [{name: chat-ttft, indicator: time_to_first_token, threshold: 1s}]}
+exporters:
+  token_sli:
+    dimensions: [gen_ai.request.model, service.instanceid]
+    max_series: 3
+    objectives: [{slo: chat-tftt, objective: 0.9}]
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [token_stream, token_tap], processors: [token_latency], exporters: [token_sli]}
+`
+
+// Each mistake of a pipeline that runs is named on the page and in the log, with its remedy.
+func TestLivePage_NamesTheDoubtsOfItsCollector(t *testing.T) {
+	t.Parallel()
+	tap := freeAddress(t)
+	setenv(t, "TAP", tap)
+	c := startCollector(t, writeFile(t, t.TempDir(), "config.yaml", doubtful))
+	for i := range 5 {
+		sendReplica(t, c, fmt.Sprint("model-", i), "gpu-0", 30, 50*time.Millisecond)
+	}
+	for _, path := range []string{"/one", "/two", "/one", "/two"} {
+		response, err := http.Post("http://"+tap+path+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"m","stream":true}`))
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusBadGateway, response.StatusCode)
+	}
+	p := openTab(t, c.pageURL(""))
+	p.waitUntil(doubts("objectives: chat-tftt", "dimension: service.instanceid", "otel.metric.overflow", "127.0.0.1:1", "127.0.0.1:2"))
+	p.waitUntil(`document.querySelectorAll('#doubts li').length === 5`)
+	p.screenshot("doubts")
+	p.expect("net::ERR_")
+	c.stop(t)
+	for _, text := range []string{`"objectives": ["chat-tftt"]`, `"dimension": "service.instanceid"`, "otel.metric.overflow", `"upstream": "127.0.0.1:1"`, `"upstream": "127.0.0.1:2"`} {
+		require.Equal(t, 1, strings.Count(c.output(t), text), text)
+	}
 }

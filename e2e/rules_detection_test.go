@@ -48,7 +48,9 @@ func TestRunbook_DetectionTimesAreThoseOfPromtool(t *testing.T) {
 	testenv.RequireTables(t, "docs/runbook.md", map[string]string{"detection times": table.String()}, nil)
 }
 
-func combination(objective, percent float64) string { return fmt.Sprintf("%v of %v", percent, objective) }
+func combination(objective, percent float64) string {
+	return fmt.Sprintf("%v of %v", percent, objective)
+}
 
 // detectionTimes returns the time from the first bad request to the first page by combination of an
 // objective and a share of bad requests: each is a model of its own, with one request a second. Before

@@ -71,6 +71,7 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) (er
 		Thresholds:   &l.thresholds,
 		OpenStreams:  &inprocess.OpenStreams,
 		SLOs:         &inprocess.SLOs,
+		Doubts:       &inprocess.Doubts,
 		EventStreams: httpguard.NewShares(page.MaxEventStreams, config.MaxRequestsPerClient),
 		Now:          time.Now,
 	})

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -23,6 +24,8 @@ var (
 	// IdleExporters has a function of each configured exporter that no pipeline has created. It returns
 	// the endpoint. They are reported in the log, because the Collector is silent about them.
 	IdleExporters Registry[func() string]
+	// Doubts has those of each started component that looks for mistakes in its pipeline.
+	Doubts Registry[*diagnostics.Doubts]
 )
 
 // Registry holds one value for each owner, so the components of the configuration limit its size.

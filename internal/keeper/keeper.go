@@ -13,6 +13,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -74,17 +75,16 @@ type Keeper struct {
 	recorded  *dedup.Set
 	points    *metricreader.Reader // nil unless Settings.Points
 
-	pointWarnings pointWarnings
-	logger        *zap.Logger
-	frequent      *zap.Logger // for what each round may repeat
-	telemetry     *telemetry
-	wiring        wiring
+	logger    *zap.Logger
+	frequent  *zap.Logger // for what each round may repeat
+	telemetry *telemetry
+	doubts    *diagnostics.Doubts
+	wiring    wiring
 
 	flushes, saves worker
 	patience       time.Duration // of a round, with either
 	store          *budgetStore  // set by Start
 	rounds         *rounds       // set by Run
-	warned         bool          // about objectives without verdicts
 }
 
 // New returns a keeper without series.
@@ -105,11 +105,12 @@ func New(set Settings) (*Keeper, error) {
 		recorded: dedup.NewSet(set.Config.Deduplication, now),
 		logger:   set.Telemetry.Logger,
 		frequent: diagnostics.OnceAMinute(set.Telemetry.Logger),
-		wiring:   wiring{logger: set.Telemetry.Logger},
+		doubts:   diagnostics.NewDoubts(set.Telemetry.Logger, set.Now),
 		flushes:  newWorker(),
 		saves:    newWorker(),
 		patience: max(minPatience, set.Interval),
 	}
+	k.wiring.doubts = k.doubts
 	k.options.Inspect, k.options.Watch = k.wiring.inspect, set.Watch
 	k.admission = k.Engine
 	if k.Engine == nil {
@@ -178,6 +179,9 @@ func (k *Keeper) AddTo(h *series.Handle, r *series.Contribution) (recorded serie
 // Count reports requests that Add added as self-metrics.
 func (k *Keeper) Count(ctx context.Context, tally *spanreader.Tally) {
 	k.telemetry.recorded(ctx, tally)
+	if tally.Overflow > 0 {
+		k.doubts.Raise(overflowMessage, "")
+	}
 }
 
 // Start restores the error budgets, and the series that had a verdict lately. It returns
@@ -191,6 +195,9 @@ func (k *Keeper) Start(ctx context.Context, host component.Host) (notes []byte, 
 	k.store, notes, err = snapshots.Open(ctx, host, set.Config.StorageID, owner, savedBudgets(k.Tracker, set.Config.Series.Dimensions), k.logger)
 	if err == nil && k.Engine != nil {
 		k.restoreSeries()
+	}
+	if err == nil {
+		inprocess.Doubts.Set(k, k.doubts)
 	}
 	return notes, err
 }

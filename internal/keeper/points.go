@@ -5,7 +5,6 @@ package keeper
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -32,7 +31,14 @@ func newPoints(config *Config, now time.Time) *metricreader.Reader {
 func (k *Keeper) RecordMetrics(ctx context.Context, metrics pmetric.Metrics) {
 	tally := k.points.Read(metrics, k.settings.Now(), k.increase)
 	k.telemetry.read(ctx, &tally)
-	k.pointWarnings.check(k.logger, &tally)
+	if tally.Overflow > 0 {
+		k.doubts.Raise(overflowMessage, "")
+	}
+	for reason, message := range pointProblems {
+		if tally.Ignored[reason] > 0 {
+			k.doubts.Raise(message, "", zap.String("reason", metricreader.ReasonNames[reason]))
+		}
+	}
 }
 
 func (k *Keeper) increase(i *series.Increment) series.Recorded {
@@ -48,11 +54,6 @@ func (k *Keeper) increase(i *series.Increment) series.Recorded {
 	return recorded
 }
 
-// pointWarnings logs mistakes of pipelines that lose numbers, each once.
-type pointWarnings struct {
-	warned [metricreader.Reasons]atomic.Bool
-}
-
 // pointProblems has the message for each reason: what happens, and the remedy.
 var pointProblems = map[metricreader.Reason]string{
 	metricreader.WrongScale: "histograms arrive with other buckets than those of scale 6, so token_sli ignores them; " +
@@ -63,12 +64,4 @@ var pointProblems = map[metricreader.Reason]string{
 		"remove `objectives` from one of them: from the exporter if it has only this producer, else from the producer",
 	metricreader.Limit: "the exporter remembers 100 * `max_series` streams of data points, and ignores new ones; " +
 		"raise `max_series`, or use fewer dimensions at the producers",
-}
-
-func (w *pointWarnings) check(logger *zap.Logger, tally *metricreader.Tally) {
-	for reason, message := range pointProblems {
-		if tally.Ignored[reason] > 0 && !w.warned[reason].Swap(true) {
-			logger.Warn(message, zap.String("reason", metricreader.ReasonNames[reason]))
-		}
-	}
 }

@@ -66,7 +66,8 @@ func (k *Keeper) round(wait, tasks context.Context) {
 		k.telemetry.TokenSliSavesFailed.Add(tasks, 1, k.telemetry.owner)
 		k.frequent.Warn("the storage refused a save, whose changes the next save writes again; check the storage extension and its disk", zap.Error(err))
 	}
-	k.warnOfUnseen()
+	k.doubtObjectives()
+	k.doubtDimensions()
 }
 
 func within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
@@ -109,17 +110,5 @@ func (k *Keeper) expireRest() {
 	k.settings.Delivered.Expire(now)
 	if k.points != nil {
 		k.points.Expire(now)
-	}
-}
-
-// warnOfUnseen logs objectives without a verdict, once.
-func (k *Keeper) warnOfUnseen() {
-	if k.warned {
-		return
-	}
-	if objectives, seen := k.Tracker.Unseen(k.settings.Now()); len(objectives) > 0 {
-		k.warned = true
-		k.logger.Warn("no request had a verdict for these objectives; check the spelling of `objectives::slo` against `slos` of token_latency",
-			zap.Strings("objectives", objectives), zap.Strings("slos_seen", seen))
 	}
 }

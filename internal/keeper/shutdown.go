@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 )
 
 // stepTimeout limits a step of a shutdown that has no deadline.
@@ -40,6 +42,7 @@ func (k *Keeper) Stop(ctx context.Context) {
 // is abandoned.
 func (k *Keeper) Shutdown(ctx context.Context) error {
 	k.Stop(ctx)
+	inprocess.Doubts.Remove(k)
 	errs := []error{k.lastFlush(ctx), k.close(ctx)}
 	k.telemetry.Shutdown()
 	return errors.Join(errs...)

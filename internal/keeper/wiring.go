@@ -11,18 +11,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-// wiring looks for pipelines that run without an error and lose numbers. It logs each
-// mistake once.
+// wiring looks for pipelines that run without an error and lose numbers.
 type wiring struct {
-	logger *zap.Logger
-	// unmeasured counts model calls without latency until settled: after a request with
-	// latency, or after the warning.
+	doubts *diagnostics.Doubts
+	// unmeasured counts model calls without latency until settled, after a request with latency.
 	unmeasured atomic.Int64
 	settled    atomic.Bool
-	sampled    atomic.Bool // warned about
 }
 
 // unmeasuredCalls is how many model calls without latency, and no request with one, are
@@ -30,9 +28,9 @@ type wiring struct {
 // claims may come first.
 const unmeasuredCalls = 20
 
-// inspect is called with each span. recorded is false if it carries no latency.
-func (w *wiring) inspect(span ptrace.Span, recorded bool) {
-	if recorded {
+// inspect is called with each span. processed is false if no processor has read it.
+func (w *wiring) inspect(span ptrace.Span, processed bool) {
+	if processed {
 		if !w.settled.Load() {
 			w.settled.Store(true)
 		}
@@ -41,11 +39,11 @@ func (w *wiring) inspect(span ptrace.Span, recorded bool) {
 		}
 		return
 	}
-	if w.settled.Load() || !looksLikeModelCall(span) || w.unmeasured.Add(1) < unmeasuredCalls || w.settled.Swap(true) {
+	if w.settled.Load() || !looksLikeModelCall(span) || w.unmeasured.Add(1) < unmeasuredCalls {
 		return
 	}
-	w.logger.Warn("spans of model calls arrive without latency, so no request is counted; " +
-		"add a token_latency processor to the pipeline in front of token_sli, or to an earlier pipeline")
+	w.doubts.Raise("spans of model calls arrive without latency, so TTFT, TPOT and SLOs are missing; "+
+		"add a token_latency processor to the pipeline in front of token_sli, or to an earlier pipeline", "")
 }
 
 // looksLikeModelCall reports whether a span has one of the attributes that most model calls have before
@@ -68,11 +66,11 @@ func isAggregated(span ptrace.Span) bool {
 
 func (w *wiring) inspectSampling(state string) {
 	share, ok := samplingShare(state)
-	if !ok || share >= 1 || w.sampled.Load() || w.sampled.Swap(true) {
+	if !ok || share >= 1 {
 		return
 	}
-	w.logger.Warn("spans were sampled before they arrived (`ot=th` in tracestate), so token_sli counts only a share of the requests; "+
-		"put token_sli before the sampler, for example in a pipeline of its own; sample in the Collector if an SDK samples",
+	w.doubts.Raise("spans were sampled before they arrived (`ot=th` in tracestate), so token_sli counts only a share of the requests; "+
+		"put token_sli before the sampler, for example in a pipeline of its own; sample in the Collector if an SDK samples", "",
 		zap.Float64("share", share))
 }
 

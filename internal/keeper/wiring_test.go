@@ -12,6 +12,7 @@ import (
 // unread are the attributes of model calls that no token_latency processor has read.
 var unread = map[string]map[string]any{
 	"of the receiver":    {"tokenpulse.timeline": "x"},
+	"with an outcome":    {"tokenpulse.timeline": "x", "tokenpulse.outcome": "success"},
 	"of the conventions": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"},
 	"of OpenInference":   {"openinference.span.kind": "LLM", "llm.model_name": "m"},
 }

@@ -271,6 +271,29 @@ func (e *Engine) Held() int {
 	return e.held
 }
 
+// UnusedDimensions returns the indexes of the dimensions that no series has a value of, and the number
+// of requests of all series.
+func (e *Engine) UnusedDimensions() (unused []int, requests uint64) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	used := make([]bool, len(e.config.Dimensions))
+	for key, s := range e.series {
+		for i, value := range LabelsOf(key).Dimensions {
+			used[i] = used[i] || value != ""
+		}
+		if !slices.Contains(used, false) {
+			return nil, 0
+		}
+		requests += s.requests()
+	}
+	for i := range used {
+		if !used[i] {
+			unused = append(unused, i)
+		}
+	}
+	return unused, requests
+}
+
 // Collect calls visit with a snapshot of each series, in the order of the keys.
 // Requests that arrive during a visit are not in the snapshot.
 func (e *Engine) Collect(now time.Time, visit func(*Snapshot)) {

@@ -37,6 +37,18 @@ type series struct {
 	reported [counts]float64 // of counts, to the history
 }
 
+// requests returns the requests of all outcomes.
+func (s *series) requests() (n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.outcomes {
+		if o != nil {
+			n += o.requests
+		}
+	}
+	return n
+}
+
 // outcomeSeries is the part of a series for one outcome.
 type outcomeSeries struct {
 	start      time.Time

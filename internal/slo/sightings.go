@@ -47,6 +47,23 @@ func (s *sightings) add(slo string) {
 	}
 }
 
+// undefinedAfterRequests is enough for an SLO that nothing is known to define.
+const undefinedAfterRequests = 20
+
+// Undefined returns the SLOs of objectives that had no verdict after a few requests, and that are not among
+// the defined ones, sorted.
+func (t *Tracker) Undefined(defined []string) (objectives []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for slo := range t.sightings.unseen {
+		if t.sightings.requests >= undefinedAfterRequests && slo != names.SLOAll && !slices.Contains(defined, slo) {
+			objectives = append(objectives, slo)
+		}
+	}
+	slices.Sort(objectives)
+	return objectives
+}
+
 // Unseen returns the SLOs of objectives that had no verdict although the tracker has
 // run for 15 minutes and recorded 100 requests, and the SLO names of the verdicts that
 // it did record, both sorted.

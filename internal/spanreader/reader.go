@@ -29,6 +29,7 @@ type reader struct {
 // findings are what the reader finds on one span, besides the numbers of the request.
 type findings struct {
 	ours       bool // the span has a latency or an outcome of the token_latency processor
+	processed  bool // it has more than an outcome, which receivers write, too
 	rolledUp   bool // it is the root span of a trace and has a number of the trace
 	judged     [slo.Verdicts]optional.Value[pcommon.Value]
 	ofTrace    optional.Value[pcommon.Value] // the judged SLOs that judge the trace
@@ -75,7 +76,7 @@ func (r *reader) decide() {
 	r.rolledUp = r.rolledUp || r.ofTrace.Known
 	if !r.rolledUp {
 		for _, list := range r.judged {
-			r.ours = r.ours || list.Known
+			r.ours, r.processed = r.ours || list.Known, r.processed || list.Known
 		}
 	}
 	r.Request.TraceOnly = !r.ours
@@ -88,7 +89,7 @@ func (r *reader) number(id numbers.ID, v pcommon.Value) {
 	case id.OfTrace():
 		r.rolledUp = true
 	case id < numbers.Singles:
-		r.ours = true
+		r.ours, r.processed = true, true
 	}
 	if n, ok := source.Number(v); ok {
 		r.Measures[id] = latency.Measure{Value: n, Known: true}
@@ -103,7 +104,7 @@ const largestSketch = 64 << 10
 
 // sketch reads a distribution.
 func (r *reader) sketch(v pcommon.Value) (encoded []byte) {
-	r.ours = true
+	r.ours, r.processed = true, true
 	switch {
 	case v.Type() != pcommon.ValueTypeBytes:
 		r.Reject(WrongType)

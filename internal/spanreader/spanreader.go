@@ -41,8 +41,9 @@ type Options struct {
 	// Objectives are the SLOs whose verdicts are read wherever they are in a list. Of
 	// others, the first slo.MaxSLOs are.
 	Objectives slo.Names
-	// Inspect is called with each span, and whether it carries latencies. It may be nil.
-	Inspect func(span ptrace.Span, latencies bool)
+	// Inspect is called with each span, and whether a processor wrote latencies, verdicts or the reasons for
+	// missing ones on it. It may be nil.
+	Inspect func(span ptrace.Span, processed bool)
 	// Watch is called with each request that is no duplicate, after it was recorded, and with
 	// each aggregated one, also if its span is delivered again. It may be nil.
 	Watch func(r *series.Contribution, span ptrace.Span)
@@ -62,7 +63,7 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.C
 			for _, span := range scopeSpans.Spans().All() {
 				latencies := r.read(span, resource, now)
 				if o.Inspect != nil {
-					o.Inspect(span, latencies)
+					o.Inspect(span, r.processed || r.rolledUp)
 				}
 				switch {
 				case !latencies:

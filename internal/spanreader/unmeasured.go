@@ -43,5 +43,5 @@ func (r *reader) unmeasured(v pcommon.Value) {
 		}
 		reasons[a.indicator] = a.reason
 	}
-	r.Absences = reasons
+	r.Absences, r.processed = reasons, true
 }

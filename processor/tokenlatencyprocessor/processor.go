@@ -6,6 +6,7 @@ package tokenlatencyprocessor
 import (
 	"context"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -60,7 +61,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 		config:    cfg,
 		rules:     rules,
 		unapplied: judge.NewUnapplied(set.Logger, rules),
-		pieces:    &pieces{logger: set.Logger},
+		pieces:    &pieces{doubts: diagnostics.NewDoubts(set.Logger, time.Now)},
 		workers: sync.Pool{New: func() any {
 			return &worker{
 				analyzer:  latency.NewAnalyzer(options),
@@ -75,15 +76,17 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	}, nil
 }
 
-// start reports the SLOs to the live page.
+// start reports the SLOs and doubts to the live page.
 func (p *tokenLatency) start(context.Context, component.Host) error {
 	inprocess.SLOs.Set(p, p.rules.Definitions())
-	diagnostics.ReportIdleExporters(p.pieces.logger)
+	inprocess.Doubts.Set(p, p.pieces.doubts)
+	inprocess.ReportIdleExporters(p.logger)
 	return nil
 }
 
 func (p *tokenLatency) shutdown(context.Context) error {
 	inprocess.SLOs.Remove(p)
+	inprocess.Doubts.Remove(p)
 	return nil
 }
 

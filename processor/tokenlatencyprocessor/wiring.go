@@ -5,17 +5,16 @@ package tokenlatencyprocessor
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 )
 
 // pieces recognises traces that arrive in several batches, which join and roll_up cannot
-// put together. It logs them once.
+// put together.
 type pieces struct {
-	logger *zap.Logger
-	warned atomic.Bool
+	doubts *diagnostics.Doubts
 
 	// mu guards everything declared below.
 	mu             sync.Mutex
@@ -39,12 +38,12 @@ const (
 
 // inspect is called with the tree of each batch.
 func (p *pieces) inspect(t *tree) {
-	if p.warned.Load() || !p.areCommon(t) || p.warned.Swap(true) {
+	if !p.areCommon(t) {
 		return
 	}
-	p.logger.Warn("traces arrive in pieces, so `join` and `roll_up` miss the spans in other batches; " +
-		"put groupbytrace in front of token_latency, with no batch processor in between; " +
-		"if several Collectors share the traffic, send all spans of a trace to one of them")
+	p.doubts.Raise("traces arrive in pieces, so `join` and `roll_up` miss the spans in other batches; "+
+		"put groupbytrace in front of token_latency, with no batch processor in between; "+
+		"if several Collectors share the traffic, send all spans of a trace to one of them", "")
 }
 
 func (p *pieces) areCommon(t *tree) bool {

@@ -37,7 +37,7 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 	r.running.Go(r.sweep)
 	inprocess.OpenStreams.Set(r, r.ingester.store.Streams)
 	inprocess.SLOs.Set(r, r.rules.Definitions())
-	diagnostics.ReportIdleExporters(r.settings.Logger)
+	inprocess.ReportIdleExporters(r.settings.Logger)
 	return nil
 }
 

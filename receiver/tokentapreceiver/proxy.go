@@ -198,7 +198,8 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 		x.receiver.bodies.Limit(w)
 		_, _ = io.Copy(io.Discard, &x.copied) // so that the span names the model that fails
 	}
-	x.receiver.logger.Warn(unreachableMessage, zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
+	x.receiver.doubts.Raise(unreachableMessage, x.route.endpoint.Host)
+	x.route.logger.Warn(unreachableMessage, zap.String("upstream", x.route.endpoint.Host), zap.Error(err))
 	writeError(w, http.StatusBadGateway, errorUpstreamUnreachable, "the upstream "+x.route.endpoint.Host+" did not answer")
 }
 

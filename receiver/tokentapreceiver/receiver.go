@@ -35,7 +35,8 @@ type tokenTapReceiver struct {
 	telemetry *metadata.TelemetryBuilder
 	routes    routes
 	delivery  *delivery
-	logger    *zap.Logger  // once a minute per message
+	logger    *zap.Logger // once a minute per message
+	doubts    *diagnostics.Doubts
 	open      atomic.Int64 // observed exchanges
 	memory    *llmstream.Memory
 
@@ -60,6 +61,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tok
 	}
 	return &tokenTapReceiver{
 		cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, logger: diagnostics.OnceAMinute(set.Logger),
+		doubts: diagnostics.NewDoubts(zap.NewNop(), time.Now), // routes log what is wrong with their upstreams
 		memory: llmstream.NewMemory(int64(cfg.MaxMemoryMiB) << 20),
 	}, nil
 }
@@ -79,7 +81,8 @@ func (r *tokenTapReceiver) Start(ctx context.Context, host component.Host) error
 		return errors.Join(err, r.Shutdown(ctx))
 	}
 	inprocess.OpenStreams.Set(r, r.open.Load)
-	diagnostics.ReportIdleExporters(r.settings.Logger)
+	inprocess.Doubts.Set(r, r.doubts)
+	inprocess.ReportIdleExporters(r.settings.Logger)
 	return nil
 }
 
@@ -140,6 +143,7 @@ func (r *tokenTapReceiver) Shutdown(ctx context.Context) error {
 	r.delivery.stop(ctx)
 	r.routes.closeIdle()
 	inprocess.OpenStreams.Remove(r)
+	inprocess.Doubts.Remove(r)
 	r.telemetry.Shutdown()
 	return err
 }

@@ -31,6 +31,7 @@ type now struct {
 	Indicators            map[string]*Summary `json:"indicators"`
 	SLOs                  []sloNow            `json:"slos"`
 	Series                seriesCount         `json:"series"`
+	Doubts                []doubt             `json:"doubts"`
 }
 
 type stalls struct {
@@ -59,7 +60,7 @@ func (p *Page) now(q *query) (any, error) {
 	answer := &now{
 		Time: seconds(q.now), Boot: p.boot, Range: periods[q.period].name,
 		RequestsPerSecond: missing, OutputTokensPerSecond: missing, InputTokensPerSecond: missing, InFlight: missing,
-		OpenStreams: p.openStreams(), Series: p.seriesCount(),
+		OpenStreams: p.openStreams(), Series: p.seriesCount(), Doubts: p.doubts(),
 	}
 	answer.setRates(p, q, selection)
 	everything := selection.add(view.Slots(), &history.Want{Quantities: bits(numbers.Indicators[:])})
@@ -145,6 +146,27 @@ func unmeasuredOf(sum *history.Sum) []unmeasured {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Indicator+a.Reason, b.Indicator+b.Reason))
 	})
 	return all
+}
+
+// doubt is a reason to doubt the numbers.
+type doubt struct {
+	Message string `json:"message"`
+	About   string `json:"about"`
+	Since   number `json:"since"`
+}
+
+// doubts returns the doubts of all components of this process, oldest first.
+func (p *Page) doubts() []doubt {
+	all := []doubt{}
+	for _, component := range p.Doubts.All() {
+		for _, d := range component.Current() {
+			all = append(all, doubt{d.Message, d.About, seconds(d.Since)})
+		}
+	}
+	slices.SortFunc(all, func(a, b doubt) int {
+		return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Message+a.About, b.Message+b.About))
+	})
+	return slices.CompactFunc(all, func(a, b doubt) bool { return a.Message == b.Message && a.About == b.About })
 }
 
 func (p *Page) seriesCount() seriesCount { return seriesCount{p.Engine.Held(), p.MaxSeries} }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -39,9 +40,10 @@ type Options struct {
 	History    *history.Store
 	Slowest    *slowest.Store
 	Thresholds *Thresholds
-	// OpenStreams and SLOs are those of the components of this process.
+	// OpenStreams, SLOs and Doubts are those of the components of this process.
 	OpenStreams *inprocess.Registry[func() int64]
 	SLOs        *inprocess.Registry[[]slo.Definition]
+	Doubts      *inprocess.Registry[*diagnostics.Doubts]
 	// EventStreams are those that clients may have open.
 	EventStreams *httpguard.Shares
 	Now          func() time.Time

@@ -43,6 +43,9 @@ export interface Summary {
 
 export type Indicators = Partial<Record<Indicator | Phase, Summary>>;
 
+/** A reason to doubt the numbers: what is wrong, and after the first semicolon the remedy. */
+export interface Doubt { message: string; about: string; since: number }
+
 export interface Now {
   time: number; range: Range; window_seconds: number;
   requests_per_second: Maybe; output_tokens_per_second: Maybe; input_tokens_per_second: Maybe;
@@ -55,6 +58,7 @@ export interface Now {
   indicators: Indicators;
   slos: SLONow[];
   series: {held: number; limit: number};
+  doubts: Doubt[];
 }
 
 export interface GroupRef { by: string; value: string; requests: number }

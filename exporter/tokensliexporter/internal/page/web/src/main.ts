@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import {ApiError, type Meta, type Now, read} from './api';
+import {ApiError, type Doubt, type Meta, type Now, read} from './api';
 import {fill, h, setText} from './dom';
 import {Colors} from './groups';
 import {Header} from './header';
@@ -32,6 +32,8 @@ class Page {
   private header = new Header(element('header'), element('filters'), this.view);
   private content = element('content');
   private banner = h('div', {role: 'alert'});
+  private doubts = h('div', {id: 'doubts', role: 'status'});
+  private doubted = '';
   private nomatch = h('div', {class: 'nomatch'});
   private meta: Meta | null = null;
   private last: Now | null = null;
@@ -85,8 +87,8 @@ class Page {
     this.mode = mode;
     this.header.numbers(mode === 'numbers');
     scrollTo(0, 0);
-    if (mode === 'empty') fill(this.content, this.banner, emptyPage(this.known.endpoints.tokens));
-    else if (mode === 'numbers') fill(this.content, this.banner, this.nomatch, ...this.sections.map(section => section.element));
+    if (mode === 'empty') fill(this.content, this.banner, this.doubts, emptyPage(this.known.endpoints.tokens));
+    else if (mode === 'numbers') fill(this.content, this.banner, this.doubts, this.nomatch, ...this.sections.map(section => section.element));
     else void this.showRequest(mode);
     this.refresher.watch();
   }
@@ -109,12 +111,25 @@ class Page {
   private tick(now: Now): void {
     this.last = now;
     if (this.mode === 'empty' && Object.values(now.requests).some(requests => requests > 0)) void this.loadMeta();
+    this.doubt(now.doubts);
     this.now.update(now);
     this.trends.thresholds(now);
     this.load.thresholds(now);
     const none = Object.values(now.requests).every(requests => requests === 0);
     fill(this.nomatch, none && this.mode === 'numbers' && h('div', {class: 'banner'}, h('strong', {}, `No request in the last ${this.view.range}`),
       h('p', {}, this.view.filtered ? 'Clear the filters or widen the range.' : 'Widen the range, or check that traffic reaches the Collector.')));
+  }
+
+  /** Shows why the numbers may be wrong, above all of them. */
+  private doubt(doubts: Doubt[]): void {
+    const key = JSON.stringify(doubts);
+    if (key === this.doubted) return;
+    this.doubted = key;
+    const open = this.doubts.querySelector('details')?.open ?? innerWidth > 600; // on a phone, the numbers come first
+    fill(this.doubts, doubts.length > 0 && h('details', {class: 'banner doubts', open}, h('summary', {}, h('strong', {}, `Doubts (${doubts.length})`)), h('ul', {}, ...doubts.map(({message, about, since}) => {
+      const [what = '', ...remedy] = message.split('; ');
+      return h('li', {title: `since ${time(since)}`}, h('span', {}, sentence(what), about && ': ', about && h('bdi', {}, about), '. '), h('span', {class: 'muted'}, `${sentence(remedy.join('; '))}.`));
+    }))));
   }
 
   private connection(state: State, before: State): void {
@@ -146,5 +161,7 @@ class Page {
     if (footer.firstElementChild) setText(footer.firstElementChild, text);
   }
 }
+
+const sentence = (text: string) => text.charAt(0).toUpperCase() + text.slice(1).replaceAll('`', '');
 
 void new Page().start();

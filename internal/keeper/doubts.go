@@ -1,0 +1,66 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+const (
+	overflowMessage = "requests of new series go to one series, `otel.metric.overflow`, because there are as many series as `max_series` allows; " +
+		"remove a dimension with many values, or use a larger `max_series`"
+	unseenMessage    = "no request had a verdict for these objectives; check the spelling of `objectives::slo` against `slos` of token_latency"
+	dimensionMessage = "no request has this dimension; check its spelling in `dimensions`, and that the senders set the attribute"
+)
+
+// doubtObjectives raises a doubt about objectives without a verdict: after a few requests if components of this
+// process define SLOs but not these, else much later, as another Collector may define them.
+func (k *Keeper) doubtObjectives() {
+	objectives, slos := k.Tracker.Unseen(k.settings.Now())
+	if len(objectives) == 0 {
+		if slos = definedSLOs(); len(slos) > 0 {
+			objectives = k.Tracker.Undefined(slos)
+		}
+	}
+	if len(objectives) > 0 {
+		k.doubts.Raise(unseenMessage, strings.Join(objectives, ", "), zap.Strings("objectives", objectives), zap.Strings("slos_seen", slos))
+	}
+}
+
+// definedSLOs returns the names of the SLOs that components of this process define, sorted.
+func definedSLOs() []string {
+	all := map[string]bool{}
+	for _, component := range inprocess.SLOs.All() {
+		for _, d := range component {
+			all[series.CleanLabel(d.Name)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// minRequests is the number of requests of which one has a dimension that is spelled right. Failures are rarer.
+const minRequests = 100
+
+// doubtDimensions raises a doubt about each dimension without a value. The default ones are spelled right.
+func (k *Keeper) doubtDimensions() {
+	if k.Engine == nil {
+		return
+	}
+	defaults := series.NewDefaultConfig().Dimensions
+	unused, requests := k.Engine.UnusedDimensions()
+	for _, i := range unused {
+		name := k.settings.Config.Series.Dimensions[i]
+		if requests >= minRequests && name != names.ErrorType && !slices.Contains(defaults, name) {
+			k.doubts.Raise(dimensionMessage, name, zap.String("dimension", name))
+		}
+	}
+}
