@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -94,10 +95,7 @@ func TestLivePage_NamesTheSlowReplicaAmongNineOnTheFirstScreen(t *testing.T) {
 
 // doubts returns JavaScript that is true if the panel of doubts, which is on the first screen, contains all of the texts.
 func doubts(texts ...string) string {
-	all, err := json.Marshal(texts)
-	if err != nil {
-		panic(err)
-	}
+	all, _ := json.Marshal(texts) // texts always encode
 	return `(() => { const panel = document.querySelector('#doubts'); return ` + inView(`panel`) + ` && ` + string(all) + `.every(text => panel.textContent.includes(text)) })()`
 }
 
@@ -169,4 +167,45 @@ func TestLivePage_NamesTheDoubtsOfItsCollector(t *testing.T) {
 	for _, text := range []string{`"objectives": ["chat-tftt"]`, `"dimension": "service.instanceid"`, "otel.metric.overflow", `"upstream": "127.0.0.1:1"`, `"upstream": "127.0.0.1:2"`} {
 		require.Equal(t, 1, strings.Count(c.output(t), text), text)
 	}
+}
+
+// Two names that are long, and one that is written from right to left, fit into every part, on a phone, too.
+func TestLivePage_HoldsLongAndRightToLeftNames(t *testing.T) {
+	t.Parallel()
+	c := startReplicasPage(t)
+	models := []string{"neuralmagic/Meta-Llama-3.1-405B-Instruct-quantized.w8a8", "neuralmagic/Meta-Llama-3.1-405B-Instruct-quantized.w4a16-" + strings.Repeat("x", 30), "نموذج-كبير (8B)"}
+	for i, model := range models {
+		sendReplica(t, c, model, fmt.Sprint("replica-", i), 20, time.Duration(i+1)*50*time.Millisecond)
+	}
+	p := openTab(t, c.pageURL("?"+url.Values{"where": {"gen_ai.request.model=" + models[0]}, "a": {models[0]}, "b": {models[1]}, "compare": {"gen_ai.request.model"}}.Encode()))
+	p.waitUntilLoaded()
+	for _, width := range []int64{1280, 390} {
+		p.look(width, 900, "light")
+		p.show("compare") // both sides, although the filter selects one
+		p.waitUntil(`document.querySelector('#compare .caption').textContent.includes('filter on model does not apply')`)
+		p.waitUntil(fmt.Sprintf(`document.querySelectorAll('#compare .card').length === 4 && [...document.querySelectorAll('#compare .names bdi')].every((name, i) => name.textContent === %s[i %% 2])`, jsonOf(t, models[:2])))
+		p.waitUntil(`[...document.querySelectorAll('#compare td')].filter(cell => cell.textContent === '20').length === 6`) // of three indicators
+		p.waitUntil(`document.documentElement.scrollWidth <= innerWidth && [...document.querySelectorAll('#compare .card')].every(card => card.scrollWidth <= card.clientWidth + 1)`)
+		p.screenshot(fmt.Sprint("names-", width))
+	}
+	p.open(c.pageURL("?" + url.Values{"outcome": {"error"}, "a": {models[0]}, "b": {models[2]}, "compare": {"gen_ai.request.model"}}.Encode()))
+	p.waitUntil(`document.querySelector('#compare .names')`)
+	p.do(script(`document.getElementById('compare').scrollIntoView(); undefined`))
+	p.waitUntil(`document.querySelector('#compare .notice').textContent.includes('with the filters on outcome')`)
+	p.look(1280, 900, "light")
+	p.open(c.pageURL(""))
+	p.waitUntilLoaded()
+	p.waitUntil(`getComputedStyle([...document.querySelectorAll('#trends bdi')].find(name => name.textContent.startsWith('ن'))).unicodeBidi === 'isolate'`)
+	p.show("slowest")
+	p.waitUntil(`document.querySelector('#slowest tbody small').textContent.startsWith('replica-2')`)
+	p.do(script(`document.querySelector('#slowest [data-request]').click()`))
+	p.waitUntil(`document.querySelector('#request h2').textContent.includes('\u2068نموذج-كبير (8B)\u2069')`)
+	p.waitUntil(`[...document.querySelectorAll('#request dt')].find(name => name.textContent === 'replica').nextSibling.textContent === 'replica-2'`)
+}
+
+func jsonOf(t *testing.T, value any) string {
+	t.Helper()
+	encoded, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(encoded)
 }

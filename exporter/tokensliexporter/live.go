@@ -148,9 +148,9 @@ func (l *live) end() {
 }
 
 // watch adds a request to the slowest ones if it is one of them.
-func (l *live) watch(r *series.Contribution, span ptrace.Span) {
+func (l *live) watch(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
 	if l.slowest.Accepts(r) {
-		l.slowest.Add(r, timelineOf(span))
+		l.slowest.Add(r, timelineOf(span), factsOf(span, resource))
 	}
 	for name, verdict := range r.Verdicts.All {
 		if verdict == slo.Bad && name != names.SLOAll && !l.thresholds.Knows(name) {

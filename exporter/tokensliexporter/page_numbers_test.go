@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
 // The page and /metrics must have the same numbers at the same time.
@@ -307,6 +308,31 @@ func TestPage_HeatmapHasEveryValue(t *testing.T) {
 	require.Equal(t, 1, sum[row(0.7)])
 	require.Equal(t, 2, sum[0], "0.001, and 0 in the first row")
 	require.Equal(t, 0, row(0.001))
+}
+
+// Two requests: a client's, which names the server, and an engine's, which names itself on the resource.
+func TestPage_SlowestRequestsSayWhereAndWhatFailed(t *testing.T) {
+	h := start(t, nil)
+	client := batch(with(map[string]any{
+		"tokenpulse.request.duration": 9.0, "tokenpulse.outcome": "error", "error.type": "upstream said: secret", "http.response.status_code": 503,
+		"server.address": "10.0.0.7", "server.port": 8000, "tokenpulse.source": "openllmetry", "tokenpulse.estimated": []any{"time_to_first_token", "decode.duration"},
+	}))
+	engine := batch(with(map[string]any{"error.type": "timeout"}))
+	for _, traces := range []ptrace.Traces{client, engine} {
+		traces.ResourceSpans().At(0).Resource().Attributes().PutStr("service.instance.id", "pod-3")
+		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), traces))
+	}
+	type facts struct {
+		ErrorType *string `json:"error_type"`
+		Status    *string
+		Replica   *string
+		Source    *string
+		Estimated []string
+	}
+	is := func(text string) *string { return &text }
+	all := answer(t, h, "requests", func(a *struct{ Requests []facts }) bool { return len(a.Requests) == 2 }).Requests
+	require.Equal(t, facts{is("_OTHER"), is("503"), is("10.0.0.7:8000"), is("openllmetry"), []string{"time_to_first_token", "decode.duration"}}, all[0], "free text is no category")
+	require.Equal(t, facts{ErrorType: is("timeout"), Replica: is("pod-3"), Estimated: []string{}}, all[1])
 }
 
 func TestPage_SlowestRequestWithItsStrip(t *testing.T) {

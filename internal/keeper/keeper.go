@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
@@ -35,9 +36,9 @@ type Settings struct {
 	Engine *series.Engine
 	// Points is set if the component records metrics, too. Engine is set then.
 	Points bool
-	// Watch is called with each request and its span, after it was recorded. Aggregated
+	// Watch is called with each request, its span and resource, after it was recorded. Aggregated
 	// requests may come again. It may be nil.
-	Watch func(r *series.Contribution, span ptrace.Span)
+	Watch func(r *series.Contribution, span ptrace.Span, resource pcommon.Map)
 	// Interval is the time between two rounds. A round flushes, expires and saves.
 	Interval time.Duration
 	// Flush sends what the next consumer does not have yet. Series expire only after a

@@ -9,6 +9,7 @@ package spanreader
 import (
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -46,7 +47,7 @@ type Options struct {
 	Inspect func(span ptrace.Span, processed bool)
 	// Watch is called with each request that is no duplicate, after it was recorded, and with
 	// each aggregated one, also if its span is delivered again. It may be nil.
-	Watch func(r *series.Contribution, span ptrace.Span)
+	Watch func(r *series.Contribution, span ptrace.Span, resource pcommon.Map)
 }
 
 // Read calls record with the request of every span that carries latencies, or the time to
@@ -70,12 +71,12 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.C
 					t.Ignored++
 				case r.aggregated:
 					t.Aggregated++
-					o.watch(&r.Request, span)
+					o.watch(&r.Request, span, resourceSpans)
 				default:
 					recorded := record(&r.Request)
 					t.Add(recorded, &r.Builder)
 					if !recorded.Duplicate {
-						o.watch(&r.Request, span)
+						o.watch(&r.Request, span, resourceSpans)
 					}
 				}
 			}
@@ -84,9 +85,9 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.C
 	return t
 }
 
-func (o *Options) watch(r *series.Contribution, span ptrace.Span) {
+func (o *Options) watch(r *series.Contribution, span ptrace.Span, of ptrace.ResourceSpans) {
 	if o.Watch != nil {
-		o.Watch(r, span)
+		o.Watch(r, span, of.Resource().Attributes())
 	}
 }
 

@@ -31,6 +31,11 @@ type requestNumbers struct {
 	TraceID            *string           `json:"trace_id"`
 	SpanID             *string           `json:"span_id"`
 	TraceLink          *string           `json:"trace_link"`
+	ErrorType          *string           `json:"error_type"`
+	Status             *string           `json:"status"`
+	Replica            *string           `json:"replica"`
+	Source             *string           `json:"source"`
+	Estimated          []string          `json:"estimated"`
 	Reason             *string           `json:"reason"`
 	RequestDuration    number            `json:"request_duration"`
 	TimeToFirstToken   number            `json:"time_to_first_token"`
@@ -88,7 +93,8 @@ func (p *Page) numbersOf(r *slowest.Entry) requestNumbers {
 	value := func(q numbers.ID) number { return number(r.Value(q)) }
 	n := requestNumbers{
 		ID: r.ID(), Time: seconds(r.Arrival), Dimensions: map[string]string{}, Vantage: r.Vantage, Outcome: series.OutcomeNames[r.Outcome],
-		Reason: reasonOf(r), RequestDuration: value(numbers.RequestDuration),
+		ErrorType: known(r.ErrorType), Status: known(r.Status), Replica: known(r.Replica), Source: known(r.Source),
+		Estimated: append([]string{}, r.Estimated...), Reason: reasonOf(r), RequestDuration: value(numbers.RequestDuration),
 		TimeToFirstToken: value(numbers.TimeToFirstToken), TimePerOutputToken: value(numbers.TimePerOutputToken),
 		Queue: value(numbers.QueueDuration), Prefill: value(numbers.PrefillDuration), Decode: value(numbers.DecodeDuration), Network: value(numbers.NetworkDuration),
 		InputTokens: number(r.InputTokens), CachedInputTokens: number(r.CachedTokens), OutputTokens: number(r.OutputTokens),
@@ -109,6 +115,14 @@ func (p *Page) numbersOf(r *slowest.Entry) requestNumbers {
 		}
 	}
 	return n
+}
+
+// known returns nil for an empty text.
+func known(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 // reasonStalls is the reason of a request that spent most of its time in stalls.

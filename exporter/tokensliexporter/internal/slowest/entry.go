@@ -33,9 +33,17 @@ type Entry struct {
 	Breached        []string
 	Timeline        []byte // encoded by package timeline, nil without one
 	TimelineDropped bool   // at the limit of memory
+	Facts
 
 	values [numbers.Distributions]float64
 	boards int // that the request is on
+}
+
+// Facts are what a span says about a request besides its numbers. Unknown ones are empty.
+type Facts struct {
+	ErrorType, Status, Replica, Source string
+	// Estimated has the attributes that are estimates, without the prefix.
+	Estimated []string
 }
 
 // ID identifies the request. It stays the same across restarts.
@@ -56,8 +64,9 @@ func (r *Entry) is(other *series.Contribution) bool {
 func (r *Entry) Value(q numbers.ID) float64 { return r.values[q] }
 
 // newRequest copies a request, whose memory the caller reuses.
-func newRequest(r *series.Contribution) *Entry {
+func newRequest(r *series.Contribution, facts Facts) *Entry {
 	c := &Entry{
+		Facts:   facts,
 		Arrival: r.Arrival, TraceID: r.TraceID, SpanID: r.SpanID,
 		Vantage: strings.Clone(r.Vantage), Outcome: r.Outcome,
 		InputTokens: count(r, numbers.InputTokens), CachedTokens: count(r, numbers.CachedInputTokens),

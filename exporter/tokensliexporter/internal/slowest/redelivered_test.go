@@ -24,12 +24,12 @@ func request(trace, span byte, vantage string) *series.Contribution {
 func TestAdd_HoldsARequestOnce(t *testing.T) {
 	s := slowest.New(-1)
 	for range 3 {
-		s.Add(request(1, 1, "client"), []byte("timeline"))
+		s.Add(request(1, 1, "client"), []byte("timeline"), slowest.Facts{})
 	}
 	require.False(t, s.Accepts(request(1, 1, "client")))
 	for _, other := range []*series.Contribution{request(1, 1, "engine"), request(1, 2, "client"), request(2, 1, "client"), request(0, 0, ""), request(0, 0, "")} {
 		require.True(t, s.Accepts(other))
-		s.Add(other, nil)
+		s.Add(other, nil, slowest.Facts{})
 	}
 	require.Len(t, s.Slowest(0, 0, 100, func(*slowest.Entry) bool { return true }), 6)
 }

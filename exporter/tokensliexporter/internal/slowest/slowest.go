@@ -74,14 +74,14 @@ func (s *Store) Accepts(r *series.Contribution) bool {
 }
 
 // Add adds a request if it is among the slowest, with its encoded chunk arrivals, or nil if
-// they are unknown. The store keeps the timeline, and no other memory of the request.
-func (s *Store) Add(r *series.Contribution, timeline []byte) {
+// they are unknown. The store keeps the timeline and the facts, and no other memory of the request.
+func (s *Store) Add(r *series.Contribution, timeline []byte, facts Facts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var held *Entry
 	for b := range s.of(r).accepting(r) {
 		if held == nil {
-			held = s.hold(r, timeline)
+			held = s.hold(r, timeline, facts)
 		}
 		if displaced := b.add(held); displaced != nil {
 			s.release(displaced)
@@ -129,8 +129,8 @@ func (s *Store) of(r *series.Contribution) *boards {
 }
 
 // hold copies a request. mu is held.
-func (s *Store) hold(r *series.Contribution, timeline []byte) *Entry {
-	held := newRequest(r)
+func (s *Store) hold(r *series.Contribution, timeline []byte, facts Facts) *Entry {
+	held := newRequest(r, facts)
 	if _, ok := r.Value(numbers.TimeToFirstToken); ok {
 		s.kept = optional.Of(len(timeline) > 0)
 	}

@@ -19,7 +19,7 @@ func offer(s *Store, model string, n int, at time.Time, timeline []byte) {
 	r := &series.Contribution{Dimensions: []string{model}, Arrival: at, TraceID: [16]byte{1, byte(n), byte(n >> 8)}, SpanID: [8]byte{2}}
 	r.SetValue(numbers.RequestDuration, float64(n)/1000)
 	if s.Accepts(r) {
-		s.Add(r, timeline)
+		s.Add(r, timeline, Facts{})
 	}
 }
 
@@ -56,7 +56,7 @@ func TestTimelinesKept_FollowsTheLatestStreamedRequest(t *testing.T) {
 	for n, timeline := range [][]byte{{1}, nil, {1}} {
 		r := &series.Contribution{Arrival: time.Now(), SpanID: [8]byte{byte(n + 1)}}
 		r.SetValue(numbers.TimeToFirstToken, 1)
-		s.Add(r, timeline)
+		s.Add(r, timeline, Facts{})
 		kept, ok := s.TimelinesKept()
 		require.True(t, ok)
 		require.Equal(t, timeline != nil, kept)

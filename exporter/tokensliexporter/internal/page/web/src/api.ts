@@ -98,6 +98,7 @@ export interface Prompts {
 export interface RequestNumbers {
   id: string; time: number; dimensions: Record<string, string>; vantage: string; outcome: string;
   trace_id: string | null; span_id: string | null; trace_link: string | null; reason: string | null;
+  error_type: string | null; status: string | null; replica: string | null; source: string | null; estimated: string[];
   request_duration: Maybe; time_to_first_token: Maybe; time_per_output_token: Maybe;
   queue: Maybe; prefill: Maybe; decode: Maybe; network: Maybe;
   input_tokens: Maybe; cached_input_tokens: Maybe; output_tokens: Maybe;

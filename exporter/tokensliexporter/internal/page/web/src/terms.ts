@@ -53,6 +53,9 @@ const placeholders: Record<string, string> = {'': '(not set)', [others]: 'all ot
 /** Returns a value of a dimension, or a placeholder for one that is no value of a request. */
 export const valueName = (value: string): string => placeholders[value] ?? value;
 
+/** Keeps a name apart from the text around it, whatever direction it is written in. */
+export const isolated = (name: string): string => `\u2068${name}\u2069`;
+
 /** Returns what a dimension is called on the page: the last parts of its name. */
 export function dimensionName(name: string): string {
   const known: Record<string, string> = {

@@ -37,6 +37,9 @@ export function roundDuration(seconds: number): string {
   return seconds < 120 ? `${short(seconds)} s` : `${short(seconds / 60)} min`;
 }
 
+/** Marks a number that is an estimate or a bound. */
+export const about = (text: string, estimated: boolean): string => (estimated && text !== missing ? `≈ ${text}` : text);
+
 export function count(value: Maybe): string {
   if (isMissing(value)) return missing;
   if (Math.abs(value) < 10_000) return value.toLocaleString('en-US', {maximumFractionDigits: 0});

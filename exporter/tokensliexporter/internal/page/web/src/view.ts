@@ -62,10 +62,12 @@ export class View {
     this.push();
   }
 
-  /** Returns the filters as parameters of the API, with further parameters. */
-  query(more: Record<string, string | string[]> = {}): URLSearchParams {
+  /** Returns the filters as parameters of the API, with further parameters, and without the filter on a grouping. */
+  query(more: Record<string, string | string[]> = {}, free = ''): URLSearchParams {
     const query = new URLSearchParams();
-    for (const name of filters) for (const value of this.parameters.getAll(name)) query.append(name, value);
+    for (const name of filters) {
+      for (const value of this.parameters.getAll(name)) if (name !== free && !(name === 'where' && value.startsWith(`${free}=`))) query.append(name, value);
+    }
     query.set('range', this.range);
     for (const [name, value] of Object.entries(more)) {
       for (const one of Array.isArray(value) ? value : [value]) if (one !== '' || Array.isArray(value)) query.append(name, one);

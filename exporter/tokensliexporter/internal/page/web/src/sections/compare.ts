@@ -8,7 +8,7 @@ import {select} from '../controls';
 import {fill, h, pause, setText, swatch} from '../dom';
 import {type Colors, defaultSplit, groupings} from '../groups';
 import {type Section, frame, notice} from '../section';
-import {dimensionName, short, termLink, valueName} from '../terms';
+import {dimensionName, isolated, short, termLink, valueName} from '../terms';
 import {count, duration, roundDuration, missing, percent} from '../units';
 import type {View} from '../view';
 
@@ -40,11 +40,16 @@ export class CompareSection implements Section {
     this.dimension.update(groupings(this.meta()).map(({name}) => ({value: name, name: dimensionName(name)})), this.by);
     this.sides.forEach((side, i) => side.update(this.values.map(value => ({value, name: valueName(value)})), (i === 0 ? a : b)));
     const two = this.values.length > 1;
-    fill(this.hint, !two && notice(`Only one value of ${dimensionName(this.by)} so far`, 'Choose another dimension, or send requests with a second value.'));
+    if (!two) fill(this.hint, notice(`Only one value of ${dimensionName(this.by)} so far`, 'Choose another dimension, or send requests with a second value.'));
     for (const card of this.cards) card.element.hidden = !two;
     if (!two) return;
-    const answer = await read<Distributions>('distributions', this.view.query({by: this.by, value: [a, b], cdf: 'true'}), signal);
+    const answer = await read<Distributions>('distributions', this.view.query({by: this.by, value: [a, b], cdf: 'true'}, this.by), signal);
     const find = (value: string) => answer.groups.find(group => group.value === value);
+    const absent = [a, b].filter(value => !find(value)).map(value => isolated(valueName(value)));
+    const filtered = groupings(this.meta()).filter(({name}) => name !== this.by && this.view.filter(name).length > 0).map(({name}) => dimensionName(name));
+    fill(this.hint,
+      this.view.filter(this.by).length > 0 && h('p', {class: 'caption'}, `The filter on ${dimensionName(this.by)} does not apply to this comparison.`),
+      absent.length > 0 && notice(`No request of ${absent.join(' or ')} in the last ${this.view.range}${filtered.length > 0 ? ` with the filters on ${filtered.join(', ')}` : ''}`, 'Widen the range, clear the filters, or compare others.'));
     for (const card of this.cards) {
       card.update([a, b], [find(a), find(b)], this.colors.pair(a, b));
       await pause();
@@ -65,13 +70,13 @@ class CompareCard {
   constructor(private indicator: Indicator) {
     this.chart = new LineChart({label: `Distribution of ${short(indicator)}`, x: {tick: roundDuration, log: 10}, y: {tick: value => `${Math.round(value * 100)}%`, max: 1}, onCursor: index => this.point(index)});
     this.element = h('figure', {class: 'card chart'}, h('figcaption', {class: 'title'}, h('h3', {}, termLink(indicator)), h('span', {class: 'muted'}, short(indicator))),
-      h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption, h('div', {class: 'legend'}, h('table', {}, h('thead', {}, this.head), this.body)));
+      h('div', {class: 'chart'}, this.chart.element, this.nodata), this.caption, h('div', {class: 'legend'}, h('table', {}, h('thead', {class: 'names'}, this.head), this.body)));
   }
 
   update(names: [string, string], groups: [Group | undefined, Group | undefined], colors: [string, string]): void {
     const summaries = groups.map(group => group?.indicators[this.indicator]);
     const [a, b] = summaries;
-    fill(this.head, h('th', {scope: 'col'}, ''), ...names.map((name, i) => h('th', {scope: 'col', class: 'number', title: valueName(name)}, swatch(colors[i] ?? ''), valueName(name))), h('th', {scope: 'col', class: 'number', title: 'Second compared with first'}, 'change'));
+    fill(this.head, h('th', {scope: 'col'}, ''), ...names.map((name, i) => h('th', {scope: 'col', class: 'number', title: valueName(name)}, swatch(colors[i] ?? ''), h('bdi', {}, valueName(name)))), h('th', {scope: 'col', class: 'number', title: 'Second compared with first'}, 'change'));
     fill(this.body, ...rows.map(row => h('tr', {}, h('td', {}, row), h('td', {class: 'number'}, duration(a?.[row])), h('td', {class: 'number'}, duration(b?.[row])), h('td', {class: 'number'}, change(a?.[row], b?.[row])))),
       h('tr', {}, h('td', {}, this.indicator === 'inter_token_latency' ? 'tokens' : 'requests'), h('td', {class: 'number'}, count(a?.count)), h('td', {class: 'number'}, count(b?.count)), h('td')));
     this.draw(names, summaries, colors);
@@ -89,7 +94,7 @@ class CompareCard {
 
   private point(index: number | null): void {
     const at = index === null ? undefined : this.x[index];
-    setText(this.caption, at === undefined ? '' : `${duration(at)}: ${this.lines.map(({name, values}) => `${percent(before(values, index ?? 0))} of ${name}`).join(' · ')}`);
+    setText(this.caption, at === undefined ? '' : `${duration(at)}: ${this.lines.map(({name, values}) => `${percent(before(values, index ?? 0))} of ${isolated(name)}`).join(' · ')}`);
   }
 }
 

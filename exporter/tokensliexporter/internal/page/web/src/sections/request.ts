@@ -1,14 +1,14 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import {ApiError, type RequestDetail, type RequestNumbers, type Strip, read} from '../api';
+import {ApiError, type Maybe, type RequestDetail, type RequestNumbers, type Strip, read} from '../api';
 import {LineChart} from '../charts/lines';
 import {stripCanvas} from '../charts/strip';
 import {copyButton} from '../controls';
 import {type Child, h} from '../dom';
 import {notice} from '../section';
-import {dimensionName, valueName} from '../terms';
-import {count, duration, roundDuration, missing, time} from '../units';
+import {dimensionName, isolated, valueName} from '../terms';
+import {about, count, duration, roundDuration, missing, time} from '../units';
 import type {View} from '../view';
 import {because} from './slowest';
 
@@ -27,13 +27,14 @@ export async function requestPage(view: View, id: string, setting: string): Prom
 function content(request: RequestNumbers, strip: Strip | null, setting: string): Child[] {
   const fact = (name: string, value: string): Child => h('div', {}, h('dt', {}, name), h('dd', {}, value));
   const model = request.dimensions['gen_ai.request.model'] ?? 'Request';
+  const seconds = (name: string, value: Maybe): string => about(duration(value), request.estimated.includes(name));
   return [
-    h('div', {class: 'heading'}, h('h2', {id: 'request-title', tabindex: -1}, `${valueName(model)}, ${time(request.time)}`),
+    h('div', {class: 'heading'}, h('h2', {id: 'request-title', tabindex: -1}, `${isolated(valueName(model))}, ${time(request.time)}`),
       h('p', {}, h('span', {class: 'tags'}, ...because(request)))),
     h('div', {class: 'card'}, h('dl', {class: 'facts'},
-      fact('Duration', duration(request.request_duration)),
-      fact('TTFT', duration(request.time_to_first_token)), fact('TPOT', duration(request.time_per_output_token)),
-      fact('Network', duration(request.network)), fact('Queue', duration(request.queue)), fact('Prefill', duration(request.prefill)), fact('Decode', duration(request.decode)),
+      fact('Duration', seconds('request.duration', request.request_duration)),
+      fact('TTFT', seconds('time_to_first_token', request.time_to_first_token)), fact('TPOT', seconds('time_per_output_token', request.time_per_output_token)),
+      ...(['network', 'queue', 'prefill', 'decode'] as const).map(phase => fact(phase.charAt(0).toUpperCase() + phase.slice(1), seconds(`${phase}.duration`, request[phase]))),
       fact('Longest gap', duration(request.largest_gap)),
       fact('Stalls', request.stalls ? `${count(request.stalls)}, ${duration(request.stall_duration)}` : count(request.stalls)),
       fact('Input tokens', request.cached_input_tokens ? `${count(request.input_tokens)} (${count(request.cached_input_tokens)} cached)` : count(request.input_tokens)),
@@ -46,7 +47,8 @@ function content(request: RequestNumbers, strip: Strip | null, setting: string):
     strip && strip.at.length > 1 && gaps(strip),
     h('div', {class: 'card'}, h('dl', {class: 'facts text'},
       fact('trace id', request.trace_id ?? missing), fact('span id', request.span_id ?? missing),
-      fact('vantage', request.vantage), fact('outcome', request.outcome),
+      fact('vantage', request.vantage), fact('outcome', request.outcome), fact('error type', request.error_type ?? missing), fact('HTTP status', request.status ?? missing),
+      fact('replica', request.replica ?? missing), fact('source', request.source ?? missing), fact('estimates (≈)', request.estimated.join(', ') || 'none'),
       ...Object.entries(request.dimensions).map(([name, value]) => fact(dimensionName(name), valueName(value)))),
     h('p', {class: 'caption'}, request.trace_id && copyButton(() => request.trace_id ?? '', 'Copy trace id'), ' ',
       request.trace_link && /^https?:/.test(request.trace_link) && h('a', {class: 'button', href: request.trace_link, target: '_blank', rel: 'noopener'}, 'Open the trace'))),

@@ -8,7 +8,7 @@ import {fill, h} from '../dom';
 import {splitBy} from '../groups';
 import {type Section, frame, notice} from '../section';
 import {dimensionName, valueName} from '../terms';
-import {count, duration, time} from '../units';
+import {about, count, duration, time} from '../units';
 import type {View} from '../view';
 
 const ranks = [
@@ -54,10 +54,14 @@ export class SlowestSection implements Section {
 
   private row(request: RequestNumbers, extra: string[], span: number): HTMLElement {
     const names = [request.dimensions[model] ?? Object.values(request.dimensions)[0] ?? '', ...extra.map(by => valueOf(request, by))].map(valueName);
+    const small = [request.replica, request.source].filter(Boolean).join(' · ');
     return h('tr', {},
       h('td', {}, h('a', {href: this.view.href('request', request.id), 'data-request': request.id, onclick: event => this.open(event, request.id)}, time(request.time))),
-      ...names.map(name => h('td', {class: 'model', title: name}, h('bdi', {}, name))),
-      ...[request.time_to_first_token, request.time_per_output_token, request.request_duration].map(value => h('td', {class: 'number'}, duration(value))),
+      ...names.map((name, i) => h('td', {class: 'model', title: name}, h('bdi', {}, name), i === 0 && h('small', {title: small}, small))),
+      ...(['time_to_first_token', 'time_per_output_token', 'request_duration'] as const).map(name => {
+        const estimated = request.estimated.includes(name.replace('request_', 'request.'));
+        return h('td', {class: 'number', ...(estimated ? {title: 'an estimate or a bound'} : {})}, about(duration(request[name]), estimated));
+      }),
       h('td', {class: 'number'}, count(request.output_tokens)),
       h('td', {}, h('span', {class: 'tags'}, ...because(request))),
       h('td', {class: 'strip'}, stripCanvas(request, this.strips.get(request.id) ?? null, span)));
@@ -76,7 +80,9 @@ const valueOf = (request: RequestNumbers, by: string): string => (by === 'vantag
 /** Returns what made a request slow, as words. */
 export function because(request: RequestNumbers): HTMLElement[] {
   const tags: HTMLElement[] = [];
-  if (request.outcome !== 'success') tags.push(h('span', {class: 'tag bad'}, request.outcome));
+  for (const text of [request.outcome === 'success' ? null : request.outcome, request.error_type, request.status === '200' ? null : request.status]) {
+    if (text && !tags.some(tag => tag.textContent === text)) tags.push(h('span', {class: 'tag bad'}, text));
+  }
   if (request.reason && !(request.reason === 'stalls' && request.stalls)) tags.push(h('span', {class: 'tag'}, request.reason));
   if (request.stalls) tags.push(h('span', {class: 'tag bad', title: `${duration(request.stall_duration)} in total`}, `${count(request.stalls)} ${request.stalls === 1 ? 'stall' : 'stalls'}`));
   return tags;

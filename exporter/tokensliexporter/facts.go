@@ -1,0 +1,50 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokensliexporter
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+)
+
+// replicaNames tell replicas apart. The server's address comes first: other attributes of a client's span are
+// those of the client.
+var replicaNames = []string{names.ServerAddress, "service.instance.id", "k8s.pod.name", "host.name"}
+
+// maxEstimated limits the names of estimated numbers. There are fewer numbers.
+const maxEstimated = 32
+
+// factsOf returns what the page shows of a request besides its numbers.
+func factsOf(span ptrace.Span, resource pcommon.Map) slowest.Facts {
+	text := func(name string) string {
+		v, ok := span.Attributes().Get(name)
+		if !ok {
+			if v, ok = resource.Get(name); !ok {
+				return ""
+			}
+		}
+		return series.CleanLabel(v.AsString())
+	}
+	f := slowest.Facts{ErrorType: names.Category(text(names.ErrorType)), Status: text(names.HTTPResponseStatusCode), Source: text(names.Source)}
+	for _, name := range replicaNames {
+		if f.Replica = text(name); f.Replica == "" {
+			continue
+		}
+		if port := text(names.ServerPort); name == names.ServerAddress && port != "" {
+			f.Replica += ":" + port
+		}
+		break
+	}
+	for i, name := range list(span, names.Estimated).All() {
+		if i == maxEstimated {
+			break
+		}
+		f.Estimated = append(f.Estimated, series.CleanLabel(name.Str()))
+	}
+	return f
+}
