@@ -294,6 +294,35 @@ func TestLivePage_ShowsALostConnectionAndRecoversWithoutReload(t *testing.T) {
 	require.True(t, p.is("window.sameDocument"))
 }
 
+// The link of an alert opens the page with the requests of the alert, at the time of the alert. It stands still, until
+// the reader goes on.
+func TestLivePage_StandsStillAtTheEndOfARange(t *testing.T) {
+	t.Parallel()
+	c := startPageCollector(t)
+	sendBurst(t, c, 50, "--model", "paged=1")
+	sendBurst(t, c, 50, "--model", "other=1")
+	p := openTab(t, c.pageURL(""))
+	p.waitUntilLoaded()
+	time.Sleep(6 * time.Second) // the slot of the requests is over
+	end := time.Now().Unix()
+
+	p.open(c.pageURL(fmt.Sprintf("?range=90m&end=%d&where=gen_ai.request.model=paged", end)))
+	p.waitUntil(`document.querySelector('.status').textContent.startsWith('90m until ')`)
+	p.waitUntil(`[...document.querySelectorAll('#trend-time_to_first_token .legend button')].map(button => button.textContent).join() === 'paged'`)
+	const requests = `performance.getEntriesByType('resource').filter(entry => entry.name.includes('/api/v1/') && !entry.name.endsWith('/meta')).length`
+	p.waitUntil(`(window.before = ` + requests + `) > 0`)
+	require.True(t, p.is(`performance.getEntriesByType('resource').filter(entry => /api.v1.(now|trends)/.test(entry.name)).every(entry => entry.name.includes('end='))`))
+	time.Sleep(3 * time.Second)
+	p.do(script(`window.before = ` + requests))
+	sendBurst(t, c, 50, "--model", "paged=1")
+	time.Sleep(16 * time.Second) // charts of an hour would load again
+	require.True(t, p.is(requests+` === window.before`), "the page asks for nothing while it stands still")
+
+	p.do(script(`[...document.querySelectorAll('header button')].find(button => button.textContent === 'Go live').click()`))
+	p.waitUntil(`document.querySelector('.status').textContent === 'Live'`)
+	require.True(t, p.is(`!location.search.includes('end=') && location.search.includes('paged')`))
+}
+
 // Label values come from the wire. As text they are shown, as HTML they would run.
 func TestLivePage_MarkupInAModelNameIsText(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -89,11 +91,34 @@ func TestPage_OneSlowModelPagesOnceAndLinksToItsRunbookEntry(t *testing.T) {
 	require.Empty(t, onCall.received("/ticket"))
 	page := pages[0].Alerts[0]
 	require.Equal(t, map[string]string{
-		"alertname": "TokenSLOFastBurn", "severity": "page", "slo": "tpot", "gen_ai_request_model": "slowed",
+		"alertname": "TokenNearTotalBreach", "severity": "page", "slo": "tpot", "gen_ai_request_model": "slowed",
 		"gen_ai_provider_name": "vllm", "vantage": "server", "job": "tokenpulse",
 	}, page.Labels)
-	requireRunbookEntry(t, "TokenSLOFastBurn", page.Annotations["runbook_url"])
-	require.NotEmpty(t, page.Annotations["dashboard_url"])
+	requireRunbookEntry(t, "TokenNearTotalBreach", page.Annotations["runbook_url"])
+	requireAlertOnPage(t, c, page.Annotations["dashboard_url"])
+}
+
+// requireAlertOnPage follows the link of an alert to the live page: the API that the page asks has the requests of the
+// model alone, also of a range that has ended.
+func requireAlertOnPage(t *testing.T, c *collector, link string) {
+	t.Helper()
+	address, err := url.Parse(link)
+	require.NoError(t, err)
+	query := address.Query()
+	require.Equal(t, []string{"gen_ai.request.model=slowed"}, query["where"])
+	require.Equal(t, "server", query.Get("vantage"))
+	end, err := strconv.ParseInt(query.Get("end"), 10, 64)
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), time.Unix(end, 0), 10*time.Minute)
+	query.Set("range", "1h") // the rules of the test have another
+	var trends struct {
+		Times  []float64
+		Groups []struct{ Value string }
+	}
+	require.NoError(t, json.Unmarshal(get(t, "http://"+c.metrics+"/api/v1/trends?"+query.Encode(), ""), &trends))
+	require.Len(t, trends.Groups, 1)
+	require.Equal(t, "slowed", trends.Groups[0].Value)
+	require.LessOrEqual(t, trends.Times[len(trends.Times)-1], float64(end))
 }
 
 // startPaging starts Prometheus and Alertmanager with the files of examples/prometheus. Only

@@ -36,6 +36,19 @@ func (s *Store) View(from time.Time) (v View) {
 	return v
 }
 
+// Until returns the part of the view whose slots start before a time.
+func (v View) Until(end time.Time) View {
+	all := v.slots
+	v.slots, v.Step = nil, 0
+	for _, slot := range all {
+		if slot.start < end.Unix() {
+			v.slots = append(v.slots, slot)
+			v.Step = max(v.Step, time.Duration(slot.width)*time.Second)
+		}
+	}
+	return v
+}
+
 // Slot is one slot of a view.
 type Slot struct {
 	Start time.Time

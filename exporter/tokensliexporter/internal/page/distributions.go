@@ -34,7 +34,7 @@ func (p *Page) distributions(q *query) (any, error) {
 		slot.AddTo(grouping.of, grouping.want(series.HistoryQuantities[:]...))
 	}
 	groups, others, count := grouping.groups()
-	answer := &distributions{Range: periods[q.period].name, By: q.by, GroupsTotal: count, Groups: []distribution{}}
+	answer := &distributions{Range: q.period.name, By: q.by, GroupsTotal: count, Groups: []distribution{}}
 	for i := range groups {
 		answer.Groups = append(answer.Groups, groups[i].distribution(withCDF == 1))
 	}

@@ -55,7 +55,7 @@ func (p *Page) heatmap(q *query) (any, error) {
 		}
 	})
 	answer := &heatmap{
-		Range: periods[q.period].name, StepSeconds: axis.step.Seconds(), Times: axis.times(),
+		Range: q.period.name, StepSeconds: axis.step.Seconds(), Times: axis.times(),
 		Indicator: indicators[chosen].name, Bounds: []number{}, Counts: make([][]uint64, axis.steps()),
 	}
 	for row := lowest; row <= highest+1; row++ {

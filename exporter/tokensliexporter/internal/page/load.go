@@ -91,7 +91,7 @@ func (p *Page) load(q *query) (any, error) {
 		}
 	})
 	return &load{
-		Range: periods[q.period].name, SlotSeconds: axis.step.Seconds(),
+		Range: q.period.name, SlotSeconds: axis.step.Seconds(),
 		InFlight: p.curve(inFlight), OutputTokensPerSecond: p.curve(throughput),
 	}, nil
 }

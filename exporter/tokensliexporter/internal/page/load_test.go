@@ -76,19 +76,25 @@ func expectedCurve(all []finished, width time.Duration, now time.Time, load func
 	return curve
 }
 
+// pageAt returns a page whose clock stands still, with an objective of 0.9 for the SLO fast, and the engine of its
+// history.
+func pageAt(now time.Time) (*Page, *series.Engine) {
+	store := history.New(1 << 30)
+	objectives := []slo.Objective{{SLO: "fast", Objective: 0.9, Window: time.Hour}}
+	engine := series.NewEngine(series.Options{
+		Config: series.Config{Dimensions: []string{"m"}, MaxSeries: 10}, History: store, Objectives: slo.NamesOf(objectives),
+	})
+	return New(Options{
+		Dimensions: []string{"m"}, Objectives: objectives, Engine: engine, History: store, Slowest: slowest.New(0),
+		Tracker: slo.NewTracker(slo.TrackerOptions{Objectives: objectives, MaxSeries: 1}, now), Thresholds: new(Thresholds),
+		OpenStreams: new(inprocess.Registry[func() int64]), SLOs: new(inprocess.Registry[[]slo.Definition]), Now: func() time.Time { return now },
+	}), engine
+}
+
 func TestLoad_EqualsOneComputedFromTheRequests(t *testing.T) {
 	now := time.Now().Truncate(time.Minute).Add(30 * time.Second)
 	clock := now.Add(-55 * time.Minute)
-	store := history.New(1 << 30)
-	objective := slo.Objective{SLO: "fast", Objective: 0.9, Window: time.Hour}
-	engine := series.NewEngine(series.Options{
-		Config: series.Config{Dimensions: []string{"m"}, MaxSeries: 10}, History: store, Objectives: slo.Names{"fast": true},
-	})
-	page := New(Options{
-		Dimensions: []string{"m"}, Objectives: []slo.Objective{objective}, Engine: engine, History: store, Slowest: slowest.New(0),
-		Tracker: slo.NewTracker(slo.TrackerOptions{MaxSeries: 1}, now), Thresholds: new(Thresholds),
-		OpenStreams: new(inprocess.Registry[func() int64]), SLOs: new(inprocess.Registry[[]slo.Definition]), Now: func() time.Time { return now },
-	})
+	page, engine := pageAt(now)
 	random := rand.New(rand.NewPCG(5, 6))
 	var all []finished
 	first := true

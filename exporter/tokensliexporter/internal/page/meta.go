@@ -55,7 +55,7 @@ type timelinesMeta struct {
 const maxDimensionValues = 1000
 
 func (p *Page) meta(q *query) (any, error) {
-	q.period = len(periods) - 1
+	q.period = periods[len(periods)-1]
 	view := p.view(q)
 	answer := &meta{
 		Version: p.Version, Time: seconds(q.now), Outcomes: series.OutcomeNames[:], GroupBy: p.groupBy(), Series: p.seriesCount(),

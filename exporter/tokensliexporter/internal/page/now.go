@@ -25,6 +25,7 @@ type now struct {
 	InFlight              number              `json:"in_flight"`
 	OpenStreams           *int64              `json:"open_streams"`
 	Requests              map[string]uint64   `json:"requests"`
+	Failed                map[string]uint64   `json:"failed"`
 	Tokens                map[string]number   `json:"tokens"`
 	Stalls                stalls              `json:"stalls"`
 	Unmeasured            []unmeasured        `json:"unmeasured"`
@@ -51,16 +52,20 @@ type seriesCount struct {
 	Limit int `json:"limit"`
 }
 
-// rateWindow is the window of the current rates.
+// rateWindow is the window of the current rates. Those of a range that has ended are over the whole range: the slots
+// of its last minute may be wider.
 const rateWindow = time.Minute
 
 func (p *Page) now(q *query) (any, error) {
 	view := p.view(q)
 	selection := p.newSelection(q)
 	answer := &now{
-		Time: seconds(q.now), Boot: p.boot, Range: periods[q.period].name,
+		Time: seconds(q.now), Boot: p.boot, Range: q.period.name,
 		RequestsPerSecond: missing, OutputTokensPerSecond: missing, InputTokensPerSecond: missing, InFlight: missing,
-		OpenStreams: p.openStreams(), Series: p.seriesCount(), Doubts: p.doubts(),
+		Series: p.seriesCount(), Doubts: p.doubts(),
+	}
+	if !q.ended {
+		answer.OpenStreams = p.openStreams()
 	}
 	answer.setRates(p, q, selection)
 	everything := selection.add(view.Slots(), &history.Want{Quantities: bits(numbers.Indicators[:])})
@@ -72,10 +77,13 @@ func (p *Page) now(q *query) (any, error) {
 	for outcome, name := range series.OutcomeNames {
 		answer.Requests[name] = sum.Requests[outcome]
 	}
-	answer.Tokens = map[string]number{}
+	answer.Tokens, answer.Failed = map[string]number{}, map[string]uint64{}
 	for _, c := range series.Counters {
-		if c.Type != "" {
-			answer.Tokens[c.Type] = number(sum.Counts[c.Count])
+		switch n := sum.Counts[c.Count]; {
+		case c.Type != "":
+			answer.Tokens[c.Type] = number(n)
+		case c.Cause != "":
+			answer.Failed[c.Cause] = uint64(n)
 		}
 	}
 	answer.Stalls = stalls{number(sum.Counts[series.CountOf(numbers.StallCount)]), number(sum.Counts[series.CountOf(numbers.StallDuration)])}
@@ -86,7 +94,10 @@ func (p *Page) now(q *query) (any, error) {
 // setRates sets the rates of the last minute.
 func (n *now) setRates(p *Page, q *query, selection *selection) {
 	since := aligned(q.now.Add(-rateWindow), series.HistorySlot)
-	minute := p.History.View(since)
+	if q.ended {
+		since = q.since()
+	}
+	minute := p.viewFrom(q, since)
 	if minute.Since.IsZero() {
 		n.WindowSeconds = 0
 		return

@@ -22,7 +22,7 @@ func (p *Page) prompts(q *query) (any, error) {
 	want := q.filter.together()
 	want.Prompts = true
 	part := &p.newSelection(q).add(view.Slots(), want).Parts[0]
-	answer := &prompts{Range: periods[q.period].name, Buckets: []promptBucket{}}
+	answer := &prompts{Range: q.period.name, Buckets: []promptBucket{}}
 	for c := range series.PromptClass(series.PromptClasses) {
 		values := summarize(part.Prompts(c))
 		if values == nil {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
@@ -25,7 +27,7 @@ type period struct {
 	step   time.Duration
 }
 
-// periods are in the order of slowest.Windows.
+// periods are those of the page. Another one has the steps of the next longer of them.
 var periods = [...]period{
 	{"5m", 5 * time.Minute, series.HistorySlot},
 	{"1h", time.Hour, time.Minute},
@@ -34,8 +36,10 @@ var periods = [...]period{
 
 // query is a request to the API.
 type query struct {
+	// now is the end of the range. With the parameter `end`, ended is set: the range is one that has ended.
 	now    time.Time
-	period int // index of periods
+	ended  bool
+	period period
 	filter filter
 	values url.Values
 	id     string // of a request
@@ -48,14 +52,15 @@ type query struct {
 
 // Names of parameters.
 const (
-	paramRange, paramWhere, paramVantage, paramOutcome = "range", "where", "vantage", "outcome"
-	paramBy, paramValue, paramGroups, paramRank        = "by", "value", "groups", "rank"
-	paramCDF, paramIndicator                           = "cdf", "indicator"
-	paramSlowest, paramLimit                           = "slowest", "limit"
+	paramRange, paramEnd                        = "range", "end"
+	paramWhere, paramVantage, paramOutcome      = "where", "vantage", "outcome"
+	paramBy, paramValue, paramGroups, paramRank = "by", "value", "groups", "rank"
+	paramCDF, paramIndicator                    = "cdf", "indicator"
+	paramSlowest, paramLimit                    = "slowest", "limit"
 )
 
 var (
-	filterParams = []string{paramRange, paramWhere, paramVantage, paramOutcome}
+	filterParams = []string{paramRange, paramEnd, paramWhere, paramVantage, paramOutcome}
 	groupParams  = append(slices.Clone(filterParams), paramBy, paramValue, paramGroups, paramRank)
 )
 
@@ -91,7 +96,10 @@ func (p *Page) parse(endpoint string, r *http.Request) (*query, error) {
 		}
 	}
 	q := &query{now: p.Now(), values: values, id: r.PathValue("id")}
-	if q.period, err = q.choice(paramRange, periodNames, 0); err != nil {
+	if err := q.parsePeriod(); err != nil {
+		return nil, err
+	}
+	if err := q.parseEnd(); err != nil {
 		return nil, err
 	}
 	if q.filter, err = p.parseFilter(values); err != nil {
@@ -100,12 +108,36 @@ func (p *Page) parse(endpoint string, r *http.Request) (*query, error) {
 	return q, p.parseGroups(q)
 }
 
-var periodNames = func() (all []string) {
-	for _, p := range periods {
-		all = append(all, p.name)
+// parsePeriod reads the length of the range.
+func (q *query) parsePeriod() error {
+	name := periods[0].name
+	if q.values.Has(paramRange) {
+		name = q.values.Get(paramRange)
 	}
-	return all
-}()
+	length, err := model.ParseDuration(name)
+	longest := periods[len(periods)-1]
+	if err != nil || length < model.Duration(time.Minute) || length > model.Duration(longest.length) {
+		return invalid("give a duration from 1m to "+longest.name+", such as 5m, 90m or 6h", "`range` is %q", name)
+	}
+	i := slices.IndexFunc(periods[:], func(p period) bool { return time.Duration(length) <= p.length })
+	q.period = period{name, time.Duration(length), periods[i].step}
+	return nil
+}
+
+// parseEnd reads the end of the range, which is not after now.
+func (q *query) parseEnd() error {
+	if !q.values.Has(paramEnd) {
+		return nil
+	}
+	end, err := strconv.ParseInt(q.values.Get(paramEnd), 10, 64)
+	if err != nil || end < 0 {
+		return invalid("give whole seconds since 1970, such as 1795233292", "`end` is %q", q.values.Get(paramEnd))
+	}
+	if at := time.Unix(end, 0); at.Before(q.now) {
+		q.now, q.ended = at, true
+	}
+	return nil
+}
 
 func remedyOf(what string, known []string) string {
 	if len(known) == 0 {
@@ -174,7 +206,7 @@ func (p *Page) groupBy() string {
 
 // since returns the start of the range: that of a step, so that no slot is cut.
 func (q *query) since() time.Time {
-	return aligned(q.now.Add(-periods[q.period].length), periods[q.period].step)
+	return aligned(q.now.Add(-q.period.length), q.period.step)
 }
 
 // aligned returns the latest multiple of a step since the Unix epoch, at t or before.
@@ -185,4 +217,13 @@ func aligned(t time.Time, step time.Duration) time.Time {
 }
 
 // view returns the history of the range.
-func (p *Page) view(q *query) history.View { return p.History.View(q.since()) }
+func (p *Page) view(q *query) history.View { return p.viewFrom(q, q.since()) }
+
+// viewFrom returns the history from a time to the end of the range.
+func (p *Page) viewFrom(q *query, from time.Time) history.View {
+	view := p.History.View(from)
+	if q.ended {
+		view = view.Until(q.now)
+	}
+	return view
+}

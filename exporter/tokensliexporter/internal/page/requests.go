@@ -67,11 +67,11 @@ func (p *Page) requests(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := &requests{Range: periods[q.period].name, Slowest: names[by], Requests: []requestNumbers{}}
-	since := q.now.Add(-periods[q.period].length)
-	for _, r := range p.Slowest.Slowest(q.period, by, limit, func(r *slowest.Entry) bool {
+	answer := &requests{Range: q.period.name, Slowest: names[by], Requests: []requestNumbers{}}
+	since := q.now.Add(-q.period.length)
+	for _, r := range p.Slowest.Slowest(slowest.WindowOf(p.Now().Sub(since)), by, limit, func(r *slowest.Entry) bool {
 		id := series.Labels{Dimensions: r.Dimensions, Vantage: r.Vantage}
-		return q.filter.outcomes[r.Outcome] && !r.Arrival.Before(since) && q.filter.selects(&id)
+		return q.filter.outcomes[r.Outcome] && !r.Arrival.Before(since) && !(q.ended && r.Arrival.After(q.now)) && q.filter.selects(&id)
 	}) {
 		answer.Requests = append(answer.Requests, p.numbersOf(r))
 	}

@@ -57,7 +57,10 @@ func (p *Page) slosNow(q *query, sum *history.Sum, requests uint64) []sloNow {
 		}
 		s.Indicator, s.Threshold = p.threshold(defined, name)
 		if o := p.objective(name); o != nil {
-			s.setBudget(o, recent[name])
+			s.Objective, s.BudgetWindowSeconds = number(o.Objective), number(o.Window.Seconds())
+			if !q.ended { // the tracker knows the present only
+				s.setBudget(o, recent[name])
+			}
 		}
 		all = append(all, s)
 	}
@@ -95,7 +98,6 @@ func (p *Page) recent(q *query) map[string]slo.Recent {
 }
 
 func (s *sloNow) setBudget(o *slo.Objective, recent slo.Recent) {
-	s.Objective, s.BudgetWindowSeconds = number(o.Objective), number(o.Window.Seconds())
 	for w, window := range slo.BurnWindows {
 		rate := burnRate{window.Seconds(), missing}
 		if r, ok := recent.Burn[w].BurnRate(o.Objective); ok {

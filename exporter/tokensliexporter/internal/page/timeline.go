@@ -19,7 +19,7 @@ type timeAxis struct {
 // axis returns the steps of a view. They are as wide as its widest slot, so that no slot
 // spans two.
 func (q *query) axis(v *history.View) timeAxis {
-	step := max(periods[q.period].step, v.Step)
+	step := max(q.period.step, v.Step)
 	return timeAxis{now: q.now, since: aligned(q.since(), step), known: v.Since, step: step}
 }
 

@@ -58,7 +58,7 @@ func (p *Page) trends(q *query) (any, error) {
 	}
 	groups, others, count := grouping.groups()
 	answer := &trends{
-		Range: periods[q.period].name, StepSeconds: axis.step.Seconds(), Times: axis.times(), Total: newRates(&axis),
+		Range: q.period.name, StepSeconds: axis.step.Seconds(), Times: axis.times(), Total: newRates(&axis),
 		By: q.by, GroupsTotal: count, Groups: make([]*trend, len(groups)),
 	}
 	for i := range groups {

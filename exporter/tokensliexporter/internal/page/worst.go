@@ -42,7 +42,7 @@ var slowestOf = []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToke
 // splits the charts wins.
 func (p *Page) worst(q *query) (any, error) {
 	view := p.view(q)
-	answer := &worst{Range: periods[q.period].name, Indicators: map[string]*slowGroup{}, SLOs: map[string]*badGroup{}}
+	answer := &worst{Range: q.period.name, Indicators: map[string]*slowGroup{}, SLOs: map[string]*badGroup{}}
 	dimensions := append([]string{p.groupBy()}, p.Dimensions...)
 	for i, by := range dimensions {
 		if i > 0 && by == dimensions[0] {

@@ -33,6 +33,16 @@ const (
 // Windows are the ranges of time that have lists of slowest requests of their own.
 var Windows = [...]time.Duration{5 * time.Minute, time.Hour, 24 * time.Hour}
 
+// WindowOf returns the index of the shortest of Windows that holds requests of an age, or else of the longest.
+func WindowOf(age time.Duration) int {
+	for i, window := range Windows {
+		if age <= window {
+			return i
+		}
+	}
+	return len(Windows) - 1
+}
+
 // Quantities are those by which requests are ranked.
 var Quantities = [...]numbers.ID{numbers.RequestDuration, numbers.TimeToFirstToken, numbers.TimePerOutputToken}
 

@@ -4,7 +4,8 @@
 // The shapes of /api/v1, as openapi.yaml has them. null means unknown, never zero.
 
 export type Maybe = number | null;
-export type Range = '5m' | '1h' | '24h';
+/** A duration from 1m to 24h, such as 90m. */
+export type Range = string;
 export type Percentile = 'p50' | 'p95' | 'p99';
 export const indicators = ['time_to_first_token', 'time_per_output_token', 'inter_token_latency', 'request_duration'] as const;
 export type Indicator = typeof indicators[number];
@@ -51,6 +52,8 @@ export interface Now {
   requests_per_second: Maybe; output_tokens_per_second: Maybe; input_tokens_per_second: Maybe;
   in_flight: Maybe;
   open_streams: Maybe;
+  /** Requests with the outcome error or incomplete, by cause. */
+  failed: Record<string, number>;
   requests: Record<string, number>;
   tokens: Record<string, number>;
   stalls: {count: number; seconds: number};

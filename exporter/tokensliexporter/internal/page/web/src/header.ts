@@ -20,6 +20,8 @@ export class Header {
   private status = h('span', {class: 'status', role: 'status'});
   private statusText = h('span', {}, 'Connecting');
   private range = segments('Range', ['5m', '1h', '24h'].map(value => ({value, name: value})), () => this.view.range, value => this.view.set({range: value === '5m' ? '' : value}));
+  /** Ends a page that stands still. */
+  private resume = h('button', {type: 'button', class: 'button', onclick: () => this.view.set({end: ''})}, 'Go live');
   private themeButton = h('button', {type: 'button', class: 'button icon', onclick: toggleTheme});
   private selects = new Map<string, ReturnType<typeof select>>();
   private nav = h('nav', {'aria-label': 'Parts of the page'}, ...parts.map(([id, name]) => h('a', {href: `#${id}`}, name)));
@@ -31,7 +33,7 @@ export class Header {
 
   constructor(element: HTMLElement, private filters: HTMLElement, private view: View) {
     const brand = h('h1', {class: 'brand'}, icon('pulse'), h('a', {class: 'brand', href: './'}, 'tokenpulse'));
-    fill(element, h('div', {class: 'bar'}, brand, this.status, this.nav, h('span', {class: 'grow'}), this.range.element, this.themeButton));
+    fill(element, h('div', {class: 'bar'}, brand, this.status, this.nav, h('span', {class: 'grow'}), this.resume, this.range.element, this.themeButton));
     this.filters.append(this.toggle);
     this.state('connecting', null);
     onTheme(() => this.nameTheme());
@@ -40,7 +42,9 @@ export class Header {
 
   state(state: State, last: number | null): void {
     this.status.dataset.state = state;
-    const text = {connecting: 'Connecting', live: 'Live', offline: last === null ? 'Not connected' : `Disconnected since ${time(last)}`}[state];
+    const end = this.view.end;
+    this.resume.hidden = end === null;
+    const text = {connecting: 'Connecting', live: end === null ? 'Live' : `${this.view.range} until ${time(end)}`, offline: last === null ? 'Not connected' : `Disconnected since ${time(last)}`}[state];
     if (!this.statusText.isConnected) fill(this.status, icon('dot'), this.statusText);
     setText(this.statusText, text);
     this.status.firstElementChild?.replaceWith(icon(state === 'offline' ? 'cross' : 'dot'));

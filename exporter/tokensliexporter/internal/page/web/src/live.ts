@@ -18,7 +18,7 @@ export class Live {
 
   constructor(private onNow: (now: Now) => void, private onState: (state: State, before: State) => void) {}
 
-  /** Starts, or starts again with other filters. */
+  /** Starts, or starts again with other filters. A range that has ended is asked for once. */
   connect(query: URLSearchParams): void {
     this.query = query;
     this.open();
@@ -28,6 +28,10 @@ export class Live {
     const generation = ++this.generation;
     this.source?.close();
     clearTimeout(this.timer);
+    if (this.query.has('end')) {
+      void this.poll(generation);
+      return;
+    }
     const source = new EventSource(apiURL('events', this.query));
     this.source = source;
     const failed = () => {
@@ -61,6 +65,7 @@ export class Live {
       this.become('offline');
     }
     clearTimeout(this.timer);
+    if (this.state === 'live' && this.query.has('end')) return;
     this.timer = window.setTimeout(() => this.open(), retryAfter);
   }
 

@@ -6,7 +6,7 @@ import {fill, h, setText} from './dom';
 import {Colors} from './groups';
 import {Header} from './header';
 import {Live, type State} from './live';
-import {Refresher, type Section, notice} from './section';
+import {Refresher, type Section, notice, pace} from './section';
 import {CompareSection} from './sections/compare';
 import {emptyPage} from './sections/empty';
 import {HeatmapSection} from './sections/heatmap';
@@ -47,7 +47,7 @@ class Page {
     new SlowestSection(this.view, () => this.known), new CompareSection(this.view, () => this.known, this.colors),
   ];
   private live = new Live(now => this.tick(now), (state, before) => this.connection(state, before));
-  private refresher = new Refresher(() => (this.mode === 'numbers' ? this.sections : []), () => this.view.range, () => this.live.state !== 'offline');
+  private refresher = new Refresher(() => (this.mode === 'numbers' ? this.sections : []), () => (this.view.end === null ? pace(this.view.range) : Infinity), () => this.live.state !== 'offline');
 
   constructor() { this.view.onChange(() => this.changed()); }
 
@@ -103,6 +103,7 @@ class Page {
   private changed(): void {
     if (!this.meta) return;
     this.header.update(this.meta);
+    this.header.state(this.live.state, this.last?.time ?? null);
     if (this.mode !== 'empty') this.show(this.view.get('request') ? `request ${this.view.get('request')}` : 'numbers');
     this.live.connect(this.view.query());
     this.refresher.refresh();
@@ -116,7 +117,7 @@ class Page {
     this.trends.thresholds(now);
     this.load.thresholds(now);
     const none = Object.values(now.requests).every(requests => requests === 0);
-    fill(this.nomatch, none && this.mode === 'numbers' && h('div', {class: 'banner'}, h('strong', {}, `No request in the last ${this.view.range}`),
+    fill(this.nomatch, none && this.mode === 'numbers' && h('div', {class: 'banner'}, h('strong', {}, this.view.end === null ? `No request in the last ${this.view.range}` : `No request in the ${this.view.range} until ${time(this.view.end)}`),
       h('p', {}, this.view.filtered ? 'Clear the filters or widen the range.' : 'Widen the range, or check that traffic reaches the Collector.')));
   }
 

@@ -24,7 +24,11 @@ export function frame(id: string, title: string, text: Child, controls: Child[],
 /** Says what is missing and what to do about it. */
 export const notice = (what: string, todo: string): HTMLElement => h('p', {class: 'notice'}, h('strong', {}, what), todo);
 
-const every: Record<Range, number> = {'5m': 5_000, '1h': 15_000, '24h': 60_000};
+/** Returns the milliseconds after which a section of a range is loaded again. */
+export const pace = (range: Range): number => {
+  const seconds = [...range.matchAll(/(\d+)([hms])/g)].reduce((sum, [, n, unit]) => sum + Number(n) * {h: 3600, m: 60, s: 1}[unit as 'h' | 'm' | 's'], 0);
+  return seconds <= 300 ? 5_000 : seconds <= 3600 ? 15_000 : 60_000;
+};
 
 /**
  * Loads sections again at the pace of the range, one after the other, and only those in
@@ -36,7 +40,8 @@ export class Refresher {
   private abort = new AbortController();
   private running = false;
 
-  constructor(private sections: () => Section[], private range: () => Range, private online: () => boolean) {
+  /** pace returns the milliseconds after which a section is loaded again. */
+  constructor(private sections: () => Section[], private pace: () => number, private online: () => boolean) {
     setInterval(() => void this.run(), 1000);
     document.addEventListener('visibilitychange', () => void this.run());
   }
@@ -72,7 +77,7 @@ export class Refresher {
     try {
       for (const section of this.sections()) {
         if (!this.inView.has(section.element)) continue;
-        if (performance.now() - (this.loaded.get(section) ?? -Infinity) < every[this.range()]) continue;
+        if (performance.now() - (this.loaded.get(section) ?? -Infinity) < this.pace()) continue;
         const {signal} = this.abort;
         this.loaded.set(section, performance.now());
         await load(section, signal);

@@ -23,10 +23,10 @@ export class View {
 
   get(name: string): string { return this.parameters.get(name) ?? ''; }
 
-  get range(): Range {
-    const range = this.get('range');
-    return range === '1h' || range === '24h' ? range : '5m';
-  }
+  get range(): Range { return this.get('range') || '5m'; }
+
+  /** The end of the range in seconds since 1970, for a page that stands still; null for now. */
+  get end(): number | null { return this.parameters.has('end') ? Number(this.get('end')) : null; }
 
   /** Sets parameters. An empty value removes one, so that its default holds. */
   set(changes: Record<string, string>): void {
@@ -69,6 +69,7 @@ export class View {
       for (const value of this.parameters.getAll(name)) if (name !== free && !(name === 'where' && value.startsWith(`${free}=`))) query.append(name, value);
     }
     query.set('range', this.range);
+    if (this.end !== null) query.set('end', this.get('end'));
     for (const [name, value] of Object.entries(more)) {
       for (const one of Array.isArray(value) ? value : [value]) if (one !== '' || Array.isArray(value)) query.append(name, one);
     }

@@ -22,14 +22,14 @@ export class NowSection implements Section {
     flight: tile('In flight', 'mean', 'Mean number of requests in flight over the last minute, by Little\'s law'),
     open: tile('Open streams', '', 'Streams that have begun and not ended, of the token_stream and token_tap receivers in this Collector'),
     stalls: tile('Stalls', '', 'Gaps between chunks longer than stall_threshold'),
-    failed: tile('Not successful', '', 'Requests that failed, were cancelled, or have no end'),
+    failed: tile('Not successful', '', 'Requests that failed, were cancelled, or have no end. Client mistakes, such as a wrong API key, are not eligible for SLOs'),
     unmeasured: tile('Unmeasured', '', 'Share of requests without TTFT, or without TPOT: the larger of the two'),
   };
   private slos = h('div', {class: 'slos'});
   private cards = new Map<string, ReturnType<typeof card>>();
   private worst: Worst | null = null;
   private last: Now | null = null;
-  readonly element = frame('now', 'Now', 'Rates of the last minute; all else over the selected range.', [],
+  readonly element = frame('now', 'Now', 'Rates of the last minute, or of a range that has ended; all else over the selected range.', [],
     h('dl', {class: 'tiles'}, ...this.headlines.map(({element}) => element), ...Object.values(this.tiles).map(({element}) => element)), this.slos);
 
   constructor(private view: View) {}
@@ -77,7 +77,7 @@ export class NowSection implements Section {
     const total = Object.values(now.requests).reduce((a, b) => a + b, 0);
     const bad = total - (now.requests.success ?? 0);
     failed.set(total ? percent(bad / total) : missing);
-    failed.note(['error', 'cancelled', 'incomplete'].filter(name => now.requests[name]).map(name => `${count(now.requests[name])} ${name}`).join(' · ') || (total ? `none of ${count(total)}` : ''));
+    failed.note(['error', 'cancelled', 'incomplete'].filter(name => now.requests[name]).map(name => `${count(now.requests[name])} ${name}`).concat(now.requests.error && now.failed.client ? [`${count(now.failed.client)} by client mistakes`] : []).join(' · ') || (total ? `none of ${count(total)}` : ''));
     const byIndicator = new Map<string, number>();
     for (const {indicator, share} of now.unmeasured) byIndicator.set(indicator, (byIndicator.get(indicator) ?? 0) + share);
     unmeasured.set(total ? percent(Math.max(0, ...byIndicator.values())) : missing);
@@ -191,7 +191,7 @@ function content(slo: SLONow): Child[] {
   return [
     h('div', {class: 'name'}, h('span', {title: slo.slo}, slo.slo), h('span', {class: 'verdict', 'data-level': level}, icon(name), word)),
     h('dl', {},
-      fact('Attainment', percent(slo.attainment), `${count(slo.good)} good, ${count(slo.bad)} bad, ${count(slo.not_eligible)} not eligible over the range`),
+      fact('Attainment', percent(slo.attainment), `${count(slo.good)} good, ${count(slo.bad)} bad, ${count(slo.not_eligible)} not eligible over the range, client mistakes among them`),
       fact('Burn rate', burn?.rate == null ? missing : `${digits(burn.rate, 2)}×`, shortest.map(({window_seconds, rate}) => `${window(window_seconds)}: ${rate === null ? missing : digits(rate, 2)}×`).join('\n'), burn && window(burn.window_seconds)),
       fact('Budget left', percent(left), slo.budget_window_seconds ? `Error budget of ${window(slo.budget_window_seconds)}` : 'No objective, no budget')),
     h('div', {class: 'meter', 'data-level': level, 'aria-hidden': 'true'}, left !== null && bar),
