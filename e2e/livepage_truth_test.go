@@ -209,3 +209,73 @@ func jsonOf(t *testing.T, value any) string {
 	require.NoError(t, err)
 	return string(encoded)
 }
+
+// lineHeights is JavaScript that returns how high each group's line is in a chart: 0 at its bottom, 1 at its top.
+const lineHeights = `(() => {
+	const canvas = document.querySelector('#trend-time_to_first_token canvas');
+	const {data, width, height} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+	const heights = {};
+	for (const row of document.querySelectorAll('#trend-time_to_first_token .legend tbody tr')) {
+		const [r, g, b] = getComputedStyle(row.querySelector('.swatch')).backgroundColor.match(/\d+/g).map(Number);
+		let sum = 0, n = 0;
+		for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200 && Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 12) { sum += Math.floor(i / 4 / width); n++ }
+		heights[row.querySelector('bdi').textContent] = n > 0 ? 1 - sum / n / height : -1;
+	}
+	return heights;
+})()`
+
+// One request of 13 s must not press the lines of all others onto the axis.
+func TestLivePage_AnOutlierDoesNotFlattenTheOtherLines(t *testing.T) {
+	t.Parallel()
+	c := startReplicasPage(t)
+	sendReplica(t, c, "fast", "", 20, 50*time.Millisecond)
+	sendReplica(t, c, "usual", "", 20, 200*time.Millisecond)
+	sendReplica(t, c, "stuck", "", 1, 13*time.Second)
+	p := openTab(t, c.pageURL(""))
+	p.expect("willReadFrequently") // the test reads pixels, the page does not
+	p.waitUntilLoaded()
+	apart := func() float64 {
+		heights := evaluate[map[string]float64](p, lineHeights)
+		require.Greater(t, heights["stuck"], heights["usual"])
+		require.GreaterOrEqual(t, heights["usual"], heights["fast"])
+		return heights["usual"] - heights["fast"]
+	}
+	p.waitUntil(`Object.values(` + lineHeights + `).every(height => height > 0)`)
+	require.Greater(t, apart(), 0.15, "a factor of 4 shows beside a factor of 65")
+	p.screenshot("outlier")
+	p.do(script(`document.querySelector('#trends [data-value="linear"]').click()`))
+	require.Eventually(t, func() bool { return apart() < 0.05 }, patience, 50*time.Millisecond)
+}
+
+// A colour belongs to a name: it survives a reload, another order and a name that comes.
+func TestLivePage_ColoursBelongToNames(t *testing.T) {
+	t.Parallel()
+	c := startReplicasPage(t)
+	for i, model := range []string{"a", "b", "c", "d"} {
+		sendReplica(t, c, model, "", 10+i, time.Duration(100-10*i)*time.Millisecond)
+	}
+	p := openTab(t, c.pageURL(""))
+	colours := func(groups int) map[string]string {
+		p.waitUntilLoaded()
+		p.waitUntil(fmt.Sprintf(`document.querySelectorAll('#trend-time_to_first_token bdi').length === %d`, groups))
+		return evaluate[map[string]string](p, `Object.fromEntries([...document.querySelectorAll('#trend-time_to_first_token tbody tr')].map(row => [row.querySelector('bdi').textContent, row.querySelector('.swatch').style.background]))`)
+	}
+	want := colours(4)
+	unique := map[string]bool{}
+	for _, colour := range want {
+		unique[colour] = true
+	}
+	require.Len(t, unique, 4)
+	p.open(c.pageURL(""))
+	require.Equal(t, want, colours(4), "after a reload")
+	p.open(c.pageURL("?rank=requests"))
+	require.Equal(t, want, colours(4), "in another order")
+	sendReplica(t, c, "0", "", 50, 3*time.Second)
+	p.open(c.pageURL(""))
+	with := colours(5)
+	delete(with, "0")
+	require.Equal(t, want, with, "after a name that is first by name and by rank")
+	other := openTab(t, c.pageURL("?where=gen_ai.request.model=c&where=gen_ai.request.model=b"))
+	other.waitUntilLoaded()
+	require.Equal(t, want["b"], evaluate[string](other, `[...document.querySelectorAll('#trend-time_to_first_token tbody tr')].find(row => row.querySelector('bdi').textContent === 'b').querySelector('.swatch').style.background`), "in another browser")
+}

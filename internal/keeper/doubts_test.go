@@ -4,7 +4,7 @@
 package keeper
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -70,7 +70,7 @@ func TestDoubts_ExplainTheOverflowSeries(t *testing.T) {
 	})
 	for i := range 3 {
 		require.Empty(t, h.abouts(overflowMessage))
-		h.Record(t.Context(), spans(t, 1, map[string]any{"model": fmt.Sprint(i), "tokenpulse.outcome": "success"}))
+		h.Record(t.Context(), spans(t, 1, map[string]any{"model": strconv.Itoa(i), "tokenpulse.outcome": "success"}))
 	}
 	require.Equal(t, []string{""}, h.abouts(overflowMessage))
 	require.NoError(t, h.Shutdown(t.Context()))

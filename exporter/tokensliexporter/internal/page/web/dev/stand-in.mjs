@@ -35,6 +35,7 @@ const request = i => ({
   vantage: 'server', outcome: i === 3 ? 'error' : 'success', trace_id: '4bf92f3577b34da6a3ce929d0e0e4736', span_id: '00f067aa0ba902b7', trace_link: 'https://jaeger.example/trace/4bf92f3577b34da6a3ce929d0e0e4736',
   reason: ['decode', 'stalls', 'prefill', 'queue'][i % 4], request_duration: 22 - i, time_to_first_token: 0.4 + i % 4, time_per_output_token: 0.04, queue: 0.1 + i % 4 / 2, prefill: 0.3 + i % 4 / 2, decode: 20 - i, network: 0.01,
   input_tokens: 812, cached_input_tokens: 256, output_tokens: 400, stalls: i % 4 === 1 ? 2 : 0, stall_duration: i % 4 === 1 ? 2.9 : 0, largest_gap: 1.8, slos_breached: ['chat-ttft'], has_strip: true,
+  error_type: i === 3 ? 'timeout' : null, status: i === 3 ? '504' : '200', replica: `10.0.0.${i}:8000`, source: 'openllmetry', estimated: i % 2 ? ['time_to_first_token'] : [],
 });
 const strip = i => {
   const at = []; let t = 0.4 + i % 4;
@@ -45,21 +46,23 @@ const now = range => ({
   time: Date.now() / 1000, range, window_seconds: 60, requests_per_second: 7.9 + noise(Date.now()), output_tokens_per_second: 2412 + 200 * noise(Date.now() + 1), input_tokens_per_second: 5000, in_flight: 31.4, open_streams: 34,
   requests: {success: 2201, error: 44, cancelled: 61, incomplete: 0}, failed: {client: 9, rate_limit: 0, server: 35, other: 0}, tokens: {input: 1e6, output: 7e5, reasoning: 1e5, cached_input: 2e5}, stalls: {count: 12, seconds: 13.4},
   unmeasured: [{indicator: 'time_per_output_token', reason: 'one_token', requests: 44, share: 0.018}, {indicator: 'time_to_first_token', reason: 'no_token', requests: 20, share: 0.008}], indicators: {},
-  slos: slos.map((slo, i) => ({...slo, good: 2100 - 90 * i, bad: 20 + 60 * i, not_eligible: 40, attainment: [0.93, 0.962, 0.981][i], burn_rates: [{window_seconds: 300, rate: [0.7, 0.76, 1.9][i]}, {window_seconds: 3600, rate: 0.8}], budget_remaining: [0.41, 0.77, -0.12][i], budget_window_seconds: 2592000})),
+  slos: slos.map((slo, i) => ({...slo, good: 2100 - 90 * i, bad: 20 + 60 * i, not_eligible: 40, judged: 0.97, attainment: [0.93, 0.962, 0.981][i], burn_rates: [{window_seconds: 300, rate: [0.7, 0.76, 1.9][i]}, {window_seconds: 3600, rate: 0.8}], budget_remaining: [0.41, 0.77, -0.12][i], budget_window_seconds: 2592000})),
   series: {held: 3, limit: 2000},
+  doubts: [{message: 'no request has this dimension; check its spelling in `dimensions`, and that the senders set the attribute', about: 'replcia', since: Date.now() / 1000}],
 });
 const answers = {
   meta: () => ({version: '0.1.0', time: Date.now() / 1000, dimensions: [{name: 'service.name', values: ['chat', 'search'], more: 0}, {name: 'gen_ai.provider.name', values: ['vllm'], more: 0}, {name: model, values: models.map(([name]) => name), more: 0}, {name: 'gen_ai.operation.name', values: ['chat'], more: 0}],
     vantages: ['client', 'server'], outcomes: ['success', 'error', 'cancelled', 'incomplete'], group_by: model, slos, series: {held: 3, limit: 2000}, history: {since: empty ? null : 1, memory_bytes: 1e6, max_memory_bytes: 6e7, coarsened: false},
     timelines: {kept: true, setting: 'token_latency: {timeline: keep}'}, trace_link: null, endpoints: {tokens: 'http://localhost:4319/v1/tokens'}}),
   now: ({range}) => now(range),
+  worst: ({range}) => ({range, indicators: {time_to_first_token: {by: model, value: models[2][0], requests: 700, p95: 1.9}}, slos: {'chat-ttft': {by: model, value: models[2][0], requests: 700, attainment: 0.81}}}),
   trends: ({range}) => {
     const at = times(ranges[range]);
     const line = (base, m) => at.map(t => base * (0.85 + 0.3 * noise(t + m) + 0.25 * Math.sin(t / 80 + m)));
-    return {range, step_seconds: ranges[range][1], times: at, by: model, groups_total: 3, total: {requests_per_second: line(8, 5), output_tokens_per_second: line(2400, 6), in_flight: line(31, 7)},
+    return {range, step_seconds: ranges[range][1], times: at, by: model, groups_total: 3, others: null, total: {requests_per_second: line(8, 5), output_tokens_per_second: line(2400, 6), in_flight: line(31, 7)},
       groups: models.map(([value, speed], m) => ({value, requests: 700, requests_per_second: line(3, m), output_tokens_per_second: line(900, m), in_flight: line(9, m), indicators: Object.fromEntries(Object.entries(indicators).map(([name, base]) => [name, {p50: line(base / speed, m), p95: line(base / speed * 2.4, m), p99: line(base / speed * 4, m)}]))}))};
   },
-  distributions: ({range, by}) => ({range, by: by ?? model, groups_total: 3, groups: models.map(([value, speed]) => ({value, requests: 700, output_tokens: 1e5, indicators: Object.fromEntries(Object.entries({...indicators, ...phases}).map(([name, base]) => [name, withCDF(base / speed)]))}))}),
+  distributions: ({range, by}) => ({range, by: by ?? model, groups_total: 3, others: null, groups: models.map(([value, speed]) => ({value, requests: 700, output_tokens: 1e5, indicators: Object.fromEntries(Object.entries({...indicators, ...phases}).map(([name, base]) => [name, withCDF(base / speed)]))}))}),
   heatmap: ({range}) => ({range, step_seconds: ranges[range][1], times: times(ranges[range]), indicator: 'inter_token_latency', bounds: Array.from({length: 41}, (_, i) => 0.002 * 2 ** (i / 4)), counts: times(ranges[range]).map(t => slot(t / ranges[range][1]))}),
   load: ({range}) => {
     const points = Array.from({length: 9}, (_, i) => ({load: 3 + i * 6, from: i * 6, to: 6 + i * 6, slots: 9, requests: 100 + i, time_to_first_token: summary(0.2 + 0.002 * i ** 3), time_per_output_token: summary(0.011 + 0.0003 * i ** 2), slos: slos.map(({slo}) => ({slo, good: 90, bad: 10, attainment: 0.99 - 0.01 * i}))}));

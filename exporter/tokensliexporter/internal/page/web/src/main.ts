@@ -17,7 +17,7 @@ import {PromptsSection} from './sections/prompts';
 import {requestPage} from './sections/request';
 import {SlowestSection} from './sections/slowest';
 import {TrendsSection} from './sections/trends';
-import {docs} from './terms';
+import {formulas} from './terms';
 import {count, time} from './units';
 import {View} from './view';
 
@@ -88,7 +88,7 @@ class Page {
     this.header.numbers(mode === 'numbers');
     scrollTo(0, 0);
     if (mode === 'empty') fill(this.content, this.banner, this.doubts, emptyPage(this.known.endpoints.tokens));
-    else if (mode === 'numbers') fill(this.content, this.banner, this.doubts, this.nomatch, ...this.sections.map(section => section.element));
+    else if (mode === 'numbers') fill(this.content, this.banner, this.doubts, this.nomatch, ...this.sections.map(section => section.element), formulas());
     else void this.showRequest(mode);
     this.refresher.watch();
   }
@@ -153,11 +153,11 @@ class Page {
   }
 
   private footer(meta: Meta): void {
-    const link = (name: string, href: string) => h('a', {href, ...(href.startsWith('http') ? {target: '_blank', rel: 'noopener'} : {})}, name);
+    const link = (name: string, href: string) => h('a', {href}, name);
     const text = `${count(meta.series.held)} of ${count(meta.series.limit)} series${meta.history.coarsened ? ' · history is coarser than usual: it has reached history::max_memory_mib' : ''}`;
     const footer = element('footer');
     if (!footer.firstChild) {
-      fill(footer, h('span', {}), link('Metrics', 'metrics'), link('API', 'api/v1/openapi.yaml'), link('What each number means', `${docs}/docs/definitions.md`), link('Licences', 'licenses.txt'), h('span', {}, `tokenpulse ${meta.version}`));
+      fill(footer, h('span', {}), link('Metrics', 'metrics'), link('API', 'api/v1/openapi.yaml'), link('What each number means', '#terms'), link('Licences', 'licenses.txt'), h('span', {}, `tokenpulse ${meta.version}`));
     }
     if (footer.firstElementChild) setText(footer.firstElementChild, text);
   }

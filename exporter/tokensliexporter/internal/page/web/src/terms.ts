@@ -14,6 +14,25 @@ const terms = {
   request_duration: ['Request duration', 'E2E', 'End minus start of the request.'],
 } as const;
 
+/** Further terms of the page, which the list at its end explains. */
+const more = [
+  ['Network, queue, prefill, decode', 'Time to the engine; until the engine schedules the request; until the first token; from the first to the last token.'],
+  ['Stall', 'A gap between chunks longer than stall_threshold.'],
+  ['In flight', 'Durations of the requests that ended, divided by the window: Little\'s law.'],
+  ['Unmeasured', 'Requests without TTFT or TPOT / requests of all outcomes.'],
+  ['Attainment', 'Good requests / (good + bad requests). Requests that an SLO does not apply to are neither.'],
+  ['Burn rate', 'Share of bad requests / (1 - objective), over a window.'],
+  ['Budget left', '1 - bad requests / ((1 - objective) x judged requests), over the window of the objective.'],
+  ['Estimate (≈)', 'A number that the span does not have, derived from others, or a bound.'],
+] as const;
+
+/** Returns the formulas, which need no network. */
+export function formulas(): HTMLElement {
+  const rows = [...Object.entries(terms).map(([id, [name, abbreviation, formula]]) => [`${name} (${abbreviation})`, formula, id] as const), ...more];
+  return h('section', {id: 'terms', 'aria-labelledby': 'terms-title'}, h('div', {class: 'heading'}, h('h2', {id: 'terms-title'}, 'What each number means')),
+    h('dl', {class: 'card facts text'}, ...rows.map(([name, formula, id]) => h('div', id ? {id: `term-${id}`} : {}, h('dt', {}, name), h('dd', {}, formula)))));
+}
+
 export type Term = keyof typeof terms;
 
 export const short = (term: Term): string => terms[term][1];
@@ -22,7 +41,7 @@ export const long = (term: Term): string => terms[term][0];
 /** Returns the name of a term as a link to its definition, with the formula as its title. */
 export function termLink(term: Term): HTMLElement {
   const [name, , formula] = terms[term];
-  return h('a', {class: 'term', href: `${docs}/docs/definitions.md#numbers-of-one-request`, title: formula, target: '_blank', rel: 'noopener'}, name);
+  return h('a', {class: 'term', href: `#term-${term}`, title: formula}, name);
 }
 
 /** Returns an SLO's rule, such as "Time to first token ≤ 1 s". Counts and shares have no unit. */

@@ -37,6 +37,13 @@ export function roundDuration(seconds: number): string {
   return seconds < 120 ? `${short(seconds)} s` : `${short(seconds / 60)} min`;
 }
 
+/** Returns the largest 1, 2 or 5 times a power of ten that is at most a value. uPlot never ends its ticks from others. */
+export function roundBelow(value: number): number {
+  const exponent = Math.floor(Math.log10(value) + 1e-12);
+  const digit = [5, 2, 1].find(candidate => candidate * 10 ** exponent <= value * (1 + 1e-9)) ?? 1;
+  return Number(`${digit}e${exponent}`);
+}
+
 /** Marks a number that is an estimate or a bound. */
 export const about = (text: string, estimated: boolean): string => (estimated && text !== missing ? `≈ ${text}` : text);
 

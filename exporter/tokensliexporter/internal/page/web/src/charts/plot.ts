@@ -95,38 +95,3 @@ export function timeAxis(): uPlot.Axis {
     }),
   });
 }
-
-/** Draws a dashed line across the chart with a label at its right end. Above the scale, it draws the label only. */
-export function drawThreshold(u: uPlot, value: number, label: string, scale = 'y'): void {
-  const {ctx, bbox} = u;
-  const ratio = devicePixelRatio;
-  const y = Math.max(bbox.top + ratio, u.valToPos(value, scale, true));
-  const above = y <= bbox.top + 2 * ratio && value > (u.scales[scale]?.max ?? Infinity);
-  ctx.save();
-  ctx.strokeStyle = ctx.fillStyle = cssColor('--bad');
-  ctx.lineWidth = ratio;
-  ctx.setLineDash([6 * ratio, 4 * ratio]);
-  if (!above) {
-    ctx.beginPath();
-    ctx.moveTo(bbox.left, y);
-    ctx.lineTo(bbox.left + bbox.width, y);
-    ctx.stroke();
-  }
-  drawLabel(u, above ? `${label} ↑` : label, bbox.left + bbox.width - 4 * ratio, above || y < bbox.top + 18 * ratio ? y + 15 * ratio : y - 8 * ratio, 'right');
-  ctx.restore();
-}
-
-/** Draws text over a halo in the colour of the card, readable on top of lines. */
-export function drawLabel(u: uPlot, text: string, x: number, y: number, align: CanvasTextAlign): void {
-  const {ctx} = u;
-  ctx.save();
-  ctx.font = font.replace('12px', `${11.5 * devicePixelRatio}px`);
-  ctx.textAlign = align;
-  ctx.setLineDash([]);
-  ctx.lineWidth = 4 * devicePixelRatio;
-  ctx.lineJoin = 'round';
-  ctx.strokeStyle = cssColor('--surface');
-  ctx.strokeText(text, x, y);
-  ctx.fillText(text, x, y);
-  ctx.restore();
-}

@@ -87,7 +87,7 @@ class CompareCard {
     fill(this.nodata, drawn.length === 0 && `No ${short(this.indicator)} in this range`);
     const [x = [], ...values] = drawn.length > 0 ? uPlot.join(drawn.map(({cdf}) => [cdf?.at.map(at => Math.max(at, 1e-6)) ?? [], cdf?.share ?? []])) : [];
     this.x = [...x];
-    this.lines = drawn.map(({name, color}, i) => ({name, color, width: 2, ...(color === colors[1] ? {dash: [8, 3]} : {}), values: [...values[i] ?? []]}));
+    this.lines = drawn.map(({name, color}, i) => ({name, color, width: 2, values: [...values[i] ?? []]}));
     this.chart.update(this.x, this.lines, {describe: `Distribution of ${short(this.indicator)} for ${drawn.map(({name}) => name).join(' and ')}. The table below has percentiles.`});
     this.point(null);
   }

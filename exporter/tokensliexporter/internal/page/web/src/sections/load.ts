@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {type Load, type LoadCurve, type Now, type Percentile, type SLONow, read} from '../api';
-import {LineChart, type Line, type Mark} from '../charts/lines';
+import {LineChart, type Line, type Mark, dashes} from '../charts/lines';
 import {segments} from '../controls';
 import {fill, h, pause, setText} from '../dom';
 import {type Section, frame} from '../section';
@@ -12,7 +12,7 @@ import type {View} from '../view';
 
 type Axis = 'in_flight' | 'output_tokens_per_second';
 const indicators = ['time_per_output_token', 'time_to_first_token'] as const;
-const curves: {name: Percentile; dash?: number[]}[] = [{name: 'p50', dash: [2, 4]}, {name: 'p95'}, {name: 'p99', dash: [8, 4]}];
+const curves: {name: Percentile; dash: number[] | undefined}[] = (['p50', 'p95', 'p99'] as const).map(name => ({name, dash: dashes[name]}));
 
 /** Latency by load, from the traffic itself: the throughput-latency curve. */
 export class LoadSection implements Section {
@@ -56,7 +56,7 @@ export class LoadSection implements Section {
     for (const {slo, largest_load: load} of curve.slos) {
       const at = marks.find(mark => mark.x === load);
       if (at) at.label += `, ${slo}`;
-      else if (load !== null) marks.push({x: load, label: `largest load that met ${slo}`});
+      else if (load !== null) marks.push({x: load, label: `${amount(load)} is the largest load that met ${slo}`});
     }
     for (const [i, indicator] of indicators.entries()) {
       const lines = curves.map(({name, ...rest}): Line => ({name, color: '--series-1', points: true, ...rest, values: curve.points.map(point => point[indicator]?.[name] ?? null)}));
@@ -66,6 +66,7 @@ export class LoadSection implements Section {
       this.charts[i]?.update(x, lines, {
         thresholds: own.map(slo => ({label: `${slo.slo} ≤ ${roundDuration(slo.threshold ?? 0)}`, value: slo.threshold ?? 0})),
         marks: marks.filter(mark => own.length === 0 || own.some(slo => mark.label.includes(slo.slo)) || mark.label.endsWith(' all')),
+        scale: '',
         describe: `${short(indicator)} by load: ${curve.points.map(point => `at ${amount(point.load)} p95 ${duration(point[indicator]?.p95)}`).join('; ')}`,
       });
       this.caption(i, null);
@@ -87,4 +88,5 @@ export class LoadSection implements Section {
 }
 
 /** Says which dash is which percentile. */
-export const percentileKeys = (): string => 'p50 dotted · p95 solid · p99 dashed';
+export const percentileKeys = (shown: Percentile[] = ['p50', 'p95', 'p99']): string =>
+  shown.map(name => `${name} ${{p50: 'dotted', p95: 'solid', p99: 'dashed'}[name]}`).join(' · ');

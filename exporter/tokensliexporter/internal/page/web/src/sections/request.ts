@@ -65,6 +65,6 @@ function gaps(strip: Strip): HTMLElement {
     const tokens = strip.tokens[index + 1] ?? 0;
     caption.textContent = `chunk ${index + 2} at ${duration(x[index])}: gap ${duration(values[index])}, ${count(tokens)} ${tokens === 1 ? 'token' : 'tokens'}, ${strip.channels[index + 1] ?? ''}`;
   }});
-  chart.update(x, [{name: 'gap', color: '--series-1', width: 1.2, stepped: true, values}]);
+  chart.update(x, [{name: 'gap', color: '--series-1', width: 1.2, stepped: -1, values}], {scale: ''});
   return h('figure', {class: 'card chart'}, h('figcaption', {class: 'title'}, h('h3', {}, 'Gaps between chunks')), chart.element, caption);
 }

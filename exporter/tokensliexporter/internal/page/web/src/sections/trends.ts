@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import {type Distributions, type Indicator, type Meta, type Now, type Percentile, type Rates, type SLONow, type Trends, indicators, read} from '../api';
-import {LineChart} from '../charts/lines';
+import {LineChart, type YScale, dashes} from '../charts/lines';
 import {segments} from '../controls';
 import {fill, h, pause, setText, swatch} from '../dom';
 import {type Colors, maxGroups, split, splitBy, withOthers} from '../groups';
@@ -14,13 +14,20 @@ import type {View} from '../view';
 const percentiles: Percentile[] = ['p50', 'p95', 'p99'];
 const crosshair = 'time';
 
+/** Returns the scale of latencies. An empty one is linear, unless a value would flatten the others. */
+const scaleOf = (view: View): YScale => {
+  const chosen = view.get('scale');
+  return chosen === 'linear' || chosen === 'log' ? chosen : '';
+};
+
 /** Percentiles of the four indicators over time, by group. */
 export class TrendsSection implements Section {
   private charts = indicators.map(indicator => new TrendChart(indicator, this.view, this.colors, value => this.highlight(value)));
   private shown = h('span');
   private choice = segments('Percentile', percentiles.map(value => ({value, name: value})), () => this.percentile, value => this.view.set({percentile: value === 'p95' ? '' : value}));
   private rank = segments('Order', [{value: '', name: 'worst first'}, {value: 'requests', name: 'most requests'}], () => this.view.get('rank'), rank => this.view.set({rank}));
-  readonly element = frame('trends', 'Over time', this.shown, [this.rank.element, this.choice.element], h('div', {class: 'grid'}, ...this.charts.map(({element}) => element)));
+  private scale = segments('Scale', [{value: '', name: 'auto'}, {value: 'linear', name: 'linear'}, {value: 'log', name: 'log'}], () => scaleOf(this.view), scale => this.view.set({scale}));
+  readonly element = frame('trends', 'Over time', this.shown, [this.rank.element, this.scale.element, this.choice.element], h('div', {class: 'grid'}, ...this.charts.map(({element}) => element)));
 
   constructor(private view: View, private meta: () => Meta, private colors: Colors, private onTotal: (total: Rates | undefined) => void) {}
 
@@ -42,6 +49,7 @@ export class TrendsSection implements Section {
     [trends.groups, whole.groups] = [withOthers(trends), withOthers(whole)];
     this.choice.update();
     this.rank.update();
+    this.scale.update();
     const order = this.view.get('rank') === 'requests' ? 'with the most requests' : 'that are worst';
     const more = trends.others ? ` Shown: the ${maxGroups} of ${count(trends.groups_total)} ${order}, and all others together.` : '';
     setText(this.shown, `${this.percentile} by ${dimensionName(trends.by)}, one point every ${roundDuration(trends.step_seconds)}. Arrow keys move the crosshair.${more}`);
@@ -108,8 +116,9 @@ class TrendChart {
     if (!trends) return;
     const groups = trends.groups.filter(({value}) => this.rows.has(value));
     this.chart.update(trends.times, groups.map(({value, indicators: all}) => ({
-      name: value, color: this.colors.of(value), values: all[this.indicator]?.[this.percentile] ?? [], faded: this.faint !== null && this.faint !== value,
+      name: value, color: this.colors.of(value), values: all[this.indicator]?.[this.percentile] ?? [], faded: this.faint !== null && this.faint !== value, dash: dashes[this.percentile],
     })), {
+      scale: scaleOf(this.view),
       thresholds: this.slos.map(slo => ({label: `${slo.slo} ≤ ${roundDuration(slo.threshold ?? 0)}`, value: slo.threshold ?? 0})),
       describe: `${short(this.indicator)} ${this.percentile} over time for ${groups.map(({value}) => valueName(value)).join(', ')}. The table below has the numbers at the crosshair.`,
     });
