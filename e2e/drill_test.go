@@ -18,7 +18,7 @@ import (
 
 // incident is what goes wrong with the requests to one model. Nine engines serve it.
 type incident struct {
-	model string
+	model, about string // about is its row in docs/runbook.md
 	// alerts may page for it: the first of them that rules.yaml has does.
 	alerts []string
 	// wrong changes the requests of an engine, 1 to 9.
@@ -36,7 +36,8 @@ func slowVersion(r *llmRequest) { r.perToken, r.version = 250*time.Millisecond, 
 
 var drill = []incident{
 	{
-		model: "slow-engine", alerts: []string{"TokenSLOFastBurn"},
+		model: "slow-engine", about: "one engine of nine is slow, objective 99.9%",
+		alerts: []string{"TokenSLOFastBurn"},
 		wrong: func(engine int, r *llmRequest) {
 			if engine == 9 {
 				slowVersion(r)
@@ -49,8 +50,9 @@ var drill = []incident{
 		},
 	},
 	{
-		model: "slow-version", alerts: []string{"TokenNearTotalBreach", "TokenSLOFastBurn"},
-		wrong: func(_ int, r *llmRequest) { slowVersion(r) },
+		model: "slow-version", about: "a new version is slow, objective 95%",
+		alerts: []string{"TokenNearTotalBreach", "TokenSLOFastBurn"},
+		wrong:  func(_ int, r *llmRequest) { slowVersion(r) },
 		steps: []drillStep{
 			{"Slow or failing", map[string]string{"outcome": "success"}},
 			{"Queue, prefill, decode or network", map[string]string{"phase": "decode"}},
@@ -58,23 +60,26 @@ var drill = []incident{
 		},
 	},
 	{
-		model: "server-errors", alerts: []string{"TokenNearTotalBreach", "TokenSLOFastBurn"},
-		wrong: func(_ int, r *llmRequest) { r.failure = "503" },
+		model: "server-errors", about: "all requests end with 503",
+		alerts: []string{"TokenNearTotalBreach", "TokenSLOFastBurn"},
+		wrong:  func(_ int, r *llmRequest) { r.failure = "503" },
 		steps: []drillStep{
 			{"Slow or failing", map[string]string{"outcome": "error"}},
-			{"Which errors", map[string]string{"error_type": "503"}},
+			{"Which errors", map[string]string{"cause": "server", "error_type": "503"}},
 		},
 	},
 	{
-		model: "wrong-key", alerts: []string{"TokenClientErrors"},
-		wrong: func(_ int, r *llmRequest) { r.failure = "401" },
+		model: "wrong-key", about: "a wrong API key in a loop",
+		alerts: []string{"TokenClientErrors"},
+		wrong:  func(_ int, r *llmRequest) { r.failure = "401" },
 		steps: []drillStep{
-			{"Which errors", map[string]string{"error_type": "401"}},
+			{"Which errors", map[string]string{"cause": "client", "error_type": "401"}},
 		},
 	},
 	{
-		model: "lost-coverage", alerts: []string{"TokenCoverageLost"},
-		wrong: func(_ int, r *llmRequest) { r.perToken = 0 }, // a proxy holds the answer back
+		model: "lost-coverage", about: "a proxy holds all answers back",
+		alerts: []string{"TokenCoverageLost"},
+		wrong:  func(_ int, r *llmRequest) { r.perToken = 0 }, // a proxy holds the answer back
 		steps: []drillStep{
 			{"Which requests cannot be judged", map[string]string{"gen_ai_request_model": "lost-coverage"}},
 			{"Why they cannot be judged", map[string]string{"indicator": "time_per_output_token", "reason": "buffered"}},
@@ -139,6 +144,7 @@ func TestDrill_EveryIncidentLeadsFromThePageToItsCause(t *testing.T) {
 				late := time.Since(begin.Add(healthy))
 				require.Equal(t, p.alerts[defined], page.Labels["alertname"])
 				t.Logf("%s after %.1f s, which stand for %.0f min", page.Labels["alertname"], late.Seconds(), late.Minutes()*timesFaster)
+				require.Contains(t, readMarkdown(t, "docs/runbook.md"), fmt.Sprintf("| %s | [%s](#%s) | ", p.about, page.Labels["alertname"], strings.ToLower(page.Labels["alertname"])))
 				linked := queriesLinkedFrom(t, page.Annotations["runbook_url"])
 				for _, s := range p.steps {
 					require.Contains(t, linked, s.query, "the runbook does not lead to the query")

@@ -273,7 +273,7 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 			ask(t, p, query).require(t, map[string]float64{long + " outcome=success": 1, small + " outcome=success": 0.8, small + " outcome=error": 0.2})
 		},
 		"Which errors": func(t *testing.T, p *prometheus, query string) {
-			ask(t, p, query).require(t, map[string]float64{"error_type=overloaded " + small + " outcome=error": 0.2})
+			ask(t, p, query).require(t, map[string]float64{"cause=server error_type=overloaded " + small: 0.2})
 		},
 		"Since when": func(t *testing.T, p *prometheus, query string) {
 			require.Empty(t, ask(t, p, query), "one in 17 requests is bad")

@@ -112,7 +112,7 @@ func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 			})
 		},
 		"Which errors": func(t *testing.T, p *prometheus, query string) {
-			at(t, p, query).require(t, map[string]float64{"error_type=overloaded gen_ai_request_model=llama-3-8b outcome=error": 0.2})
+			at(t, p, query).require(t, map[string]float64{"cause=other error_type=overloaded gen_ai_request_model=llama-3-8b": 0.2})
 		},
 		"How much error budget is left": func(t *testing.T, p *prometheus, query string) {
 			// A tenth of the requests that can be judged may be bad.
