@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
@@ -43,7 +42,7 @@ func (c *Config) Validate() error {
 	return errors.Join(append(c.Publish.Problems(), c.validateEventAttributes()...)...)
 }
 
-func (c *Config) validateEventAttributes() (errs problems.List) {
+func (c *Config) validateEventAttributes() (errs settings.Problems) {
 	all := c.EventAttributes
 	errs.Unless(len(all) <= maxEventAttributes, "`event_attributes` has %d entries; the maximum is %d", len(all), maxEventAttributes)
 	for i, name := range all {

@@ -21,7 +21,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
@@ -114,14 +113,14 @@ const (
 
 // Validate returns an error for each invalid key.
 func (c *Config) Validate() error {
-	var errs problems.List
+	var errs settings.Problems
 	errs.Unless(c.Server.NetAddr.Endpoint != "", "`endpoint` is empty; enter the address to serve metrics on, such as localhost:9464")
 	errs.Unless(c.MaxRequestsPerClient >= 0, "`max_requests_per_client` is %d; use at least 0, which is a tenth of the limit", c.MaxRequestsPerClient)
 	_, err := dimensionLabels(c.Shared.Series.Dimensions)
-	return errors.Join(slices.Concat(errs, problems.List{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validatePage())...)
+	return errors.Join(slices.Concat(errs, settings.Problems{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validatePage())...)
 }
 
-func (c *Config) validatePercentiles() (errs problems.List) {
+func (c *Config) validatePercentiles() (errs settings.Problems) {
 	errs.Unless(len(c.Percentiles) <= maxPercentiles, "`percentiles` has %d entries; the maximum is %d", len(c.Percentiles), maxPercentiles)
 	for i, p := range c.Percentiles {
 		errs.Unless(p >= 1 && p < 100, "`percentiles` has %v; use 1 to below 100, such as 99 or 99.9", p)
@@ -130,7 +129,7 @@ func (c *Config) validatePercentiles() (errs problems.List) {
 	return errs
 }
 
-func (c *Config) validateWindows() (errs problems.List) {
+func (c *Config) validateWindows() (errs settings.Problems) {
 	errs.Unless(len(c.Windows) <= maxWindows, "`windows` has %d entries; the maximum is %d", len(c.Windows), maxWindows)
 	for i, w := range c.Windows {
 		errs.Unless(minWindow <= w && w <= maxWindow && w%time.Second == 0,
@@ -140,7 +139,7 @@ func (c *Config) validateWindows() (errs problems.List) {
 	return errs
 }
 
-func (c *Config) validateClassicBuckets() (errs problems.List) {
+func (c *Config) validateClassicBuckets() (errs settings.Problems) {
 	var known []string
 	for _, id := range numbers.Histograms {
 		known = append(known, strings.TrimPrefix(id.Row().Metric.Name, names.Prefix))
@@ -159,7 +158,7 @@ func (c *Config) validateClassicBuckets() (errs problems.List) {
 // maxHistoryMiB limits the memory of the history: queries read all of it.
 const maxHistoryMiB = 1024
 
-func (c *Config) validatePage() (errs problems.List) {
+func (c *Config) validatePage() (errs settings.Problems) {
 	errs.Unless(1 <= c.History.MaxMemoryMiB && c.History.MaxMemoryMiB <= maxHistoryMiB,
 		"`history::max_memory_mib` is %d; use 1 to %d, or turn the history off with `page::enabled: false`", c.History.MaxMemoryMiB, maxHistoryMiB)
 	link, err := url.Parse(strings.NewReplacer("{trace_id}", "0", "{span_id}", "0").Replace(c.Page.TraceLink))

@@ -14,7 +14,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
@@ -108,7 +107,7 @@ const maxSLOs = 64
 
 // Validate reports every invalid setting.
 func (c *Config) Validate() error {
-	var errs problems.List
+	var errs settings.Problems
 	errs.Unless(c.Timeline == TimelineKeep || c.Timeline == TimelineDrop, "`timeline` is %q; valid values: %s, %s", c.Timeline, TimelineKeep, TimelineDrop)
 	errs.Unless(c.Detail == DetailStandard || c.Detail == DetailFull, "`detail` is %q; valid values: %s, %s", c.Detail, DetailStandard, DetailFull)
 	errs.Unless(c.Distribution == DistributionKeep || c.Distribution == DistributionDrop,

@@ -8,7 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/tokenpulse/tokenpulse/internal/problems"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 // Config decides for how long a Set remembers a request.
@@ -38,7 +38,7 @@ const (
 )
 
 // Problems returns an error for each invalid key.
-func (c *Config) Problems() (errs problems.List) {
+func (c *Config) Problems() (errs settings.Problems) {
 	errs.Unless(c.Horizon == 0 || minHorizon <= c.Horizon && c.Horizon <= maxHorizon,
 		"`deduplication::horizon` is %v; use 1s to 24h, such as 10m, or 0 to count repeated requests again", c.Horizon)
 	errs.Unless(minMaxSpans <= c.MaxSpans && c.MaxSpans <= maxMaxSpans,

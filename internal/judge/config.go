@@ -15,7 +15,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/problems"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -60,7 +60,7 @@ func (c *SLOConfig) Replacement(key string, value any) string {
 
 // Validate reports every invalid setting.
 func (c *SLOConfig) Validate() error {
-	var errs problems.List
+	var errs settings.Problems
 	errs.Unless(c.Name != "", "`name` is missing; give the SLO a name, such as chat-tpot")
 	errs.Unless(c.Name != names.SLOAll, "`name` is %q, which is reserved for all SLOs together; choose another", c.Name)
 	errs = append(errs, c.validateIndicator())
@@ -98,7 +98,7 @@ func indicatorNames() string {
 
 // validateNoThreshold reports the settings that the outcome does not have.
 func (c *SLOConfig) validateNoThreshold() error {
-	var errs problems.List
+	var errs settings.Problems
 	errs.Unless(c.Threshold == nil, "`threshold` is %v, but %s has none: a success is good; remove `threshold`", c.Threshold, c.Indicator)
 	errs.Unless(c.ThresholdAttribute == "", "`threshold_attribute` is %q, but %s has no threshold; remove `threshold_attribute`", c.ThresholdAttribute, c.Indicator)
 	return errors.Join(errs...)
@@ -132,7 +132,7 @@ func (c *SLOConfig) threshold(inSeconds bool) (float64, error) {
 	}
 }
 
-func (c *SLOConfig) validateMatch() (errs problems.List) {
+func (c *SLOConfig) validateMatch() (errs settings.Problems) {
 	for attribute, pattern := range c.MatchRegexp {
 		_, err := compile(pattern)
 		errs.Unless(err == nil, "`match_regexp` of %s is %q; use a valid RE2 expression: %w", attribute, pattern, err)

@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
-	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -39,7 +39,7 @@ func NewDefaultConfig() Config {
 
 // Problems returns an error for each invalid key. Like series.Config.Problems it is not
 // named Validate.
-func (c *Config) Problems() problems.List {
+func (c *Config) Problems() settings.Problems {
 	return slices.Concat(c.Series.Problems(), metricProblems(c.Metrics), objectiveProblems(c.Objectives), c.Deduplication.Problems())
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 // Metric is an entry of `metrics`, in the form of the Collector's scrapers.
@@ -45,7 +45,7 @@ func (c *Config) Selection() series.Selection {
 }
 
 // metricProblems returns an error for each name that is not a metric.
-func metricProblems(metrics map[string]Metric) (errs problems.List) {
+func metricProblems(metrics map[string]Metric) (errs settings.Problems) {
 	valid := series.MetricNames()
 	for _, name := range slices.Sorted(maps.Keys(metrics)) {
 		errs.Unless(slices.Contains(valid, name), "`metrics` has the unknown metric %q; valid names: %s", name, strings.Join(valid, ", "))

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -33,7 +33,7 @@ func (o *Objective) Unmarshal(conf *confmap.Conf) error {
 }
 
 // objectiveProblems returns an error for each invalid key.
-func objectiveProblems(objectives []Objective) (errs problems.List) {
+func objectiveProblems(objectives []Objective) (errs settings.Problems) {
 	errs.Unless(len(objectives) <= slo.MaxSLOs, "`objectives` has %d entries; the maximum is %d", len(objectives), slo.MaxSLOs)
 	used := map[string]int{}
 	for i, o := range objectives {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/problems"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 // Config holds the settings of every component that sends series as metrics.
@@ -53,7 +53,7 @@ const minFlushInterval = 10 * time.Millisecond
 
 // Problems returns an error for each invalid key. Like series.Config.Problems it is not
 // named Validate.
-func (c *Config) Problems() problems.List {
+func (c *Config) Problems() settings.Problems {
 	errs := c.Shared.Problems()
 	switch expiration := c.Shared.Series.SeriesExpiration; {
 	case c.FlushInterval < minFlushInterval:
@@ -66,7 +66,7 @@ func (c *Config) Problems() problems.List {
 }
 
 // metricProblems rejects the gauges that only the exporter has.
-func (c *Config) metricProblems() (errs problems.List) {
+func (c *Config) metricProblems() (errs settings.Problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Shared.Metrics)) {
 		errs.Unless(!strings.HasSuffix(name, names.SuffixPercentile),
 			"`metrics` has %q, but only the token_sli exporter has percentile gauges; remove it here, and set it there", name)

@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/problems"
+	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
 // Config decides which requests share a series, and limits the number of series.
@@ -47,7 +47,7 @@ func (c *Config) isIdle(d time.Duration) bool {
 // Problems returns an error for each invalid key. It is not named Validate: the Collector would
 // call it, too, and prefix its errors with the path of a squashed key, which the user's YAML does
 // not have.
-func (c *Config) Problems() problems.List {
+func (c *Config) Problems() settings.Problems {
 	errs := validateDimensions(c.Dimensions)
 	errs.Unless(c.MaxSeries > 0, "`max_series` is %d; use at least 1; requests of further series go to the overflow series", c.MaxSeries)
 	errs.Unless(c.SeriesExpiration == 0 || c.SeriesExpiration >= time.Second,
@@ -67,7 +67,7 @@ var ourLabels = []string{
 	names.LabelOverflow, "le", "quantile",
 }
 
-func validateDimensions(dimensions []string) (errs problems.List) {
+func validateDimensions(dimensions []string) (errs settings.Problems) {
 	errs.Unless(len(dimensions) <= maxDimensions, "`dimensions` has %d entries; the maximum is %d", len(dimensions), maxDimensions)
 	labels := map[string]string{}
 	for _, own := range ourLabels {

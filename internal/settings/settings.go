@@ -1,8 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings decodes the configuration of a component. Its errors name the key as the user wrote
-// it, and what to write instead; those of the Collector name Go types.
+// Package settings decodes the configuration of a component, and collects its errors. They name the key as
+// the user wrote it, and what to write instead; those of the Collector name Go types.
 package settings
 
 import (
@@ -10,8 +10,6 @@ import (
 	"reflect"
 
 	"go.opentelemetry.io/collector/confmap"
-
-	"github.com/tokenpulse/tokenpulse/internal/problems"
 )
 
 // Replacer is a configuration that once had more keys.
@@ -38,6 +36,6 @@ func Unmarshal(conf *confmap.Conf, config any) error {
 
 // walk compares settings with the types of a configuration.
 type walk struct {
-	unknown problems.List // keys
-	unfit   problems.List // values that do not fit; the Collector may convert some of them all the same
+	unknown Problems // keys
+	unfit   Problems // values that do not fit; the Collector may convert some of them all the same
 }

@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
-	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
@@ -189,7 +188,7 @@ func (c *Config) Validate() error {
 
 // validateSeries reports settings of latency that need spans, settings that select no span, and invalid
 // settings of the series.
-func (c *Config) validateSeries() (errs problems.List) {
+func (c *Config) validateSeries() (errs settings.Problems) {
 	if latency := c.Latency.Get(); latency != nil {
 		for _, setting := range [...]struct {
 			key string

@@ -19,7 +19,6 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/problems"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
 
@@ -104,7 +103,7 @@ func defaultUpstream() confighttp.ClientConfig {
 
 // Validate checks the configuration.
 func (c *Config) Validate() error {
-	var errs problems.List
+	var errs settings.Problems
 	errs.Unless(c.Server.WriteTimeout == 0, "`write_timeout` would cut answers; remove it")
 	errs.Unless(len(c.Server.CompressionAlgorithms) == 0, "`compression_algorithms` would change requests; remove it")
 	errs.Unless(c.Upstream.Endpoint != "" || len(c.Routes) > 0, "`upstream::endpoint` is missing; set it, or add `routes`")
@@ -144,7 +143,7 @@ func (c *Config) Validate() error {
 
 // checkUpstream reports an endpoint that cannot be forwarded to, and settings that would
 // change or cut what passes. own is the endpoint of the receiver.
-func checkUpstream(errs *problems.List, key string, upstream *confighttp.ClientConfig, own string) {
+func checkUpstream(errs *settings.Problems, key string, upstream *confighttp.ClientConfig, own string) {
 	endpoint, err := url.Parse(upstream.Endpoint)
 	valid := err == nil && (endpoint.Scheme == "http" || endpoint.Scheme == "https") && endpoint.Host != ""
 	// The endpoint is not repeated: it may hold a password.
