@@ -108,10 +108,13 @@ func refusalOfBody(err error) *refusal {
 func isSlash(c rune) bool { return c == '/' || c == '\\' }
 
 // isDotSegment also recognises segments with parameters, such as "..;a=b": servers of
-// servlets remove these before they resolve the path.
+// servlets remove these before they resolve the path. Others decode the path before they
+// end it at a # or ?, or end it at a null byte.
 func isDotSegment(segment string) bool {
-	name, _, _ := strings.Cut(segment, ";")
-	return name == "." || name == ".."
+	if end := strings.IndexAny(segment, ";#?\x00"); end >= 0 {
+		segment = segment[:end]
+	}
+	return segment == "." || segment == ".."
 }
 
 // refuse answers like the services do, in JSON.
