@@ -117,9 +117,7 @@ func (x *exchange) decode() {
 // finish is called when the exchange was forwarded.
 func (x *exchange) finish() {
 	x.copied.release()
-	if x.connection != nil {
-		x.connection.sending.CompareAndSwap(&x.copied, nil)
-	}
+	x.connection.stop(&x.copied)
 	if x.decoding != nil {
 		x.decoding.finish(x.forwarding)
 	}

@@ -198,8 +198,7 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 		err = errMalformed
 	}
 	if x.decoding != nil && isDiscarded(x.request) && !overdue {
-		x.receiver.bodies.Limit(w)
-		_, _ = io.Copy(io.Discard, &x.copied) // so that the span names the model that fails
+		_, _ = io.Copy(io.Discard, &x.copied) // so that the span names the model that fails; limited by sentBody
 	}
 	x.receiver.doubts.Raise(unreachableMessage, x.route.endpoint.Host)
 	x.route.logger.Warn(unreachableMessage, zap.String("upstream", x.route.endpoint.Host), zap.Error(err))

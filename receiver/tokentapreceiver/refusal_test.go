@@ -142,6 +142,46 @@ func TestRefusal_StatusesThatHTTPDoesNotHave(t *testing.T) {
 	}
 }
 
+// Over HTTP/2, a status may have any number of digits.
+func TestRefusal_LongStatuses(t *testing.T) {
+	p := start(t, func(http.ResponseWriter, *http.Request) {})
+	for status, refused := range map[int]bool{99: true, 100: false, 999: false, 1000: true} {
+		x := p.begin(http.MethodGet, "/")
+		require.Equal(t, refused, x.answer(&http.Response{StatusCode: status, Body: http.NoBody}) != nil, status)
+	}
+}
+
+// deadlines is the writer of a server that notes whether a read has a deadline.
+type deadlines struct {
+	http.ResponseWriter
+	limited bool
+}
+
+func (d *deadlines) SetReadDeadline(deadline time.Time) error {
+	d.limited = !deadline.IsZero()
+	return nil
+}
+
+// The limit of a body whose upstream left must end neither a further attempt nor the wait for the answer.
+func TestRequestCopy_LimitIsLifted(t *testing.T) {
+	for situation, lift := range map[string]func(*requestCopy){
+		"another connection": (*requestCopy).lift,
+		"the body's end":     func(c *requestCopy) { _, _ = io.ReadAll(c) },
+	} {
+		server := &deadlines{}
+		body := &requestCopy{ReadCloser: io.NopCloser(strings.NewReader("x")), server: server}
+		body.limit()
+		require.True(t, server.limited, situation)
+		lift(body)
+		require.False(t, server.limited, situation)
+	}
+	server := &deadlines{}
+	body := &requestCopy{ReadCloser: io.NopCloser(strings.NewReader("")), server: server}
+	body.release()
+	body.limit()
+	require.False(t, server.limited, "after the handler has returned")
+}
+
 // What an upstream writes in place of a type or a reason may be text of a prompt.
 func TestSpan_FreeTextOfAnUpstreamIsNoCategory(t *testing.T) {
 	p := start(t, func(w http.ResponseWriter, req *http.Request) {

@@ -45,9 +45,7 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 	case nil:
 	case io.EOF:
 		c.ended = true
-		if c.limited && c.server != nil { // else the limit would end the wait for the answer
-			c.bodies.Lift(c.server)
-		}
+		c.liftLocked() // else the limit would end the wait for the answer
 	default:
 		if c.overdue = c.limited; !c.overdue {
 			c.broken = err
@@ -71,6 +69,20 @@ func (c *requestCopy) limit() {
 	if c.server != nil && !c.ended && !c.limited {
 		c.limited = true
 		c.bodies.Limit(c.server)
+	}
+}
+
+// lift ends the limit.
+func (c *requestCopy) lift() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.liftLocked()
+}
+
+func (c *requestCopy) liftLocked() {
+	if c.server != nil && c.limited {
+		c.limited = false
+		c.bodies.Lift(c.server)
 	}
 }
 

@@ -29,6 +29,13 @@ func (c *upstreamConn) Close() error {
 	return err
 }
 
+// stop ends the sending of a body, if the connection has not begun to send another one.
+func (c *upstreamConn) stop(body *requestCopy) {
+	if c != nil {
+		c.sending.CompareAndSwap(body, nil)
+	}
+}
+
 // dial is the type of http.Transport.DialContext.
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -61,6 +68,8 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 		return x.route.upstream.RoundTrip(req)
 	}
 	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		x.connection.stop(&x.copied) // of an attempt before
+		x.copied.lift()
 		if x.connection = connectionOf(got.Conn); x.connection != nil {
 			x.connection.sending.Store(&x.copied)
 		}
@@ -69,7 +78,8 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	return x.route.upstream.RoundTrip(req)
 }
 
-// sentBody is the body of a request to an upstream. HTTP/2 closes it when the upstream resets the stream.
+// sentBody is the body of a request to an upstream. The transport closes it once the body is not needed any
+// more: after its end, if no connection can be made, and over HTTP/2 when the upstream resets the stream.
 type sentBody struct {
 	io.ReadCloser
 	copied *requestCopy
