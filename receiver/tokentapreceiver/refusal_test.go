@@ -16,9 +16,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configauth"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 )
 
@@ -327,6 +330,31 @@ func TestRefusal_ForeignPagesOnRoutesWithCredentials(t *testing.T) {
 		require.True(t, strings.HasPrefix(answer, "HTTP/1.1 "+status), head+answer)
 	}
 	require.EqualValues(t, 3, p.counter("exchanges_rejected"))
+}
+
+// keyring is an extension that adds a key to requests to an upstream.
+type keyring struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
+
+func (keyring) RoundTripper(base http.RoundTripper) (http.RoundTripper, error) { return base, nil }
+
+func TestRoutes_KnowTheCredentialsOfAnExtension(t *testing.T) {
+	id := component.MustNewID("keyring")
+	for expected, change := range map[bool]func(*confighttp.ClientConfig){
+		false: func(*confighttp.ClientConfig) {},
+		true: func(upstream *confighttp.ClientConfig) {
+			upstream.Auth = configoptional.Some(configauth.Config{AuthenticatorID: id})
+		},
+	} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Upstream.Endpoint = "http://localhost:8000"
+		change(&cfg.Upstream)
+		all, err := newRoutes(t.Context(), cfg, map[component.ID]component.Component{id: keyring{}}, componenttest.NewNopTelemetrySettings())
+		require.NoError(t, err)
+		require.Equal(t, expected, all[0].credentials)
+	}
 }
 
 func TestRoutes_LongestPrefixWins(t *testing.T) {
