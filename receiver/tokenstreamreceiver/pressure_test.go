@@ -329,3 +329,20 @@ func TestMemoryPressure_StreamsWithoutAChunkGoFirst(t *testing.T) {
 	require.Zero(t, s.ingester.store.Streams())
 	require.EqualValues(t, 2, s.refusedStreams(t))
 }
+
+// Under pressure, no more streams are dropped than needed, and the first to expire before others.
+func TestMemoryPressure_TheFirstToExpireGoFirst(t *testing.T) {
+	s := newStill(t, func(cfg *Config) { cfg.IdleTimeout = 5 * time.Second })
+	s.pipe.refuse = refuseWith(errors.New("the backend is down"))
+	require.Equal(t, 200, s.send(startLine("first"), chunkLine("first", time.Millisecond), startLine("later"), chunkLine("later", time.Millisecond)))
+	s.advance(t, time.Minute)
+	require.Equal(t, 200, s.send(chunkLine("later", time.Minute)))
+	s.advance(t, 25*time.Second)
+	require.EqualValues(t, 2, s.ingester.store.Streams(), "memory is not scarce")
+	s.pipe.refuse = refuseWith(errors.New("data refused due to high memory usage"))
+	for s.ingester.store.Streams() == 2 {
+		s.advance(t, time.Second)
+	}
+	require.True(t, s.ingester.store.IsOpen([]byte("later")))
+	require.EqualValues(t, 1, s.refusedStreams(t))
+}
