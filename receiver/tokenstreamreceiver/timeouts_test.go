@@ -189,6 +189,42 @@ func TestDrippingBody_IsClosed(t *testing.T) {
 	require.Contains(t, string(answer), "the body arrives at less than 1024 bytes a second")
 }
 
+// A live body may be slow, and any body may take long that keeps the minimum rate.
+func TestDrippingBody_OthersStayOpen(t *testing.T) {
+	before := slowBodyTime
+	slowBodyTime = 100 * time.Millisecond
+	t.Cleanup(func() { slowBodyTime = before })
+	b := start(t)
+	lines := startLine("s") + "\n" + endLine("s") + "\n"
+	for name, c := range map[string]struct {
+		piece    int // bytes every 20 ms
+		declared bool
+	}{
+		"live":               {1, false},
+		"at 25 KiB a second": {512, true},
+	} {
+		reader, writer := io.Pipe()
+		go func() {
+			for range 20 {
+				_, _ = io.WriteString(writer, strings.Repeat(" ", c.piece))
+				time.Sleep(20 * time.Millisecond)
+			}
+			_, _ = io.WriteString(writer, lines)
+			_ = writer.Close()
+		}()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+b.addrHTTP.String()+tokensPath, reader)
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", typeNDJSON)
+		if c.declared {
+			req.ContentLength = int64(20*c.piece + len(lines))
+		}
+		response, err := http.DefaultClient.Do(req)
+		require.NoError(t, err, name)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusOK, response.StatusCode, name)
+	}
+}
+
 // idle_timeout limits the pauses of a message, not its duration.
 func TestSlowMessage_IsAccepted(t *testing.T) {
 	b := start(t, func(c *Config) { c.IdleTimeout = 3 * time.Second })
