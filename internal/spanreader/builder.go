@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
-	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -181,16 +180,11 @@ func (b *Builder) countUnmeasured() {
 	}
 }
 
-// countFailed counts a failed request by its cause, and zero by the other causes, so that the counters of a
-// series start with its first failure.
+// countFailed counts a failed request by its cause.
 func (b *Builder) countFailed() {
-	if !b.failed || b.Request.TraceOnly {
-		return
+	if b.failed && !b.Request.TraceOnly {
+		b.Request.SetCount(series.Failed(b.cause), 1)
 	}
-	for cause := range slo.Cause(len(names.FailureCauses)) {
-		b.Request.SetCount(series.Failed(cause), 0)
-	}
-	b.Request.SetCount(series.Failed(b.cause), 1)
 }
 
 // distribute sets the distributions. The longest is the only statistic of the gaps that is used. Spans
