@@ -135,7 +135,10 @@ func TestVerdict_OfOneRequest(t *testing.T) {
 			[]map[string]any{tpot}, nil, map[string]any{"error.type": "422"}, nil, false, ineligible("tpot"),
 		},
 		"a client mistake that the SLO counts, though it was fast": {
-			[]map[string]any{with(tpot, "client_errors", "bad"), availability}, []int64{100, 120}, map[string]any{"http.response.status_code": "404"}, nil, true,
+			[]map[string]any{with(tpot, "client_errors", "bad"), availability},
+			[]int64{100, 120},
+			map[string]any{"http.response.status_code": "404"},
+			nil, true,
 			map[string][]any{names.SLOBreached: {"tpot"}, names.SLONotEligible: {"availability"}},
 		},
 		"the status goes before error.type": {

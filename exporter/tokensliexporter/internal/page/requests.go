@@ -71,7 +71,7 @@ func (p *Page) requests(q *query) (any, error) {
 	since := q.now.Add(-q.period.length)
 	for _, r := range p.Slowest.Slowest(slowest.WindowOf(p.Now().Sub(since)), by, limit, func(r *slowest.Entry) bool {
 		id := series.Labels{Dimensions: r.Dimensions, Vantage: r.Vantage}
-		return q.filter.outcomes[r.Outcome] && !r.Arrival.Before(since) && !(q.ended && r.Arrival.After(q.now)) && q.filter.selects(&id)
+		return q.filter.outcomes[r.Outcome] && !r.Arrival.Before(since) && !r.Arrival.After(q.now) && q.filter.selects(&id)
 	}) {
 		answer.Requests = append(answer.Requests, p.numbersOf(r))
 	}
