@@ -4,10 +4,13 @@
 package judge
 
 import (
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 )
 
 // use shows whether an SLO applies to any request.
@@ -29,12 +32,11 @@ func (u *use) miss() {
 	}
 }
 
-// Unapplied recognises SLOs that apply to no request. It logs them once.
+// Unapplied recognises SLOs that apply to no request.
 type Unapplied struct {
-	logger *zap.Logger
+	doubts *diagnostics.Doubts
 	rules  *Rules
 	since  time.Time
-	warned atomic.Bool
 }
 
 // An SLO that applied to no request after both of these limits most likely has a mistake.
@@ -44,13 +46,13 @@ const (
 )
 
 // NewUnapplied returns a check of the rules, which counts time from now.
-func NewUnapplied(logger *zap.Logger, rules *Rules) *Unapplied {
-	return &Unapplied{logger: logger, rules: rules, since: time.Now()}
+func NewUnapplied(doubts *diagnostics.Doubts, rules *Rules) *Unapplied {
+	return &Unapplied{doubts: doubts, rules: rules, since: time.Now()}
 }
 
 // Inspect is called after each batch.
 func (u *Unapplied) Inspect() {
-	if u.warned.Load() || time.Since(u.since) < unappliedAfter {
+	if time.Since(u.since) < unappliedAfter {
 		return
 	}
 	var slos []string
@@ -59,8 +61,8 @@ func (u *Unapplied) Inspect() {
 			slos = append(slos, u.rules.all[i].name)
 		}
 	}
-	if slos != nil && !u.warned.Swap(true) {
-		u.logger.Warn("no request matched these SLOs, so they have no verdicts; compare their `match` and `match_regexp` "+
-			"with the attributes of the spans and resources", zap.Strings("slos", slos))
+	if slos != nil {
+		u.doubts.Raise("no request matched these SLOs, so they have no verdicts; compare their `match` and `match_regexp` "+
+			"with the attributes of the spans and resources", strings.Join(slos, ", "), zap.Strings("slos", slos))
 	}
 }

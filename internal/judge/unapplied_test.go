@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
@@ -31,7 +32,7 @@ func modelRules(t *testing.T, models ...string) (*Unapplied, *observer.ObservedL
 	rules, err := NewRules(slos)
 	require.NoError(t, err)
 	core, logs := observer.New(zapcore.DebugLevel)
-	return NewUnapplied(zap.New(core), rules), logs
+	return NewUnapplied(diagnostics.NewDoubts(zap.New(core), time.Now), rules), logs
 }
 
 // judgeEach judges one request of each model, and then calls Inspect as after a batch.

@@ -28,6 +28,7 @@ import (
 type tokenLatency struct {
 	config    *Config
 	rules     *judge.Rules
+	doubts    *diagnostics.Doubts
 	unapplied *judge.Unapplied
 	pieces    *pieces
 	workers   sync.Pool // of *worker
@@ -56,12 +57,13 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	if err != nil {
 		return nil, err
 	}
-	options := cfg.Options()
+	options, doubts := cfg.Options(), diagnostics.NewDoubts(set.Logger, time.Now)
 	return &tokenLatency{
 		config:    cfg,
 		rules:     rules,
-		unapplied: judge.NewUnapplied(set.Logger, rules),
-		pieces:    &pieces{doubts: diagnostics.NewDoubts(set.Logger, time.Now)},
+		doubts:    doubts,
+		unapplied: judge.NewUnapplied(doubts, rules),
+		pieces:    &pieces{doubts: doubts},
 		workers: sync.Pool{New: func() any {
 			return &worker{
 				analyzer:  latency.NewAnalyzer(options),
@@ -79,7 +81,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 // start reports the SLOs and doubts to the live page.
 func (p *tokenLatency) start(context.Context, component.Host) error {
 	inprocess.SLOs.Set(p, p.rules.Definitions())
-	inprocess.Doubts.Set(p, p.pieces.doubts)
+	inprocess.Doubts.Set(p, p.doubts)
 	inprocess.ReportIdleExporters(p.logger)
 	return nil
 }

@@ -37,6 +37,7 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 	r.running.Go(r.sweep)
 	inprocess.OpenStreams.Set(r, r.ingester.store.Streams)
 	inprocess.SLOs.Set(r, r.rules.Definitions())
+	inprocess.Doubts.Set(r, r.doubts)
 	inprocess.ReportIdleExporters(r.settings.Logger)
 	return nil
 }
@@ -61,6 +62,7 @@ func (r *tokenStreamReceiver) Shutdown(ctx context.Context) error {
 	}
 	inprocess.OpenStreams.Remove(r)
 	inprocess.SLOs.Remove(r)
+	inprocess.Doubts.Remove(r)
 	r.telemetry.Shutdown()
 	return err
 }

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
@@ -38,6 +39,7 @@ type tokenStreamReceiver struct {
 	settings   receiver.Settings
 	telemetry  *metadata.TelemetryBuilder
 	rules      *judge.Rules // of the SLOs in latency
+	doubts     *diagnostics.Doubts
 	ingester   *ingester
 	expirer    *expirer
 	publisher  *publish.Publisher // nil without a metrics pipeline
@@ -86,6 +88,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 		settings:  set,
 		telemetry: telemetry,
 		rules:     rules,
+		doubts:    diagnostics.NewDoubts(set.Logger, time.Now),
 		ingester: &ingester{
 			store: store, telemetry: telemetry, reporter: latencyreport.New(telemetry, set.Logger), now: now, storageID: cfg.StorageID,
 		},
@@ -96,7 +99,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 		r.annotateSpans(nil)
 	}
 	if rules.Any() {
-		r.ingester.unapplied = judge.NewUnapplied(set.Logger, rules)
+		r.ingester.unapplied = judge.NewUnapplied(r.doubts, rules)
 	}
 	r.liveShares = httpguard.NewShares(cfg.MaxLiveRequests, cfg.MaxLivePerClient)
 	r.decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
