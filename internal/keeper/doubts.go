@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	overflowMessage = "requests of new series go to one series, `otel.metric.overflow`, because there are as many series as `max_series` allows; " +
-		"remove a dimension with many values, or use a larger `max_series`"
+	overflowMessage = "requests of new series go to one series, `otel.metric.overflow`, because `max_series` or, in token_stream, " +
+		"`max_series_per_client` is reached; remove a dimension with many values, or raise the limit"
 	unseenMessage    = "no request had a verdict for these objectives; check the spelling of `objectives::slo` against `slos` of token_latency"
 	dimensionMessage = "no request has this dimension; check its spelling in `dimensions`, and that the senders set the attribute"
 )
