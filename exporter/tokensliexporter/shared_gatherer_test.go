@@ -226,7 +226,7 @@ func TestScrape_SlowReadersDoNotBlockOthers(t *testing.T) {
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	_, err = io.Copy(io.Discard, response.Body)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	require.NoError(t, e.Shutdown(ctx))
 }
@@ -247,7 +247,7 @@ func TestScrape_OneClientLeavesRoomForOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
 	require.Contains(t, string(body), "raise max_requests_per_client")
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	require.NoError(t, e.Shutdown(ctx))
 }
