@@ -50,16 +50,21 @@ func readMarkdown(t *testing.T, file string) string {
 var (
 	link    = regexp.MustCompile(`\]\(([^)#: ]*)(?:#([^) ]*))?\)`)
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	named   = regexp.MustCompile(`<a id="([^"]*)">`)
 	// notInAnchor matches what a heading's anchor leaves out.
 	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors returns the anchors that GitHub gives to the headings of a document.
+// anchors returns the anchors of a document: those that GitHub gives to its headings, and
+// those that it names, such as rows of a table.
 func anchors(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, found := range heading.FindAllStringSubmatch(text, -1) {
 		title := link.ReplaceAllString(found[1], "")
 		all[strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(title), ""), " ", "-")] = true
+	}
+	for _, found := range named.FindAllStringSubmatch(text, -1) {
+		all[found[1]] = true
 	}
 	return all
 }
@@ -86,7 +91,7 @@ func TestMarkdown_EveryLinkHasATarget(t *testing.T) {
 				target = filepath.ToSlash(filepath.Join(filepath.Dir(file), target))
 			}
 			if anchor != "" && !anchors(readMarkdown(t, target))[anchor] {
-				t.Errorf("%s links to #%s: %s has no such heading", file, anchor, target)
+				t.Errorf("%s links to #%s: %s has no such heading or anchor", file, anchor, target)
 			}
 		}
 	}
