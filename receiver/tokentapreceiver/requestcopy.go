@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
@@ -47,7 +48,7 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 		c.ended = true
 		c.liftLocked() // else the limit would end the wait for the answer
 	default:
-		if c.overdue = c.limited; !c.overdue {
+		if c.overdue = c.limited && errors.Is(err, os.ErrDeadlineExceeded); !c.overdue {
 			c.broken = err
 		}
 	}
