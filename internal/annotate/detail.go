@@ -61,6 +61,9 @@ func (c *Config) judges(name string) bool {
 	})
 }
 
+// Rules returns the SLOs, ready to judge requests.
+func (c *Config) Rules() (*judge.Rules, error) { return judge.NewRules(c.SLOs, c.Detail == DetailFull) }
+
 // AttributesRead returns the attributes that the conditions and thresholds of the SLOs read.
 func (c *Config) AttributesRead() (read []string) {
 	for i := range c.SLOs {

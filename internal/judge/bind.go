@@ -15,7 +15,7 @@ import (
 // those that each of the requests has with the same value, those under `tokenpulse.` included.
 // Attributes that Annotate writes and that are missing here differ from request to request.
 func (r *Rules) Bind(attributes, resource pcommon.Map) *Rules {
-	bound := &Rules{defined: r.defined}
+	bound := &Rules{defined: r.defined, detailed: r.detailed}
 	common := &annotatedSpan{attributes: attributes, resource: resource}
 	for i := range r.all {
 		if rule, applies := r.all[i].bind(common); applies {

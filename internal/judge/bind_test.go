@@ -124,7 +124,7 @@ func (r *derivedRequest) Attribute(name string) (pcommon.Value, bool) {
 // Rules that are bound to the sender's attributes give the verdicts of the annotated span.
 func TestBound_JudgesAsTheSpanIsJudged(t *testing.T) {
 	cfg := everyIndicator(t)
-	rules, err := judge.NewRules(cfg.SLOs)
+	rules, err := judge.NewRules(cfg.SLOs, false)
 	require.NoError(t, err)
 	annotator, analyzer := annotate.NewAnnotator(cfg), latency.NewAnalyzer(cfg.Options())
 	random := rand.New(rand.NewPCG(1, 2))
@@ -165,13 +165,17 @@ func TestBound_JudgesAsTheSpanIsJudged(t *testing.T) {
 				actual[names.SLOBreachedThreshold] = append(actual[names.SLOBreachedThreshold], threshold)
 			}
 		}
-		expected := map[string][]any{}
+		expected, breaches := map[string][]any{}, 0
 		for name, v := range span.Attributes().All() {
-			if strings.HasPrefix(name, names.SLOPrefix) {
+			if strings.HasPrefix(name, names.SLOVerdictPrefix) {
+				require.Equal(t, names.SLOVerdictBreached, v.Str())
+				breaches++
+			} else if strings.HasPrefix(name, names.SLOPrefix) {
 				expected[name] = v.Slice().AsRaw()
 			}
 		}
 		require.Equal(t, expected, actual, span.Attributes().AsRaw())
+		require.Len(t, actual[names.SLOBreached], breaches)
 	}
 	for _, c := range cfg.SLOs {
 		switch names.Prefix + c.Indicator {

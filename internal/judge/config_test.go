@@ -88,7 +88,7 @@ func TestConfig_SLOOfTheContract(t *testing.T) {
 	cfg := annotate.DefaultConfig()
 	require.NoError(t, conf.Unmarshal(cfg))
 	require.Equal(t, map[string]string{"gen_ai.operation.name": "chat"}, cfg.SLOs[0].Match)
-	rules, err := judge.NewRules(cfg.SLOs)
+	rules, err := judge.NewRules(cfg.SLOs, false)
 	require.NoError(t, err)
 	require.Equal(t, 0.05, rules.Definitions()[0].Threshold)
 }

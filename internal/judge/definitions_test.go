@@ -18,7 +18,7 @@ func TestDefinitions_AreTheConfiguredSLOs(t *testing.T) {
 		map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms", "threshold_attribute": "tenant.tpot"},
 		map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": 2},
 		map[string]any{"name": "ok", "indicator": "outcome"},
-	).SLOs)
+	).SLOs, false)
 	require.NoError(t, err)
 	require.Equal(t, []slo.Definition{
 		{Name: "ttft", Indicator: "time_to_first_token", Threshold: 1.5},

@@ -4,6 +4,8 @@
 package judge_test
 
 import (
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,7 +60,7 @@ func TestVerdict_BreachCarriesIndicatorAndThreshold(t *testing.T) {
 		map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms", "threshold_attribute": "tenant.tpot"},
 		map[string]any{"name": "stalls", "indicator": "stall.count", "threshold": 2},
 		map[string]any{"name": "duration", "indicator": "request.duration", "threshold": "10s"},
-	).SLOs)
+	).SLOs, false)
 	require.NoError(t, err)
 	span := ptrace.NewSpan()
 	require.NoError(t, span.Attributes().FromRaw(map[string]any{
@@ -83,10 +85,56 @@ func TestVerdict_BreachCarriesIndicatorAndThreshold(t *testing.T) {
 	}
 }
 
+// Few trace backends can search lists, so each breach has an attribute of its own, by detail also each
+// other verdict.
+func TestVerdict_HasAnAttributeOfItsOwn(t *testing.T) {
+	slos := judging(t,
+		map[string]any{"name": "ttft", "indicator": "time_to_first_token", "threshold": "1s"},
+		map[string]any{"name": "chat tpot", "indicator": "time_per_output_token", "threshold": "50ms"},
+		map[string]any{"name": "stalls", "indicator": "stall.duration", "threshold": "1s"},
+		map[string]any{"name": "answer", "indicator": "trace.time_to_answer", "threshold": "1s"},
+	).SLOs
+	for detailed, expected := range map[bool][2]map[string]any{
+		false: {
+			{"tokenpulse.slo.verdict.ttft": "breached", "tokenpulse.slo.verdict.chat tpot": "breached", "tokenpulse.slo.verdict.answer": "breached"},
+			{},
+		},
+		true: {
+			{
+				"tokenpulse.slo.verdict.ttft": "breached", "tokenpulse.slo.verdict.chat tpot": "breached",
+				"tokenpulse.slo.verdict.stalls": "not_eligible", "tokenpulse.slo.verdict.answer": "breached",
+			},
+			{
+				"tokenpulse.slo.verdict.ttft": "met", "tokenpulse.slo.verdict.chat tpot": "met",
+				"tokenpulse.slo.verdict.stalls": "not_eligible", "tokenpulse.slo.verdict.answer": "met",
+			},
+		},
+	} {
+		rules, err := judge.NewRules(slos, detailed)
+		require.NoError(t, err)
+		span := ptrace.NewSpan()
+		require.NoError(t, span.Attributes().FromRaw(map[string]any{
+			names.Source: "tokenpulse", names.Outcome: "success", names.SLOVerdictPrefix + "theirs": "breached",
+			"tokenpulse.time_to_first_token": 1.5, "tokenpulse.time_per_output_token": 0.06,
+			"tokenpulse.trace.time_to_answer": 2.0, names.TraceCalls: 1,
+		}))
+		for _, verdicts := range expected {
+			rules.JudgeSpan(span, pcommon.NewMap())
+			verdicts[names.SLOVerdictPrefix+"theirs"] = "breached"
+			written := span.Attributes().AsRaw()
+			maps.DeleteFunc(written, func(name string, _ any) bool { return !strings.HasPrefix(name, names.SLOVerdictPrefix) })
+			require.Equal(t, verdicts, written)
+			for _, name := range []string{"tokenpulse.time_to_first_token", "tokenpulse.time_per_output_token", "tokenpulse.trace.time_to_answer"} {
+				span.Attributes().PutDouble(name, 0.01)
+			}
+		}
+	}
+}
+
 // Verdicts on SLOs that this processor does not define come from another one, before it or in another
 // Collector.
 func TestVerdict_OnUndefinedSLOsIsKept(t *testing.T) {
-	rules, err := judge.NewRules(judging(t, map[string]any{"name": "ours", "indicator": "time_to_first_token", "threshold": "1s"}).SLOs)
+	rules, err := judge.NewRules(judging(t, map[string]any{"name": "ours", "indicator": "time_to_first_token", "threshold": "1s"}).SLOs, false)
 	require.NoError(t, err)
 	tests := map[string]struct {
 		before, expected map[string]any
@@ -117,6 +165,8 @@ func TestVerdict_OnUndefinedSLOsIsKept(t *testing.T) {
 				test.expected[list] = append(before, ours)
 			}
 			attributes := span.Attributes().AsRaw()
+			require.Equal(t, names.SLOVerdictBreached, attributes[names.SLOVerdictPrefix+"ours"])
+			delete(attributes, names.SLOVerdictPrefix+"ours")
 			delete(attributes, names.Source)
 			delete(attributes, "tokenpulse.time_to_first_token")
 			require.Equal(t, test.expected, attributes)

@@ -21,9 +21,10 @@ import (
 // NewRules returns rules for any request. Bind narrows them to requests that have some attributes in
 // common, so that these are compared once.
 type Rules struct {
-	all     []rule
-	defined map[string]bool // the names
-	missed  []*use          // of rules that Bind left out
+	all      []rule
+	defined  map[string]bool // the names
+	missed   []*use          // of rules that Bind left out
+	detailed bool            // whether verdicts without a breach have an attribute of their own
 }
 
 // rule is an SLOConfig, ready to judge requests.
@@ -45,9 +46,10 @@ type matcher struct {
 	pattern   *regexp.Regexp
 }
 
-// NewRules expects valid configurations.
-func NewRules(configs []SLOConfig) (*Rules, error) {
-	rules := &Rules{defined: map[string]bool{}}
+// NewRules expects valid configurations. If detailed is true, JudgeSpan gives each verdict an attribute of
+// its own, otherwise only each breach.
+func NewRules(configs []SLOConfig, detailed bool) (*Rules, error) {
+	rules := &Rules{defined: map[string]bool{}, detailed: detailed}
 	for i := range configs {
 		c := &configs[i]
 		r := rule{name: c.Name, attribute: names.Prefix + c.Indicator, thresholdAttribute: c.ThresholdAttribute, use: new(use)}
@@ -79,7 +81,7 @@ func NewRules(configs []SLOConfig) (*Rules, error) {
 // Uncounted returns a copy of the rules with counters of its own, for requests that the receiver judges
 // by the original, too. Unapplied reads the counters of the original, so each request counts once.
 func (r *Rules) Uncounted() *Rules {
-	rules := &Rules{all: slices.Clone(r.all), defined: r.defined}
+	rules := &Rules{all: slices.Clone(r.all), defined: r.defined, detailed: r.detailed}
 	for i := range rules.all {
 		rules.all[i].use = new(use)
 	}

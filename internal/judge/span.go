@@ -50,7 +50,7 @@ func (r *Rules) JudgeSpan(span ptrace.Span, resource pcommon.Map) {
 	var room [8]Verdict // avoids an allocation
 	if call {
 		for _, v := range r.Judge(room[:0], request) {
-			putVerdict(attributes, v)
+			r.putVerdict(attributes, v)
 		}
 	}
 	if rolledUp {
@@ -61,7 +61,7 @@ func (r *Rules) JudgeSpan(span ptrace.Span, resource pcommon.Map) {
 			}
 		}
 		for _, v := range r.judgeTrace(room[:0], request) {
-			putVerdict(attributes, v)
+			r.putVerdict(attributes, v)
 			source.List(attributes, names.SLOOfTrace).AppendEmpty().SetStr(v.SLO)
 		}
 	}

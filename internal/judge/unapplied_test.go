@@ -29,7 +29,7 @@ func modelRules(t *testing.T, models ...string) (*Unapplied, *observer.ObservedL
 		}
 		slos = append(slos, slo)
 	}
-	rules, err := NewRules(slos)
+	rules, err := NewRules(slos, false)
 	require.NoError(t, err)
 	core, logs := observer.New(zapcore.DebugLevel)
 	return NewUnapplied(diagnostics.NewDoubts(zap.New(core), time.Now), rules), logs

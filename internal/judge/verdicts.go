@@ -16,12 +16,20 @@ import (
 // verdictNames holds the attribute that lists the SLOs with a verdict.
 var verdictNames = [slo.Verdicts]string{slo.NotEligible: names.SLONotEligible, slo.Good: names.SLOMet, slo.Bad: names.SLOBreached}
 
+// verdictValues holds the values of attributes with names.SLOVerdictPrefix.
+var verdictValues = [slo.Verdicts]string{
+	slo.NotEligible: names.SLOVerdictNotEligible, slo.Good: names.SLOVerdictMet, slo.Bad: names.SLOVerdictBreached,
+}
+
 // breachedNames are the lists with an entry for each SLO breached, in the same order.
 var breachedNames = [...]string{names.SLOBreached, names.SLOBreachedIndicator, names.SLOBreachedThreshold}
 
 // putVerdict adds an SLO to the list of its verdict. For a breach it also adds the indicator and the
 // threshold, which is empty for the outcome.
-func putVerdict(attributes pcommon.Map, v Verdict) {
+func (r *Rules) putVerdict(attributes pcommon.Map, v Verdict) {
+	if v.Verdict == slo.Bad || r.detailed {
+		attributes.PutStr(names.SLOVerdictPrefix+v.SLO, verdictValues[v.Verdict])
+	}
 	source.List(attributes, verdictNames[v.Verdict]).AppendEmpty().SetStr(v.SLO)
 	if v.Verdict == slo.Bad {
 		source.List(attributes, names.SLOBreachedIndicator).AppendEmpty().SetStr(v.Indicator)
@@ -42,6 +50,10 @@ func removeVerdicts(attributes pcommon.Map, defined map[string]bool) {
 		source.RemoveEmpty(attributes, name)
 	}
 	removeBreaches(attributes, defined)
+	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
+		slo, ok := strings.CutPrefix(name, names.SLOVerdictPrefix)
+		return ok && defined[slo]
+	})
 }
 
 // removeBreaches removes the entries of defined SLOs from each of the breachedNames. If the lists

@@ -88,7 +88,7 @@ func TestAttributes_HaveAllFieldsAndUniqueKeys(t *testing.T) {
 // notAttributes lists the constants that are metrics, which docs/metrics.md lists, or
 // parts of names.
 var notAttributes = []string{
-	names.Prefix, names.SLOPrefix, names.TracePrefix,
+	names.Prefix, names.SLOPrefix, names.SLOVerdictPrefix, names.TracePrefix,
 	"tokenpulse.phase.duration", names.Requests, names.RequestsUnmeasured, names.RequestsFailed, "tokenpulse.tokens", "tokenpulse.stalls",
 	names.SLORequests, names.SLOBurnRate,
 }

@@ -21,6 +21,17 @@ const (
 	SLOBreachedThreshold = "tokenpulse.slo.breached.threshold"
 )
 
+// SLOVerdictPrefix and the name of an SLO are an attribute with the verdict of that SLO: a scalar, because
+// few trace backends can search lists.
+const SLOVerdictPrefix = "tokenpulse.slo.verdict."
+
+// Values of attributes with SLOVerdictPrefix.
+const (
+	SLOVerdictMet         = "met"
+	SLOVerdictBreached    = "breached"
+	SLOVerdictNotEligible = "not_eligible"
+)
+
 // SLOOfTrace is an attribute that lists those of the SLOs above that judge the trace of
 // a root span. They do not count toward SLOAll.
 const SLOOfTrace = "tokenpulse.slo.of_trace"

@@ -136,6 +136,7 @@ var sloAttributes = []attribute{
 	{names.SLONotEligible, typeStrings, "", byProcessor, "SLOs whose indicator is missing from a `success`, SLOs of `outcome` on `cancelled`, and all SLOs of a client mistake or a request that the Collector cut."},
 	{names.SLOBreachedIndicator, typeStrings, "", byProcessor, "Indicator of each breached SLO: an attribute without `tokenpulse.`."},
 	{names.SLOBreachedThreshold, typeDoubles, "", byProcessor, "Threshold of each breached SLO for this request, in the indicator's unit. Empty for `outcome`."},
+	{names.SLOVerdictPrefix + "<name>", typeString, "", byProcessor, "`breached`: the verdict of one SLO, for trace backends that cannot search lists. With `detail: full` also `met` and `not_eligible`."},
 	{names.SLOOfTrace, typeStrings, "", byProcessor, "SLOs among those above that judge the trace of a root span, by `trace.time_to_answer`. They do not count toward `all`."},
 }
 

@@ -53,7 +53,7 @@ func newTokenLatency(set component.TelemetrySettings, cfg *Config) (*tokenLatenc
 	if err != nil {
 		return nil, err
 	}
-	rules, err := judge.NewRules(cfg.SLOs)
+	rules, err := cfg.Rules()
 	if err != nil {
 		return nil, err
 	}

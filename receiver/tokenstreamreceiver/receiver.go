@@ -78,7 +78,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 	if err != nil {
 		return nil, err
 	}
-	rules, err := judge.NewRules(cfg.latency().SLOs)
+	rules, err := cfg.latency().Rules()
 	if err != nil {
 		return nil, err
 	}

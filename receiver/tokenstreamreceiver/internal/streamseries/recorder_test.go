@@ -342,7 +342,7 @@ func checkEqualSeries(t *testing.T, seed uint64) {
 	settings, published := r.settings()
 	require.NoError(t, settings.Validate(), "seed %d", seed)
 	require.Empty(t, published.Problems(), "seed %d", seed)
-	rules, err := judge.NewRules(settings.SLOs)
+	rules, err := judge.NewRules(settings.SLOs, false)
 	require.NoError(t, err)
 	spans := &throughSpans{
 		keeper: newTestKeeper(t, published), analyzer: latency.NewAnalyzer(settings.Options()),

@@ -20,7 +20,7 @@ import (
 func TestMake_AllocatesTheSlotsOfAttributesOnce(t *testing.T) {
 	const streams, each, perRequest = 100, 1 + 1 + 5 + 3 + 2, 40
 	finished := finishedStreams(t, manyStreams(streams, "chat"))
-	rules, err := judge.NewRules(nil)
+	rules, err := judge.NewRules(nil, false)
 	require.NoError(t, err)
 	maker := New(&Settings{Senders: NewSenders(), Latency: annotate.DefaultConfig(), Rules: rules, Logger: zap.NewNop()})
 	span := maker.Make(finished, nil).Traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)

@@ -39,7 +39,7 @@ func BenchmarkAnnotatedSpans(b *testing.B) {
 		}
 		finished := finishedStreams(b, &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{group}})
 		require.Len(b, finished, 500)
-		rules, err := judge.NewRules(nil)
+		rules, err := judge.NewRules(nil, false)
 		require.NoError(b, err)
 		for name, settings := range map[string]Settings{"annotated": {Latency: annotate.DefaultConfig(), Rules: rules, Logger: zap.NewNop()}, "plain": {}} {
 			b.Run(fmt.Sprint(name, "/tokens=", tokens), func(b *testing.B) {
