@@ -101,6 +101,10 @@ const (
 	SourceLiteLLM        = "litellm"
 )
 
+// UnknownService is the value of ServiceName that the OpenTelemetry conventions have for a service
+// without a name.
+const UnknownService = "unknown_service"
+
 // Attributes of the OpenTelemetry conventions.
 const (
 	ServiceName                   = "service.name"

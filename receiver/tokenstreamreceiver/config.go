@@ -35,6 +35,9 @@ type Protocols struct {
 type Config struct {
 	Protocols Protocols `mapstructure:"protocols"`
 
+	// ServiceName is the service.name of streams whose resource has none.
+	ServiceName string `mapstructure:"service_name"`
+
 	// IdleTimeout is how long a stream stays open without an event before it is emitted
 	// as incomplete, and how long a request body may pause.
 	IdleTimeout time.Duration `mapstructure:"idle_timeout"`
@@ -144,6 +147,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 // Validate checks the configuration.
 func (c *Config) Validate() error {
 	var errs []error
+	if c.ServiceName == "" {
+		errs = append(errs, errors.New("`service_name` is empty; name the service of streams without one, or remove the key"))
+	}
 	if !c.Protocols.HTTP.HasValue() && !c.Protocols.GRPC.HasValue() {
 		errs = append(errs, errors.New("`protocols` has neither http nor grpc enabled; enable at least one"))
 	}

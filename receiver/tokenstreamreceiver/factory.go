@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/sharedcomponent"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
@@ -47,6 +48,7 @@ func createDefaultConfig() component.Config {
 			HTTP: configoptional.Some(http),
 			GRPC: configoptional.Some(grpc),
 		},
+		ServiceName:        names.UnknownService,
 		IdleTimeout:        time.Minute,
 		FirstTokenTimeout:  10 * time.Minute,
 		MaxStreams:         100_000,

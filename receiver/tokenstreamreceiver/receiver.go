@@ -93,7 +93,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 			store: store, telemetry: telemetry, reporter: latencyreport.New(telemetry, set.Logger), now: now, storageID: cfg.StorageID,
 		},
 	}
-	spans := streamspan.Settings{Senders: streamspan.NewSenders()}
+	spans := streamspan.Settings{Senders: streamspan.NewSenders(), Service: cfg.ServiceName}
 	r.ingester.makers.New = func() any { return streamspan.New(&spans) }
 	if cfg.Latency.HasValue() {
 		r.annotateSpans(nil)
@@ -133,7 +133,7 @@ func (r *tokenStreamReceiver) annotateSpans(selection *streamspan.Selection) {
 		rules = rules.Uncounted()
 	}
 	spans := streamspan.Settings{
-		Senders: streamspan.NewSenders(), Latency: r.cfg.latency(), Rules: rules, Logger: r.settings.Logger, Selection: selection,
+		Senders: streamspan.NewSenders(), Service: r.cfg.ServiceName, Latency: r.cfg.latency(), Rules: rules, Logger: r.settings.Logger, Selection: selection,
 	}
 	r.ingester.makers.New = func() any { return streamspan.New(&spans) }
 }
@@ -178,7 +178,7 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 // newRecorder returns a recorder of the streams that the receiver finishes.
 func (r *tokenStreamReceiver) newRecorder(keeper streamseries.Keeper, now func() time.Time) *streamseries.Recorder {
 	return streamseries.New(&streamseries.Settings{
-		Latency: r.cfg.latency(), Rules: r.rules, Series: &r.cfg.series().Config, Keeper: keeper,
+		Service: r.cfg.ServiceName, Latency: r.cfg.latency(), Rules: r.rules, Series: &r.cfg.series().Config, Keeper: keeper,
 		Store: r.ingester.store, Reporter: r.ingester.reporter, Logger: r.settings.Logger, Now: now,
 	})
 }

@@ -36,6 +36,9 @@ type Config struct {
 	// AllowedHosts are further values of the header Host of requests to a loopback address.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
 
+	// ServiceName is the service.name of exchanges to which AttributesFromHeaders gives none.
+	ServiceName string `mapstructure:"service_name"`
+
 	// AttributesFromHeaders maps request headers to span attributes.
 	AttributesFromHeaders map[string]string `mapstructure:"attributes_from_headers"`
 
@@ -117,6 +120,7 @@ func (c *Config) Validate() error {
 		errs.Unless(slices.IndexFunc(c.Routes, same) == i, "`routes::%d::prefix` is %q, the prefix of another route; remove one", i, route.Prefix)
 		checkUpstream(&errs, fmt.Sprintf("routes::%d::upstream", i), &c.Routes[i].Upstream, c.Server.NetAddr.Endpoint)
 	}
+	errs.Unless(c.ServiceName != "", "`service_name` is empty; name the service of exchanges without one, or remove the key")
 	for header, attribute := range c.AttributesFromHeaders {
 		errs.Unless(!isCredentialHeader(header),
 			"`attributes_from_headers` has %q, which may carry a credential, by its name; use a header that names the caller, such as x-tenant-id", header)

@@ -16,6 +16,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
 
@@ -31,6 +33,7 @@ const (
 // pipeline is slow or refuses, spans are dropped, because traffic must not wait.
 type delivery struct {
 	queue     chan ptrace.Span
+	service   string // of spans without one
 	next      consumer.Traces
 	report    *receiverhelper.ObsReport
 	telemetry *metadata.TelemetryBuilder
@@ -42,13 +45,13 @@ type delivery struct {
 	closing sync.Once
 }
 
-func newDelivery(capacity int, set receiver.Settings, telemetry *metadata.TelemetryBuilder, next consumer.Traces) (*delivery, error) {
+func newDelivery(cfg *Config, set receiver.Settings, telemetry *metadata.TelemetryBuilder, next consumer.Traces) (*delivery, error) {
 	report, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "http", ReceiverCreateSettings: set})
 	if err != nil {
 		return nil, err
 	}
 	d := &delivery{
-		queue: make(chan ptrace.Span, capacity), next: next, report: report, telemetry: telemetry, logger: diagnostics.OnceAMinute(set.Logger),
+		queue: make(chan ptrace.Span, cfg.MaxQueuedSpans), service: cfg.ServiceName, next: next, report: report, telemetry: telemetry, logger: diagnostics.OnceAMinute(set.Logger),
 	}
 	d.context, d.cancel = context.WithCancel(context.Background())
 	return d, nil
@@ -85,16 +88,32 @@ const maxBatch = 512
 
 func (d *delivery) run() {
 	for span := range d.queue {
-		traces := ptrace.NewTraces()
-		scope := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty()
-		scope.Scope().SetName(metadata.ScopeName)
-		span.MoveTo(scope.Spans().AppendEmpty())
-		for len(d.queue) > 0 && scope.Spans().Len() < maxBatch {
-			span = <-d.queue
-			span.MoveTo(scope.Spans().AppendEmpty())
+		traces, services := ptrace.NewTraces(), map[string]ptrace.SpanSlice{}
+		d.add(traces, services, span)
+		for n := 1; len(d.queue) > 0 && n < maxBatch; n++ {
+			d.add(traces, services, <-d.queue)
 		}
 		d.deliver(traces)
 	}
+}
+
+// add moves a span to the resource of its service. A header may name the service.
+func (d *delivery) add(traces ptrace.Traces, services map[string]ptrace.SpanSlice, span ptrace.Span) {
+	service := d.service
+	if named := source.Text(span.Attributes(), names.ServiceName); named != "" {
+		service = named
+	}
+	span.Attributes().Remove(names.ServiceName)
+	spans, known := services[service]
+	if !known {
+		resource := traces.ResourceSpans().AppendEmpty()
+		resource.Resource().Attributes().PutStr(names.ServiceName, service)
+		scope := resource.ScopeSpans().AppendEmpty()
+		scope.Scope().SetName(metadata.ScopeName)
+		spans = scope.Spans()
+		services[service] = spans
+	}
+	span.MoveTo(spans.AppendEmpty())
 }
 
 func (d *delivery) deliver(traces ptrace.Traces) {

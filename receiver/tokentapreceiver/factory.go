@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
 
@@ -28,6 +29,7 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Server:             server,
 		Upstream:           defaultUpstream(),
+		ServiceName:        names.UnknownService,
 		Propagate:          true,
 		MaxStreams:         20_000,
 		MaxChunksPerStream: 1_000_000,

@@ -55,7 +55,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tok
 	if err != nil {
 		return nil, err
 	}
-	deliver, err := newDelivery(cfg.MaxQueuedSpans, set, telemetry, next)
+	deliver, err := newDelivery(cfg, set, telemetry, next)
 	if err != nil {
 		return nil, err
 	}

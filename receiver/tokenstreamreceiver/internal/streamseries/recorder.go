@@ -28,6 +28,8 @@ import (
 
 // Settings are what a Recorder needs.
 type Settings struct {
+	// Service is the name of the service in resources without one.
+	Service string
 	// Latency has the settings by which latencies are derived and judged.
 	Latency *annotate.Config
 	// Rules are those of the SLOs in Latency.
@@ -81,7 +83,7 @@ func New(s *Settings) *Recorder {
 	}
 	r.onSpan = dependsOnRequest(r.dimensions, r.latency.AttributesRead())
 	options := r.latency.SeriesOptions()
-	recorded := streamspan.Settings{Senders: streamspan.NewSenders(), Latency: r.latency, Rules: r.rules, Logger: s.Logger}
+	recorded := streamspan.Settings{Senders: streamspan.NewSenders(), Service: s.Service, Latency: r.latency, Rules: r.rules, Logger: s.Logger}
 	previewed := recorded
 	previewed.Rules, previewed.Logger = r.rules.Uncounted(), zap.NewNop()
 	r.workers.New = func() any {

@@ -25,6 +25,8 @@ import (
 type Settings struct {
 	// Senders is shared by the makers of a receiver.
 	Senders *Senders
+	// Service is the name of the service in resources without one.
+	Service string
 	// Latency makes a Maker write latencies and verdicts into its spans, as token_latency would.
 	// Without it, spans get a timeline for token_latency to read, and Rules and Logger are unused.
 	Latency *annotate.Config
@@ -77,7 +79,7 @@ type Made struct {
 // Make converts each selected stream to a span. Streams with equal resources share one
 // ResourceSpans. Derived latencies are added to the tally, unless that is nil.
 func (m *Maker) Make(finished []assembly.Finished, tally *latencyreport.Tally) Made {
-	resources := newResources()
+	resources := newResources(m.Service)
 	made := Made{Traces: resources.traces, IDs: make([]ID, len(finished))}
 	for i := range finished {
 		m.stream = finished[i]

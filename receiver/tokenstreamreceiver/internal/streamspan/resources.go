@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/senderattributes"
 )
@@ -22,6 +23,7 @@ type resources struct {
 	byDigest map[[sha256.Size]byte]*resource
 	digests  int // number of computed digests
 	removed  int // number of attributes that senders must not set
+	service  string
 }
 
 // sharedResource identifies the memory of an encoded resource.
@@ -40,8 +42,10 @@ type resource struct {
 	used       bool
 }
 
-func newResources() *resources {
+// newResources returns an empty group. service is the name of the service in resources without one.
+func newResources(service string) *resources {
 	return &resources{
+		service:  service,
 		traces:   ptrace.NewTraces(),
 		shared:   map[sharedResource]*resource{},
 		byDigest: map[[sha256.Size]byte]*resource{},
@@ -74,6 +78,9 @@ func (r *resources) addSpan(to *resource) ptrace.Span {
 		spans := r.traces.ResourceSpans().AppendEmpty()
 		to.attributes = spans.Resource().Attributes()
 		r.removed += senderattributes.Put(to.attributes, to.encoded)
+		if name, exists := to.attributes.GetOrPutEmpty(names.ServiceName); !exists {
+			name.SetStr(r.service)
+		}
 		scope := spans.ScopeSpans().AppendEmpty()
 		scope.Scope().SetName(metadata.ScopeName)
 		to.spans, to.used = scope.Spans(), true

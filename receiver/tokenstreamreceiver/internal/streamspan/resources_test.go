@@ -56,7 +56,7 @@ func finishedStreams(tb testing.TB, message *tokenpulsev1.ExportTokenStreamsRequ
 
 func TestResources_SharedOneIsHashedOnce(t *testing.T) {
 	finished := finishedStreams(t, manyStreams(1000, strings.Repeat("r", 60_000)))
-	groups := newResources()
+	groups := newResources("unknown_service")
 	first := groups.of(finished[0].Resource)
 	for _, stream := range finished {
 		require.Same(t, first, groups.of(stream.Resource))
