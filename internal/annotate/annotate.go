@@ -33,6 +33,7 @@ var derivedNames = func() map[string]bool {
 // Annotator writes latencies on spans. It is not safe for concurrent use.
 type Annotator struct {
 	dropTimeline bool
+	events       bool
 	sources      []string // by reader
 	encoded      []byte   // buffer for one sketch
 	// added is the largest number of attributes that Annotate added to a span, and verdicts how
@@ -43,7 +44,7 @@ type Annotator struct {
 // NewAnnotator returns an annotator that keeps the timeline if the settings ask for it.
 func NewAnnotator(cfg *Config) *Annotator {
 	return &Annotator{
-		dropTimeline: cfg.Timeline == TimelineDrop, sources: source.Names(),
+		dropTimeline: cfg.Timeline == TimelineDrop, events: cfg.Events, sources: source.Names(),
 		verdicts: min(len(cfg.SLOs), int(slo.Verdicts)),
 	}
 }

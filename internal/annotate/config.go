@@ -50,6 +50,8 @@ type Config struct {
 	// TPOTDenominator is the number of tokens that time per output token divides by: "standard" for
 	// N - 1, "after_first_chunk" for all tokens after those of the first chunk.
 	TPOTDenominator string `mapstructure:"tpot_denominator" use:"standard or after_first_chunk"`
+	// Events adds span events at the first token, the longest stalls and the last token.
+	Events bool `mapstructure:"events"`
 	// Phases adds child spans queue, prefill and decode to a model call, as far as they are known.
 	Phases bool `mapstructure:"phases"`
 	// Join copies queue, prefill and decode from an engine's span to the client's span of the same
@@ -147,6 +149,7 @@ func (c *Config) Options() latency.Options {
 	options := latency.Options{
 		StallThreshold: c.StallThreshold,
 		Denominator:    denominators[c.TPOTDenominator],
+		Moments:        c.Events,
 	}
 	for id := range numbers.Count {
 		options.Omitted[id] = !c.Writes(id)

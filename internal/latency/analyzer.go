@@ -37,7 +37,7 @@ func (a *Analyzer) Analyze(request Observed, walk timeline.Walk) (latency Latenc
 // AnalyzeInto is Analyze for callers that reuse the memory of the result, which is the zero value
 // after an error. It may change the request.
 func (a *Analyzer) AnalyzeInto(latency *Latency, request *Observed, walk timeline.Walk) error {
-	a.arrivals.reset(a.options.Fluidity)
+	a.arrivals.reset(&a.options)
 	*latency = Latency{}
 	limit := min(request.Duration, longestRequest)
 	if err := a.arrivals.read(walk, limit, a.options.StallThreshold, latency); err != nil {

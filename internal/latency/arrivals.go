@@ -13,12 +13,13 @@ import (
 
 // arrivals is the result of one walk over a timeline.
 type arrivals struct {
-	gaps gaps // reuses memory
-	moments
+	gaps    gaps    // reuses memory
+	longest longest // likewise
+	totals
 }
 
-// moments are the arrivals without the gaps.
-type moments struct {
+// totals are the arrivals without the gaps.
+type totals struct {
 	chunks, tokens int64
 	first, last    time.Duration // times of the first and last chunk
 	firstTokens    int64         // tokens in the first chunk
@@ -29,9 +30,10 @@ type moments struct {
 	fluidity  fluidity
 }
 
-func (a *arrivals) reset(deadlines Deadlines) {
+func (a *arrivals) reset(options *Options) {
 	a.gaps.reset()
-	a.moments = moments{fluidity: fluidity{deadlines: deadlines}}
+	a.longest.reset(options.Moments)
+	a.totals = totals{fluidity: fluidity{deadlines: options.Fluidity}}
 }
 
 // runLength is the number of gaps read at a time. They fit into the CPU's L1 cache.
@@ -52,7 +54,6 @@ func (a *arrivals) read(walk timeline.Walk, limit, stallThreshold time.Duration,
 	}
 	for n, first, all := walk.NextRun(run[:]); n > 0; n, first, all = walk.NextRun(run[:]) {
 		tokens := int64(walk.Tokens())
-		a.tokens += tokens * int64(n)
 		if !a.firstOutput.Known && walk.Channel().IsOutput() {
 			a.firstOutput = optional.Of(first)
 		}
@@ -62,17 +63,21 @@ func (a *arrivals) read(walk timeline.Walk, limit, stallThreshold time.Duration,
 		if ordinary && tokens == 1 && !a.gaps.bundled && !a.fluidity.started {
 			a.gaps.addSingles(run[:n]) // fast path, taken by nearly all runs
 		} else {
-			a.addGaps(run[:n], tokens, gapLimit, stallThreshold, l)
+			a.addGaps(first, run[:n], tokens, gapLimit, stallThreshold, l)
 		}
+		a.tokens += tokens * int64(n)
 	}
 	a.chunks = chunks
 	return walk.Err()
 }
 
-// addGaps adds the gaps, in ticks, before chunks that hold that many tokens each.
-func (a *arrivals) addGaps(run []int64, tokens int64, limit, stallThreshold time.Duration, l *Latency) {
-	for _, ticks := range run {
-		gap := time.Duration(ticks) * timeline.Tick
+// addGaps adds the gaps, in ticks, before chunks that hold that many tokens each. first is the offset of the
+// first of these chunks.
+func (a *arrivals) addGaps(first time.Duration, run []int64, tokens int64, limit, stallThreshold time.Duration, l *Latency) {
+	at := first - time.Duration(run[0])*timeline.Tick
+	for i, ticks := range run {
+		gap, before := time.Duration(ticks)*timeline.Tick, at
+		at += gap
 		if !l.accepts(gap, limit) {
 			if gap < 0 {
 				l.addClockAnomaly()
@@ -82,6 +87,7 @@ func (a *arrivals) addGaps(run []int64, tokens int64, limit, stallThreshold time
 		a.gaps.add(gap, tokens)
 		if gap > stallThreshold {
 			a.stalls++
+			a.longest.add(Stall{before, gap, a.tokens + tokens*int64(i)})
 			a.stallTime = min(a.stallTime, math.MaxInt64-gap) + gap
 		}
 		if a.fluidity.started {

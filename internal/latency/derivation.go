@@ -43,6 +43,9 @@ func (d *derivation) derive() {
 	d.gaps()
 	d.stalls()
 	d.explainAbsences(first)
+	if d.options.Moments {
+		d.moments(first)
+	}
 }
 
 // set stores a duration unless it is outside [0, request duration].

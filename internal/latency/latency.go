@@ -72,6 +72,8 @@ type Latency struct {
 	Absences [len(numbers.Indicators)]Absence
 	// StreamStopped means that the request asked for a stream, and the answer came in one piece.
 	StreamStopped bool
+	// Moments are filled with Options.Moments.
+	Moments Moments
 	// Rejected counts values outside [0, request duration], by reason.
 	Rejected [NumReasons]int64
 }

@@ -17,6 +17,8 @@ type Options struct {
 	Denominator Denominator
 	// Fluidity holds the deadlines of FluidityIndex. The zero value turns it off.
 	Fluidity Deadlines
+	// Moments adds Latency.Moments.
+	Moments bool
 	// Omitted are the numbers that are left out. Without percentiles of the gaps a request costs as
 	// much less as a hundred tokens cost.
 	Omitted [numbers.Count]bool

@@ -33,6 +33,8 @@ func TestAttributesPage_IsUpToDate(t *testing.T) {
 		"slo":                     attributeTable("written by", sloAttributes),
 		"trace":                   attributeTable("written by", traceAttributes),
 		"standard":                attributeTable("written by", standardAttributes),
+		"span events":             eventTable(spanEvents),
+		"span event attributes":   attributeTable("event", spanEventAttributes),
 		"stream events":           eventTable(streamEvents),
 		"stream event attributes": attributeTable("event", streamEventAttributes),
 		"slo events":              eventTable(sloEvents),
@@ -68,7 +70,7 @@ func eventTable(events []event) string {
 
 var (
 	spanLists  = [][]attribute{spanAttributes, sloAttributes, traceAttributes, standardAttributes}
-	eventLists = [][]attribute{streamEventAttributes, sloEventAttributes}
+	eventLists = [][]attribute{spanEventAttributes, streamEventAttributes, sloEventAttributes}
 )
 
 func TestAttributes_HaveAllFieldsAndUniqueKeys(t *testing.T) {
@@ -101,7 +103,7 @@ func TestAttributes_EveryConstantHasARow(t *testing.T) {
 	for _, a := range slices.Concat(slices.Concat(spanLists, eventLists)...) {
 		documented[a.Key] = true
 	}
-	for _, e := range slices.Concat(streamEvents, sloEvents) {
+	for _, e := range slices.Concat(spanEvents, streamEvents, sloEvents) {
 		documented[e.Name] = true
 	}
 	found := 0

@@ -64,6 +64,7 @@ const (
 
 // Values of attribute.Where: the events that have an attribute.
 const (
+	onStall            = "stall"
 	onChunk            = "chunk"
 	onEnd              = "end"
 	onEveryStreamEvent = "all four"
@@ -158,6 +159,19 @@ var standardAttributes = append(numberRows(isStandard), []attribute{
 	{names.GenAITimeToFirstChunk, typeDouble, seconds, byProcessor, "Time to first chunk, as the instrumentation reported it."},
 	{names.GenAIFinishReasons, typeStrings, "", byReceivers, "The finish reason of the stream's end event, or those of the answer."},
 }...)
+
+// spanEvents documents the span events of a model call.
+var spanEvents = []event{
+	{names.FirstTokenEvent, "", "The first token."},
+	{names.StallEvent, "", "The last token before a gap longer than `stall_threshold`, or before a client gave up waiting. Only the 16 longest; `tokenpulse.stall.count` of the span counts all."},
+	{names.LastTokenEvent, "", "The last token."},
+}
+
+// spanEventAttributes documents the attributes of spanEvents.
+var spanEventAttributes = []attribute{
+	{numbers.StallDuration.Attribute(), typeDouble, seconds, onStall, "How long no token came."},
+	{names.TokenIndex, typeInt, "", onStall, "Number of tokens before the stall: the index, from 0, of the token that came late."},
+}
 
 // streamEvents documents the log events with which a service reports a token stream.
 var streamEvents = []event{

@@ -118,6 +118,7 @@ func (p *tokenLatency) processResource(ctx context.Context, w *worker, resourceS
 		for _, span := range scopes.At(i).Spans().All() {
 			if !p.config.TrustAnnotations {
 				w.tally.untrusted += annotate.RemoveAnnotations(span.Attributes())
+				annotate.RemoveEvents(span)
 			}
 			// An annotated span already has its phases. With join, phases wait for the engine's.
 			withPhases := p.config.Phases && !p.config.Join && !source.IsAnnotated(span)
@@ -202,4 +203,5 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
 	}
 	w.tally.add(observed, &w.derived)
 	w.annotator.Annotate(span.Attributes(), observed, &w.derived)
+	w.annotator.WriteEvents(span, &w.derived.Moments)
 }

@@ -51,7 +51,7 @@ func TestLatency_SpansEqualThoseOfTokenLatency(t *testing.T) {
 		"default":      standard,
 		"full":         {"detail": "full", "timeline": "keep"},
 		"no sketches":  {"distribution": "drop", "detail": "full", "tpot_denominator": "after_first_chunk"},
-		"SLOs":         {"slos": slos, "stall_threshold": "20ms"},
+		"SLOs":         {"slos": slos, "stall_threshold": "20ms", "events": true},
 		"everything":   {"slos": slos, "fluidity": fluidity, "detail": "full", "timeline": "keep", "trust_annotations": false},
 		"fluidity":     {"fluidity": fluidity, "timeline": "keep"},
 		"denominators": {"tpot_denominator": "after_first_chunk", "slos": slos[:1]},

@@ -40,6 +40,7 @@ func (m *Maker) writeTimings(span ptrace.Span, resource pcommon.Map, tally *late
 		tally.Explain(&m.derived, m.stream.Resource)
 	}
 	m.annotator.Write(attributes, observation, &m.derived)
+	m.annotator.WriteEvents(span, &m.derived.Moments)
 	m.observed.WriteFlaws(attributes)
 	if m.Latency.Timeline == annotate.TimelineKeep {
 		attributes.PutEmptyBytes(names.Timeline).FromRaw(m.encode())
