@@ -69,6 +69,6 @@ service:
 `))
 
 	text := string(get(t, theirs.metricsURL(), "text/plain"))
-	require.Contains(t, text, `tokenpulse_time_to_first_token_seconds_sum{gen_ai_request_model="m",outcome="success",vantage="server"} 0.25`)
-	require.Contains(t, text, `tokenpulse_time_per_output_token_seconds_sum{gen_ai_request_model="m",outcome="success",vantage="server"} 0.02`)
+	require.Contains(t, text, `tokenpulse_time_to_first_token_seconds_sum{gen_ai_request_model="m",outcome="success",service_name="unknown_service",vantage="server"} 0.25`)
+	require.Contains(t, text, `tokenpulse_time_per_output_token_seconds_sum{gen_ai_request_model="m",outcome="success",service_name="unknown_service",vantage="server"} 0.02`)
 }

@@ -204,7 +204,7 @@ func recordTap(t *testing.T, recorded *recording) map[string]answerCheck {
 
 // tapChecks returns what the page's queries answer about requests through the tap.
 func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]answerCheck {
-	const long, small = "gen_ai_request_model=" + longModel, "gen_ai_request_model=llama-3-8b"
+	const long, small, service = "gen_ai_request_model=" + longModel, "gen_ai_request_model=llama-3-8b", " service_name=unknown_service"
 	const perStep, slowPerStep = 8*2 + 1., 1. // requests to longModel
 	const perToken = "tokenpulse_time_per_output_token_seconds"
 	end, hourAgo := int(incidentLength/scrapeStep), int((incidentLength-time.Hour)/scrapeStep)
@@ -337,13 +337,13 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 			ask(t, p, query).requireBetween(t, map[string]bounds{long: {most.low - present.high, most.high - present.low}})
 		},
 		"Which requests cannot be judged": func(t *testing.T, p *prometheus, query string) {
-			ask(t, p, query).require(t, map[string]float64{long: 1, small: 0.8})
+			ask(t, p, query).require(t, map[string]float64{long + service: 1, small + service: 0.8})
 		},
 		"Why they cannot be judged": func(t *testing.T, p *prometheus, query string) {
 			want := map[string]float64{}
 			for _, indicator := range []string{"time_to_first_token", "time_per_output_token"} {
 				for _, reason := range []string{"not_streamed", "no_token"} {
-					want[small+" indicator="+indicator+" reason="+reason] = 0.2
+					want[small+" indicator="+indicator+" reason="+reason+service] = 0.2
 				}
 			}
 			ask(t, p, query).require(t, want)
