@@ -122,7 +122,7 @@ func (r *derivedRequest) Attribute(name string) (pcommon.Value, bool) {
 }
 
 // Rules that are bound to the sender's attributes give the verdicts of the annotated span.
-func TestBound_JudgesAsTheSpanIsJudged(t *testing.T) {
+func TestBound_VerdictsEqualThoseOfTheSpan(t *testing.T) {
 	cfg := everyIndicator(t)
 	rules, err := judge.NewRules(cfg.SLOs, false)
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ func TestWindows_BackwardClockLosesNothing(t *testing.T) {
 // Random requests at random times are compared with a list of them. Each window holds
 // exactly the requests of its slots: at least those of 59/60 of its length, at most
 // those of its whole length.
-func TestWindows_MatchAListOfRequests(t *testing.T) {
+func TestWindows_EqualAListOfRequests(t *testing.T) {
 	type request struct {
 		at   time.Duration
 		good bool

@@ -19,7 +19,7 @@ func TestLiveBody_InflationIsLimited(t *testing.T) {
 	for _, encoding := range []string{"gzip", "zstd", "zlib", "deflate"} {
 		t.Run(encoding, func(t *testing.T) {
 			b := start(t)
-			body := startLine("s") + "\n" + strings.Repeat(" ", 50_000_000) + "\n" + endLine("s")
+			body := startLine("s") + "\n" + strings.Repeat(" ", 8_000_000) + "\n" + endLine("s")
 			compressed := compress(t, encoding, []byte(body))
 			ratio := len(body) / len(compressed)
 			require.Greater(t, ratio, 500)
@@ -37,7 +37,7 @@ func TestLiveBody_InflationIsLimited(t *testing.T) {
 
 // Senders that repeat much text in each line compress best.
 func TestLiveBody_HonestInflationPasses(t *testing.T) {
-	const chunks = 40_000
+	const chunks = 10_000
 	repeated := fmt.Sprintf(`"service":%q,"object":"chat.completion.chunk","system_fingerprint":"fp_44709d6fcb","choices":[{"index":0,"delta":{},"finish_reason":null}]`, "chat-frontend-5d7c9b6b4f-x8z2p")
 	random := rand.New(rand.NewPCG(1, 2))
 	body := bytes.NewBufferString(startLine("s") + "\n")

@@ -25,7 +25,7 @@ func together() *Want { return &Want{Quantities: math.MaxUint32, Prompts: true} 
 
 func unlimited(t *testing.T) *world { t.Helper(); return newWorld(t, 1<<30) }
 
-func TestHistory_PercentilesOfEveryRangeAreExact(t *testing.T) {
+func TestHistory_PercentilesEqualThoseOfAllValues(t *testing.T) {
 	w := unlimited(t)
 	w.run(26*time.Hour, 19*time.Second, 2, 1)
 	for _, length := range []time.Duration{5 * time.Minute, time.Hour, 24*time.Hour - 15*time.Minute} {
@@ -137,7 +137,7 @@ func TestHistory_WidensWithAge(t *testing.T) {
 	require.Zero(t, w.store.Coarsening())
 }
 
-func TestHistory_CoarsensAtTheMemoryLimit(t *testing.T) {
+func TestHistory_EqualsAllValuesThoughItCoarsens(t *testing.T) {
 	const limit = 3 << 20
 	w := newWorld(t, limit)
 	w.run(5*time.Hour, 30*time.Second, 20, 4)

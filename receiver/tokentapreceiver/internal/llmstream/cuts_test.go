@@ -15,7 +15,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
 )
 
-func TestDecoder_ReportsTheSameForEveryCut(t *testing.T) {
+func TestDecoder_ReportsAreEqualForEveryCut(t *testing.T) {
 	cut := 0
 	for _, r := range recorded.Answers(t) {
 		if len(r.Body) > 1500 {
