@@ -24,6 +24,10 @@ const (
 
 	StalledAtEnd = "tokenpulse.stall.at_end"
 
+	// Joined lists the attributes that come from other spans: their names without Prefix, "=", and the
+	// span ID.
+	Joined = "tokenpulse.joined"
+
 	Timeline      = "tokenpulse.timeline" // encoded by package timeline
 	ChunksDropped = "tokenpulse.chunk.dropped"
 	StartUnseen   = "tokenpulse.start.unseen"

@@ -117,6 +117,8 @@ var spanAttributes = slices.Concat([]attribute{
 }, numberRows(func(id numbers.ID) bool { return !isStandard(id) && !id.OfTrace() }), []attribute{
 	{names.StalledAtEnd, typeBool, "", byProcessor, "True when the client cancelled during a stall: the request is bad for `all`. Missing otherwise."},
 
+	{names.Joined, typeStrings, "", byProcessor, "Attributes that [`join`](whole-traces.md) took from another span, with its ID, such as `queue.duration=c000000000000001`. Missing without any."},
+
 	{names.ChunksDropped, typeInt, "{chunk}", byReceivers, "Chunks beyond `max_chunks_per_stream`. Missing when 0."},
 	{names.StartUnseen, typeBool, "", byReceivers, "True when the stream had no start event: its start is the first chunk. Missing otherwise."},
 	{names.Frames, typeBool, "", byReceiver, "True when the chunks are frames, some of which may hold no token. Missing otherwise."},

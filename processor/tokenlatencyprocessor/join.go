@@ -4,9 +4,10 @@
 package tokenlatencyprocessor
 
 import (
-	"cmp"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -21,19 +22,26 @@ var enginePhases = [...]string{numbers.QueueDuration.Attribute(), numbers.Prefil
 // engineTimes is what an engine measured of one request.
 type engineTimes struct {
 	spans      []int // of the engine
-	firstToken latency.Measure
-	phases     [len(enginePhases)]latency.Measure
+	firstToken engineTime
+	phases     [len(enginePhases)]engineTime
+}
+
+// engineTime is a number, and the span that has it.
+type engineTime struct {
+	latency.Measure
+	span pcommon.SpanID
 }
 
 // fill adds the times that are still unknown from an engine's span.
-func (e *engineTimes) fill(attributes pcommon.Map) {
-	if !e.firstToken.Known {
-		e.firstToken = source.Measured(attributes, numbers.TimeToFirstToken.Attribute())
-	}
-	for i, name := range enginePhases {
-		if !e.phases[i].Known {
-			e.phases[i] = source.Measured(attributes, name)
+func (e *engineTimes) fill(span ptrace.Span) {
+	fill := func(t *engineTime, name string) {
+		if !t.Known {
+			*t = engineTime{source.Measured(span.Attributes(), name), span.SpanID()}
 		}
+	}
+	fill(&e.firstToken, numbers.TimeToFirstToken.Attribute())
+	for i, name := range enginePhases {
+		fill(&e.phases[i], name)
 	}
 }
 
@@ -48,13 +56,15 @@ func (t *tree) join(counts *tally) {
 	engines := t.engines()
 	engineOf := map[int]int{}
 	for e, engine := range engines {
-		topmost, model := noNode, ""
+		topmost, named, model := noNode, noNode, ""
 		t.ancestors(e, func(i int) bool {
 			if !t.nodes[i].call {
 				return !t.nodes[i].agent // an agent's or tool's request is not the client's above it
 			}
-			own, _ := t.model(i)
-			topmost, model = i, cmp.Or(own, model)
+			if own, _ := t.model(i); own != "" {
+				named, model = i, own
+			}
+			topmost = i
 			if _, taken := engineOf[i]; taken {
 				engineOf[i] = severalEngines
 			} else {
@@ -65,7 +75,9 @@ func (t *tree) join(counts *tally) {
 		if topmost != noNode {
 			t.nodes[topmost].topmost = true
 		}
-		t.putModel(engine.spans, model)
+		if named != noNode {
+			t.putModel(engine.spans, model, t.nodes[named].span.SpanID())
+		}
 	}
 	for i, e := range engineOf {
 		if e == severalEngines {
@@ -86,14 +98,14 @@ func (t *tree) engines() map[int]*engineTimes {
 	for _, i := range t.calls {
 		if t.nodes[i].vantage == timeline.VantageEngine && t.outermostEngine(i) == i {
 			engines[i] = new(engineTimes)
-			engines[i].fill(t.nodes[i].span.Attributes())
+			engines[i].fill(t.nodes[i].span)
 		}
 	}
 	for _, i := range t.calls {
 		if t.nodes[i].vantage == timeline.VantageEngine {
 			if outermost := engines[t.outermostEngine(i)]; outermost != nil {
 				outermost.spans = append(outermost.spans, i)
-				outermost.fill(t.nodes[i].span.Attributes())
+				outermost.fill(t.nodes[i].span)
 			}
 		}
 	}
@@ -111,13 +123,24 @@ func (t *tree) model(i int) (model string, known bool) {
 	return model, known
 }
 
-// putModel writes a model on the spans that have none, neither themselves nor on their resource.
-func (t *tree) putModel(spans []int, model string) {
+// putModel writes the model of another span on the spans that have none, neither themselves nor on their
+// resource.
+func (t *tree) putModel(spans []int, model string, from pcommon.SpanID) {
 	for _, i := range spans {
-		if _, known := t.model(i); !known && model != "" {
-			t.nodes[i].span.Attributes().PutStr(names.GenAIRequestModel, model)
+		if _, known := t.model(i); !known {
+			attributes := t.nodes[i].span.Attributes()
+			attributes.PutStr(names.GenAIRequestModel, model)
+			putJoined(attributes, names.GenAIRequestModel, from)
 		}
 	}
+}
+
+// putJoined notes the span that an attribute comes from, in place of an earlier note on this attribute.
+func putJoined(attributes pcommon.Map, name string, from pcommon.SpanID) {
+	key := strings.TrimPrefix(name, names.Prefix) + "="
+	joined := source.List(attributes, names.Joined)
+	joined.RemoveIf(func(v pcommon.Value) bool { return strings.HasPrefix(v.Str(), key) })
+	joined.AppendEmpty().SetStr(key + from.String())
 }
 
 // outermostEngine returns the topmost of the engines above an engine, with no other model call and
@@ -142,11 +165,12 @@ func fillFromEngine(attributes pcommon.Map, engine *engineTimes, counts *tally) 
 	for i, name := range enginePhases {
 		own, phase := source.Measured(attributes, name), engine.phases[i]
 		switch {
-		case !phase.Known || own.Known && !own.Estimated:
+		case !phase.Known || own.Known && !own.Estimated && own != phase.Measure: // equal if joined before
 		case limit.Known && phase.Value > limit.Value:
 			counts.ignored.Rejected[latency.LongerThanRequest]++
 		default:
-			source.PutMeasure(attributes, name, phase)
+			source.PutMeasure(attributes, name, phase.Measure)
+			putJoined(attributes, name, phase.span)
 		}
 	}
 	putNetwork(attributes, source.Measured(attributes, numbers.TimeToFirstToken.Attribute()), engine.firstToken, counts)
@@ -168,7 +192,7 @@ func (t *tree) updateDecodeShare(attributes pcommon.Map) {
 
 // putNetwork writes how much longer the first token took at the client than at the engine. The
 // difference of two durations does not depend on the offset between the clocks.
-func putNetwork(attributes pcommon.Map, client, engine latency.Measure, counts *tally) {
+func putNetwork(attributes pcommon.Map, client latency.Measure, engine engineTime, counts *tally) {
 	switch {
 	case !client.Known || !engine.Known:
 	case client.Value < engine.Value:
@@ -177,5 +201,6 @@ func putNetwork(attributes pcommon.Map, client, engine latency.Measure, counts *
 		source.PutMeasure(attributes, numbers.NetworkDuration.Attribute(), latency.Measure{
 			Value: latency.ToNanosecond(client.Value - engine.Value), Known: true, Estimated: client.Estimated || engine.Estimated,
 		})
+		putJoined(attributes, numbers.NetworkDuration.Attribute(), engine.span)
 	}
 }

@@ -89,6 +89,58 @@ func TestJoin_ReadsModelsFromResources(t *testing.T) {
 	require.Equal(t, "chat-large", modelOf(processTrace(t, joining(), traces)[3]))
 }
 
+func joinedOf(span ptrace.Span) any {
+	v, ok := span.Attributes().Get("tokenpulse.joined")
+	if !ok {
+		return nil
+	}
+	return v.AsRaw()
+}
+
+func TestJoin_SaysWhatComesFromWhichSpan(t *testing.T) {
+	client := withModel(clientSpan(1, 0, 0, 1000, map[string]any{names.GenAITimeToFirstChunk: 0.2}), "chat-large")
+	from := func(engine string) []any {
+		return []any{"queue.duration=" + engine, "prefill.duration=" + engine, "decode.duration=" + engine, "network.duration=" + engine}
+	}
+	model := []any{"gen_ai.request.model=0100000000000000"}
+	tests := map[string]struct {
+		spans []placed
+		want  map[byte]any // by span
+	}{
+		"client, gateway and engine": {
+			[]placed{client, gatewaySpan(2, 1, 10, 990), engineSpan(3, 2, 20, 900, phasesOfEngine)},
+			map[byte]any{1: from("0300000000000000"), 2: from("0300000000000000"), 3: model},
+		},
+		"an engine inside an engine, which estimates all but the queue": {
+			[]placed{client, engineSpan(3, 1, 20, 900, map[string]any{"time_to_first_token": 0.15}), engineSpan(4, 3, 20, 900, phasesOfEngine)},
+			map[byte]any{1: append([]any{"queue.duration=0400000000000000"}, from("0300000000000000")[1:]...), 3: model, 4: model},
+		},
+		"only what the engine reports": {
+			[]placed{client, withModel(engineSpan(3, 1, 20, 900, map[string]any{"time_in_queue": 0.02}), "llama")},
+			map[byte]any{1: []any{"queue.duration=0300000000000000"}, 3: nil},
+		},
+		"not a phase longer than the request": {
+			[]placed{client, engineSpan(3, 1, 20, 2000, map[string]any{"time_in_model_decode": 1.5})}, map[byte]any{1: nil, 3: model},
+		},
+		"not of ambiguous engines": {
+			[]placed{client, engineSpan(3, 1, 20, 400, phasesOfEngine), engineSpan(4, 1, 500, 900, phasesOfEngine)}, map[byte]any{1: nil, 3: model, 4: model},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p, sink := newProcessor(t, processortest.NewNopSettings(typ), joining())
+			traces := traceOf(t, test.spans...)
+			for _, times := range []string{"joined", "joined again"} {
+				require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+				traces = sink.AllTraces()[len(sink.AllTraces())-1]
+				for _, span := range allSpans(traces) {
+					require.Equal(t, test.want[span.SpanID()[0]], joinedOf(span), "%s: span %d", times, span.SpanID()[0])
+				}
+			}
+		})
+	}
+}
+
 // phase is a child span with times in milliseconds after the start of its call.
 type phase struct {
 	call       byte
@@ -133,6 +185,8 @@ func TestJoin_EachRequestHasOneSetOfPhases(t *testing.T) {
 		want  []phase
 	}{
 		"the client has those of its engine":   {[]placed{client, plainSpan(2, 1, 5, 995), engineSpan(3, 2, 20, 900, phasesOfEngine)}, ofEngine(1, 200)},
+		"clocks ten minutes and an hour off":   {[]placed{client, gatewaySpan(2, 1, 600_010, 600_990), engineSpan(3, 2, -3_600_000, -3_599_120, phasesOfEngine)}, ofEngine(1, 200)},
+		"decode that would end too late":       {[]placed{client, engineSpan(3, 1, 20, 990, map[string]any{"time_in_queue": 0.02, "time_in_model_prefill": 0.09, "time_in_model_decode": 0.9})}, []phase{{1, "queue", 0, 20}, {1, "prefill", 20, 110}, {1, "decode", 100, 1000}}},
 		"the engine's span is first":           {[]placed{engineSpan(3, 1, 20, 900, phasesOfEngine), client}, ofEngine(1, 200)},
 		"gateway in between":                   {[]placed{client, gatewaySpan(2, 1, 10, 990), engineSpan(3, 2, 20, 900, phasesOfEngine)}, ofEngine(1, 200)},
 		"gateway without a client":             {[]placed{gatewaySpan(2, 0, 10, 990), engineSpan(3, 2, 20, 900, phasesOfEngine)}, ofEngine(2, 150)},
@@ -157,11 +211,16 @@ func TestJoin_EachRequestHasOneSetOfPhases(t *testing.T) {
 			require.NoError(t, p.ConsumeTraces(t.Context(), traceOf(t, test.spans...)))
 			require.ElementsMatch(t, test.want, phasesIn(sink.AllTraces()[0]))
 			requireConsistent(t, sink.AllTraces()[0])
+			for i, sent := range test.spans { // no clock is corrected
+				span := sink.AllTraces()[0].ResourceSpans().At(i).ScopeSpans().At(0).Spans().At(0)
+				require.Equal(t, [2]pcommon.Timestamp{epoch + pcommon.Timestamp(sent.start*1e6), epoch + pcommon.Timestamp(sent.end*1e6)},
+					[2]pcommon.Timestamp{span.StartTimestamp(), span.EndTimestamp()})
+			}
 		})
 	}
 }
 
-// requireConsistent compares each phase with the attribute of the span above it.
+// requireConsistent compares each phase with the attribute of the span above it, in which it lies.
 func requireConsistent(t *testing.T, traces ptrace.Traces) {
 	t.Helper()
 	calls := map[byte]ptrace.Span{}
@@ -170,6 +229,8 @@ func requireConsistent(t *testing.T, traces ptrace.Traces) {
 	}
 	for _, p := range phasesIn(traces) {
 		requireNumbers(t, map[string]float64{"tokenpulse." + p.name + ".duration": float64(p.end-p.start) / 1000}, calls[p.call])
+		require.GreaterOrEqual(t, p.start, int64(0))
+		require.LessOrEqual(t, p.end, time.Duration(calls[p.call].EndTimestamp()-calls[p.call].StartTimestamp()).Milliseconds())
 	}
 }
 
