@@ -80,6 +80,7 @@ func TestAgentTrace_RootGetsTotalsAndCallsGetEnginePhases(t *testing.T) {
 	byID := map[string]ptrace.Span{}
 	var phases []ptrace.Span
 	for _, span := range readSpans(t, spansFile) {
+		requireReadable(t, span)
 		if _, ours := map[string]bool{"queue": true, "prefill": true, "decode": true}[span.Name()]; ours {
 			phases = append(phases, span)
 			continue

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
@@ -81,6 +82,36 @@ func TestExampleSpansToFile_WritesEverySpanWithItsTimeline(t *testing.T) {
 		_, found := span.Attributes().Get("tokenpulse.timeline")
 		require.True(t, found, "the span has no timeline")
 	}
+}
+
+// Trace backends get what people read: events, and no encoded data.
+func TestExamples_StoreReadableTraces(t *testing.T) {
+	for _, name := range []string{"any-instrumentation.yaml", "slo-sampling.yaml", "tail-sampling.yaml", "wire-sampled-traces.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			setenv(t, "DECISION_WAIT", "1s")
+			spans := replayThrough(t, name)
+			require.NotEmpty(t, spans)
+			for _, span := range spans {
+				requireReadable(t, span)
+				_, first := span.Attributes().Get("tokenpulse.time_to_first_token")
+				require.Equal(t, first, span.Events().Len() > 0 && span.Events().At(0).Name() == "tokenpulse.first_token")
+			}
+		})
+	}
+}
+
+// requireReadable checks that a span has at most 20 attributes of tokenpulse, besides verdicts and stalls, and no
+// bytes.
+func requireReadable(t *testing.T, span ptrace.Span) {
+	t.Helper()
+	var ours []string
+	for name, value := range span.Attributes().All() {
+		require.NotEqual(t, pcommon.ValueTypeBytes, value.Type(), name)
+		if hasPrefixIn(name, "tokenpulse.") && !hasPrefixIn(name, "tokenpulse.slo.", "tokenpulse.stall.") {
+			ours = append(ours, name)
+		}
+	}
+	require.LessOrEqual(t, len(ours), 20, ours)
 }
 
 // replayThrough sends the demo recording through an example that writes spans to a

@@ -25,7 +25,7 @@ exporters:
 service:
   pipelines:
     traces/metrics:
-      exporters: [token_sli, file/all]
+      exporters: [token_sli, forward, file/all]
 `
 
 // thresholds are those of examples/slo-sampling.yaml, in seconds.
