@@ -158,6 +158,17 @@ $(PROMETHEUS): dist/prometheus/%/prometheus: scripts/build-prometheus
 test-prometheus: build $(PROMETHEUS) ## Let Prometheus 2 and 3 scrape the Collector with each setting of docs/prometheus.md; needs prometheus, and 5 minutes for the first build
 	go test -count=1 -tags=prometheus -v ./e2e -run='^TestPrometheus(Page|3)' | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
+# Jaeger 1.76 is the last release of Jaeger 1. Built from the Go module.
+JAEGER := dist/jaeger/1.76.0/all-in-one
+
+$(JAEGER): dist/jaeger/%/all-in-one: scripts/build-jaeger
+	scripts/build-jaeger $*
+	@touch $@
+
+.PHONY: test-jaeger
+test-jaeger: build $(JAEGER) ## Run each query of docs/traces.md in Jaeger and in jq; needs jq, and 4 minutes for the first build. JAEGER_ARGS=-update redraws the waterfall of the page
+	go test -count=1 -tags=jaeger -v ./e2e -run='^TestTracesPage' $(JAEGER_ARGS) | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
+
 .PHONY: bench
 bench: ## Run the benchmarks of every package; BENCHTIME and COUNT as in go test
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(or $(BENCHTIME),1s) -count=$(or $(COUNT),1) $$(go list ./... | grep -v /e2e)

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"strconv"
@@ -26,6 +27,7 @@ type sent struct {
 	attributes                map[string]float64
 	operation, model          string
 	processModel              string // in OTEL_RESOURCE_ATTRIBUTES of the service
+	trace                     string // agentTraceID if empty
 }
 
 // agentTrace is the trace of an agent with two concurrent model calls, and a third one
@@ -191,7 +193,7 @@ func postTrace(t *testing.T, s sent) {
 	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{
 		"resource": map[string]any{"attributes": attributesOfProcess},
 		"scopeSpans": []any{map[string]any{"spans": []any{map[string]any{
-			"traceId": agentTraceID, "spanId": s.id, "parentSpanId": s.parent, "name": s.name, "kind": 1, "attributes": attributes,
+			"traceId": cmp.Or(s.trace, agentTraceID), "spanId": s.id, "parentSpanId": s.parent, "name": s.name, "kind": 1, "attributes": attributes,
 			"startTimeUnixNano": strconv.Itoa(agentTraceStart + s.start*1_000_000),
 			"endTimeUnixNano":   strconv.Itoa(agentTraceStart + s.end*1_000_000),
 		}}}},

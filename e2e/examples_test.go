@@ -100,14 +100,14 @@ func TestExamples_StoreReadableTraces(t *testing.T) {
 	}
 }
 
-// requireReadable checks that a span has at most 20 attributes of tokenpulse, besides verdicts and stalls, and no
-// bytes.
+// requireReadable checks that a span has at most 20 attributes of tokenpulse, besides those of breaches and stalls,
+// and no bytes.
 func requireReadable(t *testing.T, span ptrace.Span) {
 	t.Helper()
 	var ours []string
 	for name, value := range span.Attributes().All() {
 		require.NotEqual(t, pcommon.ValueTypeBytes, value.Type(), name)
-		if hasPrefixIn(name, "tokenpulse.") && !hasPrefixIn(name, "tokenpulse.slo.", "tokenpulse.stall.") {
+		if hasPrefixIn(name, "tokenpulse.") && !hasPrefixIn(name, "tokenpulse.slo.breached", "tokenpulse.slo.verdict.", "tokenpulse.stall.") {
 			ours = append(ours, name)
 		}
 	}
