@@ -122,6 +122,12 @@ func TestTracesPage_EveryQueryFindsTheRightTraces(t *testing.T) {
 	})
 	t.Run("exemplars and the page lead to traces, and back", func(t *testing.T) { s.requireLinks(t, page) })
 	t.Run("tags", func(t *testing.T) { s.requireTags(t, page) })
+	t.Run("client, tap and engine of one request are joined", func(t *testing.T) {
+		children := s.nested(t, s.api(t, "/api/traces/"+s.tapped[twoBreaches])[0], "engine")
+		require.Len(t, children[clientSpan], 1+3, "the tap and the phases")
+		require.Contains(t, children[""][0].Tags, jaegerTag{Key: "tokenpulse.joined", Type: "string", Value: `["queue.duration=f000000000000001",` +
+			`"prefill.duration=f000000000000001","decode.duration=f000000000000001","network.duration=f000000000000001"]`})
+	})
 	t.Run("waterfall", func(t *testing.T) {
 		testenv.RequireTables(t, "docs/traces.md", map[string]string{"waterfall": s.waterfall(t)}, nil)
 	})
@@ -143,9 +149,9 @@ func startTraces(t *testing.T, page string) *tracesSetup {
 	answers := slices.DeleteFunc(recorded.Answers(t), func(a recorded.Answer) bool { return !strings.HasPrefix(a.File, "vllm/") })
 	require.NotEmpty(t, answers)
 	s := &tracesSetup{jaeger: freeAddress(t), folder: filepath.Dir(spansFile)}
-	otlp, tap := freeAddress(t), freeAddress(t)
+	otlp, tap, upstream := freeAddress(t), freeAddress(t), startExchangeUpstream(t, answers)
 	for name, value := range map[string]string{
-		"JAEGER_ENDPOINT": otlp, "TAP_ENDPOINT": tap, "TAP_UPSTREAM": startExchangeUpstream(t, answers), "TRACE_WAIT": "2s",
+		"JAEGER_ENDPOINT": otlp, "TAP_ENDPOINT": tap, "TAP_UPSTREAM": upstream.url, "TRACE_WAIT": "2s",
 		"OTEL_TRACES_SAMPLER": "always_off", // Jaeger would trace itself
 	} {
 		setenv(t, name, value)
@@ -163,7 +169,7 @@ func startTraces(t *testing.T, page string) *tracesSetup {
 		postTrace(t, span)
 	}
 	sendDrawn(t, s.collector)
-	s.tapped = sendExchanges(t, tap, answers)
+	s.tapped = sendExchanges(t, tap, upstream)
 
 	traces := demoRequests(t) + 3 + len(exchanges) + len(answers)
 	require.Eventually(t, func() bool {
@@ -275,7 +281,7 @@ func (s *tracesSetup) search(t *testing.T, form string) map[string]bool {
 			parameters.Set("start", strconv.FormatInt(now.Add(-back).UnixMicro(), 10))
 		case "Tags":
 			tags := map[string]string{}
-			for _, tag := range strings.Fields(value) {
+			for tag := range strings.FieldsSeq(value) {
 				key, value, _ := strings.Cut(tag, "=")
 				tags[key] = value
 			}
@@ -357,28 +363,38 @@ func (s *tracesSetup) requireTags(t *testing.T, page string) {
 	require.Positive(t, calls)
 }
 
-// waterfall draws a trace as Jaeger shows it: bars over time, with the events of tokenpulse. All spans lie in the
-// spans above them, and spans whose clocks differ have a warning.
-func (s *tracesSetup) waterfall(t *testing.T) string {
-	trace := s.api(t, "/api/traces/"+drawnTrace)[0]
+// nested returns the spans of a trace by their parents, and checks that each lies within its parent. Jaeger moved those
+// of the services whose clocks are off, and says so.
+func (s *tracesSetup) nested(t *testing.T, trace jaegerTrace, off ...string) map[string][]*jaegerSpan {
+	t.Helper()
 	byID, children := map[string]*jaegerSpan{}, map[string][]*jaegerSpan{}
 	for i := range trace.Spans {
 		span := &trace.Spans[i]
 		byID[span.SpanID] = span
 		children[span.parent()] = append(children[span.parent()], span)
 	}
+	for _, span := range byID {
+		moved := slices.Contains(off, trace.Processes[span.ProcessID].ServiceName)
+		require.Equal(t, moved, len(span.Warnings) == 1 && strings.Contains(span.Warnings[0], "were adjusted by"), span.Warnings)
+		if parent := byID[span.parent()]; parent != nil {
+			require.GreaterOrEqual(t, span.StartTime, parent.StartTime, span.OperationName)
+			require.LessOrEqual(t, span.StartTime+span.Duration, parent.StartTime+parent.Duration, span.OperationName)
+		}
+	}
+	require.Len(t, children[""], 1)
+	return children
+}
+
+// waterfall draws a trace as Jaeger shows it: bars over time, with the events of tokenpulse.
+func (s *tracesSetup) waterfall(t *testing.T) string {
+	trace := s.api(t, "/api/traces/"+drawnTrace)[0]
+	children := s.nested(t, trace, "gateway", "engine")
 	root := children[""][0]
 	const width = 66
 	column := func(at int64) int { return int((at - root.StartTime) * (width - 1) / root.Duration) }
 	var picture strings.Builder
 	var draw func(span *jaegerSpan, depth int)
 	draw = func(span *jaegerSpan, depth int) {
-		if parent := byID[span.parent()]; parent != nil {
-			require.GreaterOrEqual(t, span.StartTime, parent.StartTime, span.OperationName)
-			require.LessOrEqual(t, span.StartTime+span.Duration, parent.StartTime+parent.Duration, span.OperationName)
-		}
-		service := trace.Processes[span.ProcessID].ServiceName
-		require.Equal(t, service != "client", len(span.Warnings) == 1 && strings.Contains(span.Warnings[0], "were adjusted by"), span.Warnings)
 		bar := []byte(strings.Repeat(" ", width))
 		for i := column(span.StartTime); i <= column(span.StartTime+span.Duration); i++ {
 			bar[i] = '='
@@ -390,7 +406,7 @@ func (s *tracesSetup) waterfall(t *testing.T) string {
 				}
 			}
 		}
-		name := service + ": " + span.OperationName
+		name := trace.Processes[span.ProcessID].ServiceName + ": " + span.OperationName
 		fmt.Fprintf(&picture, "%-26s %s %5d ms\n", strings.Repeat("  ", depth)+name, bar, span.Duration/1000)
 		below := children[span.SpanID]
 		slices.SortFunc(below, func(a, b *jaegerSpan) int { return cmp.Compare(a.StartTime, b.StartTime) })

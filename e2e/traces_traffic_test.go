@@ -26,7 +26,7 @@ type exchange struct {
 	first, gap, stall           time.Duration // the stall comes after the 12th token
 }
 
-var exchanges = []exchange{
+var exchanges = [...]exchange{
 	{tenant: "acme", conversation: "conv-7", model: "llama-3-70b", first: 50 * time.Millisecond, gap: 5 * time.Millisecond},
 	{tenant: "acme", conversation: "conv-7", model: "llama-3-70b", first: 1100 * time.Millisecond, gap: 5 * time.Millisecond},
 	{tenant: "acme", conversation: "conv-9", model: "llama-3-70b", first: 1150 * time.Millisecond, gap: 70 * time.Millisecond}, // two breaches
@@ -35,13 +35,23 @@ var exchanges = []exchange{
 	{tenant: "globex", conversation: "conv-8", model: "llama-3-8b", first: 40 * time.Millisecond, gap: 5 * time.Millisecond, stall: 650 * time.Millisecond},
 }
 
-const twoBreaches = 2 // index in exchanges
+const (
+	twoBreaches = 2 // index of the slowest of exchanges
+	clientSpan  = "c1c1c1c1c1c1c1c1"
+)
 
-// startExchangeUpstream starts an LLM service that answers each exchange, and the recorded answers of vLLM,
-// by the number in the header X-Exchange or X-Recorded.
-func startExchangeUpstream(t *testing.T, answers []recorded.Answer) string {
+// exchangeUpstream is an LLM service that answers each exchange, and the recorded answers of vLLM, by the number in
+// the header X-Exchange or X-Recorded.
+type exchangeUpstream struct {
+	url     string
+	answers []recorded.Answer
+	parents [len(exchanges)]string // IDs of the spans that called it, by exchange
+}
+
+func startExchangeUpstream(t *testing.T, answers []recorded.Answer) *exchangeUpstream {
 	t.Helper()
-	return startUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+	u := &exchangeUpstream{answers: answers}
+	u.url = startUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		if number, err := strconv.Atoi(r.Header.Get("X-Recorded")); err == nil {
 			w.Header().Set("Content-Type", answers[number].ContentType)
 			_, _ = w.Write(answers[number].Raw)
@@ -49,6 +59,7 @@ func startExchangeUpstream(t *testing.T, answers []recorded.Answer) string {
 		}
 		number, err := strconv.Atoi(r.Header.Get("X-Exchange"))
 		assert.NoError(t, err)
+		u.parents[number] = strings.Split(r.Header.Get("Traceparent"), "-")[2]
 		e := exchanges[number]
 		time.Sleep(e.first)
 		for i := range 20 {
@@ -60,11 +71,12 @@ func startExchangeUpstream(t *testing.T, answers []recorded.Answer) string {
 		}
 		_, _ = io.WriteString(w, chatEnd)
 	}).URL
+	return u
 }
 
-// sendExchanges sends all exchanges and recorded answers of vLLM through the tap, and returns the traces of
-// the exchanges.
-func sendExchanges(t *testing.T, tap string, answers []recorded.Answer) (traces []string) {
+// sendExchanges sends all exchanges and recorded answers of vLLM through the tap, and returns the traces of the
+// exchanges. The slowest one has spans of its client and of its engine, too, whose clock is ten minutes behind.
+func sendExchanges(t *testing.T, tap string, u *exchangeUpstream) (traces []string) {
 	t.Helper()
 	var sending sync.WaitGroup
 	send := func(path, body string, header map[string]string) {
@@ -85,18 +97,28 @@ func sendExchanges(t *testing.T, tap string, answers []recorded.Answer) (traces 
 			}
 		})
 	}
+	begin := int((time.Now().UnixNano() - agentTraceStart) / 1e6)
 	for i, e := range exchanges {
 		trace := fmt.Sprintf("ace%029x", i+1)
 		traces = append(traces, trace)
 		send(chatPath, fmt.Sprintf(`{"model":%q,"stream":true}`, e.model), map[string]string{
 			"X-Exchange": strconv.Itoa(i), "X-Tenant-Id": e.tenant, "X-Conversation-Id": e.conversation,
-			"Traceparent": "00-" + trace + "-00000000000000a1-01",
+			"Traceparent": "00-" + trace + "-" + clientSpan + "-01",
 		})
 	}
-	for i, answer := range answers {
+	for i, answer := range u.answers {
 		send(answer.RequestPath, string(answer.Request), map[string]string{"X-Recorded": strconv.Itoa(i)})
 	}
 	sending.Wait()
+	end, e := int((time.Now().UnixNano()-agentTraceStart)/1e6), exchanges[twoBreaches]
+	const behind = 600_000
+	postTrace(t, sent{service: "chat-app", id: clientSpan, name: "chat m", start: begin - 40, end: end + 20, operation: "chat", model: e.model, trace: traces[twoBreaches], attributes: map[string]float64{
+		"gen_ai.response.time_to_first_chunk": e.first.Seconds() + 0.2,
+	}})
+	postTrace(t, sent{service: "engine", id: "f000000000000001", parent: u.parents[twoBreaches], name: "llm_request", start: begin + 20 - behind, end: end - 50 - behind, trace: traces[twoBreaches], attributes: map[string]float64{
+		"gen_ai.latency.time_to_first_token": e.first.Seconds(), "gen_ai.latency.e2e": float64(end-begin-70) / 1000, "gen_ai.latency.time_in_queue": 0.9,
+		"gen_ai.latency.time_in_model_prefill": 0.2, "gen_ai.latency.time_in_model_decode": 1.3,
+	}})
 	return traces
 }
 
