@@ -31,7 +31,7 @@ func TestLivePageMedia(t *testing.T) {
 	p := openTab(t, c.pageURL(""))
 	p.look(1280, 800, "light")
 	p.waitUntilLoaded()
-	frames := recording{folder: t.TempDir(), p: p}
+	frames := video{folder: t.TempDir(), p: p}
 	for range 8 {
 		frames.add(500 * time.Millisecond)
 	}
@@ -63,25 +63,25 @@ func TestLivePageMedia(t *testing.T) {
 	}
 }
 
-// recording is a list of frames and how long each is shown.
-type recording struct {
+// video is a list of frames and how long each is shown.
+type video struct {
 	folder string
 	p      *tab
 	files  []string
 }
 
-func (r *recording) add(shown time.Duration) {
-	r.p.t.Helper()
-	name := filepath.Join(r.folder, fmt.Sprintf("%03d.png", len(r.files)))
-	require.NoError(r.p.t, os.WriteFile(name, r.p.image(), 0o600))
-	r.files = append(r.files, "-d", fmt.Sprint(shown.Milliseconds()), name)
+func (v *video) add(shown time.Duration) {
+	v.p.t.Helper()
+	name := filepath.Join(v.folder, fmt.Sprintf("%03d.png", len(v.files)))
+	require.NoError(v.p.t, os.WriteFile(name, v.p.image(), 0o600))
+	v.files = append(v.files, "-d", fmt.Sprint(shown.Milliseconds()), name)
 }
 
 // write makes an animated WebP of the frames.
-func (r *recording) write(name string) {
-	r.p.t.Helper()
-	run(r.p.t, testenv.Program(r.p.t, "img2webp"), append(append([]string{"-loop", "0", "-lossy", "-q", "60", "-m", "4"}, r.files...), "-o", name)...)
+func (v *video) write(name string) {
+	v.p.t.Helper()
+	run(v.p.t, testenv.Program(v.p.t, "img2webp"), append(append([]string{"-loop", "0", "-lossy", "-q", "60", "-m", "4"}, v.files...), "-o", name)...)
 	info, err := os.Stat(name)
-	require.NoError(r.p.t, err)
-	require.Less(r.p.t, info.Size(), int64(2_000_000), "the recording is too large for the README")
+	require.NoError(v.p.t, err)
+	require.Less(v.p.t, info.Size(), int64(2_000_000), "the recording is too large for the README")
 }
