@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
+	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -55,6 +56,15 @@ func TestConfig_ReadsKeys(t *testing.T) {
 		{SLO: "all", Objective: 0.9, Window: 168 * time.Hour},
 	}, config.Shared.Objectives)
 	require.Equal(t, dedup.Config{Horizon: time.Hour, MaxSpans: 5000}, config.Shared.Deduplication)
+
+	config, err = load(t, "conventions")
+	require.NoError(t, err)
+	require.Equal(t, conventions.Config{
+		GenAI: []string{"v1.41", "latest"}, Vantages: []string{"client", "engine"}, Attributes: []string{"gen_ai.request.model"},
+	}, config.Shared.Conventions)
+	config, err = load(t, "conventions_one")
+	require.NoError(t, err)
+	require.Equal(t, conventions.Config{GenAI: []string{"latest"}}, config.Shared.Conventions)
 
 	config, err = load(t, "deduplication_off")
 	require.NoError(t, err)
@@ -102,7 +112,16 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 		"deduplication_horizon_short":  "`deduplication::horizon` is 10ns; use 1s to 24h",
 		"deduplication_max_spans_zero": "`deduplication::max_spans` is 0; use 2",
 		"deduplication_unknown_key":    "horizn",
-		"dimension_slo":                "sets the label \"slo\" itself",
+
+		"conventions_generation":        "`conventions::gen_ai` has \"v1.40\"; valid values: v1.41, latest",
+		"conventions_vantage":           "`conventions::vantages` has \"clients\"; valid values: client, gateway, server, engine",
+		"conventions_attribute":         "`conventions::attributes` has \"service.name\"; valid values: gen_ai.operation.name, ",
+		"conventions_port":              "`conventions::attributes` has \"server.port\" without \"server.address\"; add that",
+		"conventions_without_gen_ai":    "`conventions` has no `gen_ai`",
+		"conventions_unknown_key":       "unknown key \"vantage\" in `conventions`; valid keys: gen_ai, vantages, attributes",
+		"conventions_not_a_list":        "`conventions::gen_ai` is 1.41; use",
+		"conventions_metric_of_another": "`metrics` has \"gen_ai.client.token.usage\", which is not published; add its generation to `conventions::gen_ai`",
+		"dimension_slo":                 "sets the label \"slo\" itself",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(t, name)

@@ -23,12 +23,13 @@ import (
 type gatherer struct {
 	keeper               *keeper.Keeper
 	dimensions           []string // as labels
+	standard             []string // attributes of the metrics of conventions
 	percentiles, windows []string // label values
 }
 
 func newGatherer(k *keeper.Keeper, config *Config) (*gatherer, error) {
 	dimensions, err := dimensionLabels(config.Shared.Series.Dimensions)
-	g := &gatherer{keeper: k, dimensions: dimensions}
+	g := &gatherer{keeper: k, dimensions: dimensions, standard: config.Shared.Conventions.Labels()}
 	for _, p := range config.Percentiles {
 		g.percentiles = append(g.percentiles, strconv.FormatFloat(p, 'f', -1, 64))
 	}

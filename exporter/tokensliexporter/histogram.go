@@ -23,22 +23,22 @@ var (
 
 // histogram returns a message with native and classic buckets. The scraper uses those
 // that it supports.
-func histogram(d *series.DistributionSnapshot, bounds []float64, start *timestamppb.Timestamp) *dto.Histogram {
+func histogram(d *series.DistributionSnapshot, start *timestamppb.Timestamp) *dto.Histogram {
 	h := &dto.Histogram{SampleCount: new(d.Sketch.Count()), SampleSum: new(d.Sketch.Sum()), CreatedTimestamp: start}
-	classic(h, d, bounds)
+	classic(h, d)
 	native(h, &d.Sketch)
 	return h
 }
 
-func classic(h *dto.Histogram, d *series.DistributionSnapshot, bounds []float64) {
+func classic(h *dto.Histogram, d *series.DistributionSnapshot) {
 	buckets := make([]dto.Bucket, len(d.Classic))
 	cumulative := uint64(0)
 	for i, n := range d.Classic {
 		cumulative += n
 		buckets[i].CumulativeCount = new(cumulative)
 		buckets[i].UpperBound = &infinity
-		if i < len(bounds) {
-			buckets[i].UpperBound = &bounds[i]
+		if i < len(d.Bounds) {
+			buckets[i].UpperBound = &d.Bounds[i]
 		}
 		if i < len(d.Exemplars) && d.Exemplars[i].Set() {
 			buckets[i].Exemplar = exemplar(&d.Exemplars[i])

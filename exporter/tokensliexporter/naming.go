@@ -30,11 +30,12 @@ func newFamily(m *numbers.Metric, kind dto.MetricType) (*dto.MetricFamily, error
 	return f, err
 }
 
-// percentileMetrics holds the gauges that belong to each histogram.
-var percentileMetrics = func() (all [numbers.Distributions]numbers.Metric) {
+// percentileMetrics holds the gauge that belongs to each histogram, by its name.
+var percentileMetrics = func() map[string]*numbers.Metric {
+	all := map[string]*numbers.Metric{}
 	for _, id := range numbers.Histograms {
 		m := id.Row().Metric
-		all[id] = numbers.Metric{Name: m.Name + names.SuffixPercentile, Unit: m.Unit, Description: "Percentile over a sliding window. " + m.Description}
+		all[m.Name] = &numbers.Metric{Name: m.Name + names.SuffixPercentile, Unit: m.Unit, Description: "Percentile over a sliding window. " + m.Description}
 	}
 	return all
 }()

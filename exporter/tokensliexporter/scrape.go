@@ -17,9 +17,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
-// overflowLabel is names.LabelOverflow as Prometheus has it.
-var overflowLabel = strings.ReplaceAll(names.LabelOverflow, ".", "_")
-
 // scrape builds one response. It is a keeper.Sink. Labels are sorted by name, as Prometheus
 // requires.
 type scrape struct {
@@ -30,14 +27,19 @@ type scrape struct {
 }
 
 // Series implements keeper.Sink.
-func (s *scrape) Series(key string, _ time.Time) []*dto.LabelPair {
+func (s *scrape) Series(key string, _ time.Time) []*dto.LabelPair { return s.labels(key, s.dimensions) }
+
+// Standard implements keeper.Sink.
+func (s *scrape) Standard(key string, _ time.Time) []*dto.LabelPair { return s.labels(key, s.standard) }
+
+func (s *scrape) labels(key string, dimensions []string) []*dto.LabelPair {
 	of := series.LabelsOf(key)
 	if of.Overflow {
-		return s.With(nil, overflowLabel, "true")
+		return s.With(nil, names.LabelOverflow, "true")
 	}
 	labels := s.With(nil, names.LabelVantage, of.Vantage)
 	for i, value := range of.Dimensions {
-		labels = s.With(labels, s.dimensions[i], value)
+		labels = s.With(labels, dimensions[i], value)
 	}
 	return labels
 }
@@ -47,6 +49,7 @@ func (s *scrape) With(labels []*dto.LabelPair, name, value string) []*dto.LabelP
 	if value == "" {
 		return labels
 	}
+	name = strings.ReplaceAll(name, ".", "_") // as Prometheus has it
 	pair := s.pairs[[2]string{name, value}]
 	if pair == nil {
 		pair = &dto.LabelPair{Name: &name, Value: &value}
@@ -85,12 +88,12 @@ func (s *scrape) Gauge(labels []*dto.LabelPair, metric *numbers.Metric, v float6
 }
 
 // Histogram implements keeper.Sink. It adds the percentile gauges, too.
-func (s *scrape) Histogram(labels []*dto.LabelPair, id numbers.ID, d *series.DistributionSnapshot, began time.Time) {
-	if d.Sketch.Count() > 0 {
-		s.add(labels, &id.Row().Metric, dto.MetricType_HISTOGRAM).Histogram = histogram(d, s.keeper.Engine.Bounds(id), timestamppb.New(began))
+func (s *scrape) Histogram(labels []*dto.LabelPair, h *keeper.Histogram) {
+	if h.Sketch.Count() > 0 {
+		s.add(labels, h.Metric, dto.MetricType_HISTOGRAM).Histogram = histogram(h.DistributionSnapshot, timestamppb.New(h.Began))
 	}
-	for _, q := range d.Quantiles {
+	for _, q := range h.Quantiles {
 		labels := s.With(s.With(labels, names.LabelPercentile, s.percentiles[q.Quantile]), names.LabelWindow, s.windows[q.Window])
-		s.Gauge(labels, &percentileMetrics[id], q.Value)
+		s.Gauge(labels, percentileMetrics[h.Metric.Name], q.Value)
 	}
 }

@@ -64,6 +64,8 @@ type Config struct {
 	// Fluidity turns the fluidity index on.
 	Fluidity configoptional.Optional[FluidityConfig] `mapstructure:"fluidity"`
 
+	chunkGaps bool // see WithChunkGaps
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }

@@ -31,6 +31,8 @@ const (
 func (c *Config) Writes(id numbers.ID) bool {
 	sketch := id == numbers.InterTokenLatency || id == numbers.InterChunkLatency
 	switch {
+	case c.chunkGaps && (id == numbers.InterChunkLatency || id == numbers.InterChunkMax):
+		return true
 	case sketch && c.Distribution == DistributionDrop:
 		return false
 	case c.Detail == DetailFull || !id.Row().Full:
@@ -40,6 +42,13 @@ func (c *Config) Writes(id numbers.ID) bool {
 	default:
 		return c.judges(id.Attribute())
 	}
+}
+
+// WithChunkGaps returns settings that write the distribution of the gaps between chunks, whatever their detail.
+func (c *Config) WithChunkGaps() *Config {
+	with := *c
+	with.chunkGaps = true
+	return &with
 }
 
 // judgesAny reports whether an SLO reads one of the numbers, from first to last.

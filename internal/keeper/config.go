@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
+	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
@@ -25,6 +26,8 @@ type Config struct {
 	// StorageID is the extension that keeps burn rates and error budgets across
 	// restarts. Without it they start empty.
 	StorageID *component.ID `mapstructure:"storage"`
+	// Conventions publishes the requests under the names of OpenTelemetry's conventions, too.
+	Conventions conventions.Config `mapstructure:"conventions"`
 	// Deduplication decides for how long a request that is sent again is recognised.
 	Deduplication dedup.Config `mapstructure:"deduplication"`
 
@@ -40,12 +43,12 @@ func NewDefaultConfig() Config {
 // Problems returns an error for each invalid key. Like series.Config.Problems it is not
 // named Validate.
 func (c *Config) Problems() settings.Problems {
-	return slices.Concat(c.Series.Problems(), metricProblems(c.Metrics), objectiveProblems(c.Objectives), c.Deduplication.Problems())
+	return slices.Concat(c.Series.Problems(), metricProblems(c.Metrics, &c.Conventions), objectiveProblems(c.Objectives), c.Conventions.Problems(), c.Deduplication.Problems())
 }
 
 // EngineOptions returns the options of an engine of these series.
 func (c *Config) EngineOptions() series.Options {
-	return series.Options{Config: c.Series, Metrics: c.Selection(), Objectives: c.ObjectiveNames()}
+	return series.Options{Config: c.Series, Metrics: c.Selection(), Objectives: c.ObjectiveNames(), Conventions: c.Conventions}
 }
 
 // ObjectiveNames returns the SLOs of the objectives, as verdicts have them.

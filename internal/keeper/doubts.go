@@ -18,7 +18,13 @@ import (
 const (
 	overflowMessage = "requests of new series go to one series, `otel.metric.overflow`, because `max_series` or, in token_stream, " +
 		"`max_series_per_client` is reached; remove a dimension with many values, or raise the limit"
-	unseenMessage    = "no request had a verdict for these objectives; check the spelling of `objectives::slo` against `slos` of token_latency"
+	unseenMessage           = "no request had a verdict for these objectives; check the spelling of `objectives::slo` against `slos` of token_latency"
+	standardOverflowMessage = "requests with new attributes of `conventions` go to one series, `otel.metric.overflow`, because `max_series` is reached; " +
+		"narrow `conventions::attributes`, or raise the limit"
+	doubledMessage = "two vantages of one trace count under the same names of `conventions`, so their requests count twice; " +
+		"name one of client and gateway, and one of server and engine, in `conventions::vantages`"
+	withoutChunksMessage = "the time per output chunk of `conventions` is missing, because spans carry no gaps between chunks; " +
+		"set `detail: full` of token_latency"
 	dimensionMessage = "no request has this dimension; check its spelling in `dimensions`, and that the senders set the attribute"
 )
 
@@ -61,6 +67,24 @@ func (k *Keeper) doubtDimensions() {
 		name := k.settings.Config.Series.Dimensions[i]
 		if requests >= minRequests && name != names.ErrorType && !slices.Contains(defaults, name) {
 			k.doubts.Raise(dimensionMessage, name, zap.String("dimension", name))
+		}
+	}
+}
+
+// doubtConventions raises a doubt about requests that the metrics of conventions misrepresent.
+func (k *Keeper) doubtConventions() {
+	if k.Engine == nil || k.Engine.Standard == nil {
+		return
+	}
+	faults := k.Engine.Standard.Faults()
+	for _, fault := range [...]struct {
+		found   bool
+		message string
+	}{
+		{faults.Overflow, standardOverflowMessage}, {faults.Doubled, doubledMessage}, {faults.WithoutChunks, withoutChunksMessage},
+	} {
+		if fault.found {
+			k.doubts.Raise(fault.message, "")
 		}
 	}
 }

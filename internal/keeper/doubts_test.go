@@ -4,14 +4,18 @@
 package keeper
 
 import (
+	"maps"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -73,5 +77,83 @@ func TestDoubts_ExplainTheOverflowSeries(t *testing.T) {
 		h.Record(t.Context(), spans(t, 1, map[string]any{"model": strconv.Itoa(i), "tokenpulse.outcome": "success"}))
 	}
 	require.Equal(t, []string{""}, h.abouts(overflowMessage))
+	require.NoError(t, h.Shutdown(t.Context()))
+}
+
+// streamed returns a streaming call of a trace, of which a vantage saw the gaps between tokens.
+func streamed(t *testing.T, trace byte, vantage string, more map[string]any) ptrace.Traces {
+	t.Helper()
+	var gaps sketch.Sketch
+	gaps.Add(0.02, 5)
+	attributes := map[string]any{
+		"tokenpulse.vantage": vantage, "tokenpulse.outcome": "success", "tokenpulse.request.duration": 1.0,
+		"tokenpulse.inter_token_latency.sketch": gaps.AppendBinary(nil),
+	}
+	maps.Copy(attributes, more)
+	traces := spans(t, 1, attributes)
+	span := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+	span.SetTraceID([16]byte{8: trace, 15: 1})
+	span.SetSpanID([8]byte{7: vantage[0]})
+	span.SetEndTimestamp(1e9)
+	return traces
+}
+
+func TestDoubts_OfConventions(t *testing.T) {
+	chunks := map[string]any{"tokenpulse.inter_chunk_latency.max": 0.02}
+	type call struct {
+		trace   byte
+		vantage string
+	}
+	for name, test := range map[string]struct {
+		vantages []string
+		calls    []call
+		more     map[string]any
+		doubled  bool
+		chunks   bool
+	}{
+		"one vantage":                        {calls: []call{{1, "client"}, {2, "client"}, {1, "client"}}, more: chunks},
+		"client and engine of a trace":       {calls: []call{{1, "client"}, {1, "engine"}}, more: chunks},
+		"client and gateway of a trace":      {calls: []call{{1, "client"}, {2, "client"}, {1, "gateway"}}, more: chunks, doubled: true},
+		"engine and server of a trace":       {calls: []call{{1, "engine"}, {1, "client"}, {1, "server"}}, more: chunks, doubled: true},
+		"client and gateway of other traces": {calls: []call{{1, "client"}, {2, "gateway"}}, more: chunks},
+		"one of them is left out":            {vantages: []string{"gateway"}, calls: []call{{1, "client"}, {1, "gateway"}}, more: chunks},
+		"no gaps between chunks":             {calls: []call{{1, "gateway"}}, chunks: true},
+		"the server has no need of them":     {calls: []call{{1, "engine"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, func(s *Settings) {
+				s.Config.Conventions = conventions.Config{GenAI: []string{"latest"}, Vantages: test.vantages}
+				s.Engine = series.NewEngine(s.Config.EngineOptions())
+			})
+			for _, c := range test.calls {
+				h.Record(t.Context(), streamed(t, c.trace, c.vantage, test.more))
+			}
+			require.Len(t, h.abouts(doubledMessage), toInt(test.doubled))
+			require.Len(t, h.abouts(withoutChunksMessage), toInt(test.chunks))
+			require.Empty(t, h.abouts(standardOverflowMessage))
+			require.NoError(t, h.Shutdown(t.Context()))
+		})
+	}
+}
+
+func toInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func TestDoubts_ExplainTheOverflowOfConventions(t *testing.T) {
+	h := newHarness(t, func(s *Settings) {
+		s.Config.Series.MaxSeries = 2
+		s.Config.Conventions.GenAI = []string{"latest"}
+		s.Engine = series.NewEngine(s.Config.EngineOptions())
+	})
+	for i := range 3 {
+		require.Empty(t, h.abouts(standardOverflowMessage))
+		h.Record(t.Context(), streamed(t, byte(i), "engine", map[string]any{"gen_ai.request.model": strconv.Itoa(i)}))
+	}
+	require.Equal(t, []string{""}, h.abouts(standardOverflowMessage))
+	require.Empty(t, h.abouts(overflowMessage), "they have one dimension")
 	require.NoError(t, h.Shutdown(t.Context()))
 }

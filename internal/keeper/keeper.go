@@ -114,7 +114,9 @@ func New(set Settings) (*Keeper, error) {
 	k.wiring.doubts = k.doubts
 	k.options.Inspect, k.options.Watch = k.wiring.inspect, set.Watch
 	k.admission = k.Engine
-	if k.Engine == nil {
+	if k.Engine != nil {
+		k.options.Conventions = set.Config.Conventions.AttributesRead()
+	} else {
 		nothing := series.Selection{}
 		for _, name := range series.MetricNames() {
 			nothing[name] = false
@@ -183,6 +185,7 @@ func (k *Keeper) Count(ctx context.Context, tally *spanreader.Tally) {
 	if tally.Overflow > 0 {
 		k.doubts.Raise(overflowMessage, "")
 	}
+	k.doubtConventions()
 }
 
 // Start restores the error budgets, and the series that had a verdict lately. It returns

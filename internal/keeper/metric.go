@@ -5,12 +5,14 @@ package keeper
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/settings"
 )
@@ -44,11 +46,17 @@ func (c *Config) Selection() series.Selection {
 	return selection
 }
 
-// metricProblems returns an error for each name that is not a metric.
-func metricProblems(metrics map[string]Metric) (errs settings.Problems) {
-	valid := series.MetricNames()
+// metricProblems returns an error for each name that is not a metric, or one of conventions that are not published.
+func metricProblems(metrics map[string]Metric, published *conventions.Config) (errs settings.Problems) {
+	valid, standard := series.MetricNames(), conventions.Names(published.GenAI...)
 	for _, name := range slices.Sorted(maps.Keys(metrics)) {
-		errs.Unless(slices.Contains(valid, name), "`metrics` has the unknown metric %q; valid names: %s", name, strings.Join(valid, ", "))
+		switch {
+		case slices.Contains(valid, name) || slices.Contains(standard, name):
+		case slices.Contains(conventions.Names(conventions.GenerationNames[:]...), name):
+			errs = append(errs, fmt.Errorf("`metrics` has %q, which is not published; add its generation to `conventions::gen_ai`, or remove it", name))
+		default:
+			errs = append(errs, fmt.Errorf("`metrics` has the unknown metric %q; valid names: %s", name, strings.Join(append(valid, standard...), ", ")))
+		}
 	}
 	return errs
 }

@@ -17,11 +17,13 @@ type Sink[L any] interface {
 	// Series returns the labels of the series of a key, and of the gauges of its objectives. began
 	// distinguishes a series from an expired one with the same key. It is zero for gauges.
 	Series(key string, began time.Time) L
+	// Standard is Series for a series of the metrics of conventions.
+	Standard(key string, began time.Time) L
 	// With returns the labels plus one, unless its value is empty.
 	With(labels L, name, value string) L
 	Counter(labels L, c *Counter)
-	// Histogram receives the distribution of a quantity, and its quantiles over windows.
-	Histogram(labels L, id numbers.ID, d *series.DistributionSnapshot, began time.Time)
+	// Histogram receives a distribution, and its quantiles over windows.
+	Histogram(labels L, h *Histogram)
 	Gauge(labels L, metric *numbers.Metric, v float64)
 }
 
@@ -36,11 +38,21 @@ type Counter struct {
 	Exemplar series.Exemplar
 }
 
-// Collect passes the current samples to a sink, first those of series in the order of their keys,
-// then the gauges of objectives: its own, or those of the producers of its metrics.
+// Histogram is a sample of a histogram.
+type Histogram struct {
+	Metric *numbers.Metric
+	*series.DistributionSnapshot
+	Began time.Time
+	// Explicit means that other systems expect the classic buckets.
+	Explicit bool
+}
+
+// Collect passes the current samples to a sink: those of series in the order of their keys, those of
+// conventions likewise, then the gauges of objectives: its own, or those of the producers of its metrics.
 func Collect[L any](k *Keeper, now time.Time, sink Sink[L]) {
 	c := collector[L]{sink, k.settings.Config.Selection()}
 	k.Engine.Collect(now, c.series)
+	k.Engine.Standard.Collect(c.standard)
 	k.Tracker.Gauges(now, c.gauge)
 	if k.points != nil {
 		k.points.Gauges(now, c.gauge)
@@ -99,7 +111,22 @@ func (c *collector[L]) outcome(labels L, o *series.OutcomeSnapshot) {
 	}
 	for _, id := range numbers.Histograms {
 		if d := &o.Distributions[id]; d.Sketch.Count() > 0 || len(d.Quantiles) > 0 {
-			c.sink.Histogram(c.sink.With(labels, names.LabelPhase, id.Row().Phase), id, d, o.Start)
+			c.sink.Histogram(c.sink.With(labels, names.LabelPhase, id.Row().Phase), &Histogram{Metric: &id.Row().Metric, DistributionSnapshot: d, Began: o.Start})
+		}
+	}
+}
+
+func (c *collector[L]) standard(s *series.StandardSnapshot) {
+	of := c.sink.Standard(s.Key, s.Start)
+	for i := range s.Metrics {
+		m := &s.Metrics[i]
+		labels := c.sink.With(of, m.Label, m.Value)
+		for name := range m.As {
+			if m.Bounds == nil {
+				c.sink.Counter(labels, &Counter{Metric: &m.As[name], Whole: true, Value: m.Sum, Began: m.Start})
+			} else {
+				c.sink.Histogram(labels, &Histogram{Metric: &m.As[name], DistributionSnapshot: &m.Distribution, Began: m.Start, Explicit: true})
+			}
 		}
 	}
 }

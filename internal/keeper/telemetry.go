@@ -73,6 +73,12 @@ func (t *telemetry) register(k *Keeper, owner []attribute.KeyValue) error {
 			t.RegisterTokenSliPointStreamsLimitCallback(gauge(func() int64 { return int64(maxStreams(k.settings.Config)) })),
 		)
 	}
+	if standard := k.Engine.Standard; standard != nil {
+		err = errors.Join(err,
+			t.RegisterTokenSliConventionsSeriesCallback(gauge(func() int64 { return int64(standard.Held()) })),
+			t.RegisterTokenSliConventionsOverflowCallback(gauge(standard.Overflow)),
+		)
+	}
 	return errors.Join(err,
 		t.RegisterTokenSliSeriesCallback(gauge(func() int64 { return int64(k.Engine.Held()) })),
 		t.RegisterTokenSliSeriesLimitCallback(gauge(func() int64 { return int64(k.settings.Config.Series.MaxSeries) })),

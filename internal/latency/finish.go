@@ -41,8 +41,9 @@ func (l *Latency) finish(omitted *[numbers.Count]bool, gaps *gaps) {
 	if !omitted[numbers.InterTokenLatency] && gaps.interToken.Count() > 0 {
 		l.TokenGaps = &gaps.interToken
 	}
-	if !omitted[numbers.InterChunkLatency] && gaps.bundled && gaps.interChunk.Count() > 0 {
-		l.ChunkGaps = &gaps.interChunk
+	same := !gaps.bundled && !omitted[numbers.InterTokenLatency]
+	if chunks := gaps.betweenChunks(); !omitted[numbers.InterChunkLatency] && !same && chunks.Count() > 0 {
+		l.ChunkGaps = chunks
 	}
 }
 

@@ -59,7 +59,7 @@ type Latency struct {
 	// nanoseconds, and no zero of what is missing when 0.
 	Measures [numbers.Count]Measure
 	// TokenGaps has one sample for each token after the first chunk, ChunkGaps one for each chunk
-	// after the first, in seconds. ChunkGaps is nil if both have the same samples, and either is nil
+	// after the first, in seconds. ChunkGaps is nil if TokenGaps has the same samples, and either is nil
 	// without samples. An Analyzer's are valid until it analyzes the next request.
 	TokenGaps, ChunkGaps *sketch.Sketch
 	// StalledAtEnd means that the client cancelled the request during a stall: the wait

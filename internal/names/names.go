@@ -145,6 +145,14 @@ const (
 	SuffixPercentile = ".percentile"
 )
 
+// Attributes of the conventions' metrics, besides those of spans.
+const (
+	GenAITokenType     = "gen_ai.token.type"
+	GenAITokenModality = "gen_ai.token.modality"
+	// ModalityUnknown is the value of GenAITokenModality for tokens whose modality is not reported.
+	ModalityUnknown = "unknown"
+)
+
 // Labels of the metrics of token_sli, besides its dimensions.
 const (
 	LabelVantage    = "vantage"

@@ -18,6 +18,7 @@ import (
 // batch builds the metrics of one flush. It is a keeper.Sink.
 type batch struct {
 	dimensions []string
+	standard   []string // attributes of the metrics of conventions
 	delta      bool
 
 	sent    sent              // what the next consumer has
@@ -37,6 +38,7 @@ func newBatch(set *Settings, alreadySent sent, since, now pcommon.Timestamp) *ba
 	config := set.Config
 	b := &batch{
 		dimensions: config.Shared.Series.Dimensions,
+		standard:   config.Shared.Conventions.Labels(),
 		delta:      config.Temporality == Delta,
 		sent:       alreadySent,
 		sending:    make(sent, len(alreadySent)),
@@ -101,6 +103,8 @@ func (b *batch) prune() {
 			return m.Sum().DataPoints().Len() == 0
 		case pmetric.MetricTypeExponentialHistogram:
 			return m.ExponentialHistogram().DataPoints().Len() == 0
+		case pmetric.MetricTypeHistogram:
+			return m.Histogram().DataPoints().Len() == 0
 		default:
 			return false
 		}

@@ -165,6 +165,11 @@ func each(metrics pmetric.Metrics, visit func(pmetric.Metric, point)) {
 					}
 					visit(m, point{m.Name(), show(p.Attributes()), p.StartTimestamp(), p.Timestamp(), v})
 				}
+				if m.Type() == pmetric.MetricTypeHistogram {
+					for _, p := range m.Histogram().DataPoints().All() {
+						visit(m, point{m.Name(), show(p.Attributes()), p.StartTimestamp(), p.Timestamp(), showBuckets(p)})
+					}
+				}
 				if m.Type() == pmetric.MetricTypeExponentialHistogram {
 					for _, p := range m.ExponentialHistogram().DataPoints().All() {
 						visit(m, point{m.Name(), show(p.Attributes()), p.StartTimestamp(), p.Timestamp(), showHistogram(p)})
@@ -209,6 +214,27 @@ func showHistogram(p pmetric.ExponentialHistogramDataPoint) string {
 	for i, n := range p.Positive().BucketCounts().All() {
 		if n > 0 {
 			all = append(all, fmt.Sprintf("%d:%d", int(p.Positive().Offset())+i, n))
+		}
+	}
+	for _, e := range p.Exemplars().All() {
+		all = append(all, fmt.Sprintf("exemplar=%g@%s", e.DoubleValue(), seconds(e.Timestamp())))
+	}
+	return strings.Join(all, " ")
+}
+
+// showBuckets returns count, sum, min and max, and each bucket that is not empty as upper bound and count.
+func showBuckets(p pmetric.HistogramDataPoint) string {
+	all := []string{fmt.Sprintf("n=%d sum=%g", p.Count(), p.Sum())}
+	if p.HasMin() {
+		all = append(all, fmt.Sprintf("%g..%g", p.Min(), p.Max()))
+	}
+	for i, n := range p.BucketCounts().All() {
+		switch {
+		case n == 0:
+		case i < p.ExplicitBounds().Len():
+			all = append(all, fmt.Sprintf("%g:%d", p.ExplicitBounds().At(i), n))
+		default:
+			all = append(all, fmt.Sprintf("inf:%d", n))
 		}
 	}
 	for _, e := range p.Exemplars().All() {

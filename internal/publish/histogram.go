@@ -5,20 +5,24 @@ package publish
 
 import (
 	"slices"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
 // Histogram implements keeper.Sink. Delta points have no minimum and maximum: the series has those of
 // all values only.
-func (b *batch) Histogram(l labels, q numbers.ID, d *series.DistributionSnapshot, began time.Time) {
-	m, added := b.metric(&q.Row().Metric)
+func (b *batch) Histogram(l labels, h *keeper.Histogram) {
+	if h.Explicit {
+		b.explicit(l, h)
+		return
+	}
+	d := h.DistributionSnapshot
+	m, added := b.metric(h.Metric)
 	if added {
 		m.SetEmptyExponentialHistogram().SetAggregationTemporality(b.temporality())
 	}
@@ -41,7 +45,7 @@ func (b *batch) Histogram(l labels, q numbers.ID, d *series.DistributionSnapshot
 	}
 	start := before.start
 	if start == 0 {
-		start = b.startOf(began)
+		start = b.startOf(h.Began)
 		b.histogram(points, start, start, l)
 	}
 	l.sending[id] = sentPoint{start: start}

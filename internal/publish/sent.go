@@ -4,6 +4,7 @@
 package publish
 
 import (
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -17,10 +18,11 @@ import (
 // engine.
 type sent map[seriesID]map[stream]sentPoint
 
-// seriesID distinguishes a series from an expired one with the same key.
+// seriesID distinguishes a series from an expired one with the same key, and from one of conventions.
 type seriesID struct {
-	key   string
-	began time.Time
+	key      string
+	began    time.Time
+	standard bool
 }
 
 // stream identifies the data points of one metric of a series by the values of their attributes.
@@ -30,9 +32,11 @@ type stream struct{ metric, values string }
 type sentPoint struct {
 	start pcommon.Timestamp // of cumulative points
 	// For delta points: the sum, or the number of values. An encoded sketch takes a tenth of the
-	// memory of a sketch.
-	total  float64
-	sketch []byte
+	// memory of a sketch. Of explicit buckets, the sum of the values and the counts.
+	total   float64
+	sketch  []byte
+	sum     float64
+	buckets []uint64
 }
 
 // labels are the attributes of a data point, and its place in sent.
@@ -44,10 +48,24 @@ type labels struct {
 
 // Series implements keeper.Sink.
 func (b *batch) Series(key string, began time.Time) labels {
-	of := series.LabelsOf(key)
-	l := labels{attributes: SeriesAttributes(b.dimensions, names.LabelVantage, &of)}
-	if !began.IsZero() {
-		id := seriesID{key, began}
+	return b.labels(seriesID{key: key, began: began}, b.dimensions)
+}
+
+// Standard implements keeper.Sink. The conventions have an integer for the port.
+func (b *batch) Standard(key string, began time.Time) labels {
+	l := b.labels(seriesID{key, began, true}, b.standard)
+	if port, ok := l.attributes.Get(names.ServerPort); ok {
+		if n, err := strconv.ParseInt(port.Str(), 10, 64); err == nil {
+			port.SetInt(n)
+		}
+	}
+	return l
+}
+
+func (b *batch) labels(id seriesID, dimensions []string) labels {
+	of := series.LabelsOf(id.key)
+	l := labels{attributes: SeriesAttributes(dimensions, names.LabelVantage, &of)}
+	if !id.began.IsZero() {
 		l.before, l.sending = b.sent[id], make(map[stream]sentPoint, len(b.sent[id]))
 		b.sending[id] = l.sending
 	}

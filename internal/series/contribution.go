@@ -4,6 +4,7 @@
 package series
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
@@ -22,6 +23,9 @@ type Contribution struct {
 	Dimensions []string
 	Vantage    string
 	Outcome    Outcome
+	// Standard holds the values of the attributes that conventions.Config.AttributesRead names, empty where the
+	// request has none. They are clean label values, too.
+	Standard []string
 	// TraceOnly is set for a trace's root span that is no request itself: it has
 	// TimeToAnswer and verdicts, and is not counted as a request.
 	TraceOnly bool
@@ -34,6 +38,8 @@ type Contribution struct {
 	// TraceID and SpanID make the request an exemplar, unless TraceID is zero.
 	TraceID [16]byte
 	SpanID  [8]byte
+	// Trace is the request's trace, if it is known, also where the request makes no exemplar.
+	Trace [16]byte
 	// Verdicts are those of the SLOs that apply to the request.
 	Verdicts slo.VerdictSet
 
@@ -45,13 +51,13 @@ type Contribution struct {
 	counts        [counts]optional.Value[float64]
 }
 
-// Reset begins a new request with the dimensions of the one before, and the memory of its
+// Reset begins a new request with the dimensions and attributes of the one before, and the memory of its
 // verdicts.
 func (r *Contribution) Reset(arrival time.Time) {
-	dimensions, verdicts := r.Dimensions, r.Verdicts
+	dimensions, standard, verdicts := r.Dimensions, r.Standard, r.Verdicts
 	verdicts.Reset()
 	*r = Contribution{} // in place, which is faster than to copy a large value
-	r.Dimensions, r.Verdicts, r.Arrival = dimensions, verdicts, arrival
+	r.Dimensions, r.Standard, r.Verdicts, r.Arrival = dimensions, standard, verdicts, arrival
 }
 
 // Distribution is the distribution of one quantity within one request: encoded, if a span
@@ -70,6 +76,33 @@ func (d *Distribution) empty() bool {
 		return d.Values.Count() == 0
 	}
 	return len(d.Sketch) == 0
+}
+
+// parsed is the last encoded sketch, which several distributions of a request may share.
+type parsed struct {
+	encoded []byte
+	values  sketch.Encoded
+	err     error
+}
+
+// mergeInto adds the values to a sketch. It returns false if they are malformed or exceed the limits.
+func (d *Distribution) mergeInto(s *sketch.Sketch, limits *GapLimits, last *parsed) bool {
+	if d.Values != nil {
+		if !limits.allow(d.Values.Count(), d.Values.Sum(), d.Values.Max()) {
+			return false
+		}
+		s.Merge(d.Values)
+		return true
+	}
+	if !bytes.Equal(d.Sketch, last.encoded) {
+		last.encoded = d.Sketch
+		last.values, last.err = sketch.Parse(last.encoded)
+	}
+	if last.err != nil || !limits.allow(last.values.Count(), last.values.Sum(), last.values.Max()) {
+		return false
+	}
+	s.MergeEncoded(&last.values)
+	return true
 }
 
 // GapLimits bounds the gaps between tokens, or chunks, of a request by what else is known

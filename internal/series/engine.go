@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
@@ -40,11 +41,16 @@ type Options struct {
 	Objectives slo.Names
 	// History receives the increments of the series. It may be nil.
 	History History
+	// Conventions selects the metrics of conventions that requests are recorded into, too.
+	Conventions conventions.Config
 }
 
 // Engine holds the series. It is safe for concurrent use: Record and Collect lock one
 // series at a time.
 type Engine struct {
+	// Standard holds the metrics of conventions, or is nil.
+	Standard *Standard
+
 	config    Config
 	perClient int
 	quantiles []float64
@@ -83,6 +89,8 @@ const overflowKey = ""
 // NewEngine returns an engine without series.
 func NewEngine(o Options) *Engine {
 	e := &Engine{
+		Standard: newStandard(&o),
+
 		config:    o.Config,
 		perClient: o.MaxSeriesPerClient,
 		quantiles: o.Quantiles,
@@ -116,9 +124,6 @@ func NewEngine(o Options) *Engine {
 	return e
 }
 
-// Bounds returns the upper bounds of a quantity's classic buckets.
-func (e *Engine) Bounds(q numbers.ID) []float64 { return e.bounds[q] }
-
 // Recorded is the result of recording a request.
 type Recorded struct {
 	// Duplicate is set when the request was recorded before, and is not recorded again.
@@ -135,6 +140,7 @@ type Recorded struct {
 
 // Record adds a request to its series.
 func (e *Engine) Record(r *Contribution) Recorded {
+	e.Standard.record(r)
 	var buffer [512]byte
 	key := r.AppendKey(buffer[:0])
 	return e.add(r.Arrival, func() *series { return e.find(key, r.Client, r.Arrival) }, func(s *series) Recorded { return s.record(r) })
@@ -257,6 +263,11 @@ func decrement[K comparable](counts map[K]int, key K) {
 	}
 }
 
+// sorted returns the series in the order of their keys.
+func (e *Engine) sorted() []*series {
+	return slices.SortedFunc(slices.Values(e.all()), func(a, b *series) int { return strings.Compare(a.key, b.key) })
+}
+
 // all returns the series in no particular order.
 func (e *Engine) all() []*series {
 	e.mu.RLock()
@@ -297,11 +308,9 @@ func (e *Engine) UnusedDimensions() (unused []int, requests uint64) {
 // Collect calls visit with a snapshot of each series, in the order of the keys.
 // Requests that arrive during a visit are not in the snapshot.
 func (e *Engine) Collect(now time.Time, visit func(*Snapshot)) {
-	all := e.all()
-	slices.SortFunc(all, func(a, b *series) int { return strings.Compare(a.key, b.key) })
 	var snapshot Snapshot
 	var scratch sketch.Sketch
-	for _, s := range all {
+	for _, s := range e.sorted() {
 		if !s.snapshot(&snapshot, now, &scratch) {
 			continue
 		}
@@ -321,8 +330,11 @@ func (e *Engine) Fold(now time.Time) {
 }
 
 // Expire removes the series without a request for the configured time, and returns
-// their number.
+// their number, without those of Standard.
 func (e *Engine) Expire(now time.Time) (expired int) {
+	if e.Standard != nil {
+		e.Standard.series.Expire(now)
+	}
 	for _, s := range e.all() {
 		if s.expire(now) {
 			e.remove(s)

@@ -14,24 +14,34 @@ type Handle struct {
 	// series is nil while the series is not open, or in another handle. It is never the
 	// overflow series, because there may be room for an own series later.
 	series atomic.Pointer[series]
+
+	// standard is nil without conventions.
+	standard *standardHandle
 }
 
 // NewHandle returns a handle of the series that the request belongs to. It opens no series.
 func NewHandle(r *Contribution) *Handle {
 	var buffer [512]byte
-	return &Handle{Key: string(r.AppendKey(buffer[:0]))}
+	h := &Handle{Key: string(r.AppendKey(buffer[:0]))}
+	if len(r.Standard) > 0 {
+		h.standard = newStandardHandle(r)
+	}
+	return h
 }
 
 // RecordTo adds a request to the series of a handle, like Record, without reading the
 // dimensions and the vantage of the request.
 func (e *Engine) RecordTo(h *Handle, r *Contribution) Recorded {
-	find := func() *series {
-		if s := h.series.Load(); s != nil {
-			return s
-		}
-		return e.hold(h, r)
+	e.Standard.recordTo(h.standard, r)
+	return e.add(r.Arrival, func() *series { return e.handled(h, r) }, func(s *series) Recorded { return s.record(r) })
+}
+
+// handled returns the series of a handle, and opens it if necessary.
+func (e *Engine) handled(h *Handle, r *Contribution) *series {
+	if s := h.series.Load(); s != nil {
+		return s
 	}
-	return e.add(r.Arrival, find, func(s *series) Recorded { return s.record(r) })
+	return e.hold(h, r)
 }
 
 // hold returns the series of a handle, and opens it if necessary. A series is in one handle

@@ -91,6 +91,7 @@ func (h *histogram) fold(open []int64, scratch *sketch.Sketch) {
 func (h *histogram) snapshot(into *DistributionSnapshot, quantiles []float64, scratch *sketch.Sketch) {
 	into.Sketch.Reset()
 	into.Sketch.Merge(&h.total)
+	into.Bounds = h.bounds
 	into.Exemplars = append(into.Exemplars[:0], h.exemplars...)
 	into.Classic = append(into.Classic[:0], h.classic...)
 	if h.classic == nil {

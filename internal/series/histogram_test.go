@@ -62,7 +62,7 @@ func TestRecord_MergesSketches(t *testing.T) {
 		require.Equal(t, whole.Max(), d.Sketch.Max())
 		require.Equal(t, maps.Collect(whole.Buckets()), maps.Collect(d.Sketch.Buckets()))
 		cumulative, atLeast, atMost := uint64(0), uint64(0), uint64(0)
-		for i, bound := range e.Bounds(numbers.InterTokenLatency) {
+		for i, bound := range e.bounds[numbers.InterTokenLatency] {
 			cumulative += d.Classic[i]
 			atLeast, atMost = 0, 0
 			for _, v := range values {

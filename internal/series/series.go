@@ -4,7 +4,6 @@
 package series
 
 import (
-	"bytes"
 	"iter"
 	"sync"
 	"time"
@@ -35,6 +34,8 @@ type series struct {
 	counts   [counts]optional.Value[float64]
 	verdicts verdictCounters
 	reported [counts]float64 // of counts, to the history
+	// standard holds the metrics of a series of a Standard, which uses neither outcomes nor counts.
+	standard map[standardKey]*standardSeries
 }
 
 // requests returns the requests of all outcomes.
@@ -103,32 +104,18 @@ func (s *series) record(r *Contribution) (result Recorded) {
 // merge adds the request's distributions. It returns the number of those that are
 // malformed or impossible.
 func (o *outcomeSeries) merge(r *Contribution, exemplar *Exemplar, e *Engine) (malformed int) {
-	var encoded []byte
-	var values sketch.Encoded
-	var err error
+	var last parsed
 	for q := numbers.Singles; q < numbers.Distributions; q++ {
 		d := r.Distribution(q)
 		if d.empty() || !e.published[q].any() {
 			continue
 		}
-		if d.Values != nil {
-			if !r.Gaps.allow(d.Values.Count(), d.Values.Sum(), d.Values.Max()) {
-				malformed++
-				continue
-			}
-			o.histogram(q, e).pending.Merge(d.Values)
-		} else {
-			if !bytes.Equal(d.Sketch, encoded) { // both numbers.Distributions mostly share one sketch
-				encoded = d.Sketch
-				values, err = sketch.Parse(encoded)
-			}
-			if err != nil || !r.Gaps.allow(values.Count(), values.Sum(), values.Max()) {
-				malformed++
-				continue
-			}
-			o.histogram(q, e).pending.MergeEncoded(&values)
+		h := o.histogram(q, e)
+		if !d.mergeInto(&h.pending, &r.Gaps, &last) {
+			malformed++
+			continue
 		}
-		o.histogram(q, e).keepLargest(d.Max, exemplar)
+		h.keepLargest(d.Max, exemplar)
 	}
 	return malformed
 }

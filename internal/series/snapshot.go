@@ -62,6 +62,8 @@ func (o *OutcomeSnapshot) Empty() bool { return o.Start.IsZero() }
 type DistributionSnapshot struct {
 	// Sketch holds all values since the series started.
 	Sketch sketch.Sketch
+	// Bounds are the upper bounds of the classic buckets.
+	Bounds []float64
 	// Classic counts the values of each classic bucket, then those above the last
 	// bound. The counts are not cumulative.
 	Classic []uint64

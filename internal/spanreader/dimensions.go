@@ -6,6 +6,7 @@ package spanreader
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
@@ -46,6 +47,28 @@ func (d *Dimensions) Read(values []string, key string, v pcommon.Value) {
 		}
 	}
 }
+
+// Labels reads the attributes that distinguish the series of a request, and those of conventions.
+type Labels struct{ dimensions, standard Dimensions }
+
+// NewLabels returns Labels of dimensions, and of the attributes that conventions.Config.AttributesRead names.
+func NewLabels(dimensions, standard []string) Labels {
+	return Labels{NewDimensions(dimensions), NewDimensions(standard)}
+}
+
+// Request returns a request with room for the labels.
+func (l *Labels) Request() series.Contribution {
+	return series.Contribution{Dimensions: make([]string, len(l.dimensions.names)), Standard: make([]string, len(l.standard.names))}
+}
+
+// Read stores the attribute in the request, as Dimensions.Read does.
+func (l *Labels) Read(into *series.Contribution, key string, v pcommon.Value) {
+	l.dimensions.Read(into.Dimensions, key, v)
+	l.standard.Read(into.Standard, key, v)
+}
+
+// Clean removes labels that are meaningless without others.
+func (l *Labels) Clean(r *series.Contribution) { conventions.Clean(l.standard.names, r.Standard) }
 
 // labelValue returns the value as a clean label value. It is empty for lists, maps and
 // bytes.

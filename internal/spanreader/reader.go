@@ -22,7 +22,7 @@ import (
 // reader reads spans one after the other into the same request.
 type reader struct {
 	Builder
-	dimensions Dimensions
+	labels Labels
 	findings
 }
 
@@ -38,13 +38,14 @@ type findings struct {
 
 // read fills the request. It returns false if the span is neither a model call nor the root
 // span of a trace with numbers of its own.
-func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
+func (r *reader) read(span ptrace.Span, resource *series.Contribution, now time.Time) bool {
 	r.Begin(now)
 	r.findings = findings{}
-	copy(r.Request.Dimensions, resource)
-	r.Request.TraceID, r.Request.SpanID = span.TraceID(), span.SpanID()
+	copy(r.Request.Dimensions, resource.Dimensions)
+	copy(r.Request.Standard, resource.Standard)
+	r.Request.TraceID, r.Request.SpanID, r.Request.Trace = span.TraceID(), span.SpanID(), span.TraceID()
 	for key, v := range span.Attributes().All() {
-		r.dimensions.Read(r.Request.Dimensions, key, v)
+		r.labels.Read(&r.Request, key, v)
 		if read := fields[key]; read != nil {
 			read(r, v)
 		}
@@ -53,6 +54,7 @@ func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	if !r.ours && !r.rolledUp {
 		return false
 	}
+	r.labels.Clean(&r.Request)
 	r.verdicts()
 	r.Failed, r.Seconds = span.Status().Code() == ptrace.StatusCodeError, seconds(span)
 	if r.Failed || r.Outcome == names.OutcomeError || r.Outcome == names.OutcomeIncomplete {

@@ -39,6 +39,8 @@ type Tally struct {
 type Options struct {
 	// Dimensions are the attributes that distinguish series.
 	Dimensions []string
+	// Conventions are the attributes that the metrics of conventions need, or none.
+	Conventions []string
 	// Objectives are the SLOs whose verdicts are read wherever they are in a list. Of
 	// others, the first slo.MaxSLOs are.
 	Objectives slo.Names
@@ -53,16 +55,20 @@ type Options struct {
 // Read calls record with the request of every span that carries latencies, or the time to
 // answer of its trace. The request is valid during the call only. Arrival is set to now.
 func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.Contribution) series.Recorded) (t Tally) {
-	r := reader{Builder: NewBuilder(len(o.Dimensions), o.Objectives), dimensions: NewDimensions(o.Dimensions)}
-	resource := make([]string, len(o.Dimensions))
+	r := reader{Builder: NewBuilder(len(o.Dimensions), o.Objectives), labels: NewLabels(o.Dimensions, o.Conventions)}
+	resource := r.labels.Request()
+	if len(o.Conventions) > 0 {
+		r.Request.Standard = make([]string, len(o.Conventions))
+	}
 	for _, resourceSpans := range traces.ResourceSpans().All() {
-		clear(resource)
+		clear(resource.Dimensions)
+		clear(resource.Standard)
 		for key, v := range resourceSpans.Resource().Attributes().All() {
-			r.dimensions.Read(resource, key, v)
+			r.labels.Read(&resource, key, v)
 		}
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
-				latencies := r.read(span, resource, now)
+				latencies := r.read(span, &resource, now)
 				if o.Inspect != nil {
 					o.Inspect(span, r.processed || r.rolledUp)
 				}

@@ -29,6 +29,8 @@ type TelemetryBuilder struct {
 	mu                           sync.Mutex
 	registrations                []metric.Registration
 	TokenSliBudgetsEvicted       metric.Int64ObservableCounter
+	TokenSliConventionsOverflow  metric.Int64ObservableCounter
+	TokenSliConventionsSeries    metric.Int64ObservableGauge
 	TokenSliDeduplicationEvicted metric.Int64ObservableCounter
 	TokenSliObjectivesUnseen     metric.Int64ObservableGauge
 	TokenSliPointStreams         metric.Int64ObservableGauge
@@ -66,6 +68,36 @@ func (builder *TelemetryBuilder) RegisterTokenSliBudgetsEvictedCallback(cb metri
 		cb(ctx, &observerInt64{inst: builder.TokenSliBudgetsEvicted, obs: o})
 		return nil
 	}, builder.TokenSliBudgetsEvicted)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterTokenSliConventionsOverflowCallback sets callback for observable TokenSliConventionsOverflow metric.
+func (builder *TelemetryBuilder) RegisterTokenSliConventionsOverflowCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.TokenSliConventionsOverflow, obs: o})
+		return nil
+	}, builder.TokenSliConventionsOverflow)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterTokenSliConventionsSeriesCallback sets callback for observable TokenSliConventionsSeries metric.
+func (builder *TelemetryBuilder) RegisterTokenSliConventionsSeriesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.TokenSliConventionsSeries, obs: o})
+		return nil
+	}, builder.TokenSliConventionsSeries)
 	if err != nil {
 		return err
 	}
@@ -196,6 +228,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.TokenSliBudgetsEvicted, err = builder.meter.Int64ObservableCounter(
 		"otelcol_token_sli_budgets_evicted",
 		metric.WithDescription("Series whose error budgets were evicted, because 2 * max_series series had budgets. [Alpha]"),
+		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TokenSliConventionsOverflow, err = builder.meter.Int64ObservableCounter(
+		"otelcol_token_sli_conventions_overflow",
+		metric.WithDescription("Requests beyond max_series attribute sets of the metrics of conventions. They went to the series with otel.metric.overflow. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TokenSliConventionsSeries, err = builder.meter.Int64ObservableGauge(
+		"otelcol_token_sli_conventions_series",
+		metric.WithDescription("Attribute sets of the metrics of conventions held, without the overflow series. [Alpha]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

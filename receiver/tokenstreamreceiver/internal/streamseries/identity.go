@@ -44,7 +44,7 @@ const identities = 1 << 13
 
 // newIdentities returns the cache of identities.
 func (r *Recorder) newIdentities(maxSeries int) *identity.Cache[streamIdentity] {
-	read := slices.Concat(r.dimensions, r.latency.AttributesRead(), []string{names.HTTPResponseStatusCode, names.ErrorType})
+	read := slices.Concat(r.dimensions, r.standard, r.latency.AttributesRead(), []string{names.HTTPResponseStatusCode, names.ErrorType})
 	for _, standard := range [...]names.Standard{
 		names.OperationName, names.ProviderName, names.RequestModel,
 		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens, names.Streaming,
@@ -81,14 +81,15 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 	id.status = source.Status(span.Attributes())
 	id.rules = r.rules.Bind(span.Attributes(), resource)
 
-	dimensions := spanreader.NewDimensions(r.dimensions)
-	request := series.Contribution{Dimensions: make([]string, len(r.dimensions))}
+	labels := spanreader.NewLabels(r.dimensions, r.standard)
+	request := labels.Request()
 	for name, v := range resource.All() {
-		dimensions.Read(request.Dimensions, name, v)
+		labels.Read(&request, name, v)
 	}
 	for name, v := range span.Attributes().All() {
-		dimensions.Read(request.Dimensions, name, v)
+		labels.Read(&request, name, v)
 	}
+	labels.Clean(&request)
 	vantageName, _ := span.Attributes().Get(names.Vantage)
 	request.Vantage = vantageName.Str()
 	id.series = series.NewHandle(&request)

@@ -64,6 +64,7 @@ type Recorder struct {
 
 	latency    *annotate.Config
 	dimensions []string
+	standard   []string // attributes that the metrics of conventions need
 	objectives slo.Names
 	// onSpan means that all streams are recorded by way of a span.
 	onSpan   bool
@@ -77,9 +78,13 @@ type Recorder struct {
 
 // New returns a Recorder.
 func New(s *Settings) *Recorder {
+	shared := &s.Series.Shared
 	r := &Recorder{
-		latency: s.Latency, dimensions: s.Series.Shared.Series.Dimensions, objectives: s.Series.Shared.ObjectiveNames(),
+		latency: s.Latency, dimensions: shared.Series.Dimensions, standard: shared.Conventions.AttributesRead(), objectives: shared.ObjectiveNames(),
 		keeper: s.Keeper, store: s.Store, now: s.Now, rules: s.Rules, reporter: s.Reporter,
+	}
+	if shared.Conventions.On() {
+		r.latency = r.latency.WithChunkGaps()
 	}
 	r.onSpan = dependsOnRequest(r.dimensions, r.latency.AttributesRead())
 	options := r.latency.SeriesOptions()
@@ -96,7 +101,7 @@ func New(s *Settings) *Recorder {
 			keys:     streamKeys{set: r.keeper.Recognised()},
 		}
 	}
-	r.Identities = r.newIdentities(s.Series.Shared.Series.MaxSeries)
+	r.Identities = r.newIdentities(shared.Series.MaxSeries)
 	return r
 }
 

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/latency"
@@ -117,6 +118,15 @@ func collected(k *keeper.Keeper) (all []string) {
 			}
 		}
 	})
+	k.Engine.Standard.Collect(func(s *series.StandardSnapshot) {
+		for i := range s.Metrics {
+			m := &s.Metrics[i]
+			note("%q %v %v %v: %v", s.Key, s.Start, m.As, m.Value, m.Sum)
+			if d := &m.Distribution; m.Bounds != nil {
+				note("%q %v %v: %x %v %v", s.Key, m.As, m.Value, d.Sketch.AppendBinary(nil), d.Classic, d.Exemplars)
+			}
+		}
+	})
 	k.Tracker.Visit(arrival, func(b *slo.Budgets) {
 		for i := range b.Each {
 			note("%q %v: %+v", b.Key, b.Each[i].SLO, b.Each[i].Recent)
@@ -163,7 +173,7 @@ func (r *streamSource) attributes(most int) []byte {
 	list := &commonv1.KeyValueList{}
 	for range r.IntN(most + 1) {
 		key := r.one("service.name", "gen_ai.request.model", "gen_ai.provider.name", "gen_ai.operation.name", "tenant", "limit", "user", "llm.model_name", "gen_ai.system",
-			"gen_ai.response.model", "http.response.status_code", "error.type")
+			"gen_ai.response.model", "http.response.status_code", "error.type", "server.address", "server.port")
 		if r.chance(8) {
 			key = r.one("tokenpulse.outcome", "tokenpulse.vantage", "tokenpulse.stall.count", "gen_ai.usage.output_tokens", "gen_ai.usage.input_tokens",
 				"llm.usage.completion_tokens", "gen_ai.response.finish_reasons", "gen_ai.response.time_to_first_chunk", "ttft_ms", "error.type",
@@ -317,6 +327,13 @@ func (r *streamSource) settings() (*annotate.Config, *publish.Config) {
 	}
 	if r.chance(20) {
 		published.Shared.Deduplication.Horizon = 0
+	}
+	if r.chance(60) {
+		published.Shared.Conventions = conventions.Config{GenAI: []string{"v1.41", "latest"}, Vantages: []string{r.one("client", "server"), "engine"}}
+		if r.chance(50) {
+			published.Shared.Conventions.Attributes = []string{r.one("gen_ai.request.model", "gen_ai.response.model"), "server.port", "server.address"}
+		}
+		settings = settings.WithChunkGaps()
 	}
 	return settings, &published
 }

@@ -138,6 +138,7 @@ func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpgua
 	w.latencies.AddDerived(&b.Latency, id.unusable)
 	w.latencies.Explain(&b.Latency, resource)
 	b.Request.TraceID, b.Request.SpanID, b.Request.Client = w.span.Trace, w.span.Span, client
+	b.Request.Trace = w.start().TraceID
 	if w.rules.Any() {
 		w.verdicts = id.rules.Judge(w.verdicts[:0], w)
 		for i := range w.verdicts {
@@ -148,10 +149,18 @@ func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpgua
 	w.tally.Add(w.keeper.AddTo(id.series, &b.Request), b)
 }
 
+// start returns that of the current stream.
+func (w *worker) start() *assembly.Start {
+	if w.whole != nil {
+		return &w.whole.Start
+	}
+	return &w.stream.Start
+}
+
 // recordSpan adds a stream by way of its span.
 func (w *worker) recordSpan() {
 	traces := w.spans.Make([]assembly.Finished{w.stream}, &w.latencies).Traces
-	options := spanreader.Options{Dimensions: w.dimensions, Objectives: w.objectives}
+	options := spanreader.Options{Dimensions: w.dimensions, Conventions: w.standard, Objectives: w.objectives}
 	tally := spanreader.Read(traces, &options, w.now, func(r *series.Contribution) series.Recorded {
 		r.TraceID, r.SpanID, r.Client = w.span.Trace, w.span.Span, w.stream.Client
 		return w.keeper.AddTo(nil, r)

@@ -1,0 +1,299 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/conventions"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/sketch"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// Standard aggregates the requests of an engine into the metrics of conventions. It has series of its own,
+// one for each set of their attributes, with the limits of the engine: one value of an attribute may open all of
+// them, because the conventions have none that names the sender. It is safe for concurrent use.
+type Standard struct {
+	series  *Engine // finds, opens and expires the series; it aggregates nothing itself
+	config  *conventions.Config
+	metrics []conventions.Published
+
+	overflow atomic.Int64
+	callers  callers
+	// Since the last call of Faults.
+	overflowed, doubled, withoutChunks atomic.Bool
+}
+
+// newStandard returns nil if no metric is published.
+func newStandard(o *Options) *Standard {
+	metrics := o.Conventions.Select(func(name string) bool {
+		on, set := o.Metrics[name]
+		return on || !set
+	})
+	if len(metrics) == 0 {
+		return nil
+	}
+	return &Standard{
+		config: &o.Conventions, metrics: metrics,
+		series: NewEngine(Options{
+			Config:             Config{MaxSeries: o.Config.MaxSeries, SeriesExpiration: o.Config.SeriesExpiration},
+			MaxSeriesPerClient: o.MaxSeriesPerClient,
+		}),
+	}
+}
+
+// appendStandardKey appends the key of the request's series: the value of each attribute but the error type,
+// and no vantage.
+func (r *Contribution) appendStandardKey(key []byte) []byte {
+	labels := Contribution{Dimensions: r.Standard[:len(r.Standard)-1]}
+	return labels.AppendKey(key)
+}
+
+// standardHandle refers to the series of a Standard, with what else it needs of a request.
+type standardHandle struct {
+	Handle
+	vantage, errorType string
+}
+
+func newStandardHandle(r *Contribution) *standardHandle {
+	var buffer [512]byte
+	return &standardHandle{Handle{Key: string(r.appendStandardKey(buffer[:0]))}, r.Vantage, r.Standard[len(r.Standard)-1]}
+}
+
+// record adds a request whose series is not in a handle.
+func (s *Standard) record(r *Contribution) {
+	if s == nil {
+		return
+	}
+	var buffer [512]byte
+	key := r.appendStandardKey(buffer[:0])
+	s.add(r, r.Vantage, r.Standard[len(r.Standard)-1], func() *series { return s.series.find(key, r.Client, r.Arrival) })
+}
+
+// recordTo adds a request to the series of a handle.
+func (s *Standard) recordTo(h *standardHandle, r *Contribution) {
+	if s != nil {
+		s.add(r, h.vantage, h.errorType, func() *series { return s.series.handled(&h.Handle, r) })
+	}
+}
+
+// add adds a request to the series that find returns, if its vantage counts.
+func (s *Standard) add(r *Contribution, vantage, errorType string, find func() *series) {
+	side, ok := s.config.Counts(vantage)
+	if !ok || r.TraceOnly {
+		return
+	}
+	if s.callers.saw(r.Trace, vantage, side) {
+		s.doubled.Store(true)
+	}
+	if s.lacksChunks(r, side) {
+		s.withoutChunks.Store(true)
+	}
+	if s.series.add(r.Arrival, find, func(x *series) Recorded { return s.addTo(x, side, r, errorType) }).Overflow {
+		s.overflow.Add(1)
+		s.overflowed.Store(true)
+	}
+}
+
+// lacksChunks reports whether a request has gaps between its tokens but not between its chunks, though a metric
+// needs them.
+func (s *Standard) lacksChunks(r *Contribution, side conventions.Side) bool {
+	return !r.Distribution(numbers.InterTokenLatency).empty() && r.Distribution(numbers.InterChunkLatency).empty() &&
+		slices.ContainsFunc(s.metrics, func(m conventions.Published) bool { return m.Side == side && m.Number == numbers.InterChunkLatency })
+}
+
+// Faults are what happened since the last call of Standard.Faults.
+type Faults struct {
+	// Overflow means that a request went to the overflow series.
+	Overflow bool
+	// Doubled means that two vantages of one trace counted for the same side.
+	Doubled bool
+	// WithoutChunks means that a request has gaps between tokens, and none between chunks though a metric needs them.
+	WithoutChunks bool
+}
+
+// Faults returns what happened since the last call.
+func (s *Standard) Faults() Faults {
+	return Faults{s.overflowed.Swap(false), s.doubled.Swap(false), s.withoutChunks.Swap(false)}
+}
+
+// Overflow returns the number of requests that went to the overflow series.
+func (s *Standard) Overflow() int64 { return s.overflow.Load() }
+
+// Held returns the number of series, without the overflow series.
+func (s *Standard) Held() int { return s.series.Held() }
+
+// standardKey identifies a metric of a series: the index of its row, and the value of its label.
+type standardKey struct {
+	row   int
+	label string
+}
+
+// standardSeries is a metric of a series.
+type standardSeries struct {
+	start     time.Time
+	sum       float64
+	histogram *histogram // nil for a counter
+}
+
+// maxErrorTypes limits the error types of a series. Further ones count as names.Other.
+const maxErrorTypes = 32
+
+// addTo adds a request to a series, which is locked.
+func (s *Standard) addTo(x *series, side conventions.Side, r *Contribution, errorType string) Recorded {
+	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
+	failed := r.Outcome == Error || r.Outcome == Incomplete
+	for i := range s.metrics {
+		m := s.metrics[i].Metric
+		if m.Side != side || m.Successful && r.Outcome != Success {
+			continue
+		}
+		label := m.TokenType
+		switch {
+		case m.Label == names.ErrorType && failed:
+			label = cmp.Or(errorType, names.Other)
+		case m.Label == names.GenAITokenModality:
+			label = names.ModalityUnknown
+		}
+		if m.Number.IsDistribution() {
+			if d := r.Distribution(m.Number); !d.empty() {
+				h := x.standardAt(i, label, m, r.Arrival).histogram
+				if d.mergeInto(&h.pending, &r.Gaps, new(parsed)) {
+					h.keepLargest(d.Max, &exemplar)
+				}
+			}
+			continue
+		}
+		v, ok := r.number(m.Number)
+		if !ok && !m.Zero {
+			continue
+		}
+		if metric := x.standardAt(i, label, m, r.Arrival); metric.histogram != nil {
+			metric.histogram.add(v, &exemplar)
+		} else {
+			metric.sum += v
+		}
+	}
+	return Recorded{Overflow: x.key == overflowKey}
+}
+
+// number returns a number that the request has once.
+func (r *Contribution) number(id numbers.ID) (float64, bool) {
+	if id < numbers.Singles {
+		return r.Value(id)
+	}
+	return r.Sum(id)
+}
+
+// standardAt returns a metric of the series, and begins it if necessary.
+func (s *series) standardAt(row int, label string, m *conventions.Metric, now time.Time) *standardSeries {
+	key := standardKey{row, label}
+	metric := s.standard[key]
+	if metric == nil && m.Label == names.ErrorType && label != names.Other && s.errorTypes(row) >= maxErrorTypes {
+		return s.standardAt(row, names.Other, m, now)
+	}
+	if metric == nil {
+		if s.standard == nil {
+			s.standard = map[standardKey]*standardSeries{}
+		}
+		metric = &standardSeries{start: now}
+		if m.Bounds != nil {
+			metric.histogram = &histogram{bounds: m.Bounds, totals: true}
+			if !m.Number.IsDistribution() {
+				metric.histogram.classic = make([]uint64, len(m.Bounds)+1)
+			}
+		}
+		key.label = strings.Clone(label) // it is part of a span
+		s.standard[key] = metric
+	}
+	return metric
+}
+
+func (s *series) errorTypes(row int) (n int) {
+	for key := range s.standard {
+		if key.row == row {
+			n++
+		}
+	}
+	return n
+}
+
+// StandardSnapshot is a copy of a series of the conventions' metrics. It is valid during the visit only.
+type StandardSnapshot struct {
+	// Key identifies the series, as LabelsOf reads it. There is no vantage.
+	Key string
+	// Start is the arrival of the series' first request.
+	Start time.Time
+	// Metrics are in the order of the table, then of their labels.
+	Metrics []StandardMetric
+}
+
+// StandardMetric is a metric of a series for one value of its label, which may be empty.
+type StandardMetric struct {
+	conventions.Published
+	Value string
+	Start time.Time
+	// Sum is that of a counter, Distribution that of a histogram.
+	Sum          float64
+	Distribution DistributionSnapshot
+
+	row int
+}
+
+// Collect calls visit with a snapshot of each series, in the order of the keys.
+func (s *Standard) Collect(visit func(*StandardSnapshot)) {
+	if s == nil {
+		return
+	}
+	var snapshot StandardSnapshot
+	var scratch sketch.Sketch
+	for _, x := range s.series.sorted() {
+		if x.snapshotStandard(&snapshot, s.metrics, &scratch) {
+			visit(&snapshot)
+		}
+	}
+}
+
+// snapshotStandard copies the series. It returns false if the series has expired.
+func (s *series) snapshotStandard(into *StandardSnapshot, metrics []conventions.Published, scratch *sketch.Sketch) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.expired {
+		return false
+	}
+	into.Key, into.Start, into.Metrics = s.key, s.start, slices.Grow(into.Metrics[:0], len(s.standard))
+	for key, metric := range s.standard {
+		into.Metrics = into.Metrics[:len(into.Metrics)+1]
+		m := &into.Metrics[len(into.Metrics)-1] // with the memory of another
+		m.Published, m.Value, m.Start, m.Sum, m.row = metrics[key.row], key.label, metric.start, metric.sum, key.row
+		if h := metric.histogram; h != nil {
+			h.fold(nil, scratch)
+			h.snapshot(&m.Distribution, nil, scratch)
+		}
+	}
+	slices.SortFunc(into.Metrics, func(a, b StandardMetric) int {
+		return cmp.Or(cmp.Compare(a.row, b.row), strings.Compare(a.Value, b.Value))
+	})
+	return true
+}
+
+// callers remembers which vantage saw a trace last, for one of the recent traces in each entry.
+type callers [1 << 12]atomic.Uint64
+
+// saw reports whether another vantage that counts for the same side saw the trace before.
+func (c *callers) saw(trace [16]byte, vantage string, side conventions.Side) bool {
+	const vantageBit = 1
+	id := binary.LittleEndian.Uint64(trace[:]) ^ binary.LittleEndian.Uint64(trace[8:])
+	v, _ := timeline.ParseVantage(vantage) // the two of a side differ in the bit
+	now := id&^vantageBit | uint64(v)&vantageBit
+	before := c[(id>>1*2+uint64(side))%uint64(len(c))].Swap(now)
+	return id != 0 && before != now && before&^vantageBit == now&^vantageBit
+}
