@@ -64,7 +64,7 @@ func writeSettings(t *testing.T, component, settings string, endpoints map[strin
 const (
 	httpServerKeys = "dialer, endpoint, transport, tls, cors, auth, max_request_body_size, include_metadata, response_headers, compression_algorithms, " +
 		"read_timeout, read_header_timeout, write_timeout, middlewares, keepalive, idle_timeout, keep_alives_enabled"
-	seriesKeys = "dimensions, max_series, series_expiration, metrics, objectives, storage, deduplication"
+	seriesKeys = "dimensions, max_series, series_expiration, metrics, objectives, storage, conventions, deduplication"
 )
 
 // Each message names the key as the file has it, and what to write instead.

@@ -90,5 +90,34 @@ func TestPrometheus3_QueriesAndPanelsAnswerRight(t *testing.T) {
 		"3.14, native and classic": {program: latest, flags: flags, scrapeSettings: scrapeNative + ", always_scrape_classic_histograms: true", native: true},
 	}
 	t.Run("queries of the page", func(t *testing.T) { requireRightAnswers(t, setups) })
+	t.Run("queries of standard metrics", func(t *testing.T) { requireStandardAnswers(t, setups) })
 	t.Run("dashboards", func(t *testing.T) { requireRightPanels(t, setups) })
+}
+
+// The queries of the conventions' migration guide count recorded calls as a recount does, each with a translation of
+// names in which it works.
+func TestPrometheus3_GuideQueriesOfPushedMetricsEqualARecount(t *testing.T) {
+	for strategy, heading := range map[string]string{
+		"NoTranslation": "NoTranslation", "NoUTF8EscapingWithSuffixes": "NoUTF8EscapingWithSuffixes", "UnderscoreEscapingWithSuffixes": "Underscores",
+	} {
+		t.Run(strategy, func(t *testing.T) {
+			t.Parallel()
+			p := runPrometheus(t, built(t, "prometheus/3.14/prometheus"), "otlp: {translation_strategy: "+strategy+"}", "--web.enable-otlp-receiver")
+			s := startStandardCalls(t, pushedStandard(p.address))
+			const passes = 5
+			for range passes {
+				s.pass(t)
+			}
+			s.tap.stop(t) // flushes
+			for title, query := range standardQueries(t, heading) {
+				t.Run(title, func(t *testing.T) { s.require(t, p, title, query, p.lastPush(t), passes) })
+			}
+		})
+	}
+}
+
+// lastPush returns the time of the last data points.
+func (p *prometheus) lastPush(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("%.3f", p.query(t, `max(timestamp({__name__=~"gen_ai.client.inference.usage.input_tokens(_total)?"}))`))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // ofConventions returns the metrics of conventions that an exporter publishes, without gen_ai_: counters, and
@@ -309,4 +310,40 @@ func TestConventions_OfProducersAreIgnored(t *testing.T) {
 	}
 	require.Empty(t, ofConventions(t, e))
 	require.Positive(t, keepertest.Values(t, telemetry, "token_sli_points_ignored", "reason")["foreign"])
+}
+
+// The table in docs/semconv.md is generated. To rewrite it:
+//
+//	go test ./exporter/tokensliexporter -run TestConventionsPage_IsUpToDate -update
+func TestConventionsPage_IsUpToDate(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| v1.41 | latest | type, unit | from vantages | our number | label | difference |\n|---|---|---|---|---|---|---|\n")
+	for _, m := range conventions.Table {
+		kind, vantages, label := "histogram", "client, gateway", m.Label
+		if m.Bounds == nil {
+			kind = "counter"
+		}
+		if m.Side == conventions.Server {
+			vantages = "server, engine"
+		}
+		if m.TokenType != "" {
+			label += "=" + m.TokenType
+		}
+		var rules []string
+		if m.Successful {
+			rules = append(rules, "Successful only.")
+		}
+		if m.Zero {
+			rules = append(rules, "0 if unknown.")
+		}
+		rules = append(rules, m.Differs)
+		number := m.Number.Row()
+		ours := "`" + number.Metric.Name + "`"
+		if number.Type != "" {
+			ours += ", `type=\"" + number.Type + "\"`"
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s, %s | %s | %s | %s | %s |\n",
+			quoted(m.Names[:1]), quoted(m.Names[1:]), kind, m.Unit, vantages, ours, quoted([]string{label}), strings.TrimSpace(strings.Join(rules, " ")))
+	}
+	testenv.RequireTables(t, "docs/semconv.md", map[string]string{"names": table.String()}, nil)
 }
