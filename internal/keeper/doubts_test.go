@@ -80,7 +80,9 @@ func TestDoubts_ExplainTheOverflowSeries(t *testing.T) {
 	require.NoError(t, h.Shutdown(t.Context()))
 }
 
-// streamed returns a streaming call of a trace, of which a vantage saw the gaps between tokens.
+var calls byte
+
+// streamed returns another streaming call of a trace, of which a vantage saw the gaps between tokens.
 func streamed(t *testing.T, trace byte, vantage string, more map[string]any) ptrace.Traces {
 	t.Helper()
 	var gaps sketch.Sketch
@@ -93,7 +95,8 @@ func streamed(t *testing.T, trace byte, vantage string, more map[string]any) ptr
 	traces := spans(t, 1, attributes)
 	span := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	span.SetTraceID([16]byte{8: trace, 15: 1})
-	span.SetSpanID([8]byte{7: vantage[0]})
+	calls++
+	span.SetSpanID([8]byte{7: calls})
 	span.SetEndTimestamp(1e9)
 	return traces
 }

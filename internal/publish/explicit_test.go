@@ -78,6 +78,18 @@ func TestFlush_SendsTheNewValuesOfConventionsAsDelta(t *testing.T) {
 	}, h.flushed(t, 130))
 }
 
+func TestFlush_OmitsConventionsWithoutNewValues(t *testing.T) {
+	const served = "gen_ai.server.request.duration"
+	h := newHarness(t, onlyConventions(Delta, duration, served))
+	h.consume(t, 103, seen(0.5, "success"))
+	h.flushed(t, 115)
+	request := seen(0.5, "success")
+	request["tokenpulse.vantage"] = "engine"
+	h.consume(t, 116, request)
+	require.Equal(t, []string{served + "{" + of + "} 115..120 n=1 sum=0.5 0.64:1 exemplar=0.5@116"}, h.flushed(t, 120))
+	require.Equal(t, 1, h.to.AllMetrics()[0].MetricCount())
+}
+
 // The conventions have an integer for the port.
 func TestFlush_SendsThePortAsInteger(t *testing.T) {
 	h := newHarness(t, onlyConventions(Delta, duration))

@@ -333,7 +333,6 @@ func (r *streamSource) settings() (*annotate.Config, *publish.Config) {
 		if r.chance(50) {
 			published.Shared.Conventions.Attributes = []string{r.one("gen_ai.request.model", "gen_ai.response.model"), "server.port", "server.address"}
 		}
-		settings = settings.WithChunkGaps()
 	}
 	return settings, &published
 }
@@ -361,9 +360,13 @@ func checkEqualSeries(t *testing.T, seed uint64) {
 	require.Empty(t, published.Problems(), "seed %d", seed)
 	rules, err := judge.NewRules(settings.SLOs, false)
 	require.NoError(t, err)
+	ofSpans := settings
+	if published.Shared.Conventions.On() { // they need the gaps between chunks
+		ofSpans = settings.WithChunkGaps()
+	}
 	spans := &throughSpans{
-		keeper: newTestKeeper(t, published), analyzer: latency.NewAnalyzer(settings.Options()),
-		annotator: annotate.NewAnnotator(settings), rules: rules,
+		keeper: newTestKeeper(t, published), analyzer: latency.NewAnalyzer(ofSpans.Options()),
+		annotator: annotate.NewAnnotator(ofSpans), rules: rules,
 	}
 	telemetry, err := metadata.NewTelemetryBuilder(componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
