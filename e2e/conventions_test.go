@@ -6,7 +6,6 @@ package e2e
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -199,18 +198,4 @@ func requireStandardAnswers(t *testing.T, setups map[string]prometheusSetup) {
 func TestStandardQueries_OfScrapesEqualARecount(t *testing.T) {
 	t.Parallel()
 	requireStandardAnswers(t, installedSetups(t))
-}
-
-// pushedStandard returns the configuration of a connector that pushes the standard metrics to a Prometheus.
-func pushedStandard(address string) string {
-	return fmt.Sprintf(`
-connectors:
-  token_sli/standard: {metrics_flush_interval: 300ms, conventions: {gen_ai: [v1.41, latest]}}
-exporters:
-  otlp_http: {endpoint: "http://%s/api/v1/otlp"}
-service:
-  pipelines:
-    traces: {exporters: [token_sli, file/derived, token_sli/standard]}
-    metrics: {receivers: [token_sli/standard], exporters: [otlp_http]}
-`, address)
 }

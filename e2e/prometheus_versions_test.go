@@ -94,6 +94,20 @@ func TestPrometheus3_QueriesAndPanelsAnswerRight(t *testing.T) {
 	t.Run("dashboards", func(t *testing.T) { requireRightPanels(t, setups) })
 }
 
+// pushedStandard returns the configuration of a connector that pushes the standard metrics to a Prometheus.
+func pushedStandard(address string) string {
+	return fmt.Sprintf(`
+connectors:
+  token_sli/standard: {metrics_flush_interval: 300ms, conventions: {gen_ai: [v1.41, latest]}}
+exporters:
+  otlp_http: {endpoint: "http://%s/api/v1/otlp"}
+service:
+  pipelines:
+    traces: {exporters: [token_sli, file/derived, token_sli/standard]}
+    metrics: {receivers: [token_sli/standard], exporters: [otlp_http]}
+`, address)
+}
+
 // The queries of the conventions' migration guide count recorded calls as a recount does, each with a translation of
 // names in which it works.
 func TestPrometheus3_GuideQueriesOfPushedMetricsEqualARecount(t *testing.T) {

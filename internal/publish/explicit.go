@@ -55,11 +55,10 @@ func explicitPoint(into pmetric.HistogramDataPointSlice, start, now pcommon.Time
 func (b *batch) fillExplicit(point pmetric.HistogramDataPoint, before *sentPoint, h *keeper.Histogram) {
 	point.SetCount(h.Sketch.Count() - uint64(before.total))
 	point.SetSum(h.Sketch.Sum() - before.sum)
-	counts := append(b.counts[:0], h.Classic...)
+	b.counts = append(b.counts[:0], h.Classic...)
 	for i, n := range before.buckets {
-		counts[i] -= n
+		b.counts[i] -= n
 	}
-	b.counts = counts
-	point.BucketCounts().FromRaw(counts)
+	point.BucketCounts().FromRaw(b.counts)
 	b.exemplars(point.Exemplars(), h.Exemplars)
 }
