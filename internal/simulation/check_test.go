@@ -159,6 +159,9 @@ func (w *world) checkTokenSLI(got map[string]int) {
 	if n := got["token_sli_requests_overflow"+w.owner()]; n != a.overflow {
 		w.failf("%d requests in the overflow series, want %d", n, a.overflow)
 	}
+	if n := got["token_sli_conventions_overflow"+w.owner()]; n != a.standardOverflow {
+		w.failf("%d requests in the overflow series of conventions, want %d", n, a.standardOverflow)
+	}
 	if n := got["token_sli_series"+w.owner()]; n > w.maxSeries {
 		w.failf("%d series, at most %d", n, w.maxSeries)
 	}
@@ -208,6 +211,11 @@ func (w *world) checkMetrics() {
 	for _, s := range w.exporter.series {
 		maps.Copy(want, s.values)
 	}
+	if w.path == viaSpans { // else the receiver has them, and sends them elsewhere
+		for _, s := range w.exporter.standard {
+			maps.Copy(want, s.values)
+		}
+	}
 	for k, b := range w.exporter.budgets {
 		// Budgets of idle series are not shown. With few series, some budgets are evicted.
 		// When the receiver saves its budgets is not known.
@@ -234,7 +242,9 @@ var compared = map[string]bool{
 	"tokenpulse_requests_total": true, "tokenpulse_requests_failed_total": true, "tokenpulse_tokens_total": true, "tokenpulse_slo_requests_total": true,
 	"tokenpulse_time_to_first_token_seconds_count": true, "tokenpulse_time_to_first_token_seconds_sum": true,
 	"tokenpulse_time_per_output_token_seconds_count": true, "tokenpulse_inter_token_latency_seconds_count": true,
-	"tokenpulse_request_duration_seconds_count": true,
+	"tokenpulse_request_duration_seconds_count":      true,
+	"gen_ai_client_inference_duration_seconds_count": true, "gen_ai_server_request_duration_seconds_count": true,
+	"gen_ai_server_time_per_output_token_seconds_count": true,
 }
 
 func (w *world) scrape() (map[string]float64, error) {

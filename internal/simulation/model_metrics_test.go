@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,13 +46,16 @@ type budget struct{ good, bad int }
 // aggregate is the model of one output of token_sli: the exporter, or the connector.
 type aggregate struct {
 	series   map[seriesKey]*group
+	standard map[string]*group // by the model, of the metrics of conventions
 	recorded map[requestKey]bool
 	requests int
 	repeated int
 	overflow int
-	budgets  map[seriesKey]budget
-	since    time.Time
-	interval time.Duration // of rounds, which expire series
+	// standardOverflow is that of the metrics of conventions.
+	standardOverflow int
+	budgets          map[seriesKey]budget
+	since            time.Time
+	interval         time.Duration // of rounds, which expire series
 }
 
 func (w *world) newAggregate(budgets map[seriesKey]budget) *aggregate {
@@ -62,7 +66,7 @@ func (w *world) newAggregate(budgets map[seriesKey]budget) *aggregate {
 	if budgets == nil {
 		budgets = map[seriesKey]budget{}
 	}
-	return &aggregate{series: map[seriesKey]*group{}, recorded: map[requestKey]bool{}, budgets: budgets, interval: interval}
+	return &aggregate{series: map[seriesKey]*group{}, standard: map[string]*group{}, recorded: map[requestKey]bool{}, budgets: budgets, interval: interval}
 }
 
 // record adds a request, unless it was recorded before.
@@ -74,6 +78,7 @@ func (w *world) record(a *aggregate, key requestKey, c *content, outcome string,
 	a.recorded[key] = true
 	a.requests++
 	w.expireSeries(a)
+	w.recordStandard(a, c, outcome)
 	k := seriesKey{c.service, c.model, c.vantage}
 	if a.series[k] == nil && !w.hasRoom(a, k) {
 		k = seriesKey{}
@@ -119,12 +124,40 @@ func (w *world) expireSeries(a *aggregate) {
 	if w.expiration == 0 {
 		return
 	}
-	for k, s := range a.series {
+	expired := func(s *group) bool {
 		idle := s.lastSeen.Add(w.expiration).Sub(a.since)
-		round := a.since.Add((idle/a.interval + 1) * a.interval)
-		if !round.After(time.Now()) {
-			delete(a.series, k)
-		}
+		return !a.since.Add((idle/a.interval + 1) * a.interval).After(time.Now())
+	}
+	maps.DeleteFunc(a.series, func(_ seriesKey, s *group) bool { return expired(s) })
+	maps.DeleteFunc(a.standard, func(_ string, s *group) bool { return expired(s) })
+}
+
+// recordStandard adds a request to the metrics of conventions. Their only attribute is the model of the request.
+func (w *world) recordStandard(a *aggregate, c *content, outcome string) {
+	label, key := "gen_ai_request_model="+c.model, c.model
+	if held := len(a.standard); a.standard[key] == nil && (held > w.maxSeries || held == w.maxSeries && a.standard[""] == nil) {
+		label, key = "otel_metric_overflow=true", ""
+		a.standardOverflow++
+	}
+	labels := []string{label}
+	if outcome == "error" || outcome == "incomplete" {
+		labels = []string{"error_type=_OTHER", label}
+	}
+	s := a.standard[key]
+	if s == nil {
+		s = &group{values: map[string]float64{}}
+		a.standard[key] = s
+	}
+	s.lastSeen = time.Now()
+	m, all := measure(c), "{"+strings.Join(labels, ",")+"}"
+	side := "server_request"
+	if c.vantage == "client" {
+		side = "client_inference"
+	}
+	s.values["gen_ai_"+side+"_duration_seconds_count"+all]++
+	s.values["gen_ai_"+side+"_duration_seconds_sum"+all] += m.duration
+	if side == "server_request" && outcome == "success" && m.tpotKnown {
+		s.values["gen_ai_server_time_per_output_token_seconds_count{"+label+"}"]++
 	}
 }
 

@@ -31,6 +31,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter"
+	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -235,6 +236,7 @@ func (p *process) shared(c *keeper.Config) {
 	c.Series.Dimensions = []string{"service.name", "gen_ai.request.model"}
 	c.Series.MaxSeries, c.Series.SeriesExpiration = w.maxSeries, w.expiration
 	c.Deduplication.Horizon, c.Deduplication.MaxSpans = dedupHorizon, w.maxSpans
+	c.Conventions = conventions.Config{GenAI: []string{"latest"}, Attributes: []string{"gen_ai.request.model"}}
 	c.Objectives = []keeper.Objective{{SLO: "ttft", Objective: sloTarget, Window: budgetWindow}}
 	if w.storage {
 		c.StorageID = &diskID
