@@ -111,8 +111,19 @@ service:
 // The queries of the conventions' migration guide count recorded calls as a recount does, each with a translation of
 // names in which it works.
 func TestPrometheus3_GuideQueriesOfPushedMetricsEqualARecount(t *testing.T) {
-	for strategy, heading := range map[string]string{
-		"NoTranslation": "NoTranslation", "NoUTF8EscapingWithSuffixes": "NoUTF8EscapingWithSuffixes", "UnderscoreEscapingWithSuffixes": "Underscores",
+	for strategy, test := range map[string]struct {
+		heading string
+		names   []string // as the table of the page says
+	}{
+		"NoTranslation": {"NoTranslation", []string{
+			"gen_ai.client.operation.duration_count", "gen_ai.client.inference.usage.input_tokens", "gen_ai.client.token.usage_sum",
+		}},
+		"NoUTF8EscapingWithSuffixes": {"NoUTF8EscapingWithSuffixes", []string{
+			"gen_ai.client.operation.duration_seconds_bucket", "gen_ai.client.inference.usage.input_tokens_total", "gen_ai.client.token.usage_count",
+		}},
+		"UnderscoreEscapingWithSuffixes": {"Underscores", []string{
+			"gen_ai_client_operation_duration_seconds_sum", "gen_ai_client_inference_usage_input_tokens_total", "gen_ai_client_token_usage_bucket",
+		}},
 	} {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +134,10 @@ func TestPrometheus3_GuideQueriesOfPushedMetricsEqualARecount(t *testing.T) {
 				s.pass(t)
 			}
 			s.tap.stop(t) // flushes
-			for title, query := range standardQueries(t, heading) {
+			for _, name := range test.names {
+				require.Positive(t, p.query(t, fmt.Sprintf("count({%q})", name)), name)
+			}
+			for title, query := range standardQueries(t, test.heading) {
 				t.Run(title, func(t *testing.T) { s.require(t, p, title, query, p.lastPush(t), passes) })
 			}
 		})
