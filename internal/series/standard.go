@@ -85,10 +85,10 @@ func (s *Standard) recordTo(h *standardHandle, r *Contribution) {
 	}
 }
 
-// add adds a request to the series that find returns, if its vantage counts.
+// add adds a request to the series that find returns, if its vantage counts for a metric.
 func (s *Standard) add(r *Contribution, vantage, errorType string, find func() *series) {
 	side, ok := s.config.Counts(vantage)
-	if !ok || r.TraceOnly {
+	if !ok || r.TraceOnly || !s.has(func(m *conventions.Metric) bool { return m.Side == side }) {
 		return
 	}
 	if s.callers.saw(r.Trace, vantage, side) {
@@ -107,7 +107,12 @@ func (s *Standard) add(r *Contribution, vantage, errorType string, find func() *
 // needs them.
 func (s *Standard) lacksChunks(r *Contribution, side conventions.Side) bool {
 	return !r.Distribution(numbers.InterTokenLatency).empty() && r.Distribution(numbers.InterChunkLatency).empty() &&
-		slices.ContainsFunc(s.metrics, func(m conventions.Published) bool { return m.Side == side && m.Number == numbers.InterChunkLatency })
+		s.has(func(m *conventions.Metric) bool { return m.Side == side && m.Number == numbers.InterChunkLatency })
+}
+
+// has reports whether a metric of some kind is published.
+func (s *Standard) has(kind func(*conventions.Metric) bool) bool {
+	return slices.ContainsFunc(s.metrics, func(m conventions.Published) bool { return kind(m.Metric) })
 }
 
 // Faults are what happened since the last call of Standard.Faults.

@@ -70,6 +70,21 @@ func TestStandard_OneValueMayOpenAllSeries(t *testing.T) {
 	require.EqualValues(t, 2, e.Standard.Overflow())
 }
 
+func TestStandard_OpensNoSeriesWithoutAMetric(t *testing.T) {
+	e := newTestEngine(func(o *Options) {
+		standard(o)
+		for _, name := range conventions.Names("latest") {
+			o.Metrics[name] = name == "gen_ai.server.request.duration"
+		}
+	})
+	r := standardRequest("a", e.at(0))
+	r.Vantage = "client"
+	e.Record(r)
+	require.Equal(t, 0, e.Standard.Held())
+	e.Record(standardRequest("b", e.at(0)))
+	require.Equal(t, map[string]string{"b": "0s 1"}, e.durations())
+}
+
 func TestStandard_NumbersOfTracesAreNoRequests(t *testing.T) {
 	e := newTestEngine(standard)
 	r := standardRequest("a", e.at(0))
