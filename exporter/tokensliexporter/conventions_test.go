@@ -113,6 +113,11 @@ func TestConventions_PublishWhatTheyDefine(t *testing.T) {
 				"server_time_to_first_token_seconds{gen_ai_request_model=llama}": "1 0.5",
 			},
 		},
+		"a call that did not ask for a stream": {
+			config: conventions.Config{GenAI: both[:1], Attributes: narrow}, off: []string{"gen_ai.client.token.usage"},
+			spans: []map[string]any{call("client", map[string]any{"gen_ai.request.stream": false})},
+			want:  map[string]string{"client_operation_duration_seconds{gen_ai_request_model=llama}": "1 2"},
+		},
 		"failed requests": {
 			config: conventions.Config{GenAI: both[:1], Vantages: []string{"server"}, Attributes: narrow},
 			spans: []map[string]any{
@@ -330,6 +335,9 @@ func TestConventionsPage_IsUpToDate(t *testing.T) {
 			label += "=" + m.TokenType
 		}
 		var rules []string
+		if m.Streaming {
+			rules = append(rules, "Streaming only.")
+		}
 		if m.Successful {
 			rules = append(rules, "Successful only.")
 		}

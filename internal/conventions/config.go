@@ -56,13 +56,13 @@ func (c *Config) Labels() (all []string) {
 	return all
 }
 
-// AttributesRead returns the attributes to read of a request: Labels, then the error type. It is empty if no
-// metric is published.
+// AttributesRead returns the attributes to read of a request: Labels, then the error type, and whether the call
+// asked for a stream. It is empty if no metric is published.
 func (c *Config) AttributesRead() []string {
 	if !c.On() {
 		return nil
 	}
-	return append(c.Labels(), names.ErrorType)
+	return append(c.Labels(), names.ErrorType, names.GenAIRequestStream)
 }
 
 // Clean removes what an attribute of AttributesRead does not mean anything without: the port of an unknown

@@ -53,6 +53,8 @@ type Metric struct {
 	Number numbers.ID
 	// Bounds are the advised upper bounds of the buckets of a histogram. A metric without them is a counter.
 	Bounds []float64
+	// Streaming means that only calls that stream count.
+	Streaming bool
 	// Successful means that only requests with the outcome success count.
 	Successful bool
 	// Zero means that a request without the number counts as 0.

@@ -18,13 +18,13 @@ var Table = [...]Metric{
 	{
 		Names: [generations]string{"gen_ai.client.operation.time_to_first_chunk", "gen_ai.client.inference.time_to_first_chunk"},
 		Unit:  numbers.Seconds, Description: "Time from the start of a streaming call to its first chunk, seen by its client.",
-		Number: numbers.TimeToFirstToken, Bounds: secondsBounds,
+		Number: numbers.TimeToFirstToken, Bounds: secondsBounds, Streaming: true,
 		Differs: "A chunk without a token, such as one with a role only, does not count. Some instrumentations count every frame.",
 	},
 	{
 		Names: [generations]string{"gen_ai.client.operation.time_per_output_chunk", "gen_ai.client.inference.time_per_output_chunk"},
 		Unit:  numbers.Seconds, Description: "Time from one chunk of a streaming call to the next: one value per chunk after the first.",
-		Number: numbers.InterChunkLatency, Bounds: secondsBounds,
+		Number: numbers.InterChunkLatency, Bounds: secondsBounds, Streaming: true,
 		Differs: "Chunks without a token do not count, likewise.",
 	},
 	{

@@ -32,3 +32,12 @@ func TestRecord_KnownSLODoesNotAllocate(t *testing.T) {
 	e.Record(r)
 	require.Zero(t, testing.AllocsPerRun(100, func() { e.Record(r) }))
 }
+
+func TestRecord_KnownStandardSeriesDoesNotAllocate(t *testing.T) {
+	e := newTestEngine(standard)
+	r := standardRequest("a", e.at(0))
+	h := NewHandle(r)
+	e.RecordTo(h, r)
+	require.Zero(t, testing.AllocsPerRun(100, func() { e.Record(r) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { e.RecordTo(h, r) }))
+}

@@ -50,22 +50,30 @@ func newStandard(o *Options) *Standard {
 	}
 }
 
-// appendStandardKey appends the key of the request's series: the value of each attribute but the error type,
-// and no vantage.
-func (r *Contribution) appendStandardKey(key []byte) []byte {
-	labels := Contribution{Dimensions: r.Standard[:len(r.Standard)-1]}
-	return labels.AppendKey(key)
+// standardOf is what a Standard needs of a request besides its numbers and the labels of its series.
+type standardOf struct {
+	vantage, errorType string
+	// whole means that the call did not ask for a stream.
+	whole bool
 }
 
-// standardHandle refers to the series of a Standard, with what else it needs of a request.
+// standard reads the attributes of the request. It appends the key of its series: the value of each label, and no
+// vantage.
+func (r *Contribution) standard(key []byte) (standardOf, []byte) {
+	last := len(r.Standard) - 2 // see conventions.Config.AttributesRead
+	labels := Contribution{Dimensions: r.Standard[:last]}
+	return standardOf{r.Vantage, r.Standard[last], r.Standard[last+1] == "false"}, labels.AppendKey(key)
+}
+
+// standardHandle refers to the series of a Standard.
 type standardHandle struct {
 	Handle
-	vantage, errorType string
+	of standardOf
 }
 
 func newStandardHandle(r *Contribution) *standardHandle {
-	var buffer [512]byte
-	return &standardHandle{Handle{Key: string(r.appendStandardKey(buffer[:0]))}, r.Vantage, r.Standard[len(r.Standard)-1]}
+	of, key := r.standard(nil)
+	return &standardHandle{Handle{Key: string(key)}, of}
 }
 
 // record adds a request whose series is not in a handle.
@@ -74,30 +82,30 @@ func (s *Standard) record(r *Contribution) {
 		return
 	}
 	var buffer [512]byte
-	key := r.appendStandardKey(buffer[:0])
-	s.add(r, r.Vantage, r.Standard[len(r.Standard)-1], func() *series { return s.series.find(key, r.Client, r.Arrival) })
+	of, key := r.standard(buffer[:0])
+	s.add(r, &of, func() *series { return s.series.find(key, r.Client, r.Arrival) })
 }
 
 // recordTo adds a request to the series of a handle.
 func (s *Standard) recordTo(h *standardHandle, r *Contribution) {
 	if s != nil {
-		s.add(r, h.vantage, h.errorType, func() *series { return s.series.handled(&h.Handle, r) })
+		s.add(r, &h.of, func() *series { return s.series.handled(&h.Handle, r) })
 	}
 }
 
 // add adds a request to the series that find returns, if its vantage counts for a metric.
-func (s *Standard) add(r *Contribution, vantage, errorType string, find func() *series) {
-	side, ok := s.config.Counts(vantage)
+func (s *Standard) add(r *Contribution, of *standardOf, find func() *series) {
+	side, ok := s.config.Counts(of.vantage)
 	if !ok || r.TraceOnly || !s.has(func(m *conventions.Metric) bool { return m.Side == side }) {
 		return
 	}
-	if s.callers.saw(r.Trace, vantage, side) {
+	if s.callers.saw(r.Trace, of.vantage, side) {
 		s.doubled.Store(true)
 	}
-	if s.lacksChunks(r, side) {
+	if !of.whole && s.lacksChunks(r, side) {
 		s.withoutChunks.Store(true)
 	}
-	if s.series.add(r.Arrival, find, func(x *series) Recorded { return s.addTo(x, side, r, errorType) }).Overflow {
+	if s.series.add(r.Arrival, find, func(x *series) Recorded { return s.addTo(x, side, r, of) }).Overflow {
 		s.overflow.Add(1)
 		s.overflowed.Store(true)
 	}
@@ -153,18 +161,18 @@ type standardSeries struct {
 const maxErrorTypes = 32
 
 // addTo adds a request to a series, which is locked.
-func (s *Standard) addTo(x *series, side conventions.Side, r *Contribution, errorType string) Recorded {
+func (s *Standard) addTo(x *series, side conventions.Side, r *Contribution, of *standardOf) Recorded {
 	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
 	failed := r.Outcome == Error || r.Outcome == Incomplete
 	for i := range s.metrics {
 		m := s.metrics[i].Metric
-		if m.Side != side || m.Successful && r.Outcome != Success {
+		if m.Side != side || m.Successful && r.Outcome != Success || m.Streaming && of.whole {
 			continue
 		}
 		label := m.TokenType
 		switch {
 		case m.Label == names.ErrorType && failed:
-			label = cmp.Or(errorType, names.Other)
+			label = cmp.Or(of.errorType, names.Other)
 		case m.Label == names.GenAITokenModality:
 			label = names.ModalityUnknown
 		}

@@ -22,7 +22,7 @@ func standard(o *Options) {
 // standardRequest returns a request with the attributes of standard.
 func standardRequest(model string, arrival time.Time) *Contribution {
 	r := request("ours", arrival)
-	r.Standard = []string{model, ""}
+	r.Standard = []string{model, "", ""}
 	r.SetValue(numbers.RequestDuration, 2)
 	return r
 }
@@ -63,7 +63,7 @@ func TestStandard_OneValueMayOpenAllSeries(t *testing.T) {
 	})
 	for i := range 6 {
 		r := standardRequest("", e.at(0))
-		r.Standard = []string{"chat", "vllm", strconv.Itoa(i), "", "", "", ""}
+		r.Standard = []string{"chat", "vllm", strconv.Itoa(i), "", "", "", "", ""}
 		e.Record(r)
 	}
 	require.Equal(t, 4, e.Standard.Held())

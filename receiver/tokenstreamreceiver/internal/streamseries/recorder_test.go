@@ -173,7 +173,7 @@ func (r *streamSource) attributes(most int) []byte {
 	list := &commonv1.KeyValueList{}
 	for range r.IntN(most + 1) {
 		key := r.one("service.name", "gen_ai.request.model", "gen_ai.provider.name", "gen_ai.operation.name", "tenant", "limit", "user", "llm.model_name", "gen_ai.system",
-			"gen_ai.response.model", "http.response.status_code", "error.type", "server.address", "server.port")
+			"gen_ai.response.model", "http.response.status_code", "error.type", "server.address", "server.port", "gen_ai.request.stream")
 		if r.chance(8) {
 			key = r.one("tokenpulse.outcome", "tokenpulse.vantage", "tokenpulse.stall.count", "gen_ai.usage.output_tokens", "gen_ai.usage.input_tokens",
 				"llm.usage.completion_tokens", "gen_ai.response.finish_reasons", "gen_ai.response.time_to_first_chunk", "ttft_ms", "error.type",
