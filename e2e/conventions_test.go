@@ -6,6 +6,8 @@ package e2e
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -198,4 +200,42 @@ func requireStandardAnswers(t *testing.T, setups map[string]prometheusSetup) {
 func TestStandardQueries_OfScrapesEqualARecount(t *testing.T) {
 	t.Parallel()
 	requireStandardAnswers(t, installedSetups(t))
+}
+
+// Client, gateway and engine report a call, each with a span of its own in one trace.
+func TestStandardMetrics_CallOfThreeVantages(t *testing.T) {
+	t.Parallel()
+	var events strings.Builder
+	for i, vantage := range []string{"client", "gateway", "engine"} {
+		event := eventsOf(&events, vantage, time.Now())
+		event("start", 0, fmt.Sprintf(`,"trace_id":"0af7651916cd43dd8448eb211c80319c","vantage":%q`, vantage))
+		event("chunk", 10*time.Millisecond, "")
+		event("end", time.Duration(100-i)*time.Millisecond, "")
+	}
+	for name, test := range map[string]struct {
+		vantages       string
+		client, server uint64
+		doubts         int
+	}{
+		"all of them count":            {"", 2, 1, 1},
+		"one vantage for each name":    {"vantages: [client, engine], ", 1, 1, 0},
+		"a gateway in place of client": {"vantages: [gateway, engine], ", 1, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := startCollector(t, example(t, "quickstart.yaml"), "--config", "yaml:exporters: {token_sli: {conventions: {"+test.vantages+"gen_ai: v1.41}}}")
+			c.post(t, "application/x-ndjson", strings.NewReader(events.String()))
+			scraped := scrape(t, c)
+			for metric, want := range map[string]uint64{"client_operation": test.client, "server_request": test.server} {
+				calls := scraped["gen_ai_"+metric+"_duration_seconds"].GetMetric()
+				require.Len(t, calls, 1, metric)
+				require.Equal(t, want, calls[0].GetHistogram().GetSampleCount(), metric)
+			}
+			var now struct{ Doubts []struct{ Message string } }
+			require.NoError(t, json.Unmarshal(get(t, "http://"+c.metrics+"/api/v1/now", "application/json"), &now))
+			require.Len(t, now.Doubts, test.doubts)
+			for _, doubt := range now.Doubts {
+				require.Contains(t, doubt.Message, "conventions::vantages")
+			}
+		})
+	}
 }
