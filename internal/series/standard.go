@@ -5,7 +5,6 @@ package series
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,8 +13,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/sketch"
-	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // Standard aggregates the requests of an engine into the metrics of conventions. It has series of its own,
@@ -237,76 +234,4 @@ func (s *series) errorTypes(row int) (n int) {
 		}
 	}
 	return n
-}
-
-// StandardSnapshot is a copy of a series of the conventions' metrics. It is valid during the visit only.
-type StandardSnapshot struct {
-	// Key identifies the series, as LabelsOf reads it. There is no vantage.
-	Key string
-	// Start is the arrival of the series' first request.
-	Start time.Time
-	// Metrics are in the order of the table, then of their labels.
-	Metrics []StandardMetric
-}
-
-// StandardMetric is a metric of a series for one value of its label, which may be empty.
-type StandardMetric struct {
-	conventions.Published
-	Value string
-	Start time.Time
-	// Sum is that of a counter, Distribution that of a histogram.
-	Sum          float64
-	Distribution DistributionSnapshot
-
-	row int
-}
-
-// Collect calls visit with a snapshot of each series, in the order of the keys.
-func (s *Standard) Collect(visit func(*StandardSnapshot)) {
-	if s == nil {
-		return
-	}
-	var snapshot StandardSnapshot
-	var scratch sketch.Sketch
-	for _, x := range s.series.sorted() {
-		if x.snapshotStandard(&snapshot, s.metrics, &scratch) {
-			visit(&snapshot)
-		}
-	}
-}
-
-// snapshotStandard copies the series. It returns false if the series has expired.
-func (s *series) snapshotStandard(into *StandardSnapshot, metrics []conventions.Published, scratch *sketch.Sketch) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.expired {
-		return false
-	}
-	into.Key, into.Start, into.Metrics = s.key, s.start, slices.Grow(into.Metrics[:0], len(s.standard))
-	for key, metric := range s.standard {
-		into.Metrics = into.Metrics[:len(into.Metrics)+1]
-		m := &into.Metrics[len(into.Metrics)-1] // with the memory of another
-		m.Published, m.Value, m.Start, m.Sum, m.row = metrics[key.row], key.label, metric.start, metric.sum, key.row
-		if h := metric.histogram; h != nil {
-			h.fold(nil, scratch)
-			h.snapshot(&m.Distribution, nil, scratch)
-		}
-	}
-	slices.SortFunc(into.Metrics, func(a, b StandardMetric) int {
-		return cmp.Or(cmp.Compare(a.row, b.row), strings.Compare(a.Value, b.Value))
-	})
-	return true
-}
-
-// callers remembers which vantage saw a trace last, for one of the recent traces in each entry.
-type callers [1 << 12]atomic.Uint64
-
-// saw reports whether another vantage that counts for the same side saw the trace before.
-func (c *callers) saw(trace [16]byte, vantage string, side conventions.Side) bool {
-	const vantageBit = 1
-	id := binary.LittleEndian.Uint64(trace[:]) ^ binary.LittleEndian.Uint64(trace[8:])
-	v, _ := timeline.ParseVantage(vantage) // the two of a side differ in the bit
-	now := id&^vantageBit | uint64(v)&vantageBit
-	before := c[(id>>1*2+uint64(side))%uint64(len(c))].Swap(now)
-	return id != 0 && before != now && before&^vantageBit == now&^vantageBit
 }
