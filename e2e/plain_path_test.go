@@ -161,6 +161,7 @@ func requirePlainSpan(t *testing.T, s *plainStream, want plainAnswer, span ptrac
 	for name, reported := range map[string]int64{
 		names.GenAIInputTokens: s.input, names.GenAIOutputTokens: s.output,
 		names.GenAIReasoningTokens: s.reasoning, names.GenAICacheReadInputTokens: s.cached,
+		names.GenAICacheWriteInputTokens: s.written,
 	} {
 		got, ok := attributes.Get(name)
 		require.Equal(t, reported >= 0, ok, "%s %s", name, about)
@@ -267,6 +268,7 @@ func addUpPlainly(streams []*plainStream) map[string]*plainSeries {
 		for kind, n := range map[string]int64{
 			names.TokensInput: s.input, names.TokensOutput: answer.outputTokens,
 			names.TokensReasoning: s.reasoning, names.TokensCachedInput: s.cached,
+			names.TokensCacheWrite: s.written,
 		} {
 			series.tokens[kind] += float64(max(0, n))
 		}

@@ -22,14 +22,14 @@ type plainChunk struct {
 // plainStream is one stream as its sender reports it. A time of zero and a negative
 // count are not reported.
 type plainStream struct {
-	id                               string
-	vantage                          string
-	start, scheduled, end            int64
-	chunks                           []plainChunk // in the order in which they are sent
-	input, output, reasoning, cached int64
-	failure                          string
-	cancelled                        bool
-	noEnd                            bool
+	id                                        string
+	vantage                                   string
+	start, scheduled, end                     int64
+	chunks                                    []plainChunk // in the order in which they are sent
+	input, output, reasoning, cached, written int64
+	failure                                   string
+	cancelled                                 bool
+	noEnd                                     bool
 }
 
 // plainSettings are settings of the processor.

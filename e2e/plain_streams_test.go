@@ -83,7 +83,7 @@ func randomStream(random *rand.Rand, index int) *plainStream {
 		id:      strconv.Itoa(index),
 		vantage: []string{"", "client", "gateway", "server", "engine"}[random.IntN(5)],
 		start:   epoch + random.Int64N(int64(time.Hour)),
-		input:   -1, output: -1, reasoning: -1, cached: -1,
+		input:   -1, output: -1, reasoning: -1, cached: -1, written: -1,
 	}
 	order := inOrder
 	if chance(2) {
@@ -275,7 +275,7 @@ func (s *plainStream) addEnd(random *rand.Rand) {
 		s.input, s.reasoning = random.Int64N(5000), random.Int64N(100)
 	}
 	if random.IntN(3) == 0 {
-		s.cached = random.Int64N(1000)
+		s.cached, s.written = random.Int64N(1000), random.Int64N(500)
 	}
 	switch random.IntN(10) {
 	case 0:
@@ -283,6 +283,6 @@ func (s *plainStream) addEnd(random *rand.Rand) {
 	case 1:
 		s.cancelled = true
 	case 2:
-		s.noEnd, s.output, s.input, s.reasoning, s.cached = true, -1, -1, -1, -1
+		s.noEnd, s.output, s.input, s.reasoning, s.cached, s.written = true, -1, -1, -1, -1, -1
 	}
 }

@@ -120,7 +120,7 @@ func messageOf(random *rand.Rand, service string, parts []part) *tokenpulsev1.Ex
 				TimeUnixNano: uint64(s.end), Error: s.failure, Cancelled: s.cancelled,
 				Usage: &tokenpulsev1.Usage{
 					InputTokens: count(s.input), OutputTokens: count(s.output),
-					ReasoningTokens: count(s.reasoning), CachedInputTokens: count(s.cached),
+					ReasoningTokens: count(s.reasoning), CachedInputTokens: count(s.cached), CacheWriteInputTokens: count(s.written),
 				},
 			}
 		}
@@ -283,6 +283,7 @@ func (p *part) lines(random *rand.Rand, service string) []string {
 		usage := map[string]int64{}
 		for name, n := range map[string]int64{
 			"input_tokens": s.input, "output_tokens": s.output, "reasoning_tokens": s.reasoning, "cached_input_tokens": s.cached,
+			"cache_write_input_tokens": s.written,
 		} {
 			if n >= 0 {
 				usage[name] = n

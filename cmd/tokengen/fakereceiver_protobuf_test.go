@@ -63,7 +63,7 @@ func (r *fakeReceiver) acceptPart(group *tokenpulsev1.ResourceTokenStreams, part
 		if u := end.GetUsage(); u != nil {
 			s.End.Usage = &stream.Usage{
 				InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
-				ReasoningTokens: u.ReasoningTokens, CachedInputTokens: u.CachedInputTokens,
+				ReasoningTokens: u.ReasoningTokens, CachedInputTokens: u.CachedInputTokens, CacheWriteInputTokens: u.CacheWriteInputTokens,
 			}
 		}
 	}

@@ -70,9 +70,10 @@ func TestConsume_MalformedAttributesKeepTheRest(t *testing.T) {
 		"gen_ai.usage.output_tokens":            1.5,
 		"tokenpulse.token_count":                -1,
 		"gen_ai.usage.cache_read.input_tokens":  int64(1e15),
+		"gen_ai.usage.cache_write.input_tokens": math.NaN(),
 		"tokenpulse.outcome":                    "splendid",
 	}))))
-	reasons := map[string]int64{"not_finite": 2, "negative": 3, "out_of_range": 2, "wrong_type": 2, "malformed_sketch": 1, "unknown_outcome": 1}
+	reasons := map[string]int64{"not_finite": 3, "negative": 3, "out_of_range": 2, "wrong_type": 2, "malformed_sketch": 1, "unknown_outcome": 1}
 	require.Equal(t, reasons, keepertest.Values(t, h.telemetry, "token_sli_values_rejected", "reason"))
 	families := h.families(t, protobuf)
 	require.NotContains(t, families, ttft)
@@ -151,7 +152,7 @@ func TestConsume_ReadsAttributes(t *testing.T) {
 		"no reported and no counted tokens": {
 			map[string]any{"gen_ai.usage.output_tokens": nil, "tokenpulse.token_count": nil},
 			func(t *testing.T, families map[string]*dto.MetricFamily) {
-				require.Len(t, families["tokenpulse_tokens_total"].Metric, 3)
+				require.Len(t, families["tokenpulse_tokens_total"].Metric, 4)
 			},
 		},
 		"sketch too large": {

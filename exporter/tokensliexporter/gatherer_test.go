@@ -40,6 +40,7 @@ func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
 		"tokenpulse_tokens_total type=output":       76,
 		"tokenpulse_tokens_total type=reasoning":    16,
 		"tokenpulse_tokens_total type=cached_input": 64,
+		"tokenpulse_tokens_total type=cache_write":  32,
 		"tokenpulse_stalls_total ":                  1,
 		"tokenpulse_stall_duration_seconds_total ":  0.75,
 	}

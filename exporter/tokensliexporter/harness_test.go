@@ -218,6 +218,7 @@ func everything() map[string]any {
 		"gen_ai.usage.output_tokens":            76,
 		"gen_ai.usage.reasoning.output_tokens":  16,
 		"gen_ai.usage.cache_read.input_tokens":  64,
+		"gen_ai.usage.cache_write.input_tokens": 32,
 	}
 }
 

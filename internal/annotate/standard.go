@@ -13,7 +13,7 @@ import (
 // filled lists the standard attributes that are written if a span has them only under an alias.
 var filled = [...]names.Standard{
 	names.OperationName, names.ProviderName, names.RequestModel,
-	names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens,
+	names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens, names.CacheWriteInputTokens,
 	names.TimeToFirstChunk,
 }
 

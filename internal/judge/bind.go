@@ -4,11 +4,13 @@
 package judge
 
 import (
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
 // Bind returns the rules that can apply to requests with the given attributes on span and resource:
@@ -54,11 +56,6 @@ func (r *rule) bind(common *annotatedSpan) (bound rule, applies bool) {
 // IsOfRequest reports whether an attribute of a stream's span may be written, or depends on the end of
 // the stream.
 func IsOfRequest(name string) bool {
-	switch name {
-	case names.GenAIInputTokens, names.GenAIOutputTokens, names.GenAIReasoningTokens, names.GenAICacheReadInputTokens,
-		names.GenAIFinishReasons:
-		return true
-	default:
-		return strings.HasPrefix(name, names.Prefix)
-	}
+	isCount := func(id numbers.ID) bool { return id.Attribute() == name }
+	return name == names.GenAIFinishReasons || strings.HasPrefix(name, names.Prefix) || slices.ContainsFunc(numbers.Usage, isCount)
 }

@@ -16,6 +16,7 @@ const (
 	OutputTokens
 	ReasoningTokens
 	CacheReadInputTokens
+	CacheWriteInputTokens
 	TimeToFirstChunk // seconds
 	Streaming
 	FinishReasons
@@ -45,6 +46,10 @@ var Aliases = [StandardCount][]string{
 	CacheReadInputTokens: {
 		GenAICacheReadInputTokens, "gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.cached_tokens", "gen_ai.usage.cached_input_tokens",
 		"llm.token_count.prompt_details.cache_read", "ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens",
+	},
+	CacheWriteInputTokens: {
+		GenAICacheWriteInputTokens, "gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
+		"llm.token_count.prompt_details.cache_write", "ai.usage.inputTokenDetails.cacheWriteTokens",
 	},
 	TimeToFirstChunk: {
 		GenAITimeToFirstChunk, "gen_ai.client.operation.time_to_first_chunk", "gen_ai.client.inference.time_to_first_chunk",

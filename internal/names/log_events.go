@@ -54,9 +54,10 @@ const (
 	LogCancelled    = "cancelled"
 	// LogUsage is a map with the fields below. A record can also have each field as
 	// an attribute of its own, with LogUsage and a dot in front.
-	LogUsage             = "usage"
-	LogInputTokens       = "input_tokens"
-	LogOutputTokens      = "output_tokens"
-	LogReasoningTokens   = "reasoning_tokens"
-	LogCachedInputTokens = "cached_input_tokens"
+	LogUsage                 = "usage"
+	LogInputTokens           = "input_tokens"
+	LogOutputTokens          = "output_tokens"
+	LogReasoningTokens       = "reasoning_tokens"
+	LogCachedInputTokens     = "cached_input_tokens"
+	LogCacheWriteInputTokens = "cache_write_input_tokens"
 )

@@ -111,26 +111,26 @@ const UnknownService = "unknown_service"
 
 // Attributes of the OpenTelemetry conventions.
 const (
-	ServiceName                   = "service.name"
-	GenAIOperationName            = "gen_ai.operation.name"
-	GenAIProviderName             = "gen_ai.provider.name"
-	GenAIRequestModel             = "gen_ai.request.model"
-	GenAIRequestStream            = "gen_ai.request.stream"
-	GenAIResponseModel            = "gen_ai.response.model"
-	GenAIResponseID               = "gen_ai.response.id"
-	GenAIFinishReasons            = "gen_ai.response.finish_reasons"
-	GenAITimeToFirstChunk         = "gen_ai.response.time_to_first_chunk"
-	GenAIInputTokens              = "gen_ai.usage.input_tokens"
-	GenAIOutputTokens             = "gen_ai.usage.output_tokens"
-	GenAIReasoningTokens          = "gen_ai.usage.reasoning.output_tokens"
-	GenAICacheReadInputTokens     = "gen_ai.usage.cache_read.input_tokens"
-	GenAICacheCreationInputTokens = "gen_ai.usage.cache_creation.input_tokens"
-	HTTPRequestMethod             = "http.request.method"
-	HTTPResponseStatusCode        = "http.response.status_code"
-	ServerAddress                 = "server.address"
-	ServerPort                    = "server.port"
-	ErrorType                     = "error.type"
-	OpenInferenceSpanKind         = "openinference.span.kind"
+	ServiceName                = "service.name"
+	GenAIOperationName         = "gen_ai.operation.name"
+	GenAIProviderName          = "gen_ai.provider.name"
+	GenAIRequestModel          = "gen_ai.request.model"
+	GenAIRequestStream         = "gen_ai.request.stream"
+	GenAIResponseModel         = "gen_ai.response.model"
+	GenAIResponseID            = "gen_ai.response.id"
+	GenAIFinishReasons         = "gen_ai.response.finish_reasons"
+	GenAITimeToFirstChunk      = "gen_ai.response.time_to_first_chunk"
+	GenAIInputTokens           = "gen_ai.usage.input_tokens"
+	GenAIOutputTokens          = "gen_ai.usage.output_tokens"
+	GenAIReasoningTokens       = "gen_ai.usage.reasoning.output_tokens"
+	GenAICacheReadInputTokens  = "gen_ai.usage.cache_read.input_tokens"
+	GenAICacheWriteInputTokens = "gen_ai.usage.cache_write.input_tokens"
+	HTTPRequestMethod          = "http.request.method"
+	HTTPResponseStatusCode     = "http.response.status_code"
+	ServerAddress              = "server.address"
+	ServerPort                 = "server.port"
+	ErrorType                  = "error.type"
+	OpenInferenceSpanKind      = "openinference.span.kind"
 )
 
 // Metrics of the token_sli exporter and connector that share no name with a span
@@ -185,4 +185,12 @@ const (
 	TokensOutput      = "output"
 	TokensReasoning   = "reasoning"
 	TokensCachedInput = "cached_input"
+	TokensCacheWrite  = "cache_write"
+)
+
+// Modalities of tokens that the conventions have attributes for.
+const (
+	ModalityText  = "text"
+	ModalityImage = "image"
+	ModalityAudio = "audio"
 )

@@ -44,6 +44,16 @@ const (
 	OutputTokens
 	ReasoningTokens
 	CachedInputTokens
+	CacheWriteInputTokens
+	TextInputTokens
+	TextOutputTokens
+	TextCachedInputTokens
+	ImageInputTokens
+	ImageOutputTokens
+	ImageCachedInputTokens
+	AudioInputTokens
+	AudioOutputTokens
+	AudioCachedInputTokens
 
 	InterTokenMean
 	InterTokenP50
@@ -90,8 +100,11 @@ type Number struct {
 
 	// Metric aggregates the number over requests. Its name is empty if the number has no metric.
 	Metric Metric
-	// Phase and Type are the values of these labels, in metrics that several numbers share.
+	// Phase and Type are the values of these labels, in metrics that several numbers share. Every count
+	// of a usage report has a Type.
 	Phase, Type string
+	// Modality is that of the tokens that a count of the Type is limited to, or empty.
+	Modality string
 	// Bounds are the default upper bounds of the classic buckets of a histogram. A metric without
 	// them is a sum.
 	Bounds []float64
@@ -138,7 +151,17 @@ var Histograms = func() (all []ID) {
 
 // Sums holds the numbers whose metric is a sum. Stored histories have them in this order, so append
 // new ones.
-var Sums = [...]ID{InputTokens, OutputTokens, ReasoningTokens, CachedInputTokens, StallCount, StallDuration}
+var Sums = [...]ID{InputTokens, OutputTokens, ReasoningTokens, CachedInputTokens, StallCount, StallDuration, CacheWriteInputTokens}
+
+// Usage holds the counts of tokens that a service reports.
+var Usage = func() (all []ID) {
+	for id := range Count {
+		if Table[id].Type != "" {
+			all = append(all, id)
+		}
+	}
+	return all
+}()
 
 // Indicators holds the numbers that every request has, or a reason for their absence, in the
 // order of names.UnmeasuredIndicators.

@@ -127,6 +127,19 @@ var Table = [Count]Number{
 		Attribute: names.GenAICacheReadInputTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensCachedInput,
 		By: "token_stream, token_tap, token_latency", Meaning: "Reported input tokens that were read from a cache.",
 	},
+	CacheWriteInputTokens: {
+		Attribute: names.GenAICacheWriteInputTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensCacheWrite,
+		By: "token_stream, token_tap, token_latency", Meaning: "Reported input tokens that were written to a cache.",
+	},
+	TextInputTokens:        ofModality(names.ModalityText, names.TokensInput, "input_tokens"),
+	TextOutputTokens:       ofModality(names.ModalityText, names.TokensOutput, "output_tokens"),
+	TextCachedInputTokens:  ofModality(names.ModalityText, names.TokensCachedInput, "cache_read.input_tokens"),
+	ImageInputTokens:       ofModality(names.ModalityImage, names.TokensInput, "input_tokens"),
+	ImageOutputTokens:      ofModality(names.ModalityImage, names.TokensOutput, "output_tokens"),
+	ImageCachedInputTokens: ofModality(names.ModalityImage, names.TokensCachedInput, "cache_read.input_tokens"),
+	AudioInputTokens:       ofModality(names.ModalityAudio, names.TokensInput, "input_tokens"),
+	AudioOutputTokens:      ofModality(names.ModalityAudio, names.TokensOutput, "output_tokens"),
+	AudioCachedInputTokens: ofModality(names.ModalityAudio, names.TokensCachedInput, "cache_read.input_tokens"),
 
 	InterTokenMean: {
 		Attribute: "tokenpulse.inter_token_latency.mean", Unit: Seconds, Full: true, Judged: true,
@@ -170,6 +183,14 @@ var Table = [Count]Number{
 	},
 }
 
+// ofModality returns the row of the tokens of a type that are of one modality.
+func ofModality(modality, tokenType, name string) Number {
+	return Number{
+		Attribute: "gen_ai.usage." + modality + "." + name, Unit: Tokens, Whole: true, Type: tokenType, Modality: modality,
+		By: "token_tap", Meaning: "Reported `" + tokenType + "` tokens of modality " + modality + ". Missing when 0.",
+	}
+}
+
 func init() {
 	for id := range Count {
 		Table[id].ID = id
@@ -182,7 +203,7 @@ var (
 		"tokenpulse.phase.duration", Seconds, "Time that a request spent in a phase: waiting for the engine (queue), until its first token (prefill), " +
 			"from its first to its last token (decode), and between an observer and the engine until the first token (network, needs `join`).",
 	}
-	tokens = Metric{"tokenpulse.tokens", Tokens, "Tokens. Output includes reasoning, input includes cached input."}
+	tokens = Metric{"tokenpulse.tokens", Tokens, "Tokens. Output includes reasoning, input includes tokens read from a cache and written to it."}
 )
 
 // Classic bucket bounds for tokens, in seconds unless noted. Each bound is a sample of

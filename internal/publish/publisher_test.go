@@ -172,6 +172,7 @@ func everyNumber() map[string]any {
 		"gen_ai.usage.output_tokens":            9,
 		"gen_ai.usage.reasoning.output_tokens":  3,
 		"gen_ai.usage.cache_read.input_tokens":  64,
+		"gen_ai.usage.cache_write.input_tokens": 32,
 		"tokenpulse.slo.met":                    []any{"fast"},
 	})
 }
@@ -201,6 +202,7 @@ func TestFlush_SendsEveryMetric(t *testing.T) {
 		"tokenpulse.time_per_output_token{" + histograms + "n=1 sum=0.25 -129:1" + exemplar + "0.25@103",
 		"tokenpulse.time_to_first_output_token{" + histograms + "n=1 sum=1 -1:1" + exemplar + "1@103",
 		"tokenpulse.time_to_first_token{" + histograms + "n=1 sum=0.5 -65:1" + exemplar + "0.5@103",
+		"tokenpulse.tokens{" + series + "service.name=chat,type=cache_write,vantage=server} 100..115 32",
 		"tokenpulse.tokens{" + series + "service.name=chat,type=cached_input,vantage=server} 100..115 64",
 		"tokenpulse.tokens{" + series + "service.name=chat,type=input,vantage=server} 100..115 100",
 		"tokenpulse.tokens{" + series + "service.name=chat,type=output,vantage=server} 100..115 9",

@@ -24,13 +24,16 @@ var (
 )
 
 // Count is one of the sums that each series has over all outcomes: first those of numbers.Sums, then those
-// that Unmeasured returns, and those that Failed returns. Stored histories have them in this order.
+// that Unmeasured returns, and those that Failed returns. Stored histories have them in this order. So sums that
+// were added later, those from the index appended on, are behind the others.
 type Count uint8
 
 const (
-	unmeasured = Count(len(numbers.Sums))
+	appended   = 6
+	unmeasured = Count(appended)
 	failed     = unmeasured + Count(len(names.UnmeasuredIndicators)*len(names.UnmeasuredReasons))
-	counts     = failed + Count(len(names.FailureCauses))
+	last       = failed + Count(len(names.FailureCauses))
+	counts     = last + Count(len(numbers.Sums)) - appended
 )
 
 // CountOf returns the sum of one of numbers.Sums.
@@ -38,7 +41,9 @@ func CountOf(id numbers.ID) Count { return countOf[id] }
 
 var countOf = func() (index [numbers.Count]Count) {
 	for i, id := range numbers.Sums {
-		index[id] = Count(i)
+		if index[id] = Count(i); i >= appended {
+			index[id] += last - appended
+		}
 	}
 	return index
 }()
@@ -68,9 +73,9 @@ type Counter struct {
 
 // Counters holds the metric of each Count.
 var Counters = func() (all [counts]Counter) {
-	for i, id := range numbers.Sums {
-		row := id.Row()
-		all[i] = Counter{Count: Count(i), Metric: row.Metric, Type: row.Type, Whole: row.Whole}
+	for _, id := range numbers.Sums {
+		row, c := id.Row(), countOf[id]
+		all[c] = Counter{Count: c, Metric: row.Metric, Type: row.Type, Whole: row.Whole}
 	}
 	for i, indicator := range names.UnmeasuredIndicators {
 		for j, reason := range names.UnmeasuredReasons {

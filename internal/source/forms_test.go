@@ -161,18 +161,18 @@ func TestEngineDuration(t *testing.T) {
 
 // Langfuse passes on usage in the form of the API that was called.
 func TestLangfuseUsage(t *testing.T) {
-	type tokens struct{ input, output, reasoning, cached any }
+	type tokens struct{ input, output, reasoning, cached, written any }
 	tests := map[string]struct {
 		usage    string
 		expected tokens
 		unusable int64
 	}{
-		"its own":          {`{"input":17,"output":12,"total":29,"input_cached_tokens":8,"output_reasoning_tokens":4}`, tokens{17, 12, 4, 8}, 0},
-		"chat completions": {`{"prompt_tokens":17,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":8},"completion_tokens_details":{"reasoning_tokens":4}}`, tokens{17, 12, 4, 8}, 0},
-		"responses":        {`{"input_tokens":17,"output_tokens":12,"input_tokens_details":{"cached_tokens":8},"output_tokens_details":{"reasoning_tokens":4}}`, tokens{17, 12, 4, 8}, 0},
-		"cache of others":  {`{"input":17,"output":12,"cache_read_input_tokens":8}`, tokens{17, 12, nil, 8}, 0},
-		"nulls":            {`{"input":17,"output":null,"completion_tokens_details":null,"prompt_tokens_details":{"cached_tokens":null}}`, tokens{17, nil, nil, nil}, 0},
-		"text":             {`{"input":"17","output":"many"}`, tokens{17, nil, nil, nil}, 1},
+		"its own":          {`{"input":17,"output":12,"total":29,"input_cached_tokens":8,"output_reasoning_tokens":4}`, tokens{17, 12, 4, 8, nil}, 0},
+		"chat completions": {`{"prompt_tokens":17,"completion_tokens":12,"prompt_tokens_details":{"cached_tokens":8},"completion_tokens_details":{"reasoning_tokens":4}}`, tokens{17, 12, 4, 8, nil}, 0},
+		"responses":        {`{"input_tokens":17,"output_tokens":12,"input_tokens_details":{"cached_tokens":8},"output_tokens_details":{"reasoning_tokens":4}}`, tokens{17, 12, 4, 8, nil}, 0},
+		"cache of others":  {`{"input":17,"output":12,"cache_read_input_tokens":8,"cache_creation_input_tokens":5}`, tokens{17, 12, nil, 8, 5}, 0},
+		"nulls":            {`{"input":17,"output":null,"completion_tokens_details":null,"prompt_tokens_details":{"cached_tokens":null}}`, tokens{17, nil, nil, nil, nil}, 0},
+		"text":             {`{"input":"17","output":"many"}`, tokens{17, nil, nil, nil, nil}, 1},
 		"negative":         {`{"input":-1,"output":0.5}`, tokens{}, 2},
 		"a list":           {`[1,2]`, tokens{}, 1},
 		"invalid JSON":     {`{"input":17`, tokens{}, 1},
@@ -190,6 +190,7 @@ func TestLangfuseUsage(t *testing.T) {
 			}
 			require.Equal(t, test.expected, tokens{
 				reported(names.InputTokens), reported(names.OutputTokens), reported(names.ReasoningTokens), reported(names.CacheReadInputTokens),
+				reported(names.CacheWriteInputTokens),
 			})
 			require.Equal(t, test.unusable, o.Unusable)
 			require.Equal(t, o.Standard[names.OutputTokens].Known, o.Request.OutputTokens.Known)

@@ -51,6 +51,7 @@ var langfuseUsage = map[names.Standard][]string{
 		"input_cached_tokens", "input_cache_read", "cache_read_input_tokens",
 		"prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens",
 	},
+	names.CacheWriteInputTokens: {"input_cache_creation", "cache_creation_input_tokens", "prompt_tokens_details.cache_write_tokens"},
 }
 
 func (o *Observation) readLangfuseUsage(v pcommon.Value) {

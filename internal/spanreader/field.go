@@ -19,7 +19,8 @@ type field func(*reader, pcommon.Value)
 // check or replace them.
 var contributing = func() []numbers.ID {
 	all := []numbers.ID{numbers.ChunkCount, numbers.TokenCount, numbers.ClockAnomalies, numbers.InterTokenMax, numbers.InterChunkMax}
-	all = append(all, numbers.Sums[:]...)
+	all = append(all, numbers.Usage...)
+	all = append(all, numbers.StallCount, numbers.StallDuration)
 	for _, id := range numbers.Histograms {
 		if id < numbers.Singles {
 			all = append(all, id)

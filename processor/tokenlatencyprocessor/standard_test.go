@@ -29,7 +29,7 @@ func annotateModelCall(tb testing.TB, attributes map[string]any) map[string]any 
 // filledAttributes are the attributes that are written if a span has them only under an alias.
 var filledAttributes = []names.Standard{
 	names.ProviderName, names.RequestModel, names.InputTokens, names.OutputTokens, names.ReasoningTokens,
-	names.CacheReadInputTokens, names.TimeToFirstChunk,
+	names.CacheReadInputTokens, names.CacheWriteInputTokens, names.TimeToFirstChunk,
 }
 
 func TestStandardAttributes_FilledFromAlias(t *testing.T) {
@@ -68,6 +68,10 @@ func TestStandardAttributes_FilledFromAlias(t *testing.T) {
 		"llm.token_count.prompt_details.cache_read":    {"gen_ai.usage.cache_read.input_tokens", 8, int64(8)},
 		"ai.usage.inputTokenDetails.cacheReadTokens":   {"gen_ai.usage.cache_read.input_tokens", 8, int64(8)},
 		"ai.usage.cachedInputTokens":                   {"gen_ai.usage.cache_read.input_tokens", 8, int64(8)},
+		"gen_ai.usage.cache_creation.input_tokens":     {"gen_ai.usage.cache_write.input_tokens", 5, int64(5)},
+		"gen_ai.usage.cache_creation_input_tokens":     {"gen_ai.usage.cache_write.input_tokens", 5, int64(5)},
+		"llm.token_count.prompt_details.cache_write":   {"gen_ai.usage.cache_write.input_tokens", "5", int64(5)},
+		"ai.usage.inputTokenDetails.cacheWriteTokens":  {"gen_ai.usage.cache_write.input_tokens", 5, int64(5)},
 		"gen_ai.client.operation.time_to_first_chunk":  {"gen_ai.response.time_to_first_chunk", 0.25, 0.25},
 		"gen_ai.client.inference.time_to_first_chunk":  {"gen_ai.response.time_to_first_chunk", "0.25", 0.25},
 		"gen_ai.response.time_to_first_token":          {"gen_ai.response.time_to_first_chunk", 0.25, 0.25},

@@ -125,13 +125,14 @@ func TestLogEvents_Numbers(t *testing.T) {
 	t.Run("usage in separate attributes", func(t *testing.T) {
 		b := start(t)
 		b.logs(t, typeProtobuf, generated(0, nil), event("tokenpulse.stream.end", time.Second, attrs{
-			"usage.input_tokens": 17, "usage.output_tokens": "6", "usage.reasoning_tokens": 2.0, "usage.cached_input_tokens": 0,
+			"usage.input_tokens": 17, "usage.output_tokens": "6", "usage.reasoning_tokens": 2.0, "usage.cached_input_tokens": 0, "usage.cache_write_input_tokens": 5,
 		})).whole(t)
 		got := b.sink.one(t).Attributes
 		require.EqualValues(t, 17, got["gen_ai.usage.input_tokens"])
 		require.EqualValues(t, 6, got["gen_ai.usage.output_tokens"])
 		require.EqualValues(t, 2, got["gen_ai.usage.reasoning.output_tokens"])
 		require.EqualValues(t, 0, got["gen_ai.usage.cache_read.input_tokens"])
+		require.EqualValues(t, 5, got["gen_ai.usage.cache_write.input_tokens"])
 	})
 }
 

@@ -187,7 +187,7 @@ func wholeLogs() []record {
 		event("tokenpulse.stream.chunk", 355*time.Millisecond, attrs{"tokens": 1, "channel": "content"}),
 		event("tokenpulse.stream.end", time.Second, attrs{"stream_id": "s2", "error": "upstream said no"}, other),
 		event("tokenpulse.stream.end", 400*time.Millisecond, attrs{
-			"usage":         map[string]any{"input_tokens": 17, "output_tokens": 6, "reasoning_tokens": 2, "cached_input_tokens": 0},
+			"usage":         map[string]any{"input_tokens": 17, "output_tokens": 6, "reasoning_tokens": 2, "cached_input_tokens": 0, "cache_write_input_tokens": 5},
 			"finish_reason": "stop", "attributes": map[string]any{"tier": "silver"},
 		}),
 	}

@@ -62,7 +62,7 @@ func wholeMessage() *tokenpulsev1.ExportTokenStreamsRequest {
 				},
 				End: &tokenpulsev1.StreamEnd{
 					TimeUnixNano: at(400 * time.Millisecond), FinishReason: "stop",
-					Usage:      &tokenpulsev1.Usage{InputTokens: proto.Uint64(17), OutputTokens: proto.Uint64(6), ReasoningTokens: proto.Uint64(2), CachedInputTokens: proto.Uint64(0)},
+					Usage:      &tokenpulsev1.Usage{InputTokens: proto.Uint64(17), OutputTokens: proto.Uint64(6), ReasoningTokens: proto.Uint64(2), CachedInputTokens: proto.Uint64(0), CacheWriteInputTokens: proto.Uint64(5)},
 					Attributes: []*commonv1.KeyValue{str("tier", "silver")},
 				},
 			},
@@ -87,7 +87,7 @@ func wholeLines() []string {
 		line(`{"event":"chunk","stream_id":"s1","time_unix_nano":"%d","tokens":0}`, at(325*time.Millisecond)),
 		line(`{"event":"chunk","stream_id":"s1","time_unix_nano":"%d","tokens":1,"channel":"content"}`, at(355*time.Millisecond)),
 		line(`{"event":"end","stream_id":"s2","error":"upstream said no"}`),
-		line(`{"event":"end","stream_id":"s1","time_unix_nano":"%d","usage":{"input_tokens":17,"output_tokens":6,"reasoning_tokens":2,"cached_input_tokens":0},"finish_reason":"stop","attributes":{"tier":"silver"}}`, at(400*time.Millisecond)),
+		line(`{"event":"end","stream_id":"s1","time_unix_nano":"%d","usage":{"input_tokens":17,"output_tokens":6,"reasoning_tokens":2,"cached_input_tokens":0,"cache_write_input_tokens":5},"finish_reason":"stop","attributes":{"tier":"silver"}}`, at(400*time.Millisecond)),
 	}
 }
 
@@ -102,7 +102,8 @@ func wholeSpans() []span {
 				"tokenpulse.vantage": "client", "tokenpulse.outcome": "success", "tokenpulse.queue.duration": 0.05,
 				"gen_ai.usage.input_tokens": int64(17), "gen_ai.usage.output_tokens": int64(6),
 				"gen_ai.usage.reasoning.output_tokens": int64(2), "gen_ai.usage.cache_read.input_tokens": int64(0),
-				"gen_ai.response.finish_reasons": []any{"stop"},
+				"gen_ai.usage.cache_write.input_tokens": int64(5),
+				"gen_ai.response.finish_reasons":        []any{"stop"},
 			},
 			Resource: map[string]any{"service.name": "chat"},
 			Chunks: []chunk{

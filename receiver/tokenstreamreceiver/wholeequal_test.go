@@ -215,6 +215,9 @@ func (r randomMessages) stream() *tokenpulsev1.TokenStream {
 		}
 		if r.IntN(2) == 0 {
 			s.End.Usage = &tokenpulsev1.Usage{InputTokens: new(uint64(5)), OutputTokens: new(uint64(r.IntN(50))), ReasoningTokens: new(uint64(r.IntN(2)) * 2e9 * uint64(r.IntN(2)))}
+			if r.IntN(2) == 0 {
+				s.End.Usage.CacheWriteInputTokens = new(uint64(r.IntN(3)) * 1e9)
+			}
 		}
 	}
 	return s

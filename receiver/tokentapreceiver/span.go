@@ -94,11 +94,23 @@ func (d *decoding) putModelCall(attributes pcommon.Map, o *llmstream.Observation
 	putCount(attributes, names.GenAIOutputTokens, usage.Output)
 	putCount(attributes, names.GenAIReasoningTokens, usage.Reasoning)
 	putCount(attributes, names.GenAICacheReadInputTokens, usage.CacheRead)
-	putCount(attributes, names.GenAICacheCreationInputTokens, usage.CacheCreation)
+	putCount(attributes, names.GenAICacheWriteInputTokens, usage.CacheWrite)
+	for m, counts := range byModality {
+		putModality(attributes, counts.input, usage.InputBy[m])
+		putModality(attributes, counts.output, usage.OutputBy[m])
+		putModality(attributes, counts.cached, usage.CacheReadBy[m])
+	}
 	for i, reason := range o.FinishReasons {
 		o.FinishReasons[i] = names.Category(reason)
 	}
 	putTexts(attributes, names.GenAIFinishReasons, o.FinishReasons)
+}
+
+// byModality has the numbers of each llmstream.Modality.
+var byModality = [llmstream.Modalities]struct{ input, output, cached numbers.ID }{
+	llmstream.Text:  {numbers.TextInputTokens, numbers.TextOutputTokens, numbers.TextCachedInputTokens},
+	llmstream.Image: {numbers.ImageInputTokens, numbers.ImageOutputTokens, numbers.ImageCachedInputTokens},
+	llmstream.Audio: {numbers.AudioInputTokens, numbers.AudioOutputTokens, numbers.AudioCachedInputTokens},
 }
 
 // putTimings writes what token_latency reads.
@@ -171,6 +183,12 @@ func putTexts(attributes pcommon.Map, key string, texts []string) {
 func putCount(attributes pcommon.Map, key string, count optional.Value[int64]) {
 	if count.Known {
 		attributes.PutInt(key, count.Value)
+	}
+}
+
+func putModality(attributes pcommon.Map, id numbers.ID, n int64) {
+	if n > 0 {
+		attributes.PutInt(id.Attribute(), n)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -22,6 +23,22 @@ import (
 )
 
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+func TestSpan_HasTokensOfCacheAndModality(t *testing.T) {
+	const usage = `{"prompt_tokens":9,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":3,"text_tokens":2,"image_tokens":7,"audio_tokens":0},` +
+		`"completion_tokens_details":{"audio_tokens":4}}`
+	p := start(t, func(w http.ResponseWriter, _ *http.Request) {
+		stream(w)(tokenEvent + finishEvent + `data: {"object":"chat.completion.chunk","choices":[],"usage":` + usage + "}\n\n" + doneEvent)
+	})
+	p.post(chatPath, chatRequest)
+	counts := attributes(p.span())
+	maps.DeleteFunc(counts, func(name string, _ any) bool { return !strings.HasPrefix(name, "gen_ai.usage.") })
+	require.Equal(t, map[string]any{
+		"gen_ai.usage.input_tokens": int64(9), "gen_ai.usage.output_tokens": int64(5),
+		"gen_ai.usage.cache_read.input_tokens": int64(4), "gen_ai.usage.cache_write.input_tokens": int64(3),
+		"gen_ai.usage.text.input_tokens": int64(2), "gen_ai.usage.image.input_tokens": int64(7), "gen_ai.usage.audio.output_tokens": int64(4),
+	}, counts)
+}
 
 func TestSpan_HasWhatRequestAndAnswerSay(t *testing.T) {
 	var upstreamParent string

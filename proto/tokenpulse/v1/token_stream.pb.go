@@ -588,8 +588,10 @@ type Usage struct {
 	OutputTokens      *uint64 `protobuf:"varint,2,opt,name=output_tokens,json=outputTokens,proto3,oneof" json:"output_tokens,omitempty"`
 	ReasoningTokens   *uint64 `protobuf:"varint,3,opt,name=reasoning_tokens,json=reasoningTokens,proto3,oneof" json:"reasoning_tokens,omitempty"`
 	CachedInputTokens *uint64 `protobuf:"varint,4,opt,name=cached_input_tokens,json=cachedInputTokens,proto3,oneof" json:"cached_input_tokens,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Input tokens that were written to a cache.
+	CacheWriteInputTokens *uint64 `protobuf:"varint,5,opt,name=cache_write_input_tokens,json=cacheWriteInputTokens,proto3,oneof" json:"cache_write_input_tokens,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
 }
 
 func (x *Usage) Reset() {
@@ -646,6 +648,13 @@ func (x *Usage) GetReasoningTokens() uint64 {
 func (x *Usage) GetCachedInputTokens() uint64 {
 	if x != nil && x.CachedInputTokens != nil {
 		return *x.CachedInputTokens
+	}
+	return 0
+}
+
+func (x *Usage) GetCacheWriteInputTokens() uint64 {
+	if x != nil && x.CacheWriteInputTokens != nil {
+		return *x.CacheWriteInputTokens
 	}
 	return 0
 }
@@ -791,16 +800,18 @@ const file_tokenpulse_v1_token_stream_proto_rawDesc = "" +
 	"\tcancelled\x18\x05 \x01(\bR\tcancelled\x12G\n" +
 	"\n" +
 	"attributes\x18\x06 \x03(\v2'.opentelemetry.proto.common.v1.KeyValueR\n" +
-	"attributes\"\x8e\x02\n" +
+	"attributes\"\xe9\x02\n" +
 	"\x05Usage\x12&\n" +
 	"\finput_tokens\x18\x01 \x01(\x04H\x00R\vinputTokens\x88\x01\x01\x12(\n" +
 	"\routput_tokens\x18\x02 \x01(\x04H\x01R\foutputTokens\x88\x01\x01\x12.\n" +
 	"\x10reasoning_tokens\x18\x03 \x01(\x04H\x02R\x0freasoningTokens\x88\x01\x01\x123\n" +
-	"\x13cached_input_tokens\x18\x04 \x01(\x04H\x03R\x11cachedInputTokens\x88\x01\x01B\x0f\n" +
+	"\x13cached_input_tokens\x18\x04 \x01(\x04H\x03R\x11cachedInputTokens\x88\x01\x01\x12<\n" +
+	"\x18cache_write_input_tokens\x18\x05 \x01(\x04H\x04R\x15cacheWriteInputTokens\x88\x01\x01B\x0f\n" +
 	"\r_input_tokensB\x10\n" +
 	"\x0e_output_tokensB\x13\n" +
 	"\x11_reasoning_tokensB\x16\n" +
-	"\x14_cached_input_tokens\"v\n" +
+	"\x14_cached_input_tokensB\x1b\n" +
+	"\x19_cache_write_input_tokens\"v\n" +
 	"\x1aExportTokenStreamsResponse\x12X\n" +
 	"\x0fpartial_success\x18\x01 \x01(\v2/.tokenpulse.v1.ExportTokenStreamsPartialSuccessR\x0epartialSuccess\"}\n" +
 	" ExportTokenStreamsPartialSuccess\x124\n" +

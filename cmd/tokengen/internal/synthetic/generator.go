@@ -87,12 +87,14 @@ func (g *Generator) stream(start time.Duration) *stream.Stream {
 
 	plan := g.plan(output)
 	s.Chunks = g.chunks(first, model, plan)
+	cached := g.cachedInput(input)
 	s.End = &stream.End{
 		Time:         s.Chunks[len(s.Chunks)-1].Time + int64(finish),
 		FinishReason: plan.finishReason(),
 		Usage: &stream.Usage{
 			InputTokens: new(uint64(input)), OutputTokens: new(uint64(plan.total())),
-			ReasoningTokens: new(uint64(plan.reasoning)), CachedInputTokens: new(uint64(g.cachedInput(input))),
+			ReasoningTokens: new(uint64(plan.reasoning)), CachedInputTokens: new(uint64(cached)),
+			CacheWriteInputTokens: new(uint64(input*3/4 - cached)), // of the prefix, if the cache does not have it
 		},
 	}
 	g.cutOff(s)

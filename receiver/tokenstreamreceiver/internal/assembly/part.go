@@ -216,6 +216,7 @@ func (p *Part) AddEnd(end End, attributes []byte) error {
 		{"output_tokens", end.Usage.Output},
 		{"reasoning_tokens", end.Usage.Reasoning},
 		{"cached_input_tokens", end.Usage.CachedInput},
+		{"cache_write_input_tokens", end.Usage.CacheWrite},
 	} {
 		if count.tokens.Value < 0 || count.tokens.Value > maxCount {
 			return ErrUsage(count.name, count.tokens.Value)

@@ -60,7 +60,7 @@ func differ[ID comparable](a, b ID) bool {
 
 // Usage holds the token counts that a service reports at a stream's end.
 type Usage struct {
-	Input, Output, Reasoning, CachedInput optional.Value[int64]
+	Input, Output, Reasoning, CachedInput, CacheWrite optional.Value[int64]
 }
 
 // End is the end event of a stream.

@@ -4,6 +4,7 @@
 package assembly
 
 import (
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -60,8 +61,9 @@ func (b *Batch) Accepts(w *Whole) bool {
 	if !within(w.End.UnixNano) || w.Scheduled != 0 && !within(w.Scheduled) {
 		return false
 	}
-	for _, tokens := range [...]int64{w.End.Usage.Input.Value, w.End.Usage.Output.Value, w.End.Usage.Reasoning.Value, w.End.Usage.CachedInput.Value} {
-		if tokens < 0 || tokens > maxCount {
+	usage := &w.End.Usage
+	for _, count := range [...]*optional.Value[int64]{&usage.Input, &usage.Output, &usage.Reasoning, &usage.CachedInput, &usage.CacheWrite} {
+		if count.Value < 0 || count.Value > maxCount {
 			return false
 		}
 	}

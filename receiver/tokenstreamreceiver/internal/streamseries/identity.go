@@ -11,6 +11,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/judge"
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
@@ -47,15 +48,13 @@ func (r *Recorder) newIdentities(maxSeries int) *identity.Cache[streamIdentity] 
 	read := slices.Concat(r.dimensions, r.standard, r.latency.AttributesRead(), []string{names.HTTPResponseStatusCode, names.ErrorType})
 	for _, standard := range [...]names.Standard{
 		names.OperationName, names.ProviderName, names.RequestModel,
-		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens, names.Streaming,
+		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens,
+		names.CacheWriteInputTokens, names.Streaming,
 	} {
 		read = append(read, names.Aliases[standard]...)
 	}
 	return identity.New(read, max(identities, 2*maxSeries), r.resolve)
 }
-
-// usageNames are the attributes that the usage of a stream becomes, unless the sender set them.
-var usageNames = [...]string{names.GenAIInputTokens, names.GenAIOutputTokens, names.GenAIReasoningTokens, names.GenAICacheReadInputTokens}
 
 // resolve derives the identity from the span that a stream without events would become, so
 // that spans and series agree about every attribute.
@@ -71,8 +70,8 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 	defer r.workers.Put(w)
 	span, resource, removed := w.annotated(stream)
 	id := &streamIdentity{removed: removed, onSpan: r.onSpan}
-	for _, name := range usageNames {
-		_, reported := span.Attributes().Get(name)
+	for _, count := range numbers.Usage { // attributes of the sender have precedence over the usage of the stream
+		_, reported := span.Attributes().Get(count.Attribute())
 		id.onSpan = id.onSpan || reported
 	}
 	span.Attributes().RemoveIf(func(name string, _ pcommon.Value) bool {

@@ -235,7 +235,7 @@ func (r *streamSource) addEvents(part *assembly.Part, begin int64, first, last b
 		if r.chance(70) {
 			end.UnixNano = at + r.Int64N(2e9) - 1e8
 		}
-		for _, tokens := range []*optional.Value[int64]{&end.Usage.Input, &end.Usage.Output, &end.Usage.Reasoning, &end.Usage.CachedInput} {
+		for _, tokens := range []*optional.Value[int64]{&end.Usage.Input, &end.Usage.Output, &end.Usage.Reasoning, &end.Usage.CachedInput, &end.Usage.CacheWrite} {
 			if r.chance(50) {
 				*tokens = optional.Of(r.Int64N(500))
 			}

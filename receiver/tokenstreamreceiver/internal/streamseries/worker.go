@@ -128,6 +128,7 @@ func (w *worker) derive(s *source.TokenStream, id *streamIdentity, usage assembl
 	b.Report(numbers.OutputTokens, usage.Output)
 	b.Report(numbers.ReasoningTokens, usage.Reasoning)
 	b.Report(numbers.CachedInputTokens, usage.CachedInput)
+	b.Report(numbers.CacheWriteInputTokens, usage.CacheWrite)
 	return nil
 }
 

@@ -150,6 +150,7 @@ func setEnd(span ptrace.Span, end *assembly.End) {
 		{names.GenAIOutputTokens, end.Usage.Output},
 		{names.GenAIReasoningTokens, end.Usage.Reasoning},
 		{names.GenAICacheReadInputTokens, end.Usage.CachedInput},
+		{names.GenAICacheWriteInputTokens, end.Usage.CacheWrite},
 	} {
 		if !count.tokens.Known {
 			continue

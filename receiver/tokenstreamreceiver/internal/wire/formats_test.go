@@ -78,11 +78,11 @@ func converse(id, reason, failure string, steps []byte) *conversation {
 	}
 	for i, s := range c.streams {
 		at++
-		usage := &tokenpulsev1.Usage{OutputTokens: new(at % 1000), CachedInputTokens: new(uint64(0))}
+		usage := &tokenpulsev1.Usage{OutputTokens: new(at % 1000), CachedInputTokens: new(uint64(0)), CacheWriteInputTokens: new(uint64(5))}
 		s.End = &tokenpulsev1.StreamEnd{TimeUnixNano: at, FinishReason: reason, Error: failure, Cancelled: i == 0, Usage: usage}
 		c.events = append(c.events, event{
 			"event": "end", "stream_id": s.StreamId, "time_unix_nano": at, "finish_reason": reason, "error": failure, "cancelled": i == 0,
-			"usage": event{"output_tokens": usage.GetOutputTokens(), "cached_input_tokens": 0},
+			"usage": event{"output_tokens": usage.GetOutputTokens(), "cached_input_tokens": 0, "cache_write_input_tokens": 5},
 		})
 	}
 	return c

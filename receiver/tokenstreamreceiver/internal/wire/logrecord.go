@@ -147,6 +147,7 @@ func (r *logRecord) usage(usage *assembly.Usage) error {
 		{names.LogOutputTokens, &usage.Output},
 		{names.LogReasoningTokens, &usage.Reasoning},
 		{names.LogCachedInputTokens, &usage.CachedInput},
+		{names.LogCacheWriteInputTokens, &usage.CacheWrite},
 	} {
 		value := lookup(reported.Bytes, count.name)
 		if value.Kind == EmptyValue {

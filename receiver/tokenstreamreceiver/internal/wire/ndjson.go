@@ -246,6 +246,8 @@ func (n *NDJSON) usage(usage *assembly.Usage) error {
 			count = &usage.Reasoning
 		case "cached_input_tokens":
 			count = &usage.CachedInput
+		case "cache_write_input_tokens":
+			count = &usage.CacheWrite
 		}
 		if count == nil || o.value.kind == 'n' {
 			continue

@@ -48,6 +48,7 @@ const (
 	usageOutput      = 2
 	usageReasoning   = 3
 	usageCachedInput = 4
+	usageCacheWrite  = 5
 )
 
 // TokenStreams decodes encoded ExportTokenStreamsRequest messages without building
@@ -312,5 +313,7 @@ func setUsage(usage *assembly.Usage, num protowire.Number, number uint64) {
 		usage.Reasoning = count
 	case usageCachedInput:
 		usage.CachedInput = count
+	case usageCacheWrite:
+		usage.CacheWrite = count
 	}
 }

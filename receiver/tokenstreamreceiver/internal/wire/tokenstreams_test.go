@@ -111,7 +111,10 @@ func referenceStream(t *testing.T, resource *resourcev1.Resource, stream *tokenp
 		}
 		return part.AddEnd(assembly.End{
 			UnixNano: int64(e.GetTimeUnixNano()), FinishReason: e.GetFinishReason(), Error: e.GetError(), Cancelled: e.GetCancelled(),
-			Usage: assembly.Usage{Input: count(usage.InputTokens), Output: count(usage.OutputTokens), Reasoning: count(usage.ReasoningTokens), CachedInput: count(usage.CachedInputTokens)},
+			Usage: assembly.Usage{
+				Input: count(usage.InputTokens), Output: count(usage.OutputTokens), Reasoning: count(usage.ReasoningTokens),
+				CachedInput: count(usage.CachedInputTokens), CacheWrite: count(usage.CacheWriteInputTokens),
+			},
 		}, list(t, e.GetAttributes()))
 	}
 	return nil

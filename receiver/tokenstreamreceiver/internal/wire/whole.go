@@ -157,7 +157,8 @@ func readWholeUsage(message []byte, usage *assembly.Usage) bool {
 	r := usualFields{rest: message}
 	for {
 		switch tag := r.tag(); tag {
-		case usageInput<<3 | varintType, usageOutput<<3 | varintType, usageReasoning<<3 | varintType, usageCachedInput<<3 | varintType:
+		case usageInput<<3 | varintType, usageOutput<<3 | varintType, usageReasoning<<3 | varintType,
+			usageCachedInput<<3 | varintType, usageCacheWrite<<3 | varintType:
 			setUsage(usage, protowire.Number(tag>>3), r.varint())
 		case noTag:
 			return r.complete()

@@ -229,7 +229,7 @@ func TestUsage_OfCaches(t *testing.T) {
 	realtime := readUsage(value(`{"input_tokens":9,"output_tokens":2,"input_token_details":{"cached_tokens":4,"audio_tokens":5}}`))
 	assert.Equal(t, optional.Of[int64](4), realtime.CacheRead)
 	chat := readUsage(value(`{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":3}}`))
-	assert.Equal(t, optional.Of[int64](3), chat.CacheCreation)
+	assert.Equal(t, optional.Of[int64](3), chat.CacheWrite)
 }
 
 func TestTimings_OfAzureInTheUsage(t *testing.T) {

@@ -168,7 +168,7 @@ func TestRecordings_GiveTheExpectedValues(t *testing.T) {
 
 // identifying are the names of members that keep their values: identifiers of the
 // formats, models and times.
-var identifying = regexp.MustCompile(`^(type|object|role|model|modelVersion|model_name|model_id|status|code|error_type|event_type|created_at|` +
+var identifying = regexp.MustCompile(`^(type|object|role|model|modelVersion|model_name|model_id|status|code|error_type|event_type|modality|created_at|` +
 	`finish_reason|native_finish_reason|finishReason|stop_reason|stopReason|completionReason|done_reason|.*_time_ns)$`)
 
 var identifier = regexp.MustCompile(`^[A-Za-z0-9_.:/@-]{0,50}$`)

@@ -7,9 +7,60 @@ import "github.com/tokenpulse/tokenpulse/internal/optional"
 
 // Usage holds token counts.
 type Usage struct {
-	Input, Output, Reasoning, CacheRead, CacheCreation optional.Value[int64]
+	Input, Output, Reasoning, CacheRead, CacheWrite optional.Value[int64]
+	// InputBy, OutputBy and CacheReadBy are the parts of Input, Output and CacheRead that the service
+	// reports by modality.
+	InputBy, OutputBy, CacheReadBy ByModality
 	// toolInput and total serve to normalise; few providers report both.
 	toolInput, total optional.Value[int64]
+}
+
+// Modality is a kind of content that tokens stand for.
+type Modality uint8
+
+// The modalities that OpenTelemetry has attributes for.
+const (
+	Text Modality = iota
+	Image
+	Audio
+	Modalities // number of modalities
+)
+
+// ByModality holds token counts by modality. Services report 0 for modalities that they know, so 0
+// is the same as not reported.
+type ByModality [Modalities]int64
+
+// modalityNames has the modalities as members of OpenAI's details are named, and as the JSON of Google's
+// lists has them.
+var modalityNames = map[string]Modality{
+	"text_tokens": Text, `"TEXT"`: Text, `"text"`: Text, "1": Text,
+	"image_tokens": Image, `"IMAGE"`: Image, `"image"`: Image, "2": Image,
+	"audio_tokens": Audio, `"AUDIO"`: Audio, `"audio"`: Audio, "4": Audio,
+}
+
+// read adds the counts of an object with a member for each modality, or of a list.
+func (b *ByModality) read(details value) {
+	for name, m := range details.members {
+		b.add(string(name), m)
+	}
+	for element := range details.elements {
+		b.add(string(element.get("modality")), element.get("tokenCount"))
+		b.add(string(element.get("modality")), element.get("tokens")) // of the Interactions API
+	}
+}
+
+func (b *ByModality) add(name string, tokens value) {
+	if m, known := modalityNames[name]; known {
+		n, _ := tokens.count()
+		b[m] += n
+	}
+}
+
+// combine replaces each count by what choose makes of it and the other one.
+func (b *ByModality) combine(other ByModality, choose func(mine, theirs tokens) tokens) {
+	for m, n := range other {
+		b[m] = choose(tokens{Value: b[m], Known: b[m] > 0}, tokens{Value: n, Known: n > 0}).Value
+	}
 }
 
 // readUsage reads the token counts of an object, under the names of all providers.
@@ -33,17 +84,27 @@ func readUsage(v value) (u Usage) {
 				setCount(&u.CacheRead, m)
 			}
 		case "cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWriteInputTokenCount":
-			setCount(&u.CacheCreation, m)
+			setCount(&u.CacheWrite, m)
 		case "prompt_tokens_details", "input_tokens_details":
 			setCount(&u.CacheRead, m.get("cached_tokens"))
-			setCount(&u.CacheCreation, m.get("cache_write_tokens"))
+			setCount(&u.CacheWrite, m.get("cache_write_tokens"))
+			u.InputBy.read(m)
 		case "input_token_details": // of the Realtime API, which reports 0 without caching, too
 			if n, ok := m.get("cached_tokens").count(); ok && n > 0 {
 				u.CacheRead = optional.Of(n)
 			}
-		case "completion_tokens_details", "output_tokens_details":
+			u.InputBy.read(m)
+			u.CacheReadBy.read(m.get("cached_tokens_details"))
+		case "completion_tokens_details", "output_tokens_details", "output_token_details":
 			setCount(&u.Reasoning, m.get("reasoning_tokens"))
 			setCount(&u.Reasoning, m.get("thinking_tokens"))
+			u.OutputBy.read(m)
+		case "promptTokensDetails", "toolUsePromptTokensDetails", "input_tokens_by_modality", "tool_use_tokens_by_modality":
+			u.InputBy.read(m)
+		case "candidatesTokensDetails", "responseTokensDetails", "output_tokens_by_modality":
+			u.OutputBy.read(m)
+		case "cacheTokensDetails", "cached_tokens_by_modality":
+			u.CacheReadBy.read(m)
 		case "toolUsePromptTokenCount", "total_tool_use_tokens":
 			setCount(&u.toolInput, m)
 		case "total_tokens", "totalTokenCount":
@@ -67,7 +128,10 @@ func (u *Usage) combine(other Usage, choose func(mine, theirs tokens) tokens) {
 	u.Output = choose(u.Output, other.Output)
 	u.Reasoning = choose(u.Reasoning, other.Reasoning)
 	u.CacheRead = choose(u.CacheRead, other.CacheRead)
-	u.CacheCreation = choose(u.CacheCreation, other.CacheCreation)
+	u.CacheWrite = choose(u.CacheWrite, other.CacheWrite)
+	u.InputBy.combine(other.InputBy, choose)
+	u.OutputBy.combine(other.OutputBy, choose)
+	u.CacheReadBy.combine(other.CacheReadBy, choose)
 	u.toolInput = choose(u.toolInput, other.toolInput)
 	u.total = choose(u.total, other.total)
 }
@@ -129,7 +193,7 @@ func likeOpenAI(u *Usage) {
 }
 
 // addCached normalises an input without cached tokens.
-func addCached(_ *Observation, u *Usage) { addKnown(&u.Input, u.CacheRead, u.CacheCreation) }
+func addCached(_ *Observation, u *Usage) { addKnown(&u.Input, u.CacheRead, u.CacheWrite) }
 
 // addThoughts normalises an output without reasoning, and an input without the results of tools.
 func addThoughts(o *Observation, u *Usage) {

@@ -43,7 +43,7 @@ func TestUsage_AddsUpToTheReportedTotal(t *testing.T) {
 func TestUsage_Normalises(t *testing.T) {
 	counts := func(in, out, reasoning, read, creation int64) Usage {
 		known := func(n int64) optional.Value[int64] { return optional.Value[int64]{Value: max(n, 0), Known: n >= 0} }
-		return Usage{Input: known(in), Output: known(out), Reasoning: known(reasoning), CacheRead: known(read), CacheCreation: known(creation)}
+		return Usage{Input: known(in), Output: known(out), Reasoning: known(reasoning), CacheRead: known(read), CacheWrite: known(creation)}
 	}
 	for _, c := range []struct {
 		name, json string
@@ -91,6 +91,42 @@ func TestUsage_Normalises(t *testing.T) {
 		got := o.Usage()
 		got.total, got.toolInput = optional.Value[int64]{}, optional.Value[int64]{}
 		assert.Equal(t, c.want, got, c.name)
+	}
+}
+
+// The counts by modality in the usage of the recordings. All others report only 0, or none.
+func TestUsage_ByModality(t *testing.T) {
+	want := map[string][3]ByModality{ // input, output, cache read
+		"gemini/code_execution.sse":                   {{Text: 21 + 243}}, // with the results of tools
+		"gemini/gemini3_signature_only_chunk.sse":     {{Text: 9}},
+		"gemini/json_array_int_enums.json":            {{Text: 8}, {Text: 578}},
+		"gemini/no_content_parts.sse":                 {{Text: 34}, {Image: 1290}},
+		"gemini/text_crlf.sse":                        {{Text: 7}, {Text: 10}},
+		"gemini/thinking_function_call_signature.sse": {{Text: 38}},
+		"gemini/thought_summaries.sse":                {{Text: 10}},
+		"gemini/unary_thinking.json":                  {{Text: 14}},
+		"gemini/unary_thinking_vertex_express.json":   {{Text: 18}, {Text: 1}},
+		"gemini/vertex_sse.sse":                       {{Text: 9}, {Text: 73}},
+		"openai_chat/derived_cr_only.sse":             {{Text: 165}},
+		"openai_realtime/gemini_live_audio.ndjson":    {{Text: 1131}, {Audio: 26}},
+		"openai_realtime/text_in_audio_out.ndjson":    {{Text: 16}, {Text: 9, Audio: 15}},
+	}
+	for _, r := range recorded.Answers(t) {
+		s := decode(headOf(&r), testLimits, r.Body)
+		u := s.Usage()
+		got := [3]ByModality{u.InputBy, u.OutputBy, u.CacheReadBy}
+		assert.Equal(t, want[r.File], got, r.File)
+		delete(want, r.File)
+	}
+	assert.Empty(t, want)
+	for usage, want := range map[string][3]ByModality{
+		`{"input_token_details":{"text_tokens":7,"audio_tokens":5,"image_tokens":3,"cached_tokens":6,"cached_tokens_details":{"text_tokens":4,"audio_tokens":2}}}`: {{7, 3, 5}, {}, {4, 0, 2}},
+		`{"promptTokensDetails":[{"modality":"VIDEO","tokenCount":9},{"modality":4,"tokenCount":3}],"cacheTokensDetails":[{"modality":"TEXT","tokenCount":2}]}`:    {{Audio: 3}, {}, {Text: 2}},
+		`{"input_tokens_by_modality":[{"modality":"image","tokens":258}],"output_tokens_by_modality":[{"modality":"text","tokens":5}]}`:                            {{Image: 258}, {Text: 5}},
+		`{"prompt_tokens_details":{"audio_tokens":-1,"text_tokens":"many"},"candidatesTokensDetails":[{"modality":{}},7]}`:                                         {},
+	} {
+		u := readUsage(value(usage))
+		assert.Equal(t, want, [3]ByModality{u.InputBy, u.OutputBy, u.CacheReadBy}, usage)
 	}
 }
 
