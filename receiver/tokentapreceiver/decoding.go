@@ -32,13 +32,14 @@ type decoding struct {
 	panicked atomic.Bool
 
 	// mutex guards the following. Only the timer, and the end of a connection, contend for it.
-	mutex     sync.Mutex
-	facts     llmstream.RequestFacts
-	inspected bool // the facts have those of the request's body
-	status    int  // 0 without an answer
-	call      *call
-	decoder   *llmstream.Decoder // nil if the answer is of no model call
-	content   *contentDecoder    // nil without content encoding
+	mutex       sync.Mutex
+	facts       llmstream.RequestFacts
+	inspected   bool   // the facts have those of the request's body
+	status      int    // 0 without an answer
+	contentType string // of the answer
+	call        *call
+	decoder     *llmstream.Decoder // nil if the answer is of no model call
+	content     *contentDecoder    // nil without content encoding
 	// upgraded is set if the answer is a connection, which has calls of its own.
 	upgraded       *connection
 	decodedAt      int64      // when what is being decoded was read
@@ -70,7 +71,7 @@ func (d *decoding) now() int64 { return d.start.UnixNano() + int64(time.Since(d.
 
 // open opens the decoder of an answer. It is called with the mutex.
 func (d *decoding) open(head llmstream.AnswerHead) {
-	if !d.asks() {
+	if !d.asks() || !head.MayBeLLM() {
 		return
 	}
 	d.decoder = llmstream.NewDecoder(head, d.limits(), d.call.Chunk)
@@ -129,6 +130,13 @@ func (d *decoding) write(read arrival) {
 	default:
 		if d.content.write(read.bytes); d.content.err != nil {
 			d.stopped, d.unknownContent = true, !errors.Is(d.content.err, errNoMemory)
+		}
+	}
+	if d.decoder != nil && d.decoder.GaveUp() {
+		d.stopped = true
+		if d.content != nil {
+			d.content.stop()
+			d.content = nil
 		}
 	}
 }
@@ -227,6 +235,9 @@ func (d *decoding) endCall(end int64) {
 		d.guard(func() { d.call.End(o, end) })
 	} else {
 		d.receiver.telemetry.ReceiverTokenTapExchangesUnrecognised.Add(context.Background(), 1)
+		if d.asks() && d.status != 0 {
+			d.receiver.untracked.name(d.path, d.route.endpoint.Host, d.contentType, d.status)
+		}
 	}
 }
 

@@ -74,10 +74,10 @@ func (x *exchange) answer(res *http.Response) error {
 	}
 	d := x.decoding
 	d.observe(func() {
-		d.status = res.StatusCode
+		d.status, d.contentType = res.StatusCode, res.Header.Get("Content-Type")
 		head := llmstream.AnswerHead{
 			Path: d.path, RawQuery: x.request.URL.RawQuery,
-			Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), Header: res.Header,
+			Status: res.StatusCode, ContentType: d.contentType, Header: res.Header,
 		}
 		if upgraded {
 			d.readRequest()

@@ -36,6 +36,7 @@ type tokenTapReceiver struct {
 	routes    routes
 	delivery  *delivery
 	logger    *zap.Logger // once a minute per message
+	untracked *untracked
 	doubts    *diagnostics.Doubts
 	open      atomic.Int64 // observed exchanges
 	memory    *llmstream.Memory
@@ -61,8 +62,9 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Traces) (*tok
 	}
 	return &tokenTapReceiver{
 		cfg: cfg, settings: set, telemetry: telemetry, delivery: deliver, logger: diagnostics.OnceAMinute(set.Logger),
-		doubts: diagnostics.NewDoubts(zap.NewNop(), time.Now), // routes log what is wrong with their upstreams
-		memory: llmstream.NewMemory(int64(cfg.MaxMemoryMiB) << 20),
+		untracked: newUntracked(set.Logger, time.Now),
+		doubts:    diagnostics.NewDoubts(zap.NewNop(), time.Now), // routes log what is wrong with their upstreams
+		memory:    llmstream.NewMemory(int64(cfg.MaxMemoryMiB) << 20),
 	}, nil
 }
 

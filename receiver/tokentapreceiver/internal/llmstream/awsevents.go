@@ -133,3 +133,5 @@ func readHeaders(h []byte, e *event) bool {
 	}
 	return true
 }
+
+func (f *awsFramer) release() { f.frame.release() }

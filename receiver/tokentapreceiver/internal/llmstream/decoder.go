@@ -5,6 +5,7 @@ package llmstream
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -16,13 +17,14 @@ type Decoder struct {
 	chunk  func(Chunk)
 
 	start  []byte // the first bytes, until the framing is known
-	framer framer
+	framer bodyFramer
 	record record
 	format *answerFormat
 	read   eventReader // nil until an event shows the format
 	time   int64
 	tried  int
 	shared bool // the path does not decide on the format
+	room   int  // bytes that are read before the format is known; 0 without a limit
 	gaveUp bool // no format was recognised: nothing more is parsed
 	noBOM  bool
 }
@@ -33,6 +35,9 @@ const maxStart = 6
 // maxTries is the number of events that may pass before the format is recognised.
 const maxTries = 16
 
+// maxUntracked is the number of first bytes that have to show the format, if no format has the path.
+const maxUntracked = 64 << 10
+
 // NewDecoder returns a decoder of one answer. It calls chunk, which may be nil, for each
 // chunk that carries tokens.
 func NewDecoder(head AnswerHead, limits Limits, chunk func(Chunk)) *Decoder {
@@ -40,6 +45,9 @@ func NewDecoder(head AnswerHead, limits Limits, chunk func(Chunk)) *Decoder {
 	i := pathFacts(head.Path, head.RawQuery)
 	d.record.observation.Replayed, d.shared = i.replays, i.shared
 	d.setFormat(i.format)
+	if i.format == noFormat {
+		d.room = maxUntracked
+	}
 	return d
 }
 
@@ -49,20 +57,36 @@ func (d *Decoder) setFormat(f *answerFormat) { d.format, d.record.observation.Fo
 // The bytes are decoded content: without transfer and content encoding.
 func (d *Decoder) Write(p []byte, time int64) {
 	d.time = time
-	if d.framer == nil {
-		if p = d.sniff(p); d.framer == nil {
-			return
-		}
+	if d.read == nil && d.room > 0 {
+		n := min(len(p), d.room)
+		d.write(p[:n])
+		p = p[n:]
+		d.room -= n
+		d.gaveUp = d.gaveUp || d.room == 0 && d.read == nil
 	}
-	if !d.gaveUp {
+	d.write(p)
+	if d.gaveUp && d.framer != nil {
+		d.framer.release()
+		d.framer = nil
+	}
+}
+
+func (d *Decoder) write(p []byte) {
+	if d.framer == nil && !d.gaveUp {
+		p = d.sniff(p)
+	}
+	if d.framer != nil && !d.gaveUp {
 		d.framer.write(p, d)
 	}
 }
 
+// GaveUp reports whether nothing more is read, because no format was recognised.
+func (d *Decoder) GaveUp() bool { return d.gaveUp }
+
 // End says that the answer ended.
 func (d *Decoder) End(time int64) {
 	d.time = time
-	if d.framer == nil && len(d.start) > 0 {
+	if d.framer == nil && !d.gaveUp && len(d.start) > 0 {
 		d.choose()
 		if d.framer != nil && !d.gaveUp {
 			d.framer.write(d.start, d)
@@ -109,6 +133,17 @@ func (d *Decoder) sniff(p []byte) []byte {
 	return nil
 }
 
+// MayBeLLM reports whether the answer may be one of an LLM: a format has the path, or the request succeeded
+// and the content type is that of a stream.
+func (h AnswerHead) MayBeLLM() bool {
+	if pathFacts(h.Path, h.RawQuery).format != noFormat {
+		return true
+	}
+	mediaType := strings.ToLower(h.ContentType)
+	isStream := func(part string) bool { return strings.Contains(mediaType, part) }
+	return h.Status >= 200 && h.Status < 300 && (isStream("event-stream") || isStream("amazon.eventstream") || slices.ContainsFunc(mediaTypeLines, isStream))
+}
+
 var mediaTypeLines = []string{"ndjson", "jsonl", "json-lines", "stream+json", "json-seq"}
 
 // choose picks the framer by content type and first bytes. The content type alone says
@@ -136,7 +171,7 @@ func (d *Decoder) choose() {
 		o.Streamed = true
 		d.framer = newSSEFramer(d.limits)
 	default:
-		d.framer, d.gaveUp = newSSEFramer(d.limits), true
+		d.gaveUp = true
 	}
 }
 

@@ -32,6 +32,12 @@ type framer interface {
 	end(out sink)
 }
 
+// bodyFramer is a framer of bodies. Release gives its memory back: nothing follows.
+type bodyFramer interface {
+	framer
+	release()
+}
+
 // sink takes what a framer finds.
 type sink interface {
 	event(e event)

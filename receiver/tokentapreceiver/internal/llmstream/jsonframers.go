@@ -54,6 +54,8 @@ func (f *linesFramer) end(out sink) {
 	f.emit(f.line.bytes, out)
 }
 
+func (f *linesFramer) release() { f.line.release() }
+
 // documentFramer reads JSON objects by their braces: one document, several in a row,
 // or the elements of an array.
 type documentFramer struct {
@@ -139,3 +141,5 @@ func (f *documentFramer) end(out sink) {
 		out.tail()
 	}
 }
+
+func (f *documentFramer) release() { f.text.release() }

@@ -156,6 +156,11 @@ func (f *sseFramer) end(out sink) {
 	f.dispatch(out)
 }
 
+func (f *sseFramer) release() {
+	f.line.release()
+	f.data.release()
+}
+
 // complete reports whether data ends with a whole JSON text or with the end marker.
 func complete(data []byte) bool {
 	last := data[bytes.LastIndexByte(data, '\n')+1:]
