@@ -80,18 +80,19 @@ func TestConventions_PublishWhatTheyDefine(t *testing.T) {
 			"server_time_per_output_token_seconds{" + of + at + "}":           "1 0.02",
 		}},
 		"latest": {config: conventions.Config{GenAI: both[1:]}, spans: []map[string]any{call("gateway", nil), call("server", nil)}, want: map[string]string{
-			"client_inference_duration_seconds{" + of + at + "}":                               "1 2",
-			"client_inference_time_to_first_chunk_seconds{" + of + at + "}":                    "1 0.5",
-			"client_inference_time_per_output_chunk_seconds{" + of + at + "}":                  "2 0.79",
-			"client_inference_operation_input_tokens{" + of + at + "}":                         "1 100",
-			"client_inference_operation_output_tokens{" + of + at + "}":                        "1 76",
-			"client_inference_usage_input_tokens_total{" + of + modality + at + "}":            "100",
-			"client_inference_usage_output_tokens_total{" + of + modality + at + "}":           "76",
-			"client_inference_usage_cache_read_input_tokens_total{" + of + modality + at + "}": "64",
-			"client_inference_usage_reasoning_output_tokens_total{" + of + modality + at + "}": "16",
-			"server_request_duration_seconds{" + of + at + "}":                                 "1 2",
-			"server_time_to_first_token_seconds{" + of + at + "}":                              "1 0.5",
-			"server_time_per_output_token_seconds{" + of + at + "}":                            "1 0.02",
+			"client_inference_duration_seconds{" + of + at + "}":                                "1 2",
+			"client_inference_time_to_first_chunk_seconds{" + of + at + "}":                     "1 0.5",
+			"client_inference_time_per_output_chunk_seconds{" + of + at + "}":                   "2 0.79",
+			"client_inference_operation_input_tokens{" + of + at + "}":                          "1 100",
+			"client_inference_operation_output_tokens{" + of + at + "}":                         "1 76",
+			"client_inference_usage_input_tokens_total{" + of + modality + at + "}":             "100",
+			"client_inference_usage_output_tokens_total{" + of + modality + at + "}":            "76",
+			"client_inference_usage_cache_read_input_tokens_total{" + of + modality + at + "}":  "64",
+			"client_inference_usage_cache_write_input_tokens_total{" + of + modality + at + "}": "32",
+			"client_inference_usage_reasoning_output_tokens_total{" + of + modality + at + "}":  "16",
+			"server_request_duration_seconds{" + of + at + "}":                                  "1 2",
+			"server_time_to_first_token_seconds{" + of + at + "}":                               "1 0.5",
+			"server_time_per_output_token_seconds{" + of + at + "}":                             "1 0.02",
 		}},
 		"a name of both generations appears once": {
 			config: conventions.Config{GenAI: both, Vantages: []string{"engine"}, Attributes: narrow}, spans: []map[string]any{call("client", nil), call("engine", nil)},
@@ -136,12 +137,34 @@ func TestConventions_PublishWhatTheyDefine(t *testing.T) {
 				"tokenpulse.vantage": "client", "tokenpulse.outcome": "error", "tokenpulse.request.duration": 1.0, "error.type": "timeout", "server.port": 443,
 			}},
 			want: map[string]string{
-				"client_inference_duration_seconds{error_type=timeout}":                               "1 1",
-				"client_inference_operation_input_tokens{error_type=timeout}":                         "1 0",
-				"client_inference_operation_output_tokens{error_type=timeout}":                        "1 0",
-				"client_inference_usage_input_tokens_total{gen_ai_token_modality=unknown}":            "0",
-				"client_inference_usage_output_tokens_total{gen_ai_token_modality=unknown}":           "0",
-				"client_inference_usage_cache_read_input_tokens_total{gen_ai_token_modality=unknown}": "0",
+				"client_inference_duration_seconds{error_type=timeout}":                                "1 1",
+				"client_inference_operation_input_tokens{error_type=timeout}":                          "1 0",
+				"client_inference_operation_output_tokens{error_type=timeout}":                         "1 0",
+				"client_inference_usage_input_tokens_total{gen_ai_token_modality=unknown}":             "0",
+				"client_inference_usage_output_tokens_total{gen_ai_token_modality=unknown}":            "0",
+				"client_inference_usage_cache_read_input_tokens_total{gen_ai_token_modality=unknown}":  "0",
+				"client_inference_usage_cache_write_input_tokens_total{gen_ai_token_modality=unknown}": "0",
+			},
+		},
+		"modalities": {
+			config: conventions.Config{GenAI: both[1:], Attributes: narrow},
+			off: []string{
+				"gen_ai.client.inference.duration", "gen_ai.client.inference.time_to_first_chunk", "gen_ai.client.inference.time_per_output_chunk",
+				"gen_ai.client.inference.usage.cache_write.input_tokens", "gen_ai.client.inference.usage.reasoning.output_tokens",
+			},
+			spans: []map[string]any{call("client", map[string]any{
+				"gen_ai.usage.text.input_tokens": 70, "gen_ai.usage.image.input_tokens": 20, // of 100
+				"gen_ai.usage.text.output_tokens": 80, "gen_ai.usage.audio.output_tokens": 5, // of 76
+				"gen_ai.usage.image.cache_read.input_tokens": 64, // all
+			})},
+			want: map[string]string{
+				"client_inference_operation_input_tokens{gen_ai_request_model=llama}":                                          "1 100",
+				"client_inference_operation_output_tokens{gen_ai_request_model=llama}":                                         "1 76",
+				"client_inference_usage_input_tokens_total{gen_ai_request_model=llama,gen_ai_token_modality=text}":             "70",
+				"client_inference_usage_input_tokens_total{gen_ai_request_model=llama,gen_ai_token_modality=image}":            "20",
+				"client_inference_usage_input_tokens_total{gen_ai_request_model=llama,gen_ai_token_modality=unknown}":          "10",
+				"client_inference_usage_output_tokens_total{gen_ai_request_model=llama,gen_ai_token_modality=text}":            "76",
+				"client_inference_usage_cache_read_input_tokens_total{gen_ai_request_model=llama,gen_ai_token_modality=image}": "64",
 			},
 		},
 		"attribute sets without error types count toward the limit": {
@@ -261,7 +284,7 @@ func TestConventions_AddUpToOurMetrics(t *testing.T) {
 			compared++
 		}
 	}
-	require.Equal(t, 20, compared)
+	require.Equal(t, 21, compared)
 }
 
 func hasAll(m *dto.Metric, labels map[string][]string) bool {

@@ -38,6 +38,7 @@ var Table = [...]Metric{
 	usage("gen_ai.client.inference.usage.input_tokens", numbers.InputTokens, "Input tokens, cached ones included.", ""),
 	usage("gen_ai.client.inference.usage.output_tokens", numbers.OutputTokens, "Output tokens, reasoning included.", countedTokens),
 	usage("gen_ai.client.inference.usage.cache_read.input_tokens", numbers.CachedInputTokens, "Input tokens that were read from a cache.", ""),
+	usage("gen_ai.client.inference.usage.cache_write.input_tokens", numbers.CacheWriteInputTokens, "Input tokens that were written to a cache.", ""),
 	usage("gen_ai.client.inference.usage.reasoning.output_tokens", numbers.ReasoningTokens, "Reasoning tokens.", ""),
 	{
 		Names: [generations]string{Latest: "gen_ai.client.inference.operation.input_tokens"}, Unit: numbers.Tokens, Description: "Input tokens of a model call.",

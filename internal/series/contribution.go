@@ -48,6 +48,7 @@ type Contribution struct {
 
 	values        [numbers.Singles]optional.Value[float64]
 	distributions [numbers.Distributions - numbers.Singles]Distribution
+	modal         [modalities]float64
 	counts        [counts]optional.Value[float64]
 }
 
@@ -143,6 +144,15 @@ func (r *Contribution) SetDistribution(q numbers.ID, d Distribution) {
 func (r *Contribution) Distribution(q numbers.ID) *Distribution {
 	return &r.distributions[q-numbers.Singles]
 }
+
+// The counts of tokens of a modality have these IDs.
+const (
+	firstModal = numbers.TextInputTokens
+	modalities = numbers.AudioCachedInputTokens + 1 - firstModal
+)
+
+// SetModal sets a count of the tokens of one modality.
+func (r *Contribution) SetModal(id numbers.ID, n float64) { r.modal[id-firstModal] = n }
 
 // SetSum sets what the request adds to a sum of its series, one of numbers.Sums. n must be finite and
 // not negative.

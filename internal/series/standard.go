@@ -167,11 +167,8 @@ func (s *Standard) addTo(x *series, side conventions.Side, r *Contribution, of *
 			continue
 		}
 		label := m.TokenType
-		switch {
-		case m.Label == names.ErrorType && failed:
+		if m.Label == names.ErrorType && failed {
 			label = cmp.Or(of.errorType, names.Other)
-		case m.Label == names.GenAITokenModality:
-			label = names.ModalityUnknown
 		}
 		if m.Number.IsDistribution() {
 			if d := r.Distribution(m.Number); !d.empty() {
@@ -186,13 +183,28 @@ func (s *Standard) addTo(x *series, side conventions.Side, r *Contribution, of *
 		if !ok && !m.Zero {
 			continue
 		}
-		if metric := x.standardAt(i, label, m, r.Arrival); metric.histogram != nil {
-			metric.histogram.add(v, &exemplar)
+		if m.Bounds != nil {
+			x.standardAt(i, label, m, r.Arrival).histogram.add(v, &exemplar)
 		} else {
-			metric.sum += v
+			x.addTokens(i, m, r, v)
 		}
 	}
 	return Recorded{Overflow: x.key == overflowKey}
+}
+
+// addTokens adds tokens to a counter: those of each modality, then those of an unknown one.
+func (s *series) addTokens(row int, m *conventions.Metric, r *Contribution, tokens float64) {
+	left := tokens
+	for i, n := range r.modal {
+		of := (firstModal + numbers.ID(i)).Row()
+		if n = min(n, left); n > 0 && of.Type == m.Number.Row().Type {
+			s.standardAt(row, of.Modality, m, r.Arrival).sum += n
+			left -= n
+		}
+	}
+	if left > 0 || tokens == 0 {
+		s.standardAt(row, names.ModalityUnknown, m, r.Arrival).sum += left
+	}
 }
 
 // number returns a number that the request has once.

@@ -95,6 +95,11 @@ func (b *Builder) End() {
 			b.Request.SetSum(id, m.Value)
 		}
 	}
+	for _, id := range numbers.Usage {
+		if m := b.Measures[id]; m.Known && id.Row().Modality != "" {
+			b.Request.SetModal(id, m.Value)
+		}
+	}
 	b.deriveOutputTokens()
 	b.deriveOutputTokenRate()
 	b.deriveStalls()
