@@ -30,6 +30,9 @@ var derivedNames = func() map[string]bool {
 	return derived
 }()
 
+// timelineNames holds the attributes with the arrivals of chunks.
+var timelineNames = map[string]bool{names.Timeline: true, names.ChunkOffsets: true, names.ChunkTokens: true, names.ChunkChannels: true}
+
 // Annotator writes latencies on spans. It is not safe for concurrent use.
 type Annotator struct {
 	dropTimeline bool
@@ -56,7 +59,7 @@ func NewAnnotator(cfg *Config) *Annotator {
 // are already right, and grows the list at most once.
 func (a *Annotator) Annotate(attributes pcommon.Map, observed *source.Observation, derived *latency.Latency) {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
-		return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || a.dropTimeline && name == names.Timeline)
+		return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || a.dropTimeline && timelineNames[name])
 	})
 	before := attributes.Len()
 	attributes.EnsureCapacity(before + a.added + a.verdicts)

@@ -17,6 +17,7 @@ import (
 var inputs = map[string]uint64{
 	names.Vantage: 1 << 0, names.Timeline: 1 << 1, names.Outcome: 1 << 2, numbers.QueueDuration.Attribute(): 1 << 3,
 	names.ChunksDropped: 1 << 4, names.StartUnseen: 1 << 5, names.Frames: 1 << 6, names.Cut: 1 << 7,
+	names.ChunkOffsets: 1 << 15, names.ChunkTokens: 1 << 16, names.ChunkChannels: 1 << 17,
 }
 
 // tapInputs holds further inputs of spans of token_tap, and attributes that stay on them unchanged.
@@ -30,8 +31,10 @@ var tapInputs = map[string]uint64{
 // repeated keys, which a valid span does not have, the first stays: readers of the span differ in
 // which one they take.
 func RemoveAnnotations(attributes pcommon.Map) (removed int64) {
-	_, withTimeline := attributes.Get(names.Timeline)
-	fromTap := withTimeline && source.Text(attributes, names.Source) == names.SourceTokenTap
+	_, packed := attributes.Get(names.Timeline)
+	_, plain := attributes.Get(names.ChunkOffsets)
+	withTimeline := packed || plain
+	fromTap := packed && source.Text(attributes, names.Source) == names.SourceTokenTap
 	var seen uint64
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
 		if !strings.HasPrefix(name, names.Prefix) {
@@ -54,6 +57,6 @@ func RemoveAnnotations(attributes pcommon.Map) (removed int64) {
 // RemoveUnread removes what a span that cannot be read would still count with, such as its outcome.
 func RemoveUnread(attributes pcommon.Map) {
 	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
-		return strings.HasPrefix(name, names.Prefix) && name != names.Timeline && name != names.Vantage
+		return strings.HasPrefix(name, names.Prefix) && !timelineNames[name] && name != names.Vantage
 	})
 }

@@ -171,8 +171,8 @@ func TestAttributes_MatchGoldenSpans(t *testing.T) {
 	for _, a := range slices.Concat(spanLists...) {
 		types[a.Key] = a.Type
 	}
-	goldenTypes := map[string]string{"intValue": "int", "doubleValue": "double", "boolValue": "boolean", "arrayValue": "string[]"}
-	attribute := regexp.MustCompile(`key: (tokenpulse\.\S+)\s+value:\s+(\w+):`)
+	goldenTypes := map[string]string{"intValue": "int", "doubleValue": "double", "boolValue": "boolean", "arrayValue": "string[]", "arrayValueintValue": "int[]"}
+	attribute := regexp.MustCompile(`key: (tokenpulse\.\S+)\s+value:\s+(\w+):(?:\s+values:\s+- (intValue))?`)
 	files, err := filepath.Glob(filepath.Join(testenv.Root(t), "processor", "tokenlatencyprocessor", "testdata", "*", "expected.yaml"))
 	require.NoError(t, err)
 	found := map[string]bool{}
@@ -180,7 +180,7 @@ func TestAttributes_MatchGoldenSpans(t *testing.T) {
 		golden, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, match := range attribute.FindAllStringSubmatch(string(golden), -1) {
-			key, goldenType := match[1], goldenTypes[match[2]]
+			key, goldenType := match[1], goldenTypes[match[2]+match[3]]
 			require.NotEmpty(t, types[key], "%s in %s has no row in tables_test.go", key, file)
 			if goldenType != "" {
 				require.Equal(t, types[key], goldenType, "%s in %s", key, file)

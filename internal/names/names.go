@@ -29,6 +29,9 @@ const (
 	Joined = "tokenpulse.joined"
 
 	Timeline      = "tokenpulse.timeline" // encoded by package timeline
+	ChunkOffsets  = "tokenpulse.chunk.offsets"
+	ChunkTokens   = "tokenpulse.chunk.tokens"
+	ChunkChannels = "tokenpulse.chunk.channels"
 	ChunksDropped = "tokenpulse.chunk.dropped"
 	StartUnseen   = "tokenpulse.start.unseen"
 	Frames        = "tokenpulse.chunk.frames"
@@ -86,6 +89,7 @@ const CutCollector = "collector"
 const (
 	SourceTokenStream    = "token_stream"
 	SourceTokenTap       = "token_tap"
+	SourceChunkOffsets   = "chunk_offsets"
 	SourceSpanEvents     = "span_events"
 	SourceSemconv        = "semconv"
 	SourceOpenLLMetry    = "openllmetry"

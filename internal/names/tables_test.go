@@ -36,6 +36,7 @@ const (
 	typeBool    = "boolean"
 	typeBytes   = "bytes"
 	typeStrings = "string[]"
+	typeInts    = "int[]"
 	typeDoubles = "double[]"
 	typeMap     = "map"
 	typeMaps    = "map[]"
@@ -51,6 +52,7 @@ const (
 
 // Values of attribute.Where.
 const (
+	bySenders   = "any SDK"
 	byReceiver  = "token_stream"
 	byTap       = "token_tap"
 	byReceivers = "token_stream, token_tap"
@@ -129,6 +131,9 @@ var spanAttributes = slices.Concat([]attribute{
 	{names.Unparsed, typeStrings, "", byTap, "What could not be read of an answer: `content_encoding`, `corrupt`, `format`, `invalid`, `memory` (beyond `max_memory_mib`), `panic` or `too_long`. It was forwarded. Missing otherwise."},
 	{names.Aggregated, typeBool, "", byReceiver, "True when the receiver adds the request to series itself. `token_sli` then counts it nowhere: in no metric, verdict or budget. Missing otherwise."},
 
+	{names.ChunkOffsets, typeInts, "us", bySenders, "[Chunk arrivals](timeline-attributes.md): microseconds since the span's start. token_latency removes it and the next two unless `timeline: keep`."},
+	{names.ChunkTokens, typeInts, tokens, bySenders, "Tokens of each of these chunks. Missing when each has one."},
+	{names.ChunkChannels, typeStrings, "", bySenders, "Channel of each of these chunks: `content`, `reasoning` or `tool_call`. Missing when all are `content`."},
 	{names.Timeline, typeBytes, "", byReceivers, "Chunk arrivals, encoded by `internal/timeline`. token_latency removes it unless `timeline: keep`."},
 })
 

@@ -19,11 +19,16 @@ import (
 const generalReaders = 2
 
 // claimants returns the names of the specific readers that claim a span, and whether
-// a general reader claims it too. The order of readers has no influence.
+// a general reader claims it too. The order of readers has no influence, except that a
+// timeline precedes what else a span reports.
 func claimants(scope string, span ptrace.Span) (specific []string, general bool) {
 	c, seen := look(scope, span)
+	withTimeline := false
 	for i, r := range readers {
 		if seen>>i&1 == 0 || r.claims != nil && !r.claims(c) {
+			continue
+		}
+		if withTimeline = withTimeline || r.read != nil; withTimeline && r.read == nil {
 			continue
 		}
 		if i >= len(readers)-generalReaders {

@@ -11,8 +11,9 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// Names of the events that mark a frame, the first token or the last token.
+// Names of the events that mark a chunk of tokens, a frame, the first token or the last token.
 var (
+	tokenEvents       = []string{names.LogTokenGenerated}
 	openLLMetryFrames = []string{names.LogCompletionChunk, names.LogLLMCompletionChunk}
 	otherFrames       = []string{names.LogContentChunk, names.LogGenAIStreamChunk, "new_token"}
 	firstTokens       = []string{"gen_ai.first_token", "first_token", "llm.first_token"}
@@ -22,7 +23,8 @@ var (
 type eventKind uint8
 
 const (
-	frame eventKind = iota + 1
+	chunk eventKind = iota + 1
+	frame
 	firstToken
 	lastToken
 )
@@ -30,7 +32,7 @@ const (
 var eventKinds = func() map[string]eventKind {
 	all := map[string]eventKind{}
 	for kind, lists := range map[eventKind][][]string{
-		frame: {openLLMetryFrames, otherFrames}, firstToken: {firstTokens}, lastToken: {lastTokens},
+		chunk: {tokenEvents}, frame: {openLLMetryFrames, otherFrames}, firstToken: {firstTokens}, lastToken: {lastTokens},
 	} {
 		for _, list := range lists {
 			for _, name := range list {
@@ -41,12 +43,17 @@ var eventKinds = func() map[string]eventKind {
 	return all
 }()
 
-// readEvents reads the events of the span. It collects frames in the given timeline, which must not
-// change while the observation is in use.
+// readEvents reads the events of the span. It collects chunks and frames in the given timeline, which
+// must not change while the observation is in use.
 func (o *Observation) readEvents(r *reader, span ptrace.Span, frames *timeline.Timeline) {
 	for _, event := range span.Events().All() {
 		switch eventKinds[event.Name()] {
+		case chunk:
+			if tokens := o.tokensOf(event); tokens > 0 {
+				frames.Append(int64(event.Timestamp()), tokens, timeline.Content)
+			}
 		case frame:
+			o.Request.Frames = true
 			frames.Append(int64(event.Timestamp()), 1, timeline.Content)
 		case firstToken:
 			o.setFirstTokenEvent(span, event, false)
@@ -62,8 +69,23 @@ func (o *Observation) readEvents(r *reader, span ptrace.Span, frames *timeline.T
 	if frames.Len() == 0 {
 		return
 	}
-	o.Request.Frames = true
 	// SDKs drop the oldest events.
 	o.Request.FirstChunksDropped = int64(span.DroppedEventsCount())
+	o.Request.Frames = o.Request.Frames || o.Request.EventsDropped
 	o.Timeline = frames.WalkFrom(int64(span.StartTimestamp()))
+}
+
+// tokensOf returns the number of tokens of a chunk: that of its attribute, or 1 if it has none that can
+// be read.
+func (o *Observation) tokensOf(event ptrace.SpanEvent) uint32 {
+	v, ok := event.Attributes().Get(names.LogTokens)
+	if !ok {
+		return 1
+	}
+	n, ok := Integer(v)
+	if !ok || n < 0 || n > timeline.MaxTokensPerChunk {
+		o.Unusable++
+		return 1
+	}
+	return uint32(n)
 }

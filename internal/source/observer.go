@@ -54,7 +54,7 @@ func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation,
 	o.Request.OutputTokens = o.Standard[names.OutputTokens].number()
 	o.Request.StreamAsked = o.streaming.Value
 	if r.read != nil {
-		return o, r.read(o, span)
+		return o, r.read(o, span, observer.emptyFrames())
 	}
 	o.readEvents(r, span, observer.emptyFrames())
 	o.conclude(r, c)

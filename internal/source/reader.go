@@ -36,8 +36,9 @@ type reader struct {
 	attribute func(o *Observation, key string, v pcommon.Value)
 	// event reads an event that readEvents does not know. It may be nil.
 	event func(o *Observation, span ptrace.Span, event ptrace.SpanEvent)
-	// read reads a span that carries a timeline, in place of its events. If nil, it carries none.
-	read func(o *Observation, span ptrace.Span) error
+	// read reads a span that carries a timeline, in place of its events. If nil, it carries none. It
+	// may keep chunks in the given buffer, which is empty.
+	read func(o *Observation, span ptrace.Span, chunks *timeline.Timeline) error
 }
 
 // vantageIn returns the vantage that the span carries, or else the vantage of the instrumentation.

@@ -11,10 +11,12 @@ import (
 )
 
 // readers has a line for each instrumentation. At most one of them claims a span, apart from the
-// last two: they claim any remaining model call that follows the OpenTelemetry conventions.
+// last two: they claim any remaining model call that follows the OpenTelemetry conventions. The first
+// three claim spans with a timeline, whichever instrumentation sent the rest of the span.
 var readers = []reader{
 	tokenStream,
 	tokenTap,
+	chunkOffsets,
 	vllm,
 	sglang,
 	tensorRTLLM,

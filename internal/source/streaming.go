@@ -50,7 +50,7 @@ func (o *Observation) isWhole(r *reader) bool {
 // isSilent reports whether the span has no sign of a stream. A time of the first token would be one,
 // too, but then it does not matter.
 func (o *Observation) isSilent() bool {
-	return !o.streaming.Known && o.Vantage != timeline.VantageEngine && !o.Request.Frames && !o.Request.LastToken.Known &&
+	return !o.streaming.Known && o.Vantage != timeline.VantageEngine && o.Timeline.Left() == 0 && !o.Request.LastToken.Known &&
 		o.Request.ReportedGaps == latency.ReportedGaps{}
 }
 

@@ -22,7 +22,7 @@ var tokenStream = reader{
 	vantage: timeline.VantageServer,
 	signs:   []*sign{{key: names.Timeline}},
 	claims:  func(c candidate) bool { return !isTokenTap(c) },
-	read:    (*Observation).readTokenStream,
+	read:    func(o *Observation, span ptrace.Span, _ *timeline.Timeline) error { return o.readTokenStream(span) },
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
 		case numbers.QueueDuration.Attribute():

@@ -22,7 +22,7 @@ var tokenTap = reader{
 	vantage: timeline.VantageGateway,
 	signs:   []*sign{{names.Source, oneOf(names.SourceTokenTap)}},
 	claims:  isTokenTap,
-	read:    (*Observation).readTokenTap,
+	read:    func(o *Observation, span ptrace.Span, _ *timeline.Timeline) error { return o.readTokenTap(span) },
 	attribute: func(o *Observation, key string, v pcommon.Value) {
 		switch key {
 		case numbers.PrefillDuration.Attribute():

@@ -227,7 +227,8 @@ func requireOwn(t *testing.T, attributes pcommon.Map) {
 	for key := range attributes.All() {
 		sum := slices.ContainsFunc(traceAttributes, func(a documented) bool { return a.Key == key })
 		estimated := key == names.Estimated // of the sums
-		require.True(t, !strings.HasPrefix(key, names.Prefix) || sum || estimated || key == names.Timeline || key == names.Vantage, key)
+		unread := key == names.Timeline || key == names.ChunkOffsets || key == names.ChunkTokens || key == names.ChunkChannels || key == names.Vantage
+		require.True(t, !strings.HasPrefix(key, names.Prefix) || sum || estimated || unread, key)
 	}
 }
 

@@ -177,6 +177,18 @@ func (p *tokenLatency) judge(traces ptrace.Traces) {
 	}
 }
 
+// remedies says, for each reader, what to do about timings that cannot be read.
+var remedies = func() (all []string) {
+	for _, name := range source.Names() {
+		remedy := "check that its sender and every processor before this one run the same release of tokenpulse and leave the span's attributes unchanged"
+		if name == names.SourceChunkOffsets {
+			remedy = "correct the sender: docs/timeline-attributes.md has the rules"
+		}
+		all = append(all, remedy)
+	}
+	return all
+}()
+
 // processSpan writes the latency of a model call on its span, and keeps it in the worker. A span that
 // is not a model call or cannot be read stays unchanged, apart from unread inputs that are not trusted.
 func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
@@ -192,9 +204,7 @@ func (p *tokenLatency) processSpan(w *worker, scope string, span ptrace.Span) {
 	if err != nil {
 		w.observed = nil
 		w.tally.malformed[observed.Reader]++
-		p.logger.Warn("cannot read the token timings of a span, which passes without latency; "+
-			"check that its sender and every processor before this one run the same release of tokenpulse "+
-			"and leave the span's attributes unchanged",
+		p.logger.Warn("cannot read the token timings of a span, which passes without latency; "+remedies[observed.Reader],
 			zap.Error(err), zap.Stringer("trace_id", span.TraceID()), zap.Stringer("span_id", span.SpanID()))
 		if !p.config.TrustAnnotations {
 			annotate.RemoveUnread(span.Attributes())

@@ -165,6 +165,16 @@ var sourceRows = []sourceRow{
 		reasons: []reason{prefillHoldsQueue, untilTheEnd},
 	},
 	{
+		system: "any span with [chunk offsets](timeline-attributes.md)", folders: []string{"chunk_offsets", "chunk_offsets_of_an_instrumentation"},
+		reasons: []reason{prefillHoldsQueue},
+		more:    "`tokenpulse.queue.duration` on the span, for queue and an exact prefill",
+	},
+	{
+		system: "any span of a model call with an event `gen_ai.token.generated` per chunk of tokens", folders: []string{"span_events_tokens"},
+		reasons: []reason{prefillHoldsQueue},
+		more:    "chunk offsets instead: SDKs keep 128 events per span",
+	},
+	{
 		system: "any span of a model call with an event per chunk", folders: []string{"span_events_chunks"},
 		reasons: []reason{
 			{[]string{"TTFT"}, "of the first frame, which may hold no token"},

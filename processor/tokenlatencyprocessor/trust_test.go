@@ -83,6 +83,8 @@ func forge(attributes pcommon.Map, a documented) {
 		var s sketch.Sketch
 		s.Add(1e6, 1_000_000)
 		attributes.PutEmptyBytes(a.Key).FromRaw(s.AppendBinary(nil))
+	case "int[]":
+		attributes.PutEmptySlice(a.Key).AppendEmpty().SetInt(1_000_000)
 	case "string[]":
 		attributes.PutEmptySlice(a.Key).AppendEmpty().SetStr("ttft")
 	case "double[]":
@@ -106,6 +108,16 @@ func untrusting(tb testing.TB) *Config {
 var inputs = map[string]bool{
 	names.Vantage: true, names.Timeline: false, names.Outcome: false, "tokenpulse.queue.duration": false,
 	names.ChunksDropped: false, names.StartUnseen: false, names.Frames: false, names.Cut: false,
+	names.ChunkOffsets: false, names.ChunkTokens: false, names.ChunkChannels: false,
+}
+
+// timelines are the attributes of which each makes a span one with a timeline.
+var timelines = []string{names.Timeline, names.ChunkOffsets}
+
+func removeTimelines(attributes pcommon.Map) {
+	for _, name := range timelines {
+		attributes.Remove(name)
+	}
 }
 
 // tapInputs are those that only spans of token_tap may carry.
@@ -133,18 +145,19 @@ func TestTrust_RemovesEveryAttributeButInputs(t *testing.T) {
 	for _, a := range ourAttributes {
 		onAnySpan, input := inputs[a.Key]
 		// The mark of a receiver that publishes series is for token_sli only.
-		require.Equal(t, input, strings.HasPrefix(a.Where, "token_stream") && a.Key != names.Aggregated, a.Key)
-		for _, withTimeline := range []bool{true, false} {
+		written := strings.HasPrefix(a.Where, "token_stream") || a.Where == "any SDK"
+		require.Equal(t, input, written && a.Key != names.Aggregated, a.Key)
+		for _, carried := range append([]string{""}, timelines...) {
 			attributes := pcommon.NewMap()
 			attributes.PutStr("mine", "kept")
 			forge(attributes, a)
-			if withTimeline {
-				attributes.PutEmptyBytes(names.Timeline)
+			if carried != "" {
+				attributes.PutEmpty(carried)
 			}
 			removed := annotate.RemoveAnnotations(attributes)
 			_, stays := attributes.Get(a.Key)
-			expected := input && withTimeline || onAnySpan || a.Key == names.Timeline
-			require.Equal(t, expected, stays, "%s, with a timeline: %v", a.Key, withTimeline)
+			expected := input && carried != "" || onAnySpan || slices.Contains(timelines, a.Key)
+			require.Equal(t, expected, stays, "%s, with the timeline %q", a.Key, carried)
 			require.Equal(t, !stays, removed == 1, a.Key)
 			_, others := attributes.Get("mine")
 			require.True(t, others)
@@ -189,7 +202,7 @@ func TestTrust_ForgedSpansGiveTheSameAsHonestOnes(t *testing.T) {
 		_, stream := span.Attributes().Get(names.Timeline)
 		for _, a := range ourAttributes {
 			_, isInput := inputs[a.Key]
-			input := isInput && (stream || a.Key == names.Vantage || a.Key == names.Timeline)
+			input := isInput && (stream || a.Key == names.Vantage || slices.Contains(timelines, a.Key))
 			if !input {
 				forge(span.Attributes(), a)
 			}
@@ -218,7 +231,7 @@ func TestTrust_ForgedRequestsDoNotCount(t *testing.T) {
 				forge(span.Attributes(), a)
 			}
 			span.Attributes().Remove(names.Aggregated) // token_sli would not count the span
-			span.Attributes().Remove(names.Timeline)
+			removeTimelines(span.Attributes())
 			if timeline != "" {
 				span.Attributes().PutStr(names.Timeline, timeline)
 			}
@@ -306,10 +319,10 @@ func TestTrust_KeepsAnnotationsOfAnotherCollectorByDefault(t *testing.T) {
 	before := ptrace.NewTraces()
 	traces.CopyTo(before)
 	for _, span := range spansOf(before) {
-		span.Attributes().Remove(names.Timeline)
+		removeTimelines(span.Attributes())
 	}
 	for _, span := range spansOf(traces) {
-		span.Attributes().Remove(names.Timeline)
+		removeTimelines(span.Attributes())
 	}
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), annotate.DefaultConfig())
 	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
