@@ -83,8 +83,8 @@ $(CLIENTS): e2e/clients/package-lock.json
 	@touch $@
 
 .PHONY: test-clients
-test-clients: build $(CLIENTS) ## Run real client libraries against the built Collector; needs Node.js 20 and npm. CLIENTS_ARGS=-update rewrites the client table in docs/sources.md
-	go test -count=1 -tags=clients -v ./e2e -run='^Test(Tap)?Clients$$' $(CLIENTS_ARGS)
+test-clients: build $(CLIENTS) ## Run real client libraries against the built Collector; needs Node.js 20, npm and Python 3.9. CLIENTS_ARGS=-update rewrites the client table in docs/sources.md
+	go test -count=1 -tags=clients -v ./e2e -run='^Test(Tap|Timed|Python)?Clients(_.*)?$$' $(CLIENTS_ARGS)
 
 # llama.cpp, as the package for Linux on x86-64 ships it. Packages for GPUs and other
 # systems are optional dependencies, and left out. npm ci refuses a lock file without them;

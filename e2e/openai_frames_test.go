@@ -62,6 +62,7 @@ type apiName string
 const (
 	chatAPI      apiName = "chat/completions"
 	responsesAPI apiName = "responses"
+	anthropicAPI apiName = "messages"
 )
 
 // api is one of the APIs through which a client requests an answer.
@@ -74,6 +75,7 @@ type api struct {
 var apis = []api{
 	{name: chatAPI, frames: chatFrames, whole: wholeChat},
 	{name: responsesAPI, frames: responsesFrames, whole: wholeResponse},
+	{name: anthropicAPI, frames: anthropicFrames},
 }
 
 func chatFrames(model string, usage bool) []frame {
@@ -178,6 +180,32 @@ func responseItem(status string, content ...object) object {
 
 func responsePart(text string) object {
 	return object{"type": "output_text", "text": text, "annotations": []object{}}
+}
+
+// anthropicFrames are those of Anthropic's Messages API. They always include usage.
+func anthropicFrames(model string, _ bool) []frame {
+	named := func(kind frameKind, after time.Duration, name string, body object) frame {
+		body["type"] = name
+		return frame{kind: kind, after: after, body: event(name, body)}
+	}
+	frames := []frame{
+		named(roleFrame, roleAfter, "message_start", object{"message": object{
+			"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []object{}, "stop_reason": nil,
+			"usage": object{"input_tokens": inputTokens - 5, "cache_read_input_tokens": 5, "output_tokens": 1},
+		}}),
+		named(roleFrame, roleAfter, "content_block_start", object{"index": 0, "content_block": object{"type": "text", "text": ""}}),
+	}
+	for i, token := range answerTokens {
+		frames = append(frames, named(contentFrame, contentAfter(i), "content_block_delta",
+			object{"index": 0, "delta": object{"type": "text_delta", "text": token}}))
+	}
+	return append(frames,
+		named(finishFrame, finishAfter, "content_block_stop", object{"index": 0}),
+		named(usageFrame, finishAfter, "message_delta", object{
+			"delta": object{"stop_reason": "end_turn", "stop_sequence": nil}, "usage": object{"output_tokens": outputTokens},
+		}),
+		named(doneFrame, finishAfter, "message_stop", object{}),
+	)
 }
 
 // event encodes a server-sent event. An empty name means the default event type.
