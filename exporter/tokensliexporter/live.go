@@ -160,11 +160,12 @@ func (l *live) watch(r *series.Contribution, span ptrace.Span, resource pcommon.
 	}
 }
 
+// timelineOf returns the span's encoded timeline, or nil if it has none.
 func timelineOf(span ptrace.Span) []byte {
 	if v, ok := span.Attributes().Get(names.Timeline); ok && v.Type() == pcommon.ValueTypeBytes {
 		return v.Bytes().AsRaw()
 	}
-	return nil
+	return source.PackedOffsets(span)
 }
 
 // learn reads the thresholds of the SLOs that the span breached. An SLO without one, such as

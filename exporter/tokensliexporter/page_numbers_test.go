@@ -336,11 +336,19 @@ func TestPage_SlowestRequestsSayWhereAndWhatFailed(t *testing.T) {
 }
 
 func TestPage_SlowestRequestWithItsStrip(t *testing.T) {
+	for name, value := range map[string]any{
+		"tokenpulse.timeline":      chunks(time.Second, 1100*time.Millisecond, 3*time.Second, 3100*time.Millisecond),
+		"tokenpulse.chunk.offsets": []any{1_000_000, 1_100_000, 3_000_000, 3_100_000},
+	} {
+		t.Run(name, func(t *testing.T) { requireStrip(t, name, value) })
+	}
+}
+
+// requireStrip fails unless the page shows a request whose arrivals are in an attribute.
+func requireStrip(t *testing.T, name string, value any) {
+	t.Helper()
 	h := start(t, withObjective)
-	slow := batch(with(map[string]any{
-		"tokenpulse.request.duration": 9.0, "tokenpulse.stall.count": 1,
-		"tokenpulse.timeline": chunks(time.Second, 1100*time.Millisecond, 3*time.Second, 3100*time.Millisecond),
-	}))
+	slow := batch(with(map[string]any{"tokenpulse.request.duration": 9.0, "tokenpulse.stall.count": 1, name: value}))
 	span := slow.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), everything())))
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), slow))

@@ -83,6 +83,16 @@ func (o *Observation) readChunkOffsets(span ptrace.Span, chunks *timeline.Timeli
 	return nil
 }
 
+// PackedOffsets returns the chunk offsets of a span as an encoded timeline. It is nil if the span has
+// none that can be read.
+func PackedOffsets(span ptrace.Span) []byte {
+	var chunks timeline.Timeline
+	if _, ok := span.Attributes().Get(names.ChunkOffsets); !ok || new(Observation).readChunkOffsets(span, &chunks) != nil {
+		return nil
+	}
+	return chunks.AppendBinary(nil, 0)
+}
+
 // noList stands for a list that a span does not have.
 var noList = pcommon.NewSlice()
 
