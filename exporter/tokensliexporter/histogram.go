@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -24,7 +25,7 @@ var (
 // histogram returns a message with native and classic buckets. The scraper uses those
 // that it supports.
 func histogram(d *series.DistributionSnapshot, start *timestamppb.Timestamp) *dto.Histogram {
-	h := &dto.Histogram{SampleCount: new(d.Sketch.Count()), SampleSum: new(d.Sketch.Sum()), CreatedTimestamp: start}
+	h := &dto.Histogram{SampleCount: proto.Uint64(d.Sketch.Count()), SampleSum: proto.Float64(d.Sketch.Sum()), CreatedTimestamp: start}
 	classic(h, d)
 	native(h, &d.Sketch)
 	return h
@@ -35,7 +36,7 @@ func classic(h *dto.Histogram, d *series.DistributionSnapshot) {
 	cumulative := uint64(0)
 	for i, n := range d.Classic {
 		cumulative += n
-		buckets[i].CumulativeCount = new(cumulative)
+		buckets[i].CumulativeCount = proto.Uint64(cumulative)
 		buckets[i].UpperBound = &infinity
 		if i < len(d.Bounds) {
 			buckets[i].UpperBound = &d.Bounds[i]
@@ -62,11 +63,11 @@ func latest(exemplars []*dto.Exemplar) []*dto.Exemplar {
 }
 
 func exemplar(e *series.Exemplar) *dto.Exemplar {
-	d := &dto.Exemplar{Value: new(e.Value), Timestamp: timestamppb.New(e.Time())}
+	d := &dto.Exemplar{Value: proto.Float64(e.Value), Timestamp: timestamppb.New(e.Time())}
 	if e.SpanID != [8]byte{} {
-		d.Label = append(d.Label, &dto.LabelPair{Name: new("span_id"), Value: new(hex.EncodeToString(e.SpanID[:]))})
+		d.Label = append(d.Label, &dto.LabelPair{Name: proto.String("span_id"), Value: proto.String(hex.EncodeToString(e.SpanID[:]))})
 	}
-	d.Label = append(d.Label, &dto.LabelPair{Name: new("trace_id"), Value: new(hex.EncodeToString(e.TraceID[:]))})
+	d.Label = append(d.Label, &dto.LabelPair{Name: proto.String("trace_id"), Value: proto.String(hex.EncodeToString(e.TraceID[:]))})
 	return d
 }
 
@@ -80,13 +81,13 @@ const largestGap = 2
 func native(h *dto.Histogram, values *sketch.Sketch) {
 	h.Schema = &schema
 	h.ZeroThreshold = &zeroThreshold
-	h.ZeroCount = new(values.Zeros())
+	h.ZeroCount = proto.Uint64(values.Zeros())
 	next, before := 0, int64(0) // index after the last bucket, and the count of the last bucket
 	for index, n := range values.Buckets() {
 		index++
 		gap := index - next
 		if len(h.PositiveSpan) == 0 || gap > largestGap {
-			h.PositiveSpan = append(h.PositiveSpan, &dto.BucketSpan{Offset: new(int32(gap)), Length: new(uint32(0))})
+			h.PositiveSpan = append(h.PositiveSpan, &dto.BucketSpan{Offset: proto.Int32(int32(gap)), Length: proto.Uint32(uint32(0))})
 			gap = 0
 		}
 		span := h.PositiveSpan[len(h.PositiveSpan)-1]

@@ -9,6 +9,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/otlptranslator"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
@@ -25,7 +26,7 @@ func newFamily(m *numbers.Metric, kind dto.MetricType) (*dto.MetricFamily, error
 	name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: kinds[kind]})
 	f := &dto.MetricFamily{Name: &name, Help: &m.Description, Type: &kind}
 	if m.Unit == numbers.Seconds {
-		f.Unit = new("seconds") // OpenMetrics unit, the suffix of the name
+		f.Unit = proto.String("seconds") // OpenMetrics unit, the suffix of the name
 	}
 	return f, err
 }

@@ -230,7 +230,8 @@ func (e *Engine) open(key []byte, client *httpguard.Client, now time.Time) *seri
 		e.held++
 		e.heldBy[string(firstValue(key))]++
 		if client != nil && e.perClient > 0 {
-			s.client = new(*client)
+			owner := *client
+			s.client = &owner
 			e.heldByClient[*client]++
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // fieldsOf returns the fields of a configuration by key, in their order.
 func fieldsOf(config reflect.Type) iter.Seq2[string, reflect.StructField] {
 	return func(yield func(string, reflect.StructField) bool) {
-		for field := range config.Fields() {
+		for i := range config.NumField() {
+			field := config.Field(i)
 			key, options, _ := strings.Cut(field.Tag.Get(confmap.MapstructureTag), ",")
 			if strings.Contains(options, "squash") {
 				for key, inner := range fieldsOf(field.Type) {

@@ -49,7 +49,8 @@ func (r *tokenStreamReceiver) finish(w http.ResponseWriter, httpReq *http.Reques
 }
 
 func (r *tokenStreamReceiver) writeReadError(w http.ResponseWriter, httpReq *http.Request, err error) {
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
 		advice := "send smaller requests"
 		if !acceptsLogs(httpReq) {
 			advice += ", or NDJSON without a Content-Length"

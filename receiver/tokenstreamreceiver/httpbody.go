@@ -112,7 +112,8 @@ func (r *tokenStreamReceiver) readRefusal(httpReq *http.Request, err error) *ref
 	if r.closing.Err() != nil {
 		return errShutdown
 	}
-	if refused, ok := errors.AsType[*refusal](err); ok { // errInflated
+	var refused *refusal
+	if errors.As(err, &refused) { // errInflated
 		r.ingester.unreadable(httpReq.Context(), assembly.Limit)
 		return refused
 	}

@@ -60,7 +60,8 @@ func (in *ingester) commit(ctx context.Context, report *receiverhelper.ObsReport
 	if refused := in.memoryRefusal(ctx, err); refused != nil {
 		return nil, refused
 	}
-	if _, ok := errors.AsType[*assembly.StorageError](err); ok {
+	var failed *assembly.StorageError
+	if errors.As(err, &failed) {
 		return nil, in.notStored(ctx)
 	}
 	if err != nil {

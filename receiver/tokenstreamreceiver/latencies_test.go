@@ -203,7 +203,7 @@ func randomStream(random *rand.Rand, id string) *tokenpulsev1.TokenStream {
 	for range random.IntN(4) {
 		run := &tokenpulsev1.ChunkRun{Channel: tokenpulsev1.Channel(random.IntN(3)), TimeUnixNano: at, DeltaUnitNanos: 1000}
 		if chance(12) {
-			run.FirstSequenceNumber = new(uint64(random.IntN(40)))
+			run.FirstSequenceNumber = proto.Uint64(uint64(random.IntN(40)))
 		}
 		for i := range 1 + random.IntN(25) {
 			gap := random.Int64N(pace)
@@ -242,7 +242,7 @@ func randomStream(random *rand.Rand, id string) *tokenpulsev1.TokenStream {
 			s.End.FinishReason = []string{"stop", "abort", "error"}[random.IntN(3)]
 		}
 		if chance(2) {
-			s.End.Usage = &tokenpulsev1.Usage{OutputTokens: new(uint64(random.IntN(60))), InputTokens: new(uint64(550))}
+			s.End.Usage = &tokenpulsev1.Usage{OutputTokens: proto.Uint64(uint64(random.IntN(60))), InputTokens: proto.Uint64(uint64(550))}
 		}
 	}
 	return s

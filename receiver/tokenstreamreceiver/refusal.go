@@ -54,7 +54,8 @@ func (in *ingester) notStored(ctx context.Context) *refusal {
 // memoryRefusal returns the refusal of a request that there is no room for, or nil for other
 // errors.
 func (in *ingester) memoryRefusal(ctx context.Context, err error) *refusal {
-	if full, ok := errors.AsType[*assembly.FullError](err); ok {
+	var full *assembly.FullError
+	if errors.As(err, &full) {
 		return in.full(ctx, full)
 	}
 	if errors.Is(err, assembly.ErrTooMuchMemory) || errors.Is(err, assembly.ErrTooManyParts) {

@@ -44,7 +44,7 @@ func encodeWhole(tb testing.TB, streams, tokens int, more func(i int) []*commonv
 			ChunkRuns: []*tokenpulsev1.ChunkRun{{TimeUnixNano: at(300 * time.Millisecond), DeltaUnitNanos: 1000, TimeDeltas: deltas}},
 			End: &tokenpulsev1.StreamEnd{
 				TimeUnixNano: at(300*time.Millisecond + time.Duration(tokens)*25*time.Millisecond),
-				Usage:        &tokenpulsev1.Usage{InputTokens: proto.Uint64(550), OutputTokens: new(uint64(tokens))},
+				Usage:        &tokenpulsev1.Usage{InputTokens: proto.Uint64(550), OutputTokens: proto.Uint64(uint64(tokens))},
 			},
 		})
 	}

@@ -43,7 +43,8 @@ func Errorf(reason Reason, format string, args ...any) *EventError {
 // MistakeOf returns a text that is equal for errors that differ only in the values in their
 // messages. It is not equal for different unknown streams.
 func MistakeOf(err error) string {
-	if event, ok := errors.AsType[*EventError](err); ok {
+	var event *EventError
+	if errors.As(err, &event) {
 		return event.mistake
 	}
 	return err.Error()
@@ -51,7 +52,8 @@ func MistakeOf(err error) string {
 
 // ReasonOf returns the reason of an EventError, and Malformed for other errors.
 func ReasonOf(err error) Reason {
-	if event, ok := errors.AsType[*EventError](err); ok {
+	var event *EventError
+	if errors.As(err, &event) {
 		return event.Reason
 	}
 	return Malformed

@@ -134,8 +134,8 @@ func testRestoredStreams(t *testing.T) {
 			client.FailWith(nil)
 			time.Sleep(time.Second)
 			if err != nil {
-				_, ok := errors.AsType[*StorageError](err)
-				require.True(t, ok)
+				var failed *StorageError
+				require.ErrorAs(t, err, &failed)
 			} else {
 				same := apply(t, plain, batchOf(t, plain, id, scripts...))
 				require.Equal(t, same.Units, tx.Units)

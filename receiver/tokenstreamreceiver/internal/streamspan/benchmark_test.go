@@ -10,6 +10,7 @@ import (
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,7 +35,7 @@ func BenchmarkAnnotatedSpans(b *testing.B) {
 					textAttribute(names.GenAIOperationName, "chat"), textAttribute(names.GenAIProviderName, "vllm"), textAttribute(names.GenAIRequestModel, []string{"a", "b", "c", "d"}[i%4]),
 				}},
 				ChunkRuns: []*tokenpulsev1.ChunkRun{run},
-				End:       &tokenpulsev1.StreamEnd{TimeUnixNano: t0 + 60e9, Usage: &tokenpulsev1.Usage{InputTokens: new(uint64(550)), OutputTokens: new(uint64(tokens))}},
+				End:       &tokenpulsev1.StreamEnd{TimeUnixNano: t0 + 60e9, Usage: &tokenpulsev1.Usage{InputTokens: proto.Uint64(550), OutputTokens: proto.Uint64(uint64(tokens))}},
 			})
 		}
 		finished := finishedStreams(b, &tokenpulsev1.ExportTokenStreamsRequest{ResourceTokenStreams: []*tokenpulsev1.ResourceTokenStreams{group}})

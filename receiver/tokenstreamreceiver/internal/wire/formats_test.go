@@ -71,14 +71,14 @@ func converse(id, reason, failure string, steps []byte) *conversation {
 		e["event"], e["channel"], e["tokens"] = "chunk", channel.String(), tokens
 		run := &tokenpulsev1.ChunkRun{TimeUnixNano: at, TimeDeltas: []int64{0}, Channel: tokenpulsev1.Channel(channel), Tokens: []uint32{tokens}}
 		if steps[0]&0x80 != 0 { // a few numbers, so that some repeat
-			run.FirstSequenceNumber = new(uint64(steps[0] >> 4 & 7))
+			run.FirstSequenceNumber = proto.Uint64(uint64(steps[0] >> 4 & 7))
 			e["seq"] = run.GetFirstSequenceNumber()
 		}
 		s.ChunkRuns = append(s.ChunkRuns, run)
 	}
 	for i, s := range c.streams {
 		at++
-		usage := &tokenpulsev1.Usage{OutputTokens: new(at % 1000), CachedInputTokens: new(uint64(0)), CacheWriteInputTokens: new(uint64(5))}
+		usage := &tokenpulsev1.Usage{OutputTokens: proto.Uint64(at % 1000), CachedInputTokens: proto.Uint64(uint64(0)), CacheWriteInputTokens: proto.Uint64(uint64(5))}
 		s.End = &tokenpulsev1.StreamEnd{TimeUnixNano: at, FinishReason: reason, Error: failure, Cancelled: i == 0, Usage: usage}
 		c.events = append(c.events, event{
 			"event": "end", "stream_id": s.StreamId, "time_unix_nano": at, "finish_reason": reason, "error": failure, "cancelled": i == 0,

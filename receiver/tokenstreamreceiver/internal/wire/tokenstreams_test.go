@@ -319,7 +319,7 @@ func TestChunkRuns_InMicroseconds(t *testing.T) {
 			}
 			switch random.IntN(16) {
 			case 0:
-				run.FirstSequenceNumber = new(seq)
+				run.FirstSequenceNumber = proto.Uint64(seq)
 				seq += uint64(len(run.TimeDeltas)) / 2 // some chunks repeat
 			case 1:
 				run.Channel = 3
