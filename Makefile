@@ -1,8 +1,8 @@
 # All targets need Go, make and git. Help texts name further requirements.
 
 SHELL := /bin/bash
-TOOL := go tool -modfile=internal/tools/go.mod
-LINT := go tool -modfile=internal/tools/lint/go.mod golangci-lint
+TOOL := go tool -modfile=$(CURDIR)/internal/tools/go.mod
+LINT := go tool -modfile=$(CURDIR)/internal/tools/lint/go.mod golangci-lint
 # addlicense skips generated files and files that have a header.
 LICENSE := $(TOOL) addlicense -c "The tokenpulse Authors" -y "" -l Apache-2.0 -s=only
 LICENSED := git ls-files '*.go' '*.proto'
@@ -40,8 +40,8 @@ $(COLLECTOR) $(TOKENGEN): export GOFLAGS += -buildvcs=false
 $(COLLECTOR): builder-config.yaml go.mod go.sum $(SOURCES)
 	$(TOOL) builder --config builder-config.yaml
 
-$(TOKENGEN): go.mod go.sum $(SOURCES)
-	CGO_ENABLED=0 go build -trimpath -o $@ ./cmd/tokengen
+$(TOKENGEN): go.mod go.sum cmd/tokengen/go.mod cmd/tokengen/go.sum $(SOURCES)
+	CGO_ENABLED=0 go build -C cmd/tokengen -trimpath -o $(CURDIR)/$@ .
 
 .PHONY: reproducible
 reproducible: build ## Build again in another folder, and compare the hashes of the binaries
@@ -59,19 +59,25 @@ sbom: check-licenses ## Write a bill of materials (CycloneDX) for each binary in
 
 .PHONY: vulncheck
 vulncheck: build ## Look up known vulnerabilities in the code that the binaries call; needs https://vuln.go.dev
-	$(TOOL) govulncheck ./cmd/tokengen
+	$(TOOL) govulncheck -C cmd/tokengen .
 	$(TOOL) govulncheck -C dist .
+
+# The unit tests of the module in a folder.
+define unit-tests
+	cd $(1) && $(TESTSUM) -- -timeout=20m $(RACE) $(if $(RACE),-skip='$(NO_RACE)') ./...
+	$(if $(RACE),cd $(1) && $(TESTSUM) -- -vet=off -run='$(NO_RACE)' $$(git grep -lE '^func Test\w*($(NO_RACE))' '*_test.go' ':!cmd' ':!e2e' ':!internal/tools' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u))
+endef
 
 .PHONY: test
 test: build ## Unit tests, golden files, fuzz seeds, then end-to-end tests of the built Collector; uses the race detector if a C compiler exists
 	@$(if $(RACE),,echo "no C compiler found: tests run without the race detector";)
-	$(TESTSUM) -- -timeout=20m $(RACE) $(if $(RACE),-skip='$(NO_RACE)') $$(go list ./... | grep -v /e2e)
-	$(if $(RACE),$(TESTSUM) -- -vet=off -run='$(NO_RACE)' $$(git grep -lE '^func Test\w*($(NO_RACE))' '*_test.go' ':!e2e' ':!internal/tools' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u))
-	$(TESTSUM) --format=standard-verbose -- -count=1 -timeout=20m -parallel=4 ./e2e/... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
+	$(call unit-tests,.)
+	$(call unit-tests,cmd/tokengen)
+	cd e2e && $(TESTSUM) --format=standard-verbose -- -count=1 -timeout=20m -parallel=4 ./... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
 .PHONY: test-soak
 test-soak: build ## Load for 55 minutes: token events at half and twice the Collector's capacity, and a proxy whose clients break off: memory, goroutines and connections stay bounded. SOAK_WARMUP, SOAK_HALF and SOAK_DOUBLE as in 30m
-	go test -count=1 -timeout=24h -v ./e2e -run='^TestSoak' -soak-growth=0.05 \
+	go test -C e2e -count=1 -timeout=24h -v . -run='^TestSoak' -soak-growth=0.05 \
 		-soak-warmup=$(or $(SOAK_WARMUP),2m) -soak-half=$(or $(SOAK_HALF),30m) -soak-double=$(or $(SOAK_DOUBLE),10m)
 
 # npm stores a copy of the lock file in node_modules. npm ci is slow, so it runs only
@@ -84,7 +90,7 @@ $(CLIENTS): e2e/clients/package-lock.json
 
 .PHONY: test-clients
 test-clients: build $(CLIENTS) ## Run real client libraries against the built Collector; needs Node.js 20, npm and Python 3.9. CLIENTS_ARGS=-update rewrites the client table in docs/sources.md
-	go test -count=1 -tags=clients -v ./e2e -run='^Test(Tap|Timed|Python)?Clients(_.*)?$$' $(CLIENTS_ARGS)
+	go test -C e2e -count=1 -tags=clients -v . -run='^Test(Tap|Timed|Python)?Clients(_.*)?$$' $(CLIENTS_ARGS)
 
 # llama.cpp, as the package for Linux on x86-64 ships it. Packages for GPUs and other
 # systems are optional dependencies, and left out. npm ci refuses a lock file without them;
@@ -97,7 +103,7 @@ $(ENGINE): e2e/engine/package-lock.json
 
 .PHONY: test-engine
 test-engine: build $(ENGINE) ## Compare what the token_tap receiver sees with the timings of llama.cpp, which runs a model with random weights; needs Linux on x86-64, Node.js 20 and npm
-	go test -count=1 -tags=engine -v ./e2e -run='^TestEngine_'
+	go test -C e2e -count=1 -tags=engine -v . -run='^TestEngine_'
 
 # The Collector of examples/fleet, and the Kafka broker of its tests.
 FLEET := dist/fleet/otelcol-fleet
@@ -129,7 +135,7 @@ check-page: $(PAGE_MODULES) ## Check types, units and colours of the live page, 
 
 .PHONY: page-media
 page-media: build ## Rewrite the pictures of the live page in docs/images from a run of five minutes; needs chromium and webp
-	go test -count=1 -tags=media -v ./e2e -run='^TestLivePageMedia$$'
+	go test -C e2e -count=1 -tags=media -v . -run='^TestLivePageMedia$$'
 
 # Lighthouse rates a page by simulating a slow computer.
 LIGHTHOUSE := e2e/lighthouse/node_modules/.package-lock.json
@@ -140,11 +146,11 @@ $(LIGHTHOUSE): e2e/lighthouse/package-lock.json
 
 .PHONY: test-lighthouse
 test-lighthouse: build $(LIGHTHOUSE) ## Lighthouse rates performance and accessibility of the live page at 95 or more; needs chromium, Node.js 20 and npm
-	go test -count=1 -tags=lighthouse -v ./e2e -run='^TestLivePageLighthouse$$'
+	go test -C e2e -count=1 -tags=lighthouse -v . -run='^TestLivePageLighthouse$$'
 
 .PHONY: test-fleet
 test-fleet: build $(FLEET) $(KAFKA) ## Run examples/fleet: several Collectors behind a gateway or Kafka, one of which is killed; needs prometheus
-	go test -count=1 -tags=fleet -v ./e2e -run='^TestFleetExample' | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
+	go test -C e2e -count=1 -tags=fleet -v . -run='^TestFleetExample' | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
 # Built from the Go module. 3.5 is the long-term release, and among the last that enable
 # native histograms by a flag.
@@ -156,7 +162,7 @@ $(PROMETHEUS): dist/prometheus/%/prometheus: scripts/build-prometheus
 
 .PHONY: test-prometheus
 test-prometheus: build $(PROMETHEUS) ## Let Prometheus 2 and 3 scrape the Collector with each setting of docs/prometheus.md; needs prometheus, and 5 minutes for the first build
-	go test -count=1 -tags=prometheus -v ./e2e -run='^TestPrometheus(Page|3)' | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
+	go test -C e2e -count=1 -tags=prometheus -v . -run='^TestPrometheus(Page|3)' | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
 # Jaeger 1.76 is the last release of Jaeger 1. Built from the Go module.
 JAEGER := dist/jaeger/1.76.0/all-in-one
@@ -167,15 +173,20 @@ $(JAEGER): dist/jaeger/%/all-in-one: scripts/build-jaeger
 
 .PHONY: test-jaeger
 test-jaeger: build $(JAEGER) ## Run each query of docs/traces.md in Jaeger and in jq; needs jq, and 4 minutes for the first build. JAEGER_ARGS=-update redraws the waterfall of the page
-	go test -count=1 -tags=jaeger -v ./e2e -run='^TestTracesPage' $(JAEGER_ARGS) | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
+	go test -C e2e -count=1 -tags=jaeger -v . -run='^TestTracesPage' $(JAEGER_ARGS) | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
 .PHONY: bench
 bench: ## Run the benchmarks of every package; BENCHTIME and COUNT as in go test
-	go test -run='^$$' -bench=. -benchmem -benchtime=$(or $(BENCHTIME),1s) -count=$(or $(COUNT),1) $$(go list ./... | grep -v /e2e)
+	go test -run='^$$' -bench=. -benchmem -benchtime=$(or $(BENCHTIME),1s) -count=$(or $(COUNT),1) ./...
+
+BENCHMARK := dist/benchmark
+
+$(BENCHMARK): e2e/go.mod e2e/go.sum $(SOURCES)
+	go build -C e2e -o $(CURDIR)/$@ ./benchmark
 
 .PHONY: bench-e2e
-bench-e2e: build ## Measure CPU per request of the whole Collector, compared with OTLP span events. BENCH_ARGS=-check fails if it became slower; -only '10 tokens' measures less
-	go run ./e2e/benchmark $(BENCH_ARGS)
+bench-e2e: build $(BENCHMARK) ## Measure CPU per request of the whole Collector, compared with OTLP span events. BENCH_ARGS=-check fails if it became slower; -only '10 tokens' measures less
+	dist/benchmark $(BENCH_ARGS)
 
 # A Collector with spanmetrics. Its components need the builder of the same version.
 PEERS := dist/peers/otelcol-peers
@@ -184,12 +195,12 @@ $(PEERS): e2e/benchmark/peers/builder-config.yaml
 	go run go.opentelemetry.io/collector/cmd/builder@v0.155.0 --config $<
 
 .PHONY: bench-peers
-bench-peers: build $(PEERS) ## Measure everything in about 15 minutes, also compared with spanmetrics; writes docs/performance.md and the ratios that -check expects
-	go run ./e2e/benchmark -peers $(PEERS) -document docs $(BENCH_ARGS)
+bench-peers: build $(BENCHMARK) $(PEERS) ## Measure everything in about 15 minutes, also compared with spanmetrics; writes docs/performance.md and the ratios that -check expects
+	dist/benchmark -peers $(PEERS) -document docs $(BENCH_ARGS)
 
 .PHONY: bench-tap
-bench-tap: build ## Measure what the token_tap receiver adds to streams, in about 9 minutes, compared with nginx and Go's reverse proxy; needs nginx and 20,000 open files; writes the cost in the README of the receiver
-	go run ./e2e/benchmark -tap -rounds 3 -document receiver/tokentapreceiver $(BENCH_ARGS)
+bench-tap: build $(BENCHMARK) ## Measure what the token_tap receiver adds to streams, in about 9 minutes, compared with nginx and Go's reverse proxy; needs nginx and 20,000 open files; writes the cost in the README of the receiver
+	dist/benchmark -tap -rounds 3 -document receiver/tokentapreceiver $(BENCH_ARGS)
 
 .PHONY: simulate
 simulate: ## Simulate SEEDS worlds (default 1000) from seed FIRST (default 1): faults of network, pipeline, disk and process
@@ -220,6 +231,8 @@ format: ## Format Go files with gofumpt
 .PHONY: lint
 lint: ## Run golangci-lint and actionlint, and check licence headers
 	$(LINT) run ./...
+	cd cmd/tokengen && $(LINT) run ./...
+	cd e2e && $(LINT) run ./...
 	$(TOOL) actionlint
 	@$(LICENSE) -check $$($(LICENSED)) || { echo "files above lack a licence header; add it: make license"; exit 1; }
 
@@ -235,7 +248,8 @@ CROSS := linux/arm64 linux/386 darwin/arm64 windows/amd64
 cross: ## Type-check the code and the tests for the other supported platforms
 	@set -e; for platform in $(CROSS); do \
 		echo "$$platform"; \
-		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go vet $$(go list ./... | grep -v '/e2e$$'); \
+		export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		go vet ./...; go vet -C cmd/tokengen ./...; go vet -C e2e ./benchmark/...; \
 	done
 
 .PHONY: clean

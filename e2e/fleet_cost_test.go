@@ -23,7 +23,7 @@ import (
 
 // Prints the CPU time of one Collector, and of a gateway and its workers, per stream:
 //
-//	go test -count=1 -tags=fleet -v ./e2e -run TestFleetCost
+//	go test -C e2e -count=1 -tags=fleet -v . -run TestFleetCost
 //
 // docs/scaling.md has the result.
 func TestFleetCost_EveryStreamIsCounted(t *testing.T) {

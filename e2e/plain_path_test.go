@@ -77,7 +77,7 @@ func TestPlainPath_NumbersAreThoseOfTheDefinitions(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	t.Logf("same streams again: go test ./e2e -run TestPlainPath -plain-seed %d", seed)
+	t.Logf("same streams again: go test -C e2e . -run TestPlainPath -plain-seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	streams := make([]*plainStream, 500)
 	for i := range streams {

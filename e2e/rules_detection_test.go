@@ -23,7 +23,7 @@ var (
 
 // The table of detection times in docs/runbook.md is what promtool computes. To rewrite it:
 //
-//	go test ./e2e -run TestRunbook_DetectionTimes -update
+//	go test -C e2e . -run TestRunbook_DetectionTimes -update
 func TestRunbook_DetectionTimesAreThoseOfPromtool(t *testing.T) {
 	t.Parallel()
 	times := detectionTimes(t, testenv.Program(t, "promtool"))
