@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"testing"
 	"time"
 
@@ -262,7 +261,7 @@ func TestRound_AlertsOfIdleSeriesEndLater(t *testing.T) {
 // After a restart the connector sends start events that were refused before, and those of
 // alerts that a stricter objective causes.
 func TestStart_SendsEventsThatWereNotAcceptedBefore(t *testing.T) {
-	host, id := storagetest.NewHost(t, 0), storagetest.FileStorage
+	host, id := storagetest.NewHost(t), storagetest.FileStorage
 	start := func(objective float64, refuses bool) *logHarness {
 		h := newLogHarness(t, func(c *Config) {
 			c.Publish.Shared.StorageID, c.Publish.FlushInterval = &id, 24*time.Hour
@@ -289,12 +288,11 @@ func TestStart_SendsEventsThatWereNotAcceptedBefore(t *testing.T) {
 }
 
 func TestRound_CountsFailedSaves(t *testing.T) {
-	host, id := storagetest.NewHost(t, 32<<10), storagetest.FileStorage
+	full, id := storagetest.NewMemory(), storagetest.FileStorage
+	full.FailWith(storageapi.ErrStorageFull)
 	h := newLogHarness(t, func(c *Config) { c.Publish.Shared.StorageID = &id; c.Publish.FlushInterval = time.Hour })
-	require.NoError(t, h.Start(t.Context(), host))
-	for i := range 300 { // more than the storage has room for
-		h.judged(t, strconv.Itoa(i), 1, 0)
-	}
+	require.NoError(t, h.Start(t.Context(), storagetest.Host{id: full}))
+	h.judged(t, "m", 1, 0)
 	h.keeper.Round(t.Context())
 	h.keeper.Round(t.Context())
 	require.EqualValues(t, 2, keepertest.Value(t, h.telemetry, "token_sli_saves_failed"))
@@ -304,7 +302,7 @@ func TestRound_CountsFailedSaves(t *testing.T) {
 // After a restart the connector repeats no event. It sends the end of alerts that ended
 // in between.
 func TestStart_RestoresActiveAlerts(t *testing.T) {
-	host, id := storagetest.NewHost(t, 0), storagetest.FileStorage
+	host, id := storagetest.NewHost(t), storagetest.FileStorage
 	withStorage := func(c *Config) {
 		c.Publish.Shared.StorageID = &id
 		c.Publish.FlushInterval = 24 * time.Hour

@@ -54,7 +54,7 @@ func TestShutdown_ReturnsWhileTheNextConsumerBlocks(t *testing.T) {
 	for _, output := range []string{"metrics", "logs"} {
 		t.Run(output, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // its clock stands still while the connector computes
-				host, telemetry, release := storagetest.NewHost(t, 0), componenttest.NewTelemetry(), make(chan struct{})
+				host, telemetry, release := storagetest.NewHost(t), componenttest.NewTelemetry(), make(chan struct{})
 				create := func() (connector.Traces, *keeper.Keeper) {
 					if output == "metrics" {
 						c, err := newTracesToMetrics(metadatatest.NewSettings(telemetry), config, &blockedMetrics{release: release})

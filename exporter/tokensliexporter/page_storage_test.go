@@ -34,7 +34,7 @@ func startStored(t *testing.T, host component.Host, dimensions ...string) (h *ha
 }
 
 func TestHistory_SurvivesARestart(t *testing.T) {
-	host := storagetest.NewHost(t, 0)
+	host := storagetest.NewHost(t)
 	for run := 1; run <= 3; run++ {
 		h, stop := startStored(t, host)
 		for range 10 {

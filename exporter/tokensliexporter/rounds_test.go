@@ -64,7 +64,7 @@ func sloLines(t *testing.T, url string) (lines []string) {
 
 // After a restart the budget continues, and the counters start at zero.
 func TestStart_RestoresBudgetsAndSeries(t *testing.T) {
-	host, id := storagetest.NewHost(t, 0), storagetest.FileStorage
+	host, id := storagetest.NewHost(t), storagetest.FileStorage
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	first, url := newExporter(t, func(c *Config) { c.Shared.StorageID = &id })
 	require.NoError(t, first.Start(t.Context(), host))
@@ -83,7 +83,7 @@ func TestStart_RestoresBudgetsAndSeries(t *testing.T) {
 }
 
 func TestRounds_ExpireSeries(t *testing.T) {
-	host, id := storagetest.NewHost(t, 0), storagetest.FileStorage
+	host, id := storagetest.NewHost(t), storagetest.FileStorage
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	short := func(c *Config) { c.Shared.StorageID = &id; c.Shared.Series.SeriesExpiration = 5 * time.Second }
 	first, url := newExporter(t, short)

@@ -333,7 +333,7 @@ func TestStart_ClosesTheStorageIfThePortIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "localhost:0")
 	require.NoError(t, err)
 	defer taken.Close()
-	host, id := storagetest.NewHost(t, 0), storagetest.FileStorage
+	host, id := storagetest.NewHost(t), storagetest.FileStorage
 	e := newServed(t, 1, func(c *Config) {
 		c.Shared.StorageID = &id
 		c.Server.NetAddr.Endpoint = taken.Addr().String()

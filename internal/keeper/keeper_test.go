@@ -216,7 +216,7 @@ func TestRecord_OneValueOfTheFirstDimensionHasHalfOfTheBudgets(t *testing.T) {
 }
 
 func TestStart_RestoresRecentSeries(t *testing.T) {
-	host, id := storagetest.NewHost(t, 0), storagetest.FileStorage
+	host, id := storagetest.NewHost(t), storagetest.FileStorage
 	withStorage := func(s *Settings) { s.Config.StorageID = &id }
 	first := newHarness(t, withStorage)
 	first.clock = first.clock.Add(-2 * time.Hour)

@@ -50,7 +50,7 @@ func TestUnmarshal_AcceptsWhatTheCollectorDecodes(t *testing.T) {
 		"headers as a list":      "{client: {headers: [{name: a, value: b}]}}",
 		"ID":                     "{storage: file_storage/a}",
 		"anything":               "{any: {a: [1, {b: c}]}}",
-		"keys of the server":     "{endpoint: 'localhost:1', tls: {cert_file: a, key_file: b}, cors: {allowed_origins: ['*']}, keepalive: {enabled: false}}",
+		"keys of the server":     "{endpoint: 'localhost:1', tls: {cert_file: a, key_file: b}, cors: {allowed_origins: ['*']}, idle_timeout: 1s}",
 		"middlewares and dialer": "{middlewares: [{id: a}], transport: tcp, read_timeout: 1s}",
 	} {
 		t.Run(name, func(t *testing.T) {

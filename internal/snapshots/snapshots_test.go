@@ -73,7 +73,7 @@ func (o *opened) killed(t *testing.T) {
 }
 
 func TestStore_ValuesSurviveRestarts(t *testing.T) {
-	backend := storagetest.NewHost(t, 0)[storagetest.FileStorage]
+	backend := storagetest.NewHost(t)[storagetest.FileStorage]
 	o := open(t, backend, "model")
 	require.Nil(t, o.notes, "nothing was saved before")
 	o.counts["a"], o.counts["b"] = 2, 1
@@ -181,7 +181,7 @@ func TestOpen_SkipsUnreadableEntries(t *testing.T) {
 }
 
 func TestOpen_OwnersDoNotShareValues(t *testing.T) {
-	h := storagetest.NewHost(t, 0)
+	h := storagetest.NewHost(t)
 	o := open(t, h[storagetest.FileStorage], "model")
 	o.counts["a"] = 1
 	require.NoError(t, o.Close(t.Context(), nil))

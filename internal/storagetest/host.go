@@ -25,13 +25,12 @@ type Host map[component.ID]component.Component
 // GetExtensions returns the extensions.
 func (h Host) GetExtensions() map[component.ID]component.Component { return h }
 
-// NewHost returns a Collector with a file_storage in a temporary folder. maxSize limits its
-// file in bytes; 0 means unlimited.
-func NewHost(t testing.TB, maxSize int64) Host {
+// NewHost returns a Collector with a file_storage in a temporary folder.
+func NewHost(t testing.TB) Host {
 	t.Helper()
 	factory := filestorage.NewFactory()
 	config := factory.CreateDefaultConfig().(*filestorage.Config)
-	config.Directory, config.MaxSize = t.TempDir(), maxSize
+	config.Directory = t.TempDir()
 	storage, err := factory.Create(context.Background(), extensiontest.NewNopSettings(FileStorage.Type()), config)
 	require.NoError(t, err)
 	require.NoError(t, storage.Start(context.Background(), componenttest.NewNopHost()))

@@ -93,7 +93,7 @@ func BenchmarkStorage(b *testing.B) {
 	for _, parts := range []int{10, 100} {
 		for name, host := range map[string]func() component.Host{
 			"none":         func() component.Host { return nil },
-			"file_storage": func() component.Host { return storagetest.NewHost(b, 0) },
+			"file_storage": func() component.Host { return storagetest.NewHost(b) },
 		} {
 			b.Run(fmt.Sprintf("parts=%d/storage=%s", parts, name), func(b *testing.B) { benchmarkParts(b, parts, host()) })
 		}

@@ -45,7 +45,7 @@ func inMemory() (storagetest.Host, *storagetest.Memory) {
 }
 
 func TestStorage_OpenStreamsSurviveARestart(t *testing.T) {
-	host := storagetest.NewHost(t, 0)
+	host := storagetest.NewHost(t)
 	b := startOn(t, host)
 	require.Equal(t, 200, b.lines(t, startWith("s", at(0), `"resource":{"service.name":"chat"}`), startLine("ended"), startLine("prefill")).status)
 	require.Equal(t, 200, b.lines(t, chunkLine("s", 10*time.Millisecond), endLine("ended")).status)
@@ -125,7 +125,7 @@ func TestStorage_CountsWhatCannotBeRestored(t *testing.T) {
 }
 
 func TestStorage_WrongExtensionFailsTheStart(t *testing.T) {
-	host := storagetest.NewHost(t, 0)
+	host := storagetest.NewHost(t)
 	other, err := extensiontest.NewNopFactory().Create(t.Context(), extensiontest.NewNopSettings(extensiontest.NopType), nil)
 	require.NoError(t, err)
 	host[component.NewID(extensiontest.NopType)] = other
@@ -193,7 +193,7 @@ func TestStorage_LogsFailuresOnceInAWhile(t *testing.T) {
 
 // One extension holds both the open streams and the error budgets.
 func TestStorage_OfStreamsAndOfBudgetsMayBeTheSame(t *testing.T) {
-	host := storagetest.NewHost(t, 0)
+	host := storagetest.NewHost(t)
 	run := func() *pipelines {
 		p := inMetricsPipeline(t, nil, stored, ttftSLO, func(c *Config) {
 			series := publish.NewDefaultConfig()

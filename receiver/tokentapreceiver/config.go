@@ -15,7 +15,6 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -98,9 +97,7 @@ const maxIdleConnections = 1024
 
 func defaultUpstream() confighttp.ClientConfig {
 	upstream := confighttp.NewDefaultClientConfig()
-	keepalive := confighttp.NewDefaultKeepaliveClientConfig()
-	keepalive.MaxIdleConns, keepalive.MaxIdleConnsPerHost = 0, maxIdleConnections
-	upstream.Keepalive = configoptional.Some(keepalive)
+	upstream.MaxIdleConns, upstream.MaxIdleConnsPerHost = 0, maxIdleConnections
 	return upstream
 }
 

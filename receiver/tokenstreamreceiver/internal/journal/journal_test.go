@@ -187,8 +187,8 @@ func (ts *texts) finish(t *text) error {
 }
 
 // fileStorage returns a function that opens the same file_storage each time.
-func fileStorage(t testing.TB, maxSize int64) func() storage.Client {
-	host := storagetest.NewHost(t, maxSize)
+func fileStorage(t testing.TB) func() storage.Client {
+	host := storagetest.NewHost(t)
 	return func() storage.Client {
 		client, err := host[storagetest.FileStorage].(storage.Extension).GetClient(context.Background(), component.KindReceiver, component.MustNewID("token_stream"), "")
 		require.NoError(t, err)
@@ -197,7 +197,7 @@ func fileStorage(t testing.TB, maxSize int64) func() storage.Client {
 }
 
 func TestJournal_EntriesSurviveRestartsInFileStorage(t *testing.T) {
-	open := fileStorage(t, 0)
+	open := fileStorage(t)
 	ts := opened(t, open())
 	require.Empty(t, ts.values())
 	a := ts.mustCreate(t, "a")
@@ -287,30 +287,6 @@ func TestJournal_FailedWriteStoresNothing(t *testing.T) {
 	require.Equal(t, []string{"a2"}, ts.values(), "b is finished with the write after the failure")
 	require.NoError(t, ts.restored.Err)
 	require.Zero(t, ts.restored.Lost)
-	ts.close(t)
-}
-
-// A storage at its maximum size accepts changes again once entries are finished.
-func TestJournal_RecoversFromFullFileStorage(t *testing.T) {
-	ts := opened(t, fileStorage(t, 1<<20)())
-	var all []*text
-	var err error
-	for len(all) < 1000 {
-		var created *text
-		if created, err = ts.create(strings.Repeat("x", 10_000)); err != nil {
-			break
-		}
-		all = append(all, created)
-	}
-	require.ErrorIs(t, err, storage.ErrStorageFull)
-	require.Greater(t, len(all), 10)
-	for _, each := range all {
-		_ = ts.finish(each)
-	}
-	require.Eventually(t, func() bool {
-		_, err := ts.create("y")
-		return err == nil
-	}, 10*time.Second, 10*time.Millisecond)
 	ts.close(t)
 }
 
