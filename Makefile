@@ -75,6 +75,18 @@ test: build ## Unit tests, golden files, fuzz seeds, then end-to-end tests of th
 	$(call unit-tests,cmd/tokengen)
 	cd e2e && $(TESTSUM) --format=standard-verbose -- -count=1 -timeout=20m -parallel=4 ./... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
+# All components on the oldest release of the Collector that they support, with parts of contrib.
+# The builder is of the same release.
+OLDEST := dist/oldest/otelcol-oldest
+
+$(OLDEST): e2e/oldest/builder-config.yaml go.mod go.sum $(SOURCES)
+	go run go.opentelemetry.io/collector/cmd/builder@v0.155.0 --config $<
+
+.PHONY: test-oldest
+test-oldest: $(OLDEST) $(TOKENGEN) ## Build all components on the oldest supported release of the Collector, and run the quickstart, the tap and the connector there
+	go test -C e2e -count=1 -v . -collector=$(CURDIR)/$(OLDEST) \
+		-run='^Test(ExampleQuickstart|ExampleTap|ExampleSLOEvents|StandardMetrics)_' | grep -E '^(---|ok|FAIL|PASS)'; exit $${PIPESTATUS[0]}
+
 .PHONY: test-soak
 test-soak: build ## Load for 55 minutes: token events at half and twice the Collector's capacity, and a proxy whose clients break off: memory, goroutines and connections stay bounded. SOAK_WARMUP, SOAK_HALF and SOAK_DOUBLE as in 30m
 	go test -C e2e -count=1 -timeout=24h -v . -run='^TestSoak' -soak-growth=0.05 \

@@ -8,6 +8,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -114,6 +115,16 @@ func built(t *testing.T, name string) string {
 	return path
 }
 
+var otherCollector = flag.String("collector", "", "the Collector to test, in place of dist/otelcol-tokenpulse")
+
+// underTest returns the path of the Collector to test.
+func underTest(t *testing.T) string {
+	if *otherCollector != "" {
+		return *otherCollector
+	}
+	return built(t, "otelcol-tokenpulse")
+}
+
 func run(t *testing.T, path string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -173,7 +184,7 @@ func startCollector(t *testing.T, config string, more ...string) *collector {
 		"--set", "receivers.token_stream.protocols.grpc.endpoint=" + c.grpc,
 		"--set", "exporters.token_sli.endpoint=" + c.metrics,
 	}, more...)
-	c.process = start(t, built(t, "otelcol-tokenpulse"), arguments...)
+	c.process = start(t, underTest(t), arguments...)
 	c.waitFor(t, c.metricsURL())
 	c.waitUntilReady(t)
 	return c
