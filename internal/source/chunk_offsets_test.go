@@ -190,7 +190,7 @@ func TestTokenEvents(t *testing.T) {
 			for i := range 2 {
 				event := span.Events().AppendEmpty()
 				event.SetName("gen_ai.token.generated")
-				event.SetTimestamp(pcommon.Timestamp(5_100_000_000 + i*100_000_000))
+				event.SetTimestamp(pcommon.Timestamp(5_100_000_000) + pcommon.Timestamp(i)*100_000_000)
 				if i == 1 && test.tokens != nil {
 					require.NoError(t, event.Attributes().PutEmpty("tokens").FromRaw(test.tokens))
 				}
