@@ -1,9 +1,9 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inprocess holds what the components of one Collector process report to its live page and to
-// its log, because they cannot read it from spans and metrics. Nothing that is counted, judged or exported
-// depends on it. Two Collectors in one process, as in tests, share the registries.
+// Package inprocess holds what the components of one Collector process report to its live page, to its
+// log and to the gauge of open streams, because these cannot read it from spans and metrics. No request is
+// counted, judged or exported by it. Two Collectors in one process, as in tests, share the registries.
 package inprocess
 
 import (
@@ -12,13 +12,14 @@ import (
 	"sync"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 var (
-	// OpenStreams has a function of each started receiver that returns its number of open streams.
-	// It may be called while the receiver shuts down.
-	OpenStreams Registry[func() int64]
+	// OpenStreams has a function of each started receiver that visits its open streams. It may be
+	// called while the receiver shuts down.
+	OpenStreams Registry[openstreams.Visit]
 	// SLOs has the definitions of each started component that judges requests.
 	SLOs Registry[[]slo.Definition]
 	// IdleExporters has a function of each configured exporter that no pipeline has created. It returns

@@ -145,6 +145,8 @@ const (
 	RequestsUnmeasured = "tokenpulse.requests.unmeasured"
 	// RequestsFailed counts requests with the outcome error or incomplete.
 	RequestsFailed = "tokenpulse.requests.failed"
+	// StreamsOpen has the streams that have not ended.
+	StreamsOpen = "tokenpulse.streams.open"
 	// SuffixPercentile makes the name of a histogram that of its percentile gauge.
 	SuffixPercentile = ".percentile"
 )
@@ -170,6 +172,8 @@ const (
 	LabelReason    = "reason"
 	// LabelCause is a label of RequestsFailed, with a value of FailureCauses.
 	LabelCause = "cause"
+	// LabelSilent is a label of StreamsOpen, with a value of SilentBands.
+	LabelSilent = "silent"
 	// LabelOverflow marks the series of all requests beyond the series limit. The
 	// OpenTelemetry SDK specification defines it.
 	LabelOverflow = "otel.metric.overflow"
@@ -181,6 +185,8 @@ const (
 	PhasePrefill = "prefill"
 	PhaseDecode  = "decode"
 	PhaseNetwork = "network"
+	// PhaseFirstToken is that of open streams before their first token. Afterwards they are in PhaseDecode.
+	PhaseFirstToken = "first_token"
 )
 
 // Values of LabelType.

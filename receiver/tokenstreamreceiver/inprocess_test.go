@@ -15,14 +15,15 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // reportedStreams returns the number of receivers that report open streams, and their sum.
 func reportedStreams() (receivers int, sum int64) {
 	all := inprocess.OpenStreams.All()
-	for _, open := range all {
-		sum += open()
+	for _, visit := range all {
+		visit(nil, func(*openstreams.Stream) { sum++ })
 	}
 	return len(all), sum
 }

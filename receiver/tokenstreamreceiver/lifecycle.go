@@ -35,7 +35,7 @@ func (r *tokenStreamReceiver) Start(ctx context.Context, host component.Host) er
 		return errors.Join(err, r.Shutdown(ctx))
 	}
 	r.running.Go(r.sweep)
-	inprocess.OpenStreams.Set(r, r.ingester.store.Streams)
+	inprocess.OpenStreams.Set(r, r.visitOpen)
 	inprocess.SLOs.Set(r, r.rules.Definitions())
 	inprocess.Doubts.Set(r, r.doubts)
 	inprocess.ReportIdleExporters(r.settings.Logger)

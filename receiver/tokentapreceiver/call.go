@@ -22,6 +22,7 @@ type call struct {
 	start       int64 // Unix time in nanoseconds
 	startUnseen bool
 	line        timeline.Timeline
+	lastToken   int64 // when a token last arrived, like start; 0 before
 	dropped     int64 // chunks beyond max_chunks_per_stream or max_memory_mib
 	refusals    int64 // of the memory before the call
 }
@@ -49,6 +50,7 @@ const (
 // Chunk records a chunk that carries tokens. After the first chunk or event without room, it
 // drops all: a timeline with a hole would show a false first token or a false stall.
 func (c *call) Chunk(chunk llmstream.Chunk) {
+	c.lastToken = chunk.Time
 	d, chunks := c.decoding, c.line.Len()
 	if chunks >= d.receiver.cfg.MaxChunksPerStream || c.refused() ||
 		chunks%blockChunks == 0 && !d.memory.Take(blockBytes) {

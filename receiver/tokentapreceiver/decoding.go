@@ -199,6 +199,7 @@ func (d *decoding) finish(forwarded forwarding) {
 // end sends the spans of the exchange, and releases its memory. It is called once, with the mutex.
 func (d *decoding) end() {
 	d.ended = true
+	d.receiver.decodings.Delete(d)
 	d.receiver.open.Add(-1)
 	defer func() {
 		d.call, d.decoder, d.content = nil, nil, nil

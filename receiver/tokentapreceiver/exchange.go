@@ -55,6 +55,7 @@ func (r *tokenTapReceiver) begin(route *route, req *http.Request) *exchange {
 		return x
 	}
 	x.decoding = newDecoding(x)
+	r.decodings.Store(x.decoding, nil)
 	return x
 }
 

@@ -13,17 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 )
 
 func TestInProcess_ReportsExchangesInFlightFromStartToShutdown(t *testing.T) {
-	reported := func() (receivers int, sum int64) {
-		all := inprocess.OpenStreams.All()
-		for _, open := range all {
-			sum += open()
+	registered := func() int { return len(inprocess.OpenStreams.All()) }
+	reported := func() (sum int64) {
+		for _, visit := range inprocess.OpenStreams.All() {
+			visit(nil, func(*openstreams.Stream) { sum++ })
 		}
-		return len(all), sum
+		return sum
 	}
-	others, otherStreams := reported()
+	others, otherStreams := registered(), reported()
 	asked := make(chan struct{})
 	released, release := context.WithCancel(t.Context())
 	defer release()
@@ -32,9 +33,8 @@ func TestInProcess_ReportsExchangesInFlightFromStartToShutdown(t *testing.T) {
 		<-released.Done()
 		w.WriteHeader(http.StatusOK)
 	})
-	receivers, streams := reported()
-	require.Equal(t, 1, receivers-others)
-	require.Zero(t, streams-otherStreams)
+	require.Equal(t, 1, registered()-others)
+	require.Zero(t, reported()-otherStreams)
 
 	const exchanges = 3
 	answered := make(chan error, exchanges)
@@ -48,18 +48,18 @@ func TestInProcess_ReportsExchangesInFlightFromStartToShutdown(t *testing.T) {
 		}()
 		<-asked
 	}
-	_, streams = reported()
-	require.EqualValues(t, exchanges, streams-otherStreams)
+	require.Eventually(t, func() bool {
+		streams := reported()
+		return streams-otherStreams == exchanges
+	}, time.Minute, time.Millisecond, "the tap has seen the ends of the requests")
 	release()
 	for range exchanges {
 		require.NoError(t, <-answered)
 	}
 	require.Eventually(t, func() bool {
-		_, streams := reported()
-		return streams == otherStreams
+		return reported() == otherStreams
 	}, time.Minute, time.Millisecond, "the exchanges have ended")
 
 	require.NoError(t, r.receiver.Shutdown(t.Context()))
-	receivers, _ = reported()
-	require.Equal(t, others, receivers)
+	require.Equal(t, others, registered())
 }

@@ -39,6 +39,7 @@ type tokenTapReceiver struct {
 	untracked *untracked
 	doubts    *diagnostics.Doubts
 	open      atomic.Int64 // observed exchanges
+	decodings sync.Map     // those exchanges, from *decoding to nothing
 	memory    *llmstream.Memory
 
 	server   *http.Server
@@ -82,7 +83,7 @@ func (r *tokenTapReceiver) Start(ctx context.Context, host component.Host) error
 		// Stop whatever did start.
 		return errors.Join(err, r.Shutdown(ctx))
 	}
-	inprocess.OpenStreams.Set(r, r.open.Load)
+	inprocess.OpenStreams.Set(r, r.visitOpen)
 	inprocess.Doubts.Set(r, r.doubts)
 	inprocess.ReportIdleExporters(r.settings.Logger)
 	return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -25,8 +26,7 @@ func TestEnd_RangeCoversTheTimeBeforeIt(t *testing.T) {
 	now := time.Now().Truncate(time.Minute)
 	begin := now.Add(-50 * time.Minute)
 	page, engine := pageAt(now)
-	open := func() int64 { return 7 }
-	page.OpenStreams.Set(page, open)
+	page.OpenStreams.Set(page, func(_ []string, visit func(*openstreams.Stream)) { visit(new(openstreams.Stream)) })
 	for minute := range 50 {
 		at := begin.Add(time.Duration(minute) * time.Minute)
 		for range minute {

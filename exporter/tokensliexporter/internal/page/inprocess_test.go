@@ -8,10 +8,12 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -24,18 +26,30 @@ func inJSON(t *testing.T, value any) string {
 }
 
 func TestOpenStreams_AreTheSumOverTheReceiversOrNull(t *testing.T) {
-	p := &Page{Options: Options{OpenStreams: new(inprocess.Registry[func() int64])}}
-	require.Equal(t, "null", inJSON(t, p.openStreams()), "no receiver")
-	stream, tap := new(int64), new(int64)
-	p.OpenStreams.Set(stream, func() int64 { return *stream })
-	p.OpenStreams.Set(tap, func() int64 { return *tap })
-	require.Equal(t, "0", inJSON(t, p.openStreams()), "receivers without streams")
-	*stream, *tap = 3, 4
-	require.Equal(t, "7", inJSON(t, p.openStreams()))
+	p := &Page{Options: Options{OpenStreams: new(inprocess.Registry[openstreams.Visit])}}
+	requireShown := func(open, silent, why string) {
+		t.Helper()
+		gotOpen, gotSilent := p.openStreams()
+		require.Equal(t, open, inJSON(t, gotOpen), why)
+		require.Equal(t, silent, inJSON(t, gotSilent), why)
+	}
+	requireShown("null", "null", "no receiver")
+	stream, tap := new([]openstreams.Stream), new([]openstreams.Stream)
+	for _, streams := range []*[]openstreams.Stream{stream, tap} {
+		p.OpenStreams.Set(streams, func(_ []string, visit func(*openstreams.Stream)) {
+			for i := range *streams {
+				visit(&(*streams)[i])
+			}
+		})
+	}
+	requireShown("0", "0", "receivers without streams")
+	*stream = []openstreams.Stream{{Decoding: true, Silent: 15 * time.Second}, {Silent: time.Hour}}
+	*tap = []openstreams.Stream{{Decoding: true, Silent: 15*time.Second + 1}, {Decoding: true}, {Decoding: true, Silent: time.Hour}}
+	requireShown("5", "2", "a stream that waits for its first token does not hang")
 	p.OpenStreams.Remove(stream)
-	require.Equal(t, "4", inJSON(t, p.openStreams()), "a receiver was shut down")
+	requireShown("3", "2", "a receiver was shut down")
 	p.OpenStreams.Remove(tap)
-	require.Equal(t, "null", inJSON(t, p.openStreams()))
+	requireShown("null", "null", "no receiver")
 }
 
 func TestThreshold_IsTheConfiguredOneOrElseThatOfABreach(t *testing.T) {

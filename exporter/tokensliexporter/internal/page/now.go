@@ -11,6 +11,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -23,7 +24,8 @@ type now struct {
 	OutputTokensPerSecond number              `json:"output_tokens_per_second"`
 	InputTokensPerSecond  number              `json:"input_tokens_per_second"`
 	InFlight              number              `json:"in_flight"`
-	OpenStreams           *int64              `json:"open_streams"`
+	OpenStreams           *int                `json:"open_streams"`
+	SilentStreams         *int                `json:"silent_streams"`
 	Requests              map[string]uint64   `json:"requests"`
 	Failed                map[string]uint64   `json:"failed"`
 	Tokens                map[string]number   `json:"tokens"`
@@ -65,7 +67,7 @@ func (p *Page) now(q *query) (any, error) {
 		Series: p.seriesCount(), Doubts: p.doubts(),
 	}
 	if !q.ended {
-		answer.OpenStreams = p.openStreams()
+		answer.OpenStreams, answer.SilentStreams = p.openStreams()
 	}
 	answer.setRates(p, q, selection)
 	everything := selection.add(view.Slots(), &history.Want{Quantities: bits(numbers.Indicators[:])})
@@ -114,18 +116,23 @@ func (n *now) setRates(p *Page, q *query, selection *selection) {
 	n.InFlight = number(sum.Parts[0].Of(numbers.RequestDuration).Sum()) / window // Little's law
 }
 
-// openStreams returns the number of open streams of all receivers in this process. Without a
-// receiver, it returns nil.
-func (p *Page) openStreams() *int64 {
+// openStreams returns the number of open streams of all receivers in this process, and how many of
+// them may hang. Without a receiver, it returns nil.
+func (p *Page) openStreams() (all, silent *int) {
 	receivers := p.OpenStreams.All()
 	if len(receivers) == 0 {
-		return nil
+		return nil, nil
 	}
-	var sum int64
-	for _, open := range receivers {
-		sum += open()
+	all, silent = new(int), new(int)
+	for _, receiver := range receivers {
+		receiver(nil, func(s *openstreams.Stream) {
+			*all++
+			if s.Hangs() {
+				*silent++
+			}
+		})
 	}
-	return &sum
+	return all, silent
 }
 
 // reasonUnread is the reason of requests without an indicator whose spans give none: no processor read them.

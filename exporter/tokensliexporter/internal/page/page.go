@@ -20,6 +20,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -41,7 +42,7 @@ type Options struct {
 	Slowest    *slowest.Store
 	Thresholds *Thresholds
 	// OpenStreams, SLOs and Doubts are those of the components of this process.
-	OpenStreams *inprocess.Registry[func() int64]
+	OpenStreams *inprocess.Registry[openstreams.Visit]
 	SLOs        *inprocess.Registry[[]slo.Definition]
 	Doubts      *inprocess.Registry[*diagnostics.Doubts]
 	// EventStreams are those that clients may have open.

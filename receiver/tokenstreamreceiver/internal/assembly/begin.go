@@ -66,11 +66,11 @@ func (tx *Transaction) claimPart(part *Part) *claim {
 	case part.ended:
 		tx.finish(part, &part.Stream, part.Dropped())
 		return nil
-	default: // the new stream stays empty until the commit
+	default: // the new stream has only its start until the commit
 		part.created = true
 		tx.created++
-		stream = &open{claim: tx.claim, start: part.Start}
-		stream.ID = part.ID
+		stream = &open{claim: tx.claim}
+		stream.ID, stream.Start = part.ID, part.Start
 		part.shard.streams[part.ID] = stream
 	}
 	part.open = stream

@@ -325,7 +325,9 @@ func (s *Store) reopen(stream *loading, of *resource, e *journal.Entry) bool {
 	s.streams.Add(1)
 	s.memory.Add(memory)
 	s.accepted.Add(int64(stream.Accepted))
+	shard.mu.Lock() // Visit may run
+	defer shard.mu.Unlock()
 	shard.streams[reopened.ID] = reopened
-	shard.touch(reopened, s.now())
+	shard.touch(reopened, s.now(), true)
 	return true
 }

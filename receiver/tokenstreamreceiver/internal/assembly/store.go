@@ -88,7 +88,8 @@ func (r *ring) append(stream *open) {
 	stream.older.newer, stream.newer.older = stream, stream
 }
 
-// open is a stream in the store. Only the holder of the claim may access Stream.
+// open is a stream in the store. Only the holder of the claim may access Stream. It changes what
+// startOf and Visit read, Start, Resource and Attributes, with the shard's mutex.
 type open struct {
 	Stream
 	client   *clientUsage
@@ -97,8 +98,8 @@ type open struct {
 
 	// The shard's mutex guards everything declared below.
 	claim      *claim // nil if unclaimed
-	start      Start  // copy of Stream.Start, readable without a claim
 	lastActive time.Duration
+	lastToken  time.Duration // when a token arrived, or else the start
 	older      *open
 	newer      *open
 }
@@ -138,15 +139,27 @@ func (s *shard) startOf(id string) Start {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stream := s.streams[id]; stream != nil {
-		return stream.start
+		return stream.Start
 	}
 	return Start{}
 }
 
-// touch marks a stream as active now, publishes its start and releases its claim.
-func (s *shard) touch(stream *open, now time.Duration) {
+// update merges the head of a part into its stream, whose other events are merged, and releases the
+// claim. progress means that tokens arrived. It returns the size of the stream.
+func (s *shard) update(part *Part, now time.Duration, progress bool) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if part.created {
+		part.open.Start = Start{} // which was there for startOf only
+	}
+	part.open.mergeHead(part.accepted())
+	s.touch(part.open, now, progress || part.created)
+	return part.open.size()
+}
+
+// touch marks a stream as active now and releases its claim. progress means that it has started, or
+// that tokens arrived. The caller holds the mutex.
+func (s *shard) touch(stream *open, now time.Duration, progress bool) {
 	stream.unlink()
 	if stream.Chunks.Len() == 0 {
 		s.waiting.append(stream)
@@ -154,7 +167,9 @@ func (s *shard) touch(stream *open, now time.Duration) {
 		s.idle.append(stream)
 	}
 	stream.lastActive = now
-	stream.start = stream.Start
+	if progress {
+		stream.lastToken = now
+	}
 	stream.claim = nil
 }
 

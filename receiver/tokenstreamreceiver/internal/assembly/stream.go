@@ -113,6 +113,9 @@ func (f Finished) EndUnixNano() int64 {
 // Dropped returns the number of chunks beyond MaxChunksPerStream.
 func (s *Stream) Dropped() int { return int(s.dropped) }
 
+// arrived returns the number of chunks, dropped ones included.
+func (s *Stream) arrived() int { return s.Chunks.Len() + s.Dropped() }
+
 // Duplicates returns the number of repeated events. Repeated chunks are fully counted
 // only after a call of Chunks.Timeline.
 func (s *Stream) Duplicates() int { return int(s.Chunks.duplicates) }
@@ -148,6 +151,12 @@ func (s *Stream) overflow(part *Stream, limit int) int {
 
 // merge adds the events of a part. Values that the stream already has are kept.
 func (s *Stream) merge(part *Stream, maxChunks int) {
+	s.mergeHead(part)
+	s.mergeEvents(part, maxChunks)
+}
+
+// mergeHead is the part of merge that changes Start, Resource and Attributes.
+func (s *Stream) mergeHead(part *Stream) {
 	switch {
 	case !part.started():
 	case s.started() && !s.Start.Implied:
@@ -156,10 +165,14 @@ func (s *Stream) merge(part *Stream, maxChunks int) {
 		s.Start = part.Start
 		s.Resource = part.Resource
 	}
-	s.addScheduled(part.Scheduled)
 	if s.addsAttributes(part.Attributes) {
 		s.Attributes = append(s.Attributes, part.Attributes...)
 	}
+}
+
+// mergeEvents is the rest of merge.
+func (s *Stream) mergeEvents(part *Stream, maxChunks int) {
+	s.addScheduled(part.Scheduled)
 	if s.Chunks.Len()+part.Chunks.Len() > maxChunks || !s.Chunks.appendAll(&part.Chunks) {
 		for k := range part.Chunks.all {
 			s.addChunk(&k, maxChunks)

@@ -82,11 +82,11 @@ func (tx *Transaction) commit() {
 				tx.store.resources.release(part.open.resource)
 				part.open.resource, part.Resource = part.shared, part.shared.encoded
 			}
-			part.open.merge(part.accepted(), tx.store.limits.MaxChunksPerStream)
+			before := part.open.arrived()
+			part.open.mergeEvents(part.accepted(), tx.store.limits.MaxChunksPerStream)
 			part.open.Accepted += part.Accepted
 			accepted += int64(part.Accepted)
-			memory += part.open.size()
-			part.shard.touch(part.open, now)
+			memory += part.shard.update(part, now, part.open.arrived() > before)
 		}
 	}
 	for _, stream := range tx.expired {

@@ -129,6 +129,17 @@ func (c *Connection) End(time int64) Unparsed {
 	return c.unparsed
 }
 
+// Open calls visit with each open response, and what it reported so far, unless the connection is
+// not read any more. It must not be called concurrently with WriteServer and End.
+func (c *Connection) Open(visit func(r Response, o *Observation)) {
+	if c.stopped.Load() {
+		return
+	}
+	for _, r := range c.open {
+		visit(r.out, &r.observation)
+	}
+}
+
 // serverMessages takes what the server sent.
 type serverMessages Connection
 

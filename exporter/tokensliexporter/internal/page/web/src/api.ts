@@ -52,6 +52,7 @@ export interface Now {
   requests_per_second: Maybe; output_tokens_per_second: Maybe; input_tokens_per_second: Maybe;
   in_flight: Maybe;
   open_streams: Maybe;
+  silent_streams: Maybe;
   /** Requests with the outcome error or incomplete, by cause. */
   failed: Record<string, number>;
   requests: Record<string, number>;

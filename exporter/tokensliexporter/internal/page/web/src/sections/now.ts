@@ -20,7 +20,7 @@ export class NowSection implements Section {
     requests: tile('Requests', '/s'),
     tokens: tile('Output tokens', '/s'),
     flight: tile('In flight', 'mean', 'Mean number of requests in flight over the last minute, by Little\'s law'),
-    open: tile('Open streams', '', 'Streams that have begun and not ended, of the token_stream and token_tap receivers in this Collector'),
+    open: tile('Open streams', '', 'Streams that have begun, and neither ended nor expired, of the token_stream and token_tap receivers in this Collector. Filters do not apply'),
     stalls: tile('Stalls', '', 'Gaps between chunks longer than stall_threshold'),
     failed: tile('Not successful', '', 'Requests that failed, were cancelled, or have no end. Client mistakes, such as a wrong API key, are not eligible for SLOs'),
     unmeasured: tile('Unmeasured', '', 'Share of requests without TTFT, or without TPOT: the larger of the two'),
@@ -70,7 +70,7 @@ export class NowSection implements Section {
     flight.set(amount(now.in_flight));
     open.element.hidden = now.open_streams === null;
     open.set(count(now.open_streams));
-    open.note('now, without filters');
+    open.note(now.silent_streams ? `${count(now.silent_streams)} without a token for over 15 s` : 'now, without filters');
     const gaps = now.stalls.count > 0 || now.indicators.inter_token_latency !== undefined;
     stalls.set(gaps ? count(now.stalls.count) : missing);
     stalls.note(now.stalls.count > 0 ? `${duration(now.stalls.seconds)} in total` : '');

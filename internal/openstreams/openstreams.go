@@ -1,0 +1,59 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package openstreams counts the streams of receivers that have started, and have neither ended nor
+// expired, by series, phase and silence.
+package openstreams
+
+import (
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
+)
+
+// Stream is an open stream at one moment.
+type Stream struct {
+	// Dimensions has the values of the dimensions that were asked for, in their order, as clean
+	// labels, empty where the stream has none. It is valid during the call only.
+	Dimensions []string
+	Vantage    string
+	// Decoding is set after the first token.
+	Decoding bool
+	// Silent is the time since the receiver got the last token or, before the first one, the start.
+	Silent time.Duration
+}
+
+// Visit calls visit with each open stream of a receiver. Dimensions are read from what is known at the
+// start of a stream, then from its resource.
+type Visit func(dimensions []string, visit func(*Stream))
+
+// Hangs reports whether the stream has generated no token for so long that it may hang.
+func (s *Stream) Hangs() bool { return s.Decoding && s.Silent > hangsAfter }
+
+// hangsAfter is the bound below the bands that the alert TokenStreamsSilent selects.
+const hangsAfter = 15 * time.Second
+
+// bounds are the upper bounds of the bands of Stream.Silent. The last band has none.
+var bounds = [...]time.Duration{time.Second, 5 * time.Second, hangsAfter, time.Minute}
+
+const (
+	bands  = len(bounds) + 1
+	phases = 2
+)
+
+// Bands are the values of names.LabelSilent.
+var Bands = [bands]string{"1s", "5s", "15s", "60s", "+Inf"}
+
+// Phases are the values of names.LabelPhase.
+var Phases = [phases]string{names.PhaseFirstToken, names.PhaseDecode}
+
+// cell is the place of a stream among the time series of one set of dimensions.
+func (s *Stream) cell() (phase, band int) {
+	if s.Decoding {
+		phase = 1
+	}
+	for band < len(bounds) && s.Silent > bounds[band] {
+		band++
+	}
+	return phase, band
+}

@@ -1,0 +1,60 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
+	"github.com/tokenpulse/tokenpulse/internal/spanreader"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/senderattributes"
+)
+
+// visitOpen is an openstreams.Visit. During a shutdown it visits no stream: all of them end, or stay in
+// the storage.
+func (r *tokenStreamReceiver) visitOpen(dimensions []string, visit func(*openstreams.Stream)) {
+	if r.closing.Err() != nil {
+		return
+	}
+	of := startValues{dimensions: spanreader.NewDimensions(dimensions), count: len(dimensions), known: map[string][]string{}}
+	r.ingester.store.Visit(r.cfg.timeouts(), func(v *assembly.Visited) {
+		visit(&openstreams.Stream{Dimensions: of.read(v), Vantage: v.Vantage.String(), Decoding: v.Decoding, Silent: v.Silent})
+	})
+}
+
+// startValues reads the values of dimensions. Streams with the same bytes have the same values.
+type startValues struct {
+	dimensions spanreader.Dimensions
+	count      int
+	known      map[string][]string // by the bytes of attributes and resource
+	key        []byte
+}
+
+// maxKnown limits the values that are known during a visit.
+const maxKnown = 1 << 10
+
+func (s *startValues) read(v *assembly.Visited) []string {
+	if s.count == 0 {
+		return nil
+	}
+	s.key = append(protowire.AppendBytes(s.key[:0], v.Attributes), v.Resource...)
+	values, ok := s.known[string(s.key)]
+	if ok {
+		return values
+	}
+	values = make([]string, s.count)
+	for _, list := range [...][]byte{v.Resource, v.Attributes} { // of both, the stream's own value counts
+		attributes := pcommon.NewMap()
+		senderattributes.Put(attributes, list)
+		for name, value := range attributes.All() {
+			s.dimensions.Read(values, name, value)
+		}
+	}
+	if len(s.known) < maxKnown {
+		s.known[string(s.key)] = values
+	}
+	return values
+}
