@@ -51,7 +51,7 @@ func TestConfig_ReadsKeys(t *testing.T) {
 	require.Equal(t, dedup.Config{Horizon: time.Hour, MaxSpans: 1_000_000}, config.Publish.Shared.Deduplication)
 
 	require.Equal(t, []string{"user.id", "tenant.id"}, config.EventAttributes)
-	require.Equal(t, series.Selection{"tokenpulse.stalls": false}, config.Publish.Shared.Selection())
+	require.Equal(t, series.Selection{"tokenpulse.stalls": false, "tokenpulse.streams.open": false}, config.Publish.Shared.Selection())
 
 	_, err = load(t, "for_ever")
 	require.NoError(t, err)

@@ -19,6 +19,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
@@ -33,6 +35,7 @@ func TestMetricsPage_IsUpToDate(t *testing.T) {
 		"histograms":   metricTable(t, histogramRows()),
 		"counters":     metricTable(t, counterRows()),
 		"slos":         metricTable(t, sloRows()),
+		"open streams": metricTable(t, openStreamRows()),
 		"percentiles":  metricTable(t, percentileRows()),
 		"dimensions":   dimensionTable(t),
 		"label values": labelValueTable(),
@@ -48,6 +51,7 @@ func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {
 	withoutPace := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), withoutPace, with(map[string]any{"tokenpulse.outcome": "error"}))))
 	seriesLabels := []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "service_name", "vantage"}
+	openInProcess(t, openstreams.Stream{Vantage: "gateway", Dimensions: []string{"chat", "openai", "m", "chat"}})
 	families := h.families(t, protobuf)
 	for _, row := range allRows() {
 		name := prometheusName(t, row)
@@ -74,7 +78,7 @@ type metricRow struct {
 const bothComponents = "exporter, connector"
 
 func allRows() []metricRow {
-	return slices.Concat(histogramRows(), counterRows(), sloRows(), percentileRows())
+	return slices.Concat(histogramRows(), counterRows(), sloRows(), openStreamRows(), percentileRows())
 }
 
 // histogramRows has one row for the quantities that share a metric.
@@ -130,6 +134,10 @@ func sloRows() []metricRow {
 	return rows
 }
 
+func openStreamRows() []metricRow {
+	return []metricRow{{series.StreamsOpen, dto.MetricType_GAUGE, []string{names.LabelPhase, names.LabelSilent}, bothComponents + ", token_stream"}}
+}
+
 func appendOnce(rows []metricRow, row metricRow) []metricRow {
 	if slices.ContainsFunc(rows, func(r metricRow) bool { return r.Name == row.Name }) {
 		return rows
@@ -143,9 +151,13 @@ func metricTable(t *testing.T, rows []metricRow) string {
 	table.WriteString("| metric | Prometheus name | type | unit | labels | emitted by | default | meaning |\n|---|---|---|---|---|---|---|---|\n")
 	for _, row := range rows {
 		kind := strings.ToLower(row.kind.String())
+		exporter, publisher := createDefaultConfig().(*Config).Shared, publish.NewDefaultConfig().Shared
 		onOff := "off"
-		if (series.Selection{}).Has(row.Name) {
+		switch on := exporter.Selection().Has(row.Name); {
+		case on && publisher.Selection().Has(row.Name):
 			onOff = "on"
+		case on:
+			onOff = "on in the exporter"
 		}
 		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s | %s | %s | %s | %s |\n",
 			row.Name, prometheusName(t, row), kind, row.Unit, quoted(row.labels), row.emittedBy, onOff, row.Description)
@@ -186,6 +198,7 @@ func labelValueTable() string {
 	for _, id := range numbers.Histograms {
 		phases = append(phases, id.Row().Phase)
 	}
+	phases = append(phases, openstreams.Phases[:]...)
 	for _, c := range series.Counters {
 		types = append(types, c.Type)
 	}
@@ -212,6 +225,7 @@ func labelValueTable() string {
 		{names.LabelIndicator, quoted(names.UnmeasuredIndicators[:])},
 		{names.LabelReason, quoted(names.UnmeasuredReasons[:])},
 		{names.LabelCause, quoted(names.FailureCauses[:])},
+		{names.LabelSilent, quoted(openstreams.Bands[:])},
 		{names.LabelSLO, "names from `slos` of `token_latency`, and " + quoted([]string{names.SLOAll})},
 		{names.LabelVerdict, quoted(verdicts)},
 		{names.LabelPercentile, "`percentiles` of the exporter, by default " + quoted(percentiles)},

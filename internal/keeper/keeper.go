@@ -16,6 +16,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 	"github.com/tokenpulse/tokenpulse/internal/snapshots"
@@ -49,6 +51,8 @@ type Settings struct {
 	Notes func() []byte
 	// Also is saved and closed with the error budgets. It may be nil.
 	Also Saver
+	// OpenStreams returns the receivers whose open streams are counted. Nil means all of the process.
+	OpenStreams func() []openstreams.Visit
 	// Delivered holds the requests whose events the next consumer has, or is nil. The
 	// keeper expires it.
 	Delivered *dedup.Set
@@ -75,6 +79,7 @@ type Keeper struct {
 	options   spanreader.Options
 	recorded  *dedup.Set
 	points    *metricreader.Reader // nil unless Settings.Points
+	open      *openstreams.Counter // nil without an engine, or with the metric off
 
 	logger    *zap.Logger
 	frequent  *zap.Logger // for what each round may repeat
@@ -122,6 +127,13 @@ func New(set Settings) (*Keeper, error) {
 			nothing[name] = false
 		}
 		k.admission = series.NewEngine(series.Options{Config: set.Config.Series, Metrics: nothing})
+	}
+	if k.Engine != nil && set.Config.Selection().Has(names.StreamsOpen) {
+		receivers := set.OpenStreams
+		if receivers == nil {
+			receivers = inprocess.OpenStreams.All
+		}
+		k.open = openstreams.New(&set.Config.Series, receivers)
 	}
 	if set.Points {
 		k.points = newPoints(set.Config, now)

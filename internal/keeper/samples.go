@@ -8,6 +8,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -49,6 +50,7 @@ type Histogram struct {
 
 // Collect passes the current samples to a sink: those of series in the order of their keys, those of
 // conventions likewise, then the gauges of objectives: its own, or those of the producers of its metrics.
+// Last come the open streams.
 func Collect[L any](k *Keeper, now time.Time, sink Sink[L]) {
 	c := collector[L]{sink, k.settings.Config.Selection()}
 	k.Engine.Collect(now, c.series)
@@ -56,6 +58,9 @@ func Collect[L any](k *Keeper, now time.Time, sink Sink[L]) {
 	k.Tracker.Gauges(now, c.gauge)
 	if k.points != nil {
 		k.points.Gauges(now, c.gauge)
+	}
+	if k.open != nil && k.open.Collect(now, c.streams) {
+		k.doubts.Raise(overflowMessage, "")
 	}
 }
 
@@ -138,4 +143,9 @@ func (c *collector[L]) gauge(g *slo.Gauge) {
 			c.sink.Gauge(c.sink.With(labels, names.LabelWindow, g.Window), metric, g.Value)
 		}
 	}
+}
+
+func (c *collector[L]) streams(s *openstreams.Sample) {
+	labels := c.sink.With(c.sink.Series(s.Key, time.Time{}), names.LabelPhase, s.Phase)
+	c.sink.Gauge(c.sink.With(labels, names.LabelSilent, s.Silent), &series.StreamsOpen, float64(s.Streams))
 }

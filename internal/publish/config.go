@@ -39,13 +39,15 @@ const (
 	Delta Temporality = "delta"
 )
 
-// NewDefaultConfig returns the defaults.
+// NewDefaultConfig returns the defaults. Open streams are off: the token_sli exporter has them, too.
 func NewDefaultConfig() Config {
-	return Config{
+	c := Config{
 		Shared:        keeper.NewDefaultConfig(),
 		FlushInterval: 15 * time.Second,
 		Temporality:   Cumulative,
 	}
+	c.Shared.Metrics = map[string]keeper.Metric{names.StreamsOpen: {Enabled: false}}
+	return c
 }
 
 // minFlushInterval rejects a number without a unit, which would mean nanoseconds.

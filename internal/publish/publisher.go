@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -31,6 +32,8 @@ type Settings struct {
 	Scope string
 	// Next receives the metrics.
 	Next consumer.Metrics
+	// OpenStreams is that of keeper.Settings.
+	OpenStreams func() []openstreams.Visit
 	// Refused counts the batches that Next refused. Their data is sent again.
 	Refused metric.Int64Counter
 	// Now is the clock.
@@ -64,7 +67,9 @@ func New(set Settings) (*Publisher, error) {
 		Engine:    series.NewEngine(options),
 		Interval:  set.Config.FlushInterval,
 		Flush:     p.flush,
-		Now:       set.Now,
+
+		OpenStreams: set.OpenStreams,
+		Now:         set.Now,
 	})
 	return p, err
 }

@@ -63,7 +63,7 @@ const maxDimensions = 32
 var ourLabels = []string{
 	names.LabelVantage, names.LabelOutcome, names.LabelPhase, names.LabelType,
 	names.LabelPercentile, names.LabelWindow, names.LabelSLO, names.LabelVerdict,
-	names.LabelIndicator, names.LabelReason, names.LabelCause,
+	names.LabelIndicator, names.LabelReason, names.LabelCause, names.LabelSilent,
 	names.LabelOverflow, "le", "quantile",
 }
 

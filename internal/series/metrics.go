@@ -15,6 +15,7 @@ import (
 var (
 	Requests    = numbers.Metric{Name: names.Requests, Unit: "{request}", Description: "Finished requests."}
 	SLORequests = numbers.Metric{Name: names.SLORequests, Unit: "{request}", Description: "Finished requests by SLO and verdict. The SLO `all` combines every SLO that applies and the outcome (goodput)."}
+	StreamsOpen = numbers.Metric{Name: names.StreamsOpen, Unit: "{stream}", Description: "Open streams of the receivers in the same Collector, by phase and by the time without a token: `silent` is the upper bound of a band."}
 	// Gauges are those of SLO objectives.
 	Gauges = [...]numbers.Metric{
 		{Name: names.SLOObjective, Unit: "", Description: "Share of requests that must be good, as configured."},

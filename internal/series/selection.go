@@ -27,7 +27,7 @@ var metricDefaults = func() map[string]bool {
 	for _, c := range Counters {
 		defaults[c.Name] = true
 	}
-	for _, m := range append(Gauges[:], Requests, SLORequests) {
+	for _, m := range append(Gauges[:], Requests, SLORequests, StreamsOpen) {
 		defaults[m.Name] = true
 	}
 	return defaults

@@ -11,6 +11,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/senderattributes"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 )
 
 // visitOpen is an openstreams.Visit. During a shutdown it visits no stream: all of them end, or stay in
@@ -19,7 +20,7 @@ func (r *tokenStreamReceiver) visitOpen(dimensions []string, visit func(*openstr
 	if r.closing.Err() != nil {
 		return
 	}
-	of := startValues{dimensions: spanreader.NewDimensions(dimensions), count: len(dimensions), known: map[string][]string{}}
+	of := startValues{service: r.cfg.ServiceName, dimensions: spanreader.NewDimensions(dimensions), count: len(dimensions), known: map[string][]string{}}
 	r.ingester.store.Visit(r.cfg.timeouts(), func(v *assembly.Visited) {
 		visit(&openstreams.Stream{Dimensions: of.read(v), Vantage: v.Vantage.String(), Decoding: v.Decoding, Silent: v.Silent})
 	})
@@ -27,6 +28,7 @@ func (r *tokenStreamReceiver) visitOpen(dimensions []string, visit func(*openstr
 
 // startValues reads the values of dimensions. Streams with the same bytes have the same values.
 type startValues struct {
+	service    string
 	dimensions spanreader.Dimensions
 	count      int
 	known      map[string][]string // by the bytes of attributes and resource
@@ -46,9 +48,10 @@ func (s *startValues) read(v *assembly.Visited) []string {
 		return values
 	}
 	values = make([]string, s.count)
-	for _, list := range [...][]byte{v.Resource, v.Attributes} { // of both, the stream's own value counts
-		attributes := pcommon.NewMap()
-		senderattributes.Put(attributes, list)
+	resource, own := pcommon.NewMap(), pcommon.NewMap()
+	streamspan.PutResource(resource, v.Resource, s.service)
+	senderattributes.Put(own, v.Attributes)
+	for _, attributes := range [...]pcommon.Map{resource, own} { // of both, the stream's own value counts
 		for name, value := range attributes.All() {
 			s.dimensions.Read(values, name, value)
 		}

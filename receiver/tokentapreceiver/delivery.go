@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
@@ -97,12 +98,17 @@ func (d *delivery) run() {
 	}
 }
 
+// serviceOf returns the service that a header names, else the one of the setting.
+func serviceOf(attributes pcommon.Map, setting string) string {
+	if named := source.Text(attributes, names.ServiceName); named != "" {
+		return named
+	}
+	return setting
+}
+
 // add moves a span to the resource of its service. A header may name the service.
 func (d *delivery) add(traces ptrace.Traces, services map[string]ptrace.SpanSlice, span ptrace.Span) {
-	service := d.service
-	if named := source.Text(span.Attributes(), names.ServiceName); named != "" {
-		service = named
-	}
+	service := serviceOf(span.Attributes(), d.service)
 	span.Attributes().Remove(names.ServiceName)
 	spans, known := services[service]
 	if !known {

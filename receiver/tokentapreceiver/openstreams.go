@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
@@ -24,7 +25,9 @@ func (r *tokenTapReceiver) visitOpen(dimensions []string, visit func(*openstream
 			d.visitOpen(func(c *call, o *llmstream.Observation) {
 				clear(values)
 				if len(values) > 0 {
-					for name, v := range d.startAttributes(o).All() {
+					attributes := d.startAttributes(o)
+					attributes.PutStr(names.ServiceName, serviceOf(attributes, r.cfg.ServiceName))
+					for name, v := range attributes.All() {
 						read.Read(values, name, v)
 					}
 				}

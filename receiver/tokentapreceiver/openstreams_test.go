@@ -46,12 +46,15 @@ func TestOpenStreams_AreSilentSinceTheLastToken(t *testing.T) {
 			_, _ = io.WriteString(w, text)
 			_ = http.NewResponseController(w).Flush()
 		}
-	}, func(cfg *Config) { cfg.AttributesFromHeaders = map[string]string{"x-tenant-id": "tenant.id"} })
+	}, func(cfg *Config) {
+		cfg.AttributesFromHeaders = map[string]string{"x-tenant-id": "tenant.id", "x-service": "service.name"}
+	})
 	answered := make(chan error)
 	go func() {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+chatPath, strings.NewReader(`{"model":"asked","stream":true}`))
 		if err == nil {
 			request.Header.Set("X-Tenant-Id", "tenant-1")
+			request.Header.Set("X-Service", "shop")
 			var response *http.Response
 			if response, err = http.DefaultClient.Do(request); err == nil {
 				_, err = io.Copy(io.Discard, response.Body)
@@ -60,7 +63,7 @@ func TestOpenStreams_AreSilentSinceTheLastToken(t *testing.T) {
 		}
 		answered <- err
 	}()
-	const labels = " openai asked tenant-1 127.0.0.1  "
+	const labels = " openai asked tenant-1 127.0.0.1 shop "
 	silentFor := func(atLeast time.Duration) {
 		t.Helper()
 		require.Eventually(t, func() bool { _, silence := p.openStreams(); return silence >= atLeast }, time.Minute, time.Millisecond)
@@ -97,10 +100,10 @@ func TestOpenStreams_AreThoseOfModelCallsThatStream(t *testing.T) {
 		change                             func(*Config)
 		open                               []string
 	}{
-		"a stream":             {chatPath, chatRequest, "text/event-stream", tokenEvent, nil, []string{"gateway true openai gpt-x  127.0.0.1  "}},
+		"a stream":             {chatPath, chatRequest, "text/event-stream", tokenEvent, nil, []string{"gateway true openai gpt-x  127.0.0.1 unknown_service "}},
 		"another API":          {"/v1/models/m-1", chatRequest, "application/json", `{"object":`, nil, nil},
 		"one piece":            {chatPath, `{"model":"m-1"}`, "application/json", `{"id":`, nil, nil},
-		"a stream unasked for": {chatPath, `{"model":"m-1"}`, "text/event-stream", tokenEvent, nil, []string{"gateway true openai m-1  127.0.0.1  "}},
+		"a stream unasked for": {chatPath, `{"model":"m-1"}`, "text/event-stream", tokenEvent, nil, []string{"gateway true openai m-1  127.0.0.1 unknown_service "}},
 		"damaged":              {chatPath, chatRequest, "application/vnd.amazon.eventstream", "\x00\x00\x00\x10\x00\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x00" + tokenEvent, nil, nil},
 		"beyond the memory":    {chatPath, chatRequest, "text/event-stream", "data: " + strings.Repeat("x", 2<<20), func(cfg *Config) { cfg.MaxMemoryMiB, cfg.MaxEventBytes = 1, 4<<20 }, nil},
 	} {
@@ -132,7 +135,7 @@ func TestOpenStreams_OfAConnectionAreItsOpenResponses(t *testing.T) {
 		for message := range say {
 			_, _ = connection.Write(frame(message, false))
 		}
-	}))
+	}), func(cfg *Config) { cfg.ServiceName = "chat-gateway" })
 	connection, reader := connect(t, p)
 	_, err := connection.Write(frame(responseCreate, true))
 	require.NoError(t, err)
@@ -143,9 +146,9 @@ func TestOpenStreams_OfAConnectionAreItsOpenResponses(t *testing.T) {
 	}
 	p.requireOpen()
 	hear(responseCreated)
-	p.requireOpen("gateway false openai gpt-r  127.0.0.1  ")
+	p.requireOpen("gateway false openai gpt-r  127.0.0.1 chat-gateway ")
 	hear(responseDelta)
-	p.requireOpen("gateway true openai gpt-r  127.0.0.1  ")
+	p.requireOpen("gateway true openai gpt-r  127.0.0.1 chat-gateway ")
 	hear(responseDone)
 	p.requireOpen()
 	close(say)

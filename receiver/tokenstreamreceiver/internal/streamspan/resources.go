@@ -72,15 +72,22 @@ func (r *resources) of(encoded []byte) *resource {
 	return same
 }
 
+// PutResource writes the attributes of a resource, and the name of its service if it has none. It returns
+// the number of attributes that it left out, as senderattributes.Put does.
+func PutResource(attributes pcommon.Map, encoded []byte, service string) (removed int) {
+	removed = senderattributes.Put(attributes, encoded)
+	if name, exists := attributes.GetOrPutEmpty(names.ServiceName); !exists {
+		name.SetStr(service)
+	}
+	return removed
+}
+
 // addSpan appends an empty span to those of a resource.
 func (r *resources) addSpan(to *resource) ptrace.Span {
 	if !to.used {
 		spans := r.traces.ResourceSpans().AppendEmpty()
 		to.attributes = spans.Resource().Attributes()
-		r.removed += senderattributes.Put(to.attributes, to.encoded)
-		if name, exists := to.attributes.GetOrPutEmpty(names.ServiceName); !exists {
-			name.SetStr(r.service)
-		}
+		r.removed += PutResource(to.attributes, to.encoded, r.service)
 		scope := spans.ScopeSpans().AppendEmpty()
 		scope.Scope().SetName(metadata.ScopeName)
 		to.spans, to.used = scope.Spans(), true

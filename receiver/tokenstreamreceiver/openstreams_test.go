@@ -1,0 +1,101 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokenstreamreceiver
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/openstreams"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
+)
+
+func TestOpenStreams_HaveDimensionsOfTheirStart(t *testing.T) {
+	b := start(t, func(cfg *Config) { cfg.ServiceName = "chat" })
+	long := strings.Repeat("m", 300)
+	for i, fields := range []string{
+		`"vantage":"client","resource":{"service.name":"of-resource","gen_ai.request.model":"of-resource"},"attributes":{"gen_ai.request.model":"of-stream","n":7}`,
+		`"resource":{"service.name":"forger","tokenpulse.source":"forged"},"attributes":{"gen_ai.request.model":"` + long + `","tokenpulse.source":"forged"}`,
+		`"attributes":{"error.type":"a sentence of the sender"}`,
+	} {
+		require.Equal(t, 200, b.lines(t, startWith(strconv.Itoa(i), at(0), fields), startWith(fmt.Sprint(i, " alike"), at(0), fields)).status)
+	}
+	dimensions := []string{"service.name", "gen_ai.request.model", "n", "tokenpulse.source", "error.type"}
+	got := map[string]int{}
+	b.visitOpen(dimensions, func(s *openstreams.Stream) {
+		got[s.Vantage+" "+strings.Join(s.Dimensions, "|")]++
+	})
+	require.Equal(t, map[string]int{
+		"client of-resource|of-stream|7||":    2,
+		"server forger|" + long[:256] + "|||": 2,
+		"server chat||||_OTHER":               2,
+	}, got)
+}
+
+// The receiver publishes its own open streams, if the metric is on. The last flush has none.
+func TestMetricsPipeline_PublishesItsOpenStreams(t *testing.T) {
+	other := start(t)
+	other.lines(t, startLine("of another receiver"))
+	for name, on := range map[string]bool{"on": true, "off by default": false} {
+		t.Run(name, func(t *testing.T) {
+			p := inMetricsPipeline(t, nil, func(c *Config) {
+				series := publish.NewDefaultConfig()
+				series.FlushInterval = 10 * time.Millisecond
+				if on {
+					series.Shared.Metrics["tokenpulse.streams.open"] = keeper.Metric{Enabled: true}
+				}
+				c.Series = configoptional.Some(SeriesConfig{Config: series})
+			})
+			p.start(t)
+			p.lines(t, startLine("a"), startWith("b", at(0), `"attributes":{"gen_ai.request.model":"m"}`), chunkLine("b", time.Millisecond))
+			if !on {
+				p.lines(t, startLine("ended"), endLine("ended"))
+				eventually(t, func() bool { return len(p.requests()) > 0 }, "nothing is flushed")
+				require.Empty(t, p.openStreams())
+				return
+			}
+			eventually(t, func() bool {
+				return fmt.Sprint(p.openStreams()) == "map[decode m server:1 first_token  server:1]"
+			}, "the gauge is not flushed")
+			p.stop(t)
+			for labels, streams := range p.openStreams() {
+				require.Zero(t, streams, labels)
+			}
+		})
+	}
+}
+
+// openStreams returns the values of tokenpulse.streams.open that were sent last.
+func (p *pipelines) openStreams() map[string]int {
+	all := map[string]int{}
+	for _, metrics := range p.metrics.AllMetrics() {
+		clear(all)
+		for _, m := range metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+			if m.Name() != "tokenpulse.streams.open" {
+				continue
+			}
+			for _, point := range m.Gauge().DataPoints().All() {
+				all[labelsOfStreams(point.Attributes())] += int(point.DoubleValue())
+			}
+		}
+	}
+	return all
+}
+
+func labelsOfStreams(attributes pcommon.Map) string {
+	var labels []string
+	for _, name := range []string{"phase", "gen_ai.request.model", "vantage"} {
+		v, _ := attributes.Get(name)
+		labels = append(labels, v.Str())
+	}
+	return strings.Join(labels, " ")
+}
