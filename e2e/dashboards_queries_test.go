@@ -65,6 +65,9 @@ scrape_configs:
 			r.number += n / inOneRound * 10_000
 			r.write(&events, begin)
 		}
+		open := eventsOf(&events, fmt.Sprint("open ", n), time.Now())
+		open("start", 0, `,"vantage":"client"`)
+		open("chunk", 0, "")
 		return events.String()
 	}
 	ready := func(p *prometheus) bool {
