@@ -121,6 +121,7 @@ func shareOfBad(window string) string {
 type alert struct {
 	State               string
 	Labels, Annotations map[string]string
+	ActiveAt            time.Time
 }
 
 // alerts returns the pending and firing alerts with a name.

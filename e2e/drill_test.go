@@ -212,7 +212,7 @@ func (o *onCall) about(model string) *alert {
 func (p *prometheus) requireFinding(t *testing.T, page alert, s drillStep) {
 	t.Helper()
 	query := strings.NewReplacer("llama-3-70b", page.Labels["gen_ai_request_model"], "chat-tpot", page.Labels["slo"]).Replace(queriesOfPage(t)[s.query])
-	query = durations.ReplaceAllStringFunc(query, func(d string) string { return scaled(t, d).String() })
+	query = scaledDurations(t, query)
 	var rows []result
 	require.Eventually(t, func() bool {
 		rows = slices.DeleteFunc(p.resultsAt(t, query, ""), func(row result) bool { return !agree(page.Labels, row.Metric) })

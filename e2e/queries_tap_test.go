@@ -168,7 +168,12 @@ func recordTap(t *testing.T, recorded *recording) map[string]answerCheck {
 	var routes, ports []string
 	for engine := 1; engine <= 10; engine++ {
 		server := startUpstream(t, func(w http.ResponseWriter, request *http.Request) {
-			r, _ := known.Load(request.Header.Get("X-Number"))
+			r, ok := known.Load(request.Header.Get("X-Number"))
+			if !ok {
+				writeChunks(w, 1)
+				<-request.Context().Done() // the stream hangs
+				return
+			}
 			r.(*tapRequest).answer(w)
 		})
 		at, err := url.Parse(server.URL)
@@ -199,7 +204,20 @@ func recordTap(t *testing.T, recorded *recording) map[string]answerCheck {
 		wait.Wait()
 		recorded.add(c.waitForRequests(t, len(all)), begin.Add(time.Duration(step)*scrapeStep))
 	}
+	recorded.openStreams(hangThroughTap(t, c, tap), begin)
 	return tapChecks(begin, all, ports)
+}
+
+// hangThroughTap opens streams to two engines that hang, and returns the scrape that shows it.
+func hangThroughTap(t *testing.T, c *collector, tap string) map[string]*dto.MetricFamily {
+	t.Helper()
+	for engine := 1; engine <= 2; engine++ {
+		answer, err := http.Post(fmt.Sprintf("http://%s/engine-%d%s", tap, engine, chatPath), "application/json",
+			strings.NewReader(strings.ReplaceAll(chatAsked, "asked", longModel)))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = answer.Body.Close() })
+	}
+	return c.waitForDecoding(t, "gateway", 2, 0)
 }
 
 // tapChecks returns what the page's queries answer about requests through the tap.
@@ -234,6 +252,9 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 		return p.answersAt(t, about(query), now).of("gateway")
 	}
 	return map[string]answerCheck{
+		"Which streams hang": func(t *testing.T, p *prometheus, query string) {
+			ask(t, p, query).require(t, map[string]float64{long: 1})
+		},
 		"Which model": func(t *testing.T, p *prometheus, query string) {
 			ask(t, p, query).require(t, map[string]float64{
 				long + " slo=chat-tpot": slowPerStep / perStep, long + " slo=all": slowPerStep / perStep, long + " slo=chat-ttft": 0,

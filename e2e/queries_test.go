@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -84,7 +85,21 @@ func startForQueries(t *testing.T, more ...string) *collector {
 func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 	t.Helper()
 	begin, requests := beginOfPast(), requestsOf(incidentLanes)
-	recorded.requests(t, startForQueries(t), begin, requests)
+	c := startForQueries(t)
+	recorded.requests(t, c, begin, requests)
+	decode := func(streams ...string) {
+		var events strings.Builder
+		for _, stream := range streams {
+			write := eventsOf(&events, stream, time.Now())
+			write("start", 0, `,"vantage":"client","attributes":{"gen_ai.request.model":"llama-3-70b"}`)
+			write("chunk", 0, "")
+		}
+		c.post(t, "application/x-ndjson", strings.NewReader(events.String()))
+	}
+	decode("hangs")
+	c.waitForDecoding(t, "client", 1, 0)
+	decode("goes on", "goes on, too")
+	recorded.openStreams(c.waitForDecoding(t, "client", 1, 2), begin)
 	at := func(t *testing.T, p *prometheus, query string) answers {
 		t.Helper()
 		return p.answersAt(t, query, askedAt(begin)).of("client")
@@ -174,6 +189,9 @@ func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 				"gen_ai_request_model=llama-3-70b": inFlight("llama-3-70b", busyUntil),
 				"gen_ai_request_model=llama-3-8b":  inFlight("llama-3-8b", busyUntil),
 			})
+		},
+		"Which streams hang": func(t *testing.T, p *prometheus, query string) {
+			at(t, p, query).require(t, map[string]float64{"gen_ai_request_model=llama-3-70b": 1. / 3})
 		},
 		"Load or a bad deploy": func(t *testing.T, p *prometheus, query string) {
 			at(t, p, query).require(t, map[string]float64{
@@ -286,6 +304,15 @@ func beginOfPast() time.Time {
 
 // askedAt is when queries ask about recorded traffic.
 func askedAt(begin time.Time) time.Time { return begin.Add(incidentLength + time.Second) }
+
+// openStreams adds the open streams of a scrape when queries ask, and nothing else: further samples would
+// change rates. The last scrape stays what replay waits for.
+func (r *recording) openStreams(scraped map[string]*dto.MetricFamily, begin time.Time) {
+	const name = "tokenpulse_streams_open"
+	last := r.last
+	r.add(map[string]*dto.MetricFamily{name: scraped[name]}, askedAt(begin))
+	r.last = last
+}
 
 // requests sends requests to the Collector in the order in which they end, and records its
 // scrape after each step.

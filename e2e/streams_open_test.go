@@ -1,0 +1,158 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
+)
+
+// hangingBand selects the bands that the rules and docs/queries.md select.
+var hangingBand = regexp.MustCompile(`^(60s|\+Inf)$`)
+
+// decoding returns the streams of a vantage after their first token: those that hang, and the others.
+func decoding(families map[string]*dto.MetricFamily, vantage string) (hanging, others int) {
+	for _, m := range families["tokenpulse_streams_open"].GetMetric() {
+		labels := map[string]string{}
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		switch n := int(m.GetGauge().GetValue()); {
+		case labels["vantage"] != vantage || labels["phase"] != "decode":
+		case hangingBand.MatchString(labels["silent"]):
+			hanging += n
+		default:
+			others += n
+		}
+	}
+	return hanging, others
+}
+
+// waitForDecoding waits until a scrape has these streams, and returns it.
+func (c *collector) waitForDecoding(t *testing.T, vantage string, hanging, others int) (scraped map[string]*dto.MetricFamily) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		scraped = scrape(t, c)
+		gotHanging, gotOthers := decoding(scraped, vantage)
+		return gotHanging == hanging && gotOthers == others
+	}, patience, 100*time.Millisecond, "%d hanging streams, %d others", hanging, others)
+	return scraped
+}
+
+// streamsInTwoWays shows the streams of two receivers in an exporter and in a connector.
+const streamsInTwoWays = `
+receivers:
+  token_stream: {idle_timeout: 5m}
+  token_tap: {endpoint: %q, upstream: {endpoint: %q}}
+processors:
+  token_latency:
+connectors:
+  token_sli/flushed: {metrics: {tokenpulse.streams.open: {enabled: true}}}
+exporters:
+  token_sli:
+  prometheus: {endpoint: %q, without_scope_info: true}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [token_stream, token_tap], processors: [token_latency], exporters: [token_sli, token_sli/flushed]}
+    metrics: {receivers: [token_sli/flushed], exporters: [prometheus]}
+`
+
+// Prometheus runs with the files of examples/prometheus, of which only addresses are changed. A service
+// behind the tap stops in mid-answer, and so does one of three streams of token_stream.
+func TestStreamsOpen_AlertWhileStreamsHang(t *testing.T) {
+	t.Parallel()
+	program := testenv.Program(t, "prometheus")
+	goesOn, tap, flushed := make(chan struct{}), freeAddress(t), freeAddress(t)
+	upstream := startUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		writeChunks(w, 1)
+		for {
+			select {
+			case <-goesOn:
+				writeChunks(w, 1)
+			case <-r.Context().Done(): // the Collector is gone
+				return
+			}
+		}
+	})
+	c := startCollector(t, writeFile(t, t.TempDir(), "streams.yaml", fmt.Sprintf(streamsInTwoWays, tap, upstream.URL, flushed)))
+	shipped, err := os.ReadFile(prometheusExample(t, "prometheus.yaml"))
+	require.NoError(t, err)
+	server := runPrometheus(t, program, strings.NewReplacer(
+		"rules.yaml", prometheusExample(t, "rules.yaml"), "localhost:9464", c.metrics, "localhost:8888", flushed,
+	).Replace(string(shipped)), "--enable-feature", "native-histograms,exemplar-storage")
+
+	events := func(kind, more string, streams ...string) {
+		var all strings.Builder
+		for _, stream := range streams {
+			eventsOf(&all, stream, time.Now())(kind, 0, more)
+		}
+		c.post(t, "application/x-ndjson", strings.NewReader(all.String()))
+	}
+	events("start", `,"vantage":"client","attributes":{"gen_ai.request.model":"partly"}`, "hangs", "goes on", "goes on, too")
+	events("chunk", "", "hangs", "goes on", "goes on, too")
+	response, err := http.Post("http://"+tap+chatPath, "application/json", strings.NewReader(strings.ReplaceAll(chatAsked, "asked", longModel)))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	go func() { _, _ = io.Copy(io.Discard, response.Body) }()
+	c.waitForDecoding(t, "gateway", 0, 1)
+	stopped := time.Now()
+	alerts := func() (all []string) {
+		for _, job := range []string{"tokenpulse", "tokenpulse-self"} {
+			for _, alert := range server.alerts(t, "TokenStreamsSilent") {
+				if l := alert.Labels; l["job"] == job && alert.State == "firing" {
+					all = append(all, strings.Join([]string{job, l["severity"], l["vantage"], l["gen_ai_request_model"], alert.Annotations["summary"]}, " "))
+				}
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	waitFor := func(limit time.Duration, everySecond func(), want ...string) {
+		t.Helper()
+		since := time.Now()
+		for ; !slices.Equal(alerts(), want); time.Sleep(time.Second) {
+			require.Less(t, time.Since(since), limit, "alerts %q, want %q", alerts(), want)
+			everySecond()
+		}
+		t.Logf("alerts %q after %v", want, time.Since(since))
+	}
+	require.Eventually(t, func() bool {
+		return strings.Contains(string(get(t, c.metricsURL(), "text/plain")),
+			`tokenpulse_streams_open{gen_ai_operation_name="chat",gen_ai_provider_name="openai",gen_ai_request_model="`+longModel+`",phase="decode",service_name="unknown_service",silent="15s",vantage="gateway"} 1`)
+	}, 10*time.Second, 100*time.Millisecond, "the gauge within 10 seconds")
+
+	page := func(job string) string {
+		return job + " page gateway " + longModel + " 100% of the streams hang, model " + longModel
+	}
+	ticket := func(job string) string {
+		return job + " ticket client partly 33.33% of the streams hang, model partly"
+	}
+	const scraped, fromConnector = "tokenpulse", "tokenpulse-self"
+	waitFor(90*time.Second, func() { events("chunk", "", "goes on", "goes on, too") },
+		page(scraped), ticket(scraped), page(fromConnector), ticket(fromConnector))
+	limits := map[string]time.Duration{scraped: 15*time.Second + time.Minute, fromConnector: 15*time.Second + 75*time.Second}
+	for _, alert := range server.alerts(t, "TokenStreamsSilent") {
+		since := alert.ActiveAt.Sub(stopped)
+		t.Logf("%v fires after %v", alert.Labels, since)
+		require.Greater(t, since, 15*time.Second)
+		require.LessOrEqual(t, since, limits[alert.Labels["job"]])
+	}
+	waitFor(75*time.Second, func() {
+		events("chunk", "", "hangs", "goes on", "goes on, too")
+		goesOn <- struct{}{}
+	})
+}
