@@ -21,7 +21,8 @@ type content struct {
 	chunks     map[int]bool // by index
 	ended      bool
 	lastActive time.Time
-	client     int // that opened it
+	lastToken  time.Time // or else the start
+	client     int       // that opened it
 	units      int
 }
 
@@ -146,8 +147,12 @@ func (w *world) apply(d *prediction) {
 				open = &content{stream: p.stream, chunks: map[int]bool{}, client: d.message.client}
 				w.open[p.id] = open
 			}
+			before := len(open.chunks)
 			open.add(p, units)
 			open.lastActive = time.Now()
+			if open.lastToken.IsZero() || len(open.chunks) > before {
+				open.lastToken = open.lastActive
+			}
 		}
 	}
 	w.counters["events_accepted"] += d.accepted

@@ -106,6 +106,8 @@ func (w *world) startProcess() error {
 	exporterFactory := tokensliexporter.NewFactory()
 	exporterConfig := exporterFactory.CreateDefaultConfig().(*tokensliexporter.Config)
 	p.shared(&exporterConfig.Shared)
+	// Worlds share the registry of open streams.
+	exporterConfig.Shared.Metrics = map[string]keeper.Metric{names.StreamsOpen: {Enabled: false}}
 	if w.path != viaSpans { // the receiver has them
 		exporterConfig.Shared.Objectives = nil
 	}

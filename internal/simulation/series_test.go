@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver"
@@ -51,6 +52,7 @@ func (p *process) configureSeries(c *tokenstreamreceiver.Config) {
 	latency.SLOs, latency.Timeline = slos(), annotate.TimelineKeep // the timeline is compared
 	p.shared(&series.Shared)
 	series.Temporality = p.world.temporality
+	series.Shared.Metrics[names.StreamsOpen] = keeper.Metric{Enabled: true} // of this receiver only
 	c.Latency, c.Series = configoptional.Some(*latency), configoptional.Some(tokenstreamreceiver.SeriesConfig{
 		Config:       series,
 		MaxPerClient: p.world.maxSeries, // otherwise the order in which streams expire together would decide which series open

@@ -30,6 +30,7 @@ var errSink = errors.New("the consumer of the series refuses")
 // flushed notes the metrics of the connector, or of the receiver.
 func (w *world) flushed(metrics pmetric.Metrics) {
 	defer w.gathered(metrics)
+	w.checkOpen(metrics)
 	for _, resource := range metrics.ResourceMetrics().All() {
 		for _, scope := range resource.ScopeMetrics().All() {
 			for _, metric := range scope.Metrics().All() {

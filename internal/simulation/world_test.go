@@ -157,7 +157,7 @@ func (w *world) begin() {
 	}
 	w.exporter.since = w.process.since
 	for _, c := range w.open { // their timeouts start anew
-		c.lastActive = time.Now()
+		c.lastActive, c.lastToken = time.Now(), time.Now()
 		w.counters["streams_restored"]++
 		w.counters["events_restored"] += c.units
 	}
