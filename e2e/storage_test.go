@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -188,7 +189,7 @@ func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
 		}
 		return counts
 	}
-	require.Empty(t, get(t, c.metricsURL(), "text/plain"), "no request was judged")
+	require.Equal(t, []string{"tokenpulse_streams_open"}, slices.Collect(maps.Keys(scrape(t, c))), "no request was judged")
 	send(before, before+after, func(int) bool { return true }, func(s int) (string, string) {
 		return "", eventLine("end", fmt.Sprint("s", s), t0.Add(time.Minute), "") + "\n"
 	})
