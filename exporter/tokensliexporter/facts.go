@@ -10,10 +10,11 @@ import (
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
-// replicaNames tell replicas apart. The server's address comes first: other attributes of a client's span are
-// those of the client.
+// replicaNames are the attributes that name a replica, the first one counts. The server's address comes first,
+// because the others name the client on a client's span.
 var replicaNames = []string{names.ServerAddress, "service.instance.id", "k8s.pod.name", "host.name"}
 
 // maxEstimated limits the names of estimated numbers. There are fewer numbers.
@@ -22,11 +23,9 @@ const maxEstimated = 32
 // factsOf returns what the page shows of a request besides its numbers.
 func factsOf(span ptrace.Span, resource pcommon.Map) slowest.Facts {
 	text := func(name string) string {
-		v, ok := span.Attributes().Get(name)
+		v, ok := source.LookUp(name, span.Attributes(), resource)
 		if !ok {
-			if v, ok = resource.Get(name); !ok {
-				return ""
-			}
+			return ""
 		}
 		return series.CleanLabel(v.AsString())
 	}
