@@ -36,6 +36,8 @@ const (
 	Client Side = iota
 	// Server metrics count requests that a server or an engine saw.
 	Server
+	// Sides is the number of sides.
+	Sides
 )
 
 // Attributes are those of every metric. A metric has those that are known of a request.

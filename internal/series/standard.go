@@ -5,7 +5,6 @@ package series
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,6 +21,8 @@ type Standard struct {
 	series  *Engine // finds, opens and expires the series; it aggregates nothing itself
 	config  *conventions.Config
 	metrics []conventions.Published
+	// published has the sides with a metric, needsChunks those with one of the gaps between chunks.
+	published, needsChunks [conventions.Sides]bool
 
 	overflow atomic.Int64
 	callers  callers
@@ -38,13 +39,18 @@ func newStandard(o *Options) *Standard {
 	if len(metrics) == 0 {
 		return nil
 	}
-	return &Standard{
+	s := &Standard{
 		config: &o.Conventions, metrics: metrics,
 		series: NewEngine(Options{
 			Config:             Config{MaxSeries: o.Config.MaxSeries, SeriesExpiration: o.Config.SeriesExpiration},
 			MaxSeriesPerClient: o.MaxSeriesPerClient,
 		}),
 	}
+	for _, m := range metrics {
+		s.published[m.Side] = true
+		s.needsChunks[m.Side] = s.needsChunks[m.Side] || m.Number == numbers.InterChunkLatency
+	}
+	return s
 }
 
 // standardOf is what a Standard needs of a request besides its numbers and the labels of its series.
@@ -93,13 +99,13 @@ func (s *Standard) recordTo(h *standardHandle, r *Contribution) {
 // add adds a request to the series that find returns, if its vantage counts for a metric.
 func (s *Standard) add(r *Contribution, of *standardOf, find func() *series) {
 	side, ok := s.config.Counts(of.vantage)
-	if !ok || r.TraceOnly || !s.has(func(m *conventions.Metric) bool { return m.Side == side }) {
+	if !ok || r.TraceOnly || !s.published[side] {
 		return
 	}
 	if s.callers.saw(r.Trace, of.vantage, side) {
 		s.doubled.Store(true)
 	}
-	if !of.whole && s.lacksChunks(r, side) {
+	if s.needsChunks[side] && !of.whole && r.lacksChunks() {
 		s.withoutChunks.Store(true)
 	}
 	if s.series.add(r.Arrival, find, func(x *series) Recorded { return s.addTo(x, side, r, of) }).Overflow {
@@ -108,16 +114,9 @@ func (s *Standard) add(r *Contribution, of *standardOf, find func() *series) {
 	}
 }
 
-// lacksChunks reports whether a request has gaps between its tokens but not between its chunks, though a metric
-// needs them.
-func (s *Standard) lacksChunks(r *Contribution, side conventions.Side) bool {
-	return !r.Distribution(numbers.InterTokenLatency).empty() && r.Distribution(numbers.InterChunkLatency).empty() &&
-		s.has(func(m *conventions.Metric) bool { return m.Side == side && m.Number == numbers.InterChunkLatency })
-}
-
-// has reports whether a metric of some kind is published.
-func (s *Standard) has(kind func(*conventions.Metric) bool) bool {
-	return slices.ContainsFunc(s.metrics, func(m conventions.Published) bool { return kind(m.Metric) })
+// lacksChunks reports whether the request has gaps between its tokens but not between its chunks.
+func (r *Contribution) lacksChunks() bool {
+	return !r.Distribution(numbers.InterTokenLatency).empty() && r.Distribution(numbers.InterChunkLatency).empty()
 }
 
 // Faults are what happened since the last call of Standard.Faults.
