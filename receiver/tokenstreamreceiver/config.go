@@ -146,18 +146,13 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 
 // Validate checks the configuration.
 func (c *Config) Validate() error {
-	var errs []error
-	if c.ServiceName == "" {
-		errs = append(errs, errors.New("`service_name` is empty; name the service of streams without one, or remove the key"))
-	}
-	if !c.Protocols.HTTP.HasValue() && !c.Protocols.GRPC.HasValue() {
-		errs = append(errs, errors.New("`protocols` has neither http nor grpc enabled; enable at least one"))
-	}
+	var errs settings.Problems
+	errs.Unless(c.ServiceName != "", "`service_name` is empty; name the service of streams without one, or remove the key")
+	errs.Unless(c.Protocols.HTTP.HasValue() || c.Protocols.GRPC.HasValue(), "`protocols` has neither http nor grpc enabled; enable at least one")
 	if http := c.Protocols.HTTP.Get(); http != nil {
 		for _, algorithm := range http.CompressionAlgorithms {
-			if !slices.Contains(compressionAlgorithms, algorithm) {
-				errs = append(errs, fmt.Errorf("`protocols::http::compression_algorithms` has %q, which is decompressed outside of `max_memory_mib`; use gzip, zstd, zlib or deflate", algorithm))
-			}
+			errs.Unless(slices.Contains(compressionAlgorithms, algorithm),
+				"`protocols::http::compression_algorithms` has %q, which is decompressed outside of `max_memory_mib`; use gzip, zstd, zlib or deflate", algorithm)
 		}
 	}
 	// YAML numbers without a unit are nanoseconds.
@@ -169,9 +164,7 @@ func (c *Config) Validate() error {
 		{"idle_timeout", c.IdleTimeout, "60s"},
 		{"first_token_timeout", c.FirstTokenTimeout, "10m"},
 	} {
-		if timeout.value < time.Millisecond {
-			errs = append(errs, fmt.Errorf("`%s` is %s; use at least 1ms, with a unit, such as %s", timeout.key, timeout.value, timeout.example))
-		}
+		errs.Unless(timeout.value >= time.Millisecond, "`%s` is %s; use at least 1ms, with a unit, such as %s", timeout.key, timeout.value, timeout.example)
 	}
 	for _, limit := range []struct {
 		key            string
@@ -185,9 +178,7 @@ func (c *Config) Validate() error {
 		{settingMaxLiveRequests, c.MaxLiveRequests, 1},
 		{assembly.SettingMaxLivePerClient, c.MaxLivePerClient, 0},
 	} {
-		if limit.value < limit.minimum {
-			errs = append(errs, fmt.Errorf("`%s` is %d; use at least %d", limit.key, limit.value, limit.minimum))
-		}
+		errs.Unless(limit.value >= limit.minimum, "`%s` is %d; use at least %d", limit.key, limit.value, limit.minimum)
 	}
 	return errors.Join(append(errs, c.validateSeries()...)...)
 }
