@@ -87,7 +87,7 @@ func native(h *dto.Histogram, values *sketch.Sketch) {
 		index++
 		gap := index - next
 		if len(h.PositiveSpan) == 0 || gap > largestGap {
-			h.PositiveSpan = append(h.PositiveSpan, &dto.BucketSpan{Offset: proto.Int32(int32(gap)), Length: proto.Uint32(uint32(0))})
+			h.PositiveSpan = append(h.PositiveSpan, &dto.BucketSpan{Offset: proto.Int32(int32(gap)), Length: proto.Uint32(0)})
 			gap = 0
 		}
 		span := h.PositiveSpan[len(h.PositiveSpan)-1]

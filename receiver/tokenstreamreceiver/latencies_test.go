@@ -242,7 +242,7 @@ func randomStream(random *rand.Rand, id string) *tokenpulsev1.TokenStream {
 			s.End.FinishReason = []string{"stop", "abort", "error"}[random.IntN(3)]
 		}
 		if chance(2) {
-			s.End.Usage = &tokenpulsev1.Usage{OutputTokens: proto.Uint64(uint64(random.IntN(60))), InputTokens: proto.Uint64(uint64(550))}
+			s.End.Usage = &tokenpulsev1.Usage{OutputTokens: proto.Uint64(uint64(random.IntN(60))), InputTokens: proto.Uint64(550)}
 		}
 	}
 	return s

@@ -214,7 +214,7 @@ func (r randomMessages) stream() *tokenpulsev1.TokenStream {
 			s.End.TimeUnixNano = []uint64{0, begin - 5, uint64(t0) + 90_000e9}[r.IntN(3)]
 		}
 		if r.IntN(2) == 0 {
-			s.End.Usage = &tokenpulsev1.Usage{InputTokens: proto.Uint64(uint64(5)), OutputTokens: proto.Uint64(uint64(r.IntN(50))), ReasoningTokens: proto.Uint64(uint64(r.IntN(2)) * 2e9 * uint64(r.IntN(2)))}
+			s.End.Usage = &tokenpulsev1.Usage{InputTokens: proto.Uint64(5), OutputTokens: proto.Uint64(uint64(r.IntN(50))), ReasoningTokens: proto.Uint64(uint64(r.IntN(2)) * 2e9 * uint64(r.IntN(2)))}
 			if r.IntN(2) == 0 {
 				s.End.Usage.CacheWriteInputTokens = proto.Uint64(uint64(r.IntN(3)) * 1e9)
 			}

@@ -78,7 +78,7 @@ func converse(id, reason, failure string, steps []byte) *conversation {
 	}
 	for i, s := range c.streams {
 		at++
-		usage := &tokenpulsev1.Usage{OutputTokens: proto.Uint64(at % 1000), CachedInputTokens: proto.Uint64(uint64(0)), CacheWriteInputTokens: proto.Uint64(uint64(5))}
+		usage := &tokenpulsev1.Usage{OutputTokens: proto.Uint64(at % 1000), CachedInputTokens: proto.Uint64(0), CacheWriteInputTokens: proto.Uint64(5)}
 		s.End = &tokenpulsev1.StreamEnd{TimeUnixNano: at, FinishReason: reason, Error: failure, Cancelled: i == 0, Usage: usage}
 		c.events = append(c.events, event{
 			"event": "end", "stream_id": s.StreamId, "time_unix_nano": at, "finish_reason": reason, "error": failure, "cancelled": i == 0,

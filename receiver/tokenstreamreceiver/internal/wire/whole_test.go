@@ -24,7 +24,7 @@ func TestReadWhole_LeavesDamagedMessages(t *testing.T) {
 		StreamId: "s", ScheduledTimeUnixNano: 3,
 		Start:     &tokenpulsev1.StreamStart{TimeUnixNano: 1, TraceId: slices.Repeat([]byte{1}, 16), Vantage: 1},
 		ChunkRuns: []*tokenpulsev1.ChunkRun{{Channel: 1, TimeUnixNano: 2, DeltaUnitNanos: 1000, TimeDeltas: []int64{0, 200}}},
-		End:       &tokenpulsev1.StreamEnd{TimeUnixNano: 4, Usage: &tokenpulsev1.Usage{InputTokens: proto.Uint64(uint64(300))}, FinishReason: "stop", Error: "e", Cancelled: true},
+		End:       &tokenpulsev1.StreamEnd{TimeUnixNano: 4, Usage: &tokenpulsev1.Usage{InputTokens: proto.Uint64(300)}, FinishReason: "stop", Error: "e", Cancelled: true},
 	})
 	require.NoError(t, err)
 	taken := 0
