@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replicasConfig extends pageConfig by the dimension that tells replicas apart.
+// replicasConfig extends pageConfig by the dimension that names the replica.
 const replicasConfig = pageConfig + `
     dimensions: [gen_ai.request.model, service.instance.id]
 `

@@ -106,7 +106,7 @@ func serviceOf(attributes pcommon.Map, setting string) string {
 	return setting
 }
 
-// add moves a span to the resource of its service. A header may name the service.
+// add moves a span to the resource of its service, which is made for the first one.
 func (d *delivery) add(traces ptrace.Traces, services map[string]ptrace.SpanSlice, span ptrace.Span) {
 	service := serviceOf(span.Attributes(), d.service)
 	span.Attributes().Remove(names.ServiceName)

@@ -119,8 +119,8 @@ func (g *grouping) groups() (chosen, others []group, total int) {
 	return all[:n], all[n:], len(all)
 }
 
-// keep makes the grouping add up only these groups from now on, starting empty. It adds up the others
-// together, and returns them, or nil if there are none.
+// keep makes the grouping start again from 0, with the chosen groups only. The others become one group, which
+// it returns, or nil if there are none.
 func (g *grouping) keep(chosen, others []group) (rest *group) {
 	into := map[*history.Sum]*history.Sum{}
 	for _, c := range chosen {
