@@ -16,7 +16,7 @@ import (
 )
 
 // Another distribution includes the components by gomod and import, as the README
-// describes. ocb builds it, and one stream passes through it.
+// describes, beside the OTLP receiver. ocb builds it, and one stream passes through it.
 func TestAnotherDistribution_BuildsAndMeasuresAStream(t *testing.T) {
 	root := testenv.Root(t)
 	folder := t.TempDir()
@@ -28,6 +28,7 @@ dist:
 receivers:
   - gomod: github.com/tokenpulse/tokenpulse v0.1.0
     import: github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver
+  - gomod: go.opentelemetry.io/collector/receiver/otlpreceiver v0.161.0
 processors:
   - gomod: github.com/tokenpulse/tokenpulse v0.1.0
     import: github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor
