@@ -42,11 +42,14 @@ func LimitBodies(server *http.Server) Bodies {
 // unlimited reports whether the server's own read timeout ends later than the limit, or never.
 func (b Bodies) unlimited() bool { return b.readTimeout == 0 || b.readTimeout > bodyTimeout }
 
-// Limit gives the rest of the body a few seconds to arrive, while no other goroutine reads it.
-func (b Bodies) Limit(w http.ResponseWriter) {
+// Limit gives the rest of the body a few seconds to arrive, while no other goroutine reads it. It returns
+// when they end.
+func (b Bodies) Limit(w http.ResponseWriter) time.Time {
+	deadline := time.Now().Add(bodyTimeout)
 	if b.unlimited() {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // else the connection is closed
+		_ = http.NewResponseController(w).SetReadDeadline(deadline) // else the connection is closed
 	}
+	return deadline
 }
 
 // Lift ends the limit for a handler that reads the body for as long as the client sends it. The server's

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -97,7 +98,9 @@ func TestRefusal_NoConnectionWaitsForABodyForEver(t *testing.T) {
 					return
 				}
 				_ = http.NewResponseController(w).EnableFullDuplex()
-				w.WriteHeader(http.StatusOK)
+				w.Header().Set("Content-Length", "0")
+				_ = http.NewResponseController(w).Flush()
+				_, _ = io.Copy(io.Discard, req.Body) // else net/http panics once the body breaks off
 			}, func(cfg *Config) {
 				if c.change != nil {
 					c.change(cfg)
@@ -183,6 +186,23 @@ func TestRequestCopy_LimitIsLifted(t *testing.T) {
 	body.release()
 	body.limit()
 	require.False(t, server.limited, "after the handler has returned")
+}
+
+// net/http cancels the request of a body that is overdue a moment before the read returns. An answer that
+// fails meanwhile must not take this for a client that left.
+func TestRequestCopy_IsOverdueBeforeTheReadReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := &requestCopy{ReadCloser: io.NopCloser(strings.NewReader("x")), server: &deadlines{}}
+		time.Sleep(time.Minute)
+		require.False(t, body.isOverdue(), "without a limit")
+		body.limit()
+		time.Sleep(5*time.Second - time.Millisecond)
+		require.False(t, body.isOverdue())
+		time.Sleep(time.Millisecond)
+		require.True(t, body.isOverdue())
+		body.lift()
+		require.False(t, body.isOverdue(), "on another connection")
+	})
 }
 
 // What an upstream writes in place of a type or a reason may be text of a prompt.

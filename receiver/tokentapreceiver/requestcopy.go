@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
@@ -33,8 +34,8 @@ type requestCopy struct {
 
 	bodies  httpguard.Bodies
 	server  http.ResponseWriter // nil once the handler returns
-	limited bool                // the upstream does not wait for the rest
-	overdue bool                // the rest did not arrive in time
+	limited time.Time           // until when the rest must arrive, zero while the upstream waits for it
+	overdue bool                // a read ended because the rest did not arrive in time
 }
 
 // Read implements io.Reader.
@@ -48,7 +49,7 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 		c.ended = true
 		c.liftLocked() // else the limit would end the wait for the answer
 	default:
-		if c.overdue = c.limited && errors.Is(err, os.ErrDeadlineExceeded); !c.overdue {
+		if c.overdue = !c.limited.IsZero() && errors.Is(err, os.ErrDeadlineExceeded); !c.overdue {
 			c.broken = err
 		}
 	}
@@ -67,9 +68,8 @@ func (c *requestCopy) Read(p []byte) (int, error) {
 func (c *requestCopy) limit() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.server != nil && !c.ended && !c.limited {
-		c.limited = true
-		c.bodies.Limit(c.server)
+	if c.server != nil && !c.ended && c.limited.IsZero() {
+		c.limited = c.bodies.Limit(c.server)
 	}
 }
 
@@ -81,17 +81,18 @@ func (c *requestCopy) lift() {
 }
 
 func (c *requestCopy) liftLocked() {
-	if c.server != nil && c.limited {
-		c.limited = false
+	if c.server != nil && !c.limited.IsZero() {
+		c.limited = time.Time{}
 		c.bodies.Lift(c.server)
 	}
 }
 
-// isOverdue reports whether the rest did not arrive before the limit.
+// isOverdue reports whether the rest did not arrive before the limit. net/http cancels the request before
+// the read of its body returns, so the time decides too.
 func (c *requestCopy) isOverdue() bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.overdue
+	return c.overdue || !c.limited.IsZero() && !time.Now().Before(c.limited)
 }
 
 // release ends the use of the server's writer.
