@@ -1,0 +1,210 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package canary
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Verdict answers whether the candidate may go on.
+type Verdict string
+
+// The verdicts.
+const (
+	Pass      Verdict = "pass"
+	Fail      Verdict = "fail"
+	Undecided Verdict = "undecided"
+)
+
+// Reason says why a verdict is what it is.
+type Reason string
+
+// The reasons. docs/canary.md says what to do about each.
+const (
+	Equivalent     Reason = "equivalent"
+	Difference     Reason = "difference"
+	TooFew         Reason = "too_few"
+	TooFewReplicas Reason = "too_few_replicas"
+	TrafficRatio   Reason = "traffic_ratio"
+	Coverage       Reason = "coverage"
+	OutcomeMix     Reason = "outcome_mix"
+	Dependence     Reason = "dependence"
+)
+
+// Answer is the state of a pair's closed windows.
+type Answer struct {
+	Verdict             Verdict
+	Reason              Reason
+	Hint                string // a sentence for people
+	Baseline, Candidate ArmAnswer
+	Ratio               Ratio
+	Since               time.Time
+	// Windows is the number of those in which both arms had requests.
+	Windows int
+	// Dispersion of the bad requests over the baseline's replicas, 1 if they are independent.
+	Dispersion float64
+}
+
+// ArmAnswer is what one arm served.
+type ArmAnswer struct {
+	// Bad requests are those for the SLO or, with a percentile, over the baseline's threshold.
+	Requests, Bad uint64
+	// Estimate is the share of bad requests or, with a percentile, its value. NaN if there is none.
+	Estimate float64
+	// Replicas is the largest number of replicas that had requests in 5 minutes, at most 64.
+	Replicas int
+	// Ungrouped requests had no replica, or one beyond 64.
+	Ungrouped uint64
+}
+
+// Ratio is the odds ratio of bad requests, candidate over baseline. NaN bounds are open.
+type Ratio struct {
+	// Estimate is NaN as long as no window tells the arms apart.
+	Estimate, Lower, Upper float64
+}
+
+// Question is what is asked of a pair.
+type Question struct {
+	// Alpha limits the probability of a wrong verdict.
+	Alpha float64
+	// Tolerance is how much worse a candidate may be that passes: 0.5 is 1.5 times the odds of a bad
+	// request. A pair with a percentile has its own.
+	Tolerance float64
+	// ExpectedShare is the candidate's share of the requests, 0 if it is not to be checked.
+	ExpectedShare float64
+}
+
+// Shares of alpha: those of fail add up to half of it, and pass has the other half.
+const (
+	passDivisor  = 2
+	failDivisor  = 4
+	guardDivisor = 8
+)
+
+const (
+	neededBlocks   = 3
+	neededReplicas = 3
+)
+
+// Answer returns the verdict. With probability alpha at most, it is ever Fail though the candidate
+// is no worse, or ever Pass though it is worse by more than the tolerance.
+func (p *Pair) Answer(q Question) Answer {
+	a := Answer{
+		Baseline: p.armAnswer(Baseline), Candidate: p.armAnswer(Candidate),
+		Since: p.since, Windows: int(p.windows), Dispersion: p.tests[judged].dispersion(),
+	}
+	var e [testCount]evidence
+	for i := range p.tests {
+		e[i] = p.tests[i].likelihood.evidence()
+	}
+	a.Ratio = p.ratio(&e[judged], q.Alpha)
+	if a.Reason, a.Hint = p.obstacle(q.Alpha, q.ExpectedShare); a.Reason != "" {
+		a.Verdict = Undecided
+		return a
+	}
+	a.Verdict, a.Reason, a.Hint = p.decide(&e, &q)
+	return a
+}
+
+func (p *Pair) armAnswer(arm Arm) ArmAnswer {
+	t := &p.arms[arm]
+	a := ArmAnswer{
+		Requests: t.requests, Bad: t.judged.bad, Estimate: float64(t.judged.bad) / float64(t.judged.n),
+		Replicas: int(t.replicas), Ungrouped: t.ungrouped,
+	}
+	if p.settings.Percentile > 0 {
+		a.Estimate = t.values.Quantile(p.settings.Percentile)
+	}
+	return a
+}
+
+// ratio returns the most likely odds ratio. Its bounds are the outermost points of the grid that
+// are not rejected, at the levels of fail and pass.
+func (p *Pair) ratio(e *evidence, alpha float64) Ratio {
+	r := Ratio{math.NaN(), math.NaN(), math.NaN()}
+	if i, ok := p.tests[judged].likelihood.best(); ok {
+		r.Estimate = odds[i]
+	}
+	first, last := 0, gridSize-1
+	for first < last && rejects(e.above[first], failDivisor, alpha) {
+		first++
+	}
+	for first < last && rejects(e.below[last], passDivisor, alpha) {
+		last--
+	}
+	if first > 0 {
+		r.Lower = odds[first]
+	}
+	if last < gridSize-1 {
+		r.Upper = odds[last]
+	}
+	return r
+}
+
+// rejects reports whether an e-value is large enough for a share of alpha.
+func rejects(logE, divisor, alpha float64) bool { return logE >= math.Log(divisor/alpha) }
+
+// obstacle returns a reason for which nothing is decided yet, or "".
+func (p *Pair) obstacle(alpha, expectedShare float64) (Reason, string) {
+	baseline, candidate := &p.arms[Baseline], &p.arms[Candidate]
+	switch {
+	case baseline.requests == 0 || candidate.requests == 0:
+		return TooFew, "an arm has no request in a closed window; this Collector must see both arms"
+	case p.badBlocks < neededBlocks:
+		return TooFew, fmt.Sprintf("the baseline had bad requests in %d blocks of 5 minutes; %d are needed", p.badBlocks, neededBlocks)
+	case baseline.replicas < neededReplicas:
+		return TooFewReplicas, fmt.Sprintf("the baseline has %d replicas by service.instance.id; %d are needed", baseline.replicas, neededReplicas)
+	case expectedShare > 0 && expectedShare < 1 &&
+		rejects(logShareEvidence(float64(candidate.requests), float64(baseline.requests), expectedShare), 1, alpha):
+		return TrafficRatio, fmt.Sprintf("the candidate's share of requests is %.3g, not %.3g",
+			float64(candidate.requests)/float64(candidate.requests+baseline.requests), expectedShare)
+	}
+	return "", ""
+}
+
+func (p *Pair) decide(e *[testCount]evidence, q *Question) (Verdict, Reason, string) {
+	guards := [...]struct {
+		test   int
+		reason Reason
+		what   string
+	}{{coverage, Coverage, "unmeasured"}, {outcomes, OutcomeMix, "unsuccessful"}}
+	for _, g := range guards {
+		if p.clear(g.test) && rejects(e[g.test].above[gridEnd], guardDivisor, q.Alpha) {
+			return Fail, g.reason, "more of the candidate's requests are " + g.what
+		}
+	}
+	for _, g := range guards {
+		if p.clear(g.test) && rejects(e[g.test].below[gridEnd], guardDivisor, q.Alpha) {
+			return Undecided, g.reason, "fewer of the candidate's requests are " + g.what
+		}
+	}
+	if !p.clear(judged) {
+		return Undecided, Dependence, "bad requests crowd in single replicas"
+	}
+	// With a percentile, the tolerance is in the candidate's threshold.
+	test, tolerated := shifted, gridEnd
+	if p.settings.Percentile == 0 {
+		test, tolerated = judged, roundedDown(1+q.Tolerance)
+	}
+	worse := rejects(e[judged].above[gridEnd], failDivisor, q.Alpha)
+	noWorse := rejects(e[test].below[tolerated], passDivisor, q.Alpha) && rejects(e[strict].below[tolerated], passDivisor, q.Alpha)
+	switch candidate := p.arms[Candidate].replicas; {
+	case noWorse && !(p.clear(strict) && p.clear(coverage) && p.clear(outcomes)):
+		return Undecided, Dependence, "unmeasured or unsuccessful requests crowd in single replicas"
+	case noWorse && candidate < neededReplicas:
+		return Undecided, TooFewReplicas, fmt.Sprintf("the candidate has %d replicas by service.instance.id; pass needs %d", candidate, neededReplicas)
+	case noWorse && worse:
+		return Pass, Equivalent, "the candidate is worse, within the tolerance"
+	case noWorse:
+		return Pass, Equivalent, "the candidate is not worse by more than the tolerance"
+	case worse:
+		return Fail, Difference, "the candidate is worse"
+	}
+	return Undecided, TooFew, "the requests so far fit a candidate that is as good, and one beyond the tolerance"
+}
+
+// clear reports whether a test's bad requests are independent enough to decide.
+func (p *Pair) clear(test int) bool { return p.tests[test].dispersion() <= maxDispersion }
