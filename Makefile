@@ -220,7 +220,7 @@ simulate: ## Simulate SEEDS worlds (default 1000) from seed FIRST (default 1): f
 
 .PHONY: simulate-canary
 simulate-canary: ## Simulate RUNS canaries (default 2000) for each row of the tables in docs/canary.md, and print the tables; 100 runs take 10 minutes
-	go test -count=1 -timeout=0 -v -run='^TestSimulate$$' ./internal/canary -runs=$(or $(RUNS),2000)
+	go test -count=1 -timeout=0 -v -run='^TestSimulate$$' ./exporter/tokensliexporter/internal/canary -runs=$(or $(RUNS),2000)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 20s, about 15 minutes in total)
