@@ -116,6 +116,9 @@ func plainly(s *plainStream, settings plainSettings) plainAnswer {
 	}
 	queued := s.scheduled != 0 && put("tokenpulse.queue.duration", s.scheduled-s.start, 0)
 
+	if s.input > 0 && 0 <= s.cached && s.cached <= s.input {
+		answer.numbers["tokenpulse.cached_input.share"] = plainNumber{value: float64(s.cached) / float64(s.input)}
+	}
 	counted := int64(0)
 	for _, c := range chunks {
 		counted += c.tokens

@@ -38,6 +38,7 @@ func (d *derivation) derive() {
 	d.milestones(first)
 	d.phases(first)
 	d.rejectNegativeTokens()
+	d.cachedInput()
 	d.detectBuffering(first)
 	d.rates()
 	d.gaps()
@@ -187,6 +188,15 @@ func (d *derivation) rejectNegativeTokens() {
 	if d.request.OutputTokens.Known && d.request.OutputTokens.Value < 0 {
 		d.latency.Rejected[Negative]++
 		d.request.OutputTokens.Known = false
+	}
+}
+
+// cachedInput sets the share of the input tokens that came from a cache. It stays unknown for services that do
+// not count the cached tokens among the input tokens.
+func (d *derivation) cachedInput() {
+	input, cached := d.request.InputTokens, d.request.CachedInputTokens
+	if input.Known && cached.Known && input.Value > 0 && 0 <= cached.Value && cached.Value <= input.Value {
+		d.latency.Measures[numbers.CachedInputShare] = Measure{Value: float64(cached.Value) / float64(input.Value), Known: true}
 	}
 }
 

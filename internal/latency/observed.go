@@ -37,6 +37,9 @@ type Observed struct {
 	ReportedGaps ReportedGaps
 	// OutputTokens is the reported number of output tokens, reasoning included.
 	OutputTokens optional.Value[int64]
+	// InputTokens is the reported number of input tokens, and CachedInputTokens that of those which were
+	// read from a cache.
+	InputTokens, CachedInputTokens optional.Value[int64]
 	// FirstChunksDropped and LastChunksDropped count the chunks that a limit dropped
 	// from the beginning and the end of the timeline.
 	FirstChunksDropped, LastChunksDropped int64

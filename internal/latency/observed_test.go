@@ -160,6 +160,26 @@ func TestAnalyze_ReportedObservations(t *testing.T) {
 	}
 }
 
+func TestAnalyze_CachedInputShare(t *testing.T) {
+	known := optional.Of[int64]
+	for situation, test := range map[string]struct {
+		input, cached optional.Value[int64]
+		want          Measure
+	}{
+		"a quarter":                {known(400), known(100), Measure{Value: 0.25, Known: true}},
+		"nothing cached":           {known(400), known(0), Measure{Known: true}},
+		"all cached":               {known(400), known(400), Measure{Value: 1, Known: true}},
+		"no report about caching":  {known(400), optional.Value[int64]{}, Measure{}},
+		"no input tokens reported": {optional.Value[int64]{}, known(100), Measure{}},
+		"an empty prompt":          {known(0), known(0), Measure{}},
+		"cached tokens are apart":  {known(400), known(401), Measure{}},
+		"fewer than none":          {known(400), known(-1), Measure{}},
+	} {
+		got := analyze(t, standard, Observed{Duration: ms, InputTokens: test.input, CachedInputTokens: test.cached}, nil)
+		require.Equal(t, test.want, got.Measures[numbers.CachedInputShare], situation)
+	}
+}
+
 func TestAnalyze_ChunkCountOfFrames(t *testing.T) {
 	unwatched := analyze(t, standard, Observed{Duration: time.Second, TokensNotObserved: true}, nil)
 	require.False(t, unwatched.Measures[numbers.ChunkCount].Known, "chunks were not observed")

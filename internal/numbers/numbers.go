@@ -39,6 +39,7 @@ const (
 	TokenCount
 	TokenCountMismatch
 	ClockAnomalies
+	CachedInputShare
 
 	InputTokens
 	OutputTokens

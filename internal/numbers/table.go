@@ -110,6 +110,10 @@ var Table = [Count]Number{
 		Attribute: "tokenpulse.clock.anomalies", Unit: "{step}", Whole: true, Judged: true,
 		Meaning: "Backward steps between request start, chunks and request end. Missing when 0.",
 	},
+	CachedInputShare: {
+		Attribute: "tokenpulse.cached_input.share", Unit: Ratio,
+		Meaning: "Cached input tokens / input tokens, 0 to 1. Missing unless both are reported.",
+	},
 
 	InputTokens: {
 		Attribute: names.GenAIInputTokens, Unit: Tokens, Whole: true, Metric: tokens, Type: names.TokensInput,

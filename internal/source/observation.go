@@ -53,6 +53,14 @@ func (r Reported) number() optional.Value[int64] {
 	return optional.Value[int64]{Value: r.Tokens, Known: r.Known}
 }
 
+// adoptStandard hands the standard attributes that numbers are derived from to the request.
+func (o *Observation) adoptStandard() {
+	o.Request.OutputTokens = o.Standard[names.OutputTokens].number()
+	o.Request.InputTokens = o.Standard[names.InputTokens].number()
+	o.Request.CachedInputTokens = o.Standard[names.CacheReadInputTokens].number()
+	o.Request.StreamAsked = o.streaming.Value
+}
+
 // set keeps a value of a standard attribute unless a more trusted one is known.
 func (o *Observation) set(standard names.Standard, value Reported) {
 	if kept := &o.Standard[standard]; !kept.Known || value.Rank < kept.Rank {

@@ -51,8 +51,7 @@ func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation,
 			r.attribute(o, key, v)
 		}
 	}
-	o.Request.OutputTokens = o.Standard[names.OutputTokens].number()
-	o.Request.StreamAsked = o.streaming.Value
+	o.adoptStandard()
 	if r.read != nil {
 		return o, r.read(o, span, observer.emptyFrames())
 	}

@@ -105,8 +105,7 @@ func (observer *Observer) ObserveTokenStream(s *TokenStream, attributes pcommon.
 	for key, v := range attributes.All() {
 		o.readStandard(key, v)
 	}
-	o.Request.OutputTokens = o.Standard[names.OutputTokens].number()
-	o.Request.StreamAsked = o.streaming.Value
+	o.adoptStandard()
 	o.Request.Outcome = s.Outcome
 	if queue := s.Queue(); queue.Known {
 		o.Request.Queue = durationOf(time.Second, queue.Value.Seconds(), &o.Unusable) // rounded as on the span
