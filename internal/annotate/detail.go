@@ -66,7 +66,8 @@ func (c *Config) judges(name string) bool {
 	return slices.ContainsFunc(c.SLOs, func(s judge.SLOConfig) bool {
 		_, matched := s.Match[name]
 		_, matchedByPattern := s.MatchRegexp[name]
-		return names.Prefix+s.Indicator == name || s.ThresholdAttribute == name || matched || matchedByPattern
+		_, matchedByRange := s.MatchRange[name]
+		return names.Prefix+s.Indicator == name || s.ThresholdAttribute == name || matched || matchedByPattern || matchedByRange
 	})
 }
 
@@ -80,6 +81,7 @@ func (c *Config) AttributesRead() (read []string) {
 		read = append(read, s.ThresholdAttribute)
 		read = slices.AppendSeq(read, maps.Keys(s.Match))
 		read = slices.AppendSeq(read, maps.Keys(s.MatchRegexp))
+		read = slices.AppendSeq(read, maps.Keys(s.MatchRange))
 	}
 	return read
 }

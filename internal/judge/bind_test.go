@@ -51,6 +51,9 @@ func everyIndicator(t *testing.T) *annotate.Config {
 	conditional("outcome", map[string]any{"match_regexp": map[string]any{names.Outcome: "success|error"}})
 	conditional("chunks", map[string]any{"match": map[string]any{"tokenpulse.chunk.count": "2"}})
 	conditional("tokens", map[string]any{"match_regexp": map[string]any{names.GenAIOutputTokens: "[0-9]"}})
+	conditional("tokens in a range", map[string]any{"match_range": map[string]any{names.GenAIOutputTokens: map[string]any{"min": 1, "max": 3}}})
+	conditional("gap in a range", map[string]any{"match_range": map[string]any{"tokenpulse.inter_chunk_latency.mean": map[string]any{"min": 0.03}}})
+	conditional("tenant in a range", map[string]any{"match_range": map[string]any{"tenant.ttft": map[string]any{"max": 0.08}}})
 	conditional("client errors are bad", map[string]any{"client_errors": "bad"})
 	conditional("stalls", map[string]any{"match_regexp": map[string]any{"tokenpulse.stall.duration": "1[.].*"}})
 	conditional("threshold of the tenant", map[string]any{"threshold_attribute": "tenant.ttft"})
@@ -140,6 +143,7 @@ func TestBound_VerdictsEqualThoseOfTheSpan(t *testing.T) {
 
 		derived, err := analyzer.Analyze(observed.Request, line.WalkFrom(int64(span.StartTimestamp())))
 		require.NoError(t, err)
+		derived.Report(numbers.OutputTokens, observed.Request.OutputTokens) // as token_stream does
 		annotator.Annotate(span.Attributes(), observed, &derived)
 		request := derivedRequest{&derived, random.IntN(10) == 0, span.Attributes(), resource}
 		if request.cut {

@@ -43,6 +43,8 @@ type SLOConfig struct {
 	Match map[string]string `mapstructure:"match" use:"one text, in quotes; for several, use match_regexp, such as 'a|b'"`
 	// MatchRegexp holds attributes and RE2 expressions that their whole values must match.
 	MatchRegexp map[string]string `mapstructure:"match_regexp" use:"one RE2 expression, in quotes, such as 'a|b'"`
+	// MatchRange holds attributes and the ranges that their numbers must lie in.
+	MatchRange map[string]Range `mapstructure:"match_range" use:"a section with the keys min, max"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -138,6 +140,14 @@ func (c *SLOConfig) validateMatch() (errs settings.Problems) {
 		errs.Unless(err == nil, "`match_regexp` of %s is %q; use a valid RE2 expression: %w", attribute, pattern, err)
 		_, both := c.Match[attribute]
 		errs.Unless(!both, "`match` and `match_regexp` both have %s; remove one", attribute)
+	}
+	for attribute, limits := range c.MatchRange {
+		err := limits.problem()
+		errs.Unless(err == nil, "`match_range` of %s %w", attribute, err)
+		for key, others := range map[string]map[string]string{"match": c.Match, "match_regexp": c.MatchRegexp} {
+			_, both := others[attribute]
+			errs.Unless(!both, "`%s` and `match_range` both have %s; remove one", key, attribute)
+		}
 	}
 	if name, ok := c.Match[names.Vantage]; ok {
 		v, _ := timeline.ParseVantage(name)

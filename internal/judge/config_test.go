@@ -4,6 +4,7 @@
 package judge_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -64,6 +65,21 @@ func TestConfig_InvalidSLOs(t *testing.T) {
 				slo["match_regexp"] = map[string]any{"a": "c"}
 				return slo
 			}()}, "`match` and `match_regexp` both have a; remove one",
+		},
+		"empty range":       {[]any{valid("match_range", map[string]any{"a": map[string]any{}})}, "`match_range` of a has neither `min` nor `max`; set one of them"},
+		"range of nothing":  {[]any{valid("match_range", map[string]any{"a": map[string]any{"min": 2, "max": 2}})}, "`match_range` of a has `min` 2 and `max` 2; use a `max` above `min`"},
+		"range up to 0":     {[]any{valid("match_range", map[string]any{"a": map[string]any{"max": 0}})}, "`match_range` of a has `min` 0 and `max` 0"},
+		"range from -1":     {[]any{valid("match_range", map[string]any{"a": map[string]any{"min": -1, "max": 2}})}, "`match_range` of a has `min` -1; use 0 or more"},
+		"range up to NaN":   {[]any{valid("match_range", map[string]any{"a": map[string]any{"max": math.NaN()}})}, "use a `max` above `min`"},
+		"range in words":    {[]any{valid("match_range", map[string]any{"a": map[string]any{"min": "1k"}})}, "`slos::0::match_range::a::min` is \"1k\"; use a number"},
+		"range as a list":   {[]any{valid("match_range", map[string]any{"a": []any{0, 1000}})}, "`slos::0::match_range::a` is a list; use a section with the keys min, max"},
+		"unknown key of it": {[]any{valid("match_range", map[string]any{"gen_ai.usage.input_tokens": map[string]any{"from": 1}})}, "unknown key \"from\" in `slos::0::match_range::gen_ai.usage.input_tokens`; valid keys: min, max"},
+		"attribute with a value and a range": {
+			[]any{func() map[string]any {
+				slo := valid("match", map[string]any{"a": "b"})
+				slo["match_range"] = map[string]any{"a": map[string]any{"min": 1}}
+				return slo
+			}()}, "`match` and `match_range` both have a; remove one",
 		},
 		"unknown vantage": {
 			[]any{valid("match", map[string]any{names.Vantage: "moon"})}, "`match` of tokenpulse.vantage is \"moon\"; valid values: client, gateway, server, engine",

@@ -39,11 +39,13 @@ type rule struct {
 	use                *use
 }
 
-// matcher is a condition on an attribute: that it equals a value, or matches a pattern if there is one.
+// matcher is a condition on an attribute: that it equals a value, or matches a pattern or lies in a range if there
+// is one.
 type matcher struct {
 	attribute string
 	equals    string
 	pattern   *regexp.Regexp
+	limits    *Range
 }
 
 // NewRules expects valid configurations. If detailed is true, JudgeSpan gives each verdict an attribute of
@@ -72,6 +74,10 @@ func NewRules(configs []SLOConfig, detailed bool) (*Rules, error) {
 				return nil, err
 			}
 			r.matchers = append(r.matchers, matcher{attribute: name, pattern: pattern})
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.MatchRange)) {
+			limits := c.MatchRange[name]
+			r.matchers = append(r.matchers, matcher{attribute: name, limits: &limits})
 		}
 		rules.all, rules.defined[r.name] = append(rules.all, r), true
 	}
@@ -141,6 +147,10 @@ func (r *rule) appliesTo(request Subject) bool {
 }
 
 func (m *matcher) matches(request Subject) bool {
+	if m.limits != nil {
+		n, ok := m.number(request)
+		return ok && m.limits.holds(n)
+	}
 	v, ok := request.Attribute(m.attribute)
 	switch {
 	case !ok:
@@ -150,6 +160,19 @@ func (m *matcher) matches(request Subject) bool {
 	default:
 		return m.equals == v.AsString()
 	}
+}
+
+// number returns the attribute as a number. One of package numbers needs no span.
+func (m *matcher) number(request Subject) (n float64, ok bool) {
+	if id, ok := byAttribute[m.attribute]; ok {
+		measure := request.Number(id)
+		return measure.Value, measure.Known
+	}
+	v, ok := request.Attribute(m.attribute)
+	if !ok {
+		return 0, false
+	}
+	return source.Number(v)
 }
 
 // thresholdOf returns the threshold that the request carries if it is valid, or else the configured

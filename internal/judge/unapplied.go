@@ -62,7 +62,7 @@ func (u *Unapplied) Inspect() {
 		}
 	}
 	if slos != nil {
-		u.doubts.Raise("no request matched these SLOs, so they have no verdicts; compare their `match` and `match_regexp` "+
+		u.doubts.Raise("no request matched these SLOs, so they have no verdicts; compare their `match`, `match_regexp` and `match_range` "+
 			"with the attributes of the spans and resources", strings.Join(slos, ", "), zap.Strings("slos", slos))
 	}
 }

@@ -59,6 +59,7 @@ var (
 // Every stream starts at 0 and ends after a second.
 func TestVerdict_OfOneRequest(t *testing.T) {
 	tpot := map[string]any{"name": "tpot", "indicator": "time_per_output_token", "threshold": "50ms"}
+	promptRange := map[string]any{names.GenAIInputTokens: map[string]any{"min": 1000, "max": 8000}}
 	availability := map[string]any{"name": "availability", "indicator": "outcome"}
 	with := func(slo map[string]any, key string, value any) map[string]any {
 		changed := maps.Clone(slo)
@@ -192,6 +193,30 @@ func TestVerdict_OfOneRequest(t *testing.T) {
 			map[string]any{"gen_ai.request.model": "llama2"},
 			nil, false,
 			map[string][]any{},
+		},
+		"matches the lower end of a range": {
+			[]map[string]any{with(tpot, "match_range", promptRange)}, []int64{100, 120}, map[string]any{names.GenAIInputTokens: 1000}, nil, false, good("tpot"),
+		},
+		"matches below the upper end of a range": {
+			[]map[string]any{with(tpot, "match_range", promptRange)}, []int64{100, 120}, map[string]any{names.GenAIInputTokens: 7999}, nil, false, good("tpot"),
+		},
+		"the upper end of a range does not match": {
+			[]map[string]any{with(tpot, "match_range", promptRange)}, []int64{100, 120}, map[string]any{names.GenAIInputTokens: 8000}, nil, false, map[string][]any{},
+		},
+		"below a range does not match": {
+			[]map[string]any{with(tpot, "match_range", promptRange)}, []int64{100, 120}, map[string]any{names.GenAIInputTokens: 999}, nil, false, map[string][]any{},
+		},
+		"an unknown number does not match a range": {
+			[]map[string]any{with(tpot, "match_range", promptRange)}, []int64{100, 120}, nil, nil, false, map[string][]any{},
+		},
+		"a range of a number that is derived": {
+			[]map[string]any{with(tpot, "match_range", map[string]any{"tokenpulse.cached_input.share": map[string]any{"min": 0.5}})},
+			[]int64{100, 120},
+			map[string]any{names.GenAIInputTokens: 1000, names.GenAICacheReadInputTokens: 500},
+			nil, false, good("tpot"),
+		},
+		"a range of a number on the resource": {
+			[]map[string]any{with(tpot, "match_range", map[string]any{"gpus": map[string]any{"min": 4}})}, []int64{100, 120}, nil, map[string]any{"gpus": "8"}, false, good("tpot"),
 		},
 		"another vantage does not match": {
 			[]map[string]any{with(tpot, "match", map[string]any{names.Vantage: "engine"})}, []int64{100, 120}, map[string]any{names.Vantage: "client"}, nil, false, map[string][]any{},
