@@ -4,11 +4,14 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -89,7 +92,11 @@ func (r *recording) replay(t *testing.T, s prometheusSetup) *prometheus {
 		w.Header().Set("Content-Type", string(format))
 		encoder := expfmt.NewEncoder(w, format)
 		if scrapes.Add(1) == 1 {
-			for _, family := range r.families {
+			// The first sample sets the oldest time that an empty Prometheus takes.
+			oldest := func(a, b *dto.MetricFamily) int {
+				return cmp.Compare(a.Metric[0].GetTimestampMs(), b.Metric[0].GetTimestampMs())
+			}
+			for _, family := range slices.SortedFunc(maps.Values(r.families), oldest) {
 				_ = encoder.Encode(family)
 			}
 		}
