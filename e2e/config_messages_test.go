@@ -75,6 +75,11 @@ func TestConfigMessages_NameKeyAndRemedy(t *testing.T) {
 	tests := map[string]struct{ component, settings, message string }{
 		"percentile as a name":  {"EXPORTER", "percentiles: [50, p99]", "`percentiles::1` is \"p99\"; use a number, such as 99"},
 		"percentiles, no list":  {"EXPORTER", "percentiles: 99", "`percentiles` is 99; use a list, in brackets"},
+		"bound in words":        {"EXPORTER", "dimensions: [a, {attribute: b, bands: [1k]}]", "`dimensions::1::bands::0` is \"1k\"; use a number, such as 1000"},
+		"one bound":             {"CONNECTOR", "dimensions: [{attribute: b, bands: 7}]", "`dimensions::0::bands` is 7; use a list, in brackets"},
+		"dimension as a number": {"STREAM", "series: {dimensions: [7]}", "`series::dimensions::0` is 7; use the name of an attribute, or a section with the keys attribute, bands, label"},
+		"range in words":        {"LATENCY", slo("match_range: {a: 0-1000}"), "`slos::0::match_range::a` is \"0-1000\"; use a section with the keys min, max"},
+		"range of a list":       {"LATENCY", slo("match_range: {a: {max: [1]}}"), "`slos::0::match_range::a::max` is a list; use a number"},
 		"objective in percent":  {"EXPORTER", "objectives: [{slo: a, objective: 95%}]", "`objectives::0::objective` is \"95%\"; use a number, such as 0.95"},
 		"of the connector":      {"CONNECTOR", "objectives: [{slo: a, objective: 95%}]", "`objectives::0::objective` is \"95%\"; use a number, such as 0.95"},
 		"of the receiver":       {"STREAM", "series: {objectives: [{slo: a, objective: 95%}]}", "`series::objectives::0::objective` is \"95%\"; use a number, such as 0.95"},

@@ -290,6 +290,18 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 				p.requireQuantile(t, perToken, bounds{nearestRank(low, 0.95), nearestRank(high, 0.95)}, got[model])
 			}
 		},
+		"How slow by prompt length and cache hit": func(t *testing.T, p *prometheus, query string) {
+			// The engines report no usage.
+			var low, high []float64
+			for _, r := range during(long, end) {
+				low, high = append(low, r.prefill().low), append(high, r.prefill().high)
+			}
+			slices.Sort(low)
+			slices.Sort(high)
+			got := ask(t, p, query)
+			require.Len(t, got, 1)
+			p.requireQuantile(t, "tokenpulse_time_to_first_token_seconds", bounds{nearestRank(low, 0.95), nearestRank(high, 0.95)}, got["cached_share=unknown prompt_tokens=unknown"])
+		},
 		"Slow or failing": func(t *testing.T, p *prometheus, query string) {
 			ask(t, p, query).require(t, map[string]float64{long + " outcome=success": 1, small + " outcome=success": 0.8, small + " outcome=error": 0.2})
 		},

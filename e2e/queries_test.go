@@ -120,6 +120,12 @@ func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 			p.requireQuantile(t, "tokenpulse_time_per_output_token_seconds", exactly(0.25), got["gen_ai_request_model=llama-3-70b"])
 			p.requireQuantile(t, "tokenpulse_time_per_output_token_seconds", exactly(0.05), got["gen_ai_request_model=llama-3-8b"])
 		},
+		"How slow by prompt length and cache hit": func(t *testing.T, p *prometheus, query string) {
+			// Prompts have 1000 tokens, of which 250 come from a cache.
+			got := at(t, p, query)
+			require.Len(t, got, 1)
+			p.requireQuantile(t, "tokenpulse_time_to_first_token_seconds", exactly(beforeToken.Seconds()), got["cached_share=0.1-0.5 prompt_tokens=1000-8000"])
+		},
 		"Slow or failing": func(t *testing.T, p *prometheus, query string) {
 			at(t, p, query).require(t, map[string]float64{
 				"gen_ai_request_model=llama-3-70b outcome=success": 1,

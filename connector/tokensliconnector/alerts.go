@@ -36,7 +36,7 @@ type alerts struct {
 
 func newAlerts(config *keeper.Config) alerts {
 	return alerts{
-		dimensions: config.Series.Dimensions,
+		dimensions: config.Series.Dimensions.Names(),
 		limit:      (2*config.Series.MaxSeries + 1) * slo.MaxSLOs * len(slo.Alerts),
 	}
 }

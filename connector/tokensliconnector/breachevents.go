@@ -23,7 +23,7 @@ import (
 
 // breaches builds the events of one batch of spans.
 type breaches struct {
-	dimensions []string
+	dimensions []string // their attributes: an event has the number itself instead of its band
 	attributes []string // also copied, from the span or its resource
 	objectives slo.Names
 	// delivered holds the requests whose event the next consumer has, or is being sent.

@@ -35,7 +35,7 @@ func load(t *testing.T, name string) (*Config, error) {
 func TestConfig_ReadsKeys(t *testing.T) {
 	config, err := load(t, "")
 	require.NoError(t, err)
-	require.Equal(t, []string{"service.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.operation.name"}, config.Publish.Shared.Series.Dimensions)
+	require.Equal(t, []string{"service.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.operation.name"}, config.Publish.Shared.Series.Dimensions.Names())
 	require.Equal(t, 2000, config.Publish.Shared.Series.MaxSeries)
 	require.Equal(t, time.Hour, config.Publish.Shared.Series.SeriesExpiration)
 	require.Equal(t, 15*time.Second, config.Publish.FlushInterval)
@@ -43,7 +43,7 @@ func TestConfig_ReadsKeys(t *testing.T) {
 
 	config, err = load(t, "full")
 	require.NoError(t, err)
-	require.Equal(t, []string{"gen_ai.request.model", "deployment.environment.name"}, config.Publish.Shared.Series.Dimensions)
+	require.Equal(t, []string{"gen_ai.request.model", "deployment.environment.name"}, config.Publish.Shared.Series.Dimensions.Names())
 	require.Equal(t, 50, config.Publish.Shared.Series.MaxSeries)
 	require.Equal(t, 10*time.Minute, config.Publish.Shared.Series.SeriesExpiration)
 	require.Equal(t, time.Minute, config.Publish.FlushInterval)

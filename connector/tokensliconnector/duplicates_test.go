@@ -19,6 +19,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -113,7 +114,7 @@ func TestBreachEvent_ListsObjectivesBeyondTheLimit(t *testing.T) {
 func TestAlerts_DecodeHostileNotes(t *testing.T) {
 	newTestAlerts := func() *alerts {
 		config := createDefaultConfig().(*Config)
-		config.Publish.Shared.Series.Dimensions = []string{"model"}
+		config.Publish.Shared.Series.Dimensions = series.DimensionsOf("model")
 		config.Publish.Shared.Series.MaxSeries = 1
 		a := newAlerts(&config.Publish.Shared)
 		return &a
@@ -167,7 +168,7 @@ func FuzzAlertsDecode(f *testing.F) {
 	f.Add([]byte(`[{"series":"","slo":"a","alert":"b"},{}]`))
 	f.Fuzz(func(t *testing.T, notes []byte) {
 		config := createDefaultConfig().(*Config)
-		config.Publish.Shared.Series.Dimensions = []string{"model"}
+		config.Publish.Shared.Series.Dimensions = series.DimensionsOf("model")
 		a := newAlerts(&config.Publish.Shared)
 		_ = a.decode(notes)
 		a.check(slo.NewTracker(slo.TrackerOptions{MaxSeries: 1}, time.Now()), time.Now())

@@ -70,7 +70,7 @@ func (*tracesToLogs) Capabilities() consumer.Capabilities { return consumer.Capa
 func (l *tracesToLogs) ConsumeTraces(ctx context.Context, traces ptrace.Traces) error {
 	l.keeper.Record(ctx, traces)
 	b := breaches{
-		dimensions: l.config.Publish.Shared.Series.Dimensions, attributes: l.config.EventAttributes, objectives: l.objectives,
+		dimensions: l.config.Publish.Shared.Series.Dimensions.Attributes(), attributes: l.config.EventAttributes, objectives: l.objectives,
 		delivered: l.delivered, now: l.now(),
 	}
 	logs := b.events(traces)

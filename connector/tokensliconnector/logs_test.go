@@ -22,6 +22,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/connector/tokensliconnector/internal/metadatatest"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
@@ -52,7 +53,7 @@ type logHarness struct {
 func newLogHarness(t *testing.T, change func(*Config)) *logHarness {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
-	config.Publish.Shared.Series.Dimensions = []string{"service.name", "gen_ai.request.model"}
+	config.Publish.Shared.Series.Dimensions = series.DimensionsOf("service.name", "gen_ai.request.model")
 	config.Publish.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.99, Window: 720 * time.Hour}}
 	if change != nil {
 		change(config)

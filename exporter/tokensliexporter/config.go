@@ -116,7 +116,7 @@ func (c *Config) Validate() error {
 	var errs settings.Problems
 	errs.Unless(c.Server.NetAddr.Endpoint != "", "`endpoint` is empty; enter the address to serve metrics on, such as localhost:9464")
 	errs.Unless(c.MaxRequestsPerClient >= 0, "`max_requests_per_client` is %d; use at least 0, which is a tenth of the limit", c.MaxRequestsPerClient)
-	_, err := dimensionLabels(c.Shared.Series.Dimensions)
+	_, err := dimensionLabels(c.Shared.Series.Dimensions.Names())
 	return errors.Join(slices.Concat(errs, settings.Problems{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validatePage())...)
 }
 

@@ -42,7 +42,12 @@ func TestConfig_ReadsKeys(t *testing.T) {
 	config, err = load(t, "full")
 	require.NoError(t, err)
 	require.Equal(t, "0.0.0.0:9999", config.Server.NetAddr.Endpoint)
-	require.Equal(t, []string{"gen_ai.request.model", "deployment.environment.name"}, config.Shared.Series.Dimensions)
+	require.Equal(t, series.Dimensions{
+		{Attribute: "gen_ai.request.model"},
+		{Attribute: "gen_ai.usage.input_tokens", Bands: []float64{1000, 8000}, Label: "prompt_tokens"},
+		{Attribute: "tokenpulse.cached_input.share", Bands: []float64{0.5}},
+		{Attribute: "deployment.environment.name"},
+	}, config.Shared.Series.Dimensions)
 	require.Equal(t, 50, config.Shared.Series.MaxSeries)
 	require.Equal(t, 10*time.Minute, config.Shared.Series.SeriesExpiration)
 	require.Equal(t, []float64{50, 99.9}, config.Percentiles)
@@ -82,6 +87,11 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 		"unknown_key":                  "unknown key \"end_point\"; valid keys: ",
 		"dimension_twice":              "`dimensions` has both \"a.b\" and \"a_b\"",
 		"dimension_reserved":           "Prometheus reserves labels",
+		"dimension_reserved_bands":     "Prometheus reserves labels",
+		"dimension_unknown_key":        "unknown key \"band\" in `dimensions::1`; valid keys: attribute, bands, label",
+		"dimension_number":             "`dimensions::1` is 7; use the name of an attribute, or a section with the keys attribute, bands, label",
+		"dimension_bound_in_words":     "`dimensions::0::bands::0` is \"1k\"; use a number, such as 1000",
+		"dimension_bounds_descend":     "`dimensions::0::bands` has 1000 after 8000",
 		"dimension_ours":               "sets the label \"vantage\" itself",
 		"max_series_zero":              "`max_series` is 0",
 		"expiration_too_short":         "`series_expiration` is 1ms",

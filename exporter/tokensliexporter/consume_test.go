@@ -16,13 +16,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 func TestConsume_ManyModelsGoToTheOverflowSeries(t *testing.T) {
 	const models, limit = 100_000, 50
 	h := start(t, func(c *Config) {
 		c.Shared.Series.MaxSeries = limit
-		c.Shared.Series.Dimensions = []string{"gen_ai.request.model", "service.name"}
+		c.Shared.Series.Dimensions = series.DimensionsOf("gen_ai.request.model", "service.name")
 	})
 	for first := 0; first < models; first += 1000 {
 		var spans []map[string]any

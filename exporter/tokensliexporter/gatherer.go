@@ -28,7 +28,7 @@ type gatherer struct {
 }
 
 func newGatherer(k *keeper.Keeper, config *Config) (*gatherer, error) {
-	dimensions, err := dimensionLabels(config.Shared.Series.Dimensions)
+	dimensions, err := dimensionLabels(config.Shared.Series.Dimensions.Names())
 	g := &gatherer{keeper: k, dimensions: dimensions, standard: config.Shared.Conventions.Labels()}
 	for _, p := range config.Percentiles {
 		g.percentiles = append(g.percentiles, strconv.FormatFloat(p, 'f', -1, 64))

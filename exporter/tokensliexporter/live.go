@@ -52,7 +52,7 @@ func newLive(config *Config) *live {
 	}
 	return &live{
 		history: history.New(config.History.MaxMemoryMiB << 20),
-		slowest: slowest.New(slices.Index(config.Shared.Series.Dimensions, names.GenAIRequestModel)),
+		slowest: slowest.New(slices.Index(config.Shared.Series.Dimensions.Names(), names.GenAIRequestModel)),
 	}
 }
 
@@ -82,10 +82,10 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) (er
 type historyStore = snapshots.Store[history.Span, history.Version]
 
 // savedHistory returns the slots of a history for a historyStore.
-func savedHistory(h *history.Store, dimensions []string) snapshots.Values[history.Span, history.Version] {
+func savedHistory(h *history.Store, dimensions series.Dimensions) snapshots.Values[history.Span, history.Version] {
 	now := time.Now()
 	return snapshots.Values[history.Span, history.Version]{
-		Name: "history", Keys: "slots", Dimensions: dimensions,
+		Name: "history", Keys: "slots", Dimensions: dimensions.Identities(),
 		Entry:      func(span history.Span) string { return fmt.Sprintf("slot/%d/%d", span.Start, span.Width) },
 		Saved:      h.Saved,
 		Restore:    func(span history.Span, encoded []byte) error { return h.Restore(span, encoded, len(dimensions), now) },

@@ -176,7 +176,7 @@ func prometheusName(t *testing.T, row metricRow) string {
 func dimensionTable(t *testing.T) string {
 	t.Helper()
 	var rows [][2]string
-	for _, dimension := range series.NewDefaultConfig().Dimensions {
+	for _, dimension := range series.NewDefaultConfig().Dimensions.Names() {
 		rows = append(rows, [2]string{dimension, "in `dimensions` by default"})
 	}
 	rows = append(rows,

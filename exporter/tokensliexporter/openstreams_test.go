@@ -14,12 +14,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/openstreams"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // openInProcess registers a receiver with open streams until the test ends, or end is called.
 func openInProcess(t *testing.T, streams ...openstreams.Stream) (end func()) {
 	t.Helper()
-	inprocess.OpenStreams.Set(t, func(_ []string, visit func(*openstreams.Stream)) {
+	inprocess.OpenStreams.Set(t, func(_ series.Dimensions, visit func(*openstreams.Stream)) {
 		for i := range streams {
 			visit(&streams[i])
 		}
@@ -44,7 +45,7 @@ func (h *harness) openStreams(t *testing.T) []string {
 }
 
 func TestOpenStreams_AreThoseOfTheProcess(t *testing.T) {
-	h := start(t, func(c *Config) { c.Shared.Series.Dimensions = []string{"gen_ai.request.model"} })
+	h := start(t, func(c *Config) { c.Shared.Series.Dimensions = series.DimensionsOf("gen_ai.request.model") })
 	other := start(t, func(c *Config) { c.Shared.Series.MaxSeries = 1 })
 	off := start(t, func(c *Config) {
 		c.Shared.Metrics = map[string]keeper.Metric{"tokenpulse.streams.open": {Enabled: false}}

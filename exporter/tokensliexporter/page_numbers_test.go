@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // The page and /metrics must have the same numbers at the same time.
@@ -231,7 +233,7 @@ func TestPage_TrendsByGroup(t *testing.T) {
 func TestPage_GroupsAreRankedByTheWorst(t *testing.T) {
 	h := start(t, func(c *Config) {
 		withObjective(c)
-		c.Shared.Series.Dimensions = []string{"gen_ai.request.model", "replica"}
+		c.Shared.Series.Dimensions = series.DimensionsOf("gen_ai.request.model", "replica")
 	})
 	for i := range 9 {
 		for range i + 2 {

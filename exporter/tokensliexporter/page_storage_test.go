@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
@@ -22,7 +23,7 @@ func startStored(t *testing.T, host component.Host, dimensions ...string) (h *ha
 	config.Server.NetAddr.Endpoint = freeAddress(t)
 	config.Shared.StorageID = &storagetest.FileStorage
 	if dimensions != nil {
-		config.Shared.Series.Dimensions = dimensions
+		config.Shared.Series.Dimensions = series.DimensionsOf(dimensions...)
 	}
 	e, err := createTraces(t.Context(), newSettings(componenttest.NewTelemetry()), config)
 	require.NoError(t, err)

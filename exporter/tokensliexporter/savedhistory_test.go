@@ -23,7 +23,7 @@ import (
 // openHistory restores a history of series with one dimension.
 func openHistory(t *testing.T, backend component.Component) (*historyStore, *history.Store, *series.Engine) {
 	t.Helper()
-	id, dimensions := storagetest.FileStorage, []string{"gen_ai.request.model"}
+	id, dimensions := storagetest.FileStorage, series.DimensionsOf("gen_ai.request.model")
 	h := history.New(1 << 30)
 	s, _, err := snapshots.Open(t.Context(), storagetest.Host{id: backend}, &id, storageclient.Owner{}, savedHistory(h, dimensions), zap.NewNop())
 	require.NoError(t, err)

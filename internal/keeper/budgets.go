@@ -39,10 +39,10 @@ func (k budgetKey) entry() string {
 type budgetStore = snapshots.Store[budgetKey, slo.Version]
 
 // savedBudgets returns the error budgets of a tracker for a budgetStore.
-func savedBudgets(tracker *slo.Tracker, dimensions []string) snapshots.Values[budgetKey, slo.Version] {
+func savedBudgets(tracker *slo.Tracker, dimensions series.Dimensions) snapshots.Values[budgetKey, slo.Version] {
 	now := time.Now()
 	return snapshots.Values[budgetKey, slo.Version]{
-		Name: "budgets", Keys: "keys", Entry: budgetKey.entry, Dimensions: dimensions,
+		Name: "budgets", Keys: "keys", Entry: budgetKey.entry, Dimensions: dimensions.Identities(),
 		Unreadable: "cannot restore some error budgets, which start empty",
 		Saved: func(visit func(budgetKey, slo.Version, func() []byte)) {
 			tracker.Saved(func(key string, version slo.Version, encode func() []byte) { visit(budgetKey(key), version, encode) })

@@ -44,7 +44,7 @@ func restored(t *testing.T, memory *storagetest.Memory) storedBudgets {
 	}, time.Now())}
 	host, id := storagetest.Host{storagetest.FileStorage: memory}, storagetest.FileStorage
 	var err error
-	b.budgetStore, b.notes, err = snapshots.Open(t.Context(), host, &id, storageclient.Owner{}, savedBudgets(b.tracker, []string{"model"}), zap.New(core))
+	b.budgetStore, b.notes, err = snapshots.Open(t.Context(), host, &id, storageclient.Owner{}, savedBudgets(b.tracker, series.DimensionsOf("model")), zap.New(core))
 	require.NoError(t, err)
 	return b
 }

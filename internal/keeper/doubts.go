@@ -61,10 +61,10 @@ func (k *Keeper) doubtDimensions() {
 	if k.Engine == nil {
 		return
 	}
-	defaults := series.NewDefaultConfig().Dimensions
+	defaults := series.NewDefaultConfig().Dimensions.Names()
 	unused, requests := k.Engine.UnusedDimensions()
 	for _, i := range unused {
-		name := k.settings.Config.Series.Dimensions[i]
+		name := k.settings.Config.Series.Dimensions[i].Attribute
 		if requests >= minRequests && name != names.ErrorType && !slices.Contains(defaults, name) {
 			k.doubts.Raise(dimensionMessage, name, zap.String("dimension", name))
 		}

@@ -31,7 +31,7 @@ func (h *harness) abouts(message string) (all []string) {
 
 func TestDoubts_NameDimensionsThatNoRequestHas(t *testing.T) {
 	h := newHarness(t, func(s *Settings) {
-		s.Config.Series.Dimensions = []string{"gen_ai.provider.name", "model", "replcia", "error.type"}
+		s.Config.Series.Dimensions = series.DimensionsOf("gen_ai.provider.name", "model", "replcia", "error.type")
 		s.Engine = series.NewEngine(s.Config.EngineOptions())
 	})
 	h.Record(t.Context(), spans(t, 99, met))

@@ -107,7 +107,7 @@ func New(set Settings) (*Keeper, error) {
 			IdleAfter:  set.Config.Series.SeriesExpiration,
 		}, now),
 		settings: set,
-		options:  spanreader.Options{Dimensions: set.Config.Series.Dimensions, Objectives: set.Config.ObjectiveNames()},
+		options:  spanreader.Options{Dimensions: spanreader.NewDimensions(set.Config.Series.Dimensions), Objectives: set.Config.ObjectiveNames()},
 		recorded: dedup.NewSet(set.Config.Deduplication, now),
 		logger:   set.Telemetry.Logger,
 		frequent: diagnostics.OnceAMinute(set.Telemetry.Logger),

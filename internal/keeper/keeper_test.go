@@ -41,7 +41,7 @@ func newHarness(t *testing.T, change func(*Settings)) *harness {
 	core, logs := observer.New(zapcore.InfoLevel)
 	h := &harness{telemetry: componenttest.NewTelemetry(), logs: logs, clock: time.Now()}
 	config := NewDefaultConfig()
-	config.Series.Dimensions = []string{"model"}
+	config.Series.Dimensions = series.DimensionsOf("model")
 	config.Objectives = []Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
 	set := Settings{
 		Config: &config, Telemetry: h.telemetry.NewTelemetrySettings(),
@@ -180,7 +180,7 @@ func TestRecord_OneValueOfTheFirstDimensionHasHalfOfTheBudgets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, func(s *Settings) {
-				s.Config.Series.Dimensions = []string{"service.name", "model"}
+				s.Config.Series.Dimensions = series.DimensionsOf("service.name", "model")
 				s.Config.Series.MaxSeries = 4
 				change(s)
 			})

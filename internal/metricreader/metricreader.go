@@ -8,6 +8,7 @@ package metricreader
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,8 +25,8 @@ import (
 // Options of a Reader.
 type Options struct {
 	// Dimensions are the attributes that distinguish series, of the data point or else its
-	// resource.
-	Dimensions []string
+	// resource, by their names on metrics.
+	Dimensions series.Dimensions
 	// OwnObjectives is set if the component has objectives: the reader then ignores the gauges of
 	// the producers' objectives.
 	OwnObjectives bool
@@ -68,8 +69,12 @@ type Reader struct {
 // New returns a reader that knows no producer. Cumulative streams that began before now
 // count from their second data point on.
 func New(o Options, now time.Time) *Reader {
+	labels := slices.Clone(o.Dimensions)
+	for i := range labels {
+		labels[i].Attribute = labels[i].Name()
+	}
 	return &Reader{
-		options: o, dimensions: spanreader.NewDimensions(o.Dimensions),
+		options: o, dimensions: spanreader.NewDimensions(labels),
 		streams:   streams{since: pcommon.NewTimestampFromTime(now), limit: o.MaxStreams, all: map[uint64][]period{}},
 		gauges:    map[uint64]*gauge{},
 		increment: series.Increment{Dimensions: make([]string, len(o.Dimensions))},
@@ -84,7 +89,7 @@ func (r *Reader) Read(metrics pmetric.Metrics, now time.Time, add func(*series.I
 	defer r.mu.Unlock()
 	r.add, r.tally, r.increment.Arrival = add, Tally{}, now
 	for _, resource := range metrics.ResourceMetrics().All() {
-		clear(r.resource)
+		r.dimensions.Clear(r.resource)
 		r.id = 0
 		for key, v := range resource.Resource().Attributes().All() {
 			r.id += r.hashOf(key, v)

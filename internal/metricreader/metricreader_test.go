@@ -43,7 +43,7 @@ func newHarness(t *testing.T, o Options) *harness {
 		o.MaxStreams = 100
 	}
 	if o.Dimensions == nil {
-		o.Dimensions = []string{"model"}
+		o.Dimensions = series.DimensionsOf("model")
 	}
 	return &harness{Reader: New(o, began), t: t, now: began}
 }
@@ -221,12 +221,33 @@ func TestRead_CumulativeAndDeltaStreamsAddUp(t *testing.T) {
 }
 
 func TestRead_DimensionsComeFromThePointThenItsResource(t *testing.T) {
-	h := newHarness(t, Options{Dimensions: []string{"model", "host.name", "missing"}})
+	h := newHarness(t, Options{Dimensions: series.DimensionsOf("model", "host.name", "missing")})
 	m := requests(1, 15, 1)
 	m.ResourceMetrics().At(0).Resource().Attributes().PutStr("host.name", "x")
 	m.ResourceMetrics().At(0).Resource().Attributes().PutStr("model", "of the resource")
 	require.Equal(t, []string{"[a x ]server requests success 1"}, h.got(m))
 	require.Equal(t, []string{"[  ] requests error 2"}, h.got(sum("tokenpulse.requests", cumulative, 1, 15, 2, map[string]any{"outcome": "error"})))
+}
+
+// Producers have divided numbers into bands. A label of other bands does not fit here.
+func TestRead_LabelsOfBandsStay(t *testing.T) {
+	h := newHarness(t, Options{Dimensions: series.Dimensions{
+		{Attribute: "model"}, {Attribute: "gen_ai.usage.input_tokens", Bands: []float64{1000, 8000}}, {Attribute: "share", Bands: []float64{0.5}, Label: "cached"},
+	}})
+	of := func(input, cached string) map[string]any {
+		return map[string]any{"outcome": "success", "gen_ai_usage_input_tokens": input, "cached": cached}
+	}
+	for i, test := range []struct {
+		attributes map[string]any
+		want       string
+	}{
+		{of("0-1000", "0.5+"), "0-1000 0.5+"},
+		{of("8000+", "unknown"), "8000+ unknown"},
+		{of("0-500", "0-1"), "unknown unknown"},
+		{map[string]any{"outcome": "success", "gen_ai.usage.input_tokens": 5, "share": 0.1}, "unknown unknown"},
+	} {
+		require.Equal(t, []string{"[ " + test.want + "] requests success 1"}, h.got(sum("tokenpulse.requests", delta, float64(i), float64(i+1), 1, test.attributes)))
+	}
 }
 
 func TestRead_ReadsEachKindOfSum(t *testing.T) {

@@ -28,7 +28,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-var dimensions = []string{"service.name", "gen_ai.request.model"}
+var dimensions = series.DimensionsOf("service.name", "gen_ai.request.model")
 
 // world has producers that publish requests to one reader, and an engine that has them all
 // directly.

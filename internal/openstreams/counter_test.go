@@ -23,11 +23,11 @@ type harness struct {
 
 func newHarness(maxSeries int, expiration time.Duration) *harness {
 	h := &harness{now: time.Unix(1000, 0)}
-	config := &series.Config{Dimensions: []string{"model"}, MaxSeries: maxSeries, SeriesExpiration: expiration}
+	config := &series.Config{Dimensions: series.DimensionsOf("model"), MaxSeries: maxSeries, SeriesExpiration: expiration}
 	h.Counter = New(config, func() (all []Visit) {
 		for _, streams := range h.receivers {
-			all = append(all, func(dimensions []string, visit func(*Stream)) {
-				if len(dimensions) != 1 || dimensions[0] != "model" {
+			all = append(all, func(dimensions series.Dimensions, visit func(*Stream)) {
+				if len(dimensions) != 1 || dimensions[0].Attribute != "model" {
 					panic(dimensions)
 				}
 				for _, s := range streams {

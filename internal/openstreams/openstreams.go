@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // Stream is an open stream at one moment.
@@ -24,8 +25,8 @@ type Stream struct {
 }
 
 // Visit calls visit with each open stream of a receiver. Dimensions are read from what is known at the
-// start of a stream, then from its resource.
-type Visit func(dimensions []string, visit func(*Stream))
+// start of a stream, then from its resource. Numbers that are reported at the end are in series.UnknownBand.
+type Visit func(dimensions series.Dimensions, visit func(*Stream))
 
 // Hangs reports whether the stream has generated no token for so long that it may hang.
 func (s *Stream) Hangs() bool { return s.Decoding && s.Silent > hangsAfter }

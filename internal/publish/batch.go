@@ -37,7 +37,7 @@ type batch struct {
 func newBatch(set *Settings, alreadySent sent, since, now pcommon.Timestamp) *batch {
 	config := set.Config
 	b := &batch{
-		dimensions: config.Shared.Series.Dimensions,
+		dimensions: config.Shared.Series.Dimensions.Names(),
 		standard:   config.Shared.Conventions.Labels(),
 		delta:      config.Temporality == Delta,
 		sent:       alreadySent,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // seen returns a request that a client saw.
@@ -106,8 +107,8 @@ func TestFlush_SendsThePortAsInteger(t *testing.T) {
 func TestFlush_KeepsSeriesWithEqualKeysApart(t *testing.T) {
 	h := newHarness(t, func(c *Config) {
 		onlyConventions(Delta, duration, "tokenpulse.requests")(c)
-		c.Shared.Series.Dimensions = []string{"gen_ai.request.model"}
-		c.Shared.Conventions.Attributes = c.Shared.Series.Dimensions
+		c.Shared.Series.Dimensions = series.DimensionsOf("gen_ai.request.model")
+		c.Shared.Conventions.Attributes = c.Shared.Series.Dimensions.Names()
 	})
 	request := map[string]any{"tokenpulse.outcome": "success", "gen_ai.request.model": "llama"}
 	client := seen(0.5, "success")

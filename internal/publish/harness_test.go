@@ -59,7 +59,7 @@ func at(seconds float64) time.Time { return time.Unix(0, int64(seconds*1e9)) }
 func newHarness(t testing.TB, change func(*Config)) *harness {
 	t.Helper()
 	config := NewDefaultConfig()
-	config.Shared.Series.Dimensions = []string{"service.name", "gen_ai.request.model"}
+	config.Shared.Series.Dimensions = series.DimensionsOf("service.name", "gen_ai.request.model")
 	if change != nil {
 		change(&config)
 	}

@@ -61,6 +61,12 @@ func (r *Contribution) Reset(arrival time.Time) {
 	r.Dimensions, r.Standard, r.Verdicts, r.Arrival = dimensions, standard, verdicts, arrival
 }
 
+// CopyLabels sets the dimensions, the vantage and the attributes of conventions to those of another request.
+func (r *Contribution) CopyLabels(of *Contribution) {
+	copy(r.Dimensions, of.Dimensions)
+	r.Vantage, r.Standard = of.Vantage, of.Standard
+}
+
 // Distribution is the distribution of one quantity within one request: encoded, if a span
 // carried it, or as it was measured. The engine checks both in the same way.
 type Distribution struct {

@@ -291,7 +291,7 @@ func (e *Engine) UnusedDimensions() (unused []int, requests uint64) {
 	used := make([]bool, len(e.config.Dimensions))
 	for key, s := range e.series {
 		for i, value := range LabelsOf(key).Dimensions {
-			used[i] = used[i] || value != ""
+			used[i] = used[i] || value != e.config.Dimensions[i].missing()
 		}
 		if !slices.Contains(used, false) {
 			return nil, 0

@@ -33,7 +33,7 @@ func newTestEngine(change func(*Options)) *Engine {
 	for _, name := range MetricNames() {
 		o.Metrics[name] = true
 	}
-	o.Config.Dimensions = []string{"model"}
+	o.Config.Dimensions = DimensionsOf("model")
 	if change != nil {
 		change(&o)
 	}
@@ -277,7 +277,7 @@ func TestRecord_ConcurrentUseLosesNothing(t *testing.T) {
 // A service that invents models gets half of the series. The others get the rest.
 func TestRecord_OneValueOpensHalfOfTheSeries(t *testing.T) {
 	e := newTestEngine(func(o *Options) {
-		o.Config.Dimensions = []string{"service", "model"}
+		o.Config.Dimensions = DimensionsOf("service", "model")
 		o.Config.MaxSeries = 100
 	})
 	record := func(service string, model int) bool {

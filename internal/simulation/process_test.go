@@ -36,6 +36,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver"
 )
@@ -235,7 +236,7 @@ const (
 // shared fills the settings that the exporter and the connector share.
 func (p *process) shared(c *keeper.Config) {
 	w := p.world
-	c.Series.Dimensions = []string{"service.name", "gen_ai.request.model"}
+	c.Series.Dimensions = series.DimensionsOf("service.name", "gen_ai.request.model")
 	c.Series.MaxSeries, c.Series.SeriesExpiration = w.maxSeries, w.expiration
 	c.Deduplication.Horizon, c.Deduplication.MaxSpans = dedupHorizon, w.maxSpans
 	c.Conventions = conventions.Config{GenAI: []string{"latest"}, Attributes: []string{"gen_ai.request.model"}}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // Allocations do not depend on the number of spans. A batch allocates one reader and one
@@ -23,7 +25,7 @@ func TestRead_SpansDoNotAllocate(t *testing.T) {
 		want float64
 	}{{plain, 2}, {judged, 4}} {
 		e, now := newEngine(), time.Now()
-		options := &Options{Dimensions: []string{"gen_ai.request.model"}}
+		options := &Options{Dimensions: NewDimensions(series.DimensionsOf("gen_ai.request.model"))}
 		traces := spans(t, test.span, test.span, test.span)
 		record := e.Record
 		Read(traces, options, now, record)

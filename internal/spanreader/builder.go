@@ -24,6 +24,7 @@ type Builder struct {
 	Finished
 
 	objectives slo.Names
+	bands      []bandsOfNumber
 }
 
 // Finished is a finished request.
@@ -54,11 +55,16 @@ func (f *Finished) sketches() (n int) {
 	return n
 }
 
-// NewBuilder returns a builder of requests with the given number of dimensions. It keeps the
+// NewBuilder returns a builder of requests with dimensions. It keeps the
 // verdicts on SLOs of objectives, and on slo.MaxSLOs others.
-func NewBuilder(dimensions int, objectives slo.Names) Builder {
-	return Builder{Request: series.Contribution{Dimensions: make([]string, dimensions)}, objectives: objectives}
+func NewBuilder(dimensions Dimensions, objectives slo.Names) Builder {
+	return Builder{
+		Request: series.Contribution{Dimensions: make([]string, len(dimensions.names))}, objectives: objectives, bands: dimensions.numbers,
+	}
 }
+
+// HasBands reports whether End sets a dimension.
+func (b *Builder) HasBands() bool { return len(b.bands) > 0 }
 
 // Begin begins a request. The values of its dimensions are those of the request before.
 func (b *Builder) Begin(now time.Time) {
@@ -81,7 +87,7 @@ func (b *Builder) AddVerdict(slo string, verdict slo.Verdict) {
 	}
 }
 
-// End completes the request.
+// End completes the request. It sets the dimensions that are bands of its numbers.
 func (b *Builder) End() {
 	b.endWith()
 	b.check()
@@ -103,6 +109,7 @@ func (b *Builder) End() {
 	b.deriveOutputTokens()
 	b.deriveOutputTokenRate()
 	b.deriveStalls()
+	b.setBands()
 	b.countUnmeasured()
 	b.countFailed()
 	b.distribute()

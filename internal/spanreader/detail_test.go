@@ -82,7 +82,7 @@ func TestRead_OutputTokenRateFollowsFromTimePerOutputToken(t *testing.T) {
 // Free text of a service must not become a label, whoever wrote the span.
 func TestRead_ErrorTypeThatMayBeTextIsOther(t *testing.T) {
 	for text, label := range map[string]string{"timeout": "timeout", "my secret prompt": "_OTHER", "": ""} {
-		dimensions := NewDimensions([]string{"error.type", "tier"})
+		dimensions := NewDimensions(series.DimensionsOf("error.type", "tier"))
 		values := make([]string, 2)
 		dimensions.Read(values, "error.type", pcommon.NewValueStr(text))
 		dimensions.Read(values, "tier", pcommon.NewValueStr("two words"))

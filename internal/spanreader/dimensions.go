@@ -9,18 +9,40 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
-// Dimensions are the attributes that distinguish series.
+// Dimensions read the attributes that distinguish series.
 type Dimensions struct {
 	names []string
+	bands []*series.Bands // nil if no dimension has bands
+	// numbers are the dimensions with bands that a Builder sets.
+	numbers []bandsOfNumber
 	// lengths has a bit for the length of each name, modulo 64. Most attributes are
 	// excluded by it without a comparison.
 	lengths uint64
 }
 
-// NewDimensions returns the dimensions of these names.
-func NewDimensions(names []string) Dimensions {
+// NewDimensions returns Dimensions that read the attributes of these dimensions.
+func NewDimensions(dimensions series.Dimensions) Dimensions {
+	d := newDimensions(dimensions.Attributes())
+	for i := range dimensions {
+		bands := series.NewBands(dimensions[i].Bands)
+		if bands == nil {
+			continue
+		}
+		if d.bands == nil {
+			d.bands = make([]*series.Bands, len(dimensions))
+		}
+		d.bands[i] = bands
+		if number, ok := BandedNumber(&dimensions[i]); ok {
+			d.numbers = append(d.numbers, bandsOfNumber{i, number, bands})
+		}
+	}
+	return d
+}
+
+func newDimensions(names []string) Dimensions {
 	d := Dimensions{names: names}
 	for _, name := range names {
 		d.lengths |= 1 << (len(name) % 64)
@@ -28,14 +50,28 @@ func NewDimensions(names []string) Dimensions {
 	return d
 }
 
+// Clear sets the values to those of a request without attributes.
+func (d *Dimensions) Clear(values []string) {
+	clear(values)
+	for i, bands := range d.bands {
+		if bands != nil {
+			values[i] = series.UnknownBand
+		}
+	}
+}
+
 // Read stores the attribute in values if it is a dimension with a value that is not
-// empty.
+// empty. Of a dimension with bands, it stores the band.
 func (d *Dimensions) Read(values []string, key string, v pcommon.Value) {
 	if d.lengths>>(len(key)%64)&1 == 0 {
 		return
 	}
 	for i, name := range d.names {
-		if key == name {
+		switch {
+		case key != name:
+		case d.bands != nil && d.bands[i] != nil:
+			values[i] = bandOf(d.bands[i], v)
+		default:
 			label := labelValue(v)
 			if names.IsCategory(name) {
 				label = names.Category(label)
@@ -43,22 +79,37 @@ func (d *Dimensions) Read(values []string, key string, v pcommon.Value) {
 			if label != "" {
 				values[i] = label
 			}
-			return
 		}
 	}
+}
+
+// bandOf returns the band that a number lies in. On metrics, the value already is the label of a band.
+func bandOf(bands *series.Bands, v pcommon.Value) string {
+	if _, ok := bands.Index(v.Str()); ok {
+		return v.Str()
+	}
+	return bands.Of(source.Number(v))
 }
 
 // Labels reads the attributes that distinguish the series of a request, and those of conventions.
 type Labels struct{ dimensions, standard Dimensions }
 
 // NewLabels returns Labels of dimensions, and of the attributes that conventions.Config.AttributesRead names.
-func NewLabels(dimensions, standard []string) Labels {
-	return Labels{NewDimensions(dimensions), NewDimensions(standard)}
+func NewLabels(dimensions Dimensions, standard []string) Labels {
+	return Labels{dimensions, newDimensions(standard)}
 }
 
 // Request returns a request with room for the labels.
 func (l *Labels) Request() series.Contribution {
-	return series.Contribution{Dimensions: make([]string, len(l.dimensions.names)), Standard: make([]string, len(l.standard.names))}
+	r := series.Contribution{Dimensions: make([]string, len(l.dimensions.names)), Standard: make([]string, len(l.standard.names))}
+	l.Clear(&r)
+	return r
+}
+
+// Clear sets the labels to those of a request without attributes.
+func (l *Labels) Clear(r *series.Contribution) {
+	l.dimensions.Clear(r.Dimensions)
+	clear(r.Standard)
 }
 
 // Read stores the attribute in the request, as Dimensions.Read does.

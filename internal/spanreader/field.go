@@ -18,7 +18,7 @@ type field func(*reader, pcommon.Value)
 // contributing are the numbers that series are made of: those with a histogram or a sum, and those that
 // check or replace them.
 var contributing = func() []numbers.ID {
-	all := []numbers.ID{numbers.ChunkCount, numbers.TokenCount, numbers.ClockAnomalies, numbers.InterTokenMax, numbers.InterChunkMax}
+	all := []numbers.ID{numbers.ChunkCount, numbers.TokenCount, numbers.ClockAnomalies, numbers.CachedInputShare, numbers.InterTokenMax, numbers.InterChunkMax}
 	all = append(all, numbers.Usage...)
 	all = append(all, numbers.StallCount, numbers.StallDuration)
 	for _, id := range numbers.Histograms {

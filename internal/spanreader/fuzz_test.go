@@ -81,7 +81,7 @@ func FuzzRead(f *testing.F) {
 		step(at(names.Outcome), 2, 0), step(at(names.SLOMet), 1, math.Float64bits(math.NaN())),
 		step(at(names.SLOBreached), 3, math.Float64bits(math.Inf(1))), step(at("tokenpulse.request.duration"), 0, math.MaxUint64),
 	), "\xff", []byte{1})
-	o := &Options{Dimensions: []string{names.GenAIRequestModel}, Objectives: slo.Names{"a0": true}}
+	o := &Options{Dimensions: NewDimensions(series.DimensionsOf(names.GenAIRequestModel)), Objectives: slo.Names{"a0": true}}
 	f.Fuzz(func(t *testing.T, steps []byte, text string, raw []byte) {
 		fuzzed := ptrace.NewSpan()
 		fuzzed.SetStartTimestamp(1)

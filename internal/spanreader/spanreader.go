@@ -38,7 +38,7 @@ type Tally struct {
 // Options select what is read.
 type Options struct {
 	// Dimensions are the attributes that distinguish series.
-	Dimensions []string
+	Dimensions Dimensions
 	// Conventions are the attributes that the metrics of conventions need, or none.
 	Conventions []string
 	// Objectives are the SLOs whose verdicts are read wherever they are in a list. Of
@@ -55,14 +55,13 @@ type Options struct {
 // Read calls record with the request of every span that carries latencies, or the time to
 // answer of its trace. The request is valid during the call only. Arrival is set to now.
 func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.Contribution) series.Recorded) (t Tally) {
-	r := reader{Builder: NewBuilder(len(o.Dimensions), o.Objectives), labels: NewLabels(o.Dimensions, o.Conventions)}
+	r := reader{Builder: NewBuilder(o.Dimensions, o.Objectives), labels: NewLabels(o.Dimensions, o.Conventions)}
 	resource := r.labels.Request()
 	if len(o.Conventions) > 0 {
 		r.Request.Standard = make([]string, len(o.Conventions))
 	}
 	for _, resourceSpans := range traces.ResourceSpans().All() {
-		clear(resource.Dimensions)
-		clear(resource.Standard)
+		r.labels.Clear(&resource)
 		for key, v := range resourceSpans.Resource().Attributes().All() {
 			r.labels.Read(&resource, key, v)
 		}

@@ -144,7 +144,7 @@ func TestRead_LimitsVerdictsOfTraces(t *testing.T) {
 
 // As OTEL_RESOURCE_ATTRIBUTES sets it on the process of an engine.
 func TestRead_DimensionsComeFromTheSpanThenFromItsResource(t *testing.T) {
-	dimensions := []string{"service.name", "gen_ai.request.model"}
+	dimensions := series.DimensionsOf("service.name", "gen_ai.request.model")
 	e := series.NewEngine(series.Options{Config: series.Config{Dimensions: dimensions, MaxSeries: 10}})
 	traces := spans(t, map[string]any{"tokenpulse.outcome": "success"}, map[string]any{"tokenpulse.outcome": "success", "gen_ai.request.model": "of the span"})
 	resource := traces.ResourceSpans().At(0).Resource().Attributes()
@@ -153,7 +153,7 @@ func TestRead_DimensionsComeFromTheSpanThenFromItsResource(t *testing.T) {
 	other := traces.ResourceSpans().AppendEmpty()
 	traces.ResourceSpans().At(0).ScopeSpans().At(0).CopyTo(other.ScopeSpans().AppendEmpty())
 	other.ScopeSpans().At(0).Spans().RemoveIf(func(s ptrace.Span) bool { return s.Attributes().Len() == 2 })
-	Read(traces, &Options{Dimensions: dimensions}, time.Now(), e.Record)
+	Read(traces, &Options{Dimensions: NewDimensions(dimensions)}, time.Now(), e.Record)
 	var got [][]string
 	e.Collect(time.Now(), func(s *series.Snapshot) { got = append(got, s.Dimensions) })
 	require.ElementsMatch(t, [][]string{{"vllm", "of the span"}, {"vllm", "of the resource"}, {"", ""}}, got)

@@ -182,8 +182,8 @@ func TestRead_VerdictsDoNotLeakIntoTheNextSpan(t *testing.T) {
 
 func TestRead_CleansLabels(t *testing.T) {
 	long := strings.Repeat("x", series.MaxLabelLength+1)
-	e := series.NewEngine(series.Options{Config: series.Config{Dimensions: []string{"a", "b"}, MaxSeries: 10}})
-	Read(spans(t, map[string]any{"tokenpulse.outcome": "success", "tokenpulse.vantage": "server\xff", "a": "m\xff", "b": long}), &Options{Dimensions: []string{"a", "b"}}, time.Now(), e.Record)
+	e := series.NewEngine(series.Options{Config: series.Config{Dimensions: series.DimensionsOf("a", "b"), MaxSeries: 10}})
+	Read(spans(t, map[string]any{"tokenpulse.outcome": "success", "tokenpulse.vantage": "server\xff", "a": "m\xff", "b": long}), &Options{Dimensions: NewDimensions(series.DimensionsOf("a", "b"))}, time.Now(), e.Record)
 	e.Collect(time.Now(), func(s *series.Snapshot) {
 		require.Equal(t, series.Labels{Dimensions: []string{"m?", long[1:]}, Vantage: "server?"}, s.Labels)
 	})

@@ -29,6 +29,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/processor/tokenlatencyprocessor"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
@@ -52,7 +53,7 @@ type latencyRoute struct {
 func byWayOfSpans(cfg *Config) {
 	selecting(0.5, true)(cfg)
 	published := publish.NewDefaultConfig()
-	published.Shared.Series.Dimensions = []string{names.GenAIOutputTokens}
+	published.Shared.Series.Dimensions = series.DimensionsOf(names.GenAIOutputTokens)
 	cfg.Series = configoptional.Some(SeriesConfig{Config: published})
 }
 

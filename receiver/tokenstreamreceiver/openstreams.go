@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tokenpulse/tokenpulse/internal/openstreams"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/senderattributes"
@@ -16,7 +17,7 @@ import (
 
 // visitOpen is an openstreams.Visit. During a shutdown it visits no stream: all of them end, or stay in
 // the storage.
-func (r *tokenStreamReceiver) visitOpen(dimensions []string, visit func(*openstreams.Stream)) {
+func (r *tokenStreamReceiver) visitOpen(dimensions series.Dimensions, visit func(*openstreams.Stream)) {
 	if r.closing.Err() != nil {
 		return
 	}
@@ -48,6 +49,7 @@ func (s *startValues) read(v *assembly.Visited) []string {
 		return values
 	}
 	values = make([]string, s.count)
+	s.dimensions.Clear(values)
 	resource, own := pcommon.NewMap(), pcommon.NewMap()
 	streamspan.PutResource(resource, v.Resource, s.service)
 	senderattributes.Put(own, v.Attributes)

@@ -17,6 +17,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 func TestOpenStreams_HaveDimensionsOfTheirStart(t *testing.T) {
@@ -29,15 +30,16 @@ func TestOpenStreams_HaveDimensionsOfTheirStart(t *testing.T) {
 	} {
 		require.Equal(t, 200, b.lines(t, startWith(strconv.Itoa(i), at(0), fields), startWith(fmt.Sprint(i, " alike"), at(0), fields)).status)
 	}
-	dimensions := []string{"service.name", "gen_ai.request.model", "n", "tokenpulse.source", "error.type"}
+	dimensions := append(series.DimensionsOf("service.name", "gen_ai.request.model", "tokenpulse.source", "error.type"),
+		series.Dimension{Attribute: "n", Bands: []float64{7}}, series.Dimension{Attribute: "gen_ai.usage.input_tokens", Bands: []float64{1000}})
 	got := map[string]int{}
 	b.visitOpen(dimensions, func(s *openstreams.Stream) {
 		got[s.Vantage+" "+strings.Join(s.Dimensions, "|")]++
 	})
 	require.Equal(t, map[string]int{
-		"client of-resource|of-stream|7||":    2,
-		"server forger|" + long[:256] + "|||": 2,
-		"server chat||||_OTHER":               2,
+		"client of-resource|of-stream|||7+|unknown":          2,
+		"server forger|" + long[:256] + "|||unknown|unknown": 2,
+		"server chat|||_OTHER|unknown|unknown":               2,
 	}, got)
 }
 

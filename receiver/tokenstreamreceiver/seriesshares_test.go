@@ -17,6 +17,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // A sender that invents service names leaves series to others, however its streams reach their series.
@@ -44,7 +45,7 @@ func TestSeries_AClientOpensItsShareOnceHalfOfThemAreOpen(t *testing.T) {
 			eventually(t, func() bool { return p.ingester.store.Streams() == 0 }, "the stream expires")
 		}},
 		"by way of spans": {send: byEvents, change: func(s *SeriesConfig) {
-			s.Shared.Series.Dimensions = []string{names.ServiceName, names.GenAIOutputTokens}
+			s.Shared.Series.Dimensions = series.DimensionsOf(names.ServiceName, names.GenAIOutputTokens)
 		}},
 	}
 	for name, test := range tests {

@@ -117,10 +117,13 @@ func withSLOs(cfg *Config) {
 	settings.SLOs = []judge.SLOConfig{
 		{Name: "p99", Indicator: "inter_token_latency.p99", Threshold: "20ms", Match: map[string]string{"gen_ai.request.model": "a"}},
 		{Name: "tpot", Indicator: "time_per_output_token", Threshold: "20ms", ThresholdAttribute: "limit"},
+		{Name: "long", Indicator: "request.duration", Threshold: "1s", MatchRange: map[string]judge.Range{"gen_ai.usage.output_tokens": {Min: 25}}},
 		{Name: "odd", Indicator: "request.duration", Threshold: "1s", Match: map[string]string{"gen_ai.usage.output_tokens": "3"}},
 	}
 	cfg.Latency = configoptional.Some(*settings)
 	published := publish.NewDefaultConfig()
+	published.Shared.Series.Dimensions = append(published.Shared.Series.Dimensions,
+		series.Dimension{Attribute: "gen_ai.usage.output_tokens", Bands: []float64{10, 25}}, series.Dimension{Attribute: "limit", Bands: []float64{1, 2}})
 	cfg.Series = configoptional.Some(SeriesConfig{Config: published})
 }
 

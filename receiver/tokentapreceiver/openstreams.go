@@ -10,6 +10,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/openstreams"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
@@ -17,13 +18,13 @@ import (
 
 // visitOpen is an openstreams.Visit. Its streams are the calls that ask for a stream or get one, and
 // those responses of connections that have begun.
-func (r *tokenTapReceiver) visitOpen(dimensions []string, visit func(*openstreams.Stream)) {
+func (r *tokenTapReceiver) visitOpen(dimensions series.Dimensions, visit func(*openstreams.Stream)) {
 	values, read := make([]string, len(dimensions)), spanreader.NewDimensions(dimensions)
 	r.decodings.Range(func(key, _ any) bool {
 		d := key.(*decoding)
 		d.observe(func() {
 			d.visitOpen(func(c *call, o *llmstream.Observation) {
-				clear(values)
+				read.Clear(values)
 				if len(values) > 0 {
 					attributes := d.startAttributes(o)
 					attributes.PutStr(names.ServiceName, serviceOf(attributes, r.cfg.ServiceName))

@@ -41,7 +41,7 @@ func newWorld(t testing.TB, limit int) *world {
 	t.Helper()
 	w := &world{store: New(limit), random: rand.New(rand.NewPCG(1, uint64(limit))), now: time.Now().Truncate(time.Hour).Add(time.Hour + 2*time.Second)}
 	w.engine = series.NewEngine(series.Options{
-		Config:  series.Config{Dimensions: []string{"gen_ai.request.model"}, MaxSeries: 1000, SeriesExpiration: time.Hour},
+		Config:  series.Config{Dimensions: series.DimensionsOf("gen_ai.request.model"), MaxSeries: 1000, SeriesExpiration: time.Hour},
 		Windows: []time.Duration{5 * time.Minute}, Quantiles: []float64{0.5}, History: w.store,
 	})
 	return w

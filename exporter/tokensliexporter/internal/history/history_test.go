@@ -254,7 +254,7 @@ func TestHistory_PromptsByLengthAndCache(t *testing.T) {
 // Requests, queries and maintenance run at the same time.
 func TestHistory_Concurrently(t *testing.T) {
 	store := New(1 << 18)
-	engine := series.NewEngine(series.Options{Config: series.Config{Dimensions: []string{"m"}, MaxSeries: 100}, History: store})
+	engine := series.NewEngine(series.Options{Config: series.Config{Dimensions: series.DimensionsOf("m"), MaxSeries: 100}, History: store})
 	start := time.Now()
 	const writers, each = 4, 2000
 	var group sync.WaitGroup

@@ -25,15 +25,15 @@ type filter struct {
 const overflowValue = names.LabelOverflow
 
 func (p *Page) parseFilter(values url.Values) (f filter, err error) {
-	f.dimensions = make([][]string, len(p.Dimensions))
+	f.dimensions = make([][]string, len(p.dimensions))
 	for _, where := range values[paramWhere] {
 		name, value, ok := strings.Cut(where, "=")
 		if !ok {
 			return f, invalid("write DIMENSION=VALUE, such as "+names.GenAIRequestModel+"=llama-3-70b", "`where` is %q", where)
 		}
-		i := slices.Index(p.Dimensions, name)
+		i := slices.Index(p.dimensions, name)
 		if i < 0 {
-			return f, invalid(remedyOf("dimensions", p.Dimensions), "`where` has the unknown dimension %q", name)
+			return f, invalid(remedyOf("dimensions", p.dimensions), "`where` has the unknown dimension %q", name)
 		}
 		f.dimensions[i] = append(f.dimensions[i], value)
 	}

@@ -29,7 +29,7 @@ const (
 
 // newGrouping returns a grouping by the query's `by`.
 func (p *Page) newGrouping(q *query) *grouping {
-	g := &grouping{page: p, query: q, by: slices.Index(p.Dimensions, q.by), known: map[history.Key]*history.Sum{}, sums: map[string]*history.Sum{}}
+	g := &grouping{page: p, query: q, by: slices.Index(p.dimensions, q.by), known: map[history.Key]*history.Sum{}, sums: map[string]*history.Sum{}}
 	if g.by < 0 {
 		g.by = byVantage
 		if q.by == paramOutcome {

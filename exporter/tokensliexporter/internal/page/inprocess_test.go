@@ -14,6 +14,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/openstreams"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -36,7 +37,7 @@ func TestOpenStreams_AreTheSumOverTheReceiversOrNull(t *testing.T) {
 	requireShown("null", "null", "no receiver")
 	stream, tap := new([]openstreams.Stream), new([]openstreams.Stream)
 	for _, streams := range []*[]openstreams.Stream{stream, tap} {
-		p.OpenStreams.Set(streams, func(_ []string, visit func(*openstreams.Stream)) {
+		p.OpenStreams.Set(streams, func(_ series.Dimensions, visit func(*openstreams.Stream)) {
 			for i := range *streams {
 				visit(&(*streams)[i])
 			}

@@ -84,10 +84,10 @@ func pageAt(now time.Time) (*Page, *series.Engine) {
 	store := history.New(1 << 30)
 	objectives := []slo.Objective{{SLO: "fast", Objective: 0.9, Window: time.Hour}}
 	engine := series.NewEngine(series.Options{
-		Config: series.Config{Dimensions: []string{"m"}, MaxSeries: 10}, History: store, Objectives: slo.NamesOf(objectives),
+		Config: series.Config{Dimensions: series.DimensionsOf("m"), MaxSeries: 10}, History: store, Objectives: slo.NamesOf(objectives),
 	})
 	return New(Options{
-		Dimensions: []string{"m"}, Objectives: objectives, Engine: engine, History: store, Slowest: slowest.New(0),
+		Dimensions: series.DimensionsOf("m"), Objectives: objectives, Engine: engine, History: store, Slowest: slowest.New(0),
 		Tracker: slo.NewTracker(slo.TrackerOptions{Objectives: objectives, MaxSeries: 1}, now), Thresholds: new(Thresholds),
 		OpenStreams: new(inprocess.Registry[openstreams.Visit]), SLOs: new(inprocess.Registry[[]slo.Definition]),
 		Doubts: new(inprocess.Registry[*diagnostics.Doubts]), Now: func() time.Time { return now },

@@ -89,7 +89,7 @@ func (p *Page) meta(q *query) (any, error) {
 
 // setValues sets the values that the series of the history have.
 func (m *meta) setValues(p *Page, keys []string) {
-	values := make([]map[string]bool, len(p.Dimensions))
+	values := make([]map[string]bool, len(p.dimensions))
 	for i := range values {
 		values[i] = map[string]bool{}
 	}
@@ -102,8 +102,15 @@ func (m *meta) setValues(p *Page, keys []string) {
 		}
 	}
 	m.Dimensions = []dimensionValues{}
-	for i, name := range p.Dimensions {
+	for i, name := range p.dimensions {
 		all := slices.Sorted(maps.Keys(values[i]))
+		if bands := series.NewBands(p.Dimensions[i].Bands); bands != nil {
+			slices.SortFunc(all, func(a, b string) int {
+				before, _ := bands.Index(a)
+				after, _ := bands.Index(b)
+				return before - after
+			})
+		}
 		shown := min(len(all), maxDimensionValues)
 		m.Dimensions = append(m.Dimensions, dimensionValues{name, append([]string{}, all[:shown]...), len(all) - shown})
 	}

@@ -30,7 +30,7 @@ type Options struct {
 	// Version is that of the Collector.
 	Version string
 	// Dimensions are those of the series.
-	Dimensions []string
+	Dimensions series.Dimensions
 	Objectives []slo.Objective
 	MaxSeries  int
 	// TraceLink is a template with `{trace_id}` and perhaps `{span_id}`, or empty.
@@ -53,9 +53,10 @@ type Options struct {
 // Page serves the live page and its API.
 type Page struct {
 	Options
-	boot    string
-	answers *answers
-	clients clients
+	dimensions []string // their names
+	boot       string
+	answers    *answers
+	clients    clients
 
 	// folding guards folded: when the series last handed their gains to the history.
 	folding sync.Mutex
@@ -64,7 +65,7 @@ type Page struct {
 
 // New returns a page. Close it before the server that serves it.
 func New(o Options) *Page {
-	p := &Page{Options: o, boot: rand.Text(), answers: newAnswers()}
+	p := &Page{Options: o, dimensions: o.Dimensions.Names(), boot: rand.Text(), answers: newAnswers()}
 	p.clients.closing, p.clients.close = context.WithCancel(context.Background())
 	return p
 }

@@ -171,7 +171,7 @@ func (q *query) number(name string, otherwise, most int) (int, error) {
 }
 
 func (p *Page) parseGroups(q *query) (err error) {
-	valid := append(slices.Clone(p.Dimensions), paramVantage, paramOutcome)
+	valid := append(slices.Clone(p.dimensions), paramVantage, paramOutcome)
 	i, err := q.choice(paramBy, valid, slices.Index(valid, p.groupBy()))
 	if err != nil {
 		return err
@@ -195,10 +195,10 @@ func (q *query) ranked() []numbers.ID {
 // groupBy returns the default of the parameter `by`.
 func (p *Page) groupBy() string {
 	switch {
-	case slices.Contains(p.Dimensions, names.GenAIRequestModel):
+	case slices.Contains(p.dimensions, names.GenAIRequestModel):
 		return names.GenAIRequestModel
-	case len(p.Dimensions) > 0:
-		return p.Dimensions[0]
+	case len(p.dimensions) > 0:
+		return p.dimensions[0]
 	default:
 		return paramVantage
 	}

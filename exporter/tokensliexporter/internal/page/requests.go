@@ -101,7 +101,7 @@ func (p *Page) numbersOf(r *slowest.Entry) requestNumbers {
 		Stalls: number(r.Stalls), StallDuration: number(r.StallSeconds), LargestGap: number(r.LargestGap),
 		SLOsBreached: append([]string{}, r.Breached...), HasStrip: len(r.Timeline) > 0,
 	}
-	for i, name := range p.Dimensions {
+	for i, name := range p.dimensions {
 		if r.Dimensions[i] != "" {
 			n.Dimensions[name] = r.Dimensions[i]
 		}

@@ -43,7 +43,7 @@ var slowestOf = []numbers.ID{numbers.TimeToFirstToken, numbers.TimePerOutputToke
 func (p *Page) worst(q *query) (any, error) {
 	view := p.view(q)
 	answer := &worst{Range: q.period.name, Indicators: map[string]*slowGroup{}, SLOs: map[string]*badGroup{}}
-	dimensions := append([]string{p.groupBy()}, p.Dimensions...)
+	dimensions := append([]string{p.groupBy()}, p.dimensions...)
 	for i, by := range dimensions {
 		if i > 0 && by == dimensions[0] {
 			continue

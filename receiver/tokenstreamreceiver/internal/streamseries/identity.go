@@ -23,7 +23,10 @@ import (
 
 // streamIdentity is what follows from the attributes and the vantage of a stream.
 type streamIdentity struct {
+	// series is nil if a dimension has bands of a number that differs from request to request. Then, the
+	// labels hold the other dimensions.
 	series *series.Handle
+	labels series.Contribution
 	rules  *judge.Rules
 	// onSpan means that the stream is recorded by way of a span: its attributes report token
 	// counts, or a dimension is a number of the request.
@@ -44,8 +47,8 @@ type streamIdentity struct {
 const identities = 1 << 13
 
 // newIdentities returns the cache of identities.
-func (r *Recorder) newIdentities(maxSeries int) *identity.Cache[streamIdentity] {
-	read := slices.Concat(r.dimensions, r.standard, r.latency.AttributesRead(), []string{names.HTTPResponseStatusCode, names.ErrorType})
+func (r *Recorder) newIdentities(config *series.Config) *identity.Cache[streamIdentity] {
+	read := slices.Concat(config.Dimensions.Attributes(), r.standard, r.latency.AttributesRead(), []string{names.HTTPResponseStatusCode, names.ErrorType})
 	for _, standard := range [...]names.Standard{
 		names.OperationName, names.ProviderName, names.RequestModel,
 		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens,
@@ -53,7 +56,7 @@ func (r *Recorder) newIdentities(maxSeries int) *identity.Cache[streamIdentity] 
 	} {
 		read = append(read, names.Aliases[standard]...)
 	}
-	return identity.New(read, max(identities, 2*maxSeries), r.resolve)
+	return identity.New(read, max(identities, 2*config.MaxSeries), r.resolve)
 }
 
 // resolve derives the identity from the span that a stream without events would become, so
@@ -91,7 +94,11 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 	labels.Clean(&request)
 	vantageName, _ := span.Attributes().Get(names.Vantage)
 	request.Vantage = vantageName.Str()
-	id.series = series.NewHandle(&request)
+	if w.builder.HasBands() {
+		id.labels = request
+	} else {
+		id.series = series.NewHandle(&request)
+	}
 	if len(s.Resource) > 0 {
 		id.removedFromResource = removedFrom(s.Resource)
 		id.removed -= id.removedFromResource
@@ -110,12 +117,15 @@ func observe(attributes pcommon.Map) *source.Observation {
 	return new(source.Observer).ObserveTokenStream(&source.TokenStream{Timeline: new(timeline.Timeline)}, attributes)
 }
 
-// dependsOnRequest reports whether a dimension differs between streams with equal attributes, or an
-// attribute that an SLO reads differs in a way that judge.Rules.Bind does not cover.
-func dependsOnRequest(dimensions, ofSLOs []string) bool {
-	// A time to first chunk is filled in from other attributes, if it fits into the request.
-	return slices.ContainsFunc(dimensions, isOfRequest) ||
-		slices.Contains(dimensions, names.GenAITimeToFirstChunk) || slices.Contains(ofSLOs, names.GenAITimeToFirstChunk)
+// dependsOnRequest reports whether a dimension differs between streams with equal attributes in a way that
+// spanreader.Builder does not cover, or an attribute that an SLO reads in one that judge.Rules.Bind does not.
+func dependsOnRequest(dimensions series.Dimensions, ofSLOs []string) bool {
+	differs := func(d series.Dimension) bool {
+		_, covered := spanreader.BandedNumber(&d)
+		// A time to first chunk is filled in from other attributes, if it fits into the request.
+		return !covered && isOfRequest(d.Attribute) || d.Attribute == names.GenAITimeToFirstChunk
+	}
+	return slices.ContainsFunc(dimensions, differs) || slices.Contains(ofSLOs, names.GenAITimeToFirstChunk)
 }
 
 // isOfRequest reports whether an attribute differs between streams with equal attributes and

@@ -63,7 +63,7 @@ type Recorder struct {
 	Identities *identity.Cache[streamIdentity]
 
 	latency    *annotate.Config
-	dimensions []string
+	dimensions spanreader.Dimensions
 	standard   []string // attributes that the metrics of conventions need
 	objectives slo.Names
 	// onSpan means that all streams are recorded by way of a span.
@@ -80,13 +80,13 @@ type Recorder struct {
 func New(s *Settings) *Recorder {
 	shared := &s.Series.Shared
 	r := &Recorder{
-		latency: s.Latency, dimensions: shared.Series.Dimensions, standard: shared.Conventions.AttributesRead(), objectives: shared.ObjectiveNames(),
+		latency: s.Latency, dimensions: spanreader.NewDimensions(shared.Series.Dimensions), standard: shared.Conventions.AttributesRead(), objectives: shared.ObjectiveNames(),
 		keeper: s.Keeper, store: s.Store, now: s.Now, rules: s.Rules, reporter: s.Reporter,
 	}
 	if shared.Conventions.On() {
 		r.latency = r.latency.WithChunkGaps()
 	}
-	r.onSpan = dependsOnRequest(r.dimensions, r.latency.AttributesRead())
+	r.onSpan = dependsOnRequest(shared.Series.Dimensions, r.latency.AttributesRead())
 	options := r.latency.SeriesOptions()
 	recorded := streamspan.Settings{Senders: streamspan.NewSenders(), Service: s.Service, Latency: r.latency, Rules: r.rules, Logger: s.Logger}
 	previewed := recorded
@@ -97,11 +97,11 @@ func New(s *Settings) *Recorder {
 			analyzer: latency.NewAnalyzer(options),
 			spans:    streamspan.New(&recorded),
 			previews: streamspan.New(&previewed),
-			builder:  spanreader.NewBuilder(len(r.dimensions), r.objectives),
+			builder:  spanreader.NewBuilder(r.dimensions, r.objectives),
 			keys:     streamKeys{set: r.keeper.Recognised()},
 		}
 	}
-	r.Identities = r.newIdentities(shared.Series.MaxSeries)
+	r.Identities = r.newIdentities(&shared.Series)
 	return r
 }
 

@@ -294,6 +294,7 @@ func (r *streamSource) settings() (*annotate.Config, *publish.Config) {
 	if r.chance(20) {
 		settings.Fluidity = configoptional.Some(annotate.FluidityConfig{TimeToFirstToken: time.Second, TimePerOutputToken: 30 * time.Millisecond})
 	}
+	below := func(n float64) judge.Range { return judge.Range{Max: &n} }
 	slos := []judge.SLOConfig{
 		{Name: "ttft", Indicator: "time_to_first_token", Threshold: "500ms"},
 		{Name: "tpot", Indicator: "time_per_output_token", Threshold: "20ms", Match: map[string]string{"gen_ai.operation.name": "chat"}},
@@ -305,6 +306,8 @@ func (r *streamSource) settings() (*annotate.Config, *publish.Config) {
 		{Name: "anomalies", Indicator: "clock.anomalies", Threshold: 1, Match: map[string]string{"tenant": "gold"}},
 		{Name: "odd", Indicator: "queue.duration", Threshold: "10ms", ThresholdAttribute: "tokenpulse.prefill.duration", MatchRegexp: map[string]string{"gen_ai.usage.output_tokens": ".*1.*"}},
 		{Name: "chunks", Indicator: "inter_chunk_latency.max", Threshold: "60ms"},
+		{Name: "short", Indicator: "time_to_first_token", Threshold: "500ms", MatchRange: map[string]judge.Range{"gen_ai.usage.input_tokens": below(250)}},
+		{Name: "cached", Indicator: "time_to_first_token", Threshold: "500ms", MatchRange: map[string]judge.Range{"tokenpulse.cached_input.share": {Min: 0.5}, "limit": below(1)}},
 		{Name: "network", Indicator: "network.duration", Threshold: "60ms"},
 	}
 	r.Shuffle(len(slos), func(i, j int) { slos[i], slos[j] = slos[j], slos[i] })
@@ -320,7 +323,7 @@ func (r *streamSource) settings() (*annotate.Config, *publish.Config) {
 			all = append(all, r.one("gen_ai.usage.output_tokens", "tokenpulse.stall.count", "gen_ai.response.time_to_first_chunk"))
 		}
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		published.Shared.Series.Dimensions = all[:r.IntN(len(all)+1)]
+		published.Shared.Series.Dimensions = append(series.DimensionsOf(all[:r.IntN(len(all)+1)]...), r.bands()...)
 	}
 	if r.chance(30) {
 		published.Shared.Series.MaxSeries = 3
@@ -335,6 +338,30 @@ func (r *streamSource) settings() (*annotate.Config, *publish.Config) {
 		}
 	}
 	return settings, &published
+}
+
+// bands returns dimensions with bands. In a third of the settings, one of them needs a span.
+func (r *streamSource) bands() (some series.Dimensions) {
+	all := series.Dimensions{
+		{Attribute: "gen_ai.usage.input_tokens", Bands: []float64{100, 250}},
+		{Attribute: "gen_ai.usage.output_tokens", Bands: []float64{2, 3, 20, 250}},
+		{Attribute: "tokenpulse.cached_input.share", Bands: []float64{0.2, 0.5}},
+		{Attribute: "tokenpulse.stall.count", Bands: []float64{1}},
+		{Attribute: "tokenpulse.time_to_first_token", Bands: []float64{0.5}},
+		{Attribute: "tokenpulse.output_token_rate", Bands: []float64{50}},
+		{Attribute: "limit", Bands: []float64{0.05, 1}},
+		{Attribute: "http.response.status_code", Bands: []float64{400}},
+	}
+	if r.chance(30) {
+		all = append(all, series.Dimension{Attribute: r.one("tokenpulse.inter_token_latency.p99", "gen_ai.response.time_to_first_chunk"), Bands: []float64{0.05}})
+	}
+	for i := range all {
+		if r.chance(30) {
+			all[i].Label = fmt.Sprint("band-", i)
+			some = append(some, all[i])
+		}
+	}
+	return some
 }
 
 // Series from the wire are those from annotated spans, bit for bit, whatever is sent and

@@ -115,7 +115,7 @@ func (w *worker) derive(s *source.TokenStream, id *streamIdentity, usage assembl
 	*r = latency.Observed{} // in its place; a literal would be copied
 	r.Duration = time.Duration(s.End - s.Start)
 	r.Queue = s.Queue()
-	r.OutputTokens = usage.Output
+	r.OutputTokens, r.InputTokens, r.CachedInputTokens = usage.Output, usage.Input, usage.CachedInput
 	r.LastChunksDropped = s.ChunksDropped
 	r.StartUnknown = s.StartUnseen
 	r.Frames = s.Frames
@@ -145,6 +145,9 @@ func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpgua
 		for i := range w.verdicts {
 			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
+	}
+	if id.series == nil {
+		b.Request.CopyLabels(&id.labels)
 	}
 	b.End()
 	w.tally.Add(w.keeper.AddTo(id.series, &b.Request), b)
