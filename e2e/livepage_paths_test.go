@@ -301,6 +301,14 @@ func TestLivePage_SaysWhatFillsThePartsThatMetricsLeaveEmpty(t *testing.T) {
 	p.show("prompts")
 	p.waitUntil(`document.querySelector('#prompts .nodata').textContent.includes('take token_stream out of metrics pipelines')`)
 	p.screenshot("metrics-only")
+	c = startCollector(t, writeFile(t, t.TempDir(), "metrics.yaml", fmt.Sprintf(pageOfMetrics, 0.01, false, backend.URL)),
+		"--config=yaml:receivers: {token_stream: {series: "+dimensionsWithBands+"}}", "--config=yaml:exporters: {token_sli: "+dimensionsWithBands+"}")
+	c.post(t, "application/x-ndjson", strings.NewReader(body.String()))
+	banded := openTab(t, c.pageURL(""))
+	banded.waitUntilLoaded()
+	banded.show("prompts")
+	banded.waitUntil(`/^[1-9][0-9]* requests$/.test(document.querySelector('#prompts .caption').textContent) && document.querySelector('#prompts .keys').textContent.includes('cached below 10%')`)
+	banded.screenshot("metrics-with-bands")
 	p.do(script(`scrollTo(0, 0)`))
 	p.waitUntil(`[...document.querySelectorAll('.slo')].some(card => card.textContent.startsWith('chat-ttft') && card.textContent.includes('Time to first token ≤ 1 s'))`)
 }

@@ -122,6 +122,24 @@ func TestConsumeTraces_CountsRefusedBreachEvents(t *testing.T) {
 	require.EqualValues(t, 2, keepertest.Value(t, h.telemetry, "token_sli_requests"))
 }
 
+// An event is about one request, so it has the number itself. A burn event is about a series.
+func TestEvents_BreachesHaveNumbersAndBurnsHaveBands(t *testing.T) {
+	h := newLogHarness(t, func(c *Config) {
+		c.Publish.Shared.Series.Dimensions = series.Dimensions{{Attribute: "gen_ai.usage.input_tokens", Bands: []float64{1000}, Label: "prompt_tokens"}}
+	})
+	for range 100 {
+		require.NoError(t, h.ConsumeTraces(t.Context(), keepertest.Batch(keepertest.Request(map[string]any{
+			"gen_ai.usage.input_tokens": 1234, "tokenpulse.slo.breached": []any{"tpot"},
+		}))))
+	}
+	breach := h.events()[0].Attributes().AsRaw()
+	require.Equal(t, "1234", breach["gen_ai.usage.input_tokens"])
+	require.NotContains(t, breach, "prompt_tokens")
+	h.clock = h.clock.Add(time.Minute)
+	h.keeper.Round(t.Context())
+	require.Equal(t, "1000+", h.events()[0].Attributes().AsRaw()["prompt_tokens"])
+}
+
 func TestRound_SendsStartAndEndOfAlerts(t *testing.T) {
 	h := newLogHarness(t, nil)
 	h.judged(t, "m", 100, 0)

@@ -6,6 +6,7 @@ package tokensliexporter
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/url"
 	"slices"
@@ -13,8 +14,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -145,6 +148,88 @@ func TestPage_PromptsByLengthWithCachedOnesApart(t *testing.T) {
 	require.Equal(t, []bucket{
 		{1, to(128), &summary{2, 0.1}, &summary{1, 0.2}}, {129, to(256), &summary{1, 0.3}, nil}, {131073, nil, nil, &summary{1, 0.4}},
 	}, answer.Buckets)
+}
+
+// With bands of the prompt's length, series from metrics have prompts, too. Which ones were cached is known with
+// bands of the share, or of spans.
+func TestPage_PromptsByBands(t *testing.T) {
+	lengths := series.Dimension{Attribute: "gen_ai.usage.input_tokens", Bands: []float64{1000, 8000}, Label: "prompt_tokens"}
+	shares := series.Dimension{Attribute: "tokenpulse.cached_input.share", Bands: []float64{0.5, 0.9}}
+	prompts := func() (all []map[string]any) {
+		for _, prompt := range []struct {
+			tokens, cached any
+			toFirst        float64
+		}{{999, nil, 0.1}, {1000, nil, 0.2}, {7999, 3999, 0.3}, {8000, 4000, 0.4}, {8000, 8000, 0.6}, {nil, nil, 9.0}} {
+			span := map[string]any{
+				"gen_ai.usage.input_tokens": prompt.tokens, "gen_ai.usage.cache_read.input_tokens": prompt.cached, "tokenpulse.time_to_first_token": prompt.toFirst,
+			}
+			if prompt.cached != nil {
+				span["tokenpulse.cached_input.share"] = float64(prompt.cached.(int)) / float64(prompt.tokens.(int))
+			}
+			all = append(all, with(span))
+		}
+		return all
+	}
+	type summary struct {
+		Count int
+		Mean  float64
+	}
+	type bucket struct {
+		From                       int  `json:"from_tokens"`
+		To                         *int `json:"to_tokens"`
+		Uncached, Cached, Together *summary
+	}
+	to := func(n int) *int { return &n }
+	for situation, test := range map[string]struct {
+		dimensions series.Dimensions
+		metrics    bool
+		want       []bucket
+	}{
+		"spans": {series.Dimensions{lengths}, false, []bucket{
+			{1, to(999), &summary{1, 0.1}, nil, nil},
+			{1000, to(7999), &summary{1, 0.2}, &summary{1, 0.3}, nil},
+			{8000, nil, nil, &summary{2, 0.5}, nil},
+		}},
+		"spans, with bands of the share": {series.Dimensions{lengths, shares}, false, []bucket{
+			{1, to(999), &summary{1, 0.1}, nil, nil}, {1000, to(7999), &summary{2, 0.25}, nil, nil}, {8000, nil, nil, &summary{2, 0.5}, nil},
+		}},
+		"metrics": {series.Dimensions{lengths}, true, []bucket{
+			{1, to(999), nil, nil, &summary{1, 0.1}}, {1000, to(7999), nil, nil, &summary{2, 0.25}}, {8000, nil, nil, nil, &summary{2, 0.5}},
+		}},
+		"metrics, with bands of the share": {series.Dimensions{shares, lengths}, true, []bucket{
+			{1, to(999), &summary{1, 0.1}, nil, nil}, {1000, to(7999), &summary{2, 0.25}, nil, nil}, {8000, nil, nil, &summary{2, 0.5}, nil},
+		}},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := start(t, func(c *Config) { c.Shared.Series.Dimensions = test.dimensions })
+			if test.metrics {
+				p := newProducer(t, func(c *publish.Config) { c.Shared.Series.Dimensions = test.dimensions })
+				receiving, err := createMetrics(t.Context(), newSettings(h.telemetry), h.config)
+				require.NoError(t, err)
+				require.NoError(t, receiving.Start(t.Context(), componenttest.NewNopHost()))
+				for _, metrics := range p.published(t, batch(prompts()...)) {
+					require.NoError(t, receiving.ConsumeMetrics(t.Context(), metrics))
+				}
+				require.NoError(t, receiving.Shutdown(t.Context()))
+			} else {
+				require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(prompts()...)))
+			}
+			type promptsAnswer struct {
+				CachedFrom *float64 `json:"cached_from"`
+				Buckets    []bucket
+			}
+			answer := answer(t, h, "prompts", func(a *promptsAnswer) bool { return len(a.Buckets) == 3 })
+			for i := range answer.Buckets {
+				for _, s := range []*summary{answer.Buckets[i].Uncached, answer.Buckets[i].Cached, answer.Buckets[i].Together} {
+					if s != nil {
+						s.Mean = math.Round(1e9*s.Mean) / 1e9
+					}
+				}
+			}
+			require.Equal(t, test.want, answer.Buckets)
+			require.Equal(t, len(test.dimensions) == 2, answer.CachedFrom != nil && *answer.CachedFrom == 0.5)
+		})
+	}
 }
 
 func TestPage_MetaHasObjectivesAndDimensions(t *testing.T) {

@@ -95,8 +95,8 @@ export interface LoadCurve { points: LoadPoint[]; slos: {slo: string; objective:
 export interface Load { range: Range; slot_seconds: number; in_flight: LoadCurve; output_tokens_per_second: LoadCurve }
 
 export interface Prompts {
-  range: Range;
-  buckets: {from_tokens: number; to_tokens: Maybe; uncached: Summary | null; cached: Summary | null}[];
+  range: Range; cached_from: Maybe;
+  buckets: {from_tokens: number; to_tokens: Maybe; uncached: Summary | null; cached: Summary | null; together: Summary | null}[];
 }
 
 export interface RequestNumbers {
