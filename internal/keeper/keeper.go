@@ -41,6 +41,8 @@ type Settings struct {
 	// Watch is called with each request, its span and resource, after it was recorded. Aggregated
 	// requests may come again. It may be nil.
 	Watch func(r *series.Contribution, span ptrace.Span, resource pcommon.Map)
+	// WatchPoint is called with each increment, after it was recorded. It may be nil.
+	WatchPoint func(*series.Increment)
 	// Interval is the time between two rounds. A round flushes, expires and saves.
 	Interval time.Duration
 	// Flush sends what the next consumer does not have yet. Series expire only after a

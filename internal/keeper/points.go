@@ -43,6 +43,9 @@ func (k *Keeper) RecordMetrics(ctx context.Context, metrics pmetric.Metrics) {
 
 func (k *Keeper) increase(i *series.Increment) series.Recorded {
 	recorded := k.Engine.Increase(i)
+	if k.settings.WatchPoint != nil {
+		k.settings.WatchPoint(i)
+	}
 	if i.Part == series.PartVerdicts && len(k.settings.Config.Objectives) > 0 {
 		var buffer [512]byte
 		key := buffer[:0]

@@ -25,7 +25,7 @@ type labels struct{ outcome, phase, kind, slo, verdict, indicator, reason, cause
 func (r *Reader) read(name string, attributes pcommon.Map) (id uint64, l labels) {
 	i := &r.increment
 	copy(i.Dimensions, r.resource)
-	i.Vantage, i.Overflow = "", false
+	i.Vantage, i.Overflow, i.Replica = "", false, r.replica
 	r.hash.Reset()
 	_, _ = r.hash.WriteString(name)
 	id = r.hash.Sum64() + 31*r.id // a resource attribute differs from that of a data point
@@ -56,6 +56,9 @@ func (r *Reader) read(name string, attributes pcommon.Map) (id uint64, l labels)
 			l.window = v.Str()
 		default:
 			r.dimensions.Read(i.Dimensions, key, v)
+			if key == names.ServiceInstanceID {
+				i.Replica = series.CleanLabel(v.Str())
+			}
 		}
 	}
 	return id, l

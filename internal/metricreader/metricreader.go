@@ -60,7 +60,8 @@ type Reader struct {
 	add       func(*series.Increment) series.Recorded
 	increment series.Increment // of the data point that is read
 	resource  []string         // values of the dimensions
-	id        uint64           // of its resource
+	replica   string
+	id        uint64 // of its resource
 	tally     Tally
 
 	current, before sketch.Sketch
@@ -90,10 +91,13 @@ func (r *Reader) Read(metrics pmetric.Metrics, now time.Time, add func(*series.I
 	r.add, r.tally, r.increment.Arrival = add, Tally{}, now
 	for _, resource := range metrics.ResourceMetrics().All() {
 		r.dimensions.Clear(r.resource)
-		r.id = 0
+		r.id, r.replica = 0, ""
 		for key, v := range resource.Resource().Attributes().All() {
 			r.id += r.hashOf(key, v)
 			r.dimensions.Read(r.resource, key, v)
+			if key == names.ServiceInstanceID {
+				r.replica = series.CleanLabel(v.Str())
+			}
 		}
 		for _, scope := range resource.ScopeMetrics().All() {
 			for _, m := range scope.Metrics().All() {

@@ -63,6 +63,7 @@ func (r *Reader) next(id uint64, known *period, p *header) (next *period, reason
 		}
 	}
 	next.last, next.seen = p.time, r.increment.Arrival
+	r.increment.Time = p.time.AsTime()
 	return next, reason
 }
 

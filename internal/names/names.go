@@ -132,6 +132,7 @@ const (
 	HTTPRequestMethod          = "http.request.method"
 	HTTPResponseStatusCode     = "http.response.status_code"
 	ServerAddress              = "server.address"
+	ServiceInstanceID          = "service.instance.id"
 	ServerPort                 = "server.port"
 	ErrorType                  = "error.type"
 	OpenInferenceSpanKind      = "openinference.span.kind"
@@ -147,6 +148,8 @@ const (
 	RequestsFailed = "tokenpulse.requests.failed"
 	// StreamsOpen has the streams that have not ended.
 	StreamsOpen = "tokenpulse.streams.open"
+	// CompareVerdict has the verdict on two values of a dimension.
+	CompareVerdict = "tokenpulse.compare.verdict"
 	// SuffixPercentile makes the name of a histogram that of its percentile gauge.
 	SuffixPercentile = ".percentile"
 )
@@ -174,6 +177,10 @@ const (
 	LabelCause = "cause"
 	// LabelSilent is a label of StreamsOpen, with a value of SilentBands.
 	LabelSilent = "silent"
+	// Labels of CompareVerdict, with LabelVerdict.
+	LabelDimension = "dimension"
+	LabelBaseline  = "baseline"
+	LabelCandidate = "candidate"
 	// LabelOverflow marks the series of all requests beyond the series limit. The
 	// OpenTelemetry SDK specification defines it.
 	LabelOverflow = "otel.metric.overflow"

@@ -24,6 +24,10 @@ type Increment struct {
 	Overflow bool
 	// Arrival is the time at which the Collector received the increment. Windows follow it.
 	Arrival time.Time
+	// Time is that of the data point.
+	Time time.Time
+	// Replica is the `service.instance.id` of the data point or its resource, or empty.
+	Replica string
 
 	// Part says which of the fields below are set.
 	Part Part
