@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
@@ -44,6 +45,8 @@ type Config struct {
 	// ClassicBuckets replaces the upper bounds of a histogram's classic buckets, by metric
 	// name without `tokenpulse.`. The native buckets are fixed.
 	ClassicBuckets map[string][]float64 `mapstructure:"classic_buckets"`
+	// Compare are pairs of values of a dimension, such as two versions, that get a verdict.
+	Compare []compare.Question `mapstructure:"compare"`
 	// Page is the live page and its API.
 	Page PageConfig `mapstructure:"page"`
 	// History limits the past that the page shows.
@@ -117,7 +120,7 @@ func (c *Config) Validate() error {
 	errs.Unless(c.Server.NetAddr.Endpoint != "", "`endpoint` is empty; enter the address to serve metrics on, such as localhost:9464")
 	errs.Unless(c.MaxRequestsPerClient >= 0, "`max_requests_per_client` is %d; use at least 0, which is a tenth of the limit", c.MaxRequestsPerClient)
 	_, err := dimensionLabels(c.Shared.Series.Dimensions.Names())
-	return errors.Join(slices.Concat(errs, settings.Problems{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validatePage())...)
+	return errors.Join(slices.Concat(errs, settings.Problems{err}, c.Shared.Problems(), c.validatePercentiles(), c.validateWindows(), c.validateClassicBuckets(), c.validateCompare(), c.validatePage())...)
 }
 
 func (c *Config) validatePercentiles() (errs settings.Problems) {
@@ -151,6 +154,28 @@ func (c *Config) validateClassicBuckets() (errs settings.Problems) {
 		if err := validateBounds(c.ClassicBuckets[name]); err != nil {
 			errs = append(errs, fmt.Errorf("`classic_buckets::%s` %w", name, err))
 		}
+	}
+	return errs
+}
+
+// questions returns the pairs with the defaults set.
+func (c *Config) questions() []compare.Question {
+	questions := slices.Clone(c.Compare)
+	for i := range questions {
+		questions[i].SetDefaults()
+	}
+	return questions
+}
+
+func (c *Config) validateCompare() (errs settings.Problems) {
+	errs.Unless(len(c.Compare) <= compare.MaxPairs, "`compare` has %d pairs; the maximum is %d", len(c.Compare), compare.MaxPairs)
+	questions := c.questions()
+	for i := range questions {
+		for _, m := range questions[i].Mistakes(c.Shared.Series.Dimensions.Names()) {
+			errs = append(errs, fmt.Errorf("`compare::%d::%s` %s; %s", i, m.Key, m.Message, m.Remedy))
+		}
+		errs.Unless(!slices.ContainsFunc(questions[:i], func(q compare.Question) bool { return q.Pair == questions[i].Pair }),
+			"`compare::%d` has the pair of an entry before; remove one", i)
 	}
 	return errs
 }

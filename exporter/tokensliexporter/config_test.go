@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
@@ -61,6 +62,14 @@ func TestConfig_ReadsKeys(t *testing.T) {
 		{SLO: "all", Objective: 0.9, Window: 168 * time.Hour},
 	}, config.Shared.Objectives)
 	require.Equal(t, dedup.Config{Horizon: time.Hour, MaxSpans: 5000}, config.Shared.Deduplication)
+	pair := compare.Pair{Dimension: "deployment.environment.name", Baseline: "prod", Candidate: "canary"}
+	bySLO, byPercentile := pair, pair
+	bySLO.SLO = "chat-tpot"
+	byPercentile.Vantage, byPercentile.Indicator, byPercentile.Percentile = "engine", "time_to_first_token", 95
+	require.Equal(t, []compare.Question{
+		{Pair: bySLO, Tolerance: 0.5, Alpha: 0.05},
+		{Pair: byPercentile, Tolerance: 0.2, Alpha: 0.01, ExpectedShare: 0.1},
+	}, config.questions())
 
 	config, err = load(t, "conventions")
 	require.NoError(t, err)
@@ -122,6 +131,14 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 		"deduplication_horizon_short":  "`deduplication::horizon` is 10ns; use 1s to 24h",
 		"deduplication_max_spans_zero": "`deduplication::max_spans` is 0; use 2",
 		"deduplication_unknown_key":    "horizn",
+
+		"compare_dimension":   "`compare::0::dimension` is \"service.version\"; use one of `dimensions`: service.name, ",
+		"compare_empty":       "`compare::0::candidate` is empty; enter the dimension's value",
+		"compare_both":        "`compare::0::indicator` is given, and `slo`, too; remove",
+		"compare_indicator":   "`compare::0::indicator` is \"ttft\"; use one of time_to_first_token, ",
+		"compare_percentile":  "`compare::0::percentile` is 0.95; use 1 to below 100, such as 95",
+		"compare_twice":       "`compare::1` has the pair of an entry before",
+		"compare_unknown_key": "unknown key \"base\"",
 
 		"conventions_generation":        "`conventions::gen_ai` has \"v1.40\"; valid values: v1.41, latest",
 		"conventions_vantage":           "`conventions::vantages` has \"clients\"; valid values: client, gateway, server, engine",

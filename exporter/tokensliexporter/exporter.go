@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
@@ -42,6 +43,7 @@ type tokenSLI struct {
 	telemetry component.TelemetrySettings
 	keeper    *keeper.Keeper
 	gatherer  *gatherer
+	compared  *comparisons
 	live      *live                               // nil if the page is off
 	gather    func() ([]*dto.MetricFamily, error) // replaced in tests
 	// scrapeTime limits the time of a response.
@@ -64,26 +66,31 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 		Interval:  roundInterval(config.Shared.Series.SeriesExpiration),
 		Now:       time.Now,
 	}
-	live := newLive(config)
+	compared, live := newComparisons(config), newLive(config)
+	settings.Watch, settings.WatchPoint, settings.Also = compared.watch, compared.Increase, savers{compared}
 	if live != nil {
-		options.History, settings.Watch, settings.Also = live.history, live.watch, live
+		options.History, settings.Also = live.history, savers{compared, live}
+		settings.Watch = func(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
+			compared.watch(r, span, resource)
+			live.watch(r, span, resource)
+		}
 	}
 	settings.Engine = series.NewEngine(options)
 	k, err := keeper.New(settings)
 	if err != nil {
 		return nil, err
 	}
-	gatherer, err := newGatherer(k, config)
+	gatherer, err := newGatherer(k, config, compared)
 	if err != nil {
 		return nil, err
 	}
 	if live != nil {
-		if err := live.open(set, config, k); err != nil {
+		if err := live.open(set, config, k, compared.Store); err != nil {
 			return nil, err
 		}
 	}
 	return &tokenSLI{
-		id: set.ID, config: config, telemetry: set.TelemetrySettings, keeper: k, live: live,
+		id: set.ID, config: config, telemetry: set.TelemetrySettings, keeper: k, compared: compared, live: live,
 		gatherer: gatherer, gather: gatherer.Gather, scrapeTime: scrapeTime(config),
 	}, nil
 }
@@ -113,7 +120,10 @@ func (e *tokenSLI) Start(ctx context.Context, host component.Host) error {
 	if _, err := e.keeper.Start(ctx, host); err != nil {
 		return err
 	}
-	err := e.startLive(ctx, host)
+	err := e.compared.start(ctx, host, e.id, e.config, e.telemetry.Logger)
+	if err == nil {
+		err = e.startLive(ctx, host)
+	}
 	if err == nil {
 		err = settings.StartError("", e.serve(ctx, host))
 	}

@@ -22,14 +22,15 @@ import (
 // while labels without a value are absent here.
 type gatherer struct {
 	keeper               *keeper.Keeper
+	compared             *comparisons
 	dimensions           []string // as labels
 	standard             []string // attributes of the metrics of conventions
 	percentiles, windows []string // label values
 }
 
-func newGatherer(k *keeper.Keeper, config *Config) (*gatherer, error) {
+func newGatherer(k *keeper.Keeper, config *Config, compared *comparisons) (*gatherer, error) {
 	dimensions, err := dimensionLabels(config.Shared.Series.Dimensions.Names())
-	g := &gatherer{keeper: k, dimensions: dimensions, standard: config.Shared.Conventions.Labels()}
+	g := &gatherer{keeper: k, compared: compared, dimensions: dimensions, standard: config.Shared.Conventions.Labels()}
 	for _, p := range config.Percentiles {
 		g.percentiles = append(g.percentiles, strconv.FormatFloat(p, 'f', -1, 64))
 	}
@@ -42,7 +43,9 @@ func newGatherer(k *keeper.Keeper, config *Config) (*gatherer, error) {
 // Gather returns the current metrics in the order of their names.
 func (g *gatherer) Gather() ([]*dto.MetricFamily, error) {
 	s := &scrape{gatherer: g, families: map[string]*dto.MetricFamily{}, pairs: map[[2]string]*dto.LabelPair{}}
-	keeper.Collect(g.keeper, time.Now(), s)
+	now := time.Now()
+	keeper.Collect(g.keeper, now, s)
+	g.compared.collect(s, now)
 	families := slices.SortedFunc(maps.Values(s.families), func(a, b *dto.MetricFamily) int { return strings.Compare(*a.Name, *b.Name) })
 	return families, s.err
 }

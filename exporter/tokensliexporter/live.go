@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
@@ -57,7 +58,7 @@ func newLive(config *Config) *live {
 }
 
 // open makes the page.
-func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) (err error) {
+func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper, compared *compare.Store) (err error) {
 	l.page = page.New(page.Options{
 		Version:      set.BuildInfo.Version,
 		Dimensions:   config.Shared.Series.Dimensions,
@@ -69,6 +70,7 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper) (er
 		History:      l.history,
 		Slowest:      l.slowest,
 		Thresholds:   &l.thresholds,
+		Comparisons:  compared,
 		OpenStreams:  &inprocess.OpenStreams,
 		SLOs:         &inprocess.SLOs,
 		Doubts:       &inprocess.Doubts,

@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/otlptranslator"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
@@ -36,6 +38,7 @@ func TestMetricsPage_IsUpToDate(t *testing.T) {
 		"counters":     metricTable(t, counterRows()),
 		"slos":         metricTable(t, sloRows()),
 		"open streams": metricTable(t, openStreamRows()),
+		"comparisons":  metricTable(t, comparisonRows()),
 		"percentiles":  metricTable(t, percentileRows()),
 		"dimensions":   dimensionTable(t),
 		"label values": labelValueTable(),
@@ -47,6 +50,7 @@ func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {
 	h := start(t, func(c *Config) {
 		everyMetric(c)
 		c.Shared.Objectives = []keeper.Objective{{SLO: names.SLOAll, Objective: 0.9, Window: time.Hour}}
+		c.Compare = []compare.Question{{Pair: compare.Pair{Dimension: "service.name", Baseline: "old", Candidate: "new", SLO: "tpot"}}}
 	})
 	withoutPace := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), withoutPace, with(map[string]any{"tokenpulse.outcome": "error"}))))
@@ -78,7 +82,7 @@ type metricRow struct {
 const bothComponents = "exporter, connector"
 
 func allRows() []metricRow {
-	return slices.Concat(histogramRows(), counterRows(), sloRows(), openStreamRows(), percentileRows())
+	return slices.Concat(histogramRows(), counterRows(), sloRows(), openStreamRows(), comparisonRows(), percentileRows())
 }
 
 // histogramRows has one row for the quantities that share a metric.
@@ -136,6 +140,10 @@ func sloRows() []metricRow {
 
 func openStreamRows() []metricRow {
 	return []metricRow{{series.StreamsOpen, dto.MetricType_GAUGE, []string{names.LabelPhase, names.LabelSilent}, bothComponents + ", token_stream"}}
+}
+
+func comparisonRows() []metricRow {
+	return []metricRow{{compareVerdict, dto.MetricType_GAUGE, []string{names.LabelDimension, names.LabelBaseline, names.LabelCandidate, names.LabelSLO, names.LabelVerdict}, "exporter"}}
 }
 
 func appendOnce(rows []metricRow, row metricRow) []metricRow {
@@ -227,7 +235,7 @@ func labelValueTable() string {
 		{names.LabelCause, quoted(names.FailureCauses[:])},
 		{names.LabelSilent, quoted(openstreams.Bands[:])},
 		{names.LabelSLO, "names from `slos` of `token_latency`, and " + quoted([]string{names.SLOAll})},
-		{names.LabelVerdict, quoted(verdicts)},
+		{names.LabelVerdict, quoted(verdicts) + "; of `compare`: " + quoted([]string{string(canary.Pass), string(canary.Fail), string(canary.Undecided)})},
 		{names.LabelPercentile, "`percentiles` of the exporter, by default " + quoted(percentiles)},
 		{names.LabelWindow, "of percentiles: `windows` of the exporter, by default " + quoted(windows) + "; of burn rates: " + quoted(burnWindows)},
 	} {

@@ -122,6 +122,8 @@ func TestAPI_AnswersAsItsDescriptionSays(t *testing.T) {
 			"meta", "now", "now?range=24h&where=gen_ai.request.model%3Dllama&vantage=server&outcome=success&outcome=error",
 			"worst", "trends", "trends?rank=requests", "trends?by=outcome", "trends?by=service.name&value=chat&value=none&groups=1&range=1h", "trends?by=vantage&range=24h",
 			"distributions", "distributions?cdf=true&by=outcome&value=success&value=error", "heatmap", "heatmap?indicator=queue",
+			"compare?dimension=service.name&baseline=chat&candidate=new&slo=chat-tpot",
+			"compare?dimension=service.name&baseline=chat&candidate=new&indicator=time_to_first_token&percentile=95&since=now&alpha=0.01&tolerance=0.2&expected_share=0.1&vantage=server",
 			"load", "prompts", "requests", "requests?slowest=time_to_first_token&limit=1", "openapi.yaml",
 		} {
 			response, body := h.api(t, path)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
@@ -41,6 +42,8 @@ type Options struct {
 	History    *history.Store
 	Slowest    *slowest.Store
 	Thresholds *Thresholds
+	// Comparisons are the pairs of values with a verdict.
+	Comparisons *compare.Store
 	// OpenStreams, SLOs and Doubts are those of the components of this process.
 	OpenStreams *inprocess.Registry[openstreams.Visit]
 	SLOs        *inprocess.Registry[[]slo.Definition]
@@ -96,10 +99,12 @@ func (p *Page) Handler() http.Handler {
 		"load":          p.load,
 		"prompts":       p.prompts,
 		"requests":      p.requests,
+		"compare":       p.compare,
 		"requests/{id}": p.request,
 	} {
 		api.HandleFunc("GET "+root+name, p.serve(name, answer))
 	}
+	api.HandleFunc("POST "+root+"compare/flagger", p.flagger)
 	api.HandleFunc("/", unknownPath)
 
 	mux := http.NewServeMux()

@@ -71,6 +71,7 @@ var params = map[string][]string{
 	"heatmap":       append(slices.Clone(filterParams), paramIndicator),
 	"load":          filterParams, "prompts": filterParams, "worst": filterParams,
 	"requests": append(slices.Clone(filterParams), paramSlowest, paramLimit), "requests/{id}": nil,
+	"compare": compareParams,
 }
 
 // maxValues limits how often a parameter may be given.
@@ -84,16 +85,8 @@ func (p *Page) parse(endpoint string, r *http.Request) (*query, error) {
 	if err != nil {
 		return nil, invalid("encode the names and values of parameters as in a URL", "the query does not parse")
 	}
-	known := params[endpoint]
-	for name, given := range values {
-		switch {
-		case !slices.Contains(known, name):
-			return nil, invalid(remedyOf("valid parameters", known), "unknown parameter %q", name)
-		case len(given) > 1 && !slices.Contains(repeatable, name):
-			return nil, invalid("give it once", "parameter %q is given %d times", name, len(given))
-		case len(given) > maxValues:
-			return nil, invalid(fmt.Sprintf("give it at most %d times", maxValues), "parameter %q is given %d times", name, len(given))
-		}
+	if err := checkNames(params[endpoint], values); err != nil {
+		return nil, err
 	}
 	q := &query{now: p.Now(), values: values, id: r.PathValue("id")}
 	if err := q.parsePeriod(); err != nil {
@@ -106,6 +99,21 @@ func (p *Page) parse(endpoint string, r *http.Request) (*query, error) {
 		return nil, err
 	}
 	return q, p.parseGroups(q)
+}
+
+// checkNames checks that all parameters are known, and given no more often than they may be.
+func checkNames(known []string, values url.Values) error {
+	for name, given := range values {
+		switch {
+		case !slices.Contains(known, name):
+			return invalid(remedyOf("valid parameters", known), "unknown parameter %q", name)
+		case len(given) > 1 && !slices.Contains(repeatable, name):
+			return invalid("give it once", "parameter %q is given %d times", name, len(given))
+		case len(given) > maxValues:
+			return invalid(fmt.Sprintf("give it at most %d times", maxValues), "parameter %q is given %d times", name, len(given))
+		}
+	}
+	return nil
 }
 
 // parsePeriod reads the length of the range.

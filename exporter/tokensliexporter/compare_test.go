@@ -1,0 +1,362 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokensliexporter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
+	"github.com/tokenpulse/tokenpulse/internal/publish"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/storagetest"
+)
+
+// comparing is an exporter without a server, so that its clock can be that of a synctest bubble.
+type comparing struct{ *tokenSLI }
+
+const comparePath = "/api/v1/compare"
+
+var versions = url.Values{"dimension": {"service.version"}, "baseline": {"v1"}, "candidate": {"v2"}, "slo": {"tpot"}}
+
+func startComparing(t *testing.T, host component.Host, change func(*Config)) *comparing {
+	t.Helper()
+	config := createDefaultConfig().(*Config)
+	config.Shared.Series.Dimensions = series.DimensionsOf("service.version", "service.instance.id")
+	if change != nil {
+		change(config)
+	}
+	require.NoError(t, config.Validate())
+	telemetry := componenttest.NewTelemetry()
+	e, err := newTokenSLI(newSettings(telemetry), config)
+	require.NoError(t, err)
+	_, err = e.keeper.Start(t.Context(), host)
+	require.NoError(t, err)
+	require.NoError(t, e.compared.start(t.Context(), host, e.id, config, e.telemetry.Logger))
+	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
+	return &comparing{e}
+}
+
+func (c *comparing) stop(t *testing.T) {
+	t.Helper()
+	c.live.page.Close()
+	c.live.telemetry.Shutdown()
+	require.NoError(t, c.keeper.Shutdown(t.Context()))
+}
+
+func (c *comparing) serve(r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	c.handler().ServeHTTP(w, r)
+	return w
+}
+
+// verdict is an answer of the API.
+type verdict struct {
+	Verdict, Reason, Hint string
+	Baseline, Candidate   struct{ Requests, Bad, Replicas int }
+	Ratio                 struct{ Estimate, Lower, Upper *float64 }
+	Since                 float64
+}
+
+func (c *comparing) ask(t *testing.T, more url.Values) (v verdict) {
+	t.Helper()
+	values := url.Values{}
+	for _, from := range []url.Values{versions, more} {
+		for name, of := range from {
+			values[name] = of
+		}
+	}
+	w := c.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+values.Encode(), http.NoBody))
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &v))
+	return v
+}
+
+// hook returns the status of the answer to a webhook of Flagger, whose body is that of its documentation.
+func (c *comparing) hook(t *testing.T, kind string) int {
+	t.Helper()
+	body := fmt.Sprintf(`{"name": "engine", "namespace": "llm", "phase": "Progressing", "checksum": "85d557f47b",
+		"metadata": {"hook": %q, "dimension": "service.version", "baseline": "v1", "candidate": "v2", "slo": "tpot"}}`, kind)
+	return c.serve(httptest.NewRequestWithContext(t.Context(), http.MethodPost, comparePath+"/flagger", strings.NewReader(body))).Code
+}
+
+// traffic sends requests of both versions from five replicas each, 20% of v1 and a share of v2 bad.
+type traffic struct {
+	random *rand.Rand
+	bad    map[string]float64
+}
+
+func newTraffic(candidate float64) *traffic {
+	return &traffic{rand.New(rand.NewPCG(1, 2)), map[string]float64{"v1": 0.2, "v2": candidate}} //nolint:gosec // repeatable
+}
+
+// second returns the requests of both versions that started in the last second.
+func (tr *traffic) second(now time.Time) map[string]ptrace.Traces {
+	all := map[string]ptrace.Traces{}
+	for _, version := range []string{"v1", "v2"} {
+		all[version] = ptrace.NewTraces()
+		for range 4 {
+			verdict := map[string]any{"tokenpulse.slo.met": []any{"tpot"}}
+			if tr.random.Float64() < tr.bad[version] {
+				verdict = map[string]any{"tokenpulse.slo.breached": []any{"tpot"}}
+			}
+			one := keepertest.Batch(keepertest.Request(verdict))
+			resource := one.ResourceSpans().At(0)
+			resource.Resource().Attributes().PutStr("service.version", version)
+			resource.Resource().Attributes().PutStr("service.instance.id", fmt.Sprint(version, tr.random.IntN(5)))
+			span := resource.ScopeSpans().At(0).Spans().At(0)
+			span.SetStartTimestamp(pcommon.NewTimestampFromTime(now.Add(-time.Second)))
+			span.SetEndTimestamp(pcommon.NewTimestampFromTime(now))
+			one.ResourceSpans().MoveAndAppendTo(all[version].ResourceSpans())
+		}
+	}
+	return all
+}
+
+// run sends requests for a time.
+func (tr *traffic) run(t *testing.T, length time.Duration, to ...*comparing) {
+	t.Helper()
+	for range int(length / time.Second) {
+		time.Sleep(time.Second)
+		for _, traces := range tr.second(time.Now()) {
+			for _, c := range to {
+				require.NoError(t, c.consume(t.Context(), traces))
+			}
+		}
+	}
+}
+
+func TestCompare_VerdictsOnVersions(t *testing.T) {
+	for name, c := range map[string]struct {
+		candidate               float64
+		verdict, reason         string
+		rollout, promotion, off int
+	}{
+		"as good":   {0.2, "pass", "equivalent", 200, 200, 409},
+		"far worse": {0.6, "fail", "difference", 409, 409, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := startComparing(t, componenttest.NewNopHost(), func(c *Config) {
+					c.Compare = []compare.Question{{Pair: compare.Pair{Dimension: "service.version", Baseline: "v1", Candidate: "v2", SLO: "tpot"}}}
+				})
+				began := time.Now()
+				v := e.ask(t, nil)
+				require.Equal(t, []string{"undecided", "too_few"}, []string{v.Verdict, v.Reason})
+				require.Equal(t, []int{200, 409, 409}, []int{e.hook(t, "rollout"), e.hook(t, "confirm-promotion"), e.hook(t, "rollback")}, "undecided")
+				require.Contains(t, e.scrape(t), `tokenpulse_compare_verdict{baseline="v1",candidate="v2",dimension="service.version",slo="tpot",verdict="undecided"} 1`)
+
+				newTraffic(c.candidate).run(t, 40*time.Minute, e)
+				v = e.ask(t, nil)
+				require.Equal(t, []string{c.verdict, c.reason}, []string{v.Verdict, v.Reason}, v.Hint)
+				require.InDelta(t, float64(began.Unix()), v.Since, 10)
+				require.InDelta(t, 4*60*38, v.Candidate.Requests, 100, "windows of the last 2 minutes are open")
+				require.Equal(t, 5, v.Candidate.Replicas)
+				require.InDelta(t, c.candidate*float64(v.Candidate.Requests), v.Candidate.Bad, 250)
+				require.Equal(t, []int{c.rollout, c.promotion, c.off}, []int{e.hook(t, "rollout"), e.hook(t, "confirm-promotion"), e.hook(t, "rollback")})
+				require.Contains(t, e.scrape(t), fmt.Sprintf(`verdict="%s"} 1`, c.verdict))
+				require.Contains(t, e.scrape(t), `verdict="undecided"} 0`)
+				e.stop(t)
+			})
+		})
+	}
+}
+
+func (c *comparing) scrape(t *testing.T) string {
+	t.Helper()
+	return c.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, metricsPath, http.NoBody)).Body.String()
+}
+
+// A gateway that receives the spans of two Collectors, some of them later, has the evidence of one that saw all.
+func TestCompare_AGatewayHasTheEvidenceOfOneCollector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, gateway := startComparing(t, componenttest.NewNopHost(), nil), startComparing(t, componenttest.NewNopHost(), nil)
+		one.ask(t, nil)
+		gateway.ask(t, nil)
+		tr := newTraffic(0.3)
+		var late []ptrace.Traces
+		for second := range 30 * 60 {
+			time.Sleep(time.Second)
+			for version, traces := range tr.second(time.Now()) {
+				require.NoError(t, one.consume(t.Context(), traces))
+				if version == "v2" {
+					late = append(late, traces)
+				} else {
+					require.NoError(t, gateway.consume(t.Context(), traces))
+				}
+			}
+			if second%30 == 29 {
+				for _, traces := range late {
+					require.NoError(t, gateway.consume(t.Context(), traces))
+				}
+				late = nil
+			}
+		}
+		v := one.ask(t, nil)
+		require.Positive(t, v.Candidate.Bad)
+		require.Equal(t, v, gateway.ask(t, nil))
+		one.stop(t)
+		gateway.stop(t)
+	})
+}
+
+// A restart in the middle changes no verdict.
+func TestCompare_SurvivesARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := storagetest.FileStorage
+		host := storagetest.NewHost(t)
+		stored := func(c *Config) { c.Shared.StorageID = &id }
+		through, restarted := startComparing(t, componenttest.NewNopHost(), nil), startComparing(t, host, stored)
+		through.ask(t, nil)
+		restarted.ask(t, nil)
+		tr := newTraffic(0.3)
+		for range 3 {
+			tr.run(t, 10*time.Minute, through, restarted)
+			restarted.stop(t)
+			restarted = startComparing(t, host, stored)
+		}
+		v, after := through.ask(t, nil), restarted.ask(t, nil)
+		require.Positive(t, v.Candidate.Bad)
+		require.Equal(t, v, after)
+		through.stop(t)
+		restarted.stop(t)
+	})
+}
+
+func TestCompare_ErrorsHaveARemedy(t *testing.T) {
+	e := startComparing(t, componenttest.NewNopHost(), nil)
+	for query, want := range map[string]string{
+		"dimension=pod":                        "service.version, service.instance.id",
+		"baseline=":                            "`baseline` is empty",
+		"candidate=":                           "`candidate` is empty",
+		"candidate=v1":                         "enter another value",
+		"slo=":                                 "`slo` is empty",
+		"indicator=time_to_first_token":        "remove `slo`",
+		"slo=&indicator=x&percentile=95":       "time_to_first_token, ",
+		"slo=&indicator=queue":                 "`percentile` is 0",
+		"slo=&indicator=queue&percentile=0.95": "such as 95",
+		"slo=&indicator=inter_token_latency&percentile=95": "use one of",
+		"tolerance=-1":                  "give a number above 0",
+		"tolerance=11":                  "from 0.02 to 10",
+		"alpha=0.9":                     "from 1e-06 to 0.5",
+		"expected_share=1":              "below 1",
+		"since=yesterday":               "seconds since 1970",
+		"vantage=client&vantage=engine": "give it once",
+		"slo=tpot&slo=ttft":             "give it once",
+	} {
+		values, err := url.ParseQuery(query)
+		require.NoError(t, err)
+		all := url.Values{}
+		for _, from := range []url.Values{versions, values} {
+			for name, of := range from {
+				all[name] = of
+			}
+		}
+		w := e.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+all.Encode(), http.NoBody))
+		require.Equal(t, http.StatusBadRequest, w.Code, query)
+		var failed apiError
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &failed))
+		require.Contains(t, failed.Error.Message+"; "+failed.Error.Remedy, want, query)
+	}
+	e.ask(t, nil)
+	w := e.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+versions.Encode()+"&since=1000", http.NoBody))
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Contains(t, w.Body.String(), "the evidence begins at 20")
+
+	require.Equal(t, http.StatusBadRequest, e.hook(t, "pre-rollout"))
+	for _, body := range []string{"", "[]", `{"metadata": {"hook": "rollout", "x": "y"}}`, `{"metadata": {"hook": 1}}`, strings.Repeat(" ", 1<<17)} {
+		w := e.serve(httptest.NewRequestWithContext(t.Context(), http.MethodPost, comparePath+"/flagger", strings.NewReader(body)))
+		require.Equal(t, http.StatusBadRequest, w.Code, "%.40s", body)
+		require.Contains(t, w.Body.String(), "remedy")
+	}
+	e.stop(t)
+}
+
+// Questions for pairs that nobody configured end at a limit.
+func TestCompare_PairsAreLimited(t *testing.T) {
+	e := startComparing(t, componenttest.NewNopHost(), nil)
+	for i := range compare.MaxPairs {
+		e.ask(t, url.Values{"slo": {fmt.Sprint(i)}})
+	}
+	w := e.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+versions.Encode(), http.NoBody))
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
+	require.Contains(t, w.Body.String(), "`compare`")
+	require.EqualValues(t, 1, e.live.page.Refused(), "the self-metric of refused requests")
+	e.stop(t)
+}
+
+// edge is a Collector that sends the metrics of its spans to a gateway.
+func edge(t *testing.T, gateway *comparing) *publish.Publisher {
+	t.Helper()
+	config := publish.NewDefaultConfig()
+	config.Shared.Series.Dimensions = gateway.config.Shared.Series.Dimensions
+	telemetry := componenttest.NewTelemetry()
+	refused, err := telemetry.NewTelemetrySettings().MeterProvider.Meter("").Int64Counter("refused")
+	require.NoError(t, err)
+	next, err := consumer.NewMetrics(gateway.consumeMetrics)
+	require.NoError(t, err)
+	p, err := publish.New(publish.Settings{
+		Config: &config, Telemetry: telemetry.NewTelemetrySettings(), Component: component.MustNewID("token_sli"), Kind: component.KindConnector,
+		Scope: "edge", Next: next, Refused: refused, Now: time.Now,
+	})
+	require.NoError(t, err)
+	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
+	return p
+}
+
+// Two Collectors see one version each, and send metrics to a gateway.
+func TestCompare_FromMetrics(t *testing.T) {
+	for candidate, want := range map[float64]string{0.2: "pass", 0.6: "fail"} {
+		t.Run(want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				gateway := startComparing(t, componenttest.NewNopHost(), nil)
+				gateway.ask(t, nil)
+				edges := map[string]*publish.Publisher{"v1": edge(t, gateway), "v2": edge(t, gateway)}
+				tr := newTraffic(candidate)
+				sent, bad := map[string]int{}, map[string]int{}
+				for range 40 * 60 {
+					time.Sleep(time.Second)
+					for version, traces := range tr.second(time.Now()) {
+						edges[version].Keeper.Record(t.Context(), traces)
+						for _, resource := range traces.ResourceSpans().All() {
+							sent[version]++
+							if _, ok := resource.ScopeSpans().At(0).Spans().At(0).Attributes().Get("tokenpulse.slo.breached"); ok {
+								bad[version]++
+							}
+						}
+					}
+				}
+				time.Sleep(time.Second) // else the last points have the time of those before
+				for _, e := range edges {
+					require.NoError(t, e.Shutdown(t.Context()))
+				}
+				time.Sleep(4 * time.Minute) // all windows close
+				v := gateway.ask(t, nil)
+				require.Equal(t, want, v.Verdict, v.Hint)
+				require.Equal(t, [2]int{sent["v1"], sent["v2"]}, [2]int{v.Baseline.Requests, v.Candidate.Requests})
+				require.Equal(t, [2]int{bad["v1"], bad["v2"]}, [2]int{v.Baseline.Bad, v.Candidate.Bad})
+				require.Equal(t, [2]int{5, 5}, [2]int{v.Baseline.Replicas, v.Candidate.Replicas})
+				gateway.stop(t)
+			})
+		})
+	}
+}

@@ -1,0 +1,112 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tokensliexporter
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/series"
+	"github.com/tokenpulse/tokenpulse/internal/snapshots"
+	"github.com/tokenpulse/tokenpulse/internal/source"
+	"github.com/tokenpulse/tokenpulse/internal/storageclient"
+	"github.com/tokenpulse/tokenpulse/internal/timeline"
+)
+
+// comparisons compare pairs of values of a dimension.
+type comparisons struct {
+	*compare.Store
+	configured []compare.Question
+	saved      *compare.Saved // set by start
+}
+
+func newComparisons(config *Config) *comparisons {
+	configured := config.questions()
+	return &comparisons{Store: compare.New(config.Shared.Series.Dimensions.Names(), configured), configured: configured}
+}
+
+// start restores the evidence.
+func (c *comparisons) start(ctx context.Context, host component.Host, id component.ID, config *Config, logger *zap.Logger) (err error) {
+	owner := storageclient.Owner{Kind: component.KindExporter, ID: id, Name: "comparisons"}
+	c.saved, _, err = snapshots.Open(ctx, host, config.Shared.StorageID, owner, c.Values(), logger)
+	return err
+}
+
+// Save implements keeper.Saver.
+func (c *comparisons) Save(ctx context.Context) error { return c.saved.Save(ctx, nil) }
+
+// Close implements keeper.Saver.
+func (c *comparisons) Close(ctx context.Context) error { return c.saved.Close(ctx, nil) }
+
+// watch counts a request, unless it is in a series of which data points arrive.
+func (c *comparisons) watch(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
+	if !c.Used() {
+		return
+	}
+	if aggregated, ok := span.Attributes().Get(names.Aggregated); ok && aggregated.Bool() {
+		return
+	}
+	c.Record(&compare.Request{Contribution: r, Start: span.StartTimestamp().AsTime(), Replica: func() string { return engineOf(r.Vantage, span, resource) }})
+}
+
+// engineOf returns the replica of the engine that served a request, or "". Who sees the request from outside knows
+// the server's address. service.instance.id is then that of the client, or of the gateway.
+func engineOf(vantage string, span ptrace.Span, resource pcommon.Map) string {
+	text := func(name string) string {
+		if v, ok := source.LookUp(name, span.Attributes(), resource); ok {
+			return series.CleanLabel(v.AsString())
+		}
+		return ""
+	}
+	instance, address := text(names.ServiceInstanceID), text(names.ServerAddress)
+	inside := vantage == timeline.VantageEngine.String() || vantage == timeline.VantageServer.String()
+	if address == "" || inside && instance != "" {
+		return instance
+	}
+	return address + ":" + text(names.ServerPort)
+}
+
+var compareVerdict = numbers.Metric{
+	Name:        names.CompareVerdict,
+	Description: "Verdict on a pair of `compare`: 1 for the verdict that holds, 0 for the others.",
+}
+
+// collect writes the verdicts on the configured pairs.
+func (c *comparisons) collect(s *scrape, now time.Time) {
+	for i := range c.configured {
+		q := &c.configured[i]
+		reply, err := c.Ask(q, time.Time{}, now)
+		if err != nil { // configured pairs are always there
+			continue
+		}
+		var labels []*dto.LabelPair
+		for name, value := range map[string]string{
+			names.LabelDimension: q.Dimension, names.LabelBaseline: q.Baseline, names.LabelCandidate: q.Candidate,
+			names.LabelVantage: q.Vantage, names.LabelSLO: q.SLO, names.LabelIndicator: q.Indicator,
+		} {
+			labels = s.With(labels, name, value)
+		}
+		if q.Percentile > 0 {
+			labels = s.With(labels, names.LabelPercentile, strconv.FormatFloat(q.Percentile, 'f', -1, 64))
+		}
+		for _, verdict := range []canary.Verdict{canary.Pass, canary.Fail, canary.Undecided} {
+			value := 0.0
+			if verdict == reply.Verdict {
+				value = 1
+			}
+			s.Gauge(s.With(labels, names.LabelVerdict, string(verdict)), &compareVerdict, value)
+		}
+	}
+}

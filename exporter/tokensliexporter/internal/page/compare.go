@@ -1,0 +1,143 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"errors"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
+)
+
+// comparison is the verdict on two values of a dimension.
+type comparison struct {
+	Verdict   string  `json:"verdict"`
+	Reason    string  `json:"reason"`
+	Hint      string  `json:"hint"`
+	Baseline  arm     `json:"baseline"`
+	Candidate arm     `json:"candidate"`
+	Ratio     ratio   `json:"ratio"`
+	Alpha     number  `json:"alpha"`
+	Tolerance number  `json:"tolerance"`
+	Since     number  `json:"since"`
+	Windows   int     `json:"windows"`
+	Vantage   *string `json:"vantage"`
+
+	verdict canary.Verdict
+}
+
+type arm struct {
+	Requests uint64 `json:"requests"`
+	Bad      uint64 `json:"bad"`
+	Estimate number `json:"estimate"`
+	Replicas int    `json:"replicas"`
+}
+
+type ratio struct {
+	Estimate number `json:"estimate"`
+	Lower    number `json:"lower"`
+	Upper    number `json:"upper"`
+}
+
+// Parameters of a comparison, besides paramVantage and paramIndicator.
+const (
+	paramDimension, paramBaseline, paramCandidate = "dimension", "baseline", "candidate"
+	paramSLO, paramPercentile                     = "slo", "percentile"
+	paramTolerance, paramAlpha, paramShare        = "tolerance", "alpha", "expected_share"
+	paramSince                                    = "since"
+)
+
+var compareParams = []string{
+	paramDimension, paramBaseline, paramCandidate, paramSLO, paramIndicator, paramPercentile, paramVantage,
+	paramTolerance, paramAlpha, paramShare, paramSince,
+}
+
+func (p *Page) compare(q *query) (any, error) { return p.comparison(q.values, q.now) }
+
+// comparison answers the question of some parameters.
+func (p *Page) comparison(values url.Values, now time.Time) (*comparison, error) {
+	question, since, err := p.question(values, now)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := p.Comparisons.Ask(question, since, now)
+	switch {
+	case errors.Is(err, compare.ErrFull):
+		return nil, p.refuse("configure the pairs that matter under `compare`; a pair that nobody asks for is dropped after a day", "%v", err)
+	case errors.Is(err, compare.ErrPast):
+		began := "with the candidate's first request"
+		if !reply.Since.IsZero() {
+			began = "at " + reply.Since.UTC().Format(time.RFC3339)
+		}
+		return nil, invalid("leave `since` out, or give `now` to begin anew", "`since` is in the past, and the evidence begins %s", began)
+	case err != nil:
+		return nil, err
+	}
+	return newComparison(question, &reply), nil
+}
+
+// question reads the parameters of a comparison.
+func (p *Page) question(values url.Values, now time.Time) (*compare.Question, time.Time, error) {
+	q := &compare.Question{Pair: compare.Pair{
+		Dimension: values.Get(paramDimension), Baseline: values.Get(paramBaseline), Candidate: values.Get(paramCandidate),
+		Vantage: values.Get(paramVantage), SLO: values.Get(paramSLO), Indicator: values.Get(paramIndicator),
+	}}
+	if len(values[paramVantage]) > 1 {
+		return nil, now, invalid("give it once: several vantages see the same request", "parameter %q is given %d times", paramVantage, len(values[paramVantage]))
+	}
+	for name, into := range map[string]*float64{paramPercentile: &q.Percentile, paramTolerance: &q.Tolerance, paramAlpha: &q.Alpha, paramShare: &q.ExpectedShare} {
+		if !values.Has(name) {
+			continue
+		}
+		var err error
+		if *into, err = strconv.ParseFloat(values.Get(name), 64); err != nil || !(*into > 0) {
+			return nil, now, invalid("give a number above 0, or leave it out", "`%s` is %q", name, values.Get(name))
+		}
+	}
+	q.SetDefaults()
+	for _, m := range q.Mistakes(p.Dimensions.Names()) {
+		return nil, now, invalid(m.Remedy, "`%s` %s", m.Key, m.Message)
+	}
+	since, err := parseSince(values.Get(paramSince), now)
+	return q, since, err
+}
+
+// parseSince reads the begin of a comparison: whole seconds as the API writes it, a timestamp, or `now`.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	switch text {
+	case "":
+		return time.Time{}, nil
+	case "now":
+		return now, nil
+	}
+	if unix, err := strconv.ParseFloat(text, 64); err == nil && unix >= 0 && unix < 1e11 {
+		return time.UnixMicro(int64(unix * 1e6)), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, invalid("give seconds since 1970 such as 1795233292, a time such as 2026-11-21T08:00:00Z, or `now`", "`since` is %q", text)
+	}
+	return at, nil
+}
+
+func newComparison(q *compare.Question, r *compare.Reply) *comparison {
+	c := &comparison{
+		Verdict: string(r.Verdict), Reason: string(r.Reason), Hint: r.Hint,
+		Baseline: newArm(&r.Baseline), Candidate: newArm(&r.Candidate),
+		Ratio: ratio{number(r.Ratio.Estimate), number(r.Ratio.Lower), number(r.Ratio.Upper)},
+		Alpha: number(q.Alpha), Tolerance: number(q.Tolerance), Since: missing, Windows: r.Windows, verdict: r.Verdict,
+	}
+	if !r.Since.IsZero() {
+		c.Since = seconds(r.Since)
+	}
+	if r.Vantage != "" {
+		c.Vantage = &r.Vantage
+	}
+	return c
+}
+
+func newArm(a *canary.ArmAnswer) arm { return arm{a.Requests, a.Bad, number(a.Estimate), a.Replicas} }
