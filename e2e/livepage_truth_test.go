@@ -203,6 +203,30 @@ func TestLivePage_HoldsLongAndRightToLeftNames(t *testing.T) {
 	p.waitUntil(`[...document.querySelectorAll('#request dt')].find(name => name.textContent === 'replica').nextSibling.textContent === 'replica-2'`)
 }
 
+// Whoever compares two models chooses an SLO, and learns what the verdict lacks. Numbers of closed windows need two
+// minutes, so TestCompare_ of the exporter, whose clock can run ahead, checks them.
+func TestLivePage_AsksForAVerdict(t *testing.T) {
+	t.Parallel()
+	c := startReplicasPage(t)
+	for _, model := range []string{"old", "new"} {
+		sendReplica(t, c, model, "replica", 20, 50*time.Millisecond)
+	}
+	p := openTab(t, c.pageURL("?"+url.Values{"a": {"old"}, "b": {"new"}, "compare": {"gen_ai.request.model"}}.Encode()))
+	p.waitUntilLoaded()
+	p.show("compare")
+	p.waitUntil(`document.querySelector('#compare .comparison .caption').textContent.includes('Choose an SLO')`)
+	p.do(script(`(() => { const control = document.querySelector('#compare .comparison select'); control.selectedIndex = 1; control.dispatchEvent(new Event('change')) })()`))
+	p.waitUntil(`document.querySelector('#compare .comparison .notice').textContent.includes('undecided: too few bad requests so far')`)
+	p.waitUntil(`[...document.querySelectorAll('#compare .comparison tbody bdi')].map(name => name.textContent).join().includes('new')`)
+	p.waitUntil(`new URLSearchParams(location.search).get('slo') === document.querySelector('#compare .comparison select').value`)
+	for _, width := range []int64{1280, 390} {
+		p.look(width, 900, "light")
+		p.show("compare")
+		p.waitUntil(`document.documentElement.scrollWidth <= innerWidth`)
+		p.screenshot(fmt.Sprint("verdict-", width))
+	}
+}
+
 func jsonOf(t *testing.T, value any) string {
 	t.Helper()
 	encoded, err := json.Marshal(value)

@@ -28,6 +28,14 @@ export interface Meta {
   endpoints: {tokens: string};
 }
 
+export interface Arm { requests: number; bad: number; estimate: Maybe; replicas: number }
+
+export interface Comparison {
+  verdict: 'pass' | 'fail' | 'undecided'; reason: string; hint: string;
+  baseline: Arm; candidate: Arm; ratio: {estimate: Maybe; lower: Maybe; upper: Maybe};
+  alpha: number; tolerance: number; since: Maybe; windows: number; vantage: string | null;
+}
+
 export interface Unmeasured { indicator: string; reason: string; requests: number; share: number }
 
 export interface SLONow {

@@ -11,6 +11,7 @@ import {type Section, frame, notice} from '../section';
 import {dimensionName, isolated, short, termLink, valueName} from '../terms';
 import {count, duration, roundDuration, missing, percent} from '../units';
 import type {View} from '../view';
+import {VerdictCard} from './verdict';
 
 const rows = ['p50', 'p95', 'p99', 'mean'] as const;
 
@@ -20,8 +21,9 @@ export class CompareSection implements Section {
   private sides = [select('First', value => this.view.set({compare: this.by, a: value, b: this.pair[1]})), select('Second', value => this.view.set({compare: this.by, a: this.pair[0], b: value}))] as const;
   private cards = indicators.map(indicator => new CompareCard(indicator));
   private hint = h('div');
+  private verdict = new VerdictCard(this.view, this.meta);
   readonly element = frame('compare', 'Compare', 'The share of values at or under each latency. The curve further to the left is the faster one.', [this.dimension.element, this.sides[0].element, this.sides[1].element],
-    this.hint, h('div', {class: 'grid'}, ...this.cards.map(({element}) => element)));
+    this.hint, this.verdict.element, h('div', {class: 'grid'}, ...this.cards.map(({element}) => element)));
 
   constructor(private view: View, private meta: () => Meta, private colors: Colors) {}
 
@@ -41,8 +43,9 @@ export class CompareSection implements Section {
     this.sides.forEach((side, i) => side.update(this.values.map(value => ({value, name: valueName(value)})), (i === 0 ? a : b)));
     const two = this.values.length > 1;
     if (!two) fill(this.hint, notice(`Only one value of ${dimensionName(this.by)} so far`, 'Choose another dimension, or send requests with a second value.'));
-    for (const card of this.cards) card.element.hidden = !two;
+    for (const card of [...this.cards, this.verdict]) card.element.hidden = !two;
     if (!two) return;
+    await this.verdict.load(this.by, [a, b], signal);
     const answer = await read<Distributions>('distributions', this.view.query({by: this.by, value: [a, b], cdf: 'true'}, this.by), signal);
     const find = (value: string) => answer.groups.find(group => group.value === value);
     const absent = [a, b].filter(value => !find(value)).map(value => isolated(valueName(value)));
