@@ -34,7 +34,7 @@ func TestExamples_AreValidConfigs(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(testenv.Root(t), "examples", "*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	files = append(files, example(t, "slo/presets.yaml"))
+	files = append(files, example(t, "slo/presets.yaml"), example(t, "canary/collector.yaml"))
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			run(t, built(t, "otelcol-tokenpulse"), "validate", "--config", file)
