@@ -11,6 +11,8 @@ TESTSUM := $(TOOL) gotestsum --format=standard-quiet --hide-summary=skipped
 
 COLLECTOR := dist/otelcol-tokenpulse
 TOKENGEN := dist/tokengen
+# The Collector and tokengen of make run.
+QUICKSTART := dist/quickstart/otelcol-quickstart dist/quickstart/tokengen
 
 # Without a C compiler, the tests run without the race detector.
 RACE := $(shell command -v "$$(go env CC)" >/dev/null 2>&1 && [ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
@@ -24,7 +26,7 @@ help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: run
-run: build ## Build and start the Collector with its live page, send demo traffic, show percentiles; Ctrl-C stops everything
+run: $(QUICKSTART) ## Build and start a Collector with its live page, send demo traffic, show percentiles; Ctrl-C stops everything
 	@scripts/run
 
 .PHONY: build
@@ -35,13 +37,29 @@ SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './dist
 
 # A binary depends on its sources and the Go version only: not on its folder (-trimpath,
 # which the builder sets too), the commit (-buildvcs) or the C library.
-$(COLLECTOR) $(TOKENGEN): export GOFLAGS += -buildvcs=false
+export GOFLAGS += -buildvcs=false
 
 $(COLLECTOR): builder-config.yaml go.mod go.sum $(SOURCES)
-	$(TOOL) builder --config builder-config.yaml
+	@scripts/progress "Build $@" "2 minutes with an empty build cache" $(TOOL) builder --config $<
 
-$(TOKENGEN): go.mod go.sum cmd/tokengen/go.mod cmd/tokengen/go.sum $(SOURCES)
+# So that a first build is short, there are few components in it, and the compiler neither
+# optimizes nor writes data for debuggers. The builder and tokengen have the same flags: they
+# then share compiled packages.
+QUICK := -N -l -dwarf=false
+$(QUICKSTART): export CGO_ENABLED := 0
+$(QUICKSTART): export GOFLAGS := -buildvcs=false -trimpath '-gcflags=all=$(QUICK)'
+
+dist/quickstart/otelcol-quickstart: builder-config-quickstart.yaml go.mod go.sum $(SOURCES)
+	@mkdir -p dist
+	@scripts/progress "Build $@" "1 minute with an empty build cache" $(TOOL) builder --gcflags="all=$(QUICK)" --config $<
+
+TOKENGEN_SOURCES := go.mod go.sum cmd/tokengen/go.mod cmd/tokengen/go.sum $(SOURCES)
+
+$(TOKENGEN): $(TOKENGEN_SOURCES)
 	CGO_ENABLED=0 go build -C cmd/tokengen -trimpath -o $(CURDIR)/$@ .
+
+dist/quickstart/tokengen: $(TOKENGEN_SOURCES)
+	go build -C cmd/tokengen -o $(CURDIR)/$@ .
 
 .PHONY: reproducible
 reproducible: build ## Build again in another folder, and compare the hashes of the binaries
@@ -69,7 +87,7 @@ define unit-tests
 endef
 
 .PHONY: test
-test: build ## Unit tests, golden files, fuzz seeds, then end-to-end tests of the built Collector; uses the race detector if a C compiler exists
+test: build $(QUICKSTART) ## Unit tests, golden files, fuzz seeds, then end-to-end tests of the built Collector; uses the race detector if a C compiler exists
 	@$(if $(RACE),,echo "no C compiler found: tests run without the race detector";)
 	$(call unit-tests,.)
 	$(call unit-tests,cmd/tokengen)

@@ -111,7 +111,7 @@ func (p *process) waitUntilReady(t *testing.T) {
 func built(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(testenv.Root(t), "dist", name)
-	require.FileExists(t, path, "run make build first")
+	require.FileExists(t, path, "run make dist/%s first", name)
 	return path
 }
 

@@ -31,7 +31,7 @@ func runScript(t *testing.T) (script string, addresses []string) {
 		"--config examples/live-page.yaml ": "--config examples/live-page.yaml --set=receivers.token_stream.protocols.http.endpoint=" + http +
 			" --set=receivers.token_stream.protocols.grpc.endpoint=" + grpc + " --set=exporters.token_sli.endpoint=" + metrics + " ",
 		"metrics=http://localhost:9464/metrics": "metrics=http://" + metrics + "/metrics",
-		"dist/tokengen generate ":               "dist/tokengen generate --endpoint " + http + " ",
+		"dist/quickstart/tokengen generate ":    "dist/quickstart/tokengen generate --endpoint " + http + " ",
 		"collector=$!\n":                        "collector=$!\necho $collector >dist/collector.pid\n",
 	} {
 		require.Equal(t, 1, strings.Count(text, old), old)
@@ -40,7 +40,7 @@ func runScript(t *testing.T) (script string, addresses []string) {
 	// The script changes to the folder above its own, and writes logs to dist.
 	folder := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(folder, "dist"), 0o750))
-	for _, name := range []string{"examples", "dist/otelcol-tokenpulse", "dist/tokengen"} {
+	for _, name := range []string{"examples", "dist/quickstart"} {
 		require.NoError(t, os.Symlink(filepath.Join(testenv.Root(t), name), filepath.Join(folder, name)))
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(folder, "scripts"), 0o750))
@@ -51,7 +51,7 @@ func runScript(t *testing.T) (script string, addresses []string) {
 
 func TestRunScript_ShowsPercentilesAndStopsOnCtrlC(t *testing.T) {
 	t.Parallel()
-	built(t, "otelcol-tokenpulse")
+	built(t, "quickstart/otelcol-quickstart")
 	path, addresses := runScript(t)
 	script := start(t, path)
 	row := regexp.MustCompile(`(?m)^\S+.*\d(\.\d+)? ?m?s.*\d(\.\d+)? ?m?s`)
@@ -88,7 +88,7 @@ func TestRunScript_ShowsPercentilesAndStopsOnCtrlC(t *testing.T) {
 
 func TestRunScript_NamesTheLogIfTheCollectorDies(t *testing.T) {
 	t.Parallel()
-	built(t, "otelcol-tokenpulse")
+	built(t, "quickstart/otelcol-quickstart")
 	path, _ := runScript(t)
 	script := start(t, path)
 	require.Eventually(t, func() bool { return strings.Contains(script.output(t), "Live page") }, patience, 50*time.Millisecond)
