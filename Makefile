@@ -61,19 +61,52 @@ $(TOKENGEN): $(TOKENGEN_SOURCES)
 dist/quickstart/tokengen: $(TOKENGEN_SOURCES)
 	go build -C cmd/tokengen -o $(CURDIR)/$@ .
 
-.PHONY: reproducible
-reproducible: build ## Build again in another folder, and compare the hashes of the binaries
-	@scripts/reproducible
-
-.PHONY: check-licenses
-check-licenses: build ## Check the licences of all modules in the binaries; lists them in dist/licenses.txt
+dist/licenses.txt: $(COLLECTOR) $(TOKENGEN) $(wildcard internal/tools/licenses/*)
 	@scripts/check-licenses
 
+.PHONY: check-licenses
+check-licenses: dist/licenses.txt ## Check the licences of all modules in the binaries; lists them in dist/licenses.txt, with their texts in dist/notices.txt
+
+.DELETE_ON_ERROR:
+
+%.cdx.json: % dist/licenses.txt
+	go run -C internal/tools ./sbom $(CURDIR)/$< $(CURDIR)/dist/licenses.txt >$@
+
 .PHONY: sbom
-sbom: check-licenses ## Write a bill of materials (CycloneDX) for each binary into dist/
-	@for binary in $(COLLECTOR) $(TOKENGEN); do \
-		go run -C internal/tools ./sbom "$$PWD/$$binary" "$$PWD/dist/licenses.txt" >"$$binary.cdx.json" && echo "$$binary.cdx.json" || exit 1; \
-	done
+sbom: $(COLLECTOR).cdx.json $(TOKENGEN).cdx.json ## Write a bill of materials (CycloneDX) for each binary into dist/
+
+# Packages for Linux. Before the release of a version, they sort below it: 0.1.0-dev.
+RELEASE := $(shell awk '$$1 == "version:" { print $$2 }' builder-config.yaml)
+VERSION ?= $(RELEASE)$(if $(shell git tag --points-at HEAD v$(RELEASE) 2>/dev/null),,-dev)
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+ARCHS ?= amd64 arm64
+PACKAGE_ENV = VERSION=$(VERSION) SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
+PACKAGED := $(foreach arch,$(ARCHS),dist/linux_$(arch)/otelcol-tokenpulse dist/linux_$(arch)/tokengen)
+
+# The builder has written the sources of the Collector to dist.
+dist/linux_%/otelcol-tokenpulse: $(COLLECTOR)
+	@scripts/progress "Build $@" "2 minutes with an empty build cache" \
+		env CGO_ENABLED=0 GOOS=linux GOARCH=$* go build -C dist -trimpath -ldflags='-s -w' -o $(CURDIR)/$@ .
+
+dist/linux_%/tokengen: $(TOKENGEN_SOURCES)
+	CGO_ENABLED=0 GOOS=linux GOARCH=$* go build -C cmd/tokengen -trimpath -o $(CURDIR)/$@ .
+
+.PHONY: dist
+dist: $(PACKAGED) $(PACKAGED:=.cdx.json) ## Build archives, deb and rpm for Linux, with bills of materials and checksums, into dist/packages; ARCHS=amd64 builds fewer
+	@rm -rf dist/packages
+	@export $(PACKAGE_ENV); for arch in $(ARCHS); do scripts/package $$arch dist/packages || exit 1; done
+	@cd dist/packages && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
+
+.PHONY: reproducible
+reproducible: dist ## Build again in another folder, and compare the hashes of the packages; ARCHS as above
+	@$(PACKAGE_ENV) ARCHS="$(ARCHS)" scripts/reproducible
+
+# Installs the deb as root, and removes it. The second version is for an upgrade.
+.PHONY: test-packages
+test-packages: dist $(TOKENGEN) ## Install, run, upgrade and remove the deb of this machine's architecture, and check the unit and the rpm; needs Debian or Ubuntu, root or sudo, systemd-analyze and rpm
+	@rm -rf dist/upgrade
+	@export $(PACKAGE_ENV) VERSION=99.0.0; scripts/package $$(go env GOARCH) dist/upgrade
+	go test -C e2e -count=1 -tags=packages -v $(if $(filter-out 0,$(shell id -u)),-exec 'sudo -E') . -run='^TestPackage' | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
 .PHONY: vulncheck
 vulncheck: build ## Look up known vulnerabilities in the code that the binaries call; needs https://vuln.go.dev
