@@ -7,10 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -80,9 +82,7 @@ func (c *comparing) ask(t *testing.T, more url.Values) (v verdict) {
 	t.Helper()
 	values := url.Values{}
 	for _, from := range []url.Values{versions, more} {
-		for name, of := range from {
-			values[name] = of
-		}
+		maps.Copy(values, from)
 	}
 	w := c.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+values.Encode(), http.NoBody))
 	require.Equal(t, http.StatusOK, w.Code, w.Body)
@@ -266,13 +266,13 @@ func TestCompare_ErrorsHaveARemedy(t *testing.T) {
 		require.NoError(t, err)
 		all := url.Values{}
 		for _, from := range []url.Values{versions, values} {
-			for name, of := range from {
-				all[name] = of
-			}
+			maps.Copy(all, from)
 		}
 		w := e.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+all.Encode(), http.NoBody))
 		require.Equal(t, http.StatusBadRequest, w.Code, query)
-		var failed apiError
+		var failed struct {
+			Error struct{ Message, Remedy string }
+		}
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &failed))
 		require.Contains(t, failed.Error.Message+"; "+failed.Error.Remedy, want, query)
 	}
@@ -294,7 +294,7 @@ func TestCompare_ErrorsHaveARemedy(t *testing.T) {
 func TestCompare_PairsAreLimited(t *testing.T) {
 	e := startComparing(t, componenttest.NewNopHost(), nil)
 	for i := range compare.MaxPairs {
-		e.ask(t, url.Values{"slo": {fmt.Sprint(i)}})
+		e.ask(t, url.Values{"slo": {strconv.Itoa(i)}})
 	}
 	w := e.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+versions.Encode(), http.NoBody))
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)

@@ -67,14 +67,10 @@ func TestEvents_OutliveTheWriteTimeout(t *testing.T) {
 	h := start(t, func(c *Config) { c.Server.WriteTimeout = time.Second })
 	response := h.events(t, "?where=gen_ai.request.model%3Dllama")
 	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
-	_, content := h.api(t, "openapi.yaml")
-	d := parseDescription(t, content)
 	events := bufio.NewReader(response.Body)
 	requests := func() int {
-		data := next(t, events, "now")
-		d.check(t, "/api/v1/now", "200", "application/json", []byte(data))
 		var now nowAnswer
-		require.NoError(t, json.Unmarshal([]byte(data), &now))
+		require.NoError(t, json.Unmarshal([]byte(next(t, events, "now")), &now))
 		return now.total()
 	}
 	require.Zero(t, requests())

@@ -15,11 +15,11 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/snapshots"
 )
 
-// Values saves the evidence of a store.
-type (
-	Values = snapshots.Values[key, Version]
-	Saved  = snapshots.Store[key, Version]
-)
+// Values are the evidence of a store, as Saved saves it.
+type Values = snapshots.Values[key, Version]
+
+// Saved saves the evidence of a store.
+type Saved = snapshots.Store[key, Version]
 
 // Version identifies a state of a pair's evidence: equal versions mean equal evidence.
 type Version struct {
