@@ -369,6 +369,10 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 			present := inFlightAt(end)
 			ask(t, p, query).requireBetween(t, map[string]bounds{long: {most.low - present.high, most.high - present.low}})
 		},
+		"What it costs": func(t *testing.T, p *prometheus, query string) {
+			// The engines report no usage: each chunk of a stream counts as a token of output.
+			p.microCost(t, query, now).of("gateway").require(t, map[string]float64{long: 60 * perStep * 3 * 0.90, small: 60 * 3 * 3 * 0.08})
+		},
 		"Which requests cannot be judged": func(t *testing.T, p *prometheus, query string) {
 			ask(t, p, query).require(t, map[string]float64{long + service: 1, small + service: 0.8})
 		},

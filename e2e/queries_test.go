@@ -15,6 +15,8 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // The queries of the page answer for an hour and a half of traffic, in both forms in which
@@ -37,6 +39,7 @@ func requireRightAnswers(t *testing.T, setups map[string]prometheusSetup) {
 		t.Run(traffic, func(t *testing.T) {
 			recorded := newRecording(slices.Collect(maps.Values(queries))...)
 			checks := record(t, recorded)
+			recorded.add(map[string]*dto.MetricFamily{"token_price": pricesOfPage(t)}, recorded.last)
 			require.ElementsMatch(t, slices.Collect(maps.Keys(queries)), slices.Collect(maps.Keys(checks)), "each query has a test")
 			for name, setup := range setups {
 				t.Run(name, func(t *testing.T) {
@@ -210,6 +213,19 @@ func recordIncident(t *testing.T, recorded *recording) map[string]answerCheck {
 				"gen_ai_request_model=llama-3-70b": inFlight("llama-3-70b", busyUntil) - inFlight("llama-3-70b", incidentLength),
 			})
 		},
+		"What it costs": func(t *testing.T, p *prometheus, query string) {
+			// Each model ends 1800 requests an hour, of 1000 tokens: of 70b's, 250 are cheaper. 41 tokens
+			// of output, or one. A fifth of 8b's requests fails, without usage.
+			want := map[string]float64{
+				"gen_ai_request_model=llama-3-70b": 1800 * (750*0.60 + 250*0.15 + 41*0.90),
+				"gen_ai_request_model=llama-3-8b":  1800 * (0.8*1000*0.05 + (0.6*41+0.2*1)*0.08),
+			}
+			p.microCost(t, query, askedAt(begin)).of("client").require(t, want)
+			perDay := strings.NewReplacer("3600 / 1e6", "1 / 1e6", "rate(tokenpulse_tokens_total[5m])", "increase(tokenpulse_tokens_total[1h])")
+			require.NotEqual(t, query, perDay.Replace(query))
+			hour := p.microCost(t, perDay.Replace(query), askedAt(begin)).of("client")
+			require.InEpsilon(t, want["gen_ai_request_model=llama-3-8b"], hour["gen_ai_request_model=llama-3-8b"], 0.03, "its traffic is steady")
+		},
 		"Which requests cannot be judged": func(t *testing.T, p *prometheus, query string) {
 			// A fifth of 8b's answers have one token.
 			at(t, p, query).require(t, map[string]float64{
@@ -256,6 +272,78 @@ func queriesOfPage(t *testing.T) map[string]string {
 	}
 	require.NotEmpty(t, queries)
 	return queries
+}
+
+// costRules writes the rules of the page, which record prices and the query, to a file.
+func costRules(t *testing.T) (file string) {
+	t.Helper()
+	_, section, found := strings.Cut(readMarkdown(t, "docs/queries.md"), "\n## What it costs\n")
+	require.True(t, found)
+	_, rules, found := strings.Cut(section, "```yaml\n")
+	require.True(t, found)
+	rules, _, _ = strings.Cut(rules, "```")
+	query := strings.TrimSpace(queriesOfPage(t)["What it costs"])
+	require.Contains(t, rules, strings.ReplaceAll(query, "\n", "\n"+strings.Repeat(" ", 10)), "the last rule records the query")
+	return writeFile(t, t.TempDir(), "rules.yaml", rules)
+}
+
+// pricesOfPage returns the prices that the rules of the page record. longModel costs as much as the
+// model that the queries name.
+func pricesOfPage(t *testing.T) *dto.MetricFamily {
+	t.Helper()
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Record, Expr string
+				Labels       map[string]string
+			}
+		}
+	}
+	parse(t, costRules(t), &rules)
+	prices := &dto.MetricFamily{Name: new("token_price"), Type: dto.MetricType_GAUGE.Enum()}
+	for _, rule := range rules.Groups[0].Rules {
+		models := []string{rule.Labels["gen_ai_request_model"]}
+		switch models[0] {
+		case "":
+			continue
+		case "llama-3-70b":
+			models = append(models, longModel)
+		}
+		price := parsed(t, strings.TrimSuffix(strings.TrimPrefix(rule.Expr, "vector("), ")"))
+		for _, model := range models {
+			labels := []*dto.LabelPair{{Name: new("gen_ai_request_model"), Value: new(model)}, {Name: new("type"), Value: new(rule.Labels["type"])}}
+			prices.Metric = append(prices.Metric, &dto.Metric{Label: labels, Gauge: &dto.Gauge{Value: new(price)}})
+		}
+	}
+	require.Len(t, prices.Metric, 3*2+2)
+	return prices
+}
+
+// A second has 1000 tokens of input, of which 250 are from a cache, and 10 of output.
+func TestQueriesPage_RulesRecordTheCost(t *testing.T) {
+	t.Parallel()
+	test := fmt.Sprintf(`
+rule_files: [%q]
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'tokenpulse_tokens_total{vantage="client", gen_ai_request_model="llama-3-70b", type="input"}', values: 0+60000x10}
+      - {series: 'tokenpulse_tokens_total{vantage="client", gen_ai_request_model="llama-3-70b", type="cached_input"}', values: 0+15000x10}
+      - {series: 'tokenpulse_tokens_total{vantage="client", gen_ai_request_model="llama-3-70b", type="output"}', values: 0+600x10}
+      - {series: 'tokenpulse_tokens_total{vantage="client", gen_ai_request_model="llama-3-70b", type="reasoning"}', values: 0+300x10}
+      - {series: 'tokenpulse_tokens_total{vantage="client", gen_ai_request_model="free", type="output"}', values: 0+600x10}
+    promql_expr_test:
+      - expr: abs(tokenpulse:cost_per_hour - 3600 * (750*0.60 + 250*0.15 + 10*0.90) / 1e6) < bool 1e-9
+        eval_time: 10m
+        exp_samples: [{labels: '{vantage="client", gen_ai_request_model="llama-3-70b"}', value: 1}]
+`, costRules(t))
+	run(t, testenv.Program(t, "promtool"), "test", "rules", writeFile(t, t.TempDir(), "test.yaml", test))
+}
+
+// microCost returns costs in millionths.
+func (p *prometheus) microCost(t *testing.T, query string, at time.Time) answers {
+	t.Helper()
+	return p.answersAt(t, "1e6 * "+query, at)
 }
 
 // answers holds the samples of a query's result by labels.
