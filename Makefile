@@ -138,6 +138,11 @@ test-oldest: $(OLDEST) $(TOKENGEN) ## Build all components on the oldest support
 	go test -C e2e -count=1 -v . -collector=$(CURDIR)/$(OLDEST) \
 		-run='^Test(ExampleQuickstart|ExampleTap|ExampleSLOEvents|StandardMetrics)_' | grep -E '^(---|ok|FAIL|PASS)'; exit $${PIPESTATUS[0]}
 
+.PHONY: test-kubernetes
+test-kubernetes: build ## Decode examples/kubernetes strictly into the types of Kubernetes and the operators, and validate its configs; the first build takes minutes
+	cd e2e/kubernetes && go mod tidy -diff && $(LINT) run ./...
+	go test -C e2e/kubernetes -count=1 -v ./...
+
 .PHONY: test-soak
 test-soak: build ## Load for 55 minutes: token events at half and twice the Collector's capacity, and a proxy whose clients break off: memory, goroutines and connections stay bounded. SOAK_WARMUP, SOAK_HALF and SOAK_DOUBLE as in 30m
 	go test -C e2e -count=1 -timeout=24h -v . -run='^TestSoak' -soak-growth=0.05 \
@@ -291,8 +296,9 @@ dashboards: ## Write the Grafana dashboards of examples/grafana
 	cd internal/tools && go run ./dashboards ../../examples/grafana
 
 .PHONY: generate
-generate: dashboards ## Regenerate the files of mdatagen, protoc-gen-go and protoc-gen-go-grpc, and the dashboards
+generate: dashboards ## Regenerate the files of mdatagen, protoc-gen-go and protoc-gen-go-grpc, the dashboards and the PrometheusRule
 	go generate ./...
+	scripts/prometheusrule >examples/kubernetes/prometheusrule.yaml
 	cd internal/tools && go run ./protogen ../../proto tokenpulse/v1/token_stream.proto
 
 .PHONY: format
