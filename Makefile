@@ -138,6 +138,11 @@ test-oldest: $(OLDEST) $(TOKENGEN) ## Build all components on the oldest support
 	go test -C e2e -count=1 -v . -collector=$(CURDIR)/$(OLDEST) \
 		-run='^Test(ExampleQuickstart|ExampleTap|ExampleSLOEvents|StandardMetrics)_' | grep -E '^(---|ok|FAIL|PASS)'; exit $${PIPESTATUS[0]}
 
+# The commands of a page for new users, in an empty folder.
+.PHONY: test-start-here
+test-start-here: build ## Clone, build and run each part of docs/start-here.md in an empty folder, and print the times; needs curl
+	go test -C e2e -count=1 -v . -run='^TestStartHere' -from-scratch | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
+
 .PHONY: test-kubernetes
 test-kubernetes: build ## Decode examples/kubernetes strictly into the types of Kubernetes and the operators, and validate its configs; the first build takes minutes
 	cd e2e/kubernetes && go mod tidy -diff && $(LINT) run ./...
