@@ -113,3 +113,60 @@ func TestSelfMetricsPage_HasEveryMetric(t *testing.T) {
 			metric, missing[metric])
 	}
 }
+
+// registryEntry has the keys of an entry of OpenTelemetry's registry that ours use.
+type registryEntry struct {
+	Title        string   `mapstructure:"title"`
+	RegistryType string   `mapstructure:"registryType"`
+	Language     string   `mapstructure:"language"`
+	Tags         []string `mapstructure:"tags"`
+	License      string   `mapstructure:"license"`
+	Description  string   `mapstructure:"description"`
+	Authors      []struct {
+		Name string `mapstructure:"name"`
+		URL  string `mapstructure:"url"`
+	} `mapstructure:"authors"`
+	URLs struct {
+		Repo string `mapstructure:"repo"`
+		Docs string `mapstructure:"docs"`
+	} `mapstructure:"urls"`
+	Package struct {
+		Registry string `mapstructure:"registry"`
+		Name     string `mapstructure:"name"`
+	} `mapstructure:"package"`
+}
+
+// Each component has an entry, with the addresses of its folder.
+func TestRegistry_HasEachComponent(t *testing.T) {
+	entries, err := filepath.Glob(filepath.Join(testenv.Root(t), "docs", "registry", "*.yml"))
+	require.NoError(t, err)
+	components := 0
+	sources(t, func(name string) bool { return name == "metadata.yaml" }, func(file string, _ []byte) {
+		metadata, err := confmaptest.LoadConf(filepath.Join(testenv.Root(t), file))
+		require.NoError(t, err)
+		status, err := metadata.Sub("status")
+		require.NoError(t, err)
+		if status.Get("class") == "pkg" {
+			return
+		}
+		components++
+		class, kind, folder := status.Get("class").(string), metadata.Get("type").(string), filepath.ToSlash(filepath.Dir(file))
+		name := "collector-" + class + "-" + strings.ReplaceAll(kind, "_", "") + ".yml"
+		entry, err := confmaptest.LoadConf(filepath.Join(testenv.Root(t), "docs", "registry", name))
+		require.NoError(t, err)
+		var e registryEntry
+		require.NoError(t, entry.Unmarshal(&e), "%s: a key that the registry does not have", name)
+		require.Equal(t, class, e.RegistryType)
+		require.Equal(t, "collector", e.Language)
+		require.Contains(t, e.Tags, class)
+		require.NotEmpty(t, e.Title)
+		require.NotEmpty(t, e.Description)
+		require.NotEmpty(t, e.Authors)
+		const project = "github.com/tokenpulse/tokenpulse"
+		require.Equal(t, "https://"+project+"/tree/main/"+folder, e.URLs.Repo)
+		require.Equal(t, "https://"+project+"/blob/main/"+folder+"/README.md", e.URLs.Docs)
+		require.Equal(t, "go-collector", e.Package.Registry)
+		require.Equal(t, project+"/"+folder, e.Package.Name)
+	})
+	require.Len(t, entries, components)
+}
