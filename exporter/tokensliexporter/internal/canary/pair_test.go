@@ -235,7 +235,13 @@ func TestDecode_DamagedInput(t *testing.T) {
 		_, err := Decode(valid[:i])
 		require.Error(t, err)
 	}
-	_, err := Decode(append(valid, 0))
+	p := NewPair(Settings{}, epoch)
+	for replica := range uint64(maxReplicas + 1) {
+		p.blocks[0].arms[Baseline] = append(p.blocks[0].arms[Baseline], entry[observation]{replica: replica + 1})
+	}
+	_, err := Decode(p.AppendBinary(nil))
+	require.Error(t, err, "more replicas than a list may have")
+	_, err = Decode(append(valid, 0))
 	require.ErrorIs(t, err, errMalformed)
 	valid[0]++
 	_, err = Decode(valid)

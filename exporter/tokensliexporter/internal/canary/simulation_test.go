@@ -94,6 +94,12 @@ func TestSimulation_FalseVerdictsAgreeWithAlpha(t *testing.T) {
 	}
 }
 
+// All of 90 runs miss a share p with the probability (1-p)^90.
+func TestUpperLimit(t *testing.T) {
+	require.InDelta(t, 1-math.Pow(0.01, 1./90), upperLimit(0, 90), 1e-9)
+	require.InDelta(t, 1, upperLimit(90, 90), 0)
+}
+
 // The long form: make simulate-canary prints the tables of docs/canary.md.
 func TestSimulate(t *testing.T) {
 	if *runs == 0 {

@@ -191,8 +191,9 @@ func (p *Pair) decide(e *[testCount]evidence, q *Question) (Verdict, Reason, str
 	}
 	worse := rejects(e[judged].above[gridEnd], failDivisor, q.Alpha)
 	noWorse := rejects(e[test].below[tolerated], passDivisor, q.Alpha) && rejects(e[strict].below[tolerated], passDivisor, q.Alpha)
+	allClear := p.clear(strict) && p.clear(coverage) && p.clear(outcomes)
 	switch candidate := p.arms[Candidate].replicas; {
-	case noWorse && !(p.clear(strict) && p.clear(coverage) && p.clear(outcomes)):
+	case noWorse && !allClear:
 		return Undecided, Dependence, "unmeasured or unsuccessful requests crowd in single replicas"
 	case noWorse && candidate < neededReplicas:
 		return Undecided, TooFewReplicas, fmt.Sprintf("the candidate has %d replicas by service.instance.id; pass needs %d", candidate, neededReplicas)

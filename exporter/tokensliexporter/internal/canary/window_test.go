@@ -208,6 +208,17 @@ func TestLimits_ThresholdsOfAPercentile(t *testing.T) {
 	require.Equal(t, 1, l.tolerated-l.threshold, "at least one bucket")
 }
 
+// After a clock has stepped back, the windows before it do not fill the list.
+func TestRecentValues_ForgetWindowsAfterTheLatest(t *testing.T) {
+	var r recentValues
+	for _, start := range []int64{100, 110, 50} {
+		w := window{start: start, length: tick}
+		at(&w.arms[Baseline], 1).values.add(7, 1)
+		r.add(&w)
+	}
+	require.Equal(t, recentValues{{start: 50, length: tick, values: distribution{{7, 1}}}}, r)
+}
+
 // If the requests of a block are independent, the scaled chi-square has its degrees of freedom as
 // its mean.
 func TestSpread_MeanOfIndependentRequests(t *testing.T) {
