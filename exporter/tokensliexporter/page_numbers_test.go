@@ -153,13 +153,13 @@ func TestPage_PromptsByLengthWithCachedOnesApart(t *testing.T) {
 // With bands of the prompt's length, series from metrics have prompts, too. Which ones were cached is known with
 // bands of the share, or of spans.
 func TestPage_PromptsByBands(t *testing.T) {
-	lengths := series.Dimension{Attribute: "gen_ai.usage.input_tokens", Bands: []float64{1000, 8000}, Label: "prompt_tokens"}
+	lengths := series.Dimension{Attribute: "gen_ai.usage.input_tokens", Bands: []float64{900, 8000}, Label: "prompt_tokens"}
 	shares := series.Dimension{Attribute: "tokenpulse.cached_input.share", Bands: []float64{0.5, 0.9}}
 	prompts := func() (all []map[string]any) {
 		for _, prompt := range []struct {
 			tokens, cached any
 			toFirst        float64
-		}{{999, nil, 0.1}, {1000, nil, 0.2}, {7999, 3999, 0.3}, {8000, 4000, 0.4}, {8000, 8000, 0.6}, {nil, nil, 9.0}} {
+		}{{899, nil, 0.1}, {900, nil, 0.2}, {7999, 3999, 0.3}, {8000, 4000, 0.4}, {8000, 8000, 0.6}, {nil, nil, 9.0}} {
 			span := map[string]any{
 				"gen_ai.usage.input_tokens": prompt.tokens, "gen_ai.usage.cache_read.input_tokens": prompt.cached, "tokenpulse.time_to_first_token": prompt.toFirst,
 			}
@@ -186,18 +186,18 @@ func TestPage_PromptsByBands(t *testing.T) {
 		want       []bucket
 	}{
 		"spans": {series.Dimensions{lengths}, false, []bucket{
-			{1, to(999), &summary{1, 0.1}, nil, nil},
-			{1000, to(7999), &summary{1, 0.2}, &summary{1, 0.3}, nil},
+			{1, to(899), &summary{1, 0.1}, nil, nil},
+			{900, to(7999), &summary{1, 0.2}, &summary{1, 0.3}, nil},
 			{8000, nil, nil, &summary{2, 0.5}, nil},
 		}},
 		"spans, with bands of the share": {series.Dimensions{lengths, shares}, false, []bucket{
-			{1, to(999), &summary{1, 0.1}, nil, nil}, {1000, to(7999), &summary{2, 0.25}, nil, nil}, {8000, nil, nil, &summary{2, 0.5}, nil},
+			{1, to(899), &summary{1, 0.1}, nil, nil}, {900, to(7999), &summary{2, 0.25}, nil, nil}, {8000, nil, nil, &summary{2, 0.5}, nil},
 		}},
 		"metrics": {series.Dimensions{lengths}, true, []bucket{
-			{1, to(999), nil, nil, &summary{1, 0.1}}, {1000, to(7999), nil, nil, &summary{2, 0.25}}, {8000, nil, nil, nil, &summary{2, 0.5}},
+			{1, to(899), nil, nil, &summary{1, 0.1}}, {900, to(7999), nil, nil, &summary{2, 0.25}}, {8000, nil, nil, nil, &summary{2, 0.5}},
 		}},
 		"metrics, with bands of the share": {series.Dimensions{shares, lengths}, true, []bucket{
-			{1, to(999), &summary{1, 0.1}, nil, nil}, {1000, to(7999), &summary{2, 0.25}, nil, nil}, {8000, nil, nil, &summary{2, 0.5}, nil},
+			{1, to(899), &summary{1, 0.1}, nil, nil}, {900, to(7999), &summary{2, 0.25}, nil, nil}, {8000, nil, nil, &summary{2, 0.5}, nil},
 		}},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -233,8 +233,14 @@ func TestPage_PromptsByBands(t *testing.T) {
 }
 
 func TestPage_MetaHasObjectivesAndDimensions(t *testing.T) {
-	h := start(t, withObjective)
+	h := start(t, func(c *Config) {
+		withObjective(c)
+		c.Shared.Series.Dimensions = append(c.Shared.Series.Dimensions, series.Dimension{Attribute: "gen_ai.usage.input_tokens", Bands: []float64{900, 8000}, Label: "prompt_tokens"})
+	})
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	for _, tokens := range []any{nil, 8000, 900, 899} {
+		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{"gen_ai.usage.input_tokens": tokens}))))
+	}
 	meta := answer(t, h, "meta", func(a *struct {
 		GroupBy    string `json:"group_by"`
 		Dimensions []struct {
@@ -253,6 +259,8 @@ func TestPage_MetaHasObjectivesAndDimensions(t *testing.T) {
 	})
 	require.Equal(t, "gen_ai.request.model", meta.GroupBy)
 	require.Equal(t, "service.name", meta.Dimensions[0].Name)
+	require.Equal(t, "prompt_tokens", meta.Dimensions[4].Name)
+	require.Equal(t, []string{"0-900", "900-8000", "8000+", "unknown"}, meta.Dimensions[4].Values)
 	require.Equal(t, []string{"llama"}, meta.Dimensions[2].Values)
 	for _, s := range meta.SLOs {
 		if s.SLO != "chat-tpot" {

@@ -4,6 +4,7 @@
 package spanreader
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -39,9 +40,7 @@ func TestRead_DimensionsWithBands(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			span := map[string]any{"tokenpulse.outcome": "success"}
-			for key, v := range test.span {
-				span[key] = v
-			}
+			maps.Copy(span, test.span)
 			traces := spans(t, span, map[string]any{"tokenpulse.outcome": "success"})
 			require.NoError(t, traces.ResourceSpans().At(0).Resource().Attributes().FromRaw(test.resource))
 			var got [][]string

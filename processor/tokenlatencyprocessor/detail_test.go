@@ -87,6 +87,7 @@ func TestDetail_StandardWritesWhatAnSLONeeds(t *testing.T) {
 		"tokenpulse.decode.share":               {"indicator": "decode.share", "threshold": 1},
 		"tokenpulse.output_token_rate":          {"indicator": "request.duration", "threshold": "9s", "match_regexp": map[string]any{"tokenpulse.output_token_rate": ".+"}},
 		"tokenpulse.request_token_rate":         {"indicator": "request.duration", "threshold": "9s", "match_regexp": map[string]any{"tokenpulse.request_token_rate": ".+"}},
+		"tokenpulse.inter_chunk_latency.mean":   {"indicator": "request.duration", "threshold": "9s", "match_range": map[string]any{"tokenpulse.inter_chunk_latency.mean": map[string]any{"min": 0.001}}},
 		"tokenpulse.inter_chunk_latency.p50":    {"indicator": "request.duration", "threshold": "9s", "threshold_attribute": "tokenpulse.inter_chunk_latency.p50"},
 		"tokenpulse.inter_chunk_latency.sketch": {"indicator": "inter_chunk_latency.max", "threshold": "1s"},
 	} {
