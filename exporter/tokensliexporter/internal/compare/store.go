@@ -99,6 +99,8 @@ func (s *Store) Ask(q *Question, since, now time.Time) (Reply, error) {
 	}
 	e.asked = now
 	switch {
+	case since.Equal(now):
+		e.begin(since)
 	case since.IsZero() || since.Truncate(time.Second).Equal(e.since.Truncate(time.Second)):
 	case since.Before(now.Add(-travelTime)):
 		return Reply{Since: e.since}, ErrPast

@@ -167,6 +167,10 @@ func TestStore_Since(t *testing.T) {
 	_, err = s.Ask(&q, t0, t0.Add(time.Hour))
 	require.NoError(t, err, "since as the answer has it")
 
+	anew, err := s.Ask(&q, t0.Add(time.Millisecond), t0.Add(time.Millisecond))
+	require.NoError(t, err)
+	require.Equal(t, t0.Add(time.Millisecond), anew.Since, "now, in the second in which the pair began")
+
 	again, err := s.Ask(&q, t0.Add(2*time.Hour), t0.Add(time.Hour))
 	require.NoError(t, err)
 	require.Equal(t, t0.Add(2*time.Hour), again.Since)
