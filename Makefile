@@ -126,16 +126,27 @@ test: build $(QUICKSTART) ## Unit tests, golden files, fuzz seeds, then end-to-e
 	$(call unit-tests,cmd/tokengen)
 	cd e2e && $(TESTSUM) --format=standard-verbose -- -count=1 -timeout=20m -parallel=4 ./... | grep -vE '^=== (RUN|PAUSE|CONT)'; exit $${PIPESTATUS[0]}
 
-# All components on the oldest release of the Collector that they support, with parts of contrib.
-# The builder is of the same release.
-OLDEST := dist/oldest/otelcol-oldest
+# All components on a release of the Collector, with parts of contrib. The manifest is that of the
+# oldest supported release, with other versions. The builder is of the same release.
+ON := 155
+BETWEEN := 158 159 160
 
-$(OLDEST): e2e/oldest/builder-config.yaml go.mod go.sum $(SOURCES)
-	go run go.opentelemetry.io/collector/cmd/builder@v0.155.0 --config $<
+dist/release/%/otelcol-release: e2e/release/builder-config.yaml go.mod go.sum $(SOURCES)
+	@mkdir -p $(@D)
+	sed 's/0\.155\.0/0.$*.0/; s/v0\.155 /v0.$* /; s/v1\.61\.0/v1.'$$(($* - 94))'.0/; s,dist/release/155,$(@D),' $< >$(@D)/builder-config.yaml
+	go run go.opentelemetry.io/collector/cmd/builder@v0.$*.0 --config $(@D)/builder-config.yaml
 
 .PHONY: test-oldest
-test-oldest: $(OLDEST) $(TOKENGEN) ## Build all components on the oldest supported release of the Collector, and run the quickstart, the tap and the connector there
-	go test -C e2e -count=1 -v . -collector=$(CURDIR)/$(OLDEST) \
+test-oldest: ## Build all components on the oldest supported release of the Collector, and run the quickstart, the tap and the connector there
+	$(MAKE) test-release ON=155
+
+.PHONY: test-releases
+test-releases: ## The same on the releases between the oldest and the newest for which all parts of contrib resolve
+	set -e; for release in $(BETWEEN); do $(MAKE) test-release ON=$$release; done
+
+.PHONY: test-release
+test-release: dist/release/$(ON)/otelcol-release $(TOKENGEN) ## The same on one release, such as ON=158
+	go test -C e2e -count=1 -v . -collector=$(CURDIR)/$< \
 		-run='^Test(ExampleQuickstart|ExampleTap|ExampleSLOEvents|StandardMetrics)_' | grep -E '^(---|ok|FAIL|PASS)'; exit $${PIPESTATUS[0]}
 
 # The commands of a page for new users, in an empty folder.
