@@ -78,7 +78,7 @@ var captures = []struct {
 				require.NoError(t, err)
 				return span.after(first.UnixNano())
 			},
-			attributes: ofFirstToken,
+			attributes: slices.Concat(ofFirstToken, []string{"cached_input.share"}),
 			estimated:  slices.Concat(untilTheEnd, []string{"time_to_first_token"}),
 		}},
 	},
@@ -116,7 +116,7 @@ var captures = []struct {
 				frame: "role", late: true,
 				recorded: func(_ *testing.T, span sentSpan) time.Duration { return span.after(span.Events[0].Time) },
 				attributes: slices.Concat(ofFirstToken, []string{
-					"chunk.count", "token_count.mismatch", "inter_token_latency.sketch",
+					"cached_input.share", "chunk.count", "token_count.mismatch", "inter_token_latency.sketch",
 					"inter_token_latency.mean", "inter_token_latency.p50", "inter_token_latency.p95",
 					"inter_token_latency.p99", "inter_token_latency.max",
 					"inter_chunk_latency.mean", "inter_chunk_latency.p50", "inter_chunk_latency.p95",
@@ -128,7 +128,7 @@ var captures = []struct {
 			},
 			{
 				span: "openai.response", copies: 1, source: "openllmetry", usage: true,
-				attributes: []string{"request_token_rate", "unmeasured"}, unmeasured: "not_reported",
+				attributes: []string{"request_token_rate", "cached_input.share", "unmeasured"}, unmeasured: "not_reported",
 			},
 		},
 	},
@@ -140,7 +140,7 @@ var captures = []struct {
 			recorded: func(t *testing.T, span sentSpan) time.Duration {
 				return time.Duration(span.double(t, "ai.response.msToFirstChunk") * float64(time.Millisecond))
 			},
-			attributes: ofFirstToken,
+			attributes: slices.Concat(ofFirstToken, []string{"cached_input.share"}),
 			estimated:  untilTheEnd,
 		}},
 		others: []string{"ai.streamText"},
