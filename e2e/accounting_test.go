@@ -214,7 +214,7 @@ func testAccounting(t *testing.T, series bool) {
 	}, patience, 100*time.Millisecond, "streams do not expire")
 	require.Zero(t, m.of("receiver_token_stream_events_open"))
 	require.Empty(t, faultsMissing(m), "faults that did not happen")
-	require.Eventually(t, func() bool { return int64(requestCount(scrape(t, c))) == m.of("token_sli_requests") }, patience, 50*time.Millisecond,
+	require.Eventually(t, func() bool { return int64(requestCount(scrapeAny(t, c.metricsURL()))) == m.of("token_sli_requests") }, patience, 50*time.Millisecond,
 		"the scraped requests are not those recorded")
 	t.Logf("%d polls; %d events accepted, %d finished, %d lost; %d spans emitted, %d recorded, %d duplicate",
 		a.polls, m.of("receiver_token_stream_events_accepted"), m.of("receiver_token_stream_events_finished"), m.of("receiver_token_stream_events_lost"),

@@ -177,7 +177,7 @@ func TestBands_AreThoseOfARecountOnEachPath(t *testing.T) {
 		}
 		var families map[string]*dto.MetricFamily
 		require.Eventually(t, func() bool {
-			families = scrape(t, c)
+			families = scrapeAny(t, c.metricsURL())
 			return requestCount(families) == total
 		}, patience, 50*time.Millisecond)
 		return families

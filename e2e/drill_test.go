@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -26,7 +27,7 @@ type incident struct {
 	steps []drillStep
 }
 
-// drillStep is a query of docs/queries.md, and labels of the first row of its answer.
+// drillStep is a query of docs/queries.md, and labels of the row of its answer with the largest value.
 type drillStep struct {
 	query string
 	finds map[string]string
@@ -218,6 +219,7 @@ func (p *prometheus) requireFinding(t *testing.T, page alert, s drillStep) {
 		rows = slices.DeleteFunc(p.resultsAt(t, query, ""), func(row result) bool { return !agree(page.Labels, row.Metric) })
 		return len(rows) > 0
 	}, 3*time.Second, 100*time.Millisecond, "%s: no answer\n%s", s.query, query)
+	slices.SortStableFunc(rows, func(a, b result) int { return cmp.Compare(number(t, b.Value), number(t, a.Value)) })
 	for name, value := range s.finds {
 		require.Equal(t, value, rows[0].Metric[name], "%s: %s\n%s", s.query, name, query)
 	}
