@@ -19,7 +19,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
-	"github.com/tokenpulse/tokenpulse/internal/snapshots"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
@@ -40,7 +39,7 @@ func newComparisons(config *Config) *comparisons {
 // start restores the evidence.
 func (c *comparisons) start(ctx context.Context, host component.Host, id component.ID, config *Config, logger *zap.Logger) (err error) {
 	owner := storageclient.Owner{Kind: component.KindExporter, ID: id, Name: "comparisons"}
-	c.saved, _, err = snapshots.Open(ctx, host, config.Shared.StorageID, owner, c.Values(), logger)
+	c.saved, _, err = storageclient.OpenSnapshots(ctx, host, config.Shared.StorageID, owner, c.Values(), logger)
 	return err
 }
 

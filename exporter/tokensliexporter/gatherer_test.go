@@ -14,8 +14,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
@@ -205,7 +205,7 @@ func TestScrape_DefaultMetrics(t *testing.T) {
 }
 
 func TestScrape_SwitchesEachMetric(t *testing.T) {
-	openInProcess(t, openstreams.Stream{Dimensions: []string{"chat", "openai", "m", "chat"}})
+	openInProcess(t, inprocess.OpenStream{Dimensions: []string{"chat", "openai", "m", "chat"}})
 	shown := func(name string, enabled bool) map[string]*dto.MetricFamily {
 		h := start(t, func(c *Config) {
 			everyMetric(c)

@@ -27,7 +27,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
-	"github.com/tokenpulse/tokenpulse/internal/snapshots"
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
@@ -81,12 +80,12 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper, com
 	return err
 }
 
-type historyStore = snapshots.Store[history.Span, history.Version]
+type historyStore = storageclient.Snapshots[history.Span, history.Version]
 
 // savedHistory returns the slots of a history for a historyStore.
-func savedHistory(h *history.Store, dimensions series.Dimensions) snapshots.Values[history.Span, history.Version] {
+func savedHistory(h *history.Store, dimensions series.Dimensions) storageclient.Values[history.Span, history.Version] {
 	now := time.Now()
-	return snapshots.Values[history.Span, history.Version]{
+	return storageclient.Values[history.Span, history.Version]{
 		Name: "history", Keys: "slots", Dimensions: dimensions.Identities(),
 		Entry:      func(span history.Span) string { return fmt.Sprintf("slot/%d/%d", span.Start, span.Width) },
 		Saved:      h.Saved,
@@ -99,7 +98,7 @@ func savedHistory(h *history.Store, dimensions series.Dimensions) snapshots.Valu
 func (l *live) start(ctx context.Context, host component.Host, e *tokenSLI) (err error) {
 	shared := &e.config.Shared
 	owner := storageclient.Owner{Kind: component.KindExporter, ID: e.id, Name: "history"}
-	l.store, _, err = snapshots.Open(ctx, host, shared.StorageID, owner, savedHistory(l.history, shared.Series.Dimensions), e.telemetry.Logger)
+	l.store, _, err = storageclient.OpenSnapshots(ctx, host, shared.StorageID, owner, savedHistory(l.history, shared.Series.Dimensions), e.telemetry.Logger)
 	return err
 }
 

@@ -18,10 +18,10 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
@@ -55,7 +55,7 @@ func TestMetricsPage_LabelsMatchAScrape(t *testing.T) {
 	withoutPace := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), withoutPace, with(map[string]any{"tokenpulse.outcome": "error"}))))
 	seriesLabels := []string{"gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "service_name", "vantage"}
-	openInProcess(t, openstreams.Stream{Vantage: "gateway", Dimensions: []string{"chat", "openai", "m", "chat"}})
+	openInProcess(t, inprocess.OpenStream{Vantage: "gateway", Dimensions: []string{"chat", "openai", "m", "chat"}})
 	families := h.families(t, protobuf)
 	for _, row := range allRows() {
 		name := prometheusName(t, row)
@@ -206,7 +206,7 @@ func labelValueTable() string {
 	for _, id := range numbers.Histograms {
 		phases = append(phases, id.Row().Phase)
 	}
-	phases = append(phases, openstreams.Phases[:]...)
+	phases = append(phases, inprocess.OpenStreamPhases[:]...)
 	for _, c := range series.Counters {
 		types = append(types, c.Type)
 	}
@@ -233,7 +233,7 @@ func labelValueTable() string {
 		{names.LabelIndicator, quoted(names.UnmeasuredIndicators[:])},
 		{names.LabelReason, quoted(names.UnmeasuredReasons[:])},
 		{names.LabelCause, quoted(names.FailureCauses[:])},
-		{names.LabelSilent, quoted(openstreams.Bands[:])},
+		{names.LabelSilent, quoted(inprocess.OpenStreamBands[:])},
 		{names.LabelSLO, "names from `slos` of `token_latency`, and " + quoted([]string{names.SLOAll})},
 		{names.LabelVerdict, quoted(verdicts) + "; of `compare`: " + quoted([]string{string(canary.Pass), string(canary.Fail), string(canary.Undecided)})},
 		{names.LabelPercentile, "`percentiles` of the exporter, by default " + quoted(percentiles)},

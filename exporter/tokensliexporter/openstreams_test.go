@@ -13,14 +13,13 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // openInProcess registers a receiver with open streams until the test ends, or end is called.
-func openInProcess(t *testing.T, streams ...openstreams.Stream) (end func()) {
+func openInProcess(t *testing.T, streams ...inprocess.OpenStream) (end func()) {
 	t.Helper()
-	inprocess.OpenStreams.Set(t, func(_ series.Dimensions, visit func(*openstreams.Stream)) {
+	inprocess.OpenStreams.Set(t, func(_ series.Dimensions, visit func(*inprocess.OpenStream)) {
 		for i := range streams {
 			visit(&streams[i])
 		}
@@ -54,9 +53,9 @@ func TestOpenStreams_AreThoseOfTheProcess(t *testing.T) {
 	long := strings.Repeat("m", 80)
 	end := openInProcess(
 		t,
-		openstreams.Stream{Vantage: "gateway", Dimensions: []string{long}, Decoding: true, Silent: 16 * time.Second},
-		openstreams.Stream{Vantage: "gateway", Dimensions: []string{long}, Decoding: true},
-		openstreams.Stream{Vantage: "server", Dimensions: []string{""}, Silent: time.Hour},
+		inprocess.OpenStream{Vantage: "gateway", Dimensions: []string{long}, Decoding: true, Silent: 16 * time.Second},
+		inprocess.OpenStream{Vantage: "gateway", Dimensions: []string{long}, Decoding: true},
+		inprocess.OpenStream{Vantage: "server", Dimensions: []string{""}, Silent: time.Hour},
 	)
 	const name = "tokenpulse_streams_open"
 	require.Equal(t, []string{

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/series"
-	"github.com/tokenpulse/tokenpulse/internal/snapshots"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
@@ -25,7 +24,7 @@ func openHistory(t *testing.T, backend component.Component) (*historyStore, *his
 	t.Helper()
 	id, dimensions := storagetest.FileStorage, series.DimensionsOf("gen_ai.request.model")
 	h := history.New(1 << 30)
-	s, _, err := snapshots.Open(t.Context(), storagetest.Host{id: backend}, &id, storageclient.Owner{}, savedHistory(h, dimensions), zap.NewNop())
+	s, _, err := storageclient.OpenSnapshots(t.Context(), storagetest.Host{id: backend}, &id, storageclient.Owner{}, savedHistory(h, dimensions), zap.NewNop())
 	require.NoError(t, err)
 	return s, h, series.NewEngine(series.Options{Config: series.Config{Dimensions: dimensions, MaxSeries: 10}, History: h})
 }

@@ -12,14 +12,13 @@ import (
 	"sync"
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 var (
 	// OpenStreams has a function of each started receiver that visits its open streams. It may be
 	// called while the receiver shuts down.
-	OpenStreams Registry[openstreams.Visit]
+	OpenStreams Registry[VisitOpenStreams]
 	// SLOs has the definitions of each started component that judges requests.
 	SLOs Registry[[]slo.Definition]
 	// IdleExporters has a function of each configured exporter that no pipeline has created. It returns

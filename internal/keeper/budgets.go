@@ -12,7 +12,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
-	"github.com/tokenpulse/tokenpulse/internal/snapshots"
+	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 
 // budgetKey is the key of the series of a budget. It is binary: the index has it in base64, and
@@ -36,12 +36,12 @@ func (k budgetKey) entry() string {
 	return "series/" + hex.EncodeToString(sum[:16])
 }
 
-type budgetStore = snapshots.Store[budgetKey, slo.Version]
+type budgetStore = storageclient.Snapshots[budgetKey, slo.Version]
 
 // savedBudgets returns the error budgets of a tracker for a budgetStore.
-func savedBudgets(tracker *slo.Tracker, dimensions series.Dimensions) snapshots.Values[budgetKey, slo.Version] {
+func savedBudgets(tracker *slo.Tracker, dimensions series.Dimensions) storageclient.Values[budgetKey, slo.Version] {
 	now := time.Now()
-	return snapshots.Values[budgetKey, slo.Version]{
+	return storageclient.Values[budgetKey, slo.Version]{
 		Name: "budgets", Keys: "keys", Entry: budgetKey.entry, Dimensions: dimensions.Identities(),
 		Unreadable: "cannot restore some error budgets, which start empty",
 		Saved: func(visit func(budgetKey, slo.Version, func() []byte)) {

@@ -20,7 +20,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
-	"github.com/tokenpulse/tokenpulse/internal/snapshots"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
@@ -44,7 +43,7 @@ func restored(t *testing.T, memory *storagetest.Memory) storedBudgets {
 	}, time.Now())}
 	host, id := storagetest.Host{storagetest.FileStorage: memory}, storagetest.FileStorage
 	var err error
-	b.budgetStore, b.notes, err = snapshots.Open(t.Context(), host, &id, storageclient.Owner{}, savedBudgets(b.tracker, series.DimensionsOf("model")), zap.New(core))
+	b.budgetStore, b.notes, err = storageclient.OpenSnapshots(t.Context(), host, &id, storageclient.Owner{}, savedBudgets(b.tracker, series.DimensionsOf("model")), zap.New(core))
 	require.NoError(t, err)
 	return b
 }

@@ -17,10 +17,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
-	"github.com/tokenpulse/tokenpulse/internal/snapshots"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
@@ -54,7 +52,7 @@ type Settings struct {
 	// Also is saved and closed with the error budgets. It may be nil.
 	Also Saver
 	// OpenStreams returns the receivers whose open streams are counted. Nil means all of the process.
-	OpenStreams func() []openstreams.Visit
+	OpenStreams func() []inprocess.VisitOpenStreams
 	// Delivered holds the requests whose events the next consumer has, or is nil. The
 	// keeper expires it.
 	Delivered *dedup.Set
@@ -80,8 +78,8 @@ type Keeper struct {
 	admission *series.Engine // decides which requests overflow: Engine, or one without metrics
 	options   spanreader.Options
 	recorded  *dedup.Set
-	points    *metricreader.Reader // nil unless Settings.Points
-	open      *openstreams.Counter // nil without an engine, or with the metric off
+	points    *metricreader.Reader         // nil unless Settings.Points
+	open      *inprocess.OpenStreamCounter // nil without an engine, or with the metric off
 
 	logger    *zap.Logger
 	frequent  *zap.Logger // for what each round may repeat
@@ -135,7 +133,7 @@ func New(set Settings) (*Keeper, error) {
 		if receivers == nil {
 			receivers = inprocess.OpenStreams.All
 		}
-		k.open = openstreams.New(&set.Config.Series, receivers)
+		k.open = inprocess.NewOpenStreamCounter(&set.Config.Series, receivers)
 	}
 	if set.Points {
 		k.points = newPoints(set.Config, now)
@@ -210,7 +208,7 @@ func (k *Keeper) Start(ctx context.Context, host component.Host) (notes []byte, 
 	if set.Kind != component.KindExporter { // which stores nothing else
 		owner.Name = set.Output
 	}
-	k.store, notes, err = snapshots.Open(ctx, host, set.Config.StorageID, owner, savedBudgets(k.Tracker, set.Config.Series.Dimensions), k.logger)
+	k.store, notes, err = storageclient.OpenSnapshots(ctx, host, set.Config.StorageID, owner, savedBudgets(k.Tracker, set.Config.Series.Dimensions), k.logger)
 	if err == nil && k.Engine != nil {
 		k.restoreSeries()
 	}

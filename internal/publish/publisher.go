@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -33,7 +33,7 @@ type Settings struct {
 	// Next receives the metrics.
 	Next consumer.Metrics
 	// OpenStreams is that of keeper.Settings.
-	OpenStreams func() []openstreams.Visit
+	OpenStreams func() []inprocess.VisitOpenStreams
 	// Refused counts the batches that Next refused. Their data is sent again.
 	Refused metric.Int64Counter
 	// Now is the clock.

@@ -1,8 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storageclient opens the storage extension that a component names in its
-// configuration.
+// Package storageclient opens the storage extension that a component names in its configuration, and saves
+// values in it, so that they survive a restart of the Collector.
 package storageclient
 
 import (

@@ -15,7 +15,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/annotate"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -23,7 +22,7 @@ import (
 func reportedStreams() (receivers int, sum int64) {
 	all := inprocess.OpenStreams.All()
 	for _, visit := range all {
-		visit(nil, func(*openstreams.Stream) { sum++ })
+		visit(nil, func(*inprocess.OpenStream) { sum++ })
 	}
 	return len(all), sum
 }

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
@@ -15,15 +15,15 @@ import (
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
 )
 
-// visitOpen is an openstreams.Visit. During a shutdown it visits no stream: all of them end, or stay in
+// visitOpen is an inprocess.VisitOpenStreams. During a shutdown it visits no stream: all of them end, or stay in
 // the storage.
-func (r *tokenStreamReceiver) visitOpen(dimensions series.Dimensions, visit func(*openstreams.Stream)) {
+func (r *tokenStreamReceiver) visitOpen(dimensions series.Dimensions, visit func(*inprocess.OpenStream)) {
 	if r.closing.Err() != nil {
 		return
 	}
 	of := startValues{service: r.cfg.ServiceName, dimensions: spanreader.NewDimensions(dimensions), count: len(dimensions), known: map[string][]string{}}
 	r.ingester.store.Visit(r.cfg.timeouts(), func(v *assembly.Visited) {
-		visit(&openstreams.Stream{Dimensions: of.read(v), Vantage: v.Vantage.String(), Decoding: v.Decoding, Silent: v.Silent})
+		visit(&inprocess.OpenStream{Dimensions: of.read(v), Vantage: v.Vantage.String(), Decoding: v.Decoding, Silent: v.Silent})
 	})
 }
 

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
@@ -33,7 +33,7 @@ func TestOpenStreams_HaveDimensionsOfTheirStart(t *testing.T) {
 	dimensions := append(series.DimensionsOf("service.name", "gen_ai.request.model", "tokenpulse.source", "error.type"),
 		series.Dimension{Attribute: "n", Bands: []float64{7}}, series.Dimension{Attribute: "gen_ai.usage.input_tokens", Bands: []float64{1000}})
 	got := map[string]int{}
-	b.visitOpen(dimensions, func(s *openstreams.Stream) {
+	b.visitOpen(dimensions, func(s *inprocess.OpenStream) {
 		got[s.Vantage+" "+strings.Join(s.Dimensions, "|")]++
 	})
 	require.Equal(t, map[string]int{

@@ -23,8 +23,8 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/judge"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
@@ -157,7 +157,7 @@ func (r *tokenStreamReceiver) sendMetrics(next consumer.Metrics) error {
 		Refused:   r.telemetry.ReceiverTokenStreamFlushesRefused,
 		Now:       time.Now,
 
-		OpenStreams:        func() []openstreams.Visit { return []openstreams.Visit{r.visitOpen} },
+		OpenStreams:        func() []inprocess.VisitOpenStreams { return []inprocess.VisitOpenStreams{r.visitOpen} },
 		MaxSeriesPerClient: shareOf(config.Shared.Series.MaxSeries, config.MaxPerClient),
 	})
 	if err != nil {

@@ -13,14 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 )
 
 func TestInProcess_ReportsExchangesInFlightFromStartToShutdown(t *testing.T) {
 	registered := func() int { return len(inprocess.OpenStreams.All()) }
 	reported := func() (sum int64) {
 		for _, visit := range inprocess.OpenStreams.All() {
-			visit(nil, func(*openstreams.Stream) { sum++ })
+			visit(nil, func(*inprocess.OpenStream) { sum++ })
 		}
 		return sum
 	}

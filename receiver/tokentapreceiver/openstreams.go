@@ -8,17 +8,17 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 )
 
-// visitOpen is an openstreams.Visit. Its streams are the calls that ask for a stream or get one, and
+// visitOpen is an inprocess.VisitOpenStreams. Its streams are the calls that ask for a stream or get one, and
 // those responses of connections that have begun.
-func (r *tokenTapReceiver) visitOpen(dimensions series.Dimensions, visit func(*openstreams.Stream)) {
+func (r *tokenTapReceiver) visitOpen(dimensions series.Dimensions, visit func(*inprocess.OpenStream)) {
 	values, read := make([]string, len(dimensions)), spanreader.NewDimensions(dimensions)
 	r.decodings.Range(func(key, _ any) bool {
 		d := key.(*decoding)
@@ -32,7 +32,7 @@ func (r *tokenTapReceiver) visitOpen(dimensions series.Dimensions, visit func(*o
 						read.Read(values, name, v)
 					}
 				}
-				visit(&openstreams.Stream{
+				visit(&inprocess.OpenStream{
 					Dimensions: values, Vantage: timeline.VantageGateway.String(),
 					Decoding: c.lastToken != 0, Silent: time.Duration(d.now() - max(c.start, c.lastToken)),
 				})

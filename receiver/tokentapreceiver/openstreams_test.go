@@ -16,14 +16,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // openStreams returns one text for each open stream, and the longest silence.
 func (p *tap) openStreams() (all []string, longest time.Duration) {
 	dimensions := series.DimensionsOf("gen_ai.provider.name", "gen_ai.request.model", "tenant.id", "server.address", "service.name", "tokenpulse.source")
-	p.receiver.visitOpen(dimensions, func(s *openstreams.Stream) {
+	p.receiver.visitOpen(dimensions, func(s *inprocess.OpenStream) {
 		all = append(all, fmt.Sprint(s.Vantage, " ", s.Decoding, " ", strings.Join(s.Dimensions, " ")))
 		longest = max(longest, s.Silent)
 	})

@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
-	"github.com/tokenpulse/tokenpulse/internal/snapshots"
+	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 
 // Values are the evidence of a store, as Saved saves it.
-type Values = snapshots.Values[key, Version]
+type Values = storageclient.Values[key, Version]
 
 // Saved saves the evidence of a store.
-type Saved = snapshots.Store[key, Version]
+type Saved = storageclient.Snapshots[key, Version]
 
 // Version identifies a state of a pair's evidence: equal versions mean equal evidence.
 type Version struct {

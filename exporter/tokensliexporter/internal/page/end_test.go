@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -26,7 +26,7 @@ func TestEnd_RangeCoversTheTimeBeforeIt(t *testing.T) {
 	now := time.Now().Truncate(time.Minute)
 	begin := now.Add(-50 * time.Minute)
 	page, engine := pageAt(now)
-	page.OpenStreams.Set(page, func(_ series.Dimensions, visit func(*openstreams.Stream)) { visit(new(openstreams.Stream)) })
+	page.OpenStreams.Set(page, func(_ series.Dimensions, visit func(*inprocess.OpenStream)) { visit(new(inprocess.OpenStream)) })
 	for minute := range 50 {
 		at := begin.Add(time.Duration(minute) * time.Minute)
 		for range minute {

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -27,7 +26,7 @@ func inJSON(t *testing.T, value any) string {
 }
 
 func TestOpenStreams_AreTheSumOverTheReceiversOrNull(t *testing.T) {
-	p := &Page{Options: Options{OpenStreams: new(inprocess.Registry[openstreams.Visit])}}
+	p := &Page{Options: Options{OpenStreams: new(inprocess.Registry[inprocess.VisitOpenStreams])}}
 	requireShown := func(open, silent, why string) {
 		t.Helper()
 		gotOpen, gotSilent := p.openStreams()
@@ -35,17 +34,17 @@ func TestOpenStreams_AreTheSumOverTheReceiversOrNull(t *testing.T) {
 		require.Equal(t, silent, inJSON(t, gotSilent), why)
 	}
 	requireShown("null", "null", "no receiver")
-	stream, tap := new([]openstreams.Stream), new([]openstreams.Stream)
-	for _, streams := range []*[]openstreams.Stream{stream, tap} {
-		p.OpenStreams.Set(streams, func(_ series.Dimensions, visit func(*openstreams.Stream)) {
+	stream, tap := new([]inprocess.OpenStream), new([]inprocess.OpenStream)
+	for _, streams := range []*[]inprocess.OpenStream{stream, tap} {
+		p.OpenStreams.Set(streams, func(_ series.Dimensions, visit func(*inprocess.OpenStream)) {
 			for i := range *streams {
 				visit(&(*streams)[i])
 			}
 		})
 	}
 	requireShown("0", "0", "receivers without streams")
-	*stream = []openstreams.Stream{{Decoding: true, Silent: 15 * time.Second}, {Silent: time.Hour}}
-	*tap = []openstreams.Stream{{Decoding: true, Silent: 15*time.Second + 1}, {Decoding: true}, {Decoding: true, Silent: time.Hour}}
+	*stream = []inprocess.OpenStream{{Decoding: true, Silent: 15 * time.Second}, {Silent: time.Hour}}
+	*tap = []inprocess.OpenStream{{Decoding: true, Silent: 15*time.Second + 1}, {Decoding: true}, {Decoding: true, Silent: time.Hour}}
 	requireShown("5", "2", "a stream that waits for its first token does not hang")
 	p.OpenStreams.Remove(stream)
 	requireShown("3", "2", "a receiver was shut down")

@@ -20,7 +20,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -89,7 +88,7 @@ func pageAt(now time.Time) (*Page, *series.Engine) {
 	return New(Options{
 		Dimensions: series.DimensionsOf("m"), Objectives: objectives, Engine: engine, History: store, Slowest: slowest.New(0),
 		Tracker: slo.NewTracker(slo.TrackerOptions{Objectives: objectives, MaxSeries: 1}, now), Thresholds: new(Thresholds),
-		OpenStreams: new(inprocess.Registry[openstreams.Visit]), SLOs: new(inprocess.Registry[[]slo.Definition]),
+		OpenStreams: new(inprocess.Registry[inprocess.VisitOpenStreams]), SLOs: new(inprocess.Registry[[]slo.Definition]),
 		Doubts: new(inprocess.Registry[*diagnostics.Doubts]), Now: func() time.Time { return now },
 	}), engine
 }

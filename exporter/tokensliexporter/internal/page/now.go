@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
@@ -125,7 +125,7 @@ func (p *Page) openStreams() (all, silent *int) {
 	}
 	all, silent = new(int), new(int)
 	for _, receiver := range receivers {
-		receiver(nil, func(s *openstreams.Stream) {
+		receiver(nil, func(s *inprocess.OpenStream) {
 			*all++
 			if s.Hangs() {
 				*silent++

@@ -21,7 +21,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/inprocess"
-	"github.com/tokenpulse/tokenpulse/internal/openstreams"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -45,7 +44,7 @@ type Options struct {
 	// Comparisons are the pairs of values with a verdict.
 	Comparisons *compare.Store
 	// OpenStreams, SLOs and Doubts are those of the components of this process.
-	OpenStreams *inprocess.Registry[openstreams.Visit]
+	OpenStreams *inprocess.Registry[inprocess.VisitOpenStreams]
 	SLOs        *inprocess.Registry[[]slo.Definition]
 	Doubts      *inprocess.Registry[*diagnostics.Doubts]
 	// EventStreams are those that clients may have open.

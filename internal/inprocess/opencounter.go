@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package openstreams
+package inprocess
 
 import (
 	"maps"
@@ -12,11 +12,11 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
-// Counter counts open streams by series. It is safe for concurrent use.
-type Counter struct {
+// OpenStreamCounter counts open streams by series. It is safe for concurrent use.
+type OpenStreamCounter struct {
 	config *series.Config
 	// receivers returns those whose streams count.
-	receivers func() []Visit
+	receivers func() []VisitOpenStreams
 
 	mu sync.Mutex
 	// mu guards everything declared below.
@@ -32,11 +32,11 @@ type counts [phases][bands]struct {
 	lastSeen time.Time
 }
 
-// Sample is the number of streams in one phase and band of a series.
-type Sample struct {
+// OpenStreamSample is the number of streams in one phase and band of a series.
+type OpenStreamSample struct {
 	// Key is that of the series, as series.Contribution.AppendKey writes it.
 	Key string
-	// Phase and Silent are values of Phases and Bands.
+	// Phase and Silent are values of OpenStreamPhases and OpenStreamBands.
 	Phase, Silent string
 	Streams       int
 }
@@ -44,19 +44,19 @@ type Sample struct {
 // overflowKey is the key of the series of all streams beyond MaxSeries, as in package series.
 const overflowKey = ""
 
-// New returns a counter of the streams of receivers, with a limit of series of its own.
-func New(config *series.Config, receivers func() []Visit) *Counter {
-	return &Counter{config: config, receivers: receivers, series: map[string]*counts{}}
+// NewOpenStreamCounter returns a counter of the streams of receivers, with a limit of series of its own.
+func NewOpenStreamCounter(config *series.Config, receivers func() []VisitOpenStreams) *OpenStreamCounter {
+	return &OpenStreamCounter{config: config, receivers: receivers, series: map[string]*counts{}}
 }
 
 // Collect calls visit with each number of streams that is not 0, and with those that became 0 within
 // SeriesExpiration, in the order of the keys. overflow is set if the limit of series was reached.
-func (c *Counter) Collect(now time.Time, visit func(*Sample)) (overflow bool) {
+func (c *OpenStreamCounter) Collect(now time.Time, visit func(*OpenStreamSample)) (overflow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expire(now)
 	for _, receiver := range c.receivers() {
-		receiver(c.config.Dimensions, func(s *Stream) {
+		receiver(c.config.Dimensions, func(s *OpenStream) {
 			of := c.find(s)
 			phase, band := s.cell()
 			of[phase][band].streams++
@@ -65,14 +65,14 @@ func (c *Counter) Collect(now time.Time, visit func(*Sample)) (overflow bool) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.series)) {
 		c.series[key].each(func(phase, band int) {
-			visit(&Sample{key, Phases[phase], Bands[band], c.series[key][phase][band].streams})
+			visit(&OpenStreamSample{key, OpenStreamPhases[phase], OpenStreamBands[band], c.series[key][phase][band].streams})
 		})
 	}
 	return c.series[overflowKey] != nil
 }
 
 // expire removes the counts of the last call, and the series that have been empty for the configured time.
-func (c *Counter) expire(now time.Time) {
+func (c *OpenStreamCounter) expire(now time.Time) {
 	for key, of := range c.series {
 		held := false
 		of.each(func(phase, band int) {
@@ -90,7 +90,7 @@ func (c *Counter) expire(now time.Time) {
 }
 
 // find returns the counts of the series of a stream, or those of the overflow series at the limit.
-func (c *Counter) find(s *Stream) *counts {
+func (c *OpenStreamCounter) find(s *OpenStream) *counts {
 	c.stream.Dimensions, c.stream.Vantage = s.Dimensions, s.Vantage
 	c.key = c.stream.AppendKey(c.key[:0])
 	of := c.series[string(c.key)]

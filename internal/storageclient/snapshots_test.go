@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package snapshots
+package storageclient
 
 import (
 	"errors"
@@ -19,13 +19,12 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var owner = storageclient.Owner{Kind: component.KindExporter, ID: component.MustNewID("token_sli")}
+var owner = Owner{Kind: component.KindExporter, ID: component.MustNewID("token_sli")}
 
 // counts are values of a component. Their versions are the values.
 type counts map[string]int
@@ -51,7 +50,7 @@ func (c counts) saved(dimension string) Values[string, int] {
 
 // opened is a store after a restart of the Collector.
 type opened struct {
-	*Store[string, int]
+	*Snapshots[string, int]
 	counts counts
 	notes  []byte
 	logged *observer.ObservedLogs
@@ -61,7 +60,7 @@ func open(t *testing.T, backend component.Component, dimension string) opened {
 	t.Helper()
 	core, logged := observer.New(zapcore.InfoLevel)
 	values := counts{}
-	s, notes, err := Open(t.Context(), storagetest.Host{storagetest.FileStorage: backend}, &storagetest.FileStorage, owner, values.saved(dimension), zap.New(core))
+	s, notes, err := OpenSnapshots(t.Context(), storagetest.Host{storagetest.FileStorage: backend}, &storagetest.FileStorage, owner, values.saved(dimension), zap.New(core))
 	require.NoError(t, err)
 	return opened{s, values, notes, logged}
 }
@@ -185,13 +184,13 @@ func TestOpen_OwnersDoNotShareValues(t *testing.T) {
 	o := open(t, h[storagetest.FileStorage], "model")
 	o.counts["a"] = 1
 	require.NoError(t, o.Close(t.Context(), nil))
-	for _, other := range []storageclient.Owner{
+	for _, other := range []Owner{
 		{Kind: component.KindConnector, ID: owner.ID},
 		{Kind: component.KindExporter, ID: component.MustNewIDWithName("token_sli", "2")},
 		{Kind: component.KindExporter, ID: owner.ID, Name: "logs"},
 	} {
 		values := counts{}
-		s, _, err := Open(t.Context(), h, &storagetest.FileStorage, other, values.saved("model"), zap.NewNop())
+		s, _, err := OpenSnapshots(t.Context(), h, &storagetest.FileStorage, other, values.saved("model"), zap.NewNop())
 		require.NoError(t, err)
 		require.Empty(t, values)
 		require.NoError(t, s.Close(t.Context(), nil))
@@ -203,14 +202,14 @@ func TestOpen_RejectsUnusableExtensions(t *testing.T) {
 	other, err := extensiontest.NewNopFactory().Create(t.Context(), extensiontest.NewNopSettings(extensiontest.NopType), nil)
 	require.NoError(t, err)
 	h, missing := storagetest.Host{nop: other}, component.MustNewIDWithName("file_storage", "x")
-	_, _, err = Open(t.Context(), h, &missing, owner, counts{}.saved("model"), zap.NewNop())
+	_, _, err = OpenSnapshots(t.Context(), h, &missing, owner, counts{}.saved("model"), zap.NewNop())
 	require.ErrorContains(t, err, "`storage` is \"file_storage/x\", which is not an extension of this Collector; list it under `extensions` and under `service::extensions`")
-	_, _, err = Open(t.Context(), h, &nop, owner, counts{}.saved("model"), zap.NewNop())
+	_, _, err = OpenSnapshots(t.Context(), h, &nop, owner, counts{}.saved("model"), zap.NewNop())
 	require.ErrorContains(t, err, "which is not a storage extension")
 }
 
 func TestOpen_WithoutExtensionSavesNothing(t *testing.T) {
-	s, _, err := Open(t.Context(), storagetest.Host{}, nil, owner, counts{}.saved("model"), zap.NewNop())
+	s, _, err := OpenSnapshots(t.Context(), storagetest.Host{}, nil, owner, counts{}.saved("model"), zap.NewNop())
 	require.NoError(t, err)
 	require.Nil(t, s)
 	require.NoError(t, s.Save(t.Context(), nil))

@@ -1,9 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package snapshots saves values in a storage extension, so that they survive a restart of the
-// Collector.
-package snapshots
+package storageclient
 
 import (
 	"bytes"
@@ -16,11 +14,9 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
-
-	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 )
 
-// Values are what a Store saves, each under a key that JSON can encode.
+// Values are what Snapshots save, each under a key that JSON can encode.
 type Values[K, V comparable] struct {
 	// Name is the name of the values in errors, such as budgets.
 	Name string
@@ -38,11 +34,11 @@ type Values[K, V comparable] struct {
 	Unreadable string
 }
 
-// Store saves values. A nil Store saves nothing. It is not safe for concurrent use.
+// Snapshots saves values. A nil Snapshots saves nothing. It is not safe for concurrent use.
 //
 // The storage has an index of keys, an entry for each value, and the owner's notes. A save
 // writes the entries that changed, all in one batch.
-type Store[K, V comparable] struct {
+type Snapshots[K, V comparable] struct {
 	client storage.Client
 	values Values[K, V]
 	// stored holds the key of every value in the index, and the version of its entry.
@@ -52,23 +48,23 @@ type Store[K, V comparable] struct {
 	notes   []byte // as stored
 }
 
-// Open restores the saved values and returns the notes saved with them. Without an extension
-// it returns a nil Store. Entries that cannot be read are logged and skipped: a gap is better
+// OpenSnapshots restores the saved values and returns the notes saved with them. Without an extension
+// it returns a nil Snapshots. Entries that cannot be read are logged and skipped: a gap is better
 // than a Collector that does not start.
-func Open[K, V comparable](
-	ctx context.Context, host component.Host, extension *component.ID, owner storageclient.Owner, values Values[K, V], logger *zap.Logger,
-) (*Store[K, V], []byte, error) {
+func OpenSnapshots[K, V comparable](
+	ctx context.Context, host component.Host, extension *component.ID, owner Owner, values Values[K, V], logger *zap.Logger,
+) (*Snapshots[K, V], []byte, error) {
 	if extension == nil {
 		return nil, nil, nil
 	}
-	client, err := storageclient.Open(ctx, host, *extension, owner)
+	client, err := Open(ctx, host, *extension, owner)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &Store[K, V]{client: client, values: values, stored: map[K]V{}}
+	s := &Snapshots[K, V]{client: client, values: values, stored: map[K]V{}}
 	notes, err := s.restore(ctx)
 	switch {
-	case errors.Is(err, storageclient.ErrNoAnswer):
+	case errors.Is(err, ErrNoAnswer):
 		return nil, nil, fmt.Errorf("`storage` %q cannot be read: %w", *extension, err)
 	case err != nil:
 		logger.Error(values.Unreadable+"; if this repeats, check the storage extension and its disk", zap.Error(err))
@@ -97,7 +93,7 @@ func (v *Values[K, V]) readIndex(encoded []byte) (keys []K, dimensions []string,
 }
 
 // restore returns the notes, unless they belong to other series.
-func (s *Store[K, V]) restore(ctx context.Context) (notes []byte, err error) {
+func (s *Snapshots[K, V]) restore(ctx context.Context) (notes []byte, err error) {
 	index, saved := storage.GetOperation(indexEntry), storage.GetOperation(notesEntry)
 	if err := s.client.Batch(ctx, index, saved); err != nil {
 		return nil, err
@@ -135,7 +131,7 @@ func (s *Store[K, V]) restore(ctx context.Context) (notes []byte, err error) {
 }
 
 // Save writes what changed since the last successful save, and the owner's notes.
-func (s *Store[K, V]) Save(ctx context.Context, notes []byte) error {
+func (s *Snapshots[K, V]) Save(ctx context.Context, notes []byte) error {
 	if s == nil {
 		return nil
 	}
@@ -158,7 +154,7 @@ func (s *Store[K, V]) Save(ctx context.Context, notes []byte) error {
 
 // changes returns the operations that bring the storage up to date, and the versions that it
 // then holds.
-func (s *Store[K, V]) changes() (changes []*storage.Operation, held map[K]V, err error) {
+func (s *Snapshots[K, V]) changes() (changes []*storage.Operation, held map[K]V, err error) {
 	held = make(map[K]V, len(s.stored))
 	var keys []K
 	reindex := s.reindex
@@ -184,7 +180,7 @@ func (s *Store[K, V]) changes() (changes []*storage.Operation, held map[K]V, err
 }
 
 // Close saves a last time and closes the storage.
-func (s *Store[K, V]) Close(ctx context.Context, notes []byte) error {
+func (s *Snapshots[K, V]) Close(ctx context.Context, notes []byte) error {
 	if s == nil {
 		return nil
 	}

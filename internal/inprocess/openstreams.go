@@ -1,9 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openstreams counts the streams of receivers that have started, and have neither ended nor
-// expired, by series, phase and silence.
-package openstreams
+package inprocess
 
 import (
 	"time"
@@ -12,8 +10,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
-// Stream is an open stream at one moment.
-type Stream struct {
+// OpenStream is an open stream at one moment.
+type OpenStream struct {
 	// Dimensions has the values of the dimensions that were asked for, in their order, as clean
 	// labels, empty where the stream has none. It is valid during the call only.
 	Dimensions []string
@@ -24,17 +22,17 @@ type Stream struct {
 	Silent time.Duration
 }
 
-// Visit calls visit with each open stream of a receiver. Dimensions are read from what is known at the
+// VisitOpenStreams calls visit with each open stream of a receiver. Dimensions are read from what is known at the
 // start of a stream, then from its resource. Numbers that are reported at the end are in series.UnknownBand.
-type Visit func(dimensions series.Dimensions, visit func(*Stream))
+type VisitOpenStreams func(dimensions series.Dimensions, visit func(*OpenStream))
 
 // Hangs reports whether the stream has generated no token for so long that it may hang.
-func (s *Stream) Hangs() bool { return s.Decoding && s.Silent > hangsAfter }
+func (s *OpenStream) Hangs() bool { return s.Decoding && s.Silent > hangsAfter }
 
 // hangsAfter is the bound below the bands that the alert TokenStreamsSilent selects.
 const hangsAfter = 15 * time.Second
 
-// bounds are the upper bounds of the bands of Stream.Silent. The last band has none.
+// bounds are the upper bounds of the bands of OpenStream.Silent. The last band has none.
 var bounds = [...]time.Duration{time.Second, 5 * time.Second, hangsAfter, time.Minute}
 
 const (
@@ -42,14 +40,14 @@ const (
 	phases = 2
 )
 
-// Bands are the values of names.LabelSilent.
-var Bands = [bands]string{"1s", "5s", "15s", "60s", "+Inf"}
+// OpenStreamBands are the values of names.LabelSilent.
+var OpenStreamBands = [bands]string{"1s", "5s", "15s", "60s", "+Inf"}
 
-// Phases are the values of names.LabelPhase.
-var Phases = [phases]string{names.PhaseFirstToken, names.PhaseDecode}
+// OpenStreamPhases are the values of names.LabelPhase.
+var OpenStreamPhases = [phases]string{names.PhaseFirstToken, names.PhaseDecode}
 
 // cell is the place of a stream among the time series of one set of dimensions.
-func (s *Stream) cell() (phase, band int) {
+func (s *OpenStream) cell() (phase, band int) {
 	if s.Decoding {
 		phase = 1
 	}
