@@ -19,6 +19,7 @@ type Decoder struct {
 	start  []byte // the first bytes, until the framing is known
 	framer bodyFramer
 	record record
+	known  familiar
 	format *answerFormat
 	read   eventReader // nil until an event shows the format
 	time   int64
@@ -41,7 +42,7 @@ const maxUntracked = 64 << 10
 // NewDecoder returns a decoder of one answer. It calls chunk, which may be nil, for each
 // chunk that carries tokens.
 func NewDecoder(head AnswerHead, limits Limits, chunk func(Chunk)) *Decoder {
-	d := &Decoder{head: head, limits: limits, chunk: chunk}
+	d := &Decoder{head: head, limits: limits, chunk: chunk, known: familiar{memory: limits.Memory}}
 	i := pathFacts(head.Path, head.RawQuery)
 	d.record.observation.Replayed, d.shared = i.replays, i.shared
 	d.setFormat(i.format)
@@ -218,7 +219,11 @@ func (d *Decoder) event(e event) {
 	o := &r.observation
 	index := o.Events
 	o.Events++
-	d.parse(e)
+	if d.known.is(e) {
+		r.eventFacts = d.known.facts
+	} else {
+		d.parse(e)
+	}
 	if d.gaveUp {
 		return
 	}
@@ -259,6 +264,7 @@ func (d *Decoder) parse(e event) {
 	}
 	if v, ok := parse(e.data); ok {
 		d.value(e, v)
+		d.known.learn(e, &d.record)
 		return
 	}
 	isError := string(e.name) == "error"

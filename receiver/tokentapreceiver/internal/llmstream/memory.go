@@ -69,6 +69,9 @@ func (a *Account) Take(n int) bool {
 // TakeSpare is Take for bytes that others need more: it leaves half of the limit to Take.
 // Refusals does not count it.
 func (a *Account) TakeSpare(n int) bool {
+	if a == nil {
+		return true
+	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.closed || !a.memory.take(int64(n), a.memory.limit/2) {

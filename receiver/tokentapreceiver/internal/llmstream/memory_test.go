@@ -68,7 +68,7 @@ func capacities(d answerDecoder) (bytes int) {
 	case *serverSide:
 		return framerCapacity(&d.server) + framerCapacity(&d.client.framer)
 	case *Decoder:
-		return framerCapacity(d.framer)
+		return framerCapacity(d.framer) + cap(d.known.data)
 	default:
 		panic("unknown decoder")
 	}

@@ -11,14 +11,7 @@ const maxChoices = 128
 // A record collects the facts of an answer, one event after the other.
 type record struct {
 	observation Observation
-
-	// Of the current event: its channels, the choices that carry tokens (a lower bound of
-	// its tokens), the reported tokens and the choices that they were reported for.
-	channels               Channels
-	marks, counted, counts int64
-	inChoice               bool
-	total                  int64
-	hasTotal               bool
+	eventFacts
 
 	// carried counts reported tokens without visible text: they belong to the next chunk.
 	carried int64
@@ -35,9 +28,21 @@ type record struct {
 	scratch []byte // a name that may be new
 }
 
-func (r *record) begin() {
-	r.channels, r.marks, r.counted, r.counts, r.inChoice, r.hasTotal = 0, 0, 0, 0, false, false
+// eventFacts are those of the current event.
+type eventFacts struct {
+	channels Channels
+	// marks counts the choices that carry tokens, a lower bound of the tokens. counts is the number of
+	// reported tokens, and counted that of the choices that report them.
+	marks, counted, counts int64
+	inChoice               bool
+	total                  int64
+	hasTotal               bool
+
+	lastText value // the last string that was found not to be empty
+	adds     bool  // the event adds to the usage: read again, it would add less
 }
+
+func (r *record) begin() { r.eventFacts = eventFacts{} }
 
 // choice begins the next choice of the event.
 func (r *record) choice() { r.inChoice = false }
@@ -69,6 +74,7 @@ func (r *record) text(c Channels, v value, path ...string) {
 		v = v.get(name)
 	}
 	if v.hasText() {
+		r.lastText = v
 		r.token(c)
 	}
 }
@@ -169,6 +175,7 @@ func (r *record) usage(u Usage) {
 
 // usageOf adds the usage of one choice to that of the others.
 func (r *record) usageOf(choice int, u Usage) {
+	r.adds = true
 	if len(r.summed) > 0 && !slices.Contains(r.summed, choice) && len(r.summed) < maxChoices {
 		u.add(r.observation.Reported)
 	}
