@@ -34,16 +34,19 @@ const (
 // pipeline is slow or refuses, spans are dropped, because traffic must not wait.
 type delivery struct {
 	queue     chan ptrace.Span
-	service   string // of spans without one
+	crowd     int           // spans in the queue that do not wait for more
+	crowded   chan struct{} // says that there are so many
+	service   string        // of spans without one
 	next      consumer.Traces
 	report    *receiverhelper.ObsReport
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger
 
-	context context.Context
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	closing sync.Once
+	context  context.Context
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+	closing  sync.Once
+	stopping chan struct{}
 }
 
 func newDelivery(cfg *Config, set receiver.Settings, telemetry *metadata.TelemetryBuilder, next consumer.Traces) (*delivery, error) {
@@ -52,7 +55,8 @@ func newDelivery(cfg *Config, set receiver.Settings, telemetry *metadata.Telemet
 		return nil, err
 	}
 	d := &delivery{
-		queue: make(chan ptrace.Span, cfg.MaxQueuedSpans), service: cfg.ServiceName, next: next, report: report, telemetry: telemetry, logger: diagnostics.OnceAMinute(set.Logger),
+		queue: make(chan ptrace.Span, cfg.MaxQueuedSpans), crowd: min(maxBatch, cfg.MaxQueuedSpans/2), crowded: make(chan struct{}, 1),
+		stopping: make(chan struct{}), service: cfg.ServiceName, next: next, report: report, telemetry: telemetry, logger: diagnostics.OnceAMinute(set.Logger),
 	}
 	d.context, d.cancel = context.WithCancel(context.Background())
 	return d, nil
@@ -67,6 +71,12 @@ func (d *delivery) send(span ptrace.Span) {
 	default:
 		d.drop(1, causeQueueFull)
 	}
+	if len(d.queue) >= d.crowd {
+		select {
+		case d.crowded <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // stopTimeout limits the wait for the pipeline at shutdown. The Collector has no such limit.
@@ -77,7 +87,10 @@ const stopTimeout = 5 * time.Second
 func (d *delivery) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	d.closing.Do(func() { close(d.queue) })
+	d.closing.Do(func() {
+		close(d.stopping)
+		close(d.queue)
+	})
 	stop := context.AfterFunc(ctx, d.cancel)
 	d.running.Wait()
 	stop()
@@ -87,8 +100,19 @@ func (d *delivery) stop(ctx context.Context) {
 // maxBatch limits the spans that are handed over at a time.
 const maxBatch = 512
 
+// linger is how long a span waits for others. Each batch wakes goroutines, which delays what is being
+// forwarded and costs more than the span.
+const linger = 100 * time.Millisecond
+
 func (d *delivery) run() {
 	for span := range d.queue {
+		if len(d.queue) < d.crowd {
+			select {
+			case <-time.After(linger):
+			case <-d.crowded:
+			case <-d.stopping:
+			}
+		}
 		traces, services := ptrace.NewTraces(), map[string]ptrace.SpanSlice{}
 		d.add(traces, services, span)
 		for n := 1; len(d.queue) > 0 && n < maxBatch; n++ {

@@ -108,9 +108,13 @@ func (x *exchange) flushed(err error) {
 	x.decode()
 }
 
-// decode decodes what the last read returned.
+// decode decodes what the last read returned. Nothing else is done between the header and the first
+// chunk, which it would delay.
 func (x *exchange) decode() {
 	last := x.pending
+	if len(last.bytes) == 0 {
+		return
+	}
 	x.pending = arrival{}
 	x.decoding.observe(func() { x.decoding.write(last) })
 }
