@@ -6,6 +6,7 @@
 package tokentapreceiver
 
 import (
+	"io"
 	"net/http"
 	"testing"
 
@@ -16,18 +17,16 @@ import (
 
 // What a chunk needs between its read and the next one allocates only as the timeline grows.
 func TestDecode_DoesNotAllocatePerChunk(t *testing.T) {
-	p := start(t, answerChat)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+chatPath, http.NoBody)
+	tap := start(t, answerChat)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, tap.url+chatPath, http.NoBody)
 	require.NoError(t, err)
-	x := p.receiver.begin(p.receiver.routes[0], request)
+	x := tap.receiver.begin(tap.receiver.routes[0], request)
 	x.decoding.decoder = llmstream.NewDecoder(llmstream.AnswerHead{Path: chatPath, Status: 200, ContentType: "text/event-stream"}, llmstream.Limits{EventBytes: 1 << 20}, x.decoding.call.Chunk)
 	defer x.finish()
-	event := []byte(tokenEvent)
-	allocated := testing.AllocsPerRun(1000, func() {
-		x.readAt = x.decoding.now()
-		x.sent(event, nil)
-		x.flushed(nil)
-	})
+	body := answerBody{ReadCloser: io.NopCloser(repeated(tokenEvent)), exchange: x}
+	p := make([]byte, bufferSize)
+	allocated := testing.AllocsPerRun(1000, func() { _, _ = body.Read(p) })
+	x.decode()
 	require.Zero(t, allocated) // rounded down: the buffers of the timeline double
 	require.Equal(t, 1001, x.decoding.call.line.Len())
 }

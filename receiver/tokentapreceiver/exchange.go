@@ -23,7 +23,6 @@ type exchange struct {
 	connection *upstreamConn
 	// decoding is nil beyond max_streams: the exchange is only forwarded.
 	decoding *decoding
-	readAt   int64 // Unix time in nanoseconds of the last read of the answer
 	pending  arrival
 	forwarding
 }
@@ -86,37 +85,18 @@ func (x *exchange) answer(res *http.Response) error {
 			res.Body = d.upgraded
 			return
 		}
-		res.Body = &answerBody{res.Body, x}
+		res.Body = &answerBody{ReadCloser: res.Body, exchange: x}
 		d.open(head)
 	})
 	return nil
 }
 
-// sent is called when bytes of the answer were written, but perhaps not sent yet.
-func (x *exchange) sent(p []byte, err error) {
-	x.pending = arrival{p, x.readAt}
-	if err != nil {
-		x.clientClosed = true
-		x.decode()
-	}
-}
-
-// flushed is called when the written bytes were sent, or the header alone. A timer of
-// httputil.ReverseProxy flushes the header, never at the same time as a write.
-func (x *exchange) flushed(err error) {
-	x.clientClosed = x.clientClosed || err != nil
-	x.decode()
-}
-
-// decode decodes what the last read returned. Nothing else is done between the header and the first
-// chunk, which it would delay.
+// decode decodes what the last read returned.
 func (x *exchange) decode() {
-	last := x.pending
-	if len(last.bytes) == 0 {
-		return
+	if last := x.pending; len(last.bytes) > 0 {
+		x.pending = arrival{}
+		x.decoding.observe(func() { x.decoding.write(last) })
 	}
-	x.pending = arrival{}
-	x.decoding.observe(func() { x.decoding.write(last) })
 }
 
 // finish is called when the exchange was forwarded.
@@ -128,25 +108,33 @@ func (x *exchange) finish() {
 	}
 }
 
-// answerBody notes when the reads of an answer return.
+// answerBody notes when the reads of an answer return. What a read returned is decoded when the next one
+// begins, so after it was sent: bytes that arrive meanwhile wait in the socket. An upstream that sends
+// faster than its answer is decoded is slowed down to that.
 type answerBody struct {
 	io.ReadCloser
 	exchange *exchange
+	err      error // of the last read, kept for the next one
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. Until the next one, p must not change.
 func (b *answerBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
 	x := b.exchange
-	if n > 0 {
-		x.readAt, x.received = x.decoding.now(), true
+	x.decode()
+	if b.err != nil {
+		return 0, b.err
 	}
-	switch err {
+	n, err := b.ReadCloser.Read(p)
+	switch b.err = err; err {
 	case nil:
 	case io.EOF:
 		x.complete = true
 	default:
 		x.upstreamError = err
 	}
-	return n, err
+	if n == 0 {
+		return 0, err
+	}
+	x.pending, x.received = arrival{p[:n], x.decoding.now()}, true
+	return n, nil
 }

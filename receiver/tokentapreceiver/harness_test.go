@@ -216,3 +216,8 @@ func total(metric metricdata.Metrics) (sum int64) {
 	}
 	return sum
 }
+
+// repeated is a body whose reads return the same bytes without end.
+type repeated string
+
+func (r repeated) Read(p []byte) (int, error) { return copy(p, r), nil }

@@ -131,16 +131,16 @@ func TestLimits_StreamDurationReleasesMemory(t *testing.T) {
 	x := p.begin(http.MethodPost, chatPath)
 	x.decoding.decoder = llmstream.NewDecoder(llmstream.AnswerHead{Path: chatPath, Status: 200}, llmstream.Limits{EventBytes: 1 << 20}, x.decoding.call.Chunk)
 	decoder := weak.Make(x.decoding.decoder)
-	x.sent([]byte(tokenEvent), nil)
-	x.flushed(nil)
+	x.pending = arrival{[]byte(tokenEvent), x.decoding.now()}
+	x.decode()
 	x.decoding.expire()
 	p.span()
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		return decoder.Value() == nil
 	}, time.Minute, time.Millisecond)
-	x.sent([]byte(tokenEvent), nil)
-	x.flushed(nil)
+	x.pending = arrival{[]byte(tokenEvent), x.decoding.now()}
+	x.decode()
 }
 
 // A panic in the timer would end the Collector.

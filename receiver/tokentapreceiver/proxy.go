@@ -205,9 +205,7 @@ func (x *exchange) failed(w http.ResponseWriter, req *http.Request, err error) {
 	writeError(w, http.StatusBadGateway, errorUpstreamUnreachable, "the upstream "+x.route.endpoint.Host+" did not answer")
 }
 
-// answerWriter observes the bytes of an answer after they are sent. Decoding delays only the
-// next read: bytes that arrive meanwhile wait in the socket. An upstream that sends faster
-// than its answer is decoded is slowed down to that.
+// answerWriter notes that the client is gone, and keeps the server from changing the header of an answer.
 type answerWriter struct {
 	http.ResponseWriter
 	exchange *exchange
@@ -238,17 +236,24 @@ func (w *answerWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter. p is unchanged until the next read of the answer.
+// Write implements http.ResponseWriter. No read of the answer follows a failed write, so that what was
+// read is decoded now.
 func (w *answerWriter) Write(p []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(p)
-	w.exchange.sent(p, err)
+	if err != nil {
+		w.exchange.clientClosed = true
+		w.exchange.decode()
+	}
 	return n, err
 }
 
-// FlushError is called after each write.
+// FlushError is called after each write. A timer of httputil.ReverseProxy flushes the header, never at the
+// same time as a write.
 func (w *answerWriter) FlushError() error {
 	err := http.NewResponseController(w.ResponseWriter).Flush()
-	w.exchange.flushed(err)
+	if err != nil {
+		w.exchange.clientClosed = true
+	}
 	return err
 }
 
@@ -256,7 +261,7 @@ func (w *answerWriter) FlushError() error {
 // there is one for each open stream.
 var buffers bufferPool
 
-const bufferSize = 8 << 10
+const bufferSize = 4 << 10
 
 type bufferPool struct{ pool sync.Pool }
 
