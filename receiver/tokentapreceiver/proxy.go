@@ -28,21 +28,31 @@ func (r *tokenTapReceiver) handle(w http.ResponseWriter, req *http.Request) {
 	if r.closing.Load() { // the server read this request as it was closed
 		panic(http.ErrAbortHandler)
 	}
-	if refused := refusalOf(req); refused != nil {
+	if route, refused := r.routeOf(req); refused != nil {
 		r.refuse(w, req, refused)
-		return
+	} else {
+		r.forward(w, req, route)
+	}
+}
+
+// routeOf returns the route of a request, or why it is not forwarded.
+func (r *tokenTapReceiver) routeOf(req *http.Request) (*route, *refusal) {
+	if refused := refusalOf(req); refused != nil {
+		return nil, refused
 	}
 	route := r.routes.find(sentPath(req.URL))
 	if route == nil {
-		r.refuse(w, req, &refusal{"no_route", http.StatusNotFound, "no upstream for this path; configure upstream, or a route with its prefix"})
-		return
+		return nil, &refusal{"no_route", http.StatusNotFound, "no upstream for this path; configure upstream, or a route with its prefix"}
 	}
 	if route.credentials { // a foreign web page could spend them; what other browsers may do, the upstream decides
 		if message := r.browsers.Refusal(req); message != "" {
-			r.refuse(w, req, &refusal{"foreign_page", http.StatusForbidden, message})
-			return
+			return nil, &refusal{"foreign_page", http.StatusForbidden, message}
 		}
 	}
+	return route, nil
+}
+
+func (r *tokenTapReceiver) forward(w http.ResponseWriter, req *http.Request, to *route) {
 	dropForeignUpgrade(req.Header)
 	if req.ContentLength != 0 {
 		r.bodies.Lift(w)
@@ -50,10 +60,17 @@ func (r *tokenTapReceiver) handle(w http.ResponseWriter, req *http.Request) {
 	// By default, an HTTP/1.1 server reads the whole request before it sends the answer. Full
 	// duplex lets the answer begin earlier. HTTP/2 always works like this, and returns an error.
 	_ = http.NewResponseController(w).EnableFullDuplex()
-	x := r.begin(route, req)
+	x := r.begin(to, req)
 	x.copied.bodies, x.copied.server = r.bodies, w
 	defer x.finish()
-	proxy := httputil.ReverseProxy{
+	x.proxy().ServeHTTP(&answerWriter{w, x}, req)
+	if ended, _ := x.copied.state(); !ended {
+		r.bodies.Abandon(req)
+	}
+}
+
+func (x *exchange) proxy() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
 		Transport:      x,
 		FlushInterval:  -1, // after every read
 		BufferPool:     &buffers,
@@ -61,10 +78,6 @@ func (r *tokenTapReceiver) handle(w http.ResponseWriter, req *http.Request) {
 		Rewrite:        x.rewrite,
 		ModifyResponse: x.answer,
 		ErrorHandler:   x.failed,
-	}
-	proxy.ServeHTTP(&answerWriter{w, x}, req)
-	if ended, _ := x.copied.state(); !ended {
-		r.bodies.Abandon(req)
 	}
 }
 
