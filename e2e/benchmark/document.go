@@ -31,7 +31,7 @@ func document(o options, groups [][]*path, measured results) {
 	page, plot := render(measured, factsOf(o)), measured.plot()
 	try(os.WriteFile(filepath.Join(o.document, "performance.md"), []byte(page), 0o600))
 	try(os.WriteFile(filepath.Join(o.document, "performance.svg"), []byte(plot), 0o600))
-	writeRatios(o.measured, groups, measured)
+	writeRatios(o.measured, measured.medians(groups))
 }
 
 // factsOf returns what the page states beside the costs of paths.

@@ -58,8 +58,7 @@ const attempts = 4
 // checkRatios compares the ratios with those of the last full run. A ratio that is too
 // low is measured again, alone, because a noisy machine affects some paths more than others.
 func checkRatios(file string, groups [][]*path, measured results, again func(group []*path) results) error {
-	var before map[string]float64
-	try(json.Unmarshal(must(os.ReadFile(file)), &before))
+	before := readRatios(file)
 	var failures []error
 	for _, group := range groups {
 		for _, r := range ratiosOf(group) {
@@ -74,32 +73,45 @@ func checkRatios(file string, groups [][]*path, measured results, again func(gro
 				values = append(values, median(r.each(again(pair))))
 			}
 			if slices.Max(values) < expected*tolerated {
-				failures = append(failures, r.failure(values, expected))
+				failures = append(failures, r.failure(values, expected, fmt.Sprintf("make bench-e2e BENCH_ARGS='-check -only %q'", r.load), "make bench-peers"))
 			}
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// failure says which ratio fell, and how to measure it again.
-func (r ratio) failure(values []float64, expected float64) error {
+// failure says which ratio fell, how to measure it again, and which full run replaces it.
+func (r ratio) failure(values []float64, expected float64, again, full string) error {
 	var now []string
 	for _, value := range values {
 		now = append(now, number(value))
 	}
 	return fmt.Errorf("%s\n  now %s (measured %d times), before %s, limit %s: two thirds of before\n"+
-		"  run again: make bench-e2e BENCH_ARGS='-check -only %q'\n"+
-		"  if the change is intended, a full run writes new values: make bench-peers",
-		r, strings.Join(now, ", "), len(values), number(expected), number(expected*tolerated), r.load)
+		"  run again: %s\n  if the change is intended, a full run writes new values: %s",
+		r, strings.Join(now, ", "), len(values), number(expected), number(expected*tolerated), again, full)
 }
 
-// writeRatios writes the medians for later checks.
-func writeRatios(file string, groups [][]*path, measured results) {
+// medians returns the median of each ratio.
+func (measured results) medians(groups [][]*path) map[string]float64 {
 	ratios := map[string]float64{}
 	for _, group := range groups {
 		for _, r := range ratiosOf(group) {
-			ratios[r.String()] = math.Round(100*median(r.each(measured))) / 100
+			ratios[r.String()] = median(r.each(measured))
 		}
 	}
-	try(os.WriteFile(file, append(must(json.MarshalIndent(ratios, "", "  ")), '\n'), 0o600))
+	return ratios
+}
+
+func readRatios(file string) (ratios map[string]float64) {
+	try(json.Unmarshal(must(os.ReadFile(file)), &ratios))
+	return ratios
+}
+
+// writeRatios writes ratios for later checks. Those that another run measures stay.
+func writeRatios(file string, ratios map[string]float64) {
+	all := readRatios(file)
+	for name, value := range ratios {
+		all[name] = math.Round(100*value) / 100
+	}
+	try(os.WriteFile(file, append(must(json.MarshalIndent(all, "", "  ")), '\n'), 0o600))
 }

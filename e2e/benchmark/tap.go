@@ -15,13 +15,18 @@ import (
 
 const (
 	maxStreams = 10_000
-	tapLasts   = 6 * time.Second // each turn of a proxy, without the warm-up
+	// Each turn of a proxy, without the warm-up.
+	tapLasts      = 6 * time.Second
+	tapCheckLasts = 3 * time.Second
 )
 
-// tapLoads are a usual load, for latency, and as many streams as 20,000 open files allow, for
-// memory: a proxy has a connection per stream to the upstream, so clients share connections.
+// tapLoads are a usual load, for latency, the same with more streams and with connections that clients
+// share, and as many streams as 20,000 open files allow, for memory: a proxy has a connection per stream to
+// the upstream, so clients share connections.
 var tapLoads = []tapLoad{
 	{streams: 200, perSecond: 50, each: 4 * time.Second},
+	{streams: 600, perSecond: 50, each: 4 * time.Second},
+	{streams: 200, perSecond: 50, each: 4 * time.Second, http2: true},
 	{streams: maxStreams, perSecond: 2, each: 20 * time.Second, http2: true},
 }
 
@@ -76,34 +81,74 @@ func measureTap(o options) {
 	defer os.RemoveAll(folder)
 	upstream := start([]string{o.self, "-serve", "streams", "-address", "$http"})
 	defer upstream.stop()
-	var all []tapMeasured
-	for _, l := range tapLoads {
-		if !strings.Contains(l.String(), o.only) {
-			continue
-		}
+	measure := func(l tapLoad, lasts time.Duration, proxies ...string) tapMeasured {
 		measured := tapMeasured{l, tapProxies(o, l, folder, upstream.http), map[string][]tapResult{}}
 		for range o.rounds {
 			for _, p := range measured.proxies {
+				if len(proxies) > 0 && !slices.Contains(proxies, p.name) {
+					continue
+				}
 				about(fmt.Sprintf("%s: %s", l, p.name), func() {
-					measured.results[p.name] = append(measured.results[p.name], p.measure(l, upstream))
+					measured.results[p.name] = append(measured.results[p.name], p.measure(l, lasts, upstream))
 				})
 			}
 		}
-		fmt.Print(aligned(fmt.Sprintf("\n%d rounds:\n%s\n%s", o.rounds, measured.table(chunkColumns...), measured.table(memoryColumns...))))
-		all = append(all, measured)
+		return measured
 	}
+	if o.check {
+		try(checkTap(o.measured, func() tapMeasured { return measure(tapLoads[0], tapCheckLasts, plainProxy, tapPath) }))
+		return
+	}
+	var all []tapMeasured
+	for _, l := range tapLoads {
+		if strings.Contains(l.String(), o.only) {
+			measured := measure(l, tapLasts)
+			fmt.Print(aligned(fmt.Sprintf("\n%d rounds:\n%s\n%s", o.rounds, measured.table(chunkColumns...), measured.table(memoryColumns...))))
+			all = append(all, measured)
+		}
+	}
+	fmt.Print("\n" + aligned(tapRatios(all)))
 	if o.document != "" {
 		documentTap(o, all)
+		writeRatios(o.measured, map[string]float64{tapRatio.String(): median(all[0].cpuRatios())})
 	}
 }
 
-func (p tapProxy) measure(l tapLoad, measured *collectorProcess) tapResult {
+// tapRatio is what -check compares with the last full run.
+var tapRatio = ratio{tapLoads[0].String(), tapPath, plainProxy}
+
+// cpuRatios returns the ratio in each round.
+func (m tapMeasured) cpuRatios() (ratios []float64) {
+	for round, plain := range m.results[plainProxy] {
+		ratios = append(ratios, plain[cpuPerChunk]/m.results[tapPath][round][cpuPerChunk])
+	}
+	return ratios
+}
+
+// checkTap fails if the tap has become slower. Like other ratios, it is measured again if it is too low.
+func checkTap(file string, measure func() tapMeasured) error {
+	expected, ok := readRatios(file)[tapRatio.String()]
+	if !ok {
+		return fmt.Errorf("%s has no %q; write it with a full run: make bench-tap", file, tapRatio)
+	}
+	var values []float64
+	for len(values) < attempts {
+		values = append(values, median(measure().cpuRatios()))
+		if slices.Max(values) >= expected*tolerated {
+			fmt.Printf("%s: %s, before %s\n", tapRatio, number(slices.Max(values)), number(expected))
+			return nil
+		}
+	}
+	return tapRatio.failure(values, expected, "make bench-tap BENCH_ARGS='-check -rounds 1'", "make bench-tap")
+}
+
+func (p tapProxy) measure(l tapLoad, lasts time.Duration, measured *collectorProcess) tapResult {
 	if p.arguments != nil {
 		measured = start(p.arguments)
 		defer measured.stop()
 	}
 	idle := measured.peakMemory()
-	streams := l.start(measured.http, tapLasts)
+	streams := l.start(measured.http, lasts)
 	time.Sleep(time.Until(streams.from))
 	before := measured.cpuTime()
 	time.Sleep(time.Until(streams.to))

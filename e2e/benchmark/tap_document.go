@@ -33,7 +33,7 @@ func documentTap(o options, measured []tapMeasured) {
 	try(template.Must(template.New("tap").Parse(tapTemplate)).Execute(&cost, map[string]any{
 		"date": time.Now().UTC().Format(time.DateOnly), "processor": processorName(), "cores": runtime.NumCPU(), "rounds": o.rounds,
 		"chunks": few.table(chunkColumns...), "memory": many.table(memoryColumns...), "streams": many.load.streams, "perSecond": few.load.perSecond,
-		"tapCores": cores(tapPath), "nginxCores": cores(nginxProxy),
+		"ratios": tapRatios(measured), "tapCores": cores(tapPath), "nginxCores": cores(nginxProxy),
 	}))
 	file := filepath.Join(o.document, "README.md")
 	before, rest, begins := strings.Cut(string(must(os.ReadFile(file))), costBegin)
@@ -49,18 +49,45 @@ var (
 	memoryColumns = []string{peakRSS, perStream}
 )
 
-// of returns the median of a column over the rounds. Of latencies, it is what the proxy adds to
-// those without a proxy.
+// tapRatios shows what the tap costs as a multiple of Go's reverse proxy, with the spread of the rounds.
+func tapRatios(measured []tapMeasured) string {
+	columns := []string{cpuPerChunk, first50, perStream}
+	header := []string{"`token_tap` / `httputil.ReverseProxy`"}
+	for _, column := range columns {
+		name, _, _ := strings.Cut(column, ",")
+		header = append(header, name)
+	}
+	var rows [][]string
+	for _, m := range measured {
+		row := []string{m.load.String()}
+		for _, column := range columns {
+			var ratios []float64
+			for round := range m.results[tapPath] {
+				ratios = append(ratios, m.added(tapPath, column, round)/m.added(plainProxy, column, round))
+			}
+			row = append(row, number(median(ratios))+" ("+spread(ratios)+")")
+		}
+		rows = append(rows, row)
+	}
+	return table(header, rows)
+}
+
+// of returns the median of a column over the rounds.
 func (m tapMeasured) of(proxy, column string) float64 {
 	var values []float64
-	for round, result := range m.results[proxy] {
-		value := result[column]
-		if slices.Contains([]string{chunk50, chunk99, first50, first99}, column) {
-			value -= m.results[noProxy][round][column]
-		}
-		values = append(values, value)
+	for round := range m.results[proxy] {
+		values = append(values, m.added(proxy, column, round))
 	}
 	return median(values)
+}
+
+// added returns a column in one round. Of latencies, it is what the proxy adds to those without a proxy.
+func (m tapMeasured) added(proxy, column string, round int) float64 {
+	value := m.results[proxy][round][column]
+	if slices.Contains([]string{chunk50, chunk99, first50, first99}, column) {
+		value -= m.results[noProxy][round][column]
+	}
+	return value
 }
 
 // table shows the median of each column for the proxies.

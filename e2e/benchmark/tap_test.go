@@ -73,7 +73,7 @@ func TestDocumentTap_RewritesOnlyTheCost(t *testing.T) {
 	page := filepath.Join(folder, "README.md")
 	require.NoError(t, os.WriteFile(page, old, 0o600))
 	few := tapMeasured{tapLoads[0], tapProxies(options{}, tapLoads[0], "", ""), map[string][]tapResult{}}
-	many := tapMeasured{tapLoads[1], few.proxies, map[string][]tapResult{}}
+	many := tapMeasured{tapLoads[len(tapLoads)-1], few.proxies, map[string][]tapResult{}}
 	for i, p := range few.proxies {
 		few.results[p.name] = []tapResult{{chunk50: 100, cpuPerChunk: 1}, {chunk50: 100 + float64(i), cpuPerChunk: 10 * float64(i)}, {chunk50: 1000, cpuPerChunk: 100}}
 		many.results[p.name] = []tapResult{{peakRSS: 500}, {peakRSS: 600}, {peakRSS: 900}}
@@ -100,5 +100,24 @@ func TestDocumentTap_RewritesOnlyTheCost(t *testing.T) {
 	require.NotContains(t, rows, noProxy)
 	require.Equal(t, []string{"0.00", "0.00", "0.00", "0.00", "30.0"}, rows[tapPath][0])
 	require.Equal(t, []string{"600", "0.00"}, rows[tapPath][1])
+	require.Equal(t, "1.00 (1.00 .. 3.00)", rows[few.load.String()][1][0])
 	require.Contains(t, rewritten, "would take about 15 cores with the tap,\n  and 10 with nginx.")
+}
+
+func TestCheckTap_FailsUnderTwoThirdsOfTheRecordedRatio(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "measured.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"other": 1}`), 0o600))
+	turns := 0
+	of := func(cpu float64) func() tapMeasured {
+		return func() tapMeasured {
+			turns++
+			return tapMeasured{results: map[string][]tapResult{plainProxy: {{cpuPerChunk: 10}}, tapPath: {{cpuPerChunk: cpu}}}}
+		}
+	}
+	require.ErrorContains(t, caught(func() { try(checkTap(file, of(10))) }), "make bench-tap")
+	writeRatios(file, map[string]float64{tapRatio.String(): 0.9})
+	require.Equal(t, map[string]float64{"other": 1, tapRatio.String(): 0.9}, readRatios(file))
+	require.NoError(t, checkTap(file, of(16)), "0.625 of 0.6")
+	require.Equal(t, 1, turns)
+	require.ErrorContains(t, checkTap(file, of(17)), "now 0.59, 0.59, 0.59, 0.59 (measured 4 times), before 0.90, limit 0.60")
 }
