@@ -276,15 +276,16 @@ $(BENCHMARK): e2e/go.mod e2e/go.sum $(SOURCES)
 bench-e2e: build $(BENCHMARK) ## Measure CPU per request of the whole Collector, compared with OTLP span events. BENCH_ARGS=-check fails if it became slower; -only '10 tokens' measures less
 	dist/benchmark $(BENCH_ARGS)
 
-# A Collector with spanmetrics. Its components need the builder of the same version.
+# A Collector with our components and spanmetrics, all on one release. Its components need the builder of
+# the same version.
 PEERS := dist/peers/otelcol-peers
 
-$(PEERS): e2e/benchmark/peers/builder-config.yaml
+$(PEERS): e2e/benchmark/peers/builder-config.yaml go.mod go.sum $(SOURCES)
 	go run go.opentelemetry.io/collector/cmd/builder@v0.155.0 --config $<
 
 .PHONY: bench-peers
-bench-peers: build $(BENCHMARK) $(PEERS) ## Measure everything in about 15 minutes, also compared with spanmetrics; writes docs/performance.md and the ratios that -check expects
-	dist/benchmark -peers $(PEERS) -document docs $(BENCH_ARGS)
+bench-peers: $(BENCHMARK) $(PEERS) ## Measure everything in about 15 minutes, also compared with spanmetrics; writes docs/performance.md and the ratios that -check expects
+	dist/benchmark -collector $(PEERS) -peers $(PEERS) -document docs $(BENCH_ARGS)
 
 .PHONY: bench-tap
 bench-tap: build $(BENCHMARK) ## Measure what the token_tap receiver adds to streams, in about 15 minutes, compared with nginx and Go's reverse proxy; needs nginx and 20,000 open files; writes the cost in the README of the receiver, and the ratio that -check expects. BENCH_ARGS='-check -rounds 1' fails if it became slower

@@ -41,7 +41,7 @@ func factsOf(o options) map[string]any {
 	return map[string]any{
 		"date": time.Now().UTC().Format(time.DateOnly), "cores": runtime.NumCPU(), "rounds": o.rounds, "turns": turns, "cpu": o.cpu,
 		"connections": connections, "spans": spansPerRequest, "scraped": scrapedHistograms,
-		"processor": processorName(), "builds": buildsOf(o.collector, o.peers),
+		"processor": processorName(), "load": number(o.load), "builds": buildsOf(slices.Compact([]string{o.collector, o.peers})...),
 		"responses": responseTable(o), "allocations": allocationTable(o),
 		"idle": number(100 * idle), "publishing": number((publishing - idle) * 1e6 / publishedSeries),
 	}

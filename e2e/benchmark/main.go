@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	machine "github.com/shirou/gopsutil/v4/load"
 )
 
 func main() {
@@ -107,6 +109,7 @@ type options struct {
 	measured         string
 	document         string
 	tap              bool
+	load             float64 // of the machine before the run
 
 	serve, address, upstream string
 }
@@ -133,6 +136,11 @@ func parseOptions() (o options, err error) {
 	case o.document != "" && (o.peers == "" && !o.tap || o.only != ""):
 		return o, fmt.Errorf("-document %s needs all paths; give -peers or -tap, and remove -only", o.document)
 	}
+	average, err := machine.Avg()
+	if err != nil {
+		return o, err
+	}
+	o.load = average.Load1
 	o.self, err = os.Executable()
 	return o, err
 }

@@ -17,8 +17,21 @@ var (
 	mainLoads  = append(fixedLoads[:4:4], code, conversation)
 )
 
-// micros returns the CPU time per request in microseconds.
-func (r results) micros(load, kind string) string { return number(r.cost(load, kind) / 1000) }
+// micros returns the CPU time per request in microseconds. Spans of 1% cost more than none, so a
+// difference within the noise is marked.
+func (r results) micros(load, kind string) string {
+	return r.mark(kind == wireSpans, key{load, kind}, key{load, wire}) + number(r.cost(load, kind)/1000)
+}
+
+// mark returns the mark of a number whose difference from another one is within the noise: the rounds of
+// both overlap.
+func (r results) mark(compared bool, one, other key) string {
+	a, b := r.nanos(one), r.nanos(other)
+	if compared && one != other && slices.Min(a) <= slices.Max(b) && slices.Min(b) <= slices.Max(a) {
+		return "≈ "
+	}
+	return ""
+}
 
 // ratio returns the CPU time of the path than, divided by that of the path kind.
 func (r results) ratio(load, kind, than string) string {
@@ -27,7 +40,7 @@ func (r results) ratio(load, kind, than string) string {
 
 // more returns how many times as much as one of a plain load a request takes.
 func (r results) more(load, kind, plain string) string {
-	return number(r.cost(load, kind) / r.cost(plain, wire))
+	return r.mark(true, key{load, kind}, key{plain, wire}) + number(r.cost(load, kind)/r.cost(plain, wire))
 }
 
 // token and request return the cost of each token, and that of a request without its tokens: the

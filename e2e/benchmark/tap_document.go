@@ -31,7 +31,7 @@ func documentTap(o options, measured []tapMeasured) {
 	}
 	var cost strings.Builder
 	try(template.Must(template.New("tap").Parse(tapTemplate)).Execute(&cost, map[string]any{
-		"date": time.Now().UTC().Format(time.DateOnly), "processor": processorName(), "cores": runtime.NumCPU(), "rounds": o.rounds,
+		"date": time.Now().UTC().Format(time.DateOnly), "processor": processorName(), "cores": runtime.NumCPU(), "load": number(o.load), "rounds": o.rounds,
 		"chunks": few.table(chunkColumns...), "memory": many.table(memoryColumns...), "streams": many.load.streams, "perSecond": few.load.perSecond,
 		"ratios": tapRatios(measured), "tapCores": cores(tapPath), "nginxCores": cores(nginxProxy),
 	}))
