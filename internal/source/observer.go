@@ -46,7 +46,9 @@ func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation,
 	o.Request.Duration = duration(span)
 	o.Request.Failed = span.Status().Code() == ptrace.StatusCodeError
 	for key, v := range span.Attributes().All() {
-		o.readStandard(key, v)
+		if a := aliases.Get(key); a != nil {
+			o.readStandard(a, v)
+		}
 		if r.attribute != nil {
 			r.attribute(o, key, v)
 		}

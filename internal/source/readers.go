@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
 // readers has a line for each instrumentation. At most one of them claims a span, apart from the
@@ -59,7 +61,7 @@ type hint struct {
 }
 
 // hints holds every sign of every reader by its attribute.
-var hints = func() map[string][]hint {
+var hints = func() *names.Lookup[[]hint] {
 	byKey := map[string][]hint{}
 	for i, r := range readers {
 		for _, s := range r.signs {
@@ -71,7 +73,7 @@ var hints = func() map[string][]hint {
 			byKey[s.key][same].readers |= 1 << i
 		}
 	}
-	return byKey
+	return names.NewLookup(byKey)
 }()
 
 // look returns a span as a candidate, with a bit for each reader that the span has a sign of. It is
@@ -83,9 +85,11 @@ func look(scope string, span ptrace.Span) (c candidate, seen uint64) {
 		if len(key) > 0 {
 			initials |= 1 << (key[0] % 64)
 		}
-		for _, h := range hints[key] {
-			if h.matches == nil || h.matches(v) {
-				seen |= h.readers
+		if known := hints.Get(key); known != nil {
+			for _, h := range *known {
+				if h.matches == nil || h.matches(v) {
+					seen |= h.readers
+				}
 			}
 		}
 	}

@@ -20,7 +20,7 @@ type alias struct {
 	unit     time.Duration // of an attribute that is a duration
 }
 
-var aliases = func() map[string]alias {
+var aliases = func() *names.Lookup[alias] {
 	all := map[string]alias{}
 	for standard, list := range names.Aliases {
 		for rank, name := range list {
@@ -31,7 +31,7 @@ var aliases = func() map[string]alias {
 			all[name] = alias{names.Standard(standard), uint8(rank), unit}
 		}
 	}
-	return all
+	return names.NewLookup(all)
 }()
 
 // Ranks of values that no alias holds: an attribute that only one reader knows, and a time to the
@@ -41,12 +41,8 @@ const (
 	absoluteRank = math.MaxUint8
 )
 
-// readStandard reads an attribute that has a standard name or an alias of one.
-func (o *Observation) readStandard(key string, v pcommon.Value) {
-	a, ok := aliases[key]
-	if !ok {
-		return
-	}
+// readStandard reads an attribute whose name is an alias.
+func (o *Observation) readStandard(a *alias, v pcommon.Value) {
 	switch a.standard {
 	case names.Streaming:
 		if streaming := boolean(v); streaming.Known {

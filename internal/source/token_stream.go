@@ -103,7 +103,9 @@ func (observer *Observer) ObserveTokenStream(s *TokenStream, attributes pcommon.
 	o.Request.Duration = time.Duration(s.End - s.Start)
 	o.Request.Failed = s.Outcome == names.OutcomeError
 	for key, v := range attributes.All() {
-		o.readStandard(key, v)
+		if a := aliases.Get(key); a != nil {
+			o.readStandard(a, v)
+		}
 	}
 	o.adoptStandard()
 	o.Request.Outcome = s.Outcome

@@ -49,8 +49,8 @@ var vercelAI = reader{
 			return
 		}
 		for key, v := range event.Attributes().All() {
-			if a, ok := aliases[key]; ok && a.standard == names.TimeToFirstChunk {
-				o.readStandard(key, v)
+			if a := aliases.Get(key); a != nil && a.standard == names.TimeToFirstChunk {
+				o.readStandard(a, v)
 			}
 		}
 	},

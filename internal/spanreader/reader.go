@@ -36,6 +36,8 @@ type findings struct {
 	aggregated bool                          // another component has the request in its series
 }
 
+var fieldsByName = names.NewLookup(fields)
+
 // read fills the request. It returns false if the span is neither a model call nor the root
 // span of a trace with numbers of its own.
 func (r *reader) read(span ptrace.Span, resource *series.Contribution, now time.Time) bool {
@@ -46,8 +48,8 @@ func (r *reader) read(span ptrace.Span, resource *series.Contribution, now time.
 	r.Request.TraceID, r.Request.SpanID, r.Request.Trace = span.TraceID(), span.SpanID(), span.TraceID()
 	for key, v := range span.Attributes().All() {
 		r.labels.Read(&r.Request, key, v)
-		if read := fields[key]; read != nil {
-			read(r, v)
+		if read := fieldsByName.Get(key); read != nil {
+			(*read)(r, v)
 		}
 	}
 	r.decide()
