@@ -58,9 +58,11 @@ func NewAnnotator(cfg *Config) *Annotator {
 // pdata searches the whole attribute list at each Put. So Annotate does not rewrite attributes that
 // are already right, and grows the list at most once.
 func (a *Annotator) Annotate(attributes pcommon.Map, observed *source.Observation, derived *latency.Latency) {
-	attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
-		return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || a.dropTimeline && timelineNames[name])
-	})
+	if !observed.Unannotated {
+		attributes.RemoveIf(func(name string, _ pcommon.Value) bool {
+			return strings.HasPrefix(name, names.Prefix) && (derivedNames[name] || a.dropTimeline && timelineNames[name])
+		})
+	}
 	before := attributes.Len()
 	attributes.EnsureCapacity(before + a.added + a.verdicts)
 	a.Write(attributes, observed, derived)

@@ -22,9 +22,12 @@ type candidate struct {
 	initials uint64
 }
 
-// get returns an attribute of the span. The lengths rule out most missing ones without a search.
+// mayHave reports false only if no attribute key of the span begins like this one.
+func (c candidate) mayHave(prefix string) bool { return c.initials>>(prefix[0]%64)&1 != 0 }
+
+// get returns an attribute of the span. Lengths and initials rule out most missing ones without a search.
 func (c candidate) get(key string) (pcommon.Value, bool) {
-	if c.lengths>>(len(key)%64)&1 == 0 {
+	if c.lengths>>(len(key)%64)&1 == 0 || !c.mayHave(key) {
 		return pcommon.Value{}, false
 	}
 	return c.span.Attributes().Get(key)

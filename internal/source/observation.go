@@ -20,7 +20,9 @@ type Observation struct {
 	Reader int
 	// Vantage is the observer whose clock the times come from.
 	Vantage timeline.Vantage
-	Request latency.Observed
+	// Unannotated means that no attribute of the span begins with names.Prefix.
+	Unannotated bool
+	Request     latency.Observed
 	// Timeline walks the arrivals of tokens, or of frames. It is empty if the span has none, and
 	// valid until the observer reads its next span.
 	Timeline timeline.Walk

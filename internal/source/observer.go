@@ -40,7 +40,7 @@ func (observer *Observer) Observe(scope string, span ptrace.Span) (*Observation,
 	}
 	r, o := &readers[i], &observer.observation
 	*o = Observation{
-		Reader: i, Vantage: r.vantageIn(c),
+		Reader: i, Vantage: r.vantageIn(c), Unannotated: !c.mayHave(names.Prefix),
 		start: span.StartTimestamp(), firstChunkIsFrame: r.firstChunkIsFrame,
 	}
 	o.Request.Duration = duration(span)

@@ -16,7 +16,7 @@ var kinds = []string{names.OpenInferenceSpanKind, langSmithKind, langfuseType, m
 // hasModelAttribute reports whether the span has an attribute that model calls have. The initials
 // rule out most other spans without a search.
 func (c candidate) hasModelAttribute() bool {
-	if c.initials&(1<<('g'%64)|1<<('l'%64)) == 0 {
+	if !c.mayHave("gen_ai.") && !c.mayHave("llm.") {
 		return false
 	}
 	for key := range c.span.Attributes().All() {
