@@ -74,7 +74,9 @@ func (a *Annotator) Write(attributes pcommon.Map, observed *source.Observation, 
 	putText(attributes, names.Source, a.sources[observed.Reader])
 	putText(attributes, names.Vantage, observed.Vantage.String())
 	putText(attributes, names.Outcome, derived.Outcome)
+	estimated := false
 	for id := range derived.Measures {
+		estimated = estimated || derived.Measures[id].Estimated
 		switch m, row := &derived.Measures[id], &numbers.Table[id]; {
 		case !m.Known:
 		case row.Whole:
@@ -91,7 +93,9 @@ func (a *Annotator) Write(attributes pcommon.Map, observed *source.Observation, 
 	}
 	a.putSketch(attributes, numbers.InterTokenLatency, derived.TokenGaps)
 	a.putSketch(attributes, numbers.InterChunkLatency, derived.ChunkGaps)
-	putEstimated(attributes, derived)
+	if estimated {
+		putEstimated(attributes, derived)
+	}
 	putUnmeasured(attributes, derived)
 	putStandard(attributes, observed)
 }
@@ -151,9 +155,6 @@ func putEstimated(attributes pcommon.Map, derived *latency.Latency) {
 		if slices.ContainsFunc(gaps[:], func(m latency.Measure) bool { return m.Estimated }) {
 			estimated = append(estimated, strings.TrimSuffix(id.Name(), ".mean"))
 		}
-	}
-	if len(estimated) == 0 {
-		return
 	}
 	list := attributes.PutEmptySlice(names.Estimated)
 	list.EnsureCapacity(len(estimated))

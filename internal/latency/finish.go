@@ -9,12 +9,10 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
-// durations are the numbers in seconds.
-var durations = func() (all []numbers.ID) {
+// durations has the numbers in seconds.
+var durations = func() (all [numbers.Count]bool) {
 	for id := range numbers.Count {
-		if id.Row().Unit == numbers.Seconds {
-			all = append(all, id)
-		}
+		all[id] = id.Row().Unit == numbers.Seconds
 	}
 	return all
 }()
@@ -29,12 +27,11 @@ func (l *Latency) finish(omitted *[numbers.Count]bool, gaps *gaps) {
 		l.Measures[numbers.TokenCountMismatch] = Measure{}
 	}
 	for id := range l.Measures {
-		if omitted[id] {
-			l.Measures[id] = Measure{}
-		}
-	}
-	for _, id := range durations {
-		if m := &l.Measures[id]; m.Known {
+		switch m := &l.Measures[id]; {
+		case !m.Known:
+		case omitted[id]:
+			*m = Measure{}
+		case durations[id]:
 			m.Value = ToNanosecond(m.Value)
 		}
 	}
