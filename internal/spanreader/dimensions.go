@@ -63,9 +63,12 @@ func (d *Dimensions) Clear(values []string) {
 // Read stores the attribute in values if it is a dimension with a value that is not
 // empty. Of a dimension with bands, it stores the band.
 func (d *Dimensions) Read(values []string, key string, v pcommon.Value) {
-	if d.lengths>>(len(key)%64)&1 == 0 {
-		return
+	if d.lengths>>(len(key)%64)&1 != 0 {
+		d.read(values, key, v)
 	}
+}
+
+func (d *Dimensions) read(values []string, key string, v pcommon.Value) {
 	for i, name := range d.names {
 		switch {
 		case key != name:
