@@ -145,46 +145,21 @@ var Table = [Count]Number{
 	AudioOutputTokens:      ofModality(names.ModalityAudio, names.TokensOutput, "output_tokens"),
 	AudioCachedInputTokens: ofModality(names.ModalityAudio, names.TokensCachedInput, "cache_read.input_tokens"),
 
-	InterTokenMean: {
-		Attribute: "tokenpulse.inter_token_latency.mean", Unit: Seconds, Full: true, Judged: true,
-		Meaning: "Inter-token latency of this request: mean.",
-	},
-	InterTokenP50: {
-		Attribute: "tokenpulse.inter_token_latency.p50", Unit: Seconds, Judged: true,
-		Meaning: "Its 50th percentile.",
-	},
-	InterTokenP95: {
-		Attribute: "tokenpulse.inter_token_latency.p95", Unit: Seconds, Judged: true,
-		Meaning: "Its 95th percentile.",
-	},
-	InterTokenP99: {
-		Attribute: "tokenpulse.inter_token_latency.p99", Unit: Seconds, Judged: true,
-		Meaning: "Its 99th percentile.",
-	},
-	InterTokenMax: {
-		Attribute: "tokenpulse.inter_token_latency.max", Unit: Seconds, Judged: true,
-		Meaning: "Its maximum.",
-	},
-	InterChunkMean: {
-		Attribute: "tokenpulse.inter_chunk_latency.mean", Unit: Seconds, Full: true, Judged: true,
-		Meaning: "Inter-chunk latency of this request: mean.",
-	},
-	InterChunkP50: {
-		Attribute: "tokenpulse.inter_chunk_latency.p50", Unit: Seconds, Full: true, Judged: true,
-		Meaning: "Its 50th percentile.",
-	},
-	InterChunkP95: {
-		Attribute: "tokenpulse.inter_chunk_latency.p95", Unit: Seconds, Full: true, Judged: true,
-		Meaning: "Its 95th percentile.",
-	},
-	InterChunkP99: {
-		Attribute: "tokenpulse.inter_chunk_latency.p99", Unit: Seconds, Full: true, Judged: true,
-		Meaning: "Its 99th percentile.",
-	},
-	InterChunkMax: {
-		Attribute: "tokenpulse.inter_chunk_latency.max", Unit: Seconds, Full: true, Judged: true,
-		Meaning: "Its maximum.",
-	},
+	InterTokenMean: ofGaps("inter_token_latency.mean", "Inter-token latency of this request: mean.", true),
+	InterTokenP50:  ofGaps("inter_token_latency.p50", "Its 50th percentile.", false),
+	InterTokenP95:  ofGaps("inter_token_latency.p95", "Its 95th percentile.", false),
+	InterTokenP99:  ofGaps("inter_token_latency.p99", "Its 99th percentile.", false),
+	InterTokenMax:  ofGaps("inter_token_latency.max", "Its maximum.", false),
+	InterChunkMean: ofGaps("inter_chunk_latency.mean", "Inter-chunk latency of this request: mean.", true),
+	InterChunkP50:  ofGaps("inter_chunk_latency.p50", "Its 50th percentile.", true),
+	InterChunkP95:  ofGaps("inter_chunk_latency.p95", "Its 95th percentile.", true),
+	InterChunkP99:  ofGaps("inter_chunk_latency.p99", "Its 99th percentile.", true),
+	InterChunkMax:  ofGaps("inter_chunk_latency.max", "Its maximum.", true),
+}
+
+// ofGaps returns the row of a statistic of the gaps of a request.
+func ofGaps(name, meaning string, full bool) Number {
+	return Number{Attribute: names.Prefix + name, Unit: Seconds, Full: full, Judged: true, Meaning: meaning}
 }
 
 // ofModality returns the row of the tokens of a type that are of one modality.
