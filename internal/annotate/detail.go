@@ -63,12 +63,8 @@ func (c *Config) judgesAny(first, last numbers.ID) bool {
 
 // judges reports whether an SLO reads the attribute.
 func (c *Config) judges(name string) bool {
-	return slices.ContainsFunc(c.SLOs, func(s judge.SLOConfig) bool {
-		_, matched := s.Match[name]
-		_, matchedByPattern := s.MatchRegexp[name]
-		_, matchedByRange := s.MatchRange[name]
-		return names.Prefix+s.Indicator == name || s.ThresholdAttribute == name || matched || matchedByPattern || matchedByRange
-	})
+	isIndicator := func(s judge.SLOConfig) bool { return names.Prefix+s.Indicator == name }
+	return slices.ContainsFunc(c.SLOs, isIndicator) || slices.Contains(c.AttributesRead(), name)
 }
 
 // Rules returns the SLOs, ready to judge requests.
@@ -90,10 +86,7 @@ func (c *Config) AttributesRead() (read []string) {
 // merge the gaps themselves.
 func (c *Config) SeriesOptions() latency.Options {
 	options := c.Options()
-	for _, id := range [...]numbers.ID{
-		numbers.InterTokenP50, numbers.InterTokenP95, numbers.InterTokenP99,
-		numbers.InterChunkP50, numbers.InterChunkP95, numbers.InterChunkP99,
-	} {
+	for _, id := range numbers.GapPercentiles {
 		options.Omitted[id] = !c.judges(id.Attribute())
 	}
 	return options

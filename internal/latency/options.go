@@ -4,6 +4,7 @@
 package latency
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
@@ -26,8 +27,7 @@ type Options struct {
 
 // percentiles reports whether any percentile of the gaps is wanted.
 func (o *Options) percentiles() bool {
-	return !o.Omitted[numbers.InterTokenP50] || !o.Omitted[numbers.InterTokenP95] || !o.Omitted[numbers.InterTokenP99] ||
-		!o.Omitted[numbers.InterChunkP50] || !o.Omitted[numbers.InterChunkP95] || !o.Omitted[numbers.InterChunkP99]
+	return slices.ContainsFunc(numbers.GapPercentiles[:], func(id numbers.ID) bool { return !o.Omitted[id] })
 }
 
 // Denominator is the number of tokens that TimePerOutputToken divides by.

@@ -150,6 +150,9 @@ var Histograms = func() (all []ID) {
 	return all
 }()
 
+// GapPercentiles holds the percentiles of the gaps of a request.
+var GapPercentiles = [...]ID{InterTokenP50, InterTokenP95, InterTokenP99, InterChunkP50, InterChunkP95, InterChunkP99}
+
 // Sums holds the numbers whose metric is a sum. Stored histories have them in this order, so append
 // new ones.
 var Sums = [...]ID{InputTokens, OutputTokens, ReasoningTokens, CachedInputTokens, StallCount, StallDuration, CacheWriteInputTokens}
