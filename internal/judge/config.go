@@ -76,11 +76,11 @@ func (c *SLOConfig) validateIndicator() error {
 	if name == names.Outcome {
 		return c.validateNoThreshold()
 	}
-	if other := byAttribute[name].Row().Instead; other != "" && byAttribute[name].Attribute() == name {
+	indicator, known := byAttribute[name]
+	if other := indicator.Row().Instead; known && other != "" {
 		return fmt.Errorf("`indicator` is %q, which cannot have an upper threshold, because higher is better; use %s", c.Indicator, other)
 	}
-	indicator, known := isJudged(name)
-	if !known {
+	if !known || !indicator.Row().Judged {
 		return fmt.Errorf("unknown indicator %q; valid indicators: %s", c.Indicator, indicatorNames())
 	}
 	_, err := c.threshold(indicator.Row().Unit == numbers.Seconds)

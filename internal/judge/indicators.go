@@ -3,9 +3,7 @@
 
 package judge
 
-import (
-	"github.com/tokenpulse/tokenpulse/internal/numbers"
-)
+import "github.com/tokenpulse/tokenpulse/internal/numbers"
 
 // byAttribute holds the numbers by their attributes.
 var byAttribute = func() map[string]numbers.ID {
@@ -15,9 +13,3 @@ var byAttribute = func() map[string]numbers.ID {
 	}
 	return all
 }()
-
-// isJudged reports whether an attribute is a number that an SLO can limit.
-func isJudged(attribute string) (id numbers.ID, ok bool) {
-	id, ok = byAttribute[attribute]
-	return id, ok && id.Row().Judged
-}
