@@ -45,9 +45,9 @@ func (e *evidence) begin(since time.Time) {
 	e.changes++
 }
 
-// armOf returns the arm of a series. ok is false if it is neither. A pair begins with the candidate's first
-// request.
-func (e *evidence) armOf(dimensions []string, vantage string, now time.Time) (arm canary.Arm, ok bool) {
+// armOf returns the arm of a series. ok is false if it is neither, or if its requests do not count. A pair begins
+// with the candidate.
+func (e *evidence) armOf(dimensions []string, vantage string) (arm canary.Arm, ok bool) {
 	switch dimensions[e.dimension] {
 	case e.Candidate:
 		arm = canary.Candidate
@@ -56,14 +56,20 @@ func (e *evidence) armOf(dimensions []string, vantage string, now time.Time) (ar
 	default:
 		return 0, false
 	}
-	if e.vantage != "" && vantage != e.vantage || e.pair == nil && arm == canary.Baseline {
-		return 0, false
-	}
+	return arm, (e.vantage == "" || vantage == e.vantage) && (e.pair != nil || arm == canary.Candidate)
+}
+
+// admit reports whether what started at a time is part of the evidence. The first one that is sets the vantage.
+func (e *evidence) admit(start, now time.Time, vantage string) bool {
 	if e.pair == nil {
 		e.begin(now.Truncate(spanWindow))
 	}
+	if start.Before(e.since) {
+		return false
+	}
 	e.vantage = vantage
-	return arm, true
+	e.changes++
+	return true
 }
 
 // Request is a request that was recorded.
@@ -76,12 +82,12 @@ type Request struct {
 
 // record counts a request.
 func (e *evidence) record(r *Request) {
-	arm, ok := e.armOf(r.Dimensions, r.Vantage, r.Arrival)
-	if !ok || r.TraceOnly || r.Start.Before(e.since) {
+	arm, ok := e.armOf(r.Dimensions, r.Vantage)
+	if !ok || r.TraceOnly {
 		return
 	}
 	counts, values, ok := e.read(r.Contribution)
-	if !ok {
+	if !ok || !e.admit(r.Start, r.Arrival, r.Vantage) {
 		return
 	}
 	counts.Requests = 1
@@ -89,7 +95,6 @@ func (e *evidence) record(r *Request) {
 		counts.Unsuccessful = 1
 	}
 	e.pair.AddValues(r.Start, r.Arrival, spanWindow, arm, r.Replica(), counts, values)
-	e.changes++
 }
 
 // read returns how a request was judged, or its value. ok is false if the SLO does not apply to it.
@@ -134,8 +139,8 @@ func judged(verdict slo.Verdict, requests uint64, mistaken bool) (counts canary.
 // increase counts the requests of a data point. Client mistakes are among the unmeasured ones, and requests that
 // an SLO does not apply to among the unsuccessful ones.
 func (e *evidence) increase(i *series.Increment) {
-	arm, ok := e.armOf(i.Dimensions, i.Vantage, i.Arrival)
-	if !ok || i.Time.Before(e.since) {
+	arm, ok := e.armOf(i.Dimensions, i.Vantage)
+	if !ok {
 		return
 	}
 	var counts canary.Counts
@@ -158,8 +163,9 @@ func (e *evidence) increase(i *series.Increment) {
 	default:
 		return
 	}
-	e.pair.AddValues(i.Time, i.Arrival, pointWindow, arm, i.Replica, counts, values)
-	e.changes++
+	if e.admit(i.Time, i.Arrival, i.Vantage) {
+		e.pair.AddValues(i.Time, i.Arrival, pointWindow, arm, i.Replica, counts, values)
+	}
 }
 
 // isUnmeasured reports whether a sum counts the requests without an indicator.
