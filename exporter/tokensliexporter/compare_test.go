@@ -33,7 +33,10 @@ import (
 )
 
 // comparing is an exporter without a server, so that its clock can be that of a synctest bubble.
-type comparing struct{ *tokenSLI }
+type comparing struct {
+	*tokenSLI
+	measured *componenttest.Telemetry
+}
 
 const comparePath = "/api/v1/compare"
 
@@ -54,13 +57,15 @@ func startComparing(t *testing.T, host component.Host, change func(*Config)) *co
 	require.NoError(t, err)
 	require.NoError(t, e.compared.start(t.Context(), host, e.id, config, e.telemetry.Logger))
 	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
-	return &comparing{e}
+	return &comparing{e, telemetry}
 }
 
 func (c *comparing) stop(t *testing.T) {
 	t.Helper()
-	c.live.page.Close()
-	c.live.telemetry.Shutdown()
+	if c.live != nil {
+		c.live.page.Close()
+	}
+	c.selfMetrics.Shutdown()
 	require.NoError(t, c.keeper.Shutdown(t.Context()))
 }
 
@@ -300,6 +305,24 @@ func TestCompare_PairsAreLimited(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.Contains(t, w.Body.String(), "`compare`")
 	require.EqualValues(t, 1, e.live.page.Refused(), "the self-metric of refused requests")
+	e.stop(t)
+}
+
+// Of many replicas, those beyond a limit are not told apart, and their requests counted.
+func TestCompare_CountsRequestsOfFoldedReplicas(t *testing.T) {
+	e := startComparing(t, componenttest.NewNopHost(), func(c *Config) { c.Page.Enabled = false })
+	q := compare.Question{Pair: compare.Pair{Dimension: "service.version", Baseline: "v1", Candidate: "v2", SLO: "tpot"}}
+	_, err := e.compared.Ask(&q, time.Time{}, time.Now())
+	require.NoError(t, err)
+	for replica := range 70 {
+		one := keepertest.Batch(keepertest.Request(map[string]any{"tokenpulse.slo.met": []any{"tpot"}}))
+		resource := one.ResourceSpans().At(0)
+		resource.Resource().Attributes().PutStr("service.version", "v1")
+		resource.Resource().Attributes().PutStr("service.instance.id", strconv.Itoa(replica))
+		resource.ScopeSpans().At(0).Spans().At(0).SetStartTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+		require.NoError(t, e.consume(t.Context(), one))
+	}
+	require.EqualValues(t, 6, keepertest.Value(t, e.measured, "token_sli_comparisons_folded"))
 	e.stop(t)
 }
 

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -41,11 +42,13 @@ type tokenSLI struct {
 	id        component.ID
 	config    *Config
 	telemetry component.TelemetrySettings
-	keeper    *keeper.Keeper
-	gatherer  *gatherer
-	compared  *comparisons
-	live      *live                               // nil if the page is off
-	gather    func() ([]*dto.MetricFamily, error) // replaced in tests
+	// selfMetrics are those of the exporter itself.
+	selfMetrics *metadata.TelemetryBuilder
+	keeper      *keeper.Keeper
+	gatherer    *gatherer
+	compared    *comparisons
+	live        *live                               // nil if the page is off
+	gather      func() ([]*dto.MetricFamily, error) // replaced in tests
 	// scrapeTime limits the time of a response.
 	scrapeTime time.Duration
 
@@ -85,13 +88,15 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 		return nil, err
 	}
 	if live != nil {
-		if err := live.open(set, config, k, compared.Store); err != nil {
-			return nil, err
-		}
+		live.open(set, config, k, compared.Store)
+	}
+	telemetry, err := newTelemetry(set, compared, live)
+	if err != nil {
+		return nil, err
 	}
 	return &tokenSLI{
 		id: set.ID, config: config, telemetry: set.TelemetrySettings, keeper: k, compared: compared, live: live,
-		gatherer: gatherer, gather: gatherer.Gather, scrapeTime: scrapeTime(config),
+		selfMetrics: telemetry, gatherer: gatherer, gather: gatherer.Gather, scrapeTime: scrapeTime(config),
 	}, nil
 }
 
@@ -230,6 +235,7 @@ func (e *tokenSLI) consumeMetrics(ctx context.Context, metrics pmetric.Metrics) 
 // takes longer than keeper.ShutdownStep allows.
 func (e *tokenSLI) Shutdown(ctx context.Context) error {
 	e.keeper.Stop(ctx)
+	e.selfMetrics.Shutdown()
 	if e.live != nil {
 		e.live.end()
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
-	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/page"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
@@ -37,9 +36,8 @@ type live struct {
 	history    *history.Store
 	slowest    *slowest.Store
 	thresholds page.Thresholds
-	page       *page.Page                 // set by open
-	telemetry  *metadata.TelemetryBuilder // set by open
-	store      *historyStore              // set by start
+	page       *page.Page    // set by open
+	store      *historyStore // set by start
 
 	stop    context.CancelFunc // set by run
 	stopped sync.WaitGroup
@@ -57,7 +55,7 @@ func newLive(config *Config) *live {
 }
 
 // open makes the page.
-func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper, compared *compare.Store) (err error) {
+func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper, compared *compare.Store) {
 	l.page = page.New(page.Options{
 		Version:      set.BuildInfo.Version,
 		Dimensions:   config.Shared.Series.Dimensions,
@@ -76,8 +74,6 @@ func (l *live) open(set exporter.Settings, config *Config, k *keeper.Keeper, com
 		EventStreams: httpguard.NewShares(page.MaxEventStreams, config.MaxRequestsPerClient),
 		Now:          time.Now,
 	})
-	l.telemetry, err = l.newTelemetry(set)
-	return err
 }
 
 type historyStore = storageclient.Snapshots[history.Span, history.Version]
@@ -138,10 +134,9 @@ func (l *live) run() {
 	})
 }
 
-// end ends the event streams, the maintenance and the self-metrics.
+// end ends the event streams and the maintenance.
 func (l *live) end() {
 	l.page.Close()
-	l.telemetry.Shutdown()
 	if l.stop != nil {
 		l.stop()
 		l.stopped.Wait()

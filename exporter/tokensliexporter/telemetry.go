@@ -14,15 +14,19 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 )
 
-// newTelemetry reports the self-metrics of the live page.
-func (l *live) newTelemetry(set exporter.Settings) (*metadata.TelemetryBuilder, error) {
+// newTelemetry reports the self-metrics of comparisons and, unless it is nil, of the live page.
+func newTelemetry(set exporter.Settings, compared *comparisons, l *live) (*metadata.TelemetryBuilder, error) {
 	builder, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
 	owner := metric.WithAttributes(attribute.String("component", "exporter/"+set.ID.String()))
 	gauge := func(read func() int64) metric.Int64Callback { return diagnostics.Gauge(read, owner) }
-	return builder, errors.Join(
+	err = builder.RegisterTokenSliComparisonsFoldedCallback(gauge(compared.Folded))
+	if l == nil {
+		return builder, err
+	}
+	return builder, errors.Join(err,
 		builder.RegisterTokenSliHistoryCoarseningCallback(gauge(func() int64 { return int64(l.history.Coarsening()) })),
 		builder.RegisterTokenSliHistoryMemoryCallback(gauge(func() int64 { used, _ := l.history.Memory(); return int64(used) })),
 		builder.RegisterTokenSliHistoryMemoryLimitCallback(gauge(func() int64 { _, limit := l.history.Memory(); return int64(limit) })),

@@ -100,11 +100,12 @@ func (p *Pair) Add(start, now time.Time, length time.Duration, arm Arm, replica 
 }
 
 // AddValues is Add for a pair with a percentile. values has one value for each request that was
-// measured, larger ones being worse; they take the place of Eligible and Bad.
-func (p *Pair) AddValues(start, now time.Time, length time.Duration, arm Arm, replica string, c Counts, values *sketch.Sketch) {
+// measured, larger ones being worse; they take the place of Eligible and Bad. It returns the number of
+// requests whose replica is not told apart any more, because a limit was reached.
+func (p *Pair) AddValues(start, now time.Time, length time.Duration, arm Arm, replica string, c Counts, values *sketch.Sketch) (folded uint64) {
 	p.Advance(now)
 	if start.Before(p.since) {
-		return
+		return 0
 	}
 	seconds := int64(shortWindow)
 	if length > shortWindow*time.Second {
@@ -115,11 +116,10 @@ func (p *Pair) AddValues(start, now time.Time, length time.Duration, arm Arm, re
 		c = Counts{Requests: c.Requests, Unmeasured: c.Requests, Unsuccessful: c.Unsuccessful}
 		values = nil
 	}
-	g := at(&w.arms[arm], hash(replica))
-	g.counts.add(c)
-	if values != nil && p.settings.Percentile > 0 {
-		g.values.addSketch(values)
+	if p.settings.Percentile == 0 {
+		values = nil
 	}
+	return w.add(arm, hash(replica), c, values)
 }
 
 // windowAt returns the open window of a time. late reports that it is closed, and the window
@@ -170,7 +170,7 @@ func (p *Pair) close(w *window) {
 			o := limits.observe(Arm(arm), &e.value)
 			sums[arm].merge(&o)
 			for b := range p.blocks {
-				at(&p.blocks[b].arms[arm], e.replica).merge(&o)
+				p.blocks[b].add(Arm(arm), e.replica, &o)
 			}
 			total.requests += e.value.counts.Requests
 			if e.replica == noReplica {

@@ -19,6 +19,14 @@ type block struct {
 	arms  [arms][]entry[observation]
 }
 
+func (b *block) add(arm Arm, replica uint64, o *observation) {
+	list := &b.arms[arm]
+	at(list, replica).merge(o)
+	if known(*list) > maxReplicas {
+		fold(list)
+	}
+}
+
 // spread sums up how far the bad requests of the baseline's replicas are apart in finished blocks.
 type spread struct {
 	chiSquare float64

@@ -15,12 +15,36 @@ import (
 type window struct {
 	start, length int64
 	arms          [arms][]entry[group]
+	// folded is the lowest hash of a replica that was folded for its values, or 0. It stays folded until the
+	// window closes, so that its requests and its values count in the same group.
+	folded [arms]uint64
 }
 
 // group is one replica's part of a window.
 type group struct {
 	counts Counts
 	values distribution
+}
+
+// add adds requests of a replica, and returns how many requests of known replicas were folded.
+func (w *window) add(arm Arm, replica uint64, c Counts, values *sketch.Sketch) (folded uint64) {
+	list := &w.arms[arm]
+	if first := w.folded[arm]; first > 0 && replica >= first {
+		replica, folded = noReplica, c.Requests
+	}
+	g := at(list, replica)
+	g.counts.add(c)
+	if values != nil {
+		g.values.addSketch(values)
+	}
+	if len(*list) > maxReplicas && known(*list) > maxReplicas {
+		folded += fold(list).counts.Requests
+	}
+	for values != nil && buckets(*list) > maxArmBuckets {
+		w.folded[arm] = (*list)[len(*list)-1].replica
+		folded += fold(list).counts.Requests
+	}
+	return folded
 }
 
 func (w *window) end() int64 { return w.start + w.length }
@@ -39,7 +63,9 @@ func (g *group) merge(from *group) {
 const (
 	// maxReplicas bounds the replicas of an arm that have an entry of their own.
 	maxReplicas = 64
-	// noReplica has the requests of unknown replicas, and those of replicas beyond maxReplicas.
+	// maxArmBuckets bounds the buckets of all replicas of an arm in a window, such as 64 replicas with 64 each.
+	maxArmBuckets = 4096
+	// noReplica has the requests of unknown replicas, and those of replicas that were folded.
 	noReplica = 0
 )
 
@@ -49,28 +75,35 @@ type entry[T any] struct {
 	value   T
 }
 
-// at returns the value of a replica, and adds an entry if it has none. Beyond maxReplicas, the
-// replicas of the lowest hashes keep their entries, the same ones in each list.
-func at[T any, P interface {
+// at returns the value of a replica, and adds an entry if it has none.
+func at[T any](list *[]entry[T], replica uint64) *T {
+	i, found := slices.BinarySearchFunc(*list, replica, func(e entry[T], r uint64) int { return cmp.Compare(e.replica, r) })
+	if !found {
+		*list = slices.Insert(*list, i, entry[T]{replica: replica})
+	}
+	return &(*list)[i].value
+}
+
+// fold moves what the replica of the highest hash has to noReplica, and returns it. So the replicas of the
+// lowest hashes keep their entries, the same ones in each list.
+func fold[T any, P interface {
 	*T
 	merge(from *T)
-}](list *[]entry[T], replica uint64,
+}](list *[]entry[T],
 ) P {
-	i, found := slices.BinarySearchFunc(*list, replica, func(e entry[T], r uint64) int { return cmp.Compare(e.replica, r) })
-	if found {
-		return &(*list)[i].value
+	last := len(*list) - 1
+	folded := (*list)[last].value
+	*list = slices.Delete(*list, last, last+1)
+	P(at(list, noReplica)).merge(&folded)
+	return &folded
+}
+
+// buckets returns the number of buckets of all replicas.
+func buckets(list []entry[group]) (n int) {
+	for i := range list {
+		n += len(list[i].value.values)
 	}
-	if replica != noReplica && known(*list) == maxReplicas {
-		last := (*list)[len(*list)-1]
-		if replica > last.replica {
-			return at[T, P](list, noReplica)
-		}
-		*list = (*list)[:len(*list)-1]
-		at[T, P](list, noReplica).merge(&last.value)
-		return at[T, P](list, replica)
-	}
-	*list = slices.Insert(*list, i, entry[T]{replica: replica})
-	return &(*list)[i].value
+	return n
 }
 
 // known returns the number of replicas that have an entry of their own.

@@ -125,30 +125,72 @@ func TestAdd_BoundsWindows(t *testing.T) {
 	require.Equal(t, maxOpen, most)
 }
 
-func TestAt_FoldsReplicasOfHighHashes(t *testing.T) {
-	var expected uint64
-	var list []entry[group]
+func TestWindow_FoldsReplicasOfHighHashes(t *testing.T) {
+	var expected, folded uint64
+	var w window
+	list := &w.arms[Baseline]
 	random := rand.New(rand.NewPCG(1, 1))
 	for i := range 5000 {
 		replica := hash("pod-" + strconv.Itoa(random.IntN(100)))
-		at(&list, replica).merge(&group{counts: Counts{Requests: 1}})
+		folded += w.add(Baseline, replica, Counts{Requests: 1}, nil)
 		if i == 3000 {
 			// By now all replicas were there, and those of the lowest hashes stay.
-			require.Len(t, list, maxReplicas+1)
-			expected = list[0].value.counts.Requests
+			require.Len(t, *list, maxReplicas+1)
+			expected = (*list)[0].value.counts.Requests
 		}
-		if i > 3000 && replica > list[maxReplicas].replica {
+		if i > 3000 && replica > (*list)[maxReplicas].replica {
 			expected++
 		}
 	}
-	require.Equal(t, expected, list[0].value.counts.Requests)
+	require.Equal(t, expected, (*list)[0].value.counts.Requests)
+	require.Equal(t, expected, folded)
+	requireComplete(t, *list, 5000)
+	require.Equal(t, uint64(maxReplicas), known(*list))
+}
+
+// requireComplete checks that the groups of a list are in order, and have all requests.
+func requireComplete(t *testing.T, list []entry[group], requests uint64) {
+	t.Helper()
 	var all uint64
 	for i := range list {
 		require.True(t, i == 0 || list[i-1].replica < list[i].replica)
 		all += list[i].value.counts.Requests
 	}
-	require.Equal(t, uint64(5000), all)
-	require.Equal(t, uint64(maxReplicas), known(list))
+	require.Equal(t, requests, all)
+}
+
+// A window with values in many buckets keeps all values, and tells fewer replicas apart. Metrics have the requests
+// of all replicas before their values: both count in the same group.
+func TestWindow_BoundsTheBucketsOfAnArm(t *testing.T) {
+	var w window
+	var many, few sketch.Sketch
+	for i := range 300 {
+		many.Add(math.Exp2((float64(i)+0.5)/64), 1)
+	}
+	few.Add(1, 300)
+	const replicas = 20
+	var folded uint64
+	for range 2 {
+		for replica := range uint64(replicas) {
+			folded += w.add(Candidate, replica+1, Counts{Requests: 300}, nil)
+		}
+		for replica := range uint64(replicas) {
+			values := &many
+			if replica == replicas-1 {
+				values = &few
+			}
+			folded += w.add(Candidate, replica+1, Counts{}, values)
+			require.LessOrEqual(t, buckets(w.arms[Candidate]), maxArmBuckets)
+		}
+	}
+	list := w.arms[Candidate]
+	requireComplete(t, list, 2*replicas*300)
+	require.Equal(t, uint64(12), known(list), "300 buckets each, and once more for the others")
+	require.Equal(t, uint64(2*8*300), folded)
+	for i := range list {
+		require.Equal(t, list[i].value.counts.Requests, list[i].value.values.over(math.MaxInt).n)
+	}
+	require.Empty(t, w.arms[Baseline])
 }
 
 // FNV-1a has published values: a restart must not change the hash.

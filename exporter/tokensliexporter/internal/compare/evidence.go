@@ -80,21 +80,21 @@ type Request struct {
 	Replica func() string
 }
 
-// record counts a request.
-func (e *evidence) record(r *Request) {
+// record counts a request. It returns the number of requests that canary.Pair folded.
+func (e *evidence) record(r *Request) (folded uint64) {
 	arm, ok := e.armOf(r.Dimensions, r.Vantage)
 	if !ok || r.TraceOnly {
-		return
+		return 0
 	}
 	counts, values, ok := e.read(r.Contribution)
 	if !ok || !e.admit(r.Start, r.Arrival, r.Vantage) {
-		return
+		return 0
 	}
 	counts.Requests = 1
 	if r.Outcome != series.Success {
 		counts.Unsuccessful = 1
 	}
-	e.pair.AddValues(r.Start, r.Arrival, spanWindow, arm, r.Replica(), counts, values)
+	return e.pair.AddValues(r.Start, r.Arrival, spanWindow, arm, r.Replica(), counts, values)
 }
 
 // read returns how a request was judged, or its value. ok is false if the SLO does not apply to it.
@@ -138,10 +138,10 @@ func judged(verdict slo.Verdict, requests uint64, mistaken bool) (counts canary.
 
 // increase counts the requests of a data point. Client mistakes are among the unmeasured ones, and requests that
 // an SLO does not apply to among the unsuccessful ones.
-func (e *evidence) increase(i *series.Increment) {
+func (e *evidence) increase(i *series.Increment) (folded uint64) {
 	arm, ok := e.armOf(i.Dimensions, i.Vantage)
 	if !ok {
-		return
+		return 0
 	}
 	var counts canary.Counts
 	var values *sketch.Sketch
@@ -161,11 +161,12 @@ func (e *evidence) increase(i *series.Increment) {
 	case i.Part == series.PartCount && e.SLO == "" && isUnmeasured(i.Count, e.indicator):
 		counts.Unmeasured = uint64(i.Sum)
 	default:
-		return
+		return 0
 	}
-	if e.admit(i.Time, i.Arrival, i.Vantage) {
-		e.pair.AddValues(i.Time, i.Arrival, pointWindow, arm, i.Replica, counts, values)
+	if !e.admit(i.Time, i.Arrival, i.Vantage) {
+		return 0
 	}
+	return e.pair.AddValues(i.Time, i.Arrival, pointWindow, arm, i.Replica, counts, values)
 }
 
 // isUnmeasured reports whether a sum counts the requests without an indicator.

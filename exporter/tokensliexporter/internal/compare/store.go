@@ -28,8 +28,9 @@ type Store struct {
 	used       atomic.Bool // there has been a pair
 
 	// mu guards everything declared below.
-	mu    sync.Mutex
-	pairs []*evidence // the configured ones first
+	mu     sync.Mutex
+	pairs  []*evidence // the configured ones first
+	folded uint64      // requests whose replica is not told apart
 }
 
 // New returns a store with the configured pairs.
@@ -57,7 +58,7 @@ func (s *Store) Record(r *Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.pairs {
-		e.record(r)
+		s.folded += e.record(r)
 	}
 }
 
@@ -69,8 +70,16 @@ func (s *Store) Increase(i *series.Increment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.pairs {
-		e.increase(i)
+		s.folded += e.increase(i)
 	}
+}
+
+// Folded returns the number of requests whose replica is not told apart, because a limit was reached. Each pair
+// counts them.
+func (s *Store) Folded() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(s.folded)
 }
 
 // Reply is the answer to a question.

@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	meter                      metric.Meter
 	mu                         sync.Mutex
 	registrations              []metric.Registration
+	TokenSliComparisonsFolded  metric.Int64ObservableCounter
 	TokenSliHistoryCoarsening  metric.Int64ObservableGauge
 	TokenSliHistoryMemory      metric.Int64ObservableGauge
 	TokenSliHistoryMemoryLimit metric.Int64ObservableGauge
@@ -45,6 +46,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterTokenSliComparisonsFoldedCallback sets callback for observable TokenSliComparisonsFolded metric.
+func (builder *TelemetryBuilder) RegisterTokenSliComparisonsFoldedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.TokenSliComparisonsFolded, obs: o})
+		return nil
+	}, builder.TokenSliComparisonsFolded)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterTokenSliHistoryCoarseningCallback sets callback for observable TokenSliHistoryCoarsening metric.
@@ -165,6 +181,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.TokenSliComparisonsFolded, err = builder.meter.Int64ObservableCounter(
+		"otelcol_token_sli_comparisons_folded",
+		metric.WithDescription("Requests whose replica a comparison does not tell apart, because it is beyond 64 of an arm, or their values beyond 4096 buckets. Each pair counts them. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.TokenSliHistoryCoarsening, err = builder.meter.Int64ObservableGauge(
 		"otelcol_token_sli_history_coarsening",
 		metric.WithDescription("How often the memory limit halved the ages at which the slots of the history widen. At 0, they widen at the default ages. [Alpha]"),
