@@ -308,6 +308,28 @@ func TestCompare_PairsAreLimited(t *testing.T) {
 	e.stop(t)
 }
 
+// A round drops a pair that nobody asks for, from the storage, too.
+func TestCompare_RoundsForgetPairs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, id := storagetest.NewMemory(), storagetest.FileStorage
+		e := startComparing(t, storagetest.Host{id: memory}, func(c *Config) { c.Shared.StorageID = &id })
+		e.ask(t, nil)
+		pairs := func() (n int) {
+			require.NoError(t, e.compared.Save(t.Context()))
+			for key := range memory.Values {
+				if strings.HasPrefix(key, "pair/") {
+					n++
+				}
+			}
+			return n
+		}
+		require.Equal(t, 1, pairs())
+		time.Sleep(25 * time.Hour)
+		require.Zero(t, pairs())
+		e.stop(t)
+	})
+}
+
 // Of many replicas, those beyond a limit are not told apart, and their requests counted.
 func TestCompare_CountsRequestsOfFoldedReplicas(t *testing.T) {
 	e := startComparing(t, componenttest.NewNopHost(), func(c *Config) { c.Page.Enabled = false })

@@ -44,7 +44,10 @@ func (c *comparisons) start(ctx context.Context, host component.Host, id compone
 }
 
 // Save implements keeper.Saver.
-func (c *comparisons) Save(ctx context.Context) error { return c.saved.Save(ctx, nil) }
+func (c *comparisons) Save(ctx context.Context) error {
+	c.Forget(time.Now())
+	return c.saved.Save(ctx, nil)
+}
 
 // Close implements keeper.Saver.
 func (c *comparisons) Close(ctx context.Context) error { return c.saved.Close(ctx, nil) }

@@ -102,6 +102,7 @@ var (
 func (s *Store) Ask(q *Question, since, now time.Time) (Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forget(now)
 	e, err := s.find(q.key(), now)
 	if err != nil {
 		return Reply{}, err
@@ -127,7 +128,6 @@ func (s *Store) find(k key, now time.Time) (*evidence, error) {
 	if i := slices.IndexFunc(s.pairs, func(e *evidence) bool { return e.key == k }); i >= 0 {
 		return s.pairs[i], nil
 	}
-	s.forget(now)
 	if len(s.pairs) >= MaxPairs {
 		return nil, ErrFull
 	}
@@ -137,7 +137,14 @@ func (s *Store) find(k key, now time.Time) (*evidence, error) {
 	return e, nil
 }
 
-// forget drops the pairs that nobody asks for.
+// Forget drops the pairs that nobody asked for in a day. Ask does so, too: Forget releases the memory and the
+// entries in the storage while nobody asks.
+func (s *Store) Forget(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(now)
+}
+
 func (s *Store) forget(now time.Time) {
 	s.pairs = slices.DeleteFunc(s.pairs, func(e *evidence) bool { return !e.configured && now.Sub(e.asked) > forgetAfter })
 }

@@ -200,6 +200,22 @@ func TestStore_IsBounded(t *testing.T) {
 	require.Len(t, s.pairs, 3, "the configured one, the one that was asked for, and the new one")
 }
 
+// A pair that nobody asked for in a day is dropped, whether another one needs its place or not.
+func TestStore_ForgetsPairsThatNobodyAsksFor(t *testing.T) {
+	q := bySLO("all")
+	s := New(dimensions, nil)
+	_, err := s.Ask(&q, time.Time{}, t0)
+	require.NoError(t, err)
+	later := t0.Add(24*time.Hour + time.Second)
+	reply, err := s.Ask(&q, time.Time{}, later)
+	require.NoError(t, err)
+	require.Equal(t, later, reply.Since, "of new evidence")
+	s.Forget(later.Add(24 * time.Hour))
+	require.Len(t, s.pairs, 1)
+	s.Forget(later.Add(24*time.Hour + time.Second))
+	require.Empty(t, s.pairs)
+}
+
 // After a restart, questions have the same answers.
 func TestStore_RestoresEvidence(t *testing.T) {
 	configured, asked, percentile := bySLO("all"), bySLO("tpot"), byPercentile()
