@@ -132,24 +132,33 @@ func TestPage_ObeysTheAuthExtension(t *testing.T) {
 func TestServer_RefusesForeignPages(t *testing.T) {
 	h := start(t, func(c *Config) { c.AllowedHosts = []string{"own.example"} })
 	for _, c := range []struct {
-		host, site string
-		status     int
+		host, site, mode  string
+		status, comparing int
 	}{
-		{"", "", http.StatusOK},
-		{"own.example", "same-origin", http.StatusOK},
-		{"evil.example", "", http.StatusForbidden},
-		{"", "cross-site", http.StatusForbidden},
+		{"", "", "", http.StatusOK, http.StatusOK},
+		{"own.example", "same-origin", "cors", http.StatusOK, http.StatusOK},
+		{"", "none", "navigate", http.StatusOK, http.StatusOK},
+		{"", "cross-site", "navigate", http.StatusOK, http.StatusForbidden},
+		{"evil.example", "", "", http.StatusForbidden, http.StatusForbidden},
+		{"", "cross-site", "no-cors", http.StatusForbidden, http.StatusForbidden},
 	} {
-		for _, path := range []string{"/", "/metrics", "/api/v1/now"} {
+		const compare = "/api/v1/compare?dimension=service.name&baseline=a&candidate=b&slo=all"
+		const anew = compare + "&since=now"
+		for _, path := range []string{"/", "/metrics", "/api/v1/now", compare, anew} {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+path, http.NoBody)
 			require.NoError(t, err)
 			if r.Host = c.host; c.site != "" {
 				r.Header.Set("Sec-Fetch-Site", c.site)
+				r.Header.Set("Sec-Fetch-Mode", c.mode)
+			}
+			want := c.status
+			if path == anew {
+				want = c.comparing
 			}
 			response, err := http.DefaultClient.Do(r)
 			require.NoError(t, err)
 			require.NoError(t, response.Body.Close())
-			require.Equal(t, c.status, response.StatusCode, "%s %v", path, c)
+			require.Equal(t, want, response.StatusCode, "%s %v", path, c)
 		}
 	}
 }

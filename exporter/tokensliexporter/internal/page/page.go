@@ -98,11 +98,11 @@ func (p *Page) Handler() http.Handler {
 		"load":          p.load,
 		"prompts":       p.prompts,
 		"requests":      p.requests,
-		"compare":       p.compare,
 		"requests/{id}": p.request,
 	} {
 		api.HandleFunc("GET "+root+name, p.serve(name, answer))
 	}
+	api.HandleFunc("GET "+root+"compare", withoutForeignLinks(p.serve("compare", p.compare)))
 	api.HandleFunc("POST "+root+"compare/flagger", p.flagger)
 	api.HandleFunc("/", unknownPath)
 

@@ -3,7 +3,10 @@
 
 package page
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // contentSecurityPolicy allows the page's own files only: nothing inline, nothing from the
 // network, no frame around it. A label value that became markup would do nothing.
@@ -23,4 +26,17 @@ func secure(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store") // assets replace it
 		next.ServeHTTP(w, r)
 	})
+}
+
+// withoutForeignLinks refuses that a link on a page of another site makes a comparison begin anew. All other GETs
+// only read.
+func withoutForeignLinks(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		opened := strings.EqualFold(r.Header.Get("Sec-Fetch-Mode"), "navigate") && strings.EqualFold(r.Header.Get("Sec-Fetch-Site"), "cross-site")
+		if opened && r.URL.Query().Has(paramSince) {
+			fail(w, &failure{http.StatusForbidden, "a link on a page of another site cannot begin a comparison anew", "enter the address in the browser, or leave `since` out"})
+			return
+		}
+		next(w, r)
+	}
 }
