@@ -29,7 +29,7 @@ func BenchmarkPair_Window(b *testing.B) {
 					if i%20 == 0 {
 						c.Bad = 1
 					}
-					p.AddValues(now, now, tick*time.Second, Arm(i%2), names[i%10], c, &values)
+					p.Add(now, now, tick*time.Second, Arm(i%2), names[i%10], c, &values)
 				}
 				now = now.Add(tick * time.Second)
 				p.Advance(now)
@@ -95,7 +95,7 @@ func full(s Settings) *Pair {
 	for now := epoch; now.Before(epoch.Add(20 * time.Minute)); now = now.Add(tick * time.Second) {
 		for i, name := range names {
 			for _, length := range []time.Duration{tick * time.Second, time.Minute} {
-				p.AddValues(now, now, length, Arm(i%2), name, Counts{Requests: 1000, Eligible: 1000, Bad: 100}, &values)
+				p.Add(now, now, length, Arm(i%2), name, Counts{Requests: 1000, Eligible: 1000, Bad: 100}, &values)
 			}
 		}
 	}

@@ -77,8 +77,6 @@ type Pair struct {
 type armTotals struct {
 	requests uint64
 	judged   trials
-	// ungrouped requests are of no known replica, or of one beyond maxReplicas.
-	ungrouped uint64
 	// replicas is the largest number of replicas in one of the longest blocks.
 	replicas uint64
 	values   sketch.Sketch // of a pair with a percentile
@@ -89,20 +87,15 @@ func NewPair(s Settings, since time.Time) *Pair {
 	return &Pair{settings: s, since: since, clock: since.Unix()}
 }
 
-// Settings returns the settings of the pair.
-func (p *Pair) Settings() Settings { return p.settings }
-
-// Add counts requests of an SLO's pair that started at the same time. length is that of their
-// window: 10 s, or 60 s for any longer one. An empty replica is an unknown one. A start in the
-// future counts as now. Requests whose window is closed count as unmeasured in the oldest open one.
-func (p *Pair) Add(start, now time.Time, length time.Duration, arm Arm, replica string, c Counts) {
-	p.AddValues(start, now, length, arm, replica, c, nil)
-}
-
-// AddValues is Add for a pair with a percentile. values has one value for each request that was
-// measured, larger ones being worse; they take the place of Eligible and Bad. It returns the number of
-// requests whose replica is not told apart any more, because a limit was reached.
-func (p *Pair) AddValues(start, now time.Time, length time.Duration, arm Arm, replica string, c Counts, values *sketch.Sketch) (folded uint64) {
+// Add counts requests that started at the same time. length is that of their window: 10 s, or 60 s for any
+// longer one. An empty replica is an unknown one. A start in the future counts as now. Requests whose window is
+// closed count as unmeasured in the oldest open one.
+//
+// For a pair with a percentile, values has one value for each request that was measured, larger ones being worse;
+// they take the place of Eligible and Bad. Other pairs ignore them.
+//
+// Add returns the number of requests whose replica is not told apart any more, because a limit was reached.
+func (p *Pair) Add(start, now time.Time, length time.Duration, arm Arm, replica string, c Counts, values *sketch.Sketch) (folded uint64) {
 	p.Advance(now)
 	if start.Before(p.since) {
 		return 0
@@ -114,9 +107,8 @@ func (p *Pair) AddValues(start, now time.Time, length time.Duration, arm Arm, re
 	w, late := p.windowAt(min(start.Unix(), now.Unix()), seconds)
 	if late {
 		c = Counts{Requests: c.Requests, Unmeasured: c.Requests, Unsuccessful: c.Unsuccessful}
-		values = nil
 	}
-	if p.settings.Percentile == 0 {
+	if late || p.settings.Percentile == 0 {
 		values = nil
 	}
 	return w.add(arm, hash(replica), c, values)
@@ -173,9 +165,6 @@ func (p *Pair) close(w *window) {
 				p.blocks[b].add(Arm(arm), e.replica, &o)
 			}
 			total.requests += e.value.counts.Requests
-			if e.replica == noReplica {
-				total.ungrouped += e.value.counts.Requests
-			}
 			e.value.values.addTo(&total.values)
 		}
 		total.judged.add(sums[arm][judged])

@@ -14,60 +14,15 @@ import (
 )
 
 // version is the first byte of an encoded pair.
-const version = 1
+const version = 2
 
 // AppendBinary appends the whole state of the pair in the form that Decode reads: a version byte,
 // then the fields in the order of their declaration. Numbers are varints, those with a sign in
 // zigzag form, and floats have 64 bits, little endian. Lists start with their length.
 func (p *Pair) AppendBinary(dst []byte) []byte {
-	e := encoder{append(dst, version)}
-	e.float(p.settings.Percentile)
-	e.float(p.settings.Tolerance)
-	e.signed(p.since.Unix())
-	e.number(uint64(p.since.Nanosecond()))
-	e.signed(p.clock)
-	e.number(uint64(len(p.open)))
-	for _, w := range p.open {
-		e.signed(w.start)
-		e.number(uint64(w.length))
-		for arm := range w.arms {
-			appendEntries(&e, w.arms[arm], (*encoder).group)
-		}
-	}
-	for i := range p.arms {
-		t := &p.arms[i]
-		e.number(t.requests)
-		e.trials(t.judged)
-		e.number(t.ungrouped)
-		e.number(t.replicas)
-		values := t.values.AppendBinary(nil)
-		e.number(uint64(len(values)))
-		e.dst = append(e.dst, values...)
-	}
-	for i := range p.tests {
-		for _, v := range p.tests[i].likelihood {
-			e.float(v)
-		}
-		for _, s := range p.tests[i].spreads {
-			e.float(s.chiSquare)
-			e.number(s.freedom)
-		}
-	}
-	for i := range p.blocks {
-		e.signed(p.blocks[i].start)
-		for arm := range p.blocks[i].arms {
-			appendEntries(&e, p.blocks[i].arms[arm], (*encoder).observation)
-		}
-	}
-	e.number(uint64(len(p.recent)))
-	for i := range p.recent {
-		e.signed(p.recent[i].start)
-		e.number(uint64(p.recent[i].length))
-		e.distribution(p.recent[i].values)
-	}
-	e.number(p.windows)
-	e.number(p.badBlocks)
-	return e.dst
+	c := codec{bytes: append(dst, version)}
+	c.pair(p)
+	return c.bytes
 }
 
 // Decode reads the output of AppendBinary.
@@ -75,47 +30,9 @@ func Decode(encoded []byte) (*Pair, error) {
 	if len(encoded) == 0 || encoded[0] != version {
 		return nil, fmt.Errorf("unknown version of a pair; this build reads version %d", version)
 	}
-	d := decoder{rest: encoded[1:]}
-	p := &Pair{settings: Settings{Percentile: d.float(), Tolerance: d.float()}}
-	p.since = time.Unix(d.time(), int64(d.number(1e9-1)))
-	p.clock = d.time()
-	for range d.number(maxOpen) {
-		w := &window{start: d.time(), length: d.length()}
-		for arm := range w.arms {
-			w.arms[arm] = decodeEntries(&d, (*decoder).group)
-		}
-		d.check(floor(w.start, w.length) == w.start && w.start <= p.clock && w.end()+closingDelay > p.clock)
-		d.check(len(p.open) == 0 || p.open[len(p.open)-1].compare(w) < 0)
-		p.open = append(p.open, w)
-	}
-	for i := range p.arms {
-		t := &p.arms[i]
-		t.requests = d.number(math.MaxUint64)
-		t.judged = d.trials()
-		t.ungrouped = d.number(math.MaxUint64)
-		t.replicas = d.number(maxReplicas)
-		d.check(t.values.MergeBinary(d.bytes(d.number(math.MaxInt32))) == nil)
-	}
-	for i := range p.tests {
-		for j := range p.tests[i].likelihood {
-			p.tests[i].likelihood[j] = d.float()
-		}
-		for j := range p.tests[i].spreads {
-			p.tests[i].spreads[j] = spread{d.float(), d.number(math.MaxUint64)}
-		}
-	}
-	for i := range p.blocks {
-		p.blocks[i].start = d.time()
-		for arm := range p.blocks[i].arms {
-			p.blocks[i].arms[arm] = decodeEntries(&d, (*decoder).observation)
-		}
-	}
-	for range d.number(maxRecent) {
-		p.recent = append(p.recent, closedValues{d.time(), d.length(), d.distribution()})
-	}
-	p.windows = d.number(math.MaxInt)
-	p.badBlocks = d.number(math.MaxUint64)
-	if d.failed || len(d.rest) > 0 {
+	c, p := codec{bytes: encoded[1:], reads: true}, new(Pair)
+	c.pair(p)
+	if c.failed || len(c.bytes) > 0 {
 		return nil, errMalformed
 	}
 	return p, nil
@@ -123,157 +40,189 @@ func Decode(encoded []byte) (*Pair, error) {
 
 var errMalformed = errors.New("pair is truncated or malformed")
 
-type encoder struct{ dst []byte }
-
-func (e *encoder) number(n uint64) { e.dst = binary.AppendUvarint(e.dst, n) }
-func (e *encoder) signed(n int64)  { e.dst = binary.AppendVarint(e.dst, n) }
-func (e *encoder) float(v float64) {
-	e.dst = binary.LittleEndian.AppendUint64(e.dst, math.Float64bits(v))
-}
-
-func (e *encoder) trials(t trials) {
-	e.number(t.n)
-	e.number(t.bad)
-}
-
-func (e *encoder) group(g *group) {
-	c := &g.counts
-	for _, n := range [...]uint64{c.Requests, c.Eligible, c.Bad, c.Unmeasured, c.Unsuccessful, c.Mistakes} {
-		e.number(n)
-	}
-	e.distribution(g.values)
-}
-
-func (e *encoder) observation(o *observation) {
-	for _, t := range o {
-		e.trials(t)
-	}
-}
-
-func (e *encoder) distribution(d distribution) {
-	e.number(uint64(len(d)))
-	for _, b := range d {
-		e.signed(int64(b.index))
-		e.number(uint64(b.n))
-	}
-}
-
-func appendEntries[T any](e *encoder, list []entry[T], value func(*encoder, *T)) {
-	e.number(uint64(len(list)))
-	for i := range list {
-		e.number(list[i].replica)
-		value(e, &list[i].value)
-	}
-}
-
-// decoder reads what an encoder wrote. After a malformed value, all further ones are 0.
-type decoder struct {
-	rest   []byte
+// codec writes values, or reads them into the same places, so that each format is in one function. After a
+// malformed value, it reads nothing more.
+type codec struct {
+	bytes  []byte // written, or left to read
+	reads  bool
 	failed bool
 }
 
+func (c *codec) pair(p *Pair) {
+	c.float(&p.settings.Percentile)
+	c.float(&p.settings.Tolerance)
+	since, nanoseconds := p.since.Unix(), uint64(p.since.Nanosecond())
+	c.time(&since)
+	c.number(&nanoseconds, 1e9-1)
+	if c.reads {
+		p.since = time.Unix(since, int64(nanoseconds))
+	}
+	c.time(&p.clock)
+	list(c, &p.open, maxOpen, func(i int) {
+		if c.reads {
+			p.open[i] = new(window)
+		}
+		w := p.open[i]
+		c.span(&w.start, &w.length)
+		for arm := range w.arms {
+			entries(c, &w.arms[arm], (*codec).group)
+		}
+		c.check(floor(w.start, w.length) == w.start && w.start <= p.clock && w.end()+closingDelay > p.clock)
+		c.check(i == 0 || p.open[i-1].compare(w) < 0)
+	})
+	for i := range p.arms {
+		t := &p.arms[i]
+		c.number(&t.requests, math.MaxUint64)
+		c.trials(&t.judged)
+		c.number(&t.replicas, maxReplicas)
+		c.sketch(&t.values)
+	}
+	for i := range p.tests {
+		for j := range p.tests[i].likelihood {
+			c.float(&p.tests[i].likelihood[j])
+		}
+		for j := range p.tests[i].spreads {
+			c.float(&p.tests[i].spreads[j].chiSquare)
+			c.number(&p.tests[i].spreads[j].freedom, math.MaxUint64)
+		}
+	}
+	for i := range p.blocks {
+		c.time(&p.blocks[i].start)
+		for arm := range p.blocks[i].arms {
+			entries(c, &p.blocks[i].arms[arm], (*codec).observation)
+		}
+	}
+	list(c, &p.recent, maxRecent, func(i int) {
+		c.span(&p.recent[i].start, &p.recent[i].length)
+		c.distribution(&p.recent[i].values)
+	})
+	c.number(&p.windows, math.MaxInt)
+	c.number(&p.badBlocks, math.MaxUint64)
+}
+
 // check fails if ok is false.
-func (d *decoder) check(ok bool) {
-	if !ok {
-		d.failed, d.rest = true, nil
+func (c *codec) check(ok bool) bool {
+	if c.reads && !ok {
+		c.failed, c.bytes = true, nil
+	}
+	return ok
+}
+
+// number is one of at most most.
+func (c *codec) number(n *uint64, most uint64) {
+	if !c.reads {
+		c.bytes = binary.AppendUvarint(c.bytes, *n)
+		return
+	}
+	v, width := binary.Uvarint(c.bytes)
+	if c.check(width > 0 && v <= most) {
+		*n, c.bytes = v, c.bytes[width:]
 	}
 }
 
-func (d *decoder) bytes(n uint64) []byte {
-	if n > uint64(len(d.rest)) {
-		d.check(false)
-		return nil
+// time is one in seconds, or another number with a sign.
+func (c *codec) time(n *int64) {
+	const most = 1 << 40 // sums of times do not overflow
+	if !c.reads {
+		c.bytes = binary.AppendVarint(c.bytes, *n)
+		return
 	}
-	b := d.rest[:n]
-	d.rest = d.rest[n:]
-	return b
-}
-
-// number returns a number of at most most.
-func (d *decoder) number(most uint64) uint64 {
-	n, width := binary.Uvarint(d.rest)
-	if width <= 0 || n > most {
-		d.check(false)
-		return 0
+	v, width := binary.Varint(c.bytes)
+	if c.check(width > 0 && -most <= v && v <= most) {
+		*n, c.bytes = v, c.bytes[width:]
 	}
-	d.rest = d.rest[width:]
-	return n
 }
 
-func (d *decoder) time() int64 {
-	const most = 1 << 40 // seconds: sums of times do not overflow
-	n, width := binary.Varint(d.rest)
-	if width <= 0 || n < -most || n > most {
-		d.check(false)
-		return 0
+// span is the start and length of a window.
+func (c *codec) span(start, length *int64) {
+	c.time(start)
+	n := uint64(*length)
+	c.number(&n, longWindow)
+	c.check(n == shortWindow || n == longWindow)
+	*length = max(int64(n), shortWindow)
+}
+
+// float is a finite number.
+func (c *codec) float(v *float64) {
+	if !c.reads {
+		c.bytes = binary.LittleEndian.AppendUint64(c.bytes, math.Float64bits(*v))
+		return
 	}
-	d.rest = d.rest[width:]
-	return n
-}
-
-func (d *decoder) length() int64 {
-	n := d.number(longWindow)
-	d.check(n == shortWindow || n == longWindow)
-	return max(int64(n), shortWindow)
-}
-
-// float returns a finite number.
-func (d *decoder) float() float64 {
-	b := d.bytes(8)
-	if b == nil {
-		return 0
+	if c.check(len(c.bytes) >= 8) {
+		*v, c.bytes = math.Float64frombits(binary.LittleEndian.Uint64(c.bytes)), c.bytes[8:]
+		c.check(!math.IsNaN(*v) && !math.IsInf(*v, 0))
 	}
-	v := math.Float64frombits(binary.LittleEndian.Uint64(b))
-	d.check(!math.IsNaN(v) && !math.IsInf(v, 0))
-	return v
 }
 
-func (d *decoder) trials() trials {
+func (c *codec) trials(t *trials) {
 	const most = 1 << 56 // sums do not overflow
-	t := trials{d.number(most), d.number(most)}
-	d.check(t.bad <= t.n)
-	return t
+	c.number(&t.n, most)
+	c.number(&t.bad, most)
+	c.check(t.bad <= t.n)
 }
 
-func (d *decoder) group() (g group) {
-	c := &g.counts
-	for _, n := range [...]*uint64{&c.Requests, &c.Eligible, &c.Bad, &c.Unmeasured, &c.Unsuccessful, &c.Mistakes} {
-		*n = d.number(maxCount)
+func (c *codec) sketch(s *sketch.Sketch) {
+	if !c.reads {
+		encoded := s.AppendBinary(nil)
+		c.bytes = append(binary.AppendUvarint(c.bytes, uint64(len(encoded))), encoded...)
+		return
 	}
-	g.values = d.distribution()
-	return g
+	var n uint64
+	c.number(&n, uint64(len(c.bytes)))
+	if c.check(n <= uint64(len(c.bytes))) && c.check(s.MergeBinary(c.bytes[:n]) == nil) {
+		c.bytes = c.bytes[n:]
+	}
 }
 
-func (d *decoder) observation() (o observation) {
+func (c *codec) group(g *group) {
+	of := &g.counts
+	for _, n := range [...]*uint64{&of.Requests, &of.Eligible, &of.Bad, &of.Unmeasured, &of.Unsuccessful, &of.Mistakes} {
+		c.number(n, maxCount)
+	}
+	c.distribution(&g.values)
+}
+
+func (c *codec) observation(o *observation) {
 	for i := range o {
-		o[i] = d.trials()
+		c.trials(&o[i])
 	}
-	return o
 }
 
-func (d *decoder) distribution() (all distribution) {
-	for range d.number(maxBuckets) {
-		index := d.time()
-		b := bucket{int16(index), uint32(d.number(maxCount))}
-		d.check(int64(b.index) == index && b.n > 0 && (index == zeroIndex || sketchIndex(index)))
-		d.check(len(all) == 0 || all[len(all)-1].index < b.index)
-		all = append(all, b)
-	}
-	return all
+func (c *codec) distribution(d *distribution) {
+	list(c, d, maxBuckets, func(i int) {
+		b := &(*d)[i]
+		index, n := int64(b.index), uint64(b.n)
+		c.time(&index)
+		c.number(&n, maxCount)
+		b.index, b.n = int16(index), uint32(n)
+		c.check(int64(b.index) == index && b.n > 0 && (b.index == zeroIndex || isSketchIndex(index)))
+		c.check(i == 0 || (*d)[i-1].index < b.index)
+	})
 }
 
-// sketchIndex reports whether a sketch has a bucket.
-func sketchIndex(index int64) bool {
+// isSketchIndex reports whether a sketch has a bucket.
+func isSketchIndex(index int64) bool {
 	return index >= int64(sketch.Index(math.Nextafter(sketch.ZeroThreshold, 1))) && index <= int64(sketch.Index(sketch.MaxValue))
 }
 
-func decodeEntries[T any](d *decoder, value func(*decoder) T) (list []entry[T]) {
-	for range d.number(maxReplicas + 1) {
-		e := entry[T]{replica: d.number(math.MaxUint64)}
-		e.value = value(d)
-		d.check(len(list) == 0 || list[len(list)-1].replica < e.replica)
-		list = append(list, e)
+func entries[T any](c *codec, all *[]entry[T], value func(*codec, *T)) {
+	list(c, all, maxReplicas+1, func(i int) {
+		e := &(*all)[i]
+		c.number(&e.replica, math.MaxUint64)
+		value(c, &e.value)
+		c.check(i == 0 || (*all)[i-1].replica < e.replica)
+	})
+	c.check(known(*all) <= maxReplicas)
+}
+
+// list writes or reads the elements of a list of at most most.
+func list[S ~[]T, T any](c *codec, all *S, most int, element func(i int)) {
+	n := uint64(len(*all))
+	c.number(&n, uint64(most))
+	for i := 0; uint64(i) < n && !c.failed; i++ {
+		if c.reads {
+			*all = append(*all, *new(T))
+		}
+		element(i)
 	}
-	d.check(known(list) <= maxReplicas)
-	return list
 }

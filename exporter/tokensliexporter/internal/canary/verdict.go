@@ -6,7 +6,6 @@ package canary
 import (
 	"fmt"
 	"math"
-	"time"
 )
 
 // Verdict answers whether the candidate may go on.
@@ -41,11 +40,8 @@ type Answer struct {
 	Hint                string // a sentence for people
 	Baseline, Candidate ArmAnswer
 	Ratio               Ratio
-	Since               time.Time
 	// Windows is the number of those in which both arms had requests.
 	Windows int
-	// Dispersion of the bad requests over the baseline's replicas, 1 if they are independent.
-	Dispersion float64
 }
 
 // ArmAnswer is what one arm served.
@@ -56,8 +52,6 @@ type ArmAnswer struct {
 	Estimate float64
 	// Replicas is the largest number of replicas that had requests in 5 minutes, at most 64.
 	Replicas int
-	// Ungrouped requests had no replica, or one beyond 64.
-	Ungrouped uint64
 }
 
 // Ratio is the odds ratio of bad requests, candidate over baseline. NaN bounds are open.
@@ -92,10 +86,7 @@ const (
 // Answer returns the verdict. With probability alpha at most, it is ever Fail though the candidate
 // is no worse, or ever Pass though it is worse by more than the tolerance.
 func (p *Pair) Answer(q Question) Answer {
-	a := Answer{
-		Baseline: p.armAnswer(Baseline), Candidate: p.armAnswer(Candidate),
-		Since: p.since, Windows: int(p.windows), Dispersion: p.tests[judged].dispersion(),
-	}
+	a := Answer{Baseline: p.armAnswer(Baseline), Candidate: p.armAnswer(Candidate), Windows: int(p.windows)}
 	var e [testCount]evidence
 	for i := range p.tests {
 		e[i] = p.tests[i].likelihood.evidence()
@@ -113,7 +104,7 @@ func (p *Pair) armAnswer(arm Arm) ArmAnswer {
 	t := &p.arms[arm]
 	a := ArmAnswer{
 		Requests: t.requests, Bad: t.judged.bad, Estimate: float64(t.judged.bad) / float64(t.judged.n),
-		Replicas: int(t.replicas), Ungrouped: t.ungrouped,
+		Replicas: int(t.replicas),
 	}
 	if p.settings.Percentile > 0 {
 		a.Estimate = t.values.Quantile(p.settings.Percentile)

@@ -20,7 +20,7 @@ func after(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * ti
 
 // one adds a good request.
 func one(p *Pair, start, now int, arm Arm) {
-	p.Add(after(start), after(now), tick*time.Second, arm, "a", Counts{Requests: 1, Eligible: 1})
+	p.Add(after(start), after(now), tick*time.Second, arm, "a", Counts{Requests: 1, Eligible: 1}, nil)
 }
 
 // starts returns the starts of the open windows after epoch.
@@ -35,7 +35,7 @@ func TestAdd_WindowsCloseTwoMinutesAfterTheirEnd(t *testing.T) {
 	p := NewPair(Settings{}, epoch)
 	one(p, 5, 8, Baseline)
 	one(p, 19, 20, Candidate)
-	p.Add(after(30), after(30), time.Minute, Baseline, "a", Counts{Requests: 3})
+	p.Add(after(30), after(30), time.Minute, Baseline, "a", Counts{Requests: 3}, nil)
 	require.Equal(t, []int64{0, 10, 0}, starts(p), "in the order of their ends")
 	p.Advance(after(129))
 	require.Zero(t, p.arms[Baseline].requests)
@@ -53,7 +53,7 @@ func TestAdd_LateRequestsCountAsUnmeasuredInTheOldestWindow(t *testing.T) {
 	var values sketch.Sketch
 	values.Add(1, 2)
 	late := Counts{Requests: 2, Eligible: 2, Bad: 1, Unsuccessful: 1, Mistakes: 1}
-	p.AddValues(after(9), after(1000), tick*time.Second, Candidate, "a", late, &values)
+	p.Add(after(9), after(1000), tick*time.Second, Candidate, "a", late, &values)
 	require.Equal(t, []int64{880}, starts(p))
 	g := p.open[0].arms[Candidate][0].value
 	require.Equal(t, group{counts: Counts{Requests: 2, Unmeasured: 2, Unsuccessful: 1}}, g)
@@ -118,7 +118,7 @@ func TestAdd_BoundsWindows(t *testing.T) {
 			length = time.Minute
 		}
 		start := now - random.IntN(200) + random.IntN(10)
-		p.AddValues(after(start), after(now), length, Arm(i%2), "a", Counts{Requests: 1}, &values)
+		p.Add(after(start), after(now), length, Arm(i%2), "a", Counts{Requests: 1}, &values)
 		most = max(most, len(p.open))
 		require.LessOrEqual(t, len(p.recent), maxRecent)
 	}
@@ -220,9 +220,9 @@ func TestLimits_ThresholdsOfAPercentile(t *testing.T) {
 	add := func(start int, v float64) {
 		var values sketch.Sketch
 		values.Add(v, 100)
-		p.AddValues(after(start), after(start), tick*time.Second, Baseline, "a", Counts{Requests: 100}, &values)
+		p.Add(after(start), after(start), tick*time.Second, Baseline, "a", Counts{Requests: 100}, &values)
 		values.Add(99, 900)
-		p.AddValues(after(start), after(start), tick*time.Second, Candidate, "a", Counts{Requests: 1000}, &values)
+		p.Add(after(start), after(start), tick*time.Second, Candidate, "a", Counts{Requests: 1000}, &values)
 	}
 	limitsOf := func(start int) limits { return p.limits(&window{start: epoch.Unix() + int64(start), length: 10}) }
 	add(0, 1)
@@ -298,7 +298,7 @@ func TestDispersion_ByHand(t *testing.T) {
 			if i%2 == replica {
 				c.Bad = 10
 			}
-			p.Add(start, start, tick*time.Second, Baseline, strconv.Itoa(replica), c)
+			p.Add(start, start, tick*time.Second, Baseline, strconv.Itoa(replica), c, nil)
 		}
 	}
 	for i := range 5 {
@@ -324,9 +324,9 @@ func TestClose_DividesByTheDispersionOfEarlierWindows(t *testing.T) {
 	counts := func(bad uint64) Counts { return Counts{Requests: 10, Eligible: 10, Bad: bad} }
 	for i := range 2 {
 		start := after(10 * i)
-		p.Add(start, start, tick*time.Second, Baseline, "a", counts(4))
-		p.Add(start, start, tick*time.Second, Baseline, "b", counts(0))
-		p.Add(start, start, tick*time.Second, Candidate, "c", counts(3))
+		p.Add(start, start, tick*time.Second, Baseline, "a", counts(4), nil)
+		p.Add(start, start, tick*time.Second, Baseline, "b", counts(0), nil)
+		p.Add(start, start, tick*time.Second, Candidate, "c", counts(3), nil)
 	}
 	p.Advance(after(130))
 	var l likelihood

@@ -203,13 +203,9 @@ func (e *experiment) run(seed uint64, until enough) (o outcome) {
 			if r.bad {
 				c.Bad = 1
 			}
-			if e.settings.Percentile == 0 {
-				p.Add(at(r.start), at(r.end), tick*time.Second, r.arm, names[r.replica], c)
-				continue
-			}
 			values.Reset()
 			values.Add(r.latency, 1)
-			p.AddValues(at(r.start), at(r.end), tick*time.Second, r.arm, names[r.replica], c, &values)
+			p.Add(at(r.start), at(r.end), tick*time.Second, r.arm, names[r.replica], c, &values)
 		}
 		p.Advance(at(float64(now)))
 		o.last = p.Answer(e.question)

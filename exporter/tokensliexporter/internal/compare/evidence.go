@@ -94,7 +94,7 @@ func (e *evidence) record(r *Request) (folded uint64) {
 	if r.Outcome != series.Success {
 		counts.Unsuccessful = 1
 	}
-	return e.pair.AddValues(r.Start, r.Arrival, spanWindow, arm, r.Replica(), counts, values)
+	return e.pair.Add(r.Start, r.Arrival, spanWindow, arm, r.Replica(), counts, values)
 }
 
 // read returns how a request was judged, or its value. ok is false if the SLO does not apply to it.
@@ -166,7 +166,7 @@ func (e *evidence) increase(i *series.Increment) (folded uint64) {
 	if !e.admit(i.Time, i.Arrival, i.Vantage) {
 		return 0
 	}
-	return e.pair.AddValues(i.Time, i.Arrival, pointWindow, arm, i.Replica, counts, values)
+	return e.pair.Add(i.Time, i.Arrival, pointWindow, arm, i.Replica, counts, values)
 }
 
 // isUnmeasured reports whether a sum counts the requests without an indicator.
