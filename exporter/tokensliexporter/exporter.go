@@ -70,9 +70,9 @@ func newTokenSLI(set exporter.Settings, config *Config) (*tokenSLI, error) {
 		Now:       time.Now,
 	}
 	compared, live := newComparisons(config), newLive(config)
-	settings.Watch, settings.WatchPoint, settings.Also = compared.watch, compared.Increase, savers{compared}
+	settings.Watch, settings.WatchPoint, settings.Also = compared.watch, compared.Increase, []keeper.Saver{compared}
 	if live != nil {
-		options.History, settings.Also = live.history, savers{compared, live}
+		options.History, settings.Also = live.history, append(settings.Also, live)
 		settings.Watch = func(r *series.Contribution, span ptrace.Span, resource pcommon.Map) {
 			compared.watch(r, span, resource)
 			live.watch(r, span, resource)

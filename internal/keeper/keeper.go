@@ -49,8 +49,8 @@ type Settings struct {
 	// Notes returns what to save with the error budgets; Start returns it after a restart.
 	// Nil if there is nothing to save. It is called while Flush may be running.
 	Notes func() []byte
-	// Also is saved and closed with the error budgets. It may be nil.
-	Also Saver
+	// Also are saved and closed with the error budgets.
+	Also []Saver
 	// OpenStreams returns the receivers whose open streams are counted. Nil means all of the process.
 	OpenStreams func() []inprocess.VisitOpenStreams
 	// Delivered holds the requests whose events the next consumer has, or is nil. The

@@ -89,8 +89,8 @@ func (k *Keeper) flush(wait, task context.Context) error {
 func (k *Keeper) save(wait, task context.Context) error {
 	return k.saves.do(wait, func() error {
 		err := k.store.Save(task, k.settings.Notes())
-		if k.settings.Also != nil {
-			err = errors.Join(err, k.settings.Also.Save(task))
+		for _, also := range k.settings.Also {
+			err = errors.Join(err, also.Save(task))
 		}
 		return err
 	})

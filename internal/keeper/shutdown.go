@@ -70,8 +70,8 @@ func (k *Keeper) close(ctx context.Context) error {
 		store := k.store
 		k.store = nil
 		err := store.Close(step, k.settings.Notes())
-		if k.settings.Also != nil {
-			err = errors.Join(err, k.settings.Also.Close(step))
+		for _, also := range k.settings.Also {
+			err = errors.Join(err, also.Close(step))
 		}
 		return err
 	})
