@@ -82,9 +82,8 @@ func (p *Page) load(q *query) (any, error) {
 		if total(sum) == 0 || axis.start(step+1).After(axis.now) { // an open slot has no load yet
 			return
 		}
-		of := rates{make([]number, step+1), make([]number, step+1), make([]number, step+1)}
-		of.set(step, &axis, total(sum), number(sum.Counts[series.CountOf(numbers.OutputTokens)]), &sum.Parts[0])
-		for _, bin := range []*bin{inFlight.of(float64(of.InFlight[step])), throughput.of(float64(of.OutputTokensPerSecond[step]))} {
+		of := axis.rate(step, total(sum), number(sum.Counts[series.CountOf(numbers.OutputTokens)]), &sum.Parts[0])
+		for _, bin := range []*bin{inFlight.of(float64(of.inFlight)), throughput.of(float64(of.tokens))} {
 			for _, slot := range slots {
 				slot.AddTo(selection.into(&bin.sum), latency)
 			}

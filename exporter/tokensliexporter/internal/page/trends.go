@@ -41,12 +41,18 @@ type rates struct {
 
 func newRates(axis *timeAxis) rates { return rates{axis.empty(), axis.empty(), axis.empty()} }
 
-// set sets the rates of a step, which follow from what was added up over it.
-func (r *rates) set(step int, axis *timeAxis, requests uint64, tokens number, part *history.Part) {
-	covered := axis.covered(step)
-	r.RequestsPerSecond[step] = number(float64(requests) / covered)
-	r.OutputTokensPerSecond[step] = tokens / number(covered)
-	r.InFlight[step] = number(part.Of(numbers.RequestDuration).Sum() / covered) // Little's law
+// set sets the rates of a step.
+func (r *rates) set(step int, of rate) {
+	r.RequestsPerSecond[step], r.OutputTokensPerSecond[step], r.InFlight[step] = of.requests, of.tokens, of.inFlight
+}
+
+// rate holds the rates of one step.
+type rate struct{ requests, tokens, inFlight number }
+
+// rate returns the rates of a step, which follow from what was added up over it.
+func (a *timeAxis) rate(step int, requests uint64, tokens number, part *history.Part) rate {
+	covered := number(a.covered(step))
+	return rate{number(requests) / covered, tokens / covered, number(part.Of(numbers.RequestDuration).Sum()) / covered} // Little's law
 }
 
 func (p *Page) trends(q *query) (any, error) {
@@ -71,7 +77,7 @@ func (p *Page) trends(q *query) (any, error) {
 	rest := grouping.keep(groups, others)
 	axis.each(&view, func(step int, slots []history.Slot) {
 		sum := everything.add(slices.Values(slots), duration)
-		answer.Total.set(step, &axis, total(sum), number(sum.Counts[series.CountOf(numbers.OutputTokens)]), &sum.Parts[0])
+		answer.Total.set(step, axis.rate(step, total(sum), number(sum.Counts[series.CountOf(numbers.OutputTokens)]), &sum.Parts[0]))
 		grouping.reset()
 		for _, slot := range slots {
 			slot.AddTo(grouping.of, grouping.want(trended...))
@@ -93,7 +99,7 @@ func newTrend(value string, requests uint64, axis *timeAxis) *trend {
 // add adds what a group adds up to over one step.
 func (t *trend) add(step int, axis *timeAxis, g *group) {
 	part := g.part()
-	t.set(step, axis, g.requests(), g.tokens(), part)
+	t.set(step, axis.rate(step, g.requests(), g.tokens(), part))
 	for _, indicator := range indicators {
 		if !slices.Contains(trended, indicator.quantity) || part.Of(indicator.quantity).Count() == 0 {
 			continue
