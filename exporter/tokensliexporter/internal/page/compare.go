@@ -15,19 +15,17 @@ import (
 
 // comparison is the verdict on two values of a dimension.
 type comparison struct {
-	Verdict   string  `json:"verdict"`
-	Reason    string  `json:"reason"`
-	Hint      string  `json:"hint"`
-	Baseline  arm     `json:"baseline"`
-	Candidate arm     `json:"candidate"`
-	Ratio     ratio   `json:"ratio"`
-	Alpha     number  `json:"alpha"`
-	Tolerance number  `json:"tolerance"`
-	Since     number  `json:"since"`
-	Windows   int     `json:"windows"`
-	Vantage   *string `json:"vantage"`
-
-	verdict canary.Verdict
+	Verdict   canary.Verdict `json:"verdict"`
+	Reason    canary.Reason  `json:"reason"`
+	Hint      string         `json:"hint"`
+	Baseline  arm            `json:"baseline"`
+	Candidate arm            `json:"candidate"`
+	Ratio     ratio          `json:"ratio"`
+	Alpha     number         `json:"alpha"`
+	Tolerance number         `json:"tolerance"`
+	Since     number         `json:"since"`
+	Windows   int            `json:"windows"`
+	Vantage   *string        `json:"vantage"`
 }
 
 type arm struct {
@@ -126,16 +124,13 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 
 func newComparison(q *compare.Question, r *compare.Reply) *comparison {
 	c := &comparison{
-		Verdict: string(r.Verdict), Reason: string(r.Reason), Hint: r.Hint,
+		Verdict: r.Verdict, Reason: r.Reason, Hint: r.Hint,
 		Baseline: newArm(&r.Baseline), Candidate: newArm(&r.Candidate),
 		Ratio: ratio{number(r.Ratio.Estimate), number(r.Ratio.Lower), number(r.Ratio.Upper)},
-		Alpha: number(q.Alpha), Tolerance: number(q.Tolerance), Since: missing, Windows: r.Windows, verdict: r.Verdict,
+		Alpha: number(q.Alpha), Tolerance: number(q.Tolerance), Since: missing, Windows: r.Windows, Vantage: known(r.Vantage),
 	}
 	if !r.Since.IsZero() {
 		c.Since = seconds(r.Since)
-	}
-	if r.Vantage != "" {
-		c.Vantage = &r.Vantage
 	}
 	return c
 }

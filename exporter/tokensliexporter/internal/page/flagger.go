@@ -54,7 +54,7 @@ func (p *Page) flagger(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if !slices.Contains(yes, c.verdict) {
+	if !slices.Contains(yes, c.Verdict) {
 		w.WriteHeader(http.StatusConflict)
 	}
 	_ = json.NewEncoder(w).Encode(c) // an error means that the client went away

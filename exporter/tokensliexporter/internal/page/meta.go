@@ -61,6 +61,7 @@ func (p *Page) meta(q *query) (any, error) {
 		Version: p.Version, Time: seconds(q.now), Outcomes: series.OutcomeNames[:], GroupBy: p.groupBy(), Series: p.seriesCount(),
 		History:   historyMeta{Since: missing, Coarsened: p.History.Coarsening() > 0},
 		Timelines: timelinesMeta{Setting: "set `timeline: keep` under `token_latency`"},
+		TraceLink: known(p.TraceLink),
 		Endpoints: map[string]string{"tokens": "http://localhost:4319/v1/tokens"}, // the default of token_stream
 	}
 	answer.setValues(p, view.Keys())
@@ -80,9 +81,6 @@ func (p *Page) meta(q *query) (any, error) {
 	answer.History.MemoryBytes, answer.History.MaxMemoryBytes = p.History.Memory()
 	if kept, ok := p.Slowest.TimelinesKept(); ok {
 		answer.Timelines.Kept = &kept
-	}
-	if p.TraceLink != "" {
-		answer.TraceLink = &p.TraceLink
 	}
 	return answer, nil
 }
