@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/canary"
+	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 )
 
@@ -112,19 +113,20 @@ var (
 func init() {
 	for _, id := range numbers.Histograms {
 		if row := id.Row(); id < numbers.Singles && row.Unit == numbers.Seconds && !id.OfTrace() {
-			name := indicatorOf(id)
+			name := NameOf(id)
 			Indicators = append(Indicators, name)
 			indicators[name] = id
 		}
 	}
 }
 
-// indicatorOf returns the name that the API has for a latency.
-func indicatorOf(id numbers.ID) string {
-	if phase := id.Row().Phase; phase != "" {
-		return phase
+// NameOf returns the name that the API has for a latency.
+func NameOf(id numbers.ID) string {
+	row := id.Row()
+	if row.Phase != "" {
+		return row.Phase
 	}
-	return strings.ReplaceAll(id.Name(), ".", "_")
+	return strings.ReplaceAll(strings.TrimPrefix(row.Metric.Name, names.Prefix), ".", "_")
 }
 
 // key identifies the evidence that answers a question.

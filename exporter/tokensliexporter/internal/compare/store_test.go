@@ -111,7 +111,11 @@ func TestStore_OneVantageCounts(t *testing.T) {
 	q := bySLO("all")
 	s := New(dimensions, []Question{q})
 	s.Record(request("new", func(r *series.Contribution) { r.Vantage = "client" }))
-	s.Record(request("new", func(r *series.Contribution) { r.Vantage = "client"; r.TraceOnly = true; r.Verdicts.Add("tpot", slo.Bad) }))
+	s.Record(request("new", func(r *series.Contribution) {
+		r.Vantage = "client"
+		r.TraceOnly = true
+		r.Verdicts.Add("tpot", slo.Bad)
+	}))
 	s.Increase(&series.Increment{Dimensions: []string{"m", "new"}, Vantage: "client", Arrival: t0, Time: t0, Part: series.PartVerdicts, SLO: "other"})
 	for _, vantage := range []string{"gateway", "engine", "gateway"} {
 		s.Record(request("new", func(r *series.Contribution) { r.Vantage = vantage; r.Verdicts.Add("tpot", slo.Bad) }))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 )
 
@@ -32,7 +33,7 @@ func (p *Page) heatmap(q *query) (any, error) {
 	for _, i := range indicators {
 		names = append(names, i.name)
 	}
-	chosen, err := q.choice(paramIndicator, names, historyIndex(numbers.InterTokenLatency))
+	chosen, err := q.choice(paramIndicator, names, slices.Index(series.HistoryQuantities[:], numbers.InterTokenLatency))
 	if err != nil {
 		return nil, err
 	}
@@ -79,13 +80,4 @@ func counts(rows map[int]uint64, lowest, highest int) []uint64 {
 		all[max(lowest, row)-lowest] += n
 	}
 	return all
-}
-
-func historyIndex(q numbers.ID) int {
-	for i, indicator := range indicators {
-		if indicator.quantity == q {
-			return i
-		}
-	}
-	return -1
 }

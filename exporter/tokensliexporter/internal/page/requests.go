@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/slowest"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
@@ -57,7 +58,7 @@ type requestNumbers struct {
 func (p *Page) requests(q *query) (any, error) {
 	var names []string
 	for _, quantity := range slowest.Quantities {
-		names = append(names, indicators[historyIndex(quantity)].name)
+		names = append(names, compare.NameOf(quantity))
 	}
 	by, err := q.choice(paramSlowest, names, 0)
 	if err != nil {

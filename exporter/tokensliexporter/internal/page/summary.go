@@ -4,8 +4,8 @@
 package page
 
 import (
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/history"
-	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -20,15 +20,7 @@ type indicator struct {
 // indicators holds those of history.
 var indicators = func() (all []indicator) {
 	for _, q := range series.HistoryQuantities {
-		row := q.Row()
-		name := row.Phase
-		if name == "" {
-			name = row.Metric.Name[len(names.Prefix):]
-		}
-		if q == numbers.RequestDuration {
-			name = "request_duration"
-		}
-		all = append(all, indicator{name, q})
+		all = append(all, indicator{compare.NameOf(q), q})
 	}
 	return all
 }()

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
@@ -69,7 +70,7 @@ func (p *Page) worst(q *query) (any, error) {
 // add takes a group in for each number of which it is the worst so far.
 func (w *worst) add(ref groupRef, g *group) {
 	for _, quantity := range slowestOf {
-		name, p95 := indicators[historyIndex(quantity)].name, percentilesOf(g.part().Of(quantity)).P95
+		name, p95 := compare.NameOf(quantity), percentilesOf(g.part().Of(quantity)).P95
 		if held := w.Indicators[name]; g.part().Of(quantity).Count() > 0 && (held == nil || p95 > held.P95) {
 			w.Indicators[name] = &slowGroup{ref, p95}
 		}
