@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -59,15 +58,6 @@ func typicalBatches(batches, spans int) (all []ptrace.Traces) {
 	return all
 }
 
-func benchExporter(b *testing.B) *tokenSLI {
-	b.Helper()
-	e, err := newTokenSLI(newSettings(componenttest.NewTelemetry()), createDefaultConfig().(*Config))
-	if err != nil {
-		b.Fatal(err)
-	}
-	return e
-}
-
 // published returns the sum of the counters of a family.
 func (e *tokenSLI) published(b *testing.B, family string) (n float64) {
 	b.Helper()
@@ -105,11 +95,14 @@ func benchmarkConsume(b *testing.B, e *tokenSLI) {
 }
 
 // BenchmarkConsume records batches of 100 spans.
-func BenchmarkConsume(b *testing.B) { benchmarkConsume(b, benchExporter(b)) }
+func BenchmarkConsume(b *testing.B) {
+	e, _ := unstarted(b, nil)
+	benchmarkConsume(b, e)
+}
 
 // BenchmarkConsumeWhileScraped does the same with ten scrapes per second.
 func BenchmarkConsumeWhileScraped(b *testing.B) {
-	e := benchExporter(b)
+	e, _ := unstarted(b, nil)
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -140,9 +133,7 @@ func BenchmarkScrape(b *testing.B) {
 			})
 			random := rand.New(rand.NewPCG(1, 2))
 			for i := range series {
-				if err := h.exporter.ConsumeTraces(b.Context(), batch(typicalSpan(random, fmt.Sprint("model-", i)))); err != nil {
-					b.Fatal(err)
-				}
+				h.send(b, typicalSpan(random, fmt.Sprint("model-", i)))
 			}
 			b.ReportAllocs()
 			b.ResetTimer()

@@ -44,18 +44,16 @@ var versions = url.Values{"dimension": {"service.version"}, "baseline": {"v1"}, 
 
 func startComparing(t *testing.T, host component.Host, change func(*Config)) *comparing {
 	t.Helper()
-	config := createDefaultConfig().(*Config)
-	config.Shared.Series.Dimensions = series.DimensionsOf("service.version", "service.instance.id")
-	if change != nil {
-		change(config)
-	}
-	require.NoError(t, config.Validate())
-	telemetry := componenttest.NewTelemetry()
-	e, err := newTokenSLI(newSettings(telemetry), config)
+	e, telemetry := unstarted(t, func(c *Config) {
+		c.Shared.Series.Dimensions = series.DimensionsOf("service.version", "service.instance.id")
+		if change != nil {
+			change(c)
+		}
+		require.NoError(t, c.Validate())
+	})
+	_, err := e.keeper.Start(t.Context(), host)
 	require.NoError(t, err)
-	_, err = e.keeper.Start(t.Context(), host)
-	require.NoError(t, err)
-	require.NoError(t, e.compared.start(t.Context(), host, e.id, config, e.telemetry.Logger))
+	require.NoError(t, e.compared.start(t.Context(), host, e.id, e.config, e.telemetry.Logger))
 	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
 	return &comparing{e, telemetry}
 }

@@ -33,7 +33,7 @@ func TestConsume_ManyModelsGoToTheOverflowSeries(t *testing.T) {
 				"gen_ai.request.model": fmt.Sprint("model-", first+i), "gen_ai.usage.output_tokens": 3,
 			})
 		}
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(spans...)))
+		h.send(t, spans...)
 	}
 	families := h.families(t, protobuf)
 	sum := func(name string) (n float64) {
@@ -58,7 +58,7 @@ func TestConsume_ManyModelsGoToTheOverflowSeries(t *testing.T) {
 
 func TestConsume_MalformedAttributesKeepTheRest(t *testing.T) {
 	h := start(t, nil)
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{
+	h.send(t, with(map[string]any{
 		"tokenpulse.time_to_first_token":        math.NaN(),
 		"tokenpulse.time_to_first_output_token": math.Inf(1),
 		"tokenpulse.time_per_output_token":      -0.02,
@@ -73,7 +73,7 @@ func TestConsume_MalformedAttributesKeepTheRest(t *testing.T) {
 		"gen_ai.usage.cache_read.input_tokens":  int64(1e15),
 		"gen_ai.usage.cache_write.input_tokens": math.NaN(),
 		"tokenpulse.outcome":                    "splendid",
-	}))))
+	}))
 	reasons := map[string]int64{"not_finite": 3, "negative": 3, "out_of_range": 2, "wrong_type": 2, "malformed_sketch": 1, "unknown_outcome": 1}
 	require.Equal(t, reasons, keepertest.Values(t, h.telemetry, "token_sli_values_rejected", "reason"))
 	families := h.families(t, protobuf)
@@ -89,7 +89,7 @@ func TestConsume_CountsUnmeasuredByIndicatorAndReason(t *testing.T) {
 	h := start(t, nil)
 	held := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
 	forged := with(map[string]any{"tokenpulse.unmeasured": []any{"time_per_output_token=" + strings.Repeat("x", 100)}})
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(held, held, forged)))
+	h.send(t, held, held, forged)
 	family := h.families(t, protobuf)["tokenpulse_requests_unmeasured_total"]
 	require.Len(t, family.Metric, 1)
 	require.EqualValues(t, 2, value(theMetric(t, family, "indicator=time_per_output_token", "reason=buffered")))
@@ -98,11 +98,11 @@ func TestConsume_CountsUnmeasuredByIndicatorAndReason(t *testing.T) {
 
 func TestConsume_IgnoresOtherSpans(t *testing.T) {
 	h := start(t, nil)
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(
+	h.send(t,
 		map[string]any{"http.request.method": "GET"},
 		map[string]any{"gen_ai.request.model": "llama", "gen_ai.usage.input_tokens": "many"},
 		map[string]any{"tokenpulse.outcome": "cancelled"},
-	)))
+	)
 	require.EqualValues(t, 2, keepertest.Value(t, h.telemetry, "token_sli_spans_ignored"))
 	families := h.families(t, text)
 	require.Len(t, families, 1)
@@ -167,7 +167,7 @@ func TestConsume_ReadsAttributes(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, everyMetric)
-			require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(test.changes))))
+			h.send(t, with(test.changes))
 			test.check(t, h.families(t, protobuf))
 		})
 	}

@@ -39,7 +39,7 @@ func TestScrape_DefaultsAreAffordable(t *testing.T) {
 		return lines, samples
 	}
 	for i, model := range []string{"llama", "qwen"} {
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(span(model))))
+		h.send(t, span(model))
 		lines, samples := cost()
 		t.Logf("%d series: %d lines, %d samples", i+1, lines, samples)
 		require.LessOrEqual(t, lines, (i+1)*maxLines)

@@ -5,7 +5,6 @@ package tokensliexporter
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -30,15 +29,9 @@ func TestServer_ServesMetricsAndLinks(t *testing.T) {
 		{http.MethodGet, "/metrics/x", 404},
 		{http.MethodPost, "/metrics", 405},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), test.method, h.url+test.path, http.NoBody)
-		require.NoError(t, err)
-		response, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		body, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
+		response, body := h.request(t, test.method, test.path)
 		require.Equal(t, test.want, response.StatusCode, "%s %s", test.method, test.path)
-		require.Equal(t, test.path == "/", strings.Contains(string(body), `href="/metrics"`), test.path)
+		require.Equal(t, test.path == "/", strings.Contains(body, `href="/metrics"`), test.path)
 	}
 }
 
@@ -67,9 +60,7 @@ func TestShutdown_ClosesConnectionsAtItsDeadline(t *testing.T) {
 	require.NoError(t, err)
 	// Connections are accepted in order: once a later one is served, the server has
 	// accepted this one.
-	response, err := http.Get(h.url + "/metrics")
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
+	h.get(t, metricsPath)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	require.NoError(t, h.exporter.Shutdown(ctx), "the Collector would exit with status 1")

@@ -23,7 +23,7 @@ import (
 // Users depend on names and labels: these are all of them, in text and protobuf.
 func TestScrape_HasEveryMetricAndLabel(t *testing.T) {
 	h := start(t, everyMetric)
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	h.send(t, everything())
 	labels := []string{"gen_ai_operation_name=chat", "gen_ai_provider_name=vllm", "gen_ai_request_model=llama", "service_name=chat", "vantage=server"}
 	histograms := map[string]float64{ // by name: the sum
 		"tokenpulse_time_to_first_token_seconds":        0.5,
@@ -104,7 +104,7 @@ func percentileOf(histogram string) string {
 
 func TestScrape_NegotiatesTheFormat(t *testing.T) {
 	h := start(t, nil)
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	h.send(t, everything())
 	for accept, want := range map[string]string{
 		text:                         "text/plain",
 		"*/*":                        "text/plain",
@@ -150,7 +150,7 @@ func TestScrape_LabelsOfASeries(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, nil)
-			require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(test.changes))))
+			h.send(t, with(test.changes))
 			for _, accept := range []string{text, protobuf} {
 				family := h.families(t, accept)["tokenpulse_requests_total"]
 				require.Len(t, family.Metric, 1)
@@ -163,7 +163,7 @@ func TestScrape_LabelsOfASeries(t *testing.T) {
 func TestScrape_PassesPromtool(t *testing.T) {
 	tool := testenv.Program(t, "promtool")
 	h := start(t, everyMetric)
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), with(map[string]any{"gen_ai.request.model": "a\n\"b\"\\c\xff"}))))
+	h.send(t, everything(), with(map[string]any{"gen_ai.request.model": "a\n\"b\"\\c\xff"}))
 	body, _ := h.scrape(t, text)
 	check := exec.CommandContext(t.Context(), tool, "check", "metrics")
 	check.Stdin = bytes.NewReader(body)
@@ -173,7 +173,7 @@ func TestScrape_PassesPromtool(t *testing.T) {
 
 func TestScrape_NoPercentileGaugesWithoutWindows(t *testing.T) {
 	h := start(t, func(c *Config) { c.Windows = nil })
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	h.send(t, everything())
 	for name := range h.families(t, text) {
 		require.NotContains(t, name, "percentile")
 	}
@@ -181,7 +181,7 @@ func TestScrape_NoPercentileGaugesWithoutWindows(t *testing.T) {
 
 func TestScrape_DefaultMetrics(t *testing.T) {
 	h := start(t, nil)
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	h.send(t, everything())
 	families := h.families(t, protobuf)
 	var got []string
 	for name := range families {
@@ -214,7 +214,7 @@ func TestScrape_SwitchesEachMetric(t *testing.T) {
 		})
 		buffered := with(map[string]any{"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=buffered"}})
 		failed := with(map[string]any{"tokenpulse.outcome": "error"})
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), buffered, failed)))
+		h.send(t, everything(), buffered, failed)
 		return h.families(t, text)
 	}
 	all := shown("tokenpulse.requests", true)
@@ -230,11 +230,11 @@ func TestScrape_SwitchesEachMetric(t *testing.T) {
 // The root span of a trace has no model and no vantage, and is no request.
 func TestScrape_TimeToAnswerOfTraceIsNoRequest(t *testing.T) {
 	h := start(t, nil)
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(map[string]any{
+	h.send(t, map[string]any{
 		"tokenpulse.trace.time_to_answer": 3.5,
 		"tokenpulse.slo.breached":         []any{"answer"},
 		"tokenpulse.slo.of_trace":         []any{"answer"},
-	})))
+	})
 	families := h.families(t, text)
 	answer := theMetric(t, families["tokenpulse_trace_time_to_answer_seconds"])
 	require.Equal(t, []string{"outcome=success", "service_name=chat"}, labelsOf(answer))

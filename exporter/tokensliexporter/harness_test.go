@@ -42,8 +42,14 @@ type harness struct {
 
 func start(t testing.TB, change func(*Config)) *harness {
 	t.Helper()
+	return startOn(t, componenttest.NewNopHost(), change)
+}
+
+// startOn starts an exporter in a Collector with extensions. It is shut down at the end of the test.
+func startOn(t testing.TB, host component.Host, change func(*Config)) *harness {
+	t.Helper()
 	config := createDefaultConfig().(*Config)
-	config.Server.NetAddr.Endpoint = freeAddress(t)
+	config.Server.NetAddr.Endpoint = testenv.FreeAddress(t)
 	if change != nil {
 		change(config)
 	}
@@ -51,13 +57,55 @@ func start(t testing.TB, change func(*Config)) *harness {
 	var err error
 	h.exporter, err = createTraces(t.Context(), newSettings(h.telemetry), config)
 	require.NoError(t, err)
-	require.NoError(t, h.exporter.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, h.exporter.Start(t.Context(), host))
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		require.NoError(t, h.exporter.Shutdown(context.Background()))
 		require.NoError(t, h.telemetry.Shutdown(context.Background()))
 	})
 	return h
+}
+
+// unstarted returns an exporter that is not started.
+func unstarted(t testing.TB, change func(*Config)) (*tokenSLI, *componenttest.Telemetry) {
+	t.Helper()
+	config := createDefaultConfig().(*Config)
+	if change != nil {
+		change(config)
+	}
+	telemetry := componenttest.NewTelemetry()
+	e, err := newTokenSLI(newSettings(telemetry), config)
+	require.NoError(t, err)
+	return e, telemetry
+}
+
+// send sends one span with each of these attributes.
+func (h *harness) send(t testing.TB, spans ...map[string]any) {
+	t.Helper()
+	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(spans...)))
+}
+
+// request sends a request with headers, names and values in turns, and returns the response and its body.
+func (h *harness) request(t testing.TB, method, path string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, h.url+path, http.NoBody)
+	require.NoError(t, err)
+	for header := range slices.Chunk(headers, 2) {
+		r.Header.Set(header[0], header[1])
+	}
+	r.Host = r.Header.Get("Host")
+	response, err := http.DefaultTransport.RoundTrip(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response, string(body)
+}
+
+// get returns the response to a GET, and its body.
+func (h *harness) get(t testing.TB, path string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	return h.request(t, http.MethodGet, path, headers...)
 }
 
 // everyMetric switches all metrics on, with percentiles of three windows.
@@ -77,8 +125,6 @@ func newSettings(telemetry *componenttest.Telemetry) exporter.Settings {
 	return settings
 }
 
-var freeAddress = testenv.FreeAddress
-
 // Accept headers of scrapers.
 const (
 	text        = "text/plain; version=0.0.4"
@@ -88,16 +134,9 @@ const (
 
 func (h *harness) scrape(t testing.TB, accept string) (body []byte, contentType string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+"/metrics", http.NoBody)
-	require.NoError(t, err)
-	r.Header.Set("Accept", accept)
-	response, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	defer response.Body.Close()
+	response, text := h.get(t, metricsPath, "Accept", accept)
 	require.Equal(t, http.StatusOK, response.StatusCode)
-	body, err = io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return body, response.Header.Get("Content-Type")
+	return []byte(text), response.Header.Get("Content-Type")
 }
 
 func (h *harness) families(t testing.TB, accept string) map[string]*dto.MetricFamily {

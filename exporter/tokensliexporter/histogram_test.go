@@ -37,7 +37,7 @@ func TestScrape_NativeBucketsAreExact(t *testing.T) {
 			gaps = append(gaps, v)
 			total++
 		}
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{"tokenpulse.inter_token_latency.sketch": encoded(gaps...), "tokenpulse.token_count": 101}))))
+		h.send(t, with(map[string]any{"tokenpulse.inter_token_latency.sketch": encoded(gaps...), "tokenpulse.token_count": 101}))
 	}
 	native := h.families(t, protobuf)[itl].Metric[0].Histogram
 	require.EqualValues(t, 6, native.GetSchema())
@@ -72,7 +72,7 @@ func TestScrape_ClassicBucketsFollowTheConfiguration(t *testing.T) {
 		c.ClassicBuckets = map[string][]float64{"time_to_first_token": {0.1, 0.2}, "phase.duration": {1}}
 	})
 	for _, v := range []float64{0.05, 0.1, 0.100001, 0.2, 3} {
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{"tokenpulse.time_to_first_token": v}))))
+		h.send(t, with(map[string]any{"tokenpulse.time_to_first_token": v}))
 	}
 	body, _ := h.scrape(t, text)
 	for _, line := range []string{

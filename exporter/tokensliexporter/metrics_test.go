@@ -63,18 +63,6 @@ func (p *producer) published(t testing.TB, batches ...ptrace.Traces) []pmetric.M
 	return p.sink.AllMetrics()
 }
 
-func unstarted(t testing.TB, change func(*Config)) (*tokenSLI, *componenttest.Telemetry) {
-	t.Helper()
-	config := createDefaultConfig().(*Config)
-	if change != nil {
-		change(config)
-	}
-	telemetry := componenttest.NewTelemetry()
-	e, err := newTokenSLI(newSettings(telemetry), config)
-	require.NoError(t, err)
-	return e, telemetry
-}
-
 // published returns what an exporter publishes: every number by name and labels, of histograms the
 // native buckets. Percentiles are apart.
 func published(t testing.TB, e *tokenSLI) (exact map[string]any, percentiles map[string]float64) {
@@ -249,7 +237,7 @@ func sendMetrics(t *testing.T, h *harness, all []pmetric.Metrics) {
 // first: a connector sends its last metrics after the traces pipeline has ended.
 func TestPipelines_ShareOneExporter(t *testing.T) {
 	h := start(t, nil)
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	h.send(t, everything())
 	sendMetrics(t, h, newProducer(t, nil).published(t, batch(everything(), everything())))
 	requests := theMetric(t, h.families(t, text)["tokenpulse_requests_total"])
 	require.InDelta(t, 3, value(requests), 0)

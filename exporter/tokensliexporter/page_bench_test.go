@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"go.opentelemetry.io/collector/component/componenttest"
 )
 
 // BenchmarkPage measures the cost per span with the page on, divided by that with it off. Both
@@ -18,13 +16,7 @@ func BenchmarkPage(b *testing.B) {
 	batches := typicalBatches(8, spans)
 	exporters := map[bool]*tokenSLI{}
 	for _, on := range []bool{true, false} {
-		config := createDefaultConfig().(*Config)
-		config.Page.Enabled = on
-		e, err := newTokenSLI(newSettings(componenttest.NewTelemetry()), config)
-		if err != nil {
-			b.Fatal(err)
-		}
-		exporters[on] = e
+		exporters[on], _ = unstarted(b, func(c *Config) { c.Page.Enabled = on })
 	}
 	var ratios []float64
 	for n := range 1 + b.N {

@@ -17,15 +17,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
 )
 
 // handlerOf returns a function that answers a query without a network.
 func handlerOf(t testing.TB) func(path, query string) (status int, contentType string, body []byte) {
 	t.Helper()
-	e, err := newTokenSLI(newSettings(componenttest.NewTelemetry()), createDefaultConfig().(*Config))
-	require.NoError(t, err)
+	e, _ := unstarted(t, nil)
 	require.NoError(t, e.consume(t.Context(), batch(everything())))
 	handler := e.live.page.Handler()
 	return func(path, query string) (int, string, []byte) {
@@ -74,7 +74,7 @@ func TestEvents_OutliveTheWriteTimeout(t *testing.T) {
 		return now.total()
 	}
 	require.Zero(t, requests())
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), with(map[string]any{"gen_ai.request.model": "other"}))))
+	h.send(t, everything(), with(map[string]any{"gen_ai.request.model": "other"}))
 	// The next event comes 2 s after the first one. On a busy machine, the requests count later.
 	seen := 0
 	for i := 0; seen == 0 && i < 30; i++ {
@@ -95,12 +95,8 @@ func TestEvents_AreLimited(t *testing.T) {
 	body, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Contains(t, string(body), "64 clients read events already")
-	m, err := h.telemetry.GetMetric("otelcol_token_sli_page_refused")
-	require.NoError(t, err)
-	require.Contains(t, strings.Join(strings.Fields(jsonOf(t, m)), ""), `"Value":1`)
-	m, err = h.telemetry.GetMetric("otelcol_token_sli_page_clients")
-	require.NoError(t, err)
-	require.Contains(t, jsonOf(t, m), `"Value":64`)
+	require.EqualValues(t, 1, keepertest.Value(t, h.telemetry, "token_sli_page_refused"))
+	require.EqualValues(t, 64, keepertest.Value(t, h.telemetry, "token_sli_page_clients"))
 }
 
 func TestEvents_OneClientLeavesRoomForOthers(t *testing.T) {
@@ -115,31 +111,18 @@ func TestEvents_OneClientLeavesRoomForOthers(t *testing.T) {
 	require.Contains(t, string(body), "raise max_requests_per_client")
 }
 
-func jsonOf(t testing.TB, v any) string {
-	t.Helper()
-	encoded, err := json.Marshal(v)
-	require.NoError(t, err)
-	return string(encoded)
-}
-
 // A client that leaves makes room for another one.
 func TestEvents_EndWithTheClient(t *testing.T) {
 	h := start(t, nil)
 	response := h.events(t, "")
 	require.NoError(t, response.Body.Close())
-	clients := func() string {
-		m, err := h.telemetry.GetMetric("otelcol_token_sli_page_clients")
-		require.NoError(t, err)
-		return jsonOf(t, m)
-	}
-	require.Eventually(t, func() bool { return strings.Contains(clients(), `"Value":0`) }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return keepertest.Value(t, h.telemetry, "token_sli_page_clients") == 0 }, time.Minute, 50*time.Millisecond)
 }
 
 // A client that connects and reads nothing must not hold its place: it is dropped after 10 s.
 func TestEvents_DropAClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := newTokenSLI(newSettings(componenttest.NewTelemetry()), createDefaultConfig().(*Config))
-		require.NoError(t, err)
+		e, _ := unstarted(t, nil)
 		listener := bufconn.Listen(1) // byte: a write ends when it is read
 		server := &http.Server{Handler: e.live.page.Handler()}
 		go func() { _ = server.Serve(listener) }()
@@ -160,20 +143,14 @@ func TestEvents_DropAClientThatDoesNotRead(t *testing.T) {
 
 // Event streams end at shutdown; they must not delay it to its deadline.
 func TestEvents_EndAtShutdown(t *testing.T) {
-	config := createDefaultConfig().(*Config)
-	config.Server.NetAddr.Endpoint = freeAddress(t)
-	e, err := createTraces(t.Context(), newSettings(componenttest.NewTelemetry()), config)
-	require.NoError(t, err)
-	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
-	h := &harness{url: "http://" + config.Server.NetAddr.Endpoint}
+	h := start(t, nil)
 	body := bufio.NewReader(h.events(t, "").Body)
 	next(t, body, "now")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	require.NoError(t, e.Shutdown(ctx))
-	_, err = io.Copy(io.Discard, body)
+	require.NoError(t, h.exporter.Shutdown(ctx))
+	_, err := io.Copy(io.Discard, body)
 	require.NoError(t, err, "the stream ends as HTTP says")
-	_, err = net.Dial("tcp", config.Server.NetAddr.Endpoint)
+	_, err = net.Dial("tcp", h.config.Server.NetAddr.Endpoint)
 	require.Error(t, err)
-	http.DefaultClient.CloseIdleConnections()
 }

@@ -28,7 +28,7 @@ func TestPage_HasTheNumbersOfMetrics(t *testing.T) {
 	const requests = 300
 	for i := range requests {
 		verdict := []string{"tokenpulse.slo.met", "tokenpulse.slo.breached"}[i%5/4]
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{
+		h.send(t, with(map[string]any{
 			"gen_ai.request.model":              fmt.Sprint("model-", i%3),
 			"tokenpulse.time_to_first_token":    random.ExpFloat64(),
 			"tokenpulse.time_per_output_token":  random.ExpFloat64() / 50,
@@ -39,7 +39,7 @@ func TestPage_HasTheNumbersOfMetrics(t *testing.T) {
 			verdict:                             []any{"chat-tpot"},
 			"tokenpulse.slo.breached.indicator": []any{"time_per_output_token"},
 			"tokenpulse.slo.breached.threshold": []any{0.05},
-		}))))
+		}))
 	}
 	now := answer(t, h, "now?where="+url.QueryEscape("gen_ai.request.model=model-1"), func(n *nowAnswer) bool { return n.total() == requests/3 })
 	families := h.families(t, protobuf)
@@ -85,7 +85,7 @@ func TestPage_RequestsByOutcome(t *testing.T) {
 	want := map[string]int{}
 	for i, outcome := range []string{"success", "error", "cancelled", "incomplete"} {
 		for range i + 1 {
-			require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{"tokenpulse.outcome": outcome}))))
+			h.send(t, with(map[string]any{"tokenpulse.outcome": outcome}))
 			want[outcome]++
 		}
 	}
@@ -98,7 +98,7 @@ func TestPage_RatesFollowFromTheHistory(t *testing.T) {
 	begin := time.Now()
 	h := start(t, nil)
 	for range 30 {
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+		h.send(t, everything())
 	}
 	now := answer(t, h, "now", func(n *nowAnswer) bool { return n.total() == 30 })
 	require.LessOrEqual(t, now.WindowSeconds, min(65, time.Since(begin).Seconds()+5+1), "the history begins with the slot of 5 s of the first request")
@@ -110,11 +110,11 @@ func TestPage_RatesFollowFromTheHistory(t *testing.T) {
 func TestPage_UnmeasuredRequestsByReason(t *testing.T) {
 	h := start(t, nil)
 	for range 3 {
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+		h.send(t, everything())
 	}
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{
+	h.send(t, with(map[string]any{
 		"tokenpulse.time_per_output_token": nil, "tokenpulse.unmeasured": []any{"time_per_output_token=one_token"},
-	}))))
+	}))
 	now := answer(t, h, "now?outcome=error", func(n *nowAnswer) bool { return len(n.Unmeasured) > 0 && n.Unmeasured[0].Share == 0.25 })
 	require.Len(t, now.Unmeasured, 1)
 	require.Equal(t, "one_token", now.Unmeasured[0].Reason)
@@ -129,10 +129,10 @@ func TestPage_PromptsByLengthWithCachedOnesApart(t *testing.T) {
 		cached  any
 		toFirst float64
 	}{{128, nil, 0.1}, {1, nil, 0.1}, {128, 64, 0.2}, {129, nil, 0.3}, {131073, 1, 0.4}} {
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{
+		h.send(t, with(map[string]any{
 			"gen_ai.usage.input_tokens": prompt.tokens, "gen_ai.usage.cache_read.input_tokens": prompt.cached,
 			"tokenpulse.time_to_first_token": prompt.toFirst,
-		}))))
+		}))
 	}
 	type summary struct {
 		Count int
@@ -212,7 +212,7 @@ func TestPage_PromptsByBands(t *testing.T) {
 				}
 				require.NoError(t, receiving.Shutdown(t.Context()))
 			} else {
-				require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(prompts()...)))
+				h.send(t, prompts()...)
 			}
 			type promptsAnswer struct {
 				CachedFrom *float64 `json:"cached_from"`
@@ -237,9 +237,9 @@ func TestPage_MetaHasObjectivesAndDimensions(t *testing.T) {
 		withObjective(c)
 		c.Shared.Series.Dimensions = append(c.Shared.Series.Dimensions, series.Dimension{Attribute: "gen_ai.usage.input_tokens", Bands: []float64{900, 8000}, Label: "prompt_tokens"})
 	})
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything())))
+	h.send(t, everything())
 	for _, tokens := range []any{nil, 8000, 900, 899} {
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{"gen_ai.usage.input_tokens": tokens}))))
+		h.send(t, with(map[string]any{"gen_ai.usage.input_tokens": tokens}))
 	}
 	meta := answer(t, h, "meta", func(a *struct {
 		GroupBy    string `json:"group_by"`
@@ -292,7 +292,7 @@ func TestPage_TrendsByGroup(t *testing.T) {
 	h := start(t, nil)
 	for i := range 6 {
 		for range i + 1 {
-			require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{"gen_ai.request.model": fmt.Sprint("m", i)}))))
+			h.send(t, with(map[string]any{"gen_ai.request.model": fmt.Sprint("m", i)}))
 		}
 	}
 	trends := answer(t, h, "trends?groups=2", func(a *trendsAnswer) bool {
@@ -330,9 +330,9 @@ func TestPage_GroupsAreRankedByTheWorst(t *testing.T) {
 	})
 	for i := range 9 {
 		for range i + 2 {
-			require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{
+			h.send(t, with(map[string]any{
 				"replica": fmt.Sprint("r", i), "tokenpulse.time_to_first_token": []float64{4, 0.3}[min(i, 1)],
-			}))))
+			}))
 		}
 	}
 	type group struct {
@@ -357,9 +357,9 @@ func TestPage_GroupsAreRankedByTheWorst(t *testing.T) {
 		require.Nil(t, answer(t, h, endpoint+"?by=replica&groups=9", func(*groups) bool { return true }).Others)
 	}
 	for _, replica := range []string{"r5", "r5", "r5", "r8"} {
-		require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{
+		h.send(t, with(map[string]any{
 			"replica": replica, "tokenpulse.slo.met": nil, "tokenpulse.slo.breached": []any{"chat-tpot"},
-		}))))
+		}))
 	}
 	answer(t, h, "trends?by=replica", func(a *groups) bool {
 		return a.Groups[0].Value == "r5" && a.Groups[1].Value == "r0" // 7 of 10 are good, below 0.75; r8 has 10 of 11
@@ -384,7 +384,7 @@ func TestPage_GroupsAreRankedByTheWorst(t *testing.T) {
 // A heatmap has each value once, and in the bucket with its bounds.
 func TestPage_HeatmapHasEveryValue(t *testing.T) {
 	h := start(t, nil)
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), with(map[string]any{"tokenpulse.inter_token_latency.sketch": encoded(0, 0.001)}))))
+	h.send(t, everything(), with(map[string]any{"tokenpulse.inter_token_latency.sketch": encoded(0, 0.001)}))
 	a := answer(t, h, "heatmap", func(a *struct {
 		Bounds []float64
 		Counts [][]int
@@ -445,7 +445,7 @@ func requireStrip(t *testing.T, name string, value any) {
 	h := start(t, withObjective)
 	slow := batch(with(map[string]any{"tokenpulse.request.duration": 9.0, "tokenpulse.stall.count": 1, name: value}))
 	span := slow.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(everything(), everything())))
+	h.send(t, everything(), everything())
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), slow))
 	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), slow), "again: a duplicate")
 	type numbers struct {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configauth"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
@@ -30,7 +29,7 @@ import (
 func TestPage_LabelValuesAreNeverHTML(t *testing.T) {
 	h := start(t, nil)
 	const model = `<script>alert(1)</script>"'&`
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(with(map[string]any{"gen_ai.request.model": model}))))
+	h.send(t, with(map[string]any{"gen_ai.request.model": model}))
 	type groups struct{ Groups []struct{ Value string } }
 	require.Equal(t, model, answer(t, h, "trends", func(a *groups) bool { return len(a.Groups) == 1 }).Groups[0].Value)
 	for _, path := range []string{"meta", "trends", "distributions", "requests", "now?where=" + "%3Cscript%3E"} {
@@ -45,9 +44,7 @@ func TestPage_LabelValuesAreNeverHTML(t *testing.T) {
 func TestPage_HasStrictHeaders(t *testing.T) {
 	h := start(t, nil)
 	for _, path := range []string{"/", "/none", "/api/v1/now", "/api/v1/none"} {
-		response, err := http.Get(h.url + path)
-		require.NoError(t, err)
-		response.Body.Close()
+		response, _ := h.get(t, path)
 		policy := response.Header.Get("Content-Security-Policy")
 		require.Contains(t, policy, "default-src 'none'; script-src 'self'; style-src 'self';", path)
 		require.Contains(t, policy, "frame-ancestors 'none'", path)
@@ -60,13 +57,8 @@ func TestPage_HasStrictHeaders(t *testing.T) {
 
 func TestPage_AssetsAreCachedAndCompressed(t *testing.T) {
 	h := start(t, nil)
-	get := func(path string, header ...string) *http.Response {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+path, http.NoBody)
-		require.NoError(t, err)
-		r.Header.Set(header[0], header[1])
-		response, err := http.DefaultTransport.RoundTrip(r)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
+	get := func(path string, headers ...string) *http.Response {
+		response, _ := h.get(t, path, headers...)
 		return response
 	}
 	first := get("/", "Accept", "*/*")
@@ -94,33 +86,23 @@ func (*gate) Authenticate(ctx context.Context, headers map[string][]string) (con
 	return ctx, errors.New("no token")
 }
 
-// startWithGate starts an exporter with the gate, and returns the address of its server.
-func startWithGate(t *testing.T) string {
+// startWithGate starts an exporter with the gate.
+func startWithGate(t *testing.T) *harness {
 	t.Helper()
 	id := component.MustNewID("gate")
-	config := createDefaultConfig().(*Config)
-	config.Server.NetAddr.Endpoint = freeAddress(t)
-	config.Server.Auth = configoptional.Some(confighttp.AuthConfig{Config: configauth.Config{AuthenticatorID: id}})
-	e, err := createTraces(t.Context(), newSettings(componenttest.NewTelemetry()), config)
-	require.NoError(t, err)
-	require.NoError(t, e.Start(t.Context(), storagetest.Host{id: &gate{}}))
-	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
-		require.NoError(t, e.Shutdown(context.Background()))
+	return startOn(t, storagetest.Host{id: &gate{}}, func(c *Config) {
+		c.Server.Auth = configoptional.Some(confighttp.AuthConfig{Config: configauth.Config{AuthenticatorID: id}})
 	})
-	return config.Server.NetAddr.Endpoint
 }
 
 func TestPage_ObeysTheAuthExtension(t *testing.T) {
-	address := startWithGate(t)
+	h := startWithGate(t)
 	for _, path := range []string{"/", "/api/v1/now", "/api/v1/events", "/api/v1/meta", "/metrics"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
-		require.NoError(t, err)
-		response, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
+		response, _ := h.get(t, path)
 		require.Equal(t, http.StatusUnauthorized, response.StatusCode, path)
-		r.Header.Set("Authorization", "Bearer secret")
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+path, http.NoBody)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer secret") // events do not end: their body is not read
 		response, err = http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
@@ -145,19 +127,11 @@ func TestServer_RefusesForeignPages(t *testing.T) {
 		const compare = "/api/v1/compare?dimension=service.name&baseline=a&candidate=b&slo=all"
 		const anew = compare + "&since=now"
 		for _, path := range []string{"/", "/metrics", "/api/v1/now", compare, anew} {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+path, http.NoBody)
-			require.NoError(t, err)
-			if r.Host = c.host; c.site != "" {
-				r.Header.Set("Sec-Fetch-Site", c.site)
-				r.Header.Set("Sec-Fetch-Mode", c.mode)
-			}
 			want := c.status
 			if path == anew {
 				want = c.comparing
 			}
-			response, err := http.DefaultClient.Do(r)
-			require.NoError(t, err)
-			require.NoError(t, response.Body.Close())
+			response, _ := h.get(t, path, "Host", c.host, "Sec-Fetch-Site", c.site, "Sec-Fetch-Mode", c.mode)
 			require.Equal(t, want, response.StatusCode, "%s %v", path, c)
 		}
 	}
@@ -165,7 +139,7 @@ func TestServer_RefusesForeignPages(t *testing.T) {
 
 // Before an early answer, net/http reads the body, which this client never sends.
 func TestServer_NoConnectionWaitsForABodyForEver(t *testing.T) {
-	address := startWithGate(t)
+	address := startWithGate(t).config.Server.NetAddr.Endpoint
 	for head, status := range map[string]string{
 		"GET /metrics HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n":                                 "401",
 		"GET /metrics HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer secret\r\nContent-Length: 9\r\n\r\n": "200",

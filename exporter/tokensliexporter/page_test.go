@@ -5,7 +5,6 @@ package tokensliexporter
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -35,14 +34,8 @@ func chunks(at ...time.Duration) []byte {
 // api sends a request to the API and returns the response and its body.
 func (h *harness) api(t testing.TB, path string) (*http.Response, []byte) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+"/api/v1/"+path, http.NoBody)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(r)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return response, body
+	response, body := h.get(t, "/api/v1/"+path)
+	return response, []byte(body)
 }
 
 // answer returns the answer of an endpoint. An answer may be half a second old, so wait until

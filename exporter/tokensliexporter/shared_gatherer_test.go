@@ -25,6 +25,7 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/storagetest"
+	"github.com/tokenpulse/tokenpulse/internal/testenv"
 )
 
 // numbered gathers one family, whose name is the number of the gather.
@@ -134,14 +135,13 @@ func TestSharedGatherer_SurvivesAPanic(t *testing.T) {
 // newServed returns an exporter that was not started, with series of about 90 kB of text.
 func newServed(t *testing.T, series int, change func(*Config)) *tokenSLI {
 	t.Helper()
-	config := createDefaultConfig().(*Config)
-	config.Server.NetAddr.Endpoint = freeAddress(t)
-	config.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
-	if change != nil {
-		change(config)
-	}
-	e, err := newTokenSLI(newSettings(componenttest.NewTelemetry()), config)
-	require.NoError(t, err)
+	e, _ := unstarted(t, func(c *Config) {
+		c.Server.NetAddr.Endpoint = testenv.FreeAddress(t)
+		c.Shared.Objectives = []keeper.Objective{{SLO: "tpot", Objective: 0.9, Window: 720 * time.Hour}}
+		if change != nil {
+			change(c)
+		}
+	})
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range series {
 		span := typicalSpan(random, fmt.Sprint("model-", i))

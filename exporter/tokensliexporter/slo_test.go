@@ -51,11 +51,11 @@ func TestScrape_HasSLOMetrics(t *testing.T) {
 			{SLO: "unseen", Objective: 0.5, Window: time.Hour},
 		}
 	})
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(
+	h.send(t,
 		map[string]any{"tokenpulse.slo.met": []any{"tpot"}, "tokenpulse.slo.not_eligible": []any{"gap"}},
 		map[string]any{"tokenpulse.slo.breached": []any{"tpot"}},
 		map[string]any{"tokenpulse.outcome": "success"},
-	)))
+	)
 	want := map[string]float64{
 		`tokenpulse_slo_requests_total{slo="all",verdict="good"}`:          1,
 		`tokenpulse_slo_requests_total{slo="all",verdict="bad"}`:           1,
@@ -85,7 +85,7 @@ func TestScrape_NoSLOMetricsWithoutVerdicts(t *testing.T) {
 	h := start(t, func(c *Config) {
 		c.Shared.Objectives = []keeper.Objective{{SLO: "all", Objective: 0.5, Window: time.Hour}}
 	})
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(map[string]any{"tokenpulse.outcome": "success"})))
+	h.send(t, map[string]any{"tokenpulse.outcome": "success"})
 	require.Empty(t, h.sloMetrics(t, protobuf))
 }
 
@@ -95,7 +95,7 @@ func TestConsume_CountsDroppedVerdicts(t *testing.T) {
 	for i := range 70 {
 		slos = append(slos, fmt.Sprint("slo-", i))
 	}
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(map[string]any{"tokenpulse.slo.met": slos})))
+	h.send(t, map[string]any{"tokenpulse.slo.met": slos})
 	require.EqualValues(t, 6, keepertest.Value(t, h.telemetry, "token_sli_slo_verdicts_dropped"))
 }
 
@@ -127,7 +127,7 @@ func TestREADME_SLOExample(t *testing.T) {
 		}
 		spans = append(spans, map[string]any{"tokenpulse.slo." + verdict: []any{"chat-tpot"}})
 	}
-	require.NoError(t, h.exporter.ConsumeTraces(t.Context(), batch(spans...)))
+	h.send(t, spans...)
 	got := h.sloMetrics(t, text)
 	lines := strings.Split(strings.TrimSpace(blocks[1][2]), "\n")
 	require.Len(t, lines, 6)
