@@ -116,7 +116,6 @@ func TestRound_ReportsRefusedSavesOnceAMinute(t *testing.T) {
 		require.Equal(t, 2, h.logs.FilterMessageSnippet("the storage refused a save").Len())
 		require.EqualValues(t, 13, h.counted(t, "token_sli_saves_failed"))
 		memory.FailWith(nil)
-		require.NoError(t, h.Shutdown(t.Context()))
 	})
 }
 

@@ -49,7 +49,6 @@ func TestDoubts_NameDimensionsThatNoRequestHas(t *testing.T) {
 	h.Round(t.Context())
 	require.Equal(t, []string{"replcia"}, h.abouts(dimensionMessage), "its cause lasts")
 	require.Equal(t, 1, h.logs.Len())
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestDoubts_NameObjectivesThatThisProcessDoesNotDefine(t *testing.T) {
@@ -64,7 +63,6 @@ func TestDoubts_NameObjectivesThatThisProcessDoesNotDefine(t *testing.T) {
 	defer inprocess.SLOs.Remove(owner)
 	h.Round(t.Context())
 	require.Equal(t, []string{"tpto"}, h.abouts(unseenMessage))
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestDoubts_ExplainTheOverflowSeries(t *testing.T) {
@@ -77,7 +75,6 @@ func TestDoubts_ExplainTheOverflowSeries(t *testing.T) {
 		h.Record(t.Context(), spans(t, 1, map[string]any{"model": strconv.Itoa(i), "tokenpulse.outcome": "success"}))
 	}
 	require.Equal(t, []string{""}, h.abouts(overflowMessage))
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 var calls byte
@@ -134,7 +131,6 @@ func TestDoubts_OfConventions(t *testing.T) {
 			require.Len(t, h.abouts(doubledMessage), toInt(test.doubled))
 			require.Len(t, h.abouts(withoutChunksMessage), toInt(test.chunks))
 			require.Empty(t, h.abouts(standardOverflowMessage))
-			require.NoError(t, h.Shutdown(t.Context()))
 		})
 	}
 }
@@ -158,5 +154,4 @@ func TestDoubts_ExplainTheOverflowOfConventions(t *testing.T) {
 	}
 	require.Equal(t, []string{""}, h.abouts(standardOverflowMessage))
 	require.Empty(t, h.abouts(overflowMessage), "they have one dimension")
-	require.NoError(t, h.Shutdown(t.Context()))
 }

@@ -70,7 +70,6 @@ func TestRecord_RedeliveredRequestsCountOnce(t *testing.T) {
 	open["tokenpulse.outcome"] = "success" // a histogram cannot be corrected
 	h.Record(t.Context(), identified(t, 100, open))
 	require.Equal(t, map[string]uint64{"incomplete": 100}, h.requests())
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestRecord_ClientAndServerOfARequestCount(t *testing.T) {
@@ -81,7 +80,6 @@ func TestRecord_ClientAndServerOfARequestCount(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]uint64{"success": 3}, h.requests())
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestRecord_SpansWithoutIDsAlwaysCount(t *testing.T) {
@@ -90,7 +88,6 @@ func TestRecord_SpansWithoutIDsAlwaysCount(t *testing.T) {
 		h.Record(t.Context(), spans(t, 2, met))
 	}
 	require.Equal(t, map[string]uint64{"success": 6}, h.requests())
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestRecord_HorizonOfZeroCountsEverything(t *testing.T) {
@@ -100,7 +97,6 @@ func TestRecord_HorizonOfZeroCountsEverything(t *testing.T) {
 	}
 	require.Equal(t, map[string]uint64{"success": 6}, h.requests())
 	require.Zero(t, h.counted(t, "token_sli_deduplication_evicted"))
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestRound_ForgetsRequestsAfterTheHorizon(t *testing.T) {
@@ -112,7 +108,6 @@ func TestRound_ForgetsRequestsAfterTheHorizon(t *testing.T) {
 	h.clock = began // at which only the round, not the next requests, can have forgotten them
 	h.Record(t.Context(), identified(t, 2, met))
 	require.EqualValues(t, 4, h.counted(t, "token_sli_requests"))
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestRecord_ReportsRequestsForgottenEarly(t *testing.T) {
@@ -122,7 +117,6 @@ func TestRecord_ReportsRequestsForgottenEarly(t *testing.T) {
 	}
 	require.Equal(t, map[string]uint64{"success": 200}, h.requests())
 	require.EqualValues(t, 190, h.counted(t, "token_sli_deduplication_evicted"))
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 // 64 invented names take no place from an objective, in a span or in a series.
@@ -147,5 +141,4 @@ func TestRecord_ObjectivesKeepTheirPlaces(t *testing.T) {
 	require.Len(t, counters, slo.MaxSLOs+2)
 	require.Equal(t, map[string]slo.Counts{"m": {Good: 1, Bad: 501}}, h.budgets())
 	require.EqualValues(t, 3*(1000-64), h.counted(t, "token_sli_slo_verdicts_dropped"))
-	require.NoError(t, h.Shutdown(t.Context()))
 }

@@ -57,7 +57,10 @@ func newHarness(t *testing.T, change func(*Settings)) *harness {
 	var err error
 	h.Keeper, err = New(set)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, h.telemetry.Shutdown(context.Background())) })
+	t.Cleanup(func() {
+		require.NoError(t, h.Shutdown(context.Background()))
+		require.NoError(t, h.telemetry.Shutdown(context.Background()))
+	})
 	return h
 }
 
@@ -109,7 +112,6 @@ func TestSelfMetrics_NameTheComponent(t *testing.T) {
 	h.clock = h.clock.Add(2 * time.Hour)
 	h.Round(t.Context())
 	metadatatest.AssertEqualTokenSliSeriesExpired(t, h.telemetry, point(2), options...)
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestRound_SeriesExpireOnlyAfterAFlush(t *testing.T) {
@@ -125,7 +127,6 @@ func TestRound_SeriesExpireOnlyAfterAFlush(t *testing.T) {
 	h.Round(t.Context())
 	require.Zero(t, h.Engine.Held())
 	require.Equal(t, map[string]slo.Counts{"m": {Good: 1}}, h.budgets(), "the budget outlives the series")
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestRound_WarnsOnceAboutObjectivesWithoutVerdicts(t *testing.T) {
@@ -147,7 +148,6 @@ func TestRound_WarnsOnceAboutObjectivesWithoutVerdicts(t *testing.T) {
 	metadatatest.AssertEqualTokenSliObjectivesUnseen(t, h.telemetry, []metricdata.DataPoint[int64]{{Value: 1, Attributes: attribute.NewSet(
 		attribute.String("component", "connector/token_sli/x"), attribute.String("output", "metrics"), attribute.String("slo", "tpto"))}},
 		metricdatatest.IgnoreTimestamp())
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestRecord_WithoutEngineTracksBudgetsOnly(t *testing.T) {
@@ -155,7 +155,6 @@ func TestRecord_WithoutEngineTracksBudgetsOnly(t *testing.T) {
 	h.Record(t.Context(), spans(t, 3, met))
 	require.Equal(t, map[string]slo.Counts{"m": {Good: 3}}, h.budgets())
 	h.Round(t.Context())
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 func TestRecord_OverflowSeriesHasABudget(t *testing.T) {
@@ -168,7 +167,6 @@ func TestRecord_OverflowSeriesHasABudget(t *testing.T) {
 	var keys []string
 	h.Tracker.Visit(h.clock, func(b *slo.Budgets) { keys = append(keys, b.Key) })
 	require.Equal(t, []string{slo.OverflowKey, "\x01m\x00"}, keys)
-	require.NoError(t, h.Shutdown(t.Context()))
 }
 
 // One value of the first dimension must not push others out of their budgets, with or
@@ -210,7 +208,6 @@ func TestRecord_OneValueOfTheFirstDimensionHasHalfOfTheBudgets(t *testing.T) {
 			h.Round(t.Context())
 			record("forger", "new")
 			require.Equal(t, map[string]int{"forger": 1, "overflow": 1}, services(), "idle series make room")
-			require.NoError(t, h.Shutdown(t.Context()))
 		})
 	}
 }
@@ -242,5 +239,4 @@ func TestRecord_MatchesObjectiveNamesAfterCleaning(t *testing.T) {
 	h := newHarness(t, func(s *Settings) { s.Config.Objectives[0].SLO = "tpot\xff" })
 	h.Record(t.Context(), spans(t, 1, map[string]any{"model": "m", "tokenpulse.slo.met": []any{"tpot\xff"}}))
 	require.Equal(t, map[string]slo.Counts{"m": {Good: 1}}, h.budgets())
-	require.NoError(t, h.Shutdown(t.Context()))
 }
