@@ -81,13 +81,17 @@ type verdict struct {
 	Since                 float64
 }
 
+// get asks for versions, with more parameters or other values of them.
+func (c *comparing) get(t *testing.T, more url.Values) *httptest.ResponseRecorder {
+	t.Helper()
+	values := maps.Clone(versions)
+	maps.Copy(values, more)
+	return c.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+values.Encode(), http.NoBody))
+}
+
 func (c *comparing) ask(t *testing.T, more url.Values) (v verdict) {
 	t.Helper()
-	values := url.Values{}
-	for _, from := range []url.Values{versions, more} {
-		maps.Copy(values, from)
-	}
-	w := c.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+values.Encode(), http.NoBody))
+	w := c.get(t, more)
 	require.Equal(t, http.StatusOK, w.Code, w.Body)
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &v))
 	return v
@@ -98,7 +102,13 @@ func (c *comparing) hook(t *testing.T, kind string) int {
 	t.Helper()
 	body := fmt.Sprintf(`{"name": "engine", "namespace": "llm", "phase": "Progressing", "checksum": "85d557f47b",
 		"metadata": {"hook": %q, "dimension": "service.version", "baseline": "v1", "candidate": "v2", "slo": "tpot"}}`, kind)
-	return c.serve(httptest.NewRequestWithContext(t.Context(), http.MethodPost, comparePath+"/flagger", strings.NewReader(body))).Code
+	return c.post(t, body).Code
+}
+
+// post sends a webhook of Flagger.
+func (c *comparing) post(t *testing.T, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	return c.serve(httptest.NewRequestWithContext(t.Context(), http.MethodPost, comparePath+"/flagger", strings.NewReader(body)))
 }
 
 // traffic sends requests of both versions from five replicas each, 20% of v1 and a share of v2 bad.
@@ -121,17 +131,23 @@ func (tr *traffic) second(now time.Time) map[string]ptrace.Traces {
 			if tr.random.Float64() < tr.bad[version] {
 				verdict = map[string]any{"tokenpulse.slo.breached": []any{"tpot"}}
 			}
-			one := keepertest.Batch(keepertest.Request(verdict))
-			resource := one.ResourceSpans().At(0)
-			resource.Resource().Attributes().PutStr("service.version", version)
-			resource.Resource().Attributes().PutStr("service.instance.id", fmt.Sprint(version, tr.random.IntN(5)))
-			span := resource.ScopeSpans().At(0).Spans().At(0)
-			span.SetStartTimestamp(pcommon.NewTimestampFromTime(now.Add(-time.Second)))
-			span.SetEndTimestamp(pcommon.NewTimestampFromTime(now))
+			one := requestOf(version, fmt.Sprint(version, tr.random.IntN(5)), now.Add(-time.Second), verdict)
 			one.ResourceSpans().MoveAndAppendTo(all[version].ResourceSpans())
 		}
 	}
 	return all
+}
+
+// requestOf returns a request that a replica of a version served within a second.
+func requestOf(version, replica string, start time.Time, attributes map[string]any) ptrace.Traces {
+	one := keepertest.Batch(keepertest.Request(attributes))
+	resource := one.ResourceSpans().At(0)
+	resource.Resource().Attributes().PutStr("service.version", version)
+	resource.Resource().Attributes().PutStr("service.instance.id", replica)
+	span := resource.ScopeSpans().At(0).Spans().At(0)
+	span.SetStartTimestamp(pcommon.NewTimestampFromTime(start))
+	span.SetEndTimestamp(pcommon.NewTimestampFromTime(start.Add(time.Second)))
+	return one
 }
 
 // run sends requests for a time.
@@ -267,11 +283,7 @@ func TestCompare_ErrorsHaveARemedy(t *testing.T) {
 	} {
 		values, err := url.ParseQuery(query)
 		require.NoError(t, err)
-		all := url.Values{}
-		for _, from := range []url.Values{versions, values} {
-			maps.Copy(all, from)
-		}
-		w := e.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+all.Encode(), http.NoBody))
+		w := e.get(t, values)
 		require.Equal(t, http.StatusBadRequest, w.Code, query)
 		var failed struct {
 			Error struct{ Message, Remedy string }
@@ -280,13 +292,13 @@ func TestCompare_ErrorsHaveARemedy(t *testing.T) {
 		require.Contains(t, failed.Error.Message+"; "+failed.Error.Remedy, want, query)
 	}
 	e.ask(t, nil)
-	w := e.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+versions.Encode()+"&since=1000", http.NoBody))
+	w := e.get(t, url.Values{"since": {"1000"}})
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Contains(t, w.Body.String(), "the evidence begins at 20")
 
 	require.Equal(t, http.StatusBadRequest, e.hook(t, "pre-rollout"))
 	for _, body := range []string{"", "[]", `{"metadata": {"hook": "rollout", "x": "y"}}`, `{"metadata": {"hook": 1}}`, strings.Repeat(" ", 1<<17)} {
-		w := e.serve(httptest.NewRequestWithContext(t.Context(), http.MethodPost, comparePath+"/flagger", strings.NewReader(body)))
+		w := e.post(t, body)
 		require.Equal(t, http.StatusBadRequest, w.Code, "%.40s", body)
 		require.Contains(t, w.Body.String(), "remedy")
 	}
@@ -299,7 +311,7 @@ func TestCompare_PairsAreLimited(t *testing.T) {
 	for i := range compare.MaxPairs {
 		e.ask(t, url.Values{"slo": {strconv.Itoa(i)}})
 	}
-	w := e.serve(httptest.NewRequestWithContext(t.Context(), http.MethodGet, comparePath+"?"+versions.Encode(), http.NoBody))
+	w := e.get(t, nil)
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.Contains(t, w.Body.String(), "`compare`")
 	require.EqualValues(t, 1, e.live.page.Refused(), "the self-metric of refused requests")
@@ -335,11 +347,7 @@ func TestCompare_CountsRequestsOfFoldedReplicas(t *testing.T) {
 	_, err := e.compared.Ask(&q, time.Time{}, time.Now())
 	require.NoError(t, err)
 	for replica := range 70 {
-		one := keepertest.Batch(keepertest.Request(map[string]any{"tokenpulse.slo.met": []any{"tpot"}}))
-		resource := one.ResourceSpans().At(0)
-		resource.Resource().Attributes().PutStr("service.version", "v1")
-		resource.Resource().Attributes().PutStr("service.instance.id", strconv.Itoa(replica))
-		resource.ScopeSpans().At(0).Spans().At(0).SetStartTimestamp(pcommon.NewTimestampFromTime(time.Now()))
+		one := requestOf("v1", strconv.Itoa(replica), time.Now(), map[string]any{"tokenpulse.slo.met": []any{"tpot"}})
 		require.NoError(t, e.consume(t.Context(), one))
 	}
 	require.EqualValues(t, 6, keepertest.Value(t, e.measured, "token_sli_comparisons_folded"))

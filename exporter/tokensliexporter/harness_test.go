@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,11 +21,11 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
+	"github.com/tokenpulse/tokenpulse/internal/keeper/keepertest"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
@@ -177,39 +176,14 @@ func labelsOf(m *dto.Metric) (all []string) {
 
 func value(m *dto.Metric) float64 { return m.GetCounter().GetValue() + m.GetGauge().GetValue() }
 
-// batch returns one span with each of these attributes, all of one service.
-func batch(spans ...map[string]any) ptrace.Traces {
-	traces := ptrace.NewTraces()
-	resource := traces.ResourceSpans().AppendEmpty()
-	resource.Resource().Attributes().PutStr("service.name", "chat")
-	scope := resource.ScopeSpans().AppendEmpty()
-	for _, attributes := range spans {
-		span := scope.Spans().AppendEmpty()
-		identify(span)
-		span.SetStartTimestamp(1)
-		span.SetEndTimestamp(pcommon.Timestamp(24 * time.Hour))
-		if err := span.Attributes().FromRaw(attributes); err != nil {
-			panic(err)
-		}
-	}
-	return traces
-}
-
-var identified atomic.Uint64
-
-// identify gives a span IDs that no other has.
-func identify(span ptrace.Span) {
-	n := identified.Add(1)
-	span.SetTraceID([16]byte{1, 8: byte(n), 9: byte(n >> 8), 10: byte(n >> 16), 11: byte(n >> 24)})
-	span.SetSpanID([8]byte{2})
-}
+var batch = keepertest.Batch
 
 // again gives the spans of a batch new IDs, as those of other requests.
 func again(traces ptrace.Traces) ptrace.Traces {
 	for _, resource := range traces.ResourceSpans().All() {
 		for _, scope := range resource.ScopeSpans().All() {
 			for _, span := range scope.Spans().All() {
-				identify(span)
+				keepertest.Identify(span)
 			}
 		}
 	}

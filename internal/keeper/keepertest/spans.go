@@ -14,7 +14,14 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 )
 
-var batches atomic.Uint32
+var identified atomic.Uint32
+
+// Identify gives a span IDs that no other has.
+func Identify(span ptrace.Span) {
+	n := identified.Add(1)
+	span.SetTraceID([16]byte{1, 8: byte(n), 9: byte(n >> 8), 10: byte(n >> 16), 11: byte(n >> 24)})
+	span.SetSpanID([8]byte{2})
+}
 
 // Batch returns one span with each of these attributes, all of one service. No two spans have the
 // same IDs, also not those of different batches.
@@ -23,11 +30,9 @@ func Batch(spans ...map[string]any) ptrace.Traces {
 	resource := traces.ResourceSpans().AppendEmpty()
 	resource.Resource().Attributes().PutStr(names.ServiceName, "chat")
 	scope := resource.ScopeSpans().AppendEmpty()
-	for i, attributes := range spans {
+	for _, attributes := range spans {
 		span := scope.Spans().AppendEmpty()
-		n := batches.Add(1)
-		span.SetTraceID([16]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24), 15: byte(i + 1)})
-		span.SetSpanID([8]byte{7: byte(i + 1)})
+		Identify(span)
 		span.SetStartTimestamp(1)
 		span.SetEndTimestamp(pcommon.Timestamp(24 * time.Hour))
 		if err := span.Attributes().FromRaw(attributes); err != nil {
