@@ -19,7 +19,6 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
-	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/storageclient"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
@@ -66,18 +65,12 @@ func (c *comparisons) watch(r *series.Contribution, span ptrace.Span, resource p
 // engineOf returns the replica of the engine that served a request, or "". Who sees the request from outside knows
 // the server's address. service.instance.id is then that of the client, or of the gateway.
 func engineOf(vantage string, span ptrace.Span, resource pcommon.Map) string {
-	text := func(name string) string {
-		if v, ok := source.LookUp(name, span.Attributes(), resource); ok {
-			return series.CleanLabel(v.AsString())
-		}
-		return ""
-	}
-	instance, address := text(names.ServiceInstanceID), text(names.ServerAddress)
+	instance, address := valueOf(names.ServiceInstanceID, span, resource), valueOf(names.ServerAddress, span, resource)
 	inside := vantage == timeline.VantageEngine.String() || vantage == timeline.VantageServer.String()
 	if address == "" || inside && instance != "" {
 		return instance
 	}
-	return address + ":" + text(names.ServerPort)
+	return address + ":" + valueOf(names.ServerPort, span, resource)
 }
 
 var compareVerdict = numbers.Metric{

@@ -15,20 +15,14 @@ import (
 
 // replicaNames are the attributes that name a replica, the first one counts. The server's address comes first,
 // because the others name the client on a client's span.
-var replicaNames = []string{names.ServerAddress, "service.instance.id", "k8s.pod.name", "host.name"}
+var replicaNames = []string{names.ServerAddress, names.ServiceInstanceID, "k8s.pod.name", "host.name"}
 
 // maxEstimated limits the names of estimated numbers. There are fewer numbers.
 const maxEstimated = 32
 
 // factsOf returns what the page shows of a request besides its numbers.
 func factsOf(span ptrace.Span, resource pcommon.Map) slowest.Facts {
-	text := func(name string) string {
-		v, ok := source.LookUp(name, span.Attributes(), resource)
-		if !ok {
-			return ""
-		}
-		return series.CleanLabel(v.AsString())
-	}
+	text := func(name string) string { return valueOf(name, span, resource) }
 	f := slowest.Facts{ErrorType: names.Category(text(names.ErrorType)), Status: text(names.HTTPResponseStatusCode), Source: text(names.Source)}
 	for _, name := range replicaNames {
 		if f.Replica = text(name); f.Replica == "" {
@@ -46,4 +40,13 @@ func factsOf(span ptrace.Span, resource pcommon.Map) slowest.Facts {
 		f.Estimated = append(f.Estimated, series.CleanLabel(name.Str()))
 	}
 	return f
+}
+
+// valueOf returns an attribute of a span or of its resource, as labels have it, or "".
+func valueOf(name string, span ptrace.Span, resource pcommon.Map) string {
+	v, ok := source.LookUp(name, span.Attributes(), resource)
+	if !ok {
+		return ""
+	}
+	return series.CleanLabel(v.AsString())
 }
