@@ -70,7 +70,7 @@ func TestLatency_SpansEqualThoseOfTokenLatency(t *testing.T) {
 			require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 			for range 60 {
 				for _, finished := range randomStreams(t, r, random) {
-					plain := streamspan.New(&streamspan.Settings{Senders: streamspan.NewSenders()}).Make(finished, nil)
+					plain := streamspan.New(&streamspan.Settings{}).Make(finished, nil)
 					require.NoError(t, p.ConsumeTraces(t.Context(), plain.Traces))
 					expected := sink.AllTraces()[0]
 					sink.Reset()

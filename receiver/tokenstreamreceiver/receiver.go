@@ -94,7 +94,7 @@ func newReceiverWithClock(cfg *Config, set receiver.Settings, now func() time.Du
 			store: store, telemetry: telemetry, reporter: latencyreport.New(telemetry, set.Logger), now: now, storageID: cfg.StorageID,
 		},
 	}
-	spans := streamspan.Settings{Senders: streamspan.NewSenders(), Service: cfg.ServiceName}
+	spans := streamspan.Settings{Service: cfg.ServiceName}
 	r.ingester.makers.New = func() any { return streamspan.New(&spans) }
 	if cfg.Latency.HasValue() {
 		r.annotateSpans(nil)
@@ -134,7 +134,7 @@ func (r *tokenStreamReceiver) annotateSpans(selection *streamspan.Selection) {
 		rules = rules.Uncounted()
 	}
 	spans := streamspan.Settings{
-		Senders: streamspan.NewSenders(), Service: r.cfg.ServiceName, Latency: r.cfg.latency(), Rules: rules, Logger: r.settings.Logger, Selection: selection,
+		Service: r.cfg.ServiceName, Latency: r.cfg.latency(), Rules: rules, Logger: r.settings.Logger, Selection: selection,
 	}
 	r.ingester.makers.New = func() any { return streamspan.New(&spans) }
 }

@@ -101,6 +101,14 @@ type Finished struct {
 	Client *httpguard.Client
 }
 
+// EndAttributes returns the attributes of the end event.
+func (f Finished) EndAttributes() []byte {
+	if f.End == nil {
+		return nil
+	}
+	return f.End.Attributes
+}
+
 // EndUnixNano returns the end event's time or, if missing, the latest time of any
 // other event.
 func (f Finished) EndUnixNano() int64 {

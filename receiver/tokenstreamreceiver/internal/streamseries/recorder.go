@@ -88,7 +88,7 @@ func New(s *Settings) *Recorder {
 	}
 	r.onSpan = dependsOnRequest(shared.Series.Dimensions, r.latency.AttributesRead())
 	options := r.latency.SeriesOptions()
-	recorded := streamspan.Settings{Senders: streamspan.NewSenders(), Service: s.Service, Latency: r.latency, Rules: r.rules, Logger: s.Logger}
+	recorded := streamspan.Settings{Service: s.Service, Latency: r.latency, Rules: r.rules, Logger: s.Logger}
 	previewed := recorded
 	previewed.Rules, previewed.Logger = r.rules.Uncounted(), zap.NewNop()
 	r.workers.New = func() any {

@@ -85,7 +85,7 @@ func (p *throughSpans) record(ctx context.Context, finished []assembly.Finished)
 
 // plainSpans returns the spans of streams, with timelines.
 func plainSpans(finished []assembly.Finished) streamspan.Made {
-	return streamspan.New(&streamspan.Settings{Senders: streamspan.NewSenders()}).Make(finished, nil)
+	return streamspan.New(&streamspan.Settings{}).Make(finished, nil)
 }
 
 func (p *throughSpans) annotate(scope string, span ptrace.Span) {

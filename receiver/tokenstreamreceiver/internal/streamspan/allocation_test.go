@@ -22,7 +22,7 @@ func TestMake_AllocatesTheSlotsOfAttributesOnce(t *testing.T) {
 	finished := finishedStreams(t, manyStreams(streams, "chat"))
 	rules, err := judge.NewRules(nil, false)
 	require.NoError(t, err)
-	maker := New(&Settings{Senders: NewSenders(), Latency: annotate.DefaultConfig(), Rules: rules, Logger: zap.NewNop()})
+	maker := New(&Settings{Latency: annotate.DefaultConfig(), Rules: rules, Logger: zap.NewNop()})
 	span := maker.Make(finished, nil).Traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	require.Equal(t, 6, span.Attributes().Len())
 	require.LessOrEqual(t, testing.AllocsPerRun(10, func() { maker.Make(finished, nil) }), float64(streams*each+perRequest))

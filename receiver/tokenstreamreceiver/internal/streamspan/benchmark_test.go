@@ -44,7 +44,6 @@ func BenchmarkAnnotatedSpans(b *testing.B) {
 		require.NoError(b, err)
 		for name, settings := range map[string]Settings{"annotated": {Latency: annotate.DefaultConfig(), Rules: rules, Logger: zap.NewNop()}, "plain": {}} {
 			b.Run(fmt.Sprint(name, "/tokens=", tokens), func(b *testing.B) {
-				settings.Senders = NewSenders()
 				maker := New(&settings)
 				b.ReportAllocs()
 				for b.Loop() {

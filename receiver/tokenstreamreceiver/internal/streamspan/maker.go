@@ -5,6 +5,8 @@
 package streamspan
 
 import (
+	"cmp"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
@@ -17,14 +19,13 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/source"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
-	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/identity"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/senderattributes"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/wire"
 )
 
 // Settings are what a Maker needs.
 type Settings struct {
-	// Senders is shared by the makers of a receiver.
-	Senders *Senders
 	// Service is the name of the service in resources without one.
 	Service string
 	// Latency makes a Maker write latencies and verdicts into its spans, as token_latency would.
@@ -50,7 +51,6 @@ type Maker struct {
 
 	// Of the current stream.
 	stream   assembly.Finished
-	from     identity.Stream // its attributes
 	line     timeline.Timeline
 	observed source.TokenStream
 	derived  latency.Latency
@@ -89,34 +89,26 @@ func (m *Maker) Make(finished []assembly.Finished, tally *latencyreport.Tally) M
 		if chosen == notChosen {
 			continue
 		}
-		span, sender := resources.addSpan(resource), m.sender()
-		resources.removed += sender.removed
-		span.Attributes().EnsureCapacity(sender.attributes.Len() + m.added)
-		m.fill(span, id, sender)
+		span := resources.addSpan(resource)
+		sent, end := m.stream.Attributes, m.stream.EndAttributes()
+		span.Attributes().EnsureCapacity(wire.CountAttributes(sent) + wire.CountAttributes(end) + m.added)
+		resources.removed += senderattributes.Put(span.Attributes(), sent) + senderattributes.Put(span.Attributes(), end)
+		bySender := span.Attributes().Len()
+		m.fill(span, id)
 		m.writeTimings(span, resource.attributes, tally)
 		m.Selection.mark(span, chosen)
-		m.added = max(m.added, span.Attributes().Len()-sender.attributes.Len())
+		m.added = max(m.added, span.Attributes().Len()-bySender)
 		made.IDs[i] = id
 		made.Count++
 	}
-	m.stream, m.from, m.line, made.Removed = assembly.Finished{}, identity.Stream{}, timeline.Timeline{}, resources.removed
+	m.stream, m.line, made.Removed = assembly.Finished{}, timeline.Timeline{}, resources.removed
 	return made
 }
 
-// sender returns what follows from the attributes of the stream.
-func (m *Maker) sender() *sender {
-	m.from = identity.Stream{Attributes: m.stream.Attributes}
-	if m.stream.End != nil {
-		m.from.EndAttributes = m.stream.End.Attributes
-	}
-	return m.Senders.Find(&m.from)
-}
-
-// fill writes what does not depend on the timings into an empty span.
-func (m *Maker) fill(span ptrace.Span, id ID, sender *sender) {
+// fill writes what does not depend on the timings into a span that has the attributes of its sender.
+func (m *Maker) fill(span ptrace.Span, id ID) {
 	stream := &m.stream
-	sender.attributes.CopyTo(span.Attributes())
-	span.SetName(sender.spanName)
+	span.SetName(cmp.Or(source.SpanName(span.Attributes()), names.SourceTokenStream))
 	span.SetTraceID(id.Trace)
 	span.SetSpanID(id.Span)
 	span.SetParentSpanID(stream.Start.ParentSpanID)

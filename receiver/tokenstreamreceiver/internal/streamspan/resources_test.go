@@ -80,7 +80,7 @@ func TestResources_SharedOneIsHashedOnce(t *testing.T) {
 // BenchmarkSharedResource converts streams that share a resource of 60 kB.
 func BenchmarkSharedResource(b *testing.B) {
 	finished := finishedStreams(b, manyStreams(1000, strings.Repeat("r", 60_000)))
-	maker := New(&Settings{Senders: NewSenders()})
+	maker := New(&Settings{})
 	for b.Loop() {
 		maker.Make(finished, nil)
 	}

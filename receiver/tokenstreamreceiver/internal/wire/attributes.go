@@ -26,15 +26,16 @@ var (
 	errAttributeTooNested = invalid("an attribute is nested more than %d deep; send a flatter value", maxAttributeDepth)
 )
 
-// checkCount checks the number of attributes in a well-formed KeyValueList.
-func checkCount(list []byte) error {
-	count := 0
+// CountAttributes returns the number of attributes in a well-formed KeyValueList.
+func CountAttributes(list []byte) (count int) {
 	f := fieldsOf(list)
 	for f.next() {
 		count++
 	}
-	return checkNumber(count)
+	return count
 }
+
+func checkCount(list []byte) error { return checkNumber(CountAttributes(list)) }
 
 func checkNumber(count int) error {
 	if count > maxAttributes {
