@@ -4,6 +4,7 @@
 package identity
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/wire"
@@ -32,64 +34,59 @@ func list(pairs ...string) []byte {
 	return encoded
 }
 
-// describe reads the attributes model and tenant like a span: the last one of a key wins.
-func describe(s *Stream) *string {
+// describe reads the attributes model and tenant like a span: the last one of a key wins. It does not
+// see the cache's keys.
+func describe(vantage byte, resource []byte, lists ...[]byte) string {
 	values := map[string]string{}
-	for i, encoded := range [][]byte{s.Resource, s.Attributes, s.EndAttributes} {
+	removed := [2]int{}
+	for i, encoded := range append([][]byte{resource}, lists...) {
 		for a := wire.WalkAttributes(encoded); a.Next(); {
-			if string(a.Key) == "model" || string(a.Key) == "tenant" {
-				values[fmt.Sprint(min(i, 1), string(a.Key))] = fmt.Sprint(a.Value.Kind, string(a.Value.Bytes), a.Value.Bits)
+			switch key := string(a.Key); {
+			case key == "model" || key == "tenant":
+				values[fmt.Sprint(min(i, 1), key)] = fmt.Sprint(a.Value.Kind, string(a.Value.Bytes), a.Value.Bits)
+			case strings.HasPrefix(key, "tokenpulse."):
+				removed[min(i, 1)]++
 			}
 		}
 	}
-	description := fmt.Sprint(s.Vantage, values)
-	return &description
+	return fmt.Sprint(vantage, values, removed)
 }
 
-func newTestCache(limit int) *Cache[string] {
-	return New([]string{"model", "tenant", "model"}, limit, describe)
+// testCache is a cache of descriptions, with a finder.
+type testCache struct {
+	*Cache[string]
+	Finder[string]
+}
+
+func newTestCache(limit int) *testCache {
+	c := New([]string{"model", "tenant", "model", "tokenpulse.vantage"}, limit, func(s *Stream) *string {
+		description := describe(s.Vantage, s.Resource, s.Attributes)
+		return &description
+	})
+	return &testCache{c, c.NewFinder()}
+}
+
+// of returns the value of a stream with attributes at its start.
+func (c *testCache) of(pairs ...string) *string {
+	return c.Find(0, nil, wire.InList, list(pairs...), nil)
 }
 
 func TestFind_SharesTheValueOfStreamsThatDifferInOtherAttributes(t *testing.T) {
 	c := newTestCache(100)
-	first := c.Find(&Stream{Attributes: list("model", "a", "user", "0")})
+	first := c.of("model", "a", "user", "0")
 	for i := range 1000 {
-		require.Same(t, first, c.Find(&Stream{Attributes: list("model", "a", "user", strconv.Itoa(i))}))
+		require.Same(t, first, c.of("user", strconv.Itoa(i), "model", "a", "node", strconv.Itoa(i)))
 	}
 	require.Equal(t, int64(1), c.Resolved())
-	require.Zero(t, c.Evicted(), "streams that come once are remembered")
-}
-
-func TestFind_RemembersBytesOnSecondSight(t *testing.T) {
-	c := newTestCache(100)
-	s := &Stream{Attributes: list("model", "a")}
-	for want := range 3 {
-		require.Len(t, c.byBytes.newer, max(0, want-1), "before sight %d", want+1)
-		c.Find(s)
-	}
-	require.Len(t, c.byBytes.newer, 1)
-}
-
-// Senders with as many combinations of attributes as the cache holds come in turn.
-func TestFind_RemembersBytesOfManySenders(t *testing.T) {
-	const limit = 10_000
-	c := newTestCache(limit)
-	for range 3 {
-		for i := range limit / 2 {
-			c.Find(&Stream{Attributes: list("model", strconv.Itoa(i))})
-		}
-	}
-	require.Greater(t, len(c.byBytes.newer), limit/2*8/10)
+	require.Zero(t, c.Evicted())
 }
 
 func TestFind_KeepsNoReferenceToTheStream(t *testing.T) {
 	c := newTestCache(100)
-	for range 3 {
-		attributes := list("model", "a")
-		c.Find(&Stream{Attributes: attributes})
-		clear(attributes)
-	}
-	require.Equal(t, *describe(&Stream{Attributes: list("model", "a")}), *c.Find(&Stream{Attributes: list("model", "a")}))
+	attributes := list("model", "a")
+	first := c.Find(0, nil, wire.InList, attributes, nil)
+	clear(attributes)
+	require.Same(t, first, c.of("model", "a"))
 }
 
 func TestFind_StaysWithinItsLimits(t *testing.T) {
@@ -97,49 +94,66 @@ func TestFind_StaysWithinItsLimits(t *testing.T) {
 	c := newTestCache(limit)
 	for range 2 {
 		for i := range 10 * limit {
-			s := &Stream{Attributes: list("model", strconv.Itoa(i))}
-			for range 3 {
-				require.Equal(t, *describe(s), *c.Find(s))
-			}
+			c.of("model", strconv.Itoa(i))
 		}
 	}
-	require.LessOrEqual(t, len(c.byBytes.newer)+len(c.byBytes.older), limit)
-	require.LessOrEqual(t, len(c.byValues.newer)+len(c.byValues.older), limit)
+	require.LessOrEqual(t, len(c.values.newer)+len(c.values.older), limit)
 	require.Positive(t, c.Evicted())
-	large := &Stream{Attributes: list("model", strings.Repeat("x", maxEntry))}
-	before := len(c.byBytes.newer)
+	before, large := len(c.values.newer), strings.Repeat("x", maxKey)
 	for range 3 {
-		require.Equal(t, *describe(large), *c.Find(large))
+		require.Equal(t, describe(0, nil, list("model", large)), *c.of("model", large))
 	}
-	require.Len(t, c.byBytes.newer, before, "a large stream is remembered")
-}
-
-// A hash has 64 bits, so the collision is made by hand.
-func TestFind_ComparesTheBytesOfAHit(t *testing.T) {
-	c := newTestCache(100)
-	s, other := &Stream{Attributes: list("model", "a")}, &Stream{Attributes: list("model", "b")}
-	c.byBytes.put(s.hash(c.seed), &encoded[string]{other.clone(), describe(other)})
-	require.Equal(t, *describe(s), *c.Find(s))
-}
-
-func TestFind_DoesNotRememberLargeValues(t *testing.T) {
-	c := newTestCache(100)
-	large := &Stream{Attributes: list("model", strings.Repeat("x", maxEntry))}
-	require.Equal(t, *describe(large), *c.Find(large))
-	require.Empty(t, c.byValues.newer)
+	require.Len(t, c.values.newer, before, "a large key is remembered")
+	c.Reset()
+	require.Zero(t, cap(c.key))
 }
 
 // A sender that stays is resolved once, however many others come and go.
 func TestFind_KeepsValuesThatAreUsed(t *testing.T) {
 	const limit = 64
 	c := newTestCache(limit)
-	attributes := func(user string) *Stream { return &Stream{Attributes: list("model", "stays", "user", user)} }
-	first := c.Find(attributes(""))
+	first := c.of("model", "stays")
 	for i := range 10 * limit {
-		c.Find(&Stream{Attributes: list("model", strconv.Itoa(i))})
-		require.Same(t, first, c.Find(attributes(strconv.Itoa(i))), "after %d others", i+1)
+		c.of("model", strconv.Itoa(i))
+		require.Same(t, first, c.of("model", "stays", "user", strconv.Itoa(i)), "after %d others", i+1)
 	}
 	require.Positive(t, c.Evicted())
+}
+
+func TestFind_RejectsInvalidAttributes(t *testing.T) {
+	text := func(key, value string) []byte {
+		keyValue := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), key)
+		content := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), value)
+		keyValue = protowire.AppendBytes(protowire.AppendTag(keyValue, 2, protowire.BytesType), content)
+		return protowire.AppendBytes([]byte{byte(wire.InEvent)}, keyValue)
+	}
+	for name, attributes := range map[string][]byte{
+		"value that is read":  text("model", "\xff"),
+		"value of another":    text("user", "\xff"),
+		"key":                 text("\xff", "a"),
+		"value of ours":       text("tokenpulse.x", "\xff"),
+		"truncated":           text("model", "a")[:10],
+		"another field":       protowire.AppendVarint(protowire.AppendTag(text("model", "a"), 5, protowire.VarintType), 1),
+		"an entry of a list":  list("model", "a"),
+		"too many":            bytes.Repeat(text("user", "a"), 1025),
+		"too many that count": bytes.Repeat(text("model", "a"), 1025),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newTestCache(100)
+			for range 2 {
+				require.Nil(t, c.Find(0, nil, wire.InEvent, attributes, nil))
+				require.Nil(t, c.Find(0, nil, wire.InEvent, text("model", "a"), attributes))
+			}
+			require.Zero(t, c.Resolved())
+		})
+	}
+	c := newTestCache(100)
+	many := bytes.Repeat(list("user", "a"), 1025)
+	for range 2 {
+		require.Nil(t, c.Find(0, many, wire.InList, nil, nil), "a resource with too many")
+	}
+	c.Reset()
+	require.NotNil(t, c.of("model", "a"))
 }
 
 // Values are what they are without a cache, whatever came before.
@@ -148,13 +162,20 @@ func TestFind_EqualsResolve(t *testing.T) {
 	pick := func(n int) []byte {
 		var pairs []string
 		for range random.IntN(n) {
-			pairs = append(pairs, []string{"model", "tenant", "user", ""}[random.IntN(4)], []string{"", "a", "b", "ab"}[random.IntN(4)])
+			pairs = append(pairs, []string{"model", "tenant", "user", "", "tokenpulse.vantage"}[random.IntN(5)], []string{"", "a", "b", "ab"}[random.IntN(4)])
 		}
 		return list(pairs...)
 	}
 	c := newTestCache(50)
-	for range 20_000 {
-		s := &Stream{Resource: pick(3), Attributes: pick(4), EndAttributes: pick(2), Vantage: byte(random.IntN(3))}
-		require.Equal(t, *describe(s), *c.Find(s))
+	var resource []byte
+	for i := range 20_000 {
+		if random.IntN(3) == 0 {
+			resource = pick(3)
+		}
+		if i%5 == 0 {
+			c.Reset()
+		}
+		start, end, vantage := pick(4), pick(2), byte(random.IntN(3))
+		require.Equal(t, describe(vantage, resource, start, end), *c.Find(vantage, resource, wire.InList, start, end))
 	}
 }

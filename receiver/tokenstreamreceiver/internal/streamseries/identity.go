@@ -67,7 +67,7 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 			Resource: s.Resource, Attributes: s.Attributes,
 			Start: assembly.Start{UnixNano: 1, Vantage: timeline.Vantage(s.Vantage)},
 		},
-		End: &assembly.End{Attributes: s.EndAttributes},
+		End: &assembly.End{},
 	}
 	w := r.workers.Get().(*worker)
 	defer r.workers.Put(w)

@@ -91,6 +91,7 @@ func New(s *Settings) *Recorder {
 	recorded := streamspan.Settings{Service: s.Service, Latency: r.latency, Rules: r.rules, Logger: s.Logger}
 	previewed := recorded
 	previewed.Rules, previewed.Logger = r.rules.Uncounted(), zap.NewNop()
+	r.Identities = r.newIdentities(&shared.Series)
 	r.workers.New = func() any {
 		return &worker{
 			Recorder: r,
@@ -99,9 +100,9 @@ func New(s *Settings) *Recorder {
 			previews: streamspan.New(&previewed),
 			builder:  spanreader.NewBuilder(r.dimensions, r.objectives),
 			keys:     streamKeys{set: r.keeper.Recognised()},
+			found:    r.Identities.NewFinder(),
 		}
 	}
-	r.Identities = r.newIdentities(&shared.Series)
 	return r
 }
 
@@ -113,6 +114,7 @@ func (r *Recorder) Record(ctx context.Context, finished []assembly.Finished, spa
 	whole := wholes.all[:wholes.used]
 	w := r.workers.Get().(*worker)
 	defer r.workers.Put(w)
+	defer w.release()
 	w.now, w.tally = r.now(), spanreader.Tally{}
 	w.removed.reset()
 	w.keys.reset()
@@ -125,14 +127,13 @@ func (r *Recorder) Record(ctx context.Context, finished []assembly.Finished, spa
 		}
 	}
 	w.fresh = w.keys.set.AddAll(w.keys.keys, w.now, w.fresh[:0])
-	w.keys.resource = nil // it refers to the message
 	for i := range finished {
 		if w.span = (streamspan.ID{}); spans != nil {
 			w.span = spans[i]
 		}
 		w.record(finished[i], w.fresh[i])
 	}
-	w.stream, w.span = assembly.Finished{}, streamspan.ID{}
+	w.span = streamspan.ID{}
 	fresh := w.fresh[len(finished):]
 	for i := range whole {
 		if whole[i].id != nil {
@@ -147,14 +148,14 @@ func (r *Recorder) Record(ctx context.Context, finished []assembly.Finished, spa
 
 // Breaches reports whether a stream breaches an SLO.
 func (r *Recorder) Breaches(stream *assembly.Finished) bool {
-	id := r.identityOf(stream)
+	w := r.workers.Get().(*worker)
+	defer r.workers.Put(w)
+	defer w.release()
+	id := w.identityOf(stream)
 	if !id.rules.Any() {
 		return false
 	}
-	w := r.workers.Get().(*worker)
-	defer r.workers.Put(w)
 	w.stream = *stream
-	defer func() { w.stream = assembly.Finished{} }()
 	if id.onSpan || w.analyze(id) != nil {
 		span, _ := w.attributes()
 		_, breached := span.Get(names.SLOBreached)
@@ -162,12 +163,4 @@ func (r *Recorder) Breaches(stream *assembly.Finished) bool {
 	}
 	w.builder.Status = id.status
 	return id.rules.Breaches(w)
-}
-
-func (r *Recorder) identityOf(stream *assembly.Finished) *streamIdentity {
-	of := identity.Stream{Resource: stream.Resource, Attributes: stream.Attributes, Vantage: byte(stream.Start.Vantage)}
-	if stream.End != nil {
-		of.EndAttributes = stream.End.Attributes
-	}
-	return r.Identities.Find(&of)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -139,6 +140,7 @@ func collected(k *keeper.Keeper) (all []string) {
 type streamSource struct {
 	*rand.Rand
 	store *assembly.Store
+	lists [][]byte // of attributes
 	sent  []assembly.Finished
 }
 
@@ -168,18 +170,45 @@ func (r *streamSource) value() *commonv1.AnyValue {
 	}
 }
 
-// attributes returns an encoded list. Keys may repeat.
-func (r *streamSource) attributes(most int) []byte {
+// attributes returns an encoded list. Keys may repeat. Most lists are those of another stream, or differ
+// from them in one attribute.
+func (r *streamSource) attributes(most int) (list []byte) {
+	if most == 2 && r.chance(60) { // of a resource, or an end
+		return nil
+	}
+	if len(r.lists) < 3 || r.chance(10) {
+		list = r.newAttributes(most)
+		r.lists = append(r.lists, list)
+		return list
+	}
+	list = r.lists[r.IntN(len(r.lists))]
+	if r.chance(30) {
+		list = slices.Concat(list, r.newAttributes(1))
+	}
+	if r.chance(30) {
+		list = slices.Concat(r.newAttributes(1), list)
+	}
+	return list
+}
+
+func (r *streamSource) newAttributes(most int) []byte {
 	list := &commonv1.KeyValueList{}
 	for range r.IntN(most + 1) {
 		key := r.one("service.name", "gen_ai.request.model", "gen_ai.provider.name", "gen_ai.operation.name", "tenant", "limit", "user", "llm.model_name", "gen_ai.system",
 			"gen_ai.response.model", "http.response.status_code", "error.type", "server.address", "server.port", "gen_ai.request.stream")
-		if r.chance(8) {
+		switch {
+		case most == 1 && r.chance(60):
+			key = fmt.Sprint("own-", r.IntN(1000))
+		case r.chance(8):
 			key = r.one("tokenpulse.outcome", "tokenpulse.vantage", "tokenpulse.stall.count", "gen_ai.usage.output_tokens", "gen_ai.usage.input_tokens",
 				"llm.usage.completion_tokens", "gen_ai.response.finish_reasons", "gen_ai.response.time_to_first_chunk", "ttft_ms", "error.type",
 				"gen_ai.latency.time_to_first_token", "openinference.span.kind", "gen_ai.request.stream", "")
 		}
-		list.Values = append(list.Values, &commonv1.KeyValue{Key: key, Value: r.value()})
+		value := r.value()
+		if key == "error.type" && r.chance(70) { // that of a client's mistake
+			value = &commonv1.AnyValue{Value: &commonv1.AnyValue_StringValue{StringValue: "401"}}
+		}
+		list.Values = append(list.Values, &commonv1.KeyValue{Key: key, Value: value})
 	}
 	encoded, err := proto.Marshal(list)
 	if err != nil {
@@ -192,7 +221,7 @@ func (r *streamSource) attributes(most int) []byte {
 func (r *streamSource) addEvents(part *assembly.Part, begin int64, first, last bool) {
 	const micro = int64(time.Microsecond)
 	if first && r.chance(92) {
-		start := assembly.Start{UnixNano: begin, Vantage: timeline.Vantage(r.IntN(5))}
+		start := assembly.Start{UnixNano: begin, Vantage: timeline.Vantage(r.IntN(2) * r.IntN(5))}
 		if r.chance(20) {
 			start.TraceID[0] = byte(1 + r.IntN(3))
 		}
@@ -371,12 +400,15 @@ func TestSeriesRecorder_EqualsTheSpanPath(t *testing.T) {
 	if testing.Short() {
 		rounds = 20
 	}
+	shared := 0
 	for seed := range uint64(rounds) {
-		checkEqualSeries(t, seed)
+		shared += checkEqualSeries(t, seed)
 	}
+	require.Greater(t, shared, rounds*8, "streams do not share identities")
 }
 
-func checkEqualSeries(t *testing.T, seed uint64) {
+// checkEqualSeries returns the number of streams that had the identity of another one.
+func checkEqualSeries(t *testing.T, seed uint64) (shared int) {
 	t.Helper()
 	clock := time.Duration(0)
 	r := &streamSource{Rand: rand.New(rand.NewPCG(seed, 1)), store: assembly.NewStore(assembly.Limits{
@@ -415,4 +447,5 @@ func checkEqualSeries(t *testing.T, seed uint64) {
 	for i := range want {
 		require.Equal(t, want[i], got[i], "seed %d", seed)
 	}
+	return len(r.sent) - int(direct.Identities.Resolved())
 }

@@ -33,12 +33,8 @@ type Wholes struct {
 	byID  map[uint64]int // index in all, by the hash of the ID
 	err   error
 
-	// Of the current stream: what identifies it as it was sent, and as the batch would have it.
-	sent, canonical identity.Stream
-	lists           []byte
-	toLists         func(*identity.Stream) *identity.Stream
-
-	ids streamspan.WholeIDs
+	identities identity.Finder[streamIdentity]
+	ids        streamspan.WholeIDs
 }
 
 // wholeStream is a stream with its identity, which is nil once it is a part of the batch.
@@ -55,9 +51,9 @@ const keepWholes = 4096
 // that the selection may make spans; a nil selection makes none. reject is called for each rejected
 // event of a stream that becomes a part of the batch.
 func NewWholes(recorder *Recorder, spans *streamspan.Selection, batch *assembly.Batch, reject wire.Reject) *Wholes {
-	w := &Wholes{recorder: recorder, spans: spans, batch: batch, reject: reject, seed: maphash.MakeSeed()}
-	w.toLists = w.convert
-	return w
+	return &Wholes{
+		recorder: recorder, spans: spans, batch: batch, reject: reject, seed: maphash.MakeSeed(), identities: recorder.Identities.NewFinder(),
+	}
 }
 
 // Len returns the number of streams, without those that became parts of the batch.
@@ -86,7 +82,7 @@ func (w *Wholes) Reset() {
 	clear(w.all[:min(w.used+1, len(w.all))]) // they refer to the message
 	clear(w.byID)
 	w.used, w.count, w.err, w.ids = 0, 0, nil, streamspan.WholeIDs{}
-	w.sent, w.canonical = identity.Stream{}, identity.Stream{}
+	w.identities.Reset()
 }
 
 // Take takes an encoded token_stream, or returns false to leave it to the batch. resource is its
@@ -107,8 +103,7 @@ func (w *Wholes) Take(position int, message, resource []byte) bool {
 	if w.batch.Has(s.ID) || w.leave(hash) {
 		return false
 	}
-	w.sent = identity.Stream{Resource: resource, Attributes: s.Attributes, EndAttributes: s.EndAttributes, Vantage: byte(s.Start.Vantage)}
-	s.id = w.recorder.Identities.FindAs(&w.sent, w.toLists)
+	s.id = w.identities.Find(byte(s.Start.Vantage), resource, wire.InEvent, s.Attributes, s.EndAttributes)
 	if s.id == nil || s.id.onSpan || w.mayBecomeSpan(s) || !w.batch.GrowBy(1) {
 		return false
 	}
@@ -130,20 +125,6 @@ func (w *Wholes) mayBecomeSpan(s *wholeStream) bool {
 		return true
 	}
 	return w.spans.InShare(w.ids.Of(&s.Whole))
-}
-
-// convert returns a stream with its attributes as the batch would have them, or nil if they are
-// not valid.
-func (w *Wholes) convert(s *identity.Stream) *identity.Stream {
-	var ok, okEnd bool
-	w.lists, ok = wire.AppendAttributes(w.lists[:0], s.Attributes)
-	end := len(w.lists)
-	w.lists, okEnd = wire.AppendAttributes(w.lists, s.EndAttributes)
-	if !ok || !okEnd || wire.CheckAttributes(s.Resource) != nil {
-		return nil
-	}
-	w.canonical = identity.Stream{Resource: s.Resource, Attributes: w.lists[:end], EndAttributes: w.lists[end:], Vantage: s.Vantage}
-	return &w.canonical
 }
 
 // leave makes the whole stream whose ID has a hash a part of the batch. It does not compare the IDs:

@@ -4,6 +4,7 @@
 package streamseries
 
 import (
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -20,8 +21,10 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/assembly"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/identity"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/latencyreport"
 	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/streamspan"
+	"github.com/tokenpulse/tokenpulse/receiver/tokenstreamreceiver/internal/wire"
 )
 
 // worker is the memory that one batch needs.
@@ -32,6 +35,7 @@ type worker struct {
 	previews *streamspan.Maker  // of streams that are recorded by another way, or later
 	builder  spanreader.Builder // of the current stream, whose latency is analyzed into it
 	keys     streamKeys
+	found    identity.Finder[streamIdentity]
 	fresh    []bool
 	verdicts []judge.Verdict
 
@@ -53,6 +57,22 @@ func (w *worker) Outcome() string                      { return w.builder.Outcom
 func (w *worker) Mistaken() bool                       { return slo.IsClientMistake(w.builder.Outcome, w.builder.Status) }
 func (w *worker) Number(id numbers.ID) latency.Measure { return w.builder.Measures[id] }
 func (w *worker) Cut() bool                            { return w.builder.Cut }
+
+// release forgets what refers to the memory of the streams.
+func (w *worker) release() {
+	w.stream = assembly.Finished{}
+	w.keys.resource = nil
+	w.found.Reset()
+}
+
+func (w *worker) identityOf(stream *assembly.Finished) *streamIdentity {
+	vantage, end := byte(stream.Start.Vantage), stream.EndAttributes()
+	id := w.found.Find(vantage, stream.Resource, wire.InList, stream.Attributes, end)
+	if id == nil { // restored from a damaged storage
+		id = w.resolve(&identity.Stream{Resource: stream.Resource, Attributes: slices.Concat(stream.Attributes, end), Vantage: vantage})
+	}
+	return id
+}
 
 // record adds a finished stream, unless it was added before.
 func (w *worker) record(stream assembly.Finished, fresh bool) {

@@ -168,29 +168,6 @@ func readWholeUsage(message []byte, usage *assembly.Usage) bool {
 	}
 }
 
-// AppendAttributes appends attributes of a whole stream to a KeyValueList, in the form in which
-// a part has them. It reports false if they are not valid, or other fields are between them.
-func AppendAttributes(list, attributes []byte) (_ []byte, ok bool) {
-	before := len(list)
-	r := usualFields{rest: attributes}
-	for {
-		switch r.tag() {
-		case startAttributes<<3 | bytesType: // endAttribute has the same number
-			var err error
-			if list, err = appendKeyValue(list, r.bytes()); err != nil {
-				return list, false
-			}
-		case noTag:
-			return list, r.complete() && checkCount(list[before:]) == nil
-		default:
-			return list, false
-		}
-	}
-}
-
-// CheckAttributes returns an error if a well-formed KeyValueList has too many attributes.
-func CheckAttributes(list []byte) error { return checkCount(list) }
-
 // StreamID returns the ID of a token_stream, or nil if it has none.
 func StreamID(message []byte) (id []byte) {
 	f := fieldsOf(message)

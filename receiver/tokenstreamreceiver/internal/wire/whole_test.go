@@ -57,18 +57,23 @@ func TestReadWhole_LeavesDamagedMessages(t *testing.T) {
 	require.Greater(t, taken, 2, "no change leaves a valid message")
 }
 
-func TestAppendAttributes_RejectsOtherFieldsBetween(t *testing.T) {
+func TestSentAttributes_RejectsOtherFieldsBetween(t *testing.T) {
 	attributes := func(start *tokenpulsev1.StreamStart) []byte {
 		encoded, err := proto.Marshal(start)
 		require.NoError(t, err)
 		return encoded
 	}
+	complete := func(sent ...[]byte) bool {
+		a := WalkSent(InEvent, slices.Concat(sent...))
+		for a.Next() {
+			require.True(t, a.Valid())
+		}
+		return a.Complete()
+	}
 	one := attributes(&tokenpulsev1.StreamStart{Attributes: []*commonv1.KeyValue{{Key: "a"}}})
-	_, ok := AppendAttributes(nil, slices.Concat(one, one))
-	require.True(t, ok)
+	require.True(t, complete(one, one))
 	for _, other := range [][]byte{attributes(&tokenpulsev1.StreamStart{TimeUnixNano: 1}), attributes(&tokenpulsev1.StreamStart{TraceId: []byte{1}})} {
-		_, ok = AppendAttributes(nil, slices.Concat(one, other, one))
-		require.False(t, ok)
+		require.False(t, complete(one, other, one))
 	}
 }
 
