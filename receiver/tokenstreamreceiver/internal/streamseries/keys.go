@@ -24,41 +24,18 @@ type streamKeys struct {
 
 func (k *streamKeys) reset() { k.keys, k.resource = k.keys[:0], nil }
 
-// add appends the key of a stream.
-func (k *streamKeys) add(start *assembly.Start, id string, resource []byte) {
-	if !k.addIDs(start) {
-		k.addSeed(append(k.seedOf(start, resource), id...))
+// addKey appends the key of a stream.
+func addKey[S string | []byte](k *streamKeys, start *assembly.Start, id S, resource []byte) {
+	vantage := start.Vantage.OrDefault()
+	if start.TraceID != [16]byte{} && start.SpanID != [8]byte{} { // the sender set the IDs of the span
+		k.keys = append(k.keys, k.set.KeyOf(&dedup.ID{TraceID: start.TraceID, SpanID: start.SpanID, Vantage: vantage.String()}))
+		return
 	}
-}
-
-// addBytes appends the key of a whole stream, as add does.
-func (k *streamKeys) addBytes(s *wholeStream) {
-	if !k.addIDs(&s.Start) {
-		k.addSeed(append(k.seedOf(&s.Start, s.Resource), s.ID...))
-	}
-}
-
-// addIDs appends the key of a stream whose sender set the IDs of its span.
-func (k *streamKeys) addIDs(start *assembly.Start) bool {
-	if start.TraceID == [16]byte{} || start.SpanID == [8]byte{} {
-		return false
-	}
-	id := dedup.ID{TraceID: start.TraceID, SpanID: start.SpanID, Vantage: start.Vantage.OrDefault().String()}
-	k.keys = append(k.keys, k.set.KeyOf(&id))
-	return true
-}
-
-func (k *streamKeys) addSeed(seed []byte) {
-	k.seed = seed
-	k.keys = append(k.keys, k.set.KeyOfSeed(seed))
-}
-
-// seedOf returns what the IDs of a stream's span are derived from, without the stream's ID, and
-// its vantage.
-func (k *streamKeys) seedOf(start *assembly.Start, resource []byte) []byte {
-	seed := streamspan.AppendSeed(k.seed[:0], start)
-	seed = binary.BigEndian.AppendUint64(seed, uint64(k.hash(resource)))
-	return append(seed, byte(start.Vantage.OrDefault()))
+	// What the IDs of the span are derived from.
+	k.seed = streamspan.AppendSeed(k.seed[:0], start)
+	k.seed = binary.BigEndian.AppendUint64(k.seed, uint64(k.hash(resource)))
+	k.seed = append(append(k.seed, byte(vantage)), id...)
+	k.keys = append(k.keys, k.set.KeyOfSeed(k.seed))
 }
 
 // hash returns the hash of a resource, which streams of a request mostly share.

@@ -119,11 +119,11 @@ func (r *Recorder) Record(ctx context.Context, finished []assembly.Finished, spa
 	w.removed.reset()
 	w.keys.reset()
 	for i := range finished {
-		w.keys.add(&finished[i].Start, finished[i].ID, finished[i].Resource)
+		addKey(&w.keys, &finished[i].Start, finished[i].ID, finished[i].Resource)
 	}
 	for i := range whole {
 		if whole[i].id != nil { // otherwise it is a part, which may not be finished
-			w.keys.addBytes(&whole[i])
+			addKey(&w.keys, &whole[i].Start, whole[i].ID, whole[i].Resource)
 		}
 	}
 	w.fresh = w.keys.set.AddAll(w.keys.keys, w.now, w.fresh[:0])

@@ -176,11 +176,11 @@ func (n *NDJSON) start(part *assembly.Part) (err error) {
 	var start assembly.Start
 	start.UnixNano, err = n.time()
 	err = cmp.Or(err,
-		n.hexID(start.TraceID[:], fieldTraceID, "trace_id"),
-		n.hexID(start.SpanID[:], fieldSpanID, "span_id"),
-		n.hexID(start.ParentSpanID[:], fieldParentSpanID, "parent_span_id"),
-		n.keyValues(&n.resource, fieldResource, "resource"),
-		n.keyValues(&n.attributes, fieldAttributes, "attributes"),
+		n.hexID(start.TraceID[:], fieldTraceID),
+		n.hexID(start.SpanID[:], fieldSpanID),
+		n.hexID(start.ParentSpanID[:], fieldParentSpanID),
+		n.keyValues(&n.resource, fieldResource),
+		n.keyValues(&n.attributes, fieldAttributes),
 	)
 	if err != nil {
 		return err
@@ -204,10 +204,10 @@ func (n *NDJSON) end(part *assembly.Part) (err error) {
 	}
 	err = cmp.Or(
 		n.usage(&end.Usage),
-		n.text(&end.FinishReason, fieldFinishReason, "finish_reason"),
-		n.text(&end.Error, fieldError, "error"),
+		n.text(&end.FinishReason, fieldFinishReason),
+		n.text(&end.Error, fieldError),
 		n.cancelled(&end.Cancelled),
-		n.keyValues(&n.attributes, fieldAttributes, "attributes"),
+		n.keyValues(&n.attributes, fieldAttributes),
 	)
 	if err != nil {
 		return err
@@ -283,36 +283,36 @@ func (n *NDJSON) time() (int64, error) {
 	}
 }
 
-func (n *NDJSON) hexID(dst []byte, index fieldIndex, name string) error {
+func (n *NDJSON) hexID(dst []byte, index fieldIndex) error {
 	if !n.has(index) {
 		return nil
 	}
 	text, ok := n.fields[index].unquote(&n.scratch)
 	if !ok {
-		return invalid("`%s` is %s; send a string of %d hexadecimal digits", name, n.fields[index].describe(), 2*len(dst))
+		return invalid("`%s` is %s; send a string of %d hexadecimal digits", index, n.fields[index].describe(), 2*len(dst))
 	}
-	return hexID(dst, text, name)
+	return hexID(dst, text, index.String())
 }
 
-func (n *NDJSON) text(into *string, index fieldIndex, name string) error {
+func (n *NDJSON) text(into *string, index fieldIndex) error {
 	if !n.has(index) {
 		return nil
 	}
 	text, ok := n.fields[index].unquote(&n.scratch)
 	if !ok {
-		return invalid("`%s` is %s; send a string", name, n.fields[index].describe())
+		return invalid("`%s` is %s; send a string", index, n.fields[index].describe())
 	}
 	*into = string(text)
 	return nil
 }
 
-func (n *NDJSON) keyValues(list *[]byte, index fieldIndex, name string) (err error) {
+func (n *NDJSON) keyValues(list *[]byte, index fieldIndex) (err error) {
 	*list = (*list)[:0]
 	if !n.has(index) {
 		return nil
 	}
 	if n.fields[index].kind != '{' {
-		return invalid("`%s` is %s; send an object", name, n.fields[index].describe())
+		return invalid("`%s` is %s; send an object", index, n.fields[index].describe())
 	}
 	*list, err = appendObject(*list, n.fields[index].raw, &n.scratch, 0)
 	return err
