@@ -63,7 +63,7 @@ func (c *Cache[T]) Evicted() int64 { return c.evicted.Load() }
 
 // reads reports whether T depends on an attribute that senders may set.
 func (c *Cache[T]) reads(key []byte) bool {
-	for _, name := range c.names[len(key)%64] {
+	for _, name := range c.names[len(key)%64] { //nolint:modernize // slices.Contains would allocate a string of a long key
 		if string(key) == name {
 			return true
 		}
@@ -75,45 +75,53 @@ func (c *Cache[T]) reads(key []byte) bool {
 // It is not safe for concurrent use.
 type Finder[T any] struct {
 	cache *Cache[T]
-	// key holds what is kept of the last resource, then of the attributes, and what tells them apart.
+	// key holds the length of what is kept of the last resource, that, the vantage, and what is kept
+	// of the other attributes.
 	key      []byte
 	resource []byte // the last one
-	length   int    // what is kept of it
-	valid    bool   // it is
+	begin    int    // of the vantage
+	valid    bool   // the resource is
 }
 
 // NewFinder returns a finder in the cache.
-func (c *Cache[T]) NewFinder() Finder[T] { return Finder[T]{cache: c, valid: true} }
+func (c *Cache[T]) NewFinder() Finder[T] {
+	f := Finder[T]{cache: c}
+	f.Reset()
+	return f
+}
 
 // Reset forgets the last resource. Call it before its memory changes.
 func (f *Finder[T]) Reset() {
-	*f = Finder[T]{cache: f.cache, key: f.key[:0], valid: true}
 	if cap(f.key) > maxKey {
 		f.key = nil
 	}
+	f.readResource(nil)
+}
+
+func (f *Finder[T]) readResource(resource []byte) {
+	f.key = append(f.key[:0], 0, 0, 0, 0)
+	f.resource, f.valid = resource, f.keep(wire.InList, resource)
+	f.begin = len(f.key)
+	binary.BigEndian.PutUint32(f.key, uint32(f.begin))
 }
 
 // Find returns the value of a stream, or nil if an attribute is not valid. resource is a
 // KeyValueList. start and end hold the other attributes in a form.
 func (f *Finder[T]) Find(vantage byte, resource []byte, form wire.Form, start, end []byte) *T {
 	if len(resource) != len(f.resource) || len(resource) > 0 && &resource[0] != &f.resource[0] {
-		f.key = f.key[:0]
-		f.resource, f.valid = resource, f.keep(wire.InList, resource)
-		f.length = len(f.key)
+		f.readResource(resource)
 	}
-	f.key = f.key[:f.length]
+	f.key = append(f.key[:f.begin], vantage)
 	if !f.valid || !f.keep(form, start) || !f.keep(form, end) {
 		return nil
 	}
-	kept := len(f.key)
-	f.key = append(binary.BigEndian.AppendUint32(f.key, uint32(f.length)), vantage)
 	f.cache.mu.Lock()
 	value, ok := f.cache.values.get(f.key)
 	f.cache.mu.Unlock()
 	if ok {
 		return value
 	}
-	return f.cache.add(f.key, &Stream{f.key[:f.length], f.key[f.length:kept], vantage})
+	return f.cache.add(f.key, &Stream{f.key[4:f.begin], f.key[f.begin+1:], vantage})
 }
 
 // keep appends the attributes that T depends on to the key, which add checks. It reports whether
