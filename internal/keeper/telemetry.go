@@ -14,6 +14,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/diagnostics"
 	"github.com/tokenpulse/tokenpulse/internal/keeper/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/spanreader"
 )
 
@@ -22,7 +23,7 @@ import (
 type telemetry struct {
 	*metadata.TelemetryBuilder
 	owner   metric.MeasurementOption
-	reasons [spanreader.Reasons]metric.MeasurementOption
+	reasons [series.Reasons]metric.MeasurementOption
 	ignored [metricreader.Reasons]metric.MeasurementOption
 }
 
@@ -36,7 +37,7 @@ func newTelemetry(k *Keeper) (*telemetry, error) {
 		attribute.String("output", k.settings.Output),
 	}
 	t := &telemetry{TelemetryBuilder: builder, owner: with(owner)}
-	for reason, name := range spanreader.ReasonNames {
+	for reason, name := range series.ReasonNames {
 		t.reasons[reason] = with(owner, attribute.String("reason", name))
 	}
 	for reason, name := range metricreader.ReasonNames {

@@ -20,11 +20,11 @@ type bandsOfNumber struct {
 // BandedNumber returns the number that a Builder sets a dimension by. ok is false if the dimension is an attribute
 // that is read, with or without bands.
 func BandedNumber(d *series.Dimension) (id numbers.ID, ok bool) {
-	i := slices.IndexFunc(contributing, func(id numbers.ID) bool { return id.Attribute() == d.Attribute })
+	i := slices.IndexFunc(series.Contributing, func(id numbers.ID) bool { return id.Attribute() == d.Attribute })
 	if len(d.Bands) == 0 || i < 0 {
 		return 0, false
 	}
-	return contributing[i], true
+	return series.Contributing[i], true
 }
 
 // setBands sets the dimensions with bands of numbers.

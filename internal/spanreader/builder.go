@@ -19,7 +19,7 @@ type Builder struct {
 	// Request is complete after End.
 	Request series.Contribution
 	// Rejected counts the values of the request that were left out.
-	Rejected [Reasons]int64
+	Rejected [series.Reasons]int64
 
 	Finished
 
@@ -69,11 +69,11 @@ func (b *Builder) HasBands() bool { return len(b.bands) > 0 }
 // Begin begins a request. The values of its dimensions are those of the request before.
 func (b *Builder) Begin(now time.Time) {
 	b.Request.Reset(now)
-	b.Finished, b.Rejected = Finished{}, [Reasons]int64{}
+	b.Finished, b.Rejected = Finished{}, [series.Reasons]int64{}
 }
 
 // Reject counts a value that is left out.
-func (b *Builder) Reject(reason Reason) { b.Rejected[reason]++ }
+func (b *Builder) Reject(reason series.Reason) { b.Rejected[reason]++ }
 
 // HasObjective reports whether an SLO has an objective.
 func (b *Builder) HasObjective(slo string) bool { return b.objectives[slo] }
@@ -129,9 +129,9 @@ func (b *Builder) endWith() {
 
 // check rejects numbers that no request has.
 func (b *Builder) check() {
-	for _, id := range contributing {
+	for _, id := range series.Contributing {
 		if m := &b.Measures[id]; m.Known {
-			if reason := check(id, m.Value); reason != Accepted {
+			if reason := series.Check(id, m.Value); reason != series.Accepted {
 				b.Reject(reason)
 				*m = latency.Measure{}
 			}
@@ -165,7 +165,7 @@ func (b *Builder) deriveOutputTokens() {
 // deriveOutputTokenRate falls back to the definition of the rate. The processor writes the
 // rate with `detail: full` only.
 func (b *Builder) deriveOutputTokenRate() {
-	if perToken := b.Measures[numbers.TimePerOutputToken].Value; !b.Measures[numbers.OutputTokenRate].Known && perToken*Largest >= 1 {
+	if perToken := b.Measures[numbers.TimePerOutputToken].Value; !b.Measures[numbers.OutputTokenRate].Known && perToken*series.Largest >= 1 {
 		b.Request.SetValue(numbers.OutputTokenRate, 1/perToken)
 	}
 }
@@ -185,7 +185,7 @@ func (b *Builder) countUnmeasured() {
 		switch {
 		case reason == latency.Present:
 		case b.Measures[numbers.Indicators[i]].Known:
-			b.Reject(MalformedUnmeasured)
+			b.Reject(series.MalformedUnmeasured)
 		default:
 			b.Request.SetCount(series.Unmeasured(i, int(reason)-1), 1)
 		}

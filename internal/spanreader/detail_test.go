@@ -28,7 +28,7 @@ func readOne(t *testing.T, attributes map[string]any) series.Contribution {
 		return series.Recorded{}
 	})
 	require.EqualValues(t, 1, tally.Requests)
-	require.Equal(t, [Reasons]int64{}, tally.Rejected)
+	require.Equal(t, [series.Reasons]int64{}, tally.Rejected)
 	return read
 }
 

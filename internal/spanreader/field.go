@@ -9,25 +9,12 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
 // field reads an attribute.
 type field func(*reader, pcommon.Value)
-
-// contributing are the numbers that series are made of: those with a histogram or a sum, and those that
-// check or replace them.
-var contributing = func() []numbers.ID {
-	all := []numbers.ID{numbers.ChunkCount, numbers.TokenCount, numbers.ClockAnomalies, numbers.CachedInputShare, numbers.InterTokenMax, numbers.InterChunkMax}
-	all = append(all, numbers.Usage...)
-	all = append(all, numbers.StallCount, numbers.StallDuration)
-	for _, id := range numbers.Histograms {
-		if id < numbers.Singles {
-			all = append(all, id)
-		}
-	}
-	return all
-}()
 
 // fields holds the attributes that are read: those below, and the contributing numbers.
 var fields = func() map[string]field {
@@ -46,7 +33,7 @@ var fields = func() map[string]field {
 		numbers.InterTokenLatency.Attribute(): func(r *reader, v pcommon.Value) { r.EncodedTokenGaps = r.sketch(v) },
 		numbers.InterChunkLatency.Attribute(): func(r *reader, v pcommon.Value) { r.EncodedChunkGaps, r.ownChunkGaps = r.sketch(v), true },
 	}
-	for _, id := range contributing {
+	for _, id := range series.Contributing {
 		all[id.Attribute()] = func(r *reader, v pcommon.Value) { r.number(id, v) }
 	}
 	return all

@@ -133,16 +133,16 @@ func requirePlausible(t *testing.T, req *series.Contribution) {
 	t.Helper()
 	for q := range numbers.InterTokenLatency {
 		v, _ := req.Value(q)
-		require.True(t, v >= 0 && v <= Largest, "quantity %d is %v", q, v)
+		require.True(t, v >= 0 && v <= series.Largest, "quantity %d is %v", q, v)
 	}
 	for _, c := range numbers.Sums {
 		v, _ := req.Sum(c)
-		require.True(t, v >= 0 && v <= Largest && (v == math.Trunc(v) || c == numbers.StallDuration), "count %d is %v", c, v)
+		require.True(t, v >= 0 && v <= series.Largest && (v == math.Trunc(v) || c == numbers.StallDuration), "count %d is %v", c, v)
 	}
 	for _, q := range []numbers.ID{numbers.InterTokenLatency, numbers.InterChunkLatency} {
 		d := req.Distribution(q)
 		require.LessOrEqual(t, len(d.Sketch), largestSketch)
-		require.True(t, d.Max >= 0 && d.Max <= Largest, "the longest gap is %v", d.Max)
+		require.True(t, d.Max >= 0 && d.Max <= series.Largest, "the longest gap is %v", d.Max)
 	}
 	for _, label := range append([]string{req.Vantage}, req.Dimensions...) {
 		require.Equal(t, series.CleanLabel(label), label)

@@ -64,7 +64,7 @@ func TestRead_LeavesOutGapsThatTheSpanCannotHave(t *testing.T) {
 			span.SetEndTimestamp(pcommon.Timestamp(int64(100e9) + int64(test.seconds*1e9)))
 			tally := Read(traces, &Options{}, time.Now(), e.Record)
 			require.EqualValues(t, 1, tally.Requests)
-			require.Equal(t, test.malformed, tally.Rejected[MalformedSketch])
+			require.Equal(t, test.malformed, tally.Rejected[series.MalformedSketch])
 			e.Collect(time.Now(), func(s *series.Snapshot) {
 				o := &s.Outcomes[series.Success]
 				require.Equal(t, test.want, o.Distributions[numbers.InterTokenLatency].Sketch.Count())

@@ -98,7 +98,7 @@ func (r *reader) number(id numbers.ID, v pcommon.Value) {
 	if n, ok := source.Number(v); ok {
 		r.Measures[id] = latency.Measure{Value: n, Known: true}
 	} else {
-		r.Reject(WrongType)
+		r.Reject(series.WrongType)
 	}
 }
 
@@ -111,9 +111,9 @@ func (r *reader) sketch(v pcommon.Value) (encoded []byte) {
 	r.ours, r.processed = true, true
 	switch {
 	case v.Type() != pcommon.ValueTypeBytes:
-		r.Reject(WrongType)
+		r.Reject(series.WrongType)
 	case v.Bytes().Len() == 0 || v.Bytes().Len() > largestSketch:
-		r.Reject(MalformedSketch)
+		r.Reject(series.MalformedSketch)
 	default:
 		return v.Bytes().AsRaw()
 	}
@@ -132,7 +132,7 @@ func (r *reader) verdicts() {
 // verdictsIn reads the list of SLOs with one verdict.
 func (r *reader) verdictsIn(v pcommon.Value, verdict slo.Verdict) {
 	if v.Type() != pcommon.ValueTypeSlice {
-		r.Reject(WrongType)
+		r.Reject(series.WrongType)
 		return
 	}
 	list, wrong := v.Slice(), false
@@ -150,7 +150,7 @@ func (r *reader) verdictsIn(v pcommon.Value, verdict slo.Verdict) {
 		}
 	}
 	if wrong {
-		r.Reject(WrongType)
+		r.Reject(series.WrongType)
 	}
 }
 
@@ -177,6 +177,6 @@ func (r *reader) outcome(v pcommon.Value) {
 	if outcome := scalar(v); slices.Contains(series.OutcomeNames[:], outcome) {
 		r.Outcome = outcome
 	} else {
-		r.Reject(UnknownOutcome)
+		r.Reject(series.UnknownOutcome)
 	}
 }

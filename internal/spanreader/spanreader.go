@@ -32,7 +32,7 @@ type Tally struct {
 	// DroppedVerdicts count toward `all` only, because there were too many SLOs.
 	DroppedVerdicts int64
 	// Rejected counts attributes that were left out of a recorded request.
-	Rejected [Reasons]int64
+	Rejected [series.Reasons]int64
 }
 
 // Options select what is read.
@@ -115,7 +115,7 @@ func (t *Tally) Add(recorded series.Recorded, r *Builder) {
 		t.Rejected[reason] += n
 	}
 	// One attribute can serve two distributions and is rejected once.
-	t.Rejected[MalformedSketch] += int64(min(recorded.MalformedSketches, r.sketches()))
+	t.Rejected[series.MalformedSketch] += int64(min(recorded.MalformedSketches, r.sketches()))
 }
 
 // Merge adds the counts of another tally.

@@ -105,7 +105,7 @@ func TestRead_NumbersOfATraceAreNoRequest(t *testing.T) {
 			m{answer: -1.0},
 			false,
 			counted{answers: map[string]float64{}, verdicts: map[string][3]uint64{}},
-			Tally{Traces: 1, Rejected: [Reasons]int64{Negative: 1}},
+			Tally{Traces: 1, Rejected: [series.Reasons]int64{series.Negative: 1}},
 		},
 	}
 	for name, test := range tests {

@@ -9,6 +9,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/series"
 )
 
 // absence is an entry of names.Unmeasured.
@@ -31,14 +32,14 @@ var absences = func() map[string]absence {
 // indicator, rejects the list.
 func (r *reader) unmeasured(v pcommon.Value) {
 	if v.Type() != pcommon.ValueTypeSlice {
-		r.Reject(WrongType)
+		r.Reject(series.WrongType)
 		return
 	}
 	var reasons [len(numbers.Indicators)]latency.Absence
 	for _, entry := range v.Slice().All() {
 		a, known := absences[entry.Str()]
 		if !known || reasons[a.indicator] != latency.Present {
-			r.Reject(MalformedUnmeasured)
+			r.Reject(series.MalformedUnmeasured)
 			return
 		}
 		reasons[a.indicator] = a.reason

@@ -72,8 +72,8 @@ func TestRead_CountsUnmeasured(t *testing.T) {
 				tt.want = map[string]float64{}
 			}
 			require.Equal(t, tt.want, unmeasured(engine))
-			require.Equal(t, tt.malformed, tally.Rejected[MalformedUnmeasured])
-			require.Equal(t, tt.wrongType, tally.Rejected[WrongType])
+			require.Equal(t, tt.malformed, tally.Rejected[series.MalformedUnmeasured])
+			require.Equal(t, tt.wrongType, tally.Rejected[series.WrongType])
 		})
 	}
 }

@@ -92,7 +92,7 @@ func TestRead_CountsVerdictsOfAllLists(t *testing.T) {
 			e := newEngine()
 			tally := Read(spans(t, test.span), &Options{}, time.Now(), e.Record)
 			require.EqualValues(t, 1, tally.Requests)
-			require.Equal(t, test.wrong, tally.Rejected[WrongType])
+			require.Equal(t, test.wrong, tally.Rejected[series.WrongType])
 			require.Zero(t, tally.DroppedVerdicts)
 			require.Equal(t, test.want, verdicts(e))
 		})

@@ -1,7 +1,7 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package spanreader
+package series
 
 import (
 	"math"
@@ -43,8 +43,22 @@ var ReasonNames = [Reasons]string{"", "wrong_type", "not_finite", "negative", "o
 // or a billion tokens.
 const Largest = sketch.MaxValue
 
-// check returns whether a number is plausible.
-func check(id numbers.ID, n float64) Reason {
+// Contributing are the numbers that series are made of: those with a histogram or a sum, and those that
+// check or replace them.
+var Contributing = func() []numbers.ID {
+	all := []numbers.ID{numbers.ChunkCount, numbers.TokenCount, numbers.ClockAnomalies, numbers.CachedInputShare, numbers.InterTokenMax, numbers.InterChunkMax}
+	all = append(all, numbers.Usage...)
+	all = append(all, numbers.StallCount, numbers.StallDuration)
+	for _, id := range numbers.Histograms {
+		if id < numbers.Singles {
+			all = append(all, id)
+		}
+	}
+	return all
+}()
+
+// Check returns whether a number is plausible.
+func Check(id numbers.ID, n float64) Reason {
 	switch {
 	case math.IsNaN(n) || math.IsInf(n, 0):
 		return NotFinite
