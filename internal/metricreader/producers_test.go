@@ -19,9 +19,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/metric/noop"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/metricreader"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/publish"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -183,13 +185,13 @@ func (w *world) randomRequest() series.Contribution {
 		gaps.Add(v(), 1)
 	}
 	if gaps.Count() > 0 {
-		r.SetDistribution(numbers.InterTokenLatency, series.Distribution{Sketch: gaps.AppendBinary(nil), Max: gaps.Max()})
+		*r.Distribution(numbers.InterTokenLatency) = series.Distribution{Sketch: gaps.AppendBinary(nil), Max: gaps.Max()}
 	}
-	r.SetSum(numbers.OutputTokens, float64(1+w.random.IntN(1000)))
+	r.SetValue(numbers.OutputTokens, float64(1+w.random.IntN(1000)))
 	if w.random.IntN(2) == 0 {
-		r.SetSum(numbers.StallDuration, v()+1)
-		r.SetCount(series.Unmeasured(w.random.IntN(2), w.random.IntN(len(names.UnmeasuredReasons))), 1)
-		r.SetCount(series.Failed(slo.Cause(w.random.IntN(len(names.FailureCauses)))), 1)
+		r.SetValue(numbers.StallDuration, v()+1)
+		r.Latency.Absences[w.random.IntN(2)] = latency.Absence(1 + w.random.IntN(len(names.UnmeasuredReasons)))
+		r.Failure = optional.Of(slo.Cause(w.random.IntN(len(names.FailureCauses))))
 	}
 	for i := range w.random.IntN(3) {
 		r.Verdicts.Add(fmt.Sprint("slo-", i), slo.Verdict(w.random.IntN(int(slo.Verdicts))))

@@ -17,10 +17,10 @@ import (
 
 func TestRecord_KnownSeriesDoesNotAllocate(t *testing.T) {
 	e := newTestEngine(nil)
-	r := latency("meta-llama/Llama-3.3-70B-Instruct", e.at(0), 0.1)
-	r.SetDistribution(numbers.InterTokenLatency, distribution(0.01, 0.02))
-	r.SetDistribution(numbers.InterChunkLatency, distribution(0.01, 0.02))
-	r.SetSum(numbers.InputTokens, 7)
+	r := answered("meta-llama/Llama-3.3-70B-Instruct", e.at(0), 0.1)
+	*r.Distribution(numbers.InterTokenLatency) = distribution(0.01, 0.02)
+	*r.Distribution(numbers.InterChunkLatency) = distribution(0.01, 0.02)
+	r.SetValue(numbers.InputTokens, 7)
 	r.TraceID[0] = 1
 	e.Record(r)
 	require.Zero(t, testing.AllocsPerRun(100, func() { e.Record(r) }))

@@ -36,12 +36,12 @@ func typical(random *rand.Rand, model string) *Contribution {
 	r.SetValue(numbers.PrefillDuration, first*0.9)
 	r.SetValue(numbers.DecodeDuration, total)
 	r.SetValue(numbers.OutputTokenRate, float64(len(gaps))/total)
-	r.SetDistribution(numbers.InterTokenLatency, distribution(gaps...))
-	r.SetDistribution(numbers.InterChunkLatency, distribution(gaps...))
-	r.SetSum(numbers.InputTokens, 1000)
-	r.SetSum(numbers.OutputTokens, tokensPerRequest)
-	r.SetSum(numbers.StallCount, 0)
-	r.SetSum(numbers.StallDuration, 0)
+	*r.Distribution(numbers.InterTokenLatency) = distribution(gaps...)
+	*r.Distribution(numbers.InterChunkLatency) = distribution(gaps...)
+	r.SetValue(numbers.InputTokens, 1000)
+	r.SetValue(numbers.OutputTokens, tokensPerRequest)
+	r.SetValue(numbers.StallCount, 0)
+	r.SetValue(numbers.StallDuration, 0)
 	r.TraceID[0], r.SpanID[0] = 1, 1
 	return r
 }

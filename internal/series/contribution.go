@@ -8,21 +8,21 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
-// Contribution is what one finished request adds to its series. The engine keeps no reference
-// to its memory.
+// Contribution is a finished request on the way to its series. To reuse its memory, call Reset, fill it in,
+// then call Complete. The engine keeps no reference to its memory.
 type Contribution struct {
 	// Dimensions holds the values of the configured dimensions in their order, empty
 	// where the request has none. Dimensions and Vantage are clean label values
 	// (CleanLabel).
 	Dimensions []string
 	Vantage    string
-	Outcome    Outcome
 	// Standard holds the values of the attributes that conventions.Config.AttributesRead names, empty where the
 	// request has none. They are clean label values, too.
 	Standard []string
@@ -43,13 +43,26 @@ type Contribution struct {
 	// Verdicts are those of the SLOs that apply to the request.
 	Verdicts slo.VerdictSet
 
+	// Latency has the numbers of the request.
+	Latency latency.Latency
+	// Cut means that the Collector itself ended the request, Failed that its status is an error.
+	Cut, Failed bool
+	// Status is the HTTP status of its answer if it failed, 0 if that is unknown.
+	Status int
+	// Seconds is the time from its start to its end.
+	Seconds float64
+
+	// Complete sets Outcome, Failure and Gaps.
+
+	Outcome Outcome
+	// Failure is the cause of a failed request.
+	Failure optional.Value[slo.Cause]
 	// Gaps are the limits of the distributions.
 	Gaps GapLimits
+	// Rejected counts the values that were left out.
+	Rejected [Reasons]int64
 
-	values        [numbers.Singles]optional.Value[float64]
 	distributions [numbers.Distributions - numbers.Singles]Distribution
-	modal         [modalities]float64
-	counts        [counts]optional.Value[float64]
 }
 
 // Reset begins a new request with the dimensions and attributes of the one before, and the memory of its
@@ -61,21 +74,61 @@ func (r *Contribution) Reset(arrival time.Time) {
 	r.Dimensions, r.Standard, r.Verdicts, r.Arrival = dimensions, standard, verdicts, arrival
 }
 
-// CopyLabels sets the dimensions, the vantage and the attributes of conventions to those of another request.
-func (r *Contribution) CopyLabels(of *Contribution) {
+// CopyAttributes sets the values of dimensions and attributes to those of another request.
+func (r *Contribution) CopyAttributes(of *Contribution) {
 	copy(r.Dimensions, of.Dimensions)
-	r.Vantage, r.Standard = of.Vantage, of.Standard
+	copy(r.Standard, of.Standard)
+}
+
+// Reject counts a value that is left out.
+func (r *Contribution) Reject(reason Reason) { r.Rejected[reason]++ }
+
+// SetValue sets a number that has one value per request. v must be finite and not
+// negative.
+func (r *Contribution) SetValue(id numbers.ID, v float64) {
+	r.Latency.Measures[id] = latency.Measure{Value: v, Known: true}
+}
+
+// Value returns a number that has one value per request. ok is false if it is missing.
+func (r *Contribution) Value(id numbers.ID) (v float64, ok bool) {
+	m := &r.Latency.Measures[id]
+	return m.Value, m.Known
+}
+
+// Sums calls yield with what the request adds to each sum of its series.
+func (r *Contribution) Sums(yield func(Count, float64) bool) {
+	for _, id := range numbers.Sums {
+		if m := &r.Latency.Measures[id]; m.Known && !yield(countOf[id], m.Value) {
+			return
+		}
+	}
+	for i, reason := range r.Latency.Absences {
+		if reason != latency.Present && !yield(Unmeasured(i, int(reason)-1), 1) {
+			return
+		}
+	}
+	if r.Failure.Known && !r.TraceOnly {
+		yield(Failed(r.Failure.Value), 1)
+	}
+}
+
+// Distribution returns the distribution of InterTokenLatency or InterChunkLatency, to read it or to fill it in.
+func (r *Contribution) Distribution(id numbers.ID) *Distribution {
+	return &r.distributions[id-numbers.Singles]
 }
 
 // Distribution is the distribution of one quantity within one request: encoded, if a span
 // carried it, or as it was measured. The engine checks both in the same way.
 type Distribution struct {
-	// Sketch is encoded by package sketch.
+	// Sketch is encoded by package sketch. It is empty but not nil if it is malformed.
 	Sketch []byte
 	// Values replaces Sketch, unless it is nil.
 	Values *sketch.Sketch
 	// Max is the largest value, for the exemplar. Without it the request has no exemplar.
 	Max float64
+
+	// shared means that the chunks of the request have the distribution of its tokens.
+	shared bool
 }
 
 func (d *Distribution) empty() bool {
@@ -129,48 +182,4 @@ func (l *GapLimits) allow(count uint64, sum, largest float64) bool {
 		(l.Count == 0 || count <= l.Count) &&
 		(l.Longest == 0 || largest <= l.Longest) &&
 		(l.Sum == 0 || sum <= l.Sum)
-}
-
-// SetValue sets a quantity that has one value per request. v must be finite and not
-// negative.
-func (r *Contribution) SetValue(q numbers.ID, v float64) { r.values[q] = optional.Of(v) }
-
-// Value returns the value of a quantity. ok is false if it was not set.
-func (r *Contribution) Value(q numbers.ID) (v float64, ok bool) {
-	return r.values[q].Value, r.values[q].Known
-}
-
-// SetDistribution sets a quantity that has many values per request: InterTokenLatency
-// or InterChunkLatency.
-func (r *Contribution) SetDistribution(q numbers.ID, d Distribution) {
-	r.distributions[q-numbers.Singles] = d
-}
-
-// Distribution returns the distribution of a quantity. It is empty if it was not set.
-func (r *Contribution) Distribution(q numbers.ID) *Distribution {
-	return &r.distributions[q-numbers.Singles]
-}
-
-// The counts of tokens of a modality have these IDs.
-const (
-	firstModal = numbers.TextInputTokens
-	modalities = numbers.AudioCachedInputTokens + 1 - firstModal
-)
-
-// SetModal sets a count of the tokens of one modality.
-func (r *Contribution) SetModal(id numbers.ID, n float64) { r.modal[id-firstModal] = n }
-
-// SetSum sets what the request adds to a sum of its series, one of numbers.Sums. n must be finite and
-// not negative.
-func (r *Contribution) SetSum(id numbers.ID, n float64) { r.SetCount(CountOf(id), n) }
-
-// SetCount is SetSum for any sum.
-func (r *Contribution) SetCount(c Count, n float64) { r.counts[c] = optional.Of(n) }
-
-// Sum returns what the request adds to a sum, one of numbers.Sums. ok is false if it was not set.
-func (r *Contribution) Sum(id numbers.ID) (n float64, ok bool) { return r.Count(CountOf(id)) }
-
-// Count returns what the request adds to a sum. ok is false if it was not set.
-func (r *Contribution) Count(c Count) (n float64, ok bool) {
-	return r.counts[c].Value, r.counts[c].Known
 }

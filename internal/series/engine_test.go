@@ -49,7 +49,7 @@ func request(model string, arrival time.Time) *Contribution {
 	return &Contribution{Dimensions: []string{model}, Vantage: "server", Arrival: arrival}
 }
 
-func latency(model string, arrival time.Time, v float64) *Contribution {
+func answered(model string, arrival time.Time, v float64) *Contribution {
 	r := request(model, arrival)
 	r.SetValue(numbers.TimeToFirstToken, v)
 	return r
@@ -97,8 +97,8 @@ func TestRecord_OverflowKeepsTotals(t *testing.T) {
 	e := newTestEngine(func(o *Options) { o.Config.MaxSeries = 10 })
 	overflowed := 0
 	for i := range 10_000 {
-		r := latency(fmt.Sprint("model-", i%1000), e.at(0), 0.1)
-		r.SetSum(numbers.OutputTokens, 3)
+		r := answered(fmt.Sprint("model-", i%1000), e.at(0), 0.1)
+		r.SetValue(numbers.OutputTokens, 3)
 		if e.Record(r).Overflow {
 			overflowed++
 		}
@@ -127,9 +127,9 @@ func TestRecord_OverflowKeepsTotals(t *testing.T) {
 func TestExpire_RemovesIdleSeries(t *testing.T) {
 	e := newTestEngine(func(o *Options) { o.Config.MaxSeries = 2 })
 	for i := range 5 {
-		e.Record(latency(fmt.Sprint("model-", i), e.at(0), 0.1))
+		e.Record(answered(fmt.Sprint("model-", i), e.at(0), 0.1))
 	}
-	e.Record(latency("model-0", e.at(time.Minute), 0.1))
+	e.Record(answered("model-0", e.at(time.Minute), 0.1))
 	expired := e.Expire(e.at(time.Hour))
 	require.Zero(t, expired, "exactly an hour is not longer than an hour")
 	expired = e.Expire(e.at(time.Hour + time.Second))
@@ -138,8 +138,8 @@ func TestExpire_RemovesIdleSeries(t *testing.T) {
 	all := e.collect(now, numbers.TimeToFirstToken)
 	require.Len(t, all, 1)
 	require.Equal(t, e.at(0), all["model-0"].start)
-	require.False(t, e.Record(latency("model-3", now, 0.1)).Overflow, "an expired series makes room")
-	e.Record(latency("model-4", now, 0.1))
+	require.False(t, e.Record(answered("model-3", now, 0.1)).Overflow, "an expired series makes room")
+	e.Record(answered("model-4", now, 0.1))
 	again := e.collect(now, numbers.TimeToFirstToken)
 	require.Equal(t, now, again["model-3"].start)
 	require.Equal(t, now, again["overflow"].start, "a series that comes back starts again")
@@ -148,7 +148,7 @@ func TestExpire_RemovesIdleSeries(t *testing.T) {
 
 func TestExpire_ZeroExpirationKeepsSeriesForever(t *testing.T) {
 	e := newTestEngine(func(o *Options) { o.Config.SeriesExpiration = 0 })
-	e.Record(latency("m", e.at(0), 0.1))
+	e.Record(answered("m", e.at(0), 0.1))
 	expired := e.Expire(e.at(100_000 * time.Hour))
 	require.Zero(t, expired)
 	require.Equal(t, 1, e.Held())
@@ -156,9 +156,9 @@ func TestExpire_ZeroExpirationKeepsSeriesForever(t *testing.T) {
 
 func TestRecord_ReplacesAnExpiredSeries(t *testing.T) {
 	e := newTestEngine(nil)
-	e.Record(latency("m", e.at(0), 0.1))
+	e.Record(answered("m", e.at(0), 0.1))
 	e.all()[0].expired = true // as Expire leaves it before it removes it
-	e.Record(latency("m", e.at(time.Minute), 0.1))
+	e.Record(answered("m", e.at(time.Minute), 0.1))
 	require.Equal(t, 1, e.Held())
 	require.Equal(t, e.at(time.Minute), e.collect(e.at(time.Minute), numbers.TimeToFirstToken)["m"].start)
 }
@@ -167,7 +167,7 @@ func TestRecord_SeparatesOutcomes(t *testing.T) {
 	e := newTestEngine(nil)
 	for o := range outcomes {
 		for range int(o) + 1 {
-			r := latency("m", e.at(time.Duration(o)*time.Second), 0.1)
+			r := answered("m", e.at(time.Duration(o)*time.Second), 0.1)
 			r.Outcome = o
 			e.Record(r)
 		}
@@ -184,9 +184,9 @@ func TestRecord_SeparatesOutcomes(t *testing.T) {
 // Collect reuses one snapshot for all series.
 func TestCollect_SeriesDoNotLeakIntoEachOther(t *testing.T) {
 	e := newTestEngine(nil)
-	full := latency("a", e.at(0), 0.1)
-	full.SetSum(numbers.OutputTokens, 5)
-	full.SetDistribution(numbers.InterTokenLatency, distribution(0.1, 0.2))
+	full := answered("a", e.at(0), 0.1)
+	full.SetValue(numbers.OutputTokens, 5)
+	*full.Distribution(numbers.InterTokenLatency) = distribution(0.1, 0.2)
 	full.TraceID[0] = 1
 	e.Record(full)
 	e.Record(request("b", e.at(0)))
@@ -206,14 +206,14 @@ func TestCollect_SeriesDoNotLeakIntoEachOther(t *testing.T) {
 // those of new series.
 func TestRecord_DoesNotWaitForReaders(t *testing.T) {
 	e := newTestEngine(nil)
-	e.Record(latency("a", e.at(0), 0.1))
+	e.Record(answered("a", e.at(0), 0.1))
 	visited := 0
 	e.Collect(e.at(time.Second), func(s *Snapshot) {
 		recorded := make(chan struct{})
 		go func() {
 			defer close(recorded)
-			e.Record(latency("a", e.at(time.Second), 0.1))
-			e.Record(latency("b", e.at(time.Second), 0.1))
+			e.Record(answered("a", e.at(time.Second), 0.1))
+			e.Record(answered("b", e.at(time.Second), 0.1))
 		}()
 		select {
 		case <-recorded:
@@ -247,10 +247,10 @@ func TestRecord_ConcurrentUseLosesNothing(t *testing.T) {
 	for w := range writers {
 		writing.Go(func() {
 			for i := range each {
-				r := latency(strconv.Itoa(i%12), e.at(time.Duration(i)*10*time.Millisecond), 0.1)
+				r := answered(strconv.Itoa(i%12), e.at(time.Duration(i)*10*time.Millisecond), 0.1)
 				r.Outcome = Outcome(w)
-				r.SetSum(numbers.OutputTokens, 2)
-				r.SetDistribution(numbers.InterTokenLatency, distribution(0.01, 0.02, 0.03))
+				r.SetValue(numbers.OutputTokens, 2)
+				*r.Distribution(numbers.InterTokenLatency) = distribution(0.01, 0.02, 0.03)
 				e.Record(r)
 			}
 		})
@@ -281,7 +281,7 @@ func TestRecord_OneValueOpensHalfOfTheSeries(t *testing.T) {
 		o.Config.MaxSeries = 100
 	})
 	record := func(service string, model int) bool {
-		r := latency("", e.at(0), 0.1)
+		r := answered("", e.at(0), 0.1)
 		r.Dimensions = []string{service, fmt.Sprint("model-", model)}
 		return e.Record(r).Overflow
 	}
@@ -305,7 +305,7 @@ func TestRecord_AClientOpensItsShareOnceHalfOfTheSeriesAreOpen(t *testing.T) {
 	e := newTestEngine(func(o *Options) { o.Config.MaxSeries, o.MaxSeriesPerClient = 100, 10 })
 	record := func(client string, from, to int) (overflow int) {
 		for model := range to - from {
-			r := latency(fmt.Sprint(client, "-", from+model), e.at(0), 0.1)
+			r := answered(fmt.Sprint(client, "-", from+model), e.at(0), 0.1)
 			if client != "" {
 				r.Client = &httpguard.Client{Subject: client}
 			}

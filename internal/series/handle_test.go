@@ -21,10 +21,10 @@ func requestsOf(e *Engine, model string) uint64 {
 
 func TestHandle_RecordsIntoTheSeriesOfItsKey(t *testing.T) {
 	e := newTestEngine(nil)
-	e.Record(latency("m", e.at(0), 1))
+	e.Record(answered("m", e.at(0), 1))
 	h := NewHandle(request("m", e.at(0)))
 	for range 3 {
-		require.False(t, e.RecordTo(h, latency("ignored", e.at(0), 1)).Overflow)
+		require.False(t, e.RecordTo(h, answered("ignored", e.at(0), 1)).Overflow)
 	}
 	require.Equal(t, uint64(4), requestsOf(e, "m"))
 	require.Equal(t, 1, e.Held())
@@ -33,12 +33,12 @@ func TestHandle_RecordsIntoTheSeriesOfItsKey(t *testing.T) {
 func TestHandle_ReopensAnExpiredSeries(t *testing.T) {
 	e := newTestEngine(nil)
 	h := NewHandle(request("m", e.at(0)))
-	e.RecordTo(h, latency("m", e.at(0), 1))
+	e.RecordTo(h, answered("m", e.at(0), 1))
 	held := h.series.Load()
 	require.NotNil(t, held)
 	require.Equal(t, 1, e.Expire(e.at(2*time.Hour)))
 	require.Nil(t, h.series.Load(), "the handle keeps the memory of an expired series")
-	e.RecordTo(h, latency("m", e.at(2*time.Hour), 1))
+	e.RecordTo(h, answered("m", e.at(2*time.Hour), 1))
 	require.NotSame(t, held, h.series.Load())
 	require.Equal(t, uint64(1), e.collect(e.at(2*time.Hour), numbers.TimeToFirstToken)["m"].requests)
 }
@@ -47,20 +47,20 @@ func TestHandle_ReopensAnExpiredSeries(t *testing.T) {
 func TestHandle_ReopensASeriesThatExpiresMeanwhile(t *testing.T) {
 	e := newTestEngine(nil)
 	h := NewHandle(request("m", e.at(0)))
-	e.RecordTo(h, latency("m", e.at(0), 1))
+	e.RecordTo(h, answered("m", e.at(0), 1))
 	h.series.Load().expire(e.at(2 * time.Hour))
-	e.RecordTo(h, latency("m", e.at(2*time.Hour), 1))
+	e.RecordTo(h, answered("m", e.at(2*time.Hour), 1))
 	require.Equal(t, uint64(1), e.collect(e.at(2*time.Hour), numbers.TimeToFirstToken)["m"].requests)
 	require.Equal(t, 1, e.Held())
 }
 
 func TestHandle_LeavesTheOverflowSeriesOnceThereIsRoom(t *testing.T) {
 	e := newTestEngine(func(o *Options) { o.Config.MaxSeries = 1 })
-	e.Record(latency("other", e.at(0), 1))
+	e.Record(answered("other", e.at(0), 1))
 	h := NewHandle(request("m", e.at(0)))
-	require.True(t, e.RecordTo(h, latency("m", e.at(time.Hour), 1)).Overflow)
+	require.True(t, e.RecordTo(h, answered("m", e.at(time.Hour), 1)).Overflow)
 	e.Expire(e.at(90 * time.Minute))
-	require.False(t, e.RecordTo(h, latency("m", e.at(90*time.Minute), 1)).Overflow)
+	require.False(t, e.RecordTo(h, answered("m", e.at(90*time.Minute), 1)).Overflow)
 }
 
 func TestHandle_CountsEachRequestOnceFromTwoHandlesWhileSeriesAreRemoved(t *testing.T) {
@@ -71,7 +71,7 @@ func TestHandle_CountsEachRequestOnceFromTwoHandlesWhileSeriesAreRemoved(t *test
 		h := NewHandle(request("m", e.at(0)))
 		recording.Go(func() {
 			for range 2000 {
-				e.RecordTo(h, latency("m", e.at(0), 1))
+				e.RecordTo(h, answered("m", e.at(0), 1))
 			}
 		})
 	}
@@ -93,8 +93,8 @@ func TestHandle_CountsEachRequestOnceFromTwoHandlesWhileSeriesAreRemoved(t *test
 func TestHandle_ASeriesIsInOneHandleOnly(t *testing.T) {
 	e := newTestEngine(nil)
 	first, second := NewHandle(request("m", e.at(0))), NewHandle(request("m", e.at(0)))
-	e.RecordTo(first, latency("m", e.at(0), 1))
-	e.RecordTo(second, latency("m", e.at(0), 1))
+	e.RecordTo(first, answered("m", e.at(0), 1))
+	e.RecordTo(second, answered("m", e.at(0), 1))
 	require.Nil(t, first.series.Load())
 	require.NotNil(t, second.series.Load())
 	require.Equal(t, uint64(2), requestsOf(e, "m"))
@@ -111,8 +111,8 @@ func TestRecord_MeasuredDistributionEqualsItsEncoding(t *testing.T) {
 		encoded, direct := newTestEngine(nil), newTestEngine(nil)
 		a, b := request("m", encoded.at(0)), request("m", direct.at(0))
 		a.Gaps, b.Gaps = l, l
-		a.SetDistribution(numbers.InterTokenLatency, Distribution{Sketch: measured.AppendBinary(nil), Max: 3})
-		b.SetDistribution(numbers.InterTokenLatency, Distribution{Values: &measured, Max: 3})
+		*a.Distribution(numbers.InterTokenLatency) = Distribution{Sketch: measured.AppendBinary(nil), Max: 3}
+		*b.Distribution(numbers.InterTokenLatency) = Distribution{Values: &measured, Max: 3}
 		require.Equal(t, encoded.Record(a), direct.Record(b), "%+v", l)
 		var x, y Snapshot
 		encoded.Collect(encoded.at(0), func(s *Snapshot) { x = *s })

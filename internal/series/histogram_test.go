@@ -21,7 +21,7 @@ func TestClassicCounts_AreExactAtBounds(t *testing.T) {
 		o.ClassicBounds = map[string][]float64{"tokenpulse.time_to_first_token": {0.05, 0.1, 0.2}}
 	})
 	for _, v := range []float64{0, 0.05, math.Nextafter(0.05, 1), 0.1, 0.15, 0.2, math.Nextafter(0.2, 1), 7} {
-		e.Record(latency("m", e.at(0), v))
+		e.Record(answered("m", e.at(0), v))
 	}
 	require.Equal(t, []uint64{2, 2, 2, 2}, e.collect(e.at(0), numbers.TimeToFirstToken)["m"].classic)
 }
@@ -47,7 +47,7 @@ func TestRecord_MergesSketches(t *testing.T) {
 			gaps = append(gaps, math.Round(20*math.Exp(random.NormFloat64()))/1000, 0.02*math.Exp(random.NormFloat64()))
 		}
 		r := request("m", e.at(time.Duration(i)*time.Second))
-		r.SetDistribution(numbers.InterTokenLatency, distribution(gaps...))
+		*r.Distribution(numbers.InterTokenLatency) = distribution(gaps...)
 		require.Zero(t, e.Record(r).MalformedSketches)
 		values = append(values, gaps...)
 		for _, v := range gaps {
@@ -82,9 +82,9 @@ func TestRecord_MergesSketches(t *testing.T) {
 
 func TestRecord_MalformedSketchKeepsTheRest(t *testing.T) {
 	e := newTestEngine(nil)
-	r := latency("m", e.at(0), 0.2)
-	r.SetDistribution(numbers.InterTokenLatency, Distribution{Sketch: []byte{1, 2, 3}, Max: 1})
-	r.SetDistribution(numbers.InterChunkLatency, distribution(0.02))
+	r := answered("m", e.at(0), 0.2)
+	*r.Distribution(numbers.InterTokenLatency) = Distribution{Sketch: []byte{1, 2, 3}, Max: 1}
+	*r.Distribution(numbers.InterChunkLatency) = distribution(0.02)
 	require.Equal(t, 1, e.Record(r).MalformedSketches)
 	require.Zero(t, e.collect(e.at(0), numbers.InterTokenLatency)["m"].count)
 	require.Empty(t, e.collect(e.at(0), numbers.InterTokenLatency)["m"].exemplars)
@@ -99,8 +99,8 @@ func TestRecord_RejectsHugeDistributions(t *testing.T) {
 	huge := func(gap float64, values uint64) *Contribution {
 		var s sketch.Sketch
 		s.Add(gap, values)
-		r := latency("m", e.at(0), 0.2)
-		r.SetDistribution(numbers.InterTokenLatency, Distribution{Sketch: s.AppendBinary(nil), Max: gap})
+		r := answered("m", e.at(0), 0.2)
+		*r.Distribution(numbers.InterTokenLatency) = Distribution{Sketch: s.AppendBinary(nil), Max: gap}
 		return r
 	}
 	require.Equal(t, 1, e.Record(huge(0.02, maxValues+1)).MalformedSketches)
@@ -125,12 +125,12 @@ func TestRecord_KeepsTheLatestExemplarOfEachBucket(t *testing.T) {
 		o.ClassicBounds = map[string][]float64{"tokenpulse.time_to_first_token": {0.1, 1}, "tokenpulse.inter_token_latency": {0.1, 1}}
 	})
 	for i, v := range []float64{0.05, 0.5, 0.06, 30} {
-		r := latency("m", e.at(time.Duration(i)*time.Second), v)
+		r := answered("m", e.at(time.Duration(i)*time.Second), v)
 		r.TraceID, r.SpanID = [16]byte{byte(i + 1)}, [8]byte{byte(i + 1)}
-		r.SetDistribution(numbers.InterTokenLatency, distribution(0.01, v, 0.02))
+		*r.Distribution(numbers.InterTokenLatency) = distribution(0.01, v, 0.02)
 		e.Record(r)
 	}
-	e.Record(latency("m", e.at(9*time.Second), 0.07)) // without a trace
+	e.Record(answered("m", e.at(9*time.Second), 0.07)) // without a trace
 	for _, q := range []numbers.ID{numbers.TimeToFirstToken, numbers.InterTokenLatency} {
 		want := func(i byte, v float64) Exemplar {
 			return Exemplar{TraceID: [16]byte{i}, SpanID: [8]byte{i}, Value: v, UnixNano: e.at(time.Duration(i-1) * time.Second).UnixNano()}

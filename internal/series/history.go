@@ -97,7 +97,7 @@ const maxPrompts = 1024
 
 // addPrompt keeps the prompt of a request for the history. mu is held.
 func (s *series) addPrompt(o *outcomeSeries, r *Contribution) {
-	tokens, _ := r.Sum(numbers.InputTokens)
+	tokens, _ := r.Value(numbers.InputTokens)
 	ttft, ok := r.Value(numbers.TimeToFirstToken)
 	if !ok || tokens < 1 {
 		return
@@ -105,7 +105,7 @@ func (s *series) addPrompt(o *outcomeSeries, r *Contribution) {
 	if len(o.prompts) == maxPrompts {
 		s.fold()
 	}
-	cached, _ := r.Sum(numbers.CachedInputTokens)
+	cached, _ := r.Value(numbers.CachedInputTokens)
 	o.prompts = append(o.prompts, Prompt{PromptClassOf(uint64(tokens), cached > 0), ttft})
 }
 

@@ -57,8 +57,8 @@ var Contributing = func() []numbers.ID {
 	return all
 }()
 
-// Check returns whether a number is plausible.
-func Check(id numbers.ID, n float64) Reason {
+// checkNumber returns whether a number is plausible.
+func checkNumber(id numbers.ID, n float64) Reason {
 	switch {
 	case math.IsNaN(n) || math.IsInf(n, 0):
 		return NotFinite

@@ -11,8 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
 	"github.com/tokenpulse/tokenpulse/internal/slo"
 )
 
@@ -78,8 +80,8 @@ func TestRecord_HistogramAndGaugesAreSwitchedApart(t *testing.T) {
 		name := q.Row().Metric.Name
 		for _, on := range []string{name, name + names.SuffixPercentile} {
 			e := newTestEngine(allOff(on))
-			r := latency("m", e.at(0), 0.5)
-			r.SetDistribution(numbers.InterTokenLatency, distribution(0.5))
+			r := answered("m", e.at(0), 0.5)
+			*r.Distribution(numbers.InterTokenLatency) = distribution(0.5)
 			r.TraceID[0] = 1
 			e.Record(r)
 			got := e.snapshotOf(t, q)
@@ -111,10 +113,19 @@ func (e *Engine) snapshotOf(t *testing.T, q numbers.ID) (d DistributionSnapshot)
 func TestRecord_CountersThatAreOffAreMissing(t *testing.T) {
 	e := newTestEngine(allOff("tokenpulse.stalls"))
 	r := request("m", e.at(0))
-	for c := range counts {
-		r.SetCount(c, 1)
+	for _, id := range numbers.Sums {
+		r.SetValue(id, 1)
 	}
-	e.Record(r)
+	for reason := latency.Present + 1; reason < latency.NumAbsences; reason++ {
+		for i := range r.Latency.Absences {
+			r.Latency.Absences[i] = reason
+		}
+		e.Record(r)
+	}
+	for cause := range names.FailureCauses {
+		r.Failure = optional.Of(slo.Cause(cause))
+		e.Record(r)
+	}
 	e.Collect(e.at(0), func(s *Snapshot) {
 		for c := range counts {
 			_, ok := s.Count(c)
@@ -127,7 +138,7 @@ func TestRecord_CountersThatAreOffAreMissing(t *testing.T) {
 // in the second.
 func TestCollect_OutcomesDoNotLeakIntoTheNextSeries(t *testing.T) {
 	e := newTestEngine(nil)
-	failed := latency("a", e.at(0), 0.1)
+	failed := answered("a", e.at(0), 0.1)
 	failed.Outcome = Error
 	e.Record(failed)
 	e.Record(request("b", e.at(0)))
@@ -139,7 +150,7 @@ func TestCollect_OutcomesDoNotLeakIntoTheNextSeries(t *testing.T) {
 // Collect reuses one snapshot for all series: gauges of the first must not stay.
 func TestCollect_GaugesDoNotLeakIntoTheNextSeries(t *testing.T) {
 	e := newTestEngine(allOff("tokenpulse.time_to_first_token" + names.SuffixPercentile))
-	e.Record(latency("a", e.at(0), 0.1))
+	e.Record(answered("a", e.at(0), 0.1))
 	e.Record(request("b", e.at(0)))
 	e.Collect(e.at(0), func(s *Snapshot) {
 		require.Equal(t, s.Dimensions[0] == "a", len(s.Outcomes[Success].Distributions[numbers.TimeToFirstToken].Quantiles) > 0)

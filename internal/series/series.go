@@ -112,7 +112,9 @@ func (o *outcomeSeries) merge(r *Contribution, exemplar *Exemplar, e *Engine) (m
 		}
 		h := o.histogram(q, e)
 		if !d.mergeInto(&h.pending, &r.Gaps, &last) {
-			malformed++
+			if !d.shared || malformed == 0 {
+				malformed++
+			}
 			continue
 		}
 		h.keepLargest(d.Max, exemplar)
@@ -121,8 +123,8 @@ func (o *outcomeSeries) merge(r *Contribution, exemplar *Exemplar, e *Engine) (m
 }
 
 func (s *series) count(r *Contribution) {
-	for c := range counts {
-		if n, ok := r.Count(c); ok && s.engine.counts[c] {
+	for c, n := range r.Sums {
+		if s.engine.counts[c] {
 			s.counts[c] = optional.Of(s.counts[c].Value + n)
 		}
 	}

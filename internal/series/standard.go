@@ -178,7 +178,7 @@ func (s *Standard) addTo(x *series, side conventions.Side, r *Contribution, of *
 			}
 			continue
 		}
-		v, ok := r.number(m.Number)
+		v, ok := r.Value(m.Number)
 		if !ok && !m.Zero {
 			continue
 		}
@@ -194,8 +194,9 @@ func (s *Standard) addTo(x *series, side conventions.Side, r *Contribution, of *
 // addTokens adds tokens to a counter: those of each modality, then those of an unknown one.
 func (s *series) addTokens(row int, m *conventions.Metric, r *Contribution, tokens float64) {
 	left := tokens
-	for i, n := range r.modal {
-		of := (firstModal + numbers.ID(i)).Row()
+	for id := numbers.TextInputTokens; id <= numbers.AudioCachedInputTokens; id++ {
+		n, _ := r.Value(id)
+		of := id.Row()
 		if n = min(n, left); n > 0 && of.Type == m.Number.Row().Type {
 			s.standardAt(row, of.Modality, m, r.Arrival).sum += n
 			left -= n
@@ -204,14 +205,6 @@ func (s *series) addTokens(row int, m *conventions.Metric, r *Contribution, toke
 	if left > 0 || tokens == 0 {
 		s.standardAt(row, names.ModalityUnknown, m, r.Arrival).sum += left
 	}
-}
-
-// number returns a number that the request has once.
-func (r *Contribution) number(id numbers.ID) (float64, bool) {
-	if id < numbers.Singles {
-		return r.Value(id)
-	}
-	return r.Sum(id)
 }
 
 // standardAt returns a metric of the series, and begins it if necessary.

@@ -37,7 +37,7 @@ func TestCollect_QuantilesFollowTheirWindow(t *testing.T) {
 			for now := time.Duration(0); now < 10*time.Minute; now += 250 * time.Millisecond {
 				level := 0.05 + 0.02*math.Floor(now.Minutes()) // each minute is slower than the last
 				v := level * math.Exp(0.3*random.NormFloat64())
-				e.Record(latency("m", e.at(now), v))
+				e.Record(answered("m", e.at(now), v))
 				all = append(all, value{now, v})
 				if now%readEvery != 0 {
 					continue
@@ -65,7 +65,7 @@ func TestCollect_QuantilesFollowTheirWindow(t *testing.T) {
 
 func TestCollect_EmptyWindowHasNoQuantile(t *testing.T) {
 	e := newTestEngine(nil)
-	e.Record(latency("m", e.at(0), 0.2))
+	e.Record(answered("m", e.at(0), 0.2))
 	windows := func(now time.Duration) []int {
 		var windows []int
 		for _, q := range e.collect(e.at(now), numbers.TimeToFirstToken)["m"].quantiles {
@@ -79,15 +79,15 @@ func TestCollect_EmptyWindowHasNoQuantile(t *testing.T) {
 	require.Equal(t, []int{2}, windows(300*time.Second))
 	require.Empty(t, windows(time.Hour))
 	require.EqualValues(t, 1, e.collect(e.at(time.Hour), numbers.TimeToFirstToken)["m"].count, "the total stays")
-	e.Record(latency("m", e.at(3*time.Hour), 0.3))
+	e.Record(answered("m", e.at(3*time.Hour), 0.3))
 	require.Equal(t, []int{0, 1, 2}, windows(3*time.Hour))
 }
 
 // The clock was set back, or two batches were recorded in the wrong order.
 func TestRecord_ClockStepBackLosesNothing(t *testing.T) {
 	e := newTestEngine(nil)
-	e.Record(latency("m", e.at(10*time.Minute), 0.2))
-	e.Record(latency("m", e.at(5*time.Minute), 0.2))
+	e.Record(answered("m", e.at(10*time.Minute), 0.2))
+	e.Record(answered("m", e.at(5*time.Minute), 0.2))
 	require.Len(t, e.collect(e.at(time.Minute), numbers.TimeToFirstToken)["m"].quantiles, 3*len(windowedQuantiles))
 	require.EqualValues(t, 2, e.collect(e.at(time.Minute), numbers.TimeToFirstToken)["m"].count)
 }

@@ -43,6 +43,9 @@ const (
 // VerdictSet holds the verdicts on one request, which is Finished unless End is called, and
 // on the trace of a root span. The zero value is empty.
 type VerdictSet struct {
+	// Objectives are the SLOs that MaxSLOs does not limit. Reset keeps them.
+	Objectives Names
+
 	each    []namedVerdict // each SLO once
 	others  int            // SLOs among them that are limited by MaxSLOs
 	overall Verdict        // the largest verdict, dropped ones included
@@ -58,33 +61,21 @@ type namedVerdict struct {
 
 // Add adds the verdict of one SLO, whose name must be a clean label value. Verdicts
 // beyond MaxSLOs, and those of an SLO named `all`, count toward `all` only.
-func (s *VerdictSet) Add(slo string, verdict Verdict) { s.count(verdict); s.add(slo, verdict, false) }
-
-// AddReserved adds the verdict of an SLO with an objective, which MaxSLOs does not limit.
-func (s *VerdictSet) AddReserved(slo string, verdict Verdict) {
-	s.count(verdict)
-	s.add(slo, verdict, true)
+func (s *VerdictSet) Add(slo string, verdict Verdict) {
+	s.overall = max(s.overall, verdict)
+	s.any = true
+	s.AddOfTrace(slo, verdict)
 }
 
 // AddOfTrace adds the verdict of an SLO on the trace, which does not count toward `all`.
-// reserved is true for an SLO with an objective.
-func (s *VerdictSet) AddOfTrace(slo string, verdict Verdict, reserved bool) {
-	s.add(slo, verdict, reserved)
-}
-
-// count adds a verdict to `all`.
-func (s *VerdictSet) count(verdict Verdict) {
-	s.overall = max(s.overall, verdict)
-	s.any = true
-}
-
-func (s *VerdictSet) add(slo string, verdict Verdict, reserved bool) {
+func (s *VerdictSet) AddOfTrace(slo string, verdict Verdict) {
 	for i := range s.each {
 		if known := &s.each[i]; known.slo == slo {
 			known.verdict = max(known.verdict, verdict)
 			return
 		}
 	}
+	reserved := s.Objectives[slo]
 	if slo == names.SLOAll || !reserved && s.others >= MaxSLOs {
 		s.dropped++
 		return
@@ -138,5 +129,5 @@ func (s *VerdictSet) All(visit func(slo string, verdict Verdict) bool) {
 // Reset empties the set and keeps its memory.
 func (s *VerdictSet) Reset() {
 	clear(s.each) // release the names, which are part of a span
-	*s = VerdictSet{each: s.each[:0]}
+	*s = VerdictSet{Objectives: s.Objectives, each: s.each[:0]}
 }

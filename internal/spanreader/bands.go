@@ -17,7 +17,7 @@ type bandsOfNumber struct {
 	bands     *series.Bands
 }
 
-// BandedNumber returns the number that a Builder sets a dimension by. ok is false if the dimension is an attribute
+// BandedNumber returns the number that SetBands sets a dimension by. ok is false if the dimension is an attribute
 // that is read, with or without bands.
 func BandedNumber(d *series.Dimension) (id numbers.ID, ok bool) {
 	i := slices.IndexFunc(series.Contributing, func(id numbers.ID) bool { return id.Attribute() == d.Attribute })
@@ -27,22 +27,13 @@ func BandedNumber(d *series.Dimension) (id numbers.ID, ok bool) {
 	return series.Contributing[i], true
 }
 
-// setBands sets the dimensions with bands of numbers.
-func (b *Builder) setBands() {
-	for i := range b.bands {
-		of := &b.bands[i]
-		b.Request.Dimensions[of.dimension] = of.bands.Of(b.number(of.number))
+// SetBands sets the dimensions with bands of numbers of a request, which is complete.
+func (d *Dimensions) SetBands(r *series.Contribution) {
+	for i := range d.numbers {
+		of := &d.numbers[i]
+		r.Dimensions[of.dimension] = of.bands.Of(r.Value(of.number))
 	}
 }
 
-// number returns a number of the request as its series count it, derived ones included.
-func (b *Builder) number(id numbers.ID) (n float64, known bool) {
-	switch {
-	case id < numbers.Singles:
-		return b.Request.Value(id)
-	case slices.Contains(numbers.Sums[:], id):
-		return b.Request.Sum(id)
-	default:
-		return b.Measures[id].Value, b.Measures[id].Known
-	}
-}
+// HasBands reports whether SetBands sets a dimension.
+func (d *Dimensions) HasBands() bool { return len(d.numbers) > 0 }

@@ -16,7 +16,7 @@ import (
 type Dimensions struct {
 	names []string
 	bands []*series.Bands // nil if no dimension has bands
-	// numbers are the dimensions with bands that a Builder sets.
+	// numbers are the dimensions with bands that SetBands sets.
 	numbers []bandsOfNumber
 	// lengths has a bit for the length of each name, modulo 64. Most attributes are
 	// excluded by it without a comparison.

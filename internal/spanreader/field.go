@@ -20,18 +20,18 @@ type field func(*reader, pcommon.Value)
 var fields = func() map[string]field {
 	all := map[string]field{
 		names.Outcome:        (*reader).outcome,
-		names.StalledAtEnd:   func(r *reader, v pcommon.Value) { r.StalledAtEnd = v.Bool() },
-		names.Cut:            func(r *reader, v pcommon.Value) { r.Cut = v.Str() == names.CutCollector },
+		names.StalledAtEnd:   func(r *reader, v pcommon.Value) { r.request.Latency.StalledAtEnd = v.Bool() },
+		names.Cut:            func(r *reader, v pcommon.Value) { r.request.Cut = v.Str() == names.CutCollector },
 		names.Aggregated:     func(r *reader, v pcommon.Value) { r.aggregated = v.Bool() },
-		names.Vantage:        func(r *reader, v pcommon.Value) { r.Request.Vantage = labelValue(v) },
+		names.Vantage:        func(r *reader, v pcommon.Value) { r.request.Vantage = labelValue(v) },
 		names.SLOMet:         func(r *reader, v pcommon.Value) { r.judged[slo.Good] = optional.Of(v) },
 		names.SLOBreached:    func(r *reader, v pcommon.Value) { r.judged[slo.Bad] = optional.Of(v) },
 		names.SLONotEligible: func(r *reader, v pcommon.Value) { r.judged[slo.NotEligible] = optional.Of(v) },
 		names.SLOOfTrace:     func(r *reader, v pcommon.Value) { r.ofTrace = optional.Of(v) },
 		names.Unmeasured:     (*reader).unmeasured,
 
-		numbers.InterTokenLatency.Attribute(): func(r *reader, v pcommon.Value) { r.EncodedTokenGaps = r.sketch(v) },
-		numbers.InterChunkLatency.Attribute(): func(r *reader, v pcommon.Value) { r.EncodedChunkGaps, r.ownChunkGaps = r.sketch(v), true },
+		numbers.InterTokenLatency.Attribute(): func(r *reader, v pcommon.Value) { r.sketch(numbers.InterTokenLatency, v) },
+		numbers.InterChunkLatency.Attribute(): func(r *reader, v pcommon.Value) { r.sketch(numbers.InterChunkLatency, v) },
 	}
 	for _, id := range series.Contributing {
 		all[id.Attribute()] = func(r *reader, v pcommon.Value) { r.number(id, v) }

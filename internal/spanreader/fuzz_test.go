@@ -106,7 +106,9 @@ func FuzzRead(f *testing.F) {
 		})
 		require.EqualValues(t, 4, tally.Requests+tally.Traces+tally.Aggregated+tally.Ignored)
 		require.Len(t, read, int(tally.Requests+tally.Traces))
-		alone := copyOf(&series.Contribution{Dimensions: []string{""}, Arrival: now})
+		alone := copyOf(&series.Contribution{
+			Dimensions: []string{""}, Standard: []string{}, Arrival: now, Verdicts: slo.VerdictSet{Objectives: o.Objectives},
+		})
 		alone.SetValue(numbers.TimeToFirstToken, 0.5)
 		alone.Gaps = read[len(read)-1].Gaps
 		require.Equal(t, alone, read[len(read)-1], "after another span")
@@ -119,10 +121,10 @@ func FuzzRead(f *testing.F) {
 func copyOf(req *series.Contribution) *series.Contribution {
 	c := *req
 	c.Dimensions = slices.Clone(req.Dimensions)
-	c.Verdicts = slo.VerdictSet{}
+	c.Verdicts = slo.VerdictSet{Objectives: req.Verdicts.Objectives}
 	req.Verdicts.All(func(name string, verdict slo.Verdict) bool {
 		if name != names.SLOAll {
-			c.Verdicts.AddReserved(name, verdict)
+			c.Verdicts.Add(name, verdict)
 		}
 		return true
 	})
@@ -136,7 +138,7 @@ func requirePlausible(t *testing.T, req *series.Contribution) {
 		require.True(t, v >= 0 && v <= series.Largest, "quantity %d is %v", q, v)
 	}
 	for _, c := range numbers.Sums {
-		v, _ := req.Sum(c)
+		v, _ := req.Value(c)
 		require.True(t, v >= 0 && v <= series.Largest && (v == math.Trunc(v) || c == numbers.StallDuration), "count %d is %v", c, v)
 	}
 	for _, q := range []numbers.ID{numbers.InterTokenLatency, numbers.InterChunkLatency} {

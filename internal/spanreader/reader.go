@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/tokenpulse/tokenpulse/internal/latency"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/optional"
@@ -21,8 +20,8 @@ import (
 
 // reader reads spans one after the other into the same request.
 type reader struct {
-	Builder
-	labels Labels
+	request series.Contribution
+	labels  Labels
 	findings
 }
 
@@ -41,13 +40,12 @@ var fieldsByName = names.NewLookup(fields)
 // read fills the request. It returns false if the span is neither a model call nor the root
 // span of a trace with numbers of its own.
 func (r *reader) read(span ptrace.Span, resource *series.Contribution, now time.Time) bool {
-	r.Begin(now)
+	r.request.Reset(now)
 	r.findings = findings{}
-	copy(r.Request.Dimensions, resource.Dimensions)
-	copy(r.Request.Standard, resource.Standard)
-	r.Request.TraceID, r.Request.SpanID, r.Request.Trace = span.TraceID(), span.SpanID(), span.TraceID()
+	r.request.CopyAttributes(resource)
+	r.request.TraceID, r.request.SpanID, r.request.Trace = span.TraceID(), span.SpanID(), span.TraceID()
 	for key, v := range span.Attributes().All() {
-		r.labels.Read(&r.Request, key, v)
+		r.labels.Read(&r.request, key, v)
 		if read := fieldsByName.Get(key); read != nil {
 			(*read)(r, v)
 		}
@@ -56,13 +54,14 @@ func (r *reader) read(span ptrace.Span, resource *series.Contribution, now time.
 	if !r.ours && !r.rolledUp {
 		return false
 	}
-	r.labels.Clean(&r.Request)
+	r.labels.Clean(&r.request)
 	r.verdicts()
-	r.Failed, r.Seconds = span.Status().Code() == ptrace.StatusCodeError, seconds(span)
-	if r.Failed || r.Outcome == names.OutcomeError || r.Outcome == names.OutcomeIncomplete {
-		r.Status = source.Status(span.Attributes())
+	r.request.Failed, r.request.Seconds = span.Status().Code() == ptrace.StatusCodeError, seconds(span)
+	if outcome := r.request.Latency.Outcome; r.request.Failed || outcome == names.OutcomeError || outcome == names.OutcomeIncomplete {
+		r.request.Status = source.Status(span.Attributes())
 	}
-	r.End()
+	r.request.Complete()
+	r.labels.dimensions.SetBands(&r.request)
 	return true
 }
 
@@ -83,7 +82,7 @@ func (r *reader) decide() {
 			r.ours, r.processed = r.ours || list.Known, r.processed || list.Known
 		}
 	}
-	r.Request.TraceOnly = !r.ours
+	r.request.TraceOnly = !r.ours
 }
 
 // number reads a number. One with a histogram makes the span a request, unless it is a number of the
@@ -96,9 +95,9 @@ func (r *reader) number(id numbers.ID, v pcommon.Value) {
 		r.ours, r.processed = true, true
 	}
 	if n, ok := source.Number(v); ok {
-		r.Measures[id] = latency.Measure{Value: n, Known: true}
+		r.request.SetValue(id, n)
 	} else {
-		r.Reject(series.WrongType)
+		r.request.Reject(series.WrongType)
 	}
 }
 
@@ -107,17 +106,18 @@ func (r *reader) number(id numbers.ID, v pcommon.Value) {
 const largestSketch = 64 << 10
 
 // sketch reads a distribution.
-func (r *reader) sketch(v pcommon.Value) (encoded []byte) {
+func (r *reader) sketch(id numbers.ID, v pcommon.Value) {
 	r.ours, r.processed = true, true
+	encoded := []byte{}
 	switch {
 	case v.Type() != pcommon.ValueTypeBytes:
-		r.Reject(series.WrongType)
+		r.request.Reject(series.WrongType)
 	case v.Bytes().Len() == 0 || v.Bytes().Len() > largestSketch:
-		r.Reject(series.MalformedSketch)
+		r.request.Reject(series.MalformedSketch)
 	default:
-		return v.Bytes().AsRaw()
+		encoded = v.Bytes().AsRaw()
 	}
-	return nil
+	r.request.Distribution(id).Sketch = encoded
 }
 
 // verdicts reads the lists of SLOs with a verdict.
@@ -132,32 +132,32 @@ func (r *reader) verdicts() {
 // verdictsIn reads the list of SLOs with one verdict.
 func (r *reader) verdictsIn(v pcommon.Value, verdict slo.Verdict) {
 	if v.Type() != pcommon.ValueTypeSlice {
-		r.Reject(series.WrongType)
+		r.request.Reject(series.WrongType)
 		return
 	}
 	list, wrong := v.Slice(), false
 	for i, entry := range list.All() {
 		name := series.CleanLabel(entry.Str()) // empty for other types
 		switch {
-		case i >= slo.MaxSLOs && !r.HasObjective(name):
-			r.Request.Verdicts.Drop(1)
+		case i >= slo.MaxSLOs && !r.request.Verdicts.Objectives[name]:
+			r.request.Verdicts.Drop(1)
 		case name == "":
 			wrong = true
 		case r.judgesTrace(entry.Str()):
-			r.Request.Verdicts.AddOfTrace(name, verdict, r.HasObjective(name))
+			r.request.Verdicts.AddOfTrace(name, verdict)
 		default:
-			r.AddVerdict(name, verdict)
+			r.request.Verdicts.Add(name, verdict)
 		}
 	}
 	if wrong {
-		r.Reject(series.WrongType)
+		r.request.Reject(series.WrongType)
 	}
 }
 
 // judgesTrace reports whether an SLO judges the trace instead of the request. It searches
 // the first slo.MaxSLOs entries of the list, so that a long list costs no more.
 func (r *reader) judgesTrace(name string) bool {
-	if r.Request.TraceOnly {
+	if r.request.TraceOnly {
 		return true
 	}
 	if !r.ofTrace.Known || r.ofTrace.Value.Type() != pcommon.ValueTypeSlice {
@@ -175,8 +175,8 @@ func (r *reader) judgesTrace(name string) bool {
 func (r *reader) outcome(v pcommon.Value) {
 	r.ours = true
 	if outcome := scalar(v); slices.Contains(series.OutcomeNames[:], outcome) {
-		r.Outcome = outcome
+		r.request.Latency.Outcome = outcome
 	} else {
-		r.Reject(series.UnknownOutcome)
+		r.request.Reject(series.UnknownOutcome)
 	}
 }

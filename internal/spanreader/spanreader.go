@@ -1,9 +1,8 @@
 // Copyright The tokenpulse Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spanreader builds requests for a series.Engine and an slo.Tracker: from the attributes that the
-// token_latency processor wrote on spans, or straight from the wire. It checks the numbers of a request,
-// and adds those that follow from them.
+// Package spanreader reads finished requests, for a series.Engine and an slo.Tracker, from the attributes that
+// the token_latency processor wrote on spans.
 package spanreader
 
 import (
@@ -55,11 +54,10 @@ type Options struct {
 // Read calls record with the request of every span that carries latencies, or the time to
 // answer of its trace. The request is valid during the call only. Arrival is set to now.
 func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.Contribution) series.Recorded) (t Tally) {
-	r := reader{Builder: NewBuilder(o.Dimensions, o.Objectives), labels: NewLabels(o.Dimensions, o.Conventions)}
+	r := reader{labels: NewLabels(o.Dimensions, o.Conventions)}
 	resource := r.labels.Request()
-	if len(o.Conventions) > 0 {
-		r.Request.Standard = make([]string, len(o.Conventions))
-	}
+	r.request = r.labels.Request()
+	r.request.Verdicts.Objectives = o.Objectives
 	for _, resourceSpans := range traces.ResourceSpans().All() {
 		r.labels.Clear(&resource)
 		for key, v := range resourceSpans.Resource().Attributes().All() {
@@ -76,12 +74,12 @@ func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.C
 					t.Ignored++
 				case r.aggregated:
 					t.Aggregated++
-					o.watch(&r.Request, span, resourceSpans)
+					o.watch(&r.request, span, resourceSpans)
 				default:
-					recorded := record(&r.Request)
-					t.Add(recorded, &r.Builder)
+					recorded := record(&r.request)
+					t.Add(recorded, &r.request)
 					if !recorded.Duplicate {
-						o.watch(&r.Request, span, resourceSpans)
+						o.watch(&r.request, span, resourceSpans)
 					}
 				}
 			}
@@ -97,12 +95,12 @@ func (o *Options) watch(r *series.Contribution, span ptrace.Span, of ptrace.Reso
 }
 
 // Add counts a request by the result of recording it.
-func (t *Tally) Add(recorded series.Recorded, r *Builder) {
+func (t *Tally) Add(recorded series.Recorded, r *series.Contribution) {
 	if recorded.Duplicate {
 		t.Duplicates++
 		return
 	}
-	if r.Request.TraceOnly {
+	if r.TraceOnly {
 		t.Traces++
 	} else {
 		t.Requests++
@@ -114,8 +112,7 @@ func (t *Tally) Add(recorded series.Recorded, r *Builder) {
 	for reason, n := range r.Rejected {
 		t.Rejected[reason] += n
 	}
-	// One attribute can serve two distributions and is rejected once.
-	t.Rejected[series.MalformedSketch] += int64(min(recorded.MalformedSketches, r.sketches()))
+	t.Rejected[series.MalformedSketch] += int64(recorded.MalformedSketches)
 }
 
 // Merge adds the counts of another tally.

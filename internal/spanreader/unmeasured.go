@@ -32,17 +32,17 @@ var absences = func() map[string]absence {
 // indicator, rejects the list.
 func (r *reader) unmeasured(v pcommon.Value) {
 	if v.Type() != pcommon.ValueTypeSlice {
-		r.Reject(series.WrongType)
+		r.request.Reject(series.WrongType)
 		return
 	}
 	var reasons [len(numbers.Indicators)]latency.Absence
 	for _, entry := range v.Slice().All() {
 		a, known := absences[entry.Str()]
 		if !known || reasons[a.indicator] != latency.Present {
-			r.Reject(series.MalformedUnmeasured)
+			r.request.Reject(series.MalformedUnmeasured)
 			return
 		}
 		reasons[a.indicator] = a.reason
 	}
-	r.Absences, r.processed = reasons, true
+	r.request.Latency.Absences, r.processed = reasons, true
 }

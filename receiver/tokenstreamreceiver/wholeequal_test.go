@@ -84,10 +84,8 @@ func describe(h *series.Handle, r *series.Contribution) string {
 			fmt.Fprintf(&text, " %d=%x", id, math.Float64bits(v))
 		}
 	}
-	for _, c := range series.Counters {
-		if n, ok := r.Count(c.Count); ok {
-			fmt.Fprintf(&text, " %v=%x", c.Count, math.Float64bits(n))
-		}
+	for c, n := range r.Sums {
+		fmt.Fprintf(&text, " %v=%x", c, math.Float64bits(n))
 	}
 	return text.String()
 }

@@ -99,14 +99,14 @@ func (e *evidence) record(r *Request) (folded uint64) {
 
 // read returns how a request was judged, or its value. ok is false if the SLO does not apply to it.
 func (e *evidence) read(r *series.Contribution) (counts canary.Counts, values *sketch.Sketch, ok bool) {
-	mistaken, _ := r.Count(series.Failed(slo.ClientMistake))
+	mistaken := r.Failure.Known && r.Failure.Value == slo.ClientMistake
 	if e.SLO == "" {
 		v, known := r.Value(e.indicator)
 		switch {
 		case known:
 			values = new(sketch.Sketch)
 			values.Add(v, 1)
-		case mistaken > 0:
+		case mistaken:
 			counts.Mistakes = 1
 		default:
 			counts.Unmeasured = 1
@@ -115,7 +115,7 @@ func (e *evidence) read(r *series.Contribution) (counts canary.Counts, values *s
 	}
 	for name, verdict := range r.Verdicts.All {
 		if name == e.SLO {
-			return judged(verdict, 1, mistaken > 0), nil, true
+			return judged(verdict, 1, mistaken), nil, true
 		}
 	}
 	return counts, nil, false

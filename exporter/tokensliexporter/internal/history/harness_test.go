@@ -66,10 +66,10 @@ func (w *world) record(model string, outcome series.Outcome) {
 	for range 20 {
 		gaps.Add(0.02*math.Exp(0.5*w.random.NormFloat64()), 10)
 	}
-	r.SetDistribution(numbers.InterTokenLatency, series.Distribution{Sketch: gaps.AppendBinary(nil)})
-	r.SetSum(numbers.InputTokens, float64(1+w.random.IntN(5000)))
-	r.SetSum(numbers.CachedInputTokens, float64(w.random.IntN(2)))
-	r.SetSum(numbers.OutputTokens, 200)
+	*r.Distribution(numbers.InterTokenLatency) = series.Distribution{Sketch: gaps.AppendBinary(nil)}
+	r.SetValue(numbers.InputTokens, float64(1+w.random.IntN(5000)))
+	r.SetValue(numbers.CachedInputTokens, float64(w.random.IntN(2)))
+	r.SetValue(numbers.OutputTokens, 200)
 	r.Verdicts.Add("ttft", slo.Verdict(w.random.IntN(3)))
 	w.engine.Record(r)
 	w.ttfts = append(w.ttfts, sample{w.now, model, r.Outcome, ttft})

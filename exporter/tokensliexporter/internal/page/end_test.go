@@ -32,7 +32,7 @@ func TestEnd_RangeCoversTheTimeBeforeIt(t *testing.T) {
 		for range minute {
 			request := &series.Contribution{Dimensions: []string{fmt.Sprint("model-", minute%2)}, Arrival: at}
 			request.SetValue(numbers.RequestDuration, 1/(1+math.Abs(float64(minute)-30))) // the slowest are at the end
-			request.Verdicts.AddReserved("fast", slo.Good)
+			request.Verdicts.Add("fast", slo.Good)
 			engine.Record(request)
 			page.Slowest.Add(request, nil, slowest.Facts{})
 			page.Tracker.Record([]byte("key"), &request.Verdicts, at)

@@ -117,12 +117,12 @@ func TestLoad_EqualsOneComputedFromTheRequests(t *testing.T) {
 		request.SetValue(numbers.RequestDuration, r.duration)
 		request.SetValue(numbers.TimeToFirstToken, r.ttft)
 		request.SetValue(numbers.TimePerOutputToken, r.tpot)
-		request.SetSum(numbers.OutputTokens, r.tokens)
+		request.SetValue(numbers.OutputTokens, r.tokens)
 		verdict := slo.Bad
 		if r.good {
 			verdict = slo.Good
 		}
-		request.Verdicts.AddReserved("fast", verdict)
+		request.Verdicts.Add("fast", verdict)
 		engine.Record(request)
 	}
 

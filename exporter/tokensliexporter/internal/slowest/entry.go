@@ -97,7 +97,7 @@ func newRequest(r *series.Contribution, facts Facts) *Entry {
 }
 
 func count(r *series.Contribution, id numbers.ID) float64 {
-	if n, ok := r.Sum(id); ok {
+	if n, ok := r.Value(id); ok {
 		return n
 	}
 	return math.NaN()

@@ -94,7 +94,7 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 	labels.Clean(&request)
 	vantageName, _ := span.Attributes().Get(names.Vantage)
 	request.Vantage = vantageName.Str()
-	if w.builder.HasBands() {
+	if r.dimensions.HasBands() {
 		id.labels = request
 	} else {
 		id.series = series.NewHandle(&request)
@@ -118,7 +118,7 @@ func observe(attributes pcommon.Map) *source.Observation {
 }
 
 // dependsOnRequest reports whether a dimension differs between streams with equal attributes in a way that
-// spanreader.Builder does not cover, or an attribute that an SLO reads in one that judge.Rules.Bind does not.
+// spanreader.Dimensions.SetBands does not cover, or an attribute that an SLO reads in one that judge.Rules.Bind does not.
 func dependsOnRequest(dimensions series.Dimensions, ofSLOs []string) bool {
 	differs := func(d series.Dimension) bool {
 		_, covered := spanreader.BandedNumber(&d)

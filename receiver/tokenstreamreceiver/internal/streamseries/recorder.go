@@ -92,16 +92,19 @@ func New(s *Settings) *Recorder {
 	previewed := recorded
 	previewed.Rules, previewed.Logger = r.rules.Uncounted(), zap.NewNop()
 	r.Identities = r.newIdentities(&shared.Series)
+	labels := spanreader.NewLabels(r.dimensions, r.standard)
 	r.workers.New = func() any {
-		return &worker{
+		w := &worker{
 			Recorder: r,
 			analyzer: latency.NewAnalyzer(options),
 			spans:    streamspan.New(&recorded),
 			previews: streamspan.New(&previewed),
-			builder:  spanreader.NewBuilder(r.dimensions, r.objectives),
+			finished: labels.Request(),
 			keys:     streamKeys{set: r.keeper.Recognised()},
 			found:    r.Identities.NewFinder(),
 		}
+		w.finished.Verdicts.Objectives = r.objectives
+		return w
 	}
 	return r
 }
@@ -161,6 +164,6 @@ func (r *Recorder) Breaches(stream *assembly.Finished) bool {
 		_, breached := span.Get(names.SLOBreached)
 		return breached
 	}
-	w.builder.Status = id.status
+	w.finished.Status = id.status
 	return id.rules.Breaches(w)
 }

@@ -31,9 +31,9 @@ import (
 type worker struct {
 	*Recorder
 	analyzer *latency.Analyzer
-	spans    *streamspan.Maker  // of streams that are recorded by way of a span
-	previews *streamspan.Maker  // of streams that are recorded by another way, or later
-	builder  spanreader.Builder // of the current stream, whose latency is analyzed into it
+	spans    *streamspan.Maker   // of streams that are recorded by way of a span
+	previews *streamspan.Maker   // of streams that are recorded by another way, or later
+	finished series.Contribution // of the current stream, whose latency is analyzed into it
 	keys     streamKeys
 	found    identity.Finder[streamIdentity]
 	fresh    []bool
@@ -53,10 +53,12 @@ type worker struct {
 // Outcome, Mistaken, Number, Cut and Attribute make the current stream a request to judge.
 var _ judge.Subject = (*worker)(nil)
 
-func (w *worker) Outcome() string                      { return w.builder.Outcome }
-func (w *worker) Mistaken() bool                       { return slo.IsClientMistake(w.builder.Outcome, w.builder.Status) }
-func (w *worker) Number(id numbers.ID) latency.Measure { return w.builder.Measures[id] }
-func (w *worker) Cut() bool                            { return w.builder.Cut }
+func (w *worker) Outcome() string { return w.finished.Latency.Outcome }
+func (w *worker) Mistaken() bool {
+	return slo.IsClientMistake(w.finished.Latency.Outcome, w.finished.Status)
+}
+func (w *worker) Number(id numbers.ID) latency.Measure { return w.finished.Latency.Measures[id] }
+func (w *worker) Cut() bool                            { return w.finished.Cut }
 
 // release forgets what refers to the memory of the streams.
 func (w *worker) release() {
@@ -128,9 +130,9 @@ func usageOf(stream *assembly.Finished) assembly.Usage {
 // derive derives the latency of a stream from what it reports, as the reader of token_stream's spans
 // sees it.
 func (w *worker) derive(s *source.TokenStream, id *streamIdentity, usage assembly.Usage, chunks timeline.Walk) error {
-	b := &w.builder
-	b.Begin(w.now)
-	b.Cut, b.Failed, b.Seconds = s.Cut, s.Outcome == names.OutcomeError, max(0, float64(s.End-s.Start))/1e9
+	f := &w.finished
+	f.Reset(w.now)
+	f.Cut, f.Failed, f.Seconds = s.Cut, s.Outcome == names.OutcomeError, max(0, float64(s.End-s.Start))/1e9
 	r := &w.request
 	*r = latency.Observed{} // in its place; a literal would be copied
 	r.Duration = time.Duration(s.End - s.Start)
@@ -140,37 +142,39 @@ func (w *worker) derive(s *source.TokenStream, id *streamIdentity, usage assembl
 	r.StartUnknown = s.StartUnseen
 	r.Frames = s.Frames
 	r.StreamAsked = id.streamAsked
-	r.Outcome, r.Failed = s.Outcome, b.Failed
-	if err := w.analyzer.AnalyzeInto(&b.Latency, r, chunks); err != nil {
+	r.Outcome, r.Failed = s.Outcome, f.Failed
+	if err := w.analyzer.AnalyzeInto(&f.Latency, r, chunks); err != nil {
 		return err
 	}
-	b.Report(numbers.InputTokens, usage.Input)
-	b.Report(numbers.OutputTokens, usage.Output)
-	b.Report(numbers.ReasoningTokens, usage.Reasoning)
-	b.Report(numbers.CachedInputTokens, usage.CachedInput)
-	b.Report(numbers.CacheWriteInputTokens, usage.CacheWrite)
+	f.Latency.Report(numbers.InputTokens, usage.Input)
+	f.Latency.Report(numbers.OutputTokens, usage.Output)
+	f.Latency.Report(numbers.ReasoningTokens, usage.Reasoning)
+	f.Latency.Report(numbers.CachedInputTokens, usage.CachedInput)
+	f.Latency.Report(numbers.CacheWriteInputTokens, usage.CacheWrite)
 	return nil
 }
 
 // contribute adds the request whose latency was derived last.
 func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpguard.Client) {
-	b := &w.builder
-	b.Status = id.status
-	w.latencies.AddDerived(&b.Latency, id.unusable)
-	w.latencies.Explain(&b.Latency, resource)
-	b.Request.TraceID, b.Request.SpanID, b.Request.Client = w.span.Trace, w.span.Span, client
-	b.Request.Trace = w.start().TraceID
+	f := &w.finished
+	f.Status = id.status
+	w.latencies.AddDerived(&f.Latency, id.unusable)
+	w.latencies.Explain(&f.Latency, resource)
+	f.TraceID, f.SpanID, f.Client = w.span.Trace, w.span.Span, client
+	f.Trace = w.start().TraceID
 	if w.rules.Any() {
 		w.verdicts = id.rules.Judge(w.verdicts[:0], w)
 		for i := range w.verdicts {
-			b.AddVerdict(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
+			f.Verdicts.Add(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
 	}
 	if id.series == nil {
-		b.Request.CopyLabels(&id.labels)
+		f.CopyAttributes(&id.labels)
+		f.Vantage = id.labels.Vantage
 	}
-	b.End()
-	w.tally.Add(w.keeper.AddTo(id.series, &b.Request), b)
+	f.Complete()
+	w.dimensions.SetBands(f)
+	w.tally.Add(w.keeper.AddTo(id.series, f), f)
 }
 
 // start returns that of the current stream.
@@ -196,7 +200,7 @@ func (w *worker) recordSpan() {
 // span.
 func (w *worker) Attribute(name string) (v pcommon.Value, ok bool) {
 	if name == names.Outcome {
-		return outcomes[w.builder.Outcome], true
+		return outcomes[w.finished.Latency.Outcome], true
 	}
 	span, resource := w.attributes()
 	return source.LookUp(name, span, resource)

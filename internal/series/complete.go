@@ -1,0 +1,139 @@
+// Copyright The tokenpulse Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+import (
+	"slices"
+
+	"github.com/tokenpulse/tokenpulse/internal/latency"
+	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/optional"
+	"github.com/tokenpulse/tokenpulse/internal/slo"
+)
+
+// Complete checks the numbers of a request that is filled in, and adds those that follow from them.
+func (r *Contribution) Complete() {
+	r.end()
+	r.check()
+	r.deriveOutputTokens()
+	r.deriveOutputTokenRate()
+	r.deriveStalls()
+	r.distribute()
+	r.limitGaps()
+}
+
+// end sets how the request ended.
+func (r *Contribution) end() {
+	if outcome := slices.Index(OutcomeNames[:], r.Latency.Outcome); outcome >= 0 {
+		r.Outcome = Outcome(outcome)
+	} else if r.Failed {
+		r.Outcome = Error
+	}
+	if cause, failed := slo.CauseOf(OutcomeNames[r.Outcome], r.Status); failed {
+		r.Failure = optional.Of(cause)
+	}
+	r.Verdicts.End(r.ending())
+}
+
+// ending returns what the verdict on `all` depends on. A forged stall counts only on a cancelled request.
+func (r *Contribution) ending() slo.Ending {
+	switch {
+	case r.Failure == optional.Of(slo.ClientMistake):
+		return slo.Mistaken
+	case r.Cut:
+		return slo.Cut
+	case r.Failure.Known:
+		return slo.Failed
+	case r.Outcome == Cancelled && r.Latency.StalledAtEnd:
+		return slo.Stalled
+	default:
+		return slo.Finished
+	}
+}
+
+// check rejects numbers that no request has, and reasons for the absence of an indicator that the request has.
+func (r *Contribution) check() {
+	for _, id := range Contributing {
+		if m := &r.Latency.Measures[id]; m.Known {
+			if reason := checkNumber(id, m.Value); reason != Accepted {
+				r.Reject(reason)
+				*m = latency.Measure{}
+			}
+		}
+	}
+	for i := range r.Latency.Absences {
+		if reason := &r.Latency.Absences[i]; *reason != latency.Present && r.Latency.Measures[numbers.Indicators[i]].Known {
+			r.Reject(MalformedUnmeasured)
+			*reason = latency.Present
+		}
+	}
+}
+
+// deriveOutputTokens falls back to the counted tokens if the service reported no usage.
+func (r *Contribution) deriveOutputTokens() {
+	tokens, _ := r.Value(numbers.TokenCount)
+	if _, reported := r.Value(numbers.OutputTokens); !reported && tokens > 0 {
+		r.SetValue(numbers.OutputTokens, tokens)
+	}
+}
+
+// deriveOutputTokenRate falls back to the definition of the rate. The processor writes the
+// rate with `detail: full` only.
+func (r *Contribution) deriveOutputTokenRate() {
+	perToken, _ := r.Value(numbers.TimePerOutputToken)
+	if _, known := r.Value(numbers.OutputTokenRate); !known && perToken*Largest >= 1 {
+		r.SetValue(numbers.OutputTokenRate, 1/perToken)
+	}
+}
+
+// deriveStalls adds zero stalls, which the processor does not write, so that the counters
+// of a series start with its first stream.
+func (r *Contribution) deriveStalls() {
+	chunks, _ := r.Value(numbers.ChunkCount)
+	if _, stalled := r.Value(numbers.StallCount); !stalled && chunks > 1 {
+		r.SetValue(numbers.StallCount, 0)
+		r.SetValue(numbers.StallDuration, 0)
+	}
+}
+
+// distribute completes the distributions. The longest is the only statistic of the gaps that is used. Spans
+// have that of the chunks with `detail: full`. The processor then also writes their sketch where it
+// differs from that of the tokens: where a chunk after the first held several tokens.
+func (r *Contribution) distribute() {
+	tokens, chunks := r.Distribution(numbers.InterTokenLatency), r.Distribution(numbers.InterChunkLatency)
+	longest, known := r.Value(numbers.InterChunkMax)
+	tokens.Values, chunks.Values = r.Latency.TokenGaps, r.Latency.ChunkGaps
+	tokens.Max, _ = r.Value(numbers.InterTokenMax)
+	if chunks.shared = known && chunks.Values == nil && chunks.Sketch == nil; chunks.shared {
+		chunks.Sketch, chunks.Values, longest = tokens.Sketch, tokens.Values, max(longest, tokens.Max)
+	}
+	chunks.Max = longest
+}
+
+// Limits of a request's gaps. The processor rounds gaps to microseconds, and a bucket is
+// 1.1% wide.
+const (
+	gapTolerance = 1.011
+	gapRounding  = 10e-6
+	// maxGaps limits the gaps of a request without a token count: 16 million tokens.
+	maxGaps = 1 << 24
+	// maxSpread limits the sum of the gaps in seconds, whatever the span says: the events
+	// of a stream lie within 24 hours of its start, before or after.
+	maxSpread = 48 * 3600
+)
+
+// limitGaps sets what the gaps of the request cannot exceed, so that one forged span does
+// not outweigh all others. All gaps lie between the request's start and end, unless the
+// processor found clock anomalies: chunks outside the span, or backward steps, after
+// which the same time begins again. Each single gap still fits into the span.
+func (r *Contribution) limitGaps() {
+	longest := min(r.Seconds, maxSpread)*gapTolerance + gapRounding
+	r.Gaps = GapLimits{Longest: longest, Sum: longest, Count: maxGaps}
+	if r.Latency.Count(numbers.ClockAnomalies) > 0 {
+		r.Gaps.Sum = maxSpread * gapTolerance
+	}
+	if tokens := r.Latency.Count(numbers.TokenCount); tokens > 0 {
+		r.Gaps.Count = min(maxGaps, uint64(tokens))
+	}
+}
