@@ -21,7 +21,7 @@ type OpenStreamCounter struct {
 	mu sync.Mutex
 	// mu guards everything declared below.
 	series map[string]*counts
-	stream series.Contribution // to build keys
+	stream series.Labels // to build keys
 	key    []byte
 }
 
@@ -34,7 +34,7 @@ type counts [phases][bands]struct {
 
 // OpenStreamSample is the number of streams in one phase and band of a series.
 type OpenStreamSample struct {
-	// Key is that of the series, as series.Contribution.AppendKey writes it.
+	// Key is that of the series, as series.Labels.AppendKey writes it.
 	Key string
 	// Phase and Silent are values of OpenStreamPhases and OpenStreamBands.
 	Phase, Silent string

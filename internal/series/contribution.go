@@ -80,6 +80,12 @@ func (r *Contribution) CopyAttributes(of *Contribution) {
 	copy(r.Standard, of.Standard)
 }
 
+// AppendKey appends the key of the request's series.
+func (r *Contribution) AppendKey(key []byte) []byte {
+	of := Labels{Dimensions: r.Dimensions, Vantage: r.Vantage}
+	return of.AppendKey(key)
+}
+
 // Reject counts a value that is left out.
 func (r *Contribution) Reject(reason Reason) { r.Rejected[reason]++ }
 

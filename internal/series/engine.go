@@ -131,7 +131,7 @@ type Recorded struct {
 	// Overflow is set when the request went to the overflow series.
 	Overflow bool
 	// MalformedSketches is the number of sketches that were dropped, because they do not
-	// decode or exceed Request.Gaps. The rest of the request counts.
+	// decode or exceed Contribution.Gaps. The rest of the request counts.
 	MalformedSketches int
 	// DroppedVerdicts is the number of verdicts that count toward `all` only, because
 	// the request or the series has too many SLOs.
@@ -139,21 +139,21 @@ type Recorded struct {
 }
 
 // Record adds a request to its series.
-func (e *Engine) Record(r *Contribution) Recorded {
-	e.Standard.record(r)
-	var buffer [512]byte
-	key := r.AppendKey(buffer[:0])
-	return e.add(r.Arrival, func() *series { return e.find(key, r.Client, r.Arrival) }, func(s *series) Recorded { return s.record(r) })
-}
+func (e *Engine) Record(r *Contribution) Recorded { return e.RecordTo(nil, r) }
 
-// add calls do with a series that find returns and that has not expired.
-func (e *Engine) add(arrival time.Time, find func() *series, do func(*series) Recorded) Recorded {
+// add calls do with the series of a handle or, if that is nil, of a key.
+func (e *Engine) add(h *Handle, key []byte, client *httpguard.Client, arrival time.Time, do func(*series) Recorded) Recorded {
 	for {
-		s := find()
+		var s *series
+		if h != nil {
+			s = e.handled(h, client, arrival)
+		} else {
+			s = e.find(key, client, arrival)
+		}
 		if result, ok := s.at(arrival, do); ok {
 			return result
 		}
-		e.remove(s) // it expired after find: open its successor
+		e.remove(s) // it has expired meanwhile: open its successor
 	}
 }
 

@@ -3,51 +3,59 @@
 
 package series
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
+)
 
 // Handle refers to the series of one key, to find it once and record many requests. It
 // outlives the series: after the series expired, the next request opens a new one. It is
 // safe for concurrent use.
 type Handle struct {
-	// Key identifies the series, as Request.AppendKey writes it.
+	// Key identifies the series, as Contribution.AppendKey writes it.
 	Key string
 	// series is nil while the series is not open, or in another handle. It is never the
 	// overflow series, because there may be room for an own series later.
 	series atomic.Pointer[series]
 
-	// standard is nil without conventions.
-	standard *standardHandle
+	// standard refers to the series of a Standard. It is nil without conventions.
+	standard *Handle
 }
 
 // NewHandle returns a handle of the series that the request belongs to. It opens no series.
 func NewHandle(r *Contribution) *Handle {
-	var buffer [512]byte
-	h := &Handle{Key: string(r.AppendKey(buffer[:0]))}
+	h := &Handle{Key: string(r.AppendKey(nil))}
 	if len(r.Standard) > 0 {
-		h.standard = newStandardHandle(r)
+		h.standard = &Handle{Key: string(r.appendStandardKey(nil))}
 	}
 	return h
 }
 
-// RecordTo adds a request to the series of a handle, like Record, without reading the
-// dimensions and the vantage of the request.
+// RecordTo adds a request to its series, like Record. With a handle of them, it need not look them up.
 func (e *Engine) RecordTo(h *Handle, r *Contribution) Recorded {
-	e.Standard.recordTo(h.standard, r)
-	return e.add(r.Arrival, func() *series { return e.handled(h, r) }, func(s *series) Recorded { return s.record(r) })
+	e.Standard.record(h, r)
+	var key []byte
+	if h == nil {
+		var buffer [512]byte
+		key = r.AppendKey(buffer[:0])
+	}
+	return e.add(h, key, r.Client, r.Arrival, func(s *series) Recorded { return s.record(r) })
 }
 
 // handled returns the series of a handle, and opens it if necessary.
-func (e *Engine) handled(h *Handle, r *Contribution) *series {
+func (e *Engine) handled(h *Handle, client *httpguard.Client, now time.Time) *series {
 	if s := h.series.Load(); s != nil {
 		return s
 	}
-	return e.hold(h, r)
+	return e.hold(h, client, now)
 }
 
-// hold returns the series of a handle, and opens it if necessary. A series is in one handle
+// hold opens the series of a handle, and puts it there. A series is in one handle
 // at a time, so that its end releases its memory.
-func (e *Engine) hold(h *Handle, r *Contribution) *series {
-	s := e.open([]byte(h.Key), r.Client, r.Arrival)
+func (e *Engine) hold(h *Handle, client *httpguard.Client, now time.Time) *series {
+	s := e.open([]byte(h.Key), client, now)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s.key == overflowKey || e.series[s.key] != s {

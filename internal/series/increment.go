@@ -16,7 +16,7 @@ import (
 // Increment is what requests that another engine aggregated add to one metric of a series.
 // The engine keeps no reference to its memory.
 type Increment struct {
-	// Dimensions and Vantage are those of a Request.
+	// Dimensions and Vantage are those of a Contribution.
 	Dimensions []string
 	Vantage    string
 	// Overflow is set for requests beyond the limit of the other engine, whose dimensions
@@ -62,18 +62,15 @@ const (
 
 // AppendKey appends the key of the increment's series.
 func (i *Increment) AppendKey(key []byte) []byte {
-	if i.Overflow {
-		return append(key, overflowKey...)
-	}
-	r := Contribution{Dimensions: i.Dimensions, Vantage: i.Vantage}
-	return r.AppendKey(key)
+	of := Labels{i.Dimensions, i.Vantage, i.Overflow}
+	return of.AppendKey(key)
 }
 
 // Increase adds an increment to its series. Of the result, MalformedSketches is not used.
 func (e *Engine) Increase(i *Increment) Recorded {
 	var buffer [512]byte
 	key := i.AppendKey(buffer[:0])
-	return e.add(i.Arrival, func() *series { return e.find(key, nil, i.Arrival) }, func(s *series) Recorded { return s.increase(i) })
+	return e.add(nil, key, nil, i.Arrival, func(s *series) Recorded { return s.increase(i) })
 }
 
 // increase adds an increment. mu is held.

@@ -40,13 +40,16 @@ type Labels struct {
 	Overflow bool
 }
 
-// AppendKey appends the key of the request's series: each dimension's value and the
+// AppendKey appends the key of the series with the labels: each dimension's value and the
 // vantage, each after its length. Requests with equal keys share a series.
-func (r *Contribution) AppendKey(key []byte) []byte {
-	for _, v := range r.Dimensions {
+func (l *Labels) AppendKey(key []byte) []byte {
+	if l.Overflow {
+		return append(key, overflowKey...)
+	}
+	for _, v := range l.Dimensions {
 		key = protowire.AppendString(key, v)
 	}
-	return protowire.AppendString(key, r.Vantage)
+	return protowire.AppendString(key, l.Vantage)
 }
 
 // LabelsOf returns the labels that a key stands for.

@@ -34,8 +34,8 @@ type series struct {
 	counts   [counts]optional.Value[float64]
 	verdicts verdictCounters
 	reported [counts]float64 // of counts, to the history
-	// standard holds the metrics of a series of a Standard, which uses neither outcomes nor counts.
-	standard map[standardKey]*standardSeries
+	// standard holds the metrics of a series of a Standard, sorted. It uses neither outcomes nor counts.
+	standard []*standardSeries
 }
 
 // requests returns the requests of all outcomes.

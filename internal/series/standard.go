@@ -5,6 +5,7 @@ package series
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -53,62 +54,43 @@ func newStandard(o *Options) *Standard {
 	return s
 }
 
-// standardOf is what a Standard needs of a request besides its numbers and the labels of its series.
-type standardOf struct {
-	vantage, errorType string
-	// whole means that the call did not ask for a stream.
-	whole bool
+// split splits the attributes of conventions.Config.AttributesRead: first the labels of the series. whole means
+// that the call did not ask for a stream.
+func (r *Contribution) split() (labels []string, errorType string, whole bool) {
+	last := len(r.Standard) - 2
+	return r.Standard[:last], r.Standard[last], r.Standard[last+1] == "false"
 }
 
-// standard reads the attributes of the request. It appends the key of its series: the value of each label, and no
-// vantage.
-func (r *Contribution) standard(key []byte) (standardOf, []byte) {
-	last := len(r.Standard) - 2 // see conventions.Config.AttributesRead
-	labels := Contribution{Dimensions: r.Standard[:last]}
-	return standardOf{r.Vantage, r.Standard[last], r.Standard[last+1] == "false"}, labels.AppendKey(key)
+// appendStandardKey appends the key of the request's series of a Standard, which have no vantage.
+func (r *Contribution) appendStandardKey(key []byte) []byte {
+	var of Labels
+	of.Dimensions, _, _ = r.split()
+	return of.AppendKey(key)
 }
 
-// standardHandle refers to the series of a Standard.
-type standardHandle struct {
-	Handle
-	of standardOf
-}
-
-func newStandardHandle(r *Contribution) *standardHandle {
-	of, key := r.standard(nil)
-	return &standardHandle{Handle{Key: string(key)}, of}
-}
-
-// record adds a request whose series is not in a handle.
-func (s *Standard) record(r *Contribution) {
-	if s == nil {
+// record adds a request to its series, if its vantage counts for a metric. The handle may be nil.
+func (s *Standard) record(h *Handle, r *Contribution) {
+	if s == nil || r.TraceOnly {
 		return
 	}
-	var buffer [512]byte
-	of, key := r.standard(buffer[:0])
-	s.add(r, &of, func() *series { return s.series.find(key, r.Client, r.Arrival) })
-}
-
-// recordTo adds a request to the series of a handle.
-func (s *Standard) recordTo(h *standardHandle, r *Contribution) {
-	if s != nil {
-		s.add(r, &h.of, func() *series { return s.series.handled(&h.Handle, r) })
-	}
-}
-
-// add adds a request to the series that find returns, if its vantage counts for a metric.
-func (s *Standard) add(r *Contribution, of *standardOf, find func() *series) {
-	side, ok := s.config.Counts(of.vantage)
-	if !ok || r.TraceOnly || !s.published[side] {
+	side, ok := s.config.Counts(r.Vantage)
+	if !ok || !s.published[side] {
 		return
 	}
-	if s.callers.saw(r.Trace, of.vantage, side) {
+	if s.callers.saw(r.Trace, r.Vantage, side) {
 		s.doubled.Store(true)
 	}
-	if s.needsChunks[side] && !of.whole && r.lacksChunks() {
+	if _, _, whole := r.split(); s.needsChunks[side] && !whole && r.lacksChunks() {
 		s.withoutChunks.Store(true)
 	}
-	if s.series.add(r.Arrival, find, func(x *series) Recorded { return s.addTo(x, side, r, of) }).Overflow {
+	var key []byte
+	if h != nil {
+		h = h.standard
+	} else {
+		var buffer [512]byte
+		key = r.appendStandardKey(buffer[:0])
+	}
+	if s.series.add(h, key, r.Client, r.Arrival, func(x *series) Recorded { return s.addTo(x, side, r) }).Overflow {
 		s.overflow.Add(1)
 		s.overflowed.Store(true)
 	}
@@ -140,34 +122,36 @@ func (s *Standard) Overflow() int64 { return s.overflow.Load() }
 // Held returns the number of series, without the overflow series.
 func (s *Standard) Held() int { return s.series.Held() }
 
-// standardKey identifies a metric of a series: the index of its row, and the value of its label.
-type standardKey struct {
-	row   int
-	label string
-}
-
-// standardSeries is a metric of a series.
+// standardSeries is a metric of a series for one value of its label.
 type standardSeries struct {
+	row       int // of Standard.metrics
+	label     string
 	start     time.Time
 	sum       float64
 	histogram *histogram // nil for a counter
+}
+
+// compare orders the metrics of a series.
+func (m *standardSeries) compare(row int, label string) int {
+	return cmp.Or(cmp.Compare(m.row, row), strings.Compare(m.label, label))
 }
 
 // maxErrorTypes limits the error types of a series. Further ones count as names.Other.
 const maxErrorTypes = 32
 
 // addTo adds a request to a series, which is locked.
-func (s *Standard) addTo(x *series, side conventions.Side, r *Contribution, of *standardOf) Recorded {
+func (s *Standard) addTo(x *series, side conventions.Side, r *Contribution) Recorded {
+	_, errorType, whole := r.split()
 	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
 	failed := r.Outcome == Error || r.Outcome == Incomplete
 	for i := range s.metrics {
 		m := s.metrics[i].Metric
-		if m.Side != side || m.Successful && r.Outcome != Success || m.Streaming && of.whole {
+		if m.Side != side || m.Successful && r.Outcome != Success || m.Streaming && whole {
 			continue
 		}
 		label := m.TokenType
 		if m.Label == names.ErrorType && failed {
-			label = cmp.Or(of.errorType, names.Other)
+			label = cmp.Or(errorType, names.Other)
 		}
 		if m.Number.IsDistribution() {
 			if d := r.Distribution(m.Number); !d.empty() {
@@ -209,31 +193,27 @@ func (s *series) addTokens(row int, m *conventions.Metric, r *Contribution, toke
 
 // standardAt returns a metric of the series, and begins it if necessary.
 func (s *series) standardAt(row int, label string, m *conventions.Metric, now time.Time) *standardSeries {
-	key := standardKey{row, label}
-	metric := s.standard[key]
-	if metric == nil && m.Label == names.ErrorType && label != names.Other && s.errorTypes(row) >= maxErrorTypes {
+	at, found := slices.BinarySearchFunc(s.standard, label, func(x *standardSeries, label string) int { return x.compare(row, label) })
+	if found {
+		return s.standard[at]
+	}
+	if m.Label == names.ErrorType && label != names.Other && s.errorTypes(row) >= maxErrorTypes {
 		return s.standardAt(row, names.Other, m, now)
 	}
-	if metric == nil {
-		if s.standard == nil {
-			s.standard = map[standardKey]*standardSeries{}
+	metric := &standardSeries{row: row, label: strings.Clone(label), start: now} // the label is part of a span
+	if m.Bounds != nil {
+		metric.histogram = &histogram{bounds: m.Bounds, totals: true}
+		if !m.Number.IsDistribution() {
+			metric.histogram.classic = make([]uint64, len(m.Bounds)+1)
 		}
-		metric = &standardSeries{start: now}
-		if m.Bounds != nil {
-			metric.histogram = &histogram{bounds: m.Bounds, totals: true}
-			if !m.Number.IsDistribution() {
-				metric.histogram.classic = make([]uint64, len(m.Bounds)+1)
-			}
-		}
-		key.label = strings.Clone(label) // it is part of a span
-		s.standard[key] = metric
 	}
+	s.standard = slices.Insert(s.standard, at, metric)
 	return metric
 }
 
 func (s *series) errorTypes(row int) (n int) {
-	for key := range s.standard {
-		if key.row == row {
+	for _, metric := range s.standard {
+		if metric.row == row {
 			n++
 		}
 	}

@@ -4,9 +4,7 @@
 package series
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
@@ -31,8 +29,6 @@ type StandardMetric struct {
 	// Sum is that of a counter, Distribution that of a histogram.
 	Sum          float64
 	Distribution DistributionSnapshot
-
-	row int
 }
 
 // Collect calls visit with a snapshot of each series, in the order of the keys.
@@ -57,17 +53,14 @@ func (s *series) snapshotStandard(into *StandardSnapshot, metrics []conventions.
 		return false
 	}
 	into.Key, into.Start, into.Metrics = s.key, s.start, slices.Grow(into.Metrics[:0], len(s.standard))
-	for key, metric := range s.standard {
+	for _, metric := range s.standard {
 		into.Metrics = into.Metrics[:len(into.Metrics)+1]
 		m := &into.Metrics[len(into.Metrics)-1] // with the memory of another
-		m.Published, m.Value, m.Start, m.Sum, m.row = metrics[key.row], key.label, metric.start, metric.sum, key.row
+		m.Published, m.Value, m.Start, m.Sum = metrics[metric.row], metric.label, metric.start, metric.sum
 		if h := metric.histogram; h != nil {
 			h.fold(nil, scratch)
 			h.snapshot(&m.Distribution, nil, scratch)
 		}
 	}
-	slices.SortFunc(into.Metrics, func(a, b StandardMetric) int {
-		return cmp.Or(cmp.Compare(a.row, b.row), strings.Compare(a.Value, b.Value))
-	})
 	return true
 }

@@ -23,10 +23,10 @@ import (
 
 // streamIdentity is what follows from the attributes and the vantage of a stream.
 type streamIdentity struct {
-	// series is nil if a dimension has bands of a number that differs from request to request. Then, the
-	// labels hold the other dimensions.
-	series *series.Handle
+	// labels has the values of dimensions and attributes, and the vantage.
 	labels series.Contribution
+	// series is nil if a dimension has bands of a number that differs from request to request.
+	series *series.Handle
 	rules  *judge.Rules
 	// onSpan means that the stream is recorded by way of a span: its attributes report token
 	// counts, or a dimension is a number of the request.
@@ -94,9 +94,8 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 	labels.Clean(&request)
 	vantageName, _ := span.Attributes().Get(names.Vantage)
 	request.Vantage = vantageName.Str()
-	if r.dimensions.HasBands() {
-		id.labels = request
-	} else {
+	id.labels = request
+	if !r.dimensions.HasBands() {
 		id.series = series.NewHandle(&request)
 	}
 	if len(s.Resource) > 0 {

@@ -168,10 +168,8 @@ func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpgua
 			f.Verdicts.Add(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
 	}
-	if id.series == nil {
-		f.CopyAttributes(&id.labels)
-		f.Vantage = id.labels.Vantage
-	}
+	f.CopyAttributes(&id.labels)
+	f.Vantage = id.labels.Vantage
 	f.Complete()
 	w.dimensions.SetBands(f)
 	w.tally.Add(w.keeper.AddTo(id.series, f), f)
