@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
-	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
@@ -49,8 +48,7 @@ type Engine struct {
 	// Standard holds the metrics of conventions, or is nil.
 	Standard *Standard
 
-	config    Config
-	perClient int
+	*table
 	quantiles []float64
 	published [numbers.Distributions]published
 	counts    [counts]bool
@@ -63,17 +61,6 @@ type Engine struct {
 	gain      Gain
 
 	objectives slo.Names
-
-	// mu guards everything declared below. It is held only to find, create and remove
-	// series.
-	mu     sync.RWMutex
-	series map[string]*series
-	// held is the number of series, without the overflow series.
-	held int
-	// heldBy is the number of series by the value of the first dimension.
-	heldBy map[string]int
-	// heldByClient is the number of series by the client that opened them, if it is known.
-	heldByClient map[httpguard.Client]int
 }
 
 // published lists the uses of a quantity.
@@ -86,20 +73,15 @@ func NewEngine(o Options) *Engine {
 	e := &Engine{
 		Standard: newStandard(&o),
 
-		config:    o.Config,
-		perClient: o.MaxSeriesPerClient,
 		quantiles: o.Quantiles,
 		calendar:  newCalendar(time.Now(), o.Windows, o.History != nil),
 		history:   o.History,
 		scratch:   sync.Pool{New: func() any { return new(sketch.Sketch) }},
-		series:    map[string]*series{},
-		heldBy:    map[string]int{},
-
-		heldByClient: map[httpguard.Client]int{},
 
 		objectives: o.Objectives,
 		verdicts:   o.Metrics.Has(SLORequests.Name) || o.History != nil,
 	}
+	e.table = newTable(e, o.Config, o.MaxSeriesPerClient)
 	for _, c := range Counters {
 		e.counts[c.Count] = o.Metrics.Has(c.Name) || o.History != nil
 	}
@@ -207,15 +189,9 @@ func (e *Engine) Fold(now time.Time) {
 
 // Expire removes the series without a request for the configured time, and returns
 // their number, without those of Standard.
-func (e *Engine) Expire(now time.Time) (expired int) {
+func (e *Engine) Expire(now time.Time) int {
 	if e.Standard != nil {
-		e.Standard.series.Expire(now)
+		e.Standard.expire(now)
 	}
-	for _, s := range e.all() {
-		if s.expire(now) {
-			e.remove(s)
-			expired++
-		}
-	}
-	return expired
+	return e.expire(now)
 }

@@ -45,20 +45,20 @@ func (e *Engine) RecordTo(h *Handle, r *Contribution) Recorded {
 }
 
 // handled returns the series of a handle, and opens it if necessary.
-func (e *Engine) handled(h *Handle, client *httpguard.Client, now time.Time) *series {
+func (t *table) handled(h *Handle, client *httpguard.Client, now time.Time) *series {
 	if s := h.series.Load(); s != nil {
 		return s
 	}
-	return e.hold(h, client, now)
+	return t.hold(h, client, now)
 }
 
 // hold opens the series of a handle, and puts it there. A series is in one handle
 // at a time, so that its end releases its memory.
-func (e *Engine) hold(h *Handle, client *httpguard.Client, now time.Time) *series {
-	s := e.open([]byte(h.Key), client, now)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if s.key == overflowKey || e.series[s.key] != s {
+func (t *table) hold(h *Handle, client *httpguard.Client, now time.Time) *series {
+	s := t.open([]byte(h.Key), client, now)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.key == overflowKey || t.series[s.key] != s {
 		return s
 	}
 	s.release()
@@ -67,7 +67,7 @@ func (e *Engine) hold(h *Handle, client *httpguard.Client, now time.Time) *serie
 	return s
 }
 
-// release takes the series from its handle. The engine's mu is held.
+// release takes the series from its handle. The table's mu is held.
 func (s *series) release() {
 	if s.holder != nil {
 		s.holder.series.CompareAndSwap(s, nil)

@@ -17,8 +17,9 @@ import (
 // series aggregates the requests with the same labels.
 type series struct {
 	key    string
-	engine *Engine
-	holder *Handle // guarded by the engine's mu
+	table  *table
+	engine *Engine // nil in a series of a Standard
+	holder *Handle // guarded by the table's mu
 	// client is the sender that opened the series, or nil.
 	client *httpguard.Client
 
@@ -60,8 +61,12 @@ type outcomeSeries struct {
 	prompts  []Prompt
 }
 
-func newSeries(key string, e *Engine, now time.Time) *series {
-	return &series{key: key, engine: e, start: now, lastSeen: now, page: e.calendar.page(now)}
+func newSeries(key string, t *table, now time.Time) *series {
+	s := &series{key: key, table: t, engine: t.engine, start: now, lastSeen: now}
+	if s.engine != nil {
+		s.page = s.engine.calendar.page(now)
+	}
+	return s
 }
 
 // at calls do at an arrival. ok is false if the series has expired.
@@ -148,7 +153,7 @@ func (o *outcomeSeries) histogram(q numbers.ID, e *Engine) *histogram {
 
 // advance moves the windows to a time. mu is held.
 func (s *series) advance(now time.Time) {
-	if !s.engine.calendar.closed(&s.page, now) {
+	if s.engine == nil || !s.engine.calendar.closed(&s.page, now) {
 		return
 	}
 	s.fold()
@@ -191,8 +196,8 @@ func (s *series) histograms() iter.Seq[*histogram] {
 func (s *series) expire(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expired = s.engine.config.isIdle(now.Sub(s.lastSeen))
-	if s.expired {
+	s.expired = s.table.config.isIdle(now.Sub(s.lastSeen))
+	if s.expired && s.engine != nil {
 		s.fold() // the history outlives the series
 	} else {
 		s.advance(now)

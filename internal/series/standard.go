@@ -19,9 +19,9 @@ import (
 // one for each set of their attributes, with the limits of the engine: one value of an attribute may open all of
 // them, because the conventions have none that names the sender. It is safe for concurrent use.
 type Standard struct {
-	series  *Engine // finds, opens and expires the series; it aggregates nothing itself
-	config  *conventions.Config
-	metrics []conventions.Published
+	*table
+	conventions *conventions.Config
+	metrics     []conventions.Published
 	// published has the sides with a metric, needsChunks those with one of the gaps between chunks.
 	published, needsChunks [conventions.Sides]bool
 
@@ -41,11 +41,8 @@ func newStandard(o *Options) *Standard {
 		return nil
 	}
 	s := &Standard{
-		config: &o.Conventions, metrics: metrics,
-		series: NewEngine(Options{
-			Config:             Config{MaxSeries: o.Config.MaxSeries, SeriesExpiration: o.Config.SeriesExpiration},
-			MaxSeriesPerClient: o.MaxSeriesPerClient,
-		}),
+		table:       newTable(nil, Config{MaxSeries: o.Config.MaxSeries, SeriesExpiration: o.Config.SeriesExpiration}, o.MaxSeriesPerClient),
+		conventions: &o.Conventions, metrics: metrics,
 	}
 	for _, m := range metrics {
 		s.published[m.Side] = true
@@ -73,7 +70,7 @@ func (s *Standard) record(h *Handle, r *Contribution) {
 	if s == nil || r.TraceOnly {
 		return
 	}
-	side, ok := s.config.Counts(r.Vantage)
+	side, ok := s.conventions.Counts(r.Vantage)
 	if !ok || !s.published[side] {
 		return
 	}
@@ -90,7 +87,7 @@ func (s *Standard) record(h *Handle, r *Contribution) {
 		var buffer [512]byte
 		key = r.appendStandardKey(buffer[:0])
 	}
-	if s.series.add(h, key, r.Client, r.Arrival, func(x *series) Recorded { return s.addTo(x, side, r) }).Overflow {
+	if s.add(h, key, r.Client, r.Arrival, func(x *series) Recorded { return s.addTo(x, side, r) }).Overflow {
 		s.overflow.Add(1)
 		s.overflowed.Store(true)
 	}
@@ -118,9 +115,6 @@ func (s *Standard) Faults() Faults {
 
 // Overflow returns the number of requests that went to the overflow series.
 func (s *Standard) Overflow() int64 { return s.overflow.Load() }
-
-// Held returns the number of series, without the overflow series.
-func (s *Standard) Held() int { return s.series.Held() }
 
 // standardSeries is a metric of a series for one value of its label.
 type standardSeries struct {

@@ -38,7 +38,7 @@ func (s *Standard) Collect(visit func(*StandardSnapshot)) {
 	}
 	var snapshot StandardSnapshot
 	var scratch sketch.Sketch
-	for _, x := range s.series.sorted() {
+	for _, x := range s.sorted() {
 		if x.snapshotStandard(&snapshot, s.metrics, &scratch) {
 			visit(&snapshot)
 		}

@@ -7,40 +7,67 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 )
 
+// table holds series by their keys, which each projection of a request makes of other labels: an Engine, and its
+// Standard. It limits their number, and removes idle ones.
+type table struct {
+	engine    *Engine // that the series belong to; nil for those of a Standard
+	config    Config
+	perClient int
+
+	// mu guards everything declared below. It is held only to find, create and remove
+	// series.
+	mu     sync.RWMutex
+	series map[string]*series
+	// held is the number of series, without the overflow series.
+	held int
+	// heldBy is the number of series by the value of the first dimension.
+	heldBy map[string]int
+	// heldByClient is the number of series by the client that opened them, if it is known.
+	heldByClient map[httpguard.Client]int
+}
+
+func newTable(of *Engine, config Config, perClient int) *table {
+	return &table{
+		engine: of, config: config, perClient: perClient,
+		series: map[string]*series{}, heldBy: map[string]int{}, heldByClient: map[httpguard.Client]int{},
+	}
+}
+
 // overflowKey is the key of the overflow series. Every other series has a longer key.
 const overflowKey = ""
 
 // add calls do with the series of a handle or, if that is nil, of a key.
-func (e *Engine) add(h *Handle, key []byte, client *httpguard.Client, arrival time.Time, do func(*series) Recorded) Recorded {
+func (t *table) add(h *Handle, key []byte, client *httpguard.Client, arrival time.Time, do func(*series) Recorded) Recorded {
 	for {
 		var s *series
 		if h != nil {
-			s = e.handled(h, client, arrival)
+			s = t.handled(h, client, arrival)
 		} else {
-			s = e.find(key, client, arrival)
+			s = t.find(key, client, arrival)
 		}
 		if result, ok := s.at(arrival, do); ok {
 			return result
 		}
-		e.remove(s) // it has expired meanwhile: open its successor
+		t.remove(s) // it has expired meanwhile: open its successor
 	}
 }
 
 // find returns the series of a key, and opens it if necessary.
-func (e *Engine) find(key []byte, client *httpguard.Client, now time.Time) *series {
-	e.mu.RLock()
-	s := e.series[string(key)]
-	if s == nil && !e.hasRoom(key, client) {
-		s = e.series[overflowKey]
+func (t *table) find(key []byte, client *httpguard.Client, now time.Time) *series {
+	t.mu.RLock()
+	s := t.series[string(key)]
+	if s == nil && !t.hasRoom(key, client) {
+		s = t.series[overflowKey]
 	}
-	e.mu.RUnlock()
+	t.mu.RUnlock()
 	if s == nil {
-		s = e.open(key, client, now)
+		s = t.open(key, client, now)
 	}
 	return s
 }
@@ -49,63 +76,63 @@ func (e *Engine) find(key []byte, client *httpguard.Client, now time.Time) *seri
 // dimension may open half of the series: a sender with invented models then leaves the
 // other half to others. Past half, each client may open its share: neither can one with
 // invented services take the rest. mu is held.
-func (e *Engine) hasRoom(key []byte, client *httpguard.Client) bool {
+func (t *table) hasRoom(key []byte, client *httpguard.Client) bool {
 	switch {
-	case e.held >= e.config.MaxSeries:
+	case t.held >= t.config.MaxSeries:
 		return false
-	case client != nil && e.perClient > 0 && 2*e.held > e.config.MaxSeries && e.heldByClient[*client] >= e.perClient:
+	case client != nil && t.perClient > 0 && 2*t.held > t.config.MaxSeries && t.heldByClient[*client] >= t.perClient:
 		return false
 	}
-	return len(e.config.Dimensions) == 0 || e.heldBy[string(firstValue(key))] < (e.config.MaxSeries+1)/2
+	return len(t.config.Dimensions) == 0 || t.heldBy[string(firstValue(key))] < (t.config.MaxSeries+1)/2
 }
 
-func (e *Engine) canOpen(key []byte) bool {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	return e.hasRoom(key, nil)
+func (t *table) canOpen(key []byte) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.hasRoom(key, nil)
 }
 
 // open creates the series of a key, or the overflow series at the limit.
-func (e *Engine) open(key []byte, client *httpguard.Client, now time.Time) *series {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (t *table) open(key []byte, client *httpguard.Client, now time.Time) *series {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	k := string(key)
-	if e.series[k] == nil && !e.hasRoom(key, client) {
+	if t.series[k] == nil && !t.hasRoom(key, client) {
 		k = overflowKey
 	}
-	if s := e.series[k]; s != nil {
+	if s := t.series[k]; s != nil {
 		return s
 	}
-	s := newSeries(k, e, now)
-	e.series[k] = s
+	s := newSeries(k, t, now)
+	t.series[k] = s
 	if k != overflowKey {
-		e.held++
-		e.heldBy[string(firstValue(key))]++
-		if client != nil && e.perClient > 0 {
+		t.held++
+		t.heldBy[string(firstValue(key))]++
+		if client != nil && t.perClient > 0 {
 			owner := *client
 			s.client = &owner
-			e.heldByClient[*client]++
+			t.heldByClient[*client]++
 		}
 	}
 	return s
 }
 
 // remove deletes a series that has expired.
-func (e *Engine) remove(s *series) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.series[s.key] != s {
+func (t *table) remove(s *series) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.series[s.key] != s {
 		return
 	}
-	delete(e.series, s.key)
+	delete(t.series, s.key)
 	s.release()
 	if s.key == overflowKey {
 		return
 	}
-	e.held--
-	decrement(e.heldBy, string(firstValue([]byte(s.key))))
+	t.held--
+	decrement(t.heldBy, string(firstValue([]byte(s.key))))
 	if s.client != nil {
-		decrement(e.heldByClient, *s.client)
+		decrement(t.heldByClient, *s.client)
 	}
 }
 
@@ -117,20 +144,31 @@ func decrement[K comparable](counts map[K]int, key K) {
 }
 
 // sorted returns the series in the order of their keys.
-func (e *Engine) sorted() []*series {
-	return slices.SortedFunc(slices.Values(e.all()), func(a, b *series) int { return strings.Compare(a.key, b.key) })
+func (t *table) sorted() []*series {
+	return slices.SortedFunc(slices.Values(t.all()), func(a, b *series) int { return strings.Compare(a.key, b.key) })
 }
 
 // all returns the series in no particular order.
-func (e *Engine) all() []*series {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	return slices.Collect(maps.Values(e.series))
+func (t *table) all() []*series {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.Collect(maps.Values(t.series))
 }
 
 // Held returns the number of series, without the overflow series.
-func (e *Engine) Held() int {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	return e.held
+func (t *table) Held() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.held
+}
+
+// expire removes the series without a request for the configured time, and returns their number.
+func (t *table) expire(now time.Time) (expired int) {
+	for _, s := range t.all() {
+		if s.expire(now) {
+			t.remove(s)
+			expired++
+		}
+	}
+	return expired
 }
