@@ -16,9 +16,7 @@ import (
 func (r *Contribution) Complete() {
 	r.end()
 	r.check()
-	r.deriveOutputTokens()
-	r.deriveOutputTokenRate()
-	r.deriveStalls()
+	r.derive()
 	r.distribute()
 	r.limitGaps()
 }
@@ -70,28 +68,18 @@ func (r *Contribution) check() {
 	}
 }
 
-// deriveOutputTokens falls back to the counted tokens if the service reported no usage.
-func (r *Contribution) deriveOutputTokens() {
-	tokens, _ := r.Value(numbers.TokenCount)
-	if _, reported := r.Value(numbers.OutputTokens); !reported && tokens > 0 {
+// derive adds numbers that token_latency does not write. Output tokens fall back to the counted ones if the service
+// reported none. The rate is written with `detail: full` only. Zero stalls let the counters of a
+// series start with its first stream.
+func (r *Contribution) derive() {
+	m := &r.Latency.Measures
+	if tokens := m[numbers.TokenCount].Value; !m[numbers.OutputTokens].Known && tokens > 0 {
 		r.SetValue(numbers.OutputTokens, tokens)
 	}
-}
-
-// deriveOutputTokenRate falls back to the definition of the rate. The processor writes the
-// rate with `detail: full` only.
-func (r *Contribution) deriveOutputTokenRate() {
-	perToken, _ := r.Value(numbers.TimePerOutputToken)
-	if _, known := r.Value(numbers.OutputTokenRate); !known && perToken*Largest >= 1 {
+	if perToken := m[numbers.TimePerOutputToken].Value; !m[numbers.OutputTokenRate].Known && perToken*Largest >= 1 {
 		r.SetValue(numbers.OutputTokenRate, 1/perToken)
 	}
-}
-
-// deriveStalls adds zero stalls, which the processor does not write, so that the counters
-// of a series start with its first stream.
-func (r *Contribution) deriveStalls() {
-	chunks, _ := r.Value(numbers.ChunkCount)
-	if _, stalled := r.Value(numbers.StallCount); !stalled && chunks > 1 {
+	if !m[numbers.StallCount].Known && m[numbers.ChunkCount].Value > 1 {
 		r.SetValue(numbers.StallCount, 0)
 		r.SetValue(numbers.StallDuration, 0)
 	}
