@@ -120,7 +120,7 @@ func New(set Settings) (*Keeper, error) {
 	k.options.Inspect, k.options.Watch = k.wiring.inspect, set.Watch
 	k.admission = k.Engine
 	if k.Engine != nil {
-		k.options.Conventions = set.Config.Conventions.AttributesRead()
+		k.options.Dimensions = spanreader.NewDimensions(set.Config.Series.Dimensions, set.Config.Conventions.AttributesRead()...)
 	} else {
 		nothing := series.Selection{}
 		for _, name := range series.MetricNames() {

@@ -74,12 +74,6 @@ func (r *Contribution) Reset(arrival time.Time) {
 	r.Dimensions, r.Standard, r.Verdicts, r.Arrival = dimensions, standard, verdicts, arrival
 }
 
-// CopyAttributes sets the values of dimensions and attributes to those of another request.
-func (r *Contribution) CopyAttributes(of *Contribution) {
-	copy(r.Dimensions, of.Dimensions)
-	copy(r.Standard, of.Standard)
-}
-
 // AppendKey appends the key of the request's series.
 func (r *Contribution) AppendKey(key []byte) []byte {
 	of := Labels{Dimensions: r.Dimensions, Vantage: r.Vantage}

@@ -12,10 +12,12 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/source"
 )
 
-// Dimensions read the attributes that distinguish series.
+// Dimensions read the attributes that distinguish series: the dimensions and, behind them, the attributes of
+// conventions.
 type Dimensions struct {
-	names []string
-	bands []*series.Bands // nil if no dimension has bands
+	names    []string
+	standard []string        // those of conventions among the names
+	bands    []*series.Bands // of the dimensions, nil if none has bands
 	// numbers are the dimensions with bands that SetBands sets.
 	numbers []bandsOfNumber
 	// lengths has a bit for the length of each name, modulo 64. Most attributes are
@@ -23,16 +25,20 @@ type Dimensions struct {
 	lengths uint64
 }
 
-// NewDimensions returns Dimensions that read the attributes of these dimensions.
-func NewDimensions(dimensions series.Dimensions) Dimensions {
-	d := newDimensions(dimensions.Attributes())
+// NewDimensions returns Dimensions that read the attributes of these dimensions, and those that
+// conventions.Config.AttributesRead names.
+func NewDimensions(dimensions series.Dimensions, standard ...string) Dimensions {
+	d := Dimensions{names: append(dimensions.Attributes(), standard...), standard: standard}
+	for _, name := range d.names {
+		d.lengths |= 1 << (len(name) % 64)
+	}
 	for i := range dimensions {
 		bands := series.NewBands(dimensions[i].Bands)
 		if bands == nil {
 			continue
 		}
 		if d.bands == nil {
-			d.bands = make([]*series.Bands, len(dimensions))
+			d.bands = make([]*series.Bands, len(d.names))
 		}
 		d.bands[i] = bands
 		if number, ok := BandedNumber(&dimensions[i]); ok {
@@ -42,13 +48,21 @@ func NewDimensions(dimensions series.Dimensions) Dimensions {
 	return d
 }
 
-func newDimensions(names []string) Dimensions {
-	d := Dimensions{names: names}
-	for _, name := range names {
-		d.lengths |= 1 << (len(name) % 64)
-	}
-	return d
+// Values returns the values of a request without attributes.
+func (d *Dimensions) Values() []string {
+	values := make([]string, len(d.names))
+	d.Clear(values)
+	return values
 }
+
+// Request returns a request with these values. It does not copy them.
+func (d *Dimensions) Request(values []string) series.Contribution {
+	n := len(d.names) - len(d.standard)
+	return series.Contribution{Dimensions: values[:n:n], Standard: values[n:]}
+}
+
+// Clean removes attributes that are meaningless without others.
+func (d *Dimensions) Clean(r *series.Contribution) { conventions.Clean(d.standard, r.Standard) }
 
 // Clear sets the values to those of a request without attributes.
 func (d *Dimensions) Clear(values []string) {
@@ -93,36 +107,6 @@ func bandOf(bands *series.Bands, v pcommon.Value) string {
 	}
 	return bands.Of(source.Number(v))
 }
-
-// Labels reads the attributes that distinguish the series of a request, and those of conventions.
-type Labels struct{ dimensions, standard Dimensions }
-
-// NewLabels returns Labels of dimensions, and of the attributes that conventions.Config.AttributesRead names.
-func NewLabels(dimensions Dimensions, standard []string) Labels {
-	return Labels{dimensions, newDimensions(standard)}
-}
-
-// Request returns a request with room for the labels.
-func (l *Labels) Request() series.Contribution {
-	r := series.Contribution{Dimensions: make([]string, len(l.dimensions.names)), Standard: make([]string, len(l.standard.names))}
-	l.Clear(&r)
-	return r
-}
-
-// Clear sets the labels to those of a request without attributes.
-func (l *Labels) Clear(r *series.Contribution) {
-	l.dimensions.Clear(r.Dimensions)
-	clear(r.Standard)
-}
-
-// Read stores the attribute in the request, as Dimensions.Read does.
-func (l *Labels) Read(into *series.Contribution, key string, v pcommon.Value) {
-	l.dimensions.Read(into.Dimensions, key, v)
-	l.standard.Read(into.Standard, key, v)
-}
-
-// Clean removes labels that are meaningless without others.
-func (l *Labels) Clean(r *series.Contribution) { conventions.Clean(l.standard.names, r.Standard) }
 
 // labelValue returns the value as a clean label value. It is empty for lists, maps and
 // bytes.

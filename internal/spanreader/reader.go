@@ -21,7 +21,8 @@ import (
 // reader reads spans one after the other into the same request.
 type reader struct {
 	request series.Contribution
-	labels  Labels
+	values  []string // of the attributes that distinguish the request's series
+	*Options
 	findings
 }
 
@@ -39,13 +40,13 @@ var fieldsByName = names.NewLookup(fields)
 
 // read fills the request. It returns false if the span is neither a model call nor the root
 // span of a trace with numbers of its own.
-func (r *reader) read(span ptrace.Span, resource *series.Contribution, now time.Time) bool {
+func (r *reader) read(span ptrace.Span, resource []string, now time.Time) bool {
 	r.request.Reset(now)
 	r.findings = findings{}
-	r.request.CopyAttributes(resource)
+	copy(r.values, resource)
 	r.request.TraceID, r.request.SpanID, r.request.Trace = span.TraceID(), span.SpanID(), span.TraceID()
 	for key, v := range span.Attributes().All() {
-		r.labels.Read(&r.request, key, v)
+		r.Dimensions.Read(r.values, key, v)
 		if read := fieldsByName.Get(key); read != nil {
 			(*read)(r, v)
 		}
@@ -54,14 +55,14 @@ func (r *reader) read(span ptrace.Span, resource *series.Contribution, now time.
 	if !r.ours && !r.rolledUp {
 		return false
 	}
-	r.labels.Clean(&r.request)
+	r.Dimensions.Clean(&r.request)
 	r.verdicts()
 	r.request.Failed, r.request.Seconds = span.Status().Code() == ptrace.StatusCodeError, seconds(span)
 	if outcome := r.request.Latency.Outcome; r.request.Failed || outcome == names.OutcomeError || outcome == names.OutcomeIncomplete {
 		r.request.Status = source.Status(span.Attributes())
 	}
 	r.request.Complete()
-	r.labels.dimensions.SetBands(&r.request)
+	r.Dimensions.SetBands(&r.request)
 	return true
 }
 

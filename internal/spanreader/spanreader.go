@@ -38,8 +38,6 @@ type Tally struct {
 type Options struct {
 	// Dimensions are the attributes that distinguish series.
 	Dimensions Dimensions
-	// Conventions are the attributes that the metrics of conventions need, or none.
-	Conventions []string
 	// Objectives are the SLOs whose verdicts are read wherever they are in a list. Of
 	// others, the first slo.MaxSLOs are.
 	Objectives slo.Names
@@ -54,18 +52,18 @@ type Options struct {
 // Read calls record with the request of every span that carries latencies, or the time to
 // answer of its trace. The request is valid during the call only. Arrival is set to now.
 func Read(traces ptrace.Traces, o *Options, now time.Time, record func(*series.Contribution) series.Recorded) (t Tally) {
-	r := reader{labels: NewLabels(o.Dimensions, o.Conventions)}
-	resource := r.labels.Request()
-	r.request = r.labels.Request()
+	r := reader{Options: o, values: o.Dimensions.Values()}
+	r.request = o.Dimensions.Request(r.values)
 	r.request.Verdicts.Objectives = o.Objectives
+	resource := o.Dimensions.Values()
 	for _, resourceSpans := range traces.ResourceSpans().All() {
-		r.labels.Clear(&resource)
+		o.Dimensions.Clear(resource)
 		for key, v := range resourceSpans.Resource().Attributes().All() {
-			r.labels.Read(&resource, key, v)
+			o.Dimensions.Read(resource, key, v)
 		}
 		for _, scopeSpans := range resourceSpans.ScopeSpans().All() {
 			for _, span := range scopeSpans.Spans().All() {
-				latencies := r.read(span, &resource, now)
+				latencies := r.read(span, resource, now)
 				if o.Inspect != nil {
 					o.Inspect(span, r.processed || r.rolledUp)
 				}

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/tokenpulse/tokenpulse/internal/judge"
+	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
 	"github.com/tokenpulse/tokenpulse/internal/series"
@@ -23,8 +24,9 @@ import (
 
 // streamIdentity is what follows from the attributes and the vantage of a stream.
 type streamIdentity struct {
-	// labels has the values of dimensions and attributes, and the vantage.
-	labels series.Contribution
+	// values are those of the dimensions, without bands of numbers, and of the attributes of conventions.
+	values  []string
+	vantage string
 	// series is nil if a dimension has bands of a number that differs from request to request.
 	series *series.Handle
 	rules  *judge.Rules
@@ -47,8 +49,8 @@ type streamIdentity struct {
 const identities = 1 << 13
 
 // newIdentities returns the cache of identities.
-func (r *Recorder) newIdentities(config *series.Config) *identity.Cache[streamIdentity] {
-	read := slices.Concat(config.Dimensions.Attributes(), r.standard, r.latency.AttributesRead(), []string{names.HTTPResponseStatusCode, names.ErrorType})
+func (r *Recorder) newIdentities(config *keeper.Config) *identity.Cache[streamIdentity] {
+	read := slices.Concat(config.Series.Dimensions.Attributes(), config.Conventions.AttributesRead(), r.latency.AttributesRead(), []string{names.HTTPResponseStatusCode, names.ErrorType})
 	for _, standard := range [...]names.Standard{
 		names.OperationName, names.ProviderName, names.RequestModel,
 		names.InputTokens, names.OutputTokens, names.ReasoningTokens, names.CacheReadInputTokens,
@@ -56,7 +58,7 @@ func (r *Recorder) newIdentities(config *series.Config) *identity.Cache[streamId
 	} {
 		read = append(read, names.Aliases[standard]...)
 	}
-	return identity.New(read, max(identities, 2*config.MaxSeries), r.resolve)
+	return identity.New(read, max(identities, 2*config.Series.MaxSeries), r.resolve)
 }
 
 // resolve derives the identity from the span that a stream without events would become, so
@@ -83,18 +85,17 @@ func (r *Recorder) resolve(s *identity.Stream) *streamIdentity {
 	id.status = source.Status(span.Attributes())
 	id.rules = r.rules.Bind(span.Attributes(), resource)
 
-	labels := spanreader.NewLabels(r.dimensions, r.standard)
-	request := labels.Request()
-	for name, v := range resource.All() {
-		labels.Read(&request, name, v)
+	id.values = r.dimensions.Values()
+	for _, attributes := range [...]pcommon.Map{resource, span.Attributes()} {
+		for name, v := range attributes.All() {
+			r.dimensions.Read(id.values, name, v)
+		}
 	}
-	for name, v := range span.Attributes().All() {
-		labels.Read(&request, name, v)
-	}
-	labels.Clean(&request)
-	vantageName, _ := span.Attributes().Get(names.Vantage)
-	request.Vantage = vantageName.Str()
-	id.labels = request
+	request := r.dimensions.Request(id.values)
+	r.dimensions.Clean(&request)
+	vantage, _ := span.Attributes().Get(names.Vantage)
+	id.vantage = vantage.Str()
+	request.Vantage = id.vantage
 	if !r.dimensions.HasBands() {
 		id.series = series.NewHandle(&request)
 	}

@@ -64,7 +64,6 @@ type Recorder struct {
 
 	latency    *annotate.Config
 	dimensions spanreader.Dimensions
-	standard   []string // attributes that the metrics of conventions need
 	objectives slo.Names
 	// onSpan means that all streams are recorded by way of a span.
 	onSpan   bool
@@ -80,7 +79,7 @@ type Recorder struct {
 func New(s *Settings) *Recorder {
 	shared := &s.Series.Shared
 	r := &Recorder{
-		latency: s.Latency, dimensions: spanreader.NewDimensions(shared.Series.Dimensions), standard: shared.Conventions.AttributesRead(), objectives: shared.ObjectiveNames(),
+		latency: s.Latency, dimensions: spanreader.NewDimensions(shared.Series.Dimensions, shared.Conventions.AttributesRead()...), objectives: shared.ObjectiveNames(),
 		keeper: s.Keeper, store: s.Store, now: s.Now, rules: s.Rules, reporter: s.Reporter,
 	}
 	if shared.Conventions.On() {
@@ -91,18 +90,18 @@ func New(s *Settings) *Recorder {
 	recorded := streamspan.Settings{Service: s.Service, Latency: r.latency, Rules: r.rules, Logger: s.Logger}
 	previewed := recorded
 	previewed.Rules, previewed.Logger = r.rules.Uncounted(), zap.NewNop()
-	r.Identities = r.newIdentities(&shared.Series)
-	labels := spanreader.NewLabels(r.dimensions, r.standard)
+	r.Identities = r.newIdentities(shared)
 	r.workers.New = func() any {
 		w := &worker{
 			Recorder: r,
 			analyzer: latency.NewAnalyzer(options),
 			spans:    streamspan.New(&recorded),
 			previews: streamspan.New(&previewed),
-			finished: labels.Request(),
+			values:   r.dimensions.Values(),
 			keys:     streamKeys{set: r.keeper.Recognised()},
 			found:    r.Identities.NewFinder(),
 		}
+		w.finished = r.dimensions.Request(w.values)
 		w.finished.Verdicts.Objectives = r.objectives
 		return w
 	}

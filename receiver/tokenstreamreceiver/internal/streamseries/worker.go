@@ -34,6 +34,7 @@ type worker struct {
 	spans    *streamspan.Maker   // of streams that are recorded by way of a span
 	previews *streamspan.Maker   // of streams that are recorded by another way, or later
 	finished series.Contribution // of the current stream, whose latency is analyzed into it
+	values   []string            // of its dimensions, and attributes of conventions
 	keys     streamKeys
 	found    identity.Finder[streamIdentity]
 	fresh    []bool
@@ -168,8 +169,8 @@ func (w *worker) contribute(id *streamIdentity, resource []byte, client *httpgua
 			f.Verdicts.Add(series.CleanLabel(w.verdicts[i].SLO), w.verdicts[i].Verdict)
 		}
 	}
-	f.CopyAttributes(&id.labels)
-	f.Vantage = id.labels.Vantage
+	copy(w.values, id.values)
+	f.Vantage = id.vantage
 	f.Complete()
 	w.dimensions.SetBands(f)
 	w.tally.Add(w.keeper.AddTo(id.series, f), f)
@@ -186,7 +187,7 @@ func (w *worker) start() *assembly.Start {
 // recordSpan adds a stream by way of its span.
 func (w *worker) recordSpan() {
 	traces := w.spans.Make([]assembly.Finished{w.stream}, &w.latencies).Traces
-	options := spanreader.Options{Dimensions: w.dimensions, Conventions: w.standard, Objectives: w.objectives}
+	options := spanreader.Options{Dimensions: w.dimensions, Objectives: w.objectives}
 	tally := spanreader.Read(traces, &options, w.now, func(r *series.Contribution) series.Recorded {
 		r.TraceID, r.SpanID, r.Client = w.span.Trace, w.span.Span, w.stream.Client
 		return w.keeper.AddTo(nil, r)
