@@ -154,15 +154,6 @@ func TestExpire_ZeroExpirationKeepsSeriesForever(t *testing.T) {
 	require.Equal(t, 1, e.Held())
 }
 
-func TestRecord_ReplacesAnExpiredSeries(t *testing.T) {
-	e := newTestEngine(nil)
-	e.Record(answered("m", e.at(0), 0.1))
-	e.all()[0].expired = true // as Expire leaves it before it removes it
-	e.Record(answered("m", e.at(time.Minute), 0.1))
-	require.Equal(t, 1, e.Held())
-	require.Equal(t, e.at(time.Minute), e.collect(e.at(time.Minute), numbers.TimeToFirstToken)["m"].start)
-}
-
 func TestRecord_SeparatesOutcomes(t *testing.T) {
 	e := newTestEngine(nil)
 	for o := range outcomes {

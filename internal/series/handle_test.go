@@ -19,17 +19,6 @@ func requestsOf(e *Engine, model string) uint64 {
 	return e.collect(e.at(0), numbers.TimeToFirstToken)[model].requests
 }
 
-func TestHandle_RecordsIntoTheSeriesOfItsKey(t *testing.T) {
-	e := newTestEngine(nil)
-	e.Record(answered("m", e.at(0), 1))
-	h := NewHandle(request("m", e.at(0)))
-	for range 3 {
-		require.False(t, e.RecordTo(h, answered("ignored", e.at(0), 1)).Overflow)
-	}
-	require.Equal(t, uint64(4), requestsOf(e, "m"))
-	require.Equal(t, 1, e.Held())
-}
-
 func TestHandle_ReopensAnExpiredSeries(t *testing.T) {
 	e := newTestEngine(nil)
 	h := NewHandle(request("m", e.at(0)))

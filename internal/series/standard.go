@@ -51,9 +51,9 @@ func newStandard(o *Options) *Standard {
 	return s
 }
 
-// split splits the attributes of conventions.Config.AttributesRead: first the labels of the series. whole means
-// that the call did not ask for a stream.
-func (r *Contribution) split() (labels []string, errorType string, whole bool) {
+// standardAttributes returns the attributes that conventions.Config.AttributesRead names. labels are those of the
+// series. whole means that the call did not ask for a stream.
+func (r *Contribution) standardAttributes() (labels []string, errorType string, whole bool) {
 	last := len(r.Standard) - 2
 	return r.Standard[:last], r.Standard[last], r.Standard[last+1] == "false"
 }
@@ -61,7 +61,7 @@ func (r *Contribution) split() (labels []string, errorType string, whole bool) {
 // appendStandardKey appends the key of the request's series of a Standard, which have no vantage.
 func (r *Contribution) appendStandardKey(key []byte) []byte {
 	var of Labels
-	of.Dimensions, _, _ = r.split()
+	of.Dimensions, _, _ = r.standardAttributes()
 	return of.AppendKey(key)
 }
 
@@ -77,7 +77,7 @@ func (s *Standard) record(h *Handle, r *Contribution) {
 	if s.callers.saw(r.Trace, r.Vantage, side) {
 		s.doubled.Store(true)
 	}
-	if _, _, whole := r.split(); s.needsChunks[side] && !whole && r.lacksChunks() {
+	if _, _, whole := r.standardAttributes(); s.needsChunks[side] && !whole && r.lacksChunks() {
 		s.withoutChunks.Store(true)
 	}
 	var key []byte
@@ -135,7 +135,7 @@ const maxErrorTypes = 32
 
 // addTo adds a request to a series, which is locked.
 func (s *Standard) addTo(x *series, side conventions.Side, r *Contribution) Recorded {
-	_, errorType, whole := r.split()
+	_, errorType, whole := r.standardAttributes()
 	exemplar := Exemplar{TraceID: r.TraceID, SpanID: r.SpanID, UnixNano: r.Arrival.UnixNano()}
 	failed := r.Outcome == Error || r.Outcome == Incomplete
 	for i := range s.metrics {

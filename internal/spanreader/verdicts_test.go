@@ -169,17 +169,6 @@ func TestRead_FindsObjectivesInLongLists(t *testing.T) {
 	}
 }
 
-// All spans of a batch reuse one verdict set.
-func TestRead_VerdictsDoNotLeakIntoTheNextSpan(t *testing.T) {
-	e := newEngine()
-	Read(spans(t,
-		map[string]any{"tokenpulse.slo.breached": []any{"a", "b"}},
-		map[string]any{"tokenpulse.outcome": "success"},
-		map[string]any{"tokenpulse.slo.met": []any{"c"}},
-	), &Options{}, time.Now(), e.Record)
-	require.Equal(t, map[string][3]uint64{"all": {0, 1, 1}, "a": {0, 0, 1}, "b": {0, 0, 1}, "c": {0, 1, 0}}, verdicts(e))
-}
-
 func TestRead_CleansLabels(t *testing.T) {
 	long := strings.Repeat("x", series.MaxLabelLength+1)
 	e := series.NewEngine(series.Options{Config: series.Config{Dimensions: series.DimensionsOf("a", "b"), MaxSeries: 10}})
