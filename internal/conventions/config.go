@@ -65,8 +65,7 @@ func (c *Config) AttributesRead() []string {
 	return append(c.Labels(), names.ErrorType, names.GenAIRequestStream)
 }
 
-// Clean removes what an attribute of AttributesRead does not mean anything without: the port of an unknown
-// address.
+// Clean clears the port among the values of attributes if the address is unknown: a port alone means nothing.
 func Clean(attributes, values []string) {
 	address, port := slices.Index(attributes, names.ServerAddress), slices.Index(attributes, names.ServerPort)
 	if port >= 0 && values[address] == "" {

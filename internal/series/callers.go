@@ -11,7 +11,8 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// callers remembers which vantage saw a trace last, for one of the recent traces in each entry.
+// callers remembers which vantage saw a trace last, by a hash of the trace and the side. A trace replaces another with
+// the same hash.
 type callers [1 << 12]atomic.Uint64
 
 // saw reports whether another vantage that counts for the same side saw the trace before.

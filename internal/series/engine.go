@@ -42,7 +42,7 @@ type Options struct {
 	Conventions conventions.Config
 }
 
-// Engine holds the series. It is safe for concurrent use: Record and Collect lock one
+// Engine makes series of requests. It is safe for concurrent use: Record and Collect lock one
 // series at a time.
 type Engine struct {
 	// Standard holds the metrics of conventions, or is nil.

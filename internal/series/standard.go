@@ -16,8 +16,8 @@ import (
 )
 
 // Standard aggregates the requests of an engine into the metrics of conventions. It has series of its own,
-// one for each set of their attributes, with the limits of the engine: one value of an attribute may open all of
-// them, because the conventions have none that names the sender. It is safe for concurrent use.
+// one for each set of values of their attributes, with the limits of the engine, except that one value may open all
+// of them: no attribute of conventions names the sender. It is safe for concurrent use.
 type Standard struct {
 	*table
 	conventions *conventions.Config
