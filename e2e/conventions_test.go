@@ -21,6 +21,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/testenv/recorded"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 )
 
 // standardCalls are calls through a tap to a service that answers with recordings of vLLM, and one with cached tokens.
@@ -146,8 +147,8 @@ func (s *standardCalls) require(t *testing.T, p *prometheus, title, query, at st
 	bounds := conventions.Table[0].Bounds
 	for model, all := range seconds {
 		slices.Sort(all)
-		low, _ := slices.BinarySearch(bounds, nearestRank(all, 0.9)) // the first pass may not count
-		high, _ := slices.BinarySearch(bounds, nearestRank(all, 0.98))
+		low, _ := slices.BinarySearch(bounds, reference.NearestRank(all, 0.9)) // the first pass may not count
+		high, _ := slices.BinarySearch(bounds, reference.NearestRank(all, 0.98))
 		require.LessOrEqual(t, got[model], bounds[high], "%s, %s", title, model)
 		if low > 0 {
 			require.GreaterOrEqual(t, got[model], bounds[low-1], "%s, %s", title, model)

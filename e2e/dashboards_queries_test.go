@@ -13,6 +13,8 @@ import (
 
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 )
 
 // objectivesOfDashboards extends moreForQueries.
@@ -124,7 +126,7 @@ func requireLatenciesOf(t *testing.T, server *prometheus, now time.Time, sent []
 		metric := "tokenpulse_" + strings.ReplaceAll(strings.ToLower(title), " ", "_") + "_seconds"
 		got := overview.panel(t, all["overview"].named(t, title))
 		for refID, q := range map[string]float64{"A": 0.5, "B": 0.95, "C": 0.99} {
-			server.requireQuantile(t, metric, exactly(nearestRank(values, q)), got[refID].only(t))
+			server.requireQuantile(t, metric, exactly(reference.NearestRank(values, q)), got[refID].only(t))
 		}
 		sum := 0.
 		for _, v := range values {

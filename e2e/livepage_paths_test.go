@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 )
 
 // pageOfSpans and pageOfMetrics show the same requests on the live page: the first from
@@ -213,7 +215,7 @@ func TestLivePage_IsTheSameFromSpansAndFromMetrics(t *testing.T) {
 	ofSpans.post(t, "application/x-ndjson", strings.NewReader(body.String()))
 	want := ofSpans.pageNow(t, len(streams)*4/5)
 	for name, q := range map[string]float64{"p50": 0.5, "p95": 0.95, "p99": 0.99} {
-		require.InEpsilon(t, nearestRank(toFirst, q), want.Indicators["time_to_first_token"][name], 0.0056, name)
+		require.InEpsilon(t, reference.NearestRank(toFirst, q), want.Indicators["time_to_first_token"][name], 0.0056, name)
 	}
 	wantModels, wantRows := ofSpans.historyOf(t)
 	byTrace := map[string]slowRequest{}

@@ -17,10 +17,10 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -63,13 +63,13 @@ service:
       level: none
 `
 
-var (
-	usualSettings  = plainSettings{stallThreshold: 500_000_000}
-	strictSettings = plainSettings{stallThreshold: 100_000_000, afterFirstChunk: true, firstToken: 100_000_000, nextToken: 20_000_000}
-)
+var strictSettings = reference.Settings{
+	StallThreshold: int64(100 * time.Millisecond), AfterFirstChunk: true,
+	FirstToken: int64(100 * time.Millisecond), NextToken: int64(20 * time.Millisecond),
+}
 
 // The path from a token event to a percentile has packed encodings, runs and fast
-// paths. For random streams, its numbers equal those that plainly computes, and they
+// paths. For random streams, its numbers equal those of the reference, and they
 // are the same over each transport.
 func TestPlainPath_NumbersAreThoseOfTheDefinitions(t *testing.T) {
 	t.Parallel()
@@ -102,8 +102,8 @@ func TestPlainPath_NumbersAreThoseOfTheDefinitions(t *testing.T) {
 	c.stop(t)
 
 	// Short streams first, so that the first failure is short.
-	slices.SortStableFunc(streams, func(a, b *plainStream) int { return cmp.Compare(len(a.chunks), len(b.chunks)) })
-	requirePlainSpans(t, streams, usualFile, usualSettings)
+	slices.SortStableFunc(streams, func(a, b *plainStream) int { return cmp.Compare(len(a.Chunks), len(b.Chunks)) })
+	requirePlainSpans(t, streams, usualFile, reference.Usual)
 	requirePlainSpans(t, streams, strictFile, strictSettings)
 	for _, transport := range plainTransports {
 		requirePlainMetrics(t, streams, families, transport.name)
@@ -112,7 +112,7 @@ func TestPlainPath_NumbersAreThoseOfTheDefinitions(t *testing.T) {
 
 // requirePlainSpans compares each span with the plain answer, and with the spans of the
 // same stream over other transports.
-func requirePlainSpans(t *testing.T, streams []*plainStream, file string, settings plainSettings) {
+func requirePlainSpans(t *testing.T, streams []*plainStream, file string, settings reference.Settings) {
 	t.Helper()
 	spans := map[string]ptrace.Span{}
 	for service, all := range spansByService(t, file) {
@@ -123,7 +123,7 @@ func requirePlainSpans(t *testing.T, streams []*plainStream, file string, settin
 	}
 	require.Len(t, spans, len(streams)*len(plainTransports))
 	for _, s := range streams {
-		want := plainly(s, settings)
+		want := reference.Of(&s.Stream, settings)
 		first := spans[plainTransports[0].name+" "+s.id]
 		for _, transport := range plainTransports {
 			span := spans[transport.name+" "+s.id]
@@ -136,32 +136,19 @@ func requirePlainSpans(t *testing.T, streams []*plainStream, file string, settin
 	}
 }
 
-func requirePlainSpan(t *testing.T, s *plainStream, want plainAnswer, span ptrace.Span, about string) {
+func requirePlainSpan(t *testing.T, s *plainStream, want reference.Answer, span ptrace.Span, about string) {
 	t.Helper()
 	attributes := span.Attributes()
-	require.EqualValues(t, s.start, span.StartTimestamp(), about)
-	require.EqualValues(t, s.lastKnown(s.arrivals()), span.EndTimestamp(), about)
-	require.Equal(t, want.outcome, text(t, attributes, names.Outcome), about)
+	require.EqualValues(t, s.Start, span.StartTimestamp(), about)
+	require.EqualValues(t, s.LastTime(), span.EndTimestamp(), about)
 	require.Equal(t, cmp.Or(s.vantage, timeline.VantageServer.String()), text(t, attributes, names.Vantage), about)
-	require.Equal(t, want.outcome == names.OutcomeError && s.failure != "", span.Status().Code() == ptrace.StatusCodeError, about)
+	require.Equal(t, want.Outcome == names.OutcomeError && s.Failure != "", span.Status().Code() == ptrace.StatusCodeError, about)
 
-	for name, number := range want.numbers {
-		got, ok := attributes.Get(name)
-		if !ok && strings.HasPrefix(name, "tokenpulse.stall.") && number.value <= number.within {
-			continue // zero stalls are not written
-		}
-		require.True(t, ok, "%s is missing, want %v; %s", name, number.value, about)
-		requireNear(t, number, plainDouble(got), name+" "+about)
-	}
-	for name, v := range attributes.All() {
-		if strings.HasPrefix(name, names.Prefix) && (v.Type() == pcommon.ValueTypeDouble || v.Type() == pcommon.ValueTypeInt) {
-			require.Contains(t, want.numbers, name, "got %v, absent by definition; %s", v.AsRaw(), about)
-		}
-	}
+	want.RequireAttributes(t, attributes, about)
 	for name, reported := range map[string]int64{
-		names.GenAIInputTokens: s.input, names.GenAIOutputTokens: s.output,
-		names.GenAIReasoningTokens: s.reasoning, names.GenAICacheReadInputTokens: s.cached,
-		names.GenAICacheWriteInputTokens: s.written,
+		names.GenAIInputTokens: s.Usage.Input, names.GenAIOutputTokens: s.Usage.Output,
+		names.GenAIReasoningTokens: s.Usage.Reasoning, names.GenAICacheReadInputTokens: s.Usage.CachedInput,
+		names.GenAICacheWriteInputTokens: s.Usage.CacheWrite,
 	} {
 		got, ok := attributes.Get(name)
 		require.Equal(t, reported >= 0, ok, "%s %s", name, about)
@@ -169,38 +156,6 @@ func requirePlainSpan(t *testing.T, s *plainStream, want plainAnswer, span ptrac
 			require.Equal(t, reported, got.Int(), "%s %s", name, about)
 		}
 	}
-	_, buffered := attributes.Get(names.Buffered)
-	require.Equal(t, want.buffered, buffered, about)
-	var unmeasured []string
-	if list, ok := attributes.Get(names.Unmeasured); ok {
-		for _, entry := range list.Slice().All() {
-			unmeasured = append(unmeasured, entry.Str())
-		}
-	}
-	require.Equal(t, want.unmeasured(), unmeasured, about)
-	var estimated []string
-	if list, ok := attributes.Get(names.Estimated); ok {
-		for _, listed := range list.Slice().All() {
-			estimated = append(estimated, listed.Str())
-		}
-	}
-	require.ElementsMatch(t, want.estimated, estimated, about)
-}
-
-func plainDouble(v pcommon.Value) float64 {
-	if v.Type() == pcommon.ValueTypeInt {
-		return float64(v.Int())
-	}
-	return v.Double()
-}
-
-// lastDigits is the relative difference that floating point may cause between two
-// computations of one number.
-const lastDigits = 1e-12
-
-func requireNear(t *testing.T, want plainNumber, got float64, about string) {
-	t.Helper()
-	require.LessOrEqual(t, math.Abs(want.value-got), want.within+lastDigits*math.Abs(want.value), "got %v, want %v: %s", got, want.value, about)
 }
 
 // spansByService reads the spans of a file, by service name.
@@ -216,11 +171,11 @@ func spansByService(t *testing.T, file string) map[string][]ptrace.Span {
 
 // plainSeries holds the totals of all streams of one vantage.
 type plainSeries struct {
-	requests map[string]float64                  // by outcome
-	tokens   map[string]float64                  // by type
-	samples  map[string]map[string][]plainNumber // by histogram and outcome
-	stalls   plainNumber
-	stalled  plainNumber
+	requests map[string]float64                       // by outcome
+	tokens   map[string]float64                       // by type
+	samples  map[string]map[string][]reference.Number // by histogram and outcome
+	stalls   reference.Number
+	stalled  reference.Number
 }
 
 // plainHistograms are the histograms with one value per request: Prometheus name, with
@@ -247,34 +202,34 @@ func addUpPlainly(streams []*plainStream) map[string]*plainSeries {
 		observer := cmp.Or(s.vantage, timeline.VantageServer.String())
 		series := all[observer]
 		if series == nil {
-			series = &plainSeries{requests: map[string]float64{}, tokens: map[string]float64{}, samples: map[string]map[string][]plainNumber{}}
+			series = &plainSeries{requests: map[string]float64{}, tokens: map[string]float64{}, samples: map[string]map[string][]reference.Number{}}
 			all[observer] = series
 		}
-		answer := plainly(s, usualSettings)
-		add := func(histogram string, samples ...plainNumber) {
+		answer := reference.Of(&s.Stream, reference.Usual)
+		add := func(histogram string, samples ...reference.Number) {
 			if series.samples[histogram] == nil {
-				series.samples[histogram] = map[string][]plainNumber{}
+				series.samples[histogram] = map[string][]reference.Number{}
 			}
-			series.samples[histogram][answer.outcome] = append(series.samples[histogram][answer.outcome], samples...)
+			series.samples[histogram][answer.Outcome] = append(series.samples[histogram][answer.Outcome], samples...)
 		}
 		for histogram, attribute := range plainHistograms {
-			if number, ok := answer.numbers[attribute]; ok {
+			if number, ok := answer.Numbers[attribute]; ok {
 				add(histogram, number)
 			}
 		}
-		add(interTokenHistogram, answer.interToken...)
-		add(interChunkHistogram, answer.interChunk...)
-		series.requests[answer.outcome]++
+		add(interTokenHistogram, answer.InterToken...)
+		add(interChunkHistogram, answer.InterChunk...)
+		series.requests[answer.Outcome]++
 		for kind, n := range map[string]int64{
-			names.TokensInput: s.input, names.TokensOutput: answer.outputTokens,
-			names.TokensReasoning: s.reasoning, names.TokensCachedInput: s.cached,
-			names.TokensCacheWrite: s.written,
+			names.TokensInput: s.Usage.Input, names.TokensOutput: answer.OutputTokens,
+			names.TokensReasoning: s.Usage.Reasoning, names.TokensCachedInput: s.Usage.CachedInput,
+			names.TokensCacheWrite: s.Usage.CacheWrite,
 		} {
 			series.tokens[kind] += float64(max(0, n))
 		}
-		stalls, stalled := answer.numbers["tokenpulse.stall.count"], answer.numbers["tokenpulse.stall.duration"]
-		series.stalls = plainNumber{series.stalls.value + stalls.value, series.stalls.within + stalls.within}
-		series.stalled = plainNumber{series.stalled.value + stalled.value, series.stalled.within + stalled.within}
+		stalls, stalled := answer.Numbers["tokenpulse.stall.count"], answer.Numbers["tokenpulse.stall.duration"]
+		series.stalls = reference.Number{Value: series.stalls.Value + stalls.Value, Within: series.stalls.Within + stalls.Within}
+		series.stalled = reference.Number{Value: series.stalled.Value + stalled.Value, Within: series.stalled.Within + stalled.Within}
 	}
 	return all
 }
@@ -302,8 +257,8 @@ func requirePlainMetrics(t *testing.T, streams []*plainStream, families map[stri
 		}
 		require.Equal(t, want.requests, counted("tokenpulse_requests_total", names.LabelOutcome), about)
 		require.Equal(t, want.tokens, counted("tokenpulse_tokens_total", names.LabelType), about)
-		requireNear(t, want.stalls, counted("tokenpulse_stalls_total", "")[""], "stalls "+about)
-		requireNear(t, want.stalled, counted("tokenpulse_stall_duration_seconds_total", "")[""], "time in stalls "+about)
+		reference.RequireNear(t, want.stalls, counted("tokenpulse_stalls_total", "")[""], "stalls "+about)
+		reference.RequireNear(t, want.stalled, counted("tokenpulse_stall_duration_seconds_total", "")[""], "time in stalls "+about)
 
 		for name, byOutcome := range want.samples {
 			family, phase, _ := strings.Cut(name, " ")
@@ -344,26 +299,26 @@ var bucketWidth = math.Exp2(1.0/64) - 1
 
 // requirePlainHistogram counts the values under every bound. Values within their
 // tolerance of a bound may count on either side.
-func requirePlainHistogram(t *testing.T, samples []plainNumber, h *dto.Histogram, exact bool, about string) {
+func requirePlainHistogram(t *testing.T, samples []reference.Number, h *dto.Histogram, exact bool, about string) {
 	t.Helper()
 	require.EqualValues(t, len(samples), h.GetSampleCount(), about)
 	if len(samples) == 0 {
 		return
 	}
-	var sum plainNumber
+	var sum reference.Number
 	for _, s := range samples {
-		sum.value += s.value
-		sum.within += s.within + 1e-9*s.value
+		sum.Value += s.Value
+		sum.Within += s.Within + 1e-9*s.Value
 	}
-	requireNear(t, sum, h.GetSampleSum(), "sum of "+about)
+	reference.RequireNear(t, sum, h.GetSampleSum(), "sum of "+about)
 
 	underBound := func(bound, over, got float64) {
 		least, most := 0.0, 0.0
 		for _, s := range samples {
-			if s.value+s.within <= bound {
+			if s.Value+s.Within <= bound {
 				least++
 			}
-			if s.value-s.within <= bound*(1+over) {
+			if s.Value-s.Within <= bound*(1+over) {
 				most++
 			}
 		}
@@ -372,7 +327,7 @@ func requirePlainHistogram(t *testing.T, samples []plainNumber, h *dto.Histogram
 	}
 	over := 0.0
 	if !exact {
-		over = bucketWidth + lastDigits
+		over = bucketWidth + reference.LastDigits
 	}
 	for _, bucket := range h.GetBucket() {
 		underBound(bucket.GetUpperBound(), over, float64(bucket.GetCumulativeCount()))
@@ -384,10 +339,10 @@ func requirePlainHistogram(t *testing.T, samples []plainNumber, h *dto.Histogram
 	for _, span := range h.GetPositiveSpan() {
 		index += span.GetOffset()
 		for range span.GetLength() {
-			underBound(math.Exp2(float64(index-1)/64)*(1-lastDigits), 2*lastDigits, count)
+			underBound(math.Exp2(float64(index-1)/64)*(1-reference.LastDigits), 2*reference.LastDigits, count)
 			inBucket += h.GetPositiveDelta()[delta]
 			count += float64(inBucket)
-			underBound(math.Exp2(float64(index)/64)*(1-lastDigits), 2*lastDigits, count)
+			underBound(math.Exp2(float64(index)/64)*(1-reference.LastDigits), 2*reference.LastDigits, count)
 			delta++
 			index++
 		}
@@ -395,11 +350,11 @@ func requirePlainHistogram(t *testing.T, samples []plainNumber, h *dto.Histogram
 	require.InDelta(t, len(samples), count, 0, about)
 }
 
-func requirePlainPercentiles(t *testing.T, samples []plainNumber, gauges []*dto.Metric, phase, outcome, about string) {
+func requirePlainPercentiles(t *testing.T, samples []reference.Number, gauges []*dto.Metric, phase, outcome, about string) {
 	t.Helper()
-	values, off := plainValues(samples), 0.0
+	values, off := reference.Values(samples), 0.0
 	for _, s := range samples {
-		off = max(off, s.within)
+		off = max(off, s.Within)
 	}
 	missing := map[string]float64{"50": 0.5, "90": 0.9, "95": 0.95, "99": 0.99, "99.9": 0.999}
 	for _, gauge := range gauges {
@@ -409,8 +364,8 @@ func requirePlainPercentiles(t *testing.T, samples []plainNumber, gauges []*dto.
 		percentile := label(gauge, names.LabelPercentile)
 		require.NotEmpty(t, values, about)
 		require.Contains(t, missing, percentile, about)
-		exact := nearestRank(values, missing[percentile])
-		requireNear(t, plainNumber{exact, exact*sketchError + off}, gauge.GetGauge().GetValue(), "percentile "+percentile+" of "+about)
+		exact := reference.NearestRank(values, missing[percentile])
+		reference.RequireNear(t, reference.Number{Value: exact, Within: exact*reference.SketchError + off}, gauge.GetGauge().GetValue(), "percentile "+percentile+" of "+about)
 		delete(missing, percentile)
 	}
 	if len(samples) > 0 {

@@ -8,7 +8,17 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 )
+
+const microsecond = 1000 // in nanoseconds
+
+// plainStream is a stream with the ID and the vantage that its sender reports.
+type plainStream struct {
+	reference.Stream
+	id, vantage string
+}
 
 // edgesOfGaps are gaps in microseconds on both sides of an edge: where the packed
 // encoding needs one more byte, and at the stall thresholds.
@@ -79,22 +89,19 @@ const (
 func randomStream(random *rand.Rand, index int) *plainStream {
 	const epoch = 1_795_233_292_000_000_000
 	chance := func(oneIn int) bool { return random.IntN(oneIn) == 0 }
-	s := &plainStream{
-		id:      strconv.Itoa(index),
-		vantage: []string{"", "client", "gateway", "server", "engine"}[random.IntN(5)],
-		start:   epoch + random.Int64N(int64(time.Hour)),
-		input:   -1, output: -1, reasoning: -1, cached: -1, written: -1,
-	}
+	s := &plainStream{id: strconv.Itoa(index), vantage: []string{"", "client", "gateway", "server", "engine"}[random.IntN(5)]}
+	s.Start = epoch + random.Int64N(int64(time.Hour))
+	s.Usage = reference.NoUsage
 	order := inOrder
 	if chance(2) {
 		order = random.IntN(ordersOfChunks)
 	}
 	if chance(2) {
-		s.start -= s.start % microsecond
+		s.Start -= s.Start % microsecond
 	}
 	// Clocks count microseconds or nanoseconds. Some streams are on a grid of
 	// microseconds with an offset of nanoseconds.
-	grid, at := random.IntN(4), s.start
+	grid, at := random.IntN(4), s.Start
 	whole := grid < 2
 	switch {
 	case whole:
@@ -125,7 +132,7 @@ func (s *plainStream) addChunks(random *rand.Rand, at int64, order, grid int) {
 	}
 	seq, long := uint64(random.IntN(3)), 0
 	length := randomLength(random)
-	if at == s.start && chance(2) {
+	if at == s.Start && chance(2) {
 		length = 2 // the only gap is as long as the stream
 	}
 	for i := range length {
@@ -154,33 +161,33 @@ func (s *plainStream) addChunks(random *rand.Rand, at int64, order, grid int) {
 		case changing == 1 && i == 5, changing == 2 && chance(10):
 			channel = channels[random.IntN(3)]
 		}
-		c := plainChunk{at: at, tokens: 1, channel: channel, seq: seq}
+		c := reference.Chunk{At: at, Tokens: 1, Channel: channel, Sequence: seq}
 		if !single && i >= changes && chance(3) {
-			c.tokens = 2 + random.Int64N(48)
+			c.Tokens = 2 + random.Int64N(48)
 		}
 		if !single && i == 0 && chance(4) { // a bundled first chunk
-			c.tokens = 1 + random.Int64N(10)
+			c.Tokens = 1 + random.Int64N(10)
 		}
 		if zeros && chance(5) {
-			c.tokens = 0
+			c.Tokens = 0
 		}
 		seq++
 		if order != inOrder && chance(20) {
 			seq += uint64(random.IntN(5))
 		}
-		s.chunks = append(s.chunks, c)
+		s.Chunks = append(s.Chunks, c)
 	}
 	if zeros { // a finish frame
-		s.chunks = append(s.chunks, plainChunk{at: at + random.Int64N(int64(time.Second)), channel: channel, seq: seq})
+		s.Chunks = append(s.Chunks, reference.Chunk{At: at + random.Int64N(int64(time.Second)), Channel: channel, Sequence: seq})
 	}
 }
 
 // reorder sets which chunks have sequence numbers, and the order in which chunks are
 // sent.
 func (s *plainStream) reorder(random *rand.Rand, order int, whole bool) {
-	chunks := s.chunks
+	chunks := s.Chunks
 	for i := range chunks {
-		chunks[i].numbered = order >= inOrderBySeq && (order != partlyNumbered || random.IntN(2) == 0)
+		chunks[i].Numbered = order >= inOrderBySeq && (order != partlyNumbered || random.IntN(2) == 0)
 	}
 	if order == clockGoesBack && whole && len(chunks) > 1 {
 		for range 1 + random.IntN(3) {
@@ -188,7 +195,7 @@ func (s *plainStream) reorder(random *rand.Rand, order int, whole bool) {
 			to := from + 1 + random.IntN(len(chunks)-from)
 			back := microsecond * (1 + random.Int64N(200_000))
 			for i := from; i < to; i++ {
-				chunks[i].at -= back
+				chunks[i].At -= back
 			}
 		}
 	}
@@ -198,7 +205,7 @@ func (s *plainStream) reorder(random *rand.Rand, order int, whole bool) {
 				break
 			}
 			repeated := chunks[random.IntN(len(chunks))]
-			if repeated.numbered {
+			if repeated.Numbered {
 				chunks = slices.Insert(chunks, random.IntN(len(chunks)+1), repeated)
 			}
 		}
@@ -213,32 +220,32 @@ func (s *plainStream) reorder(random *rand.Rand, order int, whole bool) {
 			chunks[i], chunks[j] = chunks[j], chunks[i]
 		}
 	}
-	s.chunks = chunks
+	s.Chunks = chunks
 }
 
 // addMilestones sets the scheduling time and the end, and moves the start. Streams with
 // whole microseconds may get implausible times.
 func (s *plainStream) addMilestones(random *rand.Rand, whole bool) {
 	some := func() int64 { return random.Int64N(int64(2 * time.Second)) }
-	first, last := s.start, s.start
-	if arrivals := s.arrivals(); len(arrivals) > 0 {
-		first = arrivals[0].at
+	first, last := s.Start, s.Start
+	if arrivals := s.Arrivals(); len(arrivals) > 0 {
+		first = arrivals[0].At
 		for _, c := range arrivals {
-			last = max(last, c.at)
+			last = max(last, c.At)
 		}
 	}
 	switch random.IntN(6) {
 	case 0, 1:
-		s.scheduled = s.start + random.Int64N(max(1, first-s.start))
+		s.Scheduled = s.Start + random.Int64N(max(1, first-s.Start))
 	case 2:
-		s.scheduled = s.start
+		s.Scheduled = s.Start
 	case 3:
-		s.scheduled = s.start + some() - int64(100*time.Millisecond) // may be before the start, or after the first chunk
+		s.Scheduled = s.Start + some() - int64(100*time.Millisecond) // may be before the start, or after the first chunk
 	}
 	if random.IntN(4) != 0 {
-		s.end = last
+		s.End = last
 		if random.IntN(2) == 0 {
-			s.end += some()
+			s.End += some()
 		}
 	}
 	if !whole {
@@ -246,43 +253,43 @@ func (s *plainStream) addMilestones(random *rand.Rand, whole bool) {
 	}
 	switch random.IntN(12) {
 	case 0: // some chunks before the start
-		s.start = first + microsecond*random.Int64N(1+2*(last-first)/microsecond)
+		s.Start = first + microsecond*random.Int64N(1+2*(last-first)/microsecond)
 	case 1: // some chunks after the end
-		s.end = first + microsecond*random.Int64N(1+(last-first)/microsecond)
+		s.End = first + microsecond*random.Int64N(1+(last-first)/microsecond)
 	case 2:
-		s.end = s.start - some()
+		s.End = s.Start - some()
 	}
 }
 
 func (s *plainStream) addEnd(random *rand.Rand) {
 	if random.IntN(3) != 0 {
-		arrivals := s.arrivals()
+		arrivals := s.Arrivals()
 		for _, c := range arrivals {
-			s.output = max(0, s.output) + c.tokens
+			s.Usage.Output = max(0, s.Usage.Output) + c.Tokens
 		}
 		switch random.IntN(5) {
 		case 0:
-			s.output = random.Int64N(600)
+			s.Usage.Output = random.Int64N(600)
 		case 1:
-			s.output = random.Int64N(3)
+			s.Usage.Output = random.Int64N(3)
 		case 2:
 			if len(arrivals) > 0 { // the reported count equals that of the first chunk
-				s.output = arrivals[0].tokens
+				s.Usage.Output = arrivals[0].Tokens
 			}
 		}
 	}
 	if random.IntN(2) == 0 {
-		s.input, s.reasoning = random.Int64N(5000), random.Int64N(100)
+		s.Usage.Input, s.Usage.Reasoning = random.Int64N(5000), random.Int64N(100)
 	}
 	if random.IntN(3) == 0 {
-		s.cached, s.written = random.Int64N(1000), random.Int64N(500)
+		s.Usage.CachedInput, s.Usage.CacheWrite = random.Int64N(1000), random.Int64N(500)
 	}
 	switch random.IntN(10) {
 	case 0:
-		s.failure = "out of memory"
+		s.Failure = "out of memory"
 	case 1:
-		s.cancelled = true
+		s.Cancelled = true
 	case 2:
-		s.noEnd, s.output, s.input, s.reasoning, s.cached, s.written = true, -1, -1, -1, -1, -1
+		s.NoEnd, s.Usage = true, reference.NoUsage
 	}
 }

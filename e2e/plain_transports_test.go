@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
@@ -32,7 +33,7 @@ import (
 type part struct {
 	stream                *plainStream
 	start, scheduled, end bool
-	chunks                []plainChunk
+	chunks                []reference.Chunk
 }
 
 // streamName is the attribute that identifies the stream of a span.
@@ -47,14 +48,14 @@ func cutUp(random *rand.Rand, streams []*plainStream) [][]part {
 		parts := make([]part, 1+random.IntN(4)*random.IntN(2))
 		cuts, in := []int{0}, make([]int, len(parts)) // in holds the request of each part
 		for i := range parts {
-			cuts = append(cuts, random.IntN(len(s.chunks)+1))
+			cuts = append(cuts, random.IntN(len(s.Chunks)+1))
 			in[i] = random.IntN(len(requests))
 		}
-		cuts[len(parts)] = len(s.chunks)
+		cuts[len(parts)] = len(s.Chunks)
 		slices.Sort(cuts)
 		slices.Sort(in)
 		for i := range parts {
-			parts[i] = part{stream: s, chunks: s.chunks[cuts[i]:cuts[i+1]]}
+			parts[i] = part{stream: s, chunks: s.Chunks[cuts[i]:cuts[i+1]]}
 		}
 		together := func(with int) []int { // the parts in the same request as one part
 			var same []int
@@ -67,8 +68,8 @@ func cutUp(random *rand.Rand, streams []*plainStream) [][]part {
 		}
 		oneOf := func(these []int) *part { return &parts[these[random.IntN(len(these))]] }
 		oneOf(together(0)).start = true
-		oneOf(together(len(parts) - 1)).end = !s.noEnd
-		parts[random.IntN(len(parts))].scheduled = s.scheduled != 0
+		oneOf(together(len(parts) - 1)).end = !s.NoEnd
+		parts[random.IntN(len(parts))].scheduled = s.Scheduled != 0
 		for i, p := range parts {
 			requests[in[i]] = append(requests[in[i]], p)
 		}
@@ -101,13 +102,13 @@ func messageOf(random *rand.Rand, service string, parts []part) *tokenpulsev1.Ex
 		message := &tokenpulsev1.TokenStream{StreamId: service + s.id, ChunkRuns: runsOf(random, p.chunks)}
 		if p.start {
 			message.Start = &tokenpulsev1.StreamStart{
-				TimeUnixNano: uint64(s.start),
+				TimeUnixNano: uint64(s.Start),
 				Vantage:      tokenpulsev1.Vantage(slices.Index([]string{"", "client", "gateway", "server", "engine"}, s.vantage)),
 				Attributes:   []*commonv1.KeyValue{keyValue(streamName, s.id)},
 			}
 		}
 		if p.scheduled {
-			message.ScheduledTimeUnixNano = uint64(s.scheduled)
+			message.ScheduledTimeUnixNano = uint64(s.Scheduled)
 		}
 		if p.end {
 			count := func(n int64) *uint64 {
@@ -117,10 +118,10 @@ func messageOf(random *rand.Rand, service string, parts []part) *tokenpulsev1.Ex
 				return new(uint64(n))
 			}
 			message.End = &tokenpulsev1.StreamEnd{
-				TimeUnixNano: uint64(s.end), Error: s.failure, Cancelled: s.cancelled,
+				TimeUnixNano: uint64(s.End), Error: s.Failure, Cancelled: s.Cancelled,
 				Usage: &tokenpulsev1.Usage{
-					InputTokens: count(s.input), OutputTokens: count(s.output),
-					ReasoningTokens: count(s.reasoning), CachedInputTokens: count(s.cached), CacheWriteInputTokens: count(s.written),
+					InputTokens: count(s.Usage.Input), OutputTokens: count(s.Usage.Output),
+					ReasoningTokens: count(s.Usage.Reasoning), CachedInputTokens: count(s.Usage.CachedInput), CacheWriteInputTokens: count(s.Usage.CacheWrite),
 				},
 			}
 		}
@@ -135,13 +136,13 @@ func keyValue(key, text string) *commonv1.KeyValue {
 
 // runsOf packs consecutive chunks of one channel into runs, in any of the encodings
 // that a sender may choose.
-func runsOf(random *rand.Rand, chunks []plainChunk) []*tokenpulsev1.ChunkRun {
+func runsOf(random *rand.Rand, chunks []reference.Chunk) []*tokenpulsev1.ChunkRun {
 	var runs []*tokenpulsev1.ChunkRun
 	for len(chunks) > 0 {
 		first, length := chunks[0], 1
 		for ; length < len(chunks); length++ {
 			c, before := chunks[length], chunks[length-1]
-			if c.channel != first.channel || c.numbered != first.numbered || c.numbered && c.seq != before.seq+1 || random.IntN(300) == 0 {
+			if c.Channel != first.Channel || c.Numbered != first.Numbered || c.Numbered && c.Sequence != before.Sequence+1 || random.IntN(300) == 0 {
 				break
 			}
 		}
@@ -151,21 +152,21 @@ func runsOf(random *rand.Rand, chunks []plainChunk) []*tokenpulsev1.ChunkRun {
 	return runs
 }
 
-func runOf(random *rand.Rand, chunks []plainChunk) *tokenpulsev1.ChunkRun {
+func runOf(random *rand.Rand, chunks []reference.Chunk) *tokenpulsev1.ChunkRun {
 	first := chunks[0]
 	run := &tokenpulsev1.ChunkRun{
-		Channel: tokenpulsev1.Channel(slices.Index([]string{"content", "reasoning", "tool_call"}, first.channel)),
+		Channel: tokenpulsev1.Channel(slices.Index([]string{"content", "reasoning", "tool_call"}, first.Channel)),
 	}
-	if first.numbered {
-		run.FirstSequenceNumber = new(first.seq)
+	if first.Numbered {
+		run.FirstSequenceNumber = new(first.Sequence)
 	}
 	unit := int64(microsecond)
 	writeTokens := random.IntN(10) == 0
 	for _, c := range chunks {
-		if (c.at-first.at)%unit != 0 {
+		if (c.At-first.At)%unit != 0 {
 			unit = 1
 		}
-		writeTokens = writeTokens || c.tokens != 1
+		writeTokens = writeTokens || c.Tokens != 1
 	}
 	if random.IntN(10) == 0 {
 		unit = 1
@@ -173,16 +174,16 @@ func runOf(random *rand.Rand, chunks []plainChunk) *tokenpulsev1.ChunkRun {
 	if unit > 1 || random.IntN(2) == 0 { // the default is a nanosecond
 		run.DeltaUnitNanos = uint64(unit)
 	}
-	at := first.at
+	at := first.At
 	if random.IntN(5) == 0 {
 		at += unit * (random.Int64N(2000) - 1000)
 	}
 	run.TimeUnixNano = uint64(at)
 	for _, c := range chunks {
-		run.TimeDeltas = append(run.TimeDeltas, (c.at-at)/unit)
-		at = c.at
+		run.TimeDeltas = append(run.TimeDeltas, (c.At-at)/unit)
+		at = c.At
 		if writeTokens {
-			run.Tokens = append(run.Tokens, uint32(c.tokens))
+			run.Tokens = append(run.Tokens, uint32(c.Tokens))
 		}
 	}
 	return run
@@ -258,45 +259,45 @@ func (p *part) lines(random *rand.Rand, service string) []string {
 		if s.vantage != "" {
 			more["vantage"] = s.vantage
 		}
-		line("start", s.start, more)
+		line("start", s.Start, more)
 	}
 	if p.scheduled {
-		line("scheduled", s.scheduled, nil)
+		line("scheduled", s.Scheduled, nil)
 	}
 	for _, c := range p.chunks {
 		more := map[string]any{}
-		if c.tokens != 1 || random.IntN(3) == 0 {
-			more["tokens"] = c.tokens
+		if c.Tokens != 1 || random.IntN(3) == 0 {
+			more["tokens"] = c.Tokens
 		}
-		if c.channel != "content" || random.IntN(3) == 0 {
-			more["channel"] = c.channel
+		if c.Channel != "content" || random.IntN(3) == 0 {
+			more["channel"] = c.Channel
 		}
-		if c.numbered {
-			more["seq"] = c.seq
+		if c.Numbered {
+			more["seq"] = c.Sequence
 		}
 		if random.IntN(30) == 0 {
 			more["text"] = "a \"text\"\n"
 		}
-		line("chunk", c.at, more)
+		line("chunk", c.At, more)
 	}
 	if p.end {
 		usage := map[string]int64{}
 		for name, n := range map[string]int64{
-			"input_tokens": s.input, "output_tokens": s.output, "reasoning_tokens": s.reasoning, "cached_input_tokens": s.cached,
-			"cache_write_input_tokens": s.written,
+			"input_tokens": s.Usage.Input, "output_tokens": s.Usage.Output, "reasoning_tokens": s.Usage.Reasoning, "cached_input_tokens": s.Usage.CachedInput,
+			"cache_write_input_tokens": s.Usage.CacheWrite,
 		} {
 			if n >= 0 {
 				usage[name] = n
 			}
 		}
 		more := map[string]any{"usage": usage}
-		if s.failure != "" {
-			more["error"] = s.failure
+		if s.Failure != "" {
+			more["error"] = s.Failure
 		}
-		if s.cancelled {
+		if s.Cancelled {
 			more["cancelled"] = true
 		}
-		line("end", s.end, more)
+		line("end", s.End, more)
 	}
 	return lines
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 )
 
 // A real Prometheus scrapes the exporter. Its quantiles are as accurate as the
@@ -39,7 +40,7 @@ func TestPrometheusScrape_QuantilesAreWithinOneBucket(t *testing.T) {
 		require.InDelta(t, count, native.query(t, "histogram_count("+metric+selector+")"), 0, name)
 		require.InDelta(t, count, classic.query(t, metric+"_count"+selector), 0, name)
 		for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
-			exact := nearestRank(values, q) / 1e3
+			exact := reference.NearestRank(values, q) / 1e3
 			fromNative := native.query(t, fmt.Sprintf("histogram_quantile(%v, %s%s)", q, metric, selector))
 			require.InEpsilon(t, exact, fromNative, 0.011, "%s %v, native", name, q)
 

@@ -19,6 +19,8 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 )
 
 // longModel has 80 characters.
@@ -287,7 +289,7 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 				}
 				slices.Sort(low)
 				slices.Sort(high)
-				p.requireQuantile(t, perToken, bounds{nearestRank(low, 0.95), nearestRank(high, 0.95)}, got[model])
+				p.requireQuantile(t, perToken, bounds{reference.NearestRank(low, 0.95), reference.NearestRank(high, 0.95)}, got[model])
 			}
 		},
 		"How slow by prompt length and cache hit": func(t *testing.T, p *prometheus, query string) {
@@ -300,7 +302,7 @@ func tapChecks(begin time.Time, all []*tapRequest, ports []string) map[string]an
 			slices.Sort(high)
 			got := ask(t, p, query)
 			require.Len(t, got, 1)
-			p.requireQuantile(t, "tokenpulse_time_to_first_token_seconds", bounds{nearestRank(low, 0.95), nearestRank(high, 0.95)}, got["cached_share=unknown prompt_tokens=unknown"])
+			p.requireQuantile(t, "tokenpulse_time_to_first_token_seconds", bounds{reference.NearestRank(low, 0.95), reference.NearestRank(high, 0.95)}, got["cached_share=unknown prompt_tokens=unknown"])
 		},
 		"Slow or failing": func(t *testing.T, p *prometheus, query string) {
 			ask(t, p, query).require(t, map[string]float64{long + " outcome=success": 1, small + " outcome=success": 0.8, small + " outcome=error": 0.2})

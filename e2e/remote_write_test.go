@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 )
 
 // anObjective extends examples/remote-write.yaml.
@@ -150,14 +151,14 @@ func (p *prometheus) requireHistogram(t *testing.T, selector string, sorted []fl
 	require.NotEmpty(t, samples, selector)
 	require.Equal(t, map[string]any{"count": "0", "sum": "0"}, samples[0][1], "%s begins empty", selector)
 
-	count, sum := float64(len(sorted)), mean(sorted)*float64(len(sorted))/1e3
+	count, sum := float64(len(sorted)), reference.Mean(sorted)*float64(len(sorted))/1e3
 	require.InDelta(t, count, p.query(t, "histogram_count("+selector+")"), 0, selector)
 	require.InEpsilon(t, sum, p.query(t, "histogram_sum("+selector+")"), 1e-6, selector)
 	since, extrapolation := increase(selector, samples)
 	require.InEpsilon(t, count*extrapolation, p.query(t, "histogram_count("+since+")"), 1e-6, "increase of %s", selector)
 	require.InEpsilon(t, sum*extrapolation, p.query(t, "histogram_sum("+since+")"), 1e-6, "increase of %s", selector)
 	for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
-		exact := nearestRank(sorted, q) / 1e3
+		exact := reference.NearestRank(sorted, q) / 1e3
 		for _, of := range []string{selector, since} {
 			require.InEpsilon(t, exact, p.query(t, fmt.Sprintf("histogram_quantile(%v, %s)", q, of)), 0.011, "%v of %s", q, of)
 		}

@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
@@ -135,10 +136,10 @@ func requireRecordedSpans(t *testing.T, requests []*testenv.Recorded, spans []pt
 			require.InDelta(t, recorded[i], gap, within, "gap %d", i)
 		}
 		sorted := slices.Sorted(slices.Values(recorded))
-		require.InDelta(t, mean(sorted), milliseconds(t, attributes, "tokenpulse.inter_chunk_latency.mean"), within)
+		require.InDelta(t, reference.Mean(sorted), milliseconds(t, attributes, "tokenpulse.inter_chunk_latency.mean"), within)
 		require.InDelta(t, sorted[len(sorted)-1], milliseconds(t, attributes, "tokenpulse.inter_chunk_latency.max"), within)
 		for suffix, q := range map[string]float64{".p50": 0.5, ".p95": 0.95, ".p99": 0.99} {
-			require.InEpsilon(t, nearestRank(sorted, q), milliseconds(t, attributes, "tokenpulse.inter_chunk_latency"+suffix), 0.01)
+			require.InEpsilon(t, reference.NearestRank(sorted, q), milliseconds(t, attributes, "tokenpulse.inter_chunk_latency"+suffix), 0.01)
 		}
 	}
 }
@@ -174,7 +175,7 @@ func requireRecordedPercentiles(t *testing.T, requests []*testenv.Recorded, fami
 				gauge := find(t, family, map[string]string{
 					"outcome": "success", "window": window, "percentile": strconv.Itoa(int(math.Round(100 * q))),
 				})
-				require.InEpsilon(t, nearestRank(values, q)/1e3, gauge.GetGauge().GetValue(), 0.01, "%s %v over %s", name, q, window)
+				require.InEpsilon(t, reference.NearestRank(values, q)/1e3, gauge.GetGauge().GetValue(), 0.01, "%s %v over %s", name, q, window)
 			}
 		}
 	}
@@ -261,34 +262,11 @@ func requireAIPerfStatistics(t *testing.T, requests []*testenv.Recorded) {
 		line := []string{fmt.Sprintf("%-22s", ours)}
 		for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
 			percentile := fmt.Sprintf("p%.0f", q*100)
-			require.InEpsilon(t, linear(values[ours], q), printed[percentile], 1e-9, "%s of %s", percentile, theirs)
-			line = append(line, fmt.Sprintf("%s %.3f | %.3f", percentile, nearestRank(values[ours], q), printed[percentile]))
+			require.InEpsilon(t, reference.Linear(values[ours], q), printed[percentile], 1e-9, "%s of %s", percentile, theirs)
+			line = append(line, fmt.Sprintf("%s %.3f | %.3f", percentile, reference.NearestRank(values[ours], q), printed[percentile]))
 		}
 		t.Log(strings.Join(line, "  "))
 	}
-}
-
-// nearestRank returns the smallest value whose cumulative count reaches the quantile's
-// share. The quantile is in whole thousandths, so that rounding cannot shift a rank.
-func nearestRank(sorted []float64, q float64) float64 {
-	perMille := int(math.Round(1000 * q))
-	return sorted[max((perMille*len(sorted)+999)/1000, 1)-1]
-}
-
-// linear returns a quantile as numpy does by default, by linear interpolation.
-func linear(sorted []float64, q float64) float64 {
-	rank := q * float64(len(sorted)-1)
-	low := int(rank)
-	high := min(low+1, len(sorted)-1)
-	return sorted[low] + (rank-float64(low))*(sorted[high]-sorted[low])
-}
-
-func mean[T int64 | float64](values []T) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += float64(v)
-	}
-	return sum / float64(len(values))
 }
 
 func milliseconds(t *testing.T, attributes pcommon.Map, name string) float64 {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 	tokenpulsev1 "github.com/tokenpulse/tokenpulse/proto/tokenpulse/v1"
 )
 
@@ -251,7 +252,7 @@ func TestSoak_MemoryAndGoroutinesStayBounded(t *testing.T) {
 
 	half := s.under(t, *soakHalf, capacity/2, 0.25)
 	window := max(1, len(half.rss)/5)
-	before, after := mean(half.rss[:window]), mean(half.rss[len(half.rss)-window:])
+	before, after := reference.Mean(half.rss[:window]), reference.Mean(half.rss[len(half.rss)-window:])
 	t.Logf("half capacity: %d requests, RSS %.1f MiB, then %.1f MiB (%+.1f%%)", half.requests, before/(1<<20), after/(1<<20), 100*(after/before-1))
 	require.LessOrEqual(t, after, before*(1+*soakGrowth), "RSS")
 	require.Equal(t, half.sent, half.accepted, "requests at half capacity")
