@@ -15,41 +15,38 @@ import (
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
-// call is one request of an oracle case. Its times share one arbitrary origin.
+// call is one request of an oracle case.
 type call struct {
-	start, end time.Duration
-	arrivals   []arrival
-	reported   *int64
-	failed     bool
-	deadlines  *FluidityConfig
+	reference.Stream
+	deadlines *FluidityConfig
 }
 
-type arrival struct {
-	at      time.Duration
-	tokens  uint32
-	channel timeline.Channel
-}
+// newCall returns a call that starts at the origin of all cases.
+func newCall() call { return call{Stream: reference.Stream{Start: epoch, Usage: reference.NoUsage}} }
 
 // span returns the span that the token_stream receiver makes of the call.
 func (c *call) span() ptrace.Traces {
-	const epoch = 1_795_233_292_000_000_000
-	start := epoch + int64(c.start)
 	var line timeline.Timeline
-	for _, a := range c.arrivals {
-		line.Append(epoch+int64(a.at), a.tokens, a.channel)
+	for _, chunk := range c.Chunks {
+		channel := timeline.Content
+		if chunk.Channel == reference.Reasoning {
+			channel = timeline.Reasoning
+		}
+		line.Append(chunk.At, uint32(chunk.Tokens), channel)
 	}
-	traces := ptrace.NewTraces()
-	span := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
-	span.SetStartTimestamp(pcommon.Timestamp(start))
-	span.SetEndTimestamp(pcommon.Timestamp(epoch + int64(c.end)))
-	span.Attributes().PutEmptyBytes(names.Timeline).FromRaw(line.AppendBinary(nil, start))
-	if c.reported != nil {
-		span.Attributes().PutInt(names.GenAIOutputTokens, *c.reported)
+	traces, spans := newSpans()
+	span := spans.AppendEmpty()
+	span.SetStartTimestamp(pcommon.Timestamp(c.Start))
+	span.SetEndTimestamp(pcommon.Timestamp(c.End))
+	span.Attributes().PutEmptyBytes(names.Timeline).FromRaw(line.AppendBinary(nil, c.Start))
+	if c.Usage.Output >= 0 {
+		span.Attributes().PutInt(names.GenAIOutputTokens, c.Usage.Output)
 	}
-	if c.failed {
+	if c.Failure != "" {
 		span.Status().SetCode(ptrace.StatusCodeError)
 	}
 	return traces
@@ -111,14 +108,28 @@ func scale(v float64, unit time.Duration) time.Duration {
 	return time.Duration(nanos + 0.5)
 }
 
-// contentAt returns a chunk of one token.
-func contentAt(at time.Duration) arrival { return arrival{at, 1, timeline.Content} }
+// moment converts a time of a case, which counts from an arbitrary origin.
+func moment(v float64, unit time.Duration) int64 { return epoch + int64(scale(v, unit)) }
+
+// addContent adds a chunk of one token.
+func (c *call) addContent(at int64) { c.add(at, reference.Content) }
+
+func (c *call) add(at int64, channel string) {
+	c.Chunks = append(c.Chunks, reference.Chunk{At: at, Tokens: 1, Channel: channel, Sequence: uint64(len(c.Chunks)), Numbered: true})
+}
+
+// report sets the number of tokens that the tool divides by.
+func (c *call) report(output *int64) {
+	if output != nil {
+		c.Usage.Output = *output
+	}
+}
 
 // endAtLast ends a call with its last chunk, as tools do that measure at the client.
 func (c *call) endAtLast() {
-	c.end = c.start
-	if n := len(c.arrivals); n > 0 {
-		c.end = max(c.start, c.arrivals[n-1].at)
+	c.End = c.Start
+	if n := len(c.Chunks); n > 0 {
+		c.End = max(c.Start, c.Chunks[n-1].At)
 	}
 }
 
@@ -141,7 +152,7 @@ func decodeChunks(t *testing.T, input json.RawMessage, unit time.Duration) []cal
 		Chunks           json.RawMessage
 		ChunksMillis     []float64       `json:"chunks_ms"`
 		TokensPerChunk   json.RawMessage `json:"tokens_per_chunk"`
-		CumulativeTokens []uint32        `json:"cumulative_tokens"`
+		CumulativeTokens []int64         `json:"cumulative_tokens"`
 		OutputLength     *int64          `json:"osl"`
 		ServerTokens     *int64          `json:"server_tokens"`
 	}](t, input)
@@ -151,9 +162,9 @@ func decodeChunks(t *testing.T, input json.RawMessage, unit time.Duration) []cal
 	if in.Chunks != nil && json.Unmarshal(in.Chunks, &times) != nil {
 		count = parse[int](t, in.Chunks)
 	}
-	var tokens []uint32
+	var tokens []int64
 	if in.TokensPerChunk != nil && json.Unmarshal(in.TokensPerChunk, &tokens) != nil {
-		tokens = slices.Repeat([]uint32{parse[uint32](t, in.TokensPerChunk)}, count)
+		tokens = slices.Repeat([]int64{parse[int64](t, in.TokensPerChunk)}, count)
 	}
 	if times == nil { // the case states only counts
 		for i := range tokens {
@@ -167,24 +178,22 @@ func decodeChunks(t *testing.T, input json.RawMessage, unit time.Duration) []cal
 		tokens = append(tokens, n)
 	}
 
-	c := call{reported: in.OutputLength}
-	if in.ServerTokens != nil {
-		c.reported = in.ServerTokens
-	}
+	c := newCall()
+	c.report(in.OutputLength)
+	c.report(in.ServerTokens)
 	for i, at := range times {
-		a := contentAt(scale(at, unit))
+		c.addContent(moment(at, unit))
 		if tokens != nil {
-			a.tokens = tokens[i]
+			c.Chunks[i].Tokens = tokens[i]
 		}
-		c.arrivals = append(c.arrivals, a)
 	}
 	switch {
 	case in.Start != nil:
-		c.start = scale(*in.Start, unit)
+		c.Start = moment(*in.Start, unit)
 	case in.StartMillis != nil:
-		c.start = scale(*in.StartMillis, unit)
-	case len(c.arrivals) > 0:
-		c.start = c.arrivals[0].at
+		c.Start = moment(*in.StartMillis, unit)
+	case len(c.Chunks) > 0:
+		c.Start = c.Chunks[0].At
 	}
 	c.endAtLast()
 	return []call{c}
@@ -198,11 +207,11 @@ func decodeWaits(t *testing.T, input json.RawMessage, unit time.Duration) []call
 		First float64   `json:"ttft_deadline"`
 		Next  float64   `json:"tbt_deadline"`
 	}](t, input)
-	var c call
-	var at time.Duration
+	c := newCall()
+	at := c.Start
 	for _, wait := range in.Waits {
-		at += scale(wait, unit)
-		c.arrivals = append(c.arrivals, contentAt(at))
+		at += int64(scale(wait, unit))
+		c.addContent(at)
 	}
 	if in.First > 0 {
 		c.deadlines = &FluidityConfig{TimeToFirstToken: scale(in.First, unit), TimePerOutputToken: scale(in.Next, unit)}
@@ -220,14 +229,14 @@ func decodeGaps(t *testing.T, input json.RawMessage, unit time.Duration) []call 
 		Output    int64     `json:"output_tokens"`
 		Reasoning int64     `json:"reasoning_tokens"`
 	}](t, input)
-	at := scale(in.First, unit)
-	c := call{arrivals: []arrival{contentAt(at)}}
+	c := newCall()
+	at := moment(in.First, unit)
+	c.addContent(at)
 	for _, gap := range in.Gaps {
-		at += scale(gap, unit)
-		c.arrivals = append(c.arrivals, contentAt(at))
+		at += int64(scale(gap, unit))
+		c.addContent(at)
 	}
-	reported := in.Output + in.Reasoning
-	c.reported = &reported
+	c.Usage.Output = in.Output + in.Reasoning
 	c.endAtLast()
 	return []call{c}
 }
@@ -253,14 +262,17 @@ func decodeEvents(t *testing.T, input json.RawMessage, unit time.Duration) []cal
 			if e.ID == "" {
 				continue
 			}
-			at := scale(*e.T, unit)
+			at := moment(*e.T, unit)
 			switch e.Type {
 			case "ISSUED":
-				byID[e.ID], ids = &call{start: at}, append(ids, e.ID)
+				c := newCall()
+				c.Start = at
+				byID[e.ID], ids = &c, append(ids, e.ID)
 			case "COMPLETE":
-				byID[e.ID].end, byID[e.ID].reported = at, e.Tokens
+				byID[e.ID].End = at
+				byID[e.ID].report(e.Tokens)
 			default:
-				byID[e.ID].arrivals = append(byID[e.ID].arrivals, contentAt(at))
+				byID[e.ID].addContent(at)
 			}
 		}
 		var calls []call
@@ -270,20 +282,20 @@ func decodeEvents(t *testing.T, input json.RawMessage, unit time.Duration) []cal
 		return calls
 	}
 
-	c := call{start: scale(in.Start, unit)}
+	c := newCall()
+	c.Start = moment(in.Start, unit)
 	for _, e := range in.Events {
 		if e.T == nil {
 			continue
 		}
-		at := scale(*e.T, unit)
-		c.end = at
+		c.End = moment(*e.T, unit)
 		switch {
 		case e.Usage:
-			c.reported = e.CompletionTokens
+			c.report(e.CompletionTokens)
 		case e.Content == true || e.Tokens != nil: // a frame with output and reasoning counts as output
-			c.arrivals = append(c.arrivals, contentAt(at))
+			c.addContent(c.End)
 		case e.Reasoning:
-			c.arrivals = append(c.arrivals, arrival{at, 1, timeline.Reasoning})
+			c.add(c.End, reference.Reasoning)
 		}
 	}
 	return []call{c}
@@ -303,19 +315,22 @@ func decodeTokenTimes(t *testing.T, input json.RawMessage, unit time.Duration) [
 		UseServer    bool      `json:"use_server"`
 		Error        bool
 	}](t, input)
-	c := call{start: scale(*in.Start, unit), reported: in.Output, failed: in.Error}
-	if in.OutputLength != nil {
-		c.reported = in.OutputLength
+	c := newCall()
+	c.Start = moment(*in.Start, unit)
+	c.report(in.Output)
+	c.report(in.OutputLength)
+	if in.UseServer {
+		c.report(in.ServerTokens)
 	}
-	if in.UseServer && in.ServerTokens != nil {
-		c.reported = in.ServerTokens
+	if in.Error {
+		c.Failure = "failed"
 	}
 	for _, at := range append(in.TokenTimes, in.ContentTimes...) {
-		c.arrivals = append(c.arrivals, contentAt(scale(at, unit)))
+		c.addContent(moment(at, unit))
 	}
 	c.endAtLast()
 	if in.End != nil {
-		c.end = scale(*in.End, unit)
+		c.End = moment(*in.End, unit)
 	}
 	return []call{c}
 }
@@ -327,13 +342,12 @@ func decodeTokenCounts(t *testing.T, input json.RawMessage, unit time.Duration) 
 		Output    int `json:"output_tokens"`
 		Reasoning int `json:"reasoning_tokens"`
 	}](t, input)
-	var c call
+	c := newCall()
 	for i := range in.Output + in.Reasoning {
-		a := contentAt(time.Duration(i) * unit)
+		c.addContent(moment(float64(i), unit))
 		if i < in.Reasoning {
-			a.channel = timeline.Reasoning
+			c.Chunks[i].Channel = reference.Reasoning
 		}
-		c.arrivals = append(c.arrivals, a)
 	}
 	c.endAtLast()
 	return []call{c}
@@ -347,7 +361,10 @@ func decodeDecodeOnly(t *testing.T, input json.RawMessage, unit time.Duration) [
 		PerToken     float64 `json:"itl_ns"`
 		OutputLength *int64  `json:"osl"`
 	}](t, input)
-	c := call{reported: in.OutputLength, arrivals: []arrival{contentAt(0), contentAt(scale(in.Decode+in.PerToken, unit))}}
+	c := newCall()
+	c.report(in.OutputLength)
+	c.addContent(c.Start)
+	c.addContent(moment(in.Decode+in.PerToken, unit))
 	c.endAtLast()
 	return []call{c}
 }
@@ -357,7 +374,9 @@ func decodeDecodeOnly(t *testing.T, input json.RawMessage, unit time.Duration) [
 func decodeContradiction(t *testing.T, input json.RawMessage, unit time.Duration) []call {
 	t.Helper()
 	in := parse[struct{ TTFT, E2E float64 }](t, input)
-	c := call{arrivals: []arrival{contentAt(scale(in.TTFT, unit)), contentAt(scale(in.E2E, unit))}}
+	c := newCall()
+	c.addContent(moment(in.TTFT, unit))
+	c.addContent(moment(in.E2E, unit))
 	c.endAtLast()
 	return []call{c}
 }
@@ -374,13 +393,14 @@ func readRecording(t *testing.T) []call {
 	t.Helper()
 	var calls []call
 	for _, request := range testenv.Recording(t) {
+		c := newCall()
 		if request.Cancelled {
-			calls = append(calls, call{failed: true})
-			continue
-		}
-		c := call{end: time.Duration(request.End - request.Start), reported: &request.OutputTokens}
-		for _, chunk := range request.Chunks {
-			c.arrivals = append(c.arrivals, contentAt(time.Duration(chunk.Time-request.Start)))
+			c.End, c.Failure = c.Start, "cancelled"
+		} else {
+			c.End, c.Usage.Output = c.Start+request.End-request.Start, request.OutputTokens
+			for _, chunk := range request.Chunks {
+				c.addContent(c.Start + chunk.Time - request.Start)
+			}
 		}
 		calls = append(calls, c)
 	}

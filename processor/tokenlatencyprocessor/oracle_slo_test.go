@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/tokenpulse/tokenpulse/internal/names"
-	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
 
 // judgedCase is the input of a case about requests that meet their SLOs, in the
@@ -50,8 +48,8 @@ func TestOracleGoodput_CountsTheSameRequestsAsOtherTools(t *testing.T) {
 			requests := in.requests()
 			require.NotEmpty(t, requests)
 			count := 0
-			for _, arrivals := range requests {
-				if in.isGood(t, arrivals) {
+			for _, request := range requests {
+				if in.isGood(t, request) {
 					count++
 				}
 			}
@@ -66,27 +64,34 @@ func TestOracleGoodput_CountsTheSameRequestsAsOtherTools(t *testing.T) {
 	require.Equal(t, 4, ran)
 }
 
-// requests returns the arrival times of each request, since its start.
-func (c *judgedCase) requests() (all [][]time.Duration) {
-	for _, record := range c.Records {
-		var arrivals []time.Duration
-		for _, at := range record.Chunks {
-			arrivals = append(arrivals, time.Duration(at-record.Start))
+// requests returns the calls of a case.
+func (c *judgedCase) requests() (all []call) {
+	add := func(arrivals []int64) {
+		request := newCall()
+		for _, at := range arrivals {
+			request.addContent(request.Start + at)
 		}
-		all = append(all, arrivals)
+		request.endAtLast()
+		all = append(all, request)
+	}
+	for _, record := range c.Records {
+		for i := range record.Chunks {
+			record.Chunks[i] -= record.Start
+		}
+		add(record.Chunks)
 	}
 	if len(c.TokenTimes) > 0 {
-		var arrivals []time.Duration
+		var arrivals []int64
 		for _, at := range c.TokenTimes {
-			arrivals = append(arrivals, time.Duration(at*1e9))
+			arrivals = append(arrivals, int64(at*1e9))
 		}
-		all = append(all, arrivals)
+		add(arrivals)
 	}
 	return all
 }
 
 // isGood reports whether a request meets at least one SLO and breaches none.
-func (c *judgedCase) isGood(t *testing.T, arrivals []time.Duration) bool {
+func (c *judgedCase) isGood(t *testing.T, request call) bool {
 	t.Helper()
 	var slos []map[string]any
 	for name, threshold := range c.SLOms {
@@ -99,17 +104,8 @@ func (c *judgedCase) isGood(t *testing.T, arrivals []time.Duration) bool {
 			"name": name, "indicator": indicatorOf[name], "threshold": time.Duration(threshold * 1e9).String(),
 		})
 	}
-	traces, spans := newSpans()
-	span := spans.AppendEmpty()
-	span.SetStartTimestamp(epoch)
-	span.SetEndTimestamp(epoch + pcommon.Timestamp(arrivals[len(arrivals)-1]))
-	var line timeline.Timeline
-	for _, at := range arrivals {
-		line.Append(epoch+int64(at), 1, timeline.Content)
-	}
-	span.Attributes().PutEmptyBytes(names.Timeline).FromRaw(line.AppendBinary(nil, epoch))
 	p, sink := newProcessor(t, processortest.NewNopSettings(typ), judging(t, slos...))
-	require.NoError(t, p.ConsumeTraces(t.Context(), traces))
+	require.NoError(t, p.ConsumeTraces(t.Context(), request.span()))
 	verdicts := verdictsOn(onlySpan(t, sink.AllTraces()[0]))
 	return len(verdicts[names.SLOMet]) > 0 && len(verdicts[names.SLOBreached]) == 0
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configoptional"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor/processortest"
 
@@ -26,6 +25,7 @@ import (
 	"github.com/tokenpulse/tokenpulse/internal/names"
 	"github.com/tokenpulse/tokenpulse/internal/sketch"
 	"github.com/tokenpulse/tokenpulse/internal/testenv"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 )
 
 // oracleCase is a request, and the numbers that another project states for it. See
@@ -49,140 +49,132 @@ func (c *oracleCase) unit() time.Duration {
 	}
 }
 
-// annotated holds the attributes that the processor wrote for one call.
-type annotated struct{ attributes pcommon.Map }
-
-func annotateCall(t *testing.T, c call) annotated {
+// answerTo returns the numbers of the reference, which the processor's equal.
+func answerTo(t *testing.T, c call) reference.Answer {
 	t.Helper()
-	cfg := annotate.DefaultConfig()
+	cfg, settings := annotate.DefaultConfig(), reference.Usual
 	cfg.Detail = annotate.DetailFull
 	if c.deadlines != nil {
 		cfg.Fluidity = configoptional.Some(*c.deadlines)
+		settings.FirstToken, settings.NextToken = int64(c.deadlines.TimeToFirstToken), int64(c.deadlines.TimePerOutputToken)
 	}
-	sink := new(consumertest.TracesSink)
-	p, err := NewFactory().CreateTraces(t.Context(), processortest.NewNopSettings(typ), cfg, sink)
-	require.NoError(t, err)
+	p, sink := newProcessor(t, processortest.NewNopSettings(typ), cfg)
 	require.NoError(t, p.ConsumeTraces(t.Context(), c.span()))
-	return annotated{onlySpan(t, sink.AllTraces()[0]).Attributes()}
+	attributes := onlySpan(t, sink.AllTraces()[0]).Attributes()
+	answer := reference.Of(&c.Stream, settings)
+	answer.RequireAttributes(t, attributes, "the processor differs from the reference")
+	requireSketch(t, answer.InterToken, attributes, "tokenpulse.inter_token_latency.sketch")
+	requireSketch(t, answer.InterChunk, attributes, "tokenpulse.inter_chunk_latency.sketch", "tokenpulse.inter_token_latency.sketch")
+	return answer
 }
 
-// number returns a number, or nil for an attribute that is absent.
-func (a annotated) number(name string) any {
-	v, ok := a.attributes.Get(name)
-	switch {
-	case !ok:
-		return nil
-	case v.Type() == pcommon.ValueTypeInt:
-		return float64(v.Int())
-	default:
-		return v.Double()
-	}
-}
-
-func (a annotated) in(unit time.Duration, name string) any {
-	if v := a.number(name); v != nil {
-		return v.(float64) / unit.Seconds()
-	}
-	return nil
-}
-
-// samples returns the first of these sketches that the span has, or nil.
-func (a annotated) samples(t *testing.T, sketches ...string) *sketch.Sketch {
+// requireSketch compares the first of these sketches that the span has, sample by sample within
+// half a bucket.
+func requireSketch(t *testing.T, samples []reference.Number, attributes pcommon.Map, sketches ...string) {
 	t.Helper()
+	var s sketch.Sketch
 	for _, name := range sketches {
-		if v, ok := a.attributes.Get(name); ok {
-			s := new(sketch.Sketch)
+		if v, ok := attributes.Get(name); ok {
 			require.NoError(t, s.MergeBinary(v.Bytes().AsRaw()))
-			return s
+			break
 		}
 	}
-	return nil
+	require.EqualValues(t, len(samples), s.Count(), sketches[0])
+	for i, v := range reference.Values(samples) {
+		rank := (float64(i) + 0.5) / float64(len(samples))
+		require.InDelta(t, v, s.Quantile(rank), reference.SketchError*v+2e-6, sketches[0])
+	}
 }
 
-func (a annotated) chunkGaps(t *testing.T) *sketch.Sketch {
+// quantityOf returns the answer's number for a quantity of an oracle case, in the case's unit.
+func quantityOf(t *testing.T, quantity string, answer reference.Answer, unit time.Duration) any {
 	t.Helper()
-	return a.samples(t, "tokenpulse.inter_chunk_latency.sketch", "tokenpulse.inter_token_latency.sketch")
-}
-
-// ours returns the processor's number for a quantity of an oracle case, in the
-// case's unit.
-func ours(t *testing.T, quantity string, c call, a annotated, unit time.Duration) any {
-	t.Helper()
+	number := func(name string, in float64) any {
+		if n, ok := answer.Numbers["tokenpulse."+name]; ok {
+			return n.Value / in
+		}
+		return nil
+	}
+	all := func(samples []reference.Number) any {
+		if samples == nil {
+			return nil
+		}
+		return inUnit(samples, unit)
+	}
 	switch quantity {
 	case "ttft":
-		return a.in(unit, "tokenpulse.time_to_first_token")
+		return number("time_to_first_token", unit.Seconds())
 	case "ttfo":
-		return a.in(unit, "tokenpulse.time_to_first_output_token")
-	case "ttst": // the gap before the second chunk: cut the stream after it, so that it is the only gap
-		c.arrivals = c.arrivals[:min(2, len(c.arrivals))]
-		c.reported = nil // the tokens of the whole stream: two chunks with all of them are buffered
-		return annotateCall(t, c).in(unit, "tokenpulse.inter_chunk_latency.max")
+		return number("time_to_first_output_token", unit.Seconds())
+	case "ttst": // the gap before the second chunk
+		if len(answer.InterChunk) == 0 {
+			return nil
+		}
+		return answer.InterChunk[0].Value / unit.Seconds()
 	case "tpot":
-		return a.in(unit, "tokenpulse.time_per_output_token")
+		return number("time_per_output_token", unit.Seconds())
 	case "e2e", "request_latency":
-		return a.in(unit, "tokenpulse.request.duration")
+		return number("request.duration", unit.Seconds())
 	case "decode_duration":
-		return a.in(unit, "tokenpulse.decode.duration")
+		return number("decode.duration", unit.Seconds())
 	case "mean_itl":
-		return a.in(unit, "tokenpulse.inter_token_latency.mean")
+		return number("inter_token_latency.mean", unit.Seconds())
 	case "itl":
-		return a.samples(t, "tokenpulse.inter_token_latency.sketch")
+		return all(answer.InterToken)
 	case "inter_chunk_latency", "chunk_delta":
-		return a.chunkGaps(t)
+		return all(answer.InterChunk)
 	case "itl_count", "chunk_delta_count":
-		return float64(a.chunkGaps(t).Count())
+		return float64(len(answer.InterChunk))
 	case "chunk_delta_sum":
-		return a.chunkGaps(t).Sum() / unit.Seconds()
+		return reference.Mean(inUnit(answer.InterChunk, unit)) * float64(len(answer.InterChunk))
 	case "output_tps_per_user", "output_token_throughput_per_user":
-		return a.number("tokenpulse.output_token_rate")
+		return number("output_token_rate", 1)
 	case "request_token_rate":
-		return a.number("tokenpulse.request_token_rate")
+		return number("request_token_rate", 1)
 	case "osl", "output_tokens", "output_sequence_length", "token_times_count", "total_osl":
-		return a.number("tokenpulse.request_token_rate").(float64) * a.number("tokenpulse.request.duration").(float64)
+		return float64(answer.OutputTokens)
 	case "ntpot", "normalized", "normalized_time_per_output_token":
-		if rate := a.number("tokenpulse.request_token_rate"); rate != nil {
+		if rate := number("request_token_rate", 1); rate != nil {
 			return 1 / rate.(float64) / unit.Seconds()
 		}
 		return nil
 	case "fluidity_index":
-		return a.number("tokenpulse.fluidity_index")
+		return number("fluidity_index", 1)
 	case "deadline_miss_rate":
-		return 1 - a.number("tokenpulse.fluidity_index").(float64)
+		return 1 - answer.Numbers["tokenpulse.fluidity_index"].Value
 	case "token_count_mismatches": // of one request
-		if a.number("tokenpulse.token_count.mismatch") != nil {
+		if answer.Numbers["tokenpulse.token_count.mismatch"].Value != 0 {
 			return 1.0
 		}
 		return 0.0
 	}
-	t.Fatalf("unknown quantity %q: add it to ours, or to notOurs with the reason", quantity)
+	t.Fatalf("unknown quantity %q: add it to quantityOf, or to notOurs with the reason", quantity)
 	return nil
 }
 
-// equal compares our number with a source's: times within 2 us, other numbers within
-// a millionth, and distributions sample by sample within half a bucket.
+// inUnit returns the sorted values of samples in a unit.
+func inUnit(samples []reference.Number, unit time.Duration) []float64 {
+	values := reference.Values(samples)
+	for i := range values {
+		values[i] /= unit.Seconds()
+	}
+	return values
+}
+
+// equal compares our number with a source's: times within 2 us, other numbers within a millionth.
 func equal(mine, theirs any, unit time.Duration) bool {
+	near := func(mine, theirs float64) bool {
+		return math.Abs(mine-theirs) <= 2e-6/unit.Seconds()+1e-6*math.Abs(theirs)
+	}
 	switch theirs := theirs.(type) {
-	case nil:
-		s, isSketch := mine.(*sketch.Sketch)
-		return mine == nil || isSketch && s == nil
 	case float64:
 		v, ok := mine.(float64)
-		return ok && math.Abs(v-theirs) <= 2e-6/unit.Seconds()+1e-6*math.Abs(theirs)
+		return ok && near(v, theirs)
 	case []float64:
-		s, ok := mine.(*sketch.Sketch)
-		if !ok || s == nil || s.Count() != uint64(len(theirs)) {
-			return false
-		}
-		sorted := slices.Sorted(slices.Values(theirs))
-		for i, v := range sorted {
-			rank := (float64(i) + 0.5) / float64(len(sorted))
-			if math.Abs(s.Quantile(rank)/unit.Seconds()-v) > 0.0055*v+2e-6/unit.Seconds() {
-				return false
-			}
-		}
-		return true
+		values, ok := mine.([]float64)
+		return ok && slices.EqualFunc(values, slices.Sorted(slices.Values(theirs)), near)
 	}
-	return false
+	return mine == nil && theirs == nil
 }
 
 type agreement int
@@ -241,12 +233,12 @@ func runCase(t *testing.T, c oracleCase, used map[string]bool) agreement {
 	}
 	calls := decodeCalls(t, c.Input, c.unit())
 	require.NotNil(t, calls, "unknown shape of input: add a decoder, or list the case in notOneRequest")
-	var results []annotated
+	var answers []reference.Answer
 	for _, call := range calls {
-		results = append(results, annotateCall(t, call))
+		answers = append(answers, answerTo(t, call))
 	}
 	if aggregates, of := aggregatesOf(t, c); aggregates != nil {
-		runAggregates(t, c, aggregates, of, calls, results)
+		runAggregates(t, c, aggregates, of, answers)
 		return ran
 	}
 
@@ -258,12 +250,12 @@ func runCase(t *testing.T, c oracleCase, used map[string]bool) agreement {
 		}
 		// A list has one number per request, or all samples of a single request.
 		list, isList := theirs.([]float64)
-		for i, call := range calls {
+		for i, answer := range answers {
 			one := theirs
 			if isList && len(calls) > 1 {
 				one = list[i]
 			}
-			if compare(t, c, quantity, call, results[i], one, used) == differs {
+			if compare(t, c, quantity, answer, one, used) == differs {
 				outcome = differs
 			}
 		}
@@ -291,7 +283,7 @@ func parseExpected(t *testing.T, quantity string, raw json.RawMessage, all map[s
 	return parse[any](t, raw)
 }
 
-func compare(t *testing.T, c oracleCase, quantity string, request call, a annotated, theirs any, used map[string]bool) agreement {
+func compare(t *testing.T, c oracleCase, quantity string, answer reference.Answer, theirs any, used map[string]bool) agreement {
 	t.Helper()
 	counterpart := quantity
 	tool, _, _ := strings.Cut(c.ID, "-")
@@ -301,8 +293,7 @@ func compare(t *testing.T, c oracleCase, quantity string, request call, a annota
 	if quantity == "missed" {
 		counterpart = "deadline_miss_rate"
 	}
-	mine := ours(t, counterpart, request, a, c.unit())
-	return agree(t, c, quantity, mine, theirs, used)
+	return agree(t, c, quantity, quantityOf(t, counterpart, answer, c.unit()), theirs, used)
 }
 
 // agree fails unless our number equals the source's, or the difference is listed and
@@ -318,18 +309,11 @@ func agree(t *testing.T, c oracleCase, quantity string, mine, theirs any, used m
 		if stated, ok := d.ours.(float64); ok && mine != nil {
 			mine = snap(mine.(float64), stated)
 		}
-		require.True(t, equal(mine, d.ours, c.unit()), "%s is %v by our definition, got %v", quantity, d.ours, describe(mine))
+		require.True(t, equal(mine, d.ours, c.unit()), "%s is %v by our definition, got %v", quantity, d.ours, mine)
 		return differs
 	}
-	require.True(t, equal(mine, theirs, c.unit()), "%s: %s states %v, got %v", quantity, c.ID, theirs, describe(mine))
+	require.True(t, equal(mine, theirs, c.unit()), "%s: %s states %v, got %v", quantity, c.ID, theirs, mine)
 	return ran
-}
-
-func describe(mine any) any {
-	if s, ok := mine.(*sketch.Sketch); ok && s != nil {
-		return fmt.Sprintf("%d samples from %v to %v", s.Count(), s.Min(), s.Max())
-	}
-	return mine
 }
 
 // aggregatesOf returns the statistics that a case states over all its requests, by
@@ -356,7 +340,7 @@ func aggregatesOf(t *testing.T, c oracleCase) (map[string]map[string]float64, []
 // Both tools interpolate linearly between requests, so the test does too: it checks
 // the numbers, not their aggregation.
 func runAggregates(
-	t *testing.T, c oracleCase, aggregates map[string]map[string]float64, quantities []string, calls []call, results []annotated,
+	t *testing.T, c oracleCase, aggregates map[string]map[string]float64, quantities []string, answers []reference.Answer,
 ) {
 	t.Helper()
 	// These two tools name per-request numbers and pooled gaps differently.
@@ -370,11 +354,8 @@ func runAggregates(
 	for _, quantity := range quantities {
 		stated := aggregates[quantity]
 		switch quantity {
-		case pooled:
-			requirePooled(t, stated, results, c.unit())
-			continue
 		case "request_count", "error_request_count", "total_osl":
-			requireTotals(t, quantity, stated["avg"], calls, results)
+			requireTotals(t, quantity, stated["avg"], answers)
 			continue
 		}
 		name := quantity
@@ -382,60 +363,33 @@ func runAggregates(
 			name = known
 		}
 		var values []float64
-		for i, a := range results {
-			if !calls[i].failed {
-				values = append(values, ours(t, name, calls[i], a, c.unit()).(float64))
+		for _, answer := range answers {
+			switch {
+			case quantity == pooled:
+				values = append(values, inUnit(answer.InterChunk, c.unit())...)
+			case answer.Outcome == names.OutcomeSuccess:
+				values = append(values, quantityOf(t, name, answer, c.unit()).(float64))
 			}
 		}
 		requireLinear(t, quantity, stated, values, 2e-6/c.unit().Seconds())
 	}
 	if failures, ok := c.Expected["failures"]; ok {
-		requireTotals(t, "error_request_count", parse[float64](t, failures), calls, results)
+		requireTotals(t, "error_request_count", parse[float64](t, failures), answers)
 	}
 }
 
-func requireTotals(t *testing.T, quantity string, stated float64, calls []call, results []annotated) {
+func requireTotals(t *testing.T, quantity string, stated float64, answers []reference.Answer) {
 	t.Helper()
 	totals := map[string]float64{}
-	for i, a := range results {
-		outcome, _ := a.attributes.Get(names.Outcome)
-		if outcome.Str() != names.OutcomeSuccess {
+	for _, answer := range answers {
+		if answer.Outcome != names.OutcomeSuccess {
 			totals["error_request_count"]++
 			continue
 		}
 		totals["request_count"]++
-		totals["total_osl"] += ours(t, "osl", calls[i], a, time.Second).(float64)
+		totals["total_osl"] += float64(answer.OutputTokens)
 	}
 	require.InDelta(t, stated, totals[quantity], 1e-3, quantity)
-}
-
-// requirePooled merges the requests' sketches, as token_sli does. Nearest rank and
-// interpolation differ by at most the step to the next sample. That step is under
-// 0.1% among 20,000 gaps, and zero in the golden file.
-func requirePooled(t *testing.T, stated map[string]float64, results []annotated, unit time.Duration) {
-	t.Helper()
-	var all sketch.Sketch
-	for _, a := range results {
-		if s := a.chunkGaps(t); s != nil {
-			all.Merge(s)
-		}
-	}
-	for name, value := range stated {
-		value *= unit.Seconds()
-		switch name {
-		case "mean", "avg":
-			require.InDelta(t, value, all.Sum()/float64(all.Count()), 2e-6)
-		case "min":
-			require.InDelta(t, value, all.Min(), 2e-6)
-		case "max":
-			require.InDelta(t, value, all.Max(), 2e-6)
-		case "count":
-			require.EqualValues(t, stated[name], all.Count())
-		case "std":
-		default:
-			require.InEpsilon(t, value, all.Quantile(rankOf(t, name)), 0.0065, name)
-		}
-	}
 }
 
 func requireLinear(t *testing.T, quantity string, stated map[string]float64, values []float64, tolerance float64) {
@@ -445,9 +399,7 @@ func requireLinear(t *testing.T, quantity string, stated map[string]float64, val
 		var mine float64
 		switch name {
 		case "mean", "avg":
-			for _, v := range values {
-				mine += v / float64(len(values))
-			}
+			mine = reference.Mean(values)
 		case "min":
 			mine = values[0]
 		case "max":
@@ -457,18 +409,10 @@ func requireLinear(t *testing.T, quantity string, stated map[string]float64, val
 		case "std":
 			continue
 		default:
-			mine = linear(values, rankOf(t, name))
+			mine = reference.Linear(values, rankOf(t, name))
 		}
 		require.InDelta(t, value, mine, tolerance+1e-6*value, "%s %s", quantity, name)
 	}
-}
-
-// linear returns a quantile as numpy does by default, by linear interpolation.
-func linear(sorted []float64, q float64) float64 {
-	position := q * float64(len(sorted)-1)
-	below := int(position)
-	above := min(below+1, len(sorted)-1)
-	return sorted[below] + (position-float64(below))*(sorted[above]-sorted[below])
 }
 
 // rankOf returns the quantile of a name such as "p99" or "median".
@@ -505,8 +449,8 @@ func decodeValues(t *testing.T, input json.RawMessage) []float64 {
 		}
 	case "ttft-run1":
 		for _, c := range readRecording(t) {
-			if !c.failed {
-				values = append(values, c.arrivals[0].at.Seconds()*1e3)
+			if c.Failure == "" {
+				values = append(values, time.Duration(c.Chunks[0].At-c.Start).Seconds()*1e3)
 			}
 		}
 	default:
