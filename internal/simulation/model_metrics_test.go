@@ -8,10 +8,18 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 )
 
-// The model of token_sli: what it should show, computed from what was sent, by the formulas of
-// docs/definitions.md.
+// The model of token_sli: what it should show, computed from what was sent. The reference
+// has the formulas of docs/definitions.md.
+
+const (
+	requestDuration    = "tokenpulse.request.duration"
+	timeToFirstToken   = "tokenpulse.time_to_first_token"
+	timePerOutputToken = "tokenpulse.time_per_output_token"
+)
 
 // requestKey is what deduplication recognises a request by.
 type requestKey struct {
@@ -149,14 +157,14 @@ func (w *world) recordStandard(a *aggregate, c *content, outcome string) {
 		a.standard[key] = s
 	}
 	s.lastSeen = time.Now()
-	m, all := measure(c), "{"+strings.Join(labels, ",")+"}"
+	answer, all := c.answer(), "{"+strings.Join(labels, ",")+"}"
 	side := "server_request"
 	if c.vantage == "client" {
 		side = "client_inference"
 	}
 	s.values["gen_ai_"+side+"_duration_seconds_count"+all]++
-	s.values["gen_ai_"+side+"_duration_seconds_sum"+all] += m.duration
-	if side == "server_request" && outcome == "success" && m.tpotKnown {
+	s.values["gen_ai_"+side+"_duration_seconds_sum"+all] += answer.Numbers[requestDuration].Value
+	if _, paced := answer.Numbers[timePerOutputToken]; paced && side == "server_request" && outcome == "success" {
 		s.values["gen_ai_server_time_per_output_token_seconds_count{"+label+"}"]++
 	}
 }
@@ -173,19 +181,19 @@ func valuesOf(k seriesKey, c *content, outcome string, cut bool) map[string]floa
 	if outcome == "error" || outcome == "incomplete" {
 		v[k.metric("tokenpulse_requests_failed_total", "cause=other")] = 1 // streams have no HTTP status
 	}
-	m := measure(c)
-	observe("request_duration", 1, m.duration)
-	if m.ttftKnown {
-		observe("time_to_first_token", 1, m.ttft)
+	answer := c.answer()
+	for attribute, name := range map[string]string{
+		requestDuration: "request_duration", timeToFirstToken: "time_to_first_token", timePerOutputToken: "time_per_output_token",
+	} {
+		if number, known := answer.Numbers[attribute]; known {
+			observe(name, 1, number.Value)
+		}
 	}
-	if m.tpotKnown {
-		observe("time_per_output_token", 1, m.tpot)
+	if gaps := len(answer.InterToken); gaps > 0 {
+		observe("inter_token_latency", gaps, reference.Mean(reference.Values(answer.InterToken))*float64(gaps))
 	}
-	if m.gaps > 0 {
-		observe("inter_token_latency", m.gaps, m.decode)
-	}
-	if m.output > 0 {
-		v[k.metric("tokenpulse_tokens_total", "type=output")] = float64(m.output)
+	if answer.OutputTokens > 0 {
+		v[k.metric("tokenpulse_tokens_total", "type=output")] = float64(answer.OutputTokens)
 	}
 	if c.ended && c.usage {
 		v[k.metric("tokenpulse_tokens_total", "type=input")] = inputTokens
@@ -196,65 +204,45 @@ func valuesOf(k seriesKey, c *content, outcome string, cut bool) map[string]floa
 	return v
 }
 
-// measures are the latencies of one request, in seconds.
-type measures struct {
-	ttft, tpot, decode, duration float64
-	waited                       float64 // from the last token to the end
-	ttftKnown, tpotKnown         bool
-	gaps                         int // samples of inter-token latency
-	output                       int // tokens
-}
-
-func measure(c *content) (m measures) {
-	all := c.arrivals()
-	end := c.start
-	m.output = tokensOf(all)
-	if len(all) > 0 {
-		first, last := all[0].at, all[len(all)-1].at
-		end = last
-		m.ttftKnown, m.ttft = true, seconds(first-c.start)
-		m.decode = seconds(last - first)
-		m.gaps = m.output - all[0].tokens
+// answer returns the numbers of the stream, as far as the receiver has it.
+func (c *content) answer() reference.Answer {
+	s := reference.Stream{
+		Start: c.start, NoEnd: !c.ended, Usage: reference.NoUsage, Cancelled: c.outcome == "cancelled",
+	}
+	for _, chunk := range c.arrivals() {
+		s.Chunks = append(s.Chunks, reference.Chunk{At: chunk.at, Tokens: int64(chunk.tokens), Channel: reference.Content})
 	}
 	if c.ended {
-		end = c.end
+		s.End = c.end
 		if c.usage {
-			m.output = tokensOf(c.stream.chunks)
+			s.Usage.Input, s.Usage.Output = inputTokens, int64(tokensOf(c.stream.chunks))
 		}
 	}
-	m.duration = seconds(end - c.start)
-	if len(all) > 0 {
-		m.waited = seconds(end - all[len(all)-1].at)
-	}
-	if len(all) > 1 && m.output > 1 {
-		m.tpotKnown, m.tpot = true, m.decode/float64(m.output-1)
-	}
-	return m
+	return reference.Of(&s, reference.Settings{StallThreshold: int64(stallThreshold)})
 }
-
-func seconds(nanos int64) float64 { return float64(nanos) / 1e9 }
 
 // verdictsOf judges one request.
 func verdictsOf(c *content, outcome string, cut bool) map[string]string {
-	m := measure(c)
-	judge := func(known bool, value float64, threshold time.Duration) string {
+	answer := c.answer()
+	judge := func(indicator string, threshold time.Duration) string {
+		number, known := answer.Numbers[indicator]
 		switch {
 		case cut, !known && outcome == "success":
 			return "not_eligible"
-		case known && value <= threshold.Seconds():
+		case known && number.Value <= threshold.Seconds():
 			return "good"
 		default:
 			return "bad"
 		}
 	}
 	v := map[string]string{
-		"ttft": judge(m.ttftKnown, m.ttft, ttftThreshold),
-		"tpot": judge(m.tpotKnown, m.tpot, tpotThreshold),
+		"ttft": judge(timeToFirstToken, ttftThreshold),
+		"tpot": judge(timePerOutputToken, tpotThreshold),
 	}
 	switch {
 	case cut:
 		v["all"] = "not_eligible"
-	case outcome == "error", outcome == "incomplete", outcome == "cancelled" && m.waited > stallThreshold.Seconds():
+	case outcome == "error", outcome == "incomplete", answer.StalledAtEnd:
 		v["all"] = "bad"
 	case v["ttft"] == "bad", v["tpot"] == "bad":
 		v["all"] = "bad"
