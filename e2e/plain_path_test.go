@@ -225,7 +225,9 @@ func addUpPlainly(streams []*plainStream) map[string]*plainSeries {
 			names.TokensReasoning: s.Usage.Reasoning, names.TokensCachedInput: s.Usage.CachedInput,
 			names.TokensCacheWrite: s.Usage.CacheWrite,
 		} {
-			series.tokens[kind] += float64(max(0, n))
+			if n >= 0 {
+				series.tokens[kind] += float64(n)
+			}
 		}
 		stalls, stalled := answer.Numbers["tokenpulse.stall.count"], answer.Numbers["tokenpulse.stall.duration"]
 		series.stalls = reference.Number{Value: series.stalls.Value + stalls.Value, Within: series.stalls.Within + stalls.Within}

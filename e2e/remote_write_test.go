@@ -37,7 +37,7 @@ connectors:
 func TestExampleRemoteWrite_PrometheusStoresEveryRequest(t *testing.T) {
 	t.Parallel()
 	program := testenv.Program(t, "prometheus")
-	requests := testenv.Recording(t)
+	requests := reference.Recording(t)
 	const scrapesNothing = ""
 	server := runPrometheus(t, program, scrapesNothing, "--web.enable-remote-write-receiver", "--enable-feature", "native-histograms,exemplar-storage")
 	setenv(t, "REMOTE_WRITE_ENDPOINT", "http://"+server.address+"/api/v1/write")
@@ -144,21 +144,21 @@ func (p *prometheus) requireCounter(t *testing.T, selector string, want float64)
 }
 
 // requireHistogram checks that the first sample of a native histogram is empty, and
-// that the last sample holds these values, in milliseconds.
+// that the last sample holds these values, in seconds.
 func (p *prometheus) requireHistogram(t *testing.T, selector string, sorted []float64) {
 	t.Helper()
 	samples := p.series(t, selector).Histograms
 	require.NotEmpty(t, samples, selector)
 	require.Equal(t, map[string]any{"count": "0", "sum": "0"}, samples[0][1], "%s begins empty", selector)
 
-	count, sum := float64(len(sorted)), reference.Mean(sorted)*float64(len(sorted))/1e3
+	count, sum := float64(len(sorted)), reference.Mean(sorted)*float64(len(sorted))
 	require.InDelta(t, count, p.query(t, "histogram_count("+selector+")"), 0, selector)
 	require.InEpsilon(t, sum, p.query(t, "histogram_sum("+selector+")"), 1e-6, selector)
 	since, extrapolation := increase(selector, samples)
 	require.InEpsilon(t, count*extrapolation, p.query(t, "histogram_count("+since+")"), 1e-6, "increase of %s", selector)
 	require.InEpsilon(t, sum*extrapolation, p.query(t, "histogram_sum("+since+")"), 1e-6, "increase of %s", selector)
 	for _, q := range []float64{0.5, 0.9, 0.95, 0.99} {
-		exact := reference.NearestRank(sorted, q) / 1e3
+		exact := reference.NearestRank(sorted, q)
 		for _, of := range []string{selector, since} {
 			require.InEpsilon(t, exact, p.query(t, fmt.Sprintf("histogram_quantile(%v, %s)", q, of)), 0.011, "%v of %s", q, of)
 		}
