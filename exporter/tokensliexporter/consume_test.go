@@ -20,7 +20,7 @@ import (
 )
 
 func TestConsume_ManyModelsGoToTheOverflowSeries(t *testing.T) {
-	const models, limit = 100_000, 50
+	const models, limit = 10_000, 50
 	h := start(t, func(c *Config) {
 		c.Shared.Series.MaxSeries = limit
 		c.Shared.Series.Dimensions = series.DimensionsOf("gen_ai.request.model", "service.name")

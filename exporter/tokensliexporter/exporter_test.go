@@ -52,6 +52,7 @@ func TestServer_HoldsThePortUntilShutdown(t *testing.T) {
 
 // A client that never finishes its request does not delay the shutdown.
 func TestShutdown_ClosesConnectionsAtItsDeadline(t *testing.T) {
+	t.Parallel()
 	h := start(t, nil)
 	connection, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 	require.NoError(t, err)

@@ -64,6 +64,7 @@ func next(t testing.TB, events *bufio.Reader, name string) string {
 
 // Events must go on after the write timeout of the server, and show what arrives.
 func TestEvents_OutliveTheWriteTimeout(t *testing.T) {
+	t.Parallel()
 	h := start(t, func(c *Config) { c.Server.WriteTimeout = time.Second })
 	response := h.events(t, "?where=gen_ai.request.model%3Dllama")
 	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))

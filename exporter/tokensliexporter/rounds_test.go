@@ -61,6 +61,7 @@ func TestStart_RestoresBudgetsAndSeries(t *testing.T) {
 }
 
 func TestRounds_ExpireSeries(t *testing.T) {
+	t.Parallel()
 	first := startOn(t, storagetest.NewHost(t), func(c *Config) { withBudget(c); c.Shared.Series.SeriesExpiration = 5 * time.Second })
 	require.NoError(t, first.exporter.ConsumeTraces(t.Context(), breachedTraces(t)))
 	require.Eventually(t, func() bool { return len(first.sloLines(t)) == 0 }, time.Minute, 50*time.Millisecond, "the series expires")

@@ -213,6 +213,7 @@ func slowReader(t *testing.T, address string) {
 }
 
 func TestScrape_SlowReadersDoNotBlockOthers(t *testing.T) {
+	t.Parallel()
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	e := newServed(t, 200, nil)
 	e.scrapeTime = time.Hour // the scrapes do not end by themselves
@@ -233,6 +234,7 @@ func TestScrape_SlowReadersDoNotBlockOthers(t *testing.T) {
 
 // A client whose responses nobody reads holds no more than its share.
 func TestScrape_OneClientLeavesRoomForOthers(t *testing.T) {
+	t.Parallel()
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	e := newServed(t, 200, nil)
 	e.scrapeTime = time.Hour // the scrapes do not end by themselves
@@ -253,6 +255,7 @@ func TestScrape_OneClientLeavesRoomForOthers(t *testing.T) {
 }
 
 func TestScrape_SlowReadersAreCutOff(t *testing.T) {
+	t.Parallel()
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	e := newServed(t, 200, nil)
 	e.scrapeTime = 3 * time.Second // to gather takes a second on a busy machine with the race detector
@@ -299,6 +302,7 @@ func (*watchingClient) Close(context.Context) error { return nil }
 
 // A reader of /metrics must not delay the save, nor the shutdown beyond its deadline.
 func TestShutdown_SavesBudgetsBeforeItWaitsForScrapes(t *testing.T) {
+	t.Parallel()
 	id := storagetest.FileStorage
 	var mu sync.Mutex // saves run in a worker, and on a slow machine before the shutdown, too
 	saved := map[string]bool{}
