@@ -119,6 +119,10 @@ define unit-tests
 	$(if $(RACE),cd $(1) && $(TESTSUM) -- -vet=off -run='$(NO_RACE)' $$(git grep -lE '^func Test\w*($(NO_RACE))' '*_test.go' ':!cmd' ':!e2e' ':!internal/tools' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u))
 endef
 
+# The race detector waits a second at the end of each of 60 programs, for races of goroutines that are
+# left. goleak finds these goroutines.
+test: export GORACE := atexit_sleep_ms=50
+
 .PHONY: test
 test: build $(QUICKSTART) ## Unit tests, golden files, fuzz seeds, then end-to-end tests of the built Collector; uses the race detector if a C compiler exists
 	@$(if $(RACE),,echo "no C compiler found: tests run without the race detector";)
