@@ -205,7 +205,7 @@ func (c *comparing) scrape(t *testing.T) string {
 }
 
 // A gateway that receives the spans of two Collectors, some of them later, has the evidence of one that saw all.
-func TestCompare_AGatewayHasTheEvidenceOfOneCollector(t *testing.T) {
+func TestCompare_AGatewayAgreesWithOneCollector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, gateway := startComparing(t, componenttest.NewNopHost(), nil), startComparing(t, componenttest.NewNopHost(), nil)
 		one.ask(t, nil)
@@ -238,7 +238,7 @@ func TestCompare_AGatewayHasTheEvidenceOfOneCollector(t *testing.T) {
 }
 
 // A restart in the middle changes no verdict.
-func TestCompare_SurvivesARestart(t *testing.T) {
+func TestCompare_AgreesAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := storagetest.FileStorage
 		host := storagetest.NewHost(t)
@@ -375,7 +375,7 @@ func edge(t *testing.T, gateway *comparing) *publish.Publisher {
 }
 
 // Two Collectors see one version each, and send metrics to a gateway.
-func TestCompare_FromMetrics(t *testing.T) {
+func TestCompare_FromMetricsAgreesWithTheTraffic(t *testing.T) {
 	for candidate, want := range map[float64]string{0.2: "pass", 0.6: "fail"} {
 		t.Run(want, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -201,7 +201,7 @@ func TestAnswer_UnusualAlpha(t *testing.T) {
 }
 
 // A restart after any window changes nothing.
-func TestDecode_GoesOnAsBefore(t *testing.T) {
+func TestDecode_AgreesWithAnUnbrokenRun(t *testing.T) {
 	for _, percentile := range []float64{0, 0.9} {
 		f := usual()
 		f.minutes = 20

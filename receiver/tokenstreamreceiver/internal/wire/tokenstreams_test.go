@@ -265,7 +265,7 @@ func TestTokenStreams_AgreeWithGeneratedType(t *testing.T) {
 }
 
 // Long runs, with varints of all lengths.
-func TestChunkRuns_InNanoseconds(t *testing.T) {
+func TestChunkRuns_InNanosecondsAgrees(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		run := &tokenpulsev1.ChunkRun{
@@ -301,7 +301,7 @@ func TestChunkRuns_InNanoseconds(t *testing.T) {
 
 // Runs in microseconds take the fast path or not: several in a stream, in order or
 // not, with sequence numbers or without, at and beyond the limits of times and streams.
-func TestChunkRuns_InMicroseconds(t *testing.T) {
+func TestChunkRuns_InMicrosecondsAgrees(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 3000 {
 		var runs []*tokenpulsev1.ChunkRun
