@@ -151,6 +151,7 @@ var captures = []struct {
 // the times that the library recorded, and these agree with the server's send times.
 // No attribute is derived from a time that the library did not record.
 func TestCaptures_ModelCallsGetTheRecordedTimes(t *testing.T) {
+	t.Parallel()
 	var names []string
 	for _, c := range captures {
 		names = append(names, c.name)

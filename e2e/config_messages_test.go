@@ -123,6 +123,7 @@ func TestConfigMessages_NameKeyAndRemedy(t *testing.T) {
 }
 
 func TestConfigMessages_OfStartNameKeyAndRemedy(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, listener.Close()) })
@@ -154,6 +155,7 @@ func TestConfigMessages_OfStartNameKeyAndRemedy(t *testing.T) {
 }
 
 func TestConfigMessages_OfExporterInNoPipeline(t *testing.T) {
+	t.Parallel()
 	c := startCollector(t, writeSettings(t, "", "", nil), "--set=receivers.token_tap.endpoint="+freeAddress(t), "--set=exporters.token_sli/unused.endpoint=localhost:4711")
 	require.Equal(t, 1, strings.Count(c.output(t), "a token_sli exporter is in no pipeline"))
 	require.Contains(t, c.output(t), `"endpoints": ["localhost:4711"]`)

@@ -15,6 +15,7 @@ import (
 
 // The connector pushes the same counts that the exporter publishes.
 func TestExampleOTLPMetrics_ConnectorEqualsExporter(t *testing.T) {
+	t.Parallel()
 	exampleEnvironment(t)
 	file := filepath.Join(t.TempDir(), "metrics.jsonl")
 	setenv(t, "METRICS_FILE", file)
@@ -67,6 +68,7 @@ func lastMetrics(t *testing.T, file string) map[string]pmetric.Metric {
 
 // Series from the wire count what those of spans count.
 func TestExampleWireMetrics_EqualsTheSpanPath(t *testing.T) {
+	t.Parallel()
 	counts := map[string]map[string]uint64{}
 	for _, config := range []string{"otlp-metrics.yaml", "wire-metrics.yaml"} {
 		exampleEnvironment(t)

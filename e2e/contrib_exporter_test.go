@@ -32,6 +32,7 @@ service:
 // docs/prometheus.md says what contrib's exporter makes of the connector's metrics. It is
 // compared with the token_sli exporter of the same Collector.
 func TestContribPrometheusExporter_KeepsNativeBucketsOnly(t *testing.T) {
+	t.Parallel()
 	address := freeAddress(t)
 	setenv(t, "CONTRIB", address)
 	c := startCollector(t, example(t, "quickstart.yaml"), "--config", writeFile(t, t.TempDir(), "contrib.yaml", behindConnector))

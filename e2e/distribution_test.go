@@ -18,6 +18,7 @@ import (
 // Another distribution includes the components by gomod and import, as the README
 // describes, beside the OTLP receiver. ocb builds it, and one stream passes through it.
 func TestAnotherDistribution_BuildsAndMeasuresAStream(t *testing.T) {
+	t.Parallel()
 	root := testenv.Root(t)
 	folder := t.TempDir()
 	// The version is not published: a replace directive takes the module proxy's place.

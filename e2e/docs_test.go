@@ -86,6 +86,7 @@ func TestReliabilityPage_NamesTestsThatExist(t *testing.T) {
 
 // Every self-metric has one row that says what to do.
 func TestSelfMetricsPage_HasEveryMetric(t *testing.T) {
+	t.Parallel()
 	missing := map[string]string{} // metadata.yaml by metric
 	sources(t, func(name string) bool { return name == "metadata.yaml" }, func(file string, _ []byte) {
 		metadata, err := confmaptest.LoadConf(filepath.Join(testenv.Root(t), file))

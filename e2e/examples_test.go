@@ -30,6 +30,7 @@ import (
 )
 
 func TestExamples_AreValidConfigs(t *testing.T) {
+	t.Parallel()
 	exampleEnvironment(t)
 	files, err := filepath.Glob(filepath.Join(testenv.Root(t), "examples", "*.yaml"))
 	require.NoError(t, err)
@@ -70,12 +71,14 @@ func TestExamples_KeepOwnMetrics(t *testing.T) {
 }
 
 func TestExampleQuickstart_CountsEveryRequest(t *testing.T) {
+	t.Parallel()
 	c := startCollector(t, example(t, "quickstart.yaml"))
 	run(t, built(t, "tokengen"), "replay", demoRecording(t), "--transport", "ndjson", "--endpoint", c.http)
 	require.Equal(t, demoRequests(t), requestCount(scrape(t, c)))
 }
 
 func TestExampleSpansToFile_WritesEverySpanWithItsTimeline(t *testing.T) {
+	t.Parallel()
 	spans := replayThrough(t, "spans-to-file.yaml")
 	require.Len(t, spans, demoRequests(t))
 	for _, span := range spans {
@@ -86,6 +89,7 @@ func TestExampleSpansToFile_WritesEverySpanWithItsTimeline(t *testing.T) {
 
 // Trace backends get what people read: events, and no encoded data.
 func TestExamples_StoreReadableTraces(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"any-instrumentation.yaml", "slo-sampling.yaml", "tail-sampling.yaml", "wire-sampled-traces.yaml"} {
 		t.Run(name, func(t *testing.T) {
 			setenv(t, "DECISION_WAIT", "1s")
@@ -127,6 +131,7 @@ func replayThrough(t *testing.T, name string) []ptrace.Span {
 
 // The expected traces are computed from the spans of examples/spans-to-file.yaml.
 func TestExampleTailSampling_KeepsExactlyFailedSlowAndStalledRequests(t *testing.T) {
+	t.Parallel()
 	var interesting, kept []string
 	for _, span := range replayThrough(t, "spans-to-file.yaml") {
 		attributes := span.Attributes()
@@ -146,6 +151,7 @@ func TestExampleTailSampling_KeepsExactlyFailedSlowAndStalledRequests(t *testing
 }
 
 func TestExampleSecured_RejectsRequestsWithoutTheToken(t *testing.T) {
+	t.Parallel()
 	exampleEnvironment(t)
 	c := startCollector(t, example(t, "secured.yaml"))
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted(t)}}}

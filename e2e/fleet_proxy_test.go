@@ -19,6 +19,7 @@ import (
 // nginx balances two Collectors as in examples/fleet/nginx.conf. Each event is a request
 // of its own, and all events of a stream reach the Collector that has its start.
 func TestExampleNginx_KeepsTheEventsOfAStreamTogether(t *testing.T) {
+	t.Parallel()
 	program := testenv.Program(t, "nginx")
 	collectors := []*collector{startCollector(t, example(t, "quickstart.yaml")), startCollector(t, example(t, "quickstart.yaml"))}
 	address := startNginx(t, program, collectors)

@@ -72,6 +72,7 @@ service:
 // Two Collectors receive half of the streams each and send to a central one. Added up,
 // their counts, buckets and sums equal those of one Collector with all streams.
 func TestFleet_SeriesAddUpToThoseOfOneCollector(t *testing.T) {
+	t.Parallel()
 	traffic := newFleetTraffic(t)
 	folder := t.TempDir()
 	series := writeFile(t, folder, "series.yaml", fleetSeries)

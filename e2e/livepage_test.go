@@ -349,6 +349,7 @@ func TestLivePage_MarkupInAModelNameIsText(t *testing.T) {
 
 // An address that the API refuses, such as an old link, says what to change.
 func TestLivePage_ShowsTheRemedyOfAnError(t *testing.T) {
+	t.Parallel()
 	c := startPageCollector(t)
 	sendBurst(t, c, 20)
 	p := openTab(t, c.pageURL("?by=host.name"))

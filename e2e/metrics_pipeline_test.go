@@ -70,6 +70,7 @@ func startAgent(t *testing.T, more ...string) *collector {
 // Two agents, one of which restarts, publish to a gateway. Its numbers are those of one
 // Collector that got all streams.
 func TestExampleMetricsGateway_AddsUpTheAgents(t *testing.T) {
+	t.Parallel()
 	exampleEnvironment(t)
 	setenv(t, "GATEWAY_ENDPOINT", getenv(t, "OTLP_GRPC_ENDPOINT"))
 	gateway := startCollector(t, example(t, "metrics-gateway.yaml"))

@@ -435,6 +435,7 @@ func TestKilledCollector_RestoresErrorBudgetsFromStorage(t *testing.T) {
 }
 
 func TestKilledCollector_StartsWithNewBudgetsWithoutStorage(t *testing.T) {
+	t.Parallel()
 	c := startRestartable(t)
 	from := &sender{endpoint: c.http}
 	requireGauges(t, gaugesOf(from.sendAll(t, 20, noToken, fine, fine)), scrapedGauges(t, c), "before the kill")

@@ -110,6 +110,7 @@ func TestAlertmanagerExample_RoutesEverySeverityToItsOwnReceiver(t *testing.T) {
 }
 
 func TestAlertmanagerExample_IsValidAndRoutesBySeverity(t *testing.T) {
+	t.Parallel()
 	tool, config := testenv.Program(t, "amtool"), prometheusExample(t, "alertmanager.yaml")
 	run(t, tool, "check-config", config)
 	for severity, want := range map[string]string{"page": "page", "ticket": "ticket", "none": "ticket"} {

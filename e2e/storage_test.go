@@ -147,6 +147,7 @@ func postLines(address, lines string) (rejected int, err error) {
 // A reload does not touch open streams: with the events that follow they are complete
 // requests, and no SLO is breached.
 func TestReload_OpenStreamsGoOnWithStorage(t *testing.T) {
+	t.Parallel()
 	c := startStored(t)
 	const streams, before, after = 100, 5, 7
 	t0 := time.Now().Add(-time.Minute)
@@ -240,6 +241,7 @@ type storedStream struct {
 
 // Whenever the process dies, all that was acknowledged is in exactly one span.
 func TestKilledCollector_KeepsEveryAcknowledgedEventOfOpenStreams(t *testing.T) {
+	t.Parallel()
 	backend := startTraceBackend(t)
 	setenv(t, "BACKEND", backend.server.URL)
 	c := startStored(t, "--config", writeFile(t, t.TempDir(), "delivered.yaml", delivered))

@@ -78,6 +78,7 @@ func (c *tapCollector) exchangeRaw(t *testing.T, request string) (statuses []int
 // by RFC 9112 may pass. The upstream must see the expected requests and no other: also of what
 // net/http answers, because only what the tap forwards can be divided differently.
 func TestTapSecurity_RequestsAreNotSmuggled(t *testing.T) {
+	t.Parallel()
 	upstream := startRecordedUpstream(t)
 	c := startTap(t, upstream.URL)
 	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: tap\r\n\r\n"
@@ -126,6 +127,7 @@ func TestTapSecurity_RequestsAreNotSmuggled(t *testing.T) {
 
 // The tap connects to no other host than the configured one, whatever a request asks for.
 func TestTapSecurity_IsNoOpenProxy(t *testing.T) {
+	t.Parallel()
 	upstream, elsewhere := startRecordedUpstream(t), startRecordedUpstream(t)
 	c := startTap(t, upstream.URL, `receivers: {token_tap: {routes: [{prefix: /routed, upstream: {endpoint: "`+upstream.URL+`/inside"}}]}}`)
 	other := elsewhere.Listener.Addr().String()
@@ -163,6 +165,7 @@ func TestTapSecurity_IsNoOpenProxy(t *testing.T) {
 
 // Credentials reach the upstream, and nothing else: no span, log line, metric or error.
 func TestTapSecurity_CredentialsAreNeitherKeptNorLogged(t *testing.T) {
+	t.Parallel()
 	const secret = "sk-5ecret-5ecret"
 	upstream := startUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		for _, header := range []string{"Authorization", "X-Api-Key", "Cookie", "X-Goog-Api-Key", "Api-Key"} {
