@@ -4,110 +4,18 @@
 package latency
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tokenpulse/tokenpulse/internal/numbers"
+	"github.com/tokenpulse/tokenpulse/internal/testenv/reference"
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
 )
-
-// reference implements definitions.md on plain slices: it keeps all samples, sorts
-// them and takes the nearest rank. NaN means absent.
-type reference struct {
-	measures               [numbers.Count]float64
-	interToken, interChunk []float64
-	stalls                 int
-}
-
-func newReference(duration time.Duration, chunks []chunk) reference {
-	var r reference
-	for q := range r.measures {
-		r.measures[q] = math.NaN()
-	}
-	tokens, output := 0, -1
-	e := duration.Seconds()
-	within := func(v float64) float64 {
-		if v < 0 || v > e {
-			return math.NaN()
-		}
-		return v
-	}
-	stalled := 0.0
-	for i, c := range chunks {
-		tokens += int(c.tokens)
-		if c.channel.IsOutput() && output < 0 {
-			output = i
-		}
-		if i == 0 {
-			continue
-		}
-		gap := within(c.at/1e3 - chunks[i-1].at/1e3)
-		if math.IsNaN(gap) {
-			continue
-		}
-		r.interChunk = append(r.interChunk, gap)
-		for range c.tokens {
-			r.interToken = append(r.interToken, gap/float64(c.tokens))
-		}
-		if gap > 0.5 {
-			r.stalls++
-			stalled += gap
-		}
-	}
-	k := len(chunks)
-	first, last := chunks[0].at/1e3, chunks[k-1].at/1e3
-	r.measures[numbers.RequestDuration] = e
-	r.measures[numbers.TimeToFirstToken] = within(first)
-	r.measures[numbers.PrefillDuration] = within(first)
-	if output >= 0 {
-		r.measures[numbers.TimeToFirstOutputToken] = within(chunks[output].at / 1e3)
-	}
-	r.measures[numbers.DecodeDuration] = within(last - first)
-	if sum := within(first) + within(last-first); sum > 0 {
-		r.measures[numbers.DecodeShare] = within(last-first) / sum
-	}
-	if k > 1 {
-		if r.stalls > 0 {
-			r.measures[numbers.StallDuration] = within(stalled)
-		}
-		if tokens > 1 {
-			r.measures[numbers.TimePerOutputToken] = within(last-first) / float64(tokens-1)
-		}
-		if r.measures[numbers.TimePerOutputToken] > 0 {
-			r.measures[numbers.OutputTokenRate] = 1 / r.measures[numbers.TimePerOutputToken]
-		}
-	}
-	r.measures[numbers.RequestTokenRate] = float64(tokens) / e
-	return r
-}
-
-func requireDistribution(t *testing.T, samples []float64, d Distribution) {
-	t.Helper()
-	for _, m := range d {
-		require.Equal(t, len(samples) > 0, m.Known)
-	}
-	if len(samples) == 0 {
-		return
-	}
-	slices.Sort(samples)
-	sum := 0.0
-	for _, v := range samples {
-		sum += v
-	}
-	nearestRank := func(q float64) float64 {
-		return samples[max(0, int(math.Ceil(q*float64(len(samples))))-1)]
-	}
-	require.InEpsilon(t, 1+sum/float64(len(samples)), 1+d[Mean].Value, 1e-9)
-	require.InDelta(t, samples[len(samples)-1], d[Max].Value, 0.5e-9+1e-12, "in whole nanoseconds")
-	for q, got := range map[float64]float64{0.5: d[P50].Value, 0.95: d[P95].Value, 0.99: d[P99].Value} {
-		require.InDelta(t, nearestRank(q), got, 0.01*nearestRank(q)+1e-9, "quantile %v", q)
-	}
-}
 
 // randomStream returns the duration and chunks of a stream whose clock sometimes goes
 // back or jumps ahead.
@@ -139,27 +47,31 @@ func randomStream(random *rand.Rand) (time.Duration, []chunk) {
 }
 
 func TestAnalyze_EqualsReference(t *testing.T) {
+	const start = 1_795_233_292_000_000_000
 	random := rand.New(rand.NewPCG(7, 8))
 	a := NewAnalyzer(standard)
-	for range 2000 {
+	for i := range 2000 {
 		duration, chunks := randomStream(random)
 		if duration <= 0 {
 			continue
 		}
 		l, err := a.Analyze(Observed{Duration: duration}, pack(t, chunks))
 		require.NoError(t, err)
-		r := newReference(duration, chunks)
-		for q, m := range l.Measures[:numbers.StallCount] {
-			expected := r.measures[q]
-			require.Equal(t, !math.IsNaN(expected), m.Known, "quantity %d of %v %v", q, duration, chunks)
-			if m.Known {
-				require.InEpsilon(t, 1+expected, 1+m.Value, 1e-6, "quantity %d of %v %v", q, duration, chunks)
-			}
+		s := reference.Stream{Start: start, End: start + int64(duration), Usage: reference.NoUsage}
+		for seq, c := range chunks {
+			s.Chunks = append(s.Chunks, reference.Chunk{
+				At: start + int64(math.Round(c.at*1e6)), Tokens: int64(c.tokens), Channel: c.channel.String(),
+				Sequence: uint64(seq), Numbered: true, // the clock may go back
+			})
 		}
-		requireDistribution(t, r.interToken, l.Gaps(numbers.InterTokenMean))
-		requireDistribution(t, r.interChunk, l.Gaps(numbers.InterChunkMean))
-		if l.Measures[numbers.StallDuration].Known {
-			require.EqualValues(t, r.stalls, l.Count(numbers.StallCount))
+		want := reference.Of(&s, reference.Usual)
+		for id, m := range l.Measures {
+			number, known := want.Numbers[numbers.ID(id).Attribute()]
+			about := fmt.Sprintf("%s of stream %d", numbers.ID(id).Name(), i)
+			if m.Known && m.Value != 0 || known {
+				require.Equal(t, known, m.Known, about)
+				reference.RequireNear(t, number, m.Value, about)
+			}
 		}
 	}
 }
