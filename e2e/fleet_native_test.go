@@ -6,7 +6,10 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -50,6 +53,33 @@ func TestFleetExampleBalanced_SumsInPrometheusEqualOneCollector(t *testing.T) {
 	t.Logf("compared %d native histograms and %d counters", compared[dto.MetricType_HISTOGRAM], compared[dto.MetricType_COUNTER])
 	require.Greater(t, compared[dto.MetricType_HISTOGRAM], 20)
 	require.Greater(t, compared[dto.MetricType_COUNTER], 20)
+}
+
+// fleetTraffic holds the NDJSON events of a number of streams.
+type fleetTraffic struct {
+	all     []byte
+	streams int
+}
+
+// newFleetTraffic generates streams of every outcome. It adds two streams
+// whose two chunks arrive at the same time.
+func newFleetTraffic(t *testing.T) *fleetTraffic {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "all.jsonl")
+	run(t, built(t, "tokengen"), "generate", "--output", file, "--requests", "400", "--rate", "50", "--seed", "5",
+		"--cancel-ratio", "0.1", "--error-ratio", "0.1", "--incomplete-ratio", "0.1",
+		"--one-token-ratio", "0.1", "--reasoning-only-ratio", "0.1")
+	all, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for _, id := range []string{"at-once-1", "at-once-2"} {
+		all = fmt.Appendf(all, `{"event":"start","stream_id":%[1]q,"time_unix_nano":"1767225600000000000","resource":{"service.name":"at-once"}}
+{"event":"chunk","stream_id":%[1]q,"time_unix_nano":"1767225601000000000"}
+{"event":"chunk","stream_id":%[1]q,"time_unix_nano":"1767225601000000000"}
+{"event":"end","stream_id":%[1]q,"time_unix_nano":"1767225602000000000"}
+`, id)
+	}
+
+	return &fleetTraffic{all, bytes.Count(all, []byte(`"event":"start"`))}
 }
 
 // A summed series: a counter's value, or the count, sum and buckets of a native

@@ -135,6 +135,13 @@ func run(t *testing.T, path string, args ...string) {
 	require.NoError(t, err, "%s %v:\n%s", path, args, output)
 }
 
+func writeFile(t *testing.T, folder, name, content string) string {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
 // freeAddress returns a loopback address on which nothing listens, each time another one.
 var freeAddress = testenv.FreeAddress
 
