@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"syscall"
 	"testing"
@@ -78,4 +79,30 @@ func lastScraped(t *testing.T, server *prometheus, worker *collector) (requests 
 	// Prometheus aligns the times of scrapes by up to 2 ms.
 	at = time.UnixMilli(int64(samples[0].last * 1e3)).Add(-5 * time.Millisecond)
 	return int(server.query(t, "last_over_time("+series+"[10m])")), at
+}
+
+// past is a series with the Unix times of its first and last sample.
+type past struct {
+	labels      map[string]string
+	first, last float64
+}
+
+// history returns the series of a range query's result.
+func (p *prometheus) history(t *testing.T, query string) []past {
+	t.Helper()
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string
+				Values [][2]any
+			}
+		}
+	}
+	p.ask(t, "query", url.Values{"query": {query}}, &answer)
+	var all []past
+	for _, series := range answer.Data.Result {
+		first, last := series.Values[0], series.Values[len(series.Values)-1]
+		all = append(all, past{series.Metric, first[0].(float64), last[0].(float64)})
+	}
+	return all
 }

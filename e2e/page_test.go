@@ -98,6 +98,36 @@ func TestPage_OneSlowModelPagesOnceAndLinksToItsRunbookEntry(t *testing.T) {
 	requireAlertOnPage(t, c, page.Annotations["dashboard_url"])
 }
 
+// sendTraffic sends requests to a model until it is stopped or the test ends. All
+// succeed. Each has about 150 tokens, so its time per token is near the mean.
+func sendTraffic(t *testing.T, c *collector, model, timePerToken string, more ...string) *process {
+	t.Helper()
+	return start(t, built(t, "tokengen"), append([]string{
+		"generate", "--model", model, "--tpot", timePerToken, "--rate", "20", "--prefill", "10ms",
+		"--cancel-ratio", "0", "--error-ratio", "0", "--stall-ratio", "0", "--bundle-ratio", "0",
+		"--transport", "protobuf", "--endpoint", c.http,
+	}, more...)...)
+}
+
+// requireHealthyRules checks that each rule was evaluated without an error.
+func (p *prometheus) requireHealthyRules(t *testing.T) {
+	t.Helper()
+	var answer struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct{ Name, Health string }
+			}
+		}
+	}
+	p.ask(t, "rules", nil, &answer)
+	require.NotEmpty(t, answer.Data.Groups)
+	for _, group := range answer.Data.Groups {
+		for _, rule := range group.Rules {
+			require.Equal(t, "ok", rule.Health, rule.Name)
+		}
+	}
+}
+
 // requireAlertOnPage follows the link of an alert to the live page: the API that the page asks has the requests of the
 // model alone, also of a range that has ended.
 func requireAlertOnPage(t *testing.T, c *collector, link string) {

@@ -133,32 +133,6 @@ func (p *prometheus) query(t *testing.T, query string) float64 {
 	return number(t, results[0].Value)
 }
 
-// past is a series with the Unix times of its first and last sample.
-type past struct {
-	labels      map[string]string
-	first, last float64
-}
-
-// history returns the series of a range query's result.
-func (p *prometheus) history(t *testing.T, query string) []past {
-	t.Helper()
-	var answer struct {
-		Data struct {
-			Result []struct {
-				Metric map[string]string
-				Values [][2]any
-			}
-		}
-	}
-	p.ask(t, "query", url.Values{"query": {query}}, &answer)
-	var all []past
-	for _, series := range answer.Data.Result {
-		first, last := series.Values[0], series.Values[len(series.Values)-1]
-		all = append(all, past{series.Metric, first[0].(float64), last[0].(float64)})
-	}
-	return all
-}
-
 // bucketAround returns the bounds of the classic bucket that contains a value.
 func (p *prometheus) bucketAround(t *testing.T, metric string, value float64) (low, high float64) {
 	t.Helper()

@@ -156,3 +156,25 @@ func TestStreamsOpen_AlertWhileStreamsHang(t *testing.T) {
 		goesOn <- struct{}{}
 	})
 }
+
+type alert struct {
+	State               string
+	Labels, Annotations map[string]string
+	ActiveAt            time.Time
+}
+
+// alerts returns the pending and firing alerts with a name.
+func (p *prometheus) alerts(t *testing.T, name string) []alert {
+	t.Helper()
+	var answer struct {
+		Data struct{ Alerts []alert }
+	}
+	p.ask(t, "alerts", nil, &answer)
+	var named []alert
+	for _, alert := range answer.Data.Alerts {
+		if alert.Labels["alertname"] == name {
+			named = append(named, alert)
+		}
+	}
+	return named
+}
