@@ -89,7 +89,6 @@ func TestExampleSpansToFile_WritesEverySpanWithItsTimeline(t *testing.T) {
 
 // Trace backends get what people read: events, and no encoded data.
 func TestExamples_StoreReadableTraces(t *testing.T) {
-	t.Parallel()
 	for _, name := range []string{"any-instrumentation.yaml", "slo-sampling.yaml", "tail-sampling.yaml", "wire-sampled-traces.yaml"} {
 		t.Run(name, func(t *testing.T) {
 			setenv(t, "DECISION_WAIT", "1s")
