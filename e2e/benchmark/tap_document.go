@@ -29,10 +29,11 @@ func documentTap(o options, measured []tapMeasured) {
 	cores := func(proxy string) string {
 		return fmt.Sprintf("%.0f", few.of(proxy, cpuPerChunk)*float64(many.load.streams*few.load.perSecond)/1e6)
 	}
+	rss := func(proxy string) string { return number(many.of(proxy, perStream)) }
 	var cost strings.Builder
 	try(template.Must(template.New("tap").Parse(tapTemplate)).Execute(&cost, map[string]any{
 		"date": time.Now().UTC().Format(time.DateOnly), "processor": processorName(), "cores": runtime.NumCPU(), "load": number(o.load), "rounds": o.rounds,
-		"chunks": few.table(chunkColumns...), "memory": many.table(memoryColumns...), "streams": many.load.streams, "perSecond": few.load.perSecond,
+		"chunks": few.table(chunkColumns...), "tapRSS": rss(tapPath), "plainRSS": rss(plainProxy), "nginxRSS": rss(nginxProxy), "streams": many.load.streams, "perSecond": few.load.perSecond,
 		"ratios": tapRatios(measured), "tapCores": cores(tapPath), "nginxCores": cores(nginxProxy),
 	}))
 	file := filepath.Join(o.document, "README.md")
