@@ -35,18 +35,17 @@ const (
 type delivery struct {
 	queue     chan ptrace.Span
 	crowd     int           // spans in the queue that do not wait for more
-	crowded   chan struct{} // says that there are so many
+	crowded   chan struct{} // says that there are so many; closed when no more come
 	service   string        // of spans without one
 	next      consumer.Traces
 	report    *receiverhelper.ObsReport
 	telemetry *metadata.TelemetryBuilder
 	logger    *zap.Logger
 
-	context  context.Context
-	cancel   context.CancelFunc
-	running  sync.WaitGroup
-	closing  sync.Once
-	stopping chan struct{}
+	context context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	closing sync.Once
 }
 
 func newDelivery(cfg *Config, set receiver.Settings, telemetry *metadata.TelemetryBuilder, next consumer.Traces) (*delivery, error) {
@@ -56,7 +55,7 @@ func newDelivery(cfg *Config, set receiver.Settings, telemetry *metadata.Telemet
 	}
 	d := &delivery{
 		queue: make(chan ptrace.Span, cfg.MaxQueuedSpans), crowd: min(maxBatch, cfg.MaxQueuedSpans/2), crowded: make(chan struct{}, 1),
-		stopping: make(chan struct{}), service: cfg.ServiceName, next: next, report: report, telemetry: telemetry, logger: diagnostics.OnceAMinute(set.Logger),
+		service: cfg.ServiceName, next: next, report: report, telemetry: telemetry, logger: diagnostics.OnceAMinute(set.Logger),
 	}
 	d.context, d.cancel = context.WithCancel(context.Background())
 	return d, nil
@@ -88,7 +87,7 @@ func (d *delivery) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	d.closing.Do(func() {
-		close(d.stopping)
+		close(d.crowded)
 		close(d.queue)
 	})
 	stop := context.AfterFunc(ctx, d.cancel)
@@ -110,7 +109,6 @@ func (d *delivery) run() {
 			select {
 			case <-time.After(linger):
 			case <-d.crowded:
-			case <-d.stopping:
 			}
 		}
 		traces, services := ptrace.NewTraces(), map[string]ptrace.SpanSlice{}
