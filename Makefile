@@ -285,6 +285,7 @@ bench-e2e: build $(BENCHMARK) ## Measure CPU per request of the whole Collector,
 PEERS := dist/peers/otelcol-peers
 
 $(PEERS): e2e/benchmark/peers/builder-config.yaml go.mod go.sum $(SOURCES)
+	@mkdir -p $(@D)
 	go run go.opentelemetry.io/collector/cmd/builder@v0.155.0 --config $<
 
 .PHONY: bench-peers

@@ -62,26 +62,29 @@ func checkRatios(file string, groups [][]*path, measured results, again func(gro
 	var failures []error
 	for _, group := range groups {
 		for _, r := range ratiosOf(group) {
-			expected, ok := before[r.String()]
-			if !ok {
-				failures = append(failures, fmt.Errorf("%s has no %q; write it with a full run: make bench-peers", file, r))
-				continue
-			}
 			values := []float64{median(r.each(measured))}
-			for len(values) < attempts && slices.Max(values) < expected*tolerated {
+			failures = append(failures, r.check(before, values, func() float64 {
 				pair := slices.DeleteFunc(slices.Clone(group), func(p *path) bool { return p.kind != r.kind && p.kind != r.than })
-				values = append(values, median(r.each(again(pair))))
-			}
-			if slices.Max(values) < expected*tolerated {
-				failures = append(failures, r.failure(values, expected, fmt.Sprintf("make bench-e2e BENCH_ARGS='-check -only %q'", r.load), "make bench-peers"))
-			}
+				return median(r.each(again(pair)))
+			}, fmt.Sprintf("make bench-e2e BENCH_ARGS='-check -only %q'", r.load), "make bench-peers"))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// failure says which ratio fell, how to measure it again, and which full run replaces it.
-func (r ratio) failure(values []float64, expected float64, again, full string) error {
+// check returns an error if the ratio fell. values are those measured so far; it measures again while all are too
+// low. again and full are the commands that do so, and that write the ratios before.
+func (r ratio) check(before map[string]float64, values []float64, measure func() float64, again, full string) error {
+	expected, ok := before[r.String()]
+	if !ok {
+		return fmt.Errorf("no ratio %q was recorded; write it with a full run: %s", r, full)
+	}
+	for len(values) == 0 || len(values) < attempts && slices.Max(values) < expected*tolerated {
+		values = append(values, measure())
+	}
+	if slices.Max(values) >= expected*tolerated {
+		return nil
+	}
 	var now []string
 	for _, value := range values {
 		now = append(now, number(value))

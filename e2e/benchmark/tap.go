@@ -110,36 +110,20 @@ func measureTap(o options) {
 	fmt.Print("\n" + aligned(tapRatios(all)))
 	if o.document != "" {
 		documentTap(o, all)
-		writeRatios(o.measured, map[string]float64{tapRatio.String(): median(all[0].cpuRatios())})
+		writeRatios(o.measured, map[string]float64{tapRatio.String(): median(all[0].ratios(cpuPerChunk, plainProxy, tapPath))})
 	}
 }
 
 // tapRatio is what -check compares with the last full run.
 var tapRatio = ratio{tapLoads[0].String(), tapPath, plainProxy}
 
-// cpuRatios returns the ratio in each round.
-func (m tapMeasured) cpuRatios() (ratios []float64) {
-	for round, plain := range m.results[plainProxy] {
-		ratios = append(ratios, plain[cpuPerChunk]/m.results[tapPath][round][cpuPerChunk])
-	}
-	return ratios
-}
-
-// checkTap fails if the tap has become slower. Like other ratios, it is measured again if it is too low.
+// checkTap fails if the tap has become slower.
 func checkTap(file string, measure func() tapMeasured) error {
-	expected, ok := readRatios(file)[tapRatio.String()]
-	if !ok {
-		return fmt.Errorf("%s has no %q; write it with a full run: make bench-tap", file, tapRatio)
-	}
-	var values []float64
-	for len(values) < attempts {
-		values = append(values, median(measure().cpuRatios()))
-		if slices.Max(values) >= expected*tolerated {
-			fmt.Printf("%s: %s, before %s\n", tapRatio, number(slices.Max(values)), number(expected))
-			return nil
-		}
-	}
-	return tapRatio.failure(values, expected, "make bench-tap BENCH_ARGS='-check -rounds 1'", "make bench-tap")
+	return tapRatio.check(readRatios(file), nil, func() float64 {
+		value := median(measure().ratios(cpuPerChunk, plainProxy, tapPath))
+		fmt.Printf("%s: %s\n", tapRatio, number(value))
+		return value
+	}, "make bench-tap BENCH_ARGS='-check -rounds 1'", "make bench-tap")
 }
 
 func (p tapProxy) measure(l tapLoad, lasts time.Duration, measured *collectorProcess) tapResult {

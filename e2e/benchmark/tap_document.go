@@ -62,15 +62,20 @@ func tapRatios(measured []tapMeasured) string {
 	for _, m := range measured {
 		row := []string{m.load.String()}
 		for _, column := range columns {
-			var ratios []float64
-			for round := range m.results[tapPath] {
-				ratios = append(ratios, m.added(tapPath, column, round)/m.added(plainProxy, column, round))
-			}
+			ratios := m.ratios(column, tapPath, plainProxy)
 			row = append(row, number(median(ratios))+" ("+spread(ratios)+")")
 		}
 		rows = append(rows, row)
 	}
 	return table(header, rows)
+}
+
+// ratios returns the ratio of two proxies in each round.
+func (m tapMeasured) ratios(column, proxy, than string) (values []float64) {
+	for round := range m.results[proxy] {
+		values = append(values, m.added(proxy, column, round)/m.added(than, column, round))
+	}
+	return values
 }
 
 // of returns the median of a column over the rounds.
