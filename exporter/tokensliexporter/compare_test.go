@@ -318,7 +318,7 @@ func TestCompare_PairsAreLimited(t *testing.T) {
 	e.stop(t)
 }
 
-// A round drops a pair that nobody asks for, from the storage, too.
+// A round drops a pair without questions, from the storage, too.
 func TestCompare_RoundsForgetPairs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory, id := storagetest.NewMemory(), storagetest.FileStorage
@@ -340,7 +340,7 @@ func TestCompare_RoundsForgetPairs(t *testing.T) {
 	})
 }
 
-// Of many replicas, those beyond a limit are not told apart, and their requests counted.
+// Replicas beyond a limit are merged into one, and their requests counted.
 func TestCompare_CountsRequestsOfFoldedReplicas(t *testing.T) {
 	e := startComparing(t, componenttest.NewNopHost(), func(c *Config) { c.Page.Enabled = false })
 	q := compare.Question{Pair: compare.Pair{Dimension: "service.version", Baseline: "v1", Candidate: "v2", SLO: "tpot"}}

@@ -94,7 +94,7 @@ func NewPair(s Settings, since time.Time) *Pair {
 // For a pair with a percentile, values has one value for each request that was measured, larger ones being worse;
 // they take the place of Eligible and Bad. Other pairs ignore them.
 //
-// Add returns the number of requests whose replica is not told apart any more, because a limit was reached.
+// Add returns the number of requests whose replica was merged with others, because a limit was reached.
 func (p *Pair) Add(start, now time.Time, length time.Duration, arm Arm, replica string, c Counts, values *sketch.Sketch) (folded uint64) {
 	p.Advance(now)
 	if start.Before(p.since) {

@@ -30,7 +30,7 @@ type Store struct {
 	// mu guards everything declared below.
 	mu     sync.Mutex
 	pairs  []*evidence // the configured ones first
-	folded uint64      // requests whose replica is not told apart
+	folded uint64      // requests whose replica was merged with others
 }
 
 // New returns a store with the configured pairs.
@@ -74,8 +74,8 @@ func (s *Store) Increase(i *series.Increment) {
 	}
 }
 
-// Folded returns the number of requests whose replica is not told apart, because a limit was reached. Each pair
-// counts them.
+// Folded returns the number of requests whose replica was merged with others, because a limit was reached. Each
+// pair adds its own.
 func (s *Store) Folded() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,8 +137,8 @@ func (s *Store) find(k key, now time.Time) (*evidence, error) {
 	return e, nil
 }
 
-// Forget drops the pairs that nobody asked for in a day. Ask does so, too: Forget releases the memory and the
-// entries in the storage while nobody asks.
+// Forget drops the pairs without a question for a day, so that they hold no memory and no entry in the storage.
+// Ask drops them, too, but only while questions arrive.
 func (s *Store) Forget(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -204,7 +204,7 @@ func TestStore_IsBounded(t *testing.T) {
 	require.Len(t, s.pairs, 3, "the configured one, the one that was asked for, and the new one")
 }
 
-// A pair that nobody asked for in a day is dropped, whether another one needs its place or not.
+// A pair without a question for a day is dropped, whether another one needs its place or not.
 func TestStore_ForgetsPairsThatNobodyAsksFor(t *testing.T) {
 	q := bySLO("all")
 	s := New(dimensions, nil)

@@ -183,7 +183,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.TokenSliComparisonsFolded, err = builder.meter.Int64ObservableCounter(
 		"otelcol_token_sli_comparisons_folded",
-		metric.WithDescription("Requests whose replica a comparison does not tell apart, because it is beyond 64 of an arm, or their values beyond 4096 buckets. Each pair counts them. [Alpha]"),
+		metric.WithDescription("Requests of replicas that a comparison merged into one, because an arm exceeded 64 replicas or 4096 buckets of values. Each pair adds its own. [Alpha]"),
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) exporter.Settings {
 func AssertEqualTokenSliComparisonsFolded(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_token_sli_comparisons_folded",
-		Description: "Requests whose replica a comparison does not tell apart, because it is beyond 64 of an arm, or their values beyond 4096 buckets. Each pair counts them. [Alpha]",
+		Description: "Requests of replicas that a comparison merged into one, because an arm exceeded 64 replicas or 4096 buckets of values. Each pair adds its own. [Alpha]",
 		Unit:        "{request}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
