@@ -26,6 +26,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/tokenpulse/tokenpulse/internal/timeline"
+	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/llmstream"
 	"github.com/tokenpulse/tokenpulse/receiver/tokentapreceiver/internal/metadata"
 )
 
@@ -215,6 +216,14 @@ func total(metric metricdata.Metrics) (sum int64) {
 		sum += point.Value
 	}
 	return sum
+}
+
+// beginChat begins an exchange whose answer the test decodes.
+func (p *tap) beginChat() *exchange {
+	p.t.Helper()
+	x := p.begin(http.MethodPost, chatPath)
+	x.decoding.decoder = llmstream.NewDecoder(llmstream.AnswerHead{Path: chatPath, Status: 200}, llmstream.Limits{EventBytes: 1 << 20}, x.decoding.call.Chunk)
+	return x
 }
 
 // repeated is a body whose reads return the same bytes without end.

@@ -128,8 +128,7 @@ func TestLimits_RequestCopyEndsWhenTheAnswerBegins(t *testing.T) {
 
 func TestLimits_StreamDurationReleasesMemory(t *testing.T) {
 	p := start(t, answerChat)
-	x := p.begin(http.MethodPost, chatPath)
-	x.decoding.decoder = llmstream.NewDecoder(llmstream.AnswerHead{Path: chatPath, Status: 200}, llmstream.Limits{EventBytes: 1 << 20}, x.decoding.call.Chunk)
+	x := p.beginChat()
 	decoder := weak.Make(x.decoding.decoder)
 	x.pending = arrival{[]byte(tokenEvent), x.decoding.now()}
 	x.decode()
