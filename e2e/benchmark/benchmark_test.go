@@ -157,3 +157,17 @@ func TestForeignRatio_LeavesOutReceiving(t *testing.T) {
 	}
 	require.Equal(t, "4.00 (4.00 .. 4.00)", measured.foreignRatio())
 }
+
+func TestMark_NumbersWhoseRoundsOverlap(t *testing.T) {
+	measured := results{
+		{tokens10, wire}:      {{nanos: 2000}, {nanos: 4000}},
+		{tokens10, wireSpans}: {{nanos: 3000}, {nanos: 5000}},
+		{tokens10, everySpan}: {{nanos: 3000}, {nanos: 5000}},
+		{tokens10, wireSLOs}:  {{nanos: 5000}, {nanos: 7000}},
+	}
+	require.Equal(t, "≈ 4.00", measured.micros(tokens10, wireSpans))
+	require.Equal(t, "4.00", measured.micros(tokens10, everySpan), "only spans of 1% are compared with none")
+	require.Equal(t, "1.00", measured.more(tokens10, wire, tokens10), "the plain request itself")
+	require.Equal(t, "≈ 1.33", measured.more(tokens10, everySpan, tokens10))
+	require.Equal(t, "2.00", measured.more(tokens10, wireSLOs, tokens10))
+}
