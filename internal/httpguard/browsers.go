@@ -59,8 +59,19 @@ func isForeign(req *http.Request) bool {
 		page, err := url.Parse(origin) // without a host if it is "null"
 		return err != nil || page.Host == "" || !strings.EqualFold(page.Hostname(), hostOf(req.Host))
 	}
-	opens := req.Method == http.MethodGet && strings.EqualFold(req.Header.Get("Sec-Fetch-Mode"), "navigate")
-	return strings.EqualFold(site, "cross-site") && !opens
+	return isCrossSite(req) && !opensPage(req)
+}
+
+// IsForeignLink reports whether a request opens a page by a link on a page of another site. Browsers say so over
+// HTTPS, and to addresses of this machine.
+func IsForeignLink(req *http.Request) bool { return isCrossSite(req) && opensPage(req) }
+
+func isCrossSite(req *http.Request) bool {
+	return strings.EqualFold(req.Header.Get("Sec-Fetch-Site"), "cross-site")
+}
+
+func opensPage(req *http.Request) bool {
+	return req.Method == http.MethodGet && strings.EqualFold(req.Header.Get("Sec-Fetch-Mode"), "navigate")
 }
 
 // allowsHost reports whether the name of a server is its own. A name of an attacker can resolve to this

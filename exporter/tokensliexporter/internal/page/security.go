@@ -5,7 +5,8 @@ package page
 
 import (
 	"net/http"
-	"strings"
+
+	"github.com/tokenpulse/tokenpulse/internal/httpguard"
 )
 
 // contentSecurityPolicy allows the page's own files only: nothing inline, nothing from the
@@ -28,12 +29,11 @@ func secure(next http.Handler) http.Handler {
 	})
 }
 
-// withoutForeignLinks refuses that a link on a page of another site makes a comparison begin anew. All other GETs
-// only read.
+// withoutForeignLinks refuses links on pages of other sites that would make a comparison begin anew: no other GET
+// drops what was counted.
 func withoutForeignLinks(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		opened := strings.EqualFold(r.Header.Get("Sec-Fetch-Mode"), "navigate") && strings.EqualFold(r.Header.Get("Sec-Fetch-Site"), "cross-site")
-		if opened && r.URL.Query().Has(paramSince) {
+		if httpguard.IsForeignLink(r) && r.URL.Query().Has(paramSince) {
 			fail(w, &failure{http.StatusForbidden, "a link on a page of another site cannot begin a comparison anew", "enter the address in the browser, or leave `since` out"})
 			return
 		}
