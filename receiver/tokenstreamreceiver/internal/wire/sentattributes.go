@@ -31,21 +31,9 @@ func WalkSent(form Form, attributes []byte) SentAttributes {
 
 // Next moves to the next attribute and reports whether there is one.
 func (a *SentAttributes) Next() bool {
-	if n := usualLength(a.rest, byte(a.form)); n > 0 { // fast path
-		a.entry, a.content, a.rest = a.rest[:n], a.rest[2:n], a.rest[n:]
-	} else if len(a.rest) == 0 || !a.nextUnusual() {
+	if len(a.rest) == 0 {
 		return false
 	}
-	a.count++
-	var usual bool
-	if a.Key, _, usual = usualText(a.content); !usual {
-		a.Key, _ = readKeyValue(a.content)
-	}
-	return true
-}
-
-// nextUnusual moves to an attribute whose length takes several bytes.
-func (a *SentAttributes) nextUnusual() bool {
 	from := a.rest
 	tag := a.tag()
 	if a.content = a.bytes(); Form(tag) != a.form || a.failed {
@@ -53,6 +41,8 @@ func (a *SentAttributes) nextUnusual() bool {
 		return false
 	}
 	a.entry = from[:len(from)-len(a.rest)]
+	a.count++
+	a.Key, _ = readKeyValue(a.content)
 	return true
 }
 
