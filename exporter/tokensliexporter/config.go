@@ -77,8 +77,12 @@ type HistoryConfig struct {
 	_ struct{}
 }
 
-// Unmarshal decodes the settings.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return settings.Unmarshal(conf, c) }
+// Unmarshal decodes the settings. Until a pipeline creates the exporter, it counts as idle.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	err := settings.Unmarshal(conf, c)
+	inprocess.IdleExporters.Set(c, c.Server.NetAddr.Endpoint)
+	return err
+}
 
 // Replacement explains the key that `percentiles` replaces.
 func (c *Config) Replacement(key string, _ any) string {
@@ -92,7 +96,7 @@ func (c *Config) Replacement(key string, _ any) string {
 func createDefaultConfig() component.Config {
 	server := confighttp.NewDefaultServerConfig()
 	server.NetAddr.Endpoint = "localhost:9464"
-	config := &Config{
+	return &Config{
 		Server:      server,
 		Shared:      keeper.NewDefaultConfig(),
 		Percentiles: []float64{50, 95, 99},
@@ -100,8 +104,6 @@ func createDefaultConfig() component.Config {
 		Page:        PageConfig{Enabled: true},
 		History:     HistoryConfig{MaxMemoryMiB: 64},
 	}
-	inprocess.IdleExporters.Set(config, func() string { return config.Server.NetAddr.Endpoint })
-	return config
 }
 
 // Limits of the configuration. Every percentile of every window is a time series of each

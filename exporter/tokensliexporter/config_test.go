@@ -12,11 +12,13 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/exporter/exportertest"
 
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/compare"
 	"github.com/tokenpulse/tokenpulse/exporter/tokensliexporter/internal/metadata"
 	"github.com/tokenpulse/tokenpulse/internal/conventions"
 	"github.com/tokenpulse/tokenpulse/internal/dedup"
+	"github.com/tokenpulse/tokenpulse/internal/inprocess"
 	"github.com/tokenpulse/tokenpulse/internal/keeper"
 	"github.com/tokenpulse/tokenpulse/internal/series"
 )
@@ -155,4 +157,22 @@ func TestConfig_RejectsInvalidKeys(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		})
 	}
+}
+
+// Two Collectors in one process share the list of idle exporters, so it must not read their configurations.
+func TestConfig_CountsAsIdleWithTheEndpointItWasReadWith(t *testing.T) {
+	t.Parallel()
+	code := createDefaultConfig().(*Config)
+	code.Server.NetAddr.Endpoint = "localhost:4711"
+	require.NotContains(t, inprocess.IdleExporters.All(), "localhost:4711", "it comes from no file, as in a test")
+
+	file := createDefaultConfig().(*Config)
+	require.NoError(t, file.Unmarshal(confmap.NewFromStringMap(map[string]any{"endpoint": "localhost:4712"})))
+	require.Contains(t, inprocess.IdleExporters.All(), "localhost:4712")
+	file.Server.NetAddr.Endpoint = "localhost:4713"
+	require.Contains(t, inprocess.IdleExporters.All(), "localhost:4712")
+	exporter, err := createTraces(t.Context(), exportertest.NewNopSettings(metadata.Type), file)
+	require.NoError(t, err)
+	require.NotContains(t, inprocess.IdleExporters.All(), "localhost:4712", "a pipeline has it")
+	require.NoError(t, exporter.Shutdown(t.Context()))
 }

@@ -8,11 +8,7 @@ import "go.uber.org/zap"
 // ReportIdleExporters logs the endpoints of the token_sli exporters of the configuration that are in no
 // pipeline. Components call it when they start: all pipelines are then built.
 func ReportIdleExporters(logger *zap.Logger) {
-	var endpoints []string
-	for _, endpoint := range IdleExporters.Take() {
-		endpoints = append(endpoints, endpoint())
-	}
-	if len(endpoints) > 0 {
+	if endpoints := IdleExporters.Take(); len(endpoints) > 0 {
 		logger.Warn("a token_sli exporter is in no pipeline, so nothing listens on its endpoint; "+
 			"add it to the `exporters` of a pipeline, or remove it", zap.Strings("endpoints", endpoints))
 	}

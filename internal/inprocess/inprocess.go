@@ -21,9 +21,9 @@ var (
 	OpenStreams Registry[VisitOpenStreams]
 	// SLOs has the definitions of each started component that judges requests.
 	SLOs Registry[[]slo.Definition]
-	// IdleExporters has a function of each configured exporter that no pipeline has created. It returns
-	// the endpoint. They are reported in the log, because the Collector is silent about them.
-	IdleExporters Registry[func() string]
+	// IdleExporters has the endpoint of each configured exporter that no pipeline has created. They are
+	// reported in the log, because the Collector is silent about them.
+	IdleExporters Registry[string]
 	// Doubts has those of each started component that looks for mistakes in its pipeline.
 	Doubts Registry[*diagnostics.Doubts]
 )
